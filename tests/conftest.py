@@ -1,0 +1,32 @@
+"""Rules for every test: the run is hermetic, and one test's configuration never reaches the next."""
+
+import os
+
+# Before catena is imported: a stray variable in the user's shell must not decide a test.
+for name in [n for n in os.environ if n.startswith(("JAX_", "CATENA_"))]:
+    del os.environ[name]
+
+import pytest
+
+import catena
+
+
+@pytest.fixture(autouse=True)
+def same_config_after_as_before():
+    """Fail a test that changes a flag and leaves it changed."""
+    before = {name: getattr(catena.config, name) for name in CHECKED_FLAGS}
+    yield
+    after = {name: getattr(catena.config, name) for name in CHECKED_FLAGS}
+    for name in CHECKED_FLAGS:
+        catena.config.update(name, before[name])
+    assert after == before, "the test left configuration flags changed"
+
+
+CHECKED_FLAGS = (
+    "jax_enable_x64",
+    "jax_debug_nans",
+    "jax_debug_infs",
+    "jax_disable_jit",
+    "jax_numpy_dtype_promotion",
+    "jax_numpy_rank_promotion",
+)
