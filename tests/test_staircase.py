@@ -16,8 +16,30 @@ STEPS = [
     {"compiler"},
     {"transform"},
     {"lax"},
-    {"numpy", "tree", "tree_util", "dtypes", "errors", "sharding", "stages", "ad_checkpoint", "custom_derivatives"},
-    {"parallel", "random", "nn", "scipy", "ops", "image", "dlpack", "export", "tools", "monitoring", "profiler"},
+    {
+        "numpy",
+        "tree",
+        "tree_util",
+        "dtypes",
+        "errors",
+        "sharding",
+        "stages",
+        "ad_checkpoint",
+        "custom_derivatives",
+    },
+    {
+        "parallel",
+        "random",
+        "nn",
+        "scipy",
+        "ops",
+        "image",
+        "dlpack",
+        "export",
+        "tools",
+        "monitoring",
+        "profiler",
+    },
     {"extend", "experimental", "debug"},
     {"__init__"},
     {"compat"},
@@ -25,6 +47,10 @@ STEPS = [
 
 # (from, to): an edge on the same step or upwards, and why it is right.
 ALLOWED = {}
+
+# (from, to): downwards, and still not allowed but for types. A primitive's lowering rule is handed the builder it
+# writes to, so that the language runs, and is tested, without a compiler.
+FORBIDDEN = {("lax", "compiler")}
 
 # Where a module is loaded inside a function on purpose: what it loads, slowly, only when needed.
 LAZY = {"runtime/lazy.py": {"llvmlite", "scipy"}}
@@ -103,7 +129,7 @@ def test_imports_point_down(path):
         for line, name in imports(path)
         if (there := target_of(name)) is not None
         and there != here
-        and step_of(there) >= step_of(here)
+        and (step_of(there) >= step_of(here) or (here, there) in FORBIDDEN)
         and (here, there) not in ALLOWED
     ]
     assert not upwards, "\n".join(upwards)
@@ -111,7 +137,9 @@ def test_imports_point_down(path):
 
 def test_no_circles():
     """Within a folder too, modules import each other without a circle."""
-    module_of = {".".join(["catena", *path.with_suffix("").parts]).removesuffix(".__init__"): path for path in FILES}
+    module_of = {
+        ".".join(["catena", *path.with_suffix("").parts]).removesuffix(".__init__"): path for path in FILES
+    }
     edges = {path: set() for path in FILES}
     for path in FILES:
         for _, name in imports(path):
