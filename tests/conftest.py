@@ -6,9 +6,18 @@ import os
 for name in [n for n in os.environ if n.startswith(("JAX_", "CATENA_"))]:
     del os.environ[name]
 
-import pytest
+import pytest  # noqa: E402
 
-import catena
+import catena  # noqa: E402
+
+CHECKED_FLAGS = (
+    "jax_enable_x64",
+    "jax_debug_nans",
+    "jax_debug_infs",
+    "jax_disable_jit",
+    "jax_numpy_dtype_promotion",
+    "jax_numpy_rank_promotion",
+)
 
 
 @pytest.fixture(autouse=True)
@@ -20,13 +29,3 @@ def same_config_after_as_before():
     for name in CHECKED_FLAGS:
         catena.config.update(name, before[name])
     assert after == before, "the test left configuration flags changed"
-
-
-CHECKED_FLAGS = (
-    "jax_enable_x64",
-    "jax_debug_nans",
-    "jax_debug_infs",
-    "jax_disable_jit",
-    "jax_numpy_dtype_promotion",
-    "jax_numpy_rank_promotion",
-)
