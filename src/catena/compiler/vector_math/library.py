@@ -1,0 +1,68 @@
+"""The functions of the vector mathematics library, as LLVM IR text.
+
+`define("exp", "float", 8)` is the definition of `<8 x float> @catena.exp.f32x8(<8 x float> %x)`; the compiler adds those of
+`dependencies(...)` and the lines of `declarations(...)` once each. Width 1 is the scalar function. All widths compute the
+same bits.
+"""
+
+from collections.abc import Callable
+from functools import lru_cache
+
+from . import error_function, exponential, logarithm, trigonometric
+from .text import Type, Value, Writer, symbol
+
+__all__ = ["NAMES", "arity", "declarations", "define", "dependencies", "symbol"]
+
+FUNCTIONS: dict[str, Callable[..., Value]] = {
+    "exp": exponential.exp, "exp2": exponential.exp2, "expm1": exponential.expm1,
+    "logistic": exponential.logistic, "tanh": exponential.tanh, "sinh": exponential.sinh, "cosh": exponential.cosh,
+    "log": logarithm.log, "log1p": logarithm.log1p, "log2": logarithm.log2, "log10": logarithm.log10,
+    "sin": trigonometric.sin, "cos": trigonometric.cos, "tan": trigonometric.tan,
+    "erf": error_function.erf, "erfc": error_function.erfc, "erf_inv": error_function.erf_inv,
+}
+BINARY = frozenset({"atan2", "pow", "hypot"})
+NAMES = tuple(FUNCTIONS)
+PARAMETERS = ("x", "y")
+
+# The library's own cold helpers, reached through `dependencies` only: definition text, declarations, dependencies.
+PAYNE_HANEK = ("payne_hanek", "double", 1)
+
+
+def arity(name: str) -> int:
+    return 2 if name in BINARY else 1
+
+
+def define(name: str, elem: str, width: int) -> str:
+    """The definition of a function: internal, always inlined.
+
+    Arguments: `name`, one of NAMES or a dependency; `elem`, `float` or `double`; `width`, 1 (scalar) or a number of lanes.
+    Returns: LLVM IR text.
+    """
+    return _write(name, elem, width)[0]
+
+
+def declarations(name: str, elem: str, width: int) -> frozenset[str]:
+    """The `declare` lines that the definition needs; equal lines are the same declaration."""
+    return _write(name, elem, width)[1]
+
+
+def dependencies(name: str, elem: str, width: int) -> tuple[tuple[str, str, int], ...]:
+    """Every other function that the definition reaches, directly or not, as (name, elem, width)."""
+    direct = _write(name, elem, width)[2]
+    return tuple(dict.fromkeys([*direct, *(d for one in direct for d in dependencies(*one))]))
+
+
+@lru_cache(maxsize=None)
+def _write(name: str, elem: str, width: int) -> tuple[str, frozenset[str], tuple]:
+    if name == trigonometric.LARGE_REDUCTION:
+        return trigonometric.large_reduction(elem, width), frozenset(), (PAYNE_HANEK,)
+    if (name, elem, width) == PAYNE_HANEK:
+        return trigonometric.payne_hanek(), trigonometric.PAYNE_HANEK_DECLARES, ()
+    if name not in FUNCTIONS:
+        raise ValueError(f"vector_math has no function {name!r}; it has {', '.join(NAMES)}")
+    writer, type_ = Writer(), Type(elem, width)
+    parameters = PARAMETERS[: arity(name)]
+    result = FUNCTIONS[name](*(Value(writer, type_, f"%{p}") for p in parameters))
+    head = f"define internal {type_} {symbol(name, elem, width)}({', '.join(f'{type_} %{p}' for p in parameters)})"
+    body = "\n".join([*writer.lines, f"  ret {type_} {result.name}"])
+    return f"{head} alwaysinline nounwind {{\n{body}\n}}\n", frozenset(writer.declares), tuple(sorted(writer.calls))

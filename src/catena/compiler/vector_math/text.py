@@ -1,0 +1,278 @@
+"""LLVM IR as text, one SSA value at a time, with the operators of arithmetic.
+
+A `Value` is a typed SSA name; `x * y + 1.0` on values appends instructions to the function being written. The same Python
+text therefore serves every element type and every vector width, and reads as the mathematics it computes. No fast-math
+flag is ever attached: what is written is what is rounded. Only intrinsics that lower to instructions are offered.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+import struct
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Format:
+    """One IEEE binary format: its LLVM names and the constants that algorithms need."""
+
+    elem: str
+    suffix: str
+    integer: str
+    scalar: type
+    mantissa_bits: int
+    bias: int
+
+    @property
+    def bits(self) -> int:
+        return int(self.integer[1:])
+
+    @property
+    def tiny(self) -> float:
+        """The smallest normal number."""
+        return float(np.finfo(self.scalar).tiny)
+
+    @property
+    def max(self) -> float:
+        return float(np.finfo(self.scalar).max)
+
+    @property
+    def epsilon(self) -> float:
+        """Half a unit in the last place of one: the rounding error."""
+        return 0.5 ** (self.mantissa_bits + 1)
+
+
+FORMATS = {
+    "float": Format("float", "f32", "i32", np.float32, 23, 127),
+    "double": Format("double", "f64", "i64", np.float64, 52, 1023),
+}
+
+
+@dataclass(frozen=True)
+class Type:
+    """An element type (LLVM text) and a number of lanes; one lane is the scalar type."""
+
+    elem: str
+    width: int
+
+    def __str__(self) -> str:
+        return self.elem if self.width == 1 else f"<{self.width} x {self.elem}>"
+
+    @property
+    def intrinsic(self) -> str:
+        suffix = FORMATS[self.elem].suffix if self.is_float else self.elem
+        return suffix if self.width == 1 else f"v{self.width}{suffix}"
+
+    @property
+    def is_float(self) -> bool:
+        return self.elem in FORMATS
+
+
+def literal(type_: Type, number) -> str:
+    """The LLVM text of a number of the given type, splatted over the lanes."""
+    if type_.is_float:
+        rounded = float(FORMATS[type_.elem].scalar(number))
+        text = f"0x{struct.unpack('<Q', struct.pack('<d', rounded))[0]:016X}"
+    elif type_.elem == "i1":
+        text = "true" if number else "false"
+    else:
+        text = str(int(number))
+    return text if type_.width == 1 else f"splat ({type_.elem} {text})"
+
+
+class Writer:
+    """The body of one function: its lines, the next SSA number, the current block, what it declares and calls."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = ["entry:"]
+        self.declares: set[str] = set()
+        self.calls: set[tuple[str, str, int]] = set()
+        self.block = "entry"
+        self.count = 0
+
+    def emit(self, type_: Type, instruction: str) -> "Value":
+        self.count += 1
+        self.lines.append(f"  %v{self.count} = {instruction}")
+        return Value(self, type_, f"%v{self.count}")
+
+    def start_block(self, label: str) -> None:
+        self.lines.append(f"{label}:")
+        self.block = label
+
+    def label(self, stem: str) -> str:
+        self.count += 1
+        return f"{stem}.{self.count}"
+
+
+class Value:
+    """An SSA value: a float, integer or truth vector (or scalar) of a function being written."""
+
+    __slots__ = ("writer", "type", "name")
+
+    def __init__(self, writer: Writer, type_: Type, name: str) -> None:
+        self.writer, self.type, self.name = writer, type_, name
+
+    @property
+    def format(self) -> Format:
+        return FORMATS[self.type.elem]
+
+    @property
+    def elem(self) -> str:
+        return self.type.elem
+
+    def like(self, other) -> "Value":
+        """`other` as a value of this type: numbers become constants."""
+        return other if isinstance(other, Value) else Value(self.writer, self.type, literal(self.type, other))
+
+    def with_elem(self, elem: str) -> Type:
+        return Type(elem, self.type.width)
+
+    def binary(self, float_op: str, int_op: str, other, swap: bool = False) -> "Value":
+        left, right = (self.like(other), self) if swap else (self, self.like(other))
+        op = float_op if self.type.is_float else int_op
+        return self.writer.emit(self.type, f"{op} {self.type} {left.name}, {right.name}")
+
+    def compare(self, float_op: str, int_op: str, other) -> "Value":
+        op = f"fcmp {float_op}" if self.type.is_float else f"icmp {int_op}"
+        return self.writer.emit(self.with_elem("i1"), f"{op} {self.type} {self.name}, {self.like(other).name}")
+
+    def __add__(self, other): return self.binary("fadd", "add", other)
+    def __radd__(self, other): return self.binary("fadd", "add", other, swap=True)
+    def __sub__(self, other): return self.binary("fsub", "sub", other)
+    def __rsub__(self, other): return self.binary("fsub", "sub", other, swap=True)
+    def __mul__(self, other): return self.binary("fmul", "mul", other)
+    def __rmul__(self, other): return self.binary("fmul", "mul", other, swap=True)
+    def __truediv__(self, other): return self.binary("fdiv", "sdiv", other)
+    def __rtruediv__(self, other): return self.binary("fdiv", "sdiv", other, swap=True)
+    def __lshift__(self, other): return self.binary("", "shl", other)
+    def __rshift__(self, other): return self.binary("", "ashr", other)
+    def __and__(self, other): return self.binary("", "and", other)
+    def __or__(self, other): return self.binary("", "or", other)
+    def __xor__(self, other): return self.binary("", "xor", other)
+    def __invert__(self): return self.binary("", "xor", 1 if self.elem == "i1" else -1)
+    def __lt__(self, other): return self.compare("olt", "slt", other)
+    def __le__(self, other): return self.compare("ole", "sle", other)
+    def __gt__(self, other): return self.compare("ogt", "sgt", other)
+    def __ge__(self, other): return self.compare("oge", "sge", other)
+
+    def __neg__(self):
+        return self.writer.emit(self.type, f"fneg {self.type} {self.name}") if self.type.is_float else 0 - self
+
+    def shift_right_logical(self, other): return self.binary("", "lshr", other)
+    def equals(self, other): return self.compare("oeq", "eq", other)
+    def differs(self, other): return self.compare("une", "ne", other)
+    def is_nan(self): return self.compare("uno", "", self)
+
+    def cast(self, op: str, elem: str) -> "Value":
+        return self.writer.emit(self.with_elem(elem), f"{op} {self.type} {self.name} to {self.with_elem(elem)}")
+
+    def bits(self) -> "Value":
+        """The bit pattern, an integer of the same size."""
+        return self.cast("bitcast", self.format.integer)
+
+    def as_float(self, elem: str) -> "Value":
+        """The float whose bit pattern this integer is."""
+        return self.cast("bitcast", elem)
+
+    def to_double(self) -> "Value": return self.cast("fpext", "double")
+    def to_float(self) -> "Value": return self.cast("fptrunc", "float")
+
+
+def select(mask: Value, on_true, on_false) -> Value:
+    like = on_true if isinstance(on_true, Value) else on_false
+    on_true, on_false = like.like(on_true), like.like(on_false)
+    text = f"select {mask.type} {mask.name}, {like.type} {on_true.name}, {like.type} {on_false.name}"
+    return mask.writer.emit(like.type, text)
+
+
+def intrinsic(name: str, *args: Value) -> Value:
+    type_, writer = args[0].type, args[0].writer
+    symbol = f"@llvm.{name}.{type_.intrinsic}"
+    writer.declares.add(f"declare {type_} {symbol}({', '.join([str(type_)] * len(args))})")
+    return writer.emit(type_, f"call {type_} {symbol}({', '.join(f'{type_} {a.name}' for a in args)})")
+
+
+def fma(a: Value, b, c) -> Value:
+    """a * b + c, rounded once."""
+    return intrinsic("fma", a, a.like(b), a.like(c))
+
+
+def sqrt(x: Value) -> Value: return intrinsic("sqrt", x)
+def fabs(x: Value) -> Value: return intrinsic("fabs", x)
+def round_half_even(x: Value) -> Value: return intrinsic("roundeven", x)
+def trunc(x: Value) -> Value: return intrinsic("trunc", x)
+def floor(x: Value) -> Value: return intrinsic("floor", x)
+def copysign(magnitude, sign: Value) -> Value: return intrinsic("copysign", sign.like(magnitude), sign)
+
+
+def minimum(x: Value, bound) -> Value:
+    """min(x, bound), NaN where x is NaN (the comparison is false, so x is kept)."""
+    return select(x > bound, bound, x)
+
+
+def maximum(x: Value, bound) -> Value:
+    """max(x, bound), NaN where x is NaN."""
+    return select(x < bound, bound, x)
+
+
+def horner(x: Value, coefficients: Sequence[float]) -> Value:
+    """The polynomial c[0] + c[1] x + c[2] x^2 + ..., from the highest power down, each step one fma."""
+    result = x.like(coefficients[-1])
+    for coefficient in reversed(coefficients[:-1]):
+        result = fma(result, x, coefficient)
+    return result
+
+
+def round_to_integer(x: Value) -> tuple[Value, Value]:
+    """The nearest integer to x as a float and as an integer; |x| < 2^(mantissa_bits - 2).
+
+    Adding 1.5 * 2^mantissa_bits leaves the integer in the low bits: no conversion instruction, which AVX2 lacks for doubles.
+    """
+    magic = 1.5 * 2.0**x.format.mantissa_bits
+    shifted = x + magic
+    return shifted - magic, shifted.bits() - x.like(magic).bits()
+
+
+def power_of_two(n: Value, elem: str) -> Value:
+    """2^n for an integer n within the normal exponents."""
+    fmt = FORMATS[elem]
+    return ((n + fmt.bias) << fmt.mantissa_bits).as_float(elem)
+
+
+def any_lane(mask: Value) -> Value:
+    """One truth value: whether any lane of the mask is set."""
+    width = mask.type.width
+    if width == 1:
+        return mask
+    packed = mask.writer.emit(Type(f"i{width}", 1), f"bitcast {mask.type} {mask.name} to i{width}")
+    return packed.differs(0)
+
+
+def if_any(mask: Value, slow: Callable[[], Sequence[Value]], fast: Sequence[Value]) -> list[Value]:
+    """`slow()` where any lane of the mask is set, else `fast`: a branch per vector, for rare and expensive lanes."""
+    writer = mask.writer
+    condition = any_lane(mask)
+    before, rare, join = writer.block, writer.label("rare"), writer.label("join")
+    writer.lines.append(f"  br i1 {condition.name}, label %{rare}, label %{join}")
+    writer.start_block(rare)
+    slow_values = slow()
+    after = writer.block
+    writer.lines.append(f"  br label %{join}")
+    writer.start_block(join)
+    return [
+        writer.emit(f.type, f"phi {f.type} [ {s.name}, %{after} ], [ {f.name}, %{before} ]")
+        for s, f in zip(slow_values, fast, strict=True)
+    ]
+
+
+def symbol(name: str, elem: str, width: int) -> str:
+    """The LLVM name of a function: @catena.exp.f32 for scalars, @catena.exp.f32x8 for vectors."""
+    return f"@catena.{name}.{FORMATS[elem].suffix}" + (f"x{width}" if width > 1 else "")
+
+
+def call(result: Type, name: str, elem: str, width: int, *args: Value) -> Value:
+    """A call of another function of this library, recorded as a dependency."""
+    writer = args[0].writer
+    writer.calls.add((name, elem, width))
+    text = ", ".join(f"{a.type} {a.name}" for a in args)
+    return writer.emit(result, f"call {result} {symbol(name, elem, width)}({text})")
