@@ -1,0 +1,134 @@
+"""The dtypes: which there are, of which kind, and how they are called."""
+
+import builtins
+
+import ml_dtypes
+import numpy as np
+
+BOOL = np.dtype(np.bool_)
+SIGNED = tuple(np.dtype(n) for n in (ml_dtypes.int2, ml_dtypes.int4, "int8", "int16", "int32", "int64"))
+UNSIGNED = tuple(
+    np.dtype(n) for n in (ml_dtypes.uint2, ml_dtypes.uint4, "uint8", "uint16", "uint32", "uint64")
+)
+FLOAT4 = (np.dtype(ml_dtypes.float4_e2m1fn),)
+FLOAT8 = tuple(
+    np.dtype(getattr(ml_dtypes, f"float8_{n}"))
+    for n in ("e3m4", "e4m3", "e4m3b11fnuz", "e4m3fn", "e4m3fnuz", "e5m2", "e5m2fnuz", "e8m0fnu")
+)
+BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
+FLOATS = (*FLOAT4, *FLOAT8, BFLOAT16, np.dtype("float16"), np.dtype("float32"), np.dtype("float64"))
+COMPLEX = (np.dtype("complex64"), np.dtype("complex128"))
+ALL = (BOOL, *SIGNED, *UNSIGNED, *FLOATS, *COMPLEX)
+
+# The dtype of tangents of integers and booleans: its only value is zero, and it takes no memory.
+float0 = np.dtype([("float0", np.void, 0)])
+
+# One letter for each family, by dtype: 'b', 'i', 'u', 'f' or 'c'. NumPy's own `kind` is 'V' for all those of
+# ml_dtypes.
+KIND = {
+    BOOL: "b",
+    **dict.fromkeys(SIGNED, "i"),
+    **dict.fromkeys(UNSIGNED, "u"),
+    **dict.fromkeys(FLOATS, "f"),
+    **dict.fromkeys(COMPLEX, "c"),
+}
+
+# How many bits an element holds; the narrow ones take a byte in memory.
+BITS = {d: 8 * d.itemsize for d in ALL} | {
+    d: int(d.name.lstrip("uintfloa").split("_")[0]) for d in (*SIGNED[:2], *UNSIGNED[:2], *FLOAT4)
+}
+
+# The 64-bit dtypes, which arrays have only when x64 is on, with what they are otherwise.
+TO_32_BITS = {
+    np.dtype("int64"): np.dtype("int32"),
+    np.dtype("uint64"): np.dtype("uint32"),
+    np.dtype("float64"): np.dtype("float32"),
+    np.dtype("complex128"): np.dtype("complex64"),
+}
+python_scalar_dtypes = {
+    bool: BOOL,
+    int: np.dtype("int64"),
+    float: np.dtype("float64"),
+    complex: np.dtype("complex128"),
+}
+
+
+class extended(np.generic):  # noqa: N801
+    """The scalar type above all extended dtypes."""
+
+
+class prng_key(extended):  # noqa: N801
+    """The scalar type of the dtypes of random keys."""
+
+
+extended.__module__ = prng_key.__module__ = "catena.dtypes"
+
+
+class ExtendedDType:
+    """A dtype that NumPy does not know, such as that of random keys.
+
+    ``type`` is its scalar type (a subclass of ``extended``), ``_rules`` says how arrays of it are held, and
+    ``_impl`` tells dtypes of the same class apart: two are equal when their class and ``_impl`` are.
+    """
+
+    __slots__ = ("name", "itemsize", "_impl")
+    type = extended
+    _rules = None
+
+    def __init__(self, name: str, itemsize: int, impl=None):
+        self.name, self.itemsize, self._impl = name, itemsize, name if impl is None else impl
+
+    def __eq__(self, other):
+        return builtins.type(self) is builtins.type(other) and self._impl == other._impl
+
+    def __hash__(self):
+        return hash((builtins.type(self), self._impl))
+
+    def __repr__(self):
+        return self.name
+
+
+def is_extended(dtype) -> bool:
+    """Whether ``dtype`` is an extended dtype, or the scalar type of some."""
+    return isinstance(dtype, ExtendedDType) or (isinstance(dtype, type) and issubclass(dtype, extended))
+
+
+def is_inexact(dtype) -> bool:
+    """Whether ``dtype`` is a float or complex dtype."""
+    return KIND.get(dtype, "") in ("f", "c")
+
+
+def is_floating(dtype) -> bool:
+    """Whether ``dtype`` is a (real) float dtype."""
+    return KIND.get(dtype) == "f"
+
+
+def is_complex(dtype) -> bool:
+    """Whether ``dtype`` is a complex dtype."""
+    return KIND.get(dtype) == "c"
+
+
+def is_integer(dtype) -> bool:
+    """Whether ``dtype`` is a signed or unsigned integer dtype."""
+    return KIND.get(dtype, "") in ("i", "u")
+
+
+_SHORT_PREFIXES = (("bfloat", "bf"), ("float", "f"), ("complex", "c"), ("uint", "u"), ("int", "i"))
+
+
+def _shorten(name: str) -> str:
+    prefix, short = next((p for p in _SHORT_PREFIXES if name.startswith(p[0])), ("", ""))
+    return short + name[len(prefix) :]
+
+
+_SHORT_NAMES = {d: _shorten(d.name) for d in ALL} | {float0: "float0"}
+
+
+def dtype_name(dtype) -> str:
+    """The name of ``dtype``, as in ``float32[2,3]``."""
+    return "float0" if dtype == float0 else dtype.name
+
+
+def short_dtype_name(dtype) -> str:
+    """The short name of ``dtype``, as in jaxprs: ``f32``, ``bf16``, ``i8``, ``bool``, ``key<fry>``."""
+    return _SHORT_NAMES.get(dtype) or dtype.name
