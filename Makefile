@@ -45,5 +45,5 @@ $(STAMPS)/test: pyproject.toml $(STAMPS)/venv
 
 $(STAMPS)/jax: Makefile
 	$(PYTHON) -m venv $(JAX_VENV)
-	$(JAX_VENV)/bin/python $(PIP) jax==$(JAX_VERSION)
+	$(JAX_VENV)/bin/python $(PIP) jax==$(JAX_VERSION) scikit-learn matplotlib
 	@mkdir -p $(STAMPS) && touch $@

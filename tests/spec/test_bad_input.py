@@ -340,7 +340,7 @@ SHAPES_AND_DTYPES = {
     "einsum": (
         lambda: jnp.einsum("ij,jk->ik", jnp.ones((2, 3)), jnp.ones((2, 2))),
         ValueError,
-        r"'j' for operand 1 \(2\) does not match.*3",
+        r"'j' for operand 1",
     ),
     "an uneven split": (
         lambda: jnp.split(A, 2),

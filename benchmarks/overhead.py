@@ -1,0 +1,336 @@
+"""What a call costs beside JAX: imports, eager operations, calls of jitted functions, compilation.
+
+`make bench-overhead` runs this. Two worker processes, one per library, take turns: the parent asks one of
+them to time one workload, then the other, round after round, so that both meet the same noise; each number
+is the least of its rounds. Everything is small on purpose: this measures overhead, not arithmetic. Results
+must be equal too. JAX against itself gives 1.0 in every row, within a tenth.
+
+Where there is a choice, it favours JAX: an operation's time ends when the call returns, although JAX may
+still be computing; work is waited for once per batch of calls, and both have loaded their compilers before
+compilation is timed. Compilation is measured in fresh processes with every disk cache off.
+"""
+
+import argparse
+import functools
+import importlib
+import itertools
+import json
+import os
+import subprocess
+import sys
+import time
+import timeit
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+EXAMPLE = Path(__file__).resolve().parent.parent / "examples" / "digits.py"
+OURS, THEIRS = "catena", "jax"
+NO_DISK_CACHE = {"JAX_ENABLE_COMPILATION_CACHE": "0", "CATENA_ENABLE_COMPILATION_CACHE": "0"}
+
+# ----------------------------------------------------------------------- the workloads, written once
+
+
+def ten_operations(jnp):
+    def f(x):
+        y = x * 2.0
+        y = y + 1.0
+        y = jnp.sin(y)
+        y = y * x
+        y = jnp.exp(y)
+        y = y - x
+        y = jnp.tanh(y)
+        y = y / 3.0
+        y = y * y
+        return jnp.sum(y)
+
+    return f
+
+
+def workloads(jax):
+    """Name -> a call without arguments, in the order of the list in `GOALS`."""
+    jnp = jax.numpy
+    x = jnp.arange(32.0)
+    square = jnp.arange(256.0).reshape(16, 16) / 256
+    grad = jax.grad(ten_operations(jnp))
+    one = jax.jit(lambda a: a + 1)
+    two = jax.jit(lambda a, b: a * b + 1)
+    eight = jax.jit(lambda a, b, c, d, e, f, g, h: a + b + c + d + e + f + g + h)
+    leaves = {f"layer{i:02}": jnp.full(8, float(i)) for i in range(100)}
+    total = jax.jit(lambda tree: sum(tree.values()))
+    update = jax.jit(lambda tree: jax.tree.map(lambda leaf: leaf * 0.5, tree))
+    return {
+        "x + 1": lambda: x + 1,
+        "sin(x)": lambda: jnp.sin(x),
+        "sum(x)": lambda: jnp.sum(x),
+        "matmul(m, m)": lambda: jnp.matmul(square, square),
+        "x[0]": lambda: x[0],
+        "x[2:5]": lambda: x[2:5],
+        "x.at[0].set(1)": lambda: x.at[0].set(1),
+        "m.reshape(32, 8)": lambda: square.reshape(32, 8),
+        "m.T": lambda: square.T,
+        "grad(ten operations)(x)": lambda: grad(x),
+        "jit, 1 argument": lambda: one(x),
+        "jit, 2 arguments": lambda: two(x, x),
+        "jit, 8 arguments": lambda: eight(x, x, x, x, x, x, x, x),
+        "jit, dict of 100 to one array": lambda: total(leaves),
+        "jit, dict of 100 to the like": lambda: update(leaves),
+    }
+
+
+IMPORT, COMPILE = "import", "compile the demo's step"
+IMPORT_BUDGET = 0.100  # seconds above NumPy's own import
+
+# How many times faster than JAX each workload must be.
+GOALS = {
+    "x + 1": 3,
+    "sin(x)": 3,
+    "sum(x)": 3,
+    "matmul(m, m)": 3,
+    "x[0]": 10,
+    "x[2:5]": 10,
+    "x.at[0].set(1)": 10,
+    "m.reshape(32, 8)": 10,
+    "m.T": 10,
+    "grad(ten operations)(x)": 10,
+    "jit, 1 argument": 1.5,
+    "jit, 2 arguments": 1.5,
+    "jit, 8 arguments": 1.5,
+    "jit, dict of 100 to one array": 1.5,
+    "jit, dict of 100 to the like": 1.5,
+    COMPILE: 3,
+}
+
+# ------------------------------------------------------------------------------ in the worker process
+
+
+def numbers(jax, result):
+    return [
+        {"dtype": str(leaf.dtype), "values": np.asarray(leaf).tolist()} for leaf in jax.tree.leaves(result)
+    ]
+
+
+def time_calls(jax, function, seconds):
+    """Seconds per call: one batch that takes about `seconds`."""
+    jax.block_until_ready(function())
+    timer = timeit.Timer(function)
+    count = 1
+    while (took := timer.timeit(count)) < seconds / 10:
+        count *= 2 if took > seconds / 100 else 10
+    count = max(1, int(count * seconds / max(took, 1e-9)))
+
+    def batch():
+        for _ in itertools.repeat(None, count - 1):
+            function()
+        jax.block_until_ready(function())
+
+    start = time.perf_counter()
+    batch()
+    return (time.perf_counter() - start) / count
+
+
+def demo(library):
+    """The module of the example, under either library: one import line makes the difference."""
+    source = EXAMPLE.read_text()
+    line = f"import {OURS} as jax\n"
+    if source.count(line) != 1:
+        raise SystemExit(f"{EXAMPLE} should have exactly one line {line!r}")
+    module = {"__name__": "demo"}
+    exec(compile(source.replace(line, f"import {library} as jax\n"), str(EXAMPLE), "exec"), module)
+    return module
+
+
+def time_compilation(library):
+    """Trace, lower and compile the demo's training step once; then run it for its numbers."""
+    jax = importlib.import_module(library)
+    module = demo(library)
+    (images, labels), _ = module["load_data"]()
+    params = module["init_params"]()
+    arguments = (params, module["init_adam"](params), images[:64], labels[:64])
+    jax.block_until_ready(jax.jit(lambda x: x * 3 - 1)(images[:2]))  # loads the compiler
+    start = time.perf_counter()
+    compiled = module["train_step"].lower(*arguments).compile()
+    seconds = time.perf_counter() - start
+    _, _, loss = compiled(*arguments)
+    return {"seconds": seconds, "result": numbers(jax, loss)}
+
+
+def serve(library):
+    """Answer requests on stdin, one JSON object a line, until it closes."""
+    jax = importlib.import_module(library)
+    calls = workloads(jax)
+    for line in sys.stdin:
+        request = json.loads(line)
+        function = calls[request["workload"]]
+        seconds = time_calls(jax, function, request["seconds"])
+        answer = {"seconds": seconds, "result": numbers(jax, function())}
+        print(json.dumps(answer), flush=True)
+
+
+# ------------------------------------------------------------------------------ in the parent process
+
+
+@dataclass
+class Row:
+    name: str
+    ours: float  # seconds
+    theirs: float
+    goal: str
+    margin: float  # reached / required: 1 or more is met
+
+    @property
+    def met(self):
+        return self.margin >= 1
+
+    def __str__(self):
+        times = f"{show(self.ours):>10} {show(self.theirs):>10} {self.theirs / self.ours:>8.1f}x"
+        return f"{self.name:<30} {times}   {self.goal:<22} {'met' if self.met else 'MISSED'}"
+
+
+def show(seconds):
+    for unit, scale in (("s ", 1), ("ms", 1e-3), ("us", 1e-6)):
+        if seconds >= scale:
+            return f"{seconds / scale:.3g} {unit}"
+    return f"{seconds / 1e-9:.3g} ns"
+
+
+class Worker:
+    """One library in a process of its own that times what it is asked to."""
+
+    def __init__(self, python, library):
+        command = [python, __file__, "--serve", library]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def ask(self, **request):
+        self.process.stdin.write(json.dumps(request) + "\n")
+        self.process.stdin.flush()
+        if not (answer := self.process.stdout.readline()):
+            raise SystemExit(f"the worker {self.process.args} ended; its error stands above")
+        return json.loads(answer)
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait(timeout=30)
+
+
+def run_fresh(command):
+    """The JSON that a fresh process prints last."""
+    done = subprocess.run(command, env={**os.environ, **NO_DISK_CACHE}, capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit(f"{command} failed:\n{done.stderr}")
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def alternate(rounds, *measures):
+    """Every measure once per round; all answers, by measure."""
+    answers = [[] for _ in measures]
+    for _ in range(rounds):
+        for measure, kept in zip(measures, answers):
+            kept.append(measure())
+    return answers
+
+
+def best(answers):
+    return min(answer["seconds"] for answer in answers)
+
+
+def check_equal(name, ours, theirs):
+    """Same dtypes, same numbers; elementary functions and sums may differ in the last bits."""
+    if [leaf["dtype"] for leaf in ours] != [leaf["dtype"] for leaf in theirs]:
+        raise SystemExit(f"{name}: dtypes differ: {ours} and {theirs}")
+    for left, right in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(left["values"], right["values"], rtol=2e-6, atol=1e-6, err_msg=name)
+
+
+def measure_import(pythons, rounds):
+    code = "import json, time; t = time.perf_counter(); import {}; print(json.dumps(time.perf_counter() - t))"
+
+    def once(python, module):
+        return lambda: run_fresh([python, "-c", code.format(module)])
+
+    ours, theirs, plain = (
+        min(times)
+        for times in alternate(
+            rounds,
+            once(pythons[OURS], OURS),
+            once(pythons[THEIRS], THEIRS),
+            once(pythons[OURS], "numpy"),
+        )
+    )
+    extra = max(ours - plain, 1e-9)
+    goal = f"NumPy {show(plain)} + {show(IMPORT_BUDGET)}"
+    return Row(IMPORT, ours, theirs, goal, IMPORT_BUDGET / extra)
+
+
+def measure_compilation(pythons, rounds):
+    def once(library):
+        return lambda: run_fresh([pythons[library], __file__, "--compile", library])
+
+    ours, theirs = alternate(rounds, once(OURS), once(THEIRS))
+    return row(COMPILE, ours, theirs)
+
+
+def row(name, ours, theirs):
+    check_equal(name, ours[0]["result"], theirs[0]["result"])
+    left, right = best(ours), best(theirs)
+    return Row(name, left, right, f">= {GOALS[name]}x", right / left / GOALS[name])
+
+
+def measure_calls(pythons, rounds, seconds, names):
+    workers = [Worker(pythons[OURS], OURS), Worker(pythons[THEIRS], THEIRS)]
+    try:
+        for name in names:
+            ask = {"workload": name, "seconds": seconds}
+            yield row(name, *alternate(rounds, *(functools.partial(w.ask, **ask) for w in workers)))
+    finally:
+        for worker in workers:
+            worker.close()
+
+
+def report(rows):
+    print(f"\n{'':<30} {OURS:>10} {THEIRS:>10} {'ratio':>9}   {'goal':<22}")
+    for each in sorted(rows, key=lambda r: r.margin):
+        print(each)
+    missed = sum(not each.met for each in rows)
+    print(
+        f"\n{len(rows) - missed} of {len(rows)} goals met; worst first. Each time is the least of its rounds."
+    )
+    return missed
+
+
+def measure_all(options):
+    pythons = {OURS: sys.executable, THEIRS: options.jax_python}
+    names = [name for name in GOALS if options.only in name]
+    rows = []
+    for each in measure_calls(pythons, options.rounds, options.seconds, [n for n in names if n != COMPILE]):
+        print(f"  measured {each.name}", file=sys.stderr)
+        rows.append(each)
+    if COMPILE in names:
+        rows.append(measure_compilation(pythons, options.fresh_rounds))
+    if options.only in IMPORT:
+        rows.append(measure_import(pythons, options.fresh_rounds))
+    return rows
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--jax-python", default=".venv-jax/bin/python", help="a Python that has JAX")
+    parser.add_argument("--rounds", type=int, default=9, help="turns per workload")
+    parser.add_argument("--fresh-rounds", type=int, default=5, help="turns where each is a fresh process")
+    parser.add_argument("--seconds", type=float, default=0.05, help="length of one turn")
+    parser.add_argument("--only", default="", help="only workloads whose name contains this")
+    parser.add_argument("--strict", action="store_true", help="fail when a goal is missed")
+    parser.add_argument("--serve", metavar="LIBRARY", help=argparse.SUPPRESS)
+    parser.add_argument("--compile", metavar="LIBRARY", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.serve:
+        serve(options.serve)
+    elif options.compile:
+        print(json.dumps(time_compilation(options.compile)))
+    elif report(measure_all(options)) and options.strict:
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()
