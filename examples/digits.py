@@ -153,6 +153,10 @@ def progress(total):
     return RichBar(rich, total) if sys.stdout.isatty() else PlainBar(total)
 
 
+def status(loss, accuracy):
+    return f"loss {loss:.4f}  held out {accuracy:.1%}"
+
+
 class PlainBar:
     """Ten lines in a log, or one line rewritten in place on a terminal."""
 
@@ -169,7 +173,7 @@ class PlainBar:
     def report(self, loss, accuracy):
         self.done += 1
         bar = "#" * (20 * self.done // self.total)
-        line = f"[{bar:<20}] epoch {self.done:>3}/{self.total}  loss {loss:.4f}  held out {accuracy:.1%}"
+        line = f"[{bar:<20}] epoch {self.done:>3}/{self.total}  {status(loss, accuracy)}"
         if self.live:
             print("\r" + line, end="", flush=True)
         elif self.done % max(1, self.total // 10) == 0:
@@ -178,22 +182,24 @@ class PlainBar:
 
 class RichBar:
     def __init__(self, rich, total):
-        fields = "loss {task.fields[loss]:.4f}  held out {task.fields[accuracy]:.1%}"
         self.bar = rich.Progress(
-            rich.TextColumn("training"),
-            rich.BarColumn(),
+            rich.TextColumn("epoch"),
             rich.MofNCompleteColumn(),
-            rich.TextColumn(fields),
+            rich.BarColumn(),
+            rich.TextColumn("{task.fields[status]}"),
             rich.TimeElapsedColumn(),
         )
-        self.task = self.bar.add_task("training", total=total, loss=float("nan"), accuracy=0.0)
+        self.task = self.bar.add_task("training", total=total, status="compiling")
 
     def __enter__(self):
         self.bar.start()
-        return lambda loss, accuracy: self.bar.update(self.task, advance=1, loss=loss, accuracy=accuracy)
+        return self.report
 
     def __exit__(self, *_):
         self.bar.stop()
+
+    def report(self, loss, accuracy):
+        self.bar.update(self.task, advance=1, status=status(loss, accuracy))
 
 
 @jax.jit

@@ -5,7 +5,10 @@ essential words only; a message may say more. What JAX accepts stands in `ACCEPT
 `BEYOND`.
 """
 
+import os
 import re
+import subprocess
+import sys
 import warnings
 
 import numpy as np
@@ -1076,7 +1079,33 @@ def test_an_array_shares_no_memory_that_can_still_be_written():
         view[0] = 1
 
 
-def test_the_users_frame_stands_in_the_traceback():
-    with pytest.raises(TypeError) as caught:
-        jax.jit(lambda x: x + jnp.ones(2))(A)  # this very line
-    assert any("test_bad_input.py" in str(entry.path) for entry in caught.traceback[1:])
+PROGRAM = """
+import catena as jax
+import catena.numpy as jnp
+
+
+def users_function(x):
+    return jnp.sum(x + jnp.ones(7))
+
+
+{call}
+"""
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "users_function(jnp.ones(3))",
+        "jax.jit(users_function)(jnp.ones(3))",
+        "jax.grad(users_function)(jnp.ones(3))",
+        "jax.jit(jax.vmap(jax.grad(users_function)))(jnp.ones((2, 3)))",
+    ],
+)
+def test_an_uncaught_error_ends_at_the_users_line(call, tmp_path):
+    script = tmp_path / "program.py"
+    script.write_text(PROGRAM.format(call=call))
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, env=environment)
+    assert "TypeError: add got incompatible shapes for broadcasting: (3,), (7,)." in done.stderr
+    last = re.findall(r'File "(.*)", line (\d+), in (\w+)', done.stderr)[-1]
+    assert last == (str(script), "7", "users_function"), done.stderr
