@@ -1,0 +1,162 @@
+"""Flattening: pytrees to leaves, key paths and treedefs.
+
+`flatten_into` is the hot path of every transformation and does plain flattening only, by recursion;
+`flatten_with` adds `is_leaf` and key paths, with an explicit stack so that memory alone bounds the depth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import repeat
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+
+from catena.core.tree_keys import KeyPath, keystr
+from catena.core.tree_nodes import (
+    DICT,
+    LIST,
+    TUPLE,
+    NodeKind,
+    NodeTable,
+    UnsortableKeysError,
+    default_nodes,
+    sorted_keys,
+)
+from catena.core.treedef import LEAF, PyTreeDef, flat_node, interned_flat, make_node
+
+EMPTY_DICT = flat_node(DICT, (), 0)
+
+_STR_ONLY = frozenset({str})
+
+# Dicts of parameters come back with the same keys in the same order: remember the sorted keys, a getter, and
+# the treedef for the case that all values are leaves.
+_dict_layouts: dict[tuple[str, ...], tuple[tuple, Callable, PyTreeDef]] = {}
+_MAX_LAYOUTS = 1024  # emptied when full
+_MIN_LAYOUT_SIZE = 4  # below, sorting is as fast as the look-up
+
+
+def _open_dict(d: dict) -> tuple[tuple, Sequence, PyTreeDef | None]:
+    """Sorted keys, the values in that order, and, where known, the treedef for values that are all leaves."""
+    order = tuple(d)
+    # 1 == True and 'a' == StrEnum.A: only plain strings may stand for each other.
+    if len(order) < _MIN_LAYOUT_SIZE or not _STR_ONLY.issuperset(map(type, order)):
+        keys = order if len(order) == 1 else sorted_keys(d)
+        return keys, [d[key] for key in keys], None
+    known = _dict_layouts.get(order)
+    if known is None:
+        keys = sorted_keys(d)
+        if len(_dict_layouts) >= _MAX_LAYOUTS:
+            _dict_layouts.clear()
+        known = _dict_layouts[order] = keys, itemgetter(*keys), flat_node(DICT, keys, len(keys))
+    keys, get, treedef = known
+    return keys, get(d), treedef
+
+
+def flatten_into(tree: Any, leaves: list, nodes: NodeTable = default_nodes) -> PyTreeDef:
+    """Append the leaves of `tree` to `leaves` and return its treedef: the fast way for callers with a list.
+
+    Hot path. The recursive `_flatten_node` handles nearly every tree; one too deep for it, or with an error
+    to explain, is flattened again by the loop of `flatten_with`.
+    """
+    cls = type(tree)
+    kind = None if cls in nodes.leaf_types else nodes.kinds.get(cls) or nodes.classify(cls)
+    if kind is None:
+        leaves.append(tree)
+        return LEAF
+    start = len(leaves)
+    try:
+        return _flatten_node(tree, kind, leaves, nodes.leaf_types, nodes.kinds, nodes.classify)
+    except UnsortableKeysError:
+        del leaves[start:]
+        flatten_with(tree, None, nodes=nodes)  # raises again, with the key path
+        raise
+    except RecursionError:
+        del leaves[start:]
+        more, treedef = flatten_with(tree, None, with_path=False, nodes=nodes)
+        leaves += more
+        return treedef
+
+
+def _flatten_node(x: Any, kind: NodeKind, leaves: list, leaf_types: set, kinds: dict,
+                  classify: Callable) -> PyTreeDef:
+    # A node whose children are all leaves is recognised by one set operation over their types and its treedef
+    # found in a table, so the Python loop at the end runs over mixed nodes only.
+    if kind is TUPLE or kind is LIST:
+        if leaf_types.issuperset(map(type, x)):
+            leaves += x
+            return interned_flat.get((kind, len(x))) or flat_node(kind, None, len(x))
+        children, data = x, None
+    elif kind is not DICT:
+        children, data = kind.flatten(x)
+        if leaf_types.issuperset(map(type, children)):
+            leaves += children
+            return flat_node(kind, data, len(children))
+    elif not x:
+        return EMPTY_DICT
+    else:
+        data, children, flat = _open_dict(x)
+        if leaf_types.issuperset(map(type, children)):
+            leaves += children
+            return flat or flat_node(DICT, data, len(children))
+    treedefs = []
+    for child in children:
+        cls = type(child)
+        kind_of_child = None if cls in leaf_types else kinds.get(cls) or classify(cls)
+        if kind_of_child is None:
+            leaves.append(child)
+            treedefs.append(LEAF)
+        else:
+            treedefs.append(_flatten_node(child, kind_of_child, leaves, leaf_types, kinds, classify))
+    return make_node(kind, data, treedefs)
+
+
+def flatten_with(tree: Any, is_leaf: Callable | None, is_leaf_takes_path: bool = False,
+                 with_path: bool = True, nodes: NodeTable = default_nodes) -> tuple[list, PyTreeDef]:
+    """Flatten with key paths, `is_leaf`, or both. Leaves come as `(path, leaf)` pairs when `with_path`."""
+    leaves: list = []
+    # Each enclosing node: (iterator over keyed children, their treedefs, kind, data, path). The root is the
+    # one child of an artificial node.
+    roots: list[PyTreeDef] = []
+    enclosing: list = [(iter([(None, tree)]), roots, None, None, None)]
+    keyed = with_path or is_leaf_takes_path
+    while enclosing:
+        siblings, treedefs, kind, data, path = enclosing[-1]
+        for key, child in siblings:
+            here = () if path is None else (*path, key) if keyed else ()
+            child_kind = _kind_unless_leaf(child, here, is_leaf, is_leaf_takes_path, nodes)
+            if child_kind is not None:
+                pairs, child_data = _open(child_kind, child, here, keyed)
+                enclosing.append((iter(pairs), [], child_kind, child_data, here))
+                break
+            leaves.append((here, child) if with_path else child)
+            treedefs.append(LEAF)
+        else:
+            enclosing.pop()
+            if enclosing:
+                enclosing[-1][1].append(make_node(kind, data, treedefs))
+    return leaves, roots[0]
+
+
+def _kind_unless_leaf(x: Any, path: KeyPath, is_leaf: Callable | None, takes_path: bool,
+                      nodes: NodeTable) -> NodeKind | None:
+    if is_leaf is not None and is_true(is_leaf(path, x) if takes_path else is_leaf(x)):
+        return None
+    return nodes.kind_of(type(x))
+
+
+def is_true(flag: Any) -> bool:
+    if flag is None or isinstance(flag, (bool, np.bool_)):
+        return bool(flag)
+    raise ValueError(f"is_leaf predicate returned a non-boolean value {flag!r}; expected a boolean")
+
+
+def _open(kind: NodeKind, x: Any, path: KeyPath, keyed: bool) -> tuple[Any, Any]:
+    try:
+        if keyed:
+            return kind.flatten_with_keys(x)
+        children, data = kind.flatten(x)
+        return zip(repeat(None), children), data
+    except UnsortableKeysError as e:
+        raise ValueError(f"{e} (in the dict at key path {keystr(path)})" if path else str(e)) from e
