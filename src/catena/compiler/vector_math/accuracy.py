@@ -1,11 +1,11 @@
 """Measures the library against mpmath and writes `docs/accuracy_vector_math.md`.
 
-`python -m catena.compiler.vector_math.accuracy [points]` samples every function (exponents uniformly, specials,
-neighbourhoods of breakpoints) and prints the greatest error found beside the bound that the tests assert.
+`python -m catena.compiler.vector_math.accuracy [points]` samples every function (exponents uniformly,
+specials, neighbourhoods of breakpoints) and prints the greatest error found beside the bound that the tests
+assert.
 """
 
 import ctypes
-from collections.abc import Callable
 
 import llvmlite.binding as llvm
 import numpy as np
@@ -20,7 +20,8 @@ def loop(name: str, elem: str, width: int) -> str:
     inputs = ["%x", "%y"][: library.arity(name)]
     loads = []
     for p in inputs:
-        loads += [f"  {p}.at = getelementptr {elem}, ptr {p}, i64 %i", f"  {p}.v = load {type_}, ptr {p}.at, align 4"]
+        loads.append(f"  {p}.at = getelementptr {elem}, ptr {p}, i64 %i")
+        loads.append(f"  {p}.v = load {type_}, ptr {p}.at, align 4")
     arguments = ", ".join(f"{type_} {p}.v" for p in inputs)
     body = "\n".join(loads)
     return f"""
@@ -49,7 +50,9 @@ def module_text(name: str, elem: str, width: int) -> str:
 
 
 class Compiled:
-    """One function compiled for this machine, as a callable on arrays whose length is a multiple of the width."""
+    """One function compiled for this machine, as a callable on arrays whose length is a multiple of the
+    width.
+    """
 
     def __init__(self, name: str, elem: str, width: int) -> None:
         llvm.initialize_native_target()

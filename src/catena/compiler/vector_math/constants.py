@@ -25,11 +25,17 @@ LOG10_2 = {
     "float": _pieces("0x1.344136p-2", "-0x1.ec10cp-27"),
     "double": _pieces("0x1.34413509f79ffp-2", "-0x1.9dc1da994fd21p-59"),
 }
+LOG_TWO_PI_LESS_ONE_HALF = _pieces("0x1.acfe390c97d69p-2", "0x1.3494bc9001442p-56")
+ONE_THIRD = _pieces("0x1.5555555555555p-2", "0x1.5555555555555p-56")
+# The positive zero of digamma.
+DIGAMMA_ZERO = _pieces("0x1.762d86356be3fp+0", "0x1.b86a722197829p-54")
+PI = {"float": 3.1415927410125732, "double": 3.141592653589793}
 # The first 1240 bits of 2/pi after the binary point.
 TWO_OVER_PI = int(
-    "a2f9836e4e441529fc2757d1f534ddc0db6295993c439041fe5163abdebbc561b7246e3a424dd2e006492eea09d1921cfe1deb1cb129a73e"
-    "e88235f52ebb4484e99c7026b45f7e413991d639835339f49c845f8bbdf9283b1ff897ffde05980fef2f118b5a0a6d1f6d367ecf27cb09b7"
-    "4f463f669e5fea2d7527bac7ebe5f17b3d0739f78a5292ea6bfb5fb11f8d5d0856033046fc7b6babf0cfbc",
+    "a2f9836e4e441529fc2757d1f534ddc0db6295993c439041fe5163abdebbc561b7246e3a424dd2e006492eea09d1921cfe1d"
+    "eb1cb129a73ee88235f52ebb4484e99c7026b45f7e413991d639835339f49c845f8bbdf9283b1ff897ffde05980fef2f118b"
+    "5a0a6d1f6d367ecf27cb09b74f463f669e5fea2d7527bac7ebe5f17b3d0739f78a5292ea6bfb5fb11f8d5d0856033046fc7b"
+    "6babf0cfbc",
     16,
 )
 TWO_OVER_PI_BITS = 1240

@@ -1,4 +1,6 @@
-"""Unevaluated sums high + low of two floats (T. J. Dekker 1971; D. E. Knuth, TAOCP 4.2.2), for steps that need more bits."""
+"""Unevaluated sums high + low of two floats (T. J. Dekker 1971; D. E. Knuth, TAOCP 4.2.2), for steps that
+need more bits.
+"""
 
 from typing import NamedTuple
 
@@ -10,6 +12,10 @@ class Pair(NamedTuple):
 
     high: Value
     low: Value
+
+
+def total(a: Pair) -> Value:
+    return a.high + a.low
 
 
 def two_sum(a: Value, b) -> Pair:

@@ -3,10 +3,11 @@
 from . import tables
 from .double_double import two_product
 from .exponential import exp_normal, exp_sum
-from .logarithm import log, log1p
+from .logarithm import INFINITY, log, log1p
 from .text import Value, copysign, fabs, fma, horner, minimum, select, sqrt
 
-# M. Giles, "Approximating the erfinv function", GPU Computing Gems Jade Edition, 2011, single precision (table 5);
+# M. Giles, "Approximating the erfinv function", GPU Computing Gems Jade Edition, 2011, single precision
+# (table 5);
 # random.normal is defined through exactly these polynomials.
 GILES_CENTRE = (
     1.50140941, 0.246640727, -0.00417768164, -0.00125372503, 0.00021858087,
@@ -24,7 +25,9 @@ def small_erf(x: Value) -> Value:
 
 
 def large_erfc(a: Value) -> Value:
-    """erfc(a) for a >= 0.9: exp(-a^2) times a smooth function of q = (a - 3) / (a + 3) (Shepherd & Laframboise 1981)."""
+    """erfc(a) for a >= 0.45: exp(-a^2) times a smooth function of q = (a - 3) / (a + 3) (Shepherd &
+    Laframboise 1981).
+    """
     a = minimum(a, 30.0)
     square = two_product(a, a)
     q = (a - 3.0) / (a + 3.0)
@@ -42,20 +45,22 @@ def erf(x: Value) -> Value:
 
 
 def tiny_erf(x: Value) -> Value:
-    """2/sqrt(pi) x for subnormal x: one product, since the polynomial's fma would round twice at the coarse end."""
+    """2/sqrt(pi) x for subnormal x: one product, since the polynomial's fma would round twice at the
+    coarse end.
+    """
     return x * 1.1283791670955126
 
 
 def erfc(x: Value) -> Value:
     a = fabs(x)
     tail = large_erfc(a)
-    return select(a < 1.0, 1.0 - small_erf(x), select(x < 0.0, 2.0 - tail, tail))
+    return select(a < 0.5, 1.0 - small_erf(x), select(x < 0.0, 2.0 - tail, tail))
 
 
 def erf_inv(x: Value) -> Value:
     """x times a polynomial in w = -log(1 - x^2), or in sqrt(w) for the tails."""
     result = x * (giles_erf_inv(x) if x.elem == "float" else double_erf_inv(x))
-    return select(fabs(x).equals(1.0), x * float("inf"), result)
+    return select(fabs(x).equals(1.0), x * INFINITY, result)
 
 
 def giles_erf_inv(x: Value) -> Value:

@@ -1,7 +1,8 @@
 """exp and its family.
 
-x = n ln2 + r with |r| <= ln2 / 2 (Cody & Waite, "Software Manual for the Elementary Functions", 1980), a minimax polynomial
-for exp(r), then 2^n in two factors so that the result may be subnormal and is rounded once.
+x = n ln2 + r with |r| <= ln2 / 2 (Cody & Waite, "Software Manual for the Elementary Functions", 1980), a
+minimax polynomial for exp(r), then 2^n in two factors so that the result may be subnormal and is rounded
+once.
 """
 
 from . import tables

@@ -1,31 +1,36 @@
 """The functions of the vector mathematics library, as LLVM IR text.
 
-`define("exp", "float", 8)` is the definition of `<8 x float> @catena.exp.f32x8(<8 x float> %x)`; the compiler adds those of
-`dependencies(...)` and the lines of `declarations(...)` once each. Width 1 is the scalar function. All widths compute the
-same bits.
+`define("exp", "float", 8)` is the definition of `<8 x float> @catena.exp.f32x8(<8 x float> %x)`; the compiler
+adds those of `dependencies(...)` and the lines of `declarations(...)` once each. Width 1 is the scalar
+function. All widths compute the same bits.
 """
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache
 
-from . import error_function, exponential, logarithm, trigonometric
+from . import error_function, exponential, gamma, inverse, logarithm, payne_hanek, powers, trigonometric
 from .text import Type, Value, Writer, symbol
 
 __all__ = ["NAMES", "arity", "declarations", "define", "dependencies", "symbol"]
 
 FUNCTIONS: dict[str, Callable[..., Value]] = {
     "exp": exponential.exp, "exp2": exponential.exp2, "expm1": exponential.expm1,
-    "logistic": exponential.logistic, "tanh": exponential.tanh, "sinh": exponential.sinh, "cosh": exponential.cosh,
+    "logistic": exponential.logistic, "tanh": exponential.tanh,
+    "sinh": exponential.sinh, "cosh": exponential.cosh,
     "log": logarithm.log, "log1p": logarithm.log1p, "log2": logarithm.log2, "log10": logarithm.log10,
     "sin": trigonometric.sin, "cos": trigonometric.cos, "tan": trigonometric.tan,
     "erf": error_function.erf, "erfc": error_function.erfc, "erf_inv": error_function.erf_inv,
+    "asin": inverse.asin, "acos": inverse.acos, "atan": inverse.atan, "atan2": inverse.atan2,
+    "asinh": inverse.asinh, "acosh": inverse.acosh, "atanh": inverse.atanh,
+    "cbrt": powers.cbrt, "rsqrt": powers.rsqrt, "hypot": powers.hypot, "pow": powers.pow,
+    "lgamma": gamma.lgamma, "digamma": gamma.digamma,
 }
 BINARY = frozenset({"atan2", "pow", "hypot"})
 NAMES = tuple(FUNCTIONS)
 PARAMETERS = ("x", "y")
 
-# The library's own cold helpers, reached through `dependencies` only: definition text, declarations, dependencies.
-PAYNE_HANEK = ("payne_hanek", "double", 1)
+# The library's own cold helpers, reached through `dependencies` only: definition text, declarations,
+# dependencies.
 
 
 def arity(name: str) -> int:
@@ -35,8 +40,8 @@ def arity(name: str) -> int:
 def define(name: str, elem: str, width: int) -> str:
     """The definition of a function: internal, always inlined.
 
-    Arguments: `name`, one of NAMES or a dependency; `elem`, `float` or `double`; `width`, 1 (scalar) or a number of lanes.
-    Returns: LLVM IR text.
+    Arguments: `name`, one of NAMES or a dependency; `elem`, `float` or `double`; `width`, 1 (scalar) or a
+    number of lanes. Returns: LLVM IR text.
     """
     return _write(name, elem, width)[0]
 
@@ -52,17 +57,21 @@ def dependencies(name: str, elem: str, width: int) -> tuple[tuple[str, str, int]
     return tuple(dict.fromkeys([*direct, *(d for one in direct for d in dependencies(*one))]))
 
 
-@lru_cache(maxsize=None)
+@cache
 def _write(name: str, elem: str, width: int) -> tuple[str, frozenset[str], tuple]:
-    if name == trigonometric.LARGE_REDUCTION:
-        return trigonometric.large_reduction(elem, width), frozenset(), (PAYNE_HANEK,)
-    if (name, elem, width) == PAYNE_HANEK:
-        return trigonometric.payne_hanek(), trigonometric.PAYNE_HANEK_DECLARES, ()
+    if name == payne_hanek.NAME:
+        return (
+            payne_hanek.definition(elem, width),
+            payne_hanek.declarations(elem, width),
+            payne_hanek.dependencies(elem, width),
+        )
     if name not in FUNCTIONS:
         raise ValueError(f"vector_math has no function {name!r}; it has {', '.join(NAMES)}")
     writer, type_ = Writer(), Type(elem, width)
     parameters = PARAMETERS[: arity(name)]
     result = FUNCTIONS[name](*(Value(writer, type_, f"%{p}") for p in parameters))
-    head = f"define internal {type_} {symbol(name, elem, width)}({', '.join(f'{type_} %{p}' for p in parameters)})"
+    arguments = ", ".join(f"{type_} %{p}" for p in parameters)
+    head = f"define internal {type_} {symbol(name, elem, width)}({arguments})"
     body = "\n".join([*writer.lines, f"  ret {type_} {result.name}"])
-    return f"{head} alwaysinline nounwind {{\n{body}\n}}\n", frozenset(writer.declares), tuple(sorted(writer.calls))
+    definition = f"{head} alwaysinline nounwind {{\n{body}\n}}\n"
+    return definition, frozenset(writer.declares), tuple(sorted(writer.calls))

@@ -1,38 +1,32 @@
 """log and its family.
 
-x = 2^k m with sqrt(1/2) <= m < sqrt(2), f = m - 1, and log(1 + f) = f - f^2/2 + (a polynomial part): in f for floats, and in
-s = f / (2 + f) for doubles, where log(1 + f) = 2 atanh(s) (the reduction of FDLIBM's e_log.c; own coefficients).
+x = 2^k m with sqrt(1/2) <= m < sqrt(2), f = m - 1, and log(1 + f) = f - f^2/2 + (a polynomial part): in f for
+floats, and in s = f / (2 + f) for doubles, where log(1 + f) = 2 atanh(s) (the reduction of FDLIBM's e_log.c;
+own coefficients).
 """
-
-from typing import NamedTuple
 
 from . import tables
 from .constants import LN2, LOG2_E, LOG10_2, LOG10_E
-from .double_double import Pair, constant, divide, fast_two_sum, multiply, square_root, two_product, two_sum
+from .double_double import Pair, constant, fast_two_sum, multiply, two_product, two_sum
 from .double_double import add as add_pairs
-from .text import FORMATS, Value, copysign, fabs, fma, horner, select
+from .text import FORMATS, Value, fabs, fma, horner, select
 
 SQRT_HALF = 0.7071067811865476
+INFINITY = float("inf")
 
 
-class Reduced(NamedTuple):
-    """log(x) = k ln2 + log1p(f)."""
-
-    k: Value
-    f: Value
-    exponent: Value
-
-
-def reduce_log(x: Value) -> Reduced:
-    """Split positive finite x, subnormals included; `exponent` is k as an integer."""
+def reduce_log(x: Value) -> tuple[Value, Value]:
+    """k (as a float) and f with x = 2^k (1 + f), for positive finite x, subnormals included."""
     fmt = x.format
     subnormal = x < fmt.tiny
-    bits = select(subnormal, x * 2.0**fmt.mantissa_bits, x).bits()
-    offset = bits - x.like(SQRT_HALF).bits()
-    k = offset >> fmt.mantissa_bits
-    f = (bits - (k << fmt.mantissa_bits)).as_float(x.elem) - 1.0
-    k = k - select(subnormal, k.like(fmt.mantissa_bits), 0)
-    return Reduced(small_integer_to_float(k, x.elem), f, k)
+    k, f = reduce_normal_log(select(subnormal, x * 2.0**fmt.mantissa_bits, x))
+    return k - select(subnormal, x.like(fmt.mantissa_bits), 0.0), f
+
+
+def reduce_normal_log(x: Value) -> tuple[Value, Value]:
+    shift, bits = x.format.mantissa_bits, x.bits()
+    k = (bits - x.like(SQRT_HALF).bits()) >> shift
+    return small_integer_to_float(k, x.elem), (bits - (k << shift)).as_float(x.elem) - 1.0
 
 
 def small_integer_to_float(k: Value, elem: str) -> Value:
@@ -60,23 +54,29 @@ def log1p_pair(f: Value) -> Pair:
 
 def with_log_specials(x: Value, result: Value) -> Value:
     """log's values at zero, negative numbers, +infinity and NaN."""
-    result = select(x < float("inf"), result, x)
+    result = select(x < INFINITY, result, x)
     result = select(x < 0.0, float("nan"), result)
-    return select(x.equals(0.0), float("-inf"), result)
+    return select(x.equals(0.0), -INFINITY, result)
+
+
+def rounded_log(x: Value, correction: Value | None = None) -> Value:
+    """log(x) + correction for positive finite x."""
+    k, f = reduce_log(x)
+    high, low = LN2[x.elem]
+    tail = fma(k, low, beyond_quadratic(f))
+    if correction is not None:
+        tail = tail + correction
+    return fma(k, high, f + fma(f * -0.5, f, tail))
 
 
 def log(x: Value) -> Value:
-    k, f, _ = reduce_log(x)
-    high, low = LN2[x.elem]
-    tail = fma(k, low, beyond_quadratic(f))
-    return with_log_specials(x, fma(k, high, f + fma(f * -0.5, f, tail)))
+    return with_log_specials(x, rounded_log(x))
 
 
-def log_pair(x: Value, correction: Value, extra_exponent: Value | None = None) -> Pair:
+def log_pair(x: Value, correction: Value, extra_exponent: Value | float = 0.0) -> Pair:
     """log((x + correction) 2^extra) for finite x > 0 and a correction within a few ulps of x."""
-    k, f, _ = reduce_log(x)
-    if extra_exponent is not None:
-        k = k + extra_exponent
+    k, f = reduce_log(x)
+    k = k + extra_exponent
     part = log1p_pair(f)
     high, low = LN2[x.elem]
     total = add_pairs(two_product(k, high), part)
@@ -84,21 +84,27 @@ def log_pair(x: Value, correction: Value, extra_exponent: Value | None = None) -
 
 
 def log1p(x: Value) -> Value:
+    """log(u) + c / u, where u + c is 1 + x exactly."""
     u = two_sum(x, 1.0)
-    pair = log_pair(u.high, select(u.high < float("inf"), u.low, 0.0))
-    result = with_log_specials(u.high, pair.high + pair.low)
+    result = with_log_specials(u.high, rounded_log(u.high, select(u.high < INFINITY, u.low, 0.0) / u.high))
     return select(fabs(x) < x.format.epsilon, x, result)
 
 
+def log1p_of_pair(t: Pair) -> Pair:
+    """log(1 + t) for a finite pair t > -1."""
+    u = two_sum(t.high, 1.0)
+    return log_pair(u.high, u.low + t.low)
+
+
 def log2(x: Value) -> Value:
-    k, f, _ = reduce_log(x)
+    k, f = reduce_log(x)
     part = multiply(log1p_pair(f), constant(x, *LOG2_E[x.elem]))
     total = two_sum(k, part.high)
     return with_log_specials(x, total.high + (total.low + part.low))
 
 
 def log10(x: Value) -> Value:
-    k, f, _ = reduce_log(x)
+    k, f = reduce_log(x)
     part = multiply(log1p_pair(f), constant(x, *LOG10_E[x.elem]))
     high, low = LOG10_2[x.elem]
     total = add_pairs(two_product(k, high), part)

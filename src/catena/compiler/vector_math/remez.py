@@ -1,19 +1,22 @@
-"""Computes the minimax polynomials of `tables.py`; run by hand: `python -m catena.compiler.vector_math.remez [NAME ...]`.
+"""Computes the minimax polynomials of `tables.py`; run by hand: `python -m catena.compiler.vector_math.remez
+[NAME ...]`.
 
-Remez's exchange algorithm (E. Remez 1934; Cheney, "Introduction to Approximation Theory", ch. 3) on a fixed Chebyshev grid,
-in 60-digit arithmetic by mpmath: find the polynomial p that minimises max |weight(x) (f(x) - p(x))|. Each table states its
-function, interval, degree and weight; the weight makes the error relative to the *whole* result that p contributes to.
+Remez's exchange algorithm (E. Remez 1934; Cheney, "Introduction to Approximation Theory", ch. 3) on a fixed
+Chebyshev grid, in 60-digit arithmetic by mpmath: find the polynomial p that minimises max |weight(x) (f(x) -
+p(x))|. Each table states its function, interval, degree and weight; the weight makes the error relative to
+the *whole* result that p contributes to.
 """
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-import sys
 
 import mpmath as mp
 
 mp.mp.dps = 60
 HALF_LN2 = mp.log(2) / 2
 PI_4 = mp.pi / 4
+SIGNIFICANDS = (mp.sqrt(0.5) - 1.001, mp.sqrt(2) - 0.999)
 
 
 @dataclass(frozen=True)
@@ -27,7 +30,9 @@ class Fit:
 
 
 def grid_of(low, high, count: int) -> list:
-    """Chebyshev points, clustered at the ends; an even count never hits the midpoint (where quotients are 0/0)."""
+    """Chebyshev points, clustered at the ends; an even count never hits the midpoint (where quotients are
+    0/0).
+    """
     middle, half = (mp.mpf(low) + high) / 2, (mp.mpf(high) - low) / 2
     return [middle - half * mp.cos(mp.pi * (k + mp.mpf(1) / 2) / count) for k in range(count)]
 
@@ -126,7 +131,9 @@ def erfinv_over_x(x):
 
 
 def erfinv_from_log(w):
-    """erf_inv(x) / x with w = -log(1 - x^2): 1 - x = e^-w / (1 + x) without cancellation, then Newton on log erfc."""
+    """erf_inv(x) / x with w = -log(1 - x^2): 1 - x = e^-w / (1 + x) without cancellation, then Newton on
+    log erfc.
+    """
     x = inverse_log(w)
     target = mp.log(mp.exp(-w) / (1 + x))
     y = mp.sqrt(w) if w > 1 else mp.mpf(1) / 2
@@ -139,19 +146,35 @@ def erfinv_from_log(w):
     return y / x
 
 
+def at_inverse(f):
+    return lambda t: f(1 / t)
+
+
+def stirling_remainder(z):
+    return z * (mp.loggamma(z) - (z - mp.mpf(1) / 2) * mp.log(z) + z - mp.log(2 * mp.pi) / 2)
+
+
+def digamma_remainder(z):
+    return z * z * (mp.log(z) - 1 / (2 * z) - mp.digamma(z))
+
+
+DIGAMMA_ZERO = mp.findroot(mp.digamma, 1.4616321449683623)
+
+
 FITS = {
     # exp(r) = 1 + r + r^2 EXP(r); exact relative to exp(r) - 1, so that expm1 shares it
-    "EXP": Fit(lambda r: (mp.expm1(r) - r) / r**2, -HALF_LN2 * 1.01, HALF_LN2 * 1.01, 4, 10, lambda r: abs(r)),
+    "EXP": Fit(lambda r: (mp.expm1(r) - r) / r**2, -HALF_LN2 * 1.01, HALF_LN2 * 1.01, 4, 10, abs),
     # 2^r = 1 + r EXP2(r)
     "EXP2": Fit(lambda r: mp.expm1(r * mp.log(2)) / r, -0.5, 0.5, 5, 11, lambda r: 1),
     # log(1 + f) = f - f^2/2 + f^3 LOG_FLOAT(f) between sqrt(1/2) and sqrt(2)
-    "LOG_FLOAT": Fit(lambda f: (mp.log1p(f) - f + f * f / 2) / f**3, mp.sqrt(0.5) - 1.001, mp.sqrt(2) - 0.999, 8, None,
-                     lambda f: f * f),
+    "LOG_FLOAT": Fit(lambda f: (mp.log1p(f) - f + f * f / 2) / f**3, *SIGNIFICANDS, 8, None, lambda f: f * f),
     # 2 atanh(s) = 2 s + s z LOG(z), z = s^2, s = f / (2 + f)
     "LOG": Fit(in_square(lambda s: (2 * mp.atanh(s) / s - 2) / s**2), 0, mp.mpf("0.0296"), 3, 6, lambda z: z),
     # sin r = r + r z SIN(z), cos r = 1 - z/2 + z^2 COS(z), z = r^2, |r| <= pi/4
     "SIN": Fit(in_square(lambda r: (mp.sin(r) - r) / r**3), 0, PI_4**2 * 1.02, 2, 5, lambda z: z),
-    "COS": Fit(in_square(lambda r: (mp.cos(r) - 1 + r * r / 2) / r**4), 0, PI_4**2 * 1.02, 2, 5, lambda z: z * z),
+    "COS": Fit(
+        in_square(lambda r: (mp.cos(r) - 1 + r * r / 2) / r**4), 0, PI_4**2 * 1.02, 2, 5, lambda z: z * z
+    ),
     # x + x z TANH(z), z = x^2, x <= 0.63; x + x z SINH(z), x <= 1
     "TANH": Fit(in_square(lambda r: (mp.tanh(r) - r) / r**3), 0, 0.4, 4, 11, lambda z: z),
     "SINH": Fit(in_square(lambda r: (mp.sinh(r) - r) / r**3), 0, 1, 3, 6, lambda z: z),
@@ -162,12 +185,36 @@ FITS = {
     "ERF": Fit(in_square(lambda x: mp.erf(x) / x - 1), 0, 1, 6, 11, lambda z: 1),
     # erf a = 1 - exp(-ERF_TAIL(a)), 0.95 <= a <= 4
     "ERF_TAIL": Fit(lambda a: -mp.log(mp.erfc(a)), 0.95, 4, 6, None, lambda a: mp.erfc(a)),
-    # erfc a = exp(-a^2) ERFC(q) / (1 + 2a), q = (a - 3) / (a + 3), a >= 0.9
-    "ERFC": Fit(scaled_erfc, q_of(0.9), q_of(28), 9, 20, lambda q: 1 / scaled_erfc(q)),
-    # erf_inv x = x p(...) with w = -log(1 - x^2), in w - 3.125, then in sqrt(w) - 3.25, then in sqrt(w) - 5 (Giles's splits)
-    "ERF_INV_CENTRE": Fit(lambda t: erfinv_over_x(inverse_log(t + 3.125)), -3.125, 3.125, None, 24, lambda t: 1),
-    "ERF_INV_MIDDLE": Fit(lambda t: erfinv_from_log((t + 3.25) ** 2), -0.75, 0.75, None, 20, lambda t: mp.mpf(1) / 3),
+    # erfc a = exp(-a^2) ERFC(q) / (1 + 2a), q = (a - 3) / (a + 3), a >= 0.45
+    "ERFC": Fit(scaled_erfc, q_of(0.45), q_of(28), 10, 21, lambda q: 1 / scaled_erfc(q)),
+    # erf_inv x = x p(...) with w = -log(1 - x^2), in w - 3.125, then in sqrt(w) - 3.25, then in sqrt(w)
+    # - 5 (Giles's splits)
+    "ERF_INV_CENTRE": Fit(
+        lambda t: erfinv_over_x(inverse_log(t + 3.125)), -3.125, 3.125, None, 24, lambda t: 1
+    ),
+    "ERF_INV_MIDDLE": Fit(
+        lambda t: erfinv_from_log((t + 3.25) ** 2), -0.75, 0.75, None, 20, lambda t: mp.mpf(1) / 3
+    ),
     "ERF_INV_TAIL": Fit(lambda t: erfinv_from_log((t + 5) ** 2), -1, 1.1, None, 18, lambda t: mp.mpf(1) / 4),
+    # atanh(s) = s (1 + z/3 + z^2 ATANH(z)), z = s^2: the logarithm of pow
+    "ATANH": Fit(in_square(lambda s: (mp.atanh(s) / s - 1 - s * s / 3) / s**4), 0, mp.mpf("0.0296"), None, 6,
+                 lambda z: z * z),
+    # log2(1 + f) = f LOG2_SHORT(f), 2^r = 1 + r EXP2_SHORT(r): doubles for a float's pow, which needs
+    # 2^-35 and 2^-28
+    "LOG2_SHORT": Fit(lambda f: mp.log1p(f) / f / mp.log(2), *SIGNIFICANDS, None, 13, lambda f: 1),
+    "EXP2_SHORT": Fit(lambda r: mp.expm1(r * mp.log(2)) / r, -0.5, 0.5, None, 6, abs),
+    # m^(-1/3), 1 <= m <= 2: the start of cbrt's iteration
+    "CBRT_START": Fit(lambda m: m ** (-mp.mpf(1) / 3), 1, 2, 3, 4, lambda m: m ** (mp.mpf(1) / 3)),
+    # lgamma(2 + d) = d LGAMMA_TWO(d), -3/4 <= d <= 1/2
+    "LGAMMA_TWO": Fit(lambda d: mp.loggamma(2 + d) / d, -0.75, 0.5, None, 20, lambda d: 2),
+    # lgamma(z) = (z - 1/2) log z - z + log(2 pi)/2 + t STIRLING(t), t = 1/z, z >= 2.5
+    "STIRLING": Fit(at_inverse(stirling_remainder), 0, 0.4, None, 13, lambda t: t),
+    # digamma(x) = (x - x0) DIGAMMA_ROOT(x - 1.5), 1 <= x <= 2, x0 the positive zero
+    "DIGAMMA_ROOT": Fit(
+        lambda d: mp.digamma(1.5 + d) / (1.5 + d - DIGAMMA_ZERO), -0.5, 0.5, None, 21, lambda d: 1
+    ),
+    # digamma(z) = log z - t/2 - t^2 DIGAMMA_LARGE(t), t = 1/z, z >= 2
+    "DIGAMMA_LARGE": Fit(at_inverse(digamma_remainder), 0, 0.5, None, 15, lambda t: t * t),
 }
 
 
@@ -179,13 +226,13 @@ def write_table(name: str) -> None:
             continue
         coefficients, error = remez(FITS[name], degree)
         print(f'    "{elem}": (  # error 2^{float(mp.log(error, 2)):.1f}')
-        for k in range(0, len(coefficients), 4):
-            print("        " + " ".join(f"{float(c)!r}," for c in coefficients[k : k + 4]))
+        for k in range(0, len(coefficients), 3):
+            print("        " + " ".join(f"{float(c)!r}," for c in coefficients[k : k + 3]))
         print("    ),")
     print("}", flush=True)
 
 
 if __name__ == "__main__":
-    print('"""Minimax polynomials, low power first: the output of `remez.py`, which states what each one approximates."""')
+    print('"""Minimax polynomials, low power first: printed by `remez.py`, which states what each approximates."""')
     for table in sys.argv[1:] or FITS:
         write_table(table)

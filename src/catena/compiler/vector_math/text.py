@@ -1,13 +1,14 @@
 """LLVM IR as text, one SSA value at a time, with the operators of arithmetic.
 
-A `Value` is a typed SSA name; `x * y + 1.0` on values appends instructions to the function being written. The same Python
-text therefore serves every element type and every vector width, and reads as the mathematics it computes. No fast-math
-flag is ever attached: what is written is what is rounded. Only intrinsics that lower to instructions are offered.
+A `Value` is a typed SSA name; `x * y + 1.0` on values appends instructions to the function being written. The
+same Python text therefore serves every element type and every vector width, and reads as the mathematics it
+computes. No fast-math flag is ever attached: what is written is what is rounded. Only intrinsics that lower
+to instructions are offered.
 """
 
+import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-import struct
 
 import numpy as np
 
@@ -81,7 +82,9 @@ def literal(type_: Type, number) -> str:
 
 
 class Writer:
-    """The body of one function: its lines, the next SSA number, the current block, what it declares and calls."""
+    """The body of one function: its lines, the next SSA number, the current block, what it declares and
+    calls.
+    """
 
     def __init__(self) -> None:
         self.lines: list[str] = ["entry:"]
@@ -134,7 +137,8 @@ class Value:
 
     def compare(self, float_op: str, int_op: str, other) -> "Value":
         op = f"fcmp {float_op}" if self.type.is_float else f"icmp {int_op}"
-        return self.writer.emit(self.with_elem("i1"), f"{op} {self.type} {self.name}, {self.like(other).name}")
+        text = f"{op} {self.type} {self.name}, {self.like(other).name}"
+        return self.writer.emit(self.with_elem("i1"), text)
 
     def __add__(self, other): return self.binary("fadd", "add", other)
     def __radd__(self, other): return self.binary("fadd", "add", other, swap=True)
@@ -156,7 +160,9 @@ class Value:
     def __ge__(self, other): return self.compare("oge", "sge", other)
 
     def __neg__(self):
-        return self.writer.emit(self.type, f"fneg {self.type} {self.name}") if self.type.is_float else 0 - self
+        if not self.type.is_float:
+            return 0 - self
+        return self.writer.emit(self.type, f"fneg {self.type} {self.name}")
 
     def shift_right_logical(self, other): return self.binary("", "lshr", other)
     def equals(self, other): return self.compare("oeq", "eq", other)
@@ -164,7 +170,8 @@ class Value:
     def is_nan(self): return self.compare("uno", "", self)
 
     def cast(self, op: str, elem: str) -> "Value":
-        return self.writer.emit(self.with_elem(elem), f"{op} {self.type} {self.name} to {self.with_elem(elem)}")
+        result = self.with_elem(elem)
+        return self.writer.emit(result, f"{op} {self.type} {self.name} to {result}")
 
     def bits(self) -> "Value":
         """The bit pattern, an integer of the same size."""
@@ -226,7 +233,8 @@ def horner(x: Value, coefficients: Sequence[float]) -> Value:
 def round_to_integer(x: Value) -> tuple[Value, Value]:
     """The nearest integer to x as a float and as an integer; |x| < 2^(mantissa_bits - 2).
 
-    Adding 1.5 * 2^mantissa_bits leaves the integer in the low bits: no conversion instruction, which AVX2 lacks for doubles.
+    Adding 1.5 * 2^mantissa_bits leaves the integer in the low bits: no conversion instruction, which AVX2
+    lacks for doubles.
     """
     magic = 1.5 * 2.0**x.format.mantissa_bits
     shifted = x + magic
@@ -249,7 +257,9 @@ def any_lane(mask: Value) -> Value:
 
 
 def if_any(mask: Value, slow: Callable[[], Sequence[Value]], fast: Sequence[Value]) -> list[Value]:
-    """`slow()` where any lane of the mask is set, else `fast`: a branch per vector, for rare and expensive lanes."""
+    """`slow()` where any lane of the mask is set, else `fast`: a branch per vector, for rare and
+    expensive lanes.
+    """
     writer = mask.writer
     condition = any_lane(mask)
     before, rare, join = writer.block, writer.label("rare"), writer.label("join")

@@ -1,0 +1,103 @@
+"""lgamma and digamma, computed in double precision (floats are widened).
+
+From 2.5 (or 2) on, Stirling's expansion with a minimax polynomial in 1/z for its divergent remainder; around
+the zeros of the functions, polynomials with the zero divided out; below, the recurrence; negative x by
+reflection (Abramowitz & Stegun 6.1.15, 6.1.17, 6.1.40, 6.3.5, 6.3.7, 6.3.18), in a branch taken only by
+vectors that have a negative lane.
+"""
+
+from . import tables
+from .constants import DIGAMMA_ZERO, LOG_TWO_PI_LESS_ONE_HALF, PI
+from .double_double import Pair, add, fast_two_sum, total, two_product, two_sum
+from .inverse import through_double
+from .logarithm import INFINITY, log, log_pair
+from .text import Value, fabs, fma, horner, if_any, round_half_even, select
+from .trigonometric import cos_kernel, sin_kernel
+
+
+def half_turn_sin_cos(x: Value) -> tuple[Value, Value]:
+    """|sin(pi x)| and cos(pi x) of the distance of x from the nearest integer, signed for the cotangent."""
+    f = x - round_half_even(x)
+    a = fabs(f)
+    swap = a > 0.25
+    product = two_product(select(swap, 0.5 - a, a), PI["double"])
+    angle = Pair(product.high, product.low)
+    sine, cosine = total(sin_kernel(angle)), total(cos_kernel(angle))
+    big, small = select(swap, cosine, sine), select(swap, sine, cosine)
+    return big, select(f < 0.0, -small, small)
+
+
+@through_double
+def lgamma(x: Value) -> Value:
+    """log |gamma(x)|."""
+    z = select(x < 0.0, 1.0 - x, x)
+    result = positive_lgamma(z)
+
+    def reflected() -> list[Value]:
+        sine, _ = half_turn_sin_cos(x)
+        value = select(sine.equals(0.0), INFINITY, log(PI["double"] / sine) - result)
+        return [select(x < 0.0, value, result)]
+
+    (result,) = if_any(x < 0.0, reflected, [result])
+    result = select(fabs(x).equals(INFINITY), INFINITY, result)
+    return select(x.equals(0.0), INFINITY, result)
+
+
+def positive_lgamma(z: Value) -> Value:
+    """One logarithm serves every range: log z for Stirling, -log z below 1.25, -log z(z + 1) below 0.5."""
+    large = z >= 2.5
+    finite = select(z < INFINITY, z, 1.0)
+    safe = select(finite > 0.0, finite, 1.0)
+    below = two_sum(safe, 1.0)
+    product = two_product(safe, below.high)
+    tiny, low = safe < 0.5, safe < 1.25
+    argument = select(tiny, product.high, select(low | large, safe, 1.0))
+    correction = select(tiny, fma(safe, below.low, product.low), 0.0)
+    logarithm = log_pair(argument, correction)
+    d = select(tiny, safe, select(low, safe - 1.0, safe - 2.0))
+    around_two = d * horner(d, tables.LGAMMA_TWO["double"])
+    small = add(Pair(-logarithm.high, -logarithm.low), Pair(around_two, d.like(0.0)))
+    result = select(large, stirling(safe, logarithm), total(small))
+    return select(z.is_nan(), z, result)
+
+
+def stirling(z: Value, logarithm: Pair) -> Value:
+    """(z - 1/2) (log z - 1) + (log(2 pi) - 1) / 2 + remainder, the cancelling terms as pairs."""
+    t = 1.0 / z
+    factor = z - 0.5
+    less_one = two_sum(logarithm.high, -1.0)
+    less_one = fast_two_sum(less_one.high, less_one.low + logarithm.low)
+    leading = two_product(factor, less_one.high)
+    high, low = LOG_TWO_PI_LESS_ONE_HALF
+    rest = fma(t, horner(t, tables.STIRLING["double"]), low)
+    result = two_sum(leading.high, high)
+    result = result.high + (result.low + (fma(factor, less_one.low, leading.low) + rest))
+    # Infinity minus infinity in the error terms would be NaN.
+    return select(leading.high.equals(INFINITY), INFINITY, result)
+
+
+@through_double
+def digamma(x: Value) -> Value:
+    """The derivative of lgamma; NaN at its poles."""
+    z = select(x < 0.0, 1.0 - x, x)
+    result = positive_digamma(z)
+
+    def reflected() -> list[Value]:
+        sine, cosine = half_turn_sin_cos(x)
+        return [select(x < 0.0, result - cosine * PI["double"] / sine, result)]
+
+    (result,) = if_any(x < 0.0, reflected, [result])
+    pole = (x <= 0.0) & round_half_even(x).equals(x)
+    return select(pole, float("nan"), result)
+
+
+def positive_digamma(z: Value) -> Value:
+    t = 1.0 / z
+    below_one = z < 1.0
+    d = select(below_one, z, z - 1.0)
+    high, low = DIGAMMA_ZERO
+    distance = (d - (high - 1.0)) - low
+    around_zero = distance * horner(d - 0.5, tables.DIGAMMA_ROOT["double"])
+    small = select(below_one, around_zero - t, around_zero)
+    large = log(z) - fma(t * t, horner(t, tables.DIGAMMA_LARGE["double"]), t * 0.5)
+    return select(z < 2.0, small, large)

@@ -1,0 +1,137 @@
+"""Inverse circular and inverse hyperbolic functions.
+
+asin: a polynomial to 1/2, and pi/2 - 2 asin(sqrt((1 - x) / 2)) beyond, with the root in two pieces (FDLIBM's
+e_asin.c). atan: a polynomial on [0, 1] and the octants. The hyperbolic ones are log1p of an algebraic
+function computed as a pair (W. Kahan, "Branch Cuts for Complex Elementary Functions", 1987); floats go
+through doubles, which is cheaper than pairs.
+"""
+
+from collections.abc import Callable
+
+from . import tables
+from .constants import HALF_PI
+from .double_double import Pair, add, divide, fast_two_sum, square_root, total, two_product, two_sum
+from .logarithm import INFINITY, log1p_of_pair, log_pair
+from .text import Value, copysign, fabs, fma, horner, select, sqrt
+
+
+def through_double(function: Callable[..., Value]) -> Callable[..., Value]:
+    """A function of doubles as one of floats too: widen, compute, round once."""
+
+    def widened(*args: Value) -> Value:
+        if args[0].elem == "double":
+            return function(*args)
+        return function(*(a.to_double() for a in args)).to_float()
+
+    return widened
+
+
+def arcsine_parts(x: Value) -> tuple[Value, Value, Pair]:
+    """|x|, whether it is below 1/2, and asin of |x| or of sqrt((1 - |x|) / 2) as an unrounded pair."""
+    a = fabs(x)
+    small = a < 0.5
+    z = select(small, x * x, fma(a, -0.5, 0.5))
+    root = sqrt(z)
+    root_error = select(z.equals(0.0), 0.0, fma(-root, root, z) / (root + root))
+    s, low = select(small, a, root), select(small, 0.0, root_error)
+    return a, small, Pair(s, fma(s * z, horner(z, tables.ASIN[x.elem]), low))
+
+
+def asin(x: Value) -> Value:
+    _, small, part = arcsine_parts(x)
+    half_pi, half_pi_low, _ = HALF_PI[x.elem]
+    difference = two_sum(part.high * -2.0, half_pi)
+    large = difference.high + (difference.low + fma(part.low, -2.0, half_pi_low))
+    return copysign(select(small, total(part), large), x)
+
+
+def acos(x: Value) -> Value:
+    """pi/2 - asin(x) to 1/2; 2 asin(sqrt((1 - x) / 2)) beyond, and pi minus that on the negative side."""
+    _, small, part = arcsine_parts(x)
+    half_pi, half_pi_low, _ = HALF_PI[x.elem]
+    sign = copysign(1.0, x)
+    base = select(small, half_pi, select(x < 0.0, x.like(2.0 * half_pi), 0.0))
+    base_low = select(small, half_pi_low, select(x < 0.0, x.like(2.0 * half_pi_low), 0.0))
+    factor = select(small, -sign, sign * 2.0)
+    leading = two_sum(base, factor * part.high)
+    return leading.high + (leading.low + fma(factor, part.low, base_low))
+
+
+def arctangent_polynomial(q: Value) -> Value:
+    """atan(q) for 0 <= q <= 1."""
+    z = q * q
+    return fma(q * z, horner(z, tables.ATAN[q.elem]), q)
+
+
+def atan(x: Value) -> Value:
+    a = fabs(x)
+    inverted = a > 1.0
+    part = arctangent_polynomial(select(inverted, 1.0, a) / select(inverted, a, 1.0))
+    half_pi, half_pi_low, _ = HALF_PI[x.elem]
+    return copysign(select(inverted, half_pi - (part - half_pi_low), part), x)
+
+
+def atan2(y: Value, x: Value) -> Value:
+    """The octant from the signs and from which of |x|, |y| is greater; the quotient is at most one."""
+    a, b = fabs(y), fabs(x)
+    steep = a > b
+    quotient = select(steep, b, a) / select(steep, a, b)
+    quotient = select(a.equals(b), select(a.equals(0.0), 0.0, a.like(1.0)), quotient)
+    part = arctangent_polynomial(quotient)
+    half_pi, half_pi_low, _ = HALF_PI[x.elem]
+    left = copysign(1.0, x) < 0.0
+    base = select(steep, half_pi, select(left, x.like(2.0 * half_pi), 0.0))
+    base_low = select(steep, half_pi_low, select(left, x.like(2.0 * half_pi_low), 0.0))
+    signed = select(left ^ steep, -part, part)
+    return copysign(select(base.equals(0.0), part, base + (signed + base_low)), y)
+
+
+# Beyond these, x^2 + 1 is x^2 to double precision, and asinh(x) = acosh(x) = log(2x).
+HUGE = 2.0**28
+
+
+@through_double
+def asinh(x: Value) -> Value:
+    """log1p(a + a^2 / (1 + sqrt(1 + a^2))) with the sign of x."""
+    a = fabs(x)
+    huge = a > HUGE
+    b = select(huge, 1.0, a)
+    square = two_product(b, b)
+    root = square_root(add(Pair(b.like(1.0), b.like(0.0)), square))
+    fraction = divide(square, add(root, Pair(b.like(1.0), b.like(0.0))))
+    result = total(log1p_or_log_of_double(add(Pair(b, b.like(0.0)), fraction), huge, a))
+    return copysign(select(a < INFINITY, select(a < x.format.epsilon, a, result), a), x)
+
+
+@through_double
+def acosh(x: Value) -> Value:
+    """log1p(t + sqrt(t (t + 2))), t = x - 1."""
+    huge = x > HUGE
+    b = select(huge, 2.0, x)
+    square = two_product(b, b)
+    difference = two_sum(square.high, -1.0)
+    root = square_root(fast_two_sum(difference.high, difference.low + square.low))
+    result = total(log1p_or_log_of_double(add(Pair(b - 1.0, b.like(0.0)), root), huge, x))
+    result = select(x.equals(1.0), 0.0, result)  # the root of zero is 0/0 in its low part
+    return select(x < INFINITY, select(x < 1.0, float("nan"), result), x)
+
+
+def log1p_or_log_of_double(t: Pair, huge: Value, x: Value) -> Pair:
+    """log(1 + t), or log(2x) where huge: one logarithm for both."""
+    u = two_sum(t.high, 1.0)
+    finite = select(x < INFINITY, x, 1.0)
+    return log_pair(
+        select(huge, finite, u.high), select(huge, 0.0, u.low + t.low), select(huge, 1.0, u.high.like(0.0))
+    )
+
+
+@through_double
+def atanh(x: Value) -> Value:
+    """log1p(2a / (1 - a)) / 2 with the sign of x."""
+    a = fabs(x)
+    inside = a < 1.0
+    b = select(inside, a, 0.5)
+    t = divide(Pair(b + b, b.like(0.0)), two_sum(-b, 1.0))
+    result = select(a < x.format.epsilon, a, total(log1p_of_pair(t)) * 0.5)
+    outside = select(a.equals(1.0), INFINITY, a.like(float("nan")))
+    return copysign(select(inside, result, outside), x)
