@@ -8,7 +8,7 @@ for name in [n for n in os.environ if n.startswith(("JAX_", "CATENA_"))]:
 
 import pytest  # noqa: E402
 
-import catena  # noqa: E402
+from catena.core.config import config  # noqa: E402
 
 CHECKED_FLAGS = (
     "jax_enable_x64",
@@ -23,9 +23,9 @@ CHECKED_FLAGS = (
 @pytest.fixture(autouse=True)
 def same_config_after_as_before():
     """Fail a test that changes a flag and leaves it changed."""
-    before = {name: getattr(catena.config, name) for name in CHECKED_FLAGS}
+    before = {name: getattr(config, name) for name in CHECKED_FLAGS}
     yield
-    after = {name: getattr(catena.config, name) for name in CHECKED_FLAGS}
+    after = {name: getattr(config, name) for name in CHECKED_FLAGS}
     for name in CHECKED_FLAGS:
-        catena.config.update(name, before[name])
+        config.update(name, before[name])
     assert after == before, "the test left configuration flags changed"
