@@ -85,7 +85,9 @@ def test_structure(text):
         assert same == treedef and hash(same) == hash(treedef)
     if treedef.num_nodes > 1:
         registry = tu.default_registry
-        assert treedef.from_node_data_and_children(registry, treedef.node_data(), treedef.children()) == treedef
+        assert (
+            treedef.from_node_data_and_children(registry, treedef.node_data(), treedef.children()) == treedef
+        )
 
 
 def test_structures_are_distinct_and_hashable():
@@ -104,7 +106,9 @@ def test_dict_order_and_subclasses():
     assert list(tree.map(lambda x: x, {"b": 1, "a": 2})) == ["a", "b"]
     subclasses = [type("L", (list,), {})([1]), type("D", (dict,), {})(a=1), type("T", (tuple,), {})((1,))]
     assert all(tree.leaves(x) == [x] for x in subclasses)
-    assert repr(tree.structure(type("P", (Pair,), {})(1, 2))) == "PyTreeDef(CustomNode(namedtuple[P], [*, *]))"
+    assert (
+        repr(tree.structure(type("P", (Pair,), {})(1, 2))) == "PyTreeDef(CustomNode(namedtuple[P], [*, *]))"
+    )
 
 
 @pytest.mark.parametrize("keys", [(1, True), (1, 1.0), (0.0, -0.0), ("a", np.str_("a"))])
@@ -147,52 +151,85 @@ def test_is_leaf():
     assert tree.leaves([None], is_leaf=lambda v: v is None) == [None]
     at_depth_2 = lambda path, v: len(path) == 2
     assert tree.leaves_with_path(x, at_depth_2, True)[-1][1] == {"a": (3, 4)}
-    assert tree.map_with_path(lambda p, v: len(p), x, is_leaf=at_depth_2, is_leaf_takes_path=True) == [1, (2, 2)]
-    with pytest.raises(ValueError, match="is_leaf predicate returned a non-boolean value ''; expected a boolean"):
+    assert tree.map_with_path(lambda p, v: len(p), x, is_leaf=at_depth_2, is_leaf_takes_path=True) == [
+        1,
+        (2, 2),
+    ]
+    with pytest.raises(
+        ValueError, match="is_leaf predicate returned a non-boolean value ''; expected a boolean"
+    ):
         tree.leaves([1], is_leaf=lambda v: "")
 
 
 def test_map():
     assert tree.map(lambda x, y: (x, y), [1, 2], [(1, 2), None]) == [(1, (1, 2)), (2, None)]
     assert tree.map(lambda *xs: sum(xs), {"a": 1}, {"a": 2}, {"a": 3}) == {"a": 6}
-    assert tree.map(lambda x, y: (x, y), [1, None], [3, 4], is_leaf=lambda x: x is None) == [(1, 3), (None, 4)]
+    assert tree.map(lambda x, y: (x, y), [1, None], [3, 4], is_leaf=lambda x: x is None) == [
+        (1, 3),
+        (None, 4),
+    ]
     assert tree.map(lambda x: x + 1, {"a": [1, None, (), {}]}) == {"a": [2, None, (), {}]}
 
 
-PREFIX = "pytree structure error: "
+HEAD = """pytree structure error: different {what} at key path
+    {at}
+At that key path, the prefix pytree {n} has """
+TYPES = """a subtree of type
+    <class '{}'>
+but at the same key path the full pytree has a subtree of different type
+    <class '{}'>."""
+LENGTHS = (
+    "a subtree of type {} of length {}, but the full pytree has a subtree of the same type but of length {}."
+)
+METADATA = """a subtree of type
+    <class 'dict'>
+with metadata
+    ('a',)
+but at the same key path the full pytree has a subtree of the same type but with metadata
+    ('b',)
+so the diff in the metadata at these pytree nodes is
+    - ('a',)
+    ?   ^
+
+    + ('b',)
+    ?   ^
+"""
+KEYS = """a subtree of type
+    <class 'dict'>
+with 1 child keys
+    a
+but at the same key path the full pytree has a subtree of the same type but with 2 child keys
+    a b
+so the symmetric difference on key sets is
+    b"""
 MISMATCHES = [
-    ([1, 2], (1, 2), "different types at key path\n    {n}\nAt that key path, the prefix pytree {n} has a subtree of "
-     "type\n    <class 'list'>\nbut at the same key path the full pytree has a subtree of different type\n    "
-     "<class 'tuple'>."),
-    ({"x": [1, (1, 2)]}, {"x": [1, (1, 2, 3)]}, "different lengths of tuple at key path\n    {n}['x'][1]\nAt that key "
-     "path, the prefix pytree {n} has a subtree of type tuple of length 2, but the full pytree has a subtree of the "
-     "same type but of length 3."),
-    ({"a": 1}, {"b": 1}, "different pytree metadata at key path\n    {n}\nAt that key path, the prefix pytree {n} has "
-     "a subtree of type\n    <class 'dict'>\nwith metadata\n    ('a',)\nbut at the same key path the full pytree has "
-     "a subtree of the same type but with metadata\n    ('b',)\nso the diff in the metadata at these pytree nodes is"
-     "\n    - ('a',)\n    ?   ^\n\n    + ('b',)\n    ?   ^\n"),
-    ({"a": 1}, {"a": 1, "b": 2}, "different numbers of pytree children at key path\n    {n}\nAt that key path, the "
-     "prefix pytree {n} has a subtree of type\n    <class 'dict'>\nwith 1 child keys\n    a\nbut at the same key path "
-     "the full pytree has a subtree of the same type but with 2 child keys\n    a b\nso the symmetric difference on "
-     "key sets is\n    b"),
-    ([None], [1], "different types at key path\n    {n}[0]\nAt that key path, the prefix pytree {n} has a subtree of "
-     "type\n    <class 'NoneType'>\nbut at the same key path the full pytree has a subtree of different type\n    "
-     "<class 'int'>."),
+    ([1, 2], (1, 2), "types", "", TYPES.format("list", "tuple")),
+    ([None], [1], "types", "[0]", TYPES.format("NoneType", "int")),
+    (
+        {"x": [1, (1, 2)]},
+        {"x": [1, (1, 2, 3)]},
+        "lengths of tuple",
+        "['x'][1]",
+        LENGTHS.format("tuple", 2, 3),
+    ),
+    ({"a": 1}, {"b": 1}, "pytree metadata", "", METADATA),
+    ({"a": 1}, {"a": 1, "b": 2}, "numbers of pytree children", "", KEYS),
 ]
 
 
-@pytest.mark.parametrize("prefix, full, text", MISMATCHES)
-def test_mismatch_errors(prefix, full, text):
+@pytest.mark.parametrize("prefix, full, what, path, text", MISMATCHES)
+def test_mismatch_errors(prefix, full, what, path, text):
     calls = {
         "tree_map tree": lambda: tree.map(lambda x, y: x, prefix, full),
         "tree_map_with_path tree": lambda: tree.map_with_path(lambda p, x, y: x, prefix, full),
         "broadcast_prefix prefix_tree": lambda: tree.broadcast(prefix, full),
     }
+    expected = lambda name: HEAD.format(what=what, at=name + path, n=name) + text
     for name, call in calls.items():
         with pytest.raises(ValueError) as e:
             call()
-        assert str(e.value) == PREFIX + text.format(n=name)
-    assert [str(f("it")) for f in prefix_errors(prefix, full)] == [PREFIX + text.format(n="it")]
+        assert str(e.value) == expected(name)
+    assert [str(error("it")) for error in prefix_errors(prefix, full)] == [expected("it")]
     assert list(prefix_errors(full, full)) == [] and list(prefix_errors(0, full)) == []
 
 
@@ -233,7 +270,9 @@ def test_unsortable_keys(make):
     with pytest.raises(ValueError, match="Comparator raised exception while sorting pytree dictionary keys"):
         tree.flatten(make({1: 1, "a": 2}))
     leaves = [0]
-    with pytest.raises(ValueError, match=r"types int, str: \[1, 'a'\] \(in the dict at key path \[1\]\['x'\]\)"):
+    with pytest.raises(
+        ValueError, match=r"types int, str: \[1, 'a'\] \(in the dict at key path \[1\]\['x'\]\)"
+    ):
         flatten_into([7, {"x": make({1: 1, "a": 2})}], leaves)
     assert leaves == [0]
 
@@ -308,18 +347,22 @@ def test_iterators_are_leaves_with_a_warning():
     assert all(a is b for a, b in zip(tree.leaves(quiet), quiet, strict=True))
 
 
-# ---- registration -------------------------------------------------------------------------------------------------
+# ---- registration ----------------------------------------
 
 
 def test_registration_errors():
     class Fresh:
         pass
 
-    with pytest.raises(ValueError, match="Duplicate custom PyTreeDef type registration for <class .*Custom'>"):
+    with pytest.raises(
+        ValueError, match="Duplicate custom PyTreeDef type registration for <class .*Custom'>"
+    ):
         tu.register_pytree_node(Custom, lambda x: ((), None), lambda aux, xs: None)
     with pytest.raises(ValueError, match="Duplicate custom PyTreeDef type registration for <class 'list'>"):
         tu.register_pytree_node(list, lambda x: ((), None), lambda aux, xs: None)
-    with pytest.raises(ValueError, match="Duplicate custom dataclass PyTreeDef type registration for <class .*Layer"):
+    with pytest.raises(
+        ValueError, match="Duplicate custom dataclass PyTreeDef type registration for <class .*Layer"
+    ):
         tu.register_dataclass(Layer)
     with pytest.raises(TypeError, match="nodetype must be a class, got 3"):
         tu.register_pytree_node(3, lambda x: ((), None), lambda aux, xs: None)
@@ -334,7 +377,9 @@ def test_registration_errors():
 def test_bad_flatten_functions(result):
     cls = type("Bad", (), {})
     tu.register_pytree_node(cls, lambda x: result, lambda aux, xs: None)
-    with pytest.raises(ValueError, match=r"should return a \(children, aux_data\) tuple.*got .*<class .*Bad'>"):
+    with pytest.raises(
+        ValueError, match=r"should return a \(children, aux_data\) tuple.*got .*<class .*Bad'>"
+    ):
         tree.flatten(cls())
 
 
@@ -379,13 +424,24 @@ def _dataclass():
     return D
 
 
-@pytest.mark.parametrize("args, error, text", [
-    ((["x"], ["y"]), ValueError, "Missing fields: {'z'}. Add them to drop_fields to suppress this error."),
-    ((["x", "y", "q"], ["z"]), ValueError, "Unexpected fields: {'q'}."),
-    ((["x", "y", "z"], ["z"]), ValueError, "must not overlap. Overlapping fields: {'z'}."),
-    ((["x"],), TypeError, "must both be specified when either is specified. Got data_fields=['x'] meta_fields=None."),
-    (([1], []), TypeError, "field names must be strings, got 1."),
-])
+@pytest.mark.parametrize(
+    "args, error, text",
+    [
+        (
+            (["x"], ["y"]),
+            ValueError,
+            "Missing fields: {'z'}. Add them to drop_fields to suppress this error.",
+        ),
+        ((["x", "y", "q"], ["z"]), ValueError, "Unexpected fields: {'q'}."),
+        ((["x", "y", "z"], ["z"]), ValueError, "must not overlap. Overlapping fields: {'z'}."),
+        (
+            (["x"],),
+            TypeError,
+            "must both be specified when either is specified. Got data_fields=['x'] meta_fields=None.",
+        ),
+        (([1], []), TypeError, "field names must be strings, got 1."),
+    ],
+)
 def test_register_dataclass_errors(args, error, text):
     with pytest.raises(error) as e:
         tu.register_dataclass(_dataclass(), *args)
@@ -395,9 +451,13 @@ def test_register_dataclass_errors(args, error, text):
 def test_register_dataclass():
     dropped = tu.register_dataclass(_dataclass(), ["x"], ["z"], drop_fields=["y"])
     assert tree.map(lambda v: v + 1, dropped(1, 5, 6)) == dropped(2, 2, 6)
-    plain = tu.register_dataclass(type("Plain", (), {"__init__": lambda s, **kw: s.__dict__.update(kw)}), ["a"], ["b"])
+    plain = tu.register_dataclass(
+        type("Plain", (), {"__init__": lambda s, **kw: s.__dict__.update(kw)}), ["a"], ["b"]
+    )
     assert tree.map(lambda v: v + 1, plain(a=1, b=2)).__dict__ == {"a": 2, "b": 2}
-    with pytest.raises(TypeError, match="required when nodetype is not a dataclass. Got nodetype=<class 'int'>"):
+    with pytest.raises(
+        TypeError, match="required when nodetype is not a dataclass. Got nodetype=<class 'int'>"
+    ):
         tu.register_dataclass(int)
     assert tree.static(default=1, metadata={"q": 2}).metadata == {"static": True, "q": 2}
 
@@ -407,7 +467,7 @@ def test_metadata_that_cannot_be_compared():
     tu.register_pytree_node(cls, lambda x: ((), np.arange(2)), lambda aux, xs: None)
     assert isinstance(hash(tree.structure(cls())), int)
     with pytest.raises(ValueError, match="arrays cannot be passed as metadata fields!"):
-        tree.structure(cls()) == tree.structure(cls())
+        assert tree.structure(cls()) == tree.structure(cls())
 
 
 def test_partial():
@@ -434,14 +494,19 @@ def test_separate_registries():
     assert registry.flatten_with_path((5,))[0] == [((tu.SequenceKey(0),), 5)]
 
 
-# ---- prefixes, differences ----------------------------------------------------------------------------------------
+# ---- prefixes, differences ----------------------------------------
 
 
 def test_broadcast():
     assert broadcast_prefix((1, [2, None]), ((1, 2), [3, None])) == [1, 1, 2]
     assert tree.broadcast({"a": None, "b": 2}, {"a": [1, 2], "b": None}, is_leaf=lambda x: x is None) == {
-        "a": [None, None], "b": None}
-    assert tree.broadcast([(1, 2), 3], [4, (5, 6)], is_leaf=lambda x: isinstance(x, tuple)) == [(1, 2), (3, 3)]
+        "a": [None, None],
+        "b": None,
+    }
+    assert tree.broadcast([(1, 2), 3], [4, (5, 6)], is_leaf=lambda x: isinstance(x, tuple)) == [
+        (1, 2),
+        (3, 3),
+    ]
 
 
 def test_flatten_axes():
@@ -451,11 +516,15 @@ def test_flatten_axes():
     assert flatten_axes("in_axes", tree.structure(((1, None), {"a": 3})), ((0, None), 1)) == [0, 1]
     with pytest.raises(ValueError) as e:
         flatten_axes("vmap in_axes", treedef, ([0, 0], {"b": 2}))
-    assert str(e.value).startswith("vmap in_axes specification must be a tree prefix of the corresponding value; \n"
-                                   "  Mismatch details (2 found):\n  pytree structure error: different types at key "
-                                   "path\n    vmap in_axes[0]\n")
+    assert str(e.value).startswith(
+        "vmap in_axes specification must be a tree prefix of the corresponding value; \n"
+        "  Mismatch details (2 found):\n  pytree structure error: different types at key "
+        "path\n    vmap in_axes[0]\n"
+    )
     assert "vmap in_axes[1]\n" in str(e.value)
-    with pytest.raises(ValueError, match="should always be wrapped in a tuple representing the argument list"):
+    with pytest.raises(
+        ValueError, match="should always be wrapped in a tuple representing the argument list"
+    ):
         flatten_axes("in_axes", treedef, [0, 1], tupled_args=True)
 
 
@@ -465,18 +534,25 @@ def test_equality_errors():
     assert differences == [
         ("['x'][1]", "tuple of length 2", "tuple of length 3", "the lengths do not match"),
         ("['y']", "<class 'int'>", "<class 'tuple'>", "their Python types differ"),
-        ("['z']", f"{Mode} with pytree metadata Mode(flag=1)", f"{Mode} with pytree metadata Mode(flag=2)",
-         "the pytree node metadata does not match"),
+        (
+            "['z']",
+            f"{Mode} with pytree metadata Mode(flag=1)",
+            f"{Mode} with pytree metadata Mode(flag=2)",
+            "the pytree node metadata does not match",
+        ),
     ]
     (d,) = equality_errors({"a": 1}, {"a": 1, "b": 2})
-    assert d[1:] == ("<class 'dict'> with 1 child", "<class 'dict'> with 2 children",
-                     "the numbers of children do not match, with the symmetric difference of key sets: {'b'}")
+    assert d[1:] == (
+        "<class 'dict'> with 1 child",
+        "<class 'dict'> with 2 children",
+        "the numbers of children do not match, with the symmetric difference of key sets: {'b'}",
+    )
     (d,) = equality_errors_treedef(tree.structure({"a": 0}), tree.structure({"a": (0,)}))
     assert d == ((tu.DictKey("a"),), "pytree leaf", "<class 'tuple'>", "their Python types differ")
     assert list(equality_errors(a, a)) == []
 
 
-# ---- depth, threads, generated trees ------------------------------------------------------------------------------
+# ---- depth, threads, generated trees ----------------------------------------
 
 
 def test_deep_trees():
@@ -517,8 +593,14 @@ def test_registration_from_many_threads():
 
 trees = st.recursive(
     st.integers() | st.none(),
-    lambda t: st.lists(t, max_size=4) | st.tuples(t, t) | st.dictionaries(st.text(max_size=2), t, max_size=6)
-    | st.builds(Pair, t, t) | st.builds(Custom, t) | st.builds(Layer, t, t, name=st.text(max_size=1)),
+    lambda t: (
+        st.lists(t, max_size=4)
+        | st.tuples(t, t)
+        | st.dictionaries(st.text(max_size=2), t, max_size=6)
+        | st.builds(Pair, t, t)
+        | st.builds(Custom, t)
+        | st.builds(Layer, t, t, name=st.text(max_size=1))
+    ),
     max_leaves=20,
 )
 

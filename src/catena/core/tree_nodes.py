@@ -129,7 +129,7 @@ class NodeTable:
         if cls in _ONE_SHOT_ITERATORS:
             warnings.warn(
                 f"Python iterable type '{cls.__name__}' is treated as a leaf in PyTree. Pass a list or tuple "
-                "if its elements are meant, or use is_leaf to suppress this warning if you want this behavior.",
+                "if its elements are meant, or use is_leaf to suppress this warning if it is meant itself.",
                 DeprecationWarning, stacklevel=4)
             return None
         with self._lock:

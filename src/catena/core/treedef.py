@@ -1,13 +1,13 @@
 """PyTreeDef: the structure of a pytree with its leaves taken out.
 
-A treedef is an immutable tree of nodes: each has a kind (how to take its type apart and put it together), node
-data (dict keys, static fields ...) and child treedefs; every leaf is the one object `LEAF`. Trees may be very
-deep, so everything here walks with explicit stacks, mostly through `fold`.
+A treedef is an immutable tree of nodes: each has a kind (how to take its type apart and put it together),
+node data (dict keys, static fields ...) and child treedefs; every leaf is the one object `LEAF`. Trees may be
+very deep, so everything here walks with explicit stacks, mostly through `fold`.
 
 Equality must cost nothing when `jit` looks up a cache, so nodes are interned where that cannot be noticed:
-equal structures then are one object, and `==` ends at `is`. It cannot be noticed when equal node data are also
-indistinguishable; `1 == True` but a dict must get its own key back, hence the care in `_intern_key`. Nodes
-outside the tables compare by structure, with cached hashes.
+equal structures then are one object, and `==` ends at `is`. It cannot be noticed when equal node data are
+also indistinguishable; `1 == True` but a dict must get its own key back, hence the care in `_intern_key`.
+Nodes outside the tables compare by structure, with cached hashes.
 """
 
 from __future__ import annotations
@@ -241,7 +241,7 @@ interned_flat: dict[tuple, PyTreeDef] = {}  # nodes whose children are all leave
 _interned: dict[tuple, PyTreeDef] = {}  # the others, by the ids of their children
 _MAX_INTERNED = 8192  # of each; emptied when full. Nothing but speed depends on what is in them
 
-# Equal values of these types are indistinguishable; so are equal tuples of _SCALARS, given their types as well.
+# Equal values of these types are indistinguishable; equal tuples of _SCALARS are, given their types as well.
 _EXACT = frozenset({str, bytes, type(None), type})
 _SCALARS = _EXACT | {int, bool, float}
 
@@ -285,7 +285,7 @@ def _make_new_node(kind: NodeKind, data: Any, children: Sequence[PyTreeDef], key
     if nodes == leaves == len(children):  # all of them leaves, or none at all
         return flat_node(kind, data, leaves)
     node = _new_treedef(kind, data, tuple(children), leaves, nodes + 1)
-    # A child outside the table is a new object each time: its parents would fill the table, never to be found.
+    # A child outside the tables is new each time: its parents would fill them, never to be found.
     if key is None or any(child._hash is None for child in children):
         return node
     return _intern(_interned, key, node)
@@ -294,7 +294,7 @@ def _make_new_node(kind: NodeKind, data: Any, children: Sequence[PyTreeDef], key
 def _intern(table: dict, key: tuple, node: PyTreeDef) -> PyTreeDef:
     if len(table) >= _MAX_INTERNED:
         table.clear()
-    hash(node)  # a cached hash marks interned nodes, see _make_new_node
+    _hash_node(node, [child._hash for child in node._children])  # a cached hash marks interned nodes
     return table.setdefault(key, node)
 
 
@@ -399,8 +399,8 @@ def same_data(a: Any, b: Any) -> bool:
     except Exception as e:
         raise ValueError(
             "Exception raised while checking equality of metadata fields of pytree. Make sure that metadata "
-            "fields are hashable and have simple equality semantics. (Note: arrays cannot be passed as metadata "
-            "fields!) "
+            "fields are hashable and have simple equality semantics. (Note: arrays cannot be passed as "
+            "metadata fields!) "
             f"The metadata are {_brief(a)} and {_brief(b)}."
         ) from e
 
