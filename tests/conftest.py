@@ -6,9 +6,14 @@ import os
 for name in [n for n in os.environ if n.startswith(("JAX_", "CATENA_"))]:
     del os.environ[name]
 
+import hypothesis  # noqa: E402
 import pytest  # noqa: E402
 
 from catena.core.config import config  # noqa: E402
+
+# No test measures time: a busy machine must not fail one.
+hypothesis.settings.register_profile("catena", deadline=None)
+hypothesis.settings.load_profile("catena")
 
 CHECKED_FLAGS = (
     "jax_enable_x64",
