@@ -24,7 +24,7 @@ from catena.core.tree_nodes import (
     default_nodes,
     sorted_keys,
 )
-from catena.core.treedef import LEAF, PyTreeDef, flat_node, interned_flat, make_node
+from catena.core.treedef import LEAF, PyTreeDef, flat_node, interned, interned_flat, make_node
 
 EMPTY_DICT = flat_node(DICT, (), 0)
 
@@ -34,14 +34,13 @@ _STR_ONLY = frozenset({str})
 # the treedef for the case that all values are leaves.
 _dict_layouts: dict[tuple[str, ...], tuple[tuple, Callable, PyTreeDef]] = {}
 _MAX_LAYOUTS = 1024  # emptied when full
-_MIN_LAYOUT_SIZE = 4  # below, sorting is as fast as the look-up
 
 
 def _open_dict(d: dict) -> tuple[tuple, Sequence, PyTreeDef | None]:
     """Sorted keys, the values in that order, and, where known, the treedef for values that are all leaves."""
     order = tuple(d)
     # 1 == True and 'a' == StrEnum.A: only plain strings may stand for each other.
-    if len(order) < _MIN_LAYOUT_SIZE or not _STR_ONLY.issuperset(map(type, order)):
+    if len(order) < 2 or not _STR_ONLY.issuperset(map(type, order)):
         keys = order if len(order) == 1 else sorted_keys(d)
         return keys, [d[key] for key in keys], None
     known = _dict_layouts.get(order)
@@ -109,6 +108,8 @@ def _flatten_node(x: Any, kind: NodeKind, leaves: list, leaf_types: set, kinds: 
             treedefs.append(LEAF)
         else:
             treedefs.append(_flatten_node(child, kind_of_child, leaves, leaf_types, kinds, classify))
+    if data is None:  # the look-up of make_node, without its call
+        return interned.get((kind, tuple(map(id, treedefs)))) or make_node(kind, None, treedefs)
     return make_node(kind, data, treedefs)
 
 

@@ -238,7 +238,7 @@ def check_treedef(name: str, x: Any) -> None:
 # ---- making nodes, interned where it cannot be noticed -------------------------------------------------
 
 interned_flat: dict[tuple, PyTreeDef] = {}  # nodes whose children are all leaves, by their number
-_interned: dict[tuple, PyTreeDef] = {}  # the others, by the ids of their children
+interned: dict[tuple, PyTreeDef] = {}  # the others, by the ids of their children
 _MAX_INTERNED = 8192  # of each; emptied when full. Nothing but speed depends on what is in them
 
 # Equal values of these types are indistinguishable; equal tuples of _SCALARS are, given their types as well.
@@ -274,7 +274,7 @@ def make_node(kind: NodeKind, data: Any, children: Sequence[PyTreeDef]) -> PyTre
     # Children are named by id: hashing them would call Python. The table keeps them alive: ids stay theirs.
     ids = tuple(map(id, children))
     key = (kind, ids) if data is None else _intern_key(kind, data, ids)
-    return (key and _interned.get(key)) or _make_new_node(kind, data, children, key)
+    return (key and interned.get(key)) or _make_new_node(kind, data, children, key)
 
 
 def _make_new_node(kind: NodeKind, data: Any, children: Sequence[PyTreeDef], key: tuple | None) -> PyTreeDef:
@@ -288,7 +288,7 @@ def _make_new_node(kind: NodeKind, data: Any, children: Sequence[PyTreeDef], key
     # A child outside the tables is new each time: its parents would fill them, never to be found.
     if key is None or any(child._hash is None for child in children):
         return node
-    return _intern(_interned, key, node)
+    return _intern(interned, key, node)
 
 
 def _intern(table: dict, key: tuple, node: PyTreeDef) -> PyTreeDef:
