@@ -1,0 +1,694 @@
+"""Arithmetic: sums, products, quotients, powers, roots, rounding, and the larger and smaller of two numbers."""
+
+import enum
+import operator
+
+import numpy as np
+
+from catena.core import dtypes
+from catena.core.aval import ShapedArray
+from catena.core.primitive import NoRule
+from catena.core.zeros import Zero, get_aval, is_undefined_primal
+from catena.lax.comparison import eq, ge, select
+from catena.lax.complex_numbers import conj, match_dtype, real
+from catena.lax.elementwise import (
+    ANY,
+    FLOAT,
+    INEXACT,
+    NUMBER,
+    REAL,
+    SIGNED,
+    broadcast_operand_shapes,
+    check_accuracy,
+    check_admitted,
+    check_same_dtypes,
+    elementwise,
+    spread_operands,
+)
+from catena.lax.structure import bind, broadcast_to, like, unbroadcast
+
+# ------------------------------------------------------------------------------------------------------------
+# Evaluation, where it is not NumPy's
+
+
+def _divide(x, y):
+    """Quotients; of integers towards zero, with all ones for division by zero."""
+    if x.dtype.kind not in "iu":
+        return np.divide(x, y)
+    nonzero = np.where(y == 0, y.dtype.type(1), y)
+    quotient = (x - np.fmod(x, nonzero)) // nonzero
+    return np.where(y == 0, np.array(-1).astype(x.dtype), quotient)
+
+
+def _remainder(x, y):
+    """Remainders of division towards zero; of integers, the dividend where the divisor is zero."""
+    if x.dtype.kind not in "iu":
+        return np.fmod(x, y)
+    return np.where(y == 0, x, np.fmod(x, np.where(y == 0, y.dtype.type(1), y)))
+
+
+def _sign(x):
+    out = np.sign(x)
+    return np.copysign(out, x) if x.dtype.kind == "f" else out
+
+
+def _integer_pow(x, *, y):
+    """Powers by repeated squaring: the same products in the same order as in compiled code."""
+    if y == 0:
+        return np.ones_like(x)
+    out, n = None, y if y > 0 else -y
+    while n:
+        if n & 1:
+            out = x if out is None else out * x
+        n >>= 1
+        if n:
+            x = x * x
+    return out if y > 0 else np.divide(out.dtype.type(1), out)
+
+
+def _pow(x, y):
+    if x.dtype == y.dtype:
+        return np.power(x, y)
+    if x.dtype.kind == "c":
+        return np.power(x, y.astype(x.dtype))
+    return np.power(x.astype(np.float64), y.astype(np.float64)).astype(x.dtype)
+
+
+def _round(x, *, rounding_method):
+    if rounding_method == RoundingMethod.TO_NEAREST_EVEN:
+        return np.rint(x)
+    whole = np.trunc(x)
+    return whole + np.copysign((np.abs(x - whole) >= 0.5).astype(x.dtype), x)
+
+
+def _rsqrt(x):
+    return np.divide(x.dtype.type(1), np.sqrt(x))
+
+
+# ------------------------------------------------------------------------------------------------------------
+# Derivatives
+
+
+def transposed(ct, *rules):
+    """The cotangents of operands, from pairs of an operand and its rule; a known operand has none."""
+    return [_cotangent(ct, x, rule) if is_undefined_primal(x) else None for x, rule in rules]
+
+
+def _cotangent(ct, x, rule):
+    return Zero(x.aval) if type(ct) is Zero else unbroadcast(rule(ct), x.aval)
+
+
+def _same(ct):
+    return ct
+
+
+def _add_transpose(ct, x, y):
+    return transposed(ct, (x, _same), (y, _same))
+
+
+def _sub_transpose(ct, x, y):
+    return transposed(ct, (x, _same), (y, neg))
+
+
+def _mul_transpose(ct, x, y):
+    return transposed(ct, (x, lambda ct: mul(ct, y)), (y, lambda ct: mul(x, ct)))
+
+
+def _div_transpose(ct, x, y):
+    if is_undefined_primal(y):
+        raise TypeError("The transpose rule for 'div' is not defined for the divisor: it is not linear in it")
+    return transposed(ct, (x, lambda ct: div(ct, y)))[:1] + [None]
+
+
+def _neg_transpose(ct, x):
+    return transposed(ct, (x, neg))
+
+
+def _sum_jvp(bind_tangents, negate_second=_same):
+    """Differentiation of a sum or difference: the same operation on the tangents, broadcast like the operands."""
+
+    def jvp(primals, tangents):
+        out = bind_tangents(*primals)
+        shape = get_aval(out).shape
+        t, u = (x if type(x) is Zero else broadcast_to(x, shape) for x in tangents)
+        if type(t) is Zero and type(u) is Zero:
+            return out, Zero.of_primal(out)
+        if type(t) is Zero:
+            return out, negate_second(u)
+        return out, t if type(u) is Zero else bind_tangents(t, u)
+
+    return jvp
+
+
+def _choice_tangents(x, y, out):
+    """The share of ``x`` in the derivative of the larger (or smaller) of two numbers: all, nothing, or half in ties."""
+    one, zero, two = like(out, 1), like(out, 0), like(out, 2)
+    shape = get_aval(out).shape
+    one, zero, two = (broadcast_to(c, shape) for c in (one, zero, two))
+    return div(select(eq(x, out), one, zero), select(eq(y, out), two, one))
+
+
+def _abs_tangent(t, x, y):
+    if not dtypes.is_complex(get_aval(x).dtype):
+        return select(ge(x, like(x, 0)), t, neg(t))
+    size = match_dtype(y, get_aval(x).dtype)
+    ones = broadcast_to(like(size, 1), get_aval(x).shape)
+    return real(mul(t, div(conj(x), select(eq(size, like(size, 0)), ones, size))))
+
+
+def _rem_tangent_y(t, x, y, z):
+    quotient = div(x, y)
+    return mul(neg(t), mul(sign(quotient), floor(abs(quotient))))
+
+
+def _integer_pow_tangent(t, x, out, *, y):
+    if y == 0:
+        return Zero(get_aval(out))
+    return t if y == 1 else mul(t, mul(like(x, y), integer_pow(x, y - 1)))
+
+
+def _pow_tangent_x(t, x, y, z):
+    return mul(t, pow_derivative(x, y))
+
+
+def pow_derivative(x, y):
+    """The derivative of ``x ** y`` by ``x``; exactly zero where an integer ``y`` is zero."""
+    exact = dtypes.is_inexact(get_aval(y).dtype)
+    y = y if exact else match_dtype(y, get_aval(x).dtype)
+    if exact:
+        return mul(y, pow(x, sub(y, like(y, 1))))
+    is_zero, ones = eq(y, like(y, 0)), broadcast_to(like(y, 1), get_aval(y).shape)
+    slope = mul(select(is_zero, ones, y), pow(x, sub(y, like(y, 1))))
+    shape = get_aval(slope).shape
+    return select(broadcast_to(is_zero, shape), broadcast_to(like(slope, 0), shape), slope)
+
+
+def _pow_tangent_y(t, x, y, z):
+    ones = broadcast_to(like(x, 1), get_aval(x).shape)
+    return mul(t, mul(bind("log", select(eq(x, like(x, 0)), ones, x)), z))
+
+
+# ------------------------------------------------------------------------------------------------------------
+# Primitives
+
+
+class RoundingMethod(enum.IntEnum):
+    """How ``round`` rounds numbers halfway between two integers."""
+
+    AWAY_FROM_ZERO = 0
+    TO_NEAREST_EVEN = 1
+
+
+def _add_any_abstract(x, y):
+    if x.shape != y.shape or x.dtype != y.dtype:
+        raise TypeError(
+            f"add_any: cotangents must have the same type, got {x.str_short()} and {y.str_short()}"
+        )
+    return ShapedArray(x.shape, x.dtype, x.weak_type and y.weak_type)
+
+
+def _pow_abstract(x, y):
+    check_admitted("pow", x, INEXACT, 0)
+    y_kind = dtypes.KIND.get(y.dtype, "-")
+    if y_kind not in "iufc" or (y_kind in "fc" and x.dtype != y.dtype):
+        raise TypeError(
+            "the first argument to pow must have an inexact dtype (float or complex), and the second argument must have "
+            "an inexact or integer dtype, and two inexact dtypes must match, "
+            f"but got {dtypes.dtype_name(x.dtype)} and {dtypes.dtype_name(y.dtype)} respectively."
+        )
+    shape = broadcast_operand_shapes("pow", (x.shape, y.shape))
+    return ShapedArray(shape, x.dtype, x.weak_type and y.weak_type)
+
+
+def _pow_lower(b, x, y):
+    x, y = spread_operands(b, (x, y))
+    if x.dtype == y.dtype:
+        return b.map("pow", x, y)
+    if dtypes.is_complex(x.dtype):
+        return b.map("pow", x, b.convert(y, x.dtype))
+    wide = np.dtype(np.float64)
+    return b.convert(b.map("pow", b.convert(x, wide), b.convert(y, wide)), x.dtype)
+
+
+def _integer_pow_abstract(x, *, y):
+    check_admitted("integer_pow", x, NUMBER)
+    if y < 0 and dtypes.is_integer(x.dtype):
+        raise TypeError(f"Integers cannot be raised to negative powers, got integer_pow({x}, {y})")
+    return ShapedArray(x.shape, x.dtype, x.weak_type)
+
+
+def _integer_pow_jvp(primals, tangents, *, y):
+    (x,), (t,) = primals, tangents
+    out = integer_pow_p.bind(x, y=y)
+    return out, Zero.of_primal(out) if type(t) is Zero or y == 0 else _integer_pow_tangent(t, x, out, y=y)
+
+
+def _round_lower(b, x, *, rounding_method):
+    even = rounding_method == RoundingMethod.TO_NEAREST_EVEN
+    return b.map("round_half_even" if even else "round_half_away", x)
+
+
+def _real_of_complex(x):
+    return dtypes.to_real_dtype(x.dtype)
+
+
+def _tie(t, x, y, out):
+    return mul(t, _choice_tangents(x, y, out))
+
+
+def _tie_swapped(t, x, y, out):
+    return mul(t, _choice_tangents(y, x, out))
+
+
+neg_p = elementwise("neg", np.negative, NUMBER, lambda t, x, y: neg(t), transpose=_neg_transpose)
+add_p = elementwise("add", np.add, NUMBER, transpose=_add_transpose, jvp=_sum_jvp(lambda x, y: add(x, y)))
+sub_p = elementwise(
+    "sub",
+    np.subtract,
+    NUMBER,
+    transpose=_sub_transpose,
+    jvp=_sum_jvp(lambda x, y: sub(x, y), lambda t: neg(t)),
+)
+mul_p = elementwise(
+    "mul",
+    np.multiply,
+    NUMBER,
+    lambda t, x, y, z: mul(t, y),
+    lambda t, x, y, z: mul(x, t),
+    transpose=_mul_transpose,
+)
+div_p = elementwise(
+    "div", _divide, NUMBER, lambda t, x, y, z: div(t, y),
+    lambda t, x, y, z: mul(mul(neg(t), x), integer_pow(y, -2)), transpose=_div_transpose,
+)  # fmt: skip
+rem_p = elementwise("rem", _remainder, REAL, lambda t, x, y, z: t, _rem_tangent_y)
+max_p = elementwise("max", np.maximum, ANY, _tie, _tie_swapped)
+min_p = elementwise("min", np.minimum, ANY, _tie, _tie_swapped)
+abs_p = elementwise("abs", np.abs, SIGNED, _abs_tangent, result=_real_of_complex)
+sign_p = elementwise("sign", _sign, NUMBER, None)
+floor_p = elementwise("floor", np.floor, FLOAT, None)
+ceil_p = elementwise("ceil", np.ceil, FLOAT, None)
+round_p = elementwise("round", _round, FLOAT, None, lower=_round_lower)
+square_p = elementwise("square", np.square, NUMBER, lambda t, x, y: mul(t, mul(like(x, 2), x)))
+sqrt_p = elementwise("sqrt", np.sqrt, INEXACT, lambda t, x, y: mul(t, div(like(y, 0.5), y)))
+rsqrt_p = elementwise("rsqrt", _rsqrt, INEXACT, lambda t, x, y: mul(t, mul(like(y, -0.5), div(y, x))))
+cbrt_p = elementwise("cbrt", np.cbrt, FLOAT, lambda t, x, y: mul(t, mul(like(y, 1 / 3), integer_pow(y, -2))))
+nextafter_p = elementwise(
+    "nextafter", np.nextafter, FLOAT, NoRule("it steps between neighbouring floats"), wider={}
+)
+pow_p = elementwise(
+    "pow", _pow, INEXACT, _pow_tangent_x, _pow_tangent_y, abstract=_pow_abstract, lower=_pow_lower
+)
+integer_pow_p = elementwise(
+    "integer_pow", _integer_pow, NUMBER, jvp=_integer_pow_jvp, abstract=_integer_pow_abstract,
+    lower=lambda b, x, *, y: b.map("integer_pow", x, y=y),
+)  # fmt: skip
+add_any_p = elementwise(
+    "add_any", np.add, NUMBER, abstract=_add_any_abstract, transpose=_add_transpose, op="add",
+    jvp=_sum_jvp(lambda x, y: add_any_p.bind(x, y)),
+)  # fmt: skip
+
+
+# ------------------------------------------------------------------------------------------------------------
+# Functions
+
+
+def neg(x):
+    r"""Elementwise negation: :math:`-x`; unsigned integers wrap around.
+
+    Arguments:
+      x: array of numbers.
+    Returns:
+      An array of the same type.
+    Raises:
+      TypeError: the dtype is not admitted.
+
+    >>> import catena.lax as lax
+    >>> lax.neg(2).item()
+    -2
+    """
+    return neg_p.bind(x)
+
+
+def add(x, y):
+    r"""Elementwise sum: :math:`x + y`.
+
+    Arguments:
+      x, y: arrays of the same dtype, numbers, of shapes that broadcast.
+    Returns:
+      An array of that dtype.
+    Raises:
+      TypeError: the dtypes differ or are not admitted, or the shapes do not fit.
+
+    >>> import catena.lax as lax
+    >>> lax.add(1, 2).item()
+    3
+    """
+    return add_p.bind(x, y)
+
+
+def sub(x, y):
+    r"""Elementwise difference: :math:`x - y`.
+
+    Arguments:
+      x, y: arrays of the same dtype, numbers, of shapes that broadcast.
+    Returns:
+      An array of that dtype.
+    Raises:
+      TypeError: the dtypes differ or are not admitted, or the shapes do not fit.
+
+    >>> import catena.lax as lax
+    >>> lax.sub(1, 2).item()
+    -1
+    """
+    return sub_p.bind(x, y)
+
+
+def mul(x, y, *, out_dtype=None):
+    r"""Elementwise product: :math:`x \times y`.
+
+    Arguments:
+      x, y: arrays of the same dtype, numbers, of shapes that broadcast.
+      out_dtype: the dtype of the result, if it is not that of the operands; a wider one is multiplied in.
+    Returns:
+      An array of that dtype.
+    Raises:
+      TypeError: the dtypes differ or are not admitted, or the shapes do not fit.
+
+    >>> import catena.lax as lax, numpy as np
+    >>> lax.mul(2, 3).item(), lax.mul(np.int8(100), np.int8(2), out_dtype="int32").item()
+    (6, 200)
+    """
+    if out_dtype is None:
+        return mul_p.bind(x, y)
+    return _mul_to(x, y, dtypes.check_user_dtype_supported(out_dtype, "mul"))
+
+
+def _mul_to(x, y, out_dtype):
+    """The product in another dtype, rounded once."""
+    check_same_dtypes("mul", (get_aval(x), get_aval(y)))
+    if dtypes.itemsize_bits(out_dtype) < dtypes.itemsize_bits(get_aval(x).dtype):
+        return match_dtype(mul_p.bind(x, y), out_dtype)
+    return mul_p.bind(match_dtype(x, out_dtype), match_dtype(y, out_dtype))
+
+
+def div(x, y):
+    r"""Elementwise quotient: :math:`x \over y`; of integers rounded towards zero, and -1 for division by zero.
+
+    Arguments:
+      x, y: arrays of the same dtype, numbers, of shapes that broadcast.
+    Returns:
+      An array of that dtype.
+    Raises:
+      TypeError: the dtypes differ or are not admitted, or the shapes do not fit.
+
+    >>> import catena.lax as lax
+    >>> lax.div(7, -2).item(), lax.div(1, 0).item()
+    (-3, -1)
+    """
+    return div_p.bind(x, y)
+
+
+def rem(x, y):
+    r"""Elementwise remainder of division towards zero, with the sign of ``x``; for integers ``x`` where ``y`` is 0.
+
+    Arguments:
+      x, y: arrays of the same dtype, real numbers, of shapes that broadcast.
+    Returns:
+      An array of that dtype.
+    Raises:
+      TypeError: the dtypes differ or are not admitted, or the shapes do not fit.
+
+    >>> import catena.lax as lax
+    >>> lax.rem(-7, 2).item(), lax.rem(5, 0).item()
+    (-1, 5)
+    """
+    return rem_p.bind(x, y)
+
+
+def max(x, y):
+    r"""Elementwise larger one: :math:`\mathrm{max}(x, y)`; complex numbers compare by real, then imaginary part.
+
+    Arguments:
+      x, y: arrays of the same dtype, numbers or booleans, of shapes that broadcast.
+    Returns:
+      An array of that dtype. NaN where either is NaN.
+    Raises:
+      TypeError: the dtypes differ or are not admitted, or the shapes do not fit.
+
+    >>> import catena.lax as lax
+    >>> lax.max(1, 2).item()
+    2
+    """
+    return max_p.bind(x, y)
+
+
+def min(x, y):
+    r"""Elementwise smaller one: :math:`\mathrm{min}(x, y)`; complex numbers compare by real, then imaginary part.
+
+    Arguments:
+      x, y: arrays of the same dtype, numbers or booleans, of shapes that broadcast.
+    Returns:
+      An array of that dtype. NaN where either is NaN.
+    Raises:
+      TypeError: the dtypes differ or are not admitted, or the shapes do not fit.
+
+    >>> import catena.lax as lax
+    >>> lax.min(1, 2).item()
+    1
+    """
+    return min_p.bind(x, y)
+
+
+def abs(x):
+    r"""Elementwise absolute value: :math:`|x|`; the smallest integer stays itself.
+
+    Arguments:
+      x: array of floats, complex numbers or signed integers.
+    Returns:
+      An array of the same type; for complex numbers, of floats.
+    Raises:
+      TypeError: the dtype is not admitted.
+
+    >>> import catena.lax as lax
+    >>> lax.abs(-3).item(), lax.abs(3 + 4j).item()
+    (3, 5.0)
+    """
+    return abs_p.bind(x)
+
+
+def sign(x):
+    r"""Elementwise sign: -1, 0 or 1, of complex numbers :math:`x / |x|`.
+
+    Arguments:
+      x: array of numbers.
+    Returns:
+      An array of the same type. Zeros keep their sign, NaN stays NaN.
+    Raises:
+      TypeError: the dtype is not admitted.
+
+    >>> import catena.lax as lax
+    >>> lax.sign(-3.0).item()
+    -1.0
+    """
+    return sign_p.bind(x)
+
+
+def floor(x):
+    r"""Elementwise largest integer that is not larger: :math:`\lfloor x \rfloor`.
+
+    Arguments:
+      x: array of floats.
+    Returns:
+      An array of the same type.
+    Raises:
+      TypeError: the dtype is not admitted.
+
+    >>> import catena.lax as lax
+    >>> lax.floor(-1.5).item()
+    -2.0
+    """
+    return floor_p.bind(x)
+
+
+def ceil(x):
+    r"""Elementwise smallest integer that is not smaller: :math:`\lceil x \rceil`.
+
+    Arguments:
+      x: array of floats.
+    Returns:
+      An array of the same type.
+    Raises:
+      TypeError: the dtype is not admitted.
+
+    >>> import catena.lax as lax
+    >>> lax.ceil(-1.5).item()
+    -1.0
+    """
+    return ceil_p.bind(x)
+
+
+def round(x, rounding_method=RoundingMethod.AWAY_FROM_ZERO):
+    """Elementwise nearest integer.
+
+    Arguments:
+      x: array of floats.
+      rounding_method: what to do halfway between two integers, a ``RoundingMethod``.
+    Returns:
+      An array of the same type.
+    Raises:
+      TypeError: the dtype is not a float dtype.
+      ValueError: ``rounding_method`` is not one.
+
+    >>> import catena.lax as lax
+    >>> lax.round(2.5).item(), lax.round(2.5, lax.RoundingMethod.TO_NEAREST_EVEN).item()
+    (3.0, 2.0)
+    """
+    return round_p.bind(x, rounding_method=RoundingMethod(rounding_method))
+
+
+def square(x):
+    r"""Elementwise square: :math:`x^2`.
+
+    Arguments:
+      x: array of numbers.
+    Returns:
+      An array of the same type.
+    Raises:
+      TypeError: the dtype is not admitted.
+
+    >>> import catena.lax as lax
+    >>> lax.square(3).item()
+    9
+    """
+    return square_p.bind(x)
+
+
+def sqrt(x, *, accuracy=None):
+    r"""Elementwise square root: :math:`\sqrt{x}`.
+
+    Arguments:
+      x: array of floats or complex numbers.
+      accuracy: the accuracy asked for, an ``AccuracyMode`` or a ``Tolerance``.
+    Returns:
+      An array of the same type.
+    Raises:
+      TypeError: the dtype is not admitted.
+
+    >>> import catena.lax as lax
+    >>> lax.sqrt(9.0).item()
+    3.0
+    """
+    if accuracy is not None:
+        check_accuracy(accuracy)
+    return sqrt_p.bind(x)
+
+
+def rsqrt(x, *, accuracy=None):
+    r"""Elementwise reciprocal square root: :math:`1 \over \sqrt{x}`.
+
+    Arguments:
+      x: array of floats or complex numbers.
+      accuracy: the accuracy asked for, an ``AccuracyMode`` or a ``Tolerance``.
+    Returns:
+      An array of the same type.
+    Raises:
+      TypeError: the dtype is not admitted.
+
+    >>> import catena.lax as lax
+    >>> lax.rsqrt(4.0).item()
+    0.5
+    """
+    if accuracy is not None:
+        check_accuracy(accuracy)
+    return rsqrt_p.bind(x)
+
+
+def cbrt(x, *, accuracy=None):
+    r"""Elementwise cube root: :math:`\sqrt[3]{x}`.
+
+    Arguments:
+      x: array of floats.
+      accuracy: the accuracy asked for, an ``AccuracyMode`` or a ``Tolerance``.
+    Returns:
+      An array of the same type.
+    Raises:
+      TypeError: the dtype is not admitted.
+
+    >>> import catena.lax as lax
+    >>> lax.cbrt(-8.0).item()
+    -2.0
+    """
+    if accuracy is not None:
+        check_accuracy(accuracy)
+    return cbrt_p.bind(x)
+
+
+def reciprocal(x):
+    r"""Elementwise reciprocal: :math:`1 \over x`.
+
+    Arguments:
+      x: array of floats or complex numbers.
+    Returns:
+      An array of the same type.
+    Raises:
+      TypeError: the dtype is not admitted.
+
+    >>> import catena.lax as lax
+    >>> lax.reciprocal(4.0).item()
+    0.25
+    """
+    return integer_pow_p.bind(x, y=-1)
+
+
+def nextafter(x1, x2):
+    """Elementwise next float after ``x1`` in the direction of ``x2``.
+
+    Arguments:
+      x1, x2: arrays of the same float dtype, of shapes that broadcast.
+    Returns:
+      An array of that dtype.
+    Raises:
+      TypeError: the dtypes differ or are not float dtypes, or the shapes do not fit.
+
+    >>> import catena.lax as lax
+    >>> lax.nextafter(1.0, 2.0).item() - 1.0
+    1.1920928955078125e-07
+    """
+    return nextafter_p.bind(x1, x2)
+
+
+def pow(x, y):
+    r"""Elementwise power: :math:`x^y`.
+
+    Arguments:
+      x: array of floats or complex numbers.
+      y: array of the dtype of ``x`` or of integers, of a shape that broadcasts with that of ``x``.
+    Returns:
+      An array of the dtype of ``x``.
+    Raises:
+      TypeError: the dtypes or the shapes do not fit.
+
+    >>> import catena.lax as lax
+    >>> lax.pow(2.0, 0.5).item(), lax.pow(-2.0, 3).item()
+    (1.4142135381698608, -8.0)
+    """
+    return pow_p.bind(x, y)
+
+
+def integer_pow(x, y):
+    r"""Elementwise power with a fixed integer exponent: :math:`x^y`.
+
+    Arguments:
+      x: array of numbers.
+      y: a Python integer.
+    Returns:
+      An array of the type of ``x``.
+    Raises:
+      TypeError: the dtype is not admitted, ``y`` is not an integer, or it is negative and ``x`` is of integers.
+
+    >>> import catena.lax as lax
+    >>> lax.integer_pow(2, 10).item(), lax.integer_pow(2.0, -2).item()
+    (1024, 0.25)
+    """
+    return integer_pow_p.bind(x, y=operator.index(y))

@@ -1,0 +1,291 @@
+"""The skeleton of elementwise primitives: from a NumPy function, the dtypes it admits and its derivative to all rules.
+
+Operands have the same shape, or the same rank with axes of size 1 that are repeated, or rank 0. Every rule that
+is the same for all elementwise operations stands here, once; what differs stands in a line where the primitive is
+defined.
+"""
+
+import enum
+
+import numpy as np
+
+from catena.core import casts, dtypes
+from catena.core.aval import ShapedArray
+from catena.core.primitive import NoRule, Primitive
+from catena.core.zeros import Zero, add_tangents, get_aval
+from catena.lax.structure import add_axis, bind, broadcast_to, move_axis
+
+# ------------------------------------------------------------------------------------------------------------
+# Admitted dtypes
+
+_FAMILIES = {"bool": "b", "signedinteger": "i", "integer": "iu", "floating": "f", "complexfloating": "c"}
+
+
+class Admitted:
+    """A set of dtypes and how errors name it."""
+
+    __slots__ = ("names", "dtypes")
+
+    def __init__(self, *names: str):
+        self.names = ", ".join(names)
+        self.dtypes = frozenset(
+            d for d in dtypes.ALL for n in names if dtypes.KIND[d] in _FAMILIES.get(n, "") or d.name == n
+        )
+
+
+FLOAT = Admitted("floating")
+INEXACT = Admitted("floating", "complexfloating")
+REAL = Admitted("integer", "floating")
+NUMBER = Admitted("integer", "floating", "complexfloating")
+SIGNED = Admitted("floating", "complexfloating", "signedinteger")
+INTEGER = Admitted("integer")
+BITS = Admitted("integer", "bool")
+ORDERED = Admitted("integer", "floating", "bool")
+ANY = Admitted("integer", "floating", "complexfloating", "bool")
+COMPLEX = Admitted("complexfloating")
+COMPONENT = Admitted("float32", "float64")
+CONJUGABLE = Admitted("float32", "complexfloating", "float64")
+
+
+def check_admitted(name: str, aval, admitted: Admitted, position: int | None = None):
+    """Raise TypeError where the primitive ``name`` has no meaning for the dtype of ``aval``."""
+    if aval.dtype not in admitted.dtypes:
+        at = "" if position is None else f" at position {position}"
+        raise TypeError(
+            f"{name} does not accept dtype {dtypes.dtype_name(aval.dtype)}{at}. "
+            f"Accepted dtypes{at} are subtypes of {admitted.names}."
+        )
+
+
+_NUMPY_NAMES = {
+    "mul": "multiply", "div": "divide", "sub": "subtract", "max": "maximum", "min": "minimum", "atan2": "arctan2",
+    "eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal",
+    "shift_left": "left_shift", "select": "where", "add": "add", "nextafter": "nextafter",
+}  # fmt: skip
+
+
+# How the accuracy asked of a transcendental function is honoured: ours are accurate to a few units in the last place.
+BEST_ULPS = 4
+
+
+class AccuracyMode(enum.Enum):
+    """A level of accuracy to ask of a transcendental function; both mean the most accurate one there is."""
+
+    HIGHEST = 1
+    DEFAULT = 2
+
+
+class Tolerance:
+    """A bound on the error of a transcendental function.
+
+    Arguments:
+      atol: absolute error.
+      rtol: relative error.
+      ulps: error in units in the last place; a positive integer, or zero for no bound.
+    """
+
+    __slots__ = ("atol", "rtol", "ulps")
+
+    def __init__(self, atol: float = 0.0, rtol: float = 0.0, ulps: int = 0):
+        if atol < 0 or rtol < 0 or ulps < 0:
+            raise ValueError(f"Tolerance must be non-negative, got {atol=}, {rtol=}, {ulps=}")
+        if atol == 0 and rtol == 0 and ulps == 0:
+            raise ValueError("At least one of atol, rtol or ulps must be set")
+        self.atol, self.rtol, self.ulps = atol, rtol, ulps
+
+    def __repr__(self):
+        return f"Tolerance(atol={self.atol}, rtol={self.rtol}, ulps={self.ulps})"
+
+
+def check_accuracy(accuracy):
+    """Raise where an accuracy is asked that is more than ours; there is one implementation, the most accurate."""
+    if accuracy is None or isinstance(accuracy, AccuracyMode):
+        return
+    if not isinstance(accuracy, Tolerance):
+        raise TypeError(f"accuracy must be None, an AccuracyMode or a Tolerance, got {accuracy!r}")
+    if 0 < accuracy.ulps < BEST_ULPS and not accuracy.atol and not accuracy.rtol:
+        raise ValueError(
+            f"accuracy: no implementation is within {accuracy.ulps} ulps everywhere; ask for {BEST_ULPS}"
+        )
+
+
+def check_same_dtypes(name: str, avals):
+    """Raise TypeError where operands have different dtypes: ``lax`` never promotes."""
+    first = avals[0].dtype
+    if all(a.dtype == first for a in avals):
+        return
+    got = ", ".join(dtypes.dtype_name(a.dtype) for a in avals)
+    numpy_name = _NUMPY_NAMES.get(name)
+    tip = (
+        f" (Tip: jnp.{numpy_name} is a similar function that does automatic type promotion on inputs)."
+        if numpy_name
+        else ""
+    )
+    raise TypeError(f"lax.{name} requires arguments to have the same dtypes, got {got}.{tip}")
+
+
+def broadcast_operand_shapes(name: str, shapes) -> tuple:
+    """The shape of the result of an elementwise operation on operands of these shapes."""
+    first = shapes[0]
+    if all(s == first for s in shapes):
+        return first
+    ranks = {len(s) for s in shapes if s}
+    if len(ranks) > 1:
+        raise TypeError(f"{name}: arrays must have the same number of dimensions, got {ranks}")
+    out = []
+    for sizes in zip(*[s for s in shapes if s], strict=True):
+        found = {n for n in sizes if n != 1} or {1}
+        if len(found) > 1:
+            got = ", ".join(map(str, shapes))
+            raise TypeError(f"{name} got incompatible shapes for broadcasting: {got}.")
+        out.append(found.pop())
+    return tuple(out)
+
+
+# ------------------------------------------------------------------------------------------------------------
+# Evaluation
+
+# Dtypes in which NumPy does not compute (or not as well), and the wider ones that stand in for them.
+WIDER = {d: np.dtype("float32") for d in dtypes.FLOATS if d.kind == "V"} | {
+    d: np.dtype("int8" if dtypes.KIND[d] == "i" else "uint8")
+    for d in (*dtypes.SIGNED[:2], *dtypes.UNSIGNED[:2])
+}
+WIDER_WITH_HALF = WIDER | {np.dtype("float16"): np.dtype("float32")}
+
+
+def widened(fun, wider=WIDER):
+    """``fun`` for all dtypes: those in ``wider`` are converted, computed in the wider dtype, and converted back."""
+
+    def evaluate(*xs, **params):
+        dtype = xs[0].dtype
+        wide = wider.get(dtype)
+        if wide is None:
+            return fun(*xs, **params)
+        out = np.asarray(fun(*[x.astype(wide) for x in xs], **params))
+        return casts.convert(out, dtype) if out.dtype == wide else out
+
+    return evaluate
+
+
+# ------------------------------------------------------------------------------------------------------------
+# The rules that all share
+
+
+def same_dtype(*avals):
+    return avals[0].dtype
+
+
+def to_bool(*avals):
+    return dtypes.BOOL
+
+
+def abstract_rule(name: str, admitted, result=same_dtype):
+    """Types of an elementwise primitive: ``admitted`` dtypes (one for all operands), dtype of the result."""
+
+    def abstract_unary(x, **params):
+        check_admitted(name, x, admitted)
+        return ShapedArray(x.shape, result(x), x.weak_type)
+
+    def abstract(*avals, **params):
+        if len(avals) == 1:
+            return abstract_unary(*avals)
+        for i, aval in enumerate(avals):
+            check_admitted(name, aval, admitted, i)
+        check_same_dtypes(name, avals)
+        shape = broadcast_operand_shapes(name, [a.shape for a in avals])
+        return ShapedArray(shape, result(*avals), all(a.weak_type for a in avals))
+
+    return abstract
+
+
+def batch_rule(primitive: Primitive):
+    """Batching of an elementwise primitive: bring all batch axes to one place, then apply it as it is."""
+
+    def batch(axis, args, dims, **params):
+        args, dim = align_batched(args, dims)
+        return primitive.bind(*args, **params), dim
+
+    return batch
+
+
+def align_batched(args, dims):
+    """The operands with all batch axes in one place, such that they broadcast; and that place."""
+    ranks = [get_aval(x).ndim - (d is not None) for x, d in zip(args, dims, strict=True)]
+    rank = max(ranks)
+    dim = next((d for r, d in zip(ranks, dims, strict=True) if d is not None and r == rank), 0)
+    return [_align(x, d, r, rank, dim) for x, d, r in zip(args, dims, ranks, strict=True)], dim
+
+
+def _align(x, d, own_rank: int, rank: int, dim: int):
+    if d is None:
+        return add_axis(x, dim) if own_rank else x
+    if own_rank == rank:
+        return move_axis(x, d, dim)
+    size = get_aval(x).shape[d]  # a batched scalar: its batch axis at `dim`, size 1 elsewhere
+    shape = tuple(size if i == dim else 1 for i in range(rank + 1))
+    return bind("broadcast_in_dim", x, shape=shape, broadcast_dimensions=(dim,))
+
+
+def lower_rule(op: str, **fixed):
+    """Lowering to the elementwise operation ``op`` of the compiler."""
+
+    def lower(b, *xs, **params):
+        return b.map(op, *spread_operands(b, xs), **fixed)
+
+    return lower
+
+
+def spread_operands(b, xs) -> list:
+    """The operands in the builder, broadcast to one shape (scalars are left: ``map`` spreads them)."""
+    shape = np.broadcast_shapes(*[x.shape for x in xs])
+    return [x if not x.shape else b.broadcast_in_dim(x, shape, range(len(shape))) for x in xs]
+
+
+def jvp_rule(primitive: Primitive, tangent_rules):
+    """Differentiation from one rule an operand: ``rule(tangent, *operands, out, **params)``; ``None`` is zero."""
+
+    def jvp(primals, tangents, **params):
+        out = primitive.bind(*primals, **params)
+        total = Zero.of_primal(out)
+        for rule, t in zip(tangent_rules, tangents, strict=True):
+            if rule is not None and type(t) is not Zero:
+                part = rule(t, *primals, out, **params)
+                total = add_tangents(total, broadcast_to(part, get_aval(out).shape))
+        return out, total
+
+    return jvp
+
+
+NOT_LINEAR = NoRule("it is not linear in its operands")
+
+
+# ------------------------------------------------------------------------------------------------------------
+# The skeletons
+
+
+def elementwise(name, evaluate, admitted, *tangents, op=None, result=same_dtype, **rules) -> Primitive:
+    """An elementwise primitive with all its rules.
+
+    Arguments:
+      name: of the primitive.
+      evaluate: NumPy's function for it; dtypes that NumPy does not compute in are converted around it.
+      admitted: the dtypes that its operands may have.
+      tangents: a rule an operand, ``rule(tangent, *operands, out, **params)``; ``None`` where the derivative is
+        zero; or a ``NoRule`` in place of all of them.
+      op: the compiler's name for it, if it is not ``name``.
+      result: the dtype of the result, from the operands' types.
+      rules: rules that are written out, such as ``transpose`` or ``lower``.
+    """
+    primitive = Primitive(name)
+    primitive.abstract = rules.pop("abstract", None) or abstract_rule(name, admitted, result)
+    primitive.evaluate = widened(evaluate, rules.pop("wider", WIDER))
+    if tangents and isinstance(tangents[0], NoRule):
+        primitive.jvp = tangents[0]
+    else:
+        primitive.jvp = rules.pop("jvp", None) or jvp_rule(primitive, tangents)
+    primitive.transpose = rules.pop("transpose", NOT_LINEAR)
+    primitive.batch = batch_rule(primitive)
+    primitive.lower = rules.pop("lower", None) or lower_rule(op or name)
+    if rules:
+        raise TypeError(f"unknown rules for {name}: {sorted(rules)}")
+    return primitive

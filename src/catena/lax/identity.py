@@ -1,0 +1,115 @@
+"""Operations that give back their operands: copies, barriers, and the end of differentiation."""
+
+from catena.core import dtypes
+from catena.core.primitive import Primitive
+from catena.core.tree import tree_flatten, tree_map, tree_unflatten
+from catena.core.zeros import Zero, get_aval, instantiate, is_undefined_primal
+from catena.lax.elementwise import NOT_LINEAR
+from catena.lax.structure import linear_jvp
+
+
+def _same_aval(x):
+    return x
+
+
+def _unary_batch(find):
+    return lambda axis, args, dims: (find().bind(*args), dims[0])
+
+
+def _stop_gradient_jvp(primals, tangents):
+    out = stop_gradient_p.bind(*primals)
+    return out, Zero.of_primal(out)
+
+
+stop_gradient_p = Primitive(
+    "stop_gradient",
+    abstract=_same_aval,
+    evaluate=lambda x: x,
+    jvp=_stop_gradient_jvp,
+    transpose=NOT_LINEAR,
+    batch=_unary_batch(lambda: stop_gradient_p),
+    lower=lambda b, x: x,
+)
+
+
+def stop_gradient(x):
+    """A value that differentiation takes for a constant.
+
+    Arguments:
+      x: a tree of arrays.
+    Returns:
+      The same tree; the derivative of its floats and complex numbers is zero.
+    Raises:
+      TypeError: a leaf is not an array or scalar.
+
+    >>> import catena.lax as lax
+    >>> lax.stop_gradient(2.0).item()
+    2.0
+    """
+    return tree_map(_stop_leaf, x)
+
+
+def _stop_leaf(x):
+    try:
+        aval = get_aval(x)
+    except TypeError:
+        raise TypeError(f"Argument {x!r} of type {type(x)} is not a valid JAX type") from None
+    return stop_gradient_p.bind(x) if dtypes.is_inexact(aval.dtype) else x
+
+
+copy_p = Primitive(
+    "copy",
+    abstract=_same_aval,
+    evaluate=lambda x: x.copy(),
+    transpose=lambda ct, x: [ct],
+    batch=_unary_batch(lambda: copy_p),
+    lower=lambda b, x: x,
+)
+copy_p.jvp = linear_jvp(copy_p)
+
+
+# ------------------------------------------------------------------------------------------------------------
+# optimization_barrier
+
+
+def _barrier_jvp(primals, tangents):
+    outs = optimization_barrier_p.bind(*primals)
+    given = [t for t in tangents if type(t) is not Zero]
+    barred = iter(optimization_barrier_p.bind(*given) if given else ())
+    return outs, [t if type(t) is Zero else next(barred) for t in tangents]
+
+
+def _barrier_transpose(cts, *xs):
+    if all(type(ct) is Zero for ct in cts):
+        return [Zero(x.aval) if is_undefined_primal(x) else None for x in xs]
+    cts = [instantiate(ct) for ct, x in zip(cts, xs, strict=True) if is_undefined_primal(x)]
+    barred = iter(optimization_barrier_p.bind(*cts))
+    return [next(barred) if is_undefined_primal(x) else None for x in xs]
+
+
+optimization_barrier_p = Primitive(
+    "optimization_barrier",
+    multiple_results=True,
+    abstract=lambda *xs: list(xs),
+    evaluate=lambda *xs: list(xs),
+    jvp=_barrier_jvp,
+    transpose=_barrier_transpose,
+    batch=lambda axis, args, dims: (optimization_barrier_p.bind(*args), list(dims)),
+    lower=lambda b, *xs: list(xs),
+)
+
+
+def optimization_barrier(operand):
+    """Values that the compiler must not compute before all of them are there.
+
+    Arguments:
+      operand: a tree of arrays.
+    Returns:
+      The same tree of the same values.
+
+    >>> import catena.lax as lax
+    >>> [x.item() for x in lax.optimization_barrier((1, 2.0))]
+    [1, 2.0]
+    """
+    leaves, treedef = tree_flatten(operand)
+    return tree_unflatten(treedef, optimization_barrier_p.bind(*leaves)) if leaves else operand

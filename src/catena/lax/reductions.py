@@ -1,0 +1,443 @@
+"""Reductions: sums, products and their kin along axes, the place of the largest element, and folds by any function."""
+
+import numpy as np
+
+from catena.core import casts, dtypes
+from catena.core.aval import ShapedArray
+from catena.core.primitive import Primitive
+from catena.core.zeros import Zero, get_aval
+from catena.lax.arithmetic import add, div, mul
+from catena.lax.comparison import eq
+from catena.lax.convert import convert
+from catena.lax.elementwise import (
+    ANY,
+    BITS,
+    NOT_LINEAR,
+    NUMBER,
+    ORDERED,
+    WIDER,
+    WIDER_WITH_HALF,
+    check_admitted,
+)
+from catena.lax.shape import broadcast_in_dim, reshape, skip, slice_in_dim, transpose
+from catena.lax.structure import as_ints, bind, check_no_sharding
+
+# ------------------------------------------------------------------------------------------------------------
+# What all reductions share
+
+
+def _check_axes(name: str, x, axes):
+    if len(set(axes)) != len(axes):
+        raise ValueError(f"duplicate value in 'axes' of reduction: {axes}")
+    if not all(0 <= a < x.ndim for a in axes):
+        raise ValueError(f"reduction axes {axes} contains out-of-bounds indices for {x}.")
+
+
+def _without(shape, axes) -> tuple:
+    return tuple(n for i, n in enumerate(shape) if i not in axes)
+
+
+def kept_axes(ndim: int, axes) -> tuple:
+    """The axes that a reduction over ``axes`` leaves."""
+    return tuple(i for i in range(ndim) if i not in axes)
+
+
+def _reduction_batch(find):
+    def batch(mapped, args, dims, *, axes, **params):
+        (x,), (d,) = args, dims
+        axes = skip(axes, d)
+        return find().bind(x, axes=axes, **params), d - sum(a < d for a in axes)
+
+    return batch
+
+
+def _evaluated(reduce, wider):
+    """``reduce(x, axes)`` for all dtypes; in ``wider`` ones where the dtype itself would lose digits or has no loop."""
+
+    def evaluate(x, *, axes):
+        if not axes:
+            return x
+        dtype = x.dtype
+        if dtype in wider:
+            return casts.convert(np.asarray(reduce(x.astype(wider[dtype]), axes)), dtype)
+        return reduce(x, axes)
+
+    return evaluate
+
+
+def reduction(name, reduce, admitted, jvp, *, kind, wider=WIDER, transpose=NOT_LINEAR) -> Primitive:
+    """A reduction along ``axes`` with all its rules."""
+
+    def abstract(x, *, axes):
+        check_admitted(name, x, admitted)
+        _check_axes(name, x, axes)
+        return ShapedArray(_without(x.shape, axes), x.dtype, x.weak_type)
+
+    primitive = Primitive(
+        name, abstract=abstract, evaluate=_evaluated(reduce, wider), jvp=jvp, transpose=transpose,
+        batch=_reduction_batch(lambda: primitive), lower=lambda b, x, *, axes: b.reduce(kind, x, axes),
+    )  # fmt: skip
+    return primitive
+
+
+def spread_back(y, shape, axes):
+    """The result of a reduction over ``axes``, repeated to the ``shape`` of the operand."""
+    return broadcast_in_dim(y, shape, kept_axes(len(shape), axes))
+
+
+# ------------------------------------------------------------------------------------------------------------
+# Evaluation
+
+
+def _reduce_by(ufunc):
+    return lambda x, axes: ufunc.reduce(x, axis=axes, dtype=x.dtype)
+
+
+def _extreme(ufunc, worst):
+    """Reduction by maximum or minimum; of nothing, the worst value of the dtype."""
+
+    def reduce(x, axes):
+        if x.size:
+            return ufunc.reduce(x, axis=axes)
+        return np.full(_without(x.shape, axes), worst(x.dtype), x.dtype)
+
+    return reduce
+
+
+def lowest(dtype):
+    """The identity of the maximum."""
+    kind = dtypes.KIND[dtype]
+    if kind in "fc":
+        return -np.inf if has_infinity(dtype) else dtypes.finfo(dtype).min
+    return False if kind == "b" else dtypes.iinfo(dtype).min
+
+
+def highest(dtype):
+    """The identity of the minimum."""
+    kind = dtypes.KIND[dtype]
+    if kind in "fc":
+        return np.inf if has_infinity(dtype) else dtypes.finfo(dtype).max
+    return True if kind == "b" else dtypes.iinfo(dtype).max
+
+
+def has_infinity(dtype) -> bool:
+    """Whether a float or complex dtype has infinities."""
+    return bool(np.isinf(casts.convert(np.asarray(np.inf, np.float32), dtype)))
+
+
+# ------------------------------------------------------------------------------------------------------------
+# Derivatives
+
+
+def _sum_jvp(primals, tangents, *, axes):
+    (x,), (t,) = primals, tangents
+    out = reduce_sum_p.bind(x, axes=axes)
+    return out, Zero.of_primal(out) if type(t) is Zero else reduce_sum_p.bind(t, axes=axes)
+
+
+def _sum_transpose(ct, x, *, axes):
+    return [Zero(x.aval) if type(ct) is Zero else spread_back(ct, x.aval.shape, axes)]
+
+
+def _extreme_jvp(find):
+    """The mean of the tangents at the places where the extreme is reached."""
+
+    def jvp(primals, tangents, *, axes):
+        (x,), (t,) = primals, tangents
+        out = find().bind(x, axes=axes)
+        if type(t) is Zero:
+            return out, Zero.of_primal(out)
+        aval = get_aval(x)
+        here = convert(eq(x, spread_back(out, aval.shape, axes)), aval.dtype, aval.weak_type)
+        count = reduce_sum_p.bind(here, axes=axes)
+        return out, div(reduce_sum_p.bind(mul(t, here), axes=axes), count)
+
+    return jvp
+
+
+def _prod_jvp(primals, tangents, *, axes):
+    """Differentiate a tree of products: unlike a quotient by each factor, it is exact where factors are zero."""
+    (x,), (t,) = primals, tangents
+    out = reduce_prod_p.bind(x, axes=axes)
+    aval = get_aval(x)
+    if type(t) is Zero or not aval.size:
+        return out, Zero.of_primal(out)
+    x, t = reduced_axis_first(x, axes), reduced_axis_first(t, axes)
+    while (n := get_aval(x).shape[0]) > 1:
+        half = n // 2
+        (x1, x2, *x_rest), (t1, t2, *t_rest) = _halves(x, half), _halves(t, half)
+        x, t = mul(x1, x2), add(mul(t1, x2), mul(x1, t2))
+        if x_rest:
+            x, t = bind("concatenate", x, *x_rest, dimension=0), bind("concatenate", t, *t_rest, dimension=0)
+    return out, reshape(t, get_aval(out).shape)
+
+
+def _halves(x, half: int) -> list:
+    n = get_aval(x).shape[0]
+    parts = [slice_in_dim(x, 0, half), slice_in_dim(x, half, 2 * half)]
+    return parts if n == 2 * half else [*parts, slice_in_dim(x, n - 1, n)]
+
+
+def reduced_axis_first(x, axes):
+    """``x`` with the axes to reduce as one, in front of the others."""
+    shape = get_aval(x).shape
+    kept = kept_axes(len(shape), axes)
+    return reshape(transpose(x, (*axes, *kept)), (_size(shape, axes), *(shape[i] for i in kept)))
+
+
+def _size(shape, axes) -> int:
+    size = 1
+    for a in axes:
+        size *= shape[a]
+    return size
+
+
+def _zero_jvp(find):
+    def jvp(primals, tangents, **params):
+        out = find().bind(*primals, **params)
+        return out, Zero.of_primal(out)
+
+    return jvp
+
+
+# ------------------------------------------------------------------------------------------------------------
+# Primitives
+
+reduce_sum_p = reduction(
+    "reduce_sum",
+    _reduce_by(np.add),
+    NUMBER,
+    _sum_jvp,
+    kind="sum",
+    wider=WIDER_WITH_HALF,
+    transpose=_sum_transpose,
+)
+reduce_prod_p = reduction(
+    "reduce_prod", _reduce_by(np.multiply), NUMBER, _prod_jvp, kind="prod", wider=WIDER_WITH_HALF
+)
+reduce_max_p = reduction(
+    "reduce_max", _extreme(np.maximum, lowest), ANY, _extreme_jvp(lambda: reduce_max_p), kind="max"
+)
+reduce_min_p = reduction(
+    "reduce_min", _extreme(np.minimum, highest), ANY, _extreme_jvp(lambda: reduce_min_p), kind="min"
+)
+reduce_and_p = reduction(
+    "reduce_and", _reduce_by(np.bitwise_and), BITS, _zero_jvp(lambda: reduce_and_p), kind="and"
+)
+reduce_or_p = reduction(
+    "reduce_or", _reduce_by(np.bitwise_or), BITS, _zero_jvp(lambda: reduce_or_p), kind="or"
+)
+reduce_xor_p = reduction(
+    "reduce_xor", _reduce_by(np.bitwise_xor), BITS, _zero_jvp(lambda: reduce_xor_p), kind="xor"
+)
+
+
+def _argreduction(name, find, admitted, kind) -> Primitive:
+    def abstract(x, *, axes, index_dtype):
+        (axis,) = axes
+        check_admitted(name, x, admitted)
+        if not 0 <= axis < x.ndim:
+            raise ValueError(f"Invalid axis {axis} for operand shape {x.shape}")
+        if not dtypes.is_integer(index_dtype):
+            raise TypeError(f"index_dtype must be an integer type, but got {dtypes.dtype_name(index_dtype)}")
+        if x.shape[axis] < 1:
+            raise ValueError(
+                f"argmin and argmax require non-empty reduced dimension. operand.shape={x.shape} {axis=}"
+            )
+        return ShapedArray(_without(x.shape, axes), index_dtype)
+
+    def evaluate(x, *, axes, index_dtype):
+        x = x.astype(WIDER[x.dtype]) if x.dtype in WIDER else x
+        return np.asarray(find(x, axes[0])).astype(index_dtype)
+
+    primitive = Primitive(
+        name, abstract=abstract, evaluate=evaluate, jvp=_zero_jvp(lambda: primitive), transpose=NOT_LINEAR,
+        batch=_reduction_batch(lambda: primitive),
+        lower=lambda b, x, *, axes, index_dtype: b.argreduce(kind, x, axes[0], index_dtype),
+    )  # fmt: skip
+    return primitive
+
+
+argmax_p = _argreduction("argmax", np.argmax, ORDERED, "max")
+argmin_p = _argreduction("argmin", np.argmin, ORDERED, "min")
+
+
+# ------------------------------------------------------------------------------------------------------------
+# Functions
+
+
+def reduce_sum(operand, axes, *, out_sharding=None):
+    """Sum along axes.
+
+    Arguments:
+      operand: array of numbers.
+      axes: the axes to reduce, a sequence of nonnegative integers.
+      out_sharding: must be None.
+    Returns:
+      An array without those axes.
+    Raises:
+      TypeError: the dtype is not admitted.
+      ValueError: an axis is repeated or does not exist.
+
+    >>> import catena.lax as lax, numpy as np
+    >>> lax.reduce_sum(np.array([[1, 2], [3, 4]]), (0,)).tolist()
+    [4, 6]
+    """
+    check_no_sharding("reduce_sum", out_sharding)
+    return reduce_sum_p.bind(operand, axes=as_ints(axes, "axes"))
+
+
+def reduce_prod(operand, axes):
+    """Product along axes.
+
+    Arguments:
+      operand: array of numbers.
+      axes: the axes to reduce, a sequence of nonnegative integers.
+    Returns:
+      An array without those axes.
+    Raises:
+      TypeError: the dtype is not admitted.
+      ValueError: an axis is repeated or does not exist.
+
+    >>> import catena.lax as lax, numpy as np
+    >>> lax.reduce_prod(np.array([[1, 2], [3, 4]]), (0,)).tolist()
+    [3, 8]
+    """
+    return reduce_prod_p.bind(operand, axes=as_ints(axes, "axes"))
+
+
+def reduce_max(operand, axes):
+    """Largest element along axes; NaN where there is one, and the lowest value of the dtype where there is nothing.
+
+    Arguments:
+      operand: array.
+      axes: the axes to reduce, a sequence of nonnegative integers.
+    Returns:
+      An array without those axes.
+    Raises:
+      TypeError: the dtype is not admitted.
+      ValueError: an axis is repeated or does not exist.
+
+    >>> import catena.lax as lax, numpy as np
+    >>> lax.reduce_max(np.array([[1, 2], [3, 4]]), (0,)).tolist()
+    [3, 4]
+    """
+    return reduce_max_p.bind(operand, axes=as_ints(axes, "axes"))
+
+
+def reduce_min(operand, axes):
+    """Smallest element along axes; NaN where there is one, and the highest value of the dtype where there is nothing.
+
+    Arguments:
+      operand: array.
+      axes: the axes to reduce, a sequence of nonnegative integers.
+    Returns:
+      An array without those axes.
+    Raises:
+      TypeError: the dtype is not admitted.
+      ValueError: an axis is repeated or does not exist.
+
+    >>> import catena.lax as lax, numpy as np
+    >>> lax.reduce_min(np.array([[1, 2], [3, 4]]), (0,)).tolist()
+    [1, 2]
+    """
+    return reduce_min_p.bind(operand, axes=as_ints(axes, "axes"))
+
+
+def reduce_and(operand, axes):
+    """Bitwise and (of booleans: whether all hold) along axes.
+
+    Arguments:
+      operand: array of integers or booleans.
+      axes: the axes to reduce, a sequence of nonnegative integers.
+    Returns:
+      An array without those axes.
+    Raises:
+      TypeError: the dtype is not admitted.
+      ValueError: an axis is repeated or does not exist.
+
+    >>> import catena.lax as lax, numpy as np
+    >>> lax.reduce_and(np.array([[6, 2], [3, 3]]), (0,)).tolist()
+    [2, 2]
+    """
+    return reduce_and_p.bind(operand, axes=as_ints(axes, "axes"))
+
+
+def reduce_or(operand, axes):
+    """Bitwise or (of booleans: whether any holds) along axes.
+
+    Arguments:
+      operand: array of integers or booleans.
+      axes: the axes to reduce, a sequence of nonnegative integers.
+    Returns:
+      An array without those axes.
+    Raises:
+      TypeError: the dtype is not admitted.
+      ValueError: an axis is repeated or does not exist.
+
+    >>> import catena.lax as lax, numpy as np
+    >>> lax.reduce_or(np.array([[6, 2], [3, 3]]), (0,)).tolist()
+    [7, 3]
+    """
+    return reduce_or_p.bind(operand, axes=as_ints(axes, "axes"))
+
+
+def reduce_xor(operand, axes):
+    """Bitwise exclusive or (of booleans: whether an odd number holds) along axes.
+
+    Arguments:
+      operand: array of integers or booleans.
+      axes: the axes to reduce, a sequence of nonnegative integers.
+    Returns:
+      An array without those axes.
+    Raises:
+      TypeError: the dtype is not admitted.
+      ValueError: an axis is repeated or does not exist.
+
+    >>> import catena.lax as lax, numpy as np
+    >>> lax.reduce_xor(np.array([[6, 2], [3, 3]]), (0,)).tolist()
+    [5, 1]
+    """
+    return reduce_xor_p.bind(operand, axes=as_ints(axes, "axes"))
+
+
+def argmax(operand, axis: int, index_dtype):
+    """Index of the largest element along an axis: of the first one, and of the first NaN where there is one.
+
+    Arguments:
+      operand: array of real numbers or booleans.
+      axis: the axis, not negative.
+      index_dtype: the integer dtype of the result.
+    Returns:
+      An array of indices, without the axis.
+    Raises:
+      TypeError: the dtype is complex, or ``index_dtype`` is not an integer dtype.
+      ValueError: there is no such axis, or it is empty.
+
+    >>> import catena.lax as lax, numpy as np
+    >>> lax.argmax(np.array([1, 3, 2]), 0, "int32").item()
+    1
+    """
+    index_dtype = dtypes.check_user_dtype_supported(index_dtype, "argmax")
+    return argmax_p.bind(operand, axes=as_ints((axis,), "axis"), index_dtype=index_dtype)
+
+
+def argmin(operand, axis: int, index_dtype):
+    """Index of the smallest element along an axis: of the first one, and of the first NaN where there is one.
+
+    Arguments:
+      operand: array of real numbers or booleans.
+      axis: the axis, not negative.
+      index_dtype: the integer dtype of the result.
+    Returns:
+      An array of indices, without the axis.
+    Raises:
+      TypeError: the dtype is complex, or ``index_dtype`` is not an integer dtype.
+      ValueError: there is no such axis, or it is empty.
+
+    >>> import catena.lax as lax, numpy as np
+    >>> lax.argmin(np.array([1, 3, 2]), 0, "int32").item()
+    0
+    """
+    index_dtype = dtypes.check_user_dtype_supported(index_dtype, "argmin")
+    return argmin_p.bind(operand, axes=as_ints((axis,), "axis"), index_dtype=index_dtype)

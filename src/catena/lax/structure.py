@@ -1,0 +1,156 @@
+"""What the rules of many primitives share: moving, adding and summing away axes, and checking axis numbers.
+
+The helpers apply primitives by name, because the primitives are defined in modules above this one.
+"""
+
+import operator
+
+import numpy as np
+
+from catena.core.array import make_array
+from catena.core.errors import JAXTypeError
+from catena.core.primitive import registry
+from catena.core.zeros import Zero, get_aval
+
+
+def bind(name: str, *args, **params):
+    """Apply the primitive called ``name``."""
+    return registry[name].bind(*args, **params)
+
+
+# ---- axis numbers
+
+
+def canonical_axis(axis, ndim: int, what: str = "axis") -> int:
+    """``axis`` counted from the front, in ``range(ndim)``."""
+    axis = operator.index(axis)
+    if not -ndim <= axis < ndim:
+        raise ValueError(f"{what} {axis} is out of bounds for array of dimension {ndim}")
+    return axis % ndim
+
+
+def as_ints(values, name: str) -> tuple:
+    """A sequence of integers (or one) as a tuple of Python integers."""
+    try:
+        return _indices(values)
+    except JAXTypeError:
+        raise
+    except TypeError:
+        raise TypeError(f"{name} must be a sequence of integers, got {values!r}") from None
+
+
+def canonical_shape(shape) -> tuple:
+    """A shape, given as a sequence of integers or one, as a tuple of Python integers."""
+    try:
+        return _indices(shape)
+    except TypeError as error:
+        hint = ""
+        if isinstance(error, JAXTypeError):
+            hint = " If using `jit`, try using `static_argnums` or applying `jit` to smaller subfunctions."
+        shown = shape if isinstance(shape, (tuple, list)) else (shape,)
+        raise TypeError(
+            f"Shapes must be 1D sequences of concrete values of integer type, got {shown}.{hint}"
+        ) from None
+
+
+def _indices(values) -> tuple:
+    if (
+        not isinstance(values, (tuple, list))
+        and hasattr(values, "__index__")
+        and not getattr(values, "ndim", 0)
+    ):
+        values = (values,)
+    return tuple(map(operator.index, values))
+
+
+def check_no_sharding(name: str, sharding):
+    """Raise where a function is asked to place its result: that is done by functions of their own."""
+    if sharding is not None:
+        raise ValueError(
+            f"lax.{name}: sharding must be None, got {sharding!r}; to place an array, use catena.device_put or "
+            "catena.lax.with_sharding_constraint on it"
+        )
+
+
+# ---- axes of values
+
+
+def move_axis(x, src: int, dst: int):
+    """``x`` with its axis ``src`` at the position ``dst``, the others in their order."""
+    if src == dst:
+        return x
+    permutation = [i for i in range(get_aval(x).ndim) if i != src]
+    permutation.insert(dst, src)
+    return bind("transpose", x, permutation=tuple(permutation))
+
+
+def add_axis(x, dim: int):
+    """``x`` with a new axis of size 1 at ``dim``."""
+    return spread(x, (*get_aval(x).shape[:dim], 1, *get_aval(x).shape[dim:]), dim)
+
+
+def broadcast_batched(x, size: int, dim: int = 0):
+    """``x`` repeated ``size`` times along a new axis at ``dim``."""
+    shape = get_aval(x).shape
+    return spread(x, (*shape[:dim], size, *shape[dim:]), dim)
+
+
+def spread(x, shape: tuple, new_axis: int):
+    """``x`` broadcast to ``shape``, which has one axis more, at ``new_axis``."""
+    dims = tuple(i for i in range(len(shape)) if i != new_axis)
+    return bind("broadcast_in_dim", x, shape=tuple(shape), broadcast_dimensions=dims)
+
+
+def broadcast_to(x, shape: tuple):
+    """``x``, of rank 0 or of the rank of ``shape`` with axes of size 1, broadcast to ``shape``."""
+    own = get_aval(x).shape
+    if own == tuple(shape):
+        return x
+    return bind("broadcast_in_dim", x, shape=tuple(shape), broadcast_dimensions=tuple(range(len(own))))
+
+
+def unbroadcast(ct, aval):
+    """The cotangent of an operand of type ``aval`` that was broadcast to the shape of ``ct``: summed back."""
+    shape = get_aval(ct).shape
+    if shape == aval.shape:
+        return ct
+    if not aval.shape:
+        return bind("reduce_sum", ct, axes=tuple(range(len(shape))))
+    axes = tuple(i for i, (n, m) in enumerate(zip(shape, aval.shape, strict=True)) if n != m)
+    kept = tuple(i for i in range(len(shape)) if i not in axes)
+    total = bind("reduce_sum", ct, axes=axes)
+    return bind("broadcast_in_dim", total, shape=aval.shape, broadcast_dimensions=kept)
+
+
+def front(axis, x, dim):
+    """``x`` with its batch axis first; repeated along a new one where it is not batched."""
+    return broadcast_batched(x, axis.size) if dim is None else move_axis(x, dim, 0)
+
+
+# ---- constants
+
+
+def like(x, value):
+    """The scalar ``value`` with the dtype, and weakness, of ``x``."""
+    aval = get_aval(x)
+    return make_array(np.asarray(value, aval.dtype), aval.weak_type)
+
+
+def full_like_aval(aval, value):
+    """An array of the type ``aval`` filled with ``value``."""
+    scalar = make_array(np.asarray(value, aval.dtype), aval.weak_type)
+    return broadcast_to(scalar, aval.shape)
+
+
+# ---- derivatives
+
+
+def linear_jvp(primitive):
+    """Differentiation of a primitive of one operand that is linear in it."""
+
+    def jvp(primals, tangents, **params):
+        out = primitive.bind(*primals, **params)
+        (t,) = tangents
+        return out, Zero.of_primal(out) if type(t) is Zero else primitive.bind(t, **params)
+
+    return jvp

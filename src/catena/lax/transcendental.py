@@ -1,0 +1,446 @@
+"""Exponentials, logarithms, circular and hyperbolic functions."""
+
+import numpy as np
+
+from catena.lax.arithmetic import add, div, integer_pow, mul, neg, rsqrt, square, sub
+from catena.lax.elementwise import INEXACT, check_accuracy, elementwise, spread_operands
+from catena.lax.structure import like
+
+# ------------------------------------------------------------------------------------------------------------
+# Evaluation, where it is not NumPy's
+
+
+def _logistic(x):
+    if x.dtype.kind == "c":
+        return np.reciprocal(np.exp(-x) + x.dtype.type(1))
+    one = x.dtype.type(1)
+    small = np.exp(-np.abs(x))  # at most one, so that neither half of the line overflows
+    return np.where(x < 0, small, one) / (one + small)
+
+
+def _atan2(x, y):
+    """The angle of the point (y, x); for complex arguments by the logarithm, as XLA continues it."""
+    if x.dtype.kind != "c":
+        return np.arctan2(x, y)
+    i = x.dtype.type(1j)
+    return -i * np.log((y + i * x) / np.sqrt(x * x + y * y))
+
+
+def _atan2_lower(b, x, y):
+    x, y = spread_operands(b, (x, y))
+    if x.dtype.kind != "c":
+        return b.map("atan2", x, y)
+    i, minus_i = (b.constant(np.asarray(c, x.dtype)) for c in (1j, -1j))
+    size = b.map("sqrt", b.map("add", b.map("mul", x, x), b.map("mul", y, y)))
+    point = b.map("add", y, b.map("mul", i, x))
+    return b.map("mul", minus_i, b.map("log", b.map("div", point, size)))
+
+
+# ------------------------------------------------------------------------------------------------------------
+# Primitives
+
+
+def _function(name, evaluate, tangent):
+    return elementwise(name, evaluate, INEXACT, tangent)
+
+
+def one_minus(x):
+    return sub(like(x, 1), x)
+
+
+def _exp2_tangent(t, x, y):
+    return mul(log(like(x, 2)), mul(t, y))
+
+
+def _tanh_tangent(t, x, y):
+    """``t (1 - y^2)``, as ``(t + t y)(1 - y)``, which keeps its digits where ``y`` is near one."""
+    return mul(add(t, mul(t, y)), one_minus(y))
+
+
+def _atanh_tangent(t, x, y):
+    return mul(integer_pow(add(like(x, 1), x), -1), div(t, one_minus(x)))
+
+
+def _atan2_factor(x, y, numerator):
+    return div(numerator, add(square(x), square(y)))
+
+
+exp_p = _function("exp", np.exp, lambda t, x, y: mul(t, y))
+exp2_p = _function("exp2", np.exp2, _exp2_tangent)
+expm1_p = _function("expm1", np.expm1, lambda t, x, y: mul(t, add(y, like(y, 1))))
+log_p = _function("log", np.log, lambda t, x, y: div(t, x))
+log1p_p = _function("log1p", np.log1p, lambda t, x, y: div(t, add(x, like(x, 1))))
+logistic_p = _function("logistic", _logistic, lambda t, x, y: mul(t, mul(y, one_minus(y))))
+sin_p = _function("sin", np.sin, lambda t, x, y: mul(t, cos(x)))
+cos_p = _function("cos", np.cos, lambda t, x, y: neg(mul(t, sin(x))))
+tan_p = _function("tan", np.tan, lambda t, x, y: mul(t, add(like(y, 1), square(y))))
+asin_p = _function("asin", np.arcsin, lambda t, x, y: mul(t, rsqrt(one_minus(square(x)))))
+acos_p = _function("acos", np.arccos, lambda t, x, y: mul(t, neg(rsqrt(one_minus(square(x))))))
+atan_p = _function("atan", np.arctan, lambda t, x, y: div(t, add(like(x, 1), square(x))))
+sinh_p = _function("sinh", np.sinh, lambda t, x, y: mul(t, cosh(x)))
+cosh_p = _function("cosh", np.cosh, lambda t, x, y: mul(t, sinh(x)))
+tanh_p = _function("tanh", np.tanh, _tanh_tangent)
+asinh_p = _function("asinh", np.arcsinh, lambda t, x, y: mul(t, rsqrt(add(square(x), like(x, 1)))))
+acosh_p = _function("acosh", np.arccosh, lambda t, x, y: mul(t, rsqrt(sub(square(x), like(x, 1)))))
+atanh_p = _function("atanh", np.arctanh, _atanh_tangent)
+atan2_p = elementwise(
+    "atan2", _atan2, INEXACT, lambda t, x, y, z: mul(t, _atan2_factor(x, y, y)),
+    lambda t, x, y, z: mul(t, _atan2_factor(x, y, neg(x))), lower=_atan2_lower,
+)  # fmt: skip
+
+
+# ------------------------------------------------------------------------------------------------------------
+# Functions
+
+
+def exp(x, *, accuracy=None):
+    r"""Elementwise exponential: :math:`e^x`.
+
+    Arguments:
+      x: array of floats or complex numbers.
+      accuracy: the accuracy asked for, an ``AccuracyMode`` or a ``Tolerance``.
+    Returns:
+      An array of the same type.
+    Raises:
+      TypeError: the dtype is not admitted.
+
+    >>> import catena.lax as lax
+    >>> lax.exp(0.0).item()
+    1.0
+    """
+    if accuracy is not None:
+        check_accuracy(accuracy)
+    return exp_p.bind(x)
+
+
+def exp2(x, *, accuracy=None):
+    r"""Elementwise power of two: :math:`2^x`.
+
+    Arguments:
+      x: array of floats or complex numbers.
+      accuracy: the accuracy asked for, an ``AccuracyMode`` or a ``Tolerance``.
+    Returns:
+      An array of the same type.
+    Raises:
+      TypeError: the dtype is not admitted.
+
+    >>> import catena.lax as lax
+    >>> lax.exp2(3.0).item()
+    8.0
+    """
+    if accuracy is not None:
+        check_accuracy(accuracy)
+    return exp2_p.bind(x)
+
+
+def expm1(x, *, accuracy=None):
+    r"""Elementwise :math:`e^x - 1`, accurate near zero.
+
+    Arguments:
+      x: array of floats or complex numbers.
+      accuracy: the accuracy asked for, an ``AccuracyMode`` or a ``Tolerance``.
+    Returns:
+      An array of the same type.
+    Raises:
+      TypeError: the dtype is not admitted.
+
+    >>> import catena.lax as lax
+    >>> lax.expm1(0.0).item()
+    0.0
+    """
+    if accuracy is not None:
+        check_accuracy(accuracy)
+    return expm1_p.bind(x)
+
+
+def log(x, *, accuracy=None):
+    r"""Elementwise natural logarithm: :math:`\log x`.
+
+    Arguments:
+      x: array of floats or complex numbers.
+      accuracy: the accuracy asked for, an ``AccuracyMode`` or a ``Tolerance``.
+    Returns:
+      An array of the same type.
+    Raises:
+      TypeError: the dtype is not admitted.
+
+    >>> import catena.lax as lax
+    >>> lax.log(1.0).item()
+    0.0
+    """
+    if accuracy is not None:
+        check_accuracy(accuracy)
+    return log_p.bind(x)
+
+
+def log1p(x, *, accuracy=None):
+    r"""Elementwise :math:`\log(1 + x)`, accurate near zero.
+
+    Arguments:
+      x: array of floats or complex numbers.
+      accuracy: the accuracy asked for, an ``AccuracyMode`` or a ``Tolerance``.
+    Returns:
+      An array of the same type.
+    Raises:
+      TypeError: the dtype is not admitted.
+
+    >>> import catena.lax as lax
+    >>> lax.log1p(0.0).item()
+    0.0
+    """
+    if accuracy is not None:
+        check_accuracy(accuracy)
+    return log1p_p.bind(x)
+
+
+def logistic(x, *, accuracy=None):
+    r"""Elementwise logistic function: :math:`1 \over 1 + e^{-x}`.
+
+    Arguments:
+      x: array of floats or complex numbers.
+      accuracy: the accuracy asked for, an ``AccuracyMode`` or a ``Tolerance``.
+    Returns:
+      An array of the same type.
+    Raises:
+      TypeError: the dtype is not admitted.
+
+    >>> import catena.lax as lax
+    >>> lax.logistic(0.0).item()
+    0.5
+    """
+    if accuracy is not None:
+        check_accuracy(accuracy)
+    return logistic_p.bind(x)
+
+
+def sin(x, *, accuracy=None):
+    r"""Elementwise sine.
+
+    Arguments:
+      x: array of floats or complex numbers.
+      accuracy: the accuracy asked for, an ``AccuracyMode`` or a ``Tolerance``.
+    Returns:
+      An array of the same type.
+    Raises:
+      TypeError: the dtype is not admitted.
+
+    >>> import catena.lax as lax
+    >>> lax.sin(0.0).item()
+    0.0
+    """
+    if accuracy is not None:
+        check_accuracy(accuracy)
+    return sin_p.bind(x)
+
+
+def cos(x, *, accuracy=None):
+    r"""Elementwise cosine.
+
+    Arguments:
+      x: array of floats or complex numbers.
+      accuracy: the accuracy asked for, an ``AccuracyMode`` or a ``Tolerance``.
+    Returns:
+      An array of the same type.
+    Raises:
+      TypeError: the dtype is not admitted.
+
+    >>> import catena.lax as lax
+    >>> lax.cos(0.0).item()
+    1.0
+    """
+    if accuracy is not None:
+        check_accuracy(accuracy)
+    return cos_p.bind(x)
+
+
+def tan(x, *, accuracy=None):
+    r"""Elementwise tangent.
+
+    Arguments:
+      x: array of floats or complex numbers.
+      accuracy: the accuracy asked for, an ``AccuracyMode`` or a ``Tolerance``.
+    Returns:
+      An array of the same type.
+    Raises:
+      TypeError: the dtype is not admitted.
+
+    >>> import catena.lax as lax
+    >>> lax.tan(0.0).item()
+    0.0
+    """
+    if accuracy is not None:
+        check_accuracy(accuracy)
+    return tan_p.bind(x)
+
+
+def asin(x):
+    r"""Elementwise inverse of the sine.
+
+    Arguments:
+      x: array of floats or complex numbers.
+    Returns:
+      An array of the same type.
+    Raises:
+      TypeError: the dtype is not admitted.
+
+    >>> import catena.lax as lax
+    >>> lax.asin(0.0).item()
+    0.0
+    """
+    return asin_p.bind(x)
+
+
+def acos(x):
+    r"""Elementwise inverse of the cosine.
+
+    Arguments:
+      x: array of floats or complex numbers.
+    Returns:
+      An array of the same type.
+    Raises:
+      TypeError: the dtype is not admitted.
+
+    >>> import catena.lax as lax
+    >>> lax.acos(1.0).item()
+    0.0
+    """
+    return acos_p.bind(x)
+
+
+def atan(x):
+    r"""Elementwise inverse of the tangent.
+
+    Arguments:
+      x: array of floats or complex numbers.
+    Returns:
+      An array of the same type.
+    Raises:
+      TypeError: the dtype is not admitted.
+
+    >>> import catena.lax as lax
+    >>> lax.atan(0.0).item()
+    0.0
+    """
+    return atan_p.bind(x)
+
+
+def sinh(x):
+    r"""Elementwise hyperbolic sine.
+
+    Arguments:
+      x: array of floats or complex numbers.
+    Returns:
+      An array of the same type.
+    Raises:
+      TypeError: the dtype is not admitted.
+
+    >>> import catena.lax as lax
+    >>> lax.sinh(0.0).item()
+    0.0
+    """
+    return sinh_p.bind(x)
+
+
+def cosh(x):
+    r"""Elementwise hyperbolic cosine.
+
+    Arguments:
+      x: array of floats or complex numbers.
+    Returns:
+      An array of the same type.
+    Raises:
+      TypeError: the dtype is not admitted.
+
+    >>> import catena.lax as lax
+    >>> lax.cosh(0.0).item()
+    1.0
+    """
+    return cosh_p.bind(x)
+
+
+def tanh(x, *, accuracy=None):
+    r"""Elementwise hyperbolic tangent.
+
+    Arguments:
+      x: array of floats or complex numbers.
+      accuracy: the accuracy asked for, an ``AccuracyMode`` or a ``Tolerance``.
+    Returns:
+      An array of the same type.
+    Raises:
+      TypeError: the dtype is not admitted.
+
+    >>> import catena.lax as lax
+    >>> lax.tanh(0.0).item()
+    0.0
+    """
+    if accuracy is not None:
+        check_accuracy(accuracy)
+    return tanh_p.bind(x)
+
+
+def asinh(x):
+    r"""Elementwise inverse of the hyperbolic sine.
+
+    Arguments:
+      x: array of floats or complex numbers.
+    Returns:
+      An array of the same type.
+    Raises:
+      TypeError: the dtype is not admitted.
+
+    >>> import catena.lax as lax
+    >>> lax.asinh(0.0).item()
+    0.0
+    """
+    return asinh_p.bind(x)
+
+
+def acosh(x):
+    r"""Elementwise inverse of the hyperbolic cosine.
+
+    Arguments:
+      x: array of floats or complex numbers.
+    Returns:
+      An array of the same type.
+    Raises:
+      TypeError: the dtype is not admitted.
+
+    >>> import catena.lax as lax
+    >>> lax.acosh(1.0).item()
+    0.0
+    """
+    return acosh_p.bind(x)
+
+
+def atanh(x):
+    r"""Elementwise inverse of the hyperbolic tangent.
+
+    Arguments:
+      x: array of floats or complex numbers.
+    Returns:
+      An array of the same type.
+    Raises:
+      TypeError: the dtype is not admitted.
+
+    >>> import catena.lax as lax
+    >>> lax.atanh(0.0).item()
+    0.0
+    """
+    return atanh_p.bind(x)
+
+
+def atan2(x, y):
+    r"""Elementwise angle of the points :math:`(y, x)`, between :math:`-\pi` and :math:`\pi`.
+
+    Arguments:
+      x, y: arrays of the same dtype, floats or complex numbers, of shapes that broadcast.
+    Returns:
+      An array of that dtype.
+    Raises:
+      TypeError: the dtypes differ or are not admitted, or the shapes do not fit.
+
+    >>> import catena.lax as lax
+    >>> lax.atan2(1.0, 0.0).item()
+    1.5707963705062866
+    """
+    return atan2_p.bind(x, y)
