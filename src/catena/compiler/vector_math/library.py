@@ -29,19 +29,27 @@ BINARY = frozenset({"atan2", "pow", "hypot"})
 NAMES = tuple(FUNCTIONS)
 PARAMETERS = ("x", "y")
 
-# The library's own cold helpers, reached through `dependencies` only: definition text, declarations,
-# dependencies.
-
 
 def arity(name: str) -> int:
     return 2 if name in BINARY else 1
 
 
 def define(name: str, elem: str, width: int) -> str:
-    """The definition of a function: internal, always inlined.
+    """The definition of a function: internal, always inlined (but for cold dependencies).
 
     Arguments: `name`, one of NAMES or a dependency; `elem`, `float` or `double`; `width`, 1 (scalar) or a
-    number of lanes. Returns: LLVM IR text.
+    number of lanes.
+    Returns: LLVM IR text.
+    Raises: ValueError for a name that the library does not have.
+
+    >>> print(define("rsqrt", "float", 4))
+    define internal <4 x float> @catena.rsqrt.f32x4(<4 x float> %x) alwaysinline nounwind {
+    entry:
+      %v1 = call <4 x float> @llvm.sqrt.v4f32(<4 x float> %x)
+      %v2 = fdiv <4 x float> splat (float 0x3FF0000000000000), %v1
+      ret <4 x float> %v2
+    }
+    <BLANKLINE>
     """
     return _write(name, elem, width)[0]
 

@@ -29,7 +29,6 @@ def declarations(elem: str, width: int) -> frozenset[str]:
         "declare double @llvm.fma.f64(double, double, double)",
         "declare i64 @llvm.umax.i64(i64, i64)",
         "declare i64 @llvm.umin.i64(i64, i64)",
-        "declare i192 @llvm.ctlz.i192(i192, i1)",
     })
 
 
@@ -44,32 +43,40 @@ def vector_reduction(elem: str, width: int) -> str:
     vector, integers = Type(elem, width), Type(FORMATS[elem].integer, width)
     scalar = f"{{ {elem}, {elem}, {integers.elem} }}"
     result = f"{{ {vector}, {vector}, {integers} }}"
+    fields = [vector, vector, integers]
+    # One phi per field: LLVM takes twice as long over a phi of the whole structure.
+    phis = [
+        f"  %in.{k} = phi {t} [ zeroinitializer, %entry ], [ %out.{k}, %loop ]" for k, t in enumerate(fields)
+    ]
+    sets = [
+        f"  %r.{k} = extractvalue {scalar} %r, {k}\n"
+        f"  %out.{k} = insertelement {t} %in.{k}, {t.elem} %r.{k}, i32 %lane"
+        for k, t in enumerate(fields)
+    ]
     return f"""
 define internal {result} {symbol(NAME, elem, width)}({vector} %x) noinline cold nounwind {{
 entry:
   br label %loop
 loop:
-  %k = phi i32 [ 0, %entry ], [ %next, %loop ]
-  %packed = phi {result} [ zeroinitializer, %entry ], [ %packed.out, %loop ]
-  %lane = extractelement {vector} %x, i32 %k
-  %r = call {scalar} {symbol(NAME, elem, 1)}({elem} %lane)
-{_insert_lane(result, scalar, vector, 0, "packed", "packed.0")}
-{_insert_lane(result, scalar, vector, 1, "packed.0", "packed.1")}
-{_insert_lane(result, scalar, integers, 2, "packed.1", "packed.out")}
-  %next = add i32 %k, 1
+  %lane = phi i32 [ 0, %entry ], [ %next, %loop ]
+{chr(10).join(phis)}
+  %x.lane = extractelement {vector} %x, i32 %lane
+  %r = call {scalar} {symbol(NAME, elem, 1)}({elem} %x.lane)
+{chr(10).join(sets)}
+  %next = add i32 %lane, 1
   %more = icmp ult i32 %next, {width}
   br i1 %more, label %loop, label %done
 done:
-  ret {result} %packed.out
+  %pack.0 = insertvalue {result} poison, {vector} %out.0, 0
+  %pack.1 = insertvalue {result} %pack.0, {vector} %out.1, 1
+  %pack.2 = insertvalue {result} %pack.1, {integers} %out.2, 2
+  ret {result} %pack.2
 }}
 """
 
 
-def _insert_lane(result: str, scalar: str, vector: Type, field: int, before: str, after: str) -> str:
-    return f"""  %value.{field} = extractvalue {scalar} %r, {field}
-  %field.{field} = extractvalue {result} %{before}, {field}
-  %set.{field} = insertelement {vector} %field.{field}, {vector.elem} %value.{field}, i32 %k
-  %{after} = insertvalue {result} %{before}, {vector} %set.{field}, {field}"""
+def two_to(exponent: int) -> str:
+    return literal(Type("double", 1), 2.0**exponent)
 
 
 def float_reduction() -> str:
@@ -117,36 +124,38 @@ define internal {{ double, double, i64 }} {name}(double %x) noinline cold nounwi
   %byte = lshr i64 %skip, 3
   %extra = and i64 %skip, 7
   %m.shifted = shl i64 %m, %extra
-  %m.wide = zext i64 %m.shifted to i192
+  %m.wide = zext i64 %m.shifted to i128
   %offset = sub i64 {PADDED_BYTES - WINDOW_BYTES}, %byte
-  %address = getelementptr i8, ptr @catena.two_over_pi, i64 %offset
-  %window = load i192, ptr %address, align 1
-  %turns = mul i192 %m.wide, %window
-  %half = shl i192 1, 189
-  %rounded = add i192 %turns, %half
-  %quadrant.wide = lshr i192 %rounded, 190
-  %quadrant = trunc i192 %quadrant.wide to i64
-  %whole = shl i192 %quadrant.wide, 190
-  %signed = sub i192 %turns, %whole
-  %is.negative = icmp slt i192 %signed, 0
-  %negated = sub i192 0, %signed
-  %magnitude = select i1 %is.negative, i192 %negated, i192 %signed
-  %zeros.wide = call i192 @llvm.ctlz.i192(i192 %magnitude, i1 false)
-  %zeros = trunc i192 %zeros.wide to i64
-  %normal = shl i192 %magnitude, %zeros.wide
-  %top.wide = lshr i192 %normal, 139
-  %top = trunc i192 %top.wide to i64
-  %next.wide = lshr i192 %normal, 86
-  %next.long = trunc i192 %next.wide to i64
-  %next = and i64 %next.long, 9007199254740991
-  %top.float = uitofp i64 %top to double
-  %next.float = uitofp i64 %next to double
-  %scale.exponent = sub i64 972, %zeros
-  %scale.bits = shl i64 %scale.exponent, 52
-  %scale = bitcast i64 %scale.bits to double
-  %f.high = fmul double %top.float, %scale
-  %next.scaled = fmul double %next.float, %scale
-  %f.low = fmul double %next.scaled, 0x3CA0000000000000
+  %address.0 = getelementptr i8, ptr @catena.two_over_pi, i64 %offset
+  %address.1 = getelementptr i8, ptr %address.0, i64 8
+  %address.2 = getelementptr i8, ptr %address.0, i64 16
+  %w.0 = load i64, ptr %address.0, align 1
+  %w.1 = load i64, ptr %address.1, align 1
+  %w.2 = load i64, ptr %address.2, align 1
+  %w.0.wide = zext i64 %w.0 to i128
+  %w.1.wide = zext i64 %w.1 to i128
+  %product.0 = mul i128 %m.wide, %w.0.wide
+  %product.1 = mul i128 %m.wide, %w.1.wide
+  %product.2 = mul i64 %m.shifted, %w.2
+  %carry = lshr i128 %product.0, 64
+  %top.word = zext i64 %product.2 to i128
+  %top = shl i128 %top.word, 64
+  %middle = add i128 %product.1, %carry
+  %turns = add i128 %top, %middle
+  %half = shl i128 1, 125
+  %rounded = add i128 %turns, %half
+  %quadrant.wide = lshr i128 %rounded, 126
+  %quadrant = trunc i128 %quadrant.wide to i64
+  %whole = shl i128 %quadrant.wide, 126
+  %f = sub i128 %turns, %whole
+  %f.top.wide = ashr i128 %f, 75
+  %f.top = trunc i128 %f.top.wide to i64
+  %f.next.wide = lshr i128 %f, 11
+  %f.next = trunc i128 %f.next.wide to i64
+  %f.top.float = sitofp i64 %f.top to double
+  %f.next.float = uitofp i64 %f.next to double
+  %f.high = fmul double %f.top.float, {two_to(-51)}
+  %f.low = fmul double %f.next.float, {two_to(-115)}
   %p = fmul double %f.high, {high}
   %p.negative = fneg double %p
   %p.error = call double @llvm.fma.f64(double %f.high, double {high}, double %p.negative)
@@ -156,12 +165,11 @@ define internal {{ double, double, i64 }} {name}(double %x) noinline cold nounwi
   %r.drop = fsub double %r.high, %p
   %r.low = fsub double %p.low, %r.drop
   %x.negative = icmp slt i64 %bits, 0
-  %flip = xor i1 %x.negative, %is.negative
   %minus.high = fneg double %r.high
   %minus.low = fneg double %r.low
-  %high.finite = select i1 %flip, double %minus.high, double %r.high
+  %high.finite = select i1 %x.negative, double %minus.high, double %r.high
   %high = select i1 %is.special, double 0x7FF8000000000000, double %high.finite
-  %low = select i1 %flip, double %minus.low, double %r.low
+  %low = select i1 %x.negative, double %minus.low, double %r.low
   %minus.quadrant = sub i64 0, %quadrant
   %n = select i1 %x.negative, i64 %minus.quadrant, i64 %quadrant
   %pack0 = insertvalue {{ double, double, i64 }} poison, double %high, 0

@@ -233,6 +233,6 @@ def write_table(name: str) -> None:
 
 
 if __name__ == "__main__":
-    print('"""Minimax polynomials, low power first: printed by `remez.py`, which states what each approximates."""')
+    print('"""Minimax polynomials, low power first; `remez.py` prints and describes them."""')
     for table in sys.argv[1:] or FITS:
         write_table(table)

@@ -1,4 +1,4 @@
-"""Minimax polynomials, low power first: printed by `remez.py`, which states what each approximates."""
+"""Minimax polynomials, low power first; `remez.py` prints and describes them."""
 
 EXP = {
     "float": (  # error 2^-26.1
