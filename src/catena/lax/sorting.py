@@ -1,0 +1,235 @@
+"""Sorting and selection of the largest elements."""
+
+import operator
+
+import numpy as np
+
+from catena.core import dtypes
+from catena.core.primitive import NoRule, Primitive
+from catena.core.zeros import Zero, get_aval
+from catena.lax.indexing import gather
+from catena.lax.shape import broadcasted_iota, expand_dims
+from catena.lax.structure import canonical_axis, front
+from catena.lax.windowed import PROMISE_IN_BOUNDS, GatherDimensionNumbers
+
+# ------------------------------------------------------------------------------------------------------------
+# Keys: unsigned integers in the order of the values
+
+
+def sort_key(x: np.ndarray, total_order: bool = False) -> np.ndarray:
+    """Unsigned integers that are ordered as ``x``, a real array.
+
+    Arguments:
+      x: booleans, integers or real floats.
+      total_order: whether -0 comes before 0 and NaNs are ordered by sign and bits, as in IEEE 754's
+        totalOrder. If not, zeros are equal, and NaNs are equal and come last.
+    """
+    kind = dtypes.KIND[x.dtype]
+    if kind == "b":
+        return x.view(np.uint8)
+    if kind == "f":
+        return _float_key(x, total_order)
+    if x.dtype.kind == "V":
+        x = x.astype(np.uint8 if kind == "u" else np.int8)
+    if kind == "u":
+        return x
+    unsigned = np.dtype(f"uint{8 * x.dtype.itemsize}")
+    return x.view(unsigned) ^ unsigned.type(1 << (8 * x.dtype.itemsize - 1))
+
+
+def _float_key(x: np.ndarray, total_order: bool) -> np.ndarray:
+    if x.dtype.kind == "V":  # narrow floats embed into float32 with their order
+        x = x.astype(np.float32)
+    width = 8 * x.dtype.itemsize
+    if not total_order:
+        x = np.where(np.isnan(x), x.dtype.type(np.nan), x + x.dtype.type(0))  # -0 + 0 is 0
+        x = np.where(np.isnan(x), np.copysign(x, x.dtype.type(1)), x)
+    bits = np.ascontiguousarray(x).view(f"int{width}")
+    ones = bits >> (width - 1)  # all bits of negative numbers are flipped, of others the sign
+    return (bits ^ (ones | np.iinfo(bits.dtype).min)).view(f"uint{width}")
+
+
+def stable_argsort(key: np.ndarray, axis: int) -> np.ndarray:
+    """The stable order of unsigned ``key`` along ``axis``.
+
+    NumPy's stable sort of indices takes five times as long as its sort of 64-bit integers, so key and
+    position are sorted as one integer. Keys that leave no room for the position are first replaced by their
+    rank.
+    """
+    n = key.shape[axis]
+    position_bits = max(n - 1, 1).bit_length()
+    if 8 * key.dtype.itemsize + position_bits > 64:
+        key = _ranks(key, axis)
+    place = np.arange(n, dtype=np.uint64).reshape((-1,) + (1,) * (key.ndim - axis - 1))
+    joined = (key.astype(np.uint64) << np.uint64(position_bits)) | place
+    joined.sort(axis=axis)
+    return (joined & np.uint64((1 << position_bits) - 1)).astype(np.intp)
+
+
+def _ranks(key: np.ndarray, axis: int) -> np.ndarray:
+    """Each key's rank among the different keys along ``axis``."""
+    order = np.argsort(key, axis=axis)
+    ordered = np.take_along_axis(key, order, axis)
+    differs = np.diff(ordered, axis=axis) != 0
+    ranks = np.zeros(key.shape, np.uint32)
+    body = [slice(None)] * key.ndim
+    body[axis] = slice(1, None)
+    np.cumsum(differs, axis=axis, out=ranks[tuple(body)])
+    out = np.empty_like(ranks)
+    np.put_along_axis(out, order, ranks, axis)
+    return out
+
+
+# ------------------------------------------------------------------------------------------------------------
+# sort
+
+
+def _sort_abstract(*operands, dimension, is_stable, num_keys):
+    shapes = [o.shape for o in operands]
+    if any(s != shapes[0] for s in shapes):
+        raise TypeError(f"Arguments to sort must have equal shapes, got: {' '.join(map(str, shapes))}")
+    return [o.strip_weak_type() for o in operands]
+
+
+def _sort_evaluate(*operands, dimension, is_stable, num_keys):
+    if operands[0].size == 0:
+        return list(operands)
+    if len(operands) == 1:
+        return [_sort_values(operands[0], dimension, is_stable)]
+    order = None
+    for operand in reversed(operands[:num_keys]):  # by the least significant key first
+        for part in reversed(_parts(operand)):
+            order = _refine(order, sort_key(part), dimension)
+    return [np.take_along_axis(x, order, dimension) for x in operands]
+
+
+def _parts(x: np.ndarray) -> tuple:
+    """Real arrays in whose lexicographic order ``x`` is sorted."""
+    return (x.real, x.imag) if x.dtype.kind == "c" else (x,)
+
+
+def _refine(order, key, axis: int):
+    if order is None:
+        return stable_argsort(key, axis)
+    finer = stable_argsort(np.take_along_axis(key, order, axis), axis)
+    return np.take_along_axis(order, finer, axis)
+
+
+def _sort_values(x: np.ndarray, axis: int, is_stable: bool) -> np.ndarray:
+    """One array sorted; equal values are the same but for zeros of both signs, so NumPy's fastest sort will do."""
+    if x.dtype.kind == "c" or (dtypes.KIND[x.dtype] == "f" and is_stable and _has_both_zeros(x)):
+        order = None
+        for part in reversed(_parts(x)):
+            order = _refine(order, sort_key(part), axis)
+        return np.take_along_axis(x, order, axis)
+    if x.dtype.kind == "V":
+        wide = (
+            np.float32
+            if dtypes.KIND[x.dtype] == "f"
+            else np.int8
+            if dtypes.KIND[x.dtype] == "i"
+            else np.uint8
+        )
+        return np.sort(x.astype(wide), axis=axis).astype(x.dtype)
+    return np.sort(x, axis=axis)
+
+
+def _has_both_zeros(x: np.ndarray) -> bool:
+    zeros = x[x == 0]
+    return bool(zeros.size) and 0 < np.count_nonzero(np.signbit(zeros.astype(np.float32))) < zeros.size
+
+
+def take_along(x, indices, axis: int):
+    """The elements of ``x`` at positions along ``axis``; all other axes run together."""
+    ndim = get_aval(x).ndim
+    others = tuple(d for d in range(ndim) if d != axis)
+    numbers = GatherDimensionNumbers((), (axis,), (axis,), others, others)
+    return gather(x, expand_dims(indices, (ndim,)), numbers, (1,) * ndim, mode=PROMISE_IN_BOUNDS)
+
+
+def _sort_jvp(primals, tangents, *, dimension, is_stable, num_keys):
+    place = broadcasted_iota(np.uint32, get_aval(primals[0]).shape, dimension)
+    *outs, order = sort_p.bind(*primals, place, dimension=dimension, is_stable=is_stable, num_keys=num_keys)
+    moved = [
+        Zero.of_primal(out) if type(t) is Zero else take_along(t, order, dimension)
+        for out, t in zip(outs, tangents, strict=True)
+    ]
+    return outs, moved
+
+
+def _sort_batch(axis, args, dims, *, dimension, is_stable, num_keys):
+    args = [front(axis, x, d) for x, d in zip(args, dims, strict=True)]
+    outs = sort_p.bind(*args, dimension=dimension + 1, is_stable=is_stable, num_keys=num_keys)
+    return outs, [0] * len(outs)
+
+
+def _sort_lower(b, *operands, dimension, is_stable, num_keys):
+    return b.sort(list(operands), dimension, num_keys, is_stable)
+
+
+PERMUTES = NoRule("which element goes where depends on the values; differentiation turns it into a gather")
+
+sort_p = Primitive(
+    "sort",
+    multiple_results=True,
+    abstract=_sort_abstract,
+    evaluate=_sort_evaluate,
+    jvp=_sort_jvp,
+    transpose=PERMUTES,
+    batch=_sort_batch,
+    lower=_sort_lower,
+)
+
+
+def sort(operand, dimension: int = -1, is_stable: bool = True, num_keys: int = 1):
+    """One or several arrays sorted along an axis.
+
+    NaNs come last; zeros of both signs are equal; complex numbers are ordered by real, then imaginary part.
+
+    Arguments:
+      operand: an array, or a sequence of arrays of one shape that are permuted together.
+      dimension: the axis.
+      is_stable: whether equal elements keep their order.
+      num_keys: how many of the arrays decide the order, the first one first.
+    Returns:
+      The sorted array, or a tuple of them.
+    Raises:
+      ValueError: ``dimension`` is out of bounds, or ``num_keys`` is not between 1 and the number of arrays.
+      TypeError: shapes differ, or there is no array.
+
+    >>> import numpy as np
+    >>> sort((np.array([2, 1, 2]), np.array([5, 6, 4])), num_keys=2)
+    (Array([1, 2, 2], dtype=int32), Array([6, 4, 5], dtype=int32))
+    """
+    several = isinstance(operand, (tuple, list))
+    operands = tuple(operand) if several else (operand,)
+    if not operands:
+        raise TypeError("Sort requires at least one operand")
+    if not 1 <= num_keys <= len(operands):
+        raise ValueError(f"num_keys={num_keys} must be between 1 and len(operand)={len(operands)}")
+    axis = canonical_axis(dimension, get_aval(operands[0]).ndim)
+    outs = sort_p.bind(
+        *operands, dimension=axis, is_stable=bool(is_stable), num_keys=operator.index(num_keys)
+    )
+    return tuple(outs) if several else outs[0]
+
+
+def sort_key_val(keys, values, dimension: int = -1, is_stable: bool = True):
+    """Keys sorted along an axis, and values permuted with them.
+
+    Arguments:
+      keys: an array.
+      values: an array of the same shape.
+      dimension: the axis.
+      is_stable: whether equal keys keep their order.
+    Returns:
+      The sorted keys and the permuted values.
+    Raises:
+      ValueError: ``dimension`` is out of bounds.
+      TypeError: shapes differ.
+
+    >>> import numpy as np
+    >>> sort_key_val(np.array([3, 1]), np.array([0, 1]))
+    (Array([1, 3], dtype=int32), Array([1, 0], dtype=int32))
+    """
+    return sort((keys, values), dimension, is_stable, 1)

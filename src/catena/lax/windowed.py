@@ -1,0 +1,330 @@
+"""How gathers and scatters address an operand: windows at positions read from an array of indices.
+
+First the words in which both are described (modes and dimension numbers) and the checks they share; then
+``Addressing``, which turns an array of indices into what NumPy can index with.
+
+The *work layout* of windows has, in this order: the batch axes (those of the indices without their last),
+the window axes of the operand's indexed dimensions, and the dimensions that are not indexed. ``to_public``
+is the permutation from it to the layout of a gather's result or a scatter's updates.
+"""
+
+import enum
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from catena.core import dtypes
+
+
+class GatherScatterMode(enum.Enum):
+    """What happens to windows that do not lie wholly in the operand.
+
+    ``CLIP`` moves them inside. ``FILL_OR_DROP`` makes gathers return a fill value and scatters skip the
+    update. ``PROMISE_IN_BOUNDS`` says that there are none; here such gathers clip and such scatters drop, so
+    that a broken promise gives a wrong number and not a wrong read. ``ONE_HOT`` is known by name only:
+    gathers refuse it.
+
+    >>> GatherScatterMode.from_any("fill")
+    <GatherScatterMode.FILL_OR_DROP: 2>
+    """
+
+    CLIP = 1
+    FILL_OR_DROP = 2
+    PROMISE_IN_BOUNDS = 3
+    ONE_HOT = 4
+
+    @staticmethod
+    def from_any(s: "str | GatherScatterMode | None") -> "GatherScatterMode":
+        """The mode that a string, a mode or None (fill or drop) stands for; ValueError for any other."""
+        if isinstance(s, GatherScatterMode):
+            return s
+        if s in _MODES:
+            return _MODES[s]
+        raise ValueError(f'Unknown gather mode "{s}"')
+
+
+_MODES = {
+    None: GatherScatterMode.FILL_OR_DROP,
+    "clip": GatherScatterMode.CLIP,
+    "fill": GatherScatterMode.FILL_OR_DROP,
+    "drop": GatherScatterMode.FILL_OR_DROP,
+    "promise_in_bounds": GatherScatterMode.PROMISE_IN_BOUNDS,
+    "one_hot": GatherScatterMode.ONE_HOT,
+}
+CLIP, FILL_OR_DROP = GatherScatterMode.CLIP, GatherScatterMode.FILL_OR_DROP
+PROMISE_IN_BOUNDS = GatherScatterMode.PROMISE_IN_BOUNDS
+MODE_NAMES = {CLIP: "clip", FILL_OR_DROP: "fill", PROMISE_IN_BOUNDS: "promise"}
+
+
+class GatherDimensionNumbers(NamedTuple):
+    """How a gather's operand, indices and result correspond.
+
+    ``offset_dims``: the result's axes that run over windows. ``collapsed_slice_dims``: operand dimensions,
+    with windows of size 1, that have no axis in the result. ``start_index_map``: the operand dimension that
+    each component of an index addresses. ``operand_batching_dims`` and ``start_indices_batching_dims``:
+    pairs of dimensions that run together.
+    """
+
+    offset_dims: tuple[int, ...]
+    collapsed_slice_dims: tuple[int, ...]
+    start_index_map: tuple[int, ...]
+    operand_batching_dims: tuple[int, ...] = ()
+    start_indices_batching_dims: tuple[int, ...] = ()
+
+
+class ScatterDimensionNumbers(NamedTuple):
+    """How a scatter's operand, indices and updates correspond.
+
+    ``update_window_dims``: the axes of the updates that run over windows. ``inserted_window_dims``: operand
+    dimensions, with windows of size 1, that have no axis in the updates. ``scatter_dims_to_operand_dims``:
+    the operand dimension that each component of an index addresses. ``operand_batching_dims`` and
+    ``scatter_indices_batching_dims``: pairs of dimensions that run together.
+    """
+
+    update_window_dims: tuple[int, ...]
+    inserted_window_dims: tuple[int, ...]
+    scatter_dims_to_operand_dims: tuple[int, ...]
+    operand_batching_dims: tuple[int, ...] = ()
+    scatter_indices_batching_dims: tuple[int, ...] = ()
+
+
+# ------------------------------------------------------------------------------------------------------------
+# Checks that gathers and scatters share
+
+
+def check_sorted(dims, op: str, name: str):
+    if list(dims) != sorted(dims):
+        raise TypeError(f"{name} in {op} op must be sorted; got {tuple(dims)}")
+
+
+def check_unique(dims, op: str, name: str):
+    if len(set(dims)) != len(dims):
+        raise TypeError(f"{name} in {op} op must not repeat; got: {tuple(dims)}.")
+
+
+def check_range(dims, rank: int, op: str, name: str):
+    for d in dims:
+        if not 0 <= d < rank:
+            raise TypeError(f"Invalid {name} set in {op} op; valid range is [0, {rank}); got: {d}.")
+
+
+def check_disjoint(a, b, op: str, names: tuple):
+    if set(a) & set(b):
+        raise TypeError(
+            f"{names[0]} and {names[1]} in {op} op must be disjoint, got {tuple(a)} and {tuple(b)}."
+        )
+
+
+def check_batching(operand_shape, indices_shape, operand_dims, indices_dims, op: str, names: tuple):
+    """Batching dimensions must pair off, be in range, and agree in size."""
+    check_unique(operand_dims, op, names[0])
+    check_range(operand_dims, len(operand_shape), op, names[0])
+    check_sorted(operand_dims, op, names[0])
+    check_unique(indices_dims, op, names[1])
+    check_range(indices_dims, len(indices_shape) - 1, op, names[1])
+    if len(operand_dims) != len(indices_dims):
+        raise TypeError(
+            f"{op.capitalize()} op requires equal numbers of {names[0]} and {names[1]}, got "
+            f"{tuple(operand_dims)} "
+            f"and {tuple(indices_dims)}."
+        )
+    sizes = tuple(operand_shape[d] for d in operand_dims), tuple(indices_shape[d] for d in indices_dims)
+    if sizes[0] != sizes[1]:
+        raise TypeError(
+            f"{op.capitalize()} op requires operand batching dimensions and indices batching dimensions to "
+            "have the "
+            f"same shape, got {sizes[0]} and {sizes[1]}."
+        )
+
+
+def check_index_map(index_map, rank: int, index_size: int, op: str, name: str):
+    if len(index_map) != index_size:
+        raise TypeError(
+            f"{op.capitalize()} op has {len(index_map)} elements in {name} and the bound of dimension "
+            f"index_vector_dim of indices is {index_size}. These two numbers must be equal."
+        )
+    for i, d in enumerate(index_map):
+        if not 0 <= d < rank:
+            mapping = f"Invalid {name}" if op == "gather" else f"Invalid {name} mapping"
+            raise TypeError(f"{mapping}; domain is [0, {rank}), got: {i}->{d}.")
+    check_unique(index_map, op, name)
+
+
+def check_integer_indices(indices, op: str):
+    if not dtypes.is_integer(indices.dtype):
+        raise ValueError("indices must have an integer type")
+    if not indices.shape:
+        raise TypeError(
+            f"{op.capitalize()} index leaf dimension must be within [0, rank(indices) + 1). rank(indices) is "
+            "0 and "
+            f"{op} index leaf dimension is -1."
+        )
+
+
+def shift(dims, by: int = 1) -> tuple:
+    """Dimension numbers after ``by`` new dimensions in front."""
+    return tuple(d + by for d in dims)
+
+
+# ------------------------------------------------------------------------------------------------------------
+# Addressing
+
+
+class Numbers(NamedTuple):
+    """The common form of GatherDimensionNumbers and ScatterDimensionNumbers, with the sizes of the windows."""
+
+    window_dims: tuple  # axes of the result (updates) that run over windows
+    collapsed: tuple  # operand dimensions whose windows of one element have no axis
+    index_map: tuple  # the operand dimension that each component of an index addresses
+    operand_batching: tuple
+    indices_batching: tuple
+    slice_sizes: tuple
+
+
+class Addressing:
+    """Where the elements of windows lie in an operand, for given shapes and dimension numbers."""
+
+    def __init__(self, operand_shape: tuple, indices_shape: tuple, numbers: Numbers):
+        self.operand_shape, self.numbers = operand_shape, numbers
+        self.batch_shape = indices_shape[:-1]
+        sizes = numbers.slice_sizes
+        dropped = {*numbers.collapsed, *numbers.operand_batching}
+        rank = len(operand_shape)
+        self.indexed = tuple(sorted({*numbers.index_map, *numbers.operand_batching}))
+        self.rest = tuple(d for d in range(rank) if d not in self.indexed)
+        self.windows = tuple(
+            d for d in self.indexed if d not in dropped
+        )  # indexed dimensions with a window axis
+        self.kept_rest = tuple(d for d in self.rest if d not in dropped)
+        self.limits = tuple(operand_shape[d] - sizes[d] for d in numbers.index_map)
+        self.index_shape = self.batch_shape + tuple(sizes[d] for d in self.windows)
+        self.work_shape = self.index_shape + tuple(sizes[d] for d in self.kept_rest)
+        self.to_public = self._permutation(dropped)
+        self.from_public = tuple(int(i) for i in np.argsort(self.to_public))
+        self.shape = tuple(self.work_shape[i] for i in self.to_public)
+        self.mask_shape = self._mask_shape()
+        # Not indexed but narrower windows start at 0; a collapsed dimension that is not indexed is read at 0.
+        self.rest_slices = tuple(0 if d in dropped else slice(0, sizes[d]) for d in self.rest)
+        self.trims = any(
+            s == 0 or s.stop < operand_shape[d] for s, d in zip(self.rest_slices, self.rest, strict=True)
+        )
+        # Whether NumPy's clipping of single positions is the clamping of windows.
+        self.take_clamps = len(self.indexed) == 1 and self.limits == (operand_shape[self.indexed[0]] - 1,)
+        self.leading = self.indexed == tuple(range(len(self.indexed)))
+
+    def _permutation(self, dropped) -> tuple:
+        """From each axis of the public layout to its axis of the work layout."""
+        n_batch = len(self.batch_shape)
+        order = self.windows + self.kept_rest
+        windows = [n_batch + order.index(d) for d in range(len(self.operand_shape)) if d not in dropped]
+        batch = iter(range(n_batch))
+        window_of = dict(zip(self.numbers.window_dims, windows, strict=True))
+        return tuple(window_of[i] if i in window_of else next(batch) for i in range(n_batch + len(windows)))
+
+    def _mask_shape(self) -> tuple:
+        """The public layout of an array with batch axes only."""
+        n_batch = len(self.batch_shape)
+        return tuple(self.batch_shape[i] if i < n_batch else 1 for i in self.to_public)
+
+    # ---- from indices to positions
+
+    def starts(self, indices: np.ndarray) -> list:
+        """The position that each component of the indices gives, not yet clamped, as ``intp``."""
+        if indices.dtype == np.uint64:
+            indices = np.minimum(indices, np.uint64(np.iinfo(np.intp).max))
+        return [indices[..., j].astype(np.intp, copy=False) for j in range(len(self.numbers.index_map))]
+
+    def in_bounds(self, starts: list):
+        """For each index whether its whole window lies in the operand: a bool array, or None where all do."""
+        valid = None
+        for start, limit in zip(starts, self.limits, strict=True):
+            inside = (start >= 0) & (start <= limit)
+            valid = inside if valid is None else valid & inside
+        return None if valid is None or valid.all() else valid
+
+    def clamp(self, starts: list) -> list:
+        """The positions moved so that every window lies in the operand."""
+        return [np.minimum(np.maximum(s, 0), m) for s, m in zip(starts, self.limits, strict=True)]
+
+    def positions(self, starts: list) -> tuple:
+        """For each indexed dimension an array of positions; together they broadcast to ``index_shape``."""
+        return tuple(self._position(d, starts) for d in self.indexed)
+
+    def _position(self, d: int, starts: list):
+        n_batch, n = len(self.batch_shape), len(self.index_shape)
+        numbers = self.numbers
+        if d in numbers.operand_batching:
+            axis = numbers.indices_batching[numbers.operand_batching.index(d)]
+            return np.arange(self.operand_shape[d]).reshape((-1,) + (1,) * (n - axis - 1))
+        start = starts[numbers.index_map.index(d)]
+        if n > n_batch:
+            start = start.reshape(start.shape + (1,) * (n - n_batch))
+        if d not in self.windows or numbers.slice_sizes[d] == 1:
+            return start
+        axis = n_batch + self.windows.index(d)
+        return start + np.arange(numbers.slice_sizes[d]).reshape((-1,) + (1,) * (n - axis - 1))
+
+    def linear(self, positions: tuple) -> np.ndarray:
+        """One position for each element, in an operand whose indexed dimensions come first and are merged."""
+        if not positions:
+            return np.zeros(self.index_shape, np.intp)
+        total = positions[0]
+        for d, p in zip(self.indexed[1:], positions[1:], strict=True):
+            total = total * self.operand_shape[d] + p
+        return total if total.shape == self.index_shape else np.broadcast_to(total, self.index_shape)
+
+    def merged_shape(self) -> tuple:
+        """The shape of the operand with its indexed dimensions, which come first, merged into one."""
+        count = 1
+        for d in self.indexed:
+            count *= self.operand_shape[d]
+        return (count, *(self.operand_shape[d] for d in self.rest))
+
+    # ---- reading and writing
+
+    def read(self, operand: np.ndarray, starts: list) -> np.ndarray:
+        """The windows at ``starts``, which are in bounds, in the public layout."""
+        positions = self.positions(starts)
+        if self.leading and len(self.indexed) == 1 and not self.trims:
+            work = operand.take(np.broadcast_to(positions[0], self.index_shape), axis=0, mode="clip")
+        elif self.leading and operand.flags.c_contiguous:
+            merged = operand.reshape(self.merged_shape())[(slice(None), *self.rest_slices)]
+            work = merged.take(self.linear(positions), axis=0, mode="clip")
+        else:
+            moved = operand.transpose(self.indexed + self.rest)
+            moved = moved[(slice(None),) * len(self.indexed) + self.rest_slices]
+            work = moved[positions] if positions else moved
+        if work.shape != self.work_shape:
+            work = np.broadcast_to(work, self.work_shape)
+        return work.transpose(self.to_public)
+
+    def rows(self, indices: np.ndarray, mode: str):
+        """For writing: the linear positions of the updates that count, and which these are (None for all).
+
+        Positions come as ``(updates, window elements)``; the selection is over updates.
+        """
+        starts = self.starts(indices)
+        valid = None
+        if mode == "clip":
+            starts = self.clamp(starts)
+        else:
+            valid = self.in_bounds(starts)
+            if valid is not None:
+                valid = np.broadcast_to(valid, self.batch_shape).reshape(-1)
+                starts = self.clamp(starts)
+        n_updates = 1
+        for n in self.batch_shape:
+            n_updates *= n
+        linear = (
+            self.linear(self.positions(starts)).reshape(n_updates, -1)
+            if n_updates
+            else np.zeros((0, 1), np.intp)
+        )
+        return (linear if valid is None else linear[valid]), valid
+
+
+@lru_cache(4096)
+def addressing(operand_shape: tuple, indices_shape: tuple, numbers: Numbers) -> Addressing:
+    """The addressing for these shapes and numbers."""
+    return Addressing(operand_shape, indices_shape, numbers)
