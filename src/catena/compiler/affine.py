@@ -1,0 +1,70 @@
+"""Affine index expressions: constant + sum of coefficient * loop dimension + sum of coefficient * computed value.
+
+Plain tuples, so that equal expressions compare and hash fast: `(constant, ((dim, coefficient), ...), ((stmt, coefficient), ...))`
+with both lists sorted and without zeros.
+"""
+
+from __future__ import annotations
+
+Affine = tuple[int, tuple, tuple]
+
+ZERO: Affine = (0, (), ())
+
+
+def constant(value: int) -> Affine:
+    return (value, (), ())
+
+
+def dim(d: int) -> Affine:
+    return (0, ((d, 1),), ())
+
+
+def term(stmt: int) -> Affine:
+    return (0, (), ((stmt, 1),))
+
+
+def shift(a: Affine, by: int) -> Affine:
+    return (a[0] + by, a[1], a[2]) if by else a
+
+
+def scale(a: Affine, by: int) -> Affine:
+    if by == 1:
+        return a
+    if by == 0:
+        return ZERO
+    return (a[0] * by, tuple((d, c * by) for d, c in a[1]), tuple((t, c * by) for t, c in a[2]))
+
+
+def add(a: Affine, b: Affine) -> Affine:
+    if not (b[1] or b[2]):
+        return shift(a, b[0])
+    if not (a[1] or a[2]):
+        return shift(b, a[0])
+    return (a[0] + b[0], _merge(a[1], b[1]), _merge(a[2], b[2]))
+
+
+def _merge(a: tuple, b: tuple) -> tuple:
+    if not a:
+        return b
+    if not b:
+        return a
+    out = dict(a)
+    for key, coef in b:
+        out[key] = out.get(key, 0) + coef
+    return tuple(sorted((k, c) for k, c in out.items() if c))
+
+
+def coefficient(a: Affine, d: int) -> int:
+    for key, coef in a[1]:
+        if key == d:
+            return coef
+    return 0
+
+
+def is_constant(a: Affine) -> bool:
+    return not (a[1] or a[2])
+
+
+def show(a: Affine) -> str:
+    parts = [f"{c}*i{d}" for d, c in a[1]] + [f"{c}*%{t}" for t, c in a[2]]
+    return " + ".join(parts + ([str(a[0])] if a[0] or not parts else []))

@@ -1,0 +1,401 @@
+"""Bodies of loop nests: reading a value of the graph at an index writes straight-line scalar statements.
+
+A `Body` holds statements in SSA form over the dimensions of one iteration space. Reading a stored value is a load at an
+affine offset; reading an inlined one reads its operands at indices moved by its index map and applies its operation.
+Statements are hash-consed, and each knows on which dimensions it depends, so that the writer can place it in the
+outermost loop where it is defined: what is broadcast along inner loops is computed once, outside of them.
+
+Complex values are pairs of statements; `complex_math` expands their operations.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Callable, NamedTuple
+
+import numpy as np
+
+from catena.compiler import affine, complex_math
+from catena.compiler.affine import Affine
+from catena.compiler.graph import Value
+from catena.core.dtypes import KIND
+
+INDEX = "int64"
+
+
+class Stmt(NamedTuple):
+    op: str
+    type: str  # name of the result's dtype
+    args: tuple  # statements
+    attr: object  # load: (value number, dtype name, offset); const: Python number; index: dimension; affine: expression
+
+
+class Flat(NamedTuple):
+    """An index into the row-major flattening of a value."""
+
+    at: Affine
+
+
+class Body:
+    """Statements of one nest. `stored(value)` tells which values are in memory."""
+
+    def __init__(self, extents, stored: Callable[[Value], bool], root_of: Callable[[Value], tuple] | None = None):
+        self.extents = tuple(extents)
+        self.stored = stored
+        self.root_of = root_of or (lambda v: (v.number, v.dtype.name))
+        self.stmts: list[Stmt] = []
+        self.depends: list[int] = []  # bit masks of dimensions
+        self._known: dict[Stmt, int] = {}
+        self._read: dict = {}
+        self.local: dict = {}  # (value number, index) -> statements, for values computed in this body
+
+    # ---- statements --------------------------------------------------------------------------------------------
+
+    def stmt(self, op: str, type_: str, args: tuple = (), attr=None) -> int:
+        new = Stmt(op, type_, args, attr)
+        found = self._known.get(new)
+        if found is not None:
+            return found
+        mask = 0
+        for a in args:
+            mask |= self.depends[a]
+        if op in ("load", "load_now", "affine"):
+            mask |= self.affine_mask(attr if op == "affine" else attr[2])
+        self.stmts.append(new)
+        self.depends.append(mask)
+        self._known[new] = number = len(self.stmts) - 1
+        return number
+
+    def affine_mask(self, a: Affine) -> int:
+        mask = 0
+        for d, _ in a[1]:
+            mask |= 1 << d
+        for t, _ in a[2]:
+            mask |= self.depends[t]
+        return mask
+
+    def const(self, value, type_: str) -> int:
+        return self.stmt("const", type_, (), _hashable(value))
+
+    def affine(self, a: Affine) -> int:
+        """The expression as a statement of type int64."""
+        if affine.is_constant(a):
+            return self.const(a[0], INDEX)
+        if not a[0] and not a[1] and len(a[2]) == 1 and a[2][0][1] == 1:
+            return a[2][0][0]
+        return self.stmt("affine", INDEX, (), a)
+
+    def both(self, a: int, b: int) -> int:
+        """The conjunction of two masks; -1 is the mask that is always true."""
+        return b if a < 0 else a if b < 0 else self.stmt("and", "bool", (a, b))
+
+    def inside(self, a: Affine, extent: int) -> int:
+        """The mask 0 <= a < extent, or -1 where that is known."""
+        low, high = self.bounds(a)
+        mask = -1
+        if low is None or low < 0:
+            mask = self.stmt("ge", "bool", (self.affine(a), self.const(0, INDEX)))
+        if high is None or high >= extent:
+            mask = self.both(mask, self.stmt("lt", "bool", (self.affine(a), self.const(extent, INDEX))))
+        return mask
+
+    def bounds(self, a: Affine) -> tuple:
+        """The least and greatest value of an expression, or Nones when it holds computed values."""
+        if a[2]:
+            return None, None
+        low = high = a[0]
+        for d, c in a[1]:
+            reach = c * max(self.extents[d] - 1, 0)
+            low, high = low + min(reach, 0), high + max(reach, 0)
+        return low, high
+
+    # ---- reading values ----------------------------------------------------------------------------------------
+
+    def read(self, v: Value, index, mask: int = -1):
+        """`v` at `index` (a tuple of Affine, or Flat): a statement, or a pair for complex values."""
+        key = (v.number, index, mask)
+        found = self._read.get(key)
+        if found is None:
+            found = self._read[key] = self._read_new(v, index, mask)
+        return found
+
+    def _read_new(self, v: Value, index, mask: int):
+        here = self.local.get((v.number, index))
+        if here is not None:
+            return here
+        if self.stored(v):
+            return self.load(v, self.offset(v.shape, index), mask)
+        if v.form == "map":
+            return self._map(v, [self.read(a, index, mask) for a in v.args])
+        if v.form == "constant":
+            return self.scalar(v.params["array"])
+        if isinstance(index, Flat) and v.form != "reshape":
+            if v.form == "broadcast" and v.args[0].size == 1:
+                return self.read(v.args[0], (affine.ZERO,) * v.args[0].ndim, mask)
+            index = self.unflatten(index, v.shape)
+        return _READ[v.form](self, v, index, mask)
+
+    def offset(self, shape: tuple, index) -> Affine:
+        if isinstance(index, Flat):
+            return index.at
+        total, stride = affine.ZERO, 1
+        for n, ix in zip(reversed(shape), reversed(index)):
+            if n != 1:
+                total = affine.add(total, affine.scale(ix, stride))
+            stride *= n
+        return total
+
+    def load(self, v: Value, offset: Affine, mask: int = -1):
+        number, dtype = self.root_of(v)
+        if KIND[v.dtype] == "c":
+            part = "float32" if v.dtype == np.complex64 else "float64"
+            even = affine.scale(offset, 2)
+            return tuple(self._load(number, part, affine.shift(even, i), mask) for i in (0, 1))
+        return self._load(number, dtype, offset, mask)
+
+    def _load(self, number: int, dtype: str, offset: Affine, mask: int) -> int:
+        return self.stmt("load", dtype, (mask,) if mask >= 0 else (), (number, dtype, offset))
+
+    def scalar(self, array: np.ndarray):
+        if KIND[array.dtype] == "c":
+            part = "float32" if array.dtype == np.complex64 else "float64"
+            return self.const(float(array.real), part), self.const(float(array.imag), part)
+        return self.const(array.item() if KIND[array.dtype] != "f" else float(array), array.dtype.name)
+
+    def unflatten(self, index: Flat, shape: tuple) -> tuple:
+        """The row-major position `index` as one index per dimension; divisions by constants where it must."""
+        out, rest = [], index.at
+        for n in reversed(shape[1:]):
+            low, high = self.bounds(rest)
+            if high is not None and high < n and low >= 0:
+                out.append(rest)
+                rest = affine.ZERO
+                continue
+            outer, inner = _split(rest, n, self)
+            out.append(inner)
+            rest = outer
+        return tuple(reversed(out + [rest])) if shape else ()
+
+    def _map(self, v: Value, xs: list):
+        op = v.params["op"]
+        if KIND[v.dtype] == "c" or KIND[v.args[0].dtype] == "c" or (len(v.args) > 1 and KIND[v.args[1].dtype] == "c"):
+            return complex_math.expand(self, op, v, xs)
+        attr = v.params.get("y")
+        if op == "reduce_precision":
+            attr = (v.params["exponent_bits"], v.params["mantissa_bits"])
+        return self.stmt(op, v.dtype.name, tuple(xs), attr)
+
+
+def _hashable(value):
+    """Constants keyed so that 0.0 and -0.0, and each NaN, stay apart."""
+    return value if not isinstance(value, float) else Number(value)
+
+
+class Number(float):
+    """A float constant that equals only itself bit for bit."""
+
+    def __eq__(self, other):
+        return isinstance(other, Number) and self.hex() == other.hex() or (self != self and other != other)
+
+    def __ne__(self, other):
+        return float.__ne__(self, other)
+
+    def __hash__(self):
+        return hash(self.hex())
+
+
+def _split(a: Affine, n: int, body: Body) -> tuple[Affine, Affine]:
+    """`a // n` and `a % n`: exact on the terms that are multiples of n when the rest stays below n."""
+    whole = (0, tuple((d, c // n) for d, c in a[1] if c % n == 0), tuple((t, c // n) for t, c in a[2] if c % n == 0))
+    rest = (a[0], tuple((d, c) for d, c in a[1] if c % n), tuple((t, c) for t, c in a[2] if c % n))
+    low, high = body.bounds(rest)
+    if low is not None and low >= 0 and high < n:
+        return whole, rest
+    position, width = body.affine(rest), body.const(n, INDEX)
+    quotient = body.stmt("floor_div", INDEX, (position, width))
+    remainder = affine.add(rest, affine.scale(affine.term(quotient), -n))
+    return affine.add(whole, affine.term(quotient)), remainder
+
+
+# ---- index maps of the views -----------------------------------------------------------------------------------
+
+
+def _iota(body: Body, v: Value, index, mask):
+    position = body.affine(index[v.params["dimension"]])
+    if KIND[v.dtype] == "c":
+        part = "float32" if v.dtype == np.complex64 else "float64"
+        return body.stmt("convert", part, (position,)), body.const(0.0, part)
+    return body.stmt("convert", v.dtype.name, (position,))
+
+
+def _broadcast(body: Body, v: Value, index, mask):
+    x = v.args[0]
+    return body.read(x, tuple(index[d] if n != 1 else affine.ZERO for d, n in zip(v.params["dims"], x.shape)), mask)
+
+
+def _transpose(body: Body, v: Value, index, mask):
+    perm = v.params["perm"]
+    moved = [affine.ZERO] * len(perm)
+    for d, p in enumerate(perm):
+        moved[p] = index[d]
+    return body.read(v.args[0], tuple(moved), mask)
+
+
+def _reshape(body: Body, v: Value, index, mask):
+    x = v.args[0]
+    if isinstance(index, Flat):
+        return body.read(x, index if x.ndim else (), mask)
+    if x.size == 1:
+        return body.read(x, (affine.ZERO,) * x.ndim, mask)
+    moved = []
+    for ins, outs in groups(x.shape, v.shape):
+        at = body.offset(tuple(v.shape[d] for d in outs), tuple(index[d] for d in outs))
+        if len(ins) > 1 and len([d for d in ins if x.shape[d] != 1]) > 1:
+            if len(groups(x.shape, v.shape)) == 1 or body.stored(x):
+                return body.read(x, Flat(body.offset(v.shape, index)), mask)
+            moved.extend(body.unflatten(Flat(at), tuple(x.shape[d] for d in ins)))
+        else:
+            moved.extend(at if x.shape[d] != 1 else affine.ZERO for d in ins)
+    return body.read(x, tuple(moved), mask)
+
+
+def groups(a: tuple, b: tuple) -> list[tuple[list, list]]:
+    """Factors a reshape from `a` to `b` (without zero sizes) into the smallest runs of dimensions of equal product."""
+    out, i, j = [], 0, 0
+    while i < len(a) or j < len(b):
+        ins, outs, p, q = [], [], 1, 1
+        while not (ins or outs) or p != q:
+            if (p <= q and i < len(a)) or j >= len(b):
+                p, ins, i = p * a[i], ins + [i], i + 1
+            else:
+                q, outs, j = q * b[j], outs + [j], j + 1
+        while i < len(a) and a[i] == 1:
+            ins, i = ins + [i], i + 1
+        while j < len(b) and b[j] == 1:
+            outs, j = outs + [j], j + 1
+        out.append((ins, outs))
+    return out
+
+
+def _slice(body: Body, v: Value, index, mask):
+    moved = (affine.shift(affine.scale(ix, s), lo) for ix, lo, s in zip(index, v.params["start"], v.params["strides"]))
+    return body.read(v.args[0], tuple(moved), mask)
+
+
+def _reverse(body: Body, v: Value, index, mask):
+    dims = v.params["dims"]
+    moved = (affine.shift(affine.scale(ix, -1), n - 1) if d in dims else ix
+             for d, (ix, n) in enumerate(zip(index, v.shape)))
+    return body.read(v.args[0], tuple(moved), mask)
+
+
+def choose(body: Body, mask: int, yes, no, dtype):
+    """`yes` where the mask holds, else `no`, for statements or pairs of them."""
+    if mask < 0:
+        return yes
+    if isinstance(yes, tuple):
+        part = "float32" if dtype == np.complex64 else "float64"
+        return tuple(body.stmt("select", part, (mask, y, n)) for y, n in zip(yes, no))
+    return body.stmt("select", dtype.name, (mask, yes, no))
+
+
+def _pad(body: Body, v: Value, index, mask):
+    x, fill = v.args
+    moved, within = [], -1
+    for ix, (lo, _, mid), n in zip(index, v.params["config"], x.shape):
+        at = affine.shift(ix, -lo)
+        if mid:
+            outer, inner = _split_floor(at, mid + 1, body)
+            within = body.both(within, body.stmt("eq", "bool", (body.affine(inner), body.const(0, INDEX))))
+            at = outer
+        within = body.both(within, body.inside(at, n))
+        moved.append(at)
+    if x.size == 0:
+        return body.read(fill, (), mask)
+    yes = body.read(x, tuple(moved), body.both(mask, within))
+    return choose(body, within, yes, body.read(fill, (), mask), v.dtype)
+
+
+def _split_floor(a: Affine, n: int, body: Body) -> tuple[Affine, Affine]:
+    """`a // n` rounded down, and the remainder, for expressions that may be negative."""
+    low, _ = body.bounds(a)
+    if low is not None and low >= 0:
+        return _split(a, n, body)
+    up = 0 if low is None else -(-(-low) // n)
+    if low is None:
+        quotient = body.stmt("floor_div", INDEX, (body.affine(a), body.const(n, INDEX)))
+        return affine.term(quotient), affine.add(a, affine.scale(affine.term(quotient), -n))
+    outer, inner = _split(affine.shift(a, up * n), n, body)
+    return affine.shift(outer, -up), inner
+
+
+def _window(body: Body, v: Value, index, mask):
+    x, fill = v.args
+    rank, p = x.ndim, v.params
+    moved, within = [], -1
+    for d in range(rank):
+        at = affine.add(affine.scale(index[d], p["strides"][d]), affine.scale(index[rank + d], p["window_dilation"][d]))
+        at = affine.shift(at, -p["padding"][d][0])
+        if p["base_dilation"][d] > 1:
+            at, inner = _split_floor(at, p["base_dilation"][d], body)
+            within = body.both(within, body.stmt("eq", "bool", (body.affine(inner), body.const(0, INDEX))))
+        within = body.both(within, body.inside(at, x.shape[d]))
+        moved.append(at)
+    if x.size == 0:
+        return body.read(fill, (), mask)
+    yes = body.read(x, tuple(moved), body.both(mask, within))
+    return choose(body, within, yes, body.read(fill, (), mask), v.dtype)
+
+
+def clamped_start(body: Body, start: Value, index: tuple, room: int) -> Affine:
+    """A start index read from `start`, clamped to [0, room]."""
+    if room <= 0:
+        return affine.ZERO
+    at = body.read(start, index)
+    at = at if body.stmts[at].type == INDEX else body.stmt("convert", INDEX, (at,))
+    if body.stmts[at].op == "const":
+        return affine.constant(min(max(int(body.stmts[at].attr), 0), room))
+    low = body.stmt("max", INDEX, (at, body.const(0, INDEX)))
+    return affine.term(body.stmt("min", INDEX, (low, body.const(room, INDEX))))
+
+
+def _dynamic_slice(body: Body, v: Value, index, mask):
+    x, *starts = v.args
+    moved = (affine.add(ix, clamped_start(body, s, (), n - m)) for ix, s, n, m in zip(index, starts, x.shape, v.shape))
+    return body.read(x, tuple(moved), mask)
+
+
+def _gather(body: Body, v: Value, index, mask):
+    """`indices` has one row of start indices per batch position: see `indexing.gather`."""
+    x, indices, *fill = v.args
+    p = v.params
+    batch = tuple(index[d] for d in p["batch_dims"])
+    moved = [affine.ZERO] * x.ndim
+    for out, d in zip(p["offset_dims"], p["window_dims"]):
+        moved[d] = index[out]
+    for d, pos in p["batching"]:
+        moved[d] = affine.add(moved[d], batch[pos])
+    within = -1
+    for k, d in enumerate(p["start_index_map"]):
+        at, room = (*batch, affine.constant(k)), x.shape[d] - p["slice_sizes"][d]
+        if p["mode"] == "clip":
+            start = clamped_start(body, indices, at, room)
+        else:
+            s = body.read(indices, at)
+            s = s if body.stmts[s].type == INDEX else body.stmt("convert", INDEX, (s,))
+            start = affine.term(s)
+            if p["mode"] == "fill":
+                within = body.both(within, body.inside(start, room + 1))
+        moved[d] = affine.add(moved[d], start)
+    if x.size == 0 and fill:
+        return body.read(fill[0], (), mask)
+    yes = body.read(x, tuple(moved), body.both(mask, within))
+    return choose(body, within, yes, body.read(fill[0], (), mask), v.dtype) if within >= 0 else yes
+
+
+_READ = {"iota": _iota, "broadcast": _broadcast, "transpose": _transpose, "reshape": _reshape, "slice": _slice,
+         "reverse": _reverse, "pad": _pad, "window": _window, "dynamic_slice": _dynamic_slice, "gather": _gather}
+
+
+def elements(shape) -> int:
+    return math.prod(shape)

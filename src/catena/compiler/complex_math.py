@@ -1,0 +1,309 @@
+"""Complex operations as operations on real and imaginary parts, written into a loop body."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from catena.core.dtypes import KIND
+from catena.core.errors import CompileError
+
+
+class Part:
+    """Arithmetic on statements of one real type, by operators."""
+
+    def __init__(self, body, number: int, type_: str):
+        self.body, self.number, self.type = body, number, type_
+
+    def _lift(self, other):
+        return other if isinstance(other, Part) else Part(self.body, self.body.const(float(other), self.type), self.type)
+
+    def _op(self, op: str, *xs):
+        return Part(self.body, self.body.stmt(op, self.type, tuple(x.number for x in xs)), self.type)
+
+    def __add__(self, o):
+        return self._op("add", self, self._lift(o))
+
+    def __sub__(self, o):
+        return self._op("sub", self, self._lift(o))
+
+    def __mul__(self, o):
+        return self._op("mul", self, self._lift(o))
+
+    def __truediv__(self, o):
+        return self._op("div", self, self._lift(o))
+
+    def __rtruediv__(self, o):
+        return self._lift(o) / self
+
+    def __rsub__(self, o):
+        return self._lift(o) - self
+
+    __radd__, __rmul__ = __add__, __mul__
+
+    def __neg__(self):
+        return self._op("neg", self)
+
+    def f(self, op: str, *others):
+        return self._op(op, self, *map(self._lift, others))
+
+    def compare(self, op: str, other) -> int:
+        return self.body.stmt(op, "bool", (self.number, self._lift(other).number))
+
+    def where(self, mask: int, other):
+        """Self where the mask holds, else `other`."""
+        other = self._lift(other)
+        return Part(self.body, self.body.stmt("select", self.type, (mask, self.number, other.number)), self.type)
+
+
+def part_name(dtype) -> str:
+    return "float32" if dtype == np.complex64 else "float64"
+
+
+def expand(body, op: str, v, xs: list):
+    """The statements of `op`: a pair for complex results, one for real ones."""
+    complex_in = next((a.dtype for a in v.args if KIND[a.dtype] == "c"), v.dtype)
+    t = part_name(complex_in if KIND[complex_in] == "c" else v.dtype)
+    if op == "convert":
+        return _convert(body, v, xs[0])
+    if op == "select":
+        return tuple(body.stmt("select", t, (xs[0], y, n)) for y, n in zip(xs[1], xs[2]))
+    if op == "complex":
+        return xs[0], xs[1]
+    pairs = [tuple(Part(body, s, t) for s in (x if isinstance(x, tuple) else (x, body.const(0.0, t)))) for x in xs]
+    if op in ("eq", "ne"):
+        (a, b), (c, d) = pairs
+        return body.stmt("and" if op == "eq" else "or", "bool", (a.compare(op, c), b.compare(op, d)))
+    if op == "is_finite":
+        return body.stmt("and", "bool", tuple(body.stmt(op, "bool", (p.number,)) for p in pairs[0]))
+    if op in _REAL:
+        return _REAL[op](*pairs[0]).number
+    if op == "integer_pow":
+        return _numbers(_power(pairs[0], v.params["y"]))
+    rule = _COMPLEX.get(op)
+    if rule is None:
+        raise CompileError(f"operation {op!r} on {v.dtype.name} cannot be compiled")
+    return _numbers(rule(*pairs))
+
+
+def _numbers(pair) -> tuple:
+    return tuple(p.number for p in pair)
+
+
+def _convert(body, v, x):
+    source, target = v.args[0].dtype, v.dtype
+    if KIND[target] == "c":
+        t = part_name(target)
+        re, im = x if isinstance(x, tuple) else (x, None)
+        cast = re if source.name == t else body.stmt("convert", t, (re,))
+        return cast, (body.const(0.0, t) if im is None else body.stmt("convert", t, (im,)))
+    if target == np.bool_:
+        zero = body.const(0.0, part_name(source))
+        return body.stmt("or", "bool", tuple(body.stmt("ne", "bool", (p, zero)) for p in x))
+    return x[0] if part_name(source) == target.name else body.stmt("convert", target.name, (x[0],))
+
+
+# ---- operations on pairs of parts ------------------------------------------------------------------------------
+
+
+def hypot(a, b):
+    """sqrt(a^2 + b^2) without overflow; an infinite part wins over NaN."""
+    a, b = a.f("abs"), b.f("abs")
+    big, small = a.f("max", b), a.f("min", b)
+    ratio = small / big
+    size = big * (1.0 + ratio * ratio).f("sqrt")
+    size = big.where(big.compare("eq", 0.0), size)
+    infinite = a.body.stmt("or", "bool", (a.compare("eq", math.inf), b.compare("eq", math.inf)))
+    return size._lift(math.inf).where(infinite, size)
+
+
+def mul(x, y):
+    (a, b), (c, d) = x, y
+    return a * c - b * d, a * d + b * c
+
+
+def div(x, y):
+    """Smith's method: scaled by the larger part of the divisor."""
+    (a, b), (c, d) = x, y
+    wide = c.f("abs").compare("ge", d.f("abs"))
+    r = d.where(wide, c) / c.where(wide, d)
+    bottom = c.where(wide, d) + d.where(wide, c) * r
+    re = (a + b * r).where(wide, a * r + b) / bottom
+    im = (b - a * r).where(wide, b * r - a) / bottom
+    zero = a.body.stmt("and", "bool", (c.compare("eq", 0.0), d.compare("eq", 0.0)))
+    return (a / c).where(zero, re), (b / c).where(zero, im)
+
+
+def exp(x):
+    a, b = x
+    size = a.f("exp")
+    real = b.compare("eq", 0.0)
+    re, im = size * b.f("cos"), size * b.f("sin")
+    return size.where(real, re), b.where(real, im)
+
+
+def log(x):
+    return hypot(*x).f("log"), x[1].f("atan2", x[0])
+
+
+def sqrt(x):
+    a, b = x
+    size = hypot(a, b)
+    root = ((size + a.f("abs")) * 0.5).f("sqrt")
+    other = b.f("abs") / (root * 2.0)
+    other = other._lift(0.0).where(root.compare("eq", 0.0), other)
+    right = a.compare("ge", 0.0)
+    re, im = root.where(right, other), other.where(right, root)
+    negative = b.body.stmt("lt", "bool", (b.f("sign").number, b._lift(0.0).number))
+    return re, (-im).where(negative, im)
+
+
+def _power(x, y: int):
+    n, base, out = abs(int(y)), x, None
+    while n:
+        if n & 1:
+            out = base if out is None else mul(out, base)
+        n >>= 1
+        base = mul(base, base) if n else base
+    one = (x[0]._lift(1.0), x[0]._lift(0.0))
+    out = one if out is None else out
+    return div(one, out) if y < 0 else out
+
+
+def pow_(x, y):
+    a, b = x
+    out = exp(mul(y, log(x)))
+    zero = a.body.stmt("and", "bool", (a.compare("eq", 0.0), b.compare("eq", 0.0)))
+    flat = a.body.stmt("and", "bool", (y[0].compare("eq", 0.0), y[1].compare("eq", 0.0)))
+    at_zero = (a._lift(1.0).where(flat, 0.0), a._lift(0.0))
+    return tuple(z.where(zero, o) for z, o in zip(at_zero, out))
+
+
+def sinh(x):
+    a, b = x
+    return a.f("sinh") * b.f("cos"), a.f("cosh") * b.f("sin")
+
+
+def cosh(x):
+    a, b = x
+    return a.f("cosh") * b.f("cos"), a.f("sinh") * b.f("sin")
+
+
+def sin(x):
+    a, b = x
+    return a.f("sin") * b.f("cosh"), a.f("cos") * b.f("sinh")
+
+
+def cos(x):
+    a, b = x
+    return a.f("cos") * b.f("cosh"), -(a.f("sin") * b.f("sinh"))
+
+
+def tanh(x):
+    """Kahan's form: with t = tan b, s = sinh a, c = cosh a."""
+    a, b = x
+    t, s = b.f("tan"), a.f("sinh")
+    beta = t * t + 1.0
+    c = (s * s + 1.0).f("sqrt")
+    bottom = beta * s * s + 1.0
+    far = a.f("abs").compare("gt", 20.0)
+    return a.f("sign").where(far, beta * c * s / bottom), (t * 0.0).where(far, t / bottom)
+
+
+def tan(x):
+    re, im = tanh((-x[1], x[0]))
+    return im, -re
+
+
+def expm1(x):
+    a, b = x
+    half = (b * 0.5).f("sin")
+    return a.f("expm1") * b.f("cos") - 2.0 * half * half, a.f("exp") * b.f("sin")
+
+
+def log1p(x):
+    a, b = x
+    near = (a * (a + 2.0) + b * b).f("log1p") * 0.5
+    far = hypot(a + 1.0, b).f("log")
+    return near.where(hypot(a, b).compare("lt", 0.5), far), b.f("atan2", a + 1.0)
+
+
+def logistic(x):
+    one = (x[0]._lift(1.0), x[0]._lift(0.0))
+    grown = exp((-x[0], -x[1]))
+    return div(one, (grown[0] + 1.0, grown[1]))
+
+
+def rsqrt(x):
+    return div((x[0]._lift(1.0), x[0]._lift(0.0)), sqrt(x))
+
+
+def sign(x):
+    size = hypot(*x)
+    zero = size.compare("eq", 0.0)
+    return tuple(p.where(zero, p / size) for p in x)
+
+
+def asinh(x):
+    """log(z + sqrt(z^2 + 1)), on the half plane where it does not cancel."""
+    a, b = x
+    left = a.compare("lt", 0.0)
+    p, q = (-a).where(left, a), (-b).where(left, b)
+    square = mul((p, q), (p, q))
+    root = sqrt((square[0] + 1.0, square[1]))
+    re, im = log((p + root[0], q + root[1]))
+    return (-re).where(left, re), (-im).where(left, im)
+
+
+def acosh(x):
+    a, b = x
+    plus, minus = sqrt((a + 1.0, b)), sqrt((a - 1.0, b))
+    inner = mul(plus, minus)
+    return log((a + inner[0], b + inner[1]))
+
+
+def atanh(x):
+    a, b = x
+    up, down = log1p(x), log1p((-a, -b))
+    return (up[0] - down[0]) * 0.5, (up[1] - down[1]) * 0.5
+
+
+def asin(x):
+    re, im = asinh((-x[1], x[0]))
+    return im, -re
+
+
+def acos(x):
+    re, im = asin(x)
+    return math.pi / 2 - re, -im
+
+
+def atan(x):
+    re, im = atanh((-x[1], x[0]))
+    return im, -re
+
+
+def log2(x):
+    re, im = log(x)
+    return re * (1 / math.log(2)), im * (1 / math.log(2))
+
+
+def exp2(x):
+    return exp((x[0] * math.log(2), x[1] * math.log(2)))
+
+
+def cbrt(x):
+    return pow_(x, (x[0]._lift(1 / 3), x[0]._lift(0.0)))
+
+
+_REAL = {"real": lambda a, b: a, "imag": lambda a, b: b, "abs": hypot}
+_COMPLEX = {
+    "add": lambda x, y: (x[0] + y[0], x[1] + y[1]),
+    "sub": lambda x, y: (x[0] - y[0], x[1] - y[1]),
+    "mul": mul, "div": div, "neg": lambda x: (-x[0], -x[1]), "conj": lambda x: (x[0], -x[1]),
+    "square": lambda x: mul(x, x), "reciprocal": lambda x: div((x[0]._lift(1.0), x[0]._lift(0.0)), x),
+    "exp": exp, "log": log, "sqrt": sqrt, "rsqrt": rsqrt, "pow": pow_, "sign": sign, "sin": sin, "cos": cos, "tan": tan,
+    "sinh": sinh, "cosh": cosh, "tanh": tanh, "expm1": expm1, "log1p": log1p, "logistic": logistic, "asinh": asinh,
+    "acosh": acosh, "atanh": atanh, "asin": asin, "acos": acos, "atan": atan, "log2": log2, "exp2": exp2, "cbrt": cbrt,
+}

@@ -1,0 +1,234 @@
+"""Writing LLVM IR text: names, blocks, stack slots, and the small idioms (splats, lanes, memory access) built on them."""
+
+from __future__ import annotations
+
+from catena.compiler.types import TYPES, Type, vector
+
+
+class Emitter:
+    """The text of one function while it is being written."""
+
+    def __init__(self):
+        self.lines: list[str] = []
+        self.slots: list[str] = []  # allocas, placed in the entry block
+        self.needs: dict[str, str] = {}  # helper functions: name -> declaration or definition
+        self.count = 0
+        self.block = "entry"
+
+    def name(self) -> str:
+        self.count += 1
+        return f"%t{self.count}"
+
+    def op(self, text: str) -> str:
+        """Appends an instruction that has a result; returns its name."""
+        self.count += 1
+        name = f"%t{self.count}"
+        self.lines.append(f"  {name} = {text}")
+        return name
+
+    def do(self, text: str) -> None:
+        self.lines.append("  " + text)
+
+    def label(self) -> str:
+        self.count += 1
+        return f"L{self.count}"
+
+    def start(self, label: str) -> None:
+        self.lines.append(f"{label}:")
+        self.block = label
+
+    def jump(self, label: str) -> None:
+        self.lines.append(f"  br label %{label}")
+
+    def branch(self, condition: str, yes: str, no: str) -> None:
+        self.lines.append(f"  br i1 {condition}, label %{yes}, label %{no}")
+
+    def slot(self, type_: str, align: int = 0) -> str:
+        self.count += 1
+        name = f"%s{self.count}"
+        self.slots.append(f"  {name} = alloca {type_}" + (f", align {align}" if align else ""))
+        return name
+
+    # ---- loops -------------------------------------------------------------------------------------------------
+
+    def begin_loop(self, start, stop, step: int = 1) -> tuple:
+        """Opens a loop that runs at least once; returns its variable and what `end_loop` needs."""
+        head, before = self.label(), self.block
+        self.jump(head)
+        self.start(head)
+        i, after = self.name(), self.name()
+        at = len(self.lines)
+        self.lines.append("")
+        return i, (i, after, head, before, at, start, stop, step)
+
+    def end_loop(self, opened: tuple) -> None:
+        i, after, head, before, at, start, stop, step = opened
+        self.lines[at] = f"  {i} = phi i64 [ {start}, %{before} ], [ {after}, %{self.block} ]"
+        self.do(f"{after} = add nuw nsw i64 {i}, {step}")
+        more = self.op(f"icmp slt i64 {after}, {stop}")
+        exit_ = self.label()
+        self.branch(more, head, exit_)
+        self.start(exit_)
+
+    # ---- lanes -------------------------------------------------------------------------------------------------
+
+    def splat(self, x: str, register: str, width: int) -> str:
+        if width == 1:
+            return x
+        if x[0] != "%" and not x.startswith(("splat", "<")):
+            return f"splat ({register} {x})"
+        one = self.op(f"insertelement <{width} x {register}> poison, {register} {x}, i64 0")
+        v = f"<{width} x {register}>"
+        return self.op(f"shufflevector {v} {one}, {v} poison, <{width} x i32> zeroinitializer")
+
+    def lanes(self, width: int, scale: int = 1) -> str:
+        return "<" + ", ".join(f"i64 {k * scale}" for k in range(width)) + ">"
+
+    def call(self, symbol: str, result: str, args: list[tuple[str, str]]) -> str:
+        """A call of an external function, declared as needed."""
+        if symbol not in self.needs:
+            self.needs[symbol] = f"declare {result} @{symbol}({', '.join(t for t, _ in args)})"
+        return self.op(f"call {result} @{symbol}({', '.join(f'{t} {x}' for t, x in args)})")
+
+    def scalarised(self, symbol: str, register: str, xs: list[str], width: int) -> str:
+        """A scalar function applied to each lane."""
+        if width == 1:
+            return self.call(symbol, register, [(register, x) for x in xs])
+        v, out = vector(register, width), "poison"
+        for k in range(width):
+            lane = [(register, self.op(f"extractelement {v} {x}, i64 {k}")) for x in xs]
+            out = self.op(f"insertelement {v} {out}, {register} {self.call(symbol, register, lane)}, i64 {k}")
+        return out
+
+    # ---- memory ------------------------------------------------------------------------------------------------
+
+    def element(self, pointer: str, memory: str, offset) -> str:
+        """The address of an element, `offset` elements of type `memory` further."""
+        if offset == 0:
+            return pointer
+        return self.op(f"getelementptr {memory}, ptr {pointer}, i64 {offset}")
+
+    def load(self, t: Type, pointer: str, width: int, stride: int = 1, mask: str | None = None) -> str:
+        """A value in registers, read from memory: `width` elements `stride` apart."""
+        raw = self._load_raw(t, pointer, width, stride, mask)
+        return self.widen(raw, t, width)
+
+    def _load_raw(self, t: Type, pointer: str, width: int, stride: int, mask: str | None) -> str:
+        m, v = t.memory, vector(t.memory, width)
+        if width == 1:
+            if mask is not None:
+                pointer = self.op(f"select i1 {mask}, ptr {pointer}, ptr {self.nowhere()}")
+            return self.op(f"load {m}, ptr {pointer}, align {t.bytes}")
+        if stride == -1:
+            pointer = self.element(pointer, m, 1 - width)
+            if mask is not None:
+                mask = self.reversed(mask, "i1", width)
+            return self.reversed(self._load_raw(t, pointer, width, 1, mask), m, width)
+        if stride == 1 and mask is None:
+            return self.op(f"load {v}, ptr {pointer}, align {t.bytes}")
+        if stride == 1:
+            kind = f"v{width}{_mangle(m)}"
+            return self.op(f"call {v} @llvm.masked.load.{kind}.p0(ptr align {t.bytes} {pointer}, <{width} x i1> {mask}, {v} zeroinitializer)")
+        addresses = self.op(f"getelementptr {m}, ptr {pointer}, <{width} x i64> {self.lanes(width, stride)}")
+        return self.gather(t, addresses, width, mask)
+
+    def gather(self, t: Type, addresses: str, width: int, mask: str | None) -> str:
+        v = vector(t.memory, width)
+        mask = mask if mask is not None else "splat (i1 true)"
+        return self.op(f"call {v} @llvm.masked.gather.v{width}{_mangle(t.memory)}.v{width}p0(<{width} x ptr> align {t.bytes} {addresses}, "
+                       f"<{width} x i1> {mask}, {v} zeroinitializer)")
+
+    def store(self, t: Type, x: str, pointer: str, width: int, stride: int = 1, mask: str | None = None) -> None:
+        """Writes a register value to memory."""
+        raw, m, v = self.narrow(x, t, width), t.memory, vector(t.memory, width)
+        if width == 1:
+            if mask is not None:
+                pointer = self.op(f"select i1 {mask}, ptr {pointer}, ptr {self.nowhere()}")
+            self.do(f"store {m} {raw}, ptr {pointer}, align {t.bytes}")
+        elif stride == -1:
+            raw = self.reversed(raw, m, width)
+            mask = self.reversed(mask, "i1", width) if mask is not None else None
+            self._store_raw(t, raw, self.element(pointer, m, 1 - width), width, mask)
+        elif stride == 1:
+            self._store_raw(t, raw, pointer, width, mask)
+        else:
+            addresses = self.op(f"getelementptr {m}, ptr {pointer}, <{width} x i64> {self.lanes(width, stride)}")
+            self.scatter(t, raw, addresses, width, mask)
+
+    def _store_raw(self, t: Type, raw: str, pointer: str, width: int, mask: str | None) -> None:
+        m, v = t.memory, vector(t.memory, width)
+        if mask is None:
+            self.do(f"store {v} {raw}, ptr {pointer}, align {t.bytes}")
+        else:
+            self.do(f"call void @llvm.masked.store.v{width}{_mangle(m)}.p0({v} {raw}, ptr align {t.bytes} {pointer}, <{width} x i1> {mask})")
+
+    def scatter(self, t: Type, raw: str, addresses: str, width: int, mask: str | None) -> None:
+        v = vector(t.memory, width)
+        mask = mask if mask is not None else "splat (i1 true)"
+        self.do(f"call void @llvm.masked.scatter.v{width}{_mangle(t.memory)}.v{width}p0({v} {raw}, <{width} x ptr> align {t.bytes} {addresses}, "
+                f"<{width} x i1> {mask})")
+
+    def nowhere(self) -> str:
+        """A stack slot that scalar accesses with a false mask go to."""
+        if not hasattr(self, "_nowhere"):
+            self._nowhere = self.slot("[16 x i8]", 16)
+        return self._nowhere
+
+    def reversed(self, x: str, element: str, width: int) -> str:
+        v = vector(element, width)
+        order = ", ".join(f"i32 {k}" for k in range(width - 1, -1, -1))
+        return self.op(f"shufflevector {v} {x}, {v} poison, <{width} x i32> <{order}>")
+
+    # ---- between memory and registers --------------------------------------------------------------------------
+
+    def widen(self, raw: str, t: Type, width: int) -> str:
+        if t.kind == "b":
+            return self.op(f"trunc {vector('i8', width)} {raw} to {vector('i1', width)}")
+        if not t.narrow or t.kind != "f":
+            return raw
+        if t.name == "float16":
+            return self.op(f"fpext {vector('half', width)} {raw} to {vector('float', width)}")
+        if t.name == "bfloat16":
+            wide = self.op(f"zext {vector('i16', width)} {raw} to {vector('i32', width)}")
+            high = self.op(f"shl {vector('i32', width)} {wide}, {self.splat('16', 'i32', width)}")
+            return self.op(f"bitcast {vector('i32', width)} {high} to {vector('float', width)}")
+        return self.small_float_decode(raw, t, width)
+
+    def narrow(self, x: str, t: Type, width: int) -> str:
+        """The memory form of a register value (floats are already rounded to the dtype)."""
+        if t.kind == "b":
+            return self.op(f"zext {vector('i1', width)} {x} to {vector('i8', width)}")
+        if not t.narrow or t.kind != "f":
+            return x
+        if t.name == "float16":
+            return self.op(f"fptrunc {vector('float', width)} {x} to {vector('half', width)}")
+        if t.name == "bfloat16":
+            bits = self.op(f"bitcast {vector('float', width)} {x} to {vector('i32', width)}")
+            high = self.op(f"lshr {vector('i32', width)} {bits}, {self.splat('16', 'i32', width)}")
+            return self.op(f"trunc {vector('i32', width)} {high} to {vector('i16', width)}")
+        return self.small_float_encode(x, t, width)
+
+    def small_float_decode(self, raw: str, t: Type, width: int) -> str:
+        return self._per_lane("decode", raw, t, "i8", "float", width)
+
+    def small_float_encode(self, x: str, t: Type, width: int) -> str:
+        return self._per_lane("encode", x, t, "float", "i8", width)
+
+    def _per_lane(self, what: str, x: str, t: Type, source: str, target: str, width: int) -> str:
+        symbol = f"catena_{what}_{t.name}"
+        self.needs[symbol] = f"; {symbol}"
+        if width == 1:
+            return self.op(f"call {target} @{symbol}({source} {x})")
+        out, v = "poison", vector(target, width)
+        for k in range(width):
+            lane = self.op(f"extractelement {vector(source, width)} {x}, i64 {k}")
+            one = self.op(f"call {target} @{symbol}({source} {lane})")
+            out = self.op(f"insertelement {v} {out}, {target} {one}, i64 {k}")
+        return out
+
+
+def _mangle(memory: str) -> str:
+    return {"float": "f32", "double": "f64", "half": "f16"}.get(memory, memory)
+
+
+INDEX = TYPES["int64"]

@@ -1,0 +1,208 @@
+"""Accumulators of folds: one stack slot per component and unrolled copy, which LLVM promotes to registers."""
+
+from __future__ import annotations
+
+from catena.compiler.emit import ops
+from catena.compiler.loops import Fold
+from catena.compiler.types import TYPES, constant, vector
+
+COMBINE = {"sum": "add", "dot": "add", "prod": "mul", "max": "max", "min": "min", "and": "and", "or": "or", "xor": "xor"}
+REDUCE_FLOAT = {"max": "fmaximum", "min": "fminimum"}
+REDUCE_INT = {"sum": "add", "prod": "mul", "and": "and", "or": "or", "xor": "xor"}
+
+
+def identity(kind: str, name: str):
+    """The neutral element of a fold."""
+    t = TYPES[name]
+    if kind in ("sum", "dot", "or", "xor"):
+        return 0
+    if kind == "prod":
+        return 1
+    if kind == "and":
+        return 1 if t.kind == "b" else -1 if t.kind == "i" else (1 << t.bits) - 1
+    low = kind in ("max", "argmax")
+    if t.kind == "f":
+        return float("-inf") if low else float("inf")
+    if t.kind == "b":
+        return 0 if low else 1
+    if t.kind == "u":
+        return 0 if low else (1 << t.bits) - 1
+    return -(1 << (t.bits - 1)) if low else (1 << (t.bits - 1)) - 1
+
+
+def accumulator_type(name: str):
+    """Narrow floats accumulate in f32."""
+    t = TYPES[name]
+    return TYPES["float32"] if t.narrow and t.kind == "f" else t
+
+
+def store_identities(writer) -> None:
+    """Fills the results of folds over no elements."""
+    e, nest = writer.e, writer.nest
+    for fold in nest.folds:
+        for j, (buffer, dtype, _) in enumerate(fold.dests):
+            t = TYPES[dtype]
+            n = 1
+            for d, extent in enumerate(nest.extents):
+                n *= extent if d not in nest.reduced else 1
+            if fold.inits:
+                x = constant(nest.stmts[fold.inits[j]].attr, t, 1) if nest.stmts[fold.inits[j]].op == "const" else None
+                if x is None:
+                    s = nest.stmts[fold.inits[j]]
+                    x = e.load(t, e.element(writer.pointers[s.attr[0]], t.memory, s.attr[2][0]), 1)
+            else:
+                value = identity(fold.kind, dtype) if not fold.kind.startswith("arg") else 0
+                x = constant(value, t, 1)
+            i, opened = e.begin_loop(0, n)
+            e.store(t, x, e.element(writer.pointers[buffer], t.memory, i), 1)
+            e.end_loop(opened)
+
+
+class Accumulators:
+    """One fold of a nest, between the opening of its loops and their end."""
+
+    def __init__(self, writer, index: int, fold: Fold, copies):
+        self.w, self.e, self.index, self.fold = writer, writer.e, index, fold
+        self.types = [accumulator_type(t) for t in fold.types]
+        nest = writer.nest
+        if writer.lanes_reduced:
+            self.width = min(nest.width, nest.extents[nest.vector])
+            self.copies = nest.unroll if nest.extents[nest.vector] >= nest.width * nest.unroll else 1
+        else:
+            self.width, self.copies = writer.width, len(copies)
+        self.slots = []
+        for c in range(self.copies):
+            row = []
+            for j, t in enumerate(self.types):
+                slot = self.e.slot(vector(t.register, self.width))
+                self.e.do(f"store {vector(t.register, self.width)} {self._initial(j, t, copies[min(c, len(copies) - 1)])}, ptr {slot}")
+                row.append(slot)
+            self.slots.append(row)
+
+    def _initial(self, j: int, t, copy) -> str:
+        if self.fold.inits:
+            x = self.w._use(self.fold.inits[j], copy, 1)
+            return self.e.splat(x, t.register, self.width)
+        if self.fold.kind.startswith("arg") and j == 1:
+            return constant((1 << (t.bits - 1)) - 1, t, self.width)
+        return constant(identity(self.fold.kind, self.fold.types[j]), t, self.width)
+
+    def _get(self, c: int, j: int) -> str:
+        return self.e.op(f"load {vector(self.types[j].register, self.width)}, ptr {self.slots[c][j]}")
+
+    def _set(self, c: int, j: int, x: str) -> None:
+        self.e.do(f"store {vector(self.types[j].register, self.width)} {x}, ptr {self.slots[c][j]}")
+
+    def current(self, j: int, copy) -> str:
+        return self._get(0, j)
+
+    def step(self, copies) -> None:
+        """Takes in the values of this iteration."""
+        for c, copy in enumerate(copies):
+            new = [self.w._use(s, copy, self.width) for s in self.fold.stmts]
+            out = new if self.fold.kind == "general" else self._taken(c, new)
+            active = self.w.active_lanes() if self.w.lanes_reduced else None
+            for j, x in enumerate(out):
+                if active is not None:
+                    r = vector(self.types[j].register, self.width)
+                    x = self.e.op(f"select <{self.width} x i1> {active}, {r} {x}, {r} {self._get(c, j)}")
+                self._set(c, j, x)
+            if self.fold.running:
+                self._write(out, copy)
+
+    def _taken(self, c: int, new: list[str]) -> list[str]:
+        old = [self._get(c, j) for j in range(len(self.types))]
+        return [self._multiply_add(new, old[0])] if self.fold.kind == "dot" else self._combine(old, new, self.width)
+
+    def _multiply_add(self, xs: list[str], total: str) -> str:
+        return ops.intrinsic(self.e, "fma", self.types[0], [*xs, total], self.width)
+
+    def _combine(self, a: list[str], b: list[str], width: int) -> list[str]:
+        if self.fold.kind.startswith("arg"):
+            return self._combine_arg(a, b, width)
+        t = self.types[0]
+        return [ops.emit(self.e, COMBINE[self.fold.kind], t, [a[0], b[0]], [t, t], None, width)]
+
+    def _combine_arg(self, a, b, width: int) -> list[str]:
+        """The better value, NaN best of all, and of equal ones the first."""
+        t, i = self.types
+        r, i1 = vector(t.register, width), vector("i1", width)
+        more = "gt" if self.fold.kind == "argmax" else "lt"
+        better = ops.emit(self.e, more, TYPES["bool"], [b[0], a[0]], [t, t], None, width)
+        earlier = self.e.op(f"icmp slt {vector(i.register, width)} {b[1]}, {a[1]}")
+        same = ops.emit(self.e, "eq", TYPES["bool"], [b[0], a[0]], [t, t], None, width)
+        if t.kind == "f":
+            nan_a = self.e.op(f"fcmp uno {r} {a[0]}, {a[0]}")
+            nan_b = self.e.op(f"fcmp uno {r} {b[0]}, {b[0]}")
+            both = self.e.op(f"and {i1} {nan_a}, {nan_b}")
+            same = self.e.op(f"or {i1} {same}, {both}")
+            fresh = self.e.op(f"xor {i1} {nan_a}, {constant(1, TYPES['bool'], width)}")
+            first_nan = self.e.op(f"and {i1} {nan_b}, {fresh}")
+            better = self.e.op(f"or {i1} {better}, {first_nan}")
+        tie = self.e.op(f"and {i1} {same}, {earlier}")
+        take = self.e.op(f"or {i1} {better}, {tie}")
+        return [self.e.op(f"select {i1} {take}, {vector(k.register, width)} {y}, {vector(k.register, width)} {x}")
+                for k, x, y in zip(self.types, a, b)]
+
+    def finish(self, copies) -> None:
+        """Joins copies and lanes, and stores the results."""
+        if self.fold.running:
+            return
+        values = [[self._get(c, j) for j in range(len(self.types))] for c in range(self.copies)]
+        if self.w.lanes_reduced:
+            while len(values) > 1:
+                values = [self._combine(values[i], values[i + 1], self.width) for i in range(0, len(values), 2)]
+            self._write(self._across_lanes(values[0]), copies[0])
+        else:
+            for copy, row in zip(copies, values):
+                self._write(row, copy)
+
+    def _write(self, row: list[str], copy) -> None:
+        results = row[1:] if self.fold.kind.startswith("arg") else row
+        types = self.types[1:] if self.fold.kind.startswith("arg") else self.types
+        for j, (x, t, (_, dtype, offset)) in enumerate(zip(results, types, self.fold.dests)):
+            width = 1 if self.w.lanes_reduced else self.width
+            target = TYPES[dtype]
+            if self.fold.kind.startswith("arg"):
+                x = ops.convert(self.e, x, t, target, width)
+            if target.narrow:
+                x = ops.round_to(self.e, x, target, width)
+            self.w.write_access(("fold", self.index, j), dtype, offset, x, copy, None, width)
+
+    def _across_lanes(self, row: list[str]) -> list[str]:
+        width, kind, t = self.width, self.fold.kind, self.types[0]
+        if width == 1:
+            return row
+        r = vector(t.register, width)
+        if t.kind == "f" and kind in ("sum", "dot", "prod"):
+            short, start = ("f64" if t.register == "double" else "f32"), constant(1.0 if kind == "prod" else -0.0, t, 1)
+            name = "fmul" if kind == "prod" else "fadd"
+            return [self.e.op(f"call reassoc {t.register} @llvm.vector.reduce.{name}.v{width}{short}({t.register} {start}, {r} {row[0]})")]
+        if t.kind in "iu" and (kind in REDUCE_INT or kind in ("max", "min")):
+            name = REDUCE_INT.get(kind) or ("s" if t.kind == "i" else "u") + kind
+            return [self.e.op(f"call {t.register} @llvm.vector.reduce.{name}.v{width}{t.register}({r} {row[0]})")]
+        return self._halve(row, width)
+
+    def _halve(self, row: list[str], width: int) -> list[str]:
+        """Joins the upper half of the lanes with the lower until one is left."""
+        while width > 1:
+            low, high = (width + 1) // 2, width // 2
+            lower = [self._part(x, t, width, 0, low) for x, t in zip(row, self.types)]
+            upper = [self._part(x, t, width, width - low, low) for x, t in zip(row, self.types)]
+            if low != high and self.fold.kind in ("sum", "prod", "xor"):
+                return self._one_by_one(row, width)
+            row, width = self._combine(lower, upper, low), low
+        return row
+
+    def _part(self, x: str, t, width: int, start: int, count: int) -> str:
+        v = vector(t.register, width)
+        if count == 1:
+            return self.e.op(f"extractelement {v} {x}, i64 {start}")
+        order = ", ".join(f"i32 {start + k}" for k in range(count))
+        return self.e.op(f"shufflevector {v} {x}, {v} poison, <{count} x i32> <{order}>")
+
+    def _one_by_one(self, row: list[str], width: int) -> list[str]:
+        out = [self._part(x, t, width, 0, 1) for x, t in zip(row, self.types)]
+        for k in range(1, width):
+            out = self._combine(out, [self._part(x, t, width, k, 1) for x, t in zip(row, self.types)], 1)
+        return out

@@ -1,0 +1,373 @@
+"""A scheduled loop nest as LLVM IR.
+
+Statements are placed in the outermost loop where all they depend on is defined. The SIMD dimension is cut into segments
+(full blocks of `unroll` vectors, single vectors, a tail); each segment writes the inner loops once. A nest without folds
+over its lanes ends in one last vector that overlaps the one before it, since writing an element twice is harmless; folds
+mask the overlap, and nests that update in place get a tail of exact width. Nests of few iterations are unrolled with
+constant indices, so that small arrays can live in registers.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from catena.compiler.emit import folds, ops
+from catena.compiler.emit.emitter import Emitter
+from catena.compiler.loops import Nest
+from catena.compiler.types import TYPES, constant
+
+UNROLL_LIMIT = 16
+
+
+class Segment(NamedTuple):
+    """A run of the SIMD dimension: [start, stop) in blocks of unroll vectors of `width` lanes."""
+
+    start: object
+    stop: object
+    width: int
+    unroll: int
+    clamp: bool = False  # the last block moves back to end at `stop`
+    overlap: int = 0  # lanes of the only block that were done before
+
+
+class Copy:
+    """The state of one unrolled copy of the body: statement results and advanced pointers."""
+
+    def __init__(self, env: dict, pointers: dict, base=None):
+        self.env, self.pointers, self.base = env, pointers, base
+
+    def child(self) -> Copy:
+        return Copy(dict(self.env), dict(self.pointers), self.base)
+
+
+class NestWriter:
+    """Writes one nest with `e`; `pointers` gives each buffer's base address, `bounds` a range of the outermost loop."""
+
+    def __init__(self, e: Emitter, nest: Nest, pointers: dict[int, str], in_place: bool = False, bounds=None):
+        self.e, self.nest, self.pointers, self.in_place, self.bounds = e, nest, pointers, in_place, bounds
+        self.position = {d: i for i, d in enumerate(nest.order)}
+        self.kept = sum(d not in nest.reduced for d in nest.order)
+        self.levels = self._levels()
+        self.accesses = self._accesses()
+        self.vector_bit = 0 if nest.vector is None else 1 << nest.vector
+        self.small = bounds is None and self._blocks() <= UNROLL_LIMIT
+        self.width, self.overlap, self.iv = 1, 0, {}
+        self.folds: list[folds.Accumulators] = []
+
+    def write(self) -> None:
+        if 0 in self.nest.extents:
+            self._empty()
+            return
+        start = {key: (self.pointers[buffer], offset[0]) for key, buffer, _, offset in self.accesses}
+        self._level(0, [Copy({}, start)])
+
+    def _empty(self) -> None:
+        """No iterations: folds over nothing still store their identities."""
+        kept = [n for d, n in enumerate(self.nest.extents) if d not in self.nest.reduced]
+        if self.nest.folds and 0 not in kept:
+            folds.store_identities(self)
+
+    # ---- analysis ----------------------------------------------------------------------------------------------
+
+    def _levels(self) -> list[list[int]]:
+        """Statements by the number of loops around them."""
+        by_level = [[] for _ in range(len(self.nest.order) + 1)]
+        for i, mask in enumerate(self.nest.depends):
+            deepest = max((self.position[d] + 1 for d in self.nest.order if mask >> d & 1), default=0)
+            by_level[deepest].append(i)
+        return by_level
+
+    def _accesses(self) -> list[tuple]:
+        """(key, buffer, memory type, offset) of each load, store and fold result."""
+        out = [(i, s.attr[0], s.attr[1], s.attr[2]) for i, s in enumerate(self.nest.stmts) if s.op in ("load", "load_now")]
+        out += [(("store", i), s.buffer, s.dtype, s.offset) for i, s in enumerate(self.nest.stores)]
+        out += [(("fold", i, j), b, t, o) for i, f in enumerate(self.nest.folds) for j, (b, t, o) in enumerate(f.dests)]
+        return [(k, b, TYPES[t].memory, o) for k, b, t, o in out]
+
+    def _blocks(self) -> int:
+        n = 1
+        for d in self.nest.order:
+            lanes = self.nest.width if d == self.nest.vector else 1
+            n *= math.ceil(self.nest.extents[d] / lanes)
+        return n
+
+    # ---- loops -------------------------------------------------------------------------------------------------
+
+    def _level(self, level: int, copies: list[Copy]) -> None:
+        for i in self.levels[level]:
+            self._statement(i, copies)
+        opened = level == self.kept and bool(self.nest.folds)
+        if opened:
+            self._open_folds(copies)
+        if level == len(self.nest.order):
+            self._innermost(copies)
+        else:
+            d = self.nest.order[level]
+            if d == self.nest.vector:
+                self._vector_loop(level, d, copies)
+            else:
+                self._scalar_loop(level, d, copies)
+        if opened:
+            for accumulators in self.folds:
+                accumulators.finish(copies)
+            self.folds = []
+
+    def _innermost(self, copies: list[Copy]) -> None:
+        for accumulators in self.folds:
+            accumulators.step(copies)
+        for i, s in enumerate(self.nest.stores):
+            for c in copies:
+                mask = self._use(s.mask, c) if s.mask >= 0 else None
+                self.write_access(("store", i), s.dtype, s.offset, self._use(s.stmt, c), c, mask)
+
+    def _scalar_loop(self, level: int, d: int, copies: list[Copy]) -> None:
+        start, stop = (0, self.nest.extents[d]) if level or self.bounds is None else self.bounds
+        if self.small:
+            for i in range(stop):
+                self._enter(level, d, i, [c.child() for c in copies])
+        else:
+            i, opened = self.e.begin_loop(start, stop)
+            self._enter(level, d, i, [c.child() for c in copies])
+            self.e.end_loop(opened)
+
+    def _enter(self, level: int, d: int, i, copies: list[Copy]) -> None:
+        self.iv[d] = i
+        for c in copies:
+            self._advance(c, d, i)
+        self._level(level + 1, copies)
+
+    def _advance(self, c: Copy, d: int, i) -> None:
+        """Moves every pointer to index `i` of dimension `d`; equal moves share their instructions."""
+        moved: dict = {}
+        for key, _, memory, offset in self.accesses:
+            coefficient = next((k for dim, k in offset[1] if dim == d), 0)
+            if not coefficient:
+                continue
+            base, const = c.pointers[key]
+            if isinstance(i, int):
+                c.pointers[key] = base, const + i * coefficient
+                continue
+            known = moved.get((base, memory, coefficient))
+            if known is None:
+                by = i if coefficient == 1 else self.e.op(f"mul nsw i64 {i}, {coefficient}")
+                known = moved[base, memory, coefficient] = self.e.op(f"getelementptr {memory}, ptr {base}, i64 {by}")
+            c.pointers[key] = known, const
+
+    # ---- the SIMD dimension ------------------------------------------------------------------------------------
+
+    def segments(self, d: int) -> list[Segment]:
+        """How the lanes cover the dimension."""
+        n, width, unroll = self.nest.extents[d], self.nest.width, self.nest.unroll
+        start = 0
+        if self.bounds is not None and self.nest.order[0] == d:
+            start, n = self.bounds
+            return [Segment(start, n, width, 1, clamp=True)]
+        if n <= width:
+            return [Segment(0, n, n, 1)]
+        idempotent = d not in self.nest.reduced and not self.in_place and not self.nest.sequential
+        if idempotent and not any(f.running for f in self.nest.folds):
+            return [Segment(0, n, width, unroll, clamp=bool(n % (width * unroll)))]
+        out = []
+        for u in dict.fromkeys((unroll, 1)):
+            stop = start + (n - start) // (width * u) * (width * u)
+            if stop > start:
+                out.append(Segment(start, stop, width, u))
+            start = stop
+        if start < n and d not in self.nest.reduced:
+            out.append(Segment(start, n, n - start, 1))
+        elif start < n:
+            out.append(Segment(n - width, n, width, 1, overlap=width - (n - start)))
+        return out
+
+    def _vector_loop(self, level: int, d: int, copies: list[Copy]) -> None:
+        for s in self.segments(d):
+            self.width, self.overlap = s.width, s.overlap
+            step = s.width * s.unroll
+            if isinstance(s.start, int) and s.stop - s.start == step:
+                self._block(level, d, s.start, s, copies)
+            elif self.small and not s.clamp:
+                for i in range(s.start, s.stop, step):
+                    self._block(level, d, i, s, copies)
+            elif self.small:
+                for i in range(s.start, s.stop, step):
+                    self._block(level, d, min(i, s.stop - step), s, copies)
+            else:
+                i, opened = self.e.begin_loop(s.start, s.stop, step)
+                at = i
+                if s.clamp:
+                    last = s.stop - step if isinstance(s.stop, int) else self.e.op(f"sub i64 {s.stop}, {step}")
+                    at = self.e.op(f"call i64 @llvm.smin.i64(i64 {i}, i64 {last})")
+                self._block(level, d, at, s, copies)
+                self.e.end_loop(opened)
+            self.width, self.overlap = 1, 0
+
+    def _block(self, level: int, d: int, base, s: Segment, copies: list[Copy]) -> None:
+        inner = []
+        for u in range(s.unroll):
+            c = copies[0].child()
+            if isinstance(base, int):
+                c.base = base + u * s.width
+                self._advance(c, d, c.base)
+            else:
+                if u == 0:
+                    self._advance(c, d, base)
+                    c.base = base
+                else:
+                    c.base = self.e.op(f"add nsw i64 {base}, {u * s.width}") if self._uses_base() else None
+                    c.pointers = {k: (p, const + u * s.width * self._coefficient(k, d))
+                                  for k, (p, const) in inner[0].pointers.items()}
+            inner.append(c)
+        self._level(level + 1, inner)
+
+    def _uses_base(self) -> bool:
+        return any(s.op == "affine" for s in self.nest.stmts)
+
+    def _coefficient(self, key, d: int) -> int:
+        offset = self._offsets[key] if hasattr(self, "_offsets") else self._index_offsets()[key]
+        return next((k for dim, k in offset[1] if dim == d), 0)
+
+    def _index_offsets(self) -> dict:
+        self._offsets = {key: offset for key, _, _, offset in self.accesses}
+        return self._offsets
+
+    # ---- statements --------------------------------------------------------------------------------------------
+
+    def is_lanes(self, i: int) -> bool:
+        return self.width > 1 and bool(self.nest.depends[i] & self.vector_bit)
+
+    def _statement(self, i: int, copies: list[Copy]) -> None:
+        s = self.nest.stmts[i]
+        if s.op == "const":
+            return
+        if not self.is_lanes(i) and not self.nest.depends[i] & self.vector_bit:
+            result = self._one(i, s, copies[0])
+            for c in copies:
+                c.env[i] = result
+        else:
+            for c in copies:
+                c.env[i] = self._one(i, s, c)
+
+    def _one(self, i: int, s, c: Copy) -> str:
+        width = self.width if self.is_lanes(i) else 1
+        if s.op == "affine":
+            return self._affine(s.attr, c, width)
+        if s.op in ("load", "load_now"):
+            mask = self._use(s.args[0], c, width) if s.args else None
+            return self._load(i, s, c, width, mask)
+        if s.op == "accumulator":
+            return self.folds[s.attr[0]].current(s.attr[1], c)
+        types = [TYPES[self.nest.stmts[a].type] for a in s.args]
+        return ops.emit(self.e, s.op, TYPES[s.type], [self._use(a, c, width) for a in s.args], types, s.attr, width)
+
+    def _use(self, i: int, c: Copy, width: int | None = None) -> str:
+        """Statement `i` in `width` lanes."""
+        s = self.nest.stmts[i]
+        width = self.width if width is None else width
+        t = TYPES[s.type]
+        if s.op == "const":
+            return constant(s.attr, t, width)
+        x = c.env[i]
+        if width == 1 or self.is_lanes(i):
+            return x
+        return self.e.splat(x, t.register, width)
+
+    def _affine(self, a, c: Copy, width: int) -> str:
+        """The value of an index expression."""
+        e, total = self.e, str(a[0])
+        for d, k in a[1]:
+            if d == self.nest.vector:
+                continue
+            total = self._sum(total, self._times(self.iv[d], k))
+        own = next((k for d, k in a[1] if d == self.nest.vector), 0)
+        if own and c.base is not None:
+            total = self._sum(total, self._times(c.base, own))
+        lanes = []
+        for t, k in a[2]:
+            if width > 1 and self.is_lanes(t):
+                x = c.env[t]
+                lanes.append(x if k == 1 else e.op(f"mul <{width} x i64> {x}, splat (i64 {k})"))
+            else:
+                total = self._sum(total, self._times(self._use(t, c, 1), k))
+        if width == 1:
+            return total if total[0] == "%" else e.op(f"add i64 0, {total}")
+        out = e.splat(total, "i64", width)
+        if own:
+            lanes.append(e.lanes(width, own))
+        for x in lanes:
+            out = e.op(f"add <{width} x i64> {out}, {x}")
+        return out
+
+    def _times(self, x, k: int) -> str:
+        if isinstance(x, int) or not x.startswith("%"):
+            return str(int(x) * k)
+        return x if k == 1 else self.e.op(f"mul nsw i64 {x}, {k}")
+
+    def _sum(self, a: str, b: str) -> str:
+        if a[0] != "%" and b[0] != "%":
+            return str(int(a) + int(b))
+        if b == "0":
+            return a
+        return b if a == "0" else self.e.op(f"add nsw i64 {a}, {b}")
+
+    # ---- memory ------------------------------------------------------------------------------------------------
+
+    def _address(self, key, memory: str, offset, c: Copy, width: int) -> tuple[str, bool]:
+        """The pointer of an access and whether it is one pointer per lane."""
+        base, const = c.pointers[key]
+        pointer = self.e.element(base, memory, const)
+        vectors = []
+        for t, k in offset[2]:
+            if width > 1 and self.is_lanes(t):
+                vectors.append((t, k))
+            else:
+                pointer = self.e.element(pointer, memory, self._times(self._use(t, c, 1), k))
+        if not vectors:
+            return pointer, False
+        own = next((k for d, k in offset[1] if d == self.nest.vector), 0)
+        at = self.e.lanes(width, own)
+        for t, k in vectors:
+            x = c.env[t]
+            x = x if k == 1 else self.e.op(f"mul <{width} x i64> {x}, splat (i64 {k})")
+            at = self.e.op(f"add <{width} x i64> {at}, {x}")
+        return self.e.op(f"getelementptr {memory}, ptr {pointer}, <{width} x i64> {at}"), True
+
+    def _load(self, key, s, c: Copy, width: int, mask: str | None) -> str:
+        t, offset = TYPES[s.attr[1]], s.attr[2]
+        pointer, spread = self._address(key, t.memory, offset, c, width)
+        if spread:
+            return self.e.widen(self.e.gather(t, pointer, width, mask), t, width)
+        stride = next((k for d, k in offset[1] if d == self.nest.vector), 0)
+        if width > 1 and not stride:
+            return self._masked_scalar(t, pointer, width, mask)
+        return self.e.load(t, pointer, width, stride, mask)
+
+    def _masked_scalar(self, t, pointer: str, width: int, mask: str | None) -> str:
+        """One address for all lanes, read only where some lane's mask holds."""
+        some = self.e.op(f"call i1 @llvm.vector.reduce.or.v{width}i1(<{width} x i1> {mask})") if mask is not None else None
+        return self.e.splat(self.e.load(t, pointer, 1, 1, some), t.register, width)
+
+    def write_access(self, key, dtype: str, offset, x: str, c: Copy, mask: str | None = None, width: int | None = None) -> None:
+        t = TYPES[dtype]
+        width = self.width if width is None else width
+        pointer, spread = self._address(key, t.memory, offset, c, width)
+        if spread:
+            self.e.scatter(t, self.e.narrow(x, t, width), pointer, width, mask)
+            return
+        stride = next((k for d, k in offset[1] if d == self.nest.vector), 0)
+        self.e.store(t, x, pointer, width, stride or 1, mask)
+
+    # ---- folds -------------------------------------------------------------------------------------------------
+
+    def _open_folds(self, copies: list[Copy]) -> None:
+        self.folds = [folds.Accumulators(self, i, f, copies) for i, f in enumerate(self.nest.folds)]
+
+    @property
+    def lanes_reduced(self) -> bool:
+        return self.nest.vector is not None and self.nest.vector in self.nest.reduced
+
+    def active_lanes(self) -> str | None:
+        """The mask of lanes that an overlapping block has not done before."""
+        if not self.overlap:
+            return None
+        return "<" + ", ".join(f"i1 {'true' if k >= self.overlap else 'false'}" for k in range(self.width)) + ">"

@@ -1,0 +1,402 @@
+"""The scalar operations of loop bodies in LLVM IR, on scalars and on SIMD lanes alike.
+
+`emit(e, op, type, xs, types, attr, width)` writes one operation. Semantics are XLA's: integer division by zero gives -1
+and its remainder the dividend, shifts past the width give zero or the sign, float to integer saturates and sends NaN to
+0, max and min propagate NaN. Floats narrower than 32 bits live in f32 registers and are rounded after each operation.
+"""
+
+from __future__ import annotations
+
+from catena.compiler import vector_math
+from catena.compiler.emit import special
+from catena.compiler.emit.emitter import Emitter
+from catena.compiler.types import TYPES, Type, constant, vector
+from catena.core.errors import CompileError
+
+EXACT = frozenset("select neg abs max min sign clamp floor ceil trunc round_half_even round_half_away".split())
+COMPARE = {"eq": ("oeq", "eq", "eq"), "ne": ("une", "ne", "ne"), "lt": ("olt", "slt", "ult"),
+           "le": ("ole", "sle", "ule"), "gt": ("ogt", "sgt", "ugt"), "ge": ("oge", "sge", "uge")}
+FLOAT_BINARY = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv", "rem": "frem"}
+INT_BINARY = {"add": "add", "sub": "sub", "mul": "mul", "and": "and", "or": "or", "xor": "xor"}
+FLOAT_INTRINSICS = {"floor": "floor", "ceil": "ceil", "trunc": "trunc", "round_half_even": "roundeven",
+                    "round_half_away": "round", "sqrt": "sqrt", "abs": "fabs"}
+BOOL_ALIAS = {"add": "or", "mul": "and", "max": "or", "min": "and", "sub": "xor", "ne": "xor"}
+
+
+def emit(e: Emitter, op: str, t: Type, xs: list[str], types: list[Type], attr, width: int) -> str:
+    """Writes `op`; returns the register that holds its result, of type `t`."""
+    special_form = _FORMS.get(op)
+    if special_form is not None:
+        out = special_form(e, t, xs, types, attr, width)
+    elif types[0].kind == "f":
+        out = _float(e, op, types[0], xs, width, attr)
+    else:
+        out = _integer(e, op, types[0], xs, width, attr)
+    if t.narrow and op not in EXACT:
+        out = round_to(e, out, t, width)
+    return out
+
+
+# ---- floats ----------------------------------------------------------------------------------------------------
+
+
+def _float(e: Emitter, op: str, t: Type, xs: list[str], width: int, attr) -> str:
+    r = vector(t.register, width)
+    if op in FLOAT_BINARY:
+        return e.op(f"{FLOAT_BINARY[op]} {r} {xs[0]}, {xs[1]}")
+    if op in FLOAT_INTRINSICS:
+        return intrinsic(e, FLOAT_INTRINSICS[op], t, xs, width)
+    rule = _FLOAT.get(op)
+    if rule is not None:
+        return rule(e, t, xs, width, attr)
+    return library(e, op, t, xs, width)
+
+
+def intrinsic(e: Emitter, name: str, t: Type, xs: list[str], width: int) -> str:
+    r = vector(t.register, width)
+    short = {"float": "f32", "double": "f64"}.get(t.register, t.register)
+    suffix = short if width == 1 else f"v{width}{short}"
+    return e.op(f"call {r} @llvm.{name}.{suffix}({', '.join(f'{r} {x}' for x in xs)})")
+
+
+def library(e: Emitter, op: str, t: Type, xs: list[str], width: int) -> str:
+    """A transcendental function: ours where `vector_math` has it, else libm lane by lane."""
+    element = "f64" if t.register == "double" else "f32"
+    if op in vector_math.NAMES:
+        return _vector_call(e, op, t.register, xs, width)
+    name = _LIBM.get(op)
+    if name is None:
+        raise CompileError(f"operation {op!r} on {t.name} cannot be compiled")
+    return e.scalarised(name + ("f" if element == "f32" else ""), t.register, xs, width)
+
+
+_LIBM = {n: n for n in "exp exp2 expm1 log log1p log2 tanh sin cos tan asin acos atan atan2 sinh cosh asinh acosh atanh erf "
+         "erfc cbrt pow lgamma".split()}
+
+
+def _vector_call(e: Emitter, op: str, register: str, xs: list[str], width: int) -> str:
+    """Calls the vector function of the next power-of-two width."""
+    wide = 1 << (width - 1).bit_length()
+    symbol = vector_math.symbol(op, register, wide)
+    e.needs.setdefault(symbol, ("vector_math", op, register, wide))
+    if wide != width:
+        xs = [_resize(e, x, register, width, wide) for x in xs]
+    v = vector(register, wide)
+    out = e.op(f"call {v} {symbol}({', '.join(f'{v} {x}' for x in xs)})")
+    return out if wide == width else _resize(e, out, register, wide, width)
+
+
+def _resize(e: Emitter, x: str, register: str, old: int, new: int) -> str:
+    order = ", ".join(f"i32 {min(k, old - 1)}" for k in range(new))
+    v = vector(register, old)
+    return e.op(f"shufflevector {v} {x}, {v} poison, <{new} x i32> <{order}>")
+
+
+def _float_max(predicate: str):
+    def rule(e, t, xs, width, attr):
+        r = vector(t.register, width)
+        more = e.op(f"fcmp {predicate} {r} {xs[0]}, {xs[1]}")
+        nan = e.op(f"fcmp uno {r} {xs[0]}, {xs[0]}")
+        first = e.op(f"or {vector('i1', width)} {more}, {nan}")
+        return e.op(f"select {vector('i1', width)} {first}, {r} {xs[0]}, {r} {xs[1]}")
+
+    return rule
+
+
+def _float_sign(e, t, xs, width, attr):
+    r = vector(t.register, width)
+    one = intrinsic(e, "copysign", t, [constant(1.0, t, width), xs[0]], width)
+    keep = e.op(f"fcmp ueq {r} {xs[0]}, {constant(0.0, t, width)}")
+    return e.op(f"select {vector('i1', width)} {keep}, {r} {xs[0]}, {r} {one}")
+
+
+def _reciprocal(e, t, xs, width, attr):
+    return e.op(f"fdiv {vector(t.register, width)} {constant(1.0, t, width)}, {xs[0]}")
+
+
+def _integer_pow(e, t, xs, width, attr):
+    """Powers by squaring."""
+    y, base, out = abs(int(attr)), xs[0], None
+    multiply = "fmul" if t.kind == "f" else "mul"
+    r = vector(t.register, width)
+    while y:
+        if y & 1:
+            out = base if out is None else e.op(f"{multiply} {r} {out}, {base}")
+        y >>= 1
+        if y:
+            base = e.op(f"{multiply} {r} {base}, {base}")
+    out = constant(1, t, width) if out is None else out
+    return _reciprocal(e, t, [out], width, None) if int(attr) < 0 else out
+
+
+def _logistic(e, t, xs, width, attr):
+    r = vector(t.register, width)
+    grown = library(e, "exp", t, [e.op(f"fneg {r} {xs[0]}")], width)
+    total = e.op(f"fadd {r} {grown}, {constant(1.0, t, width)}")
+    return _reciprocal(e, t, [total], width, None)
+
+
+_FLOAT = {
+    "neg": lambda e, t, xs, w, a: e.op(f"fneg {vector(t.register, w)} {xs[0]}"),
+    "max": _float_max("oge"),
+    "min": _float_max("ole"),
+    "sign": _float_sign,
+    "square": lambda e, t, xs, w, a: e.op(f"fmul {vector(t.register, w)} {xs[0]}, {xs[0]}"),
+    "reciprocal": _reciprocal,
+    "rsqrt": lambda e, t, xs, w, a: _reciprocal(e, t, [intrinsic(e, "sqrt", t, xs, w)], w, a),
+    "fma": lambda e, t, xs, w, a: intrinsic(e, "fma", t, xs, w),
+    "integer_pow": _integer_pow,
+    "nextafter": special.nextafter,
+    "reduce_precision": special.reduce_precision,
+    "erf_inv": lambda e, t, xs, w, a: library(e, "erf_inv", t, xs, w),
+    "logistic": _logistic,
+}
+
+
+def round_to(e: Emitter, x: str, t: Type, width: int) -> str:
+    """A register value rounded to the dtype's precision (wrapped, for narrow integers)."""
+    if t.kind in "iu":
+        return _wrap(e, x, t, width)
+    if t.name == "bfloat16":
+        return special.round_bfloat16(e, x, width)
+    return e.widen(e.narrow(x, t, width), t, width)
+
+
+def _wrap(e: Emitter, x: str, t: Type, width: int) -> str:
+    r = vector(t.register, width)
+    by = constant(8 - t.bits, TYPES["int8"], width)
+    up = e.op(f"shl {r} {x}, {by}")
+    return e.op(f"{'ashr' if t.kind == 'i' else 'lshr'} {r} {up}, {by}")
+
+
+# ---- integers and booleans -------------------------------------------------------------------------------------
+
+
+def _integer(e: Emitter, op: str, t: Type, xs: list[str], width: int, attr) -> str:
+    if t.kind == "b":
+        op = BOOL_ALIAS.get(op, op)
+    r = vector(t.register, width)
+    if op in INT_BINARY:
+        return e.op(f"{INT_BINARY[op]} {r} {xs[0]}, {xs[1]}")
+    rule = _INTEGER.get(op)
+    if rule is None:
+        raise CompileError(f"operation {op!r} on {t.name} cannot be compiled")
+    return rule(e, t, xs, width, attr)
+
+
+def _int_minmax(name: str):
+    return lambda e, t, xs, w, a: intrinsic(e, ("s" if t.kind == "i" else "u") + name, t, xs, w)
+
+
+def _division(e: Emitter, t: Type, xs: list[str], width: int) -> tuple[str, str, str]:
+    """A divisor that never traps, the mask of zero divisors, and the register type."""
+    r, i1 = vector(t.register, width), vector("i1", width)
+    zero = e.op(f"icmp eq {r} {xs[1]}, {constant(0, t, width)}")
+    bad = zero
+    if t.kind == "i":
+        low = e.op(f"icmp eq {r} {xs[0]}, {constant(-(1 << (8 * t.bytes - 1)), t, width)}")
+        minus = e.op(f"icmp eq {r} {xs[1]}, {constant(-1, t, width)}")
+        bad = e.op(f"or {i1} {zero}, {e.op(f'and {i1} {low}, {minus}')}")
+    safe = e.op(f"select {i1} {bad}, {r} {constant(1, t, width)}, {r} {xs[1]}")
+    return safe, zero, r
+
+
+def _int_div(e, t, xs, width, attr):
+    safe, zero, r = _division(e, t, xs, width)
+    quotient = e.op(f"{'sdiv' if t.kind == 'i' else 'udiv'} {r} {xs[0]}, {safe}")
+    ones = constant(-1 if t.kind == "i" else (1 << t.bits) - 1, t, width)
+    return e.op(f"select {vector('i1', width)} {zero}, {r} {ones}, {r} {quotient}")
+
+
+def _int_rem(e, t, xs, width, attr):
+    safe, zero, r = _division(e, t, xs, width)
+    rest = e.op(f"{'srem' if t.kind == 'i' else 'urem'} {r} {xs[0]}, {safe}")
+    return e.op(f"select {vector('i1', width)} {zero}, {r} {xs[0]}, {r} {rest}")
+
+
+def _floor_div(e, t, xs, width, attr):
+    """Rounds down; the divisor is a positive constant."""
+    r, i1 = vector(t.register, width), vector("i1", width)
+    quotient = e.op(f"sdiv {r} {xs[0]}, {xs[1]}")
+    rest = e.op(f"sub {r} {xs[0]}, {e.op(f'mul {r} {quotient}, {xs[1]}')}")
+    down = e.op(f"icmp slt {r} {rest}, {constant(0, t, width)}")
+    return e.op(f"add {r} {quotient}, {e.op(f'sext {i1} {down} to {r}')}")
+
+
+def _shift(instruction: str, fill: str):
+    def rule(e, t, xs, width, attr):
+        r, i1 = vector(t.register, width), vector("i1", width)
+        x = xs[0]
+        limit = constant(t.bits, t, width)
+        fits = e.op(f"icmp ult {r} {xs[1]}, {limit}")
+        last = constant(t.bits - 1, t, width)
+        by = e.op(f"select {i1} {fits}, {r} {xs[1]}, {r} {last}")
+        if instruction == "lshr" and t.narrow and t.kind == "i":
+            x = e.op(f"and {r} {x}, {constant((1 << t.bits) - 1, t, width)}")
+        moved = e.op(f"{instruction} {r} {x}, {by}")
+        if fill == "sign":
+            return moved
+        return e.op(f"select {i1} {fits}, {r} {moved}, {r} {constant(0, t, width)}")
+
+    return rule
+
+
+def _int_sign(e, t, xs, width, attr):
+    r, i1 = vector(t.register, width), vector("i1", width)
+    positive = e.op(f"zext {i1} {e.op(f'icmp {_signed(t)}gt {r} {xs[0]}, {constant(0, t, width)}')} to {r}")
+    if t.kind == "u":
+        return e.op(f"zext {i1} {e.op(f'icmp ne {r} {xs[0]}, {constant(0, t, width)}')} to {r}")
+    negative = e.op(f"zext {i1} {e.op(f'icmp slt {r} {xs[0]}, {constant(0, t, width)}')} to {r}")
+    return e.op(f"sub {r} {positive}, {negative}")
+
+
+def _signed(t: Type) -> str:
+    return "s" if t.kind == "i" else "u"
+
+
+def _count(name: str, flag: str):
+    def rule(e, t, xs, width, attr):
+        r = vector(t.register, width)
+        x = xs[0]
+        if t.narrow:
+            x = e.op(f"and {r} {x}, {constant((1 << t.bits) - 1, t, width)}")
+        suffix = t.register if width == 1 else f"v{width}{t.register}"
+        out = e.op(f"call {r} @llvm.{name}.{suffix}({r} {x}{flag})")
+        if name == "ctlz" and t.narrow:
+            out = e.op(f"sub {r} {out}, {constant(8 - t.bits, t, width)}")
+        return out
+
+    return rule
+
+
+def _mulhi(e, t, xs, width, attr):
+    r, double = vector(t.register, width), vector(f"i{2 * t.bits}", width)
+    grow = "sext" if t.kind == "i" else "zext"
+    wide = [e.op(f"{grow} {r} {x} to {double}") for x in xs]
+    product = e.op(f"mul {double} {wide[0]}, {wide[1]}")
+    high = e.op(f"lshr {double} {product}, {e.splat(str(t.bits), f'i{2 * t.bits}', width)}")
+    return e.op(f"trunc {double} {high} to {r}")
+
+
+_INTEGER = {
+    "neg": lambda e, t, xs, w, a: e.op(f"sub {vector(t.register, w)} {constant(0, t, w)}, {xs[0]}"),
+    "not": lambda e, t, xs, w, a: e.op(f"xor {vector(t.register, w)} {xs[0]}, {constant(1 if t.kind == 'b' else -1, t, w)}"),
+    "abs": lambda e, t, xs, w, a: xs[0] if t.kind != "i" else intrinsic(
+        e, "smax", t, [xs[0], e.op(f"sub {vector(t.register, w)} {constant(0, t, w)}, {xs[0]}")], w),
+    "max": _int_minmax("max"),
+    "min": _int_minmax("min"),
+    "div": _int_div,
+    "rem": _int_rem,
+    "floor_div": _floor_div,
+    "sign": _int_sign,
+    "square": lambda e, t, xs, w, a: e.op(f"mul {vector(t.register, w)} {xs[0]}, {xs[0]}"),
+    "integer_pow": _integer_pow,
+    "pow": special.integer_power,
+    "shift_left": _shift("shl", "zero"),
+    "shift_right_logical": _shift("lshr", "zero"),
+    "shift_right_arithmetic": _shift("ashr", "sign"),
+    "population_count": _count("ctpop", ""),
+    "clz": _count("ctlz", ", i1 false"),
+    "mulhi": _mulhi,
+}
+
+
+# ---- operations whose result or operands have several types ----------------------------------------------------
+
+
+def _compare(op: str):
+    def rule(e, t, xs, types, attr, width):
+        s = types[0]
+        kind, predicates = ("fcmp", COMPARE[op][0]) if s.kind == "f" else ("icmp", COMPARE[op][1 if s.kind == "i" else 2])
+        return e.op(f"{kind} {predicates} {vector(s.register, width)} {xs[0]}, {xs[1]}")
+
+    return rule
+
+
+def _total(op: str):
+    def rule(e, t, xs, types, attr, width):
+        keys, s = special.total_order_keys(e, xs, types[0], width)
+        return _compare(op)(e, t, keys, [s, s], attr, width)
+
+    return rule
+
+
+def _select(e, t, xs, types, attr, width):
+    r = vector(t.register, width)
+    return e.op(f"select {vector('i1', width)} {xs[0]}, {r} {xs[1]}, {r} {xs[2]}")
+
+
+def _clamp(e, t, xs, types, attr, width):
+    low = emit(e, "max", t, [xs[0], xs[1]], [t, t], None, width)
+    return emit(e, "min", t, [low, xs[2]], [t, t], None, width)
+
+
+def _is_finite(e, t, xs, types, attr, width):
+    s = types[0]
+    if s.kind != "f":
+        return constant(1, TYPES["bool"], width)
+    size = intrinsic(e, "fabs", s, xs, width)
+    return e.op(f"fcmp olt {vector(s.register, width)} {size}, {constant(float('inf'), s, width)}")
+
+
+def _convert(e, t, xs, types, attr, width):
+    return convert(e, xs[0], types[0], t, width)
+
+
+def convert(e: Emitter, x: str, s: Type, t: Type, width: int) -> str:
+    """Between register types; narrow results are rounded by `emit`."""
+    a, b = vector(s.register, width), vector(t.register, width)
+    if s.kind == "f" and t.kind == "f":
+        if a == b:
+            return x
+        return e.op(f"{'fpext' if t.register == 'double' else 'fptrunc'} {a} {x} to {b}")
+    if t.kind == "b":
+        zero = constant(0, s, width)
+        return e.op(f"fcmp une {a} {x}, {zero}") if s.kind == "f" else e.op(f"icmp ne {a} {x}, {zero}")
+    if t.kind == "f":
+        return e.op(f"{'sitofp' if s.kind == 'i' else 'uitofp'} {a} {x} to {b}")
+    if s.kind == "f":
+        return _float_to_int(e, x, s, t, width)
+    if s.kind == "b":
+        return e.op(f"zext {a} {x} to {b}")
+    if s.bytes == t.bytes:
+        return x
+    return e.op(f"{'trunc' if s.bytes > t.bytes else 'sext' if s.kind == 'i' else 'zext'} {a} {x} to {b}")
+
+
+def _float_to_int(e: Emitter, x: str, s: Type, t: Type, width: int) -> str:
+    a, b = vector(s.register, width), vector(t.register, width)
+    name = "fptosi" if t.kind == "i" else "fptoui"
+    short = "f64" if s.register == "double" else "f32"
+    whole = f"i{t.bits}"
+    to, dot = vector(whole, width), "" if width == 1 else f"v{width}"
+    out = e.op(f"call {to} @llvm.{name}.sat.{dot}{whole}.{dot}{short}({a} {x})")
+    if whole == t.register:
+        return out
+    return e.op(f"{'sext' if t.kind == 'i' else 'zext'} {to} {out} to {b}")
+
+
+def _bitcast(e, t, xs, types, attr, width):
+    s = types[0]
+    x = e.narrow(xs[0], s, width) if s.kind in "fb" else xs[0]
+    mid = vector(f"i{8 * s.bytes}", width)
+    if vector(s.memory, width) != mid:
+        x = e.op(f"bitcast {vector(s.memory, width)} {x} to {mid}")
+    if t.kind in "iu":
+        return x
+    if vector(t.memory, width) != mid:
+        x = e.op(f"bitcast {mid} {x} to {vector(t.memory, width)}")
+    return e.widen(x, t, width)
+
+
+_FORMS = {
+    **{op: _compare(op) for op in COMPARE},
+    "lt_total": _total("lt"),
+    "le_total": _total("le"),
+    "eq_total": _total("eq"),
+    "select": _select,
+    "clamp": _clamp,
+    "is_finite": _is_finite,
+    "convert": _convert,
+    "bitcast": _bitcast,
+}

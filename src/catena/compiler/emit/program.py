@@ -1,0 +1,335 @@
+"""The whole program as one LLVM module: an entry that checks its arguments, then the steps in order.
+
+Loops and branches are native control flow in the same function; their regions are written in place. Big nests become
+functions of their own, and nests with equal text share one. Values get memory as the steps are written: outputs are
+computed where they must end up, operands that die are updated in place, everything else is a stack slot or a piece of
+the arena.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from catena.compiler import loops, products
+from catena.compiler.emit import control, libraries
+from catena.compiler.emit.emitter import Emitter
+from catena.compiler.emit.nest import NestWriter
+from catena.compiler.fuse import Fused, Step, fuse
+from catena.compiler.graph import Region, Value
+from catena.compiler.memory import SLOT_BYTES, Arena, Block
+from catena.compiler.nests import NestBuilder
+from catena.core.errors import CompileError
+
+INLINE_BLOCKS = 64  # nests of at most so many blocks are written in place
+
+
+@dataclass
+class Module:
+    """What the linker needs."""
+
+    text: str
+    constants: list[np.ndarray]
+    externals: list  # addresses or callables, bound at load in this order
+    helpers: dict
+    arena_bytes: int
+    nests: list[str]
+    functions: int
+
+
+@dataclass
+class Frame:
+    """The memory of one region while its steps are written."""
+
+    fused: Fused
+    nests: NestBuilder
+    blocks: dict[int, Block] = field(default_factory=dict)  # root value -> memory
+    targets: dict[int, Block] = field(default_factory=dict)  # root value -> where it must be computed
+    last_use: dict[int, int] = field(default_factory=dict)
+    protected: set[int] = field(default_factory=set)  # roots whose memory must not be overwritten
+
+
+class ProgramWriter:
+    """Writes regions into one function; see the module's head."""
+
+    def __init__(self, vector_bytes: int, keep_nests: bool = False):
+        self.e = Emitter()
+        self.arena = Arena()
+        self.vector_bytes = vector_bytes
+        self.functions: dict[str, str] = {}  # text of a nest -> name of its function
+        self.constants: list[np.ndarray] = []
+        self.constant_at: dict[int, int] = {}
+        self.externals: list = []
+        self.helpers: dict = {}
+        self.keep_nests, self.shown = keep_nests, []
+        self.can_fail = False
+        self.depth = 0  # loops around what is being written
+
+    # ---- regions -----------------------------------------------------------------------------------------------
+
+    def region(self, region: Region, inputs: list[str], dests: list[str], carried: dict[int, int] | None = None) -> None:
+        """Writes a region that reads `inputs` and leaves its outputs at `dests`.
+
+        `carried` maps an output to the input whose memory is that output's destination (loop carries).
+        """
+        fused = fuse(region)
+        frame = Frame(fused, NestBuilder(fused))
+        for v, pointer in zip(region.inputs, inputs):
+            frame.blocks[v.number] = Block(pointer)
+            frame.protected.add(v.number)
+        self._liveness(frame)
+        copies = self._destinations(frame, dests, carried or {})
+        for i, step in enumerate(fused.steps):
+            self._step(frame, i, step)
+            self._release(frame, i, step)
+        self._final_copies(frame, copies, dests, carried or {})
+        for block in frame.blocks.values():
+            self._free(block)
+
+    def _liveness(self, frame: Frame) -> None:
+        for i, step in enumerate(frame.fused.steps):
+            for r in step.reads:
+                frame.last_use[r] = i
+
+    def _destinations(self, frame: Frame, dests: list[str], carried: dict[int, int]) -> list[int]:
+        """Chooses which outputs are computed in place; returns the others, to be copied when all steps are done."""
+        region, end = frame.fused.region, len(frame.fused.steps)
+        made = {w: i for i, step in enumerate(frame.fused.steps) for w in step.writes}
+        for k, out in enumerate(region.outputs):
+            r = frame.fused.root(out)
+            if r not in made:
+                frame.last_use[r] = end
+        copies = []
+        for k, out in enumerate(region.outputs):
+            r = frame.fused.root(out)
+            if r in made and r not in frame.targets and self._may_write(frame, made[r], r, carried.get(k)):
+                frame.targets[r] = Block(dests[k])
+                frame.last_use[r] = end
+            elif not (k in carried and r == region.inputs[carried[k]].number):
+                copies.append(k)
+                frame.last_use[r] = end
+        return copies
+
+    def _may_write(self, frame: Frame, step: int, r: int, carry: int | None) -> bool:
+        """Whether the step may compute `r` over the memory of the loop carry `carry`."""
+        if carry is None:
+            return True
+        old = frame.fused.region.inputs[carry]
+        last = frame.last_use.get(old.number, -1)
+        if last != step:
+            return last < step
+        s = frame.fused.steps[step]
+        if s.kernel is not None:
+            return old.number in s.kernel.same and not s.kernel.axes
+        return s.node.form in ("dynamic_update_slice", "scatter") and frame.fused.root(s.node.args[0]) == old.number
+
+    def _final_copies(self, frame: Frame, copies: list[int], dests: list[str], carried: dict[int, int]) -> None:
+        region = frame.fused.region
+        overwritten = {dests[k] for k in range(len(dests))} if carried else set()
+        moves = []
+        for k in copies:
+            out = region.outputs[k]
+            source, size = self.address(frame, out), nbytes(out)
+            if source in overwritten and source != dests[k] and size:
+                staged = self.allocate(size)
+                self.copy(staged.pointer, source, size)
+                source = staged.pointer
+            moves.append((dests[k], source, size))
+        for dest, source, size in moves:
+            self.copy(dest, source, size)
+
+    # ---- memory ------------------------------------------------------------------------------------------------
+
+    def allocate(self, size: int) -> Block:
+        if size <= SLOT_BYTES:
+            return Block(self.e.slot(f"[{max(size, 1)} x i8]", 16))
+        offset, room = self.arena.allocate(size)
+        return Block(self.e.op(f"getelementptr i8, ptr %arena, i64 {offset}"), offset, room)
+
+    def _free(self, block: Block) -> None:
+        if block.size:
+            self.arena.release(block.offset, block.size)
+            block.size = 0
+
+    def copy(self, dest: str, source: str, size: int) -> None:
+        if dest == source or not size:
+            return
+        if size in (1, 2, 4, 8):
+            x = self.e.op(f"load i{8 * size}, ptr {source}, align 1")
+            self.e.do(f"store i{8 * size} {x}, ptr {dest}, align 1")
+        elif size <= SLOT_BYTES and size % 4 == 0:
+            x = self.e.op(f"load <{size // 4} x i32>, ptr {source}, align 1")
+            self.e.do(f"store <{size // 4} x i32> {x}, ptr {dest}, align 1")
+        else:
+            self.e.do(f"call void @llvm.memcpy.p0.p0.i64(ptr {dest}, ptr {source}, i64 {size}, i1 false)")
+
+    def address(self, frame: Frame, v: Value) -> str:
+        """The pointer to a stored value."""
+        r = frame.fused.root(v)
+        block = frame.blocks.get(r)
+        if block is None:
+            source = frame.fused.region.values[r]
+            if source.form != "constant":
+                raise CompileError(f"the compiler lost the memory of {source!r}")
+            block = frame.blocks[r] = Block(self.constant(source.params["array"]))
+        return block.pointer
+
+    def constant(self, array: np.ndarray) -> str:
+        """The address of a constant array, bound at load."""
+        known = self.constant_at.get(id(array))
+        if known is None:
+            known = self.constant_at[id(array)] = len(self.constants)
+            self.constants.append(array)
+            self.e.slots.append(f"  %c{known} = load ptr, ptr getelementptr (ptr, ptr @constants, i64 {known}), align 8")
+        return f"%c{known}"
+
+    def external(self, target) -> str:
+        """The address of a library function or callback, bound at load."""
+        for i, known in enumerate(self.externals):
+            if known is target or known == target:
+                break
+        else:
+            i = len(self.externals)
+            self.externals.append(target)
+        return self.e.op(f"load ptr, ptr getelementptr (ptr, ptr @externals, i64 {i}), align 8")
+
+    def define(self, frame: Frame, v: Value) -> str:
+        """Memory for a value about to be computed."""
+        block = frame.targets.get(v.number) or self.allocate(nbytes(v))
+        frame.blocks[v.number] = block
+        return block.pointer
+
+    def take(self, frame: Frame, operand: Value, v: Value, step: int) -> bool:
+        """Gives `v` the memory of `operand` if that dies here; True when `v` starts with the operand's contents."""
+        r = frame.fused.root(operand)
+        source = frame.blocks.get(r)
+        target = frame.targets.get(v.number)
+        if target is not None:
+            frame.blocks[v.number] = target
+            return source is not None and source.pointer == target.pointer
+        dies = frame.last_use.get(r, -1) == step and r not in frame.protected and source is not None
+        if dies:
+            frame.blocks[v.number] = source
+            del frame.blocks[r]
+            return True
+        self.define(frame, v)
+        return False
+
+    def _release(self, frame: Frame, i: int, step: Step) -> None:
+        """Frees what this step read or wrote for the last time."""
+        for r in (*step.reads, *step.writes):
+            if frame.last_use.get(r, -1) <= i and r not in frame.protected:
+                block = frame.blocks.pop(r, None)
+                if block is not None and r not in frame.targets:
+                    self._free(block)
+
+    # ---- steps -------------------------------------------------------------------------------------------------
+
+    def _step(self, frame: Frame, i: int, step: Step) -> None:
+        if step.kernel is not None:
+            self._kernel(frame, i, step)
+            return
+        node = step.node
+        if node.form == "multi":
+            rule = _MULTI.get(node.params["op"])
+            if rule is None:
+                raise CompileError(f"operation {node.params['op']!r} cannot be compiled")
+            rule(self, frame, i, node)
+            return
+        rule = _NODES.get(node.form)
+        if rule is None:
+            raise CompileError(f"operation {node.form!r} cannot be compiled")
+        rule(self, frame, i, node)
+
+    def _kernel(self, frame: Frame, i: int, step: Step) -> None:
+        nest = frame.nests.kernel(step.kernel)
+        written = [frame.fused.region.values[n] for n in step.writes]
+        for v in written:
+            self.define(frame, v)
+        reads = {frame.blocks[r].pointer for r in step.reads if r in frame.blocks}
+        in_place = any(frame.blocks[v.number].pointer in reads for v in written)
+        self.nest(frame, nest, in_place)
+
+    def nest(self, frame: Frame, nest: loops.Nest, in_place: bool = False) -> None:
+        """Writes a nest here, or as a function and a call."""
+        loops.schedule(nest, self.vector_bytes)
+        if self.keep_nests:
+            self.shown.append(loops.show(nest))
+        pointers = {b: self._buffer(frame, b) for b in nest.buffers()}
+        blocks = nest.trips // max(1, nest.width if nest.vector is not None else 1)
+        if blocks <= INLINE_BLOCKS or (self.depth and blocks * len(nest.stmts) <= 2048):
+            NestWriter(self.e, nest, pointers, in_place).write()
+            return
+        self._outline(nest, pointers, in_place)
+
+    def _buffer(self, frame: Frame, number: int) -> str:
+        return self.address(frame, frame.fused.region.values[number])
+
+    def _outline(self, nest: loops.Nest, pointers: dict[int, str], in_place: bool) -> None:
+        e = Emitter()
+        NestWriter(e, nest, {b: f"%b{i}" for i, b in enumerate(pointers)}, in_place).write()
+        written = nest.written()
+        noalias = "" if in_place else " noalias"
+        params = ", ".join(f"ptr{noalias if b in written else ' readonly'} %b{i}" for i, b in enumerate(pointers))
+        body = "\n".join([f"({params}) {{", "entry:", *e.slots, *e.lines, "  ret void", "}"])
+        name = self.functions.setdefault(body, f"nest{len(self.functions)}")
+        self.helpers.update(e.needs)
+        self.e.do(f"call void @{name}({', '.join(f'ptr {p}' for p in pointers.values())})")
+
+    # ---- the module --------------------------------------------------------------------------------------------
+
+    def finish(self, entry: str) -> Module:
+        """The module's text, given the text of the entry function."""
+        self.helpers.update(self.e.needs)
+        parts = [f"@constants = global [{max(len(self.constants), 1)} x ptr] zeroinitializer, align 16",
+                 f"@externals = global [{max(len(self.externals), 1)} x ptr] zeroinitializer, align 16"]
+        parts += [f"define internal void @{name}{body}" for body, name in self.functions.items()]
+        text = "\n".join([*parts, entry])
+        return Module(text, self.constants, self.externals, self.helpers, self.arena.peak, self.shown, len(self.functions))
+
+
+def nbytes(v: Value) -> int:
+    return v.size * v.dtype.itemsize
+
+
+def digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+# ---- node forms that are not kernels ---------------------------------------------------------------------------
+
+
+def _concatenate(w: ProgramWriter, frame: Frame, i: int, v: Value) -> None:
+    w.define(frame, v)
+    for nest in frame.nests.concatenate(v):
+        w.nest(frame, nest)
+
+
+def _update(build: str):
+    def rule(w: ProgramWriter, frame: Frame, i: int, v: Value) -> None:
+        x = v.args[0]
+        source = w.address(frame, x)
+        if not w.take(frame, x, v, i):
+            w.copy(w.address(frame, v), source, nbytes(v))
+        w.nest(frame, getattr(frame.nests, build)(v), in_place=True)
+
+    return rule
+
+
+def _cumulative(w: ProgramWriter, frame: Frame, i: int, v: Value) -> None:
+    w.define(frame, v)
+    w.nest(frame, frame.nests.cumulative(v))
+
+
+def _reduce_general(w: ProgramWriter, frame: Frame, i: int, node: Value) -> None:
+    for out in node.params["results"]:
+        w.define(frame, out)
+    w.nest(frame, frame.nests.reduce_general(node))
+
+
+_NODES = {"concatenate": _concatenate, "dynamic_update_slice": _update("update_slice"), "scatter": _update("scatter"),
+          "cumulative": _cumulative, "dot": products.dot}
+_MULTI = {"reduce_general": _reduce_general, "while": control.while_loop, "scan": control.scan, "branch": control.branch,
+          "host": libraries.host, "library": libraries.library, "sort": libraries.sort, "top_k": libraries.top_k}

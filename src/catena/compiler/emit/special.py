@@ -1,0 +1,140 @@
+"""Operations on the bits of floats, and integer powers."""
+
+from __future__ import annotations
+
+from catena.compiler.emit.emitter import Emitter
+from catena.compiler.types import TYPES, Type, constant, vector
+from catena.core.errors import CompileError
+
+
+def _bits_of(t: Type) -> Type:
+    return TYPES["uint64" if t.register == "double" else "uint32"]
+
+
+def to_bits(e: Emitter, x: str, t: Type, width: int) -> str:
+    return e.op(f"bitcast {vector(t.register, width)} {x} to {vector(_bits_of(t).register, width)}")
+
+
+def from_bits(e: Emitter, x: str, t: Type, width: int) -> str:
+    return e.op(f"bitcast {vector(_bits_of(t).register, width)} {x} to {vector(t.register, width)}")
+
+
+def round_bfloat16(e: Emitter, x: str, width: int) -> str:
+    """Nearest even on the upper 16 bits; NaN stays NaN."""
+    f, u = TYPES["float32"], TYPES["uint32"]
+    r, i1 = vector("i32", width), vector("i1", width)
+
+    def c(value):
+        return constant(value, u, width)
+
+    bits = to_bits(e, x, f, width)
+    odd = e.op(f"and {r} {e.op(f'lshr {r} {bits}, {c(16)}')}, {c(1)}")
+    up = e.op(f"add {r} {e.op(f'add {r} {bits}, {c(0x7FFF)}')}, {odd}")
+    nan = e.op(f"fcmp uno {vector('float', width)} {x}, {x}")
+    quiet = e.op(f"or {r} {bits}, {c(0x400000)}")
+    kept = e.op(f"select {i1} {nan}, {r} {quiet}, {r} {up}")
+    return from_bits(e, e.op(f"and {r} {kept}, {c(0xFFFF0000)}"), f, width)
+
+
+def reduce_precision(e: Emitter, t: Type, xs, width: int, attr) -> str:
+    """Rounds to nearest even with `m` mantissa bits and the range of `ex` exponent bits."""
+    ex, m = attr
+    full, exponent = (52, 11) if t.register == "double" else (23, 8)
+    u = _bits_of(t)
+    r, i1, x = vector(u.register, width), vector("i1", width), xs[0]
+
+    def c(value):
+        return constant(value, u, width)
+
+    bits = to_bits(e, x, t, width)
+    nan = e.op(f"fcmp uno {vector(t.register, width)} {x}, {x}")
+    out = bits
+    if m < full:
+        drop = full - m
+        odd = e.op(f"and {r} {e.op(f'lshr {r} {bits}, {c(drop)}')}, {c(1)}")
+        up = e.op(f"add {r} {e.op(f'add {r} {bits}, {c((1 << (drop - 1)) - 1)}')}, {odd}")
+        out = e.op(f"and {r} {up}, {c(((1 << u.bits) - 1) ^ ((1 << drop) - 1))}")
+    if ex < exponent:
+        bias, reduced = (1 << (exponent - 1)) - 1, (1 << (ex - 1)) - 1
+        sign = e.op(f"and {r} {out}, {c(1 << (u.bits - 1))}")
+        size = e.op(f"and {r} {out}, {c(((1 << exponent) - 1) << full)}")
+        over = e.op(f"icmp ugt {r} {size}, {c((bias + reduced) << full)}")
+        under = e.op(f"icmp ule {r} {size}, {c((bias - reduced) << full)}")
+        infinite = e.op(f"or {r} {sign}, {c(((1 << exponent) - 1) << full)}")
+        out = e.op(f"select {i1} {over}, {r} {infinite}, {r} {out}")
+        out = e.op(f"select {i1} {under}, {r} {sign}, {r} {out}")
+    out = e.op(f"select {i1} {nan}, {r} {bits}, {r} {out}")
+    return from_bits(e, out, t, width)
+
+
+def total_order_keys(e: Emitter, xs, t: Type, width: int) -> tuple[list[str], Type]:
+    """Signed integers ordered like the floats: -NaN < -inf < ... < -0 < 0 < ... < inf < NaN."""
+    if t.kind != "f":
+        return xs, t
+    key = TYPES["int64" if t.register == "double" else "int32"]
+    r = vector(key.register, width)
+
+    def one(x):
+        bits = to_bits(e, x, t, width)
+        sign = e.op(f"ashr {r} {bits}, {constant(key.bits - 1, key, width)}")
+        return e.op(f"xor {r} {bits}, {e.op(f'lshr {r} {sign}, {constant(1, key, width)}')}")
+
+    return [one(x) for x in xs], key
+
+
+def nextafter(e: Emitter, t: Type, xs, width: int, attr) -> str:
+    """The neighbour of xs[0] towards xs[1]; equal operands give the second, NaN wins."""
+    u, i1 = _bits_of(t), vector("i1", width)
+    if t.narrow:
+        shift = {"bfloat16": 16}.get(t.name)
+        if shift is None:
+            raise CompileError(f"operation 'nextafter' on {t.name} cannot be compiled")
+    else:
+        shift = 0
+    f, r = vector(t.register, width), vector(u.register, width)
+    x, y = xs
+
+    def c(value):
+        return constant(value, u, width)
+
+    step = 1 << shift
+    bits = to_bits(e, x, t, width)
+    zero = e.op(f"fcmp oeq {f} {x}, {constant(0.0, t, width)}")
+    down = e.op(f"fcmp olt {f} {y}, {x}")
+    positive = e.op(f"fcmp ogt {f} {x}, {constant(0.0, t, width)}")
+    shrink = e.op(f"icmp eq {i1} {down}, {positive}")
+    less, more = e.op(f"sub {r} {bits}, {c(step)}"), e.op(f"add {r} {bits}, {c(step)}")
+    moved = e.op(f"select {i1} {shrink}, {r} {less}, {r} {more}")
+    sign = e.op(f"and {r} {to_bits(e, y, t, width)}, {c(1 << (u.bits - 1))}")
+    tiny = e.op(f"or {r} {sign}, {c(step)}")
+    out = from_bits(e, e.op(f"select {i1} {zero}, {r} {tiny}, {r} {moved}"), t, width)
+    equal = e.op(f"fcmp oeq {f} {x}, {y}")
+    out = e.op(f"select {i1} {equal}, {f} {y}, {f} {out}")
+    nan = e.op(f"fcmp uno {f} {x}, {y}")
+    return e.op(f"select {i1} {nan}, {f} {e.op(f'fadd {f} {x}, {y}')}, {f} {out}")
+
+
+def integer_power(e: Emitter, t: Type, xs, width: int, attr) -> str:
+    """x ** y for integers by squaring over the bits of y; a negative y gives 0 but for x = 1 and -1."""
+    r, i1 = vector(t.register, width), vector("i1", width)
+
+    def c(value):
+        return constant(value, t, width)
+
+    out, base, y = c(1), xs[0], xs[1]
+    for k in range(t.bits):
+        bit = e.op(f"and {r} {e.op(f'lshr {r} {y}, {c(k)}')}, {c(1)}")
+        on = e.op(f"icmp ne {r} {bit}, {c(0)}")
+        out = e.op(f"select {i1} {on}, {r} {e.op(f'mul {r} {out}, {base}')}, {r} {out}")
+        if k < t.bits - 1:
+            base = e.op(f"mul {r} {base}, {base}")
+    if t.kind == "u":
+        return out
+    negative = e.op(f"icmp slt {r} {y}, {c(0)}")
+    one = e.op(f"icmp eq {r} {xs[0]}, {c(1)}")
+    minus = e.op(f"icmp eq {r} {xs[0]}, {c(-1)}")
+    odd = e.op(f"icmp ne {r} {e.op(f'and {r} {y}, {c(1)}')}, {c(0)}")
+    sign = e.op(f"select {i1} {odd}, {r} {c(-1)}, {r} {c(1)}")
+    inverse = e.op(f"select {i1} {minus}, {r} {sign}, {r} {c(0)}")
+    inverse = e.op(f"select {i1} {one}, {r} {c(1)}, {r} {inverse}")
+    return e.op(f"select {i1} {negative}, {r} {inverse}, {r} {out}")

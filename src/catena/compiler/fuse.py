@@ -1,0 +1,322 @@
+"""Fusion: which values are stored, and which loop nests compute them.
+
+Every value of a region is either *stored* (it has memory) or *inlined* (computed again by whoever reads it, at the index
+where it is read). Reductions, products, loops and the like are stored; elementwise values and views are inlined when one
+kernel reads them, or when reading them twice costs less than a trip through memory. A costly value is never inlined
+below a broadcast, window or gather, which would compute it again and again.
+
+Kernels are then grown in topological order: a stored value joins an earlier kernel of the same iteration space when all
+it reads exists by then, or is computed in that kernel at the same index. So an optimiser step with several results, a
+sum beside the map it sums, or two sums of one array are one pass over memory. A value whose readers all sit in its own
+kernel needs no memory after all.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from catena.compiler.graph import VIEWS, Region, Value
+
+COSTLY = frozenset(
+    "div rem pow sqrt rsqrt cbrt exp exp2 expm1 log log1p log2 tanh logistic sin cos tan asin acos atan atan2 sinh cosh "
+    "asinh acosh atanh erf erfc erf_inv lgamma digamma integer_pow".split()
+)
+INLINE = VIEWS | {"map", "iota"}
+REDUCE_FORMS = frozenset({"reduce", "argreduce"})
+MAX_DEPTH, MAX_OPS, MAX_ROOTS, MAX_KERNEL = 48, 100, 12, 160
+CHEAP = 2
+
+
+@dataclass
+class Kernel:
+    """One loop nest over `space`: what it stores and what it reduces."""
+
+    space: tuple
+    axes: tuple = ()
+    roots: list[Value] = field(default_factory=list)
+    reads: set[int] = field(default_factory=set)
+    same: set[int] = field(default_factory=set)  # read only at the index of the iteration
+    dropped: set[int] = field(default_factory=set)  # roots that need no memory
+    ops: int = 0
+
+
+@dataclass
+class Step:
+    """One thing that the program does: a kernel, or a node that is not one."""
+
+    kernel: Kernel | None
+    node: Value | None = None
+    reads: set[int] = field(default_factory=set)  # values in memory that it reads (roots of aliases)
+    writes: list[int] = field(default_factory=list)
+
+
+@dataclass
+class Fused:
+    region: Region
+    steps: list[Step]
+    stored: set[int]
+    roots: dict[int, int]  # value -> the value whose memory it shares
+
+    def root(self, v: Value) -> int:
+        return self.roots.get(v.number, v.number)
+
+    def is_stored(self, v: Value) -> bool:
+        return v.number in self.stored
+
+
+def fuse(region: Region) -> Fused:
+    """The steps of a region, in order."""
+    return _Fuser(region).run()
+
+
+class _Fuser:
+    def __init__(self, region: Region):
+        self.region = region
+        self.live = _live(region)
+        self.users = _users(self.live)
+        self.needed = _needed(region, self.live)
+        self.stored: set[int] = set()
+        self.roots: dict[int, int] = {}
+        self.depth: dict[int, int] = {}
+        self.weight: dict[int, float] = {}
+        self.costly: set[int] = set()
+        self.steps: list[Step] = []
+        self.at: dict[int, int] = {}  # stored value -> index of the step that makes it
+        self.recent: dict[tuple, list[int]] = {}  # iteration space -> steps with kernels over it
+        self.readers: dict[int, set[int]] = {}
+        self.moved: set[int] = set()
+
+    def run(self) -> Fused:
+        for v in self.live:
+            self._decide(v)
+        for v in self.live:
+            if v.number in self.stored:
+                self._place(v)
+        self._drop()
+        return Fused(self.region, self.steps, self.stored, self.roots)
+
+    # ---- stored or inlined -------------------------------------------------------------------------------------
+
+    def _decide(self, v: Value) -> None:
+        n = v.number
+        if v.form == "constant":
+            if v.size != 1 or v.ndim:
+                self.stored.add(n)
+            elif n in self.needed:
+                self.stored.add(n)
+        elif v.form not in INLINE:
+            self.stored.add(n)
+            if v.form == "alias":
+                self._share(v)
+        elif v.form == "reshape" and n in self.needed:
+            self.stored.add(n)
+            self._share(v)
+        else:
+            self._measure(v)
+            if n in self.needed or self._must_store(v):
+                self.stored.add(n)
+                self.depth[n], self.weight[n] = 0, 0.0
+
+    def _share(self, v: Value) -> None:
+        base = v.args[0].number
+        self.roots[v.number] = self.roots.get(base, base)
+
+    def _measure(self, v: Value) -> None:
+        depth, weight, costly = 0, 0.0 if v.form != "map" else 1.0, v.form == "map" and v.params["op"] in COSTLY
+        for a in {a.number: a for a in v.args}.values():
+            if a.number not in self.stored:
+                depth = max(depth, self.depth.get(a.number, 0))
+                weight += self.weight.get(a.number, 0.0) / max(len(self.users[a.number]), 1)
+                costly = costly or a.number in self.costly
+        self.depth[v.number], self.weight[v.number] = depth + 1, weight
+        if costly:
+            self.costly.add(v.number)
+
+    def _must_store(self, v: Value) -> bool:
+        n = v.number
+        if self.depth[n] >= MAX_DEPTH or self.weight[n] > MAX_OPS:
+            return True
+        users = self.users[n]
+        if v.size == 1 and v.ndim == 0 and self.weight[n] <= CHEAP and n not in self.costly:
+            return False
+        for u in users:
+            if self._repeats(u, v) and (n in self.costly or self.weight[n] > CHEAP):
+                return True
+        return len(users) > 1 and (n in self.costly or self.weight[n] > 1)
+
+    @staticmethod
+    def _repeats(user: Value, v: Value) -> bool:
+        """Whether `user` reads elements of `v` several times, or through an index map that needs memory."""
+        if user.form == "broadcast":
+            return user.size > v.size
+        if user.form in ("window", "gather", "dot", "scatter", "pad"):
+            return True
+        if user.form == "reshape":
+            return v.form in VIEWS
+        return False
+
+    # ---- kernels -----------------------------------------------------------------------------------------------
+
+    def _place(self, v: Value) -> None:
+        if v.form in ("input", "constant", "output") or v.number in self.roots:
+            return
+        if v.form in INLINE or v.form in REDUCE_FORMS:
+            self._place_in_kernel(v)
+            return
+        reads = set()
+        for a in v.args:
+            if a.number in self.stored:
+                reads.add(self.root_of(a))
+            else:
+                reads |= set(self._leaves(a, ())[0])
+        self._append(Step(None, v, reads, [v.number]))
+        for r in reads:
+            self.readers.setdefault(r, set()).add(len(self.steps) - 1)
+        self.moved |= reads
+        outs = [o.number for o in v.params["results"]] if v.form == "multi" else [v.number]
+        self.steps[-1].writes = outs
+        for o in outs:
+            self.at[o] = len(self.steps) - 1
+
+    def root_of(self, v: Value) -> int:
+        return self.roots.get(v.number, v.number)
+
+    def _append(self, step: Step) -> None:
+        self.steps.append(step)
+
+    def _leaves(self, v: Value, identity) -> tuple[dict[int, bool], int]:
+        """Stored values that inlining `v` reads, with whether always at the index of the iteration; and its size."""
+        found: dict[int, bool] = {}
+        seen: set[tuple[int, bool]] = set()
+        stack, ops = [(v, True)], 0
+        while stack:
+            x, same = stack.pop()
+            if (x.number, same) in seen:
+                continue
+            seen.add((x.number, same))
+            if x.number in self.stored and x is not v:
+                r = self.root_of(x)
+                found[r] = found.get(r, True) and same and x.number == r
+                continue
+            ops += x.form == "map"
+            same = same and x.form == "map"
+            stack.extend((a, same) for a in x.args)
+        return found, ops
+
+    def _place_in_kernel(self, v: Value) -> None:
+        if v.form in REDUCE_FORMS:
+            (x,) = v.args
+            space, axes = x.shape, v.params["axes"]
+            leaves, ops = self._leaves(x, ()) if x.number not in self.stored else ({self.root_of(x): x.number == self.root_of(x)}, 0)
+        else:
+            space, axes = v.shape, ()
+            leaves, ops = self._leaves(v, ())
+        step = self._joinable(space, axes, leaves, ops)
+        if step is None:
+            step = len(self.steps)
+            self.steps.append(Step(Kernel(space, axes)))
+            self.recent.setdefault(space, []).append(step)
+        kernel = self.steps[step].kernel
+        kernel.roots.append(v)
+        kernel.ops += ops
+        kernel.axes = kernel.axes or axes
+        own = {r.number for r in kernel.roots}
+        for r, same in leaves.items():
+            self.readers.setdefault(r, set()).add(step)
+            if not same:
+                self.moved.add(r)
+            if r not in own:
+                kernel.reads.add(r)
+        self.steps[step].writes.append(v.number)
+        self.at[v.number] = step
+
+    def _joinable(self, space, axes, leaves: dict, ops: int) -> int | None:
+        newest = max((self.at.get(r, -1) for r in leaves), default=-1)
+        for step in reversed(self.recent.get(space, ())[-3:]):
+            if step < newest:
+                return None
+            kernel = self.steps[step].kernel
+            if axes and kernel.axes and axes != kernel.axes:
+                continue
+            if kernel.ops + ops > MAX_KERNEL or len(kernel.roots) >= MAX_ROOTS:
+                continue
+            own = {r.number: r for r in kernel.roots}
+            inside = [r for r in leaves if r in own]
+            if any(not leaves[r] or own[r].form in REDUCE_FORMS for r in inside):
+                continue
+            small = math.prod(space) <= 64
+            if inside or small or any(r in kernel.reads for r in leaves):
+                return step
+        return None
+
+    def _drop(self) -> None:
+        """Roots that only their own kernel reads, at its own index, are not stored."""
+        for i, step in enumerate(self.steps):
+            if step.kernel is None:
+                continue
+            for v in step.kernel.roots:
+                n = v.number
+                if v.form in INLINE and n not in self.needed and n not in self.moved and self.readers.get(n, {i}) == {i}:
+                    step.kernel.dropped.add(n)
+            step.reads = step.kernel.reads
+            step.kernel.same = step.kernel.reads - self.moved
+            step.writes = [n for n in step.writes if n not in step.kernel.dropped]
+        for step in self.steps:
+            if step.kernel is not None:
+                self.stored -= step.kernel.dropped
+
+
+def _live(region: Region) -> list[Value]:
+    """Values that outputs or effects reach, in topological order."""
+    marked = {v.number for v in region.outputs} | {v.number for v in region.effects} | {v.number for v in region.inputs}
+    for v in reversed(region.values):
+        if v.number in marked:
+            marked.update(a.number for a in v.args)
+            if v.form == "multi":
+                marked.update(o.number for o in v.params["results"])
+    return [v for v in region.values if v.number in marked]
+
+
+def _users(live: list[Value]) -> dict[int, list[Value]]:
+    users: dict[int, list[Value]] = {v.number: [] for v in live}
+    for v in live:
+        for n in {a.number for a in v.args}:
+            users[n].append(v)
+    return users
+
+
+def _needed(region: Region, live: list[Value]) -> set[int]:
+    """Values that must be in memory because of who reads them."""
+    needed = {v.number for v in region.outputs}
+    for v in reversed(live):
+        if v.form in ("multi", "alias"):
+            inline = v.form == "multi" and v.params["op"] == "reduce_general"
+            if not inline:
+                needed.update(a.number for a in v.args)
+        elif v.form == "dot":
+            needed.update(_under_transposes(a).number for a in v.args)
+        elif v.form in ("dynamic_update_slice", "scatter"):
+            needed.add(v.args[0].number)
+            needed.update(a.number for a in v.args[1:] if a.form in INLINE and _reaches(a, v.args[0]))
+        elif v.form == "reshape" and v.number in needed:
+            needed.add(v.args[0].number)
+    return needed
+
+
+def _under_transposes(v: Value) -> Value:
+    while v.form == "transpose":
+        v = v.args[0]
+    return v
+
+
+def _reaches(v: Value, target: Value, budget: int = 64) -> bool:
+    """Whether inlining `v` may read `target`; unsure (too large) counts as yes."""
+    stack = [v]
+    while stack and budget:
+        x, budget = stack.pop(), budget - 1
+        if x is target:
+            return True
+        if x.form in INLINE or x.form == "alias":
+            stack.extend(x.args)
+    return bool(stack)

@@ -1,0 +1,411 @@
+"""The compiler's graph: a small closed set of node forms, and the `Builder` with which lower rules write them.
+
+A `Value` is one array of the program: what forms it, from which other values, with which static parameters. Equal pure
+values are one object (the builder hash-conses), so common subexpressions vanish while the graph is written.
+
+    input                                        an operand of the region
+    constant array                               a NumPy array (scalars included)
+    map op args                                  elementwise
+    iota                                         position along one dimension
+    broadcast transpose reshape slice reverse
+    pad gather dynamic_slice window              views: an index map into the operand
+    alias                                        the same bytes under another dtype and shape
+    reduce argreduce reduce_general cumulative   along axes
+    concatenate dynamic_update_slice scatter     written piecewise
+    dot                                          contraction
+    multi + output                               several results: sort, top_k, library, while, scan, branch, host ...
+
+Loops and branches hold `Region`s: closed graphs with their own inputs and outputs.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, Callable, Sequence
+
+import numpy as np
+
+from catena.compiler import convolution, indexing, windows
+from catena.core.errors import CompileError
+
+VIEWS = frozenset("broadcast transpose reshape slice reverse pad gather dynamic_slice window".split())
+COMPARISONS = frozenset("eq ne lt le gt ge lt_total le_total eq_total is_finite".split())
+REDUCTIONS = frozenset("sum prod max min and or xor".split())
+
+
+class Value:
+    """One array of the program."""
+
+    __slots__ = ("form", "shape", "dtype", "args", "params", "number")
+
+    def __init__(self, form: str, shape: tuple, dtype: np.dtype, args: tuple, params: dict, number: int):
+        self.form, self.shape, self.dtype = form, shape, dtype
+        self.args, self.params, self.number = args, params, number
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    def __repr__(self) -> str:
+        return f"v{self.number}:{self.dtype.name}{list(self.shape)}"
+
+
+@dataclass
+class Region:
+    """A closed graph: inputs, every value in creation (hence topological) order, outputs."""
+
+    inputs: list[Value]
+    values: list[Value] = field(default_factory=list)
+    outputs: list[Value] = field(default_factory=list)
+    effects: list[Value] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        lines = [f"region({', '.join(map(repr, self.inputs))})"]
+        for v in self.values:
+            if v.form not in ("input", "output"):
+                lines.append(f"  {v!r} = {v.form} {' '.join(f'v{a.number}' for a in v.args)} {_brief(v.params)}")
+        return "\n".join(lines + [f"  return {', '.join(map(repr, self.outputs))}"])
+
+
+def _brief(params: dict) -> str:
+    shown = []
+    for key, val in params.items():
+        text = f"array{list(val.shape)}" if isinstance(val, np.ndarray) and val.ndim else str(val)
+        shown.append(f"{key}={text}" if len(text) < 200 else f"{key}=...")
+    return " ".join(shown)
+
+
+class Builder:
+    """Writes a region. Every method returns a `Value`, or a list of them; shapes are static."""
+
+    def __init__(self):
+        self.region = Region([])
+        self._known: dict[Any, Value] = {}
+
+    # ---- making values -----------------------------------------------------------------------------------------
+
+    def value(self, form: str, shape, dtype, args=(), key: Any = None, **params) -> Value:
+        """A pure value; the same `form`, arguments and parameters give the same object."""
+        shape, args = tuple(int(n) for n in shape), tuple(args)
+        identity = (form, shape, dtype, tuple(a.number for a in args), key if key is not None else _key(params))
+        known = self._known.get(identity)
+        if known is None:
+            known = self._known[identity] = self._append(form, shape, np.dtype(dtype), args, params)
+        return known
+
+    def _append(self, form, shape, dtype, args, params) -> Value:
+        values = self.region.values
+        new = Value(form, shape, dtype, args, params, len(values))
+        values.append(new)
+        return new
+
+    def multi(self, op: str, args: Sequence[Value], outs: Sequence[tuple], effect: bool = False, **params) -> list[Value]:
+        """A node with several results; `outs` lists their (shape, dtype)."""
+        outs = [(tuple(int(n) for n in shape), np.dtype(dtype)) for shape, dtype in outs]
+        node = self._append("multi", (), np.dtype(np.int8), tuple(args), {"op": op, "outs": outs, **params})
+        if effect:
+            self.region.effects.append(node)
+        results = [self._append("output", s, d, (node,), {"index": i}) for i, (s, d) in enumerate(outs)]
+        node.params["results"] = results
+        return results
+
+    def input(self, shape, dtype) -> Value:
+        new = self._append("input", tuple(shape), np.dtype(dtype), (), {"index": len(self.region.inputs)})
+        self.region.inputs.append(new)
+        return new
+
+    # ---- elementwise -------------------------------------------------------------------------------------------
+
+    def map(self, op: str, *xs: Value, **params) -> Value:
+        """Elementwise `op`; 0-d operands broadcast."""
+        if op == "real" and xs[0].dtype.kind != "c":
+            return xs[0]
+        if op == "conj" and xs[0].dtype.kind != "c":
+            return xs[0]
+        if op == "imag" and xs[0].dtype.kind != "c":
+            return self.full(xs[0].shape, np.zeros((), xs[0].dtype))
+        shape = next((x.shape for x in xs if x.shape), ())
+        for x in xs:
+            if x.shape and x.shape != shape:
+                raise CompileError(f"map {op}: operands of shapes {[y.shape for y in xs]} do not agree")
+        return self.value("map", shape, _map_dtype(op, xs), [self._spread(x, shape) for x in xs], op=op, **params)
+
+    def _spread(self, x: Value, shape: tuple) -> Value:
+        return x if x.shape == shape else self.broadcast_in_dim(x, shape, ())
+
+    def convert(self, x: Value, dtype) -> Value:
+        dtype = np.dtype(dtype)
+        if x.dtype == dtype:
+            return x
+        if x.form == "constant" and x.shape == ():
+            return self.constant(convert_scalar(x.params["array"], dtype))
+        return self.value("map", x.shape, dtype, [x], op="convert")
+
+    def bitcast(self, x: Value, dtype) -> Value:
+        """The bits of `x` as `dtype`; a width change adds or removes a last dimension, as XLA does."""
+        dtype = np.dtype(dtype)
+        old, new = x.dtype.itemsize, dtype.itemsize
+        if x.dtype == dtype:
+            return x
+        if old == new and "c" not in (x.dtype.kind, dtype.kind):
+            return self.value("map", x.shape, dtype, [x], op="bitcast")
+        shape = x.shape if old == new else x.shape + (old // new,) if old > new else x.shape[:-1]
+        return self.value("alias", shape, dtype, [x])
+
+    def reduce_precision(self, x: Value, exponent_bits: int, mantissa_bits: int) -> Value:
+        return self.value("map", x.shape, x.dtype, [x], op="reduce_precision", exponent_bits=int(exponent_bits),
+                          mantissa_bits=int(mantissa_bits))
+
+    def constant(self, array, dtype=None) -> Value:
+        array = np.asarray(array) if dtype is None else np.asarray(array).astype(dtype)
+        key = (array.tobytes(),) if array.size <= 16 else (id(array),)
+        return self.value("constant", array.shape, array.dtype, (), key=key, array=array)
+
+    def full(self, shape, scalar) -> Value:
+        scalar = scalar if isinstance(scalar, Value) else self.constant(scalar)
+        return self._spread(scalar, tuple(shape))
+
+    def iota(self, dtype, shape, dimension: int) -> Value:
+        return self.value("iota", shape, dtype, dimension=int(dimension))
+
+    # ---- views -------------------------------------------------------------------------------------------------
+
+    def broadcast_in_dim(self, x: Value, shape, broadcast_dimensions) -> Value:
+        shape, dims = tuple(shape), tuple(broadcast_dimensions)
+        if shape == x.shape and dims == tuple(range(len(shape))):
+            return x
+        if x.form == "broadcast":
+            inner = x.params["dims"]
+            return self.broadcast_in_dim(x.args[0], shape, [dims[d] for d in inner])
+        return self.value("broadcast", shape, x.dtype, [x], dims=dims)
+
+    def transpose(self, x: Value, permutation) -> Value:
+        perm = tuple(int(p) for p in permutation)
+        if perm == tuple(range(len(perm))):
+            return x
+        return self.value("transpose", [x.shape[p] for p in perm], x.dtype, [x], perm=perm)
+
+    def reshape(self, x: Value, new_shape) -> Value:
+        new_shape = tuple(int(n) for n in new_shape)
+        if x.form == "reshape":
+            x = x.args[0]
+        return x if new_shape == x.shape else self.value("reshape", new_shape, x.dtype, [x])
+
+    def slice(self, x: Value, start, limit, strides=None) -> Value:
+        strides = tuple(strides) if strides else (1,) * x.ndim
+        shape = [max(0, -(-(hi - lo) // st)) for lo, hi, st in zip(start, limit, strides)]
+        if tuple(shape) == x.shape:
+            return x
+        return self.value("slice", shape, x.dtype, [x], start=tuple(start), strides=strides)
+
+    def reverse(self, x: Value, dimensions) -> Value:
+        dims = tuple(sorted(int(d) for d in dimensions if x.shape[d] > 1))
+        return self.value("reverse", x.shape, x.dtype, [x], dims=dims) if dims else x
+
+    def pad(self, x: Value, padding_value: Value, padding_config) -> Value:
+        config = tuple((int(lo), int(hi), int(mid)) for lo, hi, mid in padding_config)
+        shape = [max(0, lo + hi + n + max(n - 1, 0) * mid) for (lo, hi, mid), n in zip(config, x.shape)]
+        if all(c == (0, 0, 0) for c in config):
+            return x
+        return self.value("pad", shape, x.dtype, [x, padding_value], config=config)
+
+    def concatenate(self, xs: Sequence[Value], dimension: int) -> Value:
+        xs = [x for x in xs if x.shape[dimension]] or list(xs)[:1]
+        if len(xs) == 1:
+            return xs[0]
+        shape = list(xs[0].shape)
+        shape[dimension] = sum(x.shape[dimension] for x in xs)
+        return self.value("concatenate", shape, xs[0].dtype, xs, dimension=int(dimension))
+
+    def window(self, x: Value, pad_value: Value, dims, strides, padding, base_dilation, window_dilation) -> Value:
+        """Every window of `x`: shape = positions + window dimensions; outside of `x` reads `pad_value`."""
+        shape = windows.positions(x.shape, dims, strides, padding, base_dilation, window_dilation)
+        return self.value("window", shape + tuple(dims), x.dtype, [x, pad_value], strides=tuple(strides),
+                          padding=tuple(tuple(p) for p in padding), base_dilation=tuple(base_dilation),
+                          window_dilation=tuple(window_dilation))
+
+    # ---- reductions --------------------------------------------------------------------------------------------
+
+    def reduce(self, kind: str, x: Value, axes) -> Value:
+        if kind not in REDUCTIONS:
+            raise CompileError(f"reduce: kind must be one of {sorted(REDUCTIONS)}, got {kind!r}")
+        axes = tuple(sorted(int(a) for a in axes))
+        if not axes:
+            return x
+        return self.value("reduce", _without(x.shape, axes), x.dtype, [x], kind=kind, axes=axes)
+
+    def argreduce(self, kind: str, x: Value, axis: int, index_dtype) -> Value:
+        return self.value("argreduce", _without(x.shape, (axis,)), index_dtype, [x], kind=kind, axes=(int(axis),))
+
+    def reduce_general(self, xs, inits, axes, body_closed_jaxpr) -> list[Value]:
+        axes = tuple(sorted(int(a) for a in axes))
+        outs = [(_without(x.shape, axes), x.dtype) for x in xs]
+        body = region_of(body_closed_jaxpr)
+        return self.multi("reduce_general", [*xs, *inits], outs, axes=axes, body=body)
+
+    def cumulative(self, kind: str, x: Value, axis: int, reverse: bool = False) -> Value:
+        return self.value("cumulative", x.shape, x.dtype, [x], kind=kind, axis=int(axis), reverse=bool(reverse))
+
+    def reduce_window(self, kind, x, init_value, window_dimensions, window_strides, padding, base_dilation,
+                      window_dilation) -> Value:
+        seen = self.window(x, init_value, window_dimensions, window_strides, padding, base_dilation, window_dilation)
+        return self.reduce(kind, seen, range(x.ndim, 2 * x.ndim))
+
+    def reduce_window_general(self, xs, inits, body_closed_jaxpr, window_dimensions, window_strides, padding,
+                              base_dilation, window_dilation) -> list[Value]:
+        seen = [self.window(x, i, window_dimensions, window_strides, padding, base_dilation, window_dilation)
+                for x, i in zip(xs, inits)]
+        return self.reduce_general(seen, inits, range(xs[0].ndim, 2 * xs[0].ndim), body_closed_jaxpr)
+
+    def select_and_scatter_add(self, source, operand, select_op, dims, strides, padding) -> Value:
+        return windows.select_and_scatter_add(self, source, operand, select_op, dims, strides, padding)
+
+    # ---- indexing ----------------------------------------------------------------------------------------------
+
+    def gather(self, operand, indices, dimension_numbers, slice_sizes, mode, fill_value=None) -> Value:
+        return indexing.gather(self, operand, indices, dimension_numbers, slice_sizes, mode, fill_value)
+
+    def scatter(self, kind, operand, indices, updates, dimension_numbers, mode, update_jaxpr=None) -> Value:
+        body = region_of(update_jaxpr) if kind == "general" else None
+        return indexing.scatter(self, kind, operand, indices, updates, dimension_numbers, mode, body)
+
+    def dynamic_slice(self, x: Value, start_scalars: Sequence[Value], sizes) -> Value:
+        starts = [self.convert(s, np.int64) for s in start_scalars]
+        return self.value("dynamic_slice", sizes, x.dtype, [x, *starts])
+
+    def dynamic_update_slice(self, x: Value, update: Value, start_scalars: Sequence[Value]) -> Value:
+        starts = [self.convert(s, np.int64) for s in start_scalars]
+        if update.shape == x.shape:
+            return update
+        return self.value("dynamic_update_slice", x.shape, x.dtype, [x, update, *starts])
+
+    # ---- products, sorting, libraries --------------------------------------------------------------------------
+
+    def dot_general(self, lhs: Value, rhs: Value, dimension_numbers, out_dtype) -> Value:
+        (lc, rc), (lb, rb) = dimension_numbers
+        numbers = tuple(tuple(int(d) for d in dims) for dims in (lc, rc, lb, rb))
+        shape = [lhs.shape[d] for d in numbers[2]]
+        shape += [n for d, n in enumerate(lhs.shape) if d not in numbers[0] and d not in numbers[2]]
+        shape += [n for d, n in enumerate(rhs.shape) if d not in numbers[1] and d not in numbers[3]]
+        return self.value("dot", shape, out_dtype, [lhs, rhs], numbers=numbers)
+
+    def conv(self, lhs, rhs, window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers,
+             feature_group_count=1, batch_group_count=1, out_dtype=None) -> Value:
+        return convolution.conv(self, lhs, rhs, window_strides, padding, lhs_dilation, rhs_dilation,
+                                dimension_numbers, feature_group_count, batch_group_count, out_dtype or lhs.dtype)
+
+    def sort(self, xs: Sequence[Value], dimension: int, num_keys: int = 1, is_stable: bool = True) -> list[Value]:
+        outs = [(x.shape, x.dtype) for x in xs]
+        return self.multi("sort", xs, outs, dimension=int(dimension), num_keys=int(num_keys))
+
+    def top_k(self, x: Value, k: int, axis: int = -1) -> list[Value]:
+        axis %= x.ndim
+        perm = [d for d in range(x.ndim) if d != axis] + [axis]
+        last = self.transpose(x, perm)
+        shape = last.shape[:-1] + (int(k),)
+        out = self.multi("top_k", [last], [(shape, x.dtype), (shape, np.int32)], k=int(k))
+        return [self.transpose(o, np.argsort(perm)) for o in out]
+
+    def library(self, name: str, inputs: Sequence[Value], out_shapes_dtypes, **attrs) -> list[Value]:
+        return self.multi("library", inputs, out_shapes_dtypes, name=name, attrs=attrs)
+
+    def host_call(self, callback: Callable, operands: Sequence[Value], out_avals, ordered: bool = False) -> list[Value]:
+        outs = [(a.shape, a.dtype) for a in out_avals]
+        return self.multi("host", operands, outs, effect=True, callback=callback, ordered=ordered)
+
+    # ---- calls and control flow --------------------------------------------------------------------------------
+
+    def call(self, closed_jaxpr, operands: Sequence[Value]) -> list[Value]:
+        """The results of `closed_jaxpr`, written into this region (inlined)."""
+        jaxpr = closed_jaxpr.jaxpr
+        env: dict[Any, Value] = dict(zip(jaxpr.constvars, map(self.constant, closed_jaxpr.consts)))
+        env.update(zip(jaxpr.invars, operands))
+        for eqn in jaxpr.eqns:
+            self._equation(eqn, env)
+        return [self._operand(v, env) for v in jaxpr.outvars]
+
+    def _operand(self, atom, env) -> Value:
+        return self.constant(np.asarray(atom.val, atom.aval.dtype)) if hasattr(atom, "val") else env[atom]
+
+    def _equation(self, eqn, env) -> None:
+        rule = eqn.primitive.lower
+        if rule is None:
+            raise CompileError(f"primitive {eqn.primitive.name!r} has no lower rule: it cannot be compiled")
+        result = rule(self, *[self._operand(v, env) for v in eqn.invars], **eqn.params)
+        results = result if isinstance(result, (list, tuple)) else [result]
+        for var, out in zip(eqn.outvars, results, strict=True):
+            aval = var.aval
+            if out.shape != aval.shape or out.dtype != aval.dtype:
+                raise CompileError(f"lower rule of {eqn.primitive.name!r} gave {out!r} where {aval} was expected")
+            env[var] = out
+
+    def while_loop(self, cond_closed, cond_consts, body_closed, body_consts, init) -> list[Value]:
+        cond, body = region_of(cond_closed), region_of(body_closed)
+        outs = [(x.shape, x.dtype) for x in init]
+        return self.multi("while", [*cond_consts, *body_consts, *init], outs, cond=cond, body=body,
+                          cond_consts=len(cond_consts), body_consts=len(body_consts),
+                          effect=bool(cond.effects or body.effects))
+
+    def branch(self, index: Value, branches_closed, operands) -> list[Value]:
+        regions = [region_of(c) for c in branches_closed]
+        outs = [(x.shape, x.dtype) for x in regions[0].outputs]
+        return self.multi("branch", [index, *operands], outs, branches=regions,
+                          effect=any(r.effects for r in regions))
+
+    def scan(self, body_closed, consts, init, xs, length: int, reverse: bool = False) -> tuple[list, list]:
+        body = region_of(body_closed)
+        n = len(init)
+        outs = [(x.shape, x.dtype) for x in init]
+        outs += [((length, *y.shape), y.dtype) for y in body.outputs[n:]]
+        results = self.multi("scan", [*consts, *init, *xs], outs, body=body, consts=len(consts), carries=n,
+                             length=int(length), reverse=bool(reverse), effect=bool(body.effects))
+        return results[:n], results[n:]
+
+
+def region_of(closed_jaxpr) -> Region:
+    """`closed_jaxpr` as a region of its own."""
+    b = Builder()
+    inputs = [b.input(v.aval.shape, v.aval.dtype) for v in closed_jaxpr.jaxpr.invars]
+    b.region.outputs = b.call(closed_jaxpr, inputs)
+    return b.region
+
+
+def convert_scalar(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """A 0-d constant in another dtype, by XLA's rules (saturating float to integer, NaN to 0, complex to its real part)."""
+    if array.dtype.kind == "c" and dtype.kind != "c":
+        array = array.real
+    if dtype == np.bool_:
+        return np.asarray(array != 0)
+    if dtype.kind in "iu" and array.dtype.kind not in "iub":
+        wide = float(array)
+        info = np.iinfo(dtype)
+        if math.isnan(wide):
+            return np.zeros((), dtype)
+        return np.asarray(info.max if wide >= info.max else info.min if wide <= info.min else int(wide)).astype(dtype)
+    with np.errstate(all="ignore"):
+        return np.asarray(array.astype(dtype))
+
+
+def _map_dtype(op: str, xs: Sequence[Value]) -> np.dtype:
+    if op in COMPARISONS:
+        return np.dtype(np.bool_)
+    if op in ("select", "clamp"):
+        return xs[1].dtype
+    if op == "complex":
+        return np.dtype(np.complex64 if xs[0].dtype == np.float32 else np.complex128)
+    if xs[0].dtype.kind == "c" and op in ("abs", "real", "imag"):
+        return np.dtype(np.float32 if xs[0].dtype == np.complex64 else np.float64)
+    return xs[0].dtype
+
+
+def _without(shape: tuple, axes) -> tuple:
+    return tuple(n for d, n in enumerate(shape) if d not in axes)
+
+
+def _key(params: dict) -> tuple:
+    return tuple(params.items())

@@ -1,0 +1,113 @@
+"""From a module's text to object code: helper functions, optimisation passes, code generation.
+
+The text is already vectorised, so the passes only clean up: stack slots into registers, redundant instructions, dead
+code. Everything that LLVM needs once is made once per process; compilation holds one lock.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from catena.compiler import vector_math
+from catena.compiler.emit import small_floats
+from catena.core.errors import CompileError
+from catena.runtime.lazy import llvm
+
+_lock = threading.RLock()
+
+
+@dataclass(frozen=True)
+class Target:
+    cpu: str
+    features: str
+    vector_bytes: int
+
+
+@lru_cache(maxsize=1)
+def target() -> Target:
+    """The machine that this process runs on."""
+    binding = llvm()
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+    features = binding.get_host_cpu_features()
+    wide = 64 if features.get("avx512f") else 32 if features.get("avx2") else 16
+    return Target(binding.get_host_cpu_name(), features.flatten(), wide)
+
+
+@lru_cache(maxsize=None)
+def machine(opt: int):
+    """The code generator, shared by all compilations."""
+    return new_machine(opt)
+
+
+def new_machine(opt: int):
+    """A code generator of its own: an execution engine takes its one away."""
+    with _lock:
+        t = target()
+        return llvm().Target.from_default_triple().create_target_machine(
+            cpu=t.cpu, features=t.features, opt=opt, reloc="pic", codemodel="jitdefault", jit=True)
+
+
+@dataclass
+class Times:
+    """Seconds by stage."""
+
+    seconds: dict[str, float] = field(default_factory=dict)
+    _last: float = field(default_factory=time.perf_counter)
+
+    def mark(self, stage: str) -> None:
+        now = time.perf_counter()
+        self.seconds[stage] = self.seconds.get(stage, 0.0) + now - self._last
+        self._last = now
+
+
+def with_helpers(text: str, helpers: dict) -> str:
+    """The module with the definitions and declarations that it calls."""
+    lines: dict[str, None] = {}
+    for symbol, need in helpers.items():
+        if isinstance(need, tuple):
+            _, *key = need
+            for each in (tuple(key), *vector_math.dependencies(*key)):
+                lines[vector_math.define(*each)] = None
+                lines.update(dict.fromkeys(vector_math.declarations(*each)))
+        elif need.startswith("declare"):
+            lines[need] = None
+        else:
+            lines[small_floats.define(symbol)] = None
+    return "\n".join([*lines, text])
+
+
+def compile_text(text: str, times: Times, opt: int) -> tuple[bytes, str]:
+    """Object code of a module, and its text after the passes."""
+    binding = llvm()
+    with _lock:
+        try:
+            module = binding.parse_assembly(text)
+        except RuntimeError as error:
+            raise CompileError(f"LLVM rejects the program: {error}") from None
+        times.mark("parse")
+        run_passes(module, machine(opt))
+        times.mark("optimise")
+        code = machine(opt).emit_object(module)
+        times.mark("generate")
+    return code, module
+
+
+def run_passes(module, tm) -> None:
+    binding = llvm()
+    builder = binding.create_pass_builder(tm, binding.create_pipeline_tuning_options(speed_level=1))
+    program = binding.create_new_module_pass_manager()
+    program.add_always_inliner_pass()
+    program.add_sroa_pass()
+    program.add_instruction_combine_pass()
+    program.add_simplify_cfg_pass()
+    program.add_dead_code_elimination_pass()
+    program.run(module, builder)
+
+
+def code_level(text: str) -> int:
+    """LLVM's effort: less for very large programs."""
+    return 2 if len(text) < 2_000_000 else 1

@@ -1,0 +1,253 @@
+"""Loop nests: one iteration space, a straight-line body, what it stores and what it folds.
+
+A `Nest` iterates over `extents`; dimensions in `reduced` are folded away. It has no loops of its own order yet: `schedule`
+drops dimensions of one element, merges neighbours that every access crosses contiguously, orders the loops (kept
+dimensions outside, reduced ones inside) and picks the dimension that becomes SIMD lanes. `verify` checks the result,
+`show` prints it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from catena.compiler import affine
+from catena.compiler.affine import Affine
+from catena.compiler.body import Body, Stmt
+from catena.core.dtypes import KIND
+from catena.core.errors import CompileError
+
+
+LOADS = ("load", "load_now")
+
+
+class Store(NamedTuple):
+    buffer: int
+    dtype: str
+    offset: Affine
+    stmt: int
+    mask: int = -1
+
+
+class Fold(NamedTuple):
+    """Accumulators over the reduced dimensions, stored when those loops end (or at each step, when `running`)."""
+
+    kind: str
+    stmts: tuple
+    types: tuple
+    dests: tuple  # (buffer, dtype, offset) for each result
+    running: bool = False
+    inits: tuple = ()  # statements, for general folds
+
+
+@dataclass
+class Nest:
+    extents: list[int]
+    reduced: frozenset
+    stmts: list[Stmt]
+    depends: list[int]
+    stores: list[Store] = field(default_factory=list)
+    folds: list[Fold] = field(default_factory=list)
+    sequential: bool = False  # the order of iterations matters (scatter): no lanes but along window dimensions
+    order: list[int] = field(default_factory=list)
+    vector: int | None = None
+    width: int = 1
+    unroll: int = 1
+    parallel: bool = False
+
+    @property
+    def trips(self) -> int:
+        return math.prod(self.extents)
+
+    def buffers(self) -> list[int]:
+        """The values that the nest touches, in order of first appearance."""
+        seen = {s.attr[0]: None for s in self.stmts if s.op in LOADS}
+        seen |= {s.buffer: None for s in self.stores}
+        seen |= {d[0]: None for f in self.folds for d in f.dests}
+        return list(seen)
+
+    def written(self) -> set[int]:
+        return {s.buffer for s in self.stores} | {d[0] for f in self.folds for d in f.dests}
+
+    def offsets(self):
+        """Every affine expression of the nest."""
+        for s in self.stmts:
+            if s.op in LOADS:
+                yield s.attr[2]
+            elif s.op == "affine":
+                yield s.attr
+        for s in self.stores:
+            yield s.offset
+        for f in self.folds:
+            for d in f.dests:
+                yield d[2]
+
+
+def from_body(body: Body, reduced=(), stores=(), folds=(), sequential=False) -> Nest:
+    return Nest(list(body.extents), frozenset(reduced), body.stmts, body.depends, list(stores), list(folds), sequential)
+
+
+# ---- schedule --------------------------------------------------------------------------------------------------
+
+
+def schedule(nest: Nest, vector_bytes: int) -> Nest:
+    """Merges dimensions, orders the loops, picks the SIMD dimension."""
+    _merge(nest)
+    live = [d for d, n in enumerate(nest.extents) if n != 1]
+    kept = [d for d in live if d not in nest.reduced]
+    inner = [d for d in live if d in nest.reduced]
+    width = vector_bytes // _widest(nest)
+    vector = _pick(nest, kept, inner, width)
+    for group in (kept, inner):
+        if vector in group:
+            group.remove(vector)
+            group.append(vector)
+    nest.order, nest.vector = kept + inner, vector
+    if vector is not None:
+        extent = nest.extents[vector]
+        nest.width = min(width, extent)
+        light = sum(s.op not in ("const", "load", "load_now") for s in nest.stmts) <= 6
+        nest.unroll = 4 if nest.folds and light and inner and extent >= 4 * width else 1
+    return nest
+
+
+def _merge(nest: Nest) -> None:
+    """Drops dimensions of one element and merges d into d + 1 where every offset has c_d = c_(d+1) * extent_(d+1)."""
+    accesses = [dict(a[1]) for a in set(nest.offsets())]
+    gone = {d for d, n in enumerate(nest.extents) if n == 1}
+    live = [d for d in range(len(nest.extents)) if d not in gone]
+    if any(f.running for f in nest.folds) or nest.sequential:
+        live = []
+    for d, e in reversed(list(zip(live, live[1:]))):
+        extent = nest.extents[e]
+        same = (d in nest.reduced) == (e in nest.reduced)
+        if same and all(a.get(d, 0) == a.get(e, 0) * extent for a in accesses):
+            nest.extents[e] *= nest.extents[d]
+            nest.extents[d] = 1
+            gone.add(d)
+    if gone:
+        _forget(nest, gone)
+
+
+def _forget(nest: Nest, gone: set[int]) -> None:
+    def clean(a: Affine) -> Affine:
+        return (a[0], tuple(x for x in a[1] if x[0] not in gone), a[2])
+
+    keep = ~sum(1 << d for d in gone)
+    for i, s in enumerate(nest.stmts):
+        if s.op in LOADS:
+            nest.stmts[i] = s._replace(attr=(s.attr[0], s.attr[1], clean(s.attr[2])))
+        elif s.op == "affine":
+            nest.stmts[i] = s._replace(attr=clean(s.attr))
+    nest.depends = [m & keep for m in nest.depends]
+    nest.stores = [s._replace(offset=clean(s.offset)) for s in nest.stores]
+    nest.folds = [f._replace(dests=tuple((b, t, clean(o)) for b, t, o in f.dests)) for f in nest.folds]
+
+
+def register_bytes(type_: str) -> int:
+    """Bytes of one lane in a register: narrow floats are computed in 32 bits, booleans are masks."""
+    if type_ == "bool":
+        return 1
+    dtype = np.dtype(type_) if type_ in _NUMPY else None
+    return max(dtype.itemsize, 4) if dtype is not None and KIND[dtype] == "f" else dtype.itemsize if dtype is not None else 4 \
+        if "float" in type_ else 1
+
+
+_NUMPY = frozenset("bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64".split())
+
+
+def _widest(nest: Nest) -> int:
+    """Bytes per lane that decide the width; index arithmetic does not count beside data."""
+    data = [register_bytes(s.type) for s in nest.stmts if s.op in LOADS]
+    data += [register_bytes(s.dtype) for s in nest.stores] + [register_bytes(t) for f in nest.folds for t in f.types]
+    return max(data, default=4)
+
+
+def _pick(nest: Nest, kept: list[int], inner: list[int], width: int) -> int | None:
+    """The dimension whose lanes make most accesses contiguous; None for a scalar nest."""
+    if any(f.kind == "general" for f in nest.folds):
+        return None
+    candidates = kept[-1:] + inner[-1:] if not nest.sequential else []
+    if any(f.running for f in nest.folds):
+        candidates = kept[-1:]
+    elif nest.sequential:
+        candidates = [d for d in kept[-1:] if _window_dimension(nest, d)]
+    if len(kept) > 1 and not nest.sequential and not nest.stores:
+        candidates = kept + inner[-1:]
+    best, best_score = None, -1
+    offsets = [(s.attr[2], 1) for s in nest.stmts if s.op in LOADS] + [(s.offset, 2) for s in nest.stores]
+    offsets += [(d[2], 2) for f in nest.folds for d in f.dests if not inner or True]
+    for d in candidates:
+        score = min(nest.extents[d], width) / width
+        for a, weight in offsets:
+            score += weight * _fit(a, d, nest)
+        if d in nest.reduced:
+            score += 0.5
+        if score > best_score:
+            best, best_score = d, score
+    return best
+
+
+def _fit(a: Affine, d: int, nest: Nest) -> float:
+    if any(nest.depends[t] >> d & 1 for t, _ in a[2]):
+        return -0.5
+    c = affine.coefficient(a, d)
+    return 1.0 if abs(c) == 1 else 0.25 if c == 0 else 0.5 if c == 2 else -0.5
+
+
+def _window_dimension(nest: Nest, d: int) -> bool:
+    """Whether lanes along `d` write distinct neighbouring elements whatever the indices are."""
+    return all(affine.coefficient(s.offset, d) == 1 and not any(nest.depends[t] >> d & 1 for t, _ in s.offset[2])
+               for s in nest.stores)
+
+
+# ---- printing and checking -------------------------------------------------------------------------------------
+
+
+def show(nest: Nest) -> str:
+    loops = " ".join(
+        f"{'reduce' if d in nest.reduced else 'for'} i{d}<{nest.extents[d]}"
+        + (f" lanes {nest.width}x{nest.unroll}" if d == nest.vector else "")
+        for d in nest.order
+    )
+    lines = [f"nest {loops or 'once'}"]
+    for i, s in enumerate(nest.stmts):
+        attr = ""
+        if s.op in LOADS:
+            attr = f" v{s.attr[0]}[{affine.show(s.attr[2])}]"
+        elif s.op == "affine":
+            attr = " " + affine.show(s.attr)
+        elif s.attr is not None:
+            attr = f" {s.attr}"
+        lines.append(f"  %{i}: {s.type} = {s.op}{attr} {' '.join(f'%{a}' for a in s.args)}".rstrip())
+    for s in nest.stores:
+        lines.append(f"  v{s.buffer}[{affine.show(s.offset)}] = %{s.stmt}" + (f" if %{s.mask}" if s.mask >= 0 else ""))
+    for f in nest.folds:
+        dests = " ".join(f"v{b}[{affine.show(o)}]" for b, _, o in f.dests)
+        lines.append(f"  fold {f.kind}{' running' if f.running else ''} {' '.join(f'%{s}' for s in f.stmts)} -> {dests}")
+    return "\n".join(lines)
+
+
+def verify(nest: Nest) -> None:
+    """Raises unless every statement is defined before its use and depends only on loops of the nest."""
+    loops = sum(1 << d for d in nest.order)
+    for i, s in enumerate(nest.stmts):
+        terms = [t for t, _ in (s.attr[2][2] if s.op in LOADS else s.attr[2] if s.op == "affine" else ())]
+        for a in (*s.args, *terms):
+            if not 0 <= a < i:
+                raise CompileError(f"loop nest: statement %{i} ({s.op}) uses %{a} before its definition")
+            if nest.depends[a] & ~nest.depends[i]:
+                raise CompileError(f"loop nest: statement %{i} ({s.op}) hides the dimensions of %{a}")
+        if nest.depends[i] & ~loops:
+            raise CompileError(f"loop nest: statement %{i} ({s.op}) depends on a dimension without a loop")
+    for s in nest.stores:
+        if not 0 <= s.stmt < len(nest.stmts):
+            raise CompileError(f"loop nest: a store to v{s.buffer} has no value")
+    if sorted(nest.order) != [d for d, n in enumerate(nest.extents) if n != 1]:
+        raise CompileError("loop nest: the order does not list each dimension once")
+    kept_after = [d for i, d in enumerate(nest.order) if d not in nest.reduced and any(e in nest.reduced for e in nest.order[:i])]
+    if kept_after and nest.folds:
+        raise CompileError("loop nest: a kept dimension lies inside a reduced one")

@@ -1,0 +1,306 @@
+"""From fused steps to loop nests: one function per node form that is computed by loops."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from catena.compiler import affine, loops
+from catena.compiler.body import INDEX, Body, clamped_start
+from catena.compiler.fuse import Fused, Kernel
+from catena.compiler.graph import Value
+from catena.compiler.loops import Fold, Nest, Store
+from catena.core.dtypes import KIND
+
+
+class NestBuilder:
+    """Builds the nests of one region."""
+
+    def __init__(self, fused: Fused):
+        self.fused = fused
+
+    def body(self, extents, local: frozenset = frozenset()) -> Body:
+        stored, roots = self.fused.stored, self.fused.roots
+        return Body(extents, lambda v: v.number in stored and v.number not in local,
+                    lambda v: (roots.get(v.number, v.number), v.dtype.name))
+
+    # ---- kernels -----------------------------------------------------------------------------------------------
+
+    def kernel(self, kernel: Kernel) -> Nest:
+        own = frozenset(v.number for v in kernel.roots if v.form not in ("reduce", "argreduce"))
+        body = self.body(kernel.space, own)
+        index = dims(len(kernel.space))
+        stores, folds = [], []
+        for v in kernel.roots:
+            if v.form == "reduce":
+                folds += self._reduce(body, v, index)
+            elif v.form == "argreduce":
+                folds.append(self._argreduce(body, v, index))
+            else:
+                s = body._read_new(v, index, -1) if v.number in own else body.read(v, index)
+                body._read[(v.number, index, -1)] = s
+                if v.number not in kernel.dropped:
+                    stores += store_value(body, v, index, s)
+        return loops.from_body(body, kernel.axes, stores, folds)
+
+    def _reduce(self, body: Body, v: Value, index: tuple) -> list[Fold]:
+        kind, axes = v.params["kind"], v.params["axes"]
+        x = body.read(v.args[0], index)
+        kept = tuple(ix for d, ix in enumerate(index) if d not in axes)
+        offset = body.offset(v.shape, kept)
+        if isinstance(x, tuple):
+            if kind == "prod":
+                return [self._complex_prod(body, v, x, offset, body.affine_mask((0, tuple((d, 1) for d in range(len(index))), ())))]
+            part, even = part_name(v), affine.scale(offset, 2)
+            return [Fold(kind, (s,), (part,), ((v.number, part, affine.shift(even, i)),)) for i, s in enumerate(x)]
+        return [Fold(kind, (x,), (v.dtype.name,), ((v.number, v.dtype.name, offset),))]
+
+    def _complex_prod(self, body: Body, v: Value, x: tuple, offset, mask: int) -> Fold:
+        part, even = part_name(v), affine.scale(offset, 2)
+        a, b = accumulators(body, 0, (part, part), mask)
+        re = body.stmt("sub", part, (body.stmt("mul", part, (a, x[0])), body.stmt("mul", part, (b, x[1]))))
+        im = body.stmt("add", part, (body.stmt("mul", part, (a, x[1])), body.stmt("mul", part, (b, x[0]))))
+        dests = tuple((v.number, part, affine.shift(even, i)) for i in (0, 1))
+        return Fold("general", (re, im), (part, part), dests, inits=(body.const(1.0, part), body.const(0.0, part)))
+
+    def _argreduce(self, body: Body, v: Value, index: tuple) -> Fold:
+        (axis,) = v.params["axes"]
+        x, at = body.read(v.args[0], index), body.affine(index[axis])
+        kept = tuple(ix for d, ix in enumerate(index) if d != axis)
+        dest = (v.number, v.dtype.name, body.offset(v.shape, kept))
+        return Fold("arg" + v.params["kind"], (x, at), (v.args[0].dtype.name, INDEX), (dest,))
+
+    # ---- nodes written piecewise -------------------------------------------------------------------------------
+
+    def concatenate(self, v: Value) -> list[Nest]:
+        nests, at, axis = [], 0, v.params["dimension"]
+        for x in v.args:
+            body, index = self.body(x.shape), dims(x.ndim)
+            s = body.read(x, index)
+            moved = tuple(affine.shift(ix, at) if d == axis else ix for d, ix in enumerate(index))
+            nests.append(loops.from_body(body, (), store_value(body, v, moved, s)))
+            at += x.shape[axis]
+        return nests
+
+    def copy(self, source: Value, target: Value) -> Nest:
+        body, index = self.body(target.shape), dims(target.ndim)
+        return loops.from_body(body, (), store_value(body, target, index, body.read(source, index)))
+
+    def update_slice(self, v: Value) -> Nest:
+        x, update, *starts = v.args
+        body, index = self.body(update.shape), dims(update.ndim)
+        s = body.read(update, index)
+        moved = tuple(affine.add(ix, clamped_start(body, start, (), n - m))
+                      for ix, start, n, m in zip(index, starts, x.shape, update.shape))
+        return loops.from_body(body, (), store_value(body, v, moved, s))
+
+    def scatter(self, v: Value) -> Nest:
+        x, indices, updates = v.args
+        p, body = v.params, self.body(updates.shape)
+        index = dims(updates.ndim)
+        batch = tuple(index[d] for d in p["batch_dims"])
+        moved = [affine.ZERO] * x.ndim
+        for out, d in zip(p["offset_dims"], p["window_dims"]):
+            moved[d] = index[out]
+        for d, pos in p["batching"]:
+            moved[d] = affine.add(moved[d], batch[pos])
+        mask = -1
+        for k, d in enumerate(p["start_index_map"]):
+            at, room = (*batch, affine.constant(k)), x.shape[d] - p["slice_sizes"][d]
+            if p["mode"] == "clip":
+                start = clamped_start(body, indices, at, room)
+            else:
+                s = body.read(indices, at)
+                s = s if body.stmts[s].type == INDEX else body.stmt("convert", INDEX, (s,))
+                start = affine.term(s)
+                if p["mode"] == "fill":
+                    mask = body.both(mask, body.inside(start, room + 1))
+            moved[d] = affine.add(moved[d], start)
+        new = body.read(updates, index)
+        stores = self._combine(body, v, tuple(moved), new, mask)
+        return loops.from_body(body, (), stores, sequential=True)
+
+    def _combine(self, body: Body, v: Value, at: tuple, new, mask: int) -> list[Store]:
+        kind = v.params["kind"]
+        if kind == "set":
+            return store_value(body, v, at, new, mask)
+        offset, every = body.offset(v.shape, at), (1 << len(body.extents)) - 1
+        if isinstance(new, tuple):
+            part, even = part_name(v), affine.scale(offset, 2)
+            old = tuple(_load_now(body, v.number, part, affine.shift(even, i), mask, every) for i in (0, 1))
+        else:
+            old = _load_now(body, v.number, v.dtype.name, offset, mask, every)
+        return store_value(body, v, at, self._combined(body, v, old, new), mask)
+
+    def _combined(self, body: Body, v: Value, old, new):
+        kind = v.params["kind"]
+        if kind == "general":
+            return run_scalar(body, v.params["body"], [old, new])[0]
+        if isinstance(new, tuple):
+            part = part_name(v)
+            if kind in ("add", "sub"):
+                return tuple(body.stmt(kind, part, (o, n)) for o, n in zip(old, new))
+            (a, b), (c, d) = old, new
+            re = body.stmt("sub", part, (body.stmt("mul", part, (a, c)), body.stmt("mul", part, (b, d))))
+            return re, body.stmt("add", part, (body.stmt("mul", part, (a, d)), body.stmt("mul", part, (b, c))))
+        return body.stmt(kind, v.dtype.name, (old, new))
+
+    # ---- folds with a body of their own, and running ones ------------------------------------------------------
+
+    def reduce_general(self, node: Value) -> Nest:
+        outs, axes = node.params["results"], node.params["axes"]
+        n = len(outs)
+        xs, inits = node.args[:n], node.args[n:]
+        body = self.body(xs[0].shape)
+        index = dims(xs[0].ndim)
+        kept = tuple(ix for d, ix in enumerate(index) if d not in axes)
+        every = (1 << xs[0].ndim) - 1
+        start = flatten(body.read(i, ()) for i in inits)
+        new = [body.read(x, index) for x in xs]
+        types = flatten(((part_name(x),) * 2 if KIND[x.dtype] == "c" else x.dtype.name) for x in xs)
+        acc = pairs(accumulators(body, 0, types, every), xs)
+        out = run_scalar(body, node.params["body"], [*acc, *new])
+        dests = []
+        for o in outs:
+            offset = body.offset(o.shape, kept)
+            if KIND[o.dtype] == "c":
+                dests += [(o.number, part_name(o), affine.shift(affine.scale(offset, 2), i)) for i in (0, 1)]
+            else:
+                dests.append((o.number, o.dtype.name, offset))
+        fold = Fold("general", tuple(flatten(out)), tuple(types), tuple(dests), inits=tuple(start))
+        return loops.from_body(body, axes, [], [fold])
+
+    def cumulative(self, v: Value) -> Nest:
+        (x,), kind, axis = v.args, v.params["kind"], v.params["axis"]
+        body, index = self.body(x.shape), dims(x.ndim)
+        if v.params["reverse"]:
+            back = affine.shift(affine.scale(index[axis], -1), x.shape[axis] - 1)
+            index = index[:axis] + (back,) + index[axis + 1 :]
+        new = body.read(x, index)
+        offset = body.offset(v.shape, index)
+        if kind in ("logsumexp", "prod") and (kind == "logsumexp" or isinstance(new, tuple)):
+            return loops.from_body(body, (axis,), [], [self._running(body, v, new, offset, kind)])
+        if isinstance(new, tuple):
+            part, even = part_name(v), affine.scale(offset, 2)
+            folds = [Fold(kind, (s,), (part,), ((v.number, part, affine.shift(even, i)),), running=True)
+                     for i, s in enumerate(new)]
+        else:
+            folds = [Fold(kind, (new,), (v.dtype.name,), ((v.number, v.dtype.name, offset),), running=True)]
+        return loops.from_body(body, (axis,), [], folds)
+
+    def _running(self, body: Body, v: Value, new, offset, kind: str) -> Fold:
+        every = (1 << len(body.extents)) - 1
+        if kind == "prod":
+            return self._complex_prod(body, v, new, offset, every)._replace(running=True)
+        t = v.dtype.name
+        (old,) = accumulators(body, 0, (t,), every)
+        big, small = body.stmt("max", t, (old, new)), body.stmt("min", t, (old, new))
+        gap = body.stmt("sub", t, (small, big))
+        grown = body.stmt("log1p", t, (body.stmt("exp", t, (gap,)),))
+        flat = body.stmt("eq", "bool", (small, big))
+        grown = body.stmt("select", t, (flat, body.const(math.log(2.0), t), grown))
+        total = body.stmt("add", t, (big, grown))
+        return Fold("general", (total,), (t,), ((v.number, t, offset),), running=True, inits=(body.const(-math.inf, t),))
+
+    # ---- products by loops -------------------------------------------------------------------------------------
+
+    def dot(self, v: Value) -> Nest:
+        lhs, rhs = v.args
+        lc, rc, lb, rb = v.params["numbers"]
+        lfree = [d for d in range(lhs.ndim) if d not in lc and d not in lb]
+        rfree = [d for d in range(rhs.ndim) if d not in rc and d not in rb]
+        extents = (*v.shape, *(lhs.shape[d] for d in lc))
+        index = dims(len(extents))
+        nb, nl = len(lb), len(lfree)
+        left, right = [affine.ZERO] * lhs.ndim, [affine.ZERO] * rhs.ndim
+        for side, order in ((left, (*lb, *lfree)),):
+            for i, d in enumerate(order):
+                side[d] = index[i]
+        for i, d in enumerate(rb):
+            right[d] = index[i]
+        for i, d in enumerate(rfree):
+            right[d] = index[nb + nl + i]
+        for i, (p, q) in enumerate(zip(lc, rc)):
+            left[p] = right[q] = index[v.ndim + i]
+        body = self.body(extents)
+        a, b = body.read(lhs, tuple(left)), body.read(rhs, tuple(right))
+        offset = body.offset(v.shape, index[: v.ndim])
+        axes = tuple(range(v.ndim, len(extents)))
+        return loops.from_body(body, axes, [], product_folds(body, v, lhs, rhs, a, b, offset))
+
+
+def product_folds(body: Body, v: Value, lhs: Value, rhs: Value, a, b, offset) -> list[Fold]:
+    """Sums of products, accumulated in f32 at least."""
+    if KIND[v.dtype] == "c":
+        part, even = part_name(v), affine.scale(offset, 2)
+        (ar, ai), (br, bi) = a, b
+        re = body.stmt("sub", part, (body.stmt("mul", part, (ar, br)), body.stmt("mul", part, (ai, bi))))
+        im = body.stmt("add", part, (body.stmt("mul", part, (ar, bi)), body.stmt("mul", part, (ai, br))))
+        return [Fold("sum", (s,), (part,), ((v.number, part, affine.shift(even, i)),)) for i, s in enumerate((re, im))]
+    dest = ((v.number, v.dtype.name, offset),)
+    if KIND[v.dtype] == "f":
+        wide = "float64" if v.dtype == np.float64 else "float32"
+        a, b = (x if y.dtype.name == wide else body.stmt("convert", wide, (x,)) for x, y in ((a, lhs), (b, rhs)))
+        return [Fold("dot", (a, b), (wide,), dest)]
+    name = v.dtype.name
+    a, b = (x if y.dtype == v.dtype else body.stmt("convert", name, (x,)) for x, y in ((a, lhs), (b, rhs)))
+    return [Fold("sum", (body.stmt("mul", name, (a, b)),), (name,), dest)]
+
+
+# ---- helpers ---------------------------------------------------------------------------------------------------
+
+
+def dims(rank: int) -> tuple:
+    return tuple(affine.dim(d) for d in range(rank))
+
+
+def part_name(v: Value) -> str:
+    return "float32" if v.dtype == np.complex64 else "float64"
+
+
+def store_value(body: Body, v: Value, index: tuple, s, mask: int = -1) -> list[Store]:
+    offset = body.offset(v.shape, index)
+    if isinstance(s, tuple):
+        part, even = part_name(v), affine.scale(offset, 2)
+        return [Store(v.number, part, affine.shift(even, i), x, mask) for i, x in enumerate(s)]
+    return [Store(v.number, v.dtype.name, offset, s, mask)]
+
+
+def _load_now(body: Body, number: int, dtype: str, offset, mask: int, every: int) -> int:
+    """A load that every iteration repeats, since the nest writes what it reads."""
+    s = body.stmt("load_now", dtype, (mask,) if mask >= 0 else (), (number, dtype, offset))
+    body.depends[s] = every
+    return s
+
+
+def accumulators(body: Body, fold: int, types, every: int) -> list[int]:
+    out = []
+    for j, t in enumerate(types):
+        s = body.stmt("accumulator", t, (), (fold, j))
+        body.depends[s] = every
+        out.append(s)
+    return out
+
+
+def run_scalar(body: Body, region, operands: list) -> list:
+    """The results of a scalar region on statements of `body`."""
+    inner = Body((), lambda v: False)
+    inner.stmts, inner.depends, inner._known = body.stmts, body.depends, body._known
+    inner.extents = body.extents
+    for v, s in zip(region.inputs, operands):
+        inner.local[(v.number, ())] = s
+    return [inner.read(v, ()) for v in region.outputs]
+
+
+def flatten(items) -> list:
+    return [x for item in items for x in (item if isinstance(item, tuple) else (item,))]
+
+
+def pairs(flat: list, xs) -> list:
+    out, it = [], iter(flat)
+    for x in xs:
+        out.append((next(it), next(it)) if KIND[x.dtype] == "c" else next(it))
+    return out
+
+

@@ -1,0 +1,85 @@
+"""What compiled programs call: library routines and Python callbacks, each an object with an `address`.
+
+A callback has the C signature `i32 f(ptr* pointers)`: the addresses of its operands, then those of its results. An
+exception in it is kept for the thread that made the call and raised when the program returns.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import threading
+
+import numpy as np
+
+from catena.runtime import library as routines
+
+_CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)
+_pending = threading.local()
+
+
+class Routine:
+    """A routine of BLAS or LAPACK."""
+
+    def __init__(self, name: str):
+        self.name = name
+
+    @property
+    def address(self) -> int:
+        return routines.blas_address(self.name)
+
+    def __eq__(self, other):
+        return isinstance(other, Routine) and other.name == self.name
+
+    def __hash__(self):
+        return hash(self.name)
+
+
+class Callback:
+    """A Python function of ndarrays; operands are read-only views of the program's memory, valid during the call."""
+
+    def __init__(self, function, ins: tuple, outs: tuple):
+        self.function, self.ins, self.outs = function, ins, outs
+        self._native = _CALLBACK(self._run)
+
+    @property
+    def address(self) -> int:
+        return ctypes.cast(self._native, ctypes.c_void_p).value
+
+    def _run(self, pointers: int) -> int:
+        try:
+            table = (ctypes.c_void_p * (len(self.ins) + len(self.outs))).from_address(pointers)
+            arrays = [view(p, *spec) for p, spec in zip(table, (*self.ins, *self.outs))]
+            args = arrays[: len(self.ins)]
+            for a in args:
+                a.flags.writeable = False
+            results = self.function(*args)
+            for out, result in zip(arrays[len(self.ins) :], _as_list(results), strict=True):
+                np.copyto(out, result, casting="unsafe")
+            return 0
+        except BaseException as error:  # raised again by the thread that called the program
+            _pending.error = error
+            return 1
+
+
+def _as_list(results) -> list:
+    return [] if results is None else list(results) if isinstance(results, (list, tuple)) else [results]
+
+
+def view(pointer: int, shape: tuple, dtype: np.dtype) -> np.ndarray:
+    """The array at an address."""
+    size = math.prod(shape) * dtype.itemsize
+    if not size:
+        return np.empty(shape, dtype)
+    return np.frombuffer((ctypes.c_char * size).from_address(pointer), dtype).reshape(shape)
+
+
+def raise_pending() -> None:
+    """Raises what a callback of the last program raised in this thread."""
+    error = getattr(_pending, "error", None)
+    _pending.error = None
+    raise error if error is not None else RuntimeError("a native program failed without saying why")
+
+
+def blas(name: str) -> Routine:
+    return Routine(name)
