@@ -16,7 +16,7 @@ STEPS = [
     {"compiler"},
     {"transform"},
     {"lax"},
-    {"typing", "dtypes", "tree", "tree_util", "errors", "sharding", "stages"},
+    {"typing", "dtypes", "tree", "tree_util", "errors", "sharding", "stages", "checkpoint_policies"},
     {"numpy"},
     {"parallel", "random", "nn", "scipy", "ops", "image", "dlpack", "export", "tools"},
     {"ad_checkpoint", "custom_derivatives", "monitoring", "profiler"},
