@@ -28,7 +28,7 @@ class _Quiet(threading.local):
 
 quiet = _Quiet()
 
-_abstract_cache: dict = {}
+abstract_cache: dict = {}
 _CACHE_LIMIT = 1 << 16
 
 
@@ -36,16 +36,16 @@ def abstract_eval(primitive, avals: tuple, params: dict):
     """The type(s) of a primitive's result; cached, since programs ask the same question again and again."""
     key = (primitive, avals, tuple(params.items()))
     try:
-        found = _abstract_cache.get(key)
+        found = abstract_cache.get(key)
     except TypeError:  # a parameter that cannot be hashed
         return primitive.abstract(*avals, **params)
     if found is None:
         found = primitive.abstract(*avals, **params)
         if primitive.multiple_results:
             found = tuple(found)
-        if len(_abstract_cache) >= _CACHE_LIMIT:
-            _abstract_cache.clear()
-        _abstract_cache[key] = found
+        if len(abstract_cache) >= _CACHE_LIMIT:
+            abstract_cache.clear()
+        abstract_cache[key] = found
     return found
 
 

@@ -1,0 +1,282 @@
+"""The concrete values of the language: immutable arrays over NumPy buffers.
+
+An Array is one buffer (any strides) and its type. Its operators and NumPy-like methods are functions of the NumPy
+API and are given to it there, by one table; what stands here are the value itself and its ways in and out of Python.
+"""
+
+import numpy as np
+
+from catena.core import dtypes
+from catena.core.aval import ShapedArray
+
+_new = object.__new__
+
+
+class ArrayType(type):
+    """The type of Array: tracers count as instances, so that ``isinstance(x, Array)`` holds while tracing too."""
+
+    def __instancecheck__(cls, x):
+        return getattr(type(x), "_is_array", False)
+
+
+class Array(metaclass=ArrayType):
+    """An immutable array on a device.
+
+    Arrays are made by functions of ``catena.numpy``, never by calling this class. They hold a NumPy array that
+    nobody else can write to; views of it that leave are read-only.
+    """
+
+    __slots__ = ("_value", "weak_type", "_aval", "_placement", "__weakref__")
+    __array_priority__ = 100
+    __hash__ = None
+    _is_array = True
+
+    def __init__(self):
+        raise TypeError("Array cannot be instantiated directly; use catena.numpy.array, zeros, asarray ...")
+
+    # ---- type
+
+    @property
+    def aval(self) -> ShapedArray:
+        aval = self._aval
+        if aval is None:
+            value = self._value
+            aval = self._aval = ShapedArray(value.shape, value.dtype, self.weak_type)
+        return aval
+
+    @property
+    def shape(self) -> tuple:
+        """The length of each axis."""
+        return self._value.shape
+
+    @property
+    def dtype(self):
+        """The type of the elements."""
+        return self._value.dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return self._value.ndim
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return self._value.size
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes that the elements take."""
+        return self._value.nbytes
+
+    @property
+    def itemsize(self) -> int:
+        """The bytes that one element takes."""
+        return self._value.dtype.itemsize
+
+    # ---- to NumPy and other libraries, without copying
+
+    def __array__(self, dtype=None, copy=None):
+        value = read_only(self._value)
+        if dtype is not None and np.dtype(dtype) != value.dtype:
+            if copy is False:
+                raise ValueError(f"converting {self.aval.str_short()} to {np.dtype(dtype)} needs a copy, but copy=False")
+            return value.astype(dtype)
+        return value.copy() if copy else value
+
+    def __buffer__(self, flags):
+        return memoryview(read_only(self._value))
+
+    # ---- to Python
+
+    def __bool__(self):
+        if self._value.size == 0:
+            raise ValueError(
+                "The truth value of an empty array is ambiguous. Use `array.size > 0` to check that an array is not empty."
+            )
+        if self._value.size > 1:
+            raise ValueError(
+                "The truth value of an array with more than one element is ambiguous. Use a.any() or a.all()"
+            )
+        return bool(self._value)
+
+    def __int__(self):
+        return int(scalar(self))
+
+    def __float__(self):
+        return float(scalar(self))
+
+    def __complex__(self):
+        return complex(scalar(self))
+
+    def __index__(self):
+        if self.ndim or self.dtype.kind not in "iub" or self.dtype == bool:
+            raise TypeError(f"only integer scalar arrays can be converted to a scalar index, got {self.aval.str_short()}")
+        return int(self._value)
+
+    def __len__(self):
+        if not self._value.ndim:
+            raise TypeError("len() of unsized object")
+        return self._value.shape[0]
+
+    def __iter__(self):
+        if not self._value.ndim:
+            raise TypeError("iteration over a 0-d array")
+        weak = self.weak_type
+        return (make_array(np.asarray(row), weak) for row in self._value)
+
+    def __format__(self, spec):
+        return format(self._value[()] if not self._value.ndim else self._value, spec)
+
+    def item(self, *args):
+        """The element as a Python scalar; with arguments, the element at that index."""
+        return self._value.item(*args)
+
+    def tolist(self):
+        """The elements as nested Python lists."""
+        return self._value.tolist()
+
+    def __repr__(self):
+        return array_repr(self)
+
+    def __str__(self):
+        return str(live(self))
+
+    def __reduce__(self):
+        return _rebuild, (np.ascontiguousarray(live(self)), self.weak_type)
+
+    def __copy__(self):
+        return make_array(self._value.copy(), self.weak_type)
+
+    def __deepcopy__(self, memo):
+        return make_array(self._value.copy(), self.weak_type)
+
+    # ---- life on the device
+
+    def block_until_ready(self):
+        """This array, once its value is computed (here it always is)."""
+        live(self)
+        return self
+
+    def is_deleted(self) -> bool:
+        """Whether the buffer was deleted or given away by donation."""
+        return type(self._value) is Deleted
+
+    def delete(self):
+        """Give the buffer back now; every later use of this array raises an error."""
+        if not self.is_deleted():
+            self._aval = self.aval
+            self._value = Deleted(self._aval)
+
+
+class Deleted:
+    """What an Array holds after its buffer was deleted: it knows its type, and any use of the data raises."""
+
+    __slots__ = ("aval",)
+
+    def __init__(self, aval):
+        self.aval = aval
+
+    shape = property(lambda self: self.aval.shape)
+    dtype = property(lambda self: self.aval.dtype)
+    ndim = property(lambda self: self.aval.ndim)
+    size = property(lambda self: self.aval.size)
+    nbytes = property(lambda self: self.aval.size * self.aval.dtype.itemsize)
+
+    def __getattr__(self, name):
+        raise RuntimeError(f"Array has been deleted with shape={self.aval.str_short()}.")
+
+    def __array__(self, dtype=None, copy=None):
+        raise RuntimeError(f"Array has been deleted with shape={self.aval.str_short()}.")
+
+
+def make_array(value: np.ndarray, weak_type: bool = False) -> Array:
+    """An Array around ``value``, which nobody may write to from now on. The hot path's constructor."""
+    array = _new(Array)
+    array._value = value
+    array.weak_type = weak_type
+    array._aval = None
+    return array
+
+
+def typed_array(value, aval) -> Array:
+    """An Array around ``value``, known to have the type ``aval``."""
+    array = _new(Array)
+    array._value = value if type(value) is np.ndarray else np.asarray(value, aval.dtype)
+    array.weak_type = aval.weak_type
+    array._aval = aval
+    return array
+
+
+def as_array(x) -> Array:
+    """A Python scalar, NumPy scalar or NumPy array as an Array; NumPy arrays are copied, since others may write to them."""
+    kind = type(x)
+    if kind is Array:
+        return x
+    if kind in dtypes.python_scalar_dtypes:
+        return make_array(scalar_value(x), kind is not bool)
+    if isinstance(x, (np.ndarray, np.generic)):
+        if x.dtype == dtypes.float0:
+            return make_array(np.asarray(x), False)
+        return make_array(np.array(x, dtype=dtypes.canonicalize_dtype(x.dtype), order="C"), False)
+    if isinstance(x, (bool, int, float, complex)):
+        return as_array(_plain(x))
+    raise TypeError(f"Value {x!r} of type {type(x)} is not a valid JAX type.")
+
+
+def _plain(x):
+    """An instance of a subclass of a Python scalar type (an enum, say) as the plain scalar."""
+    for kind in (bool, int, float, complex):
+        if isinstance(x, kind):
+            return kind(x)
+    raise TypeError(f"{x!r} is not a scalar")
+
+
+def scalar_value(x) -> np.ndarray:
+    """A Python scalar as a 0-d NumPy array of its default dtype; an integer too large for it raises."""
+    dtype = dtypes.canonicalize_dtype(dtypes.python_scalar_dtypes[type(x)])
+    try:
+        return np.array(x, dtype)
+    except OverflowError:
+        raise OverflowError(f"Python int {x} too large to convert to {dtype}") from None
+
+
+def read_only(value: np.ndarray) -> np.ndarray:
+    """A view of ``value`` that cannot be written to."""
+    if value.flags.writeable:
+        value = value.view()
+        value.flags.writeable = False
+    return value
+
+
+def live(array: Array) -> np.ndarray:
+    """The NumPy value of an array that was not deleted."""
+    if type(array._value) is Deleted:
+        raise RuntimeError(f"Array has been deleted with shape={array._value.aval.str_short()}.")
+    return array._value
+
+
+def scalar(array: Array):
+    """The NumPy value of a 0-d array, for conversion to a Python scalar."""
+    if array._value.ndim:
+        raise TypeError(f"Only scalar arrays can be converted to Python scalars; got arr.ndim={array._value.ndim}")
+    return live(array)[()]
+
+
+def array_repr(array: Array) -> str:
+    """``Array([1., 2.], dtype=float32)``, as users of JAX and NumPy read it."""
+    value = live(array)
+    weak = ", weak_type=True" if array.weak_type else ""
+    ending = f"dtype={value.dtype.name}{weak})"
+    if value.size == 0:
+        return f"Array([], shape={value.shape}, {ending}"
+    body = np.array2string(value, separator=", ", prefix="Array(", suffix=")")
+    last_line = body.rsplit("\n", 1)[-1]
+    indent = len("Array(") if "\n" not in body else 0
+    if indent + len(last_line) + len(ending) + 2 > np.get_printoptions()["linewidth"]:
+        return f"Array({body},      {ending}"
+    return f"Array({body}, {ending}"
+
+
+def _rebuild(value: np.ndarray, weak_type: bool) -> Array:
+    return make_array(value, weak_type)

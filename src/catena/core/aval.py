@@ -1,0 +1,120 @@
+"""Abstract values: what is known of a value before it is computed.
+
+Avals are interned: equal avals are one object, so equality and hash are those of
+identity, which the caches on the hot path rely on.
+"""
+
+import threading
+
+import numpy as np
+
+from catena.core import dtypes
+
+_interned: dict = {}
+_lock = threading.Lock()
+
+
+class ShapedArray:
+    """The type of an array: its shape, its dtype, and whether the dtype is weak (came from a Python scalar)."""
+
+    __slots__ = ("shape", "dtype", "weak_type", "ndim", "size", "__weakref__")
+
+    def __new__(cls, shape, dtype, weak_type: bool = False):
+        shape = tuple(shape)
+        key = (cls, shape, dtype, bool(weak_type))
+        found = _interned.get(key)
+        return found if found is not None else cls._intern(*key[1:])
+
+    @classmethod
+    def _intern(cls, shape, dtype, weak_type):
+        """The slow half of ``__new__``: canonical parts, then one object for each distinct aval."""
+        shape = tuple(int(d) for d in shape)
+        if not isinstance(dtype, dtypes.ExtendedDType):
+            dtype = np.dtype(dtype)
+        key = (cls, shape, dtype, weak_type)
+        with _lock:
+            found = _interned.get(key)
+            if found is None:
+                found = object.__new__(cls)
+                found._fill(shape, dtype, weak_type)
+                _interned[key] = found
+            return found
+
+    def _fill(self, shape, dtype, weak_type):
+        self.shape, self.dtype, self.weak_type = shape, dtype, weak_type
+        self.ndim = len(shape)
+        size = 1
+        for d in shape:
+            size *= d
+        self.size = size
+
+    def __reduce__(self):
+        return type(self), (self.shape, self.dtype, self.weak_type)
+
+    def __copy__(self):
+        return self
+
+    def __deepcopy__(self, memo):
+        return self
+
+    def __len__(self):
+        if not self.shape:
+            raise TypeError("len() of unsized object")
+        return self.shape[0]
+
+    def update(self, shape=None, dtype=None, weak_type=None) -> "ShapedArray":
+        """The same aval with some parts replaced."""
+        return ShapedArray(
+            self.shape if shape is None else shape,
+            self.dtype if dtype is None else dtype,
+            self.weak_type if weak_type is None else weak_type,
+        )
+
+    def strip_weak_type(self) -> "ShapedArray":
+        """The same aval, no longer weak."""
+        return ShapedArray(self.shape, self.dtype) if self.weak_type else self
+
+    def to_tangent_aval(self) -> "ShapedArray":
+        """The type of this value's tangents: itself for inexact dtypes, float0 for the rest."""
+        if dtypes.is_inexact(self.dtype):
+            return self
+        return ShapedArray(self.shape, dtypes.float0)
+
+    def str_short(self, short_dtypes: bool = False) -> str:
+        """``float32[2,3]``, or ``f32[2,3]`` with short dtypes."""
+        name = dtypes.short_dtype_name(self.dtype) if short_dtypes else dtypes.dtype_name(self.dtype)
+        return f"{name}[{','.join(map(str, self.shape))}]"
+
+    def __str__(self):
+        return ("~" if self.weak_type else "") + self.str_short()
+
+    def __repr__(self):
+        weak = ", weak_type=True" if self.weak_type else ""
+        return f"ShapedArray({self.str_short()}{weak})"
+
+
+class AbstractToken:
+    """The type of a token: a value that carries nothing but order."""
+
+    __slots__ = ()
+    shape, dtype, weak_type, ndim, size = (), dtypes.float0, False, 0, 0
+
+    def str_short(self, short_dtypes: bool = False) -> str:
+        return "Tok"
+
+    def strip_weak_type(self):
+        return self
+
+    def to_tangent_aval(self):
+        return ShapedArray((), dtypes.float0)
+
+    def __repr__(self):
+        return "Tok"
+
+
+abstract_token = AbstractToken()
+
+
+def same_type(a, b) -> bool:
+    """Whether two avals agree in all but weakness."""
+    return a is b or (a.shape == b.shape and a.dtype == b.dtype and type(a) is type(b))

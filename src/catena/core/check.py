@@ -1,0 +1,57 @@
+"""The checker of jaxprs: every variable bound once before it is read, every type the one its primitive gives."""
+
+from catena.core.aval import same_type
+from catena.core.errors import JaxprTypeError
+from catena.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, subjaxprs, type_of_results
+from catena.core.printer import equation_text
+
+
+def check_jaxpr(jaxpr: Jaxpr | ClosedJaxpr) -> None:
+    """Raise JaxprTypeError where a jaxpr, or one inside it, is not well formed."""
+    stack = [jaxpr.jaxpr if isinstance(jaxpr, ClosedJaxpr) else jaxpr]
+    while stack:
+        current = stack.pop()
+        check_one(current)
+        for eqn in current.eqns:
+            stack.extend(subjaxprs(eqn.params))
+
+
+def check_one(jaxpr: Jaxpr) -> None:
+    """Check one jaxpr without those inside it."""
+    bound = set()
+    for v in [*jaxpr.constvars, *jaxpr.invars]:
+        bind(v, bound, "an argument")
+    for eqn in jaxpr.eqns:
+        for v in eqn.invars:
+            check_read(v, bound, eqn)
+        check_types(eqn)
+        for v in eqn.outvars:
+            bind(v, bound, equation_text(eqn))
+    for v in jaxpr.outvars:
+        check_read(v, bound, None)
+
+
+def bind(v, bound: set, where: str):
+    if v in bound:
+        raise JaxprTypeError(f"a variable of type {v.aval} is bound twice, the second time by {where}")
+    bound.add(v)
+
+
+def check_read(v, bound: set, eqn):
+    if type(v) is not Literal and v not in bound:
+        where = equation_text(eqn) if eqn is not None else "the results"
+        raise JaxprTypeError(f"a variable of type {v.aval} is read in {where} before it is bound")
+    if type(v) is Literal and v.aval.shape:
+        raise JaxprTypeError(f"a literal must be a scalar, got {v.aval}")
+
+
+def check_types(eqn):
+    expected = type_of_results(eqn.primitive, [v.aval for v in eqn.invars], eqn.params)
+    if len(expected) != len(eqn.outvars):
+        raise JaxprTypeError(f"{len(eqn.outvars)} results where the primitive gives {len(expected)}: {equation_text(eqn)}")
+    for v, aval in zip(eqn.outvars, expected, strict=True):
+        if not same_type(v.aval, aval):
+            raise JaxprTypeError(f"a result is annotated {v.aval}, but the primitive gives {aval}: {equation_text(eqn)}")
+    effects = eqn.primitive.effects(eqn.params)
+    if effects != eqn.effects:
+        raise JaxprTypeError(f"the equation has effects {set(eqn.effects)}, but the primitive {set(effects)}: {equation_text(eqn)}")

@@ -1,0 +1,297 @@
+"""Configuration flags, under JAX's names: process-wide by ``config.update`` or the environment, per thread by ``with``.
+
+Every flag is one row of a table. Flags that change what tracing yields take part in every cache key: the context
+carries one small integer for the process-wide values and one for a thread's overrides.
+"""
+
+import contextlib
+import os
+import sys
+import threading
+from typing import Any, NamedTuple
+
+from catena.core.context import Context, context
+
+
+class Flag(NamedTuple):
+    """A configuration flag.
+
+    ``name`` is JAX's; ``kind`` is bool, int, str or a tuple of the values admitted; ``traced`` tells whether the flag
+    changes what tracing or compiling yields; ``attribute`` is where the context keeps the value in force.
+    """
+
+    name: str
+    default: Any
+    kind: Any
+    help: str
+    traced: bool = False
+
+    @property
+    def attribute(self) -> str:
+        return {"jax_enable_x64": "x64"}.get(self.name, self.name.removeprefix("jax_"))
+
+    @property
+    def environment_variables(self) -> tuple[str, str]:
+        bare = self.name.removeprefix("jax_").upper()
+        return f"CATENA_{bare}", f"JAX_{bare}"
+
+
+PRECISIONS = (
+    "default", "high", "highest", "bfloat16", "tensorfloat32", "float32", "ANY_F8_ANY_F8_F32",
+    "ANY_F8_ANY_F8_F32_FAST_ACCUM", "ANY_F8_ANY_F8_ANY", "ANY_F8_ANY_F8_ANY_FAST_ACCUM", "F16_F16_F16", "F16_F16_F32",
+    "BF16_BF16_BF16", "BF16_BF16_F32", "BF16_BF16_F32_X3", "BF16_BF16_F32_X6", "BF16_BF16_F32_X9", "TF32_TF32_F32",
+    "TF32_TF32_F32_X3", "F32_F32_F32", "F64_F64_F64",
+)  # fmt: skip
+PRNG_IMPLEMENTATIONS = ("threefry2x32", "threefry4x32", "rbg", "unsafe_rbg", "philox2x32", "philox4x32")
+
+FLAGS = {
+    flag.name: flag
+    for flag in (
+        Flag("jax_enable_x64", False, bool, "64-bit dtypes are available and the default.", traced=True),
+        Flag("jax_numpy_dtype_promotion", "standard", ("standard", "strict"), "Implicit promotion of dtypes.", traced=True),
+        Flag("jax_numpy_rank_promotion", "allow", ("allow", "warn", "raise"), "Implicit promotion of ranks.", traced=True),
+        Flag("jax_default_matmul_precision", None, (None, *PRECISIONS), "Precision of products.", traced=True),
+        Flag("jax_debug_nans", False, bool, "An error where an operation yields a NaN."),
+        Flag("jax_debug_infs", False, bool, "An error where an operation yields an infinity."),
+        Flag("jax_disable_jit", False, bool, "jit calls the Python function instead."),
+        Flag("jax_enable_checks", False, bool, "Check every jaxpr that is made."),
+        Flag("jax_check_tracer_leaks", False, bool, "An error where a tracer outlives its trace."),
+        Flag("jax_no_tracing", False, bool, "An error where a function would be traced again."),
+        Flag("jax_log_compiles", False, bool, "Log every compilation."),
+        Flag("jax_explain_cache_misses", False, bool, "Log why a function is traced again."),
+        Flag("jax_logging_level", "NOTSET", ("NOTSET", "DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"), "Level of the log."),
+        Flag("jax_dump_ir_to", "", str, "A folder that every stage of compilation is written to."),
+        Flag("jax_default_device", None, object, "Where new arrays are made."),
+        Flag("jax_platforms", "cpu", str, "The platforms to use."),
+        Flag("jax_num_cpu_devices", 1, int, "How many virtual CPU devices there are."),
+        Flag("jax_traceback_filtering", "auto", ("off", "tracebackhide", "remove_frames", "quiet_remove_frames", "auto"), "How tracebacks are shortened to the user's frames."),
+        Flag("jax_softmax_custom_jvp", False, bool, "softmax has a derivative rule of its own.", traced=True),
+        Flag("jax_default_prng_impl", "threefry2x32", PRNG_IMPLEMENTATIONS, "The generator of new keys.", traced=True),
+        Flag("jax_threefry_partitionable", True, bool, "Which of two threefry streams is drawn.", traced=True),
+        Flag("jax_enable_custom_prng", False, bool, "PRNGKey makes typed keys.", traced=True),
+        Flag("jax_legacy_prng_key", "allow", ("allow", "warn", "error"), "What a raw key passed to a sampler does."),
+        Flag("jax_debug_key_reuse", False, bool, "An error where a key is used twice.", traced=True),
+        Flag("jax_random_seed_offset", 0, int, "Added to every seed.", traced=True),
+    )
+}  # fmt: skip
+
+
+def convert(flag: Flag, value):
+    """``value`` as the flag keeps it, or a ValueError that says what the flag admits."""
+    if flag.kind is bool:
+        return as_bool(flag, value)
+    if flag.kind is int:
+        return int(value)
+    if isinstance(flag.kind, tuple):
+        value = getattr(value, "value", value)
+        if value not in flag.kind:
+            raise ValueError(f"new enum value must be in {list(flag.kind)}, got {value} of type {type(value)}.")
+    return value
+
+
+def as_bool(flag: Flag, value) -> bool:
+    if isinstance(value, str):
+        lowered = value.lower()
+        if lowered in ("1", "true", "t", "yes", "y", "on"):
+            return True
+        if lowered in ("0", "false", "f", "no", "n", "off", ""):
+            return False
+        raise ValueError(f"{flag.name} is a bool, got {value!r}")
+    return bool(value)
+
+
+_lock = threading.RLock()
+_key_numbers: dict[tuple, int] = {}
+
+
+def _number(values: tuple) -> int:
+    """A small integer for this combination of values, so that cache keys hash it in no time."""
+    with _lock:
+        return _key_numbers.setdefault(values, len(_key_numbers))
+
+
+class Config:
+    """The flags as users meet them: ``config.update("jax_enable_x64", True)``, ``config.jax_enable_x64``."""
+
+    def update(self, name: str, val) -> None:
+        """Set a flag for the whole process; a thread's own ``with`` override still wins there.
+
+        Raises:
+          AttributeError: when there is no such flag.
+          ValueError: when the flag does not admit the value.
+        """
+        flag = find_flag(name)
+        setattr(Context, flag.attribute, convert(flag, val))
+        refresh_global()
+        refresh_derived()
+
+    def read(self, name: str):
+        """The value of a flag in force in this thread."""
+        return getattr(context, find_flag(name).attribute)
+
+    @property
+    def values(self) -> dict:
+        """All flags and their process-wide values."""
+        return {name: getattr(Context, flag.attribute) for name, flag in FLAGS.items()}
+
+    def parse_flags_with_absl(self) -> None:
+        """Set flags from command-line arguments of the form ``--jax_enable_x64=true``, and leave the others alone."""
+        parse_arguments()
+
+    def __getattr__(self, name: str):
+        if name in FLAGS:
+            return getattr(context, FLAGS[name].attribute)
+        raise AttributeError(f"'Config' object has no attribute '{name}'")
+
+    def __setattr__(self, name: str, value):
+        self.update(name, value)
+
+
+def parse_arguments(arguments: list[str] | None = None) -> None:
+    """Set the flags named in ``arguments`` (those of the process by default)."""
+    for argument in sys.argv[1:] if arguments is None else arguments:
+        name, _, value = argument.removeprefix("--").partition("=")
+        if argument.startswith("--") and name in FLAGS:
+            config.update(name, value if value else True)
+
+
+def find_flag(name: str) -> Flag:
+    """The row of the table."""
+    try:
+        return FLAGS[name if name.startswith("jax_") else f"jax_{name.removeprefix('catena_')}"]
+    except KeyError:
+        raise AttributeError(f"Unrecognized config option: {name}") from None
+
+
+def read(name: str):
+    """The value of a flag in force in this thread."""
+    return getattr(context, FLAGS[name].attribute)
+
+
+TRACED = [flag for flag in FLAGS.values() if flag.traced]
+
+
+def refresh_global() -> None:
+    Context.global_key = _number(tuple(getattr(Context, flag.attribute) for flag in TRACED))
+    Context.debug_checks = Context.debug_nans or Context.debug_infs
+
+
+def refresh_derived() -> None:
+    """Recompute what this thread derives from its overrides."""
+    own = vars(context)
+    overrides = tuple((flag.name, own[flag.attribute]) for flag in TRACED if flag.attribute in own)
+    if overrides:
+        context.local_key = _number(overrides)
+    else:
+        own.pop("local_key", None)
+    if "debug_nans" in own or "debug_infs" in own:
+        context.debug_checks = context.debug_nans or context.debug_infs
+    else:
+        own.pop("debug_checks", None)
+
+
+@contextlib.contextmanager
+def override(name: str, value):
+    """Set a flag in this thread within a ``with`` block."""
+    flag = FLAGS[name]
+    value = convert(flag, value)
+    own = vars(context)
+    had, previous = flag.attribute in own, own.get(flag.attribute)
+    setattr(context, flag.attribute, value)
+    refresh_derived()
+    try:
+        yield
+    finally:
+        if had:
+            setattr(context, flag.attribute, previous)
+        else:
+            delattr(context, flag.attribute)
+        refresh_derived()
+
+
+class FlagContext:
+    """A context manager for one flag: ``with debug_nans(True):`` sets it in this thread; booleans default to True."""
+
+    def __init__(self, name: str):
+        self.flag = FLAGS[name]
+        self.__name__ = name.removeprefix("jax_")
+        self.__doc__ = f"Set the flag {name} in this thread within a ``with`` block. {self.flag.help}"
+
+    def __call__(self, new_val=None):
+        if new_val is None:
+            if self.flag.kind is not bool:
+                raise TypeError(f"{self.__name__} needs a value")
+            new_val = True
+        return override(self.flag.name, new_val)
+
+    def __repr__(self):
+        return f"<context manager of the flag {self.flag.name}>"
+
+
+def _initialise() -> None:
+    """Defaults, then the environment: ``CATENA_`` variables win over ``JAX_`` ones."""
+    for flag in FLAGS.values():
+        value = flag.default
+        for variable in flag.environment_variables:
+            if variable in os.environ:
+                value = from_environment(flag, variable)
+                break
+        setattr(Context, flag.attribute, value)
+    refresh_global()
+
+
+def from_environment(flag: Flag, variable: str):
+    text = os.environ[variable]
+    try:
+        return convert(flag, text)
+    except ValueError as error:
+        raise ValueError(f"the environment variable {variable}={text!r} is not valid: {error}") from None
+
+
+_initialise()
+config = Config()
+
+check_tracer_leaks = FlagContext("jax_check_tracer_leaks")
+debug_infs = FlagContext("jax_debug_infs")
+debug_key_reuse = FlagContext("jax_debug_key_reuse")
+debug_nans = FlagContext("jax_debug_nans")
+default_device = FlagContext("jax_default_device")
+default_matmul_precision = FlagContext("jax_default_matmul_precision")
+default_prng_impl = FlagContext("jax_default_prng_impl")
+enable_checks = FlagContext("jax_enable_checks")
+enable_custom_prng = FlagContext("jax_enable_custom_prng")
+enable_x64 = FlagContext("jax_enable_x64")
+explain_cache_misses = FlagContext("jax_explain_cache_misses")
+legacy_prng_key = FlagContext("jax_legacy_prng_key")
+log_compiles = FlagContext("jax_log_compiles")
+no_tracing = FlagContext("jax_no_tracing")
+numpy_dtype_promotion = FlagContext("jax_numpy_dtype_promotion")
+numpy_rank_promotion = FlagContext("jax_numpy_rank_promotion")
+softmax_custom_jvp = FlagContext("jax_softmax_custom_jvp")
+threefry_partitionable = FlagContext("jax_threefry_partitionable")
+
+
+def checking_leaks():
+    """Raise an error where a tracer outlives its trace, in this thread within a ``with`` block.
+
+    Example:
+      >>> import catena as jax
+      >>> with jax.checking_leaks():
+      ...     y = jax.jit(lambda x: x + 1)(1)
+    """
+    return override("jax_check_tracer_leaks", True)
+
+
+def disable_jit(disable: bool = True):
+    """Make ``jit`` call the Python function itself, in this thread within a ``with`` block.
+
+    Arguments:
+      disable: whether to disable; ``False`` enables again inside.
+
+    Example:
+      >>> import catena as jax
+      >>> with jax.disable_jit():
+      ...     y = jax.jit(lambda x: print(x) or x)(1)
+      1
+    """
+    return override("jax_disable_jit", disable)

@@ -1,0 +1,108 @@
+"""The exceptions of the language, under JAX's names, each saying in the user's terms what went wrong."""
+
+DOCUMENTATION = "docs/errors.md#"
+
+
+def see(error_class) -> str:
+    """The line that points at the page explaining ``error_class``."""
+    return f"\nSee {DOCUMENTATION}{error_class.__name__.lower()}"
+
+
+class JAXTypeError(TypeError):
+    """A value of the wrong kind was given to the language."""
+
+
+class JAXIndexError(IndexError):
+    """An index that the language cannot accept."""
+
+
+class ConcretizationTypeError(JAXTypeError):
+    """A traced value was used where a concrete one is needed."""
+
+    def __init__(self, tracer, context: str = ""):
+        super().__init__(
+            "Abstract tracer value encountered where concrete value is expected: "
+            f"{describe_tracer(tracer)}\n{context}{origin(tracer)}\n{see(ConcretizationTypeError)}"
+        )
+
+
+class NonConcreteBooleanIndexError(JAXIndexError):
+    """A traced boolean mask was used as an index, so the size of the result is unknown."""
+
+    def __init__(self, tracer):
+        super().__init__(
+            f"Array boolean indices must be concrete; got {describe_type(tracer)}\n"
+            "The shape of x[mask] depends on the values of the mask; use jnp.where(mask, x, fill), x.at[mask].set(v), "
+            f"or pass size= to a function that takes it.{origin(tracer)}\n{see(NonConcreteBooleanIndexError)}"
+        )
+
+
+class TracerArrayConversionError(JAXTypeError):
+    """A traced value was given to NumPy."""
+
+    def __init__(self, tracer):
+        super().__init__(
+            "The numpy.ndarray conversion method __array__() was called on "
+            f"{describe_tracer(tracer)}{origin(tracer)}{see(TracerArrayConversionError)}"
+        )
+
+
+class TracerIntegerConversionError(JAXTypeError):
+    """A traced value was used as a Python index or size."""
+
+    def __init__(self, tracer):
+        super().__init__(
+            f"The __index__() method was called on {describe_tracer(tracer)}"
+            f"{origin(tracer)}{see(TracerIntegerConversionError)}"
+        )
+
+
+class TracerBoolConversionError(ConcretizationTypeError):
+    """A traced value decided a Python ``if``, ``while``, ``and`` or ``or``."""
+
+    def __init__(self, tracer):
+        JAXTypeError.__init__(
+            self,
+            f"Attempted boolean conversion of {describe_tracer(tracer)}."
+            f"{origin(tracer)}{see(TracerBoolConversionError)}",
+        )
+
+
+class UnexpectedTracerError(JAXTypeError):
+    """A traced value was used after its trace had ended, or outside it."""
+
+
+class InconclusiveDimensionOperation(Exception):
+    """A comparison of symbolic dimensions that cannot be decided."""
+
+
+class JaxprTypeError(TypeError):
+    """A jaxpr that does not type-check."""
+
+
+class JaxRuntimeError(RuntimeError):
+    """An error raised while a compiled program ran."""
+
+
+class KeyReuseError(RuntimeError):
+    """A random key was consumed twice."""
+
+
+class CompileError(RuntimeError):
+    """A program that the compiler cannot turn into native code; the message names the primitive."""
+
+
+def describe_type(x) -> str:
+    """The type of a value as users read it, such as ``float32[3]``."""
+    return x.aval.str_short()
+
+
+def describe_tracer(tracer) -> str:
+    """A traced value as users read it."""
+    return f"traced array with shape {describe_type(tracer)}"
+
+
+def origin(tracer) -> str:
+    """Where the traced value came from: the argument it depends on, or the line that made it."""
+    text = tracer.describe_origin()
+    return f"\n{text}" if text else ""

@@ -1,0 +1,217 @@
+"""Jaxprs: the typed functional language that functions are traced into, and the only thing the compiler sees.
+
+A ``Jaxpr`` binds variables once each, by equations that apply primitives to variables and literals. A
+``ClosedJaxpr`` adds the values of its constants.
+"""
+
+from typing import Any, NamedTuple
+
+from catena.core import printer
+from catena.core.context import set_trace
+from catena.core.evaluate import abstract_eval
+from catena.core.source import Source
+
+
+class Var:
+    """A variable: its identity is its name, its aval its type."""
+
+    __slots__ = ("aval",)
+
+    def __init__(self, aval):
+        self.aval = aval
+
+    def __repr__(self):
+        return f"Var(id={id(self)}):{self.aval.str_short()}"
+
+
+class Literal:
+    """A scalar constant written in an equation: a 0-d Array and its aval."""
+
+    __slots__ = ("val", "aval")
+
+    def __init__(self, val, aval):
+        self.val, self.aval = val, aval
+
+    def __repr__(self):
+        return f"Literal({self.val})"
+
+
+class Eqn(NamedTuple):
+    """One application of a primitive: ``outvars = primitive[params] invars``, with effects and the user's line."""
+
+    invars: list
+    outvars: list
+    primitive: Any
+    params: dict
+    effects: frozenset = frozenset()
+    source: Source | None = None
+
+    def replace(self, **changes) -> "Eqn":
+        """The same equation with some parts replaced."""
+        return self._replace(**changes)
+
+    @property
+    def source_info(self):
+        return self.source
+
+    def __repr__(self):
+        return printer.equation_text(self)
+
+
+class Jaxpr:
+    """A function: ``lambda constvars ; invars. let eqns in outvars``."""
+
+    __slots__ = ("constvars", "invars", "eqns", "outvars", "effects", "debug_info", "__weakref__")
+
+    def __init__(self, constvars, invars, outvars, eqns, effects=None, debug_info=None):
+        self.constvars, self.invars = list(constvars), list(invars)
+        self.outvars, self.eqns = list(outvars), list(eqns)
+        self.effects = join_effects(self.eqns) if effects is None else frozenset(effects)
+        self.debug_info = debug_info
+
+    @property
+    def in_avals(self) -> list:
+        """The types of the arguments."""
+        return [v.aval for v in self.invars]
+
+    @property
+    def out_avals(self) -> list:
+        """The types of the results."""
+        return [v.aval for v in self.outvars]
+
+    def replace(self, **changes) -> "Jaxpr":
+        """The same jaxpr with some parts replaced."""
+        parts = {k: changes.pop(k, getattr(self, k)) for k in ("constvars", "invars", "outvars", "eqns", "debug_info")}
+        if changes.keys() - {"effects"}:
+            raise TypeError(f"Jaxpr has no parts {sorted(changes)}")
+        return Jaxpr(effects=changes.get("effects"), **parts)
+
+    def pretty_print(self, **options) -> str:
+        """The printed jaxpr; ``source_info=True`` adds the user's lines, ``name_stack=True`` the scopes."""
+        return printer.jaxpr_text(self, **options)
+
+    def __repr__(self):
+        return printer.jaxpr_text(self)
+
+
+class ClosedJaxpr:
+    """A jaxpr together with the values of its constants."""
+
+    __slots__ = ("jaxpr", "consts", "memo", "__weakref__")
+
+    def __init__(self, jaxpr: Jaxpr, consts=()):
+        if len(jaxpr.constvars) != len(consts):
+            raise ValueError(f"a jaxpr with {len(jaxpr.constvars)} constvars was given {len(consts)} constants")
+        self.jaxpr, self.consts = jaxpr, list(consts)
+        self.memo: dict = {}  # what transformations derived from this jaxpr
+
+    @property
+    def in_avals(self) -> list:
+        """The types of the arguments."""
+        return self.jaxpr.in_avals
+
+    @property
+    def out_avals(self) -> list:
+        """The types of the results."""
+        return self.jaxpr.out_avals
+
+    @property
+    def literals(self) -> list:
+        """The constants, under their older name."""
+        return self.consts
+
+    @property
+    def eqns(self) -> list:
+        """The equations."""
+        return self.jaxpr.eqns
+
+    @property
+    def effects(self) -> frozenset:
+        """The effects of running it."""
+        return self.jaxpr.effects
+
+    def replace(self, *, jaxpr=None, consts=None) -> "ClosedJaxpr":
+        """The same with another jaxpr or other constants."""
+        return ClosedJaxpr(jaxpr or self.jaxpr, self.consts if consts is None else consts)
+
+    def pretty_print(self, **options) -> str:
+        """The printed jaxpr; options as for ``Jaxpr.pretty_print``."""
+        return printer.jaxpr_text(self.jaxpr, **options)
+
+    def __repr__(self):
+        return printer.jaxpr_text(self.jaxpr)
+
+
+def join_effects(eqns) -> frozenset:
+    """The effects of all these equations."""
+    effects = [e.effects for e in eqns if e.effects]
+    return frozenset().union(*effects) if effects else frozenset()
+
+
+def eval_jaxpr(jaxpr: Jaxpr, consts, *args) -> list:
+    """Run the equations one by one under the current trace.
+
+    Arguments:
+      jaxpr: what to run.
+      consts: a value for each constvar.
+      args: a value for each invar.
+
+    Returns:
+      The list of results.
+    """
+    if len(args) != len(jaxpr.invars):
+        raise TypeError(f"the jaxpr takes {len(jaxpr.invars)} arguments, {len(args)} were given")
+    env = dict(zip(jaxpr.constvars, consts, strict=True))
+    env.update(zip(jaxpr.invars, args, strict=True))
+    last_use = last_uses(jaxpr)
+    for i, eqn in enumerate(jaxpr.eqns):
+        values = [v.val if type(v) is Literal else env[v] for v in eqn.invars]
+        out = eqn.primitive.bind(*values, **eqn.params)
+        if eqn.primitive.multiple_results:
+            env.update(zip(eqn.outvars, out, strict=True))
+        else:
+            env[eqn.outvars[0]] = out
+        for v in last_use.get(i, ()):  # free what nobody reads any more
+            env.pop(v, None)
+    return [v.val if type(v) is Literal else env[v] for v in jaxpr.outvars]
+
+
+def last_uses(jaxpr: Jaxpr) -> dict[int, list]:
+    """For each equation's number, the variables that are read there for the last time."""
+    last = {}
+    for i, eqn in enumerate(jaxpr.eqns):
+        for v in eqn.invars:
+            if type(v) is Var:
+                last[v] = i
+        for v in eqn.outvars:
+            last.setdefault(v, i)
+    for v in jaxpr.outvars:
+        if type(v) is Var:
+            last.pop(v, None)
+    at = {}
+    for v, i in last.items():
+        at.setdefault(i, []).append(v)
+    return at
+
+
+def jaxpr_as_fun(closed: ClosedJaxpr):
+    """The closed jaxpr as a Python function from flat arguments to the list of results."""
+    return lambda *args: eval_jaxpr(closed.jaxpr, closed.consts, *args)
+
+
+def subjaxprs(params: dict):
+    """The jaxprs inside an equation's parameters."""
+    for value in params.values():
+        for item in value if isinstance(value, (tuple, list)) else (value,):
+            if isinstance(item, ClosedJaxpr):
+                yield item.jaxpr
+            elif isinstance(item, Jaxpr):
+                yield item
+
+
+def type_of_results(primitive, avals, params) -> tuple:
+    """The avals of all results of one application, as a tuple also where there is one."""
+    with set_trace(None):
+        out = abstract_eval(primitive, tuple(avals), params)
+    return tuple(out) if primitive.multiple_results else (out,)
+

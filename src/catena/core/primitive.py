@@ -1,0 +1,143 @@
+"""Primitives: the words of the language, each with all its rules in one place.
+
+A primitive is a name and a row of rules; the row is filled where the primitive is defined (in ``lax`` or
+``transform``), so that a reader finds its whole meaning on one page. The rules:
+
+``abstract(*avals, **params) -> aval(s)``
+    the types of the results, and every error a user can cause.
+``evaluate(*values, **params) -> value(s)``
+    the result for concrete NumPy values. It must not bind primitives, unless ``takes_arrays`` is set: then it is
+    given Arrays and returns Arrays (higher-order primitives do so).
+``jvp(primals, tangents, **params) -> (primals_out, tangents_out)``
+    forward differentiation; a tangent may be a symbolic ``Zero``.
+``transpose(cotangents, *args, **params) -> list of cotangents``
+    for primitives linear in the arguments that arrive as ``UndefinedPrimal``; one entry an argument, ``None`` for
+    the others.
+``batch(axis, args, dims, **params) -> (out(s), dim(s))``
+    vectorisation; ``dims`` holds each argument's mapped axis, or ``None``.
+``lower(builder, *operands, **params) -> value(s)``
+    translation to the compiler's graph.
+``partial_eval(trace, args, **params)``
+    only for higher-order primitives: how to split into what is known now and what is linear in unknowns.
+
+Arrays are positional arguments of ``bind``, static parameters are keywords.
+"""
+
+from catena.core.context import context
+from catena.core.evaluate import evaluate
+
+RULES = ("abstract", "evaluate", "jvp", "transpose", "batch", "lower")
+
+registry: dict[str, "Primitive"] = {}
+
+
+class NoRule:
+    """The stated reason why a primitive lacks a rule; asking for the rule raises it as an error."""
+
+    __slots__ = ("reason",)
+
+    def __init__(self, reason: str):
+        self.reason = reason
+
+    def __bool__(self):
+        return False
+
+    def __repr__(self):
+        return f"NoRule({self.reason!r})"
+
+
+def no_effects(params) -> frozenset:
+    return frozenset()
+
+
+def no_axis_names(params) -> tuple:
+    return ()
+
+
+class Primitive:
+    """A named operation of the language and its rules.
+
+    Arguments:
+      name: how it prints in jaxprs; registered names are unique.
+      multiple_results: whether it returns a list of results instead of one.
+      takes_arrays: whether ``evaluate`` works on Arrays instead of NumPy values.
+      effects: from the parameters to the set of effects of one application.
+      axis_names: from the parameters to the named axes that the primitive reads.
+      rules: the rules by name, as described at the head of this module.
+    """
+
+    __slots__ = (
+        "name",
+        "multiple_results",
+        "takes_arrays",
+        "effects",
+        "axis_names",
+        "partial_eval",
+        *RULES,
+    )
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        multiple_results: bool = False,
+        takes_arrays: bool = False,
+        effects=no_effects,
+        axis_names=no_axis_names,
+        partial_eval=None,
+        **rules,
+    ):
+        self.name = name
+        self.multiple_results = multiple_results
+        self.takes_arrays = takes_arrays
+        self.effects = effects
+        self.axis_names = axis_names
+        self.partial_eval = partial_eval
+        unknown = set(rules) - set(RULES)
+        if unknown:
+            raise TypeError(f"unknown rules for primitive {name}: {sorted(unknown)}; the rules are {RULES}")
+        for rule in RULES:
+            setattr(self, rule, rules.get(rule))
+        registry[name] = self
+
+    def bind(self, *args, **params):
+        """Apply the primitive under the current trace. The hot path: evaluation comes first and is one call."""
+        trace = context.trace
+        if trace is None:
+            return evaluate(self, args, params)
+        return trace.process(self, args, params)
+
+    def rule(self, kind: str):
+        """The rule of this kind; a missing one raises a clear error with the stated reason."""
+        rule = getattr(self, kind)
+        if rule:
+            return rule
+        reason = f": {rule.reason}" if rule is not None else ""
+        raise TypeError(f"{MISSING[kind]} for '{self.name}' is not defined{reason}")
+
+    def __repr__(self):
+        return self.name
+
+    def __reduce__(self):
+        return find, (self.name,)
+
+    def __copy__(self):
+        return self
+
+    def __deepcopy__(self, memo):
+        return self
+
+
+MISSING = {
+    "abstract": "The type rule",
+    "evaluate": "The evaluation rule",
+    "jvp": "The differentiation rule",
+    "transpose": "The transpose rule (for reverse-mode differentiation)",
+    "batch": "The batching rule",
+    "lower": "The compilation rule",
+}
+
+
+def find(name: str) -> Primitive:
+    """The registered primitive of this name."""
+    return registry[name]

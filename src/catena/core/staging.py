@@ -1,0 +1,224 @@
+"""Staging: running a Python function on tracers to write down the jaxpr of what it does."""
+
+from catena.core import dtypes
+from catena.core.array import Array, as_array
+from catena.core.context import context, set_trace
+from catena.core.evaluate import abstract_eval
+from catena.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var
+from catena.core.source import user_source
+from catena.core.trace import Trace, Tracer, escaped
+
+
+class DebugInfo:
+    """What a jaxpr was traced from, for error messages: the transformation, the function, its argument names."""
+
+    __slots__ = ("traced_for", "function_place", "arg_names", "result_paths")
+
+    def __init__(self, traced_for: str, function_place: str, arg_names=None, result_paths=None):
+        self.traced_for, self.function_place = traced_for, function_place
+        self.arg_names, self.result_paths = arg_names, result_paths
+
+
+class JaxprTracer(Tracer):
+    """A variable of the jaxpr that is being written."""
+
+    __slots__ = ("var", "source")
+    label = "JitTracer"
+
+    def __init__(self, trace, aval, var, source=None):
+        self._trace, self.aval, self.var, self.source = trace, aval, var, source
+
+    def describe_origin(self) -> str:
+        return self._trace.describe_origin(self)
+
+
+class JaxprTrace(Trace):
+    """Writes every operation down as an equation.
+
+    Every value that is not a tracer of this trace, concrete array or tracer of an outer trace alike, becomes a
+    constant of the jaxpr; scalars that are known become literals.
+    """
+
+    __slots__ = ("debug_info", "invars", "eqns", "constants", "effects")
+    label = "JitTracer"
+
+    def __init__(self, parent, debug_info: DebugInfo):
+        super().__init__(parent)
+        self.debug_info = debug_info
+        self.invars: list[Var] = []
+        self.eqns: list[Eqn] = []
+        self.constants: dict[int, tuple] = {}  # by id: (variable, value, the object itself, kept alive)
+        self.effects: set = set()
+
+    @property
+    def name(self) -> str:
+        return self.debug_info.traced_for
+
+    def new_arg(self, aval) -> JaxprTracer:
+        """A new argument of the jaxpr."""
+        var = Var(aval)
+        self.invars.append(var)
+        return JaxprTracer(self, aval, var)
+
+    def process(self, primitive, args, params):
+        atoms = [x.var if type(x) is JaxprTracer and x._trace is self else self.constant(x) for x in args]
+        out_avals = abstract_eval(primitive, tuple([a.aval for a in atoms]), params)
+        source = user_source(context.name_stack)
+        if primitive.multiple_results:
+            outvars = [Var(a) for a in out_avals]
+            out = [JaxprTracer(self, v.aval, v, source) for v in outvars]
+        else:
+            var = Var(out_avals)
+            outvars, out = [var], JaxprTracer(self, out_avals, var, source)
+        effects = primitive.effects(params)
+        if effects:
+            self.effects |= effects
+        self.eqns.append(Eqn(atoms, outvars, primitive, params, effects, source))
+        return out
+
+    def constant(self, x):
+        """The literal or constant variable that stands for ``x``."""
+        found = self.constants.get(id(x))
+        if found is not None:
+            return found[0]
+        if isinstance(x, Tracer):
+            if not x._trace.alive:
+                raise escaped(x)
+            aval, value = x.aval, x
+        else:
+            value = x if isinstance(x, Array) else as_array(x)
+            aval = value.aval
+            if not aval.shape and not isinstance(aval.dtype, dtypes.ExtendedDType):
+                return Literal(value, aval)
+        var = Var(aval)
+        self.constants[id(x)] = (var, value, x)
+        return var
+
+    def to_jaxpr(self, outs) -> tuple[Jaxpr, list]:
+        """The finished jaxpr and the values of its constants."""
+        outvars = [x.var if type(x) is JaxprTracer and x._trace is self else self.constant(x) for x in outs]
+        constvars = [entry[0] for entry in self.constants.values()]
+        values = [entry[1] for entry in self.constants.values()]
+        jaxpr = Jaxpr(constvars, self.invars, outvars, self.eqns, frozenset(self.effects), self.debug_info)
+        return prune_constants(jaxpr, values)
+
+    # The current trace's job while an inner function is staged out of a custom rule.
+
+    def process_custom_jvp(self, primitive, fun, jvp, args, params):
+        return primitive.stage(self, fun, jvp, args, params)
+
+    def process_custom_vjp(self, primitive, fun, fwd, bwd, args, params):
+        return primitive.stage(self, fun, fwd, bwd, args, params)
+
+    # ---- error messages
+
+    def describe_origin(self, tracer) -> str:
+        info = self.debug_info
+        place = f"The error occurred while tracing the function {info.function_place} for {info.traced_for}."
+        names = self.argument_names(tracer.var)
+        if names:
+            plural = "s" if len(names) > 1 else ""
+            return (
+                f"{place} This concrete value was not available in Python because it depends on the "
+                f"value{plural} of the argument{plural} {join_words(names)}."
+            )
+        if tracer.source is not None:
+            return f"{place} This value was made at {tracer.source}."
+        return place
+
+    def argument_names(self, var) -> list[str]:
+        """The names of the arguments that ``var`` depends on, in order."""
+        names = self.debug_info.arg_names
+        if not names:
+            return []
+        needed = {var}
+        for eqn in reversed(self.eqns):
+            if any(v in needed for v in eqn.outvars):
+                needed.update(v for v in eqn.invars if type(v) is Var)
+        return [n for n, v in zip(names, self.invars, strict=False) if v in needed and n]
+
+
+def join_words(words: list[str]) -> str:
+    """``a``, ``a and b``, ``a, b and c``."""
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+def prune_constants(jaxpr: Jaxpr, values: list) -> tuple[Jaxpr, list]:
+    """The jaxpr without the constants that nothing reads."""
+    if not values:
+        return jaxpr, values
+    read = {v for e in jaxpr.eqns for v in e.invars if type(v) is Var}
+    read.update(v for v in jaxpr.outvars if type(v) is Var)
+    kept = [(v, c) for v, c in zip(jaxpr.constvars, values, strict=True) if v in read]
+    jaxpr.constvars = [v for v, _ in kept]
+    return jaxpr, [c for _, c in kept]
+
+
+def trace_to_jaxpr(fun, in_avals, debug_info: DebugInfo) -> tuple[Jaxpr, list]:
+    """Run ``fun`` on tracers of the types ``in_avals`` and write down what it does.
+
+    Arguments:
+      fun: from flat arguments to the flat list of results.
+      in_avals: the types of the arguments.
+      debug_info: what to say about the function in error messages.
+
+    Returns:
+      The jaxpr, and the values of its constvars: Arrays, or tracers of enclosing traces.
+    """
+    trace = JaxprTrace(context.trace, debug_info)
+    try:
+        with set_trace(trace):
+            outs = fun(*[trace.new_arg(a) for a in in_avals])
+            outs = [check_result(x, i, debug_info) for i, x in enumerate(outs)]
+            return trace.to_jaxpr(outs)
+    finally:
+        trace.alive = False
+
+
+def check_result(x, position: int, debug_info: DebugInfo):
+    """``x`` if it is a value of the language, else an error that names the function."""
+    if isinstance(x, (Array, Tracer)) or dtypes.is_scalar_or_numpy(x):
+        return x
+    raise TypeError(
+        f"function {debug_info.function_place} traced for {debug_info.traced_for} returned a value of type "
+        f"{type(x)}{result_place(debug_info, position)}, which is not a valid JAX type"
+    )
+
+
+def result_place(debug_info: DebugInfo, position: int) -> str:
+    """`` at output component [0]`` where the result is a tree, else nothing."""
+    paths = debug_info.result_paths() if callable(debug_info.result_paths) else debug_info.result_paths
+    return f" at output component {paths[position]}" if paths and paths[position] else ""
+
+
+def trace_to_closed_jaxpr(fun, in_avals, debug_info: DebugInfo) -> tuple[ClosedJaxpr, list]:
+    """As ``trace_to_jaxpr``, with concrete constants closed over and tracers of outer traces as leading arguments.
+
+    Returns:
+      The closed jaxpr, and the outer tracers to pass before its other arguments.
+    """
+    jaxpr, values = trace_to_jaxpr(fun, in_avals, debug_info)
+    return hoist_tracers(jaxpr, values)
+
+
+def hoist_tracers(jaxpr: Jaxpr, values: list) -> tuple[ClosedJaxpr, list]:
+    """Close over the concrete constants; make those that are tracers into leading arguments."""
+    if not any(isinstance(v, Tracer) for v in values):
+        return ClosedJaxpr(jaxpr, values), []
+    entrys = list(zip(jaxpr.constvars, values, strict=True))
+    outer = [(c, v) for c, v in entrys if type(v) is not Array and isinstance(v, Tracer)]
+    known = [(c, v) for c, v in entrys if type(v) is Array or not isinstance(v, Tracer)]
+    info = jaxpr.debug_info
+    if info is not None and info.arg_names is not None:
+        names = [None] * len(outer) + list(info.arg_names)
+        info = DebugInfo(info.traced_for, info.function_place, names, info.result_paths)
+    closed = Jaxpr(
+        [c for c, _ in known], [c for c, _ in outer] + jaxpr.invars, jaxpr.outvars, jaxpr.eqns, jaxpr.effects, info
+    )
+    return ClosedJaxpr(closed, [v for _, v in known]), [v for _, v in outer]
+
+
+def hoist_constants(jaxpr: Jaxpr) -> Jaxpr:
+    """The jaxpr with its constvars as leading arguments."""
+    return Jaxpr([], jaxpr.constvars + jaxpr.invars, jaxpr.outvars, jaxpr.eqns, jaxpr.effects, jaxpr.debug_info)
+

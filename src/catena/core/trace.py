@@ -1,0 +1,206 @@
+"""Traces and tracers: how operations on values become something other than their evaluation.
+
+There is one current trace in a thread, ``context.trace``. ``Primitive.bind`` hands every operation to it, and the
+trace decides: a jaxpr trace writes an equation, a JVP trace carries a tangent along, a batch trace adds an axis.
+A trace that transforms hands the transformed operations to its ``parent``, the trace that was current outside.
+A tracer knows the trace that it belongs to; to every other trace it is a value like any other.
+"""
+
+import operator
+
+from catena.core import errors
+
+
+class Trace:
+    """One level of interpretation. ``alive`` ends with the transformation, so that escaped tracers are recognised."""
+
+    __slots__ = ("parent", "alive", "__weakref__")
+    name = "trace"
+
+    def __init__(self, parent):
+        self.parent = parent
+        self.alive = True
+
+    def process(self, primitive, args, params):
+        raise TypeError(f"{type(self).__name__} does not process primitives")
+
+    def process_custom_jvp(self, primitive, fun, jvp, args, params):
+        raise TypeError(f"{type(self).__name__} does not process custom_jvp")
+
+    def process_custom_vjp(self, primitive, fun, fwd, bwd, args, params):
+        raise TypeError(f"{type(self).__name__} does not process custom_vjp")
+
+
+class Tracer:
+    """A stand-in for an array while a function is being traced.
+
+    Its operators and NumPy-like methods are those of Array, given to both by one table of the NumPy API.
+    """
+
+    __slots__ = ("_trace", "aval", "__weakref__")
+    __array_priority__ = 1000
+    __hash__ = None
+    _is_array = True
+    label = "Tracer"
+
+    def __init__(self, trace, aval):
+        self._trace = trace
+        self.aval = aval
+
+    # ---- type
+
+    @property
+    def shape(self) -> tuple:
+        """The length of each axis."""
+        return self.aval.shape
+
+    @property
+    def dtype(self):
+        """The type of the elements."""
+        return self.aval.dtype
+
+    @property
+    def weak_type(self) -> bool:
+        """Whether the dtype came from a Python scalar and yields to others."""
+        return self.aval.weak_type
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return self.aval.ndim
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return self.aval.size
+
+    @property
+    def itemsize(self) -> int:
+        """The bytes that one element takes."""
+        return self.aval.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes that the elements take."""
+        return self.aval.size * self.aval.dtype.itemsize
+
+    # ---- conversions: possible only where the value is known
+
+    def concrete_value(self):
+        """The Array behind this tracer where its value is known although it is traced, else ``None``."""
+        return None
+
+    def __array__(self, *args, **kwargs):
+        raise errors.TracerArrayConversionError(self)
+
+    def __bool__(self):
+        value = self.concrete_value()
+        if value is not None:
+            return bool(value)
+        if self.aval.size != 1:
+            raise ValueError(
+                "The truth value of an array with more than one element is ambiguous. Use a.any() or a.all()"
+            )
+        raise errors.TracerBoolConversionError(self)
+
+    def __int__(self):
+        return self._convert(int)
+
+    def __float__(self):
+        return self._convert(float)
+
+    def __complex__(self):
+        return self._convert(complex)
+
+    def _convert(self, kind):
+        value = self.concrete_value()
+        if value is not None:
+            return kind(value)
+        if self.aval.ndim:
+            raise TypeError(f"Only scalar arrays can be converted to Python scalars; got arr.ndim={self.aval.ndim}")
+        name = kind.__name__
+        raise errors.ConcretizationTypeError(
+            self,
+            f"The problem arose with the `{name}` function. If trying to convert the data type of a value, "
+            f"try using `x.astype({name})` or `jnp.array(x, {name})` instead.",
+        )
+
+    def __index__(self):
+        value = self.concrete_value()
+        if value is not None:
+            return operator.index(value)
+        raise errors.TracerIntegerConversionError(self)
+
+    def item(self, *args):
+        """The element as a Python scalar; only for values that are known while tracing."""
+        value = self.concrete_value()
+        if value is not None:
+            return value.item(*args)
+        raise errors.ConcretizationTypeError(self, "This occurred in the item() method of catena.Array")
+
+    def tolist(self):
+        """The elements as nested lists; only for values that are known while tracing."""
+        value = self.concrete_value()
+        if value is not None:
+            return value.tolist()
+        raise errors.ConcretizationTypeError(
+            self, f"The tolist() method was called on {errors.describe_tracer(self)}."
+        )
+
+    def __len__(self):
+        if not self.aval.ndim:
+            raise TypeError("len() of unsized object")
+        return self.aval.shape[0]
+
+    def __iter__(self):
+        if not self.aval.ndim:
+            raise TypeError("iteration over a 0-d array")
+        return (self[i] for i in range(self.aval.shape[0]))
+
+    def block_until_ready(self):
+        """This tracer: there is nothing to wait for while tracing."""
+        return self
+
+    def __copy__(self):
+        return self
+
+    def __deepcopy__(self, memo):
+        return self
+
+    # ---- what errors say
+
+    def describe_origin(self) -> str:
+        """Where this tracer came from, for error messages; empty when there is nothing useful to say."""
+        return ""
+
+    def describe_leak(self) -> str:
+        """What to say when this tracer is found where it should not be."""
+        return (
+            f"It is an intermediate value of type {self.aval.str_short()} that escaped from the function traced for "
+            f"{self._trace.name}, through a side effect such as a global variable or an attribute. "
+            f"Return the value from the function instead.{errors.origin(self)}"
+        )
+
+    def __repr__(self):
+        return f"{self.label}({self.aval})"
+
+
+def find_concrete(x):
+    """The Array that ``x`` is or stands for, or ``None`` where the value is not known while tracing."""
+    return x.concrete_value() if isinstance(x, Tracer) else x
+
+
+def escaped(tracer) -> errors.UnexpectedTracerError:
+    """The error for a tracer whose trace has ended."""
+    return errors.UnexpectedTracerError(
+        f"Encountered an unexpected tracer, {tracer!r}. {tracer.describe_leak()}"
+        f"{errors.see(errors.UnexpectedTracerError)}"
+    )
+
+
+def check_alive(x):
+    """``x``, or an error where it is a tracer whose trace has ended."""
+    if isinstance(x, Tracer) and not x._trace.alive:
+        raise escaped(x)
+    return x
+

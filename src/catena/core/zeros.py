@@ -1,0 +1,87 @@
+"""Symbolic zeros and undefined primals: the markers that differentiation rules read."""
+
+import numpy as np
+
+from catena.core import dtypes
+from catena.core.array import Array, as_array, make_array
+from catena.core.aval import ShapedArray
+from catena.core.primitive import registry
+from catena.core.trace import Tracer
+
+
+class Zero:
+    """A tangent or cotangent known to be zero, of the type ``aval``, without an array of zeros."""
+
+    __slots__ = ("aval",)
+
+    def __init__(self, aval):
+        self.aval = aval
+
+    @classmethod
+    def of_primal(cls, x) -> "Zero":
+        """The zero tangent of the value ``x``."""
+        return cls(get_aval(x).to_tangent_aval())
+
+    def __repr__(self):
+        return f"Zero({self.aval})"
+
+
+class UndefinedPrimal:
+    """In a transpose rule: an argument in which the primitive is linear, of which only the type is known."""
+
+    __slots__ = ("aval",)
+
+    def __init__(self, aval):
+        self.aval = aval
+
+    def __repr__(self):
+        return f"UndefinedPrimal({self.aval})"
+
+
+def is_undefined_primal(x) -> bool:
+    return type(x) is UndefinedPrimal
+
+
+def get_aval(x):
+    """The type of any value of the language."""
+    if isinstance(x, (Array, Tracer)):
+        return x.aval
+    return aval_of_python_value(x)
+
+
+def aval_of_python_value(x):
+    """The type that ``x``, a Python or NumPy value, has as an array."""
+    from_scalar = dtypes.python_scalar_dtypes.get(type(x))
+    if from_scalar is not None:
+        return ShapedArray((), dtypes.canonicalize_dtype(from_scalar), type(x) is not bool)
+    if isinstance(x, (np.ndarray, np.generic)):
+        return ShapedArray(np.shape(x), dtypes.canonicalize_dtype(x.dtype))
+    if isinstance(x, (bool, int, float, complex)):
+        return as_array(x).aval
+    raise TypeError(f"Value {x!r} of type {type(x)} is not a valid JAX type.")
+
+
+def instantiate(tangent):
+    """A tangent as a value: a symbolic zero becomes an array of zeros."""
+    return zeros(tangent.aval) if type(tangent) is Zero else tangent
+
+
+def zeros(aval):
+    """An array of zeros of the type ``aval``."""
+    if aval.dtype == dtypes.float0:
+        return make_array(np.zeros(aval.shape, dtypes.float0))
+    scalar = make_array(np.zeros((), aval.dtype), aval.weak_type)
+    if not aval.shape:
+        return scalar
+    return registry["broadcast_in_dim"].bind(scalar, shape=aval.shape, broadcast_dimensions=())
+
+
+def add_tangents(a, b):
+    """The sum of two tangents or cotangents, either of which may be a symbolic zero."""
+    if type(a) is Zero:
+        return b
+    if type(b) is Zero:
+        return a
+    return registry["add_any"].bind(a, b)
+
+

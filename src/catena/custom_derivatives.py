@@ -1,0 +1,12 @@
+"""Derivatives that users define."""
+
+from catena.transform.custom_call import SymbolicZero as SymbolicZero
+from catena.transform.custom_gradient import closure_convert as closure_convert
+from catena.transform.custom_gradient import custom_gradient as custom_gradient
+from catena.transform.custom_gradient import linear_call as linear_call
+from catena.transform.custom_jvp import custom_jvp as custom_jvp
+from catena.transform.custom_jvp import custom_jvp_call_p as custom_jvp_call_p
+from catena.transform.custom_vjp import CustomVJPPrimal as CustomVJPPrimal
+from catena.transform.custom_vjp import custom_vjp as custom_vjp
+from catena.transform.custom_vjp import custom_vjp_call_p as custom_vjp_call_p
+from catena.transform.custom_vjp import custom_vjp_primal_tree_values as custom_vjp_primal_tree_values

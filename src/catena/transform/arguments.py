@@ -1,0 +1,162 @@
+"""Reading the arguments of a transformed function: which are static, which are donated, how each is called."""
+
+import inspect
+import operator
+from typing import Any
+
+from catena.core import dtypes
+from catena.core.array import Array
+from catena.core.aval import ShapedArray
+from catena.core.source import function_name, function_place
+from catena.core.trace import Tracer
+from catena.core.tree import tree_flatten_with_path
+from catena.core.tree_keys import keystr
+from catena.core.zeros import get_aval
+
+
+def signature_of(fun) -> inspect.Signature | None:
+    """The signature of a callable, or ``None`` where it has none that Python can see."""
+    try:
+        return inspect.signature(fun)
+    except (ValueError, TypeError):
+        return None
+
+
+def as_int_tuple(x, name: str) -> tuple:
+    """``argnums`` as a tuple of integers."""
+    if x is None:
+        return ()
+    try:
+        return tuple(operator.index(i) for i in x) if isinstance(x, (tuple, list, range, set)) else (operator.index(x),)
+    except TypeError:
+        raise TypeError(f"{name} must be an int or a sequence of ints, got {x!r}") from None
+
+
+def as_name_tuple(x, name: str) -> tuple:
+    """``argnames`` as a tuple of strings."""
+    if x is None:
+        return ()
+    names = (x,) if isinstance(x, str) else tuple(x)
+    if not all(isinstance(n, str) for n in names):
+        raise TypeError(f"{name} must be a str or a sequence of str, got {x!r}")
+    return names
+
+
+POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+def resolve_argnums(signature, argnums, argnames, kind: str) -> tuple[tuple, tuple]:
+    """Positions and names that agree: where only one of the two is given, the other is read off the signature."""
+    nums, names = as_int_tuple(argnums, f"{kind}_argnums"), as_name_tuple(argnames, f"{kind}_argnames")
+    if signature is None:
+        return nums, names
+    check_argnums(signature, nums, kind)
+    check_argnames(signature, names, kind)
+    parameters = list(signature.parameters.values())
+    positional = [p for p in parameters if p.kind in POSITIONAL]
+    if argnums is None and names:
+        nums = tuple(i for i, p in enumerate(positional) if p.name in names)
+    if argnames is None and nums:
+        by_keyword = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        names = tuple(positional[i].name for i in nums if -len(positional) <= i < len(positional) and positional[i].kind == by_keyword)
+    return nums, names
+
+
+def check_argnums(signature, nums, kind: str):
+    """Raise where a position does not exist in the signature."""
+    parameters = signature.parameters.values()
+    if any(p.kind == inspect.Parameter.VAR_POSITIONAL for p in parameters):
+        return
+    count = sum(p.kind in POSITIONAL for p in parameters)
+    if any(not -count <= i < count for i in nums):
+        raise ValueError(f"Jitted function has {kind}_argnums={nums}, but only accepts {count} positional arguments.")
+
+
+def check_argnames(signature, names, kind: str):
+    """Raise where a name does not exist in the signature."""
+    parameters = signature.parameters.values()
+    if any(p.kind == inspect.Parameter.VAR_KEYWORD for p in parameters):
+        return
+    known = {p.name for p in parameters if p.kind not in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.POSITIONAL_ONLY)}
+    unknown = set(names) - known
+    if unknown:
+        raise ValueError(f"Jitted function has invalid argnames {unknown} in {kind}_argnames. Function does not take these args.")
+
+
+class Static:
+    """A static argument in a cache key; equal by value and type."""
+
+    __slots__ = ("value", "_hash")
+
+    def __init__(self, value: Any):
+        self.value = value
+        try:
+            self._hash = hash(value)
+        except TypeError as error:
+            raise ValueError(
+                "Non-hashable static arguments are not supported. An error occurred while trying to hash an object of "
+                f"type {type(value)}, {value}. The error was:\nTypeError: {error}"
+            ) from None
+
+    def __hash__(self):
+        return self._hash
+
+    def __eq__(self, other):
+        return type(self.value) is type(other.value) and self.value == other.value
+
+
+def argument_names(fun, args, kwargs, static_nums=(), static_names=()) -> list[str]:
+    """For each leaf of the dynamic arguments, how the user would write it: ``x``, ``params['w'][0]``."""
+    signature = signature_of(fun)
+    parameters = list(signature.parameters.values()) if signature else []
+    names = []
+    for i, x in enumerate(args):
+        if i not in static_nums:
+            names += leaf_names(positional_name(parameters, i), x)
+    for key in sorted(kwargs):
+        if key not in static_names:
+            names += leaf_names(key, kwargs[key])
+    return names
+
+
+def positional_name(parameters, i: int) -> str:
+    """The name of the ``i``-th positional argument."""
+    if i < len(parameters) and parameters[i].kind in POSITIONAL:
+        return parameters[i].name
+    for j, p in enumerate(parameters):
+        if p.kind == inspect.Parameter.VAR_POSITIONAL and i >= j:
+            return f"{p.name}[{i - j}]"
+    return f"args[{i}]"
+
+
+def leaf_names(root: str, tree) -> list[str]:
+    """The names of the leaves of an argument."""
+    return [root + keystr(path) for path, _ in tree_flatten_with_path(tree)[0]]
+
+
+def leaf_aval(x):
+    """The type of a leaf, or ``None`` where it is not a value of the language."""
+    if isinstance(x, (Array, Tracer)):
+        return x.aval
+    if isinstance(x, ShapedArray):
+        return x
+    if dtypes.is_scalar_or_numpy(x):
+        return get_aval(x)
+    if hasattr(x, "shape") and hasattr(x, "dtype") and not hasattr(x, "__jax_array__"):
+        return ShapedArray(x.shape, dtypes.canonicalize_dtype(x.dtype, allow_extended_dtype=True), getattr(x, "weak_type", False) or False)
+    return None
+
+
+def bad_leaf(fun, x, name: str) -> Exception:
+    """The error for an argument that is not a value of the language."""
+    if hasattr(x, "__jax_array__"):
+        return ValueError(
+            f"The argument {name} of {function_place(fun)} is a {type(x).__name__}, which has __jax_array__ but is not a "
+            "pytree. Transformations see only pytrees: convert it with jax.numpy.asarray(), or register its class with "
+            f"jax.tree_util.register_pytree_node_class or register_dataclass to keep {type(x).__name__} through the transformation."
+        )
+    return TypeError(
+        f"Error interpreting argument to {fun!r} as an abstract array. The problematic value is of type {type(x)} and was "
+        f"passed to the function at path {name}.\nThis typically means that a jit-wrapped function was called with a non-array "
+        f"argument. If {name} should be a compile-time constant of {function_name(fun)}, mark it with static_argnums or static_argnames."
+    )

@@ -1,0 +1,302 @@
+"""``checkpoint``: trade memory for time by computing intermediate values again in the backward pass.
+
+A checkpointed call is one equation. Its derivative keeps only the arguments of the call (and what a policy says) and
+runs the function again when cotangents come back.
+"""
+
+import functools
+from collections.abc import Callable
+
+from catena.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
+from catena.core.primitive import NoRule, Primitive
+from catena.core.source import function_place
+from catena.core.staging import DebugInfo, hoist_tracers, trace_to_jaxpr
+from catena.core.tree import tree_flatten, tree_unflatten
+from catena.core.zeros import UndefinedPrimal, Zero, get_aval
+from catena.transform.arguments import Static, resolve_argnums, signature_of
+from catena.transform.batch import batch_jaxpr, move_to_front
+from catena.transform.custom_call import leaf_value
+from catena.transform.execute import run_jaxpr
+from catena.transform.functions import check_callable
+from catena.transform.jit_primitive import jaxpr_axis_names, jit_p, scatter_cotangents, split_tangents
+from catena.transform.jvp import jvp_jaxpr
+from catena.transform.linearize import dead_code_elimination, partial_eval_jaxpr
+from catena.transform.memo import memoised
+from catena.transform.transpose import transpose_jaxpr
+
+# ---- the primitive
+
+
+def _abstract(*avals, jaxpr, **params):
+    return jaxpr.out_avals
+
+
+def _evaluate(*args, jaxpr, **params):
+    return run_jaxpr(jaxpr, args, checkpoint_p, (), "checkpoint")
+
+
+def _jvp(primals, tangents, *, jaxpr, **params):
+    nonzeros = tuple(type(t) is not Zero for t in tangents)
+    derivative, nonzeros_out = jvp_jaxpr(jaxpr, nonzeros, False)
+    given = [t for t in tangents if type(t) is not Zero]
+    outs = checkpoint_p.bind(*primals, *given, jaxpr=derivative, **params)
+    return split_tangents(outs, nonzeros_out, jaxpr.out_avals)
+
+
+def _partial_eval(tape, args, *, jaxpr, policy, **params):
+    unknown = tuple(tape.is_unknown(x) for x in args)
+    known, rest, unknown_out, saved_count = split_by_policy(jaxpr, unknown, policy)
+    known_args = [x for x, u in zip(args, unknown, strict=True) if not u]
+    with tape.known():
+        outs = checkpoint_p.bind(*known_args, jaxpr=known, policy=policy, **params)
+    known_outs, saved = iter(outs[: len(outs) - saved_count]), outs[len(outs) - saved_count :]
+    unknowns = iter(())
+    if any(unknown_out):
+        rest_params = {**params, "jaxpr": rest, "policy": policy, "differentiated": True}
+        unknowns = iter(tape.record(checkpoint_p, [*args, *saved], rest_params))
+    return [next(unknowns) if u else next(known_outs) for u in unknown_out]
+
+
+@memoised
+def split_by_policy(closed: ClosedJaxpr, unknown: tuple, policy):
+    """Split a jaxpr for checkpointing.
+
+    Returns:
+      ``(known, rest, unknown_out, saved_count)``: ``known`` maps the known arguments to the known results and the
+      ``saved_count`` values that the policy saves; ``rest`` maps all arguments and the saved values to the unknown
+      results, computing again what was not saved.
+    """
+    inlined = inline_calls(closed)
+    known, _, unknown_out, _ = partial_eval_jaxpr(inlined, unknown, False)
+    known_count = len(unknown_out) - sum(unknown_out)
+    known_jaxpr, _ = dead_code_elimination_keeping_inputs(known, [i < known_count for i in range(len(known.out_avals))])
+    jaxpr = inlined.jaxpr
+    saved = saved_variables(jaxpr, unknown, policy)
+    rest_outs = [v for v, u in zip(jaxpr.outvars, unknown_out, strict=True) if u]
+    rest = without_definitions(jaxpr, saved, rest_outs)
+    if saved:
+        known_outs = [v for v, u in zip(jaxpr.outvars, unknown_out, strict=True) if not u]
+        known_jaxpr = known_with_saved(inlined, unknown, known_jaxpr, known_outs, saved)
+    return known_jaxpr, ClosedJaxpr(rest, inlined.consts), unknown_out, len(saved)
+
+
+def dead_code_elimination_keeping_inputs(closed: ClosedJaxpr, used):
+    """A closed jaxpr with only the results in use and all its arguments."""
+    smaller, _ = dead_code_elimination(closed.jaxpr, used)
+    jaxpr = Jaxpr(smaller.constvars, closed.jaxpr.invars, smaller.outvars, smaller.eqns, None, closed.jaxpr.debug_info)
+    return ClosedJaxpr(jaxpr, closed.consts), used
+
+
+def saved_variables(jaxpr: Jaxpr, unknown, policy) -> list[Var]:
+    """The known intermediate variables that the policy saves."""
+    if policy is None:
+        return []
+    unknown_vars = {v for v, u in zip(jaxpr.invars, unknown, strict=True) if u}
+    saved = []
+    for eqn in jaxpr.eqns:
+        if any(v in unknown_vars for v in eqn.invars if type(v) is Var):
+            unknown_vars.update(eqn.outvars)
+        elif policy(eqn.primitive, *[v.aval for v in eqn.invars], **eqn.params):
+            saved += eqn.outvars
+    return saved
+
+
+def without_definitions(jaxpr: Jaxpr, given: list[Var], outvars) -> Jaxpr:
+    """The jaxpr with the variables ``given`` as further arguments instead of being computed."""
+    given_set = set(given)
+    renamed = {}
+    eqns = []
+    for eqn in jaxpr.eqns:
+        if any(v in given_set for v in eqn.outvars):
+            fresh = [Var(v.aval) if v in given_set else v for v in eqn.outvars]
+            renamed.update(zip(eqn.outvars, fresh, strict=True))
+            eqn = eqn._replace(outvars=fresh)
+        eqns.append(eqn)
+    whole = Jaxpr(jaxpr.constvars, [*jaxpr.invars, *given], outvars, eqns, None, jaxpr.debug_info)
+    smaller, _ = dead_code_elimination(whole, [True] * len(outvars))
+    return Jaxpr(jaxpr.constvars, whole.invars, outvars, smaller.eqns, None, jaxpr.debug_info)
+
+
+def known_with_saved(inlined: ClosedJaxpr, unknown, known: ClosedJaxpr, known_outs, saved) -> ClosedJaxpr:
+    """The known part with the saved variables as further results."""
+    jaxpr = inlined.jaxpr
+    invars = [v for v, u in zip(jaxpr.invars, unknown, strict=True) if not u]
+    saved_jaxpr = Jaxpr(jaxpr.constvars, invars, saved, jaxpr.eqns, None, jaxpr.debug_info)
+    saved_jaxpr, _ = dead_code_elimination(saved_jaxpr, [True] * len(saved))
+    kept = ClosedJaxpr(Jaxpr(jaxpr.constvars, invars, saved, saved_jaxpr.eqns, None, jaxpr.debug_info), inlined.consts)
+
+    def both(*args):
+        return jit_p.bind(*args, jaxpr=known, name="known") + jit_p.bind(*args, jaxpr=kept, name="saved")
+
+    merged, consts = trace_to_jaxpr(both, known.in_avals, jaxpr.debug_info or DebugInfo("checkpoint", "a jaxpr"))
+    return inline_calls(ClosedJaxpr(merged, consts))
+
+
+@memoised
+def inline_calls(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """The jaxpr with the bodies of ``jit`` equations in place of the calls."""
+    if not any(e.primitive is jit_p for e in closed.eqns):
+        return closed
+    consts = dict(zip(closed.jaxpr.constvars, closed.consts, strict=True))
+    eqns: list[Eqn] = []
+    env: dict[Var, object] = {}
+    for eqn in closed.eqns:
+        read = [env.get(v, v) if type(v) is Var else v for v in eqn.invars]
+        if eqn.primitive is not jit_p:
+            eqns.append(eqn._replace(invars=read))
+            continue
+        inner = inline_calls(eqn.params["jaxpr"])
+        local = dict(zip(inner.jaxpr.invars, read, strict=True))
+        for v, c in zip(inner.jaxpr.constvars, inner.consts, strict=True):
+            local[v] = Var(v.aval)
+            consts[local[v]] = c
+        for inner_eqn in inner.eqns:
+            fresh = [Var(v.aval) for v in inner_eqn.outvars]
+            atoms = [local[v] if type(v) is Var else v for v in inner_eqn.invars]
+            local.update(zip(inner_eqn.outvars, fresh, strict=True))
+            eqns.append(inner_eqn._replace(invars=atoms, outvars=fresh))
+        results = [local[v] if type(v) is Var else v for v in inner.jaxpr.outvars]
+        env.update(zip(eqn.outvars, results, strict=True))
+    outvars = [env.get(v, v) if type(v) is Var else v for v in closed.jaxpr.outvars]
+    jaxpr = Jaxpr(list(consts), closed.jaxpr.invars, outvars, eqns, None, closed.jaxpr.debug_info)
+    return ClosedJaxpr(jaxpr, list(consts.values()))
+
+
+def _transpose(cts, *args, jaxpr, **params):
+    linear = tuple(type(x) is UndefinedPrimal for x in args)
+    backward, nonzero_in = transpose_jaxpr(jaxpr, linear, tuple(type(ct) is Zero for ct in cts))
+    residuals = [x for x, lin in zip(args, linear, strict=True) if not lin]
+    given = [ct for ct in cts if type(ct) is not Zero]
+    outs = checkpoint_p.bind(*residuals, *given, jaxpr=backward, **{**params, "differentiated": True})
+    return scatter_cotangents(outs, nonzero_in, args)
+
+
+def _batch(axis, args, dims, *, jaxpr, **params):
+    moved, mapped = move_to_front(axis, args, dims)
+    batched, mapped_out = batch_jaxpr(jaxpr, axis, mapped, False)
+    outs = checkpoint_p.bind(*moved, jaxpr=batched, **params)
+    return outs, [0 if m else None for m in mapped_out]
+
+
+def _lower(b, *operands, jaxpr, prevent_cse, differentiated, **params):
+    if differentiated and prevent_cse:
+        operands = b.barrier(operands)
+    return b.call(jaxpr, operands)
+
+
+checkpoint_p = Primitive(
+    "remat2",
+    multiple_results=True,
+    takes_arrays=True,
+    effects=lambda params: params["jaxpr"].effects,
+    axis_names=lambda params: jaxpr_axis_names(params["jaxpr"]),
+    abstract=_abstract,
+    evaluate=_evaluate,
+    jvp=_jvp,
+    partial_eval=_partial_eval,
+    transpose=_transpose,
+    batch=_batch,
+    lower=_lower,
+)
+
+
+# ---- names for values, which policies refer to
+
+
+name_p = Primitive(
+    "name",
+    abstract=lambda aval, *, name: aval,
+    evaluate=lambda x, *, name: x,
+    jvp=lambda primals, tangents, *, name: (name_p.bind(primals[0], name=name), tangents[0]),
+    transpose=NoRule("its tangent does not pass through it"),
+    batch=lambda axis, args, dims, *, name: (name_p.bind(args[0], name=name), dims[0]),
+    lower=lambda b, x, *, name: x,
+)
+
+
+def checkpoint_name(x, name: str):
+    """Name a tree of values, so that checkpoint policies can refer to them.
+
+    Arguments:
+      x: a tree of arrays.
+      name: the name.
+
+    Returns:
+      ``x``, unchanged.
+
+    Example:
+      >>> from catena.ad_checkpoint import checkpoint_name
+      >>> checkpoint_name(1., "loss")
+      Array(1., dtype=float32, weak_type=True)
+    """
+    if not isinstance(name, str):
+        raise TypeError(f"checkpoint_name takes a str as name, got {name!r}")
+    leaves, tree = tree_flatten(x)
+    return tree_unflatten(tree, [name_p.bind(leaf, name=name) for leaf in leaves])
+
+
+# ---- the transformation
+
+
+def checkpoint(
+    fun: Callable | None = None,
+    *,
+    prevent_cse: bool = True,
+    policy: Callable | None = None,
+    static_argnums=(),
+    static_argnames=(),
+    concrete: bool = False,
+) -> Callable:
+    """Make a function compute its intermediate values again in the backward pass instead of keeping them.
+
+    Arguments:
+      fun: a function of trees of arrays. Without it, a decorator is returned.
+      prevent_cse: whether the compiler is kept from merging the second computation with the first.
+      policy: which intermediate values to keep all the same; see ``catena.checkpoint_policies``. Default: none.
+      static_argnums, static_argnames: arguments passed as they are; they must be hashable.
+      concrete: must be False; use ``static_argnums`` for values that decide Python control flow.
+
+    Returns:
+      A function with the same results.
+
+    Example:
+      >>> import catena as jax, catena.numpy as jnp
+      >>> jax.grad(jax.checkpoint(lambda x: jnp.sin(jnp.sin(x))))(0.)
+      Array(1., dtype=float32, weak_type=True)
+    """
+    if fun is None:
+        options = {k: v for k, v in locals().items() if k != "fun"}
+        return functools.partial(checkpoint, **options)
+    check_callable(fun)
+    if concrete:
+        raise ValueError("checkpoint with concrete=True is not supported; use static_argnums and ensure_compile_time_eval")
+    nums, names = resolve_argnums(signature_of(fun), static_argnums or None, static_argnames or None, "static")
+
+    @functools.wraps(fun)
+    def checkpointed(*args, **kwargs):
+        static = {i % len(args) for i in nums if -len(args) <= i < len(args)}
+        for i in static:
+            Static(args[i])
+        static_kwargs = {k: v for k, v in kwargs.items() if k in names}
+        dynamic = tuple(x for i, x in enumerate(args) if i not in static)
+        leaves, tree = tree_flatten((dynamic, {k: v for k, v in kwargs.items() if k not in names}))
+        leaves = [leaf_value(x) for x in leaves]
+        result = {}
+
+        def flat_fun(*xs):
+            call_args, call_kwargs = tree_unflatten(tree, xs)
+            rest = iter(call_args)
+            full = [x if i in static else next(rest) for i, x in enumerate(args)]
+            outs, result["tree"] = tree_flatten(fun(*full, **call_kwargs, **static_kwargs))
+            return outs
+
+        jaxpr, consts = trace_to_jaxpr(flat_fun, [get_aval(x) for x in leaves], DebugInfo("checkpoint", function_place(fun)))
+        closed, outer = hoist_tracers(jaxpr, consts)
+        outs = checkpoint_p.bind(
+            *outer, *leaves, jaxpr=closed, prevent_cse=prevent_cse, differentiated=False, policy=policy
+        )
+        return tree_unflatten(result["tree"], outs)
+
+    return checkpointed
+
+

@@ -1,0 +1,169 @@
+"""What ``custom_jvp`` and ``custom_vjp`` share: a primitive that is bound together with Python functions, its rule.
+
+Each trace takes what it needs: evaluation runs the function, a JVP trace runs the rule, a batch trace vectorises
+both, a jaxpr trace writes an equation that keeps both.
+"""
+
+import functools
+from collections.abc import Callable
+
+from catena.core import dtypes
+from catena.core.array import Array, as_array
+from catena.core.context import context
+from catena.core.jaxpr import Eqn, Var, jaxpr_as_fun
+from catena.core.primitive import NoRule, Primitive
+from catena.core.source import function_place, user_source
+from catena.core.staging import DebugInfo, JaxprTracer, trace_to_closed_jaxpr
+from catena.core.trace import Tracer
+from catena.core.zeros import Zero, get_aval
+from catena.transform.arguments import resolve_argnums, signature_of
+
+BY_TRACE = NoRule("the trace takes the function and its rule apart instead")
+
+
+def _abstract(*avals, call_jaxpr, **params):
+    return call_jaxpr.out_avals
+
+
+def _lower(b, *operands, call_jaxpr, **params):
+    return b.call(call_jaxpr, operands)
+
+
+class CustomCall(Primitive):
+    """A call of a function together with its derivative rule; ``rule_names`` are the parameters that hold the rule."""
+
+    __slots__ = ("rule_names",)
+
+    def __init__(self, name: str, rule_names: tuple):
+        super().__init__(
+            name,
+            multiple_results=True,
+            effects=lambda params: params["call_jaxpr"].effects,
+            abstract=_abstract,
+            evaluate=BY_TRACE,
+            jvp=BY_TRACE,
+            transpose=BY_TRACE,
+            batch=BY_TRACE,
+            lower=_lower,
+        )
+        self.rule_names = rule_names
+
+    def bind_functions(self, fun: Callable, *functions_and_args, **params):
+        """Call ``fun`` with the functions of its rule under the current trace."""
+        n = len(self.rule_names)
+        functions, args = functions_and_args[:n], functions_and_args[n:]
+        trace = context.trace
+        if trace is None:
+            return fun(*args)
+        process = trace.process_custom_jvp if n == 1 else trace.process_custom_vjp
+        return process(self, fun, *functions, args, params)
+
+    def bind(self, *args, call_jaxpr, num_consts: int = 0, **params):
+        """Call the function of a traced equation again."""
+        functions = [params.pop(name) for name in self.rule_names]
+        return self.bind_functions(jaxpr_as_fun(call_jaxpr), *functions, *args, **params)
+
+    def stage(self, trace, fun: Callable, *functions_args_params):
+        """Write the call as an equation of the jaxpr that ``trace`` is writing."""
+        *functions, args, params = functions_args_params
+        closed, outer = trace_to_closed_jaxpr(fun, [get_aval(x) for x in args], DebugInfo(self.name, params["name"]))
+        rule = {k: skip_constants(k, f, len(outer)) for k, f in zip(self.rule_names, functions, strict=True)}
+        atoms = [x.var if type(x) is JaxprTracer and x._trace is trace else trace.constant(x) for x in (*outer, *args)]
+        outvars = [Var(a) for a in closed.out_avals]
+        source = user_source(context.name_stack)
+        all_params = {**params, **rule, "call_jaxpr": closed}
+        trace.eqns.append(Eqn(atoms, outvars, self, all_params, closed.effects, source))
+        trace.effects |= closed.effects
+        return [JaxprTracer(trace, v.aval, v, source) for v in outvars]
+
+
+def skip_constants(rule_name: str, function: Callable, count: int) -> Callable:
+    """The rule function for a call with ``count`` closed-over values, constants to the derivative, in front."""
+    if not count:
+        return function
+    if rule_name == "jvp":
+
+        def adapted(*primals_and_tangents):
+            half = len(primals_and_tangents) // 2
+            return function(*primals_and_tangents[count:half], *primals_and_tangents[half + count :])
+
+    elif rule_name == "fwd":
+
+        def adapted(*args):
+            return function(*args[count:])
+
+    else:
+
+        def adapted(*args):
+            return [None] * count + function(*args)
+
+    return functools.wraps(function)(adapted)
+
+
+# ---- arguments of custom functions
+
+
+def leaf_value(x):
+    """A leaf as a value of the language, or an error."""
+    if isinstance(x, (Array, Tracer)):
+        return x
+    if dtypes.is_scalar_or_numpy(x):
+        return as_array(x)
+    raise TypeError(f"Value {x!r} of type {type(x)} is not a valid JAX type.")
+
+
+def nondiff_positions(fun: Callable, argnums, argnames) -> tuple:
+    """The positions of the arguments that are not differentiated."""
+    nums, _ = resolve_argnums(signature_of(fun), argnums or None, argnames or None, "nondiff")
+    return tuple(sorted(nums))
+
+
+def positional(fun: Callable, args, kwargs) -> tuple:
+    """The arguments as positional ones, defaults filled in."""
+    signature = signature_of(fun)
+    if signature is None:
+        if kwargs:
+            raise TypeError(f"keyword arguments of {function_place(fun)} could not be resolved to positions")
+        return args
+    bound = signature.bind(*args, **kwargs)
+    bound.apply_defaults()
+    if bound.kwargs:
+        raise TypeError(
+            f"keyword arguments of {function_place(fun)} could not be resolved to positions: {sorted(bound.kwargs)}"
+        )
+    return bound.args
+
+
+def without_nondiff(fun: Callable, nondiff_argnums, args):
+    """The arguments that are not differentiated, the others, and the function of the others."""
+    nums = [i % len(args) for i in nondiff_argnums]
+    if not nums:
+        return [], args, fun
+
+    def call(*diff):
+        rest = iter(diff)
+        return fun(*[args[i] if i in nums else next(rest) for i in range(len(args))])
+
+    return [args[i] for i in nums], tuple(x for i, x in enumerate(args) if i not in nums), call
+
+
+class SymbolicZero:
+    """A zero tangent or cotangent as a rule with ``symbolic_zeros`` sees it; it has the ``aval`` of the value."""
+
+    __slots__ = ("aval",)
+
+    def __init__(self, aval):
+        self.aval = aval
+
+    shape = property(lambda self: self.aval.shape)
+    dtype = property(lambda self: self.aval.dtype)
+    ndim = property(lambda self: self.aval.ndim)
+    size = property(lambda self: self.aval.size)
+
+    def __repr__(self):
+        return f"SymbolicZero({self.aval.str_short()})"
+
+
+def symbolic(tangent):
+    """A tangent as rules see it."""
+    return SymbolicZero(tangent.aval) if type(tangent) is Zero else tangent

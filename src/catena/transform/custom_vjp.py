@@ -1,0 +1,340 @@
+"""``custom_vjp``: a function whose reverse derivative is given by a pair of rules.
+
+Under differentiation the forward rule runs and leaves residuals; the derivative itself is one linear operation,
+``custom_vjp_linear``, whose transpose is the backward rule. Forward mode works as well: the derivative is then
+computed as the transpose of the backward rule, which is linear in its cotangents.
+"""
+
+import functools
+from collections.abc import Callable
+
+from catena.core import dtypes
+from catena.core.jaxpr import ClosedJaxpr
+from catena.core.primitive import Primitive
+from catena.core.source import function_name
+from catena.core.staging import DebugInfo, trace_to_jaxpr
+from catena.core.tree import tree_flatten, tree_flatten_with_path, tree_leaves, tree_map, tree_structure, tree_unflatten
+from catena.core.tree_keys import keystr
+from catena.core.zeros import UndefinedPrimal, Zero, get_aval, instantiate
+from catena.transform.batch import at_front, batch_flat, move_to_front
+from catena.transform.custom_call import (
+    CustomCall,
+    SymbolicZero,
+    leaf_value,
+    nondiff_positions,
+    positional,
+    symbolic,
+    without_nondiff,
+)
+from catena.transform.custom_jvp import with_tree
+from catena.transform.execute import run_jaxpr
+from catena.transform.functions import check_callable, flatten_function
+from catena.transform.jvp import jvp_flat
+from catena.transform.transpose import backward_pass, linearize_linear
+
+# ---- the primitives
+
+
+class CustomVJPCall(CustomCall):
+    """The call of a function together with its forward and backward rules."""
+
+    __slots__ = ()
+
+    def jvp_of_functions(self, fun, fwd, bwd, primals, tangents, *, symbolic_zeros: bool, **params):
+        """The results of the forward rule, and their tangents as one linear operation."""
+        perturbed = [type(t) is not Zero for t in tangents]
+        fwd.trees["perturbed"] = perturbed
+        results = fwd(*primals)
+        count = len(results) - fwd.trees["residual_count"]
+        outs, residuals = results[:count], results[count:]
+        out_avals = tuple(get_aval(x).to_tangent_aval() for x in outs)
+        given = [t for t in tangents if type(t) is not Zero]
+        tangents_out = custom_vjp_linear_p.bind(
+            *residuals,
+            *given,
+            num_residuals=len(residuals),
+            bwd=bwd,
+            perturbed=tuple(perturbed),
+            out_avals=out_avals,
+            symbolic_zeros=symbolic_zeros,
+        )
+        return outs, [
+            Zero(a) if a.dtype == dtypes.float0 else t for a, t in zip(out_avals, tangents_out, strict=True)
+        ]
+
+
+custom_vjp_call_p = CustomVJPCall("custom_vjp_call", ("fwd", "bwd"))
+
+
+class CustomVJPPrimal:
+    """An argument as a forward rule with ``symbolic_zeros`` sees it: its ``value``, and whether it is ``perturbed``."""
+
+    __slots__ = ("value", "perturbed")
+
+    def __init__(self, value, perturbed: bool):
+        self.value, self.perturbed = value, perturbed
+
+
+def custom_vjp_primal_tree_values(tree):
+    """The tree of the values of a tree of ``CustomVJPPrimal``s.
+
+    Example:
+      >>> from catena.custom_derivatives import CustomVJPPrimal, custom_vjp_primal_tree_values
+      >>> custom_vjp_primal_tree_values((CustomVJPPrimal(1., True), 2.))
+      (1.0, 2.0)
+    """
+    return tree_map(lambda x: x.value if isinstance(x, CustomVJPPrimal) else x, tree)
+
+
+def pull(residuals, cts, bwd, symbolic_zeros: bool) -> list:
+    """The cotangents of all arguments by the backward rule; ``None`` and zeros become symbolic zeros later."""
+    cts = cts if symbolic_zeros else [instantiate(ct) for ct in cts]
+    return bwd(*residuals, *cts)
+
+
+def forward(residuals, tangents, *, bwd, perturbed, out_avals, symbolic_zeros, num_residuals) -> list:
+    """The derivative in forward mode: the transpose of the backward rule."""
+    differentiable = [a for a in out_avals if a.dtype != dtypes.float0]
+
+    def backward(*cts):
+        given = iter(cts)
+        all_cts = [Zero(a) if a.dtype == dtypes.float0 else next(given) for a in out_avals]
+        cts_in = pull(residuals, all_cts, bwd, symbolic_zeros)
+        return [ct for ct, on in zip(cts_in, perturbed, strict=True) if on]
+
+    try:
+        cts_in, program = linearize_linear(backward, differentiable, [None] * len(differentiable))
+        tangents = [instantiate(t) for t in tangents]
+        outs = iter([instantiate(x) for x in backward_pass(program, tangents)])
+    except TypeError as error:
+        raise TypeError(
+            "forward-mode differentiation of a custom_vjp function transposes its backward rule, which must therefore be "
+            f"linear in the cotangents; {error}"
+        ) from error
+    return [instantiate(Zero(a)) if a.dtype == dtypes.float0 else next(outs) for a in out_avals]
+
+
+def _linear_abstract(*avals, out_avals, **params):
+    return out_avals
+
+
+def forward_jaxpr(avals, num_residuals: int, params) -> ClosedJaxpr:
+    """``forward`` as a jaxpr of residuals and tangents."""
+    run = lambda *args: forward(args[:num_residuals], args[num_residuals:], num_residuals=num_residuals, **params)  # noqa: E731
+    jaxpr, consts = trace_to_jaxpr(run, avals, DebugInfo("custom_vjp", function_name(params["bwd"])))
+    return ClosedJaxpr(jaxpr, consts)
+
+
+def _linear_evaluate(*args, num_residuals, **params):
+    closed = forward_jaxpr([get_aval(x) for x in args], num_residuals, params)
+    return run_jaxpr(closed, args, custom_vjp_linear_p, (), "custom_vjp")
+
+
+def _linear_jvp(primals, tangents, *, num_residuals, **params):
+    run = lambda *args: forward(args[:num_residuals], args[num_residuals:], num_residuals=num_residuals, **params)  # noqa: E731
+    return jvp_flat(run, primals, tangents)
+
+
+def _linear_transpose(cts, *args, num_residuals, bwd, perturbed, out_avals, symbolic_zeros):
+    cts_in = pull(args[:num_residuals], cts, bwd, symbolic_zeros)
+    given = [ct for ct, on in zip(cts_in, perturbed, strict=True) if on]
+    tangents = args[num_residuals:]
+    return [None] * num_residuals + [
+        Zero(x.aval) if ct is None and type(x) is UndefinedPrimal else ct for ct, x in zip(given, tangents, strict=True)
+    ]
+
+
+def _linear_batch(axis, args, dims, *, num_residuals, bwd, out_avals, perturbed, **params):
+    moved, mapped = move_to_front(axis, args, dims)
+    residual_dims = [0 if m else None for m in mapped[:num_residuals]]
+    tangents = [at_front(axis.size, x, 0 if m else None) for x, m in zip(moved[num_residuals:], mapped[num_residuals:], strict=True)]
+
+    def batched_bwd(*residuals_and_cts):
+        cts_dims = [None if type(x) is Zero else 0 for x in residuals_and_cts[num_residuals:]]
+        outs, out_dims = batch_flat(bwd, axis, residuals_and_cts, [*residual_dims, *cts_dims])
+        return [ct if ct is None or type(ct) is Zero else at_front(axis.size, ct, d) for ct, d in zip(outs, out_dims, strict=True)]
+
+    batched_avals = tuple(a.update(shape=(axis.size, *a.shape)) for a in out_avals)
+    outs = custom_vjp_linear_p.bind(
+        *moved[:num_residuals],
+        *tangents,
+        num_residuals=num_residuals,
+        bwd=functools.wraps(bwd)(batched_bwd),
+        out_avals=batched_avals,
+        perturbed=perturbed,
+        **params,
+    )
+    return outs, [0] * len(outs)
+
+
+def _linear_lower(b, *operands, num_residuals, **params):
+    return b.call(forward_jaxpr([b.aval(x) for x in operands], num_residuals, params), operands)
+
+
+custom_vjp_linear_p = Primitive(
+    "custom_vjp_linear",
+    multiple_results=True,
+    takes_arrays=True,
+    abstract=_linear_abstract,
+    evaluate=_linear_evaluate,
+    jvp=_linear_jvp,
+    transpose=_linear_transpose,
+    batch=_linear_batch,
+    lower=_linear_lower,
+)
+
+
+# ---- the decorator
+
+
+class custom_vjp:  # noqa: N801
+    """A function whose reverse derivative is given by a pair of rules.
+
+    Arguments:
+      fun: the function.
+      nondiff_argnums: positions of arguments that are not differentiated; they come first in the backward rule.
+      nondiff_argnames: their names, as an alternative.
+
+    Example:
+      >>> import catena as jax, catena.numpy as jnp
+      >>> @jax.custom_vjp
+      ... def f(x):
+      ...     return jnp.sin(x)
+      >>> f.defvjp(lambda x: (f(x), x), lambda x, ct: (10. * jnp.cos(x) * ct,))
+      >>> jax.grad(f)(0.)
+      Array(10., dtype=float32, weak_type=True)
+    """
+
+    def __init__(self, fun: Callable, nondiff_argnums=(), nondiff_argnames=()):
+        check_callable(fun)
+        functools.update_wrapper(self, fun)
+        self.fun = fun
+        self.nondiff_argnums = nondiff_positions(fun, nondiff_argnums, nondiff_argnames)
+        self.fwd: Callable | None = None
+        self.bwd: Callable | None = None
+        self.symbolic_zeros = False
+        self.optimize_remat = False
+
+    def defvjp(self, fwd: Callable, bwd: Callable, symbolic_zeros: bool = False, optimize_remat: bool = False) -> None:
+        """Set the rules.
+
+        Arguments:
+          fwd: from the arguments of the function to ``(value, residuals)``.
+          bwd: from ``(*nondiff, residuals, cotangent)`` to a tuple with a cotangent for each other argument (``None``
+            for zero).
+          symbolic_zeros: whether ``fwd`` is told which arguments are perturbed (``CustomVJPPrimal``) and ``bwd`` gets
+            zero cotangents as ``SymbolicZero`` objects.
+          optimize_remat: whether residuals that nothing needs are left out under ``checkpoint``; dead-code elimination
+            always does this here, so both values give the same program.
+        """
+        self.fwd, self.bwd = fwd, bwd
+        self.symbolic_zeros, self.optimize_remat = symbolic_zeros, optimize_remat
+
+    def __call__(self, *args, **kwargs):
+        if self.fwd is None or self.bwd is None:
+            raise AttributeError(f"No VJP defined for custom_vjp function {function_name(self.fun)} using defvjp.")
+        args = positional(self.fun, args, kwargs)
+        nondiff, diff, call = without_nondiff(self.fun, self.nondiff_argnums, args)
+        _, _, fwd_call = without_nondiff(self.fwd, self.nondiff_argnums, args)
+        leaves, tree = tree_flatten(diff)
+        leaves = [leaf_value(x) for x in leaves]
+        in_avals = [get_aval(x) for x in leaves]
+        trees: dict = {}
+        flat = with_tree(flatten_function(call, tree), trees)
+        fwd = self._flat_forward(fwd_call, tree, trees)
+        bwd = self._flat_backward(nondiff, tree, in_avals, trees)
+        params = {"name": function_name(self.fun), "symbolic_zeros": self.symbolic_zeros}
+        outs = custom_vjp_call_p.bind_functions(flat, fwd, bwd, *leaves, **params)
+        return tree_unflatten(trees["out"], outs)
+
+    def _flat_forward(self, fwd_call, tree, trees) -> Callable:
+        def fwd(*leaves):
+            if self.symbolic_zeros:
+                leaves = [CustomVJPPrimal(x, on) for x, on in zip(leaves, trees["perturbed"], strict=True)]
+            pair = fwd_call(*tree_unflatten(tree, leaves))
+            if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+                name, fun_name = function_name(self.fwd), function_name(self.fun)
+                raise TypeError(
+                    f"Custom VJP fwd rule {name} for function {fun_name} must produce a pair (list or tuple of length two) "
+                    "where the first element represents the primal output (equal to those of the custom_vjp-decorated "
+                    f"function {fun_name}) and the second element represents residuals (i.e. values stored from the forward "
+                    f"pass for use on the backward pass), but instead of a pair the fwd rule {name} produced {pair}."
+                )
+            outs, out_tree = tree_flatten(pair[0])
+            residuals, trees["residual"] = tree_flatten(pair[1])
+            trees["residual_count"] = len(residuals)
+            if trees.setdefault("out", out_tree) != out_tree:
+                raise TypeError(
+                    f"Custom VJP fwd rule {function_name(self.fwd)} for function {function_name(self.fun)} must produce a "
+                    f"primal output of the structure of the function's, {trees['out']}, but got {out_tree}."
+                )
+            return [leaf_value(x) for x in outs] + [leaf_value(x) for x in residuals]
+
+        fwd.trees = trees
+        return functools.wraps(self.fwd, assigned=("__name__",), updated=())(fwd)
+
+    def _flat_backward(self, nondiff, tree, in_avals, trees) -> Callable:
+        def bwd(*residuals_and_cts):
+            n = trees["residual_count"]
+            residuals = tree_unflatten(trees["residual"], residuals_and_cts[:n])
+            ct = tree_unflatten(trees["out"], [symbolic(x) for x in residuals_and_cts[n:]])
+            return flatten_cotangents(self.bwd(*nondiff, residuals, ct), tree, in_avals)
+
+        return functools.wraps(self.bwd, assigned=("__name__",), updated=())(bwd)
+
+    def __get__(self, instance, owner=None):
+        return self if instance is None else functools.partial(self, instance)
+
+
+def flatten_cotangents(result, tree, in_avals) -> list:
+    """The cotangents that a backward rule returned, one for each leaf of the arguments, symbolic where zero; checked."""
+    args = tree_unflatten(tree, in_avals)
+    is_none = lambda x: x is None  # noqa: E731
+    if not isinstance(result, (tuple, list)) or len(result) != len(args):
+        raise TypeError(
+            "Custom VJP bwd rule must produce an output with the same container (pytree) structure as the args tuple of "
+            "the primal function, and in particular must produce a tuple of length equal to the number of arguments to "
+            f"the primal function, but got bwd output structure {tree_structure(result)} for primal input structure {tree}."
+        )
+    flat: list = []
+    for arg, ct in zip(args, result, strict=True):
+        flat += flatten_one(arg, ct, is_none)
+    if len(flat) != len(in_avals):
+        raise TypeError(
+            "Custom VJP bwd rule must produce an output with the same container (pytree) structure as the args tuple of "
+            f"the primal function, but got bwd output structure {tree_structure(result)} for primal input structure {tree}."
+        )
+    paths = [keystr(path) for path, _ in tree_flatten_with_path(args)[0]]
+    return [checked_cotangent(ct, aval, path) for ct, aval, path in zip(flat, in_avals, paths, strict=True)]
+
+
+def flatten_one(arg, ct, is_none) -> list:
+    """The cotangents of the leaves of one argument; ``None`` anywhere stands for zeros of everything below."""
+    if ct is None:
+        return [None] * len(tree_leaves(arg))
+    leaves, structure = tree_flatten(ct, is_leaf=is_none)
+    arg_leaves, arg_structure = tree_flatten(arg)
+    if structure == arg_structure or len(leaves) == len(arg_leaves):
+        return leaves
+    children = tree_flatten(arg, is_leaf=lambda x: x is not arg)[0]
+    parts = tree_flatten(ct, is_leaf=lambda x: x is not ct)[0]
+    if len(children) != len(parts):
+        return leaves
+    return [leaf for a, c in zip(children, parts, strict=True) for leaf in flatten_one(a, c, is_none)]
+
+
+def checked_cotangent(ct, aval, path: str):
+    """A cotangent that a rule returned, of the right type, or an error."""
+    expected = aval.to_tangent_aval()
+    if ct is None or isinstance(ct, (SymbolicZero, Zero)) or expected.dtype == dtypes.float0:
+        return Zero(expected)
+    ct = leaf_value(ct)
+    got = get_aval(ct)
+    if got.shape != expected.shape or got.dtype != expected.dtype:
+        differ = "shapes" if got.shape != expected.shape else "dtypes"
+        raise ValueError(
+            "Custom VJP bwd rule must produce an output with the same type as the args tuple of the primal function, but at "
+            f"output{path} the bwd rule produced an output of type {got.str_short()} corresponding to an input of type "
+            f"{aval.str_short()}, so the {differ} do not match"
+        )
+    return ct

@@ -1,0 +1,56 @@
+"""From functions of trees to functions of flat lists, and back."""
+
+from catena.core.trace import Tracer
+from catena.core.tree import tree_flatten, tree_unflatten
+
+
+def check_callable(fun):
+    """Raise TypeError where ``fun`` cannot be called."""
+    if not callable(fun):
+        raise TypeError(f"Expected a callable value, got {fun}")
+
+
+class FlatFunction:
+    """A function of a tuple of trees as a function of leaves that returns leaves.
+
+    After a call ``out_tree`` is the tree of the result. With ``has_aux`` the traced leaves of the auxiliary data follow
+    the results, so that the transformation strips its tracers from them: ``main`` takes both apart, ``aux`` rebuilds
+    the auxiliary data.
+    """
+
+    __slots__ = ("call", "in_tree", "has_aux", "out_tree", "count", "aux_tree", "aux_leaves")
+
+    def __init__(self, call, in_tree, has_aux: bool = False):
+        self.call, self.in_tree, self.has_aux = call, in_tree, has_aux
+
+    def __call__(self, *leaves):
+        out = self.call(*tree_unflatten(self.in_tree, leaves))
+        traced_aux = []
+        if self.has_aux:
+            if not isinstance(out, (tuple, list)) or len(out) != 2:
+                raise TypeError(
+                    "expected function with aux output to return a two-element tuple, but got type "
+                    f"{type(out)} with value {out!r}"
+                )
+            out, aux = out
+            self.aux_leaves, self.aux_tree = tree_flatten(aux)
+            traced_aux = [x for x in self.aux_leaves if isinstance(x, Tracer)]
+        outs, self.out_tree = tree_flatten(out)
+        self.count = len(outs)
+        return outs + traced_aux
+
+    def main(self, outs) -> list:
+        """The results proper; the rest replaces the traced leaves of the auxiliary data."""
+        if self.has_aux:
+            stripped = iter(outs[self.count :])
+            self.aux_leaves = [next(stripped) if isinstance(x, Tracer) else x for x in self.aux_leaves]
+        return list(outs[: self.count])
+
+    def aux(self):
+        """The auxiliary data of the last call."""
+        return tree_unflatten(self.aux_tree, self.aux_leaves)
+
+
+def flatten_function(fun, in_tree, *, has_aux: bool = False) -> FlatFunction:
+    """``fun(*args)`` as a flat function of the leaves of ``args``, whose tree is ``in_tree``."""
+    return FlatFunction(fun, in_tree, has_aux)

@@ -1,0 +1,678 @@
+"""Derivatives as users ask for them: ``grad``, ``vjp``, ``jvp``, ``linearize``, Jacobians and Hessians."""
+
+import functools
+from collections.abc import Callable, Sequence
+
+
+import numpy as np
+
+from catena.core import dtypes
+from catena.core.array import Array, as_array
+from catena.core.primitive import registry
+from catena.core.source import function_place
+from catena.core.staging import DebugInfo
+from catena.core.trace import Tracer
+from catena.core.tree import tree_flatten, tree_map, tree_unflatten
+from catena.core.tree_errors import equality_errors
+from catena.core.tree_keys import keystr
+from catena.core.zeros import Zero, get_aval, instantiate
+from catena.transform.batch import Axis, at_front, batch_flat
+from catena.transform.functions import FlatFunction, check_callable, flatten_function
+from catena.transform.jvp import jvp_flat
+from catena.transform.linearize import linear_jaxpr, linearize_flat
+from catena.transform.run import apply_jaxpr
+from catena.transform.transpose import backward_pass, linearize_linear
+
+
+def value_leaf(x, path: str = ""):
+    """``x`` as a value of the language; a Python or NumPy value becomes an Array."""
+    if isinstance(x, (Array, Tracer)):
+        return x
+    if dtypes.is_scalar_or_numpy(x):
+        return as_array(x)
+    raise TypeError(f"Argument '{x}' of type {type(x)} is not a valid JAX type.{path}")
+
+
+# ---- jvp and linearize
+
+
+def jvp(fun: Callable, primals: Sequence, tangents: Sequence, has_aux: bool = False):
+    """The value of ``fun`` and its directional derivative (Jacobian-vector product), in one forward pass.
+
+    Arguments:
+      fun: a function of trees of arrays.
+      primals: a tuple or list of its arguments: the point.
+      tangents: the direction, of the same structure, shapes and dtypes (float0 for integer arguments).
+      has_aux: whether ``fun`` returns a pair whose second part is not differentiated.
+
+    Returns:
+      ``(value, tangent)``, or ``(value, tangent, aux)``.
+
+    Raises:
+      TypeError: where structures or dtypes differ. ValueError: where shapes differ.
+
+    Example:
+      >>> import catena as jax, catena.numpy as jnp
+      >>> jax.jvp(jnp.sin, (0.,), (2.,))[1]
+      Array(2., dtype=float32, weak_type=True)
+    """
+    check_callable(fun)
+    if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
+        raise TypeError(
+            "primal and tangent arguments to jax.jvp must be tuples or lists; "
+            f"found {type(primals).__name__} and {type(tangents).__name__}."
+        )
+    primal_leaves, tree = tree_flatten(tuple(primals))
+    tangent_leaves, tangent_tree = tree_flatten(tuple(tangents))
+    if tree != tangent_tree:
+        raise TypeError(
+            "primal and tangent arguments to jax.jvp must have the same tree structure; primals have tree structure "
+            f"{tree} whereas tangents have tree structure {tangent_tree}."
+        )
+    primal_leaves = [value_leaf(x) for x in primal_leaves]
+    tangent_leaves = [check_tangent(p, t) for p, t in zip(primal_leaves, tangent_leaves, strict=True)]
+    flat = flatten_function(fun, tree, has_aux=has_aux)
+    outs, out_tangents = jvp_flat(flat, primal_leaves, tangent_leaves)
+    outs, out_tangents = flat.main(outs), [instantiate(t) for t in out_tangents[: flat.count]]
+    results = tree_unflatten(flat.out_tree, outs), tree_unflatten(flat.out_tree, out_tangents)
+    return (*results, flat.aux()) if has_aux else results
+
+
+def check_tangent(primal, tangent):
+    """``tangent`` as a value, or an error where its type is not that of tangents of ``primal``."""
+    expected = get_aval(primal).to_tangent_aval()
+    if isinstance(tangent, (np.ndarray, np.generic)) and tangent.dtype == dtypes.float0:
+        got = expected if expected.dtype == dtypes.float0 else None
+        shape, dtype = tangent.shape, tangent.dtype
+    else:
+        tangent = value_leaf(tangent)
+        got = get_aval(tangent)
+        shape, dtype = got.shape, got.dtype
+    if dtype != expected.dtype:
+        raise TypeError(
+            "primal and tangent arguments to jax.jvp do not match; dtypes must be equal, or in case of int/bool primal "
+            f"dtype the tangent dtype must be float0. Got primal dtype {get_aval(primal).dtype} and so expected tangent "
+            f"dtype {dtypes.dtype_name(expected.dtype)}, but got tangent dtype {dtypes.dtype_name(dtype)} instead."
+        )
+    if shape != expected.shape:
+        raise ValueError(
+            "jvp called with different primal and tangent shapes; "
+            f"Got primal shape {expected.shape} and tangent shape as {shape}"
+        )
+    return Zero(expected) if expected.dtype == dtypes.float0 else tangent
+
+
+def linearize(fun: Callable, *primals, has_aux: bool = False):
+    """The value of ``fun`` at a point, and its derivative there as a function that can be applied many times.
+
+    Arguments:
+      fun: a function of trees of arrays.
+      primals: the point.
+      has_aux: whether ``fun`` returns a pair whose second part is not differentiated.
+
+    Returns:
+      ``(value, f_jvp)`` or ``(value, f_jvp, aux)``, where ``f_jvp`` maps tangents to the tangent of the value.
+
+    Example:
+      >>> import catena as jax, catena.numpy as jnp
+      >>> y, f_jvp = jax.linearize(jnp.sin, 0.)
+      >>> f_jvp(3.)
+      Array(3., dtype=float32, weak_type=True)
+    """
+    check_callable(fun)
+    leaves, tree = tree_flatten(primals)
+    leaves = [value_leaf(x) for x in leaves]
+    flat = flatten_function(fun, tree, has_aux=has_aux)
+    outs, program = linearize_flat(flat, leaves)
+    program.outputs = program.outputs[: flat.count]
+    closed = linear_jaxpr(program, DebugInfo("linearize", function_place(fun)))
+    value = tree_unflatten(flat.out_tree, flat.main(outs))
+    f_jvp = LinearFunction(closed, tree, flat.out_tree, [get_aval(x) for x in leaves])
+    return (value, f_jvp, flat.aux()) if has_aux else (value, f_jvp)
+
+
+class LinearFunction:
+    """The derivative of a function at a point: from tangents of its arguments to tangents of its result."""
+
+    def __init__(self, jaxpr, in_tree, out_tree, primal_avals):
+        self.jaxpr, self.in_tree, self.out_tree, self.primal_avals = jaxpr, in_tree, out_tree, primal_avals
+
+    def __call__(self, *tangents):
+        leaves, tree = tree_flatten(tangents)
+        if tree != self.in_tree:
+            raise TypeError(f"linearized function called on tangents of tree structure {tree}, expected {self.in_tree}")
+        leaves = [self.check(t, a) for t, a in zip(leaves, self.primal_avals, strict=True)]
+        return tree_unflatten(self.out_tree, apply_jaxpr(self.jaxpr, leaves))
+
+    def check(self, tangent, primal_aval):
+        expected = primal_aval.to_tangent_aval()
+        got = get_aval(tangent)
+        if got.shape != expected.shape or got.dtype != expected.dtype:
+            raise ValueError(
+                "linearized function called on tangent values inconsistent with the original primal values:\n"
+                f"Got tangent aval {got.str_short()} for primal aval {primal_aval.str_short()} "
+                f"but expected {expected.str_short()}."
+            )
+        return tangent
+
+
+# ---- vjp
+
+
+def vjp(fun: Callable, *primals, has_aux: bool = False, reduce_axes=()):
+    """The value of ``fun`` at a point, and the function that pulls cotangents back (vector-Jacobian product).
+
+    Arguments:
+      fun: a function of trees of arrays.
+      primals: the point.
+      has_aux: whether ``fun`` returns a pair whose second part is not differentiated.
+      reduce_axes: named axes over which cotangents are summed; must be empty.
+
+    Returns:
+      ``(value, f_vjp)`` or ``(value, f_vjp, aux)``; ``f_vjp`` maps a cotangent of the value to a tuple of cotangents
+      of the arguments and may be called any number of times.
+
+    Example:
+      >>> import catena as jax, catena.numpy as jnp
+      >>> y, f_vjp = jax.vjp(jnp.sin, 0.)
+      >>> f_vjp(2.)
+      (Array(2., dtype=float32, weak_type=True),)
+    """
+    check_callable(fun)
+    check_no_reduce_axes(reduce_axes)
+    leaves, tree = tree_flatten(primals)
+    leaves = [value_leaf(x) for x in leaves]
+    flat = flatten_function(fun, tree, has_aux=has_aux)
+    outs, program = linearize_flat(flat, leaves)
+    program.outputs = program.outputs[: flat.count]
+    outs = flat.main(outs)
+    value = tree_unflatten(flat.out_tree, outs)
+    f_vjp = VJPFunction(program, tree, flat.out_tree, [get_aval(x) for x in outs], function_place(fun))
+    return (value, f_vjp, flat.aux()) if has_aux else (value, f_vjp)
+
+
+def check_no_reduce_axes(reduce_axes):
+    if reduce_axes:
+        raise ValueError(f"reduce_axes is no longer supported by JAX; it must be empty, got {reduce_axes!r}")
+
+
+class VJPFunction:
+    """Pulls a cotangent of a function's value back to cotangents of its arguments."""
+
+    def __init__(self, program, in_tree, out_tree, out_avals, place):
+        self.program, self.in_tree, self.out_tree = program, in_tree, out_tree
+        self.out_avals, self.place = out_avals, place
+
+    def __call__(self, cotangent):
+        leaves, tree = tree_flatten(cotangent)
+        if tree != self.out_tree:
+            raise ValueError(self.structure_error(cotangent))
+        cts = [self.check(ct, a) for ct, a in zip(leaves, self.out_avals, strict=True)]
+        cts_in = [materialise(ct) for ct in backward_pass(self.program, cts)]
+        return tree_unflatten(self.in_tree, cts_in)
+
+    def check(self, ct, aval):
+        """``ct`` as a value of the type of cotangents of ``aval``, or an error."""
+        expected = aval.to_tangent_aval()
+        if isinstance(ct, (np.ndarray, np.generic)) and ct.dtype == dtypes.float0:
+            if expected.dtype == dtypes.float0:
+                return Zero(expected)
+            got_text = f"float0[{','.join(map(str, ct.shape))}]"
+        else:
+            ct = value_leaf(ct)
+            got = get_aval(ct)
+            if got.shape == expected.shape and got.dtype == expected.dtype:
+                return Zero(expected) if expected.dtype == dtypes.float0 else ct
+            got_text = got.str_short()
+        raise ValueError(
+            f"unexpected JAX type (e.g. shape/dtype) for argument to VJP function: got {got_text}, but expected "
+            f"{expected.str_short()} because the corresponding output of the differentiated function had JAX type "
+            f"{aval.str_short()}"
+        )
+
+    def structure_error(self, cotangent) -> str:
+        expected = tree_unflatten(self.out_tree, [0] * self.out_tree.num_leaves)
+        given = tree_map(lambda _: 0, cotangent)
+        found = [
+            f"  * out{keystr(path)} was {a} in the original output, but {b} here, so {why}."
+            for path, a, b, why in equality_errors(expected, given)
+        ]
+        return (
+            "unexpected tree structure.\n\nThe argument to a VJP function returned by `jax.vjp` must match the pytree\n"
+            f"structure of the differentiated function {self.place}.\n\nBut the tree structures differ:\n" + "\n".join(found)
+        )
+
+
+def materialise(ct):
+    """A cotangent as users get it; integers and booleans have float0 cotangents."""
+    if type(ct) is Zero and ct.aval.dtype == dtypes.float0:
+        return np.zeros(ct.aval.shape, dtypes.float0)
+    return instantiate(ct)
+
+
+def linear_transpose(fun: Callable, *primals, reduce_axes=()) -> Callable:
+    """The transpose of a linear function.
+
+    Arguments:
+      fun: a function that is linear in all its arguments.
+      primals: arrays or ``ShapeDtypeStruct``s that give the types of the arguments.
+      reduce_axes: must be empty.
+
+    Returns:
+      A function from a cotangent of the result to a tuple of cotangents of the arguments.
+
+    Raises:
+      TypeError: where ``fun`` uses an operation that is not linear, or the dtypes are not inexact.
+
+    Example:
+      >>> import catena as jax
+      >>> jax.linear_transpose(lambda x: 3. * x, 1.)(2.)
+      (Array(6., dtype=float32, weak_type=True),)
+    """
+    check_callable(fun)
+    check_no_reduce_axes(reduce_axes)
+    leaves, tree = tree_flatten(primals)
+    in_avals = [struct_aval(x) for x in leaves]
+    bad = [a for a in in_avals if not dtypes.is_inexact(a.dtype)]
+    if bad:
+        raise TypeError(
+            "linear_transpose only supports functions whose arguments have float or complex dtypes, "
+            f"got {', '.join(a.str_short() for a in bad)}"
+        )
+    flat = flatten_function(fun, tree)
+    outs, program = linearize_linear(flat, in_avals, [None] * len(in_avals))
+    out_avals = [get_aval(x) for x in outs]
+
+    def transposed(cotangent):
+        leaves, ct_tree = tree_flatten(cotangent)
+        if ct_tree != flat.out_tree:
+            raise TypeError(
+                f"cotangent tree does not match function output, expected {flat.out_tree} but got {ct_tree}"
+            )
+        cts = [value_leaf(ct) for ct in leaves]
+        for ct, aval in zip(cts, out_avals, strict=True):
+            if get_aval(ct).shape != aval.shape or get_aval(ct).dtype != aval.dtype:
+                raise TypeError(
+                    "linear_transpose was given a cotangent of type "
+                    f"{get_aval(ct).str_short()} where {aval.str_short()} was expected"
+                )
+        return tree_unflatten(tree, [instantiate(ct) for ct in backward_pass(program, cts)])
+
+    return transposed
+
+
+def struct_aval(x):
+    """The type of an array or of anything with a shape and a dtype."""
+    if isinstance(x, (Array, Tracer)) or dtypes.is_scalar_or_numpy(x):
+        return get_aval(x)
+    return get_aval(np.broadcast_to(np.zeros((), dtypes.canonicalize_dtype(x.dtype)), x.shape))
+
+
+# ---- grad
+
+
+def grad(
+    fun: Callable,
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    reduce_axes=(),
+) -> Callable:
+    """A function that computes the gradient of a scalar-valued function.
+
+    Arguments:
+      fun: a function of trees of arrays that returns a scalar.
+      argnums: the positions of the arguments to differentiate by: an integer, or a sequence for a tuple of gradients.
+      has_aux: whether ``fun`` returns a pair whose second part is returned as it is.
+      holomorphic: whether ``fun`` is a holomorphic function of complex arguments.
+      allow_int: whether integer arguments are admitted; their gradients are of dtype float0.
+      reduce_axes: must be empty.
+
+    Returns:
+      A function with the arguments of ``fun`` that returns the gradient, or a pair of it and the auxiliary data.
+
+    Raises:
+      TypeError: where an argument cannot be differentiated by, or the result is not a real scalar.
+
+    Example:
+      >>> import catena as jax, catena.numpy as jnp
+      >>> jax.grad(lambda x: x ** 3)(2.)
+      Array(12., dtype=float32, weak_type=True)
+    """
+    value_and_grad_f = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes)
+
+    @functools.wraps(fun, assigned=WRAPPED)
+    def grad_f(*args, **kwargs):
+        value, gradient = value_and_grad_f(*args, **kwargs)
+        return (gradient, value[1]) if has_aux else gradient
+
+    return grad_f
+
+
+WRAPPED = ("__module__", "__name__", "__qualname__", "__doc__")
+
+
+def value_and_grad(
+    fun: Callable,
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    reduce_axes=(),
+) -> Callable:
+    """A function that computes a scalar-valued function and its gradient.
+
+    Arguments:
+      fun, argnums, has_aux, holomorphic, allow_int, reduce_axes: as for ``grad``.
+
+    Returns:
+      A function that returns ``(value, gradient)``, where ``value`` is ``(value, aux)`` with ``has_aux``.
+
+    Example:
+      >>> import catena as jax
+      >>> jax.value_and_grad(lambda x: x ** 2)(3.)
+      (Array(9., dtype=float32, weak_type=True), Array(6., dtype=float32, weak_type=True))
+    """
+    check_callable(fun)
+    check_no_reduce_axes(reduce_axes)
+    nums = check_argnums(argnums)
+
+    @functools.wraps(fun, assigned=WRAPPED)
+    def value_and_grad_f(*args, **kwargs):
+        positions, dynamic, flat_of = split_arguments(fun, nums, args, kwargs)
+        leaves, tree = tree_flatten(dynamic)
+        leaves = [check_grad_input(x, holomorphic, allow_int, "grad") for x in leaves]
+        flat = flat_of(tree, has_aux)
+        outs, program = linearize_flat(flat, leaves)
+        program.outputs = program.outputs[: flat.count]
+        outs = flat.main(outs)
+        check_scalar_output(flat.out_tree, outs, holomorphic)
+        one = ones_like(outs[0])
+        cts = [materialise(ct) for ct in backward_pass(program, [one])]
+        gradient = tree_unflatten(tree, cts)
+        gradient = gradient[0] if isinstance(argnums, int) else gradient
+        value = tree_unflatten(flat.out_tree, outs)
+        return ((value, flat.aux()) if has_aux else value), gradient
+
+    return value_and_grad_f
+
+
+def check_argnums(argnums) -> tuple:
+    if isinstance(argnums, (int, np.integer)) and not isinstance(argnums, bool):
+        return (int(argnums),)
+    if isinstance(argnums, (tuple, list, range)) and all(isinstance(i, (int, np.integer)) for i in argnums):
+        return tuple(int(i) for i in argnums)
+    raise TypeError(f"argnums must be an int or a sequence of ints, got {argnums!r}")
+
+
+def split_arguments(fun, nums, args, kwargs):
+    """The positions and values of the arguments to differentiate by, and how to make the flat function of them."""
+    if any(not -len(args) <= i < len(args) for i in nums):
+        shown = nums[0] if len(nums) == 1 else nums
+        raise TypeError(
+            f"differentiating with respect to argnums={shown} requires at least {max(max(nums) + 1, -min(nums))} "
+            f"positional arguments to be passed by the caller, but got only {len(args)} positional arguments."
+        )
+    positions = [i % len(args) for i in nums]
+    dynamic = tuple(args[i] for i in positions)
+
+    def call(*given):
+        full = list(args)
+        for i, x in zip(positions, given, strict=True):
+            full[i] = x
+        return fun(*full, **kwargs)
+
+    return positions, dynamic, lambda tree, has_aux: FlatFunction(call, tree, has_aux)
+
+
+def check_grad_input(x, holomorphic: bool, allow_int: bool, name: str):
+    """``x`` as a value that can be differentiated by, or an error."""
+    x = value_leaf(x)
+    dtype = get_aval(x).dtype
+    if dtypes.is_extended(dtype):
+        if not allow_int:
+            raise TypeError(f"{name} requires inputs with a numeric dtype, but got {dtype}; set allow_int to True")
+    elif holomorphic:
+        if not dtypes.is_complex(dtype):
+            raise TypeError(f"{name} with holomorphic=True requires inputs with complex dtype, but got {dtypes.dtype_name(dtype)}.")
+    elif not dtypes.is_inexact(dtype) and not allow_int:
+        raise TypeError(
+            f"{name} requires real- or complex-valued inputs (input dtype that is a sub-dtype of np.inexact), but got "
+            f"{dtypes.dtype_name(dtype)}. If you want to use Boolean- or integer-valued inputs, use vjp or set allow_int to True."
+        )
+    return x
+
+
+def check_scalar_output(tree, outs, holomorphic: bool):
+    """Raise where the value of a function to be differentiated is not a scalar of the right kind."""
+    if tree.num_nodes != 1 or len(outs) != 1:
+        raise TypeError(
+            f"Gradient only defined for scalar-output functions. Output was {tree_unflatten(tree, outs)}."
+        )
+    aval = get_aval(outs[0])
+    if aval.shape:
+        raise TypeError(f"Gradient only defined for scalar-output functions. Output had shape: {aval.shape}.")
+    check_real_output(aval, holomorphic, "grad")
+
+
+def check_real_output(aval, holomorphic: bool, name: str):
+    """Raise where a result has a dtype that cannot be differentiated."""
+    if holomorphic:
+        if not dtypes.is_complex(aval.dtype):
+            raise TypeError(
+                f"{name} with holomorphic=True requires outputs with complex dtype, but got {dtypes.dtype_name(aval.dtype)}."
+            )
+    elif dtypes.is_complex(aval.dtype):
+        raise TypeError(
+            f"{name} requires real-valued outputs (output dtype that is a sub-dtype of np.floating), but got "
+            f"{dtypes.dtype_name(aval.dtype)}. For holomorphic differentiation, pass holomorphic=True. For differentiation of "
+            "non-holomorphic functions involving complex outputs, use jax.vjp directly."
+        )
+    elif not dtypes.is_floating(aval.dtype):
+        raise TypeError(
+            f"{name} requires real-valued outputs (output dtype that is a sub-dtype of np.floating), but got "
+            f"{dtypes.dtype_name(aval.dtype)}. For differentiation of functions with integer outputs, use jax.vjp directly."
+        )
+
+
+def ones_like(x):
+    """A one of the type of the scalar ``x``."""
+    aval = get_aval(x)
+    from_python = as_array(np.ones((), aval.dtype))
+    if aval.weak_type:
+        from_python.weak_type, from_python._aval = True, None
+    return from_python
+
+
+# ---- Jacobians
+
+
+def jacfwd(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False) -> Callable:
+    """A function that computes the Jacobian by forward differentiation, one column at a time, vectorised.
+
+    Arguments:
+      fun, argnums, has_aux, holomorphic: as for ``grad``; ``fun`` may return any tree of arrays.
+
+    Returns:
+      A function that returns, for each leaf of the value and of the argument, an array of the leaf's shape followed
+      by the argument's.
+
+    Example:
+      >>> import catena as jax, catena.numpy as jnp
+      >>> jax.jacfwd(lambda x: x ** 2)(jnp.arange(2.))
+      Array([[0., 0.],
+             [0., 2.]], dtype=float32)
+    """
+    check_callable(fun)
+    nums = check_argnums(argnums)
+
+    @functools.wraps(fun, assigned=WRAPPED)
+    def jacobian_f(*args, **kwargs):
+        _, dynamic, flat_of = split_arguments(fun, nums, args, kwargs)
+        leaves, tree = tree_flatten(dynamic)
+        leaves = [check_jacfwd_input(value_leaf(x), holomorphic) for x in leaves]
+        flat = flat_of(tree, has_aux)
+        basis = standard_basis([get_aval(x) for x in leaves])
+        size = sum(get_aval(x).size for x in leaves)
+        saved = {}
+
+        def push(*tangents):
+            outs, tangents_out = jvp_flat(flat, leaves, list(tangents))
+            saved["outs"] = flat.main(outs)
+            return [instantiate(t) for t in tangents_out[: flat.count]]
+
+        columns, dims = batch_flat(push, Axis(None, size), basis, [0] * len(basis), function_place(fun))
+        columns = [at_front(size, c, d) for c, d in zip(columns, dims, strict=True)]
+        for out in saved["outs"]:
+            check_jacfwd_output(get_aval(out), holomorphic)
+        blocks = [split_axis0(c, leaves, move_to_back=True) for c in columns]
+        nested = [tree_unflatten(tree, row) for row in blocks]
+        nested = [row[0] if isinstance(argnums, int) else row for row in nested]
+        result = tree_unflatten(flat.out_tree, nested)
+        return (result, flat.aux()) if has_aux else result
+
+    return jacobian_f
+
+
+def jacrev(
+    fun: Callable,
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable:
+    """A function that computes the Jacobian by reverse differentiation, one row at a time, vectorised.
+
+    Arguments:
+      fun, argnums, has_aux, holomorphic, allow_int: as for ``grad``; ``fun`` may return any tree of arrays.
+
+    Returns:
+      As for ``jacfwd``.
+
+    Example:
+      >>> import catena as jax, catena.numpy as jnp
+      >>> jax.jacrev(lambda x: x ** 2)(jnp.arange(2.))
+      Array([[0., 0.],
+             [0., 2.]], dtype=float32)
+    """
+    check_callable(fun)
+    nums = check_argnums(argnums)
+
+    @functools.wraps(fun, assigned=WRAPPED)
+    def jacobian_f(*args, **kwargs):
+        _, dynamic, flat_of = split_arguments(fun, nums, args, kwargs)
+        leaves, tree = tree_flatten(dynamic)
+        leaves = [check_grad_input(x, holomorphic, allow_int, "jacrev") for x in leaves]
+        flat = flat_of(tree, has_aux)
+        outs, program = linearize_flat(flat, leaves)
+        program.outputs, outs = program.outputs[: flat.count], flat.main(outs)
+        for out in outs:
+            check_real_output(get_aval(out), holomorphic, "jacrev")
+        basis = standard_basis([get_aval(x) for x in outs])
+        size = sum(get_aval(x).size for x in outs)
+        pull = lambda *cts: backward_pass(program, list(cts))  # noqa: E731
+        rows, dims = batch_flat(pull, Axis(None, size), basis, [0] * len(basis), function_place(fun))
+        rows = [r if type(r) is Zero and r.aval.dtype == dtypes.float0 else at_front(size, instantiate(r), d) for r, d in zip(rows, dims, strict=True)]
+        rows = [float0_rows(r, size) if type(r) is Zero else r for r in rows]
+        by_argument = [split_axis0(r, outs, move_to_back=False) for r in rows]
+        nested = []
+        for i in range(len(outs)):
+            entry = tree_unflatten(tree, [blocks[i] for blocks in by_argument])
+            nested.append(entry[0] if isinstance(argnums, int) else entry)
+        result = tree_unflatten(flat.out_tree, nested)
+        return (result, flat.aux()) if has_aux else result
+
+    return jacobian_f
+
+
+def hessian(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False) -> Callable:
+    """A function that computes the Hessian: forward over reverse differentiation.
+
+    Arguments:
+      fun, argnums, has_aux, holomorphic: as for ``grad``.
+
+    Returns:
+      A function that returns the second derivatives, nested by argument twice.
+
+    Example:
+      >>> import catena as jax, catena.numpy as jnp
+      >>> jax.hessian(lambda x: jnp.sum(x ** 3))(jnp.arange(2.))
+      Array([[0., 0.],
+             [0., 6.]], dtype=float32)
+    """
+    return jacfwd(jacrev(fun, argnums, has_aux, holomorphic), argnums, has_aux, holomorphic)
+
+
+def check_jacfwd_input(x, holomorphic: bool):
+    dtype = get_aval(x).dtype
+    if holomorphic:
+        if not dtypes.is_complex(dtype):
+            raise TypeError(f"jacfwd with holomorphic=True requires inputs with complex dtype, but got {dtypes.dtype_name(dtype)}.")
+    elif not dtypes.is_floating(dtype):
+        raise TypeError(
+            "jacfwd requires real-valued inputs (input dtype that is a sub-dtype of np.floating), but got "
+            f"{dtypes.dtype_name(dtype)}. For holomorphic differentiation, pass holomorphic=True. For differentiation of "
+            "non-holomorphic functions involving complex inputs or integer inputs, use jax.jvp directly."
+        )
+    return x
+
+
+def check_jacfwd_output(aval, holomorphic: bool):
+    if holomorphic and not dtypes.is_complex(aval.dtype):
+        raise TypeError(
+            f"jacfwd with holomorphic=True requires outputs with complex dtype, but got {dtypes.dtype_name(aval.dtype)}."
+        )
+
+
+def standard_basis(avals) -> list:
+    """For each type, its block of the identity matrix: ``(total size, *shape)``."""
+    total = sum(a.size for a in avals)
+    blocks, start = [], 0
+    for a in avals:
+        block = np.zeros((total, a.size), a.dtype)
+        block[start : start + a.size] = np.eye(a.size, dtype=a.dtype)
+        array = as_array(block.reshape(total, *a.shape))
+        array.weak_type, array._aval = a.weak_type, None
+        blocks.append(array)
+        start += a.size
+    return blocks
+
+
+def split_axis0(x, leaves, move_to_back: bool) -> list:
+    """Cut the leading axis into the sizes of ``leaves`` and give it their shapes, in front or at the back."""
+    parts, start = [], 0
+    rest = np.shape(x)[1:]
+    for leaf in leaves:
+        aval = get_aval(leaf)
+        if isinstance(x, np.ndarray):
+            parts.append(x[start : start + aval.size].reshape(*aval.shape, *rest))
+        else:
+            part = slice_axis0(x, start, start + aval.size)
+            if move_to_back:
+                n = len(rest)
+                part = registry["transpose"].bind(part, permutation=(*range(1, n + 1), 0))
+                part = reshape(part, (*rest, *aval.shape))
+            else:
+                part = reshape(part, (*aval.shape, *rest))
+            parts.append(part)
+        start += aval.size
+    return parts
+
+
+def slice_axis0(x, start: int, stop: int):
+    shape = get_aval(x).shape
+    if (start, stop) == (0, shape[0]):
+        return x
+    zeros = (0,) * (len(shape) - 1)
+    return registry["slice"].bind(x, start_indices=(start, *zeros), limit_indices=(stop, *shape[1:]), strides=None)
+
+
+def reshape(x, shape):
+    return x if get_aval(x).shape == shape else registry["reshape"].bind(x, new_sizes=tuple(shape), dimensions=None)
+
+
+def float0_rows(zero: Zero, size: int):
+    return np.zeros((size, *zero.aval.shape), dtypes.float0)
+
+

@@ -1,0 +1,277 @@
+"""``jit``: trace once for each type of arguments, compile the whole, run native code.
+
+The way of a call, shortest first: (1) all arguments are Arrays whose types were seen: two dictionary look-ups and the
+native entry; (2) a tree of arguments that was seen: flatten, look up, run; (3) something new: trace, compile, remember.
+Under another trace the call becomes one ``jit`` equation.
+"""
+
+import functools
+import weakref
+
+import numpy as np
+
+from catena.core import config
+from catena.core.array import Array, typed_array
+from catena.core.context import context
+from catena.core.source import function_name, function_place
+from catena.core.staging import DebugInfo, hoist_tracers, trace_to_jaxpr
+from catena.core.tree import tree_flatten, tree_leaves_with_path, tree_unflatten
+from catena.core.tree_keys import keystr
+from catena.transform import arguments, stages
+from catena.transform.execute import program_of, run_entry
+from catena.transform.jit_primitive import jit_p
+
+
+all_jitted: weakref.WeakSet = weakref.WeakSet()  # so that clear_caches finds them
+
+
+class TracedCall:
+    """A function traced for one signature: its jaxpr, the tree of its result, the outer tracers it closes over."""
+
+    __slots__ = ("closed", "out_tree", "outer", "donated")
+
+    def __init__(self, closed, out_tree, outer, donated):
+        self.closed, self.out_tree, self.outer, self.donated = closed, out_tree, outer, donated
+
+
+class JitFunction:
+    """A function that is compiled when it is called; made by ``jit``.
+
+    Calling it runs the compiled program. ``trace``, ``lower`` and ``eval_shape`` stop at earlier stages,
+    ``clear_cache`` forgets what was compiled.
+    """
+
+    def __init__(self, fun, static, donate, *, inline: bool, keep_unused: bool):
+        functools.update_wrapper(self, fun)
+        self._fun = fun
+        self._static_nums, self._static_names = static
+        self._donate_nums, self._donate_names = donate
+        self._inline, self._keep_unused = inline, keep_unused
+        self._plain = not (static[0] or static[1] or donate[0] or donate[1])
+        self._name = function_name(fun)
+        self._calls: dict = {}
+        self._fast: dict = {}
+        all_jitted.add(self)
+
+    def __call__(self, *args, **kwargs):
+        if context.trace is None and not kwargs:  # hot path: Arrays only, seen before
+            try:
+                entry, specs, avals, out_tree = self._fast[
+                    (context.global_key, context.local_key, *[x._aval for x in args])
+                ]
+            except (KeyError, AttributeError):
+                return self._call(args, kwargs)
+            outs = tuple([np.empty(shape, dtype) for shape, dtype in specs])
+            values = tuple([x._value for x in args])
+            if entry(values, outs):
+                run_entry(entry, values, outs)
+            if out_tree is None:
+                return typed_array(outs[0], avals[0])
+            return tree_unflatten(out_tree, [typed_array(o, a) for o, a in zip(outs, avals)])  # noqa: B905 (hot)
+        return self._call(args, kwargs)
+
+    def _call(self, args, kwargs):
+        if config.read("jax_disable_jit"):
+            return self._fun(*args, **kwargs)
+        leaves, call = self._traced_call(args, kwargs)
+        outs = jit_p.bind(*call.outer, *leaves, **self._params(call))
+        if context.trace is None:
+            self._after_run(args, kwargs, leaves, call)
+        return tree_unflatten(call.out_tree, outs)
+
+    def _params(self, call: TracedCall) -> dict:
+        params = {"name": self._name, "jaxpr": call.closed}
+        if any(call.donated):
+            params["donated_invars"] = (False,) * len(call.outer) + call.donated
+        if self._inline:
+            params["inline"] = True
+        return params
+
+    def _after_run(self, args, kwargs, leaves, call: TracedCall):
+        """Delete what was donated; remember a plain call for the hot path."""
+        for x, donated in zip(leaves, call.donated, strict=True):
+            if donated and type(x) is Array:
+                x.delete()
+        if kwargs or not self._plain or call.outer or context.debug_checks:
+            return
+        if not args or any(type(x) is not Array for x in args):
+            return
+        program = program_of(call.closed, (), self._name)
+        if program.simple and program.entry is not None and not call.closed.effects:
+            single = call.out_tree.num_nodes == 1 and len(program.specs) == 1
+            key = (context.global_key, context.local_key, *[x.aval for x in args])
+            same = all(o.aval is a for o, a in zip(call.closed.jaxpr.outvars, program.computed_avals, strict=True))
+            if same:
+                self._fast[key] = (program.entry, program.specs, program.computed_avals, None if single else call.out_tree)
+
+    # ---- from arguments to a traced call
+
+    def _traced_call(self, args, kwargs):
+        """The dynamic leaves of the arguments and the function traced for their types."""
+        statics, dynamic_args, dynamic_kwargs = self._split(args, kwargs)
+        leaves, in_tree = tree_flatten((dynamic_args, dynamic_kwargs))
+        avals = self._avals(leaves, args, kwargs)
+        key = (in_tree, avals, statics, context.global_key, context.local_key, tuple(context.axis_env.items()))
+        call = self._calls.get(key)
+        if call is None:
+            if config.read("jax_no_tracing"):
+                raise RuntimeError(f"re-tracing function {function_place(self._fun)} for `jit`, but 'no_tracing' is set")
+            call = self._trace(args, kwargs, statics, in_tree, avals)
+            if not call.outer:
+                self._calls[key] = call
+        return leaves, call
+
+    def _split(self, args, kwargs):
+        """Static arguments as part of a cache key, and the others."""
+        if not self._static_nums and not self._static_names:
+            return (), args, kwargs
+        nums = {i % len(args) if args else i for i in self._static_nums if -len(args) <= i < len(args)}
+        statics = tuple(
+            (i, arguments.Static(x)) for i, x in enumerate(args) if i in nums
+        ) + tuple((k, arguments.Static(kwargs[k])) for k in sorted(kwargs) if k in self._static_names)
+        dynamic_args = tuple(x for i, x in enumerate(args) if i not in nums)
+        return statics, dynamic_args, {k: v for k, v in kwargs.items() if k not in self._static_names}
+
+    def _avals(self, leaves, args, kwargs) -> tuple:
+        avals = tuple([x.aval if type(x) is Array else arguments.leaf_aval(x) for x in leaves])
+        if None in avals:
+            names = self._leaf_names(args, kwargs)
+            position = avals.index(None)
+            raise arguments.bad_leaf(self._fun, leaves[position], names[position])
+        return avals
+
+    def _leaf_names(self, args, kwargs) -> list[str]:
+        nums = {i % len(args) for i in self._static_nums if -len(args) <= i < len(args)} if args else ()
+        return arguments.argument_names(self._fun, args, kwargs, nums, self._static_names)
+
+    def _trace(self, args, kwargs, statics, in_tree, avals) -> TracedCall:
+        given = dict(statics)
+        static_kwargs = {k: s.value for k, s in given.items() if isinstance(k, str)}
+        count = len(args)
+        result = {}
+
+        def flat_fun(*leaves):
+            dynamic_args, dynamic_kwargs = tree_unflatten(in_tree, leaves)
+            dynamic = iter(dynamic_args)
+            full = [given[i].value if i in given else next(dynamic) for i in range(count)]
+            out = self._fun(*full, **dynamic_kwargs, **static_kwargs)
+            result["out"] = out
+            outs, result["tree"] = tree_flatten(out)
+            return outs
+
+        def result_paths():
+            return [keystr(path) for path, _ in tree_leaves_with_path(result["out"])]
+
+        info = DebugInfo("jit", function_place(self._fun), self._leaf_names(args, kwargs), result_paths)
+        jaxpr, consts = trace_to_jaxpr(flat_fun, avals, info)
+        info.result_paths = None  # it holds on to the results
+        closed, outer = hoist_tracers(jaxpr, consts)
+        donated = self._donated(args, kwargs, len(avals))
+        return TracedCall(closed, result["tree"], outer, donated)
+
+    def _donated(self, args, kwargs, count: int) -> tuple:
+        if not self._donate_nums and not self._donate_names:
+            return (False,) * count
+        flags = []
+        nums = {i % len(args) for i in self._static_nums if -len(args) <= i < len(args)}
+        donate = {i % len(args) for i in self._donate_nums if -len(args) <= i < len(args)}
+        for i, x in enumerate(args):
+            if i not in nums:
+                flags += [i in donate] * len(tree_flatten(x)[0])
+        for k in sorted(kwargs):
+            if k not in self._static_names:
+                flags += [k in self._donate_names] * len(tree_flatten(kwargs[k])[0])
+        return tuple(flags)
+
+    # ---- stages
+
+    def trace(self, *args, **kwargs) -> "stages.Traced":
+        """Trace for these arguments (arrays, or anything with shape and dtype) without compiling."""
+        statics, dynamic_args, dynamic_kwargs = self._split(args, kwargs)
+        leaves, in_tree = tree_flatten((dynamic_args, dynamic_kwargs))
+        avals = self._avals(leaves, args, kwargs)
+        call = self._trace(args, kwargs, statics, in_tree, avals)
+        return stages.Traced(self._fun, self._name, call, in_tree, avals, self._leaf_names(args, kwargs))
+
+    def lower(self, *args, **kwargs) -> "stages.Lowered":
+        """Trace and translate to the compiler's graph; ``.compile()`` finishes the way."""
+        return self.trace(*args, **kwargs).lower()
+
+    def eval_shape(self, *args, **kwargs):
+        """The shapes and dtypes of the result, without computing anything."""
+        return self.trace(*args, **kwargs).out_info
+
+    def clear_cache(self):
+        """Forget everything that was traced and compiled for this function."""
+        self._calls.clear()
+        self._fast.clear()
+
+    def _cache_size(self) -> int:
+        return len(self._calls)
+
+    def __get__(self, instance, owner=None):
+        return self if instance is None else functools.partial(self, instance)
+
+    def __repr__(self):
+        return f"<JitFunction of {self._fun!r}>"
+
+    def __reduce__(self):
+        return _rebuild_jit, (self._fun, self._static_nums, self._static_names, self._donate_nums, self._donate_names, self._inline, self._keep_unused)
+
+
+def _rebuild_jit(fun, static_nums, static_names, donate_nums, donate_names, inline, keep_unused):
+    return JitFunction(fun, (static_nums, static_names), (donate_nums, donate_names), inline=inline, keep_unused=keep_unused)
+
+
+
+def jit(
+    fun=None,
+    /,
+    *,
+    in_shardings=None,
+    out_shardings=None,
+    static_argnums=None,
+    static_argnames=None,
+    donate_argnums=None,
+    donate_argnames=None,
+    keep_unused: bool = False,
+    device=None,
+    backend: str | None = None,
+    inline: bool = False,
+    compiler_options: dict | None = None,
+):
+    """Compile a function: the first call for each type of arguments traces and compiles, later ones run native code.
+
+    Arguments:
+      fun: a pure function of trees of arrays. Without it, a decorator is returned.
+      in_shardings, out_shardings: placements of arguments and results; on one device only ``None`` or that device's.
+      static_argnums, static_argnames: positions and names of arguments that are compile-time constants; they must be
+        hashable, and each value compiles anew.
+      donate_argnums, donate_argnames: arguments whose memory may be reused for results; they are deleted by the call.
+      keep_unused: whether arguments that the function does not read are passed to the program all the same.
+      device, backend: where to run; the CPU is the only backend.
+      inline: whether the call dissolves into the equations around it when it is itself traced.
+      compiler_options: options of the compiler by name; see ``docs/compiler.md``.
+
+    Returns:
+      A function with the signature of ``fun``, with methods ``trace``, ``lower``, ``eval_shape`` and ``clear_cache``.
+
+    Raises:
+      TypeError: when ``fun`` is not callable.
+
+    Example:
+      >>> import catena as jax, catena.numpy as jnp
+      >>> jax.jit(lambda x: jnp.sum(x * x))(jnp.arange(4.))
+      Array(14., dtype=float32)
+    """
+    if fun is None:
+        options = {k: v for k, v in locals().items() if k != "fun"}
+        return functools.partial(jit, **options)
+    if not callable(fun):
+        raise TypeError(f"Expected a callable value, got {fun}")
+    stages.check_placement(in_shardings, out_shardings, device, backend)
+    stages.check_compiler_options(compiler_options)
+    signature = arguments.signature_of(fun)
+    static = arguments.resolve_argnums(signature, static_argnums, static_argnames, "static")
+    donate = arguments.resolve_argnums(signature, donate_argnums, donate_argnames, "donate")
+    return JitFunction(fun, static, donate, inline=inline, keep_unused=keep_unused)

@@ -1,0 +1,233 @@
+"""Linearization: a function at a point becomes its value and a linear program in the tangent.
+
+It is forward differentiation with half of it left undone: the JVP trace runs on top of a *tape*, which evaluates
+every operation whose arguments are known and writes down those that touch an unknown tangent. What remains on the
+tape is linear; read forwards it is the derivative, read backwards (``transpose.py``) the gradient. The same tape
+splits any jaxpr into what can be computed from known inputs and what cannot (partial evaluation).
+"""
+
+from catena.core import dtypes
+from catena.core.context import context, set_trace
+from catena.core.evaluate import abstract_eval
+from catena.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var, eval_jaxpr
+from catena.core.staging import DebugInfo, hoist_tracers, trace_to_jaxpr
+from catena.core.trace import Trace, Tracer
+from catena.core.zeros import Zero, get_aval, instantiate
+from catena.transform.jvp import jvp_flat
+from catena.transform.memo import memoised
+
+
+class TapeTracer(Tracer):
+    """An unknown on the tape, numbered."""
+
+    __slots__ = ("index",)
+    label = "LinearTracer"
+
+    def __init__(self, trace, aval, index):
+        self._trace, self.aval, self.index = trace, aval, index
+
+
+class TapeTrace(Trace):
+    """Evaluates what is known, writes down the rest.
+
+    ``entries`` holds ``(primitive, args, outs, params)``; args are unknowns of this tape or known values.
+    """
+
+    __slots__ = ("entries", "count")
+    name = "linearization"
+
+    def __init__(self, parent):
+        super().__init__(parent)
+        self.entries: list[tuple] = []
+        self.count = 0
+
+    def new_unknown(self, aval) -> TapeTracer:
+        """A new unknown."""
+        tracer = TapeTracer(self, aval, self.count)
+        self.count += 1
+        return tracer
+
+    def is_unknown(self, x) -> bool:
+        return type(x) is TapeTracer and x._trace is self
+
+    def process(self, primitive, args, params):
+        for x in args:
+            if type(x) is TapeTracer and x._trace is self:
+                break
+        else:
+            context.trace = self.parent
+            try:
+                return primitive.bind(*args, **params)
+            finally:
+                context.trace = self
+        if primitive.partial_eval is not None:
+            return primitive.partial_eval(self, args, **params)
+        return self.record(primitive, args, params)
+
+    def record(self, primitive, args, params):
+        """Write the application down and return its unknown results."""
+        out_avals = abstract_eval(primitive, tuple([get_aval(x) for x in args]), params)
+        if primitive.multiple_results:
+            outs = [self.new_unknown(a) for a in out_avals]
+            self.entries.append((primitive, args, outs, params))
+            return outs
+        out = self.new_unknown(out_avals)
+        self.entries.append((primitive, args, (out,), params))
+        return out
+
+    def known(self):
+        """A context in which the parent trace is current, to compute with known values."""
+        return set_trace(self.parent)
+
+    def process_custom_jvp(self, primitive, fun, jvp, args, params):
+        if not any(self.is_unknown(x) for x in args):
+            with self.known():
+                return primitive.bind_functions(fun, jvp, *args, **params)
+        return fun(*args)
+
+    def process_custom_vjp(self, primitive, fun, fwd, bwd, args, params):
+        if not any(self.is_unknown(x) for x in args):
+            with self.known():
+                return primitive.bind_functions(fun, fwd, bwd, *args, **params)
+        return fun(*args)
+
+
+class Linearized:
+    """The linear program on a tape: which unknowns go in, what comes out (unknowns, known values or zeros)."""
+
+    __slots__ = ("tape", "inputs", "outputs")
+
+    def __init__(self, tape: TapeTrace, inputs: list, outputs: list):
+        self.tape, self.inputs, self.outputs = tape, inputs, outputs
+
+
+def linearize_flat(fun, primals) -> tuple[list, Linearized]:
+    """The value of ``fun`` at ``primals`` and its derivative there, as a linear program.
+
+    Arguments:
+      fun: from flat arguments to a flat list of results.
+      primals: the point; non-differentiable dtypes get no unknown.
+
+    Returns:
+      The results, and the linear program from the tangents of all primals to those of the results.
+    """
+    tape = TapeTrace(context.trace)
+    inputs = []
+    for p in primals:
+        aval = get_aval(p).to_tangent_aval()
+        inputs.append(Zero(aval) if aval.dtype == dtypes.float0 else tape.new_unknown(aval))
+    try:
+        outs, tangents = jvp_flat(fun, primals, inputs, parent=tape, linearizing=True)
+    finally:
+        tape.alive = False
+    return outs, Linearized(tape, inputs, tangents)
+
+
+def tape_to_jaxpr(tape: TapeTrace, inputs, outputs, debug_info) -> tuple[Jaxpr, list]:
+    """What is on the tape as a jaxpr from ``inputs`` to ``outputs``; known values become constants.
+
+    Returns:
+      The jaxpr, without what its outputs do not need, and the values of its constvars.
+    """
+    variables: dict[int, Var] = {}
+    constants: dict[int, tuple] = {}
+
+    def variable(x):
+        if type(x) is TapeTracer and x._trace is tape:
+            found = variables.get(x.index)
+            if found is None:
+                found = variables[x.index] = Var(x.aval)
+            return found
+        if isinstance(x, Tracer) or get_aval(x).shape or not dtypes.is_numeric(get_aval(x).dtype):
+            return constants.setdefault(id(x), (Var(get_aval(x)), x))[0]
+        return Literal(x, get_aval(x))
+
+    invars = [variable(x) for x in inputs]
+    outvars = [variable(x) for x in outputs]
+    eqns = [
+        Eqn([variable(x) for x in args], [variable(x) for x in outs], primitive, params, primitive.effects(params))
+        for primitive, args, outs, params in needed_entries(tape, outputs)
+    ]
+    constvars = [v for v, _ in constants.values()]
+    return Jaxpr(constvars, invars, outvars, eqns, None, debug_info), [x for _, x in constants.values()]
+
+
+def needed_entries(tape: TapeTrace, outputs) -> list:
+    """The entries that ``outputs`` depend on or that have effects, in order."""
+    needed = {x.index for x in outputs if type(x) is TapeTracer and x._trace is tape}
+    kept = []
+    for entry in reversed(tape.entries):
+        primitive, args, outs, params = entry
+        if any(x.index in needed for x in outs) or primitive.effects(params):
+            kept.append(entry)
+            needed.update(x.index for x in args if type(x) is TapeTracer and x._trace is tape)
+    return kept[::-1]
+
+
+def linear_jaxpr(linear: Linearized, debug_info=None) -> ClosedJaxpr:
+    """The derivative as a closed jaxpr from all tangents to all tangents, zeros materialised."""
+    tape = linear.tape
+    inputs = [tape.new_unknown(x.aval) if type(x) is Zero else x for x in linear.inputs]
+    jaxpr, consts = tape_to_jaxpr(tape, inputs, [instantiate(x) for x in linear.outputs], debug_info)
+    return ClosedJaxpr(jaxpr, consts)
+
+
+@memoised
+def partial_eval_jaxpr(closed: ClosedJaxpr, unknown: tuple, instantiate_outputs):
+    """Split a jaxpr into what can be computed from its known arguments and the rest.
+
+    Arguments:
+      closed: what to split.
+      unknown: for each argument, whether it is unknown.
+      instantiate_outputs: a bool, or one for each result: whether to force the result to be unknown.
+
+    Returns:
+      ``(known, rest, unknown_out, forwarded)``: ``known`` maps the known arguments to the known results followed by
+      residuals; ``rest`` maps residuals followed by unknown arguments to the unknown results; ``unknown_out``
+      says which results are unknown; ``forwarded`` gives for each residual the position of the known argument that
+      it is, or ``None`` for those that ``known`` returns.
+    """
+    if isinstance(instantiate_outputs, bool):
+        instantiate_outputs = (instantiate_outputs,) * len(closed.out_avals)
+    info = closed.jaxpr.debug_info or DebugInfo("partial evaluation", "a jaxpr")
+    split = {}
+
+    def known_part(*known_args):
+        tape = TapeTrace(context.trace)
+        known_iter = iter(known_args)
+        args = [tape.new_unknown(a) if u else next(known_iter) for a, u in zip(closed.in_avals, unknown, strict=True)]
+        inputs = [x for x, u in zip(args, unknown, strict=True) if u]
+        with set_trace(tape):
+            outs = eval_jaxpr(closed.jaxpr, closed.consts, *args)
+        tape.alive = False
+        unknown_out = tuple(tape.is_unknown(x) or f for x, f in zip(outs, instantiate_outputs, strict=True))
+        rest, values = tape_to_jaxpr(tape, inputs, [x for x, u in zip(outs, unknown_out, strict=True) if u], info)
+        rest_closed, residuals = hoist_tracers(rest, values)
+        positions = {id(x): i for i, x in enumerate(known_args)}
+        forwarded = tuple(positions.get(id(x)) for x in residuals)
+        split.update(rest=rest_closed, unknown_out=unknown_out, forwarded=forwarded)
+        saved = [x for x, f in zip(residuals, forwarded, strict=True) if f is None]
+        return [x for x, u in zip(outs, unknown_out, strict=True) if not u] + saved
+
+    known_avals = [a for a, u in zip(closed.in_avals, unknown, strict=True) if not u]
+    jaxpr, consts = trace_to_jaxpr(known_part, known_avals, info)
+    return ClosedJaxpr(jaxpr, consts), split["rest"], split["unknown_out"], split["forwarded"]
+
+
+def dead_code_elimination(jaxpr: Jaxpr, used_outputs) -> tuple[Jaxpr, list[bool]]:
+    """The jaxpr without the results that are not used and the equations that only they need.
+
+    Returns:
+      The smaller jaxpr (same constvars), and for each argument whether it is still read.
+    """
+    outvars = [v for v, used in zip(jaxpr.outvars, used_outputs, strict=True) if used]
+    needed = {v for v in outvars if type(v) is Var}
+    eqns = []
+    for eqn in reversed(jaxpr.eqns):
+        if eqn.effects or any(v in needed for v in eqn.outvars):
+            eqns.append(eqn)
+            needed.update(v for v in eqn.invars if type(v) is Var)
+    used_inputs = [v in needed for v in jaxpr.invars]
+    invars = [v for v, used in zip(jaxpr.invars, used_inputs, strict=True) if used]
+    return Jaxpr(jaxpr.constvars, invars, outvars, eqns[::-1], None, jaxpr.debug_info), used_inputs
+

@@ -1,0 +1,139 @@
+"""Moving values between Python, NumPy and devices, and what lives there."""
+
+import gc
+
+import numpy as np
+
+from catena.core import dtypes
+from catena.core.array import Array, as_array, live, typed_array
+from catena.core.device import Device
+from catena.core.evaluate import abstract_cache
+from catena.core.trace import Tracer
+from catena.core.tree import tree_flatten, tree_map, tree_unflatten
+from catena.core.tree_errors import broadcast_prefix
+from catena.core.zeros import get_aval
+from catena.transform.jit import all_jitted
+
+
+def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
+    """Put a tree of arrays on a device.
+
+    Arguments:
+      x: a tree of arrays, NumPy arrays or scalars.
+      device: a device, a tree prefix of devices, or ``None`` for where the values are or would be.
+      src: where the values are now; only a device.
+      donate: whether the memory of ``x`` may be taken; a bool or a tree prefix.
+      may_alias: whether the result may share memory with ``x``; with ``False`` it is always a copy.
+
+    Returns:
+      A tree of Arrays.
+
+    Raises:
+      ValueError: where ``device`` is not a device.
+
+    Example:
+      >>> import catena as jax, numpy as np
+      >>> jax.device_put(np.ones(2, np.float32))
+      Array([1., 1.], dtype=float32)
+    """
+    leaves, tree = tree_flatten(x)
+    is_none = lambda d: d is None  # noqa: E731
+    devices = broadcast_prefix(device, x, is_leaf=is_none) if leaves else []
+    for d in [*devices, src]:
+        if d is not None and not isinstance(d, Device):
+            raise ValueError(
+                "`jax.device_put` only accepts `None`, `jax.sharding.Sharding`, `jax.Device`, `Format`, `jax.memory.Space` or a "
+                f"pytree of these values. Received invalid value: {d}"
+            )
+    donated = broadcast_prefix(donate, x) if leaves else []
+    outs = [place(leaf, d, may_alias) for leaf, d in zip(leaves, devices, strict=True)]
+    for leaf, out, give in zip(leaves, outs, donated, strict=True):
+        if give and type(leaf) is Array and out is not leaf:
+            leaf.delete()
+    return tree_unflatten(tree, outs)
+
+
+def place(x, device: Device | None, may_alias):
+    """One value on a device."""
+    if isinstance(x, Tracer):
+        return x
+    if not isinstance(x, Array) and not dtypes.is_scalar_or_numpy(x):
+        if hasattr(x, "__jax_array__"):
+            raise ValueError(
+                f"device_put was given a {type(x).__name__}, which has __jax_array__ but is not a pytree; convert it with "
+                "jax.numpy.asarray() first."
+            )
+        raise TypeError(f"Argument '{x}' of type {type(x)} is not a valid JAX type.")
+    array = as_array(x) if not isinstance(x, Array) else x
+    if array is x and device is None and may_alias is not False:
+        return x
+    value = live(array).copy() if array is x and may_alias is False else live(array)
+    placed = typed_array(value, array.aval)
+    if device is not None:
+        placed._placement = device
+    return placed
+
+
+def device_get(x):
+    """A tree of arrays as a tree of NumPy arrays, without copying where possible.
+
+    Example:
+      >>> import catena as jax, catena.numpy as jnp
+      >>> jax.device_get(jnp.ones(2))
+      array([1., 1.], dtype=float32)
+    """
+    return tree_map(lambda leaf: np.asarray(leaf) if isinstance(leaf, Array) else leaf, x)
+
+
+def block_until_ready(x):
+    """``x``, once all its arrays are computed; here they always are.
+
+    Example:
+      >>> import catena as jax, catena.numpy as jnp
+      >>> jax.block_until_ready(jnp.ones(2))
+      Array([1., 1.], dtype=float32)
+    """
+    for leaf in tree_flatten(x)[0]:
+        if hasattr(leaf, "block_until_ready"):
+            leaf.block_until_ready()
+    return x
+
+
+def live_arrays(platform: str | None = None) -> list[Array]:
+    """All arrays that are alive in this process.
+
+    Arguments:
+      platform: ``"cpu"`` or ``None``.
+
+    Example:
+      >>> import catena as jax, catena.numpy as jnp
+      >>> x = jnp.ones(2)
+      >>> any(x is y for y in jax.live_arrays())
+      True
+    """
+    if platform not in (None, "cpu"):
+        raise RuntimeError(f"Unknown backend {platform}. Available backends are ['cpu']")
+    return [x for x in gc.get_objects() if type(x) is Array and not x.is_deleted()]
+
+
+def clear_caches() -> None:
+    """Forget everything that was traced and compiled in this process; the cache on disk stays.
+
+    Example:
+      >>> import catena as jax
+      >>> jax.clear_caches()
+    """
+    for function in list(all_jitted):
+        function.clear_cache()
+    abstract_cache.clear()
+
+
+def typeof(x):
+    """The type of a value of the language: its ``ShapedArray``.
+
+    Example:
+      >>> import catena as jax, catena.numpy as jnp
+      >>> jax.typeof(jnp.ones(2))
+      ShapedArray(float32[2])
+    """
+    return get_aval(x)

@@ -1,0 +1,84 @@
+"""Names for parts of programs, and evaluation in the middle of tracing."""
+
+import contextlib
+import functools
+from collections.abc import Callable
+
+from catena.core.context import context, set_trace
+from catena.core.source import function_name
+from catena.transform.functions import check_callable
+
+
+class named_scope(contextlib.ContextDecorator):  # noqa: N801
+    """Name the operations inside a ``with`` block or a decorated function; the name is kept with each equation.
+
+    Arguments:
+      name: the name.
+
+    Example:
+      >>> import catena as jax
+      >>> with jax.named_scope("layer"):
+      ...     y = 2
+    """
+
+    def __init__(self, name: str):
+        if not isinstance(name, str):
+            raise TypeError("named_scope name argument must be a string.")
+        self.name = name
+
+    def _recreate_cm(self):
+        return named_scope(self.name)
+
+    def __enter__(self):
+        self.previous = context.name_stack
+        context.name_stack = (*self.previous, self.name)
+        return self
+
+    def __exit__(self, *exc_info):
+        context.name_stack = self.previous
+
+
+def named_call(fun: Callable, *, name: str | None = None) -> Callable:
+    """A function whose operations carry its name.
+
+    Arguments:
+      fun: the function.
+      name: the name; by default that of the function.
+
+    Example:
+      >>> import catena as jax
+      >>> jax.named_call(lambda x: x + 1, name="increment")(1)
+      2
+    """
+    check_callable(fun)
+    scope = function_name(fun) if name is None else name
+    named_scope(scope)  # checks the name now
+
+    @functools.wraps(fun)
+    def called(*args, **kwargs):
+        with named_scope(scope):
+            return fun(*args, **kwargs)
+
+    return called
+
+
+def ensure_compile_time_eval():
+    """Evaluate operations on known values at once, although a function is being traced.
+
+    Returns:
+      A context manager; inside it, operations on concrete arrays give concrete arrays.
+
+    Raises:
+      UnexpectedTracerError: inside, where a traced value is used.
+
+    Example:
+      >>> import catena as jax, catena.numpy as jnp
+      >>> @jax.jit
+      ... def f(x):
+      ...     with jax.ensure_compile_time_eval():
+      ...         n = int(jnp.sum(jnp.ones(3)))
+      ...     return x * n
+      >>> f(2)
+      Array(6, dtype=int32, weak_type=True)
+    """
+    return set_trace(None)

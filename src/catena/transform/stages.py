@@ -1,0 +1,217 @@
+"""The stages of compilation as users can hold them: traced, lowered, compiled."""
+
+from catena.compiler.compile import lower
+from catena.core.array import Array, as_array
+from catena.core.device import Device, check_backend
+from catena.core.struct import ShapeDtypeStruct
+from catena.core.trace import Tracer
+from catena.core.tree import tree_flatten, tree_unflatten
+from catena.core.tree_errors import equality_errors
+from catena.core.zeros import get_aval
+from catena.transform.execute import Program
+
+
+class ArgInfo:
+    """What is known of an argument: its aval and whether it is donated."""
+
+    __slots__ = ("_aval", "donated")
+
+    def __init__(self, aval, donated: bool):
+        self._aval, self.donated = aval, donated
+
+    shape = property(lambda self: self._aval.shape)
+    dtype = property(lambda self: self._aval.dtype)
+
+    def __repr__(self):
+        return f"ArgInfo(_aval={self._aval!r}, donated={self.donated})"
+
+
+class Stage:
+    """What all stages tell about the function: its types, trees and donated arguments."""
+
+    def __init__(self, fun, fun_name, call, in_tree, avals, names):
+        self._fun, self.fun_name, self._call = fun, fun_name, call
+        self._in_tree, self._avals, self._names = in_tree, avals, names
+
+    @property
+    def in_tree(self):
+        """The tree of ``(args, kwargs)``."""
+        return self._in_tree
+
+    @property
+    def out_tree(self):
+        """The tree of the result."""
+        return self._call.out_tree
+
+    @property
+    def in_avals(self):
+        """The types of the arguments, as a tree ``(args, kwargs)``."""
+        return tree_unflatten(self._in_tree, self._avals)
+
+    @property
+    def args_info(self):
+        """Types and donation of the arguments, as a tree ``(args, kwargs)``."""
+        infos = [ArgInfo(a, d) for a, d in zip(self._avals, self._call.donated, strict=True)]
+        return tree_unflatten(self._in_tree, infos)
+
+    @property
+    def out_info(self):
+        """The shapes and dtypes of the result, as a tree."""
+        structs = [ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in self._call.closed.out_avals]
+        return tree_unflatten(self._call.out_tree, structs)
+
+    @property
+    def donate_argnums(self) -> tuple:
+        """The flat positions of donated arguments."""
+        return tuple(i for i, d in enumerate(self._call.donated) if d)
+
+
+class Traced(Stage):
+    """A function traced for certain types of arguments; it has the ``jaxpr`` and can be ``lower``ed."""
+
+    @property
+    def jaxpr(self):
+        """What was traced, as a ClosedJaxpr."""
+        return self._call.closed
+
+    @property
+    def out_avals(self):
+        """The types of the result, as a tree."""
+        return tree_unflatten(self._call.out_tree, self._call.closed.out_avals)
+
+    def lower(self, *, lowering_platforms=None) -> "Lowered":
+        """Translate to the compiler's graph.
+
+        Arguments:
+          lowering_platforms: ``None`` or ``("cpu",)``.
+        """
+        if lowering_platforms is not None and tuple(lowering_platforms) != ("cpu",):
+            raise ValueError(f"lowering_platforms must be None or ('cpu',), got {lowering_platforms!r}")
+        return Lowered(self._fun, self.fun_name, self._call, self._in_tree, self._avals, self._names)
+
+
+class Lowered(Stage):
+    """A function translated to the compiler's graph; ``as_text`` shows it, ``compile`` finishes the way."""
+
+    def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
+        """The graph as text.
+
+        Arguments:
+          dialect: ``None`` or ``"graph"`` for the compiler's graph, ``"jaxpr"`` for the jaxpr.
+          debug_info: whether to show the user's lines; only the jaxpr has them.
+        """
+        if dialect == "jaxpr":
+            return self._call.closed.pretty_print(source_info=debug_info)
+        if dialect not in (None, "graph"):
+            raise ValueError(f"dialect must be None, 'graph' or 'jaxpr', got {dialect!r}")
+        return str(self.compiler_ir())
+
+    def compiler_ir(self, dialect: str | None = None):
+        """The graph as the compiler's own data structure."""
+        if dialect not in (None, "graph"):
+            raise ValueError(f"dialect must be None or 'graph', got {dialect!r}")
+        return lower(self._call.closed)
+
+    def compile(self, compiler_options: dict | None = None, *, device_assignment=None) -> "Compiled":
+        """Compile to native code."""
+        check_compiler_options(compiler_options)
+        if device_assignment is not None:
+            raise ValueError("device_assignment is for programs over several devices; it must be None")
+        return Compiled(self._fun, self.fun_name, self._call, self._in_tree, self._avals, self._names)
+
+
+class Compiled(Stage):
+    """A compiled function; call it with arguments of exactly the types that it was compiled for."""
+
+    def __init__(self, *parts):
+        super().__init__(*parts)
+        self._program = Program(self._call.closed, self._call.donated, self.fun_name)
+
+    def __call__(self, *args, **kwargs):
+        leaves, tree = tree_flatten((args, kwargs))
+        if tree != self._in_tree:
+            raise TypeError(self._structure_error((args, kwargs)))
+        leaves = [self._array(x) for x in leaves]
+        self._check_types(leaves)
+        outs = self._program(leaves)
+        for x, donated in zip(leaves, self._call.donated, strict=True):
+            if donated:
+                x.delete()
+        return tree_unflatten(self._call.out_tree, outs)
+
+    def call(self, *args, **kwargs):
+        """The same as calling the object."""
+        return self(*args, **kwargs)
+
+    def as_text(self) -> str:
+        """The kernels, loop nests and LLVM IR of the program."""
+        executable = self._program.executable
+        return executable.as_text() if executable is not None else "; nothing to compute\n"
+
+    def cost_analysis(self) -> dict:
+        """Estimates of the work: floating-point operations and bytes moved."""
+        executable = self._program.executable
+        return executable.cost_analysis() if executable is not None else {"flops": 0.0, "bytes accessed": 0.0}
+
+    def memory_analysis(self) -> dict:
+        """The bytes of arguments, results and temporary buffers."""
+        argument = sum(a.size * a.dtype.itemsize for a in self._avals)
+        output = sum(a.size * a.dtype.itemsize for a in self._call.closed.out_avals)
+        executable = self._program.executable
+        temporary = executable.temporary_bytes if executable is not None else 0
+        return {"argument_size_in_bytes": argument, "output_size_in_bytes": output, "temp_size_in_bytes": temporary}
+
+    def runtime_executable(self):
+        """The native executable, or ``None`` where there is nothing to compute."""
+        return self._program.executable
+
+    @staticmethod
+    def _array(x) -> Array:
+        if isinstance(x, Tracer):
+            raise TypeError(
+                "Cannot apply JAX transformations to a function lowered and compiled for a particular signature. "
+                f"Detected argument of Tracer type {type(x)}."
+            )
+        return x if type(x) is Array else as_array(x)
+
+    def _check_types(self, leaves):
+        wrong = [
+            f"Argument '{name}' compiled with {want.str_short()} and called with {get_aval(x).str_short()}"
+            for name, want, x in zip(self._names, self._avals, leaves, strict=True)
+            if (want.shape, want.dtype) != (get_aval(x).shape, get_aval(x).dtype)
+        ]
+        if wrong:
+            raise TypeError(
+                "Argument types differ from the types for which this computation was compiled. Perhaps you are calling the "
+                "compiled executable with a different enable_x64 mode than when it was AOT compiled? The mismatches are:\n"
+                + "\n".join(wrong)
+            )
+
+    def _structure_error(self, given) -> str:
+        expected = tree_unflatten(self._in_tree, [0] * self._in_tree.num_leaves)
+        differences = list(equality_errors(expected, given))
+        lines = [f"    * at {difference}" for difference in differences[:5]]
+        return (
+            "Function compiled with input pytree does not match the input pytree it was called with. There are "
+            f"{len(differences)} mismatches, including:\n" + "\n".join(lines)
+        )
+
+
+def check_placement(in_shardings, out_shardings, device, backend) -> None:
+    """Raise where a placement is asked for that one CPU device cannot give."""
+    check_backend(backend)
+    if device is not None and not isinstance(device, Device):
+        raise TypeError(f"device must be a Device or None, got {device!r}")
+    for name, value in (("in_shardings", in_shardings), ("out_shardings", out_shardings)):
+        if value is not None and not isinstance(value, Device):
+            raise TypeError(f"{name} must be None or a device, got {value!r}")
+
+
+OPTIONS: tuple = ()
+
+
+def check_compiler_options(options: dict | None) -> None:
+    """Raise where a compiler option does not exist."""
+    unknown = set(options or ()) - set(OPTIONS)
+    if unknown:
+        raise ValueError(f"unknown compiler options {sorted(unknown)}; there are {list(OPTIONS) or 'none'}")

@@ -1,0 +1,110 @@
+"""Transposition: a linear program read backwards, cotangents flowing from results to arguments."""
+
+from catena.core.context import context, set_trace
+from catena.core.jaxpr import ClosedJaxpr, eval_jaxpr
+from catena.core.staging import trace_to_jaxpr
+from catena.core.zeros import UndefinedPrimal, Zero, add_tangents
+from catena.transform.linearize import Linearized, TapeTrace, TapeTracer
+from catena.transform.memo import memoised
+
+
+def backward_pass(linear: Linearized, cotangents) -> list:
+    """Pull cotangents of the outputs back to the inputs.
+
+    Arguments:
+      linear: the linear program.
+      cotangents: one for each output; symbolic zeros are allowed.
+
+    Returns:
+      One cotangent for each input, symbolic where it is zero. The tape is only read, so this may be called again.
+    """
+    tape = linear.tape
+    cts: list = [None] * tape.count
+    for out, ct in zip(linear.outputs, cotangents, strict=True):
+        if type(out) is TapeTracer and out._trace is tape:
+            accumulate(cts, out, ct)
+    for primitive, args, outs, params in reversed(tape.entries):
+        out_cts = [cts[x.index] for x in outs]
+        if all(ct is None for ct in out_cts):
+            continue
+        for x in outs:
+            cts[x.index] = None
+        out_cts = [Zero(x.aval) if ct is None else ct for x, ct in zip(outs, out_cts, strict=True)]
+        transpose_entry(tape, cts, primitive, args, params, out_cts)
+    return [cotangent_of(tape, cts, x) for x in linear.inputs]
+
+
+def transpose_entry(tape, cts, primitive, args, params, out_cts):
+    """Apply one transpose rule and add what it gives to the cotangents of the arguments."""
+    operands = [UndefinedPrimal(x.aval) if type(x) is TapeTracer and x._trace is tape else x for x in args]
+    rule = primitive.transpose or primitive.rule("transpose")
+    arg_cts = rule(out_cts if primitive.multiple_results else out_cts[0], *operands, **params)
+    for x, operand, ct in zip(args, operands, arg_cts, strict=True):
+        if type(operand) is UndefinedPrimal and ct is not None:
+            accumulate(cts, x, ct)
+
+
+def accumulate(cts, tracer, ct):
+    if type(ct) is Zero:
+        return
+    before = cts[tracer.index]
+    cts[tracer.index] = ct if before is None else add_tangents(before, ct)
+
+
+def cotangent_of(tape, cts, x):
+    if type(x) is not TapeTracer or x._trace is not tape:
+        return Zero(x.aval)
+    ct = cts[x.index]
+    return Zero(x.aval) if ct is None else ct
+
+
+def linearize_linear(fun, in_avals, linear_args) -> tuple[list, Linearized]:
+    """Run ``fun``, linear in some arguments, on a tape.
+
+    Arguments:
+      fun: from flat arguments to a flat list of results.
+      in_avals: for the linear arguments, their types.
+      linear_args: ``None`` where the argument is linear, else its value.
+
+    Returns:
+      The raw results and the linear program from the linear arguments to them.
+    """
+    tape = TapeTrace(context.trace)
+    args = [tape.new_unknown(a) if x is None else x for a, x in zip(in_avals, linear_args, strict=True)]
+    with set_trace(tape):
+        outs = fun(*args)
+    tape.alive = False
+    inputs = [x for x, given in zip(args, linear_args, strict=True) if given is None]
+    return outs, Linearized(tape, inputs, outs)
+
+
+@memoised
+def transpose_jaxpr(closed: ClosedJaxpr, linear: tuple, zero_cts: tuple):
+    """The transpose of a jaxpr that is linear in some arguments.
+
+    Arguments:
+      closed: the jaxpr.
+      linear: for each argument, whether it is linear in it.
+      zero_cts: for each result, whether its cotangent is symbolically zero.
+
+    Returns:
+      A closed jaxpr from the other arguments followed by the nonzero cotangents to the cotangents of the linear
+      arguments that are not symbolically zero; and a tuple of bools: which these are.
+    """
+    nonzero_in = []
+    residual_avals = [a for a, lin in zip(closed.in_avals, linear, strict=True) if not lin]
+    ct_avals = [a for a, z in zip(closed.out_avals, zero_cts, strict=True) if not z]
+
+    def fun(*args):
+        residuals, given = iter(args[: len(residual_avals)]), iter(args[len(residual_avals) :])
+        values = [None if lin else next(residuals) for lin in linear]
+        cts = [Zero(a) if z else next(given) for a, z in zip(closed.out_avals, zero_cts, strict=True)]
+        run = lambda *xs: eval_jaxpr(closed.jaxpr, closed.consts, *xs)  # noqa: E731
+        _, program = linearize_linear(run, closed.in_avals, values)
+        in_cts = backward_pass(program, cts)
+        nonzero_in[:] = [type(ct) is not Zero for ct in in_cts]
+        return [ct for ct in in_cts if type(ct) is not Zero]
+
+    jaxpr, consts = trace_to_jaxpr(fun, [*residual_avals, *ct_avals], closed.jaxpr.debug_info)
+    return ClosedJaxpr(jaxpr, consts), tuple(nonzero_in)
+

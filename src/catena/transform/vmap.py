@@ -1,0 +1,167 @@
+"""``vmap``: a function of one example becomes a function of a batch."""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from catena.core.array import Array, as_array
+from catena.core import dtypes
+from catena.core.source import function_place
+from catena.core.trace import Tracer
+from catena.core.tree import tree_flatten, tree_leaves_with_path, tree_unflatten
+from catena.core.tree_keys import keystr
+from catena.core.tree_errors import flatten_axes
+from catena.core.zeros import get_aval
+from catena.transform.arguments import argument_names
+from catena.transform.batch import Axis, batch_flat, match_axis
+from catena.transform.functions import check_callable
+
+WRAPPED = ("__module__", "__name__", "__qualname__", "__doc__")
+
+
+def vmap(
+    fun: Callable,
+    in_axes: Any = 0,
+    out_axes: Any = 0,
+    axis_name=None,
+    axis_size: int | None = None,
+    spmd_axis_name=None,
+    sum_match: bool = False,
+) -> Callable:
+    """Vectorise a function over an axis of its arguments.
+
+    Arguments:
+      fun: a function of trees of arrays.
+      in_axes: which axis of each argument is mapped: an integer, ``None`` for not mapped, or a tuple with an entry
+        for each positional argument, each a tree prefix of the argument. Keyword arguments are mapped along axis 0.
+      out_axes: where the mapped axis appears in the results; a tree prefix of the result.
+      axis_name: a name by which collectives inside ``fun`` refer to the axis.
+      axis_size: the size of the axis; needed only where nothing is mapped.
+      spmd_axis_name: a mesh axis to place the mapped axis on; only with several devices.
+      sum_match: whether a mapped result with ``out_axes`` ``None`` is summed instead of refused.
+
+    Returns:
+      The vectorised function.
+
+    Raises:
+      ValueError: where sizes of mapped axes differ, an axis does not exist, or a mapped result has out axis ``None``.
+
+    Example:
+      >>> import catena as jax, catena.numpy as jnp
+      >>> jax.vmap(jnp.dot)(jnp.ones((2, 3)), jnp.ones((2, 3)))
+      Array([3., 3.], dtype=float32)
+    """
+    check_callable(fun)
+    if spmd_axis_name is not None:
+        raise ValueError(f"spmd_axis_name needs a mesh of several devices, got {spmd_axis_name!r} on one device")
+    in_axes = tuple(in_axes) if isinstance(in_axes, list) else in_axes
+    if in_axes is not None and not isinstance(in_axes, (int, tuple)) and not hasattr(in_axes, "__index__"):
+        raise TypeError(
+            "vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional arguments passed "
+            f"to the function, but got {in_axes}."
+        )
+
+    @functools.wraps(fun, assigned=WRAPPED)
+    def vmap_f(*args, **kwargs):
+        if isinstance(in_axes, tuple) and len(in_axes) != len(args):
+            raise ValueError(
+                "vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional arguments passed "
+                f"to the function, but got len(in_axes)={len(in_axes)}, len(args)={len(args)}"
+            )
+        leaves, tree = tree_flatten((args, kwargs))
+        dims = flatten_axes("vmap in_axes", tree, (in_axes, 0), tupled_args=True)
+        leaves = [mapped_leaf(x) for x in leaves]
+        dims = [canonical_dim(x, d) for x, d in zip(leaves, dims, strict=True)]
+        size = mapped_size(fun, args, kwargs, leaves, dims, axis_size)
+        result = {}
+
+        def flat_fun(*xs):
+            call_args, call_kwargs = tree_unflatten(tree, xs)
+            out = fun(*call_args, **call_kwargs)
+            outs, result["tree"] = tree_flatten(out)
+            result["paths"] = out
+            return [mapped_leaf(x) for x in outs]
+
+        outs, out_dims = batch_flat(flat_fun, Axis(axis_name, size), leaves, dims, function_place(fun))
+        targets = flatten_axes("vmap out_axes", result["tree"], out_axes)
+        outs = [
+            place_axis(x, d, t, size, sum_match, result["paths"], i)
+            for i, (x, d, t) in enumerate(zip(outs, out_dims, targets, strict=True))
+        ]
+        return tree_unflatten(result["tree"], outs)
+
+    return vmap_f
+
+
+def mapped_leaf(x):
+    """``x`` as a value of the language, or an error."""
+    if isinstance(x, (Array, Tracer)):
+        return x
+    if dtypes.is_scalar_or_numpy(x):
+        return as_array(x)
+    raise TypeError(f"Value {x!r} of type {type(x)} is not a valid JAX type; vmap takes and returns trees of arrays.")
+
+
+def canonical_dim(x, dim):
+    """``dim`` counted from the front, or an error where the argument has no such axis."""
+    if dim is None:
+        return None
+    if not hasattr(dim, "__index__"):
+        raise TypeError(f"vmap in_axes must be ints or None at the leaves, got {dim!r}")
+    dim = int(dim)
+    shape = get_aval(x).shape
+    if not -len(shape) <= dim < len(shape):
+        raise ValueError(
+            f"vmap was requested to map its argument along axis {dim}, which implies that its rank should be at least "
+            f"{dim + 1 if dim >= 0 else -dim}, but is only {len(shape)} (its shape is {shape})"
+        )
+    return dim % len(shape)
+
+
+def mapped_size(fun, args, kwargs, leaves, dims, axis_size) -> int:
+    """The common size of the mapped axes, or an error that names the arguments that disagree."""
+    sizes = {get_aval(x).shape[d] for x, d in zip(leaves, dims, strict=True) if d is not None}
+    if axis_size is not None:
+        sizes.add(axis_size)
+    if len(sizes) == 1:
+        return sizes.pop()
+    if not sizes:
+        if not leaves:
+            raise ValueError(
+                "vmap wrapped function must be passed at least one argument containing an array or axis_size must be "
+                f"specified, got empty *args={args} and **kwargs={kwargs}"
+            )
+        raise ValueError("vmap must have at least one non-None value in in_axes or axis_size must be specified")
+    raise ValueError(size_error(fun, args, kwargs, leaves, dims, axis_size))
+
+
+def size_error(fun, args, kwargs, leaves, dims, axis_size) -> str:
+    """Which arguments have which size of the mapped axis."""
+    names = argument_names(fun, args, kwargs)
+    by_size: dict[int, list[str]] = {}
+    for name, x, d in zip(names, leaves, dims, strict=True):
+        if d is not None:
+            aval = get_aval(x)
+            by_size.setdefault(aval.shape[d], []).append(f"axis {d} of argument {name} of type {aval.str_short()}")
+    lines = [f"the `axis_size` argument was {axis_size}"] if axis_size is not None else []
+    for size, places in by_size.items():
+        if len(places) == 1:
+            lines.append(f"one axis had size {size}: {places[0]}")
+        else:
+            shown = places[:3] + (["..."] if len(places) > 3 else [])
+            lines.append(f"most axes ({len(places)} of them) had size {size}, e.g. {', '.join(shown)}" if len(places) > 3 else f"some axes had size {size}: {', '.join(shown)}")
+    return "vmap got inconsistent sizes for array axes to be mapped:\n" + ";\n".join(f"  * {line}" for line in lines)
+
+
+def place_axis(x, dim, target, size: int, sum_match: bool, out, position: int):
+    """The result with its mapped axis where ``out_axes`` wants it."""
+    if target is None:
+        if dim is not None and not sum_match:
+            paths = tree_leaves_with_path(out)
+            where = f" (result component {keystr(paths[position][0])})" if paths[position][0] else ""
+            raise ValueError(f"at vmap out_axes, got axis spec None but output was batched on axis {dim}{where}")
+        return x if dim is None else match_axis(size, dim, None, x, sum_match=True)
+    ndim = get_aval(x).ndim + (dim is None)
+    if not -ndim <= target < ndim:
+        raise ValueError(f"vmap out_axes is {target}, but the result has rank {ndim} with the mapped axis")
+    return match_axis(size, dim, target % ndim, x)
