@@ -35,7 +35,9 @@ def lgamma(x: Value) -> Value:
 
     def reflected() -> list[Value]:
         sine, _ = half_turn_sin_cos(x)
-        value = select(sine.equals(0.0), INFINITY, log(PI["double"] / sine) - result)
+        # sin(pi x) / pi is x itself near zero, where pi x may be subnormal and lose bits.
+        ratio = select(fabs(x) < 2.0**-60, fabs(x), sine / PI["double"])
+        value = select(sine.equals(0.0), INFINITY, -log(ratio) - result)
         return [select(x < 0.0, value, result)]
 
     (result,) = if_any(x < 0.0, reflected, [result])

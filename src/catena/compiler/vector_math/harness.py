@@ -1,0 +1,74 @@
+"""Compiles one function of the library over arrays: what the tests, the accuracy report and the timings run.
+"""
+
+import ctypes
+
+import llvmlite.binding as llvm
+import numpy as np
+
+from . import library
+from .text import FORMATS, Type
+
+
+def loop(name: str, elem: str, width: int) -> str:
+    """void @run(inputs..., output, n): the function over n elements, n a multiple of width."""
+    type_, symbol = Type(elem, width), library.symbol(name, elem, width)
+    inputs = ["%x", "%y"][: library.arity(name)]
+    loads = []
+    for p in inputs:
+        loads.append(f"  {p}.at = getelementptr {elem}, ptr {p}, i64 %i")
+        loads.append(f"  {p}.v = load {type_}, ptr {p}.at, align 4")
+    arguments = ", ".join(f"{type_} {p}.v" for p in inputs)
+    body = "\n".join(loads)
+    return f"""
+define void @run({', '.join(f'ptr {p}' for p in inputs)}, ptr noalias %out, i64 %n) {{
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %next, %loop ]
+{body}
+  %r = call {type_} {symbol}({arguments})
+  %out.at = getelementptr {elem}, ptr %out, i64 %i
+  store {type_} %r, ptr %out.at, align 4
+  %next = add i64 %i, {width}
+  %more = icmp ult i64 %next, %n
+  br i1 %more, label %loop, label %done
+done:
+  ret void
+}}
+"""
+
+
+def module_text(name: str, elem: str, width: int) -> str:
+    members = [(name, elem, width), *library.dependencies(name, elem, width)]
+    declares = sorted(set().union(*(library.declarations(*m) for m in members)))
+    return "\n".join([*declares, *(library.define(*m) for m in members), loop(name, elem, width)])
+
+
+class Compiled:
+    """One function compiled for this machine, as a callable on arrays whose length is a multiple of the
+    width.
+    """
+
+    def __init__(self, name: str, elem: str, width: int) -> None:
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
+        features = llvm.get_host_cpu_features().flatten()
+        target = llvm.Target.from_default_triple()
+        machine = target.create_target_machine(cpu=llvm.get_host_cpu_name(), features=features, opt=2)
+        module = llvm.parse_assembly(module_text(name, elem, width))
+        module.verify()
+        builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=2))
+        builder.getModulePassManager().run(module, builder)
+        self.assembly = machine.emit_assembly(module)
+        self.engine = llvm.create_mcjit_compiler(module, machine)
+        self.engine.finalize_object()
+        self.arity, self.scalar = library.arity(name), FORMATS[elem].scalar
+        types = [ctypes.c_void_p] * (self.arity + 1) + [ctypes.c_int64]
+        self.function = ctypes.CFUNCTYPE(None, *types)(self.engine.get_function_address("run"))
+
+    def __call__(self, *arrays: np.ndarray) -> np.ndarray:
+        arrays = [np.ascontiguousarray(a, self.scalar) for a in arrays]
+        out = np.empty_like(arrays[0])
+        self.function(*(a.ctypes.data for a in arrays), out.ctypes.data, out.size)
+        return out

@@ -1,0 +1,115 @@
+"""The vector mathematics library against mpmath, exact special values, and itself at other widths."""
+
+import re
+
+import numpy as np
+import pytest
+
+from catena.compiler import vector_math
+from catena.compiler.vector_math import accuracy, harness
+
+CASES = [(name, elem) for name in vector_math.NAMES for elem in ("float", "double")]
+POINTS = 120
+
+# Measured with jax.lax.erf_inv (0.10.2, CPU): bits of x and of the result.
+ERF_INV_OF_JAX = """
+3f000000:3ef430fe be800000:be66b835 3a83126f:3a6851b2 9e3ce508:9e27674c 3f7fffff:407547ca bf7ffffe:c06f9c68
+3f7f1aa0:4004253f bf7f212d:c0048db6 3f7f2325:4004adab 3f7ae148:3fd28e99 3e801907:3e66e6e2 3f4b5f9b:3f6523f8
+3f0d26ad:3f0928b1 bf0cb1a5:bf089ea6 becca136:bebdae20 3f3f4266:3f4ef7f4 bf7d4dde:bfe783c8 3f24780d:3f268c4c
+3f18197c:3f16768e bd8356a4:bd690ae2 bec9b1de:bebab3f1 bee2e465:bed4b4ee befb0378:beeeabfc bde0f7ab:bdc80198
+3c150990:3c041572 3ddb200a:3dc2c7c2 3f7db237:3fec6b10 3f15d7c8:3f13a7f3 3e7a391b:3e6156f0 3f7a58fc:3fcf2d13
+bf11c30f:bf0eaaf4 bf2df8b0:bf33dbc1
+"""
+
+
+def test_every_function_has_its_cases():
+    assert set(vector_math.NAMES) == set(accuracy.BOUNDS) == set(accuracy.REFERENCES)
+    assert set(vector_math.NAMES) == set(accuracy.DOMAINS) == set(accuracy.SPECIALS)
+
+
+@pytest.mark.parametrize("name, elem", CASES)
+def test_error_is_within_its_bound(name, elem):
+    worst, place = accuracy.worst_error(name, elem, POINTS)
+    assert worst <= accuracy.BOUNDS[name].of(elem), f"{name}{place}"
+
+
+def padded(rows: list[tuple], scalar: type) -> list[np.ndarray]:
+    """The columns of `rows` as arrays of a multiple of 16 elements."""
+    return [np.resize(np.array(column, scalar), -(-len(column) // 16) * 16) for column in zip(*rows)]
+
+
+@pytest.mark.parametrize("name, elem", CASES)
+def test_special_values(name, elem):
+    scalar = accuracy.FORMATS[elem].scalar
+    rows = accuracy.SPECIALS[name]
+    if vector_math.arity(name) == 1:
+        rows = [*rows, (np.nan, np.nan)]
+    with np.errstate(over="ignore", under="ignore"):
+        *arguments, want = padded(rows, scalar)
+    got = harness.Compiled(name, elem, 8)(*arguments)
+    np.testing.assert_array_equal(got, want)
+    finite = ~np.isnan(want)
+    np.testing.assert_array_equal(np.signbit(got)[finite], np.signbit(want)[finite])
+
+
+def special_and_sampled(name: str, elem: str) -> list[np.ndarray]:
+    specials = padded([row[:-1] for row in accuracy.SPECIALS[name]], accuracy.FORMATS[elem].scalar)
+    return [np.concatenate(pair) for pair in zip(specials, accuracy.samples(name, elem, 160))]
+
+
+def bits(array: np.ndarray) -> bytes:
+    """The bit patterns, all NaNs made one."""
+    return np.where(np.isnan(array), np.nan, array).astype(array.dtype).tobytes()
+
+
+@pytest.mark.filterwarnings("ignore:overflow encountered in cast")
+@pytest.mark.parametrize("name, elem", CASES)
+def test_every_width_computes_the_same_bits(name, elem):
+    arguments = special_and_sampled(name, elem)
+    scalar = bits(harness.Compiled(name, elem, 1)(*arguments))
+    for width in (4, 8, 16):
+        assert bits(harness.Compiled(name, elem, width)(*arguments)) == scalar, width
+
+
+@pytest.mark.parametrize("name", vector_math.NAMES)
+def test_nothing_is_called_but_our_own_cold_functions(name):
+    assembly = harness.Compiled(name, "float", 8).assembly
+    # Far calls go through a register, so every symbol loaded or called counts; .L are local constants.
+    symbols = set(re.findall(r"(?:movabsq\s+\$|callq?\s+)([A-Za-z_]\w*(?:\.\w+)*)", assembly))
+    assert all(symbol.startswith("catena.") for symbol in symbols), symbols
+    assert bool(symbols) == bool(vector_math.dependencies(name, "float", 8))
+
+
+def test_erf_inv_agrees_with_jax():
+    pairs = [pair.split(":") for pair in ERF_INV_OF_JAX.split()]
+    x, want = (np.array([int(p[k], 16) for p in pairs], np.uint32) for k in (0, 1))
+    got = harness.Compiled("erf_inv", "float", 8)(x.view(np.float32)).view(np.uint32)
+    assert np.abs(got.astype(np.int64) - want.astype(np.int64)).max() <= 2
+
+
+def test_angles_next_to_multiples_of_half_pi():
+    """The double closest to a multiple of pi/2 of all (Muller, "Elementary Functions", 10.2), and others."""
+    x = np.array([6381956970095103 * 2.0**797, 5.319372648326541e255, 1e22, np.finfo(np.float64).max] * 4)
+    got = harness.Compiled("cos", "double", 8)(x)
+    for point, value in zip(x.tolist(), got.tolist()):
+        with accuracy.mp.workprec(1400):
+            assert accuracy.error(value, accuracy.mp.cos(point), "double") <= 1.0
+
+
+def test_subnormals_are_not_flushed():
+    x = np.full(16, 1e-40, np.float32)
+    assert (harness.Compiled("sin", "float", 8)(x) == x).all()
+    assert (harness.Compiled("tanh", "float", 8)(x) == x).all()
+    assert (harness.Compiled("expm1", "double", 8)(np.full(16, 5e-324)) == 5e-324).all()
+
+
+def test_dependencies_are_closed_and_definitions_named():
+    for name, elem in CASES:
+        for member in [(name, elem, 4), *vector_math.dependencies(name, elem, 4)]:
+            assert vector_math.symbol(*member) + "(" in vector_math.define(*member)
+    assert ("pi_reduction_large", "double", 1) in vector_math.dependencies("sin", "float", 8)
+
+
+def test_unknown_name():
+    with pytest.raises(ValueError, match="vector_math has no function 'sinc'; it has exp, "):
+        vector_math.define("sinc", "float", 4)
