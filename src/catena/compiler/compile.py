@@ -28,6 +28,8 @@ class Executable:
     def __init__(self, native: Native, out_specs: tuple, report: dict, module: Module, text: str):
         self.native, self.entry, self.out_specs, self.report = native, native.entry, out_specs, report
         self._module, self._text = module, text
+        if native.callbacks:
+            self.entry.errcheck = _raise_failure
 
     def __call__(self, *args: np.ndarray) -> tuple[np.ndarray, ...]:
         outs = tuple(np.empty(shape, dtype) for shape, dtype in self.out_specs)
@@ -37,26 +39,44 @@ class Executable:
             i = status - 1
             args = (*args[:i], np.array(args[i], order="C", copy=True), *args[i + 1 :])
             status = self.entry(args, outs)
-        if status < 0:
-            raise_pending()
         return outs
+
+    @property
+    def temporary_bytes(self) -> int:
+        """Memory for intermediate values, beside arguments and results."""
+        return self._module.arena_bytes
+
+    def cost_analysis(self) -> dict[str, float]:
+        """Arithmetic operations and bytes moved, counted on the loop nests (loops of unknown length count once)."""
+        return {"flops": float(self._module.flops), "bytes accessed": float(self._module.bytes)}
 
     def as_text(self, stage: str = "llvm") -> str:
         """The program's text: `nests` (loop nests) or `llvm`."""
         return "\n\n".join(self._module.nests) if stage == "nests" else self._text
 
 
+def _raise_failure(status: int, function, arguments) -> int:
+    """After a call of a program that has callbacks: raises what a callback raised."""
+    if status < 0:
+        raise_pending()
+    return status
+
+
 def compile_jaxpr(closed_jaxpr, *, name: str = "main", donated=()) -> Executable:
     """Compiles a closed jaxpr.
 
-    Arguments: `closed_jaxpr`; `name`, for reports; `donated`, indices of arguments whose memory the caller gives up.
+    Arguments: `closed_jaxpr`; `name`, for reports; `donated`, one flag for each argument: whether the caller gives its
+      memory up.
     Returns: an `Executable`.
     Raises: CompileError naming the operation that cannot be compiled.
     """
     times = link.Times()
     region = lower(closed_jaxpr)
     times.mark("lower")
-    return compile_region(region, times, name, frozenset(donated))
+    donated = tuple(donated)
+    if len(donated) not in (0, len(region.inputs)):
+        raise CompileError(f"donated: expected one flag for each of {len(region.inputs)} arguments, got {len(donated)}")
+    return compile_region(region, times, name)
 
 
 def lower(closed_jaxpr) -> Region:
@@ -68,12 +88,9 @@ def lower(closed_jaxpr) -> Region:
     return b.region
 
 
-def compile_region(region: Region, times: link.Times | None = None, name: str = "main", donated=frozenset()) -> Executable:
+def compile_region(region: Region, times: link.Times | None = None, name: str = "main") -> Executable:
     """Compiles a graph."""
     times = times or link.Times()
-    bad = [i for i in donated if not 0 <= i < len(region.inputs)]
-    if bad:
-        raise CompileError(f"donated: the program has {len(region.inputs)} arguments, got the indices {bad}")
     dump = os.environ.get("CATENA_DUMP")
     writer = ProgramWriter(link.target().vector_bytes, keep_nests=bool(dump))
     module = write_program(writer, region)

@@ -78,9 +78,9 @@ def scan(w, frame, i: int, node: Value) -> None:
     at = e.op(f"sub i64 {length - 1}, {k}") if p["reverse"] else k
     slices = [_slice(e, s, at, _bytes(x) // length) for s, x in zip(sources, xs)]
     dests = [_slice(e, s, at, _bytes(y) // length) for s, y in zip(stacks, results[nc:])]
-    w.depth += 1
+    w.depth, w.trips = w.depth + 1, w.trips * length
     w.region(p["body"], inputs + carries + slices, carries + dests, carried_inputs(nc, nk))
-    w.depth -= 1
+    w.depth, w.trips = w.depth - 1, w.trips // length
     e.end_loop(opened)
 
 

@@ -88,7 +88,7 @@ class NestWriter:
     def _blocks(self) -> int:
         n = 1
         for d in self.nest.order:
-            lanes = self.nest.width if d == self.nest.vector else 1
+            lanes = max(self.nest.width, 1) if d == self.nest.vector else 1
             n *= math.ceil(self.nest.extents[d] / lanes)
         return n
 

@@ -37,6 +37,8 @@ class Module:
     arena_bytes: int
     nests: list[str]
     functions: int
+    flops: int = 0
+    bytes: int = 0
 
 
 @dataclass
@@ -65,6 +67,8 @@ class ProgramWriter:
         self.helpers: dict = {}
         self.keep_nests, self.shown = keep_nests, []
         self.can_fail = False
+        self.flops, self.bytes = 0, 0
+        self.trips = 1  # iterations of the loops around what is being written
         self.depth = 0  # loops around what is being written
 
     # ---- regions -----------------------------------------------------------------------------------------------
@@ -257,12 +261,19 @@ class ProgramWriter:
         loops.schedule(nest, self.vector_bytes)
         if self.keep_nests:
             self.shown.append(loops.show(nest))
+        self.count(nest)
         pointers = {b: self._buffer(frame, b) for b in nest.buffers()}
         blocks = nest.trips // max(1, nest.width if nest.vector is not None else 1)
         if blocks <= INLINE_BLOCKS or (self.depth and blocks * len(nest.stmts) <= 2048):
             NestWriter(self.e, nest, pointers, in_place).write()
             return
         self._outline(nest, pointers, in_place)
+
+    def count(self, nest: loops.Nest) -> None:
+        """Adds a nest to the program's costs."""
+        work = sum(s.op not in ("const", "load", "load_now", "affine", "convert") for s in nest.stmts) + len(nest.folds)
+        self.flops += self.trips * nest.trips * work
+        self.bytes += self.trips * nest.trips * 4 * (len(nest.buffers()))
 
     def _buffer(self, frame: Frame, number: int) -> str:
         return self.address(frame, frame.fused.region.values[number])
@@ -287,7 +298,8 @@ class ProgramWriter:
                  f"@externals = global [{max(len(self.externals), 1)} x ptr] zeroinitializer, align 16"]
         parts += [f"define internal void @{name}{body}" for body, name in self.functions.items()]
         text = "\n".join([*parts, entry])
-        return Module(text, self.constants, self.externals, self.helpers, self.arena.peak, self.shown, len(self.functions))
+        return Module(text, self.constants, self.externals, self.helpers, self.arena.peak, self.shown, len(self.functions), self.flops,
+                      self.bytes)
 
 
 def nbytes(v: Value) -> int:

@@ -27,7 +27,7 @@ def define(symbol: str) -> str:
 
 def _values(dtype: np.dtype) -> np.ndarray:
     count = 16 if "float4" in dtype.name else 256
-    return np.arange(256, dtype=np.uint8).__mod__(count).view(dtype).astype(np.float32)
+    return (np.arange(256) % count).astype(np.uint8).view(dtype).astype(np.float32)
 
 
 def _decode(symbol: str, dtype: np.dtype) -> str:
@@ -54,7 +54,10 @@ entry:
   %nan = fcmp uno float %x, %x
   br i1 %nan, label %isnan, label %search
 isnan:
-  ret i8 {special}
+  %nanbits = bitcast float %x to i32
+  %minus = icmp slt i32 %nanbits, 0
+  %which = select i1 %minus, i8 {_one(np.copysign(np.nan, -1.0), dtype)}, i8 {special}
+  ret i8 %which
 search:
   br label %loop
 loop:
