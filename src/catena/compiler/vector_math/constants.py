@@ -29,7 +29,7 @@ LOG_TWO_PI_LESS_ONE_HALF = _pieces("0x1.acfe390c97d69p-2", "0x1.3494bc9001442p-5
 ONE_THIRD = _pieces("0x1.5555555555555p-2", "0x1.5555555555555p-56")
 # The positive zero of digamma.
 DIGAMMA_ZERO = _pieces("0x1.762d86356be3fp+0", "0x1.b86a722197829p-54")
-PI = {"float": 3.1415927410125732, "double": 3.141592653589793}
+PI = _pieces("0x1.921fb54442d18p+1", "0x1.1a62633145c07p-53")
 # The first 1240 bits of 2/pi after the binary point.
 TWO_OVER_PI = int(
     "a2f9836e4e441529fc2757d1f534ddc0db6295993c439041fe5163abdebbc561b7246e3a424dd2e006492eea09d1921cfe1d"

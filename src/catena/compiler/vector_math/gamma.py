@@ -8,23 +8,24 @@ vectors that have a negative lane.
 
 from . import tables
 from .constants import DIGAMMA_ZERO, LOG_TWO_PI_LESS_ONE_HALF, PI
-from .double_double import Pair, add, fast_two_sum, total, two_product, two_sum
+from .double_double import Pair, add, constant, divide, fast_two_sum, multiply, total, two_product, two_sum
 from .inverse import through_double
 from .logarithm import INFINITY, log, log_pair
 from .text import Value, fabs, fma, horner, if_any, round_half_even, select
 from .trigonometric import cos_kernel, sin_kernel
 
 
-def half_turn_sin_cos(x: Value) -> tuple[Value, Value]:
-    """|sin(pi x)| and cos(pi x) of the distance of x from the nearest integer, signed for the cotangent."""
+def half_turn_sin_cos(x: Value) -> tuple[Pair, Pair]:
+    """|sin(pi x)|, and cos(pi f) with the sign of f, the distance of x from the nearest integer."""
     f = x - round_half_even(x)
     a = fabs(f)
     swap = a > 0.25
-    product = two_product(select(swap, 0.5 - a, a), PI["double"])
-    angle = Pair(product.high, product.low)
-    sine, cosine = total(sin_kernel(angle)), total(cos_kernel(angle))
-    big, small = select(swap, cosine, sine), select(swap, sine, cosine)
-    return big, select(f < 0.0, -small, small)
+    angle = multiply(Pair(select(swap, 0.5 - a, a), x.like(0.0)), constant(x, *PI))
+    sine, cosine = fast_two_sum(*sin_kernel(angle)), fast_two_sum(*cos_kernel(angle))
+    negative = f < 0.0
+    big = Pair(*(select(swap, c, s) for s, c in zip(sine, cosine)))
+    small = Pair(*(select(swap, s, c) for s, c in zip(sine, cosine)))
+    return big, Pair(*(select(negative, -part, part) for part in small))
 
 
 @through_double
@@ -36,8 +37,8 @@ def lgamma(x: Value) -> Value:
     def reflected() -> list[Value]:
         sine, _ = half_turn_sin_cos(x)
         # sin(pi x) / pi is x itself near zero, where pi x may be subnormal and lose bits.
-        ratio = select(fabs(x) < 2.0**-60, fabs(x), sine / PI["double"])
-        value = select(sine.equals(0.0), INFINITY, -log(ratio) - result)
+        ratio = select(fabs(x) < 2.0**-60, fabs(x), sine.high / PI[0])
+        value = select(sine.high.equals(0.0), INFINITY, -log(ratio) - result)
         return [select(x < 0.0, value, result)]
 
     (result,) = if_any(x < 0.0, reflected, [result])
@@ -86,7 +87,11 @@ def digamma(x: Value) -> Value:
 
     def reflected() -> list[Value]:
         sine, cosine = half_turn_sin_cos(x)
-        return [select(x < 0.0, result - cosine * PI["double"] / sine, result)]
+        cotangent = divide(multiply(cosine, constant(x, *PI)), sine)
+        difference = two_sum(-cotangent.high, result)
+        value = difference.high + (difference.low - cotangent.low)
+        # Next to zero the cotangent overflows, or its error terms do.
+        return [select(x < 0.0, select(fabs(x) < 2.0**-100, -1.0 / x, value), result)]
 
     (result,) = if_any(x < 0.0, reflected, [result])
     pole = (x <= 0.0) & round_half_even(x).equals(x)
