@@ -12,7 +12,7 @@ from catena.compiler.emit.program import Module, ProgramWriter
 from catena.compiler.graph import Builder, Region
 from catena.compiler.simplify import simplify
 from catena.core.errors import CompileError
-from catena.runtime.kernels import raise_pending
+from catena.runtime import kernels
 from catena.runtime.native import ARRAY_DATA, ARRAY_FLAGS, READY, TUPLE_ITEMS, Native
 
 STACK_ARENA = 32 * 1024
@@ -58,7 +58,7 @@ class Executable:
 def _raise_failure(status: int, function, arguments) -> int:
     """After a call of a program that has callbacks: raises what a callback raised."""
     if status < 0:
-        raise_pending()
+        kernels.raise_pending()
     return status
 
 
@@ -129,8 +129,9 @@ def write_program(w: ProgramWriter, region: Region) -> Module:
     w.region(region, pointers, outputs)
     body = e.lines[before:]
     prologue, epilogue = _arena(w.arena.peak, start)
+    save, restore = _one_blas_thread(w)
     lines = ["define i64 @entry(ptr %args, ptr %outs) {", "entry:", "  %status = alloca i64", "  store i64 0, ptr %status",
-             *e.slots, *e.lines[:before], *prologue, "  br label %body", "body:", *body, "  br label %finish", "finish:", *epilogue,
+             *e.slots, *e.lines[:before], *prologue, "  br label %body", "body:", *save, *body, "  br label %finish", "finish:", *restore, *epilogue,
              "  %result = load i64, ptr %status", "  ret i64 %result", "}"]
     return w.finish(_GLOBALS + "\n".join(lines))
 
@@ -169,6 +170,21 @@ def _check_arguments(e, objects: list[str]) -> None:
     e.start(refuse)
     e.do(f"ret i64 {first}")
     e.start(go)
+
+
+def _one_blas_thread(w: ProgramWriter) -> tuple[list[str], list[str]]:
+    """BLAS runs on one thread but for large products; the user's setting is restored in the end."""
+    if not w.uses_blas or not kernels.can_limit_threads():
+        return [], []
+    at = len(w.e.lines)
+    get = w.external(kernels.ThreadControl("get_num_threads"))
+    w.e.do(f"%blas_threads = call i32 {get}()")
+    w.blas_threads("1")
+    save = w.e.lines[at:]
+    w.blas_threads("%blas_threads")
+    restore = w.e.lines[at + len(save) :]
+    del w.e.lines[at:]
+    return save, restore
 
 
 def _arena(size: int, start: str) -> tuple[list[str], list[str]]:

@@ -12,9 +12,11 @@ import numpy as np
 
 from catena.compiler.graph import Value
 from catena.runtime import kernels
+from catena.runtime import library as routines
 
 BLAS_NAMES = {"float32": "sgemm", "float64": "dgemm", "complex64": "cgemm", "complex128": "zgemm"}
 BLAS_FLOOR = 16 * 16 * 16
+THREADS_FLOOR = 384**3  # smaller products are faster on one thread, by far when the machine is busy
 
 
 def dot(w, frame, i: int, v: Value) -> None:
@@ -109,8 +111,12 @@ def _blas(w, frame, v: Value) -> None:
     b, sb, bp, bq = _matrix(w, frame, rhs, rb, rc, rfree)
     c = w.address(frame, v)
     e, size = w.e, v.dtype.itemsize
+    threads = batch == 1 and m * n * k >= THREADS_FLOOR
+    if threads:
+        w.blas_threads("%blas_threads")
     # BLAS is column major: it computes the transposed product C' (n x m) = B' A'.
     call = _Gemm(w, v.dtype)
+    w.uses_blas = True
     opened = None
     if batch > 1:
         t, opened = e.begin_loop(0, batch)
@@ -118,6 +124,8 @@ def _blas(w, frame, v: Value) -> None:
     call(n, m, k, b, bp, bq, a, ap, aq, c, n)
     if opened is not None:
         e.end_loop(opened)
+    if threads:
+        w.blas_threads("1")
 
 
 def _step(e, pointer: str, t: str, by: int) -> str:
@@ -129,19 +137,14 @@ class _Gemm:
 
     def __init__(self, w, dtype: np.dtype):
         self.w, self.e, self.dtype = w, w.e, dtype
-        self.function = w.external(kernels.blas(BLAS_NAMES[dtype.name]))
+        self.function = w.external(kernels.Routine(BLAS_NAMES[dtype.name]))
 
     def _number(self, value: int) -> str:
-        return self._scalar("i32", str(value))
-
-    def _scalar(self, type_: str, value: str) -> str:
-        slot = self.e.slot(type_, 8)
-        self.e.do(f"store {type_} {value}, ptr {slot}")
-        return slot
+        return self.w.literal(f"i{routines.integer_bits()}", value)
 
     def _factor(self, value: int) -> str:
         bits = np.asarray(value, self.dtype).tobytes()
-        return self._scalar(f"i{8 * len(bits)}", str(int.from_bytes(bits, "little")))
+        return self.w.literal(f"i{8 * len(bits)}", int.from_bytes(bits, "little"))
 
     def __call__(self, rows, columns, k, x, xp, xq, y, yp, yq, out, ld) -> None:
         """out' = x' y' with x of strides (xp, xq) as k x rows, and y of strides (yp, yq) as columns x k."""
@@ -149,7 +152,7 @@ class _Gemm:
         flag_y, ldy = (b"N", yp) if yq == 1 else (b"T", yq)
         lda = max(ldx, rows if flag_x == b"N" else k, 1)
         ldb = max(ldy, k if flag_y == b"N" else columns, 1)
-        args = [self._scalar("i8", str(flag_x[0])), self._scalar("i8", str(flag_y[0])), self._number(rows),
+        args = [self.w.literal("i8", flag_x[0]), self.w.literal("i8", flag_y[0]), self._number(rows),
                 self._number(columns), self._number(k), self._factor(1), x, self._number(lda), y, self._number(ldb),
                 self._factor(0), out, self._number(ld)]
         self.e.do(f"call void {self.function}({', '.join(f'ptr {p}' for p in args)})")

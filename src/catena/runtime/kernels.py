@@ -26,10 +26,27 @@ class Routine:
 
     @property
     def address(self) -> int:
-        return routines.blas_address(self.name)
+        return routines.address(self.name)
 
     def __eq__(self, other):
         return isinstance(other, Routine) and other.name == self.name
+
+    def __hash__(self):
+        return hash(self.name)
+
+
+class ThreadControl:
+    """OpenBLAS's `set_num_threads` or `get_num_threads`."""
+
+    def __init__(self, name: str):
+        self.name = name
+
+    @property
+    def address(self) -> int:
+        return routines.thread_control(self.name)
+
+    def __eq__(self, other):
+        return isinstance(other, ThreadControl) and other.name == self.name
 
     def __hash__(self):
         return hash(self.name)
@@ -81,5 +98,5 @@ def raise_pending() -> None:
     raise error if error is not None else RuntimeError("a native program failed without saying why")
 
 
-def blas(name: str) -> Routine:
-    return Routine(name)
+def can_limit_threads() -> bool:
+    return bool(routines.thread_control("set_num_threads") and routines.thread_control("get_num_threads"))

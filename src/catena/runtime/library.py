@@ -1,12 +1,17 @@
-"""BLAS and LAPACK routines as C pointers, from the capsules that SciPy exports for Cython.
+"""BLAS and LAPACK routines as C pointers.
 
-All arguments are passed by address and integers are 32 bits, as Fortran has it.
+They come from the OpenBLAS that NumPy's wheel has loaded already (64-bit integers; no import, and the same sums as eager
+evaluation). Where NumPy was built otherwise they come from the capsules that SciPy exports for Cython (32-bit
+integers). All arguments are passed by address, as Fortran has it.
 """
 
 from __future__ import annotations
 
 import ctypes
 from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
 
 from catena.runtime.lazy import load
 
@@ -16,18 +21,39 @@ _get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
 _get_pointer.restype, _get_pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
 
 
-@lru_cache(maxsize=None)
-def blas_address(name: str) -> int:
-    """The address of a BLAS routine such as `dgemm`."""
-    return _capsule("scipy.linalg.cython_blas", name)
+@lru_cache(maxsize=1)
+def bundled() -> ctypes.CDLL | None:
+    """The OpenBLAS inside NumPy's wheel, if it has the routines under the names that we know."""
+    folder = Path(np.__file__).parent
+    places = [folder.parent / "numpy.libs", folder / ".libs", folder / ".dylibs"]
+    for path in (p for place in places for p in sorted(place.glob("*openblas64_*"))):
+        library = ctypes.CDLL(str(path))
+        if hasattr(library, "scipy_dgemm_64_") and hasattr(library, "scipy_dpotrf_64_"):
+            return library
+    return None
+
+
+def integer_bits() -> int:
+    """The width of the routines' integers."""
+    return 64 if bundled() is not None else 32
 
 
 @lru_cache(maxsize=None)
-def lapack_address(name: str) -> int:
-    """The address of a LAPACK routine such as `dpotrf`."""
-    return _capsule("scipy.linalg.cython_lapack", name)
+def address(name: str) -> int:
+    """The address of a BLAS or LAPACK routine such as `dgemm` or `dpotrf`."""
+    library = bundled()
+    if library is not None:
+        return ctypes.cast(getattr(library, f"scipy_{name}_64_"), ctypes.c_void_p).value
+    for module in ("scipy.linalg.cython_blas", "scipy.linalg.cython_lapack"):
+        capsule = load(module).__pyx_capi__.get(name)
+        if capsule is not None:
+            return _get_pointer(capsule, _get_name(capsule))
+    raise LookupError(f"no BLAS or LAPACK routine is called {name!r}")
 
 
-def _capsule(module: str, name: str) -> int:
-    capsule = load(module).__pyx_capi__[name]
-    return _get_pointer(capsule, _get_name(capsule))
+@lru_cache(maxsize=None)
+def thread_control(name: str) -> int:
+    """The address of `set_num_threads` or `get_num_threads` of the bundled OpenBLAS, 0 where there is none."""
+    library = bundled()
+    function = getattr(library, f"scipy_openblas_{name}64_", None) if library is not None else None
+    return ctypes.cast(function, ctypes.c_void_p).value if function is not None else 0

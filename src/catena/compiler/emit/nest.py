@@ -17,7 +17,7 @@ from catena.compiler.emit.emitter import Emitter
 from catena.compiler.loops import Nest
 from catena.compiler.types import TYPES, constant
 
-UNROLL_LIMIT = 16
+UNROLL_LIMIT = 64  # statements of a fully unrolled nest
 
 
 class Segment(NamedTuple):
@@ -51,7 +51,7 @@ class NestWriter:
         self.levels = self._levels()
         self.accesses = self._accesses()
         self.vector_bit = 0 if nest.vector is None else 1 << nest.vector
-        self.small = bounds is None and self._blocks() <= UNROLL_LIMIT
+        self.small = bounds is None and self._unrolled() <= UNROLL_LIMIT
         self.width, self.overlap, self.iv = 1, 0, {}
         self.folds: list[folds.Accumulators] = []
 
@@ -85,12 +85,13 @@ class NestWriter:
         out += [(("fold", i, j), b, t, o) for i, f in enumerate(self.nest.folds) for j, (b, t, o) in enumerate(f.dests)]
         return [(k, b, TYPES[t].memory, o) for k, b, t, o in out]
 
-    def _blocks(self) -> int:
+    def _unrolled(self) -> int:
+        """Statements when all loops are unrolled; a nest of one block has no loops."""
         n = 1
         for d in self.nest.order:
             lanes = max(self.nest.width, 1) if d == self.nest.vector else 1
             n *= math.ceil(self.nest.extents[d] / lanes)
-        return n
+        return n * sum(s.op != "const" for s in self.nest.stmts) if n > 1 else 0
 
     # ---- loops -------------------------------------------------------------------------------------------------
 

@@ -22,8 +22,9 @@ from catena.compiler.graph import Region, Value
 from catena.compiler.memory import SLOT_BYTES, Arena, Block
 from catena.compiler.nests import NestBuilder
 from catena.core.errors import CompileError
+from catena.runtime import kernels
 
-INLINE_BLOCKS = 64  # nests of at most so many blocks are written in place
+INLINE, INLINE_IN_LOOP = 64, 4096  # nests of at most so much work (blocks * statements) are written in place
 
 
 @dataclass
@@ -65,6 +66,8 @@ class ProgramWriter:
         self.constant_at: dict[int, int] = {}
         self.externals: list = []
         self.helpers: dict = {}
+        self.literals: dict[str, str] = {}  # integer constants in memory, for routines that want addresses
+        self.uses_blas = False
         self.keep_nests, self.shown = keep_nests, []
         self.can_fail = False
         self.flops, self.bytes = 0, 0
@@ -199,6 +202,18 @@ class ProgramWriter:
             self.externals.append(target)
         return self.e.op(f"load ptr, ptr getelementptr (ptr, ptr @externals, i64 {i}), align 8")
 
+    def literal(self, type_: str, value: int) -> str:
+        """The address of an integer constant."""
+        name = f"@k.{type_}.{value}"
+        self.literals[name] = f"{name} = private unnamed_addr constant {type_} {value}"
+        return name
+
+    def blas_threads(self, count: str) -> None:
+        """Lets BLAS use `count` threads from here on; entry and exit save and restore the user's setting."""
+        self.uses_blas = True
+        if kernels.can_limit_threads():
+            self.e.do(f"call void {self.external(kernels.ThreadControl('set_num_threads'))}(i32 {count})")
+
     def define(self, frame: Frame, v: Value) -> str:
         """Memory for a value about to be computed."""
         block = frame.targets.get(v.number) or self.allocate(nbytes(v))
@@ -264,7 +279,7 @@ class ProgramWriter:
         self.count(nest)
         pointers = {b: self._buffer(frame, b) for b in nest.buffers()}
         blocks = nest.trips // max(1, nest.width if nest.vector is not None else 1)
-        if blocks <= INLINE_BLOCKS or (self.depth and blocks * len(nest.stmts) <= 2048):
+        if blocks <= 1 or blocks * len(nest.stmts) <= (INLINE_IN_LOOP if self.depth else INLINE):
             NestWriter(self.e, nest, pointers, in_place).write()
             return
         self._outline(nest, pointers, in_place)
@@ -295,7 +310,7 @@ class ProgramWriter:
         """The module's text, given the text of the entry function."""
         self.helpers.update(self.e.needs)
         parts = [f"@constants = global [{max(len(self.constants), 1)} x ptr] zeroinitializer, align 16",
-                 f"@externals = global [{max(len(self.externals), 1)} x ptr] zeroinitializer, align 16"]
+                 f"@externals = global [{max(len(self.externals), 1)} x ptr] zeroinitializer, align 16", *self.literals.values()]
         parts += [f"define internal void @{name}{body}" for body, name in self.functions.items()]
         text = "\n".join([*parts, entry])
         return Module(text, self.constants, self.externals, self.helpers, self.arena.peak, self.shown, len(self.functions), self.flops,
