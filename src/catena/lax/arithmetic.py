@@ -1,4 +1,6 @@
-"""Arithmetic: sums, products, quotients, powers, roots, rounding, and the larger and smaller of two numbers."""
+"""Arithmetic: sums, products, quotients, powers, roots, rounding, and the larger and smaller of two
+numbers.
+"""
 
 import enum
 import operator
@@ -125,7 +127,9 @@ def _neg_transpose(ct, x):
 
 
 def _sum_jvp(bind_tangents, negate_second=_same):
-    """Differentiation of a sum or difference: the same operation on the tangents, broadcast like the operands."""
+    """Differentiation of a sum or difference: the same operation on the tangents, broadcast like the
+    operands.
+    """
 
     def jvp(primals, tangents):
         out = bind_tangents(*primals)
@@ -141,7 +145,9 @@ def _sum_jvp(bind_tangents, negate_second=_same):
 
 
 def _choice_tangents(x, y, out):
-    """The share of ``x`` in the derivative of the larger (or smaller) of two numbers: all, nothing, or half in ties."""
+    """The share of ``x`` in the derivative of the larger (or smaller) of two numbers: all, nothing, or half
+    in ties.
+    """
     one, zero, two = like(out, 1), like(out, 0), like(out, 2)
     shape = get_aval(out).shape
     one, zero, two = (broadcast_to(c, shape) for c in (one, zero, two))
@@ -212,7 +218,8 @@ def _pow_abstract(x, y):
     y_kind = dtypes.KIND.get(y.dtype, "-")
     if y_kind not in "iufc" or (y_kind in "fc" and x.dtype != y.dtype):
         raise TypeError(
-            "the first argument to pow must have an inexact dtype (float or complex), and the second argument must have "
+            "the first argument to pow must have an inexact dtype (float or complex), and the second "
+            "argument must have "
             "an inexact or integer dtype, and two inexact dtypes must match, "
             f"but got {dtypes.dtype_name(x.dtype)} and {dtypes.dtype_name(y.dtype)} respectively."
         )
@@ -393,7 +400,8 @@ def _mul_to(x, y, out_dtype):
 
 
 def div(x, y):
-    r"""Elementwise quotient: :math:`x \over y`; of integers rounded towards zero, and -1 for division by zero.
+    r"""Elementwise quotient: :math:`x \over y`; of integers rounded towards zero, and -1 for division by
+    zero.
 
     Arguments:
       x, y: arrays of the same dtype, numbers, of shapes that broadcast.
@@ -410,7 +418,8 @@ def div(x, y):
 
 
 def rem(x, y):
-    r"""Elementwise remainder of division towards zero, with the sign of ``x``; for integers ``x`` where ``y`` is 0.
+    r"""Elementwise remainder of division towards zero, with the sign of ``x``; for integers ``x`` where
+    ``y`` is 0.
 
     Arguments:
       x, y: arrays of the same dtype, real numbers, of shapes that broadcast.
@@ -427,7 +436,8 @@ def rem(x, y):
 
 
 def max(x, y):
-    r"""Elementwise larger one: :math:`\mathrm{max}(x, y)`; complex numbers compare by real, then imaginary part.
+    r"""Elementwise larger one: :math:`\mathrm{max}(x, y)`; complex numbers compare by real, then imaginary
+    part.
 
     Arguments:
       x, y: arrays of the same dtype, numbers or booleans, of shapes that broadcast.
@@ -444,7 +454,8 @@ def max(x, y):
 
 
 def min(x, y):
-    r"""Elementwise smaller one: :math:`\mathrm{min}(x, y)`; complex numbers compare by real, then imaginary part.
+    r"""Elementwise smaller one: :math:`\mathrm{min}(x, y)`; complex numbers compare by real, then imaginary
+    part.
 
     Arguments:
       x, y: arrays of the same dtype, numbers or booleans, of shapes that broadcast.
@@ -685,7 +696,8 @@ def integer_pow(x, y):
     Returns:
       An array of the type of ``x``.
     Raises:
-      TypeError: the dtype is not admitted, ``y`` is not an integer, or it is negative and ``x`` is of integers.
+      TypeError: the dtype is not admitted, ``y`` is not an integer, or it is negative and ``x`` is of
+        integers.
 
     >>> import catena.lax as lax
     >>> lax.integer_pow(2, 10).item(), lax.integer_pow(2.0, -2).item()

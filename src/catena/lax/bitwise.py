@@ -215,7 +215,8 @@ def shift_left(x, y):
     r"""Elementwise shift to the left: :math:`x \ll y`; zero where ``y`` is the width of the dtype or more.
 
     Arguments:
-      x, y: integer arrays of the same dtype, of shapes that broadcast. A negative ``y`` counts as a large one.
+      x, y: integer arrays of the same dtype, of shapes that broadcast. A negative ``y`` counts as a large
+        one.
     Returns:
       An array of that dtype.
     Raises:
@@ -232,7 +233,8 @@ def shift_right_logical(x, y):
     r"""Elementwise shift to the right that brings zeros in: :math:`x \gg y` on the bits of ``x``.
 
     Arguments:
-      x, y: integer arrays of the same dtype, of shapes that broadcast. A negative ``y`` counts as a large one.
+      x, y: integer arrays of the same dtype, of shapes that broadcast. A negative ``y`` counts as a large
+        one.
     Returns:
       An array of that dtype; zero where ``y`` is the width of the dtype or more.
     Raises:
@@ -249,7 +251,8 @@ def shift_right_arithmetic(x, y):
     r"""Elementwise shift to the right that repeats the sign bit: :math:`\lfloor x / 2^y \rfloor`.
 
     Arguments:
-      x, y: integer arrays of the same dtype, of shapes that broadcast. A negative ``y`` counts as a large one.
+      x, y: integer arrays of the same dtype, of shapes that broadcast. A negative ``y`` counts as a large
+        one.
     Returns:
       An array of that dtype; 0 or -1 where ``y`` is the width of the dtype or more.
     Raises:

@@ -27,7 +27,9 @@ from catena.lax.structure import bind, broadcast_to, front
 
 
 def _sortable(x):
-    """Integers in the order of IEEE 754's totalOrder of the floats ``x``: -NaN < -inf < ... < -0 < 0 < ... < NaN."""
+    """Integers in the order of IEEE 754's totalOrder of the floats ``x``: -NaN < -inf < ... < -0 < 0 < ... <
+    NaN.
+    """
     if dtypes.KIND[x.dtype] != "f":
         return x
     if x.dtype in WIDER:
@@ -276,7 +278,8 @@ def select_n(which, *cases):
     """Elementwise choice between arrays.
 
     Arguments:
-      which: booleans (for at most two cases) or integers, a scalar or an array of the shape of the cases. Integers
+      which: booleans (for at most two cases) or integers, a scalar or an array of the shape of the cases.
+        Integers
         out of range choose the first or the last case.
       cases: at least one array; all of the same shape and dtype.
     Returns:
@@ -366,10 +369,12 @@ clamp_p = Primitive(
 
 
 def clamp(min, x, max):
-    """Elementwise restriction to an interval: ``min`` where ``x < min``, ``max`` where ``x > max``, else ``x``.
+    """Elementwise restriction to an interval: ``min`` where ``x < min``, ``max`` where ``x > max``, else
+    ``x``.
 
     Arguments:
-      min, max: scalars, or arrays of the shape of ``x``; of the dtype of ``x``. Where ``min > max``, ``max`` wins.
+      min, max: scalars, or arrays of the shape of ``x``; of the dtype of ``x``. Where ``min > max``, ``max``
+        wins.
       x: array.
     Returns:
       An array of the type of ``x``. NaN stays NaN.

@@ -1,4 +1,6 @@
-"""Complex numbers and their parts. Cotangents follow JAX's convention: the transpose of a map is not conjugated."""
+"""Complex numbers and their parts. Cotangents follow JAX's convention: the transpose of a map is not
+conjugated.
+"""
 
 import numpy as np
 

@@ -21,7 +21,8 @@ def _convert_abstract(x, *, new_dtype, weak_type):
     if dtypes.is_extended(x.dtype) or dtypes.is_extended(new_dtype):
         if x.dtype != new_dtype:
             raise ValueError(
-                f"Cannot convert_element_type from {dtypes.dtype_name(x.dtype)} to {dtypes.dtype_name(new_dtype)}"
+                f"Cannot convert_element_type from {dtypes.dtype_name(x.dtype)} to "
+                f"{dtypes.dtype_name(new_dtype)}"
             )
     return ShapedArray(x.shape, new_dtype, weak_type)
 
@@ -84,7 +85,9 @@ def convert_element_type(operand, new_dtype):
 
 
 def convert(x, new_dtype, weak_type: bool = False):
-    """``x`` with dtype ``new_dtype`` (canonical) and weakness ``weak_type``; itself where it has that type already."""
+    """``x`` with dtype ``new_dtype`` (canonical) and weakness ``weak_type``; itself where it has that type
+    already.
+    """
     aval = get_aval(x)
     if aval.dtype == new_dtype and aval.weak_type == weak_type and isinstance(x, Array):
         return x
@@ -116,8 +119,10 @@ def _bitcast_abstract(x, *, new_dtype):
     shape = _bitcast_shape(x, new_dtype)
     if x.dtype != new_dtype and {dtypes.KIND[x.dtype], dtypes.KIND[new_dtype]} & {"b", "c"}:
         raise TypeError(
-            "lax.bitcast_convert_type does not support bool or complex values unless the operand and destination "
-            f"types match. Got operand dtype={x.dtype}, {new_dtype=}. Consider using the arr.view() method instead."
+            "lax.bitcast_convert_type does not support bool or complex values unless the operand and "
+            "destination "
+            f"types match. Got operand dtype={x.dtype}, {new_dtype=}. Consider using the arr.view() method "
+            f"instead."
         )
     return ShapedArray(shape, new_dtype)
 
@@ -176,7 +181,8 @@ def bitcast_convert_type(operand, new_dtype):
 
     Arguments:
       operand: array or scalar.
-      new_dtype: the dtype of the result. A smaller one adds a last axis (least significant part first); a larger
+      new_dtype: the dtype of the result. A smaller one adds a last axis (least significant part first); a
+        larger
         one takes the last axis away, whose size must be the ratio of the widths.
     Returns:
       An array of dtype ``new_dtype``.
@@ -240,8 +246,8 @@ def _reduce_precision_transpose(ct, x, **params):
 
 
 reduce_precision_p = elementwise(
-    "reduce_precision", _reduce_precision, FLOAT, _reduce_precision_tangent, abstract=_reduce_precision_abstract,
-    transpose=_reduce_precision_transpose, lower=_reduce_precision_lower,
+    "reduce_precision", _reduce_precision, FLOAT, _reduce_precision_tangent,
+    abstract=_reduce_precision_abstract, transpose=_reduce_precision_transpose, lower=_reduce_precision_lower,
 )  # fmt: skip
 
 

@@ -1,7 +1,10 @@
-"""The skeleton of elementwise primitives: from a NumPy function, the dtypes it admits and its derivative to all rules.
+"""The skeleton of elementwise primitives: from a NumPy function, the dtypes it admits and its derivative to
+all rules.
 
-Operands have the same shape, or the same rank with axes of size 1 that are repeated, or rank 0. Every rule that
-is the same for all elementwise operations stands here, once; what differs stands in a line where the primitive is
+Operands have the same shape, or the same rank with axes of size 1 that are repeated, or rank 0. Every rule
+that
+is the same for all elementwise operations stands here, once; what differs stands in a line where the
+primitive is
 defined.
 """
 
@@ -18,7 +21,14 @@ from catena.lax.structure import add_axis, bind, broadcast_to, move_axis
 # ------------------------------------------------------------------------------------------------------------
 # Admitted dtypes
 
-_FAMILIES = {"bool": "b", "signedinteger": "i", "integer": "iu", "floating": "f", "complexfloating": "c"}
+_FAMILIES = {
+    "bool": "b",
+    "number": "iufc",
+    "signedinteger": "i",
+    "integer": "iu",
+    "floating": "f",
+    "complexfloating": "c",
+}
 
 
 class Admitted:
@@ -42,6 +52,7 @@ INTEGER = Admitted("integer")
 BITS = Admitted("integer", "bool")
 ORDERED = Admitted("integer", "floating", "bool")
 ANY = Admitted("integer", "floating", "complexfloating", "bool")
+ANY_NUMBER = Admitted("number")
 COMPLEX = Admitted("complexfloating")
 COMPONENT = Admitted("float32", "float64")
 CONJUGABLE = Admitted("float32", "complexfloating", "float64")
@@ -58,13 +69,16 @@ def check_admitted(name: str, aval, admitted: Admitted, position: int | None = N
 
 
 _NUMPY_NAMES = {
-    "mul": "multiply", "div": "divide", "sub": "subtract", "max": "maximum", "min": "minimum", "atan2": "arctan2",
-    "eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal",
-    "shift_left": "left_shift", "select": "where", "add": "add", "nextafter": "nextafter",
+    "mul": "multiply", "div": "divide", "sub": "subtract", "max": "maximum", "min": "minimum",
+    "eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal",
+    "gt": "greater", "ge": "greater_equal",
+    "shift_left": "left_shift", "select": "where", "add": "add", "nextafter": "nextafter", "atan2": "arctan2",
+    "concatenate": "concatenate",
 }  # fmt: skip
 
 
-# How the accuracy asked of a transcendental function is honoured: ours are accurate to a few units in the last place.
+# How the accuracy asked of a transcendental function is honoured: ours are accurate to a few units in the
+# last place.
 BEST_ULPS = 4
 
 
@@ -98,7 +112,9 @@ class Tolerance:
 
 
 def check_accuracy(accuracy):
-    """Raise where an accuracy is asked that is more than ours; there is one implementation, the most accurate."""
+    """Raise where an accuracy is asked that is more than ours; there is one implementation, the most
+    accurate.
+    """
     if accuracy is None or isinstance(accuracy, AccuracyMode):
         return
     if not isinstance(accuracy, Tolerance):
@@ -154,7 +170,9 @@ WIDER_WITH_HALF = WIDER | {np.dtype("float16"): np.dtype("float32")}
 
 
 def widened(fun, wider=WIDER):
-    """``fun`` for all dtypes: those in ``wider`` are converted, computed in the wider dtype, and converted back."""
+    """``fun`` for all dtypes: those in ``wider`` are converted, computed in the wider dtype, and converted
+    back.
+    """
 
     def evaluate(*xs, **params):
         dtype = xs[0].dtype
@@ -242,7 +260,9 @@ def spread_operands(b, xs) -> list:
 
 
 def jvp_rule(primitive: Primitive, tangent_rules):
-    """Differentiation from one rule an operand: ``rule(tangent, *operands, out, **params)``; ``None`` is zero."""
+    """Differentiation from one rule an operand: ``rule(tangent, *operands, out, **params)``; ``None`` is
+    zero.
+    """
 
     def jvp(primals, tangents, **params):
         out = primitive.bind(*primals, **params)
@@ -270,7 +290,8 @@ def elementwise(name, evaluate, admitted, *tangents, op=None, result=same_dtype,
       name: of the primitive.
       evaluate: NumPy's function for it; dtypes that NumPy does not compute in are converted around it.
       admitted: the dtypes that its operands may have.
-      tangents: a rule an operand, ``rule(tangent, *operands, out, **params)``; ``None`` where the derivative is
+      tangents: a rule an operand, ``rule(tangent, *operands, out, **params)``; ``None`` where the derivative
+        is
         zero; or a ``NoRule`` in place of all of them.
       op: the compiler's name for it, if it is not ``name``.
       result: the dtype of the result, from the operands' types.

@@ -54,7 +54,8 @@ def _concatenate_abstract(*xs, dimension):
         raise TypeError(f"concatenate dimension out of bounds: dimension {dimension} for shapes {shapes}.")
     if len({insert(x.shape, dimension, 0)[: dimension + 1] + x.shape[dimension + 1 :] for x in xs}) > 1:
         raise TypeError(
-            "Cannot concatenate arrays with shapes that differ in dimensions other than the one being concatenated: "
+            "Cannot concatenate arrays with shapes that differ in dimensions other than the one being "
+            "concatenated: "
             f"concatenating along dimension {dimension} for shapes {shapes}."
         )
     check_same_dtypes("concatenate", xs)
@@ -89,7 +90,8 @@ def concatenate(operands, dimension: int):
     """Arrays joined along an axis.
 
     Arguments:
-      operands: a sequence of arrays of the same dtype, whose shapes differ at most along the axis; or one array,
+      operands: a sequence of arrays of the same dtype, whose shapes differ at most along the axis; or one
+        array,
         whose rows are joined.
       dimension: the axis, not negative.
     Returns:
@@ -118,7 +120,8 @@ def _split_abstract(x, *, sizes, axis):
         raise ValueError(f"Sizes passed to split must be nonnegative, got {list(sizes)}")
     if sum(sizes) != x.shape[axis]:
         raise ValueError(
-            f"Sum of sizes {sum(sizes)} must be equal to dimension {axis} of the operand shape {list(x.shape)}"
+            f"Sum of sizes {sum(sizes)} must be equal to dimension {axis} of the operand shape "
+            f"{list(x.shape)}"
         )
     return [ShapedArray((*x.shape[:axis], n, *x.shape[axis + 1 :]), x.dtype, x.weak_type) for n in sizes]
 

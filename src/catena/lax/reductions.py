@@ -1,4 +1,6 @@
-"""Reductions: sums, products and their kin along axes, the place of the largest element, and folds by any function."""
+"""Reductions: sums, products and their kin along axes, the place of the largest element, and folds by any
+function.
+"""
 
 import numpy as np
 
@@ -11,9 +13,9 @@ from catena.lax.comparison import eq
 from catena.lax.convert import convert
 from catena.lax.elementwise import (
     ANY,
+    ANY_NUMBER,
     BITS,
     NOT_LINEAR,
-    NUMBER,
     ORDERED,
     WIDER,
     WIDER_WITH_HALF,
@@ -26,7 +28,7 @@ from catena.lax.structure import as_ints, bind, check_no_sharding
 # What all reductions share
 
 
-def _check_axes(name: str, x, axes):
+def check_axes(name: str, x, axes):
     if len(set(axes)) != len(axes):
         raise ValueError(f"duplicate value in 'axes' of reduction: {axes}")
     if not all(0 <= a < x.ndim for a in axes):
@@ -52,7 +54,9 @@ def _reduction_batch(find):
 
 
 def _evaluated(reduce, wider):
-    """``reduce(x, axes)`` for all dtypes; in ``wider`` ones where the dtype itself would lose digits or has no loop."""
+    """``reduce(x, axes)`` for all dtypes; in ``wider`` ones where the dtype itself would lose digits or has
+    no loop.
+    """
 
     def evaluate(x, *, axes):
         if not axes:
@@ -70,7 +74,7 @@ def reduction(name, reduce, admitted, jvp, *, kind, wider=WIDER, transpose=NOT_L
 
     def abstract(x, *, axes):
         check_admitted(name, x, admitted)
-        _check_axes(name, x, axes)
+        check_axes(name, x, axes)
         return ShapedArray(_without(x.shape, axes), x.dtype, x.weak_type)
 
     primitive = Primitive(
@@ -156,7 +160,9 @@ def _extreme_jvp(find):
 
 
 def _prod_jvp(primals, tangents, *, axes):
-    """Differentiate a tree of products: unlike a quotient by each factor, it is exact where factors are zero."""
+    """Differentiate a tree of products: unlike a quotient by each factor, it is exact where factors are
+    zero.
+    """
     (x,), (t,) = primals, tangents
     out = reduce_prod_p.bind(x, axes=axes)
     aval = get_aval(x)
@@ -206,14 +212,14 @@ def _zero_jvp(find):
 reduce_sum_p = reduction(
     "reduce_sum",
     _reduce_by(np.add),
-    NUMBER,
+    ANY_NUMBER,
     _sum_jvp,
     kind="sum",
     wider=WIDER_WITH_HALF,
     transpose=_sum_transpose,
 )
 reduce_prod_p = reduction(
-    "reduce_prod", _reduce_by(np.multiply), NUMBER, _prod_jvp, kind="prod", wider=WIDER_WITH_HALF
+    "reduce_prod", _reduce_by(np.multiply), ANY_NUMBER, _prod_jvp, kind="prod", wider=WIDER_WITH_HALF
 )
 reduce_max_p = reduction(
     "reduce_max", _extreme(np.maximum, lowest), ANY, _extreme_jvp(lambda: reduce_max_p), kind="max"
@@ -307,7 +313,8 @@ def reduce_prod(operand, axes):
 
 
 def reduce_max(operand, axes):
-    """Largest element along axes; NaN where there is one, and the lowest value of the dtype where there is nothing.
+    """Largest element along axes; NaN where there is one, and the lowest value of the dtype where there is
+    nothing.
 
     Arguments:
       operand: array.
@@ -326,7 +333,8 @@ def reduce_max(operand, axes):
 
 
 def reduce_min(operand, axes):
-    """Smallest element along axes; NaN where there is one, and the highest value of the dtype where there is nothing.
+    """Smallest element along axes; NaN where there is one, and the highest value of the dtype where there is
+    nothing.
 
     Arguments:
       operand: array.

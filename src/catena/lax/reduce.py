@@ -1,0 +1,243 @@
+"""Reduction by any function: a fold of scalars, written as a jaxpr, along axes of one or several arrays.
+
+The function is taken to be associative, as in XLA: elements are combined in pairs, in order, by a tree.
+"""
+
+import functools
+
+import numpy as np
+
+from catena.core import dtypes
+from catena.core.array import Array
+from catena.core.aval import ShapedArray
+from catena.core.jaxpr import ClosedJaxpr, eval_jaxpr
+from catena.core.primitive import Primitive
+from catena.core.staging import DebugInfo, trace_to_closed_jaxpr
+from catena.core.tree import tree_flatten, tree_structure, tree_unflatten
+from catena.core.zeros import get_aval
+from catena.lax import arithmetic, bitwise, reductions
+from catena.lax.elementwise import NOT_LINEAR
+from catena.lax.join import concatenate
+from catena.lax.reductions import check_axes, kept_axes, reduced_axis_first
+from catena.lax.shape import as_scalar, broadcast_in_dim, reshape, skip, slice_in_dim
+from catena.lax.structure import as_ints, check_no_sharding, front
+from catena.transform.batch import Axis, at_front, batch_flat
+from catena.transform.jvp import jvp_flat
+
+# ------------------------------------------------------------------------------------------------------------
+# Monoids: functions that have a reduction of their own
+
+_MONOIDS = {
+    arithmetic.add: (reductions.reduce_sum_p, lambda dtype: 0),
+    arithmetic.mul: (reductions.reduce_prod_p, lambda dtype: 1),
+    arithmetic.max: (reductions.reduce_max_p, reductions.lowest),
+    arithmetic.min: (reductions.reduce_min_p, reductions.highest),
+    bitwise.bitwise_and: (reductions.reduce_and_p, lambda dtype: True if dtype == dtypes.BOOL else -1),
+    bitwise.bitwise_or: (reductions.reduce_or_p, lambda dtype: 0),
+    bitwise.bitwise_xor: (reductions.reduce_xor_p, lambda dtype: 0),
+}
+_REDUCTION_OF = {
+    arithmetic.add_p: reductions.reduce_sum_p,
+    arithmetic.mul_p: reductions.reduce_prod_p,
+    arithmetic.max_p: reductions.reduce_max_p,
+    arithmetic.min_p: reductions.reduce_min_p,
+    bitwise.and_p: reductions.reduce_and_p,
+    bitwise.or_p: reductions.reduce_or_p,
+    bitwise.xor_p: reductions.reduce_xor_p,
+}
+
+
+def _named_monoid(computation, x, init):
+    """The reduction that ``computation`` from the value ``init`` is; None where it is not one."""
+    found = _MONOIDS.get(computation)
+    if found is None or type(init) is not Array:
+        return None
+    reduction, identity = found
+    dtype = get_aval(x).dtype
+    same = np.array_equal(init._value, as_scalar(identity(dtype), dtype)._value)
+    return reduction if same else None
+
+
+def _monoid(jaxpr: ClosedJaxpr):
+    """The primitive that the body of a fold consists of, if it is one of the monoids'."""
+    inner = jaxpr.jaxpr
+    if len(inner.eqns) != 1 or len(inner.invars) != 2:
+        return None
+    (eqn,) = inner.eqns
+    if (
+        eqn.primitive not in _REDUCTION_OF
+        or inner.outvars != eqn.outvars
+        or set(eqn.invars) != set(inner.invars)
+    ):
+        return None
+    return eqn.primitive
+
+
+# ------------------------------------------------------------------------------------------------------------
+# Rules
+
+
+def _abstract(*args, jaxpr, dimensions):
+    operands = args[: len(args) // 2]
+    return [
+        ShapedArray([n for i, n in enumerate(x.shape) if i not in dimensions], x.dtype, x.weak_type)
+        for x in operands
+    ]
+
+
+def _fold(*args, jaxpr, dimensions):
+    """The reduction, by operations on whole arrays."""
+    operands, inits = args[: len(args) // 2], args[len(args) // 2 :]
+    primitive = _monoid(jaxpr)
+    if primitive is not None:
+        return [primitive.bind(inits[0], _REDUCTION_OF[primitive].bind(operands[0], axes=dimensions))]
+    shape = get_aval(operands[0]).shape
+    kept = tuple(shape[i] for i in kept_axes(len(shape), dimensions))
+    rows = [reduced_axis_first(x, dimensions) for x in operands]
+    inits = [broadcast_in_dim(i, kept, ()) for i in inits]
+    if not get_aval(rows[0]).shape[0]:
+        return inits
+    while (n := get_aval(rows[0]).shape[0]) > 1:
+        even = n - n % 2
+        pairs = [slice_in_dim(x, start, even, 2) for start in (0, 1) for x in rows]
+        combined = _elementwise(jaxpr, pairs)
+        rest = [slice_in_dim(x, even, n) for x in rows]
+        rows = [concatenate([c, r], 0) for c, r in zip(combined, rest, strict=True)] if even < n else combined
+    return _elementwise(jaxpr, [*inits, *[reshape(x, kept) for x in rows]])
+
+
+def _elementwise(jaxpr: ClosedJaxpr, args) -> list:
+    """The scalar function applied to each element of arrays of one shape."""
+    shape = get_aval(args[0]).shape
+    size = int(np.prod(shape, dtype=np.int64))
+    body = functools.partial(eval_jaxpr, jaxpr.jaxpr, jaxpr.consts)
+    flat = [reshape(x, (size,)) for x in args]
+    outs, dims = batch_flat(body, Axis(None, size), flat, [0] * len(flat))
+    return [reshape(at_front(size, x, d), shape) for x, d in zip(outs, dims, strict=True)]
+
+
+def _jvp(primals, tangents, **params):
+    return jvp_flat(functools.partial(_fold, **params), primals, tangents)
+
+
+def _batch(axis, args, dims, *, jaxpr, dimensions):
+    n = len(args) // 2
+    if all(d is None for d in dims[n:]):
+        operands = [front(axis, x, d) for x, d in zip(args[:n], dims[:n], strict=True)]
+        outs = reduce_p.bind(*operands, *args[n:], jaxpr=jaxpr, dimensions=skip(dimensions, 0))
+        return outs, [0] * n
+    fold = functools.partial(_fold, jaxpr=jaxpr, dimensions=dimensions)
+    outs, out_dims = batch_flat(fold, axis, args, dims)
+    return [at_front(axis.size, x, d) for x, d in zip(outs, out_dims, strict=True)], [0] * n
+
+
+def _lower(b, *args, jaxpr, dimensions):
+    n = len(args) // 2
+    primitive = _monoid(jaxpr)
+    if primitive is None:
+        return b.reduce_general(args[:n], args[n:], dimensions, jaxpr)
+    total = _REDUCTION_OF[primitive].lower(b, args[0], axes=dimensions)
+    return [primitive.lower(b, args[1], total)]
+
+
+reduce_p = Primitive(
+    "reduce",
+    multiple_results=True,
+    takes_arrays=True,
+    abstract=_abstract,
+    evaluate=_fold,
+    jvp=_jvp,
+    transpose=NOT_LINEAR,
+    batch=_batch,
+    lower=_lower,
+)
+
+
+# ------------------------------------------------------------------------------------------------------------
+# Function
+
+
+def reduce(operands, init_values, computation, dimensions, out_sharding=None):
+    """Combine the elements of arrays along axes by a function.
+
+    Arguments:
+      operands: an array or a tree of arrays of one shape.
+      init_values: for each of them the scalar to start from.
+      computation: a function of two trees of scalars like ``init_values`` that returns such a tree. It
+        should be
+        associative: in which order elements are combined is not said.
+      dimensions: the axes to reduce, nonnegative.
+      out_sharding: must be None.
+    Returns:
+      A tree of arrays like ``operands``, without those axes.
+    Raises:
+      ValueError: the trees, shapes or axes do not fit, or an initial value is not a scalar.
+      TypeError: ``computation`` does not return what it is given.
+
+    >>> import catena.lax as lax, numpy as np
+    >>> lax.reduce(np.arange(1, 5), 1, lambda x, y: lax.mul(x, y), (0,)).item()
+    24
+    """
+    check_no_sharding("reduce", out_sharding)
+    xs, tree = tree_flatten(operands)
+    inits, init_tree = tree_flatten(init_values)
+    if tree != init_tree:
+        raise ValueError(f"Operands must have the same tree structure as init_values: {tree} vs. {init_tree}")
+    if not xs:
+        raise ValueError("reduce found no operands")
+    avals = [get_aval(x) for x in xs]
+    dimensions = as_ints(dimensions, "dimensions")
+    _check(avals, inits, dimensions)
+    inits = [_initial(i, a.dtype) for i, a in zip(inits, avals, strict=True)]
+    if len(xs) == 1 and (reduction := _named_monoid(computation, xs[0], inits[0])):
+        return tree_unflatten(tree, [reduction.bind(xs[0], axes=dimensions)])
+    jaxpr, outer = _trace(computation, tree, avals)
+    if outer:
+        raise ValueError(
+            "reduce: computation must not close over traced values, but it reads "
+            f"{', '.join(get_aval(x).str_short() for x in outer)}"
+        )
+    return tree_unflatten(tree, reduce_p.bind(*xs, *inits, jaxpr=jaxpr, dimensions=dimensions))
+
+
+def _check(avals, inits, dimensions):
+    for aval in avals:
+        check_axes("reduce", aval, dimensions)
+    if any(a.shape != avals[0].shape for a in avals):
+        raise ValueError(f"reduce found operands of different shapes: {[a.shape for a in avals]}")
+    shapes = [get_aval(i).shape for i in inits]
+    if any(shapes):
+        raise ValueError(f"reduce found non-scalar initial value: {shapes}")
+
+
+def _initial(value, dtype):
+    """An initial value in the dtype of its operand, where it is weak; an error where it is not and
+    differs.
+    """
+    aval = get_aval(value)
+    if aval.dtype != dtype and not aval.weak_type:
+        raise TypeError(f"reduce: initial value has dtype {aval.dtype}, but its operand has dtype {dtype}")
+    return as_scalar(value, dtype)
+
+
+def _trace(computation, tree, avals):
+    """The body as a closed jaxpr of scalars, and the outer tracers that it reads."""
+    scalars = [ShapedArray((), a.dtype) for a in avals]
+    n = len(scalars)
+
+    def flat(*args):
+        out = computation(tree_unflatten(tree, args[:n]), tree_unflatten(tree, args[n:]))
+        outs, out_tree = tree_flatten(out)
+        found = [get_aval(x) for x in outs]
+        if out_tree != tree or any(
+            (f.shape, f.dtype) != (s.shape, s.dtype) for f, s in zip(found, scalars, strict=True)
+        ):
+            raise TypeError(
+                "reduce: computation must return what it is given, "
+                f"{tree_unflatten(tree, [s.str_short() for s in scalars])}, "
+                f"got {tree_unflatten(tree_structure(out), [f.str_short() for f in found])}"
+            )
+        return outs
+
+    info = DebugInfo("reduce", getattr(computation, "__name__", repr(computation)))
+    return trace_to_closed_jaxpr(flat, scalars * 2, info)

@@ -1,0 +1,407 @@
+"""Special functions: error functions, gamma, beta, zeta and Bessel functions."""
+
+import math
+
+import numpy as np
+
+from catena.core import dtypes
+from catena.core.primitive import NoRule
+from catena.core.zeros import Zero, get_aval
+from catena.lax import special_algorithms as algorithms
+from catena.lax.arithmetic import abs, add, integer_pow, mul, neg, sign, square, sub
+from catena.lax.comparison import gt, select
+from catena.lax.elementwise import FLOAT, WIDER_WITH_HALF, elementwise
+from catena.lax.iteration import composed
+from catena.lax.structure import broadcast_to, like
+from catena.lax.transcendental import exp, log, log1p
+from catena.runtime.lazy import load
+
+# ------------------------------------------------------------------------------------------------------------
+# Evaluation: SciPy's functions, and their values where SciPy's differ from the limits or from XLA's
+
+
+def _scipy(name):
+    return lambda *xs: getattr(load("scipy.special"), name)(*xs)
+
+
+def _erf_inv(x):
+    return np.where(x == 0, x, load("scipy.special").erfinv(x))
+
+
+def _lgamma(x):
+    return np.where(np.isinf(x), x.dtype.type(np.inf), load("scipy.special").gammaln(x))
+
+
+def _digamma(x):
+    return np.where(x == 0, x.dtype.type(np.nan), load("scipy.special").psi(x))
+
+
+def _zeta(x, q):
+    return np.where(np.isinf(x), x.dtype.type(np.nan), load("scipy.special").zeta(x, q))
+
+
+def _polygamma(n, x):
+    special = load("scipy.special")
+    n64, x64 = n.astype(np.float64), x.astype(np.float64)
+    signs = np.where(np.fmod(n64, 2) == 0, -1.0, 1.0)
+    out = np.where(n64 == 0, _digamma(x64), signs * special.gamma(n64 + 1) * special.zeta(n64 + 1, x64))
+    return np.where((n64 >= 0) & (np.floor(n64) == n64), out, np.nan).astype(x.dtype)
+
+
+# ------------------------------------------------------------------------------------------------------------
+# Derivatives
+
+
+def _gaussian(t, x, scale: float):
+    return mul(like(x, scale), mul(t, exp(neg(square(x)))))
+
+
+def _igamma_slope(a, x):
+    """The derivative of P(a, x) by x: x^(a-1) e^-x / gamma(a)."""
+    return exp(sub(add(neg(x), mul(sub(a, like(a, 1)), log(x))), lgamma(a)))
+
+
+def _betainc_slope(a, b, x):
+    """The derivative by x: x^(a-1) (1-x)^(b-1) / B(a, b)."""
+    log_beta = sub(add(lgamma(a), lgamma(b)), lgamma(add(a, b)))
+    powers = add(mul(sub(b, like(b, 1)), log1p(neg(x))), mul(sub(a, like(a, 1)), log(x)))
+    return exp(sub(powers, log_beta))
+
+
+def _bessel_i1e_tangent(t, x, y):
+    aval = get_aval(x)
+    tiny = like(x, dtypes.finfo(aval.dtype).eps)
+    large = gt(abs(x), tiny)
+    safe = select(large, x, broadcast_to(tiny, aval.shape))
+    slope = sub(bessel_i0e(safe), mul(y, add(sign(safe), integer_pow(safe, -1))))
+    return mul(t, select(large, slope, broadcast_to(like(x, 0.5), aval.shape)))
+
+
+def _polygamma_tangent(t, n, x, y):
+    return mul(t, polygamma(add(n, like(n, 1)), x))
+
+
+# ------------------------------------------------------------------------------------------------------------
+# Primitives
+
+
+def _special(name, evaluate, *tangents, **rules):
+    return elementwise(name, evaluate, FLOAT, *tangents, wider=WIDER_WITH_HALF, **rules)
+
+
+TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
+NO_PARAMETER_DERIVATIVE = "its derivative by a parameter is no function that this system has"
+
+
+def _jvp_in(find, names, *tangents):
+    """Differentiation where some operands, called ``names``, admit no derivative."""
+
+    def jvp(primals, given):
+        out = find().bind(*primals)
+        total = Zero.of_primal(out)
+        for rule, t, name in zip(tangents, given, names, strict=True):
+            if type(t) is Zero:
+                continue
+            if rule is None:
+                raise ValueError(
+                    f"{find().name} gradient with respect to {name} is not supported: "
+                    f"{NO_PARAMETER_DERIVATIVE}"
+                )
+            total = broadcast_to(rule(t, *primals, out), get_aval(out).shape)
+        return out, total
+
+    return jvp
+
+
+erf_p = _special("erf", _scipy("erf"), lambda t, x, y: _gaussian(t, x, TWO_OVER_ROOT_PI))
+erfc_p = _special("erfc", _scipy("erfc"), lambda t, x, y: _gaussian(t, x, -TWO_OVER_ROOT_PI))
+erf_inv_p = _special(
+    "erf_inv", _erf_inv, lambda t, x, y: mul(like(x, 1 / TWO_OVER_ROOT_PI), mul(t, exp(square(y))))
+)
+lgamma_p = _special("lgamma", _lgamma, lambda t, x, y: mul(t, digamma(x)))
+digamma_p = _special("digamma", _digamma, lambda t, x, y: mul(t, polygamma(like(x, 1), x)))
+polygamma_p = _special(
+    "polygamma", _polygamma, jvp=_jvp_in(lambda: polygamma_p, ("m", "x"), None, _polygamma_tangent),
+    lower=algorithms.polygamma.lower,
+)  # fmt: skip
+zeta_p = _special("zeta", _zeta, NoRule(NO_PARAMETER_DERIVATIVE), lower=algorithms.zeta.lower)
+igamma_p = _special(
+    "igamma", _scipy("gammainc"), lambda t, a, x, y: mul(t, igamma_grad_a(a, x)),
+    lambda t, a, x, y: mul(t, _igamma_slope(a, x)), lower=algorithms.igamma.lower,
+)  # fmt: skip
+igammac_p = _special(
+    "igammac", _scipy("gammaincc"), lambda t, a, x, y: neg(mul(t, igamma_grad_a(a, x))),
+    lambda t, a, x, y: neg(mul(t, _igamma_slope(a, x))), lower=algorithms.igammac.lower,
+)  # fmt: skip
+igamma_grad_a_p = _special(
+    "igamma_grad_a", algorithms.igamma_grad_a.evaluate, NoRule("second derivatives of igamma by a are not "
+    "available"),
+    lower=algorithms.igamma_grad_a.lower,
+)  # fmt: skip
+random_gamma_grad_p = _special(
+    "random_gamma_grad", algorithms.random_gamma_grad.evaluate,
+    NoRule("second derivatives of gamma samples by their parameter are not available"),
+    lower=algorithms.random_gamma_grad.lower,
+)  # fmt: skip
+regularized_incomplete_beta_p = _special(
+    "regularized_incomplete_beta", _scipy("betainc"),
+    jvp=_jvp_in(
+        lambda: regularized_incomplete_beta_p, ("a", "b", "x"), None, None,
+        lambda t, a, b, x, y: mul(t, _betainc_slope(a, b, x)),
+    ),
+    lower=algorithms.betainc.lower,
+)  # fmt: skip
+bessel_i0e_p = _special(
+    "bessel_i0e", _scipy("i0e"), lambda t, x, y: mul(t, sub(bessel_i1e(x), mul(sign(x), y))),
+    lower=composed(algorithms.bessel_i0e),
+)  # fmt: skip
+bessel_i1e_p = _special(
+    "bessel_i1e", _scipy("i1e"), _bessel_i1e_tangent, lower=composed(algorithms.bessel_i1e)
+)
+
+
+# ------------------------------------------------------------------------------------------------------------
+# Functions
+
+
+def erf(x):
+    r"""Elementwise error function: :math:`\mathrm{erf}(x)`.
+
+    Arguments:
+      x: array of floats.
+    Returns:
+      An array of the same type.
+    Raises:
+      TypeError: the dtype is not admitted.
+
+    >>> import catena.lax as lax
+    >>> lax.erf(0.0).item()
+    0.0
+    """
+    return erf_p.bind(x)
+
+
+def erfc(x):
+    r"""Elementwise complement of the error function: :math:`1 - \mathrm{erf}(x)`.
+
+    Arguments:
+      x: array of floats.
+    Returns:
+      An array of the same type.
+    Raises:
+      TypeError: the dtype is not admitted.
+
+    >>> import catena.lax as lax
+    >>> lax.erfc(0.0).item()
+    1.0
+    """
+    return erfc_p.bind(x)
+
+
+def erf_inv(x):
+    r"""Elementwise inverse of the error function.
+
+    Arguments:
+      x: array of floats.
+    Returns:
+      An array of the same type.
+    Raises:
+      TypeError: the dtype is not admitted.
+
+    >>> import catena.lax as lax
+    >>> lax.erf_inv(0.0).item()
+    0.0
+    """
+    return erf_inv_p.bind(x)
+
+
+def lgamma(x):
+    r"""Elementwise logarithm of the absolute value of the gamma function: :math:`\log |\Gamma(x)|`.
+
+    Arguments:
+      x: array of floats.
+    Returns:
+      An array of the same type.
+    Raises:
+      TypeError: the dtype is not admitted.
+
+    >>> import catena.lax as lax
+    >>> lax.lgamma(2.0).item()
+    0.0
+    """
+    return lgamma_p.bind(x)
+
+
+def digamma(x):
+    r"""Elementwise derivative of the logarithm of the gamma function: :math:`\psi(x)`.
+
+    Arguments:
+      x: array of floats.
+    Returns:
+      An array of the same type.
+    Raises:
+      TypeError: the dtype is not admitted.
+
+    >>> import catena.lax as lax
+    >>> round(lax.digamma(1.0).item(), 6)
+    -0.577216
+    """
+    return digamma_p.bind(x)
+
+
+def bessel_i0e(x):
+    r"""Elementwise modified Bessel function of order 0 times :math:`e^{-|x|}`.
+
+    Arguments:
+      x: array of floats.
+    Returns:
+      An array of the same type.
+    Raises:
+      TypeError: the dtype is not admitted.
+
+    >>> import catena.lax as lax
+    >>> lax.bessel_i0e(0.0).item()
+    1.0
+    """
+    return bessel_i0e_p.bind(x)
+
+
+def bessel_i1e(x):
+    r"""Elementwise modified Bessel function of order 1 times :math:`e^{-|x|}`.
+
+    Arguments:
+      x: array of floats.
+    Returns:
+      An array of the same type.
+    Raises:
+      TypeError: the dtype is not admitted.
+
+    >>> import catena.lax as lax
+    >>> lax.bessel_i1e(0.0).item()
+    0.0
+    """
+    return bessel_i1e_p.bind(x)
+
+
+def polygamma(m, x):
+    r"""Elementwise derivative of order ``m`` of the digamma function: :math:`\psi^{(m)}(x)`.
+
+    Arguments:
+      m, x: arrays of the same float dtype, of shapes that broadcast.
+    Returns:
+      An array of that dtype.
+    Raises:
+      TypeError: the dtypes differ or are not float dtypes, or the shapes do not fit.
+
+    >>> import catena.lax as lax
+    >>> round(lax.polygamma(1.0, 1.0).item(), 6)
+    1.644934
+    """
+    return polygamma_p.bind(m, x)
+
+
+def zeta(x, q):
+    r"""Elementwise Hurwitz zeta function: :math:`\sum_{k \geq 0} (k + q)^{-x}`.
+
+    Arguments:
+      x, q: arrays of the same float dtype, of shapes that broadcast.
+    Returns:
+      An array of that dtype.
+    Raises:
+      TypeError: the dtypes differ or are not float dtypes, or the shapes do not fit.
+
+    >>> import catena.lax as lax
+    >>> round(lax.zeta(2.0, 1.0).item(), 6)
+    1.644934
+    """
+    return zeta_p.bind(x, q)
+
+
+def igamma(a, x):
+    r"""Elementwise regularised lower incomplete gamma function: :math:`P(a, x)`.
+
+    Arguments:
+      a, x: arrays of the same float dtype, of shapes that broadcast.
+    Returns:
+      An array of that dtype.
+    Raises:
+      TypeError: the dtypes differ or are not float dtypes, or the shapes do not fit.
+
+    >>> import catena.lax as lax
+    >>> round(lax.igamma(1.0, 1.0).item(), 6)
+    0.632121
+    """
+    return igamma_p.bind(a, x)
+
+
+def igammac(a, x):
+    r"""Elementwise regularised upper incomplete gamma function: :math:`Q(a, x) = 1 - P(a, x)`.
+
+    Arguments:
+      a, x: arrays of the same float dtype, of shapes that broadcast.
+    Returns:
+      An array of that dtype.
+    Raises:
+      TypeError: the dtypes differ or are not float dtypes, or the shapes do not fit.
+
+    >>> import catena.lax as lax
+    >>> round(lax.igammac(1.0, 1.0).item(), 6)
+    0.367879
+    """
+    return igammac_p.bind(a, x)
+
+
+def igamma_grad_a(a, x):
+    r"""Elementwise derivative by ``a`` of the lower incomplete gamma function.
+
+    Arguments:
+      a, x: arrays of the same float dtype, of shapes that broadcast.
+    Returns:
+      An array of that dtype.
+    Raises:
+      TypeError: the dtypes differ or are not float dtypes, or the shapes do not fit.
+
+    >>> import catena.lax as lax
+    >>> round(lax.igamma_grad_a(1.0, 1.0).item(), 5)
+    -0.43173
+    """
+    return igamma_grad_a_p.bind(a, x)
+
+
+def random_gamma_grad(*args):
+    """Elementwise derivative of samples of a gamma distribution by its shape parameter.
+
+    Arguments:
+      args: the shape parameters, and the samples: arrays of the same float dtype, of shapes that broadcast.
+    Returns:
+      An array of that dtype.
+    Raises:
+      TypeError: there are not two arguments, their dtypes differ or are not float dtypes, or the shapes do
+        not fit.
+
+    >>> import catena.lax as lax
+    >>> round(lax.random_gamma_grad(1.0, 1.0).item(), 5)
+    1.17356
+    """
+    if len(args) != 2:
+        raise TypeError(
+            f"random_gamma_grad takes the shape parameters and the samples, got {len(args)} arguments"
+        )
+    return random_gamma_grad_p.bind(*args)
+
+
+def betainc(a, b, x):
+    r"""Elementwise regularised incomplete beta function: :math:`I_x(a, b)`.
+
+    Arguments:
+      a, b, x: arrays of the same float dtype, of shapes that broadcast.
+    Returns:
+      An array of that dtype.
+    Raises:
+      TypeError: the dtypes differ or are not float dtypes, or the shapes do not fit.
+
+    >>> import catena.lax as lax
+    >>> round(lax.betainc(1.0, 2.0, 0.5).item(), 6)
+    0.75
+    """
+    return regularized_incomplete_beta_p.bind(a, b, x)
