@@ -62,6 +62,7 @@ from catena.transform.placement import device_get as device_get
 from catena.transform.placement import device_put as device_put
 from catena.transform.placement import live_arrays as live_arrays
 from catena.transform.placement import typeof as typeof
+from catena.transform.pmap import pmap as pmap
 from catena.transform.scopes import ensure_compile_time_eval as ensure_compile_time_eval
 from catena.transform.scopes import named_call as named_call
 from catena.transform.scopes import named_scope as named_scope

@@ -9,6 +9,7 @@ import functools
 from collections.abc import Callable
 
 from catena.core import dtypes
+from catena.core.aval import ShapedArray
 from catena.core.jaxpr import ClosedJaxpr
 from catena.core.primitive import Primitive
 from catena.core.source import function_name
@@ -168,7 +169,8 @@ def _linear_batch(axis, args, dims, *, num_residuals, bwd, out_avals, perturbed,
 
 
 def _linear_lower(b, *operands, num_residuals, **params):
-    return b.call(forward_jaxpr([b.aval(x) for x in operands], num_residuals, params), operands)
+    avals = [ShapedArray(x.shape, x.dtype) for x in operands]
+    return b.call(forward_jaxpr(avals, num_residuals, params), operands)
 
 
 custom_vjp_linear_p = Primitive(

@@ -11,7 +11,6 @@ from catena.core.array import Array, as_array, live, typed_array
 from catena.core.context import context
 from catena.core.evaluate import check_value, concrete
 from catena.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, eval_jaxpr
-from catena.runtime.kernels import raise_pending
 from catena.transform.memo import memoised
 
 
@@ -32,7 +31,7 @@ class Program:
         self.computed_avals = [v.aval for v in computed]
         trimmed = Jaxpr(jaxpr.constvars, invars, computed, jaxpr.eqns, jaxpr.effects, jaxpr.debug_info)
         if computed or jaxpr.effects:
-            kept = tuple(k for k, i in enumerate(self.used) if donated and donated[i])
+            kept = tuple(donated[i] for i in self.used) if any(donated) else ()
             self.executable = compile_jaxpr(ClosedJaxpr(trimmed, closed.consts), name=name, donated=kept)
             self.entry = self.executable.entry
         else:
@@ -74,8 +73,6 @@ def run_entry(entry, values: tuple, outs: tuple):
         native = np.array(values[bad], values[bad].dtype.newbyteorder("="), order="C", copy=True)
         values = (*values[:bad], native, *values[bad + 1 :])
         status = entry(values, outs)
-    if status < 0:
-        raise_pending()
 
 
 def classify_results(closed: ClosedJaxpr):

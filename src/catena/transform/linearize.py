@@ -138,7 +138,7 @@ def tape_to_jaxpr(tape: TapeTrace, inputs, outputs, debug_info) -> tuple[Jaxpr, 
             if found is None:
                 found = variables[x.index] = Var(x.aval)
             return found
-        if isinstance(x, Tracer) or get_aval(x).shape or not dtypes.is_numeric(get_aval(x).dtype):
+        if isinstance(x, Tracer) or not is_literal(get_aval(x)):
             return constants.setdefault(id(x), (Var(get_aval(x)), x))[0]
         return Literal(x, get_aval(x))
 
@@ -150,6 +150,11 @@ def tape_to_jaxpr(tape: TapeTrace, inputs, outputs, debug_info) -> tuple[Jaxpr, 
     ]
     constvars = [v for v, _ in constants.values()]
     return Jaxpr(constvars, invars, outvars, eqns, None, debug_info), [x for _, x in constants.values()]
+
+
+def is_literal(aval) -> bool:
+    """Whether constants of this type are written into equations."""
+    return not aval.shape and aval.dtype != dtypes.float0 and not dtypes.is_extended(aval.dtype)
 
 
 def needed_entries(tape: TapeTrace, outputs) -> list:

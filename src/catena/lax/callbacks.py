@@ -1,0 +1,457 @@
+"""Calls back into Python from compiled programs: ``pure_callback``, ``io_callback``, ``debug.callback``, ``debug.print``.
+
+A callback is a primitive with a flat Python function as parameter. The function takes and returns Arrays; compiled
+programs enter Python only for it. An exception in it ends the program and reaches the user as a ``JaxRuntimeError``
+whose cause is the exception itself.
+"""
+
+import functools
+import logging
+import string
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from catena.core.array import Array, as_array
+from catena.core.aval import ShapedArray
+from catena.core.casts import convert
+from catena.core.effects import debug_effect, io_effect, ordered_debug_effect, ordered_io_effect
+from catena.core.errors import JaxRuntimeError
+from catena.core.primitive import NoRule, Primitive
+from catena.core.source import function_name
+from catena.core.tree import tree_flatten, tree_leaves, tree_structure, tree_unflatten
+from catena.core.zeros import Zero, get_aval
+from catena.lax.control_flow.map import map as lax_map
+from catena.lax.join import concatenate
+from catena.transform.arguments import leaf_aval
+from catena.transform.batch import at_front, move_axis
+from catena.transform.custom_call import leaf_value
+from catena.transform.functions import check_callable
+
+logger = logging.getLogger("catena.debug")
+
+# ---- the function that is called
+
+
+class FlatCallback:
+    """A user's function of trees as a function of a flat list of Arrays."""
+
+    __slots__ = ("callback", "in_tree", "name")
+
+    def __init__(self, callback: Callable, in_tree, name: str):
+        self.callback, self.in_tree, self.name = callback, in_tree, name
+
+    def __call__(self, *leaves):
+        args, kwargs = tree_unflatten(self.in_tree, leaves)
+        return self.callback(*args, **kwargs)
+
+    def __eq__(self, other):
+        return isinstance(other, FlatCallback) and (self.callback, self.in_tree) == (other.callback, other.in_tree)
+
+    def __hash__(self):
+        return hash((self.callback, self.in_tree))
+
+    def __repr__(self):
+        return f"FlatCallback({function_name(self.callback)})"
+
+
+def call_checked(callback: FlatCallback, arrays, result_avals) -> list[np.ndarray]:
+    """Call and check the results against what was promised."""
+    try:
+        results = tree_leaves(callback(*arrays))
+    except Exception as error:
+        raise JaxRuntimeError(
+            f"{callback.name} called {function_name(callback.callback)}, which raised {type(error).__name__}: {error}"
+        ) from error
+    if len(results) != len(result_avals):
+        raise JaxRuntimeError(
+            f"Mismatched number of outputs from the callback {function_name(callback.callback)} of {callback.name}. "
+            f"Expected: {len(result_avals)}, Actual: {len(results)}"
+        )
+    return [checked_result(callback, i, x, a) for i, (x, a) in enumerate(zip(results, result_avals, strict=True))]
+
+
+def checked_result(callback: FlatCallback, position: int, x, aval) -> np.ndarray:
+    value = np.asarray(x)
+    if value.shape != aval.shape:
+        raise JaxRuntimeError(
+            f"Incorrect output shape for return value #{position} of the callback {function_name(callback.callback)} of "
+            f"{callback.name}: Expected: {aval.shape}, Actual: {value.shape}"
+        )
+    return np.array(convert(value, aval.dtype), order="C")
+
+
+def evaluate_callback(*args, callback, result_avals, **params) -> list[Array]:
+    arrays = [x if isinstance(x, Array) else as_array(x) for x in args]
+    return [as_array(x) for x in call_checked(callback, arrays, result_avals)]
+
+
+def lower_callback(ordered_of):
+    """The compilation rule: a host call; ``ordered_of`` says from the parameters whether it is ordered."""
+
+    def lower(b, *operands, callback, result_avals, **params):
+        def on_host(*values):
+            return call_checked(callback, [as_array(v) for v in values], result_avals)
+
+        return b.host_call(on_host, operands, result_avals, ordered=ordered_of(params))
+
+    return lower
+
+
+# ---- pure callbacks
+
+VMAP_METHODS = ("sequential", "sequential_unrolled", "expand_dims", "broadcast_all", "legacy_vectorized")
+
+
+def _pure_jvp(primals, tangents, **params):
+    if all(type(t) is Zero for t in tangents):
+        outs = pure_callback_p.bind(*primals, **params)
+        return outs, [Zero.of_primal(x) for x in outs]
+    raise ValueError("Pure callbacks do not support JVP. Please use `jax.custom_jvp` to use callbacks while taking gradients.")
+
+
+def _pure_batch(axis, args, dims, *, callback, vmap_method, result_avals, **params):
+    moved = [x if d is None else move_axis(x, d, 0) for x, d in zip(args, dims, strict=True)]
+    batched_avals = tuple(a.update(shape=(axis.size, *a.shape)) for a in result_avals)
+    if vmap_method in ("expand_dims", "broadcast_all", "legacy_vectorized"):
+        given = [match_method(axis.size, x, d, vmap_method) for x, d in zip(moved, dims, strict=True)]
+        outs = pure_callback_p.bind(
+            *given, callback=callback, vmap_method=vmap_method, result_avals=batched_avals, **params
+        )
+        return outs, [0] * len(outs)
+    if vmap_method is None:
+        raise NotImplementedError(
+            "vmap is only supported for the pure_callback primitive when vmap_method is one of "
+            f"{', '.join(map(repr, VMAP_METHODS))}. Got vmap_method=None."
+        )
+    one = functools.partial(
+        pure_callback_p.bind, callback=callback, vmap_method=vmap_method, result_avals=result_avals, **params
+    )
+    outs = one_by_one(axis, one, moved, dims, unrolled=vmap_method == "sequential_unrolled")
+    return outs, [0] * len(outs)
+
+
+def match_method(size: int, x, dim, method: str):
+    """An argument with the leading axis that the vmap method asks for."""
+    if dim is not None or method == "legacy_vectorized":
+        return x
+    return at_front(size if method == "broadcast_all" else 1, x, None)
+
+
+def one_by_one(axis, call, moved, dims, unrolled: bool) -> list:
+    """Call for each example in turn; the results are stacked."""
+    mapped = [x for x, d in zip(moved, dims, strict=True) if d is not None]
+
+    def example(xs):
+        given = iter(xs)
+        return call(*[x if d is None else next(given) for x, d in zip(moved, dims, strict=True)])
+
+    if not unrolled:
+        return lax_map(example, mapped)
+    rows = [example([x[i] for x in mapped]) for i in range(axis.size)]
+    return [concatenate([at_front(1, row[k], None) for row in rows], 0) for k in range(len(rows[0]))] if rows else []
+
+
+pure_callback_p = Primitive(
+    "pure_callback",
+    multiple_results=True,
+    takes_arrays=True,
+    abstract=lambda *avals, result_avals, **params: result_avals,
+    evaluate=evaluate_callback,
+    jvp=_pure_jvp,
+    transpose=NoRule("a callback is not a linear operation"),
+    batch=_pure_batch,
+    lower=lower_callback(lambda params: False),
+)
+
+
+def result_types(tree) -> tuple[tuple, Any]:
+    """The avals that ``result_shape_dtypes`` describes, and its tree."""
+    leaves, structure = tree_flatten(tree)
+    avals = [leaf_aval(x) for x in leaves]
+    for x, a in zip(leaves, avals, strict=True):
+        if a is None:
+            raise TypeError(f"result_shape_dtypes must be a tree of objects with shape and dtype, got {x!r} in it")
+    return tuple(ShapedArray(a.shape, a.dtype) for a in avals), structure
+
+
+def pure_callback(
+    callback: Callable, result_shape_dtypes, *args, sharding=None, vmap_method: str | None = None, **kwargs
+):
+    """Call a pure Python function of arrays from inside transformed and compiled code.
+
+    Arguments:
+      callback: the function; it gets Arrays and returns a tree of arrays. It may be called any number of times.
+      result_shape_dtypes: a tree of ``ShapeDtypeStruct``s: what it returns.
+      args, kwargs: trees of arrays to call it with.
+      sharding: the device to call it for; only ``None``.
+      vmap_method: how it is vectorised: ``"sequential"`` and ``"sequential_unrolled"`` call it for each example,
+        ``"expand_dims"`` and ``"broadcast_all"`` call it once with a leading axis (of size 1, or broadcast, where an
+        argument is not mapped).
+
+    Returns:
+      What the callback returns.
+
+    Raises:
+      JaxRuntimeError: where the callback raises, or returns something else than it promised.
+
+    Example:
+      >>> import catena as jax, catena.numpy as jnp, numpy as np
+      >>> f = lambda x: jax.pure_callback(np.sin, jax.ShapeDtypeStruct(x.shape, x.dtype), x)
+      >>> jax.jit(f)(jnp.zeros(2))
+      Array([0., 0.], dtype=float32)
+    """
+    check_callable(callback)
+    if vmap_method is not None and vmap_method not in VMAP_METHODS:
+        raise ValueError(f"vmap_method must be one of {VMAP_METHODS} or None, got {vmap_method!r}")
+    check_no_sharding(sharding, "pure_callback")
+    leaves, in_tree = tree_flatten((args, kwargs))
+    result_avals, out_tree = result_types(result_shape_dtypes)
+    flat = FlatCallback(callback, in_tree, "pure_callback")
+    outs = pure_callback_p.bind(
+        *[leaf_value(x) for x in leaves], callback=flat, result_avals=result_avals, vmap_method=vmap_method
+    )
+    return tree_unflatten(out_tree, outs)
+
+
+def check_no_sharding(sharding, name: str):
+    if sharding is not None:
+        raise ValueError(f"{name} runs on the host for the one CPU device; sharding must be None, got {sharding!r}")
+
+
+# ---- callbacks with effects
+
+
+def _io_jvp(primals, tangents, **params):
+    if all(type(t) is Zero for t in tangents):
+        outs = io_callback_p.bind(*primals, **params)
+        return outs, [Zero.of_primal(x) for x in outs]
+    raise ValueError("IO callbacks do not support JVP.")
+
+
+def _io_batch(axis, args, dims, *, ordered, **params):
+    if ordered:
+        raise ValueError("Cannot `vmap` ordered IO callback.")
+    moved = [x if d is None else move_axis(x, d, 0) for x, d in zip(args, dims, strict=True)]
+    one = functools.partial(io_callback_p.bind, ordered=ordered, **params)
+    outs = one_by_one(axis, one, moved, dims, unrolled=False)
+    return outs, [0] * len(outs)
+
+
+io_callback_p = Primitive(
+    "io_callback",
+    multiple_results=True,
+    takes_arrays=True,
+    effects=lambda params: frozenset([ordered_io_effect if params["ordered"] else io_effect]),
+    abstract=lambda *avals, result_avals, **params: result_avals,
+    evaluate=evaluate_callback,
+    jvp=_io_jvp,
+    transpose=NoRule("a callback is not a linear operation"),
+    batch=_io_batch,
+    lower=lower_callback(lambda params: params["ordered"]),
+)
+
+
+def io_callback(callback: Callable, result_shape_dtypes, *args, sharding=None, ordered: bool = False, **kwargs):
+    """Call a Python function with side effects from inside transformed and compiled code.
+
+    Arguments:
+      callback: the function; it gets Arrays and returns a tree of arrays. It is called exactly once a run.
+      result_shape_dtypes: a tree of ``ShapeDtypeStruct``s: what it returns; ``None`` for nothing.
+      args, kwargs: trees of arrays to call it with.
+      sharding: the device to call it for; only ``None``.
+      ordered: whether it happens in program order with the other ordered callbacks.
+
+    Returns:
+      What the callback returns.
+
+    Example:
+      >>> import catena as jax
+      >>> from catena.experimental import io_callback
+      >>> io_callback(lambda x: x, jax.ShapeDtypeStruct((), "float32"), 2.)
+      Array(2., dtype=float32)
+    """
+    check_callable(callback)
+    check_no_sharding(sharding, "io_callback")
+    leaves, in_tree = tree_flatten((args, kwargs))
+    result_avals, out_tree = result_types(result_shape_dtypes)
+    flat = FlatCallback(callback, in_tree, "io_callback")
+    outs = io_callback_p.bind(*[leaf_value(x) for x in leaves], callback=flat, result_avals=result_avals, ordered=ordered)
+    return tree_unflatten(out_tree, outs)
+
+
+# ---- debugging
+
+
+def _debug_evaluate(*args, callback, ordered):
+    evaluate_callback(*args, callback=callback, result_avals=())
+    return []
+
+
+def _debug_jvp(primals, tangents, **params):
+    debug_callback_p.bind(*primals, **params)
+    return [], []
+
+
+def _debug_batch(axis, args, dims, **params):
+    moved = [x if d is None else move_axis(x, d, 0) for x, d in zip(args, dims, strict=True)]
+
+    def one(*xs):
+        debug_callback_p.bind(*xs, **params)
+        return []
+
+    one_by_one(axis, one, moved, dims, unrolled=False)
+    return [], []
+
+
+def _debug_partial_eval(tape, args, **params):
+    """Show what is known now; what is unknown has no value to show."""
+    return tape.record(debug_callback_p, args, params)
+
+
+def _debug_lower(b, *operands, callback, ordered):
+    def on_host(*values):
+        return call_checked(callback, [as_array(v) for v in values], ())
+
+    b.host_call(on_host, operands, (), ordered=ordered)
+    return []
+
+
+debug_callback_p = Primitive(
+    "debug_callback",
+    multiple_results=True,
+    takes_arrays=True,
+    effects=lambda params: frozenset([ordered_debug_effect if params["ordered"] else debug_effect]),
+    abstract=lambda *avals, **params: (),
+    evaluate=_debug_evaluate,
+    jvp=_debug_jvp,
+    partial_eval=_debug_partial_eval,
+    transpose=lambda cts, *args, **params: [Zero(get_aval(x)) for x in args],
+    batch=_debug_batch,
+    lower=_debug_lower,
+)
+
+
+def debug_callback(callback: Callable, *args, ordered: bool = False, partitioned: bool = False, **kwargs) -> None:
+    """Call a Python function with values from inside transformed and compiled code, for its side effect.
+
+    Arguments:
+      callback: the function; it gets Arrays, what it returns is ignored.
+      args, kwargs: trees of arrays to call it with.
+      ordered: whether it happens in program order with the other ordered ones.
+      partitioned: whether each device calls it with its own part; there is one device, so both mean the same.
+
+    Example:
+      >>> import catena as jax
+      >>> jax.debug.callback(lambda x: print("got", x), 1.)
+      got 1.0
+    """
+    if not callable(callback):
+        raise TypeError(
+            f"first argument to jax.debug.callback must be callable, but got an object of type {type(callback)}"
+        )
+    leaves, in_tree = tree_flatten((args, kwargs))
+
+    def called(*call_args, **call_kwargs):
+        callback(*call_args, **call_kwargs)
+
+    functools.update_wrapper(called, callback)
+    flat = FlatCallback(called, in_tree, "debug.callback")
+    debug_callback_p.bind(*[leaf_value(x) for x in leaves], callback=flat, ordered=ordered)
+
+
+class CheckedFormatter(string.Formatter):
+    """A formatter that refuses arguments which the format does not use."""
+
+    def check_unused_args(self, used_args, args, kwargs):
+        unused = [arg for i, arg in enumerate(args) if i not in used_args]
+        unused_names = [k for k in kwargs if k not in used_args]
+        if unused:
+            raise ValueError(f"Unused positional arguments to `jax.debug.print`: {unused}")
+        if unused_names:
+            raise ValueError(f"Unused keyword arguments to `jax.debug.print`: {unused_names}")
+
+
+formatter = CheckedFormatter()
+
+
+def debug_log(
+    fmt: str, *args, ordered: bool = False, partitioned: bool = False, skip_format_check: bool = False, **kwargs
+) -> None:
+    """Log values from inside transformed and compiled code, to the logger ``catena.debug`` at level INFO.
+
+    Arguments:
+      fmt, args, ordered, partitioned, skip_format_check, kwargs: as for ``debug.print``.
+
+    Example:
+      >>> import catena as jax
+      >>> jax.debug.log("x = {x}", x=3)
+    """
+    show_formatted(logger.info, fmt, args, kwargs, ordered, partitioned, skip_format_check)
+
+
+def debug_print(
+    fmt: str,
+    *args,
+    ordered: bool = False,
+    partitioned: bool = False,
+    skip_format_check: bool = False,
+    _use_logging: bool = False,
+    **kwargs,
+) -> None:
+    """Print values from inside transformed and compiled code.
+
+    Arguments:
+      fmt: a format string as for ``str.format``.
+      args, kwargs: the values, trees of arrays or anything that can be formatted.
+      ordered: whether it happens in program order with the other ordered ones.
+      partitioned: whether each device prints its own part; there is one device, so both mean the same.
+      skip_format_check: whether unused arguments are admitted.
+
+    Example:
+      >>> import catena as jax
+      >>> jax.jit(lambda x: jax.debug.print("x = {x}", x=x))(3)
+      x = 3
+    """
+    write = logger.info if _use_logging else print
+    show_formatted(write, fmt, args, kwargs, ordered, partitioned, skip_format_check)
+
+
+def show_formatted(write, fmt, args, kwargs, ordered, partitioned, skip_format_check) -> None:
+    """Format the values when they are known and hand the text to ``write``."""
+    if not isinstance(fmt, str):
+        raise TypeError(f"jax.debug.print takes a format string first, got {type(fmt).__name__}")
+    if not skip_format_check:
+        check_fields(fmt, args, kwargs)
+    leaves, tree = tree_flatten((args, kwargs))
+    known = {i: x for i, x in enumerate(leaves) if leaf_aval(x) is None}
+    shown = [x for i, x in enumerate(leaves) if i not in known]
+
+    def show(*values):
+        given = iter(values)
+        full = [known[i] if i in known else next(given) for i in range(len(leaves))]
+        show_args, show_kwargs = tree_unflatten(tree, full)
+        write(fmt.format(*show_args, **show_kwargs))
+
+    debug_callback(show, *shown, ordered=ordered, partitioned=partitioned)
+
+
+def check_fields(fmt: str, args, kwargs) -> None:
+    """Check that a format uses all arguments, without formatting traced values."""
+    plain = lambda tree: tree_unflatten(tree_structure(tree), [Blank()] * len(tree_leaves(tree)))  # noqa: E731
+    formatter.vformat(fmt, plain(args), plain(kwargs))
+
+
+class Blank:
+    """Stands in for a value while a format is checked; admits every format specification."""
+
+    def __format__(self, spec):
+        return ""
+
+    def __getitem__(self, key):
+        return self
+
+    def __getattr__(self, name):
+        return self
+

@@ -1,0 +1,162 @@
+"""Collectives along named axes agree with NumPy on the whole batch, under vmap, jit, grad, nesting and groups."""
+
+import numpy as np
+import pytest
+
+import catena as jax
+from catena import lax
+
+X = np.arange(12.0, dtype=np.float32).reshape(4, 3) / 7
+GROUPS = [[0, 2], [3, 1]]
+
+
+def over_axis(fun, x=X, **kwargs):
+    mapped = np.asarray(jax.vmap(fun, axis_name="i", **kwargs)(x))
+    compiled = np.asarray(jax.jit(jax.vmap(fun, axis_name="i", **kwargs))(x))
+    np.testing.assert_allclose(mapped, compiled, rtol=1e-6)
+    return mapped
+
+
+@pytest.mark.parametrize(
+    ("collective", "reference"), [(lax.psum, np.sum), (lax.pmean, np.mean), (lax.pmax, np.max), (lax.pmin, np.min)]
+)
+def test_reductions(collective, reference):
+    expected = np.broadcast_to(reference(X, axis=0), X.shape)
+    np.testing.assert_allclose(over_axis(lambda x: collective(x, "i")), expected, rtol=1e-6)
+    grouped = over_axis(lambda x: collective(x, "i", axis_index_groups=GROUPS))
+    for group in GROUPS:
+        np.testing.assert_allclose(grouped[group], np.broadcast_to(reference(X[group], axis=0), (2, 3)), rtol=1e-6)
+
+
+def test_reduction_of_an_unmapped_value():
+    assert over_axis(lambda x: lax.psum(np.float32(2), "i"))[0] == 8
+    assert over_axis(lambda x: lax.pmax(np.float32(2), "i"))[0] == 2
+    assert jax.vmap(lambda x: x * lax.psum(1, "i"), axis_name="i")(np.ones(5, np.float32))[0] == 5
+
+
+def test_booleans_are_counted():
+    total = jax.vmap(lambda x: lax.psum(x, "i"), axis_name="i")(np.array([True, False, True]))
+    assert total.dtype == np.int32 and total[0] == 2
+
+
+def test_index_and_size():
+    np.testing.assert_array_equal(jax.vmap(lambda x: lax.axis_index("i"), axis_name="i")(X), np.arange(4))
+    assert jax.vmap(lambda x: x[0] * 0 + lax.axis_size("i"), axis_name="i")(X)[0] == 4
+
+
+def test_all_gather():
+    np.testing.assert_array_equal(over_axis(lambda x: lax.all_gather(x, "i")), np.broadcast_to(X, (4, 4, 3)))
+    np.testing.assert_array_equal(over_axis(lambda x: lax.all_gather(x, "i", axis=1))[2], X.T)
+    np.testing.assert_array_equal(over_axis(lambda x: lax.all_gather(x, "i", tiled=True))[1], X.ravel())
+    grouped = over_axis(lambda x: lax.all_gather(x, "i", axis_index_groups=GROUPS))
+    for group in GROUPS:
+        for member in group:
+            np.testing.assert_array_equal(grouped[member], X[group])
+
+
+def test_psum_scatter():
+    x = np.arange(32.0, dtype=np.float32).reshape(4, 4, 2)
+    np.testing.assert_array_equal(over_axis(lambda v: lax.psum_scatter(v, "i"), x), x.sum(0))
+    tiled = np.arange(32.0, dtype=np.float32).reshape(4, 8)
+    expected = tiled.sum(0).reshape(4, 2)
+    np.testing.assert_array_equal(over_axis(lambda v: lax.psum_scatter(v, "i", tiled=True), tiled), expected)
+
+
+@pytest.mark.parametrize(("split", "concat"), [(0, 0), (0, 1), (1, 0), (1, 1)])
+@pytest.mark.parametrize("tiled", [False, True])
+def test_all_to_all(split, concat, tiled):
+    x = np.arange(4 * 4 * 4.0, dtype=np.float32).reshape(4, 4, 4)
+    got = over_axis(lambda v: lax.all_to_all(v, "i", split, concat, tiled=tiled), x)
+    for i in range(4):
+        pieces = [np.split(x[j], 4, axis=split)[i] for j in range(4)]
+        if tiled:
+            expected = np.concatenate(pieces, axis=concat)
+        else:
+            expected = np.stack([p.squeeze(split) for p in pieces], axis=concat)
+        np.testing.assert_array_equal(got[i], expected)
+
+
+def test_ppermute_and_pshuffle():
+    got = over_axis(lambda x: lax.ppermute(x, "i", [(0, 1), (3, 0)]))
+    np.testing.assert_array_equal(got, np.stack([X[3], X[0], 0 * X[0], 0 * X[0]]))
+    np.testing.assert_array_equal(over_axis(lambda x: lax.pshuffle(x, "i", [2, 0, 3, 1])), X[[2, 0, 3, 1]])
+
+
+@pytest.mark.parametrize(
+    "linear",
+    [
+        lambda x: lax.psum(x, "i"),
+        lambda x: lax.pmean(x, "i"),
+        lambda x: lax.all_gather(x, "i"),
+        lambda x: lax.ppermute(x, "i", [(0, 1), (1, 3)]),
+        lambda x: lax.all_gather(x, "i", axis_index_groups=GROUPS),
+    ],
+)
+def test_transposes_are_adjoint(linear):
+    """The sum over all examples of <ct, A t> equals that of <A* ct, t>, where A* sums what each example sends."""
+    t = np.random.default_rng(0).normal(size=(4, 3)).astype(np.float32)
+    out = jax.vmap(linear, axis_name="i")(t)
+    ct = np.random.default_rng(1).normal(size=out.shape).astype(np.float32)
+    pull = lambda x, c: jax.vjp(linear, x)[1](c)[0]  # noqa: E731
+    back = jax.vmap(pull, axis_name="i")(t, ct)
+    np.testing.assert_allclose(np.sum(ct * np.asarray(out)), np.sum(np.asarray(back) * t), rtol=1e-4)
+
+
+def test_nested_axes():
+    both = jax.vmap(jax.vmap(lambda x: lax.psum(x, ("i", "j")), axis_name="j"), axis_name="i")(X)
+    np.testing.assert_allclose(both, np.full_like(X, X.sum()), rtol=1e-6)
+    outer = jax.vmap(jax.vmap(lambda x: lax.psum(x, "i"), axis_name="j"), axis_name="i")(X)
+    np.testing.assert_allclose(outer, np.broadcast_to(X.sum(0), X.shape), rtol=1e-6)
+    inner = jax.vmap(jax.vmap(lambda x: lax.all_gather(x, "i"), axis_name="j"), axis_name="i")(X)
+    np.testing.assert_allclose(inner, np.broadcast_to(X.T, (4, 3, 4)), rtol=1e-6)
+
+
+def test_inside_jit_and_scan_free_closures():
+    inner = jax.jit(lambda x: x / lax.psum(x, "i"))
+    np.testing.assert_allclose(over_axis(inner), X / X.sum(0), rtol=1e-6, equal_nan=True)
+
+
+def test_make_jaxpr_with_axis_env():
+    text = str(jax.make_jaxpr(lambda x: lax.psum(x, "i"), axis_env=[("i", 3)])(1.0))
+    assert "psum[axes=('i',) axis_index_groups=None]" in text
+
+
+@pytest.mark.parametrize(
+    "call", [lambda: lax.psum(1.0, "nowhere"), lambda: lax.axis_index("nowhere"), lambda: lax.axis_size("nowhere")]
+)
+def test_unbound_axis(call):
+    with pytest.raises(NameError, match="unbound axis name: nowhere"):
+        call()
+
+
+def test_errors():
+    with pytest.raises(ValueError, match="axis_index_groups"):
+        over_axis(lambda x: lax.psum(x, "i", axis_index_groups=[[0, 1], [2]]))
+    with pytest.raises(ValueError, match="ppermute destinations"):
+        over_axis(lambda x: lax.ppermute(x, "i", [(0, 1), (1, 1)]))
+    with pytest.raises(ValueError, match="permutation"):
+        over_axis(lambda x: lax.pshuffle(x, "i", [0, 0, 1, 2]))
+    with pytest.raises(ValueError, match="all_to_all"):
+        over_axis(lambda x: lax.all_to_all(x, "i", 0, 0))
+    with pytest.raises(ValueError, match="out of bounds"):
+        over_axis(lambda x: lax.all_gather(x, "i", axis=5))
+
+
+def test_pmap():
+    with jax.default_device(None):
+        assert jax.pmap(lambda x: lax.psum(x, "i"), axis_name="i")(np.ones((1, 2), np.float32)).shape == (1, 2)
+    with pytest.raises(ValueError, match="needs 4 devices, but only 1"):
+        jax.pmap(lambda x: x)(X)
+
+
+def test_pmap_over_virtual_devices():
+    before = jax.config.jax_num_cpu_devices
+    jax.config.update("jax_num_cpu_devices", 4)
+    try:
+        assert jax.device_count() == 4
+        got = jax.pmap(lambda x, n: n * x / lax.psum(x, "i"), axis_name="i", static_broadcasted_argnums=1)(X + 1, 2)
+        np.testing.assert_allclose(got, 2 * (X + 1) / (X + 1).sum(0), rtol=1e-6)
+        gradient = jax.pmap(jax.grad(lambda x: lax.pmean((x * x).sum(), "i")), axis_name="i")(X)
+        np.testing.assert_allclose(gradient, 2 * X, rtol=1e-6)
+    finally:
+        jax.config.update("jax_num_cpu_devices", before)
