@@ -190,6 +190,66 @@ class Deleted:
         raise RuntimeError(f"Array has been deleted with shape={self.aval.str_short()}.")
 
 
+class ExtendedArray(Array):
+    """An array of an extended dtype, such as random keys: opaque elements, held in a NumPy array of the same shape.
+
+    ``_value`` has the dtype's storage dtype (``ExtendedDType.physical``), so that whatever only moves elements around
+    (indexing, reshape, concatenate, select ...) works on it as it is. Only the dtype's own primitives look inside.
+    """
+
+    __slots__ = ()
+
+    @property
+    def aval(self) -> ShapedArray:
+        return self._aval
+
+    @property
+    def dtype(self):
+        """The extended dtype."""
+        return self._aval.dtype
+
+    @property
+    def itemsize(self) -> int:
+        """The bytes that one element takes."""
+        return self._aval.dtype.itemsize
+
+    def __array__(self, dtype=None, copy=None):
+        raise TypeError(self._aval.dtype.refuse_numpy())
+
+    def __bool__(self):
+        raise TypeError(f"an array of dtype {self._aval.dtype} has no truth value")
+
+    def __iter__(self):
+        if not self._value.ndim:
+            raise TypeError("iteration over a 0-d array")
+        row = self._aval.update(shape=self._aval.shape[1:])
+        return (typed_array(np.asarray(v), row) for v in self._value)
+
+    def item(self, *args):
+        """Elements of extended dtypes have no Python value."""
+        raise TypeError(self._aval.dtype.refuse_numpy())
+
+    tolist = __int__ = __float__ = __complex__ = __index__ = item
+
+    def __repr__(self):
+        return self._aval.dtype.array_repr(live(self))
+
+    def __str__(self):
+        return repr(self)
+
+    def __format__(self, spec):
+        return format(repr(self), spec)
+
+    def __reduce__(self):
+        return typed_array, (np.ascontiguousarray(live(self)), self._aval)
+
+    def __copy__(self):
+        return typed_array(self._value.copy(), self._aval)
+
+    def __deepcopy__(self, memo):
+        return self.__copy__()
+
+
 def make_array(value: np.ndarray, weak_type: bool = False) -> Array:
     """An Array around ``value``, which nobody may write to from now on. The hot path's constructor."""
     array = _new(Array)
@@ -201,8 +261,8 @@ def make_array(value: np.ndarray, weak_type: bool = False) -> Array:
 
 def typed_array(value, aval) -> Array:
     """An Array around ``value``, known to have the type ``aval``."""
-    array = _new(Array)
-    array._value = value if type(value) is np.ndarray else np.asarray(value, aval.dtype)
+    array = _new(ExtendedArray if aval.extended else Array)
+    array._value = value if type(value) is np.ndarray else np.asarray(value, None if aval.extended else aval.dtype)
     array.weak_type = aval.weak_type
     array._aval = aval
     return array

@@ -17,7 +17,7 @@ _lock = threading.Lock()
 class ShapedArray:
     """The type of an array: its shape, its dtype, and whether the dtype is weak (came from a Python scalar)."""
 
-    __slots__ = ("shape", "dtype", "weak_type", "ndim", "size", "__weakref__")
+    __slots__ = ("shape", "dtype", "weak_type", "ndim", "size", "extended", "__weakref__")
 
     def __new__(cls, shape, dtype, weak_type: bool = False):
         shape = tuple(shape)
@@ -43,6 +43,7 @@ class ShapedArray:
     def _fill(self, shape, dtype, weak_type):
         self.shape, self.dtype, self.weak_type = shape, dtype, weak_type
         self.ndim = len(shape)
+        self.extended = isinstance(dtype, dtypes.ExtendedDType)  # such arrays are of a class of their own
         size = 1
         for d in shape:
             size *= d
@@ -78,6 +79,8 @@ class ShapedArray:
         """The type of this value's tangents: itself for inexact dtypes, float0 for the rest."""
         if dtypes.is_inexact(self.dtype):
             return self
+        if isinstance(self.dtype, dtypes.ExtendedDType):
+            return ShapedArray(self.shape, self.dtype.tangent_dtype())
         return ShapedArray(self.shape, dtypes.float0)
 
     def str_short(self, short_dtypes: bool = False) -> str:
@@ -97,7 +100,7 @@ class AbstractToken:
     """The type of a token: a value that carries nothing but order."""
 
     __slots__ = ()
-    shape, dtype, weak_type, ndim, size = (), dtypes.float0, False, 0, 0
+    shape, dtype, weak_type, ndim, size, extended = (), dtypes.float0, False, 0, 0, False
 
     def str_short(self, short_dtypes: bool = False) -> str:
         return "Tok"

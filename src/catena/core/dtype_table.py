@@ -87,6 +87,22 @@ class ExtendedDType:
     def __repr__(self):
         return self.name
 
+    def tangent_dtype(self):
+        """The dtype of the tangents of values of this dtype."""
+        return float0
+
+    def physical(self, shape: tuple) -> tuple:
+        """The shape and NumPy dtype by which compiled programs hold an array of ``shape`` of this dtype."""
+        raise TypeError(f"arrays of dtype {self.name} cannot be held by compiled programs")
+
+    def refuse_numpy(self) -> str:
+        """What to say where an array of this dtype is to be converted to NumPy or Python."""
+        return f"an array of dtype {self.name} cannot be converted to a NumPy array or a Python value"
+
+    def array_repr(self, value) -> str:
+        """How an array of this dtype prints; ``value`` is its storage."""
+        return f"Array({value.shape}, dtype={self.name})"
+
 
 def is_extended(dtype) -> bool:
     """Whether ``dtype`` is an extended dtype, or the scalar type of some."""
