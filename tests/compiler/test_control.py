@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from catena.compiler.graph import Builder
-from helpers import check, compile_fn, run
+from compiler.helpers import check, compile_fn, run
 
 rng = np.random.default_rng(2)
 f32, i32 = np.dtype(np.float32), np.dtype(np.int32)

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from helpers import check, compile_fn, run
+from compiler.helpers import check, compile_fn, run
 
 rng = np.random.default_rng(1)
 

@@ -10,7 +10,6 @@ Complex values are pairs of statements; `complex_math` expands their operations.
 
 from __future__ import annotations
 
-import math
 from typing import Callable, NamedTuple
 
 import numpy as np
@@ -123,6 +122,8 @@ class Body:
         here = self.local.get((v.number, index))
         if here is not None:
             return here
+        if v.size == 0:
+            return self.scalar(np.zeros((), v.dtype))  # never executed, or read outside of an empty operand
         if self.stored(v):
             return self.load(v, self.offset(v.shape, index), mask)
         if v.form == "map":
@@ -387,15 +388,9 @@ def _gather(body: Body, v: Value, index, mask):
             if p["mode"] == "fill":
                 within = body.both(within, body.inside(start, room + 1))
         moved[d] = affine.add(moved[d], start)
-    if x.size == 0 and fill:
-        return body.read(fill[0], (), mask)
     yes = body.read(x, tuple(moved), body.both(mask, within))
     return choose(body, within, yes, body.read(fill[0], (), mask), v.dtype) if within >= 0 else yes
 
 
 _READ = {"iota": _iota, "broadcast": _broadcast, "transpose": _transpose, "reshape": _reshape, "slice": _slice,
          "reverse": _reverse, "pad": _pad, "window": _window, "dynamic_slice": _dynamic_slice, "gather": _gather}
-
-
-def elements(shape) -> int:
-    return math.prod(shape)

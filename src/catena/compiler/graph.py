@@ -26,7 +26,7 @@ from typing import Any, Callable, Sequence
 
 import numpy as np
 
-from catena.compiler import convolution, indexing, windows
+from catena.compiler import convolution, indexing, ordering, windows
 from catena.core.errors import CompileError
 
 VIEWS = frozenset("broadcast transpose reshape slice reverse pad gather dynamic_slice window".split())
@@ -300,16 +300,10 @@ class Builder:
                                 dimension_numbers, feature_group_count, batch_group_count, out_dtype or lhs.dtype)
 
     def sort(self, xs: Sequence[Value], dimension: int, num_keys: int = 1, is_stable: bool = True) -> list[Value]:
-        outs = [(x.shape, x.dtype) for x in xs]
-        return self.multi("sort", xs, outs, dimension=int(dimension), num_keys=int(num_keys))
+        return ordering.sort(self, xs, int(dimension), int(num_keys))
 
     def top_k(self, x: Value, k: int, axis: int = -1) -> list[Value]:
-        axis %= x.ndim
-        perm = [d for d in range(x.ndim) if d != axis] + [axis]
-        last = self.transpose(x, perm)
-        shape = last.shape[:-1] + (int(k),)
-        out = self.multi("top_k", [last], [(shape, x.dtype), (shape, np.int32)], k=int(k))
-        return [self.transpose(o, np.argsort(perm)) for o in out]
+        return ordering.top_k(self, x, int(k), int(axis) % x.ndim)
 
     def library(self, name: str, inputs: Sequence[Value], out_shapes_dtypes, **attrs) -> list[Value]:
         return self.multi("library", inputs, out_shapes_dtypes, name=name, attrs=attrs)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from catena.compiler import vector_math
-from catena.compiler.emit import small_floats
+from catena.compiler.emit import small_floats, sorting
 from catena.core.errors import CompileError
 from catena.runtime.lazy import llvm
 
@@ -69,7 +69,10 @@ def with_helpers(text: str, helpers: dict) -> str:
     lines: dict[str, None] = {}
     for symbol, need in helpers.items():
         if isinstance(need, tuple):
-            _, *key = need
+            family, *key = need
+            if family == "sorting":
+                lines[sorting.define(*key)] = None
+                continue
             for each in (tuple(key), *vector_math.dependencies(*key)):
                 lines[vector_math.define(*each)] = None
                 lines.update(dict.fromkeys(vector_math.declarations(*each)))

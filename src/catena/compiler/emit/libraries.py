@@ -1,4 +1,4 @@
-"""Calls out of the program: host callbacks, library kernels, sorting. Each is one call with an array of pointers."""
+"""Calls out of the program: host callbacks and library kernels. Each is one call with an array of pointers."""
 
 from __future__ import annotations
 
@@ -38,12 +38,3 @@ def library(w, frame, i: int, node: Value) -> None:
     attrs = tuple(sorted(node.params["attrs"].items()))
     _call(w, frame, node, kernels.library(node.params["name"], ins, outs, attrs))
 
-
-def sort(w, frame, i: int, node: Value) -> None:
-    ins, outs = specs(node.args), specs(node.params["results"])
-    _call(w, frame, node, kernels.sort(ins, outs, node.params["dimension"], node.params["num_keys"]))
-
-
-def top_k(w, frame, i: int, node: Value) -> None:
-    ins, outs = specs(node.args), specs(node.params["results"])
-    _call(w, frame, node, kernels.top_k(ins, outs, node.params["k"]))

@@ -399,4 +399,6 @@ _FORMS = {
     "is_finite": _is_finite,
     "convert": _convert,
     "bitcast": _bitcast,
+    "sort_key": special.sort_key,
+    "sort_unkey": special.sort_unkey,
 }

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from catena.compiler import loops, products
-from catena.compiler.emit import control, libraries
+from catena.compiler.emit import control, libraries, sorting
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.emit.nest import NestWriter
 from catena.compiler.fuse import Fused, Step, fuse
@@ -359,4 +359,4 @@ def _reduce_general(w: ProgramWriter, frame: Frame, i: int, node: Value) -> None
 _NODES = {"concatenate": _concatenate, "dynamic_update_slice": _update("update_slice"), "scatter": _update("scatter"),
           "cumulative": _cumulative, "dot": products.dot}
 _MULTI = {"reduce_general": _reduce_general, "while": control.while_loop, "scan": control.scan, "branch": control.branch,
-          "host": libraries.host, "library": libraries.library, "sort": libraries.sort, "top_k": libraries.top_k}
+          "host": libraries.host, "library": libraries.library, "sort_keys": sorting.sort_keys, "argsort": sorting.argsort}

@@ -138,3 +138,47 @@ def integer_power(e: Emitter, t: Type, xs, width: int, attr) -> str:
     inverse = e.op(f"select {i1} {minus}, {r} {sign}, {r} {c(0)}")
     inverse = e.op(f"select {i1} {one}, {r} {c(1)}, {r} {inverse}")
     return e.op(f"select {i1} {negative}, {r} {inverse}, {r} {out}")
+
+
+def sort_key(e: Emitter, t: Type, xs, types, merge_zeros, width: int) -> str:
+    """Unsigned integers ordered like the operand, NaN last."""
+    s, x = types[0], xs[0]
+    r, i1 = vector(t.register, width), vector("i1", width)
+    if s.kind == "u":
+        return x
+    if s.kind == "b":
+        return e.op(f"zext {i1} {x} to {r}")
+    high = constant(1 << (t.bits - 1), t, width)
+    if s.kind == "i":
+        return e.op(f"xor {r} {x}, {high}")
+    f = vector(s.register, width)
+    nan = e.op(f"fcmp uno {f} {x}, {x}")
+    if merge_zeros:
+        zero = e.op(f"fcmp oeq {f} {x}, {constant(0.0, s, width)}")
+        x = e.op(f"select {i1} {zero}, {f} {constant(0.0, s, width)}, {f} {x}")
+    raw = e.narrow(x, s, width)
+    if vector(s.memory, width) != r:
+        raw = e.op(f"bitcast {vector(s.memory, width)} {raw} to {r}")
+    sign = e.op(f"ashr {r} {raw}, {constant(t.bits - 1, t, width)}")
+    flip = e.op(f"or {r} {sign}, {high}")
+    key = e.op(f"xor {r} {raw}, {flip}")
+    return e.op(f"select {i1} {nan}, {r} {constant((1 << t.bits) - 1, t, width)}, {r} {key}")
+
+
+def sort_unkey(e: Emitter, t: Type, xs, types, attr, width: int) -> str:
+    """The element of a key."""
+    s, key = types[0], xs[0]
+    r, i1 = vector(s.register, width), vector("i1", width)
+    if t.kind == "u":
+        return key
+    if t.kind == "b":
+        return e.op(f"trunc {r} {key} to {i1}")
+    high = constant(1 << (s.bits - 1), s, width)
+    if t.kind == "i":
+        return e.op(f"xor {r} {key}, {high}")
+    positive = e.op(f"icmp slt {r} {key}, {constant(0, s, width)}")
+    flip = e.op(f"select {i1} {positive}, {r} {high}, {r} {constant((1 << s.bits) - 1, s, width)}")
+    raw = e.op(f"xor {r} {key}, {flip}")
+    if vector(t.memory, width) != r:
+        raw = e.op(f"bitcast {r} {raw} to {vector(t.memory, width)}")
+    return e.widen(raw, t, width)

@@ -1,0 +1,228 @@
+"""Sorting unsigned keys, as LLVM IR text: insertion for short rows, least-significant-digit radix for the others.
+
+`catena_sort_u32(keys, spare, n)` sorts keys; `catena_argsort_u32(keys, spare, index, spare_index, n)` moves 32-bit
+indices along with them. Both are stable, and leave the result in the first arrays. A radix pass over a digit in which all
+keys agree is skipped, so small ranges of integers cost few passes. (Knuth, The Art of Computer Programming 3, 5.2.5)
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+SHORT = 32
+
+
+@lru_cache(maxsize=None)
+def define(bits: int, paired: bool) -> str:
+    """The definition of one sorting function."""
+    name = symbol(bits, paired)
+    extra = ", ptr noalias %index, ptr noalias %spare_index" if paired else ""
+    return "\n".join([
+        f"define internal void @{name}(ptr noalias %keys, ptr noalias %spare{extra}, i64 %n) {{",
+        "entry:",
+        f"  %count = alloca [{256 * (bits // 8)} x i64], align 64",
+        f"  %short = icmp sle i64 %n, {SHORT}",
+        "  br i1 %short, label %insertion, label %radix",
+        *_insertion(bits, paired),
+        *_radix(bits, paired),
+        "}",
+    ])
+
+
+def symbol(bits: int, paired: bool) -> str:
+    return f"catena_{'argsort' if paired else 'sort'}_u{bits}"
+
+
+def _insertion(bits: int, paired: bool) -> list[str]:
+    t = f"i{bits}"
+    load = ["  %ix_p = getelementptr i32, ptr %index, i64 %i", "  %ix = load i32, ptr %ix_p"] if paired else []
+    move = ["  %jx_p = getelementptr i32, ptr %index, i64 %j1", "  %jx = load i32, ptr %jx_p",
+            "  %jy_p = getelementptr i32, ptr %index, i64 %j", "  store i32 %jx, ptr %jy_p"] if paired else []
+    place = ["  %to_x = getelementptr i32, ptr %index, i64 %j", "  store i32 %ix, ptr %to_x"] if paired else []
+    return [
+        "insertion:",
+        "  %some = icmp sgt i64 %n, 1",
+        "  br i1 %some, label %outer, label %done",
+        "outer:",
+        "  %i = phi i64 [ 1, %insertion ], [ %i_next, %placed ]",
+        f"  %key_p = getelementptr {t}, ptr %keys, i64 %i",
+        f"  %key = load {t}, ptr %key_p",
+        *load,
+        "  br label %inner",
+        "inner:",
+        "  %j = phi i64 [ %i, %outer ], [ %j1, %shift ]",
+        "  %at_start = icmp eq i64 %j, 0",
+        "  br i1 %at_start, label %placed, label %compare",
+        "compare:",
+        "  %j1 = sub i64 %j, 1",
+        f"  %left_p = getelementptr {t}, ptr %keys, i64 %j1",
+        f"  %left = load {t}, ptr %left_p",
+        f"  %greater = icmp ugt {t} %left, %key",
+        "  br i1 %greater, label %shift, label %placed",
+        "shift:",
+        f"  %right_p = getelementptr {t}, ptr %keys, i64 %j",
+        f"  store {t} %left, ptr %right_p",
+        *move,
+        "  br label %inner",
+        "placed:",
+        f"  %to = getelementptr {t}, ptr %keys, i64 %j",
+        f"  store {t} %key, ptr %to",
+        *place,
+        "  %i_next = add i64 %i, 1",
+        "  %more = icmp slt i64 %i_next, %n",
+        "  br i1 %more, label %outer, label %done",
+        "done:",
+        "  ret void",
+    ]
+
+
+def _radix(bits: int, paired: bool) -> list[str]:
+    t, passes = f"i{bits}", bits // 8
+    lines = [
+        "radix:",
+        f"  call void @llvm.memset.p0.i64(ptr %count, i8 0, i64 {256 * passes * 8}, i1 false)",
+        "  br label %tally",
+        "tally:",
+        "  %h = phi i64 [ 0, %radix ], [ %h_next, %tally ]",
+        f"  %h_p = getelementptr {t}, ptr %keys, i64 %h",
+        f"  %h_key = load {t}, ptr %h_p",
+    ]
+    for p in range(passes):
+        lines += [*_digit(f"h{p}", "%h_key", bits, p),
+                  f"  %h{p}_c = load i64, ptr %h{p}_slot", f"  %h{p}_d = add i64 %h{p}_c, 1",
+                  f"  store i64 %h{p}_d, ptr %h{p}_slot"]
+    lines += ["  %h_next = add i64 %h, 1", "  %h_more = icmp slt i64 %h_next, %n",
+              "  br i1 %h_more, label %tally, label %pass0"]
+    source = ("%keys", "%spare", "%index", "%spare_index") if paired else ("%keys", "%spare", "%keys", "%spare")
+    before = "tally"
+    for p in range(passes):
+        lines += _pass(bits, paired, p, before, source)
+        before, source = f"end{p}", (f"%from{p}", f"%into{p}", f"%xfrom{p}", f"%xinto{p}")
+    size = bits // 8
+    lines += [f"pass{passes}:", f"  %moved = icmp ne ptr {source[0]}, %keys",
+              "  br i1 %moved, label %back, label %done_radix", "back:",
+              f"  %bytes = mul i64 %n, {size}",
+              "  call void @llvm.memcpy.p0.p0.i64(ptr %keys, ptr %spare, i64 %bytes, i1 false)"]
+    if paired:
+        lines += ["  %xbytes = mul i64 %n, 4",
+                  "  call void @llvm.memcpy.p0.p0.i64(ptr %index, ptr %spare_index, i64 %xbytes, i1 false)"]
+    return [*lines, "  br label %done_radix", "done_radix:", "  ret void"]
+
+
+def _digit(name: str, key: str, bits: int, p: int) -> list[str]:
+    """The address of the counter of digit `p` of a key."""
+    t = f"i{bits}"
+    lines = [f"  %{name}_s = lshr {t} {key}, {8 * p}"]
+    if bits > 8:
+        lines += [f"  %{name}_b = trunc {t} %{name}_s to i8", f"  %{name}_w = zext i8 %{name}_b to i64"]
+    else:
+        lines += [f"  %{name}_w = zext i8 %{name}_s to i64"]
+    return [*lines, f"  %{name}_i = add i64 %{name}_w, {256 * p}",
+            f"  %{name}_slot = getelementptr i64, ptr %count, i64 %{name}_i"]
+
+
+def _pass(bits: int, paired: bool, p: int, before: str, source: tuple) -> list[str]:
+    """Prefix sums of the counts, then every key to its place; skipped when one digit holds all keys."""
+    t, (a, b, xa, xb) = f"i{bits}", source
+    move = [f"  %mxp{p} = getelementptr i32, ptr {xa}, i64 %m{p}", f"  %mx{p} = load i32, ptr %mxp{p}",
+            f"  %nxp{p} = getelementptr i32, ptr {xb}, i64 %at{p}", f"  store i32 %mx{p}, ptr %nxp{p}"] if paired else []
+    return [
+        f"pass{p}:",
+        f"  %firstp{p} = getelementptr {t}, ptr {a}, i64 0",
+        f"  %first{p} = load {t}, ptr %firstp{p}",
+        *_digit(f"f{p}", f"%first{p}", bits, p),
+        f"  %fc{p} = load i64, ptr %f{p}_slot",
+        f"  %same{p} = icmp eq i64 %fc{p}, %n",
+        f"  br i1 %same{p}, label %end{p}, label %sums{p}",
+        f"sums{p}:",
+        f"  %d{p} = phi i64 [ 0, %pass{p} ], [ %d_next{p}, %sums{p} ]",
+        f"  %total{p} = phi i64 [ 0, %pass{p} ], [ %total_next{p}, %sums{p} ]",
+        f"  %di{p} = add i64 %d{p}, {256 * p}",
+        f"  %dp{p} = getelementptr i64, ptr %count, i64 %di{p}",
+        f"  %dc{p} = load i64, ptr %dp{p}",
+        f"  store i64 %total{p}, ptr %dp{p}",
+        f"  %total_next{p} = add i64 %total{p}, %dc{p}",
+        f"  %d_next{p} = add i64 %d{p}, 1",
+        f"  %d_more{p} = icmp slt i64 %d_next{p}, 256",
+        f"  br i1 %d_more{p}, label %sums{p}, label %spread{p}",
+        f"spread{p}:",
+        f"  %m{p} = phi i64 [ 0, %sums{p} ], [ %m_next{p}, %spread{p} ]",
+        f"  %mp{p} = getelementptr {t}, ptr {a}, i64 %m{p}",
+        f"  %mk{p} = load {t}, ptr %mp{p}",
+        *_digit(f"g{p}", f"%mk{p}", bits, p),
+        f"  %at{p} = load i64, ptr %g{p}_slot",
+        f"  %at_next{p} = add i64 %at{p}, 1",
+        f"  store i64 %at_next{p}, ptr %g{p}_slot",
+        f"  %np{p} = getelementptr {t}, ptr {b}, i64 %at{p}",
+        f"  store {t} %mk{p}, ptr %np{p}",
+        *move,
+        f"  %m_next{p} = add i64 %m{p}, 1",
+        f"  %m_more{p} = icmp slt i64 %m_next{p}, %n",
+        f"  br i1 %m_more{p}, label %spread{p}, label %end{p}",
+        f"end{p}:",
+        f"  %from{p} = phi ptr [ {a}, %pass{p} ], [ {b}, %spread{p} ]",
+        f"  %into{p} = phi ptr [ {b}, %pass{p} ], [ {a}, %spread{p} ]",
+        f"  %xfrom{p} = phi ptr [ {xa}, %pass{p} ], [ {xb}, %spread{p} ]",
+        f"  %xinto{p} = phi ptr [ {xb}, %pass{p} ], [ {xa}, %spread{p} ]",
+        f"  br label %pass{p + 1}",
+    ]
+
+
+# ---- steps of the program --------------------------------------------------------------------------------------
+
+
+def sort_keys(w, frame, i: int, node) -> None:
+    """Sorts each row of unsigned keys."""
+    (keys,), (out,) = node.args, node.params["results"]
+    source = w.address(frame, keys)
+    if not w.take(frame, keys, out, i):
+        w.copy(w.address(frame, out), source, out.size * out.dtype.itemsize)
+    n, bits = out.shape[-1], 8 * out.dtype.itemsize
+    if out.size == 0:
+        return
+    spare = w.allocate(n * out.dtype.itemsize)
+    _each_row(w, bits, False, [(w.address(frame, out), n * bits // 8), (spare.pointer, 0)], out.size // n, n)
+    w._free(spare)
+
+
+def argsort(w, frame, i: int, node) -> None:
+    """The stable order of each row by several rows of unsigned keys, the first the most significant."""
+    (out,) = node.params["results"]
+    index = w.define(frame, out)
+    n = out.shape[-1]
+    if out.size == 0:
+        return
+    rows, e = out.size // n, w.e
+    spare_index = w.allocate(4 * n)
+    widest = max(k.dtype.itemsize for k in node.args)
+    row_keys, spare = w.allocate(n * widest), w.allocate(n * widest)
+    r, opened = e.begin_loop(0, rows)
+    row_index = e.op(f"getelementptr i32, ptr {index}, i64 {e.op(f'mul i64 {r}, {n}')}")
+    k, filling = e.begin_loop(0, n)
+    e.do(f"store i32 {e.op(f'trunc i64 {k} to i32')}, ptr {e.element(row_index, 'i32', k)}")
+    e.end_loop(filling)
+    for keys in reversed(node.args):
+        t = f"i{8 * keys.dtype.itemsize}"
+        row = e.op(f"getelementptr {t}, ptr {w.address(frame, keys)}, i64 {e.op(f'mul i64 {r}, {n}')}")
+        k, moving = e.begin_loop(0, n)
+        order = e.op(f"load i32, ptr {e.element(row_index, 'i32', k)}")
+        key = e.op(f"load {t}, ptr {e.element(row, t, e.op(f'sext i32 {order} to i64'))}")
+        e.do(f"store {t} {key}, ptr {e.element(row_keys.pointer, t, k)}")
+        e.end_loop(moving)
+        _call(w, 8 * keys.dtype.itemsize, True, [row_keys.pointer, spare.pointer, row_index, spare_index.pointer], n)
+    e.end_loop(opened)
+    for block in (spare_index, row_keys, spare):
+        w._free(block)
+
+
+def _each_row(w, bits: int, paired: bool, arrays: list[tuple[str, int]], rows: int, n: int) -> None:
+    e = w.e
+    r, opened = e.begin_loop(0, rows)
+    pointers = [e.op(f"getelementptr i8, ptr {p}, i64 {e.op(f'mul i64 {r}, {step}')}") if step else p for p, step in arrays]
+    _call(w, bits, paired, pointers, n)
+    e.end_loop(opened)
+
+
+def _call(w, bits: int, paired: bool, pointers: list[str], n: int) -> None:
+    w.helpers[symbol(bits, paired)] = ("sorting", bits, paired)
+    w.e.do(f"call void @{symbol(bits, paired)}({', '.join(f'ptr {p}' for p in pointers)}, i64 {n})")

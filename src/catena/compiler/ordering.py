@@ -1,0 +1,74 @@
+"""Sorting and selection, brought to the stable sorting of unsigned keys along the last axis.
+
+A key orders like its element: NaN last, -0 equal to 0 (but before it where only the elements themselves are sorted).
+"""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+
+from catena.core.dtypes import KIND
+from catena.core.errors import CompileError
+
+UNSIGNED = {1: np.dtype(np.uint8), 2: np.dtype(np.uint16), 4: np.dtype(np.uint32), 8: np.dtype(np.uint64)}
+
+
+def sort(b, xs, dimension: int, num_keys: int) -> list:
+    """`xs` sorted along `dimension` by their first `num_keys` arrays."""
+    rank = xs[0].ndim
+    if rank == 0 or xs[0].shape[dimension] <= 1:
+        return list(xs)
+    perm = [d for d in range(rank) if d != dimension] + [dimension]
+    back = np.argsort(perm)
+    rows = [b.transpose(x, perm) for x in xs]
+    if len(rows) == 1 and KIND[rows[0].dtype] != "c":
+        (x,) = rows
+        (keys,) = b.multi("sort_keys", [sort_key(b, x)], [(x.shape, key_dtype(x.dtype))])
+        return [b.transpose(b.value("map", x.shape, x.dtype, [keys], op="sort_unkey"), back)]
+    keys = [k for x in rows[:num_keys] for k in _keys(b, x)]
+    order = _argsort(b, keys)
+    return [b.transpose(take_last(b, x, order), back) for x in rows]
+
+
+def _keys(b, x) -> list:
+    if KIND[x.dtype] == "c":
+        return [sort_key(b, b.map("real", x), True), sort_key(b, b.map("imag", x), True)]
+    return [sort_key(b, x, True)]
+
+
+def key_dtype(dtype: np.dtype) -> np.dtype:
+    return UNSIGNED[dtype.itemsize]
+
+
+def sort_key(b, x, merge_zeros: bool = False):
+    """Unsigned integers that order as the elements do."""
+    return b.value("map", x.shape, key_dtype(x.dtype), [x], op="sort_key", y=bool(merge_zeros))
+
+
+def _argsort(b, keys: list):
+    shape = keys[0].shape
+    if shape[-1] >= 2**31:
+        raise CompileError(f"sort: rows of {shape[-1]} elements are longer than 2**31 - 1")
+    return b.multi("argsort", keys, [(shape, np.int32)])[0]
+
+
+def take_last(b, x, order):
+    """`x[..., order]`, row by row."""
+    rank = x.ndim
+    batch = tuple(range(rank - 1))
+    numbers = SimpleNamespace(offset_dims=(), collapsed_slice_dims=(rank - 1,), start_index_map=(rank - 1,),
+                              operand_batching_dims=batch, start_indices_batching_dims=batch)
+    return b.gather(x, b.reshape(order, (*order.shape, 1)), numbers, (1,) * rank, "promise")
+
+
+def top_k(b, x, k: int, axis: int) -> list:
+    """The `k` greatest elements along `axis` in descending order (NaN first), and their indices."""
+    perm = [d for d in range(x.ndim) if d != axis] + [axis]
+    rows = b.transpose(x, perm)
+    down = b.map("not", sort_key(b, rows, True))
+    order = _argsort(b, [down])
+    order = b.slice(order, (0,) * x.ndim, (*order.shape[:-1], k))
+    back = np.argsort(perm)
+    return [b.transpose(take_last(b, rows, order), back), b.transpose(order, back)]
