@@ -31,8 +31,16 @@ def test_arithmetic_floats(shape, dtype):
 def test_arithmetic_ints(shape, dtype):
     x, y = np.asarray(ints(shape, dtype)), np.asarray(ints(shape, dtype))
     with np.errstate(all="ignore"):
-        for op, fn in (("add", np.add), ("sub", np.subtract), ("mul", np.multiply), ("max", np.maximum),
-                       ("min", np.minimum), ("and", np.bitwise_and), ("or", np.bitwise_or), ("xor", np.bitwise_xor)):
+        for op, fn in (
+            ("add", np.add),
+            ("sub", np.subtract),
+            ("mul", np.multiply),
+            ("max", np.maximum),
+            ("min", np.minimum),
+            ("and", np.bitwise_and),
+            ("or", np.bitwise_or),
+            ("xor", np.bitwise_xor),
+        ):
             check(lambda b, x, y, op=op: b.map(op, x, y), np.asarray(fn(x, y)), x, y)
 
 
@@ -43,7 +51,9 @@ def test_integer_division_edges():
     check(lambda b, x, y: b.map("div", x, y), np.array([3, -3, -3, 3, low, -1, -1, -1, -1], np.int32), x, y)
     check(lambda b, x, y: b.map("rem", x, y), np.array([1, -1, 1, -1, 0, low, 0, 5, -5], np.int32), x, y)
     u = np.array([7, 200, 3], np.uint8)
-    check(lambda b, u, w: b.map("div", u, w), np.array([3, 255, 3], np.uint8), u, np.array([2, 0, 1], np.uint8))
+    check(
+        lambda b, u, w: b.map("div", u, w), np.array([3, 255, 3], np.uint8), u, np.array([2, 0, 1], np.uint8)
+    )
 
 
 def test_shifts_past_the_width():
@@ -81,11 +91,25 @@ def test_convert(source, target):
     check(lambda b, x: b.convert(x, target), want, x)
 
 
-@pytest.mark.parametrize("name", ["float8_e4m3fn", "float8_e5m2", "float8_e4m3b11fnuz", "float8_e4m3fnuz", "float8_e5m2fnuz",
-                                  "float8_e3m4", "float8_e4m3", "float8_e8m0fnu", "float4_e2m1fn"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "float8_e4m3fn",
+        "float8_e5m2",
+        "float8_e4m3b11fnuz",
+        "float8_e4m3fnuz",
+        "float8_e5m2fnuz",
+        "float8_e3m4",
+        "float8_e4m3",
+        "float8_e8m0fnu",
+        "float4_e2m1fn",
+    ],
+)
 def test_small_floats(name):
     dtype = np.dtype(getattr(ml_dtypes, name))
-    x = np.concatenate([rng.normal(size=2000), rng.normal(size=2000) * 100, [0.0, -0.0, 1e-30, 1e30, -1e30]]).astype(np.float32)
+    x = np.concatenate(
+        [rng.normal(size=2000), rng.normal(size=2000) * 100, [0.0, -0.0, 1e-30, 1e30, -1e30]]
+    ).astype(np.float32)
     if name == "float8_e8m0fnu":
         x = np.abs(x) + np.float32(1e-20)
     want = x.astype(dtype)
@@ -95,17 +119,27 @@ def test_small_floats(name):
 
 def test_narrow_integers_wrap():
     x = np.arange(-8, 8).astype(ml_dtypes.int4)
-    check(lambda b, x: b.convert(b.map("add", x, x), np.int32),
-          (((np.arange(-8, 8) * 2 + 8) % 16) - 8).astype(np.int32), x)
+    check(
+        lambda b, x: b.convert(b.map("add", x, x), np.int32),
+        (((np.arange(-8, 8) * 2 + 8) % 16) - 8).astype(np.int32),
+        x,
+    )
     y = np.arange(16).astype(ml_dtypes.uint4)
     check(lambda b, x: b.convert(b.map("mul", x, x), np.int32), (np.arange(16) ** 2 % 16).astype(np.int32), y)
 
 
-@pytest.mark.parametrize("op", "exp log1p tanh sin cos sqrt rsqrt logistic erf expm1 floor ceil sign abs neg cbrt square".split())
+@pytest.mark.parametrize(
+    "op", "exp log1p tanh sin cos sqrt rsqrt logistic erf expm1 floor ceil sign abs neg cbrt square".split()
+)
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_unary(op, dtype):
     special = pytest.importorskip("scipy.special")
-    reference = {"rsqrt": lambda x: 1 / np.sqrt(x), "logistic": special.expit, "erf": special.erf, "neg": np.negative}
+    reference = {
+        "rsqrt": lambda x: 1 / np.sqrt(x),
+        "logistic": special.expit,
+        "erf": special.erf,
+        "neg": np.negative,
+    }
     x = rng.uniform(0.1, 3, 77).astype(dtype)
     want = reference.get(op, getattr(np, op, None))(x.astype(np.float64)).astype(dtype)
     check(lambda b, x: b.map(op, x), want, x, rtol=1e-6 if dtype == np.float32 else 1e-14)
@@ -113,8 +147,14 @@ def test_unary(op, dtype):
 
 def test_comparisons_select_clamp():
     x, y = rng.normal(size=50).astype(np.float32), rng.normal(size=50).astype(np.float32)
-    for op, fn in (("eq", np.equal), ("ne", np.not_equal), ("lt", np.less), ("le", np.less_equal), ("gt", np.greater),
-                   ("ge", np.greater_equal)):
+    for op, fn in (
+        ("eq", np.equal),
+        ("ne", np.not_equal),
+        ("lt", np.less),
+        ("le", np.less_equal),
+        ("gt", np.greater),
+        ("ge", np.greater_equal),
+    ):
         check(lambda b, x, y, op=op: b.map(op, x, y), fn(x, y), x, y)
     check(lambda b, x, y: b.map("select", b.map("gt", x, y), x, y), np.maximum(x, y), x, y)
     lo, hi = np.float32(-0.5), np.float32(0.5)
@@ -126,10 +166,19 @@ def test_comparisons_select_clamp():
 
 def test_bits():
     x = ints((100,), np.uint32)
-    check(lambda b, x: b.map("population_count", x), np.array([bin(v).count("1") for v in x.tolist()], np.uint32), x)
+    check(
+        lambda b, x: b.map("population_count", x),
+        np.array([bin(v).count("1") for v in x.tolist()], np.uint32),
+        x,
+    )
     check(lambda b, x: b.map("clz", x), np.array([32 - v.bit_length() for v in x.tolist()], np.uint32), x)
     y = ints((100,), np.uint32)
-    check(lambda b, x, y: b.map("mulhi", x, y), ((x.astype(np.uint64) * y) >> np.uint64(32)).astype(np.uint32), x, y)
+    check(
+        lambda b, x, y: b.map("mulhi", x, y),
+        ((x.astype(np.uint64) * y) >> np.uint64(32)).astype(np.uint32),
+        x,
+        y,
+    )
     f = rng.normal(size=20).astype(np.float32)
     check(lambda b, f: b.bitcast(f, np.int32), f.view(np.int32), f)
     check(lambda b, f: b.bitcast(f, np.uint8), f.view(np.uint8).reshape(20, 4), f)
@@ -152,7 +201,9 @@ def test_reduce_precision_is_bfloat16():
     check(lambda b, x: b.reduce_precision(x, 5, 10), y.astype(np.float16).astype(np.float32), y)
 
 
-@pytest.mark.parametrize("op", "exp log sqrt sin cos tan sinh cosh tanh abs neg conj square expm1 log1p".split())
+@pytest.mark.parametrize(
+    "op", "exp log sqrt sin cos tan sinh cosh tanh abs neg conj square expm1 log1p".split()
+)
 def test_complex_unary(op):
     x = (rng.normal(size=40) + 1j * rng.normal(size=40)).astype(np.complex128)
     want = getattr(np, {"neg": "negative"}.get(op, op))(x)

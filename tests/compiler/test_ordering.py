@@ -8,16 +8,27 @@ from compiler.helpers import check
 rng = np.random.default_rng(3)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, np.int8, np.int32, np.uint16, np.int64, np.bool_])
-@pytest.mark.parametrize("shape,axis", [((5,), 0), ((1000,), 0), ((7, 40), 1), ((300, 6), 0), ((3, 100, 2), 1), ((0, 4), 1)])
+@pytest.mark.parametrize(
+    "dtype", [np.float32, np.float64, np.float16, np.int8, np.int32, np.uint16, np.int64, np.bool_]
+)
+@pytest.mark.parametrize(
+    "shape,axis", [((5,), 0), ((1000,), 0), ((7, 40), 1), ((300, 6), 0), ((3, 100, 2), 1), ((0, 4), 1)]
+)
 def test_sort(dtype, shape, axis):
     x = (rng.normal(size=shape) * 50).astype(dtype)
     if x.size > 30 and np.dtype(dtype).kind == "f":
         x.flat[7], x.flat[11], x.flat[13] = np.nan, np.inf, -np.inf
     check(lambda b, x: b.sort([x], axis), np.sort(x, axis), x)
-    i = np.broadcast_to(np.expand_dims(np.arange(shape[axis], dtype=np.int32), [d for d in range(x.ndim) if d != axis]), shape).copy()
+    i = np.broadcast_to(
+        np.expand_dims(np.arange(shape[axis], dtype=np.int32), [d for d in range(x.ndim) if d != axis]), shape
+    ).copy()
     order = np.argsort(x, axis, kind="stable")
-    check(lambda b, x, i: b.sort([x, i], axis), [np.take_along_axis(x, order, axis), order.astype(np.int32)], x, i)
+    check(
+        lambda b, x, i: b.sort([x, i], axis),
+        [np.take_along_axis(x, order, axis), order.astype(np.int32)],
+        x,
+        i,
+    )
 
 
 def test_sort_by_two_keys():
@@ -51,20 +62,39 @@ def _conv(x, w, strides, padding, lhs, rhs, groups):
     return y
 
 
-@pytest.mark.parametrize("strides,padding,lhs,rhs,groups", [
-    ((1, 1), ((1, 1), (1, 1)), (1, 1), (1, 1), 1), ((2, 2), ((0, 1), (2, 0)), (1, 1), (1, 1), 1),
-    ((1, 1), ((2, 2), (2, 2)), (2, 2), (1, 1), 1), ((1, 2), ((0, 0), (1, 1)), (1, 1), (2, 1), 1),
-    ((1, 1), ((1, 1), (1, 1)), (1, 1), (1, 1), 2), ((1, 1), ((1, 1), (1, 1)), (1, 1), (1, 1), 4),
-])
+@pytest.mark.parametrize(
+    "strides,padding,lhs,rhs,groups",
+    [
+        ((1, 1), ((1, 1), (1, 1)), (1, 1), (1, 1), 1),
+        ((2, 2), ((0, 1), (2, 0)), (1, 1), (1, 1), 1),
+        ((1, 1), ((2, 2), (2, 2)), (2, 2), (1, 1), 1),
+        ((1, 2), ((0, 0), (1, 1)), (1, 1), (2, 1), 1),
+        ((1, 1), ((1, 1), (1, 1)), (1, 1), (1, 1), 2),
+        ((1, 1), ((1, 1), (1, 1)), (1, 1), (1, 1), 4),
+    ],
+)
 def test_conv(strides, padding, lhs, rhs, groups):
     x = rng.normal(size=(3, 4, 9, 10)).astype(np.float32)
     w = rng.normal(size=(8, 4 // groups, 3, 3)).astype(np.float32)
     want = _conv(x, w, strides, padding, lhs, rhs, groups).astype(np.float32)
     spec = ((0, 1, 2, 3), (0, 1, 2, 3), (0, 1, 2, 3))
-    check(lambda b, x, w: b.conv(x, w, strides, padding, lhs, rhs, spec, groups), want, x, w, rtol=1e-4, atol=1e-4)
+    check(
+        lambda b, x, w: b.conv(x, w, strides, padding, lhs, rhs, spec, groups),
+        want,
+        x,
+        w,
+        rtol=1e-4,
+        atol=1e-4,
+    )
     nhwc = ((0, 3, 1, 2), (3, 2, 0, 1), (0, 3, 1, 2))
-    check(lambda b, x, w: b.conv(x, w, strides, padding, lhs, rhs, nhwc, groups), want.transpose(0, 2, 3, 1),
-          x.transpose(0, 2, 3, 1).copy(), w.transpose(2, 3, 1, 0).copy(), rtol=1e-4, atol=1e-4)
+    check(
+        lambda b, x, w: b.conv(x, w, strides, padding, lhs, rhs, nhwc, groups),
+        want.transpose(0, 2, 3, 1),
+        x.transpose(0, 2, 3, 1).copy(),
+        w.transpose(2, 3, 1, 0).copy(),
+        rtol=1e-4,
+        atol=1e-4,
+    )
 
 
 def test_max_pool_gradient():

@@ -25,19 +25,29 @@ def test_views():
     check(lambda b, x: b.map("add", b.reverse(x, (2,)), b.slice(x, (0, 0, 0), x.shape)), x[..., ::-1] + x, x)
     check(lambda b, x: b.map("mul", b.reshape(x, (4, 60)), b.reshape(x, (4, 60))), (x * x).reshape(4, 60), x)
     check(lambda b, x: b.reshape(b.map("mul", x, x), (2, 120)), (x * x).reshape(2, 120), x)
-    check(lambda b, x: b.map("neg", b.reshape(b.transpose(x, (0, 2, 1)), (240,))), -x.transpose(0, 2, 1).reshape(240), x)
+    check(
+        lambda b, x: b.map("neg", b.reshape(b.transpose(x, (0, 2, 1)), (240,))),
+        -x.transpose(0, 2, 1).reshape(240),
+        x,
+    )
     check(lambda b, x: x, x, x)
 
 
 def test_iota_and_concatenate():
     check(lambda b: b.iota(np.int32, (3, 5), 1), np.broadcast_to(np.arange(5, dtype=np.int32), (3, 5)))
-    check(lambda b: b.iota(np.float32, (40, 20), 0), np.broadcast_to(np.arange(40, dtype=np.float32)[:, None], (40, 20)))
+    check(
+        lambda b: b.iota(np.float32, (40, 20), 0),
+        np.broadcast_to(np.arange(40, dtype=np.float32)[:, None], (40, 20)),
+    )
     x, y = normal(3, 20), normal(5, 20)
     check(lambda b, x, y: b.concatenate([x, y, x], 0), np.concatenate([x, y, x]), x, y)
     check(lambda b, x: b.concatenate([x, b.map("neg", x)], 1), np.concatenate([x, -x], 1), x)
 
 
-@pytest.mark.parametrize("config", [((1, 2, 0), (0, 3, 0)), ((1, 0, 2), (2, 2, 1)), ((-1, 2, 0), (1, -2, 0)), ((-2, -1, 1), (0, 0, 3))])
+@pytest.mark.parametrize(
+    "config",
+    [((1, 2, 0), (0, 3, 0)), ((1, 0, 2), (2, 2, 1)), ((-1, 2, 0), (1, -2, 0)), ((-2, -1, 1), (0, 0, 3))],
+)
 def test_pad(config):
     x, v = normal(5, 30), np.float32(7)
     want = _pad(x, v, config)
@@ -60,22 +70,45 @@ def _pad(x, v, config):
     return x
 
 
-SHAPES = [(), (1,), (5,), (100,), (1037,), (3, 4), (17, 33), (64, 64), (5, 6, 70), (2, 300, 3), (0, 3), (4, 0)]
+SHAPES = [
+    (),
+    (1,),
+    (5,),
+    (100,),
+    (1037,),
+    (3, 4),
+    (17, 33),
+    (64, 64),
+    (5, 6, 70),
+    (2, 300, 3),
+    (0, 3),
+    (4, 0),
+]
 
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32, np.uint8])
 def test_reductions(shape, dtype):
     x = (rng.normal(size=shape) * 3).astype(np.int64).astype(dtype)
-    for axes in itertools.chain.from_iterable(itertools.combinations(range(x.ndim), k) for k in range(1, x.ndim + 1)):
+    for axes in itertools.chain.from_iterable(
+        itertools.combinations(range(x.ndim), k) for k in range(1, x.ndim + 1)
+    ):
         check(lambda b, x, axes=axes: b.reduce("sum", x, axes), x.sum(axes, dtype=dtype), x, rtol=1e-6)
         if x.size:
             check(lambda b, x, axes=axes: b.reduce("max", x, axes), x.max(axes), x)
             check(lambda b, x, axes=axes: b.reduce("min", x, axes), x.min(axes), x)
     for axis in range(x.ndim):
         if x.size:
-            check(lambda b, x, axis=axis: b.argreduce("max", x, axis, np.int32), x.argmax(axis).astype(np.int32), x)
-            check(lambda b, x, axis=axis: b.argreduce("min", x, axis, np.int32), x.argmin(axis).astype(np.int32), x)
+            check(
+                lambda b, x, axis=axis: b.argreduce("max", x, axis, np.int32),
+                x.argmax(axis).astype(np.int32),
+                x,
+            )
+            check(
+                lambda b, x, axis=axis: b.argreduce("min", x, axis, np.int32),
+                x.argmin(axis).astype(np.int32),
+                x,
+            )
 
 
 def test_reductions_of_special_values():
@@ -113,7 +146,14 @@ def test_softmax_and_layer_norm():
 
 def test_several_outputs_share_a_pass():
     x = normal(1000)
-    exe = compile_fn(lambda b, x: [b.map("mul", x, x), b.map("exp", b.map("mul", x, x)), b.reduce("sum", b.map("mul", x, x), (0,))], x)
+    exe = compile_fn(
+        lambda b, x: [
+            b.map("mul", x, x),
+            b.map("exp", b.map("mul", x, x)),
+            b.reduce("sum", b.map("mul", x, x), (0,)),
+        ],
+        x,
+    )
     assert exe.report["functions"] <= 1
     a, e, s = exe(x)
     np.testing.assert_array_equal(a, x * x)
@@ -126,7 +166,20 @@ def _dot(lc, rc, lb=(), rb=(), dtype=None):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64, np.int32])
-@pytest.mark.parametrize("m,k,n", [(2, 3, 4), (1, 5, 1), (33, 40, 50), (64, 128, 96), (128, 1, 64), (1, 100, 200), (200, 64, 1), (0, 3, 4), (3, 0, 4)])
+@pytest.mark.parametrize(
+    "m,k,n",
+    [
+        (2, 3, 4),
+        (1, 5, 1),
+        (33, 40, 50),
+        (64, 128, 96),
+        (128, 1, 64),
+        (1, 100, 200),
+        (200, 64, 1),
+        (0, 3, 4),
+        (3, 0, 4),
+    ],
+)
 def test_matmul(dtype, m, k, n):
     x, y = (normal(m, k) * 4).astype(dtype), (normal(k, n) * 4).astype(dtype)
     tol = {"rtol": 1e-4, "atol": 1e-3}
@@ -141,11 +194,18 @@ def test_batched_and_transposed_products():
     check(_dot((2,), (1,), (0,), (0,)), x @ y, x, y, rtol=1e-4, atol=1e-4)
     q, k = normal(2, 30, 4, 16), normal(2, 40, 4, 16)
     check(_dot((3,), (3,), (0, 2), (0, 2)), np.einsum("bqhd,bkhd->bhqk", q, k), q, k, rtol=1e-4, atol=1e-4)
-    check(lambda b, x, y: b.dot_general(b.transpose(x, (1, 0)), y, (((1,), (0,)), ((), ())), x.dtype),
-          x[0].T @ x[0], x[0], x[0], rtol=1e-4, atol=1e-4)
+    check(
+        lambda b, x, y: b.dot_general(b.transpose(x, (1, 0)), y, (((1,), (0,)), ((), ())), x.dtype),
+        x[0].T @ x[0],
+        x[0],
+        x[0],
+        rtol=1e-4,
+        atol=1e-4,
+    )
     import ml_dtypes
+
     h, g = normal(40, 50, dtype=ml_dtypes.bfloat16), normal(50, 30, dtype=ml_dtypes.bfloat16)
-    want = (h.astype(np.float32) @ g.astype(np.float32))
+    want = h.astype(np.float32) @ g.astype(np.float32)
     check(_dot((1,), (0,), dtype=np.float32), want, h, g, rtol=1e-5, atol=1e-5)
     check(_dot((1,), (0,)), want.astype(ml_dtypes.bfloat16), h, g, rtol=1e-2, atol=1e-2)
 

@@ -10,7 +10,8 @@ Complex values are pairs of statements; `complex_math` expands their operations.
 
 from __future__ import annotations
 
-from typing import Callable, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -38,7 +39,9 @@ class Flat(NamedTuple):
 class Body:
     """Statements of one nest. `stored(value)` tells which values are in memory."""
 
-    def __init__(self, extents, stored: Callable[[Value], bool], root_of: Callable[[Value], tuple] | None = None):
+    def __init__(
+        self, extents, stored: Callable[[Value], bool], root_of: Callable[[Value], tuple] | None = None
+    ):
         self.extents = tuple(extents)
         self.stored = stored
         self.root_of = root_of or (lambda v: (v.number, v.dtype.name))
@@ -179,7 +182,11 @@ class Body:
 
     def _map(self, v: Value, xs: list):
         op = v.params["op"]
-        if KIND[v.dtype] == "c" or KIND[v.args[0].dtype] == "c" or (len(v.args) > 1 and KIND[v.args[1].dtype] == "c"):
+        if (
+            KIND[v.dtype] == "c"
+            or KIND[v.args[0].dtype] == "c"
+            or (len(v.args) > 1 and KIND[v.args[1].dtype] == "c")
+        ):
             return complex_math.expand(self, op, v, xs)
         attr = v.params.get("y")
         if op == "reduce_precision":
@@ -207,7 +214,11 @@ class Number(float):
 
 def _split(a: Affine, n: int, body: Body) -> tuple[Affine, Affine]:
     """`a // n` and `a % n`: exact on the terms that are multiples of n when the rest stays below n."""
-    whole = (0, tuple((d, c // n) for d, c in a[1] if c % n == 0), tuple((t, c // n) for t, c in a[2] if c % n == 0))
+    whole = (
+        0,
+        tuple((d, c // n) for d, c in a[1] if c % n == 0),
+        tuple((t, c // n) for t, c in a[2] if c % n == 0),
+    )
     rest = (a[0], tuple((d, c) for d, c in a[1] if c % n), tuple((t, c) for t, c in a[2] if c % n))
     low, high = body.bounds(rest)
     if low is not None and low >= 0 and high < n:
@@ -231,7 +242,9 @@ def _iota(body: Body, v: Value, index, mask):
 
 def _broadcast(body: Body, v: Value, index, mask):
     x = v.args[0]
-    return body.read(x, tuple(index[d] if n != 1 else affine.ZERO for d, n in zip(v.params["dims"], x.shape)), mask)
+    return body.read(
+        x, tuple(index[d] if n != 1 else affine.ZERO for d, n in zip(v.params["dims"], x.shape)), mask
+    )
 
 
 def _transpose(body: Body, v: Value, index, mask):
@@ -279,14 +292,19 @@ def groups(a: tuple, b: tuple) -> list[tuple[list, list]]:
 
 
 def _slice(body: Body, v: Value, index, mask):
-    moved = (affine.shift(affine.scale(ix, s), lo) for ix, lo, s in zip(index, v.params["start"], v.params["strides"]))
+    moved = (
+        affine.shift(affine.scale(ix, s), lo)
+        for ix, lo, s in zip(index, v.params["start"], v.params["strides"])
+    )
     return body.read(v.args[0], tuple(moved), mask)
 
 
 def _reverse(body: Body, v: Value, index, mask):
     dims = v.params["dims"]
-    moved = (affine.shift(affine.scale(ix, -1), n - 1) if d in dims else ix
-             for d, (ix, n) in enumerate(zip(index, v.shape)))
+    moved = (
+        affine.shift(affine.scale(ix, -1), n - 1) if d in dims else ix
+        for d, (ix, n) in enumerate(zip(index, v.shape))
+    )
     return body.read(v.args[0], tuple(moved), mask)
 
 
@@ -335,7 +353,9 @@ def _window(body: Body, v: Value, index, mask):
     rank, p = x.ndim, v.params
     moved, within = [], -1
     for d in range(rank):
-        at = affine.add(affine.scale(index[d], p["strides"][d]), affine.scale(index[rank + d], p["window_dilation"][d]))
+        at = affine.add(
+            affine.scale(index[d], p["strides"][d]), affine.scale(index[rank + d], p["window_dilation"][d])
+        )
         at = affine.shift(at, -p["padding"][d][0])
         if p["base_dilation"][d] > 1:
             at, inner = _split_floor(at, p["base_dilation"][d], body)
@@ -362,7 +382,10 @@ def clamped_start(body: Body, start: Value, index: tuple, room: int) -> Affine:
 
 def _dynamic_slice(body: Body, v: Value, index, mask):
     x, *starts = v.args
-    moved = (affine.add(ix, clamped_start(body, s, (), n - m)) for ix, s, n, m in zip(index, starts, x.shape, v.shape))
+    moved = (
+        affine.add(ix, clamped_start(body, s, (), n - m))
+        for ix, s, n, m in zip(index, starts, x.shape, v.shape)
+    )
     return body.read(x, tuple(moved), mask)
 
 
@@ -392,5 +415,15 @@ def _gather(body: Body, v: Value, index, mask):
     return choose(body, within, yes, body.read(fill[0], (), mask), v.dtype) if within >= 0 else yes
 
 
-_READ = {"iota": _iota, "broadcast": _broadcast, "transpose": _transpose, "reshape": _reshape, "slice": _slice,
-         "reverse": _reverse, "pad": _pad, "window": _window, "dynamic_slice": _dynamic_slice, "gather": _gather}
+_READ = {
+    "iota": _iota,
+    "broadcast": _broadcast,
+    "transpose": _transpose,
+    "reshape": _reshape,
+    "slice": _slice,
+    "reverse": _reverse,
+    "pad": _pad,
+    "window": _window,
+    "dynamic_slice": _dynamic_slice,
+    "gather": _gather,
+}

@@ -17,7 +17,11 @@ class Part:
         self.body, self.number, self.type = body, number, type_
 
     def _lift(self, other):
-        return other if isinstance(other, Part) else Part(self.body, self.body.const(float(other), self.type), self.type)
+        return (
+            other
+            if isinstance(other, Part)
+            else Part(self.body, self.body.const(float(other), self.type), self.type)
+        )
 
     def _op(self, op: str, *xs):
         return Part(self.body, self.body.stmt(op, self.type, tuple(x.number for x in xs)), self.type)
@@ -54,7 +58,9 @@ class Part:
     def where(self, mask: int, other):
         """Self where the mask holds, else `other`."""
         other = self._lift(other)
-        return Part(self.body, self.body.stmt("select", self.type, (mask, self.number, other.number)), self.type)
+        return Part(
+            self.body, self.body.stmt("select", self.type, (mask, self.number, other.number)), self.type
+        )
 
 
 def part_name(dtype) -> str:
@@ -71,7 +77,9 @@ def expand(body, op: str, v, xs: list):
         return tuple(body.stmt("select", t, (xs[0], y, n)) for y, n in zip(xs[1], xs[2]))
     if op == "complex":
         return xs[0], xs[1]
-    pairs = [tuple(Part(body, s, t) for s in (x if isinstance(x, tuple) else (x, body.const(0.0, t)))) for x in xs]
+    pairs = [
+        tuple(Part(body, s, t) for s in (x if isinstance(x, tuple) else (x, body.const(0.0, t)))) for x in xs
+    ]
     if op in ("eq", "ne"):
         (a, b), (c, d) = pairs
         return body.stmt("and" if op == "eq" else "or", "bool", (a.compare(op, c), b.compare(op, d)))
@@ -301,9 +309,34 @@ _REAL = {"real": lambda a, b: a, "imag": lambda a, b: b, "abs": hypot}
 _COMPLEX = {
     "add": lambda x, y: (x[0] + y[0], x[1] + y[1]),
     "sub": lambda x, y: (x[0] - y[0], x[1] - y[1]),
-    "mul": mul, "div": div, "neg": lambda x: (-x[0], -x[1]), "conj": lambda x: (x[0], -x[1]),
-    "square": lambda x: mul(x, x), "reciprocal": lambda x: div((x[0]._lift(1.0), x[0]._lift(0.0)), x),
-    "exp": exp, "log": log, "sqrt": sqrt, "rsqrt": rsqrt, "pow": pow_, "sign": sign, "sin": sin, "cos": cos, "tan": tan,
-    "sinh": sinh, "cosh": cosh, "tanh": tanh, "expm1": expm1, "log1p": log1p, "logistic": logistic, "asinh": asinh,
-    "acosh": acosh, "atanh": atanh, "asin": asin, "acos": acos, "atan": atan, "log2": log2, "exp2": exp2, "cbrt": cbrt,
+    "mul": mul,
+    "div": div,
+    "neg": lambda x: (-x[0], -x[1]),
+    "conj": lambda x: (x[0], -x[1]),
+    "square": lambda x: mul(x, x),
+    "reciprocal": lambda x: div((x[0]._lift(1.0), x[0]._lift(0.0)), x),
+    "exp": exp,
+    "log": log,
+    "sqrt": sqrt,
+    "rsqrt": rsqrt,
+    "pow": pow_,
+    "sign": sign,
+    "sin": sin,
+    "cos": cos,
+    "tan": tan,
+    "sinh": sinh,
+    "cosh": cosh,
+    "tanh": tanh,
+    "expm1": expm1,
+    "log1p": log1p,
+    "logistic": logistic,
+    "asinh": asinh,
+    "acosh": acosh,
+    "atanh": atanh,
+    "asin": asin,
+    "acos": acos,
+    "atan": atan,
+    "log2": log2,
+    "exp2": exp2,
+    "cbrt": cbrt,
 }

@@ -7,10 +7,23 @@ import math
 import numpy as np
 
 
-def conv(b, lhs, rhs, window_strides, padding, lhs_dilation, rhs_dilation, numbers, feature_groups, batch_groups, out_dtype):
+def conv(
+    b,
+    lhs,
+    rhs,
+    window_strides,
+    padding,
+    lhs_dilation,
+    rhs_dilation,
+    numbers,
+    feature_groups,
+    batch_groups,
+    out_dtype,
+):
     """The convolution of `lhs` with `rhs`; `numbers` holds the three layouts as (batch/out, feature/in, *spatial)."""
-    lhs_spec, rhs_spec, out_spec = (tuple(getattr(numbers, n, s)) for n, s in
-                                    zip(("lhs_spec", "rhs_spec", "out_spec"), _specs(numbers)))
+    lhs_spec, rhs_spec, out_spec = (
+        tuple(getattr(numbers, n, s)) for n, s in zip(("lhs_spec", "rhs_spec", "out_spec"), _specs(numbers))
+    )
     x, w = b.transpose(lhs, lhs_spec), b.transpose(rhs, rhs_spec)  # N C *S and O I *K
     if batch_groups > 1:
         x, feature_groups = _fold_batch(b, x, batch_groups), batch_groups
@@ -35,8 +48,15 @@ def _conv(b, x, w, strides, padding, lhs_dilation, rhs_dilation, groups: int, ou
     o, i, *kernel = w.shape
     k = len(kernel)
     zero = b.constant(np.zeros((), x.dtype))
-    seen = b.window(x, zero, (1, 1, *kernel), (1, 1, *strides), ((0, 0), (0, 0), *padding),
-                    (1, 1, *lhs_dilation), (1, 1, *rhs_dilation))
+    seen = b.window(
+        x,
+        zero,
+        (1, 1, *kernel),
+        (1, 1, *strides),
+        ((0, 0), (0, 0), *padding),
+        (1, 1, *lhs_dilation),
+        (1, 1, *rhs_dilation),
+    )
     out = seen.shape[2 : 2 + k]
     patches = b.reshape(seen, (n, c, *out, *kernel))
     taps = math.prod(kernel)

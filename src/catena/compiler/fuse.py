@@ -123,7 +123,11 @@ class _Fuser:
         self.roots[v.number] = self.roots.get(base, base)
 
     def _measure(self, v: Value) -> None:
-        depth, weight, costly = 0, 0.0 if v.form != "map" else 1.0, v.form == "map" and v.params["op"] in COSTLY
+        depth, weight, costly = (
+            0,
+            0.0 if v.form != "map" else 1.0,
+            v.form == "map" and v.params["op"] in COSTLY,
+        )
         for a in {a.number: a for a in v.args}.values():
             if a.number not in self.stored:
                 depth = max(depth, self.depth.get(a.number, 0))
@@ -208,7 +212,11 @@ class _Fuser:
         if v.form in REDUCE_FORMS:
             (x,) = v.args
             space, axes = x.shape, v.params["axes"]
-            leaves, ops = self._leaves(x, ()) if x.number not in self.stored else ({self.root_of(x): x.number == self.root_of(x)}, 0)
+            leaves, ops = (
+                self._leaves(x, ())
+                if x.number not in self.stored
+                else ({self.root_of(x): x.number == self.root_of(x)}, 0)
+            )
         else:
             space, axes = v.shape, ()
             leaves, ops = self._leaves(v, ())
@@ -257,7 +265,12 @@ class _Fuser:
                 continue
             for v in step.kernel.roots:
                 n = v.number
-                if v.form in INLINE and n not in self.needed and n not in self.moved and self.readers.get(n, {i}) == {i}:
+                if (
+                    v.form in INLINE
+                    and n not in self.needed
+                    and n not in self.moved
+                    and self.readers.get(n, {i}) == {i}
+                ):
                     step.kernel.dropped.add(n)
             step.reads = step.kernel.reads
             step.kernel.same = step.kernel.reads - self.moved
@@ -269,7 +282,11 @@ class _Fuser:
 
 def _live(region: Region) -> list[Value]:
     """Values that outputs or effects reach, in topological order."""
-    marked = {v.number for v in region.outputs} | {v.number for v in region.effects} | {v.number for v in region.inputs}
+    marked = (
+        {v.number for v in region.outputs}
+        | {v.number for v in region.effects}
+        | {v.number for v in region.inputs}
+    )
     for v in reversed(region.values):
         if v.number in marked:
             marked.update(a.number for a in v.args)

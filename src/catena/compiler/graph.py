@@ -21,12 +21,14 @@ Loops and branches hold `Region`s: closed graphs with their own inputs and outpu
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Callable, Sequence
+from typing import Any
 
 import numpy as np
 
 from catena.compiler import convolution, indexing, ordering, windows
+from catena.core.dtypes import is_extended
 from catena.core.errors import CompileError
 
 VIEWS = frozenset("broadcast transpose reshape slice reverse pad gather dynamic_slice window".split())
@@ -68,7 +70,9 @@ class Region:
         lines = [f"region({', '.join(map(repr, self.inputs))})"]
         for v in self.values:
             if v.form not in ("input", "output"):
-                lines.append(f"  {v!r} = {v.form} {' '.join(f'v{a.number}' for a in v.args)} {_brief(v.params)}")
+                lines.append(
+                    f"  {v!r} = {v.form} {' '.join(f'v{a.number}' for a in v.args)} {_brief(v.params)}"
+                )
         return "\n".join(lines + [f"  return {', '.join(map(repr, self.outputs))}"])
 
 
@@ -92,7 +96,13 @@ class Builder:
     def value(self, form: str, shape, dtype, args=(), key: Any = None, **params) -> Value:
         """A pure value; the same `form`, arguments and parameters give the same object."""
         shape, args = tuple(int(n) for n in shape), tuple(args)
-        identity = (form, shape, dtype, tuple(a.number for a in args), key if key is not None else _key(params))
+        identity = (
+            form,
+            shape,
+            dtype,
+            tuple(a.number for a in args),
+            key if key is not None else _key(params),
+        )
         known = self._known.get(identity)
         if known is None:
             known = self._known[identity] = self._append(form, shape, np.dtype(dtype), args, params)
@@ -104,7 +114,9 @@ class Builder:
         values.append(new)
         return new
 
-    def multi(self, op: str, args: Sequence[Value], outs: Sequence[tuple], effect: bool = False, **params) -> list[Value]:
+    def multi(
+        self, op: str, args: Sequence[Value], outs: Sequence[tuple], effect: bool = False, **params
+    ) -> list[Value]:
         """A node with several results; `outs` lists their (shape, dtype)."""
         outs = [(tuple(int(n) for n in shape), np.dtype(dtype)) for shape, dtype in outs]
         node = self._append("multi", (), np.dtype(np.int8), tuple(args), {"op": op, "outs": outs, **params})
@@ -133,7 +145,9 @@ class Builder:
         for x in xs:
             if x.shape and x.shape != shape:
                 raise CompileError(f"map {op}: operands of shapes {[y.shape for y in xs]} do not agree")
-        return self.value("map", shape, _map_dtype(op, xs), [self._spread(x, shape) for x in xs], op=op, **params)
+        return self.value(
+            "map", shape, _map_dtype(op, xs), [self._spread(x, shape) for x in xs], op=op, **params
+        )
 
     def _spread(self, x: Value, shape: tuple) -> Value:
         return x if x.shape == shape else self.broadcast_in_dim(x, shape, ())
@@ -158,8 +172,15 @@ class Builder:
         return self.value("alias", shape, dtype, [x])
 
     def reduce_precision(self, x: Value, exponent_bits: int, mantissa_bits: int) -> Value:
-        return self.value("map", x.shape, x.dtype, [x], op="reduce_precision", exponent_bits=int(exponent_bits),
-                          mantissa_bits=int(mantissa_bits))
+        return self.value(
+            "map",
+            x.shape,
+            x.dtype,
+            [x],
+            op="reduce_precision",
+            exponent_bits=int(exponent_bits),
+            mantissa_bits=int(mantissa_bits),
+        )
 
     def constant(self, array, dtype=None) -> Value:
         array = np.asarray(array) if dtype is None else np.asarray(array).astype(dtype)
@@ -172,6 +193,10 @@ class Builder:
 
     def iota(self, dtype, shape, dimension: int) -> Value:
         return self.value("iota", shape, dtype, dimension=int(dimension))
+
+    def barrier(self, xs: Sequence[Value]) -> list[Value]:
+        """The same values under new numbers: what is computed from them is not merged with what was computed before."""
+        return [self._append("reshape", x.shape, x.dtype, (x,), {}) for x in xs]
 
     # ---- views -------------------------------------------------------------------------------------------------
 
@@ -222,12 +247,21 @@ class Builder:
         shape[dimension] = sum(x.shape[dimension] for x in xs)
         return self.value("concatenate", shape, xs[0].dtype, xs, dimension=int(dimension))
 
-    def window(self, x: Value, pad_value: Value, dims, strides, padding, base_dilation, window_dilation) -> Value:
+    def window(
+        self, x: Value, pad_value: Value, dims, strides, padding, base_dilation, window_dilation
+    ) -> Value:
         """Every window of `x`: shape = positions + window dimensions; outside of `x` reads `pad_value`."""
         shape = windows.positions(x.shape, dims, strides, padding, base_dilation, window_dilation)
-        return self.value("window", shape + tuple(dims), x.dtype, [x, pad_value], strides=tuple(strides),
-                          padding=tuple(tuple(p) for p in padding), base_dilation=tuple(base_dilation),
-                          window_dilation=tuple(window_dilation))
+        return self.value(
+            "window",
+            shape + tuple(dims),
+            x.dtype,
+            [x, pad_value],
+            strides=tuple(strides),
+            padding=tuple(tuple(p) for p in padding),
+            base_dilation=tuple(base_dilation),
+            window_dilation=tuple(window_dilation),
+        )
 
     # ---- reductions --------------------------------------------------------------------------------------------
 
@@ -240,7 +274,9 @@ class Builder:
         return self.value("reduce", _without(x.shape, axes), x.dtype, [x], kind=kind, axes=axes)
 
     def argreduce(self, kind: str, x: Value, axis: int, index_dtype) -> Value:
-        return self.value("argreduce", _without(x.shape, (axis,)), index_dtype, [x], kind=kind, axes=(int(axis),))
+        return self.value(
+            "argreduce", _without(x.shape, (axis,)), index_dtype, [x], kind=kind, axes=(int(axis),)
+        )
 
     def reduce_general(self, xs, inits, axes, body_closed_jaxpr) -> list[Value]:
         axes = tuple(sorted(int(a) for a in axes))
@@ -249,17 +285,33 @@ class Builder:
         return self.multi("reduce_general", [*xs, *inits], outs, axes=axes, body=body)
 
     def cumulative(self, kind: str, x: Value, axis: int, reverse: bool = False) -> Value:
-        return self.value("cumulative", x.shape, x.dtype, [x], kind=kind, axis=int(axis), reverse=bool(reverse))
+        return self.value(
+            "cumulative", x.shape, x.dtype, [x], kind=kind, axis=int(axis), reverse=bool(reverse)
+        )
 
-    def reduce_window(self, kind, x, init_value, window_dimensions, window_strides, padding, base_dilation,
-                      window_dilation) -> Value:
-        seen = self.window(x, init_value, window_dimensions, window_strides, padding, base_dilation, window_dilation)
+    def reduce_window(
+        self, kind, x, init_value, window_dimensions, window_strides, padding, base_dilation, window_dilation
+    ) -> Value:
+        seen = self.window(
+            x, init_value, window_dimensions, window_strides, padding, base_dilation, window_dilation
+        )
         return self.reduce(kind, seen, range(x.ndim, 2 * x.ndim))
 
-    def reduce_window_general(self, xs, inits, body_closed_jaxpr, window_dimensions, window_strides, padding,
-                              base_dilation, window_dilation) -> list[Value]:
-        seen = [self.window(x, i, window_dimensions, window_strides, padding, base_dilation, window_dilation)
-                for x, i in zip(xs, inits)]
+    def reduce_window_general(
+        self,
+        xs,
+        inits,
+        body_closed_jaxpr,
+        window_dimensions,
+        window_strides,
+        padding,
+        base_dilation,
+        window_dilation,
+    ) -> list[Value]:
+        seen = [
+            self.window(x, i, window_dimensions, window_strides, padding, base_dilation, window_dilation)
+            for x, i in zip(xs, inits)
+        ]
         return self.reduce_general(seen, inits, range(xs[0].ndim, 2 * xs[0].ndim), body_closed_jaxpr)
 
     def select_and_scatter_add(self, source, operand, select_op, dims, strides, padding) -> Value:
@@ -294,12 +346,36 @@ class Builder:
         shape += [n for d, n in enumerate(rhs.shape) if d not in numbers[1] and d not in numbers[3]]
         return self.value("dot", shape, out_dtype, [lhs, rhs], numbers=numbers)
 
-    def conv(self, lhs, rhs, window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers,
-             feature_group_count=1, batch_group_count=1, out_dtype=None) -> Value:
-        return convolution.conv(self, lhs, rhs, window_strides, padding, lhs_dilation, rhs_dilation,
-                                dimension_numbers, feature_group_count, batch_group_count, out_dtype or lhs.dtype)
+    def conv(
+        self,
+        lhs,
+        rhs,
+        window_strides,
+        padding,
+        lhs_dilation,
+        rhs_dilation,
+        dimension_numbers,
+        feature_group_count=1,
+        batch_group_count=1,
+        out_dtype=None,
+    ) -> Value:
+        return convolution.conv(
+            self,
+            lhs,
+            rhs,
+            window_strides,
+            padding,
+            lhs_dilation,
+            rhs_dilation,
+            dimension_numbers,
+            feature_group_count,
+            batch_group_count,
+            out_dtype or lhs.dtype,
+        )
 
-    def sort(self, xs: Sequence[Value], dimension: int, num_keys: int = 1, is_stable: bool = True) -> list[Value]:
+    def sort(
+        self, xs: Sequence[Value], dimension: int, num_keys: int = 1, is_stable: bool = True
+    ) -> list[Value]:
         return ordering.sort(self, xs, int(dimension), int(num_keys))
 
     def top_k(self, x: Value, k: int, axis: int = -1) -> list[Value]:
@@ -308,9 +384,29 @@ class Builder:
     def library(self, name: str, inputs: Sequence[Value], out_shapes_dtypes, **attrs) -> list[Value]:
         return self.multi("library", inputs, out_shapes_dtypes, name=name, attrs=attrs)
 
-    def host_call(self, callback: Callable, operands: Sequence[Value], out_avals, ordered: bool = False) -> list[Value]:
+    def host_call(
+        self, callback: Callable, operands: Sequence[Value], out_avals, ordered: bool = False
+    ) -> list[Value]:
         outs = [(a.shape, a.dtype) for a in out_avals]
         return self.multi("host", operands, outs, effect=True, callback=callback, ordered=ordered)
+
+    # ---- stacks: growing lists, known by their addresses (see `stacks.py`) ----------------------------------
+
+    def stack_new(self, shape, dtype) -> Value:
+        """A new empty stack of items of one shape and dtype."""
+        item_bytes = math.prod(shape) * np.dtype(dtype).itemsize
+        return self.multi("stack_new", [], [((), np.uint64)], item_bytes=item_bytes)[0]
+
+    def stack_length(self, stack: Value) -> Value:
+        return self.multi("stack_length", [stack], [((), np.int32)])[0]
+
+    def stack_write(self, stack: Value, i: Value, item: Value) -> Value:
+        """The same stack, with item `i` replaced or added in place."""
+        return self.multi("stack_write", [stack, self.convert(i, np.int64), item], [((), np.uint64)])[0]
+
+    def stack_read(self, stack: Value, i: Value, shape, dtype) -> Value:
+        """Item `i`, or zeros beyond the end."""
+        return self.multi("stack_read", [stack, self.convert(i, np.int64)], [(shape, dtype)])[0]
 
     # ---- calls and control flow --------------------------------------------------------------------------------
 
@@ -324,7 +420,7 @@ class Builder:
         return [self._operand(v, env) for v in jaxpr.outvars]
 
     def _operand(self, atom, env) -> Value:
-        return self.constant(np.asarray(atom.val, atom.aval.dtype)) if hasattr(atom, "val") else env[atom]
+        return self.constant(np.asarray(atom.val, physical(atom.aval)[1])) if hasattr(atom, "val") else env[atom]
 
     def _equation(self, eqn, env) -> None:
         rule = eqn.primitive.lower
@@ -335,36 +431,60 @@ class Builder:
         for var, out in zip(eqn.outvars, results, strict=True):
             aval = var.aval
             if out.shape != aval.shape or out.dtype != aval.dtype:
-                raise CompileError(f"lower rule of {eqn.primitive.name!r} gave {out!r} where {aval} was expected")
+                raise CompileError(
+                    f"lower rule of {eqn.primitive.name!r} gave {out!r} where {aval} was expected"
+                )
             env[var] = out
 
     def while_loop(self, cond_closed, cond_consts, body_closed, body_consts, init) -> list[Value]:
         cond, body = region_of(cond_closed), region_of(body_closed)
         outs = [(x.shape, x.dtype) for x in init]
-        return self.multi("while", [*cond_consts, *body_consts, *init], outs, cond=cond, body=body,
-                          cond_consts=len(cond_consts), body_consts=len(body_consts),
-                          effect=bool(cond.effects or body.effects))
+        return self.multi(
+            "while",
+            [*cond_consts, *body_consts, *init],
+            outs,
+            cond=cond,
+            body=body,
+            cond_consts=len(cond_consts),
+            body_consts=len(body_consts),
+            effect=bool(cond.effects or body.effects),
+        )
 
     def branch(self, index: Value, branches_closed, operands) -> list[Value]:
         regions = [region_of(c) for c in branches_closed]
         outs = [(x.shape, x.dtype) for x in regions[0].outputs]
-        return self.multi("branch", [index, *operands], outs, branches=regions,
-                          effect=any(r.effects for r in regions))
+        return self.multi(
+            "branch", [index, *operands], outs, branches=regions, effect=any(r.effects for r in regions)
+        )
 
     def scan(self, body_closed, consts, init, xs, length: int, reverse: bool = False) -> tuple[list, list]:
         body = region_of(body_closed)
         n = len(init)
         outs = [(x.shape, x.dtype) for x in init]
         outs += [((length, *y.shape), y.dtype) for y in body.outputs[n:]]
-        results = self.multi("scan", [*consts, *init, *xs], outs, body=body, consts=len(consts), carries=n,
-                             length=int(length), reverse=bool(reverse), effect=bool(body.effects))
+        results = self.multi(
+            "scan",
+            [*consts, *init, *xs],
+            outs,
+            body=body,
+            consts=len(consts),
+            carries=n,
+            length=int(length),
+            reverse=bool(reverse),
+            effect=bool(body.effects),
+        )
         return results[:n], results[n:]
+
+
+def physical(aval) -> tuple[tuple, np.dtype]:
+    """The shape and dtype by which programs hold values of this type."""
+    return aval.dtype.physical(aval.shape) if is_extended(aval.dtype) else (aval.shape, aval.dtype)
 
 
 def region_of(closed_jaxpr) -> Region:
     """`closed_jaxpr` as a region of its own."""
     b = Builder()
-    inputs = [b.input(v.aval.shape, v.aval.dtype) for v in closed_jaxpr.jaxpr.invars]
+    inputs = [b.input(*physical(v.aval)) for v in closed_jaxpr.jaxpr.invars]
     b.region.outputs = b.call(closed_jaxpr, inputs)
     return b.region
 
@@ -380,7 +500,9 @@ def convert_scalar(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
         info = np.iinfo(dtype)
         if math.isnan(wide):
             return np.zeros((), dtype)
-        return np.asarray(info.max if wide >= info.max else info.min if wide <= info.min else int(wide)).astype(dtype)
+        return np.asarray(
+            info.max if wide >= info.max else info.min if wide <= info.min else int(wide)
+        ).astype(dtype)
     with np.errstate(all="ignore"):
         return np.asarray(array.astype(dtype))
 

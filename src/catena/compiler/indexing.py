@@ -28,9 +28,19 @@ def gather(b, operand, indices, numbers, slice_sizes, mode: str, fill_value=None
     args = [operand, indices]
     if mode == "fill":
         args.append(fill_value if hasattr(fill_value, "form") else b.constant(fill_value, operand.dtype))
-    return b.value("gather", shape, operand.dtype, args, offset_dims=offset_dims, window_dims=window_dims,
-                   batch_dims=batch_dims, batching=tuple(zip(batching, start_batching)),
-                   start_index_map=tuple(n.start_index_map), slice_sizes=tuple(slice_sizes), mode=mode)
+    return b.value(
+        "gather",
+        shape,
+        operand.dtype,
+        args,
+        offset_dims=offset_dims,
+        window_dims=window_dims,
+        batch_dims=batch_dims,
+        batching=tuple(zip(batching, start_batching)),
+        start_index_map=tuple(n.start_index_map),
+        slice_sizes=tuple(slice_sizes),
+        mode=mode,
+    )
 
 
 def scatter(b, kind: str, operand, indices, updates, numbers, mode: str, update_body=None):
@@ -47,11 +57,22 @@ def scatter(b, kind: str, operand, indices, updates, numbers, mode: str, update_
     for d, w in zip(window_out, window_dims):
         sizes[w] = updates.shape[d]
     batch_dims = tuple(d for d in range(len(updates.shape)) if d not in window_out)
-    return b.value("scatter", operand.shape, operand.dtype, [operand, indices, updates],
-                   key=(kind, id(update_body), repr(n), mode), kind=kind, offset_dims=window_out,
-                   window_dims=window_dims, batch_dims=batch_dims, batching=tuple(zip(batching, index_batching)),
-                   start_index_map=tuple(n.scatter_dims_to_operand_dims), slice_sizes=tuple(sizes), mode=_mode(mode),
-                   body=update_body)
+    return b.value(
+        "scatter",
+        operand.shape,
+        operand.dtype,
+        [operand, indices, updates],
+        key=(kind, id(update_body), repr(n), mode),
+        kind=kind,
+        offset_dims=window_out,
+        window_dims=window_dims,
+        batch_dims=batch_dims,
+        batching=tuple(zip(batching, index_batching)),
+        start_index_map=tuple(n.scatter_dims_to_operand_dims),
+        slice_sizes=tuple(sizes),
+        mode=_mode(mode),
+        body=update_body,
+    )
 
 
 def _mode(mode) -> str:

@@ -9,10 +9,10 @@ from __future__ import annotations
 import threading
 import time
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from catena.compiler import vector_math
-from catena.compiler.emit import small_floats, sorting
+from catena.compiler.emit import small_floats, sorting, stack_steps
 from catena.core.errors import CompileError
 from catena.runtime.lazy import llvm
 
@@ -37,7 +37,7 @@ def target() -> Target:
     return Target(binding.get_host_cpu_name(), features.flatten(), wide)
 
 
-@lru_cache(maxsize=None)
+@cache
 def machine(opt: int):
     """The code generator, shared by all compilations."""
     return new_machine(opt)
@@ -47,8 +47,13 @@ def new_machine(opt: int):
     """A code generator of its own: an execution engine takes its one away."""
     with _lock:
         t = target()
-        return llvm().Target.from_default_triple().create_target_machine(
-            cpu=t.cpu, features=t.features, opt=opt, reloc="pic", codemodel="jitdefault", jit=True)
+        return (
+            llvm()
+            .Target.from_default_triple()
+            .create_target_machine(
+                cpu=t.cpu, features=t.features, opt=opt, reloc="pic", codemodel="jitdefault", jit=True
+            )
+        )
 
 
 @dataclass
@@ -70,6 +75,9 @@ def with_helpers(text: str, helpers: dict) -> str:
     for symbol, need in helpers.items():
         if isinstance(need, tuple):
             family, *key = need
+            if family == "stacks":
+                lines.update(dict.fromkeys(stack_steps.runtime_lines()))
+                continue
             if family == "sorting":
                 lines[sorting.define(*key)] = None
                 continue

@@ -20,7 +20,6 @@ from catena.compiler.body import Body, Stmt
 from catena.core.dtypes import KIND
 from catena.core.errors import CompileError
 
-
 LOADS = ("load", "load_now")
 
 
@@ -51,7 +50,9 @@ class Nest:
     depends: list[int]
     stores: list[Store] = field(default_factory=list)
     folds: list[Fold] = field(default_factory=list)
-    sequential: bool = False  # the order of iterations matters (scatter): no lanes but along window dimensions
+    sequential: bool = (
+        False  # the order of iterations matters (scatter): no lanes but along window dimensions
+    )
     order: list[int] = field(default_factory=list)
     vector: int | None = None
     width: int = 1
@@ -87,7 +88,15 @@ class Nest:
 
 
 def from_body(body: Body, reduced=(), stores=(), folds=(), sequential=False) -> Nest:
-    return Nest(list(body.extents), frozenset(reduced), body.stmts, body.depends, list(stores), list(folds), sequential)
+    return Nest(
+        list(body.extents),
+        frozenset(reduced),
+        body.stmts,
+        body.depends,
+        list(stores),
+        list(folds),
+        sequential,
+    )
 
 
 # ---- schedule --------------------------------------------------------------------------------------------------
@@ -152,8 +161,15 @@ def register_bytes(type_: str) -> int:
     if type_ == "bool":
         return 1
     dtype = np.dtype(type_) if type_ in _NUMPY else None
-    return max(dtype.itemsize, 4) if dtype is not None and KIND[dtype] == "f" else dtype.itemsize if dtype is not None else 4 \
-        if "float" in type_ else 1
+    return (
+        max(dtype.itemsize, 4)
+        if dtype is not None and KIND[dtype] == "f"
+        else dtype.itemsize
+        if dtype is not None
+        else 4
+        if "float" in type_
+        else 1
+    )
 
 
 _NUMPY = frozenset("bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64".split())
@@ -162,7 +178,9 @@ _NUMPY = frozenset("bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float
 def _widest(nest: Nest) -> int:
     """Bytes per lane that decide the width; index arithmetic does not count beside data."""
     data = [register_bytes(s.type) for s in nest.stmts if s.op in LOADS]
-    data += [register_bytes(s.dtype) for s in nest.stores] + [register_bytes(t) for f in nest.folds for t in f.types]
+    data += [register_bytes(s.dtype) for s in nest.stores] + [
+        register_bytes(t) for f in nest.folds for t in f.types
+    ]
     return max(data, default=4)
 
 
@@ -200,8 +218,10 @@ def _fit(a: Affine, d: int, nest: Nest) -> float:
 
 def _window_dimension(nest: Nest, d: int) -> bool:
     """Whether lanes along `d` write distinct neighbouring elements whatever the indices are."""
-    return all(affine.coefficient(s.offset, d) == 1 and not any(nest.depends[t] >> d & 1 for t, _ in s.offset[2])
-               for s in nest.stores)
+    return all(
+        affine.coefficient(s.offset, d) == 1 and not any(nest.depends[t] >> d & 1 for t, _ in s.offset[2])
+        for s in nest.stores
+    )
 
 
 # ---- printing and checking -------------------------------------------------------------------------------------
@@ -224,10 +244,14 @@ def show(nest: Nest) -> str:
             attr = f" {s.attr}"
         lines.append(f"  %{i}: {s.type} = {s.op}{attr} {' '.join(f'%{a}' for a in s.args)}".rstrip())
     for s in nest.stores:
-        lines.append(f"  v{s.buffer}[{affine.show(s.offset)}] = %{s.stmt}" + (f" if %{s.mask}" if s.mask >= 0 else ""))
+        lines.append(
+            f"  v{s.buffer}[{affine.show(s.offset)}] = %{s.stmt}" + (f" if %{s.mask}" if s.mask >= 0 else "")
+        )
     for f in nest.folds:
         dests = " ".join(f"v{b}[{affine.show(o)}]" for b, _, o in f.dests)
-        lines.append(f"  fold {f.kind}{' running' if f.running else ''} {' '.join(f'%{s}' for s in f.stmts)} -> {dests}")
+        lines.append(
+            f"  fold {f.kind}{' running' if f.running else ''} {' '.join(f'%{s}' for s in f.stmts)} -> {dests}"
+        )
     return "\n".join(lines)
 
 
@@ -248,6 +272,10 @@ def verify(nest: Nest) -> None:
             raise CompileError(f"loop nest: a store to v{s.buffer} has no value")
     if sorted(nest.order) != [d for d, n in enumerate(nest.extents) if n != 1]:
         raise CompileError("loop nest: the order does not list each dimension once")
-    kept_after = [d for i, d in enumerate(nest.order) if d not in nest.reduced and any(e in nest.reduced for e in nest.order[:i])]
+    kept_after = [
+        d
+        for i, d in enumerate(nest.order)
+        if d not in nest.reduced and any(e in nest.reduced for e in nest.order[:i])
+    ]
     if kept_after and nest.folds:
         raise CompileError("loop nest: a kept dimension lies inside a reduced one")

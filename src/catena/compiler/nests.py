@@ -22,8 +22,11 @@ class NestBuilder:
 
     def body(self, extents, local: frozenset = frozenset()) -> Body:
         stored, roots = self.fused.stored, self.fused.roots
-        return Body(extents, lambda v: v.number in stored and v.number not in local,
-                    lambda v: (roots.get(v.number, v.number), v.dtype.name))
+        return Body(
+            extents,
+            lambda v: v.number in stored and v.number not in local,
+            lambda v: (roots.get(v.number, v.number), v.dtype.name),
+        )
 
     # ---- kernels -----------------------------------------------------------------------------------------------
 
@@ -51,9 +54,19 @@ class NestBuilder:
         offset = body.offset(v.shape, kept)
         if isinstance(x, tuple):
             if kind == "prod":
-                return [self._complex_prod(body, v, x, offset, body.affine_mask((0, tuple((d, 1) for d in range(len(index))), ())))]
+                return [
+                    self._complex_prod(
+                        body,
+                        v,
+                        x,
+                        offset,
+                        body.affine_mask((0, tuple((d, 1) for d in range(len(index))), ())),
+                    )
+                ]
             part, even = part_name(v), affine.scale(offset, 2)
-            return [Fold(kind, (s,), (part,), ((v.number, part, affine.shift(even, i)),)) for i, s in enumerate(x)]
+            return [
+                Fold(kind, (s,), (part,), ((v.number, part, affine.shift(even, i)),)) for i, s in enumerate(x)
+            ]
         return [Fold(kind, (x,), (v.dtype.name,), ((v.number, v.dtype.name, offset),))]
 
     def _complex_prod(self, body: Body, v: Value, x: tuple, offset, mask: int) -> Fold:
@@ -62,7 +75,9 @@ class NestBuilder:
         re = body.stmt("sub", part, (body.stmt("mul", part, (a, x[0])), body.stmt("mul", part, (b, x[1]))))
         im = body.stmt("add", part, (body.stmt("mul", part, (a, x[1])), body.stmt("mul", part, (b, x[0]))))
         dests = tuple((v.number, part, affine.shift(even, i)) for i in (0, 1))
-        return Fold("general", (re, im), (part, part), dests, inits=(body.const(1.0, part), body.const(0.0, part)))
+        return Fold(
+            "general", (re, im), (part, part), dests, inits=(body.const(1.0, part), body.const(0.0, part))
+        )
 
     def _argreduce(self, body: Body, v: Value, index: tuple) -> Fold:
         (axis,) = v.params["axes"]
@@ -91,8 +106,10 @@ class NestBuilder:
         x, update, *starts = v.args
         body, index = self.body(update.shape), dims(update.ndim)
         s = body.read(update, index)
-        moved = tuple(affine.add(ix, clamped_start(body, start, (), n - m))
-                      for ix, start, n, m in zip(index, starts, x.shape, update.shape))
+        moved = tuple(
+            affine.add(ix, clamped_start(body, start, (), n - m))
+            for ix, start, n, m in zip(index, starts, x.shape, update.shape)
+        )
         return loops.from_body(body, (), store_value(body, v, moved, s))
 
     def scatter(self, v: Value) -> Nest:
@@ -143,7 +160,9 @@ class NestBuilder:
                 return tuple(body.stmt(kind, part, (o, n)) for o, n in zip(old, new))
             (a, b), (c, d) = old, new
             re = body.stmt("sub", part, (body.stmt("mul", part, (a, c)), body.stmt("mul", part, (b, d))))
-            return re, body.stmt("add", part, (body.stmt("mul", part, (a, d)), body.stmt("mul", part, (b, c))))
+            return re, body.stmt(
+                "add", part, (body.stmt("mul", part, (a, d)), body.stmt("mul", part, (b, c)))
+            )
         return body.stmt(kind, v.dtype.name, (old, new))
 
     # ---- folds with a body of their own, and running ones ------------------------------------------------------
@@ -183,8 +202,10 @@ class NestBuilder:
             return loops.from_body(body, (axis,), [], [self._running(body, v, new, offset, kind)])
         if isinstance(new, tuple):
             part, even = part_name(v), affine.scale(offset, 2)
-            folds = [Fold(kind, (s,), (part,), ((v.number, part, affine.shift(even, i)),), running=True)
-                     for i, s in enumerate(new)]
+            folds = [
+                Fold(kind, (s,), (part,), ((v.number, part, affine.shift(even, i)),), running=True)
+                for i, s in enumerate(new)
+            ]
         else:
             folds = [Fold(kind, (new,), (v.dtype.name,), ((v.number, v.dtype.name, offset),), running=True)]
         return loops.from_body(body, (axis,), [], folds)
@@ -201,7 +222,14 @@ class NestBuilder:
         flat = body.stmt("eq", "bool", (small, big))
         grown = body.stmt("select", t, (flat, body.const(math.log(2.0), t), grown))
         total = body.stmt("add", t, (big, grown))
-        return Fold("general", (total,), (t,), ((v.number, t, offset),), running=True, inits=(body.const(-math.inf, t),))
+        return Fold(
+            "general",
+            (total,),
+            (t,),
+            ((v.number, t, offset),),
+            running=True,
+            inits=(body.const(-math.inf, t),),
+        )
 
     # ---- products by loops -------------------------------------------------------------------------------------
 
@@ -237,11 +265,16 @@ def product_folds(body: Body, v: Value, lhs: Value, rhs: Value, a, b, offset) ->
         (ar, ai), (br, bi) = a, b
         re = body.stmt("sub", part, (body.stmt("mul", part, (ar, br)), body.stmt("mul", part, (ai, bi))))
         im = body.stmt("add", part, (body.stmt("mul", part, (ar, bi)), body.stmt("mul", part, (ai, br))))
-        return [Fold("sum", (s,), (part,), ((v.number, part, affine.shift(even, i)),)) for i, s in enumerate((re, im))]
+        return [
+            Fold("sum", (s,), (part,), ((v.number, part, affine.shift(even, i)),))
+            for i, s in enumerate((re, im))
+        ]
     dest = ((v.number, v.dtype.name, offset),)
     if KIND[v.dtype] == "f":
         wide = "float64" if v.dtype == np.float64 else "float32"
-        a, b = (x if y.dtype.name == wide else body.stmt("convert", wide, (x,)) for x, y in ((a, lhs), (b, rhs)))
+        a, b = (
+            x if y.dtype.name == wide else body.stmt("convert", wide, (x,)) for x, y in ((a, lhs), (b, rhs))
+        )
         return [Fold("dot", (a, b), (wide,), dest)]
     name = v.dtype.name
     a, b = (x if y.dtype == v.dtype else body.stmt("convert", name, (x,)) for x, y in ((a, lhs), (b, rhs)))
@@ -302,5 +335,3 @@ def pairs(flat: list, xs) -> list:
     for x in xs:
         out.append((next(it), next(it)) if KIND[x.dtype] == "c" else next(it))
     return out
-
-

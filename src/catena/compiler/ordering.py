@@ -58,8 +58,13 @@ def take_last(b, x, order):
     """`x[..., order]`, row by row."""
     rank = x.ndim
     batch = tuple(range(rank - 1))
-    numbers = SimpleNamespace(offset_dims=(), collapsed_slice_dims=(rank - 1,), start_index_map=(rank - 1,),
-                              operand_batching_dims=batch, start_indices_batching_dims=batch)
+    numbers = SimpleNamespace(
+        offset_dims=(),
+        collapsed_slice_dims=(rank - 1,),
+        start_index_map=(rank - 1,),
+        operand_batching_dims=batch,
+        start_indices_batching_dims=batch,
+    )
     return b.gather(x, b.reshape(order, (*order.shape, 1)), numbers, (1,) * rank, "promise")
 
 

@@ -152,7 +152,19 @@ class _Gemm:
         flag_y, ldy = (b"N", yp) if yq == 1 else (b"T", yq)
         lda = max(ldx, rows if flag_x == b"N" else k, 1)
         ldb = max(ldy, k if flag_y == b"N" else columns, 1)
-        args = [self.w.literal("i8", flag_x[0]), self.w.literal("i8", flag_y[0]), self._number(rows),
-                self._number(columns), self._number(k), self._factor(1), x, self._number(lda), y, self._number(ldb),
-                self._factor(0), out, self._number(ld)]
+        args = [
+            self.w.literal("i8", flag_x[0]),
+            self.w.literal("i8", flag_y[0]),
+            self._number(rows),
+            self._number(columns),
+            self._number(k),
+            self._factor(1),
+            x,
+            self._number(lda),
+            y,
+            self._number(ldb),
+            self._factor(0),
+            out,
+            self._number(ld),
+        ]
         self.e.do(f"call void {self.function}({', '.join(f'ptr {p}' for p in args)})")

@@ -35,9 +35,21 @@ def select_and_scatter_add(b, source, operand, select_op, dims, strides, padding
     indices = b.concatenate(starts, rank)
     zeros = b.full(operand.shape, np.zeros((), operand.dtype))
     every = tuple(range(rank))
-    return b.value("scatter", operand.shape, operand.dtype, [zeros, indices, source], kind="add", offset_dims=(),
-                   window_dims=(), batch_dims=every, batching=(), start_index_map=every, slice_sizes=(1,) * rank,
-                   mode="fill", body=None)
+    return b.value(
+        "scatter",
+        operand.shape,
+        operand.dtype,
+        [zeros, indices, source],
+        kind="add",
+        offset_dims=(),
+        window_dims=(),
+        batch_dims=every,
+        batching=(),
+        start_index_map=every,
+        slice_sizes=(1,) * rank,
+        mode="fill",
+        body=None,
+    )
 
 
 def extreme(dtype, kind: str):

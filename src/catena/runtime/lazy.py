@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import importlib
-from functools import lru_cache
+from functools import cache
 from types import ModuleType
 
 
-@lru_cache(maxsize=None)
+@cache
 def load(name: str) -> ModuleType:
     """The module `name`, imported on the first call."""
     return importlib.import_module(name)

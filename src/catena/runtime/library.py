@@ -8,7 +8,7 @@ integers). All arguments are passed by address, as Fortran has it.
 from __future__ import annotations
 
 import ctypes
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -38,7 +38,7 @@ def integer_bits() -> int:
     return 64 if bundled() is not None else 32
 
 
-@lru_cache(maxsize=None)
+@cache
 def address(name: str) -> int:
     """The address of a BLAS or LAPACK routine such as `dgemm` or `dpotrf`."""
     library = bundled()
@@ -51,7 +51,7 @@ def address(name: str) -> int:
     raise LookupError(f"no BLAS or LAPACK routine is called {name!r}")
 
 
-@lru_cache(maxsize=None)
+@cache
 def thread_control(name: str) -> int:
     """The address of `set_num_threads` or `get_num_threads` of the bundled OpenBLAS, 0 where there is none."""
     library = bundled()

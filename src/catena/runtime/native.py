@@ -20,6 +20,7 @@ ARRAY_FLAGS = ARRAY_DATA + 48
 READY = 0x0101  # NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED
 
 ENTRY_TYPE = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.py_object, ctypes.py_object)
+_FREE_STACKS = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 _lock = threading.Lock()
 _checked = False
 
@@ -35,14 +36,16 @@ def check_layout() -> None:
     data = ctypes.c_void_p.from_address(id(ordered) + ARRAY_DATA).value
     flags = [ctypes.c_int32.from_address(id(a) + ARRAY_FLAGS).value & READY for a in pair]
     if item != id(strided) or data != ordered.ctypes.data or flags != [READY, 0x0100]:
-        raise RuntimeError("this Python or NumPy lays out tuples or arrays in an unknown way; native programs cannot run")
+        raise RuntimeError(
+            "this Python or NumPy lays out tuples or arrays in an unknown way; native programs cannot run"
+        )
     _checked = True
 
 
 class Native:
     """Object code loaded into this process and bound to its constants and library functions."""
 
-    def __init__(self, code: bytes, constants: list[np.ndarray], externals: list, machine):
+    def __init__(self, code: bytes, constants: list[np.ndarray], externals: list, machine, stacks: bool = False):
         check_layout()
         self._keep = ([np.ascontiguousarray(c) for c in constants], externals)
         binding = llvm()
@@ -55,7 +58,9 @@ class Native:
             self._bind("constants", [c.__array_interface__["data"][0] for c in self._keep[0]])
             self._bind("externals", [x.address for x in externals])
             self._arena = self._engine.get_global_value_address("arena_cache")
+            free = self._engine.get_function_address("catena_stack_free_list") if stacks else 0
         self.entry = ENTRY_TYPE(address)
+        self.free_stacks = _FREE_STACKS(free) if free else None
 
     def _bind(self, table: str, pointers: list[int]) -> None:
         if pointers:

@@ -128,17 +128,23 @@ class Emitter:
             return self.op(f"load {v}, ptr {pointer}, align {t.bytes}")
         if stride == 1:
             kind = f"v{width}{_mangle(m)}"
-            return self.op(f"call {v} @llvm.masked.load.{kind}.p0(ptr align {t.bytes} {pointer}, <{width} x i1> {mask}, {v} zeroinitializer)")
+            return self.op(
+                f"call {v} @llvm.masked.load.{kind}.p0(ptr align {t.bytes} {pointer}, <{width} x i1> {mask}, {v} zeroinitializer)"
+            )
         addresses = self.op(f"getelementptr {m}, ptr {pointer}, <{width} x i64> {self.lanes(width, stride)}")
         return self.gather(t, addresses, width, mask)
 
     def gather(self, t: Type, addresses: str, width: int, mask: str | None) -> str:
         v = vector(t.memory, width)
         mask = mask if mask is not None else "splat (i1 true)"
-        return self.op(f"call {v} @llvm.masked.gather.v{width}{_mangle(t.memory)}.v{width}p0(<{width} x ptr> align {t.bytes} {addresses}, "
-                       f"<{width} x i1> {mask}, {v} zeroinitializer)")
+        return self.op(
+            f"call {v} @llvm.masked.gather.v{width}{_mangle(t.memory)}.v{width}p0(<{width} x ptr> align {t.bytes} {addresses}, "
+            f"<{width} x i1> {mask}, {v} zeroinitializer)"
+        )
 
-    def store(self, t: Type, x: str, pointer: str, width: int, stride: int = 1, mask: str | None = None) -> None:
+    def store(
+        self, t: Type, x: str, pointer: str, width: int, stride: int = 1, mask: str | None = None
+    ) -> None:
         """Writes a register value to memory."""
         raw, m, v = self.narrow(x, t, width), t.memory, vector(t.memory, width)
         if width == 1:
@@ -152,7 +158,9 @@ class Emitter:
         elif stride == 1:
             self._store_raw(t, raw, pointer, width, mask)
         else:
-            addresses = self.op(f"getelementptr {m}, ptr {pointer}, <{width} x i64> {self.lanes(width, stride)}")
+            addresses = self.op(
+                f"getelementptr {m}, ptr {pointer}, <{width} x i64> {self.lanes(width, stride)}"
+            )
             self.scatter(t, raw, addresses, width, mask)
 
     def _store_raw(self, t: Type, raw: str, pointer: str, width: int, mask: str | None) -> None:
@@ -160,13 +168,17 @@ class Emitter:
         if mask is None:
             self.do(f"store {v} {raw}, ptr {pointer}, align {t.bytes}")
         else:
-            self.do(f"call void @llvm.masked.store.v{width}{_mangle(m)}.p0({v} {raw}, ptr align {t.bytes} {pointer}, <{width} x i1> {mask})")
+            self.do(
+                f"call void @llvm.masked.store.v{width}{_mangle(m)}.p0({v} {raw}, ptr align {t.bytes} {pointer}, <{width} x i1> {mask})"
+            )
 
     def scatter(self, t: Type, raw: str, addresses: str, width: int, mask: str | None) -> None:
         v = vector(t.memory, width)
         mask = mask if mask is not None else "splat (i1 true)"
-        self.do(f"call void @llvm.masked.scatter.v{width}{_mangle(t.memory)}.v{width}p0({v} {raw}, <{width} x ptr> align {t.bytes} {addresses}, "
-                f"<{width} x i1> {mask})")
+        self.do(
+            f"call void @llvm.masked.scatter.v{width}{_mangle(t.memory)}.v{width}p0({v} {raw}, <{width} x ptr> align {t.bytes} {addresses}, "
+            f"<{width} x i1> {mask})"
+        )
 
     def nowhere(self) -> str:
         """A stack slot that scalar accesses with a false mask go to."""

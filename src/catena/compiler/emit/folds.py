@@ -6,7 +6,16 @@ from catena.compiler.emit import ops
 from catena.compiler.loops import Fold
 from catena.compiler.types import TYPES, constant, vector
 
-COMBINE = {"sum": "add", "dot": "add", "prod": "mul", "max": "max", "min": "min", "and": "and", "or": "or", "xor": "xor"}
+COMBINE = {
+    "sum": "add",
+    "dot": "add",
+    "prod": "mul",
+    "max": "max",
+    "min": "min",
+    "and": "and",
+    "or": "or",
+    "xor": "xor",
+}
 REDUCE_FLOAT = {"max": "fmaximum", "min": "fminimum"}
 REDUCE_INT = {"sum": "add", "prod": "mul", "and": "and", "or": "or", "xor": "xor"}
 
@@ -46,7 +55,11 @@ def store_identities(writer) -> None:
             for d, extent in enumerate(nest.extents):
                 n *= extent if d not in nest.reduced else 1
             if fold.inits:
-                x = constant(nest.stmts[fold.inits[j]].attr, t, 1) if nest.stmts[fold.inits[j]].op == "const" else None
+                x = (
+                    constant(nest.stmts[fold.inits[j]].attr, t, 1)
+                    if nest.stmts[fold.inits[j]].op == "const"
+                    else None
+                )
                 if x is None:
                     s = nest.stmts[fold.inits[j]]
                     x = e.load(t, e.element(writer.pointers[s.attr[0]], t.memory, s.attr[2][0]), 1)
@@ -75,7 +88,9 @@ class Accumulators:
             row = []
             for j, t in enumerate(self.types):
                 slot = self.e.slot(vector(t.register, self.width))
-                self.e.do(f"store {vector(t.register, self.width)} {self._initial(j, t, copies[min(c, len(copies) - 1)])}, ptr {slot}")
+                self.e.do(
+                    f"store {vector(t.register, self.width)} {self._initial(j, t, copies[min(c, len(copies) - 1)])}, ptr {slot}"
+                )
                 row.append(slot)
             self.slots.append(row)
 
@@ -112,7 +127,11 @@ class Accumulators:
 
     def _taken(self, c: int, new: list[str]) -> list[str]:
         old = [self._get(c, j) for j in range(len(self.types))]
-        return [self._multiply_add(new, old[0])] if self.fold.kind == "dot" else self._combine(old, new, self.width)
+        return (
+            [self._multiply_add(new, old[0])]
+            if self.fold.kind == "dot"
+            else self._combine(old, new, self.width)
+        )
 
     def _multiply_add(self, xs: list[str], total: str) -> str:
         return ops.intrinsic(self.e, "fma", self.types[0], [*xs, total], self.width)
@@ -141,8 +160,10 @@ class Accumulators:
             better = self.e.op(f"or {i1} {better}, {first_nan}")
         tie = self.e.op(f"and {i1} {same}, {earlier}")
         take = self.e.op(f"or {i1} {better}, {tie}")
-        return [self.e.op(f"select {i1} {take}, {vector(k.register, width)} {y}, {vector(k.register, width)} {x}")
-                for k, x, y in zip(self.types, a, b)]
+        return [
+            self.e.op(f"select {i1} {take}, {vector(k.register, width)} {y}, {vector(k.register, width)} {x}")
+            for k, x, y in zip(self.types, a, b)
+        ]
 
     def finish(self, copies) -> None:
         """Joins copies and lanes, and stores the results."""
@@ -151,7 +172,9 @@ class Accumulators:
         values = [[self._get(c, j) for j in range(len(self.types))] for c in range(self.copies)]
         if self.w.lanes_reduced:
             while len(values) > 1:
-                values = [self._combine(values[i], values[i + 1], self.width) for i in range(0, len(values), 2)]
+                values = [
+                    self._combine(values[i], values[i + 1], self.width) for i in range(0, len(values), 2)
+                ]
             self._write(self._across_lanes(values[0]), copies[0])
         else:
             for copy, row in zip(copies, values):
@@ -175,12 +198,21 @@ class Accumulators:
             return row
         r = vector(t.register, width)
         if t.kind == "f" and kind in ("sum", "dot", "prod"):
-            short, start = ("f64" if t.register == "double" else "f32"), constant(1.0 if kind == "prod" else -0.0, t, 1)
+            short, start = (
+                ("f64" if t.register == "double" else "f32"),
+                constant(1.0 if kind == "prod" else -0.0, t, 1),
+            )
             name = "fmul" if kind == "prod" else "fadd"
-            return [self.e.op(f"call reassoc {t.register} @llvm.vector.reduce.{name}.v{width}{short}({t.register} {start}, {r} {row[0]})")]
+            return [
+                self.e.op(
+                    f"call reassoc {t.register} @llvm.vector.reduce.{name}.v{width}{short}({t.register} {start}, {r} {row[0]})"
+                )
+            ]
         if t.kind in "iu" and (kind in REDUCE_INT or kind in ("max", "min")):
             name = REDUCE_INT.get(kind) or ("s" if t.kind == "i" else "u") + kind
-            return [self.e.op(f"call {t.register} @llvm.vector.reduce.{name}.v{width}{t.register}({r} {row[0]})")]
+            return [
+                self.e.op(f"call {t.register} @llvm.vector.reduce.{name}.v{width}{t.register}({r} {row[0]})")
+            ]
         return self._halve(row, width)
 
     def _halve(self, row: list[str], width: int) -> list[str]:

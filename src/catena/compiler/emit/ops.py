@@ -13,13 +13,28 @@ from catena.compiler.emit.emitter import Emitter
 from catena.compiler.types import TYPES, Type, constant, vector
 from catena.core.errors import CompileError
 
-EXACT = frozenset("select neg abs max min sign clamp floor ceil trunc round_half_even round_half_away".split())
-COMPARE = {"eq": ("oeq", "eq", "eq"), "ne": ("une", "ne", "ne"), "lt": ("olt", "slt", "ult"),
-           "le": ("ole", "sle", "ule"), "gt": ("ogt", "sgt", "ugt"), "ge": ("oge", "sge", "uge")}
+EXACT = frozenset(
+    "select neg abs max min sign clamp floor ceil trunc round_half_even round_half_away".split()
+)
+COMPARE = {
+    "eq": ("oeq", "eq", "eq"),
+    "ne": ("une", "ne", "ne"),
+    "lt": ("olt", "slt", "ult"),
+    "le": ("ole", "sle", "ule"),
+    "gt": ("ogt", "sgt", "ugt"),
+    "ge": ("oge", "sge", "uge"),
+}
 FLOAT_BINARY = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv", "rem": "frem"}
 INT_BINARY = {"add": "add", "sub": "sub", "mul": "mul", "and": "and", "or": "or", "xor": "xor"}
-FLOAT_INTRINSICS = {"floor": "floor", "ceil": "ceil", "trunc": "trunc", "round_half_even": "roundeven",
-                    "round_half_away": "round", "sqrt": "sqrt", "abs": "fabs"}
+FLOAT_INTRINSICS = {
+    "floor": "floor",
+    "ceil": "ceil",
+    "trunc": "trunc",
+    "round_half_even": "roundeven",
+    "round_half_away": "round",
+    "sqrt": "sqrt",
+    "abs": "fabs",
+}
 BOOL_ALIAS = {"add": "or", "mul": "and", "max": "or", "min": "and", "sub": "xor", "ne": "xor"}
 
 
@@ -70,8 +85,11 @@ def library(e: Emitter, op: str, t: Type, xs: list[str], width: int) -> str:
     return e.scalarised(name + ("f" if element == "f32" else ""), t.register, xs, width)
 
 
-_LIBM = {n: n for n in "exp exp2 expm1 log log1p log2 tanh sin cos tan asin acos atan atan2 sinh cosh asinh acosh atanh erf "
-         "erfc cbrt pow lgamma".split()}
+_LIBM = {
+    n: n
+    for n in "exp exp2 expm1 log log1p log2 tanh sin cos tan asin acos atan atan2 sinh cosh asinh acosh atanh erf "
+    "erfc cbrt pow lgamma".split()
+}
 
 
 def _vector_call(e: Emitter, op: str, register: str, xs: list[str], width: int) -> str:
@@ -280,9 +298,16 @@ def _mulhi(e, t, xs, width, attr):
 
 _INTEGER = {
     "neg": lambda e, t, xs, w, a: e.op(f"sub {vector(t.register, w)} {constant(0, t, w)}, {xs[0]}"),
-    "not": lambda e, t, xs, w, a: e.op(f"xor {vector(t.register, w)} {xs[0]}, {constant(1 if t.kind == 'b' else -1, t, w)}"),
-    "abs": lambda e, t, xs, w, a: xs[0] if t.kind != "i" else intrinsic(
-        e, "smax", t, [xs[0], e.op(f"sub {vector(t.register, w)} {constant(0, t, w)}, {xs[0]}")], w),
+    "not": lambda e, t, xs, w, a: e.op(
+        f"xor {vector(t.register, w)} {xs[0]}, {constant(1 if t.kind == 'b' else -1, t, w)}"
+    ),
+    "abs": lambda e, t, xs, w, a: (
+        xs[0]
+        if t.kind != "i"
+        else intrinsic(
+            e, "smax", t, [xs[0], e.op(f"sub {vector(t.register, w)} {constant(0, t, w)}, {xs[0]}")], w
+        )
+    ),
     "max": _int_minmax("max"),
     "min": _int_minmax("min"),
     "div": _int_div,
@@ -307,7 +332,9 @@ _INTEGER = {
 def _compare(op: str):
     def rule(e, t, xs, types, attr, width):
         s = types[0]
-        kind, predicates = ("fcmp", COMPARE[op][0]) if s.kind == "f" else ("icmp", COMPARE[op][1 if s.kind == "i" else 2])
+        kind, predicates = (
+            ("fcmp", COMPARE[op][0]) if s.kind == "f" else ("icmp", COMPARE[op][1 if s.kind == "i" else 2])
+        )
         return e.op(f"{kind} {predicates} {vector(s.register, width)} {xs[0]}, {xs[1]}")
 
     return rule

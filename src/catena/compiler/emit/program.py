@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from catena.compiler import loops, products
-from catena.compiler.emit import control, libraries, sorting
+from catena.compiler.emit import control, libraries, sorting, stack_steps
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.emit.nest import NestWriter
 from catena.compiler.fuse import Fused, Step, fuse
@@ -69,14 +69,16 @@ class ProgramWriter:
         self.literals: dict[str, str] = {}  # integer constants in memory, for routines that want addresses
         self.uses_blas = False
         self.keep_nests, self.shown = keep_nests, []
-        self.can_fail = False
+        self.uses_stacks, self.returned_stacks = False, None
         self.flops, self.bytes = 0, 0
         self.trips = 1  # iterations of the loops around what is being written
         self.depth = 0  # loops around what is being written
 
     # ---- regions -----------------------------------------------------------------------------------------------
 
-    def region(self, region: Region, inputs: list[str], dests: list[str], carried: dict[int, int] | None = None) -> None:
+    def region(
+        self, region: Region, inputs: list[str], dests: list[str], carried: dict[int, int] | None = None
+    ) -> None:
         """Writes a region that reads `inputs` and leaves its outputs at `dests`.
 
         `carried` maps an output to the input whose memory is that output's destination (loop carries).
@@ -130,9 +132,14 @@ class ProgramWriter:
         s = frame.fused.steps[step]
         if s.kernel is not None:
             return old.number in s.kernel.same and not s.kernel.axes
-        return s.node.form in ("dynamic_update_slice", "scatter") and frame.fused.root(s.node.args[0]) == old.number
+        return (
+            s.node.form in ("dynamic_update_slice", "scatter")
+            and frame.fused.root(s.node.args[0]) == old.number
+        )
 
-    def _final_copies(self, frame: Frame, copies: list[int], dests: list[str], carried: dict[int, int]) -> None:
+    def _final_copies(
+        self, frame: Frame, copies: list[int], dests: list[str], carried: dict[int, int]
+    ) -> None:
         region = frame.fused.region
         overwritten = {dests[k] for k in range(len(dests))} if carried else set()
         moves = []
@@ -189,7 +196,9 @@ class ProgramWriter:
         if known is None:
             known = self.constant_at[id(array)] = len(self.constants)
             self.constants.append(array)
-            self.e.slots.append(f"  %c{known} = load ptr, ptr getelementptr (ptr, ptr @constants, i64 {known}), align 8")
+            self.e.slots.append(
+                f"  %c{known} = load ptr, ptr getelementptr (ptr, ptr @constants, i64 {known}), align 8"
+            )
         return f"%c{known}"
 
     def external(self, target) -> str:
@@ -213,6 +222,16 @@ class ProgramWriter:
         self.uses_blas = True
         if kernels.can_limit_threads():
             self.e.do(f"call void {self.external(kernels.ThreadControl('set_num_threads'))}(i32 {count})")
+
+    def stop_if(self, condition: str, status: int) -> None:
+        """Ends the program with a status when the condition holds."""
+        e = self.e
+        stop, go = e.label(), e.label()
+        e.branch(condition, stop, go)
+        e.start(stop)
+        e.do(f"store i64 {status}, ptr %status")
+        e.jump("finish")
+        e.start(go)
 
     def define(self, frame: Frame, v: Value) -> str:
         """Memory for a value about to be computed."""
@@ -286,7 +305,9 @@ class ProgramWriter:
 
     def count(self, nest: loops.Nest) -> None:
         """Adds a nest to the program's costs."""
-        work = sum(s.op not in ("const", "load", "load_now", "affine", "convert") for s in nest.stmts) + len(nest.folds)
+        work = sum(s.op not in ("const", "load", "load_now", "affine", "convert") for s in nest.stmts) + len(
+            nest.folds
+        )
         self.flops += self.trips * nest.trips * work
         self.bytes += self.trips * nest.trips * 4 * (len(nest.buffers()))
 
@@ -298,7 +319,9 @@ class ProgramWriter:
         NestWriter(e, nest, {b: f"%b{i}" for i, b in enumerate(pointers)}, in_place).write()
         written = nest.written()
         noalias = "" if in_place else " noalias"
-        params = ", ".join(f"ptr{noalias if b in written else ' readonly'} %b{i}" for i, b in enumerate(pointers))
+        params = ", ".join(
+            f"ptr{noalias if b in written else ' readonly'} %b{i}" for i, b in enumerate(pointers)
+        )
         body = "\n".join([f"({params}) {{", "entry:", *e.slots, *e.lines, "  ret void", "}"])
         name = self.functions.setdefault(body, f"nest{len(self.functions)}")
         self.helpers.update(e.needs)
@@ -309,12 +332,24 @@ class ProgramWriter:
     def finish(self, entry: str) -> Module:
         """The module's text, given the text of the entry function."""
         self.helpers.update(self.e.needs)
-        parts = [f"@constants = global [{max(len(self.constants), 1)} x ptr] zeroinitializer, align 16",
-                 f"@externals = global [{max(len(self.externals), 1)} x ptr] zeroinitializer, align 16", *self.literals.values()]
+        parts = [
+            f"@constants = global [{max(len(self.constants), 1)} x ptr] zeroinitializer, align 16",
+            f"@externals = global [{max(len(self.externals), 1)} x ptr] zeroinitializer, align 16",
+            *self.literals.values(),
+        ]
         parts += [f"define internal void @{name}{body}" for body, name in self.functions.items()]
         text = "\n".join([*parts, entry])
-        return Module(text, self.constants, self.externals, self.helpers, self.arena.peak, self.shown, len(self.functions), self.flops,
-                      self.bytes)
+        return Module(
+            text,
+            self.constants,
+            self.externals,
+            self.helpers,
+            self.arena.peak,
+            self.shown,
+            len(self.functions),
+            self.flops,
+            self.bytes,
+        )
 
 
 def nbytes(v: Value) -> int:
@@ -356,7 +391,24 @@ def _reduce_general(w: ProgramWriter, frame: Frame, i: int, node: Value) -> None
     w.nest(frame, frame.nests.reduce_general(node))
 
 
-_NODES = {"concatenate": _concatenate, "dynamic_update_slice": _update("update_slice"), "scatter": _update("scatter"),
-          "cumulative": _cumulative, "dot": products.dot}
-_MULTI = {"reduce_general": _reduce_general, "while": control.while_loop, "scan": control.scan, "branch": control.branch,
-          "host": libraries.host, "library": libraries.library, "sort_keys": sorting.sort_keys, "argsort": sorting.argsort}
+_NODES = {
+    "concatenate": _concatenate,
+    "dynamic_update_slice": _update("update_slice"),
+    "scatter": _update("scatter"),
+    "cumulative": _cumulative,
+    "dot": products.dot,
+}
+_MULTI = {
+    "reduce_general": _reduce_general,
+    "while": control.while_loop,
+    "scan": control.scan,
+    "branch": control.branch,
+    "host": libraries.host,
+    "library": libraries.library,
+    "sort_keys": sorting.sort_keys,
+    "argsort": sorting.argsort,
+    "stack_new": stack_steps.new,
+    "stack_length": stack_steps.length,
+    "stack_write": stack_steps.write,
+    "stack_read": stack_steps.read,
+}

@@ -7,7 +7,7 @@ ascend with their size.
 from __future__ import annotations
 
 import struct
-from functools import lru_cache
+from functools import cache
 
 import numpy as np
 
@@ -18,7 +18,7 @@ def _bits(x: float) -> str:
     return f"0x{struct.unpack('<Q', struct.pack('<d', float(x)))[0]:016X}"
 
 
-@lru_cache(maxsize=None)
+@cache
 def define(symbol: str) -> str:
     """The definition of `catena_decode_<dtype>` or `catena_encode_<dtype>`."""
     _, what, name = symbol.split("_", 2)
@@ -90,14 +90,13 @@ def _one(x: float, dtype: np.dtype) -> int:
         return int(np.float32(x).astype(dtype).reshape(1).view(np.uint8)[0])
 
 
-
 def _from_key(key: int) -> float:
     """Floats in order, as signed integers."""
     bits = key if key >= 0 else (1 << 31) | (-key - 1)
     return struct.unpack("<f", struct.pack("<I", bits))[0]
 
 
-@lru_cache(maxsize=None)
+@cache
 def _rounding(dtype: np.dtype) -> tuple[list[float], list[int], int]:
     """The least f32 of each run of floats that NumPy rounds to one code, found by bisection between neighbours."""
     top = struct.unpack("<I", struct.pack("<f", np.inf))[0]

@@ -7,26 +7,28 @@ keys agree is skipped, so small ranges of integers cost few passes. (Knuth, The 
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache
 
 SHORT = 32
 
 
-@lru_cache(maxsize=None)
+@cache
 def define(bits: int, paired: bool) -> str:
     """The definition of one sorting function."""
     name = symbol(bits, paired)
     extra = ", ptr noalias %index, ptr noalias %spare_index" if paired else ""
-    return "\n".join([
-        f"define internal void @{name}(ptr noalias %keys, ptr noalias %spare{extra}, i64 %n) {{",
-        "entry:",
-        f"  %count = alloca [{256 * (bits // 8)} x i64], align 64",
-        f"  %short = icmp sle i64 %n, {SHORT}",
-        "  br i1 %short, label %insertion, label %radix",
-        *_insertion(bits, paired),
-        *_radix(bits, paired),
-        "}",
-    ])
+    return "\n".join(
+        [
+            f"define internal void @{name}(ptr noalias %keys, ptr noalias %spare{extra}, i64 %n) {{",
+            "entry:",
+            f"  %count = alloca [{256 * (bits // 8)} x i64], align 64",
+            f"  %short = icmp sle i64 %n, {SHORT}",
+            "  br i1 %short, label %insertion, label %radix",
+            *_insertion(bits, paired),
+            *_radix(bits, paired),
+            "}",
+        ]
+    )
 
 
 def symbol(bits: int, paired: bool) -> str:
@@ -35,10 +37,22 @@ def symbol(bits: int, paired: bool) -> str:
 
 def _insertion(bits: int, paired: bool) -> list[str]:
     t = f"i{bits}"
-    load = ["  %ix_p = getelementptr i32, ptr %index, i64 %i", "  %ix = load i32, ptr %ix_p"] if paired else []
-    move = ["  %jx_p = getelementptr i32, ptr %index, i64 %j1", "  %jx = load i32, ptr %jx_p",
-            "  %jy_p = getelementptr i32, ptr %index, i64 %j", "  store i32 %jx, ptr %jy_p"] if paired else []
-    place = ["  %to_x = getelementptr i32, ptr %index, i64 %j", "  store i32 %ix, ptr %to_x"] if paired else []
+    load = (
+        ["  %ix_p = getelementptr i32, ptr %index, i64 %i", "  %ix = load i32, ptr %ix_p"] if paired else []
+    )
+    move = (
+        [
+            "  %jx_p = getelementptr i32, ptr %index, i64 %j1",
+            "  %jx = load i32, ptr %jx_p",
+            "  %jy_p = getelementptr i32, ptr %index, i64 %j",
+            "  store i32 %jx, ptr %jy_p",
+        ]
+        if paired
+        else []
+    )
+    place = (
+        ["  %to_x = getelementptr i32, ptr %index, i64 %j", "  store i32 %ix, ptr %to_x"] if paired else []
+    )
     return [
         "insertion:",
         "  %some = icmp sgt i64 %n, 1",
@@ -88,24 +102,38 @@ def _radix(bits: int, paired: bool) -> list[str]:
         f"  %h_key = load {t}, ptr %h_p",
     ]
     for p in range(passes):
-        lines += [*_digit(f"h{p}", "%h_key", bits, p),
-                  f"  %h{p}_c = load i64, ptr %h{p}_slot", f"  %h{p}_d = add i64 %h{p}_c, 1",
-                  f"  store i64 %h{p}_d, ptr %h{p}_slot"]
-    lines += ["  %h_next = add i64 %h, 1", "  %h_more = icmp slt i64 %h_next, %n",
-              "  br i1 %h_more, label %tally, label %pass0"]
-    source = ("%keys", "%spare", "%index", "%spare_index") if paired else ("%keys", "%spare", "%keys", "%spare")
+        lines += [
+            *_digit(f"h{p}", "%h_key", bits, p),
+            f"  %h{p}_c = load i64, ptr %h{p}_slot",
+            f"  %h{p}_d = add i64 %h{p}_c, 1",
+            f"  store i64 %h{p}_d, ptr %h{p}_slot",
+        ]
+    lines += [
+        "  %h_next = add i64 %h, 1",
+        "  %h_more = icmp slt i64 %h_next, %n",
+        "  br i1 %h_more, label %tally, label %pass0",
+    ]
+    source = (
+        ("%keys", "%spare", "%index", "%spare_index") if paired else ("%keys", "%spare", "%keys", "%spare")
+    )
     before = "tally"
     for p in range(passes):
         lines += _pass(bits, paired, p, before, source)
         before, source = f"end{p}", (f"%from{p}", f"%into{p}", f"%xfrom{p}", f"%xinto{p}")
     size = bits // 8
-    lines += [f"pass{passes}:", f"  %moved = icmp ne ptr {source[0]}, %keys",
-              "  br i1 %moved, label %back, label %done_radix", "back:",
-              f"  %bytes = mul i64 %n, {size}",
-              "  call void @llvm.memcpy.p0.p0.i64(ptr %keys, ptr %spare, i64 %bytes, i1 false)"]
+    lines += [
+        f"pass{passes}:",
+        f"  %moved = icmp ne ptr {source[0]}, %keys",
+        "  br i1 %moved, label %back, label %done_radix",
+        "back:",
+        f"  %bytes = mul i64 %n, {size}",
+        "  call void @llvm.memcpy.p0.p0.i64(ptr %keys, ptr %spare, i64 %bytes, i1 false)",
+    ]
     if paired:
-        lines += ["  %xbytes = mul i64 %n, 4",
-                  "  call void @llvm.memcpy.p0.p0.i64(ptr %index, ptr %spare_index, i64 %xbytes, i1 false)"]
+        lines += [
+            "  %xbytes = mul i64 %n, 4",
+            "  call void @llvm.memcpy.p0.p0.i64(ptr %index, ptr %spare_index, i64 %xbytes, i1 false)",
+        ]
     return [*lines, "  br label %done_radix", "done_radix:", "  ret void"]
 
 
@@ -117,15 +145,26 @@ def _digit(name: str, key: str, bits: int, p: int) -> list[str]:
         lines += [f"  %{name}_b = trunc {t} %{name}_s to i8", f"  %{name}_w = zext i8 %{name}_b to i64"]
     else:
         lines += [f"  %{name}_w = zext i8 %{name}_s to i64"]
-    return [*lines, f"  %{name}_i = add i64 %{name}_w, {256 * p}",
-            f"  %{name}_slot = getelementptr i64, ptr %count, i64 %{name}_i"]
+    return [
+        *lines,
+        f"  %{name}_i = add i64 %{name}_w, {256 * p}",
+        f"  %{name}_slot = getelementptr i64, ptr %count, i64 %{name}_i",
+    ]
 
 
 def _pass(bits: int, paired: bool, p: int, before: str, source: tuple) -> list[str]:
     """Prefix sums of the counts, then every key to its place; skipped when one digit holds all keys."""
     t, (a, b, xa, xb) = f"i{bits}", source
-    move = [f"  %mxp{p} = getelementptr i32, ptr {xa}, i64 %m{p}", f"  %mx{p} = load i32, ptr %mxp{p}",
-            f"  %nxp{p} = getelementptr i32, ptr {xb}, i64 %at{p}", f"  store i32 %mx{p}, ptr %nxp{p}"] if paired else []
+    move = (
+        [
+            f"  %mxp{p} = getelementptr i32, ptr {xa}, i64 %m{p}",
+            f"  %mx{p} = load i32, ptr %mxp{p}",
+            f"  %nxp{p} = getelementptr i32, ptr {xb}, i64 %at{p}",
+            f"  store i32 %mx{p}, ptr %nxp{p}",
+        ]
+        if paired
+        else []
+    )
     return [
         f"pass{p}:",
         f"  %firstp{p} = getelementptr {t}, ptr {a}, i64 0",
@@ -209,7 +248,13 @@ def argsort(w, frame, i: int, node) -> None:
         key = e.op(f"load {t}, ptr {e.element(row, t, e.op(f'sext i32 {order} to i64'))}")
         e.do(f"store {t} {key}, ptr {e.element(row_keys.pointer, t, k)}")
         e.end_loop(moving)
-        _call(w, 8 * keys.dtype.itemsize, True, [row_keys.pointer, spare.pointer, row_index, spare_index.pointer], n)
+        _call(
+            w,
+            8 * keys.dtype.itemsize,
+            True,
+            [row_keys.pointer, spare.pointer, row_index, spare_index.pointer],
+            n,
+        )
     e.end_loop(opened)
     for block in (spare_index, row_keys, spare):
         w._free(block)
@@ -218,7 +263,10 @@ def argsort(w, frame, i: int, node) -> None:
 def _each_row(w, bits: int, paired: bool, arrays: list[tuple[str, int]], rows: int, n: int) -> None:
     e = w.e
     r, opened = e.begin_loop(0, rows)
-    pointers = [e.op(f"getelementptr i8, ptr {p}, i64 {e.op(f'mul i64 {r}, {step}')}") if step else p for p, step in arrays]
+    pointers = [
+        e.op(f"getelementptr i8, ptr {p}, i64 {e.op(f'mul i64 {r}, {step}')}") if step else p
+        for p, step in arrays
+    ]
     _call(w, bits, paired, pointers, n)
     e.end_loop(opened)
 

@@ -1,0 +1,133 @@
+"""The entry function of a program: it checks its arguments, finds their memory, runs the steps and cleans up."""
+
+from __future__ import annotations
+
+from catena.compiler.emit import stack_steps
+from catena.compiler.emit.program import Module, ProgramWriter
+from catena.compiler.graph import Region
+from catena.runtime import kernels
+from catena.runtime.native import ARRAY_DATA, ARRAY_FLAGS, READY, TUPLE_ITEMS
+
+STACK_ARENA = 32 * 1024
+
+
+def write_program(w: ProgramWriter, region: Region, returns_stacks: bool = False) -> Module:
+    """The module of a whole program; one that returns stacks leaves the head of their chain in one more result."""
+    e = w.e
+    inputs = [_argument(e, "args", i) for i in range(len(region.inputs))]
+    outputs = [_pointer(e, _object(e, "outs", i)) for i in range(len(region.outputs))]
+    if returns_stacks:
+        w.returned_stacks = _pointer(e, _object(e, "outs", len(region.outputs)))
+    _check_arguments(e, inputs)
+    pointers = [_pointer(e, obj) for obj in inputs]
+    before, start = len(e.lines), e.block
+    e.block = "body"
+    w.region(region, pointers, outputs)
+    body = e.lines[before:]
+    prologue, epilogue = _arena(w.arena.peak, start)
+    save, restore = _one_blas_thread(w)
+    make_stacks, drop_stacks = stack_steps.frame_lines(w)
+    w.helpers.update(ARENA_CALLS)
+    lines = [
+        "define i64 @entry(ptr %args, ptr %outs) {",
+        "entry:",
+        "  %status = alloca i64",
+        "  store i64 0, ptr %status",
+        *e.slots,
+        *make_stacks,
+        *e.lines[:before],
+        *prologue,
+        "  br label %body",
+        "body:",
+        *save,
+        *body,
+        "  br label %finish",
+        "finish:",
+        *restore,
+        *drop_stacks,
+        *epilogue,
+        "  %result = load i64, ptr %status",
+        "  ret i64 %result",
+        "}",
+    ]
+    return w.finish(_GLOBALS + "\n".join(lines))
+
+
+ARENA_CALLS = {
+    "aligned_alloc": "declare ptr @aligned_alloc(i64, i64)",
+    "free": "declare void @free(ptr)",
+    "madvise": "declare i32 @madvise(ptr, i64, i32)",
+}
+_GLOBALS = """@arena_cache = global ptr null, align 8
+"""
+
+
+def _object(e, table: str, i: int) -> str:
+    return e.op(f"load ptr, ptr {e.element(f'%{table}', 'i8', TUPLE_ITEMS + 8 * i)}")
+
+
+def _argument(e, table: str, i: int) -> str:
+    return _object(e, table, i)
+
+
+def _pointer(e, obj: str) -> str:
+    return e.op(f"load ptr, ptr {e.element(obj, 'i8', ARRAY_DATA)}")
+
+
+def _check_arguments(e, objects: list[str]) -> None:
+    """Returns 1 + i for the first argument that is not contiguous and aligned."""
+    if not objects:
+        return
+    first = "0"
+    for i in reversed(range(len(objects))):
+        flags = e.op(f"load i32, ptr {e.element(objects[i], 'i8', ARRAY_FLAGS)}")
+        ready = e.op(f"icmp eq i32 {e.op(f'and i32 {flags}, {READY}')}, {READY}")
+        first = e.op(f"select i1 {ready}, i64 {first}, i64 {i + 1}")
+    bad = e.op(f"icmp ne i64 {first}, 0")
+    refuse, go = e.label(), e.label()
+    e.branch(bad, refuse, go)
+    e.start(refuse)
+    e.do(f"ret i64 {first}")
+    e.start(go)
+
+
+def _one_blas_thread(w: ProgramWriter) -> tuple[list[str], list[str]]:
+    """BLAS runs on one thread but for large products; the user's setting is restored in the end."""
+    if not w.uses_blas or not kernels.can_limit_threads():
+        return [], []
+    at = len(w.e.lines)
+    get = w.external(kernels.ThreadControl("get_num_threads"))
+    w.e.do(f"%blas_threads = call i32 {get}()")
+    w.blas_threads("1")
+    save = w.e.lines[at:]
+    w.blas_threads("%blas_threads")
+    restore = w.e.lines[at + len(save) :]
+    del w.e.lines[at:]
+    return save, restore
+
+
+def _arena(size: int, start: str) -> tuple[list[str], list[str]]:
+    """Where temporaries live: the stack, or memory kept from call to call (a concurrent call allocates its own)."""
+    if not size:
+        return [], []
+    if size <= STACK_ARENA:
+        return [f"  %arena = alloca [{size} x i8], align 64"], []
+    size = -(-size // 4096) * 4096
+    align = 4096 if size < 4 << 20 else 2 << 20
+    size = -(-size // align) * align
+    prologue = [
+        "  %kept = atomicrmw xchg ptr @arena_cache, ptr null acq_rel",
+        "  %none = icmp eq ptr %kept, null",
+        "  br i1 %none, label %grow, label %ready",
+        "grow:",
+        f"  %fresh = call ptr @aligned_alloc(i64 {align}, i64 {size})",
+        f"  %advice = call i32 @madvise(ptr %fresh, i64 {size}, i32 14)",
+        "  br label %ready",
+        "ready:",
+        f"  %arena = phi ptr [ %kept, %{start} ], [ %fresh, %grow ]",
+    ]
+    epilogue = [
+        "  %other = atomicrmw xchg ptr @arena_cache, ptr %arena acq_rel",
+        "  call void @free(ptr %other)",
+    ]
+    return prologue, epilogue
