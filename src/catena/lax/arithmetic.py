@@ -27,7 +27,7 @@ from catena.lax.elementwise import (
     elementwise,
     spread_operands,
 )
-from catena.lax.structure import bind, broadcast_to, like, unbroadcast
+from catena.lax.structure import bind, broadcast_to, front, like, unbroadcast
 
 # ------------------------------------------------------------------------------------------------------------
 # Evaluation, where it is not NumPy's
@@ -213,6 +213,10 @@ def _add_any_abstract(x, y):
     return ShapedArray(x.shape, x.dtype, x.weak_type and y.weak_type)
 
 
+def _add_any_batch(axis, args, dims):
+    return add_any_p.bind(*[front(axis, x, d) for x, d in zip(args, dims, strict=True)]), 0
+
+
 def _pow_abstract(x, y):
     check_admitted("pow", x, INEXACT, 0)
     y_kind = dtypes.KIND.get(y.dtype, "-")
@@ -314,6 +318,7 @@ add_any_p = elementwise(
     "add_any", np.add, NUMBER, abstract=_add_any_abstract, transpose=_add_transpose, op="add",
     jvp=_sum_jvp(lambda x, y: add_any_p.bind(x, y)),
 )  # fmt: skip
+add_any_p.batch = _add_any_batch
 
 
 # ------------------------------------------------------------------------------------------------------------

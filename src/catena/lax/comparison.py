@@ -20,7 +20,7 @@ from catena.lax.elementwise import (
     to_bool,
     widened,
 )
-from catena.lax.structure import bind, broadcast_to, front
+from catena.lax.structure import bind, broadcast_to, front, move_axis
 
 # ------------------------------------------------------------------------------------------------------------
 # Comparisons
@@ -241,15 +241,15 @@ def _select_n_transpose(ct, which, *cases):
 
 
 def _select_n_batch(axis, args, dims):
-    which, *cases = [
-        front(axis, x, d) if d is not None or i > 0 else x
-        for i, (x, d) in enumerate(zip(args, dims, strict=True))
-    ]
-    if which is args[0] and get_aval(which).ndim:  # not batched: it must have the shape of the cases
+    (which, *cases), (d, *case_dims) = args, dims
+    cases = [front(axis, x, c) for x, c in zip(cases, case_dims, strict=True)]
+    if d is not None:
+        which = move_axis(which, d, 0)
+        if get_aval(which).ndim == 1:  # one choice for each example
+            shape = get_aval(cases[0]).shape
+            which = bind("broadcast_in_dim", which, shape=shape, broadcast_dimensions=(0,))
+    elif get_aval(which).ndim:
         which = front(axis, which, None)
-    elif dims[0] is not None and get_aval(which).ndim == 1:  # one choice for each example
-        shape = get_aval(cases[0]).shape
-        which = bind("broadcast_in_dim", which, shape=shape, broadcast_dimensions=(0,))
     return select_n(which, *cases), 0
 
 

@@ -13,6 +13,7 @@ cases.
 import numpy as np
 
 from catena.core import casts
+from catena.core.array import make_array
 from catena.core.aval import ShapedArray
 from catena.core.staging import DebugInfo, trace_to_closed_jaxpr
 from catena.core.zeros import get_aval
@@ -100,10 +101,9 @@ class Traced:
 
     @staticmethod
     def where(condition, x, y):
-        beside = x.x if type(x) is Number else y.x
-        x, y = _operand(x, beside), _operand(y, beside)
         shape = get_aval(condition.x).shape
-        return Number(comparison.select(condition.x, broadcast_to(x, shape), broadcast_to(y, shape)))
+        cases = [v.x if type(v) is Number else make_array(np.asarray(v, F64)) for v in (x, y)]
+        return Number(comparison.select(condition.x, *[broadcast_to(c, shape) for c in cases]))
 
     @staticmethod
     def any(x):
