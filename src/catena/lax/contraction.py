@@ -321,7 +321,7 @@ def _contract(plan: _Plan, lhs, rhs):
 
 
 def _integer_product(plan: _Plan, lhs, rhs, dtype: np.dtype):
-    """An exact integer product modulo the width of ``dtype``, through floating-point BLAS where that is exact."""
+    """An exact integer product modulo the width of ``dtype``, through BLAS where floats are exact."""
     if 0 in plan.out_shape or plan.k == 0:
         return np.zeros(plan.out_shape, dtype)
     bound = _magnitude(lhs) * _magnitude(rhs) * plan.k
@@ -397,7 +397,7 @@ def _transpose(ct, lhs, rhs, *, dimension_numbers, **params):
 
 
 def _operand_cotangent(ct, aval, other, contract, other_contract, batch, other_batch, side, params):
-    """The cotangent of one operand: that of the product times the other, with the axes put where they belong."""
+    """The cotangent of one operand: that of the product times the other, axes put where they belong."""
     other_ndim = get_aval(other).ndim
     free, other_free = _free(aval.ndim, contract, batch), _free(other_ndim, other_contract, other_batch)
     n_batch = len(batch)

@@ -314,7 +314,7 @@ def gather_numbers(n: GatherDimensionNumbers, slice_sizes) -> Numbers:
 
 
 def default_fill_value(dtype):
-    """What gathers in fill mode give outside of the operand: NaN, the smallest signed or largest unsigned integer."""
+    """What gathers in fill mode give outside: NaN, the smallest signed or largest unsigned integer, True."""
     kind = dtypes.KIND.get(dtype)
     if kind in ("f", "c"):
         return np.nan

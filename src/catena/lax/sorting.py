@@ -1,15 +1,17 @@
 """Sorting and selection of the largest elements."""
 
+import math
 import operator
 
 import numpy as np
 
 from catena.core import dtypes
+from catena.core.aval import ShapedArray
 from catena.core.primitive import NoRule, Primitive
 from catena.core.zeros import Zero, get_aval
 from catena.lax.indexing import gather
 from catena.lax.shape import broadcasted_iota, expand_dims
-from catena.lax.structure import canonical_axis, front
+from catena.lax.structure import canonical_axis, front, move_axis
 from catena.lax.windowed import PROMISE_IN_BOUNDS, GatherDimensionNumbers
 
 # ------------------------------------------------------------------------------------------------------------
@@ -116,7 +118,7 @@ def _refine(order, key, axis: int):
 
 
 def _sort_values(x: np.ndarray, axis: int, is_stable: bool) -> np.ndarray:
-    """One array sorted; equal values are the same but for zeros of both signs, so NumPy's fastest sort will do."""
+    """One array sorted: equal values are the same but for zeros of two signs, so the fastest sort will do."""
     if x.dtype.kind == "c" or (dtypes.KIND[x.dtype] == "f" and is_stable and _has_both_zeros(x)):
         order = None
         for part in reversed(_parts(x)):
@@ -233,3 +235,285 @@ def sort_key_val(keys, values, dimension: int = -1, is_stable: bool = True):
     (Array([1, 3], dtype=int32), Array([1, 0], dtype=int32))
     """
     return sort((keys, values), dimension, is_stable, 1)
+
+
+# ------------------------------------------------------------------------------------------------------------
+# top_k
+
+
+def _check_top_k(operand, k: int, axis: int):
+    if dtypes.is_complex(operand.dtype):
+        raise ValueError("top_k is not compatible with complex inputs.")
+    if k < 0:
+        raise ValueError(f"k argument to top_k must be nonnegative, got {k}")
+    if k > operand.shape[axis]:
+        raise ValueError(
+            "k argument to top_k must be no larger than size along axis; got "
+            f"k={k} with shape={list(operand.shape)} and axis={axis}"
+        )
+
+
+def _resized(shape, axis: int, size: int) -> tuple:
+    return (*shape[:axis], size, *shape[axis + 1 :])
+
+
+def _top_k_abstract(operand, *, k, axis):
+    _check_top_k(operand, k, axis)
+    shape = _resized(operand.shape, axis, k)
+    return [operand.update(shape=shape), ShapedArray(shape, np.int32)]
+
+
+def _top_k_evaluate(operand, *, k, axis):
+    chosen = _top_k_places(sort_key(operand, total_order=True), k, axis)
+    return [np.take_along_axis(operand, chosen, axis), chosen.astype(np.int32)]
+
+
+def _top_k_places(key: np.ndarray, k: int, axis: int) -> np.ndarray:
+    """The places of the ``k`` largest keys, largest first, equal ones in their order."""
+    n = key.shape[axis]
+    if k == 0 or key.size == 0:
+        return np.zeros(_resized(key.shape, axis, k), np.intp)
+    position_bits = max(n - 1, 1).bit_length()
+    if 8 * key.dtype.itemsize + position_bits > 64:
+        key = _ranks(key, axis)
+    # Largest first and earlier before later: the smallest of (not key, position) in one integer.
+    flipped = (~key).astype(np.uint64)
+    place = np.arange(n, dtype=np.uint64).reshape((-1,) + (1,) * (key.ndim - axis - 1))
+    joined = (flipped << np.uint64(position_bits)) | place
+    if k < n:
+        joined = np.take(np.partition(joined, k - 1, axis=axis), np.arange(k), axis=axis)
+    joined.sort(axis=axis)
+    return (joined & np.uint64((1 << position_bits) - 1)).astype(np.intp)
+
+
+def _selection_jvp(primals, tangents, primitive, axis: int, params):
+    values, places = primitive.bind(*primals, **params)
+    t = tangents[0]
+    moved = Zero.of_primal(values) if type(t) is Zero else take_along(t, places, axis)
+    return [values, places], [moved, Zero.of_primal(places)]
+
+
+def _top_k_jvp(primals, tangents, **params):
+    return _selection_jvp(primals, tangents, top_k_p, params["axis"], params)
+
+
+def _top_k_batch(mapped, args, dims, *, k, axis):
+    return top_k_p.bind(move_axis(args[0], dims[0], 0), k=k, axis=axis + 1), [0, 0]
+
+
+def _top_k_lower(b, operand, *, k, axis):
+    return b.top_k(operand, k, axis)
+
+
+top_k_p = Primitive(
+    "top_k",
+    multiple_results=True,
+    abstract=_top_k_abstract,
+    evaluate=_top_k_evaluate,
+    jvp=_top_k_jvp,
+    transpose=PERMUTES,
+    batch=_top_k_batch,
+    lower=_top_k_lower,
+)
+
+
+def top_k(operand, k: int, *, axis: int = -1):
+    """The largest elements along an axis, and where they are.
+
+    The order is total: -0 is less than 0, and NaN is largest. Of equal elements the first ones are taken.
+
+    Arguments:
+      operand: a real array.
+      k: how many.
+      axis: the axis.
+    Returns:
+      A list: the elements, largest first, and their int32 indices.
+    Raises:
+      ValueError: ``k`` is negative or larger than the axis, or the operand is complex.
+
+    >>> import numpy as np
+    >>> top_k(np.array([1, 5, 3]), 2)
+    [Array([5, 3], dtype=int32), Array([1, 2], dtype=int32)]
+    """
+    axis = canonical_axis(axis, get_aval(operand).ndim)
+    return list(top_k_p.bind(operand, k=operator.index(k), axis=axis))
+
+
+# ------------------------------------------------------------------------------------------------------------
+# approx_max_k and approx_min_k: exact here, which any recall target admits
+
+
+def _approx_size(
+    aval, *, k, reduction_dimension, recall_target, reduction_input_size_override, **params
+) -> int:
+    """How many candidates are returned where they are not aggregated.
+
+    Source: Chern et al., "TPU-KNN: K Nearest Neighbor Search at Peak FLOP/s" (2022), for accelerators' tiles
+    of 1024 numbers (one dimension) or 128.
+    """
+    n = aval.shape[reduction_dimension]
+    tile = 1024 if aval.ndim == 1 else 128
+    if n <= tile:
+        return n
+    given = max(n, reduction_input_size_override)
+    tiles = -(-n // tile)
+    most = (tiles - 1).bit_length()
+    if k == 1:
+        return tile
+    bins = min(max(int((1.0 - k) / math.log(recall_target)) if recall_target < 1 else given, tile), given)
+    halvings = min((given // bins).bit_length() - 1, most)
+    if halvings == 0:
+        return n
+    return -(-tiles // 2**halvings) * tile
+
+
+def _approx_abstract(operand, *, aggregate_to_topk, **params):
+    if not dtypes.is_floating(operand.dtype):
+        raise ValueError("operand must be a floating type")
+    k, axis, override = params["k"], params["reduction_dimension"], params["reduction_input_size_override"]
+    n = operand.shape[axis]
+    if n < k:
+        raise ValueError(f"k must be smaller than the size of reduction_dim {n}, got {k}")
+    if k < 0:
+        raise ValueError(f"k must be nonnegative, got {k}")
+    if not 0 < params["recall_target"] <= 1:
+        raise ValueError(f"recall_target must be in (0, 1], got {params['recall_target']}")
+    if override >= 0 and override < n:
+        raise ValueError(f"reduction_input_size_override: {override} should be greater equals to {n}")
+    size = k if aggregate_to_topk else _approx_size(operand, **params)
+    shape = _resized(operand.shape, axis, size)
+    return [operand.update(shape=shape), ShapedArray(shape, np.int32)]
+
+
+def _approx_evaluate(operand, *, is_max_k, reduction_dimension, **params):
+    size = _approx_candidates(operand, reduction_dimension=reduction_dimension, **params)
+    key = sort_key(operand, total_order=True)
+    padded = _padded_places(key if is_max_k else ~key, size, reduction_dimension)
+    return [np.take_along_axis(operand, padded, reduction_dimension), padded.astype(np.int32)]
+
+
+def _approx_candidates(operand, *, k, aggregate_to_topk, **params) -> int:
+    return k if aggregate_to_topk else _approx_size(operand, k=k, **params)
+
+
+def _padded_places(key, size: int, axis: int):
+    """The best places; where more are asked for than there are, the last one is repeated."""
+    n = key.shape[axis]
+    places = _top_k_places(key, min(size, n), axis)
+    if size <= n:
+        return places
+    return np.take(places, np.minimum(np.arange(size), n - 1), axis=axis)
+
+
+def _approx_jvp(primals, tangents, **params):
+    return _selection_jvp(primals, tangents, approx_top_k_p, params["reduction_dimension"], params)
+
+
+def _approx_batch(axis, args, dims, *, reduction_dimension, **params):
+    moved = move_axis(args[0], dims[0], 0)
+    return approx_top_k_p.bind(moved, reduction_dimension=reduction_dimension + 1, **params), [0, 0]
+
+
+def _approx_lower(b, operand, *, is_max_k, reduction_dimension, **params):
+    size = _approx_candidates(operand, reduction_dimension=reduction_dimension, **params)
+    n = operand.shape[reduction_dimension]
+    x = operand if is_max_k else b.map("neg", operand)
+    values, places = b.top_k(x, min(size, n), reduction_dimension)
+    values = values if is_max_k else b.map("neg", values)
+    if size > n:
+        values, places = (_repeat_last(b, v, size - n, reduction_dimension) for v in (values, places))
+    return [values, places]
+
+
+def _repeat_last(b, x, count: int, axis: int):
+    start = [0] * len(x.shape)
+    start[axis] = x.shape[axis] - 1
+    last = b.slice(x, start, x.shape, [1] * len(x.shape))
+    shape = _resized(x.shape, axis, count)
+    return b.concatenate([x, b.broadcast_in_dim(last, shape, range(len(shape)))], axis)
+
+
+approx_top_k_p = Primitive(
+    "approx_top_k",
+    multiple_results=True,
+    abstract=_approx_abstract,
+    evaluate=_approx_evaluate,
+    jvp=_approx_jvp,
+    transpose=PERMUTES,
+    batch=_approx_batch,
+    lower=_approx_lower,
+)
+
+
+def _approx_top_k(operand, k, dimension, recall_target, size_override, aggregate, is_max_k: bool):
+    return list(
+        approx_top_k_p.bind(
+            operand,
+            k=operator.index(k),
+            reduction_dimension=canonical_axis(dimension, get_aval(operand).ndim),
+            recall_target=float(recall_target),
+            is_max_k=is_max_k,
+            reduction_input_size_override=operator.index(size_override),
+            aggregate_to_topk=bool(aggregate),
+        )
+    )
+
+
+def approx_max_k(
+    operand,
+    k: int,
+    reduction_dimension: int = -1,
+    recall_target: float = 0.95,
+    reduction_input_size_override: int = -1,
+    aggregate_to_topk: bool = True,
+):
+    """The largest elements along an axis, of which accelerators may miss some; here none is missed.
+
+    Arguments:
+      operand: an array of floats.
+      k: how many.
+      reduction_dimension: the axis.
+      recall_target: which part of the largest elements is to be found.
+      reduction_input_size_override: the size of the whole axis, where the operand is a part of it.
+      aggregate_to_topk: whether to return ``k`` elements, or more candidates from which to choose them.
+    Returns:
+      A list: the elements and their int32 indices.
+    Raises:
+      ValueError: the operand is not of floats, or an argument is out of range.
+
+    >>> import numpy as np
+    >>> approx_max_k(np.array([1.0, 5.0, 3.0]), 2)
+    [Array([5., 3.], dtype=float32), Array([1, 2], dtype=int32)]
+    """
+    rest = recall_target, reduction_input_size_override, aggregate_to_topk
+    return _approx_top_k(operand, k, reduction_dimension, *rest, is_max_k=True)
+
+
+def approx_min_k(
+    operand,
+    k: int,
+    reduction_dimension: int = -1,
+    recall_target: float = 0.95,
+    reduction_input_size_override: int = -1,
+    aggregate_to_topk: bool = True,
+):
+    """The smallest elements along an axis, of which accelerators may miss some; here none is missed.
+
+    Arguments:
+      operand: an array of floats.
+      k: how many.
+      reduction_dimension: the axis.
+      recall_target: which part of the smallest elements is to be found.
+      reduction_input_size_override: the size of the whole axis, where the operand is a part of it.
+      aggregate_to_topk: whether to return ``k`` elements, or more candidates from which to choose them.
+    Returns:
+      A list: the elements and their int32 indices.
+    Raises:
+      ValueError: the operand is not of floats, or an argument is out of range.
+
+    >>> import numpy as np
+    >>> approx_min_k(np.array([1.0, 5.0, 3.0]), 2)
+    [Array([1., 3.], dtype=float32), Array([0, 2], dtype=int32)]
+    """
+    rest = recall_target, reduction_input_size_override, aggregate_to_topk
+    return _approx_top_k(operand, k, reduction_dimension, *rest, is_max_k=False)

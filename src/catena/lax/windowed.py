@@ -172,7 +172,7 @@ def shift(dims, by: int = 1) -> tuple:
 
 
 class Numbers(NamedTuple):
-    """The common form of GatherDimensionNumbers and ScatterDimensionNumbers, with the sizes of the windows."""
+    """The common form of gather and scatter dimension numbers, with the sizes of the windows."""
 
     window_dims: tuple  # axes of the result (updates) that run over windows
     collapsed: tuple  # operand dimensions whose windows of one element have no axis
