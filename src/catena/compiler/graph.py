@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from catena.compiler import convolution, indexing, ordering, windows
+from catena.compiler import convolution, indexing, library, ordering, windows
 from catena.core.dtypes import is_extended
 from catena.core.errors import CompileError
 
@@ -382,7 +382,7 @@ class Builder:
         return ordering.top_k(self, x, int(k), int(axis) % x.ndim)
 
     def library(self, name: str, inputs: Sequence[Value], out_shapes_dtypes, **attrs) -> list[Value]:
-        return self.multi("library", inputs, out_shapes_dtypes, name=name, attrs=attrs)
+        return library.library(self, name, inputs, out_shapes_dtypes, **attrs)
 
     def host_call(
         self, callback: Callable, operands: Sequence[Value], out_avals, ordered: bool = False

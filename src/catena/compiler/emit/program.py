@@ -404,7 +404,7 @@ _MULTI = {
     "scan": control.scan,
     "branch": control.branch,
     "host": libraries.host,
-    "library": libraries.library,
+    "lapack": libraries.lapack,
     "sort_keys": sorting.sort_keys,
     "argsort": sorting.argsort,
     "stack_new": stack_steps.new,
