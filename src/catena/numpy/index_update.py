@@ -1,0 +1,429 @@
+"""Writing elements without mutation: ``x.at[index].set(values)`` and its kin.
+
+Eagerly an update is a copy and an assignment by NumPy. Where NumPy refuses (an index out of bounds, values that do not
+fit), and under tracing, it is a scatter. A traced boolean mask has unknown positions, but an update of them by values
+that do not depend on their number is ``where(mask, updated, x)``: that works under tracing, too.
+"""
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from catena import lax
+from catena.core import dtypes
+from catena.core.array import Array, make_array
+from catena.core.context import context
+from catena.core.errors import NonConcreteBooleanIndexError
+from catena.core.evaluate import quiet
+from catena.core.trace import Tracer, find_concrete
+from catena.lax.windowed import GatherScatterMode
+from catena.numpy.arithmetic import divide, power
+from catena.numpy.boundary import SCALARS, convert, dtype_of
+from catena.numpy.conversion import from_object
+from catena.numpy.hot import F32, F64, I32, I64, NUMBER
+from catena.numpy.indexers import Plan, check_not_empty, parse
+from catena.numpy.indexing import numpy_key, read
+from catena.numpy.manipulation import broadcast_to
+from catena.numpy.placement import placed
+
+
+class IndexUpdateHelper:
+    """``x.at``: index it to say which elements of ``x`` an update concerns."""
+
+    __slots__ = ("array",)
+
+    def __init__(self, array):
+        self.array = array
+
+    def __getitem__(self, index) -> "IndexUpdateRef":
+        return IndexUpdateRef(self.array, index)
+
+    def __repr__(self):
+        return f"_IndexUpdateHelper({self.array!r})"
+
+    def __getattr__(self, name):
+        raise AttributeError(f"'_IndexUpdateHelper' object has no attribute '{name}'")
+
+
+class _Operation:
+    """One way to combine old elements and new values: by lax on arrays, by scatter, and by NumPy in place."""
+
+    __slots__ = ("combine", "scatter", "ufunc", "fast")
+
+    def __init__(self, combine, scatter, ufunc, fast):
+        self.combine, self.scatter, self.ufunc, self.fast = combine, scatter, ufunc, fast
+
+
+_REAL_NUMBER = frozenset({F32, F64, I32, I64})
+SET = _Operation(lambda x, y: y, lax.scatter, None, NUMBER | {dtypes.BOOL})
+ADD = _Operation(lax.add, lax.scatter_add, np.add, NUMBER)
+SUBTRACT = _Operation(lax.sub, lax.scatter_sub, np.subtract, NUMBER)
+MULTIPLY = _Operation(lax.mul, lax.scatter_mul, np.multiply, NUMBER)
+MINIMUM = _Operation(lax.min, lax.scatter_min, np.minimum, _REAL_NUMBER)
+MAXIMUM = _Operation(lax.max, lax.scatter_max, np.maximum, _REAL_NUMBER)
+
+
+class IndexUpdateRef:
+    """``x.at[index]``: the elements of ``x`` that its methods read, or replace in a copy.
+
+    All updating methods take, beside the values, which must broadcast to the shape of ``x[index]``:
+
+      indices_are_sorted: a promise that the indices are in order.
+      unique_indices: a promise that no element is addressed twice.
+      mode: what happens out of bounds: "drop" or "fill" or None skip the update, "clip" moves it inside,
+        "promise_in_bounds" says that it does not happen.
+      wrap_negative_indices: whether negative indices count from the end.
+
+    They return a new array like ``x``. Values are converted to the dtype of ``x``.
+    """
+
+    __slots__ = ("array", "index")
+
+    def __init__(self, array, index):
+        self.array, self.index = array, index
+
+    def __repr__(self):
+        return f"_IndexUpdateRef({self.array!r}, {self.index!r})"
+
+    def __getattr__(self, name):
+        raise AttributeError(f"'_IndexUpdateRef' object has no attribute '{name}'")
+
+    def get(
+        self,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: str | GatherScatterMode | None = None,
+        fill_value: Any = None,
+        out_sharding: Any = None,
+        wrap_negative_indices: bool = True,
+    ) -> Array:
+        """The elements: ``x[index]``, with a choice of what happens out of bounds.
+
+        Arguments:
+          mode: "clip" (the default, also for None and "promise_in_bounds") moves indices inside; "fill" or "drop"
+            yield ``fill_value`` for those out of bounds.
+          fill_value: by default NaN, the smallest signed or the largest unsigned integer, or True.
+          indices_are_sorted, unique_indices, wrap_negative_indices: as for updates.
+        Returns:
+          An array.
+        Raises:
+          IndexError, TypeError: the index does not fit the array. ValueError: the mode is unknown.
+
+        >>> import catena.numpy as jnp
+        >>> jnp.arange(3.0).at[5].get(mode="fill", fill_value=-1)
+        Array(-1., dtype=float32)
+        """
+        result = read(
+            self.array, self.index, mode, fill_value, indices_are_sorted, unique_indices, wrap_negative_indices
+        )
+        return placed(result, None, out_sharding)
+
+    def apply(
+        self,
+        func,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: str | GatherScatterMode | None = None,
+        wrap_negative_indices: bool = True,
+    ) -> Array:
+        """A copy of ``x`` with ``func`` applied to the elements, once for each time that they are addressed.
+
+        Arguments:
+          func: an elementwise function that keeps the dtype.
+        Returns:
+          An array like ``x``.
+        Raises:
+          TypeError: ``func`` changes the dtype, or the index does not fit.
+
+        >>> import catena.numpy as jnp
+        >>> jnp.arange(3.0).at[1:].apply(lambda x: 10 * x)
+        Array([ 0., 10., 20.], dtype=float32)
+        """
+        mask = traced_mask(self.index)
+        if mask is not None:
+            return _where_mask(self.array, self.index, mask, None, lambda x, y: func(x))
+        plan = _plan(self.array, self.index, wrap_negative_indices)
+        shape = _without(plan.shape, plan.new_axes)
+        return lax.scatter_apply(
+            self.array,
+            plan.indices(),
+            func,
+            plan.scatter_numbers(),
+            update_shape=shape,
+            indices_are_sorted=indices_are_sorted or not plan.advanced,
+            unique_indices=unique_indices or not plan.advanced,
+            mode=mode,
+        )
+
+
+def _method(name: str, purpose: str, update, example: str, result: str):
+    """The updating method ``name``."""
+
+    def method(
+        self,
+        values: Any,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: str | GatherScatterMode | None = None,
+        out_sharding: Any = None,
+        wrap_negative_indices: bool = True,
+    ) -> Array:
+        hints = (indices_are_sorted, unique_indices, mode, wrap_negative_indices)
+        result = update(self.array, self.index, values, hints)
+        return result if out_sharding is None else placed(result, None, out_sharding)
+
+    method.__name__, method.__qualname__ = name, f"IndexUpdateRef.{name}"
+    method.__doc__ = f"""{purpose}
+
+        Arguments:
+          values: numbers that broadcast to the shape of ``x[index]``.
+          indices_are_sorted, unique_indices, mode, wrap_negative_indices: as described at the class.
+        Returns:
+          An array like ``x``.
+        Raises:
+          IndexError, TypeError: the index does not fit the array. ValueError: the values do not fit, or the mode is
+          unknown.
+
+        >>> import catena.numpy as jnp
+        >>> jnp.arange(3.0).at[{example}
+        {result}
+        """
+    return method
+
+
+# ----------------------------------------------------------------------------------------------------
+# Updates
+
+
+def _updating(operation: _Operation):
+    def update(x, index, values, hints):
+        if type(x) is Array and context.trace is None and not context.debug_checks:
+            if hints[3] and (hints[2] is None or GatherScatterMode.from_any(hints[2])):
+                result = _by_numpy(operation, x, index, values)
+                if result is not None:
+                    return result
+        return _general_update(operation, x, index, values, hints)
+
+    return update
+
+
+def _by_numpy(operation: _Operation, x, index, values):
+    """The update by NumPy, or None where NumPy's meaning might differ."""
+    old = x._value
+    dtype = old.dtype
+    values = _numpy_values(values, dtype)
+    if values is None or dtype not in operation.fast:
+        return None
+    new = old.copy()
+    try:
+        key = numpy_key(index)
+        if type(values) is np.ndarray and values.ndim and not _fits(new, key, values):
+            return None
+        quiet.run(_write, operation.ufunc, new, key, values)
+    except (IndexError, TypeError, ValueError):  # the general path drops, or says what is wrong
+        return None
+    return make_array(new, x.weak_type)
+
+
+def _numpy_values(values, dtype):
+    """``values`` as NumPy may write them into an array of ``dtype``, or None."""
+    kind = type(values)
+    if kind is Array:
+        value = values._value
+        return value if value.dtype is dtype else None
+    if kind is float:
+        return values if dtype is F32 or dtype is F64 else None
+    if kind is int:
+        return values if dtype in _REAL_NUMBER and -0x80000000 <= values <= 0x7FFFFFFF else None
+    return None
+
+
+def _fits(new: np.ndarray, key, values: np.ndarray) -> bool:
+    """Whether the values have no more axes than the elements have; NumPy would drop leading axes of size 1."""
+    if values.shape[0] != 1:
+        return True
+    return values.ndim <= new[key].ndim
+
+
+def _write(ufunc, new, key, values):
+    if ufunc is None:
+        new[key] = values
+        return
+    arrays = [k for k in (key if type(key) is tuple else (key,)) if isinstance(k, np.ndarray | np.bool_)]
+    if any(k.dtype != dtypes.BOOL for k in arrays):  # an element may be addressed twice
+        ufunc.at(new, key, values)
+        return
+    part = new[key]
+    if arrays or type(part) is not np.ndarray:  # a copy, or a scalar
+        new[key] = ufunc(part, values)
+    else:
+        ufunc(part, values, out=part)
+
+
+def _plan(x, index, wrap: bool) -> Plan:
+    tokens = parse(x.shape, index)
+    check_not_empty(tokens, x.shape)
+    return Plan(tokens, x.shape, wrap)
+
+
+def _without(shape, axes) -> tuple:
+    return tuple(n for i, n in enumerate(shape) if i not in axes)
+
+
+def _general_update(operation: _Operation, x, index, values, hints):
+    indices_are_sorted, unique_indices, mode, wrap = hints
+    values = _converted(values, x)
+    mask = traced_mask(index)
+    if mask is not None:
+        return _where_mask(x, index, mask, values, operation.combine)
+    plan = _plan(x, index, wrap)
+    indices = plan.indices()
+    values = broadcast_to(values, plan.shape)
+    if plan.new_axes:
+        values = lax.squeeze(values, tuple(plan.new_axes))
+    if 0 in plan.shape:
+        GatherScatterMode.from_any(mode)
+        return x
+    return operation.scatter(
+        x,
+        indices,
+        values,
+        plan.scatter_numbers(),
+        indices_are_sorted=indices_are_sorted or not plan.advanced,
+        unique_indices=unique_indices or not plan.advanced,
+        mode=mode,
+    )
+
+
+def _converted(values, x):
+    """The values of an update in the dtype of ``x``; a warning where that loses something."""
+    values = values if type(values) in SCALARS else from_object(values)
+    dtype, weak = dtype_of(values)
+    if dtype != x.dtype and not dtypes.is_extended(x.dtype):
+        promoted = dtypes.promote_pair(x.dtype, x.weak_type, dtype, weak)[0]
+        if promoted != x.dtype:
+            warnings.warn(
+                "scatter inputs have incompatible types: cannot safely cast value from dtype="
+                f"{dtypes.dtype_name(dtype)} to dtype={dtypes.dtype_name(x.dtype)} with jax_numpy_dtype_promotion="
+                f"{context.numpy_dtype_promotion}. In future JAX releases this will result in an error.",
+                FutureWarning,
+                stacklevel=dtypes._levels_to_user(),
+            )
+    return convert(values, x.dtype, x.weak_type) if type(values) in SCALARS or values.dtype != x.dtype else values
+
+
+# ---- derived updates
+
+
+def _through_ones(fun):
+    """An update by ``fun(x, factors)``, where factors that meet are multiplied and are 1 elsewhere."""
+
+    def update(x, index, values, hints):
+        factors = multiply(lax.full_like(x, 1), index, values, hints)
+        return fun(x, factors)
+
+    return update
+
+
+set_ = _updating(SET)
+add = _updating(ADD)
+subtract = _updating(SUBTRACT)
+multiply = _updating(MULTIPLY)
+minimum = _updating(MINIMUM)
+maximum = _updating(MAXIMUM)
+
+# ---- traced masks
+
+
+def traced_mask(index):
+    """The one traced boolean array in ``index``, as its position (-1: it is the index), or None."""
+    if type(index) is not tuple:
+        return -1 if _is_traced_mask(index) else None
+    found = [i for i, item in enumerate(index) if _is_traced_mask(item)]
+    return found[0] if len(found) == 1 else None
+
+
+def _is_traced_mask(item) -> bool:
+    return isinstance(item, Tracer) and item.dtype == dtypes.BOOL and find_concrete(item) is None
+
+
+def _where_mask(x, index, position: int, values, combine):
+    """The update at a traced mask: ``combine`` everywhere, then a choice by the mask."""
+    entries = [index] if position < 0 else list(index)
+    mask = entries[position if position >= 0 else 0]
+    place = max(position, 0)
+    entries[place : place + 1] = [slice(None)] * mask.ndim
+    others = tuple(entries)
+    tokens = parse(x.shape, others)
+    plan = Plan(tokens, x.shape)
+    if plan.advanced or any(isinstance(e, Array | Tracer | np.ndarray) for e in entries):
+        raise NonConcreteBooleanIndexError(mask)
+    trivial = all(type(e) is slice and e == slice(None) or e is Ellipsis for e in entries)
+    part = x if trivial else read(x, others)
+    first = _axis_of_mask(tokens, entries, place, part.ndim)
+    _check_mask(mask, part.shape[first : first + mask.ndim], place)
+    spread = lax.broadcast_in_dim(mask, part.shape, tuple(range(first, first + mask.ndim)))
+    new = lax.select(spread, combine(part, _spread_values(values, part, mask, first)), part)
+    return new if trivial else set_(x, others, new, (False, True, None, True))
+
+
+def _axis_of_mask(tokens, entries, place: int, rank: int) -> int:
+    """The first axis, in the part that the other entries select, that the mask covers."""
+    if Ellipsis in [e for e in entries[:place] if e is Ellipsis]:
+        after = sum(e is None or isinstance(e, slice) for e in entries[place:])
+        return rank - after
+    return sum(e is None or isinstance(e, slice) for e in entries[:place])
+
+
+def _check_mask(mask, expected, position: int):
+    if mask.shape != expected:
+        raise IndexError(
+            f"boolean index did not match shape of indexed array in index {position}: got {mask.shape}, expected "
+            f"{list(expected)}"
+        )
+
+
+def _spread_values(values, part, mask, first: int):
+    """Values that do not depend on the number of true elements, for every element of ``part``."""
+    if values is None:
+        return None
+    rest = part.shape[:first] + part.shape[first + mask.ndim :]
+    after = len(rest) - first
+    if values.ndim > after:  # the axis of the selected elements: only one value for all of them will do
+        axis = values.ndim - after - 1
+        if values.shape[axis] != 1:
+            raise NonConcreteBooleanIndexError(mask)
+        values = lax.squeeze(values, (axis,))
+    values = broadcast_to(values, rest)
+    kept = [i for i in range(part.ndim) if not first <= i < first + mask.ndim]
+    return lax.broadcast_in_dim(values, part.shape, tuple(kept))
+
+
+# ----------------------------------------------------------------------------------------------------
+
+_METHODS = (
+    ("set", "A copy of ``x`` with the elements replaced; where several values meet, the last stays.", set_,
+     "1].set(5.0)", "Array([0., 5., 2.], dtype=float32)"),
+    ("add", "A copy of ``x`` with values added to the elements; all that meet are added.", add,
+     "jnp.array([1, 1])].add(5.0)", "Array([ 0., 11.,  2.], dtype=float32)"),
+    ("subtract", "A copy of ``x`` with values subtracted from the elements.", subtract,
+     "::2].subtract(1.0)", "Array([-1.,  1.,  1.], dtype=float32)"),
+    ("multiply", "A copy of ``x`` with the elements multiplied by values.", multiply,
+     "1:].multiply(3.0)", "Array([0., 3., 6.], dtype=float32)"),
+    ("mul", "A copy of ``x`` with the elements multiplied by values.", multiply,
+     "1:].mul(3.0)", "Array([0., 3., 6.], dtype=float32)"),
+    ("divide", "``x`` divided by values at the elements, by 1 elsewhere.", _through_ones(divide),
+     "2].divide(4.0)", "Array([0. , 1. , 0.5], dtype=float32)"),
+    ("power", "``x`` raised to values at the elements, to 1 elsewhere.", _through_ones(power),
+     "2].power(3.0)", "Array([0., 1., 8.], dtype=float32)"),
+    ("min", "A copy of ``x`` with the lesser of elements and values.", minimum,
+     "1:].min(1.5)", "Array([0. , 1. , 1.5], dtype=float32)"),
+    ("max", "A copy of ``x`` with the greater of elements and values.", maximum,
+     "1:].max(1.5)", "Array([0. , 1.5, 2. ], dtype=float32)"),
+)  # fmt: skip
+for _name, *_row in _METHODS:
+    setattr(IndexUpdateRef, _name, _method(_name, *_row))

@@ -1,0 +1,202 @@
+"""Reading elements: ``x[...]`` and the functions that take elements by position.
+
+Eager indexing is NumPy's: a view where the index is basic, a copy where it is advanced. NumPy raises where the
+language clamps, so whatever NumPy refuses goes to the general path, which clamps or says what is wrong.
+"""
+
+from types import EllipsisType, NoneType
+from typing import Any
+
+import numpy as np
+
+from catena import lax
+from catena.core.array import Array, make_array
+from catena.core.context import context
+from catena.core.trace import Tracer
+from catena.lax.windowed import FILL_OR_DROP, PROMISE_IN_BOUNDS, GatherScatterMode
+from catena.numpy.boundary import SCALARS
+from catena.numpy.indexers import Plan, Span, check_not_empty, has_block, is_array, parse
+
+_PLAIN = frozenset({int, slice, NoneType, EllipsisType, bool})
+
+
+def numpy_key(index):
+    """``index`` as one that NumPy reads the same way (in bounds), or raises TypeError or IndexError for."""
+    if type(index) is not tuple:
+        return _numpy_entry(index)
+    for item in index:
+        if type(item) not in _PLAIN:
+            return tuple(map(_numpy_entry, index))
+    return index
+
+
+def _numpy_entry(item):
+    kind = type(item)
+    if kind in _PLAIN:
+        return item
+    value = item._value if kind is Array else item
+    if isinstance(value, np.ndarray | np.generic) and value.dtype.kind in "biu":
+        return value
+    raise TypeError("not an index that NumPy and this API read alike")
+
+
+def getitem(x, index):
+    """``x[index]`` for an Array or a traced value."""
+    if type(x) is Array and context.trace is None:
+        kind = type(index)
+        try:
+            if kind is int:
+                return make_array(x._value[index, ...], x.weak_type)
+            value = x._value[index if kind in _PLAIN else numpy_key(index)]
+        except (IndexError, TypeError, ValueError):  # out of bounds, traced, wrong: the general path knows
+            return read(x, index)
+        return make_array(value if type(value) is np.ndarray else np.asarray(value), x.weak_type)
+    return read(x, index)
+
+
+def read(
+    x,
+    index,
+    mode: str | GatherScatterMode | None = None,
+    fill_value: Any = None,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    wrap: bool = True,
+):
+    """``x.at[index].get(...)``: the general path of reading."""
+    mode = PROMISE_IN_BOUNDS if mode is None else GatherScatterMode.from_any(mode)
+    shape = x.shape
+    tokens = parse(shape, index)
+    check_not_empty(tokens, shape)
+    if mode is FILL_OR_DROP and not _known_in_bounds(tokens, shape, wrap):
+        return _gather(x, tokens, shape, mode, fill_value, indices_are_sorted, unique_indices, wrap)
+    if has_block(tokens):
+        x, tokens = _slice_spans(x, tokens)
+        return _gather(x, tokens, x.shape, mode, None, indices_are_sorted, unique_indices, wrap)
+    return _read_basic(x, tokens, wrap)
+
+
+def _known_in_bounds(tokens, shape, wrap: bool) -> bool:
+    """Whether it is plain, without looking at data, that all indices are in bounds."""
+    for item, dim in tokens:
+        if isinstance(item, int):
+            if not (-shape[dim] if wrap else 0) <= item < shape[dim]:
+                return False
+        elif is_array(item):
+            return False
+    return True
+
+
+# ---- basic indices: slices, integers, scalars, new axes
+
+
+def _read_basic(x, tokens, wrap: bool):
+    if all(isinstance(t.item, Span) and t.item.whole for t in tokens if t.item is not None):
+        return _add_new_axes(x, tokens)
+    if any(is_array(t.item) for t in tokens):
+        x, tokens = _slice_spans(x, tokens, strided_only=True)
+        x = _dynamic_window(x, tokens, wrap)
+    else:
+        x = _slice_all(x, tokens, wrap)
+    dropped = tuple(t.dim for t in tokens if t.dim is not None and t.dim >= 0 and not isinstance(t.item, Span))
+    return _add_new_axes(lax.squeeze(x, dropped) if dropped else x, tokens)
+
+
+def _add_new_axes(x, tokens):
+    """``x`` with the new axes of ``tokens``, whose other axes it has."""
+    axes, place = [], 0
+    for item, dim in tokens:
+        if item is None and dim is None:
+            axes.append(place)
+        place += (item is None and dim is None) or isinstance(item, Span)
+    return lax.expand_dims(x, tuple(axes)) if axes else x
+
+
+def _clamped(i: int, n: int, wrap: bool) -> int:
+    """A static index moved into an axis of ``n`` elements."""
+    i = i + n if i < 0 and wrap else i
+    return min(max(i, 0), n - 1)
+
+
+def _slice_all(x, tokens, wrap: bool):
+    """Static slices and integers, the latter as windows of one element."""
+    spans = {}
+    for item, dim in tokens:
+        if isinstance(item, int):
+            spans[dim] = Span(_clamped(item, x.shape[dim], wrap), 1, 1, x.shape[dim])
+        elif isinstance(item, Span):
+            spans[dim] = item
+    return _apply_spans(x, spans)
+
+
+def _apply_spans(x, spans: dict):
+    """``x`` sliced in some dimensions; negative steps slice forwards, then reverse."""
+    if all(s.whole for s in spans.values()):
+        return x
+    starts, limits, strides, reverse = [0] * x.ndim, list(x.shape), [1] * x.ndim, []
+    for dim, (start, step, size, _) in spans.items():
+        if step < 0 and size:
+            start, step = start + (size - 1) * step, -step
+            reverse.append(dim)
+        starts[dim] = start if size else 0
+        limits[dim] = start + (size - 1) * step + 1 if size else 0
+        strides[dim] = step if size > 1 else 1
+    if starts != [0] * x.ndim or limits != list(x.shape) or strides != [1] * x.ndim:
+        x = lax.slice(x, starts, limits, None if strides == [1] * x.ndim else strides)
+    return lax.rev(x, tuple(reverse)) if reverse else x
+
+
+def _slice_spans(x, tokens, strided_only: bool = False):
+    """``x`` with the slices among ``tokens`` applied, and the tokens that are left to apply."""
+    spans = {
+        t.dim: t.item for t in tokens if isinstance(t.item, Span) and not (strided_only and t.item.step == 1)
+    }
+    tokens = [t._replace(item=Span(0, 1, t.item.size, t.item.size)) if t.dim in spans else t for t in tokens]
+    return _apply_spans(x, spans), tokens
+
+
+def _dynamic_window(x, tokens, wrap: bool):
+    """Scalar indices, some traced, and slices of step 1, as one dynamic slice."""
+    starts, sizes, negative = [0] * x.ndim, list(x.shape), [False] * x.ndim
+    for item, dim in tokens:
+        if isinstance(item, Span):
+            starts[dim], sizes[dim] = item.start if item.size else 0, item.size
+        elif item is not None:
+            starts[dim] = _clamped(item, x.shape[dim], wrap) if isinstance(item, int) else item
+            sizes[dim], negative[dim] = 1, wrap
+    return lax.dynamic_slice(x, _same_dtype(starts), sizes, allow_negative_indices=tuple(negative))
+
+
+def _same_dtype(starts: list) -> list:
+    """Start indices of one dtype, if several traced ones differ."""
+    kinds = {s.dtype for s in starts if isinstance(s, Tracer | Array)}
+    if len(kinds) < 2:
+        return starts
+    return [lax.convert_element_type(s, np.int32) if isinstance(s, Tracer | Array) else s for s in starts]
+
+
+# ---- advanced indices
+
+
+def _gather(x, tokens, shape, mode, fill_value, indices_are_sorted, unique_indices, wrap):
+    plan = Plan(tokens, shape, wrap)
+    if 0 in plan.shape and any(shape[d] < plan.slice_sizes[d] for d in range(len(shape))):
+        return lax.full(plan.shape, 0, x.dtype)  # nothing is read, from an axis that has nothing
+    result = lax.gather(
+        x,
+        plan.indices(),
+        plan.gather_numbers(),
+        tuple(plan.slice_sizes),
+        indices_are_sorted=indices_are_sorted or not plan.advanced,
+        unique_indices=unique_indices or not plan.advanced,
+        mode=mode,
+        fill_value=fill_scalar(fill_value),
+    )
+    return lax.expand_dims(result, tuple(plan.new_axes)) if plan.new_axes else result
+
+
+def fill_scalar(fill_value):
+    """A fill value as a Python scalar (None stays)."""
+    if fill_value is None or type(fill_value) in SCALARS:
+        return fill_value
+    return np.asarray(fill_value).item()
