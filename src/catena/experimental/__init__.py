@@ -1,0 +1,3 @@
+"""What JAX keeps under ``experimental``."""
+
+from catena.lax.callbacks import io_callback as io_callback

@@ -1,0 +1,157 @@
+"""Calls back into Python: values, order, errors, vectorisation and differentiation, evaluated and compiled."""
+
+import numpy as np
+import pytest
+
+import catena as jax
+from catena import lax
+from catena.experimental import io_callback
+
+SCALAR = jax.ShapeDtypeStruct((), np.float32)
+VECTOR = jax.ShapeDtypeStruct((3,), np.float32)
+X = np.arange(3, dtype=np.float32)
+
+
+def double(x):
+    return 2 * np.asarray(x)
+
+
+@pytest.mark.parametrize("transform", [lambda f: f, jax.jit])
+def test_pure_callback(transform):
+    f = transform(lambda x: lax.add(jax.pure_callback(double, VECTOR, x), 1.0))
+    np.testing.assert_array_equal(f(X), 2 * X + 1)
+
+
+@pytest.mark.parametrize("transform", [lambda f: f, jax.jit])
+def test_trees_and_keywords(transform):
+    def host(d, *, k):
+        return {"sum": np.asarray(d["a"]) + np.asarray(k), "n": np.int32(3)}
+
+    shapes = {"sum": VECTOR, "n": jax.ShapeDtypeStruct((), np.int32)}
+    out = transform(lambda a, k: jax.pure_callback(host, shapes, {"a": a}, k=k))(X, np.float32(1))
+    np.testing.assert_array_equal(out["sum"], X + 1)
+    assert out["n"].dtype == np.int32 and int(out["n"]) == 3
+
+
+def test_results_are_converted_to_the_promised_dtype():
+    assert jax.pure_callback(lambda x: np.float64(1), SCALAR, 1.0).dtype == np.float32
+
+
+@pytest.mark.parametrize("method", ["sequential", "sequential_unrolled", "expand_dims", "broadcast_all", "legacy_vectorized"])
+@pytest.mark.parametrize("transform", [lambda f: f, jax.jit])
+def test_vmap_methods(method, transform):
+    shapes = []
+
+    def host(x, y):
+        shapes.append((np.shape(x), np.shape(y)))
+        return np.asarray(x) + np.asarray(y)
+
+    f = jax.vmap(lambda x, y: jax.pure_callback(host, SCALAR, x, y, vmap_method=method), in_axes=(0, None))
+    np.testing.assert_array_equal(transform(f)(X, np.float32(1)), X + 1)
+    expected = {
+        "expand_dims": [((3,), (1,))],
+        "broadcast_all": [((3,), (3,))],
+        "legacy_vectorized": [((3,), ())],
+    }.get(method, [((), ())] * 3)
+    assert shapes == expected
+
+
+def test_vmap_needs_a_method():
+    with pytest.raises(NotImplementedError, match="vmap_method"):
+        jax.vmap(lambda x: jax.pure_callback(double, SCALAR, x))(X)
+    with pytest.raises(ValueError, match="vmap_method must be one of"):
+        jax.pure_callback(double, SCALAR, 1.0, vmap_method="serial")
+
+
+@pytest.mark.parametrize("transform", [lambda f: f, jax.jit])
+def test_errors_in_the_callback_reach_the_user(transform):
+    def fails(x):
+        raise KeyError("zip")
+
+    with pytest.raises(jax.errors.JaxRuntimeError, match="fails, which raised KeyError: 'zip'") as caught:
+        transform(lambda x: jax.pure_callback(fails, SCALAR, x))(1.0)
+    assert isinstance(caught.value.__cause__, KeyError)
+    with pytest.raises(jax.errors.JaxRuntimeError, match=r"Incorrect output shape.*Expected: \(3,\), Actual: \(2,\)"):
+        transform(lambda x: jax.pure_callback(lambda x: np.zeros(2), VECTOR, x))(1.0)
+    with pytest.raises(jax.errors.JaxRuntimeError, match="Mismatched number of outputs"):
+        transform(lambda x: jax.pure_callback(lambda x: None, SCALAR, x))(1.0)
+
+
+def test_no_derivative():
+    with pytest.raises(ValueError, match="Pure callbacks do not support JVP"):
+        jax.grad(lambda x: jax.pure_callback(double, SCALAR, x))(1.0)
+    with pytest.raises(ValueError, match="IO callbacks do not support JVP"):
+        jax.grad(lambda x: io_callback(double, SCALAR, x))(1.0)
+    constant = jax.grad(lambda x: lax.mul(x, jax.pure_callback(double, SCALAR, 3.0)))(1.0)
+    assert float(constant) == 6.0
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+@pytest.mark.parametrize("transform", [lambda f: f, jax.jit])
+def test_io_callback_runs_once_in_order(ordered, transform):
+    seen = []
+
+    def note(x):
+        seen.append(float(x))
+        return np.float32(len(seen))
+
+    def f(x):
+        a = io_callback(note, SCALAR, x, ordered=ordered)
+        io_callback(lambda x: seen.append(-float(x)), None, x, ordered=ordered)
+        return a
+
+    assert float(transform(f)(2.0)) == 1.0
+    assert sorted(seen) == [-2.0, 2.0]
+    if ordered:
+        assert seen == [2.0, -2.0]
+
+
+def test_io_callback_vmap():
+    np.testing.assert_array_equal(jax.vmap(lambda x: io_callback(double, SCALAR, x))(X), 2 * X)
+    with pytest.raises(ValueError, match="Cannot `vmap` ordered IO callback"):
+        jax.vmap(lambda x: io_callback(double, SCALAR, x, ordered=True))(X)
+
+
+def test_debug_print(capsys):
+    jax.debug.print("a {} b {b:.2f}", 1, b=np.float32(2))
+    jax.jit(lambda x: jax.debug.print("x={x}", x=x))(X)
+    jax.vmap(lambda x: jax.debug.print("v={}", x))(X)
+    assert float(jax.grad(lambda x: (jax.debug.print("g={}", x), x * x)[1])(2.0)) == 4.0
+    out = capsys.readouterr().out.splitlines()
+    assert out == ["a 1 b 2.00", "x=[0. 1. 2.]", "v=0.0", "v=1.0", "v=2.0", "g=2.0"]
+
+
+def test_debug_print_in_compiled_loops_and_branches(capsys):
+    def f(n):
+        def body(i, c):
+            jax.debug.print("i={}", i, ordered=True)
+            lax.cond(i % 2 == 0, lambda: jax.debug.print("even"), lambda: None)
+            return c + i
+
+        return lax.fori_loop(0, n, body, 0)
+
+    assert int(jax.jit(f)(3)) == 3
+    assert capsys.readouterr().out.split() == ["i=0", "even", "i=1", "i=2", "even"]
+
+
+def test_debug_print_checks_its_format():
+    with pytest.raises(ValueError, match="Unused positional arguments"):
+        jax.debug.print("x", 1)
+    with pytest.raises(ValueError, match="Unused keyword arguments"):
+        jax.debug.print("x", y=1)
+    with pytest.raises(TypeError, match="format string"):
+        jax.debug.print(3)
+    jax.debug.print("ok", 1, skip_format_check=True)
+
+
+def test_debug_callback_takes_a_callable():
+    with pytest.raises(TypeError, match="first argument to jax.debug.callback must be callable"):
+        jax.debug.callback(3)
+
+
+def test_effects_show_in_the_jaxpr():
+    closed = jax.make_jaxpr(lambda x: io_callback(double, SCALAR, x, ordered=True))(1.0)
+    assert "ordered=True" in str(closed) and len(closed.effects) == 1
+    assert not jax.make_jaxpr(lambda x: jax.pure_callback(double, SCALAR, x))(1.0).effects
+    unused = jax.make_jaxpr(lambda x: (jax.debug.callback(double, x), x)[1])(1.0)
+    assert len(unused.eqns) == 1
