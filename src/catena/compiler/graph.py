@@ -429,10 +429,9 @@ class Builder:
         result = rule(self, *[self._operand(v, env) for v in eqn.invars], **eqn.params)
         results = result if isinstance(result, (list, tuple)) else [result]
         for var, out in zip(eqn.outvars, results, strict=True):
-            aval = var.aval
-            if out.shape != aval.shape or out.dtype != aval.dtype:
+            if (out.shape, out.dtype) != physical(var.aval):
                 raise CompileError(
-                    f"lower rule of {eqn.primitive.name!r} gave {out!r} where {aval} was expected"
+                    f"lower rule of {eqn.primitive.name!r} gave {out!r} where {var.aval} was expected"
                 )
             env[var] = out
 

@@ -1,4 +1,4 @@
-"""Heavy dependencies, loaded when first needed: llvmlite (80 ms) and SciPy's parts."""
+"""What is loaded when first needed: llvmlite (80 ms), SciPy's parts, and the compiler (100 ms)."""
 
 from __future__ import annotations
 
@@ -16,3 +16,21 @@ def load(name: str) -> ModuleType:
 def llvm() -> ModuleType:
     """llvmlite's binding layer."""
     return load("llvmlite.binding")
+
+
+class LazyModule:
+    """Stands for a module that is imported when something in it is first asked for."""
+
+    __slots__ = ("_name",)
+
+    def __init__(self, name: str):
+        self._name = name
+
+    def __getattr__(self, attribute: str):
+        return getattr(load(self._name), attribute)
+
+    def __repr__(self):
+        return f"<lazy module {self._name}>"
+
+
+compiler = LazyModule("catena.compiler.compile")

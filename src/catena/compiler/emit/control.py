@@ -1,12 +1,14 @@
 """Loops and branches as native control flow.
 
-A loop's carries live in the memory of its results. The body computes each new carry in place where the old one is dead by
-then, else beside it and copies at the end of the iteration. Slices of `scan` are pointers into the whole arrays.
+A loop's carries live in the memory of its results, small ones in stack slots, which LLVM promotes to registers; small
+constants of the loop are copied into such slots too. The body computes each new carry in place where the old one is dead
+by then, else beside it and copies at the end of the iteration. Slices of `scan` are pointers into the whole arrays.
 """
 
 from __future__ import annotations
 
 from catena.compiler.graph import Region, Value
+from catena.compiler.memory import SLOT_BYTES
 
 
 def _bytes(v: Value) -> int:
@@ -23,15 +25,20 @@ def _start_carries(w, frame, i: int, init: list[Value], results: list[Value]) ->
         if shared or not w.take(frame, x, out, i):
             if out.number not in frame.blocks:
                 w.define(frame, out)
-            w.copy(frame.blocks[out.number].pointer, source, _bytes(out))
-        pointers.append(frame.blocks[out.number].pointer)
+            pointer, size = frame.blocks[out.number].pointer, _bytes(out)
+            if out.number in frame.targets and 0 < size <= SLOT_BYTES:
+                pointer = w.allocate(size).pointer
+            w.copy(pointer, source, size)
+            pointers.append(pointer)
+        else:
+            pointers.append(frame.blocks[out.number].pointer)
     return pointers
 
 
 def while_loop(w, frame, i: int, node: Value) -> None:
     p, e = node.params, w.e
     nc, nb = p["cond_consts"], p["body_consts"]
-    consts = [w.address(frame, x) for x in node.args[: nc + nb]]
+    consts = [_close(w, frame, x) for x in node.args[: nc + nb]]
     keep = {frame.fused.root(x) for x in node.args[: nc + nb]}
     carries = _start_loop(w, frame, i, node.args[nc + nb :], p["results"], keep)
     flag = e.slot("i8")
@@ -47,6 +54,7 @@ def while_loop(w, frame, i: int, node: Value) -> None:
     w.depth -= 1
     e.jump(head)
     e.start(done)
+    _finish_carries(w, frame, p["results"], carries)
 
 
 def carried_inputs(n: int, first: int) -> dict[int, int]:
@@ -67,12 +75,13 @@ def scan(w, frame, i: int, node: Value) -> None:
     nk, nc, length = p["consts"], p["carries"], p["length"]
     consts, init, xs = node.args[:nk], node.args[nk : nk + nc], node.args[nk + nc :]
     results = p["results"]
-    inputs = [w.address(frame, x) for x in consts]
+    inputs = [_close(w, frame, x) for x in consts]
     sources = [w.address(frame, x) for x in xs]
     keep = {frame.fused.root(x) for x in (*consts, *xs)}
     carries = _start_loop(w, frame, i, init, results[:nc], keep)
     stacks = [w.define(frame, y) for y in results[nc:]]
     if not length:
+        _finish_carries(w, frame, results, carries)
         return
     k, opened = e.begin_loop(0, length)
     at = e.op(f"sub i64 {length - 1}, {k}") if p["reverse"] else k
@@ -82,6 +91,23 @@ def scan(w, frame, i: int, node: Value) -> None:
     w.region(p["body"], inputs + carries + slices, carries + dests, carried_inputs(nc, nk))
     w.depth, w.trips = w.depth - 1, w.trips // length
     e.end_loop(opened)
+    _finish_carries(w, frame, results, carries)
+
+
+def _close(w, frame, x: Value) -> str:
+    """The address of a loop's constant: a slot, if it is small, that nothing else in the loop can touch."""
+    source, size = w.address(frame, x), _bytes(x)
+    if not 0 < size <= SLOT_BYTES or source.startswith("%s"):
+        return source
+    slot = w.allocate(size).pointer
+    w.copy(slot, source, size)
+    return slot
+
+
+def _finish_carries(w, frame, results: list[Value], carries: list[str]) -> None:
+    """Moves carries out of their slots, to results that must lie elsewhere."""
+    for out, pointer in zip(results, carries):
+        w.copy(frame.blocks[out.number].pointer, pointer, _bytes(out))
 
 
 def _slice(e, base: str, at: str, size: int) -> str:

@@ -99,7 +99,8 @@ class NestWriter:
         for d in self.nest.order:
             lanes = max(self.nest.width, 1) if d == self.nest.vector else 1
             n *= math.ceil(self.nest.extents[d] / lanes)
-        return n * sum(s.op != "const" for s in self.nest.stmts) if n > 1 else 0
+        work = sum(s.op != "const" for s in self.nest.stmts) + len(self.nest.stores) + len(self.nest.folds)
+        return n * work if n > 1 else 0
 
     # ---- loops -------------------------------------------------------------------------------------------------
 

@@ -188,6 +188,7 @@ class ProgramWriter:
             if source.form != "constant":
                 raise CompileError(f"the compiler lost the memory of {source!r}")
             block = frame.blocks[r] = Block(self.constant(source.params["array"]))
+            frame.protected.add(r)  # constants outlive the run: nothing is computed in their memory
         return block.pointer
 
     def constant(self, array: np.ndarray) -> str:
