@@ -106,7 +106,11 @@ def compile_region(region: Region, times: link.Times | None = None, name: str = 
     module = write_program(writer, region, returns_stacks)
     text = link.with_helpers(module.text, module.helpers)
     times.mark("emit")
-    code, optimised = link.compile_text(text, times, link.code_level(text))
+    if dump:
+        code, optimised = link.compile_text(text, times, link.code_level(text))
+        _dump(Path(dump), name, region, module, text, str(optimised))
+    else:
+        code = link.object_code(text, times, link.code_level(text))
     native = Native(code, module.constants, module.externals, link.new_machine(1), writer.uses_stacks)
     times.mark("load")
     report = {
@@ -115,8 +119,6 @@ def compile_region(region: Region, times: link.Times | None = None, name: str = 
         "functions": module.functions,
         "arena": module.arena_bytes,
     }
-    if dump:
-        _dump(Path(dump), name, region, module, text, str(optimised))
     out_specs = tuple((v.shape, v.dtype) for v in region.outputs)
     return Executable(native, out_specs, report, module, text, returns_stacks)
 

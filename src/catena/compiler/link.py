@@ -6,12 +6,12 @@ code. Everything that LLVM needs once is made once per process; compilation hold
 
 from __future__ import annotations
 
+import functools
 import threading
 import time
 from dataclasses import dataclass, field
-from functools import cache, lru_cache
 
-from catena.compiler import vector_math
+from catena.compiler import cache, vector_math
 from catena.compiler.emit import small_floats, sorting, stack_steps
 from catena.core.errors import CompileError
 from catena.runtime.lazy import llvm
@@ -26,7 +26,7 @@ class Target:
     vector_bytes: int
 
 
-@lru_cache(maxsize=1)
+@functools.cache
 def target() -> Target:
     """The machine that this process runs on."""
     binding = llvm()
@@ -37,7 +37,7 @@ def target() -> Target:
     return Target(binding.get_host_cpu_name(), features.flatten(), wide)
 
 
-@cache
+@functools.cache
 def machine(opt: int):
     """The code generator, shared by all compilations."""
     return new_machine(opt)
@@ -91,8 +91,21 @@ def with_helpers(text: str, helpers: dict) -> str:
     return "\n".join([*lines, text])
 
 
-def compile_text(text: str, times: Times, opt: int) -> tuple[bytes, str]:
-    """Object code of a module, and its text after the passes."""
+def object_code(text: str, times: Times, opt: int) -> bytes:
+    """Object code of a module, from the disk cache if it is there."""
+    t = target()
+    name = cache.key(text, str(llvm().llvm_version_info), t.cpu, t.features, str(opt), str(PASSES))
+    code = cache.load(name)
+    times.mark("cache")
+    if code is None:
+        code = compile_text(text, times, opt)[0]
+        cache.save(name, code)
+        times.mark("cache")
+    return code
+
+
+def compile_text(text: str, times: Times, opt: int) -> tuple[bytes, object]:
+    """Object code of a module, and the module after the passes."""
     binding = llvm()
     with _lock:
         try:
@@ -107,15 +120,15 @@ def compile_text(text: str, times: Times, opt: int) -> tuple[bytes, str]:
     return code, module
 
 
+PASSES = ("always_inliner", "sroa", "instruction_combine", "simplify_cfg", "dead_code_elimination")
+
+
 def run_passes(module, tm) -> None:
     binding = llvm()
     builder = binding.create_pass_builder(tm, binding.create_pipeline_tuning_options(speed_level=1))
     program = binding.create_new_module_pass_manager()
-    program.add_always_inliner_pass()
-    program.add_sroa_pass()
-    program.add_instruction_combine_pass()
-    program.add_simplify_cfg_pass()
-    program.add_dead_code_elimination_pass()
+    for name in PASSES:
+        getattr(program, f"add_{name}_pass")()
     program.run(module, builder)
 
 

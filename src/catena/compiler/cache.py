@@ -1,0 +1,101 @@
+"""Object code on disk, keyed by content.
+
+One file per program in a directory of mode 0700: a checksum, then the code. Files are written beside their place and
+renamed into it, so processes never see half of one. A directory or file that somebody else owns or may write, a link, or
+a file whose checksum is wrong is ignored, never executed. The oldest files go when the directory grows past its bound.
+
+`CATENA_CACHE_DIR` chooses the directory (default: `catena` in the user's cache directory), `CATENA_CACHE=0` turns the cache off,
+`CATENA_CACHE_BYTES` sets the bound.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+import tempfile
+from pathlib import Path
+
+MAGIC = b"catena1\n"
+DEFAULT_BYTES = 1 << 29
+_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+
+
+def directory() -> Path | None:
+    """The cache's directory, made if need be; None where there is none that can be trusted."""
+    if os.environ.get("CATENA_CACHE", "1").lower() in ("0", "off", "false"):
+        return None
+    chosen = os.environ.get("CATENA_CACHE_DIR")
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    path = Path(chosen) if chosen else Path(base) / "catena"
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return path if _ours(path.lstat(), stat.S_ISDIR) else None
+    except OSError:
+        return None
+
+
+def _ours(status: os.stat_result, is_kind) -> bool:
+    owner = not hasattr(os, "getuid") or status.st_uid == os.getuid()
+    return is_kind(status.st_mode) and owner and not status.st_mode & _OTHERS_WRITE
+
+
+def key(text: str, *parts: str) -> str:
+    """The name of a program: everything that its code depends on."""
+    digest = hashlib.sha256(text.encode())
+    for part in parts:
+        digest.update(b"\0" + part.encode())
+    return digest.hexdigest()
+
+
+def load(name: str) -> bytes | None:
+    """The code stored under `name`, if it is there and sound."""
+    folder = directory()
+    if folder is None:
+        return None
+    try:
+        descriptor = os.open(folder / name, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
+        with os.fdopen(descriptor, "rb") as file:
+            if not _ours(os.fstat(file.fileno()), stat.S_ISREG):
+                return None
+            content = file.read()
+    except OSError:
+        return None
+    head = len(MAGIC) + 32
+    code = content[head:]
+    sound = content.startswith(MAGIC) and hashlib.sha256(code).digest() == content[len(MAGIC) : head]
+    return code if sound else None
+
+
+def save(name: str, code: bytes) -> None:
+    """Stores code under `name`; a cache that cannot be written is no error."""
+    folder = directory()
+    if folder is None:
+        return
+    try:
+        descriptor, temporary = tempfile.mkstemp(prefix=".new-", dir=folder)  # mode 0600
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(MAGIC + hashlib.sha256(code).digest() + code)
+            os.replace(temporary, folder / name)
+        except OSError:
+            os.unlink(temporary)
+            raise
+        if int(name[:2], 16) < 8:  # look at the size at one write in 32
+            prune(folder)
+    except OSError:
+        return
+
+
+def prune(folder: Path) -> None:
+    """Removes the oldest files until three quarters of the bound are left."""
+    bound = int(os.environ.get("CATENA_CACHE_BYTES", DEFAULT_BYTES))
+    files = sorted((s.st_mtime, s.st_size, e.path) for e in os.scandir(folder) if (s := e.stat(follow_symlinks=False)))
+    total = sum(size for _, size, _ in files)
+    if total <= bound:
+        return
+    for _, size, path in files:
+        os.unlink(path)
+        total -= size
+        if total <= bound * 3 // 4:
+            return

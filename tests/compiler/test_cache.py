@@ -1,0 +1,78 @@
+"""The disk cache: hits, damage, foreign files, bounds; and dumps."""
+
+import os
+
+import numpy as np
+import pytest
+
+from catena.compiler import cache
+from compiler.helpers import compile_fn
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    place = tmp_path / "cache"
+    monkeypatch.setenv("CATENA_CACHE_DIR", str(place))
+    monkeypatch.delenv("CATENA_CACHE", raising=False)
+    return place
+
+
+def compiled():
+    exe = compile_fn(lambda b, x: b.map("add", x, x), np.ones(5, np.float32))
+    np.testing.assert_array_equal(exe(np.ones(5, np.float32))[0], np.full(5, 2, np.float32))
+    return exe.report["seconds"]
+
+
+def test_second_compilation_reads_the_code(folder):
+    assert "generate" in compiled()
+    assert "generate" not in compiled()
+    (entry,) = folder.iterdir()
+    assert folder.stat().st_mode & 0o777 == 0o700 and entry.stat().st_mode & 0o077 == 0
+
+
+def test_damaged_entries_are_ignored_and_replaced(folder):
+    compiled()
+    (entry,) = folder.iterdir()
+    for damage in (b"", entry.read_bytes()[:-1], b"x" + entry.read_bytes()[1:], entry.read_bytes()[:60] + b"\0" * 500):
+        entry.write_bytes(damage)
+        assert "generate" in compiled()
+        assert "generate" not in compiled()
+
+
+def test_untrusted_entries_are_ignored(folder, tmp_path):
+    compiled()
+    (entry,) = folder.iterdir()
+    entry.chmod(0o666)
+    assert "generate" in compiled()
+    elsewhere = tmp_path / "elsewhere"
+    entry.rename(elsewhere)
+    entry.symlink_to(elsewhere)
+    assert "generate" in compiled()
+    folder.chmod(0o777)
+    assert cache.directory() is None and "generate" in compiled()
+
+
+def test_off_switch_and_unwritable_places(folder, monkeypatch):
+    monkeypatch.setenv("CATENA_CACHE", "0")
+    assert "generate" in compiled() and "generate" in compiled()
+    monkeypatch.setenv("CATENA_CACHE", "1")
+    monkeypatch.setenv("CATENA_CACHE_DIR", "/proc/nowhere")
+    assert "generate" in compiled()
+
+
+def test_size_is_bounded(folder, monkeypatch):
+    monkeypatch.setenv("CATENA_CACHE_BYTES", "1000")
+    for i in range(20):
+        cache.save(f"{0x10 + i:064x}", b"0" * 100)
+        os.utime(folder / f"{0x10 + i:064x}", (i, i))
+    cache.prune(folder)
+    left = sorted(p.name for p in folder.iterdir())
+    assert 0 < sum(p.stat().st_size for p in folder.iterdir()) <= 1000
+    assert left == [f"{0x10 + i:064x}" for i in range(20 - len(left), 20)]
+
+
+def test_dump_writes_every_stage(folder, tmp_path, monkeypatch):
+    monkeypatch.setenv("CATENA_DUMP", str(tmp_path / "dump"))
+    compiled()
+    names = {p.suffix for p in (tmp_path / "dump").iterdir()}
+    assert names == {".graph", ".nests", ".ll"} and len(list((tmp_path / "dump").iterdir())) == 4
