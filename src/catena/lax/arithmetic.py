@@ -254,6 +254,23 @@ def _integer_pow_jvp(primals, tangents, *, y):
     return out, Zero.of_primal(out) if type(t) is Zero or y == 0 else _integer_pow_tangent(t, x, out, y=y)
 
 
+def _extreme_lower(op, first_wins):
+    """Lowering of the maximum or minimum; of complex numbers by real, then imaginary part, NaN first."""
+
+    def lower(b, x, y):
+        x, y = spread_operands(b, (x, y))
+        if not dtypes.is_complex(x.dtype):
+            return b.map(op, x, y)
+        (xr, xi), (yr, yi) = ((b.map("real", v), b.map("imag", v)) for v in (x, y))
+        later = b.map("and", b.map("eq", xr, yr), b.map(first_wins, xi, yi))
+        wins = b.map("or", b.map(first_wins, xr, yr), later)
+        x_nan, y_nan = (b.map("ne", v, v) for v in (x, y))
+        wins = b.map("or", x_nan, b.map("and", b.map("not", y_nan), b.map("or", wins, b.map("eq", x, y))))
+        return b.map("select", wins, x, y)
+
+    return lower
+
+
 def _round_lower(b, x, *, rounding_method):
     even = rounding_method == RoundingMethod.TO_NEAREST_EVEN
     return b.map("round_half_even" if even else "round_half_away", x)
@@ -293,8 +310,8 @@ div_p = elementwise(
     lambda t, x, y, z: mul(mul(neg(t), x), integer_pow(y, -2)), transpose=_div_transpose,
 )  # fmt: skip
 rem_p = elementwise("rem", _remainder, REAL, lambda t, x, y, z: t, _rem_tangent_y)
-max_p = elementwise("max", np.maximum, ANY, _tie, _tie_swapped)
-min_p = elementwise("min", np.minimum, ANY, _tie, _tie_swapped)
+max_p = elementwise("max", np.maximum, ANY, _tie, _tie_swapped, lower=_extreme_lower("max", "gt"))
+min_p = elementwise("min", np.minimum, ANY, _tie, _tie_swapped, lower=_extreme_lower("min", "lt"))
 abs_p = elementwise("abs", np.abs, SIGNED, _abs_tangent, result=_real_of_complex)
 sign_p = elementwise("sign", _sign, NUMBER, None)
 floor_p = elementwise("floor", np.floor, FLOAT, None)

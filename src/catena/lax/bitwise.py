@@ -3,7 +3,7 @@
 import numpy as np
 
 from catena.core import dtypes
-from catena.lax.elementwise import BITS, INTEGER, elementwise
+from catena.lax.elementwise import BITS, INTEGER, elementwise, lower_rule, spread_operands
 
 # ------------------------------------------------------------------------------------------------------------
 # Evaluation
@@ -118,6 +118,17 @@ def _on_bits(fun):
     return evaluate
 
 
+def _mulhi_lower(b, x, y):
+    """Narrow integers are multiplied in a wider dtype: the compiler has the operation for whole bytes."""
+    dtype = x.dtype
+    if _width(dtype) >= 8:
+        return lower_rule("mulhi")(b, x, y)
+    wide = np.dtype(np.int32)
+    product = b.map("mul", *[b.convert(v, wide) for v in spread_operands(b, (x, y))])
+    high = b.map("shift_right_arithmetic", product, b.constant(np.asarray(_width(dtype), wide)))
+    return b.convert(high, dtype)
+
+
 # ------------------------------------------------------------------------------------------------------------
 # Primitives
 
@@ -136,7 +147,7 @@ shift_right_arithmetic_p = elementwise(
 )
 population_count_p = elementwise("population_count", _population_count, INTEGER, None, wider=AS_IS)
 clz_p = elementwise("clz", _clz, INTEGER, None, wider=AS_IS)
-mulhi_p = elementwise("mulhi", _mulhi, INTEGER, None, None, wider=AS_IS)
+mulhi_p = elementwise("mulhi", _mulhi, INTEGER, None, None, wider=AS_IS, lower=_mulhi_lower)
 
 
 # ------------------------------------------------------------------------------------------------------------

@@ -159,6 +159,46 @@ def _from_small(byte, dtype, width: int):
     return byte.astype(dtype) if dtypes.KIND[dtype] == "u" else byte.view(dtype)
 
 
+def _bitcast_lower(b, x, *, new_dtype):
+    """Elements smaller than a byte take a byte each in memory: they are cut out of bytes, and put
+    together.
+    """
+    old, new = dtypes.itemsize_bits(x.dtype), dtypes.itemsize_bits(new_dtype)
+    if x.dtype == new_dtype or (old >= 8 and new >= 8):
+        return b.bitcast(x, new_dtype)
+    byte = np.dtype(np.uint8)
+    if old >= 8:
+        parts = _cut_bytes(b, b.bitcast(x, byte), new)
+        shape = (*x.shape, old // new)
+        return b.convert(b.bitcast(b.reshape(parts, shape), np.dtype(np.int8)), new_dtype)
+    mask = b.constant(np.asarray((1 << old) - 1, byte))
+    bits = b.map("and", b.convert(b.convert(x, np.dtype(np.int8)), byte), mask)
+    if new == old:
+        return b.convert(b.bitcast(bits, np.dtype(np.int8)), new_dtype)
+    whole = _join_bytes(b, b.reshape(bits, (*x.shape[:-1], new // 8, 8 // old)), old)
+    return b.bitcast(whole if new > 8 else b.reshape(whole, x.shape[:-1]), new_dtype)
+
+
+def _cut_bytes(b, x, width: int):
+    """Each byte as an array of its parts of ``width`` bits, the lowest first, along a new last axis."""
+    count = 8 // width
+    shape = (*x.shape, count)
+    spread = b.broadcast_in_dim(x, shape, range(x.ndim))
+    shift = b.convert(
+        b.map("mul", b.iota(np.dtype(np.int32), shape, x.ndim), b.constant(np.int32(width))), x.dtype
+    )
+    shifted = b.map("shift_right_logical", spread, shift)
+    return b.map("and", shifted, b.constant(np.asarray((1 << width) - 1, x.dtype)))
+
+
+def _join_bytes(b, parts, width: int):
+    """The inverse of ``_cut_bytes``."""
+    last = parts.ndim - 1
+    positions = b.iota(np.dtype(np.int32), parts.shape, last)
+    shift = b.convert(b.map("mul", positions, b.constant(np.int32(width))), parts.dtype)
+    return b.reduce("or", b.map("shift_left", parts, shift), (last,))
+
+
 def _bitcast_jvp(primals, tangents, *, new_dtype):
     out = bitcast_convert_type_p.bind(*primals, new_dtype=new_dtype)
     return out, Zero.of_primal(out)
@@ -171,7 +211,7 @@ def _bitcast_batch(axis, args, dims, *, new_dtype):
 
 bitcast_convert_type_p = elementwise(
     "bitcast_convert_type", _bitcast, FLOAT, abstract=_bitcast_abstract, jvp=_bitcast_jvp, wider={},
-    lower=lambda b, x, *, new_dtype: b.bitcast(x, new_dtype),
+    lower=_bitcast_lower,
 )  # fmt: skip
 bitcast_convert_type_p.batch = _bitcast_batch
 

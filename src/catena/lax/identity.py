@@ -95,7 +95,7 @@ optimization_barrier_p = Primitive(
     jvp=_barrier_jvp,
     transpose=_barrier_transpose,
     batch=lambda axis, args, dims: (optimization_barrier_p.bind(*args), list(dims)),
-    lower=lambda b, *xs: list(xs),
+    lower=lambda b, *xs: b.barrier(xs),
 )
 
 

@@ -19,7 +19,6 @@ from catena.core.staging import DebugInfo, trace_to_closed_jaxpr
 from catena.core.zeros import get_aval
 from catena.lax import arithmetic, comparison, transcendental
 from catena.lax.bitwise import bitwise_and, bitwise_not, bitwise_or
-from catena.lax.elementwise import spread_operands
 from catena.lax.structure import bind, broadcast_to, like
 from catena.runtime.lazy import load
 
@@ -135,7 +134,7 @@ class Loop:
     def lower(self, b, *xs, **params):
         """The iteration as a loop of the compiler over whole arrays."""
         dtype = xs[0].dtype
-        xs = [b.convert(x, F64) for x in spread_operands(b, xs)]
+        xs = [b.convert(x, F64) for x in same_shape(b, xs)]
         state = call(b, lambda *a: self.start(Traced, *a), xs)
         lanes = _staged(lambda *s: [Traced.any(s[0])], state)
         step = _staged(lambda *s: self.step(Traced, *s), state)
@@ -145,12 +144,18 @@ class Loop:
         return b.convert(out, dtype)
 
 
+def same_shape(b, xs) -> list:
+    """The operands in the builder, all broadcast to one shape."""
+    shape = np.broadcast_shapes(*[x.shape for x in xs])
+    return [b.broadcast_in_dim(x, shape, () if not x.shape else range(len(shape))) for x in xs]
+
+
 def composed(algorithm):
     """The lowering of a function given as an algorithm without iteration."""
 
     def lower(b, *xs, **params):
         dtype = xs[0].dtype
-        xs = [b.convert(x, F64) for x in spread_operands(b, xs)]
+        xs = [b.convert(x, F64) for x in same_shape(b, xs)]
         (out,) = call(b, lambda *a: [algorithm(Traced, *a)], xs)
         return b.convert(out, dtype)
 

@@ -7,8 +7,9 @@ import numpy as np
 from catena.core import casts, dtypes
 from catena.core.aval import ShapedArray
 from catena.core.primitive import Primitive
+from catena.core.staging import DebugInfo, trace_to_closed_jaxpr
 from catena.core.zeros import Zero, get_aval
-from catena.lax.arithmetic import add, div, mul
+from catena.lax.arithmetic import add, div, max_p, min_p, mul
 from catena.lax.comparison import eq
 from catena.lax.convert import convert
 from catena.lax.elementwise import (
@@ -69,7 +70,7 @@ def _evaluated(reduce, wider):
     return evaluate
 
 
-def reduction(name, reduce, admitted, jvp, *, kind, wider=WIDER, transpose=NOT_LINEAR) -> Primitive:
+def reduction(name, reduce, admitted, jvp, *, kind, wider=WIDER, transpose=NOT_LINEAR, lower=None):
     """A reduction along ``axes`` with all its rules."""
 
     def abstract(x, *, axes):
@@ -79,9 +80,26 @@ def reduction(name, reduce, admitted, jvp, *, kind, wider=WIDER, transpose=NOT_L
 
     primitive = Primitive(
         name, abstract=abstract, evaluate=_evaluated(reduce, wider), jvp=jvp, transpose=transpose,
-        batch=_reduction_batch(lambda: primitive), lower=lambda b, x, *, axes: b.reduce(kind, x, axes),
+        batch=_reduction_batch(lambda: primitive),
+        lower=lower or (lambda b, x, *, axes: b.reduce(kind, x, axes)),
     )  # fmt: skip
     return primitive
+
+
+def _extreme_lower(kind, primitive, worst):
+    """Lowering of the largest or smallest element; complex ones are compared by the elementwise primitive."""
+
+    def lower(b, x, *, axes):
+        if not dtypes.is_complex(x.dtype) or not axes:
+            return b.reduce(kind, x, axes)
+        scalar = ShapedArray((), x.dtype)
+        info = DebugInfo("compilation", primitive.name)
+        body, _ = trace_to_closed_jaxpr(lambda a, c: [primitive.bind(a, c)], [scalar, scalar], info)
+        value = worst(x.dtype)
+        start = b.constant(np.asarray(complex(value, value), x.dtype))
+        return b.reduce_general([x], [start], axes, body)[0]
+
+    return lower
 
 
 def spread_back(y, shape, axes):
@@ -222,10 +240,20 @@ reduce_prod_p = reduction(
     "reduce_prod", _reduce_by(np.multiply), ANY_NUMBER, _prod_jvp, kind="prod", wider=WIDER_WITH_HALF
 )
 reduce_max_p = reduction(
-    "reduce_max", _extreme(np.maximum, lowest), ANY, _extreme_jvp(lambda: reduce_max_p), kind="max"
+    "reduce_max",
+    _extreme(np.maximum, lowest),
+    ANY,
+    _extreme_jvp(lambda: reduce_max_p),
+    kind="max",
+    lower=_extreme_lower("max", max_p, lowest),
 )
 reduce_min_p = reduction(
-    "reduce_min", _extreme(np.minimum, highest), ANY, _extreme_jvp(lambda: reduce_min_p), kind="min"
+    "reduce_min",
+    _extreme(np.minimum, highest),
+    ANY,
+    _extreme_jvp(lambda: reduce_min_p),
+    kind="min",
+    lower=_extreme_lower("min", min_p, highest),
 )
 reduce_and_p = reduction(
     "reduce_and", _reduce_by(np.bitwise_and), BITS, _zero_jvp(lambda: reduce_and_p), kind="and"

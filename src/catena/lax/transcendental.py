@@ -26,6 +26,16 @@ def _atan2(x, y):
     return -i * np.log((y + i * x) / np.sqrt(x * x + y * y))
 
 
+def _logistic_lower(b, x):
+    """The same formula as eagerly: it keeps subnormal results."""
+    one = b.constant(np.asarray(1, x.dtype))
+    if x.dtype.kind == "c":
+        return b.map("div", one, b.map("add", one, b.map("exp", b.map("neg", x))))
+    small = b.map("exp", b.map("neg", b.map("abs", x)))
+    negative = b.map("lt", x, b.constant(np.asarray(0, x.dtype)))
+    return b.map("div", b.map("select", negative, small, one), b.map("add", one, small))
+
+
 def _atan2_lower(b, x, y):
     x, y = spread_operands(b, (x, y))
     if x.dtype.kind != "c":
@@ -40,8 +50,8 @@ def _atan2_lower(b, x, y):
 # Primitives
 
 
-def _function(name, evaluate, tangent):
-    return elementwise(name, evaluate, INEXACT, tangent)
+def _function(name, evaluate, tangent, **rules):
+    return elementwise(name, evaluate, INEXACT, tangent, **rules)
 
 
 def one_minus(x):
@@ -50,6 +60,10 @@ def one_minus(x):
 
 def _exp2_tangent(t, x, y):
     return mul(log(like(x, 2)), mul(t, y))
+
+
+def _logistic_tangent(t, x, y):
+    return mul(t, mul(y, one_minus(y)))
 
 
 def _tanh_tangent(t, x, y):
@@ -70,7 +84,7 @@ exp2_p = _function("exp2", np.exp2, _exp2_tangent)
 expm1_p = _function("expm1", np.expm1, lambda t, x, y: mul(t, add(y, like(y, 1))))
 log_p = _function("log", np.log, lambda t, x, y: div(t, x))
 log1p_p = _function("log1p", np.log1p, lambda t, x, y: div(t, add(x, like(x, 1))))
-logistic_p = _function("logistic", _logistic, lambda t, x, y: mul(t, mul(y, one_minus(y))))
+logistic_p = _function("logistic", _logistic, _logistic_tangent, lower=_logistic_lower)
 sin_p = _function("sin", np.sin, lambda t, x, y: mul(t, cos(x)))
 cos_p = _function("cos", np.cos, lambda t, x, y: neg(mul(t, sin(x))))
 tan_p = _function("tan", np.tan, lambda t, x, y: mul(t, add(like(y, 1), square(y))))

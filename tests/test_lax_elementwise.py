@@ -1,0 +1,361 @@
+"""Elementwise operations: XLA's semantics at the edges, the conventions of derivatives, and what errors
+say.
+"""
+
+import ml_dtypes
+import mpmath
+import numpy as np
+import pytest
+
+import catena
+from catena import grad, lax, vmap
+from checkers import raises
+
+F32 = np.float32
+I32 = np.int32
+INT_MIN = -(2**31)
+
+
+def f32(*xs):
+    return np.array(xs, F32)
+
+
+def i32(*xs):
+    return np.array(xs, I32)
+
+
+def both(fun, *args):
+    """The value of ``fun``, the same eagerly and compiled."""
+    eager = np.asarray(fun(*args))
+    np.testing.assert_array_equal(np.asarray(catena.jit(fun)(*args)), eager)
+    return eager.tolist()
+
+
+# ---- integers
+
+
+def test_integer_division_truncates_and_never_traps():
+    assert both(lax.div, i32(7, -7, 7, -7, 1, INT_MIN), i32(2, 2, -2, -2, 0, -1)) == [
+        3,
+        -3,
+        -3,
+        3,
+        -1,
+        INT_MIN,
+    ]
+    assert both(lax.rem, i32(7, -7, 7, -7, 5, INT_MIN), i32(2, 2, -2, -2, 0, -1)) == [1, -1, 1, -1, 5, 0]
+    assert both(lax.div, np.uint8([1, 7]), np.uint8([0, 2])) == [255, 3]
+
+
+def test_shifts_by_the_width_or_more():
+    assert both(lax.shift_left, i32(1, 1, 1, 1), i32(31, 32, 33, -1)) == [INT_MIN, 0, 0, 0]
+    assert both(lax.shift_right_logical, i32(-8, -8), i32(1, 32)) == [2147483644, 0]
+    assert both(lax.shift_right_arithmetic, i32(-8, -8, 8), i32(1, 40, 40)) == [-4, -1, 0]
+
+
+def test_bit_counts():
+    assert both(lax.clz, i32(1, 0, -1)) == [31, 32, 0]
+    assert both(lax.population_count, i32(-1, 0, 7)) == [32, 0, 3]
+    assert lax.clz(np.array([1, 0], ml_dtypes.int4)).tolist() == [3, 4]
+
+
+@pytest.mark.parametrize("dtype", ["int64", "uint64", "int32", "uint8"])
+def test_mulhi_is_the_high_half_of_the_product(dtype):
+    info = np.iinfo(dtype)
+    rng = np.random.default_rng(0)
+    x, y = rng.integers(info.min, info.max, (2, 50), dtype, endpoint=True)
+    with catena.enable_x64(True):
+        actual = both(lax.mulhi, x, y)
+    assert actual == [(int(a) * int(b)) >> info.bits for a, b in zip(x, y, strict=True)]
+
+
+def test_integer_overflow_wraps():
+    assert both(lax.add, i32(2**31 - 1), i32(1)) == [INT_MIN]
+    assert both(lax.abs, np.int8([-128])) == [-128]
+    assert both(lax.neg, np.uint8([1])) == [255]
+
+
+# ---- floats
+
+
+def test_max_and_min_propagate_nan():
+    assert np.isnan(both(lax.max, f32(np.nan, 1), f32(1, np.nan))).all()
+    assert np.isnan(both(lax.min, f32(np.nan, 1), f32(1, np.nan))).all()
+
+
+def test_sign_keeps_zeros_and_nan():
+    signs = np.asarray(lax.sign(f32(-0.0, 0.0, np.nan, -3)))
+    assert np.signbit(signs[0]) and not np.signbit(signs[1]) and np.isnan(signs[2]) and signs[3] == -1
+
+
+def test_rounding():
+    x = f32(0.5, 1.5, 2.5, -0.5, 0.49999997, 8388609, 1e30)
+    assert both(lax.round, x) == [1, 2, 3, -1, 0, 8388609, float(F32(1e30))]
+    even = lambda x: lax.round(x, lax.RoundingMethod.TO_NEAREST_EVEN)  # noqa: E731
+    assert both(even, x[:4]) == [0, 2, 2, 0]
+
+
+def test_clamp():
+    assert both(lax.clamp, F32(2), f32(5, 0), F32(1)) == [1, 1]  # the upper bound wins
+    assert np.isnan(both(lax.clamp, F32(0), f32(np.nan), F32(1))).all()
+
+
+def test_subnormals_are_kept():
+    tiny = F32(1e-40)
+    assert both(lax.add, f32(tiny), f32(tiny)) == [2 * float(tiny)]
+    assert both(lax.logistic, f32(-100.0))[0] == pytest.approx(3.783505e-44)
+
+
+def test_total_order_tells_zeros_apart():
+    assert lax.eq_to_p.bind(F32(0), F32(-0.0)).item() is False
+    assert lax.lt_to_p.bind(F32(-0.0), F32(0)).item() is True
+    assert lax.lt_to_p.bind(F32(np.inf), F32(np.nan)).item() is True
+    assert lax.eq_to_p.bind(F32(np.nan), F32(np.nan)).item() is True
+
+
+def test_select_n_clamps_its_selector():
+    cases = [f32(1, 1, 1), f32(2, 2, 2), f32(3, 3, 3)]
+    assert both(lax.select_n, i32(0, -1, 5), *cases) == [1, 1, 3]
+
+
+def test_reduce_precision():
+    x = f32(1.2345678, 1e-6, 65520, 65519, 1e-8, np.inf, -1e-10)
+    assert both(lambda x: lax.reduce_precision(x, 5, 10), x) == [1.234375, 0, np.inf, 65504, 0, np.inf, 0]
+    assert both(lambda x: lax.reduce_precision(x, 8, 0), f32(1.7, 3.3, 0.3)) == [2, 4, 0.25]
+
+
+def test_nextafter():
+    steps = both(lax.nextafter, f32(0, 1, np.inf, 0), f32(1, 1, 0, -1))
+    assert steps == [1.401298464324817e-45, 1, 3.4028234663852886e38, -1.401298464324817e-45]
+
+
+# ---- conversions
+
+
+def test_float_to_integer_saturates():
+    x = f32(254, 300, -1.5, 1e10, -1e10, np.nan, 1.9)
+    to = lambda dtype: lambda x: lax.convert_element_type(x, dtype)  # noqa: E731
+    assert both(to("uint8"), x) == [254, 255, 0, 255, 0, 0, 1]
+    assert both(to("int8"), x) == [127, 127, -1, 127, -128, 0, 1]
+    assert both(to("int32"), x) == [254, 300, -1, 2**31 - 1, INT_MIN, 0, 1]
+    assert both(to("bool"), f32(0, np.nan, 2)) == [False, True, True]
+
+
+def test_complex_to_real_warns():
+    with pytest.warns(np.exceptions.ComplexWarning):
+        assert lax.convert_element_type(np.complex64(1 + 2j), "float32").item() == 1
+
+
+def test_conversion_drops_weakness():
+    assert lax.convert_element_type(1.0, float).weak_type is False
+    x = lax.full((2,), F32(1))
+    assert lax.convert_element_type(x, "float32") is x
+
+
+def test_bitcasts_between_widths():
+    assert both(lambda x: lax.bitcast_convert_type(x, "uint8"), f32(1)) == [[0, 0, 128, 63]]
+    assert both(lambda x: lax.bitcast_convert_type(x, "float32"), np.uint8([0, 0, 128, 63])) == 1
+    assert lax.bitcast_convert_type(np.int8([17, -1]), "int4").tolist() == [[1, 1], [-1, -1]]
+    ones = np.ones((3, 2), ml_dtypes.int4)
+    assert lax.bitcast_convert_type(ones, "int8").tolist() == [17, 17, 17]
+
+
+def test_mul_to_another_dtype():
+    assert lax.mul(np.int8(100), np.int8(2), out_dtype="int32").item() == 200
+    assert lax.mul(F32(3), F32(2), out_dtype="float16").dtype == np.float16
+
+
+# ---- types of results
+
+
+def test_result_is_weak_where_all_operands_are():
+    assert lax.add(1.0, 2.0).weak_type and not lax.add(1.0, F32(2)).weak_type
+    assert lax.lt(1, 2).weak_type and lax.abs(1j).weak_type
+    assert catena.make_jaxpr(lambda x: lax.mul(x, 2.0))(1.0).out_avals[0].weak_type
+
+
+# ---- derivatives where they are a matter of convention (measured on JAX)
+
+
+@pytest.mark.parametrize(
+    "fun, at, expected",
+    [
+        (lax.abs, 0.0, 1.0),
+        (lax.sqrt, 0.0, np.inf),
+        (lambda x: lax.max(x, 0.0), 0.0, 0.5),
+        (lambda x: lax.min(0.0, x), 0.0, 0.5),
+        (lambda x: lax.max(x, 1.0), np.nan, 0.0),
+        (lambda x: lax.clamp(0.0, x, 1.0), 0.0, 0.0),
+        (lambda x: lax.pow(x, 0.0), 0.0, np.nan),
+        (lambda x: lax.pow(0.0, x), 0.0, 0.0),
+        (lambda x: lax.pow(x, 0), 0.0, 0.0),
+        (lambda x: lax.integer_pow(x, 0), 0.0, 0.0),
+        (lambda x: lax.atan2(x, 0.0), 0.0, np.nan),
+        (lax.sign, 1.0, 0.0),
+        (lax.floor, 1.5, 0.0),
+        (lax.bessel_i1e, 0.0, 0.5),
+        (lax.stop_gradient, 2.0, 0.0),
+        (lambda x: lax.rem(x, 2.0), 5.0, 1.0),
+        (lambda y: lax.rem(5.0, y), 2.0, -2.0),
+    ],
+)
+def test_derivative_convention(fun, at, expected):
+    np.testing.assert_array_equal(np.asarray(grad(fun)(at)), F32(expected))
+
+
+def test_complex_derivatives_are_not_conjugated():
+    assert grad(lax.imag)(1 + 1j).item() == -1j
+    assert grad(lambda z: lax.square(lax.abs(z)))(1 + 2j).item() == pytest.approx(2 - 4j, rel=1e-6)
+    assert catena.vjp(lax.conj, 1 + 2j)[1](np.complex64(2 + 3j))[0].item() == 2 - 3j
+    assert [x.item() for x in catena.vjp(lax.complex, 1.0, 2.0)[1](np.complex64(2 + 3j))] == [2, -3]
+    assert grad(lax.abs)(0j).item() == 0
+
+
+def test_broadcast_operands_have_cotangents_of_their_own_shape():
+    x, y = np.ones((3, 1), F32), np.ones((1, 4), F32)
+    total = lambda x, y: lax.reduce_sum(lax.mul(x, y), (0, 1))  # noqa: E731
+    gx, gy = grad(total, argnums=(0, 1))(x, y)
+    assert gx.tolist() == [[4]] * 3 and gy.tolist() == [[3] * 4]
+    assert grad(lambda s: lax.reduce_sum(lax.mul(s, y), (0, 1)))(2.0).item() == 4
+
+
+def test_batched_scalars_meet_arrays():
+    out = vmap(lax.mul, in_axes=(0, None))(f32(1, 2), np.ones((2, 3), F32))
+    assert out.tolist() == [[[1] * 3] * 2, [[2] * 3] * 2]
+
+
+# ---- special functions against mpmath
+
+
+@pytest.mark.parametrize(
+    "fun, reference, points",
+    [
+        (lax.igamma, lambda a, x: mpmath.gammainc(a, 0, x, regularized=True), [(0.5, 0.3), (30, 25), (3, 9)]),
+        (lax.igammac, lambda a, x: mpmath.gammainc(a, x, regularized=True), [(0.5, 0.3), (30, 25), (3, 9)]),
+        (lax.zeta, mpmath.zeta, [(2, 1), (1.5, 30), (60, 12.5), (20, 0.1), (1.01, 3)]),
+        (lax.polygamma, mpmath.polygamma, [(1, 0.5), (3, 7), (8, 20)]),
+        (lambda n, x: lax.betainc(n, lax.full_like(n, 2.5), x),
+         lambda a, x: mpmath.betainc(a, 2.5, 0, x, regularized=True),
+         [(1.5, 0.2), (20, 0.9), (0.3, 0.99)]),
+    ],
+)  # fmt: skip
+def test_special_functions(fun, reference, points):
+    with catena.enable_x64(True), mpmath.workdps(30):
+        for point in points:
+            args = [np.float64(p) for p in point]
+            if reference is mpmath.polygamma:
+                expected = float(reference(int(point[0]), mpmath.mpf(point[1])))
+            else:
+                expected = float(reference(*map(mpmath.mpf, point)))
+            for call in (fun, catena.jit(fun)):
+                assert float(call(*args)) == pytest.approx(expected, rel=1e-12), point
+
+
+@pytest.mark.parametrize("a, x", [(0.5, 0.3), (3, 2), (3, 8), (30, 25), (30, 40), (1e-3, 1e-5), (300, 310)])
+def test_derivatives_of_gamma_distributions(a, x):
+    with catena.enable_x64(True), mpmath.workdps(30):
+        by_a = mpmath.diff(lambda t: mpmath.gammainc(t, 0, x, regularized=True), a)
+        density = mpmath.mpf(x) ** (a - 1) * mpmath.exp(-x) / mpmath.gamma(a)
+        for transform in (lambda f: f, catena.jit):
+            assert float(transform(lax.igamma_grad_a)(float(a), float(x))) == pytest.approx(
+                float(by_a), rel=1e-11
+            )
+            sample = float(transform(lax.random_gamma_grad)(float(a), float(x)))
+            assert sample == pytest.approx(float(-by_a / density), rel=1e-11)
+
+
+def test_limits_of_special_functions():
+    assert np.isnan(lax.digamma(0.0).item()) and lax.lgamma(-np.inf).item() == np.inf
+    assert lax.igamma(1.0, np.inf).item() == 1 and lax.igammac(1.0, np.inf).item() == 0
+    assert lax.zeta(1.0, 2.0).item() == np.inf and np.isnan(lax.zeta(0.5, 2.0).item())
+    assert np.signbit(np.asarray(lax.erf_inv(-0.0)))
+    for fun in (lax.igamma, lax.igammac, lax.zeta):
+        for args in (
+            (1.0, 0.0),
+            (2.0, 0.0),
+            (1.0, np.inf),
+            (-1.0, 1.0),
+            (np.nan, 1.0),
+            (2.0, -0.5),
+            (0.0, 1.0),
+        ):
+            np.testing.assert_allclose(
+                np.asarray(catena.jit(fun)(*args)),
+                np.asarray(fun(*args)),
+                rtol=1e-6,
+                err_msg=f"{fun.__name__}{args}",
+            )
+
+
+# ---- errors
+
+
+def test_errors():
+    same = "(Tip: jnp.add is a similar function that does automatic type promotion on inputs)."
+    raises(TypeError, f"lax.add requires arguments to have the same dtypes, got float32, int32. {same}",
+           lax.add, 1.0, I32(1))  # fmt: skip
+    raises(
+        TypeError,
+        "add got incompatible shapes for broadcasting: (2,), (3,).",
+        lax.add,
+        f32(1, 2),
+        f32(1, 2, 3),
+    )
+    raises(TypeError, "add: arrays must have the same number of dimensions, got {1, 2}",
+           lax.add, f32(1), np.ones((1, 1), F32))  # fmt: skip
+    raises(TypeError, "sin does not accept dtype int32. Accepted dtypes are subtypes of floating, "
+    "complexfloating.",
+           lax.sin, 1)  # fmt: skip
+    raises(TypeError, "lt does not accept dtype complex64 at position 0. Accepted dtypes at position 0 "
+    "are subtypes of "
+           "integer, floating, bool.", lax.lt, 1j, 1j)  # fmt: skip
+    raises(
+        TypeError, "Integers cannot be raised to negative powers, got integer_pow(", lax.integer_pow, 2, -1
+    )
+    raises(TypeError, "select cases must have the same shapes, got [(2,), (3,)].",
+           lax.select_n, True, f32(1, 2), f32(1, 2, 3))  # fmt: skip
+    raises(
+        TypeError, "select `which` must be boolean or integer type, got float32.", lax.select_n, 1.0, 1.0, 2.0
+    )
+    raises(TypeError, "select with boolean `which` cannot have > 2 cases.", lax.select_n, True, 1, 2, 3)
+    raises(TypeError, "clamp requires min.shape == operand.shape or min.shape == (), got min.shape=(2,), "
+           "operand.shape=(3,).", lax.clamp, f32(0, 0), f32(1, 2, 3), 1.0)  # fmt: skip
+    raises(ValueError, "dtype must be specified.", lax.convert_element_type, 1.0, None)
+    raises(ValueError, "Attempting to convert array of shape (3,) from int8 of size 8 bits to int32 of "
+    "size 32, bits "
+           "but 3 * 8 != 32", lax.bitcast_convert_type, np.ones(3, np.int8), "int32")  # fmt: skip
+    raises(TypeError, "lax.bitcast_convert_type does not support bool or complex values unless the "
+    "operand and "
+           "destination types match.", lax.bitcast_convert_type, 1.0, "bool")  # fmt: skip
+    raises(
+        ValueError, "reduce_precision: exponent_bits must be positive; got 0", lax.reduce_precision, 1.0, 0, 1
+    )
+    raises(ValueError, "5 is not a valid RoundingMethod", lax.round, 1.0, 5)
+    raises(
+        TypeError,
+        "accuracy must be None, an AccuracyMode or a Tolerance, got 'x'",
+        lambda: lax.sin(1.0, accuracy="x"),
+    )
+
+
+def test_accuracy_is_honoured_or_refused():
+    assert lax.sin(0.0, accuracy=lax.AccuracyMode.HIGHEST).item() == 0
+    assert lax.exp(0.0, accuracy=lax.Tolerance(ulps=5)).item() == 1
+    with pytest.raises(ValueError, match="accuracy: no implementation is within 1 ulps everywhere"):
+        lax.exp(0.0, accuracy=lax.Tolerance(ulps=1))
+
+
+def test_parameters_without_derivative():
+    with pytest.raises(
+        ValueError, match="regularized_incomplete_beta gradient with respect to a is not supported"
+    ):
+        grad(lax.betainc)(1.0, 2.0, 0.5)
+    with pytest.raises(TypeError, match="The differentiation rule for 'zeta' is not defined"):
+        grad(lax.zeta)(2.0, 3.0)
+
+
+def test_stop_gradient_of_trees():
+    out = lax.stop_gradient({"a": 1.0, "b": 2})
+    assert out["a"].item() == 1 and out["b"] == 2
+    with pytest.raises(TypeError, match="is not a valid JAX type"):
+        lax.stop_gradient("a")

@@ -1,0 +1,175 @@
+"""Reductions: NaN, nothing to reduce, ties, order, folds by any function, and what errors say."""
+
+import numpy as np
+import pytest
+
+import catena
+from catena import grad, lax, vmap
+from checkers import raises
+
+V = np.arange(3, dtype=np.float32)
+NAN = np.nan
+
+
+def f32(*xs):
+    return np.array(xs, np.float32)
+
+
+def weighted(fun):
+    """The scalar whose gradient tells the columns of the derivative of ``fun`` apart."""
+    return lambda x: lax.reduce_sum(lax.mul(fun(x), lax.iota("float32", x.shape[0])), (0,))
+
+
+def test_reductions_of_nothing():
+    empty = np.zeros((0, 2), np.float32)
+    assert lax.reduce_sum(empty, (0,)).tolist() == [0, 0]
+    assert lax.reduce_prod(empty, (0,)).tolist() == [1, 1]
+    assert lax.reduce_max(empty, (0,)).tolist() == [-np.inf] * 2
+    assert lax.reduce_min(np.zeros(0, np.int32), (0,)).item() == 2**31 - 1
+    assert lax.reduce_and(np.zeros(0, bool), (0,)).item() is True
+    assert lax.reduce_max(np.zeros((2, 0), bool), (1,)).tolist() == [False, False]
+
+
+def test_reduction_along_no_axis():
+    assert lax.reduce_max(V, ()).tolist() == V.tolist()
+
+
+def test_nan_wins():
+    x = f32(1, NAN, 3)
+    assert np.isnan(lax.reduce_max(x, (0,)).item()) and np.isnan(lax.reduce_min(x, (0,)).item())
+    assert lax.argmax(x, 0, "int32").item() == lax.argmin(x, 0, "int32").item() == 1
+    assert np.isnan(np.asarray(lax.cummax(x))[1:]).all()
+
+
+def test_first_index_wins():
+    assert lax.argmax(f32(2, 2, 1), 0, "int32").item() == 0
+    assert lax.argmin(np.array([True, False, False]), 0, "uint8").item() == 1
+
+
+def test_half_precision_sums_in_single():
+    x = np.ones(4096, np.float16)
+    assert lax.reduce_sum(x, (0,)).item() == lax.cumsum(x)[-1].item() == 4096
+
+
+def test_integers_stay_in_their_dtype():
+    out = lax.reduce_sum(np.full(4, 100, np.int8), (0,))
+    assert out.dtype == np.int8 and out.item() == -112
+    assert lax.cumsum(np.full(2, 100, np.int8)).tolist() == [100, -56]
+
+
+def test_gradient_shares_ties():
+    assert grad(lambda x: lax.reduce_max(x, (0,)))(f32(1, 1, 0)).tolist() == [0.5, 0.5, 0]
+    ties = f32(1, 1, 1, 0, 2)
+    scaled = lambda fun: grad(lambda x: lax.reduce_sum(lax.mul(fun(x), f32(1, 2, 3, 4, 5)), (0,)))  # noqa: E731
+    assert scaled(lax.cummax)(ties).tolist() == [3.75, 2.75, 3.5, 0, 5]
+    assert scaled(lambda x: lax.cummax(x, reverse=True))(ties).tolist() == [0, 0, 0, 0, 15]
+
+
+def test_gradient_of_products_with_zeros():
+    assert grad(lambda x: lax.reduce_prod(x, (0,)))(f32(0, 2, 3)).tolist() == [6, 0, 0]
+    assert grad(lambda x: lax.reduce_prod(x, (0,)))(f32(0, 0, 3)).tolist() == [0, 0, 0]
+    assert grad(lambda x: lax.reduce_sum(lax.cumprod(x), (0,)))(f32(1, 0, 3, 0)).tolist() == [1, 4, 0, 0]
+    hessian = catena.hessian(lambda x: lax.reduce_prod(x, (0,)))(f32(0, 0, 3))
+    assert hessian.tolist() == [[0, 3, 0], [3, 0, 0], [0, 0, 0]]
+
+
+def test_running_log_sum_exp_at_infinities():
+    assert lax.cumlogsumexp(f32(-np.inf, -np.inf, 0)).tolist() == [-np.inf, -np.inf, 0]
+    assert lax.cumlogsumexp(f32(np.inf, 1, -np.inf)).tolist() == [np.inf] * 3
+    slope = grad(weighted(lax.cumlogsumexp))(f32(-np.inf, 1, 2))
+    assert np.isfinite(np.asarray(slope)).all()
+
+
+# ---- reduce
+
+
+def test_monoids_become_reductions():
+    assert "reduce_sum[axes=(0,)]" in str(catena.make_jaxpr(lambda x: lax.reduce(x, 0.0, lax.add, (0,)))(V))
+    assert "reduce_max[axes=(0,)]" in str(
+        catena.make_jaxpr(lambda x: lax.reduce(x, -np.inf, lax.max, (0,)))(V)
+    )
+    assert " reduce[" in str(catena.make_jaxpr(lambda x: lax.reduce(x, 1.0, lax.add, (0,)))(V))
+
+
+def test_reduce_starts_from_the_initial_value():
+    assert lax.reduce(V, 1.0, lax.add, (0,)).item() == 4
+    assert lax.reduce(V, 0, lax.add, (0,)).item() == 3
+    assert lax.reduce(np.arange(3, dtype=np.int32), np.inf, lax.min, (0,)).item() == 0
+    assert lax.reduce(V[:0], 5.0, lambda x, y: lax.mul(x, y), (0,)).item() == 5
+
+
+def join(x, y):
+    """An associative function that is no monoid of ours: 1 + result is the product of 1 + x and 1 + y."""
+    return lax.add(lax.mul(x, y), lax.add(x, y))
+
+
+@pytest.mark.parametrize("transform", [lambda f: f, catena.jit])
+def test_reduce_by_any_function(transform):
+    x = np.arange(1, 13, dtype=np.float32).reshape(3, 4) / 10
+    fold = lambda x: lax.reduce(x, 0.0, join, (0,))  # noqa: E731
+    np.testing.assert_allclose(transform(fold)(x), np.prod(x + 1, axis=0) - 1, rtol=1e-6)
+
+
+def test_reduce_keeps_order():
+    last = lambda x, y: lax.select(lax.ge(y, 0.0), y, x)  # noqa: E731  (the last that is not negative)
+    assert lax.reduce(f32(3, 1, -1, 2, -5), -1.0, last, (0,)).item() == 2
+
+
+def test_reduce_of_trees():
+    out = lax.reduce(
+        (V, V), (0.0, 1.0), lambda x, y: (lax.add(x[0], y[0]), lax.mul(x[1], lax.add(y[1], 1.0))), (0,)
+    )
+    assert [x.item() for x in out] == [3, 6] or out[0].item() == 3
+    pick = lax.reduce({"v": V, "i": lax.iota("int32", 3)}, {"v": -np.inf, "i": np.int32(-1)}, larger, (0,))
+    assert (pick["v"].item(), pick["i"].item()) == (2, 2)
+
+
+def larger(x, y):
+    wins = lax.ge(x["v"], y["v"])
+    return {"v": lax.select(wins, x["v"], y["v"]), "i": lax.select(wins, x["i"], y["i"])}
+
+
+def test_reduce_is_differentiable_and_batches():
+    fold = lambda x, i: lax.reduce(x, i, join, (0,))  # noqa: E731
+    gx, gi = grad(fold, argnums=(0, 1))(V, 0.5)
+    np.testing.assert_allclose(gx, [9, 4.5, 3], rtol=1e-6)
+    assert gi.item() == 6
+    assert vmap(fold)(np.stack([V, V]), f32(0, 1)).tolist() == [5, 11]
+    assert vmap(fold, in_axes=(1, None))(np.stack([V, V], 1), 0.0).tolist() == [5, 5]
+
+
+# ---- errors
+
+
+def test_errors():
+    raises(
+        ValueError,
+        "reduction axes (1,) contains out-of-bounds indices for float32[3].",
+        lax.reduce_sum,
+        V,
+        (1,),
+    )
+    raises(ValueError, "duplicate value in 'axes' of reduction: (0, 0)", lax.reduce_sum, V, (0, 0))
+    raises(TypeError, "reduce_sum does not accept dtype bool. Accepted dtypes are subtypes of number.",
+           lax.reduce_sum, np.ones(2, bool), (0,))  # fmt: skip
+    raises(ValueError, "axis 1 is out of bounds for array of shape (3,)", lax.cumsum, V, 1)
+    raises(ValueError, "cumsum: axis must not be negative, got -1", lax.cumsum, V, -1)
+    raises(ValueError, "Invalid axis 1 for operand shape (3,)", lax.argmax, V, 1, int)
+    raises(TypeError, "index_dtype must be an integer type, but got float32", lax.argmax, V, 0, float)
+    raises(ValueError, "argmin and argmax require non-empty reduced dimension. operand.shape=(0,) axis=0",
+           lax.argmax, V[:0], 0, int)  # fmt: skip
+
+
+def test_errors_of_reduce():
+    raises(ValueError, "reduce found non-scalar initial value: [(3,)]", lax.reduce, V, V, lax.add, (0,))
+    raises(ValueError, "Operands must have the same tree structure as init_values: ",
+           lax.reduce, [V, V], [0.0], lax.add, (0,))  # fmt: skip
+    raises(TypeError, "reduce: computation must return what it is given, float32[], got ('float32[]', "
+    "'float32[]')",
+           lax.reduce, V, 0.0, lambda x, y: (x, y), (0,))  # fmt: skip
+    raises(TypeError, "reduce: initial value has dtype int32, but its operand has dtype float32",
+           lax.reduce, V, np.int32(0), lax.add, (0,))  # fmt: skip
+    with pytest.raises(
+        ValueError, match="computation must not close over traced values, but it reads float32"
+    ):
+        catena.jit(lambda c: lax.reduce(V, 0.0, lambda x, y: lax.mul(lax.add(x, y), c), (0,)))(2.0)
