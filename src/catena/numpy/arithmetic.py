@@ -1,0 +1,406 @@
+"""Arithmetic: sums, products, quotients, remainders, powers, extrema and functions of two numbers.
+
+Operands are promoted to one dtype by the lattice. Division of integers follows JAX: ``x // 0`` and ``x % 0`` do not
+raise, and have the values that XLA's fix-up on CPU gives.
+"""
+
+import numpy as np
+
+from catena import lax
+from catena.core import casts, dtypes
+from catena.core.array import Array, make_array
+from catena.numpy.boundary import (
+    SCALARS,
+    as_array_argument,
+    as_operand,
+    broadcast_together,
+    convert,
+    direct,
+    dtype_of,
+    like,
+    operands,
+    promote,
+    promote_inexact,
+    promote_numeric,
+    promoted_dtype,
+    run,
+    same_rank,
+)
+from catena.numpy.documentation import document_binary, document_unary
+from catena.numpy.hot import (
+    C64,
+    C128,
+    F32,
+    F64,
+    INT,
+    NONE,
+    NUMBER,
+    REAL,
+    REAL_OR_INT,
+    Operand,
+    binary,
+    second_names,
+    unary,
+)
+
+_PROMOTED = "of the dtype that the arguments promote to"
+_INEXACT = "float, or complex where an argument is complex"
+
+
+def _lax(lax_fun, name: str, promotion=promote):
+    """The general form of a function that is a lax function of promoted operands."""
+    return lambda x, y: lax_fun(*promotion(name, x, y))
+
+
+# ---- sums, products, quotients
+
+add = document_binary(
+    binary("add", np.add, _lax(lax.add, "add")), "The sum of two arrays, element by element.", _PROMOTED,
+    "jnp.add(jnp.arange(3), 0.5)", "Array([0.5, 1.5, 2.5], dtype=float32, weak_type=True)",
+)  # fmt: skip
+subtract = document_binary(
+    binary("subtract", np.subtract, _lax(lax.sub, "subtract")), "The difference of two arrays, element by element.",
+    _PROMOTED, "jnp.subtract(jnp.arange(3), 1)", "Array([-1,  0,  1], dtype=int32)", refused=", or they are booleans",
+)  # fmt: skip
+multiply = document_binary(
+    binary("multiply", np.multiply, _lax(lax.mul, "multiply")), "The product of two arrays, element by element.",
+    _PROMOTED, "jnp.multiply(jnp.arange(3), 2)", "Array([0, 2, 4], dtype=int32)",
+)  # fmt: skip
+
+
+def _quotient(name):
+    return binary(name, np.divide, _lax(lax.div, name, promote_inexact), frozenset({F32, F64, C64, C128}))
+
+
+divide, true_divide = (
+    document_binary(
+        second_names(_quotient(name)), "The quotient of two arrays, element by element; infinite or NaN by zero.",
+        _INEXACT, f"jnp.{name}(jnp.arange(3), 2)", "Array([0. , 0.5, 1. ], dtype=float32)", "x1, x2",
+    ) for name in ("divide", "true_divide")
+)  # fmt: skip
+
+
+def _floor_divide(x, y):
+    x, y = promote_numeric("floor_divide", x, y)
+    kind = dtypes.KIND[x.dtype]
+    if kind == "c":
+        raise TypeError("floor_divide does not support complex-valued inputs")
+    if kind == "f":
+        return _float_divmod(x, y)[0]
+    if direct(x) and direct(y) and not _has_zero(y):
+        return _numpy(np.floor_divide, x, y)
+    x, y = broadcast_together("floor_divide", [x, y])
+    quotient = lax.div(x, y)
+    if kind == "u":
+        return quotient
+    opposite = lax.bitwise_and(lax.ne(lax.sign(x), lax.sign(y)), lax.ne(lax.rem(x, y), like(x, 0)))
+    return lax.select(opposite, lax.sub(quotient, like(x, 1)), quotient)
+
+
+def _has_zero(y) -> bool:
+    return not y._value.all()
+
+
+def _numpy(fun, x, y):
+    """NumPy's ``fun`` of two promoted Arrays; where the shapes do not match, the error of the language."""
+    lax.broadcast_shapes(x.shape, y.shape)
+    return make_array(np.asarray(run(fun, x._value, y._value)), x.weak_type and y.weak_type)
+
+
+def _float_divmod(x, y):
+    """Quotient rounded down, and remainder with the sign of ``y``."""
+    x, y = broadcast_together("divmod", [x, y])
+    remainder = lax.rem(x, y)
+    exact = lax.select(lax.eq(y, like(y, 0)), x, lax.sub(x, remainder))
+    quotient = lax.div(exact, y)
+    off = lax.bitwise_and(lax.ne(remainder, like(x, 0)), lax.ne(lax.sign(y), lax.sign(remainder)))
+    one_less = lax.sub(quotient, like(x, 1))
+    quotient = lax.round(lax.select(off, one_less, quotient), lax.RoundingMethod.AWAY_FROM_ZERO)
+    return quotient, lax.select(off, lax.add(remainder, y), remainder)
+
+
+def _remainder(x, y):
+    x, y = promote_numeric("remainder", x, y)
+    if dtypes.is_integer(x.dtype):
+        if direct(x) and direct(y) and not _has_zero(y):
+            return _numpy(np.remainder, x, y)
+        y = _one_for_zero(y)
+    x, y = broadcast_together("remainder", [x, y])
+    remainder = lax.rem(x, y)
+    zero = like(x, 0)
+    opposite = lax.ne(lax.lt(remainder, zero), lax.lt(y, zero))
+    off = lax.bitwise_and(opposite, lax.ne(remainder, zero))
+    return lax.select(off, lax.add(remainder, y), remainder)
+
+
+def _one_for_zero(y):
+    """Integers with 1 in the place of 0: the divisors whose remainder is zero."""
+    return lax.select(lax.eq(y, like(y, 0)), lax.full_like(y, 1), y)
+
+
+def _fmod(x, y):
+    x, y = promote_numeric("fmod", x, y)
+    return lax.rem(x, _one_for_zero(y) if dtypes.is_integer(x.dtype) else y)
+
+
+floor_divide = document_binary(
+    second_names(binary("floor_divide", np.floor_divide, _floor_divide, REAL)),
+    "The quotient of two arrays rounded down, element by element.", _PROMOTED,
+    "jnp.floor_divide(jnp.array([7, -7]), 2)", "Array([ 3, -4], dtype=int32)", "x1, x2", refused=", or they are complex",
+)  # fmt: skip
+remainder, mod = (
+    document_binary(
+        second_names(binary(name, np.remainder, _remainder, REAL)),
+        "The remainder of division rounded down, with the sign of the divisor; 0 for integers by zero.", _PROMOTED,
+        f"jnp.{name}(jnp.array([7, -7]), 3)", "Array([1, 2], dtype=int32)", "x1, x2", refused=", or they are complex",
+    ) for name in ("remainder", "mod")
+)  # fmt: skip
+fmod = document_binary(
+    second_names(binary("fmod", np.fmod, _fmod, REAL)),
+    "The remainder of division rounded towards zero, with the sign of the dividend; 0 for integers by zero.",
+    _PROMOTED, "jnp.fmod(jnp.array([7, -7]), 3)", "Array([ 1, -1], dtype=int32)", "x1, x2", refused=", or they are complex",
+)  # fmt: skip
+
+
+def divmod(x1: Operand, x2: Operand, /) -> tuple[Array, Array]:
+    """The quotients of two arrays rounded down, and the remainders.
+
+    Arguments:
+      x1, x2: arrays or scalars, of shapes that broadcast together; not complex.
+    Returns:
+      The pair ``(x1 // x2, x1 % x2)``.
+    Raises:
+      TypeError: an argument is neither an array nor a scalar, is complex, or the shapes do not broadcast.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.divmod(jnp.array([7, -7]), 2)
+    (Array([ 3, -4], dtype=int32), Array([1, 1], dtype=int32))
+    """
+    x, y = promote_numeric("divmod", x1, x2)
+    if dtypes.is_floating(x.dtype):
+        return _float_divmod(x, y)
+    return _floor_divide(x, y), _remainder(x, y)
+
+
+# ---- powers
+
+
+def static_exponent(y):
+    """The exponent as a Python integer where it is known to be one: a Python or NumPy integer, not an Array."""
+    if isinstance(y, bool | int | np.bool_ | np.integer) or (isinstance(y, np.ndarray) and not y.ndim and y.dtype.kind in "biu"):
+        return int(y)
+    return None
+
+
+def _power(x, y):
+    exponent = static_exponent(y)
+    if exponent is not None:
+        return integer_power(as_operand("power", x), exponent)
+    x, y = operands("power", x, y)
+    dtype, weak = promoted_dtype([x, y])
+    if dtypes.is_inexact(dtype):
+        return _inexact_power(x, y, dtype, weak)
+    dtype = dtypes.to_numeric_dtype(dtype)
+    return _integer_to_integer(*same_rank("power", [convert(x, dtype, weak), convert(y, dtype, weak)]))
+
+
+def integer_power(x, exponent: int):
+    """``x`` to a power known to be an integer; booleans become the default integer."""
+    dtype, weak = dtype_of(x)
+    return lax.integer_pow(convert(x, dtypes.to_numeric_dtype(dtype), weak), exponent)
+
+
+def _inexact_power(x, y, dtype, weak):
+    exponent_dtype = dtype_of(y)[0]
+    x = convert(x, dtype, weak)
+    if dtypes.is_integer(exponent_dtype) and type(y) not in SCALARS:  # exact for integer exponents
+        return lax.pow(*same_rank("power", [x, y]))
+    return lax.pow(*same_rank("power", [x, convert(y, dtype, weak)]))
+
+
+def _integer_to_integer(x, y):
+    """Integers to integer powers in the ring of their width, by squaring; negative exponents count as unsigned."""
+    if type(y) is Array and direct(y) and not y.ndim and y._value < 0:
+        return lax.integer_pow(x, int(y._value))  # raises
+    if direct(x) and direct(y):
+        return _numpy(_wrapping_power, x, y)
+    base, exponent = broadcast_together("power", [x, y])
+    result = lax.full_like(base, 1)
+    for _ in range(dtypes.itemsize_bits(x.dtype)):
+        odd = lax.ne(lax.bitwise_and(exponent, like(exponent, 1)), like(exponent, 0))
+        result = lax.select(odd, lax.mul(result, base), result)
+        base = lax.mul(base, base)
+        exponent = lax.shift_right_logical(exponent, like(exponent, 1))
+    return result
+
+
+def _wrapping_power(x, y):
+    unsigned = np.dtype(f"uint{8 * x.dtype.itemsize}")
+    wide = casts.convert(x, unsigned), casts.convert(y, unsigned)
+    return casts.convert(np.power(*wide), x.dtype)
+
+
+power, pow = (
+    document_binary(
+        second_names(binary(name, np.power, _power, REAL)),
+        "The first array to the power of the second, element by element. An exponent that is a Python integer is "
+        "computed by multiplication.",
+        _PROMOTED, f"jnp.{name}(jnp.array([2, 3]), 2)", "Array([4, 9], dtype=int32)", "x1, x2",
+        refused=", or an integer would be raised to a negative power known to be one",
+    ) for name in ("power", "pow")
+)  # fmt: skip
+
+float_power = document_binary(
+    binary("float_power", np.power, _lax(lax.pow, "float_power", promote_inexact), REAL),
+    "The first array to the power of the second, element by element, computed in floating point.", _INEXACT,
+    "jnp.float_power(2, jnp.array([3, -1]))", "Array([8. , 0.5], dtype=float32)",
+)  # fmt: skip
+
+
+def _square(x):
+    x = as_operand("square", x)
+    dtype, weak = dtype_of(x)
+    return lax.square(convert(x, dtypes.to_numeric_dtype(dtype), weak))
+
+
+square = document_unary(
+    unary("square", np.square, _square, NUMBER), "The square of each element.", "of its dtype",
+    "jnp.square(jnp.array([3, -4]))", "Array([ 9, 16], dtype=int32)",
+)  # fmt: skip
+
+# ---- signs
+
+
+def _same_dtype(lax_fun, name):
+    def general(x):
+        x = as_operand(name, x)
+        dtype, weak = dtype_of(x)
+        return lax_fun(convert(x, dtype, weak))
+
+    return general
+
+
+def _magnitude(x):
+    return x if x.dtype == dtypes.BOOL else lax.abs(x)
+
+
+negative = document_unary(
+    unary("negative", np.negative, _same_dtype(lax.neg, "negative"), NUMBER), "Minus each element.", "of its dtype",
+    "jnp.negative(jnp.array([1, -2]))", "Array([-1,  2], dtype=int32)", takes="numbers", refused=", or is boolean",
+)  # fmt: skip
+positive = document_unary(
+    unary("positive", None, _same_dtype(lambda x: x, "positive"), NONE), "Each element as it is.", "of its dtype",
+    "jnp.positive(jnp.array([1, -2]))", "Array([ 1, -2], dtype=int32)",
+)  # fmt: skip
+abs, absolute = (
+    document_unary(
+        unary(name, np.absolute, _same_dtype(_magnitude, name), REAL_OR_INT), "The absolute value of each element.",
+        "real, of its dtype", f"jnp.{name}(jnp.array([3, -4]))", "Array([3, 4], dtype=int32)",
+    ) for name in ("abs", "absolute")
+)  # fmt: skip
+sign = document_unary(
+    unary("sign", np.sign, _same_dtype(lax.sign, "sign"), INT),
+    "The sign of each element: -1, 0 or 1; for complex ones, the direction from zero.", "of its dtype",
+    "jnp.sign(jnp.array([3, 0, -4]))", "Array([ 1,  0, -1], dtype=int32)", takes="numbers", refused=", or is boolean",
+)  # fmt: skip
+
+
+def _fabs(x):
+    x = as_operand("fabs", x)
+    dtype, weak = dtype_of(x)
+    if dtypes.is_complex(dtype):
+        raise TypeError("ufunc 'fabs' does not support complex dtypes")
+    return lax.abs(convert(x, dtypes.to_inexact_dtype(dtype), weak))
+
+
+fabs = document_unary(
+    unary("fabs", np.fabs, _fabs), "The absolute value of each element.", "float", "jnp.fabs(jnp.array([3, -4]))", "Array([3., 4.], dtype=float32)",
+    refused=", or is complex",
+)  # fmt: skip
+
+# ---- extrema
+
+
+maximum = document_binary(
+    binary("maximum", np.maximum, _lax(lax.max, "maximum"), REAL_OR_INT),
+    "The greater of two elements, NaN if one is. Complex numbers are ordered by real, then imaginary parts.",
+    _PROMOTED, "jnp.maximum(jnp.array([1, 5]), 3)", "Array([3, 5], dtype=int32)",
+)  # fmt: skip
+minimum = document_binary(
+    binary("minimum", np.minimum, _lax(lax.min, "minimum"), REAL_OR_INT),
+    "The lesser of two elements, NaN if one is. Complex numbers are ordered by real, then imaginary parts.",
+    _PROMOTED, "jnp.minimum(jnp.array([1, 5]), 3)", "Array([1, 3], dtype=int32)",
+)  # fmt: skip
+
+
+def _ignoring_nan(name: str, x, y, extremum):
+    """The extremum where neither is NaN; else the other one."""
+    x, y = broadcast_together(name, promote(name, x, y))
+    first = lax.bitwise_or(lax.ne(y, y), lax.bitwise_and(lax.eq(extremum(x, y), x), lax.eq(x, x)))
+    return lax.select(first, x, y)
+
+
+def fmax(x1: Operand, x2: Operand) -> Array:
+    """The greater of two elements, the other one where one is NaN.
+
+    Arguments:
+      x1, x2: arrays or scalars, of shapes that broadcast together.
+    Returns:
+      An array of the broadcast shape, of the dtype that the arguments promote to.
+    Raises:
+      TypeError: an argument is neither an array nor a scalar, or the shapes do not broadcast.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.fmax(jnp.array([1.0, jnp.nan]), 0.5)
+    Array([1. , 0.5], dtype=float32)
+    """
+    return _ignoring_nan("fmax", x1, x2, lax.max)
+
+
+def fmin(x1: Operand, x2: Operand) -> Array:
+    """The lesser of two elements, the other one where one is NaN.
+
+    Arguments:
+      x1, x2: arrays or scalars, of shapes that broadcast together.
+    Returns:
+      An array of the broadcast shape, of the dtype that the arguments promote to.
+    Raises:
+      TypeError: an argument is neither an array nor a scalar, or the shapes do not broadcast.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.fmin(jnp.array([1.0, jnp.nan]), 0.5)
+    Array([0.5, 0.5], dtype=float32)
+    """
+    return _ignoring_nan("fmin", x1, x2, lax.min)
+
+
+def clip(arr: Operand | None = None, /, min: Operand | None = None, max: Operand | None = None) -> Array:
+    """Elements kept within bounds.
+
+    Arguments:
+      arr: an array or a scalar; not complex.
+      min, max: the bounds, arrays or scalars that broadcast with ``arr``; None for no bound. Where the lower bound is
+        above the upper one, the upper one wins.
+    Returns:
+      An array of the broadcast shape, of the dtype that the arguments promote to.
+    Raises:
+      TypeError: an argument is neither an array nor a scalar.
+      ValueError: an argument is complex.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.clip(jnp.array([-2, 0, 7]), 0, 5)
+    Array([0, 0, 5], dtype=int32)
+    """
+    if arr is None:
+        raise ValueError("No input was provided to the clip function.")
+    given = [as_operand("clip", x, i) for i, x in enumerate((arr, min, max)) if x is not None]
+    if any(dtypes.is_complex(dtype_of(x)[0]) for x in given):
+        raise ValueError(
+            "Clip received a complex value either through the input or the min/max keywords. Complex values have no "
+            "ordering and cannot be clipped. Please convert to a real value or array by taking the real or imaginary "
+            "components via jax.numpy.real/imag respectively."
+        )
+    result = as_array_argument("clip", arr)
+    if min is not None:
+        result = maximum(min, result)
+    return minimum(max, result) if max is not None else result

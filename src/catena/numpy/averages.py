@@ -1,0 +1,287 @@
+"""Means and variances: ``mean``, ``var``, ``std``, ``average``.
+
+Values of float16 and bfloat16 are averaged in float32; the variance takes two passes, so that a great mean costs
+no precision.
+"""
+
+import numpy as np
+
+from catena import lax
+from catena.core import dtypes
+from catena.core.array import Array, make_array
+from catena.core.evaluate import quiet
+from catena.numpy.boundary import (
+    as_array_argument,
+    broadcast_to,
+    broadcast_together,
+    canonical_axes,
+    canonical_axis,
+    convert,
+    direct,
+    like,
+    refuse_out,
+    static_axis,
+    user_dtype,
+)
+from catena.numpy.hot import REAL, Operand
+from catena.numpy.reductions import SUM, Axis, accumulator, mask_argument, reduce_with, split_axes, sum
+from catena.typing import DTypeLike
+
+
+
+def count(x, axis, where) -> object:
+    """How many elements are reduced: a float, or where a mask or named axes say so, an array."""
+    axes, names = split_axes(axis, x.ndim)
+    if where is not None:
+        mask = broadcast_to(where, np.broadcast_shapes(where.shape, x.shape))
+        return sum(convert(mask, dtypes.to_real_dtype(x.dtype)), axis, keepdims=True)
+    number = float(np.prod([x.shape[a] for a in axes]))
+    return number if not names else lax.mul(like(x, number), lax.psum(like(x, 1), names))
+
+
+def _mean_of(x, axis, keepdims, where):
+    """The mean of an operand of the dtype of computation."""
+    where = None if where is None else mask_argument("mean", where)
+    number = count(x, axis, where)
+    total = reduce_with(SUM, x, axis, True, None, where)
+    divisor = like(total, number) if isinstance(number, float) else convert(number, total.dtype)
+    return _drop(lax.div(total, divisor), axis, keepdims)
+
+
+def _drop(x, axis, keepdims):
+    """A result whose reduced axes were kept, without them unless the user keeps them."""
+    if keepdims:
+        return x
+    axes, _ = split_axes(axis, x.ndim)
+    return lax.squeeze(x, axes) if axes else x
+
+
+def mean(
+    a: Operand,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+    keepdims: bool = False,
+    *,
+    where: Operand | None = None,
+) -> Array:
+    """The mean of elements along axes; NaN where there are none.
+
+    Arguments:
+      a: an array or a scalar.
+      axis: an axis or a tuple of them; None for all.
+      dtype: the dtype of the result; by default that of ``a`` if it is float or complex, else the default float.
+      out: not supported; arrays are immutable.
+      keepdims: whether the axes stay, with length 1.
+      where: booleans that broadcast with ``a``: which elements to take.
+    Returns:
+      An array without the axes.
+    Raises:
+      TypeError: ``a`` is neither an array nor a scalar.
+      ValueError: an axis is out of bounds or given twice.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.mean(jnp.array([[1, 2], [3, 5]]), axis=0)
+    Array([2. , 3.5], dtype=float32)
+    """
+    refuse_out("mean", out)
+    dtype = user_dtype(dtype, "mean")
+    if direct(a) and dtype is None and where is None and (axis is None or type(axis) is int) and a._value.dtype in REAL:
+        value = a._value
+        if axis is None or -value.ndim <= axis < value.ndim:  # the hot path
+            number = value.size if axis is None else value.shape[axis]
+            return make_array(quiet.run(_mean_value, value, axis, keepdims, number))
+    a = as_array_argument("mean", a)
+    dtype = dtypes.to_inexact_dtype(a.dtype) if dtype is None else dtype
+    wide = accumulator(dtypes.to_inexact_dtype(dtype) if dtypes.is_inexact(dtype) else dtypes.to_inexact_dtype(a.dtype))
+    return convert(_mean_of(convert(a, wide), axis, keepdims, where), dtype)
+
+
+def _mean_value(value, axis, keepdims, number):
+    return np.divide(np.add.reduce(value, axis, keepdims=keepdims), value.dtype.type(number), out=...)
+
+
+def var(
+    a: Operand,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+    ddof: float = 0,
+    keepdims: bool = False,
+    *,
+    where: Operand | None = None,
+    mean: Operand | None = None,
+    correction: float | None = None,
+) -> Array:
+    """The variance of elements along axes: the mean square of their distances from the mean.
+
+    Arguments:
+      a: an array or a scalar.
+      axis: an axis or a tuple of them; None for all.
+      dtype: the dtype of the result; by default the real dtype of ``a``, or the default float.
+      out: not supported; arrays are immutable.
+      ddof: what to subtract from the number of elements that the sum of squares is divided by.
+      keepdims: whether the axes stay, with length 1.
+      where: booleans that broadcast with ``a``: which elements to take.
+      mean: the mean, if it is known, with the axes kept.
+      correction: the name of ``ddof`` in the array API standard.
+    Returns:
+      An array without the axes; NaN where fewer than ``ddof`` elements remain.
+    Raises:
+      TypeError: ``a`` is neither an array nor a scalar.
+      ValueError: ``ddof`` and ``correction`` are both given, or an axis is out of bounds.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.var(jnp.array([[1.0, 2.0], [3.0, 6.0]]), axis=0)
+    Array([1., 4.], dtype=float32)
+    """
+    refuse_out("var", out)
+    return _variance("var", a, axis, dtype, _degrees(ddof, correction), keepdims, where, mean)
+
+
+def std(
+    a: Operand,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+    ddof: float = 0,
+    keepdims: bool = False,
+    *,
+    where: Operand | None = None,
+    mean: Operand | None = None,
+    correction: float | None = None,
+) -> Array:
+    """The standard deviation of elements along axes: the square root of the variance.
+
+    Arguments:
+      a: an array or a scalar.
+      axis: an axis or a tuple of them; None for all.
+      dtype: the dtype of the result; by default the real dtype of ``a``, or the default float.
+      out: not supported; arrays are immutable.
+      ddof: what to subtract from the number of elements that the sum of squares is divided by.
+      keepdims: whether the axes stay, with length 1.
+      where: booleans that broadcast with ``a``: which elements to take.
+      mean: the mean, if it is known, with the axes kept.
+      correction: the name of ``ddof`` in the array API standard.
+    Returns:
+      An array without the axes; NaN where fewer than ``ddof`` elements remain.
+    Raises:
+      TypeError: ``a`` is neither an array nor a scalar.
+      ValueError: ``ddof`` and ``correction`` are both given, ``dtype`` is no float, or an axis is out of bounds.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.std(jnp.array([[1.0, 2.0], [3.0, 6.0]]), axis=0)
+    Array([1., 2.], dtype=float32)
+    """
+    refuse_out("std", out)
+    if dtype is not None and not dtypes.is_inexact(user_dtype(dtype, "std")):
+        raise ValueError(f"dtype argument to jnp.std must be inexact; got {dtype}")
+    return lax.sqrt(_variance("std", a, axis, dtype, _degrees(ddof, correction), keepdims, where, mean))
+
+
+def _degrees(ddof, correction):
+    if correction is None:
+        return ddof
+    if not isinstance(ddof, int) or ddof != 0:
+        raise ValueError("ddof and correction can't be provided simultaneously.")
+    return correction
+
+
+def variance_dtypes(name: str, dtype, found) -> tuple:
+    """The dtype of computation and that of the result, for values of the dtype ``found``."""
+    dtype = user_dtype(dtype, name)
+    if dtype is None:
+        wide = dtypes.to_inexact_dtype(found)
+        return accumulator(wide), dtypes.to_real_dtype(wide)
+    if dtypes.is_complex(found) and not dtypes.is_complex(dtype):
+        raise ValueError(
+            f"jax.numpy.{name} does not yet support real dtype parameters when computing the variance of an array of "
+            "complex values, since its semantics are unclear."
+        )
+    wide = dtypes.to_inexact_dtype(dtypes.promote((found, False), (dtype, False))[0])
+    return accumulator(wide), dtypes.to_real_dtype(dtypes.to_inexact_dtype(dtype))
+
+
+def squared_distance(x, center):
+    """``|x - center| ** 2``, real."""
+    distance = lax.sub(*broadcast_together("var", [x, center]))
+    if dtypes.is_complex(distance.dtype):
+        return lax.real(lax.mul(distance, lax.conj(distance)))
+    return lax.square(distance)
+
+
+def _variance(name, a, axis, dtype, ddof, keepdims, where, mean):
+    a = as_array_argument(name, a)
+    wide, dtype = variance_dtypes(name, dtype, a.dtype)
+    a = convert(a, wide)
+    where = None if where is None else mask_argument(name, where)
+    center = _mean_of(a, axis, True, where) if mean is None else convert(as_array_argument(name, mean), wide)
+    squares = squared_distance(a, center)
+    total = reduce_with(SUM, squares, axis, True, None, where)
+    return _drop(convert(divide_by_degrees(total, count(squares, axis, where), ddof), dtype), axis, keepdims)
+
+
+def divide_by_degrees(total, number, ddof):
+    """``total / (number - ddof)``, NaN where that is not positive."""
+    if isinstance(number, float) and isinstance(ddof, int | float):
+        divisor = number - ddof
+        return lax.div(total, like(total, divisor)) if divisor > 0 else lax.full_like(total, np.nan)
+    number = like(total, number) if isinstance(number, float) else convert(number, total.dtype)
+    divisor = lax.sub(number, convert(as_array_argument("var", ddof, "at argument 'ddof'"), total.dtype))
+    divisor, total = broadcast_together("var", [divisor, total])
+    return lax.select(lax.gt(divisor, like(divisor, 0)), lax.div(total, divisor), lax.full_like(total, np.nan))
+
+
+def average(
+    a: Operand, axis: Axis = None, weights: Operand | None = None, returned: bool = False, keepdims: bool = False
+) -> Array | tuple[Array, Array]:
+    """The weighted mean of elements along axes.
+
+    Arguments:
+      a: an array or a scalar.
+      axis: an axis or a tuple of them; None for all.
+      weights: an array of the shape of ``a``, or of its lengths along ``axis``; None for equal weights.
+      returned: whether to return the sum of the weights, too.
+      keepdims: whether the axes stay, with length 1.
+    Returns:
+      An array without the axes; with ``returned``, a pair of it and the sums of weights.
+    Raises:
+      TypeError: an argument is neither an array nor a scalar.
+      ValueError: the shape of ``weights`` does not fit.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.average(jnp.array([1.0, 2.0, 3.0]), weights=jnp.array([3, 1, 0]))
+    Array(1.25, dtype=float32)
+    """
+    a = as_array_argument("average", a)
+    axes = canonical_axes(axis, a.ndim)
+    if weights is None:
+        dtype = dtypes.to_inexact_dtype(a.dtype)
+        result = mean(convert(a, dtype), axes, keepdims=keepdims)
+        total = lax.full_like(result, float(np.prod([a.shape[i] for i in axes])))
+        return (result, total) if returned else result
+    weights = as_array_argument("average", weights, 1)
+    dtype = dtypes.to_inexact_dtype(dtypes.promote((a.dtype, a.weak_type), (weights.dtype, weights.weak_type))[0])
+    weights = _aligned_weights(a, axis, axes, convert(weights, dtype))
+    a = convert(a, dtype)
+    total = sum(weights, axes, keepdims=keepdims)
+    weighted = sum(lax.mul(a, broadcast_to(weights, a.shape)), axes, keepdims=keepdims)
+    total = broadcast_to(total, weighted.shape)
+    result = lax.div(weighted, total)
+    return (result, total) if returned else result
+
+
+def _aligned_weights(a, axis, axes, weights):
+    """Weights in the shape of ``a``."""
+    if weights.shape == a.shape:
+        return weights
+    if axis is None:
+        raise ValueError("Axis must be specified when shapes of a and weights differ.")
+    given = static_axis(axis)
+    given = tuple(canonical_axis(i, a.ndim) for i in (given if isinstance(given, tuple) else (given,)))
+    if weights.shape != tuple(a.shape[i] for i in given):
+        raise ValueError("Shape of weights must be consistent with shape of a along specified axis.")
+    weights = lax.transpose(weights, tuple(np.argsort(given).tolist()))
+    return broadcast_to(lax.expand_dims(weights, tuple(i for i in range(a.ndim) if i not in axes)), a.shape)
+
+

@@ -1,0 +1,279 @@
+"""The boundary of the NumPy API: what its functions take, and what becomes of it.
+
+Every function converts its array arguments here, first thing. It takes arrays, traced values, Python and NumPy
+scalars, NumPy arrays and objects that convert themselves (``__jax_array__``); it refuses lists, tuples, None and
+strings, because a list hides many small conversions. ``_from_foreign`` is the one place where a value that is none
+of the language's own is looked at: a protocol for classes of users, such as one that keeps them through functions,
+belongs there and costs the others nothing.
+
+``promote`` and its kin then bring operands to one dtype and one rank, by JAX's lattice and weak types. Python
+scalars are converted on the way, not traced, so that jaxprs hold literals of the final dtype.
+"""
+
+import operator
+import warnings
+
+import numpy as np
+
+from catena import lax
+from catena.core import casts, dtypes
+from catena.core.array import Array, as_array, make_array, scalar_value
+from catena.core.context import context
+from catena.core.errors import ConcretizationTypeError
+from catena.core.evaluate import quiet
+from catena.core.trace import Tracer, find_concrete
+
+SCALARS = frozenset({bool, int, float, complex})
+
+# ----------------------------------------------------------------------------------------------------
+# Values from outside
+
+
+def as_operand(name: str, x, position=0):
+    """``x`` as an Array, a traced value or a plain Python scalar; anything else is refused."""
+    kind = type(x)
+    if kind is Array or kind in SCALARS or getattr(kind, "_is_array", False):
+        return x
+    return _from_foreign(name, x, position)
+
+
+def as_array_argument(name: str, x, position=0):
+    """``x`` as an Array or a traced value; what is neither array nor scalar is refused."""
+    kind = type(x)
+    if kind is Array or getattr(kind, "_is_array", False):
+        return x
+    return scalar_array(x) if kind in SCALARS else _from_foreign(name, x, position)
+
+
+def array_arguments(name: str, *args) -> list:
+    """All of ``args`` as Arrays or traced values."""
+    return [as_array_argument(name, x, i) for i, x in enumerate(args)]
+
+
+def _from_foreign(name: str, x, position):
+    """The Array for a value that is not the language's own: the place for the protocols of users' classes."""
+    if isinstance(x, np.ndarray | np.generic):
+        return numpy_array(x)
+    convert = getattr(x, "__jax_array__", None)
+    if convert is not None and not isinstance(x, type):
+        return as_array_argument(name, _converted(x, convert()), position)
+    if isinstance(x, bool | int | float | complex):  # an instance of a subclass, such as an IntEnum
+        return as_array(x)
+    where = position if isinstance(position, str) else f"at position {position}"
+    raise TypeError(f"{name} requires ndarray or scalar arguments, got {type(x)} {where}.")
+
+
+def _converted(x, result):
+    """What ``x.__jax_array__()`` returned, if it is what the protocol asks for."""
+    if getattr(type(result), "_is_array", False) or isinstance(result, np.ndarray | np.generic | bool | int | float | complex):
+        return result
+    raise TypeError(f"{type(x).__name__}.__jax_array__() must return an array, got {type(result)}")
+
+
+def scalar_array(x) -> Array:
+    """A Python scalar as a 0-d Array, weak unless it is a bool."""
+    return make_array(scalar_value(x), type(x) is not bool)
+
+
+def numpy_array(x) -> Array:
+    """A NumPy array or scalar as an Array of its own memory, of a canonical dtype."""
+    dtype = x.dtype
+    if dtype in dtypes.KIND:
+        return make_array(owned_copy(x, dtypes.canonical(dtype)), False)
+    if dtype == dtypes.float0:
+        return make_array(np.array(x), False)
+    if not dtype.isnative and dtype.newbyteorder("=") in dtypes.KIND:
+        return numpy_array(np.asarray(x).astype(dtype.newbyteorder("=")))
+    raise not_numeric(x, dtype)
+
+
+def owned_copy(x, dtype) -> np.ndarray:
+    """A NumPy value as a new C-contiguous NumPy array of ``dtype``."""
+    if x.dtype == dtype:
+        return np.array(x, dtype=dtype, order="C")
+    return np.ascontiguousarray(casts.convert(np.asarray(x), dtype)).reshape(np.shape(x))
+
+
+def not_numeric(x, dtype) -> TypeError:
+    """The error for a value whose elements are not numbers."""
+    return TypeError(
+        f"Value {x!r} with dtype {dtype} is not a valid JAX array type. Only arrays of numeric types are supported by JAX."
+    )
+
+
+def refuse_out(name: str, out):
+    """Arrays are immutable, so results are never written into an argument."""
+    if out is not None:
+        raise NotImplementedError(f"The 'out' argument to jnp.{name} is not supported.")
+
+
+def concrete_or_error(kind, x, what: str):
+    """``kind(x)``, or an error that says ``what`` must be known while tracing."""
+    value = find_concrete(x)
+    if value is None and isinstance(x, Tracer):
+        raise ConcretizationTypeError(x, what)
+    return kind(value)
+
+
+def static_int(x, what: str) -> int:
+    """``x`` as a Python integer, known while tracing."""
+    return concrete_or_error(operator.index, x, what)
+
+
+def static_axis(axis):
+    """An axis, a tuple of axes or None, known while tracing."""
+    if axis is None or type(axis) is int:
+        return axis
+    if isinstance(axis, tuple | list):
+        return tuple(static_axis(a) for a in axis)
+    return static_int(axis, "The axis argument must be known statically.")
+
+
+def canonical_axis(axis: int, ndim: int) -> int:
+    """``axis`` counted from the front."""
+    if not -ndim <= axis < ndim:
+        raise np.exceptions.AxisError(axis, ndim)  # a ValueError and an IndexError
+    return axis % ndim
+
+
+def canonical_axes(axis, ndim: int) -> tuple:
+    """An axis, a tuple of axes, or None for all, as sorted axes counted from the front."""
+    axis = static_axis(axis)
+    if axis is None:
+        return tuple(range(ndim))
+    if not isinstance(axis, tuple):
+        return (canonical_axis(axis, ndim),)
+    axes = tuple(sorted(canonical_axis(a, ndim) for a in axis))
+    if len(set(axes)) != len(axes):
+        raise ValueError(f"duplicate value in 'axis': {axis}")
+    return axes
+
+
+def user_dtype(dtype, name: str, default=None):
+    """A dtype argument in canonical form; ``default`` where the user gave none."""
+    return default if dtype is None else dtypes.check_user_dtype_supported(dtype, name)
+
+
+# ----------------------------------------------------------------------------------------------------
+# Conversion and promotion
+
+
+def convert(x, dtype, weak: bool = False):
+    """``x``, an operand, as an Array or traced value of ``dtype``."""
+    if type(x) in SCALARS:
+        return make_array(casts.convert(scalar_value(x), dtype), weak)
+    if x.dtype == dtype and x.weak_type == weak:
+        return x
+    if type(x) is Array and context.trace is None:
+        return make_array(casts.convert(x._value, dtype), weak)
+    return lax.convert_element_type_p.bind(x, new_dtype=dtype, weak_type=weak)
+
+
+def dtype_of(x) -> tuple:
+    """The ``(dtype, weak)`` of an operand."""
+    if type(x) in SCALARS:
+        return dtypes.python_scalar_dtype(type(x))
+    return x.dtype, x.weak_type
+
+
+def operands(name: str, *args) -> list:
+    """``args`` as Arrays, traced values or Python scalars."""
+    return [as_operand(name, x, i) for i, x in enumerate(args)]
+
+
+def promoted_dtype(xs) -> tuple:
+    """The ``(dtype, weak)`` that operands promote to together."""
+    if len(xs) == 2:
+        return dtypes.promote_pair(*dtype_of(xs[0]), *dtype_of(xs[1]))
+    return dtypes.promote(*map(dtype_of, xs))
+
+
+def _as_is(dtype):
+    return dtype
+
+
+def promoter(adjust):
+    """A function ``(name, *args) -> operands`` of one dtype, adjusted, and one rank."""
+
+    def promote(name: str, *args) -> list:
+        xs = operands(name, *args)
+        dtype, weak = promoted_dtype(xs)
+        return same_rank(name, [convert(x, adjust(dtype), weak) for x in xs])
+
+    return promote
+
+
+promote = promoter(_as_is)
+promote_inexact = promoter(dtypes.to_inexact_dtype)
+promote_numeric = promoter(dtypes.to_numeric_dtype)
+
+
+def one_inexact(name: str, x):
+    """A single argument as an operand of a float or complex dtype."""
+    x = as_operand(name, x)
+    dtype, weak = dtype_of(x)
+    return convert(x, dtypes.to_inexact_dtype(dtype), weak)
+
+
+def same_rank(name: str, xs: list) -> list:
+    """Operands broadcast to one rank by leading axes of size 1; 0-d ones stay, since every operation takes them."""
+    ranks = {x.ndim for x in xs if x.ndim}
+    if len(ranks) < 2:
+        return xs
+    if context.numpy_rank_promotion != "allow":
+        _mind_rank_promotion(name, xs)
+    rank = max(ranks)
+    return [lax.broadcast_to_rank(x, rank) if x.ndim else x for x in xs]
+
+
+def _mind_rank_promotion(name: str, xs):
+    shapes = " ".join(str(x.shape) for x in xs)
+    if context.numpy_rank_promotion == "raise":
+        raise ValueError(
+            f"Operands could not be broadcast together for {name} on shapes {shapes} and with the config option "
+            "jax_numpy_rank_promotion='raise'."
+        )
+    warnings.warn(
+        f"Following NumPy automatic rank promotion for {name} on shapes {shapes}. Set the jax_numpy_rank_promotion "
+        "config option to 'allow' to disable this warning.",
+        UserWarning,
+        stacklevel=dtypes._levels_to_user(),
+    )
+
+
+def broadcast_together(name: str, xs: list) -> list:
+    """Operands broadcast to one shape."""
+    if len({x.shape for x in xs}) == 1:
+        return xs
+    xs = same_rank(name, xs)
+    shape = lax.broadcast_shapes(*(x.shape for x in xs))
+    return [broadcast_to(x, shape) for x in xs]
+
+
+def broadcast_to(x, shape: tuple):
+    """``x`` broadcast to ``shape`` by NumPy's rules."""
+    if x.shape == shape:
+        return x
+    if type(x) is Array and context.trace is None:
+        return make_array(np.broadcast_to(x._value, shape), x.weak_type)
+    return lax.broadcast_in_dim(x, shape, tuple(range(len(shape) - x.ndim, len(shape))))
+
+
+def strong(x):
+    """``x``, no longer weak."""
+    return convert(x, x.dtype) if x.weak_type else x
+
+
+def like(x, value):
+    """A scalar constant of the dtype of ``x``."""
+    return make_array(casts.convert(np.asarray(value), x.dtype), False)
+
+
+def direct(x) -> bool:
+    """Whether ``x`` is an Array that NumPy may compute on right now."""
+    return type(x) is Array and context.trace is None and not context.debug_checks
+
+
+def run(fun, *args, **kwargs):
+    """A call of NumPy without warnings about floating-point results."""
+    return quiet.run(fun, *args, **kwargs)

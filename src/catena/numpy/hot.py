@@ -1,0 +1,186 @@
+"""Makers of elementwise functions with a fast path.
+
+Most calls in a program are on concrete arrays of the common dtypes. Such a call is one NumPy call and one new Array:
+the functions made here test for it first and do it at once (0.6 us for ``sin``, 0.7 us for ``x + y``, where the general
+path takes about 3 us). Everything else, traced values, promotion of dtypes, errors, debugging checks, goes to the
+general function, which defines the meaning; the fast path must give the same dtype, weakness and value.
+
+``out=...`` makes a NumPy ufunc return 0-d arrays instead of scalars.
+"""
+
+import inspect
+from typing import NamedTuple
+
+import numpy as np
+
+from catena.core.array import Array, make_array
+from catena.core.context import context
+from catena.core.evaluate import quiet
+from catena.core.trace import Tracer
+from catena.numpy.boundary import SCALARS
+from catena.typing import ArrayLike, SupportsJAXArray
+
+Operand = ArrayLike | SupportsJAXArray
+
+F32, F64 = np.dtype("float32"), np.dtype("float64")
+I32, I64 = np.dtype("int32"), np.dtype("int64")
+C64, C128 = np.dtype("complex64"), np.dtype("complex128")
+BOOL = np.dtype("bool")
+
+REAL = frozenset({F32, F64})
+REAL_OR_INT = frozenset({F32, F64, I32, I64})
+NUMBER = frozenset({F32, F64, I32, I64, C64, C128})
+INT = frozenset({I32, I64})
+BITS = frozenset({I32, I64, BOOL})
+NONE = frozenset()
+
+
+def unary(name: str, numpy_fun, general, fast=REAL, weak: bool = True):
+    """The function ``name`` of one array: ``numpy_fun`` at once for the dtypes in ``fast``, else ``general``.
+
+    ``weak`` says whether a weak argument gives a weak result.
+    """
+
+    def fun(x: Operand, /) -> Array:
+        if type(x) is Array and context.trace is None and not context.debug_checks:
+            value = x._value
+            if value.dtype in fast:
+                return make_array(quiet.run(numpy_fun, value, out=...), weak and x.weak_type)
+        return general(x)
+
+    fun.__name__ = fun.__qualname__ = name
+    return fun
+
+
+def binary(name: str, numpy_fun, general, fast=NUMBER, weak: bool = True):
+    """The function ``name`` of two arrays: ``numpy_fun`` at once where both have one dtype in ``fast``."""
+
+    def fun(x: Operand, y: Operand, /) -> Array:
+        if type(x) is Array and type(y) is Array and context.trace is None and not context.debug_checks:
+            a, b = x._value, y._value
+            if a.dtype is b.dtype and a.dtype in fast and _ranks_agree(a, b):
+                try:
+                    value = quiet.run(numpy_fun, a, b, out=...)
+                except (ValueError, TypeError):  # the general path says what is wrong
+                    return general(x, y)
+                return make_array(value, weak and x.weak_type and y.weak_type)
+        return general(x, y)
+
+    fun.__name__ = fun.__qualname__ = name
+    return fun
+
+
+def second_names(fun):
+    """``fun`` of two arrays with its parameters called ``x1`` and ``x2``, as many of them are."""
+    parameters = [p.replace(name=new) for p, new in zip(inspect.signature(fun).parameters.values(), ("x1", "x2"))]
+    fun.__signature__ = inspect.signature(fun).replace(parameters=parameters)
+    return fun
+
+
+def positional_or_keyword(name: str, general):
+    """The function ``name`` of one array ``x`` that may be given by keyword, without a fast path."""
+
+    def fun(x: Operand) -> Array:
+        return general(x)
+
+    fun.__name__ = fun.__qualname__ = name
+    return fun
+
+
+def _ranks_agree(a, b) -> bool:
+    return a.ndim == b.ndim or not a.ndim or not b.ndim or context.numpy_rank_promotion == "allow"
+
+
+def _fits(dtype, kind, scalar) -> bool:
+    """Whether NumPy's result for an array of ``dtype`` and this Python scalar has the same dtype, as JAX's has."""
+    if kind is int:
+        return -0x80000000 <= scalar <= 0x7FFFFFFF
+    return kind is float and dtype in REAL
+
+
+class Operator(NamedTuple):
+    """An infix operator: its symbol, its method's name, what it means, and its fast path."""
+
+    symbol: str
+    name: str
+    fun: object
+    numpy_fun: object = None
+    fast: frozenset = NONE
+
+    def on_arrays(self):
+        """The method of Array with the array on the left."""
+        symbol, numpy_fun, fun, fast = self.symbol, self.numpy_fun, self.fun, self.fast
+
+        def method(self, other):
+            if context.trace is None and not context.debug_checks:
+                a, kind = self._value, type(other)
+                if kind is Array:
+                    b = other._value
+                    if a.dtype is b.dtype and a.dtype in fast and _ranks_agree(a, b):
+                        try:
+                            value = quiet.run(numpy_fun, a, b, out=...)
+                        except (ValueError, TypeError):  # the general path says what is wrong
+                            return fun(self, other)
+                        return make_array(value, self.weak_type and other.weak_type)
+                elif a.dtype in fast and _fits(a.dtype, kind, other):
+                    return make_array(quiet.run(numpy_fun, a, other, out=...), self.weak_type)
+            return fun(self, other) if is_operand(other) else refuse(symbol, self, other)
+
+        return _named(method, f"__{self.name}__")
+
+    def on_arrays_reflected(self):
+        """The method of Array with the array on the right."""
+        symbol, numpy_fun, fun, fast = self.symbol, self.numpy_fun, self.fun, self.fast
+
+        def method(self, other):
+            if context.trace is None and not context.debug_checks:
+                b = self._value
+                if b.dtype in fast and _fits(b.dtype, type(other), other):
+                    return make_array(quiet.run(numpy_fun, other, b, out=...), self.weak_type)
+            return fun(other, self) if is_operand(other) else refuse(symbol, other, self)
+
+        return _named(method, f"__r{self.name}__")
+
+    def on_tracers(self):
+        """The method of traced values with the traced value on the left."""
+        symbol, fun = self.symbol, self.fun
+
+        def method(self, other):
+            return fun(self, other) if is_operand(other) else refuse(symbol, self, other)
+
+        return _named(method, f"__{self.name}__")
+
+    def on_tracers_reflected(self):
+        """The method of traced values with the traced value on the right."""
+        symbol, fun = self.symbol, self.fun
+
+        def method(self, other):
+            return fun(other, self) if is_operand(other) else refuse(symbol, other, self)
+
+        return _named(method, f"__r{self.name}__")
+
+
+def refuse(symbol: str, left, right):
+    """NotImplemented, so that Python asks the other operand; but never a list, which would do something else."""
+    if isinstance(left, list | tuple) or isinstance(right, list | tuple):
+        names = f"'{type(left).__name__}' and '{type(right).__name__}'"
+        raise TypeError(f"unsupported operand type(s) for {symbol}: {names}")
+    return NotImplemented
+
+
+def is_operand(x) -> bool:
+    """Whether operators take ``x``; for others Python asks the other operand, then raises."""
+    kind = type(x)
+    return (
+        kind is Array
+        or kind in SCALARS
+        or isinstance(x, Tracer | np.ndarray | np.generic | bool | int | float | complex)
+        or getattr(kind, "_is_array", False)
+        or hasattr(kind, "__jax_array__")
+    )
+
+
+def _named(method, name: str):
+    method.__name__ = name
+    method.__qualname__ = f"Array.{name}"
+    return method

@@ -1,0 +1,216 @@
+"""Questions about arrays, their text, and files: ``shape``, ``array_repr``, ``printoptions``, ``save``, ``load``."""
+
+import os
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from catena.core.array import Array
+from catena.core.trace import Tracer
+from catena.numpy.boundary import as_array_argument, canonical_axes
+from catena.numpy.conversion import asarray
+from catena.numpy.hot import Operand
+from catena.numpy.reductions import Axis
+
+
+def shape(a: Operand) -> tuple[int, ...]:
+    """The lengths of the axes of an array.
+
+    Arguments:
+      a: an array, a scalar or nested lists.
+    Returns:
+      A tuple of integers.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.shape(jnp.ones((2, 3)))
+    (2, 3)
+    """
+    return a.shape if getattr(type(a), "_is_array", False) else _shaped(a).shape
+
+
+def _shaped(a):
+    """Something with the shape of ``a``, without making an Array of it."""
+    return as_array_argument("shape", a) if hasattr(a, "__jax_array__") else np.asarray(a)
+
+
+def ndim(a: Operand) -> int:
+    """The number of axes of an array.
+
+    Arguments:
+      a: an array, a scalar or nested lists.
+    Returns:
+      An integer.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.ndim(jnp.ones((2, 3)))
+    2
+    """
+    return len(shape(a))
+
+
+def size(a: Operand, axis: Axis = None) -> int:
+    """The number of elements of an array, or its length along axes.
+
+    Arguments:
+      a: an array, a scalar or nested lists.
+      axis: an axis or a tuple of them; None for all.
+    Returns:
+      An integer.
+    Raises:
+      ValueError: an axis is out of bounds or given twice.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.size(jnp.ones((2, 3))), jnp.size(jnp.ones((2, 3)), axis=1)
+    (6, 3)
+    """
+    lengths = shape(a)
+    result = 1
+    for i in canonical_axes(axis, len(lengths)):
+        result *= lengths[i]
+    return result
+
+
+def iterable(y: Any) -> bool:
+    """Whether one can iterate over ``y``.
+
+    Arguments:
+      y: any object.
+    Returns:
+      A Python bool.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.iterable(jnp.ones(2)), jnp.iterable(3)
+    (True, False)
+    """
+    try:
+        iter(y)
+    except TypeError:
+        return False
+    return True
+
+
+def array_repr(
+    arr: Array, max_line_width: int | None = None, precision: int | None = None, suppress_small: bool | None = None
+) -> str:
+    """The text that ``repr`` gives for an array, with options.
+
+    Arguments:
+      arr: an array.
+      max_line_width: where lines break.
+      precision: how many digits floats have.
+      suppress_small: whether numbers close to zero are written as zero.
+    Returns:
+      A string.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.array_repr(jnp.array([0.123456789]), precision=3)
+    'Array([0.123], dtype=float32)'
+    """
+    if isinstance(arr, Tracer):
+        return repr(arr)
+    options = {"linewidth": max_line_width, "precision": precision, "suppress": suppress_small}
+    with np.printoptions(**{k: v for k, v in options.items() if v is not None}):
+        return repr(arr)
+
+
+def array_str(
+    a: Array, max_line_width: int | None = None, precision: int | None = None, suppress_small: bool | None = None
+) -> str:
+    """The text that ``str`` gives for an array, with options.
+
+    Arguments:
+      a: an array.
+      max_line_width: where lines break.
+      precision: how many digits floats have.
+      suppress_small: whether numbers close to zero are written as zero.
+    Returns:
+      A string.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.array_str(jnp.array([0.123456789]), precision=3)
+    '[0.123]'
+    """
+    return str(a) if isinstance(a, Tracer) else np.array_str(np.asarray(a), max_line_width, precision, suppress_small)
+
+
+def set_printoptions(*args: Any, **kwargs: Any) -> None:
+    """Set how arrays are printed: NumPy's options, which are one with those here.
+
+    Arguments:
+      *args, **kwargs: those of ``numpy.set_printoptions``.
+    """
+    np.set_printoptions(*args, **kwargs)
+
+
+def get_printoptions() -> dict[str, Any]:
+    """How arrays are printed: NumPy's options, which are one with those here.
+
+    Returns:
+      The options by name.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.get_printoptions()["precision"]
+    8
+    """
+    return np.get_printoptions()
+
+
+def printoptions(*args: Any, **kwargs: Any) -> Any:
+    """A context manager within which arrays are printed with other options.
+
+    Arguments:
+      *args, **kwargs: those of ``numpy.printoptions``.
+    Returns:
+      The context manager.
+
+    >>> import catena.numpy as jnp
+    >>> with jnp.printoptions(precision=2):
+    ...     print(jnp.array([0.12345]))
+    [0.12]
+    """
+    return np.printoptions(*args, **kwargs)
+
+
+def save(file: str | os.PathLike | BinaryIO, arr: Operand, allow_pickle: bool = True) -> None:
+    """Write an array to a file in NumPy's ``.npy`` format.
+
+    Arguments:
+      file: a path or a file open for writing bytes.
+      arr: an array.
+      allow_pickle: whether objects may be pickled; arrays of numbers never need it.
+    """
+    np.save(file, np.asarray(asarray(arr)), allow_pickle=allow_pickle)
+
+
+def savez(file: str | os.PathLike | BinaryIO, *args: Operand, allow_pickle: bool = True, **kwds: Operand) -> None:
+    """Write several arrays to a file in NumPy's ``.npz`` format.
+
+    Arguments:
+      file: a path or a file open for writing bytes.
+      *args, **kwds: arrays; those given by keyword have that name in the file.
+      allow_pickle: whether objects may be pickled; arrays of numbers never need it.
+    """
+    named = {name: np.asarray(asarray(x)) for name, x in kwds.items()}
+    np.savez(file, *(np.asarray(asarray(x)) for x in args), allow_pickle=allow_pickle, **named)
+
+
+def load(file: str | os.PathLike | BinaryIO, *args: Any, **kwargs: Any) -> Any:
+    """Read what ``save`` or ``savez`` wrote.
+
+    Arguments:
+      file: a path or a file open for reading bytes.
+      *args, **kwargs: those of ``numpy.load``.
+    Returns:
+      An array; for ``.npz`` files NumPy's mapping from names to NumPy arrays.
+    Raises:
+      ValueError: the file holds pickled objects and ``allow_pickle`` is not given.
+    """
+    found = np.load(file, *args, **kwargs)
+    return asarray(_restored(found)) if isinstance(found, np.ndarray) else found
+
+
+def _restored(value: np.ndarray) -> np.ndarray:
+    """A loaded array; NumPy writes bfloat16, the only dtype of two bytes without a name there, as raw bytes."""
+    if value.dtype == np.dtype("V2"):
+        return value.view("bfloat16")
+    return value

@@ -1,0 +1,386 @@
+"""Comparisons, truth, and tests of elements: ``equal``, ``logical_and``, ``isnan``, ``isclose`` and their kin."""
+
+import numpy as np
+
+from catena import lax
+from catena.core import dtypes
+from catena.core.array import Array, make_array
+from catena.numpy.boundary import (
+    as_array_argument,
+    as_operand,
+    broadcast_together,
+    convert,
+    direct,
+    dtype_of,
+    like,
+    operands,
+    promote,
+    promote_inexact,
+    refuse_out,
+    run,
+    strong,
+)
+from catena.numpy.conversion import asarray
+from catena.numpy.documentation import document_binary, document_unary
+from catena.numpy.hot import BOOL, REAL, REAL_OR_INT, Operand, binary, positional_or_keyword, unary
+
+_COMPARED = REAL_OR_INT | {BOOL}
+
+# ---- comparisons
+
+
+def _comparison(name, numpy_fun, lax_fun, relation, example):
+    """An ordering comparison: complex numbers by real parts, then imaginary parts."""
+
+    def general(x, y):
+        x, y = promote(name, x, y)
+        if not dtypes.is_complex(x.dtype):
+            return lax_fun(x, y)
+        x, y = broadcast_together(name, [x, y])
+        by_real = lax_fun(lax.real(x), lax.real(y))
+        by_imag = lax_fun(lax.imag(x), lax.imag(y))
+        return lax.select(lax.eq(lax.real(x), lax.real(y)), by_imag, by_real)
+
+    fun = binary(name, numpy_fun, general, _COMPARED)
+    return document_binary(fun, f"Whether the first element is {relation} the second.", "bool", *example)
+
+
+def _equality(name, numpy_fun, lax_fun, relation, example):
+    fun = binary(name, numpy_fun, lambda x, y: lax_fun(*promote(name, x, y)), _COMPARED)
+    return document_binary(fun, f"Whether two elements are {relation}; NaN equals nothing.", "bool", *example)
+
+
+equal = _equality("equal", np.equal, lax.eq, "equal", ("jnp.equal(jnp.arange(3), 1)", "Array([False,  True, False], dtype=bool)"))
+not_equal = _equality("not_equal", np.not_equal, lax.ne, "different", ("jnp.not_equal(jnp.arange(3), 1)", "Array([ True, False,  True], dtype=bool)"))
+less = _comparison("less", np.less, lax.lt, "less than", ("jnp.less(jnp.arange(3), 1)", "Array([ True, False, False], dtype=bool)"))
+less_equal = _comparison(
+    "less_equal", np.less_equal, lax.le, "less than, or equal to,", ("jnp.less_equal(jnp.arange(3), 1)", "Array([ True,  True, False], dtype=bool)")
+)
+greater = _comparison("greater", np.greater, lax.gt, "greater than", ("jnp.greater(jnp.arange(3), 1)", "Array([False, False,  True], dtype=bool)"))
+greater_equal = _comparison(
+    "greater_equal", np.greater_equal, lax.ge, "greater than, or equal to,", ("jnp.greater_equal(jnp.arange(3), 1)", "Array([False,  True,  True], dtype=bool)")
+)
+
+# ---- truth
+
+
+def truth(x):
+    """Whether elements are not zero, as booleans; NaN is not zero."""
+    return x if x.dtype == dtypes.BOOL else lax.ne(x, like(x, 0))
+
+
+def _logical(name, numpy_fun, lax_fun, purpose, result):
+    def general(x, y):
+        xs = operands(name, x, y)
+        weak = all(dtype_of(x)[1] for x in xs)
+        promoted = promote(name, *xs)
+        return lax_fun(*(truth(x if weak else strong(x)) for x in promoted))
+
+    fun = binary(name, numpy_fun, general, _COMPARED)
+    example = f"jnp.{name}(jnp.array([True, True, False]), jnp.array([1, 0, 0]))"
+    return document_binary(fun, purpose, "bool", example, f"Array([{result}], dtype=bool)")
+
+
+logical_and = _logical("logical_and", np.logical_and, lax.bitwise_and, "Whether both elements are true, that is, not zero.", " True, False, False")
+logical_or = _logical("logical_or", np.logical_or, lax.bitwise_or, "Whether one of two elements is true, that is, not zero.", " True,  True, False")
+logical_xor = _logical("logical_xor", np.logical_xor, lax.bitwise_xor, "Whether just one of two elements is true.", "False,  True, False")
+
+
+def _one(name, x):
+    """A single argument as an Array or traced value."""
+    return as_array_argument(name, x)
+
+
+logical_not = document_unary(
+    unary("logical_not", np.logical_not, lambda x: lax.bitwise_not(truth(_one("logical_not", x))), _COMPARED),
+    "Whether each element is zero.", "bool", "jnp.logical_not(jnp.array([0, 1, 2]))", "Array([ True, False, False], dtype=bool)",
+)  # fmt: skip
+
+# ---- tests of floats
+
+
+def _isnan(x):
+    x = _one("isnan", x)
+    return lax.ne(x, x)
+
+
+def _isfinite(x):
+    x = _one("isfinite", x)
+    kind = dtypes.KIND[x.dtype]
+    if kind == "c":
+        return lax.bitwise_and(lax.is_finite(lax.real(x)), lax.is_finite(lax.imag(x)))
+    return lax.is_finite(x) if kind == "f" else lax.full_like(strong(x), True, dtypes.BOOL)
+
+
+def _isinf(x):
+    x = strong(_one("isinf", x))
+    kind = dtypes.KIND[x.dtype]
+    if kind == "c":
+        return lax.bitwise_or(_isinf(lax.real(x)), _isinf(lax.imag(x)))
+    return lax.eq(lax.abs(x), like(x, np.inf)) if kind == "f" else lax.full_like(x, False, dtypes.BOOL)
+
+
+isnan = document_unary(
+    unary("isnan", np.isnan, _isnan), "Whether each element is NaN.", "bool", "jnp.isnan(jnp.array([1.0, jnp.nan]))", "Array([False,  True], dtype=bool)"
+)
+isfinite = document_unary(
+    unary("isfinite", np.isfinite, _isfinite), "Whether each element is neither infinite nor NaN.", "bool",
+    "jnp.isfinite(jnp.array([1.0, jnp.inf, jnp.nan]))", "Array([ True, False, False], dtype=bool)",
+)  # fmt: skip
+isinf = document_unary(
+    unary("isinf", np.isinf, _isinf, weak=False), "Whether each element is infinite.", "bool",
+    "jnp.isinf(jnp.array([1.0, -jnp.inf]))", "Array([False,  True], dtype=bool)",
+)  # fmt: skip
+
+
+def _is_infinity(name, value, x, out):
+    refuse_out(name, out)
+    x = strong(_one(name, x))
+    if dtypes.is_complex(x.dtype):
+        raise ValueError("isposinf/isneginf are not well defined for complex types")
+    if not dtypes.is_floating(x.dtype):
+        return lax.full_like(x, False, dtypes.BOOL)
+    return lax.eq(x, like(x, value))
+
+
+def isposinf(x: Operand, /, out: None = None) -> Array:
+    """Whether each element is positive infinity.
+
+    Arguments:
+      x: an array of any shape, or a scalar; not complex.
+      out: not supported; arrays are immutable.
+    Returns:
+      An array of booleans of the shape of ``x``.
+    Raises:
+      ValueError: ``x`` is complex.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.isposinf(jnp.array([jnp.inf, -jnp.inf, 1.0]))
+    Array([ True, False, False], dtype=bool)
+    """
+    return _is_infinity("isposinf", np.inf, x, out)
+
+
+def isneginf(x: Operand, /, out: None = None) -> Array:
+    """Whether each element is negative infinity.
+
+    Arguments:
+      x: an array of any shape, or a scalar; not complex.
+      out: not supported; arrays are immutable.
+    Returns:
+      An array of booleans of the shape of ``x``.
+    Raises:
+      ValueError: ``x`` is complex.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.isneginf(jnp.array([jnp.inf, -jnp.inf, 1.0]))
+    Array([False,  True, False], dtype=bool)
+    """
+    return _is_infinity("isneginf", -np.inf, x, out)
+
+
+def _iscomplex(x):
+    x = _one("iscomplex", x)
+    if dtypes.is_complex(x.dtype):
+        return lax.ne(lax.imag(x), like(lax.imag(x), 0))
+    return _constant_truth(x, False)
+
+
+def _constant_truth(x, value):
+    """A bool in the shape of ``x``, weak where ``x`` is."""
+    return convert(lax.full_like(strong(x), value, dtypes.BOOL), dtypes.BOOL, x.weak_type)
+
+
+def _isreal(x):
+    x = _one("isreal", x)
+    if dtypes.is_complex(x.dtype):
+        return lax.eq(lax.imag(x), like(lax.imag(x), 0))
+    return _constant_truth(x, True)
+
+
+iscomplex = document_unary(
+    positional_or_keyword("iscomplex", _iscomplex), "Whether each element has an imaginary part other than zero.",
+    "bool", "jnp.iscomplex(jnp.array([1 + 0j, 1j]))", "Array([False,  True], dtype=bool)",
+)  # fmt: skip
+isreal = document_unary(
+    positional_or_keyword("isreal", _isreal), "Whether each element has no imaginary part other than zero.",
+    "bool", "jnp.isreal(jnp.array([1 + 0j, 1j]))", "Array([ True, False], dtype=bool)",
+)  # fmt: skip
+
+# ---- near and equal arrays
+
+
+def isclose(
+    a: Operand, b: Operand, rtol: Operand = 1e-05, atol: Operand = 1e-08, equal_nan: bool = False
+) -> Array:
+    """Whether elements of ``a`` and ``b`` differ by at most ``atol + rtol * abs(b)``.
+
+    Arguments:
+      a, b: arrays or scalars, of shapes that broadcast together.
+      rtol, atol: the relative and absolute tolerance, arrays or scalars.
+      equal_nan: whether NaN counts as close to NaN.
+    Returns:
+      An array of booleans of the broadcast shape.
+    Raises:
+      TypeError: an argument is neither an array nor a scalar, or the shapes do not broadcast.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.isclose(jnp.array([1.0, 2.0]), jnp.array([1.000001, 2.1]))
+    Array([ True, False], dtype=bool)
+    """
+    a, b = operands("isclose", a, b)
+    if direct(a) and direct(b) and a.dtype == b.dtype and a.dtype in REAL and type(rtol) is type(atol) is float:
+        lax.broadcast_shapes(a.shape, b.shape)
+        return make_array(run(_close_values, a._value, b._value, rtol, atol, equal_nan))
+    a, b = broadcast_together("isclose", [strong(x) for x in promote("isclose", a, b)])
+    if not dtypes.is_inexact(a.dtype):
+        a, b = (convert(x, dtypes.to_inexact_dtype(x.dtype)) for x in (a, b))
+    return _close(a, b, rtol, atol, equal_nan)
+
+
+def _close_values(a, b, rtol, atol, equal_nan) -> np.ndarray:
+    """The same on NumPy arrays of one dtype."""
+    near = np.less_equal(np.abs(a - b), atol + rtol * np.abs(b), out=...)
+    near &= np.isfinite(b)
+    near |= a == b
+    if equal_nan:
+        near |= np.isnan(a) & np.isnan(b)
+    return near
+
+
+def _close(a, b, rtol, atol, equal_nan):
+    real = dtypes.to_real_dtype(a.dtype)
+    rtol, atol = (convert(as_operand("isclose", t, i), real) for i, t in ((2, rtol), (3, atol)))
+    distance, bound = lax.abs(lax.sub(a, b)), lax.add(atol, lax.mul(rtol, lax.abs(b)))
+    near = lax.bitwise_and(isfinite(b), lax.le(distance, bound))
+    close = lax.bitwise_or(lax.eq(a, b), near)
+    if not equal_nan:
+        return close
+    return lax.bitwise_or(close, lax.bitwise_and(lax.ne(a, a), lax.ne(b, b)))
+
+
+def _all(x):
+    return lax.reduce_and(x, tuple(range(x.ndim)))
+
+
+def allclose(
+    a: Operand, b: Operand, rtol: Operand = 1e-05, atol: Operand = 1e-08, equal_nan: bool = False
+) -> Array:
+    """Whether all elements of ``a`` and ``b`` differ by at most ``atol + rtol * abs(b)``.
+
+    Arguments:
+      a, b: arrays or scalars, of shapes that broadcast together.
+      rtol, atol: the relative and absolute tolerance, arrays or scalars.
+      equal_nan: whether NaN counts as close to NaN.
+    Returns:
+      A 0-d array, bool.
+    Raises:
+      TypeError: an argument is neither an array nor a scalar, or the shapes do not broadcast.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.allclose(jnp.array([1.0, 2.0]), jnp.array([1.000001, 2.1]))
+    Array(False, dtype=bool)
+    """
+    a, b = operands("allclose", a, b)
+    return _all(isclose(a, b, rtol, atol, equal_nan))
+
+
+def array_equal(a1: Operand, a2: Operand, equal_nan: bool = False) -> Array:
+    """Whether two arrays have the same shape and equal elements.
+
+    Arguments:
+      a1, a2: what ``asarray`` takes.
+      equal_nan: whether NaN counts as equal to NaN.
+    Returns:
+      A 0-d array, bool.
+    Raises:
+      TypeError: an argument is nothing of which an array can be made.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.array_equal(jnp.arange(3), jnp.array([0, 1, 2]))
+    Array(True, dtype=bool)
+    """
+    a1, a2 = asarray(a1), asarray(a2)
+    if a1.shape != a2.shape:
+        return make_array(np.array(False))
+    a1, a2 = promote("array_equal", strong(a1), strong(a2))
+    same = lax.eq(a1, a2)
+    if equal_nan:
+        same = lax.bitwise_or(same, lax.bitwise_and(lax.ne(a1, a1), lax.ne(a2, a2)))
+    return _all(same)
+
+
+def array_equiv(a1: Operand, a2: Operand) -> Array:
+    """Whether two arrays broadcast together and then have equal elements.
+
+    Arguments:
+      a1, a2: what ``asarray`` takes.
+    Returns:
+      A 0-d array, bool.
+    Raises:
+      TypeError: an argument is nothing of which an array can be made.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.array_equiv(jnp.ones(2), jnp.ones((3, 2)))
+    Array(True, dtype=bool)
+    """
+    a1, a2 = strong(asarray(a1)), strong(asarray(a2))
+    try:
+        np.broadcast_shapes(a1.shape, a2.shape)
+    except ValueError:
+        return make_array(np.array(False))
+    return _all(equal(a1, a2))
+
+
+# ---- questions about values, answered in Python
+
+
+def iscomplexobj(x: Operand) -> bool:
+    """Whether the dtype of ``x`` is complex.
+
+    Arguments:
+      x: an array or a scalar.
+    Returns:
+      A Python bool.
+    Raises:
+      TypeError: ``x`` is neither an array nor a scalar.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.iscomplexobj(jnp.array(1j))
+    True
+    """
+    return dtypes.is_complex(dtype_of(asarray(x))[0])
+
+
+def isrealobj(x: Operand) -> bool:
+    """Whether the dtype of ``x`` is not complex.
+
+    Arguments:
+      x: an array or a scalar.
+    Returns:
+      A Python bool.
+    Raises:
+      TypeError: ``x`` is neither an array nor a scalar.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.isrealobj(jnp.array(1j))
+    False
+    """
+    return not iscomplexobj(x)
+
+
+def isscalar(element) -> bool:
+    """Whether ``element`` is a scalar: a Python or NumPy scalar, a string, or an array without axes.
+
+    Arguments:
+      element: any object.
+    Returns:
+      A Python bool.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.isscalar(3.0), jnp.isscalar(jnp.ones(1))
+    (True, False)
+    """
+    if getattr(type(element), "_is_array", False) or hasattr(element, "__jax_array__"):
+        return as_array_argument("isscalar", element).ndim == 0
+    return np.isscalar(element)

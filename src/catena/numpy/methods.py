@@ -1,0 +1,407 @@
+"""The operators, methods and properties that arrays and traced values have from the NumPy API.
+
+Both classes are core's, which knows nothing of these functions; ``install`` gives them to both by one table. Methods
+that need a concrete value, such as ``devices``, are Array's alone.
+"""
+
+import sys
+from typing import Any
+
+import numpy as np
+
+from catena import lax
+from catena.core import dtypes
+from catena.core.array import Array, live, make_array
+from catena.core.context import context
+from catena.core.device import Device
+from catena.core.trace import Tracer
+from catena.numpy import (
+    arithmetic,
+    averages,
+    conversion,
+    cumulative,
+    diagonals,
+    floating,
+    index_update,
+    indexing,
+    integers,
+    logic,
+    products,
+    reductions,
+    selection,
+    shaping,
+)
+from catena.numpy.boundary import as_array_argument, convert, static_int, user_dtype
+from catena.numpy.hot import BOOL, INT, NUMBER, REAL, REAL_OR_INT, F32, F64, C64, C128, Operator, is_operand, refuse
+from catena.numpy.placement import device_of, placed
+from catena.runtime import dlpack
+
+_INEXACT = frozenset({F32, F64, C64, C128})
+_COMPARED = REAL_OR_INT | {BOOL}
+_API_VERSION = "2024.12"
+
+# ----------------------------------------------------------------------------------------------------
+# Operators
+
+
+def _power(x, y):
+    return arithmetic.power(x, y)
+
+
+OPERATORS = (
+    Operator("+", "add", arithmetic.add, np.add, NUMBER),
+    Operator("-", "sub", arithmetic.subtract, np.subtract, NUMBER),
+    Operator("*", "mul", arithmetic.multiply, np.multiply, NUMBER),
+    Operator("/", "truediv", arithmetic.true_divide, np.divide, _INEXACT),
+    Operator("//", "floordiv", arithmetic.floor_divide, np.floor_divide, REAL),
+    Operator("%", "mod", arithmetic.remainder, np.remainder, REAL),
+    Operator("divmod()", "divmod", arithmetic.divmod),
+    Operator("** or pow()", "pow", arithmetic.power),
+    Operator("@", "matmul", products.matmul),
+    Operator("&", "and", integers.bitwise_and, np.bitwise_and, INT),
+    Operator("|", "or", integers.bitwise_or, np.bitwise_or, INT),
+    Operator("^", "xor", integers.bitwise_xor, np.bitwise_xor, INT),
+    Operator("<<", "lshift", integers.left_shift),
+    Operator(">>", "rshift", integers.right_shift),
+)
+COMPARISONS = (
+    Operator("==", "eq", logic.equal, np.equal, _COMPARED),
+    Operator("!=", "ne", logic.not_equal, np.not_equal, _COMPARED),
+    Operator("<", "lt", logic.less, np.less, _COMPARED),
+    Operator("<=", "le", logic.less_equal, np.less_equal, _COMPARED),
+    Operator(">", "gt", logic.greater, np.greater, _COMPARED),
+    Operator(">=", "ge", logic.greater_equal, np.greater_equal, _COMPARED),
+)
+SIGNS = {
+    "__neg__": arithmetic.negative,
+    "__pos__": arithmetic.positive,
+    "__abs__": arithmetic.abs,
+    "__invert__": integers.invert,
+}
+
+
+def _array_pow(self, other):
+    """``self ** other``, fast for small integer powers, which are products, and for floats."""
+    if context.trace is None and not context.debug_checks and self._value.dtype in REAL:
+        if type(other) is int and other == 2:
+            return make_array(np.multiply(self._value, self._value, out=...), self.weak_type)
+    return arithmetic.power(self, other) if is_operand(other) else refuse("** or pow()", self, other)
+
+
+def _array_matmul(self, other):
+    """``self @ other``, at once where BLAS takes it as it is."""
+    if type(other) is Array and context.trace is None and not context.debug_checks:
+        product = products.fast_product(self, other)
+        if product is not None:
+            return product
+    return products.matmul(self, other) if is_operand(other) else refuse("@", self, other)
+
+
+def __round__(self, ndigits: int | None = None):  # noqa: N807
+    """The elements rounded; without a number of digits, as integers."""
+    rounded = floating.round(self, ndigits or 0)
+    return conversion.astype(rounded, int) if ndigits is None else rounded
+
+
+def __contains__(self, other) -> bool:  # noqa: N807
+    """Whether an element equals the scalar ``other``."""
+    query = as_array_argument("Array.__contains__", other)
+    if query.ndim:
+        raise ValueError(f"Array.__contains__: query value must be a scalar, got query.shape={query.shape}")
+    return bool(reductions.any(logic.equal(self, query)))
+
+
+def __reversed__(self):  # noqa: N807
+    """The elements along the first axis, from the last to the first."""
+    if not self.ndim:
+        raise TypeError("iteration over a 0-d array")
+    return (self[i] for i in reversed(range(self.shape[0])))
+
+
+def __setitem__(self, i, x):  # noqa: N807
+    """Refused: arrays are immutable."""
+    raise TypeError(
+        "JAX arrays are immutable and do not support in-place item assignment. Instead of x[idx] = y, use "
+        "x = x.at[idx].set(y) or another .at[] method."
+    )
+
+
+# ----------------------------------------------------------------------------------------------------
+# Shape
+
+
+def reshape(self, *args: Any, order: str = "C", out_sharding: Any = None) -> Array:
+    """The elements in another shape; see ``jnp.reshape``. The shape is one argument or several."""
+    shape = args[0] if len(args) == 1 else args
+    if type(shape) is tuple and order == "C" and type(self) is Array and context.trace is None:  # the hot path
+        value = self._value
+        try:
+            return placed(make_array(value.reshape(shape), self.weak_type), None, out_sharding)
+        except (ValueError, TypeError):  # the general path says what is wrong
+            pass
+    return placed(shaping.reshaped(self, shape, order), None, out_sharding)
+
+
+def flatten(self, order: str = "C", *, out_sharding: Any = None) -> Array:
+    """The elements in one axis; see ``jnp.ravel``."""
+    return shaping.ravel(self, order, out_sharding=out_sharding)
+
+
+def transpose(self, *args: Any) -> Array:
+    """The array with its axes in another order; see ``jnp.transpose``. The axes are one argument or several."""
+    if not args or args == (None,):
+        return shaping.transpose(self)
+    axes = args[0] if len(args) == 1 and np.iterable(args[0]) else args
+    return shaping.transpose(self, axes)
+
+
+def _transposed(self):
+    """The array with its axes reversed."""
+    if type(self) is Array and context.trace is None:
+        value = self._value
+        return self if value.ndim < 2 else make_array(value.T, self.weak_type)
+    return self if self.ndim < 2 else shaping.transpose(self)
+
+
+def _flat(self):
+    raise NotImplementedError("JAX Arrays do not implement the arr.flat property: consider arr.flatten() instead.")
+
+
+# ----------------------------------------------------------------------------------------------------
+# Dtype and bits
+
+
+def astype(self, dtype: Any, copy: bool = False, device: Any = None) -> Array:
+    """The array cast to ``dtype``; see ``jnp.astype``."""
+    return conversion.astype(self, dtype, copy=copy, device=device)
+
+
+def copy(self) -> Array:
+    """A copy of the array."""
+    return conversion.copy(self)
+
+
+def view(self, dtype: Any = None, type: None = None) -> Array:
+    """The bits of the array as elements of another dtype; the last axis grows or shrinks where their sizes differ.
+
+    Arguments:
+      dtype: the dtype; None for that of the array.
+      type: not supported.
+    Returns:
+      An array.
+    Raises:
+      ValueError: the last axis does not have a whole number of the new elements.
+    """
+    if type is not None:
+        raise NotImplementedError("`type` argument of array.view() is not supported.")
+    dtype = user_dtype(dtype, "view", self.dtype)
+    if dtype == self.dtype:
+        return self if not self.weak_type else convert(self, dtype)
+    old, new = dtypes.itemsize_bits(_bits_dtype(self.dtype)), dtypes.itemsize_bits(_bits_dtype(dtype))
+    if not self.ndim and old != new:
+        raise ValueError("view() of a 0d array is only supported if the itemsize is unchanged.")
+    if new > old and (self.shape[-1] * old) % new:
+        raise ValueError(
+            "When changing to a larger dtype, its size must be a divisor of the total size in bytes of the last axis of "
+            "the array."
+        )
+    return _view_bits(self, dtype, old, new)
+
+
+def _bits_dtype(dtype):
+    return np.dtype("uint8") if dtype == BOOL else dtype
+
+
+def _view_bits(x, dtype, old: int, new: int):
+    if type(x) is Array and context.trace is None and x.dtype.kind != "V" and dtype.kind != "V":
+        return make_array(np.ascontiguousarray(x._value).view(dtype) if x.ndim else x._value.view(dtype))
+    x = convert(x, np.dtype("uint8")) if x.dtype == BOOL else x
+    if new > old:
+        x = lax.reshape(x, (*x.shape[:-1], x.shape[-1] * old // new, new // old))
+    result = lax.bitcast_convert_type(x, _bits_dtype(dtype))
+    if new < old:
+        result = lax.reshape(result, (*x.shape[:-1], x.shape[-1] * old // new))
+    return convert(result, dtype)
+
+
+def byteswap(self) -> Array:
+    """The array with the bytes of each element in reverse order."""
+    if self.dtype.itemsize == 1:
+        return self
+    if dtypes.is_complex(self.dtype):
+        return lax.complex(byteswap(lax.real(self)), byteswap(lax.imag(self)))
+    parts = lax.bitcast_convert_type(self, np.dtype("uint8"))
+    return lax.bitcast_convert_type(lax.rev(parts, (parts.ndim - 1,)), self.dtype)
+
+
+def clip(self, min: Any = None, max: Any = None) -> Array:
+    """The elements kept within bounds; see ``jnp.clip``."""
+    return arithmetic.clip(self, min, max)
+
+
+def nonzero(self, *, fill_value: Any = None, size: int | None = None) -> tuple:
+    """The indices of the elements that are not zero; see ``jnp.nonzero``."""
+    return selection.nonzero(self, size=size, fill_value=fill_value)
+
+
+def __array_namespace__(self, *, api_version: str | None = None) -> Any:  # noqa: N807
+    """The module that has the functions of the array API standard."""
+    if api_version not in (None, _API_VERSION):
+        raise ValueError(f"{api_version=} is not available; available versions are: {[_API_VERSION]}")
+    return sys.modules["catena.numpy"]
+
+
+def to_device(self, device: Any, *, stream: None = None) -> Array:
+    """The array on a device."""
+    if stream is not None:
+        raise NotImplementedError("stream argument of array.to_device()")
+    return placed(self, device)
+
+
+# ----------------------------------------------------------------------------------------------------
+# What only concrete arrays have
+
+
+def tobytes(self, order: str = "C") -> bytes:
+    """The bytes of the elements, the last index changing fastest."""
+    return live(self).tobytes(order)
+
+
+def devices(self) -> set[Device]:
+    """The devices that the array is on."""
+    return {device_of(self)}
+
+
+def platform(self) -> str:
+    """The name of the platform that the array is on."""
+    return device_of(self).platform
+
+
+def is_ready(self) -> bool:
+    """Whether the value is computed: here it always is."""
+    live(self)
+    return True
+
+
+def clone(self) -> Array:
+    """Another array of the same value."""
+    return make_array(live(self), self.weak_type)
+
+
+def addressable_data(self, index: int) -> Array:
+    """The part of the array that is on one of its devices: all of it."""
+    return clone(self)
+
+
+def copy_to_host_async(self) -> None:
+    """Nothing: the array is on the host."""
+
+
+def on_device_size_in_bytes(self) -> int:
+    """The bytes that the elements take."""
+    return self.nbytes
+
+
+def unsafe_buffer_pointer(self) -> int:
+    """The address of the first element, for libraries that want one; valid while the array lives."""
+    return live(self).__array_interface__["data"][0]
+
+
+def __dlpack__(self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: Any = None) -> Any:  # noqa: N807
+    """The array as a DLPack capsule, without copying where the consumer knows read-only memory."""
+    return dlpack.export(self, stream, max_version, dl_device, copy)
+
+
+def __dlpack_device__(self) -> tuple:  # noqa: N807
+    """The kind and number of the device: the CPU."""
+    return dlpack.device(self)
+
+
+# ----------------------------------------------------------------------------------------------------
+# The tables
+
+METHODS = {
+    "all": reductions.all,
+    "any": reductions.any,
+    "argmax": reductions.argmax,
+    "argmin": reductions.argmin,
+    "astype": astype,
+    "byteswap": byteswap,
+    "clip": clip,
+    "conj": floating.conj,
+    "conjugate": floating.conjugate,
+    "copy": copy,
+    "cumprod": cumulative.cumprod,
+    "cumsum": cumulative.cumsum,
+    "diagonal": diagonals.diagonal,
+    "dot": products.dot,
+    "flatten": flatten,
+    "max": reductions.max,
+    "mean": averages.mean,
+    "min": reductions.min,
+    "nonzero": nonzero,
+    "prod": reductions.prod,
+    "ptp": reductions.ptp,
+    "ravel": shaping.ravel,
+    "reshape": reshape,
+    "round": floating.round,
+    "squeeze": shaping.squeeze,
+    "std": averages.std,
+    "sum": reductions.sum,
+    "swapaxes": shaping.swapaxes,
+    "to_device": to_device,
+    "trace": diagonals.trace,
+    "transpose": transpose,
+    "var": averages.var,
+    "view": view,
+    "__round__": __round__,
+    "__contains__": __contains__,
+    "__reversed__": __reversed__,
+    "__setitem__": __setitem__,
+    "__getitem__": indexing.getitem,
+    "__array_namespace__": __array_namespace__,
+}
+PROPERTIES = {
+    "T": (_transposed, "The array with its axes reversed."),
+    "mT": (lambda self: shaping.matrix_transpose(self), "The array with its last two axes exchanged."),
+    "real": (lambda self: floating.real(self), "The real part of each element."),
+    "imag": (lambda self: floating.imag(self), "The imaginary part of each element."),
+    "flat": (_flat, "Refused; use ``flatten``."),
+    "at": (index_update.IndexUpdateHelper, "Updates that return a new array: ``x.at[index].set(y)``."),
+}
+ARRAY_METHODS = {
+    f.__name__: f
+    for f in (
+        tobytes, devices, platform, is_ready, clone, addressable_data, copy_to_host_async, on_device_size_in_bytes,
+        unsafe_buffer_pointer, __dlpack__, __dlpack_device__,
+    )
+}  # fmt: skip
+ARRAY_PROPERTIES = {
+    "device": (device_of, "The device that the array is on."),
+    "committed": (lambda self: getattr(self, "_placement", None) is not None, "Whether the user chose the device."),
+    "is_fully_addressable": (lambda self: True, "Whether this process has all of the array."),
+    "is_fully_replicated": (lambda self: True, "Whether every device of the array has all of it."),
+}
+
+
+def install():
+    """Give Array and Tracer what the tables say. Called once, when the namespace is imported."""
+    for operator in OPERATORS:
+        setattr(Array, f"__{operator.name}__", operator.on_arrays())
+        setattr(Array, f"__r{operator.name}__", operator.on_arrays_reflected())
+        setattr(Tracer, f"__{operator.name}__", operator.on_tracers())
+        setattr(Tracer, f"__r{operator.name}__", operator.on_tracers_reflected())
+    for operator in COMPARISONS:
+        setattr(Array, f"__{operator.name}__", operator.on_arrays())
+        setattr(Tracer, f"__{operator.name}__", operator.on_tracers())
+    Array.__pow__, Array.__matmul__ = _array_pow, _array_matmul
+    for cls in (Array, Tracer):
+        for name, method in (SIGNS | METHODS).items():
+            setattr(cls, name, method)
+        for name, (getter, doc) in PROPERTIES.items():
+            setattr(cls, name, property(getter, doc=doc))
+        cls.__hash__ = None  # defining __eq__ does not take it away after the class is made
+    for name, method in ARRAY_METHODS.items():
+        setattr(Array, name, method)
+    for name, (getter, doc) in ARRAY_PROPERTIES.items():
+        setattr(Array, name, property(getter, doc=doc))

@@ -1,0 +1,394 @@
+"""Reductions that skip NaN: ``nansum``, ``nanmax``, ``nanmean``, ``nanargmax``, ``nancumsum`` and their kin."""
+
+import numpy as np
+
+from catena import lax
+from catena.core import dtypes
+from catena.core.array import Array
+from catena.numpy import reductions
+from catena.numpy.averages import divide_by_degrees, squared_distance, variance_dtypes
+from catena.numpy.boundary import (
+    as_array_argument,
+    broadcast_together,
+    broadcast_to,
+    convert,
+    like,
+    refuse_out,
+    user_dtype,
+)
+from catena.numpy.cumulative import cumprod, cumsum
+from catena.numpy.hot import Operand
+from catena.numpy.reductions import MAX, MIN, Axis, mask_argument
+from catena.typing import DTypeLike
+
+
+def _numbers(x):
+    """Where ``x`` is not NaN."""
+    return lax.eq(x, x)
+
+
+def _without_nan(name: str, a, value):
+    """``a`` with ``value`` in the place of NaN."""
+    a = as_array_argument(name, a)
+    if not dtypes.is_inexact(a.dtype):
+        return a
+    return lax.select(_numbers(a), a, lax.full_like(a, value))
+
+
+def nansum(
+    a: Operand,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: Operand | None = None,
+    where: Operand | None = None,
+) -> Array:
+    """The sum of elements along axes, without those that are NaN.
+
+    Arguments:
+      a: an array or a scalar.
+      axis: an axis or a tuple of them; None for all.
+      dtype: the dtype of the sum; by default that of ``a``, integers in the default width at least.
+      out: not supported; arrays are immutable.
+      keepdims: whether the axes stay, with length 1.
+      initial: a scalar to add.
+      where: booleans that broadcast with ``a``: which elements to add.
+    Returns:
+      An array without the axes.
+    Raises:
+      TypeError: ``a`` is neither an array nor a scalar.
+      ValueError: an axis is out of bounds or given twice.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.nansum(jnp.array([1.0, jnp.nan, 3.0]))
+    Array(4., dtype=float32)
+    """
+    refuse_out("nansum", out)
+    return reductions.sum(_without_nan("nansum", a, 0), axis, dtype, None, keepdims, initial, where)
+
+
+def nanprod(
+    a: Operand,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: Operand | None = None,
+    where: Operand | None = None,
+) -> Array:
+    """The product of elements along axes, without those that are NaN.
+
+    Arguments:
+      a: an array or a scalar.
+      axis: an axis or a tuple of them; None for all.
+      dtype: the dtype of the product; by default that of ``a``, integers in the default width at least.
+      out: not supported; arrays are immutable.
+      keepdims: whether the axes stay, with length 1.
+      initial: a scalar to multiply with.
+      where: booleans that broadcast with ``a``: which elements to multiply.
+    Returns:
+      An array without the axes.
+    Raises:
+      TypeError: ``a`` is neither an array nor a scalar.
+      ValueError: an axis is out of bounds or given twice.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.nanprod(jnp.array([2.0, jnp.nan, 3.0]))
+    Array(6., dtype=float32)
+    """
+    refuse_out("nanprod", out)
+    return reductions.prod(_without_nan("nanprod", a, 1), axis, dtype, None, keepdims, initial, where)
+
+
+def _nan_extremum(name, reduction, a, axis, out, keepdims, initial, where):
+    refuse_out(name, out)
+    a = as_array_argument(name, a)
+    extremum = getattr(reductions, reduction.name)
+    if not dtypes.is_inexact(a.dtype):
+        return extremum(a, axis, None, keepdims, initial, where)
+    result = extremum(_without_nan(name, a, reduction.neutral(a.dtype)), axis, None, keepdims, initial, where)
+    if initial is not None:
+        return result
+    only_nan = reductions.all(lax.ne(a, a), axis, keepdims=keepdims)
+    return lax.select(only_nan, lax.full_like(result, np.nan), result)
+
+
+def nanmax(
+    a: Operand,
+    axis: Axis = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: Operand | None = None,
+    where: Operand | None = None,
+) -> Array:
+    """The greatest of elements along axes, without those that are NaN; NaN where all are.
+
+    Arguments:
+      a: an array or a scalar.
+      axis: an axis or a tuple of them; None for all.
+      out: not supported; arrays are immutable.
+      keepdims: whether the axes stay, with length 1.
+      initial: a scalar to compare with, too.
+      where: booleans that broadcast with ``a``: which elements to compare; needs ``initial``.
+    Returns:
+      An array without the axes.
+    Raises:
+      TypeError: ``a`` is neither an array nor a scalar.
+      ValueError: there are no elements and no ``initial``, or an axis is out of bounds.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.nanmax(jnp.array([1.0, jnp.nan, 3.0]))
+    Array(3., dtype=float32)
+    """
+    return _nan_extremum("nanmax", MAX, a, axis, out, keepdims, initial, where)
+
+
+def nanmin(
+    a: Operand,
+    axis: Axis = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: Operand | None = None,
+    where: Operand | None = None,
+) -> Array:
+    """The least of elements along axes, without those that are NaN; NaN where all are.
+
+    Arguments:
+      a: an array or a scalar.
+      axis: an axis or a tuple of them; None for all.
+      out: not supported; arrays are immutable.
+      keepdims: whether the axes stay, with length 1.
+      initial: a scalar to compare with, too.
+      where: booleans that broadcast with ``a``: which elements to compare; needs ``initial``.
+    Returns:
+      An array without the axes.
+    Raises:
+      TypeError: ``a`` is neither an array nor a scalar.
+      ValueError: there are no elements and no ``initial``, or an axis is out of bounds.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.nanmin(jnp.array([1.0, jnp.nan, 3.0]))
+    Array(1., dtype=float32)
+    """
+    return _nan_extremum("nanmin", MIN, a, axis, out, keepdims, initial, where)
+
+
+def _number_mask(name, a, where):
+    """Which elements count: those that are not NaN and not masked."""
+    mask = _numbers(a)
+    if where is None:
+        return mask
+    return lax.bitwise_and(*broadcast_together(name, [mask, mask_argument(name, where)]))
+
+
+def nanmean(
+    a: Operand,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+    keepdims: bool = False,
+    where: Operand | None = None,
+) -> Array:
+    """The mean of elements along axes, without those that are NaN; NaN where all are.
+
+    Arguments:
+      a: an array or a scalar.
+      axis: an axis or a tuple of them; None for all.
+      dtype: the dtype of the result; by default that of ``a`` if it is float or complex, else the default float.
+      out: not supported; arrays are immutable.
+      keepdims: whether the axes stay, with length 1.
+      where: booleans that broadcast with ``a``: which elements to take.
+    Returns:
+      An array without the axes.
+    Raises:
+      TypeError: ``a`` is neither an array nor a scalar.
+      ValueError: an axis is out of bounds or given twice.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.nanmean(jnp.array([1.0, jnp.nan, 3.0]))
+    Array(2., dtype=float32)
+    """
+    refuse_out("nanmean", out)
+    a = as_array_argument("nanmean", a)
+    dtype = user_dtype(dtype, "nanmean", dtypes.to_inexact_dtype(a.dtype))
+    a = convert(a, reductions.accumulator(dtypes.to_inexact_dtype(dtype)))
+    number = reductions.sum(convert(_number_mask("nanmean", a, where), a.dtype), axis, keepdims=keepdims)
+    total = nansum(a, axis, keepdims=keepdims, where=where)
+    return convert(lax.div(total, number), dtype)
+
+
+def nanvar(
+    a: Operand,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+    ddof: float = 0,
+    keepdims: bool = False,
+    where: Operand | None = None,
+    mean: Operand | None = None,
+) -> Array:
+    """The variance of elements along axes, without those that are NaN.
+
+    Arguments:
+      a: an array or a scalar.
+      axis: an axis or a tuple of them; None for all.
+      dtype: the dtype of the result; by default the real dtype of ``a``, or the default float.
+      out: not supported; arrays are immutable.
+      ddof: what to subtract from the number of elements that the sum of squares is divided by.
+      keepdims: whether the axes stay, with length 1.
+      where: booleans that broadcast with ``a``: which elements to take.
+      mean: the mean, if it is known, with the axes kept.
+    Returns:
+      An array without the axes; NaN where fewer than ``ddof`` numbers remain.
+    Raises:
+      TypeError: ``a`` is neither an array nor a scalar.
+      ValueError: an axis is out of bounds or given twice.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.nanvar(jnp.array([1.0, jnp.nan, 3.0]))
+    Array(1., dtype=float32)
+    """
+    refuse_out("nanvar", out)
+    a = as_array_argument("nanvar", a)
+    wide, dtype = variance_dtypes("nanvar", dtype, a.dtype)
+    a = convert(a, wide)
+    mask = _number_mask("nanvar", a, where)
+    center = nanmean(a, axis, keepdims=True, where=where) if mean is None else as_array_argument("nanvar", mean)
+    squares = squared_distance(broadcast_to(a, mask.shape), convert(center, wide))
+    squares = lax.select(broadcast_to(mask, squares.shape), squares, lax.full_like(squares, 0))
+    total = reductions.sum(squares, axis, keepdims=keepdims)
+    number = reductions.sum(convert(mask, squares.dtype), axis, keepdims=keepdims)
+    return convert(divide_by_degrees(total, number, ddof), dtype)
+
+
+def nanstd(
+    a: Operand,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+    ddof: float = 0,
+    keepdims: bool = False,
+    where: Operand | None = None,
+    mean: Operand | None = None,
+) -> Array:
+    """The standard deviation of elements along axes, without those that are NaN.
+
+    Arguments:
+      a: an array or a scalar.
+      axis: an axis or a tuple of them; None for all.
+      dtype: the dtype of the result; by default the real dtype of ``a``, or the default float.
+      out: not supported; arrays are immutable.
+      ddof: what to subtract from the number of elements that the sum of squares is divided by.
+      keepdims: whether the axes stay, with length 1.
+      where: booleans that broadcast with ``a``: which elements to take.
+      mean: the mean, if it is known, with the axes kept.
+    Returns:
+      An array without the axes; NaN where fewer than ``ddof`` numbers remain.
+    Raises:
+      TypeError: ``a`` is neither an array nor a scalar.
+      ValueError: an axis is out of bounds or given twice.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.nanstd(jnp.array([1.0, jnp.nan, 3.0]))
+    Array(1., dtype=float32)
+    """
+    refuse_out("nanstd", out)
+    return lax.sqrt(nanvar(a, axis, dtype, None, ddof, keepdims, where, mean))
+
+
+def _nan_arg(name, a, axis, out, keepdims, fill, lax_fun):
+    refuse_out(name, out)
+    a = as_array_argument(name, a)
+    plain = name.removeprefix("nan")
+    result = reductions.arg_extremum(plain, lax_fun, _without_nan(name, a, fill), axis, keepdims)
+    if not dtypes.is_inexact(a.dtype):
+        return result
+    only_nan = reductions.all(lax.ne(a, a), axis, keepdims=bool(keepdims))
+    return lax.select(only_nan, lax.full_like(result, -1), result)
+
+
+def nanargmax(a: Operand, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
+    """The index of the greatest element along an axis, not of NaN; -1 where all are NaN.
+
+    Arguments:
+      a: an array or a scalar; not complex.
+      axis: the axis; None for the index in the flattened array.
+      out: not supported; arrays are immutable.
+      keepdims: whether the axis stays, with length 1.
+    Returns:
+      An array of the default integer dtype without the axis.
+    Raises:
+      TypeError: ``a`` is neither an array nor a scalar, or is complex.
+      ValueError: there are no elements, or the axis is out of bounds.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.nanargmax(jnp.array([1.0, jnp.nan, 3.0]))
+    Array(2, dtype=int32)
+    """
+    return _nan_arg("nanargmax", a, axis, out, keepdims, -np.inf, lax.argmax)
+
+
+def nanargmin(a: Operand, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
+    """The index of the least element along an axis, not of NaN; -1 where all are NaN.
+
+    Arguments:
+      a: an array or a scalar; not complex.
+      axis: the axis; None for the index in the flattened array.
+      out: not supported; arrays are immutable.
+      keepdims: whether the axis stays, with length 1.
+    Returns:
+      An array of the default integer dtype without the axis.
+    Raises:
+      TypeError: ``a`` is neither an array nor a scalar, or is complex.
+      ValueError: there are no elements, or the axis is out of bounds.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.nanargmin(jnp.array([1.0, jnp.nan, 3.0]))
+    Array(0, dtype=int32)
+    """
+    return _nan_arg("nanargmin", a, axis, out, keepdims, np.inf, lax.argmin)
+
+
+def nancumsum(a: Operand, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
+    """Running sums along an axis, NaN counting as zero.
+
+    Arguments:
+      a: an array or a scalar.
+      axis: the axis; None for the flattened array.
+      dtype: the dtype of the sums; by default that of ``a``, booleans as the default integer.
+      out: not supported; arrays are immutable.
+    Returns:
+      An array of the shape of ``a``, or with one axis.
+    Raises:
+      TypeError: ``a`` is neither an array nor a scalar.
+      ValueError: the axis is out of bounds.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.nancumsum(jnp.array([1.0, jnp.nan, 3.0]))
+    Array([1., 1., 4.], dtype=float32)
+    """
+    refuse_out("nancumsum", out)
+    return cumsum(_without_nan("nancumsum", a, 0), axis, dtype)
+
+
+def nancumprod(a: Operand, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
+    """Running products along an axis, NaN counting as one.
+
+    Arguments:
+      a: an array or a scalar.
+      axis: the axis; None for the flattened array.
+      dtype: the dtype of the products; by default that of ``a``, booleans as the default integer.
+      out: not supported; arrays are immutable.
+    Returns:
+      An array of the shape of ``a``, or with one axis.
+    Raises:
+      TypeError: ``a`` is neither an array nor a scalar.
+      ValueError: the axis is out of bounds.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.nancumprod(jnp.array([2.0, jnp.nan, 3.0]))
+    Array([2., 2., 6.], dtype=float32)
+    """
+    refuse_out("nancumprod", out)
+    return cumprod(_without_nan("nancumprod", a, 1), axis, dtype)

@@ -1,0 +1,375 @@
+"""Products of vectors and matrices: ``matmul``, ``dot``, ``tensordot`` and their kin; all are ``lax.dot_general``."""
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from catena import lax
+from catena.core import dtypes
+from catena.core.array import Array, make_array
+from catena.core.context import context
+from catena.core.evaluate import quiet
+from catena.numpy.boundary import (
+    broadcast_to,
+    canonical_axis,
+    convert,
+    dtype_of,
+    operands,
+    promoted_dtype,
+    refuse_out,
+    static_int,
+    user_dtype,
+)
+from catena.numpy.hot import C64, C128, F32, F64, Operand
+from catena.numpy.placement import placed
+from catena.typing import DTypeLike
+
+_FAST = frozenset({F32, F64, C64, C128})
+
+
+def fast_product(a, b):
+    """The product of two concrete vectors or matrices by BLAS, or None where it is not that simple."""
+    x, y = a._value, b._value
+    if x.dtype is y.dtype and x.dtype in _FAST and 1 <= x.ndim <= 2 and 1 <= y.ndim <= 2 and x.shape[-1] == y.shape[0]:
+        value = quiet.run(np.dot, x, y)  # half the overhead of np.matmul
+        value = value if type(value) is np.ndarray else np.asarray(value)
+        return make_array(value, a.weak_type and b.weak_type)
+    return None
+
+
+def _operands(name: str, a, b, preferred) -> tuple:
+    """Promoted operands of their own ranks, the dtype of the result, and whether it is weak."""
+    xs = operands(name, a, b)
+    dtype, weak = promoted_dtype(xs)
+    preferred = user_dtype(preferred, name)
+    a, b = (convert(x, dtype, weak) for x in xs)
+    return a, b, preferred or dtype, weak and preferred is None
+
+
+def _contract(a, b, contracting, batch, precision, dtype, weak):
+    result = lax.dot_general(a, b, (contracting, batch), precision=precision, preferred_element_type=dtype)
+    return convert(result, dtype, weak)
+
+
+def matmul(
+    a: Operand,
+    b: Operand,
+    *,
+    precision: Any = None,
+    preferred_element_type: DTypeLike | None = None,
+    out_sharding: Any = None,
+) -> Array:
+    """The matrix product, for stacks of matrices too.
+
+    Arguments:
+      a: an array of shape (..., n, k), or (k,).
+      b: an array of shape (..., k, m), or (k,); the leading axes of both broadcast together.
+      precision: a ``lax.Precision`` or its name; products are always computed in full precision here.
+      preferred_element_type: the dtype to accumulate in and return.
+      out_sharding: the sharding of the result; None for that of a single device.
+    Returns:
+      An array of shape (..., n, m), without the axis of an argument that is a vector.
+    Raises:
+      TypeError: an argument is neither an array nor a scalar, or the lengths that are contracted differ.
+      ValueError: an argument is a scalar, or the leading axes do not broadcast.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.matmul(jnp.array([[1, 2], [3, 4]]), jnp.array([1, 1]))
+    Array([3, 7], dtype=int32)
+    """
+    if type(a) is Array and type(b) is Array and context.trace is None and not context.debug_checks:  # the hot path
+        if precision is None and preferred_element_type is None and out_sharding is None:
+            product = fast_product(a, b)
+            if product is not None:
+                return product
+    a, b, dtype, weak = _operands("matmul", a, b, preferred_element_type)
+    for i, x in enumerate((a, b)):
+        if not x.ndim:
+            raise ValueError(f"matmul input operand {i} must have ndim at least 1, but it has ndim 0")
+    return placed(_matmul(a, b, precision, dtype, weak), None, out_sharding)
+
+
+def _matmul(a, b, precision, dtype, weak):
+    if b.ndim <= 2:  # one matrix on the right: no batch axes are needed
+        return _contract(a, b, ((a.ndim - 1,), (0,)), ((), ()), precision, dtype, weak)
+    if a.ndim <= 2:
+        result = _contract(a, b, ((a.ndim - 1,), (b.ndim - 2,)), ((), ()), precision, dtype, weak)
+        rows = tuple(range(a.ndim - 1))  # in front of the batch axes, where they must not stay
+        batch = tuple(range(len(rows), result.ndim - 1))
+        return lax.transpose(result, (*batch, *rows, result.ndim - 1)) if rows else result
+    batch = _batch_shape(a, b)
+    a, b = broadcast_to(a, (*batch, *a.shape[-2:])), broadcast_to(b, (*batch, *b.shape[-2:]))
+    axes = tuple(range(len(batch)))
+    return _contract(a, b, ((a.ndim - 1,), (b.ndim - 2,)), (axes, axes), precision, dtype, weak)
+
+
+def _batch_shape(a, b) -> tuple:
+    try:
+        return np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    except ValueError:
+        types = f"{a.aval.str_short()} and {b.aval.str_short()}"
+        raise ValueError(f"Incompatible types for matmul arguments: {types}") from None
+
+
+def dot(
+    a: Operand,
+    b: Operand,
+    *,
+    precision: Any = None,
+    preferred_element_type: DTypeLike | None = None,
+    out_sharding: Any = None,
+) -> Array:
+    """The sum over the last axis of ``a`` and the last but one of ``b`` (the last of a vector) of their products.
+
+    Arguments:
+      a, b: arrays or scalars; with a scalar it is the ordinary product.
+      precision: a ``lax.Precision`` or its name; products are always computed in full precision here.
+      preferred_element_type: the dtype to accumulate in and return.
+      out_sharding: the sharding of the result; None for that of a single device.
+    Returns:
+      An array with the other axes of ``a``, then those of ``b``.
+    Raises:
+      TypeError: an argument is neither an array nor a scalar, or the lengths that are contracted differ.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.dot(jnp.array([1, 2, 3]), jnp.array([4, 5, 6]))
+    Array(32, dtype=int32)
+    """
+    if type(a) is Array and type(b) is Array and context.trace is None and not context.debug_checks:  # the hot path
+        if precision is None and preferred_element_type is None and out_sharding is None:
+            product = fast_product(a, b)
+            if product is not None:
+                return product
+    a, b, dtype, weak = _operands("dot", a, b, preferred_element_type)
+    return placed(_dot(a, b, precision, dtype, weak), None, out_sharding)
+
+
+def _dot(a, b, precision, dtype, weak):
+    if not a.ndim or not b.ndim:
+        return convert(lax.mul(a, b), dtype, weak)
+    contracting = ((a.ndim - 1,), (max(b.ndim - 2, 0),))
+    return _contract(a, b, contracting, ((), ()), precision, dtype, weak)
+
+
+def vdot(a: Operand, b: Operand, *, precision: Any = None, preferred_element_type: DTypeLike | None = None) -> Array:
+    """The scalar product of two arrays as flat vectors, the first conjugated.
+
+    Arguments:
+      a, b: arrays of the same size.
+      precision: a ``lax.Precision`` or its name; products are always computed in full precision here.
+      preferred_element_type: the dtype to accumulate in and return.
+    Returns:
+      A 0-d array.
+    Raises:
+      TypeError: an argument is neither an array nor a scalar, or the sizes differ.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.vdot(jnp.array([1j, 2.0]), jnp.array([1j, 1.0]))
+    Array(3.+0.j, dtype=complex64)
+    """
+    a, b = (convert(x, *dtype_of(x)) for x in operands("vdot", a, b))
+    a = lax.conj(a) if dtypes.is_complex(a.dtype) else a
+    flat = (lax.reshape(x, (x.size,)) if x.ndim != 1 else x for x in (a, b))
+    return dot(*flat, precision=precision, preferred_element_type=preferred_element_type)
+
+
+def inner(a: Operand, b: Operand, *, precision: Any = None, preferred_element_type: DTypeLike | None = None) -> Array:
+    """The sum over the last axes of two arrays of their products.
+
+    Arguments:
+      a, b: arrays whose last axes have the same length, or scalars.
+      precision: a ``lax.Precision`` or its name; products are always computed in full precision here.
+      preferred_element_type: the dtype to accumulate in and return.
+    Returns:
+      An array with the other axes of ``a``, then those of ``b``.
+    Raises:
+      TypeError: an argument is neither an array nor a scalar, or the lengths differ.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.inner(jnp.array([[1, 2], [3, 4]]), jnp.array([1, 10]))
+    Array([21, 43], dtype=int32)
+    """
+    a, b, dtype, weak = _operands("inner", a, b, preferred_element_type)
+    if not a.ndim or not b.ndim:
+        return convert(lax.mul(a, b), dtype, weak)
+    return _contract(a, b, ((a.ndim - 1,), (b.ndim - 1,)), ((), ()), precision, dtype, weak)
+
+
+def outer(a: Operand, b: Operand, out: None = None) -> Array:
+    """The products of all elements of ``a`` with all elements of ``b``.
+
+    Arguments:
+      a, b: arrays or scalars, taken as flat vectors.
+      out: not supported; arrays are immutable.
+    Returns:
+      An array of shape ``(a.size, b.size)``.
+    Raises:
+      TypeError: an argument is neither an array nor a scalar.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.outer(jnp.array([1, 2]), jnp.array([1, 10]))
+    Array([[ 1, 10],
+           [ 2, 20]], dtype=int32)
+    """
+    refuse_out("outer", out)
+    a, b, _, _ = _operands("outer", a, b, None)
+    return lax.mul(lax.reshape(a, (a.size, 1)), lax.reshape(b, (1, b.size)))
+
+
+def tensordot(
+    a: Operand,
+    b: Operand,
+    axes: int | Sequence[Any] = 2,
+    *,
+    precision: Any = None,
+    preferred_element_type: DTypeLike | None = None,
+    out_sharding: Any = None,
+) -> Array:
+    """The sum over pairs of axes of two arrays of their products.
+
+    Arguments:
+      a, b: arrays.
+      axes: how many of the last axes of ``a`` to pair with the first of ``b``; or a pair of axes, or of lists of axes.
+      precision: a ``lax.Precision`` or its name; products are always computed in full precision here.
+      preferred_element_type: the dtype to accumulate in and return.
+      out_sharding: the sharding of the result; None for that of a single device.
+    Returns:
+      An array with the other axes of ``a``, then those of ``b``.
+    Raises:
+      TypeError: an argument is neither an array nor a scalar, ``axes`` is malformed, or the lengths differ.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.tensordot(jnp.ones((2, 3, 4)), jnp.ones((3, 4, 5)), axes=2).shape
+    (2, 5)
+    """
+    a, b, dtype, weak = _operands("tensordot", a, b, preferred_element_type)
+    contracting = _paired_axes(a, b, axes)
+    return placed(_contract(a, b, contracting, ((), ()), precision, dtype, weak), None, out_sharding)
+
+
+def _paired_axes(a, b, axes) -> tuple:
+    if isinstance(axes, int | np.integer):
+        if axes > min(a.ndim, b.ndim):
+            raise TypeError(f"Number of tensordot axes (axes {axes}) exceeds input ranks ({a.shape} and {b.shape})")
+        if axes < 0:
+            raise ValueError(f"tensordot: axes must not be negative, got {axes}")
+        return tuple(range(a.ndim - axes, a.ndim)), tuple(range(axes))
+    if not isinstance(axes, tuple | list) or len(axes) != 2:
+        raise TypeError("tensordot axes argument must be an int, a pair of ints, or a pair of lists/tuples of ints.")
+    first, second = (tuple(x) if isinstance(x, tuple | list) else (operator.index(x),) for x in axes)
+    if len(first) != len(second):
+        raise TypeError(f"tensordot requires axes lists to have equal length, got {first} and {second}.")
+    return tuple(canonical_axis(i, a.ndim) for i in first), tuple(canonical_axis(i, b.ndim) for i in second)
+
+
+def vecdot(
+    x1: Operand, x2: Operand, /, *, axis: int = -1, precision: Any = None, preferred_element_type: DTypeLike | None = None
+) -> Array:
+    """The scalar products of vectors along an axis, the first conjugated.
+
+    Arguments:
+      x1, x2: arrays whose other axes broadcast together.
+      axis: the axis of the vectors.
+      precision: a ``lax.Precision`` or its name; products are always computed in full precision here.
+      preferred_element_type: the dtype to accumulate in and return.
+    Returns:
+      An array of the broadcast shape without the axis.
+    Raises:
+      TypeError: an argument is neither an array nor a scalar.
+      ValueError: the lengths along the axis differ, or the other axes do not broadcast.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.vecdot(jnp.array([[1, 2], [3, 4]]), jnp.array([1, 10]))
+    Array([21, 43], dtype=int32)
+    """
+    axis = static_int(axis, "'axis' argument of jnp.vecdot")
+    a, b, dtype, weak = _operands("vecdot", x1, x2, preferred_element_type)
+    if a.shape[canonical_axis(axis, a.ndim)] != b.shape[canonical_axis(axis, b.ndim)]:
+        raise ValueError(f"axes must match; got shapes {a.shape} and {b.shape} with {axis=}")
+    a, b = (_last(x, axis) for x in (lax.conj(a) if dtypes.is_complex(a.dtype) else a, b))
+    batch = np.broadcast_shapes(a.shape[:-1], b.shape[:-1])
+    a, b = (broadcast_to(x, (*batch, x.shape[-1])) for x in (a, b))
+    axes = tuple(range(len(batch)))
+    return _contract(a, b, ((len(batch),), (len(batch),)), (axes, axes), precision, dtype, weak)
+
+
+def _last(x, axis: int):
+    """``x`` with ``axis`` at the end."""
+    axis = canonical_axis(axis, x.ndim)
+    if axis == x.ndim - 1:
+        return x
+    return lax.transpose(x, (*(i for i in range(x.ndim) if i != axis), axis))
+
+
+def matvec(x1: Operand, x2: Operand, /) -> Array:
+    """The products of matrices and vectors.
+
+    Arguments:
+      x1: an array of shape (..., n, m).
+      x2: an array of shape (..., m); the leading axes of both broadcast together.
+    Returns:
+      An array of shape (..., n).
+    Raises:
+      TypeError: an argument is neither an array nor a scalar.
+      ValueError: the shapes do not fit.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.matvec(jnp.array([[1, 2], [3, 4]]), jnp.array([1, 10]))
+    Array([21, 43], dtype=int32)
+    """
+    a, b, dtype, weak = _operands("matvec", x1, x2, None)
+    _check_core("matvec", "(n,m),(m)->(n)", a.ndim >= 2 and b.ndim >= 1, a, b, -1, -1)
+    result = _matmul(a, lax.expand_dims(b, (b.ndim,)), None, dtype, weak)
+    return lax.squeeze(result, (result.ndim - 1,))
+
+
+def vecmat(x1: Operand, x2: Operand, /) -> Array:
+    """The products of vectors, conjugated, and matrices.
+
+    Arguments:
+      x1: an array of shape (..., n).
+      x2: an array of shape (..., n, m); the leading axes of both broadcast together.
+    Returns:
+      An array of shape (..., m).
+    Raises:
+      TypeError: an argument is neither an array nor a scalar.
+      ValueError: the shapes do not fit.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.vecmat(jnp.array([1, 10]), jnp.array([[1, 2], [3, 4]]))
+    Array([31, 42], dtype=int32)
+    """
+    a, b, dtype, weak = _operands("vecmat", x1, x2, None)
+    _check_core("vecmat", "(n),(n,m)->(m)", a.ndim >= 1 and b.ndim >= 2, a, b, -1, -2)
+    a = lax.conj(a) if dtypes.is_complex(a.dtype) else a
+    result = _matmul(lax.expand_dims(a, (a.ndim - 1,)), b, None, dtype, weak)
+    return lax.squeeze(result, (result.ndim - 2,))
+
+
+def _check_core(name, signature, ranks_fit, a, b, i, j):
+    if not ranks_fit or a.shape[i] != b.shape[j]:
+        raise ValueError(f"{name}: shapes {a.shape} and {b.shape} do not fit the signature {signature}")
+
+
+def kron(a: Operand, b: Operand) -> Array:
+    """The Kronecker product: each element of ``a`` times all of ``b``.
+
+    Arguments:
+      a, b: arrays or scalars; the one with fewer axes gets axes of length 1 in front.
+    Returns:
+      An array whose lengths are the products of those of ``a`` and ``b``.
+    Raises:
+      TypeError: an argument is neither an array nor a scalar.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.kron(jnp.array([1, 10]), jnp.array([1, 2, 3]))
+    Array([ 1,  2,  3, 10, 20, 30], dtype=int32)
+    """
+    a, b, _, _ = _operands("kron", a, b, None)
+    rank = max(a.ndim, b.ndim)
+    a, b = (lax.reshape(x, (1,) * (rank - x.ndim) + x.shape) for x in (a, b))
+    spread_a = lax.reshape(a, tuple(n for size in a.shape for n in (size, 1)))
+    spread_b = lax.reshape(b, tuple(n for size in b.shape for n in (1, size)))
+    return lax.reshape(lax.mul(spread_a, spread_b), tuple(m * n for m, n in zip(a.shape, b.shape, strict=True)))

@@ -1,0 +1,407 @@
+"""Quantiles: ``quantile``, ``percentile``, ``median`` and their kin that skip NaN.
+
+For concrete arrays only the elements next to the quantiles are put in their place (NumPy's partition, linear in
+the size); while tracing, everything is sorted.
+"""
+
+import numpy as np
+
+from catena import lax
+from catena.core import dtypes
+from catena.core.array import Array, make_array
+from catena.numpy.boundary import (
+    as_array_argument,
+    broadcast_to,
+    canonical_axes,
+    convert,
+    direct,
+    like,
+    run,
+    static_axis,
+)
+from catena.numpy.hot import REAL, Operand
+from catena.numpy.placement import placed
+from catena.numpy.reductions import Axis
+
+_METHODS = ("linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf")
+
+
+def quantile(
+    a: Operand,
+    q: Operand,
+    axis: Axis = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+    *,
+    weights: Operand | None = None,
+) -> Array:
+    """The values below which fractions ``q`` of the elements along axes lie; NaN where an element is NaN.
+
+    Arguments:
+      a: an array or a scalar; not complex.
+      q: fractions in [0, 1], a scalar or an array with one axis.
+      axis: an axis or a tuple of them; None for all.
+      out, overwrite_input: not supported; arrays are immutable.
+      method: between two elements, "linear" interpolates; "lower", "higher", "midpoint" and "nearest" do as they say;
+        "inverted_cdf" takes the first element whose cumulated weight reaches the fraction.
+      keepdims: whether the axes stay, with length 1.
+      weights: the weights of elements for "inverted_cdf": in the shape of ``a``, or one for each element along ``axis``.
+    Returns:
+      A float array without the axes; with the axis of ``q`` in front where it has one.
+    Raises:
+      TypeError: an argument is neither an array nor a scalar, or there are no elements.
+      ValueError: ``a`` is complex, ``q`` has several axes, or an option is not supported.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.quantile(jnp.array([1.0, 2.0, 3.0, 4.0]), jnp.array([0.25, 0.5]))
+    Array([1.75, 2.5 ], dtype=float32)
+    """
+    return _quantile("quantile", a, q, axis, out, overwrite_input, method, keepdims, weights, skip_nan=False)
+
+
+def nanquantile(
+    a: Operand,
+    q: Operand,
+    axis: Axis = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+    *,
+    weights: Operand | None = None,
+) -> Array:
+    """The values below which fractions ``q`` of the elements along axes lie, without those that are NaN.
+
+    Arguments:
+      a: an array or a scalar; not complex.
+      q: fractions in [0, 1], a scalar or an array with one axis.
+      axis: an axis or a tuple of them; None for all.
+      out, overwrite_input: not supported; arrays are immutable.
+      method: as for ``quantile``.
+      keepdims: whether the axes stay, with length 1.
+      weights: the weights of elements for "inverted_cdf".
+    Returns:
+      A float array without the axes; with the axis of ``q`` in front where it has one. NaN where all are NaN.
+    Raises:
+      TypeError: an argument is neither an array nor a scalar, or there are no elements.
+      ValueError: ``a`` is complex, ``q`` has several axes, or an option is not supported.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.nanquantile(jnp.array([1.0, jnp.nan, 3.0]), 0.5)
+    Array(2., dtype=float32)
+    """
+    return _quantile("nanquantile", a, q, axis, out, overwrite_input, method, keepdims, weights, skip_nan=True)
+
+
+def percentile(
+    a: Operand,
+    q: Operand,
+    axis: Axis = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+    *,
+    weights: Operand | None = None,
+    out_sharding: object = None,
+) -> Array:
+    """The values below which ``q`` percent of the elements along axes lie; NaN where an element is NaN.
+
+    Arguments:
+      a: an array or a scalar; not complex.
+      q: percentages in [0, 100], a scalar or an array with one axis.
+      axis: an axis or a tuple of them; None for all.
+      out, overwrite_input: not supported; arrays are immutable.
+      method: as for ``quantile``.
+      keepdims: whether the axes stay, with length 1.
+      weights: the weights of elements for "inverted_cdf".
+      out_sharding: the sharding of the result; None for that of a single device.
+    Returns:
+      A float array without the axes; with the axis of ``q`` in front where it has one.
+    Raises:
+      TypeError: an argument is neither an array nor a scalar, or there are no elements.
+      ValueError: ``a`` is complex, ``q`` has several axes, or an option is not supported.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.percentile(jnp.array([1.0, 2.0, 3.0, 4.0, 5.0]), 50)
+    Array(3., dtype=float32)
+    """
+    q = _fraction("percentile", q)
+    result = _quantile("percentile", a, q, axis, out, overwrite_input, method, keepdims, weights, skip_nan=False)
+    return placed(result, None, out_sharding)
+
+
+def nanpercentile(
+    a: Operand,
+    q: Operand,
+    axis: Axis = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+    *,
+    weights: Operand | None = None,
+) -> Array:
+    """The values below which ``q`` percent of the elements along axes lie, without those that are NaN.
+
+    Arguments:
+      a: an array or a scalar; not complex.
+      q: percentages in [0, 100], a scalar or an array with one axis.
+      axis: an axis or a tuple of them; None for all.
+      out, overwrite_input: not supported; arrays are immutable.
+      method: as for ``quantile``.
+      keepdims: whether the axes stay, with length 1.
+      weights: the weights of elements for "inverted_cdf".
+    Returns:
+      A float array without the axes; with the axis of ``q`` in front where it has one. NaN where all are NaN.
+    Raises:
+      TypeError: an argument is neither an array nor a scalar, or there are no elements.
+      ValueError: ``a`` is complex, ``q`` has several axes, or an option is not supported.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.nanpercentile(jnp.array([1.0, jnp.nan, 3.0]), 50)
+    Array(2., dtype=float32)
+    """
+    q = _fraction("nanpercentile", q)
+    return _quantile("nanpercentile", a, q, axis, out, overwrite_input, method, keepdims, weights, skip_nan=True)
+
+
+def median(
+    a: Operand, axis: Axis = None, out: None = None, overwrite_input: bool = False, keepdims: bool = False
+) -> Array:
+    """The middle of the elements along axes, the mean of the middle two; NaN where an element is NaN.
+
+    Arguments:
+      a: an array or a scalar; not complex.
+      axis: an axis or a tuple of them; None for all.
+      out, overwrite_input: not supported; arrays are immutable.
+      keepdims: whether the axes stay, with length 1.
+    Returns:
+      A float array without the axes.
+    Raises:
+      TypeError: ``a`` is neither an array nor a scalar, or there are no elements.
+      ValueError: ``a`` is complex, or an option is not supported.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.median(jnp.array([1.0, 7.0, 2.0, 3.0]))
+    Array(2.5, dtype=float32)
+    """
+    return _quantile("median", a, 0.5, axis, out, overwrite_input, "midpoint", keepdims, None, skip_nan=False)
+
+
+def nanmedian(
+    a: Operand, axis: Axis = None, out: None = None, overwrite_input: bool = False, keepdims: bool = False
+) -> Array:
+    """The middle of the elements along axes, without those that are NaN.
+
+    Arguments:
+      a: an array or a scalar; not complex.
+      axis: an axis or a tuple of them; None for all.
+      out, overwrite_input: not supported; arrays are immutable.
+      keepdims: whether the axes stay, with length 1.
+    Returns:
+      A float array without the axes; NaN where all are NaN.
+    Raises:
+      TypeError: ``a`` is neither an array nor a scalar, or there are no elements.
+      ValueError: ``a`` is complex, or an option is not supported.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.nanmedian(jnp.array([1.0, jnp.nan, 2.0]))
+    Array(1.5, dtype=float32)
+    """
+    return _quantile("nanmedian", a, 0.5, axis, out, overwrite_input, "midpoint", keepdims, None, skip_nan=True)
+
+
+# ----------------------------------------------------------------------------------------------------
+
+
+def _fraction(name: str, q):
+    """Percentages as fractions."""
+    q = as_array_argument(name, q, 1)
+    q = convert(q, dtypes.to_inexact_dtype(q.dtype), q.weak_type)
+    return lax.div(q, like(q, 100))
+
+
+def _quantile(name, a, q, axis, out, overwrite_input, method, keepdims, weights, skip_nan):
+    a, q = as_array_argument(name, a), as_array_argument(name, q, 1)
+    _check(name, a, q, out, overwrite_input, method, weights)
+    dtype = dtypes.to_inexact_dtype(a.dtype)
+    wide = np.dtype("float32") if dtype.itemsize < 4 else dtype
+    axes = canonical_axes(axis, a.ndim)
+    if weights is not None:
+        weights = _rows(_full_weights(name, a, axis, axes, convert(as_array_argument(name, weights, 2), wide)), axes)
+    rows = _rows(convert(a, wide), axes)
+    if not rows.shape[-1]:
+        raise TypeError(f"{name}: a must have elements along the axes, got shape {a.shape}")
+    fractions = convert(q, wide)
+    if method == "inverted_cdf":
+        result = _by_weight(rows, fractions, weights, skip_nan)
+    elif direct(rows) and direct(fractions) and not skip_nan and wide in REAL:
+        result = make_array(run(_partitioned, rows._value, fractions._value, method))
+    else:
+        result = _by_sorting(rows, fractions, method, skip_nan)
+    if keepdims:
+        result = lax.expand_dims(result, tuple(i + q.ndim for i in axes))
+    return convert(result, dtype)
+
+
+def _check(name, a, q, out, overwrite_input, method, weights):
+    if overwrite_input or out is not None:
+        raise ValueError(f"jax.numpy.{name} does not support overwrite_input=True or out != None")
+    if method not in _METHODS:
+        raise ValueError("method can only be 'linear', 'lower', 'higher', 'midpoint', 'nearest' or 'inverted_cdf'")
+    if weights is not None and method != "inverted_cdf":
+        raise NotImplementedError(f"{method} doesn't support weights. Only method 'inverted_cdf' supports weights.")
+    if dtypes.is_complex(a.dtype) or dtypes.is_complex(q.dtype):
+        raise ValueError("quantile does not support complex input, as the operation is poorly defined.")
+    if q.ndim > 1:
+        raise ValueError(f"q must be have rank <= 1, got shape {q.shape}")
+
+
+def _rows(x, axes: tuple):
+    """``x`` with the reduced axes made one, at the end."""
+    kept = tuple(i for i in range(x.ndim) if i not in axes)
+    shape = tuple(x.shape[i] for i in kept)
+    moved = lax.transpose(x, kept + axes) if axes and kept + axes != tuple(range(x.ndim)) else x
+    return lax.reshape(moved, (*shape, int(np.prod([x.shape[i] for i in axes]))))
+
+
+def _full_weights(name, a, axis, axes, weights):
+    """Weights in the shape of ``a``."""
+    if weights.shape == a.shape:
+        return weights
+    if axis is None:
+        raise ValueError("Weights shape must match 'a' shape when axis is None.")
+    given = static_axis(axis)
+    given = tuple(i % a.ndim for i in (given if isinstance(given, tuple) else (given,)))
+    if weights.shape != tuple(a.shape[i] for i in given):
+        raise ValueError(f"{name}: weights must have the shape of a or its lengths along axis, got {weights.shape}")
+    weights = lax.transpose(weights, tuple(np.argsort(given).tolist()))
+    return broadcast_to(lax.expand_dims(weights, tuple(i for i in range(a.ndim) if i not in axes)), a.shape)
+
+
+# ---- concrete arrays
+
+
+def _partitioned(rows: np.ndarray, q: np.ndarray, method: str) -> np.ndarray:
+    """Quantiles along the last axis, by putting only the elements next to them in their place."""
+    n = rows.shape[-1]
+    with_nan = np.isnan(rows).any(-1)
+    position = q * rows.dtype.type(n - 1)
+    low = np.nan_to_num(np.clip(np.floor(position), 0, n - 1)).astype(np.intp)
+    high = np.nan_to_num(np.clip(np.ceil(position), 0, n - 1)).astype(np.intp)
+    kth = np.unique(np.concatenate([np.ravel(low), np.ravel(high)]))
+    ordered = np.partition(rows, kth, -1)
+    below, above = (np.moveaxis(ordered[..., i], -1, 0) if q.ndim else ordered[..., i] for i in (low, high))
+    fraction = (position - np.floor(position)).reshape(q.shape + (1,) * (rows.ndim - 1))
+    result = _between_values(below, above, fraction, method)
+    result = np.where(np.isnan(q).reshape(fraction.shape), np.nan, result)
+    return np.where(with_nan, np.nan, result).astype(rows.dtype)
+
+
+def _between_values(below, above, fraction, method):
+    if method == "linear":
+        return below * (1 - fraction) + above * fraction
+    if method == "midpoint":
+        return (below + above) * below.dtype.type(0.5)
+    if method == "nearest":
+        return np.where(fraction <= 0.5, below, above)
+    return below if method == "lower" else above
+
+
+# ---- traced arrays
+
+
+def _sorted_numbers(rows, skip_nan):
+    """Rows in order with NaN last, how many numbers each has, and which give NaN whatever is asked of them."""
+    nan = lax.ne(rows, rows)
+    last = rows.ndim - 1
+    numbers = lax.reduce_sum(convert(lax.bitwise_not(nan), rows.dtype), (last,))
+    if skip_nan:
+        hopeless = lax.eq(numbers, like(numbers, 0))
+    else:
+        hopeless = lax.reduce_or(nan, (last,))
+        numbers = lax.full_like(numbers, rows.shape[-1])
+    return lax.sort(rows, dimension=last), numbers, hopeless
+
+
+def _spread_fractions(q, shape: tuple):
+    """Fractions along a new first axis, or a scalar one, over rows of ``shape``."""
+    return lax.broadcast_in_dim(q, (*q.shape, *shape), tuple(range(q.ndim)))
+
+
+def _by_sorting(rows, q, method, skip_nan):
+    ordered, numbers, hopeless = _sorted_numbers(rows, skip_nan)
+    q = _spread_fractions(q, numbers.shape)
+    greatest = lax.sub(numbers, like(numbers, 1))
+    greatest = broadcast_to(lax.max(greatest, like(greatest, 0)), q.shape)
+    position = lax.mul(q, greatest)
+    low, high = lax.floor(position), lax.ceil(position)
+    fraction = lax.sub(position, low)
+    zero = lax.full_like(greatest, 0)
+    below, above = (_take(ordered, lax.clamp(zero, i, greatest)) for i in (low, high))
+    result = _between(below, above, fraction, method)
+    lost = lax.bitwise_or(broadcast_to(hopeless, q.shape), lax.ne(q, q))
+    return lax.select(lost, lax.full_like(result, np.nan), result)
+
+
+def _between(below, above, fraction, method):
+    if method == "linear":
+        return lax.add(lax.mul(below, lax.sub(like(below, 1), fraction)), lax.mul(above, fraction))
+    if method == "midpoint":
+        return lax.mul(lax.add(below, above), like(below, 0.5))
+    if method == "nearest":
+        return lax.select(lax.le(fraction, like(fraction, 0.5)), below, above)
+    return below if method == "lower" else above
+
+
+def _take(rows, index):
+    """The elements of rows (batch..., n) at float indices (q..., batch...)."""
+    extra = index.ndim - (rows.ndim - 1)
+    if rows.ndim == 1:
+        spread = lax.reshape(index, (index.size, 1))
+        numbers = lax.GatherDimensionNumbers((), (0,), (0,))
+        picked = lax.gather(rows, convert(spread, np.dtype("int32")), numbers, (1,), mode=lax.GatherScatterMode.CLIP)
+        return lax.reshape(picked, index.shape)
+    flat = lax.reshape(rows, (int(np.prod(rows.shape[:-1])), rows.shape[-1]))
+    order = (*range(extra, index.ndim), *range(extra))
+    count = int(np.prod(index.shape[:extra]))
+    columns = lax.reshape(lax.transpose(index, order), (flat.shape[0], count))
+    picked = _gather_rows(flat, convert(columns, np.dtype("int32")))
+    picked = lax.reshape(picked, tuple(index.shape[i] for i in order))
+    return lax.transpose(picked, (*range(rows.ndim - 1, index.ndim), *range(rows.ndim - 1)))
+
+
+def _gather_rows(rows, columns):
+    """``rows[i, columns[i, j]]``."""
+    numbers = lax.GatherDimensionNumbers(
+        offset_dims=(), collapsed_slice_dims=(1,), start_index_map=(1,),
+        operand_batching_dims=(0,), start_indices_batching_dims=(0,),
+    )  # fmt: skip
+    return lax.gather(rows, lax.expand_dims(columns, (2,)), numbers, (1, 1), mode=lax.GatherScatterMode.CLIP)
+
+
+def _by_weight(rows, q, weights, skip_nan):
+    """The first element whose cumulated weight, as a fraction of the whole, reaches ``q``."""
+    last = rows.ndim - 1
+    weights = lax.full_like(rows, 1) if weights is None else weights
+    nan = lax.ne(rows, rows)
+    if skip_nan:
+        weights = lax.select(nan, lax.full_like(weights, 0), weights)
+        hopeless = lax.reduce_and(nan, (last,))
+    else:
+        hopeless = lax.reduce_or(nan, (last,))
+    ordered, weights = lax.sort_key_val(rows, weights, dimension=last)
+    cumulated = lax.cumsum(weights, last)
+    total = lax.reduce_sum(weights, (last,))
+    q = _spread_fractions(q, total.shape)
+    target = lax.mul(q, broadcast_to(total, q.shape))
+    shape = (*q.shape, rows.shape[-1])
+    reached = lax.ge(broadcast_to(cumulated, shape), broadcast_to(lax.expand_dims(target, (q.ndim,)), shape))
+    positive = lax.gt(broadcast_to(weights, shape), like(weights, 0))
+    index = lax.argmax(convert(lax.bitwise_and(reached, positive), np.dtype("int32")), len(shape) - 1, np.dtype("int32"))
+    result = _take(ordered, convert(index, rows.dtype))
+    lost = lax.bitwise_or(broadcast_to(hopeless, q.shape), lax.ne(q, q))
+    return lax.select(lost, lax.full_like(result, np.nan), result)

@@ -1,0 +1,389 @@
+"""Evenly spaced numbers and grids: ``arange``, ``linspace``, ``logspace``, ``geomspace``, ``meshgrid``, ``mgrid`` ..."""
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from catena import lax
+from catena.core import casts, dtypes
+from catena.core.array import Array, make_array
+from catena.core.context import context
+from catena.numpy.boundary import (
+    SCALARS,
+    array_arguments,
+    as_array_argument,
+    as_operand,
+    broadcast_together,
+    broadcast_to,
+    canonical_axis,
+    concrete_or_error,
+    convert,
+    direct,
+    dtype_of,
+    like,
+    operands,
+    promoted_dtype,
+    static_int,
+    strong,
+    user_dtype,
+)
+from catena.numpy.conversion import asarray
+from catena.numpy.creation import Operand, Shape, default_float, default_int, shape_argument
+from catena.numpy.elementary import log10
+from catena.numpy.floating import floor, imag, real
+from catena.numpy.logic import less
+from catena.numpy.placement import placed
+from catena.typing import DTypeLike
+
+
+def arange(
+    start: Operand,
+    stop: Operand | None = None,
+    step: Operand | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    device: Any = None,
+    out_sharding: Any = None,
+) -> Array:
+    """Numbers from ``start``, in steps, up to but not including ``stop``.
+
+    Arguments:
+      start: the first number; with one argument, the stop, and the first number is 0.
+      stop: the bound, which is not reached.
+      step: the distance between numbers, by default 1.
+      dtype: the dtype; by default the one that the arguments promote to.
+      device: the device to put it on; None for the default one.
+      out_sharding: its sharding; None for that of a single device.
+    Returns:
+      An array with one axis.
+    Raises:
+      TypeError: an argument is not a number, or the dtype is bool.
+      ValueError: an argument is no scalar, or is complex.
+      ConcretizationTypeError: an argument is not known while tracing.
+      ZeroDivisionError: ``step`` is 0.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.arange(5), jnp.arange(0.0, 1.0, 0.25)
+    (Array([0, 1, 2, 3, 4], dtype=int32), Array([0.  , 0.25, 0.5 , 0.75], dtype=float32))
+    """
+    dtype = user_dtype(dtype, "arange")
+    if stop is None:
+        bounds = [("stop", start)]
+    else:
+        bounds = [("start", start), ("stop", stop)]
+    arguments = bounds + ([("step", step)] if step is not None else [])
+    values = [_static_number(name, x) for name, x in arguments]
+    found = dtypes.promote(*(dtype_of(as_operand("arange", x)) for _, x in arguments))[0]
+    if stop is None:
+        values.insert(0, 0)
+    return placed(_range(values, dtype or found), device, out_sharding)
+
+
+def _static_number(name: str, x):
+    """An argument of ``arange`` as a Python number."""
+    if type(x) is int or type(x) is float:
+        return x
+    if x is None:
+        raise TypeError(f"arange: {name} must be a real number, got None")
+    shape = getattr(x, "shape", ())
+    if shape != ():
+        raise ValueError(f"jax.numpy.arange: arguments must be scalars; got {name}={x}")
+    value = as_operand("arange", x)
+    if dtypes.is_complex(dtype_of(value)[0]):
+        raise ValueError(f"jnp.arange: {name} must be a real number, got a complex one, {x}")
+    value = concrete_or_error(lambda v: v, value, f"It arose in the jnp.arange argument '{name}'")
+    return value if type(value) in SCALARS else value._value[()].item()
+
+
+def _range(values, dtype):
+    """Numbers between static values; with two integers, as an equation while tracing."""
+    if dtype == dtypes.BOOL:
+        raise TypeError("iota does not accept dtype bool. Accepted dtypes are subtypes of integer, floating, complexfloating.")
+    if len(values) == 3 and values[2] == 0:
+        raise ZeroDivisionError("arange: step must not be 0")
+    if context.trace is not None and len(values) == 2 and values[0] == 0:
+        return lax.iota(dtype, max(0, int(np.ceil(values[1]))))
+    numbers = np.arange(*values)
+    return make_array(casts.convert(numbers, dtype))
+
+
+def linspace(
+    start: Operand,
+    stop: Operand,
+    num: int = 50,
+    endpoint: bool = True,
+    retstep: bool = False,
+    dtype: DTypeLike | None = None,
+    axis: int = 0,
+    *,
+    device: Any = None,
+) -> Array | tuple[Array, Array]:
+    """Numbers evenly spaced from ``start`` to ``stop``.
+
+    Arguments:
+      start, stop: the bounds, arrays or scalars of shapes that broadcast together.
+      num: how many numbers.
+      endpoint: whether ``stop`` is the last of them.
+      retstep: whether to return the distance between numbers, too.
+      dtype: the dtype of the result; by default a float (or complex) one. Integers are rounded down.
+      axis: where the new axis is in the result.
+      device: the device to put it on; None for the default one.
+    Returns:
+      An array with the axis of length ``num``; with ``retstep``, a pair of it and the step.
+    Raises:
+      TypeError: a bound is neither an array nor a scalar, or ``num`` is not an integer known while tracing.
+      ValueError: ``num`` is negative.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.linspace(0, 1, 5)
+    Array([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=float32)
+    """
+    num = static_int(num, "'num' argument of jnp.linspace")
+    if num < 0:
+        raise ValueError(f"Number of samples, {num}, must be non-negative.")
+    dtype = user_dtype(dtype, "linspace")
+    start, stop = operands("linspace", start, stop)
+    found = dtypes.to_inexact_dtype(promoted_dtype([start, stop])[0])
+    dtype = dtype or found
+    wide = dtypes.promote((found, False), (dtypes.to_inexact_dtype(dtype), False))[0]
+    start, stop = broadcast_together("linspace", [convert(x, wide) for x in (start, stop)])
+    axis = canonical_axis(static_int(axis, "'axis' argument of jnp.linspace"), start.ndim + 1)
+    numbers, step = _spaced(start, stop, num, endpoint, axis)
+    if dtypes.is_integer(dtype) and not dtypes.is_integer(wide):
+        numbers = floor(numbers)
+    result = placed(convert(numbers, dtype), device)
+    return (result, convert(step, dtype if dtypes.is_inexact(dtype) else wide)) if retstep else result
+
+
+def _spaced(start, stop, num, endpoint, axis) -> tuple:
+    """The numbers along a new ``axis``, weighted means of the bounds, and the step between them."""
+    intervals = num - 1 if endpoint else num
+    shape = (*start.shape[:axis], num, *start.shape[axis:])
+    others = tuple(i for i in range(len(shape)) if i != axis)
+    span = lax.sub(stop, start)
+    step = lax.div(span, like(span, intervals)) if intervals > 0 else lax.full_like(span, np.nan)
+    first, last = (lax.broadcast_in_dim(x, shape, others) for x in (start, stop))
+    if num <= 1:
+        return first, step
+    real_dtype = dtypes.to_real_dtype(start.dtype)
+    weights = np.arange(num, dtype=np.float64) / intervals
+    position = lax.div(lax.iota(real_dtype, num), make_array(np.array(intervals, real_dtype)))
+    position = lax.broadcast_in_dim(convert(position, start.dtype), shape, (axis,))
+    mean = lax.add(lax.mul(first, lax.sub(like(span, 1), position)), lax.mul(last, position))
+    if not endpoint:
+        return mean, step
+    at_end = lax.broadcast_in_dim(make_array(weights >= 1), shape, (axis,))
+    return lax.select(at_end, last, mean), step  # the last number is ``stop`` exactly
+
+
+def logspace(
+    start: Operand,
+    stop: Operand,
+    num: int = 50,
+    endpoint: bool = True,
+    base: Operand = 10.0,
+    dtype: DTypeLike | None = None,
+    axis: int = 0,
+) -> Array:
+    """Numbers evenly spaced on a logarithmic scale, from ``base ** start`` to ``base ** stop``.
+
+    Arguments:
+      start, stop: the exponents at the bounds, arrays or scalars of shapes that broadcast together.
+      num: how many numbers.
+      endpoint: whether ``base ** stop`` is the last of them.
+      base: the base of the exponents, an array or a scalar.
+      dtype: the dtype of the result; by default a float (or complex) one.
+      axis: where the new axis is in the result.
+    Returns:
+      An array with the axis of length ``num``.
+    Raises:
+      TypeError: an argument is neither an array nor a scalar, or ``num`` is not an integer known while tracing.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.logspace(0, 2, 3)
+    Array([  1.,  10., 100.], dtype=float32)
+    """
+    dtype = user_dtype(dtype, "logspace")
+    start, stop, base = operands("logspace", start, stop, base)
+    found = dtypes.to_inexact_dtype(promoted_dtype([start, stop, base])[0])
+    exponents = linspace(convert(start, found), convert(stop, found), num, endpoint, axis=axis)
+    powers = lax.pow(*broadcast_together("logspace", [convert(base, found), exponents]))
+    return convert(powers, dtype or found)
+
+
+def geomspace(
+    start: Operand, stop: Operand, num: int = 50, endpoint: bool = True, dtype: DTypeLike | None = None, axis: int = 0
+) -> Array:
+    """Numbers from ``start`` to ``stop`` in geometric progression.
+
+    Arguments:
+      start, stop: the bounds, not zero, both positive, both negative or complex; arrays or scalars.
+      num: how many numbers.
+      endpoint: whether ``stop`` is the last of them.
+      dtype: the dtype of the result; by default a float (or complex) one.
+      axis: where the new axis is in the result.
+    Returns:
+      An array with the axis of length ``num``.
+    Raises:
+      TypeError: an argument is neither an array nor a scalar, or ``num`` is not an integer known while tracing.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.geomspace(1, 1000, 4)
+    Array([   1.      ,   10.000003,  100.00005 , 1000.      ], dtype=float32)
+    """
+    dtype = user_dtype(dtype, "geomspace")
+    start, stop = operands("geomspace", start, stop)
+    found = dtypes.to_inexact_dtype(promoted_dtype([start, stop])[0])
+    wide = dtypes.promote((found, False), (dtypes.to_inexact_dtype(dtype or found), False))[0]
+    start, stop = broadcast_together("geomspace", [convert(x, wide) for x in (start, stop)])
+    direction = lax.sign(start)
+    start, stop = lax.div(start, direction), lax.div(stop, direction)
+    exponents = linspace(log10(start), log10(stop), num, endpoint, axis=axis)
+    powers = lax.pow(broadcast_to(like(exponents, 10.0), exponents.shape), exponents)
+    axis = canonical_axis(static_int(axis, "'axis' argument of jnp.geomspace"), powers.ndim)
+    powers = _exact_ends(powers, start, stop, endpoint, axis)
+    spread = lax.broadcast_in_dim(direction, powers.shape, tuple(i for i in range(powers.ndim) if i != axis))
+    return convert(lax.mul(powers, spread), dtype or found)
+
+
+def _exact_ends(powers, start, stop, endpoint, axis):
+    """The progression with its bounds as the user gave them, not as the logarithm rounded them."""
+    num = powers.shape[axis]
+    others = tuple(i for i in range(powers.ndim) if i != axis)
+    position = lax.broadcasted_iota(np.dtype("int32"), powers.shape, axis)
+    ends = [(0, start)] + ([(num - 1, stop)] if endpoint and num > 1 else [])
+    for index, value in ends:
+        exact = lax.broadcast_in_dim(value, powers.shape, others)
+        powers = lax.select(lax.eq(position, like(position, index)), exact, powers)
+    return powers
+
+
+# ---- grids
+
+
+def meshgrid(*xi: Operand, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> list[Array]:
+    """The coordinates of the points of a grid, one array for each axis.
+
+    Arguments:
+      *xi: the coordinates along each axis, arrays with one axis.
+      copy: only True.
+      sparse: whether the results keep length 1 along the other axes, instead of being repeated.
+      indexing: "xy" to exchange the first two axes of the results, as plots want it; "ij" to leave them.
+    Returns:
+      A list of arrays, one for each of ``xi``.
+    Raises:
+      ValueError: an argument does not have one axis, ``copy`` is False, or ``indexing`` is something else.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.meshgrid(jnp.arange(2), jnp.arange(3), indexing="ij")
+    [Array([[0, 0, 0],
+           [1, 1, 1]], dtype=int32), Array([[0, 1, 2],
+           [0, 1, 2]], dtype=int32)]
+    """
+    arrays = array_arguments("meshgrid", *xi)
+    if not copy:
+        raise ValueError("jax.numpy.meshgrid only supports copy=True")
+    if indexing not in ("xy", "ij"):
+        raise ValueError(f"Valid values for indexing are 'xy' and 'ij', got {indexing}")
+    if any(a.ndim != 1 for a in arrays):
+        raise ValueError(f"Arguments to jax.numpy.meshgrid must be 1D, got shapes {[a.shape for a in arrays]}")
+    order = list(range(len(arrays)))
+    if indexing == "xy" and len(arrays) >= 2:
+        order[:2] = [1, 0]
+    shape = [0] * len(arrays)
+    for axis, a in zip(order, arrays, strict=True):
+        shape[axis] = a.shape[0]
+    return [_along(a, axis, shape, sparse) for axis, a in zip(order, arrays, strict=True)]
+
+
+def _along(a, axis: int, shape: list, sparse: bool):
+    own = tuple(n if i == axis or not sparse else 1 for i, n in enumerate(shape))
+    return lax.broadcast_in_dim(a, own, (axis,))
+
+
+def indices(dimensions: Shape, dtype: DTypeLike | None = None, sparse: bool = False) -> Array | tuple[Array, ...]:
+    """The indices of all elements of an array, one array of them for each axis.
+
+    Arguments:
+      dimensions: the shape of the array.
+      dtype: the dtype of the indices; None for the default integer.
+      sparse: whether to return a tuple of arrays that broadcast together, instead of one array.
+    Returns:
+      An array of shape ``(len(dimensions), *dimensions)``, or a tuple of arrays.
+    Raises:
+      TypeError: ``dimensions`` is not made of non-negative integers.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.indices((2, 2))
+    Array([[[0, 0],
+            [1, 1]],
+    
+           [[0, 1],
+            [0, 1]]], dtype=int32)
+    """
+    dtype = user_dtype(dtype, "indices", default_int())
+    shape = shape_argument(dimensions)
+    own = [tuple(n if i == axis or not sparse else 1 for i, n in enumerate(shape)) for axis in range(len(shape))]
+    grids = tuple(lax.broadcasted_iota(dtype, s, axis) for axis, s in enumerate(own))
+    if sparse:
+        return grids
+    if not grids:
+        return make_array(np.zeros((0,), dtype))
+    return lax.concatenate([lax.expand_dims(g, (0,)) for g in grids], 0)
+
+
+def fromfunction(function: Callable[..., Any], shape: Any, *, dtype: DTypeLike = float, **kwargs: Any) -> Any:
+    """What ``function`` gives for the indices of the elements of an array of ``shape``.
+
+    Arguments:
+      function: called once, with one array of indices for each axis.
+      shape: the shape of the array.
+      dtype: the dtype of the indices.
+      **kwargs: passed on to ``function``.
+    Returns:
+      What ``function`` returns; where that is a scalar, it is repeated for all elements.
+    Raises:
+      TypeError: ``shape`` is not made of non-negative integers.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.fromfunction(lambda i, j: i + 10 * j, (2, 2), dtype=int)
+    Array([[ 0, 10],
+           [ 1, 11]], dtype=int32)
+    """
+    shape = shape_argument(shape)
+    result = function(*indices(shape, dtype=dtype, sparse=False), **kwargs)
+    result = asarray(result)
+    return broadcast_to(result, shape) if result.ndim == 0 else result
+
+
+class _Grid:
+    """``mgrid`` and ``ogrid``: grids by indexing with slices; an imaginary step counts the points."""
+
+    def __init__(self, sparse: bool, doc: str):
+        self._sparse = sparse
+        self.__doc__ = doc
+
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, slice):
+            return _slice_range(key)
+        axes = [_slice_range(k) for k in key]
+        dtype = dtypes.promote(*((a.dtype, False) for a in axes))[0]
+        grids = meshgrid(*(convert(a, dtype) for a in axes), sparse=self._sparse, indexing="ij")
+        if self._sparse:
+            return grids
+        return lax.concatenate([lax.expand_dims(g, (0,)) for g in grids], 0)
+
+
+def _slice_range(key: slice) -> Array:
+    """The numbers that a slice stands for: a range, or with an imaginary step that many numbers, ends included."""
+    start, stop, step = (concrete_or_error(lambda v: v, v, "slice of mgrid or ogrid") for v in (key.start, key.stop, key.step))
+    start = 0 if start is None else start
+    if isinstance(step, complex):
+        return linspace(start, stop, int(abs(step)))
+    return arange(start, stop, 1 if step is None else step)
+
+
+mgrid = _Grid(sparse=False, doc="Dense grids of coordinates: ``mgrid[0:2, 0:1:3j]`` is one array, an axis for each slice.")
+ogrid = _Grid(sparse=True, doc="Open grids of coordinates: ``ogrid[0:2, 0:1:3j]`` are arrays that broadcast together.")

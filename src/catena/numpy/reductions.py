@@ -1,0 +1,497 @@
+"""Reductions: ``sum``, ``max``, ``mean``, ``var``, ``argmax`` and their kin; those that skip NaN are in ``nan_reductions``.
+
+Axes are integers, or names of axes mapped by ``vmap`` or ``shard_map``, along which the values of all instances are
+reduced too. Sums of float16 and bfloat16 are accumulated in float32.
+"""
+
+import builtins
+import operator
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from catena import lax
+from catena.core import dtypes
+from catena.core.array import Array, make_array
+from catena.core.context import context
+from catena.core.evaluate import quiet
+from catena.numpy.boundary import (
+    as_array_argument,
+    broadcast_together,
+    canonical_axes,
+    canonical_axis,
+    convert,
+    direct,
+    refuse_out,
+    static_axis,
+    strong,
+    user_dtype,
+)
+from catena.numpy.creation import default_int
+from catena.numpy.hot import REAL, REAL_OR_INT, Operand
+from catena.numpy.logic import truth
+from catena.typing import DTypeLike
+
+Axis = int | Sequence[int] | None
+_F32 = np.dtype("float32")
+
+
+class Reduction(NamedTuple):
+    """What a reduction is made of: over axes, over named axes, with an initial value, and its neutral element."""
+
+    name: str
+    over_axes: Any
+    over_names: Any
+    combine: Any
+    neutral: Any  # from a dtype to the value that changes nothing
+
+
+def _lowest(dtype):
+    kind = dtypes.KIND[dtype]
+    if kind == "b":
+        return False
+    return complex(-np.inf, -np.inf) if kind == "c" else _end(dtype, kind, "min")
+
+
+def _highest(dtype):
+    kind = dtypes.KIND[dtype]
+    if kind == "b":
+        return True
+    return complex(np.inf, np.inf) if kind == "c" else _end(dtype, kind, "max")
+
+
+def _end(dtype, kind, which):
+    """The least or greatest value of a dtype: infinite for floats that have infinities."""
+    if kind != "f":
+        return getattr(dtypes.iinfo(dtype), which)
+    infinity = np.array(-np.inf if which == "min" else np.inf, _F32).astype(dtype)
+    return infinity if np.isinf(infinity.astype(_F32)) else getattr(dtypes.finfo(dtype), which)
+
+
+def _gathered_prod(x, names):
+    """The product over named axes, by way of all the values."""
+    for name in names:
+        x = lax.reduce_prod(lax.all_gather(x, name), (0,))
+    return x
+
+
+SUM = Reduction("sum", lax.reduce_sum, lambda x, names: lax.psum(x, names), lax.add, lambda dtype: 0)
+PROD = Reduction("prod", lax.reduce_prod, _gathered_prod, lax.mul, lambda dtype: 1)
+MAX = Reduction("max", lax.reduce_max, lambda x, names: lax.pmax(x, names), lax.max, _lowest)
+MIN = Reduction("min", lax.reduce_min, lambda x, names: lax.pmin(x, names), lax.min, _highest)
+ALL = Reduction(
+    "all", lax.reduce_and, lambda x, names: truth(lax.pmin(convert(x, np.dtype("int32")), names)), lax.bitwise_and,
+    lambda dtype: True,
+)  # fmt: skip
+ANY = Reduction(
+    "any", lax.reduce_or, lambda x, names: truth(lax.pmax(convert(x, np.dtype("int32")), names)), lax.bitwise_or,
+    lambda dtype: False,
+)  # fmt: skip
+
+
+# ----------------------------------------------------------------------------------------------------
+# The general form
+
+
+def split_axes(axis, ndim: int) -> tuple:
+    """An axis argument as sorted axes counted from the front, and names of mapped axes."""
+    if isinstance(axis, str):
+        return (), (axis,)
+    if isinstance(axis, tuple | list) and builtins.any(isinstance(a, str) for a in axis):
+        numbers = tuple(a for a in axis if not isinstance(a, str))
+        return canonical_axes(numbers, ndim), tuple(a for a in axis if isinstance(a, str))
+    return canonical_axes(axis, ndim), ()
+
+
+def keep_axes(x, ndim: int, axes: tuple):
+    """The result of a reduction with axes of size 1 in the place of those reduced."""
+    return lax.expand_dims(x, axes) if axes else x
+
+
+def reduce_with(reduction: Reduction, x, axis, keepdims, initial, where):
+    """The reduction of an operand of its final dtype; result not weak."""
+    name = reduction.name
+    x = strong(x)
+    if where is not None:
+        x = _masked(reduction, x, where)
+    axes, names = split_axes(axis, x.ndim)
+    if reduction in (MAX, MIN):
+        _check_not_empty(name, x, axes, initial, where)
+    result = reduction.over_axes(x, axes) if axes else x
+    if names:
+        result = reduction.over_names(result, names)
+    if initial is not None:
+        result = reduction.combine(_initial(name, initial, x.dtype), result)
+    return keep_axes(result, x.ndim, axes) if keepdims else result
+
+
+def _check_not_empty(name, x, axes, initial, where):
+    if initial is not None:
+        return
+    if where is not None:
+        raise ValueError(
+            f"reduction operation {name} does not have an identity, so to use a where mask one has to specify 'initial'"
+        )
+    if builtins.any(x.shape[a] == 0 for a in axes):
+        raise ValueError(f"zero-size array to reduction operation {name} which has no identity")
+
+
+def _masked(reduction, x, where):
+    """``x`` with the neutral element where the mask is false."""
+    where = mask_argument(reduction.name, where)
+    x, where = broadcast_together(reduction.name, [x, where])
+    return lax.select(where, x, lax.full_like(x, reduction.neutral(x.dtype)))
+
+
+def mask_argument(name: str, where):
+    """A ``where`` argument, which must be boolean."""
+    where = as_array_argument(name, where, "at argument 'where'")
+    if where.dtype != dtypes.BOOL:
+        raise ValueError(f"jnp.{name}: where must be None or a boolean array; got where.dtype={where.dtype!r}.")
+    return where
+
+
+def _initial(name: str, initial, dtype):
+    initial = as_array_argument(name, initial, "at argument 'initial'")
+    if initial.shape:
+        raise ValueError(f"initial value must be a scalar. Got array of shape {initial.shape}")
+    return convert(initial, dtype)
+
+
+def accumulator(dtype):
+    """The dtype in which values of ``dtype`` are accumulated."""
+    return _F32 if dtypes.is_floating(dtype) and dtype.itemsize == 2 else dtype
+
+
+def widened(dtype):
+    """The dtype of sums of integers: at least the default width."""
+    kind = dtypes.KIND[dtype]
+    if kind in "bi":
+        return dtypes.promote((dtype, False), (default_int(), False))[0]
+    return dtypes.promote((dtype, False), (dtypes.canonical(np.dtype("uint64")), False))[0] if kind == "u" else dtype
+
+
+def _accumulate(reduction, name, a, axis, dtype, out, keepdims, initial, where, promote_integers):
+    """Sums and products: dtypes widen, and short floats are accumulated in float32."""
+    refuse_out(name, out)
+    dtype = user_dtype(dtype, name)
+    a = as_array_argument(name, a)
+    if dtype is None:
+        dtype = widened(a.dtype) if promote_integers and not dtypes.is_inexact(a.dtype) else a.dtype
+    wide = accumulator(dtype)
+    result = reduce_with(reduction, convert(a, wide), axis, keepdims, initial, where)
+    return convert(result, dtype)
+
+
+def sum(
+    a: Operand,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: Operand | None = None,
+    where: Operand | None = None,
+    promote_integers: bool = True,
+) -> Array:
+    """The sum of elements along axes.
+
+    Arguments:
+      a: an array or a scalar.
+      axis: an axis or a tuple of them; None for all.
+      dtype: the dtype of the sum; by default that of ``a``, integers in the default width at least.
+      out: not supported; arrays are immutable.
+      keepdims: whether the axes stay, with length 1.
+      initial: a scalar to add.
+      where: booleans that broadcast with ``a``: which elements to add.
+      promote_integers: False to add integers in their own dtype.
+    Returns:
+      An array without the axes.
+    Raises:
+      TypeError: ``a`` is neither an array nor a scalar.
+      ValueError: an axis is out of bounds or given twice.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.sum(jnp.arange(6).reshape(2, 3), axis=1)
+    Array([ 3, 12], dtype=int32)
+    """
+    if (  # the hot path
+        type(a) is Array and dtype is None and initial is None and where is None and out is None
+        and context.trace is None and not context.debug_checks
+    ):  # fmt: skip
+        value = a._value
+        kind = value.dtype
+        if kind in REAL_OR_INT and (axis is None or type(axis) is int) and not (promote_integers and kind != widened(kind)):
+            try:
+                return make_array(quiet.run(np.add.reduce, value, axis, kind, out=..., keepdims=keepdims))
+            except ValueError:  # the general path says what is wrong
+                pass
+    return _accumulate(SUM, "sum", a, axis, dtype, out, keepdims, initial, where, promote_integers)
+
+
+def prod(
+    a: Operand,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: Operand | None = None,
+    where: Operand | None = None,
+    promote_integers: bool = True,
+) -> Array:
+    """The product of elements along axes.
+
+    Arguments:
+      a: an array or a scalar.
+      axis: an axis or a tuple of them; None for all.
+      dtype: the dtype of the product; by default that of ``a``, integers in the default width at least.
+      out: not supported; arrays are immutable.
+      keepdims: whether the axes stay, with length 1.
+      initial: a scalar to multiply with.
+      where: booleans that broadcast with ``a``: which elements to multiply.
+      promote_integers: False to multiply integers in their own dtype.
+    Returns:
+      An array without the axes.
+    Raises:
+      TypeError: ``a`` is neither an array nor a scalar.
+      ValueError: an axis is out of bounds or given twice.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.prod(jnp.array([[1, 2], [3, 4]]), axis=0)
+    Array([3, 8], dtype=int32)
+    """
+    return _accumulate(PROD, "prod", a, axis, dtype, out, keepdims, initial, where, promote_integers)
+
+
+def _extremum(reduction, numpy_fun, a, axis, out, keepdims, initial, where):
+    refuse_out(reduction.name, out)
+    if direct(a) and initial is None and where is None and (axis is None or type(axis) is int):
+        value = a._value
+        if value.dtype in REAL_OR_INT and value.size:
+            try:
+                return make_array(quiet.run(numpy_fun, value, axis, out=..., keepdims=keepdims))
+            except ValueError:  # the general path says what is wrong
+                pass
+    return reduce_with(reduction, as_array_argument(reduction.name, a), axis, keepdims, initial, where)
+
+
+def max(
+    a: Operand,
+    axis: Axis = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: Operand | None = None,
+    where: Operand | None = None,
+) -> Array:
+    """The greatest of elements along axes; NaN if one is NaN.
+
+    Arguments:
+      a: an array or a scalar.
+      axis: an axis or a tuple of them; None for all.
+      out: not supported; arrays are immutable.
+      keepdims: whether the axes stay, with length 1.
+      initial: a scalar to compare with, too.
+      where: booleans that broadcast with ``a``: which elements to compare; needs ``initial``.
+    Returns:
+      An array without the axes.
+    Raises:
+      TypeError: ``a`` is neither an array nor a scalar.
+      ValueError: there are no elements and no ``initial``, or an axis is out of bounds.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.max(jnp.array([[1, 5], [4, 2]]), axis=0)
+    Array([4, 5], dtype=int32)
+    """
+    return _extremum(MAX, np.maximum.reduce, a, axis, out, keepdims, initial, where)
+
+
+def min(
+    a: Operand,
+    axis: Axis = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: Operand | None = None,
+    where: Operand | None = None,
+) -> Array:
+    """The least of elements along axes; NaN if one is NaN.
+
+    Arguments:
+      a: an array or a scalar.
+      axis: an axis or a tuple of them; None for all.
+      out: not supported; arrays are immutable.
+      keepdims: whether the axes stay, with length 1.
+      initial: a scalar to compare with, too.
+      where: booleans that broadcast with ``a``: which elements to compare; needs ``initial``.
+    Returns:
+      An array without the axes.
+    Raises:
+      TypeError: ``a`` is neither an array nor a scalar.
+      ValueError: there are no elements and no ``initial``, or an axis is out of bounds.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.min(jnp.array([[1, 5], [4, 2]]), axis=0)
+    Array([1, 2], dtype=int32)
+    """
+    return _extremum(MIN, np.minimum.reduce, a, axis, out, keepdims, initial, where)
+
+
+amax, amin = max, min
+
+
+def _logical(reduction, a, axis, out, keepdims, where):
+    refuse_out(reduction.name, out)
+    return reduce_with(reduction, truth(as_array_argument(reduction.name, a)), axis, keepdims, None, where)
+
+
+def all(
+    a: Operand, axis: Axis = None, out: None = None, keepdims: bool = False, *, where: Operand | None = None
+) -> Array:
+    """Whether all elements along axes are true, that is, not zero; true where there are none.
+
+    Arguments:
+      a: an array or a scalar.
+      axis: an axis or a tuple of them; None for all.
+      out: not supported; arrays are immutable.
+      keepdims: whether the axes stay, with length 1.
+      where: booleans that broadcast with ``a``: which elements to look at.
+    Returns:
+      An array of booleans without the axes.
+    Raises:
+      TypeError: ``a`` is neither an array nor a scalar.
+      ValueError: an axis is out of bounds or given twice.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.all(jnp.array([[1, 0], [1, 1]]), axis=1)
+    Array([False,  True], dtype=bool)
+    """
+    return _logical(ALL, a, axis, out, keepdims, where)
+
+
+def any(
+    a: Operand, axis: Axis = None, out: None = None, keepdims: bool = False, *, where: Operand | None = None
+) -> Array:
+    """Whether any element along axes is true, that is, not zero; false where there are none.
+
+    Arguments:
+      a: an array or a scalar.
+      axis: an axis or a tuple of them; None for all.
+      out: not supported; arrays are immutable.
+      keepdims: whether the axes stay, with length 1.
+      where: booleans that broadcast with ``a``: which elements to look at.
+    Returns:
+      An array of booleans without the axes.
+    Raises:
+      TypeError: ``a`` is neither an array nor a scalar.
+      ValueError: an axis is out of bounds or given twice.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.any(jnp.array([[1, 0], [0, 0]]), axis=1)
+    Array([ True, False], dtype=bool)
+    """
+    return _logical(ANY, a, axis, out, keepdims, where)
+
+
+def count_nonzero(a: Operand, axis: Axis = None, keepdims: bool = False) -> Array:
+    """The number of elements along axes that are not zero.
+
+    Arguments:
+      a: an array or a scalar.
+      axis: an axis or a tuple of them; None for all.
+      keepdims: whether the axes stay, with length 1.
+    Returns:
+      An array of the default integer dtype without the axes.
+    Raises:
+      TypeError: ``a`` is neither an array nor a scalar.
+      ValueError: an axis is out of bounds or given twice.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.count_nonzero(jnp.array([[1, 0], [1, 1]]), axis=1)
+    Array([1, 2], dtype=int32)
+    """
+    return sum(truth(as_array_argument("count_nonzero", a)), axis, default_int(), keepdims=keepdims)
+
+
+def ptp(a: Operand, axis: Axis = None, out: None = None, keepdims: bool = False) -> Array:
+    """The range of elements along axes: the greatest minus the least.
+
+    Arguments:
+      a: an array or a scalar; not boolean.
+      axis: an axis or a tuple of them; None for all.
+      out: not supported; arrays are immutable.
+      keepdims: whether the axes stay, with length 1.
+    Returns:
+      An array without the axes.
+    Raises:
+      TypeError: ``a`` is neither an array nor a scalar, or is boolean.
+      ValueError: there are no elements, or an axis is out of bounds.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.ptp(jnp.array([[1, 5], [4, 2]]), axis=0)
+    Array([3, 3], dtype=int32)
+    """
+    refuse_out("ptp", out)
+    a = as_array_argument("ptp", a)
+    return lax.sub(max(a, axis, keepdims=keepdims), min(a, axis, keepdims=keepdims))
+
+
+# ----------------------------------------------------------------------------------------------------
+# Positions of extrema
+
+
+def arg_extremum(name: str, lax_fun, a, axis, keepdims):
+    """The index of an extremum along one axis, or in the flattened array."""
+    if a.size == 0 and (axis is None or a.shape[canonical_axis(operator.index(axis), a.ndim)] == 0):
+        raise ValueError(f"attempt to get {name} of an empty sequence")
+    if axis is None:
+        result = lax_fun(lax.reshape(a, (a.size,)) if a.ndim != 1 else a, 0, default_int())
+        return lax.expand_dims(result, tuple(range(a.ndim))) if keepdims else result
+    axis = static_axis(axis)
+    if isinstance(axis, tuple):
+        raise TypeError(f"{name}: axis must be an integer or None, got {axis!r}")
+    axis = canonical_axis(axis, a.ndim)
+    result = lax_fun(a, axis, default_int())
+    return lax.expand_dims(result, (axis,)) if keepdims else result
+
+
+def argmax(a: Operand, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
+    """The index of the greatest element along an axis; of the first NaN if there is one.
+
+    Arguments:
+      a: an array or a scalar; not complex.
+      axis: the axis; None for the index in the flattened array.
+      out: not supported; arrays are immutable.
+      keepdims: whether the axis stays, with length 1.
+    Returns:
+      An array of the default integer dtype without the axis.
+    Raises:
+      TypeError: ``a`` is neither an array nor a scalar, or is complex.
+      ValueError: there are no elements, or the axis is out of bounds.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.argmax(jnp.array([[1, 5, 2], [4, 3, 4]]), axis=1)
+    Array([1, 0], dtype=int32)
+    """
+    refuse_out("argmax", out)
+    return arg_extremum("argmax", lax.argmax, as_array_argument("argmax", a), axis, keepdims)
+
+
+def argmin(a: Operand, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
+    """The index of the least element along an axis; of the first NaN if there is one.
+
+    Arguments:
+      a: an array or a scalar; not complex.
+      axis: the axis; None for the index in the flattened array.
+      out: not supported; arrays are immutable.
+      keepdims: whether the axis stays, with length 1.
+    Returns:
+      An array of the default integer dtype without the axis.
+    Raises:
+      TypeError: ``a`` is neither an array nor a scalar, or is complex.
+      ValueError: there are no elements, or the axis is out of bounds.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.argmin(jnp.array([[1, 5, 2], [4, 3, 4]]), axis=1)
+    Array([0, 1], dtype=int32)
+    """
+    refuse_out("argmin", out)
+    return arg_extremum("argmin", lax.argmin, as_array_argument("argmin", a), axis, keepdims)
