@@ -41,6 +41,8 @@ class Array(metaclass=ArrayType):
         aval = self._aval
         if aval is None:
             value = self._value
+            if type(value) is Deleted:
+                return value.aval
             aval = self._aval = ShapedArray(value.shape, value.dtype, self.weak_type)
         return aval
 
@@ -165,8 +167,8 @@ class Array(metaclass=ArrayType):
     def delete(self):
         """Give the buffer back now; every later use of this array raises an error."""
         if not self.is_deleted():
-            self._aval = self.aval
-            self._value = Deleted(self._aval)
+            self._value = Deleted(self.aval)
+            self._aval = None  # so that no cache keyed by types takes this array for one with data
 
 
 class Deleted:
@@ -184,10 +186,15 @@ class Deleted:
     nbytes = property(lambda self: self.aval.size * self.aval.dtype.itemsize)
 
     def __getattr__(self, name):
-        raise RuntimeError(f"Array has been deleted with shape={self.aval.str_short()}.")
+        raise deleted_error(self.aval)
 
     def __array__(self, dtype=None, copy=None):
-        raise RuntimeError(f"Array has been deleted with shape={self.aval.str_short()}.")
+        raise deleted_error(self.aval)
+
+
+def deleted_error(aval) -> RuntimeError:
+    """The error for the use of an array of this type that was deleted."""
+    return RuntimeError(f"Array has been deleted with shape={aval.str_short()}.")
 
 
 class ExtendedArray(Array):
@@ -268,6 +275,15 @@ def typed_array(value, aval) -> Array:
     return array
 
 
+def fresh_array(value: np.ndarray, aval) -> Array:
+    """``typed_array`` for NumPy arrays of plain dtypes: nothing to check, for the results of compiled programs."""
+    array = _new(Array)
+    array._value = value
+    array.weak_type = aval.weak_type
+    array._aval = aval
+    return array
+
+
 def as_array(x) -> Array:
     """A Python scalar, NumPy scalar or NumPy array as an Array; NumPy arrays are copied, since others may write to them."""
     kind = type(x)
@@ -312,7 +328,7 @@ def read_only(value: np.ndarray) -> np.ndarray:
 def live(array: Array) -> np.ndarray:
     """The NumPy value of an array that was not deleted."""
     if type(array._value) is Deleted:
-        raise RuntimeError(f"Array has been deleted with shape={array._value.aval.str_short()}.")
+        raise deleted_error(array._value.aval)
     return array._value
 
 

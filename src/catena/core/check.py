@@ -1,6 +1,7 @@
 """The checker of jaxprs: every variable bound once before it is read, every type the one its primitive gives."""
 
 from catena.core.aval import same_type
+from catena.core.context import context
 from catena.core.errors import JaxprTypeError
 from catena.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, subjaxprs, type_of_results
 from catena.core.printer import equation_text
@@ -16,6 +17,13 @@ def check_jaxpr(jaxpr: Jaxpr | ClosedJaxpr) -> None:
             stack.extend(subjaxprs(eqn.params))
 
 
+def check_if_enabled(jaxpr: Jaxpr) -> Jaxpr:
+    """``jaxpr``, checked where the flag ``jax_enable_checks`` is set."""
+    if context.enable_checks:
+        check_jaxpr(jaxpr)
+    return jaxpr
+
+
 def check_one(jaxpr: Jaxpr) -> None:
     """Check one jaxpr without those inside it."""
     bound = set()
@@ -25,6 +33,7 @@ def check_one(jaxpr: Jaxpr) -> None:
         for v in eqn.invars:
             check_read(v, bound, eqn)
         check_types(eqn)
+        check_call(eqn)
         for v in eqn.outvars:
             bind(v, bound, equation_text(eqn))
     for v in jaxpr.outvars:
@@ -43,6 +52,19 @@ def check_read(v, bound: set, eqn):
         raise JaxprTypeError(f"a variable of type {v.aval} is read in {where} before it is bound")
     if type(v) is Literal and v.aval.shape:
         raise JaxprTypeError(f"a literal must be a scalar, got {v.aval}")
+
+
+def check_call(eqn):
+    """A call passes what the called jaxpr takes."""
+    called = eqn.params.get(CALLS.get(eqn.primitive.name))
+    if called is None:
+        return
+    taken, given = called.in_avals, [v.aval for v in eqn.invars]
+    if len(taken) != len(given) or not all(map(same_type, taken, given)):
+        raise JaxprTypeError(f"the called jaxpr takes {taken}, the equation passes {given}: {equation_text(eqn)}")
+
+
+CALLS = {"jit": "jaxpr", "remat2": "jaxpr", "custom_jvp_call": "call_jaxpr", "custom_vjp_call": "call_jaxpr"}
 
 
 def check_types(eqn):

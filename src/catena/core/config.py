@@ -6,18 +6,27 @@ carries one small integer for the process-wide values and one for a thread's ove
 
 import contextlib
 import os
+import operator
 import sys
 import threading
 from typing import Any, NamedTuple
 
+from catena.core import log
 from catena.core.context import Context, context
+
+
+class Fixed(NamedTuple):
+    """The kind of a flag whose only value is its default, and the reason."""
+
+    reason: str
 
 
 class Flag(NamedTuple):
     """A configuration flag.
 
-    ``name`` is JAX's; ``kind`` is bool, int, str or a tuple of the values admitted; ``traced`` tells whether the flag
-    changes what tracing or compiling yields; ``attribute`` is where the context keeps the value in force.
+    ``name`` is JAX's; ``kind`` is bool, int, str, a tuple of the values admitted, or ``Fixed``; ``traced`` tells whether
+    the flag changes what tracing, compiling or calling a compiled function does, so that caches keep the values apart;
+    ``attribute`` is where the context keeps the value in force.
     """
 
     name: str
@@ -33,8 +42,10 @@ class Flag(NamedTuple):
     @property
     def environment_variables(self) -> tuple[str, str]:
         bare = self.name.removeprefix("jax_").upper()
-        return f"CATENA_{bare}", f"JAX_{bare}"
+        return f"CATENA_{bare}", f"JAX_{bare}", *OLDER_VARIABLES.get(self.name, ())
 
+
+OLDER_VARIABLES = {"jax_dump_ir_to": ("CATENA_DUMP",), "jax_platforms": ("JAX_PLATFORM_NAME",)}
 
 PRECISIONS = (
     "default", "high", "highest", "bfloat16", "tensorfloat32", "float32", "ANY_F8_ANY_F8_F32",
@@ -51,17 +62,21 @@ FLAGS = {
         Flag("jax_numpy_dtype_promotion", "standard", ("standard", "strict"), "Implicit promotion of dtypes.", traced=True),
         Flag("jax_numpy_rank_promotion", "allow", ("allow", "warn", "raise"), "Implicit promotion of ranks.", traced=True),
         Flag("jax_default_matmul_precision", None, (None, *PRECISIONS), "Precision of products.", traced=True),
-        Flag("jax_debug_nans", False, bool, "An error where an operation yields a NaN."),
-        Flag("jax_debug_infs", False, bool, "An error where an operation yields an infinity."),
-        Flag("jax_disable_jit", False, bool, "jit calls the Python function instead."),
-        Flag("jax_enable_checks", False, bool, "Check every jaxpr that is made."),
-        Flag("jax_check_tracer_leaks", False, bool, "An error where a tracer outlives its trace."),
+        Flag("jax_debug_nans", False, bool, "An error where an operation yields a NaN.", traced=True),
+        Flag("jax_debug_infs", False, bool, "An error where an operation yields an infinity.", traced=True),
+        Flag("jax_disable_jit", False, bool, "jit calls the Python function instead.", traced=True),
+        Flag("jax_enable_checks", False, bool, "Check every jaxpr that is made.", traced=True),
+        Flag("jax_check_tracer_leaks", False, bool, "An error where a tracer outlives its trace.", traced=True),
+        Flag("jax_no_execution", False, bool, "An error where an operation or a compiled program would run.", traced=True),
         Flag("jax_no_tracing", False, bool, "An error where a function would be traced again."),
         Flag("jax_log_compiles", False, bool, "Log every compilation."),
         Flag("jax_explain_cache_misses", False, bool, "Log why a function is traced again."),
-        Flag("jax_logging_level", "NOTSET", ("NOTSET", "DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"), "Level of the log."),
+        Flag("jax_logging_level", "NOTSET", log.LEVELS, "Level of the log."),
+        Flag("jax_debug_log_modules", "", str, "Modules, comma-separated, whose whole log is shown."),
         Flag("jax_dump_ir_to", "", str, "A folder that every stage of compilation is written to."),
-        Flag("jax_default_device", None, object, "Where new arrays are made."),
+        Flag("jax_enable_compilation_cache", True, bool, "Object code is kept on disk for the next process."),
+        Flag("jax_compilation_cache_dir", None, str, "Where object code is kept; by default the user's cache folder."),
+        Flag("jax_default_device", None, "device", "Where new arrays are made."),
         Flag("jax_platforms", "cpu", str, "The platforms to use."),
         Flag("jax_num_cpu_devices", 1, int, "How many virtual CPU devices there are."),
         Flag("jax_traceback_filtering", "auto", ("off", "tracebackhide", "remove_frames", "quiet_remove_frames", "auto"), "How tracebacks are shortened to the user's frames."),
@@ -72,6 +87,11 @@ FLAGS = {
         Flag("jax_legacy_prng_key", "allow", ("allow", "warn", "error"), "What a raw key passed to a sampler does."),
         Flag("jax_debug_key_reuse", False, bool, "An error where a key is used twice.", traced=True),
         Flag("jax_random_seed_offset", 0, int, "Added to every seed.", traced=True),
+        Flag("jax_use_direct_linearize", True, Fixed("linearization is always direct here"), "How functions are linearized."),
+        Flag("jax_use_simplified_jaxpr_constants", False, Fixed("array constants are constvars of jaxprs here"), "How constants are kept."),
+        Flag("jax_enable_recoverability", False, Fixed("there is one process, which nothing replaces"), "Survive lost processes."),
+        Flag("jax_allow_f16_reductions", True, Fixed("reductions of 16-bit floats are always available here"), "Reduce in 16 bits."),
+        Flag("jax2tf_associative_scan_reductions", False, Fixed("jax2tf is not part of this package"), "An option of jax2tf."),
     )
 }  # fmt: skip
 
@@ -80,13 +100,43 @@ def convert(flag: Flag, value):
     """``value`` as the flag keeps it, or a ValueError that says what the flag admits."""
     if flag.kind is bool:
         return as_bool(flag, value)
-    if flag.kind is int:
-        return int(value)
-    if isinstance(flag.kind, tuple):
-        value = getattr(value, "value", value)
-        if value not in flag.kind:
-            raise ValueError(f"new enum value must be in {list(flag.kind)}, got {value} of type {type(value)}.")
+    if isinstance(flag.kind, Fixed):
+        if as_bool(flag, value) is not flag.default:
+            raise ValueError(f"{flag.name} can only be {flag.default}: {flag.kind.reason}; got {value!r}")
+        return flag.default
+    return KINDS.get(flag.kind, as_choice)(flag, value)
+
+
+def as_choice(flag: Flag, value):
+    value = getattr(value, "value", value)
+    if value not in flag.kind:
+        raise ValueError(f"new enum value must be in {list(flag.kind)}, got {value} of type {type(value)}.")
     return value
+
+
+def as_int(flag: Flag, value) -> int:
+    try:
+        return int(value) if isinstance(value, str) else operator.index(value)
+    except (TypeError, ValueError):
+        raise ValueError(f"new int config value must be of type int, got {value} of type {type(value)}.") from None
+
+
+def as_text(flag: Flag, value) -> str | None:
+    if value is None or isinstance(value, (str, os.PathLike)):
+        return None if value is None else os.fspath(value)
+    raise ValueError(f"new string config value must be None or of type str, got {value} of type {type(value)}.")
+
+
+def as_device(flag: Flag, value):
+    if value is None or isinstance(value, str) or hasattr(value, "platform"):
+        return value or None
+    raise ValueError(
+        f"{flag.name} must be a device (such as `jax.devices('cpu')[0]`), the name of a platform such as 'cpu', or None; "
+        f"got {value!r}"
+    )
+
+
+KINDS = {int: as_int, str: as_text, "device": as_device}
 
 
 def as_bool(flag: Flag, value) -> bool:
@@ -110,6 +160,9 @@ def _number(values: tuple) -> int:
         return _key_numbers.setdefault(values, len(_key_numbers))
 
 
+AFTER_UPDATE = {"jax_logging_level": log.set_level, "jax_debug_log_modules": log.set_debug_modules}
+
+
 class Config:
     """The flags as users meet them: ``config.update("jax_enable_x64", True)``, ``config.jax_enable_x64``."""
 
@@ -124,6 +177,7 @@ class Config:
         setattr(Context, flag.attribute, convert(flag, val))
         refresh_global()
         refresh_derived()
+        AFTER_UPDATE.get(name, lambda value: None)(getattr(Context, flag.attribute))
 
     def read(self, name: str):
         """The value of a flag in force in this thread."""
@@ -158,7 +212,7 @@ def parse_arguments(arguments: list[str] | None = None) -> None:
 def find_flag(name: str) -> Flag:
     """The row of the table."""
     try:
-        return FLAGS[name if name.startswith("jax_") else f"jax_{name.removeprefix('catena_')}"]
+        return FLAGS[name] if name in FLAGS else FLAGS[f"jax_{name.removeprefix('catena_')}"]
     except KeyError:
         raise AttributeError(f"Unrecognized config option: {name}") from None
 
@@ -171,9 +225,12 @@ def read(name: str):
 TRACED = [flag for flag in FLAGS.values() if flag.traced]
 
 
+EVALUATION_FLAGS = ("debug_nans", "debug_infs", "no_execution")  # what evaluation asks about, as one bool: debug_checks
+
+
 def refresh_global() -> None:
     Context.global_key = _number(tuple(getattr(Context, flag.attribute) for flag in TRACED))
-    Context.debug_checks = Context.debug_nans or Context.debug_infs
+    Context.debug_checks = any(getattr(Context, name) for name in EVALUATION_FLAGS)
 
 
 def refresh_derived() -> None:
@@ -184,8 +241,8 @@ def refresh_derived() -> None:
         context.local_key = _number(overrides)
     else:
         own.pop("local_key", None)
-    if "debug_nans" in own or "debug_infs" in own:
-        context.debug_checks = context.debug_nans or context.debug_infs
+    if any(name in own for name in EVALUATION_FLAGS):
+        context.debug_checks = any(getattr(context, name) for name in EVALUATION_FLAGS)
     else:
         own.pop("debug_checks", None)
 
@@ -237,6 +294,8 @@ def _initialise() -> None:
                 value = from_environment(flag, variable)
                 break
         setattr(Context, flag.attribute, value)
+        if flag.name in AFTER_UPDATE and value != flag.default:
+            AFTER_UPDATE[flag.name](value)
     refresh_global()
 
 
@@ -264,9 +323,12 @@ enable_x64 = FlagContext("jax_enable_x64")
 explain_cache_misses = FlagContext("jax_explain_cache_misses")
 legacy_prng_key = FlagContext("jax_legacy_prng_key")
 log_compiles = FlagContext("jax_log_compiles")
+no_execution = FlagContext("jax_no_execution")
 no_tracing = FlagContext("jax_no_tracing")
 numpy_dtype_promotion = FlagContext("jax_numpy_dtype_promotion")
 numpy_rank_promotion = FlagContext("jax_numpy_rank_promotion")
+allow_f16_reductions = FlagContext("jax_allow_f16_reductions")
+jax2tf_associative_scan_reductions = FlagContext("jax2tf_associative_scan_reductions")
 softmax_custom_jvp = FlagContext("jax_softmax_custom_jvp")
 threefry_partitionable = FlagContext("jax_threefry_partitionable")
 

@@ -11,11 +11,12 @@ class Context(threading.local):
     """The thread-local state of the language.
 
     ``trace`` is the current trace; ``None`` stands for evaluation, so that the test on the hot path is the
-    cheapest there is. ``global_key`` and ``local_key`` hold the values of all flags that change what tracing
+    cheapest there is. ``running`` is the source of the equation being run again one by one in search of a NaN. ``global_key`` and ``local_key`` hold the values of all flags that change what tracing
     yields, process-wide and as overridden in this thread, each numbered; every cache key contains both.
     """
 
     trace = None
+    running = None
     axis_env: dict = {}
     name_stack: tuple = ()
     x64: bool = False

@@ -12,6 +12,7 @@ from catena.core import dtypes
 from catena.core.array import Array, as_array, typed_array
 from catena.core.context import context
 from catena.core.errors import UnexpectedTracerError
+from catena.core.source import user_source
 
 
 class _Quiet(threading.local):
@@ -61,9 +62,10 @@ def evaluate(primitive, args, params):
         avals.append(x.aval if aval is None else aval)
         values.append(x._value)
     out_aval = abstract_eval(primitive, tuple(avals), params)
-    out = quiet.run(primitive.evaluate, *values, **params)
     if context.debug_checks:
-        check_numerics(primitive, out)
+        out = evaluate_checked(primitive, values, params)
+    else:
+        out = quiet.run(primitive.evaluate, *values, **params)
     if primitive.multiple_results:
         return [typed_array(o, a) for o, a in zip(out, out_aval, strict=True)]
     return typed_array(out, out_aval)
@@ -79,17 +81,26 @@ def concrete(x, primitive) -> Array:
     return x if isinstance(x, Array) else as_array(x)
 
 
-def check_numerics(primitive, out):
-    """Raise where a result holds what the flags ``jax_debug_nans`` and ``jax_debug_infs`` forbid."""
+def evaluate_checked(primitive, values, params):
+    """Evaluate under the flags ``jax_no_execution``, ``jax_debug_nans`` and ``jax_debug_infs``."""
+    check_may_run(primitive.name)
+    out = quiet.run(primitive.evaluate, *values, **params)
     for value in out if primitive.multiple_results else (out,):
         check_value(primitive.name, value)
+    return out
+
+
+def check_may_run(name: str):
+    """Raise where the flag ``jax_no_execution`` forbids to run anything."""
+    if context.no_execution:
+        raise RuntimeError(f"catena tried to execute {name}, but the no_execution config option is set")
 
 
 def check_value(name: str, value):
     """Raise FloatingPointError where ``value`` holds a NaN or an infinity that the debug flags forbid."""
     if not dtypes.is_inexact(np.asarray(value).dtype):
         return
-    if context.debug_nans and np.any(np.isnan(value)):
-        raise FloatingPointError(f"invalid value (nan) encountered in {name}")
-    if context.debug_infs and np.any(np.isinf(value)):
-        raise FloatingPointError(f"invalid value (inf) encountered in {name}")
+    for forbidden, kind, test in ((context.debug_nans, "nan", np.isnan), (context.debug_infs, "inf", np.isinf)):
+        if forbidden and np.any(test(value)):
+            place = context.running or user_source()
+            raise FloatingPointError(f"invalid value ({kind}) encountered in {name}" + (f" at {place}" if place else ""))

@@ -32,6 +32,21 @@ class Source(NamedTuple):
                 return line
         return self.code.co_firstlineno
 
+    def __reduce__(self):
+        return PlainSource, (self.file_name, self.line, self.function_name, self.name_stack)
+
+    def __str__(self) -> str:
+        return f"{self.file_name}:{self.line} ({self.function_name})"
+
+
+class PlainSource(NamedTuple):
+    """A place in a user's program whose code is not here: what is left of a ``Source`` after pickling."""
+
+    file_name: str
+    line: int
+    function_name: str
+    name_stack: tuple = ()
+
     def __str__(self) -> str:
         return f"{self.file_name}:{self.line} ({self.function_name})"
 

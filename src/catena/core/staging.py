@@ -1,7 +1,8 @@
 """Staging: running a Python function on tracers to write down the jaxpr of what it does."""
 
-from catena.core import dtypes
+from catena.core import dtypes, leaks
 from catena.core.array import Array, as_array
+from catena.core.check import check_if_enabled
 from catena.core.context import context, set_trace
 from catena.core.evaluate import abstract_eval
 from catena.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var
@@ -166,13 +167,17 @@ def trace_to_jaxpr(fun, in_avals, debug_info: DebugInfo) -> tuple[Jaxpr, list]:
       The jaxpr, and the values of its constvars: Arrays, or tracers of enclosing traces.
     """
     trace = JaxprTrace(context.trace, debug_info)
+    watched = leaks.watch(trace)
     try:
         with set_trace(trace):
             outs = fun(*[trace.new_arg(a) for a in in_avals])
             outs = [check_result(x, i, debug_info) for i, x in enumerate(outs)]
-            return trace.to_jaxpr(outs)
+            jaxpr, values = trace.to_jaxpr(outs)
     finally:
         trace.alive = False
+    del trace, outs
+    leaks.check(watched)
+    return check_if_enabled(jaxpr), values
 
 
 def check_result(x, position: int, debug_info: DebugInfo):

@@ -7,9 +7,10 @@ from typing import Any
 from catena.core import dtypes
 from catena.core.array import Array
 from catena.core.aval import ShapedArray
+from catena.core.context import context
 from catena.core.source import function_name, function_place
 from catena.core.trace import Tracer
-from catena.core.tree import tree_flatten_with_path
+from catena.core.tree import tree_flatten_with_path, tree_unflatten
 from catena.core.tree_keys import keystr
 from catena.core.zeros import get_aval
 
@@ -160,3 +161,14 @@ def bad_leaf(fun, x, name: str) -> Exception:
         f"passed to the function at path {name}.\nThis typically means that a jit-wrapped function was called with a non-array "
         f"argument. If {name} should be a compile-time constant of {function_name(fun)}, mark it with static_argnums or static_argnames."
     )
+
+
+def leaf_paths(tree) -> list[str]:
+    """For each leaf of a tree structure, how to reach it: ``[0]['w']``."""
+    return leaf_names("", tree_unflatten(tree, [0] * tree.num_leaves))
+
+
+def check_may_trace(fun) -> None:
+    """Raise where the flag ``jax_no_tracing`` forbids to trace ``fun``."""
+    if context.no_tracing:
+        raise RuntimeError(f"re-tracing function {function_place(fun)} for `jit`, but 'no_tracing' is set")

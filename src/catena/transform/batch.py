@@ -7,6 +7,7 @@ is handed to the primitive's ``batch`` rule, which does the work for all example
 import functools
 from typing import Any, NamedTuple
 
+from catena.core import leaks
 from catena.core.context import context, extend_axis_env, set_trace
 from catena.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from catena.core.primitive import registry
@@ -139,12 +140,15 @@ def batch_flat(fun, axis: Axis, args, dims, function: str = ""):
       The results and the position of the axis in each, or ``None``.
     """
     trace = BatchTrace(context.trace, axis, function)
+    watched = leaks.watch(trace)
     try:
         with set_trace(trace), extend_axis_env(axis.name, axis.size):
             outs = fun(*[pack_argument(trace, x, d) for x, d in zip(args, dims, strict=True)])
             pairs = [(x, None) if x is None or type(x) is Zero else trace.unpack(x) for x in outs]
     finally:
         trace.alive = False
+    del trace, outs
+    leaks.check(watched)
     return [v for v, _ in pairs], [d for _, d in pairs]
 
 

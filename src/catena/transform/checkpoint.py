@@ -11,6 +11,7 @@ from catena.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
 from catena.core.primitive import NoRule, Primitive
 from catena.core.source import function_place
 from catena.core.staging import DebugInfo, hoist_tracers, trace_to_jaxpr
+from catena.core.traceback import api_boundary
 from catena.core.tree import tree_flatten, tree_unflatten
 from catena.core.zeros import UndefinedPrimal, Zero, get_aval
 from catena.transform.arguments import Static, resolve_argnums, signature_of
@@ -273,6 +274,7 @@ def checkpoint(
     nums, names = resolve_argnums(signature_of(fun), static_argnums or None, static_argnames or None, "static")
 
     @functools.wraps(fun)
+    @api_boundary
     def checkpointed(*args, **kwargs):
         static = {i % len(args) for i in nums if -len(args) <= i < len(args)}
         for i in static:

@@ -3,66 +3,171 @@
 The call is a hot path: the native entry reads the data pointers straight out of two tuples of NumPy arrays.
 """
 
+import time
+import warnings
+
 import numpy as np
 
-from catena.compiler.compile import compile_jaxpr
-from catena.core import dtypes
+from catena.core import dtypes, log
 from catena.core.array import Array, as_array, live, typed_array
 from catena.core.context import context
-from catena.core.evaluate import check_value, concrete
-from catena.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, eval_jaxpr
+from catena.core.errors import JaxRuntimeError
+from catena.core.evaluate import check_may_run, check_value, concrete
+from catena.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
+from catena.core.stack import is_stack
+from catena.runtime import stacks
+from catena.runtime.lazy import compiler
 from catena.transform.memo import memoised
 
 
 class Program:
     """A compiled jaxpr, with the results that need no computation (arguments passed through, constants) taken out.
 
-    ``results`` holds for each result what it is: ``("computed", i)``, ``("argument", i)`` or ``("constant", Array)``.
+    ``results`` holds for each result what it is: ``("computed", i)``, ``("argument", i)`` or ``("constant", Array)``;
+    ``used`` the positions of the arguments that the program is given, ``donated`` of those that a call deletes.
     """
 
-    __slots__ = ("closed", "executable", "entry", "used", "results", "specs", "computed_avals", "simple")
+    __slots__ = (
+        "closed", "name", "executable", "entry", "used", "donated", "results", "specs", "computed_avals", "simple", "stacks",
+    )  # fmt: skip
 
-    def __init__(self, closed: ClosedJaxpr, donated: tuple = (), name: str = "main"):
-        self.closed = closed
+    def __init__(self, closed: ClosedJaxpr, donated: tuple = (), name: str = "main", keep_unused: bool = False):
+        self.closed, self.name = closed, name
         self.results, computed = classify_results(closed)
         jaxpr = closed.jaxpr
-        self.used = [i for i, v in enumerate(jaxpr.invars) if v.aval.dtype != dtypes.float0]
-        invars = [jaxpr.invars[i] for i in self.used]
+        self.used = used_arguments(jaxpr, keep_unused)
+        self.donated = usable_donations(closed, donated, self.used) if any(donated) else []
         self.computed_avals = [v.aval for v in computed]
-        trimmed = Jaxpr(jaxpr.constvars, invars, computed, jaxpr.eqns, jaxpr.effects, jaxpr.debug_info)
         if computed or jaxpr.effects:
-            kept = tuple(donated[i] for i in self.used) if any(donated) else ()
-            self.executable = compile_jaxpr(ClosedJaxpr(trimmed, closed.consts), name=name, donated=kept)
+            invars = [jaxpr.invars[i] for i in self.used]
+            trimmed = Jaxpr(jaxpr.constvars, invars, computed, jaxpr.eqns, jaxpr.effects, jaxpr.debug_info)
+            given_up = tuple(i in self.donated for i in self.used) if self.donated else ()
+            self.executable = compile_logged(ClosedJaxpr(trimmed, closed.consts), name, given_up)
             self.entry = self.executable.entry
         else:
             self.executable, self.entry = None, None
-        self.specs = [(a.shape, a.dtype) for a in self.computed_avals]
+        self.specs = [physical_type(a) for a in self.computed_avals]
+        self.stacks = any(is_stack(a) for a in [*closed.in_avals, *self.computed_avals])
         self.simple = len(self.used) == len(jaxpr.invars) and all(kind == "computed" for kind, _ in self.results)
 
     def __call__(self, arrays) -> list:
-        """Run on Arrays of the right types and return the list of result Arrays."""
-        computed = self.compute([live(arrays[i]) for i in self.used]) if self.entry is not None else []
-        outs = [
-            computed[x] if kind == "computed" else arrays[x] if kind == "argument" else x for kind, x in self.results
-        ]
+        """Run on Arrays of the right types and return the list of result Arrays; delete the donated ones."""
+        if context.debug_checks:
+            check_may_run(f"jit({self.name})")
+        if self.donated:
+            self.check_donation(arrays)
+        values = [live(arrays[i]) for i in self.used]
+        computed = self.compute(values) if self.entry is not None else []
+        outs = [self.result(kind, x, computed, arrays) for kind, x in self.results]
         if context.debug_checks:
             self.check(arrays, outs)
+        for i in self.donated:
+            arrays[i].delete()
         return outs
+
+    @staticmethod
+    def result(kind: str, x, computed: list, arrays) -> Array:
+        """One result; arguments and constants are wrapped anew, since the user may delete what a call returned."""
+        if kind == "computed":
+            return computed[x]
+        found = arrays[x] if kind == "argument" else x
+        return typed_array(live(found), found.aval)
 
     def compute(self, values) -> list:
         """The computed results for NumPy values, as Arrays."""
+        if self.stacks:
+            return self.compute_with_stacks(values)
         outs = tuple([np.empty(shape, dtype) for shape, dtype in self.specs])
         run_entry(self.entry, tuple(values), outs)
+        return [typed_array(o, a) for o, a in zip(outs, self.computed_avals, strict=True)]
+
+    def compute_with_stacks(self, values) -> list:
+        """As ``compute``, where arguments or results are stacks: programs know these by their addresses."""
+        in_avals = [self.closed.in_avals[i] for i in self.used]
+        addresses = [
+            stacks.addresses(x, a.dtype.item) if is_stack(a) else x for x, a in zip(values, in_avals, strict=True)
+        ]
+        outs = [np.empty(shape, dtype) for shape, dtype in self.specs]
+        head = np.zeros((), np.uint64)
+        run_entry(self.entry, tuple(addresses), (*outs, head) if self.executable.returns_stacks else tuple(outs))
+        arena = stacks.Arena(int(head), self.executable, values)
+        outs = [stacks.from_addresses(o, arena) if is_stack(a) else o for o, a in zip(outs, self.computed_avals, strict=True)]
         return [typed_array(o, a) for o, a in zip(outs, self.computed_avals, strict=True)]
 
     def check(self, arrays, outs):
         """Where a debug flag finds a bad number in the results, run again step by step to name the operation."""
         try:
             for x in outs:
-                check_value(self.closed.jaxpr.debug_info.function_place if self.closed.jaxpr.debug_info else "jit", x._value)
-        except FloatingPointError:
-            eval_jaxpr(self.closed.jaxpr, self.closed.consts, *arrays)
-            raise
+                check_value(f"the results of jit({self.name})", x._value)
+        except FloatingPointError as error:
+            found = error
+        else:
+            return
+        rerun(self.closed, arrays)
+        raise found  # the operations do it only together
+
+    def check_donation(self, arrays):
+        """Raise where a donated array is passed a second time in the same call."""
+        for i in self.donated:
+            again = [j for j in self.used if j != i and arrays[j] is arrays[i]]
+            if again:
+                raise JaxRuntimeError(
+                    f"jit({self.name}) was called with the same array of type {arrays[i].aval.str_short()} as argument {i}, "
+                    f"which is donated, and as argument {again[0]}: f(donate(a), a). Pass a copy, or do not donate it."
+                )
+
+
+def physical_type(aval) -> tuple:
+    """The shape and NumPy dtype by which a compiled program holds a value."""
+    return aval.dtype.physical(aval.shape) if dtypes.is_extended(aval.dtype) else (aval.shape, aval.dtype)
+
+
+def used_arguments(jaxpr: Jaxpr, keep_unused: bool) -> list[int]:
+    """The positions of the arguments that the program reads or returns; with ``keep_unused``, of all with data."""
+    read = {v for eqn in jaxpr.eqns for v in eqn.invars if type(v) is Var}
+    read.update(v for v in jaxpr.outvars if type(v) is Var)
+    return [i for i, v in enumerate(jaxpr.invars) if v.aval.dtype != dtypes.float0 and (keep_unused or v in read)]
+
+
+def usable_donations(closed: ClosedJaxpr, donated: tuple, used: list[int]) -> list[int]:
+    """The donated arguments whose memory a result can take: those with a result of the same shape and dtype."""
+    free = [(a.shape, a.dtype) for a in closed.out_avals]
+    usable, useless = [], []
+    for i in used:
+        if donated[i]:
+            aval = closed.in_avals[i]
+            if (aval.shape, aval.dtype) in free:
+                free.remove((aval.shape, aval.dtype))
+                usable.append(i)
+            else:
+                useless.append(aval.str_short())
+    if useless:
+        warnings.warn(f"Some donated buffers were not usable: {', '.join(useless)}.", UserWarning, stacklevel=2)
+    return usable
+
+
+def compile_logged(closed: ClosedJaxpr, name: str, donated: tuple):
+    """Compile, and say so in the log."""
+    log.announce("Compiling jit(%s) for arguments of types %s", name, closed.in_avals, loud=context.log_compiles)
+    start = time.perf_counter()
+    executable = compiler.compile_jaxpr(closed, name=name, donated=donated)
+    log.announce("Compiled jit(%s) in %.3f s", name, time.perf_counter() - start, loud=context.log_compiles)
+    return executable
+
+
+def rerun(closed: ClosedJaxpr, arrays) -> None:
+    """Run the equations one by one, so that the flags that check results name the operation and its line."""
+    env = dict(zip(closed.jaxpr.constvars, closed.consts, strict=True))
+    env.update(zip(closed.jaxpr.invars, arrays, strict=True))
+    before = context.running
+    try:
+        for eqn in closed.eqns:
+            context.running = eqn.source
+            values = [v.val if type(v) is Literal else env[v] for v in eqn.invars]
+            out = eqn.primitive.bind(*values, **eqn.params)
+            env.update(zip(eqn.outvars, out if eqn.primitive.multiple_results else (out,), strict=True))
+    finally:
+        context.running = before
 
 
 def run_entry(entry, values: tuple, outs: tuple):
@@ -97,13 +202,15 @@ def classify_results(closed: ClosedJaxpr):
 
 
 @memoised
-def program_of(closed: ClosedJaxpr, donated: tuple = (), name: str = "main") -> Program:
+def program_of(closed: ClosedJaxpr, donated: tuple = (), name: str = "main", keep_unused: bool = False) -> Program:
     """The compiled program of a jaxpr; compiled at the first call."""
-    return Program(closed, donated, name)
+    return Program(closed, donated, name, keep_unused)
 
 
-def run_jaxpr(closed: ClosedJaxpr, args, primitive, donated: tuple = (), name: str = "main") -> list:
+def run_jaxpr(
+    closed: ClosedJaxpr, args, primitive, donated: tuple = (), name: str = "main", keep_unused: bool = False
+) -> list:
     """Run a jaxpr natively on concrete arguments of its types."""
     arrays = [x if type(x) is Array else concrete(x, primitive) for x in args]
-    outs = program_of(closed, donated, name)(arrays)
+    outs = program_of(closed, donated, name, keep_unused)(arrays)
     return [out if out.aval is aval else typed_array(out._value, aval) for out, aval in zip(outs, closed.out_avals, strict=True)]

@@ -10,6 +10,9 @@ def check_callable(fun):
         raise TypeError(f"Expected a callable value, got {fun}")
 
 
+TRACED = object()  # stands for a traced leaf of the auxiliary data, which is passed on with the results
+
+
 class FlatFunction:
     """A function of a tuple of trees as a function of leaves that returns leaves.
 
@@ -33,8 +36,9 @@ class FlatFunction:
                     f"{type(out)} with value {out!r}"
                 )
             out, aux = out
-            self.aux_leaves, self.aux_tree = tree_flatten(aux)
-            traced_aux = [x for x in self.aux_leaves if isinstance(x, Tracer)]
+            leaves, self.aux_tree = tree_flatten(aux)
+            traced_aux = [x for x in leaves if isinstance(x, Tracer)]
+            self.aux_leaves = [TRACED if isinstance(x, Tracer) else x for x in leaves]
         outs, self.out_tree = tree_flatten(out)
         self.count = len(outs)
         return outs + traced_aux
@@ -43,7 +47,7 @@ class FlatFunction:
         """The results proper; the rest replaces the traced leaves of the auxiliary data."""
         if self.has_aux:
             stripped = iter(outs[self.count :])
-            self.aux_leaves = [next(stripped) if isinstance(x, Tracer) else x for x in self.aux_leaves]
+            self.aux_leaves = [next(stripped) if x is TRACED else x for x in self.aux_leaves]
         return list(outs[: self.count])
 
     def aux(self):

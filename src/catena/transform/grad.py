@@ -12,6 +12,7 @@ from catena.core.primitive import registry
 from catena.core.source import function_place
 from catena.core.staging import DebugInfo
 from catena.core.trace import Tracer
+from catena.core.traceback import api_boundary, boundary
 from catena.core.tree import tree_flatten, tree_map, tree_unflatten
 from catena.core.tree_errors import equality_errors
 from catena.core.tree_keys import keystr
@@ -72,7 +73,8 @@ def jvp(fun: Callable, primals: Sequence, tangents: Sequence, has_aux: bool = Fa
     primal_leaves = [value_leaf(x) for x in primal_leaves]
     tangent_leaves = [check_tangent(p, t) for p, t in zip(primal_leaves, tangent_leaves, strict=True)]
     flat = flatten_function(fun, tree, has_aux=has_aux)
-    outs, out_tangents = jvp_flat(flat, primal_leaves, tangent_leaves)
+    with boundary:
+        outs, out_tangents = jvp_flat(flat, primal_leaves, tangent_leaves)
     outs, out_tangents = flat.main(outs), [instantiate(t) for t in out_tangents[: flat.count]]
     results = tree_unflatten(flat.out_tree, outs), tree_unflatten(flat.out_tree, out_tangents)
     return (*results, flat.aux()) if has_aux else results
@@ -123,7 +125,8 @@ def linearize(fun: Callable, *primals, has_aux: bool = False):
     leaves, tree = tree_flatten(primals)
     leaves = [value_leaf(x) for x in leaves]
     flat = flatten_function(fun, tree, has_aux=has_aux)
-    outs, program = linearize_flat(flat, leaves)
+    with boundary:
+        outs, program = linearize_flat(flat, leaves)
     program.outputs = program.outputs[: flat.count]
     closed = linear_jaxpr(program, DebugInfo("linearize", function_place(fun)))
     value = tree_unflatten(flat.out_tree, flat.main(outs))
@@ -183,7 +186,8 @@ def vjp(fun: Callable, *primals, has_aux: bool = False, reduce_axes=()):
     leaves, tree = tree_flatten(primals)
     leaves = [value_leaf(x) for x in leaves]
     flat = flatten_function(fun, tree, has_aux=has_aux)
-    outs, program = linearize_flat(flat, leaves)
+    with boundary:
+        outs, program = linearize_flat(flat, leaves)
     program.outputs = program.outputs[: flat.count]
     outs = flat.main(outs)
     value = tree_unflatten(flat.out_tree, outs)
@@ -280,7 +284,8 @@ def linear_transpose(fun: Callable, *primals, reduce_axes=()) -> Callable:
             f"got {', '.join(a.str_short() for a in bad)}"
         )
     flat = flatten_function(fun, tree)
-    outs, program = linearize_linear(flat, in_avals, [None] * len(in_avals))
+    with boundary:
+        outs, program = linearize_linear(flat, in_avals, [None] * len(in_avals))
     out_avals = [get_aval(x) for x in outs]
 
     def transposed(cotangent):
@@ -379,6 +384,7 @@ def value_and_grad(
     nums = check_argnums(argnums)
 
     @functools.wraps(fun, assigned=WRAPPED)
+    @api_boundary
     def value_and_grad_f(*args, **kwargs):
         positions, dynamic, flat_of = split_arguments(fun, nums, args, kwargs)
         leaves, tree = tree_flatten(dynamic)
@@ -508,6 +514,7 @@ def jacfwd(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = Fals
     nums = check_argnums(argnums)
 
     @functools.wraps(fun, assigned=WRAPPED)
+    @api_boundary
     def jacobian_f(*args, **kwargs):
         _, dynamic, flat_of = split_arguments(fun, nums, args, kwargs)
         leaves, tree = tree_flatten(dynamic)
@@ -560,6 +567,7 @@ def jacrev(
     nums = check_argnums(argnums)
 
     @functools.wraps(fun, assigned=WRAPPED)
+    @api_boundary
     def jacobian_f(*args, **kwargs):
         _, dynamic, flat_of = split_arguments(fun, nums, args, kwargs)
         leaves, tree = tree_flatten(dynamic)

@@ -6,18 +6,21 @@ Under another trace the call becomes one ``jit`` equation.
 """
 
 import functools
+import types
 import weakref
 
 import numpy as np
 
-from catena.core import config
-from catena.core.array import Array, typed_array
+from catena.core.array import Array, fresh_array
 from catena.core.context import context
+from catena.core.jaxpr import eval_jaxpr
+from catena.core.pickling import global_name
 from catena.core.source import function_name, function_place
 from catena.core.staging import DebugInfo, hoist_tracers, trace_to_jaxpr
-from catena.core.tree import tree_flatten, tree_leaves_with_path, tree_unflatten
-from catena.core.tree_keys import keystr
-from catena.transform import arguments, stages
+from catena.core.traceback import api_boundary
+from catena.core.tree import tree_flatten, tree_structure, tree_unflatten
+from catena.core.tree_flatten import flatten_into
+from catena.transform import arguments, misses, stages
 from catena.transform.execute import program_of, run_entry
 from catena.transform.jit_primitive import jit_p
 
@@ -56,27 +59,33 @@ class JitFunction:
     def __call__(self, *args, **kwargs):
         if context.trace is None and not kwargs:  # hot path: Arrays only, seen before
             try:
-                entry, specs, avals, out_tree = self._fast[
-                    (context.global_key, context.local_key, *[x._aval for x in args])
-                ]
-            except (KeyError, AttributeError):
-                return self._call(args, kwargs)
-            outs = tuple([np.empty(shape, dtype) for shape, dtype in specs])
-            values = tuple([x._value for x in args])
-            if entry(values, outs):
-                run_entry(entry, values, outs)
-            if out_tree is None:
-                return typed_array(outs[0], avals[0])
-            return tree_unflatten(out_tree, [typed_array(o, a) for o, a in zip(outs, avals)])  # noqa: B905 (hot)
+                found = self._fast.get((context.global_key, context.local_key, *[x._aval for x in args]))
+            except AttributeError:  # not an Array
+                found = None
+            if found is not None:
+                return run_fast(found, args)
+        if context.trace is None and self._plain:  # the same for trees of Arrays
+            leaves: list = []
+            tree = flatten_into((args, kwargs), leaves)
+            try:
+                found = self._fast.get((context.global_key, context.local_key, tree, *[x._aval for x in leaves]))
+            except AttributeError:
+                found = None
+            if found is not None:
+                return run_fast(found, leaves)
         return self._call(args, kwargs)
 
+    @api_boundary
     def _call(self, args, kwargs):
-        if config.read("jax_disable_jit"):
+        if context.disable_jit:
             return self._fun(*args, **kwargs)
         leaves, call = self._traced_call(args, kwargs)
-        outs = jit_p.bind(*call.outer, *leaves, **self._params(call))
+        if self._inline and context.trace is not None:
+            outs = eval_jaxpr(call.closed.jaxpr, call.closed.consts, *call.outer, *leaves)
+        else:
+            outs = jit_p.bind(*call.outer, *leaves, **self._params(call))
         if context.trace is None:
-            self._after_run(args, kwargs, leaves, call)
+            self._remember(args, kwargs, leaves, call)
         return tree_unflatten(call.out_tree, outs)
 
     def _params(self, call: TracedCall) -> dict:
@@ -85,24 +94,28 @@ class JitFunction:
             params["donated_invars"] = (False,) * len(call.outer) + call.donated
         if self._inline:
             params["inline"] = True
+        if self._keep_unused:
+            params["keep_unused"] = True
         return params
 
-    def _after_run(self, args, kwargs, leaves, call: TracedCall):
-        """Delete what was donated; remember a plain call for the hot path."""
-        for x, donated in zip(leaves, call.donated, strict=True):
-            if donated and type(x) is Array:
-                x.delete()
-        if kwargs or not self._plain or call.outer or context.debug_checks:
+    def _remember(self, args, kwargs, leaves, call: TracedCall):
+        """Remember a plain call for the hot path."""
+        if not self._plain or call.outer or context.debug_checks or any(type(x) is not Array for x in leaves):
             return
-        if not args or any(type(x) is not Array for x in args):
+        program = program_of(call.closed, (), self._name, self._keep_unused)
+        if not program.simple or program.stacks or program.entry is None or call.closed.effects or not leaves:
             return
-        program = program_of(call.closed, (), self._name)
-        if program.simple and program.entry is not None and not call.closed.effects:
-            single = call.out_tree.num_nodes == 1 and len(program.specs) == 1
-            key = (context.global_key, context.local_key, *[x.aval for x in args])
-            same = all(o.aval is a for o, a in zip(call.closed.jaxpr.outvars, program.computed_avals, strict=True))
-            if same:
-                self._fast[key] = (program.entry, program.specs, program.computed_avals, None if single else call.out_tree)
+        avals = program.computed_avals
+        if any(a.extended for a in avals) or [v.aval for v in call.closed.jaxpr.outvars] != avals:
+            return
+        single = call.out_tree.num_nodes == 1
+        found = (program.entry, program.specs, avals, None if single else call.out_tree)
+        in_avals = [x.aval for x in leaves]
+        flags = (context.global_key, context.local_key)
+        if not kwargs and all(type(x) is Array for x in args):
+            self._fast[(*flags, *in_avals)] = found
+        else:
+            self._fast[(*flags, tree_structure((args, kwargs)), *in_avals)] = found
 
     # ---- from arguments to a traced call
 
@@ -114,8 +127,9 @@ class JitFunction:
         key = (in_tree, avals, statics, context.global_key, context.local_key, tuple(context.axis_env.items()))
         call = self._calls.get(key)
         if call is None:
-            if config.read("jax_no_tracing"):
-                raise RuntimeError(f"re-tracing function {function_place(self._fun)} for `jit`, but 'no_tracing' is set")
+            arguments.check_may_trace(self._fun)
+            if context.explain_cache_misses:
+                misses.explain(self._fun, key, list(self._calls), self._leaf_names(args, kwargs))
             call = self._trace(args, kwargs, statics, in_tree, avals)
             if not call.outer:
                 self._calls[key] = call
@@ -155,16 +169,14 @@ class JitFunction:
             dynamic = iter(dynamic_args)
             full = [given[i].value if i in given else next(dynamic) for i in range(count)]
             out = self._fun(*full, **dynamic_kwargs, **static_kwargs)
-            result["out"] = out
             outs, result["tree"] = tree_flatten(out)
             return outs
 
-        def result_paths():
-            return [keystr(path) for path, _ in tree_leaves_with_path(result["out"])]
-
-        info = DebugInfo("jit", function_place(self._fun), self._leaf_names(args, kwargs), result_paths)
+        info = DebugInfo(
+            "jit", function_place(self._fun), self._leaf_names(args, kwargs), lambda: arguments.leaf_paths(result["tree"])
+        )
         jaxpr, consts = trace_to_jaxpr(flat_fun, avals, info)
-        info.result_paths = None  # it holds on to the results
+        info.result_paths = None
         closed, outer = hoist_tracers(jaxpr, consts)
         donated = self._donated(args, kwargs, len(avals))
         return TracedCall(closed, result["tree"], outer, donated)
@@ -185,13 +197,14 @@ class JitFunction:
 
     # ---- stages
 
+    @api_boundary
     def trace(self, *args, **kwargs) -> "stages.Traced":
         """Trace for these arguments (arrays, or anything with shape and dtype) without compiling."""
         statics, dynamic_args, dynamic_kwargs = self._split(args, kwargs)
         leaves, in_tree = tree_flatten((dynamic_args, dynamic_kwargs))
         avals = self._avals(leaves, args, kwargs)
         call = self._trace(args, kwargs, statics, in_tree, avals)
-        return stages.Traced(self._fun, self._name, call, in_tree, avals, self._leaf_names(args, kwargs))
+        return stages.Traced(self._fun, self._name, call, in_tree, avals, self._leaf_names(args, kwargs), self._keep_unused)
 
     def lower(self, *args, **kwargs) -> "stages.Lowered":
         """Trace and translate to the compiler's graph; ``.compile()`` finishes the way."""
@@ -210,13 +223,31 @@ class JitFunction:
         return len(self._calls)
 
     def __get__(self, instance, owner=None):
-        return self if instance is None else functools.partial(self, instance)
+        return self if instance is None else types.MethodType(self, instance)
 
     def __repr__(self):
         return f"<JitFunction of {self._fun!r}>"
 
     def __reduce__(self):
-        return _rebuild_jit, (self._fun, self._static_nums, self._static_names, self._donate_nums, self._donate_names, self._inline, self._keep_unused)
+        return global_name(self) or (_rebuild_jit, (self._fun, self._static_nums, self._static_names, self._donate_nums, self._donate_names, self._inline, self._keep_unused))
+
+    def __copy__(self):
+        return self
+
+    def __deepcopy__(self, memo):
+        return self
+
+
+def run_fast(found, args):
+    """Run a program that was seen before on Arrays of its types."""
+    entry, specs, avals, out_tree = found
+    outs = tuple([np.empty(shape, dtype) for shape, dtype in specs])
+    values = tuple([x._value for x in args])
+    if entry(values, outs):
+        run_entry(entry, values, outs)
+    if out_tree is None:
+        return fresh_array(outs[0], avals[0])
+    return tree_unflatten(out_tree, [fresh_array(o, a) for o, a in zip(outs, avals)])  # noqa: B905 (hot)
 
 
 def _rebuild_jit(fun, static_nums, static_names, donate_nums, donate_names, inline, keep_unused):

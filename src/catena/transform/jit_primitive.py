@@ -14,8 +14,8 @@ def _abstract(*avals, jaxpr, **params):
     return jaxpr.out_avals
 
 
-def _evaluate(*args, jaxpr, name, donated_invars=(), **params):
-    return run_jaxpr(jaxpr, args, jit_p, donated_invars, name)
+def _evaluate(*args, jaxpr, name, donated_invars=(), keep_unused=False, **params):
+    return run_jaxpr(jaxpr, args, jit_p, donated_invars, name, keep_unused)
 
 
 def _jvp(primals, tangents, *, jaxpr, donated_invars=(), **params):

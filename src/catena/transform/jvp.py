@@ -4,6 +4,7 @@
 Tangents known to be zero stay symbolic and cost nothing.
 """
 
+from catena.core import leaks
 from catena.core.context import context, set_trace
 from catena.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from catena.core.staging import trace_to_jaxpr
@@ -125,12 +126,15 @@ def jvp_flat(fun, primals, tangents, *, parent=None, linearizing: bool = False):
       The results and their tangents, symbolic where they are zero.
     """
     trace = JVPTrace(context.trace if parent is None else parent, linearizing)
+    watched = leaks.watch(trace)
     try:
         with set_trace(trace):
             outs = fun(*[trace.pack(p, t) for p, t in zip(primals, tangents, strict=True)])
             pairs = [trace.unpack(x) for x in outs]
     finally:
         trace.alive = False
+    del trace, outs
+    leaks.check(watched)
     return (
         [p for p, _ in pairs],
         [Zero.of_primal(p) if t is None else t for p, t in pairs],

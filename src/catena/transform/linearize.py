@@ -202,9 +202,11 @@ def partial_eval_jaxpr(closed: ClosedJaxpr, unknown: tuple, instantiate_outputs)
         known_iter = iter(known_args)
         args = [tape.new_unknown(a) if u else next(known_iter) for a, u in zip(closed.in_avals, unknown, strict=True)]
         inputs = [x for x, u in zip(args, unknown, strict=True) if u]
-        with set_trace(tape):
-            outs = eval_jaxpr(closed.jaxpr, closed.consts, *args)
-        tape.alive = False
+        try:
+            with set_trace(tape):
+                outs = eval_jaxpr(closed.jaxpr, closed.consts, *args)
+        finally:
+            tape.alive = False
         unknown_out = tuple(tape.is_unknown(x) or f for x, f in zip(outs, instantiate_outputs, strict=True))
         rest, values = tape_to_jaxpr(tape, inputs, [x for x, u in zip(outs, unknown_out, strict=True) if u], info)
         rest_closed, residuals = hoist_tracers(rest, values)

@@ -8,8 +8,9 @@ from catena.core.jaxpr import ClosedJaxpr
 from catena.core.source import function_place
 from catena.core.staging import DebugInfo, trace_to_jaxpr
 from catena.core.struct import ShapeDtypeStruct
+from catena.core.traceback import api_boundary, boundary
 from catena.core.tree import tree_flatten, tree_unflatten
-from catena.transform.arguments import argument_names, as_int_tuple, bad_leaf, leaf_aval
+from catena.transform.arguments import argument_names, as_int_tuple, bad_leaf, check_may_trace, leaf_aval
 from catena.transform.functions import check_callable
 
 
@@ -37,6 +38,7 @@ def make_jaxpr(fun: Callable, static_argnums=(), axis_env=None, return_shape: bo
     static = as_int_tuple(static_argnums, "static_argnums")
 
     @functools.wraps(fun, assigned=("__module__", "__name__", "__qualname__", "__doc__"))
+    @api_boundary
     def make_jaxpr_f(*args, **kwargs):
         with named_axes(axis_env or ()):
             closed, out_tree = trace(fun, args, kwargs, static, "make_jaxpr")
@@ -63,6 +65,7 @@ class named_axes:  # noqa: N801
 
 def trace(fun, args, kwargs, static: tuple, traced_for: str):
     """The closed jaxpr of ``fun`` at these arguments and the tree of its result."""
+    check_may_trace(fun)
     static = {i % len(args) for i in static if -len(args) <= i < len(args)} if args else set()
     dynamic = tuple(x for i, x in enumerate(args) if i not in static)
     leaves, in_tree = tree_flatten((dynamic, kwargs))
@@ -104,5 +107,6 @@ def eval_shape(fun: Callable, *args, **kwargs):
       ShapeDtypeStruct(shape=(2,), dtype=float32)
     """
     check_callable(fun)
-    closed, out_tree = trace(fun, args, kwargs, (), "eval_shape")
+    with boundary:
+        closed, out_tree = trace(fun, args, kwargs, (), "eval_shape")
     return tree_unflatten(out_tree, [struct_of(a) for a in closed.out_avals])

@@ -1,14 +1,16 @@
 """The stages of compilation as users can hold them: traced, lowered, compiled."""
 
-from catena.compiler.compile import lower
 from catena.core.array import Array, as_array
 from catena.core.device import Device, check_backend
 from catena.core.struct import ShapeDtypeStruct
 from catena.core.trace import Tracer
 from catena.core.tree import tree_flatten, tree_unflatten
 from catena.core.tree_errors import equality_errors
+from catena.core.traceback import api_boundary
 from catena.core.zeros import get_aval
+from catena.runtime.lazy import compiler
 from catena.transform.execute import Program
+from catena.transform.jit_primitive import jit_p
 
 
 class ArgInfo:
@@ -29,9 +31,12 @@ class ArgInfo:
 class Stage:
     """What all stages tell about the function: its types, trees and donated arguments."""
 
-    def __init__(self, fun, fun_name, call, in_tree, avals, names):
+    def __init__(self, fun, fun_name, call, in_tree, avals, names, keep_unused: bool = False):
         self._fun, self.fun_name, self._call = fun, fun_name, call
-        self._in_tree, self._avals, self._names = in_tree, avals, names
+        self._in_tree, self._avals, self._names, self._keep_unused = in_tree, avals, names, keep_unused
+
+    def _parts(self) -> tuple:
+        return self._fun, self.fun_name, self._call, self._in_tree, self._avals, self._names, self._keep_unused
 
     @property
     def in_tree(self):
@@ -65,6 +70,37 @@ class Stage:
         """The flat positions of donated arguments."""
         return tuple(i for i, d in enumerate(self._call.donated) if d)
 
+    def _checked_leaves(self, args, kwargs) -> list:
+        """The leaves of the arguments, or an error where their structure or types differ from what was traced."""
+        leaves, tree = tree_flatten((args, kwargs))
+        if tree != self._in_tree:
+            raise TypeError(self._structure_error((args, kwargs)))
+        self._check_types(leaves)
+        return leaves
+
+    def _check_types(self, leaves):
+        wrong = [
+            f"Argument '{name}' compiled with {want.str_short()} and called with {get_aval(x).str_short()}"
+            for name, want, x in zip(self._names, self._avals, leaves, strict=True)
+            if (want.shape, want.dtype) != (get_aval(x).shape, get_aval(x).dtype)
+        ]
+        if wrong:
+            raise TypeError(
+                "Argument types differ from the types for which this computation was compiled. Perhaps you are calling the "
+                "compiled executable with a different enable_x64 mode than when it was AOT compiled? The mismatches are:\n"
+                + "\n".join(wrong)
+            )
+
+    def _structure_error(self, given) -> str:
+        expected = tree_unflatten(self._in_tree, [0] * self._in_tree.num_leaves)
+        differences = list(equality_errors(expected, given))
+        lines = [f"    * at {difference}" for difference in differences[:5]]
+        return (
+            "Function compiled with input pytree does not match the input pytree it was called with. There are "
+            f"{len(differences)} mismatches, including:\n" + "\n".join(lines)
+        )
+
+
 
 class Traced(Stage):
     """A function traced for certain types of arguments; it has the ``jaxpr`` and can be ``lower``ed."""
@@ -87,7 +123,13 @@ class Traced(Stage):
         """
         if lowering_platforms is not None and tuple(lowering_platforms) != ("cpu",):
             raise ValueError(f"lowering_platforms must be None or ('cpu',), got {lowering_platforms!r}")
-        return Lowered(self._fun, self.fun_name, self._call, self._in_tree, self._avals, self._names)
+        return Lowered(*self._parts())
+
+    def __call__(self, *args, **kwargs):
+        """Run what was traced; the arguments must have the types that it was traced for."""
+        leaves = self._checked_leaves(args, kwargs)
+        params = {"jaxpr": self._call.closed, "name": self.fun_name}
+        return tree_unflatten(self._call.out_tree, jit_p.bind(*self._call.outer, *leaves, **params))
 
 
 class Lowered(Stage):
@@ -110,14 +152,18 @@ class Lowered(Stage):
         """The graph as the compiler's own data structure."""
         if dialect not in (None, "graph"):
             raise ValueError(f"dialect must be None or 'graph', got {dialect!r}")
-        return lower(self._call.closed)
+        return compiler.lower(self._call.closed)
 
     def compile(self, compiler_options: dict | None = None, *, device_assignment=None) -> "Compiled":
         """Compile to native code."""
         check_compiler_options(compiler_options)
         if device_assignment is not None:
             raise ValueError("device_assignment is for programs over several devices; it must be None")
-        return Compiled(self._fun, self.fun_name, self._call, self._in_tree, self._avals, self._names)
+        return Compiled(*self._parts())
+
+    def cost_analysis(self) -> dict:
+        """Estimates of the work: floating-point operations and bytes moved."""
+        return self.compile().cost_analysis()
 
 
 class Compiled(Stage):
@@ -125,19 +171,17 @@ class Compiled(Stage):
 
     def __init__(self, *parts):
         super().__init__(*parts)
-        self._program = Program(self._call.closed, self._call.donated, self.fun_name)
+        if self._call.outer:
+            raise TypeError(
+                f"{self.fun_name} closes over traced values, {self._call.outer[0]!r} for one; pass them as arguments to "
+                "compile it ahead of time"
+            )
+        self._program = Program(self._call.closed, self._call.donated, self.fun_name, self._keep_unused)
 
+    @api_boundary
     def __call__(self, *args, **kwargs):
-        leaves, tree = tree_flatten((args, kwargs))
-        if tree != self._in_tree:
-            raise TypeError(self._structure_error((args, kwargs)))
-        leaves = [self._array(x) for x in leaves]
-        self._check_types(leaves)
-        outs = self._program(leaves)
-        for x, donated in zip(leaves, self._call.donated, strict=True):
-            if donated:
-                x.delete()
-        return tree_unflatten(self._call.out_tree, outs)
+        leaves = [self._array(x) for x in self._checked_leaves(args, kwargs)]
+        return tree_unflatten(self._call.out_tree, self._program(leaves))
 
     def call(self, *args, **kwargs):
         """The same as calling the object."""
@@ -173,28 +217,6 @@ class Compiled(Stage):
                 f"Detected argument of Tracer type {type(x)}."
             )
         return x if type(x) is Array else as_array(x)
-
-    def _check_types(self, leaves):
-        wrong = [
-            f"Argument '{name}' compiled with {want.str_short()} and called with {get_aval(x).str_short()}"
-            for name, want, x in zip(self._names, self._avals, leaves, strict=True)
-            if (want.shape, want.dtype) != (get_aval(x).shape, get_aval(x).dtype)
-        ]
-        if wrong:
-            raise TypeError(
-                "Argument types differ from the types for which this computation was compiled. Perhaps you are calling the "
-                "compiled executable with a different enable_x64 mode than when it was AOT compiled? The mismatches are:\n"
-                + "\n".join(wrong)
-            )
-
-    def _structure_error(self, given) -> str:
-        expected = tree_unflatten(self._in_tree, [0] * self._in_tree.num_leaves)
-        differences = list(equality_errors(expected, given))
-        lines = [f"    * at {difference}" for difference in differences[:5]]
-        return (
-            "Function compiled with input pytree does not match the input pytree it was called with. There are "
-            f"{len(differences)} mismatches, including:\n" + "\n".join(lines)
-        )
 
 
 def check_placement(in_shardings, out_shardings, device, backend) -> None:

@@ -71,9 +71,11 @@ def linearize_linear(fun, in_avals, linear_args) -> tuple[list, Linearized]:
     """
     tape = TapeTrace(context.trace)
     args = [tape.new_unknown(a) if x is None else x for a, x in zip(in_avals, linear_args, strict=True)]
-    with set_trace(tape):
-        outs = fun(*args)
-    tape.alive = False
+    try:
+        with set_trace(tape):
+            outs = fun(*args)
+    finally:
+        tape.alive = False
     inputs = [x for x, given in zip(args, linear_args, strict=True) if given is None]
     return outs, Linearized(tape, inputs, outs)
 

@@ -8,6 +8,7 @@ from catena.core.array import Array, as_array
 from catena.core import dtypes
 from catena.core.source import function_place
 from catena.core.trace import Tracer
+from catena.core.traceback import api_boundary
 from catena.core.tree import tree_flatten, tree_leaves_with_path, tree_unflatten
 from catena.core.tree_keys import keystr
 from catena.core.tree_errors import flatten_axes
@@ -62,6 +63,7 @@ def vmap(
         )
 
     @functools.wraps(fun, assigned=WRAPPED)
+    @api_boundary
     def vmap_f(*args, **kwargs):
         if isinstance(in_axes, tuple) and len(in_axes) != len(args):
             raise ValueError(

@@ -1,0 +1,95 @@
+"""Leaked tracers, found while it can still be said who holds them (``jax_check_tracer_leaks``)."""
+
+import gc
+import sys
+import weakref
+from types import FrameType
+
+from catena.core.context import context
+from catena.core.errors import see
+from catena.core.errors import UnexpectedTracerError
+from catena.core.trace import Trace, Tracer
+
+
+class LeakedTracerError(Exception):
+    """A tracer outlived the transformation that made it."""
+
+
+def watch(trace: Trace):
+    """What ``check`` needs to know about a trace that is about to be dropped; ``None`` where the flag is off."""
+    return weakref.ref(trace) if context.check_tracer_leaks else None
+
+
+def check(watched) -> None:
+    """Raise where the watched trace is still alive because something holds one of its tracers.
+
+    The caller must have dropped its own references to the trace and its tracers.
+    """
+    if watched is None:
+        return
+    gc.collect()
+    trace = watched()
+    if trace is None:
+        return
+    tracers = [x for x in gc.get_referrers(trace) if isinstance(x, Tracer)]
+    described = [describe(x, ignored=[tracers]) for x in tracers if holders(x, [tracers])]
+    if described:
+        raise LeakedTracerError(
+            f"Leaked trace of {trace.name}. Leaked tracer(s):\n\n"
+            + "\n\n".join(described)
+            + f"\n\nReturn the values from the function instead of storing them.{see(UnexpectedTracerError)}"
+        )
+
+
+def describe(tracer: Tracer, ignored: list) -> str:
+    """A tracer, where it came from, and who holds it."""
+    lines = [repr(tracer)]
+    origin = tracer.describe_origin()
+    if origin:
+        lines.append(origin)
+    for holder in holders(tracer, ignored)[:3]:
+        lines.append(f"It is held by {describe_holder(holder, tracer)}.")
+    return "\n".join(lines)
+
+
+def holders(x, ignored: list) -> list:
+    """The objects that refer to ``x``, without running functions and what is listed."""
+    skipped = {id(o) for o in ignored}
+    return [o for o in gc.get_referrers(x) if id(o) not in skipped and not isinstance(o, FrameType)]
+
+
+def describe_holder(holder, held) -> str:
+    """Who holds a value: a variable of a module, an attribute, an entry of a container."""
+    found = module_variable(holder, held)
+    if found:
+        return found
+    if isinstance(holder, dict):
+        keys = [k for k, v in holder.items() if v is held]
+        place = f"the key {keys[0]!r} of a dict" if keys else "a dict"
+        owners = [o for o in holders(holder, []) if getattr(o, "__dict__", None) is holder]
+        return f"the attribute {keys[0]} of a {type(owners[0]).__name__}" if owners and keys else place + owner_of(holder)
+    if isinstance(holder, (list, tuple)):
+        position = next(i for i, v in enumerate(holder) if v is held)
+        return f"entry {position} of a {type(holder).__name__}{owner_of(holder)}"
+    attribute = next((k for k, v in getattr(holder, "__dict__", {}).items() if v is held), None)
+    return f"the attribute {attribute} of a {type(holder).__name__}" if attribute else f"a {type(holder).__name__}"
+
+
+def owner_of(container) -> str:
+    """``, the variable l of module m`` where a module's variable is this container."""
+    for holder in holders(container, []):
+        found = module_variable(holder, container)
+        if found:
+            return f", {found}"
+    return ""
+
+
+def module_variable(holder, held) -> str | None:
+    """``the variable x of module m`` where ``holder`` is the namespace of a module."""
+    if not isinstance(holder, dict) or "__name__" not in holder:
+        return None
+    module = sys.modules.get(holder["__name__"])
+    if module is None or vars(module) is not holder:
+        return None
+    name = next((k for k, v in holder.items() if v is held), None)
+    return f"the variable {name} of module {holder['__name__']}" if name else None

@@ -1,0 +1,158 @@
+"""Tracebacks that end at the user's line: the package's own frames are left out.
+
+Three places do it. Transformations are API boundaries: an exception that passes one loses the frames of the package
+that it collected below. An exception that nobody catches loses the rest when it is shown, by Python, by a thread or by
+IPython. The flag ``jax_traceback_filtering`` turns all this off. Nothing here costs anything until an exception comes.
+"""
+
+import functools
+import os
+import sys
+import threading
+from types import TracebackType
+
+from catena.core.context import context
+from catena.core.source import PACKAGE
+
+STANDARD_LIBRARY = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
+LIBRARIES = tuple(f"{os.sep}site-packages{os.sep}{name}{os.sep}" for name in ("numpy", "scipy", "ml_dtypes", "llvmlite", "opt_einsum"))
+NOTE = "The frames of catena itself are left out of this traceback; set CATENA_TRACEBACK_FILTERING=off to see them."
+
+
+def is_internal(file_name: str) -> bool:
+    """Whether a frame of this file belongs to the package."""
+    return file_name.startswith(PACKAGE)
+
+
+def is_library(file_name: str) -> bool:
+    """Whether a frame of this file, called by the package, is of no interest either."""
+    in_standard_library = file_name.startswith(STANDARD_LIBRARY) and "-packages" + os.sep not in file_name
+    return in_standard_library or file_name.startswith("<frozen") or any(name in file_name for name in LIBRARIES)
+
+
+def user_frames(traceback: TracebackType | None) -> TracebackType | None:
+    """The traceback without the package's frames and those of libraries that it called; all of it if none is left."""
+    kept, internal = [], False
+    entry = traceback
+    while entry is not None:
+        file_name = entry.tb_frame.f_code.co_filename
+        internal = is_internal(file_name) or (internal and is_library(file_name))
+        if not internal:
+            kept.append(entry)
+        entry = entry.tb_next
+    shortened = None
+    for entry in reversed(kept):
+        shortened = TracebackType(shortened, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
+    return shortened
+
+
+def mark_hidden(traceback: TracebackType | None) -> None:
+    """Set ``__tracebackhide__`` in the package's frames, which pytest and IPython honour."""
+    while traceback is not None:
+        if is_internal(traceback.tb_frame.f_code.co_filename):
+            traceback.tb_frame.f_locals["__tracebackhide__"] = True
+        traceback = traceback.tb_next
+
+
+def shorten(error: BaseException) -> BaseException:
+    """``error``, its traceback treated as the flag ``jax_traceback_filtering`` says."""
+    if context.traceback_filtering == "tracebackhide":
+        mark_hidden(error.__traceback__)
+    elif context.traceback_filtering != "off":
+        error.__traceback__ = user_frames(error.__traceback__)
+    return error
+
+
+class Boundary:
+    """A context manager from whose exceptions the package's frames are removed, so that the user's frames remain."""
+
+    __slots__ = ()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, error, traceback):
+        if isinstance(error, Exception):
+            shorten(error)
+        return False
+
+
+boundary = Boundary()
+
+
+def api_boundary(fun):
+    """The same for a function: one from whose exceptions the package's frames are removed, so that the user's frames remain."""
+
+    @functools.wraps(fun)
+    def bounded(*args, **kwargs):
+        __tracebackhide__ = True
+        with boundary:
+            return fun(*args, **kwargs)
+
+    return bounded
+
+
+# ---- exceptions that nobody catches
+
+
+def shorten_chain(error: BaseException | None) -> bool:
+    """Shorten the tracebacks of an exception and of those it came from; says whether anything was left out."""
+    seen: set[int] = set()
+    pending = [error]
+    changed = False
+    while pending:
+        e = pending.pop()
+        if e is None or id(e) in seen:
+            continue
+        seen.add(id(e))
+        before = e.__traceback__
+        after = user_frames(before)
+        if after is not None and length(after) != length(before):
+            e.__traceback__ = after
+            changed = True
+        pending += [e.__cause__, e.__context__]
+    return changed
+
+
+def length(traceback: TracebackType | None) -> int:
+    count = 0
+    while traceback is not None:
+        count, traceback = count + 1, traceback.tb_next
+    return count
+
+
+def filter_uncaught(error: BaseException | None) -> None:
+    """Shorten what is about to be shown, and say so."""
+    mode = context.traceback_filtering
+    if mode in ("off", "tracebackhide") or not shorten_chain(error):
+        return
+    if mode != "quiet_remove_frames":
+        print(NOTE, file=sys.stderr)
+
+
+def install() -> None:
+    """Put the filter in front of the hooks that show uncaught exceptions."""
+    show, show_in_thread = sys.excepthook, threading.excepthook
+
+    def excepthook(kind, error, traceback):
+        filter_uncaught(error)
+        show(kind, error, error.__traceback__ if error is not None else traceback)
+
+    def thread_excepthook(args):
+        filter_uncaught(args.exc_value)
+        shown = args.exc_value.__traceback__ if args.exc_value is not None else args.exc_traceback
+        show_in_thread(threading.ExceptHookArgs((args.exc_type, args.exc_value, shown, args.thread)))
+
+    sys.excepthook, threading.excepthook = excepthook, thread_excepthook
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    if shell is not None and not shell.custom_exceptions:
+        shell.set_custom_exc((Exception,), show_in_ipython)
+
+
+def show_in_ipython(shell, kind, error, traceback, tb_offset=None):
+    """IPython's handler of exceptions in a cell."""
+    filter_uncaught(error)
+    shell.showtraceback((kind, error, error.__traceback__), tb_offset=tb_offset)
+
+
+install()
