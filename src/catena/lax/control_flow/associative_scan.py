@@ -1,0 +1,105 @@
+"""``associative_scan``: all prefix results of an associative operation, in logarithmic depth.
+
+Algorithm: Blelloch, "Prefix sums and their applications" (1990): combine neighbours, scan the halves, and combine what
+is between. About ``2 n`` applications of the operation, each over a whole slice at once.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from catena.core.tree import tree_flatten, tree_unflatten
+from catena.core.zeros import get_aval, zeros
+from catena.lax.control_flow import common
+from catena.lax.structure import bind, canonical_axis
+
+
+def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = False, axis: int = 0) -> Any:
+    """The results of ``fn`` over all prefixes along an axis.
+
+    Arguments:
+      fn: an associative function of two trees like ``elems`` (slices of them); it works elementwise along ``axis``.
+      elems: a tree of arrays of one length along ``axis``.
+      reverse: whether to take suffixes instead.
+      axis: the axis.
+
+    Returns:
+      A tree like ``elems``: at position ``i``, the elements ``0 ... i`` combined.
+
+    Raises:
+      TypeError: ``fn`` is not callable, or does not return a tree like its arguments.
+      ValueError: the lengths differ, or the axis does not exist.
+
+    Example:
+      >>> import catena.lax as lax, numpy as np
+      >>> lax.associative_scan(lax.add, np.arange(5)).tolist()
+      [0, 1, 3, 6, 10]
+    """
+    if not callable(fn):
+        raise TypeError("lax.associative_scan: fn argument should be callable.")
+    leaves, tree = common.flatten_values(elems)
+    if not leaves:
+        return elems
+    axis = canonical_axis(axis, get_aval(leaves[0]).ndim)
+    shapes = [get_aval(x).shape for x in leaves]
+    if any(len(s) <= axis or s[axis] != shapes[0][axis] for s in shapes):
+        raise ValueError(f"Array inputs to associative_scan must have the same first dimension. (saw: {shapes})")
+    if reverse:
+        leaves = [bind("rev", x, dimensions=(axis,)) for x in leaves]
+
+    def combine(a, b):
+        out, out_tree = tree_flatten(fn(tree_unflatten(tree, a), tree_unflatten(tree, b)))
+        if out_tree != tree:
+            raise TypeError(f"lax.associative_scan: fn must return a tree like its arguments, {tree}, got {out_tree}")
+        return [common.leaf_value(x) for x in out]
+
+    outs = prefixes(combine, leaves, axis)
+    if reverse:
+        outs = [bind("rev", x, dimensions=(axis,)) for x in outs]
+    return tree_unflatten(tree, outs)
+
+
+def prefixes(combine, xs: list, axis: int) -> list:
+    """All prefix results of ``combine`` over the arrays ``xs``."""
+    length = get_aval(xs[0]).shape[axis]
+    if length < 2:
+        return xs
+    pairs = combine([every_second(x, axis, 0, length - 1) for x in xs], [every_second(x, axis, 1, length) for x in xs])
+    odd = prefixes(combine, pairs, axis)
+    before = odd if length % 2 else [every_one(x, axis, 0, length // 2 - 1) for x in odd]
+    even = combine(before, [every_second(x, axis, 2, length) for x in xs])
+    even = [bind("concatenate", every_one(x, axis, 0, 1), e, dimension=axis) for x, e in zip(xs, even, strict=True)]
+    return [interleaved(a, b, axis) for a, b in zip(even, odd, strict=True)]
+
+
+def every_second(x, axis: int, start: int, limit: int):
+    return sliced(x, axis, min(start, limit), limit, 2)
+
+
+def every_one(x, axis: int, start: int, limit: int):
+    return sliced(x, axis, start, limit, 1)
+
+
+def sliced(x, axis: int, start: int, limit: int, stride: int):
+    """``x[start:limit:stride]`` along ``axis``."""
+    shape = get_aval(x).shape
+    starts, limits, strides = [0] * len(shape), list(shape), [1] * len(shape)
+    starts[axis], limits[axis], strides[axis] = start, limit, stride
+    return bind("slice", x, start_indices=tuple(starts), limit_indices=tuple(limits), strides=tuple(strides))
+
+
+def interleaved(a, b, axis: int):
+    """``a[0], b[0], a[1], b[1] ...``; ``a`` may be one longer."""
+    aval = get_aval(a)
+    n, m = aval.shape[axis], get_aval(b).shape[axis]
+    zero = zeros(aval.update(shape=(), weak_type=False))
+    return bind(
+        "or" if aval.dtype == bool else "add",
+        spread_out(a, axis, (0, 1 if n == m else 0), zero),
+        spread_out(b, axis, (1, 1 if n > m else 0), zero),
+    )
+
+
+def spread_out(x, axis: int, edges: tuple, zero):
+    """``x`` with zeros between its elements along ``axis`` and at both ends."""
+    config = tuple((*edges, 1) if i == axis else (0, 0, 0) for i in range(get_aval(x).ndim))
+    return bind("pad", x, zero, padding_config=config)

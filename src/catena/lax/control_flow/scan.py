@@ -1,0 +1,320 @@
+"""``scan``: a loop over the leading axis of arrays that carries a value along."""
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from catena.core import errors
+from catena.core.array import Array, as_array
+from catena.core.jaxpr import ClosedJaxpr, eval_jaxpr
+from catena.core.primitive import Primitive
+from catena.core.staging import DebugInfo, trace_to_jaxpr
+from catena.core.trace import Tracer
+from catena.core.tree import tree_flatten, tree_map, tree_unflatten, treedef_children, treedef_tuple
+from catena.core.zeros import get_aval
+from catena.lax.control_flow import common
+from catena.lax.control_flow.loop_rules import loop_jvp, loop_partial_eval, loop_transpose
+from catena.lax.structure import bind
+from catena.transform.batch import batch_jaxpr, mapped_aval, move_axis
+from catena.transform.jit_primitive import jaxpr_axis_names
+from catena.transform.memo import memoised
+
+# ---- the primitive
+
+
+def _abstract(*avals, jaxpr, num_consts, num_carry, length, **params):
+    carry = jaxpr.in_avals[num_consts : num_consts + num_carry]
+    return [*carry, *[mapped_aval(a, length) for a in jaxpr.out_avals[num_carry:]]]
+
+
+def _evaluate(*args, **params):
+    if common.jit_is_disabled():
+        return run_steps(args, **params)
+    return common.run_alone(scan_p, params["jaxpr"], args, params)
+
+
+def run_steps(args, *, jaxpr, num_consts, num_carry, length, reverse, **params) -> list:
+    """Run the loop iteration by iteration in Python, operation by operation."""
+    consts, carry, xs = common.split([common.leaf_value(x) for x in args], num_consts, num_carry)
+    rows = []
+    for i in reversed(range(length)) if reverse else range(length):
+        outs = eval_jaxpr(jaxpr.jaxpr, jaxpr.consts, *consts, *carry, *[item(x, i) for x in xs])
+        carry = outs[:num_carry]
+        rows.append(outs[num_carry:])
+    if reverse:
+        rows.reverse()
+    avals = [mapped_aval(a, length) for a in jaxpr.out_avals[num_carry:]]
+    return [*carry, *[stacked([row[k] for row in rows], a) for k, a in enumerate(avals)]]
+
+
+def item(x, i: int):
+    """``x[i]``."""
+    shape = get_aval(x).shape
+    start, limit = (i, *[0] * (len(shape) - 1)), (i + 1, *shape[1:])
+    row = bind("slice", x, start_indices=start, limit_indices=limit, strides=None)
+    return bind("squeeze", row, dimensions=(0,))
+
+
+def stacked(rows: list, aval):
+    """The rows along a new leading axis, as an array of the type ``aval``."""
+    if not rows:
+        return bind_zeros(aval)
+    wide = [bind("broadcast_in_dim", x, shape=(1, *aval.shape[1:]), broadcast_dimensions=tuple(range(1, aval.ndim))) for x in rows]
+    return bind("concatenate", *wide, dimension=0)
+
+
+def bind_zeros(aval):
+    """An empty array of the type ``aval``."""
+    return as_array(np.zeros(aval.shape, aval.dtype))
+
+
+def _batch(axis, args, dims, *, jaxpr, num_consts, num_carry, **params):
+    consts_d, carry_d, xs_d = common.split([d is not None for d in dims], num_consts, num_carry)
+    batched, carry_d, ys_d = batched_body(jaxpr, axis, tuple(consts_d), tuple(carry_d), tuple(xs_d))
+    moved = []
+    for i, (x, d) in enumerate(zip(args, dims, strict=True)):
+        if i >= num_consts + num_carry:
+            moved.append(x if d is None else move_axis(x, d, 1))
+        elif d is None and num_consts <= i and carry_d[i - num_consts]:
+            moved.append(spread(axis, x))
+        else:
+            moved.append(x if d is None else move_axis(x, d, 0))
+    outs = scan_p.bind(*moved, jaxpr=batched, num_consts=num_consts, num_carry=num_carry, **params)
+    return outs, [0 if d else None for d in carry_d] + [1 if d else None for d in ys_d]
+
+
+def spread(axis, x):
+    """``x`` repeated along a new leading axis."""
+    shape = get_aval(x).shape
+    return bind("broadcast_in_dim", x, shape=(axis.size, *shape), broadcast_dimensions=tuple(range(1, len(shape) + 1)))
+
+
+@memoised
+def batched_body(jaxpr: ClosedJaxpr, axis, consts_d: tuple, carry_d: tuple, xs_d: tuple):
+    """The body over a mapped axis, which components of the carry are mapped, and which other results."""
+    num_carry = len(carry_d)
+    num_ys = len(jaxpr.out_avals) - num_carry
+    while True:
+        batched, mapped_out = batch_jaxpr(jaxpr, axis, consts_d + carry_d + xs_d, carry_d + (False,) * num_ys)
+        if mapped_out[:num_carry] == carry_d:
+            return batched, carry_d, mapped_out[num_carry:]
+        carry_d = common.either(carry_d, mapped_out[:num_carry])
+
+
+def _lower(b, *operands, jaxpr, num_consts, num_carry, length, reverse, unroll, **params):
+    consts, init, xs = common.split(operands, num_consts, num_carry)
+    block = max(1, min(int(unroll), length))
+    body, whole = (jaxpr, length) if block == 1 else (unrolled_body(jaxpr, num_consts, num_carry, block, reverse), length // block)
+    rest = length - whole * block
+    heads, tails = xs, []
+    if block > 1:  # the iterations that do not fill a block run after the others
+        start = rest if reverse else 0
+        heads = [b.reshape(rows(b, x, start, start + whole * block), (whole, block, *x.shape[1:])) for x in xs]
+        tails = [rows(b, x, *((0, rest) if reverse else (length - rest, length))) for x in xs]
+    carry, ys = b.scan(body, consts, init, heads, whole, reverse)
+    if block == 1:
+        return [*carry, *ys]
+    ys = [b.reshape(y, (whole * block, *y.shape[2:])) for y in ys]
+    if rest:
+        carry, last = b.scan(jaxpr, consts, carry, tails, rest, reverse)
+        pairs = zip(last, ys, strict=True) if reverse else zip(ys, last, strict=True)
+        ys = [b.concatenate(list(pair), 0) for pair in pairs]
+    return [*carry, *ys]
+
+
+def rows(b, x, start: int, limit: int):
+    """``x[start:limit]`` in the compiler's graph."""
+    return b.slice(x, (start, *[0] * (x.ndim - 1)), (limit, *x.shape[1:]), None)
+
+
+@memoised
+def unrolled_body(jaxpr: ClosedJaxpr, num_consts: int, num_carry: int, block: int, reverse: bool) -> ClosedJaxpr:
+    """A body that does ``block`` iterations."""
+    consts, carry, xs = common.split(jaxpr.in_avals, num_consts, num_carry)
+
+    def fun(*args):
+        consts, carry, xs = common.split(args, num_consts, num_carry)
+        made = []
+        for i in reversed(range(block)) if reverse else range(block):
+            outs = eval_jaxpr(jaxpr.jaxpr, jaxpr.consts, *consts, *carry, *[item(x, i) for x in xs])
+            carry = outs[:num_carry]
+            made.append(outs[num_carry:])
+        if reverse:
+            made.reverse()
+        avals = [mapped_aval(a, block) for a in jaxpr.out_avals[num_carry:]]
+        return [*carry, *[stacked([row[k] for row in made], a) for k, a in enumerate(avals)]]
+
+    avals = [*consts, *carry, *[mapped_aval(a, block) for a in xs]]
+    traced, values = trace_to_jaxpr(fun, avals, DebugInfo("scan", "an unrolled loop"))
+    return ClosedJaxpr(traced, values)
+
+
+scan_p = Primitive(
+    "scan",
+    multiple_results=True,
+    takes_arrays=True,
+    effects=lambda params: params["jaxpr"].effects,
+    axis_names=lambda params: jaxpr_axis_names(params["jaxpr"]),
+    abstract=_abstract,
+    evaluate=_evaluate,
+    batch=_batch,
+    lower=_lower,
+)
+scan_p.jvp = loop_jvp(scan_p, 0)
+scan_p.partial_eval = loop_partial_eval(scan_p, 0)
+scan_p.transpose = loop_transpose(scan_p, 0)
+
+
+# ---- the function
+
+
+def scan(
+    f: Callable[[Any, Any], tuple[Any, Any]],
+    init: Any,
+    xs: Any = None,
+    length: int | None = None,
+    reverse: bool = False,
+    unroll: int | bool = 1,
+    _split_transpose: bool = False,
+) -> tuple[Any, Any]:
+    """Loop over the leading axis of ``xs``, carrying a value along and collecting results.
+
+    Arguments:
+      f: ``(carry, x) -> (carry, y)``; the carry keeps its structure, shapes and dtypes.
+      init: the first carry: a tree of arrays and scalars. Weakly typed ones take the dtype that ``f`` returns.
+      xs: a tree of arrays with equal leading axes, or ``None``.
+      length: the number of iterations; needed only where ``xs`` has no arrays.
+      reverse: whether to begin with the last item; the results stand in the order of ``xs`` all the same.
+      unroll: how many iterations each step of the compiled loop does; ``True`` for all.
+      _split_transpose: accepted for compatibility: cotangents of what ``f`` closes over are summed within the
+        backward loop, whichever is asked for.
+
+    Returns:
+      The last carry, and the results ``y`` stacked along a new leading axis.
+
+    Raises:
+      TypeError: ``f`` is not callable, does not return a pair, or changes the type of the carry.
+      ValueError: the leading axes differ from each other or from ``length``, or there is no length.
+
+    Example:
+      >>> import catena.lax as lax, numpy as np
+      >>> total, partial = lax.scan(lambda c, x: (c + x, c), 0., np.arange(4.))
+      >>> partial.tolist()
+      [0.0, 0.0, 1.0, 3.0]
+    """
+    if not callable(f):
+        raise TypeError("lax.scan: f argument should be a callable.")
+    init_leaves, init_tree = common.flatten_values(init)
+    xs_leaves, xs_tree = common.flatten_values(xs)
+    length = scan_length(xs_leaves, length)
+    if common.jit_is_disabled() and length:
+        return scan_in_python(f, init, tree_unflatten(xs_tree, xs_leaves), length, reverse)
+    x_avals = [get_aval(x).update(shape=get_aval(x).shape[1:]) for x in xs_leaves]
+    body, carry_avals, y_tree = trace_scan_body(f, init_tree, [get_aval(x) for x in init_leaves], xs_tree, x_avals)
+    outs = scan_p.bind(
+        *body.consts, *common.converted(init_leaves, carry_avals), *xs_leaves,
+        jaxpr=body.jaxpr, length=length, num_carry=len(carry_avals), num_consts=len(body.consts),
+        reverse=bool(reverse), unroll=unroll_factor(unroll, length),
+    )  # fmt: skip
+    n = len(carry_avals)
+    return tree_unflatten(init_tree, outs[:n]), tree_unflatten(y_tree, outs[n:])
+
+
+def trace_scan_body(f, init_tree, carry_avals: list, xs_tree, x_avals):
+    """The traced body, the types of the carry once weak ones have given way, and the structure of the results."""
+    in_tree = treedef_tuple((init_tree, xs_tree))
+    while True:
+        body = common.trace_body(f, in_tree, [*carry_avals, *x_avals], "scan")
+        check_pair(body)
+        out_carry_tree, y_tree = treedef_children(body.out_tree)
+        out_avals = body.out_avals[: out_carry_tree.num_leaves]
+        name = carry_name(f)
+        common.check_same_tree(init_tree, out_carry_tree, carry_avals, out_avals, "scan body", name)
+        wider = common.promoted(carry_avals, out_avals)
+        if wider == carry_avals:
+            common.check_same_types(init_tree, carry_avals, out_avals, "scan body", name)
+            return body, carry_avals, y_tree
+        carry_avals = wider
+
+
+def carry_name(f) -> str:
+    """The name of the first argument of a body, as messages print it."""
+    names = common.argument_names(f, (0,), {})
+    return names[0]
+
+
+def check_pair(body):
+    """Raise where a body does not return ``(carry, y)``."""
+    if body.out_tree.num_nodes is not None and not is_pair(body.out_tree):
+        shown = tree_unflatten(body.out_tree, [str(a) for a in body.out_avals])
+        raise TypeError(f"scan body output must be a pair, got {shown}.")
+
+
+def is_pair(treedef) -> bool:
+    return treedef.node_data() is not None and treedef.node_data()[0] in (tuple, list) and len(treedef_children(treedef)) == 2
+
+
+def scan_length(xs_leaves: list, length) -> int:
+    """The number of iterations."""
+    for x in xs_leaves:
+        if not get_aval(x).shape:
+            raise ValueError(f"scan got value with no leading axis to scan over: {x}.")
+    sizes = list(dict.fromkeys(get_aval(x).shape[0] for x in xs_leaves))
+    if length is not None:
+        length = concrete_length(length)
+        if any(n != length for n in sizes):
+            raise ValueError(f"scan got `length` argument of {length} which disagrees with leading axis sizes {sizes}.")
+        return length
+    if len(sizes) > 1:
+        raise ValueError(f"scan got values with different leading axis sizes: {', '.join(map(str, sizes))}.")
+    if not sizes:
+        raise ValueError("scan got no values to scan over and `length` not provided.")
+    return sizes[0]
+
+
+def concrete_length(length) -> int:
+    """``length`` as a Python integer."""
+    if isinstance(length, Tracer) and length.concrete_value() is None:
+        raise errors.ConcretizationTypeError(
+            length,
+            "The `length` argument to `scan` expects a concrete `int` value. For scan-like iteration with a dynamic "
+            "length, use `while_loop` or `fori_loop`.",
+        )
+    try:
+        length = int(length) if isinstance(length, float) and length.is_integer() else operator.index(length)
+    except TypeError:
+        raise TypeError(f"The `length` argument to `scan` must be an int, got {length!r}") from None
+    if length < 0:
+        raise ValueError(f"The `length` argument to `scan` must not be negative, got {length}")
+    return length
+
+
+def unroll_factor(unroll, length: int) -> int:
+    """How many iterations one step of the compiled loop does."""
+    if isinstance(unroll, bool):
+        return max(length, 1) if unroll else 1
+    try:
+        unroll = operator.index(unroll)
+    except TypeError:
+        raise ValueError(f"`unroll` must be a `bool` or a non-negative `int`, got {unroll!r}.") from None
+    if unroll < 0:
+        raise ValueError(f"`unroll` must be a `bool` or a non-negative `int`, got {unroll}.")
+    return unroll
+
+
+def scan_in_python(f, init, xs, length: int, reverse: bool):
+    """The loop in Python, for when jit is disabled: ``f`` sees concrete values."""
+    carry, ys = init, []
+    for i in reversed(range(length)) if reverse else range(length):
+        carry, y = f(carry, tree_map(lambda x: item(x, i), xs))  # noqa: B023
+        ys.append(y)
+    if reverse:
+        ys.reverse()
+    leaves = [common.flatten_values(y) for y in ys]
+    columns = [list(column) for column in zip(*[row for row, _ in leaves], strict=True)]
+    out = [stacked(column, mapped_aval(get_aval(column[0]), length)) for column in columns]
+    return tree_map(common.leaf_value, carry), tree_unflatten(leaves[0][1], out)
+
+

@@ -1,0 +1,400 @@
+"""``while_loop``: iterate while a condition holds; differentiable forwards and backwards.
+
+Forwards, the derivative of a loop is the loop over the derivative of its body. Backwards needs what each iteration
+computed, and nobody knows how many there will be. So partial evaluation turns a ``while`` whose tangents are unknown
+into ``while_save``, which runs it now and pushes each iteration's residuals on growing stacks, and a ``stack_scan`` over
+these stacks, which is linear: transposed, it reads them from the last item to the first (``stack.py``).
+
+``while`` is ``while_save`` without items to save; both share their rules, which work on ``[*cond_consts, *body_consts,
+*carry]``. The body of ``while_save`` returns ``[*carry, *items]``; its results are ``[*carry, n, *stacks]``, where ``n``
+counts the iterations.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from catena.core.array import as_array
+from catena.core.jaxpr import ClosedJaxpr, Var, eval_jaxpr
+from catena.core.primitive import NoRule, Primitive
+from catena.core.stack import stack_aval
+from catena.core.staging import DebugInfo, trace_to_jaxpr
+from catena.core.tree import tree_unflatten, treedef_tuple
+from catena.core.zeros import Zero, get_aval, instantiate
+from catena.lax.control_flow import common
+from catena.lax.control_flow.common import either, merge, partition, split, take, with_invars
+from catena.lax.control_flow.loop_rules import derivative_body, nonzero, split_body
+from catena.lax.control_flow.per_lane import batch_per_lane
+from catena.lax.control_flow.scan import carry_name, spread
+from catena.lax.control_flow.stack import INT, collect, physical, stack_scan_p, stack_write_p
+from catena.lax.structure import bind
+from catena.transform.batch import batch_jaxpr, move_axis
+from catena.transform.jit_primitive import jaxpr_axis_names
+from catena.transform.memo import memoised
+
+# ---- type, effects, evaluation
+
+
+def _abstract(*avals, cond_nconsts, body_nconsts, body_jaxpr, **params):
+    return body_jaxpr.in_avals[body_nconsts:]
+
+
+def _save_abstract(*avals, cond_nconsts, body_nconsts, body_jaxpr, **params):
+    carry = body_jaxpr.in_avals[body_nconsts:]
+    return [*carry, INT, *[stack_aval(a) for a in body_jaxpr.out_avals[len(carry) :]]]
+
+
+def _effects(params):
+    return params["cond_jaxpr"].effects | params["body_jaxpr"].effects
+
+
+def _axis_names(params):
+    return tuple(dict.fromkeys(jaxpr_axis_names(params["cond_jaxpr"]) + jaxpr_axis_names(params["body_jaxpr"])))
+
+
+def _evaluate(*args, **params):
+    if common.jit_is_disabled():
+        return run_steps(args, **params)[0]
+    return common.run_alone(while_p, params["body_jaxpr"], args, params)
+
+
+def _save_evaluate(*args, **params):
+    if not common.jit_is_disabled():
+        return common.run_alone(while_save_p, params["body_jaxpr"], args, params)
+    carry, rows = run_steps(args, **params)
+    body = params["body_jaxpr"]
+    return [*carry, as_array(np.int32(len(rows))), *collect(rows, body.out_avals[len(carry) :])]
+
+
+def run_steps(args, *, cond_jaxpr, cond_nconsts, body_jaxpr, body_nconsts) -> tuple[list, list]:
+    """Run the loop in Python, operation by operation: the last carry, and what each iteration saves."""
+    cond_consts, body_consts, carry = split([common.leaf_value(x) for x in args], cond_nconsts, body_nconsts)
+    rows: list = []
+    while bool(eval_jaxpr(cond_jaxpr.jaxpr, cond_jaxpr.consts, *cond_consts, *carry)[0]):
+        outs = eval_jaxpr(body_jaxpr.jaxpr, body_jaxpr.consts, *body_consts, *carry)
+        carry, items = split(outs, len(carry))
+        rows.append(items)
+    return carry, rows
+
+
+# ---- differentiation
+
+
+def derivative_rule(primitive):
+    """The ``jvp`` rule of ``while`` and ``while_save``."""
+
+    def rule(primals, tangents, *, cond_jaxpr, cond_nconsts, body_jaxpr, body_nconsts):
+        cond_consts, consts, carry = split(primals, cond_nconsts, body_nconsts)
+        _, consts_t, carry_t = split(tangents, cond_nconsts, body_nconsts)
+        nonzeros = tuple(type(t) is not Zero for t in consts_t + carry_t)
+        body, carry_nz, items_nz = derivative_body(body_jaxpr, body_nconsts, len(carry), nonzeros)
+        consts_t = nonzero(consts_t)
+        carry_t = [instantiate(t) for t, nz in zip(carry_t, carry_nz, strict=True) if nz]
+        outs = primitive.bind(
+            *cond_consts, *consts, *consts_t, *carry, *carry_t,
+            cond_jaxpr=with_unread(cond_jaxpr, tuple(get_aval(t) for t in carry_t)), cond_nconsts=cond_nconsts,
+            body_jaxpr=body, body_nconsts=body_nconsts + len(consts_t),
+        )  # fmt: skip
+        carry, carry_t, count, stacks, stacks_t = split(outs, len(carry), len(carry_t), primitive is while_save_p, len(items_nz))
+        given = iter(carry_t + stacks_t)
+        tangents_out = [next(given) if nz else Zero.of_primal(x) for x, nz in zip(carry, carry_nz, strict=True)]
+        tangents_out += [Zero.of_primal(n) for n in count]
+        tangents_out += [next(given) if nz else Zero.of_primal(x) for x, nz in zip(stacks, items_nz, strict=True)]
+        return carry + count + stacks, tangents_out
+
+    return rule
+
+
+@memoised
+def with_unread(jaxpr: ClosedJaxpr, avals: tuple) -> ClosedJaxpr:
+    """The jaxpr with further arguments, which it does not read."""
+    return with_invars(jaxpr, jaxpr.jaxpr.invars + [Var(a) for a in avals])
+
+
+class LoopHalves(NamedTuple):
+    """A while loop split in its known half and the rest; ``halves`` is its body's split as a loop body."""
+
+    cond: ClosedJaxpr
+    halves: Any
+
+
+@memoised
+def split_loop(body_jaxpr: ClosedJaxpr, body_nconsts: int, unknown: tuple, cond_jaxpr: ClosedJaxpr, cond_nconsts: int):
+    """Split a while loop, or ``None`` where its condition depends on unknown components of the carry."""
+    num_carry = len(body_jaxpr.in_avals) - body_nconsts
+    halves = split_body(body_jaxpr, body_nconsts, num_carry, unknown)
+    inner = cond_jaxpr.jaxpr
+    consts, carry = split(inner.invars, cond_nconsts)
+    read = {v for eqn in inner.eqns for v in eqn.invars if type(v) is Var} | {v for v in inner.outvars if type(v) is Var}
+    known, hidden = partition(carry, halves.carry_unknown)
+    if any(v in read for v in hidden):
+        return None
+    return LoopHalves(with_invars(cond_jaxpr, consts + known), halves)
+
+
+def partial_eval_rule(primitive):
+    """The ``partial_eval`` rule of ``while`` and ``while_save``: run the known half now and save its residuals."""
+
+    def rule(tape, args, **params):
+        cond_nconsts, body_nconsts = params["cond_nconsts"], params["body_nconsts"]
+        cond_consts, consts, carry = split(args, cond_nconsts, body_nconsts)
+        unknown = tuple(tape.is_unknown(x) for x in consts + carry)
+        parts = None
+        if not any(tape.is_unknown(x) for x in cond_consts):
+            parts = split_loop(params["body_jaxpr"], body_nconsts, unknown, params["cond_jaxpr"], cond_nconsts)
+        if parts is None:
+            return tape.record(primitive, args, params)
+        halves = parts.halves
+        known_consts, unknown_consts = partition(consts, unknown[:body_nconsts])
+        known_carry, unknown_carry = partition(carry, halves.carry_unknown)
+        with tape.known():
+            outs = while_save_p.bind(
+                *cond_consts, *known_consts, *known_carry, cond_jaxpr=parts.cond, cond_nconsts=cond_nconsts,
+                body_jaxpr=halves.known, body_nconsts=len(known_consts),
+            )  # fmt: skip
+            invariants = eval_jaxpr(halves.invariant.jaxpr, halves.invariant.consts, *known_consts)
+        known_items = len(halves.ys_unknown) - sum(halves.ys_unknown)
+        known_out, (n,), stacks, saved = split(outs, len(known_carry), 1, known_items)
+        unknown_out, unknown_stacks = [], []
+        if any(halves.carry_unknown) or any(halves.ys_unknown):
+            residual_consts = take(known_consts, halves.const_sources) + invariants
+            outs = tape.record(
+                stack_scan_p,
+                [n, *residual_consts, *unknown_consts, *unknown_carry, *saved],
+                {"jaxpr": halves.rest, "num_consts": halves.rest_consts, "num_carry": len(unknown_carry), "reverse": False},
+            )
+            unknown_out, unknown_stacks = split(outs, len(unknown_carry))
+        count = [n] if primitive is while_save_p else []
+        return [
+            *merge(halves.carry_unknown, known_out, unknown_out), *count, *merge(halves.ys_unknown, stacks, unknown_stacks)
+        ]  # fmt: skip
+
+    return rule
+
+
+# ---- vectorisation
+
+
+def _batch(axis, args, dims, *, cond_jaxpr, cond_nconsts, body_jaxpr, body_nconsts):
+    params = {
+        "cond_jaxpr": cond_jaxpr, "cond_nconsts": cond_nconsts, "body_jaxpr": body_jaxpr, "body_nconsts": body_nconsts
+    }  # fmt: skip
+    mapped = tuple(d is not None for d in dims)
+    batched = batched_loop(body_jaxpr, body_nconsts, cond_jaxpr, cond_nconsts, axis, mapped)
+    by_name = axis.name is not None and axis.name in while_p.axis_names(params)
+    if batched.cond_mapped and not by_name:
+        return batch_per_lane(while_p, axis, args, dims, params)
+    carry_mapped = batched.carry_mapped
+    if batched.cond_mapped:
+        batched = masked_loop(body_jaxpr, body_nconsts, cond_jaxpr, cond_nconsts, axis, mapped)
+        carry_mapped = batched.carry_mapped
+    moved = [x if d is None else move_axis(x, d, 0) for x, d in zip(args, dims, strict=True)]
+    cond_consts, body_consts, carry = split(moved, cond_nconsts, body_nconsts)
+    carry_dims = dims[cond_nconsts + body_nconsts :]
+    carry = [spread(axis, x) if m and d is None else x for x, m, d in zip(carry, carry_mapped, carry_dims, strict=True)]
+    consts = cond_consts + body_consts if batched.cond_mapped else body_consts
+    outs = while_p.bind(
+        *cond_consts, *consts, *carry, cond_jaxpr=batched.cond, cond_nconsts=cond_nconsts,
+        body_jaxpr=batched.body, body_nconsts=len(consts),
+    )  # fmt: skip
+    return outs, [0 if m else None for m in carry_mapped]
+
+
+class BatchedLoop(NamedTuple):
+    """A vectorised loop; ``cond_mapped`` says whether its condition differs from example to example."""
+
+    cond: ClosedJaxpr
+    body: ClosedJaxpr
+    carry_mapped: tuple
+    cond_mapped: bool
+
+
+@memoised
+def batched_loop(body_jaxpr, body_nconsts: int, cond_jaxpr, cond_nconsts: int, axis, mapped: tuple) -> BatchedLoop:
+    """Vectorise condition and body; ``mapped`` tells for each operand whether it is mapped."""
+    cond_m, body_m, carry_m = map(tuple, split(mapped, cond_nconsts, body_nconsts))
+    while True:
+        body, out_m = batch_jaxpr(body_jaxpr, axis, body_m + carry_m, carry_m)
+        if out_m == carry_m:
+            break
+        carry_m = either(carry_m, out_m)
+    cond, (pred_mapped,) = batch_jaxpr(cond_jaxpr, axis, cond_m + carry_m, False)
+    return BatchedLoop(cond, body, carry_m, pred_mapped)
+
+
+@memoised
+def masked_loop(body_jaxpr, body_nconsts: int, cond_jaxpr, cond_nconsts: int, axis, mapped: tuple) -> BatchedLoop:
+    """Vectorise a loop so that all examples run until the last one is done, those that are done unchanged.
+
+    Needed where the examples speak to each other inside the loop. The body takes the constants of the condition before
+    its own.
+    """
+    cond_m, body_m, carry_m = map(tuple, split(mapped, cond_nconsts, body_nconsts))
+    carry_m = (True,) * len(carry_m)
+    body, _ = batch_jaxpr(body_jaxpr, axis, body_m + carry_m, True)
+    cond, _ = batch_jaxpr(cond_jaxpr, axis, cond_m + carry_m, True)
+
+    def run_all(*args):
+        return [bind("reduce_or", eval_jaxpr(cond.jaxpr, cond.consts, *args)[0], axes=(0,))]
+
+    def step(*args):
+        cond_consts, body_consts, carry = split(args, cond_nconsts, body_nconsts)
+        active = eval_jaxpr(cond.jaxpr, cond.consts, *cond_consts, *carry)[0]
+        outs = eval_jaxpr(body.jaxpr, body.consts, *body_consts, *carry)
+        return [choose(active, new, old) for new, old in zip(outs, carry, strict=True)]
+
+    info = DebugInfo("vmap", "a while loop")
+    cond_avals = cond.in_avals[:cond_nconsts]
+    cond_all = ClosedJaxpr(*trace_to_jaxpr(run_all, cond.in_avals, info))
+    body_all = ClosedJaxpr(*trace_to_jaxpr(step, [*cond_avals, *body.in_avals], info))
+    return BatchedLoop(cond_all, body_all, carry_m, True)
+
+
+def choose(mask, on_true, on_false):
+    """``on_true`` for the examples where ``mask`` holds, else ``on_false``; the mapped axis is in front."""
+    shape = get_aval(on_true).shape
+    wide = bind("broadcast_in_dim", mask, shape=shape, broadcast_dimensions=(0,)) if len(shape) > 1 else mask
+    return bind("select_n", wide, on_false, on_true)
+
+
+def _save_batch(axis, args, dims, **params):
+    return batch_per_lane(while_save_p, axis, args, dims, params)
+
+
+# ---- compilation
+
+
+def _lower(b, *operands, cond_jaxpr, cond_nconsts, body_jaxpr, body_nconsts):
+    cond_consts, body_consts, carry = split(operands, cond_nconsts, body_nconsts)
+    return b.while_loop(cond_jaxpr, cond_consts, body_jaxpr, body_consts, carry)
+
+
+def _save_lower(b, *operands, cond_jaxpr, cond_nconsts, body_jaxpr, body_nconsts):
+    cond_consts, body_consts, carry = split(operands, cond_nconsts, body_nconsts)
+    cond, body = saving_loop(body_jaxpr, body_nconsts, cond_jaxpr, cond_nconsts)
+    stacks = [b.stack_new(*physical(a)) for a in body_jaxpr.out_avals[len(carry) :]]
+    start = b.constant(np.zeros((), np.int32))
+    outs = b.while_loop(cond, cond_consts, body, body_consts, [*carry, start, *stacks])
+    return outs
+
+
+@memoised
+def saving_loop(body_jaxpr: ClosedJaxpr, body_nconsts: int, cond_jaxpr: ClosedJaxpr, cond_nconsts: int):
+    """The plain loop that ``while_save`` becomes; it carries ``[*carry, n, *stacks]``."""
+    consts, carry = split(body_jaxpr.in_avals, body_nconsts)
+    num_carry = len(carry)
+    stacks = [stack_aval(a) for a in body_jaxpr.out_avals[num_carry:]]
+
+    def body(*args):
+        consts_in, carry_in, (n, *stacks_in) = split(args, body_nconsts, num_carry)
+        outs = eval_jaxpr(body_jaxpr.jaxpr, body_jaxpr.consts, *consts_in, *carry_in)
+        written = [stack_write_p.bind(s, n, x) for s, x in zip(stacks_in, outs[num_carry:], strict=True)]
+        return [*outs[:num_carry], bind("add", n, np.int32(1)), *written]
+
+    info = body_jaxpr.jaxpr.debug_info or DebugInfo("while_loop", "a loop")
+    traced = ClosedJaxpr(*trace_to_jaxpr(body, [*consts, *carry, INT, *stacks], DebugInfo(info.traced_for, info.function_place)))
+    return with_unread(cond_jaxpr, (INT, *stacks)), traced
+
+
+while_p = Primitive(
+    "while",
+    multiple_results=True,
+    takes_arrays=True,
+    effects=_effects,
+    axis_names=_axis_names,
+    abstract=_abstract,
+    evaluate=_evaluate,
+    batch=_batch,
+    transpose=NoRule(
+        "the condition of the loop depends on the values that it is linear in, so it is not a linear function of them"
+    ),
+    lower=_lower,
+)
+while_save_p = Primitive(
+    "while_save",
+    multiple_results=True,
+    takes_arrays=True,
+    effects=_effects,
+    axis_names=_axis_names,
+    abstract=_save_abstract,
+    evaluate=_save_evaluate,
+    batch=_save_batch,
+    transpose=NoRule("partial evaluation splits it into a known and a linear half first"),
+    lower=_save_lower,
+)
+for _primitive in (while_p, while_save_p):
+    _primitive.jvp = derivative_rule(_primitive)
+    _primitive.partial_eval = partial_eval_rule(_primitive)
+
+
+# ---- the function
+
+
+def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: Any) -> Any:
+    """Iterate ``val = body_fun(val)`` while ``cond_fun(val)`` holds. Differentiable in both modes.
+
+    Arguments:
+      cond_fun: from the value to a boolean scalar.
+      body_fun: from the value to the next one, of the same structure, shapes and dtypes.
+      init_val: the first value: a tree of arrays and scalars. Weakly typed ones take the dtype that the body returns.
+
+    Returns:
+      The first value for which the condition does not hold.
+
+    Raises:
+      TypeError: a function is not callable, the condition is not a boolean scalar, or the body changes the type.
+
+    Example:
+      >>> import catena.lax as lax
+      >>> lax.while_loop(lambda x: x < 100, lambda x: 2 * x, 3)
+      Array(192, dtype=int32, weak_type=True)
+    """
+    if not (callable(body_fun) and callable(cond_fun)):
+        raise TypeError("lax.while_loop: body_fun and cond_fun arguments should be callable.")
+    leaves, tree = common.flatten_values(init_val)
+    if common.jit_is_disabled() and all(map(common.is_concrete, leaves)):
+        return while_in_python(cond_fun, body_fun, tree_unflatten(tree, leaves))
+    cond, body, avals = trace_while(cond_fun, body_fun, tree, [get_aval(x) for x in leaves])
+    outs = while_p.bind(
+        *cond.consts, *body.consts, *common.converted(leaves, avals),
+        cond_jaxpr=cond.jaxpr, cond_nconsts=len(cond.consts),
+        body_jaxpr=body.jaxpr, body_nconsts=len(body.consts),
+    )  # fmt: skip
+    return tree_unflatten(tree, outs)
+
+
+def trace_while(cond_fun, body_fun, tree, avals: list):
+    """The traced condition and body, and the types of the carry once weak ones have given way."""
+    in_tree = treedef_tuple((tree,))
+    name = carry_name(body_fun)
+    while True:
+        body = common.trace_body(body_fun, in_tree, avals, "while_loop")
+        common.check_same_tree(tree, body.out_tree, avals, body.out_avals, "while_loop body", name)
+        wider = common.promoted(avals, body.out_avals)
+        if wider == avals:
+            break
+        avals = wider
+    common.check_same_types(tree, avals, body.out_avals, "while_loop body", name)
+    cond = common.trace_body(cond_fun, in_tree, avals, "while_loop")
+    check_condition(cond)
+    return cond, body, avals
+
+
+def check_condition(cond):
+    """Raise where a condition does not return a boolean scalar."""
+    if cond.out_tree.num_nodes != 1 or cond.out_tree.num_leaves != 1:
+        raise TypeError(f"cond_fun must return a boolean scalar, but got pytree {cond.out_tree}.")
+    (aval,) = cond.out_avals
+    if aval.shape or aval.dtype != np.bool_:
+        raise TypeError(f"cond_fun must return a boolean scalar, but got output type(s) {cond.out_avals}.")
+
+
+def while_in_python(cond_fun, body_fun, value):
+    """The loop in Python, for when jit is disabled: the functions see concrete values."""
+    while bool(cond_fun(value)):
+        value = body_fun(value)
+    leaves, tree = common.flatten_values(value)
+    return tree_unflatten(tree, leaves)
+
+
