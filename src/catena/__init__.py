@@ -1,7 +1,9 @@
 """catena: a language for expressing and composing transformations of numerical programs, under JAX's public names."""
 
 from catena import checkpoint_policies as checkpoint_policies
+from catena import ad_checkpoint as ad_checkpoint
 from catena import custom_derivatives as custom_derivatives
+from catena import debug as debug
 from catena import dtypes as dtypes
 from catena import errors as errors
 from catena import lax as lax
@@ -36,7 +38,9 @@ from catena.core.device import devices as devices
 from catena.core.device import local_device_count as local_device_count
 from catena.core.device import local_devices as local_devices
 from catena.core.dtypes import float0 as float0
+from catena.core.slices import ds as ds
 from catena.core.struct import ShapeDtypeStruct as ShapeDtypeStruct
+from catena.lax.callbacks import pure_callback as pure_callback
 from catena.transform.checkpoint import checkpoint as checkpoint
 from catena.transform.checkpoint import checkpoint as remat  # noqa: F401
 from catena.transform.custom_gradient import closure_convert as closure_convert

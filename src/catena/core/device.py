@@ -1,8 +1,12 @@
 """Devices: the CPU, as one device or as several virtual ones (``jax_num_cpu_devices``)."""
 
 import functools
+import gc
+from typing import NamedTuple
 
 from catena.core import config
+from catena.core.array import Array, ExtendedArray
+from catena.core.errors import JaxRuntimeError
 
 
 class Device:
@@ -18,8 +22,52 @@ class Device:
     host_id = 0
     task_id = 0
 
+    id: int = 0
+    local_hardware_id: int = 0
+
     def __init__(self, number: int):
         self.id = self.local_hardware_id = number
+
+    @property
+    def client(self) -> "Client":
+        """The platform that the device belongs to."""
+        return Client()
+
+    def default_memory(self) -> "Memory":
+        """The memory that arrays are put in."""
+        return Memory(self, "device")
+
+    def addressable_memories(self) -> list["Memory"]:
+        """The memories that the device can read; on the CPU they are all the same memory."""
+        return [Memory(self, kind) for kind in MEMORY_KINDS]
+
+    def memory(self, kind: str) -> "Memory":
+        """The memory of this kind.
+
+        Raises:
+          ValueError: when there is no such kind.
+        """
+        if kind not in MEMORY_KINDS:
+            raise ValueError(f"the device {self!r} has memories of the kinds {MEMORY_KINDS}, not {kind!r}")
+        return Memory(self, kind)
+
+    def memory_stats(self) -> None:
+        """The statistics of the device's allocator; the CPU's memory is the process's, which has none: ``None``."""
+        return None
+
+    def live_buffers(self) -> list:
+        """The arrays on this device that are alive."""
+        return [x for x in live_arrays() if placement(x) is self]
+
+    def get_stream_for_external_ready_events(self):
+        """Streams exist on GPUs only; this raises JaxRuntimeError."""
+        raise JaxRuntimeError("streams for external ready events exist on GPUs only; this device is a CPU")
+
+    def poison_execution(self, launch_id: int, error: str) -> bool:
+        """Make a running program fail. Programs here end before the call that started them returns, so there is none
+        to be found: ``False``.
+        """
+        return False
 
     def __repr__(self):
         return f"CpuDevice(id={self.id})"
@@ -31,7 +79,46 @@ class Device:
         return cpu_device, (self.id,)
 
 
-Device.__name__ = Device.__qualname__ = "Device"
+MEMORY_KINDS = ("device", "pinned_host", "unpinned_host")
+
+
+class Memory(NamedTuple):
+    """A memory of a device, by its kind."""
+
+    device: Device
+    kind: str
+    platform: str = "cpu"
+    process_index: int = 0
+
+    def addressable_by_devices(self) -> list[Device]:
+        """The devices that can read it."""
+        return [self.device]
+
+
+class Client(NamedTuple):
+    """The platform behind the devices."""
+
+    platform: str = "cpu"
+    platform_version: str = "catena"
+    runtime_type: str = "catena"
+
+    def devices(self) -> list[Device]:
+        """The devices of this platform."""
+        return devices(self.platform)
+
+    def device_count(self) -> int:
+        """How many there are."""
+        return len(self.devices())
+
+
+def live_arrays() -> list[Array]:
+    """All arrays that are alive in this process; the garbage collector knows them, so arrays pay nothing for it."""
+    return [x for x in gc.get_objects() if type(x) in (Array, ExtendedArray) and not x.is_deleted()]
+
+
+def placement(array: Array) -> Device:
+    """The device that an array is on."""
+    return getattr(array, "_placement", None) or cpu_device(0)
 
 
 @functools.cache

@@ -1,11 +1,10 @@
 """Moving values between Python, NumPy and devices, and what lives there."""
 
-import gc
-
 import numpy as np
 
 from catena.core import dtypes
 from catena.core.array import Array, as_array, live, typed_array
+from catena.core import device as devices
 from catena.core.device import Device
 from catena.core.evaluate import abstract_cache
 from catena.core.trace import Tracer
@@ -38,15 +37,15 @@ def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
     """
     leaves, tree = tree_flatten(x)
     is_none = lambda d: d is None  # noqa: E731
-    devices = broadcast_prefix(device, x, is_leaf=is_none) if leaves else []
-    for d in [*devices, src]:
+    targets = broadcast_prefix(device, x, is_leaf=is_none) if leaves else []
+    for d in [*targets, src]:
         if d is not None and not isinstance(d, Device):
             raise ValueError(
                 "`jax.device_put` only accepts `None`, `jax.sharding.Sharding`, `jax.Device`, `Format`, `jax.memory.Space` or a "
                 f"pytree of these values. Received invalid value: {d}"
             )
     donated = broadcast_prefix(donate, x) if leaves else []
-    outs = [place(leaf, d, may_alias) for leaf, d in zip(leaves, devices, strict=True)]
+    outs = [place(leaf, d, may_alias) for leaf, d in zip(leaves, targets, strict=True)]
     for leaf, out, give in zip(leaves, outs, donated, strict=True):
         if give and type(leaf) is Array and out is not leaf:
             leaf.delete()
@@ -113,7 +112,7 @@ def live_arrays(platform: str | None = None) -> list[Array]:
     """
     if platform not in (None, "cpu"):
         raise RuntimeError(f"Unknown backend {platform}. Available backends are ['cpu']")
-    return [x for x in gc.get_objects() if type(x) is Array and not x.is_deleted()]
+    return devices.live_arrays()
 
 
 def clear_caches() -> None:
