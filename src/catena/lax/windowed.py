@@ -209,9 +209,10 @@ class Addressing:
         self.trims = any(
             s == 0 or s.stop < operand_shape[d] for s, d in zip(self.rest_slices, self.rest, strict=True)
         )
-        # Whether NumPy's clipping of single positions is the clamping of windows.
-        self.take_clamps = len(self.indexed) == 1 and self.limits == (operand_shape[self.indexed[0]] - 1,)
         self.leading = self.indexed == tuple(range(len(self.indexed)))
+        # Whether reading is one ``take`` whose clipping of single positions is the clamping of windows.
+        single = len(self.indexed) == 1 and self.limits == (operand_shape[self.indexed[0]] - 1,)
+        self.take_clamps = single and self.leading and not self.trims
 
     def _permutation(self, dropped) -> tuple:
         """From each axis of the public layout to its axis of the work layout."""

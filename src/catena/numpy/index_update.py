@@ -24,8 +24,8 @@ from catena.numpy.conversion import from_object
 from catena.numpy.hot import F32, F64, I32, I64, NUMBER
 from catena.numpy.indexers import Plan, check_not_empty, parse
 from catena.numpy.indexing import numpy_key, read
-from catena.numpy.manipulation import broadcast_to
 from catena.numpy.placement import placed
+from catena.numpy.shaping import broadcast_to
 
 
 class IndexUpdateHelper:
@@ -253,7 +253,8 @@ def _write(ufunc, new, key, values):
     if ufunc is None:
         new[key] = values
         return
-    arrays = [k for k in (key if type(key) is tuple else (key,)) if isinstance(k, np.ndarray | np.bool_)]
+    entries = key if type(key) is tuple else (key,)
+    arrays = [np.asarray(k) for k in entries if isinstance(k, np.ndarray | np.bool_ | bool)]
     if any(k.dtype != dtypes.BOOL for k in arrays):  # an element may be addressed twice
         ufunc.at(new, key, values)
         return

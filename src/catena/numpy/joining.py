@@ -28,7 +28,8 @@ from catena.numpy.boundary import (
 )
 from catena.numpy.creation import shape_argument
 from catena.numpy.hot import Operand
-from catena.numpy.manipulation import atleast_1d, atleast_2d, atleast_3d, ravel, reshaped
+from catena.numpy.manipulation import atleast_1d, atleast_2d, atleast_3d
+from catena.numpy.shaping import ravel, reshaped
 from catena.typing import DTypeLike
 
 Arrays = Operand | Sequence[Operand]

@@ -30,7 +30,8 @@ from catena.numpy.creation import default_int
 from catena.numpy.hot import Operand
 from catena.numpy.indexing import getitem, read
 from catena.numpy.logic import truth
-from catena.numpy.manipulation import atleast_1d, ravel, reshaped
+from catena.numpy.manipulation import atleast_1d
+from catena.numpy.shaping import ravel, reshaped
 
 # ----------------------------------------------------------------------------------------------------
 # Choosing between arrays
