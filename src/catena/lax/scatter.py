@@ -288,9 +288,14 @@ def _batch(axis, args, dims, primitive, *, dimension_numbers, **params):
     return primitive.bind(operand, indices, updates, dimension_numbers=numbers, **params), 0
 
 
+def _lowered_mode(mode) -> str:
+    """The mode of compiled scatters: a broken promise must not write elsewhere, so it is dropped, too."""
+    return "clip" if mode is CLIP else "fill"
+
+
 def _lower(kind: str):
     def lower(b, operand, indices, updates, *, dimension_numbers, mode, **params):
-        return b.scatter(kind, operand, indices, updates, dimension_numbers, MODE_NAMES[mode])
+        return b.scatter(kind, operand, indices, updates, dimension_numbers, _lowered_mode(mode))
 
     return lower
 
@@ -527,7 +532,7 @@ def _apply_to_all(closed: ClosedJaxpr, values: np.ndarray) -> np.ndarray:
 
 
 def _apply_lower(b, operand, indices, updates, *, dimension_numbers, mode, update_jaxpr, **params):
-    return b.scatter("general", operand, indices, updates, dimension_numbers, MODE_NAMES[mode], update_jaxpr)
+    return b.scatter("general", operand, indices, updates, dimension_numbers, _lowered_mode(mode), update_jaxpr)
 
 
 scatter_apply_p = Primitive(
