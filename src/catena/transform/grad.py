@@ -3,7 +3,6 @@
 import functools
 from collections.abc import Callable, Sequence
 
-
 import numpy as np
 
 from catena.core import dtypes
@@ -13,26 +12,14 @@ from catena.core.source import function_place
 from catena.core.staging import DebugInfo
 from catena.core.trace import Tracer
 from catena.core.traceback import api_boundary, boundary
-from catena.core.tree import tree_flatten, tree_map, tree_unflatten
-from catena.core.tree_errors import equality_errors
-from catena.core.tree_keys import keystr
+from catena.core.tree import tree_flatten, tree_unflatten
 from catena.core.zeros import Zero, get_aval, instantiate
 from catena.transform.batch import Axis, at_front, batch_flat
+from catena.transform.derivative_functions import LinearFunction, VJPFunction, materialise, value_leaf
 from catena.transform.functions import FlatFunction, check_callable, flatten_function
 from catena.transform.jvp import jvp_flat
-from catena.transform.linearize import linear_jaxpr, linearize_flat
-from catena.transform.run import apply_jaxpr
+from catena.transform.linearize import linearize_flat
 from catena.transform.transpose import backward_pass, linearize_linear
-
-
-def value_leaf(x, path: str = ""):
-    """``x`` as a value of the language; a Python or NumPy value becomes an Array."""
-    if isinstance(x, (Array, Tracer)):
-        return x
-    if dtypes.is_scalar_or_numpy(x):
-        return as_array(x)
-    raise TypeError(f"Argument '{x}' of type {type(x)} is not a valid JAX type.{path}")
-
 
 # ---- jvp and linearize
 
@@ -75,7 +62,7 @@ def jvp(fun: Callable, primals: Sequence, tangents: Sequence, has_aux: bool = Fa
     flat = flatten_function(fun, tree, has_aux=has_aux)
     with boundary:
         outs, out_tangents = jvp_flat(flat, primal_leaves, tangent_leaves)
-    outs, out_tangents = flat.main(outs), [instantiate(t) for t in out_tangents[: flat.count]]
+    outs, out_tangents = flat.main(outs), [materialise(t) for t in out_tangents[: flat.count]]
     results = tree_unflatten(flat.out_tree, outs), tree_unflatten(flat.out_tree, out_tangents)
     return (*results, flat.aux()) if has_aux else results
 
@@ -128,35 +115,10 @@ def linearize(fun: Callable, *primals, has_aux: bool = False):
     with boundary:
         outs, program = linearize_flat(flat, leaves)
     program.outputs = program.outputs[: flat.count]
-    closed = linear_jaxpr(program, DebugInfo("linearize", function_place(fun)))
     value = tree_unflatten(flat.out_tree, flat.main(outs))
-    f_jvp = LinearFunction(closed, tree, flat.out_tree, [get_aval(x) for x in leaves])
+    info = DebugInfo("linearize", function_place(fun))
+    f_jvp = LinearFunction.of_program(program, tree, flat.out_tree, [get_aval(x) for x in leaves], info)
     return (value, f_jvp, flat.aux()) if has_aux else (value, f_jvp)
-
-
-class LinearFunction:
-    """The derivative of a function at a point: from tangents of its arguments to tangents of its result."""
-
-    def __init__(self, jaxpr, in_tree, out_tree, primal_avals):
-        self.jaxpr, self.in_tree, self.out_tree, self.primal_avals = jaxpr, in_tree, out_tree, primal_avals
-
-    def __call__(self, *tangents):
-        leaves, tree = tree_flatten(tangents)
-        if tree != self.in_tree:
-            raise TypeError(f"linearized function called on tangents of tree structure {tree}, expected {self.in_tree}")
-        leaves = [self.check(t, a) for t, a in zip(leaves, self.primal_avals, strict=True)]
-        return tree_unflatten(self.out_tree, apply_jaxpr(self.jaxpr, leaves))
-
-    def check(self, tangent, primal_aval):
-        expected = primal_aval.to_tangent_aval()
-        got = get_aval(tangent)
-        if got.shape != expected.shape or got.dtype != expected.dtype:
-            raise ValueError(
-                "linearized function called on tangent values inconsistent with the original primal values:\n"
-                f"Got tangent aval {got.str_short()} for primal aval {primal_aval.str_short()} "
-                f"but expected {expected.str_short()}."
-            )
-        return tangent
 
 
 # ---- vjp
@@ -198,60 +160,6 @@ def vjp(fun: Callable, *primals, has_aux: bool = False, reduce_axes=()):
 def check_no_reduce_axes(reduce_axes):
     if reduce_axes:
         raise ValueError(f"reduce_axes is no longer supported by JAX; it must be empty, got {reduce_axes!r}")
-
-
-class VJPFunction:
-    """Pulls a cotangent of a function's value back to cotangents of its arguments."""
-
-    def __init__(self, program, in_tree, out_tree, out_avals, place):
-        self.program, self.in_tree, self.out_tree = program, in_tree, out_tree
-        self.out_avals, self.place = out_avals, place
-
-    def __call__(self, cotangent):
-        leaves, tree = tree_flatten(cotangent)
-        if tree != self.out_tree:
-            raise ValueError(self.structure_error(cotangent))
-        cts = [self.check(ct, a) for ct, a in zip(leaves, self.out_avals, strict=True)]
-        cts_in = [materialise(ct) for ct in backward_pass(self.program, cts)]
-        return tree_unflatten(self.in_tree, cts_in)
-
-    def check(self, ct, aval):
-        """``ct`` as a value of the type of cotangents of ``aval``, or an error."""
-        expected = aval.to_tangent_aval()
-        if isinstance(ct, (np.ndarray, np.generic)) and ct.dtype == dtypes.float0:
-            if expected.dtype == dtypes.float0:
-                return Zero(expected)
-            got_text = f"float0[{','.join(map(str, ct.shape))}]"
-        else:
-            ct = value_leaf(ct)
-            got = get_aval(ct)
-            if got.shape == expected.shape and got.dtype == expected.dtype:
-                return Zero(expected) if expected.dtype == dtypes.float0 else ct
-            got_text = got.str_short()
-        raise ValueError(
-            f"unexpected JAX type (e.g. shape/dtype) for argument to VJP function: got {got_text}, but expected "
-            f"{expected.str_short()} because the corresponding output of the differentiated function had JAX type "
-            f"{aval.str_short()}"
-        )
-
-    def structure_error(self, cotangent) -> str:
-        expected = tree_unflatten(self.out_tree, [0] * self.out_tree.num_leaves)
-        given = tree_map(lambda _: 0, cotangent)
-        found = [
-            f"  * out{keystr(path)} was {a} in the original output, but {b} here, so {why}."
-            for path, a, b, why in equality_errors(expected, given)
-        ]
-        return (
-            "unexpected tree structure.\n\nThe argument to a VJP function returned by `jax.vjp` must match the pytree\n"
-            f"structure of the differentiated function {self.place}.\n\nBut the tree structures differ:\n" + "\n".join(found)
-        )
-
-
-def materialise(ct):
-    """A cotangent as users get it; integers and booleans have float0 cotangents."""
-    if type(ct) is Zero and ct.aval.dtype == dtypes.float0:
-        return np.zeros(ct.aval.shape, dtypes.float0)
-    return instantiate(ct)
 
 
 def linear_transpose(fun: Callable, *primals, reduce_axes=()) -> Callable:
@@ -654,7 +562,7 @@ def split_axis0(x, leaves, move_to_back: bool) -> list:
     for leaf in leaves:
         aval = get_aval(leaf)
         if isinstance(x, np.ndarray):
-            parts.append(x[start : start + aval.size].reshape(*aval.shape, *rest))
+            parts.append(x[start : start + aval.size].reshape((*aval.shape, *rest)))
         else:
             part = slice_axis0(x, start, start + aval.size)
             if move_to_back:
