@@ -15,7 +15,7 @@ from catena.compiler.graph import Builder, Region, physical
 from catena.compiler.simplify import simplify
 from catena.core.errors import CompileError
 from catena.core.stack import is_stack
-from catena.runtime import kernels
+from catena.runtime import kernels, threads
 from catena.runtime.native import Native
 
 
@@ -97,12 +97,17 @@ def lower(closed_jaxpr) -> Region:
     return b.region
 
 
+def parallel_loops() -> threads.ParallelFor | None:
+    """What runs parallel loops; None when programs run on one thread."""
+    return threads.ParallelFor(link.pool) if threads.available() and threads.count() > 1 else None
+
+
 def compile_region(region: Region, times: link.Times | None = None, name: str = "main",
                    returns_stacks: bool = False) -> Executable:
     """Compiles a graph."""
     times = times or link.Times()
     dump = os.environ.get("CATENA_DUMP")
-    writer = ProgramWriter(link.target().vector_bytes, keep_nests=bool(dump))
+    writer = ProgramWriter(link.target().vector_bytes, bool(dump), parallel_loops())
     module = write_program(writer, region, returns_stacks)
     text = link.with_helpers(module.text, module.helpers)
     times.mark("emit")

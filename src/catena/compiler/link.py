@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from catena.compiler import cache, vector_math
 from catena.compiler.emit import small_floats, sorting, stack_steps
 from catena.core.errors import CompileError
+from catena.runtime import threads
 from catena.runtime.lazy import llvm
 
 _lock = threading.RLock()
@@ -75,6 +76,9 @@ def with_helpers(text: str, helpers: dict) -> str:
     for symbol, need in helpers.items():
         if isinstance(need, tuple):
             family, *key = need
+            if family == "text":
+                lines[key[0]] = None
+                continue
             if family == "stacks":
                 lines.update(dict.fromkeys(stack_steps.runtime_lines()))
                 continue
@@ -135,3 +139,14 @@ def run_passes(module, tm) -> None:
 def code_level(text: str) -> int:
     """LLVM's effort: less for very large programs."""
     return 2 if len(text) < 2_000_000 else 1
+
+
+@functools.cache
+def pool() -> threads.Pool:
+    """The process's pool of threads, compiled and started when first needed."""
+    code = object_code(threads.text(), Times(), 2)
+    with _lock:
+        engine = llvm().create_mcjit_compiler(llvm().parse_assembly(""), new_machine(1))
+        engine.add_object_file(llvm().ObjectFileRef.from_data(code))
+        engine.finalize_object()
+    return threads.Pool(engine)

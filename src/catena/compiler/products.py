@@ -7,16 +7,20 @@ has one stride and the matrix has one unit stride; else they are copied into tha
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
+from catena.compiler.emit import parallel
+from catena.compiler.emit.emitter import Emitter
 from catena.compiler.graph import Value
 from catena.runtime import kernels
 from catena.runtime import library as routines
 
 BLAS_NAMES = {"float32": "sgemm", "float64": "dgemm", "complex64": "cgemm", "complex128": "zgemm"}
 BLAS_FLOOR = 16 * 16 * 16
-THREADS_FLOOR = 384**3  # smaller products are faster on one thread, by far when the machine is busy
+THREADS_FLOOR = 160**3  # multiplications below which threads do not pay
+CHUNK = 128**3  # multiplications that make a block of work
 
 
 def dot(w, frame, i: int, v: Value) -> None:
@@ -109,62 +113,87 @@ def _blas(w, frame, v: Value) -> None:
     batch, m, n, k = sizes(v)
     a, sa, ap, aq = _matrix(w, frame, lhs, lb, lfree, lc)
     b, sb, bp, bq = _matrix(w, frame, rhs, rb, rc, rfree)
-    c = w.address(frame, v)
-    e, size = w.e, v.dtype.itemsize
-    threads = batch == 1 and m * n * k >= THREADS_FLOOR
-    if threads:
-        w.blas_threads("%blas_threads")
-    # BLAS is column major: it computes the transposed product C' (n x m) = B' A'.
-    call = _Gemm(w, v.dtype)
+    product = Product(v.dtype, batch, m, n, k, (sa, ap, aq), (sb, bp, bq))
     w.uses_blas = True
-    opened = None
-    if batch > 1:
-        t, opened = e.begin_loop(0, batch)
-        a, b, c = (_step(e, p, t, s * size) for p, s in ((a, sa), (b, sb), (c, m * n)))
-    call(n, m, k, b, bp, bq, a, ap, aq, c, n)
-    if opened is not None:
-        e.end_loop(opened)
-    if threads:
-        w.blas_threads("1")
+    pointers = [a, b, w.address(frame, v), w.external(kernels.Routine(BLAS_NAMES[v.dtype.name]))]
+    if batch * m * n * k >= THREADS_FLOOR and (batch > 1 or m > 1):
+        product.in_parallel(w, pointers)
+    else:
+        product.members(w, w.e, pointers, 0, batch)
+
+
+@dataclass
+class Product:
+    """Batches of C = A B, rows of C contiguous, A and B with the strides (batch, rows, columns)."""
+
+    dtype: np.dtype
+    batch: int
+    m: int
+    n: int
+    k: int
+    a: tuple[int, int, int]
+    b: tuple[int, int, int]
+
+    def members(self, w, e, pointers: list[str], start, stop) -> None:
+        """The products of the batch members from `start` to `stop`."""
+        a, b, c, function = pointers
+        opened, size = None, self.dtype.itemsize
+        if self.batch > 1:
+            t, opened = e.begin_loop(start, stop)
+            steps = (self.a[0] * size, self.b[0] * size, self.m * self.n * size)
+            a, b, c = (_step(e, p, t, by) for p, by in zip((a, b, c), steps))
+        self._gemm(w, e, function, a, b, c, _number(w, self.m))
+        if opened is not None:
+            e.end_loop(opened)
+
+    def in_parallel(self, w, pointers: list[str]) -> None:
+        """Blocks of batch members, or of rows, through the pool; the blocks depend on the sizes alone, so that BLAS gives
+        the same sums on any number of threads."""
+        extent = self.batch if self.batch > 1 else self.m
+        each = self.batch * self.m * self.n * self.k / extent
+        step = min(-(-extent // 2), max(int(CHUNK // each), 1))
+        step = step if self.batch > 1 else min(-(-step // 16) * 16, extent)
+        e = Emitter()
+        e.lines += ["  %lo = mul nsw i64 %k, " + str(step), f"  %end = add nsw i64 %lo, {step}",
+                    f"  %hi = call i64 @llvm.smin.i64(i64 %end, i64 {extent})"]  # fmt: skip
+        inner = [e.op(f"load ptr, ptr {e.element('%args', 'ptr', i)}") for i in range(4)]
+        if self.batch > 1:
+            self.members(w, e, inner, "%lo", "%hi")
+        else:
+            self._rows(w, e, inner)
+        body = "\n".join(["(ptr %args, i64 %k) {", "entry:", *e.slots, *e.lines, "  ret void", "}"])
+        parallel.through_pool(w, body, pointers, -(-extent // step))
+
+    def _rows(self, w, e, pointers: list[str]) -> None:
+        a, b, c, function = pointers
+        size, integer = self.dtype.itemsize, f"i{routines.integer_bits()}"
+        count = e.op("sub i64 %hi, %lo")
+        count = count if integer == "i64" else e.op(f"trunc i64 {count} to {integer}")
+        rows = e.slot(integer, 8)
+        e.do(f"store {integer} {count}, ptr {rows}")
+        a, c = _step(e, a, "%lo", self.a[1] * size), _step(e, c, "%lo", self.n * size)
+        self._gemm(w, e, function, a, b, c, rows)
+
+    def _gemm(self, w, e, function: str, a: str, b: str, c: str, rows: str) -> None:
+        """BLAS is column major: it computes C' = B' A', where C' has n rows and `rows` points at its column count."""
+        (_, ap, aq), (_, bp, bq) = self.a, self.b
+        flag_b, ldb = ("N", bp) if bq == 1 else ("T", bq)
+        flag_a, lda = ("N", ap) if aq == 1 else ("T", aq)
+        ldb = max(ldb, self.n if flag_b == "N" else self.k, 1)
+        lda = max(lda, self.k if flag_a == "N" else self.m, 1)
+        flags = [w.literal("i8", ord(f)) for f in (flag_b, flag_a)]
+        args = [*flags, _number(w, self.n), rows, _number(w, self.k), self._factor(w, 1), b, _number(w, ldb), a,
+                _number(w, lda), self._factor(w, 0), c, _number(w, self.n)]  # fmt: skip
+        e.do(f"call void {function}({', '.join(f'ptr {p}' for p in args)})")
+
+    def _factor(self, w, value: int) -> str:
+        bits = np.asarray(value, self.dtype).tobytes()
+        return w.literal(f"i{8 * len(bits)}", int.from_bytes(bits, "little"))
+
+
+def _number(w, value: int) -> str:
+    return w.literal(f"i{routines.integer_bits()}", value)
 
 
 def _step(e, pointer: str, t: str, by: int) -> str:
     return e.op(f"getelementptr i8, ptr {pointer}, i64 {e.op(f'mul nsw i64 {t}, {by}')}") if by else pointer
-
-
-class _Gemm:
-    """The call of one gemm; scalar arguments are passed by address, as Fortran wants."""
-
-    def __init__(self, w, dtype: np.dtype):
-        self.w, self.e, self.dtype = w, w.e, dtype
-        self.function = w.external(kernels.Routine(BLAS_NAMES[dtype.name]))
-
-    def _number(self, value: int) -> str:
-        return self.w.literal(f"i{routines.integer_bits()}", value)
-
-    def _factor(self, value: int) -> str:
-        bits = np.asarray(value, self.dtype).tobytes()
-        return self.w.literal(f"i{8 * len(bits)}", int.from_bytes(bits, "little"))
-
-    def __call__(self, rows, columns, k, x, xp, xq, y, yp, yq, out, ld) -> None:
-        """out' = x' y' with x of strides (xp, xq) as k x rows, and y of strides (yp, yq) as columns x k."""
-        flag_x, ldx = (b"N", xp) if xq == 1 else (b"T", xq)
-        flag_y, ldy = (b"N", yp) if yq == 1 else (b"T", yq)
-        lda = max(ldx, rows if flag_x == b"N" else k, 1)
-        ldb = max(ldy, k if flag_y == b"N" else columns, 1)
-        args = [
-            self.w.literal("i8", flag_x[0]),
-            self.w.literal("i8", flag_y[0]),
-            self._number(rows),
-            self._number(columns),
-            self._number(k),
-            self._factor(1),
-            x,
-            self._number(lda),
-            y,
-            self._number(ldb),
-            self._factor(0),
-            out,
-            self._number(ld),
-        ]
-        self.e.do(f"call void {self.function}({', '.join(f'ptr {p}' for p in args)})")

@@ -52,6 +52,17 @@ class ThreadControl:
         return hash(self.name)
 
 
+class Cell:
+    """Two 64-bit integers of the process: running programs that use BLAS, and BLAS's number of threads before them."""
+
+    def __init__(self):
+        self._memory = np.zeros(2, np.int64)
+        self.address = self._memory.ctypes.data
+
+
+BLAS_USERS = Cell()
+
+
 class Callback:
     """A Python function of ndarrays; operands are read-only views of the program's memory, valid during the call."""
 

@@ -92,18 +92,50 @@ def _check_arguments(e, objects: list[str]) -> None:
 
 
 def _one_blas_thread(w: ProgramWriter) -> tuple[list[str], list[str]]:
-    """BLAS runs on one thread but for large products; the user's setting is restored in the end."""
+    """BLAS runs on one thread (we cut large products ourselves) while any program runs; the last restores the setting."""
     if not w.uses_blas or not kernels.can_limit_threads():
         return [], []
     at = len(w.e.lines)
-    get = w.external(kernels.ThreadControl("get_num_threads"))
-    w.e.do(f"%blas_threads = call i32 {get}()")
-    w.blas_threads("1")
+    users = w.external(kernels.BLAS_USERS)
+    get, limit = (w.external(kernels.ThreadControl(n)) for n in ("get_num_threads", "set_num_threads"))
+    w.e.do(f"call void @blas_enter(ptr {users}, ptr {get}, ptr {limit})")
     save = w.e.lines[at:]
-    w.blas_threads("%blas_threads")
-    restore = w.e.lines[at + len(save) :]
     del w.e.lines[at:]
-    return save, restore
+    w.helpers["blas_enter"] = ("text", BLAS_GUARD)
+    return save, [f"  call void @blas_leave(ptr {users}, ptr {limit})"]
+
+
+BLAS_GUARD = """
+define internal void @blas_enter(ptr %users, ptr %get, ptr %limit) {
+entry:
+  %before = atomicrmw add ptr %users, i64 1 acq_rel
+  %first = icmp eq i64 %before, 0
+  br i1 %first, label %set, label %done
+set:
+  %count = call i32 %get()
+  %saved = getelementptr i64, ptr %users, i64 1
+  %wide = sext i32 %count to i64
+  store atomic i64 %wide, ptr %saved release, align 8
+  call void %limit(i32 1)
+  br label %done
+done:
+  ret void
+}
+define internal void @blas_leave(ptr %users, ptr %limit) {
+entry:
+  %saved = getelementptr i64, ptr %users, i64 1
+  %wide = load atomic i64, ptr %saved acquire, align 8
+  %before = atomicrmw sub ptr %users, i64 1 acq_rel
+  %last = icmp eq i64 %before, 1
+  br i1 %last, label %set, label %done
+set:
+  %count = trunc i64 %wide to i32
+  call void %limit(i32 %count)
+  br label %done
+done:
+  ret void
+}
+"""
 
 
 def _arena(size: int, start: str) -> tuple[list[str], list[str]]:

@@ -173,8 +173,7 @@ class NestWriter:
         n, width, unroll = self.nest.extents[d], self.nest.width, self.nest.unroll
         start = 0
         if self.bounds is not None and self.nest.order[0] == d:
-            start, n = self.bounds
-            return [Segment(start, n, width, 1, clamp=True)]
+            return [Segment(*self.bounds, width, unroll, clamp=not self.in_place)]
         if n <= width:
             return [Segment(0, n, n, 1)]
         idempotent = d not in self.nest.reduced and not self.in_place and not self.nest.sequential

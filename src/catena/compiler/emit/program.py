@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from catena.compiler import loops, products
-from catena.compiler.emit import control, libraries, sorting, stack_steps
+from catena.compiler.emit import control, libraries, parallel, sorting, stack_steps
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.emit.nest import NestWriter
 from catena.compiler.fuse import Fused, Step, fuse
@@ -22,7 +22,6 @@ from catena.compiler.graph import Region, Value
 from catena.compiler.memory import SLOT_BYTES, Arena, Block
 from catena.compiler.nests import NestBuilder
 from catena.core.errors import CompileError
-from catena.runtime import kernels
 
 INLINE, INLINE_IN_LOOP = 64, 4096  # nests of at most so much work (blocks * statements) are written in place
 
@@ -57,7 +56,7 @@ class Frame:
 class ProgramWriter:
     """Writes regions into one function; see the module's head."""
 
-    def __init__(self, vector_bytes: int, keep_nests: bool = False):
+    def __init__(self, vector_bytes: int, keep_nests: bool = False, pool=None):
         self.e = Emitter()
         self.arena = Arena()
         self.vector_bytes = vector_bytes
@@ -68,6 +67,8 @@ class ProgramWriter:
         self.helpers: dict = {}
         self.literals: dict[str, str] = {}  # integer constants in memory, for routines that want addresses
         self.uses_blas = False
+        self.pool = pool  # the external that runs loops in parallel, if there is one
+        self.wrappers: dict[str, str] = {}  # text of a chunk function -> its name
         self.keep_nests, self.shown = keep_nests, []
         self.uses_stacks, self.returned_stacks = False, None
         self.flops, self.bytes = 0, 0
@@ -218,12 +219,6 @@ class ProgramWriter:
         self.literals[name] = f"{name} = private unnamed_addr constant {type_} {value}"
         return name
 
-    def blas_threads(self, count: str) -> None:
-        """Lets BLAS use `count` threads from here on; entry and exit save and restore the user's setting."""
-        self.uses_blas = True
-        if kernels.can_limit_threads():
-            self.e.do(f"call void {self.external(kernels.ThreadControl('set_num_threads'))}(i32 {count})")
-
     def stop_if(self, condition: str, status: int) -> None:
         """Ends the program with a status when the condition holds."""
         e = self.e
@@ -316,17 +311,23 @@ class ProgramWriter:
         return self.address(frame, frame.fused.region.values[number])
 
     def _outline(self, nest: loops.Nest, pointers: dict[int, str], in_place: bool) -> None:
+        chunk = parallel.chunk(nest, in_place) if self.pool is not None else None
         e = Emitter()
-        NestWriter(e, nest, {b: f"%b{i}" for i, b in enumerate(pointers)}, in_place).write()
+        bounds = ("%lo", "%hi") if chunk else None
+        NestWriter(e, nest, {b: f"%b{i}" for i, b in enumerate(pointers)}, in_place, bounds).write()
         written = nest.written()
-        noalias = "" if in_place else " noalias"
+        noalias = "" if in_place or chunk else " noalias"
         params = ", ".join(
             f"ptr{noalias if b in written else ' readonly'} %b{i}" for i, b in enumerate(pointers)
         )
+        params += ", i64 %lo, i64 %hi" if chunk else ""
         body = "\n".join([f"({params}) {{", "entry:", *e.slots, *e.lines, "  ret void", "}"])
         name = self.functions.setdefault(body, f"nest{len(self.functions)}")
         self.helpers.update(e.needs)
-        self.e.do(f"call void @{name}({', '.join(f'ptr {p}' for p in pointers.values())})")
+        if chunk:
+            parallel.call(self, name, list(pointers.values()), nest.extents[nest.order[0]], chunk)
+        else:
+            self.e.do(f"call void @{name}({', '.join(f'ptr {p}' for p in pointers.values())})")
 
     # ---- the module --------------------------------------------------------------------------------------------
 
@@ -339,6 +340,7 @@ class ProgramWriter:
             *self.literals.values(),
         ]
         parts += [f"define internal void @{name}{body}" for body, name in self.functions.items()]
+        parts += [f"define internal void @{name}{body}" for body, name in self.wrappers.items()]
         text = "\n".join([*parts, entry])
         return Module(
             text,

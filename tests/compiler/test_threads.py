@@ -1,0 +1,99 @@
+"""Parallel loops: same results on one thread and on two, from many Python threads, and after a fork."""
+
+import os
+import subprocess
+import sys
+import threading
+
+import numpy as np
+
+from compiler.helpers import compile_fn
+
+PROGRAM = """
+import numpy as np, sys
+from compiler.helpers import compile_fn
+rng = np.random.default_rng(0)
+x, y = rng.normal(size=(700, 901)).astype(np.float32), rng.normal(size=(901, 300)).astype(np.float32)
+def f(b, x, y):
+    e = b.map("tanh", b.map("add", x, b.map("exp", x)))
+    return [e, b.reduce("sum", e, (1,)), b.reduce("sum", e, (0,)), b.reduce("sum", e, (0, 1)),
+            b.dot_general(x, y, (((1,), (0,)), ((), ())), np.float32), b.map("neg", b.transpose(x, (1, 0)))]
+exe = compile_fn(f, x, y)
+import hashlib
+for _ in range(20):
+    print(hashlib.sha256(b"".join(o.tobytes() for o in exe(x, y))).hexdigest())
+"""
+
+
+def test_results_do_not_depend_on_the_number_of_threads():
+    seen = set()
+    for threads in ("1", "2", "3"):
+        env = {**os.environ, "CATENA_NUM_THREADS": threads, "PYTHONPATH": os.pathsep.join(sys.path)}
+        out = subprocess.run([sys.executable, "-c", PROGRAM], env=env, capture_output=True, text=True, check=True)
+        seen |= set(out.stdout.split())
+    assert len(seen) == 1
+
+
+def big():
+    x = np.random.default_rng(1).normal(size=1_000_000).astype(np.float32)
+    return compile_fn(lambda b, x: b.map("tanh", b.map("exp", x)), x), x
+
+
+def test_many_python_threads_call_at_once():
+    exe, x = big()
+    want, wrong = exe(x)[0], []
+
+    def work():
+        for _ in range(10):
+            if not np.array_equal(exe(x)[0], want):
+                wrong.append(1)
+
+    workers = [threading.Thread(target=work) for _ in range(6)]
+    [t.start() for t in workers]
+    [t.join() for t in workers]
+    assert not wrong
+
+
+def test_many_python_threads_compile_at_once():
+    results = {}
+
+    def work(k):
+        x = np.full(100 + k, k, np.float32)
+        results[k] = compile_fn(lambda b, x: b.map("mul", x, x), x)(x)[0]
+
+    workers = [threading.Thread(target=work, args=(k,)) for k in range(8)]
+    [t.start() for t in workers]
+    [t.join() for t in workers]
+    assert all(np.array_equal(results[k], np.full(100 + k, k * k, np.float32)) for k in range(8))
+
+
+FORK = """
+import os, numpy as np, warnings
+warnings.simplefilter("ignore")
+from compiler.helpers import compile_fn
+x = np.ones(1_000_000, np.float32)
+exe = compile_fn(lambda b, x: b.map("tanh", b.map("exp", x)), x)
+want = exe(x)[0]
+child = os.fork()
+if not child:
+    os._exit(0 if np.array_equal(exe(x)[0], want) else 1)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+"""
+
+
+def test_programs_run_after_a_fork():
+    env = {**os.environ, "CATENA_NUM_THREADS": "2", "PYTHONPATH": os.pathsep.join(sys.path)}
+    subprocess.run([sys.executable, "-c", FORK], env=env, check=True, timeout=60)
+
+
+def test_blas_setting_is_restored():
+    from catena.runtime import library
+
+    control = library.bundled()
+    x = np.ones((300, 300), np.float32)
+    exe = compile_fn(lambda b, x: b.dot_general(x, x, (((1,), (0,)), ((), ())), np.float32), x)
+    if control is None:
+        return
+    before = control.scipy_openblas_get_num_threads64_()
+    exe(x)
+    assert control.scipy_openblas_get_num_threads64_() == before
