@@ -1,0 +1,207 @@
+"""The pool of threads that runs parallel loops of compiled programs.
+
+`parallel_for(function, arguments, chunks)` calls `function(arguments, k)` for every k below `chunks`, on the calling thread and on
+idle workers. The chunks are fixed by the program, so results do not depend on who runs them. A pool that is busy (a
+nested call, another Python thread) is not waited for: the caller then runs its chunks alone, which also makes it safe
+after a fork, where the workers are gone.
+
+A chunk is claimed by compare-and-swap on one word that holds the loop's generation and the next chunk, so a worker that
+wakes late can never touch a loop that has ended. Workers spin for some microseconds, then sleep on a futex. They are
+Python threads that never leave native code.
+
+`CATENA_NUM_THREADS` sets the number of threads; without it, one for each processor that the process may use.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+import threading
+
+FUTEX = {"x86_64": 202, "aarch64": 98}.get(platform.machine()) if platform.system() == "Linux" else None
+PAUSE = "call void @llvm.x86.sse2.pause()" if platform.machine() == "x86_64" else "call void @llvm.aarch64.hint(i32 1)"
+SPINS = 4000
+_lock = threading.Lock()
+
+
+def text() -> str:
+    """The pool as LLVM IR."""
+    wait = f"call i64 (i64, ...) @syscall(i64 {FUTEX}, ptr @wake, i32 128, i32 %ticket, ptr null)"
+    wake = f"call i64 (i64, ...) @syscall(i64 {FUTEX}, ptr @wake, i32 129, i32 2147483647)"
+    return f"""
+@word = global i64 0
+@total = global i64 0
+@done = global i64 0
+@function = global ptr null
+@arguments = global ptr null
+@busy = global i32 0
+@wake = global i32 0
+@workers = global i32 0
+declare i64 @syscall(i64, ...)
+declare i32 @sched_yield()
+
+; Claims and runs one chunk; false when there is none.
+define internal i1 @step() {{
+entry:
+  br label %try
+try:
+  %w = load atomic i64, ptr @word acquire, align 8
+  %next = and i64 %w, 4294967295
+  %all = load atomic i64, ptr @total acquire, align 8
+  %left = icmp ult i64 %next, %all
+  br i1 %left, label %claim, label %none
+claim:
+  %w1 = add i64 %w, 1
+  %pair = cmpxchg ptr @word, i64 %w, i64 %w1 acq_rel acquire
+  %won = extractvalue {{ i64, i1 }} %pair, 1
+  br i1 %won, label %run, label %try
+run:
+  %f = load atomic ptr, ptr @function acquire, align 8
+  %a = load atomic ptr, ptr @arguments acquire, align 8
+  call void %f(ptr %a, i64 %next)
+  %d = atomicrmw add ptr @done, i64 1 acq_rel
+  ret i1 true
+none:
+  ret i1 false
+}}
+
+define void @parallel_for(ptr %f, ptr %a, i64 %chunks) {{
+entry:
+  %helpers = load atomic i32, ptr @workers acquire, align 4
+  %alone = icmp eq i32 %helpers, 0
+  br i1 %alone, label %serial, label %ask
+ask:
+  %pair = cmpxchg ptr @busy, i32 0, i32 1 acq_rel acquire
+  %mine = extractvalue {{ i32, i1 }} %pair, 1
+  br i1 %mine, label %publish, label %serial
+serial:
+  %k = phi i64 [ 0, %entry ], [ 0, %ask ], [ %k1, %serial ]
+  call void %f(ptr %a, i64 %k)
+  %k1 = add i64 %k, 1
+  %more = icmp ult i64 %k1, %chunks
+  br i1 %more, label %serial, label %finished
+publish:
+  %old = load atomic i64, ptr @word acquire, align 8
+  %generation = lshr i64 %old, 32
+  %g1 = add i64 %generation, 1
+  %open = shl i64 %g1, 32
+  %closed = or i64 %open, 4294967295
+  store atomic i64 %closed, ptr @word seq_cst, align 8
+  store atomic ptr %f, ptr @function release, align 8
+  store atomic ptr %a, ptr @arguments release, align 8
+  store atomic i64 0, ptr @done release, align 8
+  store atomic i64 %chunks, ptr @total release, align 8
+  store atomic i64 %open, ptr @word seq_cst, align 8
+  %ticket = atomicrmw add ptr @wake, i32 1 seq_cst
+  %woken = {wake}
+  br label %work
+work:
+  %ran = call i1 @step()
+  br i1 %ran, label %work, label %join
+join:
+  %spin = phi i64 [ 0, %work ], [ %spin1, %again ], [ 0, %yield ]
+  %d = load atomic i64, ptr @done acquire, align 8
+  %complete = icmp eq i64 %d, %chunks
+  br i1 %complete, label %release, label %pause
+pause:
+  {PAUSE}
+  %spin1 = add i64 %spin, 1
+  %long = icmp ugt i64 %spin1, 2000
+  br i1 %long, label %yield, label %again
+again:
+  br label %join
+yield:
+  %y = call i32 @sched_yield()
+  br label %join
+release:
+  store atomic i32 0, ptr @busy release, align 4
+  br label %finished
+finished:
+  ret void
+}}
+
+define void @worker() {{
+entry:
+  br label %spin
+spin:
+  %n = phi i64 [ 0, %entry ], [ 0, %ran ], [ %n1, %idle ], [ 0, %awake ]
+  %some = call i1 @step()
+  br i1 %some, label %ran, label %idle_check
+ran:
+  br label %spin
+idle_check:
+  %n1 = add i64 %n, 1
+  {PAUSE}
+  %tired = icmp ugt i64 %n1, {SPINS}
+  br i1 %tired, label %doze, label %idle
+idle:
+  br label %spin
+doze:
+  %ticket = load atomic i32, ptr @wake seq_cst, align 4
+  %last = call i1 @step()
+  br i1 %last, label %awake, label %sleep
+sleep:
+  %slept = {wait}
+  br label %awake
+awake:
+  br label %spin
+}}
+"""
+
+
+def count() -> int:
+    """How many threads run parallel loops."""
+    chosen = os.environ.get("CATENA_NUM_THREADS")
+    if chosen is not None:
+        if not chosen.isdigit() or int(chosen) < 1:
+            raise ValueError(f"CATENA_NUM_THREADS must be a positive integer, got {chosen!r}")
+        return int(chosen)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class Pool:
+    """The pool in memory; `load` gives the engine of its code."""
+
+    def __init__(self, engine):
+        self.engine = engine
+        self.address = engine.get_function_address("parallel_for")
+        self._workers = ctypes.c_int32.from_address(engine.get_global_value_address("workers"))
+        self._busy = ctypes.c_int32.from_address(engine.get_global_value_address("busy"))
+        self._run = ctypes.CFUNCTYPE(None)(engine.get_function_address("worker"))
+        self.resize(count())
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._forget)
+
+    def resize(self, threads: int) -> None:
+        """Starts workers until there are `threads` threads with the caller; there is no way back but to use fewer."""
+        with _lock:
+            for _ in range(self._workers.value, threads - 1):
+                threading.Thread(target=self._run, daemon=True, name="catena-worker").start()
+            self._workers.value = threads - 1
+
+    def _forget(self) -> None:
+        self._workers.value = 0
+        self._busy.value = 0
+
+
+class ParallelFor:
+    """The address of the pool's `parallel_for`, for programs to call."""
+
+    def __init__(self, pool):
+        self.pool = pool
+
+    @property
+    def address(self) -> int:
+        return self.pool().address
+
+    def __eq__(self, other):
+        return isinstance(other, ParallelFor)
+
+    def __hash__(self):
+        return hash(ParallelFor)
+
+
+def available() -> bool:
+    """Whether this platform has what the pool is built on."""
+    return FUTEX is not None
