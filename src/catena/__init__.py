@@ -12,6 +12,7 @@ from catena import tree as tree
 from catena import tree_util as tree_util
 from catena import typing as typing
 from catena.core.array import Array as Array
+from catena.core.config import allow_f16_reductions as allow_f16_reductions
 from catena.core.config import check_tracer_leaks as check_tracer_leaks
 from catena.core.config import checking_leaks as checking_leaks
 from catena.core.config import config as config
@@ -25,11 +26,15 @@ from catena.core.config import disable_jit as disable_jit
 from catena.core.config import enable_checks as enable_checks
 from catena.core.config import enable_custom_prng as enable_custom_prng
 from catena.core.config import enable_x64 as enable_x64
+from catena.core.config import explain_cache_misses as explain_cache_misses
+from catena.core.config import jax2tf_associative_scan_reductions as jax2tf_associative_scan_reductions
 from catena.core.config import legacy_prng_key as legacy_prng_key
 from catena.core.config import log_compiles as log_compiles
+from catena.core.config import no_execution as no_execution
 from catena.core.config import no_tracing as no_tracing
 from catena.core.config import numpy_dtype_promotion as numpy_dtype_promotion
 from catena.core.config import numpy_rank_promotion as numpy_rank_promotion
+from catena.core.config import softmax_custom_jvp as softmax_custom_jvp
 from catena.core.config import threefry_partitionable as threefry_partitionable
 from catena.core.device import Device as Device
 from catena.core.device import default_backend as default_backend

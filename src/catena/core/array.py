@@ -188,8 +188,11 @@ class Deleted:
     def __getattr__(self, name):
         raise deleted_error(self.aval)
 
-    def __array__(self, dtype=None, copy=None):
+    def _refuse(self, *args, **kwargs):
         raise deleted_error(self.aval)
+
+    __array__ = __getitem__ = __iter__ = __len__ = __bool__ = __int__ = __float__ = __complex__ = __index__ = _refuse
+    __str__ = __format__ = __copy__ = __deepcopy__ = __reduce__ = _refuse
 
 
 def deleted_error(aval) -> RuntimeError:

@@ -78,7 +78,9 @@ def python_scalar_dtype(scalar_type) -> tuple:
 
 
 def canonical(dtype):
-    """``dtype``, or its 32-bit kin where it is a 64-bit dtype and x64 is off."""
+    """``dtype`` in this machine's byte order, or its 32-bit kin where it is a 64-bit dtype and x64 is off."""
+    if isinstance(dtype, np.dtype) and not dtype.isnative:
+        dtype = dtype.newbyteorder("=")
     return dtype if context.x64 else TO_32_BITS.get(dtype, dtype)
 
 
