@@ -149,6 +149,19 @@ def test_pmap():
         jax.pmap(lambda x: x)(X)
 
 
+def test_pmap_is_one_equation_of_one_example():
+    text = str(jax.make_jaxpr(jax.pmap(lambda x: lax.psum(x, "i"), axis_name="i"))(np.ones((1, 3), np.float32)))
+    assert "pmap[" in text and "psum[axes=('i',)" in text and "axis_size=1" in text
+
+
+def test_pmap_axes_and_transformations():
+    x = np.arange(3.0, dtype=np.float32)[None]
+    np.testing.assert_array_equal(jax.pmap(lambda a, b: a * b, in_axes=(0, None), out_axes=1)(x, 2.0), 2 * x.T)
+    gradient = jax.grad(lambda a: jax.pmap(lambda v: (v * v).sum())(a)[0])(x)
+    np.testing.assert_allclose(gradient, 2 * x)
+    np.testing.assert_allclose(jax.vmap(jax.pmap(lambda v: v + 1))(np.stack([x, x])), np.stack([x, x]) + 1)
+
+
 def test_pmap_over_virtual_devices():
     before = jax.config.jax_num_cpu_devices
     jax.config.update("jax_num_cpu_devices", 4)

@@ -393,11 +393,10 @@ def test_scan_counts_its_constants_and_carries():
             d:f32[] e:f32[16] = scan[
               jaxpr={ lambda ; f:f32[] g:f32[] h:f32[] i:f32[]. let
                   j:f32[] = mul h i
-                  k:f32[] = convert_element_type[new_dtype=float32 weak_type=False] g
-                  l:f32[] = add k j
-                  m:f32[] = convert_element_type[new_dtype=float32 weak_type=False] f
-                  n:f32[] = add l m
-                in (n, g) }
+                  k:f32[] = add g j
+                  l:f32[] = convert_element_type[new_dtype=float32 weak_type=False] f
+                  m:f32[] = add k l
+                in (m, g) }
               length=16
               num_carry=1
               num_consts=1
@@ -538,7 +537,7 @@ def test_pmap_maps_its_arguments_and_broadcasts_what_it_captures():
             [jnp.ones(3)],
             """
             { lambda ; a:f32[3]. let
-                b:f32[] = psum[axes=(0,) axis_index_groups=None] a
+                b:f32[] = reduce_sum[axes=(0,)] a
                 c:f32[3] = broadcast_in_dim b
               in (c,) }
             """,
@@ -557,12 +556,12 @@ def test_a_list_argument_is_one_variable_per_element():
         """
         { lambda ; a:i32[] b:i32[] c:i32[]. let
             d:i32[] = convert_element_type[new_dtype=int32 weak_type=False] a
-            e:i32[1] = broadcast_in_dim d
-            f:i32[] = convert_element_type[new_dtype=int32 weak_type=False] b
-            g:i32[1] = broadcast_in_dim f
-            h:i32[] = convert_element_type[new_dtype=int32 weak_type=False] c
-            i:i32[1] = broadcast_in_dim h
-            j:i32[3] = concatenate[dimension=0] e g i
+            e:i32[] = convert_element_type[new_dtype=int32 weak_type=False] b
+            f:i32[] = convert_element_type[new_dtype=int32 weak_type=False] c
+            g:i32[1] = broadcast_in_dim d
+            h:i32[1] = broadcast_in_dim e
+            i:i32[1] = broadcast_in_dim f
+            j:i32[3] = concatenate[dimension=0] g h i
             k:i32[] = reduce_sum[axes=(0,)] j
           in (k,) }
         """,

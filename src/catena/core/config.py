@@ -274,12 +274,10 @@ class FlagContext:
         self.__name__ = name.removeprefix("jax_")
         self.__doc__ = f"Set the flag {name} in this thread within a ``with`` block. {self.flag.help}"
 
-    def __call__(self, new_val=None):
-        if new_val is None:
-            if self.flag.kind is not bool:
-                raise TypeError(f"{self.__name__} needs a value")
-            new_val = True
-        return override(self.flag.name, new_val)
+    def __call__(self, *new_val):
+        if len(new_val) > 1 or not new_val and self.flag.kind is not bool:
+            raise TypeError(f"{self.__name__} takes one value, got {len(new_val)}")
+        return override(self.flag.name, new_val[0] if new_val else True)
 
     def __repr__(self):
         return f"<context manager of the flag {self.flag.name}>"

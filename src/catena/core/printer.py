@@ -13,6 +13,8 @@ HOIST_ABOVE = 10  # an inner jaxpr with more equations is printed once, in front
 
 HIDDEN = {  # parameters that the types of the operands and results already tell
     "broadcast_in_dim": lambda k, v: k == "shape" or (k == "broadcast_dimensions" and v == ()),
+    "dot_general": lambda k, v: k == "precision" and v is None,
+    **{f"random_{name}": lambda k, v: k == "impl" for name in ("bits", "split", "fold_in", "unwrap", "gamma")},
 }
 
 
@@ -48,8 +50,8 @@ def jaxpr_text(jaxpr, *, source_info: bool = False, name_stack: bool = False, us
         raise ValueError("jaxprs print without colours; leave use_color False")
     printer = Printer(source_info, name_stack)
     printer.find_shared(jaxpr)
-    heads = printer.shared_definitions()
     names = Names()
+    heads = printer.shared_definitions(names)
     return render([*heads, printer.jaxpr(jaxpr, names)])
 
 
@@ -104,17 +106,17 @@ class Printer:
             if count > 1 or len(body.eqns) > HOIST_ABOVE:
                 self.shared[id(body)] = (unique(str(name).strip("<>"), taken), body)
 
-    def shared_definitions(self) -> list:
+    def shared_definitions(self, names: Names) -> list:
         heads = []
         for name, body in self.shared.values():
-            heads += ["let ", name, " = ", self.jaxpr(body, Names()), " in", Line()]
+            heads += ["let ", name, " = ", self.jaxpr(body, names), " in", Line()]
         return [heads] if heads else []
 
     # ---- documents
 
     def jaxpr(self, jaxpr, names: Names):
         jaxpr = open_jaxpr(jaxpr)
-        consts = "".join(f" {binder(v, names)}" for v in jaxpr.constvars)
+        consts = "".join(f" {binder(v, names)}" for v in jaxpr.constvars) or " "
         arguments = "".join(f" {binder(v, names)}" for v in jaxpr.invars)
         used = used_variables(jaxpr)
         eqns = []
@@ -124,9 +126,9 @@ class Printer:
         result = f"({result},)" if len(jaxpr.outvars) == 1 else f"({result})"
         arguments = arguments or " "
         if not jaxpr.eqns:
-            return f"{{ lambda{consts} ;{arguments}. let  in {result} }}"
+            return f"{{ lambda{consts};{arguments}. let  in {result} }}"
         return Group(
-            [f"{{ lambda{consts} ;{arguments}. let", Nest(4, [Line(), eqns]), Nest(2, [Line(), f"in {result} }}"])]
+            [f"{{ lambda{consts};{arguments}. let", Nest(4, [Line(), eqns]), Nest(2, [Line(), f"in {result} }}"])]
         )
 
     def equation(self, eqn, names: Names, used=None):
@@ -159,6 +161,8 @@ class Printer:
             return self.inner(eqn, value, names)
         if isinstance(value, tuple) and value and all(is_jaxpr(v) for v in value):
             return Group(["(", Nest(2, [[Line(), self.inner(eqn, v, names)] for v in value]), Line(), ")"])
+        if eqn.primitive.name == "dot_general" and isinstance(value, tuple) and isinstance(value[0], tuple):
+            return str(tuple(tuple(list(axes) for axes in pair) for pair in value))
         return parameter_text(value)
 
     def inner(self, eqn, jaxpr, names: Names):

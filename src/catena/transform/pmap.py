@@ -8,15 +8,73 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from catena.core.context import extend_axis_env
 from catena.core.device import Device, check_backend
 from catena.core.device import devices as all_devices
-from catena.core.source import function_name
-from catena.core.tree import tree_leaves
-from catena.core.tree_errors import broadcast_prefix
+from catena.core.jaxpr import ClosedJaxpr, eval_jaxpr
+from catena.core.primitive import Primitive
+from catena.core.source import function_name, function_place
+from catena.core.staging import DebugInfo, hoist_tracers, trace_to_jaxpr
+from catena.core.tree import tree_flatten, tree_unflatten
+from catena.core.tree_errors import flatten_axes
+from catena.core.zeros import get_aval
 from catena.transform.arguments import as_int_tuple
+from catena.transform.batch import Axis, batch_flat, match_axis
+from catena.transform.execute import run_jaxpr
 from catena.transform.functions import check_callable
 from catena.transform.jit import JitFunction, jit
-from catena.transform.vmap import vmap
+from catena.transform.jit_primitive import jaxpr_axis_names, jit_p
+from catena.transform.memo import memoised
+from catena.transform.vmap import canonical_dim, mapped_leaf, mapped_size
+
+# ---- the primitive: a call of a jaxpr of one example, which knows where its arguments and results are mapped
+
+
+@memoised
+def vectorised(closed: ClosedJaxpr, axis: Axis, in_axes: tuple, out_axes: tuple) -> ClosedJaxpr:
+    """The jaxpr of one example as a jaxpr of all of them, without named axes."""
+
+    def fun(*args):
+        outs, dims = batch_flat(lambda *xs: eval_jaxpr(closed.jaxpr, closed.consts, *xs), axis, args, in_axes)
+        return [match_axis(axis.size, d, t, x) for x, d, t in zip(outs, dims, out_axes, strict=True)]
+
+    avals = [with_axis(a, d, axis.size) for a, d in zip(closed.in_avals, in_axes, strict=True)]
+    jaxpr, consts = trace_to_jaxpr(fun, avals, closed.jaxpr.debug_info)
+    return ClosedJaxpr(jaxpr, consts)
+
+
+def with_axis(aval, dim, size: int):
+    """The type of an argument or result with its mapped axis."""
+    return aval if dim is None else aval.update(shape=(*aval.shape[:dim], size, *aval.shape[dim:]))
+
+
+def as_jit(params: dict) -> dict:
+    """The parameters of the ``jit`` call that does the same."""
+    axis = Axis(params["axis_name"], params["axis_size"])
+    return {"name": params["name"], "jaxpr": vectorised(params["jaxpr"], axis, params["in_axes"], params["out_axes"])}
+
+
+def _abstract(*avals, jaxpr, out_axes, axis_size, **params):
+    return [with_axis(a, d, axis_size) for a, d in zip(jaxpr.out_avals, out_axes, strict=True)]
+
+
+pmap_p = Primitive(
+    "pmap",
+    multiple_results=True,
+    takes_arrays=True,
+    effects=lambda params: params["jaxpr"].effects,
+    axis_names=lambda params: tuple(n for n in jaxpr_axis_names(params["jaxpr"]) if n != params["axis_name"]),
+    abstract=_abstract,
+    evaluate=lambda *args, **params: run_jaxpr(as_jit(params)["jaxpr"], args, pmap_p, (), params["name"]),
+    jvp=lambda primals, tangents, **params: jit_p.jvp(primals, tangents, **as_jit(params)),
+    partial_eval=lambda tape, args, **params: jit_p.partial_eval(tape, args, **as_jit(params)),
+    transpose=lambda cts, *args, **params: jit_p.transpose(cts, *args, **as_jit(params)),
+    batch=lambda axis, args, dims, **params: jit_p.batch(axis, args, dims, **as_jit(params)),
+    lower=lambda b, *operands, **params: b.call(as_jit(params)["jaxpr"], operands),
+)
+
+
+# ---- the transformation
 
 
 class _UnnamedAxis:
@@ -66,27 +124,12 @@ def pmap(
     name = _UnnamedAxis() if axis_name is None else axis_name
     static = as_int_tuple(static_broadcasted_argnums, "static_broadcasted_argnums")
     donate = as_int_tuple(donate_argnums, "donate_argnums")
-    mapped = vectorised(fun, name, in_axes, out_axes, static, axis_size)
-    compiled: JitFunction = jit(mapped, static_argnums=static or None, donate_argnums=donate or None)
-
-    @functools.wraps(fun, assigned=("__module__", "__name__", "__qualname__", "__doc__"))
-    def parallel(*args, **kwargs):
-        check_size(fun, args, kwargs, in_axes, static, axis_size, devices, backend)
-        return compiled(*args, **kwargs)
-
-    parallel.lower = compiled.lower
-    parallel.trace = compiled.trace
-    parallel.clear_cache = compiled.clear_cache
-    return parallel
-
-
-def vectorised(fun: Callable, name, in_axes, out_axes, static: tuple, axis_size) -> Callable:
-    """``fun`` over the mapped axis, its static arguments taken out."""
+    count = len(devices) if devices is not None else None
 
     @functools.wraps(fun, assigned=("__module__", "__name__", "__qualname__", "__doc__"))
     def mapped(*args, **kwargs):
         fixed = {i % len(args) for i in static}
-        dynamic = [x for i, x in enumerate(args) if i not in fixed]
+        dynamic = tuple(x for i, x in enumerate(args) if i not in fixed)
         axes = in_axes
         if isinstance(in_axes, (tuple, list)):
             axes = tuple(a for i, a in enumerate(in_axes) if i not in fixed)
@@ -95,33 +138,51 @@ def vectorised(fun: Callable, name, in_axes, out_axes, static: tuple, axis_size)
             rest = iter(given)
             return fun(*[x if i in fixed else next(rest) for i, x in enumerate(args)], **given_kwargs)
 
-        return vmap(call, in_axes=axes, out_axes=out_axes, axis_name=name, axis_size=axis_size)(*dynamic, **kwargs)
+        available = len(all_devices(backend)) if count is None else count
+        return bind_pmap(fun, call, dynamic, kwargs, name, axes, out_axes, axis_size, available)
 
-    return mapped
+    compiled: JitFunction = jit(mapped, static_argnums=static or None, donate_argnums=donate or None)
+    return compiled
 
 
-def check_size(fun, args, kwargs, in_axes, static, axis_size, devices, backend) -> None:
-    """Raise where there are fewer devices than examples."""
-    available = len(devices) if devices is not None else len(all_devices(backend))
-    size = axis_size if axis_size is not None else first_size(args, kwargs, in_axes, static)
-    if size is not None and size > available:
+def bind_pmap(fun, call, args, kwargs, name, in_axes, out_axes, axis_size, available: int):
+    """Trace ``call`` for one example and bind the primitive."""
+    leaves, tree = tree_flatten((args, kwargs))
+    leaves = [mapped_leaf(x) for x in leaves]
+    dims = flatten_axes("pmap in_axes", tree, (in_axes, 0), tupled_args=True)
+    dims = [canonical_dim(x, d) for x, d in zip(leaves, dims, strict=True)]
+    size = mapped_size(fun, args, kwargs, leaves, dims, axis_size)
+    if size > available:
         raise ValueError(
             f"pmap of {function_name(fun)} over {size} examples needs {size} devices, but only {available} are available; set "
             "jax_num_cpu_devices (CATENA_NUM_CPU_DEVICES) to have more virtual CPU devices, or use vmap"
         )
+    result = {}
+
+    def flat_fun(*xs):
+        call_args, call_kwargs = tree_unflatten(tree, xs)
+        outs, result["tree"] = tree_flatten(call(*call_args, **call_kwargs))
+        return [mapped_leaf(x) for x in outs]
+
+    avals = [without_axis(get_aval(x), d) for x, d in zip(leaves, dims, strict=True)]
+    with extend_axis_env(name, size):
+        jaxpr, consts = trace_to_jaxpr(flat_fun, avals, DebugInfo("pmap", function_place(fun)))
+    closed, outer = hoist_tracers(jaxpr, consts)
+    targets = flatten_axes("pmap out_axes", result["tree"], out_axes)
+    targets = [None if t is None else t % (a.ndim + 1) for t, a in zip(targets, closed.out_avals, strict=True)]
+    outs = pmap_p.bind(
+        *outer,
+        *leaves,
+        name=function_name(fun),
+        jaxpr=closed,
+        axis_name=name,
+        axis_size=size,
+        in_axes=(None,) * len(outer) + tuple(dims),
+        out_axes=tuple(targets),
+    )
+    return tree_unflatten(result["tree"], outs)
 
 
-def first_size(args, kwargs, in_axes, static) -> int | None:
-    """The size of the first mapped axis among the arguments."""
-    for i, x in enumerate(args):
-        axes = in_axes[i] if isinstance(in_axes, (tuple, list)) and i < len(in_axes) else in_axes
-        if i in static or axes is None or isinstance(in_axes, (tuple, list)) and i >= len(in_axes):
-            continue
-        dims = broadcast_prefix(axes, x, is_leaf=lambda a: a is None)
-        for leaf, d in zip(tree_leaves(x), dims, strict=True):
-            if d is not None and getattr(leaf, "ndim", 0) > d:
-                return leaf.shape[d]
-    for leaf in tree_leaves(kwargs):
-        if getattr(leaf, "ndim", 0):
-            return leaf.shape[0]
-    return None
+def without_axis(aval, dim):
+    """The type of one example."""
+    return aval if dim is None else aval.update(shape=aval.shape[:dim] + aval.shape[dim + 1 :])
