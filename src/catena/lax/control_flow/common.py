@@ -53,7 +53,9 @@ def jit_is_disabled() -> bool:
 
 
 class Body(NamedTuple):
-    """A traced function: its jaxpr, the values for its leading arguments (what it closes over), the result's tree."""
+    """A traced function: its jaxpr, the values for its leading arguments (what it closes over), the result's
+    tree.
+    """
 
     jaxpr: ClosedJaxpr
     consts: list
@@ -67,7 +69,9 @@ class Body(NamedTuple):
 _bodies: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 
 
-def trace_body(fun: Callable, in_tree: PyTreeDef, in_avals: Sequence, name: str, adapt: Callable | None = None) -> Body:
+def trace_body(
+    fun: Callable, in_tree: PyTreeDef, in_avals: Sequence, name: str, adapt: Callable | None = None
+) -> Body:
     """The body ``fun`` traced for arguments of these types; remembered while the function lives.
 
     Arguments:
@@ -77,7 +81,15 @@ def trace_body(fun: Callable, in_tree: PyTreeDef, in_avals: Sequence, name: str,
       name: what it is traced for, in error messages.
       adapt: from ``fun`` to the function that is traced in its place.
     """
-    key = (in_tree, tuple(in_avals), name, adapt, context.global_key, context.local_key, tuple(context.axis_env.items()))
+    key = (
+        in_tree,
+        tuple(in_avals),
+        name,
+        adapt,
+        context.global_key,
+        context.local_key,
+        tuple(context.axis_env.items()),
+    )
     known = _bodies.setdefault(fun, {}) if type(fun) is types.FunctionType else {}
     found = known.get(key)
     if found is None:
@@ -107,7 +119,9 @@ def _trace_body(fun, in_tree, in_avals, name, adapt) -> Body:
 
 
 def with_common_consts(bodies: Sequence[Body]) -> tuple[tuple, list]:
-    """The jaxprs of bodies that are called with the same operands, each taking the constants of all of them first."""
+    """The jaxprs of bodies that are called with the same operands, each taking the constants of all of them
+    first.
+    """
     consts = {id(c): c for body in bodies for c in body.consts}
     position = {key: i for i, key in enumerate(consts)}
     places = tuple(tuple(position[id(c)] for c in body.consts) for body in bodies)
@@ -136,13 +150,19 @@ def widened(closed: ClosedJaxpr, place: tuple, avals: tuple) -> ClosedJaxpr:
 def with_invars(closed: ClosedJaxpr, invars: list[Var]) -> ClosedJaxpr:
     """The jaxpr with its arguments in another order, and possibly others that it does not read."""
     jaxpr = closed.jaxpr
-    return ClosedJaxpr(Jaxpr(jaxpr.constvars, invars, jaxpr.outvars, jaxpr.eqns, jaxpr.effects, unnamed(jaxpr)), closed.consts)
+    return ClosedJaxpr(
+        Jaxpr(jaxpr.constvars, invars, jaxpr.outvars, jaxpr.eqns, jaxpr.effects, unnamed(jaxpr)),
+        closed.consts,
+    )
 
 
 def with_outvars(closed: ClosedJaxpr, outvars: list) -> ClosedJaxpr:
     """The jaxpr with other results."""
     jaxpr = closed.jaxpr
-    return ClosedJaxpr(Jaxpr(jaxpr.constvars, jaxpr.invars, outvars, jaxpr.eqns, jaxpr.effects, unnamed(jaxpr)), closed.consts)
+    return ClosedJaxpr(
+        Jaxpr(jaxpr.constvars, jaxpr.invars, outvars, jaxpr.eqns, jaxpr.effects, unnamed(jaxpr)),
+        closed.consts,
+    )
 
 
 def unnamed(jaxpr: Jaxpr) -> DebugInfo | None:
@@ -153,7 +173,9 @@ def unnamed(jaxpr: Jaxpr) -> DebugInfo | None:
 
 def retraced(fun: Callable, in_avals, like: ClosedJaxpr) -> ClosedJaxpr:
     """``fun`` traced, with what is known of the function that ``like`` came from."""
-    return ClosedJaxpr(*trace_to_jaxpr(fun, in_avals, unnamed(like.jaxpr) or DebugInfo("control flow", "a jaxpr")))
+    return ClosedJaxpr(
+        *trace_to_jaxpr(fun, in_avals, unnamed(like.jaxpr) or DebugInfo("control flow", "a jaxpr"))
+    )
 
 
 def take(items: Sequence, order: Sequence[int]) -> list:
@@ -195,7 +217,9 @@ def evaluates_alone(primitive, closed: ClosedJaxpr, in_avals: tuple, params: dic
         invars = [Var(a) for a in in_avals]
         outvars = [Var(a) for a in primitive.abstract(*in_avals, **params)]
         eqn = Eqn(invars, outvars, primitive, params, primitive.effects(params))
-        found = closed.memo[key] = ClosedJaxpr(Jaxpr([], invars, outvars, [eqn], None, closed.jaxpr.debug_info), [])
+        found = closed.memo[key] = ClosedJaxpr(
+            Jaxpr([], invars, outvars, [eqn], None, closed.jaxpr.debug_info), []
+        )
     return found
 
 

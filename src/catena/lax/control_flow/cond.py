@@ -1,7 +1,7 @@
 """``cond`` and ``switch``: one of several branches, chosen by a value.
 
-The primitive takes ``[index, *operands]`` and holds a jaxpr for each branch, all of one type. Derivatives and halves of
-the branches are brought to one type by filling in zeros.
+The primitive takes ``[index, *operands]`` and holds a jaxpr for each branch, all of one type. Derivatives and
+halves of the branches are brought to one type by filling in zeros.
 """
 
 import operator
@@ -85,8 +85,8 @@ def derivative_branches(first, branches: tuple, nonzeros: tuple):
 class BranchHalves(NamedTuple):
     """Branches split in what is known and the rest.
 
-    The known halves return the known results and ``slots`` residuals; the rest takes these, the known operands at
-    the positions ``forwarded``, and the unknown operands.
+    The known halves return the known results and ``slots`` residuals; the rest takes these, the known
+    operands at the positions ``forwarded``, and the unknown operands.
     """
 
     known: tuple
@@ -127,7 +127,9 @@ def split_branches(first, branches: tuple, unknown: tuple) -> BranchHalves:
     for known, *_ in parts:
         places.append(assign_slots(slots, known.out_avals[num_known:]))
     known_operand_avals = [a for a, u in zip(first.in_avals, unknown, strict=True) if not u]
-    known = tuple(filled(part[0], num_known, place, tuple(slots)) for part, place in zip(parts, places, strict=True))
+    known = tuple(
+        filled(part[0], num_known, place, tuple(slots)) for part, place in zip(parts, places, strict=True)
+    )
     rest = tuple(
         rearranged(part[1], part[3], place, slots, forwarded, known_operand_avals)
         for part, place in zip(parts, places, strict=True)
@@ -205,7 +207,11 @@ def with_zeros(closed: ClosedJaxpr, made: tuple, wanted: tuple, avals) -> Closed
 
     def fun(*args):
         outs = iter(eval_jaxpr(closed.jaxpr, closed.consts, *args))
-        return [next(outs) if m else zeros(a.to_tangent_aval()) for m, w, a in zip(made, wanted, avals, strict=True) if w]
+        return [
+            next(outs) if m else zeros(a.to_tangent_aval())
+            for m, w, a in zip(made, wanted, avals, strict=True)
+            if w
+        ]
 
     return common.retraced(fun, closed.in_avals, closed)
 
@@ -243,11 +249,14 @@ def batched_branches(first, branches: tuple, axis, mapped: tuple):
 def batch_by_choice(axis, args, dims, branches):
     """Run every branch for all examples and choose.
 
-    A branch sees its own operands only in the examples that take it, as far as derivatives are concerned: elsewhere it
-    sees copies that do not, so that a NaN in the derivative of a branch not taken goes nowhere.
+    A branch sees its own operands only in the examples that take it, as far as derivatives are concerned:
+      elsewhere it sees copies that do not, so that a NaN in the derivative of a branch not taken goes
+      nowhere.
     """
     index = move_axis(args[0], dims[0], 0)
-    operands = [spread(axis, x) if d is None else move_axis(x, d, 0) for x, d in zip(args[1:], dims[1:], strict=True)]
+    operands = [
+        spread(axis, x) if d is None else move_axis(x, d, 0) for x, d in zip(args[1:], dims[1:], strict=True)
+    ]
     results = []
     for i, branch in enumerate(branches):
         batched, _ = batch_jaxpr(branch, axis, (True,) * len(operands), True)
@@ -274,7 +283,9 @@ def choose_case(index, cases):
     return bind("select_n", which, *cases)
 
 
-LIGHT_EQUATIONS = 16  # more than these, and running the branch not taken costs more than running example by example
+LIGHT_EQUATIONS = (
+    16  # more than these, and running the branch not taken costs more than running example by example
+)
 
 
 def is_light(branches) -> bool:
@@ -305,12 +316,13 @@ _MISSING: Any = object()
 
 
 def cond(pred, true_fun: Callable, false_fun: Callable, *operands, operand: Any = _MISSING) -> Any:
-    """``true_fun(*operands)`` where ``pred`` holds, else ``false_fun(*operands)``; only the branch taken runs.
+    """``true_fun(*operands)`` where ``pred`` holds, else ``false_fun(*operands)``; only the branch taken
+    runs.
 
     Arguments:
       pred: a boolean or number, scalar.
-      true_fun, false_fun: functions of the operands that return trees of one structure and type. The older call
-        ``cond(pred, true_operand, true_fun, false_operand, false_fun)`` is understood as well.
+      true_fun, false_fun: functions of the operands that return trees of one structure and type. The older
+        call ``cond(pred, true_operand, true_fun, false_operand, false_fun)`` is understood as well.
       operands: trees of arrays.
       operand: one operand, as an alternative.
 
@@ -396,7 +408,9 @@ def switch(index, branches: Sequence[Callable], *operands, operand: Any = _MISSI
     try:
         branches = tuple(branches)
     except TypeError:
-        raise TypeError(f"lax.switch: branches argument should be a sequence of callables, got {branches!r}") from None
+        raise TypeError(
+            f"lax.switch: branches argument should be a sequence of callables, got {branches!r}"
+        ) from None
     if not all(callable(f) for f in branches):
         raise TypeError("lax.switch: branches argument should be a sequence of callables.")
     index = as_index(index)
@@ -451,7 +465,9 @@ def strengthened(closed: ClosedJaxpr, weak) -> ClosedJaxpr:
 
     def fun(*args):
         outs = eval_jaxpr(closed.jaxpr, closed.consts, *args)
-        return common.converted(outs, [a.update(weak_type=w) for a, w in zip(closed.out_avals, weak, strict=True)])
+        return common.converted(
+            outs, [a.update(weak_type=w) for a, w in zip(closed.out_avals, weak, strict=True)]
+        )
 
     return common.retraced(fun, closed.in_avals, closed)
 

@@ -1,7 +1,8 @@
-"""``custom_linear_solve``: a solver of a linear system whose derivatives are given by the system, not by its steps.
+"""``custom_linear_solve``: a solver of a linear system whose derivatives are given by the system, not by its
+steps.
 
-With ``A(x) = b`` the derivative is ``A(dx) = db - dA(x)``: another system with the same matrix, solved by the same
-solver; and the transpose of solving with ``A`` is solving with the transpose of ``A``.
+With ``A(x) = b`` the derivative is ``A(dx) = db - dA(x)``: another system with the same matrix, solved by the
+same solver; and the transpose of solving with ``A`` is solving with the transpose of ``A``.
 """
 
 from collections.abc import Callable
@@ -24,7 +25,8 @@ from catena.transform.transpose import transpose_jaxpr
 
 
 class LinearSolve(NamedTuple):
-    """Something for each of the four functions of a linear solve; the last two may be missing in one that cannot be
+    """Something for each of the four functions of a linear solve; the last two may be missing in one that
+    cannot be
     transposed."""
 
     matvec: Any
@@ -84,7 +86,9 @@ def _jvp(primals, tangents, *, const_lengths, jaxprs):
 def _transpose(cts, *args, const_lengths, jaxprs):
     consts, b = _split(args, const_lengths)
     if jaxprs.transpose_solve is None:
-        raise TypeError("transpose_solve required for backwards mode automatic differentiation of custom_linear_solve")
+        raise TypeError(
+            "transpose_solve required for backwards mode automatic differentiation of custom_linear_solve"
+        )
     if not all(is_undefined_primal(x) for x in b):
         raise TypeError("custom_linear_solve is linear in all of its right-hand side, or in none of it")
     ct_x = [instantiate(ct) for ct in cts[: len(b)]]
@@ -97,9 +101,14 @@ def _transpose(cts, *args, const_lengths, jaxprs):
 def _batch(axis, args, dims, *, const_lengths, jaxprs):
     moved, mapped = move_to_front(axis, args, dims)
     consts_m, b_m = _split(mapped, const_lengths)
-    batched, x_m, aux_m = batched_functions(jaxprs.solve, jaxprs, axis, tuple(map(tuple, consts_m)), tuple(b_m))
+    batched, x_m, aux_m = batched_functions(
+        jaxprs.solve, jaxprs, axis, tuple(map(tuple, consts_m)), tuple(b_m)
+    )
     consts, b = _split(moved, const_lengths)
-    b = [at_front(axis.size, v, 0 if m else None) if m_all else v for v, m, m_all in zip(b, b_m, x_m, strict=True)]
+    b = [
+        at_front(axis.size, v, 0 if m else None) if m_all else v
+        for v, m, m_all in zip(b, b_m, x_m, strict=True)
+    ]
     operands = [c for group in consts for c in group]
     outs = linear_solve_p.bind(*operands, *b, const_lengths=const_lengths, jaxprs=batched)
     return outs, [0 if m else None for m in [*x_m, *aux_m]]
@@ -107,7 +116,8 @@ def _batch(axis, args, dims, *, const_lengths, jaxprs):
 
 @memoised
 def batched_functions(first, jaxprs: LinearSolve, axis, consts_m: tuple, b_m: tuple):
-    """The four functions over a mapped axis; which parts of the solution, and of the auxiliary results, are mapped.
+    """The four functions over a mapped axis; which parts of the solution, and of the auxiliary results, are
+    mapped.
 
     Right-hand side and solution are mapped in the same components in all four.
     """
@@ -166,7 +176,8 @@ def custom_linear_solve(
     symmetric: bool = False,
     has_aux: bool = False,
 ) -> Any:
-    """Solve ``matvec(x) = b`` by ``solve(matvec, b)``, differentiable through the system and not through the solver.
+    """Solve ``matvec(x) = b`` by ``solve(matvec, b)``, differentiable through the system and not through the
+    solver.
 
     Arguments:
       matvec: a linear function from trees like ``b`` to trees like ``b``, invertible.
@@ -185,7 +196,7 @@ def custom_linear_solve(
 
     Example:
       >>> import catena.lax as lax, numpy as np
-      >>> lax.custom_linear_solve(lambda x: 2. * x, np.ones(2), lambda matvec, b: b / 2.).tolist()
+      >>> lax.custom_linear_solve(lambda x: 2.0 * x, np.ones(2), lambda matvec, b: b / 2.0).tolist()
       [0.5, 0.5]
     """
     if transpose_solve is not None and symmetric:

@@ -1,7 +1,7 @@
 """``custom_root``: a solver of equations whose derivative is given by the implicit function theorem.
 
-Where ``f(x, m) = 0`` defines ``x`` as a function of ``m``, its derivative solves the linear system ``df/dx(dx) = -df/dm(dm)`` at
-the root, however the root was found.
+Where ``f(x, m) = 0`` defines ``x`` as a function of ``m``, its derivative solves the linear system
+``df/dx(dx) = -df/dm(dm)`` at the root, however the root was found.
 """
 
 from collections.abc import Callable
@@ -30,8 +30,8 @@ def custom_root(
       f: a function from trees like ``initial_guess`` to trees like it.
       initial_guess: where the solver begins; the root does not depend on it.
       solve: ``(f, initial_guess) -> root``; its steps are not differentiated.
-      tangent_solve: ``(g, y) -> x`` with ``g(x) = y``, for the linear function ``g``, the derivative of ``f`` at the
-        root. For scalars: ``lambda g, y: y / g(1.0)``.
+      tangent_solve: ``(g, y) -> x`` with ``g(x) = y``, for the linear function ``g``, the derivative of ``f``
+        at the root. For scalars: ``lambda g, y: y / g(1.0)``.
       has_aux: whether ``solve`` returns ``(root, auxiliary data)``.
 
     Returns:
@@ -42,9 +42,9 @@ def custom_root(
 
     Example:
       >>> import catena as jax, catena.lax as lax
-      >>> newton = lambda f, x: lax.fori_loop(0, 8, lambda i, x: x - f(x) / (2. * x), x)
-      >>> root = lambda a: lax.custom_root(lambda x: x * x - a, 1., newton, lambda g, y: y / g(1.))
-      >>> root(4.), jax.grad(root)(4.)
+      >>> newton = lambda f, x: lax.fori_loop(0, 8, lambda i, x: x - f(x) / (2.0 * x), x)
+      >>> root = lambda a: lax.custom_root(lambda x: x * x - a, 1.0, newton, lambda g, y: y / g(1.0))
+      >>> root(4.0), jax.grad(root)(4.0)
       (Array(2., dtype=float32, weak_type=True), Array(0.25, dtype=float32, weak_type=True))
     """
     leaves, tree = common.flatten_values(initial_guess)
@@ -65,7 +65,9 @@ def custom_root(
 def check_structure(name: str, found, expected):
     """Raise where a function does not return a tree like the initial guess."""
     if found != expected:
-        raise TypeError(f"custom_root: {name}() must return a tree like initial_guess, {expected}, got {found}")
+        raise TypeError(
+            f"custom_root: {name}() must return a tree like initial_guess, {expected}, got {found}"
+        )
 
 
 def implicit(f_body: common.Body, solve_body: common.Body, tangent_solve, tree):
@@ -98,5 +100,3 @@ def implicit(f_body: common.Body, solve_body: common.Body, tangent_solve, tree):
         return out, tree_unflatten(solve_body.out_tree, dots)
 
     return root
-
-

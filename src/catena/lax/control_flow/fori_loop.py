@@ -21,13 +21,15 @@ from catena.lax.structure import bind, like
 def fori_loop(
     lower, upper, body_fun: Callable[[Any, Any], Any], init_val: Any, *, unroll: int | bool | None = None
 ) -> Any:
-    """``for i in range(lower, upper): val = body_fun(i, val)``. Differentiable in both modes, whatever the bounds.
+    """``for i in range(lower, upper): val = body_fun(i, val)``. Differentiable in both modes, whatever the
+    bounds.
 
     Arguments:
       lower, upper: the bounds: integer scalars of one type, known or traced.
       body_fun: ``(i, value) -> value``; the value keeps its structure, shapes and dtypes.
       init_val: the first value: a tree of arrays and scalars.
-      unroll: how many iterations each step of the compiled loop does; ``True`` for all. Only with known bounds.
+      unroll: how many iterations each step of the compiled loop does; ``True`` for all. Only with known
+        bounds.
 
     Returns:
       The last value.

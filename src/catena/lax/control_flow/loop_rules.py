@@ -1,7 +1,9 @@
-"""The rules of loops over many items, shared by ``scan`` (items in arrays) and ``stack_scan`` (items in stacks).
+"""The rules of loops over many items, shared by ``scan`` (items in arrays) and ``stack_scan`` (items in
+stacks).
 
 Such a loop is called with ``[*leading, *consts, *carry, *xs]`` and returns ``[*carry, *ys]``; its body maps
-``[*consts, *carry, *x]`` to ``[*carry, *y]``. Which components of the carry have a tangent, are unknown, or have a
+``[*consts, *carry, *x]`` to ``[*carry, *y]``. Which components of the carry have a tangent, are unknown, or
+have a
 cotangent is found as a fixpoint: the body is transformed again until what comes out is what went in.
 """
 
@@ -37,7 +39,8 @@ def loop_jvp(primitive: Primitive, leading: int):
         carry, carry_t, ys, ys_t = split(outs, num_carry, len(carry_t), len(ys_nz))
         given = iter([*carry_t, *ys_t])
         tangents_out = [
-            next(given) if nz else Zero.of_primal(x) for x, nz in zip([*carry, *ys], carry_nz + ys_nz, strict=True)
+            next(given) if nz else Zero.of_primal(x)
+            for x, nz in zip([*carry, *ys], carry_nz + ys_nz, strict=True)
         ]
         return [*carry, *ys], tangents_out
 
@@ -58,8 +61,8 @@ def derivative_body(jaxpr: ClosedJaxpr, num_consts: int, num_carry: int, nonzero
       nonzeros: for each argument, whether it has a tangent.
 
     Returns:
-      A body with arguments ``[consts, their tangents, carry, its tangents, x, its tangents]`` and results in the
-      same manner; which components of the carry have tangents; which of the other results have.
+      A body with arguments ``[consts, their tangents, carry, its tangents, x, its tangents]`` and results in
+      the same manner; which components of the carry have tangents; which of the other results have.
     """
     consts_nz, carry_nz, xs_nz = map(tuple, split(nonzeros, num_consts, num_carry))
     num_ys = len(jaxpr.out_avals) - num_carry
@@ -82,10 +85,10 @@ def derivative_body(jaxpr: ClosedJaxpr, num_consts: int, num_carry: int, nonzero
 class Halves(NamedTuple):
     """A loop body split in what is known and the rest.
 
-    ``known`` is a body whose further results are the residuals that differ from iteration to iteration; ``rest`` is
-    a body whose first constants are residuals that do not differ (``const_sources``: the known arguments that they
-    are, then the results of ``invariant``) and whose first items are those that do (``item_sources``: known
-    arguments, then what ``known`` saves).
+    ``known`` is a body whose further results are the residuals that differ from iteration to iteration;
+    ``rest`` is a body whose first constants are residuals that do not differ (``const_sources``: the known
+    arguments that they are, then the results of ``invariant``) and whose first items are those that do
+    (``item_sources``: known arguments, then what ``known`` saves).
     """
 
     known: ClosedJaxpr
@@ -104,7 +107,9 @@ def loop_partial_eval(primitive: Primitive, leading: int):
     def rule(tape, args, *, jaxpr, num_consts, num_carry, **params):
         lead, rest_args = args[:leading], args[leading:]
         if any(tape.is_unknown(x) for x in lead):
-            return tape.record(primitive, args, {"jaxpr": jaxpr, "num_consts": num_consts, "num_carry": num_carry, **params})
+            return tape.record(
+                primitive, args, {"jaxpr": jaxpr, "num_consts": num_consts, "num_carry": num_carry, **params}
+            )
         unknown = tuple(tape.is_unknown(x) for x in rest_args)
         halves = split_body(jaxpr, num_consts, num_carry, unknown)
         consts, carry, xs = split(rest_args, num_consts, num_carry)
@@ -122,7 +127,14 @@ def loop_partial_eval(primitive: Primitive, leading: int):
         residual_items = take(known_args, halves.item_sources) + saved
         unknowns = []
         if any(halves.carry_unknown) or any(halves.ys_unknown):
-            operands = [*lead, *residual_consts, *unknown_consts, *unknown_carry, *residual_items, *unknown_xs]
+            operands = [
+                *lead,
+                *residual_consts,
+                *unknown_consts,
+                *unknown_carry,
+                *residual_items,
+                *unknown_xs,
+            ]
             sizes = {"num_consts": halves.rest_consts, "num_carry": len(unknown_carry)}
             unknowns = tape.record(primitive, operands, {"jaxpr": halves.rest, **sizes, **params})
         return merge(halves.carry_unknown + halves.ys_unknown, carry_out + ys, unknowns)
@@ -131,7 +143,8 @@ def loop_partial_eval(primitive: Primitive, leading: int):
 
 
 def unknown_carry(jaxpr: ClosedJaxpr, num_consts: int, num_carry: int, unknown: tuple):
-    """Which components of the carry depend on unknowns, and the partial evaluation of the body that says so."""
+    """Which components of the carry depend on unknowns, and the partial evaluation of the body that says so.
+    """
     consts_u, carry_u, xs_u = map(tuple, split(unknown, num_consts, num_carry))
     num_ys = len(jaxpr.out_avals) - num_carry
     while True:
@@ -152,7 +165,10 @@ def split_body(jaxpr: ClosedJaxpr, num_consts: int, num_carry: int, unknown: tup
     saved_vars = iter(inner.outvars[len(unknown_out) - sum(unknown_out) :])
     invariant_vars = loop_invariants(inner, known_consts)
     sources = [source_of(f, inner, saved_vars, known_consts, known_carry, invariant_vars) for f in forwarded]
-    by_kind = {kind: [i for i, s in enumerate(sources) if s[0] == kind] for kind in ("const", "invariant", "item", "saved")}
+    by_kind = {
+        kind: [i for i, s in enumerate(sources) if s[0] == kind]
+        for kind in ("const", "invariant", "item", "saved")
+    }
     values = {kind: [sources[i][1] for i in rows] for kind, rows in by_kind.items()}
 
     outs = inner.outvars[: len(unknown_out) - sum(unknown_out)]
@@ -171,7 +187,8 @@ def split_body(jaxpr: ClosedJaxpr, num_consts: int, num_carry: int, unknown: tup
 
 
 def source_of(forwarded, inner: Jaxpr, saved_vars, known_consts: int, known_carry: int, invariant_vars: set):
-    """What a residual is: a constant or an item given to the loop, computed from constants, or to be saved."""
+    """What a residual is: a constant or an item given to the loop, computed from constants, or to be saved.
+    """
     if forwarded is None:
         var = next(saved_vars)
         return ("invariant" if type(var) is not Var or var in invariant_vars else "saved"), var
@@ -196,7 +213,8 @@ def pruned(closed: ClosedJaxpr) -> ClosedJaxpr:
     jaxpr = closed.jaxpr
     smaller, _ = dead_code_elimination(jaxpr, [True] * len(jaxpr.outvars))
     return ClosedJaxpr(
-        Jaxpr(jaxpr.constvars, jaxpr.invars, smaller.outvars, smaller.eqns, None, jaxpr.debug_info), closed.consts
+        Jaxpr(jaxpr.constvars, jaxpr.invars, smaller.outvars, smaller.eqns, None, jaxpr.debug_info),
+        closed.consts,
     )
 
 
@@ -213,14 +231,20 @@ class Backward(NamedTuple):
 
 
 def loop_transpose(primitive: Primitive, leading: int):
-    """The ``transpose`` rule: the loop run backwards, cotangents of the carry carried, those of constants summed."""
+    """The ``transpose`` rule: the loop run backwards, cotangents of the carry carried, those of constants
+    summed.
+    """
 
     def rule(cts, *args, jaxpr, num_consts, num_carry, reverse, **params):
         lead, consts, carry, xs = split(args, leading, num_consts, num_carry)
         linear_consts, linear_xs = map(undefined, (consts, xs))
         nonzero_cts = tuple(type(ct) is not Zero for ct in cts)
         backward = backward_body(jaxpr, linear_consts, num_carry, linear_xs, nonzero_cts)
-        accumulators = [zeros(x.aval) for x, nz in zip(partition(consts, linear_consts)[1], backward.consts_nz, strict=True) if nz]
+        accumulators = [
+            zeros(x.aval)
+            for x, nz in zip(partition(consts, linear_consts)[1], backward.consts_nz, strict=True)
+            if nz
+        ]
         ct_carry = [instantiate(ct) for ct, nz in zip(cts[:num_carry], backward.carry_nz, strict=True) if nz]
         residual_consts, residual_xs = partition(consts, linear_consts)[0], partition(xs, linear_xs)[0]
         outs = primitive.bind(
@@ -242,9 +266,13 @@ def undefined(args) -> tuple:
 
 
 def place(args, linear, nonzeros, given) -> list:
-    """One entry for each argument: a cotangent where it is linear, symbolic where there is none, else ``None``."""
+    """One entry for each argument: a cotangent where it is linear, symbolic where there is none, else ``None``.
+    """
     nonzeros = iter(nonzeros)
-    return [(next(given) if next(nonzeros) else Zero(get_aval_of(x))) if lin else None for x, lin in zip(args, linear, strict=True)]
+    return [
+        (next(given) if next(nonzeros) else Zero(get_aval_of(x))) if lin else None
+        for x, lin in zip(args, linear, strict=True)
+    ]
 
 
 def get_aval_of(x):
@@ -252,7 +280,9 @@ def get_aval_of(x):
 
 
 @memoised
-def backward_body(jaxpr: ClosedJaxpr, linear_consts: tuple, num_carry: int, linear_xs: tuple, nonzero_cts: tuple) -> Backward:
+def backward_body(
+    jaxpr: ClosedJaxpr, linear_consts: tuple, num_carry: int, linear_xs: tuple, nonzero_cts: tuple
+) -> Backward:
     """Transpose a loop body.
 
     Arguments:
@@ -287,7 +317,9 @@ def _summing(jaxpr, transposed, linear, sizes, consts_nz, carry_nz, carry_made, 
 
     def fun(*args):
         residual_consts, sums, ct_carry, residual_xs, ct_ys = split(args, *map(len, groups[:4]))
-        made = eval_jaxpr(transposed.jaxpr, transposed.consts, *residual_consts, *residual_xs, *ct_carry, *ct_ys)
+        made = eval_jaxpr(
+            transposed.jaxpr, transposed.consts, *residual_consts, *residual_xs, *ct_carry, *ct_ys
+        )
         ct_consts, made_carry, ct_xs = split(made, sum(consts_nz), sum(carry_made))
         made_carry = iter(made_carry)
         next_carry = [
@@ -298,5 +330,7 @@ def _summing(jaxpr, transposed, linear, sizes, consts_nz, carry_nz, carry_made, 
         return [*[add_tangents(s, ct) for s, ct in zip(sums, ct_consts, strict=True)], *next_carry, *ct_xs]
 
     info = jaxpr.jaxpr.debug_info or DebugInfo("transposition", "a loop")
-    traced, values = trace_to_jaxpr(fun, [a for group in groups for a in group], DebugInfo(info.traced_for, info.function_place))
+    traced, values = trace_to_jaxpr(
+        fun, [a for group in groups for a in group], DebugInfo(info.traced_for, info.function_place)
+    )
     return ClosedJaxpr(traced, values)

@@ -1,6 +1,7 @@
 """Vectorisation lane by lane: each example runs by itself, takes its own branch and stops when it is done.
 
-Most operations vectorise by doing the work for all examples at once. Loops whose length differs from example to
+Most operations vectorise by doing the work for all examples at once. Loops whose length differs from example
+to
 example do not: here the batch becomes a ``scan`` over the examples, whose body is the operation as it was.
 """
 

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from catena.core import errors
-from catena.core.array import Array, as_array
+from catena.core.array import as_array
 from catena.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from catena.core.primitive import Primitive
 from catena.core.staging import DebugInfo, trace_to_jaxpr
 from catena.core.trace import Tracer
-from catena.core.tree import tree_flatten, tree_map, tree_unflatten, treedef_children, treedef_tuple
+from catena.core.tree import tree_map, tree_unflatten, treedef_children, treedef_tuple
 from catena.core.zeros import get_aval
 from catena.lax.control_flow import common
 from catena.lax.control_flow.loop_rules import loop_jvp, loop_partial_eval, loop_transpose
@@ -61,7 +61,12 @@ def stacked(rows: list, aval):
     """The rows along a new leading axis, as an array of the type ``aval``."""
     if not rows:
         return bind_zeros(aval)
-    wide = [bind("broadcast_in_dim", x, shape=(1, *aval.shape[1:]), broadcast_dimensions=tuple(range(1, aval.ndim))) for x in rows]
+    wide = [
+        bind(
+            "broadcast_in_dim", x, shape=(1, *aval.shape[1:]), broadcast_dimensions=tuple(range(1, aval.ndim))
+        )
+        for x in rows
+    ]
     return bind("concatenate", *wide, dimension=0)
 
 
@@ -88,7 +93,9 @@ def _batch(axis, args, dims, *, jaxpr, num_consts, num_carry, **params):
 def spread(axis, x):
     """``x`` repeated along a new leading axis."""
     shape = get_aval(x).shape
-    return bind("broadcast_in_dim", x, shape=(axis.size, *shape), broadcast_dimensions=tuple(range(1, len(shape) + 1)))
+    return bind(
+        "broadcast_in_dim", x, shape=(axis.size, *shape), broadcast_dimensions=tuple(range(1, len(shape) + 1))
+    )
 
 
 @memoised
@@ -106,12 +113,18 @@ def batched_body(jaxpr: ClosedJaxpr, axis, consts_d: tuple, carry_d: tuple, xs_d
 def _lower(b, *operands, jaxpr, num_consts, num_carry, length, reverse, unroll, **params):
     consts, init, xs = common.split(operands, num_consts, num_carry)
     block = max(1, min(int(unroll), length))
-    body, whole = (jaxpr, length) if block == 1 else (unrolled_body(jaxpr, num_consts, num_carry, block, reverse), length // block)
+    body, whole = (
+        (jaxpr, length)
+        if block == 1
+        else (unrolled_body(jaxpr, num_consts, num_carry, block, reverse), length // block)
+    )
     rest = length - whole * block
     heads, tails = xs, []
     if block > 1:  # the iterations that do not fill a block run after the others
         start = rest if reverse else 0
-        heads = [b.reshape(rows(b, x, start, start + whole * block), (whole, block, *x.shape[1:])) for x in xs]
+        heads = [
+            b.reshape(rows(b, x, start, start + whole * block), (whole, block, *x.shape[1:])) for x in xs
+        ]
         tails = [rows(b, x, *((0, rest) if reverse else (length - rest, length))) for x in xs]
     carry, ys = b.scan(body, consts, init, heads, whole, reverse)
     if block == 1:
@@ -130,7 +143,9 @@ def rows(b, x, start: int, limit: int):
 
 
 @memoised
-def unrolled_body(jaxpr: ClosedJaxpr, num_consts: int, num_carry: int, block: int, reverse: bool) -> ClosedJaxpr:
+def unrolled_body(
+    jaxpr: ClosedJaxpr, num_consts: int, num_carry: int, block: int, reverse: bool
+) -> ClosedJaxpr:
     """A body that does ``block`` iterations."""
     consts, carry, xs = common.split(jaxpr.in_avals, num_consts, num_carry)
 
@@ -183,7 +198,8 @@ def scan(
 
     Arguments:
       f: ``(carry, x) -> (carry, y)``; the carry keeps its structure, shapes and dtypes.
-      init: the first carry: a tree of arrays and scalars. Weakly typed ones take the dtype that ``f`` returns.
+      init: the first carry: a tree of arrays and scalars. Weakly typed ones take the dtype that ``f``
+        returns.
       xs: a tree of arrays with equal leading axes, or ``None``.
       length: the number of iterations; needed only where ``xs`` has no arrays.
       reverse: whether to begin with the last item; the results stand in the order of ``xs`` all the same.
@@ -200,7 +216,7 @@ def scan(
 
     Example:
       >>> import catena.lax as lax, numpy as np
-      >>> total, partial = lax.scan(lambda c, x: (c + x, c), 0., np.arange(4.))
+      >>> total, partial = lax.scan(lambda c, x: (c + x, c), 0.0, np.arange(4.0))
       >>> partial.tolist()
       [0.0, 0.0, 1.0, 3.0]
     """
@@ -212,7 +228,9 @@ def scan(
     if common.jit_is_disabled() and length:
         return scan_in_python(f, init, tree_unflatten(xs_tree, xs_leaves), length, reverse)
     x_avals = [get_aval(x).update(shape=get_aval(x).shape[1:]) for x in xs_leaves]
-    body, carry_avals, y_tree = trace_scan_body(f, init_tree, [get_aval(x) for x in init_leaves], xs_tree, x_avals)
+    body, carry_avals, y_tree = trace_scan_body(
+        f, init_tree, [get_aval(x) for x in init_leaves], xs_tree, x_avals
+    )
     outs = scan_p.bind(
         *body.consts, *common.converted(init_leaves, carry_avals), *xs_leaves,
         jaxpr=body.jaxpr, length=length, num_carry=len(carry_avals), num_consts=len(body.consts),
@@ -223,7 +241,8 @@ def scan(
 
 
 def trace_scan_body(f, init_tree, carry_avals: list, xs_tree, x_avals):
-    """The traced body, the types of the carry once weak ones have given way, and the structure of the results."""
+    """The traced body, the types of the carry once weak ones have given way, and the structure of the results.
+    """
     in_tree = treedef_tuple((init_tree, xs_tree))
     while True:
         body = common.trace_body(f, in_tree, [*carry_avals, *x_avals], "scan")
@@ -253,7 +272,11 @@ def check_pair(body):
 
 
 def is_pair(treedef) -> bool:
-    return treedef.node_data() is not None and treedef.node_data()[0] in (tuple, list) and len(treedef_children(treedef)) == 2
+    return (
+        treedef.node_data() is not None
+        and treedef.node_data()[0] in (tuple, list)
+        and len(treedef_children(treedef)) == 2
+    )
 
 
 def scan_length(xs_leaves: list, length) -> int:
@@ -265,7 +288,9 @@ def scan_length(xs_leaves: list, length) -> int:
     if length is not None:
         length = concrete_length(length)
         if any(n != length for n in sizes):
-            raise ValueError(f"scan got `length` argument of {length} which disagrees with leading axis sizes {sizes}.")
+            raise ValueError(
+                f"scan got `length` argument of {length} which disagrees with leading axis sizes {sizes}."
+            )
         return length
     if len(sizes) > 1:
         raise ValueError(f"scan got values with different leading axis sizes: {', '.join(map(str, sizes))}.")
@@ -316,5 +341,3 @@ def scan_in_python(f, init, xs, length: int, reverse: bool):
     columns = [list(column) for column in zip(*[row for row, _ in leaves], strict=True)]
     out = [stacked(column, mapped_aval(get_aval(column[0]), length)) for column in columns]
     return tree_map(common.leaf_value, carry), tree_unflatten(leaves[0][1], out)
-
-

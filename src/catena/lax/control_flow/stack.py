@@ -1,12 +1,13 @@
 """Stacks: what loops of unknown length remember for the way back, and the loop that reads and writes them.
 
-A stack is a growing list of items of one type (``core/stack.py``). ``while_save`` fills stacks with what each iteration
-leaves for the derivative; ``stack_scan`` runs a body ``n`` times over the items of stacks, forwards or backwards, and
-fills new ones: it is ``scan`` with stacks in place of arrays, and has its rules. Reading beyond the end gives zeros, so
-the empty stack stands for zeros of any length.
+A stack is a growing list of items of one type (``core/stack.py``). ``while_save`` fills stacks with what each
+iteration leaves for the derivative; ``stack_scan`` runs a body ``n`` times over the items of stacks, forwards
+or backwards, and
+fills new ones: it is ``scan`` with stacks in place of arrays, and has its rules. Reading beyond the end gives
+zeros, so the empty stack stands for zeros of any length.
 
-In compiled programs a stack is an address; the loops below become plain ``while`` loops whose bodies read and write
-stacks (``lower_stack_scan``).
+In compiled programs a stack is an address; the loops below become plain ``while`` loops whose bodies read and
+write stacks (``lower_stack_scan``).
 """
 
 import functools
@@ -78,7 +79,9 @@ stack_read_p = Primitive(  # (stack, i) -> item i, or zeros beyond the end
 
 def physical(aval) -> tuple:
     """The shape and dtype by which compiled programs hold values of the type ``aval``."""
-    return aval.dtype.physical(aval.shape) if common.dtypes.is_extended(aval.dtype) else (aval.shape, aval.dtype)
+    return (
+        aval.dtype.physical(aval.shape) if common.dtypes.is_extended(aval.dtype) else (aval.shape, aval.dtype)
+    )
 
 
 # ---- the loop over stacks
@@ -119,7 +122,10 @@ def read(stack, i: int):
 def collect(rows: list[list], avals) -> list:
     """Stacks of the columns of ``rows``."""
     columns = [[np.asarray(common.leaf_value(row[k])._value) for row in rows] for k in range(len(avals))]
-    return [typed_array(runtime.one_stack(runtime.Stack(c)), stack_aval(a)) for c, a in zip(columns, avals, strict=True)]
+    return [
+        typed_array(runtime.one_stack(runtime.Stack(c)), stack_aval(a))
+        for c, a in zip(columns, avals, strict=True)
+    ]
 
 
 def _batch(axis, args, dims, **params):

@@ -1,13 +1,14 @@
 """``while_loop``: iterate while a condition holds; differentiable forwards and backwards.
 
-Forwards, the derivative of a loop is the loop over the derivative of its body. Backwards needs what each iteration
-computed, and nobody knows how many there will be. So partial evaluation turns a ``while`` whose tangents are unknown
-into ``while_save``, which runs it now and pushes each iteration's residuals on growing stacks, and a ``stack_scan`` over
+Forwards, the derivative of a loop is the loop over the derivative of its body. Backwards needs what each
+iteration computed, and nobody knows how many there will be. So partial evaluation turns a ``while`` whose
+tangents are unknown into ``while_save``, which runs it now and pushes each iteration's residuals on growing
+stacks, and a ``stack_scan`` over
 these stacks, which is linear: transposed, it reads them from the last item to the first (``stack.py``).
 
-``while`` is ``while_save`` without items to save; both share their rules, which work on ``[*cond_consts, *body_consts,
-*carry]``. The body of ``while_save`` returns ``[*carry, *items]``; its results are ``[*carry, n, *stacks]``, where ``n``
-counts the iterations.
+``while`` is ``while_save`` without items to save; both share their rules, which work on ``[*cond_consts,
+*body_consts, *carry]``. The body of ``while_save`` returns ``[*carry, *items]``; its results are ``[*carry,
+n, *stacks]``, where ``n`` counts the iterations.
 """
 
 from collections.abc import Callable
@@ -50,7 +51,9 @@ def _effects(params):
 
 
 def _axis_names(params):
-    return tuple(dict.fromkeys(jaxpr_axis_names(params["cond_jaxpr"]) + jaxpr_axis_names(params["body_jaxpr"])))
+    return tuple(
+        dict.fromkeys(jaxpr_axis_names(params["cond_jaxpr"]) + jaxpr_axis_names(params["body_jaxpr"]))
+    )
 
 
 def _evaluate(*args, **params):
@@ -96,11 +99,17 @@ def derivative_rule(primitive):
             cond_jaxpr=with_unread(cond_jaxpr, tuple(get_aval(t) for t in carry_t)), cond_nconsts=cond_nconsts,
             body_jaxpr=body, body_nconsts=body_nconsts + len(consts_t),
         )  # fmt: skip
-        carry, carry_t, count, stacks, stacks_t = split(outs, len(carry), len(carry_t), primitive is while_save_p, len(items_nz))
+        carry, carry_t, count, stacks, stacks_t = split(
+            outs, len(carry), len(carry_t), primitive is while_save_p, len(items_nz)
+        )
         given = iter(carry_t + stacks_t)
-        tangents_out = [next(given) if nz else Zero.of_primal(x) for x, nz in zip(carry, carry_nz, strict=True)]
+        tangents_out = [
+            next(given) if nz else Zero.of_primal(x) for x, nz in zip(carry, carry_nz, strict=True)
+        ]
         tangents_out += [Zero.of_primal(n) for n in count]
-        tangents_out += [next(given) if nz else Zero.of_primal(x) for x, nz in zip(stacks, items_nz, strict=True)]
+        tangents_out += [
+            next(given) if nz else Zero.of_primal(x) for x, nz in zip(stacks, items_nz, strict=True)
+        ]
         return carry + count + stacks, tangents_out
 
     return rule
@@ -120,13 +129,17 @@ class LoopHalves(NamedTuple):
 
 
 @memoised
-def split_loop(body_jaxpr: ClosedJaxpr, body_nconsts: int, unknown: tuple, cond_jaxpr: ClosedJaxpr, cond_nconsts: int):
+def split_loop(
+    body_jaxpr: ClosedJaxpr, body_nconsts: int, unknown: tuple, cond_jaxpr: ClosedJaxpr, cond_nconsts: int
+):
     """Split a while loop, or ``None`` where its condition depends on unknown components of the carry."""
     num_carry = len(body_jaxpr.in_avals) - body_nconsts
     halves = split_body(body_jaxpr, body_nconsts, num_carry, unknown)
     inner = cond_jaxpr.jaxpr
     consts, carry = split(inner.invars, cond_nconsts)
-    read = {v for eqn in inner.eqns for v in eqn.invars if type(v) is Var} | {v for v in inner.outvars if type(v) is Var}
+    read = {v for eqn in inner.eqns for v in eqn.invars if type(v) is Var} | {
+        v for v in inner.outvars if type(v) is Var
+    }
     known, hidden = partition(carry, halves.carry_unknown)
     if any(v in read for v in hidden):
         return None
@@ -134,7 +147,8 @@ def split_loop(body_jaxpr: ClosedJaxpr, body_nconsts: int, unknown: tuple, cond_
 
 
 def partial_eval_rule(primitive):
-    """The ``partial_eval`` rule of ``while`` and ``while_save``: run the known half now and save its residuals."""
+    """The ``partial_eval`` rule of ``while`` and ``while_save``: run the known half now and save its residuals.
+    """
 
     def rule(tape, args, **params):
         cond_nconsts, body_nconsts = params["cond_nconsts"], params["body_nconsts"]
@@ -142,7 +156,9 @@ def partial_eval_rule(primitive):
         unknown = tuple(tape.is_unknown(x) for x in consts + carry)
         parts = None
         if not any(tape.is_unknown(x) for x in cond_consts):
-            parts = split_loop(params["body_jaxpr"], body_nconsts, unknown, params["cond_jaxpr"], cond_nconsts)
+            parts = split_loop(
+                params["body_jaxpr"], body_nconsts, unknown, params["cond_jaxpr"], cond_nconsts
+            )
         if parts is None:
             return tape.record(primitive, args, params)
         halves = parts.halves
@@ -162,7 +178,12 @@ def partial_eval_rule(primitive):
             outs = tape.record(
                 stack_scan_p,
                 [n, *residual_consts, *unknown_consts, *unknown_carry, *saved],
-                {"jaxpr": halves.rest, "num_consts": halves.rest_consts, "num_carry": len(unknown_carry), "reverse": False},
+                {
+                    "jaxpr": halves.rest,
+                    "num_consts": halves.rest_consts,
+                    "num_carry": len(unknown_carry),
+                    "reverse": False,
+                },
             )
             unknown_out, unknown_stacks = split(outs, len(unknown_carry))
         count = [n] if primitive is while_save_p else []
@@ -192,7 +213,10 @@ def _batch(axis, args, dims, *, cond_jaxpr, cond_nconsts, body_jaxpr, body_ncons
     moved = [x if d is None else move_axis(x, d, 0) for x, d in zip(args, dims, strict=True)]
     cond_consts, body_consts, carry = split(moved, cond_nconsts, body_nconsts)
     carry_dims = dims[cond_nconsts + body_nconsts :]
-    carry = [spread(axis, x) if m and d is None else x for x, m, d in zip(carry, carry_mapped, carry_dims, strict=True)]
+    carry = [
+        spread(axis, x) if m and d is None else x
+        for x, m, d in zip(carry, carry_mapped, carry_dims, strict=True)
+    ]
     consts = cond_consts + body_consts if batched.cond_mapped else body_consts
     outs = while_p.bind(
         *cond_consts, *consts, *carry, cond_jaxpr=batched.cond, cond_nconsts=cond_nconsts,
@@ -211,7 +235,9 @@ class BatchedLoop(NamedTuple):
 
 
 @memoised
-def batched_loop(body_jaxpr, body_nconsts: int, cond_jaxpr, cond_nconsts: int, axis, mapped: tuple) -> BatchedLoop:
+def batched_loop(
+    body_jaxpr, body_nconsts: int, cond_jaxpr, cond_nconsts: int, axis, mapped: tuple
+) -> BatchedLoop:
     """Vectorise condition and body; ``mapped`` tells for each operand whether it is mapped."""
     cond_m, body_m, carry_m = map(tuple, split(mapped, cond_nconsts, body_nconsts))
     while True:
@@ -224,11 +250,13 @@ def batched_loop(body_jaxpr, body_nconsts: int, cond_jaxpr, cond_nconsts: int, a
 
 
 @memoised
-def masked_loop(body_jaxpr, body_nconsts: int, cond_jaxpr, cond_nconsts: int, axis, mapped: tuple) -> BatchedLoop:
+def masked_loop(
+    body_jaxpr, body_nconsts: int, cond_jaxpr, cond_nconsts: int, axis, mapped: tuple
+) -> BatchedLoop:
     """Vectorise a loop so that all examples run until the last one is done, those that are done unchanged.
 
-    Needed where the examples speak to each other inside the loop. The body takes the constants of the condition before
-    its own.
+    Needed where the examples speak to each other inside the loop. The body takes the constants of the
+    condition before its own.
     """
     cond_m, body_m, carry_m = map(tuple, split(mapped, cond_nconsts, body_nconsts))
     carry_m = (True,) * len(carry_m)
@@ -293,7 +321,11 @@ def saving_loop(body_jaxpr: ClosedJaxpr, body_nconsts: int, cond_jaxpr: ClosedJa
         return [*outs[:num_carry], bind("add", n, np.int32(1)), *written]
 
     info = body_jaxpr.jaxpr.debug_info or DebugInfo("while_loop", "a loop")
-    traced = ClosedJaxpr(*trace_to_jaxpr(body, [*consts, *carry, INT, *stacks], DebugInfo(info.traced_for, info.function_place)))
+    traced = ClosedJaxpr(
+        *trace_to_jaxpr(
+            body, [*consts, *carry, INT, *stacks], DebugInfo(info.traced_for, info.function_place)
+        )
+    )
     return with_unread(cond_jaxpr, (INT, *stacks)), traced
 
 
@@ -337,13 +369,15 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
     Arguments:
       cond_fun: from the value to a boolean scalar.
       body_fun: from the value to the next one, of the same structure, shapes and dtypes.
-      init_val: the first value: a tree of arrays and scalars. Weakly typed ones take the dtype that the body returns.
+      init_val: the first value: a tree of arrays and scalars. Weakly typed ones take the dtype that the body
+        returns.
 
     Returns:
       The first value for which the condition does not hold.
 
     Raises:
-      TypeError: a function is not callable, the condition is not a boolean scalar, or the body changes the type.
+      TypeError: a function is not callable, the condition is not a boolean scalar, or the body changes the
+        type.
 
     Example:
       >>> import catena.lax as lax
@@ -396,5 +430,3 @@ def while_in_python(cond_fun, body_fun, value):
         value = body_fun(value)
     leaves, tree = common.flatten_values(value)
     return tree_unflatten(tree, leaves)
-
-
