@@ -468,7 +468,7 @@ dot_general_p = Primitive(
 # Public functions
 
 
-def _canonical_numbers(dimension_numbers) -> tuple:
+def canonical_numbers(dimension_numbers) -> tuple:
     """Dimension numbers as nested tuples of Python integers."""
     try:
         (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
@@ -530,7 +530,7 @@ def dot_general(
     return dot_general_p.bind(
         lhs,
         rhs,
-        dimension_numbers=_canonical_numbers(dimension_numbers),
+        dimension_numbers=canonical_numbers(dimension_numbers),
         precision=canonicalize_precision(precision),
         preferred_element_type=preferred_dtype("dot_general", preferred_element_type),
     )
@@ -576,7 +576,7 @@ def dot(
             )
         dimension_numbers = _MATRIX_NUMBERS[len(lhs_shape)]
     else:
-        dimension_numbers = _canonical_numbers(dimension_numbers)
+        dimension_numbers = canonical_numbers(dimension_numbers)
     return dot_general_p.bind(
         lhs,
         rhs,

@@ -136,7 +136,7 @@ def _fft_lower(b, x, *, fft_type, fft_lengths):
     shape = x.shape[: len(x.shape) - len(fft_lengths)]
     shape += _half(fft_lengths) if fft_type is RFFT else fft_lengths
     out = (shape, _OUT_DTYPE[fft_type](x.dtype))
-    return b.library("fft", [x], [out], fft_type=fft_type.name, fft_lengths=fft_lengths)[0]
+    return b.library("fft", [x], [out], kind=fft_type.name.lower(), lengths=fft_lengths)[0]
 
 
 fft_p = Primitive(
