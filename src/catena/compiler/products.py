@@ -119,7 +119,7 @@ def _blas(w, frame, v: Value) -> None:
     if batch * m * n * k >= THREADS_FLOOR and (batch > 1 or m > 1):
         product.in_parallel(w, pointers)
     else:
-        product.members(w, w.e, pointers, 0, batch)
+        product.shared(w, pointers)
 
 
 @dataclass
@@ -145,6 +145,14 @@ class Product:
         self._gemm(w, e, function, a, b, c, _number(w, self.m))
         if opened is not None:
             e.end_loop(opened)
+
+    def shared(self, w, pointers: list[str]) -> None:
+        """A call of a function that computes products of these sizes, the same for all of them."""
+        e, names = Emitter(), ["%a", "%b", "%c", "%f"]
+        self.members(w, e, names, 0, self.batch)
+        params = ", ".join(f"ptr {n}" for n in names)
+        name = w.function("\n".join([f"({params}) {{", "entry:", *e.slots, *e.lines, "  ret void", "}"]))
+        w.e.do(f"call void @{name}({', '.join(f'ptr {p}' for p in pointers)})")
 
     def in_parallel(self, w, pointers: list[str]) -> None:
         """Blocks of batch members, or of rows, through the pool; the blocks depend on the sizes alone, so that BLAS gives

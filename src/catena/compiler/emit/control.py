@@ -45,7 +45,7 @@ def while_loop(w, frame, i: int, node: Value) -> None:
     head, body, done = e.label(), e.label(), e.label()
     e.jump(head)
     e.start(head)
-    w.depth += 1
+    w.depth, w.loops = w.depth + 1, w.loops + 1
     w.region(p["cond"], consts[:nc] + carries, [flag])
     more = e.op(f"trunc i8 {e.op(f'load i8, ptr {flag}')} to i1")
     e.branch(more, body, done)
@@ -87,7 +87,7 @@ def scan(w, frame, i: int, node: Value) -> None:
     at = e.op(f"sub i64 {length - 1}, {k}") if p["reverse"] else k
     slices = [_slice(e, s, at, _bytes(x) // length) for s, x in zip(sources, xs)]
     dests = [_slice(e, s, at, _bytes(y) // length) for s, y in zip(stacks, results[nc:])]
-    w.depth, w.trips = w.depth + 1, w.trips * length
+    w.depth, w.loops, w.trips = w.depth + 1, w.loops + 1, w.trips * length
     w.region(p["body"], inputs + carries + slices, carries + dests, carried_inputs(nc, nk))
     w.depth, w.trips = w.depth - 1, w.trips // length
     e.end_loop(opened)

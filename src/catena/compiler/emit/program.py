@@ -73,6 +73,7 @@ class ProgramWriter:
         self.uses_stacks, self.returned_stacks = False, None
         self.flops, self.bytes = 0, 0
         self.trips = 1  # iterations of the loops around what is being written
+        self.loops = 0  # loops written so far
         self.depth = 0  # loops around what is being written
 
     # ---- regions -----------------------------------------------------------------------------------------------
@@ -322,12 +323,16 @@ class ProgramWriter:
         )
         params += ", i64 %lo, i64 %hi" if chunk else ""
         body = "\n".join([f"({params}) {{", "entry:", *e.slots, *e.lines, "  ret void", "}"])
-        name = self.functions.setdefault(body, f"nest{len(self.functions)}")
+        name = self.function(body)
         self.helpers.update(e.needs)
         if chunk:
             parallel.call(self, name, list(pointers.values()), nest.extents[nest.order[0]], chunk)
         else:
             self.e.do(f"call void @{name}({', '.join(f'ptr {p}' for p in pointers.values())})")
+
+    def function(self, body: str) -> str:
+        """The name of the internal function with this text (parameters and body); equal ones are one."""
+        return self.functions.setdefault(body, f"nest{len(self.functions)}")
 
     # ---- the module --------------------------------------------------------------------------------------------
 
