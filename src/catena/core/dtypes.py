@@ -461,7 +461,8 @@ def result_type(*args, return_weak_type_flag: bool = False):
 
 
 def promote_types(a, b):
-    """The dtype that dtypes ``a`` and ``b`` promote to, at full width: x64 plays no part.
+    """The dtype that dtypes ``a`` and ``b`` promote to. Dtypes given at 64 bits keep their width even when x64 is off;
+    others are not widened to 64 bits then.
 
     Arguments:
       a, b: dtypes, scalar types or names; ``int``, ``float`` and ``complex`` are weak.
@@ -474,4 +475,5 @@ def promote_types(a, b):
     (dtype('int16'), dtype('int8'))
     """
     pairs = [(as_dtype(t), _is_python_scalar_type(t) and t is not bool) for t in (a, b)]
-    return _least_type(pairs, context.numpy_dtype_promotion)[0]
+    result = _least_type(pairs, context.numpy_dtype_promotion)[0]
+    return canonical(result) if all(weak or canonical(d) == d for d, weak in pairs) else result

@@ -84,6 +84,10 @@ class JaxRuntimeError(RuntimeError):
     """An error raised while a compiled program ran."""
 
 
+class MissingRuleError(NotImplementedError):
+    """A transformation asked a primitive for a rule that it does not have, and cannot have: the message says why."""
+
+
 class KeyReuseError(RuntimeError):
     """A random key was consumed twice."""
 

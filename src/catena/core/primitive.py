@@ -24,6 +24,7 @@ Arrays are positional arguments of ``bind``, static parameters are keywords.
 """
 
 from catena.core.context import context
+from catena.core.errors import MissingRuleError
 from catena.core.evaluate import evaluate
 
 RULES = ("abstract", "evaluate", "jvp", "transpose", "batch", "lower")
@@ -113,7 +114,7 @@ class Primitive:
         if rule:
             return rule
         reason = f": {rule.reason}" if rule is not None else ""
-        raise TypeError(f"{MISSING[kind]} for '{self.name}' is not defined{reason}")
+        raise MissingRuleError(f"{MISSING[kind]} for '{self.name}' is not defined{reason}")
 
     def __repr__(self):
         return self.name

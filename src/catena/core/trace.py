@@ -176,8 +176,8 @@ class Tracer:
     def describe_leak(self) -> str:
         """What to say when this tracer is found where it should not be."""
         return (
-            f"It is an intermediate value of type {self.aval.str_short()} that escaped from the function traced for "
-            f"{self._trace.name}, through a side effect such as a global variable or an attribute. "
+            f"It is an intermediate value of type {self.aval.str_short()} that a side effect, such as a global variable or an "
+            f"attribute, let escape the scope of the transformation ({self._trace.name}). "
             f"Return the value from the function instead.{errors.origin(self)}"
         )
 

@@ -20,7 +20,7 @@ def _complex_of(x, *_):
 
 
 def _zero_like(x):
-    return zeros(get_aval(x))
+    return zeros(get_aval(x).strip_weak_type())
 
 
 def _neg(x):

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from catena.core import dtypes
 from catena.core.aval import ShapedArray
+from catena.core.errors import MissingRuleError
 from catena.core.jaxpr import ClosedJaxpr
 from catena.core.primitive import Primitive
 from catena.core.source import function_name
@@ -107,8 +108,8 @@ def forward(residuals, tangents, *, bwd, perturbed, out_avals, symbolic_zeros, n
         cts_in, program = linearize_linear(backward, differentiable, [None] * len(differentiable))
         tangents = [instantiate(t) for t in tangents]
         outs = iter([instantiate(x) for x in backward_pass(program, tangents)])
-    except TypeError as error:
-        raise TypeError(
+    except MissingRuleError as error:
+        raise MissingRuleError(
             "forward-mode differentiation of a custom_vjp function transposes its backward rule, which must therefore be "
             f"linear in the cotangents; {error}"
         ) from error
