@@ -15,7 +15,6 @@ from catena.core.array import Array, make_array
 from catena.core.context import context
 from catena.numpy.boundary import (
     as_array_argument,
-    as_operand,
     canonical_axis,
     concrete_or_error,
     convert,
@@ -316,26 +315,6 @@ def _assembled(x, depth: int, rank: int):
         x = as_array_argument("block", x)
         return x if x.ndim >= rank else lax.expand_dims(x, tuple(range(rank - x.ndim)))
     return concatenated("block", [_assembled(item, depth - 1, rank) for item in x], rank - depth)
-
-
-def append(arr: Operand, values: Operand, axis: int | None = None) -> Array:
-    """An array with values at its end.
-
-    Arguments:
-      arr: an array.
-      values: what to append: of the shape of ``arr`` but for ``axis``.
-      axis: the axis; None flattens both.
-    Returns:
-      An array.
-    Raises:
-      TypeError: the shapes do not fit.
-
-    >>> import catena.numpy as jnp
-    >>> jnp.append(jnp.arange(3), 7)
-    ?
-    """
-    arr, values = as_operand("append", arr, 0), as_operand("append", values, 1)
-    return concatenate([arr, values], axis)
 
 
 # ----------------------------------------------------------------------------------------------------

@@ -1,0 +1,398 @@
+"""Indices as objects: ``s_``, ``r_``, ``c_``, ``ix_``, triangles, and positions in flattened arrays."""
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from catena import lax
+from catena.core import dtypes
+from catena.core.array import Array, make_array
+from catena.core.errors import ConcretizationTypeError
+from catena.core.trace import find_concrete
+from catena.numpy.boundary import SCALARS, array_arguments, as_array_argument, convert, promote, user_dtype
+from catena.numpy.conversion import from_object
+from catena.numpy.creation import default_int, ones, shape_argument
+from catena.numpy.hot import Operand
+from catena.numpy.joining import concatenate
+from catena.numpy.ranges import _slice_range as slice_range
+from catena.numpy.selection import nonzero
+from catena.numpy.shaping import reshaped, transpose
+from catena.typing import DTypeLike
+
+
+class _IndexMaker:
+    """``s_`` and ``index_exp``: what stands between the brackets, as a value."""
+
+    def __init__(self, always_tuple: bool, doc: str):
+        self._always_tuple = always_tuple
+        self.__doc__ = doc
+
+    def __getitem__(self, index: Any) -> Any:
+        return (index,) if self._always_tuple and not isinstance(index, tuple) else index
+
+
+s_ = _IndexMaker(False, "The index between the brackets: ``x[s_[1:, 0]]`` is ``x[1:, 0]``.")
+index_exp = _IndexMaker(True, "The index between the brackets, always a tuple: ``index_exp[1:]`` is ``(slice(1, None),)``.")
+
+
+class _Joiner:
+    """``r_`` and ``c_``: arrays, numbers and slices between the brackets, joined along an axis.
+
+    A first string ``"axis,rank,place"`` says along which axis to join, to which rank to raise, and where the axes of
+    lower-ranked arrays go; "r" and "c" make a matrix of one row or column.
+    """
+
+    def __init__(self, axis: int, rank: int, place: int, doc: str):
+        self._axis, self._rank, self._place = axis, rank, place
+        self.__doc__ = doc
+
+    def __getitem__(self, key: Any) -> Array:
+        key = key if isinstance(key, tuple) else (key,)
+        axis, rank, place, matrix = self._axis, self._rank, self._place, None
+        if isinstance(key[0], str):
+            axis, rank, place, matrix = _directive(key[0], axis, rank, place)
+            key = key[1:]
+        joined = concatenate([_raised(_part(item), rank, place) for item in key], axis)
+        if matrix is None:
+            return joined
+        joined = reshaped(joined, (1, joined.size)) if joined.ndim == 1 else joined
+        return transpose(joined) if matrix == "c" else joined
+
+
+def _directive(text: str, axis: int, rank: int, place: int) -> tuple:
+    """The axis, rank, place and matrix form that a string asks for."""
+    if text in ("r", "c"):
+        return -1, 1, -1, text
+    try:
+        given = [int(part) for part in text.split(",")]
+    except ValueError:
+        given = []
+    if not 1 <= len(given) <= 3:
+        raise ValueError(f"could not understand directive {text!r}")
+    return (*given, *(axis, rank, place)[len(given) :], None)
+
+
+def _part(item):
+    """One thing between the brackets as an array; a plain number stays weak."""
+    if isinstance(item, slice):
+        return slice_range(item)
+    if type(item) in SCALARS:
+        return as_array_argument("r_", item)
+    return from_object(item)
+
+
+def _raised(x, rank: int, place: int):
+    """``x`` with at least ``rank`` axes; its own begin at ``place`` (-1: they are the last)."""
+    rank = max(rank, 1)
+    missing = rank - x.ndim
+    if missing <= 0:
+        return x
+    start = missing if place == -1 else min(max(place, 0), missing) if place >= 0 else max(missing + place + 1, 0)
+    return reshaped(x, (1,) * start + x.shape + (1,) * (missing - start))
+
+
+r_ = _Joiner(0, 1, -1, "Arrays, numbers and slices joined along the first axis: ``r_[1:4, 0, jnp.ones(2)]``.")
+c_ = _Joiner(-1, 2, 0, "Arrays, numbers and slices joined as columns: ``c_[jnp.arange(3), jnp.ones(3)]``.")
+
+
+def ix_(*args: Operand) -> tuple[Array, ...]:
+    """1-D arrays of indices as an index of all their combinations.
+
+    Arguments:
+      *args: 1-D arrays of integers.
+    Returns:
+      A tuple of arrays, which broadcast to a grid.
+    Raises:
+      ValueError: an argument is not 1-D. NotImplementedError: an argument is boolean.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.arange(9).reshape(3, 3)[jnp.ix_(jnp.array([0, 2]), jnp.array([1, 2]))]
+    ?
+    """
+    out = []
+    for i, x in enumerate(array_arguments("ix_", *args)):
+        if x.ndim != 1:
+            raise ValueError(f"Arguments to jax.numpy.ix_ must be 1-dimensional, got shape {x.shape}")
+        if x.dtype == dtypes.BOOL:
+            raise NotImplementedError("Boolean arguments to jax.numpy.ix_ are not implemented")
+        if not x.size:
+            x = lax.full((0,), 0, default_int())
+        out.append(reshaped(x, (1,) * i + (x.size,) + (1,) * (len(args) - i - 1)))
+    return tuple(out)
+
+
+# ----------------------------------------------------------------------------------------------------
+# Diagonals and triangles
+
+
+def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
+    """The positions of the main diagonal.
+
+    Arguments:
+      n: the length of each dimension.
+      ndim: the number of dimensions.
+    Returns:
+      A tuple of ``ndim`` equal arrays.
+    Raises:
+      ValueError: an argument is negative.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.diag_indices(2)
+    ?
+    """
+    n, ndim = operator.index(n), operator.index(ndim)
+    if n < 0:
+        raise ValueError(f"n argument to diag_indices must be nonnegative, got {n}")
+    if ndim < 0:
+        raise ValueError(f"ndim argument to diag_indices must be nonnegative, got {ndim}")
+    return (lax.iota(default_int(), n),) * ndim
+
+
+def diag_indices_from(arr: Operand) -> tuple[Array, ...]:
+    """The positions of the main diagonal of an array.
+
+    Arguments:
+      arr: an array of at least two dimensions, of equal lengths.
+    Returns:
+      For each dimension an array of integers.
+    Raises:
+      ValueError: the shape does not fit.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.diag_indices_from(jnp.ones((2, 2)))
+    ?
+    """
+    arr = as_array_argument("diag_indices_from", arr)
+    if arr.ndim < 2:
+        raise ValueError("input array must be at least 2-d")
+    if len(set(arr.shape)) > 1:
+        raise ValueError("All dimensions of input must be of equal length")
+    return diag_indices(arr.shape[0], arr.ndim)
+
+
+def _positions(mask: np.ndarray) -> tuple[Array, Array]:
+    rows, columns = np.nonzero(mask)
+    dtype = default_int()
+    return make_array(rows.astype(dtype)), make_array(columns.astype(dtype))
+
+
+def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
+    """The positions on and below a diagonal.
+
+    Arguments:
+      n: the number of rows.
+      k: the diagonal: 0 the main one, positive ones above it.
+      m: the number of columns; by default ``n``.
+    Returns:
+      The rows and the columns.
+    Raises:
+      TypeError: an argument is not an integer.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.tril_indices(2)
+    ?
+    """
+    return _positions(np.tri(operator.index(n), n if m is None else operator.index(m), operator.index(k), bool))
+
+
+def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
+    """The positions on and above a diagonal.
+
+    Arguments:
+      n: the number of rows.
+      k: the diagonal: 0 the main one, positive ones above it.
+      m: the number of columns; by default ``n``.
+    Returns:
+      The rows and the columns.
+    Raises:
+      TypeError: an argument is not an integer.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.triu_indices(2)
+    ?
+    """
+    return _positions(~np.tri(operator.index(n), n if m is None else operator.index(m), operator.index(k) - 1, bool))
+
+
+def _matrix_shape(name: str, arr) -> tuple:
+    shape = as_array_argument(name, arr).shape
+    if len(shape) != 2:
+        raise ValueError("Only 2-D inputs are accepted")
+    return shape
+
+
+def tril_indices_from(arr: Operand, k: int = 0) -> tuple[Array, Array]:
+    """The positions on and below a diagonal of a matrix.
+
+    Arguments:
+      arr: a 2-D array.
+      k: the diagonal: 0 the main one, positive ones above it.
+    Returns:
+      The rows and the columns.
+    Raises:
+      ValueError: the array is not 2-D.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.tril_indices_from(jnp.ones((2, 2)))
+    ?
+    """
+    rows, columns = _matrix_shape("tril_indices_from", arr)
+    return tril_indices(rows, k, columns)
+
+
+def triu_indices_from(arr: Operand, k: int = 0) -> tuple[Array, Array]:
+    """The positions on and above a diagonal of a matrix.
+
+    Arguments:
+      arr: a 2-D array.
+      k: the diagonal: 0 the main one, positive ones above it.
+    Returns:
+      The rows and the columns.
+    Raises:
+      ValueError: the array is not 2-D.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.triu_indices_from(jnp.ones((2, 2)))
+    ?
+    """
+    rows, columns = _matrix_shape("triu_indices_from", arr)
+    return triu_indices(rows, k, columns)
+
+
+def mask_indices(n: int, mask_func: Callable, k: int = 0, *, size: int | None = None) -> tuple[Array, ...]:
+    """The positions of an n x n matrix that a function such as ``triu`` keeps.
+
+    Arguments:
+      n: the number of rows and columns.
+      mask_func: a function ``(matrix, k) -> matrix``.
+      k: passed to the function.
+      size: the number of positions to return; needed while tracing.
+    Returns:
+      The rows and the columns.
+    Raises:
+      ConcretizationTypeError: the mask is traced and there is no ``size``.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.mask_indices(2, jnp.triu)
+    ?
+    """
+    return nonzero(mask_func(ones((n, n)), k), size=size)
+
+
+# ----------------------------------------------------------------------------------------------------
+# Positions in flattened arrays
+
+
+def unravel_index(indices: Operand, shape: int | Sequence[int]) -> tuple[Array, ...]:
+    """Positions in a flattened array as positions in the array.
+
+    Arguments:
+      indices: integers; those out of bounds give the nearest end.
+      shape: the shape of the array.
+    Returns:
+      For each dimension an array of the shape of ``indices``.
+    Raises:
+      TypeError: the indices are not integers.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.unravel_index(jnp.array([1, 5]), (2, 3))
+    ?
+    """
+    indices = as_array_argument("unravel_index", indices)
+    if not dtypes.is_integer(indices.dtype):
+        raise TypeError(f"unravel_index: indices must be integers, got {dtypes.dtype_name(indices.dtype)}")
+    sizes = shape_argument(shape)
+    total = int(np.prod(sizes, dtype=np.int64))
+    dtype, weak, unsigned = indices.dtype, indices.weak_type, dtypes.KIND[indices.dtype] == "u"
+    limit = min(total, dtypes.iinfo(dtype).max)
+    low, high = np.zeros((), dtype), np.asarray(max(limit - 1, 0), dtype)
+    if not unsigned:
+        negative = lax.lt(indices, low)
+        indices = lax.select(negative, lax.add(indices, lax.full_like(indices, limit)), indices)
+    left = lax.clamp(low, indices, high)
+    out = []
+    for size in reversed(sizes):
+        bound = np.asarray(max(min(size, dtypes.iinfo(dtype).max), 1), dtype)
+        out.append(lax.rem(left, bound))
+        left = lax.div(left, bound)
+    return tuple(convert(column, dtype, weak) for column in reversed(out))
+
+
+_ORDERS = {"C": False, "F": True}
+
+
+def ravel_multi_index(
+    multi_index: Sequence[Operand],
+    dims: Sequence[int],
+    mode: str = "raise",
+    order: str = "C",
+    *,
+    dtype: DTypeLike | None = None,
+) -> Array:
+    """Positions in an array as positions in the flattened array.
+
+    Arguments:
+      multi_index: for each dimension integers, of shapes that broadcast together.
+      dims: the shape of the array.
+      mode: for positions out of bounds: "raise" (not while tracing), "wrap", "clip", or "ignore", which takes them as
+        they are.
+      order: "C" or "F": which axis changes fastest.
+      dtype: the dtype of the result; by default that of the indices, at least the default integer.
+    Returns:
+      An array of integers.
+    Raises:
+      ValueError: an index is out of bounds or not an integer, or ``mode`` or ``order`` is unknown.
+      ConcretizationTypeError: an index is traced and the mode is "raise".
+
+    >>> import catena.numpy as jnp
+    >>> jnp.ravel_multi_index((jnp.array([0, 1]), jnp.array([1, 2])), (2, 3))
+    ?
+    """
+    if len(multi_index) != len(dims):
+        raise AssertionError(f"{len(multi_index)=} != {len(dims)=}")
+    if order not in _ORDERS:
+        raise ValueError(f"invalid {order=}. Expected 'C' or 'F'")
+    if mode not in ("raise", "wrap", "clip", "ignore"):
+        raise ValueError(f"invalid {mode=}. Expected 'raise', 'wrap', 'clip', or 'ignore'.")
+    dims = tuple(operator.index(d) for d in dims)
+    columns = promote("ravel_multi_index", *multi_index)
+    for column in columns:
+        if not dtypes.is_integer(column.dtype):
+            raise ValueError(f"dtype={column.dtype!r} is not an integer type.")
+    dtype = user_dtype(dtype, "ravel_multi_index", dtypes.promote((columns[0].dtype, False), (default_int(), True))[0])
+    columns = [lax.convert_element_type(c, dtype) for c in columns]
+    columns = [_in_range(c, n, mode) for c, n in zip(columns, dims, strict=True)]
+    pairs = list(zip(columns, dims, strict=True))
+    result = None
+    for column, n in reversed(pairs) if _ORDERS[order] else pairs:
+        result = column if result is None else _shifted(result, n, column)
+    return result
+
+
+def _shifted(result, n: int, column):
+    result, column = promote("ravel_multi_index", result, column)
+    return lax.add(lax.mul(result, np.asarray(n, result.dtype)), column)
+
+
+def _in_range(column, n: int, mode: str):
+    """The indices of one dimension brought into bounds."""
+    low, high, bound = (np.asarray(v, column.dtype) for v in (0, n - 1, n))
+    if mode == "raise":
+        known = find_concrete(column)
+        if known is None:
+            raise ConcretizationTypeError(
+                column,
+                "The error occurred because ravel_multi_index was jit-compiled with mode='raise'. Use mode='wrap' or "
+                "mode='clip' instead.",
+            )
+        if ((known._value < 0) | (known._value >= n)).any():
+            raise ValueError("invalid entry in coordinates array")
+        return column
+    if mode == "clip":
+        return lax.clamp(low, column, high)
+    if mode == "wrap":
+        left = lax.rem(column, bound)
+        return lax.select(lax.lt(left, low), lax.add(left, lax.full_like(left, n)), left)
+    return column
