@@ -18,7 +18,7 @@ from catena.lax.convolution import (
     conv_general_permutations,
 )
 from catena.lax.shape import broadcast_in_dim, broadcasted_iota, reshape, rev, transpose
-from catena.lax.windows import dilated, padtype_to_pads, reduce_window_shape_tuple
+from catena.lax.window_shapes import dilated, padtype_to_pads, reduce_window_shape_tuple
 
 
 def conv(

@@ -34,7 +34,7 @@ from catena.lax.convert import convert_element_type
 from catena.lax.indexing import check_same_dtypes
 from catena.lax.shape import reshape, rev
 from catena.lax.structure import move_axis
-from catena.lax.windows import dilated, dilated_operand, padtype_to_pads, window_count, windows_of
+from catena.lax.window_shapes import dilated, dilated_operand, padtype_to_pads, window_count, windows_of
 
 # ------------------------------------------------------------------------------------------------------------
 # Dimension numbers

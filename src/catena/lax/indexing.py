@@ -1,4 +1,4 @@
-"""Reading and writing at positions that are known only when the program runs: dynamic slices and gathers."""
+"""Reading windows at positions given by an array of indices: gather."""
 
 import operator
 from collections.abc import Sequence
@@ -6,19 +6,15 @@ from collections.abc import Sequence
 import numpy as np
 
 from catena.core import dtypes
-from catena.core.array import Array, make_array
 from catena.core.aval import ShapedArray
 from catena.core.primitive import Primitive
-from catena.core.trace import Tracer
-from catena.core.zeros import Zero, get_aval, instantiate, is_undefined_primal, zeros
+from catena.core.zeros import Zero, get_aval, instantiate, zeros
 from catena.lax.arithmetic import add, rem
 from catena.lax.comparison import lt, select_n
-from catena.lax.convert import convert_element_type
 from catena.lax.join import concatenate
-from catena.lax.shape import broadcast_in_dim, expand_dims, slice_in_dim, squeeze
-from catena.lax.structure import bind, canonical_axis, front, move_axis
+from catena.lax.shape import expand_dims
+from catena.lax.structure import bind, canonical_axis, move_axis
 from catena.lax.windowed import (
-    CLIP,
     FILL_OR_DROP,
     MODE_NAMES,
     PROMISE_IN_BOUNDS,
@@ -37,129 +33,6 @@ from catena.lax.windowed import (
     shift,
 )
 
-# ------------------------------------------------------------------------------------------------------------
-# dynamic_slice
-
-
-def _check_starts(op: str, operand, starts):
-    if len(starts) != operand.ndim:
-        raise ValueError(
-            f"Length of slice indices must match number of operand dimensions ({len(starts)} vs "
-            f"{operand.shape})"
-        )
-    if any(s.shape for s in starts):
-        raise TypeError(f"start_indices arguments to {op} must be scalars,  got indices {tuple(starts)}")
-    if any(not dtypes.is_integer(s.dtype) or s.dtype != starts[0].dtype for s in starts):
-        got = ", ".join(dtypes.dtype_name(s.dtype) for s in starts)
-        raise TypeError(f"index arguments to {op} must be integers of the same type, got: {got}")
-
-
-def _dynamic_slice_abstract(operand, *starts, slice_sizes):
-    _check_starts("dynamic_slice", operand, starts)
-    if len(slice_sizes) != operand.ndim:
-        raise ValueError(
-            "dynamic_slice slice_sizes must have one size for every dimension of the operand, got "
-            "slice_sizes "
-            f"{slice_sizes} for operand shape {operand.shape}."
-        )
-    if any(n < 0 for n in slice_sizes):
-        raise TypeError(
-            f"slice slice_sizes must be greater than or equal to zero, got slice_sizes of {slice_sizes}."
-        )
-    if any(n > size for n, size in zip(slice_sizes, operand.shape, strict=True)):
-        raise TypeError(
-            "slice slice_sizes must be less than or equal to operand shape, got slice_sizes "
-            f"{slice_sizes} for operand shape {operand.shape}."
-        )
-    return ShapedArray(slice_sizes, operand.dtype, operand.weak_type)
-
-
-def _window(shape, starts, sizes) -> tuple:
-    """The slices of a window that starts at ``starts``, moved inside of ``shape``."""
-    corner = [min(max(int(s), 0), n - size) for s, n, size in zip(starts, shape, sizes, strict=True)]
-    return tuple([slice(c, c + size) for c, size in zip(corner, sizes, strict=True)])
-
-
-def _dynamic_slice_evaluate(operand, *starts, slice_sizes):
-    return operand[_window(operand.shape, starts, slice_sizes)]
-
-
-def _dynamic_slice_jvp(primals, tangents, *, slice_sizes):
-    operand, *starts = primals
-    out = dynamic_slice_p.bind(operand, *starts, slice_sizes=slice_sizes)
-    if type(tangents[0]) is Zero:
-        return out, Zero.of_primal(out)
-    return out, dynamic_slice_p.bind(tangents[0], *starts, slice_sizes=slice_sizes)
-
-
-def _dynamic_slice_transpose(ct, operand, *starts, slice_sizes):
-    whole = dynamic_update_slice_p.bind(zeros(operand.aval), instantiate(ct), *starts)
-    return [whole] + [None] * len(starts)
-
-
-def _stack_starts(axis, starts, dims):
-    """Batched scalars as one ``[batch, len(starts)]`` array."""
-    columns = [
-        broadcast_in_dim(s, (axis.size, 1), () if d is None else (0,))
-        for s, d in zip(starts, dims, strict=True)
-    ]
-    return concatenate(columns, 1)
-
-
-def _index_like(value: int, starts):
-    """An index of the dtype of the others."""
-    return np.asarray(value, get_aval(starts[0]).dtype if starts else np.int32)
-
-
-def _dynamic_slice_batch(axis, args, dims, *, slice_sizes):
-    operand, *starts = args
-    dim, *start_dims = dims
-    if all(d is None for d in start_dims):
-        moved = move_axis(operand, dim, 0)
-        first = _index_like(0, starts)
-        return dynamic_slice_p.bind(moved, first, *starts, slice_sizes=(axis.size, *slice_sizes)), 0
-    windows = tuple(range(1, len(starts) + 1))
-    numbers = GatherDimensionNumbers(windows, (), tuple(range(len(starts))))
-    if dim is not None:
-        operand, slice_sizes = move_axis(operand, dim, 0), (1, *slice_sizes)
-        numbers = GatherDimensionNumbers(windows, (), windows, (0,), (0,))
-    indices = _stack_starts(axis, starts, start_dims)
-    return gather(operand, indices, numbers, slice_sizes, mode=CLIP), 0
-
-
-def _dynamic_slice_lower(b, operand, *starts, slice_sizes):
-    return b.dynamic_slice(operand, list(starts), slice_sizes)
-
-
-dynamic_slice_p = Primitive(
-    "dynamic_slice",
-    abstract=_dynamic_slice_abstract,
-    evaluate=_dynamic_slice_evaluate,
-    jvp=_dynamic_slice_jvp,
-    transpose=_dynamic_slice_transpose,
-    batch=_dynamic_slice_batch,
-    lower=_dynamic_slice_lower,
-)
-
-# ------------------------------------------------------------------------------------------------------------
-# dynamic_update_slice
-
-
-def _dynamic_update_slice_abstract(operand, update, *starts):
-    _check_starts("dynamic_update_slice", operand, starts)
-    if update.ndim != operand.ndim:
-        raise TypeError(
-            "dynamic_update_slice update must have the same rank as operand, got update shape "
-            f"{update.shape} for operand shape {operand.shape}."
-        )
-    if any(n > size for n, size in zip(update.shape, operand.shape, strict=True)):
-        raise TypeError(
-            "dynamic_update_slice update shape must be smaller than operand shape, got update shape "
-            f"{update.shape} for operand shape {operand.shape}."
-        )
-    check_same_dtypes("dynamic_update_slice", operand, update)
-    return ShapedArray(operand.shape, operand.dtype, operand.weak_type and update.weak_type)
-
 
 def check_same_dtypes(op: str, *avals):
     """TypeError unless all have one dtype."""
@@ -167,68 +40,6 @@ def check_same_dtypes(op: str, *avals):
         got = ", ".join(dtypes.dtype_name(a.dtype) for a in avals)
         raise TypeError(f"lax.{op} requires arguments to have the same dtypes, got {got}.")
 
-
-def _dynamic_update_slice_evaluate(operand, update, *starts):
-    out = operand.copy(order="C")
-    out[_window(operand.shape, starts, update.shape)] = update
-    return out
-
-
-def _dynamic_update_slice_jvp(primals, tangents):
-    operand, update, *starts = primals
-    out = dynamic_update_slice_p.bind(operand, update, *starts)
-    if type(tangents[0]) is Zero and type(tangents[1]) is Zero:
-        return out, Zero.of_primal(out)
-    return out, dynamic_update_slice_p.bind(instantiate(tangents[0]), instantiate(tangents[1]), *starts)
-
-
-def _dynamic_update_slice_transpose(ct, operand, update, *starts):
-    operand_ct = update_ct = None
-    ct = instantiate(ct)
-    update_aval = update.aval if is_undefined_primal(update) else get_aval(update)
-    if is_undefined_primal(operand):
-        operand_ct = dynamic_update_slice_p.bind(ct, zeros(update_aval), *starts)
-    if is_undefined_primal(update):
-        update_ct = dynamic_slice_p.bind(ct, *starts, slice_sizes=update_aval.shape)
-    return [operand_ct, update_ct] + [None] * len(starts)
-
-
-def _dynamic_update_slice_batch(axis, args, dims):
-    operand, update, *starts = args
-    operand_dim, update_dim, *start_dims = dims
-    operand, update = front(axis, operand, operand_dim), front(axis, update, update_dim)
-    if all(d is None for d in start_dims):
-        return dynamic_update_slice_p.bind(operand, update, _index_like(0, starts), *starts), 0
-    windows = tuple(range(1, len(starts) + 1))
-    indices = _stack_starts(axis, starts, start_dims)
-    out = bind(
-        "scatter",
-        operand,
-        indices,
-        update,
-        dimension_numbers=ScatterDimensionNumbers(windows, (), windows, (0,), (0,)),
-        indices_are_sorted=True,
-        mode=CLIP,
-        unique_indices=True,
-        update_consts=(),
-        update_jaxpr=None,
-    )
-    return out, 0
-
-
-def _dynamic_update_slice_lower(b, operand, update, *starts):
-    return b.dynamic_update_slice(operand, update, list(starts))
-
-
-dynamic_update_slice_p = Primitive(
-    "dynamic_update_slice",
-    abstract=_dynamic_update_slice_abstract,
-    evaluate=_dynamic_update_slice_evaluate,
-    jvp=_dynamic_update_slice_jvp,
-    transpose=_dynamic_update_slice_transpose,
-    batch=_dynamic_update_slice_batch,
-    lower=_dynamic_update_slice_lower,
-)
 
 # ------------------------------------------------------------------------------------------------------------
 # gather
@@ -445,287 +256,11 @@ gather_p = Primitive(
 # Public functions
 
 
-def _starts(operand, start_indices, allow_negative_indices) -> list:
-    """The start indices as integer scalars of one dtype, negative ones counted from the end if allowed."""
-    shape = get_aval(operand).shape
-    if isinstance(start_indices, (np.ndarray, Array, Tracer)):
-        if start_indices.ndim != 1:
-            raise ValueError(
-                f"start_indices must be a sequence or a 1-D array, got shape {start_indices.shape}"
-            )
-        start_indices = [_element(start_indices, i) for i in range(start_indices.shape[0])]
-    if len(start_indices) != len(shape):
-        raise ValueError(
-            "Length of slice indices must match number of operand dimensions "
-            f"({len(start_indices)} vs {shape})"
-        )
-    allowed = allow_negative_indices
-    if isinstance(allowed, bool):
-        allowed = (allowed,) * len(shape)
-    if len(allowed) != len(shape):
-        raise ValueError(
-            f"allow_negative_indices must be a bool or have one for each of the {len(shape)} dimensions, "
-            f"got {allowed}"
-        )
-    dtype = None
-    for s in start_indices:
-        if type(s) is not int:
-            dtype = get_aval(s).dtype
-            break
-    return [_start(s, n, a, dtype) for s, n, a in zip(start_indices, shape, allowed, strict=True)]
-
-
-def _element(vector, i: int):
-    return squeeze(slice_in_dim(vector, i, i + 1), (0,))
-
-
-def _start(start, size: int, allow_negative: bool, dtype):
-    """One start index; ``dtype`` is for Python integers, None for the default."""
-    if type(start) is int:
-        return _known_start(start, size, allow_negative, dtype)
-    if isinstance(start, (int, np.integer)) and not isinstance(start, bool):
-        return _known_start(int(start), size, allow_negative, get_aval(start).dtype)
-    aval = get_aval(start)
-    if not dtypes.is_integer(aval.dtype) or aval.shape:
-        return start
-    if aval.weak_type:
-        start = convert_element_type(start, aval.dtype)
-    if dtypes.KIND[aval.dtype] == "u" or not allow_negative:
-        return start
-    start = _wide_enough(start, size)
-    bound = np.asarray(size, get_aval(start).dtype)
-    return select_n(lt(start, np.zeros((), bound.dtype)), start, add(start, bound))
-
-
-def _wide_enough(index, size: int):
-    """A signed index, in a dtype that holds ``size``."""
-    return index if size <= dtypes.iinfo(get_aval(index).dtype).max else convert_element_type(index, np.int32)
-
-
-_DEFAULT_INDICES = {}  # small indices as arrays of the default dtype, made once
-
-
-def _known_start(start: int, size: int, allow_negative: bool, dtype):
-    if start < 0:
-        if not allow_negative:
-            raise ValueError(
-                f"Index {start} is out of bounds for dimension {size} if allow_negative_indices=False"
-            )
-        start = max(start + size, 0)
-    if dtype is None or not dtypes.is_integer(dtype):
-        dtype = dtypes.python_scalar_dtype(int)[0]
-    found = _DEFAULT_INDICES.get((start, dtype))
-    if found is None:
-        found = make_array(np.asarray(min(start, dtypes.iinfo(dtype).max)).astype(dtype))
-        if start < 256:
-            _DEFAULT_INDICES[start, dtype] = found
-    return found
-
-
-def _sizes(sizes, name: str) -> tuple:
+def static_sizes(sizes, name: str) -> tuple:
     try:
         return tuple(operator.index(n) for n in sizes)
     except TypeError:
         raise TypeError(f"{name} must be a sequence of integers known when tracing, got {sizes!r}") from None
-
-
-def dynamic_slice(
-    operand,
-    start_indices,
-    slice_sizes: Sequence[int],
-    *,
-    allow_negative_indices: bool | Sequence[bool] = True,
-):
-    """A window of given size whose position may be computed.
-
-    Arguments:
-      operand: the array to read.
-      start_indices: one integer scalar for each dimension, or a 1-D array of them. A window that would stick
-        out is moved inside.
-      slice_sizes: the window's shape, static.
-      allow_negative_indices: whether a negative start counts from the end; for all dimensions or one for
-        each.
-    Returns:
-      An array of shape ``slice_sizes``.
-    Raises:
-      ValueError: the number of starts is not the number of dimensions.
-      TypeError: a start is no integer scalar, or a size is larger than the operand.
-
-    >>> import numpy as np
-    >>> dynamic_slice(np.arange(5), (3,), (3,))
-    Array([2, 3, 4], dtype=int32)
-    """
-    starts = _starts(operand, start_indices, allow_negative_indices)
-    return dynamic_slice_p.bind(operand, *starts, slice_sizes=_sizes(slice_sizes, "slice_sizes"))
-
-
-def dynamic_update_slice(
-    operand, update, start_indices, *, allow_negative_indices: bool | Sequence[bool] = True
-):
-    """The operand with a window replaced, at a position that may be computed.
-
-    Arguments:
-      operand: the array.
-      update: the new contents of the window; its rank and dtype are the operand's.
-      start_indices: one integer scalar for each dimension, or a 1-D array of them. A window that would stick
-        out is moved inside.
-      allow_negative_indices: whether a negative start counts from the end; for all dimensions or one for
-        each.
-    Returns:
-      A new array like ``operand``.
-    Raises:
-      ValueError: the number of starts is not the number of dimensions.
-      TypeError: rank, size or dtype of ``update`` do not fit the operand.
-
-    >>> import numpy as np
-    >>> dynamic_update_slice(np.arange(5), np.zeros(2, int), (4,))
-    Array([0, 1, 2, 0, 0], dtype=int32)
-    """
-    starts = _starts(operand, start_indices, allow_negative_indices)
-    return dynamic_update_slice_p.bind(operand, update, *starts)
-
-
-def dynamic_slice_in_dim(
-    operand, start_index, slice_size: int, axis: int = 0, *, allow_negative_indices: bool = True
-):
-    """A window along one axis, whole along the others.
-
-    Arguments:
-      operand: the array to read.
-      start_index: where the window starts, an integer scalar.
-      slice_size: its size along ``axis``, static.
-      axis: the axis.
-      allow_negative_indices: whether a negative start counts from the end.
-    Returns:
-      The window, of the operand's rank.
-    Raises:
-      ValueError: ``axis`` is out of bounds.
-      TypeError: the size is larger than the axis.
-
-    >>> import numpy as np
-    >>> dynamic_slice_in_dim(np.arange(5), 1, 2)
-    Array([1, 2], dtype=int32)
-    """
-    starts, sizes, axis = _along(operand, start_index, axis)
-    sizes[axis] = operator.index(slice_size)
-    return dynamic_slice(operand, starts, sizes, allow_negative_indices=allow_negative_indices)
-
-
-def _along(operand, start_index, axis: int) -> tuple[list, list, int]:
-    """Starts of 0 but along ``axis``, the operand's sizes, and the axis from the front."""
-    shape = get_aval(operand).shape
-    axis = canonical_axis(axis, len(shape))
-    starts = [0] * len(shape)
-    starts[axis] = start_index
-    return starts, list(shape), axis
-
-
-def dynamic_index_in_dim(
-    operand, index, axis: int = 0, keepdims: bool = True, *, allow_negative_indices: bool = True
-):
-    """What stands at one position along an axis.
-
-    Arguments:
-      operand: the array to read.
-      index: the position, an integer scalar; clamped.
-      axis: the axis.
-      keepdims: whether the axis stays, with size 1.
-      allow_negative_indices: whether a negative index counts from the end.
-    Returns:
-      The subarray.
-    Raises:
-      ValueError: ``axis`` is out of bounds.
-
-    >>> import numpy as np
-    >>> dynamic_index_in_dim(np.arange(6).reshape(2, 3), 1, keepdims=False)
-    Array([3, 4, 5], dtype=int32)
-    """
-    out = dynamic_slice_in_dim(operand, index, 1, axis, allow_negative_indices=allow_negative_indices)
-    return out if keepdims else squeeze(out, (canonical_axis(axis, get_aval(operand).ndim),))
-
-
-def dynamic_update_slice_in_dim(
-    operand, update, start_index, axis: int, *, allow_negative_indices: bool = True
-):
-    """The operand with a window along one axis replaced.
-
-    Arguments:
-      operand: the array.
-      update: the new contents, of the operand's rank.
-      start_index: where the window starts, an integer scalar.
-      axis: the axis.
-      allow_negative_indices: whether a negative start counts from the end.
-    Returns:
-      A new array like ``operand``.
-    Raises:
-      TypeError: rank, size or dtype of ``update`` do not fit the operand.
-
-    >>> import numpy as np
-    >>> dynamic_update_slice_in_dim(np.arange(5), np.zeros(2, int), 1, 0)
-    Array([0, 0, 0, 3, 4], dtype=int32)
-    """
-    starts, _, _ = _along(operand, start_index, axis)
-    return dynamic_update_slice(operand, update, starts, allow_negative_indices=allow_negative_indices)
-
-
-def dynamic_update_index_in_dim(operand, update, index, axis: int, *, allow_negative_indices: bool = True):
-    """The operand with what stands at one position along an axis replaced.
-
-    Arguments:
-      operand: the array.
-      update: the new contents, with the axis (of size 1) or without it.
-      index: the position, an integer scalar; clamped.
-      axis: the axis.
-      allow_negative_indices: whether a negative index counts from the end.
-    Returns:
-      A new array like ``operand``.
-    Raises:
-      TypeError: rank, size or dtype of ``update`` do not fit the operand.
-
-    >>> import numpy as np
-    >>> dynamic_update_index_in_dim(np.arange(3), 7, 1, 0)
-    Array([0, 7, 2], dtype=int32)
-    """
-    ndim = get_aval(operand).ndim
-    axis = canonical_axis(axis, ndim)
-    if get_aval(update).ndim != ndim:
-        if get_aval(update).ndim != ndim - 1:
-            raise TypeError(
-                f"dynamic_update_index_in_dim: update must have the operand's rank {ndim} or one less, got "
-                "shape "
-                f"{get_aval(update).shape} for operand shape {get_aval(operand).shape}"
-            )
-        update = expand_dims(update, (axis,))
-    return dynamic_update_slice_in_dim(
-        operand, update, index, axis, allow_negative_indices=allow_negative_indices
-    )
-
-
-def index_in_dim(operand, index: int, axis: int = 0, keepdims: bool = True):
-    """What stands at one static position along an axis.
-
-    Arguments:
-      operand: the array to read.
-      index: the position; negative ones count from the end.
-      axis: the axis.
-      keepdims: whether the axis stays, with size 1.
-    Returns:
-      The subarray.
-    Raises:
-      IndexError: the position is out of bounds.
-
-    >>> import numpy as np
-    >>> index_in_dim(np.arange(6).reshape(2, 3), -1, keepdims=False)
-    Array([3, 4, 5], dtype=int32)
-    """
-    shape = get_aval(operand).shape
-    index, axis = operator.index(index), canonical_axis(axis, len(shape))
-    size = shape[axis]
-    if not -size <= index < size:
-        raise IndexError(f"index {index} is out of bounds for axis {axis} with size {size}")
-    index %= size
-    out = slice_in_dim(operand, index, index + 1, 1, axis)
-    return out if keepdims else squeeze(out, (axis,))
 
 
 def gather(
@@ -785,7 +320,7 @@ def gather(
         fill_value=fill_value,
         indices_are_sorted=bool(indices_are_sorted),
         mode=mode,
-        slice_sizes=_sizes(slice_sizes, "slice_sizes"),
+        slice_sizes=static_sizes(slice_sizes, "slice_sizes"),
         unique_indices=bool(unique_indices),
     )
 

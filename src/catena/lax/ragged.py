@@ -29,7 +29,7 @@ from catena.lax.contraction import (
 )
 from catena.lax.convert import convert_element_type
 from catena.lax.cumulative import cumsum
-from catena.lax.indexing import dynamic_slice_in_dim
+from catena.lax.dynamic_slicing import dynamic_slice_in_dim
 from catena.lax.shape import broadcast, broadcast_in_dim, broadcasted_iota, reshape, transpose
 from catena.lax.structure import move_axis
 from catena.transform.batch import batch_flat

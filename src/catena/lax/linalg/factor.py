@@ -19,7 +19,8 @@ from catena.lax.comparison import select_n
 from catena.lax.complex_numbers import conj
 from catena.lax.control_flow.fori_loop import fori_loop
 from catena.lax.convert import convert_element_type
-from catena.lax.indexing import dynamic_slice_in_dim, gather
+from catena.lax.dynamic_slicing import dynamic_slice_in_dim
+from catena.lax.indexing import gather
 from catena.lax.join import concatenate
 from catena.lax.linalg.algebra import (
     adjoint,
@@ -470,7 +471,7 @@ def householder_product(a, taus):
     >>> import numpy as np
     >>> householder_product(np.zeros((2, 1)), np.array([2.0]))
     Array([[-1.],
-           [ 0.]], dtype=float32)
+           [-0.]], dtype=float32)
     """
     return householder_product_p.bind(a, taus)
 
