@@ -1,0 +1,354 @@
+"""Sorting, and searching in what is sorted.
+
+NaN comes last, zeros of both signs are equal, complex numbers are ordered by real, then imaginary parts.
+"""
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from catena import lax
+from catena.core import dtypes
+from catena.core.array import Array, make_array
+from catena.numpy.boundary import as_array_argument, canonical_axis, convert, direct, promote, run, user_dtype
+from catena.numpy.creation import default_int
+from catena.numpy.hot import Operand
+from catena.numpy.indexing import read
+from catena.numpy.joining import array_sequence
+from catena.numpy.shaping import ravel, reshaped
+from catena.typing import DTypeLike
+
+
+def _check_options(name: str, kind, order):
+    if kind is not None:
+        raise TypeError(
+            f"'kind' argument to {name} is not supported. Use stable=True or stable=False to specify sort stability."
+        )
+    if order is not None:
+        raise TypeError(f"'order' argument to {name} is not supported.")
+
+
+def _line(a, axis) -> tuple:
+    """The array to sort and its axis; None stands for the flattened array."""
+    return (ravel(a), 0) if axis is None else (a, canonical_axis(operator.index(axis), a.ndim))
+
+
+def sort(
+    a: Operand,
+    axis: int | None = -1,
+    *,
+    kind: None = None,
+    order: None = None,
+    stable: bool = True,
+    descending: bool = False,
+) -> Array:
+    """An array with the elements along an axis in order.
+
+    Arguments:
+      a: an array.
+      axis: the axis; None sorts the flattened array.
+      kind, order: must be None.
+      stable: whether equal elements keep their order.
+      descending: whether the greatest come first.
+    Returns:
+      An array of the type of ``a``.
+    Raises:
+      ValueError: the axis is out of bounds. TypeError: ``kind`` or ``order`` is given.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.sort(jnp.array([3, 1, 2]))
+    ?
+    """
+    a = as_array_argument("sort", a)
+    _check_options("sort", kind, order)
+    a, axis = _line(a, axis)
+    result = lax.sort(a, axis, is_stable=stable)
+    return lax.rev(result, (axis,)) if descending else result
+
+
+def argsort(
+    a: Operand,
+    axis: int | None = -1,
+    *,
+    kind: None = None,
+    order: None = None,
+    stable: bool = True,
+    descending: bool = False,
+    dtype: DTypeLike | None = None,
+) -> Array:
+    """The positions that bring the elements along an axis into order.
+
+    Arguments:
+      a: an array.
+      axis: the axis; None sorts the flattened array.
+      kind, order: must be None.
+      stable: whether equal elements keep their order.
+      descending: whether the greatest come first.
+      dtype: the dtype of the result; by default the default integer.
+    Returns:
+      An array of integers of the shape of ``a``.
+    Raises:
+      ValueError: the axis is out of bounds. TypeError: ``kind`` or ``order`` is given.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.argsort(jnp.array([3, 1, 2]))
+    ?
+    """
+    a = as_array_argument("argsort", a)
+    _check_options("argsort", kind, order)
+    dtype = user_dtype(dtype, "argsort", default_int())
+    a, axis = _line(a, axis)
+    if not descending:
+        return _order(a, axis, stable, dtype)
+    if not stable:
+        return lax.rev(_order(a, axis, stable, dtype), (axis,))
+    backwards = lax.rev(_order(lax.rev(a, (axis,)), axis, True, dtype), (axis,))
+    return lax.sub(lax.full_like(backwards, max(a.shape[axis] - 1, 0)), backwards)
+
+
+def _order(a, axis: int, stable: bool, dtype):
+    places = lax.broadcasted_iota(dtype, a.shape, axis)
+    return lax.sort([a, places], axis, is_stable=stable, num_keys=1)[1]
+
+
+def lexsort(keys: Any, axis: int = -1) -> Array:
+    """The positions that bring several keys into order; the last key counts most.
+
+    Arguments:
+      keys: arrays of one shape, or one array with them along its first axis.
+      axis: the axis to sort along.
+    Returns:
+      An array of integers of the shape of a key.
+    Raises:
+      TypeError: there are no keys. ValueError: their shapes differ, or the axis is out of bounds.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.lexsort((jnp.array([1, 0, 1]), jnp.array([2, 2, 1])))
+    ?
+    """
+    keys = [as_array_argument("lexsort", k, i) for i, k in enumerate(array_sequence("lexsort", keys))]
+    if not keys:
+        raise TypeError("need sequence of keys with len > 0 in lexsort")
+    if len({k.shape for k in keys}) > 1:
+        raise ValueError("all keys need to be the same shape")
+    shape, dtype = keys[0].shape, default_int()
+    if not shape:
+        return lax.full((), 0, dtype)
+    axis = canonical_axis(operator.index(axis), len(shape))
+    places = lax.broadcasted_iota(dtype, shape, axis)
+    return lax.sort([*reversed(keys), places], axis, is_stable=True, num_keys=len(keys))[-1]
+
+
+def _partition_axis(name: str, a, kth, axis) -> tuple:
+    """Checked arguments of a partition: the array, the axis and the rank from the front."""
+    a = as_array_argument(name, a)
+    if dtypes.is_complex(a.dtype):
+        raise NotImplementedError(f"jnp.{name} for complex dtype is not implemented.")
+    axis = canonical_axis(operator.index(axis), a.ndim)
+    return a, axis, canonical_axis(operator.index(kth), a.shape[axis])
+
+
+def _cut(x, axis: int, start, stop):
+    return read(x, (slice(None),) * axis + (slice(start, stop),))
+
+
+def partition(a: Operand, kth: int, axis: int = -1) -> Array:
+    """An array in which the ``kth`` element along an axis stands where sorting puts it, lesser ones before, greater after.
+
+    Arguments:
+      a: an array of real numbers.
+      kth: the position.
+      axis: the axis.
+    Returns:
+      An array of the type of ``a``.
+    Raises:
+      ValueError: ``kth`` or the axis is out of bounds. NotImplementedError: ``a`` is complex.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.partition(jnp.array([4, 1, 3, 2]), 1)
+    ?
+    """
+    a, axis, kth = _partition_axis("partition", a, kth, axis)
+    ordered = lax.sort(a, axis)
+    rest = lax.rev(_cut(ordered, axis, kth + 1, None), (axis,))
+    return lax.concatenate([_cut(ordered, axis, None, kth + 1), rest], axis)
+
+
+def argpartition(a: Operand, kth: int, axis: int = -1) -> Array:
+    """The positions by which ``partition`` arranges the elements along an axis.
+
+    Arguments:
+      a: an array of real numbers.
+      kth: the position.
+      axis: the axis.
+    Returns:
+      An array of integers of the shape of ``a``.
+    Raises:
+      ValueError: ``kth`` or the axis is out of bounds. NotImplementedError: ``a`` is complex.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.argpartition(jnp.array([4, 1, 3, 2]), 1)
+    ?
+    """
+    a, axis, kth = _partition_axis("argpartition", a, kth, axis)
+    up, down = argsort(a, axis), argsort(a, axis, descending=True)
+    least = _cut(up, axis, None, kth + 1)
+    return lax.concatenate([least, _cut(down, axis, None, a.shape[axis] - kth - 1)], axis)
+
+
+def sort_complex(a: Operand) -> Array:
+    """The elements along the last axis in order, as complex numbers.
+
+    Arguments:
+      a: an array.
+    Returns:
+      A complex array of the shape of ``a``.
+    Raises:
+      ValueError: ``a`` is a scalar.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.sort_complex(jnp.array([3, 1]))
+    ?
+    """
+    a = as_array_argument("sort_complex", a)
+    dtype = dtypes.to_complex_dtype(dtypes.to_inexact_dtype(a.dtype))
+    return sort(convert(a, dtype))
+
+
+# ----------------------------------------------------------------------------------------------------
+# Searching
+
+_SEARCH_METHODS = ("compare_all", "scan", "scan_unrolled", "sort")
+
+
+def searchsorted(
+    a: Operand,
+    v: Operand,
+    side: str = "left",
+    sorter: Operand | None = None,
+    *,
+    method: str = "scan",
+) -> Array:
+    """The positions at which values would be put into a sorted array.
+
+    Arguments:
+      a: a sorted 1-D array.
+      v: the values.
+      side: before ("left") or after ("right") equal elements.
+      sorter: the positions that bring ``a`` into order, if it is not.
+      method: how to search while tracing: "scan" and "scan_unrolled" bisect, "sort" sorts all values together,
+        "compare_all" compares each with each.
+    Returns:
+      An array of integers of the shape of ``v``.
+    Raises:
+      ValueError: ``a`` is not 1-D, or ``side`` or ``method`` is unknown.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.searchsorted(jnp.array([1, 2, 2, 3]), 2, side="right")
+    ?
+    """
+    a, v = as_array_argument("searchsorted", a, 0), as_array_argument("searchsorted", v, 1)
+    if side not in ("left", "right"):
+        raise ValueError(f"invalid argument side={side!r}, expected 'left' or 'right'")
+    if method not in _SEARCH_METHODS:
+        raise ValueError(f"invalid argument method={method!r}, expected one of {list(_SEARCH_METHODS)}")
+    if a.ndim != 1:
+        raise ValueError("a should be 1-dimensional")
+    if sorter is not None:
+        a = read(a, as_array_argument("searchsorted", sorter, 3))
+    return positions_in(a, v, side, method)
+
+
+def positions_in(a, v, side: str, method: str = "scan"):
+    """``searchsorted`` of checked arguments."""
+    a, v = promote("searchsorted", a, v)
+    a = reshaped(a, (a.size,))
+    dtype = default_int()
+    if not a.size:
+        return lax.full(v.shape, 0, dtype)
+    if direct(a) and direct(v) and a.dtype.kind != "V":
+        return make_array(np.asarray(run(np.searchsorted, a._value, v._value, side)).astype(dtype))
+    if dtypes.is_complex(a.dtype) or method == "sort":
+        return _by_sorting(a, v, side, dtype)
+    if method == "compare_all":
+        return _by_comparing(a, v, side, dtype)
+    return _by_bisection(a, v, side, dtype)
+
+
+def _precedes(x, y):
+    """Whether ``x`` comes before ``y``, NaN after all else."""
+    less = lax.lt(x, y)
+    if not dtypes.is_floating(x.dtype):
+        return less
+    return lax.bitwise_or(less, lax.bitwise_and(lax.ne(y, y), lax.eq(x, x)))
+
+
+def _goes_right(elements, v, side: str):
+    """Whether ``v`` is put after ``elements``."""
+    return _precedes(elements, v) if side == "left" else lax.bitwise_not(_precedes(v, elements))
+
+
+def _by_bisection(a, v, side: str, dtype):
+    """Halving of intervals, all values at once: ``log2(n)`` rounds of one gather."""
+    low, high = lax.full(v.shape, 0, dtype), lax.full(v.shape, a.size, dtype)
+    for _ in range(a.size.bit_length()):
+        middle = lax.shift_right_logical(lax.add(low, high), np.ones((), dtype))
+        right = lax.bitwise_and(_goes_right(read(a, middle), v, side), lax.lt(low, high))
+        low, high = lax.select(right, lax.add(middle, np.ones((), dtype)), low), lax.select(right, high, middle)
+    return low
+
+
+def _by_comparing(a, v, side: str, dtype):
+    shape = (*v.shape, a.size)
+    elements = lax.broadcast_in_dim(a, shape, (v.ndim,))
+    values = lax.broadcast_in_dim(v, shape, tuple(range(v.ndim)))
+    return lax.reduce_sum(lax.convert_element_type(_goes_right(elements, values, side), dtype), (v.ndim,))
+
+
+def _by_sorting(a, v, side: str, dtype):
+    """The rank of each value among all, less its rank among the values."""
+    flat = lax.reshape(v, (v.size,))
+    both = lax.concatenate([flat, a] if side == "left" else [a, flat], 0)
+    ranks = _ranks(both, dtype)
+    among_all = read(ranks, slice(0, v.size) if side == "left" else slice(a.size, None))
+    return lax.reshape(lax.sub(among_all, _ranks(flat, dtype)), v.shape)
+
+
+def _ranks(x, dtype):
+    """The place of each element of a 1-D array when it is sorted."""
+    order = _order(x, 0, True, dtype)
+    return lax.sort([order, lax.iota(dtype, x.size)], 0, num_keys=1)[1]
+
+
+def digitize(x: Operand, bins: Operand, right: bool = False, *, method: str | None = None) -> Array:
+    """The numbers of the intervals between edges in which values lie.
+
+    Arguments:
+      x: the values.
+      bins: the edges: a 1-D array, increasing or decreasing.
+      right: whether intervals contain their upper edge instead of the lower one.
+      method: how to search while tracing, as for ``searchsorted``; by default "scan".
+    Returns:
+      An array of integers of the shape of ``x``: 0 before the first edge, ``len(bins)`` after the last.
+    Raises:
+      ValueError: the edges are not 1-D.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.digitize(jnp.array([0.5, 1.5, 9.0]), jnp.array([1.0, 2.0]))
+    ?
+    """
+    x, bins = as_array_argument("digitize", x, 0), as_array_argument("digitize", bins, 1)
+    if bins.ndim != 1:
+        raise ValueError(f"digitize: bins must be a 1-dimensional array; got {bins=}")
+    method = "scan" if method is None else method
+    if method not in _SEARCH_METHODS:
+        raise ValueError(f"invalid argument {method=}, expected one of {list(_SEARCH_METHODS)}")
+    if not bins.size:
+        return lax.full(x.shape, 0, default_int())
+    side = "left" if right else "right"
+    rising = positions_in(bins, x, side, method)
+    falling = positions_in(lax.rev(bins, (0,)), x, side, method)
+    falling = lax.sub(lax.full_like(falling, bins.size), falling)
+    is_rising = lax.ge(read(bins, -1), read(bins, 0))
+    return lax.select(is_rising, rising, falling)
