@@ -339,3 +339,27 @@ def test_stacks_remember_a_loop():
                 b.stack_read(s, b.constant(np.int32(n)), (5,), f32)]
 
     check(program, [np.int32(n), np.full(5, 49, np.float32), np.zeros(5, np.float32)], np.int32(0))
+
+
+def test_update_that_reads_the_memory_it_writes():
+    x = normal(4, 6)
+
+    def f(b, x):
+        y = b.map("mul", x, x)
+        flat = b.reshape(y, (24,))
+        update = b.map("neg", b.slice(b.reverse(y, (0, 1)), (0, 0), (1, 6)))
+        return b.dynamic_update_slice(flat, b.reshape(update, (6,)), [b.constant(np.int32(20))])
+
+    want = (x * x).reshape(24)
+    want[18:] = -(x * x)[::-1, ::-1][0]
+    check(f, want, x)
+
+
+def test_programs_with_many_small_values():
+    x = normal(50)
+
+    def f(b, x):
+        parts = [b.reduce("sum", b.map("mul", x, b.constant(np.float32(i))), (0,)) for i in range(3000)]
+        return b.concatenate([b.reshape(p, (1,)) for p in parts], 0)
+
+    check(f, np.arange(3000, dtype=np.float32) * x.sum(), x, rtol=1e-3, atol=1e-2)

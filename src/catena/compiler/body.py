@@ -18,6 +18,7 @@ import numpy as np
 from catena.compiler import affine, complex_math
 from catena.compiler.affine import Affine
 from catena.compiler.graph import Value
+from catena.compiler.types import NAMES
 from catena.core.dtypes import KIND
 
 INDEX = "int64"
@@ -44,7 +45,7 @@ class Body:
     ):
         self.extents = tuple(extents)
         self.stored = stored
-        self.root_of = root_of or (lambda v: (v.number, v.dtype.name))
+        self.root_of = root_of or (lambda v: (v.number, NAMES[v.dtype]))
         self.stmts: list[Stmt] = []
         self.depends: list[int] = []  # bit masks of dimensions
         self._known: dict[Stmt, int] = {}
@@ -164,7 +165,7 @@ class Body:
         if KIND[array.dtype] == "c":
             part = "float32" if array.dtype == np.complex64 else "float64"
             return self.const(float(array.real), part), self.const(float(array.imag), part)
-        return self.const(array.item() if KIND[array.dtype] != "f" else float(array), array.dtype.name)
+        return self.const(array.item() if KIND[array.dtype] != "f" else float(array), NAMES[array.dtype])
 
     def unflatten(self, index: Flat, shape: tuple) -> tuple:
         """The row-major position `index` as one index per dimension; divisions by constants where it must."""
@@ -191,7 +192,7 @@ class Body:
         attr = v.params.get("y")
         if op == "reduce_precision":
             attr = (v.params["exponent_bits"], v.params["mantissa_bits"])
-        return self.stmt(op, v.dtype.name, tuple(xs), attr)
+        return self.stmt(op, NAMES[v.dtype], tuple(xs), attr)
 
 
 def _hashable(value):
@@ -237,7 +238,7 @@ def _iota(body: Body, v: Value, index, mask):
     if KIND[v.dtype] == "c":
         part = "float32" if v.dtype == np.complex64 else "float64"
         return body.stmt("convert", part, (position,)), body.const(0.0, part)
-    return body.stmt("convert", v.dtype.name, (position,))
+    return body.stmt("convert", NAMES[v.dtype], (position,))
 
 
 def _broadcast(body: Body, v: Value, index, mask):

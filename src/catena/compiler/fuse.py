@@ -328,7 +328,9 @@ def _under_transposes(v: Value) -> Value:
 
 
 def _reaches(v: Value, target: Value, budget: int = 64) -> bool:
-    """Whether inlining `v` may read `target`; unsure (too large) counts as yes."""
+    """Whether inlining `v` may read the memory of `target`; unsure (too large) counts as yes."""
+    while target.form in ("reshape", "alias"):
+        target = target.args[0]
     stack = [v]
     while stack and budget:
         x, budget = stack.pop(), budget - 1

@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from catena.compiler import convolution, indexing, library, ordering, windows
-from catena.core.dtypes import is_extended
+from catena.core.dtypes import KIND, is_extended
 from catena.core.errors import CompileError
 
 VIEWS = frozenset("broadcast transpose reshape slice reverse pad gather dynamic_slice window".split())
@@ -135,9 +135,7 @@ class Builder:
 
     def map(self, op: str, *xs: Value, **params) -> Value:
         """Elementwise `op`; 0-d operands broadcast."""
-        if op == "real" and xs[0].dtype.kind != "c":
-            return xs[0]
-        if op == "conj" and xs[0].dtype.kind != "c":
+        if op in ("real", "conj") and xs[0].dtype.kind != "c":
             return xs[0]
         if op == "imag" and xs[0].dtype.kind != "c":
             return self.full(xs[0].shape, np.zeros((), xs[0].dtype))
@@ -340,6 +338,12 @@ class Builder:
 
     def dot_general(self, lhs: Value, rhs: Value, dimension_numbers, out_dtype) -> Value:
         (lc, rc), (lb, rb) = dimension_numbers
+        out_dtype = np.dtype(out_dtype)
+        if KIND[out_dtype] in "fc":
+            wide = out_dtype if out_dtype.name in ("float64", "complex64", "complex128") else np.dtype(np.float32)
+            lhs, rhs = self.convert(lhs, wide), self.convert(rhs, wide)
+            if wide != out_dtype:
+                return self.convert(self.dot_general(lhs, rhs, dimension_numbers, wide), out_dtype)
         numbers = tuple(tuple(int(d) for d in dims) for dims in (lc, rc, lb, rb))
         shape = [lhs.shape[d] for d in numbers[2]]
         shape += [n for d, n in enumerate(lhs.shape) if d not in numbers[0] and d not in numbers[2]]

@@ -73,6 +73,17 @@ class Nest:
     def written(self) -> set[int]:
         return {s.buffer for s in self.stores} | {d[0] for f in self.folds for d in f.dests}
 
+    def key(self, buffers: list[int]) -> tuple:
+        """The nest's structure, with its buffers numbered in this order: equal keys are written as equal text."""
+        at = {b: i for i, b in enumerate(buffers)}
+        stmts = tuple(
+            (s.op, s.type, s.args, (at[s.attr[0]], *s.attr[1:]) if s.op in LOADS else s.attr) for s in self.stmts
+        )
+        stores = tuple((at[s.buffer], *s[1:]) for s in self.stores)
+        folds = tuple((f[:3], tuple((at[b], t, o) for b, t, o in f.dests), f[4:]) for f in self.folds)
+        shape = (tuple(self.extents), self.reduced, tuple(self.order), self.vector, self.width, self.unroll)
+        return shape, stmts, stores, folds, self.sequential
+
     def offsets(self):
         """Every affine expression of the nest."""
         for s in self.stmts:
@@ -114,6 +125,8 @@ def schedule(nest: Nest, vector_bytes: int) -> Nest:
         if vector in group:
             group.remove(vector)
             group.append(vector)
+    if vector in kept and not nest.folds and not nest.sequential:
+        _block_transposes(nest, kept, vector)
     nest.order, nest.vector = kept + inner, vector
     if vector is not None:
         extent = nest.extents[vector]
@@ -121,6 +134,17 @@ def schedule(nest: Nest, vector_bytes: int) -> Nest:
         light = sum(s.op not in ("const", "load", "load_now") for s in nest.stmts) <= 6
         nest.unroll = 4 if nest.folds and light and inner and extent >= 4 * width else 1
     return nest
+
+
+def _block_transposes(nest: Nest, kept: list[int], vector: int) -> None:
+    """Moves a dimension along which strided loads are contiguous inside the lanes: the lines they touch stay in cache."""
+    for s in nest.stmts:
+        if s.op == "load" and abs(affine.coefficient(s.attr[2], vector)) > 2:
+            inner = [d for d in kept if d != vector and abs(affine.coefficient(s.attr[2], d)) == 1]
+            if inner:
+                kept.remove(inner[0])
+                kept.append(inner[0])
+                return
 
 
 def _merge(nest: Nest) -> None:

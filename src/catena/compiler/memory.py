@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-SLOT_BYTES = 256
+SLOT_BYTES = 256  # values up to this size are stack slots,
+SLOTS = 1 << 17  # as long as all of them together take no more than this
 ALIGNMENT = 64
 
 

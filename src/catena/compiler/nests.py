@@ -11,6 +11,7 @@ from catena.compiler.body import INDEX, Body, clamped_start
 from catena.compiler.fuse import Fused, Kernel
 from catena.compiler.graph import Value
 from catena.compiler.loops import Fold, Nest, Store
+from catena.compiler.types import NAMES
 from catena.core.dtypes import KIND
 
 
@@ -25,7 +26,7 @@ class NestBuilder:
         return Body(
             extents,
             lambda v: v.number in stored and v.number not in local,
-            lambda v: (roots.get(v.number, v.number), v.dtype.name),
+            lambda v: (roots.get(v.number, v.number), NAMES[v.dtype]),
         )
 
     # ---- kernels -----------------------------------------------------------------------------------------------
@@ -67,7 +68,7 @@ class NestBuilder:
             return [
                 Fold(kind, (s,), (part,), ((v.number, part, affine.shift(even, i)),)) for i, s in enumerate(x)
             ]
-        return [Fold(kind, (x,), (v.dtype.name,), ((v.number, v.dtype.name, offset),))]
+        return [Fold(kind, (x,), (NAMES[v.dtype],), ((v.number, NAMES[v.dtype], offset),))]
 
     def _complex_prod(self, body: Body, v: Value, x: tuple, offset, mask: int) -> Fold:
         part, even = part_name(v), affine.scale(offset, 2)
@@ -82,9 +83,12 @@ class NestBuilder:
     def _argreduce(self, body: Body, v: Value, index: tuple) -> Fold:
         (axis,) = v.params["axes"]
         x, at = body.read(v.args[0], index), body.affine(index[axis])
+        position = INDEX
+        if v.args[0].shape[axis] < 2**31:
+            position, at = "int32", body.stmt("convert", "int32", (at,))
         kept = tuple(ix for d, ix in enumerate(index) if d != axis)
-        dest = (v.number, v.dtype.name, body.offset(v.shape, kept))
-        return Fold("arg" + v.params["kind"], (x, at), (v.args[0].dtype.name, INDEX), (dest,))
+        dest = (v.number, NAMES[v.dtype], body.offset(v.shape, kept))
+        return Fold("arg" + v.params["kind"], (x, at), (NAMES[v.args[0].dtype], position), (dest,))
 
     # ---- nodes written piecewise -------------------------------------------------------------------------------
 
@@ -147,7 +151,7 @@ class NestBuilder:
             part, even = part_name(v), affine.scale(offset, 2)
             old = tuple(_load_now(body, v.number, part, affine.shift(even, i), mask, every) for i in (0, 1))
         else:
-            old = _load_now(body, v.number, v.dtype.name, offset, mask, every)
+            old = _load_now(body, v.number, NAMES[v.dtype], offset, mask, every)
         return store_value(body, v, at, self._combined(body, v, old, new), mask)
 
     def _combined(self, body: Body, v: Value, old, new):
@@ -163,7 +167,7 @@ class NestBuilder:
             return re, body.stmt(
                 "add", part, (body.stmt("mul", part, (a, d)), body.stmt("mul", part, (b, c)))
             )
-        return body.stmt(kind, v.dtype.name, (old, new))
+        return body.stmt(kind, NAMES[v.dtype], (old, new))
 
     # ---- folds with a body of their own, and running ones ------------------------------------------------------
 
@@ -177,7 +181,7 @@ class NestBuilder:
         every = (1 << xs[0].ndim) - 1
         start = flatten(body.read(i, ()) for i in inits)
         new = [body.read(x, index) for x in xs]
-        types = flatten(((part_name(x),) * 2 if KIND[x.dtype] == "c" else x.dtype.name) for x in xs)
+        types = flatten(((part_name(x),) * 2 if KIND[x.dtype] == "c" else NAMES[x.dtype]) for x in xs)
         acc = pairs(accumulators(body, 0, types, every), xs)
         out = run_scalar(body, node.params["body"], [*acc, *new])
         dests = []
@@ -186,7 +190,7 @@ class NestBuilder:
             if KIND[o.dtype] == "c":
                 dests += [(o.number, part_name(o), affine.shift(affine.scale(offset, 2), i)) for i in (0, 1)]
             else:
-                dests.append((o.number, o.dtype.name, offset))
+                dests.append((o.number, NAMES[o.dtype], offset))
         fold = Fold("general", tuple(flatten(out)), tuple(types), tuple(dests), inits=tuple(start))
         return loops.from_body(body, axes, [], [fold])
 
@@ -207,14 +211,14 @@ class NestBuilder:
                 for i, s in enumerate(new)
             ]
         else:
-            folds = [Fold(kind, (new,), (v.dtype.name,), ((v.number, v.dtype.name, offset),), running=True)]
+            folds = [Fold(kind, (new,), (NAMES[v.dtype],), ((v.number, NAMES[v.dtype], offset),), running=True)]
         return loops.from_body(body, (axis,), [], folds)
 
     def _running(self, body: Body, v: Value, new, offset, kind: str) -> Fold:
         every = (1 << len(body.extents)) - 1
         if kind == "prod":
             return self._complex_prod(body, v, new, offset, every)._replace(running=True)
-        t = v.dtype.name
+        t = NAMES[v.dtype]
         (old,) = accumulators(body, 0, (t,), every)
         big, small = body.stmt("max", t, (old, new)), body.stmt("min", t, (old, new))
         gap = body.stmt("sub", t, (small, big))
@@ -269,14 +273,14 @@ def product_folds(body: Body, v: Value, lhs: Value, rhs: Value, a, b, offset) ->
             Fold("sum", (s,), (part,), ((v.number, part, affine.shift(even, i)),))
             for i, s in enumerate((re, im))
         ]
-    dest = ((v.number, v.dtype.name, offset),)
+    dest = ((v.number, NAMES[v.dtype], offset),)
     if KIND[v.dtype] == "f":
         wide = "float64" if v.dtype == np.float64 else "float32"
         a, b = (
-            x if y.dtype.name == wide else body.stmt("convert", wide, (x,)) for x, y in ((a, lhs), (b, rhs))
+            x if NAMES[y.dtype] == wide else body.stmt("convert", wide, (x,)) for x, y in ((a, lhs), (b, rhs))
         )
         return [Fold("dot", (a, b), (wide,), dest)]
-    name = v.dtype.name
+    name = NAMES[v.dtype]
     a, b = (x if y.dtype == v.dtype else body.stmt("convert", name, (x,)) for x, y in ((a, lhs), (b, rhs)))
     return [Fold("sum", (body.stmt("mul", name, (a, b)),), (name,), dest)]
 
@@ -297,7 +301,7 @@ def store_value(body: Body, v: Value, index: tuple, s, mask: int = -1) -> list[S
     if isinstance(s, tuple):
         part, even = part_name(v), affine.scale(offset, 2)
         return [Store(v.number, part, affine.shift(even, i), x, mask) for i, x in enumerate(s)]
-    return [Store(v.number, v.dtype.name, offset, s, mask)]
+    return [Store(v.number, NAMES[v.dtype], offset, s, mask)]
 
 
 def _load_now(body: Body, number: int, dtype: str, offset, mask: int, every: int) -> int:

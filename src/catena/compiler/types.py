@@ -6,6 +6,7 @@ operation, so that compiled and eager results agree; int2 and int4 are stored on
 
 from __future__ import annotations
 
+import math
 import struct
 from typing import NamedTuple
 
@@ -39,6 +40,7 @@ def _describe(dtype: np.dtype) -> Type:
 
 
 TYPES: dict[str, Type] = {d.name: _describe(d) for d in ALL if KIND[d] != "c"}
+NAMES: dict[np.dtype, str] = {d: d.name for d in ALL}  # `dtype.name` takes NumPy a microsecond
 DTYPES: dict[str, np.dtype] = {d.name: d for d in ALL}
 
 
@@ -52,9 +54,16 @@ def literal(value, t: Type) -> str:
         return "true" if value else "false"
     if t.kind in "iu":
         return str(int(value))
-    with np.errstate(over="ignore"):
-        value = float(value) if t.register == "double" else float(np.float32(value))
+    value = float(value) if t.register == "double" else _single(float(value))
     return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
+
+
+def _single(value: float) -> float:
+    """The nearest f32."""
+    try:
+        return struct.unpack("<f", struct.pack("<f", value))[0]
+    except OverflowError:
+        return math.copysign(math.inf, value)
 
 
 def constant(value, t: Type, width: int) -> str:

@@ -146,7 +146,7 @@ class Emitter:
         self, t: Type, x: str, pointer: str, width: int, stride: int = 1, mask: str | None = None
     ) -> None:
         """Writes a register value to memory."""
-        raw, m, v = self.narrow(x, t, width), t.memory, vector(t.memory, width)
+        raw, m = self.narrow(x, t, width), t.memory
         if width == 1:
             if mask is not None:
                 pointer = self.op(f"select i1 {mask}, ptr {pointer}, ptr {self.nowhere()}")

@@ -19,7 +19,7 @@ from catena.compiler.emit.emitter import Emitter
 from catena.compiler.emit.nest import NestWriter
 from catena.compiler.fuse import Fused, Step, fuse
 from catena.compiler.graph import Region, Value
-from catena.compiler.memory import SLOT_BYTES, Arena, Block
+from catena.compiler.memory import SLOT_BYTES, SLOTS, Arena, Block
 from catena.compiler.nests import NestBuilder
 from catena.core.errors import CompileError
 
@@ -61,6 +61,7 @@ class ProgramWriter:
         self.arena = Arena()
         self.vector_bytes = vector_bytes
         self.functions: dict[str, str] = {}  # text of a nest -> name of its function
+        self.nests_known: dict[tuple, str] = {}  # structure of a nest -> name of its function
         self.constants: list[np.ndarray] = []
         self.constant_at: dict[int, int] = {}
         self.externals: list = []
@@ -73,6 +74,7 @@ class ProgramWriter:
         self.uses_stacks, self.returned_stacks = False, None
         self.flops, self.bytes = 0, 0
         self.trips = 1  # iterations of the loops around what is being written
+        self.slot_bytes = 0
         self.loops = 0  # loops written so far
         self.depth = 0  # loops around what is being written
 
@@ -159,7 +161,8 @@ class ProgramWriter:
     # ---- memory ------------------------------------------------------------------------------------------------
 
     def allocate(self, size: int) -> Block:
-        if size <= SLOT_BYTES:
+        if size <= SLOT_BYTES and (self.slot_bytes < SLOTS or not size):
+            self.slot_bytes += size
             return Block(self.e.slot(f"[{max(size, 1)} x i8]", 16))
         offset, room = self.arena.allocate(size)
         return Block(self.e.op(f"getelementptr i8, ptr %arena, i64 {offset}"), offset, room)
@@ -313,22 +316,25 @@ class ProgramWriter:
 
     def _outline(self, nest: loops.Nest, pointers: dict[int, str], in_place: bool) -> None:
         chunk = parallel.chunk(nest, in_place) if self.pool is not None else None
-        e = Emitter()
-        bounds = ("%lo", "%hi") if chunk else None
-        NestWriter(e, nest, {b: f"%b{i}" for i, b in enumerate(pointers)}, in_place, bounds).write()
-        written = nest.written()
-        noalias = "" if in_place or chunk else " noalias"
-        params = ", ".join(
-            f"ptr{noalias if b in written else ' readonly'} %b{i}" for i, b in enumerate(pointers)
-        )
-        params += ", i64 %lo, i64 %hi" if chunk else ""
-        body = "\n".join([f"({params}) {{", "entry:", *e.slots, *e.lines, "  ret void", "}"])
-        name = self.function(body)
-        self.helpers.update(e.needs)
+        key = (nest.key(list(pointers)), in_place, chunk)
+        name = self.nests_known.get(key)
+        if name is None:
+            name = self.nests_known[key] = self._nest_function(nest, list(pointers), in_place, bool(chunk))
         if chunk:
             parallel.call(self, name, list(pointers.values()), nest.extents[nest.order[0]], chunk)
         else:
             self.e.do(f"call void @{name}({', '.join(f'ptr {p}' for p in pointers.values())})")
+
+    def _nest_function(self, nest: loops.Nest, buffers: list[int], in_place: bool, bounded: bool) -> str:
+        e, written = Emitter(), nest.written()
+        bounds = ("%lo", "%hi") if bounded else None
+        NestWriter(e, nest, {b: f"%b{i}" for i, b in enumerate(buffers)}, in_place, bounds).write()
+        noalias = "" if in_place or bounded else " noalias"
+        params = [f"ptr{noalias if b in written else ' readonly'} %b{i}" for i, b in enumerate(buffers)]
+        params += ["i64 %lo", "i64 %hi"] if bounded else []
+        self.helpers.update(e.needs)
+        head = f"({', '.join(params)}) {{"
+        return self.function("\n".join([head, "entry:", *e.slots, *e.lines, "  ret void", "}"]))
 
     def function(self, body: str) -> str:
         """The name of the internal function with this text (parameters and body); equal ones are one."""
