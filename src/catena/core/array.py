@@ -145,7 +145,7 @@ class Array(metaclass=ArrayType):
         return str(live(self))
 
     def __reduce__(self):
-        return _rebuild, (np.ascontiguousarray(live(self)), self.weak_type)
+        return _rebuild, (live(self), self.weak_type)
 
     def __copy__(self):
         return make_array(self._value.copy(), self.weak_type)

@@ -11,6 +11,7 @@ from catena.core import leaks
 from catena.core.context import context, extend_axis_env, set_trace
 from catena.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from catena.core.primitive import registry
+from catena.core.source import function_name
 from catena.core.staging import trace_to_jaxpr
 from catena.core.trace import Trace, Tracer, escaped
 from catena.core.zeros import Zero, get_aval
@@ -48,16 +49,17 @@ class BatchTracer(Tracer):
 class BatchTrace(Trace):
     """Hands operations on mapped values to batching rules, which run under the parent trace."""
 
-    __slots__ = ("axis", "function")
+    __slots__ = ("axis", "function", "tag")
     name = "vmap"
 
-    def __init__(self, parent, axis: Axis, function: str = ""):
+    def __init__(self, parent, axis: Axis, function: str = "", tag: object = None):
         super().__init__(parent)
         self.axis, self.function = axis, function
+        self.tag = object() if tag is None else tag  # shared with the traces that run custom functions for this one
 
     def unpack(self, x):
         """The value and mapped axis of ``x``; values of other traces have no mapped axis here."""
-        if type(x) is BatchTracer and x._trace is self:
+        if type(x) is BatchTracer and x._trace.tag is self.tag:
             return x.value, x.dim
         if isinstance(x, Tracer) and not x._trace.alive:
             raise escaped(x)
@@ -85,49 +87,125 @@ class BatchTrace(Trace):
         return self.pack(out, dim_out)
 
     def process_custom_jvp(self, primitive, fun, jvp, args, params):
-        values, dims = zip(*[self.unpack(x) for x in args], strict=True) if args else ((), ())
+        values, dims, outputs = self.unpack_custom(args)
         with set_trace(self.parent):
-            if all(d is None for d in dims):
-                return primitive.bind_functions(fun, jvp, *values, **params)
             outs = primitive.bind_functions(
-                self.vectorised(fun, dims), self.vectorised(jvp, dims + dims), *values, **params
+                Vectorised(fun, self, dims, outputs), VectorisedJVP(jvp, self, dims, outputs), *values, **params
             )
-        return [BatchTracer(self, x, 0) for x in outs]
+        return self.pack_custom(outs, outputs)
 
     def process_custom_vjp(self, primitive, fun, fwd, bwd, args, params):
-        values, dims = zip(*[self.unpack(x) for x in args], strict=True) if args else ((), ())
+        values, dims, outputs = self.unpack_custom(args)
+        functions = Vectorised(fun, self, dims, outputs), VectorisedForward(fwd, self, dims, outputs)
         with set_trace(self.parent):
-            if all(d is None for d in dims):
-                return primitive.bind_functions(fun, fwd, bwd, *values, **params)
-            backward = self.vectorised_backward(bwd, dims)
-            outs = primitive.bind_functions(
-                self.vectorised(fun, dims), self.vectorised(fwd, dims), backward, *values, **params
+            outs = primitive.bind_functions(*functions, VectorisedBackward(bwd, self, dims, outputs), *values, **params)
+        return self.pack_custom(outs, outputs)
+
+    def unpack_custom(self, args):
+        pairs = [self.unpack(x) for x in args]
+        dims = tuple(d for _, d in pairs)
+        return [v for v, _ in pairs], dims, MappedOutputs(any(d is not None for d in dims))
+
+    def pack_custom(self, outs, outputs: "MappedOutputs"):
+        mapped = outputs.settle([None] * len(outs)) if outputs.known is None else outputs.known
+        return [self.pack(x, 0 if m else None) for x, m in zip(outs, mapped, strict=True)]
+
+
+# ---- custom functions: each of their functions is vectorised, and the call stays one
+
+
+class MappedOutputs:
+    """Which results of a custom call are mapped: all where an argument is, else those that its function makes so.
+
+    A function without mapped arguments can still close over mapped values; what it does is known once it has run.
+    """
+
+    __slots__ = ("all", "known")
+
+    def __init__(self, all_mapped: bool):
+        self.all, self.known = all_mapped, None
+
+    def settle(self, dims) -> list[bool]:
+        """Whether each result is to be mapped, where it came mapped along ``dims``."""
+        mapped = [self.all or d is not None for d in dims]
+        if self.known is None:
+            self.known = mapped
+        elif any(m and not k for m, k in zip(mapped, self.known, strict=True)):
+            raise ValueError(
+                "under vmap, the derivative rule of a custom function closes over a mapped value that the function itself "
+                "does not depend on; pass the value as an argument"
             )
-        return [BatchTracer(self, x, 0) for x in outs]
-
-    def vectorised(self, fun, dims):
-        """``fun`` over the mapped axes ``dims`` of its arguments, every result mapped along axis 0."""
-
-        def mapped(*args):
-            outs, out_dims = batch_flat(fun, self.axis, args, dims, self.function)
-            return [at_front(self.axis.size, x, d) for x, d in zip(outs, out_dims, strict=True)]
-
-        return functools.update_wrapper(mapped, fun)
-
-    def vectorised_backward(self, bwd, dims):
-        """The backward rule over residuals and cotangents mapped along axis 0, summed where the argument is not."""
-
-        def mapped(*args):
-            outs, out_dims = batch_flat(bwd, self.axis, args, [0] * len(args), self.function)
-            return [
-                ct if ct is None or type(ct) is Zero else match_axis(self.axis.size, d, dim, ct, sum_match=True)
-                for ct, d, dim in zip(outs, out_dims, dims, strict=True)
-            ]
-
-        return functools.update_wrapper(mapped, bwd)
+        return self.known
 
 
-def batch_flat(fun, axis: Axis, args, dims, function: str = ""):
+class Vectorised:
+    """A flat function over the mapped axes ``dims`` of its arguments; mapped results have the axis in front."""
+
+    __slots__ = ("fun", "axis", "function", "tag", "dims", "outputs", "__name__")
+
+    def __init__(self, fun, trace: BatchTrace, dims, outputs: MappedOutputs):
+        self.fun, self.axis, self.function, self.tag = fun, trace.axis, trace.function, trace.tag
+        self.dims, self.outputs = dims, outputs
+        self.__name__ = function_name(fun)
+
+    def run(self, fun, args, dims):
+        return batch_flat(fun, self.axis, args, dims, self.function, self.tag)
+
+    def place(self, outs, dims, mapped) -> list:
+        return [at_front(self.axis.size, x, d) if m else x for x, d, m in zip(outs, dims, mapped, strict=True)]
+
+    def __call__(self, *args):
+        outs, dims = self.run(self.fun, args, self.dims)
+        return self.place(outs, dims, self.outputs.settle(dims))
+
+
+class VectorisedJVP(Vectorised):
+    """A JVP rule: primals and tangents in, results and their tangents out, each mapped like its result."""
+
+    __slots__ = ()
+
+    def __call__(self, *primals_and_tangents):
+        outs, dims = self.run(self.fun, primals_and_tangents, self.dims + self.dims)
+        half = len(outs) // 2
+        either = [p if p is not None else t for p, t in zip(dims[:half], dims[half:], strict=True)]
+        return self.place(outs, dims, self.outputs.settle(either) * 2)
+
+
+class VectorisedForward(Vectorised):
+    """A forward rule; its residuals are all mapped."""
+
+    __slots__ = ()
+
+    def __call__(self, perturbed, *args):
+        noted = {}
+
+        def flat(*xs):
+            outs, residuals, noted["tree"] = self.fun(perturbed, *xs)
+            noted["count"] = len(outs)
+            return [*outs, *residuals]
+
+        results, dims = self.run(flat, args, self.dims)
+        n = noted["count"]
+        outs = self.place(results[:n], dims[:n], self.outputs.settle(dims[:n]))
+        return outs, self.place(results[n:], dims[n:], [True] * (len(results) - n)), noted["tree"]
+
+
+class VectorisedBackward(Vectorised):
+    """A backward rule; the cotangents of arguments that are not mapped are summed."""
+
+    __slots__ = ()
+
+    def __call__(self, residual_tree, *residuals_and_cts):
+        n = residual_tree.num_leaves
+        dims = [0] * n + [0 if m else None for m in self.outputs.known]
+        outs, out_dims = self.run(functools.partial(self.fun, residual_tree), residuals_and_cts, dims)
+        return [
+            ct if ct is None or type(ct) is Zero else match_axis(self.axis.size, d, dim, ct, sum_match=True)
+            for ct, d, dim in zip(outs, out_dims, self.dims, strict=True)
+        ]
+
+
+def batch_flat(fun, axis: Axis, args, dims, function: str = "", tag: object = None):
     """Run ``fun`` over mapped arguments.
 
     Arguments:
@@ -135,11 +213,13 @@ def batch_flat(fun, axis: Axis, args, dims, function: str = ""):
       axis: the mapped axis.
       args: the values, with the axis; symbolic zeros are allowed.
       dims: the position of the axis in each, or ``None``.
+      function: the name and place of the user's function, for error messages.
+      tag: the tag of another batch trace, whose values this one takes for its own.
 
     Returns:
       The results and the position of the axis in each, or ``None``.
     """
-    trace = BatchTrace(context.trace, axis, function)
+    trace = BatchTrace(context.trace, axis, function, tag)
     watched = leaks.watch(trace)
     try:
         with set_trace(trace), extend_axis_env(axis.name, axis.size):

@@ -5,18 +5,21 @@ both, a jaxpr trace writes an equation that keeps both.
 """
 
 import functools
+import types
 from collections.abc import Callable
 
 from catena.core import dtypes
 from catena.core.array import Array, as_array
 from catena.core.context import context
 from catena.core.jaxpr import Eqn, Var, jaxpr_as_fun
+from catena.core.pickling import global_name
 from catena.core.primitive import NoRule, Primitive
-from catena.core.source import function_place, user_source
+from catena.core.source import function_name, function_place, user_source
 from catena.core.staging import DebugInfo, JaxprTracer, trace_to_closed_jaxpr
 from catena.core.trace import Tracer
 from catena.core.zeros import Zero, get_aval
 from catena.transform.arguments import resolve_argnums, signature_of
+from catena.transform.functions import check_callable
 
 BY_TRACE = NoRule("the trace takes the function and its rule apart instead")
 
@@ -67,7 +70,9 @@ class CustomCall(Primitive):
         """Write the call as an equation of the jaxpr that ``trace`` is writing."""
         *functions, args, params = functions_args_params
         closed, outer = trace_to_closed_jaxpr(fun, [get_aval(x) for x in args], DebugInfo(self.name, params["name"]))
-        rule = {k: skip_constants(k, f, len(outer)) for k, f in zip(self.rule_names, functions, strict=True)}
+        rule = dict(zip(self.rule_names, functions, strict=True))
+        if outer:
+            rule = {k: SKIP[k](f, len(outer)) for k, f in rule.items()}
         atoms = [x.var if type(x) is JaxprTracer and x._trace is trace else trace.constant(x) for x in (*outer, *args)]
         outvars = [Var(a) for a in closed.out_avals]
         source = user_source(context.name_stack)
@@ -77,27 +82,77 @@ class CustomCall(Primitive):
         return [JaxprTracer(trace, v.aval, v, source) for v in outvars]
 
 
-def skip_constants(rule_name: str, function: Callable, count: int) -> Callable:
-    """The rule function for a call with ``count`` closed-over values, constants to the derivative, in front."""
-    if not count:
-        return function
-    if rule_name == "jvp":
+class SkipConstants:
+    """A rule of a call with ``count`` closed-over values in front, which are constants to the derivative."""
 
-        def adapted(*primals_and_tangents):
-            half = len(primals_and_tangents) // 2
-            return function(*primals_and_tangents[count:half], *primals_and_tangents[half + count :])
+    __slots__ = ("rule", "count", "__dict__")
 
-    elif rule_name == "fwd":
+    def __init__(self, rule: Callable, count: int):
+        self.rule, self.count = rule, count
+        functools.update_wrapper(self, rule, assigned=("__name__",), updated=())
 
-        def adapted(*args):
-            return function(*args[count:])
+    def __reduce__(self):
+        return type(self), (self.rule, self.count)
 
-    else:
 
-        def adapted(*args):
-            return [None] * count + function(*args)
+class SkipInJVP(SkipConstants):
+    """The JVP rule of such a call: the constants stand in front of the primals and of the tangents."""
 
-    return functools.wraps(function)(adapted)
+    def __call__(self, *primals_and_tangents):
+        half = len(primals_and_tangents) // 2
+        return self.rule(*primals_and_tangents[self.count : half], *primals_and_tangents[half + self.count :])
+
+
+class SkipInForward(SkipConstants):
+    """The forward rule of such a call."""
+
+    def __call__(self, perturbed, *args):
+        return self.rule(perturbed[self.count :], *args[self.count :])
+
+
+class SkipInBackward(SkipConstants):
+    """The backward rule of such a call: the constants have no cotangents."""
+
+    def __call__(self, residual_tree, *residuals_and_cts):
+        return [None] * self.count + self.rule(residual_tree, *residuals_and_cts)
+
+
+SKIP = {"jvp": SkipInJVP, "fwd": SkipInForward, "bwd": SkipInBackward}
+
+
+# ---- what the decorators share
+
+
+class CustomFunction:
+    """A function with a derivative rule: what ``custom_jvp`` and ``custom_vjp`` have in common."""
+
+    def __init__(self, fun: Callable, nondiff_argnums=(), nondiff_argnames=()):
+        check_callable(fun)
+        functools.update_wrapper(self, fun)
+        self.fun = fun
+        self.nondiff_argnums = nondiff_positions(fun, nondiff_argnums, nondiff_argnames)
+        self.symbolic_zeros = False
+
+    def __get__(self, instance, owner=None):
+        return self if instance is None else types.MethodType(self, instance)
+
+    def __repr__(self):
+        return f"<{type(self).__name__} function {function_name(self.fun)}>"
+
+    def __reduce__(self):
+        return global_name(self) or (_rebuild, (type(self), vars(self)))
+
+    def __copy__(self):
+        return self
+
+    def __deepcopy__(self, memo):
+        return self
+
+
+def _rebuild(kind, attributes: dict):
+    custom = object.__new__(kind)
+    vars(custom).update(attributes)
+    return custom
 
 
 # ---- arguments of custom functions

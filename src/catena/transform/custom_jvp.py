@@ -9,19 +9,39 @@ from catena.core.tree import tree_flatten, tree_map, tree_unflatten
 from catena.core.zeros import Zero, get_aval, instantiate
 from catena.transform.custom_call import (
     CustomCall,
+    CustomFunction,
     SymbolicZero,
     leaf_value,
-    nondiff_positions,
     positional,
     symbolic,
     without_nondiff,
 )
-from catena.transform.functions import check_callable, flatten_function
+from catena.transform.functions import flatten_function
 
 custom_jvp_call_p = CustomCall("custom_jvp_call", ("jvp",))
 
 
-class custom_jvp:  # noqa: N801
+class JVPRule:
+    """The rule of one call as a flat function of primals and tangents; ``trees`` notes the tree of the result."""
+
+    __slots__ = ("custom", "nondiff", "tree", "trees", "__name__")
+
+    def __init__(self, custom: "custom_jvp", nondiff, tree, trees: dict):
+        self.custom, self.nondiff, self.tree, self.trees = custom, nondiff, tree, trees
+        self.__name__ = function_name(custom.jvp)
+
+    def __call__(self, *primals_and_tangents):
+        half = len(primals_and_tangents) // 2
+        primals = tree_unflatten(self.tree, primals_and_tangents[:half])
+        tangents = tree_unflatten(self.tree, [symbolic(t) for t in primals_and_tangents[half:]])
+        self.trees["out"], outs = flatten_rule_result(self.custom, self.custom.jvp(*self.nondiff, primals, tangents))
+        return outs
+
+    def __reduce__(self):
+        return JVPRule, (self.custom, self.nondiff, self.tree, self.trees)
+
+
+class custom_jvp(CustomFunction):  # noqa: N801
     """A function whose forward derivative is given by a rule.
 
     Arguments:
@@ -42,12 +62,8 @@ class custom_jvp:  # noqa: N801
     """
 
     def __init__(self, fun: Callable, nondiff_argnums=(), nondiff_argnames=()):
-        check_callable(fun)
-        functools.update_wrapper(self, fun)
-        self.fun = fun
-        self.nondiff_argnums = nondiff_positions(fun, nondiff_argnums, nondiff_argnames)
+        super().__init__(fun, nondiff_argnums, nondiff_argnames)
         self.jvp: Callable | None = None
-        self.symbolic_zeros = False
 
     def defjvp(self, jvp: Callable, symbolic_zeros: bool = False) -> Callable:
         """Set the rule: from ``(*nondiff, primals, tangents)`` to ``(value, tangent)``.
@@ -85,23 +101,10 @@ class custom_jvp:  # noqa: N801
         leaves = [leaf_value(x) for x in leaves]
         trees: dict = {}
         flat = with_tree(flatten_function(call, tree), trees)
-        rule = self._flat_rule(nondiff, tree, trees)
+        rule = JVPRule(self, nondiff, tree, trees)
         params = {"name": function_name(self.fun), "symbolic_zeros": self.symbolic_zeros}
         outs = custom_jvp_call_p.bind_functions(flat, rule, *leaves, **params)
         return tree_unflatten(trees["out"], outs)
-
-    def _flat_rule(self, nondiff, tree, trees) -> Callable:
-        def jvp(*primals_and_tangents):
-            half = len(primals_and_tangents) // 2
-            primals = tree_unflatten(tree, primals_and_tangents[:half])
-            tangents = tree_unflatten(tree, [symbolic(t) for t in primals_and_tangents[half:]])
-            trees["out"], outs = flatten_rule_result(self, self.jvp(*nondiff, primals, tangents))
-            return outs
-
-        return jvp
-
-    def __get__(self, instance, owner=None):
-        return self if instance is None else functools.partial(self, instance)
 
 
 def with_tree(flat, trees: dict) -> Callable:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from catena.core import dtypes
 from catena.core.aval import ShapedArray
 from catena.core.errors import MissingRuleError
+from catena.core.evaluate import concrete
 from catena.core.jaxpr import ClosedJaxpr
 from catena.core.primitive import Primitive
 from catena.core.source import function_name
@@ -21,16 +22,15 @@ from catena.core.zeros import UndefinedPrimal, Zero, get_aval, instantiate
 from catena.transform.batch import at_front, batch_flat, move_to_front
 from catena.transform.custom_call import (
     CustomCall,
+    CustomFunction,
     SymbolicZero,
     leaf_value,
-    nondiff_positions,
     positional,
     symbolic,
     without_nondiff,
 )
 from catena.transform.custom_jvp import with_tree
-from catena.transform.execute import run_jaxpr
-from catena.transform.functions import check_callable, flatten_function
+from catena.transform.functions import flatten_function
 from catena.transform.jvp import jvp_flat
 from catena.transform.transpose import backward_pass, linearize_linear
 
@@ -44,19 +44,17 @@ class CustomVJPCall(CustomCall):
 
     def jvp_of_functions(self, fun, fwd, bwd, primals, tangents, *, symbolic_zeros: bool, **params):
         """The results of the forward rule, and their tangents as one linear operation."""
-        perturbed = [type(t) is not Zero for t in tangents]
-        fwd.trees["perturbed"] = perturbed
-        results = fwd(*primals)
-        count = len(results) - fwd.trees["residual_count"]
-        outs, residuals = results[:count], results[count:]
+        perturbed = tuple(type(t) is not Zero for t in tangents)
+        outs, residuals, residual_tree = fwd(perturbed, *primals)
         out_avals = tuple(get_aval(x).to_tangent_aval() for x in outs)
         given = [t for t in tangents if type(t) is not Zero]
         tangents_out = custom_vjp_linear_p.bind(
             *residuals,
             *given,
             num_residuals=len(residuals),
+            residual_tree=residual_tree,
             bwd=bwd,
-            perturbed=tuple(perturbed),
+            perturbed=perturbed,
             out_avals=out_avals,
             symbolic_zeros=symbolic_zeros,
         )
@@ -88,20 +86,20 @@ def custom_vjp_primal_tree_values(tree):
     return tree_map(lambda x: x.value if isinstance(x, CustomVJPPrimal) else x, tree)
 
 
-def pull(residuals, cts, bwd, symbolic_zeros: bool) -> list:
+def pull(residuals, cts, bwd, residual_tree, symbolic_zeros: bool) -> list:
     """The cotangents of all arguments by the backward rule; ``None`` and zeros become symbolic zeros later."""
     cts = cts if symbolic_zeros else [instantiate(ct) for ct in cts]
-    return bwd(*residuals, *cts)
+    return bwd(residual_tree, *residuals, *cts)
 
 
-def forward(residuals, tangents, *, bwd, perturbed, out_avals, symbolic_zeros, num_residuals) -> list:
+def forward(residuals, tangents, *, bwd, residual_tree, perturbed, out_avals, symbolic_zeros, num_residuals) -> list:
     """The derivative in forward mode: the transpose of the backward rule."""
     differentiable = [a for a in out_avals if a.dtype != dtypes.float0]
 
     def backward(*cts):
         given = iter(cts)
         all_cts = [Zero(a) if a.dtype == dtypes.float0 else next(given) for a in out_avals]
-        cts_in = pull(residuals, all_cts, bwd, symbolic_zeros)
+        cts_in = pull(residuals, all_cts, bwd, residual_tree, symbolic_zeros)
         return [ct for ct, on in zip(cts_in, perturbed, strict=True) if on]
 
     try:
@@ -128,8 +126,8 @@ def forward_jaxpr(avals, num_residuals: int, params) -> ClosedJaxpr:
 
 
 def _linear_evaluate(*args, num_residuals, **params):
-    closed = forward_jaxpr([get_aval(x) for x in args], num_residuals, params)
-    return run_jaxpr(closed, args, custom_vjp_linear_p, (), "custom_vjp")
+    args = [concrete(x, custom_vjp_linear_p) for x in args]
+    return forward(args[:num_residuals], args[num_residuals:], num_residuals=num_residuals, **params)
 
 
 def _linear_jvp(primals, tangents, *, num_residuals, **params):
@@ -137,8 +135,8 @@ def _linear_jvp(primals, tangents, *, num_residuals, **params):
     return jvp_flat(run, primals, tangents)
 
 
-def _linear_transpose(cts, *args, num_residuals, bwd, perturbed, out_avals, symbolic_zeros):
-    cts_in = pull(args[:num_residuals], cts, bwd, symbolic_zeros)
+def _linear_transpose(cts, *args, num_residuals, bwd, residual_tree, perturbed, out_avals, symbolic_zeros):
+    cts_in = pull(args[:num_residuals], cts, bwd, residual_tree, symbolic_zeros)
     given = [ct for ct, on in zip(cts_in, perturbed, strict=True) if on]
     tangents = args[num_residuals:]
     return [None] * num_residuals + [
@@ -151,9 +149,10 @@ def _linear_batch(axis, args, dims, *, num_residuals, bwd, out_avals, perturbed,
     residual_dims = [0 if m else None for m in mapped[:num_residuals]]
     tangents = [at_front(axis.size, x, 0 if m else None) for x, m in zip(moved[num_residuals:], mapped[num_residuals:], strict=True)]
 
-    def batched_bwd(*residuals_and_cts):
+    def batched_bwd(residual_tree, *residuals_and_cts):
         cts_dims = [None if type(x) is Zero else 0 for x in residuals_and_cts[num_residuals:]]
-        outs, out_dims = batch_flat(bwd, axis, residuals_and_cts, [*residual_dims, *cts_dims])
+        one = functools.partial(bwd, residual_tree)
+        outs, out_dims = batch_flat(one, axis, residuals_and_cts, [*residual_dims, *cts_dims])
         return [ct if ct is None or type(ct) is Zero else at_front(axis.size, ct, d) for ct, d in zip(outs, out_dims, strict=True)]
 
     batched_avals = tuple(a.update(shape=(axis.size, *a.shape)) for a in out_avals)
@@ -190,7 +189,74 @@ custom_vjp_linear_p = Primitive(
 # ---- the decorator
 
 
-class custom_vjp:  # noqa: N801
+class ForwardRule:
+    """The forward rule of one call as a flat function.
+
+    ``rule(perturbed, *leaves)`` gives the flat results, the flat residuals and the tree of these; ``perturbed`` says which
+    leaves are differentiated by. ``trees`` notes the tree of the result.
+    """
+
+    __slots__ = ("custom", "nondiff", "tree", "trees", "__name__")
+
+    def __init__(self, custom: "custom_vjp", nondiff: dict, tree, trees: dict):
+        self.custom, self.nondiff, self.tree, self.trees = custom, nondiff, tree, trees
+        self.__name__ = function_name(custom.fwd)
+
+    def __call__(self, perturbed, *leaves):
+        if self.custom.symbolic_zeros:
+            leaves = [CustomVJPPrimal(x, on) for x, on in zip(leaves, perturbed, strict=True)]
+        value, residuals = check_pair(self.custom, self.custom.fwd(*self.arguments(tree_unflatten(self.tree, leaves))))
+        outs, out_tree = tree_flatten(value)
+        if self.trees.setdefault("out", out_tree) != out_tree:
+            raise TypeError(
+                f"Custom VJP fwd rule {self.__name__} for function {function_name(self.custom.fun)} must produce a primal "
+                f"output of the structure of the function's, {self.trees['out']}, but got {out_tree}."
+            )
+        residuals, residual_tree = tree_flatten(residuals)
+        return [leaf_value(x) for x in outs], [leaf_value(x) for x in residuals], residual_tree
+
+    def arguments(self, diff) -> list:
+        """All arguments, those that are not differentiated put back in their places."""
+        rest = iter(diff)
+        return [self.nondiff[i] if i in self.nondiff else next(rest) for i in range(len(diff) + len(self.nondiff))]
+
+    def __reduce__(self):
+        return ForwardRule, (self.custom, self.nondiff, self.tree, self.trees)
+
+
+def check_pair(custom: "custom_vjp", pair):
+    """What a forward rule returned, or an error where it is not a pair."""
+    if isinstance(pair, (tuple, list)) and len(pair) == 2:
+        return pair
+    name, fun_name = function_name(custom.fwd), function_name(custom.fun)
+    raise TypeError(
+        f"Custom VJP fwd rule {name} for function {fun_name} must produce a pair (list or tuple of length two) where the "
+        f"first element represents the primal output (equal to those of the custom_vjp-decorated function {fun_name}) and "
+        "the second element represents residuals (i.e. values stored from the forward pass for use on the backward pass), "
+        f"but instead of a pair the fwd rule {name} produced {pair}."
+    )
+
+
+class BackwardRule:
+    """The backward rule of one call as a flat function of the residuals' tree, residuals and cotangents."""
+
+    __slots__ = ("custom", "nondiff", "tree", "in_avals", "trees", "__name__")
+
+    def __init__(self, custom: "custom_vjp", nondiff, tree, in_avals, trees: dict):
+        self.custom, self.nondiff, self.tree, self.in_avals, self.trees = custom, nondiff, tree, in_avals, trees
+        self.__name__ = function_name(custom.bwd)
+
+    def __call__(self, residual_tree, *residuals_and_cts):
+        n = residual_tree.num_leaves
+        residuals = tree_unflatten(residual_tree, residuals_and_cts[:n])
+        ct = tree_unflatten(self.trees["out"], [symbolic(x) for x in residuals_and_cts[n:]])
+        return flatten_cotangents(self.custom.bwd(*self.nondiff, residuals, ct), self.tree, self.in_avals)
+
+    def __reduce__(self):
+        return BackwardRule, (self.custom, self.nondiff, self.tree, self.in_avals, self.trees)
+
+
+class custom_vjp(CustomFunction):  # noqa: N801
     """A function whose reverse derivative is given by a pair of rules.
 
     Arguments:
@@ -209,13 +275,9 @@ class custom_vjp:  # noqa: N801
     """
 
     def __init__(self, fun: Callable, nondiff_argnums=(), nondiff_argnames=()):
-        check_callable(fun)
-        functools.update_wrapper(self, fun)
-        self.fun = fun
-        self.nondiff_argnums = nondiff_positions(fun, nondiff_argnums, nondiff_argnames)
+        super().__init__(fun, nondiff_argnums, nondiff_argnames)
         self.fwd: Callable | None = None
         self.bwd: Callable | None = None
-        self.symbolic_zeros = False
         self.optimize_remat = False
 
     def defvjp(self, fwd: Callable, bwd: Callable, symbolic_zeros: bool = False, optimize_remat: bool = False) -> None:
@@ -238,55 +300,16 @@ class custom_vjp:  # noqa: N801
             raise AttributeError(f"No VJP defined for custom_vjp function {function_name(self.fun)} using defvjp.")
         args = positional(self.fun, args, kwargs)
         nondiff, diff, call = without_nondiff(self.fun, self.nondiff_argnums, args)
-        _, _, fwd_call = without_nondiff(self.fwd, self.nondiff_argnums, args)
         leaves, tree = tree_flatten(diff)
         leaves = [leaf_value(x) for x in leaves]
         in_avals = [get_aval(x) for x in leaves]
         trees: dict = {}
         flat = with_tree(flatten_function(call, tree), trees)
-        fwd = self._flat_forward(fwd_call, tree, trees)
-        bwd = self._flat_backward(nondiff, tree, in_avals, trees)
+        fwd = ForwardRule(self, dict(zip([i % len(args) for i in self.nondiff_argnums], nondiff, strict=True)), tree, trees)
+        bwd = BackwardRule(self, nondiff, tree, in_avals, trees)
         params = {"name": function_name(self.fun), "symbolic_zeros": self.symbolic_zeros}
         outs = custom_vjp_call_p.bind_functions(flat, fwd, bwd, *leaves, **params)
         return tree_unflatten(trees["out"], outs)
-
-    def _flat_forward(self, fwd_call, tree, trees) -> Callable:
-        def fwd(*leaves):
-            if self.symbolic_zeros:
-                leaves = [CustomVJPPrimal(x, on) for x, on in zip(leaves, trees["perturbed"], strict=True)]
-            pair = fwd_call(*tree_unflatten(tree, leaves))
-            if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-                name, fun_name = function_name(self.fwd), function_name(self.fun)
-                raise TypeError(
-                    f"Custom VJP fwd rule {name} for function {fun_name} must produce a pair (list or tuple of length two) "
-                    "where the first element represents the primal output (equal to those of the custom_vjp-decorated "
-                    f"function {fun_name}) and the second element represents residuals (i.e. values stored from the forward "
-                    f"pass for use on the backward pass), but instead of a pair the fwd rule {name} produced {pair}."
-                )
-            outs, out_tree = tree_flatten(pair[0])
-            residuals, trees["residual"] = tree_flatten(pair[1])
-            trees["residual_count"] = len(residuals)
-            if trees.setdefault("out", out_tree) != out_tree:
-                raise TypeError(
-                    f"Custom VJP fwd rule {function_name(self.fwd)} for function {function_name(self.fun)} must produce a "
-                    f"primal output of the structure of the function's, {trees['out']}, but got {out_tree}."
-                )
-            return [leaf_value(x) for x in outs] + [leaf_value(x) for x in residuals]
-
-        fwd.trees = trees
-        return functools.wraps(self.fwd, assigned=("__name__",), updated=())(fwd)
-
-    def _flat_backward(self, nondiff, tree, in_avals, trees) -> Callable:
-        def bwd(*residuals_and_cts):
-            n = trees["residual_count"]
-            residuals = tree_unflatten(trees["residual"], residuals_and_cts[:n])
-            ct = tree_unflatten(trees["out"], [symbolic(x) for x in residuals_and_cts[n:]])
-            return flatten_cotangents(self.bwd(*nondiff, residuals, ct), tree, in_avals)
-
-        return functools.wraps(self.bwd, assigned=("__name__",), updated=())(bwd)
-
-    def __get__(self, instance, owner=None):
-        return self if instance is None else functools.partial(self, instance)
 
 
 def flatten_cotangents(result, tree, in_avals) -> list:

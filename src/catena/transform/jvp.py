@@ -4,8 +4,11 @@
 Tangents known to be zero stay symbolic and cost nothing.
 """
 
+import contextlib
+
 from catena.core import leaks
 from catena.core.context import context, set_trace
+from catena.core.errors import UnexpectedTracerError
 from catena.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from catena.core.staging import trace_to_jaxpr
 from catena.core.trace import Trace, Tracer, escaped
@@ -88,10 +91,12 @@ class JVPTrace(Trace):
         primals, tangents = self.unpack_all(args)
         with set_trace(self.parent):
             if all(type(t) is Zero for t in tangents):
-                return primitive.bind_functions(fun, jvp, *primals, **params)
+                with explained_closures(params["name"]):
+                    return primitive.bind_functions(fun, jvp, *primals, **params)
             if not params["symbolic_zeros"]:
                 tangents = [instantiate(t) for t in tangents]
-            outs = jvp(*primals, *tangents)
+            with explained_closures(params["name"]):
+                outs = jvp(*primals, *tangents)
         half = len(outs) // 2
         return [self.pack(p, t) for p, t in zip(outs[:half], outs[half:], strict=True)]
 
@@ -99,8 +104,10 @@ class JVPTrace(Trace):
         primals, tangents = self.unpack_all(args)
         with set_trace(self.parent):
             if all(type(t) is Zero for t in tangents):
-                return primitive.bind_functions(fun, fwd, bwd, *primals, **params)
-            outs, tangents_out = primitive.jvp_of_functions(fun, fwd, bwd, primals, tangents, **params)
+                with explained_closures(params["name"]):
+                    return primitive.bind_functions(fun, fwd, bwd, *primals, **params)
+            with explained_closures(params["name"]):
+                outs, tangents_out = primitive.jvp_of_functions(fun, fwd, bwd, primals, tangents, **params)
         return [self.pack(p, t) for p, t in zip(outs, tangents_out, strict=True)]
 
     def unpack_all(self, args):
@@ -110,6 +117,19 @@ class JVPTrace(Trace):
             primals.append(primal)
             tangents.append(Zero.of_primal(primal) if tangent is None else tangent)
         return primals, tangents
+
+
+@contextlib.contextmanager
+def explained_closures(name: str):
+    """Add to an error about a traced value in a custom function what is likely the cause."""
+    try:
+        yield
+    except UnexpectedTracerError as error:
+        error.add_note(
+            f"If the custom derivative function {name} or its rule closes over this value: that is not supported, since the "
+            "rule says nothing about its derivative; pass it as an argument."
+        )
+        raise
 
 
 def jvp_flat(fun, primals, tangents, *, parent=None, linearizing: bool = False):

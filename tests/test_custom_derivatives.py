@@ -1,0 +1,436 @@
+"""Derivatives that users define: rules, their checks, and how they go through every transformation."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+import catena as jax
+import catena.numpy as jnp
+from catena import float0
+from catena.custom_derivatives import SymbolicZero, custom_vjp_primal_tree_values, linear_call
+
+X = np.array([0.5, 1.0, 2.0], np.float32)
+
+
+def close(actual, expected, tol=1e-5):
+    np.testing.assert_allclose(np.asarray(actual), np.asarray(expected), rtol=tol, atol=tol)
+
+
+def ten_times():
+    """sin whose derivative is said to be ten times the true one, by a JVP rule."""
+
+    @jax.custom_jvp
+    def f(x):
+        return jnp.sin(x)
+
+    f.defjvp(lambda primals, tangents: (f(primals[0]), 10.0 * jnp.cos(primals[0]) * tangents[0]))
+    return f
+
+
+def ten_times_back():
+    """The same by a pair of VJP rules."""
+
+    @jax.custom_vjp
+    def f(x):
+        return jnp.sin(x)
+
+    f.defvjp(lambda x: (f(x), x), lambda x, ct: (10.0 * jnp.cos(x) * ct,))
+    return f
+
+
+KINDS = {"custom_jvp": ten_times, "custom_vjp": ten_times_back}
+
+
+@pytest.fixture(params=KINDS)
+def custom(request):
+    return KINDS[request.param]()
+
+
+# ---- every transformation
+
+
+def test_the_value(custom):
+    close(custom(X), np.sin(X))
+    close(jax.jit(custom)(X), np.sin(X))
+    close(jax.vmap(custom)(X), np.sin(X))
+
+
+def test_grad(custom):
+    close(jax.grad(custom)(0.5), 10 * np.cos(0.5))
+
+
+def test_forward_mode(custom):
+    y, t = jax.jvp(custom, (X,), (X,))
+    close(y, np.sin(X))
+    close(t, 10 * np.cos(X) * X)
+
+
+def test_linearize(custom):
+    y, f_jvp = jax.linearize(custom, X)
+    close(f_jvp(X), 10 * np.cos(X) * X)
+
+
+def test_second_order(custom):
+    close(jax.grad(jax.grad(custom))(0.5), -10 * np.sin(0.5))
+    close(jax.jvp(jax.grad(custom), (0.5,), (2.0,))[1], -20 * np.sin(0.5))
+    close(jax.grad(lambda x: jax.jvp(custom, (x,), (1.0,))[1])(0.5), -10 * np.sin(0.5))
+
+
+@pytest.mark.parametrize(
+    "chain",
+    {
+        "jit(grad)": lambda f: jax.jit(jax.grad(f)),
+        "grad(jit)": lambda f: jax.grad(jax.jit(f)),
+        "jit(grad(jit))": lambda f: jax.jit(jax.grad(jax.jit(f))),
+    }.items(),
+    ids=lambda c: c[0],
+)
+def test_scalar_chains(custom, chain):
+    close(chain[1](custom)(0.5), 10 * np.cos(0.5))
+
+
+@pytest.mark.parametrize(
+    "chain",
+    {
+        "vmap(grad)": lambda f: jax.vmap(jax.grad(f)),
+        "vmap(grad(jit))": lambda f: jax.vmap(jax.grad(jax.jit(f))),
+        "jit(vmap(grad))": lambda f: jax.jit(jax.vmap(jax.grad(f))),
+        "grad(sum(vmap))": lambda f: jax.grad(lambda x: jnp.sum(jax.vmap(f)(x))),
+        "jit(grad(sum(vmap(jit))))": lambda f: jax.jit(jax.grad(lambda x: jnp.sum(jax.vmap(jax.jit(f))(x)))),
+        "jvp(vmap)": lambda f: lambda x: jax.jvp(jax.vmap(f), (x,), (np.ones_like(x),))[1],
+        "vmap(jvp)": lambda f: jax.vmap(lambda x: jax.jvp(f, (x,), (1.0,))[1]),
+        "checkpoint": lambda f: jax.grad(lambda x: jnp.sum(jax.checkpoint(f)(x))),
+        "jacfwd": lambda f: lambda x: jnp.diag(jax.jacfwd(f)(x)),
+        "jacrev": lambda f: lambda x: jnp.diag(jax.jacrev(f)(x)),
+        "scan": lambda f: jax.grad(lambda x: jnp.sum(jax.lax.scan(lambda c, y: (c, f(y)), 0.0, x)[1])),
+        "jit(scan)": lambda f: jax.jit(jax.grad(lambda x: jnp.sum(jax.lax.scan(lambda c, y: (c, f(y)), 0.0, x)[1]))),
+        "map": lambda f: jax.grad(lambda x: jnp.sum(jax.lax.map(f, x))),
+    }.items(),
+    ids=lambda c: c[0],
+)
+def test_vector_chains(custom, chain):
+    close(chain[1](custom)(X), 10 * np.cos(X))
+
+
+def test_hessian(custom):
+    close(jax.hessian(lambda x: jnp.sum(custom(x)))(X), np.diag(-10 * np.sin(X)))
+
+
+def test_closing_over_tracers_of_other_transformations(custom):
+    def outer(y):
+        return jax.grad(lambda x: custom(x) * y)(0.5)
+
+    close(jax.vmap(outer)(X), 10 * np.cos(0.5) * X)
+    close(jax.jit(jax.vmap(outer))(X), 10 * np.cos(0.5) * X)
+    close(jax.grad(outer)(2.0), 10 * np.cos(0.5))
+
+
+def test_rules_that_close_over_tracers():
+    def outer(scale, x):
+        @jax.custom_jvp
+        def f(x):
+            return jnp.sin(x) * scale
+
+        f.defjvp(lambda p, t: (f(p[0]), scale * 100.0 * t[0]))
+        return f(x)
+
+    close(jax.grad(outer, 1)(2.0, 0.5), 200.0)
+    close(jax.jit(jax.grad(outer, 1))(2.0, 0.5), 200.0)
+    close(jax.vmap(jax.grad(outer, 1), (0, None))(X, 0.5), 100 * X)
+    close(jax.grad(lambda y: jnp.sum(jax.vmap(outer, (0, None))(X, y)))(0.5), 100 * X.sum())
+    close(jax.jit(jax.vmap(jax.grad(outer, 1), (0, None)))(X, 0.5), 100 * X)
+
+
+def test_differentiating_by_what_a_rule_closes_over():
+    def outer(scale):
+        f = jax.custom_jvp(lambda x: x * scale)
+        f.defjvp(lambda p, t: (f(p[0]), t[0]))
+        return f(1.0)
+
+    with pytest.raises(jax.errors.UnexpectedTracerError, match="escape") as info:
+        jax.grad(outer)(2.0)
+    assert "pass it as an argument" in "".join(info.value.__notes__)
+
+
+def test_a_forward_rule_with_another_structure_than_the_function():
+    f = jax.custom_vjp(lambda x: x)
+    f.defvjp(lambda x: ((x, x), None), lambda r, ct: (ct,))
+    with pytest.raises(TypeError, match="structure"):
+        jax.grad(jax.jit(f))(1.0)
+
+
+# ---- arguments
+
+
+def test_trees_keywords_and_defaults():
+    @jax.custom_jvp
+    def f(p, k=2.0):
+        return {"y": p["a"] * k, "z": p["b"]}
+
+    @f.defjvp
+    def rule(primals, tangents):
+        (p, k), (dp, dk) = primals, tangents
+        return f(p, k), {"y": dp["a"] * k + 7 * dk, "z": dp["b"]}
+
+    grads = jax.grad(lambda p, k: f(p, k=k)["y"], (0, 1))({"a": 3.0, "b": 1.0}, 4.0)
+    close(grads[0]["a"], 4.0)
+    close(grads[0]["b"], 0.0)
+    close(grads[1], 7.0)
+    close(f({"a": 3.0, "b": 1.0})["y"], 6.0)
+
+
+def test_nondiff_argnums():
+    @jax.custom_jvp
+    def apply(fun, x):
+        return fun(x)
+
+    apply = jax.custom_jvp(lambda fun, x: fun(x), nondiff_argnums=(0,))
+    apply.defjvp(lambda fun, primals, tangents: (fun(primals[0]), 100.0 * tangents[0]))
+    close(jax.grad(lambda x: apply(jnp.sin, x))(0.5), 100.0)
+
+    scale = jax.custom_vjp(lambda x, n: x * n, nondiff_argnums=(1,))
+    scale.defvjp(lambda x, n: (x * n, None), lambda n, _, ct: (ct * n * 100.0,))
+    close(jax.grad(lambda x: scale(x, 3))(0.5), 300.0)
+    close(jax.jit(jax.grad(lambda x: scale(x, 3)))(0.5), 300.0)
+
+
+def test_nondiff_argnames():
+    f = jax.custom_jvp(lambda x, n: x * n, nondiff_argnames=("n",))
+    f.defjvp(lambda n, primals, tangents: (primals[0] * n, tangents[0] * 50.0))
+    close(jax.grad(lambda x: f(x, n=2))(1.0), 50.0)
+
+
+def test_integer_arguments():
+    @jax.custom_vjp
+    def f(x, n):
+        return x * n
+
+    f.defvjp(lambda x, n: (x * n, n), lambda n, ct: (ct * n * 2, None))
+    close(jax.grad(f)(1.0, 3), 6.0)
+    g = jax.custom_vjp(lambda x, n: x * n)
+    g.defvjp(lambda x, n: (x * n, n), lambda n, ct: (ct * n * 2, np.zeros(np.shape(n), float0)))
+    close(jax.grad(g)(1.0, 3), 6.0)
+    close(jax.vmap(jax.grad(g))(X, np.arange(3)), 2.0 * np.arange(3))
+
+
+def test_none_stands_for_a_zero_cotangent():
+    f = jax.custom_vjp(lambda p, y: p["a"] * p["b"] * y)
+    f.defvjp(lambda p, y: (p["a"] * p["b"] * y, y), lambda y, ct: ({"a": ct * y, "b": None}, None))
+    grads = jax.grad(f, (0, 1))({"a": 1.0, "b": 2.0}, 3.0)
+    close(grads[0]["a"], 3.0)
+    close(grads[0]["b"], 0.0)
+    close(grads[1], 0.0)
+
+
+def test_residuals_of_any_kind():
+    f = jax.custom_vjp(lambda x: x * 2)
+    f.defvjp(lambda x: (x * 2, {"x": x, "n": 3, "none": None}), lambda res, ct: (ct * res["n"] + 0 * res["x"],))
+    close(jax.grad(f)(1.0), 3.0)
+    close(jax.jit(jax.grad(f))(1.0), 3.0)
+    close(jax.vmap(jax.grad(f))(X), [3, 3, 3])
+
+
+def test_defjvps():
+    f = jax.custom_jvp(lambda x, y: x * y)
+    f.defjvps(lambda t, out, x, y: 5.0 * t, None)
+    close(jax.grad(f, (0, 1))(2.0, 3.0), [5.0, 0.0])
+    g = jax.custom_jvp(lambda x, y: x * y)
+    g.defjvps(lambda t, out, x, y: 5.0 * t, lambda t, out, x, y: out * t)
+    close(jax.grad(g, (0, 1))(2.0, 3.0), [5.0, 6.0])
+
+
+# ---- symbolic zeros
+
+
+def test_symbolic_zeros_in_jvp_rules():
+    seen = []
+    f = jax.custom_jvp(lambda x, y: x * y)
+
+    def rule(primals, tangents):
+        seen.append([type(t) for t in tangents])
+        return primals[0] * primals[1], tangents[0] * primals[1]
+
+    f.defjvp(rule, symbolic_zeros=True)
+    close(jax.grad(f)(2.0, 3.0), 3.0)
+    close(jax.jit(jax.grad(f))(2.0, 3.0), 3.0)
+    assert all(s[1] is SymbolicZero and s[0] is not SymbolicZero for s in seen)
+
+
+def test_symbolic_zeros_in_vjp_rules():
+    seen = []
+    f = jax.custom_vjp(lambda x, y: (x * y, x + y))
+
+    def fwd(x, y):
+        seen.append((x.perturbed, y.perturbed))
+        x, y = custom_vjp_primal_tree_values((x, y))
+        return (x * y, x + y), (x, y)
+
+    def bwd(res, cts):
+        seen.append([type(ct) is SymbolicZero for ct in cts])
+        return cts[0] * res[1], cts[0] * res[0]
+
+    f.defvjp(fwd, bwd, symbolic_zeros=True)
+    close(jax.grad(lambda x: f(x, 3.0)[0])(2.0), 3.0)
+    assert seen == [(True, False), [False, True]]
+
+
+# ---- what custom_vjp does beyond JAX
+
+
+def test_forward_mode_through_a_vjp_rule_with_several_arguments():
+    f = jax.custom_vjp(lambda x, y: (x * y, y))
+    f.defvjp(lambda x, y: ((x * y, y), (x, y)), lambda r, ct: (ct[0] * r[1], ct[0] * r[0] + ct[1]))
+    out, tangents = jax.jvp(f, (2.0, 3.0), (1.0, 10.0))
+    close(out, [6.0, 3.0])
+    close(tangents, [23.0, 10.0])
+    close(jax.jit(lambda t: jax.jvp(f, (2.0, 3.0), (1.0, t))[1][0])(10.0), 23.0)
+    close(jax.vmap(lambda t: jax.jvp(f, (2.0, 3.0), (1.0, t))[1][0])(X), 3 + 2 * X)
+
+
+def test_forward_mode_of_a_rule_that_is_not_linear():
+    f = jax.custom_vjp(lambda x: x)
+    f.defvjp(lambda x: (x, None), lambda _, ct: (jnp.sin(ct),))
+    close(jax.grad(lambda x: f(x) * 2.0)(1.0), np.sin(2.0))
+    with pytest.raises(NotImplementedError, match="linear"):
+        jax.jvp(f, (1.0,), (1.0,))
+
+
+# ---- custom_gradient, closure_convert, linear_call
+
+
+def test_custom_gradient():
+    @jax.custom_gradient
+    def f(x, y):
+        return x * y, lambda g: (g * 10.0, g * x)
+
+    close(jax.grad(f, (0, 1))(2.0, 3.0), [10.0, 2.0])
+    close(jax.jit(jax.vmap(jax.grad(f, 1), (0, None)))(X, 3.0), X)
+
+    @jax.custom_gradient
+    def h(x):
+        return jnp.sin(x), lambda g: g * jnp.cos(x) * 3
+
+    close(jax.grad(h)(0.5), 3 * np.cos(0.5))
+    close(jax.grad(jax.grad(h))(0.5), -3 * np.sin(0.5))
+
+
+def test_closure_convert():
+    def outer(a, x):
+        converted, consts = jax.closure_convert(lambda y: a * y, x)
+        assert len(consts) == 1
+        return converted(x, *[2 * c for c in consts])
+
+    close(jax.grad(outer)(3.0, 5.0), 10.0)
+    converted, consts = jax.closure_convert(lambda y: y * 2, 1.0)
+    assert consts == []
+
+
+def test_linear_call():
+    f = lambda r, x: linear_call(lambda r, x: r * x, lambda r, ct: 100.0 * r * ct, r, x)
+    close(f(2.0, 3.0), 6.0)
+    close(jax.grad(f, 1)(2.0, 3.0), 200.0)
+    close(jax.jit(jax.grad(f, 1))(2.0, 3.0), 200.0)
+    close(jax.vmap(jax.grad(f, 1), (0, None))(X, 3.0), 100 * X)
+    close(jax.jvp(lambda x: f(2.0, x), (3.0,), (1.0,))[1], 2.0)
+
+
+# ---- errors
+
+
+def made(kind, *rules, **options):
+    f = kind(lambda x: x)
+    if rules:
+        (f.defjvp if kind is jax.custom_jvp else f.defvjp)(*rules, **options)
+    return f
+
+
+GOOD = lambda x: (x, None)
+
+
+@pytest.mark.parametrize(
+    "f, error, message",
+    [
+        (made(jax.custom_jvp), AttributeError, "No JVP defined for custom_jvp function <lambda> using defjvp"),
+        (made(jax.custom_vjp), AttributeError, "No VJP defined for custom_vjp function <lambda> using defvjp"),
+        (made(jax.custom_jvp, lambda p, t: 1.0), TypeError, "must produce a pair .* but got 1.0"),
+        (made(jax.custom_jvp, lambda p, t: (p[0], jnp.ones(3))), TypeError, r"Expected float32\[\].*but got float32\[3\]"),
+        (made(jax.custom_jvp, lambda p, t: (p[0], (t[0],))), TypeError, "equal container"),
+        (made(jax.custom_vjp, lambda x: 1.0, lambda r, ct: (ct,)), TypeError, "fwd rule <lambda>.*instead of a pair"),
+        (made(jax.custom_vjp, GOOD, lambda r, ct: ct), TypeError, "tuple of length equal to the number of arguments"),
+        (made(jax.custom_vjp, GOOD, lambda r, ct: (ct, ct)), TypeError, "tuple of length equal to the number"),
+        (made(jax.custom_vjp, GOOD, lambda r, ct: (jnp.ones(2),)), ValueError, r"output\[0\].*float32\[2\].*float32\[\]"),
+    ],
+)
+def test_errors(f, error, message):
+    with pytest.raises(error, match=message):
+        jax.grad(f)(1.0)
+
+
+def test_not_callable():
+    with pytest.raises(TypeError, match="callable"):
+        jax.custom_jvp(3)
+    with pytest.raises(TypeError, match="callable"):
+        jax.custom_vjp(3)
+
+
+# ---- what they look like
+
+
+def test_names_and_methods():
+    @jax.custom_jvp
+    def named(x):
+        """Its documentation."""
+        return x
+
+    assert named.__name__ == "named" and named.__doc__ == "Its documentation."
+
+    class Model:
+        @jax.custom_jvp
+        def f(self, x):
+            return x
+
+    assert callable(Model().f)
+
+
+def test_in_a_jaxpr():
+    closed = jax.make_jaxpr(ten_times())(1.0)
+    assert closed.eqns[0].primitive.name == "custom_jvp_call"
+    closed = jax.make_jaxpr(ten_times_back())(1.0)
+    assert closed.eqns[0].primitive.name == "custom_vjp_call"
+
+
+@jax.custom_jvp
+def module_level(x):
+    return jnp.sin(x)
+
+
+@module_level.defjvp
+def module_level_rule(primals, tangents):
+    return module_level(primals[0]), 10.0 * tangents[0]
+
+
+@jax.custom_vjp
+def module_level_back(x):
+    return jnp.sin(x)
+
+
+def module_level_fwd(x):
+    return module_level_back(x), x
+
+
+def module_level_bwd(x, ct):
+    return (10.0 * ct,)
+
+
+module_level_back.defvjp(module_level_fwd, module_level_bwd)
+
+
+@pytest.mark.parametrize("f", [module_level, module_level_back], ids=["jvp", "vjp"])
+def test_pickling(f):
+    assert pickle.loads(pickle.dumps(f)) is f
+    closed = pickle.loads(pickle.dumps(jax.make_jaxpr(lambda x: f(x) * 2)(1.0)))
+    run = lambda x: jax.core.eval_jaxpr(closed.jaxpr, closed.consts, x)[0]
+    close(run(0.5), 2 * np.sin(0.5))
+    close(jax.grad(run)(0.5), 20.0)
+    close(jax.vmap(jax.grad(run))(X), [20, 20, 20])
