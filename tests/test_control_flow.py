@@ -515,25 +515,28 @@ def test_printed_scan_and_its_gradient():
     assert lines(str(jaxpr)) == lines("""
 { lambda ; a:f32[3]. let
     _:f32[] b:f32[3] = scan[
-      jaxpr={ lambda ; c:f32[] d:f32[]. let e:f32[] = mul c d in (e, c) }
+      jaxpr={ lambda ; c:f32[] d:f32[]. let
+          e:f32[] = convert_element_type[new_dtype=float32 weak_type=False] c
+          f:f32[] = mul e d
+        in (f, e) }
       length=3
       num_carry=1
       num_consts=0
       reverse=False
       unroll=1
     ] 1.0:f32[] a
-    _:f32[] f:f32[3] = scan[
-      jaxpr={ lambda ; g:f32[] h:f32[] i:f32[]. let
-          j:f32[] = mul i g
-          k:f32[] = mul g h
-        in (k, j) }
+    _:f32[] g:f32[3] = scan[
+      jaxpr={ lambda ; h:f32[] i:f32[] j:f32[]. let
+          k:f32[] = mul j h
+          l:f32[] = mul h i
+        in (l, k) }
       length=3
       num_carry=1
       num_consts=0
       reverse=True
       unroll=1
     ] 1.0:f32[] a b
-  in (f,) }""")
+  in (g,) }""")
 
 
 def test_printed_while():
@@ -680,3 +683,25 @@ def test_errors(case):
     call, kind, message = ERRORS[case]
     with pytest.raises(kind, match=message):
         call()
+
+
+# ---- caches
+
+
+def test_equal_bodies_made_on_the_spot_share_their_programs():
+    def primitives():
+        return [jax.make_jaxpr(lambda x: lax.scan(lambda c, y: (c * y, c), 1.0, x))(A).eqns[0] for _ in range(2)]
+
+    first, second = primitives()
+    assert first.params["jaxpr"] is second.params["jaxpr"]
+    other = jax.make_jaxpr(lambda x: lax.scan(lambda c, y: (c * y, y), 1.0, x))(A).eqns[0]
+    assert other.params["jaxpr"] is not first.params["jaxpr"]
+    jax.clear_caches()
+    assert primitives()[0].params["jaxpr"] is not first.params["jaxpr"]
+
+
+def test_bodies_that_differ_in_a_literal_are_told_apart():
+    scaled = lambda k: lax.scan(lambda c, x: (c + k * x, None), 0.0, A)[0]
+    assert [float(scaled(k)) for k in (1.0, 2.0, -1.0, np.float32(3))] == [10, 20, -10, 30]
+    signed = lambda zero: 1 / lax.while_loop(lambda c: c[0] < 1, lambda c: (c[0] + 1, zero * 1.0), (0, 1.0))[1]
+    assert signed(0.0) == np.inf and signed(-0.0) == -np.inf

@@ -11,6 +11,7 @@ from catena.core.trace import Tracer
 from catena.core.tree import tree_flatten, tree_map, tree_unflatten
 from catena.core.tree_errors import broadcast_prefix
 from catena.core.zeros import get_aval
+from catena.transform import canonical
 from catena.transform.jit import all_jitted
 
 
@@ -125,6 +126,7 @@ def clear_caches() -> None:
     for function in list(all_jitted):
         function.clear_cache()
     abstract_cache.clear()
+    canonical.clear()
 
 
 def typeof(x):

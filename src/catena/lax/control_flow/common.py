@@ -1,7 +1,6 @@
 """What all control flow shares: tracing bodies, comparing their types, and running one equation natively."""
 
 import types
-import weakref
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -18,6 +17,7 @@ from catena.core.tree_keys import keystr
 from catena.core.zeros import get_aval
 from catena.lax.convert import convert
 from catena.transform.arguments import argument_names
+from catena.transform.canonical import canonical, traced_bodies
 from catena.transform.execute import run_jaxpr
 from catena.transform.memo import memoised
 
@@ -66,9 +66,6 @@ class Body(NamedTuple):
         return self.jaxpr.out_avals
 
 
-_bodies: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
-
-
 def trace_body(
     fun: Callable, in_tree: PyTreeDef, in_avals: Sequence, name: str, adapt: Callable | None = None
 ) -> Body:
@@ -90,7 +87,7 @@ def trace_body(
         context.local_key,
         tuple(context.axis_env.items()),
     )
-    known = _bodies.setdefault(fun, {}) if type(fun) is types.FunctionType else {}
+    known = traced_bodies.setdefault(fun, {}) if type(fun) is types.FunctionType else {}
     found = known.get(key)
     if found is None:
         found = _trace_body(fun, in_tree, in_avals, name, adapt)
@@ -115,7 +112,7 @@ def _trace_body(fun, in_tree, in_avals, name, adapt) -> Body:
     jaxpr, consts = trace_to_jaxpr(flat, in_avals, DebugInfo(name, function_place(fun), names, paths))
     hoisted = hoist_constants(jaxpr)
     hoisted.debug_info = DebugInfo(name, function_place(fun), [None] * len(consts) + names)
-    return Body(ClosedJaxpr(hoisted, []), consts, result["tree"])
+    return Body(canonical(ClosedJaxpr(hoisted, [])), consts, result["tree"])
 
 
 def with_common_consts(bodies: Sequence[Body]) -> tuple[tuple, list]:
@@ -306,12 +303,12 @@ def listed(differences: list[str]) -> str:
 
 
 def promoted(avals, out_avals) -> list:
-    """The types of a carry whose weakly typed components give way to what the body returns for them."""
+    """The types of a carry whose weakly typed components give way to the dtype that the body returns for them."""
     return [promote_one(a, b) for a, b in zip(avals, out_avals, strict=True)]
 
 
 def promote_one(aval, out):
-    if not aval.weak_type or types_agree(aval, out) and out.weak_type or dtypes.is_extended(out.dtype):
+    if not aval.weak_type or aval.dtype == out.dtype or dtypes.is_extended(out.dtype):
         return aval
     dtype, weak = dtypes.promote_pair(aval.dtype, True, out.dtype, out.weak_type)
     return aval.update(dtype=dtype, weak_type=weak)

@@ -13,7 +13,16 @@ from catena.core.jaxpr import ClosedJaxpr, Jaxpr, Var, eval_jaxpr
 from catena.core.primitive import Primitive
 from catena.core.staging import DebugInfo, trace_to_jaxpr
 from catena.core.zeros import Zero, add_tangents, get_aval, instantiate, is_undefined_primal, zeros
-from catena.lax.control_flow.common import either, merge, partition, split, take, with_invars, with_outvars
+from catena.lax.control_flow.common import (
+    either,
+    merge,
+    partition,
+    split,
+    take,
+    unnamed,
+    with_invars,
+    with_outvars,
+)
 from catena.transform.jvp import jvp_jaxpr
 from catena.transform.linearize import dead_code_elimination, partial_eval_jaxpr
 from catena.transform.memo import memoised
@@ -85,10 +94,10 @@ def derivative_body(jaxpr: ClosedJaxpr, num_consts: int, num_carry: int, nonzero
 class Halves(NamedTuple):
     """A loop body split in what is known and the rest.
 
-    ``known`` is a body whose further results are the residuals that differ from iteration to iteration;
-    ``rest`` is a body whose first constants are residuals that do not differ (``const_sources``: the known
-    arguments that they are, then the results of ``invariant``) and whose first items are those that do
-    (``item_sources``: known arguments, then what ``known`` saves).
+    ``known`` is a body that returns, besides the known results, residuals that differ from iteration to iteration.
+    ``rest`` is a body whose first constants are the residuals that do not differ: known arguments
+    (``const_sources``), then the results of ``invariant``. Its first items are the residuals that do: known arguments
+    (``item_sources``), then results of ``known`` after its carry (``saved_sources``).
     """
 
     known: ClosedJaxpr
@@ -98,6 +107,7 @@ class Halves(NamedTuple):
     ys_unknown: tuple
     const_sources: tuple
     item_sources: tuple
+    saved_sources: tuple
     rest_consts: int
 
 
@@ -121,10 +131,10 @@ def loop_partial_eval(primitive: Primitive, leading: int):
             sizes = {"num_consts": len(known_consts), "num_carry": len(known_carry)}
             outs = primitive.bind(*lead, *known_args, jaxpr=halves.known, **sizes, **params)
             invariants = eval_jaxpr(halves.invariant.jaxpr, halves.invariant.consts, *known_consts)
-        known_ys = len(halves.ys_unknown) - sum(halves.ys_unknown)
-        carry_out, ys, saved = split(outs, len(known_carry), known_ys)
+        carry_out, made = split(outs, len(known_carry))
+        ys = made[: len(halves.ys_unknown) - sum(halves.ys_unknown)]
         residual_consts = take(known_args, halves.const_sources) + invariants
-        residual_items = take(known_args, halves.item_sources) + saved
+        residual_items = take(known_args, halves.item_sources) + take(made, halves.saved_sources)
         unknowns = []
         if any(halves.carry_unknown) or any(halves.ys_unknown):
             operands = [
@@ -162,33 +172,36 @@ def split_body(jaxpr: ClosedJaxpr, num_consts: int, num_carry: int, unknown: tup
     known_consts = num_consts - sum(unknown[:num_consts])
     known_carry = num_carry - sum(carry_u)
     inner = known.jaxpr
-    saved_vars = iter(inner.outvars[len(unknown_out) - sum(unknown_out) :])
+    carry_vars, ys, saved_vars = split(inner.outvars, known_carry, len(unknown_out) - sum(unknown_out) - known_carry)
     invariant_vars = loop_invariants(inner, known_consts)
+    saved_vars = iter(saved_vars)
     sources = [source_of(f, inner, saved_vars, known_consts, known_carry, invariant_vars) for f in forwarded]
-    by_kind = {
-        kind: [i for i, s in enumerate(sources) if s[0] == kind]
-        for kind in ("const", "invariant", "item", "saved")
-    }
+    by_kind = {kind: [i for i, s in enumerate(sources) if s[0] == kind] for kind in SOURCES}
     values = {kind: [sources[i][1] for i in rows] for kind, rows in by_kind.items()}
+    all_ys = ys + [v for v in dict.fromkeys(values["saved"]) if v not in ys]  # nothing is saved twice
 
-    outs = inner.outvars[: len(unknown_out) - sum(unknown_out)]
-    known_body = pruned(with_outvars(known, outs + values["saved"]))
-    invariant = pruned(with_outvars(with_invars(known, inner.invars[:known_consts]), values["invariant"]))
-
-    residuals, unknowns = rest.jaxpr.invars[: len(forwarded)], rest.jaxpr.invars[len(forwarded) :]
+    residuals, unknowns = split(rest.jaxpr.invars, len(forwarded))
     u_consts, u_carry, u_xs = split(unknowns, sum(unknown[:num_consts]), sum(carry_u))
     residual_consts = take(residuals, by_kind["const"] + by_kind["invariant"])
     residual_items = take(residuals, by_kind["item"] + by_kind["saved"])
-    rest_body = with_invars(rest, residual_consts + u_consts + u_carry + residual_items + u_xs)
     return Halves(
-        known_body, invariant, rest_body, carry_u, unknown_out[num_carry:],
-        tuple(values["const"]), tuple(values["item"]), len(residual_consts) + len(u_consts),
-    )  # fmt: skip
+        known=pruned(with_outvars(known, carry_vars + all_ys)),
+        invariant=invariant_part(known, known_consts, values["invariant"], invariant_vars),
+        rest=with_invars(rest, residual_consts + u_consts + u_carry + residual_items + u_xs),
+        carry_unknown=carry_u,
+        ys_unknown=unknown_out[num_carry:],
+        const_sources=tuple(values["const"]),
+        item_sources=tuple(values["item"]),
+        saved_sources=tuple(all_ys.index(v) for v in values["saved"]),
+        rest_consts=len(residual_consts) + len(u_consts),
+    )
+
+
+SOURCES = ("const", "invariant", "item", "saved")
 
 
 def source_of(forwarded, inner: Jaxpr, saved_vars, known_consts: int, known_carry: int, invariant_vars: set):
-    """What a residual is: a constant or an item given to the loop, computed from constants, or to be saved.
-    """
+    """What a residual is: a constant or an item given to the loop, computed from constants, or to be saved."""
     if forwarded is None:
         var = next(saved_vars)
         return ("invariant" if type(var) is not Var or var in invariant_vars else "saved"), var
@@ -208,13 +221,20 @@ def loop_invariants(jaxpr: Jaxpr, num_consts: int) -> set:
     return invariant
 
 
+def invariant_part(known: ClosedJaxpr, num_consts: int, outvars: list, invariant: set) -> ClosedJaxpr:
+    """What a body computes from its constants alone."""
+    jaxpr = known.jaxpr
+    eqns = [e for e in jaxpr.eqns if not e.effects and all(v in invariant for v in e.outvars)]
+    part = Jaxpr(jaxpr.constvars, jaxpr.invars[:num_consts], outvars, eqns, None, unnamed(jaxpr))
+    return pruned(ClosedJaxpr(part, known.consts))
+
+
 def pruned(closed: ClosedJaxpr) -> ClosedJaxpr:
     """The jaxpr, all arguments kept, without the equations that no result needs."""
     jaxpr = closed.jaxpr
     smaller, _ = dead_code_elimination(jaxpr, [True] * len(jaxpr.outvars))
     return ClosedJaxpr(
-        Jaxpr(jaxpr.constvars, jaxpr.invars, smaller.outvars, smaller.eqns, None, jaxpr.debug_info),
-        closed.consts,
+        Jaxpr(jaxpr.constvars, jaxpr.invars, smaller.outvars, smaller.eqns, None, jaxpr.debug_info), closed.consts
     )
 
 
@@ -333,4 +353,14 @@ def _summing(jaxpr, transposed, linear, sizes, consts_nz, carry_nz, carry_made, 
     traced, values = trace_to_jaxpr(
         fun, [a for group in groups for a in group], DebugInfo(info.traced_for, info.function_place)
     )
-    return ClosedJaxpr(traced, values)
+    return pruned(without_weak_casts(ClosedJaxpr(traced, values)))
+
+
+def without_weak_casts(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """The jaxpr with results not converted to a weaker form of the same dtype, which changes no value."""
+    casts = {
+        e.outvars[0]: e.invars[0]
+        for e in closed.eqns
+        if e.primitive.name == "convert_element_type" and e.invars[0].aval.dtype == e.outvars[0].aval.dtype
+    }
+    return with_outvars(closed, [casts.get(v, v) if type(v) is Var else v for v in closed.jaxpr.outvars])

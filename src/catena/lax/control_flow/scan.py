@@ -25,13 +25,13 @@ from catena.transform.memo import memoised
 
 
 def _abstract(*avals, jaxpr, num_consts, num_carry, length, **params):
-    carry = jaxpr.in_avals[num_consts : num_consts + num_carry]
-    return [*carry, *[mapped_aval(a, length) for a in jaxpr.out_avals[num_carry:]]]
+    carry, ys = common.split(jaxpr.out_avals, num_carry)
+    return [*carry, *[mapped_aval(a, length) for a in ys]]
 
 
 def _evaluate(*args, **params):
     if common.jit_is_disabled():
-        return run_steps(args, **params)
+        return common.converted(run_steps(args, **params), _abstract(**params))
     return common.run_alone(scan_p, params["jaxpr"], args, params)
 
 

@@ -87,14 +87,14 @@ def physical(aval) -> tuple:
 # ---- the loop over stacks
 
 
-def _abstract(n, *avals, jaxpr, num_consts, num_carry, **params):
-    carry = jaxpr.in_avals[num_consts : num_consts + num_carry]
-    return [*carry, *[stack_aval(a) for a in jaxpr.out_avals[num_carry:]]]
+def _abstract(*avals, jaxpr, num_consts, num_carry, **params):
+    carry, ys = common.split(jaxpr.out_avals, num_carry)
+    return [*carry, *[stack_aval(a) for a in ys]]
 
 
 def _evaluate(*args, **params):
     if common.jit_is_disabled():
-        return run_steps(args, **params)
+        return common.converted(run_steps(args, **params), _abstract(**params))
     return common.run_alone(stack_scan_p, params["jaxpr"], args, params)
 
 

@@ -37,13 +37,13 @@ from catena.transform.memo import memoised
 # ---- type, effects, evaluation
 
 
-def _abstract(*avals, cond_nconsts, body_nconsts, body_jaxpr, **params):
-    return body_jaxpr.in_avals[body_nconsts:]
+def _abstract(*avals, body_jaxpr, **params):
+    return body_jaxpr.out_avals
 
 
-def _save_abstract(*avals, cond_nconsts, body_nconsts, body_jaxpr, **params):
-    carry = body_jaxpr.in_avals[body_nconsts:]
-    return [*carry, INT, *[stack_aval(a) for a in body_jaxpr.out_avals[len(carry) :]]]
+def _save_abstract(*avals, body_jaxpr, body_nconsts, **params):
+    carry, items = split(body_jaxpr.out_avals, len(body_jaxpr.in_avals) - body_nconsts)
+    return [*carry, INT, *[stack_aval(a) for a in items]]
 
 
 def _effects(params):
@@ -58,7 +58,7 @@ def _axis_names(params):
 
 def _evaluate(*args, **params):
     if common.jit_is_disabled():
-        return run_steps(args, **params)[0]
+        return common.converted(run_steps(args, **params)[0], _abstract(**params))
     return common.run_alone(while_p, params["body_jaxpr"], args, params)
 
 
@@ -66,8 +66,8 @@ def _save_evaluate(*args, **params):
     if not common.jit_is_disabled():
         return common.run_alone(while_save_p, params["body_jaxpr"], args, params)
     carry, rows = run_steps(args, **params)
-    body = params["body_jaxpr"]
-    return [*carry, as_array(np.int32(len(rows))), *collect(rows, body.out_avals[len(carry) :])]
+    outs = [*carry, as_array(np.int32(len(rows))), *collect(rows, params["body_jaxpr"].out_avals[len(carry) :])]
+    return common.converted(outs, _save_abstract(**params))
 
 
 def run_steps(args, *, cond_jaxpr, cond_nconsts, body_jaxpr, body_nconsts) -> tuple[list, list]:
@@ -170,14 +170,14 @@ def partial_eval_rule(primitive):
                 body_jaxpr=halves.known, body_nconsts=len(known_consts),
             )  # fmt: skip
             invariants = eval_jaxpr(halves.invariant.jaxpr, halves.invariant.consts, *known_consts)
-        known_items = len(halves.ys_unknown) - sum(halves.ys_unknown)
-        known_out, (n,), stacks, saved = split(outs, len(known_carry), 1, known_items)
+        known_out, (n,), made = split(outs, len(known_carry), 1)
+        stacks = made[: len(halves.ys_unknown) - sum(halves.ys_unknown)]
         unknown_out, unknown_stacks = [], []
         if any(halves.carry_unknown) or any(halves.ys_unknown):
             residual_consts = take(known_consts, halves.const_sources) + invariants
             outs = tape.record(
                 stack_scan_p,
-                [n, *residual_consts, *unknown_consts, *unknown_carry, *saved],
+                [n, *residual_consts, *unknown_consts, *unknown_carry, *take(made, halves.saved_sources)],
                 {
                     "jaxpr": halves.rest,
                     "num_consts": halves.rest_consts,

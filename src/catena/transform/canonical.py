@@ -1,0 +1,64 @@
+"""One jaxpr for bodies that are traced again and again from the same lines.
+
+Loops are often called with functions made on the spot: each call traces anew, and would compile anew. Here a traced
+body that equals an earlier one, equation by equation and line by line, is replaced by it; so whatever was derived
+from that one (its derivative, its native program) is found again.
+"""
+
+import threading
+import weakref
+from collections import OrderedDict
+
+from catena.core.jaxpr import ClosedJaxpr, Literal
+from catena.core.zeros import get_aval
+
+_known: OrderedDict = OrderedDict()
+_lock = threading.Lock()
+LIMIT = 512  # bodies remembered, the least recently used forgotten first
+traced_bodies: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()  # by function: what it was traced to, by types
+
+
+def clear() -> None:
+    """Forget all bodies."""
+    traced_bodies.clear()
+    with _lock:
+        _known.clear()
+
+
+def canonical(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """The first jaxpr that equals ``closed``, which has no constants."""
+    try:
+        key = fingerprint(closed)
+        hash(key)
+    except TypeError:  # a parameter that cannot be hashed
+        return closed
+    with _lock:
+        found = _known.setdefault(key, closed)
+        _known.move_to_end(key)
+        if len(_known) > LIMIT:
+            _known.popitem(last=False)
+    return found
+
+
+def fingerprint(closed: ClosedJaxpr) -> tuple:
+    """All that there is to a jaxpr, with its variables numbered."""
+    jaxpr = closed.jaxpr
+    numbers = {v: i for i, v in enumerate(jaxpr.invars)}
+    eqns = []
+    for eqn in jaxpr.eqns:
+        operands = tuple([atom_key(x, numbers) for x in eqn.invars])
+        for v in eqn.outvars:
+            numbers[v] = len(numbers)
+        types = tuple([v.aval for v in eqn.outvars])
+        eqns.append((eqn.primitive, tuple(eqn.params.items()), operands, types, eqn.source))
+    outs = tuple([atom_key(x, numbers) for x in jaxpr.outvars])
+    place = jaxpr.debug_info.function_place if jaxpr.debug_info else None
+    return tuple(jaxpr.in_avals), tuple(eqns), outs, place
+
+
+def atom_key(x, numbers: dict):
+    """A variable's number, or a literal's type and bytes."""
+    if type(x) is not Literal:
+        return numbers[x]
+    value = getattr(x.val, "_value", x.val)
+    return get_aval(x.val), x.aval, value.tobytes()
