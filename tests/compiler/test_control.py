@@ -363,3 +363,11 @@ def test_programs_with_many_small_values():
         return b.concatenate([b.reshape(p, (1,)) for p in parts], 0)
 
     check(f, np.arange(3000, dtype=np.float32) * x.sum(), x, rtol=1e-3, atol=1e-2)
+
+
+def test_cumulative_along_every_axis_of_a_batch():
+    x = normal(3, 4, 5, dtype=np.float64)
+    for axis in range(3):
+        check(lambda b, x, axis=axis: b.cumulative("sum", x, axis, False), x.cumsum(axis), x, rtol=1e-12)
+        check(lambda b, x, axis=axis: b.cumulative("max", b.transpose(x, (2, 1, 0)), axis, True),
+              np.flip(np.maximum.accumulate(np.flip(x.T, axis), axis), axis), x)

@@ -212,16 +212,17 @@ def _pick(nest: Nest, kept: list[int], inner: list[int], width: int) -> int | No
     """The dimension whose lanes make most accesses contiguous; None for a scalar nest."""
     if any(f.kind == "general" for f in nest.folds):
         return None
-    candidates = kept[-1:] + inner[-1:] if not nest.sequential else []
     if any(f.running for f in nest.folds):
         candidates = kept[-1:]
     elif nest.sequential:
         candidates = [d for d in kept[-1:] if _window_dimension(nest, d)]
-    if len(kept) > 1 and not nest.sequential and not nest.stores:
+    elif nest.stores:
+        candidates = kept[-1:] + inner[-1:]
+    else:
         candidates = kept + inner[-1:]
     best, best_score = None, -1
     offsets = [(s.attr[2], 1) for s in nest.stmts if s.op in LOADS] + [(s.offset, 2) for s in nest.stores]
-    offsets += [(d[2], 2) for f in nest.folds for d in f.dests if not inner or True]
+    offsets += [(d[2], 2) for f in nest.folds for d in f.dests]
     for d in candidates:
         score = min(nest.extents[d], width) / width
         for a, weight in offsets:

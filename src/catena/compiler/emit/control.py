@@ -7,6 +7,7 @@ by then, else beside it and copies at the end of the iteration. Slices of `scan`
 
 from __future__ import annotations
 
+from catena.compiler.emit import stack_steps
 from catena.compiler.graph import Region, Value
 from catena.compiler.memory import SLOT_BYTES
 
@@ -50,7 +51,8 @@ def while_loop(w, frame, i: int, node: Value) -> None:
     more = e.op(f"trunc i8 {e.op(f'load i8, ptr {flag}')} to i1")
     e.branch(more, body, done)
     e.start(body)
-    w.region(p["body"], consts[nc:] + carries, carries, carried_inputs(len(carries), nb))
+    iteration = lambda: w.region(p["body"], consts[nc:] + carries, carries, carried_inputs(len(carries), nb))
+    stack_steps.in_iteration(w, p["body"], iteration)
     w.depth -= 1
     e.jump(head)
     e.start(done)
@@ -88,7 +90,8 @@ def scan(w, frame, i: int, node: Value) -> None:
     slices = [_slice(e, s, at, _bytes(x) // length) for s, x in zip(sources, xs)]
     dests = [_slice(e, s, at, _bytes(y) // length) for s, y in zip(stacks, results[nc:])]
     w.depth, w.loops, w.trips = w.depth + 1, w.loops + 1, w.trips * length
-    w.region(p["body"], inputs + carries + slices, carries + dests, carried_inputs(nc, nk))
+    iteration = lambda: w.region(p["body"], inputs + carries + slices, carries + dests, carried_inputs(nc, nk))
+    stack_steps.in_iteration(w, p["body"], iteration)
     w.depth, w.trips = w.depth - 1, w.trips // length
     e.end_loop(opened)
     _finish_carries(w, frame, results, carries)

@@ -196,8 +196,10 @@ class Emitter:
     def widen(self, raw: str, t: Type, width: int) -> str:
         if t.kind == "b":
             return self.op(f"trunc {vector('i8', width)} {raw} to {vector('i1', width)}")
-        if not t.narrow or t.kind != "f":
+        if not t.narrow:
             return raw
+        if t.kind != "f":
+            return self.wrap(raw, t, width)
         if t.name == "float16":
             return self.op(f"fpext {vector('half', width)} {raw} to {vector('float', width)}")
         if t.name == "bfloat16":
@@ -210,8 +212,10 @@ class Emitter:
         """The memory form of a register value (floats are already rounded to the dtype)."""
         if t.kind == "b":
             return self.op(f"zext {vector('i1', width)} {x} to {vector('i8', width)}")
-        if not t.narrow or t.kind != "f":
+        if not t.narrow:
             return x
+        if t.kind != "f":
+            return self.op(f"and {vector('i8', width)} {x}, {self.splat(str((1 << t.bits) - 1), 'i8', width)}")
         if t.name == "float16":
             return self.op(f"fptrunc {vector('float', width)} {x} to {vector('half', width)}")
         if t.name == "bfloat16":
@@ -219,6 +223,11 @@ class Emitter:
             high = self.op(f"lshr {vector('i32', width)} {bits}, {self.splat('16', 'i32', width)}")
             return self.op(f"trunc {vector('i32', width)} {high} to {vector('i16', width)}")
         return self.small_float_encode(x, t, width)
+
+    def wrap(self, x: str, t: Type, width: int) -> str:
+        """A narrow integer extended from its own bits to its register."""
+        r, by = vector(t.register, width), self.splat(str(8 - t.bits), "i8", width)
+        return self.op(f"{'ashr' if t.kind == 'i' else 'lshr'} {r} {self.op(f'shl {r} {x}, {by}')}, {by}")
 
     def small_float_decode(self, raw: str, t: Type, width: int) -> str:
         return self._per_lane("decode", raw, t, "i8", "float", width)

@@ -174,17 +174,10 @@ _FLOAT = {
 def round_to(e: Emitter, x: str, t: Type, width: int) -> str:
     """A register value rounded to the dtype's precision (wrapped, for narrow integers)."""
     if t.kind in "iu":
-        return _wrap(e, x, t, width)
+        return e.wrap(x, t, width)
     if t.name == "bfloat16":
         return special.round_bfloat16(e, x, width)
     return e.widen(e.narrow(x, t, width), t, width)
-
-
-def _wrap(e: Emitter, x: str, t: Type, width: int) -> str:
-    r = vector(t.register, width)
-    by = constant(8 - t.bits, TYPES["int8"], width)
-    up = e.op(f"shl {r} {x}, {by}")
-    return e.op(f"{'ashr' if t.kind == 'i' else 'lshr'} {r} {up}, {by}")
 
 
 # ---- integers and booleans -------------------------------------------------------------------------------------
@@ -251,6 +244,8 @@ def _shift(instruction: str, fill: str):
         by = e.op(f"select {i1} {fits}, {r} {xs[1]}, {r} {last}")
         if instruction == "lshr" and t.narrow and t.kind == "i":
             x = e.op(f"and {r} {x}, {constant((1 << t.bits) - 1, t, width)}")
+        if instruction == "ashr" and t.narrow and t.kind == "u":
+            x = e.wrap(x, t._replace(kind="i"), width)
         moved = e.op(f"{instruction} {r} {x}, {by}")
         if fill == "sign":
             return moved
@@ -288,6 +283,10 @@ def _count(name: str, flag: str):
 
 
 def _mulhi(e, t, xs, width, attr):
+    if t.narrow:
+        r = vector(t.register, width)
+        product = e.op(f"mul {r} {xs[0]}, {xs[1]}")
+        return e.op(f"{'ashr' if t.kind == 'i' else 'lshr'} {r} {product}, {constant(t.bits, t, width)}")
     r, double = vector(t.register, width), vector(f"i{2 * t.bits}", width)
     grow = "sext" if t.kind == "i" else "zext"
     wide = [e.op(f"{grow} {r} {x} to {double}") for x in xs]

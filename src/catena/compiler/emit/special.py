@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.types import TYPES, Type, constant, vector
-from catena.core.errors import CompileError
 
 
 def _bits_of(t: Type) -> Type:
@@ -83,33 +82,28 @@ def total_order_keys(e: Emitter, xs, t: Type, width: int) -> tuple[list[str], Ty
 
 
 def nextafter(e: Emitter, t: Type, xs, width: int, attr) -> str:
-    """The neighbour of xs[0] towards xs[1]; equal operands give the second, NaN wins."""
-    u, i1 = _bits_of(t), vector("i1", width)
-    if t.narrow:
-        shift = {"bfloat16": 16}.get(t.name)
-        if shift is None:
-            raise CompileError(f"operation 'nextafter' on {t.name} cannot be compiled")
-    else:
-        shift = 0
-    f, r = vector(t.register, width), vector(u.register, width)
+    """The neighbour of xs[0] towards xs[1], in the format's own bits; equal operands give the second, NaN wins."""
+    u, i1 = TYPES[f"uint{8 * t.bytes}"], vector("i1", width)
+    f, r, m = vector(t.register, width), vector(u.register, width), vector(t.memory, width)
     x, y = xs
 
     def c(value):
         return constant(value, u, width)
 
-    step = 1 << shift
-    bits = to_bits(e, x, t, width)
-    zero = e.op(f"fcmp oeq {f} {x}, {constant(0.0, t, width)}")
+    def bits_of(value):
+        raw = e.narrow(value, t, width)
+        return raw if m == r else e.op(f"bitcast {m} {raw} to {r}")
+
+    bits, zero = bits_of(x), e.op(f"fcmp oeq {f} {x}, {constant(0.0, t, width)}")
     down = e.op(f"fcmp olt {f} {y}, {x}")
     positive = e.op(f"fcmp ogt {f} {x}, {constant(0.0, t, width)}")
     shrink = e.op(f"icmp eq {i1} {down}, {positive}")
-    less, more = e.op(f"sub {r} {bits}, {c(step)}"), e.op(f"add {r} {bits}, {c(step)}")
+    less, more = e.op(f"sub {r} {bits}, {c(1)}"), e.op(f"add {r} {bits}, {c(1)}")
     moved = e.op(f"select {i1} {shrink}, {r} {less}, {r} {more}")
-    sign = e.op(f"and {r} {to_bits(e, y, t, width)}, {c(1 << (u.bits - 1))}")
-    tiny = e.op(f"or {r} {sign}, {c(step)}")
-    out = from_bits(e, e.op(f"select {i1} {zero}, {r} {tiny}, {r} {moved}"), t, width)
-    equal = e.op(f"fcmp oeq {f} {x}, {y}")
-    out = e.op(f"select {i1} {equal}, {f} {y}, {f} {out}")
+    tiny = e.op(f"or {r} {e.op(f'and {r} {bits_of(y)}, {c(1 << (u.bits - 1))}')}, {c(1)}")
+    raw = e.op(f"select {i1} {zero}, {r} {tiny}, {r} {moved}")
+    out = e.widen(raw if m == r else e.op(f"bitcast {r} {raw} to {m}"), t, width)
+    out = e.op(f"select {i1} {e.op(f'fcmp oeq {f} {x}, {y}')}, {f} {y}, {f} {out}")
     nan = e.op(f"fcmp uno {f} {x}, {y}")
     return e.op(f"select {i1} {nan}, {f} {e.op(f'fadd {f} {x}, {y}')}, {f} {out}")
 

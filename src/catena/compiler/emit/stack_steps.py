@@ -6,7 +6,10 @@ returns stacks: then the head of their chain goes to one more result, and the ca
 
 from __future__ import annotations
 
+import numpy as np
+
 from catena.compiler import stacks
+from catena.compiler.graph import Region
 
 OUT_OF_MEMORY = -2
 
@@ -58,6 +61,45 @@ def read(w, frame, i: int, node) -> None:
     w.copy(target, item, size)
     e.jump(done)
     e.start(done)
+
+
+def in_iteration(w, region, write) -> None:
+    """Writes one iteration of a loop by `write()`; stacks that it makes and nobody can see after it are freed at its end."""
+    if not makes(region) or escape(region):
+        write()
+        return
+    need(w)
+    before = w.e.op("load ptr, ptr %stacks")
+    write()
+    w.e.do(f"call void @catena_stack_free_until(ptr %stacks, ptr {before})")
+
+
+def makes(region) -> bool:
+    """Whether a region makes stacks."""
+    return any(v.params["op"] == "stack_new" or any(map(makes, inner(v))) for v in steps(region))
+
+
+def escape(region) -> bool:
+    """Whether stacks that a region makes may outlive it: their addresses are results, or items of other stacks."""
+    return any(v.dtype == np.uint64 for v in region.outputs) or stores_addresses(region)
+
+
+def stores_addresses(region) -> bool:
+    return any(
+        v.params["op"] == "stack_write" and v.args[2].dtype == np.uint64 or any(map(stores_addresses, inner(v)))
+        for v in steps(region)
+    )
+
+
+def steps(region):
+    """The nodes of a region that do more than compute one value."""
+    return (v for v in region.values if v.form == "multi")
+
+
+def inner(node) -> list:
+    """The regions inside a loop or branch."""
+    p = node.params
+    return [r for r in (p.get("cond"), p.get("body"), *p.get("branches", ())) if isinstance(r, Region)]
 
 
 def _load(w, frame, v, type_: str) -> str:
