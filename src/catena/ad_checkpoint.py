@@ -1,5 +1,7 @@
-"""Checkpointing: names for values and policies that refer to them."""
+"""Checkpointing: names for values, policies that refer to them, and a look at what is kept."""
 
 from catena import checkpoint_policies as checkpoint_policies
+from catena.tools.residuals import print_saved_residuals as print_saved_residuals
 from catena.transform.checkpoint import checkpoint as checkpoint
+from catena.transform.checkpoint import checkpoint as remat  # noqa: F401
 from catena.transform.checkpoint import checkpoint_name as checkpoint_name

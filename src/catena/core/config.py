@@ -5,8 +5,8 @@ carries one small integer for the process-wide values and one for a thread's ove
 """
 
 import contextlib
-import os
 import operator
+import os
 import sys
 import threading
 from typing import Any, NamedTuple

@@ -19,6 +19,7 @@ class Context(threading.local):
     running = None
     axis_env: dict = {}
     name_stack: tuple = ()
+    traceback_filtering: str = "auto"
     x64: bool = False
     numpy_dtype_promotion: str = "standard"
     numpy_rank_promotion: str = "allow"

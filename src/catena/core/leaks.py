@@ -6,8 +6,7 @@ import weakref
 from types import FrameType
 
 from catena.core.context import context
-from catena.core.errors import see
-from catena.core.errors import UnexpectedTracerError
+from catena.core.errors import UnexpectedTracerError, see
 from catena.core.trace import Trace, Tracer
 
 

@@ -3,11 +3,10 @@
 import numpy as np
 
 from catena.core import dtypes
-from catena.core.array import Array, as_array, make_array
+from catena.core.array import as_array, make_array
 from catena.core.aval import ShapedArray
 from catena.core.primitive import registry
 from catena.core.stack import is_stack
-from catena.core.trace import Tracer
 
 
 class Zero:

@@ -7,14 +7,15 @@ runs the function again when cotangents come back.
 import functools
 from collections.abc import Callable
 
+from catena.core.context import context
 from catena.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
 from catena.core.primitive import NoRule, Primitive
 from catena.core.source import function_place
-from catena.core.staging import DebugInfo, hoist_tracers, trace_to_jaxpr
+from catena.core.staging import DebugInfo, trace_to_closed_jaxpr
 from catena.core.traceback import api_boundary
 from catena.core.tree import tree_flatten, tree_unflatten
 from catena.core.zeros import UndefinedPrimal, Zero, get_aval
-from catena.transform.arguments import Static, resolve_argnums, signature_of
+from catena.transform.arguments import Static, argument_names, resolve_argnums, signature_of
 from catena.transform.batch import batch_jaxpr, move_to_front
 from catena.transform.custom_call import leaf_value
 from catena.transform.execute import run_jaxpr
@@ -22,7 +23,7 @@ from catena.transform.functions import check_callable
 from catena.transform.jit_primitive import jaxpr_axis_names, jit_p, scatter_cotangents, split_tangents
 from catena.transform.jvp import jvp_jaxpr
 from catena.transform.linearize import dead_code_elimination, partial_eval_jaxpr
-from catena.transform.memo import memoised
+from catena.transform.memo import CallCache, memoised
 from catena.transform.transpose import transpose_jaxpr
 
 # ---- the primitive
@@ -46,7 +47,7 @@ def _jvp(primals, tangents, *, jaxpr, **params):
 
 def _partial_eval(tape, args, *, jaxpr, policy, **params):
     unknown = tuple(tape.is_unknown(x) for x in args)
-    known, rest, unknown_out, saved_count = split_by_policy(jaxpr, unknown, policy)
+    known, rest, unknown_out, saved_count, read = split_by_policy(jaxpr, unknown, policy)
     known_args = [x for x, u in zip(args, unknown, strict=True) if not u]
     with tape.known():
         outs = checkpoint_p.bind(*known_args, jaxpr=known, policy=policy, **params)
@@ -54,7 +55,8 @@ def _partial_eval(tape, args, *, jaxpr, policy, **params):
     unknowns = iter(())
     if any(unknown_out):
         rest_params = {**params, "jaxpr": rest, "policy": policy, "differentiated": True}
-        unknowns = iter(tape.record(checkpoint_p, [*args, *saved], rest_params))
+        given = [x for x, r in zip([*args, *saved], read, strict=True) if r]
+        unknowns = iter(tape.record(checkpoint_p, given, rest_params))
     return [next(unknowns) if u else next(known_outs) for u in unknown_out]
 
 
@@ -63,29 +65,26 @@ def split_by_policy(closed: ClosedJaxpr, unknown: tuple, policy):
     """Split a jaxpr for checkpointing.
 
     Returns:
-      ``(known, rest, unknown_out, saved_count)``: ``known`` maps the known arguments to the known results and the
-      ``saved_count`` values that the policy saves; ``rest`` maps all arguments and the saved values to the unknown
-      results, computing again what was not saved.
+      ``(known, rest, unknown_out, saved_count, read)``: ``known`` maps the known arguments to the known results and the
+      ``saved_count`` values that the policy saves; ``rest`` maps those of all arguments and saved values that ``read``
+      marks to the unknown results, computing again what was not saved.
     """
     inlined = inline_calls(closed)
-    known, _, unknown_out, _ = partial_eval_jaxpr(inlined, unknown, False)
-    known_count = len(unknown_out) - sum(unknown_out)
-    known_jaxpr, _ = dead_code_elimination_keeping_inputs(known, [i < known_count for i in range(len(known.out_avals))])
     jaxpr = inlined.jaxpr
     saved = saved_variables(jaxpr, unknown, policy)
-    rest_outs = [v for v, u in zip(jaxpr.outvars, unknown_out, strict=True) if u]
-    rest = without_definitions(jaxpr, saved, rest_outs)
-    if saved:
-        known_outs = [v for v, u in zip(jaxpr.outvars, unknown_out, strict=True) if not u]
-        known_jaxpr = known_with_saved(inlined, unknown, known_jaxpr, known_outs, saved)
-    return known_jaxpr, ClosedJaxpr(rest, inlined.consts), unknown_out, len(saved)
+    with_saved = ClosedJaxpr(jaxpr.replace(outvars=[*jaxpr.outvars, *saved]), inlined.consts)
+    known, _, unknown_out, _ = partial_eval_jaxpr(with_saved, unknown, False)
+    known_count = len(unknown_out) - sum(unknown_out)
+    known = without_results(known, [i < known_count for i in range(len(known.out_avals))])
+    unknown_out = unknown_out[: len(jaxpr.outvars)]
+    rest, read = without_definitions(jaxpr, saved, [v for v, u in zip(jaxpr.outvars, unknown_out, strict=True) if u])
+    return known, ClosedJaxpr(rest, inlined.consts), unknown_out, len(saved), read
 
 
-def dead_code_elimination_keeping_inputs(closed: ClosedJaxpr, used):
+def without_results(closed: ClosedJaxpr, used) -> ClosedJaxpr:
     """A closed jaxpr with only the results in use and all its arguments."""
     smaller, _ = dead_code_elimination(closed.jaxpr, used)
-    jaxpr = Jaxpr(smaller.constvars, closed.jaxpr.invars, smaller.outvars, smaller.eqns, None, closed.jaxpr.debug_info)
-    return ClosedJaxpr(jaxpr, closed.consts), used
+    return ClosedJaxpr(smaller.replace(invars=closed.jaxpr.invars), closed.consts)
 
 
 def saved_variables(jaxpr: Jaxpr, unknown, policy) -> list[Var]:
@@ -102,35 +101,20 @@ def saved_variables(jaxpr: Jaxpr, unknown, policy) -> list[Var]:
     return saved
 
 
-def without_definitions(jaxpr: Jaxpr, given: list[Var], outvars) -> Jaxpr:
-    """The jaxpr with the variables ``given`` as further arguments instead of being computed."""
+def without_definitions(jaxpr: Jaxpr, given: list[Var], outvars) -> tuple[Jaxpr, list[bool]]:
+    """The jaxpr of ``outvars`` with the variables ``given`` as further arguments instead of being computed.
+
+    Returns:
+      The jaxpr, of those arguments that it reads, and which of the old arguments and the given variables these are.
+    """
     given_set = set(given)
-    renamed = {}
     eqns = []
     for eqn in jaxpr.eqns:
         if any(v in given_set for v in eqn.outvars):
-            fresh = [Var(v.aval) if v in given_set else v for v in eqn.outvars]
-            renamed.update(zip(eqn.outvars, fresh, strict=True))
-            eqn = eqn._replace(outvars=fresh)
+            eqn = eqn._replace(outvars=[Var(v.aval) if v in given_set else v for v in eqn.outvars])
         eqns.append(eqn)
     whole = Jaxpr(jaxpr.constvars, [*jaxpr.invars, *given], outvars, eqns, None, jaxpr.debug_info)
-    smaller, _ = dead_code_elimination(whole, [True] * len(outvars))
-    return Jaxpr(jaxpr.constvars, whole.invars, outvars, smaller.eqns, None, jaxpr.debug_info)
-
-
-def known_with_saved(inlined: ClosedJaxpr, unknown, known: ClosedJaxpr, known_outs, saved) -> ClosedJaxpr:
-    """The known part with the saved variables as further results."""
-    jaxpr = inlined.jaxpr
-    invars = [v for v, u in zip(jaxpr.invars, unknown, strict=True) if not u]
-    saved_jaxpr = Jaxpr(jaxpr.constvars, invars, saved, jaxpr.eqns, None, jaxpr.debug_info)
-    saved_jaxpr, _ = dead_code_elimination(saved_jaxpr, [True] * len(saved))
-    kept = ClosedJaxpr(Jaxpr(jaxpr.constvars, invars, saved, saved_jaxpr.eqns, None, jaxpr.debug_info), inlined.consts)
-
-    def both(*args):
-        return jit_p.bind(*args, jaxpr=known, name="known") + jit_p.bind(*args, jaxpr=kept, name="saved")
-
-    merged, consts = trace_to_jaxpr(both, known.in_avals, jaxpr.debug_info or DebugInfo("checkpoint", "a jaxpr"))
-    return inline_calls(ClosedJaxpr(merged, consts))
+    return dead_code_elimination(whole, [True] * len(outvars))
 
 
 @memoised
@@ -273,13 +257,16 @@ def checkpoint(
         raise ValueError("checkpoint with concrete=True is not supported; use static_argnums and ensure_compile_time_eval")
     nums, names = resolve_argnums(signature_of(fun), static_argnums or None, static_argnames or None, "static")
 
+    calls = CallCache()
+
     @functools.wraps(fun)
     @api_boundary
     def checkpointed(*args, **kwargs):
         static = {i % len(args) for i in nums if -len(args) <= i < len(args)}
-        for i in static:
-            Static(args[i])
         static_kwargs = {k: v for k, v in kwargs.items() if k in names}
+        statics = tuple((i, Static(args[i])) for i in sorted(static)) + tuple(
+            (k, Static(v)) for k, v in sorted(static_kwargs.items())
+        )
         dynamic = tuple(x for i, x in enumerate(args) if i not in static)
         leaves, tree = tree_flatten((dynamic, {k: v for k, v in kwargs.items() if k not in names}))
         leaves = [leaf_value(x) for x in leaves]
@@ -292,12 +279,20 @@ def checkpoint(
             outs, result["tree"] = tree_flatten(fun(*full, **call_kwargs, **static_kwargs))
             return outs
 
-        jaxpr, consts = trace_to_jaxpr(flat_fun, [get_aval(x) for x in leaves], DebugInfo("checkpoint", function_place(fun)))
-        closed, outer = hoist_tracers(jaxpr, consts)
+        avals = tuple([get_aval(x) for x in leaves])
+        key = (tree, avals, statics, len(args), context.global_key, context.local_key, tuple(context.axis_env.items()))
+        found = calls.entries.get(key)
+        if found is None:
+            info = DebugInfo("checkpoint", function_place(fun), argument_names(fun, args, kwargs, static, names))
+            closed, outer = trace_to_closed_jaxpr(flat_fun, avals, info)
+            found = closed, outer, result["tree"]
+            if not outer:
+                calls.entries[key] = found
+        closed, outer, out_tree = found
         outs = checkpoint_p.bind(
             *outer, *leaves, jaxpr=closed, prevent_cse=prevent_cse, differentiated=False, policy=policy
         )
-        return tree_unflatten(result["tree"], outs)
+        return tree_unflatten(out_tree, outs)
 
     return checkpointed
 

@@ -16,7 +16,14 @@ from catena.core.jaxpr import ClosedJaxpr
 from catena.core.primitive import Primitive
 from catena.core.source import function_name
 from catena.core.staging import DebugInfo, trace_to_jaxpr
-from catena.core.tree import tree_flatten, tree_flatten_with_path, tree_leaves, tree_map, tree_structure, tree_unflatten
+from catena.core.tree import (
+    tree_flatten,
+    tree_flatten_with_path,
+    tree_leaves,
+    tree_map,
+    tree_structure,
+    tree_unflatten,
+)
 from catena.core.tree_keys import keystr
 from catena.core.zeros import UndefinedPrimal, Zero, get_aval, instantiate
 from catena.transform.batch import at_front, batch_flat, move_to_front

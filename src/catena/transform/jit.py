@@ -7,7 +7,6 @@ Under another trace the call becomes one ``jit`` equation.
 
 import functools
 import types
-import weakref
 
 import numpy as np
 
@@ -23,9 +22,7 @@ from catena.core.tree_flatten import flatten_into
 from catena.transform import arguments, misses, stages
 from catena.transform.execute import program_of, run_entry
 from catena.transform.jit_primitive import jit_p
-
-
-all_jitted: weakref.WeakSet = weakref.WeakSet()  # so that clear_caches finds them
+from catena.transform.memo import all_caches
 
 
 class TracedCall:
@@ -54,7 +51,7 @@ class JitFunction:
         self._name = function_name(fun)
         self._calls: dict = {}
         self._fast: dict = {}
-        all_jitted.add(self)
+        all_caches.add(self)
 
     def __call__(self, *args, **kwargs):
         if context.trace is None and not kwargs:  # hot path: Arrays only, seen before

@@ -2,10 +2,27 @@
 
 import functools
 import threading
+import weakref
 
 from catena.core.check import check_if_enabled
 from catena.core.context import context
 from catena.core.jaxpr import ClosedJaxpr
+
+all_caches: weakref.WeakSet = weakref.WeakSet()  # everything with a method clear_cache, so that clear_caches finds it
+
+
+class CallCache:
+    """What calls of one transformed function traced, by the types of the arguments."""
+
+    __slots__ = ("entries", "__weakref__")
+
+    def __init__(self):
+        self.entries: dict = {}
+        all_caches.add(self)
+
+    def clear_cache(self):
+        """Forget all entries."""
+        self.entries.clear()
 
 
 _deriving = threading.RLock()

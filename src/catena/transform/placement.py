@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from catena.core import device as devices
 from catena.core import dtypes
 from catena.core.array import Array, as_array, live, typed_array
-from catena.core import device as devices
 from catena.core.device import Device
 from catena.core.evaluate import abstract_cache
 from catena.core.trace import Tracer
@@ -12,7 +12,7 @@ from catena.core.tree import tree_flatten, tree_map, tree_unflatten
 from catena.core.tree_errors import broadcast_prefix
 from catena.core.zeros import get_aval
 from catena.transform import canonical
-from catena.transform.jit import all_jitted
+from catena.transform.memo import all_caches
 
 
 def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
@@ -123,7 +123,7 @@ def clear_caches() -> None:
       >>> import catena as jax
       >>> jax.clear_caches()
     """
-    for function in list(all_jitted):
+    for function in list(all_caches):
         function.clear_cache()
     abstract_cache.clear()
     canonical.clear()

@@ -4,9 +4,9 @@ from catena.core.array import Array, as_array
 from catena.core.device import Device, check_backend
 from catena.core.struct import ShapeDtypeStruct
 from catena.core.trace import Tracer
+from catena.core.traceback import api_boundary
 from catena.core.tree import tree_flatten, tree_unflatten
 from catena.core.tree_errors import equality_errors
-from catena.core.traceback import api_boundary
 from catena.core.zeros import get_aval
 from catena.runtime.lazy import compiler
 from catena.transform.execute import Program

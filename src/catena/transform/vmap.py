@@ -4,14 +4,14 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from catena.core.array import Array, as_array
 from catena.core import dtypes
+from catena.core.array import Array, as_array
 from catena.core.source import function_place
 from catena.core.trace import Tracer
 from catena.core.traceback import api_boundary
 from catena.core.tree import tree_flatten, tree_leaves_with_path, tree_unflatten
-from catena.core.tree_keys import keystr
 from catena.core.tree_errors import flatten_axes
+from catena.core.tree_keys import keystr
 from catena.core.zeros import get_aval
 from catena.transform.arguments import argument_names
 from catena.transform.batch import Axis, batch_flat, match_axis

@@ -1,0 +1,89 @@
+"""What the backward pass of a function keeps: ``print_saved_residuals``."""
+
+from collections.abc import Callable
+
+from catena.core.jaxpr import Jaxpr, Literal
+from catena.core.source import function_place
+from catena.core.staging import DebugInfo, trace_to_jaxpr
+from catena.core.tree import tree_flatten
+from catena.core.zeros import get_aval
+from catena.transform.arguments import argument_names
+from catena.transform.custom_call import leaf_value
+from catena.transform.functions import check_callable, flatten_function
+from catena.transform.linearize import linear_jaxpr, linearize_flat
+
+
+def saved_residuals(f: Callable, *args, **kwargs) -> list[tuple]:
+    """The values that the derivative of ``f`` at these arguments needs from the forward pass.
+
+    Arguments:
+      f: a function of trees of arrays.
+      args, kwargs: its arguments.
+
+    Returns:
+      For each value a pair: its aval, and a text that says where it comes from.
+
+    Example:
+      >>> import catena.numpy as jnp
+      >>> from catena.tools.residuals import saved_residuals
+      >>> [str(aval) for aval, _ in saved_residuals(jnp.sin, jnp.ones(3))]
+      ['float32[3]']
+    """
+    check_callable(f)
+    leaves, tree = tree_flatten((args, kwargs))
+    leaves = [leaf_value(x) for x in leaves]
+
+    def forward(*xs):
+        call = flatten_function(lambda a, k: f(*a, **k), tree)
+        _, program = linearize_flat(call, xs)
+        return linear_jaxpr(program).consts
+
+    names = argument_names(f, args, kwargs)
+    jaxpr, _ = trace_to_jaxpr(forward, [get_aval(x) for x in leaves], DebugInfo("saved_residuals", function_place(f), names))
+    return [(v.aval, origin(jaxpr, v, names)) for v in dict.fromkeys(jaxpr.outvars)]
+
+
+def origin(jaxpr: Jaxpr, v, names: list[str]) -> str:
+    """Where a value of a jaxpr comes from."""
+    if type(v) is Literal:
+        return "from a literal"
+    if v in jaxpr.constvars:
+        return "from a constant"
+    if v in jaxpr.invars:
+        return f"from the argument {names[jaxpr.invars.index(v)]}"
+    eqn = next(e for e in jaxpr.eqns if v in e.outvars)
+    place = f" from {eqn.source}" if eqn.source is not None else ""
+    if eqn.primitive.name == "name":
+        return f"named {eqn.params['name']!r}{place}"
+    if eqn.primitive.name == "jit":
+        return f"output of jitted function {eqn.params['name']!r}{place}"
+    if eqn.primitive.name == "remat2":
+        return inner_origin(eqn, eqn.outvars.index(v)) + place
+    return f"output of {eqn.primitive.name}{place}"
+
+
+def inner_origin(eqn, position: int) -> str:
+    """What a result of a checkpointed call is inside it."""
+    jaxpr = eqn.params["jaxpr"].jaxpr
+    inner = jaxpr.outvars[position]
+    made = next((e for e in jaxpr.eqns if inner in e.outvars), None)
+    if made is None:
+        return "output of checkpoint"
+    return f"named {made.params['name']!r}" if made.primitive.name == "name" else f"output of {made.primitive.name}"
+
+
+def print_saved_residuals(f: Callable, *args, **kwargs) -> None:
+    """Print what the derivative of ``f`` at these arguments keeps from the forward pass, a line for each value.
+
+    Arguments:
+      f: a function of trees of arrays.
+      args, kwargs: its arguments.
+
+    Example:
+      >>> import catena.numpy as jnp
+      >>> from catena.ad_checkpoint import print_saved_residuals
+      >>> print_saved_residuals(lambda x: x * x, 3.)
+      f32[] from the argument x
+    """
+    for aval, text in saved_residuals(f, *args, **kwargs):
+        print(f"{aval.str_short(short_dtypes=True)} {text}")

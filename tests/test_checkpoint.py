@@ -1,0 +1,177 @@
+"""Rematerialisation: same values and derivatives, fewer residuals, policies."""
+
+import numpy as np
+import pytest
+
+import catena as jax
+import catena.numpy as jnp
+from catena.ad_checkpoint import checkpoint_name, print_saved_residuals
+
+X = np.array([0.5, 1.0, 2.0], np.float32)
+policies = jax.checkpoint_policies
+
+
+def close(actual, expected, tol=1e-5):
+    np.testing.assert_allclose(np.asarray(actual), np.asarray(expected), rtol=tol, atol=tol)
+
+
+def layer(x):
+    return jnp.sin(jnp.sin(jnp.sin(x)))
+
+
+def d_layer(x):
+    return np.cos(np.sin(np.sin(x))) * np.cos(np.sin(x)) * np.cos(x)
+
+
+def counts(jaxpr, name):
+    """How often a primitive occurs in a jaxpr and those inside it."""
+    total = 0
+    for eqn in jaxpr.eqns:
+        total += eqn.primitive.name == name
+        for value in eqn.params.values():
+            if hasattr(value, "eqns"):
+                total += counts(value, name)
+    return total
+
+
+CHAINS = {
+    "grad": lambda f: jax.grad(lambda x: jnp.sum(f(x))),
+    "jit(grad)": lambda f: jax.jit(jax.grad(lambda x: jnp.sum(f(x)))),
+    "grad(jit)": lambda f: jax.grad(jax.jit(lambda x: jnp.sum(f(x)))),
+    "vmap(grad)": lambda f: jax.vmap(jax.grad(f)),
+    "jit(vmap(grad))": lambda f: jax.jit(jax.vmap(jax.grad(f))),
+    "grad(vmap)": lambda f: jax.grad(lambda x: jnp.sum(jax.vmap(f)(x))),
+    "jvp": lambda f: lambda x: jax.jvp(f, (x,), (np.ones_like(x),))[1],
+    "linearize": lambda f: lambda x: jax.linearize(f, x)[1](np.ones_like(x)),
+    "checkpoint(checkpoint)": lambda f: jax.grad(lambda x: jnp.sum(jax.checkpoint(f)(x))),
+    "scan": lambda f: jax.grad(lambda x: jnp.sum(jax.lax.scan(lambda c, y: (c, f(y)), 0.0, x)[1])),
+}
+
+
+@pytest.mark.parametrize("chain", CHAINS)
+@pytest.mark.parametrize(
+    "policy",
+    [None, policies.everything_saveable, policies.nothing_saveable, policies.dots_saveable],
+    ids=lambda p: p.__name__ if p else "None",
+)
+def test_values_and_derivatives_do_not_change(chain, policy):
+    f = jax.checkpoint(layer, policy=policy)
+    close(f(X), layer(X))
+    close(CHAINS[chain](f)(X), d_layer(X))
+
+
+def test_second_order():
+    expected = jax.vmap(jax.grad(jax.grad(layer)))(X)
+    close(jax.vmap(jax.grad(jax.grad(jax.checkpoint(layer))))(X), expected)
+    close(jax.vmap(jax.grad(jax.checkpoint(jax.grad(jax.checkpoint(layer)))))(X), expected)
+    close(jax.jvp(jax.grad(lambda x: jnp.sum(jax.checkpoint(layer)(x))), (X,), (np.ones_like(X),))[1], expected)
+
+
+def test_the_backward_pass_computes_again():
+    plain = jax.make_jaxpr(jax.grad(lambda x: layer(x)))(1.0)
+    again = jax.make_jaxpr(jax.grad(lambda x: jax.checkpoint(layer)(x)))(1.0)
+    assert counts(plain, "sin") < counts(again, "sin")
+    saved = jax.make_jaxpr(jax.grad(jax.checkpoint(layer, policy=policies.everything_saveable)))(1.0)
+    assert counts(saved, "sin") == counts(plain, "sin")
+
+
+def residual_count(f, *args):
+    """The number of values kept between the forward and the backward pass, arguments included."""
+    return len(jax.tree.leaves(jax.vjp(f, *args)[1]))
+
+
+def test_policies_decide_what_is_kept():
+    def f(x):
+        y = checkpoint_name(jnp.sin(x), "first")
+        z = checkpoint_name(jnp.sin(y), "second")
+        return jnp.sum(jnp.sin(z))
+
+    def saved(policy):
+        return counts(jax.make_jaxpr(jax.grad(jax.checkpoint(f, policy=policy)))(X), "sin")
+
+    nothing = saved(policies.nothing_saveable)
+    named = saved(policies.save_only_these_names("first"))
+    both = saved(policies.save_only_these_names("first", "second"))
+    assert nothing > named > both
+    for policy in (policies.save_only_these_names("second"), policies.save_anything_except_these_names("first")):
+        close(jax.grad(jax.checkpoint(f, policy=policy))(X), d_layer(X))
+
+
+def test_products_are_kept_by_dots_saveable():
+    w = np.eye(3, dtype=np.float32) * 0.5
+
+    def f(x):
+        return jnp.sum(jnp.sin(jnp.sin(x) @ w) @ w)
+
+    def products(policy):
+        return counts(jax.make_jaxpr(jax.grad(jax.checkpoint(f, policy=policy)))(X), "dot_general")
+
+    assert products(policies.dots_saveable) < products(policies.nothing_saveable)
+    expected = jax.grad(f)(X)
+    for policy in (policies.dots_saveable, policies.nothing_saveable, policies.dots_with_no_batch_dims_saveable):
+        close(jax.jit(jax.grad(jax.checkpoint(f, policy=policy)))(X), expected)
+
+
+def test_arguments():
+    f = jax.checkpoint(lambda x, n, *, k=1.0: x**n * k, static_argnums=1)
+    close(jax.grad(f)(2.0, 3, k=5.0), 60.0)
+    g = jax.checkpoint(lambda x, n: x**n, static_argnames="n")
+    close(jax.grad(g)(2.0, n=3), 12.0)
+
+    @jax.checkpoint
+    def tree(p):
+        return {"y": p["a"] * p["b"], "z": None}
+
+    close(jax.grad(lambda p: tree(p)["y"])({"a": 2.0, "b": 3.0})["a"], 3.0)
+
+    @jax.remat
+    def other_name(x):
+        return x
+
+    assert other_name.__name__ == "other_name"
+
+
+def test_closing_over_tracers():
+    outer = lambda a, x: jax.checkpoint(lambda y: jnp.sin(a * y))(x)
+    close(jax.grad(outer)(2.0, 0.5), 0.5 * np.cos(1.0))
+    close(jax.vmap(jax.grad(outer), (0, None))(X, 0.5), 0.5 * np.cos(X * 0.5))
+
+
+def test_integers_and_unused_results():
+    @jax.checkpoint
+    def f(x, n):
+        return x * n, n + 1, jnp.cos(x)
+
+    close(jax.grad(lambda x: f(x, 3)[0])(2.0), 3.0)
+    assert int(f(2.0, 3)[1]) == 4
+
+
+def test_traced_once_for_each_type():
+    count = []
+
+    @jax.checkpoint
+    def f(x):
+        count.append(1)
+        return jnp.sin(x)
+
+    for _ in range(3):
+        f(jnp.float32(1.0))
+    assert len(count) == 1
+
+
+def test_concrete_is_refused():
+    with pytest.raises(ValueError, match="concrete=True"):
+        jax.checkpoint(layer, concrete=True)
+
+
+def test_print_saved_residuals(capsys):
+    def f(w, x):
+        y = checkpoint_name(jnp.sin(w * x), "hidden")
+        return jnp.sum(jnp.cos(y))
+
+    print_saved_residuals(f, X, X)
+    text = capsys.readouterr().out
+    assert "f32[3] from the argument w" in text and "f32[3] from the argument x" in text
+    print_saved_residuals(jax.checkpoint(f, policy=policies.save_only_these_names("hidden")), X, X)
+    text = capsys.readouterr().out
+    assert "f32[3] named 'hidden' from" in text
