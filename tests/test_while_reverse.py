@@ -278,3 +278,14 @@ def test_many_gradients_do_not_leak():
     for _ in range(10):
         g(x)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 60_000
+
+
+def test_gradients_inside_a_loop_give_their_memory_back_at_each_step():
+    resource = pytest.importorskip("resource")
+    step = lambda y: y - 0.1 * jax.grad(lambda y: iterate(jnp.sin, y, 1000).sum())(y)
+    f = jax.jit(lambda x, n: lax.fori_loop(0, n, lambda i, y: step(y), x))
+    x = np.ones(1000, np.float32)
+    f(x, 1)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    f(x, 50)  # 4 MB of residuals each
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 60_000
