@@ -33,7 +33,12 @@ def test_second_compilation_reads_the_code(folder):
 def test_damaged_entries_are_ignored_and_replaced(folder):
     compiled()
     (entry,) = folder.iterdir()
-    for damage in (b"", entry.read_bytes()[:-1], b"x" + entry.read_bytes()[1:], entry.read_bytes()[:60] + b"\0" * 500):
+    for damage in (
+        b"",
+        entry.read_bytes()[:-1],
+        b"x" + entry.read_bytes()[1:],
+        entry.read_bytes()[:60] + b"\0" * 500,
+    ):
         entry.write_bytes(damage)
         assert "generate" in compiled()
         assert "generate" not in compiled()

@@ -335,8 +335,11 @@ def test_stacks_remember_a_loop():
 
     def program(b, i):
         _, s = b.while_loop(cond, [], body, [], [i, b.stack_new((5,), f32)])
-        return [b.stack_length(s), b.stack_read(s, b.constant(np.int32(7)), (5,), f32),
-                b.stack_read(s, b.constant(np.int32(n)), (5,), f32)]
+        return [
+            b.stack_length(s),
+            b.stack_read(s, b.constant(np.int32(7)), (5,), f32),
+            b.stack_read(s, b.constant(np.int32(n)), (5,), f32),
+        ]
 
     check(program, [np.int32(n), np.full(5, 49, np.float32), np.zeros(5, np.float32)], np.int32(0))
 
@@ -369,5 +372,8 @@ def test_cumulative_along_every_axis_of_a_batch():
     x = normal(3, 4, 5, dtype=np.float64)
     for axis in range(3):
         check(lambda b, x, axis=axis: b.cumulative("sum", x, axis, False), x.cumsum(axis), x, rtol=1e-12)
-        check(lambda b, x, axis=axis: b.cumulative("max", b.transpose(x, (2, 1, 0)), axis, True),
-              np.flip(np.maximum.accumulate(np.flip(x.T, axis), axis), axis), x)
+        check(
+            lambda b, x, axis=axis: b.cumulative("max", b.transpose(x, (2, 1, 0)), axis, True),
+            np.flip(np.maximum.accumulate(np.flip(x.T, axis), axis), axis),
+            x,
+        )

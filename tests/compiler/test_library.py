@@ -16,7 +16,11 @@ def normal(*shape, dtype):
 
 
 def tol(dtype):
-    return {"rtol": 2e-3, "atol": 2e-4} if np.dtype(dtype).itemsize // (1 + (np.dtype(dtype).kind == "c")) == 4 else {"rtol": 1e-9, "atol": 1e-10}
+    return (
+        {"rtol": 2e-3, "atol": 2e-4}
+        if np.dtype(dtype).itemsize // (1 + (np.dtype(dtype).kind == "c")) == 4
+        else {"rtol": 1e-9, "atol": 1e-10}
+    )
 
 
 def real(dtype):
@@ -35,13 +39,33 @@ def test_cholesky_and_triangular_solve(dtype, batch):
         for lower in (True, False):
             for transposed in (0, 1, 2):
                 tri = low if lower else np.swapaxes(low, -1, -2)
-                op = [lambda m: m, lambda m: np.swapaxes(m, -1, -2), lambda m: np.conj(np.swapaxes(m, -1, -2))][transposed]
+                op = [
+                    lambda m: m,
+                    lambda m: np.swapaxes(m, -1, -2),
+                    lambda m: np.conj(np.swapaxes(m, -1, -2)),
+                ][transposed]
                 rhs = y if left else np.swapaxes(y, -1, -2)
-                want = np.linalg.solve(op(tri), rhs) if left else np.swapaxes(np.linalg.solve(np.swapaxes(op(tri), -1, -2), y), -1, -2)
+                want = (
+                    np.linalg.solve(op(tri), rhs)
+                    if left
+                    else np.swapaxes(np.linalg.solve(np.swapaxes(op(tri), -1, -2), y), -1, -2)
+                )
                 junk = tri.copy()
-                check(lambda b, a, y: b.library("triangular_solve", [a, y], [(y.shape, y.dtype)], left_side=left, lower=lower,
-                                                transpose_a=transposed, unit_diagonal=False),
-                      want.astype(dtype), junk, np.ascontiguousarray(rhs), **tol(dtype))
+                check(
+                    lambda b, a, y: b.library(
+                        "triangular_solve",
+                        [a, y],
+                        [(y.shape, y.dtype)],
+                        left_side=left,
+                        lower=lower,
+                        transpose_a=transposed,
+                        unit_diagonal=False,
+                    ),
+                    want.astype(dtype),
+                    junk,
+                    np.ascontiguousarray(rhs),
+                    **tol(dtype),
+                )
 
 
 def test_cholesky_of_an_indefinite_matrix_is_nan():
@@ -56,7 +80,9 @@ def test_factorisations(dtype, shape):
     a = normal(*shape, dtype=dtype)
     m, n = shape[-2:]
     k, batch = min(m, n), shape[:-2]
-    lu, piv, info = run(lambda b, a: b.library("lu", [a], [(a.shape, a.dtype), ((*batch, k), np.int32), (batch, np.int32)]), a)
+    lu, piv, info = run(
+        lambda b, a: b.library("lu", [a], [(a.shape, a.dtype), ((*batch, k), np.int32), (batch, np.int32)]), a
+    )
     want = [scipy.linalg.lapack.get_lapack_funcs("getrf", (x,))(x) for x in a.reshape(-1, m, n)]
     np.testing.assert_allclose(lu.reshape(-1, m, n), np.stack([w[0] for w in want]), **tol(dtype))
     np.testing.assert_array_equal(piv.reshape(-1, k), np.stack([w[1] for w in want]))
@@ -68,13 +94,28 @@ def test_factorisations(dtype, shape):
 
     f, q = run(qr, a)
     np.testing.assert_allclose(q @ np.triu(f[..., :k, :]), a, **tol(dtype))
-    np.testing.assert_allclose(np.conj(np.swapaxes(q, -1, -2)) @ q, np.broadcast_to(np.eye(k), (*batch, k, k)), **tol(dtype))
+    np.testing.assert_allclose(
+        np.conj(np.swapaxes(q, -1, -2)) @ q, np.broadcast_to(np.eye(k), (*batch, k, k)), **tol(dtype)
+    )
     for full in (True, False):
         p, r = (m, n) if full else (k, k)
-        s, u, vt = run(lambda b, a: b.library("svd", [a], [((*batch, k), real(dtype)), ((*batch, m, p), a.dtype), ((*batch, r, n), a.dtype)],
-                                              compute_uv=True, full_matrices=full), a)
+        s, u, vt = run(
+            lambda b, a: b.library(
+                "svd",
+                [a],
+                [((*batch, k), real(dtype)), ((*batch, m, p), a.dtype), ((*batch, r, n), a.dtype)],
+                compute_uv=True,
+                full_matrices=full,
+            ),
+            a,
+        )
         np.testing.assert_allclose(u[..., :k] * s[..., None, :] @ vt[..., :k, :], a, **tol(dtype))
-    alone = run(lambda b, a: b.library("svd", [a], [((*batch, k), real(dtype))], compute_uv=False, full_matrices=False), a)
+    alone = run(
+        lambda b, a: b.library(
+            "svd", [a], [((*batch, k), real(dtype))], compute_uv=False, full_matrices=False
+        ),
+        a,
+    )
     np.testing.assert_allclose(alone, s, **tol(dtype))
 
 
@@ -87,16 +128,37 @@ def test_eigenvalues(dtype, batch):
     v, w = run(lambda b, a: b.library("eigh", [a], [(a.shape, a.dtype), (shape, real(dtype))], lower=True), h)
     np.testing.assert_allclose(h @ v, v * w[..., None, :], **tol(dtype))
     c = np.result_type(dtype, np.complex64)
-    w, left, right = run(lambda b, a: b.library("eig", [a], [(shape, c), (a.shape, c), (a.shape, c)], left=True, right=True), a)
+    w, left, right = run(
+        lambda b, a: b.library("eig", [a], [(shape, c), (a.shape, c), (a.shape, c)], left=True, right=True), a
+    )
     np.testing.assert_allclose(a @ right, right * w[..., None, :], **tol(dtype))
-    np.testing.assert_allclose(np.conj(np.swapaxes(left, -1, -2)) @ a, w[..., :, None] * np.conj(np.swapaxes(left, -1, -2)), **tol(dtype))
+    np.testing.assert_allclose(
+        np.conj(np.swapaxes(left, -1, -2)) @ a,
+        w[..., :, None] * np.conj(np.swapaxes(left, -1, -2)),
+        **tol(dtype),
+    )
     t, z = run(lambda b, a: b.library("schur", [a], [(a.shape, a.dtype)] * 2, compute_vectors=True), a)
     np.testing.assert_allclose(z @ t @ np.conj(np.swapaxes(z, -1, -2)), a, **tol(dtype))
-    hess, taus = run(lambda b, a: b.library("hessenberg", [a], [(a.shape, a.dtype), ((*batch, 4), a.dtype)]), a)
+    hess, taus = run(
+        lambda b, a: b.library("hessenberg", [a], [(a.shape, a.dtype), ((*batch, 4), a.dtype)]), a
+    )
     one, n = (hess[0], a[0]) if batch else (hess, a)
     np.testing.assert_allclose(np.triu(one, -1), scipy.linalg.hessenberg(n), **tol(dtype))
-    d, e = run(lambda b, a: b.library("tridiagonal", [a], [(a.shape, a.dtype), (shape, real(dtype)), ((*batch, 4), real(dtype)),
-                                                           ((*batch, 4), a.dtype), (batch, np.int32)], lower=True)[1:3], h)
+    d, e = run(
+        lambda b, a: b.library(
+            "tridiagonal",
+            [a],
+            [
+                (a.shape, a.dtype),
+                (shape, real(dtype)),
+                ((*batch, 4), real(dtype)),
+                ((*batch, 4), a.dtype),
+                (batch, np.int32),
+            ],
+            lower=True,
+        )[1:3],
+        h,
+    )
     whole = np.zeros((*batch, 5, 5))
     i = np.arange(5)
     whole[..., i, i], whole[..., i[1:], i[:-1]], whole[..., i[:-1], i[1:]] = d, e, e
@@ -107,13 +169,31 @@ def test_tridiagonal_solve():
     d, dl, du = normal(6, dtype=np.float64) + 5, normal(6, dtype=np.float64), normal(6, dtype=np.float64)
     x = normal(6, 2, dtype=np.float64)
     a = np.diag(d) + np.diag(dl[1:], -1) + np.diag(du[:-1], 1)
-    check(lambda b, *xs: b.library("tridiagonal_solve", xs, [(x.shape, x.dtype)]), np.linalg.solve(a, x), dl, d, du, x, rtol=1e-10)
+    check(
+        lambda b, *xs: b.library("tridiagonal_solve", xs, [(x.shape, x.dtype)]),
+        np.linalg.solve(a, x),
+        dl,
+        d,
+        du,
+        x,
+        rtol=1e-10,
+    )
 
 
 def test_fft():
     x = normal(3, 16, dtype=np.complex64)
-    check(lambda b, x: b.library("fft", [x], [(x.shape, x.dtype)], kind="fft", lengths=(16,)), np.fft.fft(x).astype(np.complex64), x,
-          rtol=1e-4, atol=1e-5)
+    check(
+        lambda b, x: b.library("fft", [x], [(x.shape, x.dtype)], kind="fft", lengths=(16,)),
+        np.fft.fft(x).astype(np.complex64),
+        x,
+        rtol=1e-4,
+        atol=1e-5,
+    )
     r = normal(3, 16, dtype=np.float32)
-    check(lambda b, x: b.library("fft", [x], [((3, 9), np.complex64)], kind="rfft", lengths=(16,)), np.fft.rfft(r).astype(np.complex64), r,
-          rtol=1e-4, atol=1e-5)
+    check(
+        lambda b, x: b.library("fft", [x], [((3, 9), np.complex64)], kind="rfft", lengths=(16,)),
+        np.fft.rfft(r).astype(np.complex64),
+        r,
+        rtol=1e-4,
+        atol=1e-5,
+    )

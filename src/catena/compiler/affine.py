@@ -1,7 +1,8 @@
-"""Affine index expressions: constant + sum of coefficient * loop dimension + sum of coefficient * computed value.
+"""Affine index expressions: constant + sum of coefficient * loop dimension + sum of coefficient * computed
+value.
 
-Plain tuples, so that equal expressions compare and hash fast: `(constant, ((dim, coefficient), ...), ((stmt, coefficient), ...))`
-with both lists sorted and without zeros.
+Plain tuples, so that equal expressions compare and hash fast: `(constant, ((dim, coefficient), ...), ((stmt,
+coefficient), ...))` with both lists sorted and without zeros.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """Bodies of loop nests: reading a value of the graph at an index writes straight-line scalar statements.
 
-A `Body` holds statements in SSA form over the dimensions of one iteration space. Reading a stored value is a load at an
-affine offset; reading an inlined one reads its operands at indices moved by its index map and applies its operation.
-Statements are hash-consed, and each knows on which dimensions it depends, so that the writer can place it in the
-outermost loop where it is defined: what is broadcast along inner loops is computed once, outside of them.
+A `Body` holds statements in SSA form over the dimensions of one iteration space. Reading a stored value is a
+load at an affine offset; reading an inlined one reads its operands at indices moved by its index map and
+applies its operation. Statements are hash-consed, and each knows on which dimensions it depends, so that the
+writer can place it in the outermost loop where it is defined: what is broadcast along inner loops is computed
+once, outside of them.
 
 Complex values are pairs of statements; `complex_math` expands their operations.
 """
@@ -52,7 +53,7 @@ class Body:
         self._read: dict = {}
         self.local: dict = {}  # (value number, index) -> statements, for values computed in this body
 
-    # ---- statements --------------------------------------------------------------------------------------------
+    # ---- statements ----------------------------------------------------------------------------------------
 
     def stmt(self, op: str, type_: str, args: tuple = (), attr=None) -> int:
         new = Stmt(op, type_, args, attr)
@@ -112,7 +113,7 @@ class Body:
             low, high = low + min(reach, 0), high + max(reach, 0)
         return low, high
 
-    # ---- reading values ----------------------------------------------------------------------------------------
+    # ---- reading values ------------------------------------------------------------------------------------
 
     def read(self, v: Value, index, mask: int = -1):
         """`v` at `index` (a tuple of Affine, or Flat): a statement, or a pair for complex values."""
@@ -230,7 +231,7 @@ def _split(a: Affine, n: int, body: Body) -> tuple[Affine, Affine]:
     return affine.add(whole, affine.term(quotient)), remainder
 
 
-# ---- index maps of the views -----------------------------------------------------------------------------------
+# ---- index maps of the views -------------------------------------------------------------------------------
 
 
 def _iota(body: Body, v: Value, index, mask):
@@ -275,7 +276,9 @@ def _reshape(body: Body, v: Value, index, mask):
 
 
 def groups(a: tuple, b: tuple) -> list[tuple[list, list]]:
-    """Factors a reshape from `a` to `b` (without zero sizes) into the smallest runs of dimensions of equal product."""
+    """Factors a reshape from `a` to `b` (without zero sizes) into the smallest runs of dimensions of equal
+    product.
+    """
     out, i, j = [], 0, 0
     while i < len(a) or j < len(b):
         ins, outs, p, q = [], [], 1, 1

@@ -1,11 +1,12 @@
 """Object code on disk, keyed by content.
 
-One file per program in a directory of mode 0700: a checksum, then the code. Files are written beside their place and
-renamed into it, so processes never see half of one. A directory or file that somebody else owns or may write, a link, or
-a file whose checksum is wrong is ignored, never executed. The oldest files go when the directory grows past its bound.
+One file per program in a directory of mode 0700: a checksum, then the code. Files are written beside their
+place and renamed into it, so processes never see half of one. A directory or file that somebody else owns or
+may write, a link, or a file whose checksum is wrong is ignored, never executed. The oldest files go when the
+directory grows past its bound.
 
-`CATENA_CACHE_DIR` chooses the directory (default: `catena` in the user's cache directory), `CATENA_CACHE=0` turns the cache off,
-`CATENA_CACHE_BYTES` sets the bound.
+`CATENA_CACHE_DIR` chooses the directory (default: `catena` in the user's cache directory), `CATENA_CACHE=0`
+turns the cache off, `CATENA_CACHE_BYTES` sets the bound.
 """
 
 from __future__ import annotations
@@ -90,7 +91,9 @@ def save(name: str, code: bytes) -> None:
 def prune(folder: Path) -> None:
     """Removes the oldest files until three quarters of the bound are left."""
     bound = int(os.environ.get("CATENA_CACHE_BYTES", DEFAULT_BYTES))
-    files = sorted((s.st_mtime, s.st_size, e.path) for e in os.scandir(folder) if (s := e.stat(follow_symlinks=False)))
+    files = sorted(
+        (s.st_mtime, s.st_size, e.path) for e in os.scandir(folder) if (s := e.stat(follow_symlinks=False))
+    )
     total = sum(size for _, size, _ in files)
     if total <= bound:
         return

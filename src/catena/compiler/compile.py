@@ -22,12 +22,15 @@ from catena.runtime.native import Native
 class Executable:
     """A compiled program.
 
-    `entry(args, outs)` is one native call on tuples of ndarrays (see `runtime.native`); calling the executable checks
-    nothing but allocates the results. Where `returns_stacks`, `outs` has one uint64 more, which receives the head of the
-    chain of all stacks that the run made; the caller gives them back with `free_stacks(head)`.
+    `entry(args, outs)` is one native call on tuples of ndarrays (see `runtime.native`); calling the
+    executable checks nothing but allocates the results. Where `returns_stacks`, `outs` has one uint64 more,
+    which receives the head of the chain of all stacks that the run made; the caller gives them back with
+    `free_stacks(head)`.
     """
 
-    def __init__(self, native: Native, out_specs: tuple, report: dict, module: Module, text: str, returns_stacks: bool):
+    def __init__(
+        self, native: Native, out_specs: tuple, report: dict, module: Module, text: str, returns_stacks: bool
+    ):
         self.native, self.entry, self.out_specs, self.report = native, native.entry, out_specs, report
         self._module, self._text = module, text
         self.returns_stacks, self.free_stacks = returns_stacks, native.free_stacks
@@ -102,8 +105,9 @@ def parallel_loops() -> threads.ParallelFor | None:
     return threads.ParallelFor(link.pool) if threads.available() and threads.count() > 1 else None
 
 
-def compile_region(region: Region, times: link.Times | None = None, name: str = "main",
-                   returns_stacks: bool = False) -> Executable:
+def compile_region(
+    region: Region, times: link.Times | None = None, name: str = "main", returns_stacks: bool = False
+) -> Executable:
     """Compiles a graph."""
     times = times or link.Times()
     dump = os.environ.get("CATENA_DUMP")

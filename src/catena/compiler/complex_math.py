@@ -112,7 +112,7 @@ def _convert(body, v, x):
     return x[0] if part_name(source) == target.name else body.stmt("convert", target.name, (x[0],))
 
 
-# ---- operations on pairs of parts ------------------------------------------------------------------------------
+# ---- operations on pairs of parts --------------------------------------------------------------------------
 
 
 def hypot(a, b):

@@ -1,4 +1,6 @@
-"""Convolutions as contractions over windows (im2col): patches read through an index map, then a batched product."""
+"""Convolutions as contractions over windows (im2col): patches read through an index map, then a batched
+product.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ def conv(
     batch_groups,
     out_dtype,
 ):
-    """The convolution of `lhs` with `rhs`; `numbers` holds the three layouts as (batch/out, feature/in, *spatial)."""
+    """The convolution of `lhs` with `rhs`; `numbers` holds the three layouts as (batch/out, feature/in,
+    *spatial).
+    """
     lhs_spec, rhs_spec, out_spec = (
         tuple(getattr(numbers, n, s)) for n, s in zip(("lhs_spec", "rhs_spec", "out_spec"), _specs(numbers))
     )

@@ -1,14 +1,15 @@
 """Fusion: which values are stored, and which loop nests compute them.
 
-Every value of a region is either *stored* (it has memory) or *inlined* (computed again by whoever reads it, at the index
-where it is read). Reductions, products, loops and the like are stored; elementwise values and views are inlined when one
-kernel reads them, or when reading them twice costs less than a trip through memory. A costly value is never inlined
-below a broadcast, window or gather, which would compute it again and again.
+Every value of a region is either *stored* (it has memory) or *inlined* (computed again by whoever reads it,
+at the index where it is read). Reductions, products, loops and the like are stored; elementwise values and
+views are inlined when one kernel reads them, or when reading them twice costs less than a trip through
+memory. A costly value is never inlined below a broadcast, window or gather, which would compute it again and
+again.
 
-Kernels are then grown in topological order: a stored value joins an earlier kernel of the same iteration space when all
-it reads exists by then, or is computed in that kernel at the same index. So an optimiser step with several results, a
-sum beside the map it sums, or two sums of one array are one pass over memory. A value whose readers all sit in its own
-kernel needs no memory after all.
+Kernels are then grown in topological order: a stored value joins an earlier kernel of the same iteration
+space when all it reads exists by then, or is computed in that kernel at the same index. So an optimiser step
+with several results, a sum beside the map it sums, or two sums of one array are one pass over memory. A value
+whose readers all sit in its own kernel needs no memory after all.
 """
 
 from __future__ import annotations
@@ -96,7 +97,7 @@ class _Fuser:
         self._drop()
         return Fused(self.region, self.steps, self.stored, self.roots)
 
-    # ---- stored or inlined -------------------------------------------------------------------------------------
+    # ---- stored or inlined ---------------------------------------------------------------------------------
 
     def _decide(self, v: Value) -> None:
         n = v.number
@@ -160,7 +161,7 @@ class _Fuser:
             return v.form in VIEWS
         return False
 
-    # ---- kernels -----------------------------------------------------------------------------------------------
+    # ---- kernels -------------------------------------------------------------------------------------------
 
     def _place(self, v: Value) -> None:
         if v.form in ("input", "constant", "output") or v.number in self.roots:

@@ -1,7 +1,8 @@
 """The compiler's graph: a small closed set of node forms, and the `Builder` with which lower rules write them.
 
-A `Value` is one array of the program: what forms it, from which other values, with which static parameters. Equal pure
-values are one object (the builder hash-conses), so common subexpressions vanish while the graph is written.
+A `Value` is one array of the program: what forms it, from which other values, with which static parameters.
+Equal pure values are one object (the builder hash-conses), so common subexpressions vanish while the graph is
+written.
 
     input                                        an operand of the region
     constant array                               a NumPy array (scalars included)
@@ -91,7 +92,7 @@ class Builder:
         self.region = Region([])
         self._known: dict[Any, Value] = {}
 
-    # ---- making values -----------------------------------------------------------------------------------------
+    # ---- making values -------------------------------------------------------------------------------------
 
     def value(self, form: str, shape, dtype, args=(), key: Any = None, **params) -> Value:
         """A pure value; the same `form`, arguments and parameters give the same object."""
@@ -131,7 +132,7 @@ class Builder:
         self.region.inputs.append(new)
         return new
 
-    # ---- elementwise -------------------------------------------------------------------------------------------
+    # ---- elementwise ---------------------------------------------------------------------------------------
 
     def map(self, op: str, *xs: Value, **params) -> Value:
         """Elementwise `op`; 0-d operands broadcast."""
@@ -196,7 +197,7 @@ class Builder:
         """The same values under new numbers: what is computed from them is not merged with what was computed before."""
         return [self._append("reshape", x.shape, x.dtype, (x,), {}) for x in xs]
 
-    # ---- views -------------------------------------------------------------------------------------------------
+    # ---- views ---------------------------------------------------------------------------------------------
 
     def broadcast_in_dim(self, x: Value, shape, broadcast_dimensions) -> Value:
         shape, dims = tuple(shape), tuple(broadcast_dimensions)
@@ -261,7 +262,7 @@ class Builder:
             window_dilation=tuple(window_dilation),
         )
 
-    # ---- reductions --------------------------------------------------------------------------------------------
+    # ---- reductions ----------------------------------------------------------------------------------------
 
     def reduce(self, kind: str, x: Value, axes) -> Value:
         if kind not in REDUCTIONS:
@@ -315,7 +316,7 @@ class Builder:
     def select_and_scatter_add(self, source, operand, select_op, dims, strides, padding) -> Value:
         return windows.select_and_scatter_add(self, source, operand, select_op, dims, strides, padding)
 
-    # ---- indexing ----------------------------------------------------------------------------------------------
+    # ---- indexing ------------------------------------------------------------------------------------------
 
     def gather(self, operand, indices, dimension_numbers, slice_sizes, mode, fill_value=None) -> Value:
         return indexing.gather(self, operand, indices, dimension_numbers, slice_sizes, mode, fill_value)
@@ -334,13 +335,17 @@ class Builder:
             return update
         return self.value("dynamic_update_slice", x.shape, x.dtype, [x, update, *starts])
 
-    # ---- products, sorting, libraries --------------------------------------------------------------------------
+    # ---- products, sorting, libraries ----------------------------------------------------------------------
 
     def dot_general(self, lhs: Value, rhs: Value, dimension_numbers, out_dtype) -> Value:
         (lc, rc), (lb, rb) = dimension_numbers
         out_dtype = np.dtype(out_dtype)
         if KIND[out_dtype] in "fc":
-            wide = out_dtype if out_dtype.name in ("float64", "complex64", "complex128") else np.dtype(np.float32)
+            wide = (
+                out_dtype
+                if out_dtype.name in ("float64", "complex64", "complex128")
+                else np.dtype(np.float32)
+            )
             lhs, rhs = self.convert(lhs, wide), self.convert(rhs, wide)
             if wide != out_dtype:
                 return self.convert(self.dot_general(lhs, rhs, dimension_numbers, wide), out_dtype)
@@ -394,7 +399,7 @@ class Builder:
         outs = [(a.shape, a.dtype) for a in out_avals]
         return self.multi("host", operands, outs, effect=True, callback=callback, ordered=ordered)
 
-    # ---- stacks: growing lists, known by their addresses (see `stacks.py`) ----------------------------------
+    # ---- stacks: growing lists, known by their addresses (see `stacks.py`) ---------------------------------
 
     def stack_new(self, shape, dtype) -> Value:
         """A new empty stack of items of one shape and dtype."""
@@ -412,7 +417,7 @@ class Builder:
         """Item `i`, or zeros beyond the end."""
         return self.multi("stack_read", [stack, self.convert(i, np.int64)], [(shape, dtype)])[0]
 
-    # ---- calls and control flow --------------------------------------------------------------------------------
+    # ---- calls and control flow ----------------------------------------------------------------------------
 
     def call(self, closed_jaxpr, operands: Sequence[Value]) -> list[Value]:
         """The results of `closed_jaxpr`, written into this region (inlined)."""
@@ -424,7 +429,9 @@ class Builder:
         return [self._operand(v, env) for v in jaxpr.outvars]
 
     def _operand(self, atom, env) -> Value:
-        return self.constant(np.asarray(atom.val, physical(atom.aval)[1])) if hasattr(atom, "val") else env[atom]
+        return (
+            self.constant(np.asarray(atom.val, physical(atom.aval)[1])) if hasattr(atom, "val") else env[atom]
+        )
 
     def _equation(self, eqn, env) -> None:
         rule = eqn.primitive.lower
@@ -493,7 +500,9 @@ def region_of(closed_jaxpr) -> Region:
 
 
 def convert_scalar(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """A 0-d constant in another dtype, by XLA's rules (saturating float to integer, NaN to 0, complex to its real part)."""
+    """A 0-d constant in another dtype, by XLA's rules (saturating float to integer, NaN to 0, complex to its
+    real part).
+    """
     if array.dtype.kind == "c" and dtype.kind != "c":
         array = array.real
     if dtype == np.bool_:

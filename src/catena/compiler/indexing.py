@@ -1,7 +1,8 @@
 """Gather and scatter, brought from their general form to one index map.
 
-A gather reads `operand[start(batch position) + window position]`; a scatter writes there. `start` comes from the rows
-of `indices` (its last axis is the index vector); the node keeps, for every operand dimension, where its index is from.
+A gather reads `operand[start(batch position) + window position]`; a scatter writes there. `start` comes from
+the rows of `indices` (its last axis is the index vector); the node keeps, for every operand dimension, where
+its index is from.
 """
 
 from __future__ import annotations

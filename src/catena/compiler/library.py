@@ -1,7 +1,7 @@
 """Dense linear algebra and Fourier transforms, as calls of LAPACK with column-major operands.
 
-`b.library(name, inputs, outs, **attrs)` finds its name in `LIBRARY` below. All matrices may have leading batch
-dimensions. The results, in order, and the attributes:
+`b.library(name, inputs, outs, **attrs)` finds its name in `LIBRARY` below. All matrices may have leading
+batch dimensions. The results, in order, and the attributes:
 
     cholesky(a)                     l; entries above the diagonal are zero, all are NaN where a is not positive definite
     triangular_solve(a, b)          x; attrs left_side, lower, transpose_a (0 no, 1 transposed, 2 adjoint), unit_diagonal
@@ -47,19 +47,21 @@ def library(b, name: str, inputs, outs, **attrs) -> list:
         raise CompileError(f"library {name}: {len(outs)} results were expected, it has {len(results)}")
     for got, (shape, dtype) in zip(results, outs):
         if got.shape != tuple(shape) or got.dtype != np.dtype(dtype):
-            raise CompileError(f"library {name}: gives {got!r} where {np.dtype(dtype).name}{list(shape)} was expected")
+            raise CompileError(
+                f"library {name}: gives {got!r} where {np.dtype(dtype).name}{list(shape)} was expected"
+            )
     return results[: len(outs)]
 
 
-# ---- calls -----------------------------------------------------------------------------------------------------
+# ---- calls -------------------------------------------------------------------------------------------------
 
 
 def call(b, routine: str, plan: list, ins: list, outs: list, copies: dict[int, int], batch: tuple) -> list:
     """A LAPACK routine on every batch member.
 
-    `plan` lists its arguments: one-letter strings, integers, ("in", k), ("out", k), ("work", dtype, size or None for what
-    the routine asks for), ("lwork", i) the size of the workspace at position i of the plan, ("null",). Results start
-    with the contents of the operands that `copies` names.
+    `plan` lists its arguments: one-letter strings, integers, ("in", k), ("out", k), ("work", dtype, size or
+    None for what the routine asks for), ("lwork", i) the size of the workspace at position i of the plan,
+    ("null",). Results start with the contents of the operands that `copies` names.
     """
     plan = _sized(routine, plan)
     specs = [((*batch, *shape), dtype) for shape, dtype in outs]
@@ -72,10 +74,18 @@ def _integer() -> np.dtype:
 
 def _sized(routine: str, plan: list) -> tuple:
     """The plan with the workspace sizes that the routine asks for."""
-    open_ = [i for i, arg in enumerate(plan) if isinstance(arg, tuple) and arg[0] == "work" and arg[2] is None]
+    open_ = [
+        i for i, arg in enumerate(plan) if isinstance(arg, tuple) and arg[0] == "work" and arg[2] is None
+    ]
     sizes = _query(routine, tuple(plan)) if open_ else {}
-    return tuple(("work", arg[1], sizes[i]) if i in sizes else ("size", sizes[arg[1]])
-                 if isinstance(arg, tuple) and arg[0] == "lwork" else arg for i, arg in enumerate(plan))
+    return tuple(
+        ("work", arg[1], sizes[i])
+        if i in sizes
+        else ("size", sizes[arg[1]])
+        if isinstance(arg, tuple) and arg[0] == "lwork"
+        else arg
+        for i, arg in enumerate(plan)
+    )
 
 
 @lru_cache(maxsize=256)
@@ -95,8 +105,11 @@ def _query(routine: str, plan: tuple) -> dict[int, int]:
         pointers.append(None if arg == ("null",) else cell.ctypes.data)
     function = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * len(plan))(routines.address(routine))
     function(*pointers)
-    return {i: max(int(keep[i].real[0]) if KIND[keep[i].dtype] != "i" else int(keep[i][0]), 1)
-            for i, arg in enumerate(plan) if isinstance(arg, tuple) and arg[0] == "work" and arg[2] is None}
+    return {
+        i: max(int(keep[i].real[0]) if KIND[keep[i].dtype] != "i" else int(keep[i][0]), 1)
+        for i, arg in enumerate(plan)
+        if isinstance(arg, tuple) and arg[0] == "work" and arg[2] is None
+    }
 
 
 def _flip(b, x):
@@ -107,7 +120,9 @@ def _flip(b, x):
 def _name(x, suffix: str) -> str:
     prefix = PREFIX.get(x.dtype.name)
     if prefix is None:
-        raise CompileError(f"linear algebra needs float32, float64, complex64 or complex128, got {x.dtype.name}")
+        raise CompileError(
+            f"linear algebra needs float32, float64, complex64 or complex128, got {x.dtype.name}"
+        )
     return prefix + suffix
 
 
@@ -126,28 +141,48 @@ def _real(dtype) -> np.dtype:
     return REAL.get(np.dtype(dtype).name, np.dtype(dtype))
 
 
-# ---- functions -------------------------------------------------------------------------------------------------
+# ---- functions ---------------------------------------------------------------------------------------------
 
 
 def _cholesky(b, a, *, outs, **_):
     n, batch = a.shape[-1], a.shape[:-2]
     # In row-major memory the lower triangle is LAPACK's upper one, of the transpose.
-    factor, info = call(b, _name(a, "potrf"), ["U", n, ("out", 0), max(n, 1), ("out", 1)], [a],
-                        [((n, n), a.dtype), ((), _integer())], {0: 0}, batch)
+    factor, info = call(
+        b,
+        _name(a, "potrf"),
+        ["U", n, ("out", 0), max(n, 1), ("out", 1)],
+        [a],
+        [((n, n), a.dtype), ((), _integer())],
+        {0: 0},
+        batch,
+    )
     rows, columns = (b.iota(np.int32, a.shape, a.ndim - d) for d in (2, 1))
     lower = b.map("select", b.map("ge", rows, columns), factor, b.full(a.shape, np.zeros((), a.dtype)))
     return [_or_nan(b, lower, info, 2)]
 
 
-def _triangular_solve(b, a, x, *, outs, left_side, lower, transpose_a=0, unit_diagonal=False, conjugate_a=False, **_):
+def _triangular_solve(
+    b, a, x, *, outs, left_side, lower, transpose_a=0, unit_diagonal=False, conjugate_a=False, **_
+):
     m, n = x.shape[-2:]
     transposed = int(getattr(transpose_a, "value", transpose_a)) or 0
     if conjugate_a and transposed == 1:
         transposed = 2
     if conjugate_a and transposed == 0:
         a = b.map("conj", a)
-    plan = ["R" if left_side else "L", "U" if lower else "L", "NTC"[transposed], "U" if unit_diagonal else "N",
-            n, m, ("one", x.dtype.name), ("in", 0), max(m if left_side else n, 1), ("out", 0), max(n, 1)]
+    plan = [
+        "R" if left_side else "L",
+        "U" if lower else "L",
+        "NTC"[transposed],
+        "U" if unit_diagonal else "N",
+        n,
+        m,
+        ("one", x.dtype.name),
+        ("in", 0),
+        max(m if left_side else n, 1),
+        ("out", 0),
+        max(n, 1),
+    ]
     return call(b, _name(a, "trsm"), plan, [a, x], [((m, n), x.dtype)], {0: 1}, x.shape[:-2])
 
 
@@ -155,8 +190,15 @@ def _lu(b, a, *, outs, **_):
     m, n = a.shape[-2:]
     k = min(m, n)
     plan = [m, n, ("out", 0), max(m, 1), ("out", 1), ("out", 2)]
-    lu, pivots, info = call(b, _name(a, "getrf"), plan, [_flip(b, a)],
-                            [((n, m), a.dtype), ((k,), _integer()), ((), _integer())], {0: 0}, a.shape[:-2])
+    lu, pivots, info = call(
+        b,
+        _name(a, "getrf"),
+        plan,
+        [_flip(b, a)],
+        [((n, m), a.dtype), ((k,), _integer()), ((), _integer())],
+        {0: 0},
+        a.shape[:-2],
+    )
     one = b.constant(np.ones((), _integer()))
     return [_flip(b, lu), b.convert(b.map("sub", pivots, one), np.int32), b.convert(info, np.int32)]
 
@@ -164,27 +206,67 @@ def _lu(b, a, *, outs, **_):
 def _qr(b, a, *, outs, **_):
     m, n = a.shape[-2:]
     plan = [m, n, ("out", 0), max(m, 1), ("out", 1), ("work", a.dtype.name, None), ("lwork", 5), ("out", 2)]
-    r, taus, _ = call(b, _name(a, "geqrf"), plan, [_flip(b, a)],
-                      [((n, m), a.dtype), ((min(m, n),), a.dtype), ((), _integer())], {0: 0}, a.shape[:-2])
+    r, taus, _ = call(
+        b,
+        _name(a, "geqrf"),
+        plan,
+        [_flip(b, a)],
+        [((n, m), a.dtype), ((min(m, n),), a.dtype), ((), _integer())],
+        {0: 0},
+        a.shape[:-2],
+    )
     return [_flip(b, r), taus]
 
 
 def _householder_product(b, a, taus, *, outs, **_):
     m, n = a.shape[-2:]
-    plan = [m, n, taus.shape[-1], ("out", 0), max(m, 1), ("in", 1), ("work", a.dtype.name, None), ("lwork", 6), ("out", 1)]
-    q, _ = call(b, _name(a, "ungqr" if _is_complex(a) else "orgqr"), plan, [_flip(b, a), taus],
-                [((n, m), a.dtype), ((), _integer())], {0: 0}, a.shape[:-2])
+    plan = [
+        m,
+        n,
+        taus.shape[-1],
+        ("out", 0),
+        max(m, 1),
+        ("in", 1),
+        ("work", a.dtype.name, None),
+        ("lwork", 6),
+        ("out", 1),
+    ]
+    q, _ = call(
+        b,
+        _name(a, "ungqr" if _is_complex(a) else "orgqr"),
+        plan,
+        [_flip(b, a), taus],
+        [((n, m), a.dtype), ((), _integer())],
+        {0: 0},
+        a.shape[:-2],
+    )
     return [_flip(b, q)]
 
 
 def _eigh(b, a, *, outs, lower=True, **_):
     n, real = a.shape[-1], _real(a.dtype)
-    plan = ["V", "L" if lower else "U", n, ("out", 0), max(n, 1), ("out", 1), ("work", a.dtype.name, None), ("lwork", 6)]
+    plan = [
+        "V",
+        "L" if lower else "U",
+        n,
+        ("out", 0),
+        max(n, 1),
+        ("out", 1),
+        ("work", a.dtype.name, None),
+        ("lwork", 6),
+    ]
     if _is_complex(a):
         plan += [("work", real.name, None), ("lwork", 8)]
     plan += [("work", _integer().name, None), ("lwork", len(plan)), ("out", 2)]
-    v, w, info = call(b, _name(a, "heevd" if _is_complex(a) else "syevd"), plan, [_flip(b, a)],
-                      [((n, n), a.dtype), ((n,), real), ((), _integer())], {0: 0}, a.shape[:-2])
+    v, w, info = call(
+        b,
+        _name(a, "heevd" if _is_complex(a) else "syevd"),
+        plan,
+        [_flip(b, a)],
+        [((n, n), a.dtype), ((n,), real), ((), _integer())],
+        {0: 0},
+        a.shape[:-2],
+    )
     return [_or_nan(b, _flip(b, v), info, 2), _or_nan(b, w, info, 1)]
 
 
@@ -193,14 +275,31 @@ def _svd(b, a, *, outs, compute_uv=True, full_matrices=True, **_):
     k, real = min(m, n), _real(a.dtype)
     job = "N" if not compute_uv else "A" if full_matrices else "S"
     p, q = {"N": (1, 1), "A": (m, n), "S": (k, k)}[job]
-    plan = [job, m, n, ("out", 0), max(m, 1), ("out", 1), ("out", 2), max(m, 1), ("out", 3), max(q, 1),
-            ("work", a.dtype.name, None), ("lwork", 10)]
+    plan = [
+        job,
+        m,
+        n,
+        ("out", 0),
+        max(m, 1),
+        ("out", 1),
+        ("out", 2),
+        max(m, 1),
+        ("out", 3),
+        max(q, 1),
+        ("work", a.dtype.name, None),
+        ("lwork", 10),
+    ]
     if _is_complex(a):
         size = max(5 * k * k + 5 * k, 2 * max(m, n) * k + 2 * k * k + k) if job != "N" else 7 * k
         plan.append(("work", real.name, max(size, 1)))
     plan += [("work", _integer().name, max(8 * k, 1)), ("out", 4)]
-    shapes = [((n, m), a.dtype), ((k,), real), ((p, m) if job != "N" else (1, 1), a.dtype),
-              ((n, q) if job != "N" else (1, 1), a.dtype), ((), _integer())]
+    shapes = [
+        ((n, m), a.dtype),
+        ((k,), real),
+        ((p, m) if job != "N" else (1, 1), a.dtype),
+        ((n, q) if job != "N" else (1, 1), a.dtype),
+        ((), _integer()),
+    ]
     _, s, u, vt, info = call(b, _name(a, "gesdd"), plan, [_flip(b, a)], shapes, {0: 0}, a.shape[:-2])
     s = _or_nan(b, s, info, 1)
     return [s, _or_nan(b, _flip(b, u), info, 2), _or_nan(b, _flip(b, vt), info, 2)] if compute_uv else [s]
@@ -212,17 +311,56 @@ def _eig(b, a, *, outs, left=True, right=True, **_):
     vectors = [((n, n), a.dtype)] * 2
     jobs = ["V" if left else "N", "V" if right else "N"]
     if _is_complex(a):
-        plan = [*jobs, n, ("out", 0), ld, ("out", 1), ("out", 2), ld, ("out", 3), ld, ("work", a.dtype.name, None),
-                ("lwork", 10), ("work", real.name, max(2 * n, 1)), ("out", 4)]
-        _, w, vl, vr, info = call(b, _name(a, "geev"), plan, [_flip(b, a)],
-                                  [((n, n), a.dtype), ((n,), a.dtype), *vectors, ((), integer)], {0: 0}, a.shape[:-2])
+        plan = [
+            *jobs,
+            n,
+            ("out", 0),
+            ld,
+            ("out", 1),
+            ("out", 2),
+            ld,
+            ("out", 3),
+            ld,
+            ("work", a.dtype.name, None),
+            ("lwork", 10),
+            ("work", real.name, max(2 * n, 1)),
+            ("out", 4),
+        ]
+        _, w, vl, vr, info = call(
+            b,
+            _name(a, "geev"),
+            plan,
+            [_flip(b, a)],
+            [((n, n), a.dtype), ((n,), a.dtype), *vectors, ((), integer)],
+            {0: 0},
+            a.shape[:-2],
+        )
         sides = [_flip(b, vl), _flip(b, vr)]
     else:
-        plan = [*jobs, n, ("out", 0), ld, ("out", 1), ("out", 2), ("out", 3), ld, ("out", 4), ld,
-                ("work", a.dtype.name, None), ("lwork", 11), ("out", 5)]
+        plan = [
+            *jobs,
+            n,
+            ("out", 0),
+            ld,
+            ("out", 1),
+            ("out", 2),
+            ("out", 3),
+            ld,
+            ("out", 4),
+            ld,
+            ("work", a.dtype.name, None),
+            ("lwork", 11),
+            ("out", 5),
+        ]
         _, wr, wi, vl, vr, info = call(
-            b, _name(a, "geev"), plan, [_flip(b, a)],
-            [((n, n), a.dtype), ((n,), real), ((n,), real), *vectors, ((), integer)], {0: 0}, a.shape[:-2])
+            b,
+            _name(a, "geev"),
+            plan,
+            [_flip(b, a)],
+            [((n, n), a.dtype), ((n,), real), ((n,), real), *vectors, ((), integer)],
+            {0: 0},
+            a.shape[:-2],
+        )
         w = b.map("complex", wr, wi)
         sides = [_paired(b, vl, wi), _paired(b, vr, wi)]
     used = [s for s, wanted in zip(sides, (left, right)) if wanted]
@@ -261,20 +399,48 @@ def _schur(b, a, *, outs, compute_vectors=True, **_):
 
 def _hessenberg(b, a, *, outs, **_):
     n = a.shape[-1]
-    plan = [n, 1, n, ("out", 0), max(n, 1), ("out", 1), ("work", a.dtype.name, None), ("lwork", 6), ("out", 2)]
-    h, taus, info = call(b, _name(a, "gehrd"), plan, [_flip(b, a)],
-                         [((n, n), a.dtype), ((max(n - 1, 0),), a.dtype), ((), _integer())], {0: 0}, a.shape[:-2])
+    plan = [
+        n,
+        1,
+        n,
+        ("out", 0),
+        max(n, 1),
+        ("out", 1),
+        ("work", a.dtype.name, None),
+        ("lwork", 6),
+        ("out", 2),
+    ]
+    h, taus, info = call(
+        b,
+        _name(a, "gehrd"),
+        plan,
+        [_flip(b, a)],
+        [((n, n), a.dtype), ((max(n - 1, 0),), a.dtype), ((), _integer())],
+        {0: 0},
+        a.shape[:-2],
+    )
     return [_or_nan(b, _flip(b, h), info, 2), _or_nan(b, taus, info, 1)]
 
 
 def _tridiagonal(b, a, *, outs, lower=True, **_):
     n, real = a.shape[-1], _real(a.dtype)
-    plan = ["L" if lower else "U", n, ("out", 0), max(n, 1), ("out", 1), ("out", 2), ("out", 3),
-            ("work", a.dtype.name, None), ("lwork", 7), ("out", 4)]
+    plan = [
+        "L" if lower else "U",
+        n,
+        ("out", 0),
+        max(n, 1),
+        ("out", 1),
+        ("out", 2),
+        ("out", 3),
+        ("work", a.dtype.name, None),
+        ("lwork", 7),
+        ("out", 4),
+    ]
     less = max(n - 1, 0)
     shapes = [((n, n), a.dtype), ((n,), real), ((less,), real), ((less,), a.dtype), ((), _integer())]
-    v, d, e, taus, info = call(b, _name(a, "hetrd" if _is_complex(a) else "sytrd"), plan, [_flip(b, a)], shapes, {0: 0},
-                               a.shape[:-2])
+    v, d, e, taus, info = call(
+        b, _name(a, "hetrd" if _is_complex(a) else "sytrd"), plan, [_flip(b, a)], shapes, {0: 0}, a.shape[:-2]
+    )
     return [_flip(b, v), d, e, taus, b.convert(info, np.int32)]
 
 
@@ -286,8 +452,15 @@ def _tridiagonal_solve(b, dl, d, du, x, *, outs, **_):
     high = b.slice(du, (0,) * rank, (*du.shape[:-1], max(n - 1, 0)))
     plan = [n, k, ("out", 0), ("out", 1), ("out", 2), ("out", 3), max(n, 1), ("out", 4)]
     less = ((max(n - 1, 0),), x.dtype)
-    results = call(b, _name(x, "gtsv"), plan, [low, d, high, _flip(b, x)],
-                   [less, ((n,), x.dtype), less, ((k, n), x.dtype), ((), _integer())], {0: 0, 1: 1, 2: 2, 3: 3}, batch)
+    results = call(
+        b,
+        _name(x, "gtsv"),
+        plan,
+        [low, d, high, _flip(b, x)],
+        [less, ((n,), x.dtype), less, ((k, n), x.dtype), ((), _integer())],
+        {0: 0, 1: 1, 2: 2, 3: 3},
+        batch,
+    )
     return [_flip(b, results[3])]
 
 

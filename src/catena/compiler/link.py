@@ -1,7 +1,7 @@
 """From a module's text to object code: helper functions, optimisation passes, code generation.
 
-The text is already vectorised, so the passes only clean up: stack slots into registers, redundant instructions, dead
-code. Everything that LLVM needs once is made once per process; compilation holds one lock.
+The text is already vectorised, so the passes only clean up: stack slots into registers, redundant
+instructions, dead code. Everything that LLVM needs once is made once per process; compilation holds one lock.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Loop nests: one iteration space, a straight-line body, what it stores and what it folds.
 
-A `Nest` iterates over `extents`; dimensions in `reduced` are folded away. It has no loops of its own order yet: `schedule`
-drops dimensions of one element, merges neighbours that every access crosses contiguously, orders the loops (kept
-dimensions outside, reduced ones inside) and picks the dimension that becomes SIMD lanes. `verify` checks the result,
-`show` prints it.
+A `Nest` iterates over `extents`; dimensions in `reduced` are folded away. It has no loops of its own order
+yet: `schedule` drops dimensions of one element, merges neighbours that every access crosses contiguously,
+orders the loops (kept dimensions outside, reduced ones inside) and picks the dimension that becomes SIMD
+lanes. `verify` checks the result, `show` prints it.
 """
 
 from __future__ import annotations
@@ -77,7 +77,8 @@ class Nest:
         """The nest's structure, with its buffers numbered in this order: equal keys are written as equal text."""
         at = {b: i for i, b in enumerate(buffers)}
         stmts = tuple(
-            (s.op, s.type, s.args, (at[s.attr[0]], *s.attr[1:]) if s.op in LOADS else s.attr) for s in self.stmts
+            (s.op, s.type, s.args, (at[s.attr[0]], *s.attr[1:]) if s.op in LOADS else s.attr)
+            for s in self.stmts
         )
         stores = tuple((at[s.buffer], *s[1:]) for s in self.stores)
         folds = tuple((f[:3], tuple((at[b], t, o) for b, t, o in f.dests), f[4:]) for f in self.folds)
@@ -110,7 +111,7 @@ def from_body(body: Body, reduced=(), stores=(), folds=(), sequential=False) -> 
     )
 
 
-# ---- schedule --------------------------------------------------------------------------------------------------
+# ---- schedule ----------------------------------------------------------------------------------------------
 
 
 def schedule(nest: Nest, vector_bytes: int) -> Nest:
@@ -137,7 +138,9 @@ def schedule(nest: Nest, vector_bytes: int) -> Nest:
 
 
 def _block_transposes(nest: Nest, kept: list[int], vector: int) -> None:
-    """Moves a dimension along which strided loads are contiguous inside the lanes: the lines they touch stay in cache."""
+    """Moves a dimension along which strided loads are contiguous inside the lanes: the lines they touch stay
+    in cache.
+    """
     for s in nest.stmts:
         if s.op == "load" and abs(affine.coefficient(s.attr[2], vector)) > 2:
             inner = [d for d in kept if d != vector and abs(affine.coefficient(s.attr[2], d)) == 1]
@@ -148,7 +151,9 @@ def _block_transposes(nest: Nest, kept: list[int], vector: int) -> None:
 
 
 def _merge(nest: Nest) -> None:
-    """Drops dimensions of one element and merges d into d + 1 where every offset has c_d = c_(d+1) * extent_(d+1)."""
+    """Drops dimensions of one element and merges d into d + 1 where every offset has c_d = c_(d+1) *
+    extent_(d+1).
+    """
     accesses = [dict(a[1]) for a in set(nest.offsets())]
     gone = {d for d, n in enumerate(nest.extents) if n == 1}
     live = [d for d in range(len(nest.extents)) if d not in gone]
@@ -249,7 +254,7 @@ def _window_dimension(nest: Nest, d: int) -> bool:
     )
 
 
-# ---- printing and checking -------------------------------------------------------------------------------------
+# ---- printing and checking ---------------------------------------------------------------------------------
 
 
 def show(nest: Nest) -> str:

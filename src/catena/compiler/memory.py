@@ -1,4 +1,6 @@
-"""Where values live: an arena planned by liveness while the program is written, and stack slots for small values."""
+"""Where values live: an arena planned by liveness while the program is written, and stack slots for small
+values.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ class Block:
 
 
 class Arena:
-    """Best-fit allocation of offsets; the program's writer frees a block at its last use, so blocks overlap in time never."""
+    """Best-fit allocation of offsets; the program's writer frees a block at its last use, so blocks overlap
+    in time never.
+    """
 
     def __init__(self):
         self.free: list[tuple[int, int]] = []  # (offset, size), sorted by offset

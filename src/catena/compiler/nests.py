@@ -29,7 +29,7 @@ class NestBuilder:
             lambda v: (roots.get(v.number, v.number), NAMES[v.dtype]),
         )
 
-    # ---- kernels -----------------------------------------------------------------------------------------------
+    # ---- kernels -------------------------------------------------------------------------------------------
 
     def kernel(self, kernel: Kernel) -> Nest:
         own = frozenset(v.number for v in kernel.roots if v.form not in ("reduce", "argreduce"))
@@ -90,7 +90,7 @@ class NestBuilder:
         dest = (v.number, NAMES[v.dtype], body.offset(v.shape, kept))
         return Fold("arg" + v.params["kind"], (x, at), (NAMES[v.args[0].dtype], position), (dest,))
 
-    # ---- nodes written piecewise -------------------------------------------------------------------------------
+    # ---- nodes written piecewise ---------------------------------------------------------------------------
 
     def concatenate(self, v: Value) -> list[Nest]:
         nests, at, axis = [], 0, v.params["dimension"]
@@ -169,7 +169,7 @@ class NestBuilder:
             )
         return body.stmt(kind, NAMES[v.dtype], (old, new))
 
-    # ---- folds with a body of their own, and running ones ------------------------------------------------------
+    # ---- folds with a body of their own, and running ones --------------------------------------------------
 
     def reduce_general(self, node: Value) -> Nest:
         outs, axes = node.params["results"], node.params["axes"]
@@ -211,7 +211,9 @@ class NestBuilder:
                 for i, s in enumerate(new)
             ]
         else:
-            folds = [Fold(kind, (new,), (NAMES[v.dtype],), ((v.number, NAMES[v.dtype], offset),), running=True)]
+            folds = [
+                Fold(kind, (new,), (NAMES[v.dtype],), ((v.number, NAMES[v.dtype], offset),), running=True)
+            ]
         return loops.from_body(body, (axis,), [], folds)
 
     def _running(self, body: Body, v: Value, new, offset, kind: str) -> Fold:
@@ -235,7 +237,7 @@ class NestBuilder:
             inits=(body.const(-math.inf, t),),
         )
 
-    # ---- products by loops -------------------------------------------------------------------------------------
+    # ---- products by loops ---------------------------------------------------------------------------------
 
     def dot(self, v: Value) -> Nest:
         lhs, rhs = v.args
@@ -285,7 +287,7 @@ def product_folds(body: Body, v: Value, lhs: Value, rhs: Value, a, b, offset) ->
     return [Fold("sum", (body.stmt("mul", name, (a, b)),), (name,), dest)]
 
 
-# ---- helpers ---------------------------------------------------------------------------------------------------
+# ---- helpers -----------------------------------------------------------------------------------------------
 
 
 def dims(rank: int) -> tuple:

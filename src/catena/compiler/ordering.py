@@ -1,6 +1,7 @@
 """Sorting and selection, brought to the stable sorting of unsigned keys along the last axis.
 
-A key orders like its element: NaN last, -0 equal to 0 (but before it where only the elements themselves are sorted).
+A key orders like its element: NaN last, -0 equal to 0 (but before it where only the elements themselves are
+sorted).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Contractions: large ones of BLAS types by BLAS, the others as loop nests.
 
-Operands are read where they lie, through transposes, when each of their groups of dimensions (batch, free, contracted)
-has one stride and the matrix has one unit stride; else they are copied into that layout first.
+Operands are read where they lie, through transposes, when each of their groups of dimensions (batch, free,
+contracted) has one stride and the matrix has one unit stride; else they are copied into that layout first.
 """
 
 from __future__ import annotations
@@ -76,7 +76,9 @@ def _group(x: Value, strides: list[int], dims) -> int | None:
 
 
 def _matrix(w, frame, x: Value, batch, rows, columns) -> tuple[str, int, int, int]:
-    """The address of `x` as batches of matrices, and the strides of batches, rows and columns; one of the last two is 1."""
+    """The address of `x` as batches of matrices, and the strides of batches, rows and columns; one of the
+    last two is 1.
+    """
     found = _strides(frame, x)
     if found is not None:
         base, strides = found
@@ -155,8 +157,9 @@ class Product:
         w.e.do(f"call void @{name}({', '.join(f'ptr {p}' for p in pointers)})")
 
     def in_parallel(self, w, pointers: list[str]) -> None:
-        """Blocks of batch members, or of rows, through the pool; the blocks depend on the sizes alone, so that BLAS gives
-        the same sums on any number of threads."""
+        """Blocks of batch members, or of rows, through the pool; the blocks depend on the sizes alone, so
+        that BLAS gives the same sums on any number of threads.
+        """
         extent = self.batch if self.batch > 1 else self.m
         each = self.batch * self.m * self.n * self.k / extent
         step = min(-(-extent // 2), max(int(CHUNK // each), 1))

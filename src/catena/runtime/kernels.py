@@ -1,7 +1,7 @@
 """What compiled programs call: library routines and Python callbacks, each an object with an `address`.
 
-A callback has the C signature `i32 f(ptr* pointers)`: the addresses of its operands, then those of its results. An
-exception in it is kept for the thread that made the call and raised when the program returns.
+A callback has the C signature `i32 f(ptr* pointers)`: the addresses of its operands, then those of its
+results. An exception in it is kept for the thread that made the call and raised when the program returns.
 """
 
 from __future__ import annotations
@@ -53,7 +53,9 @@ class ThreadControl:
 
 
 class Cell:
-    """Two 64-bit integers of the process: running programs that use BLAS, and BLAS's number of threads before them."""
+    """Two 64-bit integers of the process: running programs that use BLAS, and BLAS's number of threads before
+    them.
+    """
 
     def __init__(self):
         self._memory = np.zeros(2, np.int64)

@@ -1,8 +1,8 @@
 """BLAS and LAPACK routines as C pointers.
 
-They come from the OpenBLAS that NumPy's wheel has loaded already (64-bit integers; no import, and the same sums as eager
-evaluation). Where NumPy was built otherwise they come from the capsules that SciPy exports for Cython (32-bit
-integers). All arguments are passed by address, as Fortran has it.
+They come from the OpenBLAS that NumPy's wheel has loaded already (64-bit integers; no import, and the same
+sums as eager evaluation). Where NumPy was built otherwise they come from the capsules that SciPy exports for
+Cython (32-bit integers). All arguments are passed by address, as Fortran has it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Native programs in memory: object code, what it is bound to, and how it is called.
 
-`entry(args, outs)` takes two Python tuples of ndarrays and reads their data pointers from the objects, at the offsets
-below; it returns 0, or 1 + i when argument i is not C-contiguous and aligned, or -1 when a callback raised.
+`entry(args, outs)` takes two Python tuples of ndarrays and reads their data pointers from the objects, at the
+offsets below; it returns 0, or 1 + i when argument i is not C-contiguous and aligned, or -1 when a callback
+raised.
 """
 
 from __future__ import annotations
@@ -45,7 +46,9 @@ def check_layout() -> None:
 class Native:
     """Object code loaded into this process and bound to its constants and library functions."""
 
-    def __init__(self, code: bytes, constants: list[np.ndarray], externals: list, machine, stacks: bool = False):
+    def __init__(
+        self, code: bytes, constants: list[np.ndarray], externals: list, machine, stacks: bool = False
+    ):
         check_layout()
         self._keep = ([np.ascontiguousarray(c) for c in constants], externals)
         binding = llvm()

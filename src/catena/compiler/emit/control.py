@@ -1,8 +1,9 @@
 """Loops and branches as native control flow.
 
-A loop's carries live in the memory of its results, small ones in stack slots, which LLVM promotes to registers; small
-constants of the loop are copied into such slots too. The body computes each new carry in place where the old one is dead
-by then, else beside it and copies at the end of the iteration. Slices of `scan` are pointers into the whole arrays.
+A loop's carries live in the memory of its results, small ones in stack slots, which LLVM promotes to
+registers; small constants of the loop are copied into such slots too. The body computes each new carry in
+place where the old one is dead by then, else beside it and copies at the end of the iteration. Slices of
+`scan` are pointers into the whole arrays.
 """
 
 from __future__ import annotations
@@ -90,7 +91,9 @@ def scan(w, frame, i: int, node: Value) -> None:
     slices = [_slice(e, s, at, _bytes(x) // length) for s, x in zip(sources, xs)]
     dests = [_slice(e, s, at, _bytes(y) // length) for s, y in zip(stacks, results[nc:])]
     w.depth, w.loops, w.trips = w.depth + 1, w.loops + 1, w.trips * length
-    iteration = lambda: w.region(p["body"], inputs + carries + slices, carries + dests, carried_inputs(nc, nk))
+    iteration = lambda: w.region(
+        p["body"], inputs + carries + slices, carries + dests, carried_inputs(nc, nk)
+    )
     stack_steps.in_iteration(w, p["body"], iteration)
     w.depth, w.trips = w.depth - 1, w.trips // length
     e.end_loop(opened)

@@ -1,4 +1,6 @@
-"""Writing LLVM IR text: names, blocks, stack slots, and the small idioms (splats, lanes, memory access) built on them."""
+"""Writing LLVM IR text: names, blocks, stack slots, and the small idioms (splats, lanes, memory access) built
+on them.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,7 @@ class Emitter:
         self.slots.append(f"  {name} = alloca {type_}" + (f", align {align}" if align else ""))
         return name
 
-    # ---- loops -------------------------------------------------------------------------------------------------
+    # ---- loops ---------------------------------------------------------------------------------------------
 
     def begin_loop(self, start, stop, step: int = 1) -> tuple:
         """Opens a loop that runs at least once; returns its variable and what `end_loop` needs."""
@@ -70,7 +72,7 @@ class Emitter:
         self.branch(more, head, exit_)
         self.start(exit_)
 
-    # ---- lanes -------------------------------------------------------------------------------------------------
+    # ---- lanes ---------------------------------------------------------------------------------------------
 
     def splat(self, x: str, register: str, width: int) -> str:
         if width == 1:
@@ -100,7 +102,7 @@ class Emitter:
             out = self.op(f"insertelement {v} {out}, {register} {self.call(symbol, register, lane)}, i64 {k}")
         return out
 
-    # ---- memory ------------------------------------------------------------------------------------------------
+    # ---- memory --------------------------------------------------------------------------------------------
 
     def element(self, pointer: str, memory: str, offset) -> str:
         """The address of an element, `offset` elements of type `memory` further."""
@@ -191,7 +193,7 @@ class Emitter:
         order = ", ".join(f"i32 {k}" for k in range(width - 1, -1, -1))
         return self.op(f"shufflevector {v} {x}, {v} poison, <{width} x i32> <{order}>")
 
-    # ---- between memory and registers --------------------------------------------------------------------------
+    # ---- between memory and registers ----------------------------------------------------------------------
 
     def widen(self, raw: str, t: Type, width: int) -> str:
         if t.kind == "b":
@@ -215,7 +217,9 @@ class Emitter:
         if not t.narrow:
             return x
         if t.kind != "f":
-            return self.op(f"and {vector('i8', width)} {x}, {self.splat(str((1 << t.bits) - 1), 'i8', width)}")
+            return self.op(
+                f"and {vector('i8', width)} {x}, {self.splat(str((1 << t.bits) - 1), 'i8', width)}"
+            )
         if t.name == "float16":
             return self.op(f"fptrunc {vector('float', width)} {x} to {vector('half', width)}")
         if t.name == "bfloat16":

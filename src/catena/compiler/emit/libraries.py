@@ -45,7 +45,11 @@ def lapack(w, frame, i: int, node: Value) -> None:
     if not batch:
         return
     w.uses_blas = True
-    work = {k: w.allocate(a[2] * np.dtype(a[1]).itemsize) for k, a in enumerate(p["plan"]) if isinstance(a, tuple) and a[0] == "work"}
+    work = {
+        k: w.allocate(a[2] * np.dtype(a[1]).itemsize)
+        for k, a in enumerate(p["plan"])
+        if isinstance(a, tuple) and a[0] == "work"
+    }
     t, opened = e.begin_loop(0, batch) if batch > 1 else (None, None)
     steps = {("in", k): _member(e, s, x, t, batch) for k, (s, x) in enumerate(zip(sources, node.args))}
     steps |= {("out", k): _member(e, s, x, t, batch) for k, (s, x) in enumerate(zip(outs, p["results"]))}
@@ -60,7 +64,11 @@ def lapack(w, frame, i: int, node: Value) -> None:
 
 def _member(e, pointer: str, x: Value, t: str | None, batch: int) -> str:
     size = x.size * x.dtype.itemsize // batch
-    return pointer if t is None else e.op(f"getelementptr i8, ptr {pointer}, i64 {e.op(f'mul nsw i64 {t}, {size}')}")
+    return (
+        pointer
+        if t is None
+        else e.op(f"getelementptr i8, ptr {pointer}, i64 {e.op(f'mul nsw i64 {t}, {size}')}")
+    )
 
 
 def _argument(w, arg, steps: dict, work) -> str:

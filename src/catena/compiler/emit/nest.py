@@ -1,10 +1,11 @@
 """A scheduled loop nest as LLVM IR.
 
-Statements are placed in the outermost loop where all they depend on is defined. The SIMD dimension is cut into segments
-(full blocks of `unroll` vectors, single vectors, a tail); each segment writes the inner loops once. A nest without folds
-over its lanes ends in one last vector that overlaps the one before it, since writing an element twice is harmless; folds
-mask the overlap, and nests that update in place get a tail of exact width. Nests of few iterations are unrolled with
-constant indices, so that small arrays can live in registers.
+Statements are placed in the outermost loop where all they depend on is defined. The SIMD dimension is cut
+into segments (full blocks of `unroll` vectors, single vectors, a tail); each segment writes the inner loops
+once. A nest without folds over its lanes ends in one last vector that overlaps the one before it, since
+writing an element twice is harmless; folds mask the overlap, and nests that update in place get a tail of
+exact width. Nests of few iterations are unrolled with constant indices, so that small arrays can live in
+registers.
 """
 
 from __future__ import annotations
@@ -42,7 +43,9 @@ class Copy:
 
 
 class NestWriter:
-    """Writes one nest with `e`; `pointers` gives each buffer's base address, `bounds` a range of the outermost loop."""
+    """Writes one nest with `e`; `pointers` gives each buffer's base address, `bounds` a range of the
+    outermost loop.
+    """
 
     def __init__(self, e: Emitter, nest: Nest, pointers: dict[int, str], in_place: bool = False, bounds=None):
         self.e, self.nest, self.pointers, self.in_place, self.bounds = e, nest, pointers, in_place, bounds
@@ -68,7 +71,7 @@ class NestWriter:
         if self.nest.folds and 0 not in kept:
             folds.store_identities(self)
 
-    # ---- analysis ----------------------------------------------------------------------------------------------
+    # ---- analysis ------------------------------------------------------------------------------------------
 
     def _levels(self) -> list[list[int]]:
         """Statements by the number of loops around them."""
@@ -102,7 +105,7 @@ class NestWriter:
         work = sum(s.op != "const" for s in self.nest.stmts) + len(self.nest.stores) + len(self.nest.folds)
         return n * work if n > 1 else 0
 
-    # ---- loops -------------------------------------------------------------------------------------------------
+    # ---- loops ---------------------------------------------------------------------------------------------
 
     def _level(self, level: int, copies: list[Copy]) -> None:
         for i in self.levels[level]:
@@ -166,7 +169,7 @@ class NestWriter:
                 )
             c.pointers[key] = known, const
 
-    # ---- the SIMD dimension ------------------------------------------------------------------------------------
+    # ---- the SIMD dimension --------------------------------------------------------------------------------
 
     def segments(self, d: int) -> list[Segment]:
         """How the lanes cover the dimension."""
@@ -246,7 +249,7 @@ class NestWriter:
         self._offsets = {key: offset for key, _, _, offset in self.accesses}
         return self._offsets
 
-    # ---- statements --------------------------------------------------------------------------------------------
+    # ---- statements ----------------------------------------------------------------------------------------
 
     def is_lanes(self, i: int) -> bool:
         return self.width > 1 and bool(self.nest.depends[i] & self.vector_bit)
@@ -327,7 +330,7 @@ class NestWriter:
             return a
         return b if a == "0" else self.e.op(f"add nsw i64 {a}, {b}")
 
-    # ---- memory ------------------------------------------------------------------------------------------------
+    # ---- memory --------------------------------------------------------------------------------------------
 
     def _address(self, key, memory: str, offset, c: Copy, width: int) -> tuple[str, bool]:
         """The pointer of an access and whether it is one pointer per lane."""
@@ -380,7 +383,7 @@ class NestWriter:
         stride = next((k for d, k in offset[1] if d == self.nest.vector), 0)
         self.e.store(t, x, pointer, width, stride or 1, mask)
 
-    # ---- folds -------------------------------------------------------------------------------------------------
+    # ---- folds ---------------------------------------------------------------------------------------------
 
     def _open_folds(self, copies: list[Copy]) -> None:
         self.folds = [folds.Accumulators(self, i, f, copies) for i, f in enumerate(self.nest.folds)]

@@ -1,8 +1,9 @@
 """The scalar operations of loop bodies in LLVM IR, on scalars and on SIMD lanes alike.
 
-`emit(e, op, type, xs, types, attr, width)` writes one operation. Semantics are XLA's: integer division by zero gives -1
-and its remainder the dividend, shifts past the width give zero or the sign, float to integer saturates and sends NaN to
-0, max and min propagate NaN. Floats narrower than 32 bits live in f32 registers and are rounded after each operation.
+`emit(e, op, type, xs, types, attr, width)` writes one operation. Semantics are XLA's: integer division by
+zero gives -1 and its remainder the dividend, shifts past the width give zero or the sign, float to integer
+saturates and sends NaN to 0, max and min propagate NaN. Floats narrower than 32 bits live in f32 registers
+and are rounded after each operation.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ def emit(e: Emitter, op: str, t: Type, xs: list[str], types: list[Type], attr, w
     return out
 
 
-# ---- floats ----------------------------------------------------------------------------------------------------
+# ---- floats ------------------------------------------------------------------------------------------------
 
 
 def _float(e: Emitter, op: str, t: Type, xs: list[str], width: int, attr) -> str:
@@ -180,7 +181,7 @@ def round_to(e: Emitter, x: str, t: Type, width: int) -> str:
     return e.widen(e.narrow(x, t, width), t, width)
 
 
-# ---- integers and booleans -------------------------------------------------------------------------------------
+# ---- integers and booleans ---------------------------------------------------------------------------------
 
 
 def _integer(e: Emitter, op: str, t: Type, xs: list[str], width: int, attr) -> str:
@@ -325,7 +326,7 @@ _INTEGER = {
 }
 
 
-# ---- operations whose result or operands have several types ----------------------------------------------------
+# ---- operations whose result or operands have several types ------------------------------------------------
 
 
 def _compare(op: str):

@@ -1,7 +1,7 @@
 """Loop nests on several threads: which ones, in which chunks, and the call of the pool.
 
-The outermost kept loop is cut into chunks of about the same work. Chunks depend on the nest alone, never on the number of
-threads.
+The outermost kept loop is cut into chunks of about the same work. Chunks depend on the nest alone, never on
+the number of threads.
 """
 
 from __future__ import annotations
@@ -53,12 +53,25 @@ def _lift_long_loop(nest: Nest) -> None:
 def call(w, name: str, pointers: list[str], extent: int, size: int) -> None:
     """Calls nest function `name` for all chunks through the pool."""
     n = len(pointers)
-    loads = [line for i in range(n) for line in (f"  %p{i} = getelementptr ptr, ptr %args, i64 {i}",
-                                                 f"  %b{i} = load ptr, ptr %p{i}")]
+    loads = [
+        line
+        for i in range(n)
+        for line in (f"  %p{i} = getelementptr ptr, ptr %args, i64 {i}", f"  %b{i} = load ptr, ptr %p{i}")
+    ]
     arguments = ", ".join([f"ptr %b{i}" for i in range(n)] + ["i64 %lo", "i64 %hi"])
-    body = "\n".join(["(ptr %args, i64 %k) {", "entry:", *loads, f"  %lo = mul nsw i64 %k, {size}",
-                      f"  %end = add nsw i64 %lo, {size}", f"  %hi = call i64 @llvm.smin.i64(i64 %end, i64 {extent})",
-                      f"  call void @{name}({arguments})", "  ret void", "}"])
+    body = "\n".join(
+        [
+            "(ptr %args, i64 %k) {",
+            "entry:",
+            *loads,
+            f"  %lo = mul nsw i64 %k, {size}",
+            f"  %end = add nsw i64 %lo, {size}",
+            f"  %hi = call i64 @llvm.smin.i64(i64 %end, i64 {extent})",
+            f"  call void @{name}({arguments})",
+            "  ret void",
+            "}",
+        ]
+    )
     through_pool(w, body, pointers, -(-extent // size))
 
 

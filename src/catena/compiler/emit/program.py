@@ -1,9 +1,9 @@
 """The whole program as one LLVM module: an entry that checks its arguments, then the steps in order.
 
-Loops and branches are native control flow in the same function; their regions are written in place. Big nests become
-functions of their own, and nests with equal text share one. Values get memory as the steps are written: outputs are
-computed where they must end up, operands that die are updated in place, everything else is a stack slot or a piece of
-the arena.
+Loops and branches are native control flow in the same function; their regions are written in place. Big nests
+become functions of their own, and nests with equal text share one. Values get memory as the steps are
+written: outputs are computed where they must end up, operands that die are updated in place, everything else
+is a stack slot or a piece of the arena.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class ProgramWriter:
         self.loops = 0  # loops written so far
         self.depth = 0  # loops around what is being written
 
-    # ---- regions -----------------------------------------------------------------------------------------------
+    # ---- regions -------------------------------------------------------------------------------------------
 
     def region(
         self, region: Region, inputs: list[str], dests: list[str], carried: dict[int, int] | None = None
@@ -158,7 +158,7 @@ class ProgramWriter:
         for dest, source, size in moves:
             self.copy(dest, source, size)
 
-    # ---- memory ------------------------------------------------------------------------------------------------
+    # ---- memory --------------------------------------------------------------------------------------------
 
     def allocate(self, size: int) -> Block:
         if size <= SLOT_BYTES and (self.slot_bytes < SLOTS or not size):
@@ -263,7 +263,7 @@ class ProgramWriter:
                 if block is not None and r not in frame.targets:
                     self._free(block)
 
-    # ---- steps -------------------------------------------------------------------------------------------------
+    # ---- steps ---------------------------------------------------------------------------------------------
 
     def _step(self, frame: Frame, i: int, step: Step) -> None:
         if step.kernel is not None:
@@ -340,7 +340,7 @@ class ProgramWriter:
         """The name of the internal function with this text (parameters and body); equal ones are one."""
         return self.functions.setdefault(body, f"nest{len(self.functions)}")
 
-    # ---- the module --------------------------------------------------------------------------------------------
+    # ---- the module ----------------------------------------------------------------------------------------
 
     def finish(self, entry: str) -> Module:
         """The module's text, given the text of the entry function."""
@@ -374,7 +374,7 @@ def digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-# ---- node forms that are not kernels ---------------------------------------------------------------------------
+# ---- node forms that are not kernels -----------------------------------------------------------------------
 
 
 def _concatenate(w: ProgramWriter, frame: Frame, i: int, v: Value) -> None:

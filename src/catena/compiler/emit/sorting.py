@@ -1,8 +1,10 @@
-"""Sorting unsigned keys, as LLVM IR text: insertion for short rows, least-significant-digit radix for the others.
+"""Sorting unsigned keys, as LLVM IR text: insertion for short rows, least-significant-digit radix for the
+others.
 
-`catena_sort_u32(keys, spare, n)` sorts keys; `catena_argsort_u32(keys, spare, index, spare_index, n)` moves 32-bit
-indices along with them. Both are stable, and leave the result in the first arrays. A radix pass over a digit in which all
-keys agree is skipped, so small ranges of integers cost few passes. (Knuth, The Art of Computer Programming 3, 5.2.5)
+`catena_sort_u32(keys, spare, n)` sorts keys; `catena_argsort_u32(keys, spare, index, spare_index, n)` moves
+32-bit indices along with them. Both are stable, and leave the result in the first arrays. A radix pass over a
+digit in which all keys agree is skipped, so small ranges of integers cost few passes. (Knuth, The Art of
+Computer Programming 3, 5.2.5)
 """
 
 from __future__ import annotations
@@ -207,7 +209,7 @@ def _pass(bits: int, paired: bool, p: int, before: str, source: tuple) -> list[s
     ]
 
 
-# ---- steps of the program --------------------------------------------------------------------------------------
+# ---- steps of the program ----------------------------------------------------------------------------------
 
 
 def sort_keys(w, frame, i: int, node) -> None:

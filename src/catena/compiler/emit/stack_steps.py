@@ -1,7 +1,7 @@
 """Steps that make, write and read stacks, as calls of the functions in `compiler/stacks.py`.
 
-The stacks of a run hang on the slot `%stacks` of the entry function. They are freed when the program returns, unless it
-returns stacks: then the head of their chain goes to one more result, and the caller owns them.
+The stacks of a run hang on the slot `%stacks` of the entry function. They are freed when the program returns,
+unless it returns stacks: then the head of their chain goes to one more result, and the caller owns them.
 """
 
 from __future__ import annotations
@@ -64,7 +64,9 @@ def read(w, frame, i: int, node) -> None:
 
 
 def in_iteration(w, region, write) -> None:
-    """Writes one iteration of a loop by `write()`; stacks that it makes and nobody can see after it are freed at its end."""
+    """Writes one iteration of a loop by `write()`; stacks that it makes and nobody can see after it are freed
+    at its end.
+    """
     if not makes(region) or escape(region):
         write()
         return
@@ -86,7 +88,9 @@ def escape(region) -> bool:
 
 def stores_addresses(region) -> bool:
     return any(
-        v.params["op"] == "stack_write" and v.args[2].dtype == np.uint64 or any(map(stores_addresses, inner(v)))
+        v.params["op"] == "stack_write"
+        and v.args[2].dtype == np.uint64
+        or any(map(stores_addresses, inner(v)))
         for v in steps(region)
     )
 
@@ -114,7 +118,10 @@ def frame_lines(w) -> tuple[list[str], list[str]]:
     start = ["  %stacks = alloca ptr", "  store ptr null, ptr %stacks"]
     if w.returned_stacks is None:
         return start, ["  call void @catena_stack_free(ptr %stacks)"]
-    return start, ["  %stack_head = load ptr, ptr %stacks", f"  store ptr %stack_head, ptr {w.returned_stacks}"]
+    return start, [
+        "  %stack_head = load ptr, ptr %stacks",
+        f"  store ptr %stack_head, ptr {w.returned_stacks}",
+    ]
 
 
 def runtime_lines() -> list[str]:
