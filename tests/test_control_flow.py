@@ -705,3 +705,13 @@ def test_bodies_that_differ_in_a_literal_are_told_apart():
     assert [float(scaled(k)) for k in (1.0, 2.0, -1.0, np.float32(3))] == [10, 20, -10, 30]
     signed = lambda zero: 1 / lax.while_loop(lambda c: c[0] < 1, lambda c: (c[0] + 1, zero * 1.0), (0, 1.0))[1]
     assert signed(0.0) == np.inf and signed(-0.0) == -np.inf
+
+
+def test_what_a_body_only_hands_on_stays_outside_the_loop():
+    f = lambda xs: lax.scan(lambda c, x: (c, {"x": x, "c": c[0], "y": x * c[1]}), (1.5, 2.0), xs)
+    (eqn,) = jax.make_jaxpr(f)(A).eqns
+    assert eqn.params["num_carry"] == 0 and len(eqn.outvars) == 2
+    (a, b), ys = check_value(f, A)
+    assert (a, b) == (1.5, 2.0) and ys["x"].tolist() == A.tolist() and ys["c"].tolist() == [1.5] * 4
+    check_derivatives(lambda a, xs: lax.scan(lambda c, x: (c, (x, c * x, c)), a, xs), 1.5, A)
+    check_vmap(lambda a, xs: lax.scan(lambda c, x: (c, (x, c * x, c)), a, xs), np.float32(1.5), A)

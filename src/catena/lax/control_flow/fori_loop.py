@@ -12,7 +12,7 @@ from catena.core.tree import tree_unflatten, treedef_tuple
 from catena.core.zeros import get_aval
 from catena.lax.arithmetic import add
 from catena.lax.control_flow import common
-from catena.lax.control_flow.scan import scan_p, unroll_factor
+from catena.lax.control_flow.scan import bind_scan, unroll_factor
 from catena.lax.control_flow.while_loop import while_p
 from catena.lax.convert import convert
 from catena.lax.structure import bind, like
@@ -102,12 +102,9 @@ def counted_loop(lower: int, upper: int, body_fun, leaves, tree, unroll):
     length = max(upper - lower, 0)
     counter = common.leaf_value(lower)
     body, avals = trace_step(body_fun, counted_step, [get_aval(counter)], leaves, tree, "scan")
-    outs = scan_p.bind(
-        *body.consts, counter, *common.converted(leaves, avals),
-        jaxpr=body.jaxpr, length=length, num_carry=1 + len(leaves), num_consts=len(body.consts),
-        reverse=False, unroll=unroll_factor(1 if unroll is None else unroll, length),
-    )  # fmt: skip
-    return tree_unflatten(tree, outs[1:])
+    carry = [counter, *common.converted(leaves, avals)]
+    last, _ = bind_scan(body, carry, [], length, False, unroll_factor(1 if unroll is None else unroll, length))
+    return tree_unflatten(tree, last[1:])
 
 
 def loop_in_python(lower: int, upper: int, body_fun, value):

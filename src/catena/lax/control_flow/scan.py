@@ -2,13 +2,12 @@
 
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from catena.core import errors
-from catena.core.array import as_array
-from catena.core.jaxpr import ClosedJaxpr, eval_jaxpr
+from catena.core.jaxpr import ClosedJaxpr, Var, eval_jaxpr
 from catena.core.primitive import Primitive
 from catena.core.staging import DebugInfo, trace_to_jaxpr
 from catena.core.trace import Tracer
@@ -71,8 +70,9 @@ def stacked(rows: list, aval):
 
 
 def bind_zeros(aval):
-    """An empty array of the type ``aval``."""
-    return as_array(np.zeros(aval.shape, aval.dtype))
+    """An array of the type ``aval`` without elements."""
+    shape, dtype = aval.dtype.physical(aval.shape) if aval.extended else (aval.shape, aval.dtype)
+    return typed_array(np.zeros(shape, dtype), aval)
 
 
 def _batch(axis, args, dims, *, jaxpr, num_consts, num_carry, **params):
@@ -231,13 +231,54 @@ def scan(
     body, carry_avals, y_tree = trace_scan_body(
         f, init_tree, [get_aval(x) for x in init_leaves], xs_tree, x_avals
     )
+    carry = common.converted(init_leaves, carry_avals)
+    carry, ys = bind_scan(body, carry, xs_leaves, length, bool(reverse), unroll_factor(unroll, length))
+    return tree_unflatten(init_tree, carry), tree_unflatten(y_tree, ys)
+
+
+def bind_scan(body: common.Body, carry: list, xs: list, length: int, reverse: bool, unroll: int):
+    """Apply the primitive to a traced body; what the body only hands on stays outside the loop.
+
+    Returns:
+      The last carry and the collected results.
+    """
+    slim = without_forwarding(body.jaxpr, len(body.consts), len(carry))
+    moving, fixed = common.partition(carry, slim.fixed)
     outs = scan_p.bind(
-        *body.consts, *common.converted(init_leaves, carry_avals), *xs_leaves,
-        jaxpr=body.jaxpr, length=length, num_carry=len(carry_avals), num_consts=len(body.consts),
-        reverse=bool(reverse), unroll=unroll_factor(unroll, length),
+        *body.consts, *fixed, *moving, *xs,
+        jaxpr=slim.jaxpr, length=length, num_carry=len(moving), num_consts=len(body.consts) + len(fixed),
+        reverse=reverse, unroll=unroll,
     )  # fmt: skip
-    n = len(carry_avals)
-    return tree_unflatten(init_tree, outs[:n]), tree_unflatten(y_tree, outs[n:])
+    last, made = common.split(outs, len(moving))
+    made = iter(made)
+    ys = [next(made) if source is None else xs[source] for source in slim.forwarded]
+    return common.merge(slim.fixed, last, fixed), ys
+
+
+class SlimBody(NamedTuple):
+    """A body without what it only hands on: carries that never change are constants (``fixed`` flags them), and
+    results that are items are not collected (``forwarded`` says which item each result is, or ``None``)."""
+
+    jaxpr: ClosedJaxpr
+    fixed: tuple
+    forwarded: tuple
+
+
+@memoised
+def without_forwarding(closed: ClosedJaxpr, num_consts: int, num_carry: int) -> SlimBody:
+    """Take what a scan body only hands on out of it."""
+    consts, carry, xs = common.split(closed.jaxpr.invars, num_consts, num_carry)
+    outs, ys = common.split(closed.jaxpr.outvars, num_carry)
+    fixed = tuple(v is out for v, out in zip(carry, outs, strict=True))
+    place = {x: i for i, x in enumerate(xs)}
+    forwarded = tuple(place.get(y) if type(y) is Var else None for y in ys)
+    if not any(fixed) and all(i is None for i in forwarded):
+        return SlimBody(closed, fixed, forwarded)
+    moving, constant = common.partition(carry, fixed)
+    kept = [y for y, i in zip(ys, forwarded, strict=True) if i is None]
+    slim = common.with_invars(closed, consts + constant + moving + xs)
+    slim = common.with_outvars(slim, common.partition(outs, fixed)[0] + kept)
+    return SlimBody(slim, fixed, forwarded)
 
 
 def trace_scan_body(f, init_tree, carry_avals: list, xs_tree, x_avals):
