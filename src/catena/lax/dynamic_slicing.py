@@ -257,18 +257,13 @@ def _start(start, size: int, allow_negative: bool, dtype):
     aval = get_aval(start)
     if not dtypes.is_integer(aval.dtype) or aval.shape:
         return start
-    if aval.weak_type:
-        start = convert_element_type(start, aval.dtype)
     if dtypes.KIND[aval.dtype] == "u" or not allow_negative:
         return start
-    start = _wide_enough(start, size)
-    bound = np.asarray(size, get_aval(start).dtype)
-    return select_n(lt(start, np.zeros((), bound.dtype)), start, add(start, bound))
-
-
-def _wide_enough(index, size: int):
-    """A signed index, in a dtype that holds ``size``."""
-    return index if size <= dtypes.iinfo(get_aval(index).dtype).max else convert_element_type(index, np.int32)
+    start = start if size <= dtypes.iinfo(aval.dtype).max else convert_element_type(start, np.int32)
+    is_negative = lt(start, np.zeros((), get_aval(start).dtype))
+    strong = convert_element_type(start, aval.dtype) if aval.weak_type else start
+    from_end = add(strong, np.asarray(size, get_aval(strong).dtype))
+    return select_n(is_negative, start, from_end)
 
 
 _DEFAULT_INDICES = {}  # small indices as arrays of the default dtype, made once

@@ -71,7 +71,7 @@ def check_gather(operand_shape, indices_shape, n: GatherDimensionNumbers, slice_
                 f"Offset dimension {i} in gather op is out of bounds; got {d}, but should have been in [0, "
                 f"{out_rank})"
             )
-    check_index_map(n.start_index_map, rank, indices_shape[-1], "gather", "start_index_map")
+    check_index_map(n.start_index_map, rank, indices_shape, "gather", "start_index_map")
     check_sorted(n.collapsed_slice_dims, "gather", "collapsed_slice_dims")
     check_range(n.collapsed_slice_dims, rank, "gather", "collapsed_slice_dims")
     check_unique(n.collapsed_slice_dims, "gather", "collapsed_slice_dims")

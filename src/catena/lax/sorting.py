@@ -302,7 +302,27 @@ def _top_k_batch(mapped, args, dims, *, k, axis):
 
 
 def _top_k_lower(b, operand, *, k, axis):
-    return b.top_k(operand, k, axis)
+    return _compiled_top_k(b, operand, k, axis, largest=True)
+
+
+def _compiled_top_k(b, x, k: int, axis: int, largest: bool):
+    """Selection in the total order, by signed integers in the order of the floats; the way back is the same."""
+    dtype = x.dtype
+    if dtypes.KIND[dtype] != "f":
+        return b.top_k(x, k, axis)
+    wide = np.dtype(np.float32) if dtype.itemsize == 1 else dtype
+    ints = np.dtype(f"int{8 * wide.itemsize}")
+
+    def turned(bits):
+        width, low = (
+            b.full(bits.shape, np.asarray(n, ints)) for n in (8 * ints.itemsize - 1, np.iinfo(ints).max)
+        )
+        return b.map("xor", bits, b.map("and", b.map("shift_right_arithmetic", bits, width), low))
+
+    key = turned(b.bitcast(b.convert(x, wide), ints))
+    values, places = b.top_k(key if largest else b.map("not", key), k, axis)
+    values = turned(values if largest else b.map("not", values))
+    return [b.convert(b.bitcast(values, wide), dtype), places]
 
 
 top_k_p = Primitive(
@@ -417,9 +437,7 @@ def _approx_batch(axis, args, dims, *, reduction_dimension, **params):
 def _approx_lower(b, operand, *, is_max_k, reduction_dimension, **params):
     size = _approx_candidates(operand, reduction_dimension=reduction_dimension, **params)
     n = operand.shape[reduction_dimension]
-    x = operand if is_max_k else b.map("neg", operand)
-    values, places = b.top_k(x, min(size, n), reduction_dimension)
-    values = values if is_max_k else b.map("neg", values)
+    values, places = _compiled_top_k(b, operand, min(size, n), reduction_dimension, is_max_k)
     if size > n:
         values, places = (_repeat_last(b, v, size - n, reduction_dimension) for v in (values, places))
     return [values, places]

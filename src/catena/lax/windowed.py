@@ -138,11 +138,12 @@ def check_batching(operand_shape, indices_shape, operand_dims, indices_dims, op:
         )
 
 
-def check_index_map(index_map, rank: int, index_size: int, op: str, name: str):
+def check_index_map(index_map, rank: int, indices_shape, op: str, name: str):
+    index_size = indices_shape[-1]
     if len(index_map) != index_size:
         raise TypeError(
             f"{op.capitalize()} op has {len(index_map)} elements in {name} and the bound of dimension "
-            f"index_vector_dim of indices is {index_size}. These two numbers must be equal."
+            f"index_vector_dim={len(indices_shape) - 1} of indices is {index_size}. These two numbers must be equal."
         )
     for i, d in enumerate(index_map):
         if not 0 <= d < rank:
@@ -194,7 +195,7 @@ def check_scatter(operand_shape, indices_shape, updates_shape, n: ScatterDimensi
             "update_window_dims, inserted_window_dims and operand_batching_dims must add up to the operand's "
             "rank."
         )
-    check_index_map(n.scatter_dims_to_operand_dims, rank, indices_shape[-1], op, to_operand)
+    check_index_map(n.scatter_dims_to_operand_dims, rank, indices_shape, op, to_operand)
     for axis, d in zip(n.update_window_dims, _window_dims(rank, n), strict=True):
         if updates_shape[axis] > operand_shape[d]:
             raise TypeError(

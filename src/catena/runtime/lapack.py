@@ -228,10 +228,15 @@ def gees(a, *, compute_schur_vectors: bool, select=None) -> list:
     if a.size == 0:
         return [a.copy() for _ in outs]
     solve = routine("gees", a.dtype)
+    # LAPACK's wrapper counts the arguments of the function, so their number must be plain.
     if select is None:
-        choose, sort = (lambda *parts: None), 0
+        choose = None
+    elif a.dtype.kind == "c":
+        choose = lambda z: bool(select(complex(z)))  # noqa: E731
     else:
-        choose, sort = (lambda *parts: bool(select(complex(*parts)))), 1
+        choose = lambda re, im: bool(select(complex(re, im)))  # noqa: E731
+    sort = int(choose is not None)
+    choose = choose or (lambda z: None)
 
     def one(x):
         if not np.isfinite(x).all():

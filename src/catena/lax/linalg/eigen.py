@@ -146,7 +146,7 @@ def _eig_jvp(
         x,
         compute_left_eigenvectors=compute_left_eigenvectors,
         compute_right_eigenvectors=True,
-        enable_eigvec_derivs=enable_eigvec_derivs,
+        enable_eigvec_derivs=True,  # what follows depends on the vectors only in ways that are differentiable
     )
     w, right = outs[0], outs[-1]
     kept = outs if compute_right_eigenvectors else outs[:-1]

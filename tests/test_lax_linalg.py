@@ -1,0 +1,405 @@
+"""Linear algebra and Fourier transforms: what factors multiply to, every rule, failures as NaN, errors."""
+
+import numpy as np
+import pytest
+
+import catena
+from catena.lax import linalg
+from catena.lax.fft import FftType, fft
+from checkers import check_grads, check_jit, check_primitive, check_vmap, raises
+
+
+def normal(*shape, seed=0, dtype=np.float64):
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal(shape)
+    return (x + 1j * rng.standard_normal(shape) if np.dtype(dtype).kind == "c" else x).astype(dtype)
+
+
+def adjoint(x):
+    return np.swapaxes(np.asarray(x), -1, -2).conj()
+
+
+def definite(n=4, seed=0, dtype=np.float64, batch=()):
+    a = normal(*batch, n, n, seed=seed, dtype=dtype)
+    return (a @ adjoint(a) + n * np.eye(n)).astype(dtype)
+
+
+def close(actual, expected):
+    actual = np.asarray(actual)
+    tol = 1e-4 if actual.dtype in (np.float32, np.complex64) else 1e-9
+    np.testing.assert_allclose(actual, expected, rtol=tol, atol=tol)
+
+
+def both(f, *args):
+    """Results of ``f``, eager; the compiled ones must agree."""
+    check_jit(f, args, atol=1e-4 if args[0].dtype in (np.float32, np.complex64) else 1e-9)
+    return f(*args)
+
+
+DTYPES = ["float32", "float64", "complex64", "complex128"]
+SHAPES = [(4, 4), (5, 3), (3, 5), (2, 3, 3), (1, 1)]
+
+
+@pytest.fixture(autouse=True)
+def wide():
+    with catena.enable_x64(True):
+        yield
+
+
+# ---- what the factors are
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_cholesky(dtype):
+    a = definite(dtype=dtype, batch=(2,))
+    factor = both(linalg.cholesky, a)
+    assert factor.dtype == dtype
+    close(factor @ adjoint(factor), a)
+    assert not np.triu(np.asarray(factor), 1).any()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_lu(shape, dtype):
+    a = normal(*shape, dtype=dtype)
+    lu, pivots, permutation = (np.asarray(x) for x in both(linalg.lu, a))
+    m, n = shape[-2:]
+    k = min(m, n)
+    product = (np.tril(lu[..., :k], -1) + np.eye(m, k)) @ np.triu(lu[..., :k, :])
+    close(product.astype(dtype), np.take_along_axis(a, permutation[..., None].astype(int), -2))
+    assert pivots.dtype == permutation.dtype == np.int32 and pivots.shape[-1] == k
+
+
+@pytest.mark.parametrize("full", [False, True])
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_qr(shape, dtype, full):
+    a = normal(*shape, dtype=dtype)
+    q, r = both(lambda a: linalg.qr(a, full_matrices=full), a)
+    close(q @ r, a)
+    close(adjoint(q) @ np.asarray(q), np.broadcast_to(np.eye(q.shape[-1]), (*shape[:-2], *q.shape[-1:] * 2)))
+    q, r, order = both(lambda a: linalg.qr(a, full_matrices=full, pivoting=True), a)
+    close(q @ r, np.take_along_axis(a, np.asarray(order)[..., None, :].astype(int), -1))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_reflections(dtype):
+    a, taus, c = (
+        normal(2, 5, 3, dtype=dtype),
+        normal(2, 3, seed=1, dtype=dtype),
+        normal(2, 5, 2, seed=2, dtype=dtype),
+    )
+    q = np.broadcast_to(np.eye(5), (2, 5, 5)).astype(dtype)
+    for k in range(3):
+        v = a[:, :, k].copy()
+        v[:, :k], v[:, k] = 0, 1
+        q = q @ (np.eye(5) - taus[:, k, None, None] * v[:, :, None] * v[:, None, :].conj())
+    close(both(linalg.householder_product, a, taus), q[:, :, :3])
+    for transpose in (False, True):
+        op = adjoint(q) if transpose else q
+        close(both(lambda *x: linalg.ormqr(*x, transpose=transpose), a, taus, c), op @ c)  # noqa: B023
+        right = np.swapaxes(c, 1, 2).copy()
+        close(both(lambda *x: linalg.ormqr(*x, left=False, transpose=transpose), a, taus, right), right @ op)  # noqa: B023
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_eigh(dtype):
+    a = definite(dtype=dtype, batch=(2,))
+    v, w = both(linalg.eigh, a)
+    close(np.asarray(v) * np.asarray(w)[:, None, :] @ adjoint(v), a)
+    assert (np.diff(np.asarray(w)) > 0).all() and w.dtype == a.real.dtype
+    part, values = linalg.eigh(a, subset_by_index=(1, 3))
+    close(part, np.asarray(v)[..., 1:3])
+    close(values, np.asarray(w)[..., 1:3])
+    upper = both(lambda a: linalg.eigh(a, lower=False, symmetrize_input=False)[1], np.triu(a))
+    close(upper, w)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_eig(dtype):
+    a = normal(2, 4, 4, dtype=dtype)
+    w, left, right = (np.asarray(x) for x in both(linalg.eig, a))
+    close(a @ right, right * w[:, None, :])
+    close(adjoint(left) @ a, w[..., None] * adjoint(left))
+    close(linalg.eig(a, compute_left_eigenvectors=False, compute_right_eigenvectors=False)[0], w)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_svd(shape, dtype):
+    a = normal(*shape, dtype=dtype)
+    u, s, vh = both(lambda a: linalg.svd(a, full_matrices=False), a)
+    close(np.asarray(u) * np.asarray(s)[..., None, :] @ np.asarray(vh), a)
+    close(both(lambda a: linalg.svd(a, compute_uv=False), a), s)
+    u, _, vh = both(linalg.svd, a)
+    assert u.shape[-1] == shape[-2] and vh.shape[-2] == shape[-1]
+    first = linalg.svd(a, full_matrices=False, subset_by_index=(0, 1))
+    close(first[1], np.asarray(s)[..., :1])
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_forms(dtype):
+    a, h = normal(2, 4, 4, dtype=dtype), definite(dtype=dtype, batch=(2,))
+    t, q = (np.asarray(x) for x in both(linalg.schur, a))
+    close(q @ t @ adjoint(q), a)
+    assert len(both(lambda a: linalg.schur(a, compute_schur_vectors=False), a)) == 1
+    ordered = np.asarray(linalg.schur(a, sort_eig_vals=True, select_callable=lambda z: z.real < 0)[0])
+    signs = np.sign(np.diagonal(ordered, axis1=-2, axis2=-1).real)
+    assert (np.diff(signs) >= 0).all() and (signs < 0).any()
+    packed, taus = (np.asarray(x) for x in both(linalg.hessenberg, a))
+    close(np.trace(packed, axis1=-2, axis2=-1), np.trace(a, axis1=-2, axis2=-1))
+    assert taus.shape == (2, 3)
+    for lower in (False, True):
+        _, d, e, _ = (np.asarray(x) for x in both(lambda h: linalg.tridiagonal(h, lower=lower), h))  # noqa: B023
+        for i in range(2):
+            small = np.diag(d[i]) + np.diag(e[i], 1) + np.diag(e[i], -1)
+            close(np.linalg.eigvalsh(small).astype(d.dtype), np.linalg.eigvalsh(h[i]))
+
+
+def test_polar_decomposition():
+    a = normal(5, 3)
+    u, h, count, converged = both(linalg.qdwh, a)
+    close(u @ h, a)
+    close(adjoint(u) @ np.asarray(u), np.eye(3))
+    assert converged and 0 < int(count) <= 10
+    padded = np.pad(a, ((0, 1), (0, 2)))
+    part = linalg.qdwh(padded[:5], dynamic_shape=(5, 3))
+    close(np.asarray(part[0])[:, :3], u)
+    hermitian = linalg.qdwh(definite(), is_hermitian=True, max_iterations=20)
+    close(hermitian[0], np.eye(4))
+
+
+def test_permutation():
+    assert both(lambda p: linalg.lu_pivots_to_permutation(p, 5), np.array([2, 2, 3], np.int32)).tolist() == [
+        2,
+        0,
+        3,
+        1,
+        4,
+    ]
+    check_vmap(lambda p: linalg.lu_pivots_to_permutation(p, 3), [np.array([1, 2], np.int32)])
+
+
+def test_products():
+    a, c = normal(4, 3), definite(4)
+    close(both(lambda a, c: linalg.symmetric_product(a, c, alpha=2.0, beta=0.5), a, c), 2 * a @ a.T + 0.5 * c)
+    r, w = np.triu(definite()), normal(4, seed=1)
+    updated = np.asarray(both(linalg.cholesky_update, r, w))
+    close(updated.T @ updated, r.T @ r + np.outer(w, w))
+    assert not np.tril(updated, -1).any()
+
+
+# ---- rules
+
+
+@pytest.mark.parametrize("left_side", [False, True])
+@pytest.mark.parametrize("lower", [False, True])
+@pytest.mark.parametrize("transpose_a", [False, True])
+@pytest.mark.parametrize("unit_diagonal", [False, True])
+@pytest.mark.parametrize("conjugate_a", [False, True])
+def test_triangular_solve(left_side, lower, transpose_a, unit_diagonal, conjugate_a):
+    options = dict(
+        left_side=left_side,
+        lower=lower,
+        transpose_a=transpose_a,
+        unit_diagonal=unit_diagonal,
+        conjugate_a=conjugate_a,
+    )
+
+    def solve(a, b):
+        return linalg.triangular_solve(a, b, **options)
+
+    def reference(a, b):
+        a = np.tril(a) if lower else np.triu(a)
+        if unit_diagonal:
+            a = a - np.diag(np.diag(a)) + np.eye(len(a))
+        a = a.T if transpose_a else a
+        a = a.conj() if conjugate_a else a
+        return np.linalg.solve(a, b) if left_side else np.linalg.solve(a.T, b.T).T
+
+    for dtype in (np.float64, np.complex128):
+        a, b = (
+            normal(3, 3, dtype=dtype) + 3 * np.eye(3),
+            normal(*((3, 2) if left_side else (2, 3)), seed=1, dtype=dtype),
+        )
+        order = 2 if dtype is np.float64 and not transpose_a else 0
+        check_primitive(solve, [a, b], reference=reference, atol=1e-9, order=order)
+
+
+def test_a_vector_on_the_right():
+    a, b = definite(3), normal(3)
+    close(linalg.triangular_solve(a, b, left_side=True, lower=True), np.linalg.solve(np.tril(a), b))
+
+
+def test_tridiagonal_solve():
+    dl, d, du, b = normal(4), 5 + normal(4, seed=1), normal(4, seed=2), normal(4, 2, seed=3)
+    matrix = np.diag(d) + np.diag(dl[1:], -1) + np.diag(du[:-1], 1)
+    close(linalg.tridiagonal_solve(dl, d, du, b), np.linalg.solve(matrix, b))
+    check_primitive(linalg.tridiagonal_solve, [dl, d, du, b], atol=1e-9)
+
+
+ONE_MATRIX = {
+    "cholesky": (linalg.cholesky, definite()),
+    "eigh": (linalg.eigh, definite()),
+    "eig": (lambda a: linalg.eig(a, enable_eigvec_derivs=True), np.diag([1.0, 2, 4]) + 0.1 * normal(3, 3)),
+    "eigenvalues": (
+        lambda a: linalg.eig(a, compute_left_eigenvectors=False, compute_right_eigenvectors=False)[0].real,
+        np.diag([1.0, 2, 4]) + 0.1 * normal(3, 3),
+    ),
+    "svd": (lambda a: linalg.svd(a, full_matrices=False), normal(4, 3)),
+    "svd wide": (lambda a: linalg.svd(a, full_matrices=False), normal(3, 4)),
+    "singular values": (lambda a: linalg.svd(a, compute_uv=False), normal(4, 3)),
+    "lu": (lambda a: linalg.lu(a)[0], normal(3, 3)),
+    "lu tall": (lambda a: linalg.lu(a)[0], normal(4, 3)),
+    "lu wide": (lambda a: linalg.lu(a)[0], normal(3, 4)),
+    "qr": (lambda a: linalg.qr(a, full_matrices=False), normal(4, 3)),
+    "qr wide": (linalg.qr, normal(3, 4)),
+    "qr pivoted": (lambda a: linalg.qr(a, full_matrices=False, pivoting=True)[:2], normal(3, 4)),
+    "update": (lambda r: linalg.cholesky_update(r, normal(3)), np.triu(definite(3))),
+    "symmetric product": (lambda a: linalg.symmetric_product(a, definite(3), beta=2.0), normal(3, 2)),
+    "polar": (lambda a: linalg.qdwh(a)[:2], definite(3) + normal(3, 3)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", list(ONE_MATRIX))
+def test_derivatives(name):
+    fun, a = ONE_MATRIX[name]
+    modes = ("fwd",) if name == "eig" else ("fwd", "rev")
+    check_grads(fun, [a], order=1 if name in ("eig", "polar") else 2, modes=modes, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", [n for n in ONE_MATRIX if n not in ("update", "polar")])
+def test_batches(name):
+    fun, a = ONE_MATRIX[name]
+    stack = np.stack([a, 1.5 * a, a + 0.1])
+    rows = [catena.tree_util.tree_leaves(fun(x)) for x in stack]
+    for in_axis, x in ((0, stack), (2, np.moveaxis(stack, 0, 2))):
+        outs = catena.tree_util.tree_leaves(catena.vmap(fun, in_axes=in_axis)(x))
+        for i, out in enumerate(outs):
+            close(out, np.stack([np.asarray(r[i]) for r in rows]))
+
+
+def test_full_singular_vectors_keep_their_product():
+    """Of the vectors beyond the rank only the span is determined; their product with the rest is."""
+    for a in (normal(4, 2), normal(2, 4)):
+        t = normal(*a.shape, seed=1)
+        (u, s, vh), (u_t, s_t, vh_t) = catena.jvp(linalg.svd, (a,), (t,))
+        wide_s, wide_st = np.zeros(a.shape), np.zeros(a.shape)
+        np.fill_diagonal(wide_s, s)
+        np.fill_diagonal(wide_st, s_t)
+        close(u_t @ wide_s @ vh + u @ wide_st @ vh + u @ wide_s @ vh_t, t)
+        close(u_t.T @ u + u.T @ u_t, np.zeros((len(u), len(u))))
+
+
+# ---- failures
+
+
+def test_failures_are_nan_and_stay_with_their_matrix():
+    bad = np.stack([np.full((2, 2), np.nan), np.eye(2)]).astype(np.float32)
+    for f in (linalg.eigh, linalg.svd, linalg.eig, linalg.schur):
+        for out in f(bad):
+            assert np.isnan(np.asarray(out)[0]).all() and np.isfinite(np.asarray(out)[1]).all()
+    indefinite = np.stack([-np.eye(2), np.eye(2)]).astype(np.float32)
+    for f in (linalg.cholesky, catena.jit(linalg.cholesky)):
+        out = np.asarray(f(indefinite))
+        np.testing.assert_array_equal(out[0], [[np.nan, 0], [np.nan, np.nan]])
+        np.testing.assert_array_equal(out[1], np.eye(2))
+
+
+def test_singular_systems():
+    zero, ones = np.zeros((2, 2), np.float32), np.ones((2, 2), np.float32)
+    for f in (linalg.triangular_solve, catena.jit(lambda a, b: linalg.triangular_solve(a, b))):
+        out = np.asarray(f(zero, ones))
+        np.testing.assert_array_equal(out, [[np.inf, np.nan]] * 2)
+    d = np.ones(3, np.float32)
+    assert np.isnan(np.asarray(linalg.tridiagonal_solve(d, 0 * d, d, ones[:1].repeat(3, 0)))).all()
+    perturbed = linalg.tridiagonal_solve(d, 0 * d, d, ones[:1].repeat(3, 0), perturb_singular=True)
+    assert np.isfinite(np.asarray(perturbed)).all()
+
+
+def test_empty_matrices():
+    square, tall = np.zeros((2, 0, 0)), np.zeros((2, 3, 0))
+    assert linalg.cholesky(square).shape == (2, 0, 0) and linalg.eigh(square)[1].shape == (2, 0)
+    assert [x.shape for x in linalg.svd(tall)] == [(2, 3, 3), (2, 0), (2, 0, 0)]
+    assert [x.shape for x in linalg.qr(tall)] == [(2, 3, 3), (2, 3, 0)]
+    assert [x.shape for x in linalg.lu(tall)] == [(2, 3, 0), (2, 0), (2, 3)]
+    assert linalg.triangular_solve(square, square).shape == (2, 0, 0)
+
+
+# ---- Fourier transforms
+
+
+@pytest.mark.parametrize(
+    ("shape", "lengths"), [((3, 4), (4,)), ((3, 5), (3, 5)), ((2, 3, 4, 6), (3, 4, 6)), ((7,), (7,))]
+)
+def test_fft(shape, lengths):
+    axes = tuple(range(-len(lengths), 0))
+    z, x = normal(*shape, dtype=np.complex128), normal(*shape)
+    for kind, reference in (("FFT", np.fft.fftn), ("IFFT", np.fft.ifftn)):
+        check_primitive(
+            lambda z: fft(z, kind, lengths), [z],  # noqa: B023
+            reference=lambda z: reference(z, axes=axes), atol=1e-10, order=0,  # noqa: B023
+        )  # fmt: skip
+        check_grads(lambda x: fft(x, kind, lengths).real, [x])  # noqa: B023
+    check_primitive(
+        lambda x: fft(x, "RFFT", lengths), [x],
+        reference=lambda x: np.fft.rfftn(x, axes=axes), atol=1e-10, order=0,
+    )  # fmt: skip
+    check_grads(lambda x: fft(x, "RFFT", lengths).imag, [x])
+    half = np.fft.rfftn(x, axes=axes)
+    close(both(lambda h: fft(h, "IRFFT", lengths), half), x)
+
+    def round_trip(x):
+        return fft(fft(x, "RFFT", lengths) ** 2, "IRFFT", lengths)
+
+    check_grads(round_trip, [x])
+
+
+def test_fft_dtypes_and_errors():
+    x = np.ones((3, 4), np.float32)
+    assert fft(x, "fft", (4,)).dtype == np.complex64
+    assert fft(x.astype(np.int32), FftType.RFFT, (4,)).dtype == np.complex64
+    assert fft(x[:, :0] + 0j, "FFT", (0,)).shape == (3, 0)
+    raises(ValueError, "Unknown FFT type 'bad'", fft, x, "bad", (4,))
+    raises(ValueError, "only real valued inputs supported for rfft", fft, x + 0j, "RFFT", (4,))
+    raises(
+        ValueError, "RFFT input shape (3, 4) minor dimensions must be equal to fft_lengths (5,)",
+        fft, x, "RFFT", (5,),
+    )  # fmt: skip
+
+
+# ---- what errors say
+
+
+def test_errors():
+    a = np.ones((3, 3), np.float32)
+    raises(
+        ValueError, "Incompatible shapes for arguments to triangular_solve: (3, 3) and (2, 4).",
+        linalg.triangular_solve, a, np.ones((2, 4), np.float32),
+    )  # fmt: skip
+    raises(
+        ValueError, "The first input to triangular_solve must be a square matrix. Got shape (2, 3).",
+        linalg.triangular_solve, a[:2], np.ones((2, 3), np.float32),
+    )  # fmt: skip
+    raises(
+        ValueError,
+        "Argument to cholesky must have shape [..., n, n], got shape (2, 3)",
+        linalg.cholesky,
+        a[:2],
+    )
+    raises(
+        ValueError, "Argument to Hessenberg reduction must have shape [..., n, n], got shape (2, 3)",
+        linalg.hessenberg, a[:2],
+    )  # fmt: skip
+    raises(TypeError, "svd does not accept dtype float16 at position 0.", linalg.svd, a.astype(np.float16))
+    raises(
+        ValueError,
+        "full_matrices and subset_by_index cannot both be set",
+        lambda: linalg.svd(a, subset_by_index=(0, 1)),
+    )
+    raises(
+        TypeError, "Input 3 to tridiagonal_solve must have rank at least 2, but got shape=(3,)",
+        linalg.tridiagonal_solve, a[0], a[0], a[0], a[0],
+    )  # fmt: skip
+    with pytest.raises(NotImplementedError, match="enable_eigvec_derivs=True"):
+        catena.jvp(linalg.eig, (a,), (a,))

@@ -1,0 +1,192 @@
+"""Reductions over windows and the derivative of pooling."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import catena
+from catena import lax
+from checkers import check_primitive, raises
+
+X = np.random.default_rng(0).permutation(30).reshape(5, 6).astype(np.float64)
+IDENTITY = {"add": 0.0, "max": -np.inf, "min": np.inf, "mul": 1.0}
+UFUNC = {"add": np.add, "max": np.maximum, "min": np.minimum, "mul": np.multiply}
+SETTINGS = [
+    {"window_dimensions": (2, 3)},
+    {"window_dimensions": (2, 2), "window_strides": (1, 2), "padding": "SAME"},
+    {"window_dimensions": (3, 1), "window_strides": (2, 3), "padding": ((1, 2), (0, 0))},
+    {"window_dimensions": (2, 2), "base_dilation": (2, 1), "padding": ((1, 0), (0, 0))},
+    {"window_dimensions": (2, 2), "window_dilation": (2, 3)},
+    {
+        "window_dimensions": (2, 2),
+        "window_strides": (2, 1),
+        "base_dilation": (1, 2),
+        "window_dilation": (1, 3),
+    },
+]
+
+
+def reference(x, name, init, settings):
+    """Every window, element by element."""
+    window = settings["window_dimensions"]
+    ones = (1,) * x.ndim
+    strides = settings.get("window_strides", ones)
+    base, dilation = settings.get("base_dilation", ones), settings.get("window_dilation", ones)
+    padding = settings.get("padding", "VALID")
+    if isinstance(padding, str):
+        padding = lax.padtype_to_pads(x.shape, window, strides, padding)
+    wide = np.full([(n - 1) * d + 1 + lo + hi for n, d, (lo, hi) in zip(x.shape, base, padding)], init)
+    wide[tuple(slice(lo, lo + (n - 1) * d + 1, d) for n, d, (lo, _) in zip(x.shape, base, padding))] = x
+    counts = [(n - (w - 1) * d - 1) // s + 1 for n, w, d, s in zip(wide.shape, window, dilation, strides)]
+    out = np.full(counts, init)
+    for place in np.ndindex(*counts):
+        for at in np.ndindex(*window):
+            source = tuple(p * s + a * d for p, s, a, d in zip(place, strides, at, dilation))
+            out[place] = UFUNC[name](out[place], wide[source])
+    return out
+
+
+@pytest.mark.parametrize("settings", SETTINGS)
+@pytest.mark.parametrize("name", list(IDENTITY))
+def test_rules(name, settings):
+    init = IDENTITY[name]
+    with catena.enable_x64(True):
+        x = X if name != "mul" else 0.5 + X / 30
+        check_primitive(
+            lambda x: lax.reduce_window(x, init, getattr(lax, name), **settings),
+            [x],
+            reference=lambda x: reference(x, name, init, settings),
+            atol=1e-12,
+            order=2 if name in ("add", "mul") else 1,
+        )
+
+
+@pytest.mark.parametrize("init", [0.5, 40.0])
+def test_other_initial_values(init):
+    settings = SETTINGS[2]
+    for f in (lambda x: lax.reduce_window(x, init, lax.max, **settings),) * 2:
+        out = catena.jit(f)(X.astype(np.float32))
+        np.testing.assert_array_equal(np.asarray(out), reference(X, "max", init, settings))
+        np.testing.assert_array_equal(
+            np.asarray(f(X.astype(np.float32))), reference(X, "max", init, settings)
+        )
+
+
+def test_which_primitive():
+    def names(*args):
+        return [
+            e.primitive.name for e in catena.make_jaxpr(lambda x: lax.reduce_window(x, *args, (2, 2)))(X).eqns
+        ]
+
+    assert names(0.0, lax.add) == ["reduce_window_sum"]
+    assert names(-np.inf, lax.max) == ["reduce_window_max"]
+    assert names(1.0, lax.add) == names(1.0, lax.mul) == ["reduce_window"]
+
+
+def test_several_operands():
+    def larger(a, b):
+        first = lax.ge(a[0], b[0])
+        return lax.select(first, a[0], b[0]), lax.select(first, a[1], b[1])
+
+    x, place = X.astype(np.float32), np.arange(30, dtype=np.int32).reshape(5, 6)
+
+    def f(x):
+        return lax.reduce_window((x, place), (-np.inf, -1), larger, (5, 3), (1, 3))
+
+    for g in (f, catena.jit(f)):
+        values, places = g(x)
+        assert values.tolist() == [[x[:, :3].max(), x[:, 3:].max()]]
+        assert x.reshape(-1)[np.asarray(places)].tolist() == values.tolist()
+    batched = catena.vmap(lambda i: lax.reduce_window(x, i, lax.max, (5, 3)))(
+        np.array([0.0, 99.0], np.float32)
+    )
+    assert batched[1].tolist() == [[99.0] * 4]
+
+
+@pytest.mark.parametrize("window", [1, 2, 7, 9, 31, 40])
+def test_long_windows(window):
+    x = np.random.default_rng(1).integers(-5, 5, 100).astype(np.int32)
+    expected = np.lib.stride_tricks.sliding_window_view(x, window).sum(-1)
+    assert lax.reduce_window(x, 0, lax.add, (window,)).tolist() == expected.tolist()
+    dilated = lax.reduce_window(x, 0, lax.add, (window,), window_dilation=(2,))
+    assert dilated.tolist() == [x[i : i + 2 * window : 2].sum() for i in range(100 - 2 * (window - 1))]
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint16", "bool", "float16", "bfloat16"])
+def test_dtypes(dtype):
+    x = (np.arange(8) % 3).astype(catena.numpy.dtype(dtype))
+    identity = lax.reduce_window(
+        x, x[:1][0] * 0 + np.asarray(False if dtype == "bool" else 0, x.dtype), lax.max, (2,)
+    )
+    assert identity.dtype == x.dtype and identity.tolist() == np.maximum(x[1:], x[:-1]).tolist()
+
+
+# ---- select_and_gather_add, select_and_scatter_add
+
+
+def test_ties_go_to_the_first():
+    x = np.array([1.0, 1.0, 0.0, 2.0], np.float32)
+    grad = catena.grad(lambda x: lax.reduce_window(x, -np.inf, lax.max, (2,), (2,)).sum())(x)
+    assert grad.tolist() == [1, 0, 0, 1]
+
+
+@pytest.mark.parametrize("select", ["ge", "le"])
+def test_selection_rules(select):
+    params = {
+        "select_prim": select,
+        "window_dimensions": (2, 2),
+        "window_strides": (1, 2),
+        "padding": ((0, 0), (1, 1)),
+    }
+    undilated = {"base_dilation": (1, 1), "window_dilation": (1, 1)}
+    with catena.enable_x64(True):
+        values = np.random.default_rng(2).standard_normal(X.shape)
+        check_primitive(
+            lambda t: lax.select_and_gather_add_p.bind(t, X, **params, **undilated),
+            [values],
+            atol=1e-12,
+            vmap=False,
+        )
+        source = np.random.default_rng(3).standard_normal((4, 4))
+        check_primitive(lambda s: lax.select_and_scatter_add_p.bind(s, X, **params), [source], atol=1e-12)
+
+
+def test_gradient_through_dilated_windows():
+    """Every cotangent goes to the element that its window chose."""
+    with catena.enable_x64(True):
+        settings = {"window_dimensions": (2, 2), "window_dilation": (2, 1), "base_dilation": (1, 2)}
+        out, pull = catena.vjp(lambda x: lax.reduce_window(x, -np.inf, lax.max, **settings), X)
+        cts = np.arange(1.0, 1 + out.size).reshape(out.shape)
+        expected = np.zeros(X.shape)
+        wide = np.full((5, 11), -np.inf)
+        wide[:, ::2] = X
+        for i, j in itertools.product(*map(range, out.shape)):
+            window = {(i + 2 * a, j + b): wide[i + 2 * a, j + b] for a in (0, 1) for b in (0, 1)}
+            r, c = max(window, key=window.get)
+            expected[r, c // 2] += cts[i, j]
+        np.testing.assert_allclose(np.asarray(pull(cts)[0]), expected)
+
+
+def test_errors():
+    f = lax.reduce_window
+    raises(
+        TypeError,
+        "reduce_window got the wrong number of window_dimensions for operand: got operand shape (5, 6) with "
+        "window_dimensions (3,).",
+        f, X, 0.0, lax.add, (3,),
+    )  # fmt: skip
+    raises(
+        TypeError, "reduce_window window_strides must have every element be strictly positive, got (0, 1).",
+        f, X, 0.0, lax.add, (2, 2), (0, 1),
+    )  # fmt: skip
+    raises(RuntimeError, "Unrecognized padding type", f, X, 0.0, lax.add, (2, 2), None, "bad")
+    raises(
+        TypeError,
+        "reduce_window: computation must return scalars of types",
+        f,
+        X,
+        0.0,
+        lambda a, b: a > b,
+        (2, 2),
+    )
