@@ -115,3 +115,25 @@ def test_primitive_is_whole(primitive):
         given = getattr(primitive, rule)
         assert callable(given) or isinstance(given, NoRule), f"{primitive} has no {rule} rule and no reason"
     assert any(c.covers == primitive.name for c in CASES.values()), f"no case covers {primitive}"
+
+
+SLOW = (
+    "erf erfc bessel_i0e zeta clz mulhi shift_left shift_right_arithmetic div_int rem_int round sign clamp nextafter "
+    "add exp max"
+)
+
+
+@pytest.mark.parametrize("name", SLOW.split())
+def test_large_arrays_agree_with_small_ones(name):
+    """Where NumPy is slow, compiled kernels evaluate large arrays, in pieces; the values must not tell."""
+    case = CASES[name]
+    for dtype in ("float32", "float16", "bfloat16", "int32", "uint8"):
+        if dtype not in case.dtypes or (name, dtype) == ("nextafter", "float16"):
+            continue
+        small = arguments(case, dtype)
+        count = 16384 // small[-1].size + 2  # one piece and some more
+        large = [np.concatenate([a] * count) if a.ndim else a for a in small]
+        expected = np.concatenate([flat_outputs(case.fun(*small))[0]] * count)
+        actual = flat_outputs(case.fun(*large))[0]
+        assert actual.dtype == expected.dtype
+        assert_close(actual, expected, ulps=case.ulps and max(case.ulps, 1.0), what=dtype)

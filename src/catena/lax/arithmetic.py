@@ -16,10 +16,15 @@ from catena.lax.complex_numbers import conj, match_dtype, real
 from catena.lax.elementwise import (
     ANY,
     FLOAT,
+    FLOATS,
+    HALVES,
     INEXACT,
+    INTEGERS,
     NUMBER,
     REAL,
     SIGNED,
+    SINGLE_AND_DOUBLE,
+    WIDER_WITH_HALF,
     broadcast_operand_shapes,
     check_accuracy,
     check_admitted,
@@ -79,8 +84,8 @@ def _pow(x, y):
 def _round(x, *, rounding_method):
     if rounding_method == RoundingMethod.TO_NEAREST_EVEN:
         return np.rint(x)
-    whole = np.trunc(x)
-    return whole + np.copysign((np.abs(x - whole) >= 0.5).astype(x.dtype), x)
+    almost_half = np.nextafter(x.dtype.type(0.5), x.dtype.type(0))  # with it, sums round to the right side
+    return np.trunc(x + np.copysign(almost_half, x))
 
 
 def _rsqrt(x):
@@ -308,21 +313,27 @@ mul_p = elementwise(
 div_p = elementwise(
     "div", _divide, NUMBER, lambda t, x, y, z: div(t, y),
     lambda t, x, y, z: mul(mul(neg(t), x), integer_pow(y, -2)), transpose=_div_transpose,
+    slow=HALVES | INTEGERS,
 )  # fmt: skip
-rem_p = elementwise("rem", _remainder, REAL, lambda t, x, y, z: t, _rem_tangent_y)
+rem_p = elementwise("rem", _remainder, REAL, lambda t, x, y, z: t, _rem_tangent_y, slow=HALVES | INTEGERS)
 max_p = elementwise("max", np.maximum, ANY, _tie, _tie_swapped, lower=_extreme_lower("max", "gt"))
 min_p = elementwise("min", np.minimum, ANY, _tie, _tie_swapped, lower=_extreme_lower("min", "lt"))
 abs_p = elementwise("abs", np.abs, SIGNED, _abs_tangent, result=_real_of_complex)
-sign_p = elementwise("sign", _sign, NUMBER, None)
+sign_p = elementwise("sign", _sign, NUMBER, None, slow=FLOATS)
 floor_p = elementwise("floor", np.floor, FLOAT, None)
 ceil_p = elementwise("ceil", np.ceil, FLOAT, None)
-round_p = elementwise("round", _round, FLOAT, None, lower=_round_lower)
+round_p = elementwise("round", _round, FLOAT, None, lower=_round_lower, wider=WIDER_WITH_HALF, slow=FLOATS)
 square_p = elementwise("square", np.square, NUMBER, lambda t, x, y: mul(t, mul(like(x, 2), x)))
 sqrt_p = elementwise("sqrt", np.sqrt, INEXACT, lambda t, x, y: mul(t, div(like(y, 0.5), y)))
 rsqrt_p = elementwise("rsqrt", _rsqrt, INEXACT, lambda t, x, y: mul(t, mul(like(y, -0.5), div(y, x))))
 cbrt_p = elementwise("cbrt", np.cbrt, FLOAT, lambda t, x, y: mul(t, mul(like(y, 1 / 3), integer_pow(y, -2))))
 nextafter_p = elementwise(
-    "nextafter", np.nextafter, FLOAT, NoRule("it steps between neighbouring floats"), wider={}
+    "nextafter",
+    np.nextafter,
+    FLOAT,
+    NoRule("it steps between neighbouring floats"),
+    wider={},
+    slow=SINGLE_AND_DOUBLE,
 )
 pow_p = elementwise(
     "pow", _pow, INEXACT, _pow_tangent_x, _pow_tangent_y, abstract=_pow_abstract, lower=_pow_lower

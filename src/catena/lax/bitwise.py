@@ -3,7 +3,7 @@
 import numpy as np
 
 from catena.core import dtypes
-from catena.lax.elementwise import BITS, INTEGER, elementwise, lower_rule, spread_operands
+from catena.lax.elementwise import BITS, INTEGER, INTEGERS, elementwise, lower_rule, spread_operands
 
 # ------------------------------------------------------------------------------------------------------------
 # Evaluation
@@ -37,6 +37,8 @@ def _shift(fun, beyond):
     def evaluate(x, y):
         width = _width(x.dtype)
         by = y.astype(np.int8) if y.dtype.kind == "V" else y
+        if by.size and 0 <= by.min() and by.max() < width:
+            return fun(x, by)
         good = (by >= 0) & (by < width)
         return np.where(good, fun(x, np.where(good, by, 0)), beyond(x))
 
@@ -57,19 +59,29 @@ def _shift_right_logical(x, by):
     return _from_low_bits(bits >> by.astype(bits.dtype), x.dtype)
 
 
+def _signed(x):
+    """The bits of ``x`` as signed integers of NumPy's; of narrow dtypes with the sign in all bits above."""
+    if x.dtype.kind != "V":
+        return x.view(f"i{x.dtype.itemsize}")
+    shift = np.uint8(8 - _width(x.dtype))
+    return (_low_bits(x) << shift).view(np.int8) >> shift.view(np.int8)
+
+
+def _from_signed(x, dtype):
+    return x.view(dtype) if dtype.kind != "V" else _from_low_bits(x.view(np.uint8), dtype)
+
+
 def _shift_right_arithmetic(x, by):
-    if dtypes.KIND[x.dtype] == "u":
-        return _shift_right_logical(x, by)
-    signed = x.astype(np.int8) if x.dtype.kind == "V" else x
-    return (signed >> by.astype(signed.dtype)).astype(x.dtype)
+    """The highest bit counts as a sign in unsigned integers, too."""
+    signed = _signed(x)
+    return _from_signed(np.asarray(signed >> by.astype(signed.dtype)), x.dtype)
 
 
 def _sign_bits(x):
-    """All ones where ``x`` is negative, else zero."""
-    if dtypes.KIND[x.dtype] == "u":
-        return _zero(x)
-    signed = x.astype(np.int8) if x.dtype.kind == "V" else x
-    return (signed >> np.asarray(8 * signed.dtype.itemsize - 1, signed.dtype)).astype(x.dtype)
+    """All ones where the highest bit is one, else zero."""
+    signed = _signed(x)
+    last = np.asarray(8 * signed.dtype.itemsize - 1, signed.dtype)
+    return _from_signed(np.asarray(signed >> last), x.dtype)
 
 
 def _population_count(x):
@@ -138,16 +150,32 @@ not_p = elementwise("not", _on_bits(np.invert), BITS, None, wider=AS_IS)
 and_p = elementwise("and", _on_bits(np.bitwise_and), BITS, None, None, wider=AS_IS)
 or_p = elementwise("or", _on_bits(np.bitwise_or), BITS, None, None, wider=AS_IS)
 xor_p = elementwise("xor", _on_bits(np.bitwise_xor), BITS, None, None, wider=AS_IS)
-shift_left_p = elementwise("shift_left", _shift(_shift_left, _zero), INTEGER, None, None, wider=AS_IS)
+shift_left_p = elementwise(
+    "shift_left", _shift(_shift_left, _zero), INTEGER, None, None, wider=AS_IS, slow=INTEGERS
+)
 shift_right_logical_p = elementwise(
-    "shift_right_logical", _shift(_shift_right_logical, _zero), INTEGER, None, None, wider=AS_IS
+    "shift_right_logical",
+    _shift(_shift_right_logical, _zero),
+    INTEGER,
+    None,
+    None,
+    wider=AS_IS,
+    slow=INTEGERS,
 )
 shift_right_arithmetic_p = elementwise(
-    "shift_right_arithmetic", _shift(_shift_right_arithmetic, _sign_bits), INTEGER, None, None, wider=AS_IS
+    "shift_right_arithmetic",
+    _shift(_shift_right_arithmetic, _sign_bits),
+    INTEGER,
+    None,
+    None,
+    wider=AS_IS,
+    slow=INTEGERS,
 )
-population_count_p = elementwise("population_count", _population_count, INTEGER, None, wider=AS_IS)
-clz_p = elementwise("clz", _clz, INTEGER, None, wider=AS_IS)
-mulhi_p = elementwise("mulhi", _mulhi, INTEGER, None, None, wider=AS_IS, lower=_mulhi_lower)
+population_count_p = elementwise(
+    "population_count", _population_count, INTEGER, None, wider=AS_IS, slow=INTEGERS
+)
+clz_p = elementwise("clz", _clz, INTEGER, None, wider=AS_IS, slow=INTEGERS)
+mulhi_p = elementwise("mulhi", _mulhi, INTEGER, None, None, wider=AS_IS, slow=INTEGERS, lower=_mulhi_lower)
 
 
 # ------------------------------------------------------------------------------------------------------------

@@ -375,7 +375,7 @@ def _iota_abstract(*, dtype, shape, dimension):
 
 
 def _iota(*, dtype, shape, dimension):
-    line = casts.convert(np.arange(shape[dimension]), dtype)
+    line = casts.convert(np.arange(shape[dimension], dtype=dtype if dtype.char in "ilfd" else None), dtype)
     return np.broadcast_to(line.reshape([-1] + [1] * (len(shape) - dimension - 1)), shape)
 
 

@@ -10,7 +10,8 @@ from catena.core.array import Array
 from catena.core.aval import ShapedArray
 from catena.core.primitive import Primitive
 from catena.core.zeros import Zero, get_aval
-from catena.lax.elementwise import FLOAT, batch_rule, check_admitted, elementwise
+from catena.lax import native
+from catena.lax.elementwise import FLOAT, FLOATS, NEVER, batch_rule, check_admitted, elementwise
 from catena.lax.structure import move_axis
 
 # ------------------------------------------------------------------------------------------------------------
@@ -41,10 +42,23 @@ def _convert_transpose(ct, x, *, new_dtype, weak_type):
     return [convert_element_type_p.bind(ct, new_dtype=x.aval.dtype, weak_type=x.aval.weak_type)]
 
 
+def _convert_in_numpy(x, *, new_dtype, weak_type):
+    return x if x.dtype == new_dtype else casts.convert(x, new_dtype)
+
+
+def _convert(x, *, new_dtype, weak_type):
+    """NumPy's conversions to and from half precision go element by element; a kernel does large ones."""
+    if x.size >= native.SMALLEST and HALF in (x.dtype, new_dtype) and x.dtype != new_dtype:
+        params = {"new_dtype": new_dtype, "weak_type": weak_type}
+        return native.in_pieces(convert_element_type_p, _convert_in_numpy, (x,), params)
+    return _convert_in_numpy(x, new_dtype=new_dtype, weak_type=weak_type)
+
+
+HALF = np.dtype(np.float16)
 convert_element_type_p = Primitive(
     "convert_element_type",
     abstract=_convert_abstract,
-    evaluate=lambda x, *, new_dtype, weak_type: x if x.dtype == new_dtype else casts.convert(x, new_dtype),
+    evaluate=_convert,
     jvp=_convert_jvp,
     transpose=_convert_transpose,
     lower=lambda b, x, *, new_dtype, weak_type: b.convert(x, new_dtype),
@@ -211,7 +225,7 @@ def _bitcast_batch(axis, args, dims, *, new_dtype):
 
 bitcast_convert_type_p = elementwise(
     "bitcast_convert_type", _bitcast, FLOAT, abstract=_bitcast_abstract, jvp=_bitcast_jvp, wider={},
-    lower=_bitcast_lower,
+    slow=NEVER, lower=_bitcast_lower,
 )  # fmt: skip
 bitcast_convert_type_p.batch = _bitcast_batch
 
@@ -286,7 +300,7 @@ def _reduce_precision_transpose(ct, x, **params):
 
 
 reduce_precision_p = elementwise(
-    "reduce_precision", _reduce_precision, FLOAT, _reduce_precision_tangent,
+    "reduce_precision", _reduce_precision, FLOAT, _reduce_precision_tangent, slow=FLOATS,
     abstract=_reduce_precision_abstract, transpose=_reduce_precision_transpose, lower=_reduce_precision_lower,
 )  # fmt: skip
 

@@ -173,5 +173,5 @@ def _staged(algorithm, xs):
     def flat(*tracers):
         return [out.x for out in algorithm(*map(Number, tracers))]
 
-    info = DebugInfo("compilation", algorithm.__name__)
+    info = DebugInfo("compilation", getattr(algorithm, "__name__", repr(algorithm)))
     return trace_to_closed_jaxpr(flat, [ShapedArray(x.shape, x.dtype) for x in xs], info)[0]

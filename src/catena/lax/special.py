@@ -10,8 +10,7 @@ from catena.core.zeros import Zero, get_aval
 from catena.lax import special_algorithms as algorithms
 from catena.lax.arithmetic import abs, add, integer_pow, mul, neg, sign, square, sub
 from catena.lax.comparison import gt, select
-from catena.lax.elementwise import FLOAT, WIDER_WITH_HALF, elementwise
-from catena.lax.iteration import composed
+from catena.lax.elementwise import FLOAT, FLOATS, WIDER_WITH_HALF, elementwise
 from catena.lax.structure import broadcast_to, like
 from catena.lax.transcendental import exp, log, log1p
 from catena.runtime.lazy import load
@@ -86,7 +85,7 @@ def _polygamma_tangent(t, n, x, y):
 
 
 def _special(name, evaluate, *tangents, **rules):
-    return elementwise(name, evaluate, FLOAT, *tangents, wider=WIDER_WITH_HALF, **rules)
+    return elementwise(name, evaluate, FLOAT, *tangents, wider=WIDER_WITH_HALF, slow=FLOATS, **rules)
 
 
 TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
@@ -153,10 +152,10 @@ regularized_incomplete_beta_p = _special(
 )  # fmt: skip
 bessel_i0e_p = _special(
     "bessel_i0e", _scipy("i0e"), lambda t, x, y: mul(t, sub(bessel_i1e(x), mul(sign(x), y))),
-    lower=composed(algorithms.bessel_i0e),
+    lower=algorithms.lower_bessel(algorithms.bessel_i0e),
 )  # fmt: skip
 bessel_i1e_p = _special(
-    "bessel_i1e", _scipy("i1e"), _bessel_i1e_tangent, lower=composed(algorithms.bessel_i1e)
+    "bessel_i1e", _scipy("i1e"), _bessel_i1e_tangent, lower=algorithms.lower_bessel(algorithms.bessel_i1e)
 )
 
 

@@ -15,7 +15,7 @@ import math
 import numpy as np
 from numpy.polynomial.chebyshev import chebinterpolate
 
-from catena.lax.iteration import Loop
+from catena.lax.iteration import Loop, composed
 from catena.runtime.lazy import load
 
 EPS = 2.0**-53
@@ -296,9 +296,9 @@ polygamma = Loop(_polygamma_start, _zeta_step, _polygamma)
 
 
 @functools.cache
-def _bessel_coefficients(name: str) -> tuple:
-    """Chebyshev coefficients on [0, 8] of the function (of the second divided by x), and of it times sqrt(x)
-    in 1/x.
+def _bessel_coefficients(name: str, precision: float) -> tuple:
+    """Chebyshev coefficients on [0, 8] of the function (the second, divided by x), and beyond of it times
+    sqrt(x), in 1/x; as many as the precision needs.
     """
     fun = getattr(load("scipy.special"), name)
 
@@ -310,7 +310,13 @@ def _bessel_coefficients(name: str) -> tuple:
         x = 16.0 / np.maximum(t + 1.0, 1e-18)
         return fun(x) * np.sqrt(x)
 
-    return tuple(tuple(map(float, chebinterpolate(f, 32))) for f in (low, high))
+    return tuple(_significant(chebinterpolate(f, 32), precision) for f in (low, high))
+
+
+def _significant(coefficients, precision: float) -> tuple:
+    """The coefficients up to the last that matters."""
+    needed = np.flatnonzero(np.abs(coefficients) > precision * np.abs(coefficients).max())
+    return tuple(map(float, coefficients[: needed[-1] + 1]))
 
 
 def _chebyshev(coefficients, t):
@@ -321,22 +327,32 @@ def _chebyshev(coefficients, t):
     return t * b1 - b2 + coefficients[0]
 
 
-def _bessel(m, name, x):
-    low, high = _bessel_coefficients(name)
+def _bessel(m, name, x, precision):
+    low, high = _bessel_coefficients(name, precision)
     small = x <= 8.0
     near = _chebyshev(low, m.where(small, x, 8.0) * 0.25 - 1.0)
     far = _chebyshev(high, 16.0 / m.where(small, 8.0, x) - 1.0) / m.sqrt(m.maximum(x, 8.0))
     return (near * x if name == "i1e" else near), far, small
 
 
-def bessel_i0e(m, x):
+def bessel_i0e(m, x, precision: float = EPS):
     """The even one, of order 0."""
-    near, far, small = _bessel(m, "i0e", m.abs(x))
+    near, far, small = _bessel(m, "i0e", m.abs(x), precision)
     return m.where(x == x, m.where(small, near, far), NAN)
 
 
-def bessel_i1e(m, x):
+def bessel_i1e(m, x, precision: float = EPS):
     """The odd one, of order 1."""
-    near, far, small = _bessel(m, "i1e", m.abs(x))
+    near, far, small = _bessel(m, "i1e", m.abs(x), precision)
     value = m.where(small, near, far)
     return m.where(x == x, m.where(x < 0.0, -value, m.where(x == 0.0, x, value)), NAN)
+
+
+def lower_bessel(algorithm):
+    """The lowering of a Bessel function, with as many terms as the dtype needs."""
+
+    def lower(b, x):
+        precision = EPS if x.dtype.itemsize == 8 else 1e-10
+        return composed(functools.partial(algorithm, precision=precision))(b, x)
+
+    return lower
