@@ -30,7 +30,9 @@ def test_scan_unroll(unroll, reverse):
     f = lambda c, x: (c * 0.5 + x, c - x)
     plain = lax.scan(f, 0.0, M[:, 0], reverse=reverse)
     assert_close(plain, lax.scan(f, 0.0, M[:, 0], reverse=reverse, unroll=unroll))
-    check_derivatives(lambda xs: lax.scan(lambda c, x: (jnp.sin(c) * x, c - x), 0.3, xs, unroll=unroll)[0], M[:, 0], order=1)
+    check_derivatives(
+        lambda xs: lax.scan(lambda c, x: (jnp.sin(c) * x, c - x), 0.3, xs, unroll=unroll)[0], M[:, 0], order=1
+    )
 
 
 def test_scan_pytrees_and_none():
@@ -121,7 +123,9 @@ def test_scan_derivatives():
 
 
 def test_scan_reverse_derivatives():
-    check_derivatives(lambda w, xs: lax.scan(lambda c, x: (jnp.sin(w * c) + x, c * x), 0.1, xs, reverse=True), 0.7, A)
+    check_derivatives(
+        lambda w, xs: lax.scan(lambda c, x: (jnp.sin(w * c) + x, c * x), 0.1, xs, reverse=True), 0.7, A
+    )
 
 
 def test_scan_vmap_every_combination():
@@ -133,7 +137,9 @@ def test_scan_integer_carry_has_no_tangent():
     f = lambda x: lax.scan(lambda c, _: ((c[0] + 1, c[1] * x + c[0]), c[0]), (0, 1.0), None, length=3)[0][1]
     check_derivatives(f, 0.7)
     (n, y), tangents = jax.jvp(
-        lambda x: lax.scan(lambda c, _: ((c[0] + 1, c[1] * x), None), (0, 1.0), None, length=3)[0], (2.0,), (1.0,)
+        lambda x: lax.scan(lambda c, _: ((c[0] + 1, c[1] * x), None), (0, 1.0), None, length=3)[0],
+        (2.0,),
+        (1.0,),
     )
     assert n == 3 and y == 8 and tangents[0].dtype == jax.float0 and tangents[1] == 12
 
@@ -214,7 +220,9 @@ def test_while_loop_closes_over_arrays_in_condition_and_body():
 
 def test_while_forward_derivatives():
     def f(x, y):
-        return lax.while_loop(lambda c: c[0] < 4, lambda c: (c[0] + 1, jnp.sin(c[1] * y) + c[2], c[1]), (0, x, y))[1:]
+        return lax.while_loop(
+            lambda c: c[0] < 4, lambda c: (c[0] + 1, jnp.sin(c[1] * y) + c[2], c[1]), (0, x, y)
+        )[1:]
 
     check_derivatives(f, 0.7, 1.3)
     check_derivatives(f, A, A[::-1])
@@ -239,7 +247,9 @@ def test_while_with_own_conditions_runs_each_example_by_itself():
 
 
 def test_while_with_own_conditions_and_a_collective():
-    f = lambda n: lax.while_loop(lambda c: c[0] < n, lambda c: (c[0] + 1, c[1] + lax.psum(1.0, "i")), (0, 0.0))[1]
+    f = lambda n: lax.while_loop(
+        lambda c: c[0] < n, lambda c: (c[0] + 1, c[1] + lax.psum(1.0, "i")), (0, 0.0)
+    )[1]
     assert jax.vmap(f, axis_name="i")(np.int32([1, 0, 3])).tolist() == [3, 0, 9]
 
 
@@ -483,7 +493,10 @@ def linear_solve(a, b, **options):
 
 def test_custom_linear_solve():
     b = M[0]
-    for options in ({"symmetric": True}, {"transpose_solve": lambda vm, r: jnp.asarray(np.linalg.inv(SPD).T) @ r}):
+    for options in (
+        {"symmetric": True},
+        {"transpose_solve": lambda vm, r: jnp.asarray(np.linalg.inv(SPD).T) @ r},
+    ):
         f = lambda a, b: linear_solve(a, b, **options)  # noqa: B023
         np.testing.assert_allclose(f(SPD, b), np.linalg.solve(SPD, b), rtol=1e-4)
         got = jax.grad(lambda a, b: (f(a, b) ** 2).sum(), (0, 1))(SPD, b)
@@ -540,7 +553,9 @@ def test_printed_scan_and_its_gradient():
 
 
 def test_printed_while():
-    jaxpr = jax.make_jaxpr(lambda a: lax.while_loop(lambda c: c[0] < 10, lambda c: (c[0] + 1, c[1] * a), (0, 1.0)))(2.0)
+    jaxpr = jax.make_jaxpr(
+        lambda a: lax.while_loop(lambda c: c[0] < 10, lambda c: (c[0] + 1, c[1] * a), (0, 1.0))
+    )(2.0)
     assert lines(str(jaxpr)) == lines("""
 { lambda ; a:f32[]. let
     b:i32[] c:f32[] = while[
@@ -584,14 +599,18 @@ def test_printed_cond_with_a_constant():
 
 ERRORS = {
     "carry by path": (
-        lambda: lax.scan(lambda c, x: ({"a": jnp.ones(2), "b": jnp.int32(1)}, x), {"a": 1.0, "b": 2.0}, None, length=2),
+        lambda: lax.scan(
+            lambda c, x: ({"a": jnp.ones(2), "b": jnp.int32(1)}, x), {"a": 1.0, "b": 2.0}, None, length=2
+        ),
         TypeError,
-        r"c\['a'\] has type float32\[\] but.*float32\[2\], so the shapes do not match;[\s\S]*c\['b'\].*the dtypes do not match",
+        r"c\['a'\] has type float32\[\] but.*float32\[2\], so the shapes do not match;"
+        r"[\s\S]*c\['b'\].*the dtypes do not match",
     ),
     "carry keys": (
         lambda: lax.scan(lambda c, x: ({"a": c["a"]}, x), {"a": 1.0, "b": 2.0}, None, length=2),
         TypeError,
-        r"same pytree structure[\s\S]*carry c is a <class 'dict'> with 2 children.*symmetric difference of key sets: \{'b'\}",
+        r"same pytree structure[\s\S]*carry c is a <class 'dict'> with 2 children.*"
+        r"symmetric difference of key sets: \{'b'\}",
     ),
     "fori carry by path": (
         lambda: lax.fori_loop(0, 3, lambda i, c: jnp.ones(2), 1.0),
@@ -614,13 +633,19 @@ ERRORS = {
         r"`length` argument to `scan` expects a concrete `int`",
     ),
     "negative length": (
-        lambda: lax.scan(lambda c, _: (c, None), 0, None, length=-1), ValueError, r"must not be negative, got -1"
+        lambda: lax.scan(lambda c, _: (c, None), 0, None, length=-1),
+        ValueError,
+        r"must not be negative, got -1",
     ),
     "negative unroll": (
-        lambda: lax.scan(lambda c, x: (c, x), 0, A, unroll=-1), ValueError, r"`unroll` must be a `bool` or a non-negative"
+        lambda: lax.scan(lambda c, x: (c, x), 0, A, unroll=-1),
+        ValueError,
+        r"`unroll` must be a `bool` or a non-negative",
     ),
     "carry of strings": (
-        lambda: lax.scan(lambda c, x: (c, x), "a", None, length=2), TypeError, r"'a' of type <class 'str'> is not a valid JAX"
+        lambda: lax.scan(lambda c, x: (c, x), "a", None, length=2),
+        TypeError,
+        r"'a' of type <class 'str'> is not a valid JAX",
     ),
     "y of strings": (
         lambda: lax.scan(lambda c, x: (c, "a"), 1.0, None, length=2),
@@ -633,27 +658,40 @@ ERRORS = {
         r"Can only use `unroll` in `fori_loop` if the loop bounds are statically known",
     ),
     "bounds of two types": (
-        lambda: lax.fori_loop(jnp.int32(0), jnp.int8(3), lambda i, c: c, 0), TypeError, r"got int32 and int8"
+        lambda: lax.fori_loop(jnp.int32(0), jnp.int8(3), lambda i, c: c, 0),
+        TypeError,
+        r"got int32 and int8",
     ),
     "vector bound": (
-        lambda: lax.fori_loop(0, jnp.arange(3), lambda i, c: c, 0), TypeError, r"integer scalars.*of shape \(3,\)"
+        lambda: lax.fori_loop(0, jnp.arange(3), lambda i, c: c, 0),
+        TypeError,
+        r"integer scalars.*of shape \(3,\)",
     ),
     "branches by path": (
         lambda: lax.cond(True, lambda: {"a": 1.0, "b": A}, lambda: {"a": 1, "b": A}),
         TypeError,
-        r"The output of true_fun at path \['a'\] has type float32\[\].*false_fun has type int32\[\], so the dtypes",
+        r"The output of true_fun at path \['a'\] has type float32\[\].*"
+        r"false_fun has type int32\[\], so the dtypes",
     ),
     "switch branches": (
-        lambda: lax.switch(1, [lambda: 1, lambda: jnp.ones(2)]), TypeError, r"switch branches must have equal output types"
+        lambda: lax.switch(1, [lambda: 1, lambda: jnp.ones(2)]),
+        TypeError,
+        r"switch branches must have equal output types",
     ),
     "vector index": (
-        lambda: lax.switch(jnp.arange(2), [lambda: 1, lambda: 2]), TypeError, r"Branch index must be scalar"
+        lambda: lax.switch(jnp.arange(2), [lambda: 1, lambda: 2]),
+        TypeError,
+        r"Branch index must be scalar",
     ),
     "boolean index": (
-        lambda: lax.switch(True, [lambda: 1, lambda: 2]), TypeError, r"Index type must be an integer, got True as bool"
+        lambda: lax.switch(True, [lambda: 1, lambda: 2]),
+        TypeError,
+        r"Index type must be an integer, got True as bool",
     ),
     "complex predicate": (
-        lambda: lax.cond(3j, lambda: 1, lambda: 2), TypeError, r"either boolean or number, got complex64"
+        lambda: lax.cond(3j, lambda: 1, lambda: 2),
+        TypeError,
+        r"either boolean or number, got complex64",
     ),
     "operands twice": (
         lambda: lax.cond(True, lambda x: x, lambda x: x, 1.0, operand=2.0),
@@ -661,21 +699,31 @@ ERRORS = {
         r"if 'operand' keyword is passed then no positional operands",
     ),
     "lengths in associative_scan": (
-        lambda: lax.associative_scan(lambda a, b: a, (A, A[:2])), ValueError, r"must have the same first dimension"
+        lambda: lax.associative_scan(lambda a, b: a, (A, A[:2])),
+        ValueError,
+        r"must have the same first dimension",
     ),
     "associative_scan structure": (
-        lambda: lax.associative_scan(lambda a, b: (a, b), A), TypeError, r"must return a tree like its arguments"
+        lambda: lax.associative_scan(lambda a, b: (a, b), A),
+        TypeError,
+        r"must return a tree like its arguments",
     ),
     "matvec shape": (
-        lambda: lax.custom_linear_solve(lambda x: x[0], A, lambda mv, b: b), ValueError, r"matvec\(\) output shapes must match"
+        lambda: lax.custom_linear_solve(lambda x: x[0], A, lambda mv, b: b),
+        ValueError,
+        r"matvec\(\) output shapes must match",
     ),
     "solve shape": (
-        lambda: lax.custom_linear_solve(lambda x: x, A, lambda mv, b: b[0]), ValueError, r"solve\(\) output shapes must match"
+        lambda: lax.custom_linear_solve(lambda x: x, A, lambda mv, b: b[0]),
+        ValueError,
+        r"solve\(\) output shapes must match",
     ),
     "root structure": (
-        lambda: lax.custom_root(lambda x: (x, x), 1.0, lambda f, x: x, lambda g, y: y), TypeError, r"f\(\) must return a tree"
+        lambda: lax.custom_root(lambda x: (x, x), 1.0, lambda f, x: x, lambda g, y: y),
+        TypeError,
+        r"f\(\) must return a tree",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", ERRORS)
@@ -690,7 +738,9 @@ def test_errors(case):
 
 def test_equal_bodies_made_on_the_spot_share_their_programs():
     def primitives():
-        return [jax.make_jaxpr(lambda x: lax.scan(lambda c, y: (c * y, c), 1.0, x))(A).eqns[0] for _ in range(2)]
+        return [
+            jax.make_jaxpr(lambda x: lax.scan(lambda c, y: (c * y, c), 1.0, x))(A).eqns[0] for _ in range(2)
+        ]
 
     first, second = primitives()
     assert first.params["jaxpr"] is second.params["jaxpr"]
@@ -703,7 +753,9 @@ def test_equal_bodies_made_on_the_spot_share_their_programs():
 def test_bodies_that_differ_in_a_literal_are_told_apart():
     scaled = lambda k: lax.scan(lambda c, x: (c + k * x, None), 0.0, A)[0]
     assert [float(scaled(k)) for k in (1.0, 2.0, -1.0, np.float32(3))] == [10, 20, -10, 30]
-    signed = lambda zero: 1 / lax.while_loop(lambda c: c[0] < 1, lambda c: (c[0] + 1, zero * 1.0), (0, 1.0))[1]
+    signed = lambda zero: (
+        1 / lax.while_loop(lambda c: c[0] < 1, lambda c: (c[0] + 1, zero * 1.0), (0, 1.0))[1]
+    )
     assert signed(0.0) == np.inf and signed(-0.0) == -np.inf
 
 

@@ -16,7 +16,7 @@ from catena.core.tree import PyTreeDef, equality_errors, tree_flatten, tree_flat
 from catena.core.tree_keys import keystr
 from catena.core.zeros import get_aval
 from catena.lax.convert import convert
-from catena.transform.arguments import argument_names
+from catena.transform.arguments import argument_names, leaf_paths
 from catena.transform.canonical import canonical, traced_bodies
 from catena.transform.execute import run_jaxpr
 from catena.transform.memo import memoised
@@ -101,12 +101,11 @@ def _trace_body(fun, in_tree, in_avals, name, adapt) -> Body:
     result: dict = {}
 
     def flat(*leaves):
-        result["out"] = call(*tree_unflatten(in_tree, leaves))
-        outs, result["tree"] = tree_flatten(result["out"])
+        outs, result["tree"] = tree_flatten(call(*tree_unflatten(in_tree, leaves)))
         return outs
 
     def paths():
-        return [keystr(path) for path, _ in tree_flatten_with_path(result["out"])[0]]
+        return leaf_paths(result["tree"])
 
     names = argument_names(call, tree_unflatten(in_tree, list(in_avals)), {})
     jaxpr, consts = trace_to_jaxpr(flat, in_avals, DebugInfo(name, function_place(fun), names, paths))
@@ -243,14 +242,15 @@ def check_same_tree(expected: PyTreeDef, found: PyTreeDef, avals, out_avals, wha
         return
     before, after = tree_unflatten(expected, list(avals)), tree_unflatten(found, list(out_avals))
     differences = [
-        f"the input carry {component(carry_name, path)} is a {first} but the corresponding component of the carry "
-        f"output is a {second}, so {reason}"
+        f"the input carry {component(carry_name, path)} is a {first} but the corresponding component of the "
+        f"carry output is a {second}, so {reason}"
         for path, first, second, reason in equality_errors(before, after)
     ]
     if not differences:
         differences = [f"the input tree structure is:\n{expected}\nthe output tree structure is:\n{found}"]
     raise TypeError(
-        f"{what} function carry input and carry output must have the same pytree structure, but they differ:\n\n"
+        f"{what} function carry input and carry output must have the same pytree structure, but they "
+        "differ:\n\n"
         f"{listed(differences)}\n\n"
         "Revise the function so that the carry output has the same pytree structure as the carry input."
     )
@@ -260,8 +260,8 @@ def check_same_types(tree: PyTreeDef, avals, out_avals, what: str, carry_name: s
     """Raise where a component of the carry that a body returns has another type than the one it takes."""
     paths = [path for path, _ in tree_flatten_with_path(tree_unflatten(tree, list(avals)))[0]]
     differences = [
-        f"the input carry {component(carry_name, path)} has type {a.str_short()} but the corresponding output carry "
-        f"component has type {b.str_short()}, so {type_difference(a, b)}"
+        f"the input carry {component(carry_name, path)} has type {a.str_short()} but the corresponding "
+        f"output carry component has type {b.str_short()}, so {type_difference(a, b)}"
         for path, a, b in zip(paths, avals, out_avals, strict=True)
         if not types_agree(a, b)
     ]
@@ -303,7 +303,7 @@ def listed(differences: list[str]) -> str:
 
 
 def promoted(avals, out_avals) -> list:
-    """The types of a carry whose weakly typed components give way to the dtype that the body returns for them."""
+    """The types of a carry whose weakly typed components give way to the dtypes that the body returns."""
     return [promote_one(a, b) for a, b in zip(avals, out_avals, strict=True)]
 
 

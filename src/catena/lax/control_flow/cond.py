@@ -485,15 +485,15 @@ def check_same_results(what: str, first, other):
         )
     paths = [path for path, _ in tree_flatten_with_path(tree_unflatten(body1.out_tree, body1.out_avals))[0]]
     differences = [
-        f"the output of {name1}{at_path(path)} has type {a.str_short()} but the corresponding output of {name2} has type "
-        f"{b.str_short()}, so {common.type_difference(a, b)}"
+        f"the output of {name1}{at_path(path)} has type {a.str_short()} but the corresponding output of "
+        f"{name2} has type {b.str_short()}, so {common.type_difference(a, b)}"
         for path, a, b in zip(paths, body1.out_avals, body2.out_avals, strict=True)
         if not common.types_agree(a, b)
     ]
     if differences:
         raise TypeError(
-            f"{what} branches must have equal output types but they differ.\n\n{places}{common.listed(differences)}\n\n"
-            f"{revise}all output types match."
+            f"{what} branches must have equal output types but they differ.\n\n{places}"
+            f"{common.listed(differences)}\n\n{revise}all output types match."
         )
 
 

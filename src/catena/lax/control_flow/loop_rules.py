@@ -94,10 +94,11 @@ def derivative_body(jaxpr: ClosedJaxpr, num_consts: int, num_carry: int, nonzero
 class Halves(NamedTuple):
     """A loop body split in what is known and the rest.
 
-    ``known`` is a body that returns, besides the known results, residuals that differ from iteration to iteration.
+    ``known`` is a body that returns, besides the known results, residuals that differ from iteration to
+    iteration.
     ``rest`` is a body whose first constants are the residuals that do not differ: known arguments
-    (``const_sources``), then the results of ``invariant``. Its first items are the residuals that do: known arguments
-    (``item_sources``), then results of ``known`` after its carry (``saved_sources``).
+    (``const_sources``), then the results of ``invariant``. Its first items are the residuals that do: known
+    arguments (``item_sources``), then results of ``known`` after its carry (``saved_sources``).
     """
 
     known: ClosedJaxpr
@@ -153,8 +154,7 @@ def loop_partial_eval(primitive: Primitive, leading: int):
 
 
 def unknown_carry(jaxpr: ClosedJaxpr, num_consts: int, num_carry: int, unknown: tuple):
-    """Which components of the carry depend on unknowns, and the partial evaluation of the body that says so.
-    """
+    """Which components of the carry depend on unknowns, and the split of the body that says so."""
     consts_u, carry_u, xs_u = map(tuple, split(unknown, num_consts, num_carry))
     num_ys = len(jaxpr.out_avals) - num_carry
     while True:
@@ -172,7 +172,9 @@ def split_body(jaxpr: ClosedJaxpr, num_consts: int, num_carry: int, unknown: tup
     known_consts = num_consts - sum(unknown[:num_consts])
     known_carry = num_carry - sum(carry_u)
     inner = known.jaxpr
-    carry_vars, ys, saved_vars = split(inner.outvars, known_carry, len(unknown_out) - sum(unknown_out) - known_carry)
+    carry_vars, ys, saved_vars = split(
+        inner.outvars, known_carry, len(unknown_out) - sum(unknown_out) - known_carry
+    )
     invariant_vars = loop_invariants(inner, known_consts)
     saved_vars = iter(saved_vars)
     sources = [source_of(f, inner, saved_vars, known_consts, known_carry, invariant_vars) for f in forwarded]
@@ -201,7 +203,7 @@ SOURCES = ("const", "invariant", "item", "saved")
 
 
 def source_of(forwarded, inner: Jaxpr, saved_vars, known_consts: int, known_carry: int, invariant_vars: set):
-    """What a residual is: a constant or an item given to the loop, computed from constants, or to be saved."""
+    """What a residual is: a constant or item given to the loop, computed from constants, or to be saved."""
     if forwarded is None:
         var = next(saved_vars)
         return ("invariant" if type(var) is not Var or var in invariant_vars else "saved"), var
@@ -234,7 +236,8 @@ def pruned(closed: ClosedJaxpr) -> ClosedJaxpr:
     jaxpr = closed.jaxpr
     smaller, _ = dead_code_elimination(jaxpr, [True] * len(jaxpr.outvars))
     return ClosedJaxpr(
-        Jaxpr(jaxpr.constvars, jaxpr.invars, smaller.outvars, smaller.eqns, None, jaxpr.debug_info), closed.consts
+        Jaxpr(jaxpr.constvars, jaxpr.invars, smaller.outvars, smaller.eqns, None, jaxpr.debug_info),
+        closed.consts,
     )
 
 
@@ -286,8 +289,7 @@ def undefined(args) -> tuple:
 
 
 def place(args, linear, nonzeros, given) -> list:
-    """One entry for each argument: a cotangent where it is linear, symbolic where there is none, else ``None``.
-    """
+    """One entry for each argument: its cotangent, or a symbolic one, where it is linear, else ``None``."""
     nonzeros = iter(nonzeros)
     return [
         (next(given) if next(nonzeros) else Zero(get_aval_of(x))) if lin else None
@@ -302,37 +304,35 @@ def get_aval_of(x):
 @memoised
 def backward_body(
     jaxpr: ClosedJaxpr, linear_consts: tuple, num_carry: int, linear_xs: tuple, nonzero_cts: tuple
-) -> Backward:
+):
     """Transpose a loop body.
 
     Arguments:
       jaxpr: the body, linear in its carry and in the constants and items flagged.
       nonzero_cts: for each result, whether it has a cotangent.
+
+    Returns:
+      A ``Backward``. Its body maps ``[residual constants, sums of constants' cotangents, carry's cotangents,
+      residual items, cotangents of results]`` to ``[sums, carry's cotangents, items' cotangents]``.
     """
     linear = linear_consts + (True,) * num_carry + linear_xs
     carry_nz, ys_nz = nonzero_cts[:num_carry], nonzero_cts[num_carry:]
     count = sum(linear_consts)
     while True:
         transposed, nonzero_in = transpose_jaxpr(jaxpr, linear, tuple(not nz for nz in carry_nz + ys_nz))
-        if either(carry_nz, nonzero_in[count : count + num_carry]) == carry_nz:
+        consts_nz, carry_made, xs_nz = map(tuple, split(nonzero_in, count, num_carry))
+        if either(carry_nz, carry_made) == carry_nz:
             break
-        carry_nz = either(carry_nz, nonzero_in[count : count + num_carry])
-    consts_nz, carry_made, xs_nz = map(tuple, split(nonzero_in, count, num_carry))
-    return Backward(_summing(jaxpr, transposed, linear, (len(linear_consts), num_carry), consts_nz, carry_nz, carry_made, ys_nz),
-                    consts_nz, carry_nz, xs_nz)  # fmt: skip
-
-
-def _summing(jaxpr, transposed, linear, sizes, consts_nz, carry_nz, carry_made, ys_nz) -> ClosedJaxpr:
-    """The transposed body as a loop body that adds the cotangents of constants to accumulators it carries."""
-    num_consts, num_carry = sizes
-    consts, carry, xs = split(list(zip(jaxpr.in_avals, linear, strict=True)), num_consts, num_carry)
-    outs, ys = jaxpr.out_avals[:num_carry], jaxpr.out_avals[num_carry:]
+        carry_nz = either(carry_nz, carry_made)
+    consts, carry, xs = split(jaxpr.in_avals, len(linear_consts), num_carry)
+    outs, ys = split(jaxpr.out_avals, num_carry)
+    residual_consts, differentiated = partition(consts, linear_consts)
     groups = [
-        [a for a, lin in consts if not lin],
-        [a.to_tangent_aval() for a, nz in zip([a for a, lin in consts if lin], consts_nz, strict=True) if nz],
-        [a.to_tangent_aval() for a, nz in zip(outs, carry_nz, strict=True) if nz],
-        [a for a, lin in xs if not lin],
-        [a.to_tangent_aval() for a, nz in zip(ys, ys_nz, strict=True) if nz],
+        residual_consts,
+        tangent_avals(differentiated, consts_nz),
+        tangent_avals(outs, carry_nz),
+        partition(xs, linear_xs)[0],
+        tangent_avals(ys, ys_nz),
     ]
 
     def fun(*args):
@@ -341,19 +341,27 @@ def _summing(jaxpr, transposed, linear, sizes, consts_nz, carry_nz, carry_made, 
             transposed.jaxpr, transposed.consts, *residual_consts, *residual_xs, *ct_carry, *ct_ys
         )
         ct_consts, made_carry, ct_xs = split(made, sum(consts_nz), sum(carry_made))
-        made_carry = iter(made_carry)
-        next_carry = [
-            next(made_carry) if made_here else zeros(a.to_tangent_aval())
-            for (a, _), made_here, nz in zip(carry, carry_made, carry_nz, strict=True)
-            if nz
-        ]
-        return [*[add_tangents(s, ct) for s, ct in zip(sums, ct_consts, strict=True)], *next_carry, *ct_xs]
+        sums = [add_tangents(s, ct) for s, ct in zip(sums, ct_consts, strict=True)]
+        return [*sums, *filled(made_carry, carry_made, carry_nz, carry), *ct_xs]
 
-    info = jaxpr.jaxpr.debug_info or DebugInfo("transposition", "a loop")
-    traced, values = trace_to_jaxpr(
-        fun, [a for group in groups for a in group], DebugInfo(info.traced_for, info.function_place)
-    )
-    return pruned(without_weak_casts(ClosedJaxpr(traced, values)))
+    info = unnamed(jaxpr.jaxpr) or DebugInfo("transposition", "a loop")
+    body = ClosedJaxpr(*trace_to_jaxpr(fun, [a for group in groups for a in group], info))
+    return Backward(pruned(without_weak_casts(body)), consts_nz, carry_nz, xs_nz)
+
+
+def tangent_avals(avals, wanted) -> list:
+    """The types of the cotangents that are wanted."""
+    return [a.to_tangent_aval() for a, w in zip(avals, wanted, strict=True) if w]
+
+
+def filled(values, made, wanted, avals) -> list:
+    """The values of those that are wanted, zeros where they are not made."""
+    values = iter(values)
+    return [
+        next(values) if m else zeros(a.to_tangent_aval())
+        for m, w, a in zip(made, wanted, avals, strict=True)
+        if w
+    ]
 
 
 def without_weak_casts(closed: ClosedJaxpr) -> ClosedJaxpr:

@@ -20,8 +20,9 @@ def batch_per_lane(primitive, axis, args, dims, params: dict):
     """
     if axis.name is not None and axis.name in primitive.axis_names(params):
         raise ValueError(
-            f"'{primitive}' runs for each example by itself here, so a collective over the mapped axis {axis.name!r} "
-            "inside it has no partners. Differentiate the vectorised function, grad(vmap(f)), instead of vmap(grad(f))."
+            f"'{primitive}' runs for each example by itself here, so a collective over the mapped axis "
+            f"{axis.name!r} inside it has no partners. Differentiate the vectorised function, grad(vmap(f)), "
+            "instead of vmap(grad(f))."
         )
     fixed = [i for i, d in enumerate(dims) if d is None]
     mapped = [i for i, d in enumerate(dims) if d is not None]

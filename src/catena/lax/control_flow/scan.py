@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from catena.core import errors
+from catena.core.array import typed_array
 from catena.core.jaxpr import ClosedJaxpr, Var, eval_jaxpr
 from catena.core.primitive import Primitive
 from catena.core.staging import DebugInfo, trace_to_jaxpr
@@ -256,7 +257,8 @@ def bind_scan(body: common.Body, carry: list, xs: list, length: int, reverse: bo
 
 
 class SlimBody(NamedTuple):
-    """A body without what it only hands on: carries that never change are constants (``fixed`` flags them), and
+    """A body without what it only hands on: carries that never change are constants (``fixed`` flags them),
+    and
     results that are items are not collected (``forwarded`` says which item each result is, or ``None``)."""
 
     jaxpr: ClosedJaxpr
@@ -282,8 +284,7 @@ def without_forwarding(closed: ClosedJaxpr, num_consts: int, num_carry: int) -> 
 
 
 def trace_scan_body(f, init_tree, carry_avals: list, xs_tree, x_avals):
-    """The traced body, the types of the carry once weak ones have given way, and the structure of the results.
-    """
+    """The traced body, the types of the carry once weak ones gave way, and the structure of the results."""
     in_tree = treedef_tuple((init_tree, xs_tree))
     while True:
         body = common.trace_body(f, in_tree, [*carry_avals, *x_avals], "scan")
@@ -345,8 +346,8 @@ def concrete_length(length) -> int:
     if isinstance(length, Tracer) and length.concrete_value() is None:
         raise errors.ConcretizationTypeError(
             length,
-            "The `length` argument to `scan` expects a concrete `int` value. For scan-like iteration with a dynamic "
-            "length, use `while_loop` or `fori_loop`.",
+            "The `length` argument to `scan` expects a concrete `int` value. For scan-like iteration with a "
+            "dynamic length, use `while_loop` or `fori_loop`.",
         )
     try:
         length = int(length) if isinstance(length, float) and length.is_integer() else operator.index(length)

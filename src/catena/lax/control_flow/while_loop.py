@@ -66,7 +66,11 @@ def _save_evaluate(*args, **params):
     if not common.jit_is_disabled():
         return common.run_alone(while_save_p, params["body_jaxpr"], args, params)
     carry, rows = run_steps(args, **params)
-    outs = [*carry, as_array(np.int32(len(rows))), *collect(rows, params["body_jaxpr"].out_avals[len(carry) :])]
+    outs = [
+        *carry,
+        as_array(np.int32(len(rows))),
+        *collect(rows, params["body_jaxpr"].out_avals[len(carry) :]),
+    ]
     return common.converted(outs, _save_abstract(**params))
 
 
@@ -96,8 +100,8 @@ def derivative_rule(primitive):
         carry_t = [instantiate(t) for t, nz in zip(carry_t, carry_nz, strict=True) if nz]
         outs = primitive.bind(
             *cond_consts, *consts, *consts_t, *carry, *carry_t,
-            cond_jaxpr=with_unread(cond_jaxpr, tuple(get_aval(t) for t in carry_t)), cond_nconsts=cond_nconsts,
-            body_jaxpr=body, body_nconsts=body_nconsts + len(consts_t),
+            cond_jaxpr=with_unread(cond_jaxpr, tuple(get_aval(t) for t in carry_t)),
+            cond_nconsts=cond_nconsts, body_jaxpr=body, body_nconsts=body_nconsts + len(consts_t),
         )  # fmt: skip
         carry, carry_t, count, stacks, stacks_t = split(
             outs, len(carry), len(carry_t), primitive is while_save_p, len(items_nz)
@@ -147,8 +151,7 @@ def split_loop(
 
 
 def partial_eval_rule(primitive):
-    """The ``partial_eval`` rule of ``while`` and ``while_save``: run the known half now and save its residuals.
-    """
+    """The ``partial_eval`` rule of both: run the known half now and save its residuals."""
 
     def rule(tape, args, **params):
         cond_nconsts, body_nconsts = params["cond_nconsts"], params["body_nconsts"]
@@ -186,10 +189,9 @@ def partial_eval_rule(primitive):
                 },
             )
             unknown_out, unknown_stacks = split(outs, len(unknown_carry))
-        count = [n] if primitive is while_save_p else []
-        return [
-            *merge(halves.carry_unknown, known_out, unknown_out), *count, *merge(halves.ys_unknown, stacks, unknown_stacks)
-        ]  # fmt: skip
+        carry_out = merge(halves.carry_unknown, known_out, unknown_out)
+        stacks_out = merge(halves.ys_unknown, stacks, unknown_stacks)
+        return [*carry_out, n, *stacks_out] if primitive is while_save_p else carry_out
 
     return rule
 
@@ -199,7 +201,8 @@ def partial_eval_rule(primitive):
 
 def _batch(axis, args, dims, *, cond_jaxpr, cond_nconsts, body_jaxpr, body_nconsts):
     params = {
-        "cond_jaxpr": cond_jaxpr, "cond_nconsts": cond_nconsts, "body_jaxpr": body_jaxpr, "body_nconsts": body_nconsts
+        "cond_jaxpr": cond_jaxpr, "cond_nconsts": cond_nconsts,
+        "body_jaxpr": body_jaxpr, "body_nconsts": body_nconsts,
     }  # fmt: skip
     mapped = tuple(d is not None for d in dims)
     batched = batched_loop(body_jaxpr, body_nconsts, cond_jaxpr, cond_nconsts, axis, mapped)
@@ -339,7 +342,7 @@ while_p = Primitive(
     evaluate=_evaluate,
     batch=_batch,
     transpose=NoRule(
-        "the condition of the loop depends on the values that it is linear in, so it is not a linear function of them"
+        "the condition of the loop depends on the values that it should be linear in, so it is not linear"
     ),
     lower=_lower,
 )
