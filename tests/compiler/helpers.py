@@ -6,7 +6,9 @@ from catena.compiler import loops
 from catena.compiler.compile import compile_region
 from catena.compiler.emit import program
 from catena.compiler.graph import Builder
+from catena.core.config import config
 
+assert config is not None  # importing it declares the flags that the compiler reads
 _schedule = loops.schedule
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from catena.compiler import cache
+from catena.core.config import config
 from compiler.helpers import compile_fn
 
 
@@ -76,8 +77,11 @@ def test_size_is_bounded(folder, monkeypatch):
     assert left == [f"{0x10 + i:064x}" for i in range(20 - len(left), 20)]
 
 
-def test_dump_writes_every_stage(folder, tmp_path, monkeypatch):
-    monkeypatch.setenv("CATENA_DUMP", str(tmp_path / "dump"))
-    compiled()
+def test_dump_writes_every_stage(folder, tmp_path):
+    config.update("jax_dump_ir_to", str(tmp_path / "dump"))
+    try:
+        compiled()
+    finally:
+        config.update("jax_dump_ir_to", "")
     names = {p.suffix for p in (tmp_path / "dump").iterdir()}
     assert names == {".graph", ".nests", ".ll"} and len(list((tmp_path / "dump").iterdir())) == 4

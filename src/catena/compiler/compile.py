@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +12,7 @@ from catena.compiler.emit.program import Module, ProgramWriter
 from catena.compiler.emit.stack_steps import OUT_OF_MEMORY
 from catena.compiler.graph import Builder, Region, physical
 from catena.compiler.simplify import simplify
+from catena.core.context import context
 from catena.core.errors import CompileError
 from catena.core.stack import is_stack
 from catena.runtime import kernels, threads
@@ -110,7 +110,7 @@ def compile_region(
 ) -> Executable:
     """Compiles a graph."""
     times = times or link.Times()
-    dump = os.environ.get("CATENA_DUMP")
+    dump = context.dump_ir_to
     writer = ProgramWriter(link.target().vector_bytes, bool(dump), parallel_loops())
     module = write_program(writer, region, returns_stacks)
     text = link.with_helpers(module.text, module.helpers)
