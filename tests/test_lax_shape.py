@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import catena
-from catena import grad, lax, vmap
+from catena import grad, lax, random, vmap
 from checkers import raises
 
 V = np.arange(3, dtype=np.float32)
@@ -239,3 +239,14 @@ def test_errors_of_joining():
         (2, 2),
     )
     raises(TypeError, "tile reps must have every element be nonnegative, got (-1,).", lax.tile, V, (-1,))
+
+
+def test_keys_move_like_other_elements():
+    keys = random.split(random.key(0), 6)
+    table = lax.transpose(lax.reshape(keys, (2, 3)), (1, 0))
+    assert table.shape == (3, 2) and table.dtype == keys.dtype
+    again = lax.reshape(lax.transpose(table, (1, 0)), (6,))
+    assert np.asarray(lax.eq(again, keys)).all() and not np.asarray(lax.eq(lax.rev(keys, (0,)), keys)).any()
+    halves = lax.concatenate(lax.split(keys, (2, 4)), 0)
+    chosen = lax.select_n(np.array([True, False] * 3), halves, lax.broadcast(lax.unstack(keys)[0], (6,)))
+    assert np.asarray(lax.ne(chosen, keys)).tolist() == [False, False, True, False, True, False]

@@ -16,6 +16,7 @@ from catena.lax.elementwise import (
     ORDERED,
     WIDER,
     align_batched,
+    broadcast_operand_shapes,
     by_kernel_where_slow,
     check_same_dtypes,
     elementwise,
@@ -49,8 +50,23 @@ def _compare(name, evaluate, admitted=ORDERED, op=None):
     return elementwise(name, evaluate, admitted, None, None, op=op, result=to_bool)
 
 
-eq_p = _compare("eq", np.equal, ANY)
-ne_p = _compare("ne", np.not_equal, ANY)
+def _equality(name, evaluate):
+    """A comparison that extended dtypes admit, too."""
+    primitive = _compare(name, evaluate, ANY)
+    of_numbers = primitive.abstract
+
+    def abstract(x, y):
+        if not dtypes.is_extended(x.dtype):
+            return of_numbers(x, y)
+        check_same_dtypes(name, (x, y))
+        return ShapedArray(broadcast_operand_shapes(name, (x.shape, y.shape)), dtypes.BOOL)
+
+    primitive.abstract = abstract
+    return primitive
+
+
+eq_p = _equality("eq", lambda x, y: x == y)
+ne_p = _equality("ne", lambda x, y: x != y)
 lt_p = _compare("lt", np.less)
 le_p = _compare("le", np.less_equal)
 gt_p = _compare("gt", np.greater)
@@ -211,10 +227,10 @@ def _select_n(which, *cases):
     if which.ndim == 0:
         return cases[min(max(int(which), 0), len(cases) - 1)]
     if which.dtype == dtypes.BOOL:
-        return _choose(_over(which, cases[0]), cases[-1], cases[0])
+        return _choose(which, cases[-1], cases[0])
     out = cases[0]
     for i, case in enumerate(cases[1:], 1):
-        out = _choose(_over(which >= i, case), case, out)
+        out = _choose(which >= i, case, out)
     return out
 
 
@@ -227,11 +243,6 @@ def _choose(mask, on_true, on_false):
     ones = np.negative(mask.view(np.int8).astype(integer))
     a, b = on_true.view(integer), on_false.view(integer)
     return (((a ^ b) & ones) ^ b).view(on_true.dtype)
-
-
-def _over(mask, case):
-    """``mask`` with axes of size 1 for those that the values of an extended dtype have beyond its own."""
-    return mask.reshape(mask.shape + (1,) * (case.ndim - mask.ndim)) if case.ndim != mask.ndim else mask
 
 
 def _select_n_jvp(primals, tangents):
