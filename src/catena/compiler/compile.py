@@ -55,7 +55,7 @@ class Executable:
         return self._module.arena_bytes
 
     def cost_analysis(self) -> dict[str, float]:
-        """Arithmetic operations and bytes moved, counted on the loop nests (loops of unknown length count once)."""
+        """Arithmetic operations and bytes moved, counted on the loop nests (`while` counts once)."""
         return {"flops": float(self._module.flops), "bytes accessed": float(self._module.bytes)}
 
     def as_text(self, stage: str = "llvm") -> str:
@@ -75,8 +75,8 @@ def _raise_failure(status: int, function, arguments) -> int:
 def compile_jaxpr(closed_jaxpr, *, name: str = "main", donated=()) -> Executable:
     """Compiles a closed jaxpr.
 
-    Arguments: `closed_jaxpr`; `name`, for reports; `donated`, one flag for each argument: whether the caller gives its
-      memory up.
+    Arguments: `closed_jaxpr`; `name`, for reports; `donated`, one flag for each argument: whether the caller
+      gives its memory up.
     Returns: an `Executable`.
     Raises: CompileError naming the operation that cannot be compiled.
     """

@@ -92,6 +92,8 @@ class Array(metaclass=ArrayType):
     # ---- to Python
 
     def __bool__(self):
+        if self.is_deleted():
+            raise deleted_error(self.aval)
         if self._value.size == 0:
             raise ValueError(
                 "The truth value of an empty array is ambiguous. Use `array.size > 0` to check that an array is not empty."
@@ -321,11 +323,13 @@ def scalar_value(x) -> np.ndarray:
 
 
 def read_only(value: np.ndarray) -> np.ndarray:
-    """A view of ``value`` that cannot be written to."""
+    """A view of ``value`` that cannot be written to, nor be made writable: the memory's owner is locked as well."""
     if value.flags.writeable:
-        value = value.view()
-        value.flags.writeable = False
-    return value
+        owner = value
+        while isinstance(owner, np.ndarray):
+            owner.flags.writeable = False
+            owner = owner.base
+    return value.view()
 
 
 def live(array: Array) -> np.ndarray:

@@ -145,6 +145,7 @@ def devices(backend: str | None = None) -> list[Device]:
       CpuDevice(id=0)
     """
     check_backend(backend)
+    check_platforms(config.read("jax_platforms"))
     return [cpu_device(i) for i in range(config.read("jax_num_cpu_devices"))]
 
 
@@ -158,6 +159,12 @@ def check_backend(backend) -> None:
             "Platforms present are: cpu"
         )
     raise RuntimeError(f"Unknown backend {backend}. Available backends are ['cpu']")
+
+
+def check_platforms(platforms: str | None) -> None:
+    """Raise RuntimeError where the flag ``jax_platforms`` leaves nothing that is here."""
+    if platforms and "cpu" not in platforms.split(","):
+        raise RuntimeError(f"Unable to initialize backend '{platforms}': the only platform here is cpu (set JAX_PLATFORMS=cpu)")
 
 
 def local_devices(process_index: int | None = None, backend: str | None = None, host_id: int | None = None) -> list[Device]:

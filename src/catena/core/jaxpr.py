@@ -86,6 +86,18 @@ class Jaxpr:
             raise TypeError(f"Jaxpr has no parts {sorted(changes)}")
         return Jaxpr(effects=changes.get("effects"), **parts)
 
+    is_high = False  # no equation stands for an object of the user's own type
+
+    @property
+    def in_aval_qdds(self) -> list:
+        """The types of the arguments, as ``in_avals``: values here have no type that changes as the jaxpr runs."""
+        return self.in_avals
+
+    @property
+    def final_aval_qdds(self) -> list:
+        """The types of the arguments when the jaxpr has run: those they had before."""
+        return self.in_avals
+
     def pretty_print(self, **options) -> str:
         """The printed jaxpr; ``source_info=True`` adds the user's lines, ``name_stack=True`` the scopes."""
         return printer.jaxpr_text(self, **options)
@@ -121,6 +133,45 @@ class ClosedJaxpr:
         return self.consts
 
     @property
+    def constvars(self) -> list:
+        """The variables of the constants."""
+        return self.jaxpr.constvars
+
+    @property
+    def invars(self) -> list:
+        """The variables of the arguments."""
+        return self.jaxpr.invars
+
+    @property
+    def outvars(self) -> list:
+        """The results: variables and literals."""
+        return self.jaxpr.outvars
+
+    @property
+    def debug_info(self):
+        """What it was traced from."""
+        return self.jaxpr.debug_info
+
+    @property
+    def is_high(self) -> bool:
+        """As for ``Jaxpr``."""
+        return self.jaxpr.is_high
+
+    @property
+    def in_aval_qdds(self) -> list:
+        """As for ``Jaxpr``."""
+        return self.jaxpr.in_aval_qdds
+
+    @property
+    def final_aval_qdds(self) -> list:
+        """As for ``Jaxpr``."""
+        return self.jaxpr.final_aval_qdds
+
+    def map_jaxpr(self, f) -> "ClosedJaxpr":
+        """The same constants with the jaxpr ``f(jaxpr)``."""
+        return ClosedJaxpr(f(self.jaxpr), self.consts)
+
+    @property
     def eqns(self) -> list:
         """The equations."""
         return self.jaxpr.eqns
@@ -140,6 +191,9 @@ class ClosedJaxpr:
 
     def __repr__(self):
         return printer.jaxpr_text(self.jaxpr)
+
+    def __reduce__(self):
+        return ClosedJaxpr, (self.jaxpr, self.consts)
 
 
 def join_effects(eqns) -> frozenset:

@@ -24,7 +24,7 @@ def check(watched) -> None:
 
     The caller must have dropped its own references to the trace and its tracers.
     """
-    if watched is None:
+    if watched is None or watched() is None:
         return
     gc.collect()
     trace = watched()

@@ -8,7 +8,6 @@ from collections import Counter
 from typing import Any
 
 import numpy as np
-import opt_einsum
 
 from catena import lax
 from catena.core import dtypes
@@ -16,7 +15,10 @@ from catena.core.array import Array
 from catena.numpy.boundary import as_array_argument, convert, promoted_dtype, refuse_out, user_dtype
 from catena.numpy.indexing import read
 from catena.numpy.placement import placed
+from catena.runtime.lazy import LazyModule
 from catena.typing import DTypeLike
+
+opt_einsum = LazyModule("opt_einsum")
 
 
 class _Shaped:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from catena.core import leaks
 from catena.core.context import context, extend_axis_env, set_trace
+from catena.core.evaluate import abstract_eval
 from catena.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from catena.core.primitive import registry
 from catena.core.source import function_name
@@ -79,7 +80,11 @@ class BatchTrace(Trace):
             if all(d is None for d in dims) and self.axis.name not in primitive.axis_names(params):
                 return primitive.bind(*values, **params)
             rule = primitive.batch or primitive.rule("batch")
-            out, dim_out = rule(self.axis, values, dims, **params)
+            try:
+                out, dim_out = rule(self.axis, values, dims, **params)
+            except (TypeError, ValueError):
+                abstract_eval(primitive, tuple([get_aval(x) for x in args]), params)  # raises in the user's terms
+                raise
         finally:
             context.trace = self
         if primitive.multiple_results:
@@ -172,7 +177,7 @@ class VectorisedJVP(Vectorised):
 
 
 class VectorisedForward(Vectorised):
-    """A forward rule; its residuals are all mapped."""
+    """A forward rule; with the tree of its residuals it tells which of them are mapped."""
 
     __slots__ = ()
 
@@ -187,7 +192,8 @@ class VectorisedForward(Vectorised):
         results, dims = self.run(flat, args, self.dims)
         n = noted["count"]
         outs = self.place(results[:n], dims[:n], self.outputs.settle(dims[:n]))
-        return outs, self.place(results[n:], dims[n:], [True] * (len(results) - n)), noted["tree"]
+        mapped = tuple(d is not None for d in dims[n:])
+        return outs, self.place(results[n:], dims[n:], mapped), (noted["tree"], mapped)
 
 
 class VectorisedBackward(Vectorised):
@@ -196,8 +202,8 @@ class VectorisedBackward(Vectorised):
     __slots__ = ()
 
     def __call__(self, residual_tree, *residuals_and_cts):
-        n = residual_tree.num_leaves
-        dims = [0] * n + [0 if m else None for m in self.outputs.known]
+        residual_tree, mapped = residual_tree
+        dims = [0 if m else None for m in (*mapped, *self.outputs.known)]
         outs, out_dims = self.run(functools.partial(self.fun, residual_tree), residuals_and_cts, dims)
         return [
             ct if ct is None or type(ct) is Zero else match_axis(self.axis.size, d, dim, ct, sum_match=True)
