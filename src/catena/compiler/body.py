@@ -29,7 +29,7 @@ class Stmt(NamedTuple):
     op: str
     type: str  # name of the result's dtype
     args: tuple  # statements
-    attr: object  # load: (value number, dtype name, offset); const: Python number; index: dimension; affine: expression
+    attr: object  # load: (value number, dtype name, offset); const: number; affine: expression
 
 
 class Flat(NamedTuple):
@@ -344,7 +344,7 @@ def _split_floor(a: Affine, n: int, body: Body) -> tuple[Affine, Affine]:
     low, _ = body.bounds(a)
     if low is not None and low >= 0:
         return _split(a, n, body)
-    up = 0 if low is None else -(-(-low) // n)
+    up = 0 if low is None else (n - 1 - low) // n
     if low is None:
         quotient = body.stmt("floor_div", INDEX, (body.affine(a), body.const(n, INDEX)))
         return affine.term(quotient), affine.add(a, affine.scale(affine.term(quotient), -n))

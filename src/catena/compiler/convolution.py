@@ -24,7 +24,7 @@ def conv(
     batch_groups,
     out_dtype,
 ):
-    """The convolution of `lhs` with `rhs`; `numbers` holds their layouts as (batch/out, feature/in, *spatial)."""
+    """The convolution of `lhs` with `rhs`; `numbers` holds the three layouts."""
     lhs_spec, rhs_spec, out_spec = (
         tuple(getattr(numbers, n, s)) for n, s in zip(("lhs_spec", "rhs_spec", "out_spec"), _specs(numbers))
     )
@@ -88,7 +88,7 @@ def _conv(b, x, w, strides, padding, lhs_dilation, rhs_dilation, groups: int, ou
 
 
 def _depthwise(b, seen, w, k: int, out_dtype, channels_last: bool):
-    """Each channel with its own kernel: a reduction over the windows, along the input's innermost dimension."""
+    """Each channel with its own kernel: a reduction over the windows."""
     narrow = KIND[np.dtype(out_dtype)] == "f" and np.dtype(out_dtype).itemsize < 4
     wide = np.dtype(np.float32) if narrow else np.dtype(out_dtype)
     order = (0, *range(2, 2 + k), 1) if channels_last else tuple(range(2 + k))

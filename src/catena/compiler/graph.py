@@ -1,4 +1,4 @@
-"""The compiler's graph: a small closed set of node forms, and the `Builder` with which lower rules write them.
+"""The compiler's graph: a small closed set of node forms, and the `Builder` by which lower rules write them.
 
 A `Value` is one array of the program: what forms it, from which other values, with which static parameters.
 Equal pure values are one object (the builder hash-conses), so common subexpressions vanish while the graph is
@@ -14,7 +14,7 @@ written.
     reduce argreduce reduce_general cumulative   along axes
     concatenate dynamic_update_slice scatter     written piecewise
     dot                                          contraction
-    multi + output                               several results: sort, top_k, library, while, scan, branch, host ...
+    multi + output                               several results: argsort, lapack, while, scan, branch, host
 
 Loops and branches hold `Region`s: closed graphs with their own inputs and outputs.
 """

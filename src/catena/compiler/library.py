@@ -3,14 +3,14 @@
 `b.library(name, inputs, outs, **attrs)` finds its name in `LIBRARY` below. All matrices may have leading
 batch dimensions. The results, in order, and the attributes:
 
-    cholesky(a)                     l; entries above the diagonal are zero, all are NaN where a is not positive definite
-    triangular_solve(a, b)          x; attrs left_side, lower, transpose_a (0 no, 1 transposed, 2 adjoint), unit_diagonal
+    cholesky(a)                     l; zero above the diagonal; all NaN where a is not positive definite
+    triangular_solve(a, b)          x; attrs left_side, lower, unit_diagonal, transpose_a (0; 1 transposed; 2 adjoint)
     lu(a)                           lu, pivots (int32, from 0), info
     qr(a)                           a with Householder vectors below R, taus
     householder_product(a, taus)    q with as many columns as a
     eigh(a)                         vectors, values (ascending); attr lower
     svd(a)                          s [, u, vt]; attrs compute_uv, full_matrices
-    eig(a)                          values, left and right vectors (complex); attrs left, right say which are results
+    eig(a)                          values, left and right vectors (complex); attrs left, right: which are results
     schur(a)                        t, vectors; attr compute_vectors
     hessenberg(a)                   a with Householder vectors below H, taus
     tridiagonal(a)                  a with vectors, diagonal, off-diagonal, taus; attr lower
@@ -368,7 +368,7 @@ def _eig(b, a, *, outs, left=True, right=True, **_):
 
 
 def _paired(b, v, wi):
-    """Complex vectors from LAPACK's real ones (rows here): a pair of rows is the real and the imaginary part."""
+    """Complex vectors from LAPACK's real ones (rows here): pairs of rows are real and imaginary parts."""
     rank, axis = v.ndim, v.ndim - 2
     zero = b.constant(np.zeros((), v.dtype))
     none = [(0, 0, 0)] * rank

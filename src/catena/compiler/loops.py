@@ -32,7 +32,7 @@ class Store(NamedTuple):
 
 
 class Fold(NamedTuple):
-    """Accumulators over the reduced dimensions, stored when those loops end (or at each step, when `running`)."""
+    """Accumulators over the reduced dimensions, stored when those loops end (`running`: at each step)."""
 
     kind: str
     stmts: tuple
@@ -74,7 +74,7 @@ class Nest:
         return {s.buffer for s in self.stores} | {d[0] for f in self.folds for d in f.dests}
 
     def key(self, buffers: list[int]) -> tuple:
-        """The nest's structure, with its buffers numbered in this order: equal keys are written as equal text."""
+        """The nest's structure, with its buffers numbered in this order: equal keys give equal text."""
         at = {b: i for i, b in enumerate(buffers)}
         stmts = tuple(
             (s.op, s.type, s.args, (at[s.attr[0]], *s.attr[1:]) if s.op in LOADS else s.attr)
@@ -280,7 +280,7 @@ def show(nest: Nest) -> str:
     for f in nest.folds:
         dests = " ".join(f"v{b}[{affine.show(o)}]" for b, _, o in f.dests)
         lines.append(
-            f"  fold {f.kind}{' running' if f.running else ''} {' '.join(f'%{s}' for s in f.stmts)} -> {dests}"
+            f"  fold {f.kind}{' running' * f.running} {' '.join(f'%{s}' for s in f.stmts)} -> {dests}"
         )
     return "\n".join(lines)
 

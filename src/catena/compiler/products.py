@@ -186,7 +186,7 @@ class Product:
         self._gemm(w, e, function, a, b, c, rows)
 
     def _gemm(self, w, e, function: str, a: str, b: str, c: str, rows: str) -> None:
-        """BLAS is column major: it computes C' = B' A', where C' has n rows and `rows` points at its column count."""
+        """BLAS is column major: it computes C' = B' A', where C' has n rows and *`rows` columns."""
         (_, ap, aq), (_, bp, bq) = self.a, self.b
         flag_b, ldb = ("N", bp) if bq == 1 else ("T", bq)
         flag_a, lda = ("N", ap) if aq == 1 else ("T", aq)

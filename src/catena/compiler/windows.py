@@ -16,7 +16,7 @@ def positions(shape, dims, strides, padding, base_dilation, window_dilation) -> 
 
 
 def select_and_scatter_add(b, source, operand, select_op, dims, strides, padding):
-    """Adds each element of `source` to the position in its window that `select_op` ('ge' or 'le') chooses first."""
+    """Adds each element of `source` to the place in its window that `select_op` ('ge', 'le') chooses first."""
     rank, ones = operand.ndim, (1,) * operand.ndim
     kind = "max" if select_op in ("ge", "gt", "max") else "min"
     worst = b.constant(extreme(operand.dtype, kind), operand.dtype)

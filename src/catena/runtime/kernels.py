@@ -66,7 +66,7 @@ BLAS_USERS = Cell()
 
 
 class Callback:
-    """A Python function of ndarrays; operands are read-only views of the program's memory, valid during the call."""
+    """A Python function of ndarrays; operands are read-only views of memory, valid during the call."""
 
     def __init__(self, function, ins: tuple, outs: tuple):
         self.function, self.ins, self.outs = function, ins, outs

@@ -53,7 +53,7 @@ def address(name: str) -> int:
 
 @cache
 def thread_control(name: str) -> int:
-    """The address of `set_num_threads` or `get_num_threads` of the bundled OpenBLAS, 0 where there is none."""
+    """The address of `set_num_threads` or `get_num_threads` of the bundled OpenBLAS, or 0."""
     library = bundled()
     function = getattr(library, f"scipy_openblas_{name}64_", None) if library is not None else None
     return ctypes.cast(function, ctypes.c_void_p).value if function is not None else 0

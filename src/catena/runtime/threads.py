@@ -1,13 +1,13 @@
 """The pool of threads that runs parallel loops of compiled programs.
 
-`parallel_for(function, arguments, chunks)` calls `function(arguments, k)` for every k below `chunks`, on the calling thread and on
-idle workers. The chunks are fixed by the program, so results do not depend on who runs them. A pool that is busy (a
-nested call, another Python thread) is not waited for: the caller then runs its chunks alone, which also makes it safe
-after a fork, where the workers are gone.
+`parallel_for(function, arguments, chunks)` calls `function(arguments, k)` for every k below `chunks`, on the
+calling thread and on idle workers. The chunks are fixed by the program, so results do not depend on who runs
+them. A pool that is busy (a nested call, another Python thread) is not waited for: the caller then runs its
+chunks alone, which also makes it safe after a fork, where the workers are gone.
 
-A chunk is claimed by compare-and-swap on one word that holds the loop's generation and the next chunk, so a worker that
-wakes late can never touch a loop that has ended. Workers spin for some microseconds, then sleep on a futex. They are
-Python threads that never leave native code.
+A chunk is claimed by compare-and-swap on one word that holds the loop's generation and the next chunk, so a
+worker that wakes late can never touch a loop that has ended. Workers spin for some microseconds, then sleep
+on a futex. They are Python threads that never leave native code.
 
 `CATENA_NUM_THREADS` sets the number of threads; without it, one for each processor that the process may use.
 """
@@ -20,7 +20,8 @@ import platform
 import threading
 
 FUTEX = {"x86_64": 202, "aarch64": 98}.get(platform.machine()) if platform.system() == "Linux" else None
-PAUSE = "call void @llvm.x86.sse2.pause()" if platform.machine() == "x86_64" else "call void @llvm.aarch64.hint(i32 1)"
+PAUSES = {"x86_64": "call void @llvm.x86.sse2.pause()", "aarch64": "call void @llvm.aarch64.hint(i32 1)"}
+PAUSE = PAUSES.get(platform.machine(), "fence seq_cst")
 SPINS = 4000
 _lock = threading.Lock()
 
@@ -174,7 +175,7 @@ class Pool:
             os.register_at_fork(after_in_child=self._forget)
 
     def resize(self, threads: int) -> None:
-        """Starts workers until there are `threads` threads with the caller; there is no way back but to use fewer."""
+        """Starts workers until there are `threads` threads with the caller; it never stops any."""
         with _lock:
             for _ in range(self._workers.value, threads - 1):
                 threading.Thread(target=self._run, daemon=True, name="catena-worker").start()

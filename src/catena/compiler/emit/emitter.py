@@ -131,7 +131,8 @@ class Emitter:
         if stride == 1:
             kind = f"v{width}{_mangle(m)}"
             return self.op(
-                f"call {v} @llvm.masked.load.{kind}.p0(ptr align {t.bytes} {pointer}, <{width} x i1> {mask}, {v} zeroinitializer)"
+                f"call {v} @llvm.masked.load.{kind}.p0(ptr align {t.bytes} {pointer}, "
+                f"<{width} x i1> {mask}, {v} zeroinitializer)"
             )
         addresses = self.op(f"getelementptr {m}, ptr {pointer}, <{width} x i64> {self.lanes(width, stride)}")
         return self.gather(t, addresses, width, mask)
@@ -140,7 +141,8 @@ class Emitter:
         v = vector(t.memory, width)
         mask = mask if mask is not None else "splat (i1 true)"
         return self.op(
-            f"call {v} @llvm.masked.gather.v{width}{_mangle(t.memory)}.v{width}p0(<{width} x ptr> align {t.bytes} {addresses}, "
+            f"call {v} @llvm.masked.gather.v{width}{_mangle(t.memory)}.v{width}p0("
+            f"<{width} x ptr> align {t.bytes} {addresses}, "
             f"<{width} x i1> {mask}, {v} zeroinitializer)"
         )
 
@@ -171,14 +173,16 @@ class Emitter:
             self.do(f"store {v} {raw}, ptr {pointer}, align {t.bytes}")
         else:
             self.do(
-                f"call void @llvm.masked.store.v{width}{_mangle(m)}.p0({v} {raw}, ptr align {t.bytes} {pointer}, <{width} x i1> {mask})"
+                f"call void @llvm.masked.store.v{width}{_mangle(m)}.p0({v} {raw}, "
+                f"ptr align {t.bytes} {pointer}, <{width} x i1> {mask})"
             )
 
     def scatter(self, t: Type, raw: str, addresses: str, width: int, mask: str | None) -> None:
         v = vector(t.memory, width)
         mask = mask if mask is not None else "splat (i1 true)"
         self.do(
-            f"call void @llvm.masked.scatter.v{width}{_mangle(t.memory)}.v{width}p0({v} {raw}, <{width} x ptr> align {t.bytes} {addresses}, "
+            f"call void @llvm.masked.scatter.v{width}{_mangle(t.memory)}.v{width}p0({v} {raw}, "
+            f"<{width} x ptr> align {t.bytes} {addresses}, "
             f"<{width} x i1> {mask})"
         )
 

@@ -1,4 +1,4 @@
-"""The entry function of a program: it checks its arguments, finds their memory, runs the steps and cleans up."""
+"""The entry of a program: it checks its arguments, finds their memory, runs the steps and cleans up."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LONG = 200  # lines
 
 
 def write_program(w: ProgramWriter, region: Region, returns_stacks: bool = False) -> Module:
-    """The module of a whole program; one that returns stacks leaves the head of their chain in one more result."""
+    """The module of a program; one that returns stacks leaves the head of their chain in one more result."""
     e = w.e
     inputs = [_argument(e, "args", i) for i in range(len(region.inputs))]
     outputs = [_pointer(e, _object(e, "outs", i)) for i in range(len(region.outputs))]
@@ -64,8 +64,8 @@ _GLOBALS = """@arena_cache = global ptr null, align 8
 
 
 def _effort(w: ProgramWriter, body: list[str]) -> str:
-    """Long programs without loops run each line once, and LLVM is superlinear in them: 500 calls take it 0.9 s, or 0.04 s
-    without optimisation. The loop nests are functions of their own and keep their optimisation."""
+    """Long programs without loops run each line once, and LLVM is superlinear in them: 500 calls take it
+    0.9 s, or 0.04 s without optimisation. The loop nests are functions of their own and keep their optimisation."""
     return " optnone noinline" if not w.loops and len(body) > LONG else ""
 
 
@@ -99,7 +99,7 @@ def _check_arguments(e, objects: list[str]) -> None:
 
 
 def _one_blas_thread(w: ProgramWriter) -> tuple[list[str], list[str]]:
-    """BLAS runs on one thread (we cut large products ourselves) while any program runs; the last restores the setting."""
+    """BLAS runs on one thread while any program runs (we cut large products); the last restores the setting."""
     if not w.uses_blas or not kernels.can_limit_threads():
         return [], []
     at = len(w.e.lines)
@@ -146,7 +146,7 @@ done:
 
 
 def _arena(size: int, start: str) -> tuple[list[str], list[str]]:
-    """Where temporaries live: the stack, or memory kept from call to call (a concurrent call allocates its own)."""
+    """Where temporaries live: the stack, or memory kept between calls (a concurrent call allocates its own)."""
     if not size:
         return [], []
     if size <= STACK_ARENA:

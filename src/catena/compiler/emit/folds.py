@@ -88,9 +88,8 @@ class Accumulators:
             row = []
             for j, t in enumerate(self.types):
                 slot = self.e.slot(vector(t.register, self.width))
-                self.e.do(
-                    f"store {vector(t.register, self.width)} {self._initial(j, t, copies[min(c, len(copies) - 1)])}, ptr {slot}"
-                )
+                start = self._initial(j, t, copies[min(c, len(copies) - 1)])
+                self.e.do(f"store {vector(t.register, self.width)} {start}, ptr {slot}")
                 row.append(slot)
             self.slots.append(row)
 
@@ -205,7 +204,8 @@ class Accumulators:
             name = "fmul" if kind == "prod" else "fadd"
             return [
                 self.e.op(
-                    f"call reassoc {t.register} @llvm.vector.reduce.{name}.v{width}{short}({t.register} {start}, {r} {row[0]})"
+                    f"call reassoc {t.register} @llvm.vector.reduce.{name}.v{width}{short}("
+                    f"{t.register} {start}, {r} {row[0]})"
                 )
             ]
         if t.kind in "iu" and (kind in REDUCE_INT or kind in ("max", "min")):

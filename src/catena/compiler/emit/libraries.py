@@ -12,7 +12,7 @@ CALLBACK_RAISED = -1
 
 
 def host(w, frame, i: int, node: Value) -> None:
-    """Calls `i32 callback(ptr pointers)` with the addresses of operands, then results; nonzero ends the program."""
+    """Calls `i32 callback(ptr pointers)` with the addresses of operands and results; nonzero ends the program."""
     e = w.e
     results = node.params["results"]
     pointers = [w.address(frame, x) for x in node.args] + [w.define(frame, out) for out in results]

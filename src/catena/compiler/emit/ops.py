@@ -88,7 +88,7 @@ def library(e: Emitter, op: str, t: Type, xs: list[str], width: int) -> str:
 
 _LIBM = {
     n: n
-    for n in "exp exp2 expm1 log log1p log2 tanh sin cos tan asin acos atan atan2 sinh cosh asinh acosh atanh erf "
+    for n in "exp exp2 expm1 log log1p log2 tanh sin cos tan asin acos atan atan2 sinh cosh asinh acosh atanh "
     "erfc cbrt pow lgamma".split()
 }
 

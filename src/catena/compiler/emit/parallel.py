@@ -76,7 +76,7 @@ def call(w, name: str, pointers: list[str], extent: int, size: int) -> None:
 
 
 def through_pool(w, body: str, pointers: list[str], chunks: int) -> None:
-    """Runs a function `(ptr %args, i64 %k)`, given by its text, for all chunks; `%args` is the table of pointers."""
+    """Runs a function `(ptr %args, i64 %k)`, given by its text, for all chunks; `%args` holds the pointers."""
     wrapper, e = w.wrappers.setdefault(body, f"chunk{len(w.wrappers)}"), w.e
     table = e.slot(f"[{max(len(pointers), 1)} x ptr]", 16)
     for i, p in enumerate(pointers):

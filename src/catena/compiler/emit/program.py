@@ -107,7 +107,7 @@ class ProgramWriter:
                 frame.last_use[r] = i
 
     def _destinations(self, frame: Frame, dests: list[str], carried: dict[int, int]) -> list[int]:
-        """Chooses which outputs are computed in place; returns the others, to be copied when all steps are done."""
+        """Chooses which outputs are computed in place; returns the others, to be copied in the end."""
         region, end = frame.fused.region, len(frame.fused.steps)
         made = {w: i for i, step in enumerate(frame.fused.steps) for w in step.writes}
         for k, out in enumerate(region.outputs):
@@ -240,7 +240,7 @@ class ProgramWriter:
         return block.pointer
 
     def take(self, frame: Frame, operand: Value, v: Value, step: int) -> bool:
-        """Gives `v` the memory of `operand` if that dies here; True when `v` starts with the operand's contents."""
+        """Gives `v` the memory of `operand` if that dies here; True when `v` starts as the operand."""
         r = frame.fused.root(operand)
         source = frame.blocks.get(r)
         target = frame.targets.get(v.number)

@@ -1,7 +1,6 @@
 """Conversions between f32 registers and floats of 8 bits and fewer, one lane at a time, from tables.
 
-Decoding reads a table of all values. Encoding rounds to nearest even by search among the finite values, whose bit patterns
-ascend with their size.
+Decoding reads a table of all values. Encoding searches a table of the least f32 that rounds to each value.
 """
 
 from __future__ import annotations
@@ -98,7 +97,7 @@ def _from_key(key: int) -> float:
 
 @cache
 def _rounding(dtype: np.dtype) -> tuple[list[float], list[int], int]:
-    """The least f32 of each run of floats that NumPy rounds to one code, found by bisection between neighbours."""
+    """The least f32 of each run of floats that NumPy rounds to one code, by bisection."""
     top = struct.unpack("<I", struct.pack("<f", np.inf))[0]
     finite = sorted({float(v) for v in _values(dtype) if np.isfinite(v)})
     keys = [-top - 1] + [_key(v) for v in finite] + [top]
@@ -114,7 +113,7 @@ def _key(x: float) -> int:
 
 
 def _boundaries(low: int, high: int, dtype, limits: list, codes: list) -> None:
-    """Appends each change of code between two floats; between neighbours of the format there are at most two."""
+    """Appends each change of code between two floats; there are at most two."""
     a, b = _one(_from_key(low), dtype), _one(_from_key(high), dtype)
     while a != b and low < high:
         left, right = low, high

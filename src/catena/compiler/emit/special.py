@@ -82,7 +82,7 @@ def total_order_keys(e: Emitter, xs, t: Type, width: int) -> tuple[list[str], Ty
 
 
 def nextafter(e: Emitter, t: Type, xs, width: int, attr) -> str:
-    """The neighbour of xs[0] towards xs[1], in the format's own bits; equal operands give the second, NaN wins."""
+    """The neighbour of xs[0] towards xs[1], in the format's own bits; equal ones give the second, NaN wins."""
     u, i1 = TYPES[f"uint{8 * t.bytes}"], vector("i1", width)
     f, r, m = vector(t.register, width), vector(u.register, width), vector(t.memory, width)
     x, y = xs
