@@ -18,21 +18,18 @@ from catena.lax.elementwise import (
     FLOAT,
     FLOATS,
     HALVES,
-    INEXACT,
     INTEGERS,
     NUMBER,
     REAL,
     SIGNED,
     SINGLE_AND_DOUBLE,
     WIDER_WITH_HALF,
-    broadcast_operand_shapes,
-    check_accuracy,
     check_admitted,
     check_same_dtypes,
     elementwise,
     spread_operands,
 )
-from catena.lax.structure import bind, broadcast_to, front, like, unbroadcast
+from catena.lax.structure import broadcast_to, front, like, unbroadcast
 
 # ------------------------------------------------------------------------------------------------------------
 # Evaluation, where it is not NumPy's
@@ -73,23 +70,11 @@ def _integer_pow(x, *, y):
     return out if y > 0 else np.divide(out.dtype.type(1), out)
 
 
-def _pow(x, y):
-    if x.dtype == y.dtype:
-        return np.power(x, y)
-    if x.dtype.kind == "c":
-        return np.power(x, y.astype(x.dtype))
-    return np.power(x.astype(np.float64), y.astype(np.float64)).astype(x.dtype)
-
-
 def _round(x, *, rounding_method):
     if rounding_method == RoundingMethod.TO_NEAREST_EVEN:
         return np.rint(x)
     almost_half = np.nextafter(x.dtype.type(0.5), x.dtype.type(0))  # with it, sums round to the right side
     return np.trunc(x + np.copysign(almost_half, x))
-
-
-def _rsqrt(x):
-    return np.divide(x.dtype.type(1), np.sqrt(x))
 
 
 # ------------------------------------------------------------------------------------------------------------
@@ -178,27 +163,6 @@ def _integer_pow_tangent(t, x, out, *, y):
     return t if y == 1 else mul(t, mul(like(x, y), integer_pow(x, y - 1)))
 
 
-def _pow_tangent_x(t, x, y, z):
-    return mul(t, pow_derivative(x, y))
-
-
-def pow_derivative(x, y):
-    """The derivative of ``x ** y`` by ``x``; exactly zero where an integer ``y`` is zero."""
-    exact = dtypes.is_inexact(get_aval(y).dtype)
-    y = y if exact else match_dtype(y, get_aval(x).dtype)
-    if exact:
-        return mul(y, pow(x, sub(y, like(y, 1))))
-    is_zero, ones = eq(y, like(y, 0)), broadcast_to(like(y, 1), get_aval(y).shape)
-    slope = mul(select(is_zero, ones, y), pow(x, sub(y, like(y, 1))))
-    shape = get_aval(slope).shape
-    return select(broadcast_to(is_zero, shape), broadcast_to(like(slope, 0), shape), slope)
-
-
-def _pow_tangent_y(t, x, y, z):
-    ones = broadcast_to(like(x, 1), get_aval(x).shape)
-    return mul(t, mul(bind("log", select(eq(x, like(x, 0)), ones, x)), z))
-
-
 # ------------------------------------------------------------------------------------------------------------
 # Primitives
 
@@ -220,30 +184,6 @@ def _add_any_abstract(x, y):
 
 def _add_any_batch(axis, args, dims):
     return add_any_p.bind(*[front(axis, x, d) for x, d in zip(args, dims, strict=True)]), 0
-
-
-def _pow_abstract(x, y):
-    check_admitted("pow", x, INEXACT, 0)
-    y_kind = dtypes.KIND.get(y.dtype, "-")
-    if y_kind not in "iufc" or (y_kind in "fc" and x.dtype != y.dtype):
-        raise TypeError(
-            "the first argument to pow must have an inexact dtype (float or complex), and the second "
-            "argument must have "
-            "an inexact or integer dtype, and two inexact dtypes must match, "
-            f"but got {dtypes.dtype_name(x.dtype)} and {dtypes.dtype_name(y.dtype)} respectively."
-        )
-    shape = broadcast_operand_shapes("pow", (x.shape, y.shape))
-    return ShapedArray(shape, x.dtype, x.weak_type and y.weak_type)
-
-
-def _pow_lower(b, x, y):
-    x, y = spread_operands(b, (x, y))
-    if x.dtype == y.dtype:
-        return b.map("pow", x, y)
-    if dtypes.is_complex(x.dtype):
-        return b.map("pow", x, b.convert(y, x.dtype))
-    wide = np.dtype(np.float64)
-    return b.convert(b.map("pow", b.convert(x, wide), b.convert(y, wide)), x.dtype)
 
 
 def _integer_pow_abstract(x, *, y):
@@ -323,10 +263,6 @@ sign_p = elementwise("sign", _sign, NUMBER, None, slow=FLOATS)
 floor_p = elementwise("floor", np.floor, FLOAT, None)
 ceil_p = elementwise("ceil", np.ceil, FLOAT, None)
 round_p = elementwise("round", _round, FLOAT, None, lower=_round_lower, wider=WIDER_WITH_HALF, slow=FLOATS)
-square_p = elementwise("square", np.square, NUMBER, lambda t, x, y: mul(t, mul(like(x, 2), x)))
-sqrt_p = elementwise("sqrt", np.sqrt, INEXACT, lambda t, x, y: mul(t, div(like(y, 0.5), y)))
-rsqrt_p = elementwise("rsqrt", _rsqrt, INEXACT, lambda t, x, y: mul(t, mul(like(y, -0.5), div(y, x))))
-cbrt_p = elementwise("cbrt", np.cbrt, FLOAT, lambda t, x, y: mul(t, mul(like(y, 1 / 3), integer_pow(y, -2))))
 nextafter_p = elementwise(
     "nextafter",
     np.nextafter,
@@ -334,9 +270,6 @@ nextafter_p = elementwise(
     NoRule("it steps between neighbouring floats"),
     wider={},
     slow=SINGLE_AND_DOUBLE,
-)
-pow_p = elementwise(
-    "pow", _pow, INEXACT, _pow_tangent_x, _pow_tangent_y, abstract=_pow_abstract, lower=_pow_lower
 )
 integer_pow_p = elementwise(
     "integer_pow", _integer_pow, NUMBER, jvp=_integer_pow_jvp, abstract=_integer_pow_abstract,
@@ -591,100 +524,6 @@ def round(x, rounding_method=RoundingMethod.AWAY_FROM_ZERO):
     return round_p.bind(x, rounding_method=RoundingMethod(rounding_method))
 
 
-def square(x):
-    r"""Elementwise square: :math:`x^2`.
-
-    Arguments:
-      x: array of numbers.
-    Returns:
-      An array of the same type.
-    Raises:
-      TypeError: the dtype is not admitted.
-
-    >>> import catena.lax as lax
-    >>> lax.square(3).item()
-    9
-    """
-    return square_p.bind(x)
-
-
-def sqrt(x, *, accuracy=None):
-    r"""Elementwise square root: :math:`\sqrt{x}`.
-
-    Arguments:
-      x: array of floats or complex numbers.
-      accuracy: the accuracy asked for, an ``AccuracyMode`` or a ``Tolerance``.
-    Returns:
-      An array of the same type.
-    Raises:
-      TypeError: the dtype is not admitted.
-
-    >>> import catena.lax as lax
-    >>> lax.sqrt(9.0).item()
-    3.0
-    """
-    if accuracy is not None:
-        check_accuracy(accuracy)
-    return sqrt_p.bind(x)
-
-
-def rsqrt(x, *, accuracy=None):
-    r"""Elementwise reciprocal square root: :math:`1 \over \sqrt{x}`.
-
-    Arguments:
-      x: array of floats or complex numbers.
-      accuracy: the accuracy asked for, an ``AccuracyMode`` or a ``Tolerance``.
-    Returns:
-      An array of the same type.
-    Raises:
-      TypeError: the dtype is not admitted.
-
-    >>> import catena.lax as lax
-    >>> lax.rsqrt(4.0).item()
-    0.5
-    """
-    if accuracy is not None:
-        check_accuracy(accuracy)
-    return rsqrt_p.bind(x)
-
-
-def cbrt(x, *, accuracy=None):
-    r"""Elementwise cube root: :math:`\sqrt[3]{x}`.
-
-    Arguments:
-      x: array of floats.
-      accuracy: the accuracy asked for, an ``AccuracyMode`` or a ``Tolerance``.
-    Returns:
-      An array of the same type.
-    Raises:
-      TypeError: the dtype is not admitted.
-
-    >>> import catena.lax as lax
-    >>> lax.cbrt(-8.0).item()
-    -2.0
-    """
-    if accuracy is not None:
-        check_accuracy(accuracy)
-    return cbrt_p.bind(x)
-
-
-def reciprocal(x):
-    r"""Elementwise reciprocal: :math:`1 \over x`.
-
-    Arguments:
-      x: array of floats or complex numbers.
-    Returns:
-      An array of the same type.
-    Raises:
-      TypeError: the dtype is not admitted.
-
-    >>> import catena.lax as lax
-    >>> lax.reciprocal(4.0).item()
-    0.25
-    """
-    return integer_pow_p.bind(x, y=-1)
-
-
 def nextafter(x1, x2):
     """Elementwise next float after ``x1`` in the direction of ``x2``.
 
@@ -700,24 +539,6 @@ def nextafter(x1, x2):
     1.1920928955078125e-07
     """
     return nextafter_p.bind(x1, x2)
-
-
-def pow(x, y):
-    r"""Elementwise power: :math:`x^y`.
-
-    Arguments:
-      x: array of floats or complex numbers.
-      y: array of the dtype of ``x`` or of integers, of a shape that broadcasts with that of ``x``.
-    Returns:
-      An array of the dtype of ``x``.
-    Raises:
-      TypeError: the dtypes or the shapes do not fit.
-
-    >>> import catena.lax as lax
-    >>> lax.pow(2.0, 0.5).item(), lax.pow(-2.0, 3).item()
-    (1.4142135381698608, -8.0)
-    """
-    return pow_p.bind(x, y)
 
 
 def integer_pow(x, y):

@@ -17,7 +17,7 @@ from catena.core.array import make_array
 from catena.core.aval import ShapedArray
 from catena.core.staging import DebugInfo, trace_to_closed_jaxpr
 from catena.core.zeros import get_aval
-from catena.lax import arithmetic, comparison, transcendental
+from catena.lax import arithmetic, comparison, powers, transcendental
 from catena.lax.bitwise import bitwise_and, bitwise_not, bitwise_or
 from catena.lax.structure import bind, broadcast_to, like
 from catena.runtime.lazy import load
@@ -90,8 +90,8 @@ class Traced:
     """The mathematics of tracers."""
 
     exp, log, log1p = (_function(getattr(transcendental, n)) for n in ("exp", "log", "log1p"))
-    abs, floor, sqrt = (_function(getattr(arithmetic, n)) for n in ("abs", "floor", "sqrt"))
-    power = _function(arithmetic.pow)
+    abs, floor, sqrt = (_function(f) for f in (arithmetic.abs, arithmetic.floor, powers.sqrt))
+    power = _function(powers.pow)
     lgamma, digamma = (_function(lambda x, n=n: bind(n, x)) for n in ("lgamma", "digamma"))
 
     @staticmethod

@@ -8,9 +8,10 @@ from catena.core import dtypes
 from catena.core.primitive import NoRule
 from catena.core.zeros import Zero, get_aval
 from catena.lax import special_algorithms as algorithms
-from catena.lax.arithmetic import abs, add, integer_pow, mul, neg, sign, square, sub
+from catena.lax.arithmetic import abs, add, integer_pow, mul, neg, sign, sub
 from catena.lax.comparison import gt, select
 from catena.lax.elementwise import FLOAT, FLOATS, WIDER_WITH_HALF, elementwise
+from catena.lax.powers import square
 from catena.lax.structure import broadcast_to, like
 from catena.lax.transcendental import exp, log, log1p
 from catena.runtime.lazy import load

@@ -2,8 +2,9 @@
 
 import numpy as np
 
-from catena.lax.arithmetic import add, div, integer_pow, mul, neg, rsqrt, square, sub
+from catena.lax.arithmetic import add, div, integer_pow, mul, neg, sub
 from catena.lax.elementwise import COMPLEXES, HALVES, INEXACT, check_accuracy, elementwise, spread_operands
+from catena.lax.powers import rsqrt, square
 from catena.lax.structure import like
 
 # ------------------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from catena.core.array import make_array
 from catena.core.aval import ShapedArray
 from catena.core.zeros import Zero, get_aval
 from catena.lax.arithmetic import abs as abs_
-from catena.lax.arithmetic import add, div, mul, neg, sqrt, sub
+from catena.lax.arithmetic import add, div, mul, neg, sub
 from catena.lax.comparison import lt, select_n
 from catena.lax.complex_numbers import conj, real
 from catena.lax.convert import convert_element_type
@@ -36,6 +36,7 @@ from catena.lax.linalg.algebra import (
 )
 from catena.lax.linalg.factor import cholesky, qr
 from catena.lax.linalg.solve import triangular_solve
+from catena.lax.powers import sqrt
 from catena.lax.shape import broadcast, broadcasted_iota, slice_in_dim
 from catena.lax.structure import bind
 from catena.runtime import lapack
