@@ -19,12 +19,12 @@ from catena.numpy.boundary import (
     canonical_axis,
     convert,
     direct,
-    promote,
     static_int,
 )
 from catena.numpy.creation import default_int
 from catena.numpy.hot import Operand
 from catena.numpy.indexing import read
+from catena.numpy.promotion import promote_dtypes
 from catena.numpy.selection import compress, known_or_sized, nonzero, static_size
 from catena.numpy.shaping import ravel, reshaped
 from catena.numpy.sorting import argsort, positions_in, sort
@@ -296,25 +296,19 @@ def _two_sets(name: str, ar1, ar2, size) -> list:
     arrays = array_arguments(name, ar1, ar2)
     for array in arrays:
         known_or_sized(array, size, name)
-    return [ravel(x) for x in promote(name, *arrays)]
+    return [ravel(x) for x in promote_dtypes(name, *arrays)]
 
 
 def _sized(values, mask, size, fill_value):
-    """The values at which a mask holds; where there are less than ``size``, the fill value or the first of them."""
+    """The values at which a mask holds; where there are less than ``size``, the fill value, the first of them, or 0."""
     if size is None:
         return compress(mask, values)
     (where,) = nonzero(mask, size=size, fill_value=values.shape[0])
     chosen = read(values, where)
     if fill_value is None:
-        return chosen if not values.shape[0] else _filled_with(chosen, where, values.shape[0], read(chosen, 0))
+        fill_value = read(values, read(where, slice(0, 1)), mode="fill", fill_value=0) if size else 0
     fill = convert(as_operand("fill_value", fill_value), values.dtype)
-    return _filled_with(chosen, where, values.shape[0], fill)
-
-
-def _filled_with(chosen, where, n: int, fill):
-    if not chosen.shape[0]:
-        return chosen
-    missing = lax.ge(where, np.asarray(n, where.dtype))
+    missing = lax.ge(where, np.asarray(values.shape[0], where.dtype))
     return lax.select(missing, broadcast_to(fill, chosen.shape), chosen)
 
 
@@ -421,7 +415,7 @@ def setdiff1d(
       ar1, ar2: arrays.
       assume_unique: a promise that neither has an element twice; then the order of ``ar1`` is kept.
       size: the number of elements to return: the first ones, then fill values. Needed while tracing.
-      fill_value: by default the first one.
+      fill_value: by default 0.
     Returns:
       A 1-D array.
     Raises:
@@ -439,7 +433,7 @@ def setdiff1d(
         a = sort(a)
         first = _begins(a, a.size, equal_nan=False) if a.size else lax.full((0,), False, bool)
         mask = lax.bitwise_and(first, lax.bitwise_not(_is_in(a, b, "auto")))
-    return _sized(a, mask, size, fill_value)
+    return _sized(a, mask, size, 0 if fill_value is None else fill_value)
 
 
 def setxor1d(
@@ -518,7 +512,7 @@ def isin(
     ?
     """
     del assume_unique
-    element, test_elements = promote("isin", *array_arguments("isin", element, test_elements))
+    element, test_elements = promote_dtypes("isin", *array_arguments("isin", element, test_elements))
     if method not in _MEMBER_METHODS:
         raise ValueError(
             f"{method=} is not implemented; options are 'compare_all', 'binary_search', 'sort', and 'auto'"

@@ -11,11 +11,12 @@ import numpy as np
 from catena import lax
 from catena.core import dtypes
 from catena.core.array import Array, make_array
-from catena.numpy.boundary import as_array_argument, canonical_axis, convert, direct, promote, run, user_dtype
+from catena.numpy.boundary import as_array_argument, canonical_axis, convert, direct, run, user_dtype
 from catena.numpy.creation import default_int
 from catena.numpy.hot import Operand
 from catena.numpy.indexing import read
 from catena.numpy.joining import array_sequence
+from catena.numpy.promotion import promote_dtypes
 from catena.numpy.shaping import ravel, reshaped
 from catena.typing import DTypeLike
 
@@ -262,7 +263,7 @@ def searchsorted(
 
 def positions_in(a, v, side: str, method: str = "scan"):
     """``searchsorted`` of checked arguments."""
-    a, v = promote("searchsorted", a, v)
+    a, v = promote_dtypes("searchsorted", a, v)
     a = reshaped(a, (a.size,))
     dtype = default_int()
     if not a.size:

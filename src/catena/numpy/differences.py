@@ -1,0 +1,347 @@
+"""Differences, gradients, areas, unwrapping and interpolation of sampled functions."""
+
+import operator
+from collections.abc import Sequence
+
+import numpy as np
+
+from catena import lax
+from catena.core import dtypes
+from catena.core.array import Array
+from catena.numpy.arithmetic import remainder
+from catena.numpy.boundary import (
+    as_array_argument,
+    as_operand,
+    broadcast_to,
+    canonical_axes,
+    canonical_axis,
+    convert,
+    like,
+    static_int,
+)
+from catena.numpy.cumulative import cumsum
+from catena.numpy.editing import along
+from catena.numpy.hot import Operand
+from catena.numpy.indexing import read
+from catena.numpy.joining import concatenate
+from catena.numpy.promotion import promote_dtypes, promote_dtypes_inexact
+from catena.numpy.shaping import broadcast_to as checked_broadcast
+from catena.numpy.shaping import ravel
+from catena.numpy.sorting import argsort, positions_in
+
+
+def _slices(x, axis: int, first: slice, second: slice) -> tuple:
+    return read(x, along(axis, first)), read(x, along(axis, second))
+
+
+_LATER, _EARLIER = slice(1, None), slice(None, -1)
+
+
+def diff(
+    a: Operand,
+    n: int = 1,
+    axis: int = -1,
+    prepend: Operand | None = None,
+    append: Operand | None = None,
+) -> Array:
+    """The differences of neighbours along an axis; of booleans, whether they differ.
+
+    Arguments:
+      a: an array of at least one dimension.
+      n: how often to take differences.
+      axis: the axis.
+      prepend, append: values to put before and after: a scalar, or an array of the shape of ``a`` but for ``axis``.
+    Returns:
+      An array, shorter along the axis by ``n``.
+    Raises:
+      ValueError: ``n`` is negative, ``a`` is a scalar, or the axis is out of bounds.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.diff(jnp.array([1, 4, 9]))
+    ?
+    """
+    a = as_array_argument("diff", a)
+    n = static_int(n, "'n' argument of jnp.diff")
+    axis = static_int(axis, "'axis' argument of jnp.diff")
+    if n < 0:
+        raise ValueError(f"order must be non-negative but got {n}")
+    if a.ndim == 0:
+        raise ValueError(f"diff requires input that is at least one dimensional; got {a}")
+    if n == 0:
+        return a
+    axis = canonical_axis(axis, a.ndim)
+    parts = [_border(prepend, a, axis), a, _border(append, a, axis)]
+    parts = [p for p in parts if p is not None]
+    a = concatenate(parts, axis) if len(parts) > 1 else a
+    for _ in range(n):
+        later, earlier = _slices(a, axis, _LATER, _EARLIER)
+        a = lax.ne(later, earlier) if a.dtype == dtypes.BOOL else lax.sub(later, earlier)
+    return a
+
+
+def _border(values, a, axis: int):
+    if values is None:
+        return None
+    values = as_array_argument("diff", values)
+    if values.ndim:
+        return values
+    return broadcast_to(values, tuple(1 if i == axis else n for i, n in enumerate(a.shape)))
+
+
+def ediff1d(ary: Operand, to_end: Operand | None = None, to_begin: Operand | None = None) -> Array:
+    """The differences of neighbours in a flattened array.
+
+    Arguments:
+      ary: an array.
+      to_end, to_begin: values to put after and before them, converted to the dtype of ``ary``.
+    Returns:
+      A 1-D array of the dtype of ``ary``.
+    Raises:
+      TypeError: an argument is not an array or scalar.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.ediff1d(jnp.array([1, 4, 9]), to_end=0)
+    ?
+    """
+    ary = ravel(as_array_argument("ediff1d", ary))
+    parts = [lax.sub(*_slices(ary, 0, _LATER, _EARLIER))]
+    if to_begin is not None:
+        parts.insert(0, ravel(convert(as_operand("ediff1d", to_begin), ary.dtype)))
+    if to_end is not None:
+        parts.append(ravel(convert(as_operand("ediff1d", to_end), ary.dtype)))
+    return lax.concatenate(parts, 0) if len(parts) > 1 else parts[0]
+
+
+# ----------------------------------------------------------------------------------------------------
+# Gradients and areas
+
+
+def gradient(
+    f: Operand,
+    *varargs: Operand,
+    axis: int | Sequence[int] | None = None,
+    edge_order: int | None = None,
+) -> Array | list[Array]:
+    """The derivatives of a sampled function: central differences inside, one-sided ones at the ends.
+
+    Arguments:
+      f: the values, at least two along each axis.
+      *varargs: the spacing: nothing for 1, one number for all axes, or for each axis a number or the coordinates.
+      axis: the axes to differentiate along; by default all.
+      edge_order: must be None.
+    Returns:
+      For one axis an array of the shape of ``f``, else a list of them.
+    Raises:
+      ValueError: an axis has less than two values. TypeError: the number of spacings does not fit.
+      NotImplementedError: ``edge_order`` is given.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.gradient(jnp.array([0.0, 1.0, 4.0, 9.0]))
+    ?
+    """
+    if edge_order is not None:
+        raise NotImplementedError("The 'edge_order' argument to jnp.gradient is not supported.")
+    f, *spacings = promote_dtypes_inexact("gradient", f, *varargs) if varargs else [_inexact("gradient", f)]
+    axes = canonical_axes(axis, f.ndim) if axis is None or not isinstance(axis, Sequence) else tuple(
+        canonical_axis(operator.index(i), f.ndim) for i in axis
+    )
+    if any(f.shape[i] < 2 for i in axes):
+        raise ValueError(
+            "Shape of array too small to calculate a numerical gradient, at least 2 elements are required."
+        )
+    spacings = [like(f, 1)] * len(axes) if not spacings else spacings * len(axes) if len(spacings) == 1 else spacings
+    if len(spacings) != len(axes):
+        raise TypeError(f"Invalid number of spacing arguments {len(spacings)} for {axis=}")
+    results = [_gradient_along(f, i, _coordinates(h, f.shape[i])) for i, h in zip(axes, spacings, strict=True)]
+    return results[0] if len(results) == 1 else results
+
+
+def _inexact(name: str, x):
+    x = as_array_argument(name, x)
+    return convert(x, dtypes.to_inexact_dtype(x.dtype))
+
+
+def _coordinates(h, n: int):
+    """The spacing of an axis: a scalar, or the ``n - 1`` distances of neighbours."""
+    size = h.size
+    if h.ndim == 0 or size == 1:
+        return lax.reshape(h, ())
+    if size != n:
+        raise ValueError(f"Spacing arguments must be scalars or 1D arrays with length {n} of the axis; got {h.shape}")
+    h = ravel(h)
+    return lax.sub(read(h, _LATER), read(h, _EARLIER))
+
+
+def _gradient_along(f, axis: int, h):
+    """Second-order differences for given distances ``h`` of neighbours."""
+    later, earlier = _slices(f, axis, _LATER, _EARLIER)
+    steps = lax.sub(later, earlier)
+    if not h.ndim:
+        quotients = lax.div(steps, h)
+        inner = lax.div(
+            lax.sub(*_slices(f, axis, slice(2, None), slice(None, -2))), lax.mul(h, like(h, 2))
+        )
+    else:
+        h = lax.broadcast_in_dim(h, steps.shape, (axis,))
+        quotients = lax.div(steps, h)
+        after, before = _slices(h, axis, _LATER, _EARLIER)
+        right, left = _slices(quotients, axis, _LATER, _EARLIER)
+        weighted = lax.add(lax.mul(before, right), lax.mul(after, left))
+        inner = lax.div(weighted, lax.add(before, after))
+    first, last = _slices(quotients, axis, slice(0, 1), slice(-1, None))
+    return lax.concatenate([first, inner, last], axis)
+
+
+def trapezoid(y: Operand, x: Operand | None = None, dx: Operand = 1.0, axis: int = -1) -> Array:
+    """The area below a sampled function, by the trapezoidal rule.
+
+    Arguments:
+      y: the values.
+      x: their coordinates: of the shape of ``y``, or 1-D; by default ``dx`` apart.
+      dx: the distance of coordinates.
+      axis: the axis to integrate along.
+    Returns:
+      An array without that axis.
+    Raises:
+      ValueError: the axis is out of bounds or the shapes do not fit.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.trapezoid(jnp.array([0.0, 1.0, 2.0]), dx=2.0)
+    ?
+    """
+    if x is None:
+        y, widths = promote_dtypes_inexact("trapezoid", _inexact("trapezoid", y), dx)
+        axis = canonical_axis(operator.index(axis), y.ndim)
+    else:
+        y, x = (as_array_argument("trapezoid", v, i) for i, v in enumerate((y, x)))
+        axis = canonical_axis(operator.index(axis), y.ndim)
+        x = lax.broadcast_in_dim(x, tuple(x.shape[0] if i == axis else 1 for i in range(y.ndim)), (axis,)) if (
+            x.ndim == 1 and y.ndim > 1
+        ) else x
+        y, x = promote_dtypes_inexact("trapezoid", y, x)
+        widths = lax.sub(*_slices(x, axis if x.ndim == y.ndim else x.ndim - 1, _LATER, _EARLIER))
+    later, earlier = _slices(y, axis, _LATER, _EARLIER)
+    sums = lax.add(later, earlier)
+    products = lax.mul(checked_broadcast(widths, sums.shape) if widths.ndim else widths, sums)
+    return lax.mul(lax.reduce_sum(products, (axis,)), like(y, 0.5))
+
+
+# ----------------------------------------------------------------------------------------------------
+# Unwrapping and interpolation
+
+
+def unwrap(p: Operand, discont: Operand | None = None, axis: int = -1, period: Operand = 2 * np.pi) -> Array:
+    """Values with jumps taken out by adding periods.
+
+    Arguments:
+      p: real numbers, such as angles.
+      discont: the least jump that is taken out; by default half a period.
+      axis: the axis along which they follow each other.
+      period: the period.
+    Returns:
+      An array of the shape of ``p``.
+    Raises:
+      ValueError: ``p`` is complex, or the axis is out of bounds.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.unwrap(jnp.array([0, 3, 6, 1]), period=8)
+    ?
+    """
+    p = as_array_argument("unwrap", p)
+    if dtypes.is_complex(p.dtype):
+        raise ValueError("jnp.unwrap does not support complex inputs.")
+    if not p.size:
+        return p
+    if p.ndim == 0:
+        raise ValueError("unwrap requires an array of at least one dimension, got a scalar")
+    axis = canonical_axis(operator.index(axis), p.ndim)
+    p, period = promote_dtypes("unwrap", p, period)
+    later, earlier = _slices(p, axis, _LATER, _EARLIER)
+    steps = lax.sub(later, earlier)
+    half = lax.div(period, like(period, 2))
+    wrapped = lax.sub(remainder(lax.add(steps, half), period), half)
+    edge = lax.bitwise_and(lax.eq(wrapped, lax.neg(half)), lax.gt(steps, like(steps, 0)))
+    wrapped = lax.select(edge, broadcast_to(half, steps.shape), wrapped)
+    least = half if discont is None else convert(as_array_argument("unwrap", discont, 1), p.dtype)
+    small = lax.lt(lax.abs(steps), least)
+    correction = lax.select(small, lax.full_like(steps, 0), lax.sub(wrapped, steps))
+    unwrapped = lax.add(later, cumsum(correction, axis))
+    return lax.concatenate([read(p, along(axis, slice(0, 1))), unwrapped], axis)
+
+
+def interp(
+    x: Operand,
+    xp: Operand,
+    fp: Operand,
+    left: Operand | str | None = None,
+    right: Operand | str | None = None,
+    period: Operand | None = None,
+) -> Array:
+    """Linear interpolation between given points.
+
+    Arguments:
+      x: where to evaluate.
+      xp: the coordinates of the points: 1-D, increasing (in any order with a period).
+      fp: their values.
+      left, right: values before the first and after the last point; by default those of these points, and for
+        "extrapolate" those of the outermost lines.
+      period: the period of the function.
+    Returns:
+      An array of the shape of ``x``.
+    Raises:
+      ValueError: the points are not two 1-D arrays of one size.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.interp(2.5, jnp.array([1.0, 2.0, 3.0]), jnp.array([10.0, 20.0, 40.0]))
+    ?
+    """
+    x, xp = promote_dtypes_inexact("interp", as_array_argument("interp", x), as_array_argument("interp", xp, 1))
+    fp = _inexact("interp", as_array_argument("interp", fp, 2))
+    if xp.ndim != 1 or fp.ndim != 1 or xp.shape != fp.shape:
+        raise ValueError("xp and fp must be one-dimensional arrays of equal size")
+    if not xp.size:
+        raise ValueError("interp: there must be at least one point, got xp of size 0")
+    if period is not None:
+        x, xp, fp = _one_period(x, xp, fp, period)
+    if xp.size == 1:
+        values = checked_broadcast(fp, x.shape) if x.ndim else lax.reshape(fp, ())
+    else:
+        values = _on_lines(x, xp, fp)
+    if period is None:
+        values = _outside(values, left, lax.lt(x, read(xp, 0)), read(fp, 0))
+        values = _outside(values, right, lax.gt(x, read(xp, -1)), read(fp, -1))
+    return values
+
+
+def _one_period(x, xp, fp, period):
+    """Everything within one period, and a point more at both ends."""
+    period = lax.abs(convert(as_array_argument("interp", period, 5), x.dtype))
+    x, xp = remainder(x, period), remainder(xp, period)
+    order = argsort(xp)
+    xp, fp = read(xp, order), read(fp, order)
+    ends = [lax.sub(read(xp, slice(-1, None)), period), xp, lax.add(read(xp, slice(0, 1)), period)]
+    values = [read(fp, slice(-1, None)), fp, read(fp, slice(0, 1))]
+    return x, lax.concatenate(ends, 0), lax.concatenate(values, 0)
+
+
+def _on_lines(x, xp, fp):
+    """The values on the line through the points on both sides, or through the two outermost points."""
+    i = positions_in(xp, x, "right")
+    i = lax.clamp(np.asarray(1, i.dtype), i, np.asarray(xp.size - 1, i.dtype))
+    before = lax.sub(i, np.asarray(1, i.dtype))
+    x0, f0 = read(xp, before), read(fp, before)
+    width, rise = lax.sub(read(xp, i), x0), lax.sub(read(fp, i), f0)
+    tiny = like(width, np.spacing(np.finfo(dtypes.finfo(x.dtype).dtype).eps))
+    flat = lax.le(lax.abs(width), tiny)
+    share = lax.div(lax.sub(x, x0), lax.select(flat, lax.full_like(width, 1), width))
+    line = lax.add(f0, lax.mul(convert(share, fp.dtype), rise))
+    return lax.select(flat, f0, line)
+
+
+def _outside(values, wanted, mask, edge):
+    if isinstance(wanted, str):
+        if wanted != "extrapolate":
+            raise ValueError(f"the only valid string value of `left` and `right` is 'extrapolate', but got: {wanted!r}")
+        return values
+    fill = edge if wanted is None else convert(as_array_argument("interp", wanted, 3), values.dtype)
+    return lax.select(mask, broadcast_to(fill, values.shape), values)

@@ -1,0 +1,284 @@
+"""Factorisations and eigenvalues of stacks of matrices, in NumPy's conventions."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from catena import lax
+from catena.core import dtypes
+from catena.core.array import Array
+from catena.lax.linalg.algebra import adjoint
+from catena.numpy.boundary import as_array_argument, broadcast_to, convert, like
+from catena.numpy.creation import eye
+from catena.numpy.hot import Operand
+from catena.numpy.index_update import IndexUpdateRef
+from catena.numpy.indexing import read
+from catena.numpy.shaping import matrix_transpose
+from catena.numpy.taking import take_along_axis
+
+
+class EigResult(NamedTuple):
+    """What ``eig`` returns."""
+
+    eigenvalues: Array
+    eigenvectors: Array
+
+
+class EighResult(NamedTuple):
+    """What ``eigh`` returns."""
+
+    eigenvalues: Array
+    eigenvectors: Array
+
+
+class QRResult(NamedTuple):
+    """What ``qr`` returns."""
+
+    Q: Array
+    R: Array
+
+
+class SVDResult(NamedTuple):
+    """What ``svd`` returns."""
+
+    U: Array
+    S: Array
+    Vh: Array
+
+
+def inexact_matrix(name: str, a, position=0):
+    """An argument as matrices of an inexact dtype."""
+    a = as_array_argument(name, a, position)
+    if a.ndim < 2:
+        raise ValueError(f"Argument to {name} must have shape [..., m, n], got {a.shape}")
+    return convert(a, dtypes.to_inexact_dtype(a.dtype))
+
+
+def square_matrix(name: str, a):
+    """An argument as square matrices of an inexact dtype."""
+    a = inexact_matrix(name, a)
+    if a.shape[-1] != a.shape[-2]:
+        raise ValueError(f"Argument to {name} must have shape [..., n, n], got {a.shape}")
+    return a
+
+
+def cholesky(a: Operand, *, upper: bool = False, symmetrize_input: bool = True) -> Array:
+    """The Cholesky factor ``L`` of Hermitian positive definite matrices: ``a = L @ L^H``.
+
+    Arguments:
+      a: a stack of matrices.
+      upper: whether to return the upper factor ``L^H``.
+      symmetrize_input: whether to take the Hermitian part of ``a``; else only its lower triangle is read.
+    Returns:
+      A stack of triangular matrices; NaN where a matrix is not positive definite.
+    Raises:
+      ValueError: the matrices are not square.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.linalg.cholesky(jnp.array([[4.0, 2.0], [2.0, 2.0]]))
+    ?
+    """
+    a = square_matrix("cholesky", a)
+    if upper and not symmetrize_input:
+        a = adjoint(a)
+    factor = lax.linalg.cholesky(a, symmetrize_input=symmetrize_input)
+    return adjoint(factor) if upper else factor
+
+
+def eig(a: Operand) -> EigResult:
+    """The eigenvalues and right eigenvectors of general matrices.
+
+    Arguments:
+      a: a stack of square matrices.
+    Returns:
+      A named tuple of the eigenvalues and of the eigenvectors in columns, both complex.
+    Raises:
+      ValueError: the matrices are not square.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.linalg.eig(jnp.array([[2.0, 0.0], [0.0, 3.0]])).eigenvalues
+    ?
+    """
+    values, vectors = lax.linalg.eig(square_matrix("eig", a), compute_left_eigenvectors=False)
+    return EigResult(values, vectors)
+
+
+def eigvals(a: Operand) -> Array:
+    """The eigenvalues of general matrices.
+
+    Arguments:
+      a: a stack of square matrices.
+    Returns:
+      A complex array without the last dimension of ``a``.
+    Raises:
+      ValueError: the matrices are not square.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.linalg.eigvals(jnp.array([[0.0, -1.0], [1.0, 0.0]]))
+    ?
+    """
+    a = square_matrix("eigvals", a)
+    return lax.linalg.eig(a, compute_left_eigenvectors=False, compute_right_eigenvectors=False)[0]
+
+
+def eigh(a: Operand, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResult:  # noqa: N803
+    """The eigenvalues and eigenvectors of Hermitian matrices.
+
+    Arguments:
+      a: a stack of matrices.
+      UPLO: which triangle is read where the input is not symmetrised: "L" (or None) the lower, "U" the upper.
+      symmetrize_input: whether to take the Hermitian part of ``a``.
+    Returns:
+      A named tuple of the eigenvalues, in ascending order, and of the eigenvectors in columns.
+    Raises:
+      ValueError: the matrices are not square, or ``UPLO`` is unknown.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.linalg.eigh(jnp.array([[2.0, 0.0], [0.0, 1.0]])).eigenvalues
+    ?
+    """
+    if UPLO not in (None, "L", "U"):
+        raise ValueError(f"UPLO must be one of None, 'L', or 'U', got {UPLO}")
+    a = square_matrix("eigh", a)
+    vectors, values = lax.linalg.eigh(a, lower=UPLO != "U", symmetrize_input=symmetrize_input)
+    return EighResult(values, vectors)
+
+
+def eigvalsh(a: Operand, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Array:  # noqa: N803
+    """The eigenvalues of Hermitian matrices.
+
+    Arguments:
+      a: a stack of matrices.
+      UPLO: which triangle is read where the input is not symmetrised: "L" (or None) the lower, "U" the upper.
+      symmetrize_input: whether to take the Hermitian part of ``a``.
+    Returns:
+      A real array without the last dimension of ``a``, in ascending order.
+    Raises:
+      ValueError: the matrices are not square, or ``UPLO`` is unknown.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.linalg.eigvalsh(jnp.array([[2.0, 0.0], [0.0, 1.0]]))
+    ?
+    """
+    return eigh(a, UPLO, symmetrize_input).eigenvalues
+
+
+_QR_MODES = ("reduced", "complete", "r", "raw", "full")
+
+
+def qr(a: Operand, mode: str = "reduced") -> Array | QRResult | tuple[Array, Array]:
+    """The QR factorisation: ``a = Q @ R`` of a unitary and an upper triangular matrix.
+
+    Arguments:
+      a: a stack of matrices.
+      mode: "reduced" (or "full") for as many columns of ``Q`` as are determined, "complete" for a square ``Q``, "r" for ``R``
+        alone, "raw" for Householder reflections and their factors.
+    Returns:
+      A named tuple ``(Q, R)``, or what the mode says.
+    Raises:
+      ValueError: ``a`` has less than two dimensions, or the mode is unknown.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.linalg.qr(jnp.array([[3.0, 0.0], [4.0, 5.0]]), mode="r").round(4)
+    ?
+    """
+    a = inexact_matrix("qr", a)
+    if mode not in _QR_MODES:
+        raise ValueError(f"Unsupported QR decomposition mode '{mode}'")
+    q, r = lax.linalg.qr(a, full_matrices=mode == "complete")
+    if mode == "raw":
+        reflections, taus = _reflections(q, r)
+        return matrix_transpose(reflections), taus
+    return r if mode == "r" else QRResult(q, r)
+
+
+def _reflections(q, r) -> tuple:
+    """LAPACK's form of a reduced factorisation: R above Householder vectors, and their factors.
+
+    ``Q - I`` is ``-Y U`` with the vectors in the unit lower trapezoid ``Y`` and their factors on the diagonal of ``U``: a
+    triangular factorisation without exchanges (Ballard et al., Reconstructing Householder vectors, 2015).
+    """
+    m, k = q.shape[-2:]
+    left = lax.sub(broadcast_to(eye(m, k, dtype=q.dtype), q.shape), q)
+    out = IndexUpdateRef(lax.full((*q.shape[:-1], r.shape[-1]), 0, q.dtype), (..., slice(0, k), slice(None))).set(r)
+    taus = []
+    for i in range(k):
+        pivot = read(left, (..., slice(0, 1), 0))
+        column = read(left, (..., slice(1, None), 0))
+        safe = lax.select(lax.eq(pivot, like(pivot, 0)), lax.full_like(pivot, 1), pivot)
+        column = lax.div(column, broadcast_to(safe, column.shape))
+        taus.append(read(pivot, (..., 0)))
+        out = IndexUpdateRef(out, (..., slice(i + 1, m), i)).set(column)
+        row = read(left, (..., 0, slice(1, None)))
+        rest = read(left, (..., slice(1, None), slice(1, None)))
+        columns = lax.broadcast_in_dim(column, rest.shape, tuple(range(column.ndim)))
+        rows = lax.broadcast_in_dim(row, rest.shape, (*range(row.ndim - 1), row.ndim))
+        left = lax.sub(rest, lax.mul(columns, rows))
+    return out, lax.stack(taus, q.ndim - 2)
+
+
+def svd(
+    a: Operand,
+    full_matrices: bool = True,
+    compute_uv: bool = True,
+    hermitian: bool = False,
+    subset_by_index: tuple[int, int] | None = None,
+) -> Array | SVDResult:
+    """The singular value decomposition ``a = U @ diag(S) @ Vh``.
+
+    Arguments:
+      a: a stack of matrices.
+      full_matrices: whether ``U`` and ``Vh`` are square, or have only as many vectors as there are singular values.
+      compute_uv: whether to return ``U`` and ``Vh``.
+      hermitian: a promise that matrices are Hermitian, by which they are computed from eigenvectors.
+      subset_by_index: start and end of the range of singular values to return, in descending order; all by default.
+    Returns:
+      A named tuple ``(U, S, Vh)``, or ``S`` alone; ``S`` is in descending order.
+    Raises:
+      ValueError: ``a`` has less than two dimensions, or the range is not valid.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.linalg.svd(jnp.array([[0.0, 2.0], [1.0, 0.0]])).S
+    ?
+    """
+    a = inexact_matrix("svd", a)
+    if hermitian:
+        return _hermitian_svd(square_matrix("svd", a), compute_uv, subset_by_index)
+    found = lax.linalg.svd(
+        a, full_matrices=full_matrices, compute_uv=compute_uv, subset_by_index=subset_by_index
+    )
+    return SVDResult(*found) if compute_uv else found
+
+
+def _hermitian_svd(a, compute_uv: bool, subset):
+    """Singular values are the sizes of eigenvalues; the sign goes into ``Vh``."""
+    values, vectors = eigh(a)
+    sizes = lax.abs(values)
+    ordered = lax.sort([lax.neg(sizes), lax.broadcasted_iota(np.dtype("int32"), sizes.shape, sizes.ndim - 1)], -1, num_keys=1)
+    s, order = lax.neg(ordered[0]), ordered[1]
+    part = slice(None) if subset is None else slice(*subset)
+    if not compute_uv:
+        return read(s, (..., part))
+    columns = lax.expand_dims(order, (order.ndim - 1,))
+    u = take_along_axis(vectors, columns, axis=-1)
+    sign = take_along_axis(lax.select(lax.lt(values, like(values, 0)), lax.full_like(values, -1), lax.full_like(values, 1)), order, axis=-1)
+    signs = lax.broadcast_in_dim(convert(sign, u.dtype), u.shape, (*range(u.ndim - 2), u.ndim - 1))
+    vh = adjoint(lax.mul(u, signs))
+    return SVDResult(read(u, (..., part)), read(s, (..., part)), read(vh, (..., part, slice(None))))
+
+
+def svdvals(x: Operand, /) -> Array:
+    """The singular values of matrices, in descending order.
+
+    Arguments:
+      x: a stack of matrices.
+    Returns:
+      A real array.
+    Raises:
+      ValueError: ``x`` has less than two dimensions.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.linalg.svdvals(jnp.array([[0.0, 2.0], [1.0, 0.0]]))
+    ?
+    """
+    return lax.linalg.svd(inexact_matrix("svdvals", x), compute_uv=False, full_matrices=False)

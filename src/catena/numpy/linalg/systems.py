@@ -1,0 +1,528 @@
+"""Determinants, inverses and solutions of linear systems."""
+
+import operator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from catena import lax
+from catena.core import dtypes
+from catena.core.array import Array
+from catena.core.trace import find_concrete
+from catena.lax.linalg.algebra import adjoint
+from catena.lax.linalg.solve import solve_with_lu
+from catena.numpy import reductions
+from catena.numpy.boundary import (
+    as_array_argument,
+    broadcast_to,
+    concrete_or_error,
+    convert,
+    like,
+)
+from catena.numpy.creation import eye
+from catena.numpy.diagonals import diagonal
+from catena.numpy.einstein import einsum
+from catena.numpy.hot import Operand
+from catena.numpy.index_update import IndexUpdateRef
+from catena.numpy.indexing import read
+from catena.numpy.linalg.decompositions import eigh, inexact_matrix, square_matrix, svd
+from catena.numpy.manipulation import moveaxis
+from catena.numpy.products import matmul
+from catena.numpy.shaping import ravel, reshaped
+from catena.transform.custom_jvp import custom_jvp
+
+
+class SlogdetResult(NamedTuple):
+    """What ``slogdet`` returns."""
+
+    sign: Array
+    logabsdet: Array
+
+
+# ----------------------------------------------------------------------------------------------------
+# Determinants
+
+
+def det(a: Operand) -> Array:
+    """The determinants of matrices.
+
+    Arguments:
+      a: a stack of square matrices.
+    Returns:
+      An array without the last two dimensions of ``a``.
+    Raises:
+      ValueError: the matrices are not square.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.linalg.det(jnp.array([[1.0, 2.0], [3.0, 4.0]]))
+    ?
+    """
+    a = square_matrix("det", a)
+    n = a.shape[-1]
+    if n == 0:
+        return lax.full(a.shape[:-2], 1, a.dtype)
+    if n <= 3:
+        return _small_det(a, n)
+    return _det(a)
+
+
+def _small_det(a, n: int):
+    entry = lambda i, j: read(a, (..., i, j))  # noqa: E731
+    if n == 1:
+        return entry(0, 0)
+    minor = lambda i, j, k, m: lax.sub(lax.mul(entry(i, k), entry(j, m)), lax.mul(entry(i, m), entry(j, k)))  # noqa: E731
+    if n == 2:
+        return minor(0, 1, 0, 1)
+    terms = [lax.mul(entry(0, c), minor(1, 2, (c + 1) % 3, (c + 2) % 3)) for c in range(3)]
+    return lax.add(lax.add(terms[0], terms[1]), terms[2])
+
+
+def _parity(pivots, dtype):
+    """The sign of the permutation that exchanged row ``i`` with row ``pivots[i]`` in turn."""
+    n = pivots.shape[-1]
+    here = np.broadcast_to(np.arange(n, dtype=pivots.dtype), pivots.shape)
+    count = lax.reduce_sum(lax.convert_element_type(lax.ne(pivots, here), np.dtype("int32")), (pivots.ndim - 1,))
+    odd = lax.eq(lax.rem(count, np.int32(2)), np.int32(1))
+    one = lax.full(odd.shape, 1, dtype)
+    return lax.select(odd, lax.neg(one), one)
+
+
+@custom_jvp
+def _det(a):
+    """The determinant as the product of the diagonal of the LU factors."""
+    factors, pivots, _ = lax.linalg.lu(a)
+    return lax.mul(_parity(pivots, a.dtype), reductions.prod(diagonal(factors, 0, -2, -1), -1))
+
+
+@_det.defjvp
+def _det_jvp(primals, tangents):
+    """The trace of adjugate times tangent, without division by the last pivot, so that it holds for rank ``n - 1``.
+
+    With ``y`` from the lower triangular system and ``u`` the last pivot, ``u`` times the solution of the upper one is
+    that of the system with 1 for ``u`` and with all but the last row of ``y`` multiplied by ``u``.
+    """
+    (a,), (t,) = primals, tangents
+    factors, pivots, permutation = lax.linalg.lu(a)
+    diagonals = diagonal(factors, 0, -2, -1)
+    others = lax.mul(_parity(pivots, a.dtype), reductions.prod(read(diagonals, (..., slice(None, -1))), -1))
+    last = read(diagonals, (..., slice(-1, None), None))
+    n = a.shape[-1]
+    rows = IndexUpdateRef(broadcast_to(last, (*a.shape[:-1], 1)), (..., n - 1, slice(None))).set(1)
+    upper = IndexUpdateRef(factors, (..., n - 1, n - 1)).set(1)
+    y = lax.linalg.triangular_solve(
+        factors, _permuted(t, permutation), left_side=True, lower=True, unit_diagonal=True
+    )
+    z = lax.linalg.triangular_solve(upper, lax.mul(broadcast_to(rows, y.shape), y), left_side=True)
+    tangent = lax.mul(others, reductions.sum(diagonal(z, 0, -2, -1), -1))
+    return lax.mul(others, read(last, (..., 0, 0))), tangent
+
+
+def _permuted(x, permutation):
+    from_rows = lax.broadcast_in_dim(permutation, x.shape, tuple(range(x.ndim - 1)))
+    grid = [np.broadcast_to(np.arange(n).reshape((n,) + (1,) * (x.ndim - i - 1)), x.shape) for i, n in enumerate(x.shape)]
+    grid[-2] = from_rows
+    return read(x, tuple(grid))
+
+
+def slogdet(a: Operand, *, method: str | None = None) -> SlogdetResult:
+    """The signs of determinants, and the logarithms of their sizes.
+
+    Arguments:
+      a: a stack of square matrices.
+      method: "lu" (or None), or "qr".
+    Returns:
+      A named tuple ``(sign, logabsdet)``; 0 and -infinity for singular matrices.
+    Raises:
+      ValueError: the matrices are not square, or the method is unknown.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.linalg.slogdet(jnp.array([[1.0, 2.0], [3.0, 4.0]]))
+    ?
+    """
+    a = square_matrix("slogdet", a)
+    if method not in (None, "lu", "qr"):
+        raise ValueError(f"Unknown slogdet method '{method}'. Supported methods are 'lu' (`None`), and 'qr'.")
+    if method == "qr":
+        values, sign = _qr_diagonal(a)
+    else:
+        factors, pivots, _ = lax.linalg.lu(a)
+        values, sign = diagonal(factors, 0, -2, -1), _parity(pivots, a.dtype)
+    sizes = lax.abs(values)
+    sign = lax.mul(sign, reductions.prod(lax.sign(values), -1))
+    return SlogdetResult(sign, reductions.sum(lax.log(sizes), -1))
+
+
+def _qr_diagonal(a):
+    """The diagonal of R, and the determinant of Q, which has size 1."""
+    q, r = lax.linalg.qr(a, full_matrices=False)
+    return diagonal(r, 0, -2, -1), slogdet(q).sign
+
+
+# ----------------------------------------------------------------------------------------------------
+# Systems
+
+
+def solve(a: Operand, b: Operand) -> Array:
+    """The solutions ``x`` of ``a @ x = b``.
+
+    Arguments:
+      a: a stack of square matrices.
+      b: one vector, or a stack of matrices of right-hand sides in columns.
+    Returns:
+      An array of the shape of ``b``, broadcast with the stack ``a``.
+    Raises:
+      ValueError: the shapes do not fit.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.linalg.solve(jnp.array([[2.0, 0.0], [0.0, 4.0]]), jnp.array([2.0, 2.0]))
+    ?
+    """
+    a, b = as_array_argument("solve", a), as_array_argument("solve", b, 1)
+    dtype = dtypes.to_inexact_dtype(dtypes.promote((a.dtype, a.weak_type), (b.dtype, b.weak_type))[0])
+    a, b = convert(a, dtype), convert(b, dtype)
+    a = square_matrix("solve", a)
+    n = a.shape[-1]
+    if b.ndim == 0 or (b.ndim > 1 and b.ndim == a.ndim - 1 and b.shape == a.shape[:-1]):
+        raise ValueError(
+            f"Invalid shapes for solve: {a.shape}, {b.shape}. Prior to JAX v0.5.0, this would have been treated as a "
+            "batched 1-dimensional solve. To recover this behavior, use solve(a, b[..., None]).squeeze(-1)."
+        )
+    vector = b.ndim == 1
+    b = reshaped(b, (*b.shape, 1)) if vector else b
+    if b.shape[-2] != n:
+        raise ValueError(f"inconsistent size for core dimension 'm': {b.shape[-2]} vs {n} in solve of {a.shape} and {b.shape}")
+    x = _solve(a, b)
+    return lax.squeeze(x, (x.ndim - 1,)) if vector else x
+
+
+def _solve(a, b):
+    """The solution for matrices of right-hand sides, of stacks that broadcast."""
+    stack = lax.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    factors, _, permutation = lax.linalg.lu(a)
+    factors = broadcast_to(factors, (*stack, *a.shape[-2:]))
+    permutation = broadcast_to(permutation, (*stack, a.shape[-1]))
+    return solve_with_lu(factors, permutation, broadcast_to(b, (*stack, *b.shape[-2:])))
+
+
+def inv(a: Operand) -> Array:
+    """The inverses of matrices.
+
+    Arguments:
+      a: a stack of square matrices.
+    Returns:
+      An array of the shape of ``a``.
+    Raises:
+      ValueError: the matrices are not square.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.linalg.inv(jnp.array([[2.0, 0.0], [0.0, 4.0]]))
+    ?
+    """
+    a = square_matrix("inv", a)
+    return _solve(a, broadcast_to(eye(a.shape[-1], dtype=a.dtype), a.shape))
+
+
+def pinv(
+    a: Operand, rtol: Operand | None = None, hermitian: bool = False, *, rcond: Operand | None = None
+) -> Array:
+    """The pseudo-inverses of matrices, by singular value decomposition.
+
+    Arguments:
+      a: a stack of matrices.
+      rtol: singular values less than this times the greatest count as 0; by default ten times the greater dimension times
+        the machine epsilon.
+      hermitian: a promise that matrices are Hermitian.
+      rcond: an older name of ``rtol``.
+    Returns:
+      An array with the last two dimensions of ``a`` exchanged.
+    Raises:
+      ValueError: ``a`` has less than two dimensions, or both names of ``rtol`` are given.
+
+    Source of the derivative: G. H. Golub and V. Pereyra, SIAM J. Numer. Anal. 10(2), 413 (1973).
+
+    >>> import catena.numpy as jnp
+    >>> jnp.linalg.pinv(jnp.array([[2.0, 0.0], [0.0, 0.0]]))
+    ?
+    """
+    if rcond is not None:
+        if rtol is not None:
+            raise ValueError("pinv: only one of rtol and rcond may be specified.")
+        rtol = rcond
+    a = inexact_matrix("pinv", a)
+    if not a.size:
+        return lax.full((*a.shape[:-2], a.shape[-1], a.shape[-2]), 0, a.dtype)
+    if rtol is None:
+        rtol = 10.0 * max(a.shape[-2:]) * float(dtypes.finfo(a.dtype).eps)
+    rtol = convert(as_array_argument("pinv", rtol, 1), dtypes.to_real_dtype(a.dtype))
+    return _pinv_hermitian(a, rtol) if hermitian else _pinv_general(a, rtol)
+
+
+def _pinv(a, rtol, hermitian: bool):
+    u, s, vh = svd(a, full_matrices=False, hermitian=hermitian)
+    rtol = reshaped(rtol, (*rtol.shape, 1)) if rtol.ndim else rtol
+    cutoff = lax.mul(*_same_shape(rtol, read(s, (..., slice(0, 1)))))
+    small = lax.le(s, broadcast_to(cutoff, s.shape))
+    inverse = lax.div(lax.full_like(s, 1), lax.select(small, lax.full_like(s, np.inf), s))
+    inverse = lax.broadcast_in_dim(convert(inverse, u.dtype), u.shape, (*range(u.ndim - 2), u.ndim - 1))
+    return matmul(adjoint(vh), adjoint(lax.mul(u, inverse)))
+
+
+def _same_shape(x, y) -> tuple:
+    shape = lax.broadcast_shapes(x.shape, y.shape)
+    return broadcast_to(x, shape), broadcast_to(y, shape)
+
+
+def _pinv_rule(primals, tangents, hermitian: bool):
+    (a, rtol), (t, _) = primals, tangents
+    p = _pinv_hermitian(a, rtol) if hermitian else _pinv_general(a, rtol)
+    left = lax.sub(broadcast_to(eye(a.shape[-2], dtype=a.dtype), (*a.shape[:-1], a.shape[-2])), matmul(a, p))
+    n = a.shape[-1]
+    right = lax.sub(broadcast_to(eye(n, dtype=a.dtype), (*a.shape[:-2], n, n)), matmul(p, a))
+    first = lax.neg(matmul(p, matmul(t, p)))
+    second = matmul(matmul(p, adjoint(p)), matmul(adjoint(t), left))
+    third = matmul(matmul(right, adjoint(t)), matmul(adjoint(p), p))
+    return p, lax.add(lax.add(first, second), third)
+
+
+@custom_jvp
+def _pinv_general(a, rtol):
+    return _pinv(a, rtol, hermitian=False)
+
+
+@custom_jvp
+def _pinv_hermitian(a, rtol):
+    return _pinv(a, rtol, hermitian=True)
+
+
+_pinv_general.defjvp(lambda primals, tangents: _pinv_rule(primals, tangents, False))
+_pinv_hermitian.defjvp(lambda primals, tangents: _pinv_rule(primals, tangents, True))
+
+
+def lstsq(
+    a: Operand, b: Operand, rcond: float | None = None, *, numpy_resid: bool = False
+) -> tuple[Array, Array, Array, Array]:
+    """The solution of ``a @ x = b`` by least squares; of several, the shortest.
+
+    Arguments:
+      a: a matrix.
+      b: a vector, or a matrix of right-hand sides in columns.
+      rcond: singular values less than this times the greatest count as 0; by default the greater dimension times the
+        machine epsilon.
+      numpy_resid: whether residuals are empty where NumPy's are; then the rank must be known while tracing.
+    Returns:
+      The solutions, the sums of squared residuals, the rank, and the singular values of ``a``.
+    Raises:
+      TypeError: ``a`` is not 2-D. ValueError: the shapes do not fit.
+
+    >>> import catena.numpy as jnp
+    >>> a = jnp.array([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]])
+    >>> jnp.linalg.lstsq(a, jnp.array([1.0, 3.0, 5.0]))[0].round(3)
+    ?
+    """
+    a, b = as_array_argument("lstsq", a), as_array_argument("lstsq", b, 1)
+    if a.ndim != 2:
+        raise TypeError(f"{a.ndim}-dimensional array given. Array must be two-dimensional")
+    if b.ndim not in (1, 2):
+        raise TypeError(f"{b.ndim}-dimensional array given. Array must be one or two-dimensional")
+    if a.shape[0] != b.shape[0]:
+        raise ValueError("Leading dimensions of input arrays must match")
+    dtype = dtypes.to_inexact_dtype(dtypes.promote((a.dtype, a.weak_type), (b.dtype, b.weak_type))[0])
+    a, b = convert(a, dtype), convert(b, dtype)
+    vector = b.ndim == 1
+    b = reshaped(b, (b.shape[0], 1)) if vector else b
+    x, residuals, rank, s = _least_squares(a, b, rcond)
+    if numpy_resid:
+        known = concrete_or_error(lambda v: v, rank, "numpy_resid argument of jnp.linalg.lstsq")
+        if int(find_concrete(known)._value) < a.shape[1] or a.shape[0] <= a.shape[1]:
+            residuals = lax.full((0,), 0, residuals.dtype)
+    return ravel(x) if vector else x, residuals, rank, s
+
+
+def _least_squares(a, b, rcond):
+    m, n = a.shape
+    real = dtypes.to_real_dtype(a.dtype)
+    if not a.size:
+        squares = lax.real(lax.mul(b, lax.conj(b))) if dtypes.is_complex(b.dtype) else lax.mul(b, b)
+        rank = lax.full((), 0, np.dtype("int32"))
+        return lax.full((n, b.shape[1]), 0, b.dtype), reductions.sum(squares, 0), rank, lax.full((0,), 0, real)
+    eps = float(dtypes.finfo(a.dtype).eps)
+    rcond = convert(as_array_argument("lstsq", eps * max(m, n) if rcond is None else rcond, 2), real)
+    rcond = lax.select(lax.lt(rcond, like(rcond, 0)), like(rcond, eps), rcond)
+    u, s, vh = svd(a, full_matrices=False)
+    used = lax.bitwise_and(lax.gt(s, lax.full_like(s, 0)), lax.ge(s, broadcast_to(lax.mul(rcond, read(s, 0)), s.shape)))
+    rank = lax.reduce_sum(lax.convert_element_type(used, np.dtype("int32")), (0,))
+    inverse = lax.select(used, lax.div(lax.full_like(s, 1), lax.select(used, s, lax.full_like(s, 1))), lax.full_like(s, 0))
+    projected = matmul(adjoint(u), b)
+    scaled = lax.mul(lax.broadcast_in_dim(convert(inverse, a.dtype), projected.shape, (0,)), projected)
+    x = matmul(adjoint(vh), scaled)
+    left = lax.sub(b, matmul(a, x))
+    squares = lax.real(lax.mul(left, lax.conj(left))) if dtypes.is_complex(left.dtype) else lax.mul(left, left)
+    return x, reductions.sum(squares, 0), rank, s
+
+
+def matrix_power(a: Operand, n: int) -> Array:
+    """Matrices to an integer power, by repeated squaring; negative powers are those of inverses.
+
+    Arguments:
+      a: a stack of square matrices.
+      n: the exponent.
+    Returns:
+      An array of the shape of ``a``.
+    Raises:
+      TypeError: the matrices are not square, or the exponent is not an integer.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.linalg.matrix_power(jnp.array([[1, 1], [0, 1]]), 3)
+    ?
+    """
+    a = as_array_argument("matrix_power", a)
+    if a.ndim < 2:
+        raise TypeError(f"{a.ndim}-dimensional array given. Array must be at least two-dimensional")
+    if a.shape[-2] != a.shape[-1]:
+        raise TypeError("Last 2 dimensions of the array must be square")
+    try:
+        n = operator.index(n)
+    except TypeError as error:
+        raise TypeError(f"exponent must be an integer, got {n}") from error
+    if n == 0:
+        return broadcast_to(eye(a.shape[-1], dtype=a.dtype), a.shape)
+    if n < 0:
+        a, n = inv(a), -n
+    result = None
+    while n:
+        if n % 2:
+            result = a if result is None else matmul(result, a)
+        n //= 2
+        a = matmul(a, a) if n else a
+    return result
+
+
+def multi_dot(arrays: Any, *, precision: Any = None) -> Array:
+    """The product of several matrices, in the order that is the least work.
+
+    Arguments:
+      arrays: matrices; the first and the last may be vectors.
+      precision: the precision of products, as for ``lax.dot_general``.
+    Returns:
+      A matrix, a vector, or a scalar.
+    Raises:
+      ValueError: the shapes do not fit.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.linalg.multi_dot([jnp.ones((2, 3)), jnp.ones((3, 2)), jnp.ones(2)])
+    ?
+    """
+    arrays = [as_array_argument("multi_dot", x, i) for i, x in enumerate(arrays)]
+    if len(arrays) < 2:
+        raise ValueError(f"multi_dot requires at least two arrays; got {len(arrays)}")
+    shapes = [x.shape for x in arrays]
+    if not (arrays[0].ndim in (1, 2) and arrays[-1].ndim in (1, 2) and all(x.ndim == 2 for x in arrays[1:-1])):
+        raise ValueError(
+            "multi_dot: input arrays must all be two-dimensional, except for the first and last array which may be 1 or "
+            f"2 dimensional. Got array shapes {shapes}"
+        )
+    if any(x.shape[-1] != y.shape[0] for x, y in zip(arrays, arrays[1:], strict=False)):
+        raise ValueError(
+            "multi_dot: last dimension of each array must match first dimension of following array. Got array shapes "
+            f"{shapes}"
+        )
+    labels = [[i, i + 1] for i in range(len(arrays))]
+    labels[0] = labels[0] if arrays[0].ndim == 2 else [1]
+    labels[-1] = labels[-1] if arrays[-1].ndim == 2 else [len(arrays) - 1]
+    ends = ([0] if arrays[0].ndim == 2 else []) + ([len(arrays)] if arrays[-1].ndim == 2 else [])
+    pairs = [item for pair in zip(arrays, labels, strict=True) for item in pair]
+    return einsum(*pairs, ends, optimize="optimal", precision=precision)
+
+
+def tensorinv(a: Operand, ind: int = 2) -> Array:
+    """The inverse of an array as a map of its last axes to its first ones by ``tensordot``.
+
+    Arguments:
+      a: an array whose first and last axes have equally many elements.
+      ind: the number of first axes.
+    Returns:
+      An array with the last axes of ``a`` first.
+    Raises:
+      ValueError: ``ind`` is not positive, or the sizes differ.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.linalg.tensorinv(jnp.eye(4).reshape(2, 2, 4)).shape
+    ?
+    """
+    a = as_array_argument("tensorinv", a)
+    ind = operator.index(ind)
+    if ind <= 0:
+        raise ValueError(f"ind must be a positive integer; got {ind=}")
+    first, last = a.shape[:ind], a.shape[ind:]
+    if int(np.prod(first)) != int(np.prod(last)):
+        raise ValueError(f"product of array shape before and after ind={ind} must match; got shape {a.shape}")
+    n = int(np.prod(first))
+    return reshaped(inv(reshaped(a, (n, n))), (*last, *first))
+
+
+def tensorsolve(a: Operand, b: Operand, axes: tuple[int, ...] | None = None) -> Array:
+    """The solution ``x`` of ``tensordot(a, x, x.ndim) = b``.
+
+    Arguments:
+      a: an array that begins with the axes of ``b``, and whose other axes have as many elements.
+      b: an array.
+      axes: axes of ``a`` to move to its end first.
+    Returns:
+      An array of the shape of the other axes of ``a``.
+    Raises:
+      ValueError: the sizes do not fit.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.linalg.tensorsolve(jnp.eye(4).reshape(2, 2, 4), jnp.ones((2, 2)))
+    ?
+    """
+    a, b = as_array_argument("tensorsolve", a), as_array_argument("tensorsolve", b, 1)
+    if axes is not None:
+        a = moveaxis(a, tuple(axes), tuple(range(a.ndim - len(axes), a.ndim)))
+    shape = a.shape[b.ndim :]
+    n = int(np.prod(shape))
+    if n * b.size != a.size or n != b.size:
+        raise ValueError("Input arrays must have prod(a.shape[:b.ndim]) == prod(a.shape[b.ndim:])")
+    return reshaped(solve(reshaped(a, (n, n)), ravel(b)), shape)
+
+
+def matrix_rank(
+    M: Operand,  # noqa: N803
+    rtol: Operand | None = None,
+    *,
+    hermitian: bool = False,
+    tol: Operand | None = None,
+) -> Array:
+    """The ranks of matrices: the numbers of singular values that are not negligible.
+
+    Arguments:
+      M: a stack of matrices; of what has less dimensions, whether anything is not 0.
+      rtol: singular values not greater than this are negligible (as in JAX, it is not multiplied by anything); by default
+        the greatest one times the greater dimension times the machine epsilon.
+      hermitian: a promise that matrices are Hermitian.
+      tol: an older name of ``rtol``.
+    Returns:
+      An array of integers without the last two dimensions of ``M``.
+    Raises:
+      ValueError: both names of ``rtol`` are given.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.linalg.matrix_rank(jnp.ones((3, 3)))
+    ?
+    """
+    if tol is not None:
+        if rtol is not None:
+            raise ValueError("matrix_rank: only one of tol or rtol may be specified.")
+        rtol = tol
+    M = as_array_argument("matrix_rank", M)  # noqa: N806
+    if M.ndim < 2:
+        return convert(reductions.any(lax.ne(M, lax.full_like(M, 0))), np.dtype("int32"))
+    M = inexact_matrix("matrix_rank", M)  # noqa: N806
+    s = lax.abs(eigh(M).eigenvalues) if hermitian else svd(M, full_matrices=False, compute_uv=False)
+    if rtol is None:
+        cutoff = reductions.max(s, -1, keepdims=True)
+        cutoff = lax.mul(cutoff, like(cutoff, max(M.shape[-2:]) * float(dtypes.finfo(s.dtype).eps)))
+    else:
+        rtol = convert(as_array_argument("matrix_rank", rtol, 1), s.dtype)
+        cutoff = reshaped(rtol, (*rtol.shape, 1)) if rtol.ndim else rtol
+    return reductions.sum(convert(lax.gt(s, broadcast_to(cutoff, s.shape)), np.dtype("int32")), -1)

@@ -1,0 +1,548 @@
+"""Counting and correlating: ``bincount``, histograms, ``cov``, ``corrcoef``, ``convolve``, ``correlate``."""
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from catena import lax
+from catena.core import dtypes
+from catena.core.array import Array, make_array
+from catena.core.errors import ConcretizationTypeError
+from catena.core.trace import find_concrete
+from catena.numpy import reductions
+from catena.numpy.averages import average
+from catena.numpy.boundary import (
+    as_array_argument,
+    convert,
+    direct,
+    like,
+    run,
+    user_dtype,
+)
+from catena.numpy.creation import default_int
+from catena.numpy.hot import F32, F64, Operand
+from catena.numpy.indexing import read
+from catena.numpy.joining import concatenate
+from catena.numpy.manipulation import atleast_2d
+from catena.numpy.placement import placed
+from catena.numpy.products import dot
+from catena.numpy.promotion import promote_dtypes_inexact
+from catena.numpy.ranges import linspace
+from catena.numpy.shaping import matrix_transpose, ravel, reshaped
+from catena.numpy.sorting import positions_in
+from catena.typing import DTypeLike
+
+Range = Sequence[Operand] | Array | None
+
+# ----------------------------------------------------------------------------------------------------
+# Counting
+
+
+def bincount(
+    x: Operand,
+    weights: Operand | None = None,
+    minlength: int = 0,
+    *,
+    length: int | None = None,
+    out_sharding: Any = None,
+) -> Array:
+    """How often each nonnegative integer occurs.
+
+    Arguments:
+      x: 1-D integers; negative ones count as 0.
+      weights: how much each counts; by default 1.
+      minlength: the least length of the result.
+      length: the length of the result, needed while tracing; greater integers are not counted.
+      out_sharding: the sharding of the result; None for that of a single device.
+    Returns:
+      A 1-D array: integers, or of the dtype of the weights.
+    Raises:
+      TypeError: ``x`` does not hold integers. ValueError: it is not 1-D, or the weights have another shape.
+      ConcretizationTypeError: ``x`` is traced and there is no ``length``.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.bincount(jnp.array([1, 1, 3]))
+    ?
+    """
+    x = as_array_argument("bincount", x)
+    if x.dtype == dtypes.BOOL:
+        x = convert(x, np.dtype("int32"))
+    if not dtypes.is_integer(x.dtype):
+        raise TypeError(f"x argument to bincount must have an integer type; got {dtypes.dtype_name(x.dtype)}")
+    if x.ndim != 1:
+        raise ValueError("only 1-dimensional input supported.")
+    if weights is not None:
+        weights = as_array_argument("bincount", weights, 1)
+        if weights.shape != x.shape:
+            raise ValueError(f"bincount: weights must have the shape {x.shape} of x, got {weights.shape}")
+    minlength = operator.index(minlength)
+    if length is None:
+        length = max(minlength, _greatest(x) + 1 if x.size else 0)
+    result = _counts(x, weights, operator.index(length))
+    return placed(result, None, out_sharding)
+
+
+def _greatest(x) -> int:
+    known = find_concrete(x)
+    if known is None:
+        raise ConcretizationTypeError(
+            x, "The error occurred because of argument 'x' of jnp.bincount. Pass length= to use it while tracing."
+        )
+    return max(int(known._value.max()), 0)
+
+
+def _counts(x, weights, length: int):
+    """Counts or sums of weights by bin; integers beyond the last bin are left out."""
+    dtype = default_int() if weights is None else weights.dtype
+    if direct(x) and length and (weights is None or (direct(weights) and dtype == F64)):
+        value = np.maximum(x._value, 0)
+        inside = value < length
+        chosen, weight = value, None if weights is None else weights._value
+        if not inside.all():
+            chosen, weight = value[inside], None if weights is None else weight[inside]
+        return make_array(np.bincount(chosen.astype(np.intp), weight, minlength=length).astype(dtype))
+    x = lax.max(x, lax.full_like(x, 0))
+    ones = lax.full(x.shape, 1, dtype) if weights is None else convert(weights, dtype)
+    numbers = lax.ScatterDimensionNumbers((), (0,), (0,))
+    if not length or not x.size:
+        return lax.full((length,), 0, dtype)
+    return lax.scatter_add(lax.full((length,), 0, dtype), lax.reshape(x, (x.size, 1)), ones, numbers, mode="drop")
+
+
+def histogram_bin_edges(a: Operand, bins: Operand = 10, range: Range = None, weights: Operand | None = None) -> Array:  # noqa: A002
+    """The edges of the bins of a histogram.
+
+    Arguments:
+      a: the values.
+      bins: the number of bins of equal width, or the edges.
+      range: the first and the last edge; by default the least and the greatest value.
+      weights: not needed.
+    Returns:
+      A 1-D array of one more element than there are bins.
+    Raises:
+      TypeError: ``bins`` is a string. ValueError: ``range`` is not a pair, or there are no values.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.histogram_bin_edges(jnp.array([0.0, 1.0, 4.0]), bins=2)
+    ?
+    """
+    del weights
+    if isinstance(bins, str):
+        raise TypeError(f"histogram_bin_edges: bins must be a number of bins or an array of edges, got {bins!r}")
+    a = as_array_argument("histogram_bin_edges", a)
+    a = ravel(convert(a, dtypes.to_inexact_dtype(a.dtype)))
+    bins = bins if not isinstance(bins, Sequence) else np.asarray(bins)
+    edges = as_array_argument("histogram_bin_edges", bins, 1)
+    if edges.ndim == 1:
+        return edges
+    count = operator.index(bins)
+    low, high = _bounds(a, range)
+    flat = lax.eq(low, high)
+    half = like(low, 0.5)
+    low = lax.select(flat, lax.sub(low, half), low)
+    high = lax.select(flat, lax.add(high, half), high)
+    return linspace(low, high, count + 1, dtype=a.dtype)
+
+
+def _bounds(a, given) -> tuple:
+    """The first and the last edge."""
+    if given is None:
+        return reductions.min(a), reductions.max(a)
+    ends = [convert(as_array_argument("histogram", v, 2), a.dtype) for v in given]
+    if len(ends) != 2 or any(e.ndim for e in ends):
+        raise ValueError(f"`range` must be either None or a sequence of scalars, got {given}")
+    return tuple(ends)
+
+
+def histogram(
+    a: Operand,
+    bins: Operand = 10,
+    range: Range = None,  # noqa: A002
+    weights: Operand | None = None,
+    density: bool | None = None,
+) -> tuple[Array, Array]:
+    """How many values lie in each of some bins.
+
+    Arguments:
+      a: the values.
+      bins: the number of bins of equal width, or the edges.
+      range: the first and the last edge; by default the least and the greatest value.
+      weights: how much each value counts; by default 1.
+      density: whether to divide by the widths of bins and by the total.
+    Returns:
+      The counts, of the inexact dtype of the values and weights, and the edges.
+    Raises:
+      ValueError: the shapes of values and weights differ, or ``range`` is not a pair.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.histogram(jnp.array([1.0, 2.0, 2.5, 4.0]), bins=3)
+    ?
+    """
+    if weights is None:
+        a = as_array_argument("histogram", a)
+        a = convert(a, dtypes.to_inexact_dtype(a.dtype))
+        weights = lax.full_like(a, 1)
+    else:
+        a, weights = as_array_argument("histogram", a), as_array_argument("histogram", weights, 3)
+        if a.shape != weights.shape:
+            raise ValueError("weights should have the same shape as a.")
+        a, weights = promote_dtypes_inexact("histogram", a, weights)
+    edges = convert(histogram_bin_edges(a, bins, range), a.dtype)
+    a, weights = ravel(a), ravel(weights)
+    places = _bins_of(a, edges)
+    counts = read(_counts(places, weights, edges.size), slice(1, None)) if edges.size else lax.full((0,), 0, a.dtype)
+    if density:
+        widths = lax.sub(read(edges, slice(1, None)), read(edges, slice(None, -1)))
+        counts = lax.div(lax.div(counts, widths), lax.reduce_sum(counts, (0,)))
+    return counts, edges
+
+
+def _bins_of(a, edges):
+    """The number of the bin of each value: 0 before the first edge; the last edge belongs to the last bin."""
+    places = positions_in(edges, a, "right")
+    on_last = lax.eq(a, read(edges, -1))
+    return lax.select(on_last, lax.full_like(places, edges.size - 1), places)
+
+
+def histogram2d(
+    x: Operand,
+    y: Operand,
+    bins: Any = 10,
+    range: Any = None,  # noqa: A002
+    weights: Operand | None = None,
+    density: bool | None = None,
+) -> tuple[Array, Array, Array]:
+    """How many points of a plane lie in each of some rectangles.
+
+    Arguments:
+      x, y: the coordinates of the points.
+      bins: the number of bins, the edges, or a pair of these for both axes.
+      range: for each axis the first and the last edge, or None.
+      weights: how much each point counts; by default 1.
+      density: whether to divide by the areas of bins and by the total.
+    Returns:
+      The counts, and the edges along both axes.
+    Raises:
+      ValueError: the shapes do not fit.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.histogram2d(jnp.array([1.0, 2.0]), jnp.array([1.0, 3.0]), bins=2)[0]
+    ?
+    """
+    x, y = as_array_argument("histogram2d", x, 0), as_array_argument("histogram2d", y, 1)
+    if x.shape != y.shape or x.ndim != 1:
+        raise ValueError(f"histogram2d: x and y must be 1-D and of equal length, got {x.shape} and {y.shape}")
+    pair = isinstance(bins, list | tuple) and len(bins) == 2
+    if not pair and not isinstance(bins, int) and np.ndim(bins) == 1:
+        bins = [bins, bins]
+    x, y = promote_dtypes_inexact("histogram2d", x, y)
+    sample = lax.stack([x, y], 1)
+    counts, edges = histogramdd(sample, bins, range, weights, density)
+    return counts, edges[0], edges[1]
+
+
+def histogramdd(
+    sample: Operand,
+    bins: Any = 10,
+    range: Any = None,  # noqa: A002
+    weights: Operand | None = None,
+    density: bool | None = None,
+) -> tuple[Array, list[Array]]:
+    """How many points of a space lie in each of some boxes.
+
+    Arguments:
+      sample: the points, one a row.
+      bins: the number of bins, or for each axis a number of bins or the edges.
+      range: for each axis the first and the last edge, or None.
+      weights: how much each point counts; by default 1.
+      density: whether to divide by the volumes of bins and by the total.
+    Returns:
+      The counts, and a list of the edges along each axis.
+    Raises:
+      ValueError: the shapes do not fit.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.histogramdd(jnp.array([[1.0, 2.0], [3.0, 4.0]]), bins=2)[0]
+    ?
+    """
+    sample = as_array_argument("histogramdd", sample)
+    if sample.ndim != 2:
+        raise ValueError(f"histogramdd: sample must be 2-D, one point a row, got shape {sample.shape}")
+    sample = convert(sample, dtypes.to_inexact_dtype(sample.dtype))
+    count, rank = sample.shape
+    weights = None if weights is None else as_array_argument("histogramdd", weights, 3)
+    if weights is not None and weights.shape != (count,):
+        raise ValueError("should have one weight for each sample.")
+    ranges = [None] * rank if range is None else list(range)
+    if len(ranges) != rank:
+        raise ValueError(f"For sample dimension {rank}, the range argument must be a sequence of {rank} pairs or None")
+    bins = list(bins) if isinstance(bins, list | tuple) or np.ndim(bins) else [bins] * rank
+    if len(bins) != rank:
+        raise ValueError("should be a bin for each dimension.")
+    columns = [read(sample, (slice(None), i)) for i in np.arange(rank)]
+    edges = [histogram_bin_edges(c, b, r) for c, b, r in zip(columns, bins, ranges, strict=True)]
+    counts = _grid_counts(columns, edges, weights)
+    if density:
+        counts = _per_volume(counts, edges)
+    return counts, edges
+
+
+def _grid_counts(columns, edges, weights):
+    """Points counted in a grid with a border, which is cut off."""
+    sizes = [e.size + 1 for e in edges]
+    flat = None
+    for column, edge, size in zip(columns, edges, sizes, strict=True):
+        place = _bins_of(column, convert(edge, column.dtype))
+        flat = place if flat is None else lax.add(lax.mul(flat, np.asarray(size, flat.dtype)), place)
+    counts = reshaped(_counts(flat, weights, int(np.prod(sizes))), tuple(sizes))
+    return read(counts, (slice(1, -1),) * len(sizes))
+
+
+def _per_volume(counts, edges):
+    dtype = edges[0].dtype
+    counts = convert(counts, dtype)
+    result = lax.div(counts, lax.reduce_sum(counts, tuple(np.arange(counts.ndim).tolist())))
+    for axis, edge in enumerate(edges):
+        widths = lax.sub(read(edge, slice(1, None)), read(edge, slice(None, -1)))
+        result = lax.div(result, lax.broadcast_in_dim(convert(widths, dtype), result.shape, (axis,)))
+    return result
+
+
+# ----------------------------------------------------------------------------------------------------
+# Correlation
+
+
+def cov(
+    m: Operand,
+    y: Operand | None = None,
+    rowvar: bool = True,
+    bias: bool = False,
+    ddof: int | None = None,
+    fweights: Operand | None = None,
+    aweights: Operand | None = None,
+    dtype: DTypeLike | None = None,
+) -> Array:
+    """The covariances of variables.
+
+    Arguments:
+      m: the observations: 1-D for one variable, 2-D for several.
+      y: further variables of the same form.
+      rowvar: whether variables are rows.
+      bias: whether to divide by the number of observations instead of one less.
+      ddof: what to subtract from that number; overrides ``bias``.
+      fweights: integers: how often each observation counts.
+      aweights: how much each observation counts.
+      dtype: the dtype to compute in.
+    Returns:
+      A matrix, a row for each variable; a scalar for one variable.
+    Raises:
+      ValueError: the arrays have more than two dimensions, or the weights do not fit. TypeError: ``fweights`` are no
+      integers.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.cov(jnp.array([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]))
+    ?
+    """
+    m = as_array_argument("cov", m)
+    dtype = user_dtype(dtype, "cov")
+    if m.ndim > 2:
+        raise ValueError("m has more than 2 dimensions")
+    if y is not None:
+        m, y = promote_dtypes_inexact("cov", m, as_array_argument("cov", y, 1))
+        if y.ndim > 2:
+            raise ValueError("y has more than 2 dimensions")
+    else:
+        m = convert(m, dtypes.to_inexact_dtype(m.dtype))
+    if dtype is not None:
+        m, y = convert(m, dtype), None if y is None else convert(y, dtype)
+    x = _variables(m, rowvar)
+    if y is not None:
+        x = concatenate([x, _variables(y, rowvar)], 0)
+    ddof = (0 if bias else 1) if ddof is None else ddof
+    weights, total, spread = _observation_weights(x, fweights, aweights, ddof)
+    if weights is None:
+        centre, degrees = average(x, 1), float(x.shape[1] - ddof)
+        scale = like(_real(x), degrees)
+    else:
+        centre = average(x, 1, weights)
+        scale = lax.sub(total, spread)
+    x = lax.sub(x, lax.broadcast_in_dim(centre, x.shape, (0,)))
+    weighted = x if weights is None else lax.mul(x, lax.broadcast_in_dim(convert(weights, x.dtype), x.shape, (1,)))
+    product = dot(x, matrix_transpose(weighted if not dtypes.is_complex(x.dtype) else lax.conj(weighted)))
+    result = lax.div(product, convert(scale, product.dtype))
+    return reshaped(result, tuple(n for n in result.shape if n != 1)) if 1 in result.shape else result
+
+
+def _real(x):
+    return lax.real(x) if dtypes.is_complex(x.dtype) else x
+
+
+def _variables(x, rowvar: bool):
+    """Variables as the rows of a matrix."""
+    x = atleast_2d(x)
+    return x if rowvar or x.shape[0] == 1 else matrix_transpose(x)
+
+
+def _observation_weights(x, fweights, aweights, ddof) -> tuple:
+    """The weight of each observation, the sum of weights, and what is to be subtracted from it."""
+    if fweights is None and aweights is None:
+        return None, None, None
+    dtype = dtypes.to_real_dtype(x.dtype)
+    weights = None
+    if fweights is not None:
+        fweights = as_array_argument("cov", fweights, 5)
+        if not dtypes.is_integer(fweights.dtype):
+            raise TypeError("fweights must be integer.")
+        _check_weights("fweights", fweights, x)
+        weights = lax.abs(convert(fweights, dtype))
+    if aweights is not None:
+        aweights = as_array_argument("cov", aweights, 6)
+        _check_weights("aweights", aweights, x)
+        aweights = lax.abs(convert(aweights, dtype))
+        weights = aweights if weights is None else lax.mul(weights, aweights)
+    total = lax.reduce_sum(weights, (0,))
+    degrees = like(total, ddof)
+    if aweights is None:
+        return weights, total, degrees
+    share = lax.reduce_sum(lax.mul(weights, aweights), (0,))
+    return weights, total, lax.div(lax.mul(degrees, share), total)
+
+
+def _check_weights(name: str, weights, x):
+    if weights.ndim > 1:
+        raise ValueError(f"cannot handle multidimensional {name}")
+    if weights.shape != x.shape[1:]:
+        raise ValueError(f"incompatible numbers of samples and {name}")
+
+
+def corrcoef(x: Operand, y: Operand | None = None, rowvar: bool = True, dtype: DTypeLike | None = None) -> Array:
+    """The correlation coefficients of variables.
+
+    Arguments:
+      x: the observations: 1-D for one variable, 2-D for several.
+      y: further variables of the same form.
+      rowvar: whether variables are rows.
+      dtype: the dtype to compute in.
+    Returns:
+      A matrix, a row for each variable; a scalar for one variable.
+    Raises:
+      ValueError: the arrays have more than two dimensions.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.corrcoef(jnp.array([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]))
+    ?
+    """
+    c = cov(x, y, rowvar, dtype=dtype)
+    if c.ndim == 0:
+        return lax.div(c, c)
+    n = c.shape[0]
+    variances = _real(read(c, (np.arange(n), np.arange(n))))
+    deviations = convert(lax.sqrt(variances), c.dtype)
+    c = lax.div(c, lax.broadcast_in_dim(deviations, c.shape, (0,)))
+    c = lax.div(c, lax.broadcast_in_dim(deviations, c.shape, (1,)))
+    low, high = like(_real(c), -1), like(_real(c), 1)
+    if dtypes.is_complex(c.dtype):
+        return lax.complex(lax.clamp(low, lax.real(c), high), lax.clamp(low, lax.imag(c), high))
+    return lax.clamp(low, c, high)
+
+
+_CONVOLUTION_MODES = ("full", "same", "valid")
+
+
+def _sliding(name: str, a, v, mode: str, precision, preferred, numpy_fun):
+    """Products of two sequences that slide along each other, the second one reversed by ``convolve``."""
+    a, v = promote_dtypes_inexact(name, as_array_argument(name, a, 0), as_array_argument(name, v, 1))
+    if a.ndim != 1 or v.ndim != 1:
+        raise ValueError(f"{name}() only support 1-dimensional inputs.")
+    if mode not in _CONVOLUTION_MODES:
+        raise ValueError(f"mode must be one of {list(_CONVOLUTION_MODES)}")
+    if not a.size or not v.size:
+        raise ValueError(f"{name}: inputs cannot be empty, got shapes {a.shape} and {v.shape}.")
+    preferred = user_dtype(preferred, name)
+    if direct(a) and direct(v) and precision is None and preferred is None and a.dtype in (F32, F64):
+        return make_array(np.asarray(run(numpy_fun, a._value, v._value, mode)), a.weak_type and v.weak_type)
+    swap = a.size < v.size
+    if name == "correlate":
+        v = lax.conj(v) if dtypes.is_complex(v.dtype) else v
+        a, v = (lax.rev(v, (0,)), lax.rev(a, (0,))) if swap else (a, v)
+    else:
+        a, v = (v, a) if swap else (a, v)
+        v = lax.rev(v, (0,))
+    result = _valid_products(a, v, _padding(name, mode, v.size, swap), precision, preferred)
+    return result
+
+
+def _padding(name: str, mode: str, n: int, swap: bool) -> tuple:
+    """How far the shorter sequence may stick out at both ends of the longer."""
+    if mode == "valid":
+        return 0, 0
+    if mode == "full":
+        return n - 1, n - 1
+    before = (n - 1) // 2 if swap and name == "correlate" else n // 2
+    return before, n - 1 - before
+
+
+def _valid_products(a, v, padding: tuple, precision, preferred):
+    expand = lambda x: lax.reshape(x, (1, 1, x.size))  # noqa: E731
+    out = lax.conv_general_dilated(
+        expand(a), expand(v), (1,), [padding], precision=precision, preferred_element_type=preferred
+    )
+    return lax.reshape(out, (out.shape[-1],))
+
+
+def convolve(
+    a: Operand,
+    v: Operand,
+    mode: str = "full",
+    *,
+    precision: Any = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
+    """The convolution of two sequences.
+
+    Arguments:
+      a, v: 1-D arrays.
+      mode: "full" for all places where they overlap, "same" for as many as the longer has, "valid" for those where the
+        shorter lies wholly within the longer.
+      precision: the precision of products, as for ``lax.conv_general_dilated``.
+      preferred_element_type: the dtype to accumulate in, and of the result.
+    Returns:
+      A 1-D array of the inexact dtype that both promote to.
+    Raises:
+      ValueError: the arrays are empty or not 1-D, or the mode is unknown.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.convolve(jnp.array([1.0, 2.0, 3.0]), jnp.array([0.0, 1.0, 0.5]))
+    ?
+    """
+    return _sliding("convolve", a, v, mode, precision, preferred_element_type, np.convolve)
+
+
+def correlate(
+    a: Operand,
+    v: Operand,
+    mode: str = "valid",
+    *,
+    precision: Any = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
+    """The correlation of two sequences: sums of ``a[n + k] * conj(v[n])`` for all shifts ``k``.
+
+    Arguments:
+      a, v: 1-D arrays.
+      mode: "full" for all places where they overlap, "same" for as many as the longer has, "valid" for those where the
+        shorter lies wholly within the longer.
+      precision: the precision of products, as for ``lax.conv_general_dilated``.
+      preferred_element_type: the dtype to accumulate in, and of the result.
+    Returns:
+      A 1-D array of the inexact dtype that both promote to.
+    Raises:
+      ValueError: the arrays are empty or not 1-D, or the mode is unknown.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.correlate(jnp.array([1.0, 2.0, 3.0]), jnp.array([0.0, 1.0, 0.5]), mode="full")
+    ?
+    """
+    return _sliding("correlate", a, v, mode, precision, preferred_element_type, np.correlate)

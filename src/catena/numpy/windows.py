@@ -1,0 +1,116 @@
+"""Window functions: weights that fade out samples towards both ends."""
+
+import numpy as np
+
+from catena import lax
+from catena.core.array import Array, make_array
+from catena.numpy.boundary import as_array_argument, concrete_or_error, convert, like
+from catena.numpy.creation import default_float
+from catena.numpy.elementary import i0
+from catena.numpy.hot import Operand
+
+
+def _length(name: str, M) -> int:  # noqa: N803
+    length = concrete_or_error(int, M, f"M argument of jnp.{name}")
+    if length < 0:
+        raise TypeError(f"{name}: M must be nonnegative, got {length}")
+    return length
+
+
+def _window(name: str, M, formula) -> Array:  # noqa: N803
+    """The window of a formula of positions from 0 to 1, computed in double precision."""
+    n = _length(name, M)
+    values = np.ones((n,)) if n <= 1 else formula(np.arange(n) / (n - 1))
+    return make_array(values.astype(default_float()))
+
+
+def bartlett(M: int) -> Array:  # noqa: N803
+    """The triangular window.
+
+    Arguments:
+      M: the number of points.
+    Returns:
+      A 1-D array of the default float dtype.
+    Raises:
+      TypeError: ``M`` is negative.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.bartlett(5)
+    ?
+    """
+    return _window("bartlett", M, lambda x: 1 - np.abs(2 * x - 1))
+
+
+def blackman(M: int) -> Array:  # noqa: N803
+    """Blackman's window, of three cosine terms.
+
+    Arguments:
+      M: the number of points.
+    Returns:
+      A 1-D array of the default float dtype.
+    Raises:
+      TypeError: ``M`` is negative.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.blackman(4).round(2)
+    ?
+    """
+    return _window("blackman", M, lambda x: 0.42 - 0.5 * np.cos(2 * np.pi * x) + 0.08 * np.cos(4 * np.pi * x))
+
+
+def hamming(M: int) -> Array:  # noqa: N803
+    """Hamming's window: a cosine on a pedestal.
+
+    Arguments:
+      M: the number of points.
+    Returns:
+      A 1-D array of the default float dtype.
+    Raises:
+      TypeError: ``M`` is negative.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.hamming(4)
+    ?
+    """
+    return _window("hamming", M, lambda x: 0.54 - 0.46 * np.cos(2 * np.pi * x))
+
+
+def hanning(M: int) -> Array:  # noqa: N803
+    """Von Hann's window: a raised cosine.
+
+    Arguments:
+      M: the number of points.
+    Returns:
+      A 1-D array of the default float dtype.
+    Raises:
+      TypeError: ``M`` is negative.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.hanning(4)
+    ?
+    """
+    return _window("hanning", M, lambda x: 0.5 * (1 - np.cos(2 * np.pi * x)))
+
+
+def kaiser(M: int, beta: Operand) -> Array:  # noqa: N803
+    """Kaiser's window, of Bessel functions.
+
+    Arguments:
+      M: the number of points.
+      beta: the shape: 0 for a rectangle; the greater, the narrower.
+    Returns:
+      A 1-D array of the default float dtype.
+    Raises:
+      TypeError: ``M`` is negative.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.kaiser(3, 5.0).round(4)
+    ?
+    """
+    n = _length("kaiser", M)
+    dtype = default_float()
+    beta = convert(as_array_argument("kaiser", beta, 1), dtype)
+    if n <= 1:
+        return lax.full((n,), 1, dtype)
+    x = 2 * np.arange(n) / (n - 1) - 1
+    return lax.div(i0(lax.mul(beta, like(beta, np.sqrt(np.maximum(1 - x * x, 0))))), i0(beta))
