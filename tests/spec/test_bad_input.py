@@ -148,7 +148,7 @@ TRACERS = {
     "jnp.unique": (
         jitted(lambda x: jnp.unique(x), A),
         E.ConcretizationTypeError,
-        r"jnp.unique\(\).*size argument",
+        r"size argument of jnp.unique",
     ),
     "jnp.where of one argument": (
         jitted(lambda x: jnp.where(x), INTS),
@@ -906,7 +906,7 @@ ACCEPTED = {
     ),
     "x[None, ...]": (lambda: A[None, ...].shape, "(1, 3)"),
     "augmented assignment rebinds": (lambda: A.__add__(1), "Array([1., 2., 3.], dtype=float32)"),
-    "a NumPy float64 array": (lambda: jnp.sin(np.ones(1)), "Array([0.84147096], dtype=float32)"),
+    "a NumPy float64 array": (lambda: jnp.negative(np.ones(1)), "Array([-1.], dtype=float32)"),
     "concatenate of an array": (
         lambda: jnp.concatenate(jnp.ones((2, 2))),
         "Array([1., 1., 1., 1.], dtype=float32)",
@@ -989,12 +989,12 @@ WARNED = {
     "a dtype that needs x64": (
         lambda: jnp.zeros(2, dtype="float64"),
         "Array([0., 0.], dtype=float32)",
-        r"float64 requested in zeros is not available, and will be truncated to dtype float32",
+        r"float64 in zeros is not available, and will be truncated to dtype float32",
     ),
     "astype that needs x64": (
         lambda: INTS.astype("int64"),
         "Array([0, 1, 2], dtype=int32)",
-        r"int64 requested in astype is not available, and will be truncated to dtype int32",
+        r"int64 in astype is not available, and will be truncated to dtype int32",
     ),
     "rank promotion": (
         with_config("jax_numpy_rank_promotion", "warn", lambda: (jnp.ones((2, 3)) + jnp.ones(3)).shape),

@@ -476,4 +476,5 @@ def promote_types(a, b):
     """
     pairs = [(as_dtype(t), _is_python_scalar_type(t) and t is not bool) for t in (a, b)]
     result = _least_type(pairs, context.numpy_dtype_promotion)[0]
-    return canonical(result) if all(weak or canonical(d) == d for d, weak in pairs) else result
+    strong = [d for d, weak in pairs if not weak]
+    return canonical(result) if strong and all(canonical(d) == d for d in strong) else result

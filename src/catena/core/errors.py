@@ -83,6 +83,14 @@ class JaxprTypeError(TypeError):
 class JaxRuntimeError(RuntimeError):
     """An error raised while a compiled program ran."""
 
+    error_code = 13  # what XLA calls INTERNAL: the only kind there is here
+    error_code_string = "INTERNAL"
+
+    @property
+    def error_message(self) -> str:
+        """The text of the error."""
+        return str(self)
+
 
 class MissingRuleError(NotImplementedError):
     """A transformation asked a primitive for a rule that it does not have, and cannot have: the message says why."""

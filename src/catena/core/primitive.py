@@ -19,6 +19,8 @@ A primitive is a name and a row of rules; the row is filled where the primitive 
     translation to the compiler's graph.
 ``partial_eval(trace, args, **params)``
     only for higher-order primitives: how to split into what is known now and what is linear in unknowns.
+``prune(eqn, used) -> eqn``
+    only for higher-order primitives: an equation with no results but those used (and others that it cannot do without).
 
 Arrays are positional arguments of ``bind``, static parameters are keywords.
 """
@@ -74,6 +76,7 @@ class Primitive:
         "effects",
         "axis_names",
         "partial_eval",
+        "prune",
         *RULES,
     )
 
@@ -86,6 +89,7 @@ class Primitive:
         effects=no_effects,
         axis_names=no_axis_names,
         partial_eval=None,
+        prune=None,
         **rules,
     ):
         self.name = name
@@ -94,6 +98,7 @@ class Primitive:
         self.effects = effects
         self.axis_names = axis_names
         self.partial_eval = partial_eval
+        self.prune = prune
         unknown = set(rules) - set(RULES)
         if unknown:
             raise TypeError(f"unknown rules for primitive {name}: {sorted(unknown)}; the rules are {RULES}")
@@ -130,12 +135,12 @@ class Primitive:
 
 
 MISSING = {
-    "abstract": "The type rule",
-    "evaluate": "The evaluation rule",
-    "jvp": "The differentiation rule",
-    "transpose": "The transpose rule (for reverse-mode differentiation)",
-    "batch": "The batching rule",
-    "lower": "The compilation rule",
+    "abstract": "Type rule",
+    "evaluate": "Evaluation rule",
+    "jvp": "Differentiation rule",
+    "transpose": "Transpose rule (for reverse-mode differentiation)",
+    "batch": "Batching rule",
+    "lower": "Compilation rule",
 }
 
 

@@ -5,8 +5,9 @@ from catena.core.device import Device, check_backend
 from catena.core.struct import ShapeDtypeStruct
 from catena.core.trace import Tracer
 from catena.core.traceback import api_boundary
-from catena.core.tree import tree_flatten, tree_unflatten
-from catena.core.tree_errors import equality_errors
+from catena.core.tree import tree_flatten, tree_structure, tree_unflatten
+from catena.core.tree_errors import equality_errors_treedef
+from catena.core.tree_keys import keystr
 from catena.core.zeros import get_aval
 from catena.runtime.lazy import compiler
 from catena.transform.execute import Program
@@ -92,9 +93,12 @@ class Stage:
             )
 
     def _structure_error(self, given) -> str:
-        expected = tree_unflatten(self._in_tree, [0] * self._in_tree.num_leaves)
-        differences = list(equality_errors(expected, given))
-        lines = [f"    * at {difference}" for difference in differences[:5]]
+        differences = list(equality_errors_treedef(self._in_tree, tree_structure(given)))
+        roots = ("args", "kwargs")
+        lines = [
+            f"    * at {roots[d.path[0].idx]}{keystr(d.path[1:])}, seen {d.first} but now given {d.second}, so {d.reason}"
+            for d in differences[:5]
+        ]
         return (
             "Function compiled with input pytree does not match the input pytree it was called with. There are "
             f"{len(differences)} mismatches, including:\n" + "\n".join(lines)
