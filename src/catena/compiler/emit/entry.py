@@ -66,7 +66,8 @@ _GLOBALS = """@arena_cache = global ptr null, align 8
 def _effort(w: ProgramWriter, body: list[str]) -> str:
     """Long programs without loops run each line once, and LLVM is superlinear in them: 500 calls take it
     0.9 s, or 0.04 s without optimisation. The loop nests are functions of their own and keep their optimisation."""
-    return " optnone noinline" if not w.loops and len(body) > LONG else ""
+    vectors = any(" select <" in line for line in body)  # LLVM 20's fast selection aborts on selects of vectors
+    return " optnone noinline" if not w.loops and len(body) > LONG and not vectors else ""
 
 
 def _object(e, table: str, i: int) -> str:
