@@ -143,7 +143,8 @@ def _gather_evaluate(
         return np.empty(address.shape, operand.dtype)
     starts = address.starts(indices)
     valid = address.in_bounds(starts) if mode is FILL_OR_DROP else None
-    out = address.read(operand, starts if address.take_clamps and valid is None else address.clamp(starts))
+    needs_no_clamp = address.take_clamps or (mode is FILL_OR_DROP and valid is None)
+    out = address.read(operand, starts if needs_no_clamp else address.clamp(starts))
     if valid is None:
         return out
     fill = np.asarray(default_fill_value(operand.dtype) if fill_value is None else fill_value).astype(

@@ -73,7 +73,7 @@ def _combine(ufunc: np.ufunc):
     def evaluate(operand, indices, updates, *, dimension_numbers, mode, **params):
         w = Written(operand, indices, updates, dimension_numbers, mode, WIDER.get(operand.dtype))
         if w.updates.size:
-            ufunc.at(*w.flat())
+            w.combine(ufunc)
         return w.out if w.out.dtype == operand.dtype else w.out.astype(operand.dtype)
 
     return evaluate

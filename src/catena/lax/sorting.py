@@ -273,6 +273,15 @@ def _top_k_places(key: np.ndarray, k: int, axis: int) -> np.ndarray:
     n = key.shape[axis]
     if k == 0 or key.size == 0:
         return np.zeros(_resized(key.shape, axis, k), np.intp)
+    if key.ndim == 1 and n > 64 * k:
+        least = np.partition(key, n - k)[n - k]
+        places = np.flatnonzero(key >= least)
+        return places[_order_of_largest(key[places], k, axis)]
+    return _order_of_largest(key, k, axis)
+
+
+def _order_of_largest(key: np.ndarray, k: int, axis: int) -> np.ndarray:
+    n = key.shape[axis]
     position_bits = max(n - 1, 1).bit_length()
     if 8 * key.dtype.itemsize + position_bits > 64:
         key = _ranks(key, axis)
@@ -306,7 +315,7 @@ def _top_k_lower(b, operand, *, k, axis):
 
 
 def _compiled_top_k(b, x, k: int, axis: int, largest: bool):
-    """Selection in the total order, by signed integers in the order of the floats; the way back is the same."""
+    """Selection in the total order, by signed integers in the order of the floats; back the same way."""
     dtype = x.dtype
     if dtypes.KIND[dtype] != "f":
         return b.top_k(x, k, axis)
