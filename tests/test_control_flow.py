@@ -6,6 +6,9 @@ import pytest
 import catena as jax
 import catena.numpy as jnp
 from catena import lax
+from catena.core.check import check_jaxpr
+from catena.core.dead_code import pruned
+from catena.core.jaxpr import eval_jaxpr
 from loops import assert_close, check_derivatives, check_value, check_vmap
 
 A = np.arange(1.0, 5.0, dtype=np.float32)
@@ -767,3 +770,48 @@ def test_what_a_body_only_hands_on_stays_outside_the_loop():
     assert (a, b) == (1.5, 2.0) and ys["x"].tolist() == A.tolist() and ys["c"].tolist() == [1.5] * 4
     check_derivatives(lambda a, xs: lax.scan(lambda c, x: (c, (x, c * x, c)), a, xs), 1.5, A)
     check_vmap(lambda a, xs: lax.scan(lambda c, x: (c, (x, c * x, c)), a, xs), np.float32(1.5), A)
+
+
+# ---- results that nobody reads
+
+
+def pruned_equation(f, *args):
+    """The only equation that is left of ``f`` when the results nobody reads are gone."""
+    closed = jax.make_jaxpr(f)(*args)
+    smaller = pruned(closed, [True] * len(closed.out_avals))
+    check_jaxpr(smaller)
+    assert_close(
+        eval_jaxpr(smaller.jaxpr, smaller.consts, *args), eval_jaxpr(closed.jaxpr, closed.consts, *args)
+    )
+    return smaller.eqns[-1]
+
+
+def test_results_that_nobody_reads_are_not_computed():
+    triple = lambda c, x: ((c[0] + x, c[1] * x, c[2] + c[1]), (c[0] * 2, jnp.sin(x)))
+    eqn = pruned_equation(lambda xs: lax.scan(triple, (0.0, 1.0, 0.0), xs)[0][1], A)
+    assert eqn.params["num_carry"] == 1 and len(eqn.outvars) == 1
+    eqn = pruned_equation(lambda xs: lax.scan(triple, (0.0, 1.0, 0.0), xs)[0][2], A)
+    assert eqn.params["num_carry"] == 2
+    eqn = pruned_equation(lambda xs: lax.scan(triple, (0.0, 1.0, 0.0), xs)[1][1], A)
+    assert eqn.params["num_carry"] == 0
+    loop = lambda n, x: lax.while_loop(
+        lambda c: c[0] < n, lambda c: (c[0] + 1, c[1] * 2, c[2] * c[1]), (0, x, x)
+    )
+    eqn = pruned_equation(lambda n, x: loop(n, x)[1], np.int32(3), np.float32(2))
+    assert len(eqn.outvars) == 2
+    branches = lambda p, x, y: lax.cond(p, lambda: (x * y, x), lambda: (y, x + 1))[1]
+    eqn = pruned_equation(branches, True, np.float32(1), np.float32(2))
+    assert len(eqn.invars) == 2 and len(eqn.outvars) == 1
+    called = lambda x: jax.jit(lambda x, y: (x * y, jnp.sin(y)))(x, x)[1]
+    assert len(pruned_equation(called, np.float32(1)).outvars) == 1
+
+
+def test_effects_in_a_loop_stay_though_nobody_reads_its_results():
+    seen = []
+
+    def f(xs):
+        body = lambda c, x: (c + x, jax.debug.callback(lambda v: seen.append(float(v)), x))
+        return lax.scan(body, 0.0, xs) and xs
+
+    jax.jit(f)(A)
+    assert seen == A.tolist()

@@ -8,6 +8,7 @@ import functools
 from collections.abc import Callable
 
 from catena.core.context import context
+from catena.core.dead_code import dead_code_elimination
 from catena.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
 from catena.core.primitive import NoRule, Primitive
 from catena.core.source import function_place
@@ -22,7 +23,7 @@ from catena.transform.execute import run_jaxpr
 from catena.transform.functions import check_callable
 from catena.transform.jit_primitive import jaxpr_axis_names, jit_p, scatter_cotangents, split_tangents
 from catena.transform.jvp import jvp_jaxpr
-from catena.transform.linearize import dead_code_elimination, partial_eval_jaxpr
+from catena.transform.linearize import partial_eval_jaxpr
 from catena.transform.memo import CallCache, memoised
 from catena.transform.transpose import transpose_jaxpr
 

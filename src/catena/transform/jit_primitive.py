@@ -1,5 +1,6 @@
 """The ``jit`` primitive: a call of a jaxpr that is compiled as a whole, and its rules."""
 
+from catena.core.dead_code import prune_call
 from catena.core.jaxpr import ClosedJaxpr
 from catena.core.primitive import Primitive
 from catena.core.zeros import UndefinedPrimal, Zero
@@ -125,5 +126,6 @@ jit_p = Primitive(
     transpose=_transpose,
     batch=_batch,
     lower=_lower,
+    prune=prune_call,
 )
 

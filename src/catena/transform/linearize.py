@@ -219,22 +219,3 @@ def partial_eval_jaxpr(closed: ClosedJaxpr, unknown: tuple, instantiate_outputs)
     known_avals = [a for a, u in zip(closed.in_avals, unknown, strict=True) if not u]
     jaxpr, consts = trace_to_jaxpr(known_part, known_avals, info)
     return ClosedJaxpr(jaxpr, consts), split["rest"], split["unknown_out"], split["forwarded"]
-
-
-def dead_code_elimination(jaxpr: Jaxpr, used_outputs) -> tuple[Jaxpr, list[bool]]:
-    """The jaxpr without the results that are not used and the equations that only they need.
-
-    Returns:
-      The smaller jaxpr (same constvars), and for each argument whether it is still read.
-    """
-    outvars = [v for v, used in zip(jaxpr.outvars, used_outputs, strict=True) if used]
-    needed = {v for v in outvars if type(v) is Var}
-    eqns = []
-    for eqn in reversed(jaxpr.eqns):
-        if eqn.effects or any(v in needed for v in eqn.outvars):
-            eqns.append(eqn)
-            needed.update(v for v in eqn.invars if type(v) is Var)
-    used_inputs = [v in needed for v in jaxpr.invars]
-    invars = [v for v, used in zip(jaxpr.invars, used_inputs, strict=True) if used]
-    return Jaxpr(jaxpr.constvars, invars, outvars, eqns[::-1], None, jaxpr.debug_info), used_inputs
-

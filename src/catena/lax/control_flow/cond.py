@@ -12,7 +12,8 @@ import numpy as np
 
 from catena.core import dtypes
 from catena.core.aval import ShapedArray
-from catena.core.jaxpr import ClosedJaxpr, Var, eval_jaxpr
+from catena.core.dead_code import dead_code_elimination
+from catena.core.jaxpr import ClosedJaxpr, Jaxpr, Var, eval_jaxpr
 from catena.core.primitive import Primitive
 from catena.core.source import function_place
 from catena.core.trace import Tracer
@@ -216,6 +217,23 @@ def with_zeros(closed: ClosedJaxpr, made: tuple, wanted: tuple, avals) -> Closed
     return common.retraced(fun, closed.in_avals, closed)
 
 
+def _prune(eqn, used):
+    parts = [dead_code_elimination(b.jaxpr, used) for b in eqn.params["branches"]]
+    read = (False,) * (len(eqn.invars) - 1)
+    for _, flags in parts:
+        read = either(read, flags)
+    branches = []
+    for branch, (smaller, _) in zip(eqn.params["branches"], parts, strict=True):
+        invars = partition(branch.jaxpr.invars, read)[1]
+        jaxpr = Jaxpr(smaller.constvars, invars, smaller.outvars, smaller.eqns, None, common.unnamed(smaller))
+        branches.append(ClosedJaxpr(jaxpr, branch.consts))
+    return eqn.replace(
+        invars=eqn.invars[:1] + partition(eqn.invars[1:], read)[1],
+        outvars=partition(eqn.outvars, used)[1],
+        params={"branches": tuple(branches)},
+    )
+
+
 # ---- vectorisation
 
 
@@ -304,6 +322,7 @@ cond_p = Primitive(
     evaluate=_evaluate,
     jvp=_jvp,
     partial_eval=_partial_eval,
+    prune=_prune,
     transpose=_transpose,
     batch=_batch,
     lower=_lower,

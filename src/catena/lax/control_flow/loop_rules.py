@@ -9,6 +9,7 @@ cotangent is found as a fixpoint: the body is transformed again until what comes
 
 from typing import NamedTuple
 
+from catena.core.dead_code import dead_code_elimination, pruned
 from catena.core.jaxpr import ClosedJaxpr, Jaxpr, Var, eval_jaxpr
 from catena.core.primitive import Primitive
 from catena.core.staging import DebugInfo, trace_to_jaxpr
@@ -24,7 +25,7 @@ from catena.lax.control_flow.common import (
     with_outvars,
 )
 from catena.transform.jvp import jvp_jaxpr
-from catena.transform.linearize import dead_code_elimination, partial_eval_jaxpr
+from catena.transform.linearize import partial_eval_jaxpr
 from catena.transform.memo import memoised
 from catena.transform.transpose import transpose_jaxpr
 
@@ -187,7 +188,7 @@ def split_body(jaxpr: ClosedJaxpr, num_consts: int, num_carry: int, unknown: tup
     residual_consts = take(residuals, by_kind["const"] + by_kind["invariant"])
     residual_items = take(residuals, by_kind["item"] + by_kind["saved"])
     return Halves(
-        known=pruned(with_outvars(known, carry_vars + all_ys)),
+        known=whole_pruned(with_outvars(known, carry_vars + all_ys)),
         invariant=invariant_part(known, known_consts, values["invariant"], invariant_vars),
         rest=with_invars(rest, residual_consts + u_consts + u_carry + residual_items + u_xs),
         carry_unknown=carry_u,
@@ -228,17 +229,59 @@ def invariant_part(known: ClosedJaxpr, num_consts: int, outvars: list, invariant
     jaxpr = known.jaxpr
     eqns = [e for e in jaxpr.eqns if not e.effects and all(v in invariant for v in e.outvars)]
     part = Jaxpr(jaxpr.constvars, jaxpr.invars[:num_consts], outvars, eqns, None, unnamed(jaxpr))
-    return pruned(ClosedJaxpr(part, known.consts))
+    return whole_pruned(ClosedJaxpr(part, known.consts))
 
 
-def pruned(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """The jaxpr, all arguments kept, without the equations that no result needs."""
-    jaxpr = closed.jaxpr
-    smaller, _ = dead_code_elimination(jaxpr, [True] * len(jaxpr.outvars))
-    return ClosedJaxpr(
-        Jaxpr(jaxpr.constvars, jaxpr.invars, smaller.outvars, smaller.eqns, None, jaxpr.debug_info),
-        closed.consts,
-    )
+def whole_pruned(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """The jaxpr without the equations that no result needs."""
+    return pruned(closed, [True] * len(closed.out_avals))
+
+
+# ---- results that nobody reads
+
+
+def loop_prune(leading: int):
+    """The ``prune`` rule: only the results that are used, and what of the carry they depend on."""
+
+    def rule(eqn, used):
+        num_consts, num_carry = eqn.params["num_consts"], eqn.params["num_carry"]
+        held = (False,) * num_carry
+        body, read, carry_kept = pruned_body(eqn.params["jaxpr"], num_consts, num_carry, tuple(used), held)
+        lead, rest = split(eqn.invars, leading)
+        outs_kept = carry_kept + tuple(used[num_carry:])
+        sizes = {"num_consts": sum(read[:num_consts]), "num_carry": sum(carry_kept)}
+        return eqn.replace(
+            invars=lead + partition(rest, read)[1],
+            outvars=partition(eqn.outvars, outs_kept)[1],
+            params={**eqn.params, "jaxpr": body, **sizes},
+        )
+
+    return rule
+
+
+@memoised
+def pruned_body(jaxpr: ClosedJaxpr, num_consts: int, num_carry: int, used: tuple, held: tuple):
+    """A loop body without what is not used.
+
+    Arguments:
+      jaxpr: the body.
+      used: for each result of the loop, whether it is used.
+      held: components of the carry that are needed in any case.
+
+    Returns:
+      The smaller body, which of its arguments it has, and which components of the carry.
+    """
+    carry_used, ys_used = either(used[:num_carry], held), used[num_carry:]
+    while True:
+        smaller, read = dead_code_elimination(jaxpr.jaxpr, carry_used + ys_used)
+        carry_read = tuple(read[num_consts : num_consts + num_carry])
+        if either(carry_used, carry_read) == carry_used:
+            break
+        carry_used = either(carry_used, carry_read)
+    kept = (*read[:num_consts], *carry_used, *read[num_consts + num_carry :])
+    invars = partition(jaxpr.jaxpr.invars, kept)[1]
+    body = Jaxpr(smaller.constvars, invars, smaller.outvars, smaller.eqns, None, unnamed(jaxpr.jaxpr))
+    return ClosedJaxpr(body, jaxpr.consts), kept, carry_used
 
 
 # ---- transposition
@@ -346,7 +389,7 @@ def backward_body(
 
     info = unnamed(jaxpr.jaxpr) or DebugInfo("transposition", "a loop")
     body = ClosedJaxpr(*trace_to_jaxpr(fun, [a for group in groups for a in group], info))
-    return Backward(pruned(without_weak_casts(body)), consts_nz, carry_nz, xs_nz)
+    return Backward(whole_pruned(without_weak_casts(body)), consts_nz, carry_nz, xs_nz)
 
 
 def tangent_avals(avals, wanted) -> list:

@@ -22,7 +22,7 @@ from catena.core.stack import stack_aval
 from catena.core.staging import DebugInfo, trace_to_jaxpr
 from catena.core.zeros import Zero, add_tangents, get_aval
 from catena.lax.control_flow import common
-from catena.lax.control_flow.loop_rules import loop_jvp, loop_partial_eval, loop_transpose
+from catena.lax.control_flow.loop_rules import loop_jvp, loop_partial_eval, loop_prune, loop_transpose
 from catena.lax.control_flow.per_lane import batch_per_lane
 from catena.lax.structure import bind
 from catena.runtime import stacks as runtime
@@ -184,6 +184,7 @@ stack_scan_p = Primitive(
 stack_scan_p.jvp = loop_jvp(stack_scan_p, 1)
 stack_scan_p.partial_eval = loop_partial_eval(stack_scan_p, 1)
 stack_scan_p.transpose = loop_transpose(stack_scan_p, 1)
+stack_scan_p.prune = loop_prune(1)
 
 
 # ---- sums of stacks: cotangents that meet

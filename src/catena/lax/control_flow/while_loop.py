@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from catena.core.array import as_array
+from catena.core.dead_code import dead_code_elimination
 from catena.core.jaxpr import ClosedJaxpr, Var, eval_jaxpr
 from catena.core.primitive import NoRule, Primitive
 from catena.core.stack import stack_aval
@@ -25,7 +26,7 @@ from catena.core.tree import tree_unflatten, treedef_tuple
 from catena.core.zeros import Zero, get_aval, instantiate
 from catena.lax.control_flow import common
 from catena.lax.control_flow.common import either, merge, partition, split, take, with_invars
-from catena.lax.control_flow.loop_rules import derivative_body, nonzero, split_body
+from catena.lax.control_flow.loop_rules import derivative_body, nonzero, pruned_body, split_body
 from catena.lax.control_flow.per_lane import batch_per_lane
 from catena.lax.control_flow.scan import carry_name, spread
 from catena.lax.control_flow.stack import INT, collect, physical, stack_scan_p, stack_write_p
@@ -125,6 +126,11 @@ def with_unread(jaxpr: ClosedJaxpr, avals: tuple) -> ClosedJaxpr:
     return with_invars(jaxpr, jaxpr.jaxpr.invars + [Var(a) for a in avals])
 
 
+def reads(closed: ClosedJaxpr) -> list[bool]:
+    """Which of its arguments a jaxpr reads."""
+    return dead_code_elimination(closed.jaxpr, [True] * len(closed.out_avals))[1]
+
+
 class LoopHalves(NamedTuple):
     """A while loop split in its known half and the rest; ``halves`` is its body's split as a loop body."""
 
@@ -139,14 +145,11 @@ def split_loop(
     """Split a while loop, or ``None`` where its condition depends on unknown components of the carry."""
     num_carry = len(body_jaxpr.in_avals) - body_nconsts
     halves = split_body(body_jaxpr, body_nconsts, num_carry, unknown)
-    inner = cond_jaxpr.jaxpr
-    consts, carry = split(inner.invars, cond_nconsts)
-    read = {v for eqn in inner.eqns for v in eqn.invars if type(v) is Var} | {
-        v for v in inner.outvars if type(v) is Var
-    }
-    known, hidden = partition(carry, halves.carry_unknown)
-    if any(v in read for v in hidden):
+    tested = reads(cond_jaxpr)[cond_nconsts:]
+    if any(t and u for t, u in zip(tested, halves.carry_unknown, strict=True)):
         return None
+    consts, carry = split(cond_jaxpr.jaxpr.invars, cond_nconsts)
+    known, _ = partition(carry, halves.carry_unknown)
     return LoopHalves(with_invars(cond_jaxpr, consts + known), halves)
 
 
@@ -358,7 +361,38 @@ while_save_p = Primitive(
     transpose=NoRule("partial evaluation splits it into a known and a linear half first"),
     lower=_save_lower,
 )
+
+
+def prune_rule(primitive):
+    """The ``prune`` rule: only what is used, and what the condition and the rest depend on."""
+
+    def rule(eqn, used):
+        cond, body = eqn.params["cond_jaxpr"], eqn.params["body_jaxpr"]
+        cond_nconsts, body_nconsts = eqn.params["cond_nconsts"], eqn.params["body_nconsts"]
+        num_carry = len(body.in_avals) - body_nconsts
+        count = [True] * (primitive is while_save_p)
+        of_carry, _, of_items = split(used, num_carry, len(count))
+        tested = tuple(reads(cond)[cond_nconsts:])
+        of_body = tuple(of_carry + of_items)
+        body, read, carry_kept = pruned_body(body, body_nconsts, num_carry, of_body, tested)
+        cond_consts, rest = split(eqn.invars, cond_nconsts)
+        kept_args = (True,) * cond_nconsts + carry_kept
+        return eqn.replace(
+            invars=cond_consts + partition(rest, read)[1],
+            outvars=partition(eqn.outvars, [*carry_kept, *count, *of_items])[1],
+            params={
+                "cond_jaxpr": with_invars(cond, partition(cond.jaxpr.invars, kept_args)[1]),
+                "cond_nconsts": cond_nconsts,
+                "body_jaxpr": body,
+                "body_nconsts": sum(read[:body_nconsts]),
+            },
+        )  # fmt: skip
+
+    return rule
+
+
 for _primitive in (while_p, while_save_p):
+    _primitive.prune = prune_rule(_primitive)
     _primitive.jvp = derivative_rule(_primitive)
     _primitive.partial_eval = partial_eval_rule(_primitive)
 

@@ -1,0 +1,53 @@
+"""Dead code: equations, and results of loops and calls, that nobody reads."""
+
+from catena.core.jaxpr import ClosedJaxpr, Jaxpr, Var
+
+
+def dead_code_elimination(jaxpr: Jaxpr, used_outputs) -> tuple[Jaxpr, list[bool]]:
+    """The jaxpr without the results that are not used and the equations that only they need.
+
+    An equation some of whose results are not used is handed to its primitive's ``prune``, which may give a smaller
+    one. Effects stay.
+
+    Returns:
+      The smaller jaxpr (same constvars), and for each argument whether it is still read.
+    """
+    outvars = [v for v, used in zip(jaxpr.outvars, used_outputs, strict=True) if used]
+    needed = {v for v in outvars if type(v) is Var}
+    eqns = []
+    for eqn in reversed(jaxpr.eqns):
+        used = [v in needed for v in eqn.outvars]
+        if not eqn.effects and not any(used):
+            continue
+        if eqn.primitive.prune is not None and not all(used):
+            eqn = eqn.primitive.prune(eqn, used)
+        eqns.append(eqn)
+        needed.update(v for v in eqn.invars if type(v) is Var)
+    used_inputs = [v in needed for v in jaxpr.invars]
+    invars = [v for v, used in zip(jaxpr.invars, used_inputs, strict=True) if used]
+    return Jaxpr(jaxpr.constvars, invars, outvars, eqns[::-1], None, jaxpr.debug_info), used_inputs
+
+
+def pruned(closed: ClosedJaxpr, used_outputs) -> ClosedJaxpr:
+    """The jaxpr with the results that are used, all its arguments, and only the equations that these need."""
+    jaxpr = closed.jaxpr
+    smaller, _ = dead_code_elimination(jaxpr, used_outputs)
+    whole = Jaxpr(jaxpr.constvars, jaxpr.invars, smaller.outvars, smaller.eqns, None, jaxpr.debug_info)
+    return ClosedJaxpr(whole, closed.consts)
+
+
+def prune_call(eqn, used):
+    """``prune`` for a primitive that calls the jaxpr in its parameter ``jaxpr``."""
+    closed = eqn.params["jaxpr"]
+    key = ("prune_call", tuple(used))
+    found = closed.memo.get(key)
+    if found is None:
+        smaller, read = dead_code_elimination(closed.jaxpr, used)
+        found = closed.memo[key] = ClosedJaxpr(smaller, closed.consts), read
+    smaller, read = found
+    params = {**eqn.params, "jaxpr": smaller}
+    if params.get("donated_invars"):
+        params["donated_invars"] = tuple(d for d, r in zip(params["donated_invars"], read, strict=True) if r)
+    invars = [v for v, r in zip(eqn.invars, read, strict=True) if r]
+    outvars = [v for v, u in zip(eqn.outvars, used, strict=True) if u]
+    return eqn.replace(invars=invars, outvars=outvars, params=params)
