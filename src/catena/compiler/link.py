@@ -144,7 +144,7 @@ def code_level(text: str) -> int:
 @functools.cache
 def pool() -> threads.Pool:
     """The process's pool of threads, compiled and started when first needed."""
-    code = object_code(threads.text(), Times(), 2)
+    code = object_code(threads.text(), Times(), 0)
     with _lock:
         engine = llvm().create_mcjit_compiler(llvm().parse_assembly(""), new_machine(1))
         engine.add_object_file(llvm().ObjectFileRef.from_data(code))

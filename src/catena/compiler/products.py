@@ -153,7 +153,7 @@ class Product:
         e, names = Emitter(), ["%a", "%b", "%c", "%f"]
         self.members(w, e, names, 0, self.batch)
         params = ", ".join(f"ptr {n}" for n in names)
-        name = w.function("\n".join([f"({params}) {{", "entry:", *e.slots, *e.lines, "  ret void", "}"]))
+        name = w.function("\n".join([f"({params}) nounwind {{", "entry:", *e.slots, *e.lines, "  ret void", "}"]))
         w.e.do(f"call void @{name}({', '.join(f'ptr {p}' for p in pointers)})")
 
     def in_parallel(self, w, pointers: list[str]) -> None:
@@ -172,7 +172,7 @@ class Product:
             self.members(w, e, inner, "%lo", "%hi")
         else:
             self._rows(w, e, inner)
-        body = "\n".join(["(ptr %args, i64 %k) {", "entry:", *e.slots, *e.lines, "  ret void", "}"])
+        body = "\n".join(["(ptr %args, i64 %k) nounwind {", "entry:", *e.slots, *e.lines, "  ret void", "}"])
         parallel.through_pool(w, body, pointers, -(-extent // step))
 
     def _rows(self, w, e, pointers: list[str]) -> None:

@@ -333,7 +333,7 @@ class ProgramWriter:
         params = [f"ptr{noalias if b in written else ' readonly'} %b{i}" for i, b in enumerate(buffers)]
         params += ["i64 %lo", "i64 %hi"] if bounded else []
         self.helpers.update(e.needs)
-        head = f"({', '.join(params)}) {{"
+        head = f"({', '.join(params)}) nounwind {{"
         return self.function("\n".join([head, "entry:", *e.slots, *e.lines, "  ret void", "}"]))
 
     def function(self, body: str) -> str:
