@@ -1,11 +1,13 @@
 """Operations that give back their operands: copies, barriers, and the end of differentiation."""
 
+import numpy as np
+
 from catena.core import dtypes
 from catena.core.primitive import Primitive
 from catena.core.tree import tree_flatten, tree_map, tree_unflatten
 from catena.core.zeros import Zero, get_aval, instantiate, is_undefined_primal
 from catena.lax.elementwise import NOT_LINEAR
-from catena.lax.structure import linear_jvp
+from catena.lax.structure import canonical_shape, linear_jvp
 
 
 def _same_aval(x):
@@ -113,3 +115,47 @@ def optimization_barrier(operand):
     """
     leaves, treedef = tree_flatten(operand)
     return tree_unflatten(treedef, optimization_barrier_p.bind(*leaves)) if leaves else operand
+
+
+# ------------------------------------------------------------------------------------------------------------
+# Types
+
+
+def dtype(x):
+    """The dtype that a value has, or that a dtype's name or scalar type stands for, under the flags in force.
+
+    Arguments:
+      x: an array, a scalar, a dtype, a scalar type or a dtype's name.
+    Returns:
+      The dtype; 64-bit dtypes become their 32-bit kin while x64 is off.
+    Raises:
+      ValueError: ``x`` is None.
+      TypeError: ``x`` is nothing that has a dtype.
+
+    >>> import catena.lax as lax
+    >>> lax.dtype(1.0), lax.dtype("int8")
+    (dtype('float32'), dtype('int8'))
+    """
+    if x is None:
+        raise ValueError(f"Invalid argument to dtype: {x}.")
+    try:
+        if isinstance(x, (str, type)) or dtypes.is_extended(x) or isinstance(x, np.dtype):
+            return dtypes.canonicalize_dtype(x, allow_extended_dtype=True)
+        return get_aval(x).dtype
+    except TypeError:
+        raise TypeError(f"Cannot determine dtype of {x}") from None
+
+
+def shape_as_value(shape):
+    """A shape as an array of integers.
+
+    Arguments:
+      shape: a tuple of integers.
+    Returns:
+      An int32 array with an element for each axis.
+
+    >>> import catena.lax as lax
+    >>> lax.shape_as_value((2, 3)).tolist()
+    [2, 3]
+    """
+    return np.array(canonical_shape(shape), np.int32)
