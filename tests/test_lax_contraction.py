@@ -8,6 +8,7 @@ import catena
 from catena import lax
 from catena.lax.conv_forms import conv_general_shape_tuple, conv_shape_tuple, conv_transpose_shape_tuple
 from catena.lax.ragged import RaggedDotDimensionNumbers, ragged_dot, ragged_dot_general
+from catena.lax.scaled import scaled_dot
 from checkers import check_primitive, raises
 
 X = np.arange(12.0, dtype=np.float32).reshape(3, 4)
@@ -354,3 +355,29 @@ def test_errors_of_convolutions():
         ValueError, "String padding is not implemented for transposed convolution using this op.",
         lambda: f(x, w, (1,), "SAME", lhs_dilation=(2,)),
     )  # fmt: skip
+
+
+# ---- contractions with scales
+
+
+def test_scaled_dot():
+    narrow = ml_dtypes.float8_e4m3fn
+    a, b = (
+        (np.arange(8.0).reshape(2, 4) % 5).astype(narrow),
+        (np.arange(12.0).reshape(4, 3) % 7).astype(narrow),
+    )
+    lhs_scale, rhs_scale = np.array([[1.0, 2.0], [4.0, 0.5]]), np.array([[1.0, 2.0, 4.0]])
+    expected = (a.astype(float) * np.repeat(lhs_scale, 2, 1)) @ (b.astype(float) * rhs_scale)
+
+    def f(a, b, s, t):
+        return scaled_dot(a, b, lhs_scale=s, rhs_scale=t, preferred_element_type=np.float32)
+
+    args = a, b, lhs_scale.astype(ml_dtypes.float8_e8m0fnu), rhs_scale.astype(ml_dtypes.float8_e8m0fnu)
+    for g in (f, catena.jit(f)):
+        np.testing.assert_allclose(np.asarray(g(*args)), expected)
+    assert scaled_dot(a, b).dtype == ml_dtypes.bfloat16
+    raises(
+        TypeError,
+        "LHS dim 1 of size 4 must be divisible by its scale's dim size 3.",
+        lambda: scaled_dot(a, b, lhs_scale=np.ones((2, 3))),
+    )

@@ -143,8 +143,8 @@ def check_index_map(index_map, rank: int, indices_shape, op: str, name: str):
     if len(index_map) != index_size:
         raise TypeError(
             f"{op.capitalize()} op has {len(index_map)} elements in {name} and the bound of dimension "
-            f"index_vector_dim={len(indices_shape) - 1} of indices is {index_size}. These two numbers must be "
-            "equal."
+            f"index_vector_dim={len(indices_shape) - 1} of indices is {index_size}. These two numbers "
+            "must be equal."
         )
     for i, d in enumerate(index_map):
         if not 0 <= d < rank:
