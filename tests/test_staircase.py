@@ -18,7 +18,7 @@ STEPS = [
     {"lax"},
     {"typing", "dtypes", "tree", "tree_util", "errors", "sharding", "stages", "checkpoint_policies"},
     {"numpy"},
-    {"parallel", "random", "nn", "scipy", "ops", "image", "dlpack", "export", "tools"},
+    {"parallel", "random", "nn", "scipy", "ops", "image", "dlpack", "export", "tools", "flatten_util"},
     {"ad_checkpoint", "custom_derivatives", "monitoring", "profiler"},
     {"extend", "experimental", "debug"},
     {"__init__"},
