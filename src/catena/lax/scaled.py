@@ -23,8 +23,8 @@ def scaled_dot(
 
     Arguments:
       lhs, rhs: arrays of any floats.
-      lhs_scale, rhs_scale: arrays of the operands' ranks, whose sizes divide theirs: each scale is for a block of
-        neighbouring elements; none by default.
+      lhs_scale, rhs_scale: arrays of the operands' ranks, whose sizes divide theirs: each scale is for a
+        block of neighbouring elements; none by default.
       dimension_numbers: as for ``dot_general``; by default the matrix product over the last two axes.
       preferred_element_type: the dtype to return, by default bfloat16; sums are kept in float32 at least.
     Returns:
