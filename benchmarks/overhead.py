@@ -215,8 +215,9 @@ class Worker:
 
 
 def run_fresh(command):
-    """The JSON that a fresh process prints last."""
-    done = subprocess.run(command, env={**os.environ, **NO_DISK_CACHE}, capture_output=True, text=True)
+    """The JSON that a fresh process prints last; both libraries may keep their byte code, as installed ones do."""
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    done = subprocess.run(command, env=environment | NO_DISK_CACHE, capture_output=True, text=True)
     if done.returncode:
         raise SystemExit(f"{command} failed:\n{done.stderr}")
     return json.loads(done.stdout.splitlines()[-1])
