@@ -27,7 +27,7 @@ def cross(
 
     >>> import catena.numpy as jnp
     >>> jnp.cross(jnp.array([1, 0, 0]), jnp.array([0, 1, 0]))
-    ?
+    Array([0, 0, 1], dtype=int32)
     """
     if axis is not None:
         axisa = axisb = axisc = axis

@@ -58,7 +58,7 @@ def diff(
 
     >>> import catena.numpy as jnp
     >>> jnp.diff(jnp.array([1, 4, 9]))
-    ?
+    Array([3, 5], dtype=int32)
     """
     a = as_array_argument("diff", a)
     n = static_int(n, "'n' argument of jnp.diff")
@@ -101,7 +101,7 @@ def ediff1d(ary: Operand, to_end: Operand | None = None, to_begin: Operand | Non
 
     >>> import catena.numpy as jnp
     >>> jnp.ediff1d(jnp.array([1, 4, 9]), to_end=0)
-    ?
+    Array([3, 5, 0], dtype=int32)
     """
     ary = ravel(as_array_argument("ediff1d", ary))
     parts = [lax.sub(*_slices(ary, 0, _LATER, _EARLIER))]
@@ -137,7 +137,7 @@ def gradient(
 
     >>> import catena.numpy as jnp
     >>> jnp.gradient(jnp.array([0.0, 1.0, 4.0, 9.0]))
-    ?
+    Array([1., 2., 4., 5.], dtype=float32)
     """
     if edge_order is not None:
         raise NotImplementedError("The 'edge_order' argument to jnp.gradient is not supported.")
@@ -207,7 +207,7 @@ def trapezoid(y: Operand, x: Operand | None = None, dx: Operand = 1.0, axis: int
 
     >>> import catena.numpy as jnp
     >>> jnp.trapezoid(jnp.array([0.0, 1.0, 2.0]), dx=2.0)
-    ?
+    Array(4., dtype=float32)
     """
     if x is None:
         y, widths = promote_dtypes_inexact("trapezoid", _inexact("trapezoid", y), dx)
@@ -245,7 +245,7 @@ def unwrap(p: Operand, discont: Operand | None = None, axis: int = -1, period: O
 
     >>> import catena.numpy as jnp
     >>> jnp.unwrap(jnp.array([0, 3, 6, 1]), period=8)
-    ?
+    Array([0, 3, 6, 9], dtype=int32)
     """
     p = as_array_argument("unwrap", p)
     if dtypes.is_complex(p.dtype):
@@ -293,7 +293,7 @@ def interp(
 
     >>> import catena.numpy as jnp
     >>> jnp.interp(2.5, jnp.array([1.0, 2.0, 3.0]), jnp.array([10.0, 20.0, 40.0]))
-    ?
+    Array(30., dtype=float32)
     """
     x, xp = promote_dtypes_inexact("interp", as_array_argument("interp", x), as_array_argument("interp", xp, 1))
     fp = _inexact("interp", as_array_argument("interp", fp, 2))

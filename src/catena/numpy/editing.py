@@ -66,7 +66,7 @@ def repeat(
 
     >>> import catena.numpy as jnp
     >>> jnp.repeat(jnp.array([1, 2]), jnp.array([2, 3]))
-    ?
+    Array([1, 1, 2, 2, 2], dtype=int32)
     """
     a = as_array_argument("repeat", a, 0)
     repeats = as_array_argument("repeat", repeats, 1)
@@ -147,7 +147,8 @@ def resize(a: Operand, new_shape: int | Sequence[int]) -> Array:
 
     >>> import catena.numpy as jnp
     >>> jnp.resize(jnp.arange(3), (2, 2))
-    ?
+    Array([[0, 1],
+           [2, 0]], dtype=int32)
     """
     a = as_array_argument("resize", a)
     shape = (new_shape,) if np.ndim(new_shape) == 0 else tuple(new_shape)
@@ -178,7 +179,7 @@ def roll(a: Operand, shift: Operand | Sequence[int], axis: int | Sequence[int] |
 
     >>> import catena.numpy as jnp
     >>> jnp.roll(jnp.arange(5), 2)
-    ?
+    Array([3, 4, 0, 1, 2], dtype=int32)
     """
     a = as_array_argument("roll", a)
     if isinstance(shift, list | tuple):
@@ -257,7 +258,7 @@ def insert(arr: Operand, obj: Operand | slice, values: Operand, axis: int | None
 
     >>> import catena.numpy as jnp
     >>> jnp.insert(jnp.arange(3), 1, 7)
-    ?
+    Array([0, 7, 1, 2], dtype=int32)
     """
     arr = as_array_argument("insert", arr, 0)
     values = as_array_argument("insert", values, 2)
@@ -340,7 +341,7 @@ def delete(
 
     >>> import catena.numpy as jnp
     >>> jnp.delete(jnp.arange(4), jnp.array([0, 2]))
-    ?
+    Array([1, 3], dtype=int32)
     """
     arr = as_array_argument("delete", arr, 0)
     if axis is None:
@@ -398,7 +399,7 @@ def trim_zeros(filt: Operand, trim: str = "fb", axis: int | Sequence[int] | None
 
     >>> import catena.numpy as jnp
     >>> jnp.trim_zeros(jnp.array([0, 0, 1, 2, 0]))
-    ?
+    Array([1, 2], dtype=int32)
     """
     filt = as_array_argument("trim_zeros", filt)
     letters = trim.lower()
@@ -435,6 +436,6 @@ def append(arr: Operand, values: Operand, axis: int | None = None) -> Array:
 
     >>> import catena.numpy as jnp
     >>> jnp.append(jnp.arange(3), 7)
-    ?
+    Array([0, 1, 2, 7], dtype=int32)
     """
     return concatenate([as_operand("append", arr, 0), as_operand("append", values, 1)], axis)

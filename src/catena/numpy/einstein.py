@@ -76,7 +76,7 @@ def einsum(
 
     >>> import catena.numpy as jnp
     >>> jnp.einsum("ij,j->i", jnp.array([[1, 2], [3, 4]]), jnp.array([10, 1]))
-    ?
+    Array([12, 34], dtype=int32)
     """
     refuse_out("einsum", out)
     args, arrays = _parsed("einsum", subscripts, operands)
@@ -218,7 +218,7 @@ def einsum_path(
     >>> import catena.numpy as jnp
     >>> x, y = jnp.ones((2, 3)), jnp.ones((3, 4))
     >>> jnp.einsum_path("ij,jk->ik", x, y)[0]
-    ?
+    [(0, 1)]
     """
     args, _ = _parsed("einsum_path", subscripts, operands)
     if isinstance(optimize, bool):

@@ -109,7 +109,8 @@ def ix_(*args: Operand) -> tuple[Array, ...]:
 
     >>> import catena.numpy as jnp
     >>> jnp.arange(9).reshape(3, 3)[jnp.ix_(jnp.array([0, 2]), jnp.array([1, 2]))]
-    ?
+    Array([[1, 2],
+           [7, 8]], dtype=int32)
     """
     out = []
     for i, x in enumerate(array_arguments("ix_", *args)):
@@ -140,7 +141,7 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
 
     >>> import catena.numpy as jnp
     >>> jnp.diag_indices(2)
-    ?
+    (Array([0, 1], dtype=int32), Array([0, 1], dtype=int32))
     """
     n, ndim = operator.index(n), operator.index(ndim)
     if n < 0:
@@ -162,7 +163,7 @@ def diag_indices_from(arr: Operand) -> tuple[Array, ...]:
 
     >>> import catena.numpy as jnp
     >>> jnp.diag_indices_from(jnp.ones((2, 2)))
-    ?
+    (Array([0, 1], dtype=int32), Array([0, 1], dtype=int32))
     """
     arr = as_array_argument("diag_indices_from", arr)
     if arr.ndim < 2:
@@ -192,7 +193,7 @@ def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array
 
     >>> import catena.numpy as jnp
     >>> jnp.tril_indices(2)
-    ?
+    (Array([0, 1, 1], dtype=int32), Array([0, 0, 1], dtype=int32))
     """
     return _positions(np.tri(operator.index(n), n if m is None else operator.index(m), operator.index(k), bool))
 
@@ -211,7 +212,7 @@ def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array
 
     >>> import catena.numpy as jnp
     >>> jnp.triu_indices(2)
-    ?
+    (Array([0, 0, 1], dtype=int32), Array([0, 1, 1], dtype=int32))
     """
     return _positions(~np.tri(operator.index(n), n if m is None else operator.index(m), operator.index(k) - 1, bool))
 
@@ -236,7 +237,7 @@ def tril_indices_from(arr: Operand, k: int = 0) -> tuple[Array, Array]:
 
     >>> import catena.numpy as jnp
     >>> jnp.tril_indices_from(jnp.ones((2, 2)))
-    ?
+    (Array([0, 1, 1], dtype=int32), Array([0, 0, 1], dtype=int32))
     """
     rows, columns = _matrix_shape("tril_indices_from", arr)
     return tril_indices(rows, k, columns)
@@ -255,7 +256,7 @@ def triu_indices_from(arr: Operand, k: int = 0) -> tuple[Array, Array]:
 
     >>> import catena.numpy as jnp
     >>> jnp.triu_indices_from(jnp.ones((2, 2)))
-    ?
+    (Array([0, 0, 1], dtype=int32), Array([0, 1, 1], dtype=int32))
     """
     rows, columns = _matrix_shape("triu_indices_from", arr)
     return triu_indices(rows, k, columns)
@@ -276,7 +277,7 @@ def mask_indices(n: int, mask_func: Callable, k: int = 0, *, size: int | None = 
 
     >>> import catena.numpy as jnp
     >>> jnp.mask_indices(2, jnp.triu)
-    ?
+    (Array([0, 0, 1], dtype=int32), Array([0, 1, 1], dtype=int32))
     """
     return nonzero(mask_func(ones((n, n)), k), size=size)
 
@@ -298,7 +299,7 @@ def unravel_index(indices: Operand, shape: int | Sequence[int]) -> tuple[Array, 
 
     >>> import catena.numpy as jnp
     >>> jnp.unravel_index(jnp.array([1, 5]), (2, 3))
-    ?
+    (Array([0, 1], dtype=int32), Array([1, 2], dtype=int32))
     """
     indices = as_array_argument("unravel_index", indices)
     if not dtypes.is_integer(indices.dtype):
@@ -348,7 +349,7 @@ def ravel_multi_index(
 
     >>> import catena.numpy as jnp
     >>> jnp.ravel_multi_index((jnp.array([0, 1]), jnp.array([1, 2])), (2, 3))
-    ?
+    Array([1, 5], dtype=int32)
     """
     if len(multi_index) != len(dims):
         raise AssertionError(f"{len(multi_index)=} != {len(dims)=}")

@@ -106,7 +106,7 @@ def concatenate(
 
     >>> import catena.numpy as jnp
     >>> jnp.concatenate([jnp.arange(2), jnp.ones(2)])
-    ?
+    Array([0., 1., 1., 1.], dtype=float32)
     """
     plain = _plain_values(arrays, dtype)
     if plain and type(axis) is int:
@@ -138,7 +138,7 @@ def concat(arrays: Sequence[Operand], /, *, axis: int | None = 0) -> Array:
 
     >>> import catena.numpy as jnp
     >>> jnp.concat([jnp.arange(2), jnp.arange(2)])
-    ?
+    Array([0, 1, 0, 1], dtype=int32)
     """
     return concatenate(arrays, axis)
 
@@ -158,7 +158,8 @@ def stack(arrays: Arrays, axis: int = 0, out: None = None, dtype: DTypeLike | No
 
     >>> import catena.numpy as jnp
     >>> jnp.stack([jnp.arange(2), jnp.arange(2)], axis=1)
-    ?
+    Array([[0, 0],
+           [1, 1]], dtype=int32)
     """
     refuse_out("stack", out)
     plain = _plain_values(arrays, dtype)
@@ -207,7 +208,8 @@ def vstack(tup: Arrays, dtype: DTypeLike | None = None) -> Array:
 
     >>> import catena.numpy as jnp
     >>> jnp.vstack([jnp.arange(2), jnp.arange(2)])
-    ?
+    Array([[0, 1],
+           [0, 1]], dtype=int32)
     """
     return _stacking("vstack", tup, atleast_2d, lambda xs: 0, dtype)
 
@@ -225,7 +227,7 @@ def hstack(tup: Arrays, dtype: DTypeLike | None = None) -> Array:
 
     >>> import catena.numpy as jnp
     >>> jnp.hstack([jnp.arange(2), jnp.arange(2)])
-    ?
+    Array([0, 1, 0, 1], dtype=int32)
     """
     return _stacking("hstack", tup, atleast_1d, lambda xs: 0 if xs[0].ndim == 1 else 1, dtype)
 
@@ -243,7 +245,8 @@ def dstack(tup: Arrays, dtype: DTypeLike | None = None) -> Array:
 
     >>> import catena.numpy as jnp
     >>> jnp.dstack([jnp.arange(2), jnp.arange(2)])
-    ?
+    Array([[[0, 0],
+            [1, 1]]], dtype=int32)
     """
     return _stacking("dstack", tup, atleast_3d, lambda xs: 2, dtype)
 
@@ -260,7 +263,8 @@ def column_stack(tup: Arrays) -> Array:
 
     >>> import catena.numpy as jnp
     >>> jnp.column_stack([jnp.arange(2), jnp.arange(2)])
-    ?
+    Array([[0, 0],
+           [1, 1]], dtype=int32)
     """
 
     def column(x):
@@ -283,7 +287,8 @@ def block(arrays: Any) -> Array:
 
     >>> import catena.numpy as jnp
     >>> jnp.block([[jnp.eye(2), jnp.ones((2, 1))]])
-    ?
+    Array([[1., 0., 1.],
+           [0., 1., 1.]], dtype=float32)
     """
     depth = _depth(arrays)
     rank = max(depth, *(x.ndim for x in _leaves(arrays)), 1) if depth else 0
@@ -365,7 +370,7 @@ def split(ary: Operand, indices_or_sections: Sections, axis: int = 0) -> list[Ar
 
     >>> import catena.numpy as jnp
     >>> jnp.split(jnp.arange(4), [1])
-    ?
+    [Array([0], dtype=int32), Array([1, 2, 3], dtype=int32)]
     """
     return _split("split", ary, indices_or_sections, axis)
 
@@ -384,7 +389,7 @@ def array_split(ary: Operand, indices_or_sections: Sections, axis: int = 0) -> l
 
     >>> import catena.numpy as jnp
     >>> jnp.array_split(jnp.arange(3), 2)
-    ?
+    [Array([0, 1], dtype=int32), Array([2], dtype=int32)]
     """
     return _split("array_split", ary, indices_or_sections, axis, uneven=True)
 
@@ -402,7 +407,7 @@ def hsplit(ary: Operand, indices_or_sections: Sections) -> list[Array]:
 
     >>> import catena.numpy as jnp
     >>> jnp.hsplit(jnp.arange(4), 2)
-    ?
+    [Array([0, 1], dtype=int32), Array([2, 3], dtype=int32)]
     """
     ary = as_array_argument("hsplit", ary)
     return _split("hsplit", ary, indices_or_sections, 0 if ary.ndim == 1 else 1)
@@ -421,7 +426,7 @@ def vsplit(ary: Operand, indices_or_sections: Sections) -> list[Array]:
 
     >>> import catena.numpy as jnp
     >>> [part.shape for part in jnp.vsplit(jnp.ones((4, 2)), 2)]
-    ?
+    [(2, 2), (2, 2)]
     """
     return _split("vsplit", ary, indices_or_sections, 0)
 
@@ -439,7 +444,7 @@ def dsplit(ary: Operand, indices_or_sections: Sections) -> list[Array]:
 
     >>> import catena.numpy as jnp
     >>> [part.shape for part in jnp.dsplit(jnp.ones((1, 2, 4)), 2)]
-    ?
+    [(1, 2, 2), (1, 2, 2)]
     """
     return _split("dsplit", ary, indices_or_sections, 2)
 
@@ -457,7 +462,7 @@ def unstack(x: Operand, /, *, axis: int = 0) -> tuple[Array, ...]:
 
     >>> import catena.numpy as jnp
     >>> jnp.unstack(jnp.array([[1, 2], [3, 4]]))
-    ?
+    (Array([1, 2], dtype=int32), Array([3, 4], dtype=int32))
     """
     x = as_array_argument("unstack", x)
     axis = canonical_axis(operator.index(axis), x.ndim)
@@ -484,7 +489,8 @@ def tile(A: Operand, reps: int | Sequence[int]) -> Array:  # noqa: N803
 
     >>> import catena.numpy as jnp
     >>> jnp.tile(jnp.arange(2), (2, 2))
-    ?
+    Array([[0, 1, 0, 1],
+           [0, 1, 0, 1]], dtype=int32)
     """
     A = as_array_argument("tile", A)  # noqa: N806
     reps = shape_argument(reps)

@@ -44,7 +44,7 @@ def atleast_1d(*arys: Operand) -> Array | list[Array]:
 
     >>> import catena.numpy as jnp
     >>> jnp.atleast_1d(3.0)
-    ?
+    Array([3.], dtype=float32, weak_type=True)
     """
     return _at_least("atleast_1d", arys, lambda a: a if a.ndim else reshaped(a, (1,)))
 
@@ -61,7 +61,7 @@ def atleast_2d(*arys: Operand) -> Array | list[Array]:
 
     >>> import catena.numpy as jnp
     >>> jnp.atleast_2d(jnp.arange(3)).shape
-    ?
+    (1, 3)
     """
     return _at_least("atleast_2d", arys, lambda a: a if a.ndim > 1 else reshaped(a, (1, a.size)))
 
@@ -78,7 +78,7 @@ def atleast_3d(*arys: Operand) -> Array | list[Array]:
 
     >>> import catena.numpy as jnp
     >>> jnp.atleast_3d(jnp.arange(3)).shape
-    ?
+    (1, 3, 1)
     """
 
     def raised(a):
@@ -114,7 +114,7 @@ def moveaxis(a: Operand, source: Shape, destination: Shape) -> Array:
 
     >>> import catena.numpy as jnp
     >>> jnp.moveaxis(jnp.ones((2, 3, 4)), 0, -1).shape
-    ?
+    (3, 4, 2)
     """
     a = as_array_argument("moveaxis", a)
     sources, destinations = _axes_argument(source), _axes_argument(destination)
@@ -144,7 +144,7 @@ def rollaxis(a: Operand, axis: int, start: int = 0) -> Array:
 
     >>> import catena.numpy as jnp
     >>> jnp.rollaxis(jnp.ones((2, 3, 4)), 2).shape
-    ?
+    (4, 2, 3)
     """
     a = as_array_argument("rollaxis", a)
     start = static_int(start, "'start' argument of jnp.rollaxis()")
@@ -172,7 +172,7 @@ def flip(m: Operand, axis: Shape | None = None) -> Array:
 
     >>> import catena.numpy as jnp
     >>> jnp.flip(jnp.arange(3))
-    ?
+    Array([2, 1, 0], dtype=int32)
     """
     return _flipped(as_array_argument("flip", m), axis)
 
@@ -198,7 +198,8 @@ def fliplr(m: Operand) -> Array:
 
     >>> import catena.numpy as jnp
     >>> jnp.fliplr(jnp.array([[1, 2], [3, 4]]))
-    ?
+    Array([[2, 1],
+           [4, 3]], dtype=int32)
     """
     return _flipped(as_array_argument("fliplr", m), 1)
 
@@ -215,7 +216,8 @@ def flipud(m: Operand) -> Array:
 
     >>> import catena.numpy as jnp
     >>> jnp.flipud(jnp.array([[1, 2], [3, 4]]))
-    ?
+    Array([[3, 4],
+           [1, 2]], dtype=int32)
     """
     return _flipped(as_array_argument("flipud", m), 0)
 
@@ -234,7 +236,8 @@ def rot90(m: Operand, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
 
     >>> import catena.numpy as jnp
     >>> jnp.rot90(jnp.array([[1, 2], [3, 4]]))
-    ?
+    Array([[2, 4],
+           [1, 3]], dtype=int32)
     """
     m = as_array_argument("rot90", m)
     if m.ndim < 2:

@@ -47,7 +47,7 @@ def packbits(a: Operand, axis: int | None = None, bitorder: str = "big") -> Arra
 
     >>> import catena.numpy as jnp
     >>> jnp.packbits(jnp.array([1, 0, 0, 0, 0, 0, 1, 1]))
-    ?
+    Array([131], dtype=uint8)
     """
     a = as_array_argument("packbits", a)
     if a.dtype != dtypes.BOOL and not dtypes.is_integer(a.dtype):
@@ -76,7 +76,7 @@ def unpackbits(a: Operand, axis: int | None = None, count: int | None = None, bi
 
     >>> import catena.numpy as jnp
     >>> jnp.unpackbits(jnp.array([3], dtype="uint8"))
-    ?
+    Array([0, 0, 0, 0, 0, 0, 1, 1], dtype=uint8)
     """
     a = as_array_argument("unpackbits", a)
     if a.dtype != _U8:

@@ -58,7 +58,7 @@ def pad(
 
     >>> import catena.numpy as jnp
     >>> jnp.pad(jnp.arange(3), (1, 2), mode="edge")
-    ?
+    Array([0, 0, 1, 2, 2, 2], dtype=int32)
     """
     array = as_array_argument("pad", array)
     widths = _widths(pad_width, array.ndim)

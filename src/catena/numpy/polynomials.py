@@ -59,7 +59,7 @@ def polyval(p: Operand, x: Operand, *, unroll: int = 16) -> Array:
 
     >>> import catena.numpy as jnp
     >>> jnp.polyval(jnp.array([1, 0, 2]), jnp.array([1, 2, 3]))
-    ?
+    Array([ 3,  6, 11], dtype=int32)
     """
     p = as_array_argument("polyval", p)
     if p.ndim > 1:
@@ -111,7 +111,7 @@ def polyadd(a1: Operand, a2: Operand) -> Array:
 
     >>> import catena.numpy as jnp
     >>> jnp.polyadd(jnp.array([1, 2]), jnp.array([3, 0, 1]))
-    ?
+    Array([3, 1, 3], dtype=int32)
     """
     return _sum("polyadd", lax.add, a1, a2)
 
@@ -128,7 +128,7 @@ def polysub(a1: Operand, a2: Operand) -> Array:
 
     >>> import catena.numpy as jnp
     >>> jnp.polysub(jnp.array([1, 2]), jnp.array([3, 0, 1]))
-    ?
+    Array([-3,  1,  1], dtype=int32)
     """
     return _sum("polysub", lax.sub, a1, a2)
 
@@ -146,7 +146,7 @@ def polymul(a1: Operand, a2: Operand, *, trim_leading_zeros: bool = False) -> Ar
 
     >>> import catena.numpy as jnp
     >>> jnp.polymul(jnp.array([1, 2]), jnp.array([3, 0, 1]))
-    ?
+    Array([3., 6., 1., 2.], dtype=float32)
     """
     a1, a2 = _coefficients("polymul", a1), _coefficients("polymul", a2, 1)
     if trim_leading_zeros and (a1.size > 1 or a2.size > 1):
@@ -170,7 +170,7 @@ def polydiv(u: Operand, v: Operand, *, trim_leading_zeros: bool = False) -> tupl
 
     >>> import catena.numpy as jnp
     >>> jnp.polydiv(jnp.array([1.0, 3.0, 2.0]), jnp.array([1.0, 1.0]))
-    ?
+    (Array([1., 2.], dtype=float32), Array([0., 0., 0.], dtype=float32))
     """
     u, v = _coefficients("polydiv", u), _coefficients("polydiv", v, 1)
     u, v = promote_dtypes_inexact("polydiv", u, v)
@@ -209,7 +209,7 @@ def polyder(p: Operand, m: int = 1) -> Array:
 
     >>> import catena.numpy as jnp
     >>> jnp.polyder(jnp.array([1, 0, 2]))
-    ?
+    Array([2., 0.], dtype=float32)
     """
     p = _coefficients("polyder", p)
     m = _order("polyder", m, "derivative")
@@ -235,7 +235,7 @@ def polyint(p: Operand, m: int = 1, k: Operand | None = None) -> Array:
 
     >>> import catena.numpy as jnp
     >>> jnp.polyint(jnp.array([3.0, 2.0]), k=7)
-    ?
+    Array([1.5, 2. , 7. ], dtype=float32)
     """
     k = 0 if k is None else k
     p, k = promote_dtypes_inexact("polyint", _coefficients("polyint", p), ravel(as_array_argument("polyint", k, 1)))
@@ -267,7 +267,7 @@ def poly(seq_of_zeros: Operand) -> Array:
 
     >>> import catena.numpy as jnp
     >>> jnp.poly(jnp.array([1.0, 2.0]))
-    ?
+    Array([ 1., -3.,  2.], dtype=float32)
     """
     roots_ = as_array_argument("poly", seq_of_zeros)
     roots_ = convert(roots_, dtypes.to_inexact_dtype(roots_.dtype))
@@ -300,7 +300,7 @@ def roots(p: Operand, *, strip_zeros: bool = True) -> Array:
 
     >>> import catena.numpy as jnp
     >>> jnp.roots(jnp.array([1.0, 0.0, -4.0]))
-    ?
+    Array([-1.9999999+0.j,  2.0000002+0.j], dtype=complex64)
     """
     p = _coefficients("roots", p)
     if not strip_zeros:
@@ -379,7 +379,7 @@ def polyfit(
     >>> import catena.numpy as jnp
     >>> x = jnp.arange(4.0)
     >>> jnp.polyfit(x, 2 * x + 1, 1).round(4)
-    ?
+    Array([2., 1.], dtype=float32)
     """
     x, y = _fit_arguments(x, y)
     deg = concrete_or_error(operator.index, deg, "deg must be int")
@@ -455,7 +455,8 @@ def vander(x: Operand, N: int | None = None, increasing: bool = False) -> Array:
 
     >>> import catena.numpy as jnp
     >>> jnp.vander(jnp.array([2, 3]), 3)
-    ?
+    Array([[4, 2, 1],
+           [9, 3, 1]], dtype=int32)
     """
     x = as_array_argument("vander", x)
     if x.ndim != 1:

@@ -60,7 +60,7 @@ def where(
 
     >>> import catena.numpy as jnp
     >>> jnp.where(jnp.array([True, False]), 1, jnp.array([5, 6]))
-    ?
+    Array([1, 6], dtype=int32)
     """
     if x is None and y is None:
         return nonzero(as_array_argument("where", condition), size=size, fill_value=fill_value)
@@ -117,7 +117,7 @@ def select(condlist: Sequence[Operand], choicelist: Sequence[Operand], default: 
     >>> import catena.numpy as jnp
     >>> x = jnp.arange(4)
     >>> jnp.select([x > 2, x > 0], [x, 10 * x], default=-1)
-    ?
+    Array([-1, 10, 20,  3], dtype=int32)
     """
     if len(condlist) != len(choicelist):
         raise ValueError(
@@ -149,7 +149,7 @@ def piecewise(x: Operand, condlist: Any, funclist: Sequence[Operand | Callable],
     >>> import catena.numpy as jnp
     >>> x = jnp.array([-2.0, 3.0])
     >>> jnp.piecewise(x, [x < 0], [lambda x: -x, lambda x: 10 * x])
-    ?
+    Array([ 2., 30.], dtype=float32)
     """
     x = as_array_argument("piecewise", x)
     conditions = _conditions(condlist, x)
@@ -197,7 +197,7 @@ def choose(a: Operand, choices: Operand | Sequence[Operand], out: None = None, m
 
     >>> import catena.numpy as jnp
     >>> jnp.choose(jnp.array([1, 0]), [jnp.array([1, 2]), jnp.array([10, 20])])
-    ?
+    Array([10,  2], dtype=int32)
     """
     refuse_out("choose", out)
     a = as_array_argument("choose", a)
@@ -275,7 +275,7 @@ def nonzero(a: Operand, *, size: int | None = None, fill_value: Any = None) -> t
 
     >>> import catena.numpy as jnp
     >>> jnp.nonzero(jnp.array([0, 3, 0, 5]))
-    ?
+    (Array([1, 3], dtype=int32),)
     """
     a = as_array_argument("nonzero", a)
     if a.ndim == 0:
@@ -362,7 +362,7 @@ def flatnonzero(a: Operand, *, size: int | None = None, fill_value: Any = None) 
 
     >>> import catena.numpy as jnp
     >>> jnp.flatnonzero(jnp.array([[0, 3], [0, 5]]))
-    ?
+    Array([1, 3], dtype=int32)
     """
     return nonzero(ravel(as_array_argument("flatnonzero", a)), size=size, fill_value=fill_value)[0]
 
@@ -380,7 +380,8 @@ def argwhere(a: Operand, *, size: int | None = None, fill_value: Any = None) -> 
 
     >>> import catena.numpy as jnp
     >>> jnp.argwhere(jnp.array([[0, 3], [0, 5]]))
-    ?
+    Array([[0, 1],
+           [1, 1]], dtype=int32)
     """
     a = as_array_argument("argwhere", a)
     rank = a.ndim
@@ -408,7 +409,7 @@ def extract(condition: Operand, arr: Operand, *, size: int | None = None, fill_v
     >>> import catena.numpy as jnp
     >>> x = jnp.arange(5)
     >>> jnp.extract(x > 2, x)
-    ?
+    Array([3, 4], dtype=int32)
     """
     condition, arr = as_array_argument("extract", condition, 0), as_array_argument("extract", arr, 1)
     return compress(ravel(condition), ravel(arr), size=size, fill_value=fill_value)
@@ -439,7 +440,7 @@ def compress(
 
     >>> import catena.numpy as jnp
     >>> jnp.compress(jnp.array([True, False, True]), jnp.arange(3))
-    ?
+    Array([0, 2], dtype=int32)
     """
     condition, a = as_array_argument("compress", condition, 0), as_array_argument("compress", a, 1)
     refuse_out("compress", out)

@@ -89,7 +89,7 @@ def unique(
 
     >>> import catena.numpy as jnp
     >>> jnp.unique(jnp.array([3, 1, 3]), return_counts=True)
-    ?
+    (Array([1, 3], dtype=int32), Array([1, 2], dtype=int32))
     """
     del sorted
     ar = as_array_argument("unique", ar)
@@ -218,7 +218,7 @@ def unique_all(x: Operand, /, *, size: int | None = None, fill_value: Operand | 
 
     >>> import catena.numpy as jnp
     >>> jnp.unique_all(jnp.array([3, 1, 3])).counts
-    ?
+    Array([1, 2], dtype=int32)
     """
     x = as_array_argument("unique_all", x)
     known_or_sized(x, size, "unique_all")
@@ -238,7 +238,7 @@ def unique_counts(x: Operand, /, *, size: int | None = None, fill_value: Operand
 
     >>> import catena.numpy as jnp
     >>> jnp.unique_counts(jnp.array([3, 1, 3])).values
-    ?
+    Array([1, 3], dtype=int32)
     """
     x = as_array_argument("unique_counts", x)
     known_or_sized(x, size, "unique_counts")
@@ -259,7 +259,7 @@ def unique_inverse(x: Operand, /, *, size: int | None = None, fill_value: Operan
 
     >>> import catena.numpy as jnp
     >>> jnp.unique_inverse(jnp.array([3, 1, 3])).inverse_indices
-    ?
+    Array([1, 0, 1], dtype=int32)
     """
     x = as_array_argument("unique_inverse", x)
     known_or_sized(x, size, "unique_inverse")
@@ -280,7 +280,7 @@ def unique_values(x: Operand, /, *, size: int | None = None, fill_value: Operand
 
     >>> import catena.numpy as jnp
     >>> jnp.unique_values(jnp.array([3, 1, 3]))
-    ?
+    Array([1, 3], dtype=int32)
     """
     x = as_array_argument("unique_values", x)
     known_or_sized(x, size, "unique_values")
@@ -326,7 +326,7 @@ def union1d(ar1: Operand, ar2: Operand, *, size: int | None = None, fill_value: 
 
     >>> import catena.numpy as jnp
     >>> jnp.union1d(jnp.array([1, 3]), jnp.array([2, 3]))
-    ?
+    Array([1, 2, 3], dtype=int32)
     """
     both = lax.concatenate(_two_sets("union1d", ar1, ar2, size), 0)
     return unique(both, size=size, fill_value=fill_value)
@@ -356,7 +356,7 @@ def intersect1d(
 
     >>> import catena.numpy as jnp
     >>> jnp.intersect1d(jnp.array([1, 3]), jnp.array([2, 3]))
-    ?
+    Array([3], dtype=int32)
     """
     a, b = _two_sets("intersect1d", ar1, ar2, size)
     size = None if size is None else static_size(size, "intersect1d")
@@ -423,7 +423,7 @@ def setdiff1d(
 
     >>> import catena.numpy as jnp
     >>> jnp.setdiff1d(jnp.array([1, 3]), jnp.array([2, 3]))
-    ?
+    Array([1], dtype=int32)
     """
     a, b = _two_sets("setdiff1d", ar1, ar2, size)
     size = None if size is None else static_size(size, "setdiff1d")
@@ -458,7 +458,7 @@ def setxor1d(
 
     >>> import catena.numpy as jnp
     >>> jnp.setxor1d(jnp.array([1, 3]), jnp.array([2, 3]))
-    ?
+    Array([1, 2], dtype=int32)
     """
     a, b = _two_sets("setxor1d", ar1, ar2, size)
     size = None if size is None else static_size(size, "setxor1d")
@@ -509,7 +509,7 @@ def isin(
 
     >>> import catena.numpy as jnp
     >>> jnp.isin(jnp.arange(4), jnp.array([1, 3]))
-    ?
+    Array([False,  True, False,  True], dtype=bool)
     """
     del assume_unique
     element, test_elements = promote_dtypes("isin", *array_arguments("isin", element, test_elements))

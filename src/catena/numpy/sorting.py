@@ -59,7 +59,7 @@ def sort(
 
     >>> import catena.numpy as jnp
     >>> jnp.sort(jnp.array([3, 1, 2]))
-    ?
+    Array([1, 2, 3], dtype=int32)
     """
     a = as_array_argument("sort", a)
     _check_options("sort", kind, order)
@@ -94,7 +94,7 @@ def argsort(
 
     >>> import catena.numpy as jnp
     >>> jnp.argsort(jnp.array([3, 1, 2]))
-    ?
+    Array([1, 2, 0], dtype=int32)
     """
     a = as_array_argument("argsort", a)
     _check_options("argsort", kind, order)
@@ -126,7 +126,7 @@ def lexsort(keys: Any, axis: int = -1) -> Array:
 
     >>> import catena.numpy as jnp
     >>> jnp.lexsort((jnp.array([1, 0, 1]), jnp.array([2, 2, 1])))
-    ?
+    Array([2, 1, 0], dtype=int32)
     """
     keys = [as_array_argument("lexsort", k, i) for i, k in enumerate(array_sequence("lexsort", keys))]
     if not keys:
@@ -168,7 +168,7 @@ def partition(a: Operand, kth: int, axis: int = -1) -> Array:
 
     >>> import catena.numpy as jnp
     >>> jnp.partition(jnp.array([4, 1, 3, 2]), 1)
-    ?
+    Array([1, 2, 4, 3], dtype=int32)
     """
     a, axis, kth = _partition_axis("partition", a, kth, axis)
     ordered = lax.sort(a, axis)
@@ -190,7 +190,7 @@ def argpartition(a: Operand, kth: int, axis: int = -1) -> Array:
 
     >>> import catena.numpy as jnp
     >>> jnp.argpartition(jnp.array([4, 1, 3, 2]), 1)
-    ?
+    Array([1, 3, 0, 2], dtype=int32)
     """
     a, axis, kth = _partition_axis("argpartition", a, kth, axis)
     up, down = argsort(a, axis), argsort(a, axis, descending=True)
@@ -210,7 +210,7 @@ def sort_complex(a: Operand) -> Array:
 
     >>> import catena.numpy as jnp
     >>> jnp.sort_complex(jnp.array([3, 1]))
-    ?
+    Array([1.+0.j, 3.+0.j], dtype=complex64)
     """
     a = as_array_argument("sort_complex", a)
     dtype = dtypes.to_complex_dtype(dtypes.to_inexact_dtype(a.dtype))
@@ -247,7 +247,7 @@ def searchsorted(
 
     >>> import catena.numpy as jnp
     >>> jnp.searchsorted(jnp.array([1, 2, 2, 3]), 2, side="right")
-    ?
+    Array(3, dtype=int32)
     """
     a, v = as_array_argument("searchsorted", a, 0), as_array_argument("searchsorted", v, 1)
     if side not in ("left", "right"):
@@ -337,7 +337,7 @@ def digitize(x: Operand, bins: Operand, right: bool = False, *, method: str | No
 
     >>> import catena.numpy as jnp
     >>> jnp.digitize(jnp.array([0.5, 1.5, 9.0]), jnp.array([1.0, 2.0]))
-    ?
+    Array([0, 1, 2], dtype=int32)
     """
     x, bins = as_array_argument("digitize", x, 0), as_array_argument("digitize", bins, 1)
     if bins.ndim != 1:

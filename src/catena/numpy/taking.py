@@ -47,7 +47,7 @@ def take(
 
     >>> import catena.numpy as jnp
     >>> jnp.take(jnp.array([1.0, 2.0]), jnp.array([1, -1, 5]))
-    ?
+    Array([ 2.,  2., nan], dtype=float32)
     """
     refuse_out("take", out)
     a, indices = as_array_argument("take", a, 0), as_array_argument("take", indices, 1)
@@ -129,7 +129,8 @@ def take_along_axis(
     >>> import catena.numpy as jnp
     >>> x = jnp.array([[3, 1], [2, 5]])
     >>> jnp.take_along_axis(x, jnp.array([[1], [0]]), axis=1)
-    ?
+    Array([[1],
+           [2]], dtype=int32)
     """
     arr = as_array_argument("take_along_axis", arr, 0)
     indices = as_array_argument("take_along_axis", indices, 1)
@@ -206,7 +207,7 @@ def put(a: Operand, ind: Operand, v: Operand, mode: str | None = None, *, inplac
 
     >>> import catena.numpy as jnp
     >>> jnp.put(jnp.zeros(4), jnp.array([0, 2]), jnp.array([7.0, 8.0]), inplace=False)
-    ?
+    Array([7., 0., 8., 0.], dtype=float32)
     """
     refuse_in_place("put", inplace)
     a, ind, v = (as_array_argument("put", x, i) for i, x in enumerate((a, ind, v)))
@@ -247,7 +248,8 @@ def put_along_axis(
 
     >>> import catena.numpy as jnp
     >>> jnp.put_along_axis(jnp.zeros((2, 2)), jnp.array([[1], [0]]), 5.0, axis=1, inplace=False)
-    ?
+    Array([[0., 5.],
+           [5., 0.]], dtype=float32)
     """
     refuse_in_place("put_along_axis", inplace)
     arr, indices, values = (
@@ -287,7 +289,7 @@ def place(arr: Operand, mask: Operand, vals: Operand, *, inplace: bool = True) -
     >>> import catena.numpy as jnp
     >>> x = jnp.arange(4)
     >>> jnp.place(x, x > 1, jnp.array([7, 8]), inplace=False)
-    ?
+    Array([0, 1, 7, 8], dtype=int32)
     """
     refuse_in_place("place", inplace)
     arr, mask, vals = (as_array_argument("place", x, i) for i, x in enumerate((arr, mask, vals)))
@@ -319,7 +321,8 @@ def fill_diagonal(a: Operand, val: Operand, wrap: bool = False, *, inplace: bool
 
     >>> import catena.numpy as jnp
     >>> jnp.fill_diagonal(jnp.zeros((2, 2)), 5, inplace=False)
-    ?
+    Array([[5., 0.],
+           [0., 5.]], dtype=float32)
     """
     if inplace:
         raise NotImplementedError("JAX arrays are immutable, must use inplace=False")

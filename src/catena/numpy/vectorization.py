@@ -45,7 +45,7 @@ def vectorize(pyfunc: Callable, *, excluded: Any = frozenset(), signature: str |
 
     >>> import catena.numpy as jnp
     >>> jnp.vectorize(jnp.dot, signature="(n),(n)->()")(jnp.ones((2, 3)), jnp.arange(3))
-    ?
+    Array([3., 3.], dtype=float32)
     """
     if any(not isinstance(item, str | int) for item in excluded):
         raise TypeError(f"jax.numpy.vectorize can only exclude integer or string arguments, but excluded={excluded!r}")
@@ -169,7 +169,7 @@ def apply_along_axis(func1d: Callable, axis: int, arr: Operand, *args: Any, **kw
 
     >>> import catena.numpy as jnp
     >>> jnp.apply_along_axis(jnp.sum, 1, jnp.ones((2, 3)))
-    ?
+    Array([3., 3.], dtype=float32)
     """
     arr = as_array_argument("apply_along_axis", arr, 2)
     axis = canonical_axis(operator.index(axis), arr.ndim)
@@ -198,7 +198,7 @@ def apply_over_axes(func: Callable, a: Operand, axes: int | Sequence[int]) -> Ar
 
     >>> import catena.numpy as jnp
     >>> jnp.apply_over_axes(jnp.sum, jnp.ones((2, 3)), [0, 1])
-    ?
+    Array([[6.]], dtype=float32)
     """
     a = as_array_argument("apply_over_axes", a, 1)
     for axis in (axes,) if np.ndim(axes) == 0 else axes:

@@ -36,7 +36,7 @@ def bartlett(M: int) -> Array:  # noqa: N803
 
     >>> import catena.numpy as jnp
     >>> jnp.bartlett(5)
-    ?
+    Array([0. , 0.5, 1. , 0.5, 0. ], dtype=float32)
     """
     return _window("bartlett", M, lambda x: 1 - np.abs(2 * x - 1))
 
@@ -53,7 +53,7 @@ def blackman(M: int) -> Array:  # noqa: N803
 
     >>> import catena.numpy as jnp
     >>> jnp.blackman(4).round(2)
-    ?
+    Array([-0.  ,  0.63,  0.63, -0.  ], dtype=float32)
     """
     return _window("blackman", M, lambda x: 0.42 - 0.5 * np.cos(2 * np.pi * x) + 0.08 * np.cos(4 * np.pi * x))
 
@@ -70,7 +70,7 @@ def hamming(M: int) -> Array:  # noqa: N803
 
     >>> import catena.numpy as jnp
     >>> jnp.hamming(4)
-    ?
+    Array([0.08, 0.77, 0.77, 0.08], dtype=float32)
     """
     return _window("hamming", M, lambda x: 0.54 - 0.46 * np.cos(2 * np.pi * x))
 
@@ -87,7 +87,7 @@ def hanning(M: int) -> Array:  # noqa: N803
 
     >>> import catena.numpy as jnp
     >>> jnp.hanning(4)
-    ?
+    Array([0.  , 0.75, 0.75, 0.  ], dtype=float32)
     """
     return _window("hanning", M, lambda x: 0.5 * (1 - np.cos(2 * np.pi * x)))
 
@@ -105,7 +105,7 @@ def kaiser(M: int, beta: Operand) -> Array:  # noqa: N803
 
     >>> import catena.numpy as jnp
     >>> jnp.kaiser(3, 5.0).round(4)
-    ?
+    Array([0.0367, 1.    , 0.0367], dtype=float32)
     """
     n = _length("kaiser", M)
     dtype = default_float()

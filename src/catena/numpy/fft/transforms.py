@@ -166,7 +166,7 @@ def fft(a: Operand, n: int | None = None, axis: int = -1, norm: str | None = Non
 
     >>> import catena.numpy as jnp
     >>> jnp.fft.fft(jnp.array([1.0, 2.0, 1.0, 2.0]))
-    ?
+    Array([ 6.+0.j,  0.+0.j, -2.+0.j,  0.+0.j], dtype=complex64)
     """
     return _one("fft", lax.FftType.FFT, a, n, axis, norm)
 
@@ -187,7 +187,7 @@ def ifft(a: Operand, n: int | None = None, axis: int = -1, norm: str | None = No
 
     >>> import catena.numpy as jnp
     >>> jnp.fft.ifft(jnp.array([6.0, 0.0, -2.0, 0.0]))
-    ?
+    Array([1.+0.j, 2.+0.j, 1.+0.j, 2.+0.j], dtype=complex64)
     """
     return _one("ifft", lax.FftType.IFFT, a, n, axis, norm)
 
@@ -208,7 +208,7 @@ def rfft(a: Operand, n: int | None = None, axis: int = -1, norm: str | None = No
 
     >>> import catena.numpy as jnp
     >>> jnp.fft.rfft(jnp.array([1.0, 2.0, 1.0, 2.0]))
-    ?
+    Array([ 6.+0.j,  0.+0.j, -2.+0.j], dtype=complex64)
     """
     return _one("rfft", lax.FftType.RFFT, a, n, axis, norm)
 
@@ -229,7 +229,7 @@ def irfft(a: Operand, n: int | None = None, axis: int = -1, norm: str | None = N
 
     >>> import catena.numpy as jnp
     >>> jnp.fft.irfft(jnp.array([6.0, 0.0, -2.0]))
-    ?
+    Array([1., 2., 1., 2.], dtype=float32)
     """
     return _one("irfft", lax.FftType.IRFFT, a, n, axis, norm)
 
@@ -250,7 +250,7 @@ def hfft(a: Operand, n: int | None = None, axis: int = -1, norm: str | None = No
 
     >>> import catena.numpy as jnp
     >>> jnp.fft.hfft(jnp.array([1.0, 2.0, 1.0]))
-    ?
+    Array([ 6.,  0., -2.,  0.], dtype=float32)
     """
     a = as_array_argument("hfft", a)
     a = lax.conj(a) if dtypes.is_complex(a.dtype) else a
@@ -273,7 +273,7 @@ def ihfft(a: Operand, n: int | None = None, axis: int = -1, norm: str | None = N
 
     >>> import catena.numpy as jnp
     >>> jnp.fft.ihfft(jnp.array([6.0, 0.0, -2.0, 0.0]))
-    ?
+    Array([1.-0.j, 2.-0.j, 1.-0.j], dtype=complex64)
     """
     return lax.conj(_one("ihfft", lax.FftType.RFFT, a, n, axis, _reversed_norm(norm)))
 
@@ -300,7 +300,8 @@ def fftn(a: Operand, s: Sequence[int] | None = None, axes: Axes = None, norm: st
 
     >>> import catena.numpy as jnp
     >>> jnp.fft.fftn(jnp.ones((2, 2)))
-    ?
+    Array([[4.+0.j, 0.+0.j],
+           [0.+0.j, 0.+0.j]], dtype=complex64)
     """
     return _transform("fftn", lax.FftType.FFT, a, s, axes, norm)
 
@@ -321,7 +322,8 @@ def ifftn(a: Operand, s: Sequence[int] | None = None, axes: Axes = None, norm: s
 
     >>> import catena.numpy as jnp
     >>> jnp.fft.ifftn(jnp.ones((2, 2)))
-    ?
+    Array([[1.+0.j, 0.+0.j],
+           [0.+0.j, 0.+0.j]], dtype=complex64)
     """
     return _transform("ifftn", lax.FftType.IFFT, a, s, axes, norm)
 
@@ -342,7 +344,8 @@ def rfftn(a: Operand, s: Sequence[int] | None = None, axes: Axes = None, norm: s
 
     >>> import catena.numpy as jnp
     >>> jnp.fft.rfftn(jnp.ones((2, 2)))
-    ?
+    Array([[4.+0.j, 0.+0.j],
+           [0.+0.j, 0.+0.j]], dtype=complex64)
     """
     return _transform("rfftn", lax.FftType.RFFT, a, s, axes, norm)
 
@@ -363,7 +366,8 @@ def irfftn(a: Operand, s: Sequence[int] | None = None, axes: Axes = None, norm: 
 
     >>> import catena.numpy as jnp
     >>> jnp.fft.irfftn(jnp.ones((2, 2)))
-    ?
+    Array([[1., 0.],
+           [0., 0.]], dtype=float32)
     """
     return _transform("irfftn", lax.FftType.IRFFT, a, s, axes, norm)
 
@@ -384,7 +388,8 @@ def fft2(a: Operand, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, 
 
     >>> import catena.numpy as jnp
     >>> jnp.fft.fft2(jnp.ones((2, 2)))
-    ?
+    Array([[4.+0.j, 0.+0.j],
+           [0.+0.j, 0.+0.j]], dtype=complex64)
     """
     return _two("fft2", lax.FftType.FFT, a, s, axes, norm)
 
@@ -405,7 +410,8 @@ def ifft2(a: Operand, s: Sequence[int] | None = None, axes: Sequence[int] = (-2,
 
     >>> import catena.numpy as jnp
     >>> jnp.fft.ifft2(jnp.ones((2, 2)))
-    ?
+    Array([[1.+0.j, 0.+0.j],
+           [0.+0.j, 0.+0.j]], dtype=complex64)
     """
     return _two("ifft2", lax.FftType.IFFT, a, s, axes, norm)
 
@@ -426,7 +432,8 @@ def rfft2(a: Operand, s: Sequence[int] | None = None, axes: Sequence[int] = (-2,
 
     >>> import catena.numpy as jnp
     >>> jnp.fft.rfft2(jnp.ones((2, 2)))
-    ?
+    Array([[4.+0.j, 0.+0.j],
+           [0.+0.j, 0.+0.j]], dtype=complex64)
     """
     return _two("rfft2", lax.FftType.RFFT, a, s, axes, norm)
 
@@ -447,7 +454,8 @@ def irfft2(a: Operand, s: Sequence[int] | None = None, axes: Sequence[int] = (-2
 
     >>> import catena.numpy as jnp
     >>> jnp.fft.irfft2(jnp.ones((2, 2)))
-    ?
+    Array([[1., 0.],
+           [0., 0.]], dtype=float32)
     """
     return _two("irfft2", lax.FftType.IRFFT, a, s, axes, norm)
 
@@ -482,7 +490,7 @@ def fftfreq(n: int, d: Operand = 1.0, *, dtype: DTypeLike | None = None, device:
 
     >>> import catena.numpy as jnp
     >>> jnp.fft.fftfreq(4)
-    ?
+    Array([ 0.  ,  0.25, -0.5 , -0.25], dtype=float32)
     """
     return _frequencies("fftfreq", n, d, dtype, device, lambda n: (np.arange(n) + n // 2) % n - n // 2)
 
@@ -502,7 +510,7 @@ def rfftfreq(n: int, d: Operand = 1.0, *, dtype: DTypeLike | None = None, device
 
     >>> import catena.numpy as jnp
     >>> jnp.fft.rfftfreq(4)
-    ?
+    Array([0.  , 0.25, 0.5 ], dtype=float32)
     """
     return _frequencies("rfftfreq", n, d, dtype, device, lambda n: np.arange(n // 2 + 1))
 
@@ -527,7 +535,7 @@ def fftshift(x: Operand, axes: int | Sequence[int] | None = None) -> Array:
 
     >>> import catena.numpy as jnp
     >>> jnp.fft.fftshift(jnp.array([0, 1, -2, -1]))
-    ?
+    Array([-2, -1,  0,  1], dtype=int32)
     """
     return _shifted("fftshift", x, axes, lambda n: n // 2)
 
@@ -545,6 +553,6 @@ def ifftshift(x: Operand, axes: int | Sequence[int] | None = None) -> Array:
 
     >>> import catena.numpy as jnp
     >>> jnp.fft.ifftshift(jnp.array([-2, -1, 0, 1]))
-    ?
+    Array([ 0,  1, -2, -1], dtype=int32)
     """
     return _shifted("ifftshift", x, axes, lambda n: -(n // 2))

@@ -76,7 +76,8 @@ def cholesky(a: Operand, *, upper: bool = False, symmetrize_input: bool = True) 
 
     >>> import catena.numpy as jnp
     >>> jnp.linalg.cholesky(jnp.array([[4.0, 2.0], [2.0, 2.0]]))
-    ?
+    Array([[2., 0.],
+           [1., 1.]], dtype=float32)
     """
     a = square_matrix("cholesky", a)
     if upper and not symmetrize_input:
@@ -97,7 +98,7 @@ def eig(a: Operand) -> EigResult:
 
     >>> import catena.numpy as jnp
     >>> jnp.linalg.eig(jnp.array([[2.0, 0.0], [0.0, 3.0]])).eigenvalues
-    ?
+    Array([2.+0.j, 3.+0.j], dtype=complex64)
     """
     values, vectors = lax.linalg.eig(square_matrix("eig", a), compute_left_eigenvectors=False)
     return EigResult(values, vectors)
@@ -115,7 +116,7 @@ def eigvals(a: Operand) -> Array:
 
     >>> import catena.numpy as jnp
     >>> jnp.linalg.eigvals(jnp.array([[0.0, -1.0], [1.0, 0.0]]))
-    ?
+    Array([0.+1.j, 0.-1.j], dtype=complex64)
     """
     a = square_matrix("eigvals", a)
     return lax.linalg.eig(a, compute_left_eigenvectors=False, compute_right_eigenvectors=False)[0]
@@ -135,7 +136,7 @@ def eigh(a: Operand, UPLO: str | None = None, symmetrize_input: bool = True) -> 
 
     >>> import catena.numpy as jnp
     >>> jnp.linalg.eigh(jnp.array([[2.0, 0.0], [0.0, 1.0]])).eigenvalues
-    ?
+    Array([1., 2.], dtype=float32)
     """
     if UPLO not in (None, "L", "U"):
         raise ValueError(f"UPLO must be one of None, 'L', or 'U', got {UPLO}")
@@ -158,7 +159,7 @@ def eigvalsh(a: Operand, UPLO: str | None = "L", *, symmetrize_input: bool = Tru
 
     >>> import catena.numpy as jnp
     >>> jnp.linalg.eigvalsh(jnp.array([[2.0, 0.0], [0.0, 1.0]]))
-    ?
+    Array([1., 2.], dtype=float32)
     """
     return eigh(a, UPLO, symmetrize_input).eigenvalues
 
@@ -180,7 +181,8 @@ def qr(a: Operand, mode: str = "reduced") -> Array | QRResult | tuple[Array, Arr
 
     >>> import catena.numpy as jnp
     >>> jnp.linalg.qr(jnp.array([[3.0, 0.0], [4.0, 5.0]]), mode="r").round(4)
-    ?
+    Array([[-5., -4.],
+           [ 0.,  3.]], dtype=float32)
     """
     a = inexact_matrix("qr", a)
     if mode not in _QR_MODES:
@@ -239,7 +241,7 @@ def svd(
 
     >>> import catena.numpy as jnp
     >>> jnp.linalg.svd(jnp.array([[0.0, 2.0], [1.0, 0.0]])).S
-    ?
+    Array([2., 1.], dtype=float32)
     """
     a = inexact_matrix("svd", a)
     if hermitian:
@@ -279,6 +281,6 @@ def svdvals(x: Operand, /) -> Array:
 
     >>> import catena.numpy as jnp
     >>> jnp.linalg.svdvals(jnp.array([[0.0, 2.0], [1.0, 0.0]]))
-    ?
+    Array([2., 1.], dtype=float32)
     """
     return lax.linalg.svd(inexact_matrix("svdvals", x), compute_uv=False, full_matrices=False)

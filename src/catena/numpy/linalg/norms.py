@@ -46,7 +46,7 @@ def norm(x: Operand, ord: Any = None, axis: Axis = None, keepdims: bool = False)
 
     >>> import catena.numpy as jnp
     >>> jnp.linalg.norm(jnp.array([3.0, 4.0]))
-    ?
+    Array(5., dtype=float32)
     """
     x = as_array_argument("norm", x)
     x = convert(x, dtypes.to_inexact_dtype(x.dtype))
@@ -131,7 +131,7 @@ def matrix_norm(x: Operand, /, *, keepdims: bool = False, ord: Any = "fro") -> A
 
     >>> import catena.numpy as jnp
     >>> jnp.linalg.matrix_norm(jnp.ones((2, 2)))
-    ?
+    Array(2., dtype=float32)
     """
     x = inexact_matrix("matrix_norm", x)
     return _matrix_norm(x, ord, (x.ndim - 2, x.ndim - 1), keepdims)
@@ -152,7 +152,7 @@ def vector_norm(x: Operand, /, *, axis: Axis = None, keepdims: bool = False, ord
 
     >>> import catena.numpy as jnp
     >>> jnp.linalg.vector_norm(jnp.array([3.0, 4.0]))
-    ?
+    Array(5., dtype=float32)
     """
     x = as_array_argument("vector_norm", x)
     x = convert(x, dtypes.to_inexact_dtype(x.dtype))
@@ -185,7 +185,7 @@ def cond(x: Operand, p: Any = None) -> Array:
 
     >>> import catena.numpy as jnp
     >>> jnp.linalg.cond(jnp.array([[2.0, 0.0], [0.0, 1.0]]))
-    ?
+    Array(2., dtype=float32)
     """
     x = inexact_matrix("cond", x)
     if p in (None, 2, -2):
@@ -218,7 +218,7 @@ def cross(x1: Operand, x2: Operand, /, *, axis: int = -1) -> Array:
 
     >>> import catena.numpy as jnp
     >>> jnp.linalg.cross(jnp.array([1, 0, 0]), jnp.array([0, 1, 0]))
-    ?
+    Array([0, 0, 1], dtype=int32)
     """
     x1, x2 = as_array_argument("cross", x1), as_array_argument("cross", x2, 1)
     sizes = [x.shape[canonical_axis(operator.index(axis), x.ndim)] for x in (x1, x2)]
@@ -243,7 +243,7 @@ def diagonal(x: Operand, /, *, offset: int = 0) -> Array:
 
     >>> import catena.numpy as jnp
     >>> jnp.linalg.diagonal(jnp.array([[1, 2], [3, 4]]))
-    ?
+    Array([1, 4], dtype=int32)
     """
     return diagonals.diagonal(x, offset, -2, -1)
 
@@ -262,7 +262,7 @@ def trace(x: Operand, /, *, offset: int = 0, dtype: DTypeLike | None = None) -> 
 
     >>> import catena.numpy as jnp
     >>> jnp.linalg.trace(jnp.array([[1, 2], [3, 4]]))
-    ?
+    Array(5, dtype=int32)
     """
     return diagonals.trace(x, offset, -2, -1, dtype)
 
@@ -279,7 +279,8 @@ def outer(x1: Operand, x2: Operand, /) -> Array:
 
     >>> import catena.numpy as jnp
     >>> jnp.linalg.outer(jnp.array([1, 2]), jnp.array([3, 4]))
-    ?
+    Array([[3, 4],
+           [6, 8]], dtype=int32)
     """
     x1, x2 = as_array_argument("outer", x1), as_array_argument("outer", x2, 1)
     if x1.ndim != 1 or x2.ndim != 1:
@@ -303,7 +304,7 @@ def matmul(
 
     >>> import catena.numpy as jnp
     >>> jnp.linalg.matmul(jnp.array([[1, 2], [3, 4]]), jnp.array([1, 1]))
-    ?
+    Array([3, 7], dtype=int32)
     """
     return products.matmul(x1, x2, precision=precision, preferred_element_type=preferred_element_type)
 
@@ -331,7 +332,7 @@ def vecdot(
 
     >>> import catena.numpy as jnp
     >>> jnp.linalg.vecdot(jnp.array([1, 2]), jnp.array([3, 4]))
-    ?
+    Array(11, dtype=int32)
     """
     return products.vecdot(x1, x2, axis=axis, precision=precision, preferred_element_type=preferred_element_type)
 
@@ -361,7 +362,8 @@ def tensordot(
 
     >>> import catena.numpy as jnp
     >>> jnp.linalg.tensordot(jnp.ones((2, 3)), jnp.ones((3, 2)), axes=1)
-    ?
+    Array([[3., 3.],
+           [3., 3.]], dtype=float32)
     """
     return products.tensordot(
         x1,
@@ -385,7 +387,8 @@ def matrix_transpose(x: Operand, /) -> Array:
 
     >>> import catena.numpy as jnp
     >>> jnp.linalg.matrix_transpose(jnp.array([[1, 2], [3, 4]]))
-    ?
+    Array([[1, 3],
+           [2, 4]], dtype=int32)
     """
     x = as_array_argument("matrix_transpose", x)
     if x.ndim < 2:

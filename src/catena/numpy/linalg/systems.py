@@ -55,7 +55,7 @@ def det(a: Operand) -> Array:
 
     >>> import catena.numpy as jnp
     >>> jnp.linalg.det(jnp.array([[1.0, 2.0], [3.0, 4.0]]))
-    ?
+    Array(-2., dtype=float32)
     """
     a = square_matrix("det", a)
     n = a.shape[-1]
@@ -137,7 +137,7 @@ def slogdet(a: Operand, *, method: str | None = None) -> SlogdetResult:
 
     >>> import catena.numpy as jnp
     >>> jnp.linalg.slogdet(jnp.array([[1.0, 2.0], [3.0, 4.0]]))
-    ?
+    SlogdetResult(sign=Array(-1., dtype=float32), logabsdet=Array(0.6931471, dtype=float32))
     """
     a = square_matrix("slogdet", a)
     if method not in (None, "lu", "qr"):
@@ -175,7 +175,7 @@ def solve(a: Operand, b: Operand) -> Array:
 
     >>> import catena.numpy as jnp
     >>> jnp.linalg.solve(jnp.array([[2.0, 0.0], [0.0, 4.0]]), jnp.array([2.0, 2.0]))
-    ?
+    Array([1. , 0.5], dtype=float32)
     """
     a, b = as_array_argument("solve", a), as_array_argument("solve", b, 1)
     dtype = dtypes.to_inexact_dtype(dtypes.promote((a.dtype, a.weak_type), (b.dtype, b.weak_type))[0])
@@ -216,7 +216,8 @@ def inv(a: Operand) -> Array:
 
     >>> import catena.numpy as jnp
     >>> jnp.linalg.inv(jnp.array([[2.0, 0.0], [0.0, 4.0]]))
-    ?
+    Array([[0.5 , 0.  ],
+           [0.  , 0.25]], dtype=float32)
     """
     a = square_matrix("inv", a)
     return _solve(a, broadcast_to(eye(a.shape[-1], dtype=a.dtype), a.shape))
@@ -242,7 +243,8 @@ def pinv(
 
     >>> import catena.numpy as jnp
     >>> jnp.linalg.pinv(jnp.array([[2.0, 0.0], [0.0, 0.0]]))
-    ?
+    Array([[0.5, 0. ],
+           [0. , 0. ]], dtype=float32)
     """
     if rcond is not None:
         if rtol is not None:
@@ -317,7 +319,7 @@ def lstsq(
     >>> import catena.numpy as jnp
     >>> a = jnp.array([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]])
     >>> jnp.linalg.lstsq(a, jnp.array([1.0, 3.0, 5.0]))[0].round(3)
-    ?
+    Array([1., 2.], dtype=float32)
     """
     a, b = as_array_argument("lstsq", a), as_array_argument("lstsq", b, 1)
     if a.ndim != 2:
@@ -373,7 +375,8 @@ def matrix_power(a: Operand, n: int) -> Array:
 
     >>> import catena.numpy as jnp
     >>> jnp.linalg.matrix_power(jnp.array([[1, 1], [0, 1]]), 3)
-    ?
+    Array([[1, 3],
+           [0, 1]], dtype=int32)
     """
     a = as_array_argument("matrix_power", a)
     if a.ndim < 2:
@@ -410,7 +413,7 @@ def multi_dot(arrays: Any, *, precision: Any = None) -> Array:
 
     >>> import catena.numpy as jnp
     >>> jnp.linalg.multi_dot([jnp.ones((2, 3)), jnp.ones((3, 2)), jnp.ones(2)])
-    ?
+    Array([6., 6.], dtype=float32)
     """
     arrays = [as_array_argument("multi_dot", x, i) for i, x in enumerate(arrays)]
     if len(arrays) < 2:
@@ -447,7 +450,7 @@ def tensorinv(a: Operand, ind: int = 2) -> Array:
 
     >>> import catena.numpy as jnp
     >>> jnp.linalg.tensorinv(jnp.eye(4).reshape(2, 2, 4)).shape
-    ?
+    (4, 2, 2)
     """
     a = as_array_argument("tensorinv", a)
     ind = operator.index(ind)
@@ -474,7 +477,7 @@ def tensorsolve(a: Operand, b: Operand, axes: tuple[int, ...] | None = None) -> 
 
     >>> import catena.numpy as jnp
     >>> jnp.linalg.tensorsolve(jnp.eye(4).reshape(2, 2, 4), jnp.ones((2, 2)))
-    ?
+    Array([1., 1., 1., 1.], dtype=float32)
     """
     a, b = as_array_argument("tensorsolve", a), as_array_argument("tensorsolve", b, 1)
     if axes is not None:
@@ -508,7 +511,7 @@ def matrix_rank(
 
     >>> import catena.numpy as jnp
     >>> jnp.linalg.matrix_rank(jnp.ones((3, 3)))
-    ?
+    Array(1, dtype=int32)
     """
     if tol is not None:
         if rtol is not None:
