@@ -461,7 +461,7 @@ def _tridiagonal_solve(b, dl, d, du, x, *, outs, **_):
         {0: 0, 1: 1, 2: 2, 3: 3},
         batch,
     )
-    return [_flip(b, results[3])]
+    return [_or_nan(b, _flip(b, results[3]), results[4], 2)]
 
 
 def _fft(b, x, *, outs, kind, lengths, **_):

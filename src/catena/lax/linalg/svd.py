@@ -229,8 +229,8 @@ def qdwh(
     decomposition" (2010).
 
     >>> import numpy as np
-    >>> np.asarray(qdwh(np.array([[0.0, -2.0], [3.0, 0.0]]))[1]).round(3).tolist()
-    [[3.0, 0.0], [0.0, 2.0]]
+    >>> np.diagonal(qdwh(np.array([[0.0, -2.0], [3.0, 0.0]]))[1]).round(3).tolist()
+    [3.0, 2.0]
     """
     x = as_inexact(x)
     aval = get_aval(x)
