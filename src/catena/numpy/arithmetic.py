@@ -1,7 +1,7 @@
 """Arithmetic: sums, products, quotients, remainders, powers, extrema and functions of two numbers.
 
-Operands are promoted to one dtype by the lattice. Division of integers follows JAX: ``x // 0`` and ``x % 0`` do not
-raise, and have the values that XLA's fix-up on CPU gives.
+Operands are promoted to one dtype by the lattice. Division of integers follows JAX: ``x // 0`` and ``x % 0``
+do not raise, and have the values that XLA's fix-up on CPU gives.
 """
 
 import numpy as np
@@ -39,6 +39,7 @@ from catena.numpy.hot import (
     REAL_OR_INT,
     Operand,
     binary,
+    nonzero_divisors,
     second_names,
     unary,
 )
@@ -54,18 +55,39 @@ def _lax(lax_fun, name: str, promotion=promote):
 
 # ---- sums, products, quotients
 
+
+def _or_of_booleans(lax_fun, on_booleans, name: str):
+    """A sum or product, which of booleans is ``or`` or ``and``."""
+
+    def general(x, y):
+        x, y = promote(name, x, y)
+        return (on_booleans if x.dtype == dtypes.BOOL else lax_fun)(x, y)
+
+    return general
+
+
 add = document_binary(
-    binary("add", np.add, _lax(lax.add, "add")), "The sum of two arrays, element by element.", _PROMOTED,
-    "jnp.add(jnp.arange(3), 0.5)", "Array([0.5, 1.5, 2.5], dtype=float32, weak_type=True)",
-)  # fmt: skip
+    binary("add", np.add, _or_of_booleans(lax.add, lax.bitwise_or, "add")),
+    "The sum of two arrays, element by element.",
+    _PROMOTED,
+    "jnp.add(jnp.arange(3), 0.5)",
+    "Array([0.5, 1.5, 2.5], dtype=float32, weak_type=True)",
+)
 subtract = document_binary(
-    binary("subtract", np.subtract, _lax(lax.sub, "subtract")), "The difference of two arrays, element by element.",
-    _PROMOTED, "jnp.subtract(jnp.arange(3), 1)", "Array([-1,  0,  1], dtype=int32)", refused=", or they are booleans",
-)  # fmt: skip
+    binary("subtract", np.subtract, _lax(lax.sub, "subtract")),
+    "The difference of two arrays, element by element.",
+    _PROMOTED,
+    "jnp.subtract(jnp.arange(3), 1)",
+    "Array([-1,  0,  1], dtype=int32)",
+    refused=", or they are booleans",
+)
 multiply = document_binary(
-    binary("multiply", np.multiply, _lax(lax.mul, "multiply")), "The product of two arrays, element by element.",
-    _PROMOTED, "jnp.multiply(jnp.arange(3), 2)", "Array([0, 2, 4], dtype=int32)",
-)  # fmt: skip
+    binary("multiply", np.multiply, _or_of_booleans(lax.mul, lax.bitwise_and, "multiply")),
+    "The product of two arrays, element by element.",
+    _PROMOTED,
+    "jnp.multiply(jnp.arange(3), 2)",
+    "Array([0, 2, 4], dtype=int32)",
+)
 
 
 def _quotient(name):
@@ -74,10 +96,15 @@ def _quotient(name):
 
 divide, true_divide = (
     document_binary(
-        second_names(_quotient(name)), "The quotient of two arrays, element by element; infinite or NaN by zero.",
-        _INEXACT, f"jnp.{name}(jnp.arange(3), 2)", "Array([0. , 0.5, 1. ], dtype=float32)", "x1, x2",
-    ) for name in ("divide", "true_divide")
-)  # fmt: skip
+        second_names(_quotient(name)),
+        "The quotient of two arrays, element by element; infinite or NaN by zero.",
+        _INEXACT,
+        f"jnp.{name}(jnp.arange(3), 2)",
+        "Array([0. , 0.5, 1. ], dtype=float32)",
+        "x1, x2",
+    )
+    for name in ("divide", "true_divide")
+)
 
 
 def _floor_divide(x, y):
@@ -87,18 +114,12 @@ def _floor_divide(x, y):
         raise TypeError("floor_divide does not support complex-valued inputs")
     if kind == "f":
         return _float_divmod(x, y)[0]
-    if direct(x) and direct(y) and not _has_zero(y):
-        return _numpy(np.floor_divide, x, y)
     x, y = broadcast_together("floor_divide", [x, y])
     quotient = lax.div(x, y)
     if kind == "u":
         return quotient
     opposite = lax.bitwise_and(lax.ne(lax.sign(x), lax.sign(y)), lax.ne(lax.rem(x, y), like(x, 0)))
     return lax.select(opposite, lax.sub(quotient, like(x, 1)), quotient)
-
-
-def _has_zero(y) -> bool:
-    return not y._value.all()
 
 
 def _numpy(fun, x, y):
@@ -122,8 +143,6 @@ def _float_divmod(x, y):
 def _remainder(x, y):
     x, y = promote_numeric("remainder", x, y)
     if dtypes.is_integer(x.dtype):
-        if direct(x) and direct(y) and not _has_zero(y):
-            return _numpy(np.remainder, x, y)
         y = _one_for_zero(y)
     x, y = broadcast_together("remainder", [x, y])
     remainder = lax.rem(x, y)
@@ -143,23 +162,38 @@ def _fmod(x, y):
     return lax.rem(x, _one_for_zero(y) if dtypes.is_integer(x.dtype) else y)
 
 
+floor_quotient, floor_remainder = nonzero_divisors(np.floor_divide), nonzero_divisors(np.remainder)
+
 floor_divide = document_binary(
-    second_names(binary("floor_divide", np.floor_divide, _floor_divide, REAL)),
-    "The quotient of two arrays rounded down, element by element.", _PROMOTED,
-    "jnp.floor_divide(jnp.array([7, -7]), 2)", "Array([ 3, -4], dtype=int32)", "x1, x2", refused=", or they are complex",
-)  # fmt: skip
+    second_names(binary("floor_divide", floor_quotient, _floor_divide, REAL_OR_INT)),
+    "The quotient of two arrays rounded down, element by element.",
+    _PROMOTED,
+    "jnp.floor_divide(jnp.array([7, -7]), 2)",
+    "Array([ 3, -4], dtype=int32)",
+    "x1, x2",
+    refused=", or they are complex",
+)
 remainder, mod = (
     document_binary(
-        second_names(binary(name, np.remainder, _remainder, REAL)),
-        "The remainder of division rounded down, with the sign of the divisor; 0 for integers by zero.", _PROMOTED,
-        f"jnp.{name}(jnp.array([7, -7]), 3)", "Array([1, 2], dtype=int32)", "x1, x2", refused=", or they are complex",
-    ) for name in ("remainder", "mod")
-)  # fmt: skip
+        second_names(binary(name, floor_remainder, _remainder, REAL_OR_INT)),
+        "The remainder of division rounded down, with the sign of the divisor; 0 for integers by zero.",
+        _PROMOTED,
+        f"jnp.{name}(jnp.array([7, -7]), 3)",
+        "Array([1, 2], dtype=int32)",
+        "x1, x2",
+        refused=", or they are complex",
+    )
+    for name in ("remainder", "mod")
+)
 fmod = document_binary(
-    second_names(binary("fmod", np.fmod, _fmod, REAL)),
+    second_names(binary("fmod", nonzero_divisors(np.fmod), _fmod, REAL_OR_INT)),
     "The remainder of division rounded towards zero, with the sign of the dividend; 0 for integers by zero.",
-    _PROMOTED, "jnp.fmod(jnp.array([7, -7]), 3)", "Array([ 1, -1], dtype=int32)", "x1, x2", refused=", or they are complex",
-)  # fmt: skip
+    _PROMOTED,
+    "jnp.fmod(jnp.array([7, -7]), 3)",
+    "Array([ 1, -1], dtype=int32)",
+    "x1, x2",
+    refused=", or they are complex",
+)
 
 
 def divmod(x1: Operand, x2: Operand, /) -> tuple[Array, Array]:
@@ -186,8 +220,11 @@ def divmod(x1: Operand, x2: Operand, /) -> tuple[Array, Array]:
 
 
 def static_exponent(y):
-    """The exponent as a Python integer where it is known to be one: a Python or NumPy integer, not an Array."""
-    if isinstance(y, bool | int | np.bool_ | np.integer) or (isinstance(y, np.ndarray) and not y.ndim and y.dtype.kind in "biu"):
+    """The exponent as a Python integer where it is known to be one: a Python or NumPy integer, not an
+    Array."""
+    if isinstance(y, bool | int | np.bool_ | np.integer) or (
+        isinstance(y, np.ndarray) and not y.ndim and y.dtype.kind in "biu"
+    ):
         return int(y)
     return None
 
@@ -200,7 +237,7 @@ def _power(x, y):
     dtype, weak = promoted_dtype([x, y])
     if dtypes.is_inexact(dtype):
         return _inexact_power(x, y, dtype, weak)
-    dtype = dtypes.to_numeric_dtype(dtype)
+    dtype, weak = dtypes.to_numeric_dtype(dtype), weak and all(dtype_of(v)[1] for v in (x, y))
     return _integer_to_integer(*same_rank("power", [convert(x, dtype, weak), convert(y, dtype, weak)]))
 
 
@@ -219,7 +256,8 @@ def _inexact_power(x, y, dtype, weak):
 
 
 def _integer_to_integer(x, y):
-    """Integers to integer powers in the ring of their width, by squaring; negative exponents count as unsigned."""
+    """Integers to integer powers in the ring of their width, by squaring; negative exponents count as
+    unsigned."""
     if type(y) is Array and direct(y) and not y.ndim and y._value < 0:
         return lax.integer_pow(x, int(y._value))  # raises
     if direct(x) and direct(y):
@@ -242,19 +280,26 @@ def _wrapping_power(x, y):
 
 power, pow = (
     document_binary(
-        second_names(binary(name, np.power, _power, REAL)),
-        "The first array to the power of the second, element by element. An exponent that is a Python integer is "
+        second_names(binary(name, np.power, _power, REAL, scalars=False)),
+        "The first array to the power of the second, element by element. An exponent that is a Python "
+        "integer is "
         "computed by multiplication.",
-        _PROMOTED, f"jnp.{name}(jnp.array([2, 3]), 2)", "Array([4, 9], dtype=int32)", "x1, x2",
+        _PROMOTED,
+        f"jnp.{name}(jnp.array([2, 3]), 2)",
+        "Array([4, 9], dtype=int32)",
+        "x1, x2",
         refused=", or an integer would be raised to a negative power known to be one",
-    ) for name in ("power", "pow")
-)  # fmt: skip
+    )
+    for name in ("power", "pow")
+)
 
 float_power = document_binary(
     binary("float_power", np.power, _lax(lax.pow, "float_power", promote_inexact), REAL),
-    "The first array to the power of the second, element by element, computed in floating point.", _INEXACT,
-    "jnp.float_power(2, jnp.array([3, -1]))", "Array([8. , 0.5], dtype=float32)",
-)  # fmt: skip
+    "The first array to the power of the second, element by element, computed in floating point.",
+    _INEXACT,
+    "jnp.float_power(2, jnp.array([3, -1]))",
+    "Array([8. , 0.5], dtype=float32)",
+)
 
 
 def _square(x):
@@ -264,9 +309,12 @@ def _square(x):
 
 
 square = document_unary(
-    unary("square", np.square, _square, NUMBER), "The square of each element.", "of its dtype",
-    "jnp.square(jnp.array([3, -4]))", "Array([ 9, 16], dtype=int32)",
-)  # fmt: skip
+    unary("square", np.square, _square, NUMBER),
+    "The square of each element.",
+    "of its dtype",
+    "jnp.square(jnp.array([3, -4]))",
+    "Array([ 9, 16], dtype=int32)",
+)
 
 # ---- signs
 
@@ -285,24 +333,40 @@ def _magnitude(x):
 
 
 negative = document_unary(
-    unary("negative", np.negative, _same_dtype(lax.neg, "negative"), NUMBER), "Minus each element.", "of its dtype",
-    "jnp.negative(jnp.array([1, -2]))", "Array([-1,  2], dtype=int32)", takes="numbers", refused=", or is boolean",
-)  # fmt: skip
+    unary("negative", np.negative, _same_dtype(lax.neg, "negative"), NUMBER),
+    "Minus each element.",
+    "of its dtype",
+    "jnp.negative(jnp.array([1, -2]))",
+    "Array([-1,  2], dtype=int32)",
+    takes="numbers",
+    refused=", or is boolean",
+)
 positive = document_unary(
-    unary("positive", None, _same_dtype(lambda x: x, "positive"), NONE), "Each element as it is.", "of its dtype",
-    "jnp.positive(jnp.array([1, -2]))", "Array([ 1, -2], dtype=int32)",
-)  # fmt: skip
+    unary("positive", None, _same_dtype(lambda x: x, "positive"), NONE),
+    "Each element as it is.",
+    "of its dtype",
+    "jnp.positive(jnp.array([1, -2]))",
+    "Array([ 1, -2], dtype=int32)",
+)
 abs, absolute = (
     document_unary(
-        unary(name, np.absolute, _same_dtype(_magnitude, name), REAL_OR_INT), "The absolute value of each element.",
-        "real, of its dtype", f"jnp.{name}(jnp.array([3, -4]))", "Array([3, 4], dtype=int32)",
-    ) for name in ("abs", "absolute")
-)  # fmt: skip
+        unary(name, np.absolute, _same_dtype(_magnitude, name), REAL_OR_INT),
+        "The absolute value of each element.",
+        "real, of its dtype",
+        f"jnp.{name}(jnp.array([3, -4]))",
+        "Array([3, 4], dtype=int32)",
+    )
+    for name in ("abs", "absolute")
+)
 sign = document_unary(
     unary("sign", np.sign, _same_dtype(lax.sign, "sign"), INT),
-    "The sign of each element: -1, 0 or 1; for complex ones, the direction from zero.", "of its dtype",
-    "jnp.sign(jnp.array([3, 0, -4]))", "Array([ 1,  0, -1], dtype=int32)", takes="numbers", refused=", or is boolean",
-)  # fmt: skip
+    "The sign of each element: -1, 0 or 1; for complex ones, the direction from zero.",
+    "of its dtype",
+    "jnp.sign(jnp.array([3, 0, -4]))",
+    "Array([ 1,  0, -1], dtype=int32)",
+    takes="numbers",
+    refused=", or is boolean",
+)
 
 
 def _fabs(x):
@@ -314,9 +378,13 @@ def _fabs(x):
 
 
 fabs = document_unary(
-    unary("fabs", np.fabs, _fabs), "The absolute value of each element.", "float", "jnp.fabs(jnp.array([3, -4]))", "Array([3., 4.], dtype=float32)",
+    unary("fabs", np.fabs, _fabs),
+    "The absolute value of each element.",
+    "float",
+    "jnp.fabs(jnp.array([3, -4]))",
+    "Array([3., 4.], dtype=float32)",
     refused=", or is complex",
-)  # fmt: skip
+)
 
 # ---- extrema
 
@@ -324,13 +392,17 @@ fabs = document_unary(
 maximum = document_binary(
     binary("maximum", np.maximum, _lax(lax.max, "maximum"), REAL_OR_INT),
     "The greater of two elements, NaN if one is. Complex numbers are ordered by real, then imaginary parts.",
-    _PROMOTED, "jnp.maximum(jnp.array([1, 5]), 3)", "Array([3, 5], dtype=int32)",
-)  # fmt: skip
+    _PROMOTED,
+    "jnp.maximum(jnp.array([1, 5]), 3)",
+    "Array([3, 5], dtype=int32)",
+)
 minimum = document_binary(
     binary("minimum", np.minimum, _lax(lax.min, "minimum"), REAL_OR_INT),
     "The lesser of two elements, NaN if one is. Complex numbers are ordered by real, then imaginary parts.",
-    _PROMOTED, "jnp.minimum(jnp.array([1, 5]), 3)", "Array([1, 3], dtype=int32)",
-)  # fmt: skip
+    _PROMOTED,
+    "jnp.minimum(jnp.array([1, 5]), 3)",
+    "Array([1, 3], dtype=int32)",
+)
 
 
 def _ignoring_nan(name: str, x, y, extremum):
@@ -379,8 +451,8 @@ def clip(arr: Operand | None = None, /, min: Operand | None = None, max: Operand
 
     Arguments:
       arr: an array or a scalar; not complex.
-      min, max: the bounds, arrays or scalars that broadcast with ``arr``; None for no bound. Where the lower bound is
-        above the upper one, the upper one wins.
+      min, max: the bounds, arrays or scalars that broadcast with ``arr``; None for no bound. Where the lower
+        bound is above the upper one, the upper one wins.
     Returns:
       An array of the broadcast shape, of the dtype that the arguments promote to.
     Raises:
@@ -396,8 +468,10 @@ def clip(arr: Operand | None = None, /, min: Operand | None = None, max: Operand
     given = [as_operand("clip", x, i) for i, x in enumerate((arr, min, max)) if x is not None]
     if any(dtypes.is_complex(dtype_of(x)[0]) for x in given):
         raise ValueError(
-            "Clip received a complex value either through the input or the min/max keywords. Complex values have no "
-            "ordering and cannot be clipped. Please convert to a real value or array by taking the real or imaginary "
+            "Clip received a complex value either through the input or the min/max keywords. Complex values "
+            "have no "
+            "ordering and cannot be clipped. Please convert to a real value or array by taking the real or "
+            "imaginary "
             "components via jax.numpy.real/imag respectively."
         )
     result = as_array_argument("clip", arr)

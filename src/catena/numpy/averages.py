@@ -1,7 +1,7 @@
 """Means and variances: ``mean``, ``var``, ``std``, ``average``.
 
-Values of float16 and bfloat16 are averaged in float32; the variance takes two passes, so that a great mean costs
-no precision.
+Values of float16 and bfloat16 are averaged in float32; the variance takes two passes, so that a great mean
+costs no precision.
 """
 
 import numpy as np
@@ -26,7 +26,6 @@ from catena.numpy.boundary import (
 from catena.numpy.hot import REAL, Operand
 from catena.numpy.reductions import SUM, Axis, accumulator, mask_argument, reduce_with, split_axes, sum
 from catena.typing import DTypeLike
-
 
 
 def count(x, axis, where) -> object:
@@ -70,7 +69,8 @@ def mean(
     Arguments:
       a: an array or a scalar.
       axis: an axis or a tuple of them; None for all.
-      dtype: the dtype of the result; by default that of ``a`` if it is float or complex, else the default float.
+      dtype: the dtype of the result; by default that of ``a`` if it is float or complex, else the default
+        float.
       out: not supported; arrays are immutable.
       keepdims: whether the axes stay, with length 1.
       where: booleans that broadcast with ``a``: which elements to take.
@@ -86,14 +86,22 @@ def mean(
     """
     refuse_out("mean", out)
     dtype = user_dtype(dtype, "mean")
-    if direct(a) and dtype is None and where is None and (axis is None or type(axis) is int) and a._value.dtype in REAL:
+    if (
+        direct(a)
+        and dtype is None
+        and where is None
+        and (axis is None or type(axis) is int)
+        and a._value.dtype in REAL
+    ):
         value = a._value
         if axis is None or -value.ndim <= axis < value.ndim:  # the hot path
             number = value.size if axis is None else value.shape[axis]
             return make_array(quiet.run(_mean_value, value, axis, keepdims, number))
     a = as_array_argument("mean", a)
     dtype = dtypes.to_inexact_dtype(a.dtype) if dtype is None else dtype
-    wide = accumulator(dtypes.to_inexact_dtype(dtype) if dtypes.is_inexact(dtype) else dtypes.to_inexact_dtype(a.dtype))
+    wide = accumulator(
+        dtypes.to_inexact_dtype(dtype) if dtypes.is_inexact(dtype) else dtypes.to_inexact_dtype(a.dtype)
+    )
     return convert(_mean_of(convert(a, wide), axis, keepdims, where), dtype)
 
 
@@ -167,7 +175,8 @@ def std(
       An array without the axes; NaN where fewer than ``ddof`` elements remain.
     Raises:
       TypeError: ``a`` is neither an array nor a scalar.
-      ValueError: ``ddof`` and ``correction`` are both given, ``dtype`` is no float, or an axis is out of bounds.
+      ValueError: ``ddof`` and ``correction`` are both given, ``dtype`` is no float, or an axis is out of
+        bounds.
 
     >>> import catena.numpy as jnp
     >>> jnp.std(jnp.array([[1.0, 2.0], [3.0, 6.0]]), axis=0)
@@ -195,7 +204,8 @@ def variance_dtypes(name: str, dtype, found) -> tuple:
         return accumulator(wide), dtypes.to_real_dtype(wide)
     if dtypes.is_complex(found) and not dtypes.is_complex(dtype):
         raise ValueError(
-            f"jax.numpy.{name} does not yet support real dtype parameters when computing the variance of an array of "
+            f"jax.numpy.{name} does not yet support real dtype parameters when computing the variance of an "
+            "array of "
             "complex values, since its semantics are unclear."
         )
     wide = dtypes.to_inexact_dtype(dtypes.promote((found, False), (dtype, False))[0])
@@ -210,7 +220,30 @@ def squared_distance(x, center):
     return lax.square(distance)
 
 
+def _variance_value(value, axis, ddof, keepdims, number):
+    """The variance of a NumPy array in two passes."""
+    distance = np.subtract(value, np.add.reduce(value, axis, keepdims=True) / value.dtype.type(number))
+    np.square(distance, out=distance)
+    total = np.add.reduce(distance, axis, keepdims=keepdims)
+    return np.divide(total, value.dtype.type(number - ddof if number > ddof else np.nan), out=...)
+
+
+def _fast_variance(a, axis, ddof, keepdims):
+    """The variance of a concrete array of a common dtype, or None."""
+    value = a._value
+    if value.dtype not in REAL or not (axis is None or type(axis) is int) or type(ddof) not in (int, float):
+        return None
+    if axis is not None and not -value.ndim <= axis < value.ndim:
+        return None
+    number = value.size if axis is None else value.shape[axis]
+    return make_array(quiet.run(_variance_value, value, axis, ddof, keepdims, number))
+
+
 def _variance(name, a, axis, dtype, ddof, keepdims, where, mean):
+    if direct(a) and dtype is None and where is None and mean is None:  # the hot path
+        result = _fast_variance(a, axis, ddof, keepdims)
+        if result is not None:
+            return result
     a = as_array_argument(name, a)
     wide, dtype = variance_dtypes(name, dtype, a.dtype)
     a = convert(a, wide)
@@ -229,11 +262,17 @@ def divide_by_degrees(total, number, ddof):
     number = like(total, number) if isinstance(number, float) else convert(number, total.dtype)
     divisor = lax.sub(number, convert(as_array_argument("var", ddof, "at argument 'ddof'"), total.dtype))
     divisor, total = broadcast_together("var", [divisor, total])
-    return lax.select(lax.gt(divisor, like(divisor, 0)), lax.div(total, divisor), lax.full_like(total, np.nan))
+    return lax.select(
+        lax.gt(divisor, like(divisor, 0)), lax.div(total, divisor), lax.full_like(total, np.nan)
+    )
 
 
 def average(
-    a: Operand, axis: Axis = None, weights: Operand | None = None, returned: bool = False, keepdims: bool = False
+    a: Operand,
+    axis: Axis = None,
+    weights: Operand | None = None,
+    returned: bool = False,
+    keepdims: bool = False,
 ) -> Array | tuple[Array, Array]:
     """The weighted mean of elements along axes.
 
@@ -261,7 +300,9 @@ def average(
         total = lax.full_like(result, float(np.prod([a.shape[i] for i in axes])))
         return (result, total) if returned else result
     weights = as_array_argument("average", weights, 1)
-    dtype = dtypes.to_inexact_dtype(dtypes.promote((a.dtype, a.weak_type), (weights.dtype, weights.weak_type))[0])
+    dtype = dtypes.to_inexact_dtype(
+        dtypes.promote((a.dtype, a.weak_type), (weights.dtype, weights.weak_type))[0]
+    )
     weights = _aligned_weights(a, axis, axes, convert(weights, dtype))
     a = convert(a, dtype)
     total = sum(weights, axes, keepdims=keepdims)
@@ -283,5 +324,3 @@ def _aligned_weights(a, axis, axes, weights):
         raise ValueError("Shape of weights must be consistent with shape of a along specified axis.")
     weights = lax.transpose(weights, tuple(np.argsort(given).tolist()))
     return broadcast_to(lax.expand_dims(weights, tuple(i for i in range(a.ndim) if i not in axes)), a.shape)
-
-

@@ -1,10 +1,10 @@
 """The boundary of the NumPy API: what its functions take, and what becomes of it.
 
-Every function converts its array arguments here, first thing. It takes arrays, traced values, Python and NumPy
-scalars, NumPy arrays and objects that convert themselves (``__jax_array__``); it refuses lists, tuples, None and
-strings, because a list hides many small conversions. ``_from_foreign`` is the one place where a value that is none
-of the language's own is looked at: a protocol for classes of users, such as one that keeps them through functions,
-belongs there and costs the others nothing.
+Every function converts its array arguments here, first thing. It takes arrays, traced values, Python and
+NumPy scalars, NumPy arrays and objects that convert themselves (``__jax_array__``); it refuses lists, tuples,
+None and strings, because a list hides many small conversions. ``_from_foreign`` is the one place where a
+value that is none of the language's own is looked at: a protocol for classes of users, such as one that keeps
+them through functions, belongs there and costs the others nothing.
 
 ``promote`` and its kin then bring operands to one dtype and one rank, by JAX's lattice and weak types. Python
 scalars are converted on the way, not traced, so that jaxprs hold literals of the final dtype.
@@ -65,7 +65,9 @@ def _from_foreign(name: str, x, position):
 
 def _converted(x, result):
     """What ``x.__jax_array__()`` returned, if it is what the protocol asks for."""
-    if getattr(type(result), "_is_array", False) or isinstance(result, np.ndarray | np.generic | bool | int | float | complex):
+    if getattr(type(result), "_is_array", False) or isinstance(
+        result, np.ndarray | np.generic | bool | int | float | complex
+    ):
         return result
     raise TypeError(f"{type(x).__name__}.__jax_array__() must return an array, got {type(result)}")
 
@@ -97,7 +99,8 @@ def owned_copy(x, dtype) -> np.ndarray:
 def not_numeric(x, dtype) -> TypeError:
     """The error for a value whose elements are not numbers."""
     return TypeError(
-        f"Value {x!r} with dtype {dtype} is not a valid JAX array type. Only arrays of numeric types are supported by JAX."
+        f"Value {x!r} with dtype {dtype} is not a valid JAX array type. Only arrays of numeric types are "
+        "supported by JAX."
     )
 
 
@@ -216,12 +219,14 @@ def one_inexact(name: str, x):
 
 
 def same_rank(name: str, xs: list) -> list:
-    """Operands broadcast to one rank by leading axes of size 1; 0-d ones stay, since every operation takes them."""
+    """Operands broadcast to one rank by leading axes of size 1; 0-d ones stay, since every operation takes
+    them."""
     ranks = {x.ndim for x in xs if x.ndim}
     if len(ranks) < 2:
         return xs
     if context.numpy_rank_promotion != "allow":
         _mind_rank_promotion(name, xs)
+    lax.broadcast_shapes(*(x.shape for x in xs))  # a ValueError where they do not fit
     rank = max(ranks)
     return [lax.broadcast_to_rank(x, rank) if x.ndim else x for x in xs]
 
@@ -230,11 +235,13 @@ def _mind_rank_promotion(name: str, xs):
     shapes = " ".join(str(x.shape) for x in xs)
     if context.numpy_rank_promotion == "raise":
         raise ValueError(
-            f"Operands could not be broadcast together for {name} on shapes {shapes} and with the config option "
+            f"Operands could not be broadcast together for {name} on shapes {shapes} and with the config "
+            "option "
             "jax_numpy_rank_promotion='raise'."
         )
     warnings.warn(
-        f"Following NumPy automatic rank promotion for {name} on shapes {shapes}. Set the jax_numpy_rank_promotion "
+        f"Following NumPy automatic rank promotion for {name} on shapes {shapes}. Set the "
+        "jax_numpy_rank_promotion "
         "config option to 'allow' to disable this warning.",
         UserWarning,
         stacklevel=dtypes._levels_to_user(),
@@ -246,8 +253,17 @@ def broadcast_together(name: str, xs: list) -> list:
     if len({x.shape for x in xs}) == 1:
         return xs
     xs = same_rank(name, xs)
-    shape = lax.broadcast_shapes(*(x.shape for x in xs))
+    try:
+        shape = np.broadcast_shapes(*(x.shape for x in xs))
+    except ValueError:
+        shapes = ", ".join(str(x.shape) for x in xs)
+        raise TypeError(f"{name} got incompatible shapes for broadcasting: {shapes}.") from None
     return [broadcast_to(x, shape) for x in xs]
+
+
+def all_weak(xs) -> bool:
+    """Whether all operands are weak, Python booleans counting as such beside weak ones."""
+    return all(type(x) is bool or dtype_of(x)[1] for x in xs) and promoted_dtype(xs)[1]
 
 
 def broadcast_to(x, shape: tuple):
@@ -265,8 +281,8 @@ def strong(x):
 
 
 def like(x, value):
-    """A scalar constant of the dtype of ``x``."""
-    return make_array(casts.convert(np.asarray(value), x.dtype), False)
+    """A scalar constant of the dtype of ``x``, as weak as it is."""
+    return make_array(casts.convert(np.asarray(value), x.dtype), x.weak_type)
 
 
 def direct(x) -> bool:

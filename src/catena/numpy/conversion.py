@@ -1,8 +1,8 @@
 """Making arrays of what the user has: ``array``, ``asarray``, ``astype``, ``copy``, buffers, DLPack.
 
-These are the functions that take lists. A list of concrete values becomes one NumPy array of the dtype that all
-its leaves promote to; a list with traced values in it is concatenated in the traced program. NumPy arrays are
-always copied, because their owner could write to them.
+These are the functions that take lists. A list of concrete values becomes one NumPy array of the dtype that
+all its leaves promote to; a list with traced values in it is concatenated in the traced program. NumPy arrays
+are always copied, because their owner could write to them.
 """
 
 import warnings
@@ -47,8 +47,8 @@ def array(
     """A new array of numbers, of (nested) lists of numbers and arrays, or of another array.
 
     Arguments:
-      object: a scalar, an array of any library that NumPy can read, a list or tuple of such, nested to equal depth, or
-        an object with ``__jax_array__``.
+      object: a scalar, an array of any library that NumPy can read, a list or tuple of such, nested to equal
+        depth, or an object with ``__jax_array__``.
       dtype: the dtype of the result; by default the one that the elements promote to. A Python scalar without
         a dtype gives a weak array.
       *args: deprecated: ``copy``, ``order`` and ``ndmin`` by position.
@@ -87,7 +87,8 @@ def _positional(args: tuple, copy, order, ndmin) -> tuple:
     if len(args) > 3:
         raise TypeError(f"array() takes from 1 to 5 positional arguments but {len(args) + 2} were given")
     warnings.warn(
-        "Passing the copy, order, and ndmin arguments to jnp.array positionally is deprecated. Use keywords instead.",
+        "Passing the copy, order, and ndmin arguments to jnp.array positionally is deprecated. Use keywords "
+        "instead.",
         DeprecationWarning,
         stacklevel=3,
     )
@@ -95,7 +96,8 @@ def _positional(args: tuple, copy, order, ndmin) -> tuple:
 
 
 def from_object(x, dtype=None):
-    """``x`` as an Array or traced value, of ``dtype`` where one is given; Arrays of it already are not copied."""
+    """``x`` as an Array or traced value, of ``dtype`` where one is given; Arrays of it already are not
+    copied."""
     kind = type(x)
     if kind in SCALARS:
         return _from_scalar(x, dtype)
@@ -247,7 +249,9 @@ def copy(a: ArrayLike | SupportsJAXArray, order: str | None = None) -> Array:
     return array(as_array_argument("copy", a), order=order)
 
 
-def astype(x: ArrayLike | SupportsJAXArray, dtype: DTypeLike | None, /, *, copy: bool = False, device: Any = None) -> Array:
+def astype(
+    x: ArrayLike | SupportsJAXArray, dtype: DTypeLike | None, /, *, copy: bool = False, device: Any = None
+) -> Array:
     """``x`` cast to ``dtype``: floats to integers towards zero and within range, integers by their low bits.
 
     Arguments:
@@ -269,7 +273,9 @@ def astype(x: ArrayLike | SupportsJAXArray, dtype: DTypeLike | None, /, *, copy:
     x = as_array_argument("astype", x)
     dtype = dtypes.canonical(np.dtype("float64")) if dtype is None else user_dtype(dtype, "astype")
     if dtypes.is_extended(dtype) != dtypes.is_extended(x.dtype):
-        raise ValueError(f"Cannot convert_element_type from {dtypes.dtype_name(x.dtype)} to {dtypes.dtype_name(dtype)}")
+        raise ValueError(
+            f"Cannot convert_element_type from {dtypes.dtype_name(x.dtype)} to {dtypes.dtype_name(dtype)}"
+        )
     result = _cast(x, dtype)
     return placed(_copied(result) if copy and result is source else result, device)
 
@@ -281,7 +287,8 @@ def _cast(x, dtype):
         if dtype == dtypes.BOOL:
             return lax.ne(x, make_array(np.zeros((), x.dtype)))
         warnings.warn(
-            "Casting from complex to real dtypes will soon raise a ValueError. Please first use jnp.real or jnp.imag "
+            "Casting from complex to real dtypes will soon raise a ValueError. Please first use jnp.real or "
+            "jnp.imag "
             "to take the real/imaginary component of your input.",
             DeprecationWarning,
             stacklevel=dtypes._levels_to_user(),
@@ -338,7 +345,8 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
     Arguments:
       x: an object with ``__dlpack__`` and ``__dlpack_device__``, on the CPU.
       device: the device to put the result on; None for the default one.
-      copy: False to share memory or raise, True to copy; None copies where the other library could still write.
+      copy: False to share memory or raise, True to copy; None copies where the other library could still
+        write.
     Returns:
       An array of the shape and (canonical) dtype of ``x``.
     Raises:
@@ -357,8 +365,10 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
 def _impure(name: str) -> Callable:
     def refuse(*args: Any, **kwargs: Any) -> Array:
         raise NotImplementedError(
-            f"jnp.{name}() is not implemented because it may be non-pure and thus unsafe for use with JIT and other "
-            f"transformations. Consider using jnp.asarray(np.{name}(...)) instead, outside of transformed functions."
+            f"jnp.{name}() is not implemented because it may be non-pure and thus unsafe for use with JIT "
+            "and other "
+            f"transformations. Consider using jnp.asarray(np.{name}(...)) instead, outside of transformed "
+            "functions."
         )
 
     refuse.__name__ = refuse.__qualname__ = name

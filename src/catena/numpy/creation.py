@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from catena import lax
-from catena.core import casts, dtypes
+from catena.core import dtypes
 from catena.core.array import Array, make_array
 from catena.core.context import context
 from catena.core.trace import Tracer
@@ -18,11 +18,9 @@ from catena.numpy.boundary import (
     as_array_argument,
     as_operand,
     broadcast_to,
-    concrete_or_error,
     convert,
     direct,
     dtype_of,
-    promote_inexact,
     static_int,
     user_dtype,
 )
@@ -48,7 +46,11 @@ def shape_argument(shape, what: str = "") -> tuple:
     if type(shape) is int:
         sizes = (shape,)
     else:
-        sizes = tuple(shape) if np.iterable(shape) and not isinstance(shape, str) and not _is_scalar(shape) else (shape,)
+        sizes = (
+            tuple(shape)
+            if np.iterable(shape) and not isinstance(shape, str) and not _is_scalar(shape)
+            else (shape,)
+        )
         sizes = tuple(size if type(size) is int else _static_size(size, sizes, what) for size in sizes)
     if any(size < 0 for size in sizes):
         raise TypeError(f"broadcast_in_dim shape must have every element be nonnegative, got {sizes}.")
@@ -66,7 +68,9 @@ def _static_size(size, sizes, what: str) -> int:
         hint = ""
         if any(isinstance(s, Tracer) for s in sizes):
             hint = "\nIf using `jit`, try using `static_argnums` or applying `jit` to smaller subfunctions."
-            hint += "".join(f"\n{s.describe_origin()}" for s in sizes if isinstance(s, Tracer) and s.describe_origin())
+            hint += "".join(
+                f"\n{s.describe_origin()}" for s in sizes if isinstance(s, Tracer) and s.describe_origin()
+            )
         raise TypeError(
             f"Shapes must be 1D sequences of concrete values of integer type, got {sizes}.{what}{hint}"
         ) from None
@@ -86,7 +90,9 @@ def _filled(shape, value, dtype) -> np.ndarray:
     return np.full(shape, value, dtype)
 
 
-def zeros(shape: Shape, dtype: DTypeLike | None = None, *, device: Any = None, out_sharding: Any = None) -> Array:
+def zeros(
+    shape: Shape, dtype: DTypeLike | None = None, *, device: Any = None, out_sharding: Any = None
+) -> Array:
     """An array of zeros.
 
     Arguments:
@@ -108,7 +114,9 @@ def zeros(shape: Shape, dtype: DTypeLike | None = None, *, device: Any = None, o
     return placed(constant(shape_argument(shape), 0, dtype), device, out_sharding)
 
 
-def ones(shape: Shape, dtype: DTypeLike | None = None, *, device: Any = None, out_sharding: Any = None) -> Array:
+def ones(
+    shape: Shape, dtype: DTypeLike | None = None, *, device: Any = None, out_sharding: Any = None
+) -> Array:
     """An array of ones.
 
     Arguments:
@@ -129,7 +137,9 @@ def ones(shape: Shape, dtype: DTypeLike | None = None, *, device: Any = None, ou
     return placed(constant(shape_argument(shape), 1, dtype), device, out_sharding)
 
 
-def empty(shape: Shape, dtype: DTypeLike | None = None, *, device: Any = None, out_sharding: Any = None) -> Array:
+def empty(
+    shape: Shape, dtype: DTypeLike | None = None, *, device: Any = None, out_sharding: Any = None
+) -> Array:
     """An array of zeros: programs are pure, so there is no memory whose content is left to chance.
 
     Arguments:
@@ -151,7 +161,12 @@ def empty(shape: Shape, dtype: DTypeLike | None = None, *, device: Any = None, o
 
 
 def full(
-    shape: Shape, fill_value: Operand, dtype: DTypeLike | None = None, *, device: Any = None, out_sharding: Any = None
+    shape: Shape,
+    fill_value: Operand,
+    dtype: DTypeLike | None = None,
+    *,
+    device: Any = None,
+    out_sharding: Any = None,
 ) -> Array:
     """An array filled with a value.
 
@@ -164,7 +179,8 @@ def full(
     Returns:
       An array.
     Raises:
-      TypeError: ``shape`` is not made of non-negative integers known while tracing, or ``fill_value`` is no array.
+      TypeError: ``shape`` is not made of non-negative integers known while tracing, or ``fill_value`` is no
+        array.
       ValueError: ``fill_value`` does not broadcast to ``shape``.
 
     >>> import catena.numpy as jnp
@@ -173,20 +189,19 @@ def full(
     """
     dtype = user_dtype(dtype, "full")
     fill_value = as_operand("full", fill_value)
-    return placed(_full(shape_argument(shape), fill_value, dtype), device, out_sharding)
-
-
-def _full(shape, fill_value, dtype):
     found, weak = dtype_of(fill_value)
     value = convert(fill_value, dtype or found, weak and dtype is None)
-    return _broadcast_fill(value, shape)
+    return placed(_broadcast_fill(value, shape_argument(shape)), device, out_sharding)
 
 
 def _broadcast_fill(value, shape):
+    if not value.ndim and direct(value):
+        return make_array(np.full(shape, value._value, value.dtype), value.weak_type)
     if value.ndim and (value.ndim > len(shape) or not _broadcasts(value.shape, shape)):
         requested = f"{value.dtype}[{','.join(map(str, shape))}]"
         raise ValueError(
-            f"Incompatible types for broadcasting: input type={value.aval.str_short()} and requested type={requested}"
+            f"Incompatible types for broadcasting: input type={value.aval.str_short()} and requested "
+            f"type={requested}"
         )
     return broadcast_to(value, shape)
 
@@ -210,7 +225,12 @@ def _prototype(name: str, a, dtype, shape) -> tuple:
 
 
 def zeros_like(
-    a: Operand, dtype: DTypeLike | None = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None
+    a: Operand,
+    dtype: DTypeLike | None = None,
+    shape: Any = None,
+    *,
+    device: Any = None,
+    out_sharding: Any = None,
 ) -> Array:
     """An array of zeros like another array.
 
@@ -232,7 +252,12 @@ def zeros_like(
 
 
 def ones_like(
-    a: Operand, dtype: DTypeLike | None = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None
+    a: Operand,
+    dtype: DTypeLike | None = None,
+    shape: Any = None,
+    *,
+    device: Any = None,
+    out_sharding: Any = None,
 ) -> Array:
     """An array of ones like another array.
 
@@ -253,7 +278,9 @@ def ones_like(
     return placed(_constant_like("ones_like", a, 1, dtype, shape), device, out_sharding)
 
 
-def empty_like(prototype: Operand, dtype: DTypeLike | None = None, shape: Any = None, *, device: Any = None) -> Array:
+def empty_like(
+    prototype: Operand, dtype: DTypeLike | None = None, shape: Any = None, *, device: Any = None
+) -> Array:
     """An array of zeros like another array.
 
     Arguments:
@@ -322,7 +349,9 @@ def _checked_length(n, name: str):
     return n
 
 
-def eye(N: int, M: int | None = None, k: Operand = 0, dtype: DTypeLike | None = None, *, device: Any = None) -> Array:
+def eye(
+    N: int, M: int | None = None, k: Operand = 0, dtype: DTypeLike | None = None, *, device: Any = None
+) -> Array:
     """A matrix with ones on a diagonal and zeros elsewhere.
 
     Arguments:

@@ -80,13 +80,19 @@ def cumprod(a: Operand, axis: int | None = None, dtype: DTypeLike | None = None,
 def _cumulative(name, word, fun, first, x, axis, dtype, include_initial):
     x = as_array_argument(name, x)
     if not x.ndim:
-        raise ValueError(f"The input must be non-scalar to take a cumulative {word}, however a scalar value or scalar array was given.")
+        raise ValueError(
+            f"The input must be non-scalar to take a cumulative {word}, however a scalar value or scalar "
+            "array was given."
+        )
     if axis is None and x.ndim > 1:
         raise ValueError(
-            f"The input array has rank {x.ndim}, however axis was not set to an explicit value. The axis argument is "
+            f"The input array has rank {x.ndim}, however axis was not set to an explicit value. The axis "
+            "argument is "
             "only optional for one-dimensional arrays."
         )
-    axis = canonical_axis(0 if axis is None else static_int(axis, "The axis argument must be known statically."), x.ndim)
+    axis = canonical_axis(
+        0 if axis is None else static_int(axis, "The axis argument must be known statically."), x.ndim
+    )
     result = fun(x, axis, dtype)
     if not include_initial:
         return result

@@ -12,6 +12,7 @@ from catena.numpy.boundary import (
     direct,
     refuse_out,
     static_int,
+    strong,
     user_dtype,
 )
 from catena.numpy.creation import eye
@@ -41,7 +42,9 @@ def diagonal(a: Operand, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Arr
     if a.ndim < 2:
         raise ValueError("diagonal requires an array of at least two dimensions.")
     offset = static_int(offset, "'offset' argument of jnp.diagonal()")
-    axis1, axis2 = (canonical_axis(static_int(i, "axis argument of jnp.diagonal()"), a.ndim) for i in (axis1, axis2))
+    axis1, axis2 = (
+        canonical_axis(static_int(i, "axis argument of jnp.diagonal()"), a.ndim) for i in (axis1, axis2)
+    )
     if axis1 == axis2:
         raise ValueError(f"diagonal: axis1 and axis2 must be different axes, got {axis1} for both")
     if direct(a):
@@ -110,12 +113,17 @@ def diagflat(v: Operand, k: int = 0) -> Array:
     Array([[1, 0],
            [0, 2]], dtype=int32)
     """
-    v = as_array_argument("diagflat", v)
+    v = strong(as_array_argument("diagflat", v))
     return diag(lax.reshape(v, (v.size,)), k)
 
 
 def trace(
-    a: Operand, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: DTypeLike | None = None, out: None = None
+    a: Operand,
+    offset: int = 0,
+    axis1: int = 0,
+    axis2: int = 1,
+    dtype: DTypeLike | None = None,
+    out: None = None,
 ) -> Array:
     """The sums of the diagonals of matrices.
 

@@ -1,7 +1,7 @@
 """Elementary functions: exponentials, logarithms, trigonometric and hyperbolic functions, roots.
 
-They take numbers and booleans and compute in a float or complex dtype: integers and booleans become the default
-float, narrower than that where the argument is weak or a small float already.
+They take numbers and booleans and compute in a float or complex dtype: integers and booleans become the
+default float, narrower than that where the argument is weak or a small float already.
 """
 
 import numpy as np
@@ -9,6 +9,7 @@ import numpy as np
 from catena import lax
 from catena.core import dtypes
 from catena.numpy.boundary import (
+    all_weak,
     as_operand,
     broadcast_together,
     convert,
@@ -32,22 +33,53 @@ def _inexact(name, numpy_fun, lax_fun, purpose, example, result, fast=REAL, retu
 
 def _named(names, *row, **options):
     """One function for each of several names for the same thing."""
-    return (_inexact(name, *row[:3], row[3].replace("F(", f"jnp.{name}("), *row[4:], **options) for name in names)
+    return (
+        _inexact(name, *row[:3], row[3].replace("F(", f"jnp.{name}("), *row[4:], **options) for name in names
+    )
 
 
 # ---- exponentials and logarithms
 
-exp = _inexact("exp", np.exp, lax.exp, "The exponential of each element.", "jnp.exp(jnp.array([0.0, 1.0]))", "Array([1.       , 2.7182817], dtype=float32)")
-exp2 = _inexact("exp2", np.exp2, lax.exp2, "Two to the power of each element.", "jnp.exp2(jnp.array([0.0, 3.0]))", "Array([1., 8.], dtype=float32)")
+exp = _inexact(
+    "exp",
+    np.exp,
+    lax.exp,
+    "The exponential of each element.",
+    "jnp.exp(jnp.array([0.0, 1.0]))",
+    "Array([1.       , 2.7182817], dtype=float32)",
+)
+exp2 = _inexact(
+    "exp2",
+    np.exp2,
+    lax.exp2,
+    "Two to the power of each element.",
+    "jnp.exp2(jnp.array([0.0, 3.0]))",
+    "Array([1., 8.], dtype=float32)",
+)
 expm1 = _inexact(
-    "expm1", np.expm1, lax.expm1, "``exp(x) - 1`` of each element, exact for small ones too.",
-    "jnp.expm1(jnp.array([0.0, 1e-8]))", "Array([0.e+00, 1.e-08], dtype=float32)",
-)  # fmt: skip
-log = _inexact("log", np.log, lax.log, "The natural logarithm of each element.", "jnp.log(jnp.array([1.0, 8.0]))", "Array([0.       , 2.0794415], dtype=float32)")
+    "expm1",
+    np.expm1,
+    lax.expm1,
+    "``exp(x) - 1`` of each element, exact for small ones too.",
+    "jnp.expm1(jnp.array([0.0, 1e-8]))",
+    "Array([0.e+00, 1.e-08], dtype=float32)",
+)
+log = _inexact(
+    "log",
+    np.log,
+    lax.log,
+    "The natural logarithm of each element.",
+    "jnp.log(jnp.array([1.0, 8.0]))",
+    "Array([0.       , 2.0794415], dtype=float32)",
+)
 log1p = _inexact(
-    "log1p", np.log1p, lax.log1p, "``log(1 + x)`` of each element, exact for small ones too.",
-    "jnp.log1p(jnp.array([0.0, 1e-8]))", "Array([0.e+00, 1.e-08], dtype=float32)",
-)  # fmt: skip
+    "log1p",
+    np.log1p,
+    lax.log1p,
+    "``log(1 + x)`` of each element, exact for small ones too.",
+    "jnp.log1p(jnp.array([0.0, 1e-8]))",
+    "Array([0.e+00, 1.e-08], dtype=float32)",
+)
 
 
 def _strong_inexact(name: str, x):
@@ -67,60 +99,142 @@ def _log10(x):
 
 
 log2 = document_unary(
-    unary("log2", np.log2, _log2, weak=False), "The logarithm to base 2 of each element.", _INEXACT,
-    "jnp.log2(jnp.array([1.0, 8.0]))", "Array([0., 3.], dtype=float32)",
-)  # fmt: skip
+    unary("log2", np.log2, _log2, weak=False),
+    "The logarithm to base 2 of each element.",
+    _INEXACT,
+    "jnp.log2(jnp.array([1.0, 8.0]))",
+    "Array([0., 3.], dtype=float32)",
+)
 log10 = document_unary(
-    unary("log10", np.log10, _log10, weak=False), "The logarithm to base 10 of each element.", _INEXACT,
-    "jnp.log10(jnp.array([1.0, 1000.0]))", "Array([0., 3.], dtype=float32)",
-)  # fmt: skip
+    unary("log10", np.log10, _log10, weak=False),
+    "The logarithm to base 10 of each element.",
+    _INEXACT,
+    "jnp.log10(jnp.array([1.0, 1000.0]))",
+    "Array([0., 3.], dtype=float32)",
+)
 
 # ---- trigonometric functions
 
-sin = _inexact("sin", np.sin, lax.sin, "The sine of each element, in radians.", "jnp.sin(jnp.array([0.0, 1.0]))", "Array([0.        , 0.84147096], dtype=float32)")
-cos = _inexact("cos", np.cos, lax.cos, "The cosine of each element, in radians.", "jnp.cos(jnp.array([0.0, 1.0]))", "Array([1.       , 0.5403023], dtype=float32)")
-tan = _inexact("tan", np.tan, lax.tan, "The tangent of each element, in radians.", "jnp.tan(jnp.array([0.0, 1.0]))", "Array([0.       , 1.5574077], dtype=float32)")
+sin = _inexact(
+    "sin",
+    np.sin,
+    lax.sin,
+    "The sine of each element, in radians.",
+    "jnp.sin(jnp.array([0.0, 1.0]))",
+    "Array([0.        , 0.84147096], dtype=float32)",
+)
+cos = _inexact(
+    "cos",
+    np.cos,
+    lax.cos,
+    "The cosine of each element, in radians.",
+    "jnp.cos(jnp.array([0.0, 1.0]))",
+    "Array([1.       , 0.5403023], dtype=float32)",
+)
+tan = _inexact(
+    "tan",
+    np.tan,
+    lax.tan,
+    "The tangent of each element, in radians.",
+    "jnp.tan(jnp.array([0.0, 1.0]))",
+    "Array([0.       , 1.5574077], dtype=float32)",
+)
 asin, arcsin = _named(
-    ("asin", "arcsin"), np.arcsin, lax.asin, "The inverse sine of each element, in radians; NaN beyond [-1, 1].",
-    "F(jnp.array([0.0, 1.0]))", "Array([0.       , 1.5707964], dtype=float32)",
-)  # fmt: skip
+    ("asin", "arcsin"),
+    np.arcsin,
+    lax.asin,
+    "The inverse sine of each element, in radians; NaN beyond [-1, 1].",
+    "F(jnp.array([0.0, 1.0]))",
+    "Array([0.       , 1.5707964], dtype=float32)",
+)
 acos, arccos = _named(
-    ("acos", "arccos"), np.arccos, lax.acos, "The inverse cosine of each element, in radians; NaN beyond [-1, 1].",
-    "F(jnp.array([0.0, 1.0]))", "Array([1.5707964, 0.       ], dtype=float32)",
-)  # fmt: skip
+    ("acos", "arccos"),
+    np.arccos,
+    lax.acos,
+    "The inverse cosine of each element, in radians; NaN beyond [-1, 1].",
+    "F(jnp.array([0.0, 1.0]))",
+    "Array([1.5707964, 0.       ], dtype=float32)",
+)
 atan, arctan = _named(
-    ("atan", "arctan"), np.arctan, lax.atan, "The inverse tangent of each element, in radians.",
-    "F(jnp.array([0.0, 1.0]))", "Array([0.       , 0.7853981], dtype=float32)",
-)  # fmt: skip
+    ("atan", "arctan"),
+    np.arctan,
+    lax.atan,
+    "The inverse tangent of each element, in radians.",
+    "F(jnp.array([0.0, 1.0]))",
+    "Array([0.       , 0.7853981], dtype=float32)",
+)
 
 # ---- hyperbolic functions
 
-sinh = _inexact("sinh", np.sinh, lax.sinh, "The hyperbolic sine of each element.", "jnp.sinh(jnp.array([0.0, 1.0]))", "Array([0.       , 1.1752012], dtype=float32)")
-cosh = _inexact("cosh", np.cosh, lax.cosh, "The hyperbolic cosine of each element.", "jnp.cosh(jnp.array([0.0, 1.0]))", "Array([1.       , 1.5430806], dtype=float32)")
-tanh = _inexact("tanh", np.tanh, lax.tanh, "The hyperbolic tangent of each element.", "jnp.tanh(jnp.array([0.0, 1.0]))", "Array([0.       , 0.7615942], dtype=float32)")
+sinh = _inexact(
+    "sinh",
+    np.sinh,
+    lax.sinh,
+    "The hyperbolic sine of each element.",
+    "jnp.sinh(jnp.array([0.0, 1.0]))",
+    "Array([0.       , 1.1752012], dtype=float32)",
+)
+cosh = _inexact(
+    "cosh",
+    np.cosh,
+    lax.cosh,
+    "The hyperbolic cosine of each element.",
+    "jnp.cosh(jnp.array([0.0, 1.0]))",
+    "Array([1.       , 1.5430806], dtype=float32)",
+)
+tanh = _inexact(
+    "tanh",
+    np.tanh,
+    lax.tanh,
+    "The hyperbolic tangent of each element.",
+    "jnp.tanh(jnp.array([0.0, 1.0]))",
+    "Array([0.       , 0.7615942], dtype=float32)",
+)
 asinh, arcsinh = _named(
-    ("asinh", "arcsinh"), np.arcsinh, lax.asinh, "The inverse hyperbolic sine of each element.",
-    "F(jnp.array([0.0, 1.0]))", "Array([0.        , 0.88137364], dtype=float32)",
-)  # fmt: skip
+    ("asinh", "arcsinh"),
+    np.arcsinh,
+    lax.asinh,
+    "The inverse hyperbolic sine of each element.",
+    "F(jnp.array([0.0, 1.0]))",
+    "Array([0.        , 0.88137364], dtype=float32)",
+)
 acosh, arccosh = _named(
-    ("acosh", "arccosh"), np.arccosh, lax.acosh, "The inverse hyperbolic cosine of each element; NaN below 1.",
-    "F(jnp.array([1.0, 2.0]))", "Array([0.      , 1.316958], dtype=float32)",
-)  # fmt: skip
+    ("acosh", "arccosh"),
+    np.arccosh,
+    lax.acosh,
+    "The inverse hyperbolic cosine of each element; NaN below 1.",
+    "F(jnp.array([1.0, 2.0]))",
+    "Array([0.      , 1.316958], dtype=float32)",
+)
 atanh, arctanh = _named(
-    ("atanh", "arctanh"), np.arctanh, lax.atanh, "The inverse hyperbolic tangent of each element; NaN beyond [-1, 1].",
-    "F(jnp.array([0.0, 0.5]))", "Array([0.        , 0.54930615], dtype=float32)",
-)  # fmt: skip
+    ("atanh", "arctanh"),
+    np.arctanh,
+    lax.atanh,
+    "The inverse hyperbolic tangent of each element; NaN beyond [-1, 1].",
+    "F(jnp.array([0.0, 0.5]))",
+    "Array([0.        , 0.54930615], dtype=float32)",
+)
 
 # ---- roots and angles
 
 sqrt = _inexact(
-    "sqrt", np.sqrt, lax.sqrt, "The square root of each element; NaN for negative real ones.",
-    "jnp.sqrt(jnp.array([4.0, 2.0]))", "Array([2.       , 1.4142135], dtype=float32)",
-)  # fmt: skip
+    "sqrt",
+    np.sqrt,
+    lax.sqrt,
+    "The square root of each element; NaN for negative real ones.",
+    "jnp.sqrt(jnp.array([4.0, 2.0]))",
+    "Array([2.       , 1.4142135], dtype=float32)",
+)
 cbrt = _inexact(
-    "cbrt", np.cbrt, lax.cbrt, "The real cube root of each element.", "jnp.cbrt(jnp.array([8.0, -27.0]))", "Array([ 2., -3.], dtype=float32)",
-    returns="float", refused=", or is complex",
-)  # fmt: skip
+    "cbrt",
+    np.cbrt,
+    lax.cbrt,
+    "The real cube root of each element.",
+    "jnp.cbrt(jnp.array([8.0, -27.0]))",
+    "Array([ 2., -3.], dtype=float32)",
+    returns="float",
+    refused=", or is complex",
+)
 
 
 def _to_radians(x):
@@ -132,13 +246,21 @@ def _to_degrees(x):
 
 
 deg2rad, radians = _named(
-    ("deg2rad", "radians"), np.deg2rad, _to_radians, "Angles in degrees as angles in radians.",
-    "F(jnp.array([0.0, 180.0]))", "Array([0.       , 3.1415927], dtype=float32)",
-)  # fmt: skip
+    ("deg2rad", "radians"),
+    np.deg2rad,
+    _to_radians,
+    "Angles in degrees as angles in radians.",
+    "F(jnp.array([0.0, 180.0]))",
+    "Array([0.       , 3.1415927], dtype=float32)",
+)
 rad2deg, degrees = _named(
-    ("rad2deg", "degrees"), np.rad2deg, _to_degrees, "Angles in radians as angles in degrees.",
-    "F(jnp.array([0.0, 1.0]))", "Array([ 0.     , 57.29578], dtype=float32)",
-)  # fmt: skip
+    ("rad2deg", "degrees"),
+    np.rad2deg,
+    _to_degrees,
+    "Angles in radians as angles in degrees.",
+    "F(jnp.array([0.0, 1.0]))",
+    "Array([ 0.     , 57.29578], dtype=float32)",
+)
 
 
 def _reciprocal(x):
@@ -146,9 +268,12 @@ def _reciprocal(x):
 
 
 reciprocal = document_unary(
-    unary("reciprocal", np.reciprocal, _reciprocal), "One over each element.", _INEXACT,
-    "jnp.reciprocal(jnp.array([2.0, 0.0]))", "Array([0.5, inf], dtype=float32)",
-)  # fmt: skip
+    unary("reciprocal", np.reciprocal, _reciprocal),
+    "One over each element.",
+    _INEXACT,
+    "jnp.reciprocal(jnp.array([2.0, 0.0]))",
+    "Array([0.5, inf], dtype=float32)",
+)
 
 
 def _sinc(x):
@@ -167,9 +292,12 @@ def _sinc_near_zero(x):
 
 
 sinc = document_unary(
-    unary("sinc", None, _sinc, NONE), "``sin(pi x) / (pi x)`` of each element, 1 at zero.", _INEXACT,
-    "jnp.sinc(jnp.array([0.0, 0.5]))", "Array([1.        , 0.63661975], dtype=float32)",
-)  # fmt: skip
+    unary("sinc", None, _sinc, NONE),
+    "``sin(pi x) / (pi x)`` of each element, 1 at zero.",
+    _INEXACT,
+    "jnp.sinc(jnp.array([0.0, 0.5]))",
+    "Array([1.        , 0.63661975], dtype=float32)",
+)
 
 
 def _i0(x):
@@ -183,9 +311,13 @@ def _i0(x):
 
 
 i0 = document_unary(
-    positional_or_keyword("i0", _i0), "The modified Bessel function of order zero of each element.", "float",
-    "jnp.i0(jnp.array([0.0, 1.0]))", "Array([1.0000001, 1.266066 ], dtype=float32)", refused=", or is complex (ValueError)",
-)  # fmt: skip
+    positional_or_keyword("i0", _i0),
+    "The modified Bessel function of order zero of each element.",
+    "float",
+    "jnp.i0(jnp.array([0.0, 1.0]))",
+    "Array([1.0000001, 1.266066 ], dtype=float32)",
+    refused=", or is complex (ValueError)",
+)
 
 
 # ---- functions of two arrays
@@ -198,16 +330,20 @@ def _two(lax_fun, name):
 atan2, arctan2 = (
     document_binary(
         second_names(binary(name, np.arctan2, _two(lax.atan2, name), REAL)),
-        "The angle, in radians, of the point with ordinate ``x1`` and abscissa ``x2``.", "float, in [-pi, pi]",
-        f"jnp.{name}(jnp.array([1.0, -1.0]), jnp.array([1.0, 0.0]))", "Array([ 0.7853982, -1.5707964], dtype=float32)", "x1, x2",
-    ) for name in ("atan2", "arctan2")
-)  # fmt: skip
+        "The angle, in radians, of the point with ordinate ``x1`` and abscissa ``x2``.",
+        "float, in [-pi, pi]",
+        f"jnp.{name}(jnp.array([1.0, -1.0]), jnp.array([1.0, 0.0]))",
+        "Array([ 0.7853982, -1.5707964], dtype=float32)",
+        "x1, x2",
+    )
+    for name in ("atan2", "arctan2")
+)
 
 
 def _weak_only_if_all(name, x, y):
     """Promoted operands of a float or complex dtype and one shape, weak only where both arguments are."""
     xs = operands(name, x, y)
-    weak = all(dtype_of(x)[1] for x in xs)
+    weak = all_weak(xs)
     x, y = broadcast_together(name, promote_inexact(name, *xs))
     return (x, y) if weak else (strong(x), strong(y))
 
@@ -231,9 +367,14 @@ def _hypot(x, y):
 
 hypot = document_binary(
     second_names(binary("hypot", np.hypot, _hypot, REAL)),
-    "The length of the hypotenuse of a right triangle with legs ``x1`` and ``x2``, without overflow in between.", "float",
-    "jnp.hypot(jnp.array([3.0]), 4.0)", "Array([5.], dtype=float32)", "x1, x2", refused=", or they are complex (ValueError)",
-)  # fmt: skip
+    "The length of the hypotenuse of a right triangle with legs ``x1`` and ``x2``, without overflow in "
+    "between.",
+    "float",
+    "jnp.hypot(jnp.array([3.0]), 4.0)",
+    "Array([5.], dtype=float32)",
+    "x1, x2",
+    refused=", or they are complex (ValueError)",
+)
 
 
 def _log_of_sum(x, y, exp, factor):
@@ -280,9 +421,15 @@ def _logaddexp2(x, y):
 
 logaddexp = document_binary(
     binary("logaddexp", np.logaddexp, _logaddexp, REAL),
-    "``log(exp(x) + exp(y))`` without overflow.", _INEXACT, "jnp.logaddexp(jnp.array([0.0, 1000.0]), 0.0)", "Array([6.931472e-01, 1.000000e+03], dtype=float32)",
-)  # fmt: skip
+    "``log(exp(x) + exp(y))`` without overflow.",
+    _INEXACT,
+    "jnp.logaddexp(jnp.array([0.0, 1000.0]), 0.0)",
+    "Array([6.931472e-01, 1.000000e+03], dtype=float32)",
+)
 logaddexp2 = document_binary(
     binary("logaddexp2", np.logaddexp2, _logaddexp2, REAL),
-    "``log2(2 ** x + 2 ** y)`` without overflow.", _INEXACT, "jnp.logaddexp2(jnp.array([0.0, 1000.0]), 0.0)", "Array([   1., 1000.], dtype=float32)",
-)  # fmt: skip
+    "``log2(2 ** x + 2 ** y)`` without overflow.",
+    _INEXACT,
+    "jnp.logaddexp2(jnp.array([0.0, 1000.0]), 0.0)",
+    "Array([   1., 1000.], dtype=float32)",
+)

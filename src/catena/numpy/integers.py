@@ -33,9 +33,27 @@ def _bits(name, numpy_fun, lax_fun, purpose, result):
     return document_binary(fun, purpose, _PROMOTED, example, result, refused=_NO_FLOATS)
 
 
-bitwise_and = _bits("bitwise_and", np.bitwise_and, lax.bitwise_and, "The bits that are set in both elements.", "Array([8], dtype=int32)")
-bitwise_or = _bits("bitwise_or", np.bitwise_or, lax.bitwise_or, "The bits that are set in one of two elements or in both.", "Array([14], dtype=int32)")
-bitwise_xor = _bits("bitwise_xor", np.bitwise_xor, lax.bitwise_xor, "The bits that differ between two elements.", "Array([6], dtype=int32)")
+bitwise_and = _bits(
+    "bitwise_and",
+    np.bitwise_and,
+    lax.bitwise_and,
+    "The bits that are set in both elements.",
+    "Array([8], dtype=int32)",
+)
+bitwise_or = _bits(
+    "bitwise_or",
+    np.bitwise_or,
+    lax.bitwise_or,
+    "The bits that are set in one of two elements or in both.",
+    "Array([14], dtype=int32)",
+)
+bitwise_xor = _bits(
+    "bitwise_xor",
+    np.bitwise_xor,
+    lax.bitwise_xor,
+    "The bits that differ between two elements.",
+    "Array([6], dtype=int32)",
+)
 
 
 def _invert(name):
@@ -48,10 +66,16 @@ def _invert(name):
 
 invert, bitwise_not, bitwise_invert = (
     document_unary(
-        _invert(name), "The bits that are not set in each element; for booleans, whether it is false.", "of its dtype",
-        f"jnp.{name}(jnp.array([0, 5]))", "Array([-1, -6], dtype=int32)", takes="integers or booleans", refused=_NO_FLOATS,
-    ) for name in ("invert", "bitwise_not", "bitwise_invert")
-)  # fmt: skip
+        _invert(name),
+        "The bits that are not set in each element; for booleans, whether it is false.",
+        "of its dtype",
+        f"jnp.{name}(jnp.array([0, 5]))",
+        "Array([-1, -6], dtype=int32)",
+        takes="integers or booleans",
+        refused=_NO_FLOATS,
+    )
+    for name in ("invert", "bitwise_not", "bitwise_invert")
+)
 
 
 def _bitwise_count(x):
@@ -64,9 +88,14 @@ def _bitwise_count(x):
 
 
 bitwise_count = document_unary(
-    unary("bitwise_count", None, _bitwise_count, NONE), "The number of bits set in the absolute value of each element.",
-    "uint8", "jnp.bitwise_count(jnp.array([0, 5, -7]))", "Array([0, 2, 3], dtype=uint8)", takes="integers or booleans", refused=_NO_FLOATS,
-)  # fmt: skip
+    unary("bitwise_count", None, _bitwise_count, NONE),
+    "The number of bits set in the absolute value of each element.",
+    "uint8",
+    "jnp.bitwise_count(jnp.array([0, 5, -7]))",
+    "Array([0, 2, 3], dtype=uint8)",
+    takes="integers or booleans",
+    refused=_NO_FLOATS,
+)
 
 # ---- shifts
 
@@ -74,7 +103,9 @@ bitwise_count = document_unary(
 def _shift(name, lax_fun, purpose, names, result):
     fun = binary(name, None, lambda x, y: lax_fun(*promote_numeric(name, x, y)), NONE)
     fun = second_names(fun) if names == "x1, x2" else fun
-    return document_binary(fun, purpose, _PROMOTED, f"jnp.{name}(jnp.array([8, -8]), 1)", result, names, _NO_FLOATS)
+    return document_binary(
+        fun, purpose, _PROMOTED, f"jnp.{name}(jnp.array([8, -8]), 1)", result, names, _NO_FLOATS
+    )
 
 
 def _right(x, y):
@@ -83,11 +114,23 @@ def _right(x, y):
 
 
 left_shift, bitwise_left_shift = (
-    _shift(name, lax.shift_left, "The bits of each element shifted left; 0 beyond its width.", "x, y", "Array([ 16, -16], dtype=int32)")
+    _shift(
+        name,
+        lax.shift_left,
+        "The bits of each element shifted left; 0 beyond its width.",
+        "x, y",
+        "Array([ 16, -16], dtype=int32)",
+    )
     for name in ("left_shift", "bitwise_left_shift")
 )
 right_shift, bitwise_right_shift = (
-    _shift(name, _right, "The bits of each element shifted right; signed ones keep their sign.", "x1, x2", "Array([ 4, -4], dtype=int32)")
+    _shift(
+        name,
+        _right,
+        "The bits of each element shifted right; signed ones keep their sign.",
+        "x1, x2",
+        "Array([ 4, -4], dtype=int32)",
+    )
     for name in ("right_shift", "bitwise_right_shift")
 )
 

@@ -1,4 +1,5 @@
-"""Questions about arrays, their text, and files: ``shape``, ``array_repr``, ``printoptions``, ``save``, ``load``."""
+"""Questions about arrays, their text, and files: ``shape``, ``array_repr``, ``printoptions``, ``save``,
+``load``."""
 
 import os
 from typing import Any, BinaryIO
@@ -90,7 +91,10 @@ def iterable(y: Any) -> bool:
 
 
 def array_repr(
-    arr: Array, max_line_width: int | None = None, precision: int | None = None, suppress_small: bool | None = None
+    arr: Array,
+    max_line_width: int | None = None,
+    precision: int | None = None,
+    suppress_small: bool | None = None,
 ) -> str:
     """The text that ``repr`` gives for an array, with options.
 
@@ -114,7 +118,10 @@ def array_repr(
 
 
 def array_str(
-    a: Array, max_line_width: int | None = None, precision: int | None = None, suppress_small: bool | None = None
+    a: Array,
+    max_line_width: int | None = None,
+    precision: int | None = None,
+    suppress_small: bool | None = None,
 ) -> str:
     """The text that ``str`` gives for an array, with options.
 
@@ -130,7 +137,11 @@ def array_str(
     >>> jnp.array_str(jnp.array([0.123456789]), precision=3)
     '[0.123]'
     """
-    return str(a) if isinstance(a, Tracer) else np.array_str(np.asarray(a), max_line_width, precision, suppress_small)
+    return (
+        str(a)
+        if isinstance(a, Tracer)
+        else np.array_str(np.asarray(a), max_line_width, precision, suppress_small)
+    )
 
 
 def set_printoptions(*args: Any, **kwargs: Any) -> None:
@@ -182,7 +193,9 @@ def save(file: str | os.PathLike | BinaryIO, arr: Operand, allow_pickle: bool = 
     np.save(file, np.asarray(asarray(arr)), allow_pickle=allow_pickle)
 
 
-def savez(file: str | os.PathLike | BinaryIO, *args: Operand, allow_pickle: bool = True, **kwds: Operand) -> None:
+def savez(
+    file: str | os.PathLike | BinaryIO, *args: Operand, allow_pickle: bool = True, **kwds: Operand
+) -> None:
     """Write several arrays to a file in NumPy's ``.npz`` format.
 
     Arguments:
@@ -210,7 +223,8 @@ def load(file: str | os.PathLike | BinaryIO, *args: Any, **kwargs: Any) -> Any:
 
 
 def _restored(value: np.ndarray) -> np.ndarray:
-    """A loaded array; NumPy writes bfloat16, the only dtype of two bytes without a name there, as raw bytes."""
+    """A loaded array; NumPy writes bfloat16, the only dtype of two bytes without a name there, as raw
+    bytes."""
     if value.dtype == np.dtype("V2"):
         return value.view("bfloat16")
     return value

@@ -1,4 +1,5 @@
-"""Comparisons, truth, and tests of elements: ``equal``, ``logical_and``, ``isnan``, ``isclose`` and their kin."""
+"""Comparisons, truth, and tests of elements: ``equal``, ``logical_and``, ``isnan``, ``isclose`` and their
+kin."""
 
 import numpy as np
 
@@ -6,6 +7,7 @@ from catena import lax
 from catena.core import dtypes
 from catena.core.array import Array, make_array
 from catena.numpy.boundary import (
+    all_weak,
     as_array_argument,
     as_operand,
     broadcast_together,
@@ -15,7 +17,6 @@ from catena.numpy.boundary import (
     like,
     operands,
     promote,
-    promote_inexact,
     refuse_out,
     run,
     strong,
@@ -50,15 +51,47 @@ def _equality(name, numpy_fun, lax_fun, relation, example):
     return document_binary(fun, f"Whether two elements are {relation}; NaN equals nothing.", "bool", *example)
 
 
-equal = _equality("equal", np.equal, lax.eq, "equal", ("jnp.equal(jnp.arange(3), 1)", "Array([False,  True, False], dtype=bool)"))
-not_equal = _equality("not_equal", np.not_equal, lax.ne, "different", ("jnp.not_equal(jnp.arange(3), 1)", "Array([ True, False,  True], dtype=bool)"))
-less = _comparison("less", np.less, lax.lt, "less than", ("jnp.less(jnp.arange(3), 1)", "Array([ True, False, False], dtype=bool)"))
-less_equal = _comparison(
-    "less_equal", np.less_equal, lax.le, "less than, or equal to,", ("jnp.less_equal(jnp.arange(3), 1)", "Array([ True,  True, False], dtype=bool)")
+equal = _equality(
+    "equal",
+    np.equal,
+    lax.eq,
+    "equal",
+    ("jnp.equal(jnp.arange(3), 1)", "Array([False,  True, False], dtype=bool)"),
 )
-greater = _comparison("greater", np.greater, lax.gt, "greater than", ("jnp.greater(jnp.arange(3), 1)", "Array([False, False,  True], dtype=bool)"))
+not_equal = _equality(
+    "not_equal",
+    np.not_equal,
+    lax.ne,
+    "different",
+    ("jnp.not_equal(jnp.arange(3), 1)", "Array([ True, False,  True], dtype=bool)"),
+)
+less = _comparison(
+    "less",
+    np.less,
+    lax.lt,
+    "less than",
+    ("jnp.less(jnp.arange(3), 1)", "Array([ True, False, False], dtype=bool)"),
+)
+less_equal = _comparison(
+    "less_equal",
+    np.less_equal,
+    lax.le,
+    "less than, or equal to,",
+    ("jnp.less_equal(jnp.arange(3), 1)", "Array([ True,  True, False], dtype=bool)"),
+)
+greater = _comparison(
+    "greater",
+    np.greater,
+    lax.gt,
+    "greater than",
+    ("jnp.greater(jnp.arange(3), 1)", "Array([False, False,  True], dtype=bool)"),
+)
 greater_equal = _comparison(
-    "greater_equal", np.greater_equal, lax.ge, "greater than, or equal to,", ("jnp.greater_equal(jnp.arange(3), 1)", "Array([False,  True,  True], dtype=bool)")
+    "greater_equal",
+    np.greater_equal,
+    lax.ge,
+    "greater than, or equal to,",
+    ("jnp.greater_equal(jnp.arange(3), 1)", "Array([False,  True,  True], dtype=bool)"),
 )
 
 # ---- truth
@@ -72,18 +105,36 @@ def truth(x):
 def _logical(name, numpy_fun, lax_fun, purpose, result):
     def general(x, y):
         xs = operands(name, x, y)
-        weak = all(dtype_of(x)[1] for x in xs)
+        weak = all_weak(xs)
         promoted = promote(name, *xs)
         return lax_fun(*(truth(x if weak else strong(x)) for x in promoted))
 
-    fun = binary(name, numpy_fun, general, _COMPARED)
+    fun = binary(name, numpy_fun, general, _COMPARED, scalars=False)
     example = f"jnp.{name}(jnp.array([True, True, False]), jnp.array([1, 0, 0]))"
     return document_binary(fun, purpose, "bool", example, f"Array([{result}], dtype=bool)")
 
 
-logical_and = _logical("logical_and", np.logical_and, lax.bitwise_and, "Whether both elements are true, that is, not zero.", " True, False, False")
-logical_or = _logical("logical_or", np.logical_or, lax.bitwise_or, "Whether one of two elements is true, that is, not zero.", " True,  True, False")
-logical_xor = _logical("logical_xor", np.logical_xor, lax.bitwise_xor, "Whether just one of two elements is true.", "False,  True, False")
+logical_and = _logical(
+    "logical_and",
+    np.logical_and,
+    lax.bitwise_and,
+    "Whether both elements are true, that is, not zero.",
+    " True, False, False",
+)
+logical_or = _logical(
+    "logical_or",
+    np.logical_or,
+    lax.bitwise_or,
+    "Whether one of two elements is true, that is, not zero.",
+    " True,  True, False",
+)
+logical_xor = _logical(
+    "logical_xor",
+    np.logical_xor,
+    lax.bitwise_xor,
+    "Whether just one of two elements is true.",
+    "False,  True, False",
+)
 
 
 def _one(name, x):
@@ -93,8 +144,11 @@ def _one(name, x):
 
 logical_not = document_unary(
     unary("logical_not", np.logical_not, lambda x: lax.bitwise_not(truth(_one("logical_not", x))), _COMPARED),
-    "Whether each element is zero.", "bool", "jnp.logical_not(jnp.array([0, 1, 2]))", "Array([ True, False, False], dtype=bool)",
-)  # fmt: skip
+    "Whether each element is zero.",
+    "bool",
+    "jnp.logical_not(jnp.array([0, 1, 2]))",
+    "Array([ True, False, False], dtype=bool)",
+)
 
 # ---- tests of floats
 
@@ -121,16 +175,26 @@ def _isinf(x):
 
 
 isnan = document_unary(
-    unary("isnan", np.isnan, _isnan), "Whether each element is NaN.", "bool", "jnp.isnan(jnp.array([1.0, jnp.nan]))", "Array([False,  True], dtype=bool)"
+    unary("isnan", np.isnan, _isnan),
+    "Whether each element is NaN.",
+    "bool",
+    "jnp.isnan(jnp.array([1.0, jnp.nan]))",
+    "Array([False,  True], dtype=bool)",
 )
 isfinite = document_unary(
-    unary("isfinite", np.isfinite, _isfinite), "Whether each element is neither infinite nor NaN.", "bool",
-    "jnp.isfinite(jnp.array([1.0, jnp.inf, jnp.nan]))", "Array([ True, False, False], dtype=bool)",
-)  # fmt: skip
+    unary("isfinite", np.isfinite, _isfinite),
+    "Whether each element is neither infinite nor NaN.",
+    "bool",
+    "jnp.isfinite(jnp.array([1.0, jnp.inf, jnp.nan]))",
+    "Array([ True, False, False], dtype=bool)",
+)
 isinf = document_unary(
-    unary("isinf", np.isinf, _isinf, weak=False), "Whether each element is infinite.", "bool",
-    "jnp.isinf(jnp.array([1.0, -jnp.inf]))", "Array([False,  True], dtype=bool)",
-)  # fmt: skip
+    unary("isinf", np.isinf, _isinf, weak=False),
+    "Whether each element is infinite.",
+    "bool",
+    "jnp.isinf(jnp.array([1.0, -jnp.inf]))",
+    "Array([False,  True], dtype=bool)",
+)
 
 
 def _is_infinity(name, value, x, out):
@@ -199,13 +263,19 @@ def _isreal(x):
 
 
 iscomplex = document_unary(
-    positional_or_keyword("iscomplex", _iscomplex), "Whether each element has an imaginary part other than zero.",
-    "bool", "jnp.iscomplex(jnp.array([1 + 0j, 1j]))", "Array([False,  True], dtype=bool)",
-)  # fmt: skip
+    positional_or_keyword("iscomplex", _iscomplex),
+    "Whether each element has an imaginary part other than zero.",
+    "bool",
+    "jnp.iscomplex(jnp.array([1 + 0j, 1j]))",
+    "Array([False,  True], dtype=bool)",
+)
 isreal = document_unary(
-    positional_or_keyword("isreal", _isreal), "Whether each element has no imaginary part other than zero.",
-    "bool", "jnp.isreal(jnp.array([1 + 0j, 1j]))", "Array([ True, False], dtype=bool)",
-)  # fmt: skip
+    positional_or_keyword("isreal", _isreal),
+    "Whether each element has no imaginary part other than zero.",
+    "bool",
+    "jnp.isreal(jnp.array([1 + 0j, 1j]))",
+    "Array([ True, False], dtype=bool)",
+)
 
 # ---- near and equal arrays
 
@@ -229,9 +299,15 @@ def isclose(
     Array([ True, False], dtype=bool)
     """
     a, b = operands("isclose", a, b)
-    if direct(a) and direct(b) and a.dtype == b.dtype and a.dtype in REAL and type(rtol) is type(atol) is float:
-        lax.broadcast_shapes(a.shape, b.shape)
-        return make_array(run(_close_values, a._value, b._value, rtol, atol, equal_nan))
+    if (
+        direct(a)
+        and direct(b)
+        and a.dtype == b.dtype
+        and a.dtype in REAL
+        and type(rtol) is type(atol) is float
+    ):
+        if a.shape == b.shape or not b.ndim or not a.ndim:
+            return make_array(run(_close_values, a._value, b._value, rtol, atol, equal_nan))
     a, b = broadcast_together("isclose", [strong(x) for x in promote("isclose", a, b)])
     if not dtypes.is_inexact(a.dtype):
         a, b = (convert(x, dtypes.to_inexact_dtype(x.dtype)) for x in (a, b))

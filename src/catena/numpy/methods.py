@@ -1,7 +1,7 @@
 """The operators, methods and properties that arrays and traced values have from the NumPy API.
 
-Both classes are core's, which knows nothing of these functions; ``install`` gives them to both by one table. Methods
-that need a concrete value, such as ``devices``, are Array's alone.
+Both classes are core's, which knows nothing of these functions; ``install`` gives them to both by one table.
+Methods that need a concrete value, such as ``devices``, are Array's alone.
 """
 
 import sys
@@ -21,7 +21,8 @@ from catena.numpy import (
     conversion,
     cumulative,
     diagonals,
-    floating,
+    editing,
+    float_parts,
     index_update,
     indexing,
     integers,
@@ -30,9 +31,24 @@ from catena.numpy import (
     reductions,
     selection,
     shaping,
+    sorting,
+    taking,
 )
-from catena.numpy.boundary import as_array_argument, convert, static_int, user_dtype
-from catena.numpy.hot import BOOL, INT, NUMBER, REAL, REAL_OR_INT, F32, F64, C64, C128, Operator, is_operand, refuse
+from catena.numpy.boundary import as_array_argument, convert, user_dtype
+from catena.numpy.hot import (
+    BOOL,
+    C64,
+    C128,
+    F32,
+    F64,
+    INT,
+    NUMBER,
+    REAL,
+    REAL_OR_INT,
+    Operator,
+    is_operand,
+    refuse,
+)
 from catena.numpy.placement import device_of, placed
 from catena.runtime import dlpack
 
@@ -44,17 +60,13 @@ _API_VERSION = "2024.12"
 # Operators
 
 
-def _power(x, y):
-    return arithmetic.power(x, y)
-
-
 OPERATORS = (
     Operator("+", "add", arithmetic.add, np.add, NUMBER),
     Operator("-", "sub", arithmetic.subtract, np.subtract, NUMBER),
     Operator("*", "mul", arithmetic.multiply, np.multiply, NUMBER),
     Operator("/", "truediv", arithmetic.true_divide, np.divide, _INEXACT),
-    Operator("//", "floordiv", arithmetic.floor_divide, np.floor_divide, REAL),
-    Operator("%", "mod", arithmetic.remainder, np.remainder, REAL),
+    Operator("//", "floordiv", arithmetic.floor_divide, arithmetic.floor_quotient, REAL_OR_INT),
+    Operator("%", "mod", arithmetic.remainder, arithmetic.floor_remainder, REAL_OR_INT),
     Operator("divmod()", "divmod", arithmetic.divmod),
     Operator("** or pow()", "pow", arithmetic.power),
     Operator("@", "matmul", products.matmul),
@@ -99,7 +111,7 @@ def _array_matmul(self, other):
 
 def __round__(self, ndigits: int | None = None):  # noqa: N807
     """The elements rounded; without a number of digits, as integers."""
-    rounded = floating.round(self, ndigits or 0)
+    rounded = float_parts.round(self, ndigits or 0)
     return conversion.astype(rounded, int) if ndigits is None else rounded
 
 
@@ -133,7 +145,9 @@ def __setitem__(self, i, x):  # noqa: N807
 def reshape(self, *args: Any, order: str = "C", out_sharding: Any = None) -> Array:
     """The elements in another shape; see ``jnp.reshape``. The shape is one argument or several."""
     shape = args[0] if len(args) == 1 else args
-    if type(shape) is tuple and order == "C" and type(self) is Array and context.trace is None:  # the hot path
+    if (
+        type(shape) is tuple and order == "C" and type(self) is Array and context.trace is None
+    ):  # the hot path
         value = self._value
         try:
             return placed(make_array(value.reshape(shape), self.weak_type), None, out_sharding)
@@ -148,7 +162,8 @@ def flatten(self, order: str = "C", *, out_sharding: Any = None) -> Array:
 
 
 def transpose(self, *args: Any) -> Array:
-    """The array with its axes in another order; see ``jnp.transpose``. The axes are one argument or several."""
+    """The array with its axes in another order; see ``jnp.transpose``. The axes are one argument or
+    several."""
     if not args or args == (None,):
         return shaping.transpose(self)
     axes = args[0] if len(args) == 1 and np.iterable(args[0]) else args
@@ -164,7 +179,9 @@ def _transposed(self):
 
 
 def _flat(self):
-    raise NotImplementedError("JAX Arrays do not implement the arr.flat property: consider arr.flatten() instead.")
+    raise NotImplementedError(
+        "JAX Arrays do not implement the arr.flat property: consider arr.flatten() instead."
+    )
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -182,7 +199,8 @@ def copy(self) -> Array:
 
 
 def view(self, dtype: Any = None, type: None = None) -> Array:
-    """The bits of the array as elements of another dtype; the last axis grows or shrinks where their sizes differ.
+    """The bits of the array as elements of another dtype; the last axis grows or shrinks where their sizes
+    differ.
 
     Arguments:
       dtype: the dtype; None for that of the array.
@@ -202,7 +220,8 @@ def view(self, dtype: Any = None, type: None = None) -> Array:
         raise ValueError("view() of a 0d array is only supported if the itemsize is unchanged.")
     if new > old and (self.shape[-1] * old) % new:
         raise ValueError(
-            "When changing to a larger dtype, its size must be a divisor of the total size in bytes of the last axis of "
+            "When changing to a larger dtype, its size must be a divisor of the total size in bytes of the "
+            "last axis of "
             "the array."
         )
     return _view_bits(self, dtype, old, new)
@@ -242,6 +261,19 @@ def clip(self, min: Any = None, max: Any = None) -> Array:
 def nonzero(self, *, fill_value: Any = None, size: int | None = None) -> tuple:
     """The indices of the elements that are not zero; see ``jnp.nonzero``."""
     return selection.nonzero(self, size=size, fill_value=fill_value)
+
+
+def compress(
+    self,
+    condition: Any,
+    axis: int | None = None,
+    *,
+    out: None = None,
+    size: int | None = None,
+    fill_value: Any = 0,
+) -> Array:
+    """The slices along an axis where a condition is true; see ``jnp.compress``."""
+    return selection.compress(condition, self, axis, out=out, size=size, fill_value=fill_value)
 
 
 def __array_namespace__(self, *, api_version: str | None = None) -> Any:  # noqa: N807
@@ -307,7 +339,9 @@ def unsafe_buffer_pointer(self) -> int:
     return live(self).__array_interface__["data"][0]
 
 
-def __dlpack__(self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: Any = None) -> Any:  # noqa: N807
+def __dlpack__(
+    self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: Any = None
+) -> Any:  # noqa: N807
     """The array as a DLPack capsule, without copying where the consumer knows read-only memory."""
     return dlpack.export(self, stream, max_version, dl_device, copy)
 
@@ -321,6 +355,14 @@ def __dlpack_device__(self) -> tuple:  # noqa: N807
 # The tables
 
 METHODS = {
+    "compress": compress,
+    "choose": selection.choose,
+    "repeat": editing.repeat,
+    "take": taking.take,
+    "searchsorted": sorting.searchsorted,
+    "sort": sorting.sort,
+    "argpartition": sorting.argpartition,
+    "argsort": sorting.argsort,
     "all": reductions.all,
     "any": reductions.any,
     "argmax": reductions.argmax,
@@ -328,8 +370,8 @@ METHODS = {
     "astype": astype,
     "byteswap": byteswap,
     "clip": clip,
-    "conj": floating.conj,
-    "conjugate": floating.conjugate,
+    "conj": float_parts.conj,
+    "conjugate": float_parts.conjugate,
     "copy": copy,
     "cumprod": cumulative.cumprod,
     "cumsum": cumulative.cumsum,
@@ -344,7 +386,7 @@ METHODS = {
     "ptp": reductions.ptp,
     "ravel": shaping.ravel,
     "reshape": reshape,
-    "round": floating.round,
+    "round": float_parts.round,
     "squeeze": shaping.squeeze,
     "std": averages.std,
     "sum": reductions.sum,
@@ -364,21 +406,30 @@ METHODS = {
 PROPERTIES = {
     "T": (_transposed, "The array with its axes reversed."),
     "mT": (lambda self: shaping.matrix_transpose(self), "The array with its last two axes exchanged."),
-    "real": (lambda self: floating.real(self), "The real part of each element."),
-    "imag": (lambda self: floating.imag(self), "The imaginary part of each element."),
+    "real": (lambda self: float_parts.real(self), "The real part of each element."),
+    "imag": (lambda self: float_parts.imag(self), "The imaginary part of each element."),
     "flat": (_flat, "Refused; use ``flatten``."),
     "at": (index_update.IndexUpdateHelper, "Updates that return a new array: ``x.at[index].set(y)``."),
 }
 ARRAY_METHODS = {
-    f.__name__: f
-    for f in (
-        tobytes, devices, platform, is_ready, clone, addressable_data, copy_to_host_async, on_device_size_in_bytes,
-        unsafe_buffer_pointer, __dlpack__, __dlpack_device__,
-    )
-}  # fmt: skip
+    "tobytes": tobytes,
+    "devices": devices,
+    "platform": platform,
+    "is_ready": is_ready,
+    "clone": clone,
+    "addressable_data": addressable_data,
+    "copy_to_host_async": copy_to_host_async,
+    "on_device_size_in_bytes": on_device_size_in_bytes,
+    "unsafe_buffer_pointer": unsafe_buffer_pointer,
+    "__dlpack__": __dlpack__,
+    "__dlpack_device__": __dlpack_device__,
+}
 ARRAY_PROPERTIES = {
     "device": (device_of, "The device that the array is on."),
-    "committed": (lambda self: getattr(self, "_placement", None) is not None, "Whether the user chose the device."),
+    "committed": (
+        lambda self: getattr(self, "_placement", None) is not None,
+        "Whether the user chose the device.",
+    ),
     "is_fully_addressable": (lambda self: True, "Whether this process has all of the array."),
     "is_fully_replicated": (lambda self: True, "Whether every device of the array has all of it."),
 }

@@ -1,4 +1,5 @@
-"""Reductions that skip NaN: ``nansum``, ``nanmax``, ``nanmean``, ``nanargmax``, ``nancumsum`` and their kin."""
+"""Reductions that skip NaN: ``nansum``, ``nanmax``, ``nanmean``, ``nanargmax``, ``nancumsum`` and their
+kin."""
 
 import numpy as np
 
@@ -9,10 +10,9 @@ from catena.numpy import reductions
 from catena.numpy.averages import divide_by_degrees, squared_distance, variance_dtypes
 from catena.numpy.boundary import (
     as_array_argument,
-    broadcast_together,
     broadcast_to,
+    broadcast_together,
     convert,
-    like,
     refuse_out,
     user_dtype,
 )
@@ -195,7 +195,8 @@ def nanmean(
     Arguments:
       a: an array or a scalar.
       axis: an axis or a tuple of them; None for all.
-      dtype: the dtype of the result; by default that of ``a`` if it is float or complex, else the default float.
+      dtype: the dtype of the result; by default that of ``a`` if it is float or complex, else the default
+        float.
       out: not supported; arrays are immutable.
       keepdims: whether the axes stay, with length 1.
       where: booleans that broadcast with ``a``: which elements to take.
@@ -254,7 +255,9 @@ def nanvar(
     wide, dtype = variance_dtypes("nanvar", dtype, a.dtype)
     a = convert(a, wide)
     mask = _number_mask("nanvar", a, where)
-    center = nanmean(a, axis, keepdims=True, where=where) if mean is None else as_array_argument("nanvar", mean)
+    center = (
+        nanmean(a, axis, keepdims=True, where=where) if mean is None else as_array_argument("nanvar", mean)
+    )
     squares = squared_distance(broadcast_to(a, mask.shape), convert(center, wide))
     squares = lax.select(broadcast_to(mask, squares.shape), squares, lax.full_like(squares, 0))
     total = reductions.sum(squares, axis, keepdims=keepdims)
@@ -372,7 +375,9 @@ def nancumsum(a: Operand, axis: int | None = None, dtype: DTypeLike | None = Non
     return cumsum(_without_nan("nancumsum", a, 0), axis, dtype)
 
 
-def nancumprod(a: Operand, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
+def nancumprod(
+    a: Operand, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
+) -> Array:
     """Running products along an axis, NaN counting as one.
 
     Arguments:

@@ -31,6 +31,7 @@ def _single_device(target) -> Device:
     if len(devices) == 1:
         return next(iter(devices))
     raise ValueError(
-        "`jax.device_put` only accepts `None`, `jax.sharding.Sharding`, `jax.Device`, `Format`, `jax.memory.Space` or "
+        "`jax.device_put` only accepts `None`, `jax.sharding.Sharding`, `jax.Device`, `Format`, "
+        "`jax.memory.Space` or "
         f"a pytree of these values. Received invalid value: {target}"
     )

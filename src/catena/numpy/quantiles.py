@@ -1,7 +1,7 @@
 """Quantiles: ``quantile``, ``percentile``, ``median`` and their kin that skip NaN.
 
-For concrete arrays only the elements next to the quantiles are put in their place (NumPy's partition, linear in
-the size); while tracing, everything is sorted.
+For concrete arrays only the elements next to the quantiles are put in their place (NumPy's partition, linear
+in the size); while tracing, everything is sorted.
 """
 
 import numpy as np
@@ -44,10 +44,11 @@ def quantile(
       q: fractions in [0, 1], a scalar or an array with one axis.
       axis: an axis or a tuple of them; None for all.
       out, overwrite_input: not supported; arrays are immutable.
-      method: between two elements, "linear" interpolates; "lower", "higher", "midpoint" and "nearest" do as they say;
-        "inverted_cdf" takes the first element whose cumulated weight reaches the fraction.
+      method: between two elements, "linear" interpolates; "lower", "higher", "midpoint" and "nearest" do as
+        they say; "inverted_cdf" takes the first element whose cumulated weight reaches the fraction.
       keepdims: whether the axes stay, with length 1.
-      weights: the weights of elements for "inverted_cdf": in the shape of ``a``, or one for each element along ``axis``.
+      weights: the weights of elements for "inverted_cdf": in the shape of ``a``, or one for each element
+        along ``axis``.
     Returns:
       A float array without the axes; with the axis of ``q`` in front where it has one.
     Raises:
@@ -92,7 +93,9 @@ def nanquantile(
     >>> jnp.nanquantile(jnp.array([1.0, jnp.nan, 3.0]), 0.5)
     Array(2., dtype=float32)
     """
-    return _quantile("nanquantile", a, q, axis, out, overwrite_input, method, keepdims, weights, skip_nan=True)
+    return _quantile(
+        "nanquantile", a, q, axis, out, overwrite_input, method, keepdims, weights, skip_nan=True
+    )
 
 
 def percentile(
@@ -129,7 +132,9 @@ def percentile(
     Array(3., dtype=float32)
     """
     q = _fraction("percentile", q)
-    result = _quantile("percentile", a, q, axis, out, overwrite_input, method, keepdims, weights, skip_nan=False)
+    result = _quantile(
+        "percentile", a, q, axis, out, overwrite_input, method, keepdims, weights, skip_nan=False
+    )
     return placed(result, None, out_sharding)
 
 
@@ -165,7 +170,9 @@ def nanpercentile(
     Array(2., dtype=float32)
     """
     q = _fraction("nanpercentile", q)
-    return _quantile("nanpercentile", a, q, axis, out, overwrite_input, method, keepdims, weights, skip_nan=True)
+    return _quantile(
+        "nanpercentile", a, q, axis, out, overwrite_input, method, keepdims, weights, skip_nan=True
+    )
 
 
 def median(
@@ -211,7 +218,9 @@ def nanmedian(
     >>> jnp.nanmedian(jnp.array([1.0, jnp.nan, 2.0]))
     Array(1.5, dtype=float32)
     """
-    return _quantile("nanmedian", a, 0.5, axis, out, overwrite_input, "midpoint", keepdims, None, skip_nan=True)
+    return _quantile(
+        "nanmedian", a, 0.5, axis, out, overwrite_input, "midpoint", keepdims, None, skip_nan=True
+    )
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -231,7 +240,9 @@ def _quantile(name, a, q, axis, out, overwrite_input, method, keepdims, weights,
     wide = np.dtype("float32") if dtype.itemsize < 4 else dtype
     axes = canonical_axes(axis, a.ndim)
     if weights is not None:
-        weights = _rows(_full_weights(name, a, axis, axes, convert(as_array_argument(name, weights, 2), wide)), axes)
+        weights = _rows(
+            _full_weights(name, a, axis, axes, convert(as_array_argument(name, weights, 2), wide)), axes
+        )
     rows = _rows(convert(a, wide), axes)
     if not rows.shape[-1]:
         raise TypeError(f"{name}: a must have elements along the axes, got shape {a.shape}")
@@ -251,9 +262,13 @@ def _check(name, a, q, out, overwrite_input, method, weights):
     if overwrite_input or out is not None:
         raise ValueError(f"jax.numpy.{name} does not support overwrite_input=True or out != None")
     if method not in _METHODS:
-        raise ValueError("method can only be 'linear', 'lower', 'higher', 'midpoint', 'nearest' or 'inverted_cdf'")
+        raise ValueError(
+            "method can only be 'linear', 'lower', 'higher', 'midpoint', 'nearest' or 'inverted_cdf'"
+        )
     if weights is not None and method != "inverted_cdf":
-        raise NotImplementedError(f"{method} doesn't support weights. Only method 'inverted_cdf' supports weights.")
+        raise NotImplementedError(
+            f"{method} doesn't support weights. Only method 'inverted_cdf' supports weights."
+        )
     if dtypes.is_complex(a.dtype) or dtypes.is_complex(q.dtype):
         raise ValueError("quantile does not support complex input, as the operation is poorly defined.")
     if q.ndim > 1:
@@ -277,7 +292,9 @@ def _full_weights(name, a, axis, axes, weights):
     given = static_axis(axis)
     given = tuple(i % a.ndim for i in (given if isinstance(given, tuple) else (given,)))
     if weights.shape != tuple(a.shape[i] for i in given):
-        raise ValueError(f"{name}: weights must have the shape of a or its lengths along axis, got {weights.shape}")
+        raise ValueError(
+            f"{name}: weights must have the shape of a or its lengths along axis, got {weights.shape}"
+        )
     weights = lax.transpose(weights, tuple(np.argsort(given).tolist()))
     return broadcast_to(lax.expand_dims(weights, tuple(i for i in range(a.ndim) if i not in axes)), a.shape)
 
@@ -288,6 +305,8 @@ def _full_weights(name, a, axis, axes, weights):
 def _partitioned(rows: np.ndarray, q: np.ndarray, method: str) -> np.ndarray:
     """Quantiles along the last axis, by putting only the elements next to them in their place."""
     n = rows.shape[-1]
+    if not q.ndim:
+        return _partitioned_at(rows, q, n, method)
     with_nan = np.isnan(rows).any(-1)
     position = q * rows.dtype.type(n - 1)
     low = np.nan_to_num(np.clip(np.floor(position), 0, n - 1)).astype(np.intp)
@@ -299,6 +318,21 @@ def _partitioned(rows: np.ndarray, q: np.ndarray, method: str) -> np.ndarray:
     result = _between_values(below, above, fraction, method)
     result = np.where(np.isnan(q).reshape(fraction.shape), np.nan, result)
     return np.where(with_nan, np.nan, result).astype(rows.dtype)
+
+
+def _partitioned_at(rows: np.ndarray, q: np.ndarray, n: int, method: str) -> np.ndarray:
+    """The same for one fraction, for which Python numbers are faster. NaN, if there is any, is the last
+    element."""
+    position = float(q * rows.dtype.type(n - 1))
+    if position != position:
+        return np.full(rows.shape[:-1], np.nan, rows.dtype)
+    low = min(max(int(position), 0), n - 1)
+    high = min(low + (position > low), n - 1)
+    ordered = np.partition(rows, tuple({low, high, n - 1}), -1)
+    fraction = rows.dtype.type(min(max(position, 0.0), n - 1.0) - low)
+    result = _between_values(ordered[..., low], ordered[..., high], fraction, method)
+    last = ordered[..., n - 1]
+    return np.where(np.isnan(last), last, result).astype(rows.dtype)
 
 
 def _between_values(below, above, fraction, method):
@@ -315,7 +349,8 @@ def _between_values(below, above, fraction, method):
 
 
 def _sorted_numbers(rows, skip_nan):
-    """Rows in order with NaN last, how many numbers each has, and which give NaN whatever is asked of them."""
+    """Rows in order with NaN last, how many numbers each has, and which give NaN whatever is asked of
+    them."""
     nan = lax.ne(rows, rows)
     last = rows.ndim - 1
     numbers = lax.reduce_sum(convert(lax.bitwise_not(nan), rows.dtype), (last,))
@@ -363,7 +398,9 @@ def _take(rows, index):
     if rows.ndim == 1:
         spread = lax.reshape(index, (index.size, 1))
         numbers = lax.GatherDimensionNumbers((), (0,), (0,))
-        picked = lax.gather(rows, convert(spread, np.dtype("int32")), numbers, (1,), mode=lax.GatherScatterMode.CLIP)
+        picked = lax.gather(
+            rows, convert(spread, np.dtype("int32")), numbers, (1,), mode=lax.GatherScatterMode.CLIP
+        )
         return lax.reshape(picked, index.shape)
     flat = lax.reshape(rows, (int(np.prod(rows.shape[:-1])), rows.shape[-1]))
     order = (*range(extra, index.ndim), *range(extra))
@@ -377,9 +414,12 @@ def _take(rows, index):
 def _gather_rows(rows, columns):
     """``rows[i, columns[i, j]]``."""
     numbers = lax.GatherDimensionNumbers(
-        offset_dims=(), collapsed_slice_dims=(1,), start_index_map=(1,),
-        operand_batching_dims=(0,), start_indices_batching_dims=(0,),
-    )  # fmt: skip
+        offset_dims=(),
+        collapsed_slice_dims=(1,),
+        start_index_map=(1,),
+        operand_batching_dims=(0,),
+        start_indices_batching_dims=(0,),
+    )
     return lax.gather(rows, lax.expand_dims(columns, (2,)), numbers, (1, 1), mode=lax.GatherScatterMode.CLIP)
 
 
@@ -401,7 +441,9 @@ def _by_weight(rows, q, weights, skip_nan):
     shape = (*q.shape, rows.shape[-1])
     reached = lax.ge(broadcast_to(cumulated, shape), broadcast_to(lax.expand_dims(target, (q.ndim,)), shape))
     positive = lax.gt(broadcast_to(weights, shape), like(weights, 0))
-    index = lax.argmax(convert(lax.bitwise_and(reached, positive), np.dtype("int32")), len(shape) - 1, np.dtype("int32"))
+    index = lax.argmax(
+        convert(lax.bitwise_and(reached, positive), np.dtype("int32")), len(shape) - 1, np.dtype("int32")
+    )
     result = _take(ordered, convert(index, rows.dtype))
     lost = lax.bitwise_or(broadcast_to(hopeless, q.shape), lax.ne(q, q))
     return lax.select(lost, lax.full_like(result, np.nan), result)

@@ -1,6 +1,6 @@
-"""Evenly spaced numbers and grids: ``arange``, ``linspace``, ``logspace``, ``geomspace``, ``meshgrid``, ``mgrid`` ..."""
+"""Evenly spaced numbers and grids: ``arange``, ``linspace``, ``logspace``, ``geomspace``, ``meshgrid``,
+``mgrid`` ..."""
 
-import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -13,10 +13,9 @@ from catena.core.context import context
 from catena.numpy.boundary import (
     SCALARS,
     array_arguments,
-    as_array_argument,
     as_operand,
-    broadcast_together,
     broadcast_to,
+    broadcast_together,
     canonical_axis,
     concrete_or_error,
     convert,
@@ -25,15 +24,15 @@ from catena.numpy.boundary import (
     like,
     operands,
     promoted_dtype,
+    run,
     static_int,
-    strong,
     user_dtype,
 )
 from catena.numpy.conversion import asarray
-from catena.numpy.creation import Operand, Shape, default_float, default_int, shape_argument
+from catena.numpy.creation import Operand, Shape, default_int, shape_argument
 from catena.numpy.elementary import log10
-from catena.numpy.floating import floor, imag, real
-from catena.numpy.logic import less
+from catena.numpy.float_parts import floor
+from catena.numpy.hot import REAL
 from catena.numpy.placement import placed
 from catena.typing import DTypeLike
 
@@ -100,7 +99,10 @@ def _static_number(name: str, x):
 def _range(values, dtype):
     """Numbers between static values; with two integers, as an equation while tracing."""
     if dtype == dtypes.BOOL:
-        raise TypeError("iota does not accept dtype bool. Accepted dtypes are subtypes of integer, floating, complexfloating.")
+        raise TypeError(
+            "iota does not accept dtype bool. Accepted dtypes are subtypes of integer, floating, "
+            "complexfloating."
+        )
     if len(values) == 3 and values[2] == 0:
         raise ZeroDivisionError("arange: step must not be 0")
     if context.trace is not None and len(values) == 2 and values[0] == 0:
@@ -161,6 +163,8 @@ def _spaced(start, stop, num, endpoint, axis) -> tuple:
     """The numbers along a new ``axis``, weighted means of the bounds, and the step between them."""
     intervals = num - 1 if endpoint else num
     shape = (*start.shape[:axis], num, *start.shape[axis:])
+    if direct(start) and direct(stop) and start.dtype in REAL and not start.ndim and num > 1:
+        return _spaced_values(start._value, stop._value, num, intervals, endpoint)
     others = tuple(i for i in range(len(shape)) if i != axis)
     span = lax.sub(stop, start)
     step = lax.div(span, like(span, intervals)) if intervals > 0 else lax.full_like(span, np.nan)
@@ -176,6 +180,17 @@ def _spaced(start, stop, num, endpoint, axis) -> tuple:
         return mean, step
     at_end = lax.broadcast_in_dim(make_array(weights >= 1), shape, (axis,))
     return lax.select(at_end, last, mean), step  # the last number is ``stop`` exactly
+
+
+def _spaced_values(start, stop, num, intervals, endpoint) -> tuple:
+    """The same for concrete scalar bounds."""
+    dtype = start.dtype
+    intervals = dtype.type(intervals)
+    position = np.arange(num, dtype=dtype) / intervals
+    mean = run(np.add, start * (dtype.type(1) - position), stop * position)
+    if endpoint:
+        mean[-1] = stop
+    return make_array(mean), make_array(np.asarray(run(np.subtract, stop, start) / intervals))
 
 
 def logspace(
@@ -199,7 +214,8 @@ def logspace(
     Returns:
       An array with the axis of length ``num``.
     Raises:
-      TypeError: an argument is neither an array nor a scalar, or ``num`` is not an integer known while tracing.
+      TypeError: an argument is neither an array nor a scalar, or ``num`` is not an integer known while
+        tracing.
 
     >>> import catena.numpy as jnp
     >>> jnp.logspace(0, 2, 3)
@@ -214,7 +230,12 @@ def logspace(
 
 
 def geomspace(
-    start: Operand, stop: Operand, num: int = 50, endpoint: bool = True, dtype: DTypeLike | None = None, axis: int = 0
+    start: Operand,
+    stop: Operand,
+    num: int = 50,
+    endpoint: bool = True,
+    dtype: DTypeLike | None = None,
+    axis: int = 0,
 ) -> Array:
     """Numbers from ``start`` to ``stop`` in geometric progression.
 
@@ -227,7 +248,8 @@ def geomspace(
     Returns:
       An array with the axis of length ``num``.
     Raises:
-      TypeError: an argument is neither an array nor a scalar, or ``num`` is not an integer known while tracing.
+      TypeError: an argument is neither an array nor a scalar, or ``num`` is not an integer known while
+        tracing.
 
     >>> import catena.numpy as jnp
     >>> jnp.geomspace(1, 1000, 4)
@@ -288,7 +310,9 @@ def meshgrid(*xi: Operand, copy: bool = True, sparse: bool = False, indexing: st
     if indexing not in ("xy", "ij"):
         raise ValueError(f"Valid values for indexing are 'xy' and 'ij', got {indexing}")
     if any(a.ndim != 1 for a in arrays):
-        raise ValueError(f"Arguments to jax.numpy.meshgrid must be 1D, got shapes {[a.shape for a in arrays]}")
+        raise ValueError(
+            f"Arguments to jax.numpy.meshgrid must be 1D, got shapes {[a.shape for a in arrays]}"
+        )
     order = list(range(len(arrays)))
     if indexing == "xy" and len(arrays) >= 2:
         order[:2] = [1, 0]
@@ -303,7 +327,9 @@ def _along(a, axis: int, shape: list, sparse: bool):
     return lax.broadcast_in_dim(a, own, (axis,))
 
 
-def indices(dimensions: Shape, dtype: DTypeLike | None = None, sparse: bool = False) -> Array | tuple[Array, ...]:
+def indices(
+    dimensions: Shape, dtype: DTypeLike | None = None, sparse: bool = False
+) -> Array | tuple[Array, ...]:
     """The indices of all elements of an array, one array of them for each axis.
 
     Arguments:
@@ -319,13 +345,15 @@ def indices(dimensions: Shape, dtype: DTypeLike | None = None, sparse: bool = Fa
     >>> jnp.indices((2, 2))
     Array([[[0, 0],
             [1, 1]],
-    
+
            [[0, 1],
             [0, 1]]], dtype=int32)
     """
     dtype = user_dtype(dtype, "indices", default_int())
     shape = shape_argument(dimensions)
-    own = [tuple(n if i == axis or not sparse else 1 for i, n in enumerate(shape)) for axis in range(len(shape))]
+    own = [
+        tuple(n if i == axis or not sparse else 1 for i, n in enumerate(shape)) for axis in range(len(shape))
+    ]
     grids = tuple(lax.broadcasted_iota(dtype, s, axis) for axis, s in enumerate(own))
     if sparse:
         return grids
@@ -377,13 +405,21 @@ class _Grid:
 
 
 def _slice_range(key: slice) -> Array:
-    """The numbers that a slice stands for: a range, or with an imaginary step that many numbers, ends included."""
-    start, stop, step = (concrete_or_error(lambda v: v, v, "slice of mgrid or ogrid") for v in (key.start, key.stop, key.step))
+    """The numbers that a slice stands for: a range, or with an imaginary step that many numbers, ends
+    included."""
+    start, stop, step = (
+        concrete_or_error(lambda v: v, v, "slice of mgrid or ogrid") for v in (key.start, key.stop, key.step)
+    )
     start = 0 if start is None else start
     if isinstance(step, complex):
         return linspace(start, stop, int(abs(step)))
     return arange(start, stop, 1 if step is None else step)
 
 
-mgrid = _Grid(sparse=False, doc="Dense grids of coordinates: ``mgrid[0:2, 0:1:3j]`` is one array, an axis for each slice.")
-ogrid = _Grid(sparse=True, doc="Open grids of coordinates: ``ogrid[0:2, 0:1:3j]`` are arrays that broadcast together.")
+mgrid = _Grid(
+    sparse=False,
+    doc="Dense grids of coordinates: ``mgrid[0:2, 0:1:3j]`` is one array, an axis for each slice.",
+)
+ogrid = _Grid(
+    sparse=True, doc="Open grids of coordinates: ``ogrid[0:2, 0:1:3j]`` are arrays that broadcast together."
+)

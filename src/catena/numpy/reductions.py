@@ -1,7 +1,8 @@
-"""Reductions: ``sum``, ``max``, ``mean``, ``var``, ``argmax`` and their kin; those that skip NaN are in ``nan_reductions``.
+"""Reductions: ``sum``, ``max``, ``mean``, ``var``, ``argmax`` and their kin; those that skip NaN are in
+``nan_reductions``.
 
-Axes are integers, or names of axes mapped by ``vmap`` or ``shard_map``, along which the values of all instances are
-reduced too. Sums of float16 and bfloat16 are accumulated in float32.
+Axes are integers, or names of axes mapped by ``vmap`` or ``shard_map``, along which the values of all
+instances are reduced too. Sums of float16 and bfloat16 are accumulated in float32.
 """
 
 import builtins
@@ -29,16 +30,18 @@ from catena.numpy.boundary import (
     user_dtype,
 )
 from catena.numpy.creation import default_int
-from catena.numpy.hot import REAL, REAL_OR_INT, Operand
+from catena.numpy.hot import BOOL, INT, REAL, REAL_OR_INT, Operand
 from catena.numpy.logic import truth
 from catena.typing import DTypeLike
 
 Axis = int | Sequence[int] | None
 _F32 = np.dtype("float32")
+_TESTED = REAL_OR_INT | {BOOL}
 
 
 class Reduction(NamedTuple):
-    """What a reduction is made of: over axes, over named axes, with an initial value, and its neutral element."""
+    """What a reduction is made of: over axes, over named axes, with an initial value, and its neutral
+    element."""
 
     name: str
     over_axes: Any
@@ -81,13 +84,19 @@ PROD = Reduction("prod", lax.reduce_prod, _gathered_prod, lax.mul, lambda dtype:
 MAX = Reduction("max", lax.reduce_max, lambda x, names: lax.pmax(x, names), lax.max, _lowest)
 MIN = Reduction("min", lax.reduce_min, lambda x, names: lax.pmin(x, names), lax.min, _highest)
 ALL = Reduction(
-    "all", lax.reduce_and, lambda x, names: truth(lax.pmin(convert(x, np.dtype("int32")), names)), lax.bitwise_and,
+    "all",
+    lax.reduce_and,
+    lambda x, names: truth(lax.pmin(convert(x, np.dtype("int32")), names)),
+    lax.bitwise_and,
     lambda dtype: True,
-)  # fmt: skip
+)
 ANY = Reduction(
-    "any", lax.reduce_or, lambda x, names: truth(lax.pmax(convert(x, np.dtype("int32")), names)), lax.bitwise_or,
+    "any",
+    lax.reduce_or,
+    lambda x, names: truth(lax.pmax(convert(x, np.dtype("int32")), names)),
+    lax.bitwise_or,
     lambda dtype: False,
-)  # fmt: skip
+)
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -113,9 +122,9 @@ def reduce_with(reduction: Reduction, x, axis, keepdims, initial, where):
     """The reduction of an operand of its final dtype; result not weak."""
     name = reduction.name
     x = strong(x)
+    axes, names = split_axes(axis, x.ndim)
     if where is not None:
         x = _masked(reduction, x, where)
-    axes, names = split_axes(axis, x.ndim)
     if reduction in (MAX, MIN):
         _check_not_empty(name, x, axes, initial, where)
     result = reduction.over_axes(x, axes) if axes else x
@@ -131,7 +140,8 @@ def _check_not_empty(name, x, axes, initial, where):
         return
     if where is not None:
         raise ValueError(
-            f"reduction operation {name} does not have an identity, so to use a where mask one has to specify 'initial'"
+            f"reduction operation {name} does not have an identity, so to use a where mask one has to "
+            "specify 'initial'"
         )
     if builtins.any(x.shape[a] == 0 for a in axes):
         raise ValueError(f"zero-size array to reduction operation {name} which has no identity")
@@ -148,7 +158,9 @@ def mask_argument(name: str, where):
     """A ``where`` argument, which must be boolean."""
     where = as_array_argument(name, where, "at argument 'where'")
     if where.dtype != dtypes.BOOL:
-        raise ValueError(f"jnp.{name}: where must be None or a boolean array; got where.dtype={where.dtype!r}.")
+        raise ValueError(
+            f"jnp.{name}: where must be None or a boolean array; got where.dtype={where.dtype!r}."
+        )
     return where
 
 
@@ -169,7 +181,25 @@ def widened(dtype):
     kind = dtypes.KIND[dtype]
     if kind in "bi":
         return dtypes.promote((dtype, False), (default_int(), False))[0]
-    return dtypes.promote((dtype, False), (dtypes.canonical(np.dtype("uint64")), False))[0] if kind == "u" else dtype
+    return (
+        dtypes.promote((dtype, False), (dtypes.canonical(np.dtype("uint64")), False))[0]
+        if kind == "u"
+        else dtype
+    )
+
+
+def _fast(numpy_fun, a, axis, keepdims, promote_integers):
+    """A sum or product of a concrete array of a common dtype in one NumPy call, or None."""
+    if context.trace is not None or context.debug_checks or not (axis is None or type(axis) is int):
+        return None
+    value = a._value
+    dtype = value.dtype
+    if dtype in REAL or dtype in INT and (dtype is default_int() or not promote_integers):
+        try:
+            return make_array(quiet.run(numpy_fun, value, axis, dtype, out=..., keepdims=keepdims))
+        except ValueError:  # the general path says what is wrong
+            return None
+    return None
 
 
 def _accumulate(reduction, name, a, axis, dtype, out, keepdims, initial, where, promote_integers):
@@ -179,6 +209,8 @@ def _accumulate(reduction, name, a, axis, dtype, out, keepdims, initial, where, 
     a = as_array_argument(name, a)
     if dtype is None:
         dtype = widened(a.dtype) if promote_integers and not dtypes.is_inexact(a.dtype) else a.dtype
+    if dtype == dtypes.BOOL:  # in the arithmetic of booleans
+        return reduce_with(ANY if reduction is SUM else ALL, truth(a), axis, keepdims, initial, where)
     wide = accumulator(dtype)
     result = reduce_with(reduction, convert(a, wide), axis, keepdims, initial, where)
     return convert(result, dtype)
@@ -215,17 +247,12 @@ def sum(
     >>> jnp.sum(jnp.arange(6).reshape(2, 3), axis=1)
     Array([ 3, 12], dtype=int32)
     """
-    if (  # the hot path
+    if (
         type(a) is Array and dtype is None and initial is None and where is None and out is None
-        and context.trace is None and not context.debug_checks
-    ):  # fmt: skip
-        value = a._value
-        kind = value.dtype
-        if kind in REAL_OR_INT and (axis is None or type(axis) is int) and not (promote_integers and kind != widened(kind)):
-            try:
-                return make_array(quiet.run(np.add.reduce, value, axis, kind, out=..., keepdims=keepdims))
-            except ValueError:  # the general path says what is wrong
-                pass
+    ):  # the hot path
+        result = _fast(np.add.reduce, a, axis, keepdims, promote_integers)
+        if result is not None:
+            return result
     return _accumulate(SUM, "sum", a, axis, dtype, out, keepdims, initial, where, promote_integers)
 
 
@@ -260,6 +287,12 @@ def prod(
     >>> jnp.prod(jnp.array([[1, 2], [3, 4]]), axis=0)
     Array([3, 8], dtype=int32)
     """
+    if (
+        type(a) is Array and dtype is None and initial is None and where is None and out is None
+    ):  # the hot path
+        result = _fast(np.multiply.reduce, a, axis, keepdims, promote_integers)
+        if result is not None:
+            return result
     return _accumulate(PROD, "prod", a, axis, dtype, out, keepdims, initial, where, promote_integers)
 
 
@@ -338,8 +371,13 @@ def min(
 amax, amin = max, min
 
 
-def _logical(reduction, a, axis, out, keepdims, where):
+def _logical(reduction, numpy_fun, a, axis, out, keepdims, where):
     refuse_out(reduction.name, out)
+    if direct(a) and where is None and (axis is None or type(axis) is int) and a._value.dtype in _TESTED:
+        try:
+            return make_array(quiet.run(numpy_fun, a._value, axis, out=..., keepdims=keepdims))
+        except ValueError:  # the general path says what is wrong
+            pass
     return reduce_with(reduction, truth(as_array_argument(reduction.name, a)), axis, keepdims, None, where)
 
 
@@ -364,7 +402,7 @@ def all(
     >>> jnp.all(jnp.array([[1, 0], [1, 1]]), axis=1)
     Array([False,  True], dtype=bool)
     """
-    return _logical(ALL, a, axis, out, keepdims, where)
+    return _logical(ALL, np.logical_and.reduce, a, axis, out, keepdims, where)
 
 
 def any(
@@ -388,7 +426,7 @@ def any(
     >>> jnp.any(jnp.array([[1, 0], [0, 0]]), axis=1)
     Array([ True, False], dtype=bool)
     """
-    return _logical(ANY, a, axis, out, keepdims, where)
+    return _logical(ANY, np.logical_or.reduce, a, axis, out, keepdims, where)
 
 
 def count_nonzero(a: Operand, axis: Axis = None, keepdims: bool = False) -> Array:

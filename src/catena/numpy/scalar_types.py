@@ -1,4 +1,5 @@
-"""Dtypes in the namespace: scalar types such as ``jnp.float32``, abstract kinds, and questions about dtypes."""
+"""Dtypes in the namespace: scalar types such as ``jnp.float32``, abstract kinds, and questions about
+dtypes."""
 
 from typing import Any
 
@@ -54,8 +55,8 @@ def isdtype(dtype: DTypeLike, kind: DTypeLike | str | tuple[DTypeLike | str, ...
 
     Arguments:
       dtype: a dtype, a scalar type or a name.
-      kind: "bool", "signed integer", "unsigned integer", "integral", "real floating", "complex floating", "numeric"; a
-        dtype; or a tuple of these.
+      kind: "bool", "signed integer", "unsigned integer", "integral", "real floating", "complex floating",
+        "numeric"; a dtype; or a tuple of these.
     Returns:
       A Python bool.
     Raises:

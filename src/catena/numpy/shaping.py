@@ -1,4 +1,5 @@
-"""The same elements in another shape: ``reshape``, ``transpose``, ``squeeze``, ``broadcast_to`` and their kin.
+"""The same elements in another shape: ``reshape``, ``transpose``, ``squeeze``, ``broadcast_to`` and their
+kin.
 
 For concrete arrays all of these are views: arrays are immutable, so nothing is copied but where the order of
 elements in memory demands it.
@@ -19,7 +20,6 @@ from catena.numpy.boundary import (
     as_array_argument,
     canonical_axes,
     canonical_axis,
-    direct,
     static_axis,
     static_int,
 )
@@ -28,7 +28,9 @@ from catena.numpy.hot import Operand
 from catena.numpy.placement import placed
 
 
-def reshape(a: Operand, shape: Any, order: str = "C", *, copy: bool | None = None, out_sharding: Any = None) -> Array:
+def reshape(
+    a: Operand, shape: Any, order: str = "C", *, copy: bool | None = None, out_sharding: Any = None
+) -> Array:
     """The elements of an array, in order, in another shape.
 
     Arguments:
@@ -84,13 +86,18 @@ def inferred_shape(a, shape) -> tuple:
             raise TypeError(f"can only specify one unknown axis size with a `-1` value, got {sizes}")
         known = int(np.prod([s for s in sizes if s != -1]))
         if not known or a.size % known:
-            raise TypeError(f"cannot reshape array of shape {a.shape} (size {a.size}) into shape {shape} because the product of specified axis sizes ({known}) does not evenly divide {a.size}")
+            raise TypeError(
+                f"cannot reshape array of shape {a.shape} (size {a.size}) into shape {shape} because the "
+                f"product of specified axis sizes ({known}) does not evenly divide {a.size}"
+            )
         return tuple(a.size // known if s == -1 else s for s in sizes)
     size = 1
     for s in sizes:
         size *= s
     if size != a.size or any(s < 0 for s in sizes):
-        raise TypeError(f"cannot reshape array of shape {a.shape} (size {a.size}) into shape {shape} (size {size})")
+        raise TypeError(
+            f"cannot reshape array of shape {a.shape} (size {a.size}) into shape {shape} (size {size})"
+        )
     return sizes
 
 
@@ -98,7 +105,11 @@ def _lengths(shape) -> tuple:
     if type(shape) is tuple and all(type(s) is int for s in shape):
         return shape
     negative_one = object()
-    given = list(shape) if np.iterable(shape) and getattr(shape, "ndim", 1) and not isinstance(shape, str) else [shape]
+    given = (
+        list(shape)
+        if np.iterable(shape) and getattr(shape, "ndim", 1) and not isinstance(shape, str)
+        else [shape]
+    )
     checked = [negative_one if not isinstance(s, Tracer | float) and s == -1 else s for s in given]
     known = iter(shape_argument([s for s in checked if s is not negative_one]) if len(checked) else ())
     return tuple(-1 if s is negative_one else next(known) for s in checked)
@@ -150,9 +161,12 @@ def transpose(a: Operand, axes: Sequence[int] | None = None) -> Array:
 def permutation(a, axes) -> tuple:
     """A permutation argument with axes counted from the front."""
     axes = tuple(static_int(i, "axes of transpose") for i in axes)
-    if len(axes) != a.ndim or sorted(i % a.ndim for i in axes if -a.ndim <= i < a.ndim) != list(range(a.ndim)):
+    if len(axes) != a.ndim or sorted(i % a.ndim for i in axes if -a.ndim <= i < a.ndim) != list(
+        range(a.ndim)
+    ):
         raise TypeError(
-            f"transpose permutation isn't a permutation of operand dimensions, got permutation {axes} for operand shape "
+            f"transpose permutation isn't a permutation of operand dimensions, got permutation {axes} for "
+            "operand shape "
             f"{a.shape}."
         )
     return tuple(i % a.ndim for i in axes)
@@ -304,11 +318,14 @@ def broadcast_to(array: Operand, shape: int | Sequence[int], *, out_sharding: An
 def checked_broadcast(array, shape: tuple):
     """``array`` broadcast to ``shape``, or the error that says that it does not fit."""
     if array.ndim > len(shape):
-        raise ValueError(f"Cannot broadcast to shape with fewer dimensions: arr_shape={array.shape} shape={shape}")
+        raise ValueError(
+            f"Cannot broadcast to shape with fewer dimensions: arr_shape={array.shape} shape={shape}"
+        )
     if any(n not in (1, m) for n, m in zip(array.shape[::-1], shape[::-1], strict=False)):
         requested = f"{array.dtype}[{','.join(map(str, shape))}]"
         raise ValueError(
-            f"Incompatible types for broadcasting: input type={array.aval.str_short()} and requested type={requested}"
+            f"Incompatible types for broadcasting: input type={array.aval.str_short()} and requested "
+            f"type={requested}"
         )
     return boundary.broadcast_to(array, shape)
 

@@ -1,13 +1,14 @@
-"""The class of universal functions: ``jnp.add`` and its kin, with ``reduce``, ``accumulate``, ``at`` and the rest.
+"""The class of universal functions: ``jnp.add`` and its kin, with ``reduce``, ``accumulate``, ``at`` and the
+rest.
 
-A ufunc is an elementwise function with its algebra. The common ones know faster ways to reduce; all others are
-reduced by a loop over the axis.
+A ufunc is an elementwise function with its algebra. The common ones know faster ways to reduce; all others
+are reduced by a loop over the axis.
 """
 
 import functools
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,12 +20,25 @@ from catena.numpy.boundary import (
     broadcast_to,
     canonical_axis,
     convert,
-    promoted_dtype,
     static_int,
     user_dtype,
 )
 from catena.numpy.hot import Operand
 from catena.typing import DTypeLike
+
+
+class _Parts(NamedTuple):
+    """What a ufunc is made of. It is one attribute, since wrappers such as jit copy attributes of functions."""
+
+    nin: int
+    nout: int
+    nargs: int
+    identity: Any
+    call: Callable[..., Any]
+    reduce: Callable[..., Any] | None
+    accumulate: Callable[..., Any] | None
+    at: Callable[..., Any] | None
+    reduceat: Callable[..., Any] | None
 
 
 class ufunc:  # noqa: N801  (its name in NumPy)
@@ -62,15 +76,13 @@ class ufunc:  # noqa: N801  (its name in NumPy)
         functools.update_wrapper(self, func)
         self.__name__ = name or func.__name__
         self.__signature__ = _signature(func)
-        self._func, self._nin, self._nout, self._identity = func, nin, nout, identity
-        self._nargs = nin if nargs is None else nargs
-        self._call = call or func
-        self._reduce, self._accumulate, self._at, self._reduceat = reduce, accumulate, at, reduceat
+        nargs = nin if nargs is None else nargs
+        self._ufunc = _Parts(nin, nout, nargs, identity, call or func, reduce, accumulate, at, reduceat)
 
-    nin = property(lambda self: self._nin, doc="The number of arguments.")
-    nout = property(lambda self: self._nout, doc="The number of results.")
-    nargs = property(lambda self: self._nargs, doc="The number of arguments that the function takes.")
-    identity = property(lambda self: self._identity, doc="The value that changes nothing, or None.")
+    nin = property(lambda self: self._ufunc.nin, doc="The number of arguments.")
+    nout = property(lambda self: self._ufunc.nout, doc="The number of results.")
+    nargs = property(lambda self: self._ufunc.nargs, doc="The number of arguments that the function takes.")
+    identity = property(lambda self: self._ufunc.identity, doc="The value that changes nothing, or None.")
 
     def __call__(self, *args: Operand, out: None = None, where: None = None) -> Any:
         """The function of the elements of ``args``; ``out`` and ``where`` are not supported."""
@@ -78,7 +90,7 @@ class ufunc:  # noqa: N801  (its name in NumPy)
             raise NotImplementedError(f"out argument of {self}")
         if where is not None:
             raise NotImplementedError(f"where argument of {self}")
-        return self._call(*args)
+        return self._ufunc.call(*args)
 
     def __repr__(self):
         return f"<jnp.ufunc '{self.__name__}'>"
@@ -110,28 +122,35 @@ class ufunc:  # noqa: N801  (its name in NumPy)
           An array without the axis.
         """
         self._check_binary("reduce", out)
-        if where is not None and self._identity is None and initial is None:
+        if where is not None and self._ufunc.identity is None and initial is None:
             raise ValueError(
-                f"reduction operation '{self.__name__}' does not have an identity, so to use a where mask one has to "
+                f"reduction operation '{self.__name__}' does not have an identity, so to use a where mask "
+                "one has to "
                 "specify 'initial'."
             )
-        if self._reduce is not None:
+        if self._ufunc.reduce is not None:
             a = as_array_argument("reduce", a)
             if isinstance(axis, int) and not -a.ndim <= axis < a.ndim:
                 canonical_axis(axis, a.ndim)
-            return self._reduce(a, axis=axis, dtype=dtype, keepdims=keepdims, initial=initial, where=where)
+            return self._ufunc.reduce(
+                a, axis=axis, dtype=dtype, keepdims=keepdims, initial=initial, where=where
+            )
         return self._reduce_by_scan(a, axis, dtype, keepdims, initial, where)
 
     def _check_binary(self, method: str, out):
-        if self._nin != 2 or self._nout != 1:
+        if self._ufunc.nin != 2 or self._ufunc.nout != 1:
             raise ValueError(f"{method} only supported for binary ufuncs")
         if out is not None:
             raise NotImplementedError(f"out argument of {self}.{method}()")
 
     def _reduce_by_scan(self, a, axis, dtype, keepdims, initial, where):
         a, axis, rank = self._along(a, axis, dtype)
-        mask = None if where is None else self._along(broadcast_to(as_array_argument("reduce", where), a.shape), 0, None)[0]
-        if initial is None and a.shape[0] == 0 and self._identity is None:
+        mask = (
+            None
+            if where is None
+            else self._along(broadcast_to(as_array_argument("reduce", where), a.shape), 0, None)[0]
+        )
+        if initial is None and a.shape[0] == 0 and self._ufunc.identity is None:
             raise ValueError(f"zero-size array to reduction operation {self.__name__} which has no identity")
         start, rest = self._start(a, initial, where)
         result = self._fold(start, rest, mask)
@@ -141,15 +160,17 @@ class ufunc:  # noqa: N801  (its name in NumPy)
 
     def _start(self, a, initial, where):
         """The value to begin with, in the shape of one element, and what remains to be combined."""
-        if initial is None and (self._identity is None or where is None and a.shape[0]):
+        if initial is None and (self._ufunc.identity is None or where is None and a.shape[0]):
             return lax.index_in_dim(a, 0, keepdims=False), lax.slice_in_dim(a, 1, None)
-        value = as_array_argument("reduce", self._identity if initial is None else initial)
+        value = as_array_argument("reduce", self._ufunc.identity if initial is None else initial)
         return broadcast_to(convert(value, a.dtype), a.shape[1:]), a
 
     def _fold(self, start, rest, mask):
+        start = convert(start, self._ufunc.call(start, start).dtype)
+
         def step(carry, x):
             x, chosen = x
-            result = convert(self._call(carry, x), start.dtype)
+            result = convert(self._ufunc.call(carry, x), start.dtype)
             return (result if chosen is None else lax.select(chosen, result, carry)), None
 
         return lax.scan(step, start, (rest, mask))[0]
@@ -170,7 +191,9 @@ class ufunc:  # noqa: N801  (its name in NumPy)
         order = (axis, *(i for i in range(rank) if i != axis))
         return (lax.transpose(a, order) if axis else a), axis, rank
 
-    def accumulate(self, a: Operand, axis: int | None = 0, dtype: DTypeLike | None = None, out: None = None) -> Array:
+    def accumulate(
+        self, a: Operand, axis: int | None = 0, dtype: DTypeLike | None = None, out: None = None
+    ) -> Array:
         """The results of combining the first elements along an axis, for each number of them.
 
         Arguments:
@@ -182,17 +205,20 @@ class ufunc:  # noqa: N801  (its name in NumPy)
           An array of the shape of ``a``.
         """
         self._check_binary("accumulate", out)
-        if self._accumulate is not None:
-            return self._accumulate(a, axis=axis, dtype=dtype)
+        if self._ufunc.accumulate is not None:
+            return self._ufunc.accumulate(a, axis=axis, dtype=dtype)
         a, axis, _ = self._along(a, axis, dtype)
         if not a.shape[0]:
             return a
 
+        first = lax.index_in_dim(a, 0, keepdims=False)
+        dtype = self._ufunc.call(first, first).dtype  # that of the results, such as bool
+
         def step(carry, x):
-            result = convert(self._call(carry, x), a.dtype)
+            result = convert(self._ufunc.call(carry, x), dtype)
             return result, result
 
-        first = lax.index_in_dim(a, 0, keepdims=False)
+        first = convert(first, dtype)
         _, others = lax.scan(step, first, lax.slice_in_dim(a, 1, None))
         result = lax.concatenate([lax.expand_dims(first, (0,)), others], 0)
         if not axis:
@@ -200,12 +226,14 @@ class ufunc:  # noqa: N801  (its name in NumPy)
         return lax.transpose(result, (*range(1, axis + 1), 0, *range(axis + 1, result.ndim)))
 
     def at(self, a: Operand, indices: Any, b: Operand | None = None, /, *, inplace: bool = True) -> Array:
-        """``a`` with the function applied to the elements at ``indices``, once for each time that an index occurs.
+        """``a`` with the function applied to the elements at ``indices``, once for each time that an index
+        occurs.
 
         Arguments:
           a: an array.
           indices: what ``a[...]`` takes.
-          b: the second argument of a binary function, of a shape that broadcasts to that of the indexed elements.
+          b: the second argument of a binary function, of a shape that broadcasts to that of the indexed
+            elements.
           inplace: must be False, because arrays are immutable.
         Returns:
           A new array.
@@ -216,12 +244,13 @@ class ufunc:  # noqa: N801  (its name in NumPy)
                 f"np.ufunc.at(). Instead, you can pass inplace=False and capture the result; e.g.\n"
                 f">>> arr = jnp.{self.__name__}.at(arr, ind, val, inplace=False)\n"
             )
-        if self._at is not None:
-            return self._at(a, indices, b)
+        if self._ufunc.at is not None:
+            return self._ufunc.at(a, indices, b)
         return self._at_by_scan(a, indices, b)
 
     def _at_by_scan(self, a, indices, b):
-        """One element after another: the flat positions that ``indices`` name are those it picks from an iota."""
+        """One element after another: the flat positions that ``indices`` name are those it picks from an
+        iota."""
         a = as_array_argument(f"{self.__name__}.at", a)
         positions = lax.reshape(lax.iota(np.dtype("int32"), a.size), a.shape)[indices]
         flat, where = lax.reshape(a, (a.size,)), lax.reshape(positions, (positions.size,))
@@ -234,7 +263,7 @@ class ufunc:  # noqa: N801  (its name in NumPy)
         def step(carry, x):
             position, value = x
             old = lax.dynamic_index_in_dim(carry, position, keepdims=False)
-            new = self._call(old) if value is None else self._call(old, value)
+            new = self._ufunc.call(old) if value is None else self._ufunc.call(old, value)
             return lax.dynamic_update_index_in_dim(carry, convert(new, carry.dtype), position, 0), None
 
         return lax.reshape(lax.scan(step, flat, (where, values))[0], a.shape)
@@ -246,7 +275,8 @@ class ufunc:  # noqa: N801  (its name in NumPy)
 
         Arguments:
           a: an array.
-          indices: integers, with one axis. Where one is not less than the next, its slice is one element long.
+          indices: integers, with one axis. Where one is not less than the next, its slice is one element
+            long.
           axis: the axis.
           dtype: the dtype of the result.
           out: not supported; arrays are immutable.
@@ -254,14 +284,18 @@ class ufunc:  # noqa: N801  (its name in NumPy)
           An array with the axis as long as ``indices``.
         """
         self._check_binary("reduceat", out)
-        if self._reduceat is not None:
-            return self._reduceat(a, indices, axis=axis, dtype=dtype)
+        if self._ufunc.reduceat is not None:
+            return self._ufunc.reduceat(a, indices, axis=axis, dtype=dtype)
         a, indices = array_arguments(f"{self.__name__}.reduceat", a, indices)
         if indices.ndim != 1 or not np.issubdtype(indices.dtype, np.integer):
-            raise ValueError(f"reduceat: indices must be integers with one axis, got {indices.aval.str_short()}")
+            raise ValueError(
+                f"reduceat: indices must be integers with one axis, got {indices.aval.str_short()}"
+            )
         a, axis, _ = self._along(a, axis, dtype)
         result = self._reduce_slices(a, convert(indices, np.dtype("int32")))
-        return lax.transpose(result, (*range(1, axis + 1), 0, *range(axis + 1, result.ndim))) if axis else result
+        return (
+            lax.transpose(result, (*range(1, axis + 1), 0, *range(axis + 1, result.ndim))) if axis else result
+        )
 
     def _reduce_slices(self, a, starts):
         size = np.int32(a.shape[0])
@@ -273,7 +307,7 @@ class ufunc:  # noqa: N801  (its name in NumPy)
             position, row = x
             inside = lax.bitwise_and(lax.gt(position, starts), lax.lt(position, stops))
             inside = lax.broadcast_in_dim(inside, tail, (0,))
-            combined = convert(self._call(carry, broadcast_to(row, tail)), a.dtype)
+            combined = convert(self._ufunc.call(carry, broadcast_to(row, tail)), a.dtype)
             return lax.select(inside, combined, carry), None
 
         return lax.scan(step, first, (lax.iota(np.dtype("int32"), a.shape[0]), a))[0]
@@ -286,7 +320,7 @@ class ufunc:  # noqa: N801  (its name in NumPy)
         Returns:
           An array with the axes of ``A``, then those of ``B``.
         """
-        if self._nin != 2:
+        if self._ufunc.nin != 2:
             raise ValueError("outer only supported for binary ufuncs")
         a, b = array_arguments(f"{self.__name__}.outer", A, B)
         return self(lax.reshape(a, (*a.shape, *(1,) * b.ndim)), lax.reshape(b, (*(1,) * a.ndim, *b.shape)))

@@ -1,4 +1,5 @@
-"""The universal functions of the namespace: elementwise functions together with the reductions that go with them."""
+"""The universal functions of the namespace: elementwise functions together with the reductions that go with
+them."""
 
 import numpy as np
 

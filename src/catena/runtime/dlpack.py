@@ -1,8 +1,9 @@
 """DLPack, both ways, without copying where that is safe.
 
-Export is NumPy's, of a read-only view: NumPy's versioned capsules say that the memory must not be written to, and
-consumers that know only the older protocol, which cannot say so, get a copy. Import shares the memory of another
-Array; anything else could still be written to by its owner and is copied, unless the capsule says it is read-only.
+Export is NumPy's, of a read-only view: NumPy's versioned capsules say that the memory must not be written to,
+and consumers that know only the older protocol, which cannot say so, get a copy. Import shares the memory of
+another Array; anything else could still be written to by its owner and is copied, unless the capsule says it
+is read-only.
 """
 
 import enum
@@ -29,7 +30,8 @@ def export(array: Array, stream=None, max_version=None, dl_device=None, copy=Non
     """The DLPack capsule of ``array``.
 
     Raises:
-      BufferError: the dtype is not one that NumPy exports (bfloat16, float8, int4 ...), or another device is asked for.
+      BufferError: the dtype is not one that NumPy exports (bfloat16, float8, int4 ...), or another device is
+        asked for.
     """
     if stream is not None:
         raise BufferError(f"__dlpack__: stream must be None for arrays on the CPU, got {stream!r}")
@@ -37,11 +39,14 @@ def export(array: Array, stream=None, max_version=None, dl_device=None, copy=Non
         raise BufferError(f"__dlpack__: dl_device must be the CPU, {(1, 0)}, got {dl_device!r}")
     value = live(array)
     if value.dtype.kind == "V":
-        raise BufferError(f"__dlpack__: arrays of dtype {value.dtype} cannot be exported; cast to another dtype first")
+        raise BufferError(
+            f"__dlpack__: arrays of dtype {value.dtype} cannot be exported; cast to another dtype first"
+        )
     if max_version is None or max_version[0] < 1:
         if copy is False:
             raise BufferError(
-                "__dlpack__: sharing memory needs max_version=(1, 0) or later, since older capsules cannot be read-only"
+                "__dlpack__: sharing memory needs max_version=(1, 0) or later, since older capsules cannot "
+                "be read-only"
             )
         return value.copy().__dlpack__()
     return read_only(value).__dlpack__(max_version=max_version, copy=copy)
@@ -62,7 +67,8 @@ def from_dlpack(x, copy=None) -> Array:
         return make_array(value)
     if copy is False:
         raise ValueError(
-            "from_dlpack: copy must not be False here, since the memory of x can still be written to by its owner "
+            "from_dlpack: copy must not be False here, since the memory of x can still be written to by its "
+            "owner "
             "or holds a dtype that arrays cannot have"
         )
     return make_array(casts.convert(np.array(value, order="C"), dtypes.canonical(value.dtype)))

@@ -6,6 +6,7 @@ from catena import lax
 from catena.core import dtypes
 from catena.core.array import Array, make_array
 from catena.numpy.boundary import (
+    all_weak,
     as_array_argument,
     as_operand,
     broadcast_together,
@@ -22,7 +23,7 @@ from catena.numpy.boundary import (
     strong,
 )
 from catena.numpy.documentation import document_binary, document_unary
-from catena.numpy.hot import NONE, REAL, Operand, binary, positional_or_keyword, second_names, unary
+from catena.numpy.hot import NONE, REAL, Operand, binary, second_names, unary
 
 _NO_COMPLEX = ", or is complex"
 _EVEN = lax.RoundingMethod.TO_NEAREST_EVEN
@@ -51,17 +52,28 @@ def _to_even(x):
 
 
 floor = document_unary(
-    unary("floor", np.floor, _whole("floor", lax.floor)), "The greatest integer not above each element.",
-    "of its dtype", "jnp.floor(jnp.array([1.7, -1.2]))", "Array([ 1., -2.], dtype=float32)", refused=_NO_COMPLEX,
-)  # fmt: skip
+    unary("floor", np.floor, _whole("floor", lax.floor)),
+    "The greatest integer not above each element.",
+    "of its dtype",
+    "jnp.floor(jnp.array([1.7, -1.2]))",
+    "Array([ 1., -2.], dtype=float32)",
+    refused=_NO_COMPLEX,
+)
 ceil = document_unary(
-    unary("ceil", np.ceil, _whole("ceil", lax.ceil)), "The least integer not below each element.",
-    "of its dtype", "jnp.ceil(jnp.array([1.2, -1.7]))", "Array([ 2., -1.], dtype=float32)", refused=_NO_COMPLEX,
-)  # fmt: skip
+    unary("ceil", np.ceil, _whole("ceil", lax.ceil)),
+    "The least integer not below each element.",
+    "of its dtype",
+    "jnp.ceil(jnp.array([1.2, -1.7]))",
+    "Array([ 2., -1.], dtype=float32)",
+    refused=_NO_COMPLEX,
+)
 rint = document_unary(
-    unary("rint", np.rint, lambda x: _rint(x)), "Each element rounded to the nearest integer, half to even.",
-    "float or complex", "jnp.rint(jnp.array([0.5, 1.5, -1.2]))", "Array([ 0.,  2., -1.], dtype=float32)",
-)  # fmt: skip
+    unary("rint", np.rint, lambda x: _rint(x)),
+    "Each element rounded to the nearest integer, half to even.",
+    "float or complex",
+    "jnp.rint(jnp.array([0.5, 1.5, -1.2]))",
+    "Array([ 0.,  2., -1.], dtype=float32)",
+)
 _trunc = unary("trunc", np.trunc, _whole("trunc", _towards_zero))
 
 
@@ -124,7 +136,7 @@ def _round_to(x, decimals: int):
     """Rounding by way of scaled values, in float32 at least for narrower dtypes."""
     wide = np.dtype("float32") if dtypes.is_floating(x.dtype) and x.dtype.itemsize < 4 else x.dtype
     scaled = convert(x, wide, x.weak_type)
-    factor = like(scaled, 10.0 ** decimals if decimals > 0 else 10.0 ** -decimals)
+    factor = like(scaled, 10.0**decimals if decimals > 0 else 10.0**-decimals)
     scale, restore = (lax.mul, lax.div) if decimals > 0 else (lax.div, lax.mul)
     return convert(restore(_to_even(scale(scaled, factor)), factor), x.dtype, x.weak_type)
 
@@ -163,9 +175,13 @@ def _signbit(x):
 
 
 signbit = document_unary(
-    unary("signbit", np.signbit, _signbit, weak=False), "Whether the sign bit of each element is set: -0.0 counts.",
-    "bool", "jnp.signbit(jnp.array([-1.0, 0.0, -0.0]))", "Array([ True, False,  True], dtype=bool)", refused=", or is complex (ValueError)",
-)  # fmt: skip
+    unary("signbit", np.signbit, _signbit, weak=False),
+    "Whether the sign bit of each element is set: -0.0 counts.",
+    "bool",
+    "jnp.signbit(jnp.array([-1.0, 0.0, -0.0]))",
+    "Array([ True, False,  True], dtype=bool)",
+    refused=", or is complex (ValueError)",
+)
 
 
 def _copysign(x, y):
@@ -178,14 +194,18 @@ def _copysign(x, y):
 
 copysign = document_binary(
     second_names(binary("copysign", np.copysign, _copysign, REAL)),
-    "The magnitudes of the first array with the signs of the second.", "float",
-    "jnp.copysign(jnp.array([1.0, -2.0]), -0.0)", "Array([-1., -2.], dtype=float32)", "x1, x2", refused=_NO_COMPLEX,
-)  # fmt: skip
+    "The magnitudes of the first array with the signs of the second.",
+    "float",
+    "jnp.copysign(jnp.array([1.0, -2.0]), -0.0)",
+    "Array([-1., -2.], dtype=float32)",
+    "x1, x2",
+    refused=_NO_COMPLEX,
+)
 
 
 def _heaviside(x, y):
     x, y = operands("heaviside", x, y)
-    weak = dtype_of(x)[1] and dtype_of(y)[1]
+    weak = all_weak([x, y])
     x, y = broadcast_together("heaviside", promote_inexact("heaviside", x, y))
     x, y = (x, y) if weak else (strong(x), strong(y))
     zero = like(x, 0)
@@ -196,17 +216,24 @@ def _heaviside(x, y):
 
 heaviside = document_binary(
     second_names(binary("heaviside", np.heaviside, _heaviside, REAL)),
-    "The step function: 0 for negative ``x1``, 1 for positive, and ``x2`` at zero.", "float",
-    "jnp.heaviside(jnp.array([-1.0, 0.0, 1.0]), 0.5)", "Array([0. , 0.5, 1. ], dtype=float32)", "x1, x2", refused=_NO_COMPLEX,
-)  # fmt: skip
+    "The step function: 0 for negative ``x1``, 1 for positive, and ``x2`` at zero.",
+    "float",
+    "jnp.heaviside(jnp.array([-1.0, 0.0, 1.0]), 0.5)",
+    "Array([0. , 0.5, 1. ], dtype=float32)",
+    "x1, x2",
+    refused=_NO_COMPLEX,
+)
 
 # ---- exponents and neighbours
 
 nextafter = document_binary(
     binary("nextafter", np.nextafter, lambda x, y: lax.nextafter(*promote_inexact("nextafter", x, y)), REAL),
-    "The float next to the first element in the direction of the second.", "float",
-    "jnp.nextafter(jnp.array([0.0, 1.0]), 2.0)", "Array([1.4012985e-45, 1.0000001e+00], dtype=float32)", refused=_NO_COMPLEX,
-)  # fmt: skip
+    "The float next to the first element in the direction of the second.",
+    "float",
+    "jnp.nextafter(jnp.array([0.0, 1.0]), 2.0)",
+    "Array([1.4012985e-45, 1.0000001e+00], dtype=float32)",
+    refused=_NO_COMPLEX,
+)
 
 
 def _spacing(x):
@@ -218,9 +245,13 @@ def _spacing(x):
 
 
 spacing = document_unary(
-    unary("spacing", None, _spacing, NONE), "The distance from each element to the next float away from zero.", "float",
-    "jnp.spacing(jnp.array([1.0, 1024.0]))", "Array([1.1920929e-07, 1.2207031e-04], dtype=float32)", refused=", or is complex (ValueError)",
-)  # fmt: skip
+    unary("spacing", None, _spacing, NONE),
+    "The distance from each element to the next float away from zero.",
+    "float",
+    "jnp.spacing(jnp.array([1.0, 1024.0]))",
+    "Array([1.1920929e-07, 1.2207031e-04], dtype=float32)",
+    refused=", or is complex (ValueError)",
+)
 
 _FORMATS = {  # by dtype: bits of the mantissa that are stored, exponent bits, bias
     np.dtype("float16"): (10, 5, 15),
@@ -236,8 +267,8 @@ def frexp(x: Operand, /) -> tuple[Array, Array]:
     Arguments:
       x: an array of any shape, or a scalar; not complex.
     Returns:
-      The pair ``(mantissa, exponent)``, float and int32, with ``x == mantissa * 2 ** exponent``. Zeros, infinities
-      and NaNs have themselves as mantissa and the exponent 0.
+      The pair ``(mantissa, exponent)``, float and int32, with ``x == mantissa * 2 ** exponent``. Zeros,
+      infinities and NaNs have themselves as mantissa and the exponent 0.
     Raises:
       TypeError: ``x`` is neither an array nor a scalar, or is complex.
 
@@ -290,14 +321,21 @@ def _ldexp(x, exponent):
         found = tuple(dtype_of(v)[0] for v in (x, exponent))
         raise ValueError(f"ldexp not supported for input types {found}")
     dtype = dtypes.to_inexact_dtype(dtype_of(x)[0])
-    x, exponent = convert(x, dtype), convert(exponent, np.dtype("int32"))
-    x, exponent = broadcast_together("ldexp", [x, exponent])
+    x, exponent = broadcast_together("ldexp", [convert(x, dtype), _small_exponent(exponent, dtype)])
     if direct(x) and direct(exponent) and dtype in REAL:
         return make_array(np.asarray(run(np.ldexp, x._value, exponent._value)))
-    limit = 2 * dtypes.finfo(dtype).maxexp + 2 * dtypes.finfo(dtype).nmant
-    exponent = lax.clamp(like(exponent, -limit), exponent, like(exponent, limit))
     still = lax.bitwise_or(lax.eq(lax.abs(x), like(x, np.inf)), lax.eq(x, like(x, 0)))
     return lax.select(still, x, _scaled(_scaled_by_half(x, exponent), _rest(exponent)))
+
+
+def _small_exponent(exponent, dtype):
+    """An exponent as int32, kept in the range beyond which nothing of ``dtype`` changes any more."""
+    exponent = convert(exponent, dtype_of(exponent)[0])
+    if dtypes.itemsize_bits(exponent.dtype) >= 32:
+        limit = 2 * (dtypes.finfo(dtype).maxexp + dtypes.finfo(dtype).nmant)
+        least = like(exponent, 0 if dtypes.KIND[exponent.dtype] == "u" else -limit)
+        exponent = lax.clamp(least, exponent, like(exponent, limit))
+    return convert(exponent, np.dtype("int32"))
 
 
 def _scaled_by_half(x, exponent):
@@ -310,9 +348,13 @@ def _rest(exponent):
 
 ldexp = document_binary(
     second_names(binary("ldexp", None, _ldexp, NONE)),
-    "``x1 * 2 ** x2`` for integers ``x2``.", "float", "jnp.ldexp(jnp.array([1.0, 3.0]), 2)", "Array([ 4., 12.], dtype=float32)", "x1, x2",
+    "``x1 * 2 ** x2`` for integers ``x2``.",
+    "float",
+    "jnp.ldexp(jnp.array([1.0, 3.0]), 2)",
+    "Array([ 4., 12.], dtype=float32)",
+    "x1, x2",
     refused=", or ``x1`` is complex or ``x2`` no integer (ValueError)",
-)  # fmt: skip
+)
 
 
 def modf(x: Operand, /, out: None = None) -> tuple[Array, Array]:
@@ -337,7 +379,11 @@ def modf(x: Operand, /, out: None = None) -> tuple[Array, Array]:
 
 
 def nan_to_num(
-    x: Operand, copy: bool = True, nan: Operand = 0.0, posinf: Operand | None = None, neginf: Operand | None = None
+    x: Operand,
+    copy: bool = True,
+    nan: Operand = 0.0,
+    posinf: Operand | None = None,
+    neginf: Operand | None = None,
 ) -> Array:
     """Each element, with numbers in the place of NaN and infinities.
 
@@ -358,7 +404,9 @@ def nan_to_num(
     del copy
     x = as_array_argument("nan_to_num", x)
     if dtypes.is_complex(x.dtype):
-        parts = (nan_to_num(part, nan=nan, posinf=posinf, neginf=neginf) for part in (lax.real(x), lax.imag(x)))
+        parts = (
+            nan_to_num(part, nan=nan, posinf=posinf, neginf=neginf) for part in (lax.real(x), lax.imag(x))
+        )
         return lax.complex(*parts)
     if not dtypes.is_floating(x.dtype):
         return x
@@ -370,7 +418,9 @@ def nan_to_num(
 
 
 def _replace(x, mask, value, position):
-    mask, value, x = broadcast_together("nan_to_num", [mask, convert(as_array_argument("nan_to_num", value, position), x.dtype), x])
+    mask, value, x = broadcast_together(
+        "nan_to_num", [mask, convert(as_array_argument("nan_to_num", value, position), x.dtype), x]
+    )
     return lax.select(mask, value, x)
 
 
@@ -401,7 +451,8 @@ def real(val: Operand, /) -> Array:
     Arguments:
       val: an array of any shape, or a scalar.
     Returns:
-      An array of the shape of ``val``, of its dtype or, where that is complex, of the float dtype of its parts.
+      An array of the shape of ``val``, of its dtype or, where that is complex, of the float dtype of its
+      parts.
     Raises:
       TypeError: ``val`` is neither an array nor a scalar.
 
@@ -418,7 +469,8 @@ def imag(val: Operand, /) -> Array:
     Arguments:
       val: an array of any shape, or a scalar.
     Returns:
-      An array of the shape of ``val``, of its dtype or, where that is complex, of the float dtype of its parts.
+      An array of the shape of ``val``, of its dtype or, where that is complex, of the float dtype of its
+      parts.
     Raises:
       TypeError: ``val`` is neither an array nor a scalar.
 
@@ -450,7 +502,10 @@ def angle(z: Operand, deg: bool = False) -> Array:
 conj, conjugate = (
     document_unary(
         unary(name, None, _part(name, lax.conj, lambda x: x), NONE),
-        "The complex conjugate of each element; real ones as they are.", "of its dtype",
-        f"jnp.{name}(jnp.array([1 + 2j, 3.0]))", "Array([1.-2.j, 3.-0.j], dtype=complex64)",
-    ) for name in ("conj", "conjugate")
-)  # fmt: skip
+        "The complex conjugate of each element; real ones as they are.",
+        "of its dtype",
+        f"jnp.{name}(jnp.array([1 + 2j, 3.0]))",
+        "Array([1.-2.j, 3.-0.j], dtype=complex64)",
+    )
+    for name in ("conj", "conjugate")
+)
