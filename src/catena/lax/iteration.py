@@ -44,6 +44,10 @@ class Numpy:
     def digamma(x):
         return load("scipy.special").psi(x)
 
+    @staticmethod
+    def erfc(x):
+        return load("scipy.special").erfc(x)
+
 
 class Number:
     """A tracer with operators; what stands beside it in an operation is given its dtype."""
@@ -92,7 +96,7 @@ class Traced:
     exp, log, log1p = (_function(getattr(transcendental, n)) for n in ("exp", "log", "log1p"))
     abs, floor, sqrt = (_function(f) for f in (arithmetic.abs, arithmetic.floor, powers.sqrt))
     power = _function(powers.pow)
-    lgamma, digamma = (_function(lambda x, n=n: bind(n, x)) for n in ("lgamma", "digamma"))
+    lgamma, digamma, erfc = (_function(lambda x, n=n: bind(n, x)) for n in ("lgamma", "digamma", "erfc"))
 
     @staticmethod
     def maximum(x, y):

@@ -40,6 +40,17 @@ def _zeta(x, q):
     return np.where(np.isinf(x), x.dtype.type(np.nan), load("scipy.special").zeta(x, q))
 
 
+def _incomplete_gamma(name, algorithm):
+    """SciPy's function, but for huge shapes, where it loses the digits of the tails."""
+
+    def evaluate(a, x):
+        out = getattr(load("scipy.special"), name)(a, x)
+        huge = a >= algorithms.HUGE_SHAPE
+        return np.where(huge, algorithm.evaluate(np.where(huge, a, np.nan), x), out) if np.any(huge) else out
+
+    return evaluate
+
+
 def _polygamma(n, x):
     special = load("scipy.special")
     n64, x64 = n.astype(np.float64), x.astype(np.float64)
@@ -126,11 +137,13 @@ polygamma_p = _special(
 )  # fmt: skip
 zeta_p = _special("zeta", _zeta, NoRule(NO_PARAMETER_DERIVATIVE), lower=algorithms.zeta.lower)
 igamma_p = _special(
-    "igamma", _scipy("gammainc"), lambda t, a, x, y: mul(t, igamma_grad_a(a, x)),
+    "igamma", _incomplete_gamma("gammainc", algorithms.igamma),
+    lambda t, a, x, y: mul(t, igamma_grad_a(a, x)),
     lambda t, a, x, y: mul(t, _igamma_slope(a, x)), lower=algorithms.igamma.lower,
 )  # fmt: skip
 igammac_p = _special(
-    "igammac", _scipy("gammaincc"), lambda t, a, x, y: neg(mul(t, igamma_grad_a(a, x))),
+    "igammac", _incomplete_gamma("gammaincc", algorithms.igammac),
+    lambda t, a, x, y: neg(mul(t, igamma_grad_a(a, x))),
     lambda t, a, x, y: neg(mul(t, _igamma_slope(a, x))), lower=algorithms.igammac.lower,
 )  # fmt: skip
 igamma_grad_a_p = _special(
@@ -156,7 +169,10 @@ bessel_i0e_p = _special(
     lower=algorithms.lower_bessel(algorithms.bessel_i0e),
 )  # fmt: skip
 bessel_i1e_p = _special(
-    "bessel_i1e", _scipy("i1e"), _bessel_i1e_tangent, lower=algorithms.lower_bessel(algorithms.bessel_i1e)
+    "bessel_i1e",
+    lambda x: np.where(x == 0, x, load("scipy.special").i1e(x)),
+    _bessel_i1e_tangent,
+    lower=algorithms.lower_bessel(algorithms.bessel_i1e),
 )
 
 

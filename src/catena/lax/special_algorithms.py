@@ -4,9 +4,9 @@ Sources: Numerical Recipes, 3rd ed., 5.2 (Lentz's evaluation of continued fracti
 6.4 (incomplete beta); NIST DLMF 25.11(iii) (Euler-Maclaurin summation of the Hurwitz zeta function);
 Figurnov, Mohamed and Mnih, Implicit reparameterization gradients (2018), for the derivative of gamma samples.
 
-Known imperfections: near x = a, the incomplete gamma functions take about 5 sqrt(a) steps, and for large a
-the
-relative error grows like a times the rounding error, because of the factor x^a e^-x / gamma(a).
+Known imperfections: near x = a, the incomplete gamma functions take about 5 sqrt(a) steps (up to a = 1e6, an
+asymptotic expansion serves beyond), and their relative error grows like a times the rounding error, because
+of the factor x^a e^-x / gamma(a).
 """
 
 import functools
@@ -20,6 +20,7 @@ from catena.runtime.lazy import load
 
 EPS = 2.0**-53
 TINY = 1e-290
+HUGE_SHAPE = 1e6
 LIMIT = 20000
 
 NAN, INF = math.nan, math.inf
@@ -116,7 +117,22 @@ def _lower_gamma(m, state, a, x):
     series, _, fraction, _ = _sums(state)
     by_series = _by_series(m, a, x)
     scale = m.exp(a * m.log(x) - x - m.lgamma(m.where(by_series, a + 1.0, a)))
-    return by_series, scale * m.where(by_series, series, fraction)
+    value = scale * m.where(by_series, series, fraction)
+    return by_series, m.where(a < HUGE_SHAPE, value, _uniform(m, by_series, a, x))
+
+
+def _uniform(m, lower, a, x):
+    """P (where ``lower``) or Q for a huge shape: one term of Temme's uniform expansion, DLMF 8.12.3-7."""
+    delta = (x - a) / a
+    half_square = m.maximum(delta - m.log1p(delta), 0.0)
+    eta = m.sqrt(2.0 * half_square)
+    eta = m.where(delta < 0.0, -eta, eta)
+    near = m.abs(delta) < 1e-3
+    first = 1.0 / m.where(near, 1.0, delta) - 1.0 / m.where(near, 1.0, eta)
+    first = m.where(near, -1.0 / 3.0 + eta / 12.0, first)
+    rest = m.exp(-a * half_square) / m.sqrt(2.0 * math.pi * a) * first
+    outward = m.where(lower, -eta, eta)
+    return 0.5 * m.erfc(outward * m.sqrt(a * 0.5)) + m.where(lower, -rest, rest)
 
 
 def _zero_or_infinite_shape(m, a, x, out, at_zero, at_infinity):
@@ -128,13 +144,13 @@ def _zero_or_infinite_shape(m, a, x, out, at_zero, at_infinity):
 
 def _igamma(m, state, a, x):
     by_series, value = _lower_gamma(m, state, a, x)
-    out = _edges(m, a, x, m.where(by_series, value, 1.0 - value), 0.0, 1.0)
+    out = _edges(m, a, x, m.where(by_series, value, m.maximum(1.0 - value, 0.0)), 0.0, 1.0)
     return _zero_or_infinite_shape(m, a, x, out, 1.0, 0.0)
 
 
 def _igammac(m, state, a, x):
     by_series, value = _lower_gamma(m, state, a, x)
-    out = _edges(m, a, x, m.where(by_series, 1.0 - value, value), 1.0, 0.0)
+    out = _edges(m, a, x, m.where(by_series, m.maximum(1.0 - value, 0.0), value), 1.0, 0.0)
     return _zero_or_infinite_shape(m, a, x, out, 0.0, 1.0)
 
 
@@ -162,8 +178,13 @@ def _random_gamma_grad(m, state, a, x):
     return m.where((a > 0.0) & (a < INF), out, NAN)
 
 
-igamma = Loop(_gamma_start, _gamma_step, _igamma)
-igammac = Loop(_gamma_start, _gamma_step, _igammac)
+def _moderate_start(m, a, x):
+    """As ``_gamma_start``, without the lanes of huge shapes, for which there is an asymptotic expansion."""
+    return _gamma_start(m, m.where(a < HUGE_SHAPE, a, NAN), x)
+
+
+igamma = Loop(_moderate_start, _gamma_step, _igamma)
+igammac = Loop(_moderate_start, _gamma_step, _igammac)
 igamma_grad_a = Loop(_gamma_start, _gamma_step, _igamma_grad_a)
 random_gamma_grad = Loop(_gamma_start, _gamma_step, _random_gamma_grad)
 
