@@ -33,10 +33,16 @@ def convert(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
     source = values.dtype
     if source == dtype:
         return values
-    cast = _CASTS.get((source, dtype))
-    if cast is None:
-        raise TypeError(f"cannot cast values of dtype {source} to dtype {dtype}")
+    cast = _CASTS.get((source, dtype)) or _remembered_cast(source, dtype)
     return cast(values)
+
+
+def _remembered_cast(source, dtype):
+    """The function that casts ``source`` to ``dtype``, put into the table."""
+    if source not in ALL or dtype not in ALL:
+        raise TypeError(f"cannot cast values of dtype {source} to dtype {dtype}")
+    cast = _CASTS[source, dtype] = _cast(source, dtype)
+    return cast
 
 
 def _plain(dtype, values):
@@ -114,4 +120,4 @@ def _cast(source, dtype):
     return partial(_quietly if may_warn else _plain, dtype)
 
 
-_CASTS = {(source, dtype): _cast(source, dtype) for source in ALL for dtype in ALL if source != dtype}
+_CASTS: dict = {}  # by both dtypes; filled as they are needed, since filling it takes ten milliseconds
