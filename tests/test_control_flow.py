@@ -5,7 +5,7 @@ import pytest
 
 import catena as jax
 import catena.numpy as jnp
-from catena import lax
+from catena import lax, random
 from catena.core.check import check_jaxpr
 from catena.core.dead_code import pruned
 from catena.core.jaxpr import eval_jaxpr
@@ -815,3 +815,41 @@ def test_effects_in_a_loop_stay_though_nobody_reads_its_results():
 
     jax.jit(f)(A)
     assert seen == A.tolist()
+
+
+# ---- random keys
+
+
+def test_keys_are_carried_scanned_over_and_chosen():
+    key = random.key(0)
+
+    def draw(key, _):
+        key, sub = random.split(key)
+        return key, random.normal(sub)
+
+    expected, k = [], key
+    for _ in range(3):
+        k, y = draw(k, None)
+        expected.append(y)
+    f = lambda key: lax.scan(draw, key, None, length=3)[1]
+    check_value(f, key, expected=expected)
+    np.testing.assert_allclose(
+        lax.map(random.normal, random.split(key, 3)), jax.vmap(random.normal)(random.split(key, 3))
+    )
+    walk = lambda k: lax.while_loop(
+        lambda c: c[1] < 3, lambda c: (random.fold_in(c[0], 7), c[1] + 1), (k, 0)
+    )[0]
+    keys = random.split(key, 4)
+    assert random.key_data(jax.vmap(walk)(keys)).tolist() == [random.key_data(walk(k)).tolist() for k in keys]
+    pick = lambda p, k: random.key_data(lax.cond(p, lambda k: random.fold_in(k, 1), lambda k: k, k))
+    got = jax.vmap(pick)(np.array([True, False]), keys[:2])
+    assert got.tolist() == [pick(True, keys[0]).tolist(), pick(False, keys[1]).tolist()]
+
+
+def test_derivatives_of_loops_that_draw_random_numbers():
+    key = random.key(0)
+    step = lambda i, c: (c[0] * random.normal(c[1]), random.fold_in(c[1], i))
+    known = jax.grad(lambda x: lax.fori_loop(0, 3, step, (x, key))[0])(1.0)
+    traced = lambda x, n: lax.fori_loop(0, n, step, (x, key))[0]
+    for g in (jax.grad(traced), jax.jit(jax.grad(traced))):
+        np.testing.assert_allclose(g(1.0, jnp.int32(3)), known, rtol=1e-6)

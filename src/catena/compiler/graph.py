@@ -31,6 +31,8 @@ import numpy as np
 from catena.compiler import convolution, indexing, library, ordering, windows
 from catena.core.dtypes import KIND, is_extended
 from catena.core.errors import CompileError
+from catena.core.stack import is_stack
+from catena.runtime import stacks
 
 VIEWS = frozenset("broadcast transpose reshape slice reverse pad gather dynamic_slice window".split())
 COMPARISONS = frozenset("eq ne lt le gt ge lt_total le_total eq_total is_finite".split())
@@ -422,7 +424,8 @@ class Builder:
     def call(self, closed_jaxpr, operands: Sequence[Value]) -> list[Value]:
         """The results of `closed_jaxpr`, written into this region (inlined)."""
         jaxpr = closed_jaxpr.jaxpr
-        env: dict[Any, Value] = dict(zip(jaxpr.constvars, map(self.constant, closed_jaxpr.consts)))
+        constants = [self.constant(storage(c)) for c in closed_jaxpr.consts]
+        env: dict[Any, Value] = dict(zip(jaxpr.constvars, constants))
         env.update(zip(jaxpr.invars, operands))
         for eqn in jaxpr.eqns:
             self._equation(eqn, env)
@@ -484,6 +487,14 @@ class Builder:
             effect=bool(body.effects),
         )
         return results[:n], results[n:]
+
+
+def storage(x) -> np.ndarray:
+    """A constant as programs hold it: stacks by their addresses, other extended dtypes by their storage."""
+    aval = getattr(x, "aval", None)
+    if aval is None or not aval.extended:
+        return np.asarray(x)
+    return stacks.addresses(x._value, aval.dtype.item) if is_stack(aval) else x._value
 
 
 def physical(aval) -> tuple[tuple, np.dtype]:

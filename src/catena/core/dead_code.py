@@ -6,8 +6,8 @@ from catena.core.jaxpr import ClosedJaxpr, Jaxpr, Var
 def dead_code_elimination(jaxpr: Jaxpr, used_outputs) -> tuple[Jaxpr, list[bool]]:
     """The jaxpr without the results that are not used and the equations that only they need.
 
-    An equation some of whose results are not used is handed to its primitive's ``prune``, which may give a smaller
-    one. Effects stay.
+    An equation some of whose results are not used is handed to its primitive's ``prune``, which may make it
+    smaller. Effects stay.
 
     Returns:
       The smaller jaxpr (same constvars), and for each argument whether it is still read.

@@ -76,7 +76,7 @@ class Native:
 
     def __del__(self):
         arena = getattr(self, "_arena", 0)
-        if arena:
+        if arena and ctypes is not None:  # at the end of the process modules may be gone before their objects
             cached = ctypes.c_void_p.from_address(arena)
             if cached.value:
                 _free(cached.value)
