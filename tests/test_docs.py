@@ -1,0 +1,32 @@
+"""The pages in `docs` are true: their examples run, and the list of files is complete."""
+
+import ast
+import doctest
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCES = ROOT / "src" / "catena"
+FILES = sorted(p.relative_to(SOURCES).as_posix() for p in SOURCES.rglob("*.py") if p.read_text().strip())
+
+
+@pytest.mark.parametrize("page", ["architecture.md"])
+def test_examples(page):
+    failed, tried = doctest.testfile(str(ROOT / "docs" / page), module_relative=False, optionflags=doctest.NORMALIZE_WHITESPACE)
+    assert tried and not failed
+
+
+@pytest.mark.parametrize("path", FILES)
+def test_every_file_says_what_it_is(path):
+    docstring = ast.get_docstring(ast.parse((SOURCES / path).read_text()))
+    assert docstring and docstring[0].isalnum() or docstring and docstring[0] in "`*", f"{path} has no docstring"
+
+
+def test_the_list_of_files():
+    spec = importlib.util.spec_from_file_location("files", ROOT / "docs" / "files.py")
+    files = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(files)
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    assert page == files.updated(page), "the list of files has changed: run `python docs/files.py`"
