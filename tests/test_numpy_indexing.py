@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.checkers import check_jit, check_jvp, check_vjp
 
 import catena
 import catena.numpy as jnp
 from catena.errors import ConcretizationTypeError, NonConcreteBooleanIndexError
-from tests.checkers import check_jit, check_jvp, check_vjp
 
 M = np.arange(12.0, dtype=np.float32).reshape(3, 4)
 C = np.arange(24.0, dtype=np.float32).reshape(2, 3, 4)

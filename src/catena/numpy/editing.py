@@ -82,23 +82,24 @@ def repeat(
         )
     if not dtypes.is_integer(repeats.dtype) and repeats.dtype != dtypes.BOOL:
         raise TypeError(f"repeat: repeats must be integers, got {dtypes.dtype_name(repeats.dtype)}")
-    repeats = _one_for_each(repeats, a.shape[axis])
+    _check_repeats(repeats, a.shape[axis])
     length = None if total_repeat_length is None else operator.index(total_repeat_length)
-    result = _repeat_traced(a, repeats, axis, length) if known is None else _repeat_known(a, repeats, axis, length)
+    if known is not None:
+        result = _repeat_known(a, np.broadcast_to(known._value, (a.shape[axis],)), axis, length)
+    else:
+        repeats = ravel(repeats) if repeats.ndim == 0 else repeats
+        result = _repeat_traced(a, broadcast_to(repeats, (a.shape[axis],)), axis, length)
     return placed(result, None, out_sharding)
 
 
-def _one_for_each(repeats, n: int):
-    """A number of repetitions for each of ``n`` slices."""
+def _check_repeats(repeats, n: int):
     if repeats.ndim > 1 or (repeats.ndim == 1 and repeats.shape[0] not in (1, n)):
         raise ValueError(
             f"repeat: repeats must be a number or have one for each of the {n} slices, got shape {repeats.shape}"
         )
-    return broadcast_to(reshaped(repeats, (repeats.size,)) if repeats.ndim == 0 else repeats, (n,))
 
 
-def _repeat_known(a, repeats, axis: int, length: int | None):
-    counts = find_concrete(repeats)._value
+def _repeat_known(a, counts: np.ndarray, axis: int, length: int | None):
     if (counts < 0).any():
         raise TypeError(f"repeat: repeats must be nonnegative, got {counts}")
     index = np.repeat(np.arange(a.shape[axis]), counts)

@@ -108,6 +108,9 @@ def _pairs(name: str, option, rank: int) -> list:
         raise ValueError(
             f"jnp.pad: {name} with nd={rank} has unsupported shape {array.shape}. Valid shapes are {shapes}, or ()."
         )
+    if type(array) is Array:  # known: no operation on it is recorded while tracing
+        values = np.broadcast_to(array._value, (rank, 2))
+        return [[make_array(values[i, j, ...], array.weak_type) for j in range(2)] for i in range(rank)]
     full = broadcast_to(array, (rank, 2))
     return [[read(full, (i, j)) for j in range(2)] for i in range(rank)]
 

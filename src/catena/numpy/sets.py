@@ -303,6 +303,9 @@ def _sized(values, mask, size, fill_value):
     """The values at which a mask holds; where there are less than ``size``, the fill value, the first of them, or 0."""
     if size is None:
         return compress(mask, values)
+    if not values.shape[0]:
+        fill = convert(as_operand("fill_value", 0 if fill_value is None else fill_value), values.dtype)
+        return broadcast_to(fill, (size,))
     (where,) = nonzero(mask, size=size, fill_value=values.shape[0])
     chosen = read(values, where)
     if fill_value is None:
