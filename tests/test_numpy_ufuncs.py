@@ -1,4 +1,5 @@
-"""Elementwise functions of ``catena.numpy``: values, dtypes, weak types, both paths, jit, errors, ufunc methods."""
+"""Elementwise functions of ``catena.numpy``: values, dtypes, weak types, both paths, jit, errors, ufunc
+methods."""
 
 import operator
 
@@ -35,14 +36,22 @@ def check_both_paths(fun, *args, rtol=3e-6):
 # ---- values against NumPy, by domain
 
 UNARY = {
-    "real": (REALS, "exp exp2 expm1 sin cos tan arctan sinh cosh tanh arcsinh cbrt deg2rad rad2deg degrees radians square "
-                    "negative abs absolute fabs sign floor ceil trunc rint reciprocal sinc i0 signbit isnan isinf isfinite "
-                    "positive isposinf isneginf logical_not conj real imag angle nan_to_num iscomplex isreal"),
+    "real": (
+        REALS,
+        "exp exp2 expm1 sin cos tan arctan sinh cosh tanh arcsinh cbrt deg2rad rad2deg degrees radians "
+        "square "
+        "negative abs absolute fabs sign floor ceil trunc rint reciprocal sinc i0 signbit isnan isinf "
+        "isfinite "
+        "positive isposinf isneginf logical_not conj real imag angle nan_to_num iscomplex isreal",
+    ),
     "positive": (POSITIVE, "log log2 log10 log1p sqrt spacing"),
     "unit": (UNIT, "arcsin arccos arctanh"),
     "above one": (POSITIVE + np.float32(1), "arccosh"),
-    "integers": (np.array([0, 5, -7], "int32"), "invert bitwise_not bitwise_count square negative abs sign floor"),
-}  # fmt: skip
+    "integers": (
+        np.array([0, 5, -7], "int32"),
+        "invert bitwise_not bitwise_count square negative abs sign floor",
+    ),
+}
 UNARY_CASES = [(name, x) for x, names in UNARY.values() for name in names.split()]
 
 
@@ -53,8 +62,20 @@ def test_unary(name, x):
     np.testing.assert_allclose(np.asarray(actual), expected, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("alias", ["acos arccos", "acosh arccosh", "asin arcsin", "asinh arcsinh", "atan arctan",
-                                   "atanh arctanh", "abs absolute", "conj conjugate", "invert bitwise_invert"])  # fmt: skip
+@pytest.mark.parametrize(
+    "alias",
+    [
+        "acos arccos",
+        "acosh arccosh",
+        "asin arcsin",
+        "asinh arcsinh",
+        "atan arctan",
+        "atanh arctanh",
+        "abs absolute",
+        "conj conjugate",
+        "invert bitwise_invert",
+    ],
+)
 def test_unary_aliases(alias):
     one, other = alias.split()
     x = jnp.arange(1, 3) if one == "invert" else jnp.array([0.5, 1.0])
@@ -62,11 +83,16 @@ def test_unary_aliases(alias):
     np.testing.assert_array_equal(a, b)
 
 
-BINARY_REAL = ("add subtract multiply divide true_divide floor_divide remainder mod fmod maximum minimum fmax fmin arctan2 "
-               "hypot logaddexp logaddexp2 heaviside copysign nextafter equal not_equal less less_equal greater "
-               "greater_equal logical_and logical_or logical_xor").split()  # fmt: skip
-BINARY_INT = ("add subtract multiply floor_divide remainder mod fmod maximum minimum gcd lcm bitwise_and bitwise_or "
-              "bitwise_xor left_shift equal less logical_and").split()  # fmt: skip
+BINARY_REAL = (
+    "add subtract multiply divide true_divide floor_divide remainder mod fmod maximum minimum fmax fmin "
+    "arctan2 "
+    "hypot logaddexp logaddexp2 heaviside copysign nextafter equal not_equal less less_equal greater "
+    "greater_equal logical_and logical_or logical_xor"
+).split()
+BINARY_INT = (
+    "add subtract multiply floor_divide remainder mod fmod maximum minimum gcd lcm bitwise_and bitwise_or "
+    "bitwise_xor left_shift equal less logical_and"
+).split()
 
 
 @pytest.mark.parametrize("name", BINARY_REAL)
@@ -86,17 +112,31 @@ def test_binary_of_integers(name):
 @pytest.mark.parametrize("name", ["add", "less", "power", "logical_and", "hypot"])
 def test_binary_broadcasts(name):
     x, y = jnp.arange(3.0), jnp.arange(2.0).reshape(2, 1)
-    expected = getattr(np, name)(np.arange(3.0, dtype="float32"), np.arange(2.0, dtype="float32").reshape(2, 1))
+    expected = getattr(np, name)(
+        np.arange(3.0, dtype="float32"), np.arange(2.0, dtype="float32").reshape(2, 1)
+    )
     np.testing.assert_allclose(np.asarray(check_both_paths(getattr(jnp, name), x, y)), expected, rtol=1e-6)
 
 
 # ---- the promotion table of the notes: x64 on, a row a dtype; a star marks weak results
 
 SHORT = {
-    "b1": "bool", "u8": "uint8", "u16": "uint16", "u32": "uint32", "u64": "uint64", "i8": "int8", "i16": "int16",
-    "i32": "int32", "i64": "int64", "bf16": "bfloat16", "f16": "float16", "f32": "float32", "f64": "float64",
-    "c64": "complex64", "c128": "complex128",
-}  # fmt: skip
+    "b1": "bool",
+    "u8": "uint8",
+    "u16": "uint16",
+    "u32": "uint32",
+    "u64": "uint64",
+    "i8": "int8",
+    "i16": "int16",
+    "i32": "int32",
+    "i64": "int64",
+    "bf16": "bfloat16",
+    "f16": "float16",
+    "f32": "float32",
+    "f64": "float64",
+    "c64": "complex64",
+    "c128": "complex128",
+}
 SCALARS = {"i*": 1, "f*": 1.0, "c*": 1j}
 TABLE = """
 b1 b1 u8 u16 u32 u64 i8 i16 i32 i64 bf16 f16 f32 f64 c64 c128 i64* f64* c128*
@@ -128,20 +168,38 @@ def test_promotion_table(row):
 
     with catena.enable_x64(True):
         for column, expected in zip([r[0] for r in ROWS], row[1:], strict=True):
-            for fun in (jnp.add, jnp.multiply, operator.add) if {row[0], column} - set(SCALARS) else (jnp.add,):
+            for fun in (
+                (jnp.add, jnp.multiply, operator.add) if {row[0], column} - set(SCALARS) else (jnp.add,)
+            ):
                 found = typed(fun(operand(row[0]), operand(column)))
                 assert found == SHORT[expected.rstrip("*")] + "*" * expected.endswith("*"), (row[0], column)
 
 
-@pytest.mark.parametrize(("expression", "expected"), [
-    (lambda: jnp.int8(1) + 1, "int8"), (lambda: jnp.int8(1) + 1.0, "float32*"), (lambda: jnp.asarray(1) + 1, "int32*"),
-    (lambda: jnp.sin(1), "float32*"), (lambda: jnp.exp(True), "float32"), (lambda: jnp.array(1.0) == 1, "bool*"),
-    (lambda: jnp.arange(3) / 2, "float32"), (lambda: jnp.floor(jnp.int32(3)), "int32"), (lambda: jnp.log2(2.0), "float32"),
-    (lambda: jnp.square(True), "int32"), (lambda: jnp.abs(jnp.complex64(1j)), "float32"), (lambda: jnp.rad2deg(1), "float32*"),
-    (lambda: jnp.array([True]) == 1, "bool*"), (lambda: jnp.array([True]) & 3, "int32*"), (lambda: jnp.isinf(1.0), "bool"),
-    (lambda: jnp.hypot(1, 2), "float32*"), (lambda: jnp.hypot(jnp.int32(1), 2.0), "float32"), (lambda: jnp.gcd(12, -18), "int32*"),
-    (lambda: np.float64(1) + jnp.ones(1, "bfloat16"), "float32"), (lambda: jnp.ones(1, "float8_e4m3fn") + 1.0, "float8_e4m3fn"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        (lambda: jnp.int8(1) + 1, "int8"),
+        (lambda: jnp.int8(1) + 1.0, "float32*"),
+        (lambda: jnp.asarray(1) + 1, "int32*"),
+        (lambda: jnp.sin(1), "float32*"),
+        (lambda: jnp.exp(True), "float32"),
+        (lambda: jnp.array(1.0) == 1, "bool*"),
+        (lambda: jnp.arange(3) / 2, "float32"),
+        (lambda: jnp.floor(jnp.int32(3)), "int32"),
+        (lambda: jnp.log2(2.0), "float32"),
+        (lambda: jnp.square(True), "int32"),
+        (lambda: jnp.abs(jnp.complex64(1j)), "float32"),
+        (lambda: jnp.rad2deg(1), "float32*"),
+        (lambda: jnp.array([True]) == 1, "bool*"),
+        (lambda: jnp.array([True]) & 3, "int32*"),
+        (lambda: jnp.isinf(1.0), "bool"),
+        (lambda: jnp.hypot(1, 2), "float32*"),
+        (lambda: jnp.hypot(jnp.int32(1), 2.0), "float32"),
+        (lambda: jnp.gcd(12, -18), "int32*"),
+        (lambda: np.float64(1) + jnp.ones(1, "bfloat16"), "float32"),
+        (lambda: jnp.ones(1, "float8_e4m3fn") + 1.0, "float8_e4m3fn"),
+    ],
+)
 def test_result_types(expression, expected):
     assert typed(expression()) == expected
 
@@ -154,13 +212,23 @@ def test_strict_promotion():
 # ---- integers where JAX is not NumPy
 
 
-@pytest.mark.parametrize(("expression", "expected"), [
-    (lambda i: i // jnp.array([2, 2, -2, -2]), [3, -4, -4, 3]), (lambda i: i % jnp.array([2, 2, -2, -2]), [1, 1, -1, -1]),
-    (lambda i: i // 0, [-2, -2, -2, -2]), (lambda i: i % 0, [0, 0, 0, 0]), (lambda i: jnp.fmod(i, 0), [0, 0, 0, 0]),
-    (lambda i: i // 2, [3, -4, 3, -4]), (lambda i: i % 4, [3, 1, 3, 1]), (lambda i: 7 // jnp.array([0, 2, -2, 7]), [-2, 3, -4, 1]),
-    (lambda i: i << 33, [0, 0, 0, 0]), (lambda i: i >> 40, [0, -1, 0, -1]), (lambda i: jnp.power(i, 3), [343, -343, 343, -343]),
-    (lambda i: i ** jnp.array([0, 1, 2, 3]), [1, -7, 49, -343]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        (lambda i: i // jnp.array([2, 2, -2, -2]), [3, -4, -4, 3]),
+        (lambda i: i % jnp.array([2, 2, -2, -2]), [1, 1, -1, -1]),
+        (lambda i: i // 0, [-2, -2, -2, -2]),
+        (lambda i: i % 0, [0, 0, 0, 0]),
+        (lambda i: jnp.fmod(i, 0), [0, 0, 0, 0]),
+        (lambda i: i // 2, [3, -4, 3, -4]),
+        (lambda i: i % 4, [3, 1, 3, 1]),
+        (lambda i: 7 // jnp.array([0, 2, -2, 7]), [-2, 3, -4, 1]),
+        (lambda i: i << 33, [0, 0, 0, 0]),
+        (lambda i: i >> 40, [0, -1, 0, -1]),
+        (lambda i: jnp.power(i, 3), [343, -343, 343, -343]),
+        (lambda i: i ** jnp.array([0, 1, 2, 3]), [1, -7, 49, -343]),
+    ],
+)
 def test_integer_arithmetic(expression, expected):
     i = jnp.array([7, -7, 7, -7])
     for result in (expression(i), catena.jit(expression)(i)):
@@ -175,12 +243,21 @@ def test_integers_wrap_around():
 
 
 def test_zero_dividends_of_unsigned_integers():
-    np.testing.assert_array_equal(np.asarray(jnp.array([1, 0], "uint8") // jnp.array([0, 0], "uint8")), [255, 255])
+    np.testing.assert_array_equal(
+        np.asarray(jnp.array([1, 0], "uint8") // jnp.array([0, 0], "uint8")), [255, 255]
+    )
 
 
-@pytest.mark.parametrize(("x", "y", "quotient", "remainder"), [
-    (7.0, 0.0, np.inf, np.nan), (-7.0, 2.0, -4.0, 1.0), (7.0, -2.0, -4.0, -1.0), (-1.0, np.inf, -1.0, np.inf), (0.0, np.inf, 0.0, 0.0),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("x", "y", "quotient", "remainder"),
+    [
+        (7.0, 0.0, np.inf, np.nan),
+        (-7.0, 2.0, -4.0, 1.0),
+        (7.0, -2.0, -4.0, -1.0),
+        (-1.0, np.inf, -1.0, np.inf),
+        (0.0, np.inf, 0.0, 0.0),
+    ],
+)
 def test_float_division_corners(x, y, quotient, remainder):
     x, y = jnp.float32(x), jnp.float32(y)
     for fun in (jnp.divmod, catena.jit(jnp.divmod), lambda a, b: (a // b, a % b)):
@@ -191,14 +268,27 @@ def test_float_division_corners(x, y, quotient, remainder):
 # ---- corners of floats
 
 
-@pytest.mark.parametrize(("expression", "expected"), [
-    (lambda: jnp.maximum(jnp.nan, 1.0), np.nan), (lambda: jnp.fmax(jnp.nan, 1.0), 1.0), (lambda: jnp.fmin(1.0, jnp.nan), 1.0),
-    (lambda: jnp.logaddexp(-jnp.inf, -jnp.inf), -np.inf), (lambda: jnp.logaddexp(jnp.inf, jnp.inf), np.inf),
-    (lambda: jnp.hypot(jnp.inf, jnp.nan), np.inf), (lambda: jnp.clip(5, 2, 1), 1), (lambda: jnp.sinc(0.0), 1.0),
-    (lambda: jnp.float32(0) ** 0, 1.0), (lambda: jnp.sign(jnp.nan), np.nan), (lambda: jnp.arctan2(0.0, -0.0), np.pi),
-    (lambda: jnp.round(0.5), 0.0), (lambda: jnp.rint(1.5), 2.0), (lambda: jnp.float32(1e-40) * 1, np.float32(1e-40)),
-    (lambda: jnp.ldexp(1.0, 4_000_000), np.inf), (lambda: jnp.ldexp(jnp.float32(np.ldexp(1.0, 100)), -240), np.ldexp(1.0, -140)),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        (lambda: jnp.maximum(jnp.nan, 1.0), np.nan),
+        (lambda: jnp.fmax(jnp.nan, 1.0), 1.0),
+        (lambda: jnp.fmin(1.0, jnp.nan), 1.0),
+        (lambda: jnp.logaddexp(-jnp.inf, -jnp.inf), -np.inf),
+        (lambda: jnp.logaddexp(jnp.inf, jnp.inf), np.inf),
+        (lambda: jnp.hypot(jnp.inf, jnp.nan), np.inf),
+        (lambda: jnp.clip(5, 2, 1), 1),
+        (lambda: jnp.sinc(0.0), 1.0),
+        (lambda: jnp.float32(0) ** 0, 1.0),
+        (lambda: jnp.sign(jnp.nan), np.nan),
+        (lambda: jnp.arctan2(0.0, -0.0), np.pi),
+        (lambda: jnp.round(0.5), 0.0),
+        (lambda: jnp.rint(1.5), 2.0),
+        (lambda: jnp.float32(1e-40) * 1, np.float32(1e-40)),
+        (lambda: jnp.ldexp(1.0, 4_000_000), np.inf),
+        (lambda: jnp.ldexp(jnp.float32(np.ldexp(1.0, 100)), -240), np.ldexp(1.0, -140)),
+    ],
+)
 def test_float_corners(expression, expected):
     np.testing.assert_allclose(np.asarray(expression()), expected, rtol=1e-6)
     np.testing.assert_allclose(np.asarray(catena.jit(expression)()), expected, rtol=1e-6)
@@ -221,12 +311,21 @@ def test_complex_comparisons_are_lexicographic():
     np.testing.assert_array_equal(np.asarray(jnp.maximum(x, y)), [1 + 2j, 1 + 2j, 2])
 
 
-@pytest.mark.parametrize(("fun", "x", "expected"), [
-    (jnp.i0, 0.0, 0.0), (lambda x: jnp.logaddexp(x, x), 1.0, 1.0), (lambda x: jnp.logaddexp(x, 0.0), -np.inf, 0.0),
-    (lambda x: jnp.remainder(x, 2.0), 3.0, 1.0), (lambda x: jnp.floor_divide(x, 2.0), 3.0, 0.0),
-    (lambda x: jnp.copysign(x, -1.0), 3.0, -1.0), (lambda x: jnp.clip(x, 0.0, 1.0), 0.0, 0.5), (lambda x: x**2, 3.0, 6.0),
-    (catena.grad(jnp.sinc), 0.0, -np.pi**2 / 3), (catena.grad(lambda x: jnp.logaddexp(x, 2.0)), 2.0, 0.25),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("fun", "x", "expected"),
+    [
+        (jnp.i0, 0.0, 0.0),
+        (lambda x: jnp.logaddexp(x, x), 1.0, 1.0),
+        (lambda x: jnp.logaddexp(x, 0.0), -np.inf, 0.0),
+        (lambda x: jnp.remainder(x, 2.0), 3.0, 1.0),
+        (lambda x: jnp.floor_divide(x, 2.0), 3.0, 0.0),
+        (lambda x: jnp.copysign(x, -1.0), 3.0, -1.0),
+        (lambda x: jnp.clip(x, 0.0, 1.0), 0.0, 0.5),
+        (lambda x: x**2, 3.0, 6.0),
+        (catena.grad(jnp.sinc), 0.0, -(np.pi**2) / 3),
+        (catena.grad(lambda x: jnp.logaddexp(x, 2.0)), 2.0, 0.25),
+    ],
+)
 def test_derivatives_at_corners(fun, x, expected):
     np.testing.assert_allclose(float(catena.grad(fun)(x)), expected, rtol=1e-5, atol=1e-6)
 
@@ -251,28 +350,57 @@ def test_questions_answered_in_python():
 # ---- errors
 
 
-@pytest.mark.parametrize(("expression", "error", "text"), [
-    (lambda: jnp.sin([1.0]), TypeError, "sin requires ndarray or scalar arguments, got <class 'list'> at position 0."),
-    (lambda: jnp.add([1], 2), TypeError, "add requires ndarray or scalar arguments, got <class 'list'> at position 0."),
-    (lambda: jnp.add(1, None), TypeError, "add requires ndarray or scalar arguments, got <class 'NoneType'> at position 1."),
-    (lambda: jnp.add("a", 2), TypeError, "add requires ndarray or scalar arguments, got <class 'str'>"),
-    (lambda: jnp.ones(2) + jnp.ones(3), TypeError, "add got incompatible shapes for broadcasting: (2,), (3,)."),
-    (lambda: jnp.ones((2, 2)) + jnp.ones(3), ValueError, "Incompatible shapes for broadcasting: shapes=[(2, 2), (3,)]"),
-    (lambda: ~jnp.ones(2), TypeError, "not does not accept dtype float32"),
-    (lambda: jnp.ones(2) << 1, TypeError, "shift_left does not accept dtype float32"),
-    (lambda: jnp.array([True]) - jnp.array([True]), TypeError, "sub does not accept dtype bool"),
-    (lambda: -jnp.array([True]), TypeError, "neg does not accept dtype bool"),
-    (lambda: jnp.arange(3) ** -1, TypeError, "Integers cannot be raised to negative powers"),
-    (lambda: jnp.arange(3) ** jnp.array(-1), TypeError, "Integers cannot be raised to negative powers"),
-    (lambda: jnp.arange(3) + 2**31, OverflowError, "2147483648 too large"),
-    (lambda: jnp.add(1, 2, out=3), NotImplementedError, "out argument of <jnp.ufunc 'add'>"),
-    (lambda: jnp.add(1, 2, where=True), NotImplementedError, "where argument of <jnp.ufunc 'add'>"),
-    (lambda: jnp.gcd(1.0, 2), ValueError, "Arguments to jax.numpy.gcd must be integers."),
-    (lambda: jnp.fabs(1j), TypeError, "does not support complex"), (lambda: jnp.hypot(1j, 1), ValueError, "complex"),
-    (lambda: jnp.clip(1j, 0, 1), ValueError, "Clip received a complex value"), (lambda: jnp.round(True), ValueError, "round"),
-    (lambda: jnp.around(123, -2), NotImplementedError, "integer np.round not implemented for decimals < 0"),
-    (lambda: jnp.ldexp(1.0, 2.0), ValueError, "ldexp not supported for input types"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("expression", "error", "text"),
+    [
+        (
+            lambda: jnp.sin([1.0]),
+            TypeError,
+            "sin requires ndarray or scalar arguments, got <class 'list'> at position 0.",
+        ),
+        (
+            lambda: jnp.add([1], 2),
+            TypeError,
+            "add requires ndarray or scalar arguments, got <class 'list'> at position 0.",
+        ),
+        (
+            lambda: jnp.add(1, None),
+            TypeError,
+            "add requires ndarray or scalar arguments, got <class 'NoneType'> at position 1.",
+        ),
+        (lambda: jnp.add("a", 2), TypeError, "add requires ndarray or scalar arguments, got <class 'str'>"),
+        (
+            lambda: jnp.ones(2) + jnp.ones(3),
+            TypeError,
+            "add got incompatible shapes for broadcasting: (2,), (3,).",
+        ),
+        (
+            lambda: jnp.ones((2, 2)) + jnp.ones(3),
+            ValueError,
+            "Incompatible shapes for broadcasting: shapes=[(2, 2), (3,)]",
+        ),
+        (lambda: ~jnp.ones(2), TypeError, "not does not accept dtype float32"),
+        (lambda: jnp.ones(2) << 1, TypeError, "shift_left does not accept dtype float32"),
+        (lambda: jnp.array([True]) - jnp.array([True]), TypeError, "sub does not accept dtype bool"),
+        (lambda: -jnp.array([True]), TypeError, "neg does not accept dtype bool"),
+        (lambda: jnp.arange(3) ** -1, TypeError, "Integers cannot be raised to negative powers"),
+        (lambda: jnp.arange(3) ** jnp.array(-1), TypeError, "Integers cannot be raised to negative powers"),
+        (lambda: jnp.arange(3) + 2**31, OverflowError, "2147483648 too large"),
+        (lambda: jnp.add(1, 2, out=3), NotImplementedError, "out argument of <jnp.ufunc 'add'>"),
+        (lambda: jnp.add(1, 2, where=True), NotImplementedError, "where argument of <jnp.ufunc 'add'>"),
+        (lambda: jnp.gcd(1.0, 2), ValueError, "Arguments to jax.numpy.gcd must be integers."),
+        (lambda: jnp.fabs(1j), TypeError, "does not support complex"),
+        (lambda: jnp.hypot(1j, 1), ValueError, "complex"),
+        (lambda: jnp.clip(1j, 0, 1), ValueError, "Clip received a complex value"),
+        (lambda: jnp.round(True), ValueError, "round"),
+        (
+            lambda: jnp.around(123, -2),
+            NotImplementedError,
+            "integer np.round not implemented for decimals < 0",
+        ),
+        (lambda: jnp.ldexp(1.0, 2.0), ValueError, "ldexp not supported for input types"),
+    ],
+)
 def test_errors(expression, error, text):
     with pytest.raises(error) as found:
         expression()
@@ -286,7 +414,10 @@ def test_rank_promotion_flag():
             with pytest.raises(ValueError, match="Operands could not be broadcast together for add"):
                 fun(x, y)
         assert (x + 1).shape == (2, 3) and (x + jnp.float32(1)).shape == (2, 3)
-    with catena.numpy_rank_promotion("warn"), pytest.warns(UserWarning, match="automatic rank promotion for add"):
+    with (
+        catena.numpy_rank_promotion("warn"),
+        pytest.warns(UserWarning, match="automatic rank promotion for add"),
+    ):
         x + y
 
 
@@ -310,7 +441,11 @@ class Temperature:
 
 @pytest.mark.parametrize("name", [*(n for n, _ in UNARY_CASES), *BINARY_REAL, "gcd", "bitwise_and"])
 def test_functions_take_objects_with_jax_array(name):
-    x = jnp.array([1, 2]) if name in ("gcd", "bitwise_and", "invert", "bitwise_not", "bitwise_count") else jnp.array([0.5, 0.9])
+    x = (
+        jnp.array([1, 2])
+        if name in ("gcd", "bitwise_and", "invert", "bitwise_not", "bitwise_count")
+        else jnp.array([0.5, 0.9])
+    )
     x = x + 1 if name == "arccosh" else x
     fun, count = getattr(jnp, name), 1 if any(name == n for n, _ in UNARY_CASES) else 2
     expected = fun(*[x] * count)
@@ -332,13 +467,19 @@ UFUNCS = "add subtract multiply maximum minimum logaddexp logical_and logical_or
 @pytest.mark.parametrize("name", UFUNCS)
 @pytest.mark.parametrize("axis", [0, 1])
 def test_ufunc_reduce_and_accumulate(name, axis):
-    x = np.array([[3, 5, 0], [2, 7, 1]]) if "bitwise" in name or "logical" in name else np.array([[3.0, 5, 0], [2, 7, 1]])
+    x = (
+        np.array([[3, 5, 0], [2, 7, 1]])
+        if "bitwise" in name or "logical" in name
+        else np.array([[3.0, 5, 0], [2, 7, 1]])
+    )
     ours, theirs = getattr(jnp, name), getattr(np, name)
     a = jnp.asarray(x)
     np.testing.assert_allclose(np.asarray(ours.reduce(a, axis=axis)), theirs.reduce(x, axis=axis), rtol=1e-6)
     kept = ours.reduce(a, axis=axis, keepdims=True)
     np.testing.assert_allclose(np.asarray(kept), theirs.reduce(x, axis=axis, keepdims=True), rtol=1e-6)
-    np.testing.assert_allclose(np.asarray(ours.accumulate(a, axis=axis)), theirs.accumulate(x, axis=axis), rtol=1e-6)
+    np.testing.assert_allclose(
+        np.asarray(ours.accumulate(a, axis=axis)), theirs.accumulate(x, axis=axis), rtol=1e-6
+    )
     compiled = catena.jit(lambda a: ours.accumulate(a, axis=axis))(a)
     np.testing.assert_allclose(np.asarray(compiled), theirs.accumulate(x, axis=axis), rtol=1e-6)
 
@@ -349,10 +490,14 @@ def test_ufunc_outer_reduceat_and_at(name):
     x = np.arange(8.0, dtype="float32") + 1
     indices = np.array([0, 4, 1, 5])
     np.testing.assert_allclose(np.asarray(ours.outer(x, x[:3])), theirs.outer(x, x[:3]))
-    np.testing.assert_allclose(np.asarray(ours.reduceat(jnp.asarray(x), jnp.asarray(indices))), theirs.reduceat(x, indices))
+    np.testing.assert_allclose(
+        np.asarray(ours.reduceat(jnp.asarray(x), jnp.asarray(indices))), theirs.reduceat(x, indices)
+    )
     expected = x.copy()
     theirs.at(expected, [0, 0, 3], 2.0)
-    np.testing.assert_allclose(np.asarray(ours.at(jnp.asarray(x), jnp.array([0, 0, 3]), 2.0, inplace=False)), expected)
+    np.testing.assert_allclose(
+        np.asarray(ours.at(jnp.asarray(x), jnp.array([0, 0, 3]), 2.0, inplace=False)), expected
+    )
 
 
 def test_ufunc_reduce_options():
@@ -365,14 +510,21 @@ def test_ufunc_reduce_options():
     assert repr(jnp.add) == "<jnp.ufunc 'add'>"
 
 
-@pytest.mark.parametrize(("call", "error", "text"), [
-    (lambda: jnp.add.at(jnp.ones(3), 0, 5.0), NotImplementedError, "cannot operate inplace"),
-    (lambda: jnp.subtract.reduce(jnp.ones((2, 2)), axis=(0, 1)), NotImplementedError, "tuple of axes"),
-    (lambda: jnp.negative.reduce(jnp.ones(2)), ValueError, "reduce only supported for binary ufuncs"),
-    (lambda: jnp.maximum.reduce(jnp.zeros(0)), ValueError, "has no identity"),
-    (lambda: jnp.subtract.reduce(jnp.arange(3), where=jnp.ones(3, bool)), ValueError, "has to specify 'initial'"),
-    (lambda: jnp.add.reduce(jnp.float32(1)), ValueError, "axis 0 is out of bounds"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("call", "error", "text"),
+    [
+        (lambda: jnp.add.at(jnp.ones(3), 0, 5.0), NotImplementedError, "cannot operate inplace"),
+        (lambda: jnp.subtract.reduce(jnp.ones((2, 2)), axis=(0, 1)), NotImplementedError, "tuple of axes"),
+        (lambda: jnp.negative.reduce(jnp.ones(2)), ValueError, "reduce only supported for binary ufuncs"),
+        (lambda: jnp.maximum.reduce(jnp.zeros(0)), ValueError, "has no identity"),
+        (
+            lambda: jnp.subtract.reduce(jnp.arange(3), where=jnp.ones(3, bool)),
+            ValueError,
+            "has to specify 'initial'",
+        ),
+        (lambda: jnp.add.reduce(jnp.float32(1)), ValueError, "axis 0 is out of bounds"),
+    ],
+)
 def test_ufunc_errors(call, error, text):
     with pytest.raises(error, match=text):
         call()

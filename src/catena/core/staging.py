@@ -23,11 +23,11 @@ class DebugInfo:
 class JaxprTracer(Tracer):
     """A variable of the jaxpr that is being written."""
 
-    __slots__ = ("var", "source")
+    __slots__ = ("_var", "source")  # not "var", which is a method of arrays
     label = "JitTracer"
 
     def __init__(self, trace, aval, var, source=None):
-        self._trace, self.aval, self.var, self.source = trace, aval, var, source
+        self._trace, self.aval, self._var, self.source = trace, aval, var, source
 
     def describe_origin(self) -> str:
         return self._trace.describe_origin(self)
@@ -62,7 +62,7 @@ class JaxprTrace(Trace):
         return JaxprTracer(self, aval, var)
 
     def process(self, primitive, args, params):
-        atoms = [x.var if type(x) is JaxprTracer and x._trace is self else self.constant(x) for x in args]
+        atoms = [x._var if type(x) is JaxprTracer and x._trace is self else self.constant(x) for x in args]
         out_avals = abstract_eval(primitive, tuple([a.aval for a in atoms]), params)
         source = user_source(context.name_stack)
         if primitive.multiple_results:
@@ -97,7 +97,7 @@ class JaxprTrace(Trace):
 
     def to_jaxpr(self, outs) -> tuple[Jaxpr, list]:
         """The finished jaxpr and the values of its constants."""
-        outvars = [x.var if type(x) is JaxprTracer and x._trace is self else self.constant(x) for x in outs]
+        outvars = [x._var if type(x) is JaxprTracer and x._trace is self else self.constant(x) for x in outs]
         constvars = [entry[0] for entry in self.constants.values()]
         values = [entry[1] for entry in self.constants.values()]
         jaxpr = Jaxpr(constvars, self.invars, outvars, self.eqns, frozenset(self.effects), self.debug_info)
@@ -116,7 +116,7 @@ class JaxprTrace(Trace):
     def describe_origin(self, tracer) -> str:
         info = self.debug_info
         place = f"The error occurred while tracing the function {info.function_place} for {info.traced_for}."
-        names = self.argument_names(tracer.var)
+        names = self.argument_names(tracer._var)
         if names:
             plural = "s" if len(names) > 1 else ""
             return (

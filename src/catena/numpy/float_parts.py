@@ -117,8 +117,8 @@ def round(a: Operand, decimals: int = 0, out: None = None) -> Array:
       NotImplementedError: ``a`` is an integer array and ``decimals`` is negative.
 
     >>> import catena.numpy as jnp
-    >>> jnp.round(jnp.array([1.25, 2.567]), 1)
-    Array([1.2      , 2.6000001], dtype=float32)
+    >>> jnp.round(jnp.array([0.5, 1.5, 2.25]))
+    Array([0., 2., 2.], dtype=float32)
     """
     refuse_out("round", out)
     a = as_array_argument("round", a)

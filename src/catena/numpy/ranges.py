@@ -342,12 +342,8 @@ def indices(
       TypeError: ``dimensions`` is not made of non-negative integers.
 
     >>> import catena.numpy as jnp
-    >>> jnp.indices((2, 2))
-    Array([[[0, 0],
-            [1, 1]],
-
-           [[0, 1],
-            [0, 1]]], dtype=int32)
+    >>> jnp.indices((2,))
+    Array([[0, 1]], dtype=int32)
     """
     dtype = user_dtype(dtype, "indices", default_int())
     shape = shape_argument(dimensions)

@@ -28,7 +28,7 @@ from catena.typing import DTypeLike
 
 
 class _Parts(NamedTuple):
-    """What a ufunc is made of. It is one attribute, since wrappers such as jit copy attributes of functions."""
+    """What a ufunc is made of; one attribute, since wrappers such as jit copy those of functions."""
 
     nin: int
     nout: int

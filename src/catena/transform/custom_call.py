@@ -73,7 +73,7 @@ class CustomCall(Primitive):
         rule = dict(zip(self.rule_names, functions, strict=True))
         if outer:
             rule = {k: SKIP[k](f, len(outer)) for k, f in rule.items()}
-        atoms = [x.var if type(x) is JaxprTracer and x._trace is trace else trace.constant(x) for x in (*outer, *args)]
+        atoms = [x._var if type(x) is JaxprTracer and x._trace is trace else trace.constant(x) for x in (*outer, *args)]
         outvars = [Var(a) for a in closed.out_avals]
         source = user_source(context.name_stack)
         all_params = {**params, **rule, "call_jaxpr": closed}

@@ -1,0 +1,189 @@
+"""Making arrays: values and types of ``array``, ``zeros``, ``arange``, ``linspace``, ``eye`` and their
+kin."""
+
+import numpy as np
+import pytest
+
+import catena
+import catena.numpy as jnp
+
+
+def typed(x):
+    return str(x.dtype) + ("*" if x.weak_type else "")
+
+
+@pytest.mark.parametrize(
+    ("make", "type32", "type64"),
+    [
+        (lambda: jnp.zeros(1), "float32", "float64"),
+        (lambda: jnp.full(1, 1), "int32*", "int64*"),
+        (lambda: jnp.full(1, 1.0), "float32*", "float64*"),
+        (lambda: jnp.full(1, True), "bool", "bool"),
+        (lambda: jnp.arange(3), "int32", "int64"),
+        (lambda: jnp.arange(3.0), "float32", "float64"),
+        (lambda: jnp.linspace(0, 1, 2), "float32", "float64"),
+        (lambda: jnp.eye(2), "float32", "float64"),
+        (lambda: jnp.array(1), "int32*", "int64*"),
+        (lambda: jnp.array(1j), "complex64*", "complex128*"),
+        (lambda: jnp.array([]), "float32", "float64"),
+        (lambda: jnp.array([1, 2]), "int32", "int64"),
+        (lambda: jnp.array(np.ones(2)), "float32", "float64"),
+        (lambda: jnp.int64(1), "int32", "int64"),
+        (lambda: jnp.zeros(1, complex), "complex64", "complex128"),
+        (lambda: jnp.indices((2,)), "int32", "int64"),
+        (lambda: jnp.tri(2), "float32", "float32"),
+        (lambda: jnp.array([1, 2.0, True]), "float32", "float64"),
+        (lambda: jnp.array([1, jnp.int8(2)]), "int8", "int8"),
+        (lambda: jnp.zeros_like(jnp.asarray(1)), "int32*", "int64*"),
+    ],
+)
+def test_default_dtypes(make, type32, type64):
+    assert typed(make()) == type32
+    with catena.enable_x64(True):
+        assert typed(make()) == type64
+
+
+@pytest.mark.parametrize(
+    ("name", "args"),
+    [
+        ("arange", (5,)),
+        ("arange", (1, 9, 3)),
+        ("arange", (5, 1, -2)),
+        ("arange", (0.0, 1.0, 0.1)),
+        ("arange", (-3,)),
+        ("linspace", (0, 1, 7)),
+        ("linspace", (2.0, -3.0, 5, False)),
+        ("linspace", (0, 1, 1)),
+        ("logspace", (0, 2, 5)),
+        ("geomspace", (1, 1000, 4)),
+        ("geomspace", (-1, -8, 4)),
+        ("eye", (3, 4, 1)),
+        ("tri", (3, 2, -1)),
+        ("identity", (3,)),
+        ("zeros", ((2, 0),)),
+        ("ones", ((2, 3),)),
+        ("full", ((2, 2), 7)),
+        ("indices", ((2, 3),)),
+    ],
+)
+def test_like_numpy(name, args):
+    expected = getattr(np, name)(*args)
+    for fun in (getattr(jnp, name), catena.jit(lambda: getattr(jnp, name)(*args))):
+        found = fun(*args) if fun is getattr(jnp, name) else fun()
+        np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_linspace_between_arrays(axis):
+    a, b = np.arange(3.0), np.arange(3.0) + 4
+    np.testing.assert_allclose(
+        np.asarray(jnp.linspace(a, b, 5, axis=axis)), np.linspace(a, b, 5, axis=axis), rtol=1e-6
+    )
+
+
+def test_array_of_nested_values():
+    x = jnp.arange(2.0)
+    np.testing.assert_array_equal(
+        np.asarray(jnp.array([[x, x + 1], [[5, 6], (7, 8.0)]])), [[[0, 1], [1, 2]], [[5, 6], [7, 8]]]
+    )
+    traced = catena.jit(lambda a: jnp.array([[a, 1], [2, a * 2]]))(3.0)
+    np.testing.assert_array_equal(np.asarray(traced), [[3, 1], [2, 6]])
+    assert jnp.array([[]]).shape == (1, 0) and jnp.array(range(3)).tolist() == [0, 1, 2]
+
+
+def test_memory_is_never_shared_with_numpy():
+    source = np.ones(3, "float32")
+    x = jnp.asarray(source)
+    source[0] = 7
+    assert x.tolist() == [1, 1, 1] and not np.asarray(x).flags.writeable
+
+
+def test_copies():
+    x = jnp.arange(3)
+    assert jnp.asarray(x) is x and jnp.array(x) is not x
+    y = jnp.array(x)
+    x.delete()
+    assert y.tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("name", ["tril", "triu"])
+@pytest.mark.parametrize("k", [-1, 0, 2])
+def test_triangles(name, k):
+    x = np.arange(24.0, dtype="float32").reshape(2, 3, 4)
+    for fun in (getattr(jnp, name), catena.jit(getattr(jnp, name), static_argnums=1)):
+        np.testing.assert_array_equal(np.asarray(fun(jnp.asarray(x), k)), getattr(np, name)(x, k))
+
+
+@pytest.mark.parametrize("k", [-1, 0, 1])
+def test_diagonals(k):
+    v, m = np.arange(3), np.arange(12).reshape(3, 4)
+    np.testing.assert_array_equal(np.asarray(jnp.diag(jnp.asarray(v), k)), np.diag(v, k))
+    for fun in (lambda m: jnp.diagonal(m, k), catena.jit(lambda m: jnp.diagonal(m, k))):
+        np.testing.assert_array_equal(np.asarray(fun(jnp.asarray(m))), np.diagonal(m, k))
+    assert int(jnp.trace(jnp.asarray(m), k)) == np.trace(m, k)
+
+
+@pytest.mark.parametrize("indexing", ["xy", "ij"])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_meshgrid(indexing, sparse):
+    xs = [np.arange(2), np.arange(3), np.arange(4)]
+    found = jnp.meshgrid(*map(jnp.asarray, xs), indexing=indexing, sparse=sparse)
+    for a, b in zip(found, np.meshgrid(*xs, indexing=indexing, sparse=sparse), strict=True):
+        np.testing.assert_array_equal(np.asarray(a), b)
+
+
+def test_grids_by_indexing():
+    np.testing.assert_array_equal(np.asarray(jnp.mgrid[0:2, 1:4]), np.mgrid[0:2, 1:4])
+    np.testing.assert_allclose(np.asarray(jnp.mgrid[0:1:3j]), [0, 0.5, 1])
+    assert [g.shape for g in jnp.ogrid[0:2, 0:3]] == [(2, 1), (1, 3)]
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "text"),
+    [
+        (lambda: jnp.array(None), ValueError, "None is not a valid value for jnp.array"),
+        (lambda: jnp.array("a"), TypeError, "Value 'a' with dtype <U1 is not a valid JAX array type"),
+        (lambda: jnp.array(object()), TypeError, "with dtype object is not a valid JAX array type"),
+        (lambda: jnp.array([[1, 2], [3]]), ValueError, "inhomogeneous shape"),
+        (lambda: jnp.asarray(2**31), OverflowError, "Python int 2147483648 too large to convert to int32"),
+        (lambda: jnp.array(-1, dtype="uint8"), OverflowError, "out of bounds for uint8"),
+        (
+            lambda: jnp.zeros(3.0),
+            TypeError,
+            "Shapes must be 1D sequences of concrete values of integer type, got (3.0,).",
+        ),
+        (lambda: jnp.zeros(-1), TypeError, "must have every element be nonnegative, got (-1,)."),
+        (lambda: jnp.arange(0, 5, 0), ZeroDivisionError, "step must not be 0"),
+        (lambda: jnp.linspace(0, 1, -1), ValueError, "Number of samples, -1, must be non-negative."),
+        (lambda: jnp.zeros_like([1]), TypeError, "zeros_like requires ndarray or scalar arguments"),
+        (lambda: jnp.full((2, 2), jnp.arange(3)), ValueError, "Incompatible types for broadcasting"),
+        (lambda: jnp.fromiter([1]), NotImplementedError, "may be non-pure"),
+        (lambda: jnp.tril(jnp.ones(3)), ValueError, "must be at least 2D"),
+        (
+            lambda: catena.jit(lambda n: jnp.ones(n))(3),
+            TypeError,
+            "Shapes must be 1D sequences of concrete values",
+        ),
+        (
+            lambda: catena.jit(lambda n: jnp.arange(n))(3),
+            catena.errors.ConcretizationTypeError,
+            "jnp.arange argument 'stop'",
+        ),
+    ],
+)
+def test_errors(call, error, text):
+    with pytest.raises(error) as found:
+        call()
+    assert text in str(found.value)
+
+
+def test_64_bits_asked_for_by_name_warn():
+    with pytest.warns(UserWarning, match="float64 .* is not available"):
+        assert jnp.zeros(2, "float64").dtype == "float32"
+
+
+def test_scalar_types():
+    assert repr(jnp.float32(1.5)) == "Array(1.5, dtype=float32)" and jnp.int32(3.7).tolist() == 3
+    assert jnp.float32 == np.float32 and hash(jnp.float32) == hash(np.float32)
+    with pytest.raises(OverflowError):
+        jnp.int8(300)

@@ -1,0 +1,194 @@
+"""Reductions of ``catena.numpy``: values, dtypes, masks, axes, NaN, both paths, jit and vmap."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import catena
+import catena.numpy as jnp
+
+X = np.random.default_rng(3).standard_normal((2, 3, 4)).astype("float32")
+HOLES = np.where(X > 0.8, np.nan, X).astype("float32")
+PLAIN = "sum prod max min mean var std all any ptp median".split()
+SKIPPING = "nansum nanprod nanmax nanmin nanmean nanvar nanstd nanmedian".split()
+AXES = [None, 0, -1, (0, 2), (1,)]
+
+
+def numpy_says(name, *args, **options):
+    """NumPy's result; it warns of slices without numbers."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        return getattr(np, name)(*args, **options)
+
+
+def check(fun, expected, *args, rtol=2e-5):
+    """``fun`` evaluated and compiled, against what NumPy gives."""
+    eager, compiled = fun(*args), catena.jit(fun)(*args)
+    assert eager.aval == compiled.aval
+    for found in (eager, compiled):
+        np.testing.assert_allclose(np.asarray(found), expected, rtol=rtol, atol=1e-5)
+    return eager
+
+
+@pytest.mark.parametrize("name", PLAIN)
+@pytest.mark.parametrize("axis", AXES, ids=str)
+@pytest.mark.parametrize("keepdims", [False, True])
+def test_reductions(name, axis, keepdims):
+    expected = getattr(np, name)(X, axis=axis, keepdims=keepdims)
+    check(lambda x: getattr(jnp, name)(x, axis=axis, keepdims=keepdims), expected, jnp.asarray(X))
+
+
+@pytest.mark.parametrize("name", SKIPPING)
+@pytest.mark.parametrize("axis", AXES, ids=str)
+def test_reductions_without_nan(name, axis):
+    expected = numpy_says(name, HOLES, axis=axis)
+    check(lambda x: getattr(jnp, name)(x, axis=axis), expected, jnp.asarray(HOLES))
+
+
+@pytest.mark.parametrize("name", "sum prod mean var std all any".split())
+def test_masks(name):
+    mask = X > 0
+    expected = numpy_says(name, X, axis=1, where=mask)
+    check(lambda x, m: getattr(jnp, name)(x, axis=1, where=m), expected, jnp.asarray(X), jnp.asarray(mask))
+
+
+@pytest.mark.parametrize("name", ["max", "min", "sum", "prod"])
+def test_initial_with_mask(name):
+    expected = getattr(np, name)(X, axis=0, where=X > 0, initial=0.5)
+    check(lambda x: getattr(jnp, name)(x, axis=0, where=x > 0, initial=0.5), expected, jnp.asarray(X))
+
+
+@pytest.mark.parametrize("name", ["argmax", "argmin", "nanargmax", "nanargmin"])
+@pytest.mark.parametrize("axis", [None, 0, -1])
+def test_positions(name, axis):
+    expected = getattr(np, name)(X, axis=axis)
+    assert check(lambda x: getattr(jnp, name)(x, axis=axis), expected, jnp.asarray(X)).dtype == "int32"
+
+
+def test_positions_with_nan():
+    assert int(jnp.argmax(jnp.array([1.0, jnp.nan, 3.0]))) == 1
+    assert int(jnp.nanargmax(jnp.array([1.0, jnp.nan, 3.0]))) == 2
+    assert jnp.nanargmin(jnp.array([[jnp.nan] * 2, [1.0, 2.0]]), axis=1).tolist() == [-1, 0]
+
+
+@pytest.mark.parametrize("name", ["cumsum", "cumprod", "nancumsum", "nancumprod"])
+@pytest.mark.parametrize("axis", [None, 0, -1])
+def test_running(name, axis):
+    expected = getattr(np, name)(HOLES if "nan" in name else X, axis=axis)
+    check(lambda x: getattr(jnp, name)(x, axis=axis), expected, jnp.asarray(HOLES if "nan" in name else X))
+
+
+def test_running_with_initial():
+    assert jnp.cumulative_sum(jnp.arange(3), include_initial=True).tolist() == [0, 0, 1, 3]
+    assert jnp.cumulative_prod(jnp.array([2.0, 3.0]), include_initial=True).tolist() == [1, 2, 6]
+    with pytest.raises(ValueError, match="has rank 2"):
+        jnp.cumulative_sum(jnp.ones((2, 2)))
+
+
+@pytest.mark.parametrize("method", ["linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf"])
+@pytest.mark.parametrize("axis", [None, 0, (0, 2)], ids=str)
+def test_quantiles(method, axis):
+    q = np.array([0.0, 0.3, 0.45, 1.0])
+    expected = np.quantile(X, q, axis=axis, method=method)
+    check(lambda x, q: jnp.quantile(x, q, axis=axis, method=method), expected, jnp.asarray(X), jnp.asarray(q))
+    one = np.quantile(X, 0.3, axis=axis, method=method)
+    check(lambda x: jnp.quantile(x, 0.3, axis=axis, method=method), one, jnp.asarray(X))
+
+
+def test_quantiles_with_nan_and_percentiles():
+    x = jnp.array([1.0, jnp.nan, 3.0])
+    assert np.isnan(float(jnp.median(x))) and float(jnp.nanmedian(x)) == 2.0
+    check(lambda x: jnp.percentile(x, 30.0), np.percentile(X, 30.0), jnp.asarray(X))
+    check(lambda x: jnp.nanquantile(x, 0.4, axis=2), np.nanquantile(HOLES, 0.4, axis=2), jnp.asarray(HOLES))
+
+
+def test_average():
+    x, w = X[0], np.arange(1.0, 5.0)
+    check(
+        lambda x, w: jnp.average(x, axis=1, weights=w),
+        np.average(x, axis=1, weights=w),
+        jnp.asarray(x),
+        jnp.asarray(w),
+    )
+    mean, total = jnp.average(jnp.arange(3.0), weights=jnp.array([1, 2, 3]), returned=True)
+    assert float(total) == 6 and abs(float(mean) - 4 / 3) < 1e-6
+
+
+@pytest.mark.parametrize(
+    ("expression", "dtype"),
+    [
+        (lambda: jnp.sum(jnp.ones(2, "int8")), "int32"),
+        (lambda: jnp.sum(jnp.ones(2, "uint8")), "uint32"),
+        (lambda: jnp.sum(jnp.ones(2, bool)), "int32"),
+        (lambda: jnp.sum(jnp.ones(2, "bfloat16")), "bfloat16"),
+        (lambda: jnp.sum(jnp.ones(2, "int8"), promote_integers=False), "int8"),
+        (lambda: jnp.mean(jnp.arange(3)), "float32"),
+        (lambda: jnp.var(jnp.ones(2, "complex64")), "float32"),
+        (lambda: jnp.cumsum(jnp.ones(2, bool)), "int32"),
+        (lambda: jnp.max(jnp.ones(2, "uint8")), "uint8"),
+        (lambda: jnp.mean(jnp.ones(2, "float16")), "float16"),
+    ],
+)
+def test_dtypes(expression, dtype):
+    result = expression()
+    assert result.dtype == dtype and not result.weak_type
+
+
+def test_short_floats_accumulate_in_float32():
+    assert float(jnp.sum(jnp.full(5000, 0.1, "float16"))) == pytest.approx(500, rel=1e-2)
+
+
+def test_empty():
+    empty = jnp.zeros((0,))
+    assert float(jnp.sum(empty)) == 0 and np.isnan(float(jnp.mean(empty))) and bool(jnp.all(empty))
+    assert float(jnp.max(empty, initial=-1.0)) == -1
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "text"),
+    [
+        (
+            lambda: jnp.sum([1, 2]),
+            TypeError,
+            "sum requires ndarray or scalar arguments, got <class 'list'> at position 0.",
+        ),
+        (
+            lambda: jnp.sum(jnp.ones(3), axis=3),
+            ValueError,
+            "axis 3 is out of bounds for array of dimension 1",
+        ),
+        (lambda: jnp.sum(jnp.ones((2, 2)), axis=(0, 0)), ValueError, "duplicate value in 'axis': (0, 0)"),
+        (
+            lambda: jnp.max(jnp.zeros(0)),
+            ValueError,
+            "zero-size array to reduction operation max which has no identity",
+        ),
+        (lambda: jnp.max(jnp.ones(2), where=jnp.ones(2, bool)), ValueError, "has to specify 'initial'"),
+        (lambda: jnp.argmax(jnp.zeros(0)), ValueError, "attempt to get argmax of an empty sequence"),
+        (
+            lambda: jnp.sum(jnp.ones(2), out=1),
+            NotImplementedError,
+            "The 'out' argument to jnp.sum is not supported.",
+        ),
+        (lambda: jnp.sum(jnp.ones(2), where=1), ValueError, "where must be None or a boolean array"),
+        (lambda: jnp.var(jnp.ones(2), ddof=1, correction=1), ValueError, "can't be provided simultaneously"),
+        (lambda: jnp.quantile(jnp.ones(2), 0.5, method="no"), ValueError, "method can only be"),
+        (lambda: jnp.average(jnp.ones((2, 2)), weights=jnp.ones(2)), ValueError, "Axis must be specified"),
+    ],
+)
+def test_errors(call, error, text):
+    with pytest.raises(error) as found:
+        call()
+    assert text in str(found.value)
+
+
+def test_axis_must_be_known_while_tracing():
+    with pytest.raises(catena.errors.ConcretizationTypeError, match="axis argument must be known statically"):
+        catena.jit(lambda x, a: jnp.sum(x, axis=a))(jnp.ones(2), 0)
+
+
+def test_named_axes():
+    x = jnp.arange(6.0).reshape(2, 3)
+    total = catena.vmap(lambda row: jnp.sum(row, axis=(0, "i")), axis_name="i")(x)
+    assert total.tolist() == [15.0, 15.0]
