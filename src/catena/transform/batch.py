@@ -82,9 +82,11 @@ class BatchTrace(Trace):
             rule = primitive.batch or primitive.rule("batch")
             try:
                 out, dim_out = rule(self.axis, values, dims, **params)
-            except (TypeError, ValueError):
-                abstract_eval(primitive, tuple([get_aval(x) for x in args]), params)  # raises in the user's terms
-                raise
+            except (TypeError, ValueError) as error:
+                plain = error_of_one_example(primitive, args, params)
+                if plain is None:
+                    raise
+                raise plain from None
         finally:
             context.trace = self
         if primitive.multiple_results:
@@ -114,6 +116,15 @@ class BatchTrace(Trace):
     def pack_custom(self, outs, outputs: "MappedOutputs"):
         mapped = outputs.settle([None] * len(outs)) if outputs.known is None else outputs.known
         return [self.pack(x, 0 if m else None) for x, m in zip(outs, mapped, strict=True)]
+
+
+def error_of_one_example(primitive, args, params) -> Exception | None:
+    """The error that the operation has for a single example, which speaks of the shapes that the user sees."""
+    try:
+        abstract_eval(primitive, tuple([get_aval(x) for x in args]), params)
+    except (TypeError, ValueError) as error:
+        return error
+    return None
 
 
 # ---- custom functions: each of their functions is vectorised, and the call stays one
