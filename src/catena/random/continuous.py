@@ -1,0 +1,301 @@
+"""Continuous distributions with a quantile function: one uniform number, transformed."""
+
+import numpy as np
+
+from catena import lax
+from catena.core import dtypes
+from catena.lax.structure import canonical_shape
+from catena.random.keys import consumed_key
+from catena.random.sampler import as_float, check_no_sharding, float_dtype, lift, sampler, shape_of, spread
+from catena.random.uniform import _uniform, rows
+
+
+def smallest(dtype):
+    """The smallest normal number."""
+    return np.asarray(dtypes.finfo(dtype).tiny, dtype)[()]
+
+
+def epsilon(dtype):
+    return np.asarray(dtypes.finfo(dtype).eps, dtype)[()]
+
+
+def beside_minus_one(dtype):
+    """The number next to -1 towards 0."""
+    return np.nextafter(dtype.type(-1), dtype.type(0))
+
+
+def draw_simple(name: str, body, key, shape, dtype, out_sharding, **statics):
+    """Check the arguments of a sampler without parameters, and draw."""
+    key = consumed_key(name, key)
+    check_no_sharding(name, out_sharding)
+    return body(key, shape=canonical_shape(shape), dtype=float_dtype(dtype, name), **statics)
+
+
+def draw_with(name: str, body, key, parameter, shape, dtype, out_sharding=None):
+    """Check the arguments of a sampler with one parameter that broadcasts, and draw."""
+    key = consumed_key(name, key)
+    check_no_sharding(name, out_sharding)
+    dtype = float_dtype(dtype, name)
+    shape = shape_of(shape, name, parameter)
+    return body(key, as_float(parameter, dtype), shape=shape, dtype=dtype)
+
+
+def exponential(key, shape=(), dtype=None, *, out_sharding=None):
+    """Exponential numbers of rate 1.
+
+    Arguments:
+      key: a key, typed or raw.
+      shape: the shape of the result.
+      dtype: a float dtype.
+      out_sharding: must be None.
+    Returns:
+      An array of that shape and dtype.
+    Raises:
+      ValueError: the dtype is not a float dtype.
+
+    >>> from catena import random
+    >>> random.exponential(random.key(0), (2,)).shape
+    (2,)
+    """
+    return draw_simple("exponential", _exponential, key, shape, dtype, out_sharding)
+
+
+@sampler
+def _exponential(key, *, shape, dtype):
+    return lax.neg(lax.log1p(lax.neg(_uniform(key, 0.0, 1.0, shape=shape, dtype=dtype))))
+
+
+def laplace(key, shape=(), dtype=None, *, out_sharding=None):
+    """Numbers of the Laplace distribution, of mean 0 and scale 1.
+
+    Arguments:
+      key: a key, typed or raw.
+      shape: the shape of the result.
+      dtype: a float dtype.
+      out_sharding: must be None.
+    Returns:
+      An array of that shape and dtype.
+    Raises:
+      ValueError: the dtype is not a float dtype.
+
+    >>> from catena import random
+    >>> random.laplace(random.key(0), (2,)).shape
+    (2,)
+    """
+    return draw_simple("laplace", _laplace, key, shape, dtype, out_sharding)
+
+
+@sampler
+def _laplace(key, *, shape, dtype):
+    unit = _uniform(key, beside_minus_one(dtype), 1.0, shape=shape, dtype=dtype)
+    return lax.mul(lax.sign(unit), lax.log1p(lax.neg(lax.abs(unit))))
+
+
+def logistic(key, shape=(), dtype=None, *, out_sharding=None):
+    """Numbers of the logistic distribution, of mean 0 and scale 1.
+
+    Arguments:
+      key: a key, typed or raw.
+      shape: the shape of the result.
+      dtype: a float dtype.
+      out_sharding: must be None.
+    Returns:
+      An array of that shape and dtype.
+    Raises:
+      ValueError: the dtype is not a float dtype.
+
+    >>> from catena import random
+    >>> random.logistic(random.key(0), (2,)).shape
+    (2,)
+    """
+    return draw_simple("logistic", _logistic, key, shape, dtype, out_sharding)
+
+
+@sampler
+def _logistic(key, *, shape, dtype):
+    unit = _uniform(key, smallest(dtype), 1.0, shape=shape, dtype=dtype)
+    return lax.sub(lax.log(unit), lax.log1p(lax.neg(unit)))
+
+
+def cauchy(key, shape=(), dtype=None, *, out_sharding=None):
+    """Numbers of the Cauchy distribution, of location 0 and scale 1.
+
+    Arguments:
+      key: a key, typed or raw.
+      shape: the shape of the result.
+      dtype: a float dtype.
+      out_sharding: must be None.
+    Returns:
+      An array of that shape and dtype.
+    Raises:
+      ValueError: the dtype is not a float dtype.
+
+    >>> from catena import random
+    >>> random.cauchy(random.key(0), (2,)).shape
+    (2,)
+    """
+    return draw_simple("cauchy", _cauchy, key, shape, dtype, out_sharding)
+
+
+@sampler
+def _cauchy(key, *, shape, dtype):
+    unit = _uniform(key, epsilon(dtype), 1.0, shape=shape, dtype=dtype)
+    return lax.tan(lax.mul(np.asarray(np.pi, dtype)[()], lax.sub(unit, np.asarray(0.5, dtype)[()])))
+
+
+def gumbel(key, shape=(), dtype=None, mode: str | None = None, *, out_sharding=None):
+    """Numbers of the Gumbel distribution, of location 0 and scale 1.
+
+    Arguments:
+      key: a key, typed or raw.
+      shape: the shape of the result.
+      dtype: a float dtype.
+      mode: ``"high"`` draws twice the bits, for a finer upper tail; ``"low"``, the default, does not.
+      out_sharding: must be None.
+    Returns:
+      An array of that shape and dtype.
+    Raises:
+      ValueError: the dtype is not a float dtype, or ``mode`` is neither.
+
+    >>> from catena import random
+    >>> random.gumbel(random.key(0), (2,)).shape
+    (2,)
+    """
+    return draw_simple("gumbel", _gumbel, key, shape, dtype, out_sharding, mode=checked_mode(mode))
+
+
+def checked_mode(mode) -> str:
+    if mode not in (None, "high", "low"):
+        raise ValueError(f"Must provide valid mode for gumbel got: {mode}")
+    return mode or "low"
+
+
+@sampler
+def _gumbel(key, *, shape, dtype, mode):
+    tiny = smallest(dtype)
+    if mode == "low":
+        unit = _uniform(key, tiny, 1.0, shape=shape, dtype=dtype)
+        return lax.neg(lax.log(lax.neg(lax.log(unit))))
+    high, low = rows(_uniform(key, 0.0, 1.0, shape=(2, *shape), dtype=dtype))
+    finer = lax.add(lax.add(high, lax.mul(epsilon(dtype), low)), tiny)
+    unit = lax.select_n(lax.ge(high, np.asarray(0.5, dtype)[()]), finer, high)
+    return lax.neg(lax.log(lax.neg(lax.log1p(lax.neg(unit)))))
+
+
+def rayleigh(key, scale, shape=None, dtype=None, *, out_sharding=None):
+    """Numbers of the Rayleigh distribution.
+
+    Arguments:
+      key: a key, typed or raw.
+      scale: the scale, that broadcasts to ``shape``.
+      shape: the shape of the result; that of ``scale`` by default.
+      dtype: a float dtype.
+      out_sharding: must be None.
+    Returns:
+      An array of that shape and dtype.
+    Raises:
+      ValueError: the dtype is not a float dtype, or ``scale`` does not broadcast to ``shape``.
+
+    >>> from catena import random
+    >>> random.rayleigh(random.key(0), 2.0, (2,)).shape
+    (2,)
+    """
+    return draw_with("rayleigh", _rayleigh, key, scale, shape, dtype, out_sharding)
+
+
+@sampler
+def _rayleigh(key, scale, *, shape, dtype):
+    unit = _uniform(key, 0.0, 1.0, shape=shape, dtype=dtype)
+    return lax.mul(spread(scale, shape), lax.sqrt(lax.mul(lax.log(unit), np.asarray(-2, dtype)[()])))
+
+
+def pareto(key, b, shape=None, dtype=None, *, out_sharding=None):
+    """Numbers of the Pareto distribution, of scale 1.
+
+    Arguments:
+      key: a key, typed or raw.
+      b: the shape parameter, that broadcasts to ``shape``.
+      shape: the shape of the result; that of ``b`` by default.
+      dtype: a float dtype.
+      out_sharding: must be None.
+    Returns:
+      An array of that shape and dtype.
+    Raises:
+      ValueError: the dtype is not a float dtype, or ``b`` does not broadcast to ``shape``.
+
+    >>> from catena import random
+    >>> random.pareto(random.key(0), 2.0, (2,)).shape
+    (2,)
+    """
+    return draw_with("pareto", _pareto, key, b, shape, dtype, out_sharding)
+
+
+@sampler
+def _pareto(key, b, *, shape, dtype):
+    return lax.exp(lax.div(_exponential(key, shape=shape, dtype=dtype), lift(b, shape)))
+
+
+def weibull_min(key, scale, concentration, shape=(), dtype=None):
+    """Numbers of the Weibull distribution.
+
+    Arguments:
+      key: a key, typed or raw.
+      scale, concentration: its parameters, that broadcast to ``shape``.
+      shape: the shape of the result.
+      dtype: a float dtype.
+    Returns:
+      An array of that shape and dtype.
+    Raises:
+      ValueError: the dtype is not a float dtype, or a parameter does not broadcast to ``shape``.
+
+    >>> from catena import random
+    >>> random.weibull_min(random.key(0), 1.0, 2.0, (2,)).shape
+    (2,)
+    """
+    key = consumed_key("weibull_min", key)
+    dtype = float_dtype(dtype, "weibull_min")
+    shape = shape_of(shape, "weibull_min", scale, concentration)
+    return _weibull_min(key, as_float(scale, dtype), as_float(concentration, dtype), shape=shape, dtype=dtype)
+
+
+@sampler
+def _weibull_min(key, scale, concentration, *, shape, dtype):
+    power = lift(lax.div(np.asarray(1, dtype)[()], concentration), shape)
+    drawn = _exponential(key, shape=shape, dtype=dtype)
+    return lax.mul(lax.pow(drawn, power), lift(scale, shape))
+
+
+def triangular(key, left, mode, right, shape=None, dtype=None, *, out_sharding=None):
+    """Numbers of the triangular distribution.
+
+    Arguments:
+      key: a key, typed or raw.
+      left, mode, right: where the density starts, peaks and ends; they broadcast to ``shape``.
+      shape: the shape of the result; that of the parameters by default.
+      dtype: a float dtype.
+      out_sharding: must be None.
+    Returns:
+      An array of that shape and dtype.
+    Raises:
+      ValueError: the dtype is not a float dtype, or a parameter does not broadcast to ``shape``.
+
+    >>> from catena import random
+    >>> random.triangular(random.key(0), 0.0, 0.5, 1.0, (2,)).shape
+    (2,)
+    """
+    key = consumed_key("triangular", key)
+    check_no_sharding("triangular", out_sharding)
+    dtype = float_dtype(dtype, "triangular")
+    shape = shape_of(shape, "triangular", left, mode, right)
+    return _triangular(key, *[as_float(x, dtype) for x in (left, mode, right)], shape=shape, dtype=dtype)
+
+
+@sampler
+def _triangular(key, left, mode, right, *, shape, dtype):
+    left, mode, right = [spread(x, shape) for x in (left, mode, right)]
+    width, rise, fall = lax.sub(right, left), lax.sub(mode, left), lax.sub(right, mode)
+    unit = _uniform(key, 0.0, 1.0, shape=shape, dtype=dtype)
+    below = lax.add(left, lax.sqrt(lax.mul(lax.mul(unit, width), rise)))
+    rest = lax.sub(np.asarray(1, dtype)[()], unit)
+    above = lax.sub(right, lax.sqrt(lax.mul(lax.mul(rest, width), fall)))
+    return lax.select_n(lax.lt(unit, lax.div(rise, width)), above, below)

@@ -1,0 +1,113 @@
+"""The dtype of random keys, and how arrays of keys are held: one NumPy element a key.
+
+A key of one word is a uint32, of two a uint64, of three or four a complex128, of which only the bits matter;
+so whatever
+moves elements around (indexing, reshape, concatenate, select, scan ...) moves keys, in NumPy and in compiled
+programs.
+"""
+
+import numpy as np
+
+from catena.core.array import typed_array
+from catena.core.aval import ShapedArray
+from catena.core.dtypes import ExtendedDType, prng_key
+from catena.random.generator import Generator, find_generator
+
+STORAGE = {
+    1: np.dtype(np.uint32),
+    2: np.dtype(np.uint64),
+    3: np.dtype(np.complex128),
+    4: np.dtype(np.complex128),
+}
+U32 = np.dtype(np.uint32)
+
+
+class KeyRules:
+    """How arrays of keys answer what other arrays do by their numbers."""
+
+    @staticmethod
+    def full(shape, fill_value, dtype):
+        """``shape`` copies of the key ``fill_value``."""
+        from_dtype = getattr(fill_value, "dtype", None)
+        if from_dtype != dtype:
+            raise TypeError(f"full: fill_value must be a key of dtype {dtype}, got {fill_value!r}")
+        return fill_value
+
+
+class KeyDType(ExtendedDType):
+    """The dtype of keys of a generator."""
+
+    __slots__ = ()
+    type = prng_key
+    _rules = KeyRules
+
+    def __init__(self, generator: Generator):
+        super().__init__(f"key<{generator.tag}>", 4 * generator.words, generator)
+
+    def physical(self, shape: tuple) -> tuple:
+        return shape, STORAGE[self._impl.words]
+
+    def refuse_numpy(self) -> str:
+        return (
+            "JAX array with PRNGKey dtype cannot be converted to a NumPy array. Use jax.random.key_data(arr) "
+            "if you wish to extract the underlying integer array."
+        )
+
+    def array_repr(self, value) -> str:
+        return f"Array({value.shape}, dtype={self.name}) overlaying:\n{words_of(value, self._impl)}"
+
+    def __reduce__(self):
+        return key_dtype_of, (self._impl,)
+
+
+_dtypes: dict[str, KeyDType] = {}
+
+
+def key_dtype_of(impl) -> KeyDType:
+    """The dtype of keys of a generator, given by name or itself; one object for each."""
+    generator = find_generator(impl)
+    found = _dtypes.get(generator.name)
+    if found is None or found._impl is not generator:
+        found = _dtypes[generator.name] = KeyDType(generator)
+    return found
+
+
+def is_key_dtype(dtype) -> bool:
+    return type(dtype) is KeyDType
+
+
+def is_typed_key(x) -> bool:
+    """Whether ``x`` is an array, or a tracer, of typed keys."""
+    return type(getattr(x, "dtype", None)) is KeyDType
+
+
+def generator_of(x) -> Generator:
+    """The generator of an array, tracer or aval of typed keys."""
+    return x.dtype._impl
+
+
+def key_aval(shape: tuple, generator: Generator) -> ShapedArray:
+    return ShapedArray(shape, key_dtype_of(generator))
+
+
+def words_of(storage: np.ndarray, generator: Generator) -> np.ndarray:
+    """The uint32 words of stored keys, along new trailing axes of shape ``key_shape``."""
+    shape = storage.shape
+    words = np.ascontiguousarray(storage).reshape(*shape, 1).view(U32)[..., : generator.words]
+    return words.reshape(*shape, *generator.key_shape)
+
+
+def stored(words: np.ndarray, generator: Generator) -> np.ndarray:
+    """The storage of keys given by their words: the inverse of ``words_of``."""
+    shape = words.shape[: words.ndim - len(generator.key_shape)]
+    flat = words.reshape(*shape, generator.words)
+    dtype = STORAGE[generator.words]
+    if 4 * generator.words != dtype.itemsize:
+        flat = np.concatenate([flat, np.zeros((*shape, 1), U32)], axis=-1)
+    return np.ascontiguousarray(flat, U32).view(dtype).reshape(shape)
+
+
+def key_array(words: np.ndarray, generator: Generator):
+    """An array of typed keys from their words."""
+    storage = stored(words, generator)
+    return typed_array(storage, key_aval(storage.shape, generator))

@@ -1,0 +1,117 @@
+"""The machinery of samplers: one function, drawn eagerly by fused kernels, traced as a call of its own name.
+"""
+
+import functools
+import inspect
+
+import numpy as np
+
+from catena.core import dtypes
+from catena.core.context import context
+from catena.core.zeros import get_aval
+from catena.lax.broadcasting import broadcast_in_dim, broadcast_to_rank
+from catena.lax.convert import convert_element_type
+from catena.lax.structure import canonical_shape
+from catena.random import kernels
+from catena.transform.jit import jit
+
+
+class Sampler:
+    """A sampler's body, ``fun(key, *operands, shape=, ...)``, with its fixed parameters as keywords.
+
+    Eagerly, a body that draws one number an element runs in fused kernels that know no shape; any other is
+    compiled for
+    its shape. Under a trace it is one ``jit`` equation of the body's name.
+    """
+
+    def __init__(self, fun, positional: bool = True):
+        functools.update_wrapper(self, fun)
+        self.fun, self.positional = fun, positional
+        statics = [p.name for p in inspect.signature(fun).parameters.values() if p.kind == p.KEYWORD_ONLY]
+        self.compiled = jit(fun, static_argnames=tuple(statics))
+
+    def __call__(self, key, *operands, shape, **statics):
+        if kernels.window.place is not None:
+            return self.fun(key, *operands, shape=shape, **statics)
+        if context.trace is None and self.positional:
+            drawn = kernels.draw(self.fun, key, shape, operands, statics)
+            if drawn is not None:
+                return drawn
+        return self.compiled(key, *operands, shape=shape, **statics)
+
+
+def sampler(fun=None, *, positional: bool = True):
+    """Make a body a ``Sampler``; ``positional=False`` where an element needs more than its own random bits.
+    """
+    return functools.partial(Sampler, positional=positional) if fun is None else Sampler(fun, positional)
+
+
+# ---- what samplers check
+
+
+def check_no_sharding(name: str, out_sharding):
+    if out_sharding is not None:
+        raise ValueError(
+            f"{name}: out_sharding must be None, got {out_sharding!r}; place the result with "
+            "catena.device_put or catena.lax.with_sharding_constraint"
+        )
+
+
+def float_dtype(dtype, name: str):
+    """The canonical float dtype asked of the sampler ``name``, the default one where ``dtype`` is None."""
+    if dtype is None:
+        return dtypes.canonicalize_dtype(float)
+    full = dtypes.as_dtype(dtype)
+    if not dtypes.is_floating(full):
+        raise ValueError(f"dtype argument to `{name}` must be a float dtype, got {dtypes.dtype_name(full)}")
+    return dtypes.check_user_dtype_supported(dtype, name)
+
+
+def integer_dtype(dtype, name: str):
+    """The canonical integer dtype asked of the sampler ``name``, the default one where ``dtype`` is None."""
+    if dtype is None:
+        return dtypes.canonicalize_dtype(int)
+    found = dtypes.check_user_dtype_supported(dtype, name)
+    if not dtypes.is_integer(found):
+        raise ValueError(
+            f"dtype argument to `{name}` must be an integer dtype, got {dtypes.dtype_name(found)}"
+        )
+    return found
+
+
+def shape_of(shape, name: str, *operands) -> tuple:
+    """The shape of a sampler's result: that asked for, to which its operands broadcast, or theirs together.
+    """
+    together = np.broadcast_shapes(*map(np.shape, operands))
+    if shape is None:
+        return together
+    shape = canonical_shape(shape)
+    for x in operands:
+        check_broadcasts(name, shape, np.shape(x))
+    return shape
+
+
+def check_broadcasts(name: str, shape: tuple, own: tuple):
+    fits = len(own) <= len(shape) and all(a in (1, b) for a, b in zip(reversed(own), reversed(shape)))  # noqa: B905
+    if not fits:
+        raise ValueError(
+            f"{name} parameter shapes must be broadcast-compatible with shape argument, and the result "
+            f"of broadcasting the shapes must equal the shape argument, but got {own} for shape argument {shape}."
+        )
+
+
+def as_float(x, dtype):
+    return convert_element_type(x, dtype)
+
+
+def lift(x, shape: tuple):
+    """``x`` with axes of size 1 in front, to the rank of ``shape``."""
+    return broadcast_to_rank(x, len(shape)) if shape else x
+
+
+def spread(x, shape: tuple):
+    """``x`` broadcast to ``shape`` as NumPy does."""
+    own = get_aval(x).shape
+    if own == shape:
+        return x
+    return broadcast_in_dim(x, shape, tuple(range(len(shape) - len(own), len(shape))))
