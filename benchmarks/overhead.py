@@ -13,20 +13,17 @@ compilation is timed. Compilation is measured in fresh processes with every disk
 import argparse
 import functools
 import importlib
-import itertools
 import json
 import os
 import subprocess
 import sys
 import time
-import timeit
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
+from side_by_side import OURS, THEIRS, Worker, alternate, best, check_equal, numbers, options_of, serve, show
 
 EXAMPLE = Path(__file__).resolve().parent.parent / "examples" / "digits.py"
-OURS, THEIRS = "catena", "jax"
 NO_DISK_CACHE = {"JAX_ENABLE_COMPILATION_CACHE": "0", "CATENA_ENABLE_COMPILATION_CACHE": "0"}
 
 # ----------------------------------------------------------------------- the workloads, written once
@@ -105,31 +102,6 @@ GOALS = {
 # ------------------------------------------------------------------------------ in the worker process
 
 
-def numbers(jax, result):
-    return [
-        {"dtype": str(leaf.dtype), "values": np.asarray(leaf).tolist()} for leaf in jax.tree.leaves(result)
-    ]
-
-
-def time_calls(jax, function, seconds):
-    """Seconds per call: one batch that takes about `seconds`."""
-    jax.block_until_ready(function())
-    timer = timeit.Timer(function)
-    count = 1
-    while (took := timer.timeit(count)) < seconds / 10:
-        count *= 2 if took > seconds / 100 else 10
-    count = max(1, int(count * seconds / max(took, 1e-9)))
-
-    def batch():
-        for _ in itertools.repeat(None, count - 1):
-            function()
-        jax.block_until_ready(function())
-
-    start = time.perf_counter()
-    batch()
-    return (time.perf_counter() - start) / count
-
-
 def demo(library):
     """The module of the example, under either library: one import line makes the difference."""
     source = EXAMPLE.read_text()
@@ -156,18 +128,6 @@ def time_compilation(library):
     return {"seconds": seconds, "result": numbers(jax, loss)}
 
 
-def serve(library):
-    """Answer requests on stdin, one JSON object a line, until it closes."""
-    jax = importlib.import_module(library)
-    calls = workloads(jax)
-    for line in sys.stdin:
-        request = json.loads(line)
-        function = calls[request["workload"]]
-        seconds = time_calls(jax, function, request["seconds"])
-        answer = {"seconds": seconds, "result": numbers(jax, function())}
-        print(json.dumps(answer), flush=True)
-
-
 # ------------------------------------------------------------------------------ in the parent process
 
 
@@ -188,60 +148,13 @@ class Row:
         return f"{self.name:<30} {times}   {self.goal:<22} {'met' if self.met else 'MISSED'}"
 
 
-def show(seconds):
-    for unit, scale in (("s ", 1), ("ms", 1e-3), ("us", 1e-6)):
-        if seconds >= scale:
-            return f"{seconds / scale:.3g} {unit}"
-    return f"{seconds / 1e-9:.3g} ns"
-
-
-class Worker:
-    """One library in a process of its own that times what it is asked to."""
-
-    def __init__(self, python, library):
-        command = [python, __file__, "--serve", library]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-
-    def ask(self, **request):
-        self.process.stdin.write(json.dumps(request) + "\n")
-        self.process.stdin.flush()
-        if not (answer := self.process.stdout.readline()):
-            raise SystemExit(f"the worker {self.process.args} ended; its error stands above")
-        return json.loads(answer)
-
-    def close(self):
-        self.process.stdin.close()
-        self.process.wait(timeout=30)
-
-
 def run_fresh(command):
-    """The JSON that a fresh process prints last; both libraries may keep their byte code, as installed ones do."""
+    """The JSON that a fresh process prints last; both libraries may keep their byte code, as installed ones."""
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     done = subprocess.run(command, env=environment | NO_DISK_CACHE, capture_output=True, text=True)
     if done.returncode:
         raise SystemExit(f"{command} failed:\n{done.stderr}")
     return json.loads(done.stdout.splitlines()[-1])
-
-
-def alternate(rounds, *measures):
-    """Every measure once per round; all answers, by measure."""
-    answers = [[] for _ in measures]
-    for _ in range(rounds):
-        for measure, kept in zip(measures, answers):
-            kept.append(measure())
-    return answers
-
-
-def best(answers):
-    return min(answer["seconds"] for answer in answers)
-
-
-def check_equal(name, ours, theirs):
-    """Same dtypes, same numbers; elementary functions and sums may differ in the last bits."""
-    if [leaf["dtype"] for leaf in ours] != [leaf["dtype"] for leaf in theirs]:
-        raise SystemExit(f"{name}: dtypes differ: {ours} and {theirs}")
-    for left, right in zip(ours, theirs, strict=True):
-        np.testing.assert_allclose(left["values"], right["values"], rtol=2e-6, atol=1e-6, err_msg=name)
 
 
 def measure_import(pythons, rounds):
@@ -279,7 +192,7 @@ def row(name, ours, theirs):
 
 
 def measure_calls(pythons, rounds, seconds, names):
-    workers = [Worker(pythons[OURS], OURS), Worker(pythons[THEIRS], THEIRS)]
+    workers = [Worker(pythons[OURS], __file__, OURS), Worker(pythons[THEIRS], __file__, THEIRS)]
     try:
         for name in names:
             ask = {"workload": name, "seconds": seconds}
@@ -315,18 +228,12 @@ def measure_all(options):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--jax-python", default=".venv-jax/bin/python", help="a Python that has JAX")
-    parser.add_argument("--rounds", type=int, default=9, help="turns per workload")
+    parser = options_of(__doc__.splitlines()[0], rounds=9, seconds=0.05)
     parser.add_argument("--fresh-rounds", type=int, default=5, help="turns where each is a fresh process")
-    parser.add_argument("--seconds", type=float, default=0.05, help="length of one turn")
-    parser.add_argument("--only", default="", help="only workloads whose name contains this")
-    parser.add_argument("--strict", action="store_true", help="fail when a goal is missed")
-    parser.add_argument("--serve", metavar="LIBRARY", help=argparse.SUPPRESS)
     parser.add_argument("--compile", metavar="LIBRARY", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.serve:
-        serve(options.serve)
+        serve(options.serve, workloads)
     elif options.compile:
         print(json.dumps(time_compilation(options.compile)))
     elif report(measure_all(options)) and options.strict:

@@ -1,0 +1,127 @@
+"""Two libraries side by side: a worker process for each, which take turns, so that both meet the same noise.
+
+The parent asks one worker to time one workload, then the other, round after round; the least of the rounds
+counts. A script that measures so gives ``serve`` its workloads (in the workers) and ``Worker`` its own path.
+"""
+
+import argparse
+import importlib
+import itertools
+import json
+import subprocess
+import sys
+import time
+import timeit
+
+import numpy as np
+
+OURS, THEIRS = "catena", "jax"
+SAMPLES = 257  # elements of a large result that are compared
+
+# ------------------------------------------------------------------------------ in the worker process
+
+
+def numbers(jax, result) -> list:
+    """The dtypes and values of a result; of large arrays, samples."""
+    return [_leaf(np.asarray(leaf)) for leaf in jax.tree.leaves(result)]
+
+
+def _leaf(x: np.ndarray) -> dict:
+    few = x if x.size <= 2 * SAMPLES else x.reshape(-1)[:: x.size // SAMPLES]
+    if few.dtype.kind == "c":
+        few = np.stack([few.real, few.imag])
+    values = few.astype(np.float64) if few.dtype.kind in "fV" else few
+    return {"dtype": str(x.dtype), "shape": x.shape, "values": values.tolist()}
+
+
+def time_calls(jax, function, seconds: float) -> float:
+    """Seconds per call: one batch that takes about `seconds`."""
+    jax.block_until_ready(function())
+    timer = timeit.Timer(function)
+    count = 1
+    while (took := timer.timeit(count)) < seconds / 10:
+        count *= 2 if took > seconds / 100 else 10
+    count = max(1, int(count * seconds / max(took, 1e-9)))
+
+    def batch():
+        for _ in itertools.repeat(None, count - 1):
+            function()
+        jax.block_until_ready(function())
+
+    start = time.perf_counter()
+    batch()
+    return (time.perf_counter() - start) / count
+
+
+def serve(library: str, workloads) -> None:
+    """Answer requests on stdin, a JSON object a line, until it closes; ``workloads(jax)``: calls by name."""
+    jax = importlib.import_module(library)
+    calls = workloads(jax)
+    for line in sys.stdin:
+        request = json.loads(line)
+        function = calls[request["workload"]]
+        seconds = time_calls(jax, function, request["seconds"])
+        answer = {"seconds": seconds, "result": numbers(jax, function())}
+        print(json.dumps(answer), flush=True)
+
+
+# ------------------------------------------------------------------------------ in the parent process
+
+
+class Worker:
+    """One library in a process of its own that times what it is asked to."""
+
+    def __init__(self, python, script, library):
+        command = [python, script, "--serve", library]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def ask(self, **request):
+        self.process.stdin.write(json.dumps(request) + "\n")
+        self.process.stdin.flush()
+        if not (answer := self.process.stdout.readline()):
+            raise SystemExit(f"the worker {self.process.args} ended; its error stands above")
+        return json.loads(answer)
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait(timeout=30)
+
+
+def alternate(rounds, *measures):
+    """Every measure once per round; all answers, by measure."""
+    answers = [[] for _ in measures]
+    for _ in range(rounds):
+        for measure, kept in zip(measures, answers):
+            kept.append(measure())
+    return answers
+
+
+def best(answers) -> float:
+    return min(answer["seconds"] for answer in answers)
+
+
+def check_equal(name, ours, theirs, rtol=2e-6, atol=1e-6):
+    """Same dtypes, same numbers; elementary functions and sums may differ in the last bits."""
+    if [leaf["dtype"] for leaf in ours] != [leaf["dtype"] for leaf in theirs]:
+        raise SystemExit(f"{name}: dtypes differ: {ours} and {theirs}")
+    for left, right in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(left["values"], right["values"], rtol=rtol, atol=atol, err_msg=name)
+
+
+def show(seconds: float) -> str:
+    for unit, scale in (("s ", 1), ("ms", 1e-3), ("us", 1e-6)):
+        if seconds >= scale:
+            return f"{seconds / scale:.3g} {unit}"
+    return f"{seconds / 1e-9:.3g} ns"
+
+
+def options_of(description: str, **defaults) -> argparse.ArgumentParser:
+    """The options that all such scripts have; ``defaults`` for ``rounds`` and ``seconds``."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--jax-python", default=".venv-jax/bin/python", help="a Python that has JAX")
+    parser.add_argument("--rounds", type=int, default=defaults["rounds"], help="turns per workload")
+    parser.add_argument("--seconds", type=float, default=defaults["seconds"], help="length of one turn")
+    parser.add_argument("--only", default="", help="only workloads whose name contains this")
+    parser.add_argument("--strict", action="store_true", help="fail when a goal is missed")
+    parser.add_argument("--serve", metavar="LIBRARY", help=argparse.SUPPRESS)
+    return parser
