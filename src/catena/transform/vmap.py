@@ -81,13 +81,12 @@ def vmap(
             call_args, call_kwargs = tree_unflatten(tree, xs)
             out = fun(*call_args, **call_kwargs)
             outs, result["tree"] = tree_flatten(out)
-            result["paths"] = out
             return [mapped_leaf(x) for x in outs]
 
         outs, out_dims = batch_flat(flat_fun, Axis(axis_name, size), leaves, dims, function_place(fun))
         targets = flatten_axes("vmap out_axes", result["tree"], out_axes)
         outs = [
-            place_axis(x, d, t, size, sum_match, result["paths"], i)
+            place_axis(x, d, t, size, sum_match, result["tree"], i)
             for i, (x, d, t) in enumerate(zip(outs, out_dims, targets, strict=True))
         ]
         return tree_unflatten(result["tree"], outs)
@@ -155,11 +154,11 @@ def size_error(fun, args, kwargs, leaves, dims, axis_size) -> str:
     return "vmap got inconsistent sizes for array axes to be mapped:\n" + ";\n".join(f"  * {line}" for line in lines)
 
 
-def place_axis(x, dim, target, size: int, sum_match: bool, out, position: int):
+def place_axis(x, dim, target, size: int, sum_match: bool, tree, position: int):
     """The result with its mapped axis where ``out_axes`` wants it."""
     if target is None:
         if dim is not None and not sum_match:
-            paths = tree_leaves_with_path(out)
+            paths = tree_leaves_with_path(tree_unflatten(tree, range(tree.num_leaves)))
             where = f" (result component {keystr(paths[position][0])})" if paths[position][0] else ""
             raise ValueError(f"at vmap out_axes, got axis spec None but output was batched on axis {dim}{where}")
         return x if dim is None else match_axis(size, dim, None, x, sum_match=True)
