@@ -2,10 +2,12 @@
 
 import operator
 
+import numpy as np
+
 from catena import lax
-from catena.core.array import Array
-from catena.numpy.boundary import as_array_argument, broadcast_together, canonical_axis
-from catena.numpy.hot import Operand
+from catena.core.array import Array, make_array
+from catena.numpy.boundary import as_array_argument, broadcast_together, canonical_axis, direct, run
+from catena.numpy.hot import NUMBER, Operand
 from catena.numpy.indexing import read
 from catena.numpy.manipulation import moveaxis
 from catena.numpy.promotion import promote_dtypes
@@ -29,6 +31,9 @@ def cross(
     >>> jnp.cross(jnp.array([1, 0, 0]), jnp.array([0, 1, 0]))
     Array([0, 0, 1], dtype=int32)
     """
+    if type(a) is Array and type(b) is Array and direct(a) and axis is None and a.dtype is b.dtype in NUMBER:
+        if a.shape == b.shape and a.shape[-1:] == (3,) and axisa == axisb == axisc == -1:
+            return make_array(run(_cross_by_numpy, a._value, b._value), a.weak_type and b.weak_type)
     if axis is not None:
         axisa = axisb = axisc = axis
     a, b = as_array_argument("cross", a), as_array_argument("cross", b, 1)
@@ -43,6 +48,14 @@ def cross(
     parts = _components(first, second)
     result = lax.stack(broadcast_together("cross", parts), parts[0].ndim)
     return moveaxis(result, -1, canonical_axis(operator.index(axisc), result.ndim))
+
+
+def _cross_by_numpy(a, b):
+    """The products of vectors of three components along the last axis."""
+    out = np.empty_like(a)
+    for i, j, k in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
+        np.subtract(a[..., j] * b[..., k], a[..., k] * b[..., j], out=out[..., i])
+    return out
 
 
 def _product(x, y):

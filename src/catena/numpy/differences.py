@@ -7,7 +7,7 @@ import numpy as np
 
 from catena import lax
 from catena.core import dtypes
-from catena.core.array import Array
+from catena.core.array import Array, make_array
 from catena.numpy.arithmetic import remainder
 from catena.numpy.boundary import (
     as_array_argument,
@@ -16,12 +16,14 @@ from catena.numpy.boundary import (
     canonical_axes,
     canonical_axis,
     convert,
+    direct,
     like,
+    run,
     static_int,
 )
 from catena.numpy.cumulative import cumsum
 from catena.numpy.editing import along
-from catena.numpy.hot import Operand
+from catena.numpy.hot import NUMBER, REAL, Operand
 from catena.numpy.indexing import read
 from catena.numpy.joining import concatenate
 from catena.numpy.promotion import promote_dtypes, promote_dtypes_inexact
@@ -61,6 +63,9 @@ def diff(
     Array([3, 5], dtype=int32)
     """
     a = as_array_argument("diff", a)
+    if direct(a) and n == 1 and prepend is None and append is None and a.ndim == 1 and a.dtype in NUMBER:
+        value = a._value
+        return make_array(run(np.subtract, value[1:], value[:-1]), a.weak_type)
     n = static_int(n, "'n' argument of jnp.diff")
     axis = static_int(axis, "'axis' argument of jnp.diff")
     if n < 0:
@@ -295,6 +300,10 @@ def interp(
     >>> jnp.interp(2.5, jnp.array([1.0, 2.0, 3.0]), jnp.array([10.0, 20.0, 40.0]))
     Array(30., dtype=float32)
     """
+    if period is None and left is None and right is None:
+        values = _interp_by_numpy(x, xp, fp)
+        if values is not None:
+            return values
     x, xp = promote_dtypes_inexact("interp", as_array_argument("interp", x), as_array_argument("interp", xp, 1))
     fp = _inexact("interp", as_array_argument("interp", fp, 2))
     if xp.ndim != 1 or fp.ndim != 1 or xp.shape != fp.shape:
@@ -311,6 +320,16 @@ def interp(
         values = _outside(values, left, lax.lt(x, read(xp, 0)), read(fp, 0))
         values = _outside(values, right, lax.gt(x, read(xp, -1)), read(fp, -1))
     return values
+
+
+def _interp_by_numpy(x, xp, fp):
+    """The interpolation of concrete real numbers of one dtype; None for anything else."""
+    if not (type(x) is type(xp) is type(fp) is Array and direct(x) and x.dtype in REAL):
+        return None
+    if not x.dtype is xp.dtype is fp.dtype or xp.ndim != 1 or xp.shape != fp.shape or not xp.size:
+        return None
+    values = run(np.interp, x._value, xp._value, fp._value)
+    return make_array(np.asarray(values, x.dtype))
 
 
 def _one_period(x, xp, fp, period):

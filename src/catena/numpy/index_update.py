@@ -256,13 +256,20 @@ def _write(ufunc, new, key, values):
     entries = key if type(key) is tuple else (key,)
     arrays = [np.asarray(k) for k in entries if isinstance(k, np.ndarray | np.bool_ | bool)]
     if any(k.dtype != dtypes.BOOL for k in arrays):  # an element may be addressed twice
-        ufunc.at(new, key, values)
+        ufunc.at(new, _machine_indices(key), np.asarray(values, new.dtype))  # a hundred times faster so
         return
     part = new[key]
     if arrays or type(part) is not np.ndarray:  # a copy, or a scalar
         new[key] = ufunc(part, values)
     else:
         ufunc(part, values, out=part)
+
+
+def _machine_indices(key):
+    """``key`` with its arrays of integers as NumPy's own index dtype."""
+    if type(key) is tuple:
+        return tuple(map(_machine_indices, key))
+    return key.astype(np.intp) if isinstance(key, np.ndarray) and key.dtype.kind in "iu" else key
 
 
 def _plan(x, index, wrap: bool) -> Plan:

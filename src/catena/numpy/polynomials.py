@@ -61,6 +61,8 @@ def polyval(p: Operand, x: Operand, *, unroll: int = 16) -> Array:
     >>> jnp.polyval(jnp.array([1, 0, 2]), jnp.array([1, 2, 3]))
     Array([ 3,  6, 11], dtype=int32)
     """
+    if type(p) is Array and type(x) is Array and direct(p) and p.dtype is x.dtype and p.ndim == 1:
+        return make_array(np.asarray(run(_horner, p._value, x._value)), p.weak_type and x.weak_type)
     p = as_array_argument("polyval", p)
     if p.ndim > 1:
         raise ValueError(f"polyval: p must be 1-D, got shape {p.shape}")
@@ -83,7 +85,8 @@ def polyval(p: Operand, x: Operand, *, unroll: int = 16) -> Array:
 def _horner(p, x):
     total = np.zeros_like(x)
     for coefficient in p.reshape(-1):
-        total = total * x + coefficient
+        total = np.multiply(total, x, out=total)
+        total += coefficient
     return total
 
 

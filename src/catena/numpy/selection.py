@@ -75,9 +75,12 @@ def where(
     return chosen(truth(as_array_argument("where", condition)), x, y)
 
 
+_MANY = 1 << 14
+
+
 def _where_by_numpy(condition, x, y):
     """The choice by NumPy, or None where its dtype or shape might not be ours."""
-    if condition.dtype != dtypes.BOOL:
+    if condition.dtype != dtypes.BOOL or condition.size > _MANY:  # lax has a compiled kernel for many
         return None
     if type(x) is Array and type(y) is Array and x._value.dtype is y._value.dtype:
         a, b, weak = x._value, y._value, x.weak_type and y.weak_type

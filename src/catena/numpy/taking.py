@@ -49,6 +49,10 @@ def take(
     >>> jnp.take(jnp.array([1.0, 2.0]), jnp.array([1, -1, 5]))
     Array([ 2.,  2., nan], dtype=float32)
     """
+    if type(a) is Array and type(indices) is Array and direct(a) and out is None and mode in _TAKE_FAST:
+        result = _take_at_once(a, indices, axis, mode)
+        if result is not None:
+            return result
     refuse_out("take", out)
     a, indices = as_array_argument("take", a, 0), as_array_argument("take", indices, 1)
     if axis is None:
@@ -58,14 +62,24 @@ def take(
     mode = _take_mode(mode)
     if not a.shape[axis] and indices.size:
         raise IndexError("Cannot do a non-empty jnp.take() from an empty axis.")
-    if direct(a) and direct(indices):
-        result = _take_by_numpy(a, indices, axis, mode)
-        if result is not None:
-            return result
     if mode == "wrap":
         indices, mode = _modulo(indices, a.shape[axis]), "clip"
     index = (slice(None),) * axis + (indices,)
     return read(a, index, mode, fill_value, indices_are_sorted, unique_indices, wrap=mode == "fill")
+
+
+_TAKE_FAST = {None: "raise", "fill": "raise", "clip": "clip", "wrap": "wrap"}
+
+
+def _take_at_once(a, indices, axis, mode):
+    """The elements by NumPy; None where something is out of bounds or wrong."""
+    index = indices._value
+    if index.dtype.kind != "i" or not (axis is None or type(axis) is int):
+        return None
+    try:
+        return make_array(np.asarray(a._value.take(index.astype(np.intp), axis, mode=_TAKE_FAST[mode])), a.weak_type)
+    except (IndexError, ValueError):
+        return None
 
 
 def _take_mode(mode) -> str:
@@ -85,15 +99,6 @@ def _integers(indices):
             f"indices must have an integer type, got {dtypes.dtype_name(indices.dtype)}"
         )
     return indices
-
-
-def _take_by_numpy(a, indices, axis: int, mode: str):
-    """The elements by NumPy; None where some are out of bounds and must be filled."""
-    try:
-        taken = a._value.take(indices._value, axis, mode="raise" if mode == "fill" else mode)
-    except (IndexError, TypeError):
-        return None
-    return make_array(np.asarray(taken), a.weak_type)
 
 
 def _modulo(indices, n: int):

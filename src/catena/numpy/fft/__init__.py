@@ -1,5 +1,6 @@
 """Discrete Fourier transforms."""
 
+from catena.numpy import protocol as _protocol
 from catena.numpy.fft.transforms import fft as fft
 from catena.numpy.fft.transforms import fft2 as fft2
 from catena.numpy.fft.transforms import fftfreq as fftfreq
@@ -18,3 +19,5 @@ from catena.numpy.fft.transforms import rfft as rfft
 from catena.numpy.fft.transforms import rfft2 as rfft2
 from catena.numpy.fft.transforms import rfftfreq as rfftfreq
 from catena.numpy.fft.transforms import rfftn as rfftn
+
+_protocol.open_namespace(globals(), "catena.numpy.fft")

@@ -8,12 +8,13 @@ import numpy as np
 
 from catena import lax
 from catena.core import dtypes
-from catena.core.array import Array
+from catena.core.array import Array, make_array
 from catena.numpy.boundary import (
     as_array_argument,
     canonical_axis,
     concrete_or_error,
     convert,
+    direct,
     like,
     static_axis,
     user_dtype,
@@ -141,7 +142,17 @@ def _one(name: str, kind, a, n, axis, norm):
     """The transform along one axis."""
     if not isinstance(axis, int | np.integer) and not hasattr(axis, "__index__"):
         raise ValueError(f"jax.numpy.fft.{name} does not support multiple axes. Please use jax.numpy.fft.{name}n. Got axis = {axis!r}.")
+    a = as_array_argument(name, a)
+    numpy_fun = _BY_NUMPY.get(name)
+    if numpy_fun and direct(a) and a.dtype in NUMPY_FFT and 0 < a.size <= 1 << 12 and norm in _NORMS:
+        if (n is None or (type(n) is int and n > 0)) and -a.ndim <= axis < a.ndim and a.shape[axis]:
+            if not (name == "rfft" and a.dtype.kind == "c"):
+                return make_array(numpy_fun(a._value, n, axis, norm))
     return _transform(name, kind, a, None if n is None else (n,), (axis,), norm)
+
+
+NUMPY_FFT = frozenset(map(np.dtype, ("float32", "float64", "complex64", "complex128")))
+_BY_NUMPY = {"fft": np.fft.fft, "ifft": np.fft.ifft, "rfft": np.fft.rfft}
 
 
 def _two(name: str, kind, a, s, axes, norm):

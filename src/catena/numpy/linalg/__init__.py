@@ -1,5 +1,6 @@
 """Linear algebra on stacks of matrices."""
 
+from catena.numpy import protocol as _protocol
 from catena.numpy.linalg.decompositions import cholesky as cholesky
 from catena.numpy.linalg.decompositions import eig as eig
 from catena.numpy.linalg.decompositions import eigh as eigh
@@ -31,3 +32,5 @@ from catena.numpy.linalg.systems import slogdet as slogdet
 from catena.numpy.linalg.systems import solve as solve
 from catena.numpy.linalg.systems import tensorinv as tensorinv
 from catena.numpy.linalg.systems import tensorsolve as tensorsolve
+
+_protocol.open_namespace(globals(), "catena.numpy.linalg")

@@ -8,18 +8,20 @@ import numpy as np
 
 from catena import lax
 from catena.core import dtypes
-from catena.core.array import Array
+from catena.core.array import Array, make_array
 from catena.numpy import diagonals, products, reductions
 from catena.numpy.boundary import (
     as_array_argument,
     canonical_axes,
     canonical_axis,
     convert,
+    direct,
     like,
+    run,
     static_axis,
 )
 from catena.numpy.cross_products import cross as _cross
-from catena.numpy.hot import Operand
+from catena.numpy.hot import REAL, Operand
 from catena.numpy.indexing import read
 from catena.numpy.linalg.decompositions import inexact_matrix, svdvals
 from catena.numpy.linalg.systems import inv
@@ -51,6 +53,8 @@ def norm(x: Operand, ord: Any = None, axis: Axis = None, keepdims: bool = False)
     x = as_array_argument("norm", x)
     x = convert(x, dtypes.to_inexact_dtype(x.dtype))
     if axis is None and ord is None:
+        if direct(x) and not keepdims and x.dtype in REAL:
+            return make_array(np.asarray(run(_length, x._value), x.dtype))
         return _euclidean(x, None, keepdims)
     axes = tuple(range(x.ndim)) if axis is None else _axis_tuple(axis, x.ndim)
     if len(axes) == 1:
@@ -61,6 +65,10 @@ def norm(x: Operand, ord: Any = None, axis: Axis = None, keepdims: bool = False)
         f"Improper number of axes for norm: axis={axes}. Pass one axis to compute a vector-norm, or two axes to compute "
         "a matrix-norm."
     )
+
+
+def _length(value):
+    return np.sqrt(np.add.reduce(np.square(value), axis=None))
 
 
 def _axis_tuple(axis, rank: int) -> tuple:

@@ -7,7 +7,7 @@ import numpy as np
 
 from catena import lax
 from catena.core import dtypes
-from catena.core.array import Array
+from catena.core.array import Array, make_array
 from catena.core.trace import find_concrete
 from catena.lax.linalg.algebra import adjoint
 from catena.lax.linalg.solve import solve_with_lu
@@ -17,7 +17,9 @@ from catena.numpy.boundary import (
     broadcast_to,
     concrete_or_error,
     convert,
+    direct,
     like,
+    run,
 )
 from catena.numpy.creation import eye
 from catena.numpy.diagonals import diagonal
@@ -43,6 +45,19 @@ class SlogdetResult(NamedTuple):
 # Determinants
 
 
+def by_numpy(function, *arrays):
+    """NumPy's linear algebra on concrete arrays; None where it is not to be asked, or finds a matrix singular."""
+    if not all(direct(x) and x.dtype in _LAPACK and x.size for x in arrays):
+        return None
+    try:
+        return make_array(np.asarray(run(function, *(x._value for x in arrays))))
+    except np.linalg.LinAlgError:
+        return None
+
+
+_LAPACK = frozenset(map(np.dtype, ("float32", "float64", "complex64", "complex128")))
+
+
 def det(a: Operand) -> Array:
     """The determinants of matrices.
 
@@ -61,9 +76,10 @@ def det(a: Operand) -> Array:
     n = a.shape[-1]
     if n == 0:
         return lax.full(a.shape[:-2], 1, a.dtype)
-    if n <= 3:
+    if n <= 3 and not direct(a):
         return _small_det(a, n)
-    return _det(a)
+    found = by_numpy(np.linalg.det, a)
+    return _det(a) if found is None else found
 
 
 def _small_det(a, n: int):
@@ -191,7 +207,8 @@ def solve(a: Operand, b: Operand) -> Array:
     b = reshaped(b, (*b.shape, 1)) if vector else b
     if b.shape[-2] != n:
         raise ValueError(f"inconsistent size for core dimension 'm': {b.shape[-2]} vs {n} in solve of {a.shape} and {b.shape}")
-    x = _solve(a, b)
+    x = by_numpy(np.linalg.solve, a, b)
+    x = _solve(a, b) if x is None else x
     return lax.squeeze(x, (x.ndim - 1,)) if vector else x
 
 
@@ -220,6 +237,9 @@ def inv(a: Operand) -> Array:
            [0.  , 0.25]], dtype=float32)
     """
     a = square_matrix("inv", a)
+    found = by_numpy(np.linalg.inv, a)
+    if found is not None:
+        return found
     return _solve(a, broadcast_to(eye(a.shape[-1], dtype=a.dtype), a.shape))
 
 
