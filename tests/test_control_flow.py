@@ -1,5 +1,7 @@
 """Control flow: values, derivatives, vectorisation, types, printed forms and errors."""
 
+import threading
+
 import numpy as np
 import pytest
 
@@ -853,3 +855,52 @@ def test_derivatives_of_loops_that_draw_random_numbers():
     traced = lambda x, n: lax.fori_loop(0, n, step, (x, key))[0]
     for g in (jax.grad(traced), jax.jit(jax.grad(traced))):
         np.testing.assert_allclose(g(1.0, jnp.int32(3)), known, rtol=1e-6)
+
+
+# ---- flags and threads
+
+
+@pytest.mark.parametrize("f", [lambda g, x: g(x), lambda g, x: jax.jit(g)(x)])
+def test_debug_nans_names_the_operation_inside_a_loop(f):
+    log_of = lambda x: lax.scan(lambda c, y: (jnp.log(y), c), 0.0, x)
+    until = lambda x: lax.while_loop(lambda c: c[0] < 2, lambda c: (c[0] + 1, jnp.log(c[1] - 9)), (0, x[0]))
+    for g in (log_of, until):
+        with jax.debug_nans(True), pytest.raises(FloatingPointError, match=r"invalid value \(nan\).*log"):
+            f(g, -A)
+
+
+def test_every_derived_jaxpr_is_well_formed():
+    jax.clear_caches()
+    with jax.enable_checks(True):
+        check_derivatives(rnn, W, M[0], M)
+        check_vmap(jax.grad(lambda w, x: rnn(w, x, M)[0].sum()), W, M[0])
+        f = lambda p, x: lax.cond(
+            p, lambda x: lax.fori_loop(0, 3, lambda i, c: jnp.sin(c) * x, x), jnp.exp, x
+        )
+        check_vmap(jax.grad(f, 1), True, np.float32(0.5))
+
+
+def test_no_tracer_is_kept():
+    jax.clear_caches()
+    with jax.checking_leaks():
+        jax.jit(jax.grad(lambda xs: lax.scan(lambda c, x: (jnp.sin(c) * x, c), 1.0, xs)[0]))(A)
+        jax.vmap(jax.grad(lambda x: lax.cond(x > 2, jnp.sin, lambda x: x * x, x)))(A)
+        jax.jit(jax.vmap(lambda n: lax.fori_loop(0, n, lambda i, c: c + i, 0)))(np.int32([1, 2]))
+
+
+def test_threads_share_bodies():
+    failures = []
+
+    def run():
+        for _ in range(5):
+            total = jax.grad(lambda xs: lax.scan(lambda c, x: (c * x, c), 1.0, xs)[0])(A)
+            if not np.allclose(total, [24, 12, 8, 6]):
+                failures.append(total)
+
+    jax.clear_caches()
+    threads = [threading.Thread(target=run) for _ in range(6)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not failures

@@ -10,6 +10,7 @@ import numpy as np
 
 from catena.core import dtypes, log
 from catena.core.array import Array, as_array, live, typed_array
+from catena.core.config import override
 from catena.core.context import context
 from catena.core.errors import JaxRuntimeError
 from catena.core.evaluate import check_may_run, check_value, concrete
@@ -21,17 +22,31 @@ from catena.transform.memo import memoised
 
 
 class Program:
-    """A compiled jaxpr, with the results that need no computation (arguments passed through, constants) taken out.
+    """A compiled jaxpr, with the results that need no computation (arguments passed through, constants) taken
+    out.
 
-    ``results`` holds for each result what it is: ``("computed", i)``, ``("argument", i)`` or ``("constant", Array)``;
-    ``used`` the positions of the arguments that the program is given, ``donated`` of those that a call deletes.
+    ``results`` holds for each result what it is: ``("computed", i)``, ``("argument", i)`` or ``("constant",
+    Array)``; ``used`` the positions of the arguments that the program is given, ``donated`` of those that a
+    call deletes.
     """
 
     __slots__ = (
-        "closed", "name", "executable", "entry", "used", "donated", "results", "specs", "computed_avals", "simple", "stacks",
-    )  # fmt: skip
+        "closed",
+        "name",
+        "executable",
+        "entry",
+        "used",
+        "donated",
+        "results",
+        "specs",
+        "computed_avals",
+        "simple",
+        "stacks",
+    )
 
-    def __init__(self, closed: ClosedJaxpr, donated: tuple = (), name: str = "main", keep_unused: bool = False):
+    def __init__(
+        self, closed: ClosedJaxpr, donated: tuple = (), name: str = "main", keep_unused: bool = False
+    ):
         self.closed, self.name = closed, name
         self.results, computed = classify_results(closed)
         jaxpr = closed.jaxpr
@@ -48,7 +63,9 @@ class Program:
             self.executable, self.entry = None, None
         self.specs = [physical_type(a) for a in self.computed_avals]
         self.stacks = any(is_stack(a) for a in [*closed.in_avals, *self.computed_avals])
-        self.simple = len(self.used) == len(jaxpr.invars) and all(kind == "computed" for kind, _ in self.results)
+        self.simple = len(self.used) == len(jaxpr.invars) and all(
+            kind == "computed" for kind, _ in self.results
+        )
 
     def __call__(self, arrays) -> list:
         """Run on Arrays of the right types and return the list of result Arrays; delete the donated ones."""
@@ -67,7 +84,9 @@ class Program:
 
     @staticmethod
     def result(kind: str, x, computed: list, arrays) -> Array:
-        """One result; arguments and constants are wrapped anew, since the user may delete what a call returned."""
+        """One result; arguments and constants are wrapped anew, since the user may delete what a call
+        returned.
+        """
         if kind == "computed":
             return computed[x]
         found = arrays[x] if kind == "argument" else x
@@ -85,17 +104,23 @@ class Program:
         """As ``compute``, where arguments or results are stacks: programs know these by their addresses."""
         in_avals = [self.closed.in_avals[i] for i in self.used]
         addresses = [
-            stacks.addresses(x, a.dtype.item) if is_stack(a) else x for x, a in zip(values, in_avals, strict=True)
+            stacks.addresses(x, a.dtype.item) if is_stack(a) else x
+            for x, a in zip(values, in_avals, strict=True)
         ]
         outs = [np.empty(shape, dtype) for shape, dtype in self.specs]
         head = np.zeros((), np.uint64)
-        run_entry(self.entry, tuple(addresses), (*outs, head) if self.executable.returns_stacks else tuple(outs))
+        run_entry(
+            self.entry, tuple(addresses), (*outs, head) if self.executable.returns_stacks else tuple(outs)
+        )
         arena = stacks.Arena(int(head), self.executable, values)
-        outs = [stacks.from_addresses(o, arena) if is_stack(a) else o for o, a in zip(outs, self.computed_avals, strict=True)]
+        outs = [
+            stacks.from_addresses(o, arena) if is_stack(a) else o
+            for o, a in zip(outs, self.computed_avals, strict=True)
+        ]
         return [typed_array(o, a) for o, a in zip(outs, self.computed_avals, strict=True)]
 
     def check(self, arrays, outs):
-        """Where a debug flag finds a bad number in the results, run again step by step to name the operation."""
+        """Where a debug flag finds a bad number in the results, run again in steps to name the operation."""
         try:
             for x in outs:
                 check_value(f"the results of jit({self.name})", x._value)
@@ -112,8 +137,10 @@ class Program:
             again = [j for j in self.used if j != i and arrays[j] is arrays[i]]
             if again:
                 raise JaxRuntimeError(
-                    f"jit({self.name}) was called with the same array of type {arrays[i].aval.str_short()} as argument {i}, "
-                    f"which is donated, and as argument {again[0]}: f(donate(a), a). Pass a copy, or do not donate it."
+                    f"jit({self.name}) was called with the same array of type {arrays[i].aval.str_short()} "
+                    f"as argument {i}, "
+                    f"which is donated, and as argument {again[0]}: f(donate(a), a). Pass a copy, or do not "
+                    f"donate it."
                 )
 
 
@@ -123,14 +150,18 @@ def physical_type(aval) -> tuple:
 
 
 def used_arguments(jaxpr: Jaxpr, keep_unused: bool) -> list[int]:
-    """The positions of the arguments that the program reads or returns; with ``keep_unused``, of all with data."""
+    """The positions of the arguments that the program reads or returns; with ``keep_unused``, of all with
+    data.
+    """
     read = {v for eqn in jaxpr.eqns for v in eqn.invars if type(v) is Var}
     read.update(v for v in jaxpr.outvars if type(v) is Var)
-    return [i for i, v in enumerate(jaxpr.invars) if v.aval.dtype != dtypes.float0 and (keep_unused or v in read)]
+    return [
+        i for i, v in enumerate(jaxpr.invars) if v.aval.dtype != dtypes.float0 and (keep_unused or v in read)
+    ]
 
 
 def usable_donations(closed: ClosedJaxpr, donated: tuple, used: list[int]) -> list[int]:
-    """The donated arguments whose memory a result can take: those with a result of the same shape and dtype."""
+    """The donated arguments whose memory a result can take: those with a result of their shape and dtype."""
     free = [(a.shape, a.dtype) for a in closed.out_avals]
     usable, useless = [], []
     for i in used:
@@ -142,13 +173,17 @@ def usable_donations(closed: ClosedJaxpr, donated: tuple, used: list[int]) -> li
             else:
                 useless.append(aval.str_short())
     if useless:
-        warnings.warn(f"Some donated buffers were not usable: {', '.join(useless)}.", UserWarning, stacklevel=2)
+        warnings.warn(
+            f"Some donated buffers were not usable: {', '.join(useless)}.", UserWarning, stacklevel=2
+        )
     return usable
 
 
 def compile_logged(closed: ClosedJaxpr, name: str, donated: tuple):
     """Compile, and say so in the log."""
-    log.announce("Compiling jit(%s) for arguments of types %s", name, closed.in_avals, loud=context.log_compiles)
+    log.announce(
+        "Compiling jit(%s) for arguments of types %s", name, closed.in_avals, loud=context.log_compiles
+    )
     start = time.perf_counter()
     executable = compiler.compile_jaxpr(closed, name=name, donated=donated)
     log.announce("Compiled jit(%s) in %.3f s", name, time.perf_counter() - start, loud=context.log_compiles)
@@ -156,22 +191,25 @@ def compile_logged(closed: ClosedJaxpr, name: str, donated: tuple):
 
 
 def rerun(closed: ClosedJaxpr, arrays) -> None:
-    """Run the equations one by one, so that the flags that check results name the operation and its line."""
+    """Run the equations one by one, loops step by step, so that the flags that check results name the operation."""
     env = dict(zip(closed.jaxpr.constvars, closed.consts, strict=True))
     env.update(zip(closed.jaxpr.invars, arrays, strict=True))
     before = context.running
     try:
-        for eqn in closed.eqns:
-            context.running = eqn.source
-            values = [v.val if type(v) is Literal else env[v] for v in eqn.invars]
-            out = eqn.primitive.bind(*values, **eqn.params)
-            env.update(zip(eqn.outvars, out if eqn.primitive.multiple_results else (out,), strict=True))
+        with override("jax_disable_jit", True):
+            for eqn in closed.eqns:
+                context.running = eqn.source
+                values = [v.val if type(v) is Literal else env[v] for v in eqn.invars]
+                out = eqn.primitive.bind(*values, **eqn.params)
+                env.update(zip(eqn.outvars, out if eqn.primitive.multiple_results else (out,), strict=True))
     finally:
         context.running = before
 
 
 def run_entry(entry, values: tuple, outs: tuple):
-    """Call a native entry; arguments that it cannot read in place (strides, byte order) are copied and tried again."""
+    """Call a native entry; arguments that it cannot read in place (strides, byte order) are copied and tried
+    again.
+    """
     status = entry(values, outs)
     while status > 0:
         bad = status - 1
@@ -202,7 +240,9 @@ def classify_results(closed: ClosedJaxpr):
 
 
 @memoised
-def program_of(closed: ClosedJaxpr, donated: tuple = (), name: str = "main", keep_unused: bool = False) -> Program:
+def program_of(
+    closed: ClosedJaxpr, donated: tuple = (), name: str = "main", keep_unused: bool = False
+) -> Program:
     """The compiled program of a jaxpr; compiled at the first call."""
     return Program(closed, donated, name, keep_unused)
 
@@ -213,4 +253,7 @@ def run_jaxpr(
     """Run a jaxpr natively on concrete arguments of its types."""
     arrays = [x if type(x) is Array else concrete(x, primitive) for x in args]
     outs = program_of(closed, donated, name, keep_unused)(arrays)
-    return [out if out.aval is aval else typed_array(out._value, aval) for out, aval in zip(outs, closed.out_avals, strict=True)]
+    return [
+        out if out.aval is aval else typed_array(out._value, aval)
+        for out, aval in zip(outs, closed.out_avals, strict=True)
+    ]

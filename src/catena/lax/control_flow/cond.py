@@ -356,13 +356,7 @@ def cond(pred, true_fun: Callable, false_fun: Callable, *operands, operand: Any 
       >>> lax.cond(True, lambda x: x + 1, lambda x: x - 1, 3)
       Array(4, dtype=int32, weak_type=True)
     """
-    if operand is not _MISSING:
-        if operands:
-            raise TypeError(
-                "if 'operand' keyword is passed then no positional operands can be passed, got "
-                f"operand={operand!r} and positional operands {operands}"
-            )
-        operands = (operand,)
+    operands = given_operands(operands, operand)
     if len(operands) == 2 and not callable(true_fun) and callable(false_fun) and callable(operands[1]):
         true_operand, true_fun, false_operand, false_fun = true_fun, false_fun, *operands
         return cond(
@@ -379,6 +373,18 @@ def cond(pred, true_fun: Callable, false_fun: Callable, *operands, operand: Any 
     index = common.with_type(pred, INDEX)
     names = ("true_fun", "false_fun")
     return bind_branches("cond", index, (false_fun, true_fun), names[::-1], operands)
+
+
+def given_operands(operands: tuple, operand) -> tuple:
+    """The operands, given by position or as the keyword ``operand``."""
+    if operand is _MISSING:
+        return operands
+    if operands:
+        raise TypeError(
+            "if 'operand' keyword is passed then no positional operands can be passed, got "
+            f"operand={operand!r} and positional operands {operands}"
+        )
+    return (operand,)
 
 
 def as_predicate(pred):
@@ -417,13 +423,7 @@ def switch(index, branches: Sequence[Callable], *operands, operand: Any = _MISSI
       >>> lax.switch(5, [lambda x: x, lambda x: 10 * x], 3)
       Array(30, dtype=int32, weak_type=True)
     """
-    if operand is not _MISSING:
-        if operands:
-            raise TypeError(
-                "if 'operand' keyword is passed then no positional operands can be passed, got "
-                f"operand={operand!r} and positional operands {operands}"
-            )
-        operands = (operand,)
+    operands = given_operands(operands, operand)
     try:
         branches = tuple(branches)
     except TypeError:
