@@ -94,14 +94,17 @@ def unique(
     del sorted
     ar = as_array_argument("unique", ar)
     known_or_sized(ar, size, "unique")
-    result = _unique("unique", ar, axis, equal_nan, size, fill_value)
-    wanted = (True, return_index, return_inverse, return_counts)
+    wanted = (True, bool(return_index), bool(return_inverse), bool(return_counts))
+    result = _unique("unique", ar, axis, equal_nan, size, fill_value, wanted)
     chosen = tuple(part for part, want in zip(result, wanted, strict=True) if want)
     return chosen if len(chosen) > 1 else chosen[0]
 
 
-def _unique(name: str, ar, axis, equal_nan: bool, size, fill_value) -> tuple:
-    """Values, first positions, inverse and counts."""
+_ALL = (True, True, True, True)
+
+
+def _unique(name: str, ar, axis, equal_nan: bool, size, fill_value, wanted: tuple = _ALL) -> tuple:
+    """Values, first positions, inverse and counts; those that are not wanted may be None."""
     if axis is not None:
         axis = canonical_axis(static_int(axis, f"axis argument of jnp.{name}()"), ar.ndim)
     if size is not None:
@@ -110,19 +113,32 @@ def _unique(name: str, ar, axis, equal_nan: bool, size, fill_value) -> tuple:
             raise ValueError(
                 f"jnp.{name}: for zero-sized input with nonzero size argument, fill_value must be specified"
             )
-    if direct(ar) and size is None and ar.dtype.kind in "biufc":
-        return _unique_by_numpy(ar, axis, equal_nan)
+    if direct(ar) and ar.dtype.kind in "biufc" and ar.size and (size is None or axis is None):
+        return _unique_by_numpy(ar, axis, equal_nan, size, fill_value, wanted)
     return _unique_by_sorting(ar, axis, equal_nan, size, fill_value)
 
 
-def _unique_by_numpy(ar, axis, equal_nan: bool) -> tuple:
-    values, index, inverse, counts = np.unique(
-        ar._value, True, True, True, axis, equal_nan=equal_nan
-    )
+def _unique_by_numpy(ar, axis, equal_nan: bool, size, fill_value, wanted: tuple) -> tuple:
+    found = np.unique(ar._value, *wanted[1:], axis, equal_nan=equal_nan)
+    found = iter(found if isinstance(found, tuple) else (found,))
+    values, index, inverse, counts = (next(found) if want else None for want in wanted)
     dtype = default_int()
-    inverse = inverse.reshape(ar.shape if axis is None else (ar.shape[axis],))
-    places = (make_array(part.astype(dtype)) for part in (index, inverse, counts))
+    if size is not None:
+        fill = values[0] if fill_value is None else convert(as_operand("unique", fill_value), ar.dtype)._value
+        values = _of_size(values, size, fill)
+        index = None if index is None else _of_size(index, size, index[0])
+        counts = None if counts is None else _of_size(counts, size, 0)
+    if inverse is not None:
+        inverse = inverse.reshape(ar.shape if axis is None else (ar.shape[axis],))
+    places = (None if part is None else make_array(part.astype(dtype)) for part in (index, inverse, counts))
     return make_array(values, ar.weak_type), *places
+
+
+def _of_size(values, size: int, fill) -> np.ndarray:
+    """The first ``size`` of the values, then fill values."""
+    out = np.full((size,), fill, values.dtype)
+    out[: len(values)] = values[:size]
+    return out
 
 
 def _unique_by_sorting(ar, axis, equal_nan: bool, size, fill_value) -> tuple:
