@@ -64,7 +64,9 @@ def test_second_order():
     expected = jax.vmap(jax.grad(jax.grad(layer)))(X)
     close(jax.vmap(jax.grad(jax.grad(jax.checkpoint(layer))))(X), expected)
     close(jax.vmap(jax.grad(jax.checkpoint(jax.grad(jax.checkpoint(layer)))))(X), expected)
-    close(jax.jvp(jax.grad(lambda x: jnp.sum(jax.checkpoint(layer)(x))), (X,), (np.ones_like(X),))[1], expected)
+    close(
+        jax.jvp(jax.grad(lambda x: jnp.sum(jax.checkpoint(layer)(x))), (X,), (np.ones_like(X),))[1], expected
+    )
 
 
 def test_the_backward_pass_computes_again():
@@ -93,7 +95,10 @@ def test_policies_decide_what_is_kept():
     named = saved(policies.save_only_these_names("first"))
     both = saved(policies.save_only_these_names("first", "second"))
     assert nothing > named > both
-    for policy in (policies.save_only_these_names("second"), policies.save_anything_except_these_names("first")):
+    for policy in (
+        policies.save_only_these_names("second"),
+        policies.save_anything_except_these_names("first"),
+    ):
         close(jax.grad(jax.checkpoint(f, policy=policy))(X), d_layer(X))
 
 
@@ -108,7 +113,11 @@ def test_products_are_kept_by_dots_saveable():
 
     assert products(policies.dots_saveable) < products(policies.nothing_saveable)
     expected = jax.grad(f)(X)
-    for policy in (policies.dots_saveable, policies.nothing_saveable, policies.dots_with_no_batch_dims_saveable):
+    for policy in (
+        policies.dots_saveable,
+        policies.nothing_saveable,
+        policies.dots_with_no_batch_dims_saveable,
+    ):
         close(jax.jit(jax.grad(jax.checkpoint(f, policy=policy)))(X), expected)
 
 
@@ -157,6 +166,12 @@ def test_traced_once_for_each_type():
     for _ in range(3):
         f(jnp.float32(1.0))
     assert len(count) == 1
+
+
+def test_static_arguments_that_cannot_be_hashed():
+    f = jax.checkpoint(lambda x, options: x * options["k"], static_argnums=1)
+    close(f(2.0, {"k": 3}), 6.0)
+    close(f(2.0, {"k": 4}), 8.0)
 
 
 def test_concrete_is_refused():

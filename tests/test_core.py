@@ -1,4 +1,4 @@
-"""The language itself: avals, arrays, jaxprs and their checker and printer, tracing, configuration, errors."""
+"""The language itself: avals, arrays, jaxprs, checker, printer, tracing, configuration, errors."""
 
 import copy
 import os
@@ -97,7 +97,9 @@ def test_arrays_from_read_only_views_of_writable_memory():
     assert x[0] == 0
 
 
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int8", "bool", "complex64", "uint32", "float8_e4m3fn"])
+@pytest.mark.parametrize(
+    "dtype", ["float32", "bfloat16", "int8", "bool", "complex64", "uint32", "float8_e4m3fn"]
+)
 @pytest.mark.parametrize("shape", [(), (0,), (2, 3)])
 def test_arrays_pickle_and_copy(dtype, shape):
     x = jnp.ones(shape, dtype)
@@ -129,9 +131,24 @@ def test_deletion():
     x.delete()
     x.delete()
     assert x.is_deleted() and x.shape == (2,) and x.ndim == 1 and x.size == 2 and x.nbytes == 8
-    for use in (lambda: str(x), lambda: repr(x), lambda: np.sum(x), lambda: x.tolist(), lambda: x.item(), lambda: list(x),
-                lambda: bool(x), lambda: pickle.dumps(x), lambda: copy.copy(x), lambda: x + 1, lambda: -x, lambda: x.reshape(2, 1),
-                lambda: x.at[0].set(1), lambda: x.block_until_ready(), lambda: jnp.concatenate([x, x])):  # fmt: skip
+    uses = (
+        lambda: str(x),
+        lambda: repr(x),
+        lambda: np.sum(x),
+        lambda: x.tolist(),
+        lambda: x.item(),
+        lambda: list(x),
+        lambda: bool(x),
+        lambda: pickle.dumps(x),
+        lambda: copy.copy(x),
+        lambda: x + 1,
+        lambda: -x,
+        lambda: x.reshape(2, 1),
+        lambda: x.at[0].set(1),
+        lambda: x.block_until_ready(),
+        lambda: jnp.concatenate([x, x]),
+    )
+    for use in uses:
         with pytest.raises(RuntimeError, match="deleted"):
             use()
 
@@ -198,7 +215,11 @@ def test_nested_jaxprs_pickle():
 
 
 def test_other_things_pickle():
-    for x in (jax.ShapeDtypeStruct((2,), jnp.bfloat16), jax.tree.structure({"a": [1, None]}), jax.devices()[0]):
+    for x in (
+        jax.ShapeDtypeStruct((2,), jnp.bfloat16),
+        jax.tree.structure({"a": [1, None]}),
+        jax.devices()[0],
+    ):
         assert pickle.loads(pickle.dumps(x)) == x
         assert copy.deepcopy(x) == x
 
@@ -211,7 +232,12 @@ def eqn_of(f, *args):
 
 
 def test_the_checker_accepts_what_is_traced():
-    for f in (jnp.sin, lambda x: jax.jit(jnp.cos)(x) + 1, jax.grad(lambda x: jnp.sum(x**2)), jax.vmap(jnp.tanh)):
+    for f in (
+        jnp.sin,
+        lambda x: jax.jit(jnp.cos)(x) + 1,
+        jax.grad(lambda x: jnp.sum(x**2)),
+        jax.vmap(jnp.tanh),
+    ):
         check_jaxpr(jax.make_jaxpr(f)(X))
 
 
@@ -222,11 +248,19 @@ def test_the_checker_accepts_what_is_traced():
         (lambda a, b, sin: Jaxpr([], [a, a], [a], []), "bound twice"),
         (lambda a, b, sin: Jaxpr([], [a], [b], [sin([b], [b])]), "read in .*sin.* before it is bound"),
         (lambda a, b, sin: Jaxpr([], [a], [a], [sin([a], [a])]), "bound twice"),
-        (lambda a, b, sin: Jaxpr([], [a], [b], [sin([a], [b])._replace(outvars=[Var(ShapedArray((), np.float32))])]), "annotated float32"),
-        (lambda a, b, sin: Jaxpr([], [a], [a], [sin([a], [b, Var(F32)])]), "2 results where the primitive gives 1"),
+        (
+            lambda a, b, sin: Jaxpr(
+                [], [a], [b], [sin([a], [b])._replace(outvars=[Var(ShapedArray((), np.float32))])]
+            ),
+            "annotated float32",
+        ),
+        (
+            lambda a, b, sin: Jaxpr([], [a], [a], [sin([a], [b, Var(F32)])]),
+            "2 results where the primitive gives 1",
+        ),
         (lambda a, b, sin: Jaxpr([], [], [Literal(jnp.asarray(X), F32)], []), "literal must be a scalar"),
     ],
-)  # fmt: skip
+)
 def test_the_checker_refuses(broken, message):
     primitive = eqn_of(jnp.sin, X)
     sin = lambda ins, outs: primitive._replace(invars=ins, outvars=outs)
@@ -244,7 +278,13 @@ def test_the_checker_looks_inside_calls():
 def test_enable_checks():
     with jax.enable_checks(True):
         f = lambda x: jnp.sum(lax.scan(lambda c, a: (c * a, jnp.sin(c)), 1.0, x)[1])
-        for g in (f, jax.grad(f), jax.jit(jax.grad(f)), jax.hessian(jax.checkpoint(f)), jax.linearize(f, X)[1]):
+        for g in (
+            f,
+            jax.grad(f),
+            jax.jit(jax.grad(f)),
+            jax.hessian(jax.checkpoint(f)),
+            jax.linearize(f, X)[1],
+        ):
             jax.make_jaxpr(g)(X)
         jax.make_jaxpr(jax.vmap(jax.jit(jax.grad(f))))(np.stack([X, X]))
 
@@ -266,7 +306,10 @@ GOLDEN = [
     (lambda x: x, "{ lambda ; a:f32[3]. let  in (a,) }"),
     (lambda x: (), "{ lambda ; a:f32[3]. let  in () }"),
     (lambda x: (2.0, 3), "{ lambda ; a:f32[3]. let  in (2.0:f32[], 3:i32[]) }"),
-    (lambda x: jnp.sin(x) * 2, "{ lambda ; a:f32[3]. let b:f32[3] = sin a; c:f32[3] = mul b 2.0:f32[] in (c,) }"),
+    (
+        lambda x: jnp.sin(x) * 2,
+        "{ lambda ; a:f32[3]. let b:f32[3] = sin a; c:f32[3] = mul b 2.0:f32[] in (c,) }",
+    ),
     (lambda x: x + X, "{ lambda a:f32[3]; b:f32[3]. let c:f32[3] = add b a in (c,) }"),
     (
         lambda x: jax.jit(lambda y: y * 2)(x) + x,
@@ -344,7 +387,9 @@ def test_ensure_compile_time_eval():
 
     close(f(2.0), 6.0)
     with pytest.raises(jax.errors.UnexpectedTracerError):
-        jax.jit(lambda x: (jax.ensure_compile_time_eval().__enter__(), x + 1)[1] if False else leak_into_eval(x))(1.0)
+        jax.jit(
+            lambda x: (jax.ensure_compile_time_eval().__enter__(), x + 1)[1] if False else leak_into_eval(x)
+        )(1.0)
 
 
 def leak_into_eval(x):
@@ -380,7 +425,12 @@ def test_unknown_values_are_errors_that_name_the_argument():
     ],
 )
 def test_conversions_of_traced_values(use, error):
-    for transform, x in ((jax.jit, 1), (jax.vmap, np.arange(3)), (jax.make_jaxpr, 1), (lambda f: jax.jit(jax.grad(f, allow_int=True)), 1)):
+    for transform, x in (
+        (jax.jit, 1),
+        (jax.vmap, np.arange(3)),
+        (jax.make_jaxpr, 1),
+        (lambda f: jax.jit(jax.grad(f, allow_int=True)), 1),
+    ):
         with pytest.raises(error):
             transform(lambda x: (use(x), x)[1])(x)
 
@@ -407,7 +457,9 @@ def chain(n):
 
 
 def calls(run) -> int:
-    """How many functions, Python's and C's, a piece of work calls: a measure of time that no busy machine changes."""
+    """How many functions, Python's and C's, a piece of work calls: a measure of time that no busy machine
+    changes.
+    """
     count = 0
 
     def profile(frame, event, argument):
@@ -445,7 +497,11 @@ def test_depth_of_nesting():
 
 def test_time_grows_linearly():
     """Ten times the equations take ten times the work."""
-    for work in (lambda n: jax.make_jaxpr(chain(n))(1.0), lambda n: jax.grad(chain(n))(1.0), lambda n: str(jax.make_jaxpr(chain(n))(1.0))):
+    for work in (
+        lambda n: jax.make_jaxpr(chain(n))(1.0),
+        lambda n: jax.grad(chain(n))(1.0),
+        lambda n: str(jax.make_jaxpr(chain(n))(1.0)),
+    ):
         work(100)
         assert calls(lambda: work(2000)) < 11 * calls(lambda: work(200))
 
@@ -526,15 +582,27 @@ def test_contexts_nest_and_restore():
     [
         (lambda: jax.config.update("jax_foo", 1), AttributeError, "Unrecognized config option: jax_foo"),
         (lambda: jax.config.jax_foo, AttributeError, "'Config' object has no attribute 'jax_foo'"),
-        (lambda: jax.config.update("jax_numpy_rank_promotion", "bad"), ValueError, r"must be in \['allow', 'warn', 'raise'\], got bad"),
-        (lambda: jax.config.update("jax_enable_x64", "maybe"), ValueError, "jax_enable_x64 is a bool, got 'maybe'"),
+        (
+            lambda: jax.config.update("jax_numpy_rank_promotion", "bad"),
+            ValueError,
+            r"must be in \['allow', 'warn', 'raise'\], got bad",
+        ),
+        (
+            lambda: jax.config.update("jax_enable_x64", "maybe"),
+            ValueError,
+            "jax_enable_x64 is a bool, got 'maybe'",
+        ),
         (lambda: jax.config.update("jax_num_cpu_devices", "x"), ValueError, "type int, got x"),
         (lambda: jax.config.update("jax_random_seed_offset", 1.5), ValueError, "type int, got 1.5"),
-        (lambda: jax.config.update("jax_use_direct_linearize", False), ValueError, "can only be True: linearization is always"),
+        (
+            lambda: jax.config.update("jax_use_direct_linearize", False),
+            ValueError,
+            "can only be True: linearization is always",
+        ),
         (lambda: jax.config.update("jax_default_device", 3), ValueError, "device"),
         (lambda: jax.config.update("jax_dump_ir_to", 3), ValueError, "type str, got 3"),
     ],
-)  # fmt: skip
+)
 def test_bad_flags(call, error, message):
     with pytest.raises(error, match=message):
         call()
@@ -548,10 +616,16 @@ def in_subprocess(code: str, **environment) -> str:
 
 def test_environment_variables():
     code = """import catena as jax
-print(jax.config.jax_enable_x64, jax.config.jax_debug_nans, jax.config.jax_debug_infs, jax.config.jax_disable_jit)
+c = jax.config
+print(c.jax_enable_x64, c.jax_debug_nans, c.jax_debug_infs, c.jax_disable_jit)
 jax.jit(lambda x: x + 1)(1)
 """
-    variables = {"JAX_ENABLE_X64": "1", "CATENA_DEBUG_NANS": "true", "CATENA_DEBUG_INFS": "0", "JAX_DEBUG_INFS": "1"}
+    variables = {
+        "JAX_ENABLE_X64": "1",
+        "CATENA_DEBUG_NANS": "true",
+        "CATENA_DEBUG_INFS": "0",
+        "JAX_DEBUG_INFS": "1",
+    }
     text = in_subprocess(code, **variables, JAX_LOGGING_LEVEL="DEBUG")
     assert text.startswith("True True False False")
     assert "DEBUG:catena: Compiling" in text
@@ -561,10 +635,14 @@ jax.jit(lambda x: x + 1)(1)
 
 def test_command_line_flags():
     code = "import sys; sys.argv = ['x', '--jax_enable_x64=true', '--other']; import catena as jax; "
-    assert in_subprocess(code + "jax.config.parse_flags_with_absl(); print(jax.config.jax_enable_x64)") == "True"
+    assert (
+        in_subprocess(code + "jax.config.parse_flags_with_absl(); print(jax.config.jax_enable_x64)") == "True"
+    )
 
 
-ALWAYS_MET = {"jax_default_matmul_precision": "products are always computed in full precision, whatever is asked for"}
+ALWAYS_MET = {
+    "jax_default_matmul_precision": "products are always computed in full precision, whatever is asked for"
+}
 PENDING = {  # flags that nothing reads yet, and who will
     "jax_default_device": "placement of new arrays",
     "jax_softmax_custom_jvp": "nn",
@@ -590,7 +668,9 @@ def test_every_flag_is_read_somewhere():
         inside = own.count(f'"{flag.attribute}"') > 0
         if not inside and f'"{name}"' not in text and not re.search(rf"context\.{flag.attribute}\b", text):
             unread.append(name)
-    assert sorted(unread) == sorted([*ALWAYS_MET, *(n for n in PENDING if n in unread)]), "flags that do nothing"
+    assert sorted(unread) == sorted([*ALWAYS_MET, *(n for n in PENDING if n in unread)]), (
+        "flags that do nothing"
+    )
 
 
 def test_dumping_the_stages(tmp_path):
@@ -687,7 +767,12 @@ def test_uncaught_errors(call, start, tmp_path):
     assert files[-1] == (str(script), "7", "user"), text
     assert not any("catena" in f for f, _, _ in files), text
     assert "CATENA_TRACEBACK_FILTERING=off" in text
-    text = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, env={**env, "CATENA_TRACEBACK_FILTERING": "off"}).stderr  # fmt: skip
+    text = subprocess.run(
+        [sys.executable, str(script)],
+        capture_output=True,
+        text=True,
+        env={**env, "CATENA_TRACEBACK_FILTERING": "off"},
+    ).stderr
     assert os.path.dirname(jax.__file__) in text
 
 

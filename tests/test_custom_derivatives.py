@@ -104,7 +104,9 @@ def test_scalar_chains(custom, chain):
         "jacfwd": lambda f: lambda x: jnp.diag(jax.jacfwd(f)(x)),
         "jacrev": lambda f: lambda x: jnp.diag(jax.jacrev(f)(x)),
         "scan": lambda f: jax.grad(lambda x: jnp.sum(jax.lax.scan(lambda c, y: (c, f(y)), 0.0, x)[1])),
-        "jit(scan)": lambda f: jax.jit(jax.grad(lambda x: jnp.sum(jax.lax.scan(lambda c, y: (c, f(y)), 0.0, x)[1]))),
+        "jit(scan)": lambda f: jax.jit(
+            jax.grad(lambda x: jnp.sum(jax.lax.scan(lambda c, y: (c, f(y)), 0.0, x)[1]))
+        ),
         "map": lambda f: jax.grad(lambda x: jnp.sum(jax.lax.map(f, x))),
     }.items(),
     ids=lambda c: c[0],
@@ -181,10 +183,6 @@ def test_trees_keywords_and_defaults():
 
 
 def test_nondiff_argnums():
-    @jax.custom_jvp
-    def apply(fun, x):
-        return fun(x)
-
     apply = jax.custom_jvp(lambda fun, x: fun(x), nondiff_argnums=(0,))
     apply.defjvp(lambda fun, primals, tangents: (fun(primals[0]), 100.0 * tangents[0]))
     close(jax.grad(lambda x: apply(jnp.sin, x))(0.5), 100.0)
@@ -225,7 +223,9 @@ def test_none_stands_for_a_zero_cotangent():
 
 def test_residuals_of_any_kind():
     f = jax.custom_vjp(lambda x: x * 2)
-    f.defvjp(lambda x: (x * 2, {"x": x, "n": 3, "none": None}), lambda res, ct: (ct * res["n"] + 0 * res["x"],))
+    f.defvjp(
+        lambda x: (x * 2, {"x": x, "n": 3, "none": None}), lambda res, ct: (ct * res["n"] + 0 * res["x"],)
+    )
     close(jax.grad(f)(1.0), 3.0)
     close(jax.jit(jax.grad(f))(1.0), 3.0)
     close(jax.vmap(jax.grad(f))(X), [3, 3, 3])
@@ -351,15 +351,43 @@ GOOD = lambda x: (x, None)
 @pytest.mark.parametrize(
     "f, error, message",
     [
-        (made(jax.custom_jvp), AttributeError, "No JVP defined for custom_jvp function <lambda> using defjvp"),
-        (made(jax.custom_vjp), AttributeError, "No VJP defined for custom_vjp function <lambda> using defvjp"),
+        (
+            made(jax.custom_jvp),
+            AttributeError,
+            "No JVP defined for custom_jvp function <lambda> using defjvp",
+        ),
+        (
+            made(jax.custom_vjp),
+            AttributeError,
+            "No VJP defined for custom_vjp function <lambda> using defvjp",
+        ),
         (made(jax.custom_jvp, lambda p, t: 1.0), TypeError, "must produce a pair .* but got 1.0"),
-        (made(jax.custom_jvp, lambda p, t: (p[0], jnp.ones(3))), TypeError, r"Expected float32\[\].*but got float32\[3\]"),
+        (
+            made(jax.custom_jvp, lambda p, t: (p[0], jnp.ones(3))),
+            TypeError,
+            r"Expected float32\[\].*but got float32\[3\]",
+        ),
         (made(jax.custom_jvp, lambda p, t: (p[0], (t[0],))), TypeError, "equal container"),
-        (made(jax.custom_vjp, lambda x: 1.0, lambda r, ct: (ct,)), TypeError, "fwd rule <lambda>.*instead of a pair"),
-        (made(jax.custom_vjp, GOOD, lambda r, ct: ct), TypeError, "tuple of length equal to the number of arguments"),
-        (made(jax.custom_vjp, GOOD, lambda r, ct: (ct, ct)), TypeError, "tuple of length equal to the number"),
-        (made(jax.custom_vjp, GOOD, lambda r, ct: (jnp.ones(2),)), ValueError, r"output\[0\].*float32\[2\].*float32\[\]"),
+        (
+            made(jax.custom_vjp, lambda x: 1.0, lambda r, ct: (ct,)),
+            TypeError,
+            "fwd rule <lambda>.*instead of a pair",
+        ),
+        (
+            made(jax.custom_vjp, GOOD, lambda r, ct: ct),
+            TypeError,
+            "tuple of length equal to the number of arguments",
+        ),
+        (
+            made(jax.custom_vjp, GOOD, lambda r, ct: (ct, ct)),
+            TypeError,
+            "tuple of length equal to the number",
+        ),
+        (
+            made(jax.custom_vjp, GOOD, lambda r, ct: (jnp.ones(2),)),
+            ValueError,
+            r"output\[0\].*float32\[2\].*float32\[\]",
+        ),
     ],
 )
 def test_errors(f, error, message):

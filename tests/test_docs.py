@@ -14,14 +14,18 @@ FILES = sorted(p.relative_to(SOURCES).as_posix() for p in SOURCES.rglob("*.py") 
 
 @pytest.mark.parametrize("page", ["architecture.md"])
 def test_examples(page):
-    failed, tried = doctest.testfile(str(ROOT / "docs" / page), module_relative=False, optionflags=doctest.NORMALIZE_WHITESPACE)
+    failed, tried = doctest.testfile(
+        str(ROOT / "docs" / page), module_relative=False, optionflags=doctest.NORMALIZE_WHITESPACE
+    )
     assert tried and not failed
 
 
 @pytest.mark.parametrize("path", FILES)
 def test_every_file_says_what_it_is(path):
     docstring = ast.get_docstring(ast.parse((SOURCES / path).read_text()))
-    assert docstring and docstring[0].isalnum() or docstring and docstring[0] in "`*", f"{path} has no docstring"
+    assert docstring and docstring[0].isalnum() or docstring and docstring[0] in "`*", (
+        f"{path} has no docstring"
+    )
 
 
 def test_the_list_of_files():

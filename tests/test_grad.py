@@ -1,4 +1,4 @@
-"""Derivatives: values against closed forms and finite differences, and what goes in and out besides numbers."""
+"""Derivatives: values against closed forms, and what goes in and out besides numbers."""
 
 import collections
 import dataclasses
@@ -89,6 +89,12 @@ def test_linear_transpose():
     close(transposed(jnp.ones(2))[0], [3.0, 3.0, 0.0])
 
 
+def test_linear_transpose_of_integers():
+    assert jax.linear_transpose(lambda n: 3 * n, 2)(4)[0].tolist() == 12
+    with pytest.raises(TypeError, match="all integers"):
+        jax.linear_transpose(lambda x, n: x * 2.0, 1.0, 2)
+
+
 def test_linear_transpose_of_what_is_not_linear():
     with pytest.raises((TypeError, NotImplementedError), match="sin"):
         jax.linear_transpose(jnp.sin, X)(jnp.ones(3))
@@ -122,7 +128,12 @@ def g3(x, y, z):
 
 @pytest.mark.parametrize("argnums, expected", [(0, 18.0), (1, 24.0), (2, 18.0), (-1, 18.0), (-2, 24.0)])
 def test_argnums(argnums, expected):
-    close(jax.grad(g3, argnums)(2.0, 3.0, 2.0) if argnums != 2 and argnums != -1 else jax.grad(g3, argnums)(2.0, 3.0, 2.0), expected)
+    close(
+        jax.grad(g3, argnums)(2.0, 3.0, 2.0)
+        if argnums != 2 and argnums != -1
+        else jax.grad(g3, argnums)(2.0, 3.0, 2.0),
+        expected,
+    )
 
 
 @pytest.mark.parametrize("argnums", [(0, 1), [0, 1], (1, 0), (-1, 0), (0,)])
@@ -173,7 +184,9 @@ def test_empty_trees():
 
 
 def test_aux_is_stripped_of_tracers():
-    grads, aux = jax.grad(lambda x: (jnp.sum(x**2), {"x": x, "n": None, "t": "text", "k": 3}), has_aux=True)(X)
+    grads, aux = jax.grad(lambda x: (jnp.sum(x**2), {"x": x, "n": None, "t": "text", "k": 3}), has_aux=True)(
+        X
+    )
     close(grads, 2 * X)
     assert aux["n"] is None and aux["t"] == "text" and aux["k"] == 3
     assert isinstance(aux["x"], jax.Array) and type(aux["x"]).__name__ == "Array"
@@ -283,7 +296,9 @@ def test_double_precision():
 
 def test_complex():
     z = jnp.complex64(1 + 2j)
-    close(jax.grad(lambda z: (z * z).real)(z), 2 + 4j)  # the convention of JAX: the conjugate of the steepest ascent
+    close(
+        jax.grad(lambda z: (z * z).real)(z), 2 + 4j
+    )  # the convention of JAX: the conjugate of the steepest ascent
     close(jax.grad(lambda z: z * z, holomorphic=True)(z), 2 + 4j)
     with pytest.raises(TypeError, match="holomorphic"):
         jax.grad(lambda x: x * x, holomorphic=True)(1.0)

@@ -133,10 +133,26 @@ def test_static_default():
 @pytest.mark.parametrize(
     "make, error, message",
     [
-        (lambda: jax.jit(lambda x: x, static_argnums=3), ValueError, r"static_argnums=\(3,\), but only accepts 1"),
-        (lambda: jax.jit(lambda x: x, static_argnames="y"), ValueError, r"invalid argnames \{'y'\} in static_argnames"),
-        (lambda: jax.jit(lambda x, n: x, static_argnums=1)(1, [2]), ValueError, "Non-hashable static arguments"),
-        (lambda: jax.jit(lambda x, n: x, static_argnums=1)(1, jnp.ones(2)), ValueError, "Non-hashable static"),
+        (
+            lambda: jax.jit(lambda x: x, static_argnums=3),
+            ValueError,
+            r"static_argnums=\(3,\), but only accepts 1",
+        ),
+        (
+            lambda: jax.jit(lambda x: x, static_argnames="y"),
+            ValueError,
+            r"invalid argnames \{'y'\} in static_argnames",
+        ),
+        (
+            lambda: jax.jit(lambda x, n: x, static_argnums=1)(1, [2]),
+            ValueError,
+            "Non-hashable static arguments",
+        ),
+        (
+            lambda: jax.jit(lambda x, n: x, static_argnums=1)(1, jnp.ones(2)),
+            ValueError,
+            "Non-hashable static",
+        ),
         (lambda: jax.jit(lambda x: x)("a"), TypeError, "at path x"),
         (lambda: jax.jit(lambda d: d)({"k": object()}), TypeError, r"at path d\['k'\]"),
         (lambda: jax.jit(lambda x: "a")(1), TypeError, "returned a value of type <class 'str'>"),
@@ -144,6 +160,7 @@ def test_static_default():
         (lambda: jax.jit(3), TypeError, "Expected a callable value, got 3"),
         (lambda: jax.jit(lambda x: x)(1, 2), TypeError, "takes 1 positional argument but 2 were given"),
         (lambda: jax.jit(lambda x: x, backend="gpu"), RuntimeError, "gpu"),
+        (lambda: jax.jit(lambda x: x, static_argnums=0, donate_argnums=0), ValueError, "cannot intersect"),
     ],
 )
 def test_errors(make, error, message):
@@ -285,7 +302,10 @@ def test_lowering_from_shapes():
 
 def test_eval_shape():
     out = jax.jit(lambda x: (x, 1)).eval_shape(X)
-    assert out == (jax.ShapeDtypeStruct((3,), jnp.float32), jax.ShapeDtypeStruct((), jnp.int32, weak_type=True))
+    assert out == (
+        jax.ShapeDtypeStruct((3,), jnp.float32),
+        jax.ShapeDtypeStruct((), jnp.int32, weak_type=True),
+    )
 
 
 @pytest.mark.parametrize(
@@ -422,7 +442,9 @@ def test_no_tracing():
     jitted(X)
     with jax.no_tracing():
         close(jitted(X), X + 1)
-        with pytest.raises(RuntimeError, match="re-tracing function .*lambda.* for `jit`, but 'no_tracing' is set"):
+        with pytest.raises(
+            RuntimeError, match="re-tracing function .*lambda.* for `jit`, but 'no_tracing' is set"
+        ):
             jitted(1)
         with pytest.raises(RuntimeError, match="no_tracing"):
             jax.make_jaxpr(lambda x: x)(1.0)
@@ -461,7 +483,9 @@ def test_explain_cache_misses(caplog):
     messages = [r.getMessage() for r in caplog.records]
     assert len(messages) == 5
     assert all(f"TRACING CACHE MISS at {__file__}" in m for m in messages)
-    for message, expected in zip(messages, ["never seen", "weakly typed", "tree of arguments", "static", "x64"]):
+    for message, expected in zip(
+        messages, ["never seen", "weakly typed", "tree of arguments", "static", "x64"]
+    ):
         assert expected in message
 
 
@@ -473,7 +497,9 @@ def test_debug_nans_names_the_operation_and_the_line():
         run(jnp.float32(-1.0))
         run(jnp.float32(-1.0))
         with jax.debug_nans(True):
-            with pytest.raises(FloatingPointError, match=r"invalid value \(nan\) encountered in log at .*test_jit.*fails"):
+            with pytest.raises(
+                FloatingPointError, match=r"invalid value \(nan\) encountered in log at .*test_jit.*fails"
+            ):
                 run(jnp.float32(-1.0))
         with jax.debug_nans(True):
             close(run(jnp.float32(1.0)) * 0, 0.0)

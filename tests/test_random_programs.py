@@ -1,6 +1,7 @@
 """Random programs: eager, compiled, vectorised and NumPy agree, and derivatives agree with each other.
 
-A program is a list of steps; each takes values that exist and makes one more. It is run with NumPy in double precision
+A program is a list of steps; each takes values that exist and makes one more. It is run with NumPy in double
+precision
 and with the language in every way there is.
 """
 
@@ -13,7 +14,8 @@ import catena.numpy as jnp
 
 SHAPE = (2, 3)
 
-# Every step is smooth and maps moderate numbers to moderate numbers, so that finite differences mean something.
+# Every step is smooth and maps moderate numbers to moderate numbers, so that finite differences mean
+# something.
 UNARY = {
     "sin": lambda np_, x: np_.sin(x),
     "cos": lambda np_, x: np_.cos(x),

@@ -1,6 +1,8 @@
-"""Every transformation composed with every other: derivatives of sine, whatever the order in which they are asked for.
+"""Every transformation composed with every other: derivatives of sine, whatever the order in which they are
+asked for.
 
-A step takes a function that works element by element and gives another: itself, computed otherwise, or its derivative.
+A step takes a function that works element by element and gives another: itself, computed otherwise, or its
+derivative.
 After k derivatives of the sine the answer is sin(x + k pi / 2).
 """
 

@@ -66,6 +66,10 @@ def test_unmapped_results_are_repeated():
     close(jax.vmap(lambda x: jnp.ones(2), out_axes=1)(X), np.ones((2, 3)))
 
 
+def test_unmapped_scalars_stay_what_they_are():
+    close(jax.vmap(jax.jit(lambda x, n: x * len(range(n)), static_argnums=1), (0, None))(X, 2), X * 2)
+
+
 def test_axis_size():
     close(jax.vmap(lambda: 1.0, axis_size=4)(), np.ones(4))
     close(jax.vmap(lambda x: x, in_axes=None, axis_size=2)(3.0), [3, 3])
@@ -84,9 +88,14 @@ def test_integers_and_bools():
 
 
 def test_nested():
-    pairs = jax.vmap(lambda a: jax.vmap(lambda b: a * b + a)(np.arange(4.0, dtype=np.float32)))(np.arange(3.0, dtype=np.float32))
+    pairs = jax.vmap(lambda a: jax.vmap(lambda b: a * b + a)(np.arange(4.0, dtype=np.float32)))(
+        np.arange(3.0, dtype=np.float32)
+    )
     close(pairs, np.arange(3.0)[:, None] * (np.arange(4.0) + 1))
-    close(jax.vmap(jax.vmap(lambda a, b: a + b, (0, None)), (None, 0))(np.arange(3.0), np.arange(2.0)), [[0, 1, 2], [1, 2, 3]])
+    close(
+        jax.vmap(jax.vmap(lambda a, b: a + b, (0, None)), (None, 0))(np.arange(3.0), np.arange(2.0)),
+        [[0, 1, 2], [1, 2, 3]],
+    )
 
 
 def test_three_levels_over_one_array():
@@ -113,7 +122,10 @@ def test_per_example_gradients():
 
 
 def test_grad_of_vmap():
-    close(jax.grad(lambda x: jnp.sum(jax.vmap(lambda r: jnp.sum(r) ** 2)(x)))(X), 2 * X.sum(1, keepdims=True) * np.ones((1, 4)))
+    close(
+        jax.grad(lambda x: jnp.sum(jax.vmap(lambda r: jnp.sum(r) ** 2)(x)))(X),
+        2 * X.sum(1, keepdims=True) * np.ones((1, 4)),
+    )
 
 
 def test_jvp_of_vmap_and_vmap_of_jvp():
@@ -155,7 +167,11 @@ def test_names_end_with_the_function():
 @pytest.mark.parametrize(
     "call, error, message",
     [
-        (lambda: jax.vmap(lambda x, y: x)(X, X[:2]), ValueError, r"size 3: axis 0 of argument x of type float32\[3,4\]"),
+        (
+            lambda: jax.vmap(lambda x, y: x)(X, X[:2]),
+            ValueError,
+            r"size 3: axis 0 of argument x of type float32\[3,4\]",
+        ),
         (lambda: jax.vmap(lambda d: d)({"a": X, "b": X[:2]}), ValueError, r"axis 0 of argument d\['b'\]"),
         (lambda: jax.vmap(lambda x: x)(1.0), ValueError, "rank should be at least 1, but is only 0"),
         (lambda: jax.vmap(lambda x: x, 2)(X[0]), ValueError, "axis 2, .* at least 3, but is only 1"),
@@ -163,7 +179,11 @@ def test_names_end_with_the_function():
         (lambda: jax.vmap(lambda x: x, None)(X), ValueError, "at least one non-None value in in_axes"),
         (lambda: jax.vmap(lambda: 1)(), ValueError, "at least one argument containing an array"),
         (lambda: jax.vmap(lambda x: x, "a")(X), TypeError, "but got a."),
-        (lambda: jax.vmap(lambda x: x, out_axes=None)(X), ValueError, "out_axes, got axis spec None but .* axis 0"),
+        (
+            lambda: jax.vmap(lambda x: x, out_axes=None)(X),
+            ValueError,
+            "out_axes, got axis spec None but .* axis 0",
+        ),
         (lambda: jax.vmap(lambda x: x, axis_size=2)(X), ValueError, "the `axis_size` argument was 2"),
         (lambda: jax.vmap(lambda x: x, out_axes=7)(X), ValueError, "out_axes is 7"),
         (lambda: jax.vmap(lambda x: x, ({"a": 0},))({"b": X}), ValueError, "in_axes"),

@@ -1,7 +1,8 @@
 """The concrete values of the language: immutable arrays over NumPy buffers.
 
-An Array is one buffer (any strides) and its type. Its operators and NumPy-like methods are functions of the NumPy
-API and are given to it there, by one table; what stands here are the value itself and its ways in and out of Python.
+An Array is one buffer (any strides) and its type. Its operators and NumPy-like methods are functions of the
+NumPy API and are given to it there, by one table; what stands here are the value itself and its ways in and
+out of Python.
 """
 
 import numpy as np
@@ -13,7 +14,9 @@ _new = object.__new__
 
 
 class ArrayType(type):
-    """The type of Array: tracers count as instances, so that ``isinstance(x, Array)`` holds while tracing too."""
+    """The type of Array: tracers count as instances, so that ``isinstance(x, Array)`` holds while tracing
+    too.
+    """
 
     def __instancecheck__(cls, x):
         return getattr(type(x), "_is_array", False)
@@ -22,8 +25,8 @@ class ArrayType(type):
 class Array(metaclass=ArrayType):
     """An immutable array on a device.
 
-    Arrays are made by functions of ``catena.numpy``, never by calling this class. They hold a NumPy array that
-    nobody else can write to; views of it that leave are read-only.
+    Arrays are made by functions of ``catena.numpy``, never by calling this class. They hold a NumPy array
+    that nobody else can write to; views of it that leave are read-only.
     """
 
     __slots__ = ("_value", "weak_type", "_aval", "_placement", "__weakref__")
@@ -82,7 +85,9 @@ class Array(metaclass=ArrayType):
         value = read_only(self._value)
         if dtype is not None and np.dtype(dtype) != value.dtype:
             if copy is False:
-                raise ValueError(f"converting {self.aval.str_short()} to {np.dtype(dtype)} needs a copy, but copy=False")
+                raise ValueError(
+                    f"converting {self.aval.str_short()} to {np.dtype(dtype)} needs a copy, but copy=False"
+                )
             return value.astype(dtype)
         return value.copy() if copy else value
 
@@ -96,7 +101,8 @@ class Array(metaclass=ArrayType):
             raise deleted_error(self.aval)
         if self._value.size == 0:
             raise ValueError(
-                "The truth value of an empty array is ambiguous. Use `array.size > 0` to check that an array is not empty."
+                "The truth value of an empty array is ambiguous. Use `array.size > 0` to check that an "
+                "array is not empty."
             )
         if self._value.size > 1:
             raise ValueError(
@@ -115,7 +121,9 @@ class Array(metaclass=ArrayType):
 
     def __index__(self):
         if self.ndim or self.dtype.kind not in "iub" or self.dtype == bool:
-            raise TypeError(f"only integer scalar arrays can be converted to a scalar index, got {self.aval.str_short()}")
+            raise TypeError(
+                f"only integer scalar arrays can be converted to a scalar index, got {self.aval.str_short()}"
+            )
         return int(self._value)
 
     def __len__(self):
@@ -193,7 +201,9 @@ class Deleted:
     def _refuse(self, *args, **kwargs):
         raise deleted_error(self.aval)
 
-    __array__ = __getitem__ = __iter__ = __len__ = __bool__ = __int__ = __float__ = __complex__ = __index__ = _refuse
+    __array__ = __getitem__ = __iter__ = __len__ = __bool__ = __int__ = __float__ = __complex__ = (
+        __index__
+    ) = _refuse
     __str__ = __format__ = __copy__ = __deepcopy__ = __reduce__ = _refuse
 
 
@@ -203,10 +213,12 @@ def deleted_error(aval) -> RuntimeError:
 
 
 class ExtendedArray(Array):
-    """An array of an extended dtype, such as random keys: opaque elements, held in a NumPy array of the same shape.
+    """An array of an extended dtype, such as random keys: opaque elements, held in a NumPy array of the same
+    shape.
 
-    ``_value`` has the dtype's storage dtype (``ExtendedDType.physical``), so that whatever only moves elements around
-    (indexing, reshape, concatenate, select ...) works on it as it is. Only the dtype's own primitives look inside.
+    ``_value`` has the dtype's storage dtype (``ExtendedDType.physical``), so that whatever only moves
+    elements around (indexing, reshape, concatenate, select ...) works on it as it is. Only the dtype's own
+    primitives look inside.
     """
 
     __slots__ = ()
@@ -274,14 +286,18 @@ def make_array(value: np.ndarray, weak_type: bool = False) -> Array:
 def typed_array(value, aval) -> Array:
     """An Array around ``value``, known to have the type ``aval``."""
     array = _new(ExtendedArray if aval.extended else Array)
-    array._value = value if type(value) is np.ndarray else np.asarray(value, None if aval.extended else aval.dtype)
+    array._value = (
+        value if type(value) is np.ndarray else np.asarray(value, None if aval.extended else aval.dtype)
+    )
     array.weak_type = aval.weak_type
     array._aval = aval
     return array
 
 
 def fresh_array(value: np.ndarray, aval) -> Array:
-    """``typed_array`` for NumPy arrays of plain dtypes: nothing to check, for the results of compiled programs."""
+    """``typed_array`` for NumPy arrays of plain dtypes: nothing to check, for the results of compiled
+    programs.
+    """
     array = _new(Array)
     array._value = value
     array.weak_type = aval.weak_type
@@ -290,7 +306,9 @@ def fresh_array(value: np.ndarray, aval) -> Array:
 
 
 def as_array(x) -> Array:
-    """A Python scalar, NumPy scalar or NumPy array as an Array; NumPy arrays are copied, since others may write to them."""
+    """A Python scalar, NumPy scalar or NumPy array as an Array; NumPy arrays are copied, since others may
+    write to them.
+    """
     kind = type(x)
     if kind is Array:
         return x
@@ -323,7 +341,9 @@ def scalar_value(x) -> np.ndarray:
 
 
 def read_only(value: np.ndarray) -> np.ndarray:
-    """A view of ``value`` that cannot be written to, nor be made writable: the memory's owner is locked as well."""
+    """A view of ``value`` that cannot be written to, nor be made writable: the memory's owner is locked as
+    well.
+    """
     if value.flags.writeable:
         owner = value
         while isinstance(owner, np.ndarray):
@@ -342,7 +362,9 @@ def live(array: Array) -> np.ndarray:
 def scalar(array: Array):
     """The NumPy value of a 0-d array, for conversion to a Python scalar."""
     if array._value.ndim:
-        raise TypeError(f"Only scalar arrays can be converted to Python scalars; got arr.ndim={array._value.ndim}")
+        raise TypeError(
+            f"Only scalar arrays can be converted to Python scalars; got arr.ndim={array._value.ndim}"
+        )
     return live(array)[()]
 
 

@@ -15,7 +15,7 @@ _lock = threading.Lock()
 
 
 class ShapedArray:
-    """The type of an array: its shape, its dtype, and whether the dtype is weak (came from a Python scalar)."""
+    """The type of an array: its shape, its dtype, and whether it is weak (from a Python scalar)."""
 
     __slots__ = ("shape", "dtype", "weak_type", "ndim", "size", "extended", "__weakref__")
 

@@ -1,4 +1,4 @@
-"""The checker of jaxprs: every variable bound once before it is read, every type the one its primitive gives."""
+"""The checker of jaxprs: variables bound once before they are read, types as the primitives give them."""
 
 from catena.core.aval import same_type
 from catena.core.context import context
@@ -61,7 +61,9 @@ def check_call(eqn):
         return
     taken, given = called.in_avals, [v.aval for v in eqn.invars]
     if len(taken) != len(given) or not all(map(same_type, taken, given)):
-        raise JaxprTypeError(f"the called jaxpr takes {taken}, the equation passes {given}: {equation_text(eqn)}")
+        raise JaxprTypeError(
+            f"the called jaxpr takes {taken}, the equation passes {given}: {equation_text(eqn)}"
+        )
 
 
 CALLS = {"jit": "jaxpr", "remat2": "jaxpr", "custom_jvp_call": "call_jaxpr", "custom_vjp_call": "call_jaxpr"}
@@ -70,10 +72,17 @@ CALLS = {"jit": "jaxpr", "remat2": "jaxpr", "custom_jvp_call": "call_jaxpr", "cu
 def check_types(eqn):
     expected = type_of_results(eqn.primitive, [v.aval for v in eqn.invars], eqn.params)
     if len(expected) != len(eqn.outvars):
-        raise JaxprTypeError(f"{len(eqn.outvars)} results where the primitive gives {len(expected)}: {equation_text(eqn)}")
+        raise JaxprTypeError(
+            f"{len(eqn.outvars)} results where the primitive gives {len(expected)}: {equation_text(eqn)}"
+        )
     for v, aval in zip(eqn.outvars, expected, strict=True):
         if not same_type(v.aval, aval):
-            raise JaxprTypeError(f"a result is annotated {v.aval}, but the primitive gives {aval}: {equation_text(eqn)}")
+            raise JaxprTypeError(
+                f"a result is annotated {v.aval}, but the primitive gives {aval}: {equation_text(eqn)}"
+            )
     effects = eqn.primitive.effects(eqn.params)
     if effects != eqn.effects:
-        raise JaxprTypeError(f"the equation has effects {set(eqn.effects)}, but the primitive {set(effects)}: {equation_text(eqn)}")
+        raise JaxprTypeError(
+            f"the equation has effects {set(eqn.effects)}, but the primitive {set(effects)}: "
+            f"{equation_text(eqn)}"
+        )

@@ -1,7 +1,8 @@
-"""Configuration flags, under JAX's names: process-wide by ``config.update`` or the environment, per thread by ``with``.
+"""Configuration flags, under JAX's names: process-wide by ``config.update`` or the environment, per thread by
+``with``.
 
-Every flag is one row of a table. Flags that change what tracing yields take part in every cache key: the context
-carries one small integer for the process-wide values and one for a thread's overrides.
+Every flag is one row of a table. Flags that change what tracing yields take part in every cache key: the
+context carries one small integer for the process-wide values and one for a thread's overrides.
 """
 
 import contextlib
@@ -24,9 +25,9 @@ class Fixed(NamedTuple):
 class Flag(NamedTuple):
     """A configuration flag.
 
-    ``name`` is JAX's; ``kind`` is bool, int, str, a tuple of the values admitted, or ``Fixed``; ``traced`` tells whether
-    the flag changes what tracing, compiling or calling a compiled function does, so that caches keep the values apart;
-    ``attribute`` is where the context keeps the value in force.
+    ``name`` is JAX's; ``kind`` is bool, int, str, a tuple of the values admitted, or ``Fixed``; ``traced``
+    tells whether the flag changes what tracing, compiling or calling a compiled function does, so that caches
+    keep the values apart; ``attribute`` is where the context keeps the value in force.
     """
 
     name: str
@@ -48,26 +49,65 @@ class Flag(NamedTuple):
 OLDER_VARIABLES = {"jax_dump_ir_to": ("CATENA_DUMP",), "jax_platforms": ("JAX_PLATFORM_NAME",)}
 
 PRECISIONS = (
-    "default", "high", "highest", "bfloat16", "tensorfloat32", "float32", "ANY_F8_ANY_F8_F32",
-    "ANY_F8_ANY_F8_F32_FAST_ACCUM", "ANY_F8_ANY_F8_ANY", "ANY_F8_ANY_F8_ANY_FAST_ACCUM", "F16_F16_F16", "F16_F16_F32",
-    "BF16_BF16_BF16", "BF16_BF16_F32", "BF16_BF16_F32_X3", "BF16_BF16_F32_X6", "BF16_BF16_F32_X9", "TF32_TF32_F32",
-    "TF32_TF32_F32_X3", "F32_F32_F32", "F64_F64_F64",
-)  # fmt: skip
+    "default",
+    "high",
+    "highest",
+    "bfloat16",
+    "tensorfloat32",
+    "float32",
+    "ANY_F8_ANY_F8_F32",
+    "ANY_F8_ANY_F8_F32_FAST_ACCUM",
+    "ANY_F8_ANY_F8_ANY",
+    "ANY_F8_ANY_F8_ANY_FAST_ACCUM",
+    "F16_F16_F16",
+    "F16_F16_F32",
+    "BF16_BF16_BF16",
+    "BF16_BF16_F32",
+    "BF16_BF16_F32_X3",
+    "BF16_BF16_F32_X6",
+    "BF16_BF16_F32_X9",
+    "TF32_TF32_F32",
+    "TF32_TF32_F32_X3",
+    "F32_F32_F32",
+    "F64_F64_F64",
+)
 PRNG_IMPLEMENTATIONS = ("threefry2x32", "threefry4x32", "rbg", "unsafe_rbg", "philox2x32", "philox4x32")
 
 FLAGS = {
     flag.name: flag
     for flag in (
         Flag("jax_enable_x64", False, bool, "64-bit dtypes are available and the default.", traced=True),
-        Flag("jax_numpy_dtype_promotion", "standard", ("standard", "strict"), "Implicit promotion of dtypes.", traced=True),
-        Flag("jax_numpy_rank_promotion", "allow", ("allow", "warn", "raise"), "Implicit promotion of ranks.", traced=True),
-        Flag("jax_default_matmul_precision", None, (None, *PRECISIONS), "Precision of products.", traced=True),
+        Flag(
+            "jax_numpy_dtype_promotion",
+            "standard",
+            ("standard", "strict"),
+            "Implicit promotion of dtypes.",
+            traced=True,
+        ),
+        Flag(
+            "jax_numpy_rank_promotion",
+            "allow",
+            ("allow", "warn", "raise"),
+            "Implicit promotion of ranks.",
+            traced=True,
+        ),
+        Flag(
+            "jax_default_matmul_precision", None, (None, *PRECISIONS), "Precision of products.", traced=True
+        ),
         Flag("jax_debug_nans", False, bool, "An error where an operation yields a NaN.", traced=True),
         Flag("jax_debug_infs", False, bool, "An error where an operation yields an infinity.", traced=True),
         Flag("jax_disable_jit", False, bool, "jit calls the Python function instead.", traced=True),
         Flag("jax_enable_checks", False, bool, "Check every jaxpr that is made.", traced=True),
-        Flag("jax_check_tracer_leaks", False, bool, "An error where a tracer outlives its trace.", traced=True),
-        Flag("jax_no_execution", False, bool, "An error where an operation or a compiled program would run.", traced=True),
+        Flag(
+            "jax_check_tracer_leaks", False, bool, "An error where a tracer outlives its trace.", traced=True
+        ),
+        Flag(
+            "jax_no_execution",
+            False,
+            bool,
+            "An error where an operation or a compiled program would run.",
+            traced=True,
+        ),
         Flag("jax_no_tracing", False, bool, "An error where a function would be traced again."),
         Flag("jax_log_compiles", False, bool, "Log every compilation."),
         Flag("jax_explain_cache_misses", False, bool, "Log why a function is traced again."),
@@ -75,25 +115,73 @@ FLAGS = {
         Flag("jax_debug_log_modules", "", str, "Modules, comma-separated, whose whole log is shown."),
         Flag("jax_dump_ir_to", "", str, "A folder that every stage of compilation is written to."),
         Flag("jax_enable_compilation_cache", True, bool, "Object code is kept on disk for the next process."),
-        Flag("jax_compilation_cache_dir", None, str, "Where object code is kept; by default the user's cache folder."),
+        Flag(
+            "jax_compilation_cache_dir",
+            None,
+            str,
+            "Where object code is kept; by default the user's cache folder.",
+        ),
         Flag("jax_default_device", None, "device", "Where new arrays are made."),
         Flag("jax_platforms", "cpu", str, "The platforms to use."),
         Flag("jax_num_cpu_devices", 1, int, "How many virtual CPU devices there are."),
-        Flag("jax_traceback_filtering", "auto", ("off", "tracebackhide", "remove_frames", "quiet_remove_frames", "auto"), "How tracebacks are shortened to the user's frames."),
+        Flag(
+            "jax_traceback_filtering",
+            "auto",
+            ("off", "tracebackhide", "remove_frames", "quiet_remove_frames", "auto"),
+            "How tracebacks are shortened to the user's frames.",
+        ),
         Flag("jax_softmax_custom_jvp", False, bool, "softmax has a derivative rule of its own.", traced=True),
-        Flag("jax_default_prng_impl", "threefry2x32", PRNG_IMPLEMENTATIONS, "The generator of new keys.", traced=True),
-        Flag("jax_threefry_partitionable", True, bool, "Which of two threefry streams is drawn.", traced=True),
+        Flag(
+            "jax_default_prng_impl",
+            "threefry2x32",
+            PRNG_IMPLEMENTATIONS,
+            "The generator of new keys.",
+            traced=True,
+        ),
+        Flag(
+            "jax_threefry_partitionable", True, bool, "Which of two threefry streams is drawn.", traced=True
+        ),
         Flag("jax_enable_custom_prng", False, bool, "PRNGKey makes typed keys.", traced=True),
-        Flag("jax_legacy_prng_key", "allow", ("allow", "warn", "error"), "What a raw key passed to a sampler does."),
+        Flag(
+            "jax_legacy_prng_key",
+            "allow",
+            ("allow", "warn", "error"),
+            "What a raw key passed to a sampler does.",
+        ),
         Flag("jax_debug_key_reuse", False, bool, "An error where a key is used twice.", traced=True),
         Flag("jax_random_seed_offset", 0, int, "Added to every seed.", traced=True),
-        Flag("jax_use_direct_linearize", True, Fixed("linearization is always direct here"), "How functions are linearized."),
-        Flag("jax_use_simplified_jaxpr_constants", False, Fixed("array constants are constvars of jaxprs here"), "How constants are kept."),
-        Flag("jax_enable_recoverability", False, Fixed("there is one process, which nothing replaces"), "Survive lost processes."),
-        Flag("jax_allow_f16_reductions", True, Fixed("reductions of 16-bit floats are always available here"), "Reduce in 16 bits."),
-        Flag("jax2tf_associative_scan_reductions", False, Fixed("jax2tf is not part of this package"), "An option of jax2tf."),
+        Flag(
+            "jax_use_direct_linearize",
+            True,
+            Fixed("linearization is always direct here"),
+            "How functions are linearized.",
+        ),
+        Flag(
+            "jax_use_simplified_jaxpr_constants",
+            False,
+            Fixed("array constants are constvars of jaxprs here"),
+            "How constants are kept.",
+        ),
+        Flag(
+            "jax_enable_recoverability",
+            False,
+            Fixed("there is one process, which nothing replaces"),
+            "Survive lost processes.",
+        ),
+        Flag(
+            "jax_allow_f16_reductions",
+            True,
+            Fixed("reductions of 16-bit floats are always available here"),
+            "Reduce in 16 bits.",
+        ),
+        Flag(
+            "jax2tf_associative_scan_reductions",
+            False,
+            Fixed("jax2tf is not part of this package"),
+            "An option of jax2tf.",
+        ),
     )
-}  # fmt: skip
+}
 
 
 def convert(flag: Flag, value):
@@ -118,20 +206,25 @@ def as_int(flag: Flag, value) -> int:
     try:
         return int(value) if isinstance(value, str) else operator.index(value)
     except (TypeError, ValueError):
-        raise ValueError(f"new int config value must be of type int, got {value} of type {type(value)}.") from None
+        raise ValueError(
+            f"new int config value must be of type int, got {value} of type {type(value)}."
+        ) from None
 
 
 def as_text(flag: Flag, value) -> str | None:
     if value is None or isinstance(value, (str, os.PathLike)):
         return None if value is None else os.fspath(value)
-    raise ValueError(f"new string config value must be None or of type str, got {value} of type {type(value)}.")
+    raise ValueError(
+        f"new string config value must be None or of type str, got {value} of type {type(value)}."
+    )
 
 
 def as_device(flag: Flag, value):
     if value is None or isinstance(value, str) or hasattr(value, "platform"):
         return value or None
     raise ValueError(
-        f"{flag.name} must be a device (such as `jax.devices('cpu')[0]`), the name of a platform such as 'cpu', or None; "
+        f"{flag.name} must be a device (such as `jax.devices('cpu')[0]`), the name of a platform such as "
+        f"'cpu', or None; "
         f"got {value!r}"
     )
 
@@ -189,7 +282,9 @@ class Config:
         return {name: getattr(Context, flag.attribute) for name, flag in FLAGS.items()}
 
     def parse_flags_with_absl(self) -> None:
-        """Set flags from command-line arguments of the form ``--jax_enable_x64=true``, and leave the others alone."""
+        """Set flags from command-line arguments of the form ``--jax_enable_x64=true``, and leave the others
+        alone.
+        """
         parse_arguments()
 
     def __getattr__(self, name: str):
@@ -225,7 +320,11 @@ def read(name: str):
 TRACED = [flag for flag in FLAGS.values() if flag.traced]
 
 
-EVALUATION_FLAGS = ("debug_nans", "debug_infs", "no_execution")  # what evaluation asks about, as one bool: debug_checks
+EVALUATION_FLAGS = (
+    "debug_nans",
+    "debug_infs",
+    "no_execution",
+)  # what evaluation asks about, as one bool: debug_checks
 
 
 def refresh_global() -> None:
@@ -267,7 +366,9 @@ def override(name: str, value):
 
 
 class FlagContext:
-    """A context manager for one flag: ``with debug_nans(True):`` sets it in this thread; booleans default to True."""
+    """A context manager for one flag: ``with debug_nans(True):`` sets it in this thread; booleans default to
+    True.
+    """
 
     def __init__(self, name: str):
         self.flag = FLAGS[name]

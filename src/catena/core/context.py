@@ -1,7 +1,7 @@
 """What "now" means to a thread: the current trace, the axis names in scope, and the flags in force.
 
-Class attributes hold the process-wide values, instance attributes a thread's own overrides, so reading a flag is
-one attribute load whichever applies (about 40 ns: this sits on the hot path of every operation).
+Class attributes hold the process-wide values, instance attributes a thread's own overrides, so reading a flag
+is one attribute load whichever applies (about 40 ns: this sits on the hot path of every operation).
 """
 
 import threading
@@ -11,7 +11,8 @@ class Context(threading.local):
     """The thread-local state of the language.
 
     ``trace`` is the current trace; ``None`` stands for evaluation, so that the test on the hot path is the
-    cheapest there is. ``running`` is the source of the equation being run again one by one in search of a NaN. ``global_key`` and ``local_key`` hold the values of all flags that change what tracing
+    cheapest there is. ``running`` is the source of the equation being run again one by one in search of a
+    NaN. ``global_key`` and ``local_key`` hold the values of all flags that change what tracing
     yields, process-wide and as overridden in this thread, each numbered; every cache key contains both.
     """
 
@@ -50,7 +51,9 @@ class set_trace:  # noqa: N801  (a context manager, used like a keyword)
 
 
 class extend_axis_env:  # noqa: N801
-    """Bring the axis ``name`` of ``size`` into scope within a ``with`` block; an unnamed axis changes nothing."""
+    """Bring the axis ``name`` of ``size`` into scope within a ``with`` block; an unnamed axis changes
+    nothing.
+    """
 
     __slots__ = ("name", "size", "previous")
 

@@ -443,8 +443,8 @@ def result_type(*args, return_weak_type_flag: bool = False):
     """The dtype that an operation on ``args`` gives, by the rules of promotion.
 
     Arguments:
-      *args: arrays, scalars, dtypes, scalar types, names of dtypes; at least one. Python numbers and
-        number types are weak; None stands for the default float dtype.
+      *args: arrays, scalars, dtypes, scalar types, names of dtypes; at least one. Python numbers and number
+        types are weak; None stands for the default float dtype.
       return_weak_type_flag: whether to return also if the result is weak.
     Returns:
       The dtype, canonical under the flags in force; with the flag, a pair ``(dtype, weak)``.
@@ -461,8 +461,8 @@ def result_type(*args, return_weak_type_flag: bool = False):
 
 
 def promote_types(a, b):
-    """The dtype that dtypes ``a`` and ``b`` promote to. Dtypes given at 64 bits keep their width even when x64 is off;
-    others are not widened to 64 bits then.
+    """The dtype that dtypes ``a`` and ``b`` promote to. Dtypes given at 64 bits keep their width even when
+    x64 is off; others are not widened to 64 bits then.
 
     Arguments:
       a, b: dtypes, scalar types or names; ``int``, ``float`` and ``complex`` are weak.

@@ -32,7 +32,8 @@ class NonConcreteBooleanIndexError(JAXIndexError):
     def __init__(self, tracer):
         super().__init__(
             f"Array boolean indices must be concrete; got {describe_type(tracer)}\n"
-            "The shape of x[mask] depends on the values of the mask; use jnp.where(mask, x, fill), x.at[mask].set(v), "
+            "The shape of x[mask] depends on the values of the mask; use jnp.where(mask, x, fill), "
+            "x.at[mask].set(v), "
             f"or pass size= to a function that takes it.{origin(tracer)}\n{see(NonConcreteBooleanIndexError)}"
         )
 
@@ -93,7 +94,9 @@ class JaxRuntimeError(RuntimeError):
 
 
 class MissingRuleError(NotImplementedError):
-    """A transformation asked a primitive for a rule that it does not have, and cannot have: the message says why."""
+    """A transformation asked a primitive for a rule that it does not have, and cannot have: the message says
+    why.
+    """
 
 
 class KeyReuseError(RuntimeError):

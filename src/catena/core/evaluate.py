@@ -75,7 +75,8 @@ def concrete(x, primitive) -> Array:
     """``x`` as an Array; a tracer here has outlived its trace or was smuggled out of it."""
     if hasattr(x, "_trace"):
         raise UnexpectedTracerError(
-            f"The operation '{primitive}' was evaluated on a traced value, {x!r}, whose trace is not the current "
+            f"The operation '{primitive}' was evaluated on a traced value, {x!r}, whose trace is not the "
+            f"current "
             f"one. {x.describe_leak()}"
         )
     return x if isinstance(x, Array) else as_array(x)
@@ -100,7 +101,12 @@ def check_value(name: str, value):
     """Raise FloatingPointError where ``value`` holds a NaN or an infinity that the debug flags forbid."""
     if not dtypes.is_inexact(np.asarray(value).dtype):
         return
-    for forbidden, kind, test in ((context.debug_nans, "nan", np.isnan), (context.debug_infs, "inf", np.isinf)):
+    for forbidden, kind, test in (
+        (context.debug_nans, "nan", np.isnan),
+        (context.debug_infs, "inf", np.isinf),
+    ):
         if forbidden and np.any(test(value)):
             place = context.running or user_source()
-            raise FloatingPointError(f"invalid value ({kind}) encountered in {name}" + (f" at {place}" if place else ""))
+            raise FloatingPointError(
+                f"invalid value ({kind}) encountered in {name}" + (f" at {place}" if place else "")
+            )

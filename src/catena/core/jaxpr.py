@@ -37,7 +37,9 @@ class Literal:
 
 
 class Eqn(NamedTuple):
-    """One application of a primitive: ``outvars = primitive[params] invars``, with effects and the user's line."""
+    """One application of a primitive: ``outvars = primitive[params] invars``, with effects and the user's
+    line.
+    """
 
     invars: list
     outvars: list
@@ -81,7 +83,10 @@ class Jaxpr:
 
     def replace(self, **changes) -> "Jaxpr":
         """The same jaxpr with some parts replaced."""
-        parts = {k: changes.pop(k, getattr(self, k)) for k in ("constvars", "invars", "outvars", "eqns", "debug_info")}
+        parts = {
+            k: changes.pop(k, getattr(self, k))
+            for k in ("constvars", "invars", "outvars", "eqns", "debug_info")
+        }
         if changes.keys() - {"effects"}:
             raise TypeError(f"Jaxpr has no parts {sorted(changes)}")
         return Jaxpr(effects=changes.get("effects"), **parts)
@@ -90,7 +95,9 @@ class Jaxpr:
 
     @property
     def in_aval_qdds(self) -> list:
-        """The types of the arguments, as ``in_avals``: values here have no type that changes as the jaxpr runs."""
+        """The types of the arguments, as ``in_avals``: values here have no type that changes as the jaxpr
+        runs.
+        """
         return self.in_avals
 
     @property
@@ -113,7 +120,9 @@ class ClosedJaxpr:
 
     def __init__(self, jaxpr: Jaxpr, consts=()):
         if len(jaxpr.constvars) != len(consts):
-            raise ValueError(f"a jaxpr with {len(jaxpr.constvars)} constvars was given {len(consts)} constants")
+            raise ValueError(
+                f"a jaxpr with {len(jaxpr.constvars)} constvars was given {len(consts)} constants"
+            )
         self.jaxpr, self.consts = jaxpr, list(consts)
         self.memo: dict = {}  # what transformations derived from this jaxpr
 
@@ -268,4 +277,3 @@ def type_of_results(primitive, avals, params) -> tuple:
     with set_trace(None):
         out = abstract_eval(primitive, tuple(avals), params)
     return tuple(out) if primitive.multiple_results else (out,)
-

@@ -10,17 +10,21 @@ _handlers: dict[str, logging.Handler] = {}
 
 
 def announce(message: str, *args, loud: bool) -> None:
-    """Log a message for developers: as a warning where a flag asked for it (``loud``), else at level DEBUG."""
+    """Log a message: as a warning where a flag asked for it (``loud``), else at level DEBUG."""
     logger.log(logging.WARNING if loud else logging.DEBUG, message, *args)
 
 
 def set_level(level: str) -> None:
-    """Show messages of this level and above on standard error; ``NOTSET`` leaves the log to Python's defaults."""
+    """Show messages of this level and above on standard error; ``NOTSET`` leaves the log to Python's
+    defaults.
+    """
     show("catena", logging.NOTSET if level == "NOTSET" else getattr(logging, level))
 
 
 def set_debug_modules(names: str | None) -> None:
-    """Show everything that the modules in a comma-separated list log; the names of the last call are put back."""
+    """Show everything that the modules in a comma-separated list log; the names of the last call are put
+    back.
+    """
     wanted = {own_name(name.strip()) for name in (names or "").split(",") if name.strip()}
     for name in [n for n in _handlers if n.endswith("(debug)")]:
         if name.removesuffix("(debug)") not in wanted:

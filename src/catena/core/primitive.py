@@ -6,13 +6,13 @@ A primitive is a name and a row of rules; the row is filled where the primitive 
 ``abstract(*avals, **params) -> aval(s)``
     the types of the results, and every error a user can cause.
 ``evaluate(*values, **params) -> value(s)``
-    the result for concrete NumPy values. It must not bind primitives, unless ``takes_arrays`` is set: then it is
-    given Arrays and returns Arrays (higher-order primitives do so).
+    the result for concrete NumPy values. It must not bind primitives, unless ``takes_arrays`` is set: then it
+    is given Arrays and returns Arrays (higher-order primitives do so).
 ``jvp(primals, tangents, **params) -> (primals_out, tangents_out)``
     forward differentiation; a tangent may be a symbolic ``Zero``.
 ``transpose(cotangents, *args, **params) -> list of cotangents``
-    for primitives linear in the arguments that arrive as ``UndefinedPrimal``; one entry an argument, ``None`` for
-    the others.
+    for primitives linear in the arguments that arrive as ``UndefinedPrimal``; one entry an argument, ``None``
+    for the others.
 ``batch(axis, args, dims, **params) -> (out(s), dim(s))``
     vectorisation; ``dims`` holds each argument's mapped axis, or ``None``.
 ``lower(builder, *operands, **params) -> value(s)``
@@ -20,7 +20,8 @@ A primitive is a name and a row of rules; the row is filled where the primitive 
 ``partial_eval(trace, args, **params)``
     only for higher-order primitives: how to split into what is known now and what is linear in unknowns.
 ``prune(eqn, used) -> eqn``
-    only for higher-order primitives: an equation with no results but those used (and others that it cannot do without).
+    only for higher-order primitives: an equation with no results but those used (and others that it cannot do
+    without).
 
 Arrays are positional arguments of ``bind``, static parameters are keywords.
 """
@@ -107,7 +108,7 @@ class Primitive:
         registry[name] = self
 
     def bind(self, *args, **params):
-        """Apply the primitive under the current trace. The hot path: evaluation comes first and is one call."""
+        """Apply the primitive under the current trace; evaluation comes first and is one call."""
         trace = context.trace
         if trace is None:
             return evaluate(self, args, params)

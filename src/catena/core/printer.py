@@ -1,6 +1,7 @@
 """How jaxprs print: the grammar of the specification, with types.
 
-Jaxprs are known here by their parts (``eqns``, ``val``), since the module that defines them prints by this one.
+Jaxprs are known here by their parts (``eqns``, ``val``), since the module that defines them prints by this
+one.
 """
 
 import numpy as np
@@ -14,7 +15,9 @@ HOIST_ABOVE = 10  # an inner jaxpr with more equations is printed once, in front
 HIDDEN = {  # parameters that the types of the operands and results already tell
     "broadcast_in_dim": lambda k, v: k == "shape" or (k == "broadcast_dimensions" and v == ()),
     "dot_general": lambda k, v: k in ("precision", "preferred_element_type") and v is None,
-    **{f"random_{name}": lambda k, v: k == "impl" for name in ("bits", "split", "fold_in", "unwrap", "gamma")},
+    **{
+        f"random_{name}": lambda k, v: k == "impl" for name in ("bits", "split", "fold_in", "unwrap", "gamma")
+    },
 }
 
 
@@ -37,7 +40,9 @@ def open_jaxpr(x):
     return x.jaxpr if hasattr(x, "consts") else x
 
 
-def jaxpr_text(jaxpr, *, source_info: bool = False, name_stack: bool = False, use_color: bool = False, **_) -> str:
+def jaxpr_text(
+    jaxpr, *, source_info: bool = False, name_stack: bool = False, use_color: bool = False, **_
+) -> str:
     """The printed jaxpr.
 
     Arguments:
@@ -128,11 +133,17 @@ class Printer:
         if not jaxpr.eqns:
             return f"{{ lambda{consts};{arguments}. let  in {result} }}"
         return Group(
-            [f"{{ lambda{consts};{arguments}. let", Nest(4, [Line(), eqns]), Nest(2, [Line(), f"in {result} }}"])]
+            [
+                f"{{ lambda{consts};{arguments}. let",
+                Nest(4, [Line(), eqns]),
+                Nest(2, [Line(), f"in {result} }}"]),
+            ]
         )
 
     def equation(self, eqn, names: Names, used=None):
-        outs = " ".join(binder(v, names) if used is None or v in used else f"_:{type_text(v.aval)}" for v in eqn.outvars)
+        outs = " ".join(
+            binder(v, names) if used is None or v in used else f"_:{type_text(v.aval)}" for v in eqn.outvars
+        )
         head = f"{outs} = {eqn.primitive.name}" if eqn.outvars else eqn.primitive.name
         operands = "".join(f" {atom(v, names)}" for v in eqn.invars)
         return [head, self.parameters(eqn, names), operands, self.annotation(eqn)]
@@ -153,7 +164,10 @@ class Printer:
             return ""
         if eqn.primitive.name == "jit":
             shown.sort(key=lambda k: (k != "name", k == "jaxpr", k))
-        items = [[Line() if i else Line(""), f"{k}=", self.value(eqn, eqn.params[k], names)] for i, k in enumerate(shown)]
+        items = [
+            [Line() if i else Line(""), f"{k}=", self.value(eqn, eqn.params[k], names)]
+            for i, k in enumerate(shown)
+        ]
         return Group(["[", Nest(2, items), Line(""), "]"])
 
     def value(self, eqn, value, names: Names):

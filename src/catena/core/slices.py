@@ -52,7 +52,11 @@ class Slice:
         return cls(start, size, stride)
 
     def __eq__(self, other):
-        return isinstance(other, Slice) and (self.start, self.size, self.stride) == (other.start, other.size, other.stride)
+        return isinstance(other, Slice) and (self.start, self.size, self.stride) == (
+            other.start,
+            other.size,
+            other.stride,
+        )
 
     __hash__ = None
 
@@ -64,7 +68,8 @@ def ds(start, size=None, stride=None) -> Slice:
     """A slice of a known size from a place that may be known only when the program runs, for use as an index.
 
     Arguments:
-      start: the first index, an integer or an integer scalar array; or, without ``size``, the size, starting at 0.
+      start: the first index, an integer or an integer scalar array; or, without ``size``, the size, starting
+        at 0.
       size: the number of elements.
       stride: the distance between them; 1 by default.
 
@@ -73,7 +78,7 @@ def ds(start, size=None, stride=None) -> Slice:
 
     Example:
       >>> import catena as jax, catena.numpy as jnp
-      >>> jnp.arange(10.)[jax.ds(3, 2)]
+      >>> jnp.arange(10.0)[jax.ds(3, 2)]
       Array([3., 4.], dtype=float32)
     """
     if size is None:

@@ -8,9 +8,11 @@ PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
 class Source(NamedTuple):
-    """A place in the user's program: a code object and an instruction in it, and the names of enclosing scopes.
+    """A place in the user's program: a code object and an instruction in it, and the names of enclosing
+    scopes.
 
-    The line is computed on demand: capturing costs two attribute loads, a line table lookup costs microseconds.
+    The line is computed on demand: capturing costs two attribute loads, a line table lookup costs
+    microseconds.
     """
 
     code: object

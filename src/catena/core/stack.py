@@ -1,8 +1,8 @@
 """The dtype of stacks: growing lists of items of one type, with which loops of unknown length remember.
 
 A stack is a value like any other: it has an aval (``ShapedArray((), StackDType(item))``), may be returned by
-branches, carried by loops, and held in arrays and in other stacks. Reading beyond its end gives zeros, so the empty
-stack is the zero of every length.
+branches, carried by loops, and held in arrays and in other stacks. Reading beyond its end gives zeros, so the
+empty stack is the zero of every length.
 """
 
 import numpy as np

@@ -11,7 +11,7 @@ from catena.core.trace import Trace, Tracer, escaped
 
 
 class DebugInfo:
-    """What a jaxpr was traced from, for error messages: the transformation, the function, its argument names."""
+    """What a jaxpr was traced from, for errors: the transformation, the function, its argument names."""
 
     __slots__ = ("traced_for", "function_place", "arg_names", "result_paths")
 
@@ -36,8 +36,8 @@ class JaxprTracer(Tracer):
 class JaxprTrace(Trace):
     """Writes every operation down as an equation.
 
-    Every value that is not a tracer of this trace, concrete array or tracer of an outer trace alike, becomes a
-    constant of the jaxpr; scalars that are known become literals.
+    Every value that is not a tracer of this trace, concrete array or tracer of an outer trace alike, becomes
+    a constant of the jaxpr; scalars that are known become literals.
     """
 
     __slots__ = ("debug_info", "invars", "eqns", "constants", "effects")
@@ -197,7 +197,8 @@ def result_place(debug_info: DebugInfo, position: int) -> str:
 
 
 def trace_to_closed_jaxpr(fun, in_avals, debug_info: DebugInfo) -> tuple[ClosedJaxpr, list]:
-    """As ``trace_to_jaxpr``, with concrete constants closed over and tracers of outer traces as leading arguments.
+    """As ``trace_to_jaxpr``, with concrete constants closed over and tracers of outer traces as leading
+    arguments.
 
     Returns:
       The closed jaxpr, and the outer tracers to pass before its other arguments.
@@ -218,12 +219,18 @@ def hoist_tracers(jaxpr: Jaxpr, values: list) -> tuple[ClosedJaxpr, list]:
         names = [None] * len(outer) + list(info.arg_names)
         info = DebugInfo(info.traced_for, info.function_place, names, info.result_paths)
     closed = Jaxpr(
-        [c for c, _ in known], [c for c, _ in outer] + jaxpr.invars, jaxpr.outvars, jaxpr.eqns, jaxpr.effects, info
+        [c for c, _ in known],
+        [c for c, _ in outer] + jaxpr.invars,
+        jaxpr.outvars,
+        jaxpr.eqns,
+        jaxpr.effects,
+        info,
     )
     return ClosedJaxpr(closed, [v for _, v in known]), [v for _, v in outer]
 
 
 def hoist_constants(jaxpr: Jaxpr) -> Jaxpr:
     """The jaxpr with its constvars as leading arguments."""
-    return Jaxpr([], jaxpr.constvars + jaxpr.invars, jaxpr.outvars, jaxpr.eqns, jaxpr.effects, jaxpr.debug_info)
-
+    return Jaxpr(
+        [], jaxpr.constvars + jaxpr.invars, jaxpr.outvars, jaxpr.eqns, jaxpr.effects, jaxpr.debug_info
+    )

@@ -6,7 +6,8 @@ from catena.core import dtypes
 
 
 class ShapeDtypeStruct:
-    """A container for the shape, dtype and weakness of an array; stands in for arrays where no values are needed.
+    """A container for the shape, dtype and weakness of an array; stands in for arrays where no values are
+    needed.
 
     Arguments:
       shape: a sequence of integers.
@@ -24,7 +25,16 @@ class ShapeDtypeStruct:
 
     __slots__ = ("shape", "dtype", "sharding", "weak_type", "manual_axis_type", "is_ref", "__weakref__")
 
-    def __init__(self, shape, dtype, *, sharding=None, weak_type: bool = False, manual_axis_type=None, is_ref: bool = False):
+    def __init__(
+        self,
+        shape,
+        dtype,
+        *,
+        sharding=None,
+        weak_type: bool = False,
+        manual_axis_type=None,
+        is_ref: bool = False,
+    ):
         if dtype is None:
             raise ValueError("ShapeDtypeStruct: dtype must be specified.")
         self.shape = tuple(shape)

@@ -1,9 +1,10 @@
 """Traces and tracers: how operations on values become something other than their evaluation.
 
-There is one current trace in a thread, ``context.trace``. ``Primitive.bind`` hands every operation to it, and the
-trace decides: a jaxpr trace writes an equation, a JVP trace carries a tangent along, a batch trace adds an axis.
-A trace that transforms hands the transformed operations to its ``parent``, the trace that was current outside.
-A tracer knows the trace that it belongs to; to every other trace it is a value like any other.
+There is one current trace in a thread, ``context.trace``. ``Primitive.bind`` hands every operation to it, and
+the trace decides: a jaxpr trace writes an equation, a JVP trace carries a tangent along, a batch trace adds
+an axis. A trace that transforms hands the transformed operations to its ``parent``, the trace that was
+current outside. A tracer knows the trace that it belongs to; to every other trace it is a value like any
+other.
 """
 
 import operator
@@ -12,7 +13,9 @@ from catena.core import errors
 
 
 class Trace:
-    """One level of interpretation. ``alive`` ends with the transformation, so that escaped tracers are recognised."""
+    """One level of interpretation. ``alive`` ends with the transformation, so that escaped tracers are
+    recognised.
+    """
 
     __slots__ = ("parent", "alive", "__weakref__")
     name = "trace"
@@ -117,7 +120,9 @@ class Tracer:
         if value is not None:
             return kind(value)
         if self.aval.ndim:
-            raise TypeError(f"Only scalar arrays can be converted to Python scalars; got arr.ndim={self.aval.ndim}")
+            raise TypeError(
+                f"Only scalar arrays can be converted to Python scalars; got arr.ndim={self.aval.ndim}"
+            )
         name = kind.__name__
         raise errors.ConcretizationTypeError(
             self,
@@ -176,7 +181,8 @@ class Tracer:
     def describe_leak(self) -> str:
         """What to say when this tracer is found where it should not be."""
         return (
-            f"It is an intermediate value of type {self.aval.str_short()} that a side effect, such as a global variable or an "
+            f"It is an intermediate value of type {self.aval.str_short()} that a side effect, such as a "
+            f"global variable or an "
             f"attribute, let escape the scope of the transformation ({self._trace.name}). "
             f"Return the value from the function instead.{errors.origin(self)}"
         )
@@ -203,4 +209,3 @@ def check_alive(x):
     if isinstance(x, Tracer) and not x._trace.alive:
         raise escaped(x)
     return x
-

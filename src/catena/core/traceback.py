@@ -1,8 +1,9 @@
 """Tracebacks that end at the user's line: the package's own frames are left out.
 
-Three places do it. Transformations are API boundaries: an exception that passes one loses the frames of the package
-that it collected below. An exception that nobody catches loses the rest when it is shown, by Python, by a thread or by
-IPython. The flag ``jax_traceback_filtering`` turns all this off. Nothing here costs anything until an exception comes.
+Three places do it. Transformations are API boundaries: an exception that passes one loses the frames of the
+package that it collected below. An exception that nobody catches loses the rest when it is shown, by Python,
+by a thread or by IPython. The flag ``jax_traceback_filtering`` turns all this off. Nothing here costs
+anything until an exception comes.
 """
 
 import functools
@@ -15,8 +16,14 @@ from catena.core.context import context
 from catena.core.source import PACKAGE
 
 STANDARD_LIBRARY = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
-LIBRARIES = tuple(f"{os.sep}site-packages{os.sep}{name}{os.sep}" for name in ("numpy", "scipy", "ml_dtypes", "llvmlite", "opt_einsum"))
-NOTE = "The frames of catena itself are left out of this traceback; set CATENA_TRACEBACK_FILTERING=off to see them."
+LIBRARIES = tuple(
+    f"{os.sep}site-packages{os.sep}{name}{os.sep}"
+    for name in ("numpy", "scipy", "ml_dtypes", "llvmlite", "opt_einsum")
+)
+NOTE = (
+    "The frames of catena itself are left out of this traceback; set CATENA_TRACEBACK_FILTERING=off to see "
+    "them."
+)
 
 
 def is_internal(file_name: str) -> bool:
@@ -27,11 +34,15 @@ def is_internal(file_name: str) -> bool:
 def is_library(file_name: str) -> bool:
     """Whether a frame of this file, called by the package, is of no interest either."""
     in_standard_library = file_name.startswith(STANDARD_LIBRARY) and "-packages" + os.sep not in file_name
-    return in_standard_library or file_name.startswith("<frozen") or any(name in file_name for name in LIBRARIES)
+    return (
+        in_standard_library or file_name.startswith("<frozen") or any(name in file_name for name in LIBRARIES)
+    )
 
 
 def user_frames(traceback: TracebackType | None) -> TracebackType | None:
-    """The traceback without the package's frames and those of libraries that it called; all of it if none is left."""
+    """The traceback without the package's frames and those of libraries that it called; all of it if none is
+    left.
+    """
     kept, internal = [], False
     entry = traceback
     while entry is not None:
@@ -64,7 +75,9 @@ def shorten(error: BaseException) -> BaseException:
 
 
 class Boundary:
-    """A context manager from whose exceptions the package's frames are removed, so that the user's frames remain."""
+    """A context manager from whose exceptions the package's frames are removed, so that the user's frames
+    remain.
+    """
 
     __slots__ = ()
 
@@ -81,7 +94,9 @@ boundary = Boundary()
 
 
 def api_boundary(fun):
-    """The same for a function: one from whose exceptions the package's frames are removed, so that the user's frames remain."""
+    """The same for a function: one from whose exceptions the package's frames are removed, so that the user's
+    frames remain.
+    """
 
     @functools.wraps(fun)
     def bounded(*args, **kwargs):
@@ -96,7 +111,7 @@ def api_boundary(fun):
 
 
 def shorten_chain(error: BaseException | None) -> bool:
-    """Shorten the tracebacks of an exception and of those it came from; says whether anything was left out."""
+    """Shorten the tracebacks of an exception and of those it came from; says whether that changed anything."""
     seen: set[int] = set()
     pending = [error]
     changed = False

@@ -43,7 +43,7 @@ def is_undefined_primal(x) -> bool:
 
 
 def get_aval(x):
-    """The type of any value of the language. Asking forgiveness is 5 times faster than asking what ``x`` is."""
+    """The type of any value of the language. Asking forgiveness is 5x faster than asking what ``x`` is."""
     try:
         return x.aval
     except AttributeError:
@@ -90,5 +90,3 @@ def add_tangents(a, b):
     if is_stack(aval):
         return registry["stack_add"].bind(a, b, aval=aval)
     return registry["add_any"].bind(a, b)
-
-

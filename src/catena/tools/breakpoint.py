@@ -1,8 +1,9 @@
-"""``debug.breakpoint``: stop in the middle of a traced or compiled function and look at the values of its variables.
+"""``debug.breakpoint``: stop in the middle of a traced or compiled function and look at the values of its
+variables.
 
-At the breakpoint the frames of the user's functions are captured. Traced values in them travel through a debug callback,
-so that they have arrived as numbers when the program, compiled, vectorised or differentiated, reaches the breakpoint;
-there a small command-line debugger opens.
+At the breakpoint the frames of the user's functions are captured. Traced values in them travel through a
+debug callback, so that they have arrived as numbers when the program, compiled, vectorised or differentiated,
+reaches the breakpoint; there a small command-line debugger opens.
 """
 
 import bdb
@@ -34,7 +35,9 @@ class Frame(NamedTuple):
     def listing(self, context: int = CONTEXT_LINES) -> str:
         """The lines around the current one, which is marked."""
         first = max(1, self.line - context)
-        lines = [linecache.getline(self.file_name, n).rstrip("\n") for n in range(first, self.line + context + 1)]
+        lines = [
+            linecache.getline(self.file_name, n).rstrip("\n") for n in range(first, self.line + context + 1)
+        ]
         marked = [("->  " if n == self.line else "    ") + text for n, text in enumerate(lines, first)]
         return f"> {self.file_name}({self.line})\n" + "\n".join(marked).rstrip()
 
@@ -47,7 +50,9 @@ def captured_frames(filter_frames: bool, num_frames: int | None) -> list[Frame]:
         code = frame.f_code
         internal = code.co_filename.startswith(PACKAGE)
         if not internal or (not filter_frames and frames):
-            frames.append(Frame(code.co_filename, code.co_name, frame.f_lineno, dict(frame.f_locals), frame.f_globals))
+            frames.append(
+                Frame(code.co_filename, code.co_name, frame.f_lineno, dict(frame.f_locals), frame.f_globals)
+            )
         frame = frame.f_back
     return frames
 
@@ -59,7 +64,7 @@ class Hole(NamedTuple):
 
 
 def take_tracers(frames: list[Frame]) -> tuple[list[Frame], list]:
-    """The frames with holes in place of traced values, and those values; tracers that are over become text."""
+    """The frames with holes in place of traced values, and those values; dead tracers become text."""
     taken: dict[int, tuple[int, Any]] = {}
 
     def take(x):
@@ -69,7 +74,10 @@ def take_tracers(frames: list[Frame]) -> tuple[list[Frame], list]:
             return f"<{x!r}, which is over>"
         return Hole(taken.setdefault(id(x), (len(taken), x))[0])
 
-    emptied = [frame._replace(variables={k: map_leaves(take, v) for k, v in frame.variables.items()}) for frame in frames]
+    emptied = [
+        frame._replace(variables={k: map_leaves(take, v) for k, v in frame.variables.items()})
+        for frame in frames
+    ]
     return emptied, [x for _, x in taken.values()]
 
 
@@ -86,7 +94,10 @@ def map_leaves(fun, value, depth: int = 4):
 def fill_holes(frames: list[Frame], values) -> list[Frame]:
     """The frames with values in the holes."""
     fill = lambda x: values[x.number] if type(x) is Hole else x
-    return [frame._replace(variables={k: map_leaves(fill, v) for k, v in frame.variables.items()}) for frame in frames]
+    return [
+        frame._replace(variables={k: map_leaves(fill, v) for k, v in frame.variables.items()})
+        for frame in frames
+    ]
 
 
 def breakpoint(  # noqa: A001  (the name that JAX gives it)
@@ -105,8 +116,8 @@ def breakpoint(  # noqa: A001  (the name that JAX gives it)
       filter_frames: whether frames of this package are left out.
       num_frames: how many frames are captured, innermost first; all by default.
       ordered: whether breakpoints are reached in program order.
-      token: a tree of arrays; the breakpoint is reached when they are computed, and they are returned. What is computed
-        from the returned arrays is computed after the breakpoint.
+      token: a tree of arrays; the breakpoint is reached when they are computed, and they are returned. What
+        is computed from the returned arrays is computed after the breakpoint.
       kwargs: ``stdin`` and ``stdout``: text files that replace those of the process.
 
     Returns:
@@ -135,7 +146,9 @@ def breakpoint(  # noqa: A001  (the name that JAX gives it)
         raise ValueError(f"num_frames must not be negative, got {num_frames}")
     unknown = kwargs.keys() - {"stdin", "stdout"}
     if unknown:
-        raise TypeError(f"debug.breakpoint got unexpected keyword arguments {sorted(unknown)}; it takes stdin and stdout")
+        raise TypeError(
+            f"debug.breakpoint got unexpected keyword arguments {sorted(unknown)}; it takes stdin and stdout"
+        )
     frames, traced = take_tracers(captured_frames(filter_frames, num_frames))
 
     def stop(*values):

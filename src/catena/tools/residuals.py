@@ -39,7 +39,9 @@ def saved_residuals(f: Callable, *args, **kwargs) -> list[tuple]:
         return linear_jaxpr(program).consts
 
     names = argument_names(f, args, kwargs)
-    jaxpr, _ = trace_to_jaxpr(forward, [get_aval(x) for x in leaves], DebugInfo("saved_residuals", function_place(f), names))
+    jaxpr, _ = trace_to_jaxpr(
+        forward, [get_aval(x) for x in leaves], DebugInfo("saved_residuals", function_place(f), names)
+    )
     return [(v.aval, origin(jaxpr, v, names)) for v in dict.fromkeys(jaxpr.outvars)]
 
 
@@ -69,11 +71,16 @@ def inner_origin(eqn, position: int) -> str:
     made = next((e for e in jaxpr.eqns if inner in e.outvars), None)
     if made is None:
         return "output of checkpoint"
-    return f"named {made.params['name']!r}" if made.primitive.name == "name" else f"output of {made.primitive.name}"
+    return (
+        f"named {made.params['name']!r}"
+        if made.primitive.name == "name"
+        else f"output of {made.primitive.name}"
+    )
 
 
 def print_saved_residuals(f: Callable, *args, **kwargs) -> None:
-    """Print what the derivative of ``f`` at these arguments keeps from the forward pass, a line for each value.
+    """Print what the derivative of ``f`` at these arguments keeps from the forward pass, a line for each
+    value.
 
     Arguments:
       f: a function of trees of arrays.
@@ -82,7 +89,7 @@ def print_saved_residuals(f: Callable, *args, **kwargs) -> None:
     Example:
       >>> import catena.numpy as jnp
       >>> from catena.ad_checkpoint import print_saved_residuals
-      >>> print_saved_residuals(lambda x: x * x, 3.)
+      >>> print_saved_residuals(lambda x: x * x, 3.0)
       f32[] from the argument x
     """
     for aval, text in saved_residuals(f, *args, **kwargs):

@@ -1,4 +1,4 @@
-"""Reading the arguments of a transformed function: which are static, which are donated, how each is called."""
+"""Reading the arguments of a transformed function: which are static, which donated, what they are called."""
 
 import inspect
 import operator
@@ -28,7 +28,11 @@ def as_int_tuple(x, name: str) -> tuple:
     if x is None:
         return ()
     try:
-        return tuple(operator.index(i) for i in x) if isinstance(x, (tuple, list, range, set)) else (operator.index(x),)
+        return (
+            tuple(operator.index(i) for i in x)
+            if isinstance(x, (tuple, list, range, set))
+            else (operator.index(x),)
+        )
     except TypeError:
         raise TypeError(f"{name} must be an int or a sequence of ints, got {x!r}") from None
 
@@ -47,7 +51,9 @@ POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR
 
 
 def resolve_argnums(signature, argnums, argnames, kind: str) -> tuple[tuple, tuple]:
-    """Positions and names that agree: where only one of the two is given, the other is read off the signature."""
+    """Positions and names that agree: where only one of the two is given, the other is read off the
+    signature.
+    """
     nums, names = as_int_tuple(argnums, f"{kind}_argnums"), as_name_tuple(argnames, f"{kind}_argnames")
     if signature is None:
         return nums, names
@@ -59,7 +65,11 @@ def resolve_argnums(signature, argnums, argnames, kind: str) -> tuple[tuple, tup
         nums = tuple(i for i, p in enumerate(positional) if p.name in names)
     if argnames is None and nums:
         by_keyword = inspect.Parameter.POSITIONAL_OR_KEYWORD
-        names = tuple(positional[i].name for i in nums if -len(positional) <= i < len(positional) and positional[i].kind == by_keyword)
+        names = tuple(
+            positional[i].name
+            for i in nums
+            if -len(positional) <= i < len(positional) and positional[i].kind == by_keyword
+        )
     return nums, names
 
 
@@ -70,7 +80,9 @@ def check_argnums(signature, nums, kind: str):
         return
     count = sum(p.kind in POSITIONAL for p in parameters)
     if any(not -count <= i < count for i in nums):
-        raise ValueError(f"Jitted function has {kind}_argnums={nums}, but only accepts {count} positional arguments.")
+        raise ValueError(
+            f"Jitted function has {kind}_argnums={nums}, but only accepts {count} positional arguments."
+        )
 
 
 def check_argnames(signature, names, kind: str):
@@ -78,10 +90,31 @@ def check_argnames(signature, names, kind: str):
     parameters = signature.parameters.values()
     if any(p.kind == inspect.Parameter.VAR_KEYWORD for p in parameters):
         return
-    known = {p.name for p in parameters if p.kind not in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.POSITIONAL_ONLY)}
+    known = {
+        p.name
+        for p in parameters
+        if p.kind not in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.POSITIONAL_ONLY)
+    }
     unknown = set(names) - known
     if unknown:
-        raise ValueError(f"Jitted function has invalid argnames {unknown} in {kind}_argnames. Function does not take these args.")
+        raise ValueError(
+            f"Jitted function has invalid argnames {unknown} in {kind}_argnames. Function does not take "
+            f"these args."
+        )
+
+
+def check_disjoint(static: tuple[tuple, tuple], donate: tuple[tuple, tuple]):
+    """Raise where an argument is both static and donated."""
+    for kind, both in (
+        ("argnums", set(static[0]) & set(donate[0])),
+        ("argnames", set(static[1]) & set(donate[1])),
+    ):
+        if both:
+            raise ValueError(
+                f"static_{kind} and donate_{kind} cannot intersect, but {sorted(both)} appear in both: a "
+                f"static argument is "
+                "no array that could be donated"
+            )
 
 
 class Static:
@@ -95,7 +128,8 @@ class Static:
             self._hash = hash(value)
         except TypeError as error:
             raise ValueError(
-                "Non-hashable static arguments are not supported. An error occurred while trying to hash an object of "
+                "Non-hashable static arguments are not supported. An error occurred while trying to hash an "
+                "object of "
                 f"type {type(value)}, {value}. The error was:\nTypeError: {error}"
             ) from None
 
@@ -144,7 +178,11 @@ def leaf_aval(x):
     if dtypes.is_scalar_or_numpy(x):
         return get_aval(x)
     if hasattr(x, "shape") and hasattr(x, "dtype") and not hasattr(x, "__jax_array__"):
-        return ShapedArray(x.shape, dtypes.canonicalize_dtype(x.dtype, allow_extended_dtype=True), getattr(x, "weak_type", False) or False)
+        return ShapedArray(
+            x.shape,
+            dtypes.canonicalize_dtype(x.dtype, allow_extended_dtype=True),
+            getattr(x, "weak_type", False) or False,
+        )
     return None
 
 
@@ -152,14 +190,20 @@ def bad_leaf(fun, x, name: str) -> Exception:
     """The error for an argument that is not a value of the language."""
     if hasattr(x, "__jax_array__"):
         return ValueError(
-            f"The argument {name} of {function_place(fun)} is a {type(x).__name__}, which has __jax_array__ but is not a "
-            "pytree. Transformations see only pytrees: convert it with jax.numpy.asarray(), or register its class with "
-            f"jax.tree_util.register_pytree_node_class or register_dataclass to keep {type(x).__name__} through the transformation."
+            f"The argument {name} of {function_place(fun)} is a {type(x).__name__}, which has __jax_array__ "
+            f"but is not a "
+            "pytree. Transformations see only pytrees: convert it with jax.numpy.asarray(), or register its "
+            "class with "
+            f"jax.tree_util.register_pytree_node_class or register_dataclass to keep {type(x).__name__} "
+            f"through the transformation."
         )
     return TypeError(
-        f"Error interpreting argument to {fun!r} as an abstract array. The problematic value is of type {type(x)} and was "
-        f"passed to the function at path {name}.\nThis typically means that a jit-wrapped function was called with a non-array "
-        f"argument. If {name} should be a compile-time constant of {function_name(fun)}, mark it with static_argnums or static_argnames."
+        f"Error interpreting argument to {fun!r} as an abstract array. The problematic value is of type "
+        f"{type(x)} and was "
+        f"passed to the function at path {name}.\nThis typically means that a jit-wrapped function was "
+        f"called with a non-array "
+        f"argument. If {name} should be a compile-time constant of {function_name(fun)}, mark it with "
+        f"static_argnums or static_argnames."
     )
 
 

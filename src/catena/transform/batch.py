@@ -1,7 +1,7 @@
 """Vectorisation: a function of one example becomes a function of many.
 
-Under a batch trace a value may carry a mapped axis that the function does not see; every operation on such values
-is handed to the primitive's ``batch`` rule, which does the work for all examples at once.
+Under a batch trace a value may carry a mapped axis that the function does not see; every operation on such
+values is handed to the primitive's ``batch`` rule, which does the work for all examples at once.
 """
 
 import functools
@@ -56,7 +56,9 @@ class BatchTrace(Trace):
     def __init__(self, parent, axis: Axis, function: str = "", tag: object = None):
         super().__init__(parent)
         self.axis, self.function = axis, function
-        self.tag = object() if tag is None else tag  # shared with the traces that run custom functions for this one
+        self.tag = (
+            object() if tag is None else tag
+        )  # shared with the traces that run custom functions for this one
 
     def unpack(self, x):
         """The value and mapped axis of ``x``; values of other traces have no mapped axis here."""
@@ -82,7 +84,7 @@ class BatchTrace(Trace):
             rule = primitive.batch or primitive.rule("batch")
             try:
                 out, dim_out = rule(self.axis, values, dims, **params)
-            except (TypeError, ValueError) as error:
+            except (TypeError, ValueError):
                 plain = error_of_one_example(primitive, args, params)
                 if plain is None:
                     raise
@@ -97,7 +99,10 @@ class BatchTrace(Trace):
         values, dims, outputs = self.unpack_custom(args)
         with set_trace(self.parent):
             outs = primitive.bind_functions(
-                Vectorised(fun, self, dims, outputs), VectorisedJVP(jvp, self, dims, outputs), *values, **params
+                Vectorised(fun, self, dims, outputs),
+                VectorisedJVP(jvp, self, dims, outputs),
+                *values,
+                **params,
             )
         return self.pack_custom(outs, outputs)
 
@@ -105,7 +110,9 @@ class BatchTrace(Trace):
         values, dims, outputs = self.unpack_custom(args)
         functions = Vectorised(fun, self, dims, outputs), VectorisedForward(fwd, self, dims, outputs)
         with set_trace(self.parent):
-            outs = primitive.bind_functions(*functions, VectorisedBackward(bwd, self, dims, outputs), *values, **params)
+            outs = primitive.bind_functions(
+                *functions, VectorisedBackward(bwd, self, dims, outputs), *values, **params
+            )
         return self.pack_custom(outs, outputs)
 
     def unpack_custom(self, args):
@@ -119,7 +126,7 @@ class BatchTrace(Trace):
 
 
 def error_of_one_example(primitive, args, params) -> Exception | None:
-    """The error that the operation has for a single example, which speaks of the shapes that the user sees."""
+    """The error that the operation has for a single example, which speaks of shapes that the user sees."""
     try:
         abstract_eval(primitive, tuple([get_aval(x) for x in args]), params)
     except (TypeError, ValueError) as error:
@@ -131,9 +138,11 @@ def error_of_one_example(primitive, args, params) -> Exception | None:
 
 
 class MappedOutputs:
-    """Which results of a custom call are mapped: all where an argument is, else those that its function makes so.
+    """Which results of a custom call are mapped: all where an argument is, else those that its function makes
+    so.
 
-    A function without mapped arguments can still close over mapped values; what it does is known once it has run.
+    A function without mapped arguments can still close over mapped values; what it does is known once it has
+    run.
     """
 
     __slots__ = ("all", "known")
@@ -148,14 +157,15 @@ class MappedOutputs:
             self.known = mapped
         elif any(m and not k for m, k in zip(mapped, self.known, strict=True)):
             raise ValueError(
-                "under vmap, the derivative rule of a custom function closes over a mapped value that the function itself "
+                "under vmap, the derivative rule of a custom function closes over a mapped value that the "
+                "function itself "
                 "does not depend on; pass the value as an argument"
             )
         return self.known
 
 
 class Vectorised:
-    """A flat function over the mapped axes ``dims`` of its arguments; mapped results have the axis in front."""
+    """A flat function over the mapped axes ``dims`` of its arguments; mapped results have it in front."""
 
     __slots__ = ("fun", "axis", "function", "tag", "dims", "outputs", "__name__")
 
@@ -168,7 +178,9 @@ class Vectorised:
         return batch_flat(fun, self.axis, args, dims, self.function, self.tag)
 
     def place(self, outs, dims, mapped) -> list:
-        return [at_front(self.axis.size, x, d) if m else x for x, d, m in zip(outs, dims, mapped, strict=True)]
+        return [
+            at_front(self.axis.size, x, d) if m else x for x, d, m in zip(outs, dims, mapped, strict=True)
+        ]
 
     def __call__(self, *args):
         outs, dims = self.run(self.fun, args, self.dims)
@@ -309,7 +321,8 @@ def batch_jaxpr(closed: ClosedJaxpr, axis: Axis, mapped: tuple, instantiate_outp
       instantiate_outputs: a bool, or one for each result: whether to force the result to be mapped.
 
     Returns:
-      A closed jaxpr whose mapped arguments and results have the axis in front, and a tuple of bools: which results
+      A closed jaxpr whose mapped arguments and results have the axis in front, and a tuple of bools: which
+        results
       are mapped.
     """
     if isinstance(instantiate_outputs, bool):

@@ -1,8 +1,8 @@
 """One jaxpr for bodies that are traced again and again from the same lines.
 
-Loops are often called with functions made on the spot: each call traces anew, and would compile anew. Here a traced
-body that equals an earlier one, equation by equation and line by line, is replaced by it; so whatever was derived
-from that one (its derivative, its native program) is found again.
+Loops are often called with functions made on the spot: each call traces anew, and would compile anew. Here a
+traced body that equals an earlier one, equation by equation and line by line, is replaced by it; so whatever
+was derived from that one (its derivative, its native program) is found again.
 """
 
 import threading
@@ -15,7 +15,9 @@ from catena.core.zeros import get_aval
 _known: OrderedDict = OrderedDict()
 _lock = threading.Lock()
 LIMIT = 512  # bodies remembered, the least recently used forgotten first
-traced_bodies: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()  # by function: what it was traced to, by types
+traced_bodies: weakref.WeakKeyDictionary = (
+    weakref.WeakKeyDictionary()
+)  # by function: what it was traced to, by types
 
 
 def clear() -> None:

@@ -1,18 +1,20 @@
 """``checkpoint``: trade memory for time by computing intermediate values again in the backward pass.
 
-A checkpointed call is one equation. Its derivative keeps only the arguments of the call (and what a policy says) and
-runs the function again when cotangents come back.
+A checkpointed call is one equation. Its derivative keeps only the arguments of the call (and what a policy
+says) and runs the function again when cotangents come back.
 """
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 
+from catena.core.array import Array
 from catena.core.context import context
 from catena.core.dead_code import dead_code_elimination
 from catena.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
 from catena.core.primitive import NoRule, Primitive
 from catena.core.source import function_place
 from catena.core.staging import DebugInfo, trace_to_closed_jaxpr
+from catena.core.trace import Tracer
 from catena.core.traceback import api_boundary
 from catena.core.tree import tree_flatten, tree_unflatten
 from catena.core.zeros import UndefinedPrimal, Zero, get_aval
@@ -66,9 +68,9 @@ def split_by_policy(closed: ClosedJaxpr, unknown: tuple, policy):
     """Split a jaxpr for checkpointing.
 
     Returns:
-      ``(known, rest, unknown_out, saved_count, read)``: ``known`` maps the known arguments to the known results and the
-      ``saved_count`` values that the policy saves; ``rest`` maps those of all arguments and saved values that ``read``
-      marks to the unknown results, computing again what was not saved.
+      ``(known, rest, unknown_out, saved_count, read)``: ``known`` maps the known arguments to the known
+      results and the ``saved_count`` values that the policy saves; ``rest`` maps those of all arguments and
+      saved values that ``read`` marks to the unknown results, computing again what was not saved.
     """
     inlined = inline_calls(closed)
     jaxpr = inlined.jaxpr
@@ -78,7 +80,9 @@ def split_by_policy(closed: ClosedJaxpr, unknown: tuple, policy):
     known_count = len(unknown_out) - sum(unknown_out)
     known = without_results(known, [i < known_count for i in range(len(known.out_avals))])
     unknown_out = unknown_out[: len(jaxpr.outvars)]
-    rest, read = without_definitions(jaxpr, saved, [v for v, u in zip(jaxpr.outvars, unknown_out, strict=True) if u])
+    rest, read = without_definitions(
+        jaxpr, saved, [v for v, u in zip(jaxpr.outvars, unknown_out, strict=True) if u]
+    )
     return known, ClosedJaxpr(rest, inlined.consts), unknown_out, len(saved), read
 
 
@@ -106,7 +110,8 @@ def without_definitions(jaxpr: Jaxpr, given: list[Var], outvars) -> tuple[Jaxpr,
     """The jaxpr of ``outvars`` with the variables ``given`` as further arguments instead of being computed.
 
     Returns:
-      The jaxpr, of those arguments that it reads, and which of the old arguments and the given variables these are.
+      The jaxpr, of those arguments that it reads, and which of the old arguments and the given variables
+      these are.
     """
     given_set = set(given)
     eqns = []
@@ -212,7 +217,7 @@ def checkpoint_name(x, name: str):
 
     Example:
       >>> from catena.ad_checkpoint import checkpoint_name
-      >>> checkpoint_name(1., "loss")
+      >>> checkpoint_name(1.0, "loss")
       Array(1., dtype=float32, weak_type=True)
     """
     if not isinstance(name, str):
@@ -222,6 +227,11 @@ def checkpoint_name(x, name: str):
 
 
 # ---- the transformation
+
+
+def by_value(x):
+    """A static argument as part of a cache key; one that cannot be hashed is different each time."""
+    return Static(x) if isinstance(x, Hashable) and not isinstance(x, (Array, Tracer)) else object()
 
 
 def checkpoint(
@@ -238,8 +248,10 @@ def checkpoint(
     Arguments:
       fun: a function of trees of arrays. Without it, a decorator is returned.
       prevent_cse: whether the compiler is kept from merging the second computation with the first.
-      policy: which intermediate values to keep all the same; see ``catena.checkpoint_policies``. Default: none.
-      static_argnums, static_argnames: arguments passed as they are; they must be hashable.
+      policy: which intermediate values to keep all the same; see ``catena.checkpoint_policies``. Default:
+        none.
+      static_argnums, static_argnames: arguments passed as they are; where they cannot be hashed, each call
+        traces anew.
       concrete: must be False; use ``static_argnums`` for values that decide Python control flow.
 
     Returns:
@@ -247,7 +259,7 @@ def checkpoint(
 
     Example:
       >>> import catena as jax, catena.numpy as jnp
-      >>> jax.grad(jax.checkpoint(lambda x: jnp.sin(jnp.sin(x))))(0.)
+      >>> jax.grad(jax.checkpoint(lambda x: jnp.sin(jnp.sin(x))))(0.0)
       Array(1., dtype=float32, weak_type=True)
     """
     if fun is None:
@@ -255,8 +267,12 @@ def checkpoint(
         return functools.partial(checkpoint, **options)
     check_callable(fun)
     if concrete:
-        raise ValueError("checkpoint with concrete=True is not supported; use static_argnums and ensure_compile_time_eval")
-    nums, names = resolve_argnums(signature_of(fun), static_argnums or None, static_argnames or None, "static")
+        raise ValueError(
+            "checkpoint with concrete=True is not supported; use static_argnums and ensure_compile_time_eval"
+        )
+    nums, names = resolve_argnums(
+        signature_of(fun), static_argnums or None, static_argnames or None, "static"
+    )
 
     calls = CallCache()
 
@@ -265,8 +281,8 @@ def checkpoint(
     def checkpointed(*args, **kwargs):
         static = {i % len(args) for i in nums if -len(args) <= i < len(args)}
         static_kwargs = {k: v for k, v in kwargs.items() if k in names}
-        statics = tuple((i, Static(args[i])) for i in sorted(static)) + tuple(
-            (k, Static(v)) for k, v in sorted(static_kwargs.items())
+        statics = tuple((i, by_value(args[i])) for i in sorted(static)) + tuple(
+            (k, by_value(v)) for k, v in sorted(static_kwargs.items())
         )
         dynamic = tuple(x for i, x in enumerate(args) if i not in static)
         leaves, tree = tree_flatten((dynamic, {k: v for k, v in kwargs.items() if k not in names}))
@@ -281,13 +297,23 @@ def checkpoint(
             return outs
 
         avals = tuple([get_aval(x) for x in leaves])
-        key = (tree, avals, statics, len(args), context.global_key, context.local_key, tuple(context.axis_env.items()))
+        key = (
+            tree,
+            avals,
+            statics,
+            len(args),
+            context.global_key,
+            context.local_key,
+            tuple(context.axis_env.items()),
+        )
         found = calls.entries.get(key)
         if found is None:
-            info = DebugInfo("checkpoint", function_place(fun), argument_names(fun, args, kwargs, static, names))
+            info = DebugInfo(
+                "checkpoint", function_place(fun), argument_names(fun, args, kwargs, static, names)
+            )
             closed, outer = trace_to_closed_jaxpr(flat_fun, avals, info)
             found = closed, outer, result["tree"]
-            if not outer:
+            if not outer and all(type(x) is Static for _, x in statics):
                 calls.entries[key] = found
         closed, outer, out_tree = found
         outs = checkpoint_p.bind(
@@ -296,5 +322,3 @@ def checkpoint(
         return tree_unflatten(out_tree, outs)
 
     return checkpointed
-
-

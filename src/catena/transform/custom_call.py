@@ -1,7 +1,8 @@
-"""What ``custom_jvp`` and ``custom_vjp`` share: a primitive that is bound together with Python functions, its rule.
+"""What ``custom_jvp`` and ``custom_vjp`` share: a primitive that is bound together with Python functions, its
+rule.
 
-Each trace takes what it needs: evaluation runs the function, a JVP trace runs the rule, a batch trace vectorises
-both, a jaxpr trace writes an equation that keeps both.
+Each trace takes what it needs: evaluation runs the function, a JVP trace runs the rule, a batch trace
+vectorises both, a jaxpr trace writes an equation that keeps both.
 """
 
 import functools
@@ -33,7 +34,9 @@ def _lower(b, *operands, call_jaxpr, **params):
 
 
 class CustomCall(Primitive):
-    """A call of a function together with its derivative rule; ``rule_names`` are the parameters that hold the rule."""
+    """A call of a function together with its derivative rule; ``rule_names`` are the parameters that hold the
+    rule.
+    """
 
     __slots__ = ("rule_names",)
 
@@ -69,11 +72,16 @@ class CustomCall(Primitive):
     def stage(self, trace, fun: Callable, *functions_args_params):
         """Write the call as an equation of the jaxpr that ``trace`` is writing."""
         *functions, args, params = functions_args_params
-        closed, outer = trace_to_closed_jaxpr(fun, [get_aval(x) for x in args], DebugInfo(self.name, params["name"]))
+        closed, outer = trace_to_closed_jaxpr(
+            fun, [get_aval(x) for x in args], DebugInfo(self.name, params["name"])
+        )
         rule = dict(zip(self.rule_names, functions, strict=True))
         if outer:
             rule = {k: SKIP[k](f, len(outer)) for k, f in rule.items()}
-        atoms = [x._var if type(x) is JaxprTracer and x._trace is trace else trace.constant(x) for x in (*outer, *args)]
+        atoms = [
+            x._var if type(x) is JaxprTracer and x._trace is trace else trace.constant(x)
+            for x in (*outer, *args)
+        ]
         outvars = [Var(a) for a in closed.out_avals]
         source = user_source(context.name_stack)
         all_params = {**params, **rule, "call_jaxpr": closed}
@@ -184,7 +192,8 @@ def positional(fun: Callable, args, kwargs) -> tuple:
     bound.apply_defaults()
     if bound.kwargs:
         raise TypeError(
-            f"keyword arguments of {function_place(fun)} could not be resolved to positions: {sorted(bound.kwargs)}"
+            f"keyword arguments of {function_place(fun)} could not be resolved to positions: "
+            f"{sorted(bound.kwargs)}"
         )
     return bound.args
 
@@ -203,7 +212,9 @@ def without_nondiff(fun: Callable, nondiff_argnums, args):
 
 
 class SymbolicZero:
-    """A zero tangent or cotangent as a rule with ``symbolic_zeros`` sees it; it has the ``aval`` of the value."""
+    """A zero tangent or cotangent as a rule with ``symbolic_zeros`` sees it; it has the ``aval`` of the
+    value.
+    """
 
     __slots__ = ("aval",)
 

@@ -31,8 +31,8 @@ def custom_gradient(fun: Callable) -> Callable:
       >>> import catena as jax
       >>> @jax.custom_gradient
       ... def f(x):
-      ...     return x ** 2, lambda g: (g * x,)
-      >>> jax.grad(f)(3.)
+      ...     return x**2, lambda g: (g * x,)
+      >>> jax.grad(f)(3.0)
       Array(3., dtype=float32, weak_type=True)
     """
     check_callable(fun)
@@ -87,13 +87,13 @@ def closure_convert(fun: Callable, *example_args) -> tuple[Callable, list]:
       example_args: arguments of the types it will be called with.
 
     Returns:
-      ``(converted, consts)``, where ``converted(*args, *consts)`` equals ``fun(*args)``, and ``consts`` are the values
-      of float or complex dtype that were closed over.
+      ``(converted, consts)``, where ``converted(*args, *consts)`` equals ``fun(*args)``, and ``consts`` are
+      the values of float or complex dtype that were closed over.
 
     Example:
       >>> import catena as jax
-      >>> f, consts = jax.closure_convert(lambda x: 2. * x, 1.)
-      >>> f(3., *consts)
+      >>> f, consts = jax.closure_convert(lambda x: 2.0 * x, 1.0)
+      >>> f(3.0, *consts)
       Array(6., dtype=float32, weak_type=True)
     """
     check_callable(fun)
@@ -104,7 +104,9 @@ def closure_convert(fun: Callable, *example_args) -> tuple[Callable, list]:
         outs, result["tree"] = tree_flatten(fun(*tree_unflatten(in_tree, xs)))
         return outs
 
-    jaxpr, consts = trace_to_jaxpr(flat_fun, [get_aval(x) for x in leaves], DebugInfo("closure_convert", function_place(fun)))
+    jaxpr, consts = trace_to_jaxpr(
+        flat_fun, [get_aval(x) for x in leaves], DebugInfo("closure_convert", function_place(fun))
+    )
     hoisted = [isinstance(c, Tracer) and dtypes.is_inexact(c.dtype) for c in consts]
     given = [c for c, h in zip(consts, hoisted, strict=True) if h]
     fixed = [c for c, h in zip(consts, hoisted, strict=True) if not h]
@@ -153,9 +155,17 @@ def _transpose(cts, *args, num_residuals, fun, transpose):
 def _batch(axis, args, dims, *, num_residuals, fun, transpose):
     moved, mapped = move_to_front(axis, args, dims)
     residuals = mapped[:num_residuals]
-    moved = [*moved[:num_residuals], *[at_front(axis.size, x, 0 if m else None) for x, m in zip(moved[num_residuals:], mapped[num_residuals:], strict=True)]]
+    moved = [
+        *moved[:num_residuals],
+        *[
+            at_front(axis.size, x, 0 if m else None)
+            for x, m in zip(moved[num_residuals:], mapped[num_residuals:], strict=True)
+        ],
+    ]
     forward, _ = batch_jaxpr(fun, axis, residuals + (True,) * (len(args) - num_residuals), True)
-    backward, _ = batch_jaxpr(transpose, axis, residuals + (True,) * (len(transpose.in_avals) - num_residuals), True)
+    backward, _ = batch_jaxpr(
+        transpose, axis, residuals + (True,) * (len(transpose.in_avals) - num_residuals), True
+    )
     outs = linear_call_p.bind(*moved, num_residuals=num_residuals, fun=forward, transpose=backward)
     return outs, [0] * len(outs)
 
@@ -187,7 +197,7 @@ def linear_call(fun: Callable, fun_transpose: Callable, residual_args, linear_ar
 
     Example:
       >>> from catena.custom_derivatives import linear_call
-      >>> linear_call(lambda r, x: r * x, lambda r, ct: r * ct, 2., 3.)
+      >>> linear_call(lambda r, x: r * x, lambda r, ct: r * ct, 2.0, 3.0)
       Array(6., dtype=float32, weak_type=True)
     """
     residuals, residual_tree = tree_flatten(residual_args)
@@ -198,7 +208,9 @@ def linear_call(fun: Callable, fun_transpose: Callable, residual_args, linear_ar
     def trace(function, second_tree, second_avals, key):
         def flat(*xs):
             second = tree_unflatten(second_tree, xs[len(residuals) :])
-            outs, trees[key] = tree_flatten(function(tree_unflatten(residual_tree, xs[: len(residuals)]), second))
+            outs, trees[key] = tree_flatten(
+                function(tree_unflatten(residual_tree, xs[: len(residuals)]), second)
+            )
             return [leaf_value(x) for x in outs]
 
         avals = [*[get_aval(x) for x in residuals], *second_avals]
@@ -209,7 +221,10 @@ def linear_call(fun: Callable, fun_transpose: Callable, residual_args, linear_ar
     backward = trace(fun_transpose, trees["out"], forward.out_avals, "linear")
     if trees["linear"] != linear_tree:
         raise TypeError(
-            f"the transpose of a linear_call must return a tree like its linear arguments, {linear_tree}, got {trees['linear']}"
+            f"the transpose of a linear_call must return a tree like its linear arguments, {linear_tree}, "
+            f"got {trees['linear']}"
         )
-    outs = linear_call_p.bind(*residuals, *linear, num_residuals=len(residuals), fun=forward, transpose=backward)
+    outs = linear_call_p.bind(
+        *residuals, *linear, num_residuals=len(residuals), fun=forward, transpose=backward
+    )
     return tree_unflatten(trees["out"], outs)

@@ -22,7 +22,9 @@ custom_jvp_call_p = CustomCall("custom_jvp_call", ("jvp",))
 
 
 class JVPRule:
-    """The rule of one call as a flat function of primals and tangents; ``trees`` notes the tree of the result."""
+    """The rule of one call as a flat function of primals and tangents; ``trees`` notes the tree of the
+    result.
+    """
 
     __slots__ = ("custom", "nondiff", "tree", "trees", "__name__")
 
@@ -34,7 +36,9 @@ class JVPRule:
         half = len(primals_and_tangents) // 2
         primals = tree_unflatten(self.tree, primals_and_tangents[:half])
         tangents = tree_unflatten(self.tree, [symbolic(t) for t in primals_and_tangents[half:]])
-        self.trees["out"], outs = flatten_rule_result(self.custom, self.custom.jvp(*self.nondiff, primals, tangents))
+        self.trees["out"], outs = flatten_rule_result(
+            self.custom, self.custom.jvp(*self.nondiff, primals, tangents)
+        )
         return outs
 
     def __reduce__(self):
@@ -56,8 +60,8 @@ class custom_jvp(CustomFunction):  # noqa: N801
       ...     return jnp.sin(x)
       >>> @f.defjvp
       ... def f_jvp(primals, tangents):
-      ...     return f(primals[0]), 10. * tangents[0]
-      >>> jax.grad(f)(0.)
+      ...     return f(primals[0]), 10.0 * tangents[0]
+      >>> jax.grad(f)(0.0)
       Array(10., dtype=float32, weak_type=True)
     """
 
@@ -79,13 +83,17 @@ class custom_jvp(CustomFunction):  # noqa: N801
         return jvp
 
     def defjvps(self, *jvps: Callable | None) -> None:
-        """Set the rule argument by argument: each a function ``(tangent, value, *primals) -> tangent``, or ``None``."""
+        """Set the rule argument by argument: each a function ``(tangent, value, *primals) -> tangent``, or
+        ``None``.
+        """
         if self.nondiff_argnums:
             raise TypeError("Can't use ``defjvps`` with ``nondiff_argnums``.")
 
         def jvp(primals, tangents):
             value = self(*primals)
-            parts = [rule(t, value, *primals) for rule, t in zip(jvps, tangents, strict=True) if rule is not None]
+            parts = [
+                rule(t, value, *primals) for rule, t in zip(jvps, tangents, strict=True) if rule is not None
+            ]
             zero = tree_map(lambda x: instantiate(Zero.of_primal(x)), value)
             add = lambda a, b: tree_map(lambda x, y: x + y, a, b)  # noqa: E731
             return value, functools.reduce(add, parts) if parts else zero
@@ -94,7 +102,9 @@ class custom_jvp(CustomFunction):  # noqa: N801
 
     def __call__(self, *args, **kwargs):
         if self.jvp is None:
-            raise AttributeError(f"No JVP defined for custom_jvp function {function_name(self.fun)} using defjvp.")
+            raise AttributeError(
+                f"No JVP defined for custom_jvp function {function_name(self.fun)} using defjvp."
+            )
         args = positional(self.fun, args, kwargs)
         nondiff, diff, call = without_nondiff(self.fun, self.nondiff_argnums, args)
         leaves, tree = tree_flatten(diff)
@@ -123,14 +133,16 @@ def flatten_rule_result(custom: custom_jvp, pair):
     rule_name, fun_name = function_name(custom.jvp), function_name(custom.fun)
     if not isinstance(pair, (tuple, list)) or len(pair) != 2:
         raise TypeError(
-            f"Custom JVP rule {rule_name} for function {fun_name} must produce a pair (list or tuple of length two) "
+            f"Custom JVP rule {rule_name} for function {fun_name} must produce a pair (list or tuple of "
+            f"length two) "
             f"representing primal and tangent outputs, but got {pair}."
         )
     primals, tree = tree_flatten(pair[0])
     tangents, tangent_tree = tree_flatten(pair[1])
     if tree != tangent_tree:
         raise TypeError(
-            f"Custom JVP rule {rule_name} for function {fun_name} must produce primal and tangent outputs with equal "
+            f"Custom JVP rule {rule_name} for function {fun_name} must produce primal and tangent outputs "
+            f"with equal "
             f"container (pytree) structures, but got {tree} and {tangent_tree} respectively."
         )
     primals = [leaf_value(x) for x in primals]
@@ -147,7 +159,9 @@ def checked_tangent(primal, tangent):
     got = get_aval(tangent)
     if got.shape != expected.shape or got.dtype != expected.dtype:
         raise TypeError(
-            "Custom JVP rule must produce primal and tangent outputs with corresponding shapes and dtypes. Expected "
-            f"{expected.str_short()} (tangent type of {get_aval(primal).str_short()}) but got {got.str_short()}."
+            "Custom JVP rule must produce primal and tangent outputs with corresponding shapes and dtypes. "
+            "Expected "
+            f"{expected.str_short()} (tangent type of {get_aval(primal).str_short()}) but got "
+            f"{got.str_short()}."
         )
     return tangent

@@ -1,8 +1,8 @@
 """``custom_vjp``: a function whose reverse derivative is given by a pair of rules.
 
-Under differentiation the forward rule runs and leaves residuals; the derivative itself is one linear operation,
-``custom_vjp_linear``, whose transpose is the backward rule. Forward mode works as well: the derivative is then
-computed as the transpose of the backward rule, which is linear in its cotangents.
+Under differentiation the forward rule runs and leaves residuals; the derivative itself is one linear
+operation, ``custom_vjp_linear``, whose transpose is the backward rule. Forward mode works as well: the
+derivative is then computed as the transpose of the backward rule, which is linear in its cotangents.
 """
 
 import functools
@@ -74,7 +74,9 @@ custom_vjp_call_p = CustomVJPCall("custom_vjp_call", ("fwd", "bwd"))
 
 
 class CustomVJPPrimal:
-    """An argument as a forward rule with ``symbolic_zeros`` sees it: its ``value``, and whether it is ``perturbed``."""
+    """An argument as a forward rule with ``symbolic_zeros`` sees it: its ``value``, and whether it is
+    ``perturbed``.
+    """
 
     __slots__ = ("value", "perturbed")
 
@@ -87,19 +89,21 @@ def custom_vjp_primal_tree_values(tree):
 
     Example:
       >>> from catena.custom_derivatives import CustomVJPPrimal, custom_vjp_primal_tree_values
-      >>> custom_vjp_primal_tree_values((CustomVJPPrimal(1., True), 2.))
+      >>> custom_vjp_primal_tree_values((CustomVJPPrimal(1.0, True), 2.0))
       (1.0, 2.0)
     """
     return tree_map(lambda x: x.value if isinstance(x, CustomVJPPrimal) else x, tree)
 
 
 def pull(residuals, cts, bwd, residual_tree, symbolic_zeros: bool) -> list:
-    """The cotangents of all arguments by the backward rule; ``None`` and zeros become symbolic zeros later."""
+    """The cotangents of all arguments by the backward rule; ``None`` becomes a symbolic zero later."""
     cts = cts if symbolic_zeros else [instantiate(ct) for ct in cts]
     return bwd(residual_tree, *residuals, *cts)
 
 
-def forward(residuals, tangents, *, bwd, residual_tree, perturbed, out_avals, symbolic_zeros, num_residuals) -> list:
+def forward(
+    residuals, tangents, *, bwd, residual_tree, perturbed, out_avals, symbolic_zeros, num_residuals
+) -> list:
     """The derivative in forward mode: the transpose of the backward rule."""
     differentiable = [a for a in out_avals if a.dtype != dtypes.float0]
 
@@ -115,7 +119,8 @@ def forward(residuals, tangents, *, bwd, residual_tree, perturbed, out_avals, sy
         outs = iter([instantiate(x) for x in backward_pass(program, tangents)])
     except MissingRuleError as error:
         raise MissingRuleError(
-            "forward-mode differentiation of a custom_vjp function transposes its backward rule, which must therefore be "
+            "forward-mode differentiation of a custom_vjp function transposes its backward rule, which must "
+            "therefore be "
             f"linear in the cotangents; {error}"
         ) from error
     return [instantiate(Zero(a)) if a.dtype == dtypes.float0 else next(outs) for a in out_avals]
@@ -127,7 +132,9 @@ def _linear_abstract(*avals, out_avals, **params):
 
 def forward_jaxpr(avals, num_residuals: int, params) -> ClosedJaxpr:
     """``forward`` as a jaxpr of residuals and tangents."""
-    run = lambda *args: forward(args[:num_residuals], args[num_residuals:], num_residuals=num_residuals, **params)  # noqa: E731
+    run = lambda *args: forward(
+        args[:num_residuals], args[num_residuals:], num_residuals=num_residuals, **params
+    )  # noqa: E731
     jaxpr, consts = trace_to_jaxpr(run, avals, DebugInfo("custom_vjp", function_name(params["bwd"])))
     return ClosedJaxpr(jaxpr, consts)
 
@@ -138,7 +145,9 @@ def _linear_evaluate(*args, num_residuals, **params):
 
 
 def _linear_jvp(primals, tangents, *, num_residuals, **params):
-    run = lambda *args: forward(args[:num_residuals], args[num_residuals:], num_residuals=num_residuals, **params)  # noqa: E731
+    run = lambda *args: forward(
+        args[:num_residuals], args[num_residuals:], num_residuals=num_residuals, **params
+    )  # noqa: E731
     return jvp_flat(run, primals, tangents)
 
 
@@ -147,20 +156,27 @@ def _linear_transpose(cts, *args, num_residuals, bwd, residual_tree, perturbed, 
     given = [ct for ct, on in zip(cts_in, perturbed, strict=True) if on]
     tangents = args[num_residuals:]
     return [None] * num_residuals + [
-        Zero(x.aval) if ct is None and type(x) is UndefinedPrimal else ct for ct, x in zip(given, tangents, strict=True)
+        Zero(x.aval) if ct is None and type(x) is UndefinedPrimal else ct
+        for ct, x in zip(given, tangents, strict=True)
     ]
 
 
 def _linear_batch(axis, args, dims, *, num_residuals, bwd, out_avals, perturbed, **params):
     moved, mapped = move_to_front(axis, args, dims)
     residual_dims = [0 if m else None for m in mapped[:num_residuals]]
-    tangents = [at_front(axis.size, x, 0 if m else None) for x, m in zip(moved[num_residuals:], mapped[num_residuals:], strict=True)]
+    tangents = [
+        at_front(axis.size, x, 0 if m else None)
+        for x, m in zip(moved[num_residuals:], mapped[num_residuals:], strict=True)
+    ]
 
     def batched_bwd(residual_tree, *residuals_and_cts):
         cts_dims = [None if type(x) is Zero else 0 for x in residuals_and_cts[num_residuals:]]
         one = functools.partial(bwd, residual_tree)
         outs, out_dims = batch_flat(one, axis, residuals_and_cts, [*residual_dims, *cts_dims])
-        return [ct if ct is None or type(ct) is Zero else at_front(axis.size, ct, d) for ct, d in zip(outs, out_dims, strict=True)]
+        return [
+            ct if ct is None or type(ct) is Zero else at_front(axis.size, ct, d)
+            for ct, d in zip(outs, out_dims, strict=True)
+        ]
 
     batched_avals = tuple(a.update(shape=(axis.size, *a.shape)) for a in out_avals)
     outs = custom_vjp_linear_p.bind(
@@ -199,7 +215,8 @@ custom_vjp_linear_p = Primitive(
 class ForwardRule:
     """The forward rule of one call as a flat function.
 
-    ``rule(perturbed, *leaves)`` gives the flat results, the flat residuals and the tree of these; ``perturbed`` says which
+    ``rule(perturbed, *leaves)`` gives the flat results, the flat residuals and the tree of these;
+    ``perturbed`` says which
     leaves are differentiated by. ``trees`` notes the tree of the result.
     """
 
@@ -212,11 +229,14 @@ class ForwardRule:
     def __call__(self, perturbed, *leaves):
         if self.custom.symbolic_zeros:
             leaves = [CustomVJPPrimal(x, on) for x, on in zip(leaves, perturbed, strict=True)]
-        value, residuals = check_pair(self.custom, self.custom.fwd(*self.arguments(tree_unflatten(self.tree, leaves))))
+        value, residuals = check_pair(
+            self.custom, self.custom.fwd(*self.arguments(tree_unflatten(self.tree, leaves)))
+        )
         outs, out_tree = tree_flatten(value)
         if self.trees.setdefault("out", out_tree) != out_tree:
             raise TypeError(
-                f"Custom VJP fwd rule {self.__name__} for function {function_name(self.custom.fun)} must produce a primal "
+                f"Custom VJP fwd rule {self.__name__} for function {function_name(self.custom.fun)} must "
+                f"produce a primal "
                 f"output of the structure of the function's, {self.trees['out']}, but got {out_tree}."
             )
         residuals, residual_tree = tree_flatten(residuals)
@@ -225,7 +245,9 @@ class ForwardRule:
     def arguments(self, diff) -> list:
         """All arguments, those that are not differentiated put back in their places."""
         rest = iter(diff)
-        return [self.nondiff[i] if i in self.nondiff else next(rest) for i in range(len(diff) + len(self.nondiff))]
+        return [
+            self.nondiff[i] if i in self.nondiff else next(rest) for i in range(len(diff) + len(self.nondiff))
+        ]
 
     def __reduce__(self):
         return ForwardRule, (self.custom, self.nondiff, self.tree, self.trees)
@@ -237,9 +259,12 @@ def check_pair(custom: "custom_vjp", pair):
         return pair
     name, fun_name = function_name(custom.fwd), function_name(custom.fun)
     raise TypeError(
-        f"Custom VJP fwd rule {name} for function {fun_name} must produce a pair (list or tuple of length two) where the "
-        f"first element represents the primal output (equal to those of the custom_vjp-decorated function {fun_name}) and "
-        "the second element represents residuals (i.e. values stored from the forward pass for use on the backward pass), "
+        f"Custom VJP fwd rule {name} for function {fun_name} must produce a pair (list or tuple of length "
+        f"two) where the "
+        f"first element represents the primal output (equal to those of the custom_vjp-decorated function "
+        f"{fun_name}) and "
+        "the second element represents residuals (i.e. values stored from the forward pass for use on the "
+        "backward pass), "
         f"but instead of a pair the fwd rule {name} produced {pair}."
     )
 
@@ -250,7 +275,13 @@ class BackwardRule:
     __slots__ = ("custom", "nondiff", "tree", "in_avals", "trees", "__name__")
 
     def __init__(self, custom: "custom_vjp", nondiff, tree, in_avals, trees: dict):
-        self.custom, self.nondiff, self.tree, self.in_avals, self.trees = custom, nondiff, tree, in_avals, trees
+        self.custom, self.nondiff, self.tree, self.in_avals, self.trees = (
+            custom,
+            nondiff,
+            tree,
+            in_avals,
+            trees,
+        )
         self.__name__ = function_name(custom.bwd)
 
     def __call__(self, residual_tree, *residuals_and_cts):
@@ -268,7 +299,8 @@ class custom_vjp(CustomFunction):  # noqa: N801
 
     Arguments:
       fun: the function.
-      nondiff_argnums: positions of arguments that are not differentiated; they come first in the backward rule.
+      nondiff_argnums: positions of arguments that are not differentiated; they come first in the backward
+        rule.
       nondiff_argnames: their names, as an alternative.
 
     Example:
@@ -276,8 +308,8 @@ class custom_vjp(CustomFunction):  # noqa: N801
       >>> @jax.custom_vjp
       ... def f(x):
       ...     return jnp.sin(x)
-      >>> f.defvjp(lambda x: (f(x), x), lambda x, ct: (10. * jnp.cos(x) * ct,))
-      >>> jax.grad(f)(0.)
+      >>> f.defvjp(lambda x: (f(x), x), lambda x, ct: (10.0 * jnp.cos(x) * ct,))
+      >>> jax.grad(f)(0.0)
       Array(10., dtype=float32, weak_type=True)
     """
 
@@ -287,24 +319,28 @@ class custom_vjp(CustomFunction):  # noqa: N801
         self.bwd: Callable | None = None
         self.optimize_remat = False
 
-    def defvjp(self, fwd: Callable, bwd: Callable, symbolic_zeros: bool = False, optimize_remat: bool = False) -> None:
+    def defvjp(
+        self, fwd: Callable, bwd: Callable, symbolic_zeros: bool = False, optimize_remat: bool = False
+    ) -> None:
         """Set the rules.
 
         Arguments:
           fwd: from the arguments of the function to ``(value, residuals)``.
-          bwd: from ``(*nondiff, residuals, cotangent)`` to a tuple with a cotangent for each other argument (``None``
-            for zero).
-          symbolic_zeros: whether ``fwd`` is told which arguments are perturbed (``CustomVJPPrimal``) and ``bwd`` gets
-            zero cotangents as ``SymbolicZero`` objects.
-          optimize_remat: whether residuals that nothing needs are left out under ``checkpoint``; dead-code elimination
-            always does this here, so both values give the same program.
+          bwd: from ``(*nondiff, residuals, cotangent)`` to a tuple with a cotangent for each other argument
+            (``None`` for zero).
+          symbolic_zeros: whether ``fwd`` is told which arguments are perturbed (``CustomVJPPrimal``) and
+            ``bwd`` gets zero cotangents as ``SymbolicZero`` objects.
+          optimize_remat: whether residuals that nothing needs are left out under ``checkpoint``; dead-code
+            elimination always does this here, so both values give the same program.
         """
         self.fwd, self.bwd = fwd, bwd
         self.symbolic_zeros, self.optimize_remat = symbolic_zeros, optimize_remat
 
     def __call__(self, *args, **kwargs):
         if self.fwd is None or self.bwd is None:
-            raise AttributeError(f"No VJP defined for custom_vjp function {function_name(self.fun)} using defvjp.")
+            raise AttributeError(
+                f"No VJP defined for custom_vjp function {function_name(self.fun)} using defvjp."
+            )
         args = positional(self.fun, args, kwargs)
         nondiff, diff, call = without_nondiff(self.fun, self.nondiff_argnums, args)
         leaves, tree = tree_flatten(diff)
@@ -312,7 +348,9 @@ class custom_vjp(CustomFunction):  # noqa: N801
         in_avals = [get_aval(x) for x in leaves]
         trees: dict = {}
         flat = with_tree(flatten_function(call, tree), trees)
-        fwd = ForwardRule(self, dict(zip([i % len(args) for i in self.nondiff_argnums], nondiff, strict=True)), tree, trees)
+        fwd = ForwardRule(
+            self, dict(zip([i % len(args) for i in self.nondiff_argnums], nondiff, strict=True)), tree, trees
+        )
         bwd = BackwardRule(self, nondiff, tree, in_avals, trees)
         params = {"name": function_name(self.fun), "symbolic_zeros": self.symbolic_zeros}
         outs = custom_vjp_call_p.bind_functions(flat, fwd, bwd, *leaves, **params)
@@ -320,29 +358,36 @@ class custom_vjp(CustomFunction):  # noqa: N801
 
 
 def flatten_cotangents(result, tree, in_avals) -> list:
-    """The cotangents that a backward rule returned, one for each leaf of the arguments, symbolic where zero; checked."""
+    """The cotangents that a backward rule returned, one for each leaf of the arguments, symbolic where zero;
+    checked.
+    """
     args = tree_unflatten(tree, in_avals)
     is_none = lambda x: x is None  # noqa: E731
     if not isinstance(result, (tuple, list)) or len(result) != len(args):
         raise TypeError(
-            "Custom VJP bwd rule must produce an output with the same container (pytree) structure as the args tuple of "
-            "the primal function, and in particular must produce a tuple of length equal to the number of arguments to "
-            f"the primal function, but got bwd output structure {tree_structure(result)} for primal input structure {tree}."
+            "Custom VJP bwd rule must produce an output with the same container (pytree) structure as the "
+            "args tuple of "
+            "the primal function, and in particular must produce a tuple of length equal to the number of "
+            "arguments to "
+            f"the primal function, but got bwd output structure {tree_structure(result)} for primal input "
+            f"structure {tree}."
         )
     flat: list = []
     for arg, ct in zip(args, result, strict=True):
         flat += flatten_one(arg, ct, is_none)
     if len(flat) != len(in_avals):
         raise TypeError(
-            "Custom VJP bwd rule must produce an output with the same container (pytree) structure as the args tuple of "
-            f"the primal function, but got bwd output structure {tree_structure(result)} for primal input structure {tree}."
+            "Custom VJP bwd rule must produce an output with the same container (pytree) structure as the "
+            "args tuple of "
+            f"the primal function, but got bwd output structure {tree_structure(result)} for primal input "
+            f"structure {tree}."
         )
     paths = [keystr(path) for path, _ in tree_flatten_with_path(args)[0]]
     return [checked_cotangent(ct, aval, path) for ct, aval, path in zip(flat, in_avals, paths, strict=True)]
 
 
 def flatten_one(arg, ct, is_none) -> list:
-    """The cotangents of the leaves of one argument; ``None`` anywhere stands for zeros of everything below."""
+    """The cotangents of the leaves of one argument; ``None`` stands for zeros of everything below."""
     if ct is None:
         return [None] * len(tree_leaves(arg))
     leaves, structure = tree_flatten(ct, is_leaf=is_none)
@@ -366,8 +411,10 @@ def checked_cotangent(ct, aval, path: str):
     if got.shape != expected.shape or got.dtype != expected.dtype:
         differ = "shapes" if got.shape != expected.shape else "dtypes"
         raise ValueError(
-            "Custom VJP bwd rule must produce an output with the same type as the args tuple of the primal function, but at "
-            f"output{path} the bwd rule produced an output of type {got.str_short()} corresponding to an input of type "
+            "Custom VJP bwd rule must produce an output with the same type as the args tuple of the primal "
+            "function, but at "
+            f"output{path} the bwd rule produced an output of type {got.str_short()} corresponding to an "
+            f"input of type "
             f"{aval.str_short()}, so the {differ} do not match"
         )
     return ct

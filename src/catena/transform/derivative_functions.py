@@ -1,7 +1,8 @@
-"""The functions that ``linearize`` and ``vjp`` return: the derivative at a point, applied forwards or backwards.
+"""The functions that ``linearize`` and ``vjp`` return: the derivative at a point, applied forwards or
+backwards.
 
-Both are trees: their leaves are the residuals, the values from the forward pass that the derivative needs. So they may
-be returned from compiled and vectorised functions, and passed to others.
+Both are trees: their leaves are the residuals, the values from the forward pass that the derivative needs. So
+they may be returned from compiled and vectorised functions, and passed to others.
 """
 
 import numpy as np
@@ -51,7 +52,9 @@ class LinearFunction:
     def __call__(self, *tangents):
         leaves, tree = tree_flatten(tangents)
         if tree != self.in_tree:
-            raise TypeError(f"linearized function called on tangents of tree structure {tree}, expected {self.in_tree}")
+            raise TypeError(
+                f"linearized function called on tangents of tree structure {tree}, expected {self.in_tree}"
+            )
         leaves = [self.check(t, a) for t, a in zip(leaves, self.primal_avals, strict=True)]
         return tree_unflatten(self.out_tree, eval_jaxpr(self.jaxpr, self.residuals, *leaves))
 
@@ -113,7 +116,8 @@ class VJPFunction:
             return Zero(expected) if expected.dtype == dtypes.float0 else ct
         raise ValueError(
             "unexpected JAX type (e.g. shape/dtype) for argument to VJP function: got "
-            f"{dtypes.dtype_name(dtype)}[{','.join(map(str, shape))}], but expected {expected.str_short()} because the "
+            f"{dtypes.dtype_name(dtype)}[{','.join(map(str, shape))}], but expected {expected.str_short()} "
+            f"because the "
             f"corresponding output of the differentiated function had JAX type {aval.str_short()}"
         )
 
@@ -126,8 +130,10 @@ class VJPFunction:
             for path, a, b, why in equality_errors(expected, given)
         ]
         return (
-            "unexpected tree structure.\n\nThe argument to a VJP function returned by `jax.vjp` must match the pytree\n"
-            f"structure of the differentiated function {self.place}.\n\nBut the tree structures differ:\n" + "\n".join(found)
+            "unexpected tree structure.\n\nThe argument to a VJP function returned by `jax.vjp` must match "
+            "the pytree\n"
+            f"structure of the differentiated function {self.place}.\n\nBut the tree structures differ:\n"
+            + "\n".join(found)
         )
 
     def tree_flatten(self):

@@ -16,9 +16,9 @@ TRACED = object()  # stands for a traced leaf of the auxiliary data, which is pa
 class FlatFunction:
     """A function of a tuple of trees as a function of leaves that returns leaves.
 
-    After a call ``out_tree`` is the tree of the result. With ``has_aux`` the traced leaves of the auxiliary data follow
-    the results, so that the transformation strips its tracers from them: ``main`` takes both apart, ``aux`` rebuilds
-    the auxiliary data.
+    After a call ``out_tree`` is the tree of the result. With ``has_aux`` the traced leaves of the auxiliary
+    data follow the results, so that the transformation strips its tracers from them: ``main`` takes both
+    apart, ``aux`` rebuilds the auxiliary data.
     """
 
     __slots__ = ("call", "in_tree", "has_aux", "out_tree", "count", "aux_tree", "aux_leaves")

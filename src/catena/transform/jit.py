@@ -1,8 +1,8 @@
 """``jit``: trace once for each type of arguments, compile the whole, run native code.
 
-The way of a call, shortest first: (1) all arguments are Arrays whose types were seen: two dictionary look-ups and the
-native entry; (2) a tree of arguments that was seen: flatten, look up, run; (3) something new: trace, compile, remember.
-Under another trace the call becomes one ``jit`` equation.
+The way of a call, shortest first: (1) all arguments are Arrays whose types were seen: two dictionary look-ups
+and the native entry; (2) a tree of arguments that was seen: flatten, look up, run; (3) something new: trace,
+compile, remember. Under another trace the call becomes one ``jit`` equation.
 """
 
 import functools
@@ -26,7 +26,9 @@ from catena.transform.memo import all_caches
 
 
 class TracedCall:
-    """A function traced for one signature: its jaxpr, the tree of its result, the outer tracers it closes over."""
+    """A function traced for one signature: its jaxpr, the tree of its result, the outer tracers it closes
+    over.
+    """
 
     __slots__ = ("closed", "out_tree", "outer", "donated")
 
@@ -42,7 +44,9 @@ class JitFunction:
     """
 
     def __init__(self, fun, static, donate, *, inline: bool, keep_unused: bool):
-        functools.update_wrapper(self, fun)
+        functools.update_wrapper(
+            self, fun, updated=()
+        )  # not its attributes, which could hide the methods here
         self._fun = fun
         self._static_nums, self._static_names = static
         self._donate_nums, self._donate_names = donate
@@ -65,7 +69,9 @@ class JitFunction:
             leaves: list = []
             tree = flatten_into((args, kwargs), leaves)
             try:
-                found = self._fast.get((context.global_key, context.local_key, tree, *[x._aval for x in leaves]))
+                found = self._fast.get(
+                    (context.global_key, context.local_key, tree, *[x._aval for x in leaves])
+                )
             except AttributeError:
                 found = None
             if found is not None:
@@ -121,7 +127,14 @@ class JitFunction:
         statics, dynamic_args, dynamic_kwargs = self._split(args, kwargs)
         leaves, in_tree = tree_flatten((dynamic_args, dynamic_kwargs))
         avals = self._avals(leaves, args, kwargs)
-        key = (in_tree, avals, statics, context.global_key, context.local_key, tuple(context.axis_env.items()))
+        key = (
+            in_tree,
+            avals,
+            statics,
+            context.global_key,
+            context.local_key,
+            tuple(context.axis_env.items()),
+        )
         call = self._calls.get(key)
         if call is None:
             arguments.check_may_trace(self._fun)
@@ -137,9 +150,9 @@ class JitFunction:
         if not self._static_nums and not self._static_names:
             return (), args, kwargs
         nums = {i % len(args) if args else i for i in self._static_nums if -len(args) <= i < len(args)}
-        statics = tuple(
-            (i, arguments.Static(x)) for i, x in enumerate(args) if i in nums
-        ) + tuple((k, arguments.Static(kwargs[k])) for k in sorted(kwargs) if k in self._static_names)
+        statics = tuple((i, arguments.Static(x)) for i, x in enumerate(args) if i in nums) + tuple(
+            (k, arguments.Static(kwargs[k])) for k in sorted(kwargs) if k in self._static_names
+        )
         dynamic_args = tuple(x for i, x in enumerate(args) if i not in nums)
         return statics, dynamic_args, {k: v for k, v in kwargs.items() if k not in self._static_names}
 
@@ -170,7 +183,10 @@ class JitFunction:
             return outs
 
         info = DebugInfo(
-            "jit", function_place(self._fun), self._leaf_names(args, kwargs), lambda: arguments.leaf_paths(result["tree"])
+            "jit",
+            function_place(self._fun),
+            self._leaf_names(args, kwargs),
+            lambda: arguments.leaf_paths(result["tree"]),
         )
         jaxpr, consts = trace_to_jaxpr(flat_fun, avals, info)
         info.result_paths = None
@@ -201,7 +217,9 @@ class JitFunction:
         leaves, in_tree = tree_flatten((dynamic_args, dynamic_kwargs))
         avals = self._avals(leaves, args, kwargs)
         call = self._trace(args, kwargs, statics, in_tree, avals)
-        return stages.Traced(self._fun, self._name, call, in_tree, avals, self._leaf_names(args, kwargs), self._keep_unused)
+        return stages.Traced(
+            self._fun, self._name, call, in_tree, avals, self._leaf_names(args, kwargs), self._keep_unused
+        )
 
     def lower(self, *args, **kwargs) -> "stages.Lowered":
         """Trace and translate to the compiler's graph; ``.compile()`` finishes the way."""
@@ -226,7 +244,18 @@ class JitFunction:
         return f"<JitFunction of {self._fun!r}>"
 
     def __reduce__(self):
-        return global_name(self) or (_rebuild_jit, (self._fun, self._static_nums, self._static_names, self._donate_nums, self._donate_names, self._inline, self._keep_unused))
+        return global_name(self) or (
+            _rebuild_jit,
+            (
+                self._fun,
+                self._static_nums,
+                self._static_names,
+                self._donate_nums,
+                self._donate_names,
+                self._inline,
+                self._keep_unused,
+            ),
+        )
 
     def __copy__(self):
         return self
@@ -248,8 +277,9 @@ def run_fast(found, args):
 
 
 def _rebuild_jit(fun, static_nums, static_names, donate_nums, donate_names, inline, keep_unused):
-    return JitFunction(fun, (static_nums, static_names), (donate_nums, donate_names), inline=inline, keep_unused=keep_unused)
-
+    return JitFunction(
+        fun, (static_nums, static_names), (donate_nums, donate_names), inline=inline, keep_unused=keep_unused
+    )
 
 
 def jit(
@@ -268,28 +298,32 @@ def jit(
     inline: bool = False,
     compiler_options: dict | None = None,
 ):
-    """Compile a function: the first call for each type of arguments traces and compiles, later ones run native code.
+    """Compile a function: the first call for each type of arguments traces and compiles, later ones run
+    native code.
 
     Arguments:
       fun: a pure function of trees of arrays. Without it, a decorator is returned.
-      in_shardings, out_shardings: placements of arguments and results; on one device only ``None`` or that device's.
-      static_argnums, static_argnames: positions and names of arguments that are compile-time constants; they must be
-        hashable, and each value compiles anew.
-      donate_argnums, donate_argnames: arguments whose memory may be reused for results; they are deleted by the call.
+      in_shardings, out_shardings: placements of arguments and results; on one device only ``None`` or that
+        device's.
+      static_argnums, static_argnames: positions and names of arguments that are compile-time constants; they
+        must be hashable, and each value compiles anew.
+      donate_argnums, donate_argnames: arguments whose memory may be reused for results; they are deleted by
+        the call.
       keep_unused: whether arguments that the function does not read are passed to the program all the same.
       device, backend: where to run; the CPU is the only backend.
       inline: whether the call dissolves into the equations around it when it is itself traced.
       compiler_options: options of the compiler by name; see ``docs/compiler.md``.
 
     Returns:
-      A function with the signature of ``fun``, with methods ``trace``, ``lower``, ``eval_shape`` and ``clear_cache``.
+      A function with the signature of ``fun``, with methods ``trace``, ``lower``, ``eval_shape`` and
+      ``clear_cache``.
 
     Raises:
       TypeError: when ``fun`` is not callable.
 
     Example:
       >>> import catena as jax, catena.numpy as jnp
-      >>> jax.jit(lambda x: jnp.sum(x * x))(jnp.arange(4.))
+      >>> jax.jit(lambda x: jnp.sum(x * x))(jnp.arange(4.0))
       Array(14., dtype=float32)
     """
     if fun is None:
@@ -302,4 +336,5 @@ def jit(
     signature = arguments.signature_of(fun)
     static = arguments.resolve_argnums(signature, static_argnums, static_argnames, "static")
     donate = arguments.resolve_argnums(signature, donate_argnums, donate_argnames, "donate")
+    arguments.check_disjoint(static, donate)
     return JitFunction(fun, static, donate, inline=inline, keep_unused=keep_unused)

@@ -31,7 +31,10 @@ def split_tangents(outs, nonzeros_out, out_avals):
     """The results and tangents of a derivative jaxpr, with symbolic zeros put back."""
     n = len(out_avals)
     given = iter(outs[n:])
-    tangents = [next(given) if nz else Zero(a.to_tangent_aval()) for nz, a in zip(nonzeros_out, out_avals, strict=True)]
+    tangents = [
+        next(given) if nz else Zero(a.to_tangent_aval())
+        for nz, a in zip(nonzeros_out, out_avals, strict=True)
+    ]
     return outs[:n], tangents
 
 
@@ -53,18 +56,25 @@ def partial_eval_call(bind_known, bind_rest):
         known_outs, saved = iter(outs[:known_count]), iter(outs[known_count:])
         residuals = [next(saved) if f is None else known_args[f] for f in forwarded]
         unknown_args = [x for x, u in zip(args, unknown, strict=True) if u]
-        unknowns = iter(bind_rest(tape, rest, [*residuals, *unknown_args], params) if any(unknown_out) else ())
+        unknowns = iter(
+            bind_rest(tape, rest, [*residuals, *unknown_args], params) if any(unknown_out) else ()
+        )
         return [next(unknowns) if u else next(known_outs) for u in unknown_out]
 
     return rule
 
 
+def without_donation(params: dict) -> dict:
+    """The parameters of a derived call: what is donated to the call itself is not donated to its parts."""
+    return {k: v for k, v in params.items() if k != "donated_invars"}
+
+
 def _bind_known(known, args, params):
-    return jit_p.bind(*args, jaxpr=known, **{**params, "donated_invars": ()})
+    return jit_p.bind(*args, jaxpr=known, **without_donation(params))
 
 
 def _bind_rest(tape, rest, args, params):
-    return tape.record(jit_p, args, {**params, "jaxpr": rest, "donated_invars": ()})
+    return tape.record(jit_p, args, {**without_donation(params), "jaxpr": rest})
 
 
 def _transpose(cts, *args, jaxpr, **params):
@@ -73,12 +83,12 @@ def _transpose(cts, *args, jaxpr, **params):
     backward, nonzero_in = transpose_jaxpr(jaxpr, linear, zero_cts)
     residuals = [x for x, lin in zip(args, linear, strict=True) if not lin]
     given = [ct for ct in cts if type(ct) is not Zero]
-    outs = iter(jit_p.bind(*residuals, *given, jaxpr=backward, **{**params, "donated_invars": ()}))
+    outs = iter(jit_p.bind(*residuals, *given, jaxpr=backward, **without_donation(params)))
     return scatter_cotangents(outs, nonzero_in, args)
 
 
 def scatter_cotangents(outs, nonzero_in, args) -> list:
-    """One entry for each argument: a cotangent, a symbolic zero, or ``None`` for those that are not linear."""
+    """One entry for each argument: a cotangent, a symbolic zero, or ``None`` where it is not linear."""
     flags, outs = iter(nonzero_in), iter(outs)
     result = []
     for x in args:
@@ -128,4 +138,3 @@ jit_p = Primitive(
     lower=_lower,
     prune=prune_call,
 )
-

@@ -1,7 +1,7 @@
 """Forward differentiation: every value carries its tangent along.
 
-``jvp(f)(x, t)`` runs ``f`` once, under a trace in which each operation also applies its derivative to the tangents.
-Tangents known to be zero stay symbolic and cost nothing.
+``jvp(f)(x, t)`` runs ``f`` once, under a trace in which each operation also applies its derivative to the
+tangents. Tangents known to be zero stay symbolic and cost nothing.
 """
 
 import contextlib
@@ -34,7 +34,10 @@ class JVPTracer(Tracer):
     def __repr__(self):
         primal = self.primal if isinstance(self.primal, Tracer) else str(self.primal)
         if self._trace.linearizing:
-            return f"GradTracer(primal={primal}, typeof(tangent)={self.tangent.aval.str_short(short_dtypes=True)})"
+            return (
+                f"GradTracer(primal={primal}, "
+                f"typeof(tangent)={self.tangent.aval.str_short(short_dtypes=True)})"
+            )
         tangent = self.tangent if isinstance(self.tangent, Tracer) else str(self.tangent)
         return f"JVPTracer(primal={primal}, tangent={tangent})"
 
@@ -126,7 +129,8 @@ def explained_closures(name: str):
         yield
     except UnexpectedTracerError as error:
         error.add_note(
-            f"If the custom derivative function {name} or its rule closes over this value: that is not supported, since the "
+            f"If the custom derivative function {name} or its rule closes over this value: that is not "
+            f"supported, since the "
             "rule says nothing about its derivative; pass it as an argument."
         )
         raise
@@ -171,7 +175,8 @@ def jvp_jaxpr(closed: ClosedJaxpr, nonzeros: tuple, instantiate_outputs):
       instantiate_outputs: a bool, or one for each result: whether to materialise zero tangents.
 
     Returns:
-      A closed jaxpr from primals and the tangents that exist to results and the tangents that exist, and a tuple of
+      A closed jaxpr from primals and the tangents that exist to results and the tangents that exist, and a
+      tuple of
       bools: which results have tangents.
     """
     if isinstance(instantiate_outputs, bool):
@@ -181,7 +186,9 @@ def jvp_jaxpr(closed: ClosedJaxpr, nonzeros: tuple, instantiate_outputs):
     def fun(*args):
         primals, given = args[: len(nonzeros)], iter(args[len(nonzeros) :])
         tangents = [next(given) if nz else Zero.of_primal(p) for p, nz in zip(primals, nonzeros, strict=True)]
-        outs, out_tangents = jvp_flat(lambda *xs: eval_jaxpr(closed.jaxpr, closed.consts, *xs), primals, tangents)
+        outs, out_tangents = jvp_flat(
+            lambda *xs: eval_jaxpr(closed.jaxpr, closed.consts, *xs), primals, tangents
+        )
         nonzeros_out[:] = [
             type(t) is not Zero or inst for t, inst in zip(out_tangents, instantiate_outputs, strict=True)
         ]

@@ -1,9 +1,10 @@
 """Linearization: a function at a point becomes its value and a linear program in the tangent.
 
-It is forward differentiation with half of it left undone: the JVP trace runs on top of a *tape*, which evaluates
-every operation whose arguments are known and writes down those that touch an unknown tangent. What remains on the
-tape is linear; read forwards it is the derivative, read backwards (``transpose.py``) the gradient. The same tape
-splits any jaxpr into what can be computed from known inputs and what cannot (partial evaluation).
+It is forward differentiation with half of it left undone: the JVP trace runs on top of a *tape*, which
+evaluates every operation whose arguments are known and writes down those that touch an unknown tangent. What
+remains on the tape is linear; read forwards it is the derivative, read backwards (``transpose.py``) the
+gradient. The same tape splits any jaxpr into what can be computed from known inputs and what cannot (partial
+evaluation).
 """
 
 from catena.core import dtypes
@@ -93,7 +94,7 @@ class TapeTrace(Trace):
 
 
 class Linearized:
-    """The linear program on a tape: which unknowns go in, what comes out (unknowns, known values or zeros)."""
+    """The linear program on a tape: which unknowns go in, what comes out (unknowns, values or zeros)."""
 
     __slots__ = ("tape", "inputs", "outputs")
 
@@ -145,7 +146,13 @@ def tape_to_jaxpr(tape: TapeTrace, inputs, outputs, debug_info) -> tuple[Jaxpr, 
     invars = [variable(x) for x in inputs]
     outvars = [variable(x) for x in outputs]
     eqns = [
-        Eqn([variable(x) for x in args], [variable(x) for x in outs], primitive, params, primitive.effects(params))
+        Eqn(
+            [variable(x) for x in args],
+            [variable(x) for x in outs],
+            primitive,
+            params,
+            primitive.effects(params),
+        )
         for primitive, args, outs, params in needed_entries(tape, outputs)
     ]
     constvars = [v for v, _ in constants.values()]
@@ -187,10 +194,10 @@ def partial_eval_jaxpr(closed: ClosedJaxpr, unknown: tuple, instantiate_outputs)
       instantiate_outputs: a bool, or one for each result: whether to force the result to be unknown.
 
     Returns:
-      ``(known, rest, unknown_out, forwarded)``: ``known`` maps the known arguments to the known results followed by
-      residuals; ``rest`` maps residuals followed by unknown arguments to the unknown results; ``unknown_out``
-      says which results are unknown; ``forwarded`` gives for each residual the position of the known argument that
-      it is, or ``None`` for those that ``known`` returns.
+      ``(known, rest, unknown_out, forwarded)``: ``known`` maps the known arguments to the known results
+      followed by residuals; ``rest`` maps residuals followed by unknown arguments to the unknown results;
+      ``unknown_out`` says which results are unknown; ``forwarded`` gives for each residual the position of
+      the known argument that it is, or ``None`` for those that ``known`` returns.
     """
     if isinstance(instantiate_outputs, bool):
         instantiate_outputs = (instantiate_outputs,) * len(closed.out_avals)
@@ -200,7 +207,10 @@ def partial_eval_jaxpr(closed: ClosedJaxpr, unknown: tuple, instantiate_outputs)
     def known_part(*known_args):
         tape = TapeTrace(context.trace)
         known_iter = iter(known_args)
-        args = [tape.new_unknown(a) if u else next(known_iter) for a, u in zip(closed.in_avals, unknown, strict=True)]
+        args = [
+            tape.new_unknown(a) if u else next(known_iter)
+            for a, u in zip(closed.in_avals, unknown, strict=True)
+        ]
         inputs = [x for x, u in zip(args, unknown, strict=True) if u]
         try:
             with set_trace(tape):
@@ -208,7 +218,9 @@ def partial_eval_jaxpr(closed: ClosedJaxpr, unknown: tuple, instantiate_outputs)
         finally:
             tape.alive = False
         unknown_out = tuple(tape.is_unknown(x) or f for x, f in zip(outs, instantiate_outputs, strict=True))
-        rest, values = tape_to_jaxpr(tape, inputs, [x for x, u in zip(outs, unknown_out, strict=True) if u], info)
+        rest, values = tape_to_jaxpr(
+            tape, inputs, [x for x, u in zip(outs, unknown_out, strict=True) if u], info
+        )
         rest_closed, residuals = hoist_tracers(rest, values)
         positions = {id(x): i for i, x in enumerate(known_args)}
         forwarded = tuple(positions.get(id(x)) for x in residuals)

@@ -14,7 +14,9 @@ from catena.transform.arguments import argument_names, as_int_tuple, bad_leaf, c
 from catena.transform.functions import check_callable
 
 
-def make_jaxpr(fun: Callable, static_argnums=(), axis_env=None, return_shape: bool = False, **options) -> Callable:
+def make_jaxpr(
+    fun: Callable, static_argnums=(), axis_env=None, return_shape: bool = False, **options
+) -> Callable:
     """A function that returns the jaxpr of ``fun`` for given arguments.
 
     Arguments:
@@ -29,7 +31,7 @@ def make_jaxpr(fun: Callable, static_argnums=(), axis_env=None, return_shape: bo
 
     Example:
       >>> import catena as jax
-      >>> jax.make_jaxpr(lambda x: 2. * x)(1.)
+      >>> jax.make_jaxpr(lambda x: 2.0 * x)(1.0)
       { lambda ; a:f32[]. let b:f32[] = mul 2.0:f32[] a in (b,) }
     """
     check_callable(fun)

@@ -18,7 +18,9 @@ def explain(fun, key: tuple, known: list[tuple], names: list[str]) -> None:
 
 def distance(a: tuple, b: tuple) -> tuple:
     """How many parts of two cache keys differ, and how many types of arguments."""
-    return sum(x != y for x, y in zip(a, b, strict=True)), sum(x != y for x, y in zip(a[1], b[1], strict=False))
+    return sum(x != y for x, y in zip(a, b, strict=True)), sum(
+        x != y for x, y in zip(a[1], b[1], strict=False)
+    )
 
 
 def differences(key: tuple, before: tuple, names: list[str]) -> list[str]:

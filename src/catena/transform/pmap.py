@@ -1,7 +1,7 @@
 """``pmap``: run a function on several devices at once, one example each.
 
-The devices are virtual CPU devices of one processor, so the mapped axis is vectorised and compiled as a whole; what
-the user sees is one example a device, with collectives between them.
+The devices are virtual CPU devices of one processor, so the mapped axis is vectorised and compiled as a
+whole; what the user sees is one example a device, with collectives between them.
 """
 
 import functools
@@ -51,7 +51,10 @@ def with_axis(aval, dim, size: int):
 def as_jit(params: dict) -> dict:
     """The parameters of the ``jit`` call that does the same."""
     axis = Axis(params["axis_name"], params["axis_size"])
-    return {"name": params["name"], "jaxpr": vectorised(params["jaxpr"], axis, params["in_axes"], params["out_axes"])}
+    return {
+        "name": params["name"],
+        "jaxpr": vectorised(params["jaxpr"], axis, params["in_axes"], params["out_axes"]),
+    }
 
 
 def _abstract(*avals, jaxpr, out_axes, axis_size, **params):
@@ -102,7 +105,8 @@ def pmap(
       fun: a function of trees of arrays; it may use collectives over ``axis_name``.
       axis_name: the name of the mapped axis.
       in_axes, out_axes: as for ``vmap``.
-      static_broadcasted_argnums: positions of arguments that are compile-time constants, the same for all devices.
+      static_broadcasted_argnums: positions of arguments that are compile-time constants, the same for all
+        devices.
       devices: the devices to use; all by default. ``jax_num_cpu_devices`` says how many there are.
       backend: the platform; ``"cpu"`` or ``None``.
       axis_size: the size of the mapped axis, where no argument tells it.
@@ -116,7 +120,7 @@ def pmap(
 
     Example:
       >>> import catena as jax, catena.numpy as jnp
-      >>> jax.pmap(lambda x: jax.lax.psum(x, "i"), axis_name="i")(jnp.arange(1.))
+      >>> jax.pmap(lambda x: jax.lax.psum(x, "i"), axis_name="i")(jnp.arange(1.0))
       Array([0.], dtype=float32)
     """
     check_callable(fun)
@@ -154,7 +158,8 @@ def bind_pmap(fun, call, args, kwargs, name, in_axes, out_axes, axis_size, avail
     size = mapped_size(fun, args, kwargs, leaves, dims, axis_size)
     if size > available:
         raise ValueError(
-            f"pmap of {function_name(fun)} over {size} examples needs {size} devices, but only {available} are available; set "
+            f"pmap of {function_name(fun)} over {size} examples needs {size} devices, but only {available} "
+            f"are available; set "
             "jax_num_cpu_devices (CATENA_NUM_CPU_DEVICES) to have more virtual CPU devices, or use vmap"
         )
     result = {}
@@ -169,7 +174,9 @@ def bind_pmap(fun, call, args, kwargs, name, in_axes, out_axes, axis_size, avail
         jaxpr, consts = trace_to_jaxpr(flat_fun, avals, DebugInfo("pmap", function_place(fun)))
     closed, outer = hoist_tracers(jaxpr, consts)
     targets = flatten_axes("pmap out_axes", result["tree"], out_axes)
-    targets = [None if t is None else t % (a.ndim + 1) for t, a in zip(targets, closed.out_avals, strict=True)]
+    targets = [
+        None if t is None else t % (a.ndim + 1) for t, a in zip(targets, closed.out_avals, strict=True)
+    ]
     outs = pmap_p.bind(
         *outer,
         *leaves,

@@ -10,7 +10,8 @@ from catena.transform.functions import check_callable
 
 
 class named_scope(contextlib.ContextDecorator):  # noqa: N801
-    """Name the operations inside a ``with`` block or a decorated function; the name is kept with each equation.
+    """Name the operations inside a ``with`` block or a decorated function; the name is kept with each
+    equation.
 
     Arguments:
       name: the name.

@@ -37,7 +37,15 @@ class Stage:
         self._in_tree, self._avals, self._names, self._keep_unused = in_tree, avals, names, keep_unused
 
     def _parts(self) -> tuple:
-        return self._fun, self.fun_name, self._call, self._in_tree, self._avals, self._names, self._keep_unused
+        return (
+            self._fun,
+            self.fun_name,
+            self._call,
+            self._in_tree,
+            self._avals,
+            self._names,
+            self._keep_unused,
+        )
 
     @property
     def in_tree(self):
@@ -63,7 +71,9 @@ class Stage:
     @property
     def out_info(self):
         """The shapes and dtypes of the result, as a tree."""
-        structs = [ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in self._call.closed.out_avals]
+        structs = [
+            ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in self._call.closed.out_avals
+        ]
         return tree_unflatten(self._call.out_tree, structs)
 
     @property
@@ -72,7 +82,9 @@ class Stage:
         return tuple(i for i, d in enumerate(self._call.donated) if d)
 
     def _checked_leaves(self, args, kwargs) -> list:
-        """The leaves of the arguments, or an error where their structure or types differ from what was traced."""
+        """The leaves of the arguments, or an error where their structure or types differ from what was
+        traced.
+        """
         leaves, tree = tree_flatten((args, kwargs))
         if tree != self._in_tree:
             raise TypeError(self._structure_error((args, kwargs)))
@@ -87,23 +99,25 @@ class Stage:
         ]
         if wrong:
             raise TypeError(
-                "Argument types differ from the types for which this computation was compiled. Perhaps you are calling the "
-                "compiled executable with a different enable_x64 mode than when it was AOT compiled? The mismatches are:\n"
-                + "\n".join(wrong)
+                "Argument types differ from the types for which this computation was compiled. Perhaps you "
+                "are calling the "
+                "compiled executable with a different enable_x64 mode than when it was AOT compiled? The "
+                "mismatches are:\n" + "\n".join(wrong)
             )
 
     def _structure_error(self, given) -> str:
         differences = list(equality_errors_treedef(self._in_tree, tree_structure(given)))
         roots = ("args", "kwargs")
         lines = [
-            f"    * at {roots[d.path[0].idx]}{keystr(d.path[1:])}, seen {d.first} but now given {d.second}, so {d.reason}"
+            f"    * at {roots[d.path[0].idx]}{keystr(d.path[1:])}, seen {d.first} but now given {d.second}, "
+            f"so {d.reason}"
             for d in differences[:5]
         ]
         return (
-            "Function compiled with input pytree does not match the input pytree it was called with. There are "
+            "Function compiled with input pytree does not match the input pytree it was called with. There "
+            "are "
             f"{len(differences)} mismatches, including:\n" + "\n".join(lines)
         )
-
 
 
 class Traced(Stage):
@@ -177,7 +191,8 @@ class Compiled(Stage):
         super().__init__(*parts)
         if self._call.outer:
             raise TypeError(
-                f"{self.fun_name} closes over traced values, {self._call.outer[0]!r} for one; pass them as arguments to "
+                f"{self.fun_name} closes over traced values, {self._call.outer[0]!r} for one; pass them as "
+                f"arguments to "
                 "compile it ahead of time"
             )
         self._program = Program(self._call.closed, self._call.donated, self.fun_name, self._keep_unused)
@@ -207,7 +222,11 @@ class Compiled(Stage):
         output = sum(a.size * a.dtype.itemsize for a in self._call.closed.out_avals)
         executable = self._program.executable
         temporary = executable.temporary_bytes if executable is not None else 0
-        return {"argument_size_in_bytes": argument, "output_size_in_bytes": output, "temp_size_in_bytes": temporary}
+        return {
+            "argument_size_in_bytes": argument,
+            "output_size_in_bytes": output,
+            "temp_size_in_bytes": temporary,
+        }
 
     def runtime_executable(self):
         """The native executable, or ``None`` where there is nothing to compute."""
@@ -217,7 +236,8 @@ class Compiled(Stage):
     def _array(x) -> Array:
         if isinstance(x, Tracer):
             raise TypeError(
-                "Cannot apply JAX transformations to a function lowered and compiled for a particular signature. "
+                "Cannot apply JAX transformations to a function lowered and compiled for a particular "
+                "signature. "
                 f"Detected argument of Tracer type {type(x)}."
             )
         return x if type(x) is Array else as_array(x)

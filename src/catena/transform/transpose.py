@@ -16,7 +16,8 @@ def backward_pass(linear: Linearized, cotangents) -> list:
       cotangents: one for each output; symbolic zeros are allowed.
 
     Returns:
-      One cotangent for each input, symbolic where it is zero. The tape is only read, so this may be called again.
+      One cotangent for each input, symbolic where it is zero. The tape is only read, so this may be called
+      again.
     """
     tape = linear.tape
     cts: list = [None] * tape.count
@@ -90,8 +91,8 @@ def transpose_jaxpr(closed: ClosedJaxpr, linear: tuple, zero_cts: tuple):
       zero_cts: for each result, whether its cotangent is symbolically zero.
 
     Returns:
-      A closed jaxpr from the other arguments followed by the nonzero cotangents to the cotangents of the linear
-      arguments that are not symbolically zero; and a tuple of bools: which these are.
+      A closed jaxpr from the other arguments followed by the nonzero cotangents to the cotangents of the
+      linear arguments that are not symbolically zero; and a tuple of bools: which these are.
     """
     nonzero_in = []
     residual_avals = [a for a, lin in zip(closed.in_avals, linear, strict=True) if not lin]
@@ -109,4 +110,3 @@ def transpose_jaxpr(closed: ClosedJaxpr, linear: tuple, zero_cts: tuple):
 
     jaxpr, consts = trace_to_jaxpr(fun, [*residual_avals, *ct_avals], closed.jaxpr.debug_info)
     return ClosedJaxpr(jaxpr, consts), tuple(nonzero_in)
-

@@ -33,8 +33,9 @@ def vmap(
 
     Arguments:
       fun: a function of trees of arrays.
-      in_axes: which axis of each argument is mapped: an integer, ``None`` for not mapped, or a tuple with an entry
-        for each positional argument, each a tree prefix of the argument. Keyword arguments are mapped along axis 0.
+      in_axes: which axis of each argument is mapped: an integer, ``None`` for not mapped, or a tuple with an
+        entry for each positional argument, each a tree prefix of the argument. Keyword arguments are mapped
+        along axis 0.
       out_axes: where the mapped axis appears in the results; a tree prefix of the result.
       axis_name: a name by which collectives inside ``fun`` refer to the axis.
       axis_size: the size of the axis; needed only where nothing is mapped.
@@ -45,7 +46,8 @@ def vmap(
       The vectorised function.
 
     Raises:
-      ValueError: where sizes of mapped axes differ, an axis does not exist, or a mapped result has out axis ``None``.
+      ValueError: where sizes of mapped axes differ, an axis does not exist, or a mapped result has out axis
+        ``None``.
 
     Example:
       >>> import catena as jax, catena.numpy as jnp
@@ -54,11 +56,14 @@ def vmap(
     """
     check_callable(fun)
     if spmd_axis_name is not None:
-        raise ValueError(f"spmd_axis_name needs a mesh of several devices, got {spmd_axis_name!r} on one device")
+        raise ValueError(
+            f"spmd_axis_name needs a mesh of several devices, got {spmd_axis_name!r} on one device"
+        )
     in_axes = tuple(in_axes) if isinstance(in_axes, list) else in_axes
     if in_axes is not None and not isinstance(in_axes, (int, tuple)) and not hasattr(in_axes, "__index__"):
         raise TypeError(
-            "vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional arguments passed "
+            "vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional "
+            "arguments passed "
             f"to the function, but got {in_axes}."
         )
 
@@ -67,12 +72,16 @@ def vmap(
     def vmap_f(*args, **kwargs):
         if isinstance(in_axes, tuple) and len(in_axes) != len(args):
             raise ValueError(
-                "vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional arguments passed "
+                "vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional "
+                "arguments passed "
                 f"to the function, but got len(in_axes)={len(in_axes)}, len(args)={len(args)}"
             )
         leaves, tree = tree_flatten((args, kwargs))
         dims = flatten_axes("vmap in_axes", tree, (in_axes, 0), tupled_args=True)
-        leaves = [mapped_leaf(x) for x in leaves]
+        leaves = [
+            x if d is None and dtypes.is_scalar_or_numpy(x) else mapped_leaf(x)
+            for x, d in zip(leaves, dims, strict=True)
+        ]
         dims = [canonical_dim(x, d) for x, d in zip(leaves, dims, strict=True)]
         size = mapped_size(fun, args, kwargs, leaves, dims, axis_size)
         result = {}
@@ -100,7 +109,9 @@ def mapped_leaf(x):
         return x
     if dtypes.is_scalar_or_numpy(x):
         return as_array(x)
-    raise TypeError(f"Value {x!r} of type {type(x)} is not a valid JAX type; vmap takes and returns trees of arrays.")
+    raise TypeError(
+        f"Value {x!r} of type {type(x)} is not a valid JAX type; vmap takes and returns trees of arrays."
+    )
 
 
 def canonical_dim(x, dim):
@@ -113,7 +124,8 @@ def canonical_dim(x, dim):
     shape = get_aval(x).shape
     if not -len(shape) <= dim < len(shape):
         raise ValueError(
-            f"vmap was requested to map its argument along axis {dim}, which implies that its rank should be at least "
+            f"vmap was requested to map its argument along axis {dim}, which implies that its rank should "
+            f"be at least "
             f"{dim + 1 if dim >= 0 else -dim}, but is only {len(shape)} (its shape is {shape})"
         )
     return dim % len(shape)
@@ -129,10 +141,13 @@ def mapped_size(fun, args, kwargs, leaves, dims, axis_size) -> int:
     if not sizes:
         if not leaves:
             raise ValueError(
-                "vmap wrapped function must be passed at least one argument containing an array or axis_size must be "
+                "vmap wrapped function must be passed at least one argument containing an array or "
+                "axis_size must be "
                 f"specified, got empty *args={args} and **kwargs={kwargs}"
             )
-        raise ValueError("vmap must have at least one non-None value in in_axes or axis_size must be specified")
+        raise ValueError(
+            "vmap must have at least one non-None value in in_axes or axis_size must be specified"
+        )
     raise ValueError(size_error(fun, args, kwargs, leaves, dims, axis_size))
 
 
@@ -143,15 +158,23 @@ def size_error(fun, args, kwargs, leaves, dims, axis_size) -> str:
     for name, x, d in zip(names, leaves, dims, strict=True):
         if d is not None:
             aval = get_aval(x)
-            by_size.setdefault(aval.shape[d], []).append(f"axis {d} of argument {name} of type {aval.str_short()}")
+            by_size.setdefault(aval.shape[d], []).append(
+                f"axis {d} of argument {name} of type {aval.str_short()}"
+            )
     lines = [f"the `axis_size` argument was {axis_size}"] if axis_size is not None else []
     for size, places in by_size.items():
         if len(places) == 1:
             lines.append(f"one axis had size {size}: {places[0]}")
         else:
             shown = places[:3] + (["..."] if len(places) > 3 else [])
-            lines.append(f"most axes ({len(places)} of them) had size {size}, e.g. {', '.join(shown)}" if len(places) > 3 else f"some axes had size {size}: {', '.join(shown)}")
-    return "vmap got inconsistent sizes for array axes to be mapped:\n" + ";\n".join(f"  * {line}" for line in lines)
+            lines.append(
+                f"most axes ({len(places)} of them) had size {size}, e.g. {', '.join(shown)}"
+                if len(places) > 3
+                else f"some axes had size {size}: {', '.join(shown)}"
+            )
+    return "vmap got inconsistent sizes for array axes to be mapped:\n" + ";\n".join(
+        f"  * {line}" for line in lines
+    )
 
 
 def place_axis(x, dim, target, size: int, sum_match: bool, tree, position: int):
@@ -160,7 +183,9 @@ def place_axis(x, dim, target, size: int, sum_match: bool, tree, position: int):
         if dim is not None and not sum_match:
             paths = tree_leaves_with_path(tree_unflatten(tree, range(tree.num_leaves)))
             where = f" (result component {keystr(paths[position][0])})" if paths[position][0] else ""
-            raise ValueError(f"at vmap out_axes, got axis spec None but output was batched on axis {dim}{where}")
+            raise ValueError(
+                f"at vmap out_axes, got axis spec None but output was batched on axis {dim}{where}"
+            )
         return x if dim is None else match_axis(size, dim, None, x, sum_match=True)
     ndim = get_aval(x).ndim + (dim is None)
     if not -ndim <= target < ndim:
