@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import Any
 
 from catena.compiler.graph import VIEWS, Region, Value
 
@@ -50,6 +51,8 @@ class Step:
     node: Value | None = None
     reads: set[int] = field(default_factory=set)  # values in memory that it reads (roots of aliases)
     writes: list[int] = field(default_factory=list)
+    group: Any = None  # a `rows.RowGroup`: kernels that run together
+    nest: Any = None  # the kernel's loop nest, once it is built
 
 
 @dataclass

@@ -57,7 +57,7 @@ class Nest:
     vector: int | None = None
     width: int = 1
     unroll: int = 1
-    parallel: bool = False
+    rows: tuple[int, ...] = ()  # the row dimensions of a row group: outermost, in order, without lanes
 
     @property
     def trips(self) -> int:
@@ -82,7 +82,8 @@ class Nest:
         )
         stores = tuple((at[s.buffer], *s[1:]) for s in self.stores)
         folds = tuple((f[:3], tuple((at[b], t, o) for b, t, o in f.dests), f[4:]) for f in self.folds)
-        shape = (tuple(self.extents), self.reduced, tuple(self.order), self.vector, self.width, self.unroll)
+        loops = (tuple(self.order), self.rows, self.vector, self.width, self.unroll)
+        shape = (tuple(self.extents), self.reduced, *loops)
         return shape, stmts, stores, folds, self.sequential
 
     def offsets(self):
@@ -118,7 +119,7 @@ def schedule(nest: Nest, vector_bytes: int) -> Nest:
     """Merges dimensions, orders the loops, picks the SIMD dimension."""
     _merge(nest)
     live = [d for d, n in enumerate(nest.extents) if n != 1]
-    kept = [d for d in live if d not in nest.reduced]
+    kept = [d for d in live if d not in nest.reduced and d not in nest.rows]
     inner = [d for d in live if d in nest.reduced]
     width = vector_bytes // _widest(nest)
     vector = _pick(nest, kept, inner, width)
@@ -128,7 +129,7 @@ def schedule(nest: Nest, vector_bytes: int) -> Nest:
             group.append(vector)
     if vector in kept and not nest.folds and not nest.sequential:
         _block_transposes(nest, kept, vector)
-    nest.order, nest.vector = kept + inner, vector
+    nest.order, nest.vector = [*nest.rows, *kept, *inner], vector
     if vector is not None:
         extent = nest.extents[vector]
         nest.width = min(width, extent)
@@ -161,13 +162,20 @@ def _merge(nest: Nest) -> None:
         live = []
     for d, e in reversed(list(zip(live, live[1:]))):
         extent = nest.extents[e]
-        same = (d in nest.reduced) == (e in nest.reduced)
+        same = (d in nest.reduced) == (e in nest.reduced) and d not in nest.rows
         if same and all(a.get(d, 0) == a.get(e, 0) * extent for a in accesses):
             nest.extents[e] *= nest.extents[d]
             nest.extents[d] = 1
             gone.add(d)
     if gone:
         _forget(nest, gone)
+
+
+def merge_into(nest: Nest, d: int, e: int) -> None:
+    """Makes dimensions `d` and `e` one; every access must cross them contiguously."""
+    nest.extents[e] *= nest.extents[d]
+    nest.extents[d] = 1
+    _forget(nest, {d})
 
 
 def _forget(nest: Nest, gone: set[int]) -> None:
@@ -229,6 +237,8 @@ def _pick(nest: Nest, kept: list[int], inner: list[int], width: int) -> int | No
     offsets = [(s.attr[2], 1) for s in nest.stmts if s.op in LOADS] + [(s.offset, 2) for s in nest.stores]
     offsets += [(d[2], 2) for f in nest.folds for d in f.dests]
     for d in candidates:
+        if d in nest.rows:
+            continue
         score = min(nest.extents[d], width) / width
         for a, weight in offsets:
             score += weight * _fit(a, d, nest)

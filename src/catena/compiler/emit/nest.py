@@ -43,12 +43,15 @@ class Copy:
 
 
 class NestWriter:
-    """Writes one nest with `e`; `pointers` gives each buffer's base address, `bounds` a range of the
-    outermost loop.
+    """Writes one nest with `e`; `pointers` gives each buffer's base address, `outer` the indices of the
+    outermost dimensions where they are given, `bounds` a range of the next one.
     """
 
-    def __init__(self, e: Emitter, nest: Nest, pointers: dict[int, str], in_place: bool = False, bounds=None):
+    def __init__(
+        self, e: Emitter, nest: Nest, pointers: dict[int, str], in_place: bool = False, bounds=None, outer=()
+    ):
         self.e, self.nest, self.pointers, self.in_place, self.bounds = e, nest, pointers, in_place, bounds
+        self.outer = outer
         self.position = {d: i for i, d in enumerate(nest.order)}
         self.kept = sum(d not in nest.reduced for d in nest.order)
         self.levels = self._levels()
@@ -117,7 +120,9 @@ class NestWriter:
             self._innermost(copies)
         else:
             d = self.nest.order[level]
-            if d == self.nest.vector:
+            if level < len(self.outer):
+                self._enter(level, d, self.outer[level], [c.child() for c in copies])
+            elif d == self.nest.vector:
                 self._vector_loop(level, d, copies)
             else:
                 self._scalar_loop(level, d, copies)
@@ -135,7 +140,8 @@ class NestWriter:
                 self.write_access(("store", i), s.dtype, s.offset, self._use(s.stmt, c), c, mask)
 
     def _scalar_loop(self, level: int, d: int, copies: list[Copy]) -> None:
-        start, stop = (0, self.nest.extents[d]) if level or self.bounds is None else self.bounds
+        bounded = self.bounds is not None and level == len(self.outer)
+        start, stop = self.bounds if bounded else (0, self.nest.extents[d])
         if self.small:
             for i in range(stop):
                 self._enter(level, d, i, [c.child() for c in copies])

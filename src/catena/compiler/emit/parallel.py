@@ -81,7 +81,7 @@ def through_pool(w, body: str, pointers: list[str], chunks: int) -> None:
     table = e.slot(f"[{max(len(pointers), 1)} x ptr]", 16)
     for i, p in enumerate(pointers):
         e.do(f"store ptr {p}, ptr {e.element(table, 'ptr', i)}")
-    if w.pool is not None:
+    if w.pool is not None and chunks > 1:
         e.do(f"call void {w.external(w.pool)}(ptr @{wrapper}, ptr {table}, i64 {chunks})")
         return
     k, opened = e.begin_loop(0, chunks)

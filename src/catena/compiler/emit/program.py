@@ -14,13 +14,14 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from catena.compiler import loops, products
-from catena.compiler.emit import control, libraries, parallel, sorting, stack_steps
+from catena.compiler.emit import control, libraries, parallel, rows, sorting, stack_steps
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.emit.nest import NestWriter
 from catena.compiler.fuse import Fused, Step, fuse
 from catena.compiler.graph import Region, Value
 from catena.compiler.memory import SLOT_BYTES, SLOTS, Arena, Block
 from catena.compiler.nests import NestBuilder
+from catena.compiler.rows import group_rows
 from catena.core.errors import CompileError
 
 INLINE, INLINE_IN_LOOP = 64, 4096  # nests of at most so much work (blocks * statements) are written in place
@@ -51,6 +52,12 @@ class Frame:
     targets: dict[int, Block] = field(default_factory=dict)  # root value -> where it must be computed
     last_use: dict[int, int] = field(default_factory=dict)
     protected: set[int] = field(default_factory=set)  # roots whose memory must not be overwritten
+
+    def nest_of(self, step: Step) -> loops.Nest:
+        """The loop nest of a kernel."""
+        if step.nest is None:
+            step.nest = self.nests.kernel(step.kernel)
+        return step.nest
 
 
 class ProgramWriter:
@@ -89,6 +96,7 @@ class ProgramWriter:
         """
         fused = fuse(region)
         frame = Frame(fused, NestBuilder(fused))
+        group_rows(fused, frame.nest_of)
         for v, pointer in zip(region.inputs, inputs):
             frame.blocks[v.number] = Block(pointer)
             frame.protected.add(v.number)
@@ -137,7 +145,8 @@ class ProgramWriter:
         if s.kernel is not None:
             return old.number in s.kernel.same and not s.kernel.axes
         return (
-            s.node.form in ("dynamic_update_slice", "scatter")
+            s.node is not None
+            and s.node.form in ("dynamic_update_slice", "scatter")
             and frame.fused.root(s.node.args[0]) == old.number
         )
 
@@ -269,6 +278,9 @@ class ProgramWriter:
         if step.kernel is not None:
             self._kernel(frame, i, step)
             return
+        if step.group is not None:
+            rows.write(self, frame, step.group, step.writes)
+            return
         node = step.node
         if node.form == "multi":
             rule = _MULTI.get(node.params["op"])
@@ -282,7 +294,7 @@ class ProgramWriter:
         rule(self, frame, i, node)
 
     def _kernel(self, frame: Frame, i: int, step: Step) -> None:
-        nest = frame.nests.kernel(step.kernel)
+        nest = frame.nest_of(step)
         written = [frame.fused.region.values[n] for n in step.writes]
         for v in written:
             self.define(frame, v)
@@ -296,7 +308,7 @@ class ProgramWriter:
         if self.keep_nests:
             self.shown.append(loops.show(nest))
         self.count(nest)
-        pointers = {b: self._buffer(frame, b) for b in nest.buffers()}
+        pointers = {b: self.buffer(frame, b) for b in nest.buffers()}
         blocks = nest.trips // max(1, nest.width if nest.vector is not None else 1)
         if blocks <= 1 or blocks * len(nest.stmts) <= (INLINE_IN_LOOP if self.depth else INLINE):
             NestWriter(self.e, nest, pointers, in_place).write()
@@ -311,7 +323,7 @@ class ProgramWriter:
         self.flops += self.trips * nest.trips * work
         self.bytes += self.trips * nest.trips * 4 * (len(nest.buffers()))
 
-    def _buffer(self, frame: Frame, number: int) -> str:
+    def buffer(self, frame: Frame, number: int) -> str:
         return self.address(frame, frame.fused.region.values[number])
 
     def _outline(self, nest: loops.Nest, pointers: dict[int, str], in_place: bool) -> None:
@@ -327,14 +339,22 @@ class ProgramWriter:
 
     def _nest_function(self, nest: loops.Nest, buffers: list[int], in_place: bool, bounded: bool) -> str:
         e, written = Emitter(), nest.written()
+        outer = [f"%o{j}" for j in range(len(nest.rows) - 1)]
         bounds = ("%lo", "%hi") if bounded else None
-        NestWriter(e, nest, {b: f"%b{i}" for i, b in enumerate(buffers)}, in_place, bounds).write()
+        NestWriter(e, nest, {b: f"%b{i}" for i, b in enumerate(buffers)}, in_place, bounds, outer).write()
         noalias = "" if in_place or bounded else " noalias"
         params = [f"ptr{noalias if b in written else ' readonly'} %b{i}" for i, b in enumerate(buffers)]
-        params += ["i64 %lo", "i64 %hi"] if bounded else []
+        params += [f"i64 {x}" for x in (*outer, *bounds)] if bounded else []
         self.helpers.update(e.needs)
         head = f"({', '.join(params)}) nounwind {{"
         return self.function("\n".join([head, "entry:", *e.slots, *e.lines, "  ret void", "}"]))
+
+    def row_function(self, nest: loops.Nest, buffers: list[int]) -> str:
+        """The name of the function that runs a nest of a row group on a range of rows."""
+        key = (nest.key(buffers), False, "rows")
+        if key not in self.nests_known:
+            self.nests_known[key] = self._nest_function(nest, buffers, False, bounded=True)
+        return self.nests_known[key]
 
     def function(self, body: str) -> str:
         """The name of the internal function with this text (parameters and body); equal ones are one."""

@@ -1,0 +1,168 @@
+"""Row groups: kernels over the same rows that run block by block, so that rows stay in cache between them.
+
+A softmax is three kernels: the greatest element of each row, exponentials and their sum, quotients. Run one
+after the other over a large array they read it from memory three times. A row group runs all of its kernels
+on a block of rows before it moves on; what only the group reads never goes to memory, it lives in a scratch
+block on the stack. So softmax, layer norm, their gradients and cross entropy are one pass over memory.
+
+The rows of a group are the leading dimensions that all its kernels share and none reduces. A kernel joins
+when each element that it reads of what the group writes lies in the row that it works on: offsets are affine,
+so that is checked on the loop nests themselves (`reads_own_rows`). Kernels move up over steps they do not
+depend on.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from catena.compiler import affine
+from catena.compiler.fuse import Fused, Step
+from catena.compiler.loops import LOADS, Nest
+from catena.compiler.types import TYPES
+
+SMALLEST = 1 << 14  # elements of a kernel below which everything stays in cache anyhow
+SHORTEST_ROW, LONGEST_ROW = 16, 1 << 19  # elements; bytes of all that a group touches in one row
+BLOCK = 24 << 10  # bytes of the rows in a block: half of a first-level cache
+AHEAD = 24  # steps to look over for members
+
+
+@dataclass
+class RowGroup:
+    """Kernels that run together on blocks of `block` rows; `private` values: bytes per row."""
+
+    nests: list[Nest]
+    rows: int  # leading dimensions that are rows
+    count: int  # rows in all
+    private: dict[int, int]
+    block: int
+
+
+def group_rows(fused: Fused, nest_of) -> None:
+    """Puts kernels into row groups; `nest_of(step)` gives a step's loop nest."""
+    steps, taken, out = fused.steps, set(), []
+    for i, step in enumerate(steps):
+        if i in taken:
+            continue
+        members = _members(fused, i, taken, nest_of) if _may_lead(step) else [i]
+        grouped = _grouped(fused, members, nest_of) if len(members) > 1 else None
+        if grouped is not None:
+            taken.update(members)
+        out.append(grouped or step)
+    fused.steps = out
+
+
+def _may_lead(step: Step) -> bool:
+    kernel = step.kernel
+    if kernel is None or not kernel.axes or kernel.axes[0] == 0:
+        return False
+    size, rows = math.prod(kernel.space), math.prod(kernel.space[: kernel.axes[0]])
+    return size >= SMALLEST and rows > 1 and size // rows >= SHORTEST_ROW
+
+
+def _members(fused: Fused, lead: int, taken: set[int], nest_of) -> list[int]:
+    """The steps that can run with step `lead`, row by row."""
+    first = fused.steps[lead].kernel
+    rows = first.axes[0]
+    shape, count = first.space[:rows], math.prod(first.space[:rows])
+    members, written, read = [lead], set(fused.steps[lead].writes), set(fused.steps[lead].reads)
+    skipped: set[int] = set()
+    for i in range(lead + 1, min(lead + AHEAD, len(fused.steps))):
+        step = fused.steps[i]
+        kernel = step.kernel
+        joins = (
+            i not in taken
+            and kernel is not None
+            and kernel.space[:rows] == shape
+            and all(a >= rows for a in kernel.axes)
+            and not step.reads & skipped
+            and bool(step.reads & (written | read))
+            and reads_own_rows(nest_of(step), written, shape, _row_bytes(fused, written, count))
+        )
+        if joins:
+            members.append(i)
+            written.update(step.writes)
+            read.update(step.reads)
+        else:
+            skipped.update(step.writes)
+    return members
+
+
+def _row_bytes(fused: Fused, numbers, count: int) -> dict[int, int]:
+    values = fused.region.values
+    return {n: values[n].size * values[n].dtype.itemsize // count for n in numbers}
+
+
+def reads_own_rows(nest: Nest, written: set[int], shape: tuple, row_bytes: dict[int, int]) -> bool:
+    """Whether the nest reads each of the `written` buffers in the row of the iteration only."""
+    rows = len(shape)
+    for s in nest.stmts:
+        if s.op not in LOADS or s.attr[0] not in written:
+            continue
+        number, dtype, offset = s.attr
+        length = row_bytes[number] // TYPES[dtype].bytes
+        for d in range(rows):
+            stride = length * math.prod(shape[d + 1 :])
+            if shape[d] != 1 and affine.coefficient(offset, d) != stride:
+                return False
+        inside = (offset[0], tuple(x for x in offset[1] if x[0] >= rows), offset[2])
+        low, high = _bounds(nest, inside, s.args[0] if s.args else -1)
+        if low is None or low < 0 or high >= length:
+            return False
+    return True
+
+
+def _bounds(nest: Nest, a: affine.Affine, mask: int) -> tuple:
+    """The least and greatest value of an offset, Nones when unknown; a mask may bound what is computed."""
+    low = high = a[0]
+    for d, c in a[1]:
+        reach = c * max(nest.extents[d] - 1, 0)
+        low, high = low + min(reach, 0), high + max(reach, 0)
+    for t, c in a[2]:
+        ends = _clamped(nest, t) or _masked(nest, t, mask)
+        if ends is None:
+            return None, None
+        low, high = low + min(c * ends[0], c * ends[1]), high + max(c * ends[0], c * ends[1])
+    return low, high
+
+
+def _clamped(nest: Nest, t: int) -> tuple[int, int] | None:
+    """The bounds of a statement `min(max(x, low), high)`."""
+    s = nest.stmts[t]
+    if s.op != "min" or nest.stmts[s.args[0]].op != "max":
+        return None
+    low, high = nest.stmts[nest.stmts[s.args[0]].args[1]], nest.stmts[s.args[1]]
+    return (low.attr, high.attr) if low.op == high.op == "const" else None
+
+
+def _masked(nest: Nest, t: int, mask: int) -> tuple[int, int] | None:
+    """The bounds that a conjunction of comparisons gives to a statement."""
+    low = high = None
+    pending = [mask] if mask >= 0 else []
+    while pending:
+        s = nest.stmts[pending.pop()]
+        if s.op == "and":
+            pending += s.args
+        elif s.op in ("ge", "lt") and s.args[0] == t and nest.stmts[s.args[1]].op == "const":
+            bound = nest.stmts[s.args[1]].attr
+            low, high = (bound, high) if s.op == "ge" else (low, bound - 1)
+    return None if low is None or high is None else (low, high)
+
+
+def _grouped(fused: Fused, members: list[int], nest_of) -> Step | None:
+    """The step of a group, or None where its rows are too long to stay in cache."""
+    steps = [fused.steps[i] for i in members]
+    rows = steps[0].kernel.axes[0]
+    count = math.prod(steps[0].kernel.space[:rows])
+    writes = [n for s in steps for n in s.writes]
+    reads = set().union(*(s.reads for s in steps)) - set(writes)
+    outside = set().union(*(s.reads for i, s in enumerate(fused.steps) if i not in set(members)), set())
+    outside |= {fused.root(v) for v in fused.region.outputs}
+    sizes = _row_bytes(fused, [*reads, *writes], count)
+    row = sum(sizes.values())
+    if row > LONGEST_ROW:
+        return None
+    private = {n: sizes[n] for n in writes if n not in outside}
+    block = max(1, min(count, BLOCK // max(row, 1)))
+    group = RowGroup([nest_of(s) for s in steps], rows, count, private, block)
+    return Step(None, None, reads, [n for n in writes if n not in private], group=group)
