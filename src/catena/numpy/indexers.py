@@ -1,11 +1,12 @@
 """What an index means: the tokens of ``x[...]``, and the plan of the gather or scatter that addresses them.
 
-``parse`` turns whatever stands between the brackets into one token for each position: ``None`` (a new axis), a
-``Span`` (a slice), an ``int``, an array of integers, or an ``Extent`` (a scalar boolean, which is an advanced index of
-no dimension). A boolean mask becomes arrays of integers, so it must be known while tracing.
+``parse`` turns whatever stands between the brackets into one token for each position: ``None`` (a new axis),
+a ``Span`` (a slice), an ``int``, an array of integers, or an ``Extent`` (a scalar boolean, which is an
+advanced index of no dimension). A boolean mask becomes arrays of integers, so it must be known while tracing.
 
-``Plan`` arranges the axes as NumPy does: arrays and, beside them, integers make one block of axes, which stands where
-they stand if they are adjacent and in front if not. Spans of step 1 are windows of a gather, others are batch axes.
+``Plan`` arranges the axes as NumPy does: arrays and, beside them, integers make one block of axes, which
+stands where they stand if they are adjacent and in front if not. Spans of step 1 are windows of a gather,
+others are batch axes.
 """
 
 import operator
@@ -17,8 +18,9 @@ from catena import lax
 from catena.core import dtypes
 from catena.core.array import Array, live
 from catena.core.errors import NonConcreteBooleanIndexError
+from catena.core.slices import Slice
 from catena.core.trace import Tracer, find_concrete
-from catena.numpy.boundary import as_array_argument
+from catena.numpy.boundary import as_plain_array
 
 
 class Span(NamedTuple):
@@ -41,7 +43,9 @@ class Extent(NamedTuple):
 
 
 class Token(NamedTuple):
-    """One position of an index: its meaning, and the dimension that it addresses (None for new axes and extents)."""
+    """One position of an index: its meaning, and the dimension that it addresses (None for new axes and
+    extents).
+    """
 
     item: object
     dim: int | None
@@ -52,16 +56,18 @@ class Token(NamedTuple):
 
 
 def parse(shape: tuple, index) -> list:
-    """The tokens of ``index`` for an array of ``shape``; whole spans stand for the ellipsis and what is left out.
+    """The tokens of ``index`` for an array of ``shape``; whole spans stand for the ellipsis and what is left
+    out.
 
-    The ellipsis, where it covers no dimension, still separates advanced indices, as in NumPy: then it is a Token of
-    None that is no new axis, marked by dimension -1.
+    The ellipsis, where it covers no dimension, still separates advanced indices, as in NumPy: then it is a
+    Token of None that is no new axis, marked by dimension -1.
     """
     if isinstance(index, str):
         raise TypeError(f"JAX does not support string indexing; got idx={index!r}")
     if isinstance(index, list):
         raise TypeError(
-            "Using a non-tuple sequence for multidimensional indexing is not allowed; use `arr[array(seq)]` instead of "
+            "Using a non-tuple sequence for multidimensional indexing is not allowed; use "
+            "`arr[array(seq)]` instead of "
             "`arr[seq]`. See https://github.com/jax-ml/jax/issues/4564 for more information."
         )
     index = index if isinstance(index, tuple) else (index,)
@@ -95,17 +101,39 @@ def _tokens(item, shape, dim: int, position: int) -> list:
         return [Token(None, None)]
     if isinstance(item, slice):
         return [Token(_span(item, shape[dim], position), dim)]
+    if isinstance(item, Slice):
+        return _tokens(_sized(item, shape[dim], position), shape, dim, position)
     if isinstance(item, Extent):
         return [Token(item, None)]
     if isinstance(item, Mask):
         expected = shape[dim : dim + item.value.ndim]
         if item.value.shape != expected:
             raise IndexError(
-                f"boolean index did not match shape of indexed array in index {position}: got {item.value.shape}, "
+                f"boolean index did not match shape of indexed array in index {position}: got "
+                f"{item.value.shape}, "
                 f"expected {list(expected)}"
             )
         return [Token(where, dim + i) for i, where in enumerate(np.nonzero(item.value))]
     return [Token(item, dim)]
+
+
+def _sized(item: Slice, n: int, position: int):
+    """A slice of known size as a Python slice, or as an index array where its start is traced; it stays inside."""
+    if item.is_dynamic_size:
+        raise IndexError(
+            f"the size of a slice made by ds must be a static integer. Got {item} at position {position}"
+        )
+    size, stride = operator.index(item.size), operator.index(item.stride)
+    span = (size - 1) * stride + 1 if size else 0
+    if size < 0 or stride < 1 or span > n:
+        raise IndexError(f"{item} at position {position} does not fit into an axis of size {n}")
+    if not item.is_dynamic_start:
+        start = operator.index(item.start)
+        start = min(max(start + n if start < 0 else start, 0), n - span)
+        return slice(start, start + span, stride)
+    start = lax.convert_element_type(item.start, np.int32)
+    start = lax.clamp(0, lax.select_n(lax.lt(start, 0), start, lax.add(start, n)), n - span)
+    return lax.add(start, np.arange(0, size * stride, stride, dtype=np.int32))
 
 
 class Mask(NamedTuple):
@@ -131,7 +159,7 @@ def _check_counts(shape, items, count: int):
 def _item(item, position: int):
     """One item of an index in a canonical form."""
     kind = type(item)
-    if item is None or item is Ellipsis or kind is int or kind is slice:
+    if item is None or item is Ellipsis or kind is int or kind is slice or kind is Slice:
         return item
     if kind is bool or kind is np.bool_:
         return Extent(int(item))
@@ -150,17 +178,20 @@ def _as_array(item, position: int):
     if isinstance(item, float | complex | np.generic):
         return np.asarray(item)
     if hasattr(item, "__jax_array__"):
-        return as_array_argument("indexing", item, position)
+        return as_plain_array("indexing", item, position)
     if hasattr(item, "__index__"):
         return np.asarray(operator.index(item))
     raise IndexError(
-        "only integers, slices (`:`), ellipsis (`...`), newaxis (`None`) and integer or boolean arrays are valid "
+        "only integers, slices (`:`), ellipsis (`...`), newaxis (`None`) and integer or boolean arrays are "
+        "valid "
         f"indices. Got {item!r}"
     )
 
 
 def _array_item(item):
-    """An array as an item: known scalars become ints, known arrays NumPy arrays, masks their shape or positions."""
+    """An array as an item: known scalars become ints, known arrays NumPy arrays, masks their shape or
+    positions.
+    """
     known = find_concrete(item)
     if item.dtype == dtypes.BOOL:
         if known is None:
@@ -168,7 +199,10 @@ def _array_item(item):
         value = _numpy(known)
         return Mask(value) if value.ndim else Extent(int(value))
     if not dtypes.is_integer(item.dtype):
-        raise TypeError(f"Indexer must have integer or boolean type, got indexer with type {dtypes.dtype_name(item.dtype)}")
+        raise TypeError(
+            "Indexer must have integer or boolean type, got indexer with type "
+            f"{dtypes.dtype_name(item.dtype)}"
+        )
     if known is None:
         return item
     value = _numpy(known)
@@ -186,7 +220,8 @@ def _span(item: slice, n: int, position: int) -> Span:
             raise IndexError(f"Slice entries must be static integers. Got {item} at position {position}")
         if entry is not None and not hasattr(entry, "__index__"):
             raise TypeError(
-                f"'{type(entry).__name__}' object cannot be interpreted as an integer; slice entries must be integers, "
+                f"'{type(entry).__name__}' object cannot be interpreted as an integer; slice entries must "
+                "be integers, "
                 f"got {item} at position {position}"
             )
     start, stop, step = item.indices(n)
@@ -215,7 +250,9 @@ def check_not_empty(tokens, shape):
 
 
 class Component(NamedTuple):
-    """One component of the index vectors: positions in ``dim``, whose last axis is the batch axis before ``end``."""
+    """One component of the index vectors: positions in ``dim``, whose last axis is the batch axis before
+    ``end``.
+    """
 
     dim: int
     value: object
@@ -225,8 +262,9 @@ class Component(NamedTuple):
 class Plan:
     """The axes of ``x[...]``, and what a gather or scatter needs to address them.
 
-    ``shape`` is the shape of the result, ``new_axes`` are the axes in it that came from None. ``window_dims`` are
-    the result's axes (without new ones) that run over windows; ``batch_shape`` is the shape of the others.
+    ``shape`` is the shape of the result, ``new_axes`` are the axes in it that came from None. ``window_dims``
+    are the result's axes (without new ones) that run over windows; ``batch_shape`` is the shape of the
+    others.
     """
 
     def __init__(self, tokens: list, shape: tuple, wrap: bool = True):
@@ -310,7 +348,9 @@ class Plan:
         return lax.broadcast_in_dim(column, shape, tuple(range(lead, len(self.batch_shape))))
 
     def _index_dtype(self) -> np.dtype:
-        """The dtype of the indices: that of the arrays if they agree on a wide signed one, else the default int."""
+        """The dtype of the indices: that of the arrays if they agree on a wide signed one, else the default
+        int.
+        """
         kinds = {c.value.dtype for c in self.components if isinstance(c.value, Array | Tracer)}
         if len(kinds) == 1 and (kind := kinds.pop()).itemsize >= 4 and dtypes.KIND[kind] == "i":
             return kind
@@ -335,10 +375,14 @@ class Plan:
         return tuple(c.dim for c in self.components)
 
     def gather_numbers(self) -> lax.GatherDimensionNumbers:
-        return lax.GatherDimensionNumbers(tuple(self.window_dims), tuple(sorted(self.collapsed)), self._index_map())
+        return lax.GatherDimensionNumbers(
+            tuple(self.window_dims), tuple(sorted(self.collapsed)), self._index_map()
+        )
 
     def scatter_numbers(self) -> lax.ScatterDimensionNumbers:
-        return lax.ScatterDimensionNumbers(tuple(self.window_dims), tuple(sorted(self.collapsed)), self._index_map())
+        return lax.ScatterDimensionNumbers(
+            tuple(self.window_dims), tuple(sorted(self.collapsed)), self._index_map()
+        )
 
 
 def _in_block(item) -> bool:

@@ -12,6 +12,7 @@ import numpy as np
 from catena import lax
 from catena.core import dtypes
 from catena.core.array import Array, live, make_array
+from catena.core.sharding import Shard, SingleDeviceSharding, whole
 from catena.core.context import context
 from catena.core.device import Device
 from catena.core.trace import Tracer
@@ -50,6 +51,7 @@ from catena.numpy.hot import (
     refuse,
 )
 from catena.numpy.placement import device_of, placed
+from catena.numpy.protocol import overridable
 from catena.runtime import dlpack
 
 _INEXACT = frozenset({F32, F64, C64, C128})
@@ -97,7 +99,7 @@ def _array_pow(self, other):
     if context.trace is None and not context.debug_checks and self._value.dtype in REAL:
         if type(other) is int and other == 2:
             return make_array(np.multiply(self._value, self._value, out=...), self.weak_type)
-    return arithmetic.power(self, other) if is_operand(other) else refuse("** or pow()", self, other)
+    return arithmetic.power(self, other) if is_operand(other, "pow", True) else refuse("** or pow()", self, other)
 
 
 def _array_matmul(self, other):
@@ -106,7 +108,7 @@ def _array_matmul(self, other):
         product = products.fast_product(self, other)
         if product is not None:
             return product
-    return products.matmul(self, other) if is_operand(other) else refuse("@", self, other)
+    return products.matmul(self, other) if is_operand(other, "matmul", True) else refuse("@", self, other)
 
 
 def __round__(self, ndigits: int | None = None):  # noqa: N807
@@ -255,7 +257,7 @@ def byteswap(self) -> Array:
 
 def clip(self, min: Any = None, max: Any = None) -> Array:
     """The elements kept within bounds; see ``jnp.clip``."""
-    return arithmetic.clip(self, min, max)
+    return overridable(arithmetic.clip)(self, min, max)
 
 
 def nonzero(self, *, fill_value: Any = None, size: int | None = None) -> tuple:
@@ -273,7 +275,8 @@ def compress(
     fill_value: Any = 0,
 ) -> Array:
     """The slices along an axis where a condition is true; see ``jnp.compress``."""
-    return selection.compress(condition, self, axis, out=out, size=size, fill_value=fill_value)
+    compressed = overridable(selection.compress)
+    return compressed(condition, self, axis, out=out, size=size, fill_value=fill_value)
 
 
 def __array_namespace__(self, *, api_version: str | None = None) -> Any:  # noqa: N807
@@ -281,6 +284,11 @@ def __array_namespace__(self, *, api_version: str | None = None) -> Any:  # noqa
     if api_version not in (None, _API_VERSION):
         raise ValueError(f"{api_version=} is not available; available versions are: {[_API_VERSION]}")
     return sys.modules["catena.numpy"]
+
+
+def shards(self) -> list[Shard]:
+    """The parts of the array, by device: one, the whole."""
+    return [Shard(device_of(self), whole(self.shape), 0, self)]
 
 
 def to_device(self, device: Any, *, stream: None = None) -> Array:
@@ -356,10 +364,10 @@ def __dlpack_device__(self) -> tuple:  # noqa: N807
 
 METHODS = {
     "compress": compress,
-    "choose": selection.choose,
-    "repeat": editing.repeat,
-    "take": taking.take,
-    "searchsorted": sorting.searchsorted,
+    "choose": overridable(selection.choose),
+    "repeat": overridable(editing.repeat),
+    "take": overridable(taking.take),
+    "searchsorted": overridable(sorting.searchsorted),
     "sort": sorting.sort,
     "argpartition": sorting.argpartition,
     "argsort": sorting.argsort,
@@ -376,7 +384,7 @@ METHODS = {
     "cumprod": cumulative.cumprod,
     "cumsum": cumulative.cumsum,
     "diagonal": diagonals.diagonal,
-    "dot": products.dot,
+    "dot": overridable(products.dot),
     "flatten": flatten,
     "max": reductions.max,
     "mean": averages.mean,
@@ -430,6 +438,9 @@ ARRAY_PROPERTIES = {
         lambda self: getattr(self, "_placement", None) is not None,
         "Whether the user chose the device.",
     ),
+    "sharding": (lambda self: SingleDeviceSharding(device_of(self)), "Where the array is."),
+    "addressable_shards": (shards, "The parts of the array on devices of this process: one, the whole."),
+    "global_shards": (shards, "The parts of the array on all devices: one, the whole."),
     "is_fully_addressable": (lambda self: True, "Whether this process has all of the array."),
     "is_fully_replicated": (lambda self: True, "Whether every device of the array has all of it."),
 }

@@ -2,6 +2,7 @@
 
 from catena.core.array import Array, make_array
 from catena.core.device import Device, default_device
+from catena.core.sharding import target_device
 
 
 def device_of(x: Array) -> Device:
@@ -15,23 +16,10 @@ def placed(x, device=None, sharding=None):
     target = device if device is not None else sharding
     if target is None:
         return x
-    chosen = _single_device(target)
+    chosen = target_device(target)
     if type(x) is not Array or chosen is device_of(x):
         return x
     moved = make_array(x._value, x.weak_type)
     moved._placement = chosen
     return moved
 
-
-def _single_device(target) -> Device:
-    """The one device that ``target``, a device or a sharding over one device, names."""
-    if isinstance(target, Device):
-        return target
-    devices = getattr(target, "device_set", ())
-    if len(devices) == 1:
-        return next(iter(devices))
-    raise ValueError(
-        "`jax.device_put` only accepts `None`, `jax.sharding.Sharding`, `jax.Device`, `Format`, "
-        "`jax.memory.Space` or "
-        f"a pytree of these values. Received invalid value: {target}"
-    )

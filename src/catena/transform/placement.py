@@ -6,6 +6,7 @@ from catena.core import device as devices
 from catena.core import dtypes
 from catena.core.array import Array, as_array, live, typed_array
 from catena.core.device import Device
+from catena.core.sharding import target_device
 from catena.core.evaluate import abstract_cache
 from catena.core.trace import Tracer
 from catena.core.tree import tree_flatten, tree_map, tree_unflatten
@@ -20,8 +21,8 @@ def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
 
     Arguments:
       x: a tree of arrays, NumPy arrays or scalars.
-      device: a device, a tree prefix of devices, or ``None`` for where the values are or would be.
-      src: where the values are now; only a device.
+      device: a device, a sharding over one, a tree prefix of these, or ``None`` for where the values are or would be.
+      src: where the values are now; a device or a sharding.
       donate: whether the memory of ``x`` may be taken; a bool or a tree prefix.
       may_alias: whether the result may share memory with ``x``; with ``False`` it is always a copy.
 
@@ -39,12 +40,8 @@ def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
     leaves, tree = tree_flatten(x)
     is_none = lambda d: d is None  # noqa: E731
     targets = broadcast_prefix(device, x, is_leaf=is_none) if leaves else []
-    for d in [*targets, src]:
-        if d is not None and not isinstance(d, Device):
-            raise ValueError(
-                "`jax.device_put` only accepts `None`, `jax.sharding.Sharding`, `jax.Device`, `Format`, `jax.memory.Space` or a "
-                f"pytree of these values. Received invalid value: {d}"
-            )
+    targets = [target_device(d) for d in targets]
+    target_device(src)
     donated = broadcast_prefix(donate, x) if leaves else []
     outs = [place(leaf, d, may_alias) for leaf, d in zip(leaves, targets, strict=True)]
     for leaf, out, give in zip(leaves, outs, donated, strict=True):
@@ -60,7 +57,8 @@ def place(x, device: Device | None, may_alias):
     if not isinstance(x, Array) and not dtypes.is_scalar_or_numpy(x):
         if hasattr(x, "__jax_array__"):
             raise ValueError(
-                f"device_put was given a {type(x).__name__}, which has __jax_array__ but is not a pytree; convert it with "
+                f"device_put was given a {type(x).__name__}, which has __jax_array__ but is not a pytree; "
+                f"convert it with "
                 "jax.numpy.asarray() first."
             )
         raise TypeError(f"Argument '{x}' of type {type(x)} is not a valid JAX type.")

@@ -1,0 +1,110 @@
+"""Where arrays are: on one device. The names of ``jax.sharding`` that make sense for that."""
+
+from typing import Any, NamedTuple
+
+from catena.core.device import Device, Memory
+
+
+class Sharding:
+    """How an array is laid out over devices."""
+
+    __slots__ = ()
+
+
+class SingleDeviceSharding(Sharding):
+    """The whole array on one device.
+
+    Arguments:
+      device: the device.
+      memory_kind: the kind of its memory; ``"device"`` by default.
+
+    Example:
+      >>> import catena as jax, catena.numpy as jnp
+      >>> jnp.ones(3).sharding
+      SingleDeviceSharding(device=CpuDevice(id=0), memory_kind=device)
+    """
+
+    __slots__ = ("device", "memory_kind")
+
+    def __init__(self, device: Device, *, memory_kind: str | None = None):
+        if not isinstance(device, Device):
+            raise TypeError(f"SingleDeviceSharding takes a device, got {device!r}")
+        self.device = device
+        self.memory_kind = device.memory(memory_kind).kind if memory_kind is not None else "device"
+
+    num_devices = 1
+    is_fully_replicated = True
+    is_fully_addressable = True
+
+    @property
+    def device_set(self) -> set[Device]:
+        """The devices that hold the array."""
+        return {self.device}
+
+    @property
+    def addressable_devices(self) -> set[Device]:
+        """The devices that hold the array and belong to this process."""
+        return {self.device}
+
+    def devices_indices_map(self, global_shape: tuple) -> dict[Device, tuple]:
+        """For each device, the part of an array of this shape that it holds."""
+        return {self.device: whole(global_shape)}
+
+    addressable_devices_indices_map = devices_indices_map
+
+    def shard_shape(self, global_shape: tuple) -> tuple:
+        """The shape of the part that each device holds."""
+        return tuple(global_shape)
+
+    def is_equivalent_to(self, other: Sharding, ndim: int) -> bool:
+        """Whether ``other`` lays out arrays of ``ndim`` axes in the same way."""
+        return self == other
+
+    def with_memory_kind(self, kind: str) -> "SingleDeviceSharding":
+        """The same device with another of its memories."""
+        return SingleDeviceSharding(self.device, memory_kind=kind)
+
+    def __eq__(self, other):
+        return isinstance(other, SingleDeviceSharding) and (self.device, self.memory_kind) == (other.device, other.memory_kind)
+
+    def __hash__(self):
+        return hash((self.device, self.memory_kind))
+
+    def __reduce__(self):
+        return _rebuild, (self.device, self.memory_kind)
+
+    def __repr__(self):
+        return f"SingleDeviceSharding(device={self.device!r}, memory_kind={self.memory_kind})"
+
+
+def _rebuild(device: Device, memory_kind: str) -> SingleDeviceSharding:
+    return SingleDeviceSharding(device, memory_kind=memory_kind)
+
+
+class Shard(NamedTuple):
+    """The part of an array that one device holds: the device, the part's index, its copy number, and its data."""
+
+    device: Device
+    index: tuple
+    replica_id: int
+    data: Any
+
+    def __repr__(self):
+        return f"Shard(device={self.device!r}, index={self.index}, replica_id={self.replica_id}, data={self.data})"
+
+
+def whole(shape: tuple) -> tuple:
+    """The index of all of an array."""
+    return tuple(slice(None) for _ in shape)
+
+
+def target_device(target) -> Device | None:
+    """The one device that ``target`` names: a device, a sharding over one, a memory of one, or ``None``."""
+    if target is None or isinstance(target, Device):
+        return target
+    if isinstance(target, (SingleDeviceSharding, Memory)):
+        return target.device
+    raise ValueError(
+        "`jax.device_put` only accepts `None`, `jax.sharding.Sharding`, `jax.Device`, `Format`, `jax.memory.Space` or a "
+        f"pytree of these values. Received invalid value: {target}"
+    )

@@ -1,0 +1,4 @@
+"""Where arrays are."""
+
+from catena.core.sharding import Sharding as Sharding
+from catena.core.sharding import SingleDeviceSharding as SingleDeviceSharding
