@@ -1,9 +1,9 @@
 """Stacks in compiled programs: growing lists of items of one size, as LLVM IR text over libc's ``malloc``.
 
-A stack is the address of a record ``{ptr data, i64 length, i64 capacity, i64 item_bytes, ptr next}``; null is the empty
-stack. ``next`` chains all stacks of one run, whose head is the run's *arena*: memory is given back by walking the chain
-once, when the run ends or, where the program returns stacks, when Python forgets them. Items below ``length`` that
-were never written are zero.
+A stack is the address of a record ``{ptr data, i64 length, i64 capacity, i64 item_bytes, ptr next}``; null is
+the empty stack. ``next`` chains all stacks of one run, whose head is the run's *arena*: memory is given back
+by walking the chain once, when the run ends or, where the program returns stacks, when Python forgets them.
+Items below ``length`` that were never written are zero.
 """
 
 RECORD_BYTES = 40

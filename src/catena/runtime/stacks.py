@@ -1,8 +1,9 @@
 """Stacks of finished programs: who owns their memory, and what an array of stacks holds.
 
-An array of stacks is a NumPy array of ``Stack`` objects. A stack that a compiled program made is the address of a
-record in native memory (``compiler/stacks.py`` describes it), kept alive by the arena of that run; one that was made
-in Python is a list of items, laid out as such a record when a compiled program asks for its address.
+An array of stacks is a NumPy array of ``Stack`` objects. A stack that a compiled program made is the address
+of a record in native memory (``compiler/stacks.py`` describes it), kept alive by the arena of that run; one
+that was made in Python is a list of items, laid out as such a record when a compiled program asks for its
+address.
 """
 
 import ctypes
@@ -18,14 +19,16 @@ ITEM_BYTES_OFFSET = 24
 
 
 class Arena:
-    """The stacks that one run of a program made and left behind; freed, once, when nobody refers to them any more."""
+    """The stacks that one run of a program left behind; freed, once, when nobody refers to them any more."""
 
     __slots__ = ("__weakref__", "others")
 
     def __init__(self, head: int, executable, others=()):
-        """Own the chain of stacks at address ``head``, made by ``executable``; keep ``others`` alive: the arrays of
-        stacks that the run was given, since its results may refer to them."""
-        self.others = [x for x in others if x.dtype == object]
+        """Own the chain of stacks at address ``head``, made by ``executable``.
+
+        Keeps ``others`` alive: the stacks that the run was given, since its results may refer to them.
+        """
+        self.others = others
         if head:
             weakref.finalize(self, free, executable, head)
 
@@ -36,7 +39,7 @@ def free(executable, head: int):
 
 
 class Stack:
-    """One stack: ``items``, a list of NumPy arrays, or the address of a native record that ``owner`` keeps alive."""
+    """One stack: a list of NumPy arrays, or the address of a native record that ``owner`` keeps alive."""
 
     __slots__ = ("items", "address", "owner")
 

@@ -112,7 +112,8 @@ class Program:
         run_entry(
             self.entry, tuple(addresses), (*outs, head) if self.executable.returns_stacks else tuple(outs)
         )
-        arena = stacks.Arena(int(head), self.executable, values)
+        given = [x for x in values if x.dtype == object]
+        arena = stacks.Arena(int(head), self.executable, (given, self.closed.consts))
         outs = [
             stacks.from_addresses(o, arena) if is_stack(a) else o
             for o, a in zip(outs, self.computed_avals, strict=True)
