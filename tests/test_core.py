@@ -652,8 +652,6 @@ PENDING = {  # flags that nothing reads yet, and who will
     "jax_legacy_prng_key": "random",
     "jax_debug_key_reuse": "random",
     "jax_random_seed_offset": "random",
-    "jax_enable_compilation_cache": "the compiler's cache on disk",
-    "jax_compilation_cache_dir": "the compiler's cache on disk",
 }
 
 
@@ -680,6 +678,21 @@ def test_dumping_the_stages(tmp_path):
     finally:
         jax.config.update("jax_dump_ir_to", "")
     assert list(tmp_path.glob("*")), "nothing was written"
+
+
+def test_the_cache_on_disk(tmp_path):
+    x = np.arange(5, dtype=np.float32)
+    try:
+        jax.config.update("jax_compilation_cache_dir", str(tmp_path / "cache"))
+        jax.config.update("jax_enable_compilation_cache", False)
+        jax.jit(lambda x: jnp.sin(x) * 1.8125)(x)
+        assert not (tmp_path / "cache").exists()
+        jax.config.update("jax_enable_compilation_cache", True)
+        jax.jit(lambda x: jnp.sin(x) * 1.9375)(x)
+        assert list((tmp_path / "cache").iterdir())
+    finally:
+        jax.config.update("jax_enable_compilation_cache", True)
+        jax.config.update("jax_compilation_cache_dir", None)
 
 
 # ---- tracebacks

@@ -5,8 +5,9 @@ place and renamed into it, so processes never see half of one. A directory or fi
 may write, a link, or a file whose checksum is wrong is ignored, never executed. The oldest files go when the
 directory grows past its bound.
 
-`CATENA_CACHE_DIR` chooses the directory (default: `catena` in the user's cache directory), `CATENA_CACHE=0`
-turns the cache off, `CATENA_CACHE_BYTES` sets the bound.
+`CATENA_CACHE_DIR`, or the flag `jax_compilation_cache_dir`, chooses the directory (default: `catena` in the
+user's cache directory); `CATENA_CACHE=0`, or the flag `jax_enable_compilation_cache`, turns the cache off;
+`CATENA_CACHE_BYTES` sets the bound.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ import stat
 import tempfile
 from pathlib import Path
 
+from catena.core.context import context
+
 MAGIC = b"catena1\n"
 DEFAULT_BYTES = 1 << 29
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
@@ -24,9 +27,10 @@ _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 def directory() -> Path | None:
     """The cache's directory, made if need be; None where there is none that can be trusted."""
-    if os.environ.get("CATENA_CACHE", "1").lower() in ("0", "off", "false"):
+    off = os.environ.get("CATENA_CACHE", "1").lower() in ("0", "off", "false")
+    if off or not context.enable_compilation_cache:
         return None
-    chosen = os.environ.get("CATENA_CACHE_DIR")
+    chosen = os.environ.get("CATENA_CACHE_DIR") or context.compilation_cache_dir
     base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     path = Path(chosen) if chosen else Path(base) / "catena"
     try:
