@@ -15,7 +15,6 @@ C = np.arange(24.0, dtype=np.float32).reshape(2, 3, 4)
 I = np.array([2, 0, 2])  # noqa: E741
 
 
-
 def check_gradient(fun, x):
     """Reverse differentiation against forward differentiation, in double precision."""
     with catena.enable_x64(True):
@@ -103,7 +102,9 @@ def test_reading_clamps():
     x = jnp.arange(10)
     assert x[11] == 9 and x[-11] == 0
     np.testing.assert_array_equal(x[jnp.array([9, 10, -10, -12])], [9, 9, 0, 0])
-    np.testing.assert_array_equal(catena.jit(lambda x, i: x[i])(x, jnp.array([9, 10, -10, -12])), [9, 9, 0, 0])
+    np.testing.assert_array_equal(
+        catena.jit(lambda x, i: x[i])(x, jnp.array([9, 10, -10, -12])), [9, 9, 0, 0]
+    )
     assert catena.jit(lambda x, i: x[i])(x, 11) == 9 and catena.jit(lambda x, i: x[i])(x, -11) == 0
 
 
@@ -194,7 +195,17 @@ UPDATES = {
     "divide": np.divide,
     "power": np.power,
 }
-PLACES = [0, -1, slice(1, None), slice(None, None, -2), (slice(None), 1), None, (I[:2], np.array([0, 3])), M > 5, ()]
+PLACES = [
+    0,
+    -1,
+    slice(1, None),
+    slice(None, None, -2),
+    (slice(None), 1),
+    None,
+    (I[:2], np.array([0, 3])),
+    M > 5,
+    (),
+]
 
 
 @pytest.mark.parametrize("name", UPDATES)
@@ -202,7 +213,10 @@ PLACES = [0, -1, slice(1, None), slice(None, None, -2), (slice(None), 1), None, 
 def test_updates_are_numpy_s(name, index):
     expected = M.copy()
     expected[index] = UPDATES[name](expected[index], np.float32(2.5))
-    for fun in (lambda x: getattr(x.at[index], name)(2.5), catena.jit(lambda x: getattr(x.at[index], name)(2.5))):
+    for fun in (
+        lambda x: getattr(x.at[index], name)(2.5),
+        catena.jit(lambda x: getattr(x.at[index], name)(2.5)),
+    ):
         result = fun(jnp.asarray(M))
         assert result.dtype == np.float32
         np.testing.assert_allclose(result, expected, rtol=1e-6)
@@ -210,7 +224,9 @@ def test_updates_are_numpy_s(name, index):
 
 
 @pytest.mark.parametrize("name", ["set", "add", "multiply", "min", "divide"])
-@pytest.mark.parametrize("index", [0, slice(None, None, -2), (slice(None), 1), (I[:2], np.array([0, 3]))], ids=repr)
+@pytest.mark.parametrize(
+    "index", [0, slice(None, None, -2), (slice(None), 1), (I[:2], np.array([0, 3]))], ids=repr
+)
 def test_updates_are_differentiated(name, index):
     x, v = M.astype(np.float64) + 0.5, np.full(np.shape(M[index]), 1.7)
     with catena.enable_x64(True):
@@ -252,7 +268,9 @@ def test_dtypes_of_updates():
 
 def test_values_that_do_not_fit():
     x = jnp.arange(3.0)
-    with pytest.raises(ValueError, match=r"Cannot broadcast to shape with fewer dimensions: arr_shape=\(2,\) shape=\(\)"):
+    with pytest.raises(
+        ValueError, match=r"Cannot broadcast to shape with fewer dimensions: arr_shape=\(2,\) shape=\(\)"
+    ):
         x.at[0].set(jnp.arange(2.0))
     with pytest.raises(ValueError, match="Incompatible types for broadcasting: input type=float32"):
         x.at[:].set(jnp.arange(2.0))
@@ -349,7 +367,9 @@ def test_random_indices(case):
 def test_take(mode, axis):
     indices = np.array([[0, -1], [1, 7]])
     for fun in (jnp.take, catena.jit(jnp.take, static_argnames=("axis", "mode"))):
-        np.testing.assert_array_equal(fun(M, indices, axis=axis, mode=mode), np.take(M, indices, axis, mode=mode))
+        np.testing.assert_array_equal(
+            fun(M, indices, axis=axis, mode=mode), np.take(M, indices, axis, mode=mode)
+        )
 
 
 def test_take_fills():
@@ -379,7 +399,9 @@ def test_put_place_and_diagonal():
     expected = M.copy()
     np.place(expected, M > 4, [1, 2])
     np.testing.assert_array_equal(jnp.place(M, M > 4, np.array([1.0, 2.0]), inplace=False), expected)
-    np.testing.assert_array_equal(catena.jit(lambda x: jnp.place(x, x > 4, 3.0, inplace=False))(M), np.where(M > 4, 3, M))
+    np.testing.assert_array_equal(
+        catena.jit(lambda x: jnp.place(x, x > 4, 3.0, inplace=False))(M), np.where(M > 4, 3, M)
+    )
     expected = M.copy()
     np.fill_diagonal(expected, 5)
     np.testing.assert_array_equal(jnp.fill_diagonal(M, 5, inplace=False), expected)
@@ -443,9 +465,13 @@ def test_choosing():
     x = jnp.asarray(M)
     np.testing.assert_array_equal(jnp.where(x > 4, x, 0), np.where(M > 4, M, 0))
     assert jnp.where(x > 4, 1, 0).weak_type and jnp.where(x > 4, x, 0).dtype == np.float32
-    np.testing.assert_array_equal(jnp.select([x > 8, x > 4], [x, -x], 7), np.select([M > 8, M > 4], [M, -M], 7))
+    np.testing.assert_array_equal(
+        jnp.select([x > 8, x > 4], [x, -x], 7), np.select([M > 8, M > 4], [M, -M], 7)
+    )
     expected = np.piecewise(M, [M < 3, M > 8], [lambda v: -v, lambda v: 10 * v, 7])
-    np.testing.assert_array_equal(jnp.piecewise(x, [x < 3, x > 8], [lambda v: -v, lambda v: 10 * v, 7]), expected)
+    np.testing.assert_array_equal(
+        jnp.piecewise(x, [x < 3, x > 8], [lambda v: -v, lambda v: 10 * v, 7]), expected
+    )
     numbers = np.array([0, 2, 1])
     choices = [np.arange(3) + 10 * k for k in range(3)]
     np.testing.assert_array_equal(jnp.choose(numbers, choices), np.choose(numbers, choices))

@@ -107,7 +107,9 @@ def test_gradients(call, arrays):
     check_gradient(call, [a + 0.1 * numpy.arange(a.size).reshape(a.shape) ** 1.5 for a in arrays])
 
 
-@pytest.mark.parametrize("array", [INTS, BOOLS, M.astype("float16"), M + 1j, jnp.asarray(M).astype("bfloat16")])
+@pytest.mark.parametrize(
+    "array", [INTS, BOOLS, M.astype("float16"), M + 1j, jnp.asarray(M).astype("bfloat16")]
+)
 def test_dtypes_are_kept(array):
     array = jnp.asarray(array)
     for fun in (
@@ -162,7 +164,8 @@ def test_pad_by_a_function():
 def test_trim_zeros():
     for trim in ("fb", "f", "b"):
         numpy.testing.assert_array_equal(
-            jnp.trim_zeros(numpy.array([0, 0, 1, 2, 0]), trim), numpy.trim_zeros(numpy.array([0, 0, 1, 2, 0]), trim)
+            jnp.trim_zeros(numpy.array([0, 0, 1, 2, 0]), trim),
+            numpy.trim_zeros(numpy.array([0, 0, 1, 2, 0]), trim),
         )
     with pytest.raises(ConcretizationTypeError, match="trim_zeros"):
         catena.jit(jnp.trim_zeros)(X)
@@ -174,11 +177,23 @@ def test_trim_zeros():
         (lambda: jnp.concatenate([X, M]), TypeError, "different numbers of dimensions: got"),
         (lambda: jnp.concatenate([]), ValueError, "Need at least one array to concatenate"),
         (lambda: jnp.concatenate([1, 2]), ValueError, "Zero-dimensional arrays cannot be concatenated"),
-        (lambda: jnp.concatenate([X, [1, 2]]), TypeError, "requires ndarray or scalar arguments, got <class 'list'>"),
-        (lambda: jnp.concatenate([M, M], axis=2), ValueError, "axis 2 is out of bounds for array of dimension 2"),
+        (
+            lambda: jnp.concatenate([X, [1, 2]]),
+            TypeError,
+            "requires ndarray or scalar arguments, got <class 'list'>",
+        ),
+        (
+            lambda: jnp.concatenate([M, M], axis=2),
+            ValueError,
+            "axis 2 is out of bounds for array of dimension 2",
+        ),
         (lambda: jnp.stack([]), ValueError, "Need at least one array to stack"),
         (lambda: jnp.stack([X, M]), ValueError, "different numbers of dimensions"),
-        (lambda: jnp.stack([X, X], out=X), NotImplementedError, "'out' argument to jnp.stack is not supported"),
+        (
+            lambda: jnp.stack([X, X], out=X),
+            NotImplementedError,
+            "'out' argument to jnp.stack is not supported",
+        ),
         (lambda: jnp.block((X, X)), ValueError, "does not allow tuples"),
         (lambda: jnp.block([]), ValueError, "does not allow empty list"),
         (lambda: jnp.split(X, 2), ValueError, "does not result in an equal division: rest is 1"),

@@ -1,4 +1,6 @@
-"""Sorting, sets, sums of products, statistics, polynomials, windows, bits: against NumPy, eagerly and compiled."""
+"""Sorting, sets, sums of products, statistics, polynomials, windows, bits: against NumPy, eagerly and
+compiled.
+"""
 
 import numpy
 import pytest
@@ -83,7 +85,11 @@ CASES = [
     (lambda np, x: np.cov(x), [M], True),
     (lambda np, x, y: np.cov(x, y, bias=True), [X, Q[:5]], True),
     (lambda np, x: np.cov(x, rowvar=False, ddof=0), [M], True),
-    (lambda np, x: np.cov(x, fweights=np.array([1, 2, 1, 1]), aweights=np.array([1.0, 2.0, 0.5, 1.0])), [M], True),
+    (
+        lambda np, x: np.cov(x, fweights=np.array([1, 2, 1, 1]), aweights=np.array([1.0, 2.0, 0.5, 1.0])),
+        [M],
+        True,
+    ),
     (lambda np, x: np.cov(np.stack([x, x * 1j])), [Z], False),
     (lambda np, x: np.corrcoef(x), [M], True),
     (lambda np, x, y: np.convolve(x, y), [X, Q], True),
@@ -154,8 +160,12 @@ def test_sets(name, pair):
 
 
 def test_default_fill_values():
-    numpy.testing.assert_array_equal(jnp.setdiff1d(jnp.arange(5) + 3, jnp.array([4]), size=6), [3, 5, 6, 7, 0, 0])
-    numpy.testing.assert_array_equal(jnp.setxor1d(jnp.arange(5) + 3, jnp.array([4]), size=6), [3, 5, 6, 7, 3, 3])
+    numpy.testing.assert_array_equal(
+        jnp.setdiff1d(jnp.arange(5) + 3, jnp.array([4]), size=6), [3, 5, 6, 7, 0, 0]
+    )
+    numpy.testing.assert_array_equal(
+        jnp.setxor1d(jnp.arange(5) + 3, jnp.array([4]), size=6), [3, 5, 6, 7, 3, 3]
+    )
     numpy.testing.assert_array_equal(jnp.intersect1d(jnp.arange(5), jnp.array([7]), size=2), [0, 0])
     numpy.testing.assert_array_equal(jnp.union1d(jnp.arange(2) + 3, jnp.array([4]), size=4), [3, 4, 3, 3])
     numpy.testing.assert_array_equal(jnp.unique(jnp.array([3, 1, 1]), size=4), [1, 3, 1, 1])
@@ -196,7 +206,9 @@ def test_unique(x, axis, equal_nan):
 def test_descending():
     numpy.testing.assert_array_equal(jnp.sort(Q, descending=True), numpy.sort(Q)[::-1])
     numpy.testing.assert_array_equal(jnp.argsort(jnp.array([3, 1, 2, 1]), descending=True), [0, 2, 1, 3])
-    numpy.testing.assert_array_equal(jnp.argsort(jnp.array([3, 1, 2, 1]), descending=True, stable=False), [0, 2, 3, 1])
+    numpy.testing.assert_array_equal(
+        jnp.argsort(jnp.array([3, 1, 2, 1]), descending=True, stable=False), [0, 2, 3, 1]
+    )
     numpy.testing.assert_array_equal(jnp.partition(jnp.array([4, 1, 3, 2, 0]), 2), [0, 1, 2, 4, 3])
     numpy.testing.assert_array_equal(jnp.argpartition(jnp.array([4, 1, 3, 2, 0]), 2), [4, 1, 3, 0, 2])
 
@@ -220,12 +232,17 @@ def test_methods_of_membership(method):
 
 
 @pytest.mark.parametrize("density", [False, True])
-@pytest.mark.parametrize("options", [{}, {"bins": 3}, {"bins": [0.0, 3.0, 5.0]}, {"bins": 4, "range": (0, 10)}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{}, {"bins": 3}, {"bins": [0.0, 3.0, 5.0]}, {"bins": 4, "range": (0, 10)}], ids=str
+)
 def test_histograms(options, density):
     weights = numpy.arange(8, dtype=numpy.float32)
     for extra in ({}, {"weights": weights}):
         expected = numpy.histogram(Q.astype(float), density=density, **options, **extra)
-        for fun in (jnp.histogram, catena.jit(lambda x: jnp.histogram(x, density=density, **options, **extra))):
+        for fun in (
+            jnp.histogram,
+            catena.jit(lambda x: jnp.histogram(x, density=density, **options, **extra)),
+        ):
             found = fun(Q) if fun is not jnp.histogram else fun(Q, density=density, **options, **extra)
             for ours, theirs in zip(found, expected, strict=True):
                 numpy.testing.assert_allclose(ours, theirs, rtol=1e-5)
@@ -284,7 +301,9 @@ def test_windows(name, n):
 
 def test_kaiser():
     numpy.testing.assert_allclose(jnp.kaiser(7, 3.0), numpy.kaiser(7, 3.0), rtol=1e-5)
-    numpy.testing.assert_allclose(catena.jit(jnp.kaiser, static_argnums=0)(7, 3.0), numpy.kaiser(7, 3.0), rtol=1e-5)
+    numpy.testing.assert_allclose(
+        catena.jit(jnp.kaiser, static_argnums=0)(7, 3.0), numpy.kaiser(7, 3.0), rtol=1e-5
+    )
 
 
 # ---- functions of functions
@@ -338,7 +357,11 @@ def test_einsum_path():
         (lambda: jnp.digitize(X, M), ValueError, "bins must be a 1-dimensional array"),
         (lambda: jnp.isin(X, X, method="bad"), ValueError, "method='bad' is not implemented"),
         (lambda: jnp.einsum("ij,jk", M, M), ValueError, "Size of label 'j' for operand 1"),
-        (lambda: jnp.einsum("ij", X), ValueError, "does not contain the correct number of indices for operand 0"),
+        (
+            lambda: jnp.einsum("ij", X),
+            ValueError,
+            "does not contain the correct number of indices for operand 0",
+        ),
         (lambda: jnp.einsum("i->a", X), ValueError, "Output character 'a' did not appear in the input"),
         (lambda: jnp.einsum("i,i", X, [1, 2, 3, 4, 5]), TypeError, "got <class 'list'> at position 1"),
         (lambda: jnp.cross(X[:4], X[:4]), ValueError, "Dimension must be either 2 or 3"),

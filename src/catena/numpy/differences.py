@@ -52,7 +52,8 @@ def diff(
       a: an array of at least one dimension.
       n: how often to take differences.
       axis: the axis.
-      prepend, append: values to put before and after: a scalar, or an array of the shape of ``a`` but for ``axis``.
+      prepend, append: values to put before and after: a scalar, or an array of the shape of ``a`` but for
+        ``axis``.
     Returns:
       An array, shorter along the axis by ``n``.
     Raises:
@@ -131,7 +132,8 @@ def gradient(
 
     Arguments:
       f: the values, at least two along each axis.
-      *varargs: the spacing: nothing for 1, one number for all axes, or for each axis a number or the coordinates.
+      *varargs: the spacing: nothing for 1, one number for all axes, or for each axis a number or the
+        coordinates.
       axis: the axes to differentiate along; by default all.
       edge_order: must be None.
     Returns:
@@ -147,17 +149,23 @@ def gradient(
     if edge_order is not None:
         raise NotImplementedError("The 'edge_order' argument to jnp.gradient is not supported.")
     f, *spacings = promote_dtypes_inexact("gradient", f, *varargs) if varargs else [_inexact("gradient", f)]
-    axes = canonical_axes(axis, f.ndim) if axis is None or not isinstance(axis, Sequence) else tuple(
-        canonical_axis(operator.index(i), f.ndim) for i in axis
+    axes = (
+        canonical_axes(axis, f.ndim)
+        if axis is None or not isinstance(axis, Sequence)
+        else tuple(canonical_axis(operator.index(i), f.ndim) for i in axis)
     )
     if any(f.shape[i] < 2 for i in axes):
         raise ValueError(
             "Shape of array too small to calculate a numerical gradient, at least 2 elements are required."
         )
-    spacings = [like(f, 1)] * len(axes) if not spacings else spacings * len(axes) if len(spacings) == 1 else spacings
+    spacings = (
+        [like(f, 1)] * len(axes) if not spacings else spacings * len(axes) if len(spacings) == 1 else spacings
+    )
     if len(spacings) != len(axes):
         raise TypeError(f"Invalid number of spacing arguments {len(spacings)} for {axis=}")
-    results = [_gradient_along(f, i, _coordinates(h, f.shape[i])) for i, h in zip(axes, spacings, strict=True)]
+    results = [
+        _gradient_along(f, i, _coordinates(h, f.shape[i])) for i, h in zip(axes, spacings, strict=True)
+    ]
     return results[0] if len(results) == 1 else results
 
 
@@ -172,7 +180,9 @@ def _coordinates(h, n: int):
     if h.ndim == 0 or size == 1:
         return lax.reshape(h, ())
     if size != n:
-        raise ValueError(f"Spacing arguments must be scalars or 1D arrays with length {n} of the axis; got {h.shape}")
+        raise ValueError(
+            f"Spacing arguments must be scalars or 1D arrays with length {n} of the axis; got {h.shape}"
+        )
     h = ravel(h)
     return lax.sub(read(h, _LATER), read(h, _EARLIER))
 
@@ -183,9 +193,7 @@ def _gradient_along(f, axis: int, h):
     steps = lax.sub(later, earlier)
     if not h.ndim:
         quotients = lax.div(steps, h)
-        inner = lax.div(
-            lax.sub(*_slices(f, axis, slice(2, None), slice(None, -2))), lax.mul(h, like(h, 2))
-        )
+        inner = lax.div(lax.sub(*_slices(f, axis, slice(2, None), slice(None, -2))), lax.mul(h, like(h, 2)))
     else:
         h = lax.broadcast_in_dim(h, steps.shape, (axis,))
         quotients = lax.div(steps, h)
@@ -220,9 +228,11 @@ def trapezoid(y: Operand, x: Operand | None = None, dx: Operand = 1.0, axis: int
     else:
         y, x = (as_array_argument("trapezoid", v, i) for i, v in enumerate((y, x)))
         axis = canonical_axis(operator.index(axis), y.ndim)
-        x = lax.broadcast_in_dim(x, tuple(x.shape[0] if i == axis else 1 for i in range(y.ndim)), (axis,)) if (
-            x.ndim == 1 and y.ndim > 1
-        ) else x
+        x = (
+            lax.broadcast_in_dim(x, tuple(x.shape[0] if i == axis else 1 for i in range(y.ndim)), (axis,))
+            if (x.ndim == 1 and y.ndim > 1)
+            else x
+        )
         y, x = promote_dtypes_inexact("trapezoid", y, x)
         widths = lax.sub(*_slices(x, axis if x.ndim == y.ndim else x.ndim - 1, _LATER, _EARLIER))
     later, earlier = _slices(y, axis, _LATER, _EARLIER)
@@ -304,7 +314,9 @@ def interp(
         values = _interp_by_numpy(x, xp, fp)
         if values is not None:
             return values
-    x, xp = promote_dtypes_inexact("interp", as_array_argument("interp", x), as_array_argument("interp", xp, 1))
+    x, xp = promote_dtypes_inexact(
+        "interp", as_array_argument("interp", x), as_array_argument("interp", xp, 1)
+    )
     fp = _inexact("interp", as_array_argument("interp", fp, 2))
     if xp.ndim != 1 or fp.ndim != 1 or xp.shape != fp.shape:
         raise ValueError("xp and fp must be one-dimensional arrays of equal size")
@@ -360,7 +372,9 @@ def _on_lines(x, xp, fp):
 def _outside(values, wanted, mask, edge):
     if isinstance(wanted, str):
         if wanted != "extrapolate":
-            raise ValueError(f"the only valid string value of `left` and `right` is 'extrapolate', but got: {wanted!r}")
+            raise ValueError(
+                f"the only valid string value of `left` and `right` is 'extrapolate', but got: {wanted!r}"
+            )
         return values
     fill = edge if wanted is None else convert(as_array_argument("interp", wanted, 3), values.dtype)
     return lax.select(mask, broadcast_to(fill, values.shape), values)

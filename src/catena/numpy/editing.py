@@ -55,13 +55,14 @@ def repeat(
       a: an array.
       repeats: how often: a number, or one for each slice.
       axis: the axis; None flattens the array first.
-      total_repeat_length: the length of the result, needed where ``repeats`` is traced: what is too long is cut, what is
-        too short is filled with the last slice.
+      total_repeat_length: the length of the result, needed where ``repeats`` is traced: what is too long is
+        cut, what is too short is filled with the last slice.
       out_sharding: the sharding of the result; None for that of a single device.
     Returns:
       An array.
     Raises:
-      ConcretizationTypeError: ``repeats`` is traced and there is no ``total_repeat_length``. ValueError: the lengths do
+      ConcretizationTypeError: ``repeats`` is traced and there is no ``total_repeat_length``. ValueError: the
+        lengths do
       not fit. TypeError: ``repeats`` is negative.
 
     >>> import catena.numpy as jnp
@@ -77,7 +78,8 @@ def repeat(
     if known is None and total_repeat_length is None:
         raise ConcretizationTypeError(
             repeats,
-            "When jit-compiling jnp.repeat, the total number of repeats must be static. To fix this, either specify a "
+            "When jit-compiling jnp.repeat, the total number of repeats must be static. To fix this, "
+            "either specify a "
             "static value for `repeats`, or pass a static value to `total_repeat_length`.",
         )
     if not dtypes.is_integer(repeats.dtype) and repeats.dtype != dtypes.BOOL:
@@ -95,7 +97,8 @@ def repeat(
 def _check_repeats(repeats, n: int):
     if repeats.ndim > 1 or (repeats.ndim == 1 and repeats.shape[0] not in (1, n)):
         raise ValueError(
-            f"repeat: repeats must be a number or have one for each of the {n} slices, got shape {repeats.shape}"
+            f"repeat: repeats must be a number or have one for each of the {n} slices, got shape "
+            f"{repeats.shape}"
         )
 
 
@@ -122,7 +125,9 @@ def _repeat_evenly(a, count: int, axis: int):
 
 
 def _repeat_traced(a, repeats, axis: int, length: int):
-    """Each slice begins where the counts before it end; the running number of beginnings is the slice to take."""
+    """Each slice begins where the counts before it end; the running number of beginnings is the slice to
+    take.
+    """
     if not a.shape[axis] or not length:
         return read(a, along(axis, np.zeros((length if a.shape[axis] else 0,), np.int32)))
     dtype = default_int()
@@ -184,8 +189,10 @@ def roll(a: Operand, shift: Operand | Sequence[int], axis: int | Sequence[int] |
     """
     a = as_array_argument("roll", a)
     if isinstance(shift, list | tuple):
-        shift = np.asarray([as_operand("roll", s, 1) for s in shift]) if not _traced(shift) else lax.stack(
-            [as_array_argument("roll", s, 1) for s in shift], 0
+        shift = (
+            np.asarray([as_operand("roll", s, 1) for s in shift])
+            if not _traced(shift)
+            else lax.stack([as_array_argument("roll", s, 1) for s in shift], 0)
         )
     shift = as_array_argument("roll", shift, 1)
     if axis is None:
@@ -202,7 +209,8 @@ def _traced(values) -> bool:
 def _rolled(a, shift, axes: tuple):
     if shift.ndim > 1 or (shift.ndim and len(axes) > 1 and shift.shape[0] not in (1, len(axes))):
         raise ValueError(
-            "shape mismatch: objects cannot be broadcast to a single shape.  Mismatch is between arg 0 with shape "
+            "shape mismatch: objects cannot be broadcast to a single shape.  Mismatch is between arg 0 "
+            "with shape "
             f"({len(axes)},) and arg 1 with shape {shift.shape}."
         )
     count = max(shift.size, len(axes))
@@ -332,13 +340,15 @@ def delete(
 
     Arguments:
       arr: an array.
-      obj: their positions: an integer, a slice, an array of integers, or a boolean array (known while tracing).
+      obj: their positions: an integer, a slice, an array of integers, or a boolean array (known while
+        tracing).
       axis: the axis; None flattens the array first.
       assume_unique_indices: a promise that no position occurs twice, by which ``obj`` may be traced.
     Returns:
       A shorter array.
     Raises:
-      ValueError: a position is out of bounds. ConcretizationTypeError: ``obj`` is traced without that promise.
+      ValueError: a position is out of bounds. ConcretizationTypeError: ``obj`` is traced without that
+        promise.
 
     >>> import catena.numpy as jnp
     >>> jnp.delete(jnp.arange(4), jnp.array([0, 2]))
@@ -363,7 +373,8 @@ def delete(
     value = concrete_or_error(lambda x: x, obj, "'obj' array argument of jnp.delete()")._value
     if obj.dtype == dtypes.BOOL and obj.shape != (n,):
         raise ValueError(
-            "np.delete(arr, obj): for boolean indices, obj must be one-dimensional with length matching specified axis."
+            "np.delete(arr, obj): for boolean indices, obj must be one-dimensional with length matching "
+            "specified axis."
         )
     if obj.dtype != dtypes.BOOL and not dtypes.is_integer(obj.dtype):
         raise ValueError(f"delete: obj must hold integers or booleans, got {dtypes.dtype_name(obj.dtype)}")
@@ -373,7 +384,11 @@ def delete(
 def _without(arr, axis: int, positions: np.ndarray):
     """``arr`` without known positions."""
     keep = np.ones((arr.shape[axis],), bool)
-    in_bounds = positions if positions.dtype == bool else positions[(positions >= -keep.size) & (positions < keep.size)]
+    in_bounds = (
+        positions
+        if positions.dtype == bool
+        else positions[(positions >= -keep.size) & (positions < keep.size)]
+    )
     keep[in_bounds] = False
     return read(arr, along(axis, np.flatnonzero(keep)))
 
@@ -383,7 +398,9 @@ def _without_one(arr, axis: int, position):
     n = arr.shape[axis]
     position = _wrapped(position, n)
     index = lax.iota(position.dtype, max(n - 1, 0))
-    return read(arr, along(axis, lax.add(index, lax.convert_element_type(lax.ge(index, position), index.dtype))))
+    return read(
+        arr, along(axis, lax.add(index, lax.convert_element_type(lax.ge(index, position), index.dtype)))
+    )
 
 
 def trim_zeros(filt: Operand, trim: str = "fb", axis: int | Sequence[int] | None = None) -> Array:
@@ -406,9 +423,7 @@ def trim_zeros(filt: Operand, trim: str = "fb", axis: int | Sequence[int] | None
     letters = trim.lower()
     if set(letters) - {"f", "b"}:
         raise ValueError(f"trim_zeros: trim must hold only 'f' and 'b', got {trim!r}")
-    known = concrete_or_error(
-        lambda x: x, filt, "Error arose in the `filt` argument of trim_zeros()"
-    )
+    known = concrete_or_error(lambda x: x, filt, "Error arose in the `filt` argument of trim_zeros()")
     axis = static_axis(axis)
     axes = range(filt.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
     where = np.nonzero(known._value)

@@ -1,7 +1,7 @@
 """Einstein summation through opt_einsum's contraction orders.
 
-A contraction is a sequence of pairwise ones. Each of these is: sums over labels that only one operand has, diagonals
-of repeated labels, one ``dot_general`` and one transpose.
+A contraction is a sequence of pairwise ones. Each of these is: sums over labels that only one operand has,
+diagonals of repeated labels, one ``dot_general`` and one transpose.
 """
 
 from collections import Counter
@@ -29,7 +29,9 @@ class _Shaped:
 
 
 def _parsed(name: str, subscripts, operands: tuple) -> tuple:
-    """``(subscripts, arrays)`` from either way of calling ``einsum``; the subscripts as one string with an arrow."""
+    """``(subscripts, arrays)`` from either way of calling ``einsum``; the subscripts as one string with an
+    arrow.
+    """
     if isinstance(subscripts, str):
         arrays = [as_array_argument(name, x, i) for i, x in enumerate(operands)]
         args = (subscripts, *(_Shaped(a.shape) for a in arrays))
@@ -57,12 +59,13 @@ def einsum(
     """Sums of products by Einstein's convention.
 
     Arguments:
-      subscripts: such as ``"ij,jk->ik"``: labels of the axes of each operand and of the result; labels that the result
-        lacks are summed over. Without an arrow the result has the labels that occur once, in alphabetic order.
-        "..." stands for axes that broadcast.
+      subscripts: such as ``"ij,jk->ik"``: labels of the axes of each operand and of the result; labels that
+        the result lacks are summed over. Without an arrow the result has the labels that occur once, in
+        alphabetic order. "..." stands for axes that broadcast.
       *operands: the arrays. Instead of a string, arrays and lists of labels may alternate.
       out: must be None.
-      optimize: the order of contractions: "auto", "optimal", "greedy" and others of opt_einsum, True, False, or a path.
+      optimize: the order of contractions: "auto", "optimal", "greedy" and others of opt_einsum, True, False,
+        or a path.
       precision: the precision of products, as for ``lax.dot_general``.
       preferred_element_type: the dtype to accumulate in, and of the result.
       _dot_general: a function to use instead of ``lax.dot_general``.
@@ -100,7 +103,9 @@ def einsum(
 
 def _contraction_list(args: tuple, optimize) -> tuple:
     """The labels of operands and result, and the places of the operands of each contraction."""
-    optimize = "optimal" if optimize is True else [tuple(range(_count(args)))] if optimize is False else optimize
+    optimize = (
+        "optimal" if optimize is True else [tuple(range(_count(args)))] if optimize is False else optimize
+    )
     inputs, result, operands = opt_einsum.parser.parse_einsum_input(args, shapes=False)
     if optimize == [(0,)] or len(operands) == 1:
         _check_labels(inputs, operands)
@@ -113,7 +118,8 @@ def _check_labels(inputs: str, operands):
     for place, (names, operand) in enumerate(zip(inputs.split(","), operands, strict=True)):
         if len(names) != len(operand.shape):
             raise ValueError(
-                f"Einstein sum subscript '{names}' does not contain the correct number of indices for operand {place}."
+                f"Einstein sum subscript '{names}' does not contain the correct number of indices for "
+                f"operand {place}."
             )
 
 
@@ -128,7 +134,9 @@ class _Product:
         self.precision, self.preferred, self.dot_general = precision, preferred, dot_general
 
     def __call__(self, a, b, numbers):
-        return self.dot_general(a, b, numbers, precision=self.precision, preferred_element_type=self.preferred)
+        return self.dot_general(
+            a, b, numbers, precision=self.precision, preferred_element_type=self.preferred
+        )
 
 
 def _contract(terms: list, keep: set, product: _Product) -> tuple:
@@ -211,7 +219,8 @@ def einsum_path(
     Arguments:
       subscripts, *operands, optimize: as for ``einsum``.
     Returns:
-      The path, a list of the positions of operands that are contracted together, and a description that prints.
+      The path, a list of the positions of operands that are contracted together, and a description that
+      prints.
     Raises:
       ValueError: the subscripts do not fit the operands.
 

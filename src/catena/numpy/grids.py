@@ -34,14 +34,16 @@ class _IndexMaker:
 
 
 s_ = _IndexMaker(False, "The index between the brackets: ``x[s_[1:, 0]]`` is ``x[1:, 0]``.")
-index_exp = _IndexMaker(True, "The index between the brackets, always a tuple: ``index_exp[1:]`` is ``(slice(1, None),)``.")
+index_exp = _IndexMaker(
+    True, "The index between the brackets, always a tuple: ``index_exp[1:]`` is ``(slice(1, None),)``."
+)
 
 
 class _Joiner:
     """``r_`` and ``c_``: arrays, numbers and slices between the brackets, joined along an axis.
 
-    A first string ``"axis,rank,place"`` says along which axis to join, to which rank to raise, and where the axes of
-    lower-ranked arrays go; "r" and "c" make a matrix of one row or column.
+    A first string ``"axis,rank,place"`` says along which axis to join, to which rank to raise, and where the
+    axes of lower-ranked arrays go; "r" and "c" make a matrix of one row or column.
     """
 
     def __init__(self, axis: int, rank: int, place: int, doc: str):
@@ -89,7 +91,9 @@ def _raised(x, rank: int, place: int):
     missing = rank - x.ndim
     if missing <= 0:
         return x
-    start = missing if place == -1 else min(max(place, 0), missing) if place >= 0 else max(missing + place + 1, 0)
+    start = (
+        missing if place == -1 else min(max(place, 0), missing) if place >= 0 else max(missing + place + 1, 0)
+    )
     return reshaped(x, (1,) * start + x.shape + (1,) * (missing - start))
 
 
@@ -195,7 +199,9 @@ def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array
     >>> jnp.tril_indices(2)
     (Array([0, 1, 1], dtype=int32), Array([0, 0, 1], dtype=int32))
     """
-    return _positions(np.tri(operator.index(n), n if m is None else operator.index(m), operator.index(k), bool))
+    return _positions(
+        np.tri(operator.index(n), n if m is None else operator.index(m), operator.index(k), bool)
+    )
 
 
 def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
@@ -214,7 +220,9 @@ def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array
     >>> jnp.triu_indices(2)
     (Array([0, 0, 1], dtype=int32), Array([0, 1, 1], dtype=int32))
     """
-    return _positions(~np.tri(operator.index(n), n if m is None else operator.index(m), operator.index(k) - 1, bool))
+    return _positions(
+        ~np.tri(operator.index(n), n if m is None else operator.index(m), operator.index(k) - 1, bool)
+    )
 
 
 def _matrix_shape(name: str, arr) -> tuple:
@@ -337,8 +345,8 @@ def ravel_multi_index(
     Arguments:
       multi_index: for each dimension integers, of shapes that broadcast together.
       dims: the shape of the array.
-      mode: for positions out of bounds: "raise" (not while tracing), "wrap", "clip", or "ignore", which takes them as
-        they are.
+      mode: for positions out of bounds: "raise" (not while tracing), "wrap", "clip", or "ignore", which takes
+        them as they are.
       order: "C" or "F": which axis changes fastest.
       dtype: the dtype of the result; by default that of the indices, at least the default integer.
     Returns:
@@ -362,7 +370,9 @@ def ravel_multi_index(
     for column in columns:
         if not dtypes.is_integer(column.dtype):
             raise ValueError(f"dtype={column.dtype!r} is not an integer type.")
-    dtype = user_dtype(dtype, "ravel_multi_index", dtypes.promote((columns[0].dtype, False), (default_int(), True))[0])
+    dtype = user_dtype(
+        dtype, "ravel_multi_index", dtypes.promote((columns[0].dtype, False), (default_int(), True))[0]
+    )
     columns = [lax.convert_element_type(c, dtype) for c in columns]
     columns = [_in_range(c, n, mode) for c, n in zip(columns, dims, strict=True)]
     pairs = list(zip(columns, dims, strict=True))
@@ -385,7 +395,8 @@ def _in_range(column, n: int, mode: str):
         if known is None:
             raise ConcretizationTypeError(
                 column,
-                "The error occurred because ravel_multi_index was jit-compiled with mode='raise'. Use mode='wrap' or "
+                "The error occurred because ravel_multi_index was jit-compiled with mode='raise'. Use "
+                "mode='wrap' or "
                 "mode='clip' instead.",
             )
         if ((known._value < 0) | (known._value >= n)).any():

@@ -1,8 +1,9 @@
 """Writing elements without mutation: ``x.at[index].set(values)`` and its kin.
 
-Eagerly an update is a copy and an assignment by NumPy. Where NumPy refuses (an index out of bounds, values that do not
-fit), and under tracing, it is a scatter. A traced boolean mask has unknown positions, but an update of them by values
-that do not depend on their number is ``where(mask, updated, x)``: that works under tracing, too.
+Eagerly an update is a copy and an assignment by NumPy. Where NumPy refuses (an index out of bounds, values
+that do not fit), and under tracing, it is a scatter. A traced boolean mask has unknown positions, but an
+update of them by values that do not depend on their number is ``where(mask, updated, x)``: that works under
+tracing, too.
 """
 
 import warnings
@@ -102,8 +103,8 @@ class IndexUpdateRef:
         """The elements: ``x[index]``, with a choice of what happens out of bounds.
 
         Arguments:
-          mode: "clip" (the default, also for None and "promise_in_bounds") moves indices inside; "fill" or "drop"
-            yield ``fill_value`` for those out of bounds.
+          mode: "clip" (the default, also for None and "promise_in_bounds") moves indices inside; "fill" or
+            "drop" yield ``fill_value`` for those out of bounds.
           fill_value: by default NaN, the smallest signed or the largest unsigned integer, or True.
           indices_are_sorted, unique_indices, wrap_negative_indices: as for updates.
         Returns:
@@ -116,7 +117,13 @@ class IndexUpdateRef:
         Array(-1., dtype=float32)
         """
         result = read(
-            self.array, self.index, mode, fill_value, indices_are_sorted, unique_indices, wrap_negative_indices
+            self.array,
+            self.index,
+            mode,
+            fill_value,
+            indices_are_sorted,
+            unique_indices,
+            wrap_negative_indices,
         )
         return placed(result, None, out_sharding)
 
@@ -185,7 +192,8 @@ def _method(name: str, purpose: str, update, example: str, result: str):
         Returns:
           An array like ``x``.
         Raises:
-          IndexError, TypeError: the index does not fit the array. ValueError: the values do not fit, or the mode is
+          IndexError, TypeError: the index does not fit the array. ValueError: the values do not fit, or the
+            mode is
           unknown.
 
         >>> import catena.numpy as jnp
@@ -243,7 +251,9 @@ def _numpy_values(values, dtype):
 
 
 def _fits(new: np.ndarray, key, values: np.ndarray) -> bool:
-    """Whether the values have no more axes than the elements have; NumPy would drop leading axes of size 1."""
+    """Whether the values have no more axes than the elements have; NumPy would drop leading axes of size
+    1.
+    """
     if values.shape[0] != 1:
         return True
     return values.ndim <= new[key].ndim
@@ -316,12 +326,17 @@ def _converted(values, x):
         if promoted != x.dtype:
             warnings.warn(
                 "scatter inputs have incompatible types: cannot safely cast value from dtype="
-                f"{dtypes.dtype_name(dtype)} to dtype={dtypes.dtype_name(x.dtype)} with jax_numpy_dtype_promotion="
+                f"{dtypes.dtype_name(dtype)} to dtype={dtypes.dtype_name(x.dtype)} with "
+                "jax_numpy_dtype_promotion="
                 f"{context.numpy_dtype_promotion}. In future JAX releases this will result in an error.",
                 FutureWarning,
                 stacklevel=dtypes._levels_to_user(),
             )
-    return convert(values, x.dtype, x.weak_type) if type(values) in SCALARS or values.dtype != x.dtype else values
+    return (
+        convert(values, x.dtype, x.weak_type)
+        if type(values) in SCALARS or values.dtype != x.dtype
+        else values
+    )
 
 
 # ---- derived updates
@@ -390,7 +405,8 @@ def _axis_of_mask(tokens, entries, place: int, rank: int) -> int:
 def _check_mask(mask, expected, position: int):
     if mask.shape != expected:
         raise IndexError(
-            f"boolean index did not match shape of indexed array in index {position}: got {mask.shape}, expected "
+            f"boolean index did not match shape of indexed array in index {position}: got {mask.shape}, "
+            "expected "
             f"{list(expected)}"
         )
 

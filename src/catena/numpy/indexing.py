@@ -1,7 +1,7 @@
 """Reading elements: ``x[...]`` and the functions that take elements by position.
 
-Eager indexing is NumPy's: a view where the index is basic, a copy where it is advanced. NumPy raises where the
-language clamps, so whatever NumPy refuses goes to the general path, which clamps or says what is wrong.
+Eager indexing is NumPy's: a view where the index is basic, a copy where it is advanced. NumPy raises where
+the language clamps, so whatever NumPy refuses goes to the general path, which clamps or says what is wrong.
 """
 
 from types import EllipsisType, NoneType
@@ -50,7 +50,9 @@ def getitem(x, index):
 
 
 def _read_by_numpy(value, index):
-    """NumPy's ``value[index]``; None where the index is out of bounds, traced or wrong: the general path knows."""
+    """NumPy's ``value[index]``; None where the index is out of bounds, traced or wrong: the general path
+    knows.
+    """
     kind = type(index)
     try:
         if kind is int:
@@ -70,7 +72,11 @@ _FEW = 256
 
 def _take_rows(value, key):
     """``value[key]`` for many rows: ``take`` with the machine's own indices is five times as fast."""
-    return value[key] if key.dtype.kind == "b" else value.take(key.astype(np.intp, casting="safe", copy=False), 0)
+    return (
+        value[key]
+        if key.dtype.kind == "b"
+        else value.take(key.astype(np.intp, casting="safe", copy=False), 0)
+    )
 
 
 def read(
@@ -125,7 +131,9 @@ def _read_basic(x, tokens, wrap: bool):
         x = _dynamic_window(x, tokens, wrap)
     else:
         x = _slice_all(x, tokens, wrap)
-    dropped = tuple(t.dim for t in tokens if t.dim is not None and t.dim >= 0 and not isinstance(t.item, Span))
+    dropped = tuple(
+        t.dim for t in tokens if t.dim is not None and t.dim >= 0 and not isinstance(t.item, Span)
+    )
     return _add_new_axes(lax.squeeze(x, dropped) if dropped else x, tokens)
 
 

@@ -1,7 +1,7 @@
 """Joining and splitting: ``concatenate``, ``stack``, ``block``, ``split``, ``tile`` and their kin.
 
-The arrays to join may be given as a list or tuple, or as one array, whose first axis then runs over them. They are
-promoted to one dtype. The parts that arrays are split into are views.
+The arrays to join may be given as a list or tuple, or as one array, whose first axis then runs over them.
+They are promoted to one dtype. The parts that arrays are split into are views.
 """
 
 import operator
@@ -45,7 +45,9 @@ def array_sequence(name: str, arrays) -> list:
 
 
 def _is_array(x) -> bool:
-    return getattr(type(x), "_is_array", False) or isinstance(x, np.ndarray) or hasattr(type(x), "__jax_array__")
+    return (
+        getattr(type(x), "_is_array", False) or isinstance(x, np.ndarray) or hasattr(type(x), "__jax_array__")
+    )
 
 
 def _plain_values(arrays, dtype) -> tuple | None:
@@ -90,9 +92,7 @@ def concatenated(name: str, xs: list, axis: int, dtype=None):
     return lax.concatenate(xs, axis)
 
 
-def concatenate(
-    arrays: Arrays, axis: int | None = 0, dtype: DTypeLike | None = None
-) -> Array:
+def concatenate(arrays: Arrays, axis: int | None = 0, dtype: DTypeLike | None = None) -> Array:
     """Arrays joined along an axis that they have.
 
     Arguments:
@@ -102,7 +102,8 @@ def concatenate(
     Returns:
       An array.
     Raises:
-      ValueError: there are no arrays, they have no axes, or ``axis`` is out of bounds. TypeError: the shapes do not fit.
+      ValueError: there are no arrays, they have no axes, or ``axis`` is out of bounds. TypeError: the shapes
+        do not fit.
 
     >>> import catena.numpy as jnp
     >>> jnp.concatenate([jnp.arange(2), jnp.ones(2)])
@@ -134,7 +135,8 @@ def concat(arrays: Sequence[Operand], /, *, axis: int | None = 0) -> Array:
     Returns:
       An array of the dtype that the arrays promote to.
     Raises:
-      ValueError: there are no arrays, they have no axes, or ``axis`` is out of bounds. TypeError: the shapes do not fit.
+      ValueError: there are no arrays, they have no axes, or ``axis`` is out of bounds. TypeError: the shapes
+        do not fit.
 
     >>> import catena.numpy as jnp
     >>> jnp.concat([jnp.arange(2), jnp.arange(2)])
@@ -278,12 +280,13 @@ def block(arrays: Any) -> Array:
     """An array put together from blocks.
 
     Arguments:
-      arrays: a nested list of arrays: the innermost lists are joined along the last axis, the next along the one before,
-        and so on.
+      arrays: a nested list of arrays: the innermost lists are joined along the last axis, the next along the
+        one before, and so on.
     Returns:
       An array.
     Raises:
-      ValueError: the lists are empty or of different depths, or there are tuples. TypeError: the shapes do not fit.
+      ValueError: the lists are empty or of different depths, or there are tuples. TypeError: the shapes do
+        not fit.
 
     >>> import catena.numpy as jnp
     >>> jnp.block([[jnp.eye(2), jnp.ones((2, 1))]])
@@ -504,5 +507,3 @@ def tile(A: Operand, reps: int | Sequence[int]) -> Array:  # noqa: N803
     pairs = [n for r, size in zip(reps, A.shape, strict=True) for n in (r, size)]
     spread = lax.broadcast_in_dim(A, tuple(pairs), tuple(range(1, 2 * rank, 2)))
     return lax.reshape(spread, tuple(r * n for r, n in zip(reps, A.shape, strict=True)))
-
-

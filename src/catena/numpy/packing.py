@@ -67,7 +67,8 @@ def unpackbits(a: Operand, axis: int | None = None, count: int | None = None, bi
     Arguments:
       a: an array of uint8.
       axis: the axis along which bits follow each other; None flattens the array.
-      count: how many bits to return along the axis: more than there are adds zeros, negative leaves out the last ones.
+      count: how many bits to return along the axis: more than there are adds zeros, negative leaves out the
+        last ones.
       bitorder: "big" for the highest place of a byte first, "little" for the lowest.
     Returns:
       An array of uint8, 0 or 1.

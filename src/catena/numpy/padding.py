@@ -37,23 +37,24 @@ _OPTIONS = {
 }
 
 
-def pad(
-    array: Operand, pad_width: Any, mode: str | Callable[..., Any] = "constant", **kwargs: Any
-) -> Array:
+def pad(array: Operand, pad_width: Any, mode: str | Callable[..., Any] = "constant", **kwargs: Any) -> Array:
     """An array with borders.
 
     Arguments:
       array: an array.
-      pad_width: how many elements to put before and after each axis: ``n``, ``(before, after)``, or a pair for each.
-      mode: what they are: "constant" (``constant_values``, by default 0), "edge", "empty" (zeros), "linear_ramp" (to
-        ``end_values``), "maximum", "mean", "median", "minimum" (of the whole axis, or the ``stat_length`` elements next
-        to the border), "reflect" and "symmetric" (``reflect_type="odd"`` turns values over, too), "wrap"; or a
-        function ``(line, (before, after), axis, kwargs) -> line`` of padded lines.
+      pad_width: how many elements to put before and after each axis: ``n``, ``(before, after)``, or a pair
+        for each.
+      mode: what they are: "constant" (``constant_values``, by default 0), "edge", "empty" (zeros),
+        "linear_ramp" (to ``end_values``), "maximum", "mean", "median", "minimum" (of the whole axis, or the
+        ``stat_length`` elements next to the border), "reflect" and "symmetric" (``reflect_type="odd"`` turns
+        values over, too), "wrap"; or a function ``(line, (before, after), axis, kwargs) -> line`` of padded
+        lines.
       **kwargs: the options in parentheses: a value, a pair, or a pair for each axis.
     Returns:
       An array of the dtype of ``array``.
     Raises:
-      TypeError: ``pad_width`` does not hold integers. ValueError: it is negative or of the wrong shape, or an option
+      TypeError: ``pad_width`` does not hold integers. ValueError: it is negative or of the wrong shape, or an
+        option
       does not belong to the mode. NotImplementedError: the mode is unknown.
 
     >>> import catena.numpy as jnp
@@ -91,7 +92,8 @@ def _widths(pad_width, rank: int) -> list:
     if values.shape not in allowed:
         shapes = ", ".join(map(str, allowed[:-1]))
         raise ValueError(
-            f"jnp.pad: pad_width with nd={rank} has unsupported shape {values.shape}. Valid shapes are {shapes}, or ()."
+            f"jnp.pad: pad_width with nd={rank} has unsupported shape {values.shape}. Valid shapes are "
+            f"{shapes}, or ()."
         )
     values = np.broadcast_to(values, (rank, 2)).tolist() if rank else []
     if any(n < 0 for pair in values for n in pair):
@@ -106,7 +108,8 @@ def _pairs(name: str, option, rank: int) -> list:
     if array.shape not in allowed:
         shapes = ", ".join(map(str, allowed[:-1]))
         raise ValueError(
-            f"jnp.pad: {name} with nd={rank} has unsupported shape {array.shape}. Valid shapes are {shapes}, or ()."
+            f"jnp.pad: {name} with nd={rank} has unsupported shape {array.shape}. Valid shapes are "
+            f"{shapes}, or ()."
         )
     if type(array) is Array:  # known: no operation on it is recorded while tracing
         values = np.broadcast_to(array._value, (rank, 2))
@@ -117,7 +120,9 @@ def _pairs(name: str, option, rank: int) -> list:
 
 def _constant(array, widths, values):
     if direct(array) and isinstance(values, int | float) and not isinstance(values, bool):
-        return make_array(_in_frame(array._value, widths, convert(values, array.dtype)._value), array.weak_type)
+        return make_array(
+            _in_frame(array._value, widths, convert(values, array.dtype)._value), array.weak_type
+        )
     if np.ndim(values) == 0 and not isinstance(values, list | tuple):
         value = convert(as_array_argument("pad", values), array.dtype)
         return lax.pad(array, value, [(b, a, 0) for b, a in widths])
@@ -183,7 +188,11 @@ def _statistics(array, axis: int, before: int, after: int, mode: str, lengths) -
     """Borders of a statistic of the lines next to them."""
     n = array.shape[axis]
     fun = {"maximum": reductions.max, "minimum": reductions.min, "mean": mean, "median": median}[mode]
-    pairs = [n, n] if lengths is None else [min(int(v), n) for v in _pairs("stat_length", lengths, array.ndim)[axis]]
+    pairs = (
+        [n, n]
+        if lengths is None
+        else [min(int(v), n) for v in _pairs("stat_length", lengths, array.ndim)[axis]]
+    )
     if min(pairs) < 1:
         raise ValueError(f"stat_length of 0 yields no value for padding, got {lengths}")
     parts = _line(array, axis, 0, pairs[0]), _line(array, axis, n - pairs[1], n)
@@ -199,7 +208,9 @@ def _statistics(array, axis: int, before: int, after: int, mode: str, lengths) -
 def _periodic(array, axis: int, before: int, after: int, mode: str, reflect_type: str):
     """Borders that continue the array by reflections or copies of itself, as one gather of its lines."""
     if reflect_type not in ("even", "odd"):
-        raise ValueError(f"unsupported value for reflect_type, must be either 'even' or 'odd', got {reflect_type!r}")
+        raise ValueError(
+            f"unsupported value for reflect_type, must be either 'even' or 'odd', got {reflect_type!r}"
+        )
     n = array.shape[axis]
     places = np.arange(-before, n + after)
     index, turns = _reflected_places(places, n, mode)
@@ -211,7 +222,9 @@ def _periodic(array, axis: int, before: int, after: int, mode: str, reflect_type
 
 
 def _reflected_places(places, n: int, mode: str) -> tuple:
-    """For each place the element that stands there, and the number of reflections on the way (negative to the left)."""
+    """For each place the element that stands there, and the number of reflections on the way (negative to
+    the left).
+    """
     if mode == "wrap":
         return places % n, places // n
     period = n - 1 if mode == "reflect" else n
@@ -228,8 +241,8 @@ def _reflected_places(places, n: int, mode: str) -> tuple:
 def _turned_over(result, first, last, turns, axis: int):
     """Odd reflection: each reflection at an edge of value ``e`` maps ``x`` to ``2 e - x``.
 
-    After ``t`` reflections to the right the value is ``(+-1)^t x`` plus ``t`` times the length of the range, plus twice
-    the first or the last value where the sign is turned.
+    After ``t`` reflections to the right the value is ``(+-1)^t x`` plus ``t`` times the length of the range,
+    plus twice the first or the last value where the sign is turned.
     """
     shape = tuple(len(turns) if i == axis else 1 for i in range(result.ndim))
     turns = turns.reshape(shape)

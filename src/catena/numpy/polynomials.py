@@ -165,7 +165,8 @@ def polydiv(u: Operand, v: Operand, *, trim_leading_zeros: bool = False) -> tupl
     Arguments:
       u: the dividend.
       v: the divisor.
-      trim_leading_zeros: whether to leave out leading zeros of the remainder, which must be known while tracing.
+      trim_leading_zeros: whether to leave out leading zeros of the remainder, which must be known while
+        tracing.
     Returns:
       The coefficients of the quotient, and of the remainder, which has as many as ``u``.
     Raises:
@@ -241,7 +242,9 @@ def polyint(p: Operand, m: int = 1, k: Operand | None = None) -> Array:
     Array([1.5, 2. , 7. ], dtype=float32)
     """
     k = 0 if k is None else k
-    p, k = promote_dtypes_inexact("polyint", _coefficients("polyint", p), ravel(as_array_argument("polyint", k, 1)))
+    p, k = promote_dtypes_inexact(
+        "polyint", _coefficients("polyint", p), ravel(as_array_argument("polyint", k, 1))
+    )
     m = _order("polyint", m, "integral")
     if k.size == 1:
         k = broadcast_to(k, (m,))
@@ -294,8 +297,8 @@ def roots(p: Operand, *, strip_zeros: bool = True) -> Array:
 
     Arguments:
       p: the coefficients.
-      strip_zeros: whether to leave out zeros at both ends first, which must be known while tracing; without it leading
-        zeros give NaN.
+      strip_zeros: whether to leave out zeros at both ends first, which must be known while tracing; without
+        it leading zeros give NaN.
     Returns:
       A 1-D complex array.
     Raises:
@@ -312,7 +315,8 @@ def roots(p: Operand, *, strip_zeros: bool = True) -> Array:
         lambda x: x,
         p,
         "The error occurred in the jnp.roots() function. To use this within a JIT-compiled context, pass "
-        "strip_zeros=False, but be aware that leading zeros will result in some returned roots being set to NaN.",
+        "strip_zeros=False, but be aware that leading zeros will result in some returned roots being set "
+        "to NaN.",
     )
     where = np.flatnonzero(np.asarray(find_concrete(known)._value))
     complex_dtype = dtypes.to_complex_dtype(p.dtype)
@@ -335,7 +339,9 @@ def _companion_roots(p):
 
 
 def _roots_with_leading_zeros(p):
-    """As many roots as there are coefficients less one; those that leading zeros take away are NaN, at the end."""
+    """As many roots as there are coefficients less one; those that leading zeros take away are NaN, at the
+    end.
+    """
     n = p.size
     dtype = dtypes.to_complex_dtype(p.dtype)
     if n < 2:
@@ -344,7 +350,8 @@ def _roots_with_leading_zeros(p):
     leading = lax.argmax(nonzero, 0, np.dtype("int32"))
     doubled = lax.concatenate([p, lax.full((n,), 0, p.dtype)], 0)
     stripped = lax.dynamic_slice(doubled, (leading,), (n,))  # zeros at the end instead
-    # The roots of x**k p(x) are those of p, and k zeros; which of the zeros are ours is known by their number.
+    # The roots of x**k p(x) are those of p, and k zeros; which of the zeros are ours is known by their
+    # number.
     found = _companion_roots(stripped)
     size = lax.abs(found)
     order = lax.sort([size, lax.iota(np.dtype("int32"), n - 1)], 0, num_keys=1)[1]
@@ -369,15 +376,17 @@ def polyfit(
       x: the coordinates: 1-D.
       y: the values: 1-D, or several sets of values as columns.
       deg: the degree.
-      rcond: singular values less than this times the greatest count as 0; by default the number of points times the
-        machine epsilon.
+      rcond: singular values less than this times the greatest count as 0; by default the number of points
+        times the machine epsilon.
       full: whether to return the residuals, rank, singular values and ``rcond``, too.
       w: weights of the points.
-      cov: whether to return the covariances of the coefficients, too; "unscaled" for those of known variances.
+      cov: whether to return the covariances of the coefficients, too; "unscaled" for those of known
+        variances.
     Returns:
       The coefficients; more as asked for.
     Raises:
-      TypeError: the arrays do not fit. ValueError: ``deg`` is negative, or there are too few points for ``cov``.
+      TypeError: the arrays do not fit. ValueError: ``deg`` is negative, or there are too few points for
+        ``cov``.
 
     >>> import catena.numpy as jnp
     >>> x = jnp.arange(4.0)

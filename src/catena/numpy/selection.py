@@ -26,9 +26,11 @@ from catena.numpy.boundary import (
     refuse_out,
     static_int,
 )
+from catena.numpy.conversion import from_object
 from catena.numpy.creation import default_int
 from catena.numpy.hot import Operand
 from catena.numpy.indexing import getitem, read
+from catena.numpy.introspection import ndim
 from catena.numpy.logic import truth
 from catena.numpy.manipulation import atleast_1d
 from catena.numpy.shaping import ravel, reshaped
@@ -55,7 +57,8 @@ def where(
     Returns:
       An array of the dtype that ``x`` and ``y`` promote to; without them, what ``nonzero`` returns.
     Raises:
-      TypeError: an argument is no array, or only one of ``x`` and ``y`` is given. ValueError: the shapes do not
+      TypeError: an argument is no array, or only one of ``x`` and ``y`` is given. ValueError: the shapes do
+        not
       broadcast.
 
     >>> import catena.numpy as jnp
@@ -135,14 +138,18 @@ def select(condlist: Sequence[Operand], choicelist: Sequence[Operand], default: 
     return result
 
 
-def piecewise(x: Operand, condlist: Any, funclist: Sequence[Operand | Callable], *args: Any, **kw: Any) -> Array:
-    """A function defined by cases: of each element, the value of the function whose condition holds (the last that does).
+def piecewise(
+    x: Operand, condlist: Any, funclist: Sequence[Operand | Callable], *args: Any, **kw: Any
+) -> Array:
+    """A function defined by cases: of each element, the value of the function whose condition holds (the last
+    that does).
 
     Arguments:
       x: an array.
-      condlist: conditions: a list of boolean arrays of the shape of ``x``, or one array with them along its first axis.
-      funclist: for each condition a function of an array, or a number; one more is for elements where none holds,
-        which is 0 if it is left out.
+      condlist: conditions: a list of boolean arrays of the shape of ``x``, or one array with them along its
+        first axis.
+      funclist: for each condition a function of an array, or a number; one more is for elements where none
+        holds, which is 0 if it is left out.
       *args, **kw: further arguments of the functions.
     Returns:
       An array of the type of ``x``.
@@ -159,7 +166,8 @@ def piecewise(x: Operand, condlist: Any, funclist: Sequence[Operand | Callable],
     count, functions = len(conditions), len(funclist)
     if functions not in (count, count + 1):
         raise ValueError(
-            f"with {count} condition(s), either {count} or {count + 1} functions are expected; got {functions}"
+            f"with {count} condition(s), either {count} or {count + 1} functions are expected; got "
+            f"{functions}"
         )
     functions = list(funclist) if functions > count else [*funclist, 0]
     result = _piece(functions[-1], x, args, kw)
@@ -171,8 +179,8 @@ def piecewise(x: Operand, condlist: Any, funclist: Sequence[Operand | Callable],
 def _conditions(condlist, x) -> list:
     """The conditions of ``piecewise``, which may also be one condition or one array of several."""
     if isinstance(condlist, list | tuple):
-        if condlist and not isinstance(condlist[0], list | tuple) and np.ndim(condlist[0]) == 0 and x.ndim:
-            condlist = [np.asarray(condlist)]
+        if condlist and not isinstance(condlist[0], list | tuple) and ndim(condlist[0]) == 0 and x.ndim:
+            condlist = [from_object(condlist)]
         return [truth(as_array_argument("piecewise", c, 1)) for c in condlist]
     array = as_array_argument("piecewise", condlist, 1)
     return [truth(c) for c in lax.unstack(array, 0)] if array.ndim else [truth(array)]
@@ -190,8 +198,8 @@ def choose(a: Operand, choices: Operand | Sequence[Operand], out: None = None, m
       a: integers.
       choices: arrays of shapes that broadcast with it: a list, or one array with them along its first axis.
       out: must be None.
-      mode: for numbers out of range: "raise" (not while tracing), "wrap" takes them modulo the number of choices,
-        "clip" takes the nearest.
+      mode: for numbers out of range: "raise" (not while tracing), "wrap" takes them modulo the number of
+        choices, "clip" takes the nearest.
     Returns:
       An array of the dtype that the choices promote to.
     Raises:
@@ -215,8 +223,12 @@ def choose(a: Operand, choices: Operand | Sequence[Operand], out: None = None, m
     if len(arrays) == 1:
         return broadcast_to(arrays[0], shape)
     which = convert(broadcast_to(a, shape), np.dtype("int32"))
-    return lax.select_n(which, *(broadcast_to(x, shape) for x in arrays)) if len(arrays) > 2 else chosen(
-        lax.eq(which, np.int32(1)), broadcast_to(arrays[1], shape), broadcast_to(arrays[0], shape)
+    return (
+        lax.select_n(which, *(broadcast_to(x, shape) for x in arrays))
+        if len(arrays) > 2
+        else chosen(
+            lax.eq(which, np.int32(1)), broadcast_to(arrays[1], shape), broadcast_to(arrays[0], shape)
+        )
     )
 
 
@@ -228,7 +240,8 @@ def _choice_numbers(a, n: int, mode: str):
         if known is None:
             raise ConcretizationTypeError(
                 a,
-                "The error occurred because jnp.choose was jit-compiled with mode='raise'. Use mode='wrap' or "
+                "The error occurred because jnp.choose was jit-compiled with mode='raise'. Use mode='wrap' "
+                "or "
                 "mode='clip' instead.",
             )
         if ((known._value < 0) | (known._value >= n)).any():
@@ -446,6 +459,7 @@ def compress(
     Array([0, 2], dtype=int32)
     """
     condition, a = as_array_argument("compress", condition, 0), as_array_argument("compress", a, 1)
+    fill_value = as_operand("compress", fill_value, "fill_value")
     refuse_out("compress", out)
     if condition.ndim != 1:
         raise ValueError("condition must be a 1D array")
@@ -466,5 +480,7 @@ def compress(
     if fill is not None:
         return read(a, (slice(None),) * axis + (index,), mode="fill", fill_value=fill)
     taken = read(a, (slice(None),) * axis + (index,))
-    missing = lax.broadcast_in_dim(lax.ge(index, np.asarray(a.shape[axis], index.dtype)), taken.shape, (axis,))
+    missing = lax.broadcast_in_dim(
+        lax.ge(index, np.asarray(a.shape[axis], index.dtype)), taken.shape, (axis,)
+    )
     return lax.select(missing, broadcast_to(convert(fill_value, a.dtype), taken.shape), taken)

@@ -84,7 +84,8 @@ def unique(
     Returns:
       The distinct elements; a tuple where more is asked for, in the order of the arguments.
     Raises:
-      ConcretizationTypeError: ``ar`` is traced and there is no ``size``. ValueError: the axis is out of bounds, or
+      ConcretizationTypeError: ``ar`` is traced and there is no ``size``. ValueError: the axis is out of
+        bounds, or
       there is nothing to fill with.
 
     >>> import catena.numpy as jnp
@@ -189,7 +190,9 @@ def _unrowed(values, ar, axis):
 
 def _sorted_order(rows, n: int, dtype):
     places = lax.iota(dtype, n)
-    columns = [rows] if rows.ndim == 1 else [lax.squeeze(c, (1,)) for c in lax.split(rows, (1,) * rows.shape[1], 1)]
+    columns = (
+        [rows] if rows.ndim == 1 else [lax.squeeze(c, (1,)) for c in lax.split(rows, (1,) * rows.shape[1], 1)]
+    )
     return lax.sort([*columns, places], 0, num_keys=len(columns))[-1] if columns else places
 
 
@@ -221,8 +224,11 @@ def _nothing_unique(ar, axis, size, fill_value) -> tuple:
     return values, zeros, inverse, zeros
 
 
-def unique_all(x: Operand, /, *, size: int | None = None, fill_value: Operand | None = None) -> UniqueAllResult:
-    """The distinct elements, the position of the first of each, which of them each element is, and how often each occurs.
+def unique_all(
+    x: Operand, /, *, size: int | None = None, fill_value: Operand | None = None
+) -> UniqueAllResult:
+    """The distinct elements, the position of the first of each, which of them each element is, and how often
+    each occurs.
 
     Arguments:
       x: an array.
@@ -241,7 +247,9 @@ def unique_all(x: Operand, /, *, size: int | None = None, fill_value: Operand | 
     return UniqueAllResult(*_unique("unique_all", x, None, False, size, fill_value))
 
 
-def unique_counts(x: Operand, /, *, size: int | None = None, fill_value: Operand | None = None) -> UniqueCountsResult:
+def unique_counts(
+    x: Operand, /, *, size: int | None = None, fill_value: Operand | None = None
+) -> UniqueCountsResult:
     """The distinct elements, and how often each occurs.
 
     Arguments:
@@ -262,7 +270,9 @@ def unique_counts(x: Operand, /, *, size: int | None = None, fill_value: Operand
     return UniqueCountsResult(values, counts)
 
 
-def unique_inverse(x: Operand, /, *, size: int | None = None, fill_value: Operand | None = None) -> UniqueInverseResult:
+def unique_inverse(
+    x: Operand, /, *, size: int | None = None, fill_value: Operand | None = None
+) -> UniqueInverseResult:
     """The distinct elements, and which of them each element is.
 
     Arguments:
@@ -316,7 +326,9 @@ def _two_sets(name: str, ar1, ar2, size) -> list:
 
 
 def _sized(values, mask, size, fill_value):
-    """The values at which a mask holds; where there are less than ``size``, the fill value, the first of them, or 0."""
+    """The values at which a mask holds; where there are less than ``size``, the fill value, the first of
+    them, or 0.
+    """
     if size is None:
         return compress(mask, values)
     if not values.shape[0]:
@@ -331,7 +343,9 @@ def _sized(values, mask, size, fill_value):
     return lax.select(missing, broadcast_to(fill, chosen.shape), chosen)
 
 
-def union1d(ar1: Operand, ar2: Operand, *, size: int | None = None, fill_value: Operand | None = None) -> Array:
+def union1d(
+    ar1: Operand, ar2: Operand, *, size: int | None = None, fill_value: Operand | None = None
+) -> Array:
     """The elements of either array, in order.
 
     Arguments:
@@ -397,7 +411,9 @@ def intersect1d(
 
 
 def _first_of_both(ordered, owner, starts):
-    """Where a run of equal elements begins in which elements of both arrays occur (those of the first come first)."""
+    """Where a run of equal elements begins in which elements of both arrays occur (those of the first come
+    first).
+    """
     n = ordered.shape[0]
     if n < 2:
         return lax.full((n,), False, bool)
@@ -494,7 +510,9 @@ def setxor1d(
 
 
 def _last_owner(second, first):
-    """For each element whether the last of its run belongs to the second array; in a run, those of the first come first."""
+    """For each element whether the last of its run belongs to the second array; in a run, those of the first
+    come first.
+    """
     n = second.shape[0]
     index = lax.sub(lax.cumsum(lax.convert_element_type(first, default_int())), np.ones((), default_int()))
     numbers = lax.ScatterDimensionNumbers((), (0,), (0,))

@@ -24,7 +24,8 @@ from catena.typing import DTypeLike
 def _check_options(name: str, kind, order):
     if kind is not None:
         raise TypeError(
-            f"'kind' argument to {name} is not supported. Use stable=True or stable=False to specify sort stability."
+            f"'kind' argument to {name} is not supported. Use stable=True or stable=False to specify sort "
+            "stability."
         )
     if order is not None:
         raise TypeError(f"'order' argument to {name} is not supported.")
@@ -112,7 +113,9 @@ def argsort(
 
 
 _FEW = 1 << 12  # up to here NumPy's sorts are called directly
-_SORTABLE = frozenset(map(np.dtype, ("bool", "int8", "int16", "int32", "int64", "uint8", "uint32", "float32", "float64")))
+_SORTABLE = frozenset(
+    map(np.dtype, ("bool", "int8", "int16", "int32", "int64", "uint8", "uint32", "float32", "float64"))
+)
 
 
 def _order(a, axis: int, stable: bool, dtype):
@@ -164,7 +167,8 @@ def _cut(x, axis: int, start, stop):
 
 
 def partition(a: Operand, kth: int, axis: int = -1) -> Array:
-    """An array in which the ``kth`` element along an axis stands where sorting puts it, lesser ones before, greater after.
+    """An array in which the ``kth`` element along an axis stands where sorting puts it, lesser ones before,
+    greater after.
 
     Arguments:
       a: an array of real numbers.
@@ -247,8 +251,8 @@ def searchsorted(
       v: the values.
       side: before ("left") or after ("right") equal elements.
       sorter: the positions that bring ``a`` into order, if it is not.
-      method: how to search while tracing: "scan" and "scan_unrolled" bisect, "sort" sorts all values together,
-        "compare_all" compares each with each.
+      method: how to search while tracing: "scan" and "scan_unrolled" bisect, "sort" sorts all values
+        together, "compare_all" compares each with each.
     Returns:
       An array of integers of the shape of ``v``.
     Raises:
@@ -287,7 +291,9 @@ def positions_in(a, v, side: str, method: str = "scan"):
 
 
 def _search_by_numpy(a, v, side: str, dtype):
-    """NumPy's search; many values are sorted first, so that memory is read in order (four times faster at 1e6)."""
+    """NumPy's search; many values are sorted first, so that memory is read in order (four times faster at
+    1e6).
+    """
     if v.size <= 1 << 16 or a.size <= 1 << 16:
         return np.asarray(run(a.searchsorted, v, side)).astype(dtype)
     flat = v.reshape(-1)
@@ -316,7 +322,10 @@ def _by_bisection(a, v, side: str, dtype):
     for _ in range(a.size.bit_length()):
         middle = lax.shift_right_logical(lax.add(low, high), np.ones((), dtype))
         right = lax.bitwise_and(_goes_right(read(a, middle), v, side), lax.lt(low, high))
-        low, high = lax.select(right, lax.add(middle, np.ones((), dtype)), low), lax.select(right, high, middle)
+        low, high = (
+            lax.select(right, lax.add(middle, np.ones((), dtype)), low),
+            lax.select(right, high, middle),
+        )
     return low
 
 

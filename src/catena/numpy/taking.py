@@ -36,14 +36,15 @@ def take(
       indices: integers, of any shape.
       axis: the axis; None takes from the flattened array.
       out: must be None.
-      mode: for positions out of bounds: "fill" (or None) gives ``fill_value``, where negative ones count from the end;
-        "wrap" takes them modulo the length; "clip" takes the nearest, 0 for negative ones.
+      mode: for positions out of bounds: "fill" (or None) gives ``fill_value``, where negative ones count from
+        the end; "wrap" takes them modulo the length; "clip" takes the nearest, 0 for negative ones.
       unique_indices, indices_are_sorted: promises that make gradients cheaper.
       fill_value: by default NaN, the smallest signed or the largest unsigned integer, or True.
     Returns:
       An array in which ``axis`` is replaced by the axes of ``indices``.
     Raises:
-      ValueError: the axis is out of bounds, or the mode unknown. IndexError: something is taken from an empty axis.
+      ValueError: the axis is out of bounds, or the mode unknown. IndexError: something is taken from an empty
+        axis.
 
     >>> import catena.numpy as jnp
     >>> jnp.take(jnp.array([1.0, 2.0]), jnp.array([1, -1, 5]))
@@ -77,7 +78,9 @@ def _take_at_once(a, indices, axis, mode):
     if index.dtype.kind != "i" or not (axis is None or type(axis) is int):
         return None
     try:
-        return make_array(np.asarray(a._value.take(index.astype(np.intp), axis, mode=_TAKE_FAST[mode])), a.weak_type)
+        return make_array(
+            np.asarray(a._value.take(index.astype(np.intp), axis, mode=_TAKE_FAST[mode])), a.weak_type
+        )
     except (IndexError, ValueError):
         return None
 
@@ -95,9 +98,7 @@ def _integers(indices):
     if indices.dtype == dtypes.BOOL:
         return lax.convert_element_type(indices, np.dtype("int32"))
     if not dtypes.is_integer(indices.dtype):
-        raise ValueError(
-            f"indices must have an integer type, got {dtypes.dtype_name(indices.dtype)}"
-        )
+        raise ValueError(f"indices must have an integer type, got {dtypes.dtype_name(indices.dtype)}")
     return indices
 
 
@@ -179,7 +180,8 @@ def along_index(shape: tuple, axis: int, indices) -> tuple:
     """The index of all positions of ``shape``, with ``indices`` in the place of those along ``axis``."""
     rank = len(shape)
     return tuple(
-        indices if i == axis else np.arange(n).reshape((n,) + (1,) * (rank - i - 1)) for i, n in enumerate(shape)
+        indices if i == axis else np.arange(n).reshape((n,) + (1,) * (rank - i - 1))
+        for i, n in enumerate(shape)
     )
 
 
@@ -191,7 +193,8 @@ def refuse_in_place(name: str, inplace: bool):
     """Functions that write into arguments in NumPy return a new array here, and want to be told so."""
     if inplace:
         raise ValueError(
-            f"jax.numpy.{name} cannot modify arrays in-place, because JAX arrays are immutable. Pass inplace=False to "
+            f"jax.numpy.{name} cannot modify arrays in-place, because JAX arrays are immutable. Pass "
+            "inplace=False to "
             "instead return an updated array."
         )
 
@@ -203,7 +206,8 @@ def put(a: Operand, ind: Operand, v: Operand, mode: str | None = None, *, inplac
       a: an array.
       ind: their positions.
       v: the values, repeated as often as needed.
-      mode: for positions out of bounds: "clip" (or None) takes the nearest, "wrap" takes them modulo the size.
+      mode: for positions out of bounds: "clip" (or None) takes the nearest, "wrap" takes them modulo the
+        size.
       inplace: must be False.
     Returns:
       An array like ``a``.

@@ -41,14 +41,17 @@ def vectorize(pyfunc: Callable, *, excluded: Any = frozenset(), signature: str |
     Returns:
       A function whose arguments broadcast in all but their core dimensions.
     Raises:
-      TypeError: ``excluded`` holds something else. ValueError: the signature is not valid; on a call, shapes do not fit.
+      TypeError: ``excluded`` holds something else. ValueError: the signature is not valid; on a call, shapes
+        do not fit.
 
     >>> import catena.numpy as jnp
     >>> jnp.vectorize(jnp.dot, signature="(n),(n)->()")(jnp.ones((2, 3)), jnp.arange(3))
     Array([3., 3.], dtype=float32)
     """
     if any(not isinstance(item, str | int) for item in excluded):
-        raise TypeError(f"jax.numpy.vectorize can only exclude integer or string arguments, but excluded={excluded!r}")
+        raise TypeError(
+            f"jax.numpy.vectorize can only exclude integer or string arguments, but excluded={excluded!r}"
+        )
     if any(isinstance(item, int) and item < 0 for item in excluded):
         raise ValueError(f"excluded={excluded!r} contains negative numbers")
     excluded = frozenset(excluded)
@@ -62,7 +65,9 @@ def vectorize(pyfunc: Callable, *, excluded: Any = frozenset(), signature: str |
             raise TypeError(
                 f"wrong number of positional arguments: expected {len(inputs)}, got {len(arrays)} {note}"
             )
-        arrays = [as_array_argument(getattr(pyfunc, "__name__", "vectorize"), a, i) for i, a in enumerate(arrays)]
+        arrays = [
+            as_array_argument(getattr(pyfunc, "__name__", "vectorize"), a, i) for i, a in enumerate(arrays)
+        ]
         return _mapped(_checked(fun, inputs, outputs, arrays, note), inputs, arrays, note)
 
     return vectorized
@@ -110,9 +115,13 @@ def _checked(fun, inputs, outputs, arrays, note: str):
         many = isinstance(result, tuple | list)
         results = list(result) if many else [result]
         if many and len(results) != len(outputs):
-            raise TypeError(f"wrong number of output arguments: expected {len(outputs)}, got {len(results)} {note}")
+            raise TypeError(
+                f"wrong number of output arguments: expected {len(outputs)}, got {len(results)} {note}"
+            )
         if not many and len(outputs) > 1:
-            raise TypeError(f"output must be a tuple when multiple outputs are expected, got: {result!r} {note}")
+            raise TypeError(
+                f"output must be a tuple when multiple outputs are expected, got: {result!r} {note}"
+            )
         results = [from_object(r) for r in results]
         for part, core in zip(results, outputs, strict=True):
             if part.ndim != len(core):
@@ -126,8 +135,8 @@ def _checked(fun, inputs, outputs, arrays, note: str):
 def _mapped(fun, inputs, arrays, note: str):
     """``fun`` under one ``vmap`` for each axis that arguments have before their core dimensions.
 
-    Where only some arguments have an axis of size greater than 1, only these are mapped, so that no operation is
-    repeated for others.
+    Where only some arguments have an axis of size greater than 1, only these are mapped, so that no operation
+    is repeated for others.
     """
     stacks = [a.shape[: a.ndim - len(core)] for a, core in zip(arrays, inputs, strict=True)]
     shape = lax.broadcast_shapes(*stacks)

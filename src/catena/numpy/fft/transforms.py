@@ -74,7 +74,9 @@ def _transform(name: str, kind: lax.FftType, a, s, axes, norm):
     a = moveaxis(a, axes, last)
     lengths = _output_lengths(a, s, len(axes), kind)
     if kind is lax.FftType.IRFFT and not lengths[-1]:  # the signal of a spectrum of one value, as in JAX
-        return moveaxis(lax.full((*a.shape[: -len(axes)], *lengths), 0, dtypes.to_real_dtype(a.dtype)), last, axes)
+        return moveaxis(
+            lax.full((*a.shape[: -len(axes)], *lengths), 0, dtypes.to_real_dtype(a.dtype)), last, axes
+        )
     a = _resized(a, lengths, kind)
     result = _scaled(_in_steps(a, kind, lengths), kind, norm, lengths)
     return moveaxis(result, last, axes)
@@ -141,7 +143,10 @@ def _scaled(result, kind, norm, lengths):
 def _one(name: str, kind, a, n, axis, norm):
     """The transform along one axis."""
     if not isinstance(axis, int | np.integer) and not hasattr(axis, "__index__"):
-        raise ValueError(f"jax.numpy.fft.{name} does not support multiple axes. Please use jax.numpy.fft.{name}n. Got axis = {axis!r}.")
+        raise ValueError(
+            f"jax.numpy.fft.{name} does not support multiple axes. Please use jax.numpy.fft.{name}n. Got "
+            f"axis = {axis!r}."
+        )
     a = as_array_argument(name, a)
     numpy_fun = _BY_NUMPY.get(name)
     if numpy_fun and direct(a) and a.dtype in NUMPY_FFT and 0 < a.size <= 1 << 12 and norm in _NORMS:
@@ -168,8 +173,8 @@ def fft(a: Operand, n: int | None = None, axis: int = -1, norm: str | None = Non
       a: an array.
       n: the length of the transform: longer than the axis pads with zeros, shorter cuts.
       axis: the axis.
-      norm: where to divide by the length: "backward" (or None) in inverse transforms, "forward" in others, "ortho" by its
-        root in both.
+      norm: where to divide by the length: "backward" (or None) in inverse transforms, "forward" in others,
+        "ortho" by its root in both.
     Returns:
       A complex array.
     Raises:
@@ -189,8 +194,8 @@ def ifft(a: Operand, n: int | None = None, axis: int = -1, norm: str | None = No
       a: an array.
       n: the length of the transform: longer than the axis pads with zeros, shorter cuts.
       axis: the axis.
-      norm: where to divide by the length: "backward" (or None) in inverse transforms, "forward" in others, "ortho" by its
-        root in both.
+      norm: where to divide by the length: "backward" (or None) in inverse transforms, "forward" in others,
+        "ortho" by its root in both.
     Returns:
       A complex array.
     Raises:
@@ -210,8 +215,8 @@ def rfft(a: Operand, n: int | None = None, axis: int = -1, norm: str | None = No
       a: a real array.
       n: the length of the transform: longer than the axis pads with zeros, shorter cuts.
       axis: the axis.
-      norm: where to divide by the length: "backward" (or None) in inverse transforms, "forward" in others, "ortho" by its
-        root in both.
+      norm: where to divide by the length: "backward" (or None) in inverse transforms, "forward" in others,
+        "ortho" by its root in both.
     Returns:
       A complex array, with ``n // 2 + 1`` values along the axis.
     Raises:
@@ -231,8 +236,8 @@ def irfft(a: Operand, n: int | None = None, axis: int = -1, norm: str | None = N
       a: half of a spectrum.
       n: the length of the result; by default ``2 * (m - 1)`` for ``m`` values.
       axis: the axis.
-      norm: where to divide by the length: "backward" (or None) in inverse transforms, "forward" in others, "ortho" by its
-        root in both.
+      norm: where to divide by the length: "backward" (or None) in inverse transforms, "forward" in others,
+        "ortho" by its root in both.
     Returns:
       A real array.
     Raises:
@@ -252,8 +257,8 @@ def hfft(a: Operand, n: int | None = None, axis: int = -1, norm: str | None = No
       a: half of a signal.
       n: the length of the result; by default ``2 * (m - 1)`` for ``m`` values.
       axis: the axis.
-      norm: where to divide by the length: "backward" (or None) in inverse transforms, "forward" in others, "ortho" by its
-        root in both.
+      norm: where to divide by the length: "backward" (or None) in inverse transforms, "forward" in others,
+        "ortho" by its root in both.
     Returns:
       A real array.
     Raises:
@@ -275,8 +280,8 @@ def ihfft(a: Operand, n: int | None = None, axis: int = -1, norm: str | None = N
       a: a real spectrum.
       n: the length of the transform: longer than the axis pads with zeros, shorter cuts.
       axis: the axis.
-      norm: where to divide by the length: "backward" (or None) in inverse transforms, "forward" in others, "ortho" by its
-        root in both.
+      norm: where to divide by the length: "backward" (or None) in inverse transforms, "forward" in others,
+        "ortho" by its root in both.
     Returns:
       A complex array, with ``n // 2 + 1`` values along the axis.
     Raises:
@@ -302,8 +307,8 @@ def fftn(a: Operand, s: Sequence[int] | None = None, axes: Axes = None, norm: st
       a: an array.
       s: the lengths of the transform: longer than the axes pad with zeros, shorter cut.
       axes: the axes; by default the last as many as there are lengths, or all.
-      norm: where to divide by the number of elements: "backward" (or None) in inverse transforms, "forward" in others,
-        "ortho" by its root in both.
+      norm: where to divide by the number of elements: "backward" (or None) in inverse transforms, "forward"
+        in others, "ortho" by its root in both.
     Returns:
       A complex array.
     Raises:
@@ -324,8 +329,8 @@ def ifftn(a: Operand, s: Sequence[int] | None = None, axes: Axes = None, norm: s
       a: an array.
       s: the lengths of the transform: longer than the axes pad with zeros, shorter cut.
       axes: the axes; by default the last as many as there are lengths, or all.
-      norm: where to divide by the number of elements: "backward" (or None) in inverse transforms, "forward" in others,
-        "ortho" by its root in both.
+      norm: where to divide by the number of elements: "backward" (or None) in inverse transforms, "forward"
+        in others, "ortho" by its root in both.
     Returns:
       A complex array.
     Raises:
@@ -346,8 +351,8 @@ def rfftn(a: Operand, s: Sequence[int] | None = None, axes: Axes = None, norm: s
       a: an array.
       s: the lengths of the transform: longer than the axes pad with zeros, shorter cut.
       axes: the axes; by default the last as many as there are lengths, or all.
-      norm: where to divide by the number of elements: "backward" (or None) in inverse transforms, "forward" in others,
-        "ortho" by its root in both.
+      norm: where to divide by the number of elements: "backward" (or None) in inverse transforms, "forward"
+        in others, "ortho" by its root in both.
     Returns:
       A complex array.
     Raises:
@@ -368,8 +373,8 @@ def irfftn(a: Operand, s: Sequence[int] | None = None, axes: Axes = None, norm: 
       a: an array.
       s: the lengths of the result; by default those of ``a``, but ``2 * (m - 1)`` along the last axis.
       axes: the axes; by default the last as many as there are lengths, or all.
-      norm: where to divide by the number of elements: "backward" (or None) in inverse transforms, "forward" in others,
-        "ortho" by its root in both.
+      norm: where to divide by the number of elements: "backward" (or None) in inverse transforms, "forward"
+        in others, "ortho" by its root in both.
     Returns:
       A real array.
     Raises:
@@ -383,15 +388,17 @@ def irfftn(a: Operand, s: Sequence[int] | None = None, axes: Axes = None, norm: 
     return _transform("irfftn", lax.FftType.IRFFT, a, s, axes, norm)
 
 
-def fft2(a: Operand, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None) -> Array:
+def fft2(
+    a: Operand, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
+) -> Array:
     """The discrete Fourier transform along two axes.
 
     Arguments:
       a: an array.
       s: the lengths of the transform: longer than the axes pad with zeros, shorter cut.
       axes: the axes.
-      norm: where to divide by the number of elements: "backward" (or None) in inverse transforms, "forward" in others,
-        "ortho" by its root in both.
+      norm: where to divide by the number of elements: "backward" (or None) in inverse transforms, "forward"
+        in others, "ortho" by its root in both.
     Returns:
       A complex array.
     Raises:
@@ -405,15 +412,17 @@ def fft2(a: Operand, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, 
     return _two("fft2", lax.FftType.FFT, a, s, axes, norm)
 
 
-def ifft2(a: Operand, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None) -> Array:
+def ifft2(
+    a: Operand, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
+) -> Array:
     """The inverse of ``fft2``.
 
     Arguments:
       a: an array.
       s: the lengths of the transform: longer than the axes pad with zeros, shorter cut.
       axes: the axes.
-      norm: where to divide by the number of elements: "backward" (or None) in inverse transforms, "forward" in others,
-        "ortho" by its root in both.
+      norm: where to divide by the number of elements: "backward" (or None) in inverse transforms, "forward"
+        in others, "ortho" by its root in both.
     Returns:
       A complex array.
     Raises:
@@ -427,15 +436,17 @@ def ifft2(a: Operand, s: Sequence[int] | None = None, axes: Sequence[int] = (-2,
     return _two("ifft2", lax.FftType.IFFT, a, s, axes, norm)
 
 
-def rfft2(a: Operand, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None) -> Array:
+def rfft2(
+    a: Operand, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
+) -> Array:
     """The discrete Fourier transform of real values along two axes: half of the spectrum along the last.
 
     Arguments:
       a: an array.
       s: the lengths of the transform: longer than the axes pad with zeros, shorter cut.
       axes: the axes.
-      norm: where to divide by the number of elements: "backward" (or None) in inverse transforms, "forward" in others,
-        "ortho" by its root in both.
+      norm: where to divide by the number of elements: "backward" (or None) in inverse transforms, "forward"
+        in others, "ortho" by its root in both.
     Returns:
       A complex array.
     Raises:
@@ -449,15 +460,17 @@ def rfft2(a: Operand, s: Sequence[int] | None = None, axes: Sequence[int] = (-2,
     return _two("rfft2", lax.FftType.RFFT, a, s, axes, norm)
 
 
-def irfft2(a: Operand, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None) -> Array:
+def irfft2(
+    a: Operand, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
+) -> Array:
     """The inverse of ``rfft2``.
 
     Arguments:
       a: an array.
       s: the lengths of the result; by default those of ``a``, but ``2 * (m - 1)`` along the last axis.
       axes: the axes.
-      norm: where to divide by the number of elements: "backward" (or None) in inverse transforms, "forward" in others,
-        "ortho" by its root in both.
+      norm: where to divide by the number of elements: "backward" (or None) in inverse transforms, "forward"
+        in others, "ortho" by its root in both.
     Returns:
       A real array.
     Raises:

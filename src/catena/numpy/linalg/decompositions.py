@@ -172,8 +172,8 @@ def qr(a: Operand, mode: str = "reduced") -> Array | QRResult | tuple[Array, Arr
 
     Arguments:
       a: a stack of matrices.
-      mode: "reduced" (or "full") for as many columns of ``Q`` as are determined, "complete" for a square ``Q``, "r" for ``R``
-        alone, "raw" for Householder reflections and their factors.
+      mode: "reduced" (or "full") for as many columns of ``Q`` as are determined, "complete" for a square
+        ``Q``, "r" for ``R`` alone, "raw" for Householder reflections and their factors.
     Returns:
       A named tuple ``(Q, R)``, or what the mode says.
     Raises:
@@ -197,12 +197,15 @@ def qr(a: Operand, mode: str = "reduced") -> Array | QRResult | tuple[Array, Arr
 def _reflections(q, r) -> tuple:
     """LAPACK's form of a reduced factorisation: R above Householder vectors, and their factors.
 
-    ``Q - I`` is ``-Y U`` with the vectors in the unit lower trapezoid ``Y`` and their factors on the diagonal of ``U``: a
-    triangular factorisation without exchanges (Ballard et al., Reconstructing Householder vectors, 2015).
+    ``Q - I`` is ``-Y U`` with the vectors in the unit lower trapezoid ``Y`` and their factors on the diagonal
+    of ``U``: a triangular factorisation without exchanges (Ballard et al., Reconstructing Householder
+    vectors, 2015).
     """
     m, k = q.shape[-2:]
     left = lax.sub(broadcast_to(eye(m, k, dtype=q.dtype), q.shape), q)
-    out = IndexUpdateRef(lax.full((*q.shape[:-1], r.shape[-1]), 0, q.dtype), (..., slice(0, k), slice(None))).set(r)
+    out = IndexUpdateRef(
+        lax.full((*q.shape[:-1], r.shape[-1]), 0, q.dtype), (..., slice(0, k), slice(None))
+    ).set(r)
     taus = []
     for i in range(k):
         pivot = read(left, (..., slice(0, 1), 0))
@@ -230,10 +233,12 @@ def svd(
 
     Arguments:
       a: a stack of matrices.
-      full_matrices: whether ``U`` and ``Vh`` are square, or have only as many vectors as there are singular values.
+      full_matrices: whether ``U`` and ``Vh`` are square, or have only as many vectors as there are singular
+        values.
       compute_uv: whether to return ``U`` and ``Vh``.
       hermitian: a promise that matrices are Hermitian, by which they are computed from eigenvectors.
-      subset_by_index: start and end of the range of singular values to return, in descending order; all by default.
+      subset_by_index: start and end of the range of singular values to return, in descending order; all by
+        default.
     Returns:
       A named tuple ``(U, S, Vh)``, or ``S`` alone; ``S`` is in descending order.
     Raises:
@@ -256,14 +261,20 @@ def _hermitian_svd(a, compute_uv: bool, subset):
     """Singular values are the sizes of eigenvalues; the sign goes into ``Vh``."""
     values, vectors = eigh(a)
     sizes = lax.abs(values)
-    ordered = lax.sort([lax.neg(sizes), lax.broadcasted_iota(np.dtype("int32"), sizes.shape, sizes.ndim - 1)], -1, num_keys=1)
+    ordered = lax.sort(
+        [lax.neg(sizes), lax.broadcasted_iota(np.dtype("int32"), sizes.shape, sizes.ndim - 1)], -1, num_keys=1
+    )
     s, order = lax.neg(ordered[0]), ordered[1]
     part = slice(None) if subset is None else slice(*subset)
     if not compute_uv:
         return read(s, (..., part))
     columns = lax.expand_dims(order, (order.ndim - 1,))
     u = take_along_axis(vectors, columns, axis=-1)
-    sign = take_along_axis(lax.select(lax.lt(values, like(values, 0)), lax.full_like(values, -1), lax.full_like(values, 1)), order, axis=-1)
+    sign = take_along_axis(
+        lax.select(lax.lt(values, like(values, 0)), lax.full_like(values, -1), lax.full_like(values, 1)),
+        order,
+        axis=-1,
+    )
     signs = lax.broadcast_in_dim(convert(sign, u.dtype), u.shape, (*range(u.ndim - 2), u.ndim - 1))
     vh = adjoint(lax.mul(u, signs))
     return SVDResult(read(u, (..., part)), read(s, (..., part)), read(vh, (..., part, slice(None))))

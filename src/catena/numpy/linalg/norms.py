@@ -37,9 +37,10 @@ def norm(x: Operand, ord: Any = None, axis: Axis = None, keepdims: bool = False)
 
     Arguments:
       x: an array.
-      ord: for vectors a number, infinity or 0 for the number of elements that are not 0; for matrices 1, 2, infinity,
-        these negated, "fro" or "nuc". By default 2 for vectors, "fro" for matrices.
-      axis: one axis for vectors, two for matrices; None for all (with ``ord`` only where there are one or two).
+      ord: for vectors a number, infinity or 0 for the number of elements that are not 0; for matrices 1, 2,
+        infinity, these negated, "fro" or "nuc". By default 2 for vectors, "fro" for matrices.
+      axis: one axis for vectors, two for matrices; None for all (with ``ord`` only where there are one or
+        two).
       keepdims: whether to keep these axes with size 1.
     Returns:
       A real array without these axes.
@@ -62,7 +63,8 @@ def norm(x: Operand, ord: Any = None, axis: Axis = None, keepdims: bool = False)
     if len(axes) == 2:
         return _matrix_norm(x, "fro" if ord is None else ord, axes, keepdims)
     raise ValueError(
-        f"Improper number of axes for norm: axis={axes}. Pass one axis to compute a vector-norm, or two axes to compute "
+        f"Improper number of axes for norm: axis={axes}. Pass one axis to compute a vector-norm, or two "
+        "axes to compute "
         "a matrix-norm."
     )
 
@@ -342,7 +344,9 @@ def vecdot(
     >>> jnp.linalg.vecdot(jnp.array([1, 2]), jnp.array([3, 4]))
     Array(11, dtype=int32)
     """
-    return products.vecdot(x1, x2, axis=axis, precision=precision, preferred_element_type=preferred_element_type)
+    return products.vecdot(
+        x1, x2, axis=axis, precision=precision, preferred_element_type=preferred_element_type
+    )
 
 
 def tensordot(

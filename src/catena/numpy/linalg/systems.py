@@ -46,7 +46,9 @@ class SlogdetResult(NamedTuple):
 
 
 def by_numpy(function, *arrays):
-    """NumPy's linear algebra on concrete arrays; None where it is not to be asked, or finds a matrix singular."""
+    """NumPy's linear algebra on concrete arrays; None where it is not to be asked, or finds a matrix
+    singular.
+    """
     if not all(direct(x) and x.dtype in _LAPACK and x.size for x in arrays):
         return None
     try:
@@ -97,7 +99,9 @@ def _parity(pivots, dtype):
     """The sign of the permutation that exchanged row ``i`` with row ``pivots[i]`` in turn."""
     n = pivots.shape[-1]
     here = np.broadcast_to(np.arange(n, dtype=pivots.dtype), pivots.shape)
-    count = lax.reduce_sum(lax.convert_element_type(lax.ne(pivots, here), np.dtype("int32")), (pivots.ndim - 1,))
+    count = lax.reduce_sum(
+        lax.convert_element_type(lax.ne(pivots, here), np.dtype("int32")), (pivots.ndim - 1,)
+    )
     odd = lax.eq(lax.rem(count, np.int32(2)), np.int32(1))
     one = lax.full(odd.shape, 1, dtype)
     return lax.select(odd, lax.neg(one), one)
@@ -112,10 +116,12 @@ def _det(a):
 
 @_det.defjvp
 def _det_jvp(primals, tangents):
-    """The trace of adjugate times tangent, without division by the last pivot, so that it holds for rank ``n - 1``.
+    """The trace of adjugate times tangent, without division by the last pivot, so that it holds for rank ``n
+    - 1``.
 
-    With ``y`` from the lower triangular system and ``u`` the last pivot, ``u`` times the solution of the upper one is
-    that of the system with 1 for ``u`` and with all but the last row of ``y`` multiplied by ``u``.
+    With ``y`` from the lower triangular system and ``u`` the last pivot, ``u`` times the solution of the
+    upper one is that of the system with 1 for ``u`` and with all but the last row of ``y`` multiplied by
+    ``u``.
     """
     (a,), (t,) = primals, tangents
     factors, pivots, permutation = lax.linalg.lu(a)
@@ -135,7 +141,10 @@ def _det_jvp(primals, tangents):
 
 def _permuted(x, permutation):
     from_rows = lax.broadcast_in_dim(permutation, x.shape, tuple(range(x.ndim - 1)))
-    grid = [np.broadcast_to(np.arange(n).reshape((n,) + (1,) * (x.ndim - i - 1)), x.shape) for i, n in enumerate(x.shape)]
+    grid = [
+        np.broadcast_to(np.arange(n).reshape((n,) + (1,) * (x.ndim - i - 1)), x.shape)
+        for i, n in enumerate(x.shape)
+    ]
     grid[-2] = from_rows
     return read(x, tuple(grid))
 
@@ -200,13 +209,17 @@ def solve(a: Operand, b: Operand) -> Array:
     n = a.shape[-1]
     if b.ndim == 0 or (b.ndim > 1 and b.ndim == a.ndim - 1 and b.shape == a.shape[:-1]):
         raise ValueError(
-            f"Invalid shapes for solve: {a.shape}, {b.shape}. Prior to JAX v0.5.0, this would have been treated as a "
+            f"Invalid shapes for solve: {a.shape}, {b.shape}. Prior to JAX v0.5.0, this would have been "
+            "treated as a "
             "batched 1-dimensional solve. To recover this behavior, use solve(a, b[..., None]).squeeze(-1)."
         )
     vector = b.ndim == 1
     b = reshaped(b, (*b.shape, 1)) if vector else b
     if b.shape[-2] != n:
-        raise ValueError(f"inconsistent size for core dimension 'm': {b.shape[-2]} vs {n} in solve of {a.shape} and {b.shape}")
+        raise ValueError(
+            f"inconsistent size for core dimension 'm': {b.shape[-2]} vs {n} in solve of {a.shape} and "
+            f"{b.shape}"
+        )
     x = by_numpy(np.linalg.solve, a, b)
     x = _solve(a, b) if x is None else x
     return lax.squeeze(x, (x.ndim - 1,)) if vector else x
@@ -250,8 +263,8 @@ def pinv(
 
     Arguments:
       a: a stack of matrices.
-      rtol: singular values less than this times the greatest count as 0; by default ten times the greater dimension times
-        the machine epsilon.
+      rtol: singular values less than this times the greatest count as 0; by default ten times the greater
+        dimension times the machine epsilon.
       hermitian: a promise that matrices are Hermitian.
       rcond: an older name of ``rtol``.
     Returns:
@@ -328,8 +341,8 @@ def lstsq(
     Arguments:
       a: a matrix.
       b: a vector, or a matrix of right-hand sides in columns.
-      rcond: singular values less than this times the greatest count as 0; by default the greater dimension times the
-        machine epsilon.
+      rcond: singular values less than this times the greatest count as 0; by default the greater dimension
+        times the machine epsilon.
       numpy_resid: whether residuals are empty where NumPy's are; then the rank must be known while tracing.
     Returns:
       The solutions, the sums of squared residuals, the rank, and the singular values of ``a``.
@@ -366,19 +379,30 @@ def _least_squares(a, b, rcond):
     if not a.size:
         squares = lax.real(lax.mul(b, lax.conj(b))) if dtypes.is_complex(b.dtype) else lax.mul(b, b)
         rank = lax.full((), 0, np.dtype("int32"))
-        return lax.full((n, b.shape[1]), 0, b.dtype), reductions.sum(squares, 0), rank, lax.full((0,), 0, real)
+        return (
+            lax.full((n, b.shape[1]), 0, b.dtype),
+            reductions.sum(squares, 0),
+            rank,
+            lax.full((0,), 0, real),
+        )
     eps = float(dtypes.finfo(a.dtype).eps)
     rcond = convert(as_array_argument("lstsq", eps * max(m, n) if rcond is None else rcond, 2), real)
     rcond = lax.select(lax.lt(rcond, like(rcond, 0)), like(rcond, eps), rcond)
     u, s, vh = svd(a, full_matrices=False)
-    used = lax.bitwise_and(lax.gt(s, lax.full_like(s, 0)), lax.ge(s, broadcast_to(lax.mul(rcond, read(s, 0)), s.shape)))
+    used = lax.bitwise_and(
+        lax.gt(s, lax.full_like(s, 0)), lax.ge(s, broadcast_to(lax.mul(rcond, read(s, 0)), s.shape))
+    )
     rank = lax.reduce_sum(lax.convert_element_type(used, np.dtype("int32")), (0,))
-    inverse = lax.select(used, lax.div(lax.full_like(s, 1), lax.select(used, s, lax.full_like(s, 1))), lax.full_like(s, 0))
+    inverse = lax.select(
+        used, lax.div(lax.full_like(s, 1), lax.select(used, s, lax.full_like(s, 1))), lax.full_like(s, 0)
+    )
     projected = matmul(adjoint(u), b)
     scaled = lax.mul(lax.broadcast_in_dim(convert(inverse, a.dtype), projected.shape, (0,)), projected)
     x = matmul(adjoint(vh), scaled)
     left = lax.sub(b, matmul(a, x))
-    squares = lax.real(lax.mul(left, lax.conj(left))) if dtypes.is_complex(left.dtype) else lax.mul(left, left)
+    squares = (
+        lax.real(lax.mul(left, lax.conj(left))) if dtypes.is_complex(left.dtype) else lax.mul(left, left)
+    )
     return x, reductions.sum(squares, 0), rank, s
 
 
@@ -439,14 +463,18 @@ def multi_dot(arrays: Any, *, precision: Any = None) -> Array:
     if len(arrays) < 2:
         raise ValueError(f"multi_dot requires at least two arrays; got {len(arrays)}")
     shapes = [x.shape for x in arrays]
-    if not (arrays[0].ndim in (1, 2) and arrays[-1].ndim in (1, 2) and all(x.ndim == 2 for x in arrays[1:-1])):
+    if not (
+        arrays[0].ndim in (1, 2) and arrays[-1].ndim in (1, 2) and all(x.ndim == 2 for x in arrays[1:-1])
+    ):
         raise ValueError(
-            "multi_dot: input arrays must all be two-dimensional, except for the first and last array which may be 1 or "
+            "multi_dot: input arrays must all be two-dimensional, except for the first and last array "
+            "which may be 1 or "
             f"2 dimensional. Got array shapes {shapes}"
         )
     if any(x.shape[-1] != y.shape[0] for x, y in zip(arrays, arrays[1:], strict=False)):
         raise ValueError(
-            "multi_dot: last dimension of each array must match first dimension of following array. Got array shapes "
+            "multi_dot: last dimension of each array must match first dimension of following array. Got "
+            "array shapes "
             f"{shapes}"
         )
     labels = [[i, i + 1] for i in range(len(arrays))]
@@ -520,8 +548,8 @@ def matrix_rank(
 
     Arguments:
       M: a stack of matrices; of what has less dimensions, whether anything is not 0.
-      rtol: singular values not greater than this are negligible (as in JAX, it is not multiplied by anything); by default
-        the greatest one times the greater dimension times the machine epsilon.
+      rtol: singular values not greater than this are negligible (as in JAX, it is not multiplied by
+        anything); by default the greatest one times the greater dimension times the machine epsilon.
       hermitian: a promise that matrices are Hermitian.
       tol: an older name of ``rtol``.
     Returns:
