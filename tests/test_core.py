@@ -332,6 +332,22 @@ GOLDEN = [
 ]
 
 
+GOLDEN.append(
+    (
+        lambda x: jax.jit(lambda x: (jnp.sin(x), x, 2.0, x * 2, x))(x)[3],
+        """{ lambda ; a:f32[3]. let
+    _:f32[3] _:f32[3] _:f32[] b:f32[3] _:f32[3] = jit[
+      name=<lambda>
+      jaxpr={ lambda ; a:f32[3]. let
+          _:f32[3] = sin a
+          b:f32[3] = mul a 2.0:f32[]
+        in (_, a, 2.0:f32[], b, a) }
+    ] a
+  in (b,) }""",
+    )
+)
+
+
 @pytest.mark.parametrize("fun, text", GOLDEN)
 def test_golden_texts(fun, text):
     assert str(jax.make_jaxpr(fun)(X)) == text

@@ -65,6 +65,9 @@ def equation_text(eqn) -> str:
     return render(Printer(False, False).equation(eqn, Names()))
 
 
+UNUSED = "_"  # the name of every result that nobody reads
+
+
 class Names:
     """The names given to variables so far; unique over one printed jaxpr."""
 
@@ -141,9 +144,9 @@ class Printer:
         )
 
     def equation(self, eqn, names: Names, used=None):
-        outs = " ".join(
-            binder(v, names) if used is None or v in used else f"_:{type_text(v.aval)}" for v in eqn.outvars
-        )
+        if used is not None:
+            names.names.update((v, UNUSED) for v in eqn.outvars if v not in used)
+        outs = " ".join(binder(v, names) for v in eqn.outvars)
         head = f"{outs} = {eqn.primitive.name}" if eqn.outvars else eqn.primitive.name
         operands = "".join(f" {atom(v, names)}" for v in eqn.invars)
         return [head, self.parameters(eqn, names), operands, self.annotation(eqn)]
@@ -184,9 +187,9 @@ class Printer:
         if id(body) in self.shared:
             return self.shared[id(body)][0]
         if eqn.primitive.name == "jit":  # a call shares names with its operands and results
-            for inner, outer in [*zip(body.invars, eqn.invars), *zip(body.outvars, eqn.outvars)]:  # noqa: B905
-                if outer in names.names if not is_literal(outer) else False:
-                    names.names.setdefault(inner, names.names[outer]) if not is_literal(inner) else None
+            for inner, outer in [*zip(body.invars, eqn.invars), *zip(body.outvars, eqn.outvars)]:
+                if not is_literal(inner) and not is_literal(outer) and outer in names.names:
+                    names.names.setdefault(inner, names.names[outer])
         return self.jaxpr(body, names)
 
 
