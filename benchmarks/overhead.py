@@ -149,7 +149,7 @@ class Row:
 
 
 def run_fresh(command):
-    """The JSON that a fresh process prints last; both libraries may keep their byte code, as installed ones."""
+    """The JSON that a fresh process prints last; both libraries may keep byte code, as installed ones do."""
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     done = subprocess.run(command, env=environment | NO_DISK_CACHE, capture_output=True, text=True)
     if done.returncode:

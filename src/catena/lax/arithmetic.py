@@ -29,6 +29,7 @@ from catena.lax.elementwise import (
     elementwise,
     spread_operands,
 )
+from catena.lax.signed_zeros import maximum, minimum
 from catena.lax.structure import broadcast_to, front, like, unbroadcast
 
 # ------------------------------------------------------------------------------------------------------------
@@ -256,8 +257,12 @@ div_p = elementwise(
     slow=HALVES | INTEGERS,
 )  # fmt: skip
 rem_p = elementwise("rem", _remainder, REAL, lambda t, x, y, z: t, _rem_tangent_y, slow=HALVES | INTEGERS)
-max_p = elementwise("max", np.maximum, ANY, _tie, _tie_swapped, lower=_extreme_lower("max", "gt"))
-min_p = elementwise("min", np.minimum, ANY, _tie, _tie_swapped, lower=_extreme_lower("min", "lt"))
+max_p = elementwise(
+    "max", maximum, ANY, _tie, _tie_swapped, lower=_extreme_lower("max", "gt"), slow=FLOATS
+)
+min_p = elementwise(
+    "min", minimum, ANY, _tie, _tie_swapped, lower=_extreme_lower("min", "lt"), slow=FLOATS
+)
 abs_p = elementwise("abs", np.abs, SIGNED, _abs_tangent, result=_real_of_complex)
 sign_p = elementwise("sign", _sign, NUMBER, None, slow=FLOATS)
 floor_p = elementwise("floor", np.floor, FLOAT, None)

@@ -24,6 +24,7 @@ from catena.lax.elementwise import (
     to_bool,
     widened,
 )
+from catena.lax.signed_zeros import maximum, minimum
 from catena.lax.structure import bind, broadcast_to, front, move_axis
 
 # ------------------------------------------------------------------------------------------------------------
@@ -391,7 +392,7 @@ clamp_p = Primitive(
     lower=lambda b, low, x, high: b.map("clamp", *spread_operands(b, (low, x, high))),
 )
 clamp_p.evaluate = by_kernel_where_slow(
-    clamp_p, widened(lambda low, x, high: np.minimum(np.maximum(low, x), high)), FLOATS | INTEGERS
+    clamp_p, widened(lambda low, x, high: minimum(maximum(low, x), high)), FLOATS | INTEGERS
 )
 
 

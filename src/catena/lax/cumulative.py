@@ -9,6 +9,7 @@ from catena.lax.arithmetic import add, max_p, min_p, mul, mul_p, sub
 from catena.lax.comparison import eq, select
 from catena.lax.elementwise import ANY_NUMBER, INEXACT, NOT_LINEAR, WIDER, WIDER_WITH_HALF, check_admitted
 from catena.lax.shape import pad, rev, scalar_zero, slice_in_dim
+from catena.lax.signed_zeros import ordered
 from catena.lax.structure import as_ints, bind, broadcast_to, like
 from catena.lax.transcendental import exp
 
@@ -32,6 +33,10 @@ def _running(accumulate, wider):
 
 def _accumulate(ufunc):
     return lambda x, axis: ufunc.accumulate(x, axis, dtype=x.dtype)
+
+
+def _extreme(ufunc):
+    return lambda x, axis: ordered(ufunc, lambda f, x: f.accumulate(x, axis), x)
 
 
 def _logaddexp(x, y):
@@ -168,8 +173,8 @@ cumsum_p = _cumulative(
 cumprod_p = _cumulative(
     "cumprod", _accumulate(np.multiply), _jvp(lambda: cumprod_p, _by_rule(mul_p)), wider=WIDER_WITH_HALF
 )
-cummax_p = _cumulative("cummax", _accumulate(np.maximum), _jvp(lambda: cummax_p, _by_rule(max_p)))
-cummin_p = _cumulative("cummin", _accumulate(np.minimum), _jvp(lambda: cummin_p, _by_rule(min_p)))
+cummax_p = _cumulative("cummax", _extreme(np.maximum), _jvp(lambda: cummax_p, _by_rule(max_p)))
+cummin_p = _cumulative("cummin", _extreme(np.minimum), _jvp(lambda: cummin_p, _by_rule(min_p)))
 cumlogsumexp_p = _cumulative(
     "cumlogsumexp", _cumlogsumexp, _jvp(lambda: cumlogsumexp_p, _logaddexp_pair), admitted=INEXACT,
     wider=WIDER_WITH_HALF,

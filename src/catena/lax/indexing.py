@@ -124,15 +124,38 @@ def gather_numbers(n: GatherDimensionNumbers, slice_sizes) -> Numbers:
     )
 
 
+class AllOnes:
+    """The fill value of extended dtypes, such as that of random keys: every bit of their storage is one."""
+
+    def __repr__(self):
+        return "all_ones"
+
+    @staticmethod
+    def of(storage: np.dtype) -> np.ndarray:
+        return np.frombuffer(b"\xff" * storage.itemsize, storage)[0]
+
+
+ALL_ONES = AllOnes()
+
+
 def default_fill_value(dtype):
     """What gathers in fill mode give outside: NaN, the smallest signed or largest unsigned integer, True."""
-    kind = dtypes.KIND.get(dtype)
+    if dtypes.is_extended(dtype):
+        return ALL_ONES
+    kind = dtypes.KIND[dtype]
     if kind in ("f", "c"):
         return np.nan
     if kind == "b":
         return True
     info = dtypes.iinfo(dtype)
     return info.max if kind == "u" else info.min
+
+
+def _fill(fill_value, storage: np.dtype) -> np.ndarray:
+    """The fill value as an element of the operand."""
+    if fill_value is ALL_ONES:
+        return ALL_ONES.of(storage)
+    return np.asarray(default_fill_value(storage) if fill_value is None else fill_value).astype(storage)
 
 
 def _gather_evaluate(
@@ -147,9 +170,7 @@ def _gather_evaluate(
     out = address.read(operand, starts if needs_no_clamp else address.clamp(starts))
     if valid is None:
         return out
-    fill = np.asarray(default_fill_value(operand.dtype) if fill_value is None else fill_value).astype(
-        operand.dtype
-    )
+    fill = _fill(fill_value, operand.dtype)
     return np.where(np.broadcast_to(valid, address.batch_shape).reshape(address.mask_shape), out, fill)
 
 
@@ -238,7 +259,7 @@ def _gather_lower(
     mode,
     fill_value,
 ):
-    fill = default_fill_value(operand.dtype) if fill_value is None else fill_value
+    fill = _fill(fill_value, operand.dtype) if mode is FILL_OR_DROP else None
     name = "fill" if mode is FILL_OR_DROP else "clip"  # a broken promise must not read elsewhere
     return b.gather(operand, indices, dimension_numbers, slice_sizes, name, fill)
 
@@ -287,7 +308,7 @@ def gather(
       mode: 'clip', 'fill' (or 'drop'), 'promise_in_bounds'; None means 'promise_in_bounds', in which nothing
         bad happens if the promise is broken: windows are moved inside.
       fill_value: what to return for windows that stick out in the mode 'fill'. By default NaN, the smallest
-        signed or the largest unsigned integer, True.
+        signed or the largest unsigned integer, True; of random keys, one whose bits are all one.
     Returns:
       The windows: ``start_indices.shape[:-1]`` along the axes that are not in ``offset_dims``, window
       elements along those that are.
@@ -308,10 +329,7 @@ def gather(
         raise TypeError(
             f"gather: dimension_numbers must be GatherDimensionNumbers, got {dimension_numbers!r}"
         )
-    if mode is FILL_OR_DROP and fill_value is None:
-        fill_value = default_fill_value(get_aval(operand).dtype)
-    elif mode is not FILL_OR_DROP:
-        fill_value = None
+    fill_value = _checked_fill_value(fill_value, get_aval(operand).dtype) if mode is FILL_OR_DROP else None
     return gather_p.bind(
         operand,
         start_indices,
@@ -324,6 +342,14 @@ def gather(
         slice_sizes=static_sizes(slice_sizes, "slice_sizes"),
         unique_indices=bool(unique_indices),
     )
+
+
+def _checked_fill_value(fill_value, dtype):
+    if fill_value is None:
+        return default_fill_value(dtype)
+    if dtypes.is_extended(dtype):
+        raise TypeError(f"gather: arrays of dtype {dtype} take no fill_value, got {fill_value!r}")
+    return fill_value
 
 
 def index_take(src, idxs, axes: Sequence[int]):

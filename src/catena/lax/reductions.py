@@ -23,6 +23,7 @@ from catena.lax.elementwise import (
     check_admitted,
 )
 from catena.lax.shape import broadcast_in_dim, reshape, skip, slice_in_dim, transpose
+from catena.lax.signed_zeros import ordered
 from catena.lax.structure import as_ints, bind, check_no_sharding
 
 # ------------------------------------------------------------------------------------------------------------
@@ -120,7 +121,7 @@ def _extreme(ufunc, worst):
 
     def reduce(x, axes):
         if x.size:
-            return ufunc.reduce(x, axis=axes)
+            return ordered(ufunc, lambda f, x: f.reduce(x, axis=axes), x)
         return np.full(_without(x.shape, axes), worst(x.dtype), x.dtype)
 
     return reduce

@@ -111,15 +111,9 @@ def _resize(e: Emitter, x: str, register: str, old: int, new: int) -> str:
     return e.op(f"shufflevector {v} {x}, {v} poison, <{new} x i32> <{order}>")
 
 
-def _float_max(predicate: str):
-    def rule(e, t, xs, width, attr):
-        r = vector(t.register, width)
-        more = e.op(f"fcmp {predicate} {r} {xs[0]}, {xs[1]}")
-        nan = e.op(f"fcmp uno {r} {xs[0]}, {xs[0]}")
-        first = e.op(f"or {vector('i1', width)} {more}, {nan}")
-        return e.op(f"select {vector('i1', width)} {first}, {r} {xs[0]}, {r} {xs[1]}")
-
-    return rule
+def _float_extreme(name: str):
+    """IEEE 754-2019's maximum and minimum: NaN wins, and zeros are ordered by their signs."""
+    return lambda e, t, xs, width, attr: intrinsic(e, name, t, xs, width)
 
 
 def _float_sign(e, t, xs, width, attr):
@@ -157,8 +151,8 @@ def _logistic(e, t, xs, width, attr):
 
 _FLOAT = {
     "neg": lambda e, t, xs, w, a: e.op(f"fneg {vector(t.register, w)} {xs[0]}"),
-    "max": _float_max("oge"),
-    "min": _float_max("ole"),
+    "max": _float_extreme("maximum"),
+    "min": _float_extreme("minimum"),
     "sign": _float_sign,
     "square": lambda e, t, xs, w, a: e.op(f"fmul {vector(t.register, w)} {xs[0]}, {xs[0]}"),
     "reciprocal": _reciprocal,
