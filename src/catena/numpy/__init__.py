@@ -62,6 +62,7 @@ from catena.core.scalar_types import uint64 as uint64
 from catena.numpy import fft as fft
 from catena.numpy import linalg as linalg
 from catena.numpy import methods as _methods
+from catena.numpy import protocol as _protocol
 from catena.numpy.arithmetic import abs as abs
 from catena.numpy.arithmetic import absolute as absolute
 from catena.numpy.arithmetic import clip as clip
@@ -415,3 +416,4 @@ from catena.numpy.windows import hanning as hanning
 from catena.numpy.windows import kaiser as kaiser
 
 _methods.install()
+_protocol.open_namespace(globals(), "catena.numpy")

@@ -3,8 +3,8 @@
 Every function converts its array arguments here, first thing. It takes arrays, traced values, Python and
 NumPy scalars, NumPy arrays and objects that convert themselves (``__jax_array__``); it refuses lists, tuples,
 None and strings, because a list hides many small conversions. ``_from_foreign`` is the one place where a
-value that is none of the language's own is looked at: a protocol for classes of users, such as one that keeps
-them through functions, belongs there and costs the others nothing.
+value that is none of the language's own is looked at. Objects whose class takes part in the array protocol
+are noticed there (see ``protocol``), so that the others pay nothing for it.
 
 ``promote`` and its kin then bring operands to one dtype and one rank, by JAX's lattice and weak types. Python
 scalars are converted on the way, not traced, so that jaxprs hold literals of the final dtype.
@@ -22,6 +22,7 @@ from catena.core.context import context
 from catena.core.errors import ConcretizationTypeError
 from catena.core.evaluate import quiet
 from catena.core.trace import Tracer, find_concrete
+from catena.numpy.protocol import Overridden, takes_part
 
 SCALARS = frozenset({bool, int, float, complex})
 
@@ -51,8 +52,24 @@ def array_arguments(name: str, *args) -> list:
 
 
 def _from_foreign(name: str, x, position):
-    """The Array for a value that is not the language's own: the place for the protocols of users' classes."""
-    if isinstance(x, np.ndarray | np.generic):
+    """The Array for a value that is not the language's own, unless its class wants to be asked first."""
+    if type(x) is np.ndarray or isinstance(x, np.generic):
+        return numpy_array(x)
+    if takes_part(type(x)):
+        raise Overridden(name, x)
+    return _converted_foreign(name, x, position)
+
+
+def as_plain_array(name: str, x, position=0):
+    """``as_array_argument`` where no class is asked: objects that take part are converted like others."""
+    if not isinstance(x, Array) and takes_part(type(x)):
+        return _converted_foreign(name, x, position)
+    return as_array_argument(name, x, position)
+
+
+def _converted_foreign(name: str, x, position):
+    """The Array for a value that is not the language's own."""
+    if isinstance(x, np.ndarray):
         return numpy_array(x)
     convert = getattr(x, "__jax_array__", None)
     if convert is not None and not isinstance(x, type):

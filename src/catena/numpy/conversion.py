@@ -28,6 +28,7 @@ from catena.numpy.boundary import (
     user_dtype,
 )
 from catena.numpy.placement import placed
+from catena.numpy.protocol import takes_part
 from catena.runtime import dlpack
 from catena.typing import ArrayLike, DTypeLike, SupportsJAXArray
 
@@ -158,6 +159,11 @@ def _from_sequence(x, dtype):
     if dtype is None:
         dtype = dtypes.lattice_result_type(*leaves)[0]
     return _assemble(x, iter(leaves), dtype)
+
+
+def as_array_or_list(name: str, x):
+    """``asarray`` of an argument that may be a list; a class that takes part in the array protocol is asked first."""
+    return as_array_argument(name, x) if takes_part(type(x)) else from_object(x)
 
 
 def _leaf_dtype(kinds: set):

@@ -24,6 +24,7 @@ from catena.numpy.boundary import (
 )
 from catena.numpy.documentation import document_binary, document_unary
 from catena.numpy.hot import NONE, REAL, Operand, binary, second_names, unary
+from catena.numpy.protocol import present_as
 
 _NO_COMPLEX = ", or is complex"
 _EVEN = lax.RoundingMethod.TO_NEAREST_EVEN
@@ -100,6 +101,9 @@ def trunc(x: Operand) -> Array:
     Array([ 1., -1.], dtype=float32)
     """
     return _trunc(x)
+
+
+present_as(_trunc, trunc)
 
 
 def round(a: Operand, decimals: int = 0, out: None = None) -> Array:

@@ -19,6 +19,7 @@ from catena.core.context import context
 from catena.core.evaluate import quiet
 from catena.core.trace import Tracer
 from catena.numpy.boundary import SCALARS
+from catena.numpy.protocol import Overridden, answer, has_operator, present_as, takes_part
 from catena.typing import ArrayLike, SupportsJAXArray
 
 Operand = ArrayLike | SupportsJAXArray
@@ -47,10 +48,14 @@ def unary(name: str, numpy_fun, general, fast=REAL, weak: bool = True):
             value = x._value
             if value.dtype in fast:
                 return make_array(quiet.run(numpy_fun, value, out=...), weak and x.weak_type)
-        return general(x)
+        try:
+            return general(x)
+        except Overridden as error:
+            reason = error
+        return answer(reason, fun, (x,), {})
 
     fun.__name__ = fun.__qualname__ = name
-    return fun
+    return present_as(fun, fun)
 
 
 def binary(name: str, numpy_fun, general, fast=NUMBER, weak: bool = True, scalars: bool = True):
@@ -83,10 +88,14 @@ def binary(name: str, numpy_fun, general, fast=NUMBER, weak: bool = True, scalar
                     return make_array(quiet.run(numpy_fun, x, y._value, out=...), weak and y.weak_type)
                 except ValueError:
                     return general(x, y)
-        return general(x, y)
+        try:
+            return general(x, y)
+        except Overridden as error:
+            reason = error
+        return answer(reason, fun, (x, y), {})
 
     fun.__name__ = fun.__qualname__ = name
-    return fun
+    return present_as(fun, fun)
 
 
 def nonzero_divisors(numpy_fun):
@@ -142,7 +151,7 @@ class Operator(NamedTuple):
 
     def on_arrays(self):
         """The method of Array with the array on the left."""
-        symbol, numpy_fun, fun, fast = self.symbol, self.numpy_fun, self.fun, self.fast
+        symbol, name, fun, numpy_fun, fast = self
 
         def method(self, other):
             if context.trace is None and not context.debug_checks:
@@ -160,13 +169,13 @@ class Operator(NamedTuple):
                         return make_array(quiet.run(numpy_fun, a, other, out=...), self.weak_type)
                     except ValueError:
                         return fun(self, other)
-            return fun(self, other) if is_operand(other) else refuse(symbol, self, other)
+            return fun(self, other) if is_operand(other, name, True) else refuse(symbol, self, other)
 
-        return _named(method, f"__{self.name}__")
+        return _named(method, f"__{name}__")
 
     def on_arrays_reflected(self):
         """The method of Array with the array on the right."""
-        symbol, numpy_fun, fun, fast = self.symbol, self.numpy_fun, self.fun, self.fast
+        symbol, name, fun, numpy_fun, fast = self
 
         def method(self, other):
             if context.trace is None and not context.debug_checks:
@@ -176,27 +185,27 @@ class Operator(NamedTuple):
                         return make_array(quiet.run(numpy_fun, other, b, out=...), self.weak_type)
                     except ValueError:
                         return fun(other, self)
-            return fun(other, self) if is_operand(other) else refuse(symbol, other, self)
+            return fun(other, self) if is_operand(other, name, False) else refuse(symbol, other, self)
 
-        return _named(method, f"__r{self.name}__")
+        return _named(method, f"__r{name}__")
 
     def on_tracers(self):
         """The method of traced values with the traced value on the left."""
-        symbol, fun = self.symbol, self.fun
+        symbol, name, fun, _, _ = self
 
         def method(self, other):
-            return fun(self, other) if is_operand(other) else refuse(symbol, self, other)
+            return fun(self, other) if is_operand(other, name, True) else refuse(symbol, self, other)
 
-        return _named(method, f"__{self.name}__")
+        return _named(method, f"__{name}__")
 
     def on_tracers_reflected(self):
         """The method of traced values with the traced value on the right."""
-        symbol, fun = self.symbol, self.fun
+        symbol, name, fun, _, _ = self
 
         def method(self, other):
-            return fun(other, self) if is_operand(other) else refuse(symbol, other, self)
+            return fun(other, self) if is_operand(other, name, False) else refuse(symbol, other, self)
 
-        return _named(method, f"__r{self.name}__")
+        return _named(method, f"__r{name}__")
 
 
 def refuse(symbol: str, left, right):
@@ -208,13 +217,19 @@ def refuse(symbol: str, left, right):
     return NotImplemented
 
 
-def is_operand(x) -> bool:
-    """Whether operators take ``x``; for others Python asks the other operand, then raises."""
+def is_operand(x, name: str, reflected: bool) -> bool:
+    """Whether an array's operator ``name`` takes ``x``; for others Python asks ``x``, then raises.
+
+    An object that takes part in the array protocol and has the operator that Python asks next (the reflected one,
+    if ``reflected``) is not taken: its own meaning goes first.
+    """
     kind = type(x)
+    if kind is Array or kind in SCALARS or isinstance(x, Tracer | np.generic) or kind is np.ndarray:
+        return True
+    if takes_part(kind):
+        return not has_operator(kind, name, reflected)
     return (
-        kind is Array
-        or kind in SCALARS
-        or isinstance(x, Tracer | np.ndarray | np.generic | bool | int | float | complex)
+        isinstance(x, np.ndarray | bool | int | float | complex)
         or getattr(kind, "_is_array", False)
         or hasattr(kind, "__jax_array__")
     )

@@ -11,6 +11,7 @@ from catena.core.trace import Tracer
 from catena.numpy.boundary import as_array_argument, canonical_axes
 from catena.numpy.conversion import asarray
 from catena.numpy.hot import Operand
+from catena.numpy.protocol import takes_part
 from catena.numpy.reductions import Axis
 
 
@@ -31,7 +32,8 @@ def shape(a: Operand) -> tuple[int, ...]:
 
 def _shaped(a):
     """Something with the shape of ``a``, without making an Array of it."""
-    return as_array_argument("shape", a) if hasattr(a, "__jax_array__") else np.asarray(a)
+    foreign = hasattr(type(a), "__jax_array__") or takes_part(type(a))
+    return as_array_argument("shape", a) if foreign else np.asarray(a)
 
 
 def ndim(a: Operand) -> int:
@@ -91,7 +93,7 @@ def iterable(y: Any) -> bool:
 
 
 def array_repr(
-    arr: Array,
+    arr: Operand,
     max_line_width: int | None = None,
     precision: int | None = None,
     suppress_small: bool | None = None,
@@ -110,6 +112,7 @@ def array_repr(
     >>> jnp.array_repr(jnp.array([0.123456789]), precision=3)
     'Array([0.123], dtype=float32)'
     """
+    arr = as_array_argument("array_repr", arr)
     if isinstance(arr, Tracer):
         return repr(arr)
     options = {"linewidth": max_line_width, "precision": precision, "suppress": suppress_small}
@@ -118,7 +121,7 @@ def array_repr(
 
 
 def array_str(
-    a: Array,
+    a: Operand,
     max_line_width: int | None = None,
     precision: int | None = None,
     suppress_small: bool | None = None,
@@ -137,6 +140,7 @@ def array_str(
     >>> jnp.array_str(jnp.array([0.123456789]), precision=3)
     '[0.123]'
     """
+    a = as_array_argument("array_str", a)
     return (
         str(a)
         if isinstance(a, Tracer)

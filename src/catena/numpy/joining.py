@@ -28,6 +28,7 @@ from catena.numpy.boundary import (
 from catena.numpy.creation import shape_argument
 from catena.numpy.hot import Operand
 from catena.numpy.manipulation import atleast_1d, atleast_2d, atleast_3d
+from catena.numpy.protocol import takes_part
 from catena.numpy.shaping import ravel, reshaped
 from catena.typing import DTypeLike
 
@@ -45,9 +46,9 @@ def array_sequence(name: str, arrays) -> list:
 
 
 def _is_array(x) -> bool:
-    return (
-        getattr(type(x), "_is_array", False) or isinstance(x, np.ndarray) or hasattr(type(x), "__jax_array__")
-    )
+    kind = type(x)
+    known = getattr(kind, "_is_array", False) or isinstance(x, np.ndarray)
+    return known or hasattr(kind, "__jax_array__") or takes_part(kind)
 
 
 def _plain_values(arrays, dtype) -> tuple | None:

@@ -21,9 +21,10 @@ from catena.numpy.boundary import (
     run,
     strong,
 )
-from catena.numpy.conversion import asarray
+from catena.numpy.conversion import as_array_or_list
 from catena.numpy.documentation import document_binary, document_unary
 from catena.numpy.hot import BOOL, REAL, REAL_OR_INT, Operand, binary, positional_or_keyword, unary
+from catena.numpy.protocol import takes_part
 
 _COMPARED = REAL_OR_INT | {BOOL}
 
@@ -376,7 +377,7 @@ def array_equal(a1: Operand, a2: Operand, equal_nan: bool = False) -> Array:
     >>> jnp.array_equal(jnp.arange(3), jnp.array([0, 1, 2]))
     Array(True, dtype=bool)
     """
-    a1, a2 = asarray(a1), asarray(a2)
+    a1, a2 = as_array_or_list("array_equal", a1), as_array_or_list("array_equal", a2)
     if a1.shape != a2.shape:
         return make_array(np.array(False))
     a1, a2 = promote("array_equal", strong(a1), strong(a2))
@@ -400,7 +401,7 @@ def array_equiv(a1: Operand, a2: Operand) -> Array:
     >>> jnp.array_equiv(jnp.ones(2), jnp.ones((3, 2)))
     Array(True, dtype=bool)
     """
-    a1, a2 = strong(asarray(a1)), strong(asarray(a2))
+    a1, a2 = strong(as_array_or_list("array_equiv", a1)), strong(as_array_or_list("array_equiv", a2))
     try:
         np.broadcast_shapes(a1.shape, a2.shape)
     except ValueError:
@@ -425,7 +426,7 @@ def iscomplexobj(x: Operand) -> bool:
     >>> jnp.iscomplexobj(jnp.array(1j))
     True
     """
-    return dtypes.is_complex(dtype_of(asarray(x))[0])
+    return dtypes.is_complex(dtype_of(as_array_or_list("iscomplexobj", x))[0])
 
 
 def isrealobj(x: Operand) -> bool:
@@ -457,6 +458,7 @@ def isscalar(element) -> bool:
     >>> jnp.isscalar(3.0), jnp.isscalar(jnp.ones(1))
     (True, False)
     """
-    if getattr(type(element), "_is_array", False) or hasattr(element, "__jax_array__"):
+    kind = type(element)
+    if getattr(kind, "_is_array", False) or hasattr(kind, "__jax_array__") or takes_part(kind):
         return as_array_argument("isscalar", element).ndim == 0
     return np.isscalar(element)

@@ -1,16 +1,15 @@
 """Dtypes in the namespace: scalar types such as ``jnp.float32``, abstract kinds, and questions about
 dtypes."""
 
-from typing import Any
-
 import numpy as np
 
 from catena.core import dtypes
-from catena.core.array import Array
-from catena.typing import DTypeLike
+from catena.numpy.boundary import as_array_argument
+from catena.numpy.protocol import takes_part
+from catena.typing import ArrayLike, DTypeLike, SupportsJAXArray
 
 
-def can_cast(from_: DTypeLike | Array, to: DTypeLike, casting: str = "safe") -> bool:
+def can_cast(from_: DTypeLike | ArrayLike | SupportsJAXArray, to: DTypeLike, casting: str = "safe") -> bool:
     """Whether values of one dtype can be cast to another.
 
     Arguments:
@@ -28,6 +27,7 @@ def can_cast(from_: DTypeLike | Array, to: DTypeLike, casting: str = "safe") -> 
     """
     if isinstance(from_, int | float | complex) and not isinstance(from_, np.generic):
         raise TypeError("can_cast() does not support Python ints, floats, and complex; pass a dtype")
+    from_ = _typed("can_cast", from_)
     source = from_.dtype if getattr(type(from_), "_is_array", False) else dtypes.as_dtype(from_)
     return bool(np.can_cast(source, dtypes.as_dtype(to), casting=casting))
 
@@ -86,7 +86,7 @@ def promote_types(a: DTypeLike, b: DTypeLike) -> np.dtype:
     return dtypes.promote_types(a, b)
 
 
-def result_type(*args: Any) -> np.dtype:
+def result_type(*args: DTypeLike | ArrayLike | SupportsJAXArray) -> np.dtype:
     """The dtype that an operation on arrays, scalars and dtypes gives.
 
     Arguments:
@@ -101,4 +101,11 @@ def result_type(*args: Any) -> np.dtype:
     >>> jnp.result_type(jnp.int8(1), 2.5)
     dtype('float32')
     """
-    return dtypes.result_type(*args)
+    return dtypes.result_type(*(_typed("result_type", x, i) for i, x in enumerate(args)))
+
+
+def _typed(name: str, x, position: int = 0):
+    """``x``, or the array that it converts itself to."""
+    kind = type(x)
+    foreign = hasattr(kind, "__jax_array__") or takes_part(kind)
+    return as_array_argument(name, x, position) if foreign else x

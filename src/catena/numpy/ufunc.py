@@ -24,6 +24,7 @@ from catena.numpy.boundary import (
     user_dtype,
 )
 from catena.numpy.hot import Operand
+from catena.numpy.protocol import Overridden, answer, present_as
 from catena.typing import DTypeLike
 
 
@@ -39,6 +40,20 @@ class _Parts(NamedTuple):
     accumulate: Callable[..., Any] | None
     at: Callable[..., Any] | None
     reduceat: Callable[..., Any] | None
+
+
+def _overridable_method(method):
+    """A method of ufuncs that asks the classes of its arguments, as the ufunc itself does."""
+
+    @functools.wraps(method)
+    def call(self, *args, **kwargs):
+        try:
+            return method(self, *args, **kwargs)
+        except Overridden as error:
+            reason = error
+        return answer(reason, getattr(self, method.__name__), args, kwargs)
+
+    return call
 
 
 class ufunc:  # noqa: N801  (its name in NumPy)
@@ -90,7 +105,11 @@ class ufunc:  # noqa: N801  (its name in NumPy)
             raise NotImplementedError(f"out argument of {self}")
         if where is not None:
             raise NotImplementedError(f"where argument of {self}")
-        return self._ufunc.call(*args)
+        try:
+            return self._ufunc.call(*args)
+        except Overridden as error:
+            reason = error
+        return answer(reason, self, args, {})
 
     def __repr__(self):
         return f"<jnp.ufunc '{self.__name__}'>"
@@ -98,6 +117,7 @@ class ufunc:  # noqa: N801  (its name in NumPy)
     def __reduce__(self):
         return _find, (self.__name__,) if _known.get(self.__name__) is self else (None,)
 
+    @_overridable_method
     def reduce(
         self,
         a: Operand,
@@ -191,6 +211,7 @@ class ufunc:  # noqa: N801  (its name in NumPy)
         order = (axis, *(i for i in range(rank) if i != axis))
         return (lax.transpose(a, order) if axis else a), axis, rank
 
+    @_overridable_method
     def accumulate(
         self, a: Operand, axis: int | None = 0, dtype: DTypeLike | None = None, out: None = None
     ) -> Array:
@@ -225,6 +246,7 @@ class ufunc:  # noqa: N801  (its name in NumPy)
             return result
         return lax.transpose(result, (*range(1, axis + 1), 0, *range(axis + 1, result.ndim)))
 
+    @_overridable_method
     def at(self, a: Operand, indices: Any, b: Operand | None = None, /, *, inplace: bool = True) -> Array:
         """``a`` with the function applied to the elements at ``indices``, once for each time that an index
         occurs.
@@ -268,6 +290,7 @@ class ufunc:  # noqa: N801  (its name in NumPy)
 
         return lax.reshape(lax.scan(step, flat, (where, values))[0], a.shape)
 
+    @_overridable_method
     def reduceat(
         self, a: Operand, indices: Operand, axis: int = 0, dtype: DTypeLike | None = None, out: None = None
     ) -> Array:
@@ -312,6 +335,7 @@ class ufunc:  # noqa: N801  (its name in NumPy)
 
         return lax.scan(step, first, (lax.iota(np.dtype("int32"), a.shape[0]), a))[0]
 
+    @_overridable_method
     def outer(self, A: Operand, B: Operand, /) -> Array:  # noqa: N803
         """The function of every element of ``A`` with every element of ``B``.
 
@@ -350,7 +374,7 @@ _known: dict[str, ufunc] = {}
 def register(function: ufunc) -> ufunc:
     """Make a ufunc of the namespace known by its name, so that pickles hold the name alone."""
     _known[function.__name__] = function
-    return function
+    return present_as(function._ufunc.call, function)
 
 
 def _find(name) -> ufunc:
