@@ -85,7 +85,7 @@ def einsum(
     args, arrays = _parsed("einsum", subscripts, operands)
     if not arrays:
         raise ValueError("einsum requires at least one operand")
-    labels, result_labels, steps = _contraction_list(args, optimize)
+    labels, result_labels, steps = _contractions(args, optimize)
     preferred = user_dtype(preferred_element_type, "einsum")
     dtype, weak = promoted_dtype(arrays) if len(arrays) > 1 else (arrays[0].dtype, arrays[0].weak_type)
     arrays = [convert(a, dtype, weak) for a in arrays]
@@ -99,6 +99,23 @@ def einsum(
     result = _arranged(names, result, result_labels)
     final = dtype if preferred is None else preferred
     return placed(convert(result, final, weak and preferred is None), None, out_sharding)
+
+
+_plans: dict = {}
+_MOST_PLANS = 4096
+
+
+def _contractions(args: tuple, optimize) -> tuple:
+    """``_contraction_list``, remembered: finding the order takes longer than a small contraction."""
+    if not isinstance(args[0], str) or not isinstance(optimize, str | bool):
+        return _contraction_list(args, optimize)
+    key = (args[0], optimize, *(operand.shape for operand in args[1:]))
+    found = _plans.get(key)
+    if found is None:
+        if len(_plans) >= _MOST_PLANS:
+            _plans.clear()
+        found = _plans[key] = _contraction_list(args, optimize)
+    return found
 
 
 def _contraction_list(args: tuple, optimize) -> tuple:

@@ -344,6 +344,8 @@ def _split(name: str, ary, indices_or_sections, axis: int, uneven: bool = False)
 def _section_sizes(name: str, indices_or_sections, n: int, uneven: bool) -> list[int]:
     """The sizes of the parts of an axis of ``n``."""
     what = f"in jax.numpy.{name} argument 1"
+    if hasattr(type(indices_or_sections), "__jax_array__"):
+        indices_or_sections = as_array_argument(name, indices_or_sections, 1)
     if np.ndim(indices_or_sections) if not hasattr(indices_or_sections, "ndim") else indices_or_sections.ndim:
         ends = [concrete_or_error(operator.index, i, what) for i in indices_or_sections]
         ends = [0] + [min(max(i + n, 0) if i < 0 else i, n) for i in ends] + [n]
