@@ -148,7 +148,13 @@ FLAGS = {
             ("allow", "warn", "error"),
             "What a raw key passed to a sampler does.",
         ),
-        Flag("jax_debug_key_reuse", False, bool, "An error where a key is used twice.", traced=True),
+        Flag(
+            "jax_debug_key_reuse",
+            False,
+            (False, True, "warn"),
+            "An error where a random key is used twice; 'warn' is a warning, in eager code.",
+            traced=True,
+        ),
         Flag("jax_random_seed_offset", 0, int, "Added to every seed.", traced=True),
         Flag(
             "jax_use_direct_linearize",
@@ -197,6 +203,8 @@ def convert(flag: Flag, value):
 
 def as_choice(flag: Flag, value):
     value = getattr(value, "value", value)
+    if True in flag.kind and value not in flag.kind:  # a level, or on or off
+        return as_bool(flag, value)
     if value not in flag.kind:
         raise ValueError(f"new enum value must be in {list(flag.kind)}, got {value} of type {type(value)}.")
     return value
@@ -376,7 +384,7 @@ class FlagContext:
         self.__doc__ = f"Set the flag {name} in this thread within a ``with`` block. {self.flag.help}"
 
     def __call__(self, *new_val):
-        if len(new_val) > 1 or not new_val and self.flag.kind is not bool:
+        if len(new_val) > 1 or not new_val and self.flag.kind is not bool and self.flag.kind != (False, True, "warn"):
             raise TypeError(f"{self.__name__} takes one value, got {len(new_val)}")
         return override(self.flag.name, new_val[0] if new_val else True)
 

@@ -29,6 +29,7 @@ class Context(threading.local):
     debug_nans: bool = False
     debug_infs: bool = False
     debug_checks: bool = False
+    debug_key_reuse: bool | str = False
 
 
 context = Context()

@@ -29,6 +29,8 @@ class _Quiet(threading.local):
 
 quiet = _Quiet()
 
+watch_keys = None  # what checks the use of random keys in eager code; set by catena.random
+
 abstract_cache: dict = {}
 _CACHE_LIMIT = 1 << 16
 
@@ -53,11 +55,15 @@ def abstract_eval(primitive, avals: tuple, params: dict):
 def evaluate(primitive, args, params):
     """Apply ``primitive`` to concrete arguments, with the types (and errors) that tracing would give."""
     if primitive.takes_arrays:
+        if context.debug_key_reuse is True:
+            return watch_keys(primitive, args, params, lambda: primitive.evaluate(*args, **params))
         return primitive.evaluate(*args, **params)
     values, avals = [], []
     for x in args:
         if type(x) is not Array:
             x = concrete(x, primitive)
+            if context.debug_key_reuse is True and x.aval.extended:
+                return watch_keys(primitive, args, params, lambda: evaluate(primitive, args, params))
         aval = x._aval
         avals.append(x.aval if aval is None else aval)
         values.append(x._value)

@@ -5,6 +5,7 @@ import numpy as np
 from catena import lax
 from catena.core import dtypes
 from catena.lax.structure import canonical_shape
+from catena.random.kernels import remembered
 from catena.random.keys import consumed_key
 from catena.random.sampler import as_float, check_no_sharding, float_dtype, lift, sampler, shape_of, spread
 from catena.random.uniform import _uniform, rows
@@ -40,6 +41,7 @@ def draw_with(name: str, body, key, parameter, shape, dtype, out_sharding=None):
     return body(key, as_float(parameter, dtype), shape=shape, dtype=dtype)
 
 
+@remembered
 def exponential(key, shape=(), dtype=None, *, out_sharding=None):
     """Exponential numbers of rate 1.
 
@@ -65,6 +67,7 @@ def _exponential(key, *, shape, dtype):
     return lax.neg(lax.log1p(lax.neg(_uniform(key, 0.0, 1.0, shape=shape, dtype=dtype))))
 
 
+@remembered
 def laplace(key, shape=(), dtype=None, *, out_sharding=None):
     """Numbers of the Laplace distribution, of mean 0 and scale 1.
 
@@ -91,6 +94,7 @@ def _laplace(key, *, shape, dtype):
     return lax.mul(lax.sign(unit), lax.log1p(lax.neg(lax.abs(unit))))
 
 
+@remembered
 def logistic(key, shape=(), dtype=None, *, out_sharding=None):
     """Numbers of the logistic distribution, of mean 0 and scale 1.
 
@@ -117,6 +121,7 @@ def _logistic(key, *, shape, dtype):
     return lax.sub(lax.log(unit), lax.log1p(lax.neg(unit)))
 
 
+@remembered
 def cauchy(key, shape=(), dtype=None, *, out_sharding=None):
     """Numbers of the Cauchy distribution, of location 0 and scale 1.
 
@@ -143,6 +148,7 @@ def _cauchy(key, *, shape, dtype):
     return lax.tan(lax.mul(np.asarray(np.pi, dtype)[()], lax.sub(unit, np.asarray(0.5, dtype)[()])))
 
 
+@remembered
 def gumbel(key, shape=(), dtype=None, mode: str | None = None, *, out_sharding=None):
     """Numbers of the Gumbel distribution, of location 0 and scale 1.
 

@@ -7,6 +7,7 @@ from catena.core import dtypes
 from catena.core.zeros import get_aval
 from catena.random.gamma import anywhere
 from catena.random.keys import consumed_key, pair, split_key
+from catena.random.primitives import random_clone_p
 from catena.random.sampler import as_float, check_no_sharding, float_dtype, sampler, shape_of, spread
 from catena.random.uniform import _uniform
 
@@ -99,7 +100,8 @@ def _poisson(key, lam, *, shape, dtype):
         key, lax.select_n(small, full(shape, 0, np.float32), lam), shape=shape, dtype=dtype
     )
     large = lax.select_n(small, lam, full(shape, 1e5, np.float32))
-    drawn = lax.select_n(small, _poisson_rejection(key, large, shape=shape, dtype=dtype), knuth)
+    again = random_clone_p.bind(key)  # on purpose: only one of the two draws is taken
+    drawn = lax.select_n(small, _poisson_rejection(again, large, shape=shape, dtype=dtype), knuth)
     return lax.select_n(lax.eq(lam, np.float32(0)), drawn, full(shape, 0, dtype))
 
 
@@ -205,7 +207,8 @@ def draw_binomial(key, n, p):
     few = lax.bitwise_or(bad_n, lax.le(lax.mul(n, q), number(10)))
     trials = lax.floor(n)
     inverted = inversion(key, lax.select_n(few, whole(0), trials), q)
-    rejected = rejection(key, lax.select_n(few, trials, whole(1e4)), lax.select_n(few, q, whole(0.5)))
+    again = random_clone_p.bind(key)  # on purpose: only one of the two draws is taken
+    rejected = rejection(again, lax.select_n(few, trials, whole(1e4)), lax.select_n(few, q, whole(0.5)))
     drawn = lax.select_n(few, rejected, inverted)
     bad = lax.bitwise_or(bad_q, bad_n)
     drawn = lax.select_n(bad, drawn, whole(np.nan))

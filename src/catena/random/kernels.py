@@ -10,16 +10,19 @@ and the size.
 Inside it a sampler that asks for bits of its shape is given those of the window (``primitives.bits_of``).
 """
 
+import functools
+import math
 import threading
 
 import numpy as np
 
-from catena.core.array import Array, as_array, live, typed_array
+from catena.core.array import Array, ExtendedArray, as_array, live, typed_array
 from catena.core.aval import ShapedArray
 from catena.core.context import context
+from catena.core.evaluate import check_may_run, check_value
 from catena.core.jaxpr import ClosedJaxpr
 from catena.core.staging import DebugInfo, trace_to_jaxpr
-from catena.random.dtype import STORAGE, U32, generator_of
+from catena.random.dtype import STORAGE, U32, generator_of, stored
 from catena.runtime.lazy import compiler
 from catena.transform.execute import run_entry
 
@@ -28,7 +31,10 @@ WORD = ShapedArray((), U32)
 
 
 class Window(threading.local):
+    """``place`` as above; ``latest`` the plan of the latest draw of this thread, and its result."""
+
     place = None
+    latest = None, None
 
 
 window = Window()
@@ -46,7 +52,7 @@ def is_positional(generator) -> bool:
 class Kernel:
     """A compiled piece of a sampler, or the fact that there is none."""
 
-    __slots__ = ("executable", "entry", "aval", "dtype")
+    __slots__ = ("name", "executable", "entry", "aval", "dtype", "generator")
 
     def __init__(self, fun, statics: dict, key_aval, avals: tuple, size: int):
         def piece(key, high, low, *operands):
@@ -56,6 +62,7 @@ class Kernel:
             finally:
                 window.place = None
 
+        self.name, self.generator = fun.__name__, generator_of(key_aval)
         info = DebugInfo("an eager draw", fun.__name__)
         try:
             jaxpr, consts = trace_to_jaxpr(piece, [key_aval, WORD, WORD, *avals], info)
@@ -85,42 +92,92 @@ def kernel_of(fun, statics: dict, key_aval, avals: tuple, size: int) -> Kernel:
     return found
 
 
+class Plan:
+    """How to draw one shape: the pieces, and the operands as the kernels take them."""
+
+    __slots__ = ("shape", "size", "values", "spread", "small", "large", "aval")
+
+    def __init__(self, fun, key_aval, shape: tuple, operands: tuple, statics: dict):
+        arrays = [x if type(x) is Array else as_array(x) for x in operands]
+        values = [live(x) for x in arrays]
+        self.shape, self.size = shape, math.prod(shape)
+        self.spread = [bool(v.ndim) for v in values]
+        self.values = [spread_out(v, shape) if s else v for v, s in zip(values, self.spread, strict=True)]
+        types = tuple((v.dtype, x.weak_type) for v, x in zip(values, arrays, strict=True))
+
+        def kernel(size: int) -> Kernel:
+            return kernel_of(fun, statics, key_aval, piece_avals(types, self.spread, size), size)
+
+        self.small = kernel(SMALL)
+        self.large = kernel(LARGE) if self.small.entry is not None and self.size >= LARGE else None
+        if self.small.entry is not None:
+            self.aval = self.small.aval.update(shape=shape)
+
+    def run(self, storage):
+        """The draw from a key, given by its storage."""
+        if context.debug_checks:
+            return self.run_checked(storage)
+        return self.compute(storage)
+
+    def run_checked(self, storage):
+        """A draw under the flags that forbid NaNs, infinities or running at all."""
+        name = self.small.name.strip("_")
+        check_may_run(name)
+        out = self.compute(storage)
+        check_value(name, out._value)
+        return out
+
+    def compute(self, storage):
+        if self.size <= SMALL and not any(self.spread):
+            out = np.empty(SMALL, self.small.dtype)
+            run_entry(self.small.entry, (storage, ZERO, ZERO, *self.values), (out,))
+            return typed_array(out[: self.size].reshape(self.shape), self.aval)
+        out = np.empty(self.size, self.small.dtype)
+        self.fill(out, storage)
+        return typed_array(out.reshape(self.shape), self.aval)
+
+    def fill(self, out, storage):
+        """As many large pieces as fit, then small ones, the last through a spare piece."""
+        start = 0
+        for kernel, length in ((self.large, LARGE), (self.small, SMALL)):
+            while self.size - start >= length:
+                call(kernel, storage, start, self.pieces(start, length), out[start : start + length])
+                start += length
+        if start < self.size:
+            rest = np.empty(SMALL, out.dtype)
+            pieces = [pad(v[start:]) if s else v for v, s in zip(self.values, self.spread, strict=True)]
+            call(self.small, storage, start, pieces, rest)
+            out[start:] = rest[: self.size - start]
+
+    def pieces(self, start: int, length: int) -> list:
+        return [v[start : start + length] if s else v for v, s in zip(self.values, self.spread, strict=True)]
+
+
+ZERO = np.zeros((), U32)
+
+
 def draw(fun, key, shape: tuple, operands: tuple, statics: dict):
     """A sampler's result, piece by piece, or None where that cannot be.
 
     Arguments:
       fun: ``fun(key, *operands, shape=, **statics)``; called under a window.
-      key: one typed key of a positional generator.
+      key: one typed key.
       shape: the shape of the result.
       operands: scalars, or arrays that broadcast to ``shape``.
       statics: what is fixed at compile time.
     """
     if key.ndim or not is_positional(generator_of(key)):
         return None
-    size = 1
-    for n in shape:
-        size *= n
-    arrays = [x if type(x) is Array else as_array(x) for x in operands]
-    values = [live(x) for x in arrays]
-    spread = [bool(v.ndim) for v in values]
-    values = [spread_out(v, shape) if s else v for v, s in zip(values, spread, strict=True)]
-    types = tuple((v.dtype, x.weak_type) for v, x in zip(values, arrays, strict=True))
-    small = kernel_of(fun, statics, key.aval, piece_avals(types, spread, SMALL), SMALL)
-    if small.entry is None:
+    plan = Plan(fun, key.aval, shape, operands, statics)
+    if plan.small.entry is None:
         return None
-    out = np.empty(size, small.dtype)
-    fill(
-        out,
-        live(key),
-        values,
-        spread,
-        small,
-        lambda: kernel_of(fun, statics, key.aval, piece_avals(types, spread, LARGE), LARGE),
-    )
-    return typed_array(out.reshape(shape), small.aval.update(shape=shape))
+    out = plan.run(live(key))
+    window.latest = plan, out
+    return out
 
 
 def spread_out(value, shape: tuple):
+    """An operand broadcast to the shape of the result, flat."""
     return np.ascontiguousarray(np.broadcast_to(value, shape)).reshape(-1)
 
 
@@ -128,38 +185,63 @@ def piece_avals(types: tuple, spread: list, size: int) -> tuple:
     return tuple(ShapedArray((size,) if s else (), d, w) for (d, w), s in zip(types, spread, strict=True))
 
 
-def fill(out, key, values: list, spread: list, small: Kernel, large):
-    """Write a draw: as many large pieces as fit, then small ones, the last through a spare piece."""
-    start, size = 0, len(out)
-    if size >= LARGE:
-        kernel = large()
-        while size - start >= LARGE:
-            call(kernel, key, start, values, spread, LARGE, out[start : start + LARGE])
-            start += LARGE
-    while size - start >= SMALL:
-        call(small, key, start, values, spread, SMALL, out[start : start + SMALL])
-        start += SMALL
-    if start < size:
-        rest = np.empty(SMALL, out.dtype)
-        padded = [pad(v[start:]) if s else v for v, s in zip(values, spread, strict=True)]
-        call(small, key, start, padded, [False] * len(padded), SMALL, rest)
-        out[start:] = rest[: size - start]
-
-
 def pad(value):
     """The last elements of an operand, and any more to make a piece."""
     return np.concatenate([value, np.broadcast_to(value[:1], (SMALL - len(value),))])
 
 
-def call(kernel: Kernel, key, start: int, values: list, spread: list, size: int, out):
-    pieces = [v[start : start + size] if s else v for v, s in zip(values, spread, strict=True)]
+def call(kernel: Kernel, storage, start: int, pieces: list, out):
+    """Run a kernel from a position on."""
     high, low = np.array(start >> 32, U32), np.array(start & 0xFFFFFFFF, U32)
-    run_entry(kernel.entry, (key, high, low, *pieces), (out,))
+    run_entry(kernel.entry, (storage, high, low, *pieces), (out,))
 
 
 def one_key(fun, key, position: int):
     """The key at one position of a key's stream."""
     kernel = kernel_of(fun, {}, key.aval, (), 1)
     out = np.empty(1, kernel.dtype)
-    call(kernel, live(key), position, [], [], 1, out)
+    call(kernel, live(key), position, [], out)
     return typed_array(out.reshape(()), key.aval)
+
+
+# ---- draws that were made before
+
+_plans: dict = {}
+
+
+def remembered(function):
+    """Let a sampler's public function remember the plan of each call with static arguments: then it costs 3
+    us.
+    """
+
+    @functools.wraps(function)
+    def sampler(key, *args, **kwargs):
+        if context.trace is not None or context.debug_key_reuse or type(key) not in (ExtendedArray, Array):
+            return function(key, *args, **kwargs)
+        if type(key) is Array and context.legacy_prng_key != "allow":
+            return function(key, *args, **kwargs)
+        types = [type(x) if type(x) is not tuple else tuple(map(type, x)) for x in (*args, *kwargs.values())]
+        signature = (function, args, *kwargs.items(), *types, key.aval, context.global_key, context.local_key)
+        try:
+            plan = _plans.get(signature)
+        except TypeError:  # an array among the arguments
+            return function(key, *args, **kwargs)
+        if plan is not None:
+            return plan.run(storage_of(key, plan))
+        window.latest = None, None
+        out = function(key, *args, **kwargs)
+        plan, made = window.latest
+        if made is out and not any(plan.spread):
+            if len(_plans) >= _LIMIT:
+                _plans.clear()
+            _plans[signature] = plan
+        window.latest = None, None
+        return out
+
+    return sampler
+
+
+def storage_of(key, plan: Plan):
+    """The storage of a key, typed or raw."""
+    value = live(key)
+    return value if type(key) is ExtendedArray else stored(value, plan.small.generator)

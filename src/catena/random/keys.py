@@ -11,7 +11,7 @@ from catena.core.trace import Tracer
 from catena.core.zeros import get_aval
 from catena.lax.convert import convert_element_type
 from catena.lax.structure import canonical_shape
-from catena.random import reuse
+from catena.random import kernels, reuse
 from catena.random.dtype import generator_of, is_typed_key, key_aval, key_dtype_of, stored
 from catena.random.generator import Generator, find_generator
 from catena.random.primitives import (
@@ -104,11 +104,31 @@ def seed_key(name: str, seed, impl: Generator):
             f"{name} accepts a scalar seed, but was given an array of shape {np.shape(seed)} != (). "
             "Use jax.vmap for batching"
         )
-    seed = seed_value(seed)
+    if type(seed) is int and context.trace is None:
+        return key_of_int(seed, impl)
+    return random_seed_p.bind(offset_seed(seed_value(seed)), impl=impl)
+
+
+def key_of_int(seed: int, impl: Generator):
+    """A new key for a Python integer, whose words are remembered."""
+    signature = (impl, seed, context.global_key, context.local_key)
+    storage = _seeded.get(signature)
+    if storage is None:
+        made = random_seed_p.bind(offset_seed(seed_value(seed)), impl=impl)
+        if len(_seeded) >= SEEDS_KEPT:
+            _seeded.clear()
+        storage = _seeded[signature] = made._value
+    return typed_array(storage, key_aval((), impl))
+
+
+SEEDS_KEPT = 4096
+_seeded: dict = {}
+
+
+def offset_seed(seed):
+    """A seed plus the flag ``jax_random_seed_offset``."""
     offset = config.read("jax_random_seed_offset")
-    if offset:
-        seed = seed + convert_element_type(as_array(offset), get_aval(seed).dtype)
-    return random_seed_p.bind(seed, impl=impl)
+    return seed + convert_element_type(as_array(offset), get_aval(seed).dtype) if offset else seed
 
 
 def seed_value(seed):
@@ -202,14 +222,15 @@ def warn_of_legacy():
 def consumed_key(name: str, given):
     """The typed key given to the sampler ``name``, which uses it up."""
     found, typed = check_key(name, given)
-    if typed and context.debug_key_reuse:
-        reuse.consume(found, name)
+    if typed and context.debug_key_reuse == "warn" and context.trace is None:
+        reuse.note(found, name)
     return found
 
 
 # ---- deriving keys
 
 
+@kernels.remembered
 def split(key, num: int | tuple = 2):
     """New keys from one, which is used up.
 
@@ -229,8 +250,8 @@ def split(key, num: int | tuple = 2):
     [1797259609 2579123966]
     """
     found, typed = check_key("split", key)
-    if typed and context.debug_key_reuse:
-        reuse.consume(found, "random_split")
+    if typed and context.debug_key_reuse == "warn" and context.trace is None:
+        reuse.note(found, "split")
     return as_given(split_key(found, num), typed)
 
 
@@ -277,7 +298,8 @@ def fold_in(key, data):
         if not 0 <= data < 1 << 32:
             raise OverflowError(f"Python integer {data} out of bounds for uint32")
         data = np.uint32(data)
-    data = convert_element_type(data, np.uint32)
+    if not isinstance(data, np.uint32):
+        data = convert_element_type(data, np.uint32)
     return as_given(random_fold_in_p.bind(found, data, impl=generator_of(found)), typed)
 
 

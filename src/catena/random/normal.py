@@ -5,6 +5,7 @@ import numpy as np
 from catena import lax
 from catena.core import dtypes
 from catena.lax.structure import canonical_shape
+from catena.random.kernels import remembered
 from catena.random.keys import consumed_key, pair
 from catena.random.sampler import (
     as_float,
@@ -20,6 +21,7 @@ from catena.random.uniform import _rademacher, _uniform
 SQRT_2 = np.sqrt(2.0)
 
 
+@remembered
 def normal(key, shape=(), dtype=None, *, out_sharding=None):
     """Standard normal numbers.
 
@@ -77,6 +79,7 @@ def _normal_real(key, *, shape, dtype):
     return lax.mul(np.asarray(SQRT_2, dtype)[()], lax.erf_inv(unit))
 
 
+@remembered
 def truncated_normal(key, lower, upper, shape=None, dtype=None, *, out_sharding=None):
     """Standard normal numbers given that they lie between bounds.
 

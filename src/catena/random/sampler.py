@@ -12,7 +12,7 @@ from catena.core.zeros import get_aval
 from catena.lax.broadcasting import broadcast_in_dim, broadcast_to_rank
 from catena.lax.convert import convert_element_type
 from catena.lax.structure import canonical_shape
-from catena.random import kernels
+from catena.random import kernels, reuse
 from catena.transform.jit import jit
 
 
@@ -27,6 +27,8 @@ class Sampler:
     def __init__(self, fun, positional: bool = True):
         functools.update_wrapper(self, fun)
         self.fun, self.positional = fun, positional
+        self.name = fun.__name__.strip("_")
+        reuse.samplers.add(fun.__name__)
         statics = [p.name for p in inspect.signature(fun).parameters.values() if p.kind == p.KEYWORD_ONLY]
         self.compiled = jit(fun, static_argnames=tuple(statics))
 
@@ -36,6 +38,8 @@ class Sampler:
         if context.trace is None and self.positional:
             drawn = kernels.draw(self.fun, key, shape, operands, statics)
             if drawn is not None:
+                if context.debug_key_reuse is True:
+                    reuse.consume(key, self.name)
                 return drawn
         return self.compiled(key, *operands, shape=shape, **statics)
 

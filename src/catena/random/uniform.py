@@ -12,6 +12,7 @@ from catena.core.zeros import get_aval
 from catena.lax.structure import canonical_shape
 from catena.random.dtype import generator_of
 from catena.random.fused import multiply_add
+from catena.random.kernels import remembered
 from catena.random.keys import consumed_key, pair
 from catena.random.primitives import bits_of, random_bits_p
 from catena.random.sampler import (
@@ -28,6 +29,7 @@ from catena.random.sampler import (
 UNSIGNED = {width: np.dtype(f"uint{width}") for width in (8, 16, 32, 64)}
 
 
+@remembered
 def bits(key, shape=(), dtype=None, *, out_sharding=None):
     """Random bits, as unsigned integers.
 
@@ -64,6 +66,7 @@ def bits(key, shape=(), dtype=None, *, out_sharding=None):
 # ---- uniform
 
 
+@remembered
 def uniform(key, shape=(), dtype=None, minval=0.0, maxval=1.0, *, out_sharding=None):
     """Uniform numbers in ``[minval, maxval)``.
 
@@ -128,6 +131,7 @@ def one_to_two(key, shape: tuple, dtype):
 # ---- integers
 
 
+@remembered
 def randint(key, shape, minval, maxval, dtype=None, *, out_sharding=None):
     """Uniform integers in ``[minval, maxval)``.
 
@@ -226,6 +230,7 @@ def saturate(x, dtype):
 # ---- coins
 
 
+@remembered
 def bernoulli(key, p=0.5, shape=None, mode: str = "low", *, out_sharding=None):
     """True with probability ``p``.
 
@@ -274,6 +279,7 @@ def rows(x):
     return [lax.squeeze(lax.slice_in_dim(x, i, i + 1), (0,)) for i in range(get_aval(x).shape[0])]
 
 
+@remembered
 def rademacher(key, shape=(), dtype=None, *, out_sharding=None):
     """One or minus one, each with probability 1/2.
 
