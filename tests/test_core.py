@@ -451,6 +451,14 @@ def test_conversions_of_traced_values(use, error):
             transform(lambda x: (use(x), x)[1])(x)
 
 
+def test_errors_are_found_where_users_look():
+    public = [x for x in vars(jax.errors).values() if isinstance(x, type)]
+    assert len(public) >= 14
+    for error in public:
+        assert error.__module__ == "catena.errors"
+        assert pickle.loads(pickle.dumps(error)) is error
+
+
 def test_every_section_that_errors_point_to_exists():
     text = (Path(__file__).parent.parent / "docs" / "errors.md").read_text().lower()
     sources = "\n".join(p.read_text() for p in (Path(jax.__file__).parent).rglob("*.py"))

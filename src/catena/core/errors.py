@@ -73,6 +73,10 @@ class UnexpectedTracerError(JAXTypeError):
     """A traced value was used after its trace had ended, or outside it."""
 
 
+class LeakedTracerError(Exception):
+    """A tracer outlived the transformation that made it."""
+
+
 class InconclusiveDimensionOperation(Exception):
     """A comparison of symbolic dimensions that cannot be decided."""
 
@@ -121,3 +125,7 @@ def origin(tracer) -> str:
     """Where the traced value came from: the argument it depends on, or the line that made it."""
     text = tracer.describe_origin()
     return f"\n{text}" if text else ""
+
+
+for _error in [x for x in globals().values() if isinstance(x, type) and issubclass(x, Exception)]:
+    _error.__module__ = "catena.errors"  # where users find them, and what tracebacks show

@@ -6,12 +6,8 @@ import weakref
 from types import FrameType
 
 from catena.core.context import context
-from catena.core.errors import UnexpectedTracerError, see
+from catena.core.errors import LeakedTracerError, UnexpectedTracerError, see
 from catena.core.trace import Trace, Tracer
-
-
-class LeakedTracerError(Exception):
-    """A tracer outlived the transformation that made it."""
 
 
 def watch(trace: Trace):
