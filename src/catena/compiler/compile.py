@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -23,16 +24,24 @@ class Executable:
     """A compiled program.
 
     `entry(args, outs)` is one native call on tuples of ndarrays (see `runtime.native`); calling the
-    executable checks nothing but allocates the results. Where `returns_stacks`, `outs` has one uint64 more,
+    executable checks nothing but allocates the results. `reused` maps results to donated arguments: the caller
+    passes the same array for both, the program works in its memory. Where `returns_stacks`, `outs` has one uint64 more,
     which receives the head of the chain of all stacks that the run made; the caller gives them back with
     `free_stacks(head)`.
     """
 
     def __init__(
-        self, native: Native, out_specs: tuple, report: dict, module: Module, text: str, returns_stacks: bool
+        self,
+        native: Native,
+        out_specs: tuple,
+        report: dict,
+        module: Module,
+        text: str,
+        returns_stacks: bool,
+        reused: dict[int, int],
     ):
         self.native, self.entry, self.out_specs, self.report = native, native.entry, out_specs, report
-        self._module, self._text = module, text
+        self._module, self._text, self.reused = module, text, reused
         self.returns_stacks, self.free_stacks = returns_stacks, native.free_stacks
         if native.callbacks or native.free_stacks:
             self.entry.errcheck = _raise_failure
@@ -40,8 +49,10 @@ class Executable:
     def __call__(self, *args: np.ndarray) -> tuple[np.ndarray, ...]:
         """The results; a program that returns stacks gives their addresses, then the head of their chain."""
         specs = self.out_specs + ((((), np.uint64),) if self.returns_stacks else ())
-        outs = tuple(np.empty(shape, dtype) for shape, dtype in specs)
-        args = tuple(args)
+        args = tuple(np.array(a, order="C") if i in self.reused.values() else a for i, a in enumerate(args))
+        outs = tuple(
+            args[self.reused[k]] if k in self.reused else np.empty(*spec) for k, spec in enumerate(specs)
+        )
         status = self.entry(args, outs)
         while status > 0:
             i = status - 1
@@ -88,7 +99,8 @@ def compile_jaxpr(closed_jaxpr, *, name: str = "main", donated=()) -> Executable
         raise CompileError(
             f"donated: expected one flag for each of {len(region.inputs)} arguments, got {len(donated)}"
         )
-    return compile_region(region, times, name, any(is_stack(a) for a in closed_jaxpr.out_avals))
+    stacks = any(is_stack(a) for a in closed_jaxpr.out_avals)
+    return compile_region(region, times, name, stacks, [i for i, given in enumerate(donated) if given])
 
 
 def lower(closed_jaxpr) -> Region:
@@ -106,13 +118,17 @@ def parallel_loops() -> threads.ParallelFor | None:
 
 
 def compile_region(
-    region: Region, times: link.Times | None = None, name: str = "main", returns_stacks: bool = False
+    region: Region,
+    times: link.Times | None = None,
+    name: str = "main",
+    returns_stacks: bool = False,
+    donated: Sequence[int] = (),
 ) -> Executable:
-    """Compiles a graph."""
+    """Compiles a graph; `donated` lists the inputs whose memory results may take."""
     times = times or link.Times()
     dump = context.dump_ir_to
     writer = ProgramWriter(link.target().vector_bytes, bool(dump), parallel_loops())
-    module = write_program(writer, region, returns_stacks)
+    module = write_program(writer, region, returns_stacks, donated)
     text = link.with_helpers(module.text, module.helpers)
     times.mark("emit")
     if dump:
@@ -129,7 +145,7 @@ def compile_region(
         "arena": module.arena_bytes,
     }
     out_specs = tuple((v.shape, v.dtype) for v in region.outputs)
-    return Executable(native, out_specs, report, module, text, returns_stacks)
+    return Executable(native, out_specs, report, module, text, returns_stacks, writer.reused)
 
 
 def _dump(folder: Path, name: str, region: Region, module: Module, text: str, optimised: str) -> None:

@@ -38,7 +38,7 @@ class Kernel:
     axes: tuple = ()
     roots: list[Value] = field(default_factory=list)
     reads: set[int] = field(default_factory=set)
-    same: set[int] = field(default_factory=set)  # read only at the index of the iteration
+    moved: set[int] = field(default_factory=set)  # read at another index than that of the iteration
     dropped: set[int] = field(default_factory=set)  # roots that need no memory
     ops: int = 0
 
@@ -238,6 +238,7 @@ class _Fuser:
             self.readers.setdefault(r, set()).add(step)
             if not same:
                 self.moved.add(r)
+                kernel.moved.add(r)
             if r not in own:
                 kernel.reads.add(r)
         self.steps[step].writes.append(v.number)
@@ -277,7 +278,6 @@ class _Fuser:
                 ):
                     step.kernel.dropped.add(n)
             step.reads = step.kernel.reads
-            step.kernel.same = step.kernel.reads - self.moved
             step.writes = [n for n in step.writes if n not in step.kernel.dropped]
         for step in self.steps:
             if step.kernel is not None:

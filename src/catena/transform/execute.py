@@ -3,6 +3,7 @@
 The call is a hot path: the native entry reads the data pointers straight out of two tuples of NumPy arrays.
 """
 
+import sys
 import time
 import warnings
 
@@ -16,7 +17,7 @@ from catena.core.errors import JaxRuntimeError
 from catena.core.evaluate import check_may_run, check_value, concrete
 from catena.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
 from catena.core.stack import is_stack
-from catena.runtime import stacks
+from catena.runtime import buffers, stacks
 from catena.runtime.lazy import compiler
 from catena.transform.memo import memoised
 
@@ -42,6 +43,7 @@ class Program:
         "computed_avals",
         "simple",
         "stacks",
+        "reused",
     )
 
     def __init__(
@@ -53,16 +55,18 @@ class Program:
         self.used = used_arguments(jaxpr, keep_unused)
         self.donated = usable_donations(closed, donated, self.used) if any(donated) else []
         self.computed_avals = [v.aval for v in computed]
+        self.stacks = any(is_stack(a) for a in [*closed.in_avals, *self.computed_avals])
         if computed or jaxpr.effects:
             invars = [jaxpr.invars[i] for i in self.used]
             trimmed = Jaxpr(jaxpr.constvars, invars, computed, jaxpr.eqns, jaxpr.effects, jaxpr.debug_info)
-            given_up = tuple(i in self.donated for i in self.used) if self.donated else ()
+            given_up = tuple(i in self.donated and not self.stacks for i in self.used) if self.donated else ()
             self.executable = compile_logged(ClosedJaxpr(trimmed, closed.consts), name, given_up)
             self.entry = self.executable.entry
         else:
             self.executable, self.entry = None, None
-        self.specs = [physical_type(a) for a in self.computed_avals]
-        self.stacks = any(is_stack(a) for a in [*closed.in_avals, *self.computed_avals])
+        types = [physical_type(a) for a in self.computed_avals]
+        self.specs = [(buffers.maker(shape, dtype), shape, dtype) for shape, dtype in types]
+        self.reused = self.executable.reused if self.executable is not None else {}
         self.simple = len(self.used) == len(jaxpr.invars) and all(
             kind == "computed" for kind, _ in self.results
         )
@@ -74,12 +78,17 @@ class Program:
         if self.donated:
             self.check_donation(arrays)
         values = [live(arrays[i]) for i in self.used]
-        computed = self.compute(values) if self.entry is not None else []
-        outs = [self.result(kind, x, computed, arrays) for kind, x in self.results]
-        if context.debug_checks:
-            self.check(arrays, outs)
-        for i in self.donated:
-            arrays[i].delete()
+        for i in self.reused.values():
+            if not is_ours(values, i):
+                values[i] = buffers.copy(values[i])
+        try:
+            computed = self.compute(values) if self.entry is not None else []
+            outs = [self.result(kind, x, computed, arrays) for kind, x in self.results]
+            if context.debug_checks:
+                self.check(arrays, outs)
+        finally:
+            for i in self.donated:
+                arrays[i].delete()
         return outs
 
     @staticmethod
@@ -96,9 +105,18 @@ class Program:
         """The computed results for NumPy values, as Arrays."""
         if self.stacks:
             return self.compute_with_stacks(values)
-        outs = tuple([np.empty(shape, dtype) for shape, dtype in self.specs])
+        outs = self.empty_results(values)
         run_entry(self.entry, tuple(values), outs)
         return [typed_array(o, a) for o, a in zip(outs, self.computed_avals, strict=True)]
+
+    def empty_results(self, values) -> tuple:
+        """Memory for the results: that of donated arguments where the program works in place."""
+        if self.reused:
+            return tuple(
+                values[self.reused[k]] if k in self.reused else make(shape, dtype)
+                for k, (make, shape, dtype) in enumerate(self.specs)
+            )
+        return tuple([make(shape, dtype) for make, shape, dtype in self.specs])
 
     def compute_with_stacks(self, values) -> list:
         """As ``compute``, where arguments or results are stacks: programs know these by their addresses."""
@@ -107,10 +125,10 @@ class Program:
             stacks.addresses(x, a.dtype.item) if is_stack(a) else x
             for x, a in zip(values, in_avals, strict=True)
         ]
-        outs = [np.empty(shape, dtype) for shape, dtype in self.specs]
+        outs = self.empty_results(values)
         head = np.zeros((), np.uint64)
         run_entry(
-            self.entry, tuple(addresses), (*outs, head) if self.executable.returns_stacks else tuple(outs)
+            self.entry, tuple(addresses), (*outs, head) if self.executable.returns_stacks else outs
         )
         given = [x for x in values if x.dtype == object]
         arena = stacks.Arena(int(head), self.executable, (given, self.closed.consts))
@@ -134,8 +152,11 @@ class Program:
 
     def check_donation(self, arrays):
         """Raise where a donated array is passed a second time in the same call."""
+        places: dict = {}
+        for i in self.used:
+            places.setdefault(id(arrays[i]), []).append(i)
         for i in self.donated:
-            again = [j for j in self.used if j != i and arrays[j] is arrays[i]]
+            again = [j for j in places[id(arrays[i])] if j != i]
             if again:
                 raise JaxRuntimeError(
                     f"jit({self.name}) was called with the same array of type {arrays[i].aval.str_short()} "
@@ -143,6 +164,20 @@ class Program:
                     f"which is donated, and as argument {again[0]}: f(donate(a), a). Pass a copy, or do not "
                     f"donate it."
                 )
+
+
+READY = ("C_CONTIGUOUS", "ALIGNED")
+
+
+def is_ours(values: list, i: int) -> bool:
+    """Whether a program may work in the memory of a value: only its Array and the list hold it. NumPy's
+    write flag does not count, which an Array clears when NumPy has looked at it.
+    """
+    if sys.getrefcount(values[i]) > 3:  # the Array, the list, the argument of getrefcount
+        return False
+    flags = values[i].flags
+    own = flags.owndata or isinstance(values[i].base, buffers.mmap.mmap)
+    return own and all(flags[name] for name in READY) and not context.debug_checks
 
 
 def physical_type(aval) -> tuple:
@@ -241,11 +276,17 @@ def classify_results(closed: ClosedJaxpr):
 
 
 @memoised
+def _program_of(
+    closed: ClosedJaxpr, donated: tuple = (), name: str = "main", keep_unused: bool = False
+) -> Program:
+    return Program(closed, donated, name, keep_unused)
+
+
 def program_of(
     closed: ClosedJaxpr, donated: tuple = (), name: str = "main", keep_unused: bool = False
 ) -> Program:
     """The compiled program of a jaxpr; compiled at the first call."""
-    return Program(closed, donated, name, keep_unused)
+    return _program_of(closed, donated if any(donated) else (), name, keep_unused)
 
 
 def run_jaxpr(

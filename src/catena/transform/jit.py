@@ -8,8 +8,6 @@ compile, remember. Under another trace the call becomes one ``jit`` equation.
 import functools
 import types
 
-import numpy as np
-
 from catena.core.array import Array, fresh_array
 from catena.core.context import context
 from catena.core.jaxpr import eval_jaxpr
@@ -51,7 +49,7 @@ class JitFunction:
         self._static_nums, self._static_names = static
         self._donate_nums, self._donate_names = donate
         self._inline, self._keep_unused = inline, keep_unused
-        self._plain = not (static[0] or static[1] or donate[0] or donate[1])
+        self._plain = not (static[0] or static[1])
         self._name = function_name(fun)
         self._calls: dict = {}
         self._fast: dict = {}
@@ -82,7 +80,7 @@ class JitFunction:
     def _call(self, args, kwargs):
         if context.disable_jit:
             return self._fun(*args, **kwargs)
-        leaves, call = self._traced_call(args, kwargs)
+        leaves, call, _, _ = self._traced_call(args, kwargs)
         if self._inline and context.trace is not None:
             outs = eval_jaxpr(call.closed.jaxpr, call.closed.consts, *call.outer, *leaves)
         else:
@@ -105,7 +103,7 @@ class JitFunction:
         """Remember a plain call for the hot path."""
         if not self._plain or call.outer or context.debug_checks or any(type(x) is not Array for x in leaves):
             return
-        program = program_of(call.closed, (), self._name, self._keep_unused)
+        program = program_of(call.closed, call.donated, self._name, self._keep_unused)
         if not program.simple or program.stacks or program.entry is None or call.closed.effects or not leaves:
             return
         avals = program.computed_avals
@@ -113,6 +111,8 @@ class JitFunction:
             return
         single = call.out_tree.num_nodes == 1
         found = (program.entry, program.specs, avals, None if single else call.out_tree)
+        if program.donated:
+            found = (program, None, *found[2:])
         in_avals = [x.aval for x in leaves]
         flags = (context.global_key, context.local_key)
         if not kwargs and all(type(x) is Array for x in args):
@@ -123,7 +123,7 @@ class JitFunction:
     # ---- from arguments to a traced call
 
     def _traced_call(self, args, kwargs):
-        """The dynamic leaves of the arguments and the function traced for their types."""
+        """The dynamic leaves of the arguments, the function traced for their types, their tree and types."""
         statics, dynamic_args, dynamic_kwargs = self._split(args, kwargs)
         leaves, in_tree = tree_flatten((dynamic_args, dynamic_kwargs))
         avals = self._avals(leaves, args, kwargs)
@@ -143,7 +143,7 @@ class JitFunction:
             call = self._trace(args, kwargs, statics, in_tree, avals)
             if not call.outer:
                 self._calls[key] = call
-        return leaves, call
+        return leaves, call, in_tree, avals
 
     def _split(self, args, kwargs):
         """Static arguments as part of a cache key, and the others."""
@@ -213,10 +213,7 @@ class JitFunction:
     @api_boundary
     def trace(self, *args, **kwargs) -> "stages.Traced":
         """Trace for these arguments (arrays, or anything with shape and dtype) without compiling."""
-        statics, dynamic_args, dynamic_kwargs = self._split(args, kwargs)
-        leaves, in_tree = tree_flatten((dynamic_args, dynamic_kwargs))
-        avals = self._avals(leaves, args, kwargs)
-        call = self._trace(args, kwargs, statics, in_tree, avals)
+        _, call, in_tree, avals = self._traced_call(args, kwargs)
         return stages.Traced(
             self._fun, self._name, call, in_tree, avals, self._leaf_names(args, kwargs), self._keep_unused
         )
@@ -267,7 +264,10 @@ class JitFunction:
 def run_fast(found, args):
     """Run a program that was seen before on Arrays of its types."""
     entry, specs, avals, out_tree = found
-    outs = tuple([np.empty(shape, dtype) for shape, dtype in specs])
+    if specs is None:  # it deletes some of its arguments
+        outs = entry(args)
+        return outs[0] if out_tree is None else tree_unflatten(out_tree, outs)
+    outs = tuple([make(shape, dtype) for make, shape, dtype in specs])
     values = tuple([x._value for x in args])
     if entry(values, outs):
         run_entry(entry, values, outs)

@@ -10,7 +10,7 @@ from catena.core.tree_errors import equality_errors_treedef
 from catena.core.tree_keys import keystr
 from catena.core.zeros import get_aval
 from catena.runtime.lazy import compiler
-from catena.transform.execute import Program
+from catena.transform.execute import program_of
 from catena.transform.jit_primitive import jit_p
 
 
@@ -195,7 +195,7 @@ class Compiled(Stage):
                 f"arguments to "
                 "compile it ahead of time"
             )
-        self._program = Program(self._call.closed, self._call.donated, self.fun_name, self._keep_unused)
+        self._program = program_of(self._call.closed, self._call.donated, self.fun_name, self._keep_unused)
 
     @api_boundary
     def __call__(self, *args, **kwargs):

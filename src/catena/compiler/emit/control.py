@@ -37,6 +37,18 @@ def _start_carries(w, frame, i: int, init: list[Value], results: list[Value]) ->
     return pointers
 
 
+def starts_as(frame, node: Value, r: int, old: Value) -> bool:
+    """Whether result `r` of a loop is a large carry that starts as `old`, which the loop reads nowhere else."""
+    p = node.params
+    if p["op"] not in ("while", "scan") or _bytes(old) <= SLOT_BYTES:
+        return False
+    first = p["cond_consts"] + p["body_consts"] if p["op"] == "while" else p["consts"]
+    roots = [frame.fused.root(x) for x in node.args]
+    carries = len(p["results"]) if p["op"] == "while" else p["carries"]
+    starts = {out.number: roots[first + j] for j, out in enumerate(p["results"][:carries])}
+    return starts.get(r) == old.number and roots.count(old.number) == 1
+
+
 def while_loop(w, frame, i: int, node: Value) -> None:
     p, e = node.params, w.e
     nc, nb = p["cond_consts"], p["body_consts"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from catena.compiler.emit import stack_steps
 from catena.compiler.emit.program import Module, ProgramWriter
 from catena.compiler.graph import Region
@@ -12,7 +14,9 @@ STACK_ARENA = 32 * 1024
 LONG = 200  # lines
 
 
-def write_program(w: ProgramWriter, region: Region, returns_stacks: bool = False) -> Module:
+def write_program(
+    w: ProgramWriter, region: Region, returns_stacks: bool = False, donated: Sequence[int] = ()
+) -> Module:
     """The module of a program; one that returns stacks leaves the head of their chain in one more result."""
     e = w.e
     inputs = [_argument(e, "args", i) for i in range(len(region.inputs))]
@@ -23,7 +27,7 @@ def write_program(w: ProgramWriter, region: Region, returns_stacks: bool = False
     pointers = [_pointer(e, obj) for obj in inputs]
     before, start = len(e.lines), e.block
     e.block = "body"
-    w.region(region, pointers, outputs)
+    w.region(region, pointers, outputs, donated=donated)
     body = e.lines[before:]
     prologue, epilogue = _arena(w.arena.peak, start)
     save, restore = _one_blas_thread(w)

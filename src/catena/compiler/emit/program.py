@@ -9,6 +9,7 @@ is a stack slot or a piece of the arena.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -80,6 +81,7 @@ class ProgramWriter:
         self.keep_nests, self.shown = keep_nests, []
         self.uses_stacks, self.returned_stacks = False, None
         self.flops, self.bytes = 0, 0
+        self.reused: dict[int, int] = {}  # result of the program -> donated argument in whose memory it is
         self.trips = 1  # iterations of the loops around what is being written
         self.slot_bytes = 0
         self.loops = 0  # loops written so far
@@ -88,11 +90,17 @@ class ProgramWriter:
     # ---- regions -------------------------------------------------------------------------------------------
 
     def region(
-        self, region: Region, inputs: list[str], dests: list[str], carried: dict[int, int] | None = None
+        self,
+        region: Region,
+        inputs: list[str],
+        dests: list[str],
+        carried: dict[int, int] | None = None,
+        donated: Sequence[int] = (),
     ) -> None:
         """Writes a region that reads `inputs` and leaves its outputs at `dests`.
 
-        `carried` maps an output to the input whose memory is that output's destination (loop carries).
+        `carried` maps an output to the input whose memory is that output's destination (loop carries). Inputs
+        that are `donated` give their memory to outputs where that is safe: `self.reused` tells which.
         """
         fused = fuse(region)
         frame = Frame(fused, NestBuilder(fused))
@@ -101,6 +109,8 @@ class ProgramWriter:
             frame.blocks[v.number] = Block(pointer)
             frame.protected.add(v.number)
         self._liveness(frame)
+        if donated:
+            self._reuse(frame, donated, inputs, dests)
         copies = self._destinations(frame, dests, carried or {})
         for i, step in enumerate(fused.steps):
             self._step(frame, i, step)
@@ -133,6 +143,21 @@ class ProgramWriter:
                 frame.last_use[r] = end
         return copies
 
+    def _reuse(self, frame: Frame, donated: Sequence[int], inputs: list[str], dests: list[str]) -> None:
+        """Chooses outputs that are computed in the memory of donated inputs, and makes that their destination."""
+        region, free = frame.fused.region, list(donated)
+        made = {w: i for i, step in enumerate(frame.fused.steps) for w in step.writes}
+        kept = {frame.fused.root(out) for out in region.outputs} - set(made)
+        for k, out in enumerate(region.outputs):
+            r = frame.fused.root(out)
+            for i in free:
+                x = region.inputs[i]
+                alike = (x.shape, x.dtype) == (out.shape, out.dtype)
+                if alike and x.number not in kept and r in made and self._may_write(frame, made[r], r, i):
+                    free.remove(i)
+                    self.reused[k], dests[k] = i, inputs[i]
+                    break
+
     def _may_write(self, frame: Frame, step: int, r: int, carry: int | None) -> bool:
         """Whether the step may compute `r` over the memory of the loop carry `carry`."""
         if carry is None:
@@ -143,12 +168,12 @@ class ProgramWriter:
             return last < step
         s = frame.fused.steps[step]
         if s.kernel is not None:
-            return old.number in s.kernel.same and not s.kernel.axes
-        return (
-            s.node is not None
-            and s.node.form in ("dynamic_update_slice", "scatter")
-            and frame.fused.root(s.node.args[0]) == old.number
-        )
+            return old.number not in s.kernel.moved and not s.kernel.axes
+        if s.node is None:
+            return False
+        if s.node.form in ("dynamic_update_slice", "scatter"):
+            return frame.fused.root(s.node.args[0]) == old.number
+        return s.node.form == "multi" and control.starts_as(frame, s.node, r, old)
 
     def _final_copies(
         self, frame: Frame, copies: list[int], dests: list[str], carried: dict[int, int]
