@@ -64,17 +64,24 @@ def diff(
     Array([3, 5], dtype=int32)
     """
     a = as_array_argument("diff", a)
-    if direct(a) and n == 1 and prepend is None and append is None and a.ndim == 1 and a.dtype in NUMBER:
+    if (
+        direct(a)
+        and n == 1
+        and axis in (-1, 0)
+        and prepend is append is None
+        and a.ndim == 1
+        and a.dtype in NUMBER
+    ):
         value = a._value
         return make_array(run(np.subtract, value[1:], value[:-1]), a.weak_type)
     n = static_int(n, "'n' argument of jnp.diff")
     axis = static_int(axis, "'axis' argument of jnp.diff")
     if n < 0:
         raise ValueError(f"order must be non-negative but got {n}")
-    if a.ndim == 0:
-        raise ValueError(f"diff requires input that is at least one dimensional; got {a}")
     if n == 0:
         return a
+    if a.ndim == 0:
+        raise ValueError(f"diff requires input that is at least one dimensional; got {a}")
     axis = canonical_axis(axis, a.ndim)
     parts = [_border(prepend, a, axis), a, _border(append, a, axis)]
     parts = [p for p in parts if p is not None]

@@ -293,7 +293,8 @@ def insert(arr: Operand, obj: Operand | slice, values: Operand, axis: int | None
     kept = _positions_without(where, total, n)
     part = tuple(count if i == axis else s for i, s in enumerate(arr.shape))
     values = convert(values, arr.dtype)
-    result = IndexUpdateRef(lax.full(shape, 0, arr.dtype), along(axis, kept)).set(arr)
+    zeros = lax.full_like(arr, 0, shape=shape)
+    result = IndexUpdateRef(zeros, along(axis, kept)).set(arr)
     return IndexUpdateRef(result, along(axis, where)).set(checked_broadcast(values, part))
 
 

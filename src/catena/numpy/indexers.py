@@ -118,7 +118,7 @@ def _tokens(item, shape, dim: int, position: int) -> list:
 
 
 def _sized(item: Slice, n: int, position: int):
-    """A slice of known size as a Python slice, or as an index array where its start is traced; it stays inside."""
+    """A slice of known size as a Python slice; where its start is traced, an index array. It stays inside."""
     if item.is_dynamic_size:
         raise IndexError(
             f"the size of a slice made by ds must be a static integer. Got {item} at position {position}"

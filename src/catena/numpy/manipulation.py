@@ -185,6 +185,8 @@ def flip(m: Operand, axis: Shape | None = None) -> Array:
 
 def _flipped(m, axis):
     axis = static_axis(axis)
+    if axis is None and not m.ndim:
+        return m
     axes = range(m.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
     axes = tuple(canonical_axis(i, m.ndim) for i in axes)
     if direct(m):

@@ -32,12 +32,16 @@ from catena.numpy.shaping import matrix_transpose, ravel
 from catena.numpy.statistics import convolve
 
 
+def _line(p):
+    """Coefficients as a 1-D array."""
+    if p.ndim > 1:
+        raise ValueError(f"coefficients of polynomials must be 1-D, got shape {p.shape}")
+    return ravel(p) if p.ndim == 0 else p
+
+
 def _coefficients(name: str, p, position=0):
     """Coefficients as a 1-D array of an inexact dtype."""
-    p = as_array_argument(name, p, position)
-    p = ravel(p) if p.ndim == 0 else p
-    if p.ndim != 1:
-        raise ValueError(f"{name}: coefficients must be 1-D, got shape {p.shape}")
+    p = _line(as_array_argument(name, p, position))
     return convert(p, dtypes.to_inexact_dtype(p.dtype))
 
 
@@ -151,7 +155,7 @@ def polymul(a1: Operand, a2: Operand, *, trim_leading_zeros: bool = False) -> Ar
     >>> jnp.polymul(jnp.array([1, 2]), jnp.array([3, 0, 1]))
     Array([3., 6., 1., 2.], dtype=float32)
     """
-    a1, a2 = _coefficients("polymul", a1), _coefficients("polymul", a2, 1)
+    a1, a2 = map(_line, promote_dtypes_inexact("polymul", a1, a2))
     if trim_leading_zeros and (a1.size > 1 or a2.size > 1):
         a1, a2 = trim_zeros(a1, "f"), trim_zeros(a2, "f")
     a1 = a1 if a1.size else lax.full((1,), 0, a1.dtype)
@@ -176,8 +180,7 @@ def polydiv(u: Operand, v: Operand, *, trim_leading_zeros: bool = False) -> tupl
     >>> jnp.polydiv(jnp.array([1.0, 3.0, 2.0]), jnp.array([1.0, 1.0]))
     (Array([1., 2.], dtype=float32), Array([0., 0., 0.], dtype=float32))
     """
-    u, v = _coefficients("polydiv", u), _coefficients("polydiv", v, 1)
-    u, v = promote_dtypes_inexact("polydiv", u, v)
+    u, v = map(_line, promote_dtypes_inexact("polydiv", u, v))
     degree, divisor_degree = u.size - 1, v.size - 1
     quotient = []
     remainder = u

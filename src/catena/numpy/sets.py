@@ -460,14 +460,16 @@ def setdiff1d(
     >>> jnp.setdiff1d(jnp.array([1, 3]), jnp.array([2, 3]))
     Array([1], dtype=int32)
     """
-    a, b = _two_sets("setdiff1d", ar1, ar2, size)
+    a, b = array_arguments("setdiff1d", ar1, ar2)
+    for array in (a, b):
+        known_or_sized(array, size, "setdiff1d")
     size = None if size is None else static_size(size, "setdiff1d")
-    if assume_unique:
-        mask = lax.bitwise_not(_is_in(a, b, "auto"))
-    else:
+    a = ravel(a)
+    if not assume_unique:
         a = sort(a)
-        first = _begins(a, a.size, equal_nan=False) if a.size else lax.full((0,), False, bool)
-        mask = lax.bitwise_and(first, lax.bitwise_not(_is_in(a, b, "auto")))
+    mask = lax.bitwise_not(_is_in(*promote_dtypes("setdiff1d", a, ravel(b)), "auto"))
+    if not assume_unique and a.size:
+        mask = lax.bitwise_and(_begins(a, a.size, equal_nan=False), mask)
     return _sized(a, mask, size, 0 if fill_value is None else fill_value)
 
 

@@ -78,7 +78,7 @@ def det(a: Operand) -> Array:
     n = a.shape[-1]
     if n == 0:
         return lax.full(a.shape[:-2], 1, a.dtype)
-    if n <= 3 and not direct(a):
+    if n <= 3 and not (direct(a) and a.dtype in _LAPACK):
         return _small_det(a, n)
     found = by_numpy(np.linalg.det, a)
     return _det(a) if found is None else found
