@@ -1,6 +1,7 @@
 """The language itself: avals, arrays, jaxprs, checker, printer, tracing, configuration, errors."""
 
 import copy
+import gc
 import os
 import pickle
 import re
@@ -528,6 +529,44 @@ def test_time_grows_linearly():
     ):
         work(100)
         assert calls(lambda: work(2000)) < 11 * calls(lambda: work(200))
+
+
+# ---- memory
+
+
+def differentiates_an_error():
+    with pytest.raises(TypeError):
+        jax.grad(lambda x: lax.add(jnp.sin(x), jnp.ones(7)))(X)
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        lambda f: jax.grad(f)(X),
+        lambda f: jax.vjp(f, X)[1](1.0),
+        lambda f: jax.vjp(f, X),
+        lambda f: jax.linearize(f, X)[1](X),
+        lambda f: jax.jvp(f, (X,), (X,)),
+        lambda f: jax.vmap(jax.grad(f))(X[None]),
+        lambda f: jax.hessian(f)(X),
+        lambda f: jax.grad(jax.jit(f))(X),
+        lambda f: jax.grad(jax.checkpoint(f))(X),
+        lambda f: jax.grad(lambda x: lax.scan(lambda c, a: (c * a, c), 1.0, x)[0])(X),
+        lambda f: differentiates_an_error(),
+    ],
+)
+def test_intermediate_values_are_freed_at_once(run):
+    """Without waiting for the garbage collector: a forward pass may hold gigabytes."""
+    f = lambda x: jnp.sum(jnp.sin(x) * jnp.cos(x) + jnp.exp(x))
+    run(f)
+    gc.collect()
+    gc.disable()
+    try:
+        before = len(jax.live_arrays())
+        run(f)
+        assert len(jax.live_arrays()) == before
+    finally:
+        gc.enable()
 
 
 # ---- leaks

@@ -48,6 +48,16 @@ class TapeTrace(Trace):
         self.count += 1
         return tracer
 
+    def finish(self) -> list[tuple]:
+        """End the recording and hand over what was written.
+
+        The tape lets go of it: entries hold unknowns, which hold the tape, and such a cycle would keep the values on
+        it, all intermediate results of a forward pass, until the garbage collector comes by.
+        """
+        self.alive = False
+        entries, self.entries = self.entries, []
+        return entries
+
     def is_unknown(self, x) -> bool:
         return type(x) is TapeTracer and x._trace is self
 
@@ -94,12 +104,14 @@ class TapeTrace(Trace):
 
 
 class Linearized:
-    """The linear program on a tape: which unknowns go in, what comes out (unknowns, values or zeros)."""
+    """A linear program: the entries of a finished tape, which unknowns of it go in, and what comes out
+    (unknowns, values or zeros).
+    """
 
-    __slots__ = ("tape", "inputs", "outputs")
+    __slots__ = ("tape", "entries", "inputs", "outputs")
 
-    def __init__(self, tape: TapeTrace, inputs: list, outputs: list):
-        self.tape, self.inputs, self.outputs = tape, inputs, outputs
+    def __init__(self, tape: TapeTrace, entries: list, inputs: list, outputs: list):
+        self.tape, self.entries, self.inputs, self.outputs = tape, entries, inputs, outputs
 
 
 def linearize_flat(fun, primals) -> tuple[list, Linearized]:
@@ -120,16 +132,17 @@ def linearize_flat(fun, primals) -> tuple[list, Linearized]:
     try:
         outs, tangents = jvp_flat(fun, primals, inputs, parent=tape, linearizing=True)
     finally:
-        tape.alive = False
-    return outs, Linearized(tape, inputs, tangents)
+        entries = tape.finish()
+    return outs, Linearized(tape, entries, inputs, tangents)
 
 
-def tape_to_jaxpr(tape: TapeTrace, inputs, outputs, debug_info) -> tuple[Jaxpr, list]:
-    """What is on the tape as a jaxpr from ``inputs`` to ``outputs``; known values become constants.
+def program_to_jaxpr(program: Linearized, debug_info) -> tuple[Jaxpr, list]:
+    """A linear program as a jaxpr from its inputs to its outputs; known values become constants.
 
     Returns:
       The jaxpr, without what its outputs do not need, and the values of its constvars.
     """
+    tape = program.tape
     variables: dict[int, Var] = {}
     constants: dict[int, tuple] = {}
 
@@ -143,8 +156,8 @@ def tape_to_jaxpr(tape: TapeTrace, inputs, outputs, debug_info) -> tuple[Jaxpr, 
             return constants.setdefault(id(x), (Var(get_aval(x)), x))[0]
         return Literal(x, get_aval(x))
 
-    invars = [variable(x) for x in inputs]
-    outvars = [variable(x) for x in outputs]
+    invars = [variable(x) for x in program.inputs]
+    outvars = [variable(x) for x in program.outputs]
     eqns = [
         Eqn(
             [variable(x) for x in args],
@@ -153,7 +166,7 @@ def tape_to_jaxpr(tape: TapeTrace, inputs, outputs, debug_info) -> tuple[Jaxpr, 
             params,
             primitive.effects(params),
         )
-        for primitive, args, outs, params in needed_entries(tape, outputs)
+        for primitive, args, outs, params in needed_entries(program)
     ]
     constvars = [v for v, _ in constants.values()]
     return Jaxpr(constvars, invars, outvars, eqns, None, debug_info), [x for _, x in constants.values()]
@@ -164,11 +177,12 @@ def is_literal(aval) -> bool:
     return not aval.shape and aval.dtype != dtypes.float0 and not dtypes.is_extended(aval.dtype)
 
 
-def needed_entries(tape: TapeTrace, outputs) -> list:
-    """The entries that ``outputs`` depend on or that have effects, in order."""
-    needed = {x.index for x in outputs if type(x) is TapeTracer and x._trace is tape}
+def needed_entries(program: Linearized) -> list:
+    """The entries that the outputs depend on or that have effects, in order."""
+    tape = program.tape
+    needed = {x.index for x in program.outputs if type(x) is TapeTracer and x._trace is tape}
     kept = []
-    for entry in reversed(tape.entries):
+    for entry in reversed(program.entries):
         primitive, args, outs, params = entry
         if any(x.index in needed for x in outs) or primitive.effects(params):
             kept.append(entry)
@@ -180,7 +194,8 @@ def linear_jaxpr(linear: Linearized, debug_info=None) -> ClosedJaxpr:
     """The derivative as a closed jaxpr from all tangents to all tangents, zeros materialised."""
     tape = linear.tape
     inputs = [tape.new_unknown(x.aval) if type(x) is Zero else x for x in linear.inputs]
-    jaxpr, consts = tape_to_jaxpr(tape, inputs, [instantiate(x) for x in linear.outputs], debug_info)
+    whole = Linearized(tape, linear.entries, inputs, [instantiate(x) for x in linear.outputs])
+    jaxpr, consts = program_to_jaxpr(whole, debug_info)
     return ClosedJaxpr(jaxpr, consts)
 
 
@@ -216,11 +231,10 @@ def partial_eval_jaxpr(closed: ClosedJaxpr, unknown: tuple, instantiate_outputs)
             with set_trace(tape):
                 outs = eval_jaxpr(closed.jaxpr, closed.consts, *args)
         finally:
-            tape.alive = False
+            entries = tape.finish()
         unknown_out = tuple(tape.is_unknown(x) or f for x, f in zip(outs, instantiate_outputs, strict=True))
-        rest, values = tape_to_jaxpr(
-            tape, inputs, [x for x, u in zip(outs, unknown_out, strict=True) if u], info
-        )
+        outputs = [x for x, u in zip(outs, unknown_out, strict=True) if u]
+        rest, values = program_to_jaxpr(Linearized(tape, entries, inputs, outputs), info)
         rest_closed, residuals = hoist_tracers(rest, values)
         positions = {id(x): i for i, x in enumerate(known_args)}
         forwarded = tuple(positions.get(id(x)) for x in residuals)

@@ -24,7 +24,7 @@ def backward_pass(linear: Linearized, cotangents) -> list:
     for out, ct in zip(linear.outputs, cotangents, strict=True):
         if type(out) is TapeTracer and out._trace is tape:
             accumulate(cts, out, ct)
-    for primitive, args, outs, params in reversed(tape.entries):
+    for primitive, args, outs, params in reversed(linear.entries):
         out_cts = [cts[x.index] for x in outs]
         if all(ct is None for ct in out_cts):
             continue
@@ -76,9 +76,9 @@ def linearize_linear(fun, in_avals, linear_args) -> tuple[list, Linearized]:
         with set_trace(tape):
             outs = fun(*args)
     finally:
-        tape.alive = False
+        entries = tape.finish()
     inputs = [x for x, given in zip(args, linear_args, strict=True) if given is None]
-    return outs, Linearized(tape, inputs, outs)
+    return outs, Linearized(tape, entries, inputs, outs)
 
 
 @memoised
