@@ -306,7 +306,7 @@ def _general_update(operation: _Operation, x, index, values, hints):
     if 0 in plan.shape:
         GatherScatterMode.from_any(mode)
         return x
-    return operation.scatter(
+    result = operation.scatter(
         x,
         indices,
         values,
@@ -315,6 +315,7 @@ def _general_update(operation: _Operation, x, index, values, hints):
         unique_indices=unique_indices or not plan.advanced,
         mode=mode,
     )
+    return convert(result, x.dtype, x.weak_type)
 
 
 def _converted(values, x):

@@ -75,9 +75,10 @@ def polyval(p: Operand, x: Operand, *, unroll: int = 16) -> Array:
     if direct(p) and direct(x):
         return make_array(np.asarray(run(_horner, p._value, x._value)), p.weak_type and x.weak_type)
     zeros = lax.full_like(x, 0)
+    plus, times = (lax.bitwise_or, lax.bitwise_and) if x.dtype == dtypes.BOOL else (lax.add, lax.mul)
 
     def step(total, coefficient):
-        return lax.add(lax.mul(total, x), broadcast_to(coefficient, x.shape)), None
+        return plus(times(total, x), broadcast_to(coefficient, x.shape)), None
 
     if p.size > unroll:
         return lax.scan(step, zeros, p, unroll=unroll)[0]

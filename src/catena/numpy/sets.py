@@ -20,6 +20,7 @@ from catena.numpy.boundary import (
     convert,
     direct,
     static_int,
+    strong,
 )
 from catena.numpy.creation import default_int
 from catena.numpy.hot import Operand
@@ -114,7 +115,7 @@ def _unique(name: str, ar, axis, equal_nan: bool, size, fill_value, wanted: tupl
             raise ValueError(
                 f"jnp.{name}: for zero-sized input with nonzero size argument, fill_value must be specified"
             )
-    if direct(ar) and ar.dtype.kind in "biufc" and ar.size and (size is None or axis is None):
+    if type(ar) is Array and ar.dtype.kind in "biufc" and ar.size and (size is None or axis is None):
         return _unique_by_numpy(ar, axis, equal_nan, size, fill_value, wanted)
     return _unique_by_sorting(ar, axis, equal_nan, size, fill_value)
 
@@ -556,7 +557,7 @@ def isin(
         raise ValueError(
             f"{method=} is not implemented; options are 'compare_all', 'binary_search', 'sort', and 'auto'"
         )
-    result = reshaped(_is_in(ravel(element), ravel(test_elements), method), element.shape)
+    result = strong(reshaped(_is_in(ravel(element), ravel(test_elements), method), element.shape))
     return lax.bitwise_not(result) if invert else result
 
 

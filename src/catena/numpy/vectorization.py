@@ -13,6 +13,7 @@ from catena.core.array import Array
 from catena.numpy.boundary import as_array_argument, canonical_axis
 from catena.numpy.conversion import from_object
 from catena.numpy.hot import Operand
+from catena.numpy.protocol import asking
 from catena.numpy.shaping import expand_dims
 from catena.transform.vmap import vmap
 
@@ -70,7 +71,7 @@ def vectorize(pyfunc: Callable, *, excluded: Any = frozenset(), signature: str |
         ]
         return _mapped(_checked(fun, inputs, outputs, arrays, note), inputs, arrays, note)
 
-    return vectorized
+    return asking(vectorized)
 
 
 def _without_excluded(pyfunc, excluded, args: tuple, kwargs: dict) -> tuple:
