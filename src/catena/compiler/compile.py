@@ -9,6 +9,7 @@ import numpy as np
 
 from catena.compiler import link
 from catena.compiler.emit.entry import write_program
+from catena.compiler.emit.interrupts import INTERRUPTED
 from catena.compiler.emit.program import Module, ProgramWriter
 from catena.compiler.emit.stack_steps import OUT_OF_MEMORY
 from catena.compiler.graph import Builder, Region, physical
@@ -43,7 +44,7 @@ class Executable:
         self.native, self.entry, self.out_specs, self.report = native, native.entry, out_specs, report
         self._module, self._text, self.reused = module, text, reused
         self.returns_stacks, self.free_stacks = returns_stacks, native.free_stacks
-        if native.callbacks or native.free_stacks:
+        if native.callbacks or native.free_stacks or module.interruptible:
             self.entry.errcheck = _raise_failure
 
     def __call__(self, *args: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -75,9 +76,11 @@ class Executable:
 
 
 def _raise_failure(status: int, function, arguments) -> int:
-    """After a call of a program that has callbacks: raises what a callback raised."""
+    """After a call of a program that has callbacks or long loops: raises what happened in them."""
     if status == OUT_OF_MEMORY:
         raise MemoryError("a compiled loop ran out of memory for what it must remember")
+    if status == INTERRUPTED:
+        kernels.raise_interrupt()
     if status < 0:
         kernels.raise_pending()
     return status

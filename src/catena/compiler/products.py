@@ -117,6 +117,7 @@ def _blas(w, frame, v: Value) -> None:
     b, sb, bp, bq = _matrix(w, frame, rhs, rb, rc, rfree)
     product = Product(v.dtype, batch, m, n, k, (sa, ap, aq), (sb, bp, bq))
     w.uses_blas = True
+    w.units += batch * m * n * k // 8
     pointers = [a, b, w.address(frame, v), w.external(kernels.Routine(BLAS_NAMES[v.dtype.name]))]
     if batch * m * n * k >= THREADS_FLOOR and (batch > 1 or m > 1):
         product.in_parallel(w, pointers)

@@ -52,17 +52,41 @@ class ThreadControl:
         return hash(self.name)
 
 
+class PythonRoutine:
+    """A function of Python's C interface."""
+
+    def __init__(self, name: str):
+        self.name = name
+
+    @property
+    def address(self) -> int:
+        return ctypes.cast(getattr(ctypes.pythonapi, self.name), ctypes.c_void_p).value
+
+    def __eq__(self, other):
+        return isinstance(other, PythonRoutine) and other.name == self.name
+
+    def __hash__(self):
+        return hash(self.name)
+
+
 class Cell:
-    """Two 64-bit integers of the process: running programs that use BLAS, and BLAS's number of threads before
-    them.
-    """
+    """Some 64-bit words of the process."""
 
-    def __init__(self):
-        self._memory = np.zeros(2, np.int64)
-        self.address = self._memory.ctypes.data
+    def __init__(self, words: int):
+        self.words = np.zeros(words, np.int64)
+        self.address = self.words.ctypes.data
 
 
-BLAS_USERS = Cell()
+BLAS_USERS = Cell(2)  # running programs that use BLAS, and BLAS's number of threads before them
+PENDING_ERROR = Cell(3)  # what a signal handler raised; handlers run in one thread only, the main thread
+_restore = ctypes.PYFUNCTYPE(None, *[ctypes.c_void_p] * 3)(("PyErr_Restore", ctypes.pythonapi))
+
+
+def raise_interrupt() -> None:
+    """Raises what a signal handler raised while a native program ran."""
+    error = [int(word) or None for word in PENDING_ERROR.words]
+    PENDING_ERROR.words[:] = 0
+    _restore(*error)
 
 
 class Callback:

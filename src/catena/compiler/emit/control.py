@@ -8,7 +8,7 @@ place where the old one is dead by then, else beside it and copies at the end of
 
 from __future__ import annotations
 
-from catena.compiler.emit import stack_steps
+from catena.compiler.emit import interrupts, stack_steps
 from catena.compiler.graph import Region, Value
 from catena.compiler.memory import SLOT_BYTES
 
@@ -59,7 +59,7 @@ def while_loop(w, frame, i: int, node: Value) -> None:
     head, body, done = e.label(), e.label(), e.label()
     e.jump(head)
     e.start(head)
-    w.depth, w.loops = w.depth + 1, w.loops + 1
+    w.depth, w.loops, before = w.depth + 1, w.loops + 1, w.units
     w.region(p["cond"], consts[:nc] + carries, [flag])
     more = e.op(f"trunc i8 {e.op(f'load i8, ptr {flag}')} to i1")
     e.branch(more, body, done)
@@ -67,6 +67,7 @@ def while_loop(w, frame, i: int, node: Value) -> None:
     iteration = lambda: w.region(p["body"], consts[nc:] + carries, carries, carried_inputs(len(carries), nb))
     stack_steps.in_iteration(w, p["body"], iteration)
     w.depth -= 1
+    interrupts.end_of_iteration(w, w.units - before, None)
     e.jump(head)
     e.start(done)
     _finish_carries(w, frame, p["results"], carries)
@@ -102,12 +103,14 @@ def scan(w, frame, i: int, node: Value) -> None:
     at = e.op(f"sub i64 {length - 1}, {k}") if p["reverse"] else k
     slices = [_slice(e, s, at, _bytes(x) // length) for s, x in zip(sources, xs)]
     dests = [_slice(e, s, at, _bytes(y) // length) for s, y in zip(stacks, results[nc:])]
-    w.depth, w.loops, w.trips = w.depth + 1, w.loops + 1, w.trips * length
+    w.depth, w.loops, w.trips, before = w.depth + 1, w.loops + 1, w.trips * length, w.units
     iteration = lambda: w.region(
         p["body"], inputs + carries + slices, carries + dests, carried_inputs(nc, nk)
     )
     stack_steps.in_iteration(w, p["body"], iteration)
     w.depth, w.trips = w.depth - 1, w.trips // length
+    interrupts.end_of_iteration(w, w.units - before, length)
+    w.units += (length - 1) * (w.units - before)
     e.end_loop(opened)
     _finish_carries(w, frame, results, carries)
 

@@ -45,6 +45,7 @@ def lapack(w, frame, i: int, node: Value) -> None:
     if not batch:
         return
     w.uses_blas = True
+    w.units += sum(x.size for x in node.args) * max((x.shape[-1] for x in node.args if x.ndim), default=1)
     work = {
         k: w.allocate(a[2] * np.dtype(a[1]).itemsize)
         for k, a in enumerate(p["plan"])

@@ -41,6 +41,7 @@ class Module:
     functions: int
     flops: int = 0
     bytes: int = 0
+    interruptible: bool = False
 
 
 @dataclass
@@ -82,6 +83,8 @@ class ProgramWriter:
         self.uses_stacks, self.returned_stacks = False, None
         self.flops, self.bytes = 0, 0
         self.reused: dict[int, int] = {}  # result of the program -> donated argument in whose memory it is
+        self.units = 0  # work written so far, as `parallel.work` estimates it; that of loops as often as they run
+        self.fuel: str | None = None  # see `interrupts`
         self.trips = 1  # iterations of the loops around what is being written
         self.slot_bytes = 0
         self.loops = 0  # loops written so far
@@ -346,6 +349,7 @@ class ProgramWriter:
             nest.folds
         )
         self.flops += self.trips * nest.trips * work
+        self.units += parallel.work(nest)
         self.bytes += self.trips * nest.trips * 4 * (len(nest.buffers()))
 
     def buffer(self, frame: Frame, number: int) -> str:
@@ -408,6 +412,7 @@ class ProgramWriter:
             len(self.functions),
             self.flops,
             self.bytes,
+            self.fuel is not None,
         )
 
 

@@ -1,0 +1,62 @@
+"""Ctrl-C in long loops: every so much work, a loop lets Python run its signal handlers.
+
+A signal only sets a flag in Python; its handler runs when the main thread next executes Python code, which a
+native loop never does. Loops therefore count down their work, estimated when they are written, and after about
+a tenth of a second take the interpreter's lock and ask it (`PyErr_CheckSignals`). When a handler raises, the
+program ends with `INTERRUPTED`, and the exception is raised where it was called.
+"""
+
+from __future__ import annotations
+
+from catena.runtime import kernels
+
+INTERRUPTED = -3
+BUDGET = 1 << 28  # units of work (see `parallel.work`) between two questions
+SHORT = 1 << 24  # loops known to do less than this never ask
+
+TEXT = """
+define internal i1 @ask_python(ptr %error, ptr %ensure, ptr %check, ptr %fetch, ptr %release) noinline {
+entry:
+  %state = call i32 %ensure()
+  %result = call i32 %check()
+  %raised = icmp ne i32 %result, 0
+  br i1 %raised, label %keep, label %done
+keep:
+  %value = getelementptr ptr, ptr %error, i64 1
+  %traceback = getelementptr ptr, ptr %error, i64 2
+  call void %fetch(ptr %error, ptr %value, ptr %traceback)
+  br label %done
+done:
+  call void %release(i32 %state)
+  ret i1 %raised
+}
+"""
+ROUTINES = ("PyGILState_Ensure", "PyErr_CheckSignals", "PyErr_Fetch", "PyGILState_Release")
+
+
+def end_of_iteration(w, cost: int, trips: int | None) -> None:
+    """Counts an iteration of `cost` units; `trips` iterations in all, None when that is not known."""
+    cost = max(cost, 1)
+    if trips is not None and trips * cost < SHORT:
+        return
+    e = w.e
+    fuel = _fuel(w)
+    left = e.op(f"sub i64 {e.op(f'load i64, ptr {fuel}')}, {cost}")
+    e.do(f"store i64 {left}, ptr {fuel}")
+    ask, go = e.label(), e.label()
+    e.branch(e.op(f"icmp slt i64 {left}, 0"), ask, go)
+    e.start(ask)
+    e.do(f"store i64 {BUDGET}, ptr {fuel}")
+    w.helpers["ask_python"] = ("text", TEXT)
+    targets = [w.external(kernels.PENDING_ERROR)] + [w.external(kernels.PythonRoutine(n)) for n in ROUTINES]
+    w.stop_if(e.op(f"call i1 @ask_python({', '.join(f'ptr {t}' for t in targets)})"), INTERRUPTED)
+    e.jump(go)
+    e.start(go)
+
+
+def _fuel(w) -> str:
+    """The slot of the work that is left until the next question."""
+    if w.fuel is None:
+        w.fuel = w.e.slot("i64", 8)
+        w.e.slots.append(f"  store i64 {BUDGET}, ptr {w.fuel}")
+    return w.fuel
