@@ -372,6 +372,40 @@ def test_kinds_of_arguments(x):
         close(double(x), np.asarray(x) + np.asarray(x))
 
 
+@pytest.mark.parametrize(
+    "x",
+    [
+        np.array(["a"]),
+        np.array([object()]),
+        np.array(["2020-01-01"], dtype="datetime64[D]"),
+        np.zeros(2, [("a", "f4")]),
+        np.longdouble(1),
+        np.ones(2, np.longdouble),
+    ],
+    ids=lambda x: str(x.dtype),
+)
+def test_values_that_are_no_numbers(x):
+    for transform in (
+        jax.jit,
+        jax.vmap,
+        jax.make_jaxpr,
+        jax.checkpoint,
+        jax.grad,
+        lambda f: lambda x: jax.jvp(f, (x,), (x,)),
+    ):
+        with pytest.raises((TypeError, ValueError)):
+            transform(lambda x: x)(x)
+    with pytest.raises(TypeError):
+        jax.device_put(x)
+    with pytest.raises(TypeError):
+        jnp.sin(x)
+
+
+def test_masked_arrays():
+    with pytest.raises(ValueError, match="masked arrays are not supported"):
+        jax.jit(lambda x: x)(np.ma.array([1.0, 2.0], mask=[0, 1]))
+
+
 def test_strided_views_as_arguments_of_a_seen_program():
     double = jax.jit(lambda x: x * 2)
     base = jnp.arange(12.0).reshape(3, 4)

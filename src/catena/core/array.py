@@ -9,6 +9,7 @@ import numpy as np
 
 from catena.core import dtypes
 from catena.core.aval import ShapedArray
+from catena.core.errors import how_to_register
 
 _new = object.__new__
 
@@ -317,10 +318,25 @@ def as_array(x) -> Array:
     if isinstance(x, (np.ndarray, np.generic)):
         if x.dtype == dtypes.float0:
             return make_array(np.asarray(x), False)
+        check_numpy_value(x)
         return make_array(np.array(x, dtype=dtypes.canonicalize_dtype(x.dtype), order="C"), False)
     if isinstance(x, (bool, int, float, complex)):
         return as_array(_plain(x))
-    raise TypeError(f"Value {x!r} of type {type(x)} is not a valid JAX type.")
+    raise TypeError(f"Value {x!r} of type {type(x)} is not a valid JAX type.{how_to_register(x)}")
+
+
+def check_numpy_value(x) -> None:
+    """Raise where a NumPy value cannot be an Array: dtypes that are no numbers, and masked arrays."""
+    if not dtypes.is_scalar_or_numpy(x):
+        raise TypeError(
+            f"Value {x!r} with dtype {x.dtype} is not a valid JAX array type. Only arrays of numeric types are "
+            "supported."
+        )
+    if type(x) is not np.ndarray and hasattr(x, "mask"):
+        raise ValueError(
+            "numpy masked arrays are not supported as direct inputs. Use arr.filled() to convert the value to "
+            "a standard numpy array."
+        )
 
 
 def _plain(x):

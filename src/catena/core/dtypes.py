@@ -203,7 +203,7 @@ def _full_dtype(x):
 def is_scalar_or_numpy(x) -> bool:
     """Whether ``x`` is a Python or NumPy scalar or a NumPy array, of a dtype that arrays here can have."""
     if isinstance(x, np.ndarray | np.generic):
-        return x.dtype in KIND or x.dtype == float0
+        return x.dtype in KIND or x.dtype == float0 or x.dtype.newbyteorder("=") in KIND
     return isinstance(x, bool | int | float | complex)
 
 

@@ -8,6 +8,20 @@ def see(error_class) -> str:
     return f"\nSee {DOCUMENTATION}{error_class.__name__.lower()}"
 
 
+def how_to_register(x) -> str:
+    """The advice for an object of a user's class where only trees of arrays may stand; nothing for others."""
+    kind = type(x)
+    if kind.__module__ == "builtins":
+        return ""
+    convertible = hasattr(kind, "__jax_array__")
+    unused = ", not __jax_array__" if convertible else ""
+    otherwise = ", or convert the object with jax.numpy.asarray" if convertible else ""
+    return (
+        f"\nTransformations see only pytrees of arrays{unused}: register {kind.__name__} with "
+        f"jax.tree_util.register_pytree_node_class or register_dataclass{otherwise}."
+    )
+
+
 class JAXTypeError(TypeError):
     """A value of the wrong kind was given to the language."""
 

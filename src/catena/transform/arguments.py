@@ -4,10 +4,13 @@ import inspect
 import operator
 from typing import Any
 
+import numpy as np
+
 from catena.core import dtypes
 from catena.core.array import Array
 from catena.core.aval import ShapedArray
 from catena.core.context import context
+from catena.core.errors import how_to_register
 from catena.core.source import function_name, function_place
 from catena.core.trace import Tracer
 from catena.core.tree import tree_flatten_with_path, tree_unflatten
@@ -177,6 +180,8 @@ def leaf_aval(x):
         return x
     if dtypes.is_scalar_or_numpy(x):
         return get_aval(x)
+    if isinstance(x, (np.ndarray, np.generic)):  # of strings, objects, dates
+        return None
     if hasattr(x, "shape") and hasattr(x, "dtype") and not hasattr(x, "__jax_array__"):
         return ShapedArray(
             x.shape,
@@ -204,6 +209,7 @@ def bad_leaf(fun, x, name: str) -> Exception:
         f"called with a non-array "
         f"argument. If {name} should be a compile-time constant of {function_name(fun)}, mark it with "
         f"static_argnums or static_argnames."
+        f"{how_to_register(x)}"
     )
 
 
