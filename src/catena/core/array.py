@@ -266,7 +266,7 @@ class ExtendedArray(Array):
         return format(repr(self), spec)
 
     def __reduce__(self):
-        return typed_array, (np.ascontiguousarray(live(self)), self._aval)
+        return typed_array, (np.asarray(live(self), order="C"), self._aval)
 
     def __copy__(self):
         return typed_array(self._value.copy(), self._aval)

@@ -23,20 +23,27 @@ ALL = (BOOL, *SIGNED, *UNSIGNED, *FLOATS, *COMPLEX)
 # The dtype of tangents of integers and booleans: its only value is zero, and it takes no memory.
 float0 = np.dtype([("float0", np.void, 0)])
 
+
+class ByDType(dict):
+    """What is known of each dtype; asked about another, such as that of keys, the error that NumPy's users know."""
+
+    def __missing__(self, dtype):
+        raise TypeError(f"Cannot interpret '{dtype}' as a data type")
+
+
 # One letter for each family, by dtype: 'b', 'i', 'u', 'f' or 'c'. NumPy's own `kind` is 'V' for all those of
 # ml_dtypes.
-KIND = {
+KIND = ByDType({
     BOOL: "b",
     **dict.fromkeys(SIGNED, "i"),
     **dict.fromkeys(UNSIGNED, "u"),
     **dict.fromkeys(FLOATS, "f"),
     **dict.fromkeys(COMPLEX, "c"),
-}
+})  # fmt: skip
 
 # How many bits an element holds; the narrow ones take a byte in memory.
-BITS = {d: 8 * d.itemsize for d in ALL} | {
-    d: int(d.name.lstrip("uintfloa").split("_")[0]) for d in (*SIGNED[:2], *UNSIGNED[:2], *FLOAT4)
-}
+BITS = ByDType({d: 8 * d.itemsize for d in ALL})
+BITS.update({d: int(d.name.lstrip("uintfloa").split("_")[0]) for d in (*SIGNED[:2], *UNSIGNED[:2], *FLOAT4)})
 
 # The 64-bit dtypes, which arrays have only when x64 is on, with what they are otherwise.
 TO_32_BITS = {

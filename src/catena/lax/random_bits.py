@@ -13,17 +13,17 @@ import threading
 import numpy as np
 
 from catena.core import dtypes
-from catena.core.array import make_array
 from catena.core.aval import ShapedArray
 from catena.core.jaxpr import ClosedJaxpr
 from catena.core.primitive import NoRule, Primitive
 from catena.core.staging import DebugInfo, trace_to_jaxpr
 from catena.core.zeros import Zero, get_aval
-from catena.lax.arithmetic import add, mul, sub
+from catena.lax.arithmetic import add
 from catena.lax.bitwise import bitwise_or, shift_left
 from catena.lax.broadcasting import expand_dims, iota
 from catena.lax.ciphers import philox_4x32, threefry_2x32
 from catena.lax.comparison import lt
+from catena.lax.control_flow.per_lane import batch_per_lane
 from catena.lax.convert import bitcast_convert_type, convert_element_type
 from catena.lax.join import concatenate
 from catena.lax.reshaping import reshape, squeeze
@@ -242,11 +242,8 @@ def _uniform_jvp(primals, tangents, *, shape):
 
 
 def _uniform_batch(axis, args, dims, *, shape):
-    bounds = [front(axis, x, d) for x, d in zip(args, dims, strict=True)]
-    lows, highs = [reshape(x, (axis.size, *[1] * len(shape))) for x in bounds]
-    one = make_array(np.ones((), get_aval(lows).dtype))
-    unit = rng_uniform_p.bind(sub(one, one), one, shape=(axis.size, *shape))
-    return add(mul(unit, sub(highs, lows)), lows), 0
+    outs, out_dims = batch_per_lane(rng_uniform_p, axis, args, dims, {"shape": shape})
+    return outs[0], out_dims[0]
 
 
 def _uniform_lower(b, low, high, *, shape):

@@ -22,6 +22,7 @@ from catena.core.context import context
 from catena.core.errors import ConcretizationTypeError
 from catena.core.evaluate import quiet
 from catena.core.trace import Tracer, find_concrete
+from catena.lax.structure import repeated
 from catena.numpy.protocol import Overridden, takes_part
 
 SCALARS = frozenset({bool, int, float, complex})
@@ -212,12 +213,23 @@ def _as_is(dtype):
     return dtype
 
 
+def _refuse_extended(name: str, xs):
+    """Raise where a dtype such as that of keys meets another: nothing promotes it."""
+    found = [dtype_of(x)[0] for x in xs]
+    if any(dtypes.is_extended(d) for d in found) and len(set(found)) > 1:
+        raise TypeError(f"{name} does not accept dtypes {', '.join(map(dtypes.dtype_name, found))}.")
+
+
 def promoter(adjust):
     """A function ``(name, *args) -> operands`` of one dtype, adjusted, and one rank."""
 
     def promote(name: str, *args) -> list:
         xs = operands(name, *args)
-        dtype, weak = promoted_dtype(xs)
+        try:
+            dtype, weak = promoted_dtype(xs)
+        except ValueError:
+            _refuse_extended(name, xs)
+            raise
         return same_rank(name, [convert(x, adjust(dtype), weak) for x in xs])
 
     return promote
@@ -288,7 +300,8 @@ def broadcast_to(x, shape: tuple):
     if x.shape == shape:
         return x
     if type(x) is Array and context.trace is None:
-        return make_array(np.broadcast_to(x._value, shape), x.weak_type)
+        view = np.broadcast_to if x.ndim else repeated
+        return make_array(view(x._value, shape), x.weak_type)
     return lax.broadcast_in_dim(x, shape, tuple(range(len(shape) - x.ndim, len(shape))))
 
 
