@@ -46,7 +46,7 @@ exp = _inexact(
     lax.exp,
     "The exponential of each element.",
     "jnp.exp(jnp.array([0.0, 1.0]))",
-    "Array([1.       , 2.7182817], dtype=float32)",
+    "Array([1.     , 2.71828], dtype=float32)",
 )
 exp2 = _inexact(
     "exp2",
@@ -109,8 +109,8 @@ log10 = document_unary(
     unary("log10", np.log10, _log10, weak=False),
     "The logarithm to base 10 of each element.",
     _INEXACT,
-    "jnp.log10(jnp.array([1.0, 1000.0]))",
-    "Array([0., 3.], dtype=float32)",
+    "jnp.log10(jnp.array([1.0, 2.0]))",
+    "Array([0.     , 0.30103], dtype=float32)",
 )
 
 # ---- trigonometric functions
@@ -121,7 +121,7 @@ sin = _inexact(
     lax.sin,
     "The sine of each element, in radians.",
     "jnp.sin(jnp.array([0.0, 1.0]))",
-    "Array([0.        , 0.84147096], dtype=float32)",
+    "Array([0.      , 0.841471], dtype=float32)",
 )
 cos = _inexact(
     "cos",
@@ -161,7 +161,7 @@ atan, arctan = _named(
     lax.atan,
     "The inverse tangent of each element, in radians.",
     "F(jnp.array([0.0, 1.0]))",
-    "Array([0.       , 0.7853981], dtype=float32)",
+    "Array([0.      , 0.785398], dtype=float32)",
 )
 
 # ---- hyperbolic functions
@@ -180,7 +180,7 @@ cosh = _inexact(
     lax.cosh,
     "The hyperbolic cosine of each element.",
     "jnp.cosh(jnp.array([0.0, 1.0]))",
-    "Array([1.       , 1.5430806], dtype=float32)",
+    "Array([1.     , 1.54308], dtype=float32)",
 )
 tanh = _inexact(
     "tanh",
@@ -196,7 +196,7 @@ asinh, arcsinh = _named(
     lax.asinh,
     "The inverse hyperbolic sine of each element.",
     "F(jnp.array([0.0, 1.0]))",
-    "Array([0.        , 0.88137364], dtype=float32)",
+    "Array([0.      , 0.881374], dtype=float32)",
 )
 acosh, arccosh = _named(
     ("acosh", "arccosh"),
@@ -230,8 +230,8 @@ cbrt = _inexact(
     np.cbrt,
     lax.cbrt,
     "The real cube root of each element.",
-    "jnp.cbrt(jnp.array([8.0, -27.0]))",
-    "Array([ 2., -3.], dtype=float32)",
+    "jnp.cbrt(jnp.array([2.0, -3.0]))",
+    "Array([ 1.25992, -1.44225], dtype=float32)",
     returns="float",
     refused=", or is complex",
 )
@@ -259,7 +259,7 @@ rad2deg, degrees = _named(
     _to_degrees,
     "Angles in radians as angles in degrees.",
     "F(jnp.array([0.0, 1.0]))",
-    "Array([ 0.     , 57.29578], dtype=float32)",
+    "Array([ 0.    , 57.2958], dtype=float32)",
 )
 
 
@@ -315,7 +315,7 @@ i0 = document_unary(
     "The modified Bessel function of order zero of each element.",
     "float",
     "jnp.i0(jnp.array([0.0, 1.0]))",
-    "Array([1.0000001, 1.266066 ], dtype=float32)",
+    "Array([1.     , 1.26607], dtype=float32)",
     refused=", or is complex (ValueError)",
 )
 
@@ -333,7 +333,7 @@ atan2, arctan2 = (
         "The angle, in radians, of the point with ordinate ``x1`` and abscissa ``x2``.",
         "float, in [-pi, pi]",
         f"jnp.{name}(jnp.array([1.0, -1.0]), jnp.array([1.0, 0.0]))",
-        "Array([ 0.7853982, -1.5707964], dtype=float32)",
+        "Array([ 0.785398, -1.570796], dtype=float32)",
         "x1, x2",
     )
     for name in ("atan2", "arctan2")
