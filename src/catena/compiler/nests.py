@@ -38,7 +38,7 @@ class NestBuilder:
         stores, folds = [], []
         for v in kernel.roots:
             if v.form == "reduce":
-                folds += self._reduce(body, v, index)
+                folds += self._reduce(body, v, index, len(folds))
             elif v.form == "argreduce":
                 folds.append(self._argreduce(body, v, index))
             else:
@@ -48,7 +48,7 @@ class NestBuilder:
                     stores += store_value(body, v, index, s)
         return loops.from_body(body, kernel.axes, stores, folds)
 
-    def _reduce(self, body: Body, v: Value, index: tuple) -> list[Fold]:
+    def _reduce(self, body: Body, v: Value, index: tuple, number: int) -> list[Fold]:
         kind, axes = v.params["kind"], v.params["axes"]
         x = body.read(v.args[0], index)
         kept = tuple(ix for d, ix in enumerate(index) if d not in axes)
@@ -62,6 +62,7 @@ class NestBuilder:
                         x,
                         offset,
                         body.affine_mask((0, tuple((d, 1) for d in range(len(index))), ())),
+                        number,
                     )
                 ]
             part, even = part_name(v), affine.scale(offset, 2)
@@ -70,9 +71,10 @@ class NestBuilder:
             ]
         return [Fold(kind, (x,), (NAMES[v.dtype],), ((v.number, NAMES[v.dtype], offset),))]
 
-    def _complex_prod(self, body: Body, v: Value, x: tuple, offset, mask: int) -> Fold:
+    def _complex_prod(self, body: Body, v: Value, x: tuple, offset, mask: int, number: int = 0) -> Fold:
+        """A product of complex numbers, as the fold of this number in its nest."""
         part, even = part_name(v), affine.scale(offset, 2)
-        a, b = accumulators(body, 0, (part, part), mask)
+        a, b = accumulators(body, number, (part, part), mask)
         re = body.stmt("sub", part, (body.stmt("mul", part, (a, x[0])), body.stmt("mul", part, (b, x[1]))))
         im = body.stmt("add", part, (body.stmt("mul", part, (a, x[1])), body.stmt("mul", part, (b, x[0]))))
         dests = tuple((v.number, part, affine.shift(even, i)) for i in (0, 1))
