@@ -329,13 +329,13 @@ def check_numpy_value(x) -> None:
     """Raise where a NumPy value cannot be an Array: dtypes that are no numbers, and masked arrays."""
     if not dtypes.is_scalar_or_numpy(x):
         raise TypeError(
-            f"Value {x!r} with dtype {x.dtype} is not a valid JAX array type. Only arrays of numeric types are "
-            "supported."
+            f"Value {x!r} with dtype {x.dtype} is not a valid JAX array type. Only arrays of numeric types "
+            "are supported."
         )
     if type(x) is not np.ndarray and hasattr(x, "mask"):
         raise ValueError(
-            "numpy masked arrays are not supported as direct inputs. Use arr.filled() to convert the value to "
-            "a standard numpy array."
+            "numpy masked arrays are not supported as direct inputs. Use arr.filled() to convert the value "
+            "to a standard numpy array."
         )
 
 

@@ -111,7 +111,7 @@ def api_boundary(fun):
 
 
 def shorten_chain(error: BaseException | None) -> bool:
-    """Shorten the tracebacks of an exception and of those it came from; says whether that changed anything."""
+    """Shorten the tracebacks of an exception and of those it came from; says whether it changed any."""
     seen: set[int] = set()
     pending = [error]
     changed = False

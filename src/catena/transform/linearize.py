@@ -51,8 +51,8 @@ class TapeTrace(Trace):
     def finish(self) -> list[tuple]:
         """End the recording and hand over what was written.
 
-        The tape lets go of it: entries hold unknowns, which hold the tape, and such a cycle would keep the values
-        on it, all intermediate results of a forward pass, until the garbage collector comes by.
+        The tape lets go of it: entries hold unknowns, which hold the tape, and such a cycle would keep
+        the values on it, all intermediate results of a forward pass, until the garbage collector comes by.
         """
         self.alive = False
         entries, self.entries = self.entries, []
