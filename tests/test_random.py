@@ -1,4 +1,6 @@
-"""Keys, generators and samplers: the specification's examples, its four misuses, every sampler's distribution."""
+"""Keys, generators and samplers: the specification's examples, its four misuses, every sampler's
+distribution.
+"""
 
 import copy
 import importlib.util

@@ -107,7 +107,8 @@ def _poisson(key, lam, *, shape, dtype):
 
 @sampler(positional=False)
 def _poisson_knuth(key, lam, *, shape, dtype):
-    """Knuth, "The art of computer programming", volume 2, 3.4.1: count uniforms until their product is small."""
+    """Knuth, "The art of computer programming", volume 2, 3.4.1: count uniforms until their product is small.
+    """
     one = dtype.type(1)
 
     def unfinished(state):

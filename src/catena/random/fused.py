@@ -19,7 +19,8 @@ from catena.transform.execute import run_jaxpr
 
 
 def multiply_add(x, y, z):
-    """``x * y + z`` in one rounding, for floats of 32 and 64 bits; narrower ones, kept in 32, need no care."""
+    """``x * y + z`` in one rounding, for floats of 32 and 64 bits; narrower ones, kept in 32, need no care.
+    """
     shape = np.broadcast_shapes(*[get_aval(v).shape for v in (x, y, z)])
     if get_aval(x).dtype.itemsize < 4:
         return lax.add(lax.mul(x, y), z)

@@ -472,7 +472,8 @@ def ball(key, d: int, p=2, shape=(), dtype=None, *, out_sharding=None):
 
 @sampler(positional=False)
 def _ball(key, p, *, shape, dtype):
-    """Barthe, Guedon, Mendelson, Naor: "A probabilistic approach to the geometry of the l_p^n-ball" (2005)."""
+    """Barthe, Guedon, Mendelson, Naor: "A probabilistic approach to the geometry of the l_p^n-ball" (2005).
+    """
     first, second = pair(key)
     vectors = _generalized_normal(first, p, shape=shape, dtype=dtype)
     slack = _exponential(second, shape=shape[:-1], dtype=dtype)

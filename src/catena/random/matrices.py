@@ -112,7 +112,8 @@ def orthogonal(key, n: int, shape=(), dtype=None, m: int | None = None, *, out_s
 
 @sampler(positional=False)
 def _orthogonal(key, *, shape, dtype):
-    """The Q of a normal matrix, with the signs of the diagonal of R: Mezzadri (2007), arXiv math-ph/0609050."""
+    """The Q of a normal matrix, with the signs of the diagonal of R: Mezzadri (2007), arXiv math-ph/0609050.
+    """
     tall = shape[-2] >= shape[-1]
     drawn = _normal(key, shape=shape if tall else (*shape[:-2], shape[-1], shape[-2]), dtype=dtype)
     q, r = linalg.qr(drawn, full_matrices=False)

@@ -237,7 +237,8 @@ def wald(key, mean, shape=None, dtype=None, *, out_sharding=None):
 
 @sampler
 def _wald(key, mean, *, shape, dtype):
-    """Michael, Schucany, Haas: "Generating random variates using transformations with multiple roots" (1976)."""
+    """Michael, Schucany, Haas: "Generating random variates using transformations with multiple roots" (1976).
+    """
     first, second = pair(key)
     mean = spread(mean, shape)
     y = lax.square(_normal(first, shape=shape, dtype=dtype))

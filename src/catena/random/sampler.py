@@ -1,4 +1,5 @@
-"""The machinery of samplers: one function, drawn eagerly by fused kernels, traced as a call of its own name."""
+"""The machinery of samplers: one function, drawn eagerly by fused kernels, traced as a call of its own name.
+"""
 
 import functools
 import inspect
@@ -44,7 +45,8 @@ class Sampler:
 
 
 def sampler(fun=None, *, positional: bool = True):
-    """Make a body a ``Sampler``; ``positional=False`` where an element needs more than its own random bits."""
+    """Make a body a ``Sampler``; ``positional=False`` where an element needs more than its own random bits.
+    """
     return functools.partial(Sampler, positional=positional) if fun is None else Sampler(fun, positional)
 
 
@@ -82,7 +84,8 @@ def integer_dtype(dtype, name: str):
 
 
 def shape_of(shape, name: str, *operands) -> tuple:
-    """The shape of a sampler's result: that asked for, to which its operands broadcast, or theirs together."""
+    """The shape of a sampler's result: that asked for, to which its operands broadcast, or theirs together.
+    """
     together = np.broadcast_shapes(*map(np.shape, operands))
     if shape is None:
         return together
