@@ -1,7 +1,7 @@
 """One or more examples of arguments for every public function of ``catena.numpy``, ``.linalg`` and ``.fft``.
 
-Every NumPy array in an example, also within lists and tuples, stands for an array argument: tests put other objects
-in its place. Together the examples of a function use each of its array arguments.
+Every NumPy array in an example, also within lists and tuples, stands for an array argument: tests put other
+objects in its place. Together the examples of a function use each of its array arguments.
 """
 
 import io
@@ -41,16 +41,19 @@ def _saved():
 
 
 _FAMILIES = {
-    "abs absolute acos arccos arcsin arctan asin asinh atan atanh arcsinh arctanh cbrt ceil conj conjugate cos cosh "
-    "deg2rad degrees exp exp2 expm1 fabs floor frexp i0 imag iscomplex iscomplexobj isfinite isinf isnan isreal "
-    "isrealobj isscalar log log10 log1p log2 logical_not modf negative positive rad2deg radians real reciprocal rint "
-    "sign signbit sin sinc sinh spacing sqrt square tan tanh trunc": [c(V)],
+    "abs absolute acos arccos arcsin arctan asin asinh atan atanh arcsinh arctanh cbrt ceil conj "
+    "conjugate cos cosh deg2rad degrees exp exp2 expm1 fabs floor frexp i0 imag iscomplex iscomplexobj "
+    "isfinite isinf isnan isreal isrealobj isscalar log log10 log1p log2 logical_not modf negative "
+    "positive rad2deg radians real reciprocal rint sign signbit sin sinc sinh spacing sqrt square tan "
+    "tanh trunc": [c(V)],
     "acosh arccosh": [c(W)],
-    "arctan2 atan2 copysign divide divmod equal float_power floor_divide fmax fmin fmod greater greater_equal "
-    "heaviside hypot less less_equal logaddexp logaddexp2 maximum minimum mod multiply nextafter not_equal pow power "
-    "remainder subtract true_divide add array_equiv inner kron outer polyadd polymul polysub vdot convolve correlate "
-    "vecdot linalg.outer linalg.vecdot cross linalg.cross": [c(V, W)],
-    "bitwise_and bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift gcd lcm left_shift right_shift": [
+    "arctan2 atan2 copysign divide divmod equal float_power floor_divide fmax fmin fmod greater "
+    "greater_equal heaviside hypot less less_equal logaddexp logaddexp2 maximum minimum mod multiply "
+    "nextafter not_equal pow power remainder subtract true_divide add array_equiv inner kron outer "
+    "polyadd polymul polysub vdot convolve correlate vecdot linalg.outer linalg.vecdot cross "
+    "linalg.cross": [c(V, W)],
+    "bitwise_and bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift gcd lcm left_shift "
+    "right_shift": [
         c(I, TWO)
     ],
     "bitwise_count bitwise_invert bitwise_not invert": [c(I)],
@@ -58,15 +61,16 @@ _FAMILIES = {
     "all any": [c(B), c(M, where=M > 1)],
     "amax amin max min": [c(M, axis=1), c(M, axis=0, initial=ONE, where=M > 1)],
     "nanmax nanmin": [c(M, axis=1, initial=ONE, where=M > 1)],
-    "argmax argmin argsort argwhere count_nonzero cumprod cumsum cumulative_prod cumulative_sum diagflat "
-    "flatnonzero flip median nanargmax nanargmin nancumprod nancumsum nanmedian nonzero ptp ravel "
-    "sort sort_complex trim_zeros unwrap array_repr array_str atleast_1d atleast_2d atleast_3d copy "
-    "empty_like ones_like zeros_like ix_ meshgrid poly roots shape ndim size polyder vander diag": [c(V)],
-    "tril triu fliplr flipud matrix_transpose diag_indices_from diagonal trace transpose "
-    "rot90 linalg.cond linalg.det linalg.diagonal linalg.eig linalg.eigh linalg.eigvals "
-    "linalg.eigvalsh linalg.inv linalg.matrix_norm linalg.matrix_transpose linalg.norm linalg.qr linalg.slogdet "
-    "linalg.svd linalg.svdvals linalg.trace linalg.vector_norm linalg.cholesky tril_indices_from triu_indices_from "
-    "unstack fft.fft2 fft.ifft2 fft.fftn fft.ifftn fft.rfft2 fft.irfft2 fft.rfftn fft.irfftn": [c(M)],
+    "argmax argmin argsort argwhere count_nonzero cumprod cumsum cumulative_prod cumulative_sum "
+    "diagflat flatnonzero flip median nanargmax nanargmin nancumprod nancumsum nanmedian nonzero ptp "
+    "ravel sort sort_complex trim_zeros unwrap array_repr array_str atleast_1d atleast_2d atleast_3d "
+    "copy empty_like ones_like zeros_like ix_ meshgrid poly roots shape ndim size polyder vander diag": [c(V)],
+    "tril triu fliplr flipud matrix_transpose diag_indices_from diagonal trace transpose rot90 "
+    "linalg.cond linalg.det linalg.diagonal linalg.eig linalg.eigh linalg.eigvals linalg.eigvalsh "
+    "linalg.inv linalg.matrix_norm linalg.matrix_transpose linalg.norm linalg.qr linalg.slogdet "
+    "linalg.svd linalg.svdvals linalg.trace linalg.vector_norm linalg.cholesky tril_indices_from "
+    "triu_indices_from unstack fft.fft2 fft.ifft2 fft.fftn fft.ifftn fft.rfft2 fft.irfft2 fft.rfftn "
+    "fft.irfftn": [c(M)],
     "fft.fft fft.hfft fft.ifft fft.irfft fft.fftshift fft.ifftshift": [c(V)],
     "fft.ihfft fft.rfft": [c(V)],
     "mean nanmean": [c(M, axis=1), c(M, where=M > 1)],

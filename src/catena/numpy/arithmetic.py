@@ -91,7 +91,8 @@ multiply = document_binary(
 
 
 def _quotient(name):
-    return binary(name, np.divide, _lax(lax.div, name, promote_inexact), frozenset({F32, F64, C64, C128}))
+    fast = frozenset({F32, F64, C64, C128})
+    return binary(name, np.divide, _lax(lax.div, name, promote_inexact), fast, inexact=True)
 
 
 divide, true_divide = (

@@ -162,7 +162,7 @@ def _from_sequence(x, dtype):
 
 
 def as_array_or_list(name: str, x):
-    """``asarray`` of an argument that may be a list; a class that takes part in the array protocol is asked first."""
+    """``asarray`` of an argument that may be a list; a class that takes part is asked first."""
     return as_array_argument(name, x) if takes_part(type(x)) else from_object(x)
 
 

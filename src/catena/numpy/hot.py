@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from catena.core import dtypes
 from catena.core.array import Array, make_array
 from catena.core.context import context
 from catena.core.evaluate import quiet
@@ -34,6 +35,7 @@ REAL_OR_INT = frozenset({F32, F64, I32, I64})
 NUMBER = frozenset({F32, F64, I32, I64, C64, C128})
 INT = frozenset({I32, I64})
 BITS = frozenset({I32, I64, BOOL})
+_JOINED = REAL_OR_INT | {BOOL}  # what they promote to, NumPy casts as we do
 NONE = frozenset()
 
 
@@ -58,10 +60,13 @@ def unary(name: str, numpy_fun, general, fast=REAL, weak: bool = True):
     return present_as(fun, fun)
 
 
-def binary(name: str, numpy_fun, general, fast=NUMBER, weak: bool = True, scalars: bool = True):
+def binary(
+    name: str, numpy_fun, general, fast=NUMBER, weak: bool = True, scalars: bool = True, inexact: bool = False
+):
     """The function ``name`` of two arrays: ``numpy_fun`` at once where both have one dtype in ``fast``.
 
-    A Python scalar may stand for one of the arrays where ``scalars`` is set and it does not change the dtype.
+    Where ``scalars`` is set, the operands may also promote to a dtype in ``fast`` (by way of the float dtype for
+    integers, if ``inexact``), and one may be a Python scalar.
     """
 
     def fun(x: Operand, y: Operand, /) -> Array:
@@ -86,6 +91,11 @@ def binary(name: str, numpy_fun, general, fast=NUMBER, weak: bool = True, scalar
             ):
                 try:
                     return make_array(quiet.run(numpy_fun, x, y._value, out=...), weak and y.weak_type)
+                except ValueError:
+                    return general(x, y)
+            if scalars and (joined := _joined(x, y, fast, inexact)) and not joined[2]:
+                try:
+                    return make_array(quiet.run(numpy_fun, *joined[:2], out=...))
                 except ValueError:
                     return general(x, y)
         try:
@@ -132,6 +142,33 @@ def _ranks_agree(a, b) -> bool:
     return a.ndim == b.ndim or not a.ndim or not b.ndim or context.numpy_rank_promotion == "allow"
 
 
+def _joined(x, y, fast, inexact: bool):
+    """Operands of different common dtypes as NumPy values of the dtype in ``fast`` that they promote to, and
+    whether the result is weak; None where the general path has to see to it.
+    """
+    left, right = _typed(x), _typed(y)
+    if left is None or right is None:
+        return None
+    a, dtype_a, weak_a = left
+    b, dtype_b, weak_b = right
+    dtype, weak = dtypes.promote_pair(dtype_a, weak_a, dtype_b, weak_b)
+    if inexact:
+        dtype = dtypes.to_inexact_dtype(dtype)
+    if dtype not in fast or (a.ndim and b.ndim and not _ranks_agree(a, b)):
+        return None
+    return quiet.run(a.astype, dtype, copy=False), quiet.run(b.astype, dtype, copy=False), weak
+
+
+def _typed(x):
+    """An operand of a common dtype as a NumPy value with its dtype and weakness, else None."""
+    if type(x) is Array:
+        return (x._value, x._value.dtype, x.weak_type) if x._value.dtype in _JOINED else None
+    if type(x) is float or type(x) is int and -0x80000000 <= x <= 0x7FFFFFFF:
+        dtype, weak = dtypes.python_scalar_dtype(type(x))
+        return quiet.run(np.array, x, dtype), dtype, weak
+    return None
+
+
 def _fits(dtype, kind, scalar) -> bool:
     """Whether NumPy's result for an array of ``dtype`` and this Python scalar has the same dtype, as JAX's
     has."""
@@ -141,17 +178,18 @@ def _fits(dtype, kind, scalar) -> bool:
 
 
 class Operator(NamedTuple):
-    """An infix operator: its symbol, its method's name, what it means, and its fast path."""
+    """An infix operator: its symbol, its method's name, what it means, and its fast path (see ``binary``)."""
 
     symbol: str
     name: str
     fun: object
     numpy_fun: object = None
     fast: frozenset = NONE
+    inexact: bool = False
 
     def on_arrays(self):
         """The method of Array with the array on the left."""
-        symbol, name, fun, numpy_fun, fast = self
+        symbol, name, fun, numpy_fun, fast, inexact = self
 
         def method(self, other):
             if context.trace is None and not context.debug_checks:
@@ -169,13 +207,18 @@ class Operator(NamedTuple):
                         return make_array(quiet.run(numpy_fun, a, other, out=...), self.weak_type)
                     except ValueError:
                         return fun(self, other)
+                if fast and (joined := _joined(self, other, fast, inexact)):
+                    try:
+                        return make_array(quiet.run(numpy_fun, *joined[:2], out=...), joined[2])
+                    except ValueError:
+                        return fun(self, other)
             return fun(self, other) if is_operand(other, name, True) else refuse(symbol, self, other)
 
         return _named(method, f"__{name}__")
 
     def on_arrays_reflected(self):
         """The method of Array with the array on the right."""
-        symbol, name, fun, numpy_fun, fast = self
+        symbol, name, fun, numpy_fun, fast, inexact = self
 
         def method(self, other):
             if context.trace is None and not context.debug_checks:
@@ -185,13 +228,18 @@ class Operator(NamedTuple):
                         return make_array(quiet.run(numpy_fun, other, b, out=...), self.weak_type)
                     except ValueError:
                         return fun(other, self)
+                if fast and (joined := _joined(other, self, fast, inexact)):
+                    try:
+                        return make_array(quiet.run(numpy_fun, *joined[:2], out=...), joined[2])
+                    except ValueError:
+                        return fun(other, self)
             return fun(other, self) if is_operand(other, name, False) else refuse(symbol, other, self)
 
         return _named(method, f"__r{name}__")
 
     def on_tracers(self):
         """The method of traced values with the traced value on the left."""
-        symbol, name, fun, _, _ = self
+        symbol, name, fun, *_ = self
 
         def method(self, other):
             return fun(self, other) if is_operand(other, name, True) else refuse(symbol, self, other)
@@ -200,7 +248,7 @@ class Operator(NamedTuple):
 
     def on_tracers_reflected(self):
         """The method of traced values with the traced value on the right."""
-        symbol, name, fun, _, _ = self
+        symbol, name, fun, *_ = self
 
         def method(self, other):
             return fun(other, self) if is_operand(other, name, False) else refuse(symbol, other, self)
@@ -220,8 +268,8 @@ def refuse(symbol: str, left, right):
 def is_operand(x, name: str, reflected: bool) -> bool:
     """Whether an array's operator ``name`` takes ``x``; for others Python asks ``x``, then raises.
 
-    An object that takes part in the array protocol and has the operator that Python asks next (the reflected one,
-    if ``reflected``) is not taken: its own meaning goes first.
+    An object that takes part in the array protocol and has the operator that Python asks next (the reflected
+    one, if ``reflected``) is not taken: its own meaning goes first.
     """
     kind = type(x)
     if kind is Array or kind in SCALARS or isinstance(x, Tracer | np.generic) or kind is np.ndarray:

@@ -66,7 +66,7 @@ OPERATORS = (
     Operator("+", "add", arithmetic.add, np.add, NUMBER),
     Operator("-", "sub", arithmetic.subtract, np.subtract, NUMBER),
     Operator("*", "mul", arithmetic.multiply, np.multiply, NUMBER),
-    Operator("/", "truediv", arithmetic.true_divide, np.divide, _INEXACT),
+    Operator("/", "truediv", arithmetic.true_divide, np.divide, _INEXACT, True),
     Operator("//", "floordiv", arithmetic.floor_divide, arithmetic.floor_quotient, REAL_OR_INT),
     Operator("%", "mod", arithmetic.remainder, arithmetic.floor_remainder, REAL_OR_INT),
     Operator("divmod()", "divmod", arithmetic.divmod),

@@ -1,12 +1,13 @@
 """The array protocol: how classes of users take part in the functions of the NumPy API.
 
-Level 1, conversion, is ``__jax_array__`` and happens at the boundary of every function (``boundary``). This file is
-levels 2 and 3: a class that defines ``__jax_wrap__`` gets its class back from functions, and one that defines
-``__jax_function__`` says itself what a function means. ``docs/array_protocol.md`` is the standard for users.
+Level 1, conversion, is ``__jax_array__`` and happens at the boundary of every function (``boundary``). This
+file is levels 2 and 3: a class that defines ``__jax_wrap__`` gets its class back from functions, and one that
+defines ``__jax_function__`` says itself what a function means. ``docs/array_protocol.md`` is the standard for
+users.
 
-Nobody looks for such objects beforehand. The boundary, where it meets a value that is none of the language's own
-and whose class takes part, raises ``Overridden``; the public function that was called catches it and asks the
-classes. A program without such classes runs the same code as if there were no protocol.
+Nobody looks for such objects beforehand. The boundary, where it meets a value that is none of the language's
+own and whose class takes part, raises ``Overridden``; the public function that was called catches it and asks
+the classes. Elementwise functions, operators and ufuncs catch it on their general path only.
 """
 
 import functools
@@ -24,9 +25,9 @@ class Overridden(TypeError):
 
     def __init__(self, name: str, x):
         super().__init__(
-            f"{name} got a {type(x).__name__}, whose class defines its own meaning of the functions of catena.numpy, "
-            "in a place where classes are not asked. Call a function of catena.numpy instead, or convert the "
-            "object with jnp.asarray first."
+            f"{name} got a {type(x).__name__}, whose class defines its own meaning of the functions of "
+            "catena.numpy, in a place where classes are not asked. Call a function of catena.numpy instead, "
+            "or convert the object with jnp.asarray first."
         )
 
 
@@ -37,8 +38,11 @@ def takes_part(kind: type) -> bool:
 
 def overridable(fun: Callable[..., Any]) -> Callable[..., Any]:
     """The public form of ``fun``, which asks the classes of its arguments; one and the same at every call."""
-    if fun in _public:
-        return _public[fun]
+    return _public[fun] if fun in _public else present_as(fun, asking(fun))
+
+
+def asking(fun: Callable[..., Any]) -> Callable[..., Any]:
+    """``fun``, asking the classes of its arguments where they take part."""
 
     @functools.wraps(fun)
     def call(*args, **kwargs):
@@ -48,7 +52,7 @@ def overridable(fun: Callable[..., Any]) -> Callable[..., Any]:
             reason = error
         return answer(reason, call, args, kwargs)
 
-    return present_as(fun, call)
+    return call
 
 
 _public: dict[Callable[..., Any], Any] = {}
@@ -62,7 +66,7 @@ def public_form(function):
 
 
 def present_as(fun, public):
-    """Make ``public`` the object that users know ``fun`` by; ``fun`` itself where it catches ``Overridden``."""
+    """Make ``public`` the object that users know ``fun`` by; ``fun`` itself if it catches ``Overridden``."""
     _public[fun] = public
     return public
 
@@ -142,7 +146,10 @@ def _own_meaning(x, function, types, args, kwargs):
     if not hasattr(kind, "__jax_function__"):
         return NotImplemented
     if kind.__jax_function__ is None:
-        raise TypeError(f"jnp.{function.__name__} was given a {kind.__name__}, which takes no part in functions")
+        raise TypeError(
+            f"jnp.{function.__name__} was given a {kind.__name__}, which takes no part in functions: its "
+            "__jax_function__ is None"
+        )
     return x.__jax_function__(function, types, args, kwargs)
 
 

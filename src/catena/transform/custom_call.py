@@ -12,6 +12,7 @@ from collections.abc import Callable
 from catena.core import dtypes
 from catena.core.array import Array, as_array
 from catena.core.context import context
+from catena.core.errors import how_to_register
 from catena.core.jaxpr import Eqn, Var, jaxpr_as_fun
 from catena.core.pickling import global_name
 from catena.core.primitive import NoRule, Primitive
@@ -172,7 +173,7 @@ def leaf_value(x):
         return x
     if dtypes.is_scalar_or_numpy(x):
         return as_array(x)
-    raise TypeError(f"Value {x!r} of type {type(x)} is not a valid JAX type.")
+    raise TypeError(f"Value {x!r} of type {type(x)} is not a valid JAX type.{how_to_register(x)}")
 
 
 def nondiff_positions(fun: Callable, argnums, argnames) -> tuple:

@@ -9,6 +9,7 @@ import numpy as np
 
 from catena.core import dtypes
 from catena.core.array import Array, as_array
+from catena.core.errors import how_to_register
 from catena.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from catena.core.trace import Tracer
 from catena.core.tree import register_pytree_node_class, tree_flatten, tree_map, tree_unflatten
@@ -25,7 +26,7 @@ def value_leaf(x):
         return x
     if dtypes.is_scalar_or_numpy(x):
         return as_array(x)
-    raise TypeError(f"Argument '{x}' of type {type(x)} is not a valid JAX type.")
+    raise TypeError(f"Argument '{x}' of type {type(x)} is not a valid JAX type.{how_to_register(x)}")
 
 
 def materialise(ct):

@@ -7,6 +7,7 @@ import numpy as np
 
 from catena.core import dtypes
 from catena.core.array import Array, as_array
+from catena.core.errors import how_to_register
 from catena.core.primitive import registry
 from catena.core.source import function_place
 from catena.core.staging import DebugInfo
@@ -19,6 +20,7 @@ from catena.transform.derivative_functions import LinearFunction, VJPFunction, m
 from catena.transform.functions import FlatFunction, check_callable, flatten_function
 from catena.transform.jvp import jvp_flat
 from catena.transform.linearize import linearize_flat
+from catena.transform.own_gradients import have_own_gradients, is_own_scalar, own_gradients
 from catena.transform.transpose import backward_pass, linearize_linear
 
 # ---- jvp and linearize
@@ -225,6 +227,8 @@ def struct_aval(x):
     """The type of an array or of anything with a shape and a dtype."""
     if isinstance(x, (Array, Tracer)) or dtypes.is_scalar_or_numpy(x):
         return get_aval(x)
+    if not (hasattr(x, "shape") and hasattr(x, "dtype")):
+        raise TypeError(f"Argument '{x}' of type {type(x)} is not a valid JAX type.{how_to_register(x)}")
     return get_aval(np.broadcast_to(np.zeros((), dtypes.canonicalize_dtype(x.dtype)), x.shape))
 
 
@@ -314,8 +318,10 @@ def value_and_grad(
         one = ones_like(outs[0])
         cts = [materialise(ct) for ct in backward_pass(program, [one])]
         gradient = tree_unflatten(tree, cts)
-        gradient = gradient[0] if isinstance(argnums, int) else gradient
         value = tree_unflatten(flat.out_tree, outs)
+        if have_own_gradients(tree, flat.out_tree):
+            gradient = own_gradients(dynamic, gradient, value)
+        gradient = gradient[0] if isinstance(argnums, int) else gradient
         return ((value, flat.aux()) if has_aux else value), gradient
 
     return value_and_grad_f
@@ -379,7 +385,7 @@ def check_grad_input(x, holomorphic: bool, allow_int: bool, name: str):
 
 def check_scalar_output(tree, outs, holomorphic: bool):
     """Raise where the value of a function to be differentiated is not a scalar of the right kind."""
-    if tree.num_nodes != 1 or len(outs) != 1:
+    if (tree.num_nodes != 1 or len(outs) != 1) and not is_own_scalar(tree):
         raise TypeError(
             f"Gradient only defined for scalar-output functions. Output was {tree_unflatten(tree, outs)}."
         )

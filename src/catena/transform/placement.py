@@ -6,8 +6,9 @@ from catena.core import device as devices
 from catena.core import dtypes
 from catena.core.array import Array, as_array, live, typed_array
 from catena.core.device import Device
-from catena.core.sharding import target_device
+from catena.core.errors import how_to_register
 from catena.core.evaluate import abstract_cache
+from catena.core.sharding import target_device
 from catena.core.trace import Tracer
 from catena.core.tree import tree_flatten, tree_map, tree_unflatten
 from catena.core.tree_errors import broadcast_prefix
@@ -57,11 +58,10 @@ def place(x, device: Device | None, may_alias):
     if not isinstance(x, Array) and not dtypes.is_scalar_or_numpy(x):
         if hasattr(x, "__jax_array__"):
             raise ValueError(
-                f"device_put was given a {type(x).__name__}, which has __jax_array__ but is not a pytree; "
-                f"convert it with "
-                "jax.numpy.asarray() first."
+                f"device_put was given a {type(x).__name__}, which has __jax_array__ but is not a pytree."
+                f"{how_to_register(x)}"
             )
-        raise TypeError(f"Argument '{x}' of type {type(x)} is not a valid JAX type.")
+        raise TypeError(f"Argument '{x}' of type {type(x)} is not a valid JAX type.{how_to_register(x)}")
     array = as_array(x) if not isinstance(x, Array) else x
     if array is x and device is None and may_alias is not False:
         return x

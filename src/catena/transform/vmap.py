@@ -6,6 +6,7 @@ from typing import Any
 
 from catena.core import dtypes
 from catena.core.array import Array, as_array
+from catena.core.errors import how_to_register
 from catena.core.source import function_place
 from catena.core.trace import Tracer
 from catena.core.traceback import api_boundary
@@ -111,6 +112,7 @@ def mapped_leaf(x):
         return as_array(x)
     raise TypeError(
         f"Value {x!r} of type {type(x)} is not a valid JAX type; vmap takes and returns trees of arrays."
+        f"{how_to_register(x)}"
     )
 
 
