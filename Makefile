@@ -6,7 +6,7 @@ JAX_VENV := .venv-jax
 JAX_VERSION := 0.10.2
 INSTALL := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test lint format bench-overhead clean
+.PHONY: demo test lint format bench bench-overhead clean
 
 demo: $(VENV)/.has-demo    # train a classifier on handwritten digits
 	$(BIN)/python examples/digits.py
@@ -21,6 +21,9 @@ lint: $(VENV)/.has-test
 format: $(VENV)/.has-test
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+bench: $(VENV)/.has-demo $(JAX_VENV)/.has-jax    # compiled programs beside JAX; WRITE=1 writes docs/benchmarks.md
+	$(BIN)/python benchmarks/compiler.py --jax-python $(JAX_VENV)/bin/python $(if $(WRITE),--write)
 
 bench-overhead: $(VENV)/.has-demo $(JAX_VENV)/.has-jax    # side by side with JAX, printed as ratios
 	$(BIN)/python benchmarks/overhead.py --jax-python $(JAX_VENV)/bin/python

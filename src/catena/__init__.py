@@ -9,6 +9,7 @@ from catena import errors as errors
 from catena import lax as lax
 from catena import numpy as numpy
 from catena import random as random
+from catena import sharding as sharding
 from catena import tree as tree
 from catena import tree_util as tree_util
 from catena import typing as typing

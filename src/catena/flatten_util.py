@@ -23,8 +23,8 @@ def ravel_pytree(pytree: Any) -> tuple[Any, Callable]:
       pytree: a tree of arrays and scalars.
 
     Returns:
-      ``(vector, unravel)``: the vector has the dtype that all leaves promote to; ``unravel`` maps a vector of its length
-      and dtype to a tree like ``pytree``, with the shapes and dtypes of its leaves.
+      ``(vector, unravel)``: the vector has the dtype that all leaves promote to; ``unravel`` maps a vector of
+      its length and dtype to a tree like ``pytree``, with the shapes and dtypes of its leaves.
 
     Raises:
       ValueError: from ``unravel``, for a vector of another shape. TypeError: for one of another dtype.
@@ -32,7 +32,7 @@ def ravel_pytree(pytree: Any) -> tuple[Any, Callable]:
     Example:
       >>> import catena.numpy as jnp
       >>> from catena.flatten_util import ravel_pytree
-      >>> vector, unravel = ravel_pytree({"a": jnp.ones(2), "b": 3.})
+      >>> vector, unravel = ravel_pytree({"a": jnp.ones(2), "b": 3.0})
       >>> vector
       Array([1., 1., 3.], dtype=float32)
       >>> unravel(2 * vector)
@@ -42,7 +42,9 @@ def ravel_pytree(pytree: Any) -> tuple[Any, Callable]:
     leaves = [leaf_value(x) for x in leaves]
     avals = [get_aval(x) for x in leaves]
     dtype = dtypes.result_type(*leaves) if leaves else dtypes.canonicalize_dtype(float)
-    same = [x if a.dtype == dtype else convert_element_type(x, dtype) for x, a in zip(leaves, avals, strict=True)]
+    same = [
+        x if a.dtype == dtype else convert_element_type(x, dtype) for x, a in zip(leaves, avals, strict=True)
+    ]
     parts = [reshape(x, (a.size,)) for x, a in zip(same, avals, strict=True)]
     vector = concatenate(parts, 0) if parts else zeros(0, dtype)
     return vector, Unravel(tree, avals, dtype)
@@ -59,7 +61,9 @@ class Unravel:
         aval = get_aval(vector)
         size = int(self.ends[-1]) if len(self.ends) else 0
         if aval.shape != (size,):
-            raise ValueError(f"unravel function given array of shape {aval.shape}, but expected shape {(size,)}")
+            raise ValueError(
+                f"unravel function given array of shape {aval.shape}, but expected shape {(size,)}"
+            )
         if aval.dtype != self.dtype:
             raise TypeError(
                 f"unravel function given array of dtype {dtypes.dtype_name(aval.dtype)}, "

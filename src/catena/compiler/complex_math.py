@@ -143,11 +143,34 @@ def div(x, y):
     return (a / c).where(zero, re), (b / c).where(zero, im)
 
 
+def either(x, op: str, y, other) -> int:
+    """Whether a comparison holds for either part."""
+    return x.body.stmt("or", "bool", (x.compare(op, other), y.compare(op, other)))
+
+
+def infinite(x) -> int:
+    """Whether either part is infinite."""
+    return either(x[0].f("abs"), "eq", x[1].f("abs"), math.inf)
+
+
+def times(p, q):
+    """The product of real parts, but zero where one of them is, whatever the other: C99, annex G."""
+
+    def bounded(v):
+        one = v._lift(1.0)
+        return v.where(v.body.stmt("is_finite", "bool", (v.number,)), one.where(v.compare("gt", 0.0), -1.0))
+
+    return (bounded(p) * bounded(q)).where(either(p, "eq", q, 0.0), p * q)
+
+
 def exp(x):
+    """Real where the imaginary part is zero; of a real part of infinity, infinity (or zero) whatever the angle."""
     a, b = x
     size = a.f("exp")
     real = b.compare("eq", 0.0)
-    re, im = size * b.f("cos"), size * b.f("sin")
+    re, im = times(size, b.f("cos")), times(size, b.f("sin"))
+    unsure = size.body.stmt("and", "bool", (size.compare("eq", math.inf), re.compare("ne", re)))
+    re = size.where(unsure, re)
     return size.where(real, re), b.where(real, im)
 
 
@@ -156,15 +179,32 @@ def log(x):
 
 
 def sqrt(x):
+    """Kahan's, on halves of large numbers, so that nothing overflows; the imaginary part keeps its sign."""
     a, b = x
-    size = hypot(a, b)
-    root = ((size + a.f("abs")) * 0.5).f("sqrt")
-    other = b.f("abs") / (root * 2.0)
+    large = either(a.f("abs"), "gt", b.f("abs"), 1e30 if a.type == "float32" else 1e300)
+    p, q = ((v * 0.25).where(large, v) for v in x)
+    root = ((hypot(p, q) + p.f("abs")) * 0.5).f("sqrt")
+    other = q.f("abs") / (root * 2.0)
     other = other._lift(0.0).where(root.compare("eq", 0.0), other)
+    root, other = ((v * 2.0).where(large, v) for v in (root, other))
     right = a.compare("ge", 0.0)
     re, im = root.where(right, other), other.where(right, root)
-    negative = b.body.stmt("lt", "bool", (b.f("sign").number, b._lift(0.0).number))
-    return re, (-im).where(negative, im)
+    endless = b.f("abs").compare("eq", math.inf)  # both parts are then infinite, whatever the real part is
+    re = re._lift(math.inf).where(endless, re)
+    # An infinite real part leaves nothing of a finite imaginary one.
+    flat = a.body.stmt("and", "bool", (a.f("abs").compare("eq", math.inf), b.f("abs").compare("lt", math.inf)))
+    zero = a._lift(0.0)
+    re = zero.where(a.body.stmt("and", "bool", (flat, a.compare("lt", 0.0))), re)
+    im = zero.where(a.body.stmt("and", "bool", (flat, a.compare("gt", 0.0))), im)
+    im = b.f("abs").where(endless, im)
+    return re, signed(im, b)
+
+
+def signed(size, like):
+    """The absolute value of ``size`` with the sign of ``like``, that of its zero included."""
+    below = like.body.stmt("or", "bool", (like.compare("lt", 0.0), (1.0 / like).compare("eq", -math.inf)))
+    size = size.f("abs")
+    return (-size).where(below, size)
 
 
 def _power(x, y: int):
@@ -190,22 +230,22 @@ def pow_(x, y):
 
 def sinh(x):
     a, b = x
-    return a.f("sinh") * b.f("cos"), a.f("cosh") * b.f("sin")
+    return times(a.f("sinh"), b.f("cos")), times(a.f("cosh"), b.f("sin"))
 
 
 def cosh(x):
     a, b = x
-    return a.f("cosh") * b.f("cos"), a.f("sinh") * b.f("sin")
+    return times(a.f("cosh"), b.f("cos")), times(a.f("sinh"), b.f("sin"))
 
 
 def sin(x):
     a, b = x
-    return a.f("sin") * b.f("cosh"), a.f("cos") * b.f("sinh")
+    return times(a.f("sin"), b.f("cosh")), times(a.f("cos"), b.f("sinh"))
 
 
 def cos(x):
     a, b = x
-    return a.f("cos") * b.f("cosh"), -(a.f("sin") * b.f("sinh"))
+    return times(a.f("cos"), b.f("cosh")), -times(a.f("sin"), b.f("sinh"))
 
 
 def tanh(x):
@@ -253,38 +293,61 @@ def sign(x):
     return tuple(p.where(zero, p / size) for p in x)
 
 
-def asinh(x):
-    """log(z + sqrt(z^2 + 1)), on the half plane where it does not cancel."""
+# Inverse functions: Kahan, Branch cuts for complex elementary functions, or: Much ado about nothing's sign bit
+# (1987). Each is right on its cuts, on the side that the sign of a zero says; at infinity C99 decides.
+
+
+def _roots(x):
+    """sqrt(1 - z) and sqrt(1 + z)."""
     a, b = x
-    left = a.compare("lt", 0.0)
-    p, q = (-a).where(left, a), (-b).where(left, b)
-    square = mul((p, q), (p, q))
-    root = sqrt((square[0] + 1.0, square[1]))
-    re, im = log((p + root[0], q + root[1]))
-    return (-re).where(left, re), (-im).where(left, im)
+    return sqrt((1.0 - a, -b)), sqrt((1.0 + a, b))
+
+
+def asin(x):
+    a, b = x
+    minus, plus = _roots(x)
+    re = a.f("atan2", minus[0] * plus[0] - minus[1] * plus[1])
+    im = (minus[0] * plus[1] - minus[1] * plus[0]).f("asinh")
+    far = infinite(x)
+    return a.f("atan2", b.f("abs")).where(far, re), signed(im._lift(math.inf).where(far, im), b)
+
+
+def acos(x):
+    a, b = x
+    minus, plus = _roots(x)
+    re = 2.0 * minus[0].f("atan2", plus[0])
+    im = (plus[0] * minus[1] - plus[1] * minus[0]).f("asinh")
+    far = infinite(x)
+    return b.f("abs").f("atan2", a).where(far, re), -signed(im._lift(math.inf).where(far, im), b)
 
 
 def acosh(x):
     a, b = x
-    plus, minus = sqrt((a + 1.0, b)), sqrt((a - 1.0, b))
-    inner = mul(plus, minus)
-    return log((a + inner[0], b + inner[1]))
+    minus, plus = sqrt((a - 1.0, b)), sqrt((a + 1.0, b))
+    re = (minus[0] * plus[0] + minus[1] * plus[1]).f("asinh")
+    im = 2.0 * minus[1].f("atan2", plus[0])
+    far = infinite(x)
+    return re._lift(math.inf).where(far, re), b.f("atan2", a).where(far, im)
 
 
-def atanh(x):
-    a, b = x
-    up, down = log1p(x), log1p((-a, -b))
-    return (up[0] - down[0]) * 0.5, (up[1] - down[1]) * 0.5
-
-
-def asin(x):
-    re, im = asinh((-x[1], x[0]))
+def asinh(x):
+    re, im = asin((-x[1], x[0]))
     return im, -re
 
 
-def acos(x):
-    re, im = asin(x)
-    return math.pi / 2 - re, -im
+def atanh(x):
+    """Real part: log1p(4 |a| / ((1 - |a|)^2 + b^2)) / 4."""
+    a, b = x
+    p, q = a.f("abs"), b.f("abs")
+    huge = either(p, "gt", q, 1e18 if a.type == "float32" else 1e150)
+    size = hypot(p, q)
+    near = ((4.0 * p) / ((1.0 - p) * (1.0 - p) + q * q)).f("log1p") * 0.25
+    far = (p / size) / size  # Re(1 / z)
+    re = far.where(huge, near)
+    re = re._lift(0.0).where(infinite(x), re)
+    im = (2.0 * b).f("atan2", (1.0 - p) * (1.0 + p) - q * q) * 0.5
+    im = signed(im._lift(math.pi / 2), b).where(huge, im)
+    return signed(re, a), im
 
 
 def atan(x):

@@ -12,7 +12,8 @@ from catena.core.errors import JaxRuntimeError
 class Device:
     """A device that holds arrays and runs programs.
 
-    Devices are listed by ``catena.devices()``. All CPU devices are views of the same processor; having several of them
+    Devices are listed by ``catena.devices()``. All CPU devices are views of the same processor; having
+    several of them
     lets programs for many devices be written and tested on one machine.
     """
 
@@ -52,7 +53,9 @@ class Device:
         return Memory(self, kind)
 
     def memory_stats(self) -> None:
-        """The statistics of the device's allocator; the CPU's memory is the process's, which has none: ``None``."""
+        """The statistics of the device's allocator; the CPU's memory is the process's, which has none:
+        ``None``.
+        """
         return None
 
     def live_buffers(self) -> list:
@@ -64,8 +67,8 @@ class Device:
         raise JaxRuntimeError("streams for external ready events exist on GPUs only; this device is a CPU")
 
     def poison_execution(self, launch_id: int, error: str) -> bool:
-        """Make a running program fail. Programs here end before the call that started them returns, so there is none
-        to be found: ``False``.
+        """Make a running program fail. Programs here end before the call that started them returns, so there
+        is none to be found: ``False``.
         """
         return False
 
@@ -112,7 +115,9 @@ class Client(NamedTuple):
 
 
 def live_arrays() -> list[Array]:
-    """All arrays that are alive in this process; the garbage collector knows them, so arrays pay nothing for it."""
+    """All arrays that are alive in this process; the garbage collector knows them, so arrays pay nothing for
+    it.
+    """
     return [x for x in gc.get_objects() if type(x) in (Array, ExtendedArray) and not x.is_deleted()]
 
 
@@ -155,7 +160,8 @@ def check_backend(backend) -> None:
         return
     if backend in ("gpu", "cuda", "rocm", "tpu", "metal"):
         raise RuntimeError(
-            f"Unknown backend: '{backend}' requested, but no platforms that are instances of {backend} are present. "
+            f"Unknown backend: '{backend}' requested, but no platforms that are instances of {backend} are "
+            f"present. "
             "Platforms present are: cpu"
         )
     raise RuntimeError(f"Unknown backend {backend}. Available backends are ['cpu']")
@@ -164,10 +170,15 @@ def check_backend(backend) -> None:
 def check_platforms(platforms: str | None) -> None:
     """Raise RuntimeError where the flag ``jax_platforms`` leaves nothing that is here."""
     if platforms and "cpu" not in platforms.split(","):
-        raise RuntimeError(f"Unable to initialize backend '{platforms}': the only platform here is cpu (set JAX_PLATFORMS=cpu)")
+        raise RuntimeError(
+            f"Unable to initialize backend '{platforms}': the only platform here is cpu (set "
+            f"JAX_PLATFORMS=cpu)"
+        )
 
 
-def local_devices(process_index: int | None = None, backend: str | None = None, host_id: int | None = None) -> list[Device]:
+def local_devices(
+    process_index: int | None = None, backend: str | None = None, host_id: int | None = None
+) -> list[Device]:
     """The devices of this process.
 
     Arguments:

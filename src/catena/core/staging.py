@@ -4,6 +4,7 @@ from catena.core import dtypes, leaks
 from catena.core.array import Array, as_array
 from catena.core.check import check_if_enabled
 from catena.core.context import context, set_trace
+from catena.core.errors import how_to_register
 from catena.core.evaluate import abstract_eval
 from catena.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var
 from catena.core.source import user_source
@@ -186,7 +187,7 @@ def check_result(x, position: int, debug_info: DebugInfo):
         return x
     raise TypeError(
         f"function {debug_info.function_place} traced for {debug_info.traced_for} returned a value of type "
-        f"{type(x)}{result_place(debug_info, position)}, which is not a valid JAX type"
+        f"{type(x)}{result_place(debug_info, position)}, which is not a valid JAX type{how_to_register(x)}"
     )
 
 

@@ -5,6 +5,7 @@ import numpy as np
 from catena.core import dtypes
 from catena.core.array import as_array, make_array
 from catena.core.aval import ShapedArray
+from catena.core.errors import how_to_register
 from catena.core.primitive import registry
 from catena.core.stack import is_stack
 
@@ -59,7 +60,7 @@ def aval_of_python_value(x):
         return ShapedArray(np.shape(x), dtypes.canonicalize_dtype(x.dtype))
     if isinstance(x, (bool, int, float, complex)):
         return as_array(x).aval
-    raise TypeError(f"Value {x!r} of type {type(x)} is not a valid JAX type.")
+    raise TypeError(f"Value {x!r} of type {type(x)} is not a valid JAX type.{how_to_register(x)}")
 
 
 def instantiate(tangent):

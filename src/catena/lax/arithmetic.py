@@ -15,6 +15,7 @@ from catena.lax.comparison import eq, ge, select
 from catena.lax.complex_numbers import conj, match_dtype, real
 from catena.lax.elementwise import (
     ANY,
+    COMPLEXES,
     FLOAT,
     FLOATS,
     HALVES,
@@ -254,17 +255,17 @@ mul_p = elementwise(
 div_p = elementwise(
     "div", _divide, NUMBER, lambda t, x, y, z: div(t, y),
     lambda t, x, y, z: mul(mul(neg(t), x), integer_pow(y, -2)), transpose=_div_transpose,
-    slow=HALVES | INTEGERS,
+    slow=HALVES | INTEGERS | COMPLEXES,
 )  # fmt: skip
 rem_p = elementwise("rem", _remainder, REAL, lambda t, x, y, z: t, _rem_tangent_y, slow=HALVES | INTEGERS)
 max_p = elementwise(
-    "max", maximum, ANY, _tie, _tie_swapped, lower=_extreme_lower("max", "gt"), slow=FLOATS
+    "max", maximum, ANY, _tie, _tie_swapped, lower=_extreme_lower("max", "gt"), slow=FLOATS | COMPLEXES
 )
 min_p = elementwise(
-    "min", minimum, ANY, _tie, _tie_swapped, lower=_extreme_lower("min", "lt"), slow=FLOATS
+    "min", minimum, ANY, _tie, _tie_swapped, lower=_extreme_lower("min", "lt"), slow=FLOATS | COMPLEXES
 )
 abs_p = elementwise("abs", np.abs, SIGNED, _abs_tangent, result=_real_of_complex)
-sign_p = elementwise("sign", _sign, NUMBER, None, slow=FLOATS)
+sign_p = elementwise("sign", _sign, NUMBER, None, slow=FLOATS | COMPLEXES)
 floor_p = elementwise("floor", np.floor, FLOAT, None)
 ceil_p = elementwise("ceil", np.ceil, FLOAT, None)
 round_p = elementwise("round", _round, FLOAT, None, lower=_round_lower, wider=WIDER_WITH_HALF, slow=FLOATS)
@@ -278,7 +279,7 @@ nextafter_p = elementwise(
 )
 integer_pow_p = elementwise(
     "integer_pow", _integer_pow, NUMBER, jvp=_integer_pow_jvp, abstract=_integer_pow_abstract,
-    lower=lambda b, x, *, y: b.map("integer_pow", x, y=y),
+    lower=lambda b, x, *, y: b.map("integer_pow", x, y=y), slow=FLOATS | COMPLEXES,
 )  # fmt: skip
 add_any_p = elementwise(
     "add_any", np.add, NUMBER, abstract=_add_any_abstract, transpose=_add_transpose, op="add",

@@ -1,5 +1,6 @@
 """Arrays repeated along axes, and arrays made from nothing but a shape; eagerly, views of one element."""
 
+import functools
 import itertools
 
 import numpy as np
@@ -19,6 +20,7 @@ from catena.lax.structure import (
     check_no_sharding,
     linear_jvp,
     move_axis,
+    repeated,
 )
 
 
@@ -103,7 +105,7 @@ def _broadcast_in_dim(x, *, shape, broadcast_dimensions):
         for n, d in zip(x.shape, broadcast_dimensions, strict=True):
             sizes[d] = n
         x = x.reshape(sizes)
-    return np.broadcast_to(x, shape)
+    return x if x.shape == shape else repeated(x, shape)
 
 
 def _broadcast_in_dim_transpose(ct, aval, *, shape, broadcast_dimensions):
@@ -375,8 +377,29 @@ def _iota_abstract(*, dtype, shape, dimension):
 
 
 def _iota(*, dtype, shape, dimension):
-    line = casts.convert(np.arange(shape[dimension], dtype=dtype if dtype.char in "ilfd" else None), dtype)
+    line = _counting(shape[dimension], dtype)
     return np.broadcast_to(line.reshape([-1] + [1] * (len(shape) - dimension - 1)), shape)
+
+
+BLOCK = 1 << 14  # elements that the cache holds: adding to a counted block is faster than counting
+
+
+@functools.cache
+def _first_block(dtype) -> np.ndarray:
+    return np.arange(BLOCK, dtype=dtype)
+
+
+def _counting(n: int, dtype) -> np.ndarray:
+    """The numbers from 0 below ``n``."""
+    if dtype.char not in "ilfd":
+        return casts.convert(np.arange(n), dtype)
+    if n <= BLOCK:
+        return np.arange(n, dtype=dtype)
+    out, block = np.empty(n, dtype), _first_block(dtype)
+    for start in range(0, n, BLOCK):  # multiples of the block are exact in floats, and sums round once
+        part = out[start : start + BLOCK]
+        np.add(block[: part.size], dtype.type(start), out=part)
+    return out
 
 
 def _iota_jvp(primals, tangents, **params):

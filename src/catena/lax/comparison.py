@@ -6,6 +6,7 @@ from catena.core import dtypes
 from catena.core.aval import ShapedArray
 from catena.core.primitive import Primitive
 from catena.core.zeros import Zero, get_aval, instantiate, is_undefined_primal, zeros
+from catena.lax import native
 from catena.lax.bitwise import bitwise_and
 from catena.lax.elementwise import (
     ANY,
@@ -228,6 +229,8 @@ def _select_n(which, *cases):
     if which.ndim == 0:
         return cases[min(max(int(which), 0), len(cases) - 1)]
     if which.dtype == dtypes.BOOL:
+        if native.SMALLEST <= which.size and cases[0].dtype.kind != "V":
+            return native.in_pieces(select_n_p, _select_n, (which, *cases), {})
         return _choose(which, cases[-1], cases[0])
     out = cases[0]
     for i, case in enumerate(cases[1:], 1):

@@ -11,7 +11,15 @@ from catena.core.aval import ShapedArray
 from catena.core.primitive import Primitive
 from catena.core.zeros import Zero, get_aval
 from catena.lax import native
-from catena.lax.elementwise import FLOAT, FLOATS, NEVER, batch_rule, check_admitted, elementwise
+from catena.lax.elementwise import (
+    FLOAT,
+    FLOATS,
+    NEVER,
+    SINGLE_AND_DOUBLE,
+    batch_rule,
+    check_admitted,
+    elementwise,
+)
 from catena.lax.structure import move_axis
 
 # ------------------------------------------------------------------------------------------------------------
@@ -47,14 +55,14 @@ def _convert_in_numpy(x, *, new_dtype, weak_type):
 
 
 def _convert(x, *, new_dtype, weak_type):
-    """NumPy's conversions to and from half precision go element by element; a kernel does large ones."""
-    if x.size >= native.SMALLEST and HALF in (x.dtype, new_dtype) and x.dtype != new_dtype:
+    """NumPy's conversions to and from small dtypes go element by element; a kernel does large ones."""
+    if x.size >= native.SMALLEST and x.dtype != new_dtype and not SLOW.isdisjoint((x.dtype, new_dtype)):
         params = {"new_dtype": new_dtype, "weak_type": weak_type}
         return native.in_pieces(convert_element_type_p, _convert_in_numpy, (x,), params)
     return _convert_in_numpy(x, new_dtype=new_dtype, weak_type=weak_type)
 
 
-HALF = np.dtype(np.float16)
+SLOW = frozenset((*dtypes.FLOATS, *map(np.dtype, ("int8", "uint8")))) - SINGLE_AND_DOUBLE
 convert_element_type_p = Primitive(
     "convert_element_type",
     abstract=_convert_abstract,

@@ -320,7 +320,7 @@ def elementwise(name, evaluate, admitted, *tangents, op=None, result=same_dtype,
     primitive = Primitive(name)
     primitive.abstract = rules.pop("abstract", None) or abstract_rule(name, admitted, result)
     in_numpy = widened(evaluate, rules.pop("wider", WIDER))
-    primitive.evaluate = by_kernel_where_slow(primitive, in_numpy, rules.pop("slow", HALVES))
+    primitive.evaluate = by_kernel_where_slow(primitive, in_numpy, rules.pop("slow", HALVES | COMPLEXES))
     if tangents and isinstance(tangents[0], NoRule):
         primitive.jvp = tangents[0]
     else:

@@ -3,6 +3,7 @@
 import numpy as np
 
 from catena.core import dtypes
+from catena.core.errors import how_to_register
 from catena.core.primitive import Primitive
 from catena.core.tree import tree_flatten, tree_map, tree_unflatten
 from catena.core.zeros import Zero, get_aval, instantiate, is_undefined_primal
@@ -55,7 +56,9 @@ def _stop_leaf(x):
     try:
         aval = get_aval(x)
     except TypeError:
-        raise TypeError(f"Argument {x!r} of type {type(x)} is not a valid JAX type") from None
+        raise TypeError(
+            f"Argument {x!r} of type {type(x)} is not a valid JAX type{how_to_register(x)}"
+        ) from None
     return stop_gradient_p.bind(x) if dtypes.is_inexact(aval.dtype) else x
 
 

@@ -12,6 +12,7 @@ from catena.core.zeros import Zero, get_aval, instantiate, zeros
 from catena.lax.arithmetic import add, rem
 from catena.lax.comparison import lt, select_n
 from catena.lax.join import concatenate
+from catena.lax.native import when_repeated
 from catena.lax.shape import expand_dims
 from catena.lax.structure import bind, canonical_axis, move_axis
 from catena.lax.windowed import (
@@ -267,12 +268,12 @@ def _gather_lower(
 gather_p = Primitive(
     "gather",
     abstract=_gather_abstract,
-    evaluate=_gather_evaluate,
     jvp=_gather_jvp,
     transpose=_gather_transpose,
     batch=_gather_batch,
     lower=_gather_lower,
 )
+gather_p.evaluate = when_repeated(gather_p, _gather_evaluate)
 
 # ------------------------------------------------------------------------------------------------------------
 # Public functions

@@ -1,10 +1,13 @@
-"""Eager evaluation by compiled kernels, of the elementwise operations in which NumPy is slow.
+"""Eager evaluation by compiled kernels, of operations in which NumPy is slow.
 
-Kernels have a fixed size and are called piece by piece, so that a new shape compiles nothing: there is one
-for each primitive, its dtypes and parameters. What is left over, and all small arrays, NumPy evaluates.
+Elementwise kernels have a fixed size and are called piece by piece, so that a new shape compiles nothing:
+there is one for each primitive, its dtypes and parameters. What is left over, and all small arrays, NumPy
+evaluates. Gathers, scatters and folds cannot be cut so: those of large arrays are compiled for their shapes
+when the same shapes come again.
 """
 
 import functools
+from collections import OrderedDict
 
 import numpy as np
 
@@ -17,20 +20,20 @@ SMALLEST = PIECES[-1]
 
 
 class Kernel:
-    """The compiled program of one primitive for operands of one size (or none, for scalars)."""
+    """The compiled program of one primitive for operands of these shapes and dtypes."""
 
-    __slots__ = ("program", "entry", "dtype")
+    __slots__ = ("program", "entry", "shape", "dtype")
 
     def __init__(self, primitive, operands, params):
         avals = [ShapedArray(shape, dtype) for shape, dtype in operands]
         info = DebugInfo("evaluation", primitive.name)
         closed, _ = trace_to_closed_jaxpr(lambda *xs: [primitive.bind(*xs, **dict(params))], avals, info)
-        self.dtype = closed.out_avals[0].dtype
+        self.shape, self.dtype = closed.out_avals[0].shape, closed.out_avals[0].dtype
         self.program = program_of(closed, (), primitive.name)  # it owns the memory that the entry points to
         self.entry = self.program.entry
 
 
-@functools.lru_cache(maxsize=1024)
+@functools.lru_cache(maxsize=512)
 def kernel(primitive, operands: tuple, params: tuple) -> Kernel:
     return Kernel(primitive, operands, params)
 
@@ -54,3 +57,39 @@ def in_pieces(primitive, in_numpy, xs, params):
     if start < size:
         out[start:] = in_numpy(*[x[start:] if x.ndim else x for x in flat], **params)
     return out.reshape(shape)
+
+
+# ------------------------------------------------------------------------------------------------------------
+# Operations that are compiled for their shapes when they are repeated
+
+LARGE = 1 << 16  # elements, from which on a program may be worth its compilation
+REPEATS = 2  # evaluations by NumPy before that
+_KEPT = 4096
+_seen: OrderedDict = OrderedDict()  # how often NumPy evaluated an operation on these types
+
+
+def when_repeated(primitive, in_numpy):
+    """``in_numpy``, but for large arrays of types that come up again and again a compiled program."""
+
+    def evaluate(*xs, **params):
+        narrow = xs[0].dtype.kind == "V"  # in NumPy these are accumulated in float32
+        if narrow or sum(x.size for x in xs) < LARGE:
+            return in_numpy(*xs, **params)
+        key = primitive, tuple([(x.shape, x.dtype) for x in xs]), tuple(params.items())
+        if not _is_repeated(key):
+            return in_numpy(*xs, **params)
+        found = kernel(*key)
+        out = np.empty(found.shape, found.dtype)
+        run_entry(found.entry, xs, (out,))
+        return out
+
+    return evaluate
+
+
+def _is_repeated(key) -> bool:
+    """Whether an operation was evaluated ``REPEATS`` times before; counts it."""
+    count = _seen.pop(key, 0)
+    _seen[key] = count + 1
+    if len(_seen) > _KEPT:
+        _seen.popitem(last=False)
+    return count >= REPEATS

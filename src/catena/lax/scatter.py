@@ -18,6 +18,7 @@ from catena.lax.comparison import eq, select_n
 from catena.lax.convert import convert_element_type
 from catena.lax.elementwise import ANY, NOT_LINEAR, NUMBER, WIDER, check_admitted
 from catena.lax.indexing import check_same_dtypes, gather_p
+from catena.lax.native import when_repeated
 from catena.lax.shape import broadcast, iota, reshape
 from catena.lax.structure import bind, front, move_axis
 from catena.lax.windowed import (
@@ -388,6 +389,8 @@ def _extremum(name: str, ufunc: np.ufunc) -> Primitive:
 
 scatter_min_p = _extremum("min", np.minimum)
 scatter_max_p = _extremum("max", np.maximum)
+for _primitive in (scatter_p, scatter_add_p, scatter_sub_p, scatter_mul_p, scatter_min_p, scatter_max_p):
+    _primitive.evaluate = when_repeated(_primitive, _primitive.evaluate)
 
 # ------------------------------------------------------------------------------------------------------------
 # Public functions

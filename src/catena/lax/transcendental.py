@@ -3,7 +3,7 @@
 import numpy as np
 
 from catena.lax.arithmetic import add, div, integer_pow, mul, neg, sub
-from catena.lax.elementwise import COMPLEXES, HALVES, INEXACT, check_accuracy, elementwise, spread_operands
+from catena.lax.elementwise import COMPLEXES, FLOATS, INEXACT, check_accuracy, elementwise, spread_operands
 from catena.lax.powers import rsqrt, square
 from catena.lax.structure import like
 
@@ -54,7 +54,7 @@ def _atan2_lower(b, x, y):
 
 
 def _function(name, evaluate, tangent, **rules):
-    return elementwise(name, evaluate, INEXACT, tangent, slow=HALVES | COMPLEXES, **rules)
+    return elementwise(name, evaluate, INEXACT, tangent, **rules)
 
 
 def one_minus(x):
@@ -83,11 +83,13 @@ def _atan2_factor(x, y, numerator):
 
 
 exp_p = _function("exp", np.exp, lambda t, x, y: mul(t, y))
-exp2_p = _function("exp2", np.exp2, _exp2_tangent)
+exp2_p = _function("exp2", np.exp2, _exp2_tangent, slow=FLOATS | COMPLEXES)
 expm1_p = _function("expm1", np.expm1, lambda t, x, y: mul(t, add(y, like(y, 1))))
 log_p = _function("log", np.log, lambda t, x, y: div(t, x))
 log1p_p = _function("log1p", np.log1p, lambda t, x, y: div(t, add(x, like(x, 1))))
-logistic_p = _function("logistic", _logistic, _logistic_tangent, lower=_logistic_lower)
+logistic_p = _function(
+    "logistic", _logistic, _logistic_tangent, lower=_logistic_lower, slow=FLOATS | COMPLEXES
+)
 sin_p = _function("sin", np.sin, lambda t, x, y: mul(t, cos(x)))
 cos_p = _function("cos", np.cos, lambda t, x, y: neg(mul(t, sin(x))))
 tan_p = _function("tan", np.tan, lambda t, x, y: mul(t, add(like(y, 1), square(y))))

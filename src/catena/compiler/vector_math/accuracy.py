@@ -248,26 +248,40 @@ def error(got: float, exact, elem: str, floor=0.0) -> float:
     return float(abs(mp.mpf(float(got)) - exact) / last_place(max(abs(exact), mp.mpf(floor)), elem))
 
 
-def worst_error(name: str, elem: str, count: int, width: int = 8) -> tuple[float, tuple[float, ...]]:
-    """The greatest error over `count` samples, and where it is."""
-    arguments = samples(name, elem, count)
-    results = Compiled(name, elem, width)(*arguments)
-    reference = REFERENCES[name]
-    if (name, elem) == ("erf_inv", "float"):
-        reference = rounded_square_erf_inv
+def exact_values(name: str, reference: Callable, arguments) -> list:
+    """The reference at every point, as exactly as needed; None where `EXCLUDED` says so."""
+    excluded = EXCLUDED.get(name, lambda *point: False)
+    points = zip(*(a.tolist() for a in arguments))
+    with mp.workprec(PRECISION):
+        return [None if excluded(*p) else reference(*(mp.mpf(x) for x in p)) for p in points]
+
+
+def floors_of(name: str, reference: Callable, arguments) -> list:
+    """What the unit of the error is taken of where it is greater than the result: see `REFLECTION_NOTE`."""
+    if name not in ("lgamma", "digamma"):
+        return [0.0] * arguments[0].size
+    with mp.workprec(PRECISION):
+        return [abs(reference(1 - mp.mpf(x))) if x < 0 else 0.0 for x in arguments[0].tolist()]
+
+
+def greatest_error(results, exact, floors, arguments, elem: str) -> tuple[float, tuple[float, ...]]:
+    """The greatest error, and where it is."""
     worst, place = 0.0, ()
     with mp.workprec(PRECISION):
-        for got, *point in zip(results.tolist(), *(a.tolist() for a in arguments)):
-            if name in EXCLUDED and EXCLUDED[name](*point):
-                continue
-            exact = reference(*(mp.mpf(p) for p in point))
-            floor = 0.0
-            if name in ("lgamma", "digamma") and point[0] < 0:
-                floor = abs(reference(1 - mp.mpf(point[0])))
-            found = error(got, exact, elem, floor)
+        for got, want, floor, *point in zip(results.tolist(), exact, floors, *(a.tolist() for a in arguments)):
+            found = 0.0 if want is None else error(got, want, elem, floor)
             if found > worst:
                 worst, place = found, tuple(point)
     return worst, place
+
+
+def worst_error(name: str, elem: str, count: int, width: int = 8) -> tuple[float, tuple[float, ...]]:
+    """The greatest error of the library over `count` samples, and where it is."""
+    arguments = samples(name, elem, count)
+    results = Compiled(name, elem, width)(*arguments)
+    reference = rounded_square_erf_inv if (name, elem) == ("erf_inv", "float") else REFERENCES[name]
+    exact, floors = (f(name, reference, arguments) for f in (exact_values, floors_of))
+    return greatest_error(results, exact, floors, arguments, elem)
 
 
 def report(count: int) -> str:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from catena.core import config, dtypes
 from catena.core.array import Array, as_array
 from catena.core.context import context, set_trace
+from catena.core.errors import how_to_register
 from catena.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
 from catena.core.source import function_place
 from catena.core.staging import DebugInfo, hoist_constants, trace_to_jaxpr
@@ -30,7 +31,7 @@ def leaf_value(x):
         return x
     if dtypes.is_scalar_or_numpy(x):
         return as_array(x)
-    raise TypeError(f"Argument '{x}' of type {type(x)} is not a valid JAX type")
+    raise TypeError(f"Argument '{x}' of type {type(x)} is not a valid JAX type{how_to_register(x)}")
 
 
 def flatten_values(tree) -> tuple[list, PyTreeDef]:

@@ -1,0 +1,46 @@
+"""Matrix products, linear algebra and convolutions."""
+
+
+def workloads(jax, make):
+    """Name -> function that makes (function, arguments)."""
+    jnp, lax, linalg = jax.numpy, jax.lax, jax.numpy.linalg
+
+    def attention(q, k, v):
+        scores = jnp.einsum("bhqd,bhkd->bhqk", q, k) * 0.125
+        e = jnp.exp(scores - lax.stop_gradient(jnp.max(scores, -1, keepdims=True)))
+        return jnp.einsum("bhqk,bhkd->bhqd", e / jnp.sum(e, -1, keepdims=True), v)
+
+    def convolution(groups=1, stride=1):
+        numbers = ("NHWC", "HWIO", "NHWC")
+        return lambda x, w: lax.conv_general_dilated(
+            x, w, (stride, stride), "SAME", dimension_numbers=numbers, feature_group_count=groups
+        )
+
+    def squares(f):
+        return lambda *args: jnp.sum(f(*args) ** 2)
+
+    matmul = lambda a, b: a @ b
+    dense = lambda m, k, n: (matmul, [make.normal(m, k), make.normal(k, n)])
+    heads = lambda: [make.normal(4, 8, 128, 64) for _ in range(3)]
+    image = lambda: [make.normal(8, 32, 32, 32), make.normal(3, 3, 32, 64, scale=0.1)]
+    channels = lambda: [make.normal(8, 32, 32, 64), make.normal(3, 3, 1, 64)]
+    return {
+        "product, 64": lambda: dense(64, 64, 64),
+        "product, 256": lambda: dense(256, 256, 256),
+        "product, 1024": lambda: dense(1024, 1024, 1024),
+        "product with bias and relu, 256": lambda: (
+            lambda a, b, c: jnp.maximum(a @ b + c, 0),
+            [make.normal(256, 256), make.normal(256, 256), make.normal(256)],
+        ),
+        "10,000 products of 4 x 4": lambda: (matmul, [make.normal(10_000, 4, 4), make.normal(10_000, 4, 4)]),
+        "attention": lambda: (attention, heads()),
+        "attention gradient": lambda: (jax.grad(squares(attention), (0, 1, 2)), heads()),
+        "cholesky, 256": lambda: (linalg.cholesky, [make.definite(256)]),
+        "solve, 256": lambda: (linalg.solve, [make.definite(256), make.normal(256, 16)]),
+        "singular values, 128": lambda: (lambda a: linalg.svd(a, compute_uv=False), [make.normal(128, 128)]),
+        "eigenvalues, 128": lambda: (linalg.eigvalsh, [make.definite(128)]),
+        "convolution 3 x 3": lambda: (convolution(), image()),
+        "convolution 3 x 3, stride 2": lambda: (convolution(stride=2), image()),
+        "convolution gradients": lambda: (jax.grad(squares(convolution()), (0, 1)), image()),
+        "depthwise convolution": lambda: (convolution(groups=64), channels()),
+    }
