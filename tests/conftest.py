@@ -11,8 +11,10 @@ import pytest  # noqa: E402
 
 from catena.core.config import config  # noqa: E402
 
-# No test measures time: a busy machine must not fail one.
-hypothesis.settings.register_profile("catena", deadline=None)
+# No test measures time: a busy machine must not fail one. Every run draws the same examples, so that a failure is
+# the change's; `pytest --hypothesis-profile=search` looks for new ones.
+hypothesis.settings.register_profile("catena", deadline=None, derandomize=True)
+hypothesis.settings.register_profile("search", deadline=None)
 hypothesis.settings.load_profile("catena")
 
 CHECKED_FLAGS = (
