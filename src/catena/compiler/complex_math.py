@@ -164,7 +164,7 @@ def times(p, q):
 
 
 def exp(x):
-    """Real where the imaginary part is zero; of a real part of infinity, infinity (or zero) whatever the angle."""
+    """Real where the imaginary part is zero; of an infinite real part infinity (or zero), whatever the angle."""
     a, b = x
     size = a.f("exp")
     real = b.compare("eq", 0.0)
@@ -175,7 +175,12 @@ def exp(x):
 
 
 def log(x):
-    return hypot(*x).f("log"), x[1].f("atan2", x[0])
+    """Near the unit circle by log1p of the excess of the squared size over 1, which keeps its digits."""
+    a, b = (p.f("abs") for p in x)
+    size, big, small = hypot(a, b), a.f("max", b), a.f("min", b)
+    near = a.body.stmt("and", "bool", (size.compare("gt", 0.5), size.compare("lt", 2.0)))
+    excess = (big - 1.0) * (big + 1.0) + small * small
+    return (excess.f("log1p") * 0.5).where(near, size.f("log")), x[1].f("atan2", x[0])
 
 
 def sqrt(x):
@@ -192,7 +197,8 @@ def sqrt(x):
     endless = b.f("abs").compare("eq", math.inf)  # both parts are then infinite, whatever the real part is
     re = re._lift(math.inf).where(endless, re)
     # An infinite real part leaves nothing of a finite imaginary one.
-    flat = a.body.stmt("and", "bool", (a.f("abs").compare("eq", math.inf), b.f("abs").compare("lt", math.inf)))
+    long, thin = a.f("abs").compare("eq", math.inf), b.f("abs").compare("lt", math.inf)
+    flat = a.body.stmt("and", "bool", (long, thin))
     zero = a._lift(0.0)
     re = zero.where(a.body.stmt("and", "bool", (flat, a.compare("lt", 0.0))), re)
     im = zero.where(a.body.stmt("and", "bool", (flat, a.compare("gt", 0.0))), im)
@@ -293,8 +299,8 @@ def sign(x):
     return tuple(p.where(zero, p / size) for p in x)
 
 
-# Inverse functions: Kahan, Branch cuts for complex elementary functions, or: Much ado about nothing's sign bit
-# (1987). Each is right on its cuts, on the side that the sign of a zero says; at infinity C99 decides.
+# Inverse functions: Kahan, Branch cuts for complex elementary functions (1987). Each is right on its cuts, on
+# the side that the sign of a zero says; at infinity C99 decides.
 
 
 def _roots(x):
