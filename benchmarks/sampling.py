@@ -1,6 +1,6 @@
 """Random numbers beside JAX's: each draw on both, in turn, as ratios of the best times.
 
-    python benchmarks/random.py [path of the Python with JAX]
+    python benchmarks/sampling.py [path of the Python with JAX]
 
 The two libraries run in processes of their own, one at a time, so that neither takes the other's cores.
 """
