@@ -29,26 +29,7 @@ def _erf_inv(x):
 
 
 def _lgamma(x):
-    """SciPy's, but for arguments so small that it gives infinity for -log |x|."""
-    size = np.abs(x)
-    out = np.where(np.isinf(x), x.dtype.type(np.inf), load("scipy.special").gammaln(x))
-    tiny = (size < 1e-300) & (size > 0)
-    return np.where(tiny, -np.log(size), out) if np.any(tiny) else out
-
-
-ERFC_OF_SCIPY = 26.0  # from here on SciPy's loses digits, and gives zero for subnormal results
-
-
-def _erfc(x):
-    """SciPy's; in the tail exp(-x^2) times the scaled function, with the square in two parts."""
-    out = load("scipy.special").erfc(x)
-    far = x > ERFC_OF_SCIPY
-    if x.dtype != np.float64 or not np.any(far):
-        return out
-    t = np.where(far, x, ERFC_OF_SCIPY)
-    high = t.astype(np.float32).astype(np.float64)
-    tail = load("scipy.special").erfcx(t) * np.exp(-(t - high) * (t + high)) * np.exp(-high * high)
-    return np.where(far, tail, out)
+    return np.where(np.isinf(x), x.dtype.type(np.inf), load("scipy.special").gammaln(x))
 
 
 def _digamma(x):
@@ -144,7 +125,7 @@ def _jvp_in(find, names, *tangents):
 
 
 erf_p = _special("erf", _scipy("erf"), lambda t, x, y: _gaussian(t, x, TWO_OVER_ROOT_PI))
-erfc_p = _special("erfc", _erfc, lambda t, x, y: _gaussian(t, x, -TWO_OVER_ROOT_PI))
+erfc_p = _special("erfc", _scipy("erfc"), lambda t, x, y: _gaussian(t, x, -TWO_OVER_ROOT_PI))
 erf_inv_p = _special(
     "erf_inv", _erf_inv, lambda t, x, y: mul(like(x, 1 / TWO_OVER_ROOT_PI), mul(t, exp(square(y))))
 )

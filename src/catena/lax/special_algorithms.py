@@ -13,6 +13,7 @@ import functools
 import math
 
 import numpy as np
+from numpy.polynomial.chebyshev import chebinterpolate
 
 from catena.lax.iteration import Loop, composed
 from catena.runtime.lazy import load
@@ -330,19 +331,7 @@ def _bessel_coefficients(name: str, precision: float) -> tuple:
         x = 16.0 / np.maximum(t + 1.0, 1e-18)
         return fun(x) * np.sqrt(x)
 
-    return tuple(_significant(_interpolated(f, 33), precision) for f in (low, high))
-
-
-def _interpolated(fun, n: int) -> np.ndarray:
-    """The Chebyshev coefficients of the polynomial through ``fun`` at ``n`` Chebyshev points.
-
-    By cosines of multiples of the angle: recurrences, as in ``numpy.polynomial``, lose two digits.
-    """
-    angles = np.pi * (np.arange(n) + 0.5) / n
-    terms = np.cos(np.outer(np.arange(n), angles)) * fun(np.cos(angles))
-    coefficients = np.array([math.fsum(row) for row in terms]) * (2.0 / n)
-    coefficients[0] *= 0.5
-    return coefficients
+    return tuple(_significant(chebinterpolate(f, 32), precision) for f in (low, high))
 
 
 def _significant(coefficients, precision: float) -> tuple:
@@ -370,7 +359,7 @@ def _bessel(m, name, x, precision):
 def bessel_i0e(m, x, precision: float = EPS):
     """The even one, of order 0."""
     near, far, small = _bessel(m, "i0e", m.abs(x), precision)
-    return m.where(x == 0.0, 1.0, m.where(x == x, m.where(small, near, far), NAN))
+    return m.where(x == x, m.where(small, near, far), NAN)
 
 
 def bessel_i1e(m, x, precision: float = EPS):
