@@ -33,7 +33,7 @@ ALLOWED = {}
 FORBIDDEN = {("lax", "compiler")}
 
 # Where a module is loaded inside a function on purpose: what it loads, slowly, only when needed.
-LAZY = {"runtime/lazy.py": {"llvmlite", "scipy"}}
+LAZY = {"core/lazy.py": {"llvmlite", "scipy"}}
 
 MAX_LINES = 700
 LONGER = {}  # "folder/file.py": the reason

@@ -1,82 +1,85 @@
-"""catena: a language for expressing and composing transformations of numerical programs, under JAX's public names."""
+"""catena: expressing and composing transformations of numerical programs, under JAX's public names."""
 
-from catena import checkpoint_policies as checkpoint_policies
-from catena import ad_checkpoint as ad_checkpoint
-from catena import custom_derivatives as custom_derivatives
-from catena import debug as debug
-from catena import dtypes as dtypes
-from catena import errors as errors
-from catena import lax as lax
-from catena import numpy as numpy
-from catena import random as random
-from catena import sharding as sharding
-from catena import tree as tree
-from catena import tree_util as tree_util
-from catena import typing as typing
-from catena.core.array import Array as Array
-from catena.core.config import allow_f16_reductions as allow_f16_reductions
-from catena.core.config import check_tracer_leaks as check_tracer_leaks
-from catena.core.config import checking_leaks as checking_leaks
-from catena.core.config import config as config
-from catena.core.config import debug_infs as debug_infs
-from catena.core.config import debug_key_reuse as debug_key_reuse
-from catena.core.config import debug_nans as debug_nans
-from catena.core.config import default_device as default_device
-from catena.core.config import default_matmul_precision as default_matmul_precision
-from catena.core.config import default_prng_impl as default_prng_impl
-from catena.core.config import disable_jit as disable_jit
-from catena.core.config import enable_checks as enable_checks
-from catena.core.config import enable_custom_prng as enable_custom_prng
-from catena.core.config import enable_x64 as enable_x64
-from catena.core.config import explain_cache_misses as explain_cache_misses
-from catena.core.config import jax2tf_associative_scan_reductions as jax2tf_associative_scan_reductions
-from catena.core.config import legacy_prng_key as legacy_prng_key
-from catena.core.config import log_compiles as log_compiles
-from catena.core.config import no_execution as no_execution
-from catena.core.config import no_tracing as no_tracing
-from catena.core.config import numpy_dtype_promotion as numpy_dtype_promotion
-from catena.core.config import numpy_rank_promotion as numpy_rank_promotion
-from catena.core.config import softmax_custom_jvp as softmax_custom_jvp
-from catena.core.config import threefry_partitionable as threefry_partitionable
-from catena.core.device import Device as Device
-from catena.core.device import default_backend as default_backend
-from catena.core.device import device_count as device_count
-from catena.core.device import devices as devices
-from catena.core.device import local_device_count as local_device_count
-from catena.core.device import local_devices as local_devices
-from catena.core.dtypes import float0 as float0
-from catena.core.slices import ds as ds
-from catena.core.struct import ShapeDtypeStruct as ShapeDtypeStruct
-from catena.lax.callbacks import pure_callback as pure_callback
-from catena.transform.checkpoint import checkpoint as checkpoint
-from catena.transform.checkpoint import checkpoint as remat  # noqa: F401
-from catena.transform.custom_gradient import closure_convert as closure_convert
-from catena.transform.custom_gradient import custom_gradient as custom_gradient
-from catena.transform.custom_jvp import custom_jvp as custom_jvp
-from catena.transform.custom_vjp import custom_vjp as custom_vjp
-from catena.transform.grad import grad as grad
-from catena.transform.grad import hessian as hessian
-from catena.transform.grad import jacfwd as jacfwd
-from catena.transform.grad import jacrev as jacobian  # noqa: F401
-from catena.transform.grad import jacrev as jacrev
-from catena.transform.grad import jvp as jvp
-from catena.transform.grad import linear_transpose as linear_transpose
-from catena.transform.grad import linearize as linearize
-from catena.transform.grad import value_and_grad as value_and_grad
-from catena.transform.grad import vjp as vjp
-from catena.transform.jit import jit as jit
-from catena.transform.make_jaxpr import eval_shape as eval_shape
-from catena.transform.make_jaxpr import make_jaxpr as make_jaxpr
-from catena.transform.placement import block_until_ready as block_until_ready
-from catena.transform.placement import clear_caches as clear_caches
-from catena.transform.placement import device_get as device_get
-from catena.transform.placement import device_put as device_put
-from catena.transform.placement import live_arrays as live_arrays
-from catena.transform.placement import typeof as typeof
-from catena.transform.pmap import pmap as pmap
-from catena.transform.scopes import ensure_compile_time_eval as ensure_compile_time_eval
-from catena.transform.scopes import named_call as named_call
-from catena.transform.scopes import named_scope as named_scope
-from catena.transform.vmap import vmap as vmap
+from catena.core.lazy import without_collection as _without_collection
+
+with _without_collection():
+    from catena import ad_checkpoint as ad_checkpoint
+    from catena import checkpoint_policies as checkpoint_policies
+    from catena import custom_derivatives as custom_derivatives
+    from catena import debug as debug
+    from catena import dtypes as dtypes
+    from catena import errors as errors
+    from catena import lax as lax
+    from catena import numpy as numpy
+    from catena import random as random
+    from catena import sharding as sharding
+    from catena import tree as tree
+    from catena import tree_util as tree_util
+    from catena import typing as typing
+    from catena.core.array import Array as Array
+    from catena.core.config import allow_f16_reductions as allow_f16_reductions
+    from catena.core.config import check_tracer_leaks as check_tracer_leaks
+    from catena.core.config import checking_leaks as checking_leaks
+    from catena.core.config import config as config
+    from catena.core.config import debug_infs as debug_infs
+    from catena.core.config import debug_key_reuse as debug_key_reuse
+    from catena.core.config import debug_nans as debug_nans
+    from catena.core.config import default_device as default_device
+    from catena.core.config import default_matmul_precision as default_matmul_precision
+    from catena.core.config import default_prng_impl as default_prng_impl
+    from catena.core.config import disable_jit as disable_jit
+    from catena.core.config import enable_checks as enable_checks
+    from catena.core.config import enable_custom_prng as enable_custom_prng
+    from catena.core.config import enable_x64 as enable_x64
+    from catena.core.config import explain_cache_misses as explain_cache_misses
+    from catena.core.config import jax2tf_associative_scan_reductions as jax2tf_associative_scan_reductions
+    from catena.core.config import legacy_prng_key as legacy_prng_key
+    from catena.core.config import log_compiles as log_compiles
+    from catena.core.config import no_execution as no_execution
+    from catena.core.config import no_tracing as no_tracing
+    from catena.core.config import numpy_dtype_promotion as numpy_dtype_promotion
+    from catena.core.config import numpy_rank_promotion as numpy_rank_promotion
+    from catena.core.config import softmax_custom_jvp as softmax_custom_jvp
+    from catena.core.config import threefry_partitionable as threefry_partitionable
+    from catena.core.device import Device as Device
+    from catena.core.device import default_backend as default_backend
+    from catena.core.device import device_count as device_count
+    from catena.core.device import devices as devices
+    from catena.core.device import local_device_count as local_device_count
+    from catena.core.device import local_devices as local_devices
+    from catena.core.dtypes import float0 as float0
+    from catena.core.slices import ds as ds
+    from catena.core.struct import ShapeDtypeStruct as ShapeDtypeStruct
+    from catena.lax.callbacks import pure_callback as pure_callback
+    from catena.transform.checkpoint import checkpoint as checkpoint
+    from catena.transform.checkpoint import checkpoint as remat  # noqa: F401
+    from catena.transform.custom_gradient import closure_convert as closure_convert
+    from catena.transform.custom_gradient import custom_gradient as custom_gradient
+    from catena.transform.custom_jvp import custom_jvp as custom_jvp
+    from catena.transform.custom_vjp import custom_vjp as custom_vjp
+    from catena.transform.grad import grad as grad
+    from catena.transform.grad import hessian as hessian
+    from catena.transform.grad import jacfwd as jacfwd
+    from catena.transform.grad import jacrev as jacobian  # noqa: F401
+    from catena.transform.grad import jacrev as jacrev
+    from catena.transform.grad import jvp as jvp
+    from catena.transform.grad import linear_transpose as linear_transpose
+    from catena.transform.grad import linearize as linearize
+    from catena.transform.grad import value_and_grad as value_and_grad
+    from catena.transform.grad import vjp as vjp
+    from catena.transform.jit import jit as jit
+    from catena.transform.make_jaxpr import eval_shape as eval_shape
+    from catena.transform.make_jaxpr import make_jaxpr as make_jaxpr
+    from catena.transform.placement import block_until_ready as block_until_ready
+    from catena.transform.placement import clear_caches as clear_caches
+    from catena.transform.placement import device_get as device_get
+    from catena.transform.placement import device_put as device_put
+    from catena.transform.placement import live_arrays as live_arrays
+    from catena.transform.placement import typeof as typeof
+    from catena.transform.pmap import pmap as pmap
+    from catena.transform.scopes import ensure_compile_time_eval as ensure_compile_time_eval
+    from catena.transform.scopes import named_call as named_call
+    from catena.transform.scopes import named_scope as named_scope
+    from catena.transform.vmap import vmap as vmap
 
 __version__ = "0.10.2"

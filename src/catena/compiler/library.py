@@ -31,7 +31,7 @@ import numpy as np
 from catena.core.dtypes import KIND
 from catena.core.errors import CompileError
 from catena.runtime import library as routines
-from catena.runtime.lazy import load
+from catena.core.lazy import load
 
 PREFIX = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
 REAL = {"complex64": np.dtype(np.float32), "complex128": np.dtype(np.float64)}

@@ -15,7 +15,7 @@ from catena.compiler import cache, vector_math
 from catena.compiler.emit import small_floats, sorting, stack_steps
 from catena.core.errors import CompileError
 from catena.runtime import threads
-from catena.runtime.lazy import llvm
+from catena.core.lazy import llvm
 
 _lock = threading.RLock()
 

@@ -1,17 +1,18 @@
 """The log: what ``jax_log_compiles``, ``jax_explain_cache_misses`` and the logging flags govern."""
 
-import logging
 import sys
 
-logger = logging.getLogger("catena")
+from catena.core.lazy import LazyModule
+
+logging = LazyModule("logging")
 LEVELS = ("NOTSET", "DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 
-_handlers: dict[str, logging.Handler] = {}
+_handlers: dict = {}  # name of a logger + purpose -> its handler
 
 
 def announce(message: str, *args, loud: bool) -> None:
     """Log a message: as a warning where a flag asked for it (``loud``), else at level DEBUG."""
-    logger.log(logging.WARNING if loud else logging.DEBUG, message, *args)
+    logging.getLogger("catena").log(logging.WARNING if loud else logging.DEBUG, message, *args)
 
 
 def set_level(level: str) -> None:

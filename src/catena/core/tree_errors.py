@@ -6,11 +6,11 @@ Trees and treedefs are compared by the same walk: a *view* of either is `level(x
 
 from __future__ import annotations
 
-import difflib
 import textwrap
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+from catena.core.lazy import load
 from catena.core.tree_flatten import flatten_with, is_true
 from catena.core.tree_keys import KeyEntry, KeyPath, key_name, keystr
 from catena.core.tree_nodes import NAMED_TUPLE, default_nodes
@@ -130,7 +130,7 @@ def _different_lengths(path: KeyPath, a: Level, b: Level) -> Callable[[str], Val
 
 
 def _different_metadata(path: KeyPath, a: Level, b: Level) -> Callable[[str], ValueError]:
-    diff = "\n".join(difflib.ndiff(str(a.data).splitlines(), str(b.data).splitlines()))
+    diff = "\n".join(load("difflib").ndiff(str(a.data).splitlines(), str(b.data).splitlines()))
     return lambda name: ValueError(
         f"pytree structure error: different pytree metadata at key path\n"
         f"    {name}{keystr(path)}\n"

@@ -6,7 +6,6 @@ whose cause is the exception itself.
 """
 
 import functools
-import logging
 import string
 from collections.abc import Callable
 from typing import Any
@@ -18,6 +17,7 @@ from catena.core.aval import ShapedArray
 from catena.core.casts import convert
 from catena.core.effects import debug_effect, io_effect, ordered_debug_effect, ordered_io_effect
 from catena.core.errors import JaxRuntimeError
+from catena.core.lazy import LazyModule
 from catena.core.primitive import NoRule, Primitive
 from catena.core.source import function_name
 from catena.core.tree import tree_flatten, tree_leaves, tree_structure, tree_unflatten
@@ -29,7 +29,7 @@ from catena.transform.batch import at_front, move_axis
 from catena.transform.custom_call import leaf_value
 from catena.transform.functions import check_callable
 
-logger = logging.getLogger("catena.debug")
+logging = LazyModule("logging")
 
 # ---- the function that is called
 
@@ -388,7 +388,7 @@ def debug_log(
       >>> import catena as jax
       >>> jax.debug.log("x = {x}", x=3)
     """
-    show_formatted(logger.info, fmt, args, kwargs, ordered, partitioned, skip_format_check)
+    show_formatted(logging.getLogger("catena.debug").info, fmt, args, kwargs, ordered, partitioned, skip_format_check)
 
 
 def debug_print(
@@ -414,7 +414,7 @@ def debug_print(
       >>> jax.jit(lambda x: jax.debug.print("x = {x}", x=x))(3)
       x = 3
     """
-    write = logger.info if _use_logging else print
+    write = logging.getLogger("catena.debug").info if _use_logging else print
     show_formatted(write, fmt, args, kwargs, ordered, partitioned, skip_format_check)
 
 

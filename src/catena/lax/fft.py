@@ -15,7 +15,7 @@ from catena.lax.complex_numbers import conj, real
 from catena.lax.convert import convert_element_type
 from catena.lax.shape import pad
 from catena.lax.structure import broadcast_to, move_axis
-from catena.runtime.lazy import load
+from catena.core.lazy import load
 
 
 class FftType(enum.IntEnum):

@@ -20,7 +20,7 @@ from catena.core.zeros import get_aval
 from catena.lax import arithmetic, comparison, powers, transcendental
 from catena.lax.bitwise import bitwise_and, bitwise_not, bitwise_or
 from catena.lax.structure import bind, broadcast_to, like
-from catena.runtime.lazy import load
+from catena.core.lazy import load
 
 F64 = np.dtype(np.float64)
 

@@ -14,7 +14,7 @@ from catena.lax.elementwise import FLOAT, FLOATS, WIDER_WITH_HALF, elementwise
 from catena.lax.powers import square
 from catena.lax.structure import broadcast_to, like
 from catena.lax.transcendental import exp, log, log1p
-from catena.runtime.lazy import load
+from catena.core.lazy import load
 
 # ------------------------------------------------------------------------------------------------------------
 # Evaluation: SciPy's functions, and their values where SciPy's differ from the limits or from XLA's

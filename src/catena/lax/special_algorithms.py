@@ -16,7 +16,7 @@ import numpy as np
 from numpy.polynomial.chebyshev import chebinterpolate
 
 from catena.lax.iteration import Loop, composed
-from catena.runtime.lazy import load
+from catena.core.lazy import load
 
 EPS = 2.0**-53
 TINY = 1e-290

@@ -12,10 +12,10 @@ import numpy as np
 from catena import lax
 from catena.core import dtypes
 from catena.core.array import Array
+from catena.core.lazy import LazyModule
 from catena.numpy.boundary import as_array_argument, convert, promoted_dtype, refuse_out, user_dtype
 from catena.numpy.indexing import read
 from catena.numpy.placement import placed
-from catena.runtime.lazy import LazyModule
 from catena.typing import DTypeLike
 
 opt_einsum = LazyModule("opt_einsum")

@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from catena.runtime.lazy import load
+from catena.core.lazy import load
 
 
 def routine(name: str, dtype):

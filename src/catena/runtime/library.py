@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from catena.runtime.lazy import load
+from catena.core.lazy import load
 
 _get_name = ctypes.pythonapi.PyCapsule_GetName
 _get_name.restype, _get_name.argtypes = ctypes.c_char_p, [ctypes.py_object]

@@ -12,8 +12,8 @@ import threading
 
 import numpy as np
 
+from catena.core.lazy import llvm
 from catena.runtime.kernels import Callback
-from catena.runtime.lazy import llvm
 
 TUPLE_ITEMS = tuple.__basicsize__
 ARRAY_DATA = object.__basicsize__

@@ -16,9 +16,9 @@ from catena.core.context import context
 from catena.core.errors import JaxRuntimeError
 from catena.core.evaluate import check_may_run, check_value, concrete
 from catena.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
+from catena.core.lazy import compiler
 from catena.core.stack import is_stack
 from catena.runtime import buffers, stacks
-from catena.runtime.lazy import compiler
 from catena.transform.memo import memoised
 
 

@@ -2,6 +2,7 @@
 
 from catena.core.array import Array, as_array
 from catena.core.device import Device, check_backend
+from catena.core.lazy import compiler
 from catena.core.struct import ShapeDtypeStruct
 from catena.core.trace import Tracer
 from catena.core.traceback import api_boundary
@@ -9,7 +10,6 @@ from catena.core.tree import tree_flatten, tree_structure, tree_unflatten
 from catena.core.tree_errors import equality_errors_treedef
 from catena.core.tree_keys import keystr
 from catena.core.zeros import get_aval
-from catena.runtime.lazy import compiler
 from catena.transform.execute import program_of
 from catena.transform.jit_primitive import jit_p
 

@@ -148,16 +148,15 @@ def _one(name: str, kind, a, n, axis, norm):
             f"axis = {axis!r}."
         )
     a = as_array_argument(name, a)
-    numpy_fun = _BY_NUMPY.get(name)
-    if numpy_fun and direct(a) and a.dtype in NUMPY_FFT and 0 < a.size <= 1 << 12 and norm in _NORMS:
+    if name in _BY_NUMPY and direct(a) and a.dtype in NUMPY_FFT and 0 < a.size <= 1 << 12 and norm in _NORMS:
         if (n is None or (type(n) is int and n > 0)) and -a.ndim <= axis < a.ndim and a.shape[axis]:
             if not (name == "rfft" and a.dtype.kind == "c"):
-                return make_array(numpy_fun(a._value, n, axis, norm))
+                return make_array(getattr(np.fft, name)(a._value, n, axis, norm))
     return _transform(name, kind, a, None if n is None else (n,), (axis,), norm)
 
 
 NUMPY_FFT = frozenset(map(np.dtype, ("float32", "float64", "complex64", "complex128")))
-_BY_NUMPY = {"fft": np.fft.fft, "ifft": np.fft.ifft, "rfft": np.fft.rfft}
+_BY_NUMPY = frozenset(("fft", "ifft", "rfft"))
 
 
 def _two(name: str, kind, a, s, axes, norm):
