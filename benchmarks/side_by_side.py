@@ -11,12 +11,12 @@ import json
 import subprocess
 import sys
 import time
-import timeit
 
 import numpy as np
 
 OURS, THEIRS = "catena", "jax"
 SAMPLES = 257  # elements of a large result that are compared
+WAITED = 1e-4  # seconds from which a call is waited for; waiting itself takes a few microseconds
 
 # ------------------------------------------------------------------------------ in the worker process
 
@@ -35,30 +35,31 @@ def _leaf(x: np.ndarray) -> dict:
 
 
 def time_calls(jax, function, seconds: float) -> float:
-    """Seconds per call: one batch that takes about `seconds`."""
-    jax.block_until_ready(function())
-    timer = timeit.Timer(function)
-    count = 1
-    while (took := timer.timeit(count)) < seconds / 10:
-        count *= 2 if took > seconds / 100 else 10
-    if count == 1 and took >= seconds:
-        return once(jax, function)
-    count = max(1, int(count * seconds / max(took, 1e-9)))
+    """Seconds per call: one batch that takes about `seconds`.
 
-    def batch():
+    JAX runs what takes long in the background, up to 32 calls at a time; so every call that takes longer than
+    `WAITED` is waited for, and what is left of an earlier batch never counts as time of the next.
+    """
+    jax.block_until_ready(function())
+    took = batch(jax, function, 1, True)
+    wait, count = took >= WAITED, 1
+    while took < seconds / 10:
+        count *= 2 if took > seconds / 100 else 10
+        took = batch(jax, function, count, wait)
+    more = int(count * seconds / took)
+    return took / count if more <= count else batch(jax, function, more, wait) / more
+
+
+def batch(jax, function, count: int, wait: bool) -> float:
+    """Seconds for `count` calls; `wait`: for each result before the next call."""
+    start = time.perf_counter()
+    if wait:
+        for _ in itertools.repeat(None, count):
+            jax.block_until_ready(function())
+    else:
         for _ in itertools.repeat(None, count - 1):
             function()
         jax.block_until_ready(function())
-
-    start = time.perf_counter()
-    batch()
-    return (time.perf_counter() - start) / count
-
-
-def once(jax, function) -> float:
-    """Seconds for one call, of functions that take long."""
-    start = time.perf_counter()
-    jax.block_until_ready(function())
     return time.perf_counter() - start
 
 
