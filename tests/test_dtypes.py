@@ -5,11 +5,14 @@ import pickle
 import warnings
 from contextlib import contextmanager
 from enum import IntEnum
+from functools import partial
 
 import ml_dtypes
 import numpy as np
 import pytest
 
+import catena as jax
+import catena.numpy as jnp
 from catena import typing
 from catena.core import dtypes, scalar_types
 from catena.core.context import context
@@ -40,31 +43,37 @@ c*   c128* c128* c128* c128* c128* c128* c128* c128* c128* c64  c64  c64  c128 c
 
 # The same for narrow types, which mostly refuse.
 NARROW_PROMOTION = """
--      b1     i2  u2  i4  u4  i8     u8     i32    bf16 f16 f32 e4m3fn e5m2 b11 f4  i*     f*     c*
-b1     b1     i2  u2  i4  u4  i8     u8     i32    bf16 f16 f32 e4m3fn e5m2 b11 f4  i64*   f64*   c128*
-i2     i2     i2  err err err err    err    err    err  err err err    err  err err i2     err    err
-u2     u2     err u2  err err err    err    err    err  err err err    err  err err u2     err    err
-i4     i4     err err i4  err err    err    err    err  err err err    err  err err i4     err    err
-u4     u4     err err err u4  err    err    err    err  err err err    err  err err u4     err    err
-i8     i8     err err err err i8     i16    i32    bf16 f16 f32 e4m3fn e5m2 b11 f4  i8     f64*   c128*
-u8     u8     err err err err i16    u8     i32    bf16 f16 f32 e4m3fn e5m2 b11 f4  u8     f64*   c128*
-i32    i32    err err err err i32    i32    i32    bf16 f16 f32 e4m3fn e5m2 b11 f4  i32    f64*   c128*
-bf16   bf16   err err err err bf16   bf16   bf16   bf16 f32 f32 err    err  err err bf16   bf16   c64
-f16    f16    err err err err f16    f16    f16    f32  f16 f32 err    err  err err f16    f16    c64
-f32    f32    err err err err f32    f32    f32    f32  f32 f32 err    err  err err f32    f32    c64
-e4m3fn e4m3fn err err err err e4m3fn e4m3fn e4m3fn err  err err e4m3fn err  err err e4m3fn e4m3fn err
-e5m2   e5m2   err err err err e5m2   e5m2   e5m2   err  err err err    e5m2 err err e5m2   e5m2   err
-b11    b11    err err err err b11    b11    b11    err  err err err    err  b11 err b11    b11    err
-f4     f4     err err err err f4     f4     f4     err  err err err    err  err f4  f4     f4     err
-i*     i64*   i2  u2  i4  u4  i8     u8     i32    bf16 f16 f32 e4m3fn e5m2 b11 f4  i64*   f64*   c128*
-f*     f64*   err err err err f64*   f64*   f64*   bf16 f16 f32 e4m3fn e5m2 b11 f4  f64*   f64*   c128*
-c*     c128*  err err err err c128*  c128*  c128*  c64  c64 c64 err    err  err err c128*  c128*  c128*
+-      b1     i1  u1  i2  u2  i4  u4  i8     u8     i32    bf16 f16 f32 e4m3fn e5m2 b11 f4  f6a f6b i*     f*     c*
+b1     b1     i1  u1  i2  u2  i4  u4  i8     u8     i32    bf16 f16 f32 e4m3fn e5m2 b11 f4  f6a f6b i64*   f64*   c128*
+i1     i1     i1  err err err err err err    err    err    err  err err err    err  err err err err i1     err    err
+u1     u1     err u1  err err err err err    err    err    err  err err err    err  err err err err u1     err    err
+i2     i2     err err i2  err err err err    err    err    err  err err err    err  err err err err i2     err    err
+u2     u2     err err err u2  err err err    err    err    err  err err err    err  err err err err u2     err    err
+i4     i4     err err err err i4  err err    err    err    err  err err err    err  err err err err i4     err    err
+u4     u4     err err err err err u4  err    err    err    err  err err err    err  err err err err u4     err    err
+i8     i8     err err err err err err i8     i16    i32    bf16 f16 f32 e4m3fn e5m2 b11 f4  f6a f6b i8     f64*   c128*
+u8     u8     err err err err err err i16    u8     i32    bf16 f16 f32 e4m3fn e5m2 b11 f4  f6a f6b u8     f64*   c128*
+i32    i32    err err err err err err i32    i32    i32    bf16 f16 f32 e4m3fn e5m2 b11 f4  f6a f6b i32    f64*   c128*
+bf16   bf16   err err err err err err bf16   bf16   bf16   bf16 f32 f32 err    err  err err err err bf16   bf16   c64
+f16    f16    err err err err err err f16    f16    f16    f32  f16 f32 err    err  err err err err f16    f16    c64
+f32    f32    err err err err err err f32    f32    f32    f32  f32 f32 err    err  err err err err f32    f32    c64
+e4m3fn e4m3fn err err err err err err e4m3fn e4m3fn e4m3fn err  err err e4m3fn err  err err err err e4m3fn e4m3fn err
+e5m2   e5m2   err err err err err err e5m2   e5m2   e5m2   err  err err err    e5m2 err err err err e5m2   e5m2   err
+b11    b11    err err err err err err b11    b11    b11    err  err err err    err  b11 err err err b11    b11    err
+f4     f4     err err err err err err f4     f4     f4     err  err err err    err  err f4  err err f4     f4     err
+f6a    f6a    err err err err err err f6a    f6a    f6a    err  err err err    err  err err f6a err f6a    f6a    err
+f6b    f6b    err err err err err err f6b    f6b    f6b    err  err err err    err  err err err f6b f6b    f6b    err
+i*     i64*   i1  u1  i2  u2  i4  u4  i8     u8     i32    bf16 f16 f32 e4m3fn e5m2 b11 f4  f6a f6b i64*   f64*   c128*
+f*     f64*   err err err err err err f64*   f64*   f64*   bf16 f16 f32 e4m3fn e5m2 b11 f4  f6a f6b f64*   f64*   c128*
+c*     c128*  err err err err err err c128*  c128*  c128*  c64  c64 c64 err    err  err err err err c128*  c128*  c128*
 """
 
 SHORT = {
-    "b1": "bool", "i2": "int2", "i4": "int4", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64",
+    "b1": "bool", "i1": "int1", "u1": "uint1",
+    "i2": "int2", "i4": "int4", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64",
     "u2": "uint2", "u4": "uint4", "u8": "uint8", "u16": "uint16", "u32": "uint32", "u64": "uint64",
     "f4": "float4_e2m1fn", "e4m3fn": "float8_e4m3fn", "e5m2": "float8_e5m2", "b11": "float8_e4m3b11fnuz",
+    "f6a": "float6_e2m3fn", "f6b": "float6_e3m2fn",
     "bf16": "bfloat16", "f16": "float16", "f32": "float32", "f64": "float64", "c64": "complex64",
     "c128": "complex128",
 }  # fmt: skip
@@ -256,7 +265,7 @@ def test_promotion_errors_name_the_dtypes(x32):
         result_type("float8_e4m3fn", "float32")
     assert str(error.value) == (
         "Input dtypes ('float8_e4m3fn', 'float32') have no available implicit dtype promotion path. Floats "
-        "of 4 or 8 bits and integers of 2 or 4 bits are not promoted implicitly, lest values be widened "
+        "of 4, 6 or 8 bits and integers of 1, 2 or 4 bits are not promoted implicitly, lest values be widened "
         "unawares: they meet only booleans, Python numbers and, for floats, wider integers. Cast explicitly, "
         "for example with x.astype('float32')."
     )
@@ -566,3 +575,31 @@ def test_typing_protocols():
 
     assert isinstance(Custom(), typing.SupportsJAXArray) and not isinstance(1, typing.SupportsJAXArray)
     assert float in typing.ArrayLike.__args__ and str in typing.DTypeLike.__args__
+
+
+NARROW = (*dtypes.NARROW_SIGNED, *dtypes.NARROW_UNSIGNED, *dtypes.FLOAT4, *dtypes.FLOAT6)
+BOTH_SIDES = (
+    "add subtract multiply maximum minimum less floor_divide remainder true_divide power negative sign square "
+    "sum prod max min cumsum sort argsort mean any"
+)
+
+
+@pytest.mark.parametrize("dtype", NARROW, ids=str)
+@pytest.mark.parametrize("name", BOTH_SIDES.split())
+def test_narrow_arithmetic_is_the_same_eager_and_compiled(dtype, name):
+    """JAX 0.10 has these dtypes too, but its compiler takes int1 for bool and has no float6."""
+    x = jnp.arange(-4, 4).astype(dtype)
+    y = jnp.array([1, 2, -1, 1, 3, 1, 1, 2]).astype(dtype)
+    f = getattr(jnp, name)
+    if name in ("sum", "prod"):
+        f = partial(f, promote_integers=False)  # integers of a few bits do not promote to others
+    args = (x, y) if name in BOTH_SIDES.split()[:10] else (x,)
+    eager, compiled = f(*args), jax.jit(f)(*args)
+    assert eager.dtype == compiled.dtype
+    np.testing.assert_array_equal(np.asarray(eager).astype(float), np.asarray(compiled).astype(float))
+
+
+def test_one_bit_wraps():
+    assert (jnp.ones(2, jnp.uint1) + jnp.ones(2, jnp.uint1)).tolist() == [0, 0]
+    assert jnp.arange(4).astype(jnp.int1).tolist() == [0, -1, 0, -1]
+    assert jnp.iinfo(jnp.int1).min == -1 and jnp.finfo(jnp.float6_e3m2fn).max == 28

@@ -6,6 +6,7 @@ import pytest
 
 import catena
 from catena import lax
+from catena.core.dtypes import FLOATS, itemsize_bits
 from checkers import check_primitive, raises
 
 DTYPES = ["float32", "float16", "int32", "int8", "uint16", "bool", ml_dtypes.bfloat16, ml_dtypes.int4]
@@ -42,6 +43,17 @@ def test_values_follow_their_keys_stably(dtype, axis):
         k, v = both(lambda k, v: lax.sort_key_val(k, v, axis), keys, values)
         np.testing.assert_array_equal(np.asarray(k), np.take_along_axis(keys, order, axis))
         np.testing.assert_array_equal(np.asarray(v), np.take_along_axis(values, order, axis))
+
+
+@pytest.mark.parametrize("dtype", [d for d in FLOATS if d.itemsize == 1], ids=str)
+def test_all_values_of_a_float_of_a_byte(dtype):
+    """Their sign is in the first bit (8 bits), in another (4 and 6), or nowhere (e8m0); NaN is anywhere."""
+    codes = np.random.default_rng(0).permutation(1 << itemsize_bits(dtype)).astype(np.uint8)
+    x = codes.view(dtype)
+    out = np.asarray(both(lax.sort, x)).astype(np.float32)
+    np.testing.assert_array_equal(out, np.sort(x.astype(np.float32)))
+    keys, order = both(lambda x: lax.sort_key_val(x, np.arange(len(x))), x)
+    np.testing.assert_array_equal(np.asarray(order), np.argsort(x.astype(np.float32), kind="stable"))
 
 
 def test_several_keys():

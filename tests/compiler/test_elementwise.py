@@ -103,6 +103,8 @@ def test_convert(source, target):
         "float8_e4m3",
         "float8_e8m0fnu",
         "float4_e2m1fn",
+        "float6_e2m3fn",
+        "float6_e3m2fn",
     ],
 )
 def test_small_floats(name):

@@ -25,9 +25,10 @@ def sort(b, xs, dimension: int, num_keys: int) -> list:
     back = np.argsort(perm)
     rows = [b.transpose(x, perm) for x in xs]
     if len(rows) == 1 and KIND[rows[0].dtype] != "c":
-        (x,) = rows
+        x = _orderly(b, rows[0])
         (keys,) = b.multi("sort_keys", [sort_key(b, x)], [(x.shape, key_dtype(x.dtype))])
-        return [b.transpose(b.value("map", x.shape, x.dtype, [keys], op="sort_unkey"), back)]
+        ordered = b.value("map", x.shape, x.dtype, [keys], op="sort_unkey")
+        return [b.transpose(b.convert(ordered, rows[0].dtype), back)]
     keys = [k for x in rows[:num_keys] for k in _keys(b, x)]
     order = _argsort(b, keys)
     return [b.transpose(take_last(b, x, order), back) for x in rows]
@@ -43,8 +44,14 @@ def key_dtype(dtype: np.dtype) -> np.dtype:
     return UNSIGNED[dtype.itemsize]
 
 
+def _orderly(b, x):
+    """Floats of a byte as float32: not all of them have their sign in the first bit, or a sign at all."""
+    return b.convert(x, np.float32) if KIND[x.dtype] == "f" and x.dtype.itemsize == 1 else x
+
+
 def sort_key(b, x, merge_zeros: bool = False):
     """Unsigned integers that order as the elements do."""
+    x = _orderly(b, x)
     return b.value("map", x.shape, key_dtype(x.dtype), [x], op="sort_key", y=bool(merge_zeros))
 
 

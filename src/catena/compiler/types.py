@@ -1,7 +1,7 @@
 """How dtypes look in LLVM: in memory, in registers, and how a register value is rounded back to its dtype.
 
 Booleans are i8 in memory and i1 in registers; floats of 16 bits and fewer are computed in f32 and rounded
-after every operation, so that compiled and eager results agree; int2 and int4 are stored one per byte, as
+after every operation, so that compiled and eager results agree; integers of 1, 2 and 4 bits are stored one per byte, as
 ml_dtypes does.
 """
 

@@ -82,7 +82,7 @@ class Array(metaclass=ArrayType):
 
     # ---- to NumPy and other libraries, without copying
 
-    def __array__(self, dtype=None, copy=None):
+    def __array__(self, dtype=None, context=None, copy=None):  # context: old NumPy's, which says nothing here
         value = read_only(self._value)
         if dtype is not None and np.dtype(dtype) != value.dtype:
             if copy is False:
@@ -238,7 +238,7 @@ class ExtendedArray(Array):
         """The bytes that one element takes."""
         return self._aval.dtype.itemsize
 
-    def __array__(self, dtype=None, copy=None):
+    def __array__(self, dtype=None, context=None, copy=None):
         raise TypeError(self._aval.dtype.refuse_numpy())
 
     def __bool__(self):

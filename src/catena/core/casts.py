@@ -1,7 +1,7 @@
 """Casts of NumPy arrays with the semantics of XLA's ConvertElementType, which NumPy shares only in part.
 
 * float to integer: towards zero, saturating at the ends of the range, NaN to zero;
-* integer to integer: the low bits, in two's complement, for the 2- and 4-bit ones too;
+* integer to integer: the low bits, in two's complement, for those of 1, 2 and 4 bits too;
 * complex to real: the real part (to bool: whether the real part is not zero);
 * anything to bool: whether it is not zero; NaN is not;
 * to a float: round to nearest even, then whatever the target has for overflow: infinity, NaN or its maximum.
@@ -17,11 +17,11 @@ from functools import partial
 import ml_dtypes
 import numpy as np
 
-from catena.core.dtype_table import ALL, BFLOAT16, BITS, FLOAT4, FLOAT8, KIND
+from catena.core.dtype_table import ALL, BFLOAT16, BITS, FLOAT4, FLOAT6, FLOAT8, KIND
 
 _F32 = np.dtype("float32")
 _I8 = np.dtype("int8")
-_SMALL_FLOATS = (*FLOAT4, *FLOAT8, BFLOAT16, np.dtype("float16"))
+_SMALL_FLOATS = (*FLOAT4, *FLOAT6, *FLOAT8, BFLOAT16, np.dtype("float16"))
 
 
 def convert(values: np.ndarray, dtype: np.dtype) -> np.ndarray:

@@ -6,17 +6,18 @@ import ml_dtypes
 import numpy as np
 
 BOOL = np.dtype(np.bool_)
-SIGNED = tuple(np.dtype(n) for n in (ml_dtypes.int2, ml_dtypes.int4, "int8", "int16", "int32", "int64"))
-UNSIGNED = tuple(
-    np.dtype(n) for n in (ml_dtypes.uint2, ml_dtypes.uint4, "uint8", "uint16", "uint32", "uint64")
-)
+NARROW_SIGNED = tuple(np.dtype(n) for n in (ml_dtypes.int1, ml_dtypes.int2, ml_dtypes.int4))
+NARROW_UNSIGNED = tuple(np.dtype(n) for n in (ml_dtypes.uint1, ml_dtypes.uint2, ml_dtypes.uint4))
+SIGNED = (*NARROW_SIGNED, *map(np.dtype, ("int8", "int16", "int32", "int64")))
+UNSIGNED = (*NARROW_UNSIGNED, *map(np.dtype, ("uint8", "uint16", "uint32", "uint64")))
 FLOAT4 = (np.dtype(ml_dtypes.float4_e2m1fn),)
+FLOAT6 = (np.dtype(ml_dtypes.float6_e2m3fn), np.dtype(ml_dtypes.float6_e3m2fn))
 FLOAT8 = tuple(
     np.dtype(getattr(ml_dtypes, f"float8_{n}"))
     for n in ("e3m4", "e4m3", "e4m3b11fnuz", "e4m3fn", "e4m3fnuz", "e5m2", "e5m2fnuz", "e8m0fnu")
 )
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
-FLOATS = (*FLOAT4, *FLOAT8, BFLOAT16, np.dtype("float16"), np.dtype("float32"), np.dtype("float64"))
+FLOATS = (*FLOAT4, *FLOAT6, *FLOAT8, BFLOAT16, np.dtype("float16"), np.dtype("float32"), np.dtype("float64"))
 COMPLEX = (np.dtype("complex64"), np.dtype("complex128"))
 ALL = (BOOL, *SIGNED, *UNSIGNED, *FLOATS, *COMPLEX)
 
@@ -45,7 +46,9 @@ KIND = ByDType({
 
 # How many bits an element holds; the narrow ones take a byte in memory.
 BITS = ByDType({d: 8 * d.itemsize for d in ALL})
-BITS.update({d: int(d.name.lstrip("uintfloa").split("_")[0]) for d in (*SIGNED[:2], *UNSIGNED[:2], *FLOAT4)})
+BITS.update({
+    d: int(d.name.lstrip("uintfloa").split("_")[0]) for d in (*NARROW_SIGNED, *NARROW_UNSIGNED, *FLOAT4, *FLOAT6)
+})  # fmt: skip
 
 # The 64-bit dtypes, which arrays have only when x64 is on, with what they are otherwise.
 TO_32_BITS = {

@@ -26,8 +26,12 @@ from catena.core.dtype_table import (  # noqa: F401  (part of this module's inte
     BITS,
     BOOL,
     COMPLEX,
+    FLOAT4,
+    FLOAT6,
     FLOATS,
     KIND,
+    NARROW_SIGNED,
+    NARROW_UNSIGNED,
     SIGNED,
     TO_32_BITS,
     UNSIGNED,
@@ -244,7 +248,7 @@ def itemsize_bits(dtype) -> int:
     Arguments:
       dtype: a dtype, a scalar type, a Python scalar type or a dtype's name.
     Returns:
-      The width in bits, which for int2, int4 and float4 is less than they take in memory.
+      The width in bits, which for int1, int2, int4, float4 and float6 is less than they take in memory.
     Raises:
       ValueError: ``dtype`` is None, or not a boolean or a number.
 

@@ -13,8 +13,11 @@ from catena.core.dtype_table import (
     BOOL,
     COMPLEX,
     FLOAT4,
+    FLOAT6,
     FLOAT8,
     FLOATS,
+    NARROW_SIGNED,
+    NARROW_UNSIGNED,
     SIGNED,
     UNSIGNED,
     python_scalar_dtypes,
@@ -34,15 +37,15 @@ WEAK_DEFAULTS = {
     WEAK_FLOAT: python_scalar_dtypes[float],
     WEAK_COMPLEX: python_scalar_dtypes[complex],
 }
-_I2, _I4, _I8, _I16, _I32, _I64 = SIGNED
-_U2, _U4, _U8, _U16, _U32, _U64 = UNSIGNED
+_I8, _I16, _I32, _I64 = SIGNED[-4:]
+_U8, _U16, _U32, _U64 = UNSIGNED[-4:]
 _F16, _F32, _F64 = FLOATS[-3:]
 _C64, _C128 = COMPLEX
 
 # Each node with those just above it. Narrow types have nothing above: they meet only weak numbers (and bool).
 _STANDARD = {
     BOOL: (WEAK_INT,),
-    WEAK_INT: (_I2, _U2, _I4, _U4, _I8, _U8),
+    WEAK_INT: (*NARROW_SIGNED, *NARROW_UNSIGNED, _I8, _U8),
     _U8: (_U16, _I16),
     _U16: (_U32, _I32),
     _U32: (_U64, _I64),
@@ -51,7 +54,7 @@ _STANDARD = {
     _I16: (_I32,),
     _I32: (_I64,),
     _I64: (WEAK_FLOAT,),
-    WEAK_FLOAT: (WEAK_COMPLEX, BFLOAT16, _F16, *FLOAT8, *FLOAT4),
+    WEAK_FLOAT: (WEAK_COMPLEX, BFLOAT16, _F16, *FLOAT8, *FLOAT6, *FLOAT4),
     BFLOAT16: (_F32,),
     _F16: (_F32,),
     _F32: (_F64, _C64),
@@ -96,9 +99,9 @@ def _no_path(mode: str, nodes) -> str:
             f"{text} when jax_numpy_dtype_promotion=strict. Cast the inputs explicitly to the dtype that "
             "you want, or set jax_numpy_dtype_promotion=standard."
         )
-    target = "float32" if any(n in FLOAT8 or n in FLOAT4 for n in nodes) else "int32"
+    target = "float32" if any(n in FLOAT8 + FLOAT6 + FLOAT4 for n in nodes) else "int32"
     return (
-        f"{text}. Floats of 4 or 8 bits and integers of 2 or 4 bits are not promoted implicitly, lest values "
+        f"{text}. Floats of 4, 6 or 8 bits and integers of 1, 2 or 4 bits are not promoted implicitly, lest values "
         "be widened unawares: they meet only booleans, Python numbers and, for floats, wider integers. "
         f"Cast explicitly, for example with x.astype('{target}')."
     )

@@ -162,7 +162,7 @@ def broadcast_operand_shapes(name: str, shapes) -> tuple:
 # Dtypes in which NumPy does not compute (or not as well), and the wider ones that stand in for them.
 WIDER = {d: np.dtype("float32") for d in dtypes.FLOATS if d.kind == "V"} | {
     d: np.dtype("int8" if dtypes.KIND[d] == "i" else "uint8")
-    for d in (*dtypes.SIGNED[:2], *dtypes.UNSIGNED[:2])
+    for d in (*dtypes.NARROW_SIGNED, *dtypes.NARROW_UNSIGNED)
 }
 WIDER_WITH_HALF = WIDER | {np.dtype("float16"): np.dtype("float32")}
 
@@ -286,12 +286,12 @@ def jvp_rule(primitive: Primitive, tangent_rules):
 
     def jvp(primals, tangents, **params):
         out = primitive.bind(*primals, **params)
-        total = Zero.of_primal(out)
+        shape, total = get_aval(out).shape, None
         for rule, t in zip(tangent_rules, tangents, strict=True):
             if rule is not None and type(t) is not Zero:
-                part = rule(t, *primals, out, **params)
-                total = add_tangents(total, broadcast_to(part, get_aval(out).shape))
-        return out, total
+                part = broadcast_to(rule(t, *primals, out, **params), shape)
+                total = part if total is None else add_tangents(total, part)
+        return out, Zero.of_primal(out) if total is None else total
 
     return jvp
 

@@ -32,6 +32,8 @@ from catena.core.scalar_types import complex_ as complex_
 from catena.core.scalar_types import csingle as csingle
 from catena.core.scalar_types import double as double
 from catena.core.scalar_types import float4_e2m1fn as float4_e2m1fn
+from catena.core.scalar_types import float6_e2m3fn as float6_e2m3fn
+from catena.core.scalar_types import float6_e3m2fn as float6_e3m2fn
 from catena.core.scalar_types import float8_e3m4 as float8_e3m4
 from catena.core.scalar_types import float8_e4m3 as float8_e4m3
 from catena.core.scalar_types import float8_e4m3b11fnuz as float8_e4m3b11fnuz
@@ -44,6 +46,7 @@ from catena.core.scalar_types import float16 as float16
 from catena.core.scalar_types import float32 as float32
 from catena.core.scalar_types import float64 as float64
 from catena.core.scalar_types import float_ as float_
+from catena.core.scalar_types import int1 as int1
 from catena.core.scalar_types import int2 as int2
 from catena.core.scalar_types import int4 as int4
 from catena.core.scalar_types import int8 as int8
@@ -53,6 +56,7 @@ from catena.core.scalar_types import int64 as int64
 from catena.core.scalar_types import int_ as int_
 from catena.core.scalar_types import single as single
 from catena.core.scalar_types import uint as uint
+from catena.core.scalar_types import uint1 as uint1
 from catena.core.scalar_types import uint2 as uint2
 from catena.core.scalar_types import uint4 as uint4
 from catena.core.scalar_types import uint8 as uint8

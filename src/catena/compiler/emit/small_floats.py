@@ -11,6 +11,7 @@ from functools import cache
 import numpy as np
 
 from catena.compiler.types import DTYPES
+from catena.core.dtypes import itemsize_bits
 
 
 def _bits(x: float) -> str:
@@ -25,7 +26,7 @@ def define(symbol: str) -> str:
 
 
 def _values(dtype: np.dtype) -> np.ndarray:
-    count = 16 if "float4" in dtype.name else 256
+    count = 1 << itemsize_bits(dtype)
     return (np.arange(256) % count).astype(np.uint8).view(dtype).astype(np.float32)
 
 
