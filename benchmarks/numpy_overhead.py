@@ -11,6 +11,7 @@ On small arrays an operation's time ends when the call returns, although JAX may
 
 import functools
 import importlib
+import operator
 import statistics
 import sys
 
@@ -24,10 +25,16 @@ LARGE = 10**6
 
 ONE_ARRAY = (  # functions of one array of floats, then of more
     "mean var std argmax max min sum prod exp log sign isnan abs round median cumsum sort argsort unique diff "
-    "flip ravel squeeze any all count_nonzero zeros_like nan_to_num floor"
+    "flip ravel squeeze any all count_nonzero zeros_like ones_like nan_to_num floor ceil trunc sqrt square "
+    "reciprocal sin cos tanh log1p expm1 isfinite isinf copy cumprod nansum nanmean nanmax ptp average shape "
+    "atleast_2d flatnonzero negative argmin real degrees sinc"
 )
-TWO_ARRAYS = "maximum logaddexp power dot vdot outer arctan2 equal less isclose hypot"
-ONE_MATRIX = "transpose tril trace diag vstack"
+TWO_ARRAYS = (
+    "add subtract multiply divide floor_divide remainder minimum maximum logaddexp power dot vdot inner outer "
+    "matmul arctan2 equal less isclose hypot kron append array_equal convolve fmax copysign heaviside"
+)
+ONE_MATRIX = "transpose tril triu trace diag vstack fliplr rot90 diagonal matrix_transpose linalg.det"
+DECOMPOSITIONS = "cholesky qr svd eigh slogdet matrix_rank pinv eigvalsh"
 
 
 def small(jax):
@@ -35,13 +42,15 @@ def small(jax):
     jnp = jax.numpy
     x, y, ints = jnp.arange(32.0) / 32 + 0.5, jnp.linspace(2.0, 0.5, 32), jnp.arange(32)
     m = jnp.arange(256.0).reshape(16, 16) / 256
-    regular = m[:4, :4] + 3 * jnp.eye(4)
+    regular = m[:4, :4] + jnp.diag(jnp.arange(1.0, 5.0))
     mask, rows, i = x > 1, jnp.array([3, 1, 2]), jnp.array(5)
-    column, order = x.reshape(32, 1), jnp.argsort(y)
+    column, order, numbers = x.reshape(32, 1), jnp.argsort(y), np.arange(8, dtype=np.float32)
     calls = {}
     for names, arguments in ((ONE_ARRAY, (x,)), (TWO_ARRAYS, (x, y)), (ONE_MATRIX, (m,))):
         for name in names.split():
-            calls[name] = functools.partial(getattr(jnp, name), *arguments)
+            calls[name] = functools.partial(operator.attrgetter(name)(jnp), *arguments)
+    for name in DECOMPOSITIONS.split():
+        calls[f"linalg.{name}"] = functools.partial(getattr(jnp.linalg, name), regular)
     return calls | {
         "where": lambda: jnp.where(mask, x, y),
         "where, scalar": lambda: jnp.where(mask, x, 0.0),
@@ -119,6 +128,99 @@ def small(jax):
         "logical_and": lambda: jnp.logical_and(mask, mask),
         "mask & mask": lambda: mask & mask,
         "sum, where": lambda: jnp.sum(x, where=mask),
+        "x + 1": lambda: x + 1,
+        "1 + x": lambda: 1 + x,
+        "x - y": lambda: x - y,
+        "2.0 / x": lambda: 2.0 / x,
+        "x // 2": lambda: x // 2,
+        "-x": lambda: -x,
+        "abs(x)": lambda: abs(x),
+        "x == y": lambda: x == y,
+        "~mask": lambda: ~mask,
+        "ints << 1": lambda: ints << 1,
+        "x[3]": lambda: x[3],
+        "x[-1]": lambda: x[-1],
+        "m[1, 2]": lambda: m[1, 2],
+        "m[i]": lambda: m[i],
+        "x[2:9]": lambda: x[2:9],
+        "x[::-1]": lambda: x[::-1],
+        "m[1:3, ::2]": lambda: m[1:3, ::2],
+        "m[..., 0]": lambda: m[..., 0],
+        "m[:, ints]": lambda: m[:, rows],
+        "x.at[3].set": lambda: x.at[3].set(2.0),
+        "x.at[i].add": lambda: x.at[i].add(1.0),
+        "x.at[2:9].multiply": lambda: x.at[2:9].multiply(2.0),
+        "m.T": lambda: m.T,
+        "m.reshape": lambda: m.reshape(4, 64),
+        "m.reshape, -1": lambda: m.reshape(-1),
+        "m.flatten()": lambda: m.flatten(),
+        "m.max(1)": lambda: m.max(1),
+        "m.argmax(1)": lambda: m.argmax(1),
+        "x.astype, float16": lambda: x.astype(jnp.float16),
+        "x.dot(y)": lambda: x.dot(y),
+        "float(x[0])": lambda: float(x[0]),
+        "bool(mask[0])": lambda: bool(mask[0]),
+        "x.item(0)": lambda: x[0].item(),
+        "list(x)": lambda: list(x),
+        "len(x)": lambda: len(x),
+        "x.shape": lambda: x.shape,
+        "where, indices": lambda: jnp.where(mask),
+        "nonzero, size": lambda: jnp.nonzero(mask, size=32),
+        "interp": lambda: jnp.interp(y, x, x),
+        "cross": lambda: jnp.cross(m[:, :3], m[:, 3:6]),
+        "histogram": lambda: jnp.histogram(x, bins=10),
+        "digitize": lambda: jnp.digitize(y, x),
+        "polyval": lambda: jnp.polyval(y[:4], x),
+        "fft.fft": lambda: jnp.fft.fft(x),
+        "fft.ifft": lambda: jnp.fft.ifft(x),
+        "fft.rfft": lambda: jnp.fft.rfft(x),
+        "einsum, trace": lambda: jnp.einsum("ii", m),
+        "full_like": lambda: jnp.full_like(x, 2.0),
+        "array, copied": lambda: jnp.array(x),
+        "asarray, NumPy": lambda: jnp.asarray(numbers),
+        "asarray, as it is": lambda: jnp.asarray(x),
+        "float32(1)": lambda: jnp.float32(1),
+        "select": lambda: jnp.select([mask, x > 0.7], [x, y], 0.0),
+        "isin": lambda: jnp.isin(ints, rows),
+        "delete": lambda: jnp.delete(x, 3),
+        "insert": lambda: jnp.insert(x, 3, 1.0),
+        "dstack": lambda: jnp.dstack([x, y]),
+        "array_split": lambda: jnp.array_split(x, 3),
+        "triu_indices": lambda: jnp.triu_indices(4),
+        "indices": lambda: jnp.indices((4, 4)),
+        "logspace": lambda: jnp.logspace(0.0, 1.0, 8),
+        "identity": lambda: jnp.identity(4),
+        "tri": lambda: jnp.tri(4),
+        "cov": lambda: jnp.cov(m),
+        "corrcoef": lambda: jnp.corrcoef(m),
+        "gradient": lambda: jnp.gradient(x),
+        "trapezoid": lambda: jnp.trapezoid(y, x),
+        "unravel_index": lambda: jnp.unravel_index(ints, (4, 8)),
+        "linalg.lstsq": lambda: jnp.linalg.lstsq(regular, regular[0])[0],
+        "linalg.matrix_power": lambda: jnp.linalg.matrix_power(regular, 3),
+        "linalg.multi_dot": lambda: jnp.linalg.multi_dot([m, m, m]),
+        "apply_along_axis": lambda: jnp.apply_along_axis(jnp.sum, 0, m),
+        "vectorize": lambda: jnp.vectorize(jnp.dot, signature="(n),(n)->()")(m, x[:16]),
+        "sum, axes": lambda: jnp.sum(m, axis=(0, 1)),
+        "max, axes": lambda: jnp.max(m, axis=(0, 1)),
+        "mean, ints": lambda: jnp.mean(ints),
+        "sum, bools": lambda: jnp.sum(mask),
+        "sum, dtype": lambda: jnp.sum(ints, dtype=jnp.float32),
+        "sort, axis": lambda: jnp.sort(m, axis=0),
+        "argsort, axis": lambda: jnp.argsort(m, axis=0),
+        "median, axis": lambda: jnp.median(m, axis=0),
+        "exp, ints": lambda: jnp.exp(ints),
+        "sqrt, ints": lambda: jnp.sqrt(ints),
+        "log, scalar": lambda: jnp.log(2.0),
+        "maximum, ints, floats": lambda: jnp.maximum(ints, x),
+        "concatenate, axis": lambda: jnp.concatenate([m, m], axis=1),
+        "concatenate, mixed": lambda: jnp.concatenate([ints, x]),
+        "stack, axis": lambda: jnp.stack([x, y], axis=1),
+        "block": lambda: jnp.block([[m, m], [m, m]]),
+        "pad, edge": lambda: jnp.pad(m, 1, mode="edge"),
+        "roll, axis": lambda: jnp.roll(m, 1, axis=0),
+        "clip, arrays": lambda: jnp.clip(x, y, x),
+        "where, mixed": lambda: jnp.where(mask, ints, 0.5),
     }
 
 

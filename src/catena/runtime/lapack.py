@@ -3,13 +3,32 @@
 Every kernel takes and returns NumPy arrays whose last axes are one problem and whose leading axes, equal for
 all arguments, are a batch. A matrix on which LAPACK fails gives NaN in its results and leaves the others of
 the batch alone.
+
+NumPy's routines are called below ``np.linalg``, as the generalised ufuncs that it is made of: a small matrix
+costs a third, float32 stays float32 (as in compiled programs), and failure of one matrix is not that of all.
 """
 
+import contextvars
+import functools
 import math
+import threading
 
 import numpy as np
+from numpy.linalg import _umath_linalg as gufuncs
 
 from catena.core.lazy import load
+
+
+class _Strict(threading.local):
+    """A context of this thread in which a generalised ufunc raises FloatingPointError where LAPACK fails."""
+
+    def __init__(self):
+        context = contextvars.copy_context()
+        context.run(np.seterr, all="ignore", invalid="raise")
+        self.run = context.run
+
+
+strict = _Strict()
 
 
 def routine(name: str, dtype):
@@ -42,26 +61,6 @@ def each(fun, arrays, ranks, outs) -> list:
     return [out.reshape(batch + out.shape[1:]) for out in results]
 
 
-def whole_or_each(batched, one, a, outs) -> list:
-    """NumPy's ``batched`` routine, which fails as a whole, or ``one`` for each matrix where it does."""
-    try:
-        return list(batched(a))
-    except np.linalg.LinAlgError:
-        return each(one, [a], [2], outs)
-
-
-def nothing_on_failure(fun):
-    """``fun`` with None in place of LinAlgError."""
-
-    def guarded(*args):
-        try:
-            return fun(*args)
-        except np.linalg.LinAlgError:
-            return None
-
-    return guarded
-
-
 def real_dtype(dtype) -> np.dtype:
     return np.zeros((), dtype).real.dtype
 
@@ -76,15 +75,10 @@ def complex_dtype(dtype) -> np.dtype:
 
 def potrf(a) -> list:
     """The lower Cholesky factor; NaN in its whole triangle where the matrix is not positive definite."""
-
-    def batched(x):
-        return [np.linalg.cholesky(x)]
-
-    (factor,) = whole_or_each(batched, nothing_on_failure(batched), a, [(a.shape[-2:], a.dtype)])
-    bad = np.isnan(factor).any(axis=(-2, -1), keepdims=True) if factor.size else np.zeros((), bool)
-    if not bad.any():
-        return [factor]
-    return [np.where(bad, np.tril(np.full(a.shape[-2:], np.nan, a.dtype)), factor)]
+    try:
+        return [strict.run(gufuncs.cholesky_lo, a)]
+    except FloatingPointError:
+        return [np.tril(gufuncs.cholesky_lo(a))]
 
 
 def getrf(a) -> list:
@@ -112,8 +106,21 @@ def pivots_to_permutation(pivots, size: int) -> list:
 
 
 def geqrf(a, *, full_matrices: bool) -> list:
-    """The orthogonal and the triangular factor."""
-    return list(np.linalg.qr(a, mode="complete" if full_matrices else "reduced"))
+    """The orthogonal and the triangular factor, computed in double precision."""
+    m, n = a.shape[-2:]
+    packed = a.astype(np.complex128 if a.dtype.kind == "c" else np.float64, order="C")  # overwritten
+    taus = gufuncs.qr_r_raw(packed)
+    full = full_matrices and m > n
+    q = (gufuncs.qr_complete if full else gufuncs.qr_reduced)(packed, taus)
+    rows = m if full else min(m, n)
+    r = np.where(_upper(rows, n), packed[..., :rows, :], packed.dtype.type(0))
+    return [q.astype(a.dtype, copy=False), r.astype(a.dtype, copy=False)]
+
+
+@functools.lru_cache(256)
+def _upper(m: int, n: int) -> np.ndarray:
+    """Where an ``m`` by ``n`` matrix is upper triangular."""
+    return ~np.tri(m, n, -1, dtype=bool)
 
 
 def geqp3(a, *, full_matrices: bool) -> list:
@@ -165,30 +172,16 @@ def ormqr(a, taus, c, *, left: bool, transpose: bool) -> list:
 
 def syevd(a, *, lower: bool) -> list:
     """Eigenvectors and ascending eigenvalues of a Hermitian matrix, of which one triangle is read."""
-    n = a.shape[-1]
-
-    def batched(x):
-        w, v = np.linalg.eigh(x, UPLO="L" if lower else "U")
-        return [v, w]
-
-    outs = [((n, n), a.dtype), ((n,), real_dtype(a.dtype))]
-    return whole_or_each(batched, nothing_on_failure(batched), a, outs)
+    values, vectors = (gufuncs.eigh_lo if lower else gufuncs.eigh_up)(a)
+    return [vectors, values]
 
 
 def gesdd(a, *, full_matrices: bool, compute_uv: bool) -> list:
     """Singular values, and the left and the (conjugate) transposed right singular vectors."""
-    m, n = a.shape[-2:]
-    k = min(m, n)
-
-    def batched(x):
-        if not compute_uv:
-            return [np.linalg.svd(x, compute_uv=False)]
-        u, s, vh = np.linalg.svd(x, full_matrices=full_matrices)
-        return [s, u, vh]
-
-    u_shape, vh_shape = ((m, m), (n, n)) if full_matrices else ((m, k), (k, n))
-    outs = [((k,), real_dtype(a.dtype)), (u_shape, a.dtype), (vh_shape, a.dtype)]
-    return whole_or_each(batched, nothing_on_failure(batched), a, outs if compute_uv else outs[:1])
+    if not compute_uv:
+        return [gufuncs.svd(a)]
+    u, s, vh = (gufuncs.svd_f if full_matrices else gufuncs.svd_s)(a)
+    return [s, u, vh]
 
 
 def geev(a, *, left: bool, right: bool) -> list:

@@ -1,4 +1,7 @@
-"""Factorisations and eigenvalues of stacks of matrices, in NumPy's conventions."""
+"""Factorisations and eigenvalues of stacks of matrices, in NumPy's conventions.
+
+Concrete matrices of LAPACK's dtypes go to the kernels of ``runtime.lapack`` at once.
+"""
 
 from typing import NamedTuple
 
@@ -6,15 +9,18 @@ import numpy as np
 
 from catena import lax
 from catena.core import dtypes
-from catena.core.array import Array
+from catena.core.array import Array, make_array
 from catena.lax.linalg.algebra import adjoint
-from catena.numpy.boundary import as_array_argument, broadcast_to, convert, like
+from catena.numpy.boundary import as_array_argument, broadcast_to, convert, direct, like, run
 from catena.numpy.creation import eye
 from catena.numpy.hot import Operand
 from catena.numpy.index_update import IndexUpdateRef
 from catena.numpy.indexing import read
 from catena.numpy.shaping import matrix_transpose
 from catena.numpy.taking import take_along_axis
+from catena.runtime import lapack
+
+LAPACK = frozenset(map(np.dtype, ("float32", "float64", "complex64", "complex128")))
 
 
 class EigResult(NamedTuple):
@@ -62,6 +68,20 @@ def square_matrix(name: str, a):
     return a
 
 
+def by_lapack(a) -> bool:
+    """Whether LAPACK may compute on the matrices ``a`` right now."""
+    return direct(a) and a._value.dtype in LAPACK and a._value.size > 0
+
+
+def _adjoint(value):
+    value = value.swapaxes(-1, -2)
+    return value.conj() if value.dtype.kind == "c" else value
+
+
+def _hermitian_part(value):
+    return (value + _adjoint(value)) / value.dtype.type(2)
+
+
 def cholesky(a: Operand, *, upper: bool = False, symmetrize_input: bool = True) -> Array:
     """The Cholesky factor ``L`` of Hermitian positive definite matrices: ``a = L @ L^H``.
 
@@ -82,8 +102,15 @@ def cholesky(a: Operand, *, upper: bool = False, symmetrize_input: bool = True) 
     a = square_matrix("cholesky", a)
     if upper and not symmetrize_input:
         a = adjoint(a)
+    if by_lapack(a):
+        return make_array(run(_cholesky_value, a._value, upper, symmetrize_input))
     factor = lax.linalg.cholesky(a, symmetrize_input=symmetrize_input)
     return adjoint(factor) if upper else factor
+
+
+def _cholesky_value(value, upper: bool, symmetrize: bool):
+    factor = lapack.potrf(_hermitian_part(value) if symmetrize else value)[0]
+    return _adjoint(factor) if upper else factor
 
 
 def eig(a: Operand) -> EigResult:
@@ -141,8 +168,15 @@ def eigh(a: Operand, UPLO: str | None = None, symmetrize_input: bool = True) -> 
     if UPLO not in (None, "L", "U"):
         raise ValueError(f"UPLO must be one of None, 'L', or 'U', got {UPLO}")
     a = square_matrix("eigh", a)
+    if by_lapack(a):
+        vectors, values = run(_eigh_value, a._value, UPLO, symmetrize_input)
+        return EighResult(make_array(values), make_array(vectors))
     vectors, values = lax.linalg.eigh(a, lower=UPLO != "U", symmetrize_input=symmetrize_input)
     return EighResult(values, vectors)
+
+
+def _eigh_value(value, triangle, symmetrize: bool):
+    return lapack.syevd(_hermitian_part(value) if symmetrize else value, lower=triangle != "U")
 
 
 def eigvalsh(a: Operand, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Array:  # noqa: N803
@@ -187,7 +221,10 @@ def qr(a: Operand, mode: str = "reduced") -> Array | QRResult | tuple[Array, Arr
     a = inexact_matrix("qr", a)
     if mode not in _QR_MODES:
         raise ValueError(f"Unsupported QR decomposition mode '{mode}'")
-    q, r = lax.linalg.qr(a, full_matrices=mode == "complete")
+    if by_lapack(a):
+        q, r = map(make_array, run(lapack.geqrf, a._value, full_matrices=mode == "complete"))
+    else:
+        q, r = lax.linalg.qr(a, full_matrices=mode == "complete")
     if mode == "raw":
         reflections, taus = _reflections(q, r)
         return matrix_transpose(reflections), taus
@@ -251,10 +288,18 @@ def svd(
     a = inexact_matrix("svd", a)
     if hermitian:
         return _hermitian_svd(square_matrix("svd", a), compute_uv, subset_by_index)
+    if by_lapack(a) and subset_by_index is None:
+        return _svd_of_values(a._value, full_matrices, compute_uv)
     found = lax.linalg.svd(
         a, full_matrices=full_matrices, compute_uv=compute_uv, subset_by_index=subset_by_index
     )
     return SVDResult(*found) if compute_uv else found
+
+
+def _svd_of_values(value, full_matrices: bool, compute_uv: bool):
+    found = run(lapack.gesdd, value, full_matrices=full_matrices, compute_uv=compute_uv)
+    s, *vectors = map(make_array, found)
+    return SVDResult(vectors[0], s, vectors[1]) if compute_uv else s
 
 
 def _hermitian_svd(a, compute_uv: bool, subset):
@@ -294,4 +339,4 @@ def svdvals(x: Operand, /) -> Array:
     >>> jnp.linalg.svdvals(jnp.array([[0.0, 2.0], [1.0, 0.0]]))
     Array([2., 1.], dtype=float32)
     """
-    return lax.linalg.svd(inexact_matrix("svdvals", x), compute_uv=False, full_matrices=False)
+    return svd(inexact_matrix("svdvals", x), full_matrices=False, compute_uv=False)

@@ -54,8 +54,6 @@ def norm(x: Operand, ord: Any = None, axis: Axis = None, keepdims: bool = False)
     x = as_array_argument("norm", x)
     x = convert(x, dtypes.to_inexact_dtype(x.dtype))
     if axis is None and ord is None:
-        if direct(x) and not keepdims and x.dtype in REAL:
-            return make_array(np.asarray(run(_length, x._value), x.dtype))
         return _euclidean(x, None, keepdims)
     axes = tuple(range(x.ndim)) if axis is None else _axis_tuple(axis, x.ndim)
     if len(axes) == 1:
@@ -69,8 +67,8 @@ def norm(x: Operand, ord: Any = None, axis: Axis = None, keepdims: bool = False)
     )
 
 
-def _length(value):
-    return np.sqrt(np.add.reduce(np.square(value), axis=None))
+def _length(value, axis, keepdims: bool):
+    return np.sqrt(np.add.reduce(np.square(value), axis, keepdims=keepdims), out=...)
 
 
 def _axis_tuple(axis, rank: int) -> tuple:
@@ -87,6 +85,8 @@ def _squares(x):
 
 
 def _euclidean(x, axes, keepdims: bool):
+    if direct(x) and x._value.dtype in REAL:  # the hot path
+        return make_array(run(_length, x._value, axes, keepdims))
     return lax.sqrt(reductions.sum(_squares(x), axes, keepdims=keepdims))
 
 

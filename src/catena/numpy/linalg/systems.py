@@ -21,16 +21,17 @@ from catena.numpy.boundary import (
     like,
     run,
 )
-from catena.numpy.creation import eye
+from catena.numpy.creation import default_int, eye
 from catena.numpy.diagonals import diagonal
 from catena.numpy.einstein import einsum
 from catena.numpy.hot import Operand
 from catena.numpy.index_update import IndexUpdateRef
 from catena.numpy.indexing import read
-from catena.numpy.linalg.decompositions import eigh, inexact_matrix, square_matrix, svd
+from catena.numpy.linalg.decompositions import by_lapack, eigh, inexact_matrix, square_matrix, svd
 from catena.numpy.manipulation import moveaxis
 from catena.numpy.products import matmul
 from catena.numpy.shaping import ravel, reshaped
+from catena.runtime import lapack
 from catena.transform.custom_jvp import custom_jvp
 
 
@@ -45,19 +46,12 @@ class SlogdetResult(NamedTuple):
 # Determinants
 
 
-def by_numpy(function, *arrays):
-    """NumPy's linear algebra on concrete arrays; None where it is not to be asked, or finds a matrix
-    singular.
-    """
-    if not all(direct(x) and x.dtype in _LAPACK and x.size for x in arrays):
-        return None
+def _unless_singular(gufunc, *values):
+    """What a generalised ufunc of NumPy's LAPACK finds as an Array; None where a matrix is singular."""
     try:
-        return make_array(np.asarray(run(function, *(x._value for x in arrays))))
-    except np.linalg.LinAlgError:
+        return make_array(lapack.strict.run(gufunc, *values, out=...))
+    except FloatingPointError:
         return None
-
-
-_LAPACK = frozenset(map(np.dtype, ("float32", "float64", "complex64", "complex128")))
 
 
 def det(a: Operand) -> Array:
@@ -78,10 +72,9 @@ def det(a: Operand) -> Array:
     n = a.shape[-1]
     if n == 0:
         return lax.full(a.shape[:-2], 1, a.dtype)
-    if n <= 3 and not (direct(a) and a.dtype in _LAPACK):
-        return _small_det(a, n)
-    found = by_numpy(np.linalg.det, a)
-    return _det(a) if found is None else found
+    if by_lapack(a):
+        return make_array(run(lapack.gufuncs.det, a._value, out=...))
+    return _small_det(a, n) if n <= 3 else _det(a)
 
 
 def _small_det(a, n: int):
@@ -167,6 +160,8 @@ def slogdet(a: Operand, *, method: str | None = None) -> SlogdetResult:
     a = square_matrix("slogdet", a)
     if method not in (None, "lu", "qr"):
         raise ValueError(f"Unknown slogdet method '{method}'. Supported methods are 'lu' (`None`), and 'qr'.")
+    if by_lapack(a) and (found := _slogdet_value(a._value)) is not None:
+        return found
     if method == "qr":
         values, sign = _qr_diagonal(a)
     else:
@@ -175,6 +170,12 @@ def slogdet(a: Operand, *, method: str | None = None) -> SlogdetResult:
     sizes = lax.abs(values)
     sign = lax.mul(sign, reductions.prod(lax.sign(values), -1))
     return SlogdetResult(sign, reductions.sum(lax.log(sizes), -1))
+
+
+def _slogdet_value(value):
+    """The result for a NumPy value; None where there are NaN, which make the sign NaN too."""
+    sign, size = run(lapack.gufuncs.slogdet, value, out=...)
+    return SlogdetResult(make_array(sign), make_array(size)) if (size == size).all() else None
 
 
 def _qr_diagonal(a):
@@ -220,7 +221,7 @@ def solve(a: Operand, b: Operand) -> Array:
             f"inconsistent size for core dimension 'm': {b.shape[-2]} vs {n} in solve of {a.shape} and "
             f"{b.shape}"
         )
-    x = by_numpy(np.linalg.solve, a, b)
+    x = _unless_singular(lapack.gufuncs.solve, a._value, b._value) if by_lapack(a) and by_lapack(b) else None
     x = _solve(a, b) if x is None else x
     return lax.squeeze(x, (x.ndim - 1,)) if vector else x
 
@@ -250,8 +251,7 @@ def inv(a: Operand) -> Array:
            [0.  , 0.25]], dtype=float32)
     """
     a = square_matrix("inv", a)
-    found = by_numpy(np.linalg.inv, a)
-    if found is not None:
+    if by_lapack(a) and (found := _unless_singular(lapack.gufuncs.inv, a._value)) is not None:
         return found
     return _solve(a, broadcast_to(eye(a.shape[-1], dtype=a.dtype), a.shape))
 
@@ -293,6 +293,8 @@ def pinv(
 
 
 def _pinv(a, rtol, hermitian: bool):
+    if by_lapack(a) and direct(rtol) and not rtol.ndim and not hermitian:
+        return make_array(run(_pinv_value, a._value, rtol._value))
     u, s, vh = svd(a, full_matrices=False, hermitian=hermitian)
     rtol = reshaped(rtol, (*rtol.shape, 1)) if rtol.ndim else rtol
     cutoff = lax.mul(*_same_shape(rtol, read(s, (..., slice(0, 1)))))
@@ -300,6 +302,13 @@ def _pinv(a, rtol, hermitian: bool):
     inverse = lax.div(lax.full_like(s, 1), lax.select(small, lax.full_like(s, np.inf), s))
     inverse = lax.broadcast_in_dim(convert(inverse, u.dtype), u.shape, (*range(u.ndim - 2), u.ndim - 1))
     return matmul(adjoint(vh), adjoint(lax.mul(u, inverse)))
+
+
+def _pinv_value(value, rtol):
+    s, u, vh = lapack.gesdd(value, full_matrices=False, compute_uv=True)
+    s[s <= rtol * s[..., :1]] = np.inf
+    u *= (s.dtype.type(1) / s)[..., None, :]
+    return vh.conj().swapaxes(-1, -2) @ u.conj().swapaxes(-1, -2)
 
 
 def _same_shape(x, y) -> tuple:
@@ -386,6 +395,9 @@ def _least_squares(a, b, rcond):
             lax.full((0,), 0, real),
         )
     eps = float(dtypes.finfo(a.dtype).eps)
+    if by_lapack(a) and by_lapack(b) and (rcond is None or type(rcond) is float):
+        rcond = eps * max(m, n) if rcond is None else eps if rcond < 0 else rcond
+        return [make_array(np.asarray(v)) for v in run(_least_squares_value, a._value, b._value, rcond)]
     rcond = convert(as_array_argument("lstsq", eps * max(m, n) if rcond is None else rcond, 2), real)
     rcond = lax.select(lax.lt(rcond, like(rcond, 0)), like(rcond, eps), rcond)
     u, s, vh = svd(a, full_matrices=False)
@@ -404,6 +416,16 @@ def _least_squares(a, b, rcond):
         lax.real(lax.mul(left, lax.conj(left))) if dtypes.is_complex(left.dtype) else lax.mul(left, left)
     )
     return x, reductions.sum(squares, 0), rank, s
+
+
+def _least_squares_value(a, b, rcond: float) -> tuple:
+    s, u, vh = lapack.gesdd(a, full_matrices=False, compute_uv=True)
+    used = (s > 0) & (s >= s.dtype.type(rcond) * s[0])
+    inverse = np.divide(s.dtype.type(1), s, where=used, out=np.zeros_like(s))
+    x = vh.conj().T @ (inverse[:, None] * (u.conj().T @ b))
+    left = b - a @ x
+    squares = (left * left.conj()).real if left.dtype.kind == "c" else left * left
+    return x, np.add.reduce(squares, 0), np.add.reduce(used, 0, np.int32), s
 
 
 def matrix_power(a: Operand, n: int) -> Array:
@@ -569,6 +591,8 @@ def matrix_rank(
     if M.ndim < 2:
         return convert(reductions.any(lax.ne(M, lax.full_like(M, 0))), np.dtype("int32"))
     M = inexact_matrix("matrix_rank", M)  # noqa: N806
+    if by_lapack(M) and rtol is None and not hermitian:
+        return make_array(run(_rank_value, M._value, default_int()))
     s = lax.abs(eigh(M).eigenvalues) if hermitian else svd(M, full_matrices=False, compute_uv=False)
     if rtol is None:
         cutoff = reductions.max(s, -1, keepdims=True)
@@ -577,3 +601,10 @@ def matrix_rank(
         rtol = convert(as_array_argument("matrix_rank", rtol, 1), s.dtype)
         cutoff = reshaped(rtol, (*rtol.shape, 1)) if rtol.ndim else rtol
     return reductions.sum(convert(lax.gt(s, broadcast_to(cutoff, s.shape)), np.dtype("int32")), -1)
+
+
+def _rank_value(value, dtype):
+    s = lapack.gesdd(value, full_matrices=False, compute_uv=False)[0]
+    eps = max(value.shape[-2:]) * float(dtypes.finfo(s.dtype).eps)
+    cutoff = np.maximum.reduce(s, -1, keepdims=True) * s.dtype.type(eps)
+    return np.add.reduce(s > cutoff, -1, dtype, out=...)
