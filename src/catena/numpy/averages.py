@@ -4,6 +4,8 @@ Values of float16 and bfloat16 are averaged in float32; the variance takes two p
 costs no precision.
 """
 
+import math
+
 import numpy as np
 
 from catena import lax
@@ -23,9 +25,20 @@ from catena.numpy.boundary import (
     static_axis,
     user_dtype,
 )
-from catena.numpy.hot import REAL, Operand
-from catena.numpy.reductions import SUM, Axis, accumulator, mask_argument, reduce_with, split_axes, sum
+from catena.numpy.hot import BOOL, INT, REAL, Operand
+from catena.numpy.reductions import (
+    SUM,
+    Axis,
+    accumulator,
+    mask_argument,
+    plain_axis,
+    reduce_with,
+    split_axes,
+    sum,
+)
 from catena.typing import DTypeLike
+
+_COUNTED = INT | {BOOL}  # what NumPy converts to floats as we do
 
 
 def count(x, axis, where) -> object:
@@ -84,19 +97,12 @@ def mean(
     >>> jnp.mean(jnp.array([[1, 2], [3, 5]]), axis=0)
     Array([2. , 3.5], dtype=float32)
     """
+    if direct(a) and dtype is None and where is None and out is None and plain_axis(axis):  # the hot path
+        result = _of_values(_mean_value, a._value, axis, keepdims)
+        if result is not None:
+            return result
     refuse_out("mean", out)
     dtype = user_dtype(dtype, "mean")
-    if (
-        direct(a)
-        and dtype is None
-        and where is None
-        and (axis is None or type(axis) is int)
-        and a._value.dtype in REAL
-    ):
-        value = a._value
-        if axis is None or -value.ndim <= axis < value.ndim:  # the hot path
-            number = value.size if axis is None else value.shape[axis]
-            return make_array(quiet.run(_mean_value, value, axis, keepdims, number))
     a = as_array_argument("mean", a)
     dtype = dtypes.to_inexact_dtype(a.dtype) if dtype is None else dtype
     wide = accumulator(
@@ -105,8 +111,27 @@ def mean(
     return convert(_mean_of(convert(a, wide), axis, keepdims, where), dtype)
 
 
+def _of_values(numpy_fun, value, axis, *args):
+    """``numpy_fun`` of a NumPy value of a common dtype, as floats, and the number of elements along axes; None
+    where the general path has to see to it.
+    """
+    if value.dtype not in REAL:
+        if value.dtype not in _COUNTED:
+            return None
+        value = value.astype(dtypes.to_inexact_dtype(value.dtype))
+    try:
+        if axis is None:
+            number = value.size
+        else:
+            number = value.shape[axis] if type(axis) is int else math.prod([value.shape[i] for i in axis])
+        return make_array(quiet.run(numpy_fun, value, axis, *args, number))
+    except (ValueError, IndexError):  # the general path says what is wrong
+        return None
+
+
 def _mean_value(value, axis, keepdims, number):
-    return np.divide(np.add.reduce(value, axis, keepdims=keepdims), value.dtype.type(number), out=...)
+    total = np.add.reduce(value, axis, out=..., keepdims=keepdims)
+    return np.divide(total, number, total)
 
 
 def var(
@@ -185,7 +210,7 @@ def std(
     refuse_out("std", out)
     if dtype is not None and not dtypes.is_inexact(user_dtype(dtype, "std")):
         raise ValueError(f"dtype argument to jnp.std must be inexact; got {dtype}")
-    return lax.sqrt(_variance("std", a, axis, dtype, _degrees(ddof, correction), keepdims, where, mean))
+    return _variance("std", a, axis, dtype, _degrees(ddof, correction), keepdims, where, mean)
 
 
 def _degrees(ddof, correction):
@@ -220,30 +245,22 @@ def squared_distance(x, center):
     return lax.square(distance)
 
 
-def _variance_value(value, axis, ddof, keepdims, number):
-    """The variance of a NumPy array in two passes."""
-    distance = np.subtract(value, np.add.reduce(value, axis, keepdims=True) / value.dtype.type(number))
-    np.square(distance, out=distance)
-    total = np.add.reduce(distance, axis, keepdims=keepdims)
-    return np.divide(total, value.dtype.type(number - ddof if number > ddof else np.nan), out=...)
-
-
-def _fast_variance(a, axis, ddof, keepdims):
-    """The variance of a concrete array of a common dtype, or None."""
-    value = a._value
-    if value.dtype not in REAL or not (axis is None or type(axis) is int) or type(ddof) not in (int, float):
-        return None
-    if axis is not None and not -value.ndim <= axis < value.ndim:
-        return None
-    number = value.size if axis is None else value.shape[axis]
-    return make_array(quiet.run(_variance_value, value, axis, ddof, keepdims, number))
+def _variance_value(value, axis, ddof, keepdims, root, number):
+    """The variance of a NumPy array in two passes; its square root where that is asked for."""
+    center = np.add.reduce(value, axis, out=..., keepdims=True)
+    distance = np.subtract(value, np.divide(center, number, center), out=...)
+    np.multiply(distance, distance, distance)
+    total = np.add.reduce(distance, axis, out=..., keepdims=keepdims)
+    np.divide(total, number - ddof if number > ddof else np.nan, total)
+    return np.sqrt(total, total) if root else total
 
 
 def _variance(name, a, axis, dtype, ddof, keepdims, where, mean):
-    if direct(a) and dtype is None and where is None and mean is None:  # the hot path
-        result = _fast_variance(a, axis, ddof, keepdims)
-        if result is not None:
-            return result
+    if direct(a) and dtype is None and where is None and mean is None and plain_axis(axis):  # the hot path
+        if type(ddof) in (int, float):
+            result = _of_values(_variance_value, a._value, axis, ddof, keepdims, name == "std")
+            if result is not None:
+                return result
     a = as_array_argument(name, a)
     wide, dtype = variance_dtypes(name, dtype, a.dtype)
     a = convert(a, wide)
@@ -251,7 +268,9 @@ def _variance(name, a, axis, dtype, ddof, keepdims, where, mean):
     center = _mean_of(a, axis, True, where) if mean is None else convert(as_array_argument(name, mean), wide)
     squares = squared_distance(a, center)
     total = reduce_with(SUM, squares, axis, True, None, where)
-    return _drop(convert(divide_by_degrees(total, count(squares, axis, where), ddof), dtype), axis, keepdims)
+    result = convert(divide_by_degrees(total, count(squares, axis, where), ddof), dtype)
+    result = _drop(result, axis, keepdims)
+    return lax.sqrt(result) if name == "std" else result
 
 
 def divide_by_degrees(total, number, ddof):
@@ -297,8 +316,9 @@ def average(
     if weights is None:
         dtype = dtypes.to_inexact_dtype(a.dtype)
         result = mean(convert(a, dtype), axes, keepdims=keepdims)
-        total = lax.full_like(result, float(np.prod([a.shape[i] for i in axes])))
-        return (result, total) if returned else result
+        if not returned:
+            return result
+        return result, lax.full_like(result, float(np.prod([a.shape[i] for i in axes])))
     weights = as_array_argument("average", weights, 1)
     dtype = dtypes.to_inexact_dtype(
         dtypes.promote((a.dtype, a.weak_type), (weights.dtype, weights.weak_type))[0]

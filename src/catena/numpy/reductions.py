@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from catena import lax
-from catena.core import dtypes
+from catena.core import casts, dtypes
 from catena.core.array import Array, make_array
 from catena.core.context import context
 from catena.core.evaluate import quiet
@@ -188,18 +188,40 @@ def widened(dtype):
     )
 
 
-def _fast(numpy_fun, a, axis, keepdims, promote_integers):
-    """A sum or product of a concrete array of a common dtype in one NumPy call, or None."""
-    if context.trace is not None or context.debug_checks or not (axis is None or type(axis) is int):
+def plain_axis(axis) -> bool:
+    """Whether an axis argument says to NumPy what it says to us: None, an integer, or a tuple of these."""
+    return axis is None or type(axis) is int or (type(axis) is tuple and _INTS.issuperset(map(type, axis)))
+
+
+_INTS = frozenset({int})
+
+
+def _fast(reduction, numpy_fun, a, axis, dtype, keepdims, where, promote_integers):
+    """A sum or product of a concrete array of a common dtype by NumPy, or None."""
+    if context.trace is not None or context.debug_checks or not plain_axis(axis):
         return None
     value = a._value
-    dtype = value.dtype
-    if dtype in REAL or dtype in INT and (dtype is default_int() or not promote_integers):
-        try:
-            return make_array(quiet.run(numpy_fun, value, axis, dtype, out=..., keepdims=keepdims))
-        except ValueError:  # the general path says what is wrong
+    found = value.dtype
+    if dtype is None:
+        dtype = found
+        if found not in REAL:
+            if found not in INT and (found is not BOOL or not promote_integers):
+                return None
+            dtype = widened(found) if promote_integers else found
+    else:
+        dtype = user_dtype(dtype, reduction.name)
+        if found not in _TESTED or dtype not in REAL_OR_INT:
             return None
-    return None
+        value = casts.convert(value, dtype)
+    if where is not None:
+        if not (direct(where) and where._value.dtype is BOOL and where._value.ndim in (0, value.ndim)):
+            return None
+    try:
+        if where is not None:
+            value = np.where(where._value, value, dtype.type(reduction.neutral(dtype)))
+        return make_array(quiet.run(numpy_fun, value, axis, dtype, out=..., keepdims=keepdims))
+    except ValueError:  # the general path says what is wrong
+        return None
 
 
 def _accumulate(reduction, name, a, axis, dtype, out, keepdims, initial, where, promote_integers):
@@ -247,10 +269,8 @@ def sum(
     >>> jnp.sum(jnp.arange(6).reshape(2, 3), axis=1)
     Array([ 3, 12], dtype=int32)
     """
-    if (
-        type(a) is Array and dtype is None and initial is None and where is None and out is None
-    ):  # the hot path
-        result = _fast(np.add.reduce, a, axis, keepdims, promote_integers)
+    if type(a) is Array and initial is None and out is None:  # the hot path
+        result = _fast(SUM, np.add.reduce, a, axis, dtype, keepdims, where, promote_integers)
         if result is not None:
             return result
     return _accumulate(SUM, "sum", a, axis, dtype, out, keepdims, initial, where, promote_integers)
@@ -287,10 +307,8 @@ def prod(
     >>> jnp.prod(jnp.array([[1, 2], [3, 4]]), axis=0)
     Array([3, 8], dtype=int32)
     """
-    if (
-        type(a) is Array and dtype is None and initial is None and where is None and out is None
-    ):  # the hot path
-        result = _fast(np.multiply.reduce, a, axis, keepdims, promote_integers)
+    if type(a) is Array and initial is None and out is None:  # the hot path
+        result = _fast(PROD, np.multiply.reduce, a, axis, dtype, keepdims, where, promote_integers)
         if result is not None:
             return result
     return _accumulate(PROD, "prod", a, axis, dtype, out, keepdims, initial, where, promote_integers)
@@ -298,7 +316,7 @@ def prod(
 
 def _extremum(reduction, numpy_fun, a, axis, out, keepdims, initial, where):
     refuse_out(reduction.name, out)
-    if direct(a) and initial is None and where is None and (axis is None or type(axis) is int):
+    if direct(a) and initial is None and where is None and plain_axis(axis):
         value = a._value
         if value.dtype in REAL_OR_INT and value.size:
             try:
@@ -373,7 +391,7 @@ amax, amin = max, min
 
 def _logical(reduction, numpy_fun, a, axis, out, keepdims, where):
     refuse_out(reduction.name, out)
-    if direct(a) and where is None and (axis is None or type(axis) is int) and a._value.dtype in _TESTED:
+    if direct(a) and where is None and plain_axis(axis) and a._value.dtype in _TESTED:
         try:
             return make_array(quiet.run(numpy_fun, a._value, axis, out=..., keepdims=keepdims))
         except ValueError:  # the general path says what is wrong
@@ -446,6 +464,8 @@ def count_nonzero(a: Operand, axis: Axis = None, keepdims: bool = False) -> Arra
     >>> jnp.count_nonzero(jnp.array([[1, 0], [1, 1]]), axis=1)
     Array([1, 2], dtype=int32)
     """
+    if axis is None and not keepdims and direct(a) and a._value.dtype in _TESTED:  # the hot path
+        return make_array(np.array(np.count_nonzero(a._value), default_int()))
     return sum(truth(as_array_argument("count_nonzero", a)), axis, default_int(), keepdims=keepdims)
 
 
@@ -469,7 +489,17 @@ def ptp(a: Operand, axis: Axis = None, out: None = None, keepdims: bool = False)
     """
     refuse_out("ptp", out)
     a = as_array_argument("ptp", a)
+    if direct(a) and plain_axis(axis) and a._value.dtype in REAL_OR_INT and a._value.size:  # the hot path
+        try:
+            return make_array(quiet.run(_range_value, a._value, axis, keepdims))
+        except ValueError:  # the general path says what is wrong
+            pass
     return lax.sub(max(a, axis, keepdims=keepdims), min(a, axis, keepdims=keepdims))
+
+
+def _range_value(value, axis, keepdims):
+    high = np.maximum.reduce(value, axis, keepdims=keepdims)
+    return np.subtract(high, np.minimum.reduce(value, axis, keepdims=keepdims), out=...)
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -491,6 +521,17 @@ def arg_extremum(name: str, lax_fun, a, axis, keepdims):
     return lax.expand_dims(result, (axis,)) if keepdims else result
 
 
+def _position(value, method: str, axis, keepdims):
+    """The index of an extremum of a NumPy value, or None where the general path has to see to it."""
+    if value.dtype not in _TESTED or not value.size or not (axis is None or type(axis) is int):
+        return None
+    try:
+        found = getattr(value, method)(axis, keepdims=bool(keepdims))
+    except ValueError:  # the general path says what is wrong
+        return None
+    return make_array(np.array(found, default_int()))
+
+
 def argmax(a: Operand, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
     """The index of the greatest element along an axis; of the first NaN if there is one.
 
@@ -510,6 +551,8 @@ def argmax(a: Operand, axis: int | None = None, out: None = None, keepdims: bool
     Array([1, 0], dtype=int32)
     """
     refuse_out("argmax", out)
+    if direct(a) and (found := _position(a._value, "argmax", axis, keepdims)) is not None:  # the hot path
+        return found
     return arg_extremum("argmax", lax.argmax, as_array_argument("argmax", a), axis, keepdims)
 
 
@@ -532,4 +575,6 @@ def argmin(a: Operand, axis: int | None = None, out: None = None, keepdims: bool
     Array([0, 1], dtype=int32)
     """
     refuse_out("argmin", out)
+    if direct(a) and (found := _position(a._value, "argmin", axis, keepdims)) is not None:  # the hot path
+        return found
     return arg_extremum("argmin", lax.argmin, as_array_argument("argmin", a), axis, keepdims)
