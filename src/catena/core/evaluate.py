@@ -37,7 +37,7 @@ _CACHE_LIMIT = 1 << 16
 
 def abstract_eval(primitive, avals: tuple, params: dict):
     """The type(s) of a primitive's result; cached, since programs ask the same question again and again."""
-    key = (primitive, avals, tuple(params.items()))
+    key = (primitive, avals, tuple(params.items()) if params else ())
     try:
         found = abstract_cache.get(key)
     except TypeError:  # a parameter that cannot be hashed
@@ -67,7 +67,12 @@ def evaluate(primitive, args, params):
         aval = x._aval
         avals.append(x.aval if aval is None else aval)
         values.append(x._value)
-    out_aval = abstract_eval(primitive, tuple(avals), params)
+    try:  # `abstract_eval`, without the call
+        out_aval = abstract_cache.get((primitive, tuple(avals), tuple(params.items()) if params else ()))
+    except TypeError:
+        out_aval = None
+    if out_aval is None:
+        out_aval = abstract_eval(primitive, tuple(avals), params)
     if context.debug_checks:
         out = evaluate_checked(primitive, values, params, out_aval)
     else:

@@ -10,7 +10,7 @@ import numpy as np
 from catena.core import dtypes
 from catena.core.aval import ShapedArray
 from catena.core.primitive import NoRule
-from catena.core.zeros import Zero, get_aval, is_undefined_primal
+from catena.core.zeros import UndefinedPrimal, Zero, get_aval, is_undefined_primal
 from catena.lax.comparison import eq, ge, select
 from catena.lax.complex_numbers import conj, match_dtype, real
 from catena.lax.elementwise import (
@@ -85,11 +85,14 @@ def _round(x, *, rounding_method):
 
 def transposed(ct, *rules):
     """The cotangents of operands, from pairs of an operand and its rule; a known operand has none."""
-    return [_cotangent(ct, x, rule) if is_undefined_primal(x) else None for x, rule in rules]
+    return [_cotangent(ct, x.aval, rule) if type(x) is UndefinedPrimal else None for x, rule in rules]
 
 
-def _cotangent(ct, x, rule):
-    return Zero(x.aval) if type(ct) is Zero else unbroadcast(rule(ct), x.aval)
+def _cotangent(ct, aval, rule):
+    if type(ct) is Zero:
+        return Zero(aval)
+    out = rule(ct)
+    return out if get_aval(out) is aval else unbroadcast(out, aval)
 
 
 def _same(ct):
@@ -105,7 +108,7 @@ def _sub_transpose(ct, x, y):
 
 
 def _mul_transpose(ct, x, y):
-    return transposed(ct, (x, lambda ct: mul(ct, y)), (y, lambda ct: mul(x, ct)))
+    return transposed(ct, (x, lambda ct: mul_p.bind(ct, y)), (y, lambda ct: mul_p.bind(x, ct)))
 
 
 def _div_transpose(ct, x, y):
@@ -248,8 +251,8 @@ mul_p = elementwise(
     "mul",
     np.multiply,
     NUMBER,
-    lambda t, x, y, z: mul(t, y),
-    lambda t, x, y, z: mul(x, t),
+    lambda t, x, y, z: mul_p.bind(t, y),
+    lambda t, x, y, z: mul_p.bind(x, t),
     transpose=_mul_transpose,
 )
 div_p = elementwise(

@@ -207,6 +207,17 @@ def by_kernel_where_slow(primitive, in_numpy, dtypes_of_kernel):
     return evaluate
 
 
+def at_once(fun, otherwise, special):
+    """``fun`` of NumPy itself but for the ``special`` dtypes, which go the longer way. On the hot path."""
+
+    def evaluate(*xs, **params):
+        if xs[0].dtype in special:
+            return otherwise(*xs, **params)
+        return fun(*xs, **params)
+
+    return evaluate
+
+
 # ------------------------------------------------------------------------------------------------------------
 # The rules that all share
 
@@ -319,8 +330,9 @@ def elementwise(name, evaluate, admitted, *tangents, op=None, result=same_dtype,
     """
     primitive = Primitive(name)
     primitive.abstract = rules.pop("abstract", None) or abstract_rule(name, admitted, result)
-    in_numpy = widened(evaluate, rules.pop("wider", WIDER))
-    primitive.evaluate = by_kernel_where_slow(primitive, in_numpy, rules.pop("slow", HALVES | COMPLEXES))
+    wider, slow = rules.pop("wider", WIDER), rules.pop("slow", HALVES | COMPLEXES)
+    by_kernel = by_kernel_where_slow(primitive, widened(evaluate, wider), slow)
+    primitive.evaluate = at_once(evaluate, by_kernel, slow.union(wider))
     if tangents and isinstance(tangents[0], NoRule):
         primitive.jvp = tangents[0]
     else:

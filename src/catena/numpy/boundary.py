@@ -220,11 +220,20 @@ def _refuse_extended(name: str, xs):
         raise TypeError(f"{name} does not accept dtypes {', '.join(map(dtypes.dtype_name, found))}.")
 
 
+def _alike(xs: list) -> bool:
+    """Whether two operands have one type, so that nothing is to be promoted: the common case, tested first."""
+    if len(xs) != 2 or type(xs[0]) in SCALARS or type(xs[1]) in SCALARS:
+        return False
+    return xs[0].aval is xs[1].aval
+
+
 def promoter(adjust):
     """A function ``(name, *args) -> operands`` of one dtype, adjusted, and one rank."""
 
     def promote(name: str, *args) -> list:
         xs = operands(name, *args)
+        if _alike(xs) and adjust(xs[0].dtype) == xs[0].dtype:
+            return xs
         try:
             dtype, weak = promoted_dtype(xs)
         except ValueError:

@@ -65,23 +65,24 @@ class JVPTrace(Trace):
         return primal if type(tangent) is Zero else JVPTracer(self, primal, tangent)
 
     def process(self, primitive, args, params):
-        primals, tangents, active = [], [], False
+        primals, tangents, constants = [], [], 0
         for x in args:
             if type(x) is JVPTracer and x._trace is self:
-                active = True
                 primals.append(x.primal)
                 tangents.append(x.tangent)
             else:
                 primals.append(x)
                 tangents.append(None)
+                constants += 1
         context.trace = self.parent
         try:
-            if not active:
+            if constants == len(args):
                 return primitive.bind(*primals, **params)
-            for i, t in enumerate(tangents):
-                if t is None:
-                    primals[i] = self.unpack(primals[i])[0]
-                    tangents[i] = Zero.of_primal(primals[i])
+            if constants:
+                for i, t in enumerate(tangents):
+                    if t is None:
+                        primals[i] = self.unpack(primals[i])[0]
+                        tangents[i] = Zero.of_primal(primals[i])
             rule = primitive.jvp or primitive.rule("jvp")
             out, tangent_out = rule(primals, tangents, **params)
         finally:

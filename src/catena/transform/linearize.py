@@ -9,7 +9,7 @@ evaluation).
 
 from catena.core import dtypes
 from catena.core.context import context, set_trace
-from catena.core.evaluate import abstract_eval
+from catena.core.evaluate import abstract_eval, evaluate
 from catena.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var, eval_jaxpr
 from catena.core.staging import DebugInfo, hoist_tracers, trace_to_jaxpr
 from catena.core.trace import Trace, Tracer
@@ -66,9 +66,11 @@ class TapeTrace(Trace):
             if type(x) is TapeTracer and x._trace is self:
                 break
         else:
-            context.trace = self.parent
-            try:
-                return primitive.bind(*args, **params)
+            parent = context.trace = self.parent
+            try:  # `primitive.bind`, without the call
+                if parent is None:
+                    return evaluate(primitive, args, params)
+                return parent.process(primitive, args, params)
             finally:
                 context.trace = self
         if primitive.partial_eval is not None:
@@ -82,7 +84,8 @@ class TapeTrace(Trace):
             outs = [self.new_unknown(a) for a in out_avals]
             self.entries.append((primitive, args, outs, params))
             return outs
-        out = self.new_unknown(out_avals)
+        out = TapeTracer(self, out_avals, self.count)
+        self.count += 1
         self.entries.append((primitive, args, (out,), params))
         return out
 

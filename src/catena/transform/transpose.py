@@ -25,31 +25,37 @@ def backward_pass(linear: Linearized, cotangents) -> list:
         if type(out) is TapeTracer and out._trace is tape:
             accumulate(cts, out, ct)
     for primitive, args, outs, params in reversed(linear.entries):
-        out_cts = [cts[x.index] for x in outs]
-        if all(ct is None for ct in out_cts):
-            continue
-        for x in outs:
-            cts[x.index] = None
-        out_cts = [Zero(x.aval) if ct is None else ct for x, ct in zip(outs, out_cts, strict=True)]
-        transpose_entry(tape, cts, primitive, args, params, out_cts)
+        ct = taken(cts, outs) if primitive.multiple_results else cts[outs[0].index]
+        if ct is not None:
+            if not primitive.multiple_results:
+                cts[outs[0].index] = None
+            transpose_entry(tape, cts, primitive, args, params, ct)
     return [cotangent_of(tape, cts, x) for x in linear.inputs]
 
 
-def transpose_entry(tape, cts, primitive, args, params, out_cts):
+def taken(cts, outs) -> list | None:
+    """The cotangents of an entry's results, cleared away; None where all are zero."""
+    found = [cts[x.index] for x in outs]
+    if all(ct is None for ct in found):
+        return None
+    for x in outs:
+        cts[x.index] = None
+    return [Zero(x.aval) if ct is None else ct for x, ct in zip(outs, found, strict=True)]
+
+
+def transpose_entry(tape, cts, primitive, args, params, ct):
     """Apply one transpose rule and add what it gives to the cotangents of the arguments."""
     operands = [UndefinedPrimal(x.aval) if type(x) is TapeTracer and x._trace is tape else x for x in args]
     rule = primitive.transpose or primitive.rule("transpose")
-    arg_cts = rule(out_cts if primitive.multiple_results else out_cts[0], *operands, **params)
-    for x, operand, ct in zip(args, operands, arg_cts, strict=True):
-        if type(operand) is UndefinedPrimal and ct is not None:
-            accumulate(cts, x, ct)
+    for x, operand, ct_in in zip(args, operands, rule(ct, *operands, **params), strict=True):
+        if ct_in is not None and type(operand) is UndefinedPrimal:
+            accumulate(cts, x, ct_in)
 
 
 def accumulate(cts, tracer, ct):
-    if type(ct) is Zero:
-        return
-    before = cts[tracer.index]
-    cts[tracer.index] = ct if before is None else add_tangents(before, ct)
+    if type(ct) is not Zero:
+        before = cts[tracer.index]
+        cts[tracer.index] = ct if before is None else add_tangents(before, ct)
 
 
 def cotangent_of(tape, cts, x):
