@@ -329,6 +329,21 @@ def direct(x) -> bool:
     return type(x) is Array and context.trace is None and not context.debug_checks
 
 
+def concrete_values(fast, *xs):
+    """The NumPy values of ``xs`` where all are Arrays of one dtype in ``fast``, none is weak, and NumPy may
+    compute on them right now; else None.
+    """
+    if context.trace is not None or context.debug_checks or type(xs[0]) is not Array:
+        return None
+    dtype = xs[0]._value.dtype
+    if dtype not in fast:
+        return None
+    for x in xs:
+        if type(x) is not Array or x.weak_type or x._value.dtype is not dtype:
+            return None
+    return [x._value for x in xs]
+
+
 def run(fun, *args, **kwargs):
     """A call of NumPy without warnings about floating-point results."""
     return quiet.run(fun, *args, **kwargs)

@@ -15,6 +15,7 @@ from catena.numpy.boundary import (
     broadcast_to,
     canonical_axes,
     canonical_axis,
+    concrete_values,
     convert,
     direct,
     like,
@@ -196,6 +197,8 @@ def _coordinates(h, n: int):
 
 def _gradient_along(f, axis: int, h):
     """Second-order differences for given distances ``h`` of neighbours."""
+    if not h.ndim and (found := concrete_values(REAL, f, h)):  # the hot path
+        return make_array(run(_gradient_value, *found, axis))
     later, earlier = _slices(f, axis, _LATER, _EARLIER)
     steps = lax.sub(later, earlier)
     if not h.ndim:
@@ -210,6 +213,15 @@ def _gradient_along(f, axis: int, h):
         inner = lax.div(weighted, lax.add(before, after))
     first, last = _slices(quotients, axis, slice(0, 1), slice(-1, None))
     return lax.concatenate([first, inner, last], axis)
+
+
+def _gradient_value(value, h, axis: int):
+    out = np.empty(value.shape, value.dtype)
+    f, g = value.swapaxes(axis, -1), out.swapaxes(axis, -1)
+    np.divide(f[..., 2:] - f[..., :-2], h * h.dtype.type(2), g[..., 1:-1])
+    np.divide(f[..., 1] - f[..., 0], h, g[..., 0])
+    np.divide(f[..., -1] - f[..., -2], h, g[..., -1])
+    return out
 
 
 def trapezoid(y: Operand, x: Operand | None = None, dx: Operand = 1.0, axis: int = -1) -> Array:
@@ -242,10 +254,18 @@ def trapezoid(y: Operand, x: Operand | None = None, dx: Operand = 1.0, axis: int
         )
         y, x = promote_dtypes_inexact("trapezoid", y, x)
         widths = lax.sub(*_slices(x, axis if x.ndim == y.ndim else x.ndim - 1, _LATER, _EARLIER))
+    if y.ndim == widths.ndim and (found := concrete_values(REAL, y, widths)):  # the hot path
+        return make_array(run(_area_value, *found, axis))
     later, earlier = _slices(y, axis, _LATER, _EARLIER)
     sums = lax.add(later, earlier)
     products = lax.mul(checked_broadcast(widths, sums.shape) if widths.ndim else widths, sums)
     return lax.mul(lax.reduce_sum(products, (axis,)), like(y, 0.5))
+
+
+def _area_value(y, widths, axis: int):
+    y, widths = y.swapaxes(axis, -1), widths.swapaxes(axis, -1)
+    total = np.add.reduce(widths * (y[..., 1:] + y[..., :-1]), -1, out=...)
+    return np.multiply(total, y.dtype.type(0.5), total)
 
 
 # ----------------------------------------------------------------------------------------------------

@@ -5,20 +5,22 @@ import numpy as np
 
 from catena import lax
 from catena.core import dtypes
-from catena.core.array import Array
+from catena.core.array import Array, make_array
 from catena.numpy import reductions
 from catena.numpy.averages import divide_by_degrees, squared_distance, variance_dtypes
 from catena.numpy.boundary import (
     as_array_argument,
     broadcast_to,
     broadcast_together,
+    concrete_values,
     convert,
     refuse_out,
+    run,
     user_dtype,
 )
 from catena.numpy.cumulative import cumprod, cumsum
-from catena.numpy.hot import Operand
-from catena.numpy.reductions import MAX, MIN, Axis, mask_argument
+from catena.numpy.hot import REAL, Operand
+from catena.numpy.reductions import MAX, MIN, Axis, mask_argument, plain_axis
 from catena.typing import DTypeLike
 
 
@@ -30,6 +32,8 @@ def _numbers(x):
 def _without_nan(name: str, a, value):
     """``a`` with ``value`` in the place of NaN."""
     a = as_array_argument(name, a)
+    if found := concrete_values(REAL, a):  # the hot path
+        return make_array(np.where(found[0] == found[0], found[0], found[0].dtype.type(value)))
     if not dtypes.is_inexact(a.dtype):
         return a
     return lax.select(_numbers(a), a, lax.full_like(a, value))
@@ -103,6 +107,13 @@ def nanprod(
 
 def _nan_extremum(name, reduction, a, axis, out, keepdims, initial, where):
     refuse_out(name, out)
+    if initial is None and where is None and plain_axis(axis) and (found := concrete_values(REAL, a)):
+        numpy_fun = np.fmax if reduction is MAX else np.fmin  # the hot path
+        if found[0].size:
+            try:
+                return make_array(run(numpy_fun.reduce, found[0], axis, out=..., keepdims=keepdims))
+            except ValueError:  # the general path says what is wrong
+                pass
     a = as_array_argument(name, a)
     extremum = getattr(reductions, reduction.name)
     if not dtypes.is_inexact(a.dtype):
@@ -211,12 +222,33 @@ def nanmean(
     Array(2., dtype=float32)
     """
     refuse_out("nanmean", out)
+    if dtype is None and where is None and plain_axis(axis) and (found := concrete_values(REAL, a)):
+        try:  # the hot path
+            return make_array(run(_mean_value, found[0], axis, keepdims))
+        except ValueError:  # the general path says what is wrong
+            pass
     a = as_array_argument("nanmean", a)
     dtype = user_dtype(dtype, "nanmean", dtypes.to_inexact_dtype(a.dtype))
     a = convert(a, reductions.accumulator(dtypes.to_inexact_dtype(dtype)))
     number = reductions.sum(convert(_number_mask("nanmean", a, where), a.dtype), axis, keepdims=keepdims)
     total = nansum(a, axis, keepdims=keepdims, where=where)
     return convert(lax.div(total, number), dtype)
+
+
+def _mean_value(value, axis, keepdims):
+    mask = value == value
+    total = np.add.reduce(np.where(mask, value, value.dtype.type(0)), axis, out=..., keepdims=keepdims)
+    number = np.add.reduce(mask, axis, value.dtype, keepdims=keepdims)
+    return np.divide(total, number, total)
+
+
+def _variance_value(value, axis, ddof, keepdims):
+    mask = value == value
+    distance = np.subtract(value, _mean_value(value, axis, True), out=...)
+    distance[~mask] = 0
+    total = np.add.reduce(np.square(distance), axis, out=..., keepdims=keepdims)
+    divisor = np.add.reduce(mask, axis, value.dtype, keepdims=keepdims) - value.dtype.type(ddof)
+    return np.divide(total, np.where(divisor > 0, divisor, value.dtype.type(np.nan)), total)
 
 
 def nanvar(
@@ -251,6 +283,12 @@ def nanvar(
     Array(1., dtype=float32)
     """
     refuse_out("nanvar", out)
+    plain = dtype is None and where is None and mean is None and type(ddof) in (int, float)
+    if plain and plain_axis(axis) and (found := concrete_values(REAL, a)):  # the hot path
+        try:
+            return make_array(run(_variance_value, found[0], axis, ddof, keepdims))
+        except ValueError:  # the general path says what is wrong
+            pass
     a = as_array_argument("nanvar", a)
     wide, dtype = variance_dtypes("nanvar", dtype, a.dtype)
     a = convert(a, wide)

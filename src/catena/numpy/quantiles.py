@@ -9,10 +9,12 @@ import numpy as np
 from catena import lax
 from catena.core import dtypes
 from catena.core.array import Array, make_array
+from catena.core.context import context
 from catena.numpy.boundary import (
     as_array_argument,
     broadcast_to,
     canonical_axes,
+    concrete_values,
     convert,
     direct,
     like,
@@ -23,7 +25,8 @@ from catena.numpy.hot import REAL, Operand
 from catena.numpy.placement import placed
 from catena.numpy.reductions import Axis
 
-_METHODS = ("linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf")
+_PARTITIONED = ("linear", "lower", "higher", "midpoint", "nearest")
+_METHODS = (*_PARTITIONED, "inverted_cdf")
 
 
 def quantile(
@@ -131,6 +134,9 @@ def percentile(
     >>> jnp.percentile(jnp.array([1.0, 2.0, 3.0, 4.0, 5.0]), 50)
     Array(3., dtype=float32)
     """
+    if out is None and weights is None and out_sharding is None and not overwrite_input:  # the hot path
+        if (found := _of_value(a, q, axis, method, keepdims, percent=True)) is not None:
+            return found
     q = _fraction("percentile", q)
     result = _quantile(
         "percentile", a, q, axis, out, overwrite_input, method, keepdims, weights, skip_nan=False
@@ -233,7 +239,32 @@ def _fraction(name: str, q):
     return lax.div(q, like(q, 100))
 
 
+def _of_value(a, q, axis, method, keepdims, percent: bool = False):
+    """One quantile of a concrete array of a common dtype; None where the general path has to see to it."""
+    if type(q) not in (float, int) or not (found := concrete_values(REAL, a)) or method not in _PARTITIONED:
+        return None
+    (value,) = found
+    if axis is None:
+        rows = value.reshape(-1)
+    elif type(axis) is int and -value.ndim <= axis < value.ndim:
+        axis %= value.ndim
+        rows = value.transpose([i for i in range(value.ndim) if i != axis] + [axis])
+    else:
+        return None
+    if not rows.shape[-1]:
+        return None
+    q = (np.float64 if context.x64 else np.float32)(q)
+    q = value.dtype.type(q / q.dtype.type(100) if percent else q)
+    result = run(_partitioned_at, rows, q, rows.shape[-1], method)
+    if keepdims:
+        result = np.expand_dims(result, tuple(range(value.ndim)) if axis is None else axis)
+    return make_array(result)
+
+
 def _quantile(name, a, q, axis, out, overwrite_input, method, keepdims, weights, skip_nan):
+    if out is None and weights is None and not overwrite_input and not skip_nan:  # the hot path
+        if (found := _of_value(a, q, axis, method, keepdims)) is not None:
+            return found
     a, q = as_array_argument(name, a), as_array_argument(name, q, 1)
     _check(name, a, q, out, overwrite_input, method, weights)
     dtype = dtypes.to_inexact_dtype(a.dtype)
@@ -328,11 +359,17 @@ def _partitioned_at(rows: np.ndarray, q: np.ndarray, n: int, method: str) -> np.
         return np.full(rows.shape[:-1], np.nan, rows.dtype)
     low = min(max(int(position), 0), n - 1)
     high = min(low + (position > low), n - 1)
-    ordered = np.partition(rows, tuple({low, high, n - 1}), -1)
+    ordered = rows.copy(order="C")
+    ordered.partition((low, high, n - 1), -1)
     fraction = rows.dtype.type(min(max(position, 0.0), n - 1.0) - low)
-    result = _between_values(ordered[..., low], ordered[..., high], fraction, method)
-    last = ordered[..., n - 1]
-    return np.where(np.isnan(last), last, result).astype(rows.dtype)
+    below, above, last = ordered[..., low], ordered[..., high], ordered[..., n - 1]
+    if method == "nearest":
+        result = below if fraction <= 0.5 else above
+    else:
+        result = _between_values(below, above, fraction, method)
+    if rows.ndim == 1:
+        return np.array(result if last == last else last)
+    return np.where(last == last, result, last)
 
 
 def _between_values(below, above, fraction, method):

@@ -13,7 +13,7 @@ from catena.core import dtypes
 from catena.core.array import Array, make_array
 from catena.numpy.boundary import as_array_argument, canonical_axis, convert, direct, run, user_dtype
 from catena.numpy.creation import default_int
-from catena.numpy.hot import Operand
+from catena.numpy.hot import REAL_OR_INT, Operand
 from catena.numpy.indexing import read
 from catena.numpy.joining import array_sequence
 from catena.numpy.promotion import promote_dtypes
@@ -377,6 +377,8 @@ def digitize(x: Operand, bins: Operand, right: bool = False, *, method: str | No
     if not bins.size:
         return lax.full(x.shape, 0, default_int())
     side = "left" if right else "right"
+    if direct(bins) and bins.dtype in REAL_OR_INT and bins._value[-1] >= bins._value[0]:
+        return positions_in(bins, x, side, method)
     rising = positions_in(bins, x, side, method)
     falling = positions_in(lax.rev(bins, (0,)), x, side, method)
     falling = lax.sub(lax.full_like(falling, bins.size), falling)

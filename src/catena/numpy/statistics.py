@@ -15,6 +15,7 @@ from catena.numpy import reductions
 from catena.numpy.averages import average
 from catena.numpy.boundary import (
     as_array_argument,
+    concrete_values,
     convert,
     direct,
     like,
@@ -22,7 +23,7 @@ from catena.numpy.boundary import (
     user_dtype,
 )
 from catena.numpy.creation import default_int
-from catena.numpy.hot import F32, F64, Operand
+from catena.numpy.hot import F32, F64, REAL, Operand
 from catena.numpy.indexing import read
 from catena.numpy.joining import concatenate
 from catena.numpy.manipulation import atleast_2d
@@ -363,6 +364,10 @@ def cov(
     Array([[ 1., -1.],
            [-1.,  1.]], dtype=float32)
     """
+    if y is fweights is aweights is dtype is None and (found := concrete_values(REAL, m)):  # the hot path
+        if found[0].ndim == 2 and found[0].size and type(ddof) in (int, type(None)):
+            degrees = (0 if bias else 1) if ddof is None else ddof
+            return make_array(run(_covariance_value, found[0], rowvar, degrees))
     m = as_array_argument("cov", m)
     dtype = user_dtype(dtype, "cov")
     if m.ndim > 2:
@@ -393,6 +398,22 @@ def cov(
     product = dot(x, matrix_transpose(weighted if not dtypes.is_complex(x.dtype) else lax.conj(weighted)))
     result = lax.div(product, convert(scale, product.dtype))
     return reshaped(result, tuple(n for n in result.shape if n != 1)) if 1 in result.shape else result
+
+
+def _covariance_value(x, rowvar: bool, ddof: int):
+    x = x if rowvar or x.shape[0] == 1 else x.T
+    number = x.shape[1]
+    x = x - np.add.reduce(x, 1, keepdims=True) / x.dtype.type(number)
+    result = x @ x.T
+    result /= x.dtype.type(number - ddof)
+    return result.squeeze() if 1 in result.shape else result
+
+
+def _correlation_value(c):
+    deviations = np.sqrt(c.diagonal())
+    c = c / deviations[:, None] / deviations
+    np.maximum(c, -1, out=c)
+    return np.minimum(c, 1, out=c)
 
 
 def _real(x):
@@ -460,6 +481,8 @@ def corrcoef(
     c = cov(x, y, rowvar, dtype=dtype)
     if c.ndim == 0:
         return lax.div(c, c)
+    if found := concrete_values(REAL, c):  # the hot path
+        return make_array(run(_correlation_value, found[0]))
     n = c.shape[0]
     variances = _real(read(c, (np.arange(n), np.arange(n))))
     deviations = convert(lax.sqrt(variances), c.dtype)
