@@ -13,6 +13,8 @@ def how_to_register(x) -> str:
     kind = type(x)
     if kind.__module__ == "builtins":
         return ""
+    if hasattr(kind, "_refuse_as_value"):  # a class of the language's own, which knows better
+        x._refuse_as_value()
     convertible = hasattr(kind, "__jax_array__")
     unused = ", not __jax_array__" if convertible else ""
     otherwise = ", or convert the object with jax.numpy.asarray" if convertible else ""
@@ -43,12 +45,16 @@ class ConcretizationTypeError(JAXTypeError):
 class NonConcreteBooleanIndexError(JAXIndexError):
     """A traced boolean mask was used as an index, so the size of the result is unknown."""
 
-    def __init__(self, tracer):
+    def __init__(self, tracer, use: str = ""):
+        """``use`` is what was done with ``x[mask]`` that needs the number of selected elements."""
+        needed = f"Of x[mask], {use} needs" if use else "This needs"
         super().__init__(
             f"Array boolean indices must be concrete; got {describe_type(tracer)}\n"
-            "The shape of x[mask] depends on the values of the mask; use jnp.where(mask, x, fill), "
-            "x.at[mask].set(v), "
-            f"or pass size= to a function that takes it.{origin(tracer)}\n{see(NonConcreteBooleanIndexError)}"
+            f"{needed} the number of true elements, which is not known while tracing. Reductions "
+            "(x[mask].sum()), elementwise functions (jnp.log(x[mask]).mean()) and updates (x.at[mask].set(v)) do "
+            "without. Otherwise keep the shape with jnp.where(mask, x, fill), or fix it: "
+            f"jnp.nonzero(mask, size=n), jnp.compress(mask, x, size=n).{origin(tracer)}"
+            f"\n{see(NonConcreteBooleanIndexError)}"
         )
 
 
@@ -109,6 +115,13 @@ class JaxRuntimeError(RuntimeError):
     def error_message(self) -> str:
         """The text of the error."""
         return str(self)
+
+
+class OutOfMemoryError(JaxRuntimeError, MemoryError):
+    """A compiled program asked for more memory than there is."""
+
+    error_code = 8  # RESOURCE_EXHAUSTED
+    error_code_string = "RESOURCE_EXHAUSTED"
 
 
 class MissingRuleError(NotImplementedError):

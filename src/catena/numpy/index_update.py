@@ -17,14 +17,14 @@ from catena.core.array import Array, make_array
 from catena.core.context import context
 from catena.core.errors import NonConcreteBooleanIndexError
 from catena.core.evaluate import quiet
-from catena.core.trace import Tracer, find_concrete
 from catena.lax.windowed import GatherScatterMode
 from catena.numpy.arithmetic import divide, power
 from catena.numpy.boundary import SCALARS, convert, dtype_of
 from catena.numpy.conversion import from_object
 from catena.numpy.hot import F32, F64, I32, I64, NUMBER
-from catena.numpy.indexers import Plan, check_not_empty, parse
-from catena.numpy.indexing import numpy_key, read
+from catena.numpy.indexers import Plan, check_not_empty, parse, traced_mask
+from catena.numpy.indexing import masked_part, numpy_key, read
+from catena.numpy.masked import Selection
 from catena.numpy.placement import placed
 from catena.numpy.shaping import broadcast_to
 
@@ -294,10 +294,10 @@ def _without(shape, axes) -> tuple:
 
 def _general_update(operation: _Operation, x, index, values, hints):
     indices_are_sorted, unique_indices, mode, wrap = hints
-    values = _converted(values, x)
     mask = traced_mask(index)
     if mask is not None:
         return _where_mask(x, index, mask, values, operation.combine)
+    values = _converted(values, x)
     plan = _plan(x, index, wrap)
     indices = plan.indices()
     values = broadcast_to(values, plan.shape)
@@ -363,59 +363,22 @@ maximum = _updating(MAXIMUM)
 # ---- traced masks
 
 
-def traced_mask(index):
-    """The one traced boolean array in ``index``, as its position (-1: it is the index), or None."""
-    if type(index) is not tuple:
-        return -1 if _is_traced_mask(index) else None
-    found = [i for i, item in enumerate(index) if _is_traced_mask(item)]
-    return found[0] if len(found) == 1 else None
-
-
-def _is_traced_mask(item) -> bool:
-    return isinstance(item, Tracer) and item.dtype == dtypes.BOOL and find_concrete(item) is None
-
-
 def _where_mask(x, index, position: int, values, combine):
     """The update at a traced mask: ``combine`` everywhere, then a choice by the mask."""
-    entries = [index] if position < 0 else list(index)
-    mask = entries[position if position >= 0 else 0]
-    place = max(position, 0)
-    entries[place : place + 1] = [slice(None)] * mask.ndim
-    others = tuple(entries)
-    tokens = parse(x.shape, others)
-    plan = Plan(tokens, x.shape)
-    if plan.advanced or any(isinstance(e, Array | Tracer | np.ndarray) for e in entries):
-        raise NonConcreteBooleanIndexError(mask)
-    trivial = all(type(e) is slice and e == slice(None) or e is Ellipsis for e in entries)
-    part = x if trivial else read(x, others)
-    first = _axis_of_mask(tokens, entries, place, part.ndim)
-    _check_mask(mask, part.shape[first : first + mask.ndim], place)
+    part, mask, first, others = masked_part(x, index, position)
+    values = _spread_values(values, part, mask, first)
     spread = lax.broadcast_in_dim(mask, part.shape, tuple(range(first, first + mask.ndim)))
-    new = lax.select(spread, combine(part, _spread_values(values, part, mask, first)), part)
-    return new if trivial else set_(x, others, new, (False, True, None, True))
-
-
-def _axis_of_mask(tokens, entries, place: int, rank: int) -> int:
-    """The first axis, in the part that the other entries select, that the mask covers."""
-    if Ellipsis in [e for e in entries[:place] if e is Ellipsis]:
-        after = sum(e is None or isinstance(e, slice) for e in entries[place:])
-        return rank - after
-    return sum(e is None or isinstance(e, slice) for e in entries[:place])
-
-
-def _check_mask(mask, expected, position: int):
-    if mask.shape != expected:
-        raise IndexError(
-            f"boolean index did not match shape of indexed array in index {position}: got {mask.shape}, "
-            "expected "
-            f"{list(expected)}"
-        )
+    new = lax.select(spread, combine(part, values), part)
+    return new if others is None else set_(x, others, new, (False, True, None, True))
 
 
 def _spread_values(values, part, mask, first: int):
     """Values that do not depend on the number of true elements, for every element of ``part``."""
     if values is None:
         return None
+    if type(values) is Selection:
+        return _corresponding(values, part, mask, first)
+    values = _converted(values, part)
     rest = part.shape[:first] + part.shape[first + mask.ndim :]
     after = len(rest) - first
     if values.ndim > after:  # the axis of the selected elements: only one value for all of them will do
@@ -426,6 +389,18 @@ def _spread_values(values, part, mask, first: int):
     values = broadcast_to(values, rest)
     kept = [i for i in range(part.ndim) if not first <= i < first + mask.ndim]
     return lax.broadcast_in_dim(values, part.shape, tuple(kept))
+
+
+def _corresponding(values: Selection, part, mask, first: int):
+    """The elements of a selection by the same mask, in the places of those that they replace."""
+    if values.source is not mask:
+        values.refuse("an update at another mask")
+    array, after = _converted(values.array, part), part.ndim - first - mask.ndim
+    before = array.shape[: values.axis]
+    behind = array.shape[values.axis + 1 :]
+    if len(behind) != after:
+        values.refuse(f"an update of an array of {part.ndim} axes by a selection of {values.ndim}")
+    return broadcast_to(lax.reshape(array, (*before, *mask.shape, *behind)), part.shape)
 
 
 # ----------------------------------------------------------------------------------------------------

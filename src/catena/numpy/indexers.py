@@ -228,6 +228,18 @@ def _span(item: slice, n: int, position: int) -> Span:
     return Span(start, step, len(range(start, stop, step)), n)
 
 
+def traced_mask(index):
+    """The one traced boolean array in ``index``, as its position (-1: it is the index), or None."""
+    if type(index) is not tuple:
+        return -1 if _is_traced_mask(index) else None
+    found = [i for i, item in enumerate(index) if _is_traced_mask(item)]
+    return found[0] if len(found) == 1 else None
+
+
+def _is_traced_mask(item) -> bool:
+    return isinstance(item, Tracer) and item.dtype == dtypes.BOOL and find_concrete(item) is None
+
+
 # ----------------------------------------------------------------------------------------------------
 # From tokens to a gather or scatter
 

@@ -12,10 +12,12 @@ import numpy as np
 from catena import lax
 from catena.core.array import Array, make_array
 from catena.core.context import context
+from catena.core.errors import NonConcreteBooleanIndexError
 from catena.core.trace import Tracer
 from catena.lax.windowed import FILL_OR_DROP, PROMISE_IN_BOUNDS, GatherScatterMode
 from catena.numpy.boundary import SCALARS
-from catena.numpy.indexers import Plan, Span, check_not_empty, has_block, is_array, parse
+from catena.numpy.indexers import Plan, Span, check_not_empty, has_block, is_array, parse, traced_mask
+from catena.numpy.masked import Selection
 
 _PLAIN = frozenset({int, slice, NoneType, EllipsisType, bool})
 
@@ -46,7 +48,8 @@ def getitem(x, index):
         value = _read_by_numpy(x._value, index)
         if value is not None:
             return make_array(value, x.weak_type)
-    return _read(x, index)
+    masked = traced_mask(index)
+    return _read(x, index) if masked is None else select(x, index, masked)
 
 
 def _read_by_numpy(value, index):
@@ -93,6 +96,9 @@ def read(
         value = _read_by_numpy(x._value, index)
         if value is not None:
             return make_array(value, x.weak_type)
+    masked = traced_mask(index)
+    if masked is not None:
+        return select(x, index, masked)
     return _read(x, index, mode, fill_value, indices_are_sorted, unique_indices, wrap)
 
 
@@ -235,3 +241,57 @@ def fill_scalar(fill_value):
     if fill_value is None or type(fill_value) in SCALARS:
         return fill_value
     return np.asarray(fill_value).item()
+
+
+# ---- traced masks
+
+
+def select(x, index, position: int) -> Selection:
+    """``x[index]`` where one item, at ``position``, is a traced mask."""
+    part, mask, first, _ = masked_part(x, index, position)
+    shape = part.shape[:first] + (mask.size,) + part.shape[first + mask.ndim :]
+    return Selection(lax.reshape(part, shape), lax.reshape(mask, (mask.size,)), first, mask)
+
+
+def masked_part(x, index, position: int) -> tuple:
+    """What the other items of an index with a traced mask select, and where the mask lies in it.
+
+    Returns:
+      The part, the mask, the first of the part's axes that the mask covers, and the index of the part (None
+      where it is all of ``x``).
+    """
+    entries = [index] if position < 0 else list(index)
+    place = max(position, 0)
+    mask = entries[place]
+    if not _beside(entries, place):
+        raise NonConcreteBooleanIndexError(mask, "an index with other arrays, or integers apart from the mask,")
+    entries[place : place + 1] = [slice(None)] * mask.ndim
+    trivial = all(type(e) is slice and e == slice(None) or e is Ellipsis for e in entries)
+    others = tuple(entries)
+    part = x if trivial else _read(x, others)
+    first = _axis_of_mask(entries, place, part.ndim)
+    _check_mask(mask, part.shape[first : first + mask.ndim], place)
+    return part, mask, first, None if trivial else others
+
+
+def _beside(entries, place: int) -> bool:
+    """Whether all that is advanced beside the mask are integers next to it."""
+    block = [i for i, e in enumerate(entries) if not (e is None or e is Ellipsis or isinstance(e, slice))]
+    integers = all(i == place or np.ndim(entries[i]) == 0 and hasattr(entries[i], "__index__") for i in block)
+    return integers and block[-1] - block[0] == len(block) - 1
+
+
+def _axis_of_mask(entries, place: int, rank: int) -> int:
+    """The first axis, in the part that the other entries select, that the mask covers."""
+    if any(e is Ellipsis for e in entries[:place]):
+        return rank - sum(e is None or isinstance(e, slice) for e in entries[place:])
+    return sum(e is None or isinstance(e, slice) for e in entries[:place])
+
+
+def _check_mask(mask, expected, position: int):
+    if mask.shape != expected:
+        raise IndexError(
+            f"boolean index did not match shape of indexed array in index {position}: got {mask.shape}, "
+            "expected "
+            f"{list(expected)}"
+        )

@@ -50,14 +50,16 @@ class Reduction(NamedTuple):
     neutral: Any  # from a dtype to the value that changes nothing
 
 
-def _lowest(dtype):
+def lowest(dtype):
+    """The value that changes no maximum."""
     kind = dtypes.KIND[dtype]
     if kind == "b":
         return False
     return complex(-np.inf, -np.inf) if kind == "c" else _end(dtype, kind, "min")
 
 
-def _highest(dtype):
+def highest(dtype):
+    """The value that changes no minimum."""
     kind = dtypes.KIND[dtype]
     if kind == "b":
         return True
@@ -81,8 +83,8 @@ def _gathered_prod(x, names):
 
 SUM = Reduction("sum", lax.reduce_sum, lambda x, names: lax.psum(x, names), lax.add, lambda dtype: 0)
 PROD = Reduction("prod", lax.reduce_prod, _gathered_prod, lax.mul, lambda dtype: 1)
-MAX = Reduction("max", lax.reduce_max, lambda x, names: lax.pmax(x, names), lax.max, _lowest)
-MIN = Reduction("min", lax.reduce_min, lambda x, names: lax.pmin(x, names), lax.min, _highest)
+MAX = Reduction("max", lax.reduce_max, lambda x, names: lax.pmax(x, names), lax.max, lowest)
+MIN = Reduction("min", lax.reduce_min, lambda x, names: lax.pmin(x, names), lax.min, highest)
 ALL = Reduction(
     "all",
     lax.reduce_and,

@@ -1,0 +1,244 @@
+"""``x[mask]`` with a traced mask: what does not need the number of elements works as with a known mask."""
+
+import inspect
+
+import numpy as np
+import pytest
+from tests.numpy_examples import EXAMPLES
+
+import catena as jax
+import catena.numpy as jnp
+from catena.errors import NonConcreteBooleanIndexError
+from catena.numpy.masked import ELEMENTWISE, REDUCTIONS
+
+X = jnp.array([[3.0, -1.0, 0.5, -2.0], [0.25, 1.0, -0.5, 4.0], [-3.0, 2.0, 1.5, 0.75]])
+COLUMNS = np.array([True, False, True, True])
+MASKS = {"some": X > 0, "one": X == 4, "all": X < 9, "rows": X[:, 0] > 0, "columns": COLUMNS}
+
+
+def taken(x, which: str, mask):
+    return x[:, mask] if which == "columns" else x[mask]
+
+
+def agree(f, *args):
+    """``f`` gives the same with values and, compiled, with traced ones."""
+    expected, found = f(*args), jax.jit(f)(*args)
+    for e, g in zip(jax.tree.leaves(expected), jax.tree.leaves(found), strict=True):
+        assert e.dtype == g.dtype and e.shape == g.shape
+        np.testing.assert_allclose(np.asarray(g), np.asarray(e), rtol=2e-6, atol=1e-6)
+    return found
+
+
+def extra(name: str) -> tuple:
+    """What a reduction takes beside the array."""
+    return {"quantile": (0.3,), "nanquantile": (0.3,), "percentile": (40.0,), "nanpercentile": (40.0,)}.get(name, ())
+
+
+@pytest.mark.parametrize("which", MASKS)
+@pytest.mark.parametrize("name", REDUCTIONS)
+def test_reductions(name, which):
+    function = getattr(jnp, name)
+    agree(lambda x, m: function(taken(x, which, m), *extra(name)), X, MASKS[which])
+
+
+@pytest.mark.parametrize("keepdims", [False, True])
+@pytest.mark.parametrize("axis", [0, 1, (0, 1)])
+@pytest.mark.parametrize("name", REDUCTIONS)
+def test_reductions_along_axes(name, axis, keepdims):
+    """Along the selected axis the result is an array; along the other, a selection again, here summed."""
+
+    def f(x, mask):
+        result = getattr(jnp, name)(x[mask], *extra(name), axis=axis, keepdims=keepdims)
+        return result if axis != 1 else result.sum(0)
+
+    agree(f, X, MASKS["rows"])
+
+
+@pytest.mark.parametrize("name", [n for n in REDUCTIONS if hasattr(jnp.ndarray, n)])
+def test_methods(name):
+    agree(lambda x: getattr(x[x > 0], name)(), X)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "uint8", "bool", "float16", "complex64"])
+@pytest.mark.parametrize("name", "sum prod mean max min any all count_nonzero var".split())
+def test_dtypes(name, dtype):
+    x = jnp.array([0, 1, 2, 3, 1, 0]).astype(dtype)
+    agree(lambda x, m: getattr(jnp, name)(x[m]), x, np.array([1, 0, 1, 1, 0, 0], bool))
+
+
+@pytest.mark.parametrize("name", ELEMENTWISE)
+def test_elementwise_functions(name):
+    """Each with its example's arguments, of which the first array is selected from and others are scalars."""
+    args, kwargs = EXAMPLES[name][0]
+    position = max((i for i, a in enumerate(args) if isinstance(a, np.ndarray)), key=lambda i: args[i].size)
+    x = jnp.atleast_1d(jnp.asarray(args[position]))
+    others = [a.ravel()[0] if isinstance(a, np.ndarray) else a for a in args]
+    mask = np.arange(x.shape[0]) % 2 == 0
+
+    def f(x, m):
+        function = getattr(jnp, name)
+        called = function(*others[:position], x[m], *others[position + 1 :], **kwargs)
+        return jax.tree.map(lambda y: (jnp.sum(y), y.any()), called, is_leaf=lambda y: not isinstance(y, list | tuple))
+
+    agree(f, x, mask)
+
+
+def test_tables_name_the_namespace():
+    for name in (*ELEMENTWISE, *REDUCTIONS):
+        assert callable(getattr(jnp, name))
+    for name in REDUCTIONS:
+        assert "a" in inspect.signature(getattr(jnp, name)).parameters
+
+
+def test_operators():
+    def f(x, w):
+        m = x > 0
+        s = x[m]
+        return (
+            ((2 * s - 1) ** 2 / (s + x[m])).sum(), (s > 1).sum(), (-s).min(), abs(s - 3).max(), (s // 1 % 2).mean(),
+            ((s > 1) & ~(s > 2)).any(), (w * s).sum(), (s * w).sum(), divmod(s, 2)[0].sum(), s.astype(int).sum(),
+            (1.0 - s).max(), (2.0**s).sum(), s.clip(1, 2).sum(), jnp.where(s > 1, s, 0).sum(), s.real.sum(),
+        )  # fmt: skip
+
+    agree(f, X, jnp.float32(2.5))
+
+
+def test_broadcasting_beside_the_selected_axis():
+    weights = jnp.array([1.0, 2.0, 3.0, 4.0])
+    agree(lambda x, w: (x[x[:, 0] > 0] * w).sum(0), X, weights)
+    agree(lambda x, w: (x[x[:, 0] > 0] - w[None]).sum(), X, weights)
+    with pytest.raises(NonConcreteBooleanIndexError, match=r"jnp.multiply with an array of shape \(4,\)"):
+        jax.jit(lambda x, w: (x[0][x[0] > 0] * w).sum())(X, weights)
+
+
+def test_mixed_indices():
+    def f(x, i):
+        m = x[0] > 0
+        return (
+            x[1, m].sum(), x[i, m].max(), x[:2, m].sum(1), x[None, 1:, m].sum(), x[..., m].sum(-1), x[m[:3], 1].sum(),
+            x[m[:3], ...].sum(0), x[m[:3], 1:3].sum(0), x.at[m[:3]].get().sum(0), x[:, x[2] > 1].mean(),
+        )  # fmt: skip
+
+    agree(f, X, 2)
+
+
+def test_where_and_initial():
+    def f(x):
+        m = x > 0
+        s = x[m]
+        return s.sum(where=s > 1), s.max(initial=2.0), s.min(initial=9.0, where=s > 1), jnp.sum(s, initial=5.0)
+
+    agree(f, X)
+    agree(lambda x: x[x[:, 0] > 0].sum(0, where=x[0] > 0), X)
+
+
+def test_weights():
+    def f(x, w):
+        m = x > 0
+        return jnp.average(x[m], weights=w[m]), jnp.average(x[m], weights=w[m], returned=True)
+
+    agree(f, X, X**2 + 1)
+
+
+def test_nothing_selected():
+    f = jax.jit(lambda x: [getattr(x[x > 9], n)() for n in ("sum", "prod", "max", "min", "mean", "any", "all")])
+    total, product, greatest, least, mean, some, every = map(float, f(X))
+    assert (total, product, greatest, least, some, every) == (0, 1, -np.inf, np.inf, 0, 1) and np.isnan(mean)
+
+
+@pytest.mark.parametrize("name", "sqrt log reciprocal arcsin".split())
+def test_gradients_do_not_see_what_is_left_out(name):
+    function = getattr(jnp, name)
+    x = jnp.array([0.0, -3.0, 0.5, 0.75, 2.0, jnp.nan])
+
+    def f(x, w):
+        m = (x > 0) & (x < 1)
+        return (w * function(x[m])).sum()
+
+    for g in jax.grad(f), jax.jit(jax.grad(f)):
+        expected = np.where([0, 0, 1, 1, 0, 0], jax.vmap(jax.grad(function))(jnp.full(6, 0.5).at[3].set(0.75)), 0)
+        np.testing.assert_allclose(np.asarray(g(x, 1.0)), expected, rtol=1e-6)
+    slope = jax.jit(jax.grad(f, 1))(x, 1.0)
+    np.testing.assert_allclose(float(slope), float(function(x[2:4]).sum()), rtol=1e-6)
+
+
+def test_gradient_of_an_extremum():
+    g = jax.jit(jax.grad(lambda x: x[x > 0].max()))(X)
+    np.testing.assert_array_equal(np.asarray(g), (np.asarray(X) == 4).astype(np.float32))
+
+
+def test_under_vmap_and_in_loops():
+    f = lambda x: jnp.exp(x[x > 0]).mean()  # noqa: E731
+    expected = [float(f(row)) for row in X]
+    np.testing.assert_allclose(np.asarray(jax.vmap(f)(X)), expected, rtol=1e-6)
+    np.testing.assert_allclose(np.asarray(jax.jit(jax.vmap(f))(X)), expected, rtol=1e-6)
+    np.testing.assert_allclose(np.asarray(jax.lax.map(f, X)), expected, rtol=1e-6)
+    np.testing.assert_allclose(np.asarray(jax.jacrev(f)(X[0])), np.asarray(jax.jacfwd(f)(X[0])), rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", "set add subtract multiply divide power min max".split())
+def test_updates_at_a_mask(name):
+    agree(lambda x: getattr(x.at[x > 0], name)(2.0), X)
+    agree(lambda x: getattr(x.at[:, x[0] > 0], name)(jnp.arange(3.0)[:, None]), X)
+    agree(lambda x, m: getattr(x.at[m], name)(jnp.arange(4.0)), X, MASKS["rows"])
+    agree(lambda x, m: getattr(x.at[m], name)(jnp.sqrt(x[m])), X, MASKS["some"])
+    agree(lambda x, m: getattr(x.at[m], name)(2 * x[m] - 1), X, MASKS["rows"])
+    agree(lambda x, m: getattr(x.at[:, m], name)(x[:, m] + 1), X, MASKS["columns"])
+    agree(lambda x, m: getattr(x.at[1, m], name)(x[0, m]), X, MASKS["columns"])
+
+
+def test_apply_at_a_mask():
+    agree(lambda x: x.at[x > 0].apply(jnp.sqrt), X)
+
+
+def test_gradient_of_an_update_at_a_mask():
+    g = jax.jit(jax.grad(lambda x: _rooted(x).sum()))(X)
+    np.testing.assert_allclose(np.asarray(g), np.where(X > 0, 0.5 / np.sqrt(np.abs(X)), 1.0), rtol=1e-6)
+
+
+def _rooted(x):
+    m = x > 0
+    return x.at[m].set(jnp.sqrt(x[m]))
+
+
+REFUSED = {
+    "its return": lambda x: x[x > 0],
+    "'shape'": lambda x: x[x > 0].shape,
+    "'size'": lambda x: x[x > 0].size,
+    "'at'": lambda x: x[x > 0].at[0].set(1),
+    "'reshape'": lambda x: x[x > 0].reshape(2, 2),
+    "jnp.sort": lambda x: jnp.sort(x[x > 0]),
+    "jnp.concatenate": lambda x: jnp.concatenate([x[x > 0], x[0]]),
+    "jnp.linalg.norm|jnp.norm": lambda x: jnp.linalg.norm(x[x > 0]),
+    "jnp.reduce": lambda x: jnp.add.reduce(x[x > 0]),
+    "conversion": lambda x: jnp.asarray(x[x > 0]),
+    "NumPy": lambda x: np.sum(np.asarray(x[x > 0])),
+    "lax": lambda x: jax.lax.sin(x[x > 0]),
+    "pytree": lambda x: jax.lax.cond(True, lambda y: y, lambda y: y, x[x > 0]),
+    "len": lambda x: len(x[x > 0]),
+    "iteration": lambda x: [y + 1 for y in x[x > 0]],
+    "indexing": lambda x: x[x > 0][0],
+    "float": lambda x: float(x[x > 0]),
+    "two masks": lambda x: (x[x > 0] + x[x > 0]).sum(),
+    "another mask": lambda x: x.at[x > 0].set(x[x < 0]),
+    "apart from the mask": lambda x: x[jnp.arange(3), x[0] > 0],
+    "integers apart": lambda x: x[None][0, :, x[0] > 0],
+    "of an array that is none": lambda x: jnp.average(x, weights=x[x > 0]),
+}
+
+
+@pytest.mark.parametrize("use", REFUSED)
+def test_other_uses_are_refused_and_taught(use):
+    with pytest.raises(NonConcreteBooleanIndexError, match=use) as error:
+        jax.jit(REFUSED[use])(X)
+    text = str(error.value)
+    assert "must be concrete; got bool[" in text and "size=n" in text and ".at[mask].set" in text and "where" in text
+
+
+def test_absent_attributes_are_absent():
+    def f(x):
+        assert not hasattr(x[x > 0], "no_such_attribute") and x[x > 0].dtype == x.dtype and x[x > 0].ndim == 1
+        assert repr(x[x > 0]).startswith("Selection(")
+        return x
+
+    jax.jit(f)(X)
