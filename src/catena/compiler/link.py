@@ -7,8 +7,10 @@ instructions, dead code. Everything that LLVM needs once is made once per proces
 from __future__ import annotations
 
 import functools
+import re
 import threading
 import time
+from collections import Counter
 from dataclasses import dataclass, field
 
 from catena.compiler import cache, vector_math
@@ -27,12 +29,19 @@ class Target:
     vector_bytes: int
 
 
+# Passes of the code generator that find nothing to do in our loops: a third to a half of its time. Loops have one
+# counter and x86 addresses are sums already; bodies are written in an order that suits the processor's own scheduler.
+UNUSED_PASSES = ("-disable-lsr", "-disable-post-ra", "-enable-misched=false")
+
+
 @functools.cache
 def target() -> Target:
     """The machine that this process runs on."""
     binding = llvm()
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
+    for option in UNUSED_PASSES:
+        binding.set_option("", option)
     features = binding.get_host_cpu_features()
     wide = 64 if features.get("avx512f") else 32 if features.get("avx2") else 16
     return Target(binding.get_host_cpu_name(), features.flatten(), wide)
@@ -73,6 +82,7 @@ class Times:
 def with_helpers(text: str, helpers: dict) -> str:
     """The module with the definitions and declarations that it calls."""
     lines: dict[str, None] = {}
+    calls = Counter(_MATH_CALL.findall(text))
     for symbol, need in helpers.items():
         if isinstance(need, tuple):
             family, *key = need
@@ -86,13 +96,21 @@ def with_helpers(text: str, helpers: dict) -> str:
                 lines[sorting.define(*key)] = None
                 continue
             for each in (tuple(key), *vector_math.dependencies(*key)):
-                lines[vector_math.define(*each)] = None
+                lines[_shared_if_frequent(vector_math.define(*each), calls[vector_math.symbol(*each)])] = None
                 lines.update(dict.fromkeys(vector_math.declarations(*each)))
         elif need.startswith("declare"):
             lines[need] = None
         else:
             lines[small_floats.define(symbol)] = None
     return "\n".join([*lines, text])
+
+
+FREQUENT = 16  # calls of one function from which they are calls: their bodies would be most of the program
+_MATH_CALL = re.compile(r"call [^@]*(@catena\.[\w.]+)\(")
+
+
+def _shared_if_frequent(definition: str, calls: int) -> str:
+    return definition.replace(" alwaysinline ", " noinline ", 1) if calls > FREQUENT else definition
 
 
 def object_code(text: str, times: Times, opt: int) -> bytes:
