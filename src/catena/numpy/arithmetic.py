@@ -281,7 +281,7 @@ def _wrapping_power(x, y):
 
 power, pow = (
     document_binary(
-        second_names(binary(name, np.power, _power, REAL, scalars=False)),
+        second_names(binary(name, np.power, _power, REAL, scalars=frozenset({float}))),
         "The first array to the power of the second, element by element. An exponent that is a Python "
         "integer is "
         "computed by multiplication.",
@@ -333,6 +333,11 @@ def _magnitude(x):
     return x if x.dtype == dtypes.BOOL else lax.abs(x)
 
 
+def _sign_value(value, out):
+    sign = np.sign(value, out=out)
+    return sign if value.dtype in INT else np.copysign(sign, value, out=sign)  # zeros keep their signs
+
+
 negative = document_unary(
     unary("negative", np.negative, _same_dtype(lax.neg, "negative"), NUMBER),
     "Minus each element.",
@@ -360,7 +365,7 @@ abs, absolute = (
     for name in ("abs", "absolute")
 )
 sign = document_unary(
-    unary("sign", np.sign, _same_dtype(lax.sign, "sign"), INT),
+    unary("sign", _sign_value, _same_dtype(lax.sign, "sign"), REAL_OR_INT),
     "The sign of each element: -1, 0 or 1; for complex ones, the direction from zero.",
     "of its dtype",
     "jnp.sign(jnp.array([3, 0, -4]))",
@@ -406,45 +411,26 @@ minimum = document_binary(
 )
 
 
-def _ignoring_nan(name: str, x, y, extremum):
-    """The extremum where neither is NaN; else the other one."""
-    x, y = broadcast_together(name, promote(name, x, y))
-    first = lax.bitwise_or(lax.ne(y, y), lax.bitwise_and(lax.eq(extremum(x, y), x), lax.eq(x, x)))
-    return lax.select(first, x, y)
+def _ignoring_nan(name: str, numpy_fun, extremum, which: str, result: str):
+    """The function ``name``: the other element where one is NaN, and otherwise an extremum."""
+
+    def general(x, y):
+        x, y = broadcast_together(name, promote(name, x, y))
+        first = lax.bitwise_or(lax.ne(y, y), lax.bitwise_and(lax.eq(extremum(x, y), x), lax.eq(x, x)))
+        return lax.select(first, x, y)
+
+    return document_binary(
+        second_names(binary(name, numpy_fun, general, REAL_OR_INT)),
+        f"The {which} of two elements; where one is NaN, the other one.",
+        _PROMOTED,
+        f"jnp.{name}(jnp.array([1.0, jnp.nan]), 0.5)",
+        result,
+        "x1, x2",
+    )
 
 
-def fmax(x1: Operand, x2: Operand) -> Array:
-    """The greater of two elements, the other one where one is NaN.
-
-    Arguments:
-      x1, x2: arrays or scalars, of shapes that broadcast together.
-    Returns:
-      An array of the broadcast shape, of the dtype that the arguments promote to.
-    Raises:
-      TypeError: an argument is neither an array nor a scalar, or the shapes do not broadcast.
-
-    >>> import catena.numpy as jnp
-    >>> jnp.fmax(jnp.array([1.0, jnp.nan]), 0.5)
-    Array([1. , 0.5], dtype=float32)
-    """
-    return _ignoring_nan("fmax", x1, x2, lax.max)
-
-
-def fmin(x1: Operand, x2: Operand) -> Array:
-    """The lesser of two elements, the other one where one is NaN.
-
-    Arguments:
-      x1, x2: arrays or scalars, of shapes that broadcast together.
-    Returns:
-      An array of the broadcast shape, of the dtype that the arguments promote to.
-    Raises:
-      TypeError: an argument is neither an array nor a scalar, or the shapes do not broadcast.
-
-    >>> import catena.numpy as jnp
-    >>> jnp.fmin(jnp.array([1.0, jnp.nan]), 0.5)
-    Array([0.5, 0.5], dtype=float32)
-    """
-    return _ignoring_nan("fmin", x1, x2, lax.min)
+fmax = _ignoring_nan("fmax", np.fmax, lax.max, "greater", "Array([1. , 0.5], dtype=float32)")
+fmin = _ignoring_nan("fmin", np.fmin, lax.min, "lesser", "Array([0.5, 0.5], dtype=float32)")
 
 
 def clip(arr: Operand | None = None, /, min: Operand | None = None, max: Operand | None = None) -> Array:

@@ -21,13 +21,13 @@ from catena.numpy.boundary import (
     strong,
 )
 from catena.numpy.documentation import document_binary, document_unary
-from catena.numpy.hot import NONE, REAL, binary, positional_or_keyword, second_names, unary
+from catena.numpy.hot import REAL, binary, positional_or_keyword, second_names, unary
 
 _INEXACT = "float, or complex where ``x`` is complex"
 
 
 def _inexact(name, numpy_fun, lax_fun, purpose, example, result, fast=REAL, returns=_INEXACT, refused=""):
-    fun = unary(name, numpy_fun, lambda x: lax_fun(one_inexact(name, x)), fast)
+    fun = unary(name, numpy_fun, lambda x: lax_fun(one_inexact(name, x)), fast, inexact=fast is REAL)
     return document_unary(fun, purpose, returns, example, result, refused=refused)
 
 
@@ -291,8 +291,13 @@ def _sinc_near_zero(x):
     return lax.add(lax.mul(square, quadratic), lax.full_like(x, 1))
 
 
+def _sinc_value(value, out):
+    y = value * value.dtype.type(np.pi)
+    return np.where(value != 0, np.sin(y) / y, value.dtype.type(1))
+
+
 sinc = document_unary(
-    unary("sinc", None, _sinc, NONE),
+    unary("sinc", _sinc_value, _sinc, inexact=True),
     "``sin(pi x) / (pi x)`` of each element, 1 at zero.",
     _INEXACT,
     "jnp.sinc(jnp.array([0.0, 0.5]))",

@@ -36,13 +36,15 @@ NUMBER = frozenset({F32, F64, I32, I64, C64, C128})
 INT = frozenset({I32, I64})
 BITS = frozenset({I32, I64, BOOL})
 _JOINED = REAL_OR_INT | {BOOL}  # what they promote to, NumPy casts as we do
+SCALAR_KINDS = frozenset({int, float})
 NONE = frozenset()
 
 
-def unary(name: str, numpy_fun, general, fast=REAL, weak: bool = True):
+def unary(name: str, numpy_fun, general, fast=REAL, weak: bool = True, inexact: bool = False):
     """The function ``name`` of one array: ``numpy_fun`` at once for the dtypes in ``fast``, else ``general``.
 
-    ``weak`` says whether a weak argument gives a weak result.
+    ``weak`` says whether a weak argument gives a weak result; ``inexact`` whether integers and booleans become
+    floats first, so that NumPy may be asked about them and about Python floats too.
     """
 
     def fun(x: Operand, /) -> Array:
@@ -50,6 +52,12 @@ def unary(name: str, numpy_fun, general, fast=REAL, weak: bool = True):
             value = x._value
             if value.dtype in fast:
                 return make_array(quiet.run(numpy_fun, value, out=...), weak and x.weak_type)
+            if inexact and value.dtype in BITS:
+                value = value.astype(dtypes.to_inexact_dtype(value.dtype))
+                return make_array(quiet.run(numpy_fun, value, out=...), weak and x.weak_type)
+        elif inexact and type(x) is float and context.trace is None and not context.debug_checks:
+            value = quiet.run(np.array, x, dtypes.canonical(F64))
+            return make_array(quiet.run(numpy_fun, value, out=...), weak)
         try:
             return general(x)
         except Overridden as error:
@@ -61,13 +69,14 @@ def unary(name: str, numpy_fun, general, fast=REAL, weak: bool = True):
 
 
 def binary(
-    name: str, numpy_fun, general, fast=NUMBER, weak: bool = True, scalars: bool = True, inexact: bool = False
+    name: str, numpy_fun, general, fast=NUMBER, weak: bool = True, scalars=SCALAR_KINDS, inexact: bool = False
 ):
     """The function ``name`` of two arrays: ``numpy_fun`` at once where both have one dtype in ``fast``.
 
-    Where ``scalars`` is set, the operands may also promote to a dtype in ``fast`` (by way of the float dtype for
-    integers, if ``inexact``), and one may be a Python scalar.
+    One may be a Python scalar of the types in ``scalars``; where that are all, the operands may also promote to a
+    dtype in ``fast`` (by way of the float dtype for integers, if ``inexact``).
     """
+    joins = bool(fast) and scalars == SCALAR_KINDS
 
     def fun(x: Operand, y: Operand, /) -> Array:
         if context.trace is None and not context.debug_checks:
@@ -75,25 +84,28 @@ def binary(
                 a = x._value
                 if type(y) is Array:
                     b = y._value
-                    if a.dtype is b.dtype and a.dtype in fast and _ranks_agree(a, b):
+                    if a.dtype is b.dtype and a.dtype in fast and ranks_agree(a, b):
                         try:
                             value = quiet.run(numpy_fun, a, b, out=...)
                         except (ValueError, TypeError):  # the general path says what is wrong
                             return general(x, y)
                         return make_array(value, weak and x.weak_type and y.weak_type)
-                elif a.dtype in fast and scalars and _fits(a.dtype, type(y), y):
+                elif a.dtype in fast and type(y) in scalars and fits(a.dtype, type(y), y):
                     try:
                         return make_array(quiet.run(numpy_fun, a, y, out=...), weak and x.weak_type)
                     except ValueError:
                         return general(x, y)
             elif (
-                type(y) is Array and scalars and y._value.dtype in fast and _fits(y._value.dtype, type(x), x)
+                type(y) is Array
+                and type(x) in scalars
+                and (b := y._value).dtype in fast
+                and fits(b.dtype, type(x), x)
             ):
                 try:
-                    return make_array(quiet.run(numpy_fun, x, y._value, out=...), weak and y.weak_type)
+                    return make_array(quiet.run(numpy_fun, x, b, out=...), weak and y.weak_type)
                 except ValueError:
                     return general(x, y)
-            if scalars and (joined := _joined(x, y, fast, inexact)) and not joined[2]:
+            if joins and (joined := joined_values(x, y, fast, inexact)) and not joined[2]:
                 try:
                     return make_array(quiet.run(numpy_fun, *joined[:2], out=...))
                 except ValueError:
@@ -138,11 +150,12 @@ def positional_or_keyword(name: str, general):
     return fun
 
 
-def _ranks_agree(a, b) -> bool:
+def ranks_agree(a, b) -> bool:
+    """Whether two NumPy values may broadcast together without a word about their ranks."""
     return a.ndim == b.ndim or not a.ndim or not b.ndim or context.numpy_rank_promotion == "allow"
 
 
-def _joined(x, y, fast, inexact: bool):
+def joined_values(x, y, fast, inexact: bool):
     """Operands of different common dtypes as NumPy values of the dtype in ``fast`` that they promote to, and
     whether the result is weak; None where the general path has to see to it.
     """
@@ -154,7 +167,7 @@ def _joined(x, y, fast, inexact: bool):
     dtype, weak = dtypes.promote_pair(dtype_a, weak_a, dtype_b, weak_b)
     if inexact:
         dtype = dtypes.to_inexact_dtype(dtype)
-    if dtype not in fast or (a.ndim and b.ndim and not _ranks_agree(a, b)):
+    if dtype not in fast or (a.ndim and b.ndim and not ranks_agree(a, b)):
         return None
     return quiet.run(a.astype, dtype, copy=False), quiet.run(b.astype, dtype, copy=False), weak
 
@@ -169,7 +182,7 @@ def _typed(x):
     return None
 
 
-def _fits(dtype, kind, scalar) -> bool:
+def fits(dtype, kind, scalar) -> bool:
     """Whether NumPy's result for an array of ``dtype`` and this Python scalar has the same dtype, as JAX's
     has."""
     if kind is int:
@@ -196,18 +209,18 @@ class Operator(NamedTuple):
                 a, kind = self._value, type(other)
                 if kind is Array:
                     b = other._value
-                    if a.dtype is b.dtype and a.dtype in fast and _ranks_agree(a, b):
+                    if a.dtype is b.dtype and a.dtype in fast and ranks_agree(a, b):
                         try:
                             value = quiet.run(numpy_fun, a, b, out=...)
                         except (ValueError, TypeError):  # the general path says what is wrong
                             return fun(self, other)
                         return make_array(value, self.weak_type and other.weak_type)
-                elif a.dtype in fast and _fits(a.dtype, kind, other):
+                elif a.dtype in fast and fits(a.dtype, kind, other):
                     try:
                         return make_array(quiet.run(numpy_fun, a, other, out=...), self.weak_type)
                     except ValueError:
                         return fun(self, other)
-                if fast and (joined := _joined(self, other, fast, inexact)):
+                if fast and (joined := joined_values(self, other, fast, inexact)):
                     try:
                         return make_array(quiet.run(numpy_fun, *joined[:2], out=...), joined[2])
                     except ValueError:
@@ -223,12 +236,12 @@ class Operator(NamedTuple):
         def method(self, other):
             if context.trace is None and not context.debug_checks:
                 b = self._value
-                if b.dtype in fast and _fits(b.dtype, type(other), other):
+                if b.dtype in fast and fits(b.dtype, type(other), other):
                     try:
                         return make_array(quiet.run(numpy_fun, other, b, out=...), self.weak_type)
                     except ValueError:
                         return fun(other, self)
-                if fast and (joined := _joined(other, self, fast, inexact)):
+                if fast and (joined := joined_values(other, self, fast, inexact)):
                     try:
                         return make_array(quiet.run(numpy_fun, *joined[:2], out=...), joined[2])
                     except ValueError:

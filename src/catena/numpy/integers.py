@@ -19,7 +19,7 @@ from catena.numpy.boundary import (
     same_rank,
 )
 from catena.numpy.documentation import document_binary, document_unary
-from catena.numpy.hot import BITS, NONE, Operand, binary, second_names, unary
+from catena.numpy.hot import BITS, INT, NONE, Operand, binary, second_names, unary
 
 _PROMOTED = "of the dtype that the arguments promote to"
 _NO_FLOATS = ", or is a float or complex"
@@ -100,8 +100,8 @@ bitwise_count = document_unary(
 # ---- shifts
 
 
-def _shift(name, lax_fun, purpose, names, result):
-    fun = binary(name, None, lambda x, y: lax_fun(*promote_numeric(name, x, y)), NONE)
+def _shift(name, numpy_fun, lax_fun, purpose, names, result):
+    fun = binary(name, numpy_fun, lambda x, y: lax_fun(*promote_numeric(name, x, y)), INT)
     fun = second_names(fun) if names == "x1, x2" else fun
     return document_binary(
         fun, purpose, _PROMOTED, f"jnp.{name}(jnp.array([8, -8]), 1)", result, names, _NO_FLOATS
@@ -116,6 +116,7 @@ def _right(x, y):
 left_shift, bitwise_left_shift = (
     _shift(
         name,
+        np.left_shift,
         lax.shift_left,
         "The bits of each element shifted left; 0 beyond its width.",
         "x, y",
@@ -126,6 +127,7 @@ left_shift, bitwise_left_shift = (
 right_shift, bitwise_right_shift = (
     _shift(
         name,
+        np.right_shift,
         _right,
         "The bits of each element shifted right; signed ones keep their sign.",
         "x1, x2",

@@ -11,6 +11,7 @@ from catena.numpy.boundary import (
     as_array_argument,
     as_operand,
     broadcast_together,
+    concrete_values,
     convert,
     direct,
     dtype_of,
@@ -23,7 +24,7 @@ from catena.numpy.boundary import (
 )
 from catena.numpy.conversion import as_array_or_list
 from catena.numpy.documentation import document_binary, document_unary
-from catena.numpy.hot import BOOL, REAL, REAL_OR_INT, Operand, binary, positional_or_keyword, unary
+from catena.numpy.hot import BOOL, NONE, REAL, REAL_OR_INT, Operand, binary, positional_or_keyword, unary
 from catena.numpy.protocol import takes_part
 
 _COMPARED = REAL_OR_INT | {BOOL}
@@ -110,7 +111,7 @@ def _logical(name, numpy_fun, lax_fun, purpose, result):
         promoted = promote(name, *xs)
         return lax_fun(*(truth(x if weak else strong(x)) for x in promoted))
 
-    fun = binary(name, numpy_fun, general, _COMPARED, scalars=False)
+    fun = binary(name, numpy_fun, general, _COMPARED, scalars=NONE)
     example = f"jnp.{name}(jnp.array([True, True, False]), jnp.array([1, 0, 0]))"
     return document_binary(fun, purpose, "bool", example, f"Array([{result}], dtype=bool)")
 
@@ -316,9 +317,13 @@ def isclose(
 
 
 def _close_values(a, b, rtol, atol, equal_nan) -> np.ndarray:
-    """The same on NumPy arrays of one dtype."""
-    near = np.less_equal(np.abs(a - b), atol + rtol * np.abs(b), out=...)
-    near &= np.isfinite(b)
+    """The same on NumPy arrays of one dtype. An infinite ``b`` is close to what equals it."""
+    distance, bound = np.subtract(a, b, out=...), np.absolute(b, out=...)
+    np.absolute(distance, distance)
+    bound *= rtol
+    bound += atol
+    near = np.less_equal(distance, bound, out=...)
+    near &= distance < np.inf
     near |= a == b
     if equal_nan:
         near |= np.isnan(a) & np.isnan(b)
@@ -336,7 +341,10 @@ def _close(a, b, rtol, atol, equal_nan):
     return lax.bitwise_or(close, lax.bitwise_and(lax.ne(a, a), lax.ne(b, b)))
 
 
-def _all(x):
+def every(x):
+    """Whether all elements of an array of booleans are true."""
+    if direct(x):
+        return make_array(np.logical_and.reduce(x._value, None, out=...))
     return lax.reduce_and(x, tuple(range(x.ndim)))
 
 
@@ -359,7 +367,7 @@ def allclose(
     Array(False, dtype=bool)
     """
     a, b = operands("allclose", a, b)
-    return _all(isclose(a, b, rtol, atol, equal_nan))
+    return every(isclose(a, b, rtol, atol, equal_nan))
 
 
 def array_equal(a1: Operand, a2: Operand, equal_nan: bool = False) -> Array:
@@ -380,11 +388,13 @@ def array_equal(a1: Operand, a2: Operand, equal_nan: bool = False) -> Array:
     a1, a2 = as_array_or_list("array_equal", a1), as_array_or_list("array_equal", a2)
     if a1.shape != a2.shape:
         return make_array(np.array(False))
+    if not equal_nan and (found := concrete_values(_COMPARED, a1, a2)):  # the hot path
+        return make_array(np.logical_and.reduce(found[0] == found[1], None, out=...))
     a1, a2 = promote("array_equal", strong(a1), strong(a2))
     same = lax.eq(a1, a2)
     if equal_nan:
         same = lax.bitwise_or(same, lax.bitwise_and(lax.ne(a1, a1), lax.ne(a2, a2)))
-    return _all(same)
+    return every(same)
 
 
 def array_equiv(a1: Operand, a2: Operand) -> Array:
@@ -406,7 +416,7 @@ def array_equiv(a1: Operand, a2: Operand) -> Array:
         np.broadcast_shapes(a1.shape, a2.shape)
     except ValueError:
         return make_array(np.array(False))
-    return _all(equal(a1, a2))
+    return every(equal(a1, a2))
 
 
 # ---- questions about values, answered in Python

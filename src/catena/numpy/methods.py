@@ -75,8 +75,8 @@ OPERATORS = (
     Operator("&", "and", integers.bitwise_and, np.bitwise_and, INT),
     Operator("|", "or", integers.bitwise_or, np.bitwise_or, INT),
     Operator("^", "xor", integers.bitwise_xor, np.bitwise_xor, INT),
-    Operator("<<", "lshift", integers.left_shift),
-    Operator(">>", "rshift", integers.right_shift),
+    Operator("<<", "lshift", integers.left_shift, np.left_shift, INT),
+    Operator(">>", "rshift", integers.right_shift, np.right_shift, INT),
 )
 COMPARISONS = (
     Operator("==", "eq", logic.equal, np.equal, _COMPARED),

@@ -28,7 +28,7 @@ from catena.numpy.boundary import (
 )
 from catena.numpy.conversion import from_object
 from catena.numpy.creation import default_int
-from catena.numpy.hot import Operand
+from catena.numpy.hot import BOOL, REAL_OR_INT, Operand, joined_values
 from catena.numpy.indexing import getitem, read
 from catena.numpy.introspection import ndim
 from catena.numpy.logic import truth
@@ -79,6 +79,7 @@ def where(
 
 
 _MANY = 1 << 14
+_JOINED = REAL_OR_INT | {BOOL}
 
 
 def _where_by_numpy(condition, x, y):
@@ -91,6 +92,8 @@ def _where_by_numpy(condition, x, y):
         a, b, weak = x._value, np.asarray(y, x._value.dtype), x.weak_type
     elif type(y) is Array and type(x) is float and y._value.dtype.kind == "f":
         a, b, weak = np.asarray(x, y._value.dtype), y._value, y.weak_type
+    elif found := joined_values(x, y, _JOINED, False):
+        a, b, weak = found
     else:
         return None
     try:
