@@ -8,14 +8,14 @@ from pathlib import Path
 import numpy as np
 
 from catena.compiler import link
-from catena.compiler.emit.entry import write_program
+from catena.compiler.emit.entry import STACK_ARENA, write_program
 from catena.compiler.emit.interrupts import INTERRUPTED
 from catena.compiler.emit.program import Module, ProgramWriter
 from catena.compiler.emit.stack_steps import OUT_OF_MEMORY
 from catena.compiler.graph import Builder, Region, physical
 from catena.compiler.simplify import simplify
 from catena.core.context import context
-from catena.core.errors import CompileError
+from catena.core.errors import CompileError, OutOfMemoryError
 from catena.core.stack import is_stack
 from catena.runtime import kernels, threads
 from catena.runtime.native import Native
@@ -44,7 +44,8 @@ class Executable:
         self.native, self.entry, self.out_specs, self.report = native, native.entry, out_specs, report
         self._module, self._text, self.reused = module, text, reused
         self.returns_stacks, self.free_stacks = returns_stacks, native.free_stacks
-        if native.callbacks or native.free_stacks or module.interruptible:
+        allocates = module.arena_bytes > STACK_ARENA
+        if native.callbacks or native.free_stacks or module.interruptible or allocates:
             self.entry.errcheck = _raise_failure
 
     def __call__(self, *args: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -76,9 +77,11 @@ class Executable:
 
 
 def _raise_failure(status: int, function, arguments) -> int:
-    """After a call of a program that has callbacks or long loops: raises what happened in them."""
+    """After a call of a program that can fail (it has callbacks, long loops, large temporaries): raises why."""
     if status == OUT_OF_MEMORY:
-        raise MemoryError("a compiled loop ran out of memory for what it must remember")
+        raise OutOfMemoryError(
+            "RESOURCE_EXHAUSTED: Out of memory while allocating the intermediate results of a compiled program"
+        )
     if status == INTERRUPTED:
         kernels.raise_interrupt()
     if status < 0:

@@ -332,6 +332,11 @@ def check_numpy_value(x) -> None:
             f"Value {x!r} with dtype {x.dtype} is not a valid JAX array type. Only arrays of numeric types "
             "are supported."
         )
+    refuse_masked(x)
+
+
+def refuse_masked(x) -> None:
+    """Raise for a masked array: without its mask it would give wrong numbers."""
     if type(x) is not np.ndarray and hasattr(x, "mask"):
         raise ValueError(
             "numpy masked arrays are not supported as direct inputs. Use arr.filled() to convert the value "

@@ -17,7 +17,7 @@ import numpy as np
 
 from catena import lax
 from catena.core import casts, dtypes
-from catena.core.array import Array, as_array, make_array, scalar_value
+from catena.core.array import Array, as_array, make_array, refuse_masked, scalar_value
 from catena.core.context import context
 from catena.core.errors import ConcretizationTypeError
 from catena.core.evaluate import quiet
@@ -97,6 +97,7 @@ def scalar_array(x) -> Array:
 
 def numpy_array(x) -> Array:
     """A NumPy array or scalar as an Array of its own memory, of a canonical dtype."""
+    refuse_masked(x)
     dtype = x.dtype
     if dtype in dtypes.KIND:
         return make_array(owned_copy(x, dtypes.canonical(dtype)), False)

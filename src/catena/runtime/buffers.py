@@ -19,6 +19,8 @@ from itertools import count
 
 import numpy as np
 
+from catena.core.errors import OutOfMemoryError
+
 SMALLEST = 1 << 20  # bytes below which malloc reuses memory well enough
 PAGE = 2 << 20
 
@@ -65,7 +67,14 @@ class Pool:
 
     def empty(self, shape: tuple, dtype: np.dtype) -> np.ndarray:
         """An array with arbitrary contents."""
-        mapping = self._take(rounded(math.prod(shape) * dtype.itemsize))
+        try:
+            mapping = self._take(rounded(math.prod(shape) * dtype.itemsize))
+        except (OSError, OverflowError, ValueError) as error:  # what mmap says of sizes that cannot be had
+            needed = math.prod(shape) * dtype.itemsize
+            raise OutOfMemoryError(
+                f"RESOURCE_EXHAUSTED: Out of memory while allocating {needed:,} bytes for an array of shape "
+                f"{shape} and dtype {dtype}"
+            ) from error
         array = np.ndarray(shape, dtype, mapping.memory, mapping.start)
         key = next(self._keys)
         self._watched[key] = weakref.ref(array, lambda _: self._give_back(key, mapping))
@@ -73,15 +82,17 @@ class Pool:
 
     def _take(self, size: int) -> Mapping:
         with self._lock:
-            self.live_bytes += size
-            self.peak_bytes = max(self.peak_bytes, self.live_bytes)
             keys = self.by_size.get(size)
             if keys:
                 self.reused += 1
                 self.idle_bytes -= size
-                return self.idle.pop(keys.pop())
-            self.made += 1
-        return Mapping(size)
+                mapping = self.idle.pop(keys.pop())
+            else:
+                mapping = Mapping(size)
+                self.made += 1
+            self.live_bytes += size
+            self.peak_bytes = max(self.peak_bytes, self.live_bytes)
+        return mapping
 
     def _give_back(self, key: int, mapping: Mapping) -> None:
         size = mapping.size

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from catena.compiler.emit import stack_steps
 from catena.compiler.emit.program import Module, ProgramWriter
+from catena.compiler.emit.stack_steps import OUT_OF_MEMORY
 from catena.compiler.graph import Region
 from catena.runtime import kernels
 from catena.runtime.native import ARRAY_DATA, ARRAY_FLAGS, READY, TUPLE_ITEMS
@@ -165,10 +166,15 @@ def _arena(size: int, start: str) -> tuple[list[str], list[str]]:
         "  br i1 %none, label %grow, label %ready",
         "grow:",
         f"  %fresh = call ptr @aligned_alloc(i64 {align}, i64 {size})",
+        "  %short = icmp eq ptr %fresh, null",
+        "  br i1 %short, label %refuse, label %advise",
+        "refuse:",
+        f"  ret i64 {OUT_OF_MEMORY}",
+        "advise:",
         f"  %advice = call i32 @madvise(ptr %fresh, i64 {size}, i32 14)",
         "  br label %ready",
         "ready:",
-        f"  %arena = phi ptr [ %kept, %{start} ], [ %fresh, %grow ]",
+        f"  %arena = phi ptr [ %kept, %{start} ], [ %fresh, %advise ]",
     ]
     epilogue = [
         "  %other = atomicrmw xchg ptr @arena_cache, ptr %arena acq_rel",
