@@ -173,3 +173,9 @@ def test_pmap_over_virtual_devices():
         np.testing.assert_allclose(gradient, 2 * X, rtol=1e-6)
     finally:
         jax.config.update("jax_num_cpu_devices", before)
+
+
+def test_psum_of_python_numbers_within_a_tree():
+    total = jax.vmap(lambda x: jax.lax.psum((x, 2.0), "i"), axis_name="i")(np.ones(3, "float32"))
+    assert total[0].tolist() == [3, 3, 3] and total[1].tolist() == [6, 6, 6]
+    assert total[1].weak_type and not total[0].weak_type

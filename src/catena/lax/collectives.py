@@ -12,7 +12,7 @@ from catena.core import dtypes
 from catena.core.aval import ShapedArray
 from catena.core.context import context
 from catena.core.primitive import NoRule, Primitive
-from catena.core.tree import tree_map
+from catena.core.tree import tree_flatten, tree_map, tree_unflatten
 from catena.core.zeros import Zero, get_aval, instantiate
 from catena.lax.arithmetic import add, div, mul
 from catena.lax.comparison import select_n
@@ -203,11 +203,16 @@ def psum(x, axis_name, *, axis_index_groups=None):
       >>> jax.vmap(lambda x: x / jax.lax.psum(x, "i"), axis_name="i")(jnp.arange(4.))
       Array([0.        , 0.16666667, 0.33333334, 0.5       ], dtype=float32)
     """
-    if isinstance(x, (bool, int, float, complex)):
-        groups = groups_of(axis_index_groups, axis_size(axis_name))
-        return x * (len(groups[0]) if groups else axis_size(axis_name))
-    x = tree_map(lambda leaf: as_integer(leaf_value(leaf)), x)
-    return bind_reduction(psum_p, x, axis_name, axis_index_groups)
+    leaves, tree = tree_flatten(x)
+    arrays = [as_integer(leaf_value(leaf)) for leaf in leaves if not type(leaf) in NUMBER]
+    sums = iter(bind_reduction(psum_p, arrays, axis_name, axis_index_groups) if arrays else ())
+    size = axis_size(axis_name)
+    groups = groups_of(axis_index_groups, size)
+    times = len(groups[0]) if groups else size
+    return tree_unflatten(tree, [leaf * times if type(leaf) in NUMBER else next(sums) for leaf in leaves])
+
+
+NUMBER = (int, float, complex)
 
 
 def as_integer(x):
