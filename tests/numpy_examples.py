@@ -123,7 +123,7 @@ EXAMPLES = {name: calls for names, calls in _FAMILIES.items() for name in names.
     "dsplit": [c(X3, 2)],
     "ediff1d": [c(V, ONE, W)],
     "einsum": [c("ij,j->i", M, V), c(M, [0, 1], V, [1], [0])],
-    "einsum_path": [c("ij,j->i", M, V)],
+    "einsum_path": [c("ij,j->i", M, V), c(M, [0, 1], V, [1], [0])],
     "empty": [c((2, 3))],
     "expand_dims": [c(V, 0)],
     "extract": [c(B, V), c(B, V, size=3, fill_value=ONE)],

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import types
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -15,7 +16,9 @@ from tests.numpy_examples import EXAMPLES
 
 import catena as jax
 import catena.numpy as jnp
+from catena.numpy import protocol
 from catena.numpy.protocol import CLOSED
+from catena.typing import ArrayLike, SupportsJAXArray
 
 ROOT = Path(__file__).resolve().parent.parent
 MODULES = {"": jnp, "linalg.": jnp.linalg, "fft.": jnp.fft}
@@ -76,6 +79,24 @@ def has_arrays(x) -> bool:
     if isinstance(x, list | tuple):
         return any(map(has_arrays, x))
     return isinstance(x, np.ndarray) or isinstance(x, dict) and has_arrays(list(x.values()))
+
+
+ANY_OBJECT = {("array", "object"), ("asarray", "a"), ("isscalar", "element"), ("pad", "kwargs")}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_signatures_say_where_such_objects_may_stand(name):
+    signature = inspect.signature(FUNCTIONS[name])
+    for args, kwargs in EXAMPLES[name]:
+        for key, value in signature.bind(*args, **kwargs).arguments.items():
+            if has_arrays(value) and (name, key) not in ANY_OBJECT:
+                missing = {*get_args(ArrayLike), SupportsJAXArray} - named(signature.parameters[key].annotation)
+                assert not missing, key
+
+
+def named(annotation) -> set:
+    """The types in an annotation, also within containers."""
+    return {annotation}.union(*map(named, get_args(annotation)))
 
 
 CALLS = [(name, i) for name, calls in EXAMPLES.items() for i, call in enumerate(calls) if has_arrays(call)]
@@ -149,6 +170,28 @@ def test_level_3(name, i):
     assert function is FUNCTIONS[name]
     assert types == (Recorder,)
     assert given == args and given_by_name == kwargs
+
+
+# These take lists or dtypes beside arrays, so they look what they were given; it is one look at a class.
+LOOKING = set("can_cast result_type iscomplexobj isrealobj array_equal array_equiv".split())
+
+
+@pytest.mark.parametrize("name, i", CALLS, ids=ids(CALLS))
+def test_without_such_objects_nobody_looks_for_them(name, i):
+    """The cost when the protocol is not used: of its code, only the wrapper of the function that is called runs."""
+    args, kwargs = replace(EXAMPLES[name][i][0], jnp.asarray), replace(EXAMPLES[name][i][1], jnp.asarray)
+    run = []
+
+    def profile(frame, event, argument):
+        if event == "call" and frame.f_code.co_filename == protocol.__file__:
+            run.append(frame.f_code.co_name)
+
+    sys.setprofile(profile)
+    try:
+        FUNCTIONS[name](*args, **kwargs)
+    finally:
+        sys.setprofile(None)
+    assert set(run) <= ({"call", "takes_part"} if name in LOOKING else {"call"})
 
 
 # ---- the standard: who is asked, what is returned, what happens on conflict

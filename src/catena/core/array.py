@@ -5,6 +5,8 @@ NumPy API and are given to it there, by one table; what stands here are the valu
 out of Python.
 """
 
+from typing import Any
+
 import numpy as np
 
 from catena.core import dtypes
@@ -141,11 +143,11 @@ class Array(metaclass=ArrayType):
     def __format__(self, spec):
         return format(self._value[()] if not self._value.ndim else self._value, spec)
 
-    def item(self, *args):
+    def item(self, *args: int) -> bool | int | float | complex:
         """The element as a Python scalar; with arguments, the element at that index."""
         return self._value.item(*args)
 
-    def tolist(self):
+    def tolist(self) -> Any:
         """The elements as nested Python lists."""
         return self._value.tolist()
 
@@ -166,7 +168,7 @@ class Array(metaclass=ArrayType):
 
     # ---- life on the device
 
-    def block_until_ready(self):
+    def block_until_ready(self) -> "Array":
         """This array, once its value is computed (here it always is)."""
         live(self)
         return self
@@ -175,7 +177,7 @@ class Array(metaclass=ArrayType):
         """Whether the buffer was deleted or given away by donation."""
         return type(self._value) is Deleted
 
-    def delete(self):
+    def delete(self) -> None:
         """Give the buffer back now; every later use of this array raises an error."""
         if not self.is_deleted():
             self._value = Deleted(self.aval)

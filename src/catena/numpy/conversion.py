@@ -378,11 +378,25 @@ def _impure(name: str) -> Callable:
         )
 
     refuse.__name__ = refuse.__qualname__ = name
-    refuse.__doc__ = (
-        f"Refused: ``np.{name}`` reads from outside the program, which pure functions cannot; "
-        f"use ``jnp.asarray(np.{name}(...))``."
-    )
+    refuse.__doc__ = _REFUSED.format(name=name)
     return refuse
+
+
+_REFUSED = """Refused: NumPy's function reads from outside the program, which pure functions cannot.
+
+    Arguments:
+      *args, **kwargs: those of ``np.{name}``.
+    Returns:
+      Nothing.
+    Raises:
+      NotImplementedError: always; use ``jnp.asarray(np.{name}(...))`` outside of transformed functions.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.{name}()
+    Traceback (most recent call last):
+        ...
+    NotImplementedError: jnp.{name}() is not implemented because it may be non-pure ...
+    """
 
 
 fromfile = _impure("fromfile")

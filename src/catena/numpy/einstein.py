@@ -5,6 +5,7 @@ diagonals of repeated labels, one ``dot_general`` and one transpose.
 """
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from catena.core import dtypes
 from catena.core.array import Array
 from catena.core.lazy import LazyModule
 from catena.numpy.boundary import as_array_argument, convert, promoted_dtype, refuse_out, user_dtype
+from catena.numpy.hot import Operand
 from catena.numpy.indexing import read
 from catena.numpy.placement import placed
 from catena.typing import DTypeLike
@@ -46,9 +48,9 @@ def _parsed(name: str, subscripts, operands: tuple) -> tuple:
 
 
 def einsum(
-    subscripts: Any,
+    subscripts: str | Operand,
     /,
-    *operands: Any,
+    *operands: Operand | Sequence[int],
     out: None = None,
     optimize: str | bool | list = "auto",
     precision: Any = None,
@@ -229,7 +231,7 @@ def _arranged(names: str, x, wanted: str):
 
 
 def einsum_path(
-    subscripts: Any, /, *operands: Any, optimize: str | bool | list = "auto"
+    subscripts: str | Operand, /, *operands: Operand | Sequence[int], optimize: str | bool | list = "auto"
 ) -> tuple[list[tuple[int, ...]], Any]:
     """The order in which ``einsum`` contracts its operands, without contracting them.
 

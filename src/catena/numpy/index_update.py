@@ -7,6 +7,7 @@ tracing, too.
 """
 
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -129,7 +130,7 @@ class IndexUpdateRef:
 
     def apply(
         self,
-        func,
+        func: Callable[[Any], Any],
         *,
         indices_are_sorted: bool = False,
         unique_indices: bool = False,

@@ -6,7 +6,6 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from catena.core.array import Array
 from catena.core.trace import Tracer
 from catena.numpy.boundary import as_array_argument, canonical_axes
 from catena.numpy.conversion import asarray
@@ -153,6 +152,13 @@ def set_printoptions(*args: Any, **kwargs: Any) -> None:
 
     Arguments:
       *args, **kwargs: those of ``numpy.set_printoptions``.
+    Returns:
+      Nothing.
+    Raises:
+      TypeError: there is no such option.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.set_printoptions(precision=8)
     """
     np.set_printoptions(*args, **kwargs)
 
@@ -193,6 +199,15 @@ def save(file: str | os.PathLike | BinaryIO, arr: Operand, allow_pickle: bool = 
       file: a path or a file open for writing bytes.
       arr: an array.
       allow_pickle: whether objects may be pickled; arrays of numbers never need it.
+    Returns:
+      Nothing.
+
+    >>> import io
+    >>> import catena.numpy as jnp
+    >>> file = io.BytesIO()
+    >>> jnp.save(file, jnp.arange(3))
+    >>> jnp.load(io.BytesIO(file.getvalue()))
+    Array([0, 1, 2], dtype=int32)
     """
     np.save(file, np.asarray(asarray(arr)), allow_pickle=allow_pickle)
 
@@ -206,6 +221,15 @@ def savez(
       file: a path or a file open for writing bytes.
       *args, **kwds: arrays; those given by keyword have that name in the file.
       allow_pickle: whether objects may be pickled; arrays of numbers never need it.
+    Returns:
+      Nothing.
+
+    >>> import io
+    >>> import catena.numpy as jnp
+    >>> file = io.BytesIO()
+    >>> jnp.savez(file, a=jnp.arange(3))
+    >>> jnp.load(io.BytesIO(file.getvalue()))["a"]
+    array([0, 1, 2], dtype=int32)
     """
     named = {name: np.asarray(asarray(x)) for name, x in kwds.items()}
     np.savez(file, *(np.asarray(asarray(x)) for x in args), allow_pickle=allow_pickle, **named)
@@ -221,6 +245,13 @@ def load(file: str | os.PathLike | BinaryIO, *args: Any, **kwargs: Any) -> Any:
       An array; for ``.npz`` files NumPy's mapping from names to NumPy arrays.
     Raises:
       ValueError: the file holds pickled objects and ``allow_pickle`` is not given.
+
+    >>> import io
+    >>> import catena.numpy as jnp
+    >>> file = io.BytesIO()
+    >>> jnp.save(file, jnp.ones(2))
+    >>> jnp.load(io.BytesIO(file.getvalue()))
+    Array([1., 1.], dtype=float32)
     """
     found = np.load(file, *args, **kwargs)
     return asarray(_restored(found)) if isinstance(found, np.ndarray) else found

@@ -76,6 +76,12 @@ def _joined_dtype(name: str, xs, dtype) -> tuple:
 
 def concatenated(name: str, xs: list, axis: int, dtype=None):
     """Arrays of at least one dimension joined along ``axis``, promoted to one dtype."""
+    plain = _plain_values(xs, dtype)
+    if plain and type(axis) is int:
+        try:
+            return make_array(np.concatenate(plain[0], axis), plain[1])
+        except ValueError:  # said below
+            pass
     dtype, weak = _joined_dtype(name, xs, dtype)
     xs = [convert(x, dtype, weak) for x in xs]
     ranks = {x.ndim for x in xs}
@@ -111,7 +117,7 @@ def concatenate(arrays: Arrays, axis: int | None = 0, dtype: DTypeLike | None = 
     Array([0., 1., 1., 1.], dtype=float32)
     """
     plain = _plain_values(arrays, dtype)
-    if plain and type(axis) is int:
+    if plain and (axis is None or type(axis) is int):
         try:
             return make_array(np.concatenate(plain[0], axis), plain[1])
         except (ValueError, TypeError):  # said below
@@ -277,7 +283,7 @@ def column_stack(tup: Arrays) -> Array:
     return _stacking("column_stack", tup, column, lambda xs: 1, None)
 
 
-def block(arrays: Any) -> Array:
+def block(arrays: Operand | Sequence[Any]) -> Array:
     """An array put together from blocks.
 
     Arguments:
@@ -336,9 +342,16 @@ def _split(name: str, ary, indices_or_sections, axis: int, uneven: bool = False)
     n = ary.shape[axis]
     sizes = _section_sizes(name, indices_or_sections, n, uneven)
     if direct(ary) and all(s >= 0 for s in sizes) and sum(sizes) == n:
-        ends = np.cumsum(sizes)[:-1]
-        return [make_array(part, ary.weak_type) for part in np.split(ary._value, ends, axis)]
+        return [make_array(part, ary.weak_type) for part in _parts(ary._value, sizes, axis)]
     return list(lax.split(ary, sizes, axis))
+
+
+def _parts(value, sizes, axis: int):
+    """Views of a NumPy array of the given lengths along an axis."""
+    before, start = (slice(None),) * axis, 0
+    for size in sizes:
+        yield value[(*before, slice(start, start + size))]
+        start += size
 
 
 def _section_sizes(name: str, indices_or_sections, n: int, uneven: bool) -> list[int]:
@@ -506,7 +519,14 @@ def tile(A: Operand, reps: int | Sequence[int]) -> Array:  # noqa: N803
     A = reshaped(A, (1,) * (rank - A.ndim) + A.shape)  # noqa: N806
     reps = (1,) * (rank - len(reps)) + reps
     if direct(A):
-        return make_array(np.tile(A._value, reps), A.weak_type)
+        return make_array(_tiled(A._value, reps), A.weak_type)
     pairs = [n for r, size in zip(reps, A.shape, strict=True) for n in (r, size)]
     spread = lax.broadcast_in_dim(A, tuple(pairs), tuple(range(1, 2 * rank, 2)))
     return lax.reshape(spread, tuple(r * n for r, n in zip(reps, A.shape, strict=True)))
+
+
+def _tiled(value, reps: tuple) -> np.ndarray:
+    """Copies of a NumPy array of as many axes as there are numbers of copies."""
+    spread = np.empty([n for pair in zip(reps, value.shape, strict=True) for n in pair], value.dtype)
+    spread[...] = value.reshape([n for size in value.shape for n in (1, size)])
+    return spread.reshape([r * n for r, n in zip(reps, value.shape, strict=True)])

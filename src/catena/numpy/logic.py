@@ -1,6 +1,8 @@
 """Comparisons, truth, and tests of elements: ``equal``, ``logical_and``, ``isnan``, ``isclose`` and their
 kin."""
 
+from typing import Any
+
 import numpy as np
 
 from catena import lax
@@ -456,7 +458,7 @@ def isrealobj(x: Operand) -> bool:
     return not iscomplexobj(x)
 
 
-def isscalar(element) -> bool:
+def isscalar(element: Any) -> bool:
     """Whether ``element`` is a scalar: a Python or NumPy scalar, a string, or an array without axes.
 
     Arguments:

@@ -142,7 +142,7 @@ def select(condlist: Sequence[Operand], choicelist: Sequence[Operand], default: 
 
 
 def piecewise(
-    x: Operand, condlist: Any, funclist: Sequence[Operand | Callable], *args: Any, **kw: Any
+    x: Operand, condlist: Operand | Sequence[Operand], funclist: Sequence[Operand | Callable], *args: Any, **kw: Any
 ) -> Array:
     """A function defined by cases: of each element, the value of the function whose condition holds (the last
     that does).

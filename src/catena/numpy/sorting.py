@@ -4,7 +4,7 @@ NaN comes last, zeros of both signs are equal, complex numbers are ordered by re
 """
 
 import operator
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -125,7 +125,7 @@ def _order(a, axis: int, stable: bool, dtype):
     return lax.sort([a, places], axis, is_stable=stable, num_keys=1)[1]
 
 
-def lexsort(keys: Any, axis: int = -1) -> Array:
+def lexsort(keys: Operand | Sequence[Operand], axis: int = -1) -> Array:
     """The positions that bring several keys into order; the last key counts most.
 
     Arguments:

@@ -89,6 +89,7 @@ class ufunc:  # noqa: N801  (its name in NumPy)
         reduceat: Callable[..., Any] | None = None,
     ):
         functools.update_wrapper(self, func)
+        self.__doc__ = _document(func.__doc__)
         self.__name__ = name or func.__name__
         self.__signature__ = _signature(func)
         nargs = nin if nargs is None else nargs
@@ -362,10 +363,17 @@ def _signature(func) -> inspect.Signature | None:
         signature = inspect.signature(func)
     except (TypeError, ValueError):
         return None
-    keywords = [inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY, default=None) for n in ("out", "where")]
+    kind = inspect.Parameter.KEYWORD_ONLY
+    keywords = [inspect.Parameter(n, kind, default=None, annotation=None) for n in ("out", "where")]
     if set(signature.parameters) & {"out", "where"}:
         return signature
     return signature.replace(parameters=[*signature.parameters.values(), *keywords])
+
+
+def _document(text: str | None) -> str | None:
+    """The docstring of a function of the namespace with the two keywords that every ufunc has."""
+    unused = "      out, where: not supported; arrays are immutable, and ``jnp.where`` selects.\n"
+    return text and text.replace("    Returns:\n", f"{unused}    Returns:\n", 1)
 
 
 _known: dict[str, ufunc] = {}

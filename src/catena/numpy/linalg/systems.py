@@ -1,6 +1,7 @@
 """Determinants, inverses and solutions of linear systems."""
 
 import operator
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -466,7 +467,7 @@ def matrix_power(a: Operand, n: int) -> Array:
     return result
 
 
-def multi_dot(arrays: Any, *, precision: Any = None) -> Array:
+def multi_dot(arrays: Sequence[Operand], *, precision: Any = None) -> Array:
     """The product of several matrices, in the order that is the least work.
 
     Arguments:

@@ -1,0 +1,85 @@
+"""Every public function of the NumPy API can be inspected and explains itself: signature, hints, docstring, example."""
+
+import doctest
+import inspect
+import re
+import types
+
+import numpy as np
+import pytest
+from _pytest.doctest import _get_checker  # the one that knows NUMBER
+
+import catena as jax
+import catena.numpy as jnp
+from catena.core.array import Array
+from catena.core.trace import Tracer
+from catena.numpy.index_update import IndexUpdateRef
+
+MODULES = {"": jnp, "linalg.": jnp.linalg, "fft.": jnp.fft}
+FUNCTIONS = {
+    prefix + name: f
+    for prefix, module in MODULES.items()
+    for name, f in vars(module).items()
+    if not name.startswith("_") and callable(f) and not isinstance(f, type | types.ModuleType)
+}
+METHODS = {
+    f"Array.{name}": f
+    for name in dir(Array)
+    if not name.startswith("_") and callable(f := inspect.getattr_static(Array, name)) and not isinstance(f, type)
+}
+UPDATES = {f"at.{n}": f for n, f in vars(IndexUpdateRef).items() if not n.startswith("_") and inspect.isfunction(f)}
+ALL = FUNCTIONS | METHODS | UPDATES
+
+# Whose arguments are a matter of what they are called with, as in NumPy.
+VARIADIC = set("args kwargs arrays arys operands xi shapes varargs kw kwds".split())
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_the_signature_has_names_and_types(name):
+    signature = inspect.signature(ALL[name])
+    assert signature.return_annotation is not inspect.Signature.empty
+    for parameter in list(signature.parameters.values())[name not in FUNCTIONS :]:
+        assert parameter.annotation is not inspect.Parameter.empty, parameter
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            assert parameter.name in VARIADIC
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_the_docstring_explains_arguments_and_result(name):
+    f = FUNCTIONS[name]
+    text = inspect.getdoc(f)
+    purpose = text.split("\n\n")[0]
+    assert purpose.rstrip(".:")[0].isupper() or purpose[0] in "`\"'" or purpose[0].isalnum()
+    assert "Returns:" in text
+    for parameter in inspect.signature(f).parameters.values():
+        assert re.search(rf"\b{parameter.name}\b", text), f"{parameter.name} is not explained"
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_the_docstring_has_an_example_that_runs(name):
+    text = inspect.getdoc(FUNCTIONS[name])
+    example = doctest.DocTestParser().get_doctest(text, {"jnp": jnp, "jax": jax, "np": np}, name, None, 0)
+    assert any(FUNCTIONS[name].__name__ in e.source for e in example.examples), "no example that calls it"
+    flags = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS | doctest.register_optionflag("NUMBER")
+    assert doctest.DocTestRunner(checker=_get_checker(), optionflags=flags).run(example).failed == 0
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_methods_say_what_they_do(name):
+    text = inspect.getdoc(METHODS[name])
+    assert text and text[0].isupper() and text.split("\n\n")[0].rstrip().endswith((".", ":"))
+
+
+def test_traced_values_have_the_same_methods():
+    shared = [n for n in METHODS if hasattr(Tracer, n.removeprefix("Array."))]
+    assert len(shared) > 40
+    for name in shared:
+        method = inspect.signature(getattr(Tracer, name.removeprefix("Array.")))
+        assert list(method.parameters) == list(inspect.signature(METHODS[name]).parameters)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_names_are_found_where_they_say(name):
+    f = FUNCTIONS[name]
+    assert getattr(MODULES[name.rpartition(".")[0] + "." * ("." in name)], f.__name__) is f
+    assert f.__module__.startswith("catena.numpy")
