@@ -21,6 +21,7 @@ from catena.core.dtypes import KIND
 from catena.core.errors import CompileError
 
 LOADS = ("load", "load_now")
+FEW = 4  # iterations of a nest without lanes: scalars in registers need no shuffles
 
 
 class Store(NamedTuple):
@@ -122,7 +123,7 @@ def schedule(nest: Nest, vector_bytes: int) -> Nest:
     kept = [d for d in live if d not in nest.reduced and d not in nest.rows]
     inner = [d for d in live if d in nest.reduced]
     width = vector_bytes // _widest(nest)
-    vector = _pick(nest, kept, inner, width)
+    vector = _pick(nest, kept, inner, width) if nest.trips > FEW else None
     for group in (kept, inner):
         if vector in group:
             group.remove(vector)

@@ -217,7 +217,7 @@ class ProgramWriter:
         if size in (1, 2, 4, 8):
             x = self.e.op(f"load i{8 * size}, ptr {source}, align 1")
             self.e.do(f"store i{8 * size} {x}, ptr {dest}, align 1")
-        elif size <= SLOT_BYTES and size % 4 == 0:
+        elif 16 < size <= SLOT_BYTES and size % 4 == 0:
             x = self.e.op(f"load <{size // 4} x i32>, ptr {source}, align 1")
             self.e.do(f"store <{size // 4} x i32> {x}, ptr {dest}, align 1")
         else:

@@ -26,12 +26,13 @@ from catena.core.tree import tree_unflatten, treedef_tuple
 from catena.core.zeros import Zero, get_aval, instantiate
 from catena.lax.control_flow import common
 from catena.lax.control_flow.common import either, merge, partition, split, take, with_invars
+from catena.lax.control_flow.lockstep import block_size, in_blocks, is_light, joined
 from catena.lax.control_flow.loop_rules import derivative_body, nonzero, pruned_body, split_body
 from catena.lax.control_flow.per_lane import batch_per_lane
 from catena.lax.control_flow.scan import carry_name, spread
 from catena.lax.control_flow.stack import INT, collect, physical, stack_scan_p, stack_write_p
 from catena.lax.structure import bind
-from catena.transform.batch import batch_jaxpr, move_axis
+from catena.transform.batch import Axis, batch_jaxpr, move_axis
 from catena.transform.jit_primitive import jaxpr_axis_names
 from catena.transform.memo import memoised
 
@@ -210,12 +211,54 @@ def _batch(axis, args, dims, *, cond_jaxpr, cond_nconsts, body_jaxpr, body_ncons
     mapped = tuple(d is not None for d in dims)
     batched = batched_loop(body_jaxpr, body_nconsts, cond_jaxpr, cond_nconsts, axis, mapped)
     by_name = axis.name is not None and axis.name in while_p.axis_names(params)
-    if batched.cond_mapped and not by_name:
+    if not batched.cond_mapped:
+        return _run_batched(batched, axis, args, dims, cond_nconsts, body_nconsts)
+    light = is_light(cond_jaxpr, body_jaxpr)
+    if by_name or light and axis.size <= block_size(axis.size):
+        masked = masked_loop(body_jaxpr, body_nconsts, cond_jaxpr, cond_nconsts, axis, mapped)
+        return _run_batched(masked, axis, args, dims, cond_nconsts, body_nconsts)
+    if not light:
         return batch_per_lane(while_p, axis, args, dims, params)
+    return _run_in_blocks(axis, args, dims, params)
+
+
+def _run_in_blocks(axis, args, dims, params):
+    """A ``scan`` over blocks of examples, each of which runs in lockstep."""
+    size = block_size(axis.size)
+    count = -(-axis.size // size)
+    mapped = tuple(d is not None for d in dims)
+    body = block_body(
+        params["body_jaxpr"], params["body_nconsts"], params["cond_jaxpr"], params["cond_nconsts"],
+        Axis(None, size), mapped,
+    )  # fmt: skip
+    fixed, moving = partition(list(zip(args, dims, strict=True)), mapped)
+    operands = [x for x, _ in fixed] + [in_blocks(x, d, count, size) for x, d in moving]
+    outs = bind(
+        "scan", *operands, jaxpr=body, length=count, num_carry=0, num_consts=len(fixed), reverse=False, unroll=1
+    )
+    return [joined(y, axis.size) for y in outs], [0] * len(outs)
+
+
+@memoised
+def block_body(
+    body_jaxpr, body_nconsts: int, cond_jaxpr, cond_nconsts: int, axis, mapped: tuple
+) -> ClosedJaxpr:
+    """A loop over one block in lockstep; operands that are not mapped come first."""
+    loop = masked_loop(body_jaxpr, body_nconsts, cond_jaxpr, cond_nconsts, axis, mapped)
+    avals = [*cond_jaxpr.in_avals[:cond_nconsts], *body_jaxpr.in_avals]
+    wide = [a.update(shape=(axis.size, *a.shape)) if m else a for a, m in zip(avals, mapped, strict=True)]
+
+    def run(*operands):
+        fixed, blocks = split(operands, mapped.count(False))
+        args = merge(mapped, fixed, blocks)
+        return _run_batched(loop, axis, args, [0 if m else None for m in mapped], cond_nconsts, body_nconsts)[0]
+
+    in_avals = sum(partition(wide, mapped), [])
+    return ClosedJaxpr(*trace_to_jaxpr(run, in_avals, DebugInfo("vmap", "a while loop")))
+
+
+def _run_batched(batched, axis, args, dims, cond_nconsts: int, body_nconsts: int):
     carry_mapped = batched.carry_mapped
-    if batched.cond_mapped:
-        batched = masked_loop(body_jaxpr, body_nconsts, cond_jaxpr, cond_nconsts, axis, mapped)
-        carry_mapped = batched.carry_mapped
     moved = [x if d is None else move_axis(x, d, 0) for x, d in zip(args, dims, strict=True)]
     cond_consts, body_consts, carry = split(moved, cond_nconsts, body_nconsts)
     carry_dims = dims[cond_nconsts + body_nconsts :]
