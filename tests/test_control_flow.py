@@ -186,7 +186,7 @@ def test_scan_with_named_axis_collective():
 
 def test_weakly_typed_carries_give_way():
     carry, ys = lax.scan(lambda c, x: (c * 1.5, x), 0, A)
-    assert carry.dtype == np.float32 and carry.weak_type
+    assert carry.dtype == np.float32 and not carry.weak_type
     carry, _ = lax.scan(lambda c, x: (c + x, None), 0, A)
     assert carry.dtype == np.float32 and not carry.weak_type
     assert lax.while_loop(lambda c: c < 3, lambda c: c * np.float32(2), 1).dtype == np.float32

@@ -311,8 +311,8 @@ def promoted(avals, out_avals) -> list:
 def promote_one(aval, out):
     if not aval.weak_type or aval.dtype == out.dtype or dtypes.is_extended(out.dtype):
         return aval
-    dtype, weak = dtypes.promote_pair(aval.dtype, True, out.dtype, out.weak_type)
-    return aval.update(dtype=dtype, weak_type=weak)
+    dtype, _ = dtypes.promote_pair(aval.dtype, True, out.dtype, out.weak_type)
+    return aval.update(dtype=dtype, weak_type=False)
 
 
 def converted(values, avals) -> list:
