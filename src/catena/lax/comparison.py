@@ -10,8 +10,10 @@ from catena.lax import native
 from catena.lax.bitwise import bitwise_and
 from catena.lax.elementwise import (
     ANY,
+    COMPLEXES,
     FLOAT,
     FLOATS,
+    HALVES,
     INTEGERS,
     NOT_LINEAR,
     ORDERED,
@@ -48,13 +50,13 @@ def _total(compare):
     return lambda x, y: compare(_sortable(x), _sortable(y))
 
 
-def _compare(name, evaluate, admitted=ORDERED, op=None):
-    return elementwise(name, evaluate, admitted, None, None, op=op, result=to_bool)
+def _compare(name, evaluate, admitted=ORDERED, **rules):
+    return elementwise(name, evaluate, admitted, None, None, result=to_bool, **rules)
 
 
 def _equality(name, evaluate):
     """A comparison that extended dtypes admit, too."""
-    primitive = _compare(name, evaluate, ANY)
+    primitive = _compare(name, evaluate, ANY, slow=HALVES | COMPLEXES)
     of_numbers = primitive.abstract
 
     def abstract(x, y):
@@ -73,9 +75,9 @@ lt_p = _compare("lt", np.less)
 le_p = _compare("le", np.less_equal)
 gt_p = _compare("gt", np.greater)
 ge_p = _compare("ge", np.greater_equal)
-eq_to_p = _compare("eq_to", _total(np.equal), op="eq_total")
-le_to_p = _compare("le_to", _total(np.less_equal), op="le_total")
-lt_to_p = _compare("lt_to", _total(np.less), op="lt_total")
+eq_to_p = _compare("eq_to", _total(np.equal), op="eq_total", slow=FLOATS)
+le_to_p = _compare("le_to", _total(np.less_equal), op="le_total", slow=FLOATS)
+lt_to_p = _compare("lt_to", _total(np.less), op="lt_total", slow=FLOATS)
 is_finite_p = elementwise("is_finite", np.isfinite, FLOAT, None, result=to_bool)
 
 
@@ -230,7 +232,7 @@ def _select_n(which, *cases):
         return cases[min(max(int(which), 0), len(cases) - 1)]
     if which.dtype == dtypes.BOOL:
         if native.SMALLEST <= which.size and cases[0].dtype.kind != "V":
-            return native.in_pieces(select_n_p, _select_n, (which, *cases), {})
+            return native.in_pieces(select_n_p, (which, *cases), {})
         return _choose(which, cases[-1], cases[0])
     out = cases[0]
     for i, case in enumerate(cases[1:], 1):

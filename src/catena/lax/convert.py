@@ -58,7 +58,7 @@ def _convert(x, *, new_dtype, weak_type):
     """NumPy's conversions to and from small dtypes go element by element; a kernel does large ones."""
     if x.size >= native.SMALLEST and x.dtype != new_dtype and not SLOW.isdisjoint((x.dtype, new_dtype)):
         params = {"new_dtype": new_dtype, "weak_type": weak_type}
-        return native.in_pieces(convert_element_type_p, _convert_in_numpy, (x,), params)
+        return native.in_pieces(convert_element_type_p, (x,), params)
     return _convert_in_numpy(x, new_dtype=new_dtype, weak_type=weak_type)
 
 

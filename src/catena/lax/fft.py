@@ -8,6 +8,7 @@ import numpy as np
 
 from catena.core import dtypes
 from catena.core.aval import ShapedArray
+from catena.core.lazy import load
 from catena.core.primitive import Primitive
 from catena.core.zeros import Zero, get_aval, instantiate
 from catena.lax.arithmetic import mul
@@ -15,7 +16,6 @@ from catena.lax.complex_numbers import conj, real
 from catena.lax.convert import convert_element_type
 from catena.lax.shape import pad
 from catena.lax.structure import broadcast_to, move_axis
-from catena.core.lazy import load
 
 
 class FftType(enum.IntEnum):

@@ -15,12 +15,12 @@ import numpy as np
 from catena.core import casts
 from catena.core.array import make_array
 from catena.core.aval import ShapedArray
+from catena.core.lazy import load
 from catena.core.staging import DebugInfo, trace_to_closed_jaxpr
 from catena.core.zeros import get_aval
 from catena.lax import arithmetic, comparison, powers, transcendental
 from catena.lax.bitwise import bitwise_and, bitwise_not, bitwise_or
 from catena.lax.structure import bind, broadcast_to, like
-from catena.core.lazy import load
 
 F64 = np.dtype(np.float64)
 

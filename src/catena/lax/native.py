@@ -1,22 +1,23 @@
 """Eager evaluation by compiled kernels, of operations in which NumPy is slow.
 
 Elementwise kernels have a fixed size and are called piece by piece, so that a new shape compiles nothing:
-there is one for each primitive, its dtypes and parameters. What is left over, and all small arrays, NumPy
-evaluates. Gathers, scatters and folds cannot be cut so: those of large arrays are compiled for their shapes
-when the same shapes come again.
+there is one for each primitive, its dtypes and parameters. Small arrays NumPy evaluates. Gathers, scatters and
+folds cannot be cut so: those of large arrays are compiled for their shapes when the same shapes come again.
 """
 
 import functools
+import math
 from collections import OrderedDict
 
 import numpy as np
 
 from catena.core.aval import ShapedArray
 from catena.core.staging import DebugInfo, trace_to_closed_jaxpr
+from catena.runtime import buffers
 from catena.transform.execute import program_of, run_entry
 
-PIECES = (1 << 18, 1 << 14)  # large ones for all threads, small ones for the rest
-SMALLEST = PIECES[-1]
+LARGE_PIECE, SMALL_PIECE = 1 << 18, 1 << 14  # elements: for all threads, for one
+SMALLEST = SMALL_PIECE
 
 
 class Kernel:
@@ -38,25 +39,33 @@ def kernel(primitive, operands: tuple, params: tuple) -> Kernel:
     return Kernel(primitive, operands, params)
 
 
-def in_pieces(primitive, in_numpy, xs, params):
-    """The result of an elementwise ``primitive`` on large arrays; ``in_numpy`` evaluates the rest."""
+def in_pieces(primitive, xs, params):
+    """The result of an elementwise ``primitive`` on arrays of at least ``SMALLEST`` elements."""
     shape = np.broadcast_shapes(*[x.shape for x in xs])
-    flat = [np.ascontiguousarray(np.broadcast_to(x, shape).reshape(-1)) if x.ndim else x for x in xs]
-    size, start, out = int(np.prod(shape)), 0, None
-    key = tuple(params.items())
-    for piece in PIECES:
-        if size - start < piece:
-            continue
-        operands = tuple([((piece,) if x.ndim else (), x.dtype) for x in flat])
-        found = kernel(primitive, operands, key)
-        out = np.empty(size, found.dtype) if out is None else out
-        while size - start >= piece:
+    flat = [np.ascontiguousarray(np.broadcast_to(x, shape)).reshape(-1) if x.ndim else x for x in xs]
+    size, key, out = math.prod(shape), tuple(params.items()), None
+    for piece, starts in _pieces(size):
+        found = kernel(primitive, tuple([((piece,) if x.ndim else (), x.dtype) for x in flat]), key)
+        out = buffers.empty((size,), found.dtype) if out is None else out
+        for start in starts:
             stop = start + piece
             run_entry(found.entry, tuple([x[start:stop] if x.ndim else x for x in flat]), (out[start:stop],))
-            start = stop
-    if start < size:
-        out[start:] = in_numpy(*[x[start:] if x.ndim else x for x in flat], **params)
     return out.reshape(shape)
+
+
+def _pieces(size: int) -> list:
+    """Pairs of a length of pieces and where they start. The last one overlaps the one before, to end at ``size``:
+    computing some elements twice costs less than a program for every length.
+    """
+    if size >= LARGE_PIECE and (size % LARGE_PIECE == 0 or size % LARGE_PIECE > LARGE_PIECE // 4):
+        return [(LARGE_PIECE, _starts(0, size, LARGE_PIECE))]
+    whole = size // LARGE_PIECE * LARGE_PIECE
+    small = [(SMALL_PIECE, _starts(whole, size, SMALL_PIECE))]
+    return [(LARGE_PIECE, range(0, whole, LARGE_PIECE)), *small] if whole else small
+
+
+def _starts(start: int, stop: int, piece: int) -> list:
+    return [*range(start, stop - piece, piece), stop - piece]
 
 
 # ------------------------------------------------------------------------------------------------------------

@@ -9,7 +9,10 @@ from catena.lax.arithmetic import div, integer_pow, integer_pow_p, mul, sub
 from catena.lax.comparison import eq, select
 from catena.lax.complex_numbers import match_dtype
 from catena.lax.elementwise import (
+    COMPLEXES,
     FLOAT,
+    FLOATS,
+    HALVES,
     INEXACT,
     NUMBER,
     broadcast_operand_shapes,
@@ -30,6 +33,11 @@ def _pow(x, y):
     if x.dtype.kind == "c":
         return np.power(x, y.astype(x.dtype))
     return np.power(x.astype(np.float64), y.astype(np.float64)).astype(x.dtype)
+
+
+def _cbrt(x):
+    """NumPy's in float64: in float32 it is off by more than one unit, at 27 for one."""
+    return np.cbrt(x.astype(np.float64)).astype(x.dtype)
 
 
 def _rsqrt(x):
@@ -85,11 +93,18 @@ def _pow_lower(b, x, y):
 # Primitives
 
 square_p = elementwise("square", np.square, NUMBER, lambda t, x, y: mul(t, mul(like(x, 2), x)))
-sqrt_p = elementwise("sqrt", np.sqrt, INEXACT, lambda t, x, y: mul(t, div(like(y, 0.5), y)))
-rsqrt_p = elementwise("rsqrt", _rsqrt, INEXACT, lambda t, x, y: mul(t, mul(like(y, -0.5), div(y, x))))
-cbrt_p = elementwise("cbrt", np.cbrt, FLOAT, lambda t, x, y: mul(t, mul(like(y, 1 / 3), integer_pow(y, -2))))
+sqrt_p = elementwise(
+    "sqrt", np.sqrt, INEXACT, lambda t, x, y: mul(t, div(like(y, 0.5), y)), slow=FLOATS | COMPLEXES
+)
+rsqrt_p = elementwise(
+    "rsqrt", _rsqrt, INEXACT, lambda t, x, y: mul(t, mul(like(y, -0.5), div(y, x))), slow=FLOATS | COMPLEXES
+)
+cbrt_p = elementwise(
+    "cbrt", _cbrt, FLOAT, lambda t, x, y: mul(t, mul(like(y, 1 / 3), integer_pow(y, -2))), slow=FLOATS
+)
 pow_p = elementwise(
-    "pow", _pow, INEXACT, _pow_tangent_x, _pow_tangent_y, abstract=_pow_abstract, lower=_pow_lower
+    "pow", _pow, INEXACT, _pow_tangent_x, _pow_tangent_y, abstract=_pow_abstract, lower=_pow_lower,
+    slow=HALVES | COMPLEXES,
 )
 
 

@@ -5,8 +5,10 @@ import math
 import numpy as np
 
 from catena.core import dtypes
+from catena.core.lazy import load
 from catena.core.primitive import NoRule
 from catena.core.zeros import Zero, get_aval
+from catena.lax import bessel
 from catena.lax import special_algorithms as algorithms
 from catena.lax.arithmetic import abs, add, integer_pow, mul, neg, sign, sub
 from catena.lax.comparison import gt, select
@@ -14,7 +16,6 @@ from catena.lax.elementwise import FLOAT, FLOATS, WIDER_WITH_HALF, elementwise
 from catena.lax.powers import square
 from catena.lax.structure import broadcast_to, like
 from catena.lax.transcendental import exp, log, log1p
-from catena.core.lazy import load
 
 # ------------------------------------------------------------------------------------------------------------
 # Evaluation: SciPy's functions, and their values where SciPy's differ from the limits or from XLA's
@@ -29,7 +30,26 @@ def _erf_inv(x):
 
 
 def _lgamma(x):
-    return np.where(np.isinf(x), x.dtype.type(np.inf), load("scipy.special").gammaln(x))
+    """SciPy's, but for arguments so small that it gives infinity for -log |x|."""
+    size = np.abs(x)
+    out = np.where(np.isinf(x), x.dtype.type(np.inf), load("scipy.special").gammaln(x))
+    tiny = (size < 1e-300) & (size > 0)
+    return np.where(tiny, -np.log(size), out) if np.any(tiny) else out
+
+
+ERFC_OF_SCIPY = 26.0  # from here on SciPy's loses digits, and gives zero for subnormal results
+
+
+def _erfc(x):
+    """SciPy's; in the tail exp(-x^2) times the scaled function, with the square in two parts."""
+    out = load("scipy.special").erfc(x)
+    far = x > ERFC_OF_SCIPY
+    if x.dtype != np.float64 or not np.any(far):
+        return out
+    t = np.where(far, x, ERFC_OF_SCIPY)
+    high = t.astype(np.float32).astype(np.float64)
+    tail = load("scipy.special").erfcx(t) * np.exp(-(t - high) * (t + high)) * np.exp(-high * high)
+    return np.where(far, tail, out)
 
 
 def _digamma(x):
@@ -125,7 +145,7 @@ def _jvp_in(find, names, *tangents):
 
 
 erf_p = _special("erf", _scipy("erf"), lambda t, x, y: _gaussian(t, x, TWO_OVER_ROOT_PI))
-erfc_p = _special("erfc", _scipy("erfc"), lambda t, x, y: _gaussian(t, x, -TWO_OVER_ROOT_PI))
+erfc_p = _special("erfc", _erfc, lambda t, x, y: _gaussian(t, x, -TWO_OVER_ROOT_PI))
 erf_inv_p = _special(
     "erf_inv", _erf_inv, lambda t, x, y: mul(like(x, 1 / TWO_OVER_ROOT_PI), mul(t, exp(square(y))))
 )
@@ -165,15 +185,10 @@ regularized_incomplete_beta_p = _special(
     lower=algorithms.betainc.lower,
 )  # fmt: skip
 bessel_i0e_p = _special(
-    "bessel_i0e", _scipy("i0e"), lambda t, x, y: mul(t, sub(bessel_i1e(x), mul(sign(x), y))),
-    lower=algorithms.lower_bessel(algorithms.bessel_i0e),
+    "bessel_i0e", bessel.evaluate(0), lambda t, x, y: mul(t, sub(bessel_i1e(x), mul(sign(x), y))),
+    lower=bessel.lower(0),
 )  # fmt: skip
-bessel_i1e_p = _special(
-    "bessel_i1e",
-    lambda x: np.where(x == 0, x, load("scipy.special").i1e(x)),
-    _bessel_i1e_tangent,
-    lower=algorithms.lower_bessel(algorithms.bessel_i1e),
-)
+bessel_i1e_p = _special("bessel_i1e", bessel.evaluate(1), _bessel_i1e_tangent, lower=bessel.lower(1))
 
 
 # ------------------------------------------------------------------------------------------------------------

@@ -12,11 +12,8 @@ of the factor x^a e^-x / gamma(a).
 import functools
 import math
 
-import numpy as np
-from numpy.polynomial.chebyshev import chebinterpolate
-
-from catena.lax.iteration import Loop, composed
 from catena.core.lazy import load
+from catena.lax.iteration import Loop
 
 EPS = 2.0**-53
 TINY = 1e-290
@@ -310,70 +307,3 @@ def _polygamma(m, state, n, x):
 
 
 polygamma = Loop(_polygamma_start, _zeta_step, _polygamma)
-
-
-# ------------------------------------------------------------------------------------------------------------
-# Exponentially scaled modified Bessel functions
-
-
-@functools.cache
-def _bessel_coefficients(name: str, precision: float) -> tuple:
-    """Chebyshev coefficients on [0, 8] of the function (the second, divided by x), and beyond of it times
-    sqrt(x), in 1/x; as many as the precision needs.
-    """
-    fun = getattr(load("scipy.special"), name)
-
-    def low(t):
-        x = 4.0 * (t + 1.0)
-        return fun(x) if name == "i0e" else np.where(x == 0.0, 0.5, fun(x) / np.where(x == 0.0, 1.0, x))
-
-    def high(t):
-        x = 16.0 / np.maximum(t + 1.0, 1e-18)
-        return fun(x) * np.sqrt(x)
-
-    return tuple(_significant(chebinterpolate(f, 32), precision) for f in (low, high))
-
-
-def _significant(coefficients, precision: float) -> tuple:
-    """The coefficients up to the last that matters."""
-    needed = np.flatnonzero(np.abs(coefficients) > precision * np.abs(coefficients).max())
-    return tuple(map(float, coefficients[: needed[-1] + 1]))
-
-
-def _chebyshev(coefficients, t):
-    """Clenshaw's recurrence."""
-    b1, b2 = t * 0.0, t * 0.0
-    for c in reversed(coefficients[1:]):
-        b1, b2 = 2.0 * t * b1 - b2 + c, b1
-    return t * b1 - b2 + coefficients[0]
-
-
-def _bessel(m, name, x, precision):
-    low, high = _bessel_coefficients(name, precision)
-    small = x <= 8.0
-    near = _chebyshev(low, m.where(small, x, 8.0) * 0.25 - 1.0)
-    far = _chebyshev(high, 16.0 / m.where(small, 8.0, x) - 1.0) / m.sqrt(m.maximum(x, 8.0))
-    return (near * x if name == "i1e" else near), far, small
-
-
-def bessel_i0e(m, x, precision: float = EPS):
-    """The even one, of order 0."""
-    near, far, small = _bessel(m, "i0e", m.abs(x), precision)
-    return m.where(x == x, m.where(small, near, far), NAN)
-
-
-def bessel_i1e(m, x, precision: float = EPS):
-    """The odd one, of order 1."""
-    near, far, small = _bessel(m, "i1e", m.abs(x), precision)
-    value = m.where(small, near, far)
-    return m.where(x == x, m.where(x < 0.0, -value, m.where(x == 0.0, x, value)), NAN)
-
-
-def lower_bessel(algorithm):
-    """The lowering of a Bessel function, with as many terms as the dtype needs."""
-
-    def lower(b, x):
-        precision = EPS if x.dtype.itemsize == 8 else 1e-10
-        return composed(functools.partial(algorithm, precision=precision))(b, x)
-
-    return lower

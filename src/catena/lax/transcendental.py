@@ -3,7 +3,15 @@
 import numpy as np
 
 from catena.lax.arithmetic import add, div, integer_pow, mul, neg, sub
-from catena.lax.elementwise import COMPLEXES, FLOATS, INEXACT, check_accuracy, elementwise, spread_operands
+from catena.lax.elementwise import (
+    COMPLEXES,
+    FLOATS,
+    HALVES,
+    INEXACT,
+    check_accuracy,
+    elementwise,
+    spread_operands,
+)
 from catena.lax.powers import rsqrt, square
 from catena.lax.structure import like
 
@@ -53,8 +61,8 @@ def _atan2_lower(b, x, y):
 # Primitives
 
 
-def _function(name, evaluate, tangent, **rules):
-    return elementwise(name, evaluate, INEXACT, tangent, **rules)
+def _function(name, evaluate, tangent, slow=HALVES, **rules):
+    return elementwise(name, evaluate, INEXACT, tangent, slow=slow | COMPLEXES, **rules)
 
 
 def one_minus(x):
@@ -82,29 +90,27 @@ def _atan2_factor(x, y, numerator):
     return div(numerator, add(square(x), square(y)))
 
 
-exp_p = _function("exp", np.exp, lambda t, x, y: mul(t, y))
-exp2_p = _function("exp2", np.exp2, _exp2_tangent, slow=FLOATS | COMPLEXES)
-expm1_p = _function("expm1", np.expm1, lambda t, x, y: mul(t, add(y, like(y, 1))))
+exp_p = _function("exp", np.exp, lambda t, x, y: mul(t, y), slow=FLOATS)
+exp2_p = _function("exp2", np.exp2, _exp2_tangent, slow=FLOATS)
+expm1_p = _function("expm1", np.expm1, lambda t, x, y: mul(t, add(y, like(y, 1))), slow=FLOATS)
 log_p = _function("log", np.log, lambda t, x, y: div(t, x))
 log1p_p = _function("log1p", np.log1p, lambda t, x, y: div(t, add(x, like(x, 1))))
-logistic_p = _function(
-    "logistic", _logistic, _logistic_tangent, lower=_logistic_lower, slow=FLOATS | COMPLEXES
-)
-sin_p = _function("sin", np.sin, lambda t, x, y: mul(t, cos(x)))
-cos_p = _function("cos", np.cos, lambda t, x, y: neg(mul(t, sin(x))))
+logistic_p = _function("logistic", _logistic, _logistic_tangent, lower=_logistic_lower, slow=FLOATS)
+sin_p = _function("sin", np.sin, lambda t, x, y: mul(t, cos(x)), slow=FLOATS)
+cos_p = _function("cos", np.cos, lambda t, x, y: neg(mul(t, sin(x))), slow=FLOATS)
 tan_p = _function("tan", np.tan, lambda t, x, y: mul(t, add(like(y, 1), square(y))))
 asin_p = _function("asin", np.arcsin, lambda t, x, y: mul(t, rsqrt(one_minus(square(x)))))
 acos_p = _function("acos", np.arccos, lambda t, x, y: mul(t, neg(rsqrt(one_minus(square(x))))))
 atan_p = _function("atan", np.arctan, lambda t, x, y: div(t, add(like(x, 1), square(x))))
-sinh_p = _function("sinh", np.sinh, lambda t, x, y: mul(t, cosh(x)))
-cosh_p = _function("cosh", np.cosh, lambda t, x, y: mul(t, sinh(x)))
+sinh_p = _function("sinh", np.sinh, lambda t, x, y: mul(t, cosh(x)), slow=FLOATS)
+cosh_p = _function("cosh", np.cosh, lambda t, x, y: mul(t, sinh(x)), slow=FLOATS)
 tanh_p = _function("tanh", np.tanh, _tanh_tangent)
 asinh_p = _function("asinh", np.arcsinh, lambda t, x, y: mul(t, rsqrt(add(square(x), like(x, 1)))))
 acosh_p = _function("acosh", np.arccosh, lambda t, x, y: mul(t, rsqrt(sub(square(x), like(x, 1)))))
 atanh_p = _function("atanh", np.arctanh, _atanh_tangent)
 atan2_p = elementwise(
     "atan2", _atan2, INEXACT, lambda t, x, y, z: mul(t, _atan2_factor(x, y, y)),
-    lambda t, x, y, z: mul(t, _atan2_factor(x, y, neg(x))), lower=_atan2_lower,
+    lambda t, x, y, z: mul(t, _atan2_factor(x, y, neg(x))), lower=_atan2_lower, slow=FLOATS | COMPLEXES,
 )  # fmt: skip
 
 

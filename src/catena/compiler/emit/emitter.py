@@ -134,8 +134,38 @@ class Emitter:
                 f"call {v} @llvm.masked.load.{kind}.p0(ptr align {t.bytes} {pointer}, "
                 f"<{width} x i1> {mask}, {v} zeroinitializer)"
             )
+        if stride == 2 and mask is None:
+            return self._load_every_second(t, pointer, width)
         addresses = self.op(f"getelementptr {m}, ptr {pointer}, <{width} x i64> {self.lanes(width, stride)}")
         return self.gather(t, addresses, width, mask)
+
+    def _load_every_second(self, t: Type, pointer: str, width: int) -> str:
+        """`width` elements 2 apart, such as one part of complex numbers: two vectors that overlap by an element,
+        so that nothing behind the last one is read, and one shuffle; a gather would take an access an element.
+        """
+        v = vector(t.memory, width)
+        halves = [self._load_raw(t, self.element(pointer, t.memory, n), width, 1, None) for n in (0, width - 1)]
+        order = ", ".join(f"i32 {k if k < width else k + 1}" for k in range(0, 2 * width, 2))
+        return self.op(f"shufflevector {v} {halves[0]}, {v} {halves[1]}, <{width} x i32> <{order}>")
+
+    def _store_every_second(self, t: Type, raw: str, pointer: str, width: int) -> None:
+        """The reverse, by two masked stores; what lies between is not written."""
+        v, written = vector(t.memory, width), 0
+        for offset in (0, width - 1):
+            lanes = {2 * j - offset: j for j in range(written, width) if 2 * j - offset < width}
+            written += len(lanes)
+            places = ", ".join(f"i32 {lanes.get(k, 'poison')}" for k in range(width))
+            spread = self.op(f"shufflevector {v} {raw}, {v} poison, <{width} x i32> <{places}>")
+            mask = ", ".join(f"i1 {'true' if k in lanes else 'false'}" for k in range(width))
+            self._store_raw(t, spread, self.element(pointer, t.memory, offset), width, f"<{mask}>")
+
+    def store_interleaved(self, t: Type, parts: list[str], pointer: str, width: int) -> None:
+        """Writes the elements of two raw vectors in turn."""
+        v = vector(t.memory, width)
+        for start in (0, width):
+            order = ", ".join(f"i32 {k // 2 + k % 2 * width}" for k in range(start, start + width))
+            mixed = self.op(f"shufflevector {v} {parts[0]}, {v} {parts[1]}, <{width} x i32> <{order}>")
+            self._store_raw(t, mixed, self.element(pointer, t.memory, start), width, None)
 
     def gather(self, t: Type, addresses: str, width: int, mask: str | None) -> str:
         v = vector(t.memory, width)
@@ -161,6 +191,8 @@ class Emitter:
             self._store_raw(t, raw, self.element(pointer, m, 1 - width), width, mask)
         elif stride == 1:
             self._store_raw(t, raw, pointer, width, mask)
+        elif stride == 2 and mask is None:
+            self._store_every_second(t, raw, pointer, width)
         else:
             addresses = self.op(
                 f"getelementptr {m}, ptr {pointer}, <{width} x i64> {self.lanes(width, stride)}"

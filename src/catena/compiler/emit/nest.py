@@ -134,10 +134,40 @@ class NestWriter:
     def _innermost(self, copies: list[Copy]) -> None:
         for accumulators in self.folds:
             accumulators.step(copies)
+        pairs = self._pairs_of_stores()
         for i, s in enumerate(self.nest.stores):
+            if i in pairs.values():
+                continue
             for c in copies:
+                if i in pairs:
+                    self._write_pair(i, pairs[i], c)
+                    continue
                 mask = self._use(s.mask, c) if s.mask >= 0 else None
                 self.write_access(("store", i), s.dtype, s.offset, self._use(s.stmt, c), c, mask)
+
+    def _pairs_of_stores(self) -> dict:
+        """The stores that fill what others leave out, such as imaginary parts between real ones: first to second."""
+        if self.width == 1:
+            return {}
+        found, waiting = {}, {}
+        for i, s in enumerate(self.nest.stores):
+            const, dims, data = s.offset
+            if s.mask >= 0 or data or dict(dims).get(self.nest.vector) != 2:
+                continue
+            first = waiting.pop((s.buffer, s.dtype, const - 1, dims), None)
+            if first is None:
+                waiting[s.buffer, s.dtype, const, dims] = i
+            else:
+                found[first] = i
+        return found
+
+    def _write_pair(self, i: int, j: int, c: Copy) -> None:
+        """Two stores as one of whole vectors."""
+        s = self.nest.stores[i]
+        t = TYPES[s.dtype]
+        pointer, _ = self._address(("store", i), t.memory, s.offset, c, self.width)
+        parts = [self.e.narrow(self._use(self.nest.stores[k].stmt, c), t, self.width) for k in (i, j)]
+        self.e.store_interleaved(t, parts, pointer, self.width)
 
     def _scalar_loop(self, level: int, d: int, copies: list[Copy]) -> None:
         bounded = self.bounds is not None and level == len(self.outer)
