@@ -172,7 +172,9 @@ def _rem_tangent_y(t, x, y, z):
 def _integer_pow_tangent(t, x, out, *, y):
     if y == 0:
         return Zero(get_aval(out))
-    return t if y == 1 else mul(t, mul(like(x, y), integer_pow(x, y - 1)))
+    if y == 1:
+        return t
+    return mul(t, mul(like(x, y), x if y == 2 else integer_pow(x, y - 1)))
 
 
 # ------------------------------------------------------------------------------------------------------------
