@@ -24,6 +24,7 @@ from catena.core.array import Array as ndarray
 from catena.core.dtypes import finfo as finfo
 from catena.core.dtypes import iinfo as iinfo
 from catena.core.scalar_types import bfloat16 as bfloat16
+from catena.core.scalar_types import bool as bool
 from catena.core.scalar_types import bool_ as bool_
 from catena.core.scalar_types import cdouble as cdouble
 from catena.core.scalar_types import complex64 as complex64
@@ -274,6 +275,8 @@ from catena.numpy.manipulation import flipud as flipud
 from catena.numpy.manipulation import moveaxis as moveaxis
 from catena.numpy.manipulation import rollaxis as rollaxis
 from catena.numpy.manipulation import rot90 as rot90
+from catena.numpy.namespace_info import API_VERSION as __array_api_version__
+from catena.numpy.namespace_info import __array_namespace_info__ as __array_namespace_info__
 from catena.numpy.nan_reductions import nanargmax as nanargmax
 from catena.numpy.nan_reductions import nanargmin as nanargmin
 from catena.numpy.nan_reductions import nancumprod as nancumprod

@@ -50,13 +50,13 @@ from catena.numpy.hot import (
     is_operand,
     refuse,
 )
+from catena.numpy.namespace_info import API_VERSION
 from catena.numpy.placement import device_of, placed
 from catena.numpy.protocol import overridable
 from catena.runtime import dlpack
 
 _INEXACT = frozenset({F32, F64, C64, C128})
 _COMPARED = REAL_OR_INT | {BOOL}
-_API_VERSION = "2024.12"
 
 # ----------------------------------------------------------------------------------------------------
 # Operators
@@ -281,8 +281,8 @@ def compress(
 
 def __array_namespace__(self, *, api_version: str | None = None) -> Any:  # noqa: N807
     """The module that has the functions of the array API standard."""
-    if api_version not in (None, _API_VERSION):
-        raise ValueError(f"{api_version=} is not available; available versions are: {[_API_VERSION]}")
+    if api_version not in (None, API_VERSION):
+        raise ValueError(f"{api_version=} is not available; available versions are: {[API_VERSION]}")
     return sys.modules["catena.numpy"]
 
 

@@ -270,7 +270,7 @@ def squeeze(a: Operand, axis: int | Sequence[int] | None = None) -> Array:
     return lax.squeeze(a, axes)
 
 
-def expand_dims(a: Operand, axis: int | Sequence[int]) -> Array:
+def expand_dims(a: Operand, axis: int | Sequence[int] = 0) -> Array:
     """An array with new axes of length 1.
 
     Arguments:
