@@ -4,6 +4,7 @@ Outside of traces they are NumPy arrays at once, ``full`` of one element without
 tracing they are equations, so that programs do not carry large constants.
 """
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -424,13 +425,29 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None
     return _diagonal_mask(shape, as_operand("tri", k, 2), lax.ge, np.tri, dtype)
 
 
+def _triangle_of(value, k: int, lower: bool) -> np.ndarray:
+    rows, columns = value.shape[-2:]
+    if rows * columns > _REMEMBERED:
+        return (np.tril if lower else np.triu)(value, k)
+    return np.where(_triangle_mask(rows, columns, k, lower), value, value.dtype.type(0))
+
+
+_REMEMBERED = 1 << 14  # elements of a mask that is kept
+
+
+@functools.lru_cache(64)
+def _triangle_mask(rows: int, columns: int, k: int, lower: bool) -> np.ndarray:
+    """Which elements of a matrix stay in its lower or upper triangle."""
+    return np.tri(rows, columns, k, bool) if lower else ~np.tri(rows, columns, k - 1, bool)
+
+
 def _triangle(name: str, m, k, lower: bool):
     m = as_array_argument(name, m)
     if m.ndim < 2:
         raise ValueError(f"Argument to jax.numpy.{name} must be at least 2D")
     k = static_int(k, f"'k' argument of jnp.{name}")
     if direct(m) and m.dtype.kind != "V":
-        return make_array((np.tril if lower else np.triu)(m._value, k), m.weak_type)
+        return make_array(_triangle_of(m._value, k, lower), m.weak_type)
     mask = tri(*m.shape[-2:], k=k if lower else k - 1, dtype=bool)
     mask = broadcast_to(mask, m.shape)
     zero = lax.full_like(m, 0)

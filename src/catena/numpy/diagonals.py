@@ -11,12 +11,13 @@ from catena.numpy.boundary import (
     convert,
     direct,
     refuse_out,
+    run,
     static_int,
     strong,
     user_dtype,
 )
 from catena.numpy.creation import eye
-from catena.numpy.hot import Operand
+from catena.numpy.hot import REAL, REAL_OR_INT, Operand
 from catena.numpy.reductions import sum, widened
 from catena.typing import DTypeLike
 
@@ -91,10 +92,20 @@ def diag(v: Operand, k: int = 0) -> Array:
     if v.ndim != 1:
         raise ValueError("diag input must be 1d or 2d")
     size = v.shape[0] + abs(k)
+    if direct(v):
+        return make_array(_matrix_of(v._value, size, k), v.weak_type)
     zero = make_array(np.zeros((), v.dtype), v.weak_type)
     rows = lax.pad(v, zero, ((max(0, -k), max(0, k), 0),))
     spread = lax.broadcast_in_dim(rows, (size, size), (0,))
     return lax.select(eye(size, k=k, dtype=bool), spread, lax.full_like(spread, 0))
+
+
+def _matrix_of(value, size: int, k: int) -> np.ndarray:
+    """A square matrix of zeros with ``value`` on a diagonal."""
+    out = np.zeros((size, size), value.dtype)
+    first = k if k >= 0 else -k * size
+    out.reshape(-1)[first : first + value.shape[0] * (size + 1) : size + 1] = value
+    return out
 
 
 def diagflat(v: Operand, k: int = 0) -> Array:
@@ -145,6 +156,12 @@ def trace(
     """
     refuse_out("trace", out)
     a = as_array_argument("trace", a)
+    if dtype is None and direct(a) and a._value.dtype in REAL_OR_INT:  # the hot path
+        dtype = a._value.dtype if a._value.dtype in REAL else widened(a._value.dtype)
+        try:
+            return make_array(np.asarray(run(a._value.trace, offset, axis1, axis2, dtype)))
+        except (ValueError, TypeError):  # the general path says what is wrong
+            dtype = None
     dtype = user_dtype(dtype, "trace", widened(a.dtype) if not dtypes.is_inexact(a.dtype) else a.dtype)
     for axis in (axis1, axis2):
         canonical_axis(static_int(axis, "axis argument of jnp.trace()"), a.ndim)

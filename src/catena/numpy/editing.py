@@ -188,6 +188,9 @@ def roll(a: Operand, shift: Operand | Sequence[int], axis: int | Sequence[int] |
     Array([3, 4, 0, 1, 2], dtype=int32)
     """
     a = as_array_argument("roll", a)
+    if type(shift) is int and direct(a) and a._value.size and (axis is None or type(axis) is int):
+        if axis is None or -a.ndim <= axis < a.ndim:  # the hot path
+            return make_array(_rolled_value(a._value, shift, axis), a.weak_type)
     if isinstance(shift, list | tuple):
         shift = (
             np.asarray([as_operand("roll", s, 1) for s in shift])
@@ -200,6 +203,16 @@ def roll(a: Operand, shift: Operand | Sequence[int], axis: int | Sequence[int] |
     axis = static_axis(axis)
     axes = axis if isinstance(axis, tuple) else (axis,)
     return _rolled(a, shift, tuple(canonical_axis(i, a.ndim) for i in axes))
+
+
+def _rolled_value(value, by: int, axis) -> np.ndarray:
+    shape = value.shape
+    if axis is None:
+        value, axis = value.reshape(-1), 0
+    n = value.shape[axis]
+    before = (slice(None),) * (axis % value.ndim)
+    first, second = value[(*before, slice(n - by % n, None))], value[(*before, slice(None, n - by % n))]
+    return np.concatenate((first, second), axis).reshape(shape)
 
 
 def _traced(values) -> bool:

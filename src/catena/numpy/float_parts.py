@@ -6,6 +6,7 @@ from catena import lax
 from catena.core import dtypes
 from catena.core.array import Array, make_array
 from catena.numpy.boundary import (
+    SCALARS,
     all_weak,
     as_array_argument,
     as_operand,
@@ -125,6 +126,8 @@ def round(a: Operand, decimals: int = 0, out: None = None) -> Array:
     Array([0., 2., 2.], dtype=float32)
     """
     refuse_out("round", out)
+    if decimals == 0 and type(decimals) is int and direct(a) and a._value.dtype in REAL:  # the hot path
+        return make_array(run(np.rint, a._value, out=...), a.weak_type)
     a = as_array_argument("round", a)
     decimals = static_int(decimals, "'decimals' argument of jnp.round")
     if dtypes.is_integer(a.dtype):
@@ -407,6 +410,9 @@ def nan_to_num(
     """
     del copy
     x = as_array_argument("nan_to_num", x)
+    if direct(x) and x._value.dtype in REAL and np.isfinite(x._value).all():  # nothing to replace
+        if all(v is None or type(v) in SCALARS for v in (nan, posinf, neginf)):
+            return strong(x)
     if dtypes.is_complex(x.dtype):
         parts = (
             nan_to_num(part, nan=nan, posinf=posinf, neginf=neginf) for part in (lax.real(x), lax.imag(x))

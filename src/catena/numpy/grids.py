@@ -11,10 +11,10 @@ from catena.core import dtypes
 from catena.core.array import Array, make_array
 from catena.core.errors import ConcretizationTypeError
 from catena.core.trace import find_concrete
-from catena.numpy.boundary import SCALARS, array_arguments, as_array_argument, convert, promote, user_dtype
+from catena.numpy.boundary import SCALARS, array_arguments, as_array_argument, convert, direct, promote, user_dtype
 from catena.numpy.conversion import from_object
 from catena.numpy.creation import default_int, ones, shape_argument
-from catena.numpy.hot import Operand
+from catena.numpy.hot import INT, Operand
 from catena.numpy.joining import concatenate
 from catena.numpy.ranges import _slice_range as slice_range
 from catena.numpy.selection import nonzero
@@ -317,6 +317,8 @@ def unravel_index(indices: Operand, shape: int | Sequence[int]) -> tuple[Array, 
     dtype, weak, unsigned = indices.dtype, indices.weak_type, dtypes.KIND[indices.dtype] == "u"
     limit = min(total, dtypes.iinfo(dtype).max)
     low, high = np.zeros((), dtype), np.asarray(max(limit - 1, 0), dtype)
+    if direct(indices) and dtype in INT:
+        return tuple(make_array(c, weak) for c in _unravelled(indices._value, sizes, limit))
     if not unsigned:
         negative = lax.lt(indices, low)
         indices = lax.select(negative, lax.add(indices, lax.full_like(indices, limit)), indices)
@@ -327,6 +329,18 @@ def unravel_index(indices: Operand, shape: int | Sequence[int]) -> tuple[Array, 
         out.append(lax.rem(left, bound))
         left = lax.div(left, bound)
     return tuple(convert(column, dtype, weak) for column in reversed(out))
+
+
+def _unravelled(value, sizes: tuple, limit: int) -> list:
+    left = value + (value < 0) * value.dtype.type(limit)
+    left = np.minimum(np.maximum(left, 0), max(limit - 1, 0), out=...)
+    columns = []
+    for size in reversed(sizes):
+        bound = max(min(size, np.iinfo(value.dtype).max), 1)
+        rest = np.floor_divide(left, bound, out=...)
+        columns.append(np.subtract(left, rest * value.dtype.type(bound), out=...))
+        left = rest
+    return columns[::-1]
 
 
 _ORDERS = {"C": False, "F": True}

@@ -22,12 +22,15 @@ from catena.numpy.hot import Operand
 from catena.numpy.shaping import reshaped, swapaxes, transpose
 
 Shape = int | Sequence[int]
+_BACKWARDS = slice(None, None, -1)
 
 # ----------------------------------------------------------------------------------------------------
 # Shapes
 
 
 def _at_least(name: str, arys, raised) -> Array | list[Array]:
+    if len(arys) == 1:
+        return raised(as_array_argument(name, arys[0]))
     arrays = [raised(a) for a in array_arguments(name, *arys)]
     return arrays[0] if len(arrays) == 1 else arrays
 
@@ -184,13 +187,17 @@ def flip(m: Operand, axis: Shape | None = None) -> Array:
 
 
 def _flipped(m, axis):
+    if type(axis) is int and direct(m) and -m.ndim <= axis < m.ndim:  # the hot path
+        key = (slice(None),) * (axis % m.ndim) + (_BACKWARDS,)
+        return make_array(m._value[key], m.weak_type)
     axis = static_axis(axis)
     if axis is None and not m.ndim:
         return m
     axes = range(m.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
     axes = tuple(canonical_axis(i, m.ndim) for i in axes)
     if direct(m):
-        return make_array(np.flip(m._value, axes), m.weak_type)
+        key = tuple(_BACKWARDS if i in axes else slice(None) for i in range(m.ndim))
+        return make_array(m._value[key], m.weak_type)
     return lax.rev(m, axes)
 
 

@@ -3,6 +3,7 @@
 Axes are padded one after the other, so that corners are borders of borders, as in NumPy.
 """
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -72,10 +73,26 @@ def pad(array: Operand, pad_width: Any, mode: str | Callable[..., Any] = "consta
         raise ValueError(f"unsupported keyword arguments for mode '{mode}': {unknown}")
     if mode == "constant":
         return _constant(array, widths, kwargs.get("constant_values", 0))
+    if mode in _BY_INDEX and not kwargs and direct(array) and 0 < array._value.size <= _FEW:  # the hot path
+        value = array._value
+        for axis, (before, after) in enumerate(widths):
+            if before or after:
+                value = value.take(_sources(value.shape[axis], before, after, mode), axis)
+        return make_array(value, array.weak_type)
     for axis, (before, after) in enumerate(widths):
         if before or after:
             array = _pad_axis(array, axis, before, after, mode, kwargs)
     return array
+
+
+_BY_INDEX = frozenset({"edge", "reflect", "symmetric", "wrap"})  # borders are copies of elements
+_FEW = 1 << 12  # elements of an array for whose axes it pays to remember where they come from
+
+
+@functools.lru_cache(64)
+def _sources(n: int, before: int, after: int, mode: str) -> np.ndarray:
+    """For each position along a padded axis, the position in the array that it is copied from."""
+    return np.pad(np.arange(n), (before, after), mode)
 
 
 def _widths(pad_width, rank: int) -> list:

@@ -15,6 +15,7 @@ from catena.core.evaluate import quiet
 from catena.numpy.boundary import (
     broadcast_to,
     canonical_axis,
+    concrete_values,
     convert,
     dtype_of,
     operands,
@@ -23,10 +24,11 @@ from catena.numpy.boundary import (
     static_int,
     user_dtype,
 )
-from catena.numpy.hot import C64, C128, F32, F64, Operand
+from catena.numpy.hot import C64, C128, F32, F64, NUMBER, Operand
 from catena.numpy.placement import placed
 from catena.typing import DTypeLike
 
+_REAL = frozenset({F32, F64})
 _FAST = frozenset({F32, F64, C64, C128})
 
 
@@ -183,6 +185,9 @@ def vdot(
     >>> jnp.vdot(jnp.array([1j, 2.0]), jnp.array([1j, 1.0]))
     Array(3.+0.j, dtype=complex64)
     """
+    if precision is None and preferred_element_type is None and (found := concrete_values(_REAL, a, b)):
+        if found[0].size == found[1].size:  # the hot path
+            return make_array(np.asarray(quiet.run(np.dot, found[0].reshape(-1), found[1].reshape(-1))))
     a, b = (convert(x, *dtype_of(x)) for x in operands("vdot", a, b))
     a = lax.conj(a) if dtypes.is_complex(a.dtype) else a
     flat = (lax.reshape(x, (x.size,)) if x.ndim != 1 else x for x in (a, b))
@@ -207,6 +212,10 @@ def inner(
     >>> jnp.inner(jnp.array([[1, 2], [3, 4]]), jnp.array([1, 10]))
     Array([21, 43], dtype=int32)
     """
+    if precision is None and preferred_element_type is None and (found := concrete_values(_FAST, a, b)):
+        x, y = found  # the hot path
+        if x.ndim in (1, 2) and y.ndim in (1, 2) and x.shape[-1] == y.shape[-1]:
+            return make_array(np.asarray(quiet.run(np.dot, x, y.T)))
     a, b, dtype, weak = _operands("inner", a, b, preferred_element_type)
     if not a.ndim or not b.ndim:
         return convert(lax.mul(a, b), dtype, weak)
@@ -230,6 +239,8 @@ def outer(a: Operand, b: Operand, out: None = None) -> Array:
            [ 2, 20]], dtype=int32)
     """
     refuse_out("outer", out)
+    if found := concrete_values(NUMBER, a, b):  # the hot path
+        return make_array(quiet.run(np.multiply, found[0].reshape(-1, 1), found[1].reshape(1, -1)))
     a, b, _, _ = _operands("outer", a, b, None)
     return lax.mul(lax.reshape(a, (a.size, 1)), lax.reshape(b, (1, b.size)))
 
@@ -394,6 +405,8 @@ def kron(a: Operand, b: Operand) -> Array:
     >>> jnp.kron(jnp.array([1, 10]), jnp.array([1, 2, 3]))
     Array([ 1,  2,  3, 10, 20, 30], dtype=int32)
     """
+    if (found := concrete_values(NUMBER, a, b)) and found[0].ndim == found[1].ndim:  # the hot path
+        return make_array(quiet.run(_kronecker, *found))
     a, b, _, _ = _operands("kron", a, b, None)
     rank = max(a.ndim, b.ndim)
     a, b = (lax.reshape(x, (1,) * (rank - x.ndim) + x.shape) for x in (a, b))
@@ -402,3 +415,10 @@ def kron(a: Operand, b: Operand) -> Array:
     return lax.reshape(
         lax.mul(spread_a, spread_b), tuple(m * n for m, n in zip(a.shape, b.shape, strict=True))
     )
+
+
+def _kronecker(x, y) -> np.ndarray:
+    """The product of two NumPy arrays of the same number of axes."""
+    spread = x.reshape([n for size in x.shape for n in (size, 1)])
+    product = spread * y.reshape([n for size in y.shape for n in (1, size)])
+    return product.reshape([m * n for m, n in zip(x.shape, y.shape, strict=True)])

@@ -561,12 +561,21 @@ def isin(
     return lax.bitwise_not(result) if invert else result
 
 
+_FEW = 1 << 12  # comparisons that are done at once: less work than sorting
+
+
+def _is_in_values(a, b) -> np.ndarray:
+    if a.size * b.size <= _FEW:
+        return np.logical_or.reduce(a[:, None] == b, 1)
+    return np.isin(a, b)
+
+
 def _is_in(a, b, method: str):
     """Whether each element of the 1-D array ``a`` is in ``b``."""
     if not a.size or not b.size:
         return lax.full(a.shape, False, bool)
     if direct(a) and direct(b) and a.dtype.kind in "biufc":
-        return make_array(np.isin(a._value, b._value))
+        return make_array(_is_in_values(a._value, b._value))
     if method == "compare_all" or (method == "auto" and (b.size <= 32 or dtypes.is_complex(a.dtype))):
         shape = (a.size, b.size)
         equal = lax.eq(lax.broadcast_in_dim(a, shape, (0,)), lax.broadcast_in_dim(b, shape, (1,)))
