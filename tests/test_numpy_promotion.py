@@ -1,0 +1,126 @@
+"""What operations give: the whole measured table of promotion, by every way to combine two operands, and the rest.
+
+The tables stand in ``test_dtypes``, where the lattice alone is tested against them.
+"""
+
+import numpy as np
+import pytest
+from tests.test_dtypes import NARROW_PROMOTION, PROMOTION, PYTHON, SHORT, X32, entries
+
+import catena as jax
+import catena.numpy as jnp
+from catena.core.dtypes import TypePromotionError
+
+WAYS = {
+    "add": jnp.add,
+    "multiply": jnp.multiply,
+    "operator": lambda a, b: a + b,
+    "maximum": jnp.maximum,
+    "where": lambda a, b: jnp.where(True, a, b),
+    "stack": lambda a, b: jnp.stack([jnp.asarray(a), jnp.asarray(b)]),
+    "jit": jax.jit(jnp.add),
+    "inside jit": lambda a, b: jax.jit(lambda: jnp.add(a, b))(),
+    "result_type": lambda a, b: np.empty((), jnp.result_type(a, b)),
+}
+
+
+def operand(name: str):
+    return PYTHON[name] if name in PYTHON else jnp.ones((), SHORT[name])
+
+
+def unfit(way: str, names) -> bool:
+    """What a way does not take: orders of complex numbers are JAX's own affair, Python's ``+`` is Python's, and what
+    needs arrays makes narrow weak numbers of two scalars."""
+    return way == "operator" and all(n in PYTHON for n in names)
+
+
+def check(way: str, a: str, b: str, dtype: str, weak: bool):
+    result = WAYS[way](operand(a), operand(b))
+    assert result.dtype == dtype
+    if way != "result_type":
+        assert result.weak_type is weak
+
+
+@pytest.mark.parametrize("x64", [True, False], ids=["x64", "x32"])
+@pytest.mark.parametrize("way", WAYS)
+def test_the_table(way, x64):
+    with jax.enable_x64(x64):
+        for a, b, cell in entries(PROMOTION):
+            wide = {SHORT.get(n) for n in (a, b)} & X32.keys()
+            if unfit(way, (a, b)) or (wide and not x64):
+                continue
+            dtype = SHORT[cell.rstrip("*")]
+            try:
+                check(way, a, b, dtype if x64 else X32.get(dtype, dtype), cell.endswith("*"))
+            except AssertionError as error:
+                raise AssertionError(f"{a} with {b} by {way}: {error}") from None
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_the_table_of_narrow_types(way):
+    with jax.enable_x64(True):
+        for a, b, cell in entries(NARROW_PROMOTION):
+            if unfit(way, (a, b)):
+                continue
+            if cell == "err":
+                with pytest.raises(TypePromotionError):
+                    WAYS[way](operand(a), operand(b))
+            else:
+                check(way, a, b, SHORT[cell.rstrip("*")], cell.endswith("*"))
+
+
+def ones(dtype):
+    return jnp.ones(1, dtype)
+
+
+# What was measured of JAX, as expression: dtype; a star marks weak types.
+MEASURED = {
+    "jnp.int8(1) + 1": "int8", "jnp.int8(1) + 1.0": "float32*", "jnp.int32(1) / 2": "float32",
+    "jnp.bfloat16(1) + jnp.float16(1)": "float32", "jnp.uint8(1) + jnp.int8(1)": "int16",
+    "jnp.uint32(1) + jnp.int32(1)": "int32", "jnp.asarray(1) + jnp.int8(1)": "int8", "jnp.asarray(1)": "int32*",
+    "jnp.array(1)": "int32*", "jnp.asarray(1.5)": "float32*", "jnp.array([1])": "int32", "jnp.full((2,), 1)": "int32*",
+    "jnp.zeros_like(jnp.asarray(1))": "int32*", "jnp.asarray(1).astype('int32')": "int32", "jnp.asarray(True)": "bool",
+    "jnp.asarray(1) + 1": "int32*", "jnp.sin(jnp.asarray(1))": "float32*", "jnp.sin(1)": "float32*",
+    "jnp.where(True, 1, 2.0)": "float32*", "jnp.where(True, jnp.int8(1), 2.0)": "float32*",
+    "jnp.stack([1, 2.0])": "float32*", "jnp.array([1, 2.0, True])": "float32", "jnp.array([1, jnp.int8(2)])": "int8",
+    "jnp.concatenate([ones('int8'), ones('float16')])": "float16", "np.float64(1) + ones('bfloat16')": "float32",
+    "ones('bfloat16') + np.float64(1)": "float32", "ones('bfloat16') + np.float32(1)": "float32",
+    "ones('int8') + np.int64(1)": "int32", "ones('float8_e4m3fn') + 1.0": "float8_e4m3fn", "ones('int4') + 1": "int4",
+    "jnp.exp(jnp.int8(1))": "float32", "jnp.exp(True)": "float32", "jnp.sqrt(jnp.uint8(4))": "float32",
+    "jnp.mean(ones('int8'))": "float32", "jnp.sum(ones('int8'))": "int32", "jnp.sum(ones('uint8'))": "uint32",
+    "jnp.sum(ones(bool))": "int32", "jnp.sum(ones('bfloat16'))": "bfloat16",
+    "jnp.sum(ones('int8'), promote_integers=False)": "int8", "jnp.prod(ones('int16'))": "int32",
+    "jnp.cumsum(ones('int8'))": "int8", "jnp.cumsum(ones(bool))": "int32", "jnp.var(ones('float16'))": "float16",
+    "jnp.argmax(ones('float32'))": "int32", "jnp.dot(ones('int8'), ones('int8'))": "int8",
+    "jnp.true_divide(jnp.int8(1), jnp.int8(2))": "float32", "jnp.floor(jnp.int32(3))": "int32",
+    "jnp.round(jnp.int32(3))": "int32", "jnp.abs(jnp.complex64(1j))": "float32", "jnp.linspace(0, 1, 3)": "float32",
+    "jnp.linspace(0, 1, 3, dtype='int32')": "int32", "jnp.bincount(jnp.array([1]))": "int32",
+    "jnp.count_nonzero(ones('float32'))": "int32", "jnp.searchsorted(ones('float32'), 1.0)": "int32",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("expression", MEASURED)
+def test_measured_examples(expression):
+    result = eval(expression)
+    assert result.dtype == MEASURED[expression].rstrip("*")
+    assert result.weak_type is MEASURED[expression].endswith("*")
+    traced = jax.eval_shape(lambda: eval(expression)) if "bincount" not in expression else result
+    assert traced.dtype == result.dtype and traced.weak_type is result.weak_type
+
+
+def test_default_dtypes():
+    defaults = {
+        "jnp.zeros(1)": "float", "jnp.empty(1)": "float", "jnp.full(1, 1)": "int*", "jnp.full(1, 1.0)": "float*",
+        "jnp.full(1, True)": "bool", "jnp.arange(3)": "int", "jnp.arange(3.0)": "float",
+        "jnp.arange(0, 1, 0.5)": "float", "jnp.linspace(0, 1, 2)": "float", "jnp.eye(2)": "float",
+        "jnp.array(1)": "int*", "jnp.array(1.0)": "float*",
+        "jnp.array(1j)": "complex*", "jnp.array(True)": "bool", "jnp.array([])": "float", "jnp.array([1, 2])": "int",
+        "jnp.array(np.arange(2))": "int", "jnp.array(np.ones(2))": "float",
+    }  # fmt: skip
+    widths = {"int": (32, 64), "float": (32, 64), "complex": (64, 128)}
+    for x64 in (False, True):
+        with jax.enable_x64(x64):
+            for expression, cell in defaults.items():
+                result, kind = eval(expression), cell.rstrip("*")
+                assert result.dtype == (kind if kind == "bool" else f"{kind}{widths[kind][x64]}"), expression
+                assert result.weak_type is cell.endswith("*"), expression
