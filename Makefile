@@ -22,8 +22,8 @@ format: $(VENV)/.has-test
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(VENV)/.has-demo $(JAX_VENV)/.has-jax    # compiled programs beside JAX; WRITE=1 writes docs/benchmarks.md
-	$(BIN)/python benchmarks/compiler.py --jax-python $(JAX_VENV)/bin/python $(if $(WRITE),--write)
+bench: $(VENV)/.has-demo $(JAX_VENV)/.has-jax    # compiled programs beside JAX; ONLY=text selects, LONG=1 adds the longest, WRITE=1 writes docs/benchmarks.md
+	$(BIN)/python benchmarks/compiler.py --jax-python $(JAX_VENV)/bin/python --only "$(ONLY)" $(if $(LONG),--long) $(if $(WRITE),--write)
 
 bench-overhead: $(VENV)/.has-demo $(JAX_VENV)/.has-jax    # side by side with JAX, printed as ratios
 	$(BIN)/python benchmarks/overhead.py --jax-python $(JAX_VENV)/bin/python

@@ -37,6 +37,7 @@ def workloads(jax, make):
         "x * 2 + 1": lambda x: x * 2 + 1,
         "chain of exp, sin, tanh": chain,
         "sum": jnp.sum,
+        "max": jnp.max,
     }
     out = {
         f"{name}, {label}": lambda f=f, n=n: (f, [make.uniform(n)])
@@ -44,8 +45,8 @@ def workloads(jax, make):
         for label, n in sizes.items()
     }
     return out | {
-        "max, 1e7": lambda: (jnp.max, [make.normal(10**7)]),
         "argmax, 1e7": lambda: (jnp.argmax, [make.normal(10**7)]),
+        "sum of columns, 1e7": lambda: (lambda x: jnp.sum(x, 0), [make.normal(10_000, 1000)]),
         "mean and variance, 1e7": lambda: (lambda x: (jnp.mean(x), jnp.var(x)), [make.normal(10**7)]),
         "Black-Scholes, 1e6": lambda: (black_scholes, market(10**6)),
         "Mandelbrot, 300 x 300, 100 steps": lambda: (mandelbrot, plane()),

@@ -20,6 +20,7 @@ def workloads(jax, make):
         "top-k, 1e6": lambda: (lambda x: lax.top_k(x, 100), [make.permutation(10**6)]),
         "median, 1e6": lambda: (jnp.median, [make.permutation(10**6)]),
         "cumsum, 1e6": lambda: (jnp.cumsum, [make.uniform(10**6, low=-1)]),
+        "unique, 1e5": lambda: (lambda x: jnp.unique(x, size=1000), [make.ints(1000, 10**5)]),
         "histogram, 1e6": lambda: (lambda x: jnp.histogram(x, 64)[0], [make.uniform(10**6)]),
         "transpose, 3000 x 3000": lambda: (lambda x: x.T + 1, [make.normal(3000, 3000)]),
     }

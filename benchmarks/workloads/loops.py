@@ -55,22 +55,35 @@ def workloads(jax, make):
 
         return lax.scan(step, y, None, length=1000)[1]
 
+    def bogacki_shampine(state):
+        """A step of order 3(2) with step control."""
+        t, y, h = state
+        k1 = lorenz(y)
+        k2 = lorenz(y + h / 2 * k1)
+        k3 = lorenz(y + 3 / 4 * h * k2)
+        new = y + h * (2 / 9 * k1 + 1 / 3 * k2 + 4 / 9 * k3)
+        error = h * (-5 / 72 * k1 + 1 / 12 * k2 + 1 / 9 * k3 - 1 / 8 * lorenz(new))
+        size = jnp.max(jnp.abs(error)) / 1e-4
+        good = size <= 1
+        factor = lax.stop_gradient(jnp.clip(0.9 * (size + 1e-10) ** (-1 / 3), 0.2, 5.0))
+        return jnp.where(good, t + h, t), jnp.where(good, new, y), h * factor
+
     def adaptive(y):
-        """Bogacki-Shampine 3(2) with step control."""
+        return lax.while_loop(lambda s: s[0] < 1.0, bogacki_shampine, (0.0, y, 0.01))[1]
 
-        def step(state):
-            t, y, h = state
-            k1 = lorenz(y)
-            k2 = lorenz(y + h / 2 * k1)
-            k3 = lorenz(y + 3 / 4 * h * k2)
-            new = y + h * (2 / 9 * k1 + 1 / 3 * k2 + 4 / 9 * k3)
-            error = h * (-5 / 72 * k1 + 1 / 12 * k2 + 1 / 9 * k3 - 1 / 8 * lorenz(new))
-            size = jnp.max(jnp.abs(error)) / 1e-4
-            good = size <= 1
-            factor = jnp.clip(0.9 * (size + 1e-10) ** (-1 / 3), 0.2, 5.0)
-            return jnp.where(good, t + h, t), jnp.where(good, new, y), h * factor
+    def adaptive_bounded(y):
+        """As many steps as are ever needed: a loop that JAX differentiates backwards."""
 
-        return lax.while_loop(lambda s: s[0] < 1.0, step, (0.0, y, 0.01))[1]
+        def step(state, _):
+            new = bogacki_shampine(state)
+            going = state[0] < 1.0
+            return jax.tree.map(lambda a, b: jnp.where(going, a, b), new, state), None
+
+        return lax.scan(step, (jnp.float32(0), y, jnp.float32(0.01)), None, length=400)[0][1]
+
+    def updates(x):
+        change = lambda k, x: x.at[k + 1].set(x[k] * 0.5 + 1.0)
+        return lax.fori_loop(0, 1000, change, x)
 
     def kalman(ys):
         f = jnp.array([[1, 0.1, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0.1], [0, 0, 0, 1.0]])
@@ -145,7 +158,17 @@ def workloads(jax, make):
             [lorenz_start(), 0.0005],
         ),
         "adaptive ODE solver": lambda: (adaptive, [lorenz_start()]),
+        "adaptive ODE solver, forward derivative": lambda: (jax.jacfwd(adaptive), [lorenz_start()]),
+        "adaptive ODE solver, gradient": lambda: (
+            jax.grad(lambda y: jnp.sum(adaptive_bounded(y))),
+            [lorenz_start()],
+        ),
+        "1000 updates of 400 KB": lambda: (updates, [make.normal(100_000)]),
         "Kalman filter, 1000 steps": lambda: (kalman, [make.normal(1000, 2)]),
+        "Kalman filter gradient, 1000 steps": lambda: (
+            jax.grad(lambda ys: jnp.sum(kalman(ys) ** 2)),
+            [make.normal(1000, 2)],
+        ),
         "HMC, 100 chains": lambda: (jax.vmap(hmc), chains()),
         "vmap of while_loop, 1e4": lambda: (jax.vmap(newton), [make.uniform(10_000, low=1, high=100)]),
         "conjugate gradient, 512": lambda: (conjugate_gradient, [make.definite(512), make.normal(512)]),

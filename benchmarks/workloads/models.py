@@ -100,6 +100,9 @@ def workloads(jax, make):
         "small GPT training step": lambda: training(
             gpt_loss, gpt_params(128, 1000, 2), make.ints(1000, 8, 65)
         ),
+        "12-layer transformer training step": lambda: training(
+            gpt_loss, gpt_params(128, 1000, 12), make.ints(1000, 8, 65)
+        ),
         "small ResNet training step": lambda: training(
             resnet_loss, resnet_params(32), make.normal(8, 32, 32, 3), make.ints(10, 8)
         ),

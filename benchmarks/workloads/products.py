@@ -21,6 +21,28 @@ def workloads(jax, make):
 
     matmul = lambda a, b: a @ b
     dense = lambda m, k, n: (matmul, [make.normal(m, k), make.normal(k, n)])
+    dense_as = lambda dtype, n: (matmul, [make.normal(n, n).astype(dtype), make.normal(n, n).astype(dtype)])
+    batch = lambda b, n: (matmul, [make.normal(b, n, n), make.normal(b, n, n)])
+
+    def doubles(n):
+        """A product in float64, which must be switched on around the call."""
+
+        def product(a, b):
+            with jax.enable_x64(True):
+                return compiled(a, b)
+
+        compiled, product.is_compiled = jax.jit(matmul), True
+        with jax.enable_x64(True):
+            return product, [make.asarray(make.rng.normal(size=(n, n))) for _ in range(2)]
+
+    def singular(a):
+        u, s, v = linalg.svd(a)
+        return s, (u * s) @ v  # the vectors' signs are free
+
+    def eigen(a):
+        w, v = linalg.eigh(a)
+        return w, (v * w) @ v.T
+
     heads = lambda: [make.normal(4, 8, 128, 64) for _ in range(3)]
     image = lambda: [make.normal(8, 32, 32, 32), make.normal(3, 3, 32, 64, scale=0.1)]
     channels = lambda: [make.normal(8, 32, 32, 64), make.normal(3, 3, 1, 64)]
@@ -28,17 +50,26 @@ def workloads(jax, make):
         "product, 64": lambda: dense(64, 64, 64),
         "product, 256": lambda: dense(256, 256, 256),
         "product, 1024": lambda: dense(1024, 1024, 1024),
+        "product, 2048": lambda: dense(2048, 2048, 2048),
+        "product, 256, float64": lambda: doubles(256),
+        "product, 1024, float64": lambda: doubles(1024),
+        "product, 256, bfloat16": lambda: dense_as(jnp.bfloat16, 256),
+        "product, 1024, bfloat16": lambda: dense_as(jnp.bfloat16, 1024),
         "product with bias and relu, 256": lambda: (
             lambda a, b, c: jnp.maximum(a @ b + c, 0),
             [make.normal(256, 256), make.normal(256, 256), make.normal(256)],
         ),
         "10,000 products of 4 x 4": lambda: (matmul, [make.normal(10_000, 4, 4), make.normal(10_000, 4, 4)]),
+        "1,000 products of 16 x 16": lambda: batch(1000, 16),
+        "100 products of 64 x 64": lambda: batch(100, 64),
         "attention": lambda: (attention, heads()),
         "attention gradient": lambda: (jax.grad(squares(attention), (0, 1, 2)), heads()),
         "cholesky, 256": lambda: (linalg.cholesky, [make.definite(256)]),
         "solve, 256": lambda: (linalg.solve, [make.definite(256), make.normal(256, 16)]),
         "singular values, 128": lambda: (lambda a: linalg.svd(a, compute_uv=False), [make.normal(128, 128)]),
+        "singular value decomposition, 128": lambda: (singular, [make.normal(128, 128)]),
         "eigenvalues, 128": lambda: (linalg.eigvalsh, [make.definite(128)]),
+        "eigenvectors, 128": lambda: (eigen, [make.definite(128)]),
         "convolution 3 x 3": lambda: (convolution(), image()),
         "convolution 3 x 3, stride 2": lambda: (convolution(stride=2), image()),
         "convolution gradients": lambda: (jax.grad(squares(convolution()), (0, 1)), image()),
