@@ -302,6 +302,9 @@ def isclose(
     >>> jnp.isclose(jnp.array([1.0, 2.0]), jnp.array([1.000001, 2.1]))
     Array([ True, False], dtype=bool)
     """
+    if type(rtol) is type(atol) is float and not equal_nan and (found := concrete_values(REAL, a, b)):
+        if found[0].shape == found[1].shape and rtol >= 0 and atol >= 0:  # the hot path
+            return make_array(run(_close_values, *found, rtol, atol, equal_nan))
     a, b = operands("isclose", a, b)
     if (
         direct(a)
@@ -309,6 +312,8 @@ def isclose(
         and a.dtype == b.dtype
         and a.dtype in REAL
         and type(rtol) is type(atol) is float
+        and rtol >= 0
+        and atol >= 0
     ):
         if a.shape == b.shape or not b.ndim or not a.ndim:
             return make_array(run(_close_values, a._value, b._value, rtol, atol, equal_nan))
@@ -325,8 +330,10 @@ def _close_values(a, b, rtol, atol, equal_nan) -> np.ndarray:
     bound *= rtol
     bound += atol
     near = np.less_equal(distance, bound, out=...)
-    near &= distance < np.inf
-    near |= a == b
+    flat = bound.reshape(-1)
+    if not np.dot(flat, flat) < np.inf:  # else no bound is infinite, which is all that needs more care
+        near &= distance < np.inf
+        near |= a == b
     if equal_nan:
         near |= np.isnan(a) & np.isnan(b)
     return near
@@ -368,7 +375,6 @@ def allclose(
     >>> jnp.allclose(jnp.array([1.0, 2.0]), jnp.array([1.000001, 2.1]))
     Array(False, dtype=bool)
     """
-    a, b = operands("allclose", a, b)
     return every(isclose(a, b, rtol, atol, equal_nan))
 
 
@@ -428,16 +434,18 @@ def iscomplexobj(x: Operand) -> bool:
     """Whether the dtype of ``x`` is complex.
 
     Arguments:
-      x: an array or a scalar.
+      x: an array or a scalar; None and strings are not complex.
     Returns:
       A Python bool.
     Raises:
-      TypeError: ``x`` is neither an array nor a scalar.
+      TypeError: ``x`` is none of these.
 
     >>> import catena.numpy as jnp
     >>> jnp.iscomplexobj(jnp.array(1j))
     True
     """
+    if x is None or isinstance(x, str):  # no number at all, as NumPy says
+        return False
     return dtypes.is_complex(dtype_of(as_array_or_list("iscomplexobj", x))[0])
 
 

@@ -27,6 +27,8 @@ def can_cast(from_: DTypeLike | ArrayLike | SupportsJAXArray, to: DTypeLike, cas
     """
     if isinstance(from_, int | float | complex) and not isinstance(from_, np.generic):
         raise TypeError("can_cast() does not support Python ints, floats, and complex; pass a dtype")
+    if from_ is None or to is None:
+        raise TypeError("can_cast() needs a dtype or an array, got None")
     from_ = _typed("can_cast", from_)
     source = from_.dtype if getattr(type(from_), "_is_array", False) else dtypes.as_dtype(from_)
     return bool(np.can_cast(source, dtypes.as_dtype(to), casting=casting))
@@ -105,7 +107,7 @@ def result_type(*args: DTypeLike | ArrayLike | SupportsJAXArray) -> np.dtype:
 
 
 def _typed(name: str, x, position: int = 0):
-    """``x``, or the array that it converts itself to."""
+    """``x``, or the array that it converts itself to; lists, of which NumPy makes dtypes, are refused."""
     kind = type(x)
-    foreign = hasattr(kind, "__jax_array__") or takes_part(kind)
+    foreign = hasattr(kind, "__jax_array__") or takes_part(kind) or kind is list
     return as_array_argument(name, x, position) if foreign else x
