@@ -40,16 +40,29 @@ class RowGroup:
 
 def group_rows(fused: Fused, nest_of) -> None:
     """Puts kernels into row groups; `nest_of(step)` gives a step's loop nest."""
-    steps, taken, out = fused.steps, set(), []
+    steps, taken, out, readers = fused.steps, set(), [], None
     for i, step in enumerate(steps):
         if i in taken:
             continue
         members = _members(fused, i, taken, nest_of) if _may_lead(step) else [i]
-        grouped = _grouped(fused, members, nest_of) if len(members) > 1 else None
+        if len(members) > 1:
+            readers = readers or _readers(fused)
+        grouped = _grouped(fused, members, nest_of, readers) if len(members) > 1 else None
         if grouped is not None:
             taken.update(members)
         out.append(grouped or step)
     fused.steps = out
+
+
+def _readers(fused: Fused) -> dict[int, set[int]]:
+    """The steps that read each value; the end of the region is one more."""
+    found: dict[int, set[int]] = {}
+    for i, step in enumerate(fused.steps):
+        for n in step.reads:
+            found.setdefault(n, set()).add(i)
+    for v in fused.region.outputs:
+        found.setdefault(fused.root(v), set()).add(len(fused.steps))
+    return found
 
 
 def _may_lead(step: Step) -> bool:
@@ -149,20 +162,18 @@ def _masked(nest: Nest, t: int, mask: int) -> tuple[int, int] | None:
     return None if low is None or high is None else (low, high)
 
 
-def _grouped(fused: Fused, members: list[int], nest_of) -> Step | None:
+def _grouped(fused: Fused, members: list[int], nest_of, readers: dict[int, set[int]]) -> Step | None:
     """The step of a group, or None where its rows are too long to stay in cache."""
     steps = [fused.steps[i] for i in members]
     rows = steps[0].kernel.axes[0]
     count = math.prod(steps[0].kernel.space[:rows])
     writes = [n for s in steps for n in s.writes]
     reads = set().union(*(s.reads for s in steps)) - set(writes)
-    outside = set().union(*(s.reads for i, s in enumerate(fused.steps) if i not in set(members)), set())
-    outside |= {fused.root(v) for v in fused.region.outputs}
     sizes = _row_bytes(fused, [*reads, *writes], count)
     row = sum(sizes.values())
     if row > LONGEST_ROW:
         return None
-    private = {n: sizes[n] for n in writes if n not in outside}
+    private = {n: sizes[n] for n in writes if readers.get(n, set()) <= set(members)}
     block = max(1, min(count, BLOCK // max(row, 1)))
     group = RowGroup([nest_of(s) for s in steps], rows, count, private, block)
     return Step(None, None, reads, [n for n in writes if n not in private], group=group)
