@@ -39,7 +39,9 @@ from catena.numpy.hot import (
     REAL_OR_INT,
     Operand,
     binary,
+    fits,
     nonzero_divisors,
+    ranks_agree,
     second_names,
     unary,
 )
@@ -433,6 +435,27 @@ fmax = _ignoring_nan("fmax", np.fmax, lax.max, "greater", "Array([1. , 0.5], dty
 fmin = _ignoring_nan("fmin", np.fmin, lax.min, "lesser", "Array([0.5, 0.5], dtype=float32)")
 
 
+def _clipped(arr, low, high):
+    """``clip`` of a concrete array of a common dtype to bounds of its type; None for all else."""
+    value, weak = arr._value, arr.weak_type
+    dtype, bounds = value.dtype, []
+    if dtype not in REAL_OR_INT:
+        return None
+    for bound in (low, high):
+        if type(bound) is Array and bound._value.dtype is dtype and ranks_agree(value, bound._value):
+            weak = weak and bound.weak_type
+            bound = bound._value
+        elif bound is not None and not fits(dtype, type(bound), bound):
+            return None
+        bounds.append(bound)
+    try:
+        if low is not None:
+            value = np.maximum(bounds[0], value, out=...)
+        return make_array(value if high is None else np.minimum(bounds[1], value, out=...), weak)
+    except ValueError:  # the general path says what is wrong
+        return None
+
+
 def clip(arr: Operand | None = None, /, min: Operand | None = None, max: Operand | None = None) -> Array:
     """Elements kept within bounds.
 
@@ -452,6 +475,8 @@ def clip(arr: Operand | None = None, /, min: Operand | None = None, max: Operand
     """
     if arr is None:
         raise ValueError("No input was provided to the clip function.")
+    if direct(arr) and (found := _clipped(arr, min, max)) is not None:  # the hot path
+        return found
     given = [as_operand("clip", x, i) for i, x in enumerate((arr, min, max)) if x is not None]
     if any(dtypes.is_complex(dtype_of(x)[0]) for x in given):
         raise ValueError(

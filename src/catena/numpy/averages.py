@@ -312,6 +312,8 @@ def average(
     Array(1.25, dtype=float32)
     """
     a = as_array_argument("average", a)
+    if weights is None and not returned and plain_axis(axis) and direct(a):
+        return mean(a, axis, keepdims=keepdims)
     axes = canonical_axes(axis, a.ndim)
     if weights is None:
         dtype = dtypes.to_inexact_dtype(a.dtype)

@@ -156,6 +156,10 @@ def gradient(
     """
     if edge_order is not None:
         raise NotImplementedError("The 'edge_order' argument to jnp.gradient is not supported.")
+    if not varargs and type(axis) in (int, type(None)) and (found := concrete_values(REAL, f)):  # the hot path
+        results = _gradient_values(found[0], axis)
+        if results:
+            return results[0] if len(results) == 1 else results
     f, *spacings = promote_dtypes_inexact("gradient", f, *varargs) if varargs else [_inexact("gradient", f)]
     axes = (
         canonical_axes(axis, f.ndim)
@@ -215,6 +219,14 @@ def _gradient_along(f, axis: int, h):
     return lax.concatenate([first, inner, last], axis)
 
 
+def _gradient_values(value, axis) -> list:
+    """Differences of unit spacing along an axis or all; empty where the general path has to see to it."""
+    axes = range(value.ndim) if axis is None else (axis,)
+    if not all(-value.ndim <= i < value.ndim and value.shape[i] > 1 for i in axes):
+        return []
+    return [make_array(run(_gradient_value, value, value.dtype.type(1), i)) for i in axes]
+
+
 def _gradient_value(value, h, axis: int):
     out = np.empty(value.shape, value.dtype)
     f, g = value.swapaxes(axis, -1), out.swapaxes(axis, -1)
@@ -245,6 +257,9 @@ def trapezoid(y: Operand, x: Operand | None = None, dx: Operand = 1.0, axis: int
         y, widths = promote_dtypes_inexact("trapezoid", _inexact("trapezoid", y), dx)
         axis = canonical_axis(operator.index(axis), y.ndim)
     else:
+        if axis == -1 and (found := concrete_values(REAL, y, x)) and found[0].ndim == found[1].ndim == 1:
+            if found[0].shape == found[1].shape:  # the hot path
+                return make_array(run(_area_value, found[0], found[1][1:] - found[1][:-1], 0))
         y, x = (as_array_argument("trapezoid", v, i) for i, v in enumerate((y, x)))
         axis = canonical_axis(operator.index(axis), y.ndim)
         x = (

@@ -292,8 +292,10 @@ def _sinc_near_zero(x):
 
 
 def _sinc_value(value, out):
-    y = value * value.dtype.type(np.pi)
-    return np.where(value != 0, np.sin(y) / y, value.dtype.type(1))
+    y = np.multiply(value, value.dtype.type(np.pi), out=out)
+    result = np.divide(np.sin(y), y, out=out)
+    np.copyto(result, 1, where=y == 0)
+    return result
 
 
 sinc = document_unary(

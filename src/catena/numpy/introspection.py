@@ -6,6 +6,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from catena.core.array import Array
 from catena.core.trace import Tracer
 from catena.numpy.boundary import as_array_argument, canonical_axes
 from catena.numpy.conversion import asarray
@@ -26,6 +27,8 @@ def shape(a: Operand) -> tuple[int, ...]:
     >>> jnp.shape(jnp.ones((2, 3)))
     (2, 3)
     """
+    if type(a) is Array:
+        return a.shape
     return a.shape if getattr(type(a), "_is_array", False) else _shaped(a).shape
 
 

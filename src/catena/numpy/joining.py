@@ -300,9 +300,27 @@ def block(arrays: Operand | Sequence[Any]) -> Array:
     Array([[1., 0., 1.],
            [0., 1., 1.]], dtype=float32)
     """
+    if (value := _block_of_matrices(arrays)) is not None:  # the hot path
+        return value
     depth = _depth(arrays)
     rank = max(depth, *(x.ndim for x in _leaves(arrays)), 1) if depth else 0
     return _assembled(arrays, depth, rank)
+
+
+def _block_of_matrices(arrays):
+    """Two levels of lists of concrete matrices of one dtype, joined by NumPy; None for all else."""
+    if type(arrays) is not list or not all(type(row) is list for row in arrays):
+        return None
+    matrices = [x for row in arrays for x in row]
+    plain = _plain_values(matrices, None)
+    if not plain or any(value.ndim != 2 for value in plain[0]) or not all(arrays):
+        return None
+    values = iter(plain[0])
+    try:
+        rows = [np.concatenate([next(values) for _ in row], 1) for row in arrays]
+        return make_array(np.concatenate(rows, 0), plain[1])
+    except ValueError:  # said by the general path
+        return None
 
 
 def _depth(x) -> int:

@@ -69,6 +69,10 @@ def nansum(
     Array(4., dtype=float32)
     """
     refuse_out("nansum", out)
+    if initial is where is None and type(a) is Array:
+        result = reductions.sum(a, axis, dtype, None, keepdims)
+        if (found := concrete_values(REAL, a, result)) and (found[1] == found[1]).all():  # there is no NaN
+            return result
     return reductions.sum(_without_nan("nansum", a, 0), axis, dtype, None, keepdims, initial, where)
 
 
@@ -236,6 +240,9 @@ def nanmean(
 
 
 def _mean_value(value, axis, keepdims):
+    total = np.add.reduce(value, axis, out=..., keepdims=keepdims)
+    if (total == total).all():  # there is no NaN
+        return np.divide(total, value.size // max(total.size, 1), total)
     mask = value == value
     total = np.add.reduce(np.where(mask, value, value.dtype.type(0)), axis, out=..., keepdims=keepdims)
     number = np.add.reduce(mask, axis, value.dtype, keepdims=keepdims)

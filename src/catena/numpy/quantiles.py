@@ -351,6 +351,9 @@ def _partitioned(rows: np.ndarray, q: np.ndarray, method: str) -> np.ndarray:
     return np.where(with_nan, np.nan, result).astype(rows.dtype)
 
 
+_SHORT = 128  # so few elements are sorted as fast as partitioned
+
+
 def _partitioned_at(rows: np.ndarray, q: np.ndarray, n: int, method: str) -> np.ndarray:
     """The same for one fraction, for which Python numbers are faster. NaN, if there is any, is the last
     element."""
@@ -360,9 +363,12 @@ def _partitioned_at(rows: np.ndarray, q: np.ndarray, n: int, method: str) -> np.
     low = min(max(int(position), 0), n - 1)
     high = min(low + (position > low), n - 1)
     ordered = rows.copy(order="C")
-    ordered.partition((low, high, n - 1), -1)
+    if n <= _SHORT:
+        ordered.sort(-1)
+    else:
+        ordered.partition((low, high, n - 1), -1)
     fraction = rows.dtype.type(min(max(position, 0.0), n - 1.0) - low)
-    below, above, last = ordered[..., low], ordered[..., high], ordered[..., n - 1]
+    below, above, last = ordered.T[low].T, ordered.T[high].T, ordered.T[n - 1].T
     if method == "nearest":
         result = below if fraction <= 0.5 else above
     else:

@@ -32,7 +32,7 @@ from catena.numpy.conversion import asarray
 from catena.numpy.creation import Operand, Shape, default_int, shape_argument
 from catena.numpy.elementary import log10
 from catena.numpy.float_parts import floor
-from catena.numpy.hot import REAL
+from catena.numpy.hot import F64, REAL
 from catena.numpy.placement import placed
 from catena.typing import DTypeLike
 
@@ -142,6 +142,9 @@ def linspace(
     >>> jnp.linspace(0, 1, 5)
     Array([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=float32)
     """
+    if dtype is None and device is None and not retstep and axis == 0:  # the hot path
+        if (found := _spaced_numbers(start, stop, num, endpoint)) is not None:
+            return make_array(found)
     num = static_int(num, "'num' argument of jnp.linspace")
     if num < 0:
         raise ValueError(f"Number of samples, {num}, must be non-negative.")
@@ -157,6 +160,20 @@ def linspace(
         numbers = floor(numbers)
     result = placed(convert(numbers, dtype), device)
     return (result, convert(step, dtype if dtypes.is_inexact(dtype) else wide)) if retstep else result
+
+
+def _spaced_numbers(start, stop, num, endpoint):
+    """The numbers between two Python numbers; None for all else."""
+    if type(start) not in _NUMBERS or type(stop) not in _NUMBERS or type(num) is not int or num < 2:
+        return None
+    if context.trace is not None or context.debug_checks:
+        return None
+    dtype = dtypes.canonical(F64)
+    start, stop = (run(dtype.type, x) for x in (start, stop))
+    return _means(start, stop, num, num - 1 if endpoint else num, endpoint)
+
+
+_NUMBERS = frozenset({int, float})
 
 
 def _spaced(start, stop, num, endpoint, axis) -> tuple:
@@ -184,13 +201,19 @@ def _spaced(start, stop, num, endpoint, axis) -> tuple:
 
 def _spaced_values(start, stop, num, intervals, endpoint) -> tuple:
     """The same for concrete scalar bounds."""
-    dtype = start.dtype
-    intervals = dtype.type(intervals)
-    position = np.arange(num, dtype=dtype) / intervals
-    mean = run(np.add, start * (dtype.type(1) - position), stop * position)
+    mean = _means(start, stop, num, intervals, endpoint)
+    step = run(np.subtract, stop, start) / start.dtype.type(intervals)
+    return make_array(mean), make_array(np.asarray(step))
+
+
+def _means(start, stop, num, intervals, endpoint) -> np.ndarray:
+    """Weighted means of two NumPy numbers of one dtype."""
+    position = np.arange(num, dtype=start.dtype)
+    position /= intervals
+    mean = run(np.add, start * (1 - position), stop * position)
     if endpoint:
         mean[-1] = stop
-    return make_array(mean), make_array(np.asarray(run(np.subtract, stop, start) / intervals))
+    return mean
 
 
 def logspace(
@@ -221,6 +244,9 @@ def logspace(
     >>> jnp.logspace(0, 2, 3)
     Array([  1.,  10., 100.], dtype=float32)
     """
+    if dtype is None and axis == 0 and type(base) is float:  # the hot path
+        if (found := _spaced_numbers(start, stop, num, endpoint)) is not None:
+            return make_array(run(np.power, found.dtype.type(base), found))
     dtype = user_dtype(dtype, "logspace")
     start, stop, base = operands("logspace", start, stop, base)
     found = dtypes.to_inexact_dtype(promoted_dtype([start, stop, base])[0])

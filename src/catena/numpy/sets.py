@@ -17,13 +17,14 @@ from catena.numpy.boundary import (
     as_operand,
     broadcast_to,
     canonical_axis,
+    concrete_values,
     convert,
     direct,
     static_int,
     strong,
 )
 from catena.numpy.creation import default_int
-from catena.numpy.hot import Operand
+from catena.numpy.hot import NUMBER, Operand
 from catena.numpy.indexing import read
 from catena.numpy.promotion import promote_dtypes
 from catena.numpy.selection import compress, known_or_sized, nonzero, static_size
@@ -552,6 +553,9 @@ def isin(
     Array([False,  True, False,  True], dtype=bool)
     """
     del assume_unique
+    if (found := concrete_values(NUMBER, element, test_elements)) and method == "auto" and not invert:
+        if 0 < found[0].size * found[1].size <= _FEW:  # the hot path
+            return make_array(_is_in_values(found[0].reshape(-1), found[1].reshape(-1)).reshape(element.shape))
     element, test_elements = promote_dtypes("isin", *array_arguments("isin", element, test_elements))
     if method not in _MEMBER_METHODS:
         raise ValueError(

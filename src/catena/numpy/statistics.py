@@ -404,14 +404,15 @@ def _covariance_value(x, rowvar: bool, ddof: int):
     x = x if rowvar or x.shape[0] == 1 else x.T
     number = x.shape[1]
     x = x - np.add.reduce(x, 1, keepdims=True) / x.dtype.type(number)
-    result = x @ x.T
+    result = np.dot(x, x.T)
     result /= x.dtype.type(number - ddof)
     return result.squeeze() if 1 in result.shape else result
 
 
 def _correlation_value(c):
     deviations = np.sqrt(c.diagonal())
-    c = c / deviations[:, None] / deviations
+    c = c / deviations[:, None]
+    c /= deviations
     np.maximum(c, -1, out=c)
     return np.minimum(c, 1, out=c)
 

@@ -113,8 +113,9 @@ def geqrf(a, *, full_matrices: bool) -> list:
     full = full_matrices and m > n
     q = (gufuncs.qr_complete if full else gufuncs.qr_reduced)(packed, taus)
     rows = m if full else min(m, n)
-    r = np.where(_upper(rows, n), packed[..., :rows, :], packed.dtype.type(0))
-    return [q.astype(a.dtype, copy=False), r.astype(a.dtype, copy=False)]
+    r = np.zeros((*a.shape[:-2], rows, n), a.dtype)
+    np.copyto(r, packed[..., :rows, :], "same_kind", _upper(rows, n))
+    return [q.astype(a.dtype, copy=False), r]
 
 
 @functools.lru_cache(256)

@@ -26,6 +26,7 @@ from catena.numpy.indexing import read
 from catena.numpy.linalg.decompositions import inexact_matrix, svdvals
 from catena.numpy.linalg.systems import inv
 from catena.numpy.manipulation import moveaxis
+from catena.numpy.reductions import plain_axis
 from catena.numpy.shaping import expand_dims
 from catena.typing import DTypeLike
 
@@ -52,6 +53,11 @@ def norm(x: Operand, ord: Any = None, axis: Axis = None, keepdims: bool = False)
     Array(5., dtype=float32)
     """
     x = as_array_argument("norm", x)
+    if ord is None and direct(x) and x._value.dtype in REAL and plain_axis(axis):
+        try:  # the hot path
+            return make_array(run(_length, x._value, axis, keepdims))
+        except ValueError:  # the general path says what is wrong
+            pass
     x = convert(x, dtypes.to_inexact_dtype(x.dtype))
     if axis is None and ord is None:
         return _euclidean(x, None, keepdims)

@@ -606,6 +606,5 @@ def matrix_rank(
 
 def _rank_value(value, dtype):
     s = lapack.gesdd(value, full_matrices=False, compute_uv=False)[0]
-    eps = max(value.shape[-2:]) * float(dtypes.finfo(s.dtype).eps)
-    cutoff = np.maximum.reduce(s, -1, keepdims=True) * s.dtype.type(eps)
-    return np.add.reduce(s > cutoff, -1, dtype, out=...)
+    eps = max(value.shape[-2:]) * float(np.finfo(s.dtype).eps)
+    return np.add.reduce(s > s[..., :1] * eps, -1, dtype, out=...)  # the first one is the greatest
