@@ -22,7 +22,8 @@ from catena.compiler.graph import VIEWS, Region, Value
 
 COSTLY = frozenset(
     "div rem pow sqrt rsqrt cbrt exp exp2 expm1 log log1p log2 tanh logistic sin cos tan asin acos atan atan2 sinh "
-    "cosh asinh acosh atanh erf erfc erf_inv lgamma digamma integer_pow".split()
+    "cosh asinh acosh atanh erf erfc erf_inv lgamma digamma integer_pow "
+    "bessel_i0e bessel_i1e igamma igammac igamma_grad_a random_gamma_grad betainc zeta polygamma".split()
 )
 INLINE = VIEWS | {"map", "iota"}
 REDUCE_FORMS = frozenset({"reduce", "argreduce"})

@@ -5,11 +5,9 @@ import math
 import numpy as np
 
 from catena.core import dtypes
-from catena.core.lazy import load
+from catena.core.lazy import LazyModule, load
 from catena.core.primitive import NoRule
 from catena.core.zeros import Zero, get_aval
-from catena.lax import bessel
-from catena.lax import special_algorithms as algorithms
 from catena.lax.arithmetic import abs, add, integer_pow, mul, neg, sign, sub
 from catena.lax.comparison import gt, select
 from catena.lax.elementwise import FLOAT, FLOATS, WIDER_WITH_HALF, elementwise
@@ -60,15 +58,39 @@ def _zeta(x, q):
     return np.where(np.isinf(x), x.dtype.type(np.nan), load("scipy.special").zeta(x, q))
 
 
-def _incomplete_gamma(name, algorithm):
+def _algorithm(name):
+    """The compiler's own algorithm, run by NumPy."""
+    return lambda *xs: mathematics.evaluated(incomplete.ALGORITHMS[name], *xs)
+
+
+def _incomplete_gamma(scipy_name, name):
     """SciPy's function, but for huge shapes, where it loses the digits of the tails."""
 
     def evaluate(a, x):
-        out = getattr(load("scipy.special"), name)(a, x)
-        huge = a >= algorithms.HUGE_SHAPE
-        return np.where(huge, algorithm.evaluate(np.where(huge, a, np.nan), x), out) if np.any(huge) else out
+        out = getattr(load("scipy.special"), scipy_name)(a, x)
+        huge = a >= incomplete.HUGE_SHAPE
+        if not np.any(huge):
+            return out
+        return np.where(huge, _algorithm(name)(np.where(huge, a, np.nan), x), out)
 
     return evaluate
+
+
+def _bessel(scipy_name, name):
+    """SciPy's function where its result is rounded to a smaller float; of doubles it is off by five units."""
+
+    def evaluate(x):
+        if x.dtype == np.float64:
+            return mathematics.evaluated(getattr(bessel, name), x)
+        out = getattr(load("scipy.special"), scipy_name)(x)
+        return np.where(x == 0, x, out) if name == "bessel_i1e" else out  # SciPy loses the sign of zero
+
+    return evaluate
+
+
+def _betainc(a, b, x):
+    """In float64: SciPy computes floats as such, and loses all digits of small results."""
+    return load("scipy.special").betainc(*[v.astype(np.float64) for v in (a, b, x)]).astype(x.dtype)
 
 
 def _polygamma(n, x):
@@ -115,6 +137,10 @@ def _polygamma_tangent(t, n, x, y):
 # ------------------------------------------------------------------------------------------------------------
 # Primitives
 
+bessel = LazyModule("catena.compiler.vector_math.bessel")
+incomplete = LazyModule("catena.compiler.vector_math.incomplete")
+mathematics = LazyModule("catena.compiler.vector_math.mathematics")
+
 
 def _special(name, evaluate, *tangents, **rules):
     return elementwise(name, evaluate, FLOAT, *tangents, wider=WIDER_WITH_HALF, slow=FLOATS, **rules)
@@ -153,42 +179,37 @@ lgamma_p = _special("lgamma", _lgamma, lambda t, x, y: mul(t, digamma(x)))
 digamma_p = _special("digamma", _digamma, lambda t, x, y: mul(t, polygamma(like(x, 1), x)))
 polygamma_p = _special(
     "polygamma", _polygamma, jvp=_jvp_in(lambda: polygamma_p, ("m", "x"), None, _polygamma_tangent),
-    lower=algorithms.polygamma.lower,
 )  # fmt: skip
-zeta_p = _special("zeta", _zeta, NoRule(NO_PARAMETER_DERIVATIVE), lower=algorithms.zeta.lower)
+zeta_p = _special("zeta", _zeta, NoRule(NO_PARAMETER_DERIVATIVE))
 igamma_p = _special(
-    "igamma", _incomplete_gamma("gammainc", algorithms.igamma),
+    "igamma", _incomplete_gamma("gammainc", "igamma"),
     lambda t, a, x, y: mul(t, igamma_grad_a(a, x)),
-    lambda t, a, x, y: mul(t, _igamma_slope(a, x)), lower=algorithms.igamma.lower,
+    lambda t, a, x, y: mul(t, _igamma_slope(a, x)),
 )  # fmt: skip
 igammac_p = _special(
-    "igammac", _incomplete_gamma("gammaincc", algorithms.igammac),
+    "igammac", _incomplete_gamma("gammaincc", "igammac"),
     lambda t, a, x, y: neg(mul(t, igamma_grad_a(a, x))),
-    lambda t, a, x, y: neg(mul(t, _igamma_slope(a, x))), lower=algorithms.igammac.lower,
+    lambda t, a, x, y: neg(mul(t, _igamma_slope(a, x))),
 )  # fmt: skip
 igamma_grad_a_p = _special(
-    "igamma_grad_a", algorithms.igamma_grad_a.evaluate, NoRule("second derivatives of igamma by a are not "
+    "igamma_grad_a", _algorithm("igamma_grad_a"), NoRule("second derivatives of igamma by a are not "
     "available"),
-    lower=algorithms.igamma_grad_a.lower,
 )  # fmt: skip
 random_gamma_grad_p = _special(
-    "random_gamma_grad", algorithms.random_gamma_grad.evaluate,
+    "random_gamma_grad", _algorithm("random_gamma_grad"),
     NoRule("second derivatives of gamma samples by their parameter are not available"),
-    lower=algorithms.random_gamma_grad.lower,
 )  # fmt: skip
 regularized_incomplete_beta_p = _special(
-    "regularized_incomplete_beta", _scipy("betainc"),
+    "regularized_incomplete_beta", _betainc, op="betainc",
     jvp=_jvp_in(
         lambda: regularized_incomplete_beta_p, ("a", "b", "x"), None, None,
         lambda t, a, b, x, y: mul(t, _betainc_slope(a, b, x)),
     ),
-    lower=algorithms.betainc.lower,
 )  # fmt: skip
 bessel_i0e_p = _special(
-    "bessel_i0e", bessel.evaluate(0), lambda t, x, y: mul(t, sub(bessel_i1e(x), mul(sign(x), y))),
-    lower=bessel.lower(0),
+    "bessel_i0e", _bessel("i0e", "bessel_i0e"), lambda t, x, y: mul(t, sub(bessel_i1e(x), mul(sign(x), y))),
 )  # fmt: skip
-bessel_i1e_p = _special("bessel_i1e", bessel.evaluate(1), _bessel_i1e_tangent, lower=bessel.lower(1))
+bessel_i1e_p = _special("bessel_i1e", _bessel("i1e", "bessel_i1e"), _bessel_i1e_tangent)
 
 
 # ------------------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ import mpmath as mp
 import numpy as np
 
 from .harness import Compiled
-from .library import NAMES, arity
+from .library import ELEMENTARY, arity
 from .text import FORMATS
 
 PRECISION = 200
@@ -299,7 +299,7 @@ def report(count: int) -> str:
         "| function | float32 | bound | at | float64 | bound | at |",
         "|---|---|---|---|---|---|---|",
     ]
-    for name in NAMES:
+    for name in ELEMENTARY:
         cells = [f"`{name}`"]
         for elem in FORMATS:
             worst, place = worst_error(name, elem, count)

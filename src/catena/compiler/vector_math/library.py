@@ -8,12 +8,24 @@ function. All widths compute the same bits.
 from collections.abc import Callable
 from functools import cache
 
-from . import error_function, exponential, gamma, inverse, logarithm, payne_hanek, powers, trigonometric
+from . import (
+    bessel,
+    error_function,
+    exponential,
+    gamma,
+    incomplete,
+    inverse,
+    logarithm,
+    payne_hanek,
+    powers,
+    trigonometric,
+)
+from .mathematics import written
 from .text import Type, Value, Writer, symbol
 
-__all__ = ["NAMES", "arity", "declarations", "define", "dependencies", "symbol"]
+__all__ = ["ELEMENTARY", "NAMES", "arity", "declarations", "define", "dependencies", "symbol"]
 
-FUNCTIONS: dict[str, Callable[..., Value]] = {
+ELEMENTARY: dict[str, Callable[..., Value]] = {
     "exp": exponential.exp, "exp2": exponential.exp2, "expm1": exponential.expm1,
     "logistic": exponential.logistic, "tanh": exponential.tanh,
     "sinh": exponential.sinh, "cosh": exponential.cosh,
@@ -25,17 +37,20 @@ FUNCTIONS: dict[str, Callable[..., Value]] = {
     "cbrt": powers.cbrt, "rsqrt": powers.rsqrt, "hypot": powers.hypot, "pow": powers.pow,
     "lgamma": gamma.lgamma, "digamma": gamma.digamma,
 }
-BINARY = frozenset({"atan2", "pow", "hypot"})
+ALGORITHMS = {name: written(fun) for name, fun in incomplete.ALGORITHMS.items()}
+BESSEL = {fun.__name__: written(fun) for fun in (bessel.bessel_i0e, bessel.bessel_i1e)}
+FUNCTIONS = ELEMENTARY | BESSEL | ALGORITHMS
+BINARY = frozenset({"atan2", "pow", "hypot", *ALGORITHMS}) - {"betainc"}
 NAMES = tuple(FUNCTIONS)
-PARAMETERS = ("x", "y")
+PARAMETERS = ("x", "y", "z")
 
 
 def arity(name: str) -> int:
-    return 2 if name in BINARY else 1
+    return 2 if name in BINARY else 3 if name == "betainc" else 1
 
 
 def define(name: str, elem: str, width: int) -> str:
-    """The definition of a function: internal, always inlined (but for cold dependencies).
+    """The definition of a function: internal, always inlined (but for loops and cold dependencies).
 
     Arguments: `name`, one of NAMES or a dependency; `elem`, `float` or `double`; `width`, 1 (scalar) or a
     number of lanes.
@@ -81,5 +96,6 @@ def _write(name: str, elem: str, width: int) -> tuple[str, frozenset[str], tuple
     arguments = ", ".join(f"{type_} %{p}" for p in parameters)
     head = f"define internal {type_} {symbol(name, elem, width)}({arguments})"
     body = "\n".join([*writer.lines, f"  ret {type_} {result.name}"])
-    definition = f"{head} alwaysinline nounwind {{\n{body}\n}}\n"
+    inlined = "noinline" if name in ALGORITHMS else "alwaysinline"  # loops, large in themselves
+    definition = f"{head} {inlined} nounwind {{\n{body}\n}}\n"
     return definition, frozenset(writer.declares), tuple(sorted(writer.calls))

@@ -286,3 +286,23 @@ def call(result: Type, name: str, elem: str, width: int, *args: Value) -> Value:
     writer.calls.add((name, elem, width))
     text = ", ".join(f"{a.type} {a.name}" for a in args)
     return writer.emit(result, f"call {result} {symbol(name, elem, width)}({text})")
+
+
+def while_any(step: Callable, state: Sequence[Value]) -> tuple[Value, ...]:
+    """A loop: ``state = step(*state)`` while ``state[0]``, a mask, is set in any lane."""
+    writer = state[0].writer
+    before, head, body, exit_ = writer.block, *(writer.label(stem) for stem in ("while", "body", "done"))
+    writer.lines.append(f"  br label %{head}")
+    writer.start_block(head)
+    at = len(writer.lines)
+    phis = [writer.emit(x.type, "phi") for x in state]
+    condition = any_lane(phis[0])
+    writer.lines.append(f"  br i1 {condition.name}, label %{body}, label %{exit_}")
+    writer.start_block(body)
+    after = step(*phis)
+    for k, (phi, first, then) in enumerate(zip(phis, state, after, strict=True)):
+        sources = f"[ {first.name}, %{before} ], [ {then.name}, %{writer.block} ]"
+        writer.lines[at + k] = f"  {phi.name} = phi {phi.type} {sources}"
+    writer.lines.append(f"  br label %{head}")
+    writer.start_block(exit_)
+    return tuple(phis)

@@ -1,16 +1,9 @@
 """Exponentially scaled modified Bessel functions of orders 0 and 1.
 
 Below a split, exp(-x) times the series in z = x^2/4, I0 = 1 + z P(z) and I1 = x/2 (1 + z P(z)), whose terms all have
-one sign; beyond, Q(1/x) / sqrt(x). The minimax polynomials are by ``catena.compiler.vector_math.remez``, relative to
+one sign; beyond, Q(1/x) / sqrt(x). The minimax polynomials are by ``remez.py``, relative to
 the whole result, with errors below 2^-34 (2^-58). The form is that of NIST DLMF 10.25.2 and 10.40.1.
 """
-
-import functools
-
-import numpy as np
-
-from catena.core.lazy import load
-from catena.lax.iteration import Numpy, composed
 
 # Splits and polynomials P and Q, low power first, by order; for results in single and in double precision.
 SINGLE = {
@@ -56,13 +49,13 @@ DOUBLE = {
 
 
 def _horner(coefficients, x):
-    result = x * 0.0 + coefficients[-1]
-    for c in reversed(coefficients[:-1]):
+    result = x * coefficients[-1] + coefficients[-2]
+    for c in reversed(coefficients[:-2]):
         result = result * x + c
     return result
 
 
-def scaled(m, x, order: int, table: dict):
+def _scaled(m, x, order: int, table: dict):
     """exp(-|x|) I(x) in float64, by the mathematics ``m``; odd where the order is."""
     series, far = table[order]
     a, split = m.abs(x), table["split"]
@@ -71,30 +64,19 @@ def scaled(m, x, order: int, table: dict):
     half = b * 0.5
     z = half * half
     front = m.exp(-b) * half if order else m.exp(-b)
+    if table is DOUBLE:  # dI/dz is about I/half for large z, so that the rounding of z would be a few units
+        front = front + front * (m.product_error(half, half, z) / (1.0 + half))
     result = m.where(
         near, front + front * (z * _horner(series, z)), _horner(far, 1.0 / m.maximum(a, split)) / m.sqrt(a)
     )
-    return m.where(x < 0.0, -result, m.where(x == 0.0, x, result)) if order else result
+    return m.where(x < 0.0, -result, m.where(m.equal(x, 0.0), x, result)) if order else result
 
 
-def evaluate(order: int):
-    """The function on NumPy arrays: SciPy's where its result is rounded to a smaller float."""
-
-    def bessel(x):
-        if x.dtype == np.float64:
-            return scaled(Numpy, x, order, DOUBLE)
-        if order:
-            return np.where(x == 0, x, load("scipy.special").i1e(x))
-        return load("scipy.special").i0e(x)
-
-    return bessel
+def bessel_i0e(m, x, precision):
+    """The even one, of order 0."""
+    return _scaled(m, x, 0, SINGLE if precision > 1e-12 else DOUBLE)
 
 
-def lower(order: int):
-    """The lowering, with as many terms as the dtype needs."""
-
-    def lower_bessel(b, x):
-        table = DOUBLE if x.dtype.itemsize == 8 else SINGLE
-        return composed(functools.partial(scaled, order=order, table=table))(b, x)
-
-    return lower_bessel
+def bessel_i1e(m, x, precision):
+    """The odd one, of order 1."""
+    return _scaled(m, x, 1, SINGLE if precision > 1e-12 else DOUBLE)

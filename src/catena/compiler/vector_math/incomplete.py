@@ -1,0 +1,325 @@
+"""Incomplete gamma and beta functions, their derivatives, the Hurwitz zeta function and polygamma, as algorithms.
+
+Sources: Numerical Recipes, 3rd ed., 5.2 (Lentz's evaluation of continued fractions), 6.2 (incomplete gamma), 6.4
+(incomplete beta); Loader, Fast and accurate computation of binomial probabilities (2000), for the factor before the
+series; NIST DLMF 25.11(iii) (Euler-Maclaurin summation of the zeta function), 8.12 (Temme's uniform expansion);
+Figurnov, Mohamed and Mnih, Implicit reparameterization gradients (2018), for the derivative of gamma samples.
+
+Known imperfections: near x = a, the incomplete gamma functions take about 5 sqrt(a) steps (up to a = 1e6, where an
+asymptotic expansion takes over), and for small a and large x, or far from x = a, their relative error grows with the
+logarithm of the result.
+"""
+
+import math
+
+TINY = 1e-290
+HUGE_SHAPE = 1e6
+LIMIT = 20000.0  # steps
+
+NAN, INF = math.nan, math.inf
+
+
+def _nonzero(m, x):
+    """``x``, or a tiny number where it is so near zero that a division would overflow."""
+    return m.where(m.abs(x) < TINY, TINY, x)
+
+
+# ------------------------------------------------------------------------------------------------------------
+# Incomplete gamma functions
+
+
+def _by_series(a, x):
+    """Where the power series converges faster than the continued fraction."""
+    return (x <= 1.0) | (x <= a)
+
+
+def _proper(a, x):
+    return (a > 0.0) & (x > 0.0) & (a < INF) & (x < INF)
+
+
+def _series(m, on, a, x, precision):
+    """The sum of x^n / ((a + 1) ... (a + n))."""
+
+    def step(on, r, term, total, n):
+        r = r + 1.0
+        term = m.where(on, term * x / r, term)
+        total = m.where(on, total + term, total)
+        n = n + 1.0
+        return on & (term > precision * total) & (n < LIMIT), r, term, total, n
+
+    one, x = m.like(x, 1.0), m.where(on, x, 1.0)
+    return m.iterate(step, (on, a, one, one, m.like(x, 0.0)))[3]
+
+
+def _fraction(m, on, a, x, precision):
+    """1/(x+1-a- 1(1-a)/(x+3-a- 2(2-a)/(...)))."""
+
+    def step(on, b, c, d, h, n):
+        n, b = n + 1.0, b + 2.0
+        factor = n * (a - n)
+        new_d = 1.0 / _nonzero(m, factor * d + b)
+        new_c = _nonzero(m, b + factor / c)
+        ratio = new_d * new_c
+        c, d, h = m.where(on, new_c, c), m.where(on, new_d, d), m.where(on, h * ratio, h)
+        return on & (m.abs(ratio - 1.0) > precision * 2.0) & (n < LIMIT), b, c, d, h, n
+
+    a, x = m.where(on, a, 1.0), m.where(on, x, 2.0)
+    b = x + 1.0 - a
+    d = 1.0 / _nonzero(m, b)
+    return m.iterate(step, (on, b, m.like(x, 1e290), d, d, m.like(x, 0.0)))[4]
+
+
+def _series_with_slope(m, on, a, x, precision):
+    """The series, and its derivative by a."""
+
+    def step(on, r, term, total, d_term, d_total, n):
+        r, n = r + 1.0, n + 1.0
+        d_term = m.where(on, (d_term * x - term * x / r) / r, d_term)
+        term = m.where(on, term * x / r, term)
+        total, d_total = m.where(on, total + term, total), m.where(on, d_total + d_term, d_total)
+        going = (term > precision * total) | (m.abs(d_term) > precision * m.abs(d_total))
+        return on & going & (n < LIMIT), r, term, total, d_term, d_total, n
+
+    one, zero, x = m.like(x, 1.0), m.like(x, 0.0), m.where(on, x, 1.0)
+    state = m.iterate(step, (on, a, one, one, zero, zero, zero))
+    return state[3], state[5]
+
+
+def _fraction_with_slope(m, on, a, x, precision):
+    """The continued fraction, and its derivative by a."""
+
+    def step(on, b, c, dc, d, dd, h, dh, n):
+        n, b = n + 1.0, b + 2.0
+        factor = n * (a - n)
+        new_d, new_dd = _nonzero(m, factor * d + b), n * d + factor * dd - 1.0
+        new_c, new_dc = _nonzero(m, b + factor / c), n / c - factor * (dc / c) / c - 1.0
+        inverse = 1.0 / new_d
+        d, dd = m.where(on, inverse, d), m.where(on, -(new_dd * inverse * inverse), dd)
+        c, dc = m.where(on, new_c, c), m.where(on, new_dc, dc)
+        ratio, d_ratio = d * c, dd * c + d * dc
+        dh, h = m.where(on, dh * ratio + h * d_ratio, dh), m.where(on, h * ratio, h)
+        going = (m.abs(ratio - 1.0) > precision * 2.0) | (m.abs(h * d_ratio) > precision * 2.0 * m.abs(dh))
+        return on & going & (n < LIMIT), b, c, dc, d, dd, h, dh, n
+
+    a, x = m.where(on, a, 1.0), m.where(on, x, 2.0)
+    zero, b = m.like(x, 0.0), x + 1.0 - a
+    d = 1.0 / _nonzero(m, b)
+    state = m.iterate(step, (on, b, m.like(x, 1e290), zero, d, d * d, d, d * d, zero))
+    return state[6], state[7]
+
+
+STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156)
+
+
+def _density(m, a, x):
+    """x^a e^-x / gamma(a + 1): from a = 10 on by Stirling's series, in which the large logarithms cancel."""
+    large = a >= 10.0
+    b = m.where(large, a, 10.0)
+    delta = (x - b) / b
+    near = m.abs(delta) < 0.5
+    logarithm = m.where(near, m.log1p(m.where(near, delta, 0.0)), m.log(x / b))
+    t = 1.0 / b
+    square, remainder = t * t, m.like(t, STIRLING[-1])
+    for c in reversed(STIRLING[:-1]):
+        remainder = remainder * square + c
+    by_stirling = -(b * (delta - logarithm)) - 0.5 * m.log(6.283185307179586 * b) - t * remainder
+    small = m.where(large, 1.0, a)
+    return m.exp(m.where(large, by_stirling, small * m.log(x) - x - m.lgamma(small + 1.0)))
+
+
+def _lower_gamma(m, a, x, precision):
+    """P(a, x) where the series is used, else Q(a, x)."""
+    by_series = _by_series(a, x)
+    on = _proper(a, x) & (a < HUGE_SHAPE)
+    series = _series(m, on & by_series, a, x, precision)
+    fraction = _fraction(m, on & ~by_series, a, x, precision)
+    value = _density(m, a, x) * m.where(by_series, series, a * fraction)
+    return by_series, m.where(a < HUGE_SHAPE, value, _uniform(m, by_series, a, x))
+
+
+def _uniform(m, lower, a, x):
+    """P (where ``lower``) or Q for a huge shape: one term of Temme's uniform expansion, DLMF 8.12.3-7."""
+    delta = (x - a) / a
+    half_square = m.maximum(delta - m.log1p(delta), 0.0)
+    eta = m.sqrt(2.0 * half_square)
+    eta = m.where(delta < 0.0, -eta, eta)
+    near = m.abs(delta) < 1e-3
+    first = 1.0 / m.where(near, 1.0, delta) - 1.0 / m.where(near, 1.0, eta)
+    first = m.where(near, -1.0 / 3.0 + eta / 12.0, first)
+    rest = m.exp(-(a * half_square)) / m.sqrt(2.0 * math.pi * a) * first
+    outward = m.where(lower, -eta, eta)
+    return 0.5 * m.erfc(outward * m.sqrt(a * 0.5)) + m.where(lower, -rest, rest)
+
+
+def _edges(m, a, x, inside, at_zero, at_infinity):
+    """``inside`` within the domain; the limits at the ends of it; NaN outside."""
+    valid = (a >= 0.0) & (x >= 0.0)
+    out = m.where(m.equal(x, 0.0), at_zero, m.where(m.equal(x, INF), at_infinity, inside))
+    return m.where(valid, out, NAN)
+
+
+def _zero_or_infinite_shape(m, a, x, out, at_zero, at_infinity):
+    """The limits where the shape parameter is zero or infinite; NaN where both limits meet."""
+    zero, infinite = m.equal(a, 0.0), m.equal(a, INF)
+    out = m.where(zero & (x > 0.0), at_zero, out)
+    out = m.where(infinite & (x < INF) & (x >= 0.0), at_infinity, out)
+    return m.where((zero & m.equal(x, 0.0)) | (infinite & m.equal(x, INF)), NAN, out)
+
+
+def igamma(m, a, x, precision):
+    """The regularised lower incomplete gamma function P(a, x)."""
+    by_series, value = _lower_gamma(m, a, x, precision)
+    out = _edges(m, a, x, m.where(by_series, value, m.maximum(1.0 - value, 0.0)), 0.0, 1.0)
+    return _zero_or_infinite_shape(m, a, x, out, 1.0, 0.0)
+
+
+def igammac(m, a, x, precision):
+    """The upper one, Q(a, x)."""
+    by_series, value = _lower_gamma(m, a, x, precision)
+    out = _edges(m, a, x, m.where(by_series, m.maximum(1.0 - value, 0.0), value), 1.0, 0.0)
+    return _zero_or_infinite_shape(m, a, x, out, 0.0, 1.0)
+
+
+def _log_derivatives(m, a, x, precision):
+    """The derivative of P by a relative to ``_density``: where the series is used, and elsewhere."""
+    by_series = _by_series(a, x)
+    series, d_series = _series_with_slope(m, _proper(a, x) & by_series, a, x, precision)
+    fraction, d_fraction = _fraction_with_slope(m, _proper(a, x) & ~by_series, a, x, precision)
+    difference = m.log(x) - m.digamma(m.where(by_series, a + 1.0, a))
+    return by_series, d_series + series * difference, -(a * (d_fraction + fraction * difference))
+
+
+def igamma_grad_a(m, a, x, precision):
+    """The derivative of P(a, x) by a."""
+    by_series, low, high = _log_derivatives(m, a, x, precision)
+    out = _edges(m, a, x, _density(m, a, x) * m.where(by_series, low, high), 0.0, 0.0)
+    return m.where((a > 0.0) & (a < INF), out, NAN)
+
+
+def random_gamma_grad(m, a, x, precision):
+    """dx/da = -(dP/da) / (dP/dx), where the exponentials cancel."""
+    by_series, low, high = _log_derivatives(m, a, x, precision)
+    out = _edges(m, a, x, -(x * m.where(by_series, low, high) / a), 0.0, NAN)
+    return m.where((a > 0.0) & (a < INF), out, NAN)
+
+
+# ------------------------------------------------------------------------------------------------------------
+# Incomplete beta function
+
+
+def _beta_fraction(m, on, a, b, x, precision):
+    def step(on, c, d, h, n):
+        """Two steps of Lentz's evaluation, an even and an odd one."""
+        n = n + 1.0
+        two = 2.0 * n
+        even = n * (b - n) * x / ((a - 1.0 + two) * (a + two))
+        new_d, new_c = 1.0 / _nonzero(m, 1.0 + even * d), _nonzero(m, 1.0 + even / c)
+        new_h = h * new_d * new_c
+        odd = -((a + n) * (a + b + n) * x) / ((a + two) * (a + 1.0 + two))
+        new_d, new_c = 1.0 / _nonzero(m, 1.0 + odd * new_d), _nonzero(m, 1.0 + odd / new_c)
+        ratio = new_d * new_c
+        c, d, h = m.where(on, new_c, c), m.where(on, new_d, d), m.where(on, new_h * ratio, h)
+        return on & (m.abs(ratio - 1.0) > precision * 2.0) & (n < LIMIT), c, d, h, n
+
+    a, b, x = m.where(on, a, 1.0), m.where(on, b, 1.0), m.where(on, x, 0.5)
+    d = 1.0 / _nonzero(m, 1.0 - (a + b) * x / (a + 1.0))
+    return m.iterate(step, (on, m.like(x, 1.0), d, d, m.like(x, 0.0)))[3]
+
+
+def _beta_front(m, a, b, x):
+    """x^a (1 - x)^b / B(a, b); the power of x by itself where it does not underflow, which keeps more digits."""
+    rest = b * m.log1p(-x) - m.lgamma(a) - m.lgamma(b) + m.lgamma(a + b)
+    power = m.power(x, a)
+    return m.where((power > 1e-290) & (rest < 700.0), power * m.exp(rest), m.exp(a * m.log(x) + rest))
+
+
+def betainc(m, a, b, x, precision):
+    """The regularised incomplete beta function; reflected where the continued fraction converges faster there."""
+    mirror = x > (a + 1.0) / (a + b + 2.0)
+    a1, b1, x1 = m.where(mirror, b, a), m.where(mirror, a, b), m.where(mirror, 1.0 - x, x)
+    on = (a > 0.0) & (b > 0.0) & (x > 0.0) & (x < 1.0) & (a < INF) & (b < INF)
+    value = _beta_front(m, a1, b1, x1) * _beta_fraction(m, on, a1, b1, x1, precision) / a1
+    out = m.where(mirror, 1.0 - value, value)
+    out = m.where(m.equal(x, 0.0), 0.0, m.where(m.equal(x, 1.0), 1.0, out))
+    no_a, no_b, all_a, all_b = m.equal(a, 0.0), m.equal(b, 0.0), m.equal(a, INF), m.equal(b, INF)
+    out = m.where(no_a | all_b, 1.0, m.where(no_b | all_a, 0.0, out))
+    valid = (a >= 0.0) & (b >= 0.0) & (x >= 0.0) & (x <= 1.0)
+    return m.where(valid & ~((no_a & no_b) | (all_a & all_b)), out, NAN)
+
+
+# ------------------------------------------------------------------------------------------------------------
+# Hurwitz zeta function
+
+# B(2j) / (2j)! for j = 1 ... 12
+BERNOULLI = tuple(
+    numerator / denominator / math.factorial(2 * j)
+    for j, (numerator, denominator) in enumerate(
+        ((1, 6), (-1, 30), (1, 42), (-1, 30), (5, 66), (-691, 2730), (7, 6), (-3617, 510), (43867, 798),
+         (-174611, 330), (854513, 138), (-236364091, 2730)), 1,
+    )
+)  # fmt: skip
+
+
+def _far_enough(m, s, precision):
+    """From where on twelve terms of the asymptotic series suffice."""
+    return m.maximum(1.5 * s + 4.0, 12.0) if precision < 1e-12 else m.maximum(0.75 * s + 2.0, 6.0)
+
+
+def _power(m, q, s, precision):
+    """q^-s for positive q."""
+    return m.power(q, -s) if precision < 1e-12 else m.exp(-(s * m.log(q)))
+
+
+def _asymptotic(m, s, a, precision):
+    """The sum of (a + n)^-s for large a."""
+    power, inverse = _power(m, a, s, precision), 1.0 / a
+    tail = power * a / (s - 1.0) + power * 0.5
+    factor, term, square = s, power * inverse, inverse * inverse
+    for j, ratio in enumerate(BERNOULLI):
+        tail = tail + ratio * factor * term
+        factor = factor * (s + (2.0 * j + 1.0)) * (s + (2.0 * j + 2.0))
+        term = term * square
+    return tail
+
+
+def zeta(m, s, q, precision):
+    """The sum of (q + n)^-s: terms one by one, then Euler-Maclaurin summation of the rest."""
+    far = _far_enough(m, s, precision)
+    whole_q, whole_s = m.equal(m.floor(q), q), m.equal(m.floor(s), s)
+    half = s * 0.5
+    odd = ~m.equal(m.floor(half), half)
+
+    def step(on, at, total, n):
+        """One more term; done when the rest is an asymptotic series, or nothing beside the sum."""
+        size = _power(m, m.abs(at), s, precision)
+        term = m.where((at < 0.0) & odd, -size, size)
+        total, n = m.where(on, total + term, total), n + 1.0
+        going = ~((at > 0.0) & (term <= precision * 0.25 * total))
+        at = m.where(on & going, at + 1.0, at)
+        return on & going & (at < far) & (n < LIMIT), at, total, n
+
+    zero = m.like(q, 0.0)
+    on = (s > 1.0) & (s < INF) & (q < far) & (q > -INF) & ~((q <= 0.0) & whole_q)
+    _, a, total, _ = m.iterate(step, (on, q, zero, zero))
+    tail = _asymptotic(m, s, m.maximum(a, 1.0), precision)
+    out = total + m.where(m.equal(tail, tail) & (a >= far), tail, 0.0)
+    out = m.where((q < 0.0) & ~whole_s, NAN, out)
+    out = m.where(m.equal(q, INF), 0.0, out)
+    out = m.where((q <= 0.0) & whole_q, INF, out)
+    out = m.where(m.equal(s, 1.0), INF, out)
+    return m.where((s >= 1.0) & m.equal(q, q) & (s < INF), out, NAN)
+
+
+def polygamma(m, n, x, precision):
+    """(-1)^(n+1) n! zeta(n + 1, x), and digamma where n is 0."""
+    half = n * 0.5
+    value = m.exp(m.lgamma(n + 1.0)) * zeta(m, n + 1.0, x, precision)
+    value = m.where(m.equal(m.floor(half), half), -value, value)
+    value = m.where(m.equal(n, 0.0), m.digamma(x), value)
+    return m.where((n >= 0.0) & m.equal(m.floor(n), n), value, NAN)
+
+
+ALGORITHMS = {
+    fun.__name__: fun
+    for fun in (igamma, igammac, igamma_grad_a, random_gamma_grad, betainc, zeta, polygamma)
+}

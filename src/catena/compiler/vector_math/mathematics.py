@@ -1,0 +1,96 @@
+"""Algorithms written once, for NumPy and for LLVM.
+
+An algorithm is a function of a *mathematics* ``m`` and of numbers with the usual operators. With ``Numpy`` the numbers
+are arrays; with ``Written`` they are values of a function that is being written, and ``iterate`` writes a loop that a
+vector leaves when its slowest lane is done. Lanes that are done keep their values, so that results depend neither on
+the width nor on their neighbours. All is computed in double precision.
+"""
+
+import functools
+from collections.abc import Callable
+
+import numpy as np
+
+from catena.core.lazy import load
+
+from . import error_function, exponential, gamma, logarithm, powers, text
+
+DOUBLE = np.dtype(np.float64)
+PRECISION = {"float": 2.0**-32, "double": 2.0**-53}  # of what is rounded to this type
+
+
+class Numpy:
+    """The mathematics of NumPy and SciPy, on arrays of doubles."""
+
+    exp, log, log1p, abs, floor = np.exp, np.log, np.log1p, np.abs, np.floor
+    where, maximum, sqrt, power, equal, like = np.where, np.maximum, np.sqrt, np.power, np.equal, np.full_like
+
+    @staticmethod
+    def lgamma(x):
+        return load("scipy.special").gammaln(x)
+
+    @staticmethod
+    def digamma(x):
+        return load("scipy.special").psi(x)
+
+    @staticmethod
+    def erfc(x):
+        return load("scipy.special").erfc(x)
+
+    @staticmethod
+    def product_error(x, y, product):
+        """x y - product, to as many digits as the long double has."""
+        return (x.astype(np.longdouble) * y - product).astype(DOUBLE)
+
+    @staticmethod
+    def iterate(step: Callable, state: tuple) -> tuple:
+        """``step`` until no lane is on; ``state[0]`` says which are."""
+        while np.any(state[0]):
+            state = step(*state)
+        return state
+
+
+class Written:
+    """The mathematics of values of a function that is being written."""
+
+    exp, log, log1p = exponential.exp, logarithm.log, logarithm.log1p
+    abs, floor, sqrt, maximum = text.fabs, text.floor, text.sqrt, text.maximum
+    lgamma, digamma, erfc, power = gamma.lgamma, gamma.digamma, error_function.erfc, powers.pow
+    iterate = staticmethod(text.while_any)
+
+    @staticmethod
+    def where(mask, on_true, on_false):
+        if not isinstance(on_true, text.Value) and not isinstance(on_false, text.Value):
+            on_true = text.Value(mask.writer, mask.with_elem("double"), text.literal(mask.with_elem("double"), on_true))
+        return text.select(mask, on_true, on_false)
+
+    @staticmethod
+    def product_error(x, y, product):
+        return text.fma(x, y, -product)
+
+    @staticmethod
+    def equal(x, y):
+        return x.equals(y)
+
+    @staticmethod
+    def like(x, number):
+        return x.like(number)
+
+
+def written(algorithm: Callable) -> Callable:
+    """The function of the library for an algorithm: floats are widened, and the result is rounded once."""
+
+    @functools.wraps(algorithm)
+    def function(*args: text.Value) -> text.Value:
+        precision = PRECISION[args[0].elem]
+        if args[0].elem == "double":
+            return algorithm(Written, *args, precision=precision)
+        return algorithm(Written, *(a.to_double() for a in args), precision=precision).to_float()
+
+    return function
+
+
+def evaluated(algorithm: Callable, *xs: np.ndarray) -> np.ndarray:
+    """An algorithm on NumPy arrays of one float dtype, in double precision."""
+    precision = PRECISION["double" if xs[0].dtype == DOUBLE else "float"]
+    return np.asarray(algorithm(Numpy, *np.broadcast_arrays(*[x.astype(DOUBLE) for x in xs]), precision=precision))
