@@ -1,7 +1,7 @@
 """Inverse circular and inverse hyperbolic functions.
 
 asin: a polynomial to 1/2, and pi/2 - 2 asin(sqrt((1 - x) / 2)) beyond, with the root in two pieces (FDLIBM's
-e_asin.c). atan: a polynomial on [0, 1] and the octants. The hyperbolic ones are log1p of an algebraic
+e_asin.c). atan: by the nearest multiple of pi/4. The hyperbolic ones are log1p of an algebraic
 function computed as a pair (W. Kahan, "Branch Cuts for Complex Elementary Functions", 1987); floats go
 through doubles, which is cheaper than pairs.
 """
@@ -12,7 +12,7 @@ from . import tables
 from .constants import HALF_PI
 from .double_double import Pair, add, divide, fast_two_sum, square_root, total, two_product, two_sum
 from .logarithm import INFINITY, log1p_of_pair, log_pair
-from .text import Value, copysign, fabs, fma, horner, select, sqrt
+from .text import Value, copysign, fabs, fma, horner, minimum, select, sqrt
 
 
 def through_double(function: Callable[..., Value]) -> Callable[..., Value]:
@@ -57,27 +57,62 @@ def acos(x: Value) -> Value:
     return leading.high + (leading.low + fma(factor, part.low, base_low))
 
 
-def arctangent_polynomial(q: Value) -> Value:
+def arctangent_polynomial(q: Value, table: tuple) -> Value:
     """atan(q) for 0 <= q <= 1."""
     z = q * q
-    return fma(q * z, horner(z, tables.ATAN[q.elem]), q)
+    return fma(q * z, horner(z, table), q)
+
+
+TAN_EIGHTH = 0.41421356237309503  # the tangent of pi/8
+BEYOND = 2.0**100  # from here on atan is pi/2
 
 
 def atan(x: Value) -> Value:
+    """By the nearest of 0, pi/4 and pi/2: the rest is at most pi/8, its quotient and cubic term are pairs."""
+    if x.elem == "float":
+        return short_atan(x.to_double()).to_float()
+    a = minimum(fabs(x), BEYOND)
+    middle, far = a > TAN_EIGHTH, a > 1.0 / TAN_EIGHTH
+    above = select(far, -1.0, select(middle, a - 1.0, a))
+    below = two_sum(select(middle, a, 1.0), select(middle & ~far, a.like(1.0), 0.0))
+    inverse = 1.0 / below.high
+    t = above * inverse
+    t_low = fma(-t, below.low, fma(-t, below.high, above)) * inverse
+    z = t * t
+    first, *others = tables.ATAN_SMALL[x.elem]
+    cube = two_product(t, z)
+    term = two_product(cube.high, first)
+    leading = fast_two_sum(t, term.high)
+    tail = fma(cube.high * z, horner(z, others), fma(fma(t, fma(t, t, -z), cube.low), first, term.low))
+    tail = tail + fma(-z, t_low, t_low)
+    (half_pi, half_pi_low), half = HALF_PI[x.elem][:2], select(far, a.like(1.0), 0.5)
+    base, base_low = (select(middle, half * h, 0.0) for h in (half_pi, half_pi_low))
+    result = two_sum(base, leading.high)
+    return copysign(result.high + (result.low + (leading.low + (tail + base_low))), x)
+
+
+def short_atan(x: Value) -> Value:
+    """atan to the precision of floats, in doubles."""
     a = fabs(x)
     inverted = a > 1.0
-    part = arctangent_polynomial(select(inverted, 1.0, a) / select(inverted, a, 1.0))
-    half_pi, half_pi_low, _ = HALF_PI[x.elem]
-    return copysign(select(inverted, half_pi - (part - half_pi_low), part), x)
+    quotient = select(inverted, 1.0, a) / select(inverted, a, 1.0)
+    part = arctangent_polynomial(quotient, tables.ATAN_SHORT["double"])
+    return copysign(select(inverted, HALF_PI["double"][0] - part, part), x)
 
 
 def atan2(y: Value, x: Value) -> Value:
-    """The octant from the signs and from which of |x|, |y| is greater; the quotient is at most one."""
+    if x.elem == "float":
+        return octant(y.to_double(), x.to_double(), tables.ATAN_SHORT["double"]).to_float()
+    return octant(y, x, tables.ATAN["double"])
+
+
+def octant(y: Value, x: Value, table: tuple) -> Value:
+    """atan2 by the signs and which of |x|, |y| is greater; the quotient is at most one."""
     a, b = fabs(y), fabs(x)
     steep = a > b
     quotient = select(steep, b, a) / select(steep, a, b)
     quotient = select(a.equals(b), select(a.equals(0.0), 0.0, a.like(1.0)), quotient)
-    part = arctangent_polynomial(quotient)
+    part = arctangent_polynomial(quotient, table)
     half_pi, half_pi_low, _ = HALF_PI[x.elem]
     left = copysign(1.0, x) < 0.0
     base = select(steep, half_pi, select(left, x.like(2.0 * half_pi), 0.0))

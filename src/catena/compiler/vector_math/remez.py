@@ -181,6 +181,13 @@ FITS = {
     # asin x = x + x z ASIN(z), x <= 1/2; atan x = x + x z ATAN(z), x <= 1
     "ASIN": Fit(in_square(lambda x: (mp.asin(x) - x) / x**3), 0, 0.25, 4, 11, lambda z: z),
     "ATAN": Fit(in_square(lambda x: (mp.atan(x) - x) / x**3), 0, 1, 8, 19, lambda z: z),
+    # the same in doubles to 2^-34, for results that are rounded to floats, and atan to tan(pi/8)
+    "SIN_SHORT": Fit(in_square(lambda r: (mp.sin(r) - r) / r**3), 0, PI_4**2 * 1.02, None, 3, lambda z: z),
+    "COS_SHORT": Fit(
+        in_square(lambda r: (mp.cos(r) - 1 + r * r / 2) / r**4), 0, PI_4**2 * 1.02, None, 2, lambda z: z * z
+    ),
+    "ATAN_SHORT": Fit(in_square(lambda x: (mp.atan(x) - x) / x**3), 0, 1, None, 10, lambda z: z),
+    "ATAN_SMALL": Fit(in_square(lambda x: (mp.atan(x) - x) / x**3), 0, mp.mpf("0.1717"), None, 11, lambda z: z),
     # erf x = x + x ERF(z), z = x^2, x <= 1
     "ERF": Fit(in_square(lambda x: mp.erf(x) / x - 1), 0, 1, 6, 11, lambda z: 1),
     # erf a = 1 - exp(-ERF_TAIL(a)), 0.95 <= a <= 4

@@ -4,7 +4,7 @@ x = n pi/2 + r. For moderate |x| the three pieces of pi/2 are subtracted with fm
 & Waite); beyond, Payne & Hanek ("Radian Reduction for Trigonometric Functions", SIGNUM Newsletter 1983): a
 vector with a large lane calls a cold function that multiplies, lane by lane, with the 192 bits of 2/pi that
 matter. Then minimax polynomials on |r| <= pi/4, with r in two pieces for doubles (the kernels of FDLIBM; own
-coefficients).
+coefficients). Floats go through doubles, with shorter polynomials: the result is rounded once.
 """
 
 from . import payne_hanek, tables
@@ -12,15 +12,15 @@ from .constants import HALF_PI
 from .double_double import Pair, divide, fast_two_sum, total, two_product, two_sum
 from .text import Type, Value, call, fabs, fma, horner, if_any, round_to_integer, select
 
-# Up to here the remainder keeps full relative accuracy: no float comes closer than about 2^-62 (2^-31) to a
-# multiple of pi/2.
-MODERATE = {"float": 2.0**15, "double": 2.0**26}
+# Up to here the remainder keeps full relative accuracy: no double comes closer than about 2^-62 to a multiple of
+# pi/2.
+MODERATE = 2.0**26
 
 
 def reduce_angle(x: Value, as_pair: bool) -> tuple[Value, Pair]:
     """n (an integer, only its low bits matter) and r = x - n pi/2; its low part is zero unless asked for."""
     n_integer, remainder = reduce_moderate_angle(x, as_pair)
-    large = fabs(x) >= MODERATE[x.elem]
+    large = fabs(x) >= MODERATE
 
     def slow() -> list[Value]:
         result = Type(f"{{ {x.type}, {x.type}, {n_integer.type} }}", 1)
@@ -49,42 +49,48 @@ def reduce_moderate_angle(x: Value, as_pair: bool) -> tuple[Value, Pair]:
 
 
 def sin_kernel(r: Pair) -> Pair:
-    """sin(r.high + r.low) for |r| <= pi/4, the sum of the two parts not yet rounded."""
+    """sin(r.high + r.low) for |r| <= pi/4, the sum of the two parts not yet rounded; the cubic term is a pair."""
     x, z = r.high, r.high * r.high
-    tail = x * z * horner(z, tables.SIN[x.elem])
-    return Pair(x, tail + fma(z * -0.5, r.low, r.low))
+    first, *others = tables.SIN[x.elem]
+    cube = two_product(x, z)
+    term = two_product(cube.high, first)
+    leading = fast_two_sum(x, term.high)
+    tail = fma(cube.high * z, horner(z, others), fma(fma(x, fma(x, x, -z), cube.low), first, term.low))
+    return Pair(leading.high, leading.low + (tail + fma(z * -0.5, r.low, r.low)))
 
 
 def cos_kernel(r: Pair) -> Pair:
     x, z = r.high, r.high * r.high
-    tail = z * z * horner(z, tables.COS[x.elem])
+    tail = fma(z * z, horner(z, tables.COS[x.elem]), fma(x, x, -z) * -0.5)
     half = z * 0.5
     leading = 1.0 - half
     return Pair(leading, ((1.0 - leading) - half) + (tail - x * r.low))
 
 
-def single_sin_kernel(x: Value) -> Value:
-    """sin(x) for |x| <= pi/4 in plain single precision."""
+def short_sin_kernel(x: Value) -> Value:
+    """sin(x) for |x| <= pi/4, to the precision of floats."""
     z = x * x
-    return fma(x * z, horner(z, tables.SIN[x.elem]), x)
+    return fma(x * z, horner(z, tables.SIN_SHORT[x.elem]), x)
 
 
-def single_cos_kernel(x: Value) -> Value:
+def short_cos_kernel(x: Value) -> Value:
     z = x * x
-    return fma(z * z, horner(z, tables.COS[x.elem]), fma(z, -0.5, 1.0))
+    return fma(z * z, horner(z, tables.COS_SHORT[x.elem]), fma(z, -0.5, 1.0))
 
 
 def circular(x: Value, quarter_turns: int) -> Value:
     """sin(x + quarter_turns pi/2)."""
-    n, r = reduce_angle(x, as_pair=x.elem == "double")
-    n = n + quarter_turns
     if x.elem == "float":
-        sine, cosine = single_sin_kernel(r.high), single_cos_kernel(r.high)
+        n, r = reduce_angle(x.to_double(), as_pair=False)
+        sine, cosine = short_sin_kernel(r.high), short_cos_kernel(r.high)
     else:
+        n, r = reduce_angle(x, as_pair=True)
         sine, cosine = total(sin_kernel(r)), total(cos_kernel(r))
+    n = n + quarter_turns
     value = select((n & 1).equals(0), sine, cosine)
-    sign = (n & 2) << (x.format.bits - 2)
-    return (value.bits() ^ sign).as_float(x.elem)
+    sign = (n & 2) << (value.format.bits - 2)
+    value = (value.bits() ^ sign).as_float(value.elem)
+    return value.to_float() if x.elem == "float" else value
 
 
 def sin(x: Value) -> Value:
@@ -97,10 +103,15 @@ def cos(x: Value) -> Value:
 
 
 def tan(x: Value) -> Value:
-    """sin / cos or -cos / sin, both as pairs: single roundings would add up to three ulps."""
-    n, r = reduce_angle(x, as_pair=True)
-    even = (n & 1).equals(0)
-    sine, cosine = fast_two_sum(*sin_kernel(r)), fast_two_sum(*cos_kernel(r))
-    above = Pair(*(select(even, s, -c) for s, c in zip(sine, cosine, strict=True)))
-    below = Pair(*(select(even, c, s) for s, c in zip(sine, cosine, strict=True)))
-    return select(fabs(x) < x.format.tiny, x, divide(above, below).high)
+    """sin / cos or -cos / sin; of doubles both as pairs: single roundings would add up to three ulps."""
+    if x.elem == "float":
+        n, r = reduce_angle(x.to_double(), as_pair=False)
+        even, sine, cosine = (n & 1).equals(0), short_sin_kernel(r.high), short_cos_kernel(r.high)
+        result = (select(even, sine, -cosine) / select(even, cosine, sine)).to_float()
+    else:
+        n, r = reduce_angle(x, as_pair=True)
+        even, sine, cosine = (n & 1).equals(0), fast_two_sum(*sin_kernel(r)), fast_two_sum(*cos_kernel(r))
+        above = Pair(*(select(even, s, -c) for s, c in zip(sine, cosine, strict=True)))
+        below = Pair(*(select(even, c, s) for s, c in zip(sine, cosine, strict=True)))
+        result = divide(above, below).high
+    return select(fabs(x) < x.format.tiny, x, result)
