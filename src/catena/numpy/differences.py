@@ -224,7 +224,18 @@ def _gradient_values(value, axis) -> list:
     axes = range(value.ndim) if axis is None else (axis,)
     if not all(-value.ndim <= i < value.ndim and value.shape[i] > 1 for i in axes):
         return []
-    return [make_array(run(_gradient_value, value, value.dtype.type(1), i)) for i in axes]
+    return [make_array(run(_unit_gradient_value, value, i)) for i in axes]
+
+
+def _unit_gradient_value(value, axis: int):
+    out = np.empty(value.shape, value.dtype)
+    f, g = (value, out) if value.ndim == 1 else (value.swapaxes(axis, -1), out.swapaxes(axis, -1))
+    inner = g[..., 1:-1]
+    np.subtract(f[..., 2:], f[..., :-2], inner)
+    inner *= 0.5
+    g[..., 0] = f[..., 1] - f[..., 0]
+    g[..., -1] = f[..., -1] - f[..., -2]
+    return out
 
 
 def _gradient_value(value, h, axis: int):
@@ -278,9 +289,13 @@ def trapezoid(y: Operand, x: Operand | None = None, dx: Operand = 1.0, axis: int
 
 
 def _area_value(y, widths, axis: int):
-    y, widths = y.swapaxes(axis, -1), widths.swapaxes(axis, -1)
-    total = np.add.reduce(widths * (y[..., 1:] + y[..., :-1]), -1, out=...)
-    return np.multiply(total, y.dtype.type(0.5), total)
+    if y.ndim > 1:
+        y, widths = y.swapaxes(axis, -1), widths.swapaxes(axis, -1)
+    areas = y[..., 1:] + y[..., :-1]
+    areas *= widths
+    total = np.add.reduce(areas, -1, out=...)
+    total *= 0.5
+    return total
 
 
 # ----------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from catena.core.trace import Tracer
 from catena.numpy.boundary import as_array_argument, canonical_axes
 from catena.numpy.conversion import asarray
 from catena.numpy.hot import Operand
-from catena.numpy.protocol import takes_part
+from catena.numpy.protocol import Overridden, answer, present_as, takes_part
 from catena.numpy.reductions import Axis
 
 
@@ -28,14 +28,24 @@ def shape(a: Operand) -> tuple[int, ...]:
     (2, 3)
     """
     if type(a) is Array:
+        return a._value.shape
+    try:
+        return _lengths(a)
+    except Overridden as error:
+        reason = error
+    return answer(reason, shape, (a,), {})
+
+
+present_as(shape, shape)
+
+
+def _lengths(a) -> tuple:
+    """The shape of ``a``, without making an Array of it."""
+    if getattr(type(a), "_is_array", False):
         return a.shape
-    return a.shape if getattr(type(a), "_is_array", False) else _shaped(a).shape
-
-
-def _shaped(a):
-    """Something with the shape of ``a``, without making an Array of it."""
-    foreign = hasattr(type(a), "__jax_array__") or takes_part(type(a))
-    return as_array_argument("shape", a) if foreign else np.asarray(a)
+    if hasattr(type(a), "__jax_array__") or takes_part(type(a)):
+        return as_array_argument("shape", a).shape
+    return np.shape(a)
 
 
 def ndim(a: Operand) -> int:
@@ -50,7 +60,7 @@ def ndim(a: Operand) -> int:
     >>> jnp.ndim(jnp.ones((2, 3)))
     2
     """
-    return len(shape(a))
+    return len(_lengths(a))
 
 
 def size(a: Operand, axis: Axis = None) -> int:
@@ -68,7 +78,7 @@ def size(a: Operand, axis: Axis = None) -> int:
     >>> jnp.size(jnp.ones((2, 3))), jnp.size(jnp.ones((2, 3)), axis=1)
     (6, 3)
     """
-    lengths = shape(a)
+    lengths = _lengths(a)
     result = 1
     for i in canonical_axes(axis, len(lengths)):
         result *= lengths[i]

@@ -325,13 +325,12 @@ def isclose(
 
 def _close_values(a, b, rtol, atol, equal_nan) -> np.ndarray:
     """The same on NumPy arrays of one dtype. An infinite ``b`` is close to what equals it."""
-    distance, bound = np.subtract(a, b, out=...), np.absolute(b, out=...)
+    distance, bound = np.subtract(a, b, out=...), np.multiply(b, rtol, out=...)
     np.absolute(distance, distance)
-    bound *= rtol
+    np.absolute(bound, bound)
     bound += atol
     near = np.less_equal(distance, bound, out=...)
-    flat = bound.reshape(-1)
-    if not np.dot(flat, flat) < np.inf:  # else no bound is infinite, which is all that needs more care
+    if not np.vdot(bound, bound) < np.inf:  # else no bound is infinite, which is all that needs more care
         near &= distance < np.inf
         near |= a == b
     if equal_nan:
@@ -375,6 +374,10 @@ def allclose(
     >>> jnp.allclose(jnp.array([1.0, 2.0]), jnp.array([1.000001, 2.1]))
     Array(False, dtype=bool)
     """
+    if type(rtol) is type(atol) is float and not equal_nan and (found := concrete_values(REAL, a, b)):
+        if found[0].shape == found[1].shape and rtol >= 0 and atol >= 0:  # the hot path
+            close = run(_close_values, *found, rtol, atol, equal_nan)
+            return make_array(np.array(np.count_nonzero(close) == close.size))
     return every(isclose(a, b, rtol, atol, equal_nan))
 
 

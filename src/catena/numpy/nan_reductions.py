@@ -14,6 +14,7 @@ from catena.numpy.boundary import (
     broadcast_together,
     concrete_values,
     convert,
+    direct,
     refuse_out,
     run,
     user_dtype,
@@ -71,7 +72,7 @@ def nansum(
     refuse_out("nansum", out)
     if initial is where is None and type(a) is Array:
         result = reductions.sum(a, axis, dtype, None, keepdims)
-        if (found := concrete_values(REAL, a, result)) and (found[1] == found[1]).all():  # there is no NaN
+        if direct(result) and result._value.dtype in REAL and not a.weak_type and no_nan(result._value):
             return result
     return reductions.sum(_without_nan("nansum", a, 0), axis, dtype, None, keepdims, initial, where)
 
@@ -239,9 +240,17 @@ def nanmean(
     return convert(lax.div(total, number), dtype)
 
 
+def no_nan(total) -> bool:
+    """Whether sums show that no NaN went into them: the common case."""
+    if total.ndim:
+        return bool((total == total).all())
+    total = total.item()
+    return total == total
+
+
 def _mean_value(value, axis, keepdims):
     total = np.add.reduce(value, axis, out=..., keepdims=keepdims)
-    if (total == total).all():  # there is no NaN
+    if no_nan(total):
         return np.divide(total, value.size // max(total.size, 1), total)
     mask = value == value
     total = np.add.reduce(np.where(mask, value, value.dtype.type(0)), axis, out=..., keepdims=keepdims)

@@ -1,6 +1,7 @@
 """Evenly spaced numbers and grids: ``arange``, ``linspace``, ``logspace``, ``geomspace``, ``meshgrid``,
 ``mgrid`` ..."""
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -169,7 +170,7 @@ def _spaced_numbers(start, stop, num, endpoint):
     if context.trace is not None or context.debug_checks:
         return None
     dtype = dtypes.canonical(F64)
-    start, stop = (run(dtype.type, x) for x in (start, stop))
+    start, stop = run(dtype.type, start), run(dtype.type, stop)
     return _means(start, stop, num, num - 1 if endpoint else num, endpoint)
 
 
@@ -208,12 +209,23 @@ def _spaced_values(start, stop, num, intervals, endpoint) -> tuple:
 
 def _means(start, stop, num, intervals, endpoint) -> np.ndarray:
     """Weighted means of two NumPy numbers of one dtype."""
-    position = np.arange(num, dtype=start.dtype)
-    position /= intervals
-    mean = run(np.add, start * (1 - position), stop * position)
+    to_start, to_stop = (_weights if num <= _REMEMBERED else _weights.__wrapped__)(num, intervals, start.dtype)
+    mean = to_start * start
+    mean = run(np.add, mean, to_stop * stop, mean)
     if endpoint:
         mean[-1] = stop
     return mean
+
+
+_REMEMBERED = 1 << 10  # numbers whose weights are kept
+
+
+@functools.lru_cache(64)
+def _weights(num: int, intervals: int, dtype) -> tuple[np.ndarray, np.ndarray]:
+    """The weights of both bounds in numbers between them."""
+    position = np.arange(num, dtype=dtype)
+    position /= intervals
+    return 1 - position, position
 
 
 def logspace(

@@ -606,5 +606,10 @@ def matrix_rank(
 
 def _rank_value(value, dtype):
     s = lapack.gesdd(value, full_matrices=False, compute_uv=False)[0]
-    eps = max(value.shape[-2:]) * float(np.finfo(s.dtype).eps)
-    return np.add.reduce(s > s[..., :1] * eps, -1, dtype, out=...)  # the first one is the greatest
+    eps = max(value.shape[-2:]) * _EPS[s.dtype]
+    if s.ndim == 1:
+        return np.array(np.count_nonzero(s > s[0] * eps), dtype)  # the first one is the greatest
+    return np.add.reduce(s > s[..., :1] * eps, -1, dtype, out=...)
+
+
+_EPS = {dtype: float(np.finfo(dtype).eps) for dtype in (np.dtype("float32"), np.dtype("float64"))}
