@@ -13,6 +13,7 @@ from catena.compiler.emit.interrupts import INTERRUPTED
 from catena.compiler.emit.program import Module, ProgramWriter
 from catena.compiler.emit.stack_steps import OUT_OF_MEMORY
 from catena.compiler.graph import Builder, Region, physical
+from catena.compiler.report import describe
 from catena.compiler.simplify import simplify
 from catena.core.context import context
 from catena.core.errors import CompileError, OutOfMemoryError
@@ -116,6 +117,11 @@ def lower(closed_jaxpr) -> Region:
     inputs = [b.input(*physical(v.aval)) for v in closed.jaxpr.invars]
     b.region.outputs = b.call(closed, inputs)
     return b.region
+
+
+def explain(closed_jaxpr) -> list[str]:
+    """What the program does, a line for each pass over memory, library call and loop."""
+    return describe(lower(closed_jaxpr))
 
 
 def parallel_loops() -> threads.ParallelFor | None:

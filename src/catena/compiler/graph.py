@@ -42,11 +42,14 @@ REDUCTIONS = frozenset("sum prod max min and or xor".split())
 class Value:
     """One array of the program."""
 
-    __slots__ = ("form", "shape", "dtype", "args", "params", "number")
+    __slots__ = ("form", "shape", "dtype", "args", "params", "number", "source")
 
-    def __init__(self, form: str, shape: tuple, dtype: np.dtype, args: tuple, params: dict, number: int):
+    def __init__(
+        self, form: str, shape: tuple, dtype: np.dtype, args: tuple, params: dict, number: int, source=None
+    ):
         self.form, self.shape, self.dtype = form, shape, dtype
         self.args, self.params, self.number = args, params, number
+        self.source = source  # where in the user's program it was first asked for
 
     @property
     def size(self) -> int:
@@ -93,6 +96,7 @@ class Builder:
     def __init__(self):
         self.region = Region([])
         self._known: dict[Any, Value] = {}
+        self._source: Any = None  # of the equation that is being lowered
 
     # ---- making values -------------------------------------------------------------------------------------
 
@@ -113,7 +117,7 @@ class Builder:
 
     def _append(self, form, shape, dtype, args, params) -> Value:
         values = self.region.values
-        new = Value(form, shape, dtype, args, params, len(values))
+        new = Value(form, shape, dtype, args, params, len(values), self._source)
         values.append(new)
         return new
 
@@ -427,8 +431,11 @@ class Builder:
         constants = [self.constant(storage(c)) for c in closed_jaxpr.consts]
         env: dict[Any, Value] = dict(zip(jaxpr.constvars, constants))
         env.update(zip(jaxpr.invars, operands))
+        before = self._source
         for eqn in jaxpr.eqns:
+            self._source = eqn.source or before
             self._equation(eqn, env)
+        self._source = before
         return [self._operand(v, env) for v in jaxpr.outvars]
 
     def _operand(self, atom, env) -> Value:

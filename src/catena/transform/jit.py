@@ -17,7 +17,7 @@ from catena.core.staging import DebugInfo, hoist_tracers, trace_to_jaxpr
 from catena.core.traceback import api_boundary
 from catena.core.tree import tree_flatten, tree_structure, tree_unflatten
 from catena.core.tree_flatten import flatten_into
-from catena.transform import arguments, misses, stages
+from catena.transform import arguments, explain, misses, stages
 from catena.transform.execute import program_of, run_entry
 from catena.transform.jit_primitive import jit_p
 from catena.transform.memo import all_caches
@@ -140,6 +140,8 @@ class JitFunction:
             arguments.check_may_trace(self._fun)
             if context.explain_cache_misses:
                 misses.explain(self._fun, key, list(self._calls), self._leaf_names(args, kwargs))
+            if len(self._calls) == misses.MANY:
+                misses.warn_of_many(self._fun, key, list(self._calls), self._leaf_names(args, kwargs))
             call = self._trace(args, kwargs, statics, in_tree, avals)
             if not call.outer:
                 self._calls[key] = call
@@ -221,6 +223,13 @@ class JitFunction:
     def lower(self, *args, **kwargs) -> "stages.Lowered":
         """Trace and translate to the compiler's graph; ``.compile()`` finishes the way."""
         return self.trace(*args, **kwargs).lower()
+
+    def explain(self, *args, **kwargs) -> str:
+        """What became of the function for these arguments: which operations are one pass over memory, what calls
+        of libraries and loops there are, with the lines of its source; and why it was compiled more than once.
+        """
+        compiled = self.lower(*args, **kwargs).compile()
+        return explain.explanation(compiled, list(self._calls), self._leaf_names(args, kwargs))
 
     def eval_shape(self, *args, **kwargs):
         """The shapes and dtypes of the result, without computing anything."""

@@ -1,7 +1,9 @@
-"""Why a jitted function is traced again (``jax_explain_cache_misses``)."""
+"""Why a jitted function is traced again (``jax_explain_cache_misses``, ``f.explain()``, and one warning)."""
 
 from catena.core import config, log
-from catena.core.source import function_place, user_source
+from catena.core.source import PACKAGE, function_place, user_source
+
+MANY = 5  # programs of one function, after which it is worth asking why
 
 
 def explain(fun, key: tuple, known: list[tuple], names: list[str]) -> None:
@@ -10,10 +12,28 @@ def explain(fun, key: tuple, known: list[tuple], names: list[str]) -> None:
     if not known:
         reason = f"never seen function:\n    {place}"
     else:
-        closest = min(known, key=lambda other: distance(key, other))
         reason = f"for {place}\n  all previously seen cache keys differ. For the closest previous key:\n"
-        reason += "\n".join(f"  {line}" for line in differences(key, closest, names))
+        reason += "\n".join(f"  {line}" for line in history(key, known, names))
     log.announce("TRACING CACHE MISS at %s:\n  %s", user_source(), reason, loud=True)
+
+
+def warn_of_many(fun, key: tuple, known: list[tuple], names: list[str]) -> None:
+    """Log, when a user's function is about to be compiled once more after ``MANY`` times, what differed last."""
+    place = function_place(fun)
+    if len(known) != MANY or PACKAGE in place:
+        return
+    log.announce(
+        "%s is compiled for the %dth time: %s. Each new combination of types, trees and static arguments compiles "
+        "anew; f.explain() lists them. (Said once.)",
+        place, MANY + 1, "; ".join(history(key, known, names)), loud=True,
+    )  # fmt: skip
+
+
+def history(key: tuple, before: list[tuple], names: list[str]) -> list[str]:
+    """How ``key`` differs from the closest of the keys ``before`` it; nothing for the first."""
+    if not before:
+        return []
+    return differences(key, min(before, key=lambda other: distance(key, other)), names)
 
 
 def distance(a: tuple, b: tuple) -> tuple:
@@ -42,7 +62,7 @@ def differences(key: tuple, before: tuple, names: list[str]) -> list[str]:
 
 def type_differences(now: tuple, before: tuple, names: list[str]) -> list[str]:
     lines = []
-    for name, a, b in zip(names, now, before, strict=True):
+    for name, a, b in zip(names, now, before, strict=False):  # names may be those of another call
         if a is not b:
             weak = "; Python scalars are weakly typed, arrays are not" if a.weak_type != b.weak_type else ""
             lines.append(f"different type of {name}: now {a}, before {b}{weak}")

@@ -1,0 +1,162 @@
+"""What became of a program: a line for each kernel, library call and loop, with the lines of the user's that they do.
+
+`describe(region)` fuses the region again, which is cheap, and reports the steps in order. What stands in one line
+is one pass over memory.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable
+
+from catena.compiler import products
+from catena.compiler.fuse import REDUCE_FORMS, Fused, Kernel, Step, fuse
+from catena.compiler.graph import Region, Value
+from catena.compiler.nests import NestBuilder
+from catena.compiler.rows import RowGroup, group_rows
+
+LOOPS = ("while", "scan", "branch")
+TITLES = {
+    "sort_keys": "sort",
+    "argsort": "sort, with positions",
+    "reduce_general": "reduction with a function of its own",
+    "host": "call of a Python function",
+    "scatter": "scatter",
+    "dynamic_update_slice": "update of a part, in place where the old array is not needed any more",
+    "cumulative": "cumulative operation",
+    "concatenate": "concatenation",
+}
+
+
+def describe(region: Region) -> list[str]:
+    """The steps of a region as lines of text; those of loops and branches are indented."""
+    fused = fuse(region)
+    builder = NestBuilder(fused)
+    kernels = {}
+
+    def nest_of(step: Step):
+        if step.nest is None:
+            step.nest = builder.kernel(step.kernel)
+            kernels[id(step.nest)] = step
+        return step.nest
+
+    group_rows(fused, nest_of)
+    lines = []
+    for step in fused.steps:
+        if step.kernel is not None:
+            lines += _kernel(fused, step.kernel, step.writes)
+        elif step.group is not None:
+            lines += _rows(fused, step.group, kernels)
+        else:
+            lines += _node(fused, step.node)
+    return lines
+
+
+# ---- kernels -----------------------------------------------------------------------------------------------
+
+
+def _kernel(fused: Fused, kernel: Kernel, writes: list[int]) -> list[str]:
+    made = _made(fused, kernel.roots)
+    results = [v for v in kernel.roots if v.number in writes]
+    return [_line(f"kernel over {_extents(kernel.space)}", _operations(made), results, made)]
+
+
+def _rows(fused: Fused, group: RowGroup, kernels: dict) -> list[str]:
+    """A row group: its kernels one by one, marked, below a line for all."""
+    steps = [kernels[id(nest)] for nest in group.nests]
+    head = f"rows: {len(steps)} kernels together, on {group.block} of {group.count} rows at a time"
+    if group.private:
+        head += f"; {len(group.private)} arrays between them stay in cache"
+    inner = [line for s in steps for line in _kernel(fused, s.kernel, s.writes)]
+    return [head, *("  | " + line for line in inner)]
+
+
+def _made(fused: Fused, roots: Iterable[Value]) -> list[Value]:
+    """The values that a kernel computes: its roots, and what they read that is not in memory."""
+    roots = list(roots)
+    found: dict[int, Value] = {}
+    pending = list(roots)
+    while pending:
+        v = pending.pop()
+        if v.number in found or (fused.is_stored(v) and v not in roots):
+            continue
+        found[v.number] = v
+        pending.extend(v.args)
+    return [found[n] for n in sorted(found)]
+
+
+def _operations(values: list[Value]) -> str:
+    names = Counter(_operation(v) for v in values)
+    del names[""]
+    return ", ".join(name if n == 1 else f"{n} {name}" for name, n in names.items())
+
+
+def _operation(v: Value) -> str:
+    if v.form == "map":
+        return v.params["op"]
+    if v.form in REDUCE_FORMS:
+        arg = "arg" if v.form == "argreduce" else ""
+        return f"{arg}{v.params['kind']} over axis {', '.join(map(str, v.params['axes']))}"
+    return v.form if v.form in ("gather", "window", "iota", "dynamic_slice") else ""
+
+
+# ---- the other steps ---------------------------------------------------------------------------------------
+
+
+def _node(fused: Fused, v: Value) -> list[str]:
+    if v.form == "dot":
+        batch, m, n, k = products.sizes(v)
+        times = f"{batch} times " if batch > 1 else ""
+        return [_line("product", f"{times}{m} x {k} x {n}", [v], [v])]
+    op = v.params["op"] if v.form == "multi" else v.form
+    results = v.params["results"] if v.form == "multi" else [v]
+    if op in LOOPS:
+        return _loop(op, v, results)
+    what = v.params["routine"] if op == "lapack" and "routine" in v.params else TITLES.get(op, op)
+    return [_line("library call" if op == "lapack" else "step", what, results, [v])]
+
+
+def _loop(op: str, v: Value, results: list[Value]) -> list[str]:
+    if op == "branch":
+        lines = [_line("branch", f"one of {len(v.params['branches'])}", results, [v])]
+        for k, region in enumerate(v.params["branches"]):
+            lines += [f"  case {k}:", *("    " + line for line in describe(region))]
+        return lines
+    count = f"{v.params['length']} iterations" if op == "scan" else "until its condition fails"
+    body = describe(v.params["body"])
+    test = describe(v.params["cond"]) if op == "while" else []
+    return [_line("loop", count, results, [v]), *("  " + line for line in [*test, *body])]
+
+
+# ---- text --------------------------------------------------------------------------------------------------
+
+
+def _line(kind: str, what: str, results: list[Value], made: list[Value]) -> str:
+    out = ", ".join(f"{v.dtype.name}[{','.join(map(str, v.shape))}]" for v in results) or "nothing in memory"
+    places = _places(made)
+    return f"{kind}: {what or 'copy'} -> {out}" + (f"   ({places})" if places else "")
+
+
+def _extents(space: tuple) -> str:
+    return " x ".join(map(str, space)) or "one element"
+
+
+def _places(values: list[Value]) -> str:
+    """The user's lines, by file."""
+    lines: dict[str, set[int]] = {}
+    for v in values:
+        if v.source is not None:
+            lines.setdefault(os.path.basename(v.source.file_name), set()).add(v.source.line)
+    return "; ".join(f"{name}:{_ranges(sorted(found))}" for name, found in lines.items())
+
+
+def _ranges(numbers: list[int]) -> str:
+    """`1, 2, 3, 7` as `1-3,7`."""
+    runs: list[list[int]] = []
+    for n in numbers:
+        if runs and n == runs[-1][1] + 1:
+            runs[-1][1] = n
+        else:
+            runs.append([n, n])
+    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)

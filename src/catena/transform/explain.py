@@ -1,0 +1,44 @@
+"""``f.explain(...)``: what a jitted function was compiled to, and why more than once, in words."""
+
+from catena.core.lazy import compiler
+from catena.transform import misses
+
+
+def explanation(compiled, keys: list[tuple], names: list[str]) -> str:
+    """The text of ``f.explain()``.
+
+    Arguments:
+      compiled: the function, compiled (``stages.Compiled``).
+      keys: the cache keys of the function, oldest first.
+      names: the names of its arguments' leaves.
+    """
+    lines = compiler.explain(compiled._call.closed)
+    memory = compiled.memory_analysis()
+    count = sum(not line.startswith(" ") for line in lines)
+    head = f"{compiled.fun_name}: {len(compiled._call.closed.eqns)} equations became {count} steps"
+    return "\n".join([head, *("  " + line for line in lines), sizes(memory), *recompilations(keys, names)])
+
+
+def sizes(memory: dict) -> str:
+    parts = [f"{what} {shown(memory[f'{key}_size_in_bytes'])}" for what, key in
+             (("arguments", "argument"), ("results", "output"), ("temporaries", "temp"))]  # fmt: skip
+    return "memory: " + ", ".join(parts)
+
+
+def shown(size: int) -> str:
+    """Bytes with a unit."""
+    for unit, scale in (("GB", 1e9), ("MB", 1e6), ("KB", 1e3)):
+        if size >= scale:
+            return f"{size / scale:.3g} {unit}"
+    return f"{size} bytes"
+
+
+def recompilations(keys: list[tuple], names: list[str]) -> list[str]:
+    """Why the function was traced each time after the first."""
+    if len(keys) < 2:
+        return []
+    lines = [f"traced {len(keys)} times:"]
+    for i in range(1, len(keys)):
+        reasons = misses.history(keys[i], keys[:i], names)
+        lines.append(f"  {i + 1}. {'; '.join(reasons)}")
+    return lines
