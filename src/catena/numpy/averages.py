@@ -30,6 +30,7 @@ from catena.numpy.reductions import (
     SUM,
     Axis,
     accumulator,
+    along_axes,
     mask_argument,
     plain_axis,
     reduce_with,
@@ -68,6 +69,7 @@ def _drop(x, axis, keepdims):
     return lax.squeeze(x, axes) if axes else x
 
 
+@along_axes
 def mean(
     a: Operand,
     axis: Axis = None,
@@ -80,18 +82,8 @@ def mean(
     """The mean of elements along axes; NaN where there are none.
 
     Arguments:
-      a: an array or a scalar.
-      axis: an axis or a tuple of them; None for all.
       dtype: the dtype of the result; by default that of ``a`` if it is float or complex, else the default
         float.
-      out: not supported; arrays are immutable.
-      keepdims: whether the axes stay, with length 1.
-      where: booleans that broadcast with ``a``: which elements to take.
-    Returns:
-      An array without the axes.
-    Raises:
-      TypeError: ``a`` is neither an array nor a scalar.
-      ValueError: an axis is out of bounds or given twice.
 
     >>> import catena.numpy as jnp
     >>> jnp.mean(jnp.array([[1, 2], [3, 5]]), axis=0)
@@ -134,6 +126,7 @@ def _mean_value(value, axis, keepdims, number):
     return np.divide(total, number, total)
 
 
+@along_axes
 def var(
     a: Operand,
     axis: Axis = None,
@@ -148,16 +141,6 @@ def var(
 ) -> Array:
     """The variance of elements along axes: the mean square of their distances from the mean.
 
-    Arguments:
-      a: an array or a scalar.
-      axis: an axis or a tuple of them; None for all.
-      dtype: the dtype of the result; by default the real dtype of ``a``, or the default float.
-      out: not supported; arrays are immutable.
-      ddof: what to subtract from the number of elements that the sum of squares is divided by.
-      keepdims: whether the axes stay, with length 1.
-      where: booleans that broadcast with ``a``: which elements to take.
-      mean: the mean, if it is known, with the axes kept.
-      correction: the name of ``ddof`` in the array API standard.
     Returns:
       An array without the axes; NaN where fewer than ``ddof`` elements remain.
     Raises:
@@ -172,6 +155,7 @@ def var(
     return _variance("var", a, axis, dtype, _degrees(ddof, correction), keepdims, where, mean)
 
 
+@along_axes
 def std(
     a: Operand,
     axis: Axis = None,
@@ -186,16 +170,6 @@ def std(
 ) -> Array:
     """The standard deviation of elements along axes: the square root of the variance.
 
-    Arguments:
-      a: an array or a scalar.
-      axis: an axis or a tuple of them; None for all.
-      dtype: the dtype of the result; by default the real dtype of ``a``, or the default float.
-      out: not supported; arrays are immutable.
-      ddof: what to subtract from the number of elements that the sum of squares is divided by.
-      keepdims: whether the axes stay, with length 1.
-      where: booleans that broadcast with ``a``: which elements to take.
-      mean: the mean, if it is known, with the axes kept.
-      correction: the name of ``ddof`` in the array API standard.
     Returns:
       An array without the axes; NaN where fewer than ``ddof`` elements remain.
     Raises:
@@ -286,6 +260,7 @@ def divide_by_degrees(total, number, ddof):
     )
 
 
+@along_axes
 def average(
     a: Operand,
     axis: Axis = None,
@@ -296,11 +271,8 @@ def average(
     """The weighted mean of elements along axes.
 
     Arguments:
-      a: an array or a scalar.
-      axis: an axis or a tuple of them; None for all.
       weights: an array of the shape of ``a``, or of its lengths along ``axis``; None for equal weights.
       returned: whether to return the sum of the weights, too.
-      keepdims: whether the axes stay, with length 1.
     Returns:
       An array without the axes; with ``returned``, a pair of it and the sums of weights.
     Raises:

@@ -25,6 +25,7 @@ from catena.numpy.boundary import (
     static_int,
     user_dtype,
 )
+from catena.numpy.documentation import family
 from catena.numpy.placement import placed
 from catena.typing import ArrayLike, DTypeLike, SupportsJAXArray
 
@@ -91,20 +92,21 @@ def _filled(shape, value, dtype) -> np.ndarray:
     return np.full(shape, value, dtype)
 
 
+_of_shape = family(
+    shape="the lengths of its axes; an integer for one axis.",
+    dtype="its dtype; None for the default float.",
+    device="the device to put it on; None for the default one.",
+    out_sharding="its sharding; None for that of a single device.",
+    returns="An array.",
+    raises="TypeError: ``shape`` is not made of non-negative integers known while tracing.",
+)
+
+
+@_of_shape
 def zeros(
     shape: Shape, dtype: DTypeLike | None = None, *, device: Any = None, out_sharding: Any = None
 ) -> Array:
     """An array of zeros.
-
-    Arguments:
-      shape: the lengths of its axes; an integer for one axis.
-      dtype: its dtype; None for the default float.
-      device: the device to put it on; None for the default one.
-      out_sharding: its sharding; None for that of a single device.
-    Returns:
-      An array.
-    Raises:
-      TypeError: ``shape`` is not made of non-negative integers known while tracing.
 
     >>> import catena.numpy as jnp
     >>> jnp.zeros((2, 3))
@@ -115,20 +117,11 @@ def zeros(
     return placed(constant(shape_argument(shape), 0, dtype), device, out_sharding)
 
 
+@_of_shape
 def ones(
     shape: Shape, dtype: DTypeLike | None = None, *, device: Any = None, out_sharding: Any = None
 ) -> Array:
     """An array of ones.
-
-    Arguments:
-      shape: the lengths of its axes; an integer for one axis.
-      dtype: its dtype; None for the default float.
-      device: the device to put it on; None for the default one.
-      out_sharding: its sharding; None for that of a single device.
-    Returns:
-      An array.
-    Raises:
-      TypeError: ``shape`` is not made of non-negative integers known while tracing.
 
     >>> import catena.numpy as jnp
     >>> jnp.ones(3, dtype=int)
@@ -138,20 +131,11 @@ def ones(
     return placed(constant(shape_argument(shape), 1, dtype), device, out_sharding)
 
 
+@_of_shape
 def empty(
     shape: Shape, dtype: DTypeLike | None = None, *, device: Any = None, out_sharding: Any = None
 ) -> Array:
     """An array of zeros: programs are pure, so there is no memory whose content is left to chance.
-
-    Arguments:
-      shape: the lengths of its axes; an integer for one axis.
-      dtype: its dtype; None for the default float.
-      device: the device to put it on; None for the default one.
-      out_sharding: its sharding; None for that of a single device.
-    Returns:
-      An array.
-    Raises:
-      TypeError: ``shape`` is not made of non-negative integers known while tracing.
 
     >>> import catena.numpy as jnp
     >>> jnp.empty(2)
@@ -161,6 +145,7 @@ def empty(
     return placed(constant(shape_argument(shape), 0, dtype), device, out_sharding)
 
 
+@_of_shape
 def full(
     shape: Shape,
     fill_value: Operand,
@@ -172,13 +157,8 @@ def full(
     """An array filled with a value.
 
     Arguments:
-      shape: the lengths of its axes; an integer for one axis.
       fill_value: a scalar, or an array that broadcasts to ``shape``.
       dtype: its dtype; by default that of ``fill_value``, weak where it is a Python number.
-      device: the device to put it on; None for the default one.
-      out_sharding: its sharding; None for that of a single device.
-    Returns:
-      An array.
     Raises:
       TypeError: ``shape`` is not made of non-negative integers known while tracing, or ``fill_value`` is no
         array.
@@ -225,6 +205,16 @@ def _prototype(name: str, a, dtype, shape) -> tuple:
     return shape, user_dtype(dtype, name, found), bool(weak and dtype is None)
 
 
+_like = family(
+    a="an array, a scalar, or anything with ``shape`` and ``dtype``.",
+    device="the device to put it on; None for the default one.",
+    out_sharding="its sharding; None for that of a single device.",
+    returns="An array.",
+    raises="TypeError: ``a`` is neither an array nor a scalar.",
+)
+
+
+@_like
 def zeros_like(
     a: Operand,
     dtype: DTypeLike | None = None,
@@ -236,14 +226,7 @@ def zeros_like(
     """An array of zeros like another array.
 
     Arguments:
-      a: an array, a scalar, or anything with ``shape`` and ``dtype``.
       dtype, shape: those of the result; by default those of ``a``.
-      device: the device to put it on; None for the default one.
-      out_sharding: its sharding; None for that of a single device.
-    Returns:
-      An array.
-    Raises:
-      TypeError: ``a`` is neither an array nor a scalar.
 
     >>> import catena.numpy as jnp
     >>> jnp.zeros_like(jnp.arange(3))
@@ -252,6 +235,7 @@ def zeros_like(
     return placed(_constant_like("zeros_like", a, 0, dtype, shape), device, out_sharding)
 
 
+@_like
 def ones_like(
     a: Operand,
     dtype: DTypeLike | None = None,
@@ -263,14 +247,7 @@ def ones_like(
     """An array of ones like another array.
 
     Arguments:
-      a: an array, a scalar, or anything with ``shape`` and ``dtype``.
       dtype, shape: those of the result; by default those of ``a``.
-      device: the device to put it on; None for the default one.
-      out_sharding: its sharding; None for that of a single device.
-    Returns:
-      An array.
-    Raises:
-      TypeError: ``a`` is neither an array nor a scalar.
 
     >>> import catena.numpy as jnp
     >>> jnp.ones_like(jnp.arange(3))
@@ -279,6 +256,7 @@ def ones_like(
     return placed(_constant_like("ones_like", a, 1, dtype, shape), device, out_sharding)
 
 
+@_like
 def empty_like(
     prototype: Operand, dtype: DTypeLike | None = None, shape: Any = None, *, device: Any = None
 ) -> Array:
@@ -287,9 +265,6 @@ def empty_like(
     Arguments:
       prototype: an array, a scalar, or anything with ``shape`` and ``dtype``.
       dtype, shape: those of the result; by default those of ``prototype``.
-      device: the device to put it on; None for the default one.
-    Returns:
-      An array.
     Raises:
       TypeError: ``prototype`` is neither an array nor a scalar.
 
@@ -305,6 +280,7 @@ def _constant_like(name, a, value, dtype, shape):
     return constant(shape, value, dtype, weak)
 
 
+@_like
 def full_like(
     a: Operand,
     fill_value: Operand,
@@ -317,13 +293,8 @@ def full_like(
     """An array filled with a value, like another array.
 
     Arguments:
-      a: an array, a scalar, or anything with ``shape`` and ``dtype``.
       fill_value: a scalar, or an array that broadcasts to the shape.
       dtype, shape: those of the result; by default those of ``a``.
-      device: the device to put it on; None for the default one.
-      out_sharding: its sharding; None for that of a single device.
-    Returns:
-      An array.
     Raises:
       TypeError: ``a`` or ``fill_value`` is neither an array nor a scalar.
 

@@ -15,6 +15,7 @@ from catena.numpy.boundary import (
     static_int,
     user_dtype,
 )
+from catena.numpy.documentation import family
 from catena.numpy.hot import REAL_OR_INT, Operand
 from catena.numpy.reductions import accumulator, widened
 from catena.typing import DTypeLike
@@ -34,19 +35,25 @@ def _running(name, numpy_fun, lax_fun, a, axis, dtype, out):
     return convert(lax_fun(convert(a, accumulator(dtype)), axis), dtype)
 
 
+running = family(
+    a="an array or a scalar.",
+    axis="the axis; None for the flattened array.",
+    out="not supported; arrays are immutable.",
+    returns="An array of the shape of ``a``, or with one axis.",
+    raises=(
+        "TypeError: ``a`` is neither an array nor a scalar.\n"
+        "ValueError: the axis is out of bounds."
+    ),
+    x="an array with at least one axis.",
+)
+
+
+@running
 def cumsum(a: Operand, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
     """Running sums along an axis.
 
     Arguments:
-      a: an array or a scalar.
-      axis: the axis; None for the flattened array.
       dtype: the dtype of the sums; by default that of ``a``, booleans as the default integer.
-      out: not supported; arrays are immutable.
-    Returns:
-      An array of the shape of ``a``, or with one axis.
-    Raises:
-      TypeError: ``a`` is neither an array nor a scalar.
-      ValueError: the axis is out of bounds.
 
     >>> import catena.numpy as jnp
     >>> jnp.cumsum(jnp.array([[1, 2], [3, 4]]), axis=1)
@@ -56,19 +63,12 @@ def cumsum(a: Operand, axis: int | None = None, dtype: DTypeLike | None = None, 
     return _running("cumsum", np.add.accumulate, lax.cumsum, a, axis, dtype, out)
 
 
+@running
 def cumprod(a: Operand, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
     """Running products along an axis.
 
     Arguments:
-      a: an array or a scalar.
-      axis: the axis; None for the flattened array.
       dtype: the dtype of the products; by default that of ``a``, booleans as the default integer.
-      out: not supported; arrays are immutable.
-    Returns:
-      An array of the shape of ``a``, or with one axis.
-    Raises:
-      TypeError: ``a`` is neither an array nor a scalar.
-      ValueError: the axis is out of bounds.
 
     >>> import catena.numpy as jnp
     >>> jnp.cumprod(jnp.array([1, 2, 3, 4]))
@@ -100,13 +100,13 @@ def _cumulative(name, word, fun, first, x, axis, dtype, include_initial):
     return lax.concatenate([lax.full(shape, first, result.dtype), result], axis)
 
 
+@running
 def cumulative_sum(
     x: Operand, /, *, axis: int | None = None, dtype: DTypeLike | None = None, include_initial: bool = False
 ) -> Array:
     """Running sums along an axis, as the array API standard defines them.
 
     Arguments:
-      x: an array with at least one axis.
       axis: the axis; may be left out only where there is one.
       dtype: the dtype of the sums; by default that of ``x``, integers in the default width at least.
       include_initial: whether the result starts with a zero.
@@ -125,13 +125,13 @@ def cumulative_sum(
     return _cumulative("cumulative_sum", "sum", cumsum, 0, x, axis, dtype, include_initial)
 
 
+@running
 def cumulative_prod(
     x: Operand, /, *, axis: int | None = None, dtype: DTypeLike | None = None, include_initial: bool = False
 ) -> Array:
     """Running products along an axis, as the array API standard defines them.
 
     Arguments:
-      x: an array with at least one axis.
       axis: the axis; may be left out only where there is one.
       dtype: the dtype of the products; by default that of ``x``, booleans as the default integer.
       include_initial: whether the result starts with a one.

@@ -55,3 +55,59 @@ def document_binary(fun, purpose, returns, example, result, names="x, y", refuse
         example,
         result,
     )
+
+
+# ----------------------------------------------------------------------------------------------------
+# Families whose functions have docstrings of their own, which say what is particular
+
+
+def family(**words: str):
+    """A decorator for the functions of a family: it completes their docstrings with what they share.
+
+    ``words`` explains parameters by name, and says what ``returns`` and ``raises`` are. A function's own
+    docstring goes first; parameters of which neither speaks are left out.
+    """
+
+    def complete(fun):
+        text, mark, example = fun.__doc__.partition("\n\n    >>>")
+        purpose, own = _sections(text)
+        code = fun.__code__
+        names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        known = {name for entry in own["Arguments"] for name in entry.split(", ")}
+        shared = {n: _indented(f"{n}: {words[n]}", 8) for n in names if n in words and n not in known}
+        explained = own["Arguments"] | shared
+        order = sorted(explained, key=lambda n: names.index(n.partition(",")[0]))
+        fun.__doc__ = "\n".join([
+            f"{purpose}\n\n    Arguments:",
+            *(explained[n] for n in order),
+            "    Returns:",
+            own["Returns"] or _indented(words["returns"], 8),
+            "    Raises:",
+            own["Raises"] or _indented(words["raises"], 6),
+        ]) + mark + example  # fmt: skip
+        return fun
+
+    return complete
+
+
+def _indented(text: str, continued: int) -> str:
+    """An entry of a section, whose further lines are indented by ``continued``."""
+    return "      " + text.replace("\n", "\n" + " " * continued)
+
+
+def _sections(text: str) -> tuple:
+    """The purpose, and the sections by header: arguments by name, the others as text."""
+    purpose, found, header = [], {"Arguments": {}, "Returns": "", "Raises": ""}, None
+    for line in text.split("\n"):
+        if line.strip().removesuffix(":") in found and line.endswith(":"):
+            header = line.strip().removesuffix(":")
+        elif header is None:
+            purpose.append(line)
+        elif header != "Arguments":
+            found[header] += "\n" * bool(found[header]) + line
+        elif line[6:7] != " ":  # an argument; what is indented further goes on with it
+            name = line.partition(":")[0].strip()
+            found[header][name] = line
+        else:
+            found[header][name] += "\n" + line
+    return "\n".join(purpose).rstrip(), found

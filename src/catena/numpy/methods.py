@@ -12,9 +12,9 @@ import numpy as np
 from catena import lax
 from catena.core import dtypes
 from catena.core.array import Array, live, make_array
-from catena.core.sharding import Shard, SingleDeviceSharding, whole
 from catena.core.context import context
 from catena.core.device import Device
+from catena.core.sharding import Shard, SingleDeviceSharding, whole
 from catena.core.trace import Tracer
 from catena.numpy import (
     arithmetic,

@@ -19,9 +19,9 @@ from catena.numpy.boundary import (
     run,
     user_dtype,
 )
-from catena.numpy.cumulative import cumprod, cumsum
+from catena.numpy.cumulative import cumprod, cumsum, running
 from catena.numpy.hot import REAL, Operand
-from catena.numpy.reductions import MAX, MIN, Axis, mask_argument, plain_axis
+from catena.numpy.reductions import MAX, MIN, Axis, along_axes, mask_argument, plain_axis, position_along_axis
 from catena.typing import DTypeLike
 
 
@@ -40,6 +40,7 @@ def _without_nan(name: str, a, value):
     return lax.select(_numbers(a), a, lax.full_like(a, value))
 
 
+@along_axes
 def nansum(
     a: Operand,
     axis: Axis = None,
@@ -52,18 +53,9 @@ def nansum(
     """The sum of elements along axes, without those that are NaN.
 
     Arguments:
-      a: an array or a scalar.
-      axis: an axis or a tuple of them; None for all.
       dtype: the dtype of the sum; by default that of ``a``, integers in the default width at least.
-      out: not supported; arrays are immutable.
-      keepdims: whether the axes stay, with length 1.
       initial: a scalar to add.
       where: booleans that broadcast with ``a``: which elements to add.
-    Returns:
-      An array without the axes.
-    Raises:
-      TypeError: ``a`` is neither an array nor a scalar.
-      ValueError: an axis is out of bounds or given twice.
 
     >>> import catena.numpy as jnp
     >>> jnp.nansum(jnp.array([1.0, jnp.nan, 3.0]))
@@ -77,6 +69,7 @@ def nansum(
     return reductions.sum(_without_nan("nansum", a, 0), axis, dtype, None, keepdims, initial, where)
 
 
+@along_axes
 def nanprod(
     a: Operand,
     axis: Axis = None,
@@ -89,18 +82,9 @@ def nanprod(
     """The product of elements along axes, without those that are NaN.
 
     Arguments:
-      a: an array or a scalar.
-      axis: an axis or a tuple of them; None for all.
       dtype: the dtype of the product; by default that of ``a``, integers in the default width at least.
-      out: not supported; arrays are immutable.
-      keepdims: whether the axes stay, with length 1.
       initial: a scalar to multiply with.
       where: booleans that broadcast with ``a``: which elements to multiply.
-    Returns:
-      An array without the axes.
-    Raises:
-      TypeError: ``a`` is neither an array nor a scalar.
-      ValueError: an axis is out of bounds or given twice.
 
     >>> import catena.numpy as jnp
     >>> jnp.nanprod(jnp.array([2.0, jnp.nan, 3.0]))
@@ -130,6 +114,7 @@ def _nan_extremum(name, reduction, a, axis, out, keepdims, initial, where):
     return lax.select(only_nan, lax.full_like(result, np.nan), result)
 
 
+@along_axes
 def nanmax(
     a: Operand,
     axis: Axis = None,
@@ -141,14 +126,7 @@ def nanmax(
     """The greatest of elements along axes, without those that are NaN; NaN where all are.
 
     Arguments:
-      a: an array or a scalar.
-      axis: an axis or a tuple of them; None for all.
-      out: not supported; arrays are immutable.
-      keepdims: whether the axes stay, with length 1.
-      initial: a scalar to compare with, too.
       where: booleans that broadcast with ``a``: which elements to compare; needs ``initial``.
-    Returns:
-      An array without the axes.
     Raises:
       TypeError: ``a`` is neither an array nor a scalar.
       ValueError: there are no elements and no ``initial``, or an axis is out of bounds.
@@ -160,6 +138,7 @@ def nanmax(
     return _nan_extremum("nanmax", MAX, a, axis, out, keepdims, initial, where)
 
 
+@along_axes
 def nanmin(
     a: Operand,
     axis: Axis = None,
@@ -171,14 +150,7 @@ def nanmin(
     """The least of elements along axes, without those that are NaN; NaN where all are.
 
     Arguments:
-      a: an array or a scalar.
-      axis: an axis or a tuple of them; None for all.
-      out: not supported; arrays are immutable.
-      keepdims: whether the axes stay, with length 1.
-      initial: a scalar to compare with, too.
       where: booleans that broadcast with ``a``: which elements to compare; needs ``initial``.
-    Returns:
-      An array without the axes.
     Raises:
       TypeError: ``a`` is neither an array nor a scalar.
       ValueError: there are no elements and no ``initial``, or an axis is out of bounds.
@@ -198,6 +170,7 @@ def _number_mask(name, a, where):
     return lax.bitwise_and(*broadcast_together(name, [mask, mask_argument(name, where)]))
 
 
+@along_axes
 def nanmean(
     a: Operand,
     axis: Axis = None,
@@ -209,18 +182,8 @@ def nanmean(
     """The mean of elements along axes, without those that are NaN; NaN where all are.
 
     Arguments:
-      a: an array or a scalar.
-      axis: an axis or a tuple of them; None for all.
       dtype: the dtype of the result; by default that of ``a`` if it is float or complex, else the default
         float.
-      out: not supported; arrays are immutable.
-      keepdims: whether the axes stay, with length 1.
-      where: booleans that broadcast with ``a``: which elements to take.
-    Returns:
-      An array without the axes.
-    Raises:
-      TypeError: ``a`` is neither an array nor a scalar.
-      ValueError: an axis is out of bounds or given twice.
 
     >>> import catena.numpy as jnp
     >>> jnp.nanmean(jnp.array([1.0, jnp.nan, 3.0]))
@@ -267,6 +230,7 @@ def _variance_value(value, axis, ddof, keepdims):
     return np.divide(total, np.where(divisor > 0, divisor, value.dtype.type(np.nan)), total)
 
 
+@along_axes
 def nanvar(
     a: Operand,
     axis: Axis = None,
@@ -279,20 +243,8 @@ def nanvar(
 ) -> Array:
     """The variance of elements along axes, without those that are NaN.
 
-    Arguments:
-      a: an array or a scalar.
-      axis: an axis or a tuple of them; None for all.
-      dtype: the dtype of the result; by default the real dtype of ``a``, or the default float.
-      out: not supported; arrays are immutable.
-      ddof: what to subtract from the number of elements that the sum of squares is divided by.
-      keepdims: whether the axes stay, with length 1.
-      where: booleans that broadcast with ``a``: which elements to take.
-      mean: the mean, if it is known, with the axes kept.
     Returns:
       An array without the axes; NaN where fewer than ``ddof`` numbers remain.
-    Raises:
-      TypeError: ``a`` is neither an array nor a scalar.
-      ValueError: an axis is out of bounds or given twice.
 
     >>> import catena.numpy as jnp
     >>> jnp.nanvar(jnp.array([1.0, jnp.nan, 3.0]))
@@ -319,6 +271,7 @@ def nanvar(
     return convert(divide_by_degrees(total, number, ddof), dtype)
 
 
+@along_axes
 def nanstd(
     a: Operand,
     axis: Axis = None,
@@ -331,20 +284,8 @@ def nanstd(
 ) -> Array:
     """The standard deviation of elements along axes, without those that are NaN.
 
-    Arguments:
-      a: an array or a scalar.
-      axis: an axis or a tuple of them; None for all.
-      dtype: the dtype of the result; by default the real dtype of ``a``, or the default float.
-      out: not supported; arrays are immutable.
-      ddof: what to subtract from the number of elements that the sum of squares is divided by.
-      keepdims: whether the axes stay, with length 1.
-      where: booleans that broadcast with ``a``: which elements to take.
-      mean: the mean, if it is known, with the axes kept.
     Returns:
       An array without the axes; NaN where fewer than ``ddof`` numbers remain.
-    Raises:
-      TypeError: ``a`` is neither an array nor a scalar.
-      ValueError: an axis is out of bounds or given twice.
 
     >>> import catena.numpy as jnp
     >>> jnp.nanstd(jnp.array([1.0, jnp.nan, 3.0]))
@@ -365,19 +306,9 @@ def _nan_arg(name, a, axis, out, keepdims, fill, lax_fun):
     return lax.select(only_nan, lax.full_like(result, -1), result)
 
 
+@position_along_axis
 def nanargmax(a: Operand, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
     """The index of the greatest element along an axis, not of NaN; -1 where all are NaN.
-
-    Arguments:
-      a: an array or a scalar; not complex.
-      axis: the axis; None for the index in the flattened array.
-      out: not supported; arrays are immutable.
-      keepdims: whether the axis stays, with length 1.
-    Returns:
-      An array of the default integer dtype without the axis.
-    Raises:
-      TypeError: ``a`` is neither an array nor a scalar, or is complex.
-      ValueError: there are no elements, or the axis is out of bounds.
 
     >>> import catena.numpy as jnp
     >>> jnp.nanargmax(jnp.array([1.0, jnp.nan, 3.0]))
@@ -386,19 +317,9 @@ def nanargmax(a: Operand, axis: int | None = None, out: None = None, keepdims: b
     return _nan_arg("nanargmax", a, axis, out, keepdims, -np.inf, lax.argmax)
 
 
+@position_along_axis
 def nanargmin(a: Operand, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
     """The index of the least element along an axis, not of NaN; -1 where all are NaN.
-
-    Arguments:
-      a: an array or a scalar; not complex.
-      axis: the axis; None for the index in the flattened array.
-      out: not supported; arrays are immutable.
-      keepdims: whether the axis stays, with length 1.
-    Returns:
-      An array of the default integer dtype without the axis.
-    Raises:
-      TypeError: ``a`` is neither an array nor a scalar, or is complex.
-      ValueError: there are no elements, or the axis is out of bounds.
 
     >>> import catena.numpy as jnp
     >>> jnp.nanargmin(jnp.array([1.0, jnp.nan, 3.0]))
@@ -407,19 +328,12 @@ def nanargmin(a: Operand, axis: int | None = None, out: None = None, keepdims: b
     return _nan_arg("nanargmin", a, axis, out, keepdims, np.inf, lax.argmin)
 
 
+@running
 def nancumsum(a: Operand, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
     """Running sums along an axis, NaN counting as zero.
 
     Arguments:
-      a: an array or a scalar.
-      axis: the axis; None for the flattened array.
       dtype: the dtype of the sums; by default that of ``a``, booleans as the default integer.
-      out: not supported; arrays are immutable.
-    Returns:
-      An array of the shape of ``a``, or with one axis.
-    Raises:
-      TypeError: ``a`` is neither an array nor a scalar.
-      ValueError: the axis is out of bounds.
 
     >>> import catena.numpy as jnp
     >>> jnp.nancumsum(jnp.array([1.0, jnp.nan, 3.0]))
@@ -429,21 +343,14 @@ def nancumsum(a: Operand, axis: int | None = None, dtype: DTypeLike | None = Non
     return cumsum(_without_nan("nancumsum", a, 0), axis, dtype)
 
 
+@running
 def nancumprod(
     a: Operand, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
 ) -> Array:
     """Running products along an axis, NaN counting as one.
 
     Arguments:
-      a: an array or a scalar.
-      axis: the axis; None for the flattened array.
       dtype: the dtype of the products; by default that of ``a``, booleans as the default integer.
-      out: not supported; arrays are immutable.
-    Returns:
-      An array of the shape of ``a``, or with one axis.
-    Raises:
-      TypeError: ``a`` is neither an array nor a scalar.
-      ValueError: the axis is out of bounds.
 
     >>> import catena.numpy as jnp
     >>> jnp.nancumprod(jnp.array([2.0, jnp.nan, 3.0]))

@@ -21,6 +21,7 @@ from catena.numpy.boundary import (
     run,
     static_axis,
 )
+from catena.numpy.documentation import family
 from catena.numpy.hot import REAL, Operand
 from catena.numpy.placement import placed
 from catena.numpy.reductions import Axis
@@ -29,6 +30,22 @@ _PARTITIONED = ("linear", "lower", "higher", "midpoint", "nearest")
 _METHODS = (*_PARTITIONED, "inverted_cdf")
 
 
+_along_axes = family(
+    a="an array or a scalar; not complex.",
+    q="fractions in [0, 1], a scalar or an array with one axis.",
+    axis="an axis or a tuple of them; None for all.",
+    method="as for ``quantile``.",
+    keepdims="whether the axes stay, with length 1.",
+    weights="the weights of elements for \"inverted_cdf\".",
+    returns="A float array without the axes; with the axis of ``q`` in front where it has one.",
+    raises=(
+        "TypeError: an argument is neither an array nor a scalar, or there are no elements.\n"
+        "ValueError: ``a`` is complex, ``q`` has several axes, or an option is not supported."
+    ),
+)
+
+
+@_along_axes
 def quantile(
     a: Operand,
     q: Operand,
@@ -43,20 +60,11 @@ def quantile(
     """The values below which fractions ``q`` of the elements along axes lie; NaN where an element is NaN.
 
     Arguments:
-      a: an array or a scalar; not complex.
-      q: fractions in [0, 1], a scalar or an array with one axis.
-      axis: an axis or a tuple of them; None for all.
       out, overwrite_input: not supported; arrays are immutable.
       method: between two elements, "linear" interpolates; "lower", "higher", "midpoint" and "nearest" do as
         they say; "inverted_cdf" takes the first element whose cumulated weight reaches the fraction.
-      keepdims: whether the axes stay, with length 1.
       weights: the weights of elements for "inverted_cdf": in the shape of ``a``, or one for each element
         along ``axis``.
-    Returns:
-      A float array without the axes; with the axis of ``q`` in front where it has one.
-    Raises:
-      TypeError: an argument is neither an array nor a scalar, or there are no elements.
-      ValueError: ``a`` is complex, ``q`` has several axes, or an option is not supported.
 
     >>> import catena.numpy as jnp
     >>> jnp.quantile(jnp.array([1.0, 2.0, 3.0, 4.0]), jnp.array([0.25, 0.5]))
@@ -65,6 +73,7 @@ def quantile(
     return _quantile("quantile", a, q, axis, out, overwrite_input, method, keepdims, weights, skip_nan=False)
 
 
+@_along_axes
 def nanquantile(
     a: Operand,
     q: Operand,
@@ -79,18 +88,9 @@ def nanquantile(
     """The values below which fractions ``q`` of the elements along axes lie, without those that are NaN.
 
     Arguments:
-      a: an array or a scalar; not complex.
-      q: fractions in [0, 1], a scalar or an array with one axis.
-      axis: an axis or a tuple of them; None for all.
       out, overwrite_input: not supported; arrays are immutable.
-      method: as for ``quantile``.
-      keepdims: whether the axes stay, with length 1.
-      weights: the weights of elements for "inverted_cdf".
     Returns:
       A float array without the axes; with the axis of ``q`` in front where it has one. NaN where all are NaN.
-    Raises:
-      TypeError: an argument is neither an array nor a scalar, or there are no elements.
-      ValueError: ``a`` is complex, ``q`` has several axes, or an option is not supported.
 
     >>> import catena.numpy as jnp
     >>> jnp.nanquantile(jnp.array([1.0, jnp.nan, 3.0]), 0.5)
@@ -101,6 +101,7 @@ def nanquantile(
     )
 
 
+@_along_axes
 def percentile(
     a: Operand,
     q: Operand,
@@ -116,19 +117,9 @@ def percentile(
     """The values below which ``q`` percent of the elements along axes lie; NaN where an element is NaN.
 
     Arguments:
-      a: an array or a scalar; not complex.
       q: percentages in [0, 100], a scalar or an array with one axis.
-      axis: an axis or a tuple of them; None for all.
       out, overwrite_input: not supported; arrays are immutable.
-      method: as for ``quantile``.
-      keepdims: whether the axes stay, with length 1.
-      weights: the weights of elements for "inverted_cdf".
       out_sharding: the sharding of the result; None for that of a single device.
-    Returns:
-      A float array without the axes; with the axis of ``q`` in front where it has one.
-    Raises:
-      TypeError: an argument is neither an array nor a scalar, or there are no elements.
-      ValueError: ``a`` is complex, ``q`` has several axes, or an option is not supported.
 
     >>> import catena.numpy as jnp
     >>> jnp.percentile(jnp.array([1.0, 2.0, 3.0, 4.0, 5.0]), 50)
@@ -144,6 +135,7 @@ def percentile(
     return placed(result, None, out_sharding)
 
 
+@_along_axes
 def nanpercentile(
     a: Operand,
     q: Operand,
@@ -158,18 +150,10 @@ def nanpercentile(
     """The values below which ``q`` percent of the elements along axes lie, without those that are NaN.
 
     Arguments:
-      a: an array or a scalar; not complex.
       q: percentages in [0, 100], a scalar or an array with one axis.
-      axis: an axis or a tuple of them; None for all.
       out, overwrite_input: not supported; arrays are immutable.
-      method: as for ``quantile``.
-      keepdims: whether the axes stay, with length 1.
-      weights: the weights of elements for "inverted_cdf".
     Returns:
       A float array without the axes; with the axis of ``q`` in front where it has one. NaN where all are NaN.
-    Raises:
-      TypeError: an argument is neither an array nor a scalar, or there are no elements.
-      ValueError: ``a`` is complex, ``q`` has several axes, or an option is not supported.
 
     >>> import catena.numpy as jnp
     >>> jnp.nanpercentile(jnp.array([1.0, jnp.nan, 3.0]), 50)
@@ -181,16 +165,14 @@ def nanpercentile(
     )
 
 
+@_along_axes
 def median(
     a: Operand, axis: Axis = None, out: None = None, overwrite_input: bool = False, keepdims: bool = False
 ) -> Array:
     """The middle of the elements along axes, the mean of the middle two; NaN where an element is NaN.
 
     Arguments:
-      a: an array or a scalar; not complex.
-      axis: an axis or a tuple of them; None for all.
       out, overwrite_input: not supported; arrays are immutable.
-      keepdims: whether the axes stay, with length 1.
     Returns:
       A float array without the axes.
     Raises:
@@ -204,16 +186,14 @@ def median(
     return _quantile("median", a, 0.5, axis, out, overwrite_input, "midpoint", keepdims, None, skip_nan=False)
 
 
+@_along_axes
 def nanmedian(
     a: Operand, axis: Axis = None, out: None = None, overwrite_input: bool = False, keepdims: bool = False
 ) -> Array:
     """The middle of the elements along axes, without those that are NaN.
 
     Arguments:
-      a: an array or a scalar; not complex.
-      axis: an axis or a tuple of them; None for all.
       out, overwrite_input: not supported; arrays are immutable.
-      keepdims: whether the axes stay, with length 1.
     Returns:
       A float array without the axes; NaN where all are NaN.
     Raises:

@@ -30,6 +30,7 @@ from catena.numpy.boundary import (
     user_dtype,
 )
 from catena.numpy.creation import default_int
+from catena.numpy.documentation import family
 from catena.numpy.hot import BOOL, INT, REAL, REAL_OR_INT, Operand
 from catena.numpy.logic import truth
 from catena.typing import DTypeLike
@@ -240,6 +241,26 @@ def _accumulate(reduction, name, a, axis, dtype, out, keepdims, initial, where, 
     return convert(result, dtype)
 
 
+along_axes = family(
+    a="an array or a scalar.",
+    axis="an axis or a tuple of them; None for all.",
+    out="not supported; arrays are immutable.",
+    keepdims="whether the axes stay, with length 1.",
+    initial="a scalar to compare with, too.",
+    where="booleans that broadcast with ``a``: which elements to take.",
+    returns="An array without the axes.",
+    raises=(
+        "TypeError: ``a`` is neither an array nor a scalar.\n"
+        "ValueError: an axis is out of bounds or given twice."
+    ),
+    dtype="the dtype of the result; by default the real dtype of ``a``, or the default float.",
+    ddof="what to subtract from the number of elements that the sum of squares is divided by.",
+    mean="the mean, if it is known, with the axes kept.",
+    correction="the name of ``ddof`` in the array API standard.",
+)
+
+
+@along_axes
 def sum(
     a: Operand,
     axis: Axis = None,
@@ -253,19 +274,10 @@ def sum(
     """The sum of elements along axes.
 
     Arguments:
-      a: an array or a scalar.
-      axis: an axis or a tuple of them; None for all.
       dtype: the dtype of the sum; by default that of ``a``, integers in the default width at least.
-      out: not supported; arrays are immutable.
-      keepdims: whether the axes stay, with length 1.
       initial: a scalar to add.
       where: booleans that broadcast with ``a``: which elements to add.
       promote_integers: False to add integers in their own dtype.
-    Returns:
-      An array without the axes.
-    Raises:
-      TypeError: ``a`` is neither an array nor a scalar.
-      ValueError: an axis is out of bounds or given twice.
 
     >>> import catena.numpy as jnp
     >>> jnp.sum(jnp.arange(6).reshape(2, 3), axis=1)
@@ -278,6 +290,7 @@ def sum(
     return _accumulate(SUM, "sum", a, axis, dtype, out, keepdims, initial, where, promote_integers)
 
 
+@along_axes
 def prod(
     a: Operand,
     axis: Axis = None,
@@ -291,19 +304,10 @@ def prod(
     """The product of elements along axes.
 
     Arguments:
-      a: an array or a scalar.
-      axis: an axis or a tuple of them; None for all.
       dtype: the dtype of the product; by default that of ``a``, integers in the default width at least.
-      out: not supported; arrays are immutable.
-      keepdims: whether the axes stay, with length 1.
       initial: a scalar to multiply with.
       where: booleans that broadcast with ``a``: which elements to multiply.
       promote_integers: False to multiply integers in their own dtype.
-    Returns:
-      An array without the axes.
-    Raises:
-      TypeError: ``a`` is neither an array nor a scalar.
-      ValueError: an axis is out of bounds or given twice.
 
     >>> import catena.numpy as jnp
     >>> jnp.prod(jnp.array([[1, 2], [3, 4]]), axis=0)
@@ -328,6 +332,7 @@ def _extremum(reduction, numpy_fun, a, axis, out, keepdims, initial, where):
     return reduce_with(reduction, as_array_argument(reduction.name, a), axis, keepdims, initial, where)
 
 
+@along_axes
 def max(
     a: Operand,
     axis: Axis = None,
@@ -339,14 +344,7 @@ def max(
     """The greatest of elements along axes; NaN if one is NaN.
 
     Arguments:
-      a: an array or a scalar.
-      axis: an axis or a tuple of them; None for all.
-      out: not supported; arrays are immutable.
-      keepdims: whether the axes stay, with length 1.
-      initial: a scalar to compare with, too.
       where: booleans that broadcast with ``a``: which elements to compare; needs ``initial``.
-    Returns:
-      An array without the axes.
     Raises:
       TypeError: ``a`` is neither an array nor a scalar.
       ValueError: there are no elements and no ``initial``, or an axis is out of bounds.
@@ -358,6 +356,7 @@ def max(
     return _extremum(MAX, np.maximum.reduce, a, axis, out, keepdims, initial, where)
 
 
+@along_axes
 def min(
     a: Operand,
     axis: Axis = None,
@@ -369,14 +368,7 @@ def min(
     """The least of elements along axes; NaN if one is NaN.
 
     Arguments:
-      a: an array or a scalar.
-      axis: an axis or a tuple of them; None for all.
-      out: not supported; arrays are immutable.
-      keepdims: whether the axes stay, with length 1.
-      initial: a scalar to compare with, too.
       where: booleans that broadcast with ``a``: which elements to compare; needs ``initial``.
-    Returns:
-      An array without the axes.
     Raises:
       TypeError: ``a`` is neither an array nor a scalar.
       ValueError: there are no elements and no ``initial``, or an axis is out of bounds.
@@ -401,22 +393,16 @@ def _logical(reduction, numpy_fun, a, axis, out, keepdims, where):
     return reduce_with(reduction, truth(as_array_argument(reduction.name, a)), axis, keepdims, None, where)
 
 
+@along_axes
 def all(
     a: Operand, axis: Axis = None, out: None = None, keepdims: bool = False, *, where: Operand | None = None
 ) -> Array:
     """Whether all elements along axes are true, that is, not zero; true where there are none.
 
     Arguments:
-      a: an array or a scalar.
-      axis: an axis or a tuple of them; None for all.
-      out: not supported; arrays are immutable.
-      keepdims: whether the axes stay, with length 1.
       where: booleans that broadcast with ``a``: which elements to look at.
     Returns:
       An array of booleans without the axes.
-    Raises:
-      TypeError: ``a`` is neither an array nor a scalar.
-      ValueError: an axis is out of bounds or given twice.
 
     >>> import catena.numpy as jnp
     >>> jnp.all(jnp.array([[1, 0], [1, 1]]), axis=1)
@@ -425,22 +411,16 @@ def all(
     return _logical(ALL, np.logical_and.reduce, a, axis, out, keepdims, where)
 
 
+@along_axes
 def any(
     a: Operand, axis: Axis = None, out: None = None, keepdims: bool = False, *, where: Operand | None = None
 ) -> Array:
     """Whether any element along axes is true, that is, not zero; false where there are none.
 
     Arguments:
-      a: an array or a scalar.
-      axis: an axis or a tuple of them; None for all.
-      out: not supported; arrays are immutable.
-      keepdims: whether the axes stay, with length 1.
       where: booleans that broadcast with ``a``: which elements to look at.
     Returns:
       An array of booleans without the axes.
-    Raises:
-      TypeError: ``a`` is neither an array nor a scalar.
-      ValueError: an axis is out of bounds or given twice.
 
     >>> import catena.numpy as jnp
     >>> jnp.any(jnp.array([[1, 0], [0, 0]]), axis=1)
@@ -449,18 +429,12 @@ def any(
     return _logical(ANY, np.logical_or.reduce, a, axis, out, keepdims, where)
 
 
+@along_axes
 def count_nonzero(a: Operand, axis: Axis = None, keepdims: bool = False) -> Array:
     """The number of elements along axes that are not zero.
 
-    Arguments:
-      a: an array or a scalar.
-      axis: an axis or a tuple of them; None for all.
-      keepdims: whether the axes stay, with length 1.
     Returns:
       An array of the default integer dtype without the axes.
-    Raises:
-      TypeError: ``a`` is neither an array nor a scalar.
-      ValueError: an axis is out of bounds or given twice.
 
     >>> import catena.numpy as jnp
     >>> jnp.count_nonzero(jnp.array([[1, 0], [1, 1]]), axis=1)
@@ -471,16 +445,12 @@ def count_nonzero(a: Operand, axis: Axis = None, keepdims: bool = False) -> Arra
     return sum(truth(as_array_argument("count_nonzero", a)), axis, default_int(), keepdims=keepdims)
 
 
+@along_axes
 def ptp(a: Operand, axis: Axis = None, out: None = None, keepdims: bool = False) -> Array:
     """The range of elements along axes: the greatest minus the least.
 
     Arguments:
       a: an array or a scalar; not boolean.
-      axis: an axis or a tuple of them; None for all.
-      out: not supported; arrays are immutable.
-      keepdims: whether the axes stay, with length 1.
-    Returns:
-      An array without the axes.
     Raises:
       TypeError: ``a`` is neither an array nor a scalar, or is boolean.
       ValueError: there are no elements, or an axis is out of bounds.
@@ -534,19 +504,22 @@ def _position(value, method: str, axis, keepdims):
     return make_array(np.array(found, default_int()))
 
 
+position_along_axis = family(
+    a="an array or a scalar; not complex.",
+    axis="the axis; None for the index in the flattened array.",
+    out="not supported; arrays are immutable.",
+    keepdims="whether the axis stays, with length 1.",
+    returns="An array of the default integer dtype without the axis.",
+    raises=(
+        "TypeError: ``a`` is neither an array nor a scalar, or is complex.\n"
+        "ValueError: there are no elements, or the axis is out of bounds."
+    ),
+)
+
+
+@position_along_axis
 def argmax(a: Operand, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
     """The index of the greatest element along an axis; of the first NaN if there is one.
-
-    Arguments:
-      a: an array or a scalar; not complex.
-      axis: the axis; None for the index in the flattened array.
-      out: not supported; arrays are immutable.
-      keepdims: whether the axis stays, with length 1.
-    Returns:
-      An array of the default integer dtype without the axis.
-    Raises:
-      TypeError: ``a`` is neither an array nor a scalar, or is complex.
-      ValueError: there are no elements, or the axis is out of bounds.
 
     >>> import catena.numpy as jnp
     >>> jnp.argmax(jnp.array([[1, 5, 2], [4, 3, 4]]), axis=1)
@@ -558,19 +531,9 @@ def argmax(a: Operand, axis: int | None = None, out: None = None, keepdims: bool
     return arg_extremum("argmax", lax.argmax, as_array_argument("argmax", a), axis, keepdims)
 
 
+@position_along_axis
 def argmin(a: Operand, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
     """The index of the least element along an axis; of the first NaN if there is one.
-
-    Arguments:
-      a: an array or a scalar; not complex.
-      axis: the axis; None for the index in the flattened array.
-      out: not supported; arrays are immutable.
-      keepdims: whether the axis stays, with length 1.
-    Returns:
-      An array of the default integer dtype without the axis.
-    Raises:
-      TypeError: ``a`` is neither an array nor a scalar, or is complex.
-      ValueError: there are no elements, or the axis is out of bounds.
 
     >>> import catena.numpy as jnp
     >>> jnp.argmin(jnp.array([[1, 5, 2], [4, 3, 4]]), axis=1)

@@ -6,6 +6,7 @@ from catena import lax
 from catena.core.array import Array, make_array
 from catena.numpy.boundary import as_array_argument, concrete_or_error, convert, like
 from catena.numpy.creation import default_float
+from catena.numpy.documentation import family
 from catena.numpy.elementary import i0
 from catena.numpy.hot import Operand
 
@@ -24,15 +25,16 @@ def _window(name: str, M, formula) -> Array:  # noqa: N803
     return make_array(values.astype(default_float()))
 
 
+_window = family(
+    M="the number of points.",
+    returns="A 1-D array of the default float dtype.",
+    raises="TypeError: ``M`` is negative.",
+)
+
+
+@_window
 def bartlett(M: int) -> Array:  # noqa: N803
     """The triangular window.
-
-    Arguments:
-      M: the number of points.
-    Returns:
-      A 1-D array of the default float dtype.
-    Raises:
-      TypeError: ``M`` is negative.
 
     >>> import catena.numpy as jnp
     >>> jnp.bartlett(5)
@@ -41,15 +43,9 @@ def bartlett(M: int) -> Array:  # noqa: N803
     return _window("bartlett", M, lambda x: 1 - np.abs(2 * x - 1))
 
 
+@_window
 def blackman(M: int) -> Array:  # noqa: N803
     """Blackman's window, of three cosine terms.
-
-    Arguments:
-      M: the number of points.
-    Returns:
-      A 1-D array of the default float dtype.
-    Raises:
-      TypeError: ``M`` is negative.
 
     >>> import catena.numpy as jnp
     >>> jnp.blackman(4).round(2)
@@ -58,15 +54,9 @@ def blackman(M: int) -> Array:  # noqa: N803
     return _window("blackman", M, lambda x: 0.42 - 0.5 * np.cos(2 * np.pi * x) + 0.08 * np.cos(4 * np.pi * x))
 
 
+@_window
 def hamming(M: int) -> Array:  # noqa: N803
     """Hamming's window: a cosine on a pedestal.
-
-    Arguments:
-      M: the number of points.
-    Returns:
-      A 1-D array of the default float dtype.
-    Raises:
-      TypeError: ``M`` is negative.
 
     >>> import catena.numpy as jnp
     >>> jnp.hamming(4)
@@ -75,15 +65,9 @@ def hamming(M: int) -> Array:  # noqa: N803
     return _window("hamming", M, lambda x: 0.54 - 0.46 * np.cos(2 * np.pi * x))
 
 
+@_window
 def hanning(M: int) -> Array:  # noqa: N803
     """Von Hann's window: a raised cosine.
-
-    Arguments:
-      M: the number of points.
-    Returns:
-      A 1-D array of the default float dtype.
-    Raises:
-      TypeError: ``M`` is negative.
 
     >>> import catena.numpy as jnp
     >>> jnp.hanning(4)
@@ -92,16 +76,12 @@ def hanning(M: int) -> Array:  # noqa: N803
     return _window("hanning", M, lambda x: 0.5 * (1 - np.cos(2 * np.pi * x)))
 
 
+@_window
 def kaiser(M: int, beta: Operand) -> Array:  # noqa: N803
     """Kaiser's window, of Bessel functions.
 
     Arguments:
-      M: the number of points.
       beta: the shape: 0 for a rectangle; the greater, the narrower.
-    Returns:
-      A 1-D array of the default float dtype.
-    Raises:
-      TypeError: ``M`` is negative.
 
     >>> import catena.numpy as jnp
     >>> jnp.kaiser(3, 5.0).round(4)

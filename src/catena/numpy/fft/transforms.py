@@ -20,6 +20,7 @@ from catena.numpy.boundary import (
     user_dtype,
 )
 from catena.numpy.creation import default_float
+from catena.numpy.documentation import family
 from catena.numpy.editing import roll
 from catena.numpy.hot import Operand
 from catena.numpy.indexing import read
@@ -165,19 +166,22 @@ def _two(name: str, kind, a, s, axes, norm):
     return _transform(name, kind, a, s, axes, norm)
 
 
+_along_axis = family(
+    a="an array.",
+    n="the length of the transform: longer than the axis pads with zeros, shorter cuts.",
+    axis="the axis.",
+    norm=(
+        "where to divide by the length: \"backward\" (or None) in inverse transforms, \"forward\" in others,\n"
+        "\"ortho\" by its root in both."
+    ),
+    returns="A complex array.",
+    raises="ValueError: the axis is out of bounds, ``n`` is not positive, or ``norm`` is unknown.",
+)
+
+
+@_along_axis
 def fft(a: Operand, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The discrete Fourier transform along an axis.
-
-    Arguments:
-      a: an array.
-      n: the length of the transform: longer than the axis pads with zeros, shorter cuts.
-      axis: the axis.
-      norm: where to divide by the length: "backward" (or None) in inverse transforms, "forward" in others,
-        "ortho" by its root in both.
-    Returns:
-      A complex array.
-    Raises:
-      ValueError: the axis is out of bounds, ``n`` is not positive, or ``norm`` is unknown.
 
     >>> import catena.numpy as jnp
     >>> jnp.fft.fft(jnp.array([1.0, 2.0, 1.0, 2.0]))
@@ -186,19 +190,9 @@ def fft(a: Operand, n: int | None = None, axis: int = -1, norm: str | None = Non
     return _one("fft", lax.FftType.FFT, a, n, axis, norm)
 
 
+@_along_axis
 def ifft(a: Operand, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The inverse of the discrete Fourier transform along an axis.
-
-    Arguments:
-      a: an array.
-      n: the length of the transform: longer than the axis pads with zeros, shorter cuts.
-      axis: the axis.
-      norm: where to divide by the length: "backward" (or None) in inverse transforms, "forward" in others,
-        "ortho" by its root in both.
-    Returns:
-      A complex array.
-    Raises:
-      ValueError: the axis is out of bounds, ``n`` is not positive, or ``norm`` is unknown.
 
     >>> import catena.numpy as jnp
     >>> jnp.fft.ifft(jnp.array([6.0, 0.0, -2.0, 0.0]))
@@ -207,19 +201,14 @@ def ifft(a: Operand, n: int | None = None, axis: int = -1, norm: str | None = No
     return _one("ifft", lax.FftType.IFFT, a, n, axis, norm)
 
 
+@_along_axis
 def rfft(a: Operand, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The discrete Fourier transform of real values along an axis: the nonnegative half of the spectrum.
 
     Arguments:
       a: a real array.
-      n: the length of the transform: longer than the axis pads with zeros, shorter cuts.
-      axis: the axis.
-      norm: where to divide by the length: "backward" (or None) in inverse transforms, "forward" in others,
-        "ortho" by its root in both.
     Returns:
       A complex array, with ``n // 2 + 1`` values along the axis.
-    Raises:
-      ValueError: the axis is out of bounds, ``n`` is not positive, or ``norm`` is unknown.
 
     >>> import catena.numpy as jnp
     >>> jnp.fft.rfft(jnp.array([1.0, 2.0, 1.0, 2.0]))
@@ -228,19 +217,15 @@ def rfft(a: Operand, n: int | None = None, axis: int = -1, norm: str | None = No
     return _one("rfft", lax.FftType.RFFT, a, n, axis, norm)
 
 
+@_along_axis
 def irfft(a: Operand, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The inverse of ``rfft``.
 
     Arguments:
       a: half of a spectrum.
       n: the length of the result; by default ``2 * (m - 1)`` for ``m`` values.
-      axis: the axis.
-      norm: where to divide by the length: "backward" (or None) in inverse transforms, "forward" in others,
-        "ortho" by its root in both.
     Returns:
       A real array.
-    Raises:
-      ValueError: the axis is out of bounds, ``n`` is not positive, or ``norm`` is unknown.
 
     >>> import catena.numpy as jnp
     >>> jnp.fft.irfft(jnp.array([6.0, 0.0, -2.0]))
@@ -249,19 +234,15 @@ def irfft(a: Operand, n: int | None = None, axis: int = -1, norm: str | None = N
     return _one("irfft", lax.FftType.IRFFT, a, n, axis, norm)
 
 
+@_along_axis
 def hfft(a: Operand, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The discrete Fourier transform of a Hermitian signal, given by its first half: a real spectrum.
 
     Arguments:
       a: half of a signal.
       n: the length of the result; by default ``2 * (m - 1)`` for ``m`` values.
-      axis: the axis.
-      norm: where to divide by the length: "backward" (or None) in inverse transforms, "forward" in others,
-        "ortho" by its root in both.
     Returns:
       A real array.
-    Raises:
-      ValueError: the axis is out of bounds, ``n`` is not positive, or ``norm`` is unknown.
 
     >>> import catena.numpy as jnp
     >>> jnp.fft.hfft(jnp.array([1.0, 2.0, 1.0]))
@@ -272,19 +253,14 @@ def hfft(a: Operand, n: int | None = None, axis: int = -1, norm: str | None = No
     return _one("hfft", lax.FftType.IRFFT, a, n, axis, _reversed_norm(norm))
 
 
+@_along_axis
 def ihfft(a: Operand, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The inverse of ``hfft``.
 
     Arguments:
       a: a real spectrum.
-      n: the length of the transform: longer than the axis pads with zeros, shorter cuts.
-      axis: the axis.
-      norm: where to divide by the length: "backward" (or None) in inverse transforms, "forward" in others,
-        "ortho" by its root in both.
     Returns:
       A complex array, with ``n // 2 + 1`` values along the axis.
-    Raises:
-      ValueError: the axis is out of bounds, ``n`` is not positive, or ``norm`` is unknown.
 
     >>> import catena.numpy as jnp
     >>> jnp.fft.ihfft(jnp.array([6.0, 0.0, -2.0, 0.0]))
@@ -299,19 +275,22 @@ def _reversed_norm(norm):
     return {None: "forward", "backward": "forward", "forward": "backward", "ortho": "ortho"}[norm]
 
 
+_along_axes = family(
+    a="an array.",
+    s="the lengths of the transform: longer than the axes pad with zeros, shorter cut.",
+    axes="the axes; by default the last as many as there are lengths, or all.",
+    norm=(
+        "where to divide by the number of elements: \"backward\" (or None) in inverse transforms, \"forward\"\n"
+        "in others, \"ortho\" by its root in both."
+    ),
+    returns="A complex array.",
+    raises="ValueError: an axis is out of bounds or repeated, a length is not positive, or ``norm`` is unknown.",
+)
+
+
+@_along_axes
 def fftn(a: Operand, s: Sequence[int] | None = None, axes: Axes = None, norm: str | None = None) -> Array:
     """The discrete Fourier transform along several axes.
-
-    Arguments:
-      a: an array.
-      s: the lengths of the transform: longer than the axes pad with zeros, shorter cut.
-      axes: the axes; by default the last as many as there are lengths, or all.
-      norm: where to divide by the number of elements: "backward" (or None) in inverse transforms, "forward"
-        in others, "ortho" by its root in both.
-    Returns:
-      A complex array.
-    Raises:
-      ValueError: an axis is out of bounds or repeated, a length is not positive, or ``norm`` is unknown.
 
     >>> import catena.numpy as jnp
     >>> jnp.fft.fftn(jnp.ones((2, 2)))
@@ -321,19 +300,9 @@ def fftn(a: Operand, s: Sequence[int] | None = None, axes: Axes = None, norm: st
     return _transform("fftn", lax.FftType.FFT, a, s, axes, norm)
 
 
+@_along_axes
 def ifftn(a: Operand, s: Sequence[int] | None = None, axes: Axes = None, norm: str | None = None) -> Array:
     """The inverse of ``fftn``.
-
-    Arguments:
-      a: an array.
-      s: the lengths of the transform: longer than the axes pad with zeros, shorter cut.
-      axes: the axes; by default the last as many as there are lengths, or all.
-      norm: where to divide by the number of elements: "backward" (or None) in inverse transforms, "forward"
-        in others, "ortho" by its root in both.
-    Returns:
-      A complex array.
-    Raises:
-      ValueError: an axis is out of bounds or repeated, a length is not positive, or ``norm`` is unknown.
 
     >>> import catena.numpy as jnp
     >>> jnp.fft.ifftn(jnp.ones((2, 2)))
@@ -343,19 +312,9 @@ def ifftn(a: Operand, s: Sequence[int] | None = None, axes: Axes = None, norm: s
     return _transform("ifftn", lax.FftType.IFFT, a, s, axes, norm)
 
 
+@_along_axes
 def rfftn(a: Operand, s: Sequence[int] | None = None, axes: Axes = None, norm: str | None = None) -> Array:
     """The discrete Fourier transform of real values along several axes: half of the spectrum along the last.
-
-    Arguments:
-      a: an array.
-      s: the lengths of the transform: longer than the axes pad with zeros, shorter cut.
-      axes: the axes; by default the last as many as there are lengths, or all.
-      norm: where to divide by the number of elements: "backward" (or None) in inverse transforms, "forward"
-        in others, "ortho" by its root in both.
-    Returns:
-      A complex array.
-    Raises:
-      ValueError: an axis is out of bounds or repeated, a length is not positive, or ``norm`` is unknown.
 
     >>> import catena.numpy as jnp
     >>> jnp.fft.rfftn(jnp.ones((2, 2)))
@@ -365,19 +324,14 @@ def rfftn(a: Operand, s: Sequence[int] | None = None, axes: Axes = None, norm: s
     return _transform("rfftn", lax.FftType.RFFT, a, s, axes, norm)
 
 
+@_along_axes
 def irfftn(a: Operand, s: Sequence[int] | None = None, axes: Axes = None, norm: str | None = None) -> Array:
     """The inverse of ``rfftn``.
 
     Arguments:
-      a: an array.
       s: the lengths of the result; by default those of ``a``, but ``2 * (m - 1)`` along the last axis.
-      axes: the axes; by default the last as many as there are lengths, or all.
-      norm: where to divide by the number of elements: "backward" (or None) in inverse transforms, "forward"
-        in others, "ortho" by its root in both.
     Returns:
       A real array.
-    Raises:
-      ValueError: an axis is out of bounds or repeated, a length is not positive, or ``norm`` is unknown.
 
     >>> import catena.numpy as jnp
     >>> jnp.fft.irfftn(jnp.ones((2, 2)))
@@ -387,21 +341,14 @@ def irfftn(a: Operand, s: Sequence[int] | None = None, axes: Axes = None, norm: 
     return _transform("irfftn", lax.FftType.IRFFT, a, s, axes, norm)
 
 
+@_along_axes
 def fft2(
     a: Operand, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
 ) -> Array:
     """The discrete Fourier transform along two axes.
 
     Arguments:
-      a: an array.
-      s: the lengths of the transform: longer than the axes pad with zeros, shorter cut.
       axes: the axes.
-      norm: where to divide by the number of elements: "backward" (or None) in inverse transforms, "forward"
-        in others, "ortho" by its root in both.
-    Returns:
-      A complex array.
-    Raises:
-      ValueError: an axis is out of bounds or repeated, a length is not positive, or ``norm`` is unknown.
 
     >>> import catena.numpy as jnp
     >>> jnp.fft.fft2(jnp.ones((2, 2)))
@@ -411,21 +358,14 @@ def fft2(
     return _two("fft2", lax.FftType.FFT, a, s, axes, norm)
 
 
+@_along_axes
 def ifft2(
     a: Operand, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
 ) -> Array:
     """The inverse of ``fft2``.
 
     Arguments:
-      a: an array.
-      s: the lengths of the transform: longer than the axes pad with zeros, shorter cut.
       axes: the axes.
-      norm: where to divide by the number of elements: "backward" (or None) in inverse transforms, "forward"
-        in others, "ortho" by its root in both.
-    Returns:
-      A complex array.
-    Raises:
-      ValueError: an axis is out of bounds or repeated, a length is not positive, or ``norm`` is unknown.
 
     >>> import catena.numpy as jnp
     >>> jnp.fft.ifft2(jnp.ones((2, 2)))
@@ -435,21 +375,14 @@ def ifft2(
     return _two("ifft2", lax.FftType.IFFT, a, s, axes, norm)
 
 
+@_along_axes
 def rfft2(
     a: Operand, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
 ) -> Array:
     """The discrete Fourier transform of real values along two axes: half of the spectrum along the last.
 
     Arguments:
-      a: an array.
-      s: the lengths of the transform: longer than the axes pad with zeros, shorter cut.
       axes: the axes.
-      norm: where to divide by the number of elements: "backward" (or None) in inverse transforms, "forward"
-        in others, "ortho" by its root in both.
-    Returns:
-      A complex array.
-    Raises:
-      ValueError: an axis is out of bounds or repeated, a length is not positive, or ``norm`` is unknown.
 
     >>> import catena.numpy as jnp
     >>> jnp.fft.rfft2(jnp.ones((2, 2)))
@@ -459,21 +392,17 @@ def rfft2(
     return _two("rfft2", lax.FftType.RFFT, a, s, axes, norm)
 
 
+@_along_axes
 def irfft2(
     a: Operand, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
 ) -> Array:
     """The inverse of ``rfft2``.
 
     Arguments:
-      a: an array.
       s: the lengths of the result; by default those of ``a``, but ``2 * (m - 1)`` along the last axis.
       axes: the axes.
-      norm: where to divide by the number of elements: "backward" (or None) in inverse transforms, "forward"
-        in others, "ortho" by its root in both.
     Returns:
       A real array.
-    Raises:
-      ValueError: an axis is out of bounds or repeated, a length is not positive, or ``norm`` is unknown.
 
     >>> import catena.numpy as jnp
     >>> jnp.fft.irfft2(jnp.ones((2, 2)))
@@ -498,18 +427,21 @@ def _frequencies(name: str, n, d, dtype, device, places) -> Array:
     return placed(lax.div(*promote_dtypes_inexact(name, numbers, spacing)), device)
 
 
+_of_spectra = family(
+    n="the length of the transform.",
+    d="the distance of samples.",
+    dtype="the dtype of the result; by default the default float.",
+    device="the device to put the result on; None for the default one.",
+    raises="ValueError: ``n`` is not a number.",
+)
+
+
+@_of_spectra
 def fftfreq(n: int, d: Operand = 1.0, *, dtype: DTypeLike | None = None, device: Any = None) -> Array:
     """The frequencies of the values that ``fft`` returns.
 
-    Arguments:
-      n: the length of the transform.
-      d: the distance of samples.
-      dtype: the dtype of the result; by default the default float.
-      device: the device to put the result on; None for the default one.
     Returns:
       A 1-D array of ``n`` frequencies: nonnegative ones, then negative ones.
-    Raises:
-      ValueError: ``n`` is not a number.
 
     >>> import catena.numpy as jnp
     >>> jnp.fft.fftfreq(4)
@@ -518,18 +450,12 @@ def fftfreq(n: int, d: Operand = 1.0, *, dtype: DTypeLike | None = None, device:
     return _frequencies("fftfreq", n, d, dtype, device, lambda n: (np.arange(n) + n // 2) % n - n // 2)
 
 
+@_of_spectra
 def rfftfreq(n: int, d: Operand = 1.0, *, dtype: DTypeLike | None = None, device: Any = None) -> Array:
     """The frequencies of the values that ``rfft`` returns.
 
-    Arguments:
-      n: the length of the transform.
-      d: the distance of samples.
-      dtype: the dtype of the result; by default the default float.
-      device: the device to put the result on; None for the default one.
     Returns:
       A 1-D array of ``n // 2 + 1`` frequencies.
-    Raises:
-      ValueError: ``n`` is not a number.
 
     >>> import catena.numpy as jnp
     >>> jnp.fft.rfftfreq(4)
