@@ -25,14 +25,14 @@ def _window(name: str, M, formula) -> Array:  # noqa: N803
     return make_array(values.astype(default_float()))
 
 
-_window = family(
+_of_points = family(
     M="the number of points.",
     returns="A 1-D array of the default float dtype.",
     raises="TypeError: ``M`` is negative.",
 )
 
 
-@_window
+@_of_points
 def bartlett(M: int) -> Array:  # noqa: N803
     """The triangular window.
 
@@ -43,7 +43,7 @@ def bartlett(M: int) -> Array:  # noqa: N803
     return _window("bartlett", M, lambda x: 1 - np.abs(2 * x - 1))
 
 
-@_window
+@_of_points
 def blackman(M: int) -> Array:  # noqa: N803
     """Blackman's window, of three cosine terms.
 
@@ -54,7 +54,7 @@ def blackman(M: int) -> Array:  # noqa: N803
     return _window("blackman", M, lambda x: 0.42 - 0.5 * np.cos(2 * np.pi * x) + 0.08 * np.cos(4 * np.pi * x))
 
 
-@_window
+@_of_points
 def hamming(M: int) -> Array:  # noqa: N803
     """Hamming's window: a cosine on a pedestal.
 
@@ -65,7 +65,7 @@ def hamming(M: int) -> Array:  # noqa: N803
     return _window("hamming", M, lambda x: 0.54 - 0.46 * np.cos(2 * np.pi * x))
 
 
-@_window
+@_of_points
 def hanning(M: int) -> Array:  # noqa: N803
     """Von Hann's window: a raised cosine.
 
@@ -76,7 +76,7 @@ def hanning(M: int) -> Array:  # noqa: N803
     return _window("hanning", M, lambda x: 0.5 * (1 - np.cos(2 * np.pi * x)))
 
 
-@_window
+@_of_points
 def kaiser(M: int, beta: Operand) -> Array:  # noqa: N803
     """Kaiser's window, of Bessel functions.
 
