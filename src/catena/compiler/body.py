@@ -152,6 +152,9 @@ class Body:
         return total
 
     def load(self, v: Value, offset: Affine, mask: int = -1):
+        if mask < 0 and not offset[2] and all(self.extents):
+            low, high = self.bounds(offset)
+            assert 0 <= low and high < v.size, f"{v} is read at {low} to {high}"
         number, dtype = self.root_of(v)
         if KIND[v.dtype] == "c":
             part = "float32" if v.dtype == np.complex64 else "float64"
@@ -372,11 +375,11 @@ def _window(body: Body, v: Value, index, mask):
     return choose(body, within, yes, body.read(fill, (), mask), v.dtype)
 
 
-def clamped_start(body: Body, start: Value, index: tuple, room: int) -> Affine:
+def clamped_start(body: Body, start: Value, index: tuple, room: int, mask: int = -1) -> Affine:
     """A start index read from `start`, clamped to [0, room]."""
     if room <= 0:
         return affine.ZERO
-    at = body.read(start, index)
+    at = body.read(start, index, mask)
     at = at if body.stmts[at].type == INDEX else body.stmt("convert", INDEX, (at,))
     if body.stmts[at].op == "const":
         return affine.constant(min(max(int(body.stmts[at].attr), 0), room))
@@ -407,9 +410,9 @@ def _gather(body: Body, v: Value, index, mask):
     for k, d in enumerate(p["start_index_map"]):
         at, room = (*batch, affine.constant(k)), x.shape[d] - p["slice_sizes"][d]
         if p["mode"] == "clip":
-            start = clamped_start(body, indices, at, room)
+            start = clamped_start(body, indices, at, room, mask)
         else:
-            s = body.read(indices, at)
+            s = body.read(indices, at, mask)  # where the mask does not hold, there may be no such index
             s = s if body.stmts[s].type == INDEX else body.stmt("convert", INDEX, (s,))
             start = affine.term(s)
             if p["mode"] == "fill":
