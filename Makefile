@@ -6,7 +6,7 @@ JAX_VENV := .venv-jax
 JAX_VERSION := 0.10.2
 INSTALL := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test lint format bench bench-overhead clean
+.PHONY: demo test lint format bench random-programs bench-overhead clean
 
 demo: $(VENV)/.has-demo    # train a classifier on handwritten digits
 	$(BIN)/python examples/digits.py
@@ -24,6 +24,9 @@ format: $(VENV)/.has-test
 
 bench: $(VENV)/.has-demo $(JAX_VENV)/.has-jax    # compiled programs beside JAX; ONLY=text selects, LONG=1 adds the longest, WRITE=1 writes docs/benchmarks.md
 	$(BIN)/python benchmarks/compiler.py --jax-python $(JAX_VENV)/bin/python --only "$(ONLY)" $(if $(LONG),--long) $(if $(WRITE),--write)
+
+random-programs: $(VENV)/.has-demo    # 2000 random programs: compiled = eager, the same bits on one thread and on two
+	$(BIN)/python benchmarks/random_programs.py
 
 bench-overhead: $(VENV)/.has-demo $(JAX_VENV)/.has-jax    # side by side with JAX, printed as ratios
 	$(BIN)/python benchmarks/overhead.py --jax-python $(JAX_VENV)/bin/python
