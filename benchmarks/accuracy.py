@@ -111,7 +111,8 @@ def round_away(x):
 
 
 def remainder(x, y):
-    return x - y * (mp.floor(x / y) if (x < 0) == (y < 0) else mp.ceil(x / y))
+    with mp.workprec(2400):  # for every bit of the quotient
+        return x - y * (mp.floor(x / y) if (x < 0) == (y < 0) else mp.ceil(x / y))
 
 
 def incomplete_gamma(a, x, upper=False):

@@ -8,6 +8,7 @@ from catena.core.zeros import Zero, get_aval
 from catena.lax.arithmetic import add, max_p, min_p, mul, mul_p, sub
 from catena.lax.comparison import eq, select
 from catena.lax.elementwise import ANY_NUMBER, INEXACT, NOT_LINEAR, WIDER, WIDER_WITH_HALF, check_admitted
+from catena.lax.native import when_repeated
 from catena.lax.shape import pad, rev, scalar_zero, slice_in_dim
 from catena.lax.signed_zeros import ordered
 from catena.lax.structure import as_ints, bind, broadcast_to, like
@@ -164,6 +165,7 @@ def _cumulative(
         name, abstract=abstract, evaluate=_running(accumulate, wider), jvp=jvp, transpose=transpose,
         batch=batch, lower=lambda b, x, *, axis, reverse: b.cumulative(name[3:], x, axis, reverse),
     )  # fmt: skip
+    primitive.evaluate = when_repeated(primitive, primitive.evaluate)
     return primitive
 
 

@@ -16,8 +16,8 @@ from catena.core.staging import DebugInfo, trace_to_closed_jaxpr
 from catena.runtime import buffers
 from catena.transform.execute import program_of, run_entry
 
-LARGE_PIECE, SMALL_PIECE = 1 << 18, 1 << 14  # elements: for all threads, for one
-SMALLEST = SMALL_PIECE
+LARGE_PIECE, SMALL_PIECE, LEAST_PIECE = 1 << 18, 1 << 14, 1 << 10  # elements: for all threads, for one, for accuracy
+SMALLEST = SMALL_PIECE  # from which on a kernel is quicker than NumPy where that is slow
 
 
 class Kernel:
@@ -40,10 +40,13 @@ def kernel(primitive, operands: tuple, params: tuple) -> Kernel:
 
 
 def in_pieces(primitive, xs, params):
-    """The result of an elementwise ``primitive`` on arrays of at least ``SMALLEST`` elements."""
-    shape = np.broadcast_shapes(*[x.shape for x in xs])
-    flat = [np.ascontiguousarray(np.broadcast_to(x, shape)).reshape(-1) if x.ndim else x for x in xs]
+    """The result of an elementwise ``primitive``; arrays of less than ``LEAST_PIECE`` elements are padded."""
+    shape = xs[0].shape if len(xs) == 1 else np.broadcast_shapes(*[x.shape for x in xs])
+    flat = [_flat(x, shape) if x.ndim else x for x in xs]
     size, key, out = math.prod(shape), tuple(params.items()), None
+    if size < LEAST_PIECE:
+        padded = [_padded(x) if x.ndim else x for x in flat]
+        return in_pieces(primitive, padded, params)[:size].reshape(shape)
     for piece, starts in _pieces(size):
         found = kernel(primitive, tuple([((piece,) if x.ndim else (), x.dtype) for x in flat]), key)
         out = buffers.empty((size,), found.dtype) if out is None else out
@@ -53,6 +56,19 @@ def in_pieces(primitive, xs, params):
     return out.reshape(shape)
 
 
+def _flat(x, shape: tuple):
+    """The elements of ``x``, broadcast to ``shape``, one after another in memory."""
+    if x.shape != shape:
+        x = np.broadcast_to(x, shape)
+    return (x if x.flags.c_contiguous else np.ascontiguousarray(x)).reshape(-1)
+
+
+def _padded(x):
+    out = np.zeros(LEAST_PIECE, x.dtype)
+    out[: x.size] = x
+    return out
+
+
 def _pieces(size: int) -> list:
     """Pairs of a length of pieces and where they start. The last one overlaps the one before, to end at ``size``:
     computing some elements twice costs less than a program for every length.
@@ -60,7 +76,8 @@ def _pieces(size: int) -> list:
     if size >= LARGE_PIECE and (size % LARGE_PIECE == 0 or size % LARGE_PIECE > LARGE_PIECE // 4):
         return [(LARGE_PIECE, _starts(0, size, LARGE_PIECE))]
     whole = size // LARGE_PIECE * LARGE_PIECE
-    small = [(SMALL_PIECE, _starts(whole, size, SMALL_PIECE))]
+    piece = SMALL_PIECE if size >= SMALL_PIECE else LEAST_PIECE
+    small = [(piece, _starts(whole, size, piece))]
     return [(LARGE_PIECE, range(0, whole, LARGE_PIECE)), *small] if whole else small
 
 

@@ -35,13 +35,14 @@ def _lgamma(x):
     return np.where(tiny, -np.log(size), out) if np.any(tiny) else out
 
 
-ERFC_OF_SCIPY = 26.0  # from here on SciPy's loses digits, and gives zero for subnormal results
+ERFC_OF_SCIPY = 2.0  # from here on SciPy's loses digits, and gives zero for subnormal results
+ERFC_IS_ZERO = 28.0
 
 
 def _erfc(x):
     """SciPy's; in the tail exp(-x^2) times the scaled function, with the square in two parts."""
     out = load("scipy.special").erfc(x)
-    far = x > ERFC_OF_SCIPY
+    far = (x > ERFC_OF_SCIPY) & (x < ERFC_IS_ZERO)
     if x.dtype != np.float64 or not np.any(far):
         return out
     t = np.where(far, x, ERFC_OF_SCIPY)

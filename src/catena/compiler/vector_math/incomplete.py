@@ -289,20 +289,21 @@ def zeta(m, s, q, precision):
     half = s * 0.5
     odd = ~m.equal(m.floor(half), half)
 
-    def step(on, at, total, n):
-        """One more term; done when the rest is an asymptotic series, or nothing beside the sum."""
+    def step(on, at, total, lost, n):
+        """One more term (by Kahan's sum); done when the rest is an asymptotic series, or nothing beside the sum."""
         size = _power(m, m.abs(at), s, precision)
-        term = m.where((at < 0.0) & odd, -size, size)
-        total, n = m.where(on, total + term, total), n + 1.0
+        term = m.where((at < 0.0) & odd, -size, size) - lost
+        new, n = total + term, n + 1.0
+        total, lost = m.where(on, new, total), m.where(on, (new - total) - term, lost)
         going = ~((at > 0.0) & (term <= precision * 0.25 * total))
         at = m.where(on & going, at + 1.0, at)
-        return on & going & (at < far) & (n < LIMIT), at, total, n
+        return on & going & (at < far) & (n < LIMIT), at, total, lost, n
 
     zero = m.like(q, 0.0)
     on = (s > 1.0) & (s < INF) & (q < far) & (q > -INF) & ~((q <= 0.0) & whole_q)
-    _, a, total, _ = m.iterate(step, (on, q, zero, zero))
+    _, a, total, lost, _ = m.iterate(step, (on, q, zero, zero, zero))
     tail = _asymptotic(m, s, m.maximum(a, 1.0), precision)
-    out = total + m.where(m.equal(tail, tail) & (a >= far), tail, 0.0)
+    out = total + (m.where(m.equal(tail, tail) & (a >= far), tail, 0.0) - lost)
     out = m.where((q < 0.0) & ~whole_s, NAN, out)
     out = m.where(m.equal(q, INF), 0.0, out)
     out = m.where((q <= 0.0) & whole_q, INF, out)

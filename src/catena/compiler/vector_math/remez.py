@@ -171,9 +171,9 @@ FITS = {
     # 2 atanh(s) = 2 s + s z LOG(z), z = s^2, s = f / (2 + f)
     "LOG": Fit(in_square(lambda s: (2 * mp.atanh(s) / s - 2) / s**2), 0, mp.mpf("0.0296"), 3, 6, lambda z: z),
     # sin r = r + r z SIN(z), cos r = 1 - z/2 + z^2 COS(z), z = r^2, |r| <= pi/4
-    "SIN": Fit(in_square(lambda r: (mp.sin(r) - r) / r**3), 0, PI_4**2 * 1.02, 2, 5, lambda z: z),
+    "SIN": Fit(in_square(lambda r: (mp.sin(r) - r) / r**3), 0, PI_4**2 * 1.02, None, 6, lambda z: z),
     "COS": Fit(
-        in_square(lambda r: (mp.cos(r) - 1 + r * r / 2) / r**4), 0, PI_4**2 * 1.02, 2, 5, lambda z: z * z
+        in_square(lambda r: (mp.cos(r) - 1 + r * r / 2) / r**4), 0, PI_4**2 * 1.02, None, 5, lambda z: z * z
     ),
     # x + x z TANH(z), z = x^2, x <= 0.63; x + x z SINH(z), x <= 1
     "TANH": Fit(in_square(lambda r: (mp.tanh(r) - r) / r**3), 0, 0.4, 4, 11, lambda z: z),

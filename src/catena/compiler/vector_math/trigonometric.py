@@ -17,6 +17,9 @@ from .text import Type, Value, call, fabs, fma, horner, if_any, round_to_integer
 MODERATE = 2.0**26
 
 
+SIXTH_LOW = -9.25185853854297e-18  # -1/6 less the nearest double
+
+
 def reduce_angle(x: Value, as_pair: bool) -> tuple[Value, Pair]:
     """n (an integer, only its low bits matter) and r = x - n pi/2; its low part is zero unless asked for."""
     n_integer, remainder = reduce_moderate_angle(x, as_pair)
@@ -55,16 +58,24 @@ def sin_kernel(r: Pair) -> Pair:
     cube = two_product(x, z)
     term = two_product(cube.high, first)
     leading = fast_two_sum(x, term.high)
-    tail = fma(cube.high * z, horner(z, others), fma(fma(x, fma(x, x, -z), cube.low), first, term.low))
+    term_low = fma(cube.high, SIXTH_LOW, fma(fma(x, fma(x, x, -z), cube.low), first, term.low))
+    tail = fma(cube.high * z, horner(z, others), term_low)
     return Pair(leading.high, leading.low + (tail + fma(z * -0.5, r.low, r.low)))
 
 
 def cos_kernel(r: Pair) -> Pair:
+    """The quartic term is a pair, too."""
     x, z = r.high, r.high * r.high
-    tail = fma(z * z, horner(z, tables.COS[x.elem]), fma(x, x, -z) * -0.5)
+    z_low = fma(x, x, -z)
+    first, *others = tables.COS[x.elem]
+    fourth = two_product(z, z)
+    term = two_product(fourth.high, first)
     half = z * 0.5
-    leading = 1.0 - half
-    return Pair(leading, ((1.0 - leading) - half) + (tail - x * r.low))
+    difference = 1.0 - half
+    leading = fast_two_sum(difference, term.high)
+    tail = fma(fourth.high * z, horner(z, others), fma(fma(z + z, z_low, fourth.low), first, term.low))
+    low = ((1.0 - difference) - half) + leading.low
+    return Pair(leading.high, low + (fma(z_low, -0.5, tail) - fma(z, -1.0 / 6.0, 1.0) * x * r.low))
 
 
 def short_sin_kernel(x: Value) -> Value:
