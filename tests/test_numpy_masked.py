@@ -202,7 +202,8 @@ def _rooted(x):
 
 
 REFUSED = {
-    "its return": lambda x: x[x > 0],
+    "result of a transformed function": lambda x: x[x > 0],
+    "jnp.where without": lambda x: jnp.where(x[x > 0] > 1, size=2),
     "'shape'": lambda x: x[x > 0].shape,
     "'size'": lambda x: x[x > 0].size,
     "'at'": lambda x: x[x > 0].at[0].set(1),
@@ -214,7 +215,7 @@ REFUSED = {
     "conversion": lambda x: jnp.asarray(x[x > 0]),
     "NumPy": lambda x: np.sum(np.asarray(x[x > 0])),
     "lax": lambda x: jax.lax.sin(x[x > 0]),
-    "pytree": lambda x: jax.lax.cond(True, lambda y: y, lambda y: y, x[x > 0]),
+    "argument or result": lambda x: jax.lax.cond(True, lambda y: y, lambda y: y, x[x > 0]),
     "len": lambda x: len(x[x > 0]),
     "iteration": lambda x: [y + 1 for y in x[x > 0]],
     "indexing": lambda x: x[x > 0][0],
@@ -242,3 +243,40 @@ def test_absent_attributes_are_absent():
         return x
 
     jax.jit(f)(X)
+
+
+TRANSFORMED = {
+    "jit": lambda x: jax.jit(lambda x: {"a": [x[x > 0]]})(x),
+    "vmap": lambda x: jax.vmap(lambda x: x[x > 0])(x),
+    "grad": lambda x: jax.jit(jax.grad(lambda x: x[x > 0]))(x),
+    "inner jit": lambda x: jax.jit(lambda x: jax.jit(jnp.sum)(x[x > 0]))(x),
+    "jvp": lambda x: jax.jit(lambda x: jax.jvp(jnp.sin, (x[x > 0],), (x[x > 0],)))(x),
+    "scan": lambda x: jax.lax.scan(lambda c, x: (c, x[x > 0]), 0.0, x),
+    "map": lambda x: jax.lax.map(lambda x: x[x > 0], x),
+    "while": lambda x: jax.jit(lambda x: jax.lax.while_loop(lambda c: False, lambda c: c, x[x > 0]))(x),
+    "checkpoint": lambda x: jax.jit(lambda x: jax.checkpoint(lambda y: y)(x[x > 0]))(x),
+    "callback": lambda x: jax.jit(lambda x: jax.pure_callback(lambda y: y, x, x[x > 0]))(x),
+    "print": lambda x: jax.jit(lambda x: (jax.debug.print("{}", x[x > 0]), x))(x),
+    "make_jaxpr": lambda x: jax.make_jaxpr(lambda x: x[x > 0])(x),
+    "eval_shape": lambda x: jax.eval_shape(lambda x: x[x > 0], x),
+}
+
+
+@pytest.mark.parametrize("name", TRANSFORMED)
+def test_transformations_take_no_selections(name):
+    with pytest.raises(NonConcreteBooleanIndexError, match="argument or result of a transformed function"):
+        TRANSFORMED[name](X)
+
+
+def test_classes_of_users_may_hold_selections():
+    """A selection is a leaf, so that functions of trees, with which such classes are written, pass it on."""
+
+    class Scaled:
+        def __init__(self, value):
+            self.value = value
+
+        def __jax_function__(self, function, types, args, kwargs):
+            plain = [getattr(a, "value", a) for a in args]
+            return jax.tree.map(Scaled, function(*plain, **kwargs))
+
+    agree(lambda x: jnp.sum(jnp.sqrt(Scaled(x[x > 0]))).value, X)

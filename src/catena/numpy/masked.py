@@ -15,7 +15,7 @@ import numpy as np
 from catena import lax
 from catena.core.errors import NonConcreteBooleanIndexError
 from catena.core.trace import Tracer
-from catena.core.tree import register_pytree_node, tree_map
+from catena.core.tree import tree_map
 from catena.numpy.boundary import canonical_axes
 from catena.numpy.protocol import participants
 from catena.numpy.reductions import highest, lowest
@@ -120,12 +120,8 @@ _REFUSED = {
 }  # fmt: skip
 for _name, _use in _REFUSED.items():
     setattr(Selection, _name, _refusal(_use))
-Selection._refuse_as_value = _refusal("an operation on arrays, such as those of lax,")
-register_pytree_node(
-    Selection,
-    _refusal("its return from a transformed function, or any other use as a pytree,"),
-    lambda _, children: children,
-)
+# What lax and transformations say of it, to which it is no value: neither an array nor a pytree.
+Selection._refuse_as_value = _refusal("use in lax or as argument or result of a transformed function")
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -136,6 +132,8 @@ def elementwise(function, args, kwargs):
     """The function of all elements, of which those count that are selected."""
     selections = [x for x in (*args, *kwargs.values()) if type(x) is Selection]
     first = selections[0]
+    if function.__name__ == "where" and len(args) < 3 and not {"x", "y"} <= kwargs.keys():
+        first.refuse("jnp.where without values to choose from")
     for x in selections[1:]:
         if x.source is not first.source or x.from_right != first.from_right:
             first.refuse(f"jnp.{function.__name__} of selections by two masks (the same? then name it once: m = ...)")
