@@ -122,6 +122,7 @@ for _name, _use in _REFUSED.items():
     setattr(Selection, _name, _refusal(_use))
 # What lax and transformations say of it, to which it is no value: neither an array nor a pytree.
 Selection._refuse_as_value = _refusal("use in lax or as argument or result of a transformed function")
+Selection.aval = property(Selection._refuse_as_value)
 
 
 # ----------------------------------------------------------------------------------------------------
