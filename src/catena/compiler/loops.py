@@ -58,6 +58,7 @@ class Nest:
     vector: int | None = None
     width: int = 1
     unroll: int = 1
+    tile: int | None = None  # the innermost dimension, cut into squares with the lanes that are transposed whole
     rows: tuple[int, ...] = ()  # the row dimensions of a row group: outermost, in order, without lanes
 
     @property
@@ -83,7 +84,7 @@ class Nest:
         )
         stores = tuple((at[s.buffer], *s[1:]) for s in self.stores)
         folds = tuple((f[:3], tuple((at[b], t, o) for b, t, o in f.dests), f[4:]) for f in self.folds)
-        loops = (tuple(self.order), self.rows, self.vector, self.width, self.unroll)
+        loops = (tuple(self.order), self.rows, self.vector, self.width, self.unroll, self.tile)
         shape = (tuple(self.extents), self.reduced, *loops)
         return shape, stmts, stores, folds, self.sequential
 
@@ -128,20 +129,21 @@ def schedule(nest: Nest, vector_bytes: int) -> Nest:
         if vector in group:
             group.remove(vector)
             group.append(vector)
-    if vector in kept and not nest.folds and not nest.sequential:
-        _block_transposes(nest, kept, vector)
+    transposed = vector in kept and not nest.folds and not nest.sequential
+    inside = _block_transposes(nest, kept, vector) if transposed else None
     nest.order, nest.vector = [*nest.rows, *kept, *inner], vector
     if vector is not None:
         extent = nest.extents[vector]
         nest.width = min(width, extent)
         light = sum(s.op not in ("const", "load", "load_now") for s in nest.stmts) <= 6
+        nest.tile = inside if _tiles(nest, inside) else None
         nest.unroll = 4 if nest.folds and light and inner and extent >= 4 * width else 1
     return nest
 
 
-def _block_transposes(nest: Nest, kept: list[int], vector: int) -> None:
-    """Moves a dimension along which strided loads are contiguous inside the lanes: the lines they touch stay
-    in cache.
+def _block_transposes(nest: Nest, kept: list[int], vector: int) -> int | None:
+    """Moves a dimension along which strided loads are contiguous inside the lanes, so that the lines they touch
+    stay in cache; returns it.
     """
     for s in nest.stmts:
         if s.op == "load" and abs(affine.coefficient(s.attr[2], vector)) > 2:
@@ -149,7 +151,30 @@ def _block_transposes(nest: Nest, kept: list[int], vector: int) -> None:
             if inner:
                 kept.remove(inner[0])
                 kept.append(inner[0])
-                return
+                return inner[0]
+    return None
+
+
+TILED = 16  # statements of a body that is repeated for each line of a square
+
+
+def _tiles(nest: Nest, d: int | None) -> bool:
+    """Whether squares of lanes and dimension `d` are worth it: short bodies, and some load that is transposed."""
+    return (
+        d is not None
+        and nest.extents[d] >= nest.width
+        and nest.width in (4, 8, 16)
+        and len(nest.stmts) <= TILED
+        and all(s.op != "affine" for s in nest.stmts)
+        and any(is_transposed(s, d, nest.vector) for s in nest.stmts)
+    )
+
+
+def is_transposed(s: Stmt, d: int, vector: int) -> bool:
+    """Whether lanes read one column of rows that lie along `d`."""
+    if s.op != "load" or s.args or s.attr[2][2]:
+        return False
+    return affine.coefficient(s.attr[2], d) == 1 and affine.coefficient(s.attr[2], vector) > 2
 
 
 def _merge(nest: Nest) -> None:
@@ -271,7 +296,7 @@ def _window_dimension(nest: Nest, d: int) -> bool:
 def show(nest: Nest) -> str:
     loops = " ".join(
         f"{'reduce' if d in nest.reduced else 'for'} i{d}<{nest.extents[d]}"
-        + (f" lanes {nest.width}x{nest.unroll}" if d == nest.vector else "")
+        + (f" lanes {nest.width}x{nest.unroll}" if d == nest.vector else " squares" if d == nest.tile else "")
         for d in nest.order
     )
     lines = [f"nest {loops or 'once'}"]

@@ -229,6 +229,21 @@ class Emitter:
         order = ", ".join(f"i32 {k}" for k in range(width - 1, -1, -1))
         return self.op(f"shufflevector {v} {x}, {v} poison, <{width} x i32> <{order}>")
 
+    def transposed(self, rows: list[str], element: str) -> list[str]:
+        """The columns of a square of vectors: blocks beside the diagonal change places, ever smaller ones."""
+        width, v = len(rows), vector(element, len(rows))
+        size = width // 2
+        while size:
+            low = ", ".join(f"i32 {k + (width - size if k & size else 0)}" for k in range(width))
+            high = ", ".join(f"i32 {k + (width if k & size else size)}" for k in range(width))
+            out = list(rows)
+            for i in (i for i in range(width) if not i & size):
+                pair = f"{v} {rows[i]}, {v} {rows[i + size]}"
+                out[i] = self.op(f"shufflevector {pair}, <{width} x i32> <{low}>")
+                out[i + size] = self.op(f"shufflevector {pair}, <{width} x i32> <{high}>")
+            rows, size = out, size // 2
+        return rows
+
     # ---- between memory and registers ----------------------------------------------------------------------
 
     def widen(self, raw: str, t: Type, width: int) -> str:

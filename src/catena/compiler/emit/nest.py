@@ -13,10 +13,11 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+from catena.compiler import loops
 from catena.compiler.emit import folds, ops
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.loops import Nest
-from catena.compiler.types import TYPES, constant
+from catena.compiler.types import TYPES, constant, vector
 
 UNROLL_LIMIT = 64  # statements of a fully unrolled nest
 
@@ -59,6 +60,7 @@ class NestWriter:
         self.vector_bit = 0 if nest.vector is None else 1 << nest.vector
         self.small = bounds is None and self._unrolled() <= UNROLL_LIMIT
         self.width, self.overlap, self.iv = 1, 0, {}
+        self.tiled = False  # whether the copies are the lines of a square
         self.folds: list[folds.Accumulators] = []
 
     def write(self) -> None:
@@ -170,6 +172,9 @@ class NestWriter:
         self.e.store_interleaved(t, parts, pointer, self.width)
 
     def _scalar_loop(self, level: int, d: int, copies: list[Copy]) -> None:
+        if d == self.nest.tile and self.width == self.nest.width and not (self.in_place or self.small):
+            self._tile_loop(level, d, copies[0])
+            return
         bounded = self.bounds is not None and level == len(self.outer)
         start, stop = self.bounds if bounded else (0, self.nest.extents[d])
         if self.small:
@@ -179,6 +184,37 @@ class NestWriter:
             i, opened = self.e.begin_loop(start, stop)
             self._enter(level, d, i, [c.child() for c in copies])
             self.e.end_loop(opened)
+
+    def _tile_loop(self, level: int, d: int, c: Copy) -> None:
+        """Squares of lanes and iterations: one copy of the body for each line; the last square overlaps."""
+        n, size = self.nest.extents[d], self.width
+        i, opened = self.e.begin_loop(0, n, size)
+        at = self.e.op(f"call i64 @llvm.smin.i64(i64 {i}, i64 {n - size})") if n % size else i
+        first = c.child()
+        self._advance(first, d, at)
+        lines = [first]
+        for k in range(1, size):
+            line = first.child()
+            line.pointers = {
+                key: (p, const + k * self._coefficient(key, d)) for key, (p, const) in first.pointers.items()
+            }
+            lines.append(line)
+        self.tiled = True
+        self._level(level + 1, lines)
+        self.tiled = False
+        self.e.end_loop(opened)
+
+    def _transposed(self, i: int, s, copies: list[Copy]) -> None:
+        """A load for all lines of a square: contiguous rows, transposed in registers."""
+        t, width = TYPES[s.attr[1]], self.width
+        stride, v = self._coefficient(i, self.nest.vector), vector(t.memory, self.width)
+        base, const = copies[0].pointers[i]
+        rows = [
+            self.e.op(f"load {v}, ptr {self.e.element(base, t.memory, const + k * stride)}, align {t.bytes}")
+            for k in range(width)
+        ]
+        for c, row in zip(copies, self.e.transposed(rows, t.memory), strict=True):
+            c.env[i] = self.e.widen(row, t, width)
 
     def _enter(self, level: int, d: int, i, copies: list[Copy]) -> None:
         self.iv[d] = i
@@ -293,6 +329,13 @@ class NestWriter:
     def _statement(self, i: int, copies: list[Copy]) -> None:
         s = self.nest.stmts[i]
         if s.op == "const":
+            return
+        if self.tiled and loops.is_transposed(s, self.nest.tile, self.nest.vector):
+            self._transposed(i, s, copies)
+            return
+        if self.tiled and self.nest.depends[i] >> self.nest.tile & 1:
+            for c in copies:
+                c.env[i] = self._one(i, s, c)
             return
         if not self.is_lanes(i) and not self.nest.depends[i] & self.vector_bit:
             result = self._one(i, s, copies[0])

@@ -133,7 +133,7 @@ class ProgramWriter:
         """Chooses which outputs are computed in place; returns the others, to be copied in the end."""
         region, end = frame.fused.region, len(frame.fused.steps)
         made = {w: i for i, step in enumerate(frame.fused.steps) for w in step.writes}
-        for k, out in enumerate(region.outputs):
+        for out in region.outputs:
             r = frame.fused.root(out)
             if r not in made:
                 frame.last_use[r] = end

@@ -1,0 +1,29 @@
+"""Transposed loads: squares of lanes, with edges that are no multiple of them, beside operands of every other kind."""
+
+import numpy as np
+import pytest
+
+import catena as jax
+import catena.numpy as jnp
+
+SHAPES = [(16, 16), (17, 33), (15, 40), (100, 64), (5, 40, 37), (33, 20, 50), (700, 300)]
+DTYPES = ["float32", "float64", "int32", "int8", "float16", "bool", "complex64"]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_transposes(shape, dtype):
+    rng = np.random.default_rng(0)
+    with jax.enable_x64(True):
+        x = jnp.asarray((rng.normal(size=shape) * 10).astype(dtype))
+        row, column = jnp.arange(shape[-1]).astype(dtype), jnp.arange(shape[0]).astype(dtype)
+        for f in (
+            lambda x, row, column: x.T + column,
+            lambda x, row, column: jnp.swapaxes(x, -1, -2),
+            lambda x, row, column: (x + row).T,
+            lambda x, row, column: jnp.moveaxis(x, 0, -1) + column,
+            lambda x, row, column: jnp.where(x.T == x.T[:1], x.T, jnp.moveaxis(x, 0, -1).reshape(x.T.shape)),
+        ):
+            got, expected = jax.jit(f)(x, row, column), f(x, row, column)
+            assert got.dtype == expected.dtype
+            np.testing.assert_array_equal(got, expected)
