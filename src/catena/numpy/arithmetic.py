@@ -165,7 +165,23 @@ def _fmod(x, y):
     return lax.rem(x, _one_for_zero(y) if dtypes.is_integer(x.dtype) else y)
 
 
-floor_quotient, floor_remainder = nonzero_divisors(np.floor_divide), nonzero_divisors(np.remainder)
+def _floor_quotient(x, y, out):
+    """NumPy's quotient; floats that are zero have the sign of the divisor."""
+    quotient = np.floor_divide(x, y, out=out)
+    if quotient.dtype.kind == "f" and np.count_nonzero(quotient) < quotient.size:
+        quotient = np.where(quotient == 0, np.copysign(quotient, y), quotient)
+    return quotient
+
+
+def _floor_remainder(x, y, out):
+    """NumPy's remainder; floats that are zero have the sign of the dividend."""
+    remainder = np.remainder(x, y, out=out)
+    if remainder.dtype.kind == "f" and np.count_nonzero(remainder) < remainder.size:
+        remainder = np.where(remainder == 0, np.copysign(remainder, x), remainder)
+    return remainder
+
+
+floor_quotient, floor_remainder = nonzero_divisors(_floor_quotient), nonzero_divisors(_floor_remainder)
 
 floor_divide = document_binary(
     second_names(binary("floor_divide", floor_quotient, _floor_divide, REAL_OR_INT)),
@@ -263,9 +279,9 @@ def _integer_to_integer(x, y):
     unsigned."""
     if type(y) is Array and direct(y) and not y.ndim and y._value < 0:
         return lax.integer_pow(x, int(y._value))  # raises
-    if direct(x) and direct(y):
-        return _numpy(_wrapping_power, x, y)
     base, exponent = broadcast_together("power", [x, y])
+    if direct(x) and direct(y):
+        return _numpy(_wrapping_power, base, exponent)
     result = lax.full_like(base, 1)
     for _ in range(dtypes.itemsize_bits(x.dtype)):
         odd = lax.ne(lax.bitwise_and(exponent, like(exponent, 1)), like(exponent, 0))

@@ -258,7 +258,9 @@ def _quantile(name, a, q, axis, out, overwrite_input, method, keepdims, weights,
     if not rows.shape[-1]:
         raise TypeError(f"{name}: a must have elements along the axes, got shape {a.shape}")
     fractions = convert(q, wide)
-    if method == "inverted_cdf":
+    if not rows.size:
+        result = lax.full((*q.shape, *rows.shape[:-1]), 0, wide)
+    elif method == "inverted_cdf":
         result = _by_weight(rows, fractions, weights, skip_nan)
     elif direct(rows) and direct(fractions) and not skip_nan and wide in REAL:
         result = make_array(run(_partitioned, rows._value, fractions._value, method))
