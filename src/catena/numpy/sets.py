@@ -226,6 +226,13 @@ def _nothing_unique(ar, axis, size, fill_value) -> tuple:
     return values, zeros, inverse, zeros
 
 
+def _unique_of_all(name: str, x, size, fill_value) -> tuple:
+    """The distinct elements of the flattened array, their places, the inverse and their numbers."""
+    x = as_array_argument(name, x)
+    known_or_sized(x, size, name)
+    return _unique(name, x, None, False, size, fill_value)
+
+
 def unique_all(
     x: Operand, /, *, size: int | None = None, fill_value: Operand | None = None
 ) -> UniqueAllResult:
@@ -244,9 +251,7 @@ def unique_all(
     >>> jnp.unique_all(jnp.array([3, 1, 3])).counts
     Array([1, 2], dtype=int32)
     """
-    x = as_array_argument("unique_all", x)
-    known_or_sized(x, size, "unique_all")
-    return UniqueAllResult(*_unique("unique_all", x, None, False, size, fill_value))
+    return UniqueAllResult(*_unique_of_all("unique_all", x, size, fill_value))
 
 
 def unique_counts(
@@ -266,9 +271,7 @@ def unique_counts(
     >>> jnp.unique_counts(jnp.array([3, 1, 3])).values
     Array([1, 3], dtype=int32)
     """
-    x = as_array_argument("unique_counts", x)
-    known_or_sized(x, size, "unique_counts")
-    values, _, _, counts = _unique("unique_counts", x, None, False, size, fill_value)
+    values, _, _, counts = _unique_of_all("unique_counts", x, size, fill_value)
     return UniqueCountsResult(values, counts)
 
 
@@ -289,9 +292,7 @@ def unique_inverse(
     >>> jnp.unique_inverse(jnp.array([3, 1, 3])).inverse_indices
     Array([1, 0, 1], dtype=int32)
     """
-    x = as_array_argument("unique_inverse", x)
-    known_or_sized(x, size, "unique_inverse")
-    values, _, inverse, _ = _unique("unique_inverse", x, None, False, size, fill_value)
+    values, _, inverse, _ = _unique_of_all("unique_inverse", x, size, fill_value)
     return UniqueInverseResult(values, inverse)
 
 
@@ -310,9 +311,7 @@ def unique_values(x: Operand, /, *, size: int | None = None, fill_value: Operand
     >>> jnp.unique_values(jnp.array([3, 1, 3]))
     Array([1, 3], dtype=int32)
     """
-    x = as_array_argument("unique_values", x)
-    known_or_sized(x, size, "unique_values")
-    return _unique("unique_values", x, None, False, size, fill_value)[0]
+    return _unique_of_all("unique_values", x, size, fill_value)[0]
 
 
 # ----------------------------------------------------------------------------------------------------
