@@ -57,9 +57,13 @@ def test_the_docstring_explains_arguments_and_result(name):
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_the_docstring_has_an_example_that_runs(name):
-    text = inspect.getdoc(FUNCTIONS[name])
+    run_example(FUNCTIONS[name].__name__, inspect.getdoc(FUNCTIONS[name]))
+
+
+def run_example(name: str, text: str):
+    """Run a docstring's example, which must mention ``name``."""
     example = doctest.DocTestParser().get_doctest(text, {"jnp": jnp, "jax": jax, "np": np}, name, None, 0)
-    assert any(FUNCTIONS[name].__name__ in e.source for e in example.examples), "no example that calls it"
+    assert any(name in e.source for e in example.examples), "no example that calls it"
     flags = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS | doctest.register_optionflag("NUMBER")
     assert doctest.DocTestRunner(checker=_get_checker(), optionflags=flags).run(example).failed == 0
 
@@ -67,7 +71,10 @@ def test_the_docstring_has_an_example_that_runs(name):
 @pytest.mark.parametrize("name", METHODS)
 def test_methods_say_what_they_do(name):
     text = inspect.getdoc(METHODS[name])
-    assert text and text[0].isupper() and text.split("\n\n")[0].rstrip().endswith((".", ":"))
+    assert text[0].isupper() and "Returns:" in text
+    for parameter in list(inspect.signature(METHODS[name]).parameters)[1:]:
+        assert re.search(rf"\b{parameter}\b", text), f"{parameter} is not explained"
+    run_example(METHODS[name].__name__, text)
 
 
 def test_traced_values_have_the_same_methods():

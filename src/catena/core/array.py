@@ -144,11 +144,31 @@ class Array(metaclass=ArrayType):
         return format(self._value[()] if not self._value.ndim else self._value, spec)
 
     def item(self, *args: int) -> bool | int | float | complex:
-        """The element as a Python scalar; with arguments, the element at that index."""
+        """The element as a Python scalar.
+
+        Arguments:
+          *args: where it is, one index into the flattened array or one for each axis; none if there is one element.
+        Returns:
+          A bool, int, float or complex.
+        Raises:
+          ValueError: there are several elements and no index. IndexError: it is out of bounds.
+
+        >>> import catena.numpy as jnp
+        >>> jnp.arange(4).item(2)
+        2
+        """
         return self._value.item(*args)
 
     def tolist(self) -> Any:
-        """The elements as nested Python lists."""
+        """The elements as nested Python lists.
+
+        Returns:
+          Lists of Python scalars; a scalar for an array without axes.
+
+        >>> import catena.numpy as jnp
+        >>> jnp.ones((1, 2)).tolist()
+        [[1.0, 1.0]]
+        """
         return self._value.tolist()
 
     def __repr__(self):
@@ -169,16 +189,44 @@ class Array(metaclass=ArrayType):
     # ---- life on the device
 
     def block_until_ready(self) -> "Array":
-        """This array, once its value is computed (here it always is)."""
+        """This array, once its value is computed (here it always is).
+
+        Returns:
+          The array itself.
+        Raises:
+          RuntimeError: the array was deleted.
+
+        >>> import catena.numpy as jnp
+        >>> jnp.arange(2).block_until_ready()
+        Array([0, 1], dtype=int32)
+        """
         live(self)
         return self
 
     def is_deleted(self) -> bool:
-        """Whether the buffer was deleted or given away by donation."""
+        """Whether the buffer was deleted or given away by donation.
+
+        Returns:
+          A Python bool.
+
+        >>> import catena.numpy as jnp
+        >>> jnp.ones(2).is_deleted()
+        False
+        """
         return type(self._value) is Deleted
 
     def delete(self) -> None:
-        """Give the buffer back now; every later use of this array raises an error."""
+        """Give the buffer back now; every later use of this array raises an error.
+
+        Returns:
+          None.
+
+        >>> import catena.numpy as jnp
+        >>> x = jnp.ones(2)
+        >>> x.delete()
+        >>> x.is_deleted()
+        True
+        """
         if not self.is_deleted():
             self._value = Deleted(self.aval)
             self._aval = None  # so that no cache keyed by types takes this array for one with data

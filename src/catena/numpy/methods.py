@@ -145,7 +145,21 @@ def __setitem__(self, i, x):  # noqa: N807
 
 
 def reshape(self, *args: Any, order: str = "C", out_sharding: Any = None) -> Array:
-    """The elements in another shape; see ``jnp.reshape``. The shape is one argument or several."""
+    """The elements in another shape.
+
+    Arguments:
+      *args: the shape, as one tuple or as several integers; one length may be -1, for as many as remain.
+      order: "C" reads and writes with the last index changing fastest, "F" with the first.
+      out_sharding: the sharding of the result; None for that of a single device.
+    Returns:
+      An array of the same elements.
+    Raises:
+      TypeError: the shape has another number of elements.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.arange(6).reshape(2, -1).shape
+    (2, 3)
+    """
     shape = args[0] if len(args) == 1 else args
     if (
         type(shape) is tuple and order == "C" and type(self) is Array and context.trace is None
@@ -159,13 +173,35 @@ def reshape(self, *args: Any, order: str = "C", out_sharding: Any = None) -> Arr
 
 
 def flatten(self, order: str = "C", *, out_sharding: Any = None) -> Array:
-    """The elements in one axis; see ``jnp.ravel``."""
+    """The elements in one axis.
+
+    Arguments:
+      order: "C" with the last index changing fastest, "F" with the first.
+      out_sharding: the sharding of the result; None for that of a single device.
+    Returns:
+      An array with one axis.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.ones((2, 3)).flatten().shape
+    (6,)
+    """
     return shaping.ravel(self, order, out_sharding=out_sharding)
 
 
 def transpose(self, *args: Any) -> Array:
-    """The array with its axes in another order; see ``jnp.transpose``. The axes are one argument or
-    several."""
+    """The array with its axes in another order.
+
+    Arguments:
+      *args: the axes in their new order, as one tuple or as several integers; none reverses them.
+    Returns:
+      An array.
+    Raises:
+      ValueError: the axes are not a permutation.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.ones((2, 3, 4)).transpose(1, 2, 0).shape
+    (3, 4, 2)
+    """
     if not args or args == (None,):
         return shaping.transpose(self)
     axes = args[0] if len(args) == 1 and np.iterable(args[0]) else args
@@ -191,12 +227,35 @@ def _flat(self):
 
 
 def astype(self, dtype: Any, copy: bool = False, device: Any = None) -> Array:
-    """The array cast to ``dtype``; see ``jnp.astype``."""
+    """The array cast to a dtype.
+
+    Arguments:
+      dtype: the dtype; None for the default float.
+      copy: whether to copy even where the dtype is the same.
+      device: the device to put the result on; None leaves it where it is.
+    Returns:
+      An array; floats are cut towards zero by integers, which saturate.
+    Raises:
+      TypeError: ``dtype`` is not a dtype.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.array([1.9, -300.0]).astype("int8")
+    Array([   1, -128], dtype=int8)
+    """
     return conversion.astype(self, dtype, copy=copy, device=device)
 
 
 def copy(self) -> Array:
-    """A copy of the array."""
+    """A copy of the array.
+
+    Returns:
+      An array of its own memory.
+
+    >>> import catena.numpy as jnp
+    >>> x = jnp.arange(3)
+    >>> x.copy() is x
+    False
+    """
     return conversion.copy(self)
 
 
@@ -211,6 +270,10 @@ def view(self, dtype: Any = None, type: None = None) -> Array:
       An array.
     Raises:
       ValueError: the last axis does not have a whole number of the new elements.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.array([1.0]).view("int32")
+    Array([1065353216], dtype=int32)
     """
     if type is not None:
         raise NotImplementedError("`type` argument of array.view() is not supported.")
@@ -246,7 +309,15 @@ def _view_bits(x, dtype, old: int, new: int):
 
 
 def byteswap(self) -> Array:
-    """The array with the bytes of each element in reverse order."""
+    """The array with the bytes of each element in reverse order.
+
+    Returns:
+      An array of the same dtype.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.array([1, 256], "int16").byteswap()
+    Array([256,   1], dtype=int16)
+    """
     if self.dtype.itemsize == 1:
         return self
     if dtypes.is_complex(self.dtype):
@@ -256,12 +327,37 @@ def byteswap(self) -> Array:
 
 
 def clip(self, min: Any = None, max: Any = None) -> Array:
-    """The elements kept within bounds; see ``jnp.clip``."""
+    """The elements kept within bounds.
+
+    Arguments:
+      min, max: arrays that broadcast with this one, or scalars; None for no bound.
+    Returns:
+      An array.
+    Raises:
+      ValueError: a bound is complex.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.array([1, 5, 9]).clip(2, 6)
+    Array([2, 5, 6], dtype=int32)
+    """
     return overridable(arithmetic.clip)(self, min, max)
 
 
 def nonzero(self, *, fill_value: Any = None, size: int | None = None) -> tuple:
-    """The indices of the elements that are not zero; see ``jnp.nonzero``."""
+    """The indices of the elements that are not zero.
+
+    Arguments:
+      fill_value: what fills the places beyond the last index; by default 0.
+      size: the number of indices to return; needed while tracing.
+    Returns:
+      A tuple with an array of indices for each axis.
+    Raises:
+      ConcretizationTypeError: the array is traced and there is no ``size``.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.array([0, 4, 5]).nonzero()
+    (Array([1, 2], dtype=int32),)
+    """
     return selection.nonzero(self, size=size, fill_value=fill_value)
 
 
@@ -274,7 +370,23 @@ def compress(
     size: int | None = None,
     fill_value: Any = 0,
 ) -> Array:
-    """The slices along an axis where a condition is true; see ``jnp.compress``."""
+    """The slices along an axis where a condition is true.
+
+    Arguments:
+      condition: an array of booleans with one axis.
+      axis: the axis; None for the flattened array.
+      out: not supported; arrays are immutable.
+      size: the number of slices to return; needed where the condition is traced.
+      fill_value: what fills those beyond the last.
+    Returns:
+      An array.
+    Raises:
+      ConcretizationTypeError: the condition is traced and there is no ``size``.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.arange(3).compress(jnp.array([True, False, True]))
+    Array([0, 2], dtype=int32)
+    """
     compressed = overridable(selection.compress)
     return compressed(condition, self, axis, out=out, size=size, fill_value=fill_value)
 
@@ -292,7 +404,19 @@ def shards(self) -> list[Shard]:
 
 
 def to_device(self, device: Any, *, stream: None = None) -> Array:
-    """The array on a device."""
+    """The array on a device.
+
+    Arguments:
+      device: a device or a sharding.
+      stream: not supported.
+    Returns:
+      An array.
+
+    >>> import catena.numpy as jnp
+    >>> x = jnp.ones(2)
+    >>> x.to_device(x.device).shape
+    (2,)
+    """
     if stream is not None:
         raise NotImplementedError("stream argument of array.to_device()")
     return placed(self, device)
@@ -303,47 +427,125 @@ def to_device(self, device: Any, *, stream: None = None) -> Array:
 
 
 def tobytes(self, order: str = "C") -> bytes:
-    """The bytes of the elements, the last index changing fastest."""
+    """The bytes of the elements.
+
+    Arguments:
+      order: "C" with the last index changing fastest, "F" with the first.
+    Returns:
+      A bytes object.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.array([1, 2], "int8").tobytes()
+    b'\\x01\\x02'
+    """
     return live(self).tobytes(order)
 
 
 def devices(self) -> set[Device]:
-    """The devices that the array is on."""
+    """The devices that the array is on.
+
+    Returns:
+      A set with one device.
+
+    >>> import catena.numpy as jnp
+    >>> len(jnp.ones(2).devices())
+    1
+    """
     return {device_of(self)}
 
 
 def platform(self) -> str:
-    """The name of the platform that the array is on."""
+    """The name of the platform that the array is on.
+
+    Returns:
+      A string.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.ones(2).platform()
+    'cpu'
+    """
     return device_of(self).platform
 
 
 def is_ready(self) -> bool:
-    """Whether the value is computed: here it always is."""
+    """Whether the value is computed: here it always is.
+
+    Returns:
+      True.
+    Raises:
+      RuntimeError: the array was deleted.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.ones(2).is_ready()
+    True
+    """
     live(self)
     return True
 
 
 def clone(self) -> Array:
-    """Another array of the same value."""
+    """Another array of the same value, which shares its memory.
+
+    Returns:
+      An array.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.arange(2).clone()
+    Array([0, 1], dtype=int32)
+    """
     return make_array(live(self), self.weak_type)
 
 
 def addressable_data(self, index: int) -> Array:
-    """The part of the array that is on one of its devices: all of it."""
+    """The part of the array that is on one of its devices: all of it.
+
+    Arguments:
+      index: the number of the device among those of the array.
+    Returns:
+      An array.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.arange(2).addressable_data(0)
+    Array([0, 1], dtype=int32)
+    """
     return clone(self)
 
 
 def copy_to_host_async(self) -> None:
-    """Nothing: the array is on the host."""
+    """Nothing: the array is on the host.
+
+    Returns:
+      None.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.arange(2).copy_to_host_async()
+    """
 
 
 def on_device_size_in_bytes(self) -> int:
-    """The bytes that the elements take."""
+    """The bytes that the elements take.
+
+    Returns:
+      An integer.
+
+    >>> import catena.numpy as jnp
+    >>> jnp.ones(3).on_device_size_in_bytes()
+    12
+    """
     return self.nbytes
 
 
 def unsafe_buffer_pointer(self) -> int:
-    """The address of the first element, for libraries that want one; valid while the array lives."""
+    """The address of the first element, for libraries that want one; valid while the array lives.
+
+    Returns:
+      An integer.
+
+    >>> import catena.numpy as jnp
+    >>> x = jnp.ones(3)
+    >>> x.unsafe_buffer_pointer() == x.unsafe_buffer_pointer()
+    True
+    """
     return live(self).__array_interface__["data"][0]
 
 
