@@ -36,7 +36,7 @@ _F32, _F64 = np.dtype(np.float32), np.dtype(np.float64)
 
 
 def rounded_once(name: str, ufunc):
-    """NumPy's ``ufunc``, but float32 by way of float64: its loops for float32 are off by up to 1.6 units, XLA's by less.
+    """NumPy's ``ufunc``, but float32 by way of float64: its loops for float32 are off by up to 1.6 units.
 
     A compiled kernel computes so, too; NumPy's functions of doubles take thirty times as long.
     """
