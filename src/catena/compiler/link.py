@@ -128,28 +128,44 @@ def object_code(text: str, times: Times, opt: int) -> bytes:
 
 def compile_text(text: str, times: Times, opt: int) -> tuple[bytes, object]:
     """Object code of a module, and the module after the passes."""
-    binding = llvm()
     with _lock:
-        try:
-            module = binding.parse_assembly(text)
-        except RuntimeError as error:
-            raise CompileError(f"LLVM rejects the program: {error}") from None
+        module = parsed(text)
         times.mark("parse")
-        run_passes(module, machine(opt))
+        run_passes(module, machine(opt), PASSES)
+        if not is_valid(module):
+            module = parsed(text)
+            run_passes(module, machine(opt), [name for name in PASSES if name != "sroa"])
         times.mark("optimise")
         code = machine(opt).emit_object(module)
         times.mark("generate")
     return code, module
 
 
+def parsed(text: str):
+    try:
+        return llvm().parse_assembly(text)
+    except RuntimeError as error:
+        raise CompileError(f"LLVM rejects the program: {error}") from None
+
+
+def is_valid(module) -> bool:
+    """Whether the passes kept the module's form. SROA of LLVM 22 puts the parts of a vector together before they are
+    computed where they are stored from the last to the first; code generation then aborts the process."""
+    try:
+        module.verify()
+    except RuntimeError:
+        return False
+    return True
+
+
 PASSES = ("always_inliner", "sroa", "instruction_combine", "simplify_cfg", "dead_code_elimination")
 
 
-def run_passes(module, tm) -> None:
+def run_passes(module, tm, passes) -> None:
     binding = llvm()
     builder = binding.create_pass_builder(tm, binding.create_pipeline_tuning_options(speed_level=1))
     program = binding.create_new_module_pass_manager()
-    for name in PASSES:
+    for name in passes:
         getattr(program, f"add_{name}_pass")()
     program.run(module, builder)
 
