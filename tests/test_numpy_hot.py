@@ -163,3 +163,15 @@ WORKLOADS = workloads()
 @pytest.mark.parametrize("name", [name for name in WORKLOADS if name not in TO_PYTHON])
 def test_what_the_benchmark_times(name):
     check(WORKLOADS[name], signs="linalg" not in name)
+
+
+def test_spelt_dtypes_are_remembered_only_where_flags_do_not_change_them():
+    for _ in range(2):
+        assert jnp.zeros(1, float).dtype == np.float32
+        assert jnp.zeros(1, jnp.int32).dtype == jnp.zeros(1, "int32").dtype == np.int32
+        with jax.enable_x64(True):
+            assert jnp.zeros(1, float).dtype == np.float64
+            assert jnp.zeros(1, "int32").dtype == np.int32
+    for wrong in ("no dtype", jnp.ones(1), [np.float32], object):
+        with pytest.raises(TypeError):
+            jnp.zeros(1, wrong)

@@ -21,6 +21,7 @@ from catena.core.array import Array, as_array, make_array, refuse_masked, scalar
 from catena.core.context import context
 from catena.core.errors import ConcretizationTypeError
 from catena.core.evaluate import quiet
+from catena.core.scalar_types import ScalarType
 from catena.core.trace import Tracer, find_concrete
 from catena.lax.structure import repeated
 from catena.numpy.protocol import Overridden, takes_part
@@ -173,7 +174,24 @@ def canonical_axes(axis, ndim: int) -> tuple:
 
 def user_dtype(dtype, name: str, default=None):
     """A dtype argument in canonical form; ``default`` where the user gave none."""
-    return default if dtype is None else dtypes.check_user_dtype_supported(dtype, name)
+    if dtype is None:
+        return default
+    try:
+        found = _SPELT.get(dtype)
+    except TypeError:  # cannot be hashed
+        found = None
+    return found or _remembered_dtype(dtype, name)
+
+
+_SPELT: dict = {}  # dtypes as users write them, that mean the same with and without 64 bits
+
+
+def _remembered_dtype(dtype, name: str):
+    found = dtypes.check_user_dtype_supported(dtype, name)
+    if isinstance(dtype, str | type | np.dtype | ScalarType) and found.itemsize <= 4:
+        if dtypes.as_dtype(dtype) == found:
+            _SPELT[dtype] = found
+    return found
 
 
 # ----------------------------------------------------------------------------------------------------

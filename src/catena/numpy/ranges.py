@@ -258,7 +258,7 @@ def logspace(
     """
     if dtype is None and axis == 0 and type(base) is float:  # the hot path
         if (found := _spaced_numbers(start, stop, num, endpoint)) is not None:
-            return make_array(run(np.power, found.dtype.type(base), found))
+            return make_array(run(np.power, base, found))
     dtype = user_dtype(dtype, "logspace")
     start, stop, base = operands("logspace", start, stop, base)
     found = dtypes.to_inexact_dtype(promoted_dtype([start, stop, base])[0])

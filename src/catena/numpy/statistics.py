@@ -400,18 +400,25 @@ def cov(
     return reshaped(result, tuple(n for n in result.shape if n != 1)) if 1 in result.shape else result
 
 
-def _covariance_value(x, rowvar: bool, ddof: int):
+def _comoments(x, rowvar: bool):
+    """The products of the distances of variables from their means."""
     x = x if rowvar or x.shape[0] == 1 else x.T
-    number = x.shape[1]
-    x = x - np.add.reduce(x, 1, keepdims=True) / x.dtype.type(number)
-    result = np.dot(x, x.T)
-    result /= x.dtype.type(number - ddof)
+    centre = np.add.reduce(x, 1, keepdims=True)
+    centre /= x.shape[1]
+    x = x - centre
+    return np.dot(x, x.T)
+
+
+def _covariance_value(x, rowvar: bool, ddof: int):
+    result = _comoments(x, rowvar)
+    result /= (x.shape[1] if rowvar or x.shape[0] == 1 else x.shape[0]) - ddof
     return result.squeeze() if 1 in result.shape else result
 
 
-def _correlation_value(c):
+def _correlation_value(x, rowvar: bool):
+    c = _comoments(x, rowvar)
     deviations = np.sqrt(c.diagonal())
-    c = c / deviations[:, None]
+    c /= deviations[:, None]
     c /= deviations
     np.maximum(c, -1, out=c)
     return np.minimum(c, 1, out=c)
@@ -479,11 +486,12 @@ def corrcoef(
     Array([[ 1., -1.],
            [-1.,  1.]], dtype=float32)
     """
+    if y is dtype is None and (found := concrete_values(REAL, x)):  # the hot path
+        if found[0].ndim == 2 and found[0].shape[0] > 1 and found[0].shape[1] > 1:
+            return make_array(run(_correlation_value, found[0], rowvar))
     c = cov(x, y, rowvar, dtype=dtype)
     if c.ndim == 0:
         return lax.div(c, c)
-    if found := concrete_values(REAL, c):  # the hot path
-        return make_array(run(_correlation_value, found[0]))
     n = c.shape[0]
     variances = _real(read(c, (np.arange(n), np.arange(n))))
     deviations = convert(lax.sqrt(variances), c.dtype)

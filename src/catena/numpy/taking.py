@@ -161,6 +161,8 @@ def take_along_axis(
     mode = "fill" if mode is None else mode
     if direct(arr) and direct(indices) and wrap:
         try:
+            if arr._value.ndim == 1:
+                return make_array(arr._value.take(indices._value), arr.weak_type)
             return make_array(np.take_along_axis(arr._value, indices._value, axis), arr.weak_type)
         except (IndexError, ValueError, TypeError):  # the general path fills, or says what is wrong
             pass

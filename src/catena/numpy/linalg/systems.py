@@ -584,6 +584,8 @@ def matrix_rank(
     >>> jnp.linalg.matrix_rank(jnp.ones((3, 3)))
     Array(1, dtype=int32)
     """
+    if rtol is tol is None and not hermitian and by_lapack(M) and M._value.ndim > 1:  # the hot path
+        return make_array(run(_rank_value, M._value, default_int()))
     if tol is not None:
         if rtol is not None:
             raise ValueError("matrix_rank: only one of tol or rtol may be specified.")
@@ -592,8 +594,6 @@ def matrix_rank(
     if M.ndim < 2:
         return convert(reductions.any(lax.ne(M, lax.full_like(M, 0))), np.dtype("int32"))
     M = inexact_matrix("matrix_rank", M)  # noqa: N806
-    if by_lapack(M) and rtol is None and not hermitian:
-        return make_array(run(_rank_value, M._value, default_int()))
     s = lax.abs(eigh(M).eigenvalues) if hermitian else svd(M, full_matrices=False, compute_uv=False)
     if rtol is None:
         cutoff = reductions.max(s, -1, keepdims=True)
