@@ -299,7 +299,7 @@ def issubdtype(a, b) -> bool:
     return issubclass(a_class, b_class)
 
 
-_KINDS_BY_NAME = {
+KINDS_BY_NAME = {
     "bool": "b",
     "signed integer": "i",
     "unsigned integer": "u",
@@ -333,14 +333,14 @@ def isdtype(dtype, kind) -> bool:
 
 
 def _is_kind(dtype, kind) -> bool:
-    if isinstance(kind, str) and kind in _KINDS_BY_NAME:
-        return KIND.get(dtype, "-") in _KINDS_BY_NAME[kind]
+    if isinstance(kind, str) and kind in KINDS_BY_NAME:
+        return KIND.get(dtype, "-") in KINDS_BY_NAME[kind]
     if not isinstance(kind, str | np.dtype | type):
         raise TypeError(f"isdtype: kind must be a string, a dtype or a tuple of these, got {kind!r}")
     try:
         return dtype == as_dtype(kind)
     except TypeError as error:
-        expected = f"one of {list(_KINDS_BY_NAME)} or a dtype; got {kind!r}"
+        expected = f"one of {list(KINDS_BY_NAME)} or a dtype; got {kind!r}"
         kind_of_error = ValueError if isinstance(kind, str) else TypeError
         raise kind_of_error(f"isdtype: kind must be {expected}") from error
 

@@ -15,15 +15,6 @@ _DTYPES = tuple(
         "complex64", "complex128",
     )
 )  # fmt: skip
-_KINDS = {
-    "bool": "b",
-    "signed integer": "i",
-    "unsigned integer": "u",
-    "integral": "iu",
-    "real floating": "f",
-    "complex floating": "c",
-    "numeric": "iufc",
-}
 
 
 class ArrayNamespaceInfo:
@@ -72,12 +63,12 @@ class ArrayNamespaceInfo:
           KeyError: there is no such kind.
         """
         _check_device("dtypes", device)
-        kinds = tuple(_KINDS) if kind is None else kind if isinstance(kind, tuple) else (kind,)
-        unknown = [k for k in kinds if k not in _KINDS]
+        known = tuple(dtypes.KINDS_BY_NAME)
+        kinds = known if kind is None else kind if isinstance(kind, tuple) else (kind,)
+        unknown = [k for k in kinds if k not in known]
         if unknown:
-            raise KeyError(f"dtypes: kind must be among {list(_KINDS)}, got {unknown[0]!r}")
-        letters = "".join(_KINDS[k] for k in kinds)
-        return {d.name: d for d in _DTYPES if dtypes.KIND[d] in letters and dtypes.canonical(d) == d}
+            raise KeyError(f"dtypes: kind must be among {known}, got {unknown[0]!r}")
+        return {d.name: d for d in _DTYPES if dtypes.isdtype(d, kinds) and dtypes.canonical(d) == d}
 
 
 def _check_device(name: str, device: Any):
