@@ -219,12 +219,18 @@ def squared_distance(x, center):
     return lax.square(distance)
 
 
+_FEW = 1 << 10  # numbers whose squares BLAS sums as precisely as NumPy
+
+
 def _variance_value(value, axis, ddof, keepdims, root, number):
     """The variance of a NumPy array in two passes; its square root where that is asked for."""
     center = np.add.reduce(value, axis, out=..., keepdims=True)
     distance = np.subtract(value, np.divide(center, number, center), out=...)
-    np.multiply(distance, distance, distance)
-    total = np.add.reduce(distance, axis, out=..., keepdims=keepdims)
+    if axis is None and not keepdims and number <= _FEW:
+        total = np.array(np.vdot(distance, distance))
+    else:
+        np.multiply(distance, distance, distance)
+        total = np.add.reduce(distance, axis, out=..., keepdims=keepdims)
     np.divide(total, number - ddof if number > ddof else np.nan, total)
     return np.sqrt(total, total) if root else total
 

@@ -237,6 +237,13 @@ def flipud(m: Operand) -> Array:
     return _flipped(as_array_argument("flipud", m), 0)
 
 
+def _turned(value, turns: int, first: int, second: int):
+    """A view of a NumPy array after so many quarter turns."""
+    reversed_axes = ((), (second,), (first, second), (first,))[turns]
+    value = value[tuple(_BACKWARDS if i in reversed_axes else slice(None) for i in range(value.ndim))]
+    return value.swapaxes(first, second) if turns % 2 else value
+
+
 def rot90(m: Operand, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
     """The array rotated by quarter turns in the plane of two axes, from the first towards the second.
 
@@ -264,6 +271,8 @@ def rot90(m: Operand, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
     if first == second:
         raise ValueError("Axes must be different")
     turns = operator.index(k) % 4
+    if direct(m):
+        return make_array(_turned(m._value, turns, first, second), m.weak_type)
     if turns == 0:
         return m
     if turns == 2:
