@@ -69,6 +69,8 @@ def family(**words: str):
     """
 
     def complete(fun):
+        if fun.__doc__ is None:  # python -OO
+            return fun
         text, mark, example = fun.__doc__.partition("\n\n    >>>")
         purpose, own = _sections(text)
         code = fun.__code__
