@@ -106,11 +106,12 @@ def test_ahead_of_time_compilation_uses_the_program_of_the_call():
     np.testing.assert_array_equal(compiled(x), f(x))
 
 
-def test_large_results_use_memory_again_when_the_last_view_dies():
+@pytest.mark.parametrize("size", [40_000, 200_000, 2_000_000])
+def test_large_results_use_memory_again_when_the_last_view_dies(size):
     from catena.runtime import buffers
 
     f = jax.jit(lambda x: x * 2)
-    x = array(2_000_000)
+    x = array(size)
     y = f(x)
     place, view = address(y), np.asarray(y)[5:]
     del y
@@ -120,3 +121,11 @@ def test_large_results_use_memory_again_when_the_last_view_dies():
     del view
     assert address(f(x)) == place
     assert buffers.pool.statistics()["reused"] > 0
+
+
+def test_sizes_of_mappings_are_few_and_little_larger():
+    from catena.runtime.buffers import PAGE, SMALLEST, rounded
+
+    for size in range(SMALLEST, 8 * PAGE, 12_345):
+        assert size <= rounded(size) <= max(size * 9 / 8, size + PAGE if size > PAGE // 2 else size + (1 << 16))
+    assert len({rounded(size) for size in range(SMALLEST, 8 * PAGE, 12_345)}) < 48

@@ -1,4 +1,4 @@
-"""Memory for large results: huge pages that are used again.
+"""Memory for large results: pages, huge ones where they fit, that are used again.
 
 A fresh 40 MB array costs 9,766 page faults before its first element is written, more than the arithmetic
 that fills it. Large arrays therefore come from a pool of mappings on huge pages; a mapping returns to the pool
@@ -21,8 +21,9 @@ import numpy as np
 
 from catena.core.errors import OutOfMemoryError
 
-SMALLEST = 1 << 20  # bytes below which malloc reuses memory well enough
+SMALLEST = 1 << 17  # bytes from which malloc gives memory back to the system as soon as it is free
 PAGE = 2 << 20
+STEP = 1 << 16  # between the sizes of mappings too small for huge pages
 
 
 def idle_bound() -> int:
@@ -40,11 +41,14 @@ def idle_bound() -> int:
 
 
 class Mapping:
-    """Memory of the system's, on huge pages where it has them, which begin at `start`."""
+    """Memory of the system's, from `start` on; large ones lie on huge pages where the system has them."""
 
     __slots__ = ("size", "memory", "start")
 
     def __init__(self, size: int):
+        if size < PAGE:
+            self.size, self.memory, self.start = size, mmap.mmap(-1, size), 0
+            return
         self.size, self.memory = size, mmap.mmap(-1, size + PAGE)
         self.start = -np.frombuffer(self.memory, np.uint8).ctypes.data % PAGE
         if hasattr(self.memory, "madvise") and hasattr(mmap, "MADV_HUGEPAGE"):
@@ -134,7 +138,8 @@ class Pool:
 
 def rounded(size: int) -> int:
     """The size of the mapping for so many bytes: few different ones, at most an eighth larger."""
-    step = max(PAGE, 1 << max(size.bit_length() - 4, 0))
+    smallest = STEP if size <= PAGE - STEP else PAGE
+    step = max(smallest, 1 << max(size.bit_length() - 4, 0))
     return -(-size // step) * step
 
 
