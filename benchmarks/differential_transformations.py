@@ -43,9 +43,7 @@ def run(library: str) -> None:
 
 
 def results_of(python: str, library: str) -> dict:
-    output = subprocess.run(
-        [python, __file__, "--run", library], check=True, stdout=subprocess.PIPE, text=True
-    ).stdout
+    output = subprocess.run([python, __file__, "--run", library], check=True, stdout=subprocess.PIPE, text=True).stdout
     return dict(map(json.loads, output.splitlines()))
 
 

@@ -207,9 +207,7 @@ def report(rows):
     for each in sorted(rows, key=lambda r: r.margin):
         print(each)
     missed = sum(not each.met for each in rows)
-    print(
-        f"\n{len(rows) - missed} of {len(rows)} goals met; worst first. Each time is the least of its rounds."
-    )
+    print(f"\n{len(rows) - missed} of {len(rows)} goals met; worst first. Each time is the least of its rounds.")
     return missed
 
 

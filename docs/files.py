@@ -22,9 +22,7 @@ def listing() -> str:
     folders = sorted({path.parent for path in SOURCES.rglob("*.py")})
     for folder in folders:
         lines += [f"### `{folder.relative_to(SOURCES.parent)}/`", ""]
-        lines += [
-            f"- `{p.name}`: {first_line(p)}" for p in sorted(folder.glob("*.py")) if p.read_text().strip()
-        ]
+        lines += [f"- `{p.name}`: {first_line(p)}" for p in sorted(folder.glob("*.py")) if p.read_text().strip()]
         lines.append("")
     return "\n".join(lines)
 

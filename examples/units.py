@@ -119,9 +119,7 @@ RULES = {
     **rule(lambda name, args: unit_of(args[0]) ** Fraction(1, 2), "sqrt"),
 }
 
-OPERATORS = (
-    "add:add sub:subtract mul:multiply truediv:divide matmul:matmul pow:power lt:less gt:greater eq:equal"
-)
+OPERATORS = "add:add sub:subtract mul:multiply truediv:divide matmul:matmul pow:power lt:less gt:greater eq:equal"
 for _operator, _, _name in (pair.partition(":") for pair in OPERATORS.split()):
     _function = getattr(jnp, _name)
     setattr(Quantity, f"__{_operator}__", lambda self, other, f=_function: f(self, other))

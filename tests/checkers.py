@@ -27,9 +27,7 @@ def wide(x) -> np.ndarray:
     """``x`` in float64 or complex128, for comparisons; integers and booleans as they are."""
     x = np.asarray(x)
     kind = dtypes.KIND[x.dtype]
-    return (
-        x.astype({"f": np.float64, "c": np.complex128}.get(kind, x.dtype)) if kind in "fc" else plain_ints(x)
-    )
+    return x.astype({"f": np.float64, "c": np.complex128}.get(kind, x.dtype)) if kind in "fc" else plain_ints(x)
 
 
 def plain_ints(x: np.ndarray) -> np.ndarray:
@@ -102,9 +100,7 @@ def numerical_jvp(fun, primals, tangents, step: float = 1e-3) -> list:
     total = None
     for k, w in weights.items():
         for sign in (1, -1):
-            point = [
-                np.asarray(p + sign * k * step * t, np.asarray(p).dtype) for p, t in zip(primals, tangents)
-            ]
+            point = [np.asarray(p + sign * k * step * t, np.asarray(p).dtype) for p, t in zip(primals, tangents)]
             outs = [sign * w / step * wide(o) for o in flat_outputs(fun(*point))]
             total = outs if total is None else [a + b for a, b in zip(total, outs, strict=True)]
     return total
@@ -200,9 +196,7 @@ def _check_vmap(fun, args, stacks, mapped, last, ulps, atol):
     in_axes = tuple((-1 if last else 0) if m else None for m in mapped)
     actual = flat_outputs(catena.vmap(fun, in_axes=in_axes)(*inputs))
     for i, out in enumerate(actual):
-        assert_close(
-            out, np.stack([e[i] for e in expected]), ulps=ulps, atol=atol, what=f"vmap, in_axes={in_axes}"
-        )
+        assert_close(out, np.stack([e[i] for e in expected]), ulps=ulps, atol=atol, what=f"vmap, in_axes={in_axes}")
 
 
 # ---- all of it

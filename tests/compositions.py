@@ -76,9 +76,9 @@ def transformations(jax) -> dict:
     jnp, lax, vmap, grad, jit = jax.numpy, jax.lax, jax.vmap, jax.grad, jax.jit
     both = lambda x: jnp.stack([x, x * 2])
     descend = lambda f: lambda x: lax.scan(lambda c, _: (c - 0.01 * grad(f)(c), f(c)), x, None, length=3)
-    decay = lambda f: lambda x: lax.while_loop(
-        lambda c: c[1] < x[2], lambda c: (c[0] * 0.9 + f(x), c[1] + 1), (x, 0.0)
-    )[0]
+    decay = lambda f: (
+        lambda x: lax.while_loop(lambda c: c[1] < x[2], lambda c: (c[0] * 0.9 + f(x), c[1] + 1), (x, 0.0))[0]
+    )
     branch = lambda f: lambda x: lax.cond(x[0] > 0.7, grad(f), lambda x: x, x)
     return {
         "f": lambda f, x: f(x),
@@ -105,9 +105,9 @@ def transformations(jax) -> dict:
         "closed over": lambda f, x: grad(lambda s: grad(lambda y: f(y * s))(x).sum())(1.5),
         "scan of grad": lambda f, x: descend(f)(x),
         "jit vmap scan of grad": lambda f, x: jit(vmap(descend(f)))(both(x)),
-        "grad of scan": lambda f, x: grad(
-            lambda x: lax.scan(lambda c, _: (c * 0.9, f(c)), x, None, length=3)[1].sum()
-        )(x),
+        "grad of scan": lambda f, x: grad(lambda x: lax.scan(lambda c, _: (c * 0.9, f(c)), x, None, length=3)[1].sum())(
+            x
+        ),
         "pmap": lambda f, x: jax.pmap(grad(f))(x[None]),
         "vmap cond": lambda f, x: vmap(branch(f))(both(x)),
         "vmap while": lambda f, x: vmap(decay(f))(both(x)),

@@ -30,9 +30,7 @@ def check_value(f, *args, expected=None):
     with jax.disable_jit():
         assert_close(eager, f(*args))
     if expected is not None:
-        for x, y in zip(
-            leaves(eager), jax.tree.leaves(expected, is_leaf=lambda v: isinstance(v, list)), strict=True
-        ):
+        for x, y in zip(leaves(eager), jax.tree.leaves(expected, is_leaf=lambda v: isinstance(v, list)), strict=True):
             np.testing.assert_allclose(x, y, **TOLERANCE)
     return eager
 

@@ -24,9 +24,7 @@ def check_values(call, arrays, rtol: float = 0.0, atol: float = 0.0, reference=N
         for ours, theirs in zip(leaves(out), expected, strict=True):
             assert ours.shape == theirs.shape, f"{which}: shape {ours.shape}, expected {theirs.shape}"
             assert ours.dtype == dtypes.canonicalize_dtype(ours.dtype)
-            assert ours.dtype.kind == theirs.dtype.kind or ours.dtype.kind in "fc", (
-                f"{which}: dtype {ours.dtype}"
-            )
+            assert ours.dtype.kind == theirs.dtype.kind or ours.dtype.kind in "fc", f"{which}: dtype {ours.dtype}"
             numpy.testing.assert_allclose(ours, theirs, rtol=rtol, atol=atol, err_msg=which)
 
 

@@ -32,6 +32,7 @@ ZERO = np.array(0.0, np.float32)
 EIGHT = np.array(8.0, np.float32)
 TWO = np.array(2, np.int32)
 
+
 def _saved():
     """A file that ``np.save`` wrote."""
     file = io.BytesIO()
@@ -52,8 +53,7 @@ _FAMILIES = {
     "nextafter not_equal pow power remainder subtract true_divide add array_equiv inner kron outer "
     "polyadd polymul polysub vdot convolve correlate vecdot linalg.outer linalg.vecdot cross "
     "linalg.cross": [c(V, W)],
-    "bitwise_and bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift gcd lcm left_shift "
-    "right_shift": [
+    "bitwise_and bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift gcd lcm left_shift right_shift": [
         c(I, TWO)
     ],
     "bitwise_count bitwise_invert bitwise_not invert": [c(I)],

@@ -184,10 +184,7 @@ def test_numpy_operands_give_arrays(left):
 def test_iteration_and_membership():
     assert [float(x) for x in A] == [0, 1, 2] and [float(x) for x in reversed(A)] == [2, 1, 0]
     assert 1 in A and 7 not in A and len(M) == 2
-    assert (
-        round(A + 0.26, 1).tolist() == pytest.approx([0.3, 1.3, 2.3])
-        and round(jnp.float32(2.5)).dtype == "int32"
-    )
+    assert round(A + 0.26, 1).tolist() == pytest.approx([0.3, 1.3, 2.3]) and round(jnp.float32(2.5)).dtype == "int32"
 
 
 def test_deleted_arrays_say_so():

@@ -37,7 +37,9 @@ def test_results_are_converted_to_the_promised_dtype():
     assert jax.pure_callback(lambda x: np.float64(1), SCALAR, 1.0).dtype == np.float32
 
 
-@pytest.mark.parametrize("method", ["sequential", "sequential_unrolled", "expand_dims", "broadcast_all", "legacy_vectorized"])
+@pytest.mark.parametrize(
+    "method", ["sequential", "sequential_unrolled", "expand_dims", "broadcast_all", "legacy_vectorized"]
+)
 @pytest.mark.parametrize("transform", [lambda f: f, jax.jit])
 def test_vmap_methods(method, transform):
     shapes = []

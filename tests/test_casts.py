@@ -116,9 +116,7 @@ def test_integers_to_integers_keep_the_low_bits(source, values, dtype, expected)
 def test_to_narrow_floats(values, dtype, expected):
     found = convert(array(values, "float32"), np.dtype(dtype))
     assert found.dtype == dtype
-    np.testing.assert_array_equal(
-        convert(found, np.dtype("float64")), np.array(expected, found.dtype).astype("f8")
-    )
+    np.testing.assert_array_equal(convert(found, np.dtype("float64")), np.array(expected, found.dtype).astype("f8"))
 
 
 def test_complex_to_real_drops_the_imaginary_part():

@@ -64,9 +64,7 @@ def test_second_order():
     expected = jax.vmap(jax.grad(jax.grad(layer)))(X)
     close(jax.vmap(jax.grad(jax.grad(jax.checkpoint(layer))))(X), expected)
     close(jax.vmap(jax.grad(jax.checkpoint(jax.grad(jax.checkpoint(layer)))))(X), expected)
-    close(
-        jax.jvp(jax.grad(lambda x: jnp.sum(jax.checkpoint(layer)(x))), (X,), (np.ones_like(X),))[1], expected
-    )
+    close(jax.jvp(jax.grad(lambda x: jnp.sum(jax.checkpoint(layer)(x))), (X,), (np.ones_like(X),))[1], expected)
 
 
 def test_the_backward_pass_computes_again():

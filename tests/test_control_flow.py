@@ -128,9 +128,7 @@ def test_scan_derivatives():
 
 
 def test_scan_reverse_derivatives():
-    check_derivatives(
-        lambda w, xs: lax.scan(lambda c, x: (jnp.sin(w * c) + x, c * x), 0.1, xs, reverse=True), 0.7, A
-    )
+    check_derivatives(lambda w, xs: lax.scan(lambda c, x: (jnp.sin(w * c) + x, c * x), 0.1, xs, reverse=True), 0.7, A)
 
 
 def test_scan_vmap_every_combination():
@@ -225,9 +223,7 @@ def test_while_loop_closes_over_arrays_in_condition_and_body():
 
 def test_while_forward_derivatives():
     def f(x, y):
-        return lax.while_loop(
-            lambda c: c[0] < 4, lambda c: (c[0] + 1, jnp.sin(c[1] * y) + c[2], c[1]), (0, x, y)
-        )[1:]
+        return lax.while_loop(lambda c: c[0] < 4, lambda c: (c[0] + 1, jnp.sin(c[1] * y) + c[2], c[1]), (0, x, y))[1:]
 
     check_derivatives(f, 0.7, 1.3)
     check_derivatives(f, A, A[::-1])
@@ -252,9 +248,7 @@ def test_while_with_own_conditions_runs_each_example_by_itself():
 
 
 def test_while_with_own_conditions_and_a_collective():
-    f = lambda n: lax.while_loop(
-        lambda c: c[0] < n, lambda c: (c[0] + 1, c[1] + lax.psum(1.0, "i")), (0, 0.0)
-    )[1]
+    f = lambda n: lax.while_loop(lambda c: c[0] < n, lambda c: (c[0] + 1, c[1] + lax.psum(1.0, "i")), (0, 0.0))[1]
     assert jax.vmap(f, axis_name="i")(np.int32([1, 0, 3])).tolist() == [3, 0, 9]
 
 
@@ -558,9 +552,7 @@ def test_printed_scan_and_its_gradient():
 
 
 def test_printed_while():
-    jaxpr = jax.make_jaxpr(
-        lambda a: lax.while_loop(lambda c: c[0] < 10, lambda c: (c[0] + 1, c[1] * a), (0, 1.0))
-    )(2.0)
+    jaxpr = jax.make_jaxpr(lambda a: lax.while_loop(lambda c: c[0] < 10, lambda c: (c[0] + 1, c[1] * a), (0, 1.0)))(2.0)
     assert lines(str(jaxpr)) == lines("""
 { lambda ; a:f32[]. let
     b:i32[] c:f32[] = while[
@@ -604,9 +596,7 @@ def test_printed_cond_with_a_constant():
 
 ERRORS = {
     "carry by path": (
-        lambda: lax.scan(
-            lambda c, x: ({"a": jnp.ones(2), "b": jnp.int32(1)}, x), {"a": 1.0, "b": 2.0}, None, length=2
-        ),
+        lambda: lax.scan(lambda c, x: ({"a": jnp.ones(2), "b": jnp.int32(1)}, x), {"a": 1.0, "b": 2.0}, None, length=2),
         TypeError,
         r"c\['a'\] has type float32\[\] but.*float32\[2\], so the shapes do not match;"
         r"[\s\S]*c\['b'\].*the dtypes do not match",
@@ -743,9 +733,7 @@ def test_errors(case):
 
 def test_equal_bodies_made_on_the_spot_share_their_programs():
     def primitives():
-        return [
-            jax.make_jaxpr(lambda x: lax.scan(lambda c, y: (c * y, c), 1.0, x))(A).eqns[0] for _ in range(2)
-        ]
+        return [jax.make_jaxpr(lambda x: lax.scan(lambda c, y: (c * y, c), 1.0, x))(A).eqns[0] for _ in range(2)]
 
     first, second = primitives()
     assert first.params["jaxpr"] is second.params["jaxpr"]
@@ -758,9 +746,7 @@ def test_equal_bodies_made_on_the_spot_share_their_programs():
 def test_bodies_that_differ_in_a_literal_are_told_apart():
     scaled = lambda k: lax.scan(lambda c, x: (c + k * x, None), 0.0, A)[0]
     assert [float(scaled(k)) for k in (1.0, 2.0, -1.0, np.float32(3))] == [10, 20, -10, 30]
-    signed = lambda zero: (
-        1 / lax.while_loop(lambda c: c[0] < 1, lambda c: (c[0] + 1, zero * 1.0), (0, 1.0))[1]
-    )
+    signed = lambda zero: 1 / lax.while_loop(lambda c: c[0] < 1, lambda c: (c[0] + 1, zero * 1.0), (0, 1.0))[1]
     assert signed(0.0) == np.inf and signed(-0.0) == -np.inf
 
 
@@ -782,9 +768,7 @@ def pruned_equation(f, *args):
     closed = jax.make_jaxpr(f)(*args)
     smaller = pruned(closed, [True] * len(closed.out_avals))
     check_jaxpr(smaller)
-    assert_close(
-        eval_jaxpr(smaller.jaxpr, smaller.consts, *args), eval_jaxpr(closed.jaxpr, closed.consts, *args)
-    )
+    assert_close(eval_jaxpr(smaller.jaxpr, smaller.consts, *args), eval_jaxpr(closed.jaxpr, closed.consts, *args))
     return smaller.eqns[-1]
 
 
@@ -796,9 +780,7 @@ def test_results_that_nobody_reads_are_not_computed():
     assert eqn.params["num_carry"] == 2
     eqn = pruned_equation(lambda xs: lax.scan(triple, (0.0, 1.0, 0.0), xs)[1][1], A)
     assert eqn.params["num_carry"] == 0
-    loop = lambda n, x: lax.while_loop(
-        lambda c: c[0] < n, lambda c: (c[0] + 1, c[1] * 2, c[2] * c[1]), (0, x, x)
-    )
+    loop = lambda n, x: lax.while_loop(lambda c: c[0] < n, lambda c: (c[0] + 1, c[1] * 2, c[2] * c[1]), (0, x, x))
     eqn = pruned_equation(lambda n, x: loop(n, x)[1], np.int32(3), np.float32(2))
     assert len(eqn.outvars) == 2
     branches = lambda p, x, y: lax.cond(p, lambda: (x * y, x), lambda: (y, x + 1))[1]
@@ -838,9 +820,7 @@ def test_keys_are_carried_scanned_over_and_chosen():
     np.testing.assert_allclose(
         lax.map(random.normal, random.split(key, 3)), jax.vmap(random.normal)(random.split(key, 3))
     )
-    walk = lambda k: lax.while_loop(
-        lambda c: c[1] < 3, lambda c: (random.fold_in(c[0], 7), c[1] + 1), (k, 0)
-    )[0]
+    walk = lambda k: lax.while_loop(lambda c: c[1] < 3, lambda c: (random.fold_in(c[0], 7), c[1] + 1), (k, 0))[0]
     keys = random.split(key, 4)
     assert random.key_data(jax.vmap(walk)(keys)).tolist() == [random.key_data(walk(k)).tolist() for k in keys]
     pick = lambda p, k: random.key_data(lax.cond(p, lambda k: random.fold_in(k, 1), lambda k: k, k))
@@ -874,9 +854,7 @@ def test_every_derived_jaxpr_is_well_formed():
     with jax.enable_checks(True):
         check_derivatives(rnn, W, M[0], M)
         check_vmap(jax.grad(lambda w, x: rnn(w, x, M)[0].sum()), W, M[0])
-        f = lambda p, x: lax.cond(
-            p, lambda x: lax.fori_loop(0, 3, lambda i, c: jnp.sin(c) * x, x), jnp.exp, x
-        )
+        f = lambda p, x: lax.cond(p, lambda x: lax.fori_loop(0, 3, lambda i, c: jnp.sin(c) * x, x), jnp.exp, x)
         check_vmap(jax.grad(f, 1), True, np.float32(0.5))
 
 

@@ -98,9 +98,7 @@ def test_arrays_from_read_only_views_of_writable_memory():
     assert x[0] == 0
 
 
-@pytest.mark.parametrize(
-    "dtype", ["float32", "bfloat16", "int8", "bool", "complex64", "uint32", "float8_e4m3fn"]
-)
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int8", "bool", "complex64", "uint32", "float8_e4m3fn"])
 @pytest.mark.parametrize("shape", [(), (0,), (2, 3)])
 def test_arrays_pickle_and_copy(dtype, shape):
     x = jnp.ones(shape, dtype)
@@ -250,9 +248,7 @@ def test_the_checker_accepts_what_is_traced():
         (lambda a, b, sin: Jaxpr([], [a], [b], [sin([b], [b])]), "read in .*sin.* before it is bound"),
         (lambda a, b, sin: Jaxpr([], [a], [a], [sin([a], [a])]), "bound twice"),
         (
-            lambda a, b, sin: Jaxpr(
-                [], [a], [b], [sin([a], [b])._replace(outvars=[Var(ShapedArray((), np.float32))])]
-            ),
+            lambda a, b, sin: Jaxpr([], [a], [b], [sin([a], [b])._replace(outvars=[Var(ShapedArray((), np.float32))])]),
             "annotated float32",
         ),
         (
@@ -404,9 +400,7 @@ def test_ensure_compile_time_eval():
 
     close(f(2.0), 6.0)
     with pytest.raises(jax.errors.UnexpectedTracerError):
-        jax.jit(
-            lambda x: (jax.ensure_compile_time_eval().__enter__(), x + 1)[1] if False else leak_into_eval(x)
-        )(1.0)
+        jax.jit(lambda x: (jax.ensure_compile_time_eval().__enter__(), x + 1)[1] if False else leak_into_eval(x))(1.0)
 
 
 def leak_into_eval(x):
@@ -698,14 +692,10 @@ jax.jit(lambda x: x + 1)(1)
 
 def test_command_line_flags():
     code = "import sys; sys.argv = ['x', '--jax_enable_x64=true', '--other']; import catena as jax; "
-    assert (
-        in_subprocess(code + "jax.config.parse_flags_with_absl(); print(jax.config.jax_enable_x64)") == "True"
-    )
+    assert in_subprocess(code + "jax.config.parse_flags_with_absl(); print(jax.config.jax_enable_x64)") == "True"
 
 
-ALWAYS_MET = {
-    "jax_default_matmul_precision": "products are always computed in full precision, whatever is asked for"
-}
+ALWAYS_MET = {"jax_default_matmul_precision": "products are always computed in full precision, whatever is asked for"}
 PENDING = {  # flags that nothing reads yet, and who will
     "jax_default_device": "placement of new arrays",
     "jax_softmax_custom_jvp": "nn",
@@ -729,9 +719,7 @@ def test_every_flag_is_read_somewhere():
         inside = own.count(f'"{flag.attribute}"') > 0
         if not inside and f'"{name}"' not in text and not re.search(rf"context\.{flag.attribute}\b", text):
             unread.append(name)
-    assert sorted(unread) == sorted([*ALWAYS_MET, *(n for n in PENDING if n in unread)]), (
-        "flags that do nothing"
-    )
+    assert sorted(unread) == sorted([*ALWAYS_MET, *(n for n in PENDING if n in unread)]), "flags that do nothing"
 
 
 def test_dumping_the_stages(tmp_path):

@@ -104,9 +104,7 @@ def test_scalar_chains(custom, chain):
         "jacfwd": lambda f: lambda x: jnp.diag(jax.jacfwd(f)(x)),
         "jacrev": lambda f: lambda x: jnp.diag(jax.jacrev(f)(x)),
         "scan": lambda f: jax.grad(lambda x: jnp.sum(jax.lax.scan(lambda c, y: (c, f(y)), 0.0, x)[1])),
-        "jit(scan)": lambda f: jax.jit(
-            jax.grad(lambda x: jnp.sum(jax.lax.scan(lambda c, y: (c, f(y)), 0.0, x)[1]))
-        ),
+        "jit(scan)": lambda f: jax.jit(jax.grad(lambda x: jnp.sum(jax.lax.scan(lambda c, y: (c, f(y)), 0.0, x)[1]))),
         "map": lambda f: jax.grad(lambda x: jnp.sum(jax.lax.map(f, x))),
     }.items(),
     ids=lambda c: c[0],
@@ -223,9 +221,7 @@ def test_none_stands_for_a_zero_cotangent():
 
 def test_residuals_of_any_kind():
     f = jax.custom_vjp(lambda x: x * 2)
-    f.defvjp(
-        lambda x: (x * 2, {"x": x, "n": 3, "none": None}), lambda res, ct: (ct * res["n"] + 0 * res["x"],)
-    )
+    f.defvjp(lambda x: (x * 2, {"x": x, "n": 3, "none": None}), lambda res, ct: (ct * res["n"] + 0 * res["x"],))
     close(jax.grad(f)(1.0), 3.0)
     close(jax.jit(jax.grad(f))(1.0), 3.0)
     close(jax.vmap(jax.grad(f))(X), [3, 3, 3])

@@ -28,18 +28,14 @@ def stops(x, options):
     "transform", [lambda f: f, jax.jit, lambda f: jax.jit(jax.jit(f))], ids=["eager", "jit", "jit(jit)"]
 )
 def test_values_of_variables(transform):
-    text = session(
-        lambda **o: transform(lambda x: stops(x, o))(jnp.float32(2)), "p y\nx + OUTSIDE\np missing\nc\n"
-    )
+    text = session(lambda **o: transform(lambda x: stops(x, o))(jnp.float32(2)), "p y\nx + OUTSIDE\np missing\nc\n")
     assert "{'double': Array(4., dtype=float32), 'name': 'text'}" in text
     assert "Array(9., dtype=float32)" in text
     assert "*** NameError: name 'missing' is not defined" in text
 
 
 def test_under_vmap_and_grad():
-    text = session(
-        lambda **o: jax.vmap(lambda x: stops(x, o))(np.arange(2.0, dtype=np.float32)), "p x\nc\n" * 2
-    )
+    text = session(lambda **o: jax.vmap(lambda x: stops(x, o))(np.arange(2.0, dtype=np.float32)), "p x\nc\n" * 2)
     assert "Array(0., dtype=float32)" in text and "Array(1., dtype=float32)" in text
     text = session(lambda **o: jax.grad(lambda x: stops(x, o))(2.0), "p x\nc\n")
     assert "Array(2., dtype=float32" in text
@@ -107,9 +103,7 @@ class Grid:
     def devices_indices_map(self, shape):
         half = [n // 2 for n in shape]
         parts = [(slice(0, h), slice(h, n)) for h, n in zip(half, shape)]
-        indices = (
-            [(a, b) for a in parts[0] for b in parts[1]] if len(shape) == 2 else [(a,) for a in parts[0]]
-        )
+        indices = [(a, b) for a in parts[0] for b in parts[1]] if len(shape) == 2 else [(a,) for a in parts[0]]
         devices = [type("D", (), {"id": i, "platform": "cpu"})() for i in range(4)]
         return dict(zip(devices, indices if len(shape) == 2 else indices * 2))
 

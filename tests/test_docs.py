@@ -23,9 +23,7 @@ def test_examples(page):
 @pytest.mark.parametrize("path", FILES)
 def test_every_file_says_what_it_is(path):
     docstring = ast.get_docstring(ast.parse((SOURCES / path).read_text()))
-    assert docstring and docstring[0].isalnum() or docstring and docstring[0] in "`*", (
-        f"{path} has no docstring"
-    )
+    assert docstring and docstring[0].isalnum() or docstring and docstring[0] in "`*", f"{path} has no docstring"
 
 
 def test_the_list_of_files():

@@ -311,10 +311,7 @@ def test_neighbours(x64):
         "complex64": "complex64",
     }
     assert {d: dtypes.to_inexact_dtype(np.dtype(d)).name for d in inexact} == inexact
-    assert (
-        dtypes.to_numeric_dtype(dtypes.BOOL) == "int64"
-        and dtypes.to_numeric_dtype(np.dtype("int8")) == "int8"
-    )
+    assert dtypes.to_numeric_dtype(dtypes.BOOL) == "int64" and dtypes.to_numeric_dtype(np.dtype("int8")) == "int8"
     assert dtypes.to_complex_dtype(np.dtype("float16")) == "complex64"
     assert dtypes.to_complex_dtype(np.dtype("int64")) == "complex128"
     assert dtypes.to_real_dtype(np.dtype("complex64")) == "float32"
@@ -342,9 +339,7 @@ def test_canonicalize(x32):
 
 def test_user_dtypes(x32):
     check = dtypes.check_user_dtype_supported
-    with pytest.warns(
-        UserWarning, match="dtype float64 in zeros is not available.*float32.*jax_enable_x64"
-    ) as record:
+    with pytest.warns(UserWarning, match="dtype float64 in zeros is not available.*float32.*jax_enable_x64") as record:
         assert check("float64", "zeros") == "float32"
     assert record[0].filename == __file__
     assert check(float, "zeros") == "float32" and check("int4", "zeros") == "int4"
@@ -487,16 +482,13 @@ def test_isdtype():
 
 def test_finfo_and_iinfo():
     assert (
-        repr(dtypes.finfo("float32"))
-        == "finfo(resolution=1e-06, min=-3.4028235e+38, max=3.4028235e+38, dtype=float32)"
+        repr(dtypes.finfo("float32")) == "finfo(resolution=1e-06, min=-3.4028235e+38, max=3.4028235e+38, dtype=float32)"
     )
     assert (
         repr(dtypes.finfo("bfloat16"))
         == "finfo(resolution=0.0100098, min=-3.38953e+38, max=3.38953e+38, dtype=bfloat16)"
     )
-    assert (
-        dtypes.finfo(scalar_types.float8_e4m3fn).max == 448 and dtypes.finfo("complex64").dtype == "float32"
-    )
+    assert dtypes.finfo(scalar_types.float8_e4m3fn).max == 448 and dtypes.finfo("complex64").dtype == "float32"
     assert repr(dtypes.iinfo(scalar_types.int4)) == "iinfo(min=-8, max=7, dtype=int4)"
     info = dtypes.iinfo("uint2")
     assert (info.min, info.max, info.bits, info.kind) == (0, 3, 2, "u")
@@ -511,9 +503,7 @@ def test_finfo_and_iinfo():
 
 def test_scalar_types_stand_for_dtypes():
     f32 = scalar_types.float32
-    assert (
-        f32 == np.float32 and np.float32 == f32 and f32 == np.dtype("float32") and np.dtype("float32") == f32
-    )
+    assert f32 == np.float32 and np.float32 == f32 and f32 == np.dtype("float32") and np.dtype("float32") == f32
     assert all(f32 != other for other in (scalar_types.float64, "float32", float, None))
     assert hash(f32) == hash(np.float32) and np.float32 in {f32}
     assert np.dtype(f32) == f32.dtype == np.zeros(1, f32).dtype and np.issubdtype(f32, np.floating)
@@ -542,14 +532,9 @@ class Dice(dtypes.ExtendedDType):
 def test_extended_dtypes():
     a, b, other = Dice("dice<a>", 8, "a"), Dice("dice<a>", 8, "a"), Dice("dice<b>", 8, "b")
     assert a == b and hash(a) == hash(b) and a != other and a != np.dtype("float32")
-    assert (
-        repr(a) == str(a) == dtypes.dtype_name(a) == dtypes.short_dtype_name(a) == "dice<a>"
-        and a.itemsize == 8
-    )
+    assert repr(a) == str(a) == dtypes.dtype_name(a) == dtypes.short_dtype_name(a) == "dice<a>" and a.itemsize == 8
     assert dtypes.issubdtype(a, dtypes.prng_key) and dtypes.issubdtype(a, dtypes.extended)
-    assert (
-        dtypes.issubdtype(a, np.generic) and dtypes.issubdtype(a, b) and not dtypes.issubdtype("float32", a)
-    )
+    assert dtypes.issubdtype(a, np.generic) and dtypes.issubdtype(a, b) and not dtypes.issubdtype("float32", a)
     assert dtypes.canonicalize_dtype(a, allow_extended_dtype=True) is a
     assert dtypes.check_user_dtype_supported(a, "zeros") is a
     assert result_type(a, b) == a and not dtypes.is_inexact(a)

@@ -49,6 +49,4 @@ def test_the_demo_draws(demo):
 
 def test_one_import_line_separates_the_demo_from_jax():
     source = (ROOT / "examples" / "digits.py").read_text()
-    assert [line for line in source.splitlines() if re.search(r"\bcatena\b", line)] == [
-        "import catena as jax"
-    ]
+    assert [line for line in source.splitlines() if re.search(r"\bcatena\b", line)] == ["import catena as jax"]

@@ -184,9 +184,7 @@ def test_empty_trees():
 
 
 def test_aux_is_stripped_of_tracers():
-    grads, aux = jax.grad(lambda x: (jnp.sum(x**2), {"x": x, "n": None, "t": "text", "k": 3}), has_aux=True)(
-        X
-    )
+    grads, aux = jax.grad(lambda x: (jnp.sum(x**2), {"x": x, "n": None, "t": "text", "k": 3}), has_aux=True)(X)
     close(grads, 2 * X)
     assert aux["n"] is None and aux["t"] == "text" and aux["k"] == 3
     assert isinstance(aux["x"], jax.Array) and type(aux["x"]).__name__ == "Array"
@@ -296,9 +294,7 @@ def test_double_precision():
 
 def test_complex():
     z = jnp.complex64(1 + 2j)
-    close(
-        jax.grad(lambda z: (z * z).real)(z), 2 + 4j
-    )  # the convention of JAX: the conjugate of the steepest ascent
+    close(jax.grad(lambda z: (z * z).real)(z), 2 + 4j)  # the convention of JAX: the conjugate of the steepest ascent
     close(jax.grad(lambda z: z * z, holomorphic=True)(z), 2 + 4j)
     with pytest.raises(TypeError, match="holomorphic"):
         jax.grad(lambda x: x * x, holomorphic=True)(1.0)

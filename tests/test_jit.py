@@ -476,9 +476,7 @@ def test_no_tracing():
     jitted(X)
     with jax.no_tracing():
         close(jitted(X), X + 1)
-        with pytest.raises(
-            RuntimeError, match="re-tracing function .*lambda.* for `jit`, but 'no_tracing' is set"
-        ):
+        with pytest.raises(RuntimeError, match="re-tracing function .*lambda.* for `jit`, but 'no_tracing' is set"):
             jitted(1)
         with pytest.raises(RuntimeError, match="no_tracing"):
             jax.make_jaxpr(lambda x: x)(1.0)
@@ -517,9 +515,7 @@ def test_explain_cache_misses(caplog):
     messages = [r.getMessage() for r in caplog.records]
     assert len(messages) == 5
     assert all(f"TRACING CACHE MISS at {__file__}" in m for m in messages)
-    for message, expected in zip(
-        messages, ["never seen", "weakly typed", "tree of arguments", "static", "x64"]
-    ):
+    for message, expected in zip(messages, ["never seen", "weakly typed", "tree of arguments", "static", "x64"]):
         assert expected in message
 
 

@@ -149,9 +149,9 @@ COMPILED = {
         False,
     ),
     "scan over keys, then one of them": (
-        lambda k: (
-            lambda s: lax.scan(lambda c, x: (c + random.normal(x), None), 0.0, s)[0] + random.normal(s[2])
-        )(random.split(k, 5)),
+        lambda k: (lambda s: lax.scan(lambda c, x: (c + random.normal(x), None), 0.0, s)[0] + random.normal(s[2]))(
+            random.split(k, 5)
+        ),
         True,
     ),
     "while, closed-over": (

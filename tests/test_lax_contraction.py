@@ -77,10 +77,7 @@ def test_operands_of_different_dtypes():
     assert lax.dot(X, ints.T).dtype == np.float32
     assert lax.dot(ints, X.T, preferred_element_type="int32").tolist() == (ints @ ints.T).tolist()
     assert lax.dot(X > 0, (X > 0).T).dtype == bool
-    assert (
-        lax.dot(ints.astype(np.int8), ints.T.astype(np.int8), preferred_element_type="int32").dtype
-        == np.int32
-    )
+    assert lax.dot(ints.astype(np.int8), ints.T.astype(np.int8), preferred_element_type="int32").dtype == np.int32
 
 
 def test_derivative_with_preferred_type():
@@ -127,9 +124,7 @@ def test_errors_of_dot():
         lambda: lax.dot(X.astype(int), X.T.astype(int), preferred_element_type=np.int8),
     )  # fmt: skip
     raises(ValueError, "Precision argument must be one of:", lambda: lax.dot(X, X.T, precision="bad"))
-    raises(
-        ValueError, "Arguments to batch_matmul must be at least 2D, got 1, 1", lax.batch_matmul, X[0], X[0]
-    )
+    raises(ValueError, "Arguments to batch_matmul must be at least 2D, got 1, 1", lax.batch_matmul, X[0], X[0])
 
 
 # ---- ragged contractions

@@ -257,9 +257,7 @@ def test_derivatives_of_gamma_distributions(a, x):
         by_a = mpmath.diff(lambda t: mpmath.gammainc(t, 0, x, regularized=True), a)
         density = mpmath.mpf(x) ** (a - 1) * mpmath.exp(-x) / mpmath.gamma(a)
         for transform in (lambda f: f, catena.jit):
-            assert float(transform(lax.igamma_grad_a)(float(a), float(x))) == pytest.approx(
-                float(by_a), rel=1e-11
-            )
+            assert float(transform(lax.igamma_grad_a)(float(a), float(x))) == pytest.approx(float(by_a), rel=1e-11)
             sample = float(transform(lax.random_gamma_grad)(float(a), float(x)))
             assert sample == pytest.approx(float(-by_a / density), rel=1e-11)
 
@@ -318,14 +316,10 @@ def test_errors():
     raises(TypeError, "lt does not accept dtype complex64 at position 0. Accepted dtypes at position 0 "
     "are subtypes of "
            "integer, floating, bool.", lax.lt, 1j, 1j)  # fmt: skip
-    raises(
-        TypeError, "Integers cannot be raised to negative powers, got integer_pow(", lax.integer_pow, 2, -1
-    )
+    raises(TypeError, "Integers cannot be raised to negative powers, got integer_pow(", lax.integer_pow, 2, -1)
     raises(TypeError, "select cases must have the same shapes, got [(2,), (3,)].",
            lax.select_n, True, f32(1, 2), f32(1, 2, 3))  # fmt: skip
-    raises(
-        TypeError, "select `which` must be boolean or integer type, got float32.", lax.select_n, 1.0, 1.0, 2.0
-    )
+    raises(TypeError, "select `which` must be boolean or integer type, got float32.", lax.select_n, 1.0, 1.0, 2.0)
     raises(TypeError, "select with boolean `which` cannot have > 2 cases.", lax.select_n, True, 1, 2, 3)
     raises(TypeError, "clamp requires min.shape == operand.shape or min.shape == (), got min.shape=(2,), "
            "operand.shape=(3,).", lax.clamp, f32(0, 0), f32(1, 2, 3), 1.0)  # fmt: skip
@@ -336,9 +330,7 @@ def test_errors():
     raises(TypeError, "lax.bitcast_convert_type does not support bool or complex values unless the "
     "operand and "
            "destination types match.", lax.bitcast_convert_type, 1.0, "bool")  # fmt: skip
-    raises(
-        ValueError, "reduce_precision: exponent_bits must be positive; got 0", lax.reduce_precision, 1.0, 0, 1
-    )
+    raises(ValueError, "reduce_precision: exponent_bits must be positive; got 0", lax.reduce_precision, 1.0, 0, 1)
     raises(ValueError, "5 is not a valid RoundingMethod", lax.round, 1.0, 5)
     raises(
         TypeError,
@@ -355,9 +347,7 @@ def test_accuracy_is_honoured_or_refused():
 
 
 def test_parameters_without_derivative():
-    with pytest.raises(
-        ValueError, match="regularized_incomplete_beta gradient with respect to a is not supported"
-    ):
+    with pytest.raises(ValueError, match="regularized_incomplete_beta gradient with respect to a is not supported"):
         grad(lax.betainc)(1.0, 2.0, 0.5)
     with pytest.raises(NotImplementedError, match="[Dd]ifferentiation rule for 'zeta'"):
         grad(lax.zeta)(2.0, 3.0)

@@ -113,9 +113,7 @@ def test_scatters_mean_this(seed, name):
 def in_order(config, places):
     """Updates in the order of their batch positions."""
     windows = config["numbers"][0]
-    return sorted(
-        places, key=lambda entry: tuple(i for axis, i in enumerate(entry[0]) if axis not in windows)
-    )
+    return sorted(places, key=lambda entry: tuple(i for axis, i in enumerate(entry[0]) if axis not in windows))
 
 
 # ---- every rule
@@ -175,12 +173,8 @@ def test_dynamic_slice_rules():
         starts = np.array([0, 3, -1], np.int32)
         got = catena.vmap(lambda i: lax.dynamic_slice(x, (i, 1), (2, 2)))(starts)
         np.testing.assert_array_equal(np.asarray(got), [x[i : i + 2, 1:3] for i in (0, 2, 2)])
-        got = catena.vmap(lambda x, i: lax.dynamic_slice(x, (i, 1), (2, 2)))(
-            np.stack([x, x + 1, x + 2]), starts
-        )
-        np.testing.assert_array_equal(
-            np.asarray(got), [x[i : i + 2, 1:3] + k for k, i in enumerate((0, 2, 2))]
-        )
+        got = catena.vmap(lambda x, i: lax.dynamic_slice(x, (i, 1), (2, 2)))(np.stack([x, x + 1, x + 2]), starts)
+        np.testing.assert_array_equal(np.asarray(got), [x[i : i + 2, 1:3] + k for k, i in enumerate((0, 2, 2))])
         got = catena.vmap(lambda u, i: lax.dynamic_update_slice(x, u, (i, 0)))(np.stack([update] * 3), starts)
         for row, i in zip(np.asarray(got), (0, 2, 2), strict=True):
             expected = x.copy()

@@ -85,9 +85,7 @@ def test_running_log_sum_exp_at_infinities():
 
 def test_monoids_become_reductions():
     assert "reduce_sum[axes=(0,)]" in str(catena.make_jaxpr(lambda x: lax.reduce(x, 0.0, lax.add, (0,)))(V))
-    assert "reduce_max[axes=(0,)]" in str(
-        catena.make_jaxpr(lambda x: lax.reduce(x, -np.inf, lax.max, (0,)))(V)
-    )
+    assert "reduce_max[axes=(0,)]" in str(catena.make_jaxpr(lambda x: lax.reduce(x, -np.inf, lax.max, (0,)))(V))
     assert " reduce[" in str(catena.make_jaxpr(lambda x: lax.reduce(x, 1.0, lax.add, (0,)))(V))
 
 
@@ -116,9 +114,7 @@ def test_reduce_keeps_order():
 
 
 def test_reduce_of_trees():
-    out = lax.reduce(
-        (V, V), (0.0, 1.0), lambda x, y: (lax.add(x[0], y[0]), lax.mul(x[1], lax.add(y[1], 1.0))), (0,)
-    )
+    out = lax.reduce((V, V), (0.0, 1.0), lambda x, y: (lax.add(x[0], y[0]), lax.mul(x[1], lax.add(y[1], 1.0))), (0,))
     assert [x.item() for x in out] == [3, 6] or out[0].item() == 3
     pick = lax.reduce({"v": V, "i": lax.iota("int32", 3)}, {"v": -np.inf, "i": np.int32(-1)}, larger, (0,))
     assert (pick["v"].item(), pick["i"].item()) == (2, 2)
@@ -169,7 +165,5 @@ def test_errors_of_reduce():
            lax.reduce, V, 0.0, lambda x, y: (x, y), (0,))  # fmt: skip
     raises(TypeError, "reduce: initial value has dtype int32, but its operand has dtype float32",
            lax.reduce, V, np.int32(0), lax.add, (0,))  # fmt: skip
-    with pytest.raises(
-        ValueError, match="computation must not close over traced values, but it reads float32"
-    ):
+    with pytest.raises(ValueError, match="computation must not close over traced values, but it reads float32"):
         catena.jit(lambda c: lax.reduce(V, 0.0, lambda x, y: lax.mul(lax.add(x, y), c), (0,)))(2.0)

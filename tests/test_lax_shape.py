@@ -140,9 +140,7 @@ def test_errors_of_broadcasting():
     )
     raises(ValueError, "repeated axis in lax.expand_dims: (0, 0)", lax.expand_dims, V, (0, 0))
     raises(ValueError, "axis 3 is out of bounds for array of dimension 2", lax.expand_dims, V, (3,))
-    raises(
-        TypeError, "full must be called with scalar fill_value, got fill_value.shape (3,).", lax.full, (2,), V
-    )
+    raises(TypeError, "full must be called with scalar fill_value, got fill_value.shape (3,).", lax.full, (2,), V)
     raises(
         TypeError,
         "Shapes must be 1D sequences of concrete values of integer type, got (2.0,).",

@@ -16,9 +16,7 @@ def both(f, *args):
     """The results of ``f``, eager and compiled, which must agree."""
     eager, compiled = f(*args), catena.jit(f)(*args)
     for e, c in zip(catena.tree_util.tree_leaves(eager), catena.tree_util.tree_leaves(compiled), strict=True):
-        np.testing.assert_array_equal(
-            np.asarray(e).astype(np.complex128), np.asarray(c).astype(np.complex128)
-        )
+        np.testing.assert_array_equal(np.asarray(e).astype(np.complex128), np.asarray(c).astype(np.complex128))
     return eager
 
 
@@ -26,9 +24,7 @@ def both(f, *args):
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_one_array(dtype, axis):
     x = np.random.default_rng(0).integers(-5, 5, (6, 9)).astype(dtype)
-    out = np.asarray(
-        both(lambda x: lax.sort(x, axis), x) if dtype is not ml_dtypes.int4 else lax.sort(x, axis)
-    )
+    out = np.asarray(both(lambda x: lax.sort(x, axis), x) if dtype is not ml_dtypes.int4 else lax.sort(x, axis))
     assert out.dtype == x.dtype
     np.testing.assert_array_equal(out.astype(np.float64), np.sort(x.astype(np.float64), axis))
 

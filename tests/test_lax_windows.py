@@ -68,16 +68,12 @@ def test_other_initial_values(init):
     for f in (lambda x: lax.reduce_window(x, init, lax.max, **settings),) * 2:
         out = catena.jit(f)(X.astype(np.float32))
         np.testing.assert_array_equal(np.asarray(out), reference(X, "max", init, settings))
-        np.testing.assert_array_equal(
-            np.asarray(f(X.astype(np.float32))), reference(X, "max", init, settings)
-        )
+        np.testing.assert_array_equal(np.asarray(f(X.astype(np.float32))), reference(X, "max", init, settings))
 
 
 def test_which_primitive():
     def names(*args):
-        return [
-            e.primitive.name for e in catena.make_jaxpr(lambda x: lax.reduce_window(x, *args, (2, 2)))(X).eqns
-        ]
+        return [e.primitive.name for e in catena.make_jaxpr(lambda x: lax.reduce_window(x, *args, (2, 2)))(X).eqns]
 
     assert names(0.0, lax.add) == ["reduce_window_sum"]
     assert names(-np.inf, lax.max) == ["reduce_window_max"]
@@ -98,9 +94,7 @@ def test_several_operands():
         values, places = g(x)
         assert values.tolist() == [[x[:, :3].max(), x[:, 3:].max()]]
         assert x.reshape(-1)[np.asarray(places)].tolist() == values.tolist()
-    batched = catena.vmap(lambda i: lax.reduce_window(x, i, lax.max, (5, 3)))(
-        np.array([0.0, 99.0], np.float32)
-    )
+    batched = catena.vmap(lambda i: lax.reduce_window(x, i, lax.max, (5, 3)))(np.array([0.0, 99.0], np.float32))
     assert batched[1].tolist() == [[99.0] * 4]
 
 
@@ -116,9 +110,7 @@ def test_long_windows(window):
 @pytest.mark.parametrize("dtype", ["int8", "uint16", "bool", "float16", "bfloat16"])
 def test_dtypes(dtype):
     x = (np.arange(8) % 3).astype(catena.numpy.dtype(dtype))
-    identity = lax.reduce_window(
-        x, x[:1][0] * 0 + np.asarray(False if dtype == "bool" else 0, x.dtype), lax.max, (2,)
-    )
+    identity = lax.reduce_window(x, x[:1][0] * 0 + np.asarray(False if dtype == "bool" else 0, x.dtype), lax.max, (2,))
     assert identity.dtype == x.dtype and identity.tolist() == np.maximum(x[1:], x[:-1]).tolist()
 
 

@@ -76,9 +76,7 @@ def test_like_numpy(name, args):
 @pytest.mark.parametrize("axis", [0, 1, -1])
 def test_linspace_between_arrays(axis):
     a, b = np.arange(3.0), np.arange(3.0) + 4
-    np.testing.assert_allclose(
-        np.asarray(jnp.linspace(a, b, 5, axis=axis)), np.linspace(a, b, 5, axis=axis), rtol=1e-6
-    )
+    np.testing.assert_allclose(np.asarray(jnp.linspace(a, b, 5, axis=axis)), np.linspace(a, b, 5, axis=axis), rtol=1e-6)
 
 
 def test_array_of_nested_values():

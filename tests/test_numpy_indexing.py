@@ -102,9 +102,7 @@ def test_reading_clamps():
     x = jnp.arange(10)
     assert x[11] == 9 and x[-11] == 0
     np.testing.assert_array_equal(x[jnp.array([9, 10, -10, -12])], [9, 9, 0, 0])
-    np.testing.assert_array_equal(
-        catena.jit(lambda x, i: x[i])(x, jnp.array([9, 10, -10, -12])), [9, 9, 0, 0]
-    )
+    np.testing.assert_array_equal(catena.jit(lambda x, i: x[i])(x, jnp.array([9, 10, -10, -12])), [9, 9, 0, 0])
     assert catena.jit(lambda x, i: x[i])(x, 11) == 9 and catena.jit(lambda x, i: x[i])(x, -11) == 0
 
 
@@ -224,9 +222,7 @@ def test_updates_are_numpy_s(name, index):
 
 
 @pytest.mark.parametrize("name", ["set", "add", "multiply", "min", "divide"])
-@pytest.mark.parametrize(
-    "index", [0, slice(None, None, -2), (slice(None), 1), (I[:2], np.array([0, 3]))], ids=repr
-)
+@pytest.mark.parametrize("index", [0, slice(None, None, -2), (slice(None), 1), (I[:2], np.array([0, 3]))], ids=repr)
 def test_updates_are_differentiated(name, index):
     x, v = M.astype(np.float64) + 0.5, np.full(np.shape(M[index]), 1.7)
     with catena.enable_x64(True):
@@ -367,9 +363,7 @@ def test_random_indices(case):
 def test_take(mode, axis):
     indices = np.array([[0, -1], [1, 7]])
     for fun in (jnp.take, catena.jit(jnp.take, static_argnames=("axis", "mode"))):
-        np.testing.assert_array_equal(
-            fun(M, indices, axis=axis, mode=mode), np.take(M, indices, axis, mode=mode)
-        )
+        np.testing.assert_array_equal(fun(M, indices, axis=axis, mode=mode), np.take(M, indices, axis, mode=mode))
 
 
 def test_take_fills():
@@ -465,13 +459,9 @@ def test_choosing():
     x = jnp.asarray(M)
     np.testing.assert_array_equal(jnp.where(x > 4, x, 0), np.where(M > 4, M, 0))
     assert jnp.where(x > 4, 1, 0).weak_type and jnp.where(x > 4, x, 0).dtype == np.float32
-    np.testing.assert_array_equal(
-        jnp.select([x > 8, x > 4], [x, -x], 7), np.select([M > 8, M > 4], [M, -M], 7)
-    )
+    np.testing.assert_array_equal(jnp.select([x > 8, x > 4], [x, -x], 7), np.select([M > 8, M > 4], [M, -M], 7))
     expected = np.piecewise(M, [M < 3, M > 8], [lambda v: -v, lambda v: 10 * v, 7])
-    np.testing.assert_array_equal(
-        jnp.piecewise(x, [x < 3, x > 8], [lambda v: -v, lambda v: 10 * v, 7]), expected
-    )
+    np.testing.assert_array_equal(jnp.piecewise(x, [x < 3, x > 8], [lambda v: -v, lambda v: 10 * v, 7]), expected)
     numbers = np.array([0, 2, 1])
     choices = [np.arange(3) + 10 * k for k in range(3)]
     np.testing.assert_array_equal(jnp.choose(numbers, choices), np.choose(numbers, choices))

@@ -78,14 +78,8 @@ CASES = [
     (lambda np, a, b: np.linalg.vecdot(a, b), [Z, Z + 1], True),
     (lambda np, a, b: np.linalg.tensordot(a, b, axes=1), [WIDE, TALL], True),
     (lambda np, a: np.linalg.matrix_transpose(a), [STACK], True),
-    *[
-        (lambda np, a, o=o: np.linalg.norm(a, o), [WIDE], True)
-        for o in (None, "fro", "nuc", 1, -1, 2, -2, numpy.inf)
-    ],
-    *[
-        (lambda np, a, o=o: np.linalg.norm(a, o), [V], True)
-        for o in (None, 1, 2, 3, 0.5, numpy.inf, -numpy.inf)
-    ],
+    *[(lambda np, a, o=o: np.linalg.norm(a, o), [WIDE], True) for o in (None, "fro", "nuc", 1, -1, 2, -2, numpy.inf)],
+    *[(lambda np, a, o=o: np.linalg.norm(a, o), [V], True) for o in (None, 1, 2, 3, 0.5, numpy.inf, -numpy.inf)],
     (lambda np, a: np.linalg.norm(a, 0), [V], False),
     (lambda np, a: np.linalg.norm(a, axis=1, keepdims=True), [Z], True),
     (lambda np, a: np.linalg.norm(a, 1, axis=(2, 0), keepdims=True), [STACK], True),
@@ -118,10 +112,7 @@ CASES = [
         (lambda np, x, n=n: getattr(np.fft, n)(x, norm="forward"), [matrices(6)], True)
         for n in ("fft", "ifft", "rfft", "irfft")
     ],
-    *[
-        (lambda np, x, n=n: getattr(np.fft, n)(x, norm="forward"), [matrices(6)], True)
-        for n in ("hfft", "ihfft")
-    ],
+    *[(lambda np, x, n=n: getattr(np.fft, n)(x, norm="forward"), [matrices(6)], True) for n in ("hfft", "ihfft")],
     (lambda np, x: np.fft.fftn(x, s=(2, 7), axes=(0, 2)), [matrices(3, 4, 5)], True),
     (lambda np, x: np.fft.irfftn(x, s=(4, 7), axes=(2, 0)), [matrices(3, 4, 5)], True),
     (lambda np, x: np.fft.fftn(x), [matrices(2, 3, 2, 3, 2)], True),
@@ -156,9 +147,7 @@ def test_mapped(call, arrays):
     mapped = catena.vmap(lambda *xs: call(jnp, *xs))(*[numpy.stack(s).astype(s[0].dtype) for s in stacked])
     for i in range(2):
         row = call(jnp, *[jnp.asarray(numpy.asarray(s[i], s[0].dtype)) for s in stacked])
-        for ours, theirs in zip(
-            catena.tree_util.tree_leaves(mapped), catena.tree_util.tree_leaves(row), strict=True
-        ):
+        for ours, theirs in zip(catena.tree_util.tree_leaves(mapped), catena.tree_util.tree_leaves(row), strict=True):
             numpy.testing.assert_allclose(ours[i], theirs, rtol=1e-3, atol=1e-4)
 
 
@@ -224,17 +213,12 @@ def test_singular_matrices():
 
 
 def test_determinants_have_derivatives_at_singular_matrices():
-    singular = numpy.diag([1.0, 2.0, 3.0, 0.0]) + numpy.triu(numpy.ones((4, 4)), 1) * numpy.array(
-        [1, 1, 1, 0.5]
-    )
+    singular = numpy.diag([1.0, 2.0, 3.0, 0.0]) + numpy.triu(numpy.ones((4, 4)), 1) * numpy.array([1, 1, 1, 0.5])
     with catena.enable_x64(True):
         gradient = catena.grad(jnp.linalg.det)(singular)
         minors = numpy.array(
             [
-                [
-                    (-1) ** (i + j) * numpy.linalg.det(numpy.delete(numpy.delete(singular, i, 0), j, 1))
-                    for j in range(4)
-                ]
+                [(-1) ** (i + j) * numpy.linalg.det(numpy.delete(numpy.delete(singular, i, 0), j, 1)) for j in range(4)]
                 for i in range(4)
             ]
         )
@@ -261,9 +245,7 @@ def test_integers_become_floats():
 def test_frequencies(n):
     for name in ("fftfreq", "rfftfreq"):
         for d in (1.0, 0.25):
-            numpy.testing.assert_allclose(
-                getattr(jnp.fft, name)(n, d), getattr(numpy.fft, name)(n, d), rtol=1e-6
-            )
+            numpy.testing.assert_allclose(getattr(jnp.fft, name)(n, d), getattr(numpy.fft, name)(n, d), rtol=1e-6)
     assert jnp.fft.fftfreq(4, dtype="float16").dtype == numpy.float16
 
 

@@ -107,9 +107,7 @@ def test_gradients(call, arrays):
     check_gradient(call, [a + 0.1 * numpy.arange(a.size).reshape(a.shape) ** 1.5 for a in arrays])
 
 
-@pytest.mark.parametrize(
-    "array", [INTS, BOOLS, M.astype("float16"), M + 1j, jnp.asarray(M).astype("bfloat16")]
-)
+@pytest.mark.parametrize("array", [INTS, BOOLS, M.astype("float16"), M + 1j, jnp.asarray(M).astype("bfloat16")])
 def test_dtypes_are_kept(array):
     array = jnp.asarray(array)
     for fun in (

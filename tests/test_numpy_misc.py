@@ -160,12 +160,8 @@ def test_sets(name, pair):
 
 
 def test_default_fill_values():
-    numpy.testing.assert_array_equal(
-        jnp.setdiff1d(jnp.arange(5) + 3, jnp.array([4]), size=6), [3, 5, 6, 7, 0, 0]
-    )
-    numpy.testing.assert_array_equal(
-        jnp.setxor1d(jnp.arange(5) + 3, jnp.array([4]), size=6), [3, 5, 6, 7, 3, 3]
-    )
+    numpy.testing.assert_array_equal(jnp.setdiff1d(jnp.arange(5) + 3, jnp.array([4]), size=6), [3, 5, 6, 7, 0, 0])
+    numpy.testing.assert_array_equal(jnp.setxor1d(jnp.arange(5) + 3, jnp.array([4]), size=6), [3, 5, 6, 7, 3, 3])
     numpy.testing.assert_array_equal(jnp.intersect1d(jnp.arange(5), jnp.array([7]), size=2), [0, 0])
     numpy.testing.assert_array_equal(jnp.union1d(jnp.arange(2) + 3, jnp.array([4]), size=4), [3, 4, 3, 3])
     numpy.testing.assert_array_equal(jnp.unique(jnp.array([3, 1, 1]), size=4), [1, 3, 1, 1])
@@ -206,9 +202,7 @@ def test_unique(x, axis, equal_nan):
 def test_descending():
     numpy.testing.assert_array_equal(jnp.sort(Q, descending=True), numpy.sort(Q)[::-1])
     numpy.testing.assert_array_equal(jnp.argsort(jnp.array([3, 1, 2, 1]), descending=True), [0, 2, 1, 3])
-    numpy.testing.assert_array_equal(
-        jnp.argsort(jnp.array([3, 1, 2, 1]), descending=True, stable=False), [0, 2, 3, 1]
-    )
+    numpy.testing.assert_array_equal(jnp.argsort(jnp.array([3, 1, 2, 1]), descending=True, stable=False), [0, 2, 3, 1])
     numpy.testing.assert_array_equal(jnp.partition(jnp.array([4, 1, 3, 2, 0]), 2), [0, 1, 2, 4, 3])
     numpy.testing.assert_array_equal(jnp.argpartition(jnp.array([4, 1, 3, 2, 0]), 2), [4, 1, 3, 0, 2])
 
@@ -301,9 +295,7 @@ def test_windows(name, n):
 
 def test_kaiser():
     numpy.testing.assert_allclose(jnp.kaiser(7, 3.0), numpy.kaiser(7, 3.0), rtol=1e-5)
-    numpy.testing.assert_allclose(
-        catena.jit(jnp.kaiser, static_argnums=0)(7, 3.0), numpy.kaiser(7, 3.0), rtol=1e-5
-    )
+    numpy.testing.assert_allclose(catena.jit(jnp.kaiser, static_argnums=0)(7, 3.0), numpy.kaiser(7, 3.0), rtol=1e-5)
 
 
 # ---- functions of functions

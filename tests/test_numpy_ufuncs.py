@@ -112,9 +112,7 @@ def test_binary_of_integers(name):
 @pytest.mark.parametrize("name", ["add", "less", "power", "logical_and", "hypot"])
 def test_binary_broadcasts(name):
     x, y = jnp.arange(3.0), jnp.arange(2.0).reshape(2, 1)
-    expected = getattr(np, name)(
-        np.arange(3.0, dtype="float32"), np.arange(2.0, dtype="float32").reshape(2, 1)
-    )
+    expected = getattr(np, name)(np.arange(3.0, dtype="float32"), np.arange(2.0, dtype="float32").reshape(2, 1))
     np.testing.assert_allclose(np.asarray(check_both_paths(getattr(jnp, name), x, y)), expected, rtol=1e-6)
 
 
@@ -168,9 +166,7 @@ def test_promotion_table(row):
 
     with catena.enable_x64(True):
         for column, expected in zip([r[0] for r in ROWS], row[1:], strict=True):
-            for fun in (
-                (jnp.add, jnp.multiply, operator.add) if {row[0], column} - set(SCALARS) else (jnp.add,)
-            ):
+            for fun in (jnp.add, jnp.multiply, operator.add) if {row[0], column} - set(SCALARS) else (jnp.add,):
                 found = typed(fun(operand(row[0]), operand(column)))
                 assert found == SHORT[expected.rstrip("*")] + "*" * expected.endswith("*"), (row[0], column)
 
@@ -243,9 +239,7 @@ def test_integers_wrap_around():
 
 
 def test_zero_dividends_of_unsigned_integers():
-    np.testing.assert_array_equal(
-        np.asarray(jnp.array([1, 0], "uint8") // jnp.array([0, 0], "uint8")), [255, 255]
-    )
+    np.testing.assert_array_equal(np.asarray(jnp.array([1, 0], "uint8") // jnp.array([0, 0], "uint8")), [255, 255])
 
 
 @pytest.mark.parametrize(
@@ -461,7 +455,9 @@ def test_jax_array_must_return_an_array():
 
 # ---- ufuncs
 
-UFUNCS = "add subtract multiply maximum minimum logaddexp logical_and logical_or logical_xor bitwise_and bitwise_or".split()
+UFUNCS = (
+    "add subtract multiply maximum minimum logaddexp logical_and logical_or logical_xor bitwise_and bitwise_or".split()
+)
 
 
 @pytest.mark.parametrize("name", UFUNCS)
@@ -477,9 +473,7 @@ def test_ufunc_reduce_and_accumulate(name, axis):
     np.testing.assert_allclose(np.asarray(ours.reduce(a, axis=axis)), theirs.reduce(x, axis=axis), rtol=1e-6)
     kept = ours.reduce(a, axis=axis, keepdims=True)
     np.testing.assert_allclose(np.asarray(kept), theirs.reduce(x, axis=axis, keepdims=True), rtol=1e-6)
-    np.testing.assert_allclose(
-        np.asarray(ours.accumulate(a, axis=axis)), theirs.accumulate(x, axis=axis), rtol=1e-6
-    )
+    np.testing.assert_allclose(np.asarray(ours.accumulate(a, axis=axis)), theirs.accumulate(x, axis=axis), rtol=1e-6)
     compiled = catena.jit(lambda a: ours.accumulate(a, axis=axis))(a)
     np.testing.assert_allclose(np.asarray(compiled), theirs.accumulate(x, axis=axis), rtol=1e-6)
 
@@ -495,9 +489,7 @@ def test_ufunc_outer_reduceat_and_at(name):
     )
     expected = x.copy()
     theirs.at(expected, [0, 0, 3], 2.0)
-    np.testing.assert_allclose(
-        np.asarray(ours.at(jnp.asarray(x), jnp.array([0, 0, 3]), 2.0, inplace=False)), expected
-    )
+    np.testing.assert_allclose(np.asarray(ours.at(jnp.asarray(x), jnp.array([0, 0, 3]), 2.0, inplace=False)), expected)
 
 
 def test_ufunc_reduce_options():

@@ -59,9 +59,7 @@ def test_key_data_of_old_and_new():
 def test_detecting_typed_keys():
     assert dtypes.issubdtype(KEY.dtype, dtypes.prng_key) and jnp.issubdtype(KEY.dtype, dtypes.prng_key)
     assert not dtypes.issubdtype(random.PRNGKey(0).dtype, dtypes.prng_key)
-    assert dtypes.issubdtype(dtypes.prng_key, dtypes.extended) and dtypes.issubdtype(
-        KEY.dtype, dtypes.extended
-    )
+    assert dtypes.issubdtype(dtypes.prng_key, dtypes.extended) and dtypes.issubdtype(KEY.dtype, dtypes.extended)
     assert issubclass(KEY.dtype.type, np.generic) and KEY.dtype._impl.name == "threefry2x32"
     assert isinstance(KEY, jax.Array)
 
@@ -320,9 +318,7 @@ def test_shapes_are_rows_of_one_stream():
 def test_operands_broadcast():
     low, high = jnp.arange(3.0), jnp.array([[10.0], [20.0]])
     drawn = random.uniform(KEY, (2, 3), minval=low, maxval=high)
-    assert np.array_equal(
-        drawn, jax.jit(lambda a, b: random.uniform(KEY, (2, 3), minval=a, maxval=b))(low, high)
-    )
+    assert np.array_equal(drawn, jax.jit(lambda a, b: random.uniform(KEY, (2, 3), minval=a, maxval=b))(low, high))
     assert (drawn >= low).all() and (drawn < high).all()
     long = random.uniform(KEY, (5, 2000), minval=jnp.zeros(2000), maxval=jnp.arange(1.0, 6.0)[:, None])
     assert np.array_equal(long, random.uniform(KEY, (5, 2000)) * jnp.arange(1.0, 6.0)[:, None])
@@ -400,9 +396,9 @@ def test_gamma_differentiates_its_quantile(a):
     log_slope = jax.grad(lambda x: random.loggamma(KEY, x))(a)
     log_sample = float(random.loggamma(KEY, a))
     probability = stats.gamma.cdf(np.exp(log_sample), a)
-    wanted = (
-        np.log(gamma_quantile(a + step, probability)) - np.log(gamma_quantile(a - step, probability))
-    ) / (2 * step)
+    wanted = (np.log(gamma_quantile(a + step, probability)) - np.log(gamma_quantile(a - step, probability))) / (
+        2 * step
+    )
     assert np.isclose(log_slope, wanted, rtol=2e-3)
 
 
@@ -575,8 +571,7 @@ def test_primitives_print():
         "    c:u32[2] = random_bits[bit_width=32 shape=(2,)] b\n  in (c,) }"
     )
     assert (
-        str(jax.make_jaxpr(random.key)(0))
-        == "{ lambda ; a:i32[]. let b:key<fry>[] = random_seed[impl=fry] a in (b,) }"
+        str(jax.make_jaxpr(random.key)(0)) == "{ lambda ; a:i32[]. let b:key<fry>[] = random_seed[impl=fry] a in (b,) }"
     )
 
 
@@ -587,9 +582,9 @@ def test_rng_bit_generator():
     state, drawn = lax.rng_bit_generator(np.array([1, 2, 3, 4], np.uint32), (2, 3))
     assert state.tolist() == [1, 2, 5, 4] and drawn[0, 0] == 0x1E8FE864
     eager = lax.rng_bit_generator(np.zeros(4, np.uint32), (5,), np.uint16, lax.RandomAlgorithm.RNG_THREE_FRY)
-    compiled = jax.jit(
-        lambda k: lax.rng_bit_generator(k, (5,), np.uint16, lax.RandomAlgorithm.RNG_THREE_FRY)
-    )(np.zeros(4, np.uint32))
+    compiled = jax.jit(lambda k: lax.rng_bit_generator(k, (5,), np.uint16, lax.RandomAlgorithm.RNG_THREE_FRY))(
+        np.zeros(4, np.uint32)
+    )
     assert all(np.array_equal(a, b) for a, b in zip(eager, compiled, strict=True))
     with pytest.raises(TypeError, match="unsupported dtype int32"):
         lax.rng_bit_generator(np.zeros(4, np.uint32), (5,), np.int32)

@@ -32,9 +32,7 @@ EXACT = {
 ULPS = 2
 # Gamma numbers and what is made of them: the cube of ``1 + c x``, which cancels for small ones, then powers
 # of it.
-COMPOSED = dict.fromkeys(
-    ("gamma", "f", "beta", "dirichlet", "chisquare", "t", "generalized_normal", "ball"), 8
-)
+COMPOSED = dict.fromkeys(("gamma", "f", "beta", "dirichlet", "chisquare", "t", "generalized_normal", "ball"), 8)
 # Differences of terms of size 1 and more: in units in the last place of 1, where the value is smaller.
 CANCELLING = {"gumbel": 2, "loggamma": 3, "wald": 4, "logistic": 2, "truncated_normal": 2}
 # JAX's double precision log1p and erf_inv are wrong by up to 125 and 25 units (against mpmath; ours by 0.7
@@ -143,8 +141,7 @@ def compare(record: dict) -> str | None:
         found = found.astype(record["args"]["cast_to"])
     if "sha256_little_endian_bytes" in record:
         equal = (
-            hashlib.sha256(np.ascontiguousarray(found).tobytes()).hexdigest()
-            == record["sha256_little_endian_bytes"]
+            hashlib.sha256(np.ascontiguousarray(found).tobytes()).hexdigest() == record["sha256_little_endian_bytes"]
         )
         return None if equal or record["name"] not in EXACT and close_ends(found, record) else "digest"
     wanted, name = recorded_bits(record), record["name"]

@@ -85,9 +85,7 @@ def test_structure(text):
         assert same == treedef and hash(same) == hash(treedef)
     if treedef.num_nodes > 1:
         registry = tu.default_registry
-        assert (
-            treedef.from_node_data_and_children(registry, treedef.node_data(), treedef.children()) == treedef
-        )
+        assert treedef.from_node_data_and_children(registry, treedef.node_data(), treedef.children()) == treedef
 
 
 def test_structures_are_distinct_and_hashable():
@@ -106,9 +104,7 @@ def test_dict_order_and_subclasses():
     assert list(tree.map(lambda x: x, {"b": 1, "a": 2})) == ["a", "b"]
     subclasses = [type("L", (list,), {})([1]), type("D", (dict,), {})(a=1), type("T", (tuple,), {})((1,))]
     assert all(tree.leaves(x) == [x] for x in subclasses)
-    assert (
-        repr(tree.structure(type("P", (Pair,), {})(1, 2))) == "PyTreeDef(CustomNode(namedtuple[P], [*, *]))"
-    )
+    assert repr(tree.structure(type("P", (Pair,), {})(1, 2))) == "PyTreeDef(CustomNode(namedtuple[P], [*, *]))"
 
 
 @pytest.mark.parametrize("keys", [(1, True), (1, 1.0), (0.0, -0.0), ("a", np.str_("a"))])
@@ -155,9 +151,7 @@ def test_is_leaf():
         1,
         (2, 2),
     ]
-    with pytest.raises(
-        ValueError, match="is_leaf predicate returned a non-boolean value ''; expected a boolean"
-    ):
+    with pytest.raises(ValueError, match="is_leaf predicate returned a non-boolean value ''; expected a boolean"):
         tree.leaves([1], is_leaf=lambda v: "")
 
 
@@ -178,9 +172,7 @@ TYPES = """a subtree of type
     <class '{}'>
 but at the same key path the full pytree has a subtree of different type
     <class '{}'>."""
-LENGTHS = (
-    "a subtree of type {} of length {}, but the full pytree has a subtree of the same type but of length {}."
-)
+LENGTHS = "a subtree of type {} of length {}, but the full pytree has a subtree of the same type but of length {}."
 METADATA = """a subtree of type
     <class 'dict'>
 with metadata
@@ -270,9 +262,7 @@ def test_unsortable_keys(make):
     with pytest.raises(ValueError, match="Comparator raised exception while sorting pytree dictionary keys"):
         tree.flatten(make({1: 1, "a": 2}))
     leaves = [0]
-    with pytest.raises(
-        ValueError, match=r"types int, str: \[1, 'a'\] \(in the dict at key path \[1\]\['x'\]\)"
-    ):
+    with pytest.raises(ValueError, match=r"types int, str: \[1, 'a'\] \(in the dict at key path \[1\]\['x'\]\)"):
         flatten_into([7, {"x": make({1: 1, "a": 2})}], leaves)
     assert leaves == [0]
 
@@ -354,15 +344,11 @@ def test_registration_errors():
     class Fresh:
         pass
 
-    with pytest.raises(
-        ValueError, match="Duplicate custom PyTreeDef type registration for <class .*Custom'>"
-    ):
+    with pytest.raises(ValueError, match="Duplicate custom PyTreeDef type registration for <class .*Custom'>"):
         tu.register_pytree_node(Custom, lambda x: ((), None), lambda aux, xs: None)
     with pytest.raises(ValueError, match="Duplicate custom PyTreeDef type registration for <class 'list'>"):
         tu.register_pytree_node(list, lambda x: ((), None), lambda aux, xs: None)
-    with pytest.raises(
-        ValueError, match="Duplicate custom dataclass PyTreeDef type registration for <class .*Layer"
-    ):
+    with pytest.raises(ValueError, match="Duplicate custom dataclass PyTreeDef type registration for <class .*Layer"):
         tu.register_dataclass(Layer)
     with pytest.raises(TypeError, match="nodetype must be a class, got 3"):
         tu.register_pytree_node(3, lambda x: ((), None), lambda aux, xs: None)
@@ -377,9 +363,7 @@ def test_registration_errors():
 def test_bad_flatten_functions(result):
     cls = type("Bad", (), {})
     tu.register_pytree_node(cls, lambda x: result, lambda aux, xs: None)
-    with pytest.raises(
-        ValueError, match=r"should return a \(children, aux_data\) tuple.*got .*<class .*Bad'>"
-    ):
+    with pytest.raises(ValueError, match=r"should return a \(children, aux_data\) tuple.*got .*<class .*Bad'>"):
         tree.flatten(cls())
 
 
@@ -451,13 +435,9 @@ def test_register_dataclass_errors(args, error, text):
 def test_register_dataclass():
     dropped = tu.register_dataclass(_dataclass(), ["x"], ["z"], drop_fields=["y"])
     assert tree.map(lambda v: v + 1, dropped(1, 5, 6)) == dropped(2, 2, 6)
-    plain = tu.register_dataclass(
-        type("Plain", (), {"__init__": lambda s, **kw: s.__dict__.update(kw)}), ["a"], ["b"]
-    )
+    plain = tu.register_dataclass(type("Plain", (), {"__init__": lambda s, **kw: s.__dict__.update(kw)}), ["a"], ["b"])
     assert tree.map(lambda v: v + 1, plain(a=1, b=2)).__dict__ == {"a": 2, "b": 2}
-    with pytest.raises(
-        TypeError, match="required when nodetype is not a dataclass. Got nodetype=<class 'int'>"
-    ):
+    with pytest.raises(TypeError, match="required when nodetype is not a dataclass. Got nodetype=<class 'int'>"):
         tu.register_dataclass(int)
     assert tree.static(default=1, metadata={"q": 2}).metadata == {"static": True, "q": 2}
 
@@ -522,9 +502,7 @@ def test_flatten_axes():
         "path\n    vmap in_axes[0]\n"
     )
     assert "vmap in_axes[1]\n" in str(e.value)
-    with pytest.raises(
-        ValueError, match="should always be wrapped in a tuple representing the argument list"
-    ):
+    with pytest.raises(ValueError, match="should always be wrapped in a tuple representing the argument list"):
         flatten_axes("in_axes", treedef, [0, 1], tupled_args=True)
 
 

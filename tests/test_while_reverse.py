@@ -130,9 +130,7 @@ def test_gradient_of_vmap():
 def test_vmap_of_vmap_of_gradients():
     xs, ns = np.float32([[0.5, 1.0], [1.5, 2.0]]), np.int32([[0, 1], [2, 3]])
     got = jax.vmap(jax.vmap(jax.grad(power)))(xs, ns)
-    expected = [
-        [jax.grad(power)(x, n) for x, n in zip(r, m, strict=True)] for r, m in zip(xs, ns, strict=True)
-    ]
+    expected = [[jax.grad(power)(x, n) for x, n in zip(r, m, strict=True)] for r, m in zip(xs, ns, strict=True)]
     np.testing.assert_allclose(got, expected, rtol=1e-5)
 
 
@@ -270,9 +268,7 @@ def test_many_gradients_do_not_leak():
     resource = pytest.importorskip("resource")
     f = jax.jit(jax.grad(lambda x, n: iterate(lambda y: jnp.sin(y), x, n).sum()))
     back = jax.jit(lambda x: jax.vjp(lambda x: iterate(jnp.sin, x, 1000), x)[0])
-    g = jax.grad(
-        lambda x: lax.while_loop(lambda c: c[0] < 1000, lambda c: (c[0] + 1, jnp.sin(c[1])), (0, x))[1].sum()
-    )
+    g = jax.grad(lambda x: lax.while_loop(lambda c: c[0] < 1000, lambda c: (c[0] + 1, jnp.sin(c[1])), (0, x))[1].sum())
     x = np.ones(1000, np.float32)
     for _ in range(3):
         f(x, 1000), back(x), g(x)

@@ -97,9 +97,7 @@ def workloads(jax, make):
     return {
         "MLP training step, batch 32": lambda: training(loss, layers(64, 128, 128, 10), *batch(32, 64)),
         "MLP training step, batch 256": lambda: training(loss, layers(784, 512, 512, 10), *batch(256, 784)),
-        "small GPT training step": lambda: training(
-            gpt_loss, gpt_params(128, 1000, 2), make.ints(1000, 8, 65)
-        ),
+        "small GPT training step": lambda: training(gpt_loss, gpt_params(128, 1000, 2), make.ints(1000, 8, 65)),
         "12-layer transformer training step": lambda: training(
             gpt_loss, gpt_params(128, 1000, 12), make.ints(1000, 8, 65)
         ),

@@ -112,8 +112,12 @@ def save_and_offload_only_these_names(
 
     Example:
       >>> from catena import checkpoint_policies as p
-      >>> policy = p.save_and_offload_only_these_names(names_which_can_be_saved=["a"], names_which_can_be_offloaded=["b"],
-      ...     offload_src="device", offload_dst="pinned_host")
+      >>> policy = p.save_and_offload_only_these_names(
+      ...     names_which_can_be_saved=["a"],
+      ...     names_which_can_be_offloaded=["b"],
+      ...     offload_src="device",
+      ...     offload_dst="pinned_host",
+      ... )
     """
     check_memory(offload_src)
     check_memory(offload_dst)

@@ -42,9 +42,7 @@ def ravel_pytree(pytree: Any) -> tuple[Any, Callable]:
     leaves = [leaf_value(x) for x in leaves]
     avals = [get_aval(x) for x in leaves]
     dtype = dtypes.result_type(*leaves) if leaves else dtypes.canonicalize_dtype(float)
-    same = [
-        x if a.dtype == dtype else convert_element_type(x, dtype) for x, a in zip(leaves, avals, strict=True)
-    ]
+    same = [x if a.dtype == dtype else convert_element_type(x, dtype) for x, a in zip(leaves, avals, strict=True)]
     parts = [reshape(x, (a.size,)) for x, a in zip(same, avals, strict=True)]
     vector = concatenate(parts, 0) if parts else zeros(0, dtype)
     return vector, Unravel(tree, avals, dtype)
@@ -61,9 +59,7 @@ class Unravel:
         aval = get_aval(vector)
         size = int(self.ends[-1]) if len(self.ends) else 0
         if aval.shape != (size,):
-            raise ValueError(
-                f"unravel function given array of shape {aval.shape}, but expected shape {(size,)}"
-            )
+            raise ValueError(f"unravel function given array of shape {aval.shape}, but expected shape {(size,)}")
         if aval.dtype != self.dtype:
             raise TypeError(
                 f"unravel function given array of dtype {dtypes.dtype_name(aval.dtype)}, "

@@ -66,9 +66,7 @@ def test_while_with_scalars():
 
 
 def test_while_swaps_its_carries():
-    cond = Closed(
-        lambda b, i, x, y: [b.map("lt", i, b.constant(np.int32(5)))], ((), i32), ((200,), f32), ((200,), f32)
-    )
+    cond = Closed(lambda b, i, x, y: [b.map("lt", i, b.constant(np.int32(5)))], ((), i32), ((200,), f32), ((200,), f32))
     body = Closed(
         lambda b, i, x, y: [b.map("add", i, b.constant(np.int32(1))), y, b.map("add", x, y)],
         ((), i32),
@@ -101,9 +99,7 @@ def test_scan_recurrence():
 
 
 def test_scan_of_length_zero_and_large_carry():
-    body = Closed(
-        lambda b, c, x: [b.map("add", c, x), b.reduce("sum", c, (0,))], ((3000,), f32), ((3000,), f32)
-    )
+    body = Closed(lambda b, c, x: [b.map("add", c, x), b.reduce("sum", c, (0,))], ((3000,), f32), ((3000,), f32))
     c, xs = normal(3000), normal(7, 3000)
     want, sums = c.copy(), []
     for x in xs:
@@ -133,13 +129,9 @@ def test_updates_in_a_loop_do_not_copy():
         ]
 
     body = Closed(step, ((), i32), ((n,), f32))
-    exe = compile_fn(
-        lambda b, i, x: b.while_loop(cond, [], body, [], [i, x]), np.int32(1), np.zeros(n, np.float32)
-    )
+    exe = compile_fn(lambda b, i, x: b.while_loop(cond, [], body, [], [i, x]), np.int32(1), np.zeros(n, np.float32))
     assert exe.as_text().count("memcpy") <= 1
-    np.testing.assert_array_equal(
-        exe(np.int32(1), np.zeros(n, np.float32))[1], np.arange(n, dtype=np.float32)
-    )
+    np.testing.assert_array_equal(exe(np.int32(1), np.zeros(n, np.float32))[1], np.arange(n, dtype=np.float32))
 
 
 def test_branch():
@@ -198,9 +190,7 @@ def test_gather_modes():
 @pytest.mark.parametrize("kind", ["set", "add", "mul", "min", "max", "sub"])
 def test_scatter(kind):
     x, i, u = normal(10, 20), np.array([[3], [5], [3], [12], [-1]], np.int32), normal(5, 20)
-    rows = gather_numbers(
-        update_window_dims=(1,), inserted_window_dims=(0,), scatter_dims_to_operand_dims=(0,)
-    )
+    rows = gather_numbers(update_window_dims=(1,), inserted_window_dims=(0,), scatter_dims_to_operand_dims=(0,))
     fn = {
         "set": lambda a, u: u,
         "add": np.add,
@@ -214,16 +204,12 @@ def test_scatter(kind):
         if 0 <= j < 10:
             want[j] = fn(want[j], u[k])
     check(lambda b, x, i, u: b.scatter(kind, x, i, u, rows, "fill"), want, x, i, u)
-    points = gather_numbers(
-        update_window_dims=(), inserted_window_dims=(0, 1), scatter_dims_to_operand_dims=(0, 1)
-    )
+    points = gather_numbers(update_window_dims=(), inserted_window_dims=(0, 1), scatter_dims_to_operand_dims=(0, 1))
     ij, v = np.stack([rng.integers(0, 10, 300), rng.integers(0, 20, 300)], 1), normal(300)
     want = x.copy()
     for (p, q), new in zip(ij, v):
         want[p, q] = fn(want[p, q], new)
-    check(
-        lambda b, x, i, u: b.scatter(kind, x, i, u, points, "promise"), want, x, ij, v, rtol=1e-5, atol=1e-6
-    )
+    check(lambda b, x, i, u: b.scatter(kind, x, i, u, points, "promise"), want, x, ij, v, rtol=1e-5, atol=1e-6)
 
 
 def test_dynamic_slices_clamp():
@@ -239,9 +225,7 @@ def test_dynamic_slices_clamp():
         )
         want = x.copy()
         want[p : p + 3, q : q + 4] = u
-        check(
-            lambda b, x, u, i, j: b.dynamic_update_slice(x, u, [i, j]), want, x, u, np.int32(i), np.int32(j)
-        )
+        check(lambda b, x, u, i, j: b.dynamic_update_slice(x, u, [i, j]), want, x, u, np.int32(i), np.int32(j))
 
 
 @pytest.mark.parametrize("axis,reverse", [(0, False), (1, False), (1, True), (0, True)])
@@ -269,9 +253,7 @@ def test_reduce_general():
     body = Closed(lambda b, p, q, x, y: [b.map("add", p, x), b.map("max", q, y)], *[((), f32)] * 4)
     x, y = normal(20, 30), normal(20, 30)
     check(
-        lambda b, x, y: b.reduce_general(
-            [x, y], [b.constant(np.float32(0)), b.constant(np.float32(-9))], (1,), body
-        ),
+        lambda b, x, y: b.reduce_general([x, y], [b.constant(np.float32(0)), b.constant(np.float32(-9))], (1,), body),
         [x.sum(1), y.max(1)],
         x,
         y,

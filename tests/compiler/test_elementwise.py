@@ -51,9 +51,7 @@ def test_integer_division_edges():
     check(lambda b, x, y: b.map("div", x, y), np.array([3, -3, -3, 3, low, -1, -1, -1, -1], np.int32), x, y)
     check(lambda b, x, y: b.map("rem", x, y), np.array([1, -1, 1, -1, 0, low, 0, 5, -5], np.int32), x, y)
     u = np.array([7, 200, 3], np.uint8)
-    check(
-        lambda b, u, w: b.map("div", u, w), np.array([3, 255, 3], np.uint8), u, np.array([2, 0, 1], np.uint8)
-    )
+    check(lambda b, u, w: b.map("div", u, w), np.array([3, 255, 3], np.uint8), u, np.array([2, 0, 1], np.uint8))
 
 
 def test_shifts_past_the_width():
@@ -109,9 +107,9 @@ def test_convert(source, target):
 )
 def test_small_floats(name):
     dtype = np.dtype(getattr(ml_dtypes, name))
-    x = np.concatenate(
-        [rng.normal(size=2000), rng.normal(size=2000) * 100, [0.0, -0.0, 1e-30, 1e30, -1e30]]
-    ).astype(np.float32)
+    x = np.concatenate([rng.normal(size=2000), rng.normal(size=2000) * 100, [0.0, -0.0, 1e-30, 1e30, -1e30]]).astype(
+        np.float32
+    )
     if name == "float8_e8m0fnu":
         x = np.abs(x) + np.float32(1e-20)
     want = x.astype(dtype)
@@ -203,9 +201,7 @@ def test_reduce_precision_is_bfloat16():
     check(lambda b, x: b.reduce_precision(x, 5, 10), y.astype(np.float16).astype(np.float32), y)
 
 
-@pytest.mark.parametrize(
-    "op", "exp log sqrt sin cos tan sinh cosh tanh abs neg conj square expm1 log1p".split()
-)
+@pytest.mark.parametrize("op", "exp log sqrt sin cos tan sinh cosh tanh abs neg conj square expm1 log1p".split())
 def test_complex_unary(op):
     x = (rng.normal(size=40) + 1j * rng.normal(size=40)).astype(np.complex128)
     want = getattr(np, {"neg": "negative"}.get(op, op))(x)

@@ -20,9 +20,7 @@ LOOPS = {
     "while, arrays": lambda x: lax.while_loop(
         lambda c: c[0] >= 0, lambda c: (c[0] * 0, jnp.sin(c[1])), (x, jnp.ones(10_000))
     )[0],
-    "scan, products": lambda x: lax.fori_loop(
-        0, 2_000_000, lambda i, c: jnp.tanh(c @ c), jnp.ones((64, 64)) * x
-    )[0, 0],
+    "scan, products": lambda x: lax.fori_loop(0, 2_000_000, lambda i, c: jnp.tanh(c @ c), jnp.ones((64, 64)) * x)[0, 0],
     "nested": lambda x: lax.fori_loop(
         0, 1000, lambda i, c: lax.fori_loop(0, 1_000_000, lambda j, d: jnp.sin(d) + 1, c), x * 1.0
     ),
@@ -96,7 +94,5 @@ def test_interrupted_programs_work_afterwards():
         except KeyboardInterrupt:
             print(f(3)[1])
     """
-    out = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, timeout=60
-    )
+    out = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, timeout=60)
     assert np.float32(out.stdout) == 0.125, out.stderr

@@ -111,9 +111,7 @@ def test_factorisations(dtype, shape):
         )
         np.testing.assert_allclose(u[..., :k] * s[..., None, :] @ vt[..., :k, :], a, **tol(dtype))
     alone = run(
-        lambda b, a: b.library(
-            "svd", [a], [((*batch, k), real(dtype))], compute_uv=False, full_matrices=False
-        ),
+        lambda b, a: b.library("svd", [a], [((*batch, k), real(dtype))], compute_uv=False, full_matrices=False),
         a,
     )
     np.testing.assert_allclose(alone, s, **tol(dtype))
@@ -139,9 +137,7 @@ def test_eigenvalues(dtype, batch):
     )
     t, z = run(lambda b, a: b.library("schur", [a], [(a.shape, a.dtype)] * 2, compute_vectors=True), a)
     np.testing.assert_allclose(z @ t @ np.conj(np.swapaxes(z, -1, -2)), a, **tol(dtype))
-    hess, taus = run(
-        lambda b, a: b.library("hessenberg", [a], [(a.shape, a.dtype), ((*batch, 4), a.dtype)]), a
-    )
+    hess, taus = run(lambda b, a: b.library("hessenberg", [a], [(a.shape, a.dtype), ((*batch, 4), a.dtype)]), a)
     one, n = (hess[0], a[0]) if batch else (hess, a)
     np.testing.assert_allclose(np.triu(one, -1), scipy.linalg.hessenberg(n), **tol(dtype))
     d, e = run(

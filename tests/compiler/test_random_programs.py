@@ -52,9 +52,7 @@ class Program:
     def binary(self):
         i = self.pick()
         j = self.pick(lambda a: a.shape in ((), self.arrays[i].shape))
-        op, fn = [("add", np.add), ("sub", np.subtract), ("max", np.maximum), ("min", np.minimum)][
-            self.rng.integers(4)
-        ]
+        op, fn = [("add", np.add), ("sub", np.subtract), ("max", np.maximum), ("min", np.minimum)][self.rng.integers(4)]
         if j is not None:
             self.record(lambda b, v: b.map(op, v[i], v[j]), fn(self.arrays[i], self.arrays[j]))
 
@@ -94,9 +92,7 @@ class Program:
     def pad(self):
         i = self.pick(lambda a: a.ndim)
         if i is not None:
-            config = [
-                (int(self.rng.integers(0, 3)), int(self.rng.integers(0, 4)), 0) for _ in self.arrays[i].shape
-            ]
+            config = [(int(self.rng.integers(0, 3)), int(self.rng.integers(0, 4)), 0) for _ in self.arrays[i].shape]
             value = np.pad(self.arrays[i], [(a, c) for a, c, _ in config], constant_values=0.5)
             self.record(lambda b, v: b.pad(v[i], b.constant(np.float32(0.5)), config), value)
 
@@ -105,9 +101,7 @@ class Program:
         if i is None:
             return
         rank = self.arrays[i].ndim
-        axes = tuple(
-            sorted(self.rng.choice(rank, int(self.rng.integers(1, rank + 1)), replace=False).tolist())
-        )
+        axes = tuple(sorted(self.rng.choice(rank, int(self.rng.integers(1, rank + 1)), replace=False).tolist()))
         if self.rng.random() < 0.5:
             self.record(lambda b, v: b.reduce("max", v[i], axes), self.arrays[i].max(axes))
         else:
@@ -161,18 +155,14 @@ class Program:
         starts = [int(self.rng.integers(-2, n + 2)) for n in shape]
         real = [min(max(s, 0), n - m) for s, n, m in zip(starts, shape, sizes)]
         value = self.arrays[i][tuple(slice(s, s + m) for s, m in zip(real, sizes))]
-        self.record(
-            lambda b, v: b.dynamic_slice(v[i], [b.constant(np.int32(s)) for s in starts], sizes), value
-        )
+        self.record(lambda b, v: b.dynamic_slice(v[i], [b.constant(np.int32(s)) for s in starts], sizes), value)
 
     def select(self):
         i = self.pick(lambda a: a.ndim)
         if i is None:
             return
         shape, axis = self.arrays[i].shape, int(self.rng.integers(self.arrays[i].ndim))
-        at = np.broadcast_to(
-            np.arange(shape[axis]).reshape([-1 if d == axis else 1 for d in range(len(shape))]), shape
-        )
+        at = np.broadcast_to(np.arange(shape[axis]).reshape([-1 if d == axis else 1 for d in range(len(shape))]), shape)
         self.record(lambda b, v: b.map("select", b.map("lt", b.iota(np.int32, shape, axis), b.constant(np.int32(2))),
                                        v[i], b.map("neg", v[i])),
                     np.where(at < 2, self.arrays[i], -self.arrays[i]))  # fmt: skip
@@ -192,9 +182,7 @@ class Program:
             return
         x = self.arrays[i]
         item = x.shape[1:]
-        body = Closed(
-            lambda b, c, y: [b.map("tanh", b.map("add", c, y)), b.map("sub", c, y)], (item, f32), (item, f32)
-        )
+        body = Closed(lambda b, c, y: [b.map("tanh", b.map("add", c, y)), b.map("sub", c, y)], (item, f32), (item, f32))
         c, ys = np.zeros(item), []
         for y in x:
             ys.append(c - y)
@@ -224,9 +212,7 @@ class Program:
         def lower(b, v):
             m = b.broadcast_in_dim(b.reduce("max", v[i], (last,)), x.shape, tuple(range(last)))
             e = b.map("exp", b.map("sub", v[i], m))
-            return b.map(
-                "div", e, b.broadcast_in_dim(b.reduce("sum", e, (last,)), x.shape, tuple(range(last)))
-            )
+            return b.map("div", e, b.broadcast_in_dim(b.reduce("sum", e, (last,)), x.shape, tuple(range(last))))
 
         e = np.exp(x - x.max(-1, keepdims=True))
         self.record(lower, e / e.sum(-1, keepdims=True))

@@ -90,9 +90,7 @@ SHAPES = [
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32, np.uint8])
 def test_reductions(shape, dtype):
     x = (rng.normal(size=shape) * 3).astype(np.int64).astype(dtype)
-    for axes in itertools.chain.from_iterable(
-        itertools.combinations(range(x.ndim), k) for k in range(1, x.ndim + 1)
-    ):
+    for axes in itertools.chain.from_iterable(itertools.combinations(range(x.ndim), k) for k in range(1, x.ndim + 1)):
         check(lambda b, x, axes=axes: b.reduce("sum", x, axes), x.sum(axes, dtype=dtype), x, rtol=1e-6)
         if x.size:
             check(lambda b, x, axes=axes: b.reduce("max", x, axes), x.max(axes), x)

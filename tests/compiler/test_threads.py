@@ -29,9 +29,7 @@ def test_results_do_not_depend_on_the_number_of_threads():
     seen = set()
     for threads in ("1", "2", "3"):
         env = {**os.environ, "CATENA_NUM_THREADS": threads, "PYTHONPATH": os.pathsep.join(sys.path)}
-        out = subprocess.run(
-            [sys.executable, "-c", PROGRAM], env=env, capture_output=True, text=True, check=True
-        )
+        out = subprocess.run([sys.executable, "-c", PROGRAM], env=env, capture_output=True, text=True, check=True)
         seen |= set(out.stdout.split())
     assert len(seen) == 1
 

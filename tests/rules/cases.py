@@ -58,9 +58,7 @@ def numbers(rng, dtype, shape=(3, 4), low=-2.0, high=2.0):
         return rng.random(shape) < 0.5
     if kind in "iu":
         info = ml_dtypes.iinfo(dtype)
-        return rng.integers(max(int(info.min), -100), min(int(info.max), 100), shape, endpoint=True).astype(
-            dtype
-        )
+        return rng.integers(max(int(info.min), -100), min(int(info.max), 100), shape, endpoint=True).astype(dtype)
     out = rng.uniform(low, high, shape)
     if kind == "c":
         out = out + 1j * rng.uniform(low, high, shape)
@@ -413,14 +411,10 @@ shape_case(
     lambda x: x[None, ..., None],
     primitive="broadcast_in_dim",
 )
-shape_case(
-    "transpose", lambda x: lax.transpose(x, (2, 0, 1)), lambda x: x.transpose(2, 0, 1), shape=(2, 3, 4)
-)
+shape_case("transpose", lambda x: lax.transpose(x, (2, 0, 1)), lambda x: x.transpose(2, 0, 1), shape=(2, 3, 4))
 shape_case("rev", lambda x: lax.rev(x, (1,)), lambda x: x[:, ::-1])
 shape_case("slice", lambda x: lax.slice(x, (0, 1), (3, 4), (2, 1)), lambda x: x[0:3:2, 1:4])
-shape_case(
-    "slice_in_dim", lambda x: lax.slice_in_dim(x, 0, -1, 2, axis=1), lambda x: x[:, 0:-1:2], primitive="slice"
-)
+shape_case("slice_in_dim", lambda x: lax.slice_in_dim(x, 0, -1, 2, axis=1), lambda x: x[:, 0:-1:2], primitive="slice")
 for _id, _config in (
     ("pad", ((1, 2, 0), (0, 0, 1))),
     ("pad_negative", ((-1, 2, 0), (1, -2, 1))),

@@ -63,10 +63,7 @@ def test_gradient_of_vectorised_compiled(case):
     args = arguments(case, "float64")
 
     def total(*xs):
-        parts = [
-            catena.lax.reduce_sum(y, tuple(range(y.ndim)))
-            for y in catena.tree_util.tree_leaves(case.fun(*xs))
-        ]
+        parts = [catena.lax.reduce_sum(y, tuple(range(y.ndim))) for y in catena.tree_util.tree_leaves(case.fun(*xs))]
         real = [catena.lax.real(p) if p.dtype.kind == "c" else p for p in parts]
         return functools.reduce(catena.lax.add, real)
 

@@ -155,10 +155,7 @@ def test_layout_of_a_short_and_of_a_longer_program():
     assert str(short) == "{ lambda ; a:f32[]. let b:f32[] = sin a; c:f32[] = mul b 2.0:f32[] in (c,) }"
     longer = make_jaxpr(lambda x: 3 * x + 1)(jnp.ones(3))
     assert str(longer) == (
-        "{ lambda ; a:f32[3]. let\n"
-        "    b:f32[3] = mul 3.0:f32[] a\n"
-        "    c:f32[3] = add b 1.0:f32[]\n"
-        "  in (c,) }"
+        "{ lambda ; a:f32[3]. let\n    b:f32[3] = mul 3.0:f32[] a\n    c:f32[3] = add b 1.0:f32[]\n  in (c,) }"
     )
 
 

@@ -340,9 +340,7 @@ def test_shapes_may_not_depend_on_values():
         return jnp.ones((length,)) * val
 
     equal(example_fun(5, 4), [4.0] * 5)
-    with pytest.raises(
-        TypeError, match="Shapes must be 1D sequences of concrete values of integer type"
-    ) as error:
+    with pytest.raises(TypeError, match="Shapes must be 1D sequences of concrete values of integer type") as error:
         jit(example_fun)(10, 4)
     assert "static_argnums" in str(error.value)
     assert "depends on the value of the argument length" in str(error.value)

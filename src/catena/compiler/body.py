@@ -41,9 +41,7 @@ class Flat(NamedTuple):
 class Body:
     """Statements of one nest. `stored(value)` tells which values are in memory."""
 
-    def __init__(
-        self, extents, stored: Callable[[Value], bool], root_of: Callable[[Value], tuple] | None = None
-    ):
+    def __init__(self, extents, stored: Callable[[Value], bool], root_of: Callable[[Value], tuple] | None = None):
         self.extents = tuple(extents)
         self.stored = stored
         self.root_of = root_of or (lambda v: (v.number, NAMES[v.dtype]))
@@ -187,11 +185,7 @@ class Body:
 
     def _map(self, v: Value, xs: list):
         op = v.params["op"]
-        if (
-            KIND[v.dtype] == "c"
-            or KIND[v.args[0].dtype] == "c"
-            or (len(v.args) > 1 and KIND[v.args[1].dtype] == "c")
-        ):
+        if KIND[v.dtype] == "c" or KIND[v.args[0].dtype] == "c" or (len(v.args) > 1 and KIND[v.args[1].dtype] == "c"):
             return complex_math.expand(self, op, v, xs)
         attr = v.params.get("y")
         if op == "reduce_precision":
@@ -247,9 +241,7 @@ def _iota(body: Body, v: Value, index, mask):
 
 def _broadcast(body: Body, v: Value, index, mask):
     x = v.args[0]
-    return body.read(
-        x, tuple(index[d] if n != 1 else affine.ZERO for d, n in zip(v.params["dims"], x.shape)), mask
-    )
+    return body.read(x, tuple(index[d] if n != 1 else affine.ZERO for d, n in zip(v.params["dims"], x.shape)), mask)
 
 
 def _transpose(body: Body, v: Value, index, mask):
@@ -299,18 +291,14 @@ def groups(a: tuple, b: tuple) -> list[tuple[list, list]]:
 
 
 def _slice(body: Body, v: Value, index, mask):
-    moved = (
-        affine.shift(affine.scale(ix, s), lo)
-        for ix, lo, s in zip(index, v.params["start"], v.params["strides"])
-    )
+    moved = (affine.shift(affine.scale(ix, s), lo) for ix, lo, s in zip(index, v.params["start"], v.params["strides"]))
     return body.read(v.args[0], tuple(moved), mask)
 
 
 def _reverse(body: Body, v: Value, index, mask):
     dims = v.params["dims"]
     moved = (
-        affine.shift(affine.scale(ix, -1), n - 1) if d in dims else ix
-        for d, (ix, n) in enumerate(zip(index, v.shape))
+        affine.shift(affine.scale(ix, -1), n - 1) if d in dims else ix for d, (ix, n) in enumerate(zip(index, v.shape))
     )
     return body.read(v.args[0], tuple(moved), mask)
 
@@ -360,9 +348,7 @@ def _window(body: Body, v: Value, index, mask):
     rank, p = x.ndim, v.params
     moved, within = [], -1
     for d in range(rank):
-        at = affine.add(
-            affine.scale(index[d], p["strides"][d]), affine.scale(index[rank + d], p["window_dilation"][d])
-        )
+        at = affine.add(affine.scale(index[d], p["strides"][d]), affine.scale(index[rank + d], p["window_dilation"][d]))
         at = affine.shift(at, -p["padding"][d][0])
         if p["base_dilation"][d] > 1:
             at, inner = _split_floor(at, p["base_dilation"][d], body)
@@ -389,10 +375,7 @@ def clamped_start(body: Body, start: Value, index: tuple, room: int, mask: int =
 
 def _dynamic_slice(body: Body, v: Value, index, mask):
     x, *starts = v.args
-    moved = (
-        affine.add(ix, clamped_start(body, s, (), n - m))
-        for ix, s, n, m in zip(index, starts, x.shape, v.shape)
-    )
+    moved = (affine.add(ix, clamped_start(body, s, (), n - m)) for ix, s, n, m in zip(index, starts, x.shape, v.shape))
     return body.read(x, tuple(moved), mask)
 
 

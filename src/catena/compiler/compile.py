@@ -53,9 +53,7 @@ class Executable:
         """The results; a program that returns stacks gives their addresses, then the head of their chain."""
         specs = self.out_specs + ((((), np.uint64),) if self.returns_stacks else ())
         args = tuple(np.array(a, order="C") if i in self.reused.values() else a for i, a in enumerate(args))
-        outs = tuple(
-            args[self.reused[k]] if k in self.reused else np.empty(*spec) for k, spec in enumerate(specs)
-        )
+        outs = tuple(args[self.reused[k]] if k in self.reused else np.empty(*spec) for k, spec in enumerate(specs))
         status = self.entry(args, outs)
         while status > 0:
             i = status - 1
@@ -103,9 +101,7 @@ def compile_jaxpr(closed_jaxpr, *, name: str = "main", donated=()) -> Executable
     times.mark("lower")
     donated = tuple(donated)
     if len(donated) not in (0, len(region.inputs)):
-        raise CompileError(
-            f"donated: expected one flag for each of {len(region.inputs)} arguments, got {len(donated)}"
-        )
+        raise CompileError(f"donated: expected one flag for each of {len(region.inputs)} arguments, got {len(donated)}")
     stacks = any(is_stack(a) for a in closed_jaxpr.out_avals)
     return compile_region(region, times, name, stacks, [i for i, given in enumerate(donated) if given])
 

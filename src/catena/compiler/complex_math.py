@@ -18,9 +18,7 @@ class Part:
 
     def _lift(self, other):
         return (
-            other
-            if isinstance(other, Part)
-            else Part(self.body, self.body.const(float(other), self.type), self.type)
+            other if isinstance(other, Part) else Part(self.body, self.body.const(float(other), self.type), self.type)
         )
 
     def _op(self, op: str, *xs):
@@ -58,9 +56,7 @@ class Part:
     def where(self, mask: int, other):
         """Self where the mask holds, else `other`."""
         other = self._lift(other)
-        return Part(
-            self.body, self.body.stmt("select", self.type, (mask, self.number, other.number)), self.type
-        )
+        return Part(self.body, self.body.stmt("select", self.type, (mask, self.number, other.number)), self.type)
 
 
 def part_name(dtype) -> str:
@@ -77,9 +73,7 @@ def expand(body, op: str, v, xs: list):
         return tuple(body.stmt("select", t, (xs[0], y, n)) for y, n in zip(xs[1], xs[2]))
     if op == "complex":
         return xs[0], xs[1]
-    pairs = [
-        tuple(Part(body, s, t) for s in (x if isinstance(x, tuple) else (x, body.const(0.0, t)))) for x in xs
-    ]
+    pairs = [tuple(Part(body, s, t) for s in (x if isinstance(x, tuple) else (x, body.const(0.0, t)))) for x in xs]
     if op in ("eq", "ne"):
         (a, b), (c, d) = pairs
         return body.stmt("and" if op == "eq" else "or", "bool", (a.compare(op, c), b.compare(op, d)))

@@ -287,11 +287,7 @@ class _Fuser:
 
 def _live(region: Region) -> list[Value]:
     """Values that outputs or effects reach, in topological order."""
-    marked = (
-        {v.number for v in region.outputs}
-        | {v.number for v in region.effects}
-        | {v.number for v in region.inputs}
-    )
+    marked = {v.number for v in region.outputs} | {v.number for v in region.effects} | {v.number for v in region.inputs}
     for v in reversed(region.values):
         if v.number in marked:
             marked.update(a.number for a in v.args)

@@ -44,9 +44,7 @@ class Value:
 
     __slots__ = ("form", "shape", "dtype", "args", "params", "number", "source")
 
-    def __init__(
-        self, form: str, shape: tuple, dtype: np.dtype, args: tuple, params: dict, number: int, source=None
-    ):
+    def __init__(self, form: str, shape: tuple, dtype: np.dtype, args: tuple, params: dict, number: int, source=None):
         self.form, self.shape, self.dtype = form, shape, dtype
         self.args, self.params, self.number = args, params, number
         self.source = source  # where in the user's program it was first asked for
@@ -76,9 +74,7 @@ class Region:
         lines = [f"region({', '.join(map(repr, self.inputs))})"]
         for v in self.values:
             if v.form not in ("input", "output"):
-                lines.append(
-                    f"  {v!r} = {v.form} {' '.join(f'v{a.number}' for a in v.args)} {_brief(v.params)}"
-                )
+                lines.append(f"  {v!r} = {v.form} {' '.join(f'v{a.number}' for a in v.args)} {_brief(v.params)}")
         return "\n".join(lines + [f"  return {', '.join(map(repr, self.outputs))}"])
 
 
@@ -150,9 +146,7 @@ class Builder:
         for x in xs:
             if x.shape and x.shape != shape:
                 raise CompileError(f"map {op}: operands of shapes {[y.shape for y in xs]} do not agree")
-        return self.value(
-            "map", shape, _map_dtype(op, xs), [self._spread(x, shape) for x in xs], op=op, **params
-        )
+        return self.value("map", shape, _map_dtype(op, xs), [self._spread(x, shape) for x in xs], op=op, **params)
 
     def _spread(self, x: Value, shape: tuple) -> Value:
         return x if x.shape == shape else self.broadcast_in_dim(x, shape, ())
@@ -252,9 +246,7 @@ class Builder:
         shape[dimension] = sum(x.shape[dimension] for x in xs)
         return self.value("concatenate", shape, xs[0].dtype, xs, dimension=int(dimension))
 
-    def window(
-        self, x: Value, pad_value: Value, dims, strides, padding, base_dilation, window_dilation
-    ) -> Value:
+    def window(self, x: Value, pad_value: Value, dims, strides, padding, base_dilation, window_dilation) -> Value:
         """Every window of `x`: shape = positions + window dimensions; outside of `x` reads `pad_value`."""
         shape = windows.positions(x.shape, dims, strides, padding, base_dilation, window_dilation)
         return self.value(
@@ -279,9 +271,7 @@ class Builder:
         return self.value("reduce", _without(x.shape, axes), x.dtype, [x], kind=kind, axes=axes)
 
     def argreduce(self, kind: str, x: Value, axis: int, index_dtype) -> Value:
-        return self.value(
-            "argreduce", _without(x.shape, (axis,)), index_dtype, [x], kind=kind, axes=(int(axis),)
-        )
+        return self.value("argreduce", _without(x.shape, (axis,)), index_dtype, [x], kind=kind, axes=(int(axis),))
 
     def reduce_general(self, xs, inits, axes, body_closed_jaxpr) -> list[Value]:
         axes = tuple(sorted(int(a) for a in axes))
@@ -290,16 +280,12 @@ class Builder:
         return self.multi("reduce_general", [*xs, *inits], outs, axes=axes, body=body)
 
     def cumulative(self, kind: str, x: Value, axis: int, reverse: bool = False) -> Value:
-        return self.value(
-            "cumulative", x.shape, x.dtype, [x], kind=kind, axis=int(axis), reverse=bool(reverse)
-        )
+        return self.value("cumulative", x.shape, x.dtype, [x], kind=kind, axis=int(axis), reverse=bool(reverse))
 
     def reduce_window(
         self, kind, x, init_value, window_dimensions, window_strides, padding, base_dilation, window_dilation
     ) -> Value:
-        seen = self.window(
-            x, init_value, window_dimensions, window_strides, padding, base_dilation, window_dilation
-        )
+        seen = self.window(x, init_value, window_dimensions, window_strides, padding, base_dilation, window_dilation)
         return self.reduce(kind, seen, range(x.ndim, 2 * x.ndim))
 
     def reduce_window_general(
@@ -347,11 +333,7 @@ class Builder:
         (lc, rc), (lb, rb) = dimension_numbers
         out_dtype = np.dtype(out_dtype)
         if KIND[out_dtype] in "fc":
-            wide = (
-                out_dtype
-                if out_dtype.name in ("float64", "complex64", "complex128")
-                else np.dtype(np.float32)
-            )
+            wide = out_dtype if out_dtype.name in ("float64", "complex64", "complex128") else np.dtype(np.float32)
             lhs, rhs = self.convert(lhs, wide), self.convert(rhs, wide)
             if wide != out_dtype:
                 return self.convert(self.dot_general(lhs, rhs, dimension_numbers, wide), out_dtype)
@@ -388,9 +370,7 @@ class Builder:
             out_dtype or lhs.dtype,
         )
 
-    def sort(
-        self, xs: Sequence[Value], dimension: int, num_keys: int = 1, is_stable: bool = True
-    ) -> list[Value]:
+    def sort(self, xs: Sequence[Value], dimension: int, num_keys: int = 1, is_stable: bool = True) -> list[Value]:
         return ordering.sort(self, xs, int(dimension), int(num_keys))
 
     def top_k(self, x: Value, k: int, axis: int = -1) -> list[Value]:
@@ -399,9 +379,7 @@ class Builder:
     def library(self, name: str, inputs: Sequence[Value], out_shapes_dtypes, **attrs) -> list[Value]:
         return library.library(self, name, inputs, out_shapes_dtypes, **attrs)
 
-    def host_call(
-        self, callback: Callable, operands: Sequence[Value], out_avals, ordered: bool = False
-    ) -> list[Value]:
+    def host_call(self, callback: Callable, operands: Sequence[Value], out_avals, ordered: bool = False) -> list[Value]:
         outs = [(a.shape, a.dtype) for a in out_avals]
         return self.multi("host", operands, outs, effect=True, callback=callback, ordered=ordered)
 
@@ -439,9 +417,7 @@ class Builder:
         return [self._operand(v, env) for v in jaxpr.outvars]
 
     def _operand(self, atom, env) -> Value:
-        return (
-            self.constant(np.asarray(atom.val, physical(atom.aval)[1])) if hasattr(atom, "val") else env[atom]
-        )
+        return self.constant(np.asarray(atom.val, physical(atom.aval)[1])) if hasattr(atom, "val") else env[atom]
 
     def _equation(self, eqn, env) -> None:
         rule = eqn.primitive.lower
@@ -451,9 +427,7 @@ class Builder:
         results = result if isinstance(result, (list, tuple)) else [result]
         for var, out in zip(eqn.outvars, results, strict=True):
             if (out.shape, out.dtype) != physical(var.aval):
-                raise CompileError(
-                    f"lower rule of {eqn.primitive.name!r} gave {out!r} where {var.aval} was expected"
-                )
+                raise CompileError(f"lower rule of {eqn.primitive.name!r} gave {out!r} where {var.aval} was expected")
             env[var] = out
 
     def while_loop(self, cond_closed, cond_consts, body_closed, body_consts, init) -> list[Value]:
@@ -473,9 +447,7 @@ class Builder:
     def branch(self, index: Value, branches_closed, operands) -> list[Value]:
         regions = [region_of(c) for c in branches_closed]
         outs = [(x.shape, x.dtype) for x in regions[0].outputs]
-        return self.multi(
-            "branch", [index, *operands], outs, branches=regions, effect=any(r.effects for r in regions)
-        )
+        return self.multi("branch", [index, *operands], outs, branches=regions, effect=any(r.effects for r in regions))
 
     def scan(self, body_closed, consts, init, xs, length: int, reverse: bool = False) -> tuple[list, list]:
         body = region_of(body_closed)
@@ -530,9 +502,7 @@ def convert_scalar(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
         info = np.iinfo(dtype)
         if math.isnan(wide):
             return np.zeros((), dtype)
-        return np.asarray(
-            info.max if wide >= info.max else info.min if wide <= info.min else int(wide)
-        ).astype(dtype)
+        return np.asarray(info.max if wide >= info.max else info.min if wide <= info.min else int(wide)).astype(dtype)
     with np.errstate(all="ignore"):
         return np.asarray(array.astype(dtype))
 

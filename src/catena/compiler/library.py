@@ -30,8 +30,8 @@ import numpy as np
 
 from catena.core.dtypes import KIND
 from catena.core.errors import CompileError
-from catena.runtime import library as routines
 from catena.core.lazy import load
+from catena.runtime import library as routines
 
 PREFIX = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
 REAL = {"complex64": np.dtype(np.float32), "complex128": np.dtype(np.float64)}
@@ -47,9 +47,7 @@ def library(b, name: str, inputs, outs, **attrs) -> list:
         raise CompileError(f"library {name}: {len(outs)} results were expected, it has {len(results)}")
     for got, (shape, dtype) in zip(results, outs):
         if got.shape != tuple(shape) or got.dtype != np.dtype(dtype):
-            raise CompileError(
-                f"library {name}: gives {got!r} where {np.dtype(dtype).name}{list(shape)} was expected"
-            )
+            raise CompileError(f"library {name}: gives {got!r} where {np.dtype(dtype).name}{list(shape)} was expected")
     return results[: len(outs)]
 
 
@@ -74,9 +72,7 @@ def _integer() -> np.dtype:
 
 def _sized(routine: str, plan: list) -> tuple:
     """The plan with the workspace sizes that the routine asks for."""
-    open_ = [
-        i for i, arg in enumerate(plan) if isinstance(arg, tuple) and arg[0] == "work" and arg[2] is None
-    ]
+    open_ = [i for i, arg in enumerate(plan) if isinstance(arg, tuple) and arg[0] == "work" and arg[2] is None]
     sizes = _query(routine, tuple(plan)) if open_ else {}
     return tuple(
         ("work", arg[1], sizes[i])
@@ -120,9 +116,7 @@ def _flip(b, x):
 def _name(x, suffix: str) -> str:
     prefix = PREFIX.get(x.dtype.name)
     if prefix is None:
-        raise CompileError(
-            f"linear algebra needs float32, float64, complex64 or complex128, got {x.dtype.name}"
-        )
+        raise CompileError(f"linear algebra needs float32, float64, complex64 or complex128, got {x.dtype.name}")
     return prefix + suffix
 
 
@@ -161,9 +155,7 @@ def _cholesky(b, a, *, outs, **_):
     return [_or_nan(b, lower, info, 2)]
 
 
-def _triangular_solve(
-    b, a, x, *, outs, left_side, lower, transpose_a=0, unit_diagonal=False, conjugate_a=False, **_
-):
+def _triangular_solve(b, a, x, *, outs, left_side, lower, transpose_a=0, unit_diagonal=False, conjugate_a=False, **_):
     m, n = x.shape[-2:]
     transposed = int(getattr(transpose_a, "value", transpose_a)) or 0
     if conjugate_a and transposed == 1:

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from catena.compiler import cache, vector_math
 from catena.compiler.emit import small_floats, sorting, stack_steps
 from catena.core.errors import CompileError
-from catena.runtime import threads
 from catena.core.lazy import llvm
+from catena.runtime import threads
 
 _lock = threading.RLock()
 

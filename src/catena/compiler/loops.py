@@ -51,9 +51,7 @@ class Nest:
     depends: list[int]
     stores: list[Store] = field(default_factory=list)
     folds: list[Fold] = field(default_factory=list)
-    sequential: bool = (
-        False  # the order of iterations matters (scatter): no lanes but along window dimensions
-    )
+    sequential: bool = False  # the order of iterations matters (scatter): no lanes but along window dimensions
     order: list[int] = field(default_factory=list)
     vector: int | None = None
     width: int = 1
@@ -79,8 +77,7 @@ class Nest:
         """The nest's structure, with its buffers numbered in this order: equal keys give equal text."""
         at = {b: i for i, b in enumerate(buffers)}
         stmts = tuple(
-            (s.op, s.type, s.args, (at[s.attr[0]], *s.attr[1:]) if s.op in LOADS else s.attr)
-            for s in self.stmts
+            (s.op, s.type, s.args, (at[s.attr[0]], *s.attr[1:]) if s.op in LOADS else s.attr) for s in self.stmts
         )
         stores = tuple((at[s.buffer], *s[1:]) for s in self.stores)
         folds = tuple((f[:3], tuple((at[b], t, o) for b, t, o in f.dests), f[4:]) for f in self.folds)
@@ -241,9 +238,7 @@ _NUMPY = frozenset("bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float
 def _widest(nest: Nest) -> int:
     """Bytes per lane that decide the width; index arithmetic does not count beside data."""
     data = [register_bytes(s.type) for s in nest.stmts if s.op in LOADS]
-    data += [register_bytes(s.dtype) for s in nest.stores] + [
-        register_bytes(t) for f in nest.folds for t in f.types
-    ]
+    data += [register_bytes(s.dtype) for s in nest.stores] + [register_bytes(t) for f in nest.folds for t in f.types]
     return max(data, default=4)
 
 
@@ -310,14 +305,10 @@ def show(nest: Nest) -> str:
             attr = f" {s.attr}"
         lines.append(f"  %{i}: {s.type} = {s.op}{attr} {' '.join(f'%{a}' for a in s.args)}".rstrip())
     for s in nest.stores:
-        lines.append(
-            f"  v{s.buffer}[{affine.show(s.offset)}] = %{s.stmt}" + (f" if %{s.mask}" if s.mask >= 0 else "")
-        )
+        lines.append(f"  v{s.buffer}[{affine.show(s.offset)}] = %{s.stmt}" + (f" if %{s.mask}" if s.mask >= 0 else ""))
     for f in nest.folds:
         dests = " ".join(f"v{b}[{affine.show(o)}]" for b, _, o in f.dests)
-        lines.append(
-            f"  fold {f.kind}{' running' * f.running} {' '.join(f'%{s}' for s in f.stmts)} -> {dests}"
-        )
+        lines.append(f"  fold {f.kind}{' running' * f.running} {' '.join(f'%{s}' for s in f.stmts)} -> {dests}")
     return "\n".join(lines)
 
 
@@ -339,9 +330,7 @@ def verify(nest: Nest) -> None:
     if sorted(nest.order) != [d for d, n in enumerate(nest.extents) if n != 1]:
         raise CompileError("loop nest: the order does not list each dimension once")
     kept_after = [
-        d
-        for i, d in enumerate(nest.order)
-        if d not in nest.reduced and any(e in nest.reduced for e in nest.order[:i])
+        d for i, d in enumerate(nest.order) if d not in nest.reduced and any(e in nest.reduced for e in nest.order[:i])
     ]
     if kept_after and nest.folds:
         raise CompileError("loop nest: a kept dimension lies inside a reduced one")

@@ -66,9 +66,7 @@ class NestBuilder:
                     )
                 ]
             part, even = part_name(v), affine.scale(offset, 2)
-            return [
-                Fold(kind, (s,), (part,), ((v.number, part, affine.shift(even, i)),)) for i, s in enumerate(x)
-            ]
+            return [Fold(kind, (s,), (part,), ((v.number, part, affine.shift(even, i)),)) for i, s in enumerate(x)]
         return [Fold(kind, (x,), (NAMES[v.dtype],), ((v.number, NAMES[v.dtype], offset),))]
 
     def _complex_prod(self, body: Body, v: Value, x: tuple, offset, mask: int, number: int = 0) -> Fold:
@@ -78,9 +76,7 @@ class NestBuilder:
         re = body.stmt("sub", part, (body.stmt("mul", part, (a, x[0])), body.stmt("mul", part, (b, x[1]))))
         im = body.stmt("add", part, (body.stmt("mul", part, (a, x[1])), body.stmt("mul", part, (b, x[0]))))
         dests = tuple((v.number, part, affine.shift(even, i)) for i in (0, 1))
-        return Fold(
-            "general", (re, im), (part, part), dests, inits=(body.const(1.0, part), body.const(0.0, part))
-        )
+        return Fold("general", (re, im), (part, part), dests, inits=(body.const(1.0, part), body.const(0.0, part)))
 
     def _argreduce(self, body: Body, v: Value, index: tuple) -> Fold:
         (axis,) = v.params["axes"]
@@ -166,9 +162,7 @@ class NestBuilder:
                 return tuple(body.stmt(kind, part, (o, n)) for o, n in zip(old, new))
             (a, b), (c, d) = old, new
             re = body.stmt("sub", part, (body.stmt("mul", part, (a, c)), body.stmt("mul", part, (b, d))))
-            return re, body.stmt(
-                "add", part, (body.stmt("mul", part, (a, d)), body.stmt("mul", part, (b, c)))
-            )
+            return re, body.stmt("add", part, (body.stmt("mul", part, (a, d)), body.stmt("mul", part, (b, c))))
         return body.stmt(kind, NAMES[v.dtype], (old, new))
 
     # ---- folds with a body of their own, and running ones --------------------------------------------------
@@ -213,9 +207,7 @@ class NestBuilder:
                 for i, s in enumerate(new)
             ]
         else:
-            folds = [
-                Fold(kind, (new,), (NAMES[v.dtype],), ((v.number, NAMES[v.dtype], offset),), running=True)
-            ]
+            folds = [Fold(kind, (new,), (NAMES[v.dtype],), ((v.number, NAMES[v.dtype], offset),), running=True)]
         return loops.from_body(body, (axis,), [], folds)
 
     def _running(self, body: Body, v: Value, new, offset, kind: str) -> Fold:
@@ -273,16 +265,11 @@ def product_folds(body: Body, v: Value, lhs: Value, rhs: Value, a, b, offset) ->
         (ar, ai), (br, bi) = a, b
         re = body.stmt("sub", part, (body.stmt("mul", part, (ar, br)), body.stmt("mul", part, (ai, bi))))
         im = body.stmt("add", part, (body.stmt("mul", part, (ar, bi)), body.stmt("mul", part, (ai, br))))
-        return [
-            Fold("sum", (s,), (part,), ((v.number, part, affine.shift(even, i)),))
-            for i, s in enumerate((re, im))
-        ]
+        return [Fold("sum", (s,), (part,), ((v.number, part, affine.shift(even, i)),)) for i, s in enumerate((re, im))]
     dest = ((v.number, NAMES[v.dtype], offset),)
     if KIND[v.dtype] == "f":
         wide = "float64" if v.dtype == np.float64 else "float32"
-        a, b = (
-            x if NAMES[y.dtype] == wide else body.stmt("convert", wide, (x,)) for x, y in ((a, lhs), (b, rhs))
-        )
+        a, b = (x if NAMES[y.dtype] == wide else body.stmt("convert", wide, (x,)) for x, y in ((a, lhs), (b, rhs)))
         return [Fold("dot", (a, b), (wide,), dest)]
     name = NAMES[v.dtype]
     a, b = (x if y.dtype == v.dtype else body.stmt("convert", name, (x,)) for x, y in ((a, lhs), (b, rhs)))

@@ -252,9 +252,7 @@ class Deleted:
     def _refuse(self, *args, **kwargs):
         raise deleted_error(self.aval)
 
-    __array__ = __getitem__ = __iter__ = __len__ = __bool__ = __int__ = __float__ = __complex__ = (
-        __index__
-    ) = _refuse
+    __array__ = __getitem__ = __iter__ = __len__ = __bool__ = __int__ = __float__ = __complex__ = __index__ = _refuse
     __str__ = __format__ = __copy__ = __deepcopy__ = __reduce__ = _refuse
 
 
@@ -337,9 +335,7 @@ def make_array(value: np.ndarray, weak_type: bool = False) -> Array:
 def typed_array(value, aval) -> Array:
     """An Array around ``value``, known to have the type ``aval``."""
     array = _new(ExtendedArray if aval.extended else Array)
-    array._value = (
-        value if type(value) is np.ndarray else np.asarray(value, None if aval.extended else aval.dtype)
-    )
+    array._value = value if type(value) is np.ndarray else np.asarray(value, None if aval.extended else aval.dtype)
     array.weak_type = aval.weak_type
     array._aval = aval
     return array
@@ -433,9 +429,7 @@ def live(array: Array) -> np.ndarray:
 def scalar(array: Array):
     """The NumPy value of a 0-d array, for conversion to a Python scalar."""
     if array._value.ndim:
-        raise TypeError(
-            f"Only scalar arrays can be converted to Python scalars; got arr.ndim={array._value.ndim}"
-        )
+        raise TypeError(f"Only scalar arrays can be converted to Python scalars; got arr.ndim={array._value.ndim}")
     return live(array)[()]
 
 

@@ -61,9 +61,7 @@ def check_call(eqn):
         return
     taken, given = called.in_avals, [v.aval for v in eqn.invars]
     if len(taken) != len(given) or not all(map(same_type, taken, given)):
-        raise JaxprTypeError(
-            f"the called jaxpr takes {taken}, the equation passes {given}: {equation_text(eqn)}"
-        )
+        raise JaxprTypeError(f"the called jaxpr takes {taken}, the equation passes {given}: {equation_text(eqn)}")
 
 
 CALLS = {"jit": "jaxpr", "remat2": "jaxpr", "custom_jvp_call": "call_jaxpr", "custom_vjp_call": "call_jaxpr"}
@@ -83,6 +81,5 @@ def check_types(eqn):
     effects = eqn.primitive.effects(eqn.params)
     if effects != eqn.effects:
         raise JaxprTypeError(
-            f"the equation has effects {set(eqn.effects)}, but the primitive {set(effects)}: "
-            f"{equation_text(eqn)}"
+            f"the equation has effects {set(eqn.effects)}, but the primitive {set(effects)}: {equation_text(eqn)}"
         )

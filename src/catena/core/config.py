@@ -91,16 +91,12 @@ FLAGS = {
             "Implicit promotion of ranks.",
             traced=True,
         ),
-        Flag(
-            "jax_default_matmul_precision", None, (None, *PRECISIONS), "Precision of products.", traced=True
-        ),
+        Flag("jax_default_matmul_precision", None, (None, *PRECISIONS), "Precision of products.", traced=True),
         Flag("jax_debug_nans", False, bool, "An error where an operation yields a NaN.", traced=True),
         Flag("jax_debug_infs", False, bool, "An error where an operation yields an infinity.", traced=True),
         Flag("jax_disable_jit", False, bool, "jit calls the Python function instead.", traced=True),
         Flag("jax_enable_checks", False, bool, "Check every jaxpr that is made.", traced=True),
-        Flag(
-            "jax_check_tracer_leaks", False, bool, "An error where a tracer outlives its trace.", traced=True
-        ),
+        Flag("jax_check_tracer_leaks", False, bool, "An error where a tracer outlives its trace.", traced=True),
         Flag(
             "jax_no_execution",
             False,
@@ -138,9 +134,7 @@ FLAGS = {
             "The generator of new keys.",
             traced=True,
         ),
-        Flag(
-            "jax_threefry_partitionable", True, bool, "Which of two threefry streams is drawn.", traced=True
-        ),
+        Flag("jax_threefry_partitionable", True, bool, "Which of two threefry streams is drawn.", traced=True),
         Flag("jax_enable_custom_prng", False, bool, "PRNGKey makes typed keys.", traced=True),
         Flag(
             "jax_legacy_prng_key",
@@ -214,17 +208,13 @@ def as_int(flag: Flag, value) -> int:
     try:
         return int(value) if isinstance(value, str) else operator.index(value)
     except (TypeError, ValueError):
-        raise ValueError(
-            f"new int config value must be of type int, got {value} of type {type(value)}."
-        ) from None
+        raise ValueError(f"new int config value must be of type int, got {value} of type {type(value)}.") from None
 
 
 def as_text(flag: Flag, value) -> str | None:
     if value is None or isinstance(value, (str, os.PathLike)):
         return None if value is None else os.fspath(value)
-    raise ValueError(
-        f"new string config value must be None or of type str, got {value} of type {type(value)}."
-    )
+    raise ValueError(f"new string config value must be None or of type str, got {value} of type {type(value)}.")
 
 
 def as_device(flag: Flag, value):

@@ -171,8 +171,7 @@ def check_platforms(platforms: str | None) -> None:
     """Raise RuntimeError where the flag ``jax_platforms`` leaves nothing that is here."""
     if platforms and "cpu" not in platforms.split(","):
         raise RuntimeError(
-            f"Unable to initialize backend '{platforms}': the only platform here is cpu (set "
-            f"JAX_PLATFORMS=cpu)"
+            f"Unable to initialize backend '{platforms}': the only platform here is cpu (set JAX_PLATFORMS=cpu)"
         )
 
 

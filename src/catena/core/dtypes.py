@@ -182,9 +182,7 @@ def dtype(x, *, canonicalize: bool = False):
     """
     found = _full_dtype(x)
     if found not in KIND and not isinstance(found, ExtendedDType) and found != float0:
-        raise TypeError(
-            f"Value {x!r} with dtype {found} is not a valid array type: not a boolean or a number"
-        )
+        raise TypeError(f"Value {x!r} with dtype {found} is not a valid array type: not a boolean or a number")
     return canonical(found) if canonicalize else found
 
 

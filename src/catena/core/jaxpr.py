@@ -83,10 +83,7 @@ class Jaxpr:
 
     def replace(self, **changes) -> "Jaxpr":
         """The same jaxpr with some parts replaced."""
-        parts = {
-            k: changes.pop(k, getattr(self, k))
-            for k in ("constvars", "invars", "outvars", "eqns", "debug_info")
-        }
+        parts = {k: changes.pop(k, getattr(self, k)) for k in ("constvars", "invars", "outvars", "eqns", "debug_info")}
         if changes.keys() - {"effects"}:
             raise TypeError(f"Jaxpr has no parts {sorted(changes)}")
         return Jaxpr(effects=changes.get("effects"), **parts)
@@ -120,9 +117,7 @@ class ClosedJaxpr:
 
     def __init__(self, jaxpr: Jaxpr, consts=()):
         if len(jaxpr.constvars) != len(consts):
-            raise ValueError(
-                f"a jaxpr with {len(jaxpr.constvars)} constvars was given {len(consts)} constants"
-            )
+            raise ValueError(f"a jaxpr with {len(jaxpr.constvars)} constvars was given {len(consts)} constants")
         self.jaxpr, self.consts = jaxpr, list(consts)
         self.memo: dict = {}  # what transformations derived from this jaxpr
 

@@ -63,19 +63,13 @@ def describe_holder(holder, held) -> str:
         place = f"the key {keys[0]!r} of a dict" if keys else "a dict"
         owners = [o for o in holders(holder, []) if getattr(o, "__dict__", None) is holder]
         return (
-            f"the attribute {keys[0]} of a {type(owners[0]).__name__}"
-            if owners and keys
-            else place + owner_of(holder)
+            f"the attribute {keys[0]} of a {type(owners[0]).__name__}" if owners and keys else place + owner_of(holder)
         )
     if isinstance(holder, (list, tuple)):
         position = next(i for i, v in enumerate(holder) if v is held)
         return f"entry {position} of a {type(holder).__name__}{owner_of(holder)}"
     attribute = next((k for k, v in getattr(holder, "__dict__", {}).items() if v is held), None)
-    return (
-        f"the attribute {attribute} of a {type(holder).__name__}"
-        if attribute
-        else f"a {type(holder).__name__}"
-    )
+    return f"the attribute {attribute} of a {type(holder).__name__}" if attribute else f"a {type(holder).__name__}"
 
 
 def owner_of(container) -> str:

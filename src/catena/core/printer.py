@@ -15,9 +15,7 @@ HOIST_ABOVE = 10  # an inner jaxpr with more equations is printed once, in front
 HIDDEN = {  # parameters that the types of the operands and results already tell
     "broadcast_in_dim": lambda k, v: k == "shape" or (k == "broadcast_dimensions" and v == ()),
     "dot_general": lambda k, v: k in ("precision", "preferred_element_type") and v is None,
-    **{
-        f"random_{name}": lambda k, v: k == "impl" for name in ("bits", "split", "fold_in", "unwrap", "gamma")
-    },
+    **{f"random_{name}": lambda k, v: k == "impl" for name in ("bits", "split", "fold_in", "unwrap", "gamma")},
 }
 
 
@@ -40,9 +38,7 @@ def open_jaxpr(x):
     return x.jaxpr if hasattr(x, "consts") else x
 
 
-def jaxpr_text(
-    jaxpr, *, source_info: bool = False, name_stack: bool = False, use_color: bool = False, **_
-) -> str:
+def jaxpr_text(jaxpr, *, source_info: bool = False, name_stack: bool = False, use_color: bool = False, **_) -> str:
     """The printed jaxpr.
 
     Arguments:
@@ -168,8 +164,7 @@ class Printer:
         if eqn.primitive.name == "jit":
             shown.sort(key=lambda k: (k != "name", k == "jaxpr", k))
         items = [
-            [Line() if i else Line(""), f"{k}=", self.value(eqn, eqn.params[k], names)]
-            for i, k in enumerate(shown)
+            [Line() if i else Line(""), f"{k}=", self.value(eqn, eqn.params[k], names)] for i, k in enumerate(shown)
         ]
         return Group(["[", Nest(2, items), Line(""), "]"])
 

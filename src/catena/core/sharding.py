@@ -65,7 +65,10 @@ class SingleDeviceSharding(Sharding):
         return SingleDeviceSharding(self.device, memory_kind=kind)
 
     def __eq__(self, other):
-        return isinstance(other, SingleDeviceSharding) and (self.device, self.memory_kind) == (other.device, other.memory_kind)
+        return isinstance(other, SingleDeviceSharding) and (self.device, self.memory_kind) == (
+            other.device,
+            other.memory_kind,
+        )
 
     def __hash__(self):
         return hash((self.device, self.memory_kind))
@@ -105,6 +108,6 @@ def target_device(target) -> Device | None:
     if isinstance(target, (SingleDeviceSharding, Memory)):
         return target.device
     raise ValueError(
-        "`jax.device_put` only accepts `None`, `jax.sharding.Sharding`, `jax.Device`, `Format`, `jax.memory.Space` or a "
-        f"pytree of these values. Received invalid value: {target}"
+        "`jax.device_put` only accepts `None`, `jax.sharding.Sharding`, `jax.Device`, `Format`, `jax.memory.Space` or "
+        f"a pytree of these values. Received invalid value: {target}"
     )

@@ -30,6 +30,9 @@ class JaxprTracer(Tracer):
     def __init__(self, trace, aval, var, source=None):
         self._trace, self.aval, self._var, self.source = trace, aval, var, source
 
+    def repeats(self, other) -> bool:
+        return self._trace.repeated(self._var, other._var)
+
     def describe_origin(self) -> str:
         return self._trace.describe_origin(self)
 
@@ -95,6 +98,28 @@ class JaxprTrace(Trace):
         var = Var(aval)
         self.constants[id(x)] = (var, value, x)
         return var
+
+    def repeated(self, a, b) -> bool:
+        """Whether two atoms are one computation of the same atoms, written down twice."""
+        made = {v: (eqn, i) for eqn in self.eqns for i, v in enumerate(eqn.outvars)}
+        open_pairs, compared = [(a, b)], set()
+        while open_pairs:
+            a, b = open_pairs.pop()
+            if a is b or (id(a), id(b)) in compared:
+                continue
+            compared.add((id(a), id(b)))
+            if type(a) is Literal or type(b) is Literal:
+                alike = type(a) is type(b) and a.aval == b.aval and a.val.tobytes() == b.val.tobytes()
+            elif a in made and b in made:
+                (e, i), (f, j) = made[a], made[b]
+                alike = i == j and e.primitive is f.primitive and not e.effects and e.params == f.params
+                alike = alike and len(e.invars) == len(f.invars)
+                open_pairs += zip(e.invars, f.invars)
+            else:
+                alike = False
+            if not alike:
+                return False
+        return True
 
     def to_jaxpr(self, outs) -> tuple[Jaxpr, list]:
         """The finished jaxpr and the values of its constants."""
@@ -232,6 +257,4 @@ def hoist_tracers(jaxpr: Jaxpr, values: list) -> tuple[ClosedJaxpr, list]:
 
 def hoist_constants(jaxpr: Jaxpr) -> Jaxpr:
     """The jaxpr with its constvars as leading arguments."""
-    return Jaxpr(
-        [], jaxpr.constvars + jaxpr.invars, jaxpr.outvars, jaxpr.eqns, jaxpr.effects, jaxpr.debug_info
-    )
+    return Jaxpr([], jaxpr.constvars + jaxpr.invars, jaxpr.outvars, jaxpr.eqns, jaxpr.effects, jaxpr.debug_info)

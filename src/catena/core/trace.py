@@ -9,6 +9,8 @@ other.
 
 import operator
 
+import numpy as np
+
 from catena.core import errors
 
 
@@ -120,9 +122,7 @@ class Tracer:
         if value is not None:
             return kind(value)
         if self.aval.ndim:
-            raise TypeError(
-                f"Only scalar arrays can be converted to Python scalars; got arr.ndim={self.aval.ndim}"
-            )
+            raise TypeError(f"Only scalar arrays can be converted to Python scalars; got arr.ndim={self.aval.ndim}")
         name = kind.__name__
         raise errors.ConcretizationTypeError(
             self,
@@ -148,9 +148,7 @@ class Tracer:
         value = self.concrete_value()
         if value is not None:
             return value.tolist()
-        raise errors.ConcretizationTypeError(
-            self, f"The tolist() method was called on {errors.describe_tracer(self)}."
-        )
+        raise errors.ConcretizationTypeError(self, f"The tolist() method was called on {errors.describe_tracer(self)}.")
 
     def __len__(self):
         if not self.aval.ndim:
@@ -171,6 +169,10 @@ class Tracer:
 
     def __deepcopy__(self, memo):
         return self
+
+    def repeats(self, other) -> bool:
+        """Whether ``other``, a tracer of the same trace, is known to have the same value."""
+        return False
 
     # ---- what errors say
 
@@ -194,6 +196,16 @@ class Tracer:
 def find_concrete(x):
     """The Array that ``x`` is or stands for, or ``None`` where the value is not known while tracing."""
     return x.concrete_value() if isinstance(x, Tracer) else x
+
+
+def same_value(a, b) -> bool:
+    """Whether two values are known to be equal: arrays by their elements, traced ones by how they were made."""
+    if a is b:
+        return True
+    if isinstance(a, Tracer) and isinstance(b, Tracer):
+        return type(a) is type(b) and a._trace is b._trace and a.repeats(b)
+    known = not isinstance(a, Tracer) and not isinstance(b, Tracer)
+    return known and a.aval == b.aval and np.array_equal(np.asarray(a), np.asarray(b))
 
 
 def escaped(tracer) -> errors.UnexpectedTracerError:

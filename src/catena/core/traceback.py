@@ -17,13 +17,9 @@ from catena.core.source import PACKAGE
 
 STANDARD_LIBRARY = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
 LIBRARIES = tuple(
-    f"{os.sep}site-packages{os.sep}{name}{os.sep}"
-    for name in ("numpy", "scipy", "ml_dtypes", "llvmlite", "opt_einsum")
+    f"{os.sep}site-packages{os.sep}{name}{os.sep}" for name in ("numpy", "scipy", "ml_dtypes", "llvmlite", "opt_einsum")
 )
-NOTE = (
-    "The frames of catena itself are left out of this traceback; set CATENA_TRACEBACK_FILTERING=off to see "
-    "them."
-)
+NOTE = "The frames of catena itself are left out of this traceback; set CATENA_TRACEBACK_FILTERING=off to see them."
 
 
 def is_internal(file_name: str) -> bool:
@@ -34,9 +30,7 @@ def is_internal(file_name: str) -> bool:
 def is_library(file_name: str) -> bool:
     """Whether a frame of this file, called by the package, is of no interest either."""
     in_standard_library = file_name.startswith(STANDARD_LIBRARY) and "-packages" + os.sep not in file_name
-    return (
-        in_standard_library or file_name.startswith("<frozen") or any(name in file_name for name in LIBRARIES)
-    )
+    return in_standard_library or file_name.startswith("<frozen") or any(name in file_name for name in LIBRARIES)
 
 
 def user_frames(traceback: TracebackType | None) -> TracebackType | None:

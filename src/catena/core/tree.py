@@ -25,8 +25,14 @@ from catena.core.tree_nodes import NodeTable, custom_kind, dataclass_fields, dat
 from catena.core.treedef import LEAF, TUPLE, PyTreeDef, check_treedef, make_node
 
 __all__ = [
-    "LEAF", "PyTreeDef", "broadcast_prefix", "equality_errors", "equality_errors_treedef", "flatten_axes",
-    "flatten_into", "prefix_errors",
+    "LEAF",
+    "PyTreeDef",
+    "broadcast_prefix",
+    "equality_errors",
+    "equality_errors_treedef",
+    "flatten_axes",
+    "flatten_into",
+    "prefix_errors",
 ]
 
 IsLeaf = Callable[[Any], bool] | None
@@ -47,7 +53,7 @@ def tree_flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], PyTreeDe
 
     Raises: ValueError when the keys of a dict cannot be sorted.
 
-    >>> tree_flatten({'b': 1, 'a': (2, None)})
+    >>> tree_flatten({"b": 1, "a": (2, None)})
     ([2, 1], PyTreeDef({'a': (*, None), 'b': *}))
     """
     if is_leaf is not None:
@@ -60,7 +66,7 @@ def tree_flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], PyTreeDe
 def tree_leaves(tree: Any, is_leaf: IsLeaf = None) -> list[Any]:
     """The leaves of a pytree, in order. Arguments and errors as for `tree_flatten`.
 
-    >>> tree_leaves([1, {'x': (2, 3)}])
+    >>> tree_leaves([1, {"x": (2, 3)}])
     [1, 2, 3]
     """
     return tree_flatten(tree, is_leaf)[0]
@@ -69,7 +75,7 @@ def tree_leaves(tree: Any, is_leaf: IsLeaf = None) -> list[Any]:
 def tree_structure(tree: Any, is_leaf: IsLeaf = None) -> PyTreeDef:
     """The structure of a pytree. Arguments and errors as for `tree_flatten`.
 
-    >>> tree_structure([1, {'x': (2, 3)}])
+    >>> tree_structure([1, {"x": (2, 3)}])
     PyTreeDef([*, {'x': (*, *)}])
     """
     return tree_flatten(tree, is_leaf)[1]
@@ -86,15 +92,16 @@ def tree_unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
 
     Raises: ValueError when the number of leaves is wrong.
 
-    >>> tree_unflatten(tree_structure({'a': 0, 'b': [0]}), [1, 2])
+    >>> tree_unflatten(tree_structure({"a": 0, "b": [0]}), [1, 2])
     {'a': 1, 'b': [2]}
     """
     check_treedef("tree_unflatten: treedef", treedef)
     return treedef.unflatten(leaves)
 
 
-def tree_flatten_with_path(tree: Any, is_leaf: Callable | None = None,
-                           is_leaf_takes_path: bool = False) -> tuple[list[tuple[KeyPath, Any]], PyTreeDef]:
+def tree_flatten_with_path(
+    tree: Any, is_leaf: Callable | None = None, is_leaf_takes_path: bool = False
+) -> tuple[list[tuple[KeyPath, Any]], PyTreeDef]:
     """Like `tree_flatten`, with the key path of every leaf.
 
     Arguments:
@@ -104,14 +111,15 @@ def tree_flatten_with_path(tree: Any, is_leaf: Callable | None = None,
 
     Returns: a list of `(path, leaf)` and the `PyTreeDef`.
 
-    >>> tree_flatten_with_path({'a': [5]})[0]
+    >>> tree_flatten_with_path({"a": [5]})[0]
     [((DictKey(key='a'), SequenceKey(idx=0)), 5)]
     """
     return flatten_with(tree, is_leaf, is_leaf_takes_path)
 
 
-def tree_leaves_with_path(tree: Any, is_leaf: Callable | None = None,
-                          is_leaf_takes_path: bool = False) -> list[tuple[KeyPath, Any]]:
+def tree_leaves_with_path(
+    tree: Any, is_leaf: Callable | None = None, is_leaf_takes_path: bool = False
+) -> list[tuple[KeyPath, Any]]:
     """The `(path, leaf)` pairs of a pytree. Arguments as for `tree_flatten_with_path`.
 
     >>> tree_leaves_with_path((5,))
@@ -136,7 +144,7 @@ def tree_map(f: Callable, tree: Any, *rest: Any, is_leaf: IsLeaf = None) -> Any:
 
     Raises: ValueError naming the key path where a tree in `rest` departs from `tree`.
 
-    >>> tree_map(lambda x, y: x + y, {'a': 1, 'b': [2]}, {'a': 10, 'b': [20]})
+    >>> tree_map(lambda x, y: x + y, {"a": 1, "b": [2]}, {"a": 10, "b": [20]})
     {'a': 11, 'b': [22]}
     """
     leaves, treedef = tree_flatten(tree, is_leaf)
@@ -155,12 +163,13 @@ def _leaves_up_to(treedef: PyTreeDef, tree: Any, other: Any, is_leaf: IsLeaf, na
         raise error(name) from e
 
 
-def tree_map_with_path(f: Callable, tree: Any, *rest: Any, is_leaf: Callable | None = None,
-                       is_leaf_takes_path: bool = False) -> Any:
+def tree_map_with_path(
+    f: Callable, tree: Any, *rest: Any, is_leaf: Callable | None = None, is_leaf_takes_path: bool = False
+) -> Any:
     """Like `tree_map`, with the key path of the leaf as the first argument of `f`.
 
     >>> from catena.core.tree_keys import keystr
-    >>> tree_map_with_path(lambda path, x: f'{keystr(path)} = {x}', {'a': [1, 2]})
+    >>> tree_map_with_path(lambda path, x: f"{keystr(path)} = {x}", {"a": [1, 2]})
     {'a': ["['a'][0] = 1", "['a'][1] = 2"]}
     """
     pairs, treedef = flatten_with(tree, is_leaf, is_leaf_takes_path)
@@ -170,8 +179,9 @@ def tree_map_with_path(f: Callable, tree: Any, *rest: Any, is_leaf: Callable | N
     return treedef.unflatten([*map(f, paths, leaves, *columns)])
 
 
-def tree_reduce(function: Callable[[Any, Any], Any], tree: Any, initializer: Any = _MISSING,
-                is_leaf: IsLeaf = None) -> Any:
+def tree_reduce(
+    function: Callable[[Any, Any], Any], tree: Any, initializer: Any = _MISSING, is_leaf: IsLeaf = None
+) -> Any:
     """Fold a function over the leaves from left to right, as `functools.reduce` does.
 
     Arguments:
@@ -184,16 +194,20 @@ def tree_reduce(function: Callable[[Any, Any], Any], tree: Any, initializer: Any
 
     Raises: TypeError when there is neither a leaf nor an initializer.
 
-    >>> tree_reduce(lambda total, x: total + x, {'a': 1, 'b': (2, 3)})
+    >>> tree_reduce(lambda total, x: total + x, {"a": 1, "b": (2, 3)})
     6
     """
     leaves = tree_leaves(tree, is_leaf)
-    return functools.reduce(function, leaves) if initializer is _MISSING else \
-        functools.reduce(function, leaves, initializer)
+    return (
+        functools.reduce(function, leaves)
+        if initializer is _MISSING
+        else functools.reduce(function, leaves, initializer)
+    )
 
 
-def tree_reduce_associative(operation: Callable[[Any, Any], Any], tree: Any, *, identity: Any = _MISSING,
-                            is_leaf: IsLeaf = None) -> Any:
+def tree_reduce_associative(
+    operation: Callable[[Any, Any], Any], tree: Any, *, identity: Any = _MISSING, is_leaf: IsLeaf = None
+) -> Any:
     """Combine the leaves with an associative operation, as a balanced tree of logarithmic depth.
 
     Arguments:
@@ -206,7 +220,7 @@ def tree_reduce_associative(operation: Callable[[Any, Any], Any], tree: Any, *, 
 
     Raises: TypeError when there is neither a leaf nor an identity.
 
-    >>> tree_reduce_associative(lambda a, b: f'({a}{b})', ['p', 'q', 'r', 's'])
+    >>> tree_reduce_associative(lambda a, b: f"({a}{b})", ["p", "q", "r", "s"])
     '((pq)(rs))'
     """
     leaves = tree_leaves(tree, is_leaf)
@@ -227,7 +241,7 @@ def _balanced(operation: Callable[[Any, Any], Any], xs: list[Any]) -> Any:
 def tree_all(tree: Any, *, is_leaf: IsLeaf = None) -> bool:
     """Whether all leaves are true.
 
-    >>> tree_all({'a': True, 'b': [1, 0]})
+    >>> tree_all({"a": True, "b": [1, 0]})
     False
     """
     return all(tree_leaves(tree, is_leaf))
@@ -259,14 +273,13 @@ def tree_broadcast(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf = None) -> 
 
     Raises: ValueError naming the key path where `prefix_tree` is not a prefix.
 
-    >>> tree_broadcast({'a': 1, 'b': 2}, {'a': [0, 0], 'b': 0})
+    >>> tree_broadcast({"a": 1, "b": 2}, {"a": [0, 0], "b": 0})
     {'a': [1, 1], 'b': 2}
     """
     return tree_structure(full_tree).unflatten(broadcast_prefix(prefix_tree, full_tree, is_leaf))
 
 
-def tree_transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None,
-                   pytree_to_transpose: Any) -> Any:
+def tree_transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, pytree_to_transpose: Any) -> Any:
     """Turn a tree of trees inside out.
 
     Arguments:
@@ -296,8 +309,7 @@ def tree_transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None,
 def _first_inner(outer: PyTreeDef, tree: Any) -> PyTreeDef:
     subtrees = outer.flatten_up_to(tree)
     if not subtrees:
-        raise ValueError(
-            f"tree_transpose: inner_treedef is needed when outer_treedef has no leaves, got {outer}.")
+        raise ValueError(f"tree_transpose: inner_treedef is needed when outer_treedef has no leaves, got {outer}.")
     return tree_structure(subtrees[0])
 
 
@@ -353,7 +365,7 @@ def flatten_one_level(tree: Any) -> tuple[Iterable[Any], Any]:
 
     Raises: ValueError when `tree` is a leaf.
 
-    >>> flatten_one_level({'b': (1,), 'a': 2})
+    >>> flatten_one_level({"b": (1,), "a": 2})
     ([2, (1,)], ('a', 'b'))
     """
     level = default_registry.flatten_one_level(tree)
@@ -389,8 +401,9 @@ class PyTreeRegistry:
     def __init__(self, nodes: NodeTable | None = None):
         self.nodes = NodeTable() if nodes is None else nodes
 
-    def register_node(self, type: type, to_iterable: Callable, from_iterable: Callable,
-                      to_iterable_with_keys: Callable | None = None) -> None:
+    def register_node(
+        self, type: type, to_iterable: Callable, from_iterable: Callable, to_iterable_with_keys: Callable | None = None
+    ) -> None:
         """Register a type. See `register_pytree_node`."""
         _check_class("register_node", type)
         _check_callables("register_node", to_iterable=to_iterable, from_iterable=from_iterable)
@@ -398,8 +411,7 @@ class PyTreeRegistry:
             _check_callables("register_node", to_iterable_with_keys=to_iterable_with_keys)
         self.nodes.add(custom_kind(type, to_iterable, from_iterable, to_iterable_with_keys))
 
-    def register_dataclass_node(self, type: type, data_fields: Sequence[str], meta_fields: Sequence[str],
-                                /) -> None:
+    def register_dataclass_node(self, type: type, data_fields: Sequence[str], meta_fields: Sequence[str], /) -> None:
         """Register a class by the names of its fields. See `register_dataclass`."""
         _check_class("register_dataclass_node", type)
         self.nodes.add(dataclass_kind(type, data_fields, meta_fields))
@@ -416,8 +428,11 @@ class PyTreeRegistry:
         treedef = flatten_into(tree, leaves, self.nodes)
         return leaves, treedef
 
-    def flatten_with_path(self, tree: Any, leaf_predicate: Callable[[KeyPath, Any], bool] | None = None,
-                          ) -> tuple[list[tuple[KeyPath, Any]], PyTreeDef]:
+    def flatten_with_path(
+        self,
+        tree: Any,
+        leaf_predicate: Callable[[KeyPath, Any], bool] | None = None,
+    ) -> tuple[list[tuple[KeyPath, Any]], PyTreeDef]:
         """Paths, leaves and structure; the predicate takes the path and the node."""
         return flatten_with(tree, leaf_predicate, is_leaf_takes_path=True, nodes=self.nodes)
 
@@ -450,8 +465,9 @@ Flatten = Callable[[Any], tuple[Iterable[Any], Any]]
 Unflatten = Callable[[Any, tuple], Any]
 
 
-def register_pytree_node(nodetype: type, flatten_func: Flatten, unflatten_func: Unflatten,
-                         flatten_with_keys_func: Flatten | None = None) -> None:
+def register_pytree_node(
+    nodetype: type, flatten_func: Flatten, unflatten_func: Unflatten, flatten_with_keys_func: Flatten | None = None
+) -> None:
     """Make a class a pytree node.
 
     Arguments:
@@ -463,7 +479,8 @@ def register_pytree_node(nodetype: type, flatten_func: Flatten, unflatten_func: 
     Raises: ValueError when the class is registered already; TypeError for a non-class or non-callable.
 
     >>> class Pair:
-    ...     def __init__(self, x, y): self.x, self.y = x, y
+    ...     def __init__(self, x, y):
+    ...         self.x, self.y = x, y
     >>> register_pytree_node(Pair, lambda p: ((p.x, p.y), None), lambda aux, xy: Pair(*xy))
     >>> tree_leaves(Pair(1, [2, 3]))
     [1, 2, 3]
@@ -476,10 +493,15 @@ def register_pytree_node_class(cls: type) -> type:
 
     >>> @register_pytree_node_class
     ... class Box:
-    ...     def __init__(self, x): self.x = x
-    ...     def tree_flatten(self): return (self.x,), None
+    ...     def __init__(self, x):
+    ...         self.x = x
+    ...
+    ...     def tree_flatten(self):
+    ...         return (self.x,), None
+    ...
     ...     @classmethod
-    ...     def tree_unflatten(cls, aux, children): return cls(*children)
+    ...     def tree_unflatten(cls, aux, children):
+    ...         return cls(*children)
     >>> tree_map(lambda x: x + 1, Box(1)).x
     2
     """
@@ -488,8 +510,9 @@ def register_pytree_node_class(cls: type) -> type:
     return cls
 
 
-def register_pytree_with_keys(nodetype: type, flatten_with_keys: Flatten, unflatten_func: Unflatten,
-                              flatten_func: Flatten | None = None) -> None:
+def register_pytree_with_keys(
+    nodetype: type, flatten_with_keys: Flatten, unflatten_func: Unflatten, flatten_func: Flatten | None = None
+) -> None:
     """Make a class a pytree node whose children have keys.
 
     Arguments:
@@ -502,11 +525,13 @@ def register_pytree_with_keys(nodetype: type, flatten_with_keys: Flatten, unflat
 
     >>> from catena.tree_util import GetAttrKey
     >>> class Point:
-    ...     def __init__(self, x): self.x = x
-    >>> register_pytree_with_keys(Point, lambda p: ([(GetAttrKey('x'), p.x)], None), lambda aux, c: Point(*c))
+    ...     def __init__(self, x):
+    ...         self.x = x
+    >>> register_pytree_with_keys(Point, lambda p: ([(GetAttrKey("x"), p.x)], None), lambda aux, c: Point(*c))
     >>> tree_leaves_with_path(Point(3))
     [((GetAttrKey(name='x'),), 3)]
     """
+
     def without_keys(x):
         pairs, aux = flatten_with_keys(x)
         return [child for _, child in pairs], aux
@@ -522,10 +547,15 @@ def register_pytree_with_keys_class(cls: type) -> type:
     >>> from catena.tree_util import GetAttrKey
     >>> @register_pytree_with_keys_class
     ... class Wrap:
-    ...     def __init__(self, x): self.x = x
-    ...     def tree_flatten_with_keys(self): return [(GetAttrKey('x'), self.x)], None
+    ...     def __init__(self, x):
+    ...         self.x = x
+    ...
+    ...     def tree_flatten_with_keys(self):
+    ...         return [(GetAttrKey("x"), self.x)], None
+    ...
     ...     @classmethod
-    ...     def tree_unflatten(cls, aux, children): return cls(*children)
+    ...     def tree_unflatten(cls, aux, children):
+    ...         return cls(*children)
     >>> tree_leaves_with_path(Wrap(3))
     [((GetAttrKey(name='x'),), 3)]
     """
@@ -535,8 +565,12 @@ def register_pytree_with_keys_class(cls: type) -> type:
     return cls
 
 
-def register_dataclass(nodetype: type, data_fields: Sequence[str] | None = None,
-                       meta_fields: Sequence[str] | None = None, drop_fields: Sequence[str] = ()) -> type:
+def register_dataclass(
+    nodetype: type,
+    data_fields: Sequence[str] | None = None,
+    meta_fields: Sequence[str] | None = None,
+    drop_fields: Sequence[str] = (),
+) -> type:
     """Make a dataclass (or a class like one) a pytree node; also a class decorator.
 
     Arguments:
@@ -554,7 +588,7 @@ def register_dataclass(nodetype: type, data_fields: Sequence[str] | None = None,
     ... @dataclasses.dataclass
     ... class Layer:
     ...     w: object
-    ...     name: str = static(default='dense')
+    ...     name: str = static(default="dense")
     >>> tree_structure(Layer(1.0))
     PyTreeDef(CustomNode(Layer[('dense',)], [*]))
     """
@@ -569,8 +603,9 @@ def register_static(cls: type) -> type:
     Instances must be hashable and comparable, as they become part of the tree's structure.
 
     >>> @register_static
-    ... class Mode(str): pass
-    >>> tree_flatten([1, Mode('train')])
+    ... class Mode(str):
+    ...     pass
+    >>> tree_flatten([1, Mode("train")])
     ([1], PyTreeDef([*, CustomNode(Mode[train], [])]))
     """
     _check_class("register_static", cls)
@@ -581,7 +616,7 @@ def register_static(cls: type) -> type:
 def static(**kwargs: Any) -> Any:
     """A dataclass field that `register_dataclass` takes as static data. Arguments as for `dataclasses.field`.
 
-    >>> static(default=3).metadata['static']
+    >>> static(default=3).metadata["static"]
     True
     """
     kwargs["metadata"] = {"static": True, **(kwargs.get("metadata") or {})}

@@ -59,18 +59,22 @@ class StructureView:
 View = TreeView | StructureView
 
 
-def prefix_errors(prefix_tree: Any, full_tree: Any,
-                  is_leaf: Callable[[Any], bool] | None = None) -> Iterator[Callable[[str], ValueError]]:
+def prefix_errors(
+    prefix_tree: Any, full_tree: Any, is_leaf: Callable[[Any], bool] | None = None
+) -> Iterator[Callable[[str], ValueError]]:
     """Where `prefix_tree` fails to be a prefix of `full_tree`: functions from its name to an error.
 
-    >>> [str(e('in_axes')).splitlines()[1].strip() for e in prefix_errors({'a': [0]}, {'a': [1, 2]})]
+    >>> [str(e("in_axes")).splitlines()[1].strip() for e in prefix_errors({"a": [0]}, {"a": [1, 2]})]
     ["in_axes['a']"]
     """
     return _prefix_errors((), prefix_tree, full_tree, TreeView(is_leaf), TreeView())
 
 
-def prefix_errors_treedef(prefix_tree: Any, treedef: PyTreeDef, is_leaf: Callable[[Any], bool] | None = None,
-                          ) -> Iterator[Callable[[str], ValueError]]:
+def prefix_errors_treedef(
+    prefix_tree: Any,
+    treedef: PyTreeDef,
+    is_leaf: Callable[[Any], bool] | None = None,
+) -> Iterator[Callable[[str], ValueError]]:
     """The same where only the structure of the full tree is at hand."""
     return _prefix_errors((), prefix_tree, treedef, TreeView(is_leaf), StructureView())
 
@@ -101,7 +105,8 @@ def _different_types(path: KeyPath, a: str, b: str) -> Callable[[str], ValueErro
         f"At that key path, the prefix pytree {name} has a subtree of type\n"
         f"    {a}\n"
         f"but at the same key path the full pytree has a subtree of different type\n"
-        f"    {b}.")
+        f"    {b}."
+    )
 
 
 def _different_lengths(path: KeyPath, a: Level, b: Level) -> Callable[[str], ValueError]:
@@ -112,7 +117,8 @@ def _different_lengths(path: KeyPath, a: Level, b: Level) -> Callable[[str], Val
             f"    {name}{keystr(path)}\n"
             f"At that key path, the prefix pytree {name} has a subtree of type {kind} of length "
             f"{len(a.children)}, but the full pytree has a subtree of the same type but of length "
-            f"{len(b.children)}.")
+            f"{len(b.children)}."
+        )
     a_keys, b_keys = [str(key_name(k)) for k in a.keys], [str(key_name(k)) for k in b.keys]
     difference = [k for k in a_keys if k not in b_keys] + [k for k in b_keys if k not in a_keys]
     return lambda name: ValueError(
@@ -126,7 +132,8 @@ def _different_lengths(path: KeyPath, a: Level, b: Level) -> Callable[[str], Val
         f"{len(b_keys)} child keys\n"
         f"    {' '.join(b_keys)}\n"
         f"so the symmetric difference on key sets is\n"
-        f"    {' '.join(difference)}")
+        f"    {' '.join(difference)}"
+    )
 
 
 def _different_metadata(path: KeyPath, a: Level, b: Level) -> Callable[[str], ValueError]:
@@ -141,7 +148,8 @@ def _different_metadata(path: KeyPath, a: Level, b: Level) -> Callable[[str], Va
         f"but at the same key path the full pytree has a subtree of the same type but with metadata\n"
         f"    {b.data}\n"
         f"so the diff in the metadata at these pytree nodes is\n"
-        f"{textwrap.indent(diff, '    ')}")
+        f"{textwrap.indent(diff, '    ')}"
+    )
 
 
 class Difference(NamedTuple):
@@ -153,8 +161,7 @@ class Difference(NamedTuple):
     reason: str
 
 
-def equality_errors(tree1: Any, tree2: Any,
-                    is_leaf: Callable[[Any], bool] | None = None) -> Iterator[Difference]:
+def equality_errors(tree1: Any, tree2: Any, is_leaf: Callable[[Any], bool] | None = None) -> Iterator[Difference]:
     """The places where two pytrees differ in structure.
 
     >>> [tuple(d) for d in equality_errors([1, 2], [1, 2, 3])]
@@ -181,8 +188,11 @@ def _equality_errors(x: Any, y: Any, view: View) -> Iterator[Difference]:
             yield _length_difference(path, a, b)
         elif not same_data(a.data, b.data):
             yield Difference(
-                path, f"{a.type} with pytree metadata {a.data}", f"{b.type} with pytree metadata {b.data}",
-                "the pytree node metadata does not match")
+                path,
+                f"{a.type} with pytree metadata {a.data}",
+                f"{b.type} with pytree metadata {b.data}",
+                "the pytree node metadata does not match",
+            )
         else:
             todo.extend(reversed([((*path, k), u, v) for k, u, v in zip(a.keys, a.children, b.children)]))
 
@@ -195,9 +205,12 @@ def _length_difference(path: KeyPath, a: Level, b: Level) -> Difference:
     a_keys, b_keys = [key_name(k) for k in a.keys], [key_name(k) for k in b.keys]
     difference = [k for k in a_keys if k not in b_keys] + [k for k in b_keys if k not in a_keys]
     return Difference(
-        path, f"{a.type} with {_children(m)}", f"{b.type} with {_children(n)}",
+        path,
+        f"{a.type} with {_children(m)}",
+        f"{b.type} with {_children(n)}",
         "the numbers of children do not match, with the symmetric difference of key sets: "
-        "{" + ", ".join(map(repr, difference)) + "}")
+        "{" + ", ".join(map(repr, difference)) + "}",
+    )
 
 
 def _children(n: int) -> str:
@@ -207,14 +220,17 @@ def _children(n: int) -> str:
 # ---- prefixes, broadcast -------------------------------------------------
 
 
-def broadcast_prefix(prefix_tree: Any, full_tree: Any,
-                     is_leaf: Callable[[Any], bool] | None = None,
-                     name: str = "broadcast_prefix prefix_tree") -> list[Any]:
+def broadcast_prefix(
+    prefix_tree: Any,
+    full_tree: Any,
+    is_leaf: Callable[[Any], bool] | None = None,
+    name: str = "broadcast_prefix prefix_tree",
+) -> list[Any]:
     """Each leaf of `prefix_tree`, once for every leaf of `full_tree` below it.
 
     Raises: ValueError naming the key path where `prefix_tree` is not a prefix of `full_tree`.
 
-    >>> broadcast_prefix((1, [2, 3]), ((0, 0), [0, {'a': 0, 'b': 0}]))
+    >>> broadcast_prefix((1, [2, 3]), ((0, 0), [0, {"a": 0, "b": 0}]))
     [1, 1, 2, 3, 3]
     """
     leaves, prefix = flatten_with(prefix_tree, is_leaf, with_path=False)
@@ -259,17 +275,24 @@ def flatten_axes(name: str, treedef: PyTreeDef, axis_tree: Any, *, tupled_args: 
         tupled_args: `axis_tree` must be a tuple, one entry per argument; said in the error.
 
     >>> from catena.tree import structure
-    >>> flatten_axes('in_axes', structure(((1, 2), {'a': 3})), (0, None))
+    >>> flatten_axes("in_axes", structure(((1, 2), {"a": 3})), (0, None))
     [0, 0, None]
     """
     leaves, prefix = flatten_with(axis_tree, _is_none, with_path=False)
     repeats = leaf_counts(prefix, treedef)
     if repeats is not None:
         return [leaf for leaf, n in zip(leaves, repeats) for _ in range(n)]
-    hint = (f"Note that {name} that are non-trivial pytrees should always be wrapped in a tuple representing "
-            "the argument list.") if tupled_args else ""
+    hint = (
+        (
+            f"Note that {name} that are non-trivial pytrees should always be wrapped in a tuple representing "
+            "the argument list."
+        )
+        if tupled_args
+        else ""
+    )
     errors = [str(e(name)) for e in prefix_errors_treedef(axis_tree, treedef, _is_none)]
     details = "\n\n  ".join(errors)
     raise ValueError(
         f"{name} specification must be a tree prefix of the corresponding value; {hint}\n"
-        f"  Mismatch details ({len(errors)} found):\n  {details}")
+        f"  Mismatch details ({len(errors)} found):\n  {details}"
+    )

@@ -78,8 +78,7 @@ def flatten_into(tree: Any, leaves: list, nodes: NodeTable = default_nodes) -> P
         return treedef
 
 
-def _flatten_node(x: Any, kind: NodeKind, leaves: list, leaf_types: set, kinds: dict,
-                  classify: Callable) -> PyTreeDef:
+def _flatten_node(x: Any, kind: NodeKind, leaves: list, leaf_types: set, kinds: dict, classify: Callable) -> PyTreeDef:
     # A node whose children are all leaves is recognised by one set operation over their types and its treedef
     # found in a table, so the Python loop at the end runs over mixed nodes only.
     if kind is TUPLE or kind is LIST:
@@ -113,8 +112,13 @@ def _flatten_node(x: Any, kind: NodeKind, leaves: list, leaf_types: set, kinds: 
     return make_node(kind, data, treedefs)
 
 
-def flatten_with(tree: Any, is_leaf: Callable | None, is_leaf_takes_path: bool = False,
-                 with_path: bool = True, nodes: NodeTable = default_nodes) -> tuple[list, PyTreeDef]:
+def flatten_with(
+    tree: Any,
+    is_leaf: Callable | None,
+    is_leaf_takes_path: bool = False,
+    with_path: bool = True,
+    nodes: NodeTable = default_nodes,
+) -> tuple[list, PyTreeDef]:
     """Flatten with key paths, `is_leaf`, or both. Leaves come as `(path, leaf)` pairs when `with_path`."""
     leaves: list = []
     # Each enclosing node: (iterator over keyed children, their treedefs, kind, data, path). The root is the
@@ -140,8 +144,9 @@ def flatten_with(tree: Any, is_leaf: Callable | None, is_leaf_takes_path: bool =
     return leaves, roots[0]
 
 
-def _kind_unless_leaf(x: Any, path: KeyPath, is_leaf: Callable | None, takes_path: bool,
-                      nodes: NodeTable) -> NodeKind | None:
+def _kind_unless_leaf(
+    x: Any, path: KeyPath, is_leaf: Callable | None, takes_path: bool, nodes: NodeTable
+) -> NodeKind | None:
     if is_leaf is not None and is_true(is_leaf(path, x) if takes_path else is_leaf(x)):
         return None
     return nodes.kind_of(type(x))

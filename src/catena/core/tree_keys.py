@@ -11,7 +11,7 @@ from typing import Any
 class DictKey:
     """The step into a dict: ``tree[key]``.
 
-    >>> str(DictKey('w'))
+    >>> str(DictKey("w"))
     "['w']"
     """
 
@@ -42,7 +42,7 @@ class SequenceKey:
 class GetAttrKey:
     """The step into a field of an object: ``tree.name``.
 
-    >>> str(GetAttrKey('bias'))
+    >>> str(GetAttrKey("bias"))
     '.bias'
     """
 
@@ -100,10 +100,10 @@ def keystr(keys: KeyPath, *, simple: bool = False, separator: str = "") -> str:
 
     Returns: the entries of the path, printed and joined.
 
-    >>> path = (DictKey('layer'), SequenceKey(0), GetAttrKey('w'))
+    >>> path = (DictKey("layer"), SequenceKey(0), GetAttrKey("w"))
     >>> keystr(path)
     "['layer'][0].w"
-    >>> keystr(path, simple=True, separator='/')
+    >>> keystr(path, simple=True, separator="/")
     'layer/0/w'
     """
     return separator.join(str(key_name(k) if simple else k) for k in keys)

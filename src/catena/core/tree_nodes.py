@@ -32,8 +32,15 @@ class NodeKind:
 
     __slots__ = ("flatten", "flatten_with_keys", "keys", "noun", "type", "unflatten")
 
-    def __init__(self, type: type, noun: str, flatten: Callable, unflatten: Callable, keys: Callable,
-                 flatten_with_keys: Callable | None = None):
+    def __init__(
+        self,
+        type: type,
+        noun: str,
+        flatten: Callable,
+        unflatten: Callable,
+        keys: Callable,
+        flatten_with_keys: Callable | None = None,
+    ):
         self.type = type
         self.noun = noun
         self.flatten = flatten
@@ -89,24 +96,46 @@ def _dict_keys(data: Iterable, n: int) -> list[KeyEntry]:
 TUPLE = NodeKind(tuple, "tuple", lambda x: (x, None), lambda data, children: tuple(children), _index_keys)
 LIST = NodeKind(list, "list", lambda x: (x, None), lambda data, children: list(children), _index_keys)
 NONE = NodeKind(type(None), "None", lambda x: ((), None), lambda data, children: None, _index_keys)
-DICT = NodeKind(
-    dict, "dict", _flatten_dict, lambda keys, children: dict(zip(keys, children)), _dict_keys)
+DICT = NodeKind(dict, "dict", _flatten_dict, lambda keys, children: dict(zip(keys, children)), _dict_keys)
 ORDERED_DICT = NodeKind(
-    OrderedDict, "custom", lambda d: (list(d.values()), tuple(d)),
-    lambda keys, children: OrderedDict(zip(keys, children)), _dict_keys)
+    OrderedDict,
+    "custom",
+    lambda d: (list(d.values()), tuple(d)),
+    lambda keys, children: OrderedDict(zip(keys, children)),
+    _dict_keys,
+)
 DEFAULT_DICT = NodeKind(
-    defaultdict, "custom", _flatten_defaultdict,
+    defaultdict,
+    "custom",
+    _flatten_defaultdict,
     lambda data, children: defaultdict(data[0], zip(data[1], children)),
-    lambda data, n: _dict_keys(data[1], n))
+    lambda data, n: _dict_keys(data[1], n),
+)
 # One kind serves every named tuple: its node data is the class itself.
 NAMED_TUPLE = NodeKind(
-    tuple, "named tuple", lambda x: (x, type(x)), lambda cls, children: cls(*children),
-    lambda cls, n: [GetAttrKey(name) for name in cls._fields])
+    tuple,
+    "named tuple",
+    lambda x: (x, type(x)),
+    lambda cls, children: cls(*children),
+    lambda cls, n: [GetAttrKey(name) for name in cls._fields],
+)
 
 # Passing an iterator where a container was meant is a common mistake, so each flatten that meets one warns.
 _ONE_SHOT_ITERATORS = frozenset(
-    {type(iter(())), type(iter([])), type(iter({})), type({}.values()), type(iter({}.items())),
-     type(iter(set())), type(x for x in ()), filter, map, zip, enumerate})
+    {
+        type(iter(())),
+        type(iter([])),
+        type(iter({})),
+        type({}.values()),
+        type(iter({}.items())),
+        type(iter(set())),
+        type(x for x in ()),
+        filter,
+        map,
+        zip,
+        enumerate,
+    }
+)
 
 _MAX_LEAF_TYPES = 4096  # of classes seen as leaves; emptied when full so that dynamic classes can be freed
 
@@ -130,7 +159,9 @@ class NodeTable:
             warnings.warn(
                 f"Python iterable type '{cls.__name__}' is treated as a leaf in PyTree. Pass a list or tuple "
                 "if its elements are meant, or use is_leaf to suppress this warning if it is meant itself.",
-                DeprecationWarning, stacklevel=4)
+                DeprecationWarning,
+                stacklevel=4,
+            )
             return None
         with self._lock:
             if cls in self.kinds:
@@ -163,13 +194,18 @@ default_nodes = NodeTable()
 # ---- kinds for users' types -------------------------------------------------
 
 
-def custom_kind(nodetype: type, flatten_func: Callable, unflatten_func: Callable,
-                flatten_with_keys_func: Callable | None = None) -> NodeKind:
+def custom_kind(
+    nodetype: type, flatten_func: Callable, unflatten_func: Callable, flatten_with_keys_func: Callable | None = None
+) -> NodeKind:
     """A kind from a user's functions, with what they return checked."""
     return NodeKind(
-        nodetype, "custom", _checked_flatten(nodetype, flatten_func),
-        lambda data, children: unflatten_func(data, tuple(children)), _flat_index_keys,
-        flatten_with_keys_func and _checked_flatten_with_keys(nodetype, flatten_with_keys_func))
+        nodetype,
+        "custom",
+        _checked_flatten(nodetype, flatten_func),
+        lambda data, children: unflatten_func(data, tuple(children)),
+        _flat_index_keys,
+        flatten_with_keys_func and _checked_flatten_with_keys(nodetype, flatten_with_keys_func),
+    )
 
 
 def _checked_flatten(nodetype: type, func: Callable) -> Callable:
@@ -184,8 +220,7 @@ def _checked_flatten(nodetype: type, func: Callable) -> Callable:
         try:
             return tuple(children), data
         except TypeError:
-            raise _bad_flatten(
-                nodetype, "(children, aux_data) tuple where 'children' is iterable", result) from None
+            raise _bad_flatten(nodetype, "(children, aux_data) tuple where 'children' is iterable", result) from None
 
     return flatten
 
@@ -205,7 +240,8 @@ def _checked_flatten_with_keys(nodetype: type, func: Callable) -> Callable:
 def _bad_flatten(nodetype: type, expected: str, got: Any) -> ValueError:
     return ValueError(
         f"The to_iterable function for a custom PyTree node should return a {expected}, got {got!r} "
-        f"(from the function registered for {nodetype})")
+        f"(from the function registered for {nodetype})"
+    )
 
 
 def dataclass_kind(nodetype: type, data_fields: Sequence[str], meta_fields: Sequence[str]) -> NodeKind:
@@ -217,8 +253,7 @@ def dataclass_kind(nodetype: type, data_fields: Sequence[str], meta_fields: Sequ
     def unflatten(meta, children):
         return nodetype(**dict(zip(data_fields, children)), **dict(zip(meta_fields, meta)))
 
-    return NodeKind(nodetype, "custom dataclass", lambda x: (get_data(x), get_meta(x)), unflatten,
-                    lambda data, n: keys)
+    return NodeKind(nodetype, "custom dataclass", lambda x: (get_data(x), get_meta(x)), unflatten, lambda data, n: keys)
 
 
 def _getter(names: tuple[str, ...]) -> Callable[[Any], tuple]:
@@ -229,19 +264,22 @@ def _getter(names: tuple[str, ...]) -> Callable[[Any], tuple]:
     return get if len(names) > 1 else lambda x: (get(x),)
 
 
-def dataclass_fields(nodetype: type, data_fields: Sequence[str] | None, meta_fields: Sequence[str] | None,
-                     drop_fields: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
+def dataclass_fields(
+    nodetype: type, data_fields: Sequence[str] | None, meta_fields: Sequence[str] | None, drop_fields: Sequence[str]
+) -> tuple[Sequence[str], Sequence[str]]:
     """Decide and check which fields are data and which are static. See `register_dataclass`."""
     if (data_fields is None) != (meta_fields is None):
         raise TypeError(
             "register_dataclass: data_fields and meta_fields must both be specified when either is "
-            f"specified. Got data_fields={data_fields!r} meta_fields={meta_fields!r}.")
+            f"specified. Got data_fields={data_fields!r} meta_fields={meta_fields!r}."
+        )
     is_dataclass = isinstance(nodetype, type) and dataclasses.is_dataclass(nodetype)
     if data_fields is None:
         if not is_dataclass:
             raise TypeError(
                 "register_dataclass: data_fields and meta_fields are required when nodetype is not a "
-                f"dataclass. Got nodetype={nodetype!r}.")
+                f"dataclass. Got nodetype={nodetype!r}."
+            )
         fields = [f for f in dataclasses.fields(nodetype) if f.init and f.name not in drop_fields]
         data_fields = [f.name for f in fields if not f.metadata.get("static", False)]
         meta_fields = [f.name for f in fields if f.metadata.get("static", False)]
@@ -264,7 +302,6 @@ def _check_complete(nodetype: type, given: set[str], dropped: set[str]) -> None:
     init_fields = {f.name for f in dataclasses.fields(nodetype) if f.init}
     rule = "data_fields and meta_fields must include all dataclass fields with ``init=True`` and only them."
     if missing := init_fields - given - dropped:
-        raise ValueError(
-            f"{rule} Missing fields: {missing}. Add them to drop_fields to suppress this error.")
+        raise ValueError(f"{rule} Missing fields: {missing}. Add them to drop_fields to suppress this error.")
     if unexpected := given - init_fields:
         raise ValueError(f"{rule} Unexpected fields: {unexpected}.")

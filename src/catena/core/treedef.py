@@ -37,7 +37,7 @@ class PyTreeDef:
     Made by `tree_structure` and `tree_flatten`, never by its constructor. Comparable, hashable and picklable.
 
     >>> from catena.tree import structure
-    >>> structure({'b': 1, 'a': [2, (3, None)]})
+    >>> structure({"b": 1, "a": [2, (3, None)]})
     PyTreeDef({'a': [*, (*, None)], 'b': *})
     """
 
@@ -69,7 +69,7 @@ class PyTreeDef:
         """`(type, data)` of the root node; None for a leaf.
 
         >>> from catena.tree import structure
-        >>> structure({'a': 1}).node_data()
+        >>> structure({"a": 1}).node_data()
         (<class 'dict'>, ['a'])
         """
         if self is LEAF:
@@ -87,7 +87,7 @@ class PyTreeDef:
         """Build the tree of this structure that has these leaves. ValueError when their number is wrong.
 
         >>> from catena.tree import structure
-        >>> structure({'a': 0, 'b': (0, 0)}).unflatten([1, 2, 3])
+        >>> structure({"a": 0, "b": (0, 0)}).unflatten([1, 2, 3])
         {'a': 1, 'b': (2, 3)}
         """
         if type(leaves) is not list:
@@ -117,7 +117,7 @@ class PyTreeDef:
         Raises: ValueError naming the key path where `tree` departs from this structure.
 
         >>> from catena.tree import structure
-        >>> structure([0, 0]).flatten_up_to([1, {'a': 2}])
+        >>> structure([0, 0]).flatten_up_to([1, {"a": 2}])
         [1, {'a': 2}]
         """
         subtrees, todo = [], [(self, tree, None)]
@@ -130,8 +130,7 @@ class PyTreeDef:
             if node._num_nodes == node._num_leaves + 1 == len(children) + 1:  # all of them leaves
                 subtrees.extend(children)
                 continue
-            todo.extend((c, y, (path, node, i)) for i, (c, y) in
-                        reversed([*enumerate(zip(node._children, children))]))
+            todo.extend((c, y, (path, node, i)) for i, (c, y) in reversed([*enumerate(zip(node._children, children))]))
         return subtrees
 
     def compose(self, arg: PyTreeDef, /) -> PyTreeDef:
@@ -144,8 +143,9 @@ class PyTreeDef:
         check_treedef("compose: arg", arg)
         return fold(self, lambda: arg, lambda node, children: make_node(node._kind, node._data, children))
 
-    def walk(self, f_node: Callable[[tuple, Any], Any], f_leaf: Callable[[Any], Any] | None,
-             leaves: Iterable[Any], /) -> Any:
+    def walk(
+        self, f_node: Callable[[tuple, Any], Any], f_leaf: Callable[[Any], Any] | None, leaves: Iterable[Any], /
+    ) -> Any:
         """Evaluate this structure bottom-up: `f_leaf(leaf)` at leaves, `f_node(results, node_data)` at nodes.
 
         `f_leaf` may be None: leaves stand for themselves.
@@ -158,14 +158,13 @@ class PyTreeDef:
         if len(leaves) != self._num_leaves:
             raise _wrong_leaf_count(self, leaves)
         rest = iter(leaves) if f_leaf is None else map(f_leaf, leaves)
-        return fold(self, lambda: next(rest),
-                    lambda node, results: f_node(tuple(results), _public_data(node)))
+        return fold(self, lambda: next(rest), lambda node, results: f_node(tuple(results), _public_data(node)))
 
     def from_iterable_tree(self, arg: Any, /) -> Any:
         """Build a tree of this structure from nested iterables of the same shape.
 
         >>> from catena.tree import structure
-        >>> structure({'a': 0, 'b': (0,)}).from_iterable_tree([1, [2]])
+        >>> structure({"a": 0, "b": (0,)}).from_iterable_tree([1, [2]])
         {'a': 1, 'b': (2,)}
         """
         leaves, todo = [], [(self, arg)]
@@ -176,20 +175,23 @@ class PyTreeDef:
                 continue
             xs = list(x)
             if len(xs) != len(node._children):
-                raise ValueError(f"Arity mismatch between trees: {node} needs {len(node._children)} "
-                                 f"children, got {len(xs)} in {_brief(x)}.")
+                raise ValueError(
+                    f"Arity mismatch between trees: {node} needs {len(node._children)} "
+                    f"children, got {len(xs)} in {_brief(x)}."
+                )
             todo.extend(reversed([*zip(node._children, xs)]))
         return self.unflatten(leaves)
 
     @staticmethod
-    def from_node_data_and_children(registry: Any, node_data: tuple[type, Any] | None,
-                                    children: Iterable[PyTreeDef]) -> PyTreeDef:
+    def from_node_data_and_children(
+        registry: Any, node_data: tuple[type, Any] | None, children: Iterable[PyTreeDef]
+    ) -> PyTreeDef:
         """The inverse of `node_data()` and `children()`.
 
         >>> from catena.tree import structure
         >>> from catena.tree_util import default_registry
         >>> leaf = structure(0)
-        >>> leaf.from_node_data_and_children(default_registry, (dict, ['a', 'b']), [leaf, leaf])
+        >>> leaf.from_node_data_and_children(default_registry, (dict, ["a", "b"]), [leaf, leaf])
         PyTreeDef({'a': *, 'b': *})
         """
         children = list(children)
@@ -265,8 +267,7 @@ def flat_node(kind: NodeKind, data: Any, n: int) -> PyTreeDef:
     key = (kind, n) if data is None else _intern_key(kind, data, n)
     if key is None:
         return _new_treedef(kind, data, (LEAF,) * n, n, n + 1)
-    return interned_flat.get(key) or _intern(
-        interned_flat, key, _new_treedef(kind, data, (LEAF,) * n, n, n + 1))
+    return interned_flat.get(key) or _intern(interned_flat, key, _new_treedef(kind, data, (LEAF,) * n, n, n + 1))
 
 
 def make_node(kind: NodeKind, data: Any, children: Sequence[PyTreeDef]) -> PyTreeDef:
@@ -308,8 +309,7 @@ def node_from_data(nodes: NodeTable, cls: type, data: Any, children: Sequence[Py
     elif kind is DICT:
         data = tuple(data)
         if len(data) != len(children):
-            raise ValueError(
-                f"Number of keys and entries does not match: {len(data)} keys, {len(children)} children.")
+            raise ValueError(f"Number of keys and entries does not match: {len(data)} keys, {len(children)} children.")
     elif kind is NONE and children:
         raise ValueError(f"None has no children, got {len(children)}.")
     return make_node(kind, data, children)
@@ -322,8 +322,8 @@ def _from_postorder(parts: list) -> PyTreeDef:
             results.append(LEAF)
             continue
         cls, data, arity = part
-        children = results[len(results) - arity:]
-        del results[len(results) - arity:]
+        children = results[len(results) - arity :]
+        del results[len(results) - arity :]
         results.append(node_from_data(default_nodes, cls, data, children))
     return results[0]
 
@@ -451,8 +451,11 @@ def _matching_children(node: PyTreeDef, x: Any, path: Any) -> Sequence[Any]:
     """The children of `x`, which must be a node like `node`."""
     kind = node._kind
     if type(x) is not node._type:
-        what = f"Custom node type mismatch: expected type: {kind.type}, value: {_brief(x)}." \
-            if kind.noun.startswith("custom") else f"Expected {kind.noun}, got {_brief(x)}."
+        what = (
+            f"Custom node type mismatch: expected type: {kind.type}, value: {_brief(x)}."
+            if kind.noun.startswith("custom")
+            else f"Expected {kind.noun}, got {_brief(x)}."
+        )
         raise ValueError(what + _where(path) + (_NONE_HINT if kind is NONE else ""))
     if kind is DICT:
         return _matching_values(node._data, x, path)
@@ -460,11 +463,14 @@ def _matching_children(node: PyTreeDef, x: Any, path: Any) -> Sequence[Any]:
     if len(children) != len(node._children):
         noun = "Custom type" if kind.noun.startswith("custom") else kind.noun.capitalize()
         value = "value" if kind.noun.startswith("custom") else kind.noun
-        raise ValueError(f"{noun} arity mismatch: {len(children)} != {len(node._children)}; "
-                         f"{value}: {_brief(x)}." + _where(path))
+        raise ValueError(
+            f"{noun} arity mismatch: {len(children)} != {len(node._children)}; {value}: {_brief(x)}." + _where(path)
+        )
     if not same_data(node._data, data):
-        raise ValueError(f"Mismatch {kind.noun} node data: {_brief(node._data)} != {_brief(data)}; "
-                         f"value: {_brief(x)}." + _where(path))
+        raise ValueError(
+            f"Mismatch {kind.noun} node data: {_brief(node._data)} != {_brief(data)}; "
+            f"value: {_brief(x)}." + _where(path)
+        )
     return children
 
 
@@ -474,8 +480,9 @@ def _matching_values(keys: tuple, d: dict, path: Any) -> list[Any]:
             return [d[k] for k in keys]
     except KeyError:
         pass
-    raise ValueError(f"Dict key mismatch; expected keys: {list(keys)}; present keys: {list(sorted_keys(d))}."
-                     + _where(path))
+    raise ValueError(
+        f"Dict key mismatch; expected keys: {list(keys)}; present keys: {list(sorted_keys(d))}." + _where(path)
+    )
 
 
 def _where(path: Any) -> str:

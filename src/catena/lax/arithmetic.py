@@ -62,7 +62,14 @@ def _remainder(x, y):
 
 def _sign(x):
     out = np.sign(x)
-    return np.copysign(out, x) if x.dtype.kind == "f" else out
+    if x.dtype.kind == "f":
+        return np.copysign(out, x)
+    return np.where(x == 0, x, out) if x.dtype.kind == "c" else out
+
+
+def _nextafter(x, y):
+    """NumPy's gives the first of two equal halves."""
+    return np.where(x == y, y, np.nextafter(x, y)) if x.dtype == np.float16 else np.nextafter(x, y)
 
 
 def _integer_pow(x, *, y):
@@ -190,9 +197,7 @@ class RoundingMethod(enum.IntEnum):
 
 def _add_any_abstract(x, y):
     if x.shape != y.shape or x.dtype != y.dtype:
-        raise TypeError(
-            f"add_any: cotangents must have the same type, got {x.str_short()} and {y.str_short()}"
-        )
+        raise TypeError(f"add_any: cotangents must have the same type, got {x.str_short()} and {y.str_short()}")
     return ShapedArray(x.shape, x.dtype, x.weak_type and y.weak_type)
 
 
@@ -224,7 +229,7 @@ def _extreme_lower(op, first_wins):
         later = b.map("and", b.map("eq", xr, yr), b.map(first_wins, xi, yi))
         wins = b.map("or", b.map(first_wins, xr, yr), later)
         x_nan, y_nan = (b.map("ne", v, v) for v in (x, y))
-        wins = b.map("or", x_nan, b.map("and", b.map("not", y_nan), b.map("or", wins, b.map("eq", x, y))))
+        wins = b.map("and", b.map("not", y_nan), b.map("or", x_nan, wins))
         return b.map("select", wins, x, y)
 
     return lower
@@ -270,12 +275,8 @@ div_p = elementwise(
     slow=HALVES | INTEGERS | COMPLEXES,
 )  # fmt: skip
 rem_p = elementwise("rem", _remainder, REAL, lambda t, x, y, z: t, _rem_tangent_y, slow=HALVES | INTEGERS)
-max_p = elementwise(
-    "max", maximum, ANY, _tie, _tie_swapped, lower=_extreme_lower("max", "gt"), slow=FLOATS | COMPLEXES
-)
-min_p = elementwise(
-    "min", minimum, ANY, _tie, _tie_swapped, lower=_extreme_lower("min", "lt"), slow=FLOATS | COMPLEXES
-)
+max_p = elementwise("max", maximum, ANY, _tie, _tie_swapped, lower=_extreme_lower("max", "gt"), slow=FLOATS | COMPLEXES)
+min_p = elementwise("min", minimum, ANY, _tie, _tie_swapped, lower=_extreme_lower("min", "lt"), slow=FLOATS | COMPLEXES)
 abs_p = elementwise("abs", np.abs, SIGNED, _abs_tangent, result=_real_of_complex)
 sign_p = elementwise("sign", _sign, NUMBER, None, slow=FLOATS | COMPLEXES)
 floor_p = elementwise("floor", np.floor, FLOAT, None)
@@ -283,7 +284,7 @@ ceil_p = elementwise("ceil", np.ceil, FLOAT, None)
 round_p = elementwise("round", _round, FLOAT, None, lower=_round_lower, wider=WIDER_WITH_HALF, slow=FLOATS)
 nextafter_p = elementwise(
     "nextafter",
-    np.nextafter,
+    _nextafter,
     FLOAT,
     NoRule("it steps between neighbouring floats"),
     wider={},

@@ -150,9 +150,7 @@ not_p = elementwise("not", _on_bits(np.invert), BITS, None, wider=AS_IS)
 and_p = elementwise("and", _on_bits(np.bitwise_and), BITS, None, None, wider=AS_IS)
 or_p = elementwise("or", _on_bits(np.bitwise_or), BITS, None, None, wider=AS_IS)
 xor_p = elementwise("xor", _on_bits(np.bitwise_xor), BITS, None, None, wider=AS_IS)
-shift_left_p = elementwise(
-    "shift_left", _shift(_shift_left, _zero), INTEGER, None, None, wider=AS_IS, slow=INTEGERS
-)
+shift_left_p = elementwise("shift_left", _shift(_shift_left, _zero), INTEGER, None, None, wider=AS_IS, slow=INTEGERS)
 shift_right_logical_p = elementwise(
     "shift_right_logical",
     _shift(_shift_right_logical, _zero),
@@ -171,9 +169,7 @@ shift_right_arithmetic_p = elementwise(
     wider=AS_IS,
     slow=INTEGERS,
 )
-population_count_p = elementwise(
-    "population_count", _population_count, INTEGER, None, wider=AS_IS, slow=INTEGERS
-)
+population_count_p = elementwise("population_count", _population_count, INTEGER, None, wider=AS_IS, slow=INTEGERS)
 clz_p = elementwise("clz", _clz, INTEGER, None, wider=AS_IS, slow=INTEGERS)
 mulhi_p = elementwise("mulhi", _mulhi, INTEGER, None, None, wider=AS_IS, slow=INTEGERS, lower=_mulhi_lower)
 

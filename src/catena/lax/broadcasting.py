@@ -24,9 +24,7 @@ from catena.lax.structure import (
 )
 
 
-def structural(
-    name, *, abstract, evaluate, transpose, batch, lower, jvp=None, multiple_results=False
-) -> Primitive:
+def structural(name, *, abstract, evaluate, transpose, batch, lower, jvp=None, multiple_results=False) -> Primitive:
     """A primitive that only moves elements, so that it is its own derivative."""
     primitive = Primitive(
         name, abstract=abstract, evaluate=evaluate, transpose=transpose, batch=batch, lower=lower,
@@ -201,8 +199,7 @@ def broadcast_shapes(*shapes):
     for shape in shapes:
         if any(n < 0 for n in shape):
             raise TypeError(
-                f"Only non-negative indices are allowed when broadcasting static shapes, but got shape "
-                f"{shape}."
+                f"Only non-negative indices are allowed when broadcasting static shapes, but got shape {shape}."
             )
     rank = max((len(s) for s in shapes), default=0)
     out = []
@@ -300,9 +297,7 @@ def full(shape, fill_value, dtype=None, *, sharding=None):
     check_no_sharding("full", sharding)
     shape = canonical_shape(shape)
     if np.shape(fill_value):
-        raise TypeError(
-            f"full must be called with scalar fill_value, got fill_value.shape {np.shape(fill_value)}."
-        )
+        raise TypeError(f"full must be called with scalar fill_value, got fill_value.shape {np.shape(fill_value)}.")
     if dtype is not None:
         fill_value = as_scalar(fill_value, dtypes.check_user_dtype_supported(dtype, "full"))
     return broadcast_in_dim_p.bind(fill_value, shape=shape, broadcast_dimensions=())
@@ -341,9 +336,7 @@ def full_like(x, fill_value, dtype=None, shape=None, sharding=None):
         return full(shape, fill_value, dtype, sharding=sharding)
     check_no_sharding("full_like", sharding)
     if np.shape(fill_value):
-        raise TypeError(
-            f"full must be called with scalar fill_value, got fill_value.shape {np.shape(fill_value)}."
-        )
+        raise TypeError(f"full must be called with scalar fill_value, got fill_value.shape {np.shape(fill_value)}.")
     value = as_scalar(fill_value, aval.dtype, aval.weak_type)
     return broadcast_in_dim_p.bind(value, shape=shape, broadcast_dimensions=()) if shape else value
 
@@ -456,6 +449,4 @@ def broadcasted_iota(dtype, shape, dimension, *, out_sharding=None):
     """
     check_no_sharding("broadcasted_iota", out_sharding)
     dtype = dtypes.check_user_dtype_supported(dtype, "iota")
-    return iota_p.bind(
-        dtype=dtype, shape=canonical_shape(shape), dimension=as_ints((dimension,), "dimension")[0]
-    )
+    return iota_p.bind(dtype=dtype, shape=canonical_shape(shape), dimension=as_ints((dimension,), "dimension")[0])

@@ -1,4 +1,4 @@
-"""Calls back into Python from compiled programs: ``pure_callback``, ``io_callback``, ``debug.callback``, ``debug.print``.
+"""Calls of Python from compiled programs: ``pure_callback``, ``io_callback``, ``debug.callback``, ``debug.print``.
 
 A callback is a primitive with a flat Python function as parameter. The function takes and returns Arrays; compiled
 programs enter Python only for it. An exception in it ends the program and reaches the user as a ``JaxRuntimeError``
@@ -76,8 +76,8 @@ def checked_result(callback: FlatCallback, position: int, x, aval) -> np.ndarray
     value = np.asarray(x)
     if value.shape != aval.shape:
         raise JaxRuntimeError(
-            f"Incorrect output shape for return value #{position} of the callback {function_name(callback.callback)} of "
-            f"{callback.name}: Expected: {aval.shape}, Actual: {value.shape}"
+            f"Incorrect output shape for return value #{position} of the callback {function_name(callback.callback)} "
+            f"of {callback.name}: Expected: {aval.shape}, Actual: {value.shape}"
         )
     return np.array(convert(value, aval.dtype), order="C")
 
@@ -108,7 +108,9 @@ def _pure_jvp(primals, tangents, **params):
     if all(type(t) is Zero for t in tangents):
         outs = pure_callback_p.bind(*primals, **params)
         return outs, [Zero.of_primal(x) for x in outs]
-    raise ValueError("Pure callbacks do not support JVP. Please use `jax.custom_jvp` to use callbacks while taking gradients.")
+    raise ValueError(
+        "Pure callbacks do not support JVP. Please use `jax.custom_jvp` to use callbacks while taking gradients."
+    )
 
 
 def _pure_batch(axis, args, dims, *, callback, vmap_method, result_avals, **params):
@@ -269,7 +271,7 @@ def io_callback(callback: Callable, result_shape_dtypes, *args, sharding=None, o
     Example:
       >>> import catena as jax
       >>> from catena.experimental import io_callback
-      >>> io_callback(lambda x: x, jax.ShapeDtypeStruct((), "float32"), 2.)
+      >>> io_callback(lambda x: x, jax.ShapeDtypeStruct((), "float32"), 2.0)
       Array(2., dtype=float32)
     """
     check_callable(callback)
@@ -277,7 +279,9 @@ def io_callback(callback: Callable, result_shape_dtypes, *args, sharding=None, o
     leaves, in_tree = tree_flatten((args, kwargs))
     result_avals, out_tree = result_types(result_shape_dtypes)
     flat = FlatCallback(callback, in_tree, "io_callback")
-    outs = io_callback_p.bind(*[leaf_value(x) for x in leaves], callback=flat, result_avals=result_avals, ordered=ordered)
+    outs = io_callback_p.bind(
+        *[leaf_value(x) for x in leaves], callback=flat, result_avals=result_avals, ordered=ordered
+    )
     return tree_unflatten(out_tree, outs)
 
 
@@ -344,7 +348,7 @@ def debug_callback(callback: Callable, *args, ordered: bool = False, partitioned
 
     Example:
       >>> import catena as jax
-      >>> jax.debug.callback(lambda x: print("got", x), 1.)
+      >>> jax.debug.callback(lambda x: print("got", x), 1.0)
       got 1.0
     """
     if not callable(callback):
@@ -454,4 +458,3 @@ class Blank:
 
     def __getattr__(self, name):
         return self
-

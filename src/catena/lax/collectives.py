@@ -42,7 +42,8 @@ def size_of(name) -> int:
         return context.axis_env[name]
     except (KeyError, TypeError):
         raise NameError(
-            f"unbound axis name: {name}. The axes in scope are {list(context.axis_env)}; vmap and pmap bind one by axis_name."
+            f"unbound axis name: {name}. The axes in scope are {list(context.axis_env)}; "
+            "vmap and pmap bind one by axis_name."
         ) from None
 
 
@@ -74,7 +75,8 @@ def groups_of(axis_index_groups, size: int):
     table = np.array(axis_index_groups, np.int32) if len(sizes) == 1 else None
     if table is None or sorted(table.ravel().tolist()) != list(range(size)):
         raise ValueError(
-            f"axis_index_groups must be groups of equal size that cover each of the {size} indices once, got {axis_index_groups}"
+            f"axis_index_groups must be groups of equal size that cover each of the {size} indices once, "
+            f"got {axis_index_groups}"
         )
     return tuple(tuple(int(i) for i in row) for row in table)
 
@@ -200,11 +202,11 @@ def psum(x, axis_name, *, axis_index_groups=None):
 
     Example:
       >>> import catena as jax, catena.numpy as jnp
-      >>> jax.vmap(lambda x: x / jax.lax.psum(x, "i"), axis_name="i")(jnp.arange(4.))
+      >>> jax.vmap(lambda x: x / jax.lax.psum(x, "i"), axis_name="i")(jnp.arange(4.0))
       Array([0.        , 0.16666667, 0.33333334, 0.5       ], dtype=float32)
     """
     leaves, tree = tree_flatten(x)
-    arrays = [as_integer(leaf_value(leaf)) for leaf in leaves if not type(leaf) in NUMBER]
+    arrays = [as_integer(leaf_value(leaf)) for leaf in leaves if type(leaf) not in NUMBER]
     sums = iter(bind_reduction(psum_p, arrays, axis_name, axis_index_groups) if arrays else ())
     size = axis_size(axis_name)
     groups = groups_of(axis_index_groups, size)
@@ -230,7 +232,7 @@ def pmean(x, axis_name, *, axis_index_groups=None):
 
     Example:
       >>> import catena as jax, catena.numpy as jnp
-      >>> jax.vmap(lambda x: x - jax.lax.pmean(x, "i"), axis_name="i")(jnp.arange(3.))
+      >>> jax.vmap(lambda x: x - jax.lax.pmean(x, "i"), axis_name="i")(jnp.arange(3.0))
       Array([-1.,  0.,  1.], dtype=float32)
     """
     groups = groups_of(axis_index_groups, axis_size(axis_name))
@@ -253,7 +255,7 @@ def pmax(x, axis_name, *, axis_index_groups=None):
 
     Example:
       >>> import catena as jax, catena.numpy as jnp
-      >>> jax.vmap(lambda x: jax.lax.pmax(x, "i"), axis_name="i")(jnp.arange(3.))
+      >>> jax.vmap(lambda x: jax.lax.pmax(x, "i"), axis_name="i")(jnp.arange(3.0))
       Array([2., 2., 2.], dtype=float32)
     """
     return bind_reduction(pmax_p, x, axis_name, axis_index_groups)
@@ -267,7 +269,7 @@ def pmin(x, axis_name, *, axis_index_groups=None):
 
     Example:
       >>> import catena as jax, catena.numpy as jnp
-      >>> jax.vmap(lambda x: jax.lax.pmin(x, "i"), axis_name="i")(jnp.arange(3.))
+      >>> jax.vmap(lambda x: jax.lax.pmin(x, "i"), axis_name="i")(jnp.arange(3.0))
       Array([0., 0., 0.], dtype=float32)
     """
     return bind_reduction(pmin_p, x, axis_name, axis_index_groups)
@@ -293,7 +295,10 @@ def linear_collective(name: str, abstract, along, transpose) -> Primitive:
         return along(x, mapped, **params), 0
 
     def shifted(x, params):
-        moved = {k: v + 1 if k in ("axis", "split_axis", "concat_axis", "scatter_dimension") else v for k, v in params.items()}
+        moved = {
+            k: v + 1 if k in ("axis", "split_axis", "concat_axis", "scatter_dimension") else v
+            for k, v in params.items()
+        }
         return primitive.bind(x, **moved), 0
 
     def jvp(primals, tangents, **params):
@@ -351,7 +356,7 @@ def ppermute(x, axis_name, perm: Sequence[tuple[int, int]]):
 
     Example:
       >>> import catena as jax, catena.numpy as jnp
-      >>> jax.vmap(lambda x: jax.lax.ppermute(x, "i", [(0, 1), (1, 2)]), axis_name="i")(jnp.arange(1., 4.))
+      >>> jax.vmap(lambda x: jax.lax.ppermute(x, "i", [(0, 1), (1, 2)]), axis_name="i")(jnp.arange(1.0, 4.0))
       Array([0., 1., 2.], dtype=float32)
     """
     size = axis_size(axis_name)
@@ -367,7 +372,7 @@ def pshuffle(x, axis_name, perm: Sequence[int]):
 
     Example:
       >>> import catena as jax, catena.numpy as jnp
-      >>> jax.vmap(lambda x: jax.lax.pshuffle(x, "i", [2, 0, 1]), axis_name="i")(jnp.arange(3.))
+      >>> jax.vmap(lambda x: jax.lax.pshuffle(x, "i", [2, 0, 1]), axis_name="i")(jnp.arange(3.0))
       Array([2., 0., 1.], dtype=float32)
     """
     if sorted(perm) != list(range(axis_size(axis_name))):
@@ -427,7 +432,7 @@ def all_gather(x, axis_name, *, axis_index_groups=None, axis: int = 0, tiled: bo
 
     Example:
       >>> import catena as jax, catena.numpy as jnp
-      >>> jax.vmap(lambda x: jax.lax.all_gather(x, "i"), axis_name="i")(jnp.arange(2.))
+      >>> jax.vmap(lambda x: jax.lax.all_gather(x, "i"), axis_name="i")(jnp.arange(2.0))
       Array([[0., 1.],
              [0., 1.]], dtype=float32)
     """
@@ -501,7 +506,7 @@ def psum_scatter(x, axis_name, *, scatter_dimension: int = 0, axis_index_groups=
 
     Example:
       >>> import catena as jax, catena.numpy as jnp
-      >>> jax.vmap(lambda x: jax.lax.psum_scatter(x, "i"), axis_name="i")(jnp.arange(4.).reshape(2, 2))
+      >>> jax.vmap(lambda x: jax.lax.psum_scatter(x, "i"), axis_name="i")(jnp.arange(4.0).reshape(2, 2))
       Array([2., 4.], dtype=float32)
     """
     size = axis_size(axis_name)
@@ -510,7 +515,9 @@ def psum_scatter(x, axis_name, *, scatter_dimension: int = 0, axis_index_groups=
     def one(leaf):
         leaf = leaf_value(leaf)
         at = canonical(scatter_dimension, get_aval(leaf).ndim, "psum_scatter scatter_dimension")
-        return reduce_scatter_p.bind(leaf, axis_name=axis_name, scatter_dimension=at, size=size, tiled=tiled, groups=groups)
+        return reduce_scatter_p.bind(
+            leaf, axis_name=axis_name, scatter_dimension=at, size=size, tiled=tiled, groups=groups
+        )
 
     return tree_map(one, x)
 
@@ -568,7 +575,7 @@ def all_to_all(x, axis_name, split_axis: int, concat_axis: int, *, axis_index_gr
 
     Example:
       >>> import catena as jax, catena.numpy as jnp
-      >>> jax.vmap(lambda x: jax.lax.all_to_all(x, "i", 0, 0), axis_name="i")(jnp.arange(4.).reshape(2, 2))
+      >>> jax.vmap(lambda x: jax.lax.all_to_all(x, "i", 0, 0), axis_name="i")(jnp.arange(4.0).reshape(2, 2))
       Array([[0., 2.],
              [1., 3.]], dtype=float32)
     """
@@ -586,8 +593,8 @@ def all_to_all(x, axis_name, split_axis: int, concat_axis: int, *, axis_index_gr
             return all_to_all_p.bind(leaf, split_axis=split, concat_axis=concat, **params)
         if aval.shape[split] != n:
             raise ValueError(
-                f"all_to_all requires the size of the mapped axis axis_name to equal x.shape[split_axis], but they are {n} and "
-                f"{aval.shape[split]} respectively."
+                f"all_to_all requires the size of the mapped axis axis_name to equal x.shape[split_axis], but they are "
+                f"{n} and {aval.shape[split]} respectively."
             )
         # insert the axis to concatenate along; then drop the axis that was cut, now of size 1
         shape = list(aval.shape)
@@ -607,7 +614,7 @@ def pswapaxes(x, axis_name, axis: int, *, axis_index_groups=None):
 
     Example:
       >>> import catena as jax, catena.numpy as jnp
-      >>> jax.vmap(lambda x: jax.lax.pswapaxes(x, "i", 0), axis_name="i")(jnp.arange(4.).reshape(2, 2))
+      >>> jax.vmap(lambda x: jax.lax.pswapaxes(x, "i", 0), axis_name="i")(jnp.arange(4.0).reshape(2, 2))
       Array([[0., 2.],
              [1., 3.]], dtype=float32)
     """
@@ -626,7 +633,10 @@ axis_index_p = Primitive(
     axis_names=lambda params: (params["axis_name"],),
     abstract=lambda *, axis_name: ShapedArray((), np.int32),
     evaluate=INSIDE_ONLY,
-    jvp=lambda primals, tangents, *, axis_name: (axis_index_p.bind(axis_name=axis_name), Zero(ShapedArray((), dtypes.float0))),
+    jvp=lambda primals, tangents, *, axis_name: (
+        axis_index_p.bind(axis_name=axis_name),
+        Zero(ShapedArray((), dtypes.float0)),
+    ),
     transpose=NoRule("it has no operands"),
     batch=_index_batch,
     lower=INSIDE_ONLY,
@@ -652,4 +662,3 @@ def axis_index(axis_name):
         one = axis_index_p.bind(axis_name=name)
         index = one if index is None else add(mul(index, np.int32(size_of(name))), one)
     return index
-

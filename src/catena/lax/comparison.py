@@ -208,17 +208,13 @@ def _select_n_abstract(which, *cases):
     if not cases:
         raise TypeError("select must have at least one case")
     if dtypes.KIND.get(which.dtype, "-") not in "biu":
-        raise TypeError(
-            f"select `which` must be boolean or integer type, got {dtypes.dtype_name(which.dtype)}."
-        )
+        raise TypeError(f"select `which` must be boolean or integer type, got {dtypes.dtype_name(which.dtype)}.")
     if which.dtype == dtypes.BOOL and len(cases) > 2:
         raise TypeError("select with boolean `which` cannot have > 2 cases.")
     check_same_dtypes("select", cases)
     shape = cases[0].shape
     if any(c.shape != shape for c in cases):
-        raise TypeError(
-            f"select cases must have the same shapes, got [{', '.join(str(c.shape) for c in cases)}]."
-        )
+        raise TypeError(f"select cases must have the same shapes, got [{', '.join(str(c.shape) for c in cases)}].")
     if which.shape not in ((), shape):
         raise TypeError(
             "select `which` must be scalar or have the same shape as cases, "
@@ -266,8 +262,7 @@ def _select_n_transpose(ct, which, *cases):
     zero = zeros(get_aval(ct))
     n = range(len(cases))
     return [None] + [
-        select_n(which, *[ct if i == j else zero for j in n]) if is_undefined_primal(cases[i]) else None
-        for i in n
+        select_n(which, *[ct if i == j else zero for j in n]) if is_undefined_primal(cases[i]) else None for i in n
     ]
 
 

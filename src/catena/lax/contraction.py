@@ -128,9 +128,7 @@ def canonicalize_precision(precision: PrecisionLike):
     if isinstance(precision, str) and precision in DotAlgorithmPreset.__members__:
         return DotAlgorithmPreset[precision]
     both = precision if isinstance(precision, (tuple, list)) else (precision, precision)
-    if len(both) == 2 and all(
-        isinstance(p, Precision) or (isinstance(p, str) and p in _PRECISIONS) for p in both
-    ):
+    if len(both) == 2 and all(isinstance(p, Precision) or (isinstance(p, str) and p in _PRECISIONS) for p in both):
         return tuple(Precision(p) for p in both)
     raise ValueError(
         "Precision argument must be one of:\n"
@@ -385,9 +383,7 @@ def _transpose(ct, lhs, rhs, *, dimension_numbers, **params):
     ct = instantiate(ct)
     if is_undefined_primal(lhs):
         return [
-            _operand_cotangent(
-                ct, lhs.aval, rhs, lhs_contract, rhs_contract, lhs_batch, rhs_batch, 0, params
-            ),
+            _operand_cotangent(ct, lhs.aval, rhs, lhs_contract, rhs_contract, lhs_batch, rhs_batch, 0, params),
             None,
         ]
     return [
@@ -413,9 +409,7 @@ def _operand_cotangent(ct, aval, other, contract, other_contract, batch, other_b
     order = (*batch, *free, *(partner[d] for d in sorted(other_contract)))
     if get_aval(out).dtype != aval.dtype:
         out = convert_element_type(out, aval.dtype)
-    return (
-        transpose(out, tuple(int(i) for i in np.argsort(order))) if order != tuple(range(aval.ndim)) else out
-    )
+    return transpose(out, tuple(int(i) for i in np.argsort(order))) if order != tuple(range(aval.ndim)) else out
 
 
 def _batch(axis, args, dims, *, dimension_numbers, **params):
@@ -449,9 +443,7 @@ def _lower(b, lhs, rhs, *, dimension_numbers, precision, preferred_element_type)
     wide = out_dtype
     if dtypes.is_inexact(lhs.dtype) or dtypes.is_inexact(rhs.dtype) or dtypes.is_inexact(out_dtype):
         wide = _inexact_compute_dtype(lhs, rhs, out_dtype)
-    return b.convert(
-        b.dot_general(b.convert(lhs, wide), b.convert(rhs, wide), dimension_numbers, wide), out_dtype
-    )
+    return b.convert(b.dot_general(b.convert(lhs, wide), b.convert(rhs, wide), dimension_numbers, wide), out_dtype)
 
 
 dot_general_p = Primitive(
@@ -472,9 +464,7 @@ def canonical_numbers(dimension_numbers) -> tuple:
     """Dimension numbers as nested tuples of Python integers."""
     try:
         (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
-        ints = [
-            tuple(map(operator.index, dims)) for dims in (lhs_contract, rhs_contract, lhs_batch, rhs_batch)
-        ]
+        ints = [tuple(map(operator.index, dims)) for dims in (lhs_contract, rhs_contract, lhs_batch, rhs_batch)]
     except (TypeError, ValueError):
         raise TypeError(
             "dot_general: dimension_numbers must be ((lhs_contracting, rhs_contracting), (lhs_batch, "
@@ -488,16 +478,13 @@ def refuse_sharding(name: str, out_sharding):
     """ValueError where a result's sharding is asked for: contractions here do not place their results."""
     if out_sharding is not None:
         raise ValueError(
-            f"{name}: out_sharding must be None, got {out_sharding}; use lax.with_sharding_constraint on the "
-            "result"
+            f"{name}: out_sharding must be None, got {out_sharding}; use lax.with_sharding_constraint on the result"
         )
 
 
 def preferred_dtype(name: str, dtype):
     """The canonical form of ``preferred_element_type``."""
-    return (
-        None if dtype is None else dtypes.canonicalize_dtype(dtypes.check_user_dtype_supported(dtype, name))
-    )
+    return None if dtype is None else dtypes.canonicalize_dtype(dtypes.check_user_dtype_supported(dtype, name))
 
 
 def dot_general(

@@ -172,9 +172,7 @@ def _features_last(n_space: int, dimension_numbers):
     if dimension_numbers is not None:
         return dimension_numbers
     if n_space > 3:
-        raise ValueError(
-            "No 4+ dimensional dimension_number defaults: pass dimension_numbers to conv_transpose."
-        )
+        raise ValueError("No 4+ dimensional dimension_number defaults: pass dimension_numbers to conv_transpose.")
     space = "HWD"[:n_space]
     return f"N{space}C", f"{space}IO", f"N{space}C"
 
@@ -286,9 +284,7 @@ def conv_general_dilated_local(
         lhs, filter_shape, window_strides, padding, lhs_dilation, rhs_dilation, numbers, precision
     )
     space = tuple(out_spec[2:])
-    product = dot_general(
-        patches, rhs, (((out_spec[1],), (rhs_spec[1],)), (space, tuple(rhs_spec[2:]))), precision
-    )
+    product = dot_general(patches, rhs, (((out_spec[1],), (rhs_spec[1],)), (space, tuple(rhs_spec[2:]))), precision)
     n_space = len(space)  # product: space, batch, output features
     order = [0] * (n_space + 2)
     for position, d in enumerate((*space, out_spec[0], out_spec[1])):
@@ -320,9 +316,7 @@ def conv_shape_tuple(lhs_shape, rhs_shape, strides, pads, batch_group_count: int
     if isinstance(pads, str):
         pads = padtype_to_pads(space, kernel, strides, pads)
     if len(pads) != len(space):
-        raise TypeError(
-            f"Wrong number of explicit pads for convolution: expected {len(space)}, got {len(pads)}."
-        )
+        raise TypeError(f"Wrong number of explicit pads for convolution: expected {len(space)}, got {len(pads)}.")
     return (
         lhs_shape[0] // batch_group_count,
         rhs_shape[0],
@@ -366,9 +360,7 @@ def conv_transpose_shape_tuple(lhs_shape, rhs_shape, window_strides, padding, di
     numbers = ConvDimensionNumbers(*conv_general_permutations(dimension_numbers))
     lhs, rhs = [lhs_shape[d] for d in numbers.lhs_spec], [rhs_shape[d] for d in numbers.rhs_spec]
     if isinstance(padding, str):
-        padding = [
-            _transposed_padding(k, s, padding.upper()) for k, s in zip(rhs[2:], window_strides, strict=True)
-        ]
+        padding = [_transposed_padding(k, s, padding.upper()) for k, s in zip(rhs[2:], window_strides, strict=True)]
     stretched = [dilated(n, s) for n, s in zip(lhs[2:], window_strides, strict=True)]
     plain = conv_shape_tuple([*lhs[:2], *stretched], rhs, (1,) * len(stretched), padding)
     return tuple(plain[i] for i in np.argsort(numbers.out_spec))

@@ -30,8 +30,7 @@ def _convert_abstract(x, *, new_dtype, weak_type):
     if dtypes.is_extended(x.dtype) or dtypes.is_extended(new_dtype):
         if x.dtype != new_dtype:
             raise ValueError(
-                f"Cannot convert_element_type from {dtypes.dtype_name(x.dtype)} to "
-                f"{dtypes.dtype_name(new_dtype)}"
+                f"Cannot convert_element_type from {dtypes.dtype_name(x.dtype)} to {dtypes.dtype_name(new_dtype)}"
             )
     return ShapedArray(x.shape, new_dtype, weak_type)
 
@@ -206,9 +205,7 @@ def _cut_bytes(b, x, width: int):
     count = 8 // width
     shape = (*x.shape, count)
     spread = b.broadcast_in_dim(x, shape, range(x.ndim))
-    shift = b.convert(
-        b.map("mul", b.iota(np.dtype(np.int32), shape, x.ndim), b.constant(np.int32(width))), x.dtype
-    )
+    shift = b.convert(b.map("mul", b.iota(np.dtype(np.int32), shape, x.ndim), b.constant(np.int32(width))), x.dtype)
     shifted = b.map("shift_right_logical", spread, shift)
     return b.map("and", shifted, b.constant(np.asarray((1 << width) - 1, x.dtype)))
 

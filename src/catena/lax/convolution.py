@@ -75,9 +75,7 @@ def conv_general_permutations(dimension_numbers: tuple[str, str, str]) -> tuple:
                 f"got {spec}."
             )
         if len(set(spec)) != len(spec):
-            raise TypeError(
-                f"convolution dimension_numbers[{i}] cannot have duplicate characters, got {spec}."
-            )
+            raise TypeError(f"convolution dimension_numbers[{i}] cannot have duplicate characters, got {spec}.")
     if not set(lhs) - {"N", "C"} == set(rhs) - {"O", "I"} == set(out) - {"N", "C"}:
         raise TypeError(
             "convolution dimension_numbers elements must each have the same set of spatial characters, got "
@@ -111,16 +109,13 @@ def conv_dimension_numbers(
         return ConvDimensionNumbers(*(tuple(map(operator.index, spec)) for spec in dimension_numbers))
     rank = len(lhs_shape)
     if rank != len(rhs_shape):
-        raise TypeError(
-            f"convolution requires lhs and rhs ndim to be equal, got {rank} and {len(rhs_shape)}."
-        )
+        raise TypeError(f"convolution requires lhs and rhs ndim to be equal, got {rank} and {len(rhs_shape)}.")
     if dimension_numbers is None:
         axes = tuple(range(rank))
         return ConvDimensionNumbers(axes, axes, axes)
     if not isinstance(dimension_numbers, (tuple, list)) or len(dimension_numbers) != 3:
         raise TypeError(
-            "convolution dimension_numbers must be a tuple of three strings or None, got "
-            f"{dimension_numbers!r}."
+            f"convolution dimension_numbers must be a tuple of three strings or None, got {dimension_numbers!r}."
         )
     if not all(isinstance(spec, str) for spec in dimension_numbers):
         kinds = tuple(type(spec) for spec in dimension_numbers)
@@ -191,9 +186,7 @@ def _check_lengths(n_space: int, **values):
         if any(d <= 0 for d in values[what]):
             raise TypeError(f"All dilations must be positive, got {tuple(values[what])}.")
     if any(s <= 0 for s in values["window_strides"]):
-        raise TypeError(
-            f"conv_general_dilated window_strides must be positive, got {tuple(values['window_strides'])}."
-        )
+        raise TypeError(f"conv_general_dilated window_strides must be positive, got {tuple(values['window_strides'])}.")
 
 
 def _space(shape, spec) -> tuple:
@@ -220,9 +213,7 @@ def _abstract(
 ):
     check_same_dtypes("conv_general_dilated", lhs, rhs)
     _check_counts(lhs, rhs, dimension_numbers, feature_group_count, batch_group_count)
-    _check_lengths(
-        lhs.ndim - 2, window_strides=window_strides, lhs_dilation=lhs_dilation, rhs_dilation=rhs_dilation
-    )
+    _check_lengths(lhs.ndim - 2, window_strides=window_strides, lhs_dilation=lhs_dilation, rhs_dilation=rhs_dilation)
     dtype = lhs.dtype if preferred_element_type is None else preferred_element_type
     if dtypes.itemsize_bits(dtype) < dtypes.itemsize_bits(lhs.dtype):
         raise TypeError("`preferred_element_type` must not be narrower than the original type.")
@@ -272,9 +263,7 @@ def _evaluate(
     kernel = w.shape[:-2]
     ones = (1,)
     x = dilated_operand(x, 0, ((0, 0), *padding, (0, 0)), ones + tuple(lhs_dilation) + ones)
-    seen = windows_of(
-        x, ones + kernel + ones, ones + tuple(window_strides) + ones, ones + tuple(rhs_dilation) + ones
-    )
+    seen = windows_of(x, ones + kernel + ones, ones + tuple(window_strides) + ones, ones + tuple(rhs_dilation) + ones)
     n = len(kernel)
     seen = seen.reshape((*seen.shape[: n + 2], *kernel))  # batch, space, features, kernel
     if w.shape[-2] == 1 and w.shape[-1] == groups > 1:
@@ -639,9 +628,7 @@ def conv_general_dilated(
                 "exactly specify the required padding or use conv_transpose."
             )
         _check_lengths(n_space, window_strides=strides, lhs_dilation=lhs_dilation, rhs_dilation=rhs_dilation)
-        reach = [
-            dilated(k, d) for k, d in zip(_space(rhs_shape, numbers.rhs_spec), rhs_dilation, strict=True)
-        ]
+        reach = [dilated(k, d) for k, d in zip(_space(rhs_shape, numbers.rhs_spec), rhs_dilation, strict=True)]
         padding = padtype_to_pads(_space(lhs_shape, numbers.lhs_spec), reach, strides, padding)
     return conv_general_dilated_p.bind(
         lhs,
@@ -662,9 +649,7 @@ def _ints(values, name: str) -> tuple:
     try:
         return tuple(map(operator.index, values))
     except TypeError:
-        raise TypeError(
-            f"conv_general_dilated: {name} must be a sequence of integers, got {values!r}"
-        ) from None
+        raise TypeError(f"conv_general_dilated: {name} must be a sequence of integers, got {values!r}") from None
 
 
 def _pairs(padding, n_space: int) -> tuple:
@@ -677,7 +662,5 @@ def _pairs(padding, n_space: int) -> tuple:
             f"{padding}"
         ) from None
     if len(pairs) != n_space:
-        raise TypeError(
-            f"Wrong number of explicit pads for convolution: expected {n_space}, got {len(pairs)}."
-        )
+        raise TypeError(f"Wrong number of explicit pads for convolution: expected {n_space}, got {len(pairs)}.")
     return pairs

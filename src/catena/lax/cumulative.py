@@ -1,9 +1,13 @@
 """Running sums, products, extremes and log-sum-exps along an axis, from either end."""
 
+import functools
+
 import numpy as np
 
-from catena.core import casts
+from catena.core import casts, dtypes
+from catena.core.aval import ShapedArray
 from catena.core.primitive import Primitive
+from catena.core.staging import DebugInfo, trace_to_closed_jaxpr
 from catena.core.zeros import Zero, get_aval
 from catena.lax.arithmetic import add, max_p, min_p, mul, mul_p, sub
 from catena.lax.comparison import eq, select
@@ -36,6 +40,20 @@ def _accumulate(ufunc):
     return lambda x, axis: ufunc.accumulate(x, axis, dtype=x.dtype)
 
 
+def _sum(x, axis):
+    """Running sums that begin with 0, as XLA's do: that of -0 is 0."""
+    out = np.add.accumulate(x, axis, dtype=x.dtype)
+    return _without_negative_zeros(out, axis)
+
+
+def _without_negative_zeros(out, axis):
+    """A running sum is -0 only where all before it are."""
+    first = np.take(out, [0], axis) if out.shape[axis] else out
+    if out.dtype.kind in "fc" and np.any((first == 0) & (np.signbit(first.real) | np.signbit(first.imag))):
+        out = np.add(out, 0, out)
+    return out
+
+
 def _extreme(ufunc):
     return lambda x, axis: ordered(ufunc, lambda f, x: f.accumulate(x, axis), x)
 
@@ -48,7 +66,7 @@ def _logaddexp(x, y):
 
 def _cumlogsumexp(x, axis):
     if x.dtype.kind != "c":
-        return np.logaddexp.accumulate(x, axis)
+        return _without_negative_zeros(np.logaddexp.accumulate(x, axis), axis)
     out = x.copy()
     rows = np.moveaxis(out, axis, 0)
     for i in range(1, rows.shape[0]):
@@ -74,9 +92,7 @@ def prefix_scan(combine, x, t, axis: int):
         return slice_in_dim(a, start, n if stop is None else stop, 2, axis)
 
     last = n - (n % 2)
-    pairs = combine(
-        every_second(x, 0, last), every_second(t, 0, last), every_second(x, 1), every_second(t, 1)
-    )
+    pairs = combine(every_second(x, 0, last), every_second(t, 0, last), every_second(x, 1), every_second(t, 1))
     odd = prefix_scan(combine, *pairs, axis)
     evens = [every_second(a, 2) for a in (x, t)]
     m = get_aval(evens[0]).shape[axis]
@@ -146,9 +162,27 @@ def _cumsum_transpose(ct, x, *, axis, reverse):
 # Primitives
 
 
-def _cumulative(
-    name, accumulate, jvp, *, admitted=ANY_NUMBER, wider=WIDER, transpose=NOT_LINEAR
-) -> Primitive:
+def _lower(b, x, *, name, axis, reverse):
+    if dtypes.is_complex(x.dtype) and name in _ORDERED:
+        return b.call(_tree(name, axis, reverse, ShapedArray(x.shape, x.dtype)), [x])[0]
+    return b.cumulative(name[3:], x, axis, reverse)
+
+
+_ORDERED = {"cummax": max_p, "cummin": min_p}
+
+
+def _tree(name, axis, reverse, aval):
+    """Running extremes of complex numbers as a jaxpr: a tree of the elementwise primitive."""
+
+    def extremes(x):
+        x = rev(x, (axis,)) if reverse else x
+        out, _ = prefix_scan(lambda x1, t1, x2, t2: (_ORDERED[name].bind(x1, x2), t1), x, x, axis)
+        return [rev(out, (axis,)) if reverse else out]
+
+    return trace_to_closed_jaxpr(extremes, [aval], DebugInfo("compilation", name))[0]
+
+
+def _cumulative(name, accumulate, jvp, *, admitted=ANY_NUMBER, wider=WIDER, transpose=NOT_LINEAR) -> Primitive:
     def abstract(x, *, axis, reverse):
         check_admitted(name, x, admitted)
         if axis < 0:
@@ -163,15 +197,13 @@ def _cumulative(
 
     primitive = Primitive(
         name, abstract=abstract, evaluate=_running(accumulate, wider), jvp=jvp, transpose=transpose,
-        batch=batch, lower=lambda b, x, *, axis, reverse: b.cumulative(name[3:], x, axis, reverse),
+        batch=batch, lower=functools.partial(_lower, name=name),
     )  # fmt: skip
     primitive.evaluate = when_repeated(primitive, primitive.evaluate)
     return primitive
 
 
-cumsum_p = _cumulative(
-    "cumsum", _accumulate(np.add), _cumsum_jvp, wider=WIDER_WITH_HALF, transpose=_cumsum_transpose
-)
+cumsum_p = _cumulative("cumsum", _sum, _cumsum_jvp, wider=WIDER_WITH_HALF, transpose=_cumsum_transpose)
 cumprod_p = _cumulative(
     "cumprod", _accumulate(np.multiply), _jvp(lambda: cumprod_p, _by_rule(mul_p)), wider=WIDER_WITH_HALF
 )

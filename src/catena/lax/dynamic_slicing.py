@@ -31,8 +31,7 @@ from catena.lax.windowed import (
 def _check_starts(op: str, operand, starts):
     if len(starts) != operand.ndim:
         raise ValueError(
-            f"Length of slice indices must match number of operand dimensions ({len(starts)} vs "
-            f"{operand.shape})"
+            f"Length of slice indices must match number of operand dimensions ({len(starts)} vs {operand.shape})"
         )
     if any(s.shape for s in starts):
         raise TypeError(f"start_indices arguments to {op} must be scalars,  got indices {tuple(starts)}")
@@ -50,9 +49,7 @@ def _dynamic_slice_abstract(operand, *starts, slice_sizes):
             f"{slice_sizes} for operand shape {operand.shape}."
         )
     if any(n < 0 for n in slice_sizes):
-        raise TypeError(
-            f"slice slice_sizes must be greater than or equal to zero, got slice_sizes of {slice_sizes}."
-        )
+        raise TypeError(f"slice slice_sizes must be greater than or equal to zero, got slice_sizes of {slice_sizes}.")
     if any(n > size for n, size in zip(slice_sizes, operand.shape, strict=True)):
         raise TypeError(
             "slice slice_sizes must be less than or equal to operand shape, got slice_sizes "
@@ -87,8 +84,7 @@ def _dynamic_slice_transpose(ct, operand, *starts, slice_sizes):
 def _stack_starts(axis, starts, dims):
     """Batched scalars as one ``[batch, len(starts)]`` array."""
     columns = [
-        broadcast_in_dim(s, (axis.size, 1), () if d is None else (0,))
-        for s, d in zip(starts, dims, strict=True)
+        broadcast_in_dim(s, (axis.size, 1), () if d is None else (0,)) for s, d in zip(starts, dims, strict=True)
     ]
     return concatenate(columns, 1)
 
@@ -219,22 +215,18 @@ def _starts(operand, start_indices, allow_negative_indices) -> list:
     shape = get_aval(operand).shape
     if isinstance(start_indices, (np.ndarray, Array, Tracer)):
         if start_indices.ndim != 1:
-            raise ValueError(
-                f"start_indices must be a sequence or a 1-D array, got shape {start_indices.shape}"
-            )
+            raise ValueError(f"start_indices must be a sequence or a 1-D array, got shape {start_indices.shape}")
         start_indices = [_element(start_indices, i) for i in range(start_indices.shape[0])]
     if len(start_indices) != len(shape):
         raise ValueError(
-            "Length of slice indices must match number of operand dimensions "
-            f"({len(start_indices)} vs {shape})"
+            f"Length of slice indices must match number of operand dimensions ({len(start_indices)} vs {shape})"
         )
     allowed = allow_negative_indices
     if isinstance(allowed, bool):
         allowed = (allowed,) * len(shape)
     if len(allowed) != len(shape):
         raise ValueError(
-            f"allow_negative_indices must be a bool or have one for each of the {len(shape)} dimensions, "
-            f"got {allowed}"
+            f"allow_negative_indices must be a bool or have one for each of the {len(shape)} dimensions, got {allowed}"
         )
     dtype = None
     for s in start_indices:
@@ -272,9 +264,7 @@ _DEFAULT_INDICES = {}  # small indices as arrays of the default dtype, made once
 def _known_start(start: int, size: int, allow_negative: bool, dtype):
     if start < 0:
         if not allow_negative:
-            raise ValueError(
-                f"Index {start} is out of bounds for dimension {size} if allow_negative_indices=False"
-            )
+            raise ValueError(f"Index {start} is out of bounds for dimension {size} if allow_negative_indices=False")
         start = max(start + size, 0)
     if dtype is None or not dtypes.is_integer(dtype):
         dtype = dtypes.python_scalar_dtype(int)[0]
@@ -316,9 +306,7 @@ def dynamic_slice(
     return dynamic_slice_p.bind(operand, *starts, slice_sizes=static_sizes(slice_sizes, "slice_sizes"))
 
 
-def dynamic_update_slice(
-    operand, update, start_indices, *, allow_negative_indices: bool | Sequence[bool] = True
-):
+def dynamic_update_slice(operand, update, start_indices, *, allow_negative_indices: bool | Sequence[bool] = True):
     """The operand with a window replaced, at a position that may be computed.
 
     Arguments:
@@ -342,9 +330,7 @@ def dynamic_update_slice(
     return dynamic_update_slice_p.bind(operand, update, *starts)
 
 
-def dynamic_slice_in_dim(
-    operand, start_index, slice_size: int, axis: int = 0, *, allow_negative_indices: bool = True
-):
+def dynamic_slice_in_dim(operand, start_index, slice_size: int, axis: int = 0, *, allow_negative_indices: bool = True):
     """A window along one axis, whole along the others.
 
     Arguments:
@@ -377,9 +363,7 @@ def _along(operand, start_index, axis: int) -> tuple[list, list, int]:
     return starts, list(shape), axis
 
 
-def dynamic_index_in_dim(
-    operand, index, axis: int = 0, keepdims: bool = True, *, allow_negative_indices: bool = True
-):
+def dynamic_index_in_dim(operand, index, axis: int = 0, keepdims: bool = True, *, allow_negative_indices: bool = True):
     """What stands at one position along an axis.
 
     Arguments:
@@ -401,9 +385,7 @@ def dynamic_index_in_dim(
     return out if keepdims else squeeze(out, (canonical_axis(axis, get_aval(operand).ndim),))
 
 
-def dynamic_update_slice_in_dim(
-    operand, update, start_index, axis: int, *, allow_negative_indices: bool = True
-):
+def dynamic_update_slice_in_dim(operand, update, start_index, axis: int, *, allow_negative_indices: bool = True):
     """The operand with a window along one axis replaced.
 
     Arguments:
@@ -453,9 +435,7 @@ def dynamic_update_index_in_dim(operand, update, index, axis: int, *, allow_nega
                 f"{get_aval(update).shape} for operand shape {get_aval(operand).shape}"
             )
         update = expand_dims(update, (axis,))
-    return dynamic_update_slice_in_dim(
-        operand, update, index, axis, allow_negative_indices=allow_negative_indices
-    )
+    return dynamic_update_slice_in_dim(operand, update, index, axis, allow_negative_indices=allow_negative_indices)
 
 
 def index_in_dim(operand, index: int, axis: int = 0, keepdims: bool = True):

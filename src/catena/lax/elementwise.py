@@ -118,9 +118,7 @@ def check_accuracy(accuracy):
     if not isinstance(accuracy, Tolerance):
         raise TypeError(f"accuracy must be None, an AccuracyMode or a Tolerance, got {accuracy!r}")
     if 0 < accuracy.ulps < BEST_ULPS and not accuracy.atol and not accuracy.rtol:
-        raise ValueError(
-            f"accuracy: no implementation is within {accuracy.ulps} ulps everywhere; ask for {BEST_ULPS}"
-        )
+        raise ValueError(f"accuracy: no implementation is within {accuracy.ulps} ulps everywhere; ask for {BEST_ULPS}")
 
 
 def check_same_dtypes(name: str, avals):
@@ -161,8 +159,7 @@ def broadcast_operand_shapes(name: str, shapes) -> tuple:
 
 # Dtypes in which NumPy does not compute (or not as well), and the wider ones that stand in for them.
 WIDER = {d: np.dtype("float32") for d in dtypes.FLOATS if d.kind == "V"} | {
-    d: np.dtype("int8" if dtypes.KIND[d] == "i" else "uint8")
-    for d in (*dtypes.NARROW_SIGNED, *dtypes.NARROW_UNSIGNED)
+    d: np.dtype("int8" if dtypes.KIND[d] == "i" else "uint8") for d in (*dtypes.NARROW_SIGNED, *dtypes.NARROW_UNSIGNED)
 }
 WIDER_WITH_HALF = WIDER | {np.dtype("float16"): np.dtype("float32")}
 

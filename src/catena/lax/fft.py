@@ -40,25 +40,18 @@ def _fft_abstract(x, *, fft_type, fft_lengths):
     n = len(fft_lengths)
     if x.ndim < n:
         raise ValueError(
-            f"FFT input shape {x.shape} must have at least as many input dimensions as fft_lengths "
-            f"{fft_lengths}."
+            f"FFT input shape {x.shape} must have at least as many input dimensions as fft_lengths {fft_lengths}."
         )
     if fft_type is RFFT:
         if x.dtype not in (np.float32, np.float64):
             raise ValueError(f"RFFT input must be float32 or float64, got {dtypes.dtype_name(x.dtype)}")
     elif not dtypes.is_complex(x.dtype):
-        raise ValueError(
-            f"{fft_type.name} input must be complex64 or complex128, got {dtypes.dtype_name(x.dtype)}"
-        )
+        raise ValueError(f"{fft_type.name} input must be complex64 or complex128, got {dtypes.dtype_name(x.dtype)}")
     expected = _half(fft_lengths) if fft_type is IRFFT else fft_lengths
     if x.shape[x.ndim - n :] != expected:
         raise ValueError(
             f"{fft_type.name} input shape {x.shape} minor dimensions must be equal to "
-            + (
-                f"fft_lengths {fft_lengths}"
-                if fft_type is not IRFFT
-                else f"{expected} for fft_lengths {fft_lengths}"
-            )
+            + (f"fft_lengths {fft_lengths}" if fft_type is not IRFFT else f"{expected} for fft_lengths {fft_lengths}")
         )
     shape = x.shape[: x.ndim - n] + (_half(fft_lengths) if fft_type is RFFT else fft_lengths)
     if fft_type is RFFT:

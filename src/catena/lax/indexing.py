@@ -51,9 +51,7 @@ def _gather_abstract(
 ):
     check_integer_indices(indices, "gather")
     if mode not in MODE_NAMES:
-        raise ValueError(
-            f"gather: mode must be one of 'clip', 'fill', 'drop' and 'promise_in_bounds', got {mode}"
-        )
+        raise ValueError(f"gather: mode must be one of 'clip', 'fill', 'drop' and 'promise_in_bounds', got {mode}")
     check_gather(operand.shape, indices.shape, dimension_numbers, slice_sizes)
     shape = addressing(operand.shape, indices.shape, gather_numbers(dimension_numbers, slice_sizes)).shape
     return ShapedArray(shape, operand.dtype, operand.weak_type)
@@ -69,8 +67,7 @@ def check_gather(operand_shape, indices_shape, n: GatherDimensionNumbers, slice_
     for i, d in enumerate(n.offset_dims):
         if not 0 <= d < out_rank:
             raise TypeError(
-                f"Offset dimension {i} in gather op is out of bounds; got {d}, but should have been in [0, "
-                f"{out_rank})"
+                f"Offset dimension {i} in gather op is out of bounds; got {d}, but should have been in [0, {out_rank})"
             )
     check_index_map(n.start_index_map, rank, indices_shape, "gather", "start_index_map")
     check_sorted(n.collapsed_slice_dims, "gather", "collapsed_slice_dims")
@@ -80,9 +77,7 @@ def check_gather(operand_shape, indices_shape, n: GatherDimensionNumbers, slice_
     check_batching(
         operand_shape, indices_shape, n.operand_batching_dims, n.start_indices_batching_dims, "gather", names
     )
-    check_disjoint(
-        n.collapsed_slice_dims, n.operand_batching_dims, "gather", ("collapsed_slice_dims", names[0])
-    )
+    check_disjoint(n.collapsed_slice_dims, n.operand_batching_dims, "gather", ("collapsed_slice_dims", names[0]))
     check_disjoint(n.start_index_map, n.operand_batching_dims, "gather", ("start_index_map", names[0]))
     if len(slice_sizes) != rank:
         raise TypeError(
@@ -100,8 +95,7 @@ def check_gather(operand_shape, indices_shape, n: GatherDimensionNumbers, slice_
     for i, (size, bound) in enumerate(zip(slice_sizes, operand_shape, strict=True)):
         if not 0 <= size <= bound:
             raise TypeError(
-                f"Slice size at index {i} in gather op is out of range, must be within [0, {bound} + 1), got "
-                f"{size}."
+                f"Slice size at index {i} in gather op is out of range, must be within [0, {bound} + 1), got {size}."
             )
     for kind, dims in (("collapse", n.collapsed_slice_dims), ("batch", n.operand_batching_dims)):
         for i, d in enumerate(dims):
@@ -327,16 +321,12 @@ def gather(
     """
     mode = PROMISE_IN_BOUNDS if mode is None else GatherScatterMode.from_any(mode)
     if not isinstance(dimension_numbers, GatherDimensionNumbers):
-        raise TypeError(
-            f"gather: dimension_numbers must be GatherDimensionNumbers, got {dimension_numbers!r}"
-        )
+        raise TypeError(f"gather: dimension_numbers must be GatherDimensionNumbers, got {dimension_numbers!r}")
     fill_value = _checked_fill_value(fill_value, get_aval(operand).dtype) if mode is FILL_OR_DROP else None
     return gather_p.bind(
         operand,
         start_indices,
-        dimension_numbers=GatherDimensionNumbers(
-            *(tuple(map(operator.index, dims)) for dims in dimension_numbers)
-        ),
+        dimension_numbers=GatherDimensionNumbers(*(tuple(map(operator.index, dims)) for dims in dimension_numbers)),
         fill_value=fill_value,
         indices_are_sorted=bool(indices_are_sorted),
         mode=mode,

@@ -120,8 +120,7 @@ def _split_abstract(x, *, sizes, axis):
         raise ValueError(f"Sizes passed to split must be nonnegative, got {list(sizes)}")
     if sum(sizes) != x.shape[axis]:
         raise ValueError(
-            f"Sum of sizes {sum(sizes)} must be equal to dimension {axis} of the operand shape "
-            f"{list(x.shape)}"
+            f"Sum of sizes {sum(sizes)} must be equal to dimension {axis} of the operand shape {list(x.shape)}"
         )
     return [ShapedArray((*x.shape[:axis], n, *x.shape[axis + 1 :]), x.dtype, x.weak_type) for n in sizes]
 
@@ -307,9 +306,7 @@ def unstack(x, axis: int = 0):
 
 def _tile_abstract(x, *, reps):
     if len(reps) != x.ndim:
-        raise TypeError(
-            f"reps length must be equal to the ndim of x, got len(reps)={len(reps)} and x.ndim={x.ndim}."
-        )
+        raise TypeError(f"reps length must be equal to the ndim of x, got len(reps)={len(reps)} and x.ndim={x.ndim}.")
     if any(r < 0 for r in reps):
         raise TypeError(f"tile reps must have every element be nonnegative, got {reps}.")
     return ShapedArray([n * r for n, r in zip(x.shape, reps, strict=True)], x.dtype, x.weak_type)

@@ -93,17 +93,19 @@ def _pow_lower(b, x, y):
 # Primitives
 
 square_p = elementwise("square", np.square, NUMBER, lambda t, x, y: mul(t, mul(like(x, 2), x)))
-sqrt_p = elementwise(
-    "sqrt", np.sqrt, INEXACT, lambda t, x, y: mul(t, div(like(y, 0.5), y)), slow=FLOATS | COMPLEXES
-)
+sqrt_p = elementwise("sqrt", np.sqrt, INEXACT, lambda t, x, y: mul(t, div(like(y, 0.5), y)), slow=FLOATS | COMPLEXES)
 rsqrt_p = elementwise(
     "rsqrt", _rsqrt, INEXACT, lambda t, x, y: mul(t, mul(like(y, -0.5), div(y, x))), slow=FLOATS | COMPLEXES
 )
-cbrt_p = elementwise(
-    "cbrt", _cbrt, FLOAT, lambda t, x, y: mul(t, mul(like(y, 1 / 3), integer_pow(y, -2))), slow=FLOATS
-)
+cbrt_p = elementwise("cbrt", _cbrt, FLOAT, lambda t, x, y: mul(t, mul(like(y, 1 / 3), integer_pow(y, -2))), slow=FLOATS)
 pow_p = elementwise(
-    "pow", _pow, INEXACT, _pow_tangent_x, _pow_tangent_y, abstract=_pow_abstract, lower=_pow_lower,
+    "pow",
+    _pow,
+    INEXACT,
+    _pow_tangent_x,
+    _pow_tangent_y,
+    abstract=_pow_abstract,
+    lower=_pow_lower,
     slow=HALVES | COMPLEXES,
 )
 

@@ -89,19 +89,14 @@ def _abstract(lhs, rhs, group_sizes, *offset, ragged_dot_dimension_numbers, **pa
 
 def _check_numbers(lhs, rhs, group_sizes, numbers: RaggedDotDimensionNumbers, has_offset: bool):
     if not dtypes.is_integer(group_sizes.dtype):
-        raise TypeError(
-            f"ragged_dot_general requires that group_sizes.dtype is integral, got {group_sizes.dtype}."
-        )
+        raise TypeError(f"ragged_dot_general requires that group_sizes.dtype is integral, got {group_sizes.dtype}.")
     if len(numbers.lhs_ragged_dimensions) != 1:
         raise TypeError(
-            "ragged_dot_general expects exactly one lhs ragged dimension, got "
-            f"{numbers.lhs_ragged_dimensions}."
+            f"ragged_dot_general expects exactly one lhs ragged dimension, got {numbers.lhs_ragged_dimensions}."
         )
     ragged = numbers.lhs_ragged_dimensions[0]
     if not 0 <= ragged < lhs.ndim:
-        raise TypeError(
-            f"ragged_dot_general: lhs ragged dimension {ragged} is not an axis of {lhs.str_short()}."
-        )
+        raise TypeError(f"ragged_dot_general: lhs ragged dimension {ragged} is not an axis of {lhs.str_short()}.")
     if group_sizes.ndim < 1:
         raise TypeError("expected rank of group_sizes to be at least 1, got 0.")
     (_, rhs_contract), (lhs_batch, rhs_batch) = numbers.dot_dimension_numbers
@@ -128,9 +123,7 @@ def _check_numbers(lhs, rhs, group_sizes, numbers: RaggedDotDimensionNumbers, ha
     if groups[0] in (*rhs_contract, *rhs_batch):
         raise TypeError("ragged_dot_general requires rhs group dimensions to be disjoint from the others.")
     if not has_offset and rhs.shape[groups[0]] != group_sizes.shape[-1]:
-        raise TypeError(
-            f"expected rhs group dimension size to be {group_sizes.shape[-1]}, got {rhs.shape[groups[0]]}."
-        )
+        raise TypeError(f"expected rhs group dimension size to be {group_sizes.shape[-1]}, got {rhs.shape[groups[0]]}.")
 
 
 # ------------------------------------------------------------------------------------------------------------
@@ -197,9 +190,7 @@ def _slices(group_sizes, first: int, count: int, n: int):
     ends = np.minimum(np.cumsum(group_sizes), n)
     starts = np.concatenate([[0], ends[:-1]])
     last = min(first + count, len(ends))
-    return [
-        (g - first, slice(int(starts[g]), int(ends[g]))) for g in range(first, last) if ends[g] > starts[g]
-    ]
+    return [(g - first, slice(int(starts[g]), int(ends[g]))) for g in range(first, last) if ends[g] > starts[g]]
 
 
 def _free_groups(lhs, rhs, group_sizes, first: int, numbers, params):
@@ -209,9 +200,7 @@ def _free_groups(lhs, rhs, group_sizes, first: int, numbers, params):
     free = [d for d in range(lhs.ndim) if d not in lhs_contract and d not in lhs_batch]
     axis = len(lhs_batch) + free.index(ragged)
     rhs = np.moveaxis(rhs, group, 0)
-    example = dot_general_p.evaluate(
-        _along(lhs, ragged, slice(0, 0)), rhs[0], dimension_numbers=dense, **params
-    )
+    example = dot_general_p.evaluate(_along(lhs, ragged, slice(0, 0)), rhs[0], dimension_numbers=dense, **params)
     shape = (*example.shape[:axis], lhs.shape[ragged], *example.shape[axis + 1 :])
     out = np.zeros(shape, example.dtype)
     for g, part in _slices(group_sizes, first, rhs.shape[0], lhs.shape[ragged]):

@@ -47,9 +47,7 @@ class RandomAlgorithm(enum.IntEnum):
         return self.name
 
 
-def rng_bit_generator(
-    key, shape, dtype=np.uint32, algorithm=RandomAlgorithm.RNG_DEFAULT, *, out_sharding=None
-):
+def rng_bit_generator(key, shape, dtype=np.uint32, algorithm=RandomAlgorithm.RNG_DEFAULT, *, out_sharding=None):
     """Random bits from a state, and the state that follows it.
 
     Arguments:
@@ -88,9 +86,7 @@ def generate(key, *, shape, dtype, algorithm) -> list:
     flat = encrypt(words[:2], counter, a_block)
     bits = fit(lax_slice(flat, (0,), (needed,)), dtype)
     following = add_64(words[3], words[2], U32(blocks & 0xFFFFFFFF))
-    after = concatenate(
-        [lax_slice(state, (0,), (2,)), *[expand_dims(w, (0,)) for w in reversed(following)]], 0
-    )
+    after = concatenate([lax_slice(state, (0,), (2,)), *[expand_dims(w, (0,)) for w in reversed(following)]], 0)
     if wide_state:
         after = bitcast_convert_type(reshape(after, (2, 2)), np.uint64)
     return [after, reshape(bits, shape)]
@@ -115,8 +111,7 @@ def fit(words, dtype):
         return convert_element_type(words, dtype)
     pairs = reshape(words, (words.shape[0] // 2, 2))
     low, high = (
-        convert_element_type(squeeze(lax_slice(pairs, (0, i), (pairs.shape[0], i + 1)), (1,)), dtype)
-        for i in (0, 1)
+        convert_element_type(squeeze(lax_slice(pairs, (0, i), (pairs.shape[0], i + 1)), (1,)), dtype) for i in (0, 1)
     )
     return bitwise_or(shift_left(high, np.uint64(32)), low)
 

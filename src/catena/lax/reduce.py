@@ -64,11 +64,7 @@ def _monoid(jaxpr: ClosedJaxpr):
     if len(inner.eqns) != 1 or len(inner.invars) != 2:
         return None
     (eqn,) = inner.eqns
-    if (
-        eqn.primitive not in _REDUCTION_OF
-        or inner.outvars != eqn.outvars
-        or set(eqn.invars) != set(inner.invars)
-    ):
+    if eqn.primitive not in _REDUCTION_OF or inner.outvars != eqn.outvars or set(eqn.invars) != set(inner.invars):
         return None
     return eqn.primitive
 
@@ -80,8 +76,7 @@ def _monoid(jaxpr: ClosedJaxpr):
 def _abstract(*args, jaxpr, dimensions):
     operands = args[: len(args) // 2]
     return [
-        ShapedArray([n for i, n in enumerate(x.shape) if i not in dimensions], x.dtype, x.weak_type)
-        for x in operands
+        ShapedArray([n for i, n in enumerate(x.shape) if i not in dimensions], x.dtype, x.weak_type) for x in operands
     ]
 
 

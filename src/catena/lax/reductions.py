@@ -252,9 +252,7 @@ reduce_sum_p = reduction(
     wider=WIDER_WITH_HALF,
     transpose=_sum_transpose,
 )
-reduce_prod_p = reduction(
-    "reduce_prod", _product, ANY_NUMBER, _prod_jvp, kind="prod", wider=WIDER_WITH_HALF
-)
+reduce_prod_p = reduction("reduce_prod", _product, ANY_NUMBER, _prod_jvp, kind="prod", wider=WIDER_WITH_HALF)
 reduce_max_p = reduction(
     "reduce_max",
     _extreme(np.maximum, lowest),
@@ -271,15 +269,9 @@ reduce_min_p = reduction(
     kind="min",
     lower=_extreme_lower("min", min_p, highest),
 )
-reduce_and_p = reduction(
-    "reduce_and", _reduce_by(np.bitwise_and), BITS, _zero_jvp(lambda: reduce_and_p), kind="and"
-)
-reduce_or_p = reduction(
-    "reduce_or", _reduce_by(np.bitwise_or), BITS, _zero_jvp(lambda: reduce_or_p), kind="or"
-)
-reduce_xor_p = reduction(
-    "reduce_xor", _reduce_by(np.bitwise_xor), BITS, _zero_jvp(lambda: reduce_xor_p), kind="xor"
-)
+reduce_and_p = reduction("reduce_and", _reduce_by(np.bitwise_and), BITS, _zero_jvp(lambda: reduce_and_p), kind="and")
+reduce_or_p = reduction("reduce_or", _reduce_by(np.bitwise_or), BITS, _zero_jvp(lambda: reduce_or_p), kind="or")
+reduce_xor_p = reduction("reduce_xor", _reduce_by(np.bitwise_xor), BITS, _zero_jvp(lambda: reduce_xor_p), kind="xor")
 
 
 def _argreduction(name, find, admitted, kind) -> Primitive:
@@ -291,9 +283,7 @@ def _argreduction(name, find, admitted, kind) -> Primitive:
         if not dtypes.is_integer(index_dtype):
             raise TypeError(f"index_dtype must be an integer type, but got {dtypes.dtype_name(index_dtype)}")
         if x.shape[axis] < 1:
-            raise ValueError(
-                f"argmin and argmax require non-empty reduced dimension. operand.shape={x.shape} {axis=}"
-            )
+            raise ValueError(f"argmin and argmax require non-empty reduced dimension. operand.shape={x.shape} {axis=}")
         return ShapedArray(_without(x.shape, axes), index_dtype)
 
     def evaluate(x, *, axes, index_dtype):

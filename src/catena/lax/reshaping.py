@@ -35,9 +35,7 @@ reshape_p = structural(
     "reshape",
     abstract=_reshape_abstract,
     evaluate=lambda x, *, new_sizes, dimensions: x.reshape(new_sizes),
-    transpose=unary_transpose(
-        lambda ct, aval, **_: reshape_p.bind(ct, new_sizes=aval.shape, dimensions=None)
-    ),
+    transpose=unary_transpose(lambda ct, aval, **_: reshape_p.bind(ct, new_sizes=aval.shape, dimensions=None)),
     batch=_reshape_batch,
     lower=lambda b, x, *, new_sizes, dimensions: b.reshape(x, new_sizes),
 )
@@ -122,9 +120,7 @@ squeeze_p = structural(
     "squeeze",
     abstract=_squeeze_abstract,
     evaluate=lambda x, *, dimensions: x.squeeze(dimensions),
-    transpose=unary_transpose(
-        lambda ct, aval, **_: reshape_p.bind(ct, new_sizes=aval.shape, dimensions=None)
-    ),
+    transpose=unary_transpose(lambda ct, aval, **_: reshape_p.bind(ct, new_sizes=aval.shape, dimensions=None)),
     batch=_squeeze_batch,
     lower=_squeeze_lower,
 )
@@ -179,9 +175,7 @@ transpose_p = structural(
     "transpose",
     abstract=_transpose_abstract,
     evaluate=lambda x, *, permutation: x.transpose(permutation),
-    transpose=unary_transpose(
-        lambda ct, aval, *, permutation: transpose_p.bind(ct, permutation=_inverse(permutation))
-    ),
+    transpose=unary_transpose(lambda ct, aval, *, permutation: transpose_p.bind(ct, permutation=_inverse(permutation))),
     batch=_transpose_batch,
     lower=lambda b, x, *, permutation: b.transpose(x, permutation),
 )
@@ -214,8 +208,7 @@ def _rev_abstract(x, *, dimensions):
     check_nonnegative("rev", "dimensions", dimensions)
     if any(d >= x.ndim for d in dimensions):
         raise TypeError(
-            f"rev dimensions must all be less than operand ndim, got dimensions {dimensions} for operand "
-            f"ndim {x.ndim}."
+            f"rev dimensions must all be less than operand ndim, got dimensions {dimensions} for operand ndim {x.ndim}."
         )
     return x
 

@@ -9,6 +9,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from catena.core import dtypes
 from catena.core.aval import ShapedArray
 from catena.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
 from catena.core.primitive import Primitive, registry
@@ -20,6 +21,7 @@ from catena.lax.elementwise import ANY, NOT_LINEAR, NUMBER, WIDER, check_admitte
 from catena.lax.indexing import check_same_dtypes, gather_p
 from catena.lax.native import when_repeated
 from catena.lax.shape import broadcast, iota, reshape
+from catena.lax.signed_zeros import as_floats, as_integers, has_both_zeros
 from catena.lax.structure import bind, front, move_axis
 from catena.lax.windowed import (
     CLIP,
@@ -45,9 +47,7 @@ def scatter_abstract(name: str, admitted):
     def abstract(operand, indices, updates, *, dimension_numbers, mode, **params):
         check_integer_indices(indices, "scatter")
         if mode not in MODE_NAMES:
-            raise ValueError(
-                f"scatter: mode must be one of 'clip', 'fill', 'drop' and 'promise_in_bounds', got {mode}"
-            )
+            raise ValueError(f"scatter: mode must be one of 'clip', 'fill', 'drop' and 'promise_in_bounds', got {mode}")
         if name is not None:
             check_admitted(name, operand, admitted, 0)
         check_same_dtypes("scatter" if name is None else f"scatter_{name}", operand, updates)
@@ -76,6 +76,24 @@ def _combine(ufunc: np.ufunc):
         if w.updates.size:
             w.combine(ufunc)
         return w.out if w.out.dtype == operand.dtype else w.out.astype(operand.dtype)
+
+    return evaluate
+
+
+def _combine_extreme(ufunc: np.ufunc):
+    """The same for maxima and minima, which order zeros by their signs."""
+    plain = _combine(ufunc)
+
+    def evaluate(operand, indices, updates, **params):
+        dtype = operand.dtype
+        wide = WIDER.get(dtype, dtype)
+        if wide.kind != "f":
+            return plain(operand, indices, updates, **params)
+        x, y = operand.astype(wide, copy=False), updates.astype(wide, copy=False)
+        if not has_both_zeros(x, y):
+            return plain(operand, indices, updates, **params)
+        integers = [as_integers(v, ufunc is np.minimum) for v in (x, y)]
+        return as_floats(plain(integers[0], indices, integers[1], **params), wide).astype(dtype, copy=False)
 
     return evaluate
 
@@ -255,9 +273,7 @@ def _set_jvp(primals, tangents, **params):
     site = _site(operand, indices, updates, params)
     # Scatter the updates' own numbers to find out which of them won; the rest is linear.
     numbers = _numbered(get_aval(updates).shape)
-    winners = site.write(
-        scatter_p, zeros(get_aval(operand).update(dtype=numbers.dtype, weak_type=False)), numbers
-    )
+    winners = site.write(scatter_p, zeros(get_aval(operand).update(dtype=numbers.dtype, weak_type=False)), numbers)
     operand_t, updates_t = instantiate(operand_t), instantiate(updates_t)
     zero = np.zeros((), get_aval(out).dtype)
     kept = _where(eq(winners, np.zeros((), numbers.dtype)), operand_t, zero)
@@ -374,15 +390,28 @@ def _extremum_jvp(primals, tangents, primitive, params):
     return out, mul(tangent, share)
 
 
+def _extremum_lower(kind: str):
+    """Complex numbers are compared by the elementwise primitive."""
+    of_real = _lower(kind)
+
+    def lower(b, operand, indices, updates, *, dimension_numbers, mode, **params):
+        if not dtypes.is_complex(operand.dtype):
+            return of_real(b, operand, indices, updates, dimension_numbers=dimension_numbers, mode=mode)
+        body = update_jaxpr(kind, operand.dtype)
+        return b.scatter("general", operand, indices, updates, dimension_numbers, lowered_mode(mode), body)
+
+    return lower
+
+
 def _extremum(name: str, ufunc: np.ufunc) -> Primitive:
     primitive = Primitive(
         f"scatter-{name}",
         abstract=scatter_abstract(name, ANY),
-        evaluate=_combine(ufunc),
+        evaluate=_combine_extreme(ufunc),
         jvp=lambda primals, tangents, **params: _extremum_jvp(primals, tangents, primitive, params),
         transpose=NOT_LINEAR,
         batch=lambda axis, args, dims, **params: batch_scatter(axis, args, dims, primitive, **params),
-        lower=_lower(name),
+        lower=_extremum_lower(name),
     )
     return primitive
 
@@ -392,8 +421,9 @@ scatter_max_p = _extremum("max", np.maximum)
 for _primitive in (scatter_p, scatter_add_p, scatter_sub_p, scatter_mul_p, scatter_min_p, scatter_max_p):
     _primitive.evaluate = when_repeated(_primitive, _primitive.evaluate)
 
+
 # ------------------------------------------------------------------------------------------------------------
-# Public functions
+# Binding
 
 
 def bind_scatter(primitive, operand, scatter_indices, updates, numbers, jaxpr, **hints):
@@ -409,292 +439,4 @@ def bind_scatter(primitive, operand, scatter_indices, updates, numbers, jaxpr, *
         unique_indices=bool(hints["unique_indices"]),
         update_consts=(),
         update_jaxpr=jaxpr,
-    )
-
-
-def _combining(primitive, operand, scatter_indices, updates, numbers, **hints):
-    jaxpr = update_jaxpr(COMBINES[primitive.name], get_aval(operand).dtype)
-    return bind_scatter(primitive, operand, scatter_indices, updates, numbers, jaxpr, **hints)
-
-
-def scatter(
-    operand,
-    scatter_indices,
-    updates,
-    dimension_numbers: ScatterDimensionNumbers,
-    *,
-    indices_are_sorted: bool = False,
-    unique_indices: bool = False,
-    mode: str | GatherScatterMode | None = None,
-):
-    """The operand with windows at given positions replaced; where several meet, the last one stays.
-
-    Arguments:
-      operand: the array.
-      scatter_indices: integers; the last axis holds one index vector.
-      updates: what to write: batch axes as ``scatter_indices`` without its last, and window axes; of the
-        operand's dtype.
-      dimension_numbers: which axes are which.
-      indices_are_sorted: a promise that the indices are in order.
-      unique_indices: a promise that no element is addressed twice (it makes derivatives cheaper).
-      mode: 'clip' moves windows inside; 'drop' (or 'fill', and None) skips those that stick out, as does
-        'promise_in_bounds'.
-    Returns:
-      A new array like ``operand``.
-    Raises:
-      TypeError: shapes, dtypes and dimension numbers do not fit.
-      ValueError: the mode is unknown or the indices are no integers.
-
-    Source: the semantics are those of XLA's Scatter.
-
-    >>> import numpy as np
-    >>> numbers = ScatterDimensionNumbers((), inserted_window_dims=(0,), scatter_dims_to_operand_dims=(0,))
-    >>> scatter(np.arange(1, 5), np.array([[0], [2], [2]]), np.array([5, 2, 3]), numbers)
-    Array([5, 2, 3, 4], dtype=int32)
-    """
-    return bind_scatter(
-        scatter_p,
-        operand,
-        scatter_indices,
-        updates,
-        dimension_numbers,
-        None,
-        indices_are_sorted=indices_are_sorted,
-        unique_indices=unique_indices,
-        mode=mode,
-    )
-
-
-def scatter_add(
-    operand,
-    scatter_indices,
-    updates,
-    dimension_numbers: ScatterDimensionNumbers,
-    *,
-    indices_are_sorted: bool = False,
-    unique_indices: bool = False,
-    mode: str | GatherScatterMode | None = None,
-):
-    """The operand with updates added at given positions.
-
-    Arguments:
-      operand: the array.
-      scatter_indices: integers; the last axis holds one index vector.
-      updates: what to add: batch axes as ``scatter_indices`` without its last, and window axes; of the
-        operand's dtype.
-      dimension_numbers: which axes are which.
-      indices_are_sorted: a promise that the indices are in order.
-      unique_indices: a promise that no element is addressed twice (it makes derivatives cheaper).
-      mode: 'clip' moves windows inside; 'drop' (or 'fill', and None) skips those that stick out, as does
-        'promise_in_bounds'.
-    Returns:
-      A new array like ``operand``.
-    Raises:
-      TypeError: shapes, dtypes and dimension numbers do not fit.
-      ValueError: the mode is unknown or the indices are no integers.
-
-    Source: the semantics are those of XLA's Scatter.
-
-    >>> import numpy as np
-    >>> numbers = ScatterDimensionNumbers((), inserted_window_dims=(0,), scatter_dims_to_operand_dims=(0,))
-    >>> scatter_add(np.arange(1, 5), np.array([[0], [2], [2]]), np.array([5, 2, 3]), numbers)
-    Array([6, 2, 8, 4], dtype=int32)
-    """
-    return _combining(
-        scatter_add_p,
-        operand,
-        scatter_indices,
-        updates,
-        dimension_numbers,
-        indices_are_sorted=indices_are_sorted,
-        unique_indices=unique_indices,
-        mode=mode,
-    )
-
-
-def scatter_sub(
-    operand,
-    scatter_indices,
-    updates,
-    dimension_numbers: ScatterDimensionNumbers,
-    *,
-    indices_are_sorted: bool = False,
-    unique_indices: bool = False,
-    mode: str | GatherScatterMode | None = None,
-):
-    """The operand with updates subtracted at given positions.
-
-    Arguments:
-      operand: the array.
-      scatter_indices: integers; the last axis holds one index vector.
-      updates: what to subtract: batch axes as ``scatter_indices`` without its last, and window axes; of the
-        operand's dtype.
-      dimension_numbers: which axes are which.
-      indices_are_sorted: a promise that the indices are in order.
-      unique_indices: a promise that no element is addressed twice (it makes derivatives cheaper).
-      mode: 'clip' moves windows inside; 'drop' (or 'fill', and None) skips those that stick out, as does
-        'promise_in_bounds'.
-    Returns:
-      A new array like ``operand``.
-    Raises:
-      TypeError: shapes, dtypes and dimension numbers do not fit.
-      ValueError: the mode is unknown or the indices are no integers.
-
-    Source: the semantics are those of XLA's Scatter.
-
-    >>> import numpy as np
-    >>> numbers = ScatterDimensionNumbers((), inserted_window_dims=(0,), scatter_dims_to_operand_dims=(0,))
-    >>> scatter_sub(np.arange(1, 5), np.array([[0], [2], [2]]), np.array([5, 2, 3]), numbers)
-    Array([-4,  2, -2,  4], dtype=int32)
-    """
-    return _combining(
-        scatter_sub_p,
-        operand,
-        scatter_indices,
-        updates,
-        dimension_numbers,
-        indices_are_sorted=indices_are_sorted,
-        unique_indices=unique_indices,
-        mode=mode,
-    )
-
-
-def scatter_mul(
-    operand,
-    scatter_indices,
-    updates,
-    dimension_numbers: ScatterDimensionNumbers,
-    *,
-    indices_are_sorted: bool = False,
-    unique_indices: bool = False,
-    mode: str | GatherScatterMode | None = None,
-):
-    """The operand multiplied by updates at given positions.
-
-    Arguments:
-      operand: the array.
-      scatter_indices: integers; the last axis holds one index vector.
-      updates: what to multiply by: batch axes as ``scatter_indices`` without its last, and window axes; of
-        the operand's dtype.
-      dimension_numbers: which axes are which.
-      indices_are_sorted: a promise that the indices are in order.
-      unique_indices: a promise that no element is addressed twice (it makes derivatives cheaper).
-      mode: 'clip' moves windows inside; 'drop' (or 'fill', and None) skips those that stick out, as does
-        'promise_in_bounds'.
-    Returns:
-      A new array like ``operand``.
-    Raises:
-      TypeError: shapes, dtypes and dimension numbers do not fit.
-      ValueError: the mode is unknown or the indices are no integers.
-
-    Source: the semantics are those of XLA's Scatter.
-
-    >>> import numpy as np
-    >>> numbers = ScatterDimensionNumbers((), inserted_window_dims=(0,), scatter_dims_to_operand_dims=(0,))
-    >>> scatter_mul(np.arange(1, 5), np.array([[0], [2], [2]]), np.array([5, 2, 3]), numbers)
-    Array([ 5,  2, 18,  4], dtype=int32)
-    """
-    return _combining(
-        scatter_mul_p,
-        operand,
-        scatter_indices,
-        updates,
-        dimension_numbers,
-        indices_are_sorted=indices_are_sorted,
-        unique_indices=unique_indices,
-        mode=mode,
-    )
-
-
-def scatter_min(
-    operand,
-    scatter_indices,
-    updates,
-    dimension_numbers: ScatterDimensionNumbers,
-    *,
-    indices_are_sorted: bool = False,
-    unique_indices: bool = False,
-    mode: str | GatherScatterMode | None = None,
-):
-    """The minimum of the operand and updates at given positions.
-
-    Arguments:
-      operand: the array.
-      scatter_indices: integers; the last axis holds one index vector.
-      updates: what to compare with: batch axes as ``scatter_indices`` without its last, and window axes; of
-        the operand's dtype.
-      dimension_numbers: which axes are which.
-      indices_are_sorted: a promise that the indices are in order.
-      unique_indices: a promise that no element is addressed twice (it makes derivatives cheaper).
-      mode: 'clip' moves windows inside; 'drop' (or 'fill', and None) skips those that stick out, as does
-        'promise_in_bounds'.
-    Returns:
-      A new array like ``operand``.
-    Raises:
-      TypeError: shapes, dtypes and dimension numbers do not fit.
-      ValueError: the mode is unknown or the indices are no integers.
-
-    Source: the semantics are those of XLA's Scatter.
-
-    >>> import numpy as np
-    >>> numbers = ScatterDimensionNumbers((), inserted_window_dims=(0,), scatter_dims_to_operand_dims=(0,))
-    >>> scatter_min(np.arange(1, 5), np.array([[0], [2], [2]]), np.array([5, 2, 3]), numbers)
-    Array([1, 2, 2, 4], dtype=int32)
-    """
-    return _combining(
-        scatter_min_p,
-        operand,
-        scatter_indices,
-        updates,
-        dimension_numbers,
-        indices_are_sorted=indices_are_sorted,
-        unique_indices=unique_indices,
-        mode=mode,
-    )
-
-
-def scatter_max(
-    operand,
-    scatter_indices,
-    updates,
-    dimension_numbers: ScatterDimensionNumbers,
-    *,
-    indices_are_sorted: bool = False,
-    unique_indices: bool = False,
-    mode: str | GatherScatterMode | None = None,
-):
-    """The maximum of the operand and updates at given positions.
-
-    Arguments:
-      operand: the array.
-      scatter_indices: integers; the last axis holds one index vector.
-      updates: what to compare with: batch axes as ``scatter_indices`` without its last, and window axes; of
-        the operand's dtype.
-      dimension_numbers: which axes are which.
-      indices_are_sorted: a promise that the indices are in order.
-      unique_indices: a promise that no element is addressed twice (it makes derivatives cheaper).
-      mode: 'clip' moves windows inside; 'drop' (or 'fill', and None) skips those that stick out, as does
-        'promise_in_bounds'.
-    Returns:
-      A new array like ``operand``.
-    Raises:
-      TypeError: shapes, dtypes and dimension numbers do not fit.
-      ValueError: the mode is unknown or the indices are no integers.
-
-    Source: the semantics are those of XLA's Scatter.
-
-    >>> import numpy as np
-    >>> numbers = ScatterDimensionNumbers((), inserted_window_dims=(0,), scatter_dims_to_operand_dims=(0,))
-    >>> scatter_max(np.arange(1, 5), np.array([[0], [2], [2]]), np.array([5, 2, 3]), numbers)
-    Array([5, 2, 3, 4], dtype=int32)
-    """
-    return _combining(
-        scatter_max_p,
-        operand,
-        scatter_indices,
-        updates,
-        dimension_numbers,
-        indices_are_sorted=indices_are_sorted,
-        unique_indices=unique_indices,
-        mode=mode,
     )

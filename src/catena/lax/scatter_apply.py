@@ -12,7 +12,8 @@ from catena.core.primitive import NoRule, Primitive
 from catena.core.staging import DebugInfo, trace_to_closed_jaxpr
 from catena.core.zeros import get_aval
 from catena.lax.elementwise import ANY, NOT_LINEAR
-from catena.lax.scatter import Site, batch_scatter, bind_scatter, lowered_mode, scatter, scatter_abstract
+from catena.lax.scatter import Site, batch_scatter, bind_scatter, lowered_mode, scatter_abstract
+from catena.lax.scattering import scatter
 from catena.lax.shape import broadcast, reshape
 from catena.lax.windowed import (
     GatherScatterMode,
@@ -52,9 +53,7 @@ def _apply_to_all(closed: ClosedJaxpr, values: np.ndarray) -> np.ndarray:
 
 
 def _apply_lower(b, operand, indices, updates, *, dimension_numbers, mode, update_jaxpr, **params):
-    return b.scatter(
-        "general", operand, indices, updates, dimension_numbers, lowered_mode(mode), update_jaxpr
-    )
+    return b.scatter("general", operand, indices, updates, dimension_numbers, lowered_mode(mode), update_jaxpr)
 
 
 scatter_apply_p = Primitive(
@@ -62,9 +61,7 @@ scatter_apply_p = Primitive(
     takes_arrays=True,
     abstract=scatter_abstract(None, ANY),
     evaluate=_apply_evaluate,
-    jvp=NoRule(
-        "a repeated index applies the function repeatedly; promise unique_indices=True to differentiate"
-    ),
+    jvp=NoRule("a repeated index applies the function repeatedly; promise unique_indices=True to differentiate"),
     transpose=NOT_LINEAR,
     batch=lambda axis, args, dims, **params: batch_scatter(axis, args, dims, scatter_apply_p, **params),
     lower=_apply_lower,
@@ -119,9 +116,7 @@ def scatter_apply(
             "scatter_apply: func may use traced values from outside only with unique_indices=True, got "
             f"{len(outer)} such values"
         )
-    return bind_scatter(
-        scatter_apply_p, operand, scatter_indices, updates, dimension_numbers, closed, **hints
-    )
+    return bind_scatter(scatter_apply_p, operand, scatter_indices, updates, dimension_numbers, closed, **hints)
 
 
 def _apply_once(operand, indices, func, updates, numbers, hints):

@@ -30,8 +30,7 @@ def _slice_abstract(x, *, start_indices, limit_indices, strides):
             )
     if any(s < 0 for s in start_indices):
         raise TypeError(
-            f"slice start_indices must be greater than or equal to zero, got start_indices of "
-            f"{start_indices}."
+            f"slice start_indices must be greater than or equal to zero, got start_indices of {start_indices}."
         )
     if any(n > m for n, m in zip(limit_indices, x.shape, strict=True)):
         raise TypeError(
@@ -46,9 +45,7 @@ def _slice_abstract(x, *, start_indices, limit_indices, strides):
     steps = strides or (1,) * x.ndim
     if any(s <= 0 for s in steps):
         raise TypeError(f"slice strides must be positive, got {strides}")
-    return reshaped(
-        x, [-(-(n - s) // d) for s, n, d in zip(start_indices, limit_indices, steps, strict=True)]
-    )
+    return reshaped(x, [-(-(n - s) // d) for s, n, d in zip(start_indices, limit_indices, steps, strict=True)])
 
 
 def _slice(x, *, start_indices, limit_indices, strides):
@@ -87,9 +84,7 @@ slice_p = structural(
     evaluate=_slice,
     transpose=unary_transpose(_slice_transpose),
     batch=_slice_batch,
-    lower=lambda b, x, *, start_indices, limit_indices, strides: b.slice(
-        x, start_indices, limit_indices, strides
-    ),
+    lower=lambda b, x, *, start_indices, limit_indices, strides: b.slice(x, start_indices, limit_indices, strides),
 )
 
 
@@ -117,8 +112,7 @@ def slice_in_dim(operand, start_index, limit_index, stride: int = 1, axis: int =
     axis = canonical_axis(axis, len(shape))
     size = shape[axis]
     bounds = [
-        default if i is None else as_ints((i,), "index")[0]
-        for i, default in ((start_index, 0), (limit_index, size))
+        default if i is None else as_ints((i,), "index")[0] for i, default in ((start_index, 0), (limit_index, size))
     ]
     lo, hi = (i + size if i < 0 else i for i in bounds)
     return slice_p.bind(
@@ -185,9 +179,7 @@ def _pad(x, value, *, padding_config):
     if all(lo <= 0 and hi <= 0 and interior == 0 for lo, hi, interior in padding_config):
         sizes = zip(x.shape, padding_config, strict=True)
         return x[tuple([_builtin_slice(-lo, max(n + hi, -lo)) for n, (lo, hi, _) in sizes])]
-    out = np.full(
-        [_padded(n, *config) for n, config in zip(x.shape, padding_config, strict=True)], value, x.dtype
-    )
+    out = np.full([_padded(n, *config) for n, config in zip(x.shape, padding_config, strict=True)], value, x.dtype)
     target, source = [], []
     for n, size, (lo, _, interior) in zip(x.shape, out.shape, padding_config, strict=True):
         step = interior + 1
@@ -221,9 +213,7 @@ def _unpad(ct, padding_config):
     """
     crop = tuple((-lo, -hi, 0) for lo, hi, _ in padding_config)
     ct = pad_p.bind(ct, scalar_zero(ct), padding_config=crop)
-    return slice(
-        ct, (0,) * len(crop), get_aval(ct).shape, tuple(interior + 1 for _, _, interior in padding_config)
-    )
+    return slice(ct, (0,) * len(crop), get_aval(ct).shape, tuple(interior + 1 for _, _, interior in padding_config))
 
 
 def _pad_jvp(primals, tangents, *, padding_config):

@@ -125,13 +125,7 @@ def _sort_values(x: np.ndarray, axis: int, is_stable: bool) -> np.ndarray:
             order = _refine(order, sort_key(part), axis)
         return np.take_along_axis(x, order, axis)
     if x.dtype.kind == "V":
-        wide = (
-            np.float32
-            if dtypes.KIND[x.dtype] == "f"
-            else np.int8
-            if dtypes.KIND[x.dtype] == "i"
-            else np.uint8
-        )
+        wide = np.float32 if dtypes.KIND[x.dtype] == "f" else np.int8 if dtypes.KIND[x.dtype] == "i" else np.uint8
         return np.sort(x.astype(wide), axis=axis).astype(x.dtype)
     return np.sort(x, axis=axis)
 
@@ -210,9 +204,7 @@ def sort(operand, dimension: int = -1, is_stable: bool = True, num_keys: int = 1
     if not 1 <= num_keys <= len(operands):
         raise ValueError(f"num_keys={num_keys} must be between 1 and len(operand)={len(operands)}")
     axis = canonical_axis(dimension, get_aval(operands[0]).ndim)
-    outs = sort_p.bind(
-        *operands, dimension=axis, is_stable=bool(is_stable), num_keys=operator.index(num_keys)
-    )
+    outs = sort_p.bind(*operands, dimension=axis, is_stable=bool(is_stable), num_keys=operator.index(num_keys))
     return tuple(outs) if several else outs[0]
 
 
@@ -323,9 +315,7 @@ def _compiled_top_k(b, x, k: int, axis: int, largest: bool):
     ints = np.dtype(f"int{8 * wide.itemsize}")
 
     def turned(bits):
-        width, low = (
-            b.full(bits.shape, np.asarray(n, ints)) for n in (8 * ints.itemsize - 1, np.iinfo(ints).max)
-        )
+        width, low = (b.full(bits.shape, np.asarray(n, ints)) for n in (8 * ints.itemsize - 1, np.iinfo(ints).max))
         return b.map("xor", bits, b.map("and", b.map("shift_right_arithmetic", bits, width), low))
 
     key = turned(b.bitcast(b.convert(x, wide), ints))
@@ -372,9 +362,7 @@ def top_k(operand, k: int, *, axis: int = -1):
 # approx_max_k and approx_min_k: exact here, which any recall target admits
 
 
-def _approx_size(
-    aval, *, k, reduction_dimension, recall_target, reduction_input_size_override, **params
-) -> int:
+def _approx_size(aval, *, k, reduction_dimension, recall_target, reduction_input_size_override, **params) -> int:
     """How many candidates are returned where they are not aggregated.
 
     Source: Chern et al., "TPU-KNN: K Nearest Neighbor Search at Peak FLOP/s" (2022), for accelerators' tiles

@@ -162,8 +162,7 @@ def _jvp_in(find, names, *tangents):
                 continue
             if rule is None:
                 raise ValueError(
-                    f"{find().name} gradient with respect to {name} is not supported: "
-                    f"{NO_PARAMETER_DERIVATIVE}"
+                    f"{find().name} gradient with respect to {name} is not supported: {NO_PARAMETER_DERIVATIVE}"
                 )
             total = broadcast_to(rule(t, *primals, out), get_aval(out).shape)
         return out, total
@@ -173,9 +172,7 @@ def _jvp_in(find, names, *tangents):
 
 erf_p = _special("erf", _scipy("erf"), lambda t, x, y: _gaussian(t, x, TWO_OVER_ROOT_PI))
 erfc_p = _special("erfc", _erfc, lambda t, x, y: _gaussian(t, x, -TWO_OVER_ROOT_PI))
-erf_inv_p = _special(
-    "erf_inv", _erf_inv, lambda t, x, y: mul(like(x, 1 / TWO_OVER_ROOT_PI), mul(t, exp(square(y))))
-)
+erf_inv_p = _special("erf_inv", _erf_inv, lambda t, x, y: mul(like(x, 1 / TWO_OVER_ROOT_PI), mul(t, exp(square(y)))))
 lgamma_p = _special("lgamma", _lgamma, lambda t, x, y: mul(t, digamma(x)))
 digamma_p = _special("digamma", _digamma, lambda t, x, y: mul(t, polygamma(like(x, 1), x)))
 polygamma_p = _special(
@@ -437,9 +434,7 @@ def random_gamma_grad(*args):
     1.17356
     """
     if len(args) != 2:
-        raise TypeError(
-            f"random_gamma_grad takes the shape parameters and the samples, got {len(args)} arguments"
-        )
+        raise TypeError(f"random_gamma_grad takes the shape parameters and the samples, got {len(args)} arguments")
     return random_gamma_grad_p.bind(*args)
 
 

@@ -49,17 +49,11 @@ def canonical_shape(shape) -> tuple:
         if isinstance(error, JAXTypeError):
             hint = " If using `jit`, try using `static_argnums` or applying `jit` to smaller subfunctions."
         shown = shape if isinstance(shape, (tuple, list)) else (shape,)
-        raise TypeError(
-            f"Shapes must be 1D sequences of concrete values of integer type, got {shown}.{hint}"
-        ) from None
+        raise TypeError(f"Shapes must be 1D sequences of concrete values of integer type, got {shown}.{hint}") from None
 
 
 def _indices(values) -> tuple:
-    if (
-        not isinstance(values, (tuple, list))
-        and hasattr(values, "__index__")
-        and not getattr(values, "ndim", 0)
-    ):
+    if not isinstance(values, (tuple, list)) and hasattr(values, "__index__") and not getattr(values, "ndim", 0):
         values = (values,)
     return tuple(map(operator.index, values))
 

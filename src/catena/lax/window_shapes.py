@@ -8,9 +8,7 @@ def dilated(n: int, dilation: int) -> int:
     return (n - 1) * dilation + 1 if n else 0
 
 
-def window_count(
-    n: int, window: int, stride: int, padding, base_dilation: int = 1, window_dilation: int = 1
-) -> int:
+def window_count(n: int, window: int, stride: int, padding, base_dilation: int = 1, window_dilation: int = 1) -> int:
     """In how many places a window fits along an axis."""
     room = dilated(n, base_dilation) + padding[0] + padding[1] - dilated(window, window_dilation)
     return room // stride + 1 if room >= 0 else 0
@@ -35,9 +33,7 @@ def padtype_to_pads(in_shape, window_shape, window_strides, padding) -> list[tup
     if kind == "VALID":
         return [(0, 0)] * len(in_shape)
     if kind not in ("SAME", "SAME_LOWER"):
-        raise RuntimeError(
-            f"Unrecognized padding type: expected 'VALID', 'SAME', or 'SAME_LOWER', got {padding}."
-        )
+        raise RuntimeError(f"Unrecognized padding type: expected 'VALID', 'SAME', or 'SAME_LOWER', got {padding}.")
     totals = [
         max((-(-n // stride) - 1) * stride + window - n, 0)
         for n, window, stride in zip(in_shape, window_shape, window_strides, strict=True)
@@ -97,8 +93,7 @@ def dilated_operand(x: np.ndarray, fill, padding, dilation) -> np.ndarray:
 def windows_of(x: np.ndarray, window, strides, dilation) -> np.ndarray:
     """All windows of ``x`` as a view: an axis for each axis of places, then one for each axis of a window."""
     counts = [
-        window_count(n, w, s, (0, 0), 1, d)
-        for n, w, s, d in zip(x.shape, window, strides, dilation, strict=True)
+        window_count(n, w, s, (0, 0), 1, d) for n, w, s, d in zip(x.shape, window, strides, dilation, strict=True)
     ]
     if 0 in counts:
         return np.empty((*counts, *window), x.dtype)
@@ -107,9 +102,7 @@ def windows_of(x: np.ndarray, window, strides, dilation) -> np.ndarray:
     return np.lib.stride_tricks.as_strided(x, (*counts, *window), (*steps, *within), writeable=False)
 
 
-def check_windows(
-    name: str, shape, window_dimensions, window_strides, padding, base_dilation, window_dilation
-):
+def check_windows(name: str, shape, window_dimensions, window_strides, padding, base_dilation, window_dilation):
     """TypeError where windows make no sense for this shape."""
     if len(shape) != len(window_dimensions):
         raise TypeError(
@@ -129,8 +122,7 @@ def check_windows(
             )
     if len(padding) != len(window_dimensions):
         raise TypeError(
-            f"{name} padding must have a pair for each of the {len(window_dimensions)} dimensions, got "
-            f"{padding}."
+            f"{name} padding must have a pair for each of the {len(window_dimensions)} dimensions, got {padding}."
         )
     for what, given in (
         ("window_dimensions", window_dimensions),

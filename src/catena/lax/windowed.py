@@ -111,9 +111,7 @@ def check_range(dims, rank: int, op: str, name: str):
 
 def check_disjoint(a, b, op: str, names: tuple):
     if set(a) & set(b):
-        raise TypeError(
-            f"{names[0]} and {names[1]} in {op} op must be disjoint, got {tuple(a)} and {tuple(b)}."
-        )
+        raise TypeError(f"{names[0]} and {names[1]} in {op} op must be disjoint, got {tuple(a)} and {tuple(b)}.")
 
 
 def check_batching(operand_shape, indices_shape, operand_dims, indices_dims, op: str, names: tuple):
@@ -183,9 +181,7 @@ def check_scatter(operand_shape, indices_shape, updates_shape, n: ScatterDimensi
         check_unique(dims, op, name)
         check_range(dims, bound, op, name)
     names = "operand_batching_dims", "scatter_indices_batching_dims"
-    check_batching(
-        operand_shape, indices_shape, n.operand_batching_dims, n.scatter_indices_batching_dims, op, names
-    )
+    check_batching(operand_shape, indices_shape, n.operand_batching_dims, n.scatter_indices_batching_dims, op, names)
     check_disjoint(n.inserted_window_dims, n.operand_batching_dims, op, ("inserted_window_dims", names[0]))
     to_operand = "scatter_dims_to_operand_dims"
     check_disjoint(n.scatter_dims_to_operand_dims, n.operand_batching_dims, op, (to_operand, names[0]))
@@ -256,9 +252,7 @@ class Addressing:
         rank = len(operand_shape)
         self.indexed = tuple(sorted({*numbers.index_map, *numbers.operand_batching}))
         self.rest = tuple(d for d in range(rank) if d not in self.indexed)
-        self.windows = tuple(
-            d for d in self.indexed if d not in dropped
-        )  # indexed dimensions with a window axis
+        self.windows = tuple(d for d in self.indexed if d not in dropped)  # indexed dimensions with a window axis
         self.kept_rest = tuple(d for d in self.rest if d not in dropped)
         self.limits = tuple(operand_shape[d] - sizes[d] for d in numbers.index_map)
         self.index_shape = self.batch_shape + tuple(sizes[d] for d in self.windows)
@@ -269,9 +263,7 @@ class Addressing:
         self.mask_shape = self._mask_shape()
         # Not indexed but narrower windows start at 0; a collapsed dimension that is not indexed is read at 0.
         self.rest_slices = tuple(0 if d in dropped else slice(0, sizes[d]) for d in self.rest)
-        self.trims = any(
-            s == 0 or s.stop < operand_shape[d] for s, d in zip(self.rest_slices, self.rest, strict=True)
-        )
+        self.trims = any(s == 0 or s.stop < operand_shape[d] for s, d in zip(self.rest_slices, self.rest, strict=True))
         self.leading = self.indexed == tuple(range(len(self.indexed)))
         # Whether reading is one ``take`` whose clipping of single positions is the clamping of windows.
         single = len(self.indexed) == 1 and self.limits == (operand_shape[self.indexed[0]] - 1,)
@@ -399,11 +391,7 @@ class Addressing:
         n_updates = 1
         for n in self.batch_shape:
             n_updates *= n
-        linear = (
-            self.linear(self.positions(starts)).reshape(n_updates, -1)
-            if n_updates
-            else np.zeros((0, 1), np.intp)
-        )
+        linear = self.linear(self.positions(starts)).reshape(n_updates, -1) if n_updates else np.zeros((0, 1), np.intp)
         return (linear if valid is None else linear[valid]), valid
 
 

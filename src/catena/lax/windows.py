@@ -21,6 +21,7 @@ from catena.lax.elementwise import ANY, NUMBER, ORDERED, WIDER_WITH_HALF, check_
 from catena.lax.indexing import check_same_dtypes
 from catena.lax.shape import broadcast, iota, pad, reshape
 from catena.lax.shape import slice as slice_
+from catena.lax.signed_zeros import as_floats, as_integers, has_both_zeros
 from catena.lax.structure import bind, front, move_axis
 from catena.lax.window_shapes import (
     check_windows,
@@ -72,12 +73,16 @@ def _separable(ufunc: np.ufunc, identity: Callable):
     """Evaluation of a reduction over windows one axis at a time."""
 
     def evaluate(x, *, window_dimensions, window_strides, padding, base_dilation, window_dilation):
-        dtype = x.dtype
-        x = x.astype(WIDER_WITH_HALF.get(dtype, dtype), copy=False)
-        out = dilated_operand(x, identity(dtype), padding, base_dilation)
+        dtype, start = x.dtype, identity(x.dtype)
+        wide = WIDER_WITH_HALF.get(dtype, dtype)
+        x = x.astype(wide, copy=False)
+        by_bits = ufunc is not np.add and has_both_zeros(x)
+        if by_bits:
+            x, start = (as_integers(v, ufunc is np.minimum) for v in (x, np.asarray(start, wide)))
+        out = dilated_operand(x, start, padding, base_dilation)
         for d, along in enumerate(zip(window_dimensions, window_strides, window_dilation, strict=True)):
             out = np.moveaxis(_reduce_along(ufunc, np.moveaxis(out, d, 0), *along), 0, d)
-        return out.astype(dtype, copy=False)
+        return (as_floats(out, wide) if by_bits else out).astype(dtype, copy=False)
 
     return evaluate
 
@@ -143,9 +148,7 @@ def _sum_jvp(primals, tangents, **params):
     return out, Zero.of_primal(out) if type(t) is Zero else reduce_window_sum_p.bind(t, **params)
 
 
-def _sum_transpose(
-    ct, operand, *, window_dimensions, window_strides, padding, base_dilation, window_dilation
-):
+def _sum_transpose(ct, operand, *, window_dimensions, window_strides, padding, base_dilation, window_dilation):
     """The cotangents of all windows that contain an element: a sum over windows of the dilated cotangent."""
     ct = instantiate(ct)
     pads = []
@@ -160,9 +163,7 @@ def _sum_transpose(
         strict=True,
     ):
         before = dilated(window, wd) - 1 - low
-        pads.append(
-            (before, dilated(n, bd) + dilated(window, wd) - 1 - dilated(out, stride) - before, stride - 1)
-        )
+        pads.append((before, dilated(n, bd) + dilated(window, wd) - 1 - dilated(out, stride) - before, stride - 1))
     padded = pad(ct, np.zeros((), get_aval(ct).dtype), pads)
     return [
         reduce_window_sum_p.bind(
@@ -213,9 +214,7 @@ def _chosen(operand, select_prim, window_dimensions, window_strides, padding, ba
     fill = (lowest if select_prim == "ge" else highest)(operand.dtype)
     x = dilated_operand(wide, fill, padding, base_dilation)
     better = np.greater if select_prim == "ge" else np.less
-    places = windows_of(
-        np.arange(x.size).reshape(x.shape), window_dimensions, window_strides, window_dilation
-    )
+    places = windows_of(np.arange(x.size).reshape(x.shape), window_dimensions, window_strides, window_dilation)
     values = windows_of(x, window_dimensions, window_strides, window_dilation)
     best = chosen = None
     for at in np.ndindex(*window_dimensions):
@@ -242,11 +241,7 @@ def _gather_add_abstract(tangents, operand, *, select_prim, **params):
 def _gather_add_evaluate(tangents, operand, *, select_prim, padding, base_dilation, **params):
     chosen, _ = _chosen(operand, select_prim, padding=padding, base_dilation=base_dilation, **params)
     padded = dilated_operand(tangents, 0, padding, base_dilation)
-    return (
-        padded.reshape(-1).take(chosen, mode="clip")
-        if padded.size
-        else np.zeros(chosen.shape, tangents.dtype)
-    )
+    return padded.reshape(-1).take(chosen, mode="clip") if padded.size else np.zeros(chosen.shape, tangents.dtype)
 
 
 def _gather_add_jvp(primals, tangents, **params):
@@ -335,8 +330,7 @@ def _scatter_add_abstract(source, operand, *, select_prim, **params):
     expected = _result_shape("select_and_scatter_add", operand, _undilated(params))
     if source.shape != expected:
         raise TypeError(
-            f"select_and_scatter_add requires a source of the shape of the windows, {expected}, got "
-            f"{source.shape}"
+            f"select_and_scatter_add requires a source of the shape of the windows, {expected}, got {source.shape}"
         )
     check_same_dtypes("select_and_scatter_add", source, operand)
     return ShapedArray(operand.shape, source.dtype)
@@ -344,9 +338,7 @@ def _scatter_add_abstract(source, operand, *, select_prim, **params):
 
 def _scatter_add_evaluate(source, operand, *, select_prim, padding, **params):
     ones = (1,) * operand.ndim
-    chosen, shape = _chosen(
-        operand, select_prim, padding=padding, base_dilation=ones, window_dilation=ones, **params
-    )
+    chosen, shape = _chosen(operand, select_prim, padding=padding, base_dilation=ones, window_dilation=ones, **params)
     wide = WIDER_WITH_HALF.get(source.dtype, source.dtype)
     out = np.zeros(math.prod(shape), wide)
     np.add.at(out, chosen.reshape(-1), source.reshape(-1).astype(wide, copy=False))
@@ -362,16 +354,12 @@ def _scatter_add_jvp(primals, tangents, **params):
 
 
 def _scatter_add_transpose(ct, source, operand, *, select_prim, **params):
-    out = select_and_gather_add_p.bind(
-        instantiate(ct), operand, select_prim=select_prim, **_undilated(params)
-    )
+    out = select_and_gather_add_p.bind(instantiate(ct), operand, select_prim=select_prim, **_undilated(params))
     return [out, None]
 
 
 def _scatter_add_lower(b, source, operand, *, select_prim, window_dimensions, window_strides, padding):
-    return b.select_and_scatter_add(
-        source, operand, str(select_prim), window_dimensions, window_strides, padding
-    )
+    return b.select_and_scatter_add(source, operand, str(select_prim), window_dimensions, window_strides, padding)
 
 
 select_and_scatter_add_p = Primitive(
@@ -433,9 +421,7 @@ def apply_scalar_jaxpr(closed: ClosedJaxpr, args) -> list:
     shape = get_aval(args[0]).shape
     axis = Axis(None, math.prod(shape))
     flat = [reshape(x, (axis.size,)) for x in args]
-    outs, dims = batch_flat(
-        lambda *xs: eval_jaxpr(closed.jaxpr, closed.consts, *xs), axis, flat, [0] * len(flat)
-    )
+    outs, dims = batch_flat(lambda *xs: eval_jaxpr(closed.jaxpr, closed.consts, *xs), axis, flat, [0] * len(flat))
     spread = [broadcast(x, (axis.size,)) if d is None else x for x, d in zip(outs, dims, strict=True)]
     return [reshape(x, shape) for x in spread]
 
@@ -542,9 +528,7 @@ def reduce_window(
 
 def _as_dtype_of(x, init):
     """A Python scalar as one of the dtype of ``x``."""
-    return (
-        np.asarray(init).astype(get_aval(x).dtype) if isinstance(init, (bool, int, float, complex)) else init
-    )
+    return np.asarray(init).astype(get_aval(x).dtype) if isinstance(init, (bool, int, float, complex)) else init
 
 
 def _window_params(shape, window, strides, padding, base_dilation, window_dilation) -> dict:

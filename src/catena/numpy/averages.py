@@ -97,9 +97,7 @@ def mean(
     dtype = user_dtype(dtype, "mean")
     a = as_array_argument("mean", a)
     dtype = dtypes.to_inexact_dtype(a.dtype) if dtype is None else dtype
-    wide = accumulator(
-        dtypes.to_inexact_dtype(dtype) if dtypes.is_inexact(dtype) else dtypes.to_inexact_dtype(a.dtype)
-    )
+    wide = accumulator(dtypes.to_inexact_dtype(dtype) if dtypes.is_inexact(dtype) else dtypes.to_inexact_dtype(a.dtype))
     return convert(_mean_of(convert(a, wide), axis, keepdims, where), dtype)
 
 
@@ -261,9 +259,7 @@ def divide_by_degrees(total, number, ddof):
     number = like(total, number) if isinstance(number, float) else convert(number, total.dtype)
     divisor = lax.sub(number, convert(as_array_argument("var", ddof, "at argument 'ddof'"), total.dtype))
     divisor, total = broadcast_together("var", [divisor, total])
-    return lax.select(
-        lax.gt(divisor, like(divisor, 0)), lax.div(total, divisor), lax.full_like(total, np.nan)
-    )
+    return lax.select(lax.gt(divisor, like(divisor, 0)), lax.div(total, divisor), lax.full_like(total, np.nan))
 
 
 @along_axes
@@ -300,9 +296,7 @@ def average(
             return result
         return result, lax.full_like(result, float(np.prod([a.shape[i] for i in axes])))
     weights = as_array_argument("average", weights, 1)
-    dtype = dtypes.to_inexact_dtype(
-        dtypes.promote((a.dtype, a.weak_type), (weights.dtype, weights.weak_type))[0]
-    )
+    dtype = dtypes.to_inexact_dtype(dtypes.promote((a.dtype, a.weak_type), (weights.dtype, weights.weak_type))[0])
     weights = _aligned_weights(a, axis, axes, convert(weights, dtype))
     a = convert(a, dtype)
     total = sum(weights, axes, keepdims=keepdims)

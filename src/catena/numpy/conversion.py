@@ -88,8 +88,7 @@ def _positional(args: tuple, copy, order, ndmin) -> tuple:
     if len(args) > 3:
         raise TypeError(f"array() takes from 1 to 5 positional arguments but {len(args) + 2} were given")
     warnings.warn(
-        "Passing the copy, order, and ndmin arguments to jnp.array positionally is deprecated. Use keywords "
-        "instead.",
+        "Passing the copy, order, and ndmin arguments to jnp.array positionally is deprecated. Use keywords instead.",
         DeprecationWarning,
         stacklevel=3,
     )
@@ -279,9 +278,7 @@ def astype(
     x = as_array_argument("astype", x)
     dtype = dtypes.canonical(np.dtype("float64")) if dtype is None else user_dtype(dtype, "astype")
     if dtypes.is_extended(dtype) != dtypes.is_extended(x.dtype):
-        raise ValueError(
-            f"Cannot convert_element_type from {dtypes.dtype_name(x.dtype)} to {dtypes.dtype_name(dtype)}"
-        )
+        raise ValueError(f"Cannot convert_element_type from {dtypes.dtype_name(x.dtype)} to {dtypes.dtype_name(dtype)}")
     result = _cast(x, dtype)
     return placed(_copied(result) if copy and result is source else result, device)
 

@@ -49,9 +49,7 @@ def shape_argument(shape, what: str = "") -> tuple:
         sizes = (shape,)
     else:
         sizes = (
-            tuple(shape)
-            if np.iterable(shape) and not isinstance(shape, str) and not _is_scalar(shape)
-            else (shape,)
+            tuple(shape) if np.iterable(shape) and not isinstance(shape, str) and not _is_scalar(shape) else (shape,)
         )
         sizes = tuple(size if type(size) is int else _static_size(size, sizes, what) for size in sizes)
     if any(size < 0 for size in sizes):
@@ -70,9 +68,7 @@ def _static_size(size, sizes, what: str) -> int:
         hint = ""
         if any(isinstance(s, Tracer) for s in sizes):
             hint = "\nIf using `jit`, try using `static_argnums` or applying `jit` to smaller subfunctions."
-            hint += "".join(
-                f"\n{s.describe_origin()}" for s in sizes if isinstance(s, Tracer) and s.describe_origin()
-            )
+            hint += "".join(f"\n{s.describe_origin()}" for s in sizes if isinstance(s, Tracer) and s.describe_origin())
         raise TypeError(
             f"Shapes must be 1D sequences of concrete values of integer type, got {sizes}.{what}{hint}"
         ) from None
@@ -103,9 +99,7 @@ _of_shape = family(
 
 
 @_of_shape
-def zeros(
-    shape: Shape, dtype: DTypeLike | None = None, *, device: Any = None, out_sharding: Any = None
-) -> Array:
+def zeros(shape: Shape, dtype: DTypeLike | None = None, *, device: Any = None, out_sharding: Any = None) -> Array:
     """An array of zeros.
 
     >>> import catena.numpy as jnp
@@ -118,9 +112,7 @@ def zeros(
 
 
 @_of_shape
-def ones(
-    shape: Shape, dtype: DTypeLike | None = None, *, device: Any = None, out_sharding: Any = None
-) -> Array:
+def ones(shape: Shape, dtype: DTypeLike | None = None, *, device: Any = None, out_sharding: Any = None) -> Array:
     """An array of ones.
 
     >>> import catena.numpy as jnp
@@ -132,9 +124,7 @@ def ones(
 
 
 @_of_shape
-def empty(
-    shape: Shape, dtype: DTypeLike | None = None, *, device: Any = None, out_sharding: Any = None
-) -> Array:
+def empty(shape: Shape, dtype: DTypeLike | None = None, *, device: Any = None, out_sharding: Any = None) -> Array:
     """An array of zeros: programs are pure, so there is no memory whose content is left to chance.
 
     >>> import catena.numpy as jnp
@@ -181,8 +171,7 @@ def _broadcast_fill(value, shape):
     if value.ndim and (value.ndim > len(shape) or not _broadcasts(value.shape, shape)):
         requested = f"{value.dtype}[{','.join(map(str, shape))}]"
         raise ValueError(
-            f"Incompatible types for broadcasting: input type={value.aval.str_short()} and requested "
-            f"type={requested}"
+            f"Incompatible types for broadcasting: input type={value.aval.str_short()} and requested type={requested}"
         )
     return broadcast_to(value, shape)
 
@@ -257,9 +246,7 @@ def ones_like(
 
 
 @_like
-def empty_like(
-    prototype: Operand, dtype: DTypeLike | None = None, shape: Any = None, *, device: Any = None
-) -> Array:
+def empty_like(prototype: Operand, dtype: DTypeLike | None = None, shape: Any = None, *, device: Any = None) -> Array:
     """An array of zeros like another array.
 
     Arguments:
@@ -321,9 +308,7 @@ def _checked_length(n, name: str):
     return n
 
 
-def eye(
-    N: int, M: int | None = None, k: Operand = 0, dtype: DTypeLike | None = None, *, device: Any = None
-) -> Array:
+def eye(N: int, M: int | None = None, k: Operand = 0, dtype: DTypeLike | None = None, *, device: Any = None) -> Array:
     """A matrix with ones on a diagonal and zeros elsewhere.
 
     Arguments:

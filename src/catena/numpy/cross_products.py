@@ -13,9 +13,7 @@ from catena.numpy.manipulation import moveaxis
 from catena.numpy.promotion import promote_dtypes
 
 
-def cross(
-    a: Operand, b: Operand, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
-) -> Array:
+def cross(a: Operand, b: Operand, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Array:
     """The vector products of vectors in two or three dimensions.
 
     Arguments:

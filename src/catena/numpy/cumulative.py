@@ -41,10 +41,7 @@ running = family(
     axis="the axis; None for the flattened array.",
     out="not supported; arrays are immutable.",
     returns="An array of the shape of ``a``, or with one axis.",
-    raises=(
-        "TypeError: ``a`` is neither an array nor a scalar.\n"
-        "ValueError: the axis is out of bounds."
-    ),
+    raises=("TypeError: ``a`` is neither an array nor a scalar.\nValueError: the axis is out of bounds."),
     x="an array with at least one axis.",
 )
 

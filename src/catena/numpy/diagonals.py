@@ -43,9 +43,7 @@ def diagonal(a: Operand, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Arr
     if a.ndim < 2:
         raise ValueError("diagonal requires an array of at least two dimensions.")
     offset = static_int(offset, "'offset' argument of jnp.diagonal()")
-    axis1, axis2 = (
-        canonical_axis(static_int(i, "axis argument of jnp.diagonal()"), a.ndim) for i in (axis1, axis2)
-    )
+    axis1, axis2 = (canonical_axis(static_int(i, "axis argument of jnp.diagonal()"), a.ndim) for i in (axis1, axis2))
     if axis1 == axis2:
         raise ValueError(f"diagonal: axis1 and axis2 must be different axes, got {axis1} for both")
     if direct(a):

@@ -65,14 +65,7 @@ def diff(
     Array([3, 5], dtype=int32)
     """
     a = as_array_argument("diff", a)
-    if (
-        direct(a)
-        and n == 1
-        and axis in (-1, 0)
-        and prepend is append is None
-        and a.ndim == 1
-        and a.dtype in NUMBER
-    ):
+    if direct(a) and n == 1 and axis in (-1, 0) and prepend is append is None and a.ndim == 1 and a.dtype in NUMBER:
         value = a._value
         return make_array(run(np.subtract, value[1:], value[:-1]), a.weak_type)
     n = static_int(n, "'n' argument of jnp.diff")
@@ -170,14 +163,10 @@ def gradient(
         raise ValueError(
             "Shape of array too small to calculate a numerical gradient, at least 2 elements are required."
         )
-    spacings = (
-        [like(f, 1)] * len(axes) if not spacings else spacings * len(axes) if len(spacings) == 1 else spacings
-    )
+    spacings = [like(f, 1)] * len(axes) if not spacings else spacings * len(axes) if len(spacings) == 1 else spacings
     if len(spacings) != len(axes):
         raise TypeError(f"Invalid number of spacing arguments {len(spacings)} for {axis=}")
-    results = [
-        _gradient_along(f, i, _coordinates(h, f.shape[i])) for i, h in zip(axes, spacings, strict=True)
-    ]
+    results = [_gradient_along(f, i, _coordinates(h, f.shape[i])) for i, h in zip(axes, spacings, strict=True)]
     return results[0] if len(results) == 1 else results
 
 
@@ -192,9 +181,7 @@ def _coordinates(h, n: int):
     if h.ndim == 0 or size == 1:
         return lax.reshape(h, ())
     if size != n:
-        raise ValueError(
-            f"Spacing arguments must be scalars or 1D arrays with length {n} of the axis; got {h.shape}"
-        )
+        raise ValueError(f"Spacing arguments must be scalars or 1D arrays with length {n} of the axis; got {h.shape}")
     h = ravel(h)
     return lax.sub(read(h, _LATER), read(h, _EARLIER))
 
@@ -371,9 +358,7 @@ def interp(
         values = _interp_by_numpy(x, xp, fp)
         if values is not None:
             return values
-    x, xp = promote_dtypes_inexact(
-        "interp", as_array_argument("interp", x), as_array_argument("interp", xp, 1)
-    )
+    x, xp = promote_dtypes_inexact("interp", as_array_argument("interp", x), as_array_argument("interp", xp, 1))
     fp = _inexact("interp", as_array_argument("interp", fp, 2))
     if xp.ndim != 1 or fp.ndim != 1 or xp.shape != fp.shape:
         raise ValueError("xp and fp must be one-dimensional arrays of equal size")
@@ -429,9 +414,7 @@ def _on_lines(x, xp, fp):
 def _outside(values, wanted, mask, edge):
     if isinstance(wanted, str):
         if wanted != "extrapolate":
-            raise ValueError(
-                f"the only valid string value of `left` and `right` is 'extrapolate', but got: {wanted!r}"
-            )
+            raise ValueError(f"the only valid string value of `left` and `right` is 'extrapolate', but got: {wanted!r}")
         return values
     fill = edge if wanted is None else convert(as_array_argument("interp", wanted, 3), values.dtype)
     return lax.select(mask, broadcast_to(fill, values.shape), values)

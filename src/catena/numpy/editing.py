@@ -97,8 +97,7 @@ def repeat(
 def _check_repeats(repeats, n: int):
     if repeats.ndim > 1 or (repeats.ndim == 1 and repeats.shape[0] not in (1, n)):
         raise ValueError(
-            f"repeat: repeats must be a number or have one for each of the {n} slices, got shape "
-            f"{repeats.shape}"
+            f"repeat: repeats must be a number or have one for each of the {n} slices, got shape {repeats.shape}"
         )
 
 
@@ -387,8 +386,7 @@ def delete(
     value = concrete_or_error(lambda x: x, obj, "'obj' array argument of jnp.delete()")._value
     if obj.dtype == dtypes.BOOL and obj.shape != (n,):
         raise ValueError(
-            "np.delete(arr, obj): for boolean indices, obj must be one-dimensional with length matching "
-            "specified axis."
+            "np.delete(arr, obj): for boolean indices, obj must be one-dimensional with length matching specified axis."
         )
     if obj.dtype != dtypes.BOOL and not dtypes.is_integer(obj.dtype):
         raise ValueError(f"delete: obj must hold integers or booleans, got {dtypes.dtype_name(obj.dtype)}")
@@ -398,11 +396,7 @@ def delete(
 def _without(arr, axis: int, positions: np.ndarray):
     """``arr`` without known positions."""
     keep = np.ones((arr.shape[axis],), bool)
-    in_bounds = (
-        positions
-        if positions.dtype == bool
-        else positions[(positions >= -keep.size) & (positions < keep.size)]
-    )
+    in_bounds = positions if positions.dtype == bool else positions[(positions >= -keep.size) & (positions < keep.size)]
     keep[in_bounds] = False
     return read(arr, along(axis, np.flatnonzero(keep)))
 
@@ -412,9 +406,7 @@ def _without_one(arr, axis: int, position):
     n = arr.shape[axis]
     position = _wrapped(position, n)
     index = lax.iota(position.dtype, max(n - 1, 0))
-    return read(
-        arr, along(axis, lax.add(index, lax.convert_element_type(lax.ge(index, position), index.dtype)))
-    )
+    return read(arr, along(axis, lax.add(index, lax.convert_element_type(lax.ge(index, position), index.dtype))))
 
 
 def trim_zeros(filt: Operand, trim: str = "fb", axis: int | Sequence[int] | None = None) -> Array:

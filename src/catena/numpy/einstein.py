@@ -122,9 +122,7 @@ def _contractions(args: tuple, optimize) -> tuple:
 
 def _contraction_list(args: tuple, optimize) -> tuple:
     """The labels of operands and result, and the places of the operands of each contraction."""
-    optimize = (
-        "optimal" if optimize is True else [tuple(range(_count(args)))] if optimize is False else optimize
-    )
+    optimize = "optimal" if optimize is True else [tuple(range(_count(args)))] if optimize is False else optimize
     inputs, result, operands = opt_einsum.parser.parse_einsum_input(args, shapes=False)
     if optimize == [(0,)] or len(operands) == 1:
         _check_labels(inputs, operands)
@@ -137,8 +135,7 @@ def _check_labels(inputs: str, operands):
     for place, (names, operand) in enumerate(zip(inputs.split(","), operands, strict=True)):
         if len(names) != len(operand.shape):
             raise ValueError(
-                f"Einstein sum subscript '{names}' does not contain the correct number of indices for "
-                f"operand {place}."
+                f"Einstein sum subscript '{names}' does not contain the correct number of indices for operand {place}."
             )
 
 
@@ -153,9 +150,7 @@ class _Product:
         self.precision, self.preferred, self.dot_general = precision, preferred, dot_general
 
     def __call__(self, a, b, numbers):
-        return self.dot_general(
-            a, b, numbers, precision=self.precision, preferred_element_type=self.preferred
-        )
+        return self.dot_general(a, b, numbers, precision=self.precision, preferred_element_type=self.preferred)
 
 
 def _contract(terms: list, keep: set, product: _Product) -> tuple:

@@ -33,9 +33,7 @@ def _inexact(name, numpy_fun, lax_fun, purpose, example, result, fast=REAL, retu
 
 def _named(names, *row, **options):
     """One function for each of several names for the same thing."""
-    return (
-        _inexact(name, *row[:3], row[3].replace("F(", f"jnp.{name}("), *row[4:], **options) for name in names
-    )
+    return (_inexact(name, *row[:3], row[3].replace("F(", f"jnp.{name}("), *row[4:], **options) for name in names)
 
 
 # ---- exponentials and logarithms
@@ -374,8 +372,7 @@ def _hypot(x, y):
 
 hypot = document_binary(
     second_names(binary("hypot", np.hypot, _hypot, REAL)),
-    "The length of the hypotenuse of a right triangle with legs ``x1`` and ``x2``, without overflow in "
-    "between.",
+    "The length of the hypotenuse of a right triangle with legs ``x1`` and ``x2``, without overflow in between.",
     "float",
     "jnp.hypot(jnp.array([3.0]), 4.0)",
     "Array([5.], dtype=float32)",

@@ -414,9 +414,7 @@ def nan_to_num(
         if all(v is None or type(v) in SCALARS for v in (nan, posinf, neginf)):
             return strong(x)
     if dtypes.is_complex(x.dtype):
-        parts = (
-            nan_to_num(part, nan=nan, posinf=posinf, neginf=neginf) for part in (lax.real(x), lax.imag(x))
-        )
+        parts = (nan_to_num(part, nan=nan, posinf=posinf, neginf=neginf) for part in (lax.real(x), lax.imag(x)))
         return lax.complex(*parts)
     if not dtypes.is_floating(x.dtype):
         return x

@@ -91,9 +91,7 @@ def _raised(x, rank: int, place: int):
     missing = rank - x.ndim
     if missing <= 0:
         return x
-    start = (
-        missing if place == -1 else min(max(place, 0), missing) if place >= 0 else max(missing + place + 1, 0)
-    )
+    start = missing if place == -1 else min(max(place, 0), missing) if place >= 0 else max(missing + place + 1, 0)
     return reshaped(x, (1,) * start + x.shape + (1,) * (missing - start))
 
 
@@ -199,9 +197,7 @@ def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array
     >>> jnp.tril_indices(2)
     (Array([0, 1, 1], dtype=int32), Array([0, 0, 1], dtype=int32))
     """
-    return _positions(
-        np.tri(operator.index(n), n if m is None else operator.index(m), operator.index(k), bool)
-    )
+    return _positions(np.tri(operator.index(n), n if m is None else operator.index(m), operator.index(k), bool))
 
 
 def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
@@ -220,9 +216,7 @@ def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array
     >>> jnp.triu_indices(2)
     (Array([0, 0, 1], dtype=int32), Array([0, 1, 1], dtype=int32))
     """
-    return _positions(
-        ~np.tri(operator.index(n), n if m is None else operator.index(m), operator.index(k) - 1, bool)
-    )
+    return _positions(~np.tri(operator.index(n), n if m is None else operator.index(m), operator.index(k) - 1, bool))
 
 
 def _matrix_shape(name: str, arr) -> tuple:
@@ -384,9 +378,7 @@ def ravel_multi_index(
     for column in columns:
         if not dtypes.is_integer(column.dtype):
             raise ValueError(f"dtype={column.dtype!r} is not an integer type.")
-    dtype = user_dtype(
-        dtype, "ravel_multi_index", dtypes.promote((columns[0].dtype, False), (default_int(), True))[0]
-    )
+    dtype = user_dtype(dtype, "ravel_multi_index", dtypes.promote((columns[0].dtype, False), (default_int(), True))[0])
     columns = [lax.convert_element_type(c, dtype) for c in columns]
     columns = [_in_range(c, n, mode) for c, n in zip(columns, dims, strict=True)]
     pairs = list(zip(columns, dims, strict=True))

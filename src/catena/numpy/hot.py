@@ -68,9 +68,7 @@ def unary(name: str, numpy_fun, general, fast=REAL, weak: bool = True, inexact: 
     return present_as(fun, fun)
 
 
-def binary(
-    name: str, numpy_fun, general, fast=NUMBER, weak: bool = True, scalars=SCALAR_KINDS, inexact: bool = False
-):
+def binary(name: str, numpy_fun, general, fast=NUMBER, weak: bool = True, scalars=SCALAR_KINDS, inexact: bool = False):
     """The function ``name`` of two arrays: ``numpy_fun`` at once where both have one dtype in ``fast``.
 
     One may be a Python scalar of the types in ``scalars``; where that are all, the operands may also promote to a
@@ -96,10 +94,7 @@ def binary(
                     except ValueError:
                         return general(x, y)
             elif (
-                type(y) is Array
-                and type(x) in scalars
-                and (b := y._value).dtype in fast
-                and fits(b.dtype, type(x), x)
+                type(y) is Array and type(x) in scalars and (b := y._value).dtype in fast and fits(b.dtype, type(x), x)
             ):
                 try:
                     return make_array(quiet.run(numpy_fun, x, b, out=...), weak and y.weak_type)
@@ -133,11 +128,15 @@ def nonzero_divisors(numpy_fun):
 
 def second_names(fun):
     """``fun`` of two arrays with its parameters called ``x1`` and ``x2``, as many of them are."""
-    parameters = [
-        p.replace(name=new) for p, new in zip(inspect.signature(fun).parameters.values(), ("x1", "x2"))
-    ]
-    fun.__signature__ = inspect.signature(fun).replace(parameters=parameters)
+    if fun.__code__ not in _renamed:
+        signature = inspect.signature(fun)
+        parameters = [p.replace(name=new) for p, new in zip(signature.parameters.values(), ("x1", "x2"))]
+        _renamed[fun.__code__] = signature.replace(parameters=parameters)
+    fun.__signature__ = _renamed[fun.__code__]
     return fun
+
+
+_renamed: dict = {}  # signatures by code: all functions that `binary` makes share one, which takes long to make
 
 
 def positional_or_keyword(name: str, general):

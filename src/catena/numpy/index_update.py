@@ -18,6 +18,7 @@ from catena.core.array import Array, make_array
 from catena.core.context import context
 from catena.core.errors import NonConcreteBooleanIndexError
 from catena.core.evaluate import quiet
+from catena.core.trace import same_value
 from catena.lax.windowed import GatherScatterMode
 from catena.numpy.arithmetic import divide, power
 from catena.numpy.boundary import SCALARS, convert, dtype_of
@@ -334,11 +335,7 @@ def _converted(values, x):
                 FutureWarning,
                 stacklevel=dtypes._levels_to_user(),
             )
-    return (
-        convert(values, x.dtype, x.weak_type)
-        if type(values) in SCALARS or values.dtype != x.dtype
-        else values
-    )
+    return convert(values, x.dtype, x.weak_type) if type(values) in SCALARS or values.dtype != x.dtype else values
 
 
 # ---- derived updates
@@ -394,7 +391,7 @@ def _spread_values(values, part, mask, first: int):
 
 def _corresponding(values: Selection, part, mask, first: int):
     """The elements of a selection by the same mask, in the places of those that they replace."""
-    if values.source is not mask:
+    if not same_value(values.source, mask):
         values.refuse("an update at another mask")
     array, after = _converted(values.array, part), part.ndim - first - mask.ndim
     before = array.shape[: values.axis]

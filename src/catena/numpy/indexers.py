@@ -120,9 +120,7 @@ def _tokens(item, shape, dim: int, position: int) -> list:
 def _sized(item: Slice, n: int, position: int):
     """A slice of known size as a Python slice; where its start is traced, an index array. It stays inside."""
     if item.is_dynamic_size:
-        raise IndexError(
-            f"the size of a slice made by ds must be a static integer. Got {item} at position {position}"
-        )
+        raise IndexError(f"the size of a slice made by ds must be a static integer. Got {item} at position {position}")
     size, stride = operator.index(item.size), operator.index(item.stride)
     span = (size - 1) * stride + 1 if size else 0
     if size < 0 or stride < 1 or span > n:
@@ -200,8 +198,7 @@ def _array_item(item):
         return Mask(value) if value.ndim else Extent(int(value))
     if not dtypes.is_integer(item.dtype):
         raise TypeError(
-            "Indexer must have integer or boolean type, got indexer with type "
-            f"{dtypes.dtype_name(item.dtype)}"
+            f"Indexer must have integer or boolean type, got indexer with type {dtypes.dtype_name(item.dtype)}"
         )
     if known is None:
         return item
@@ -387,14 +384,10 @@ class Plan:
         return tuple(c.dim for c in self.components)
 
     def gather_numbers(self) -> lax.GatherDimensionNumbers:
-        return lax.GatherDimensionNumbers(
-            tuple(self.window_dims), tuple(sorted(self.collapsed)), self._index_map()
-        )
+        return lax.GatherDimensionNumbers(tuple(self.window_dims), tuple(sorted(self.collapsed)), self._index_map())
 
     def scatter_numbers(self) -> lax.ScatterDimensionNumbers:
-        return lax.ScatterDimensionNumbers(
-            tuple(self.window_dims), tuple(sorted(self.collapsed)), self._index_map()
-        )
+        return lax.ScatterDimensionNumbers(tuple(self.window_dims), tuple(sorted(self.collapsed)), self._index_map())
 
 
 def _in_block(item) -> bool:

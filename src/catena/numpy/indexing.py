@@ -75,11 +75,7 @@ _FEW = 256
 
 def _take_rows(value, key):
     """``value[key]`` for many rows: ``take`` with the machine's own indices is five times as fast."""
-    return (
-        value[key]
-        if key.dtype.kind == "b"
-        else value.take(key.astype(np.intp, casting="safe", copy=False), 0)
-    )
+    return value[key] if key.dtype.kind == "b" else value.take(key.astype(np.intp, casting="safe", copy=False), 0)
 
 
 def read(
@@ -137,9 +133,7 @@ def _read_basic(x, tokens, wrap: bool):
         x = _dynamic_window(x, tokens, wrap)
     else:
         x = _slice_all(x, tokens, wrap)
-    dropped = tuple(
-        t.dim for t in tokens if t.dim is not None and t.dim >= 0 and not isinstance(t.item, Span)
-    )
+    dropped = tuple(t.dim for t in tokens if t.dim is not None and t.dim >= 0 and not isinstance(t.item, Span))
     return _add_new_axes(lax.squeeze(x, dropped) if dropped else x, tokens)
 
 
@@ -189,9 +183,7 @@ def _apply_spans(x, spans: dict):
 
 def _slice_spans(x, tokens, strided_only: bool = False):
     """``x`` with the slices among ``tokens`` applied, and the tokens that are left to apply."""
-    spans = {
-        t.dim: t.item for t in tokens if isinstance(t.item, Span) and not (strided_only and t.item.step == 1)
-    }
+    spans = {t.dim: t.item for t in tokens if isinstance(t.item, Span) and not (strided_only and t.item.step == 1)}
     tokens = [t._replace(item=Span(0, 1, t.item.size, t.item.size)) if t.dim in spans else t for t in tokens]
     return _apply_spans(x, spans), tokens
 

@@ -103,9 +103,7 @@ bitwise_count = document_unary(
 def _shift(name, numpy_fun, lax_fun, purpose, names, result):
     fun = binary(name, numpy_fun, lambda x, y: lax_fun(*promote_numeric(name, x, y)), INT)
     fun = second_names(fun) if names == "x1, x2" else fun
-    return document_binary(
-        fun, purpose, _PROMOTED, f"jnp.{name}(jnp.array([8, -8]), 1)", result, names, _NO_FLOATS
-    )
+    return document_binary(fun, purpose, _PROMOTED, f"jnp.{name}(jnp.array([8, -8]), 1)", result, names, _NO_FLOATS)
 
 
 def _right(x, y):

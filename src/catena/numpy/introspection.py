@@ -153,11 +153,7 @@ def array_str(
     '[0.123]'
     """
     a = as_array_argument("array_str", a)
-    return (
-        str(a)
-        if isinstance(a, Tracer)
-        else np.array_str(np.asarray(a), max_line_width, precision, suppress_small)
-    )
+    return str(a) if isinstance(a, Tracer) else np.array_str(np.asarray(a), max_line_width, precision, suppress_small)
 
 
 def set_printoptions(*args: Any, **kwargs: Any) -> None:
@@ -225,9 +221,7 @@ def save(file: str | os.PathLike | BinaryIO, arr: Operand, allow_pickle: bool = 
     np.save(file, np.asarray(asarray(arr)), allow_pickle=allow_pickle)
 
 
-def savez(
-    file: str | os.PathLike | BinaryIO, *args: Operand, allow_pickle: bool = True, **kwds: Operand
-) -> None:
+def savez(file: str | os.PathLike | BinaryIO, *args: Operand, allow_pickle: bool = True, **kwds: Operand) -> None:
     """Write several arrays to a file in NumPy's ``.npz`` format.
 
     Arguments:

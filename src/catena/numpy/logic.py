@@ -284,9 +284,7 @@ isreal = document_unary(
 # ---- near and equal arrays
 
 
-def isclose(
-    a: Operand, b: Operand, rtol: Operand = 1e-05, atol: Operand = 1e-08, equal_nan: bool = False
-) -> Array:
+def isclose(a: Operand, b: Operand, rtol: Operand = 1e-05, atol: Operand = 1e-08, equal_nan: bool = False) -> Array:
     """Whether elements of ``a`` and ``b`` differ by at most ``atol + rtol * abs(b)``.
 
     Arguments:
@@ -356,9 +354,7 @@ def every(x):
     return lax.reduce_and(x, tuple(range(x.ndim)))
 
 
-def allclose(
-    a: Operand, b: Operand, rtol: Operand = 1e-05, atol: Operand = 1e-08, equal_nan: bool = False
-) -> Array:
+def allclose(a: Operand, b: Operand, rtol: Operand = 1e-05, atol: Operand = 1e-08, equal_nan: bool = False) -> Array:
     """Whether all elements of ``a`` and ``b`` differ by at most ``atol + rtol * abs(b)``.
 
     Arguments:

@@ -14,7 +14,7 @@ import numpy as np
 
 from catena import lax
 from catena.core.errors import NonConcreteBooleanIndexError
-from catena.core.trace import Tracer
+from catena.core.trace import Tracer, same_value
 from catena.core.tree import tree_map
 from catena.numpy.boundary import canonical_axes
 from catena.numpy.protocol import participants
@@ -136,7 +136,7 @@ def elementwise(function, args, kwargs):
     if function.__name__ == "where" and len(args) < 3 and not {"x", "y"} <= kwargs.keys():
         first.refuse("jnp.where without values to choose from")
     for x in selections[1:]:
-        if x.source is not first.source or x.from_right != first.from_right:
+        if not same_value(x.source, first.source) or x.from_right != first.from_right:
             first.refuse(f"jnp.{function.__name__} of selections by two masks (the same? then name it once: m = ...)")
     for x in (*args, *kwargs.values()):
         shape = () if type(x) is Selection or isinstance(x, type) else getattr(x, "shape", ())

@@ -161,9 +161,7 @@ def reshape(self, *args: Any, order: str = "C", out_sharding: Any = None) -> Arr
     (2, 3)
     """
     shape = args[0] if len(args) == 1 else args
-    if (
-        type(shape) is tuple and order == "C" and type(self) is Array and context.trace is None
-    ):  # the hot path
+    if type(shape) is tuple and order == "C" and type(self) is Array and context.trace is None:  # the hot path
         value = self._value
         try:
             return placed(make_array(value.reshape(shape), self.weak_type), None, out_sharding)
@@ -217,9 +215,7 @@ def _transposed(self):
 
 
 def _flat(self):
-    raise NotImplementedError(
-        "JAX Arrays do not implement the arr.flat property: consider arr.flatten() instead."
-    )
+    raise NotImplementedError("JAX Arrays do not implement the arr.flat property: consider arr.flatten() instead.")
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -549,9 +545,7 @@ def unsafe_buffer_pointer(self) -> int:
     return live(self).__array_interface__["data"][0]
 
 
-def __dlpack__(
-    self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: Any = None
-) -> Any:  # noqa: N807
+def __dlpack__(self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: Any = None) -> Any:  # noqa: N807
     """The array as a DLPack capsule, without copying where the consumer knows read-only memory."""
     return dlpack.export(self, stream, max_version, dl_device, copy)
 

@@ -49,9 +49,7 @@ class ArrayNamespaceInfo:
         wide = {"real floating": "float64", "complex floating": "complex128", "integral": "int64", "indexing": "int64"}
         return {kind: dtypes.canonicalize_dtype(name) for kind, name in wide.items()}
 
-    def dtypes(
-        self, *, device: Device | None = None, kind: str | tuple[str, ...] | None = None
-    ) -> dict[str, np.dtype]:
+    def dtypes(self, *, device: Device | None = None, kind: str | tuple[str, ...] | None = None) -> dict[str, np.dtype]:
         """The standard's dtypes that arrays can have: those of 64 bits only when x64 is on.
 
         Arguments:

@@ -261,9 +261,7 @@ def nanvar(
     wide, dtype = variance_dtypes("nanvar", dtype, a.dtype)
     a = convert(a, wide)
     mask = _number_mask("nanvar", a, where)
-    center = (
-        nanmean(a, axis, keepdims=True, where=where) if mean is None else as_array_argument("nanvar", mean)
-    )
+    center = nanmean(a, axis, keepdims=True, where=where) if mean is None else as_array_argument("nanvar", mean)
     squares = squared_distance(broadcast_to(a, mask.shape), convert(center, wide))
     squares = lax.select(broadcast_to(mask, squares.shape), squares, lax.full_like(squares, 0))
     total = reductions.sum(squares, axis, keepdims=keepdims)
@@ -344,9 +342,7 @@ def nancumsum(a: Operand, axis: int | None = None, dtype: DTypeLike | None = Non
 
 
 @running
-def nancumprod(
-    a: Operand, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
-) -> Array:
+def nancumprod(a: Operand, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
     """Running products along an axis, NaN counting as one.
 
     Arguments:

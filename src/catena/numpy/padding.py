@@ -109,8 +109,7 @@ def _widths(pad_width, rank: int) -> list:
     if values.shape not in allowed:
         shapes = ", ".join(map(str, allowed[:-1]))
         raise ValueError(
-            f"jnp.pad: pad_width with nd={rank} has unsupported shape {values.shape}. Valid shapes are "
-            f"{shapes}, or ()."
+            f"jnp.pad: pad_width with nd={rank} has unsupported shape {values.shape}. Valid shapes are {shapes}, or ()."
         )
     values = np.broadcast_to(values, (rank, 2)).tolist() if rank else []
     if any(n < 0 for pair in values for n in pair):
@@ -125,8 +124,7 @@ def _pairs(name: str, option, rank: int) -> list:
     if array.shape not in allowed:
         shapes = ", ".join(map(str, allowed[:-1]))
         raise ValueError(
-            f"jnp.pad: {name} with nd={rank} has unsupported shape {array.shape}. Valid shapes are "
-            f"{shapes}, or ()."
+            f"jnp.pad: {name} with nd={rank} has unsupported shape {array.shape}. Valid shapes are {shapes}, or ()."
         )
     if type(array) is Array:  # known: no operation on it is recorded while tracing
         values = np.broadcast_to(array._value, (rank, 2))
@@ -137,9 +135,7 @@ def _pairs(name: str, option, rank: int) -> list:
 
 def _constant(array, widths, values):
     if direct(array) and isinstance(values, int | float) and not isinstance(values, bool):
-        return make_array(
-            _in_frame(array._value, widths, convert(values, array.dtype)._value), array.weak_type
-        )
+        return make_array(_in_frame(array._value, widths, convert(values, array.dtype)._value), array.weak_type)
     if np.ndim(values) == 0 and not isinstance(values, list | tuple):
         value = convert(as_array_argument("pad", values), array.dtype)
         return lax.pad(array, value, [(b, a, 0) for b, a in widths])
@@ -205,11 +201,7 @@ def _statistics(array, axis: int, before: int, after: int, mode: str, lengths) -
     """Borders of a statistic of the lines next to them."""
     n = array.shape[axis]
     fun = {"maximum": reductions.max, "minimum": reductions.min, "mean": mean, "median": median}[mode]
-    pairs = (
-        [n, n]
-        if lengths is None
-        else [min(int(v), n) for v in _pairs("stat_length", lengths, array.ndim)[axis]]
-    )
+    pairs = [n, n] if lengths is None else [min(int(v), n) for v in _pairs("stat_length", lengths, array.ndim)[axis]]
     if min(pairs) < 1:
         raise ValueError(f"stat_length of 0 yields no value for padding, got {lengths}")
     parts = _line(array, axis, 0, pairs[0]), _line(array, axis, n - pairs[1], n)
@@ -225,9 +217,7 @@ def _statistics(array, axis: int, before: int, after: int, mode: str, lengths) -
 def _periodic(array, axis: int, before: int, after: int, mode: str, reflect_type: str):
     """Borders that continue the array by reflections or copies of itself, as one gather of its lines."""
     if reflect_type not in ("even", "odd"):
-        raise ValueError(
-            f"unsupported value for reflect_type, must be either 'even' or 'odd', got {reflect_type!r}"
-        )
+        raise ValueError(f"unsupported value for reflect_type, must be either 'even' or 'odd', got {reflect_type!r}")
     n = array.shape[axis]
     places = np.arange(-before, n + after)
     index, turns = _reflected_places(places, n, mode)

@@ -22,4 +22,3 @@ def placed(x, device=None, sharding=None):
     moved = make_array(x._value, x.weak_type)
     moved._placement = chosen
     return moved
-

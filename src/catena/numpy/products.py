@@ -35,13 +35,7 @@ _FAST = frozenset({F32, F64, C64, C128})
 def fast_product(a, b):
     """The product of two concrete vectors or matrices by BLAS, or None where it is not that simple."""
     x, y = a._value, b._value
-    if (
-        x.dtype is y.dtype
-        and x.dtype in _FAST
-        and 1 <= x.ndim <= 2
-        and 1 <= y.ndim <= 2
-        and x.shape[-1] == y.shape[0]
-    ):
+    if x.dtype is y.dtype and x.dtype in _FAST and 1 <= x.ndim <= 2 and 1 <= y.ndim <= 2 and x.shape[-1] == y.shape[0]:
         value = quiet.run(np.dot, x, y)  # half the overhead of np.matmul
         value = value if type(value) is np.ndarray else np.asarray(value)
         return make_array(value, a.weak_type and b.weak_type)
@@ -88,9 +82,7 @@ def matmul(
     >>> jnp.matmul(jnp.array([[1, 2], [3, 4]]), jnp.array([1, 1]))
     Array([3, 7], dtype=int32)
     """
-    if (
-        type(a) is Array and type(b) is Array and context.trace is None and not context.debug_checks
-    ):  # the hot path
+    if type(a) is Array and type(b) is Array and context.trace is None and not context.debug_checks:  # the hot path
         if precision is None and preferred_element_type is None and out_sharding is None:
             product = fast_product(a, b)
             if product is not None:
@@ -149,9 +141,7 @@ def dot(
     >>> jnp.dot(jnp.array([1, 2, 3]), jnp.array([4, 5, 6]))
     Array(32, dtype=int32)
     """
-    if (
-        type(a) is Array and type(b) is Array and context.trace is None and not context.debug_checks
-    ):  # the hot path
+    if type(a) is Array and type(b) is Array and context.trace is None and not context.debug_checks:  # the hot path
         if precision is None and preferred_element_type is None and out_sharding is None:
             product = fast_product(a, b)
             if product is not None:
@@ -167,9 +157,7 @@ def _dot(a, b, precision, dtype, weak):
     return _contract(a, b, contracting, ((), ()), precision, dtype, weak)
 
 
-def vdot(
-    a: Operand, b: Operand, *, precision: Any = None, preferred_element_type: DTypeLike | None = None
-) -> Array:
+def vdot(a: Operand, b: Operand, *, precision: Any = None, preferred_element_type: DTypeLike | None = None) -> Array:
     """The scalar product of two arrays as flat vectors, the first conjugated.
 
     Arguments:
@@ -194,9 +182,7 @@ def vdot(
     return dot(*flat, precision=precision, preferred_element_type=preferred_element_type)
 
 
-def inner(
-    a: Operand, b: Operand, *, precision: Any = None, preferred_element_type: DTypeLike | None = None
-) -> Array:
+def inner(a: Operand, b: Operand, *, precision: Any = None, preferred_element_type: DTypeLike | None = None) -> Array:
     """The sum over the last axes of two arrays of their products.
 
     Arguments:
@@ -280,16 +266,12 @@ def tensordot(
 def _paired_axes(a, b, axes) -> tuple:
     if isinstance(axes, int | np.integer):
         if axes > min(a.ndim, b.ndim):
-            raise TypeError(
-                f"Number of tensordot axes (axes {axes}) exceeds input ranks ({a.shape} and {b.shape})"
-            )
+            raise TypeError(f"Number of tensordot axes (axes {axes}) exceeds input ranks ({a.shape} and {b.shape})")
         if axes < 0:
             raise ValueError(f"tensordot: axes must not be negative, got {axes}")
         return tuple(range(a.ndim - axes, a.ndim)), tuple(range(axes))
     if not isinstance(axes, tuple | list) or len(axes) != 2:
-        raise TypeError(
-            "tensordot axes argument must be an int, a pair of ints, or a pair of lists/tuples of ints."
-        )
+        raise TypeError("tensordot axes argument must be an int, a pair of ints, or a pair of lists/tuples of ints.")
     first, second = (tuple(x) if isinstance(x, tuple | list) else (operator.index(x),) for x in axes)
     if len(first) != len(second):
         raise TypeError(f"tensordot requires axes lists to have equal length, got {first} and {second}.")
@@ -412,9 +394,7 @@ def kron(a: Operand, b: Operand) -> Array:
     a, b = (lax.reshape(x, (1,) * (rank - x.ndim) + x.shape) for x in (a, b))
     spread_a = lax.reshape(a, tuple(n for size in a.shape for n in (size, 1)))
     spread_b = lax.reshape(b, tuple(n for size in b.shape for n in (1, size)))
-    return lax.reshape(
-        lax.mul(spread_a, spread_b), tuple(m * n for m, n in zip(a.shape, b.shape, strict=True))
-    )
+    return lax.reshape(lax.mul(spread_a, spread_b), tuple(m * n for m, n in zip(a.shape, b.shape, strict=True)))
 
 
 def _kronecker(x, y) -> np.ndarray:

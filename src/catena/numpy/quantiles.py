@@ -36,7 +36,7 @@ _along_axes = family(
     axis="an axis or a tuple of them; None for all.",
     method="as for ``quantile``.",
     keepdims="whether the axes stay, with length 1.",
-    weights="the weights of elements for \"inverted_cdf\".",
+    weights='the weights of elements for "inverted_cdf".',
     returns="A float array without the axes; with the axis of ``q`` in front where it has one.",
     raises=(
         "TypeError: an argument is neither an array nor a scalar, or there are no elements.\n"
@@ -96,9 +96,7 @@ def nanquantile(
     >>> jnp.nanquantile(jnp.array([1.0, jnp.nan, 3.0]), 0.5)
     Array(2., dtype=float32)
     """
-    return _quantile(
-        "nanquantile", a, q, axis, out, overwrite_input, method, keepdims, weights, skip_nan=True
-    )
+    return _quantile("nanquantile", a, q, axis, out, overwrite_input, method, keepdims, weights, skip_nan=True)
 
 
 @_along_axes
@@ -129,9 +127,7 @@ def percentile(
         if (found := _of_value(a, q, axis, method, keepdims, percent=True)) is not None:
             return found
     q = _fraction("percentile", q)
-    result = _quantile(
-        "percentile", a, q, axis, out, overwrite_input, method, keepdims, weights, skip_nan=False
-    )
+    result = _quantile("percentile", a, q, axis, out, overwrite_input, method, keepdims, weights, skip_nan=False)
     return placed(result, None, out_sharding)
 
 
@@ -160,9 +156,7 @@ def nanpercentile(
     Array(2., dtype=float32)
     """
     q = _fraction("nanpercentile", q)
-    return _quantile(
-        "nanpercentile", a, q, axis, out, overwrite_input, method, keepdims, weights, skip_nan=True
-    )
+    return _quantile("nanpercentile", a, q, axis, out, overwrite_input, method, keepdims, weights, skip_nan=True)
 
 
 @_along_axes
@@ -204,9 +198,7 @@ def nanmedian(
     >>> jnp.nanmedian(jnp.array([1.0, jnp.nan, 2.0]))
     Array(1.5, dtype=float32)
     """
-    return _quantile(
-        "nanmedian", a, 0.5, axis, out, overwrite_input, "midpoint", keepdims, None, skip_nan=True
-    )
+    return _quantile("nanmedian", a, 0.5, axis, out, overwrite_input, "midpoint", keepdims, None, skip_nan=True)
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -251,9 +243,7 @@ def _quantile(name, a, q, axis, out, overwrite_input, method, keepdims, weights,
     wide = np.dtype("float32") if dtype.itemsize < 4 else dtype
     axes = canonical_axes(axis, a.ndim)
     if weights is not None:
-        weights = _rows(
-            _full_weights(name, a, axis, axes, convert(as_array_argument(name, weights, 2), wide)), axes
-        )
+        weights = _rows(_full_weights(name, a, axis, axes, convert(as_array_argument(name, weights, 2), wide)), axes)
     rows = _rows(convert(a, wide), axes)
     if not rows.shape[-1]:
         raise TypeError(f"{name}: a must have elements along the axes, got shape {a.shape}")
@@ -275,13 +265,9 @@ def _check(name, a, q, out, overwrite_input, method, weights):
     if overwrite_input or out is not None:
         raise ValueError(f"jax.numpy.{name} does not support overwrite_input=True or out != None")
     if method not in _METHODS:
-        raise ValueError(
-            "method can only be 'linear', 'lower', 'higher', 'midpoint', 'nearest' or 'inverted_cdf'"
-        )
+        raise ValueError("method can only be 'linear', 'lower', 'higher', 'midpoint', 'nearest' or 'inverted_cdf'")
     if weights is not None and method != "inverted_cdf":
-        raise NotImplementedError(
-            f"{method} doesn't support weights. Only method 'inverted_cdf' supports weights."
-        )
+        raise NotImplementedError(f"{method} doesn't support weights. Only method 'inverted_cdf' supports weights.")
     if dtypes.is_complex(a.dtype) or dtypes.is_complex(q.dtype):
         raise ValueError("quantile does not support complex input, as the operation is poorly defined.")
     if q.ndim > 1:
@@ -305,9 +291,7 @@ def _full_weights(name, a, axis, axes, weights):
     given = static_axis(axis)
     given = tuple(i % a.ndim for i in (given if isinstance(given, tuple) else (given,)))
     if weights.shape != tuple(a.shape[i] for i in given):
-        raise ValueError(
-            f"{name}: weights must have the shape of a or its lengths along axis, got {weights.shape}"
-        )
+        raise ValueError(f"{name}: weights must have the shape of a or its lengths along axis, got {weights.shape}")
     weights = lax.transpose(weights, tuple(np.argsort(given).tolist()))
     return broadcast_to(lax.expand_dims(weights, tuple(i for i in range(a.ndim) if i not in axes)), a.shape)
 
@@ -423,9 +407,7 @@ def _take(rows, index):
     if rows.ndim == 1:
         spread = lax.reshape(index, (index.size, 1))
         numbers = lax.GatherDimensionNumbers((), (0,), (0,))
-        picked = lax.gather(
-            rows, convert(spread, np.dtype("int32")), numbers, (1,), mode=lax.GatherScatterMode.CLIP
-        )
+        picked = lax.gather(rows, convert(spread, np.dtype("int32")), numbers, (1,), mode=lax.GatherScatterMode.CLIP)
         return lax.reshape(picked, index.shape)
     flat = lax.reshape(rows, (int(np.prod(rows.shape[:-1])), rows.shape[-1]))
     order = (*range(extra, index.ndim), *range(extra))

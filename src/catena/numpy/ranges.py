@@ -101,8 +101,7 @@ def _range(values, dtype):
     """Numbers between static values; with two integers, as an equation while tracing."""
     if dtype == dtypes.BOOL:
         raise TypeError(
-            "iota does not accept dtype bool. Accepted dtypes are subtypes of integer, floating, "
-            "complexfloating."
+            "iota does not accept dtype bool. Accepted dtypes are subtypes of integer, floating, complexfloating."
         )
     if len(values) == 3 and values[2] == 0:
         raise ZeroDivisionError("arange: step must not be 0")
@@ -348,9 +347,7 @@ def meshgrid(*xi: Operand, copy: bool = True, sparse: bool = False, indexing: st
     if indexing not in ("xy", "ij"):
         raise ValueError(f"Valid values for indexing are 'xy' and 'ij', got {indexing}")
     if any(a.ndim != 1 for a in arrays):
-        raise ValueError(
-            f"Arguments to jax.numpy.meshgrid must be 1D, got shapes {[a.shape for a in arrays]}"
-        )
+        raise ValueError(f"Arguments to jax.numpy.meshgrid must be 1D, got shapes {[a.shape for a in arrays]}")
     order = list(range(len(arrays)))
     if indexing == "xy" and len(arrays) >= 2:
         order[:2] = [1, 0]
@@ -365,9 +362,7 @@ def _along(a, axis: int, shape: list, sparse: bool):
     return lax.broadcast_in_dim(a, own, (axis,))
 
 
-def indices(
-    dimensions: Shape, dtype: DTypeLike | None = None, sparse: bool = False
-) -> Array | tuple[Array, ...]:
+def indices(dimensions: Shape, dtype: DTypeLike | None = None, sparse: bool = False) -> Array | tuple[Array, ...]:
     """The indices of all elements of an array, one array of them for each axis.
 
     Arguments:
@@ -385,9 +380,7 @@ def indices(
     """
     dtype = user_dtype(dtype, "indices", default_int())
     shape = shape_argument(dimensions)
-    own = [
-        tuple(n if i == axis or not sparse else 1 for i, n in enumerate(shape)) for axis in range(len(shape))
-    ]
+    own = [tuple(n if i == axis or not sparse else 1 for i, n in enumerate(shape)) for axis in range(len(shape))]
     grids = tuple(lax.broadcasted_iota(dtype, s, axis) for axis, s in enumerate(own))
     if sparse:
         return grids
@@ -454,6 +447,4 @@ mgrid = _Grid(
     sparse=False,
     doc="Dense grids of coordinates: ``mgrid[0:2, 0:1:3j]`` is one array, an axis for each slice.",
 )
-ogrid = _Grid(
-    sparse=True, doc="Open grids of coordinates: ``ogrid[0:2, 0:1:3j]`` are arrays that broadcast together."
-)
+ogrid = _Grid(sparse=True, doc="Open grids of coordinates: ``ogrid[0:2, 0:1:3j]`` are arrays that broadcast together.")

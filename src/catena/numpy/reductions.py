@@ -143,8 +143,7 @@ def _check_not_empty(name, x, axes, initial, where):
         return
     if where is not None:
         raise ValueError(
-            f"reduction operation {name} does not have an identity, so to use a where mask one has to "
-            "specify 'initial'"
+            f"reduction operation {name} does not have an identity, so to use a where mask one has to specify 'initial'"
         )
     if builtins.any(x.shape[a] == 0 for a in axes):
         raise ValueError(f"zero-size array to reduction operation {name} which has no identity")
@@ -161,9 +160,7 @@ def mask_argument(name: str, where):
     """A ``where`` argument, which must be boolean."""
     where = as_array_argument(name, where, "at argument 'where'")
     if where.dtype != dtypes.BOOL:
-        raise ValueError(
-            f"jnp.{name}: where must be None or a boolean array; got where.dtype={where.dtype!r}."
-        )
+        raise ValueError(f"jnp.{name}: where must be None or a boolean array; got where.dtype={where.dtype!r}.")
     return where
 
 
@@ -184,11 +181,7 @@ def widened(dtype):
     kind = dtypes.KIND[dtype]
     if kind in "bi":
         return dtypes.promote((dtype, False), (default_int(), False))[0]
-    return (
-        dtypes.promote((dtype, False), (dtypes.canonical(np.dtype("uint64")), False))[0]
-        if kind == "u"
-        else dtype
-    )
+    return dtypes.promote((dtype, False), (dtypes.canonical(np.dtype("uint64")), False))[0] if kind == "u" else dtype
 
 
 def plain_axis(axis) -> bool:
@@ -249,10 +242,7 @@ along_axes = family(
     initial="a scalar to compare with, too.",
     where="booleans that broadcast with ``a``: which elements to take.",
     returns="An array without the axes.",
-    raises=(
-        "TypeError: ``a`` is neither an array nor a scalar.\n"
-        "ValueError: an axis is out of bounds or given twice."
-    ),
+    raises=("TypeError: ``a`` is neither an array nor a scalar.\nValueError: an axis is out of bounds or given twice."),
     dtype="the dtype of the result; by default the real dtype of ``a``, or the default float.",
     ddof="what to subtract from the number of elements that the sum of squares is divided by.",
     mean="the mean, if it is known, with the axes kept.",

@@ -129,9 +129,7 @@ def select(condlist: Sequence[Operand], choicelist: Sequence[Operand], default: 
     Array([-1, 10, 20,  3], dtype=int32)
     """
     if len(condlist) != len(choicelist):
-        raise ValueError(
-            f"condlist must have length equal to choicelist ({len(condlist)} vs {len(choicelist)})"
-        )
+        raise ValueError(f"condlist must have length equal to choicelist ({len(condlist)} vs {len(choicelist)})")
     if len(condlist) == 0:
         raise ValueError("condlist must be non-empty")
     conditions = [truth(as_array_argument("select", c, i)) for i, c in enumerate(condlist)]
@@ -169,8 +167,7 @@ def piecewise(
     count, functions = len(conditions), len(funclist)
     if functions not in (count, count + 1):
         raise ValueError(
-            f"with {count} condition(s), either {count} or {count + 1} functions are expected; got "
-            f"{functions}"
+            f"with {count} condition(s), either {count} or {count + 1} functions are expected; got {functions}"
         )
     functions = list(funclist) if functions > count else [*funclist, 0]
     result = _piece(functions[-1], x, args, kw)
@@ -229,9 +226,7 @@ def choose(a: Operand, choices: Operand | Sequence[Operand], out: None = None, m
     return (
         lax.select_n(which, *(broadcast_to(x, shape) for x in arrays))
         if len(arrays) > 2
-        else chosen(
-            lax.eq(which, np.int32(1)), broadcast_to(arrays[1], shape), broadcast_to(arrays[0], shape)
-        )
+        else chosen(lax.eq(which, np.int32(1)), broadcast_to(arrays[1], shape), broadcast_to(arrays[0], shape))
     )
 
 
@@ -298,9 +293,7 @@ def nonzero(a: Operand, *, size: int | None = None, fill_value: Any = None) -> t
     """
     a = as_array_argument("nonzero", a)
     if a.ndim == 0:
-        raise ValueError(
-            "Calling nonzero on 0d arrays is not allowed. Use jnp.atleast_1d(scalar).nonzero() instead."
-        )
+        raise ValueError("Calling nonzero on 0d arrays is not allowed. Use jnp.atleast_1d(scalar).nonzero() instead.")
     known_or_sized(a, size, "nonzero")
     known = find_concrete(a)
     if size is not None:
@@ -483,7 +476,5 @@ def compress(
     if fill is not None:
         return read(a, (slice(None),) * axis + (index,), mode="fill", fill_value=fill)
     taken = read(a, (slice(None),) * axis + (index,))
-    missing = lax.broadcast_in_dim(
-        lax.ge(index, np.asarray(a.shape[axis], index.dtype)), taken.shape, (axis,)
-    )
+    missing = lax.broadcast_in_dim(lax.ge(index, np.asarray(a.shape[axis], index.dtype)), taken.shape, (axis,))
     return lax.select(missing, broadcast_to(convert(fill_value, a.dtype), taken.shape), taken)

@@ -192,9 +192,7 @@ def _unrowed(values, ar, axis):
 
 def _sorted_order(rows, n: int, dtype):
     places = lax.iota(dtype, n)
-    columns = (
-        [rows] if rows.ndim == 1 else [lax.squeeze(c, (1,)) for c in lax.split(rows, (1,) * rows.shape[1], 1)]
-    )
+    columns = [rows] if rows.ndim == 1 else [lax.squeeze(c, (1,)) for c in lax.split(rows, (1,) * rows.shape[1], 1)]
     return lax.sort([*columns, places], 0, num_keys=len(columns))[-1] if columns else places
 
 
@@ -233,9 +231,7 @@ def _unique_of_all(name: str, x, size, fill_value) -> tuple:
     return _unique(name, x, None, False, size, fill_value)
 
 
-def unique_all(
-    x: Operand, /, *, size: int | None = None, fill_value: Operand | None = None
-) -> UniqueAllResult:
+def unique_all(x: Operand, /, *, size: int | None = None, fill_value: Operand | None = None) -> UniqueAllResult:
     """The distinct elements, the position of the first of each, which of them each element is, and how often
     each occurs.
 
@@ -254,9 +250,7 @@ def unique_all(
     return UniqueAllResult(*_unique_of_all("unique_all", x, size, fill_value))
 
 
-def unique_counts(
-    x: Operand, /, *, size: int | None = None, fill_value: Operand | None = None
-) -> UniqueCountsResult:
+def unique_counts(x: Operand, /, *, size: int | None = None, fill_value: Operand | None = None) -> UniqueCountsResult:
     """The distinct elements, and how often each occurs.
 
     Arguments:
@@ -275,9 +269,7 @@ def unique_counts(
     return UniqueCountsResult(values, counts)
 
 
-def unique_inverse(
-    x: Operand, /, *, size: int | None = None, fill_value: Operand | None = None
-) -> UniqueInverseResult:
+def unique_inverse(x: Operand, /, *, size: int | None = None, fill_value: Operand | None = None) -> UniqueInverseResult:
     """The distinct elements, and which of them each element is.
 
     Arguments:
@@ -344,9 +336,7 @@ def _sized(values, mask, size, fill_value):
     return lax.select(missing, broadcast_to(fill, chosen.shape), chosen)
 
 
-def union1d(
-    ar1: Operand, ar2: Operand, *, size: int | None = None, fill_value: Operand | None = None
-) -> Array:
+def union1d(ar1: Operand, ar2: Operand, *, size: int | None = None, fill_value: Operand | None = None) -> Array:
     """The elements of either array, in order.
 
     Arguments:

@@ -28,9 +28,7 @@ from catena.numpy.hot import Operand
 from catena.numpy.placement import placed
 
 
-def reshape(
-    a: Operand, shape: Any, order: str = "C", *, copy: bool | None = None, out_sharding: Any = None
-) -> Array:
+def reshape(a: Operand, shape: Any, order: str = "C", *, copy: bool | None = None, out_sharding: Any = None) -> Array:
     """The elements of an array, in order, in another shape.
 
     Arguments:
@@ -95,9 +93,7 @@ def inferred_shape(a, shape) -> tuple:
     for s in sizes:
         size *= s
     if size != a.size or any(s < 0 for s in sizes):
-        raise TypeError(
-            f"cannot reshape array of shape {a.shape} (size {a.size}) into shape {shape} (size {size})"
-        )
+        raise TypeError(f"cannot reshape array of shape {a.shape} (size {a.size}) into shape {shape} (size {size})")
     return sizes
 
 
@@ -105,11 +101,7 @@ def _lengths(shape) -> tuple:
     if type(shape) is tuple and all(type(s) is int for s in shape):
         return shape
     negative_one = object()
-    given = (
-        list(shape)
-        if np.iterable(shape) and getattr(shape, "ndim", 1) and not isinstance(shape, str)
-        else [shape]
-    )
+    given = list(shape) if np.iterable(shape) and getattr(shape, "ndim", 1) and not isinstance(shape, str) else [shape]
     checked = [negative_one if not isinstance(s, Tracer | float) and s == -1 else s for s in given]
     known = iter(shape_argument([s for s in checked if s is not negative_one]) if len(checked) else ())
     return tuple(-1 if s is negative_one else next(known) for s in checked)
@@ -161,9 +153,7 @@ def transpose(a: Operand, axes: Sequence[int] | None = None) -> Array:
 def permutation(a, axes) -> tuple:
     """A permutation argument with axes counted from the front."""
     axes = tuple(static_int(i, "axes of transpose") for i in axes)
-    if len(axes) != a.ndim or sorted(i % a.ndim for i in axes if -a.ndim <= i < a.ndim) != list(
-        range(a.ndim)
-    ):
+    if len(axes) != a.ndim or sorted(i % a.ndim for i in axes if -a.ndim <= i < a.ndim) != list(range(a.ndim)):
         raise TypeError(
             f"transpose permutation isn't a permutation of operand dimensions, got permutation {axes} for "
             "operand shape "
@@ -318,14 +308,11 @@ def broadcast_to(array: Operand, shape: int | Sequence[int], *, out_sharding: An
 def checked_broadcast(array, shape: tuple):
     """``array`` broadcast to ``shape``, or the error that says that it does not fit."""
     if array.ndim > len(shape):
-        raise ValueError(
-            f"Cannot broadcast to shape with fewer dimensions: arr_shape={array.shape} shape={shape}"
-        )
+        raise ValueError(f"Cannot broadcast to shape with fewer dimensions: arr_shape={array.shape} shape={shape}")
     if any(n not in (1, m) for n, m in zip(array.shape[::-1], shape[::-1], strict=False)):
         requested = f"{array.dtype}[{','.join(map(str, shape))}]"
         raise ValueError(
-            f"Incompatible types for broadcasting: input type={array.aval.str_short()} and requested "
-            f"type={requested}"
+            f"Incompatible types for broadcasting: input type={array.aval.str_short()} and requested type={requested}"
         )
     return boundary.broadcast_to(array, shape)
 

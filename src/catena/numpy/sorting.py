@@ -24,8 +24,7 @@ from catena.typing import DTypeLike
 def _check_options(name: str, kind, order):
     if kind is not None:
         raise TypeError(
-            f"'kind' argument to {name} is not supported. Use stable=True or stable=False to specify sort "
-            "stability."
+            f"'kind' argument to {name} is not supported. Use stable=True or stable=False to specify sort stability."
         )
     if order is not None:
         raise TypeError(f"'order' argument to {name} is not supported.")

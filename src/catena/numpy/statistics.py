@@ -90,8 +90,7 @@ def _greatest(x) -> int:
     if known is None:
         raise ConcretizationTypeError(
             x,
-            "The error occurred because of argument 'x' of jnp.bincount. Pass length= to use it while "
-            "tracing.",
+            "The error occurred because of argument 'x' of jnp.bincount. Pass length= to use it while tracing.",
         )
     return max(int(known._value.max()), 0)
 
@@ -111,14 +110,10 @@ def _counts(x, weights, length: int):
     numbers = lax.ScatterDimensionNumbers((), (0,), (0,))
     if not length or not x.size:
         return lax.full((length,), 0, dtype)
-    return lax.scatter_add(
-        lax.full((length,), 0, dtype), lax.reshape(x, (x.size, 1)), ones, numbers, mode="drop"
-    )
+    return lax.scatter_add(lax.full((length,), 0, dtype), lax.reshape(x, (x.size, 1)), ones, numbers, mode="drop")
 
 
-def histogram_bin_edges(
-    a: Operand, bins: Operand = 10, range: Range = None, weights: Operand | None = None
-) -> Array:  # noqa: A002
+def histogram_bin_edges(a: Operand, bins: Operand = 10, range: Range = None, weights: Operand | None = None) -> Array:  # noqa: A002
     """The edges of the bins of a histogram.
 
     Arguments:
@@ -137,9 +132,7 @@ def histogram_bin_edges(
     """
     del weights
     if isinstance(bins, str):
-        raise TypeError(
-            f"histogram_bin_edges: bins must be a number of bins or an array of edges, got {bins!r}"
-        )
+        raise TypeError(f"histogram_bin_edges: bins must be a number of bins or an array of edges, got {bins!r}")
     a = as_array_argument("histogram_bin_edges", a)
     a = ravel(convert(a, dtypes.to_inexact_dtype(a.dtype)))
     bins = bins if not isinstance(bins, Sequence) else np.asarray(bins)
@@ -201,11 +194,7 @@ def histogram(
     edges = convert(histogram_bin_edges(a, bins, range), a.dtype)
     a, weights = ravel(a), ravel(weights)
     places = _bins_of(a, edges)
-    counts = (
-        read(_counts(places, weights, edges.size), slice(1, None))
-        if edges.size
-        else lax.full((0,), 0, a.dtype)
-    )
+    counts = read(_counts(places, weights, edges.size), slice(1, None)) if edges.size else lax.full((0,), 0, a.dtype)
     if density:
         widths = lax.sub(read(edges, slice(1, None)), read(edges, slice(None, -1)))
         counts = lax.div(lax.div(counts, widths), lax.reduce_sum(counts, (0,)))
@@ -292,9 +281,7 @@ def histogramdd(
         raise ValueError("should have one weight for each sample.")
     ranges = [None] * rank if range is None else list(range)
     if len(ranges) != rank:
-        raise ValueError(
-            f"For sample dimension {rank}, the range argument must be a sequence of {rank} pairs or None"
-        )
+        raise ValueError(f"For sample dimension {rank}, the range argument must be a sequence of {rank} pairs or None")
     bins = list(bins) if isinstance(bins, list | tuple) or np.ndim(bins) else [bins] * rank
     if len(bins) != rank:
         raise ValueError("should be a bin for each dimension.")
@@ -392,9 +379,7 @@ def cov(
         centre = average(x, 1, weights)
         scale = lax.sub(total, spread)
     x = lax.sub(x, lax.broadcast_in_dim(centre, x.shape, (0,)))
-    weighted = (
-        x if weights is None else lax.mul(x, lax.broadcast_in_dim(convert(weights, x.dtype), x.shape, (1,)))
-    )
+    weighted = x if weights is None else lax.mul(x, lax.broadcast_in_dim(convert(weights, x.dtype), x.shape, (1,)))
     product = dot(x, matrix_transpose(weighted if not dtypes.is_complex(x.dtype) else lax.conj(weighted)))
     result = lax.div(product, convert(scale, product.dtype))
     return reshaped(result, tuple(n for n in result.shape if n != 1)) if 1 in result.shape else result
@@ -466,9 +451,7 @@ def _check_weights(name: str, weights, x):
         raise ValueError(f"incompatible numbers of samples and {name}")
 
 
-def corrcoef(
-    x: Operand, y: Operand | None = None, rowvar: bool = True, dtype: DTypeLike | None = None
-) -> Array:
+def corrcoef(x: Operand, y: Operand | None = None, rowvar: bool = True, dtype: DTypeLike | None = None) -> Array:
     """The correlation coefficients of variables.
 
     Arguments:

@@ -78,9 +78,7 @@ def _take_at_once(a, indices, axis, mode):
     if index.dtype.kind != "i" or not (axis is None or type(axis) is int):
         return None
     try:
-        return make_array(
-            np.asarray(a._value.take(index.astype(np.intp), axis, mode=_TAKE_FAST[mode])), a.weak_type
-        )
+        return make_array(np.asarray(a._value.take(index.astype(np.intp), axis, mode=_TAKE_FAST[mode])), a.weak_type)
     except (IndexError, ValueError):
         return None
 
@@ -141,19 +139,13 @@ def take_along_axis(
     arr = as_array_argument("take_along_axis", arr, 0)
     indices = as_array_argument("take_along_axis", indices, 1)
     if not dtypes.is_integer(indices.dtype):
-        raise TypeError(
-            f"take_along_axis indices must be of integer type, got {dtypes.dtype_name(indices.dtype)}"
-        )
+        raise TypeError(f"take_along_axis indices must be of integer type, got {dtypes.dtype_name(indices.dtype)}")
     if axis is None:
         if indices.ndim != 1:
             raise ValueError(f"take_along_axis indices must be 1D if axis=None, got shape {indices.shape}")
-        return take_along_axis(
-            ravel(arr), indices, 0, mode, fill_value, wrap_negative_indices=wrap_negative_indices
-        )
+        return take_along_axis(ravel(arr), indices, 0, mode, fill_value, wrap_negative_indices=wrap_negative_indices)
     if indices.ndim != arr.ndim:
-        raise ValueError(
-            f"indices and arr must have the same number of dimensions; {indices.ndim} vs. {arr.ndim}"
-        )
+        raise ValueError(f"indices and arr must have the same number of dimensions; {indices.ndim} vs. {arr.ndim}")
     axis = canonical_axis(operator.index(axis), arr.ndim)
     if not arr.shape[axis] and indices.size:
         raise IndexError("Cannot do a non-empty jnp.take_along_axis() from an empty axis.")
@@ -182,8 +174,7 @@ def along_index(shape: tuple, axis: int, indices) -> tuple:
     """The index of all positions of ``shape``, with ``indices`` in the place of those along ``axis``."""
     rank = len(shape)
     return tuple(
-        indices if i == axis else np.arange(n).reshape((n,) + (1,) * (rank - i - 1))
-        for i, n in enumerate(shape)
+        indices if i == axis else np.arange(n).reshape((n,) + (1,) * (rank - i - 1)) for i, n in enumerate(shape)
     )
 
 
@@ -263,9 +254,7 @@ def put_along_axis(
            [5., 0.]], dtype=float32)
     """
     refuse_in_place("put_along_axis", inplace)
-    arr, indices, values = (
-        as_array_argument("put_along_axis", x, i) for i, x in enumerate((arr, indices, values))
-    )
+    arr, indices, values = (as_array_argument("put_along_axis", x, i) for i, x in enumerate((arr, indices, values)))
     if axis is None:
         flat = put_along_axis(ravel(arr), indices, values, 0, False, mode=mode)
         return reshaped(flat, arr.shape)
@@ -275,9 +264,7 @@ def put_along_axis(
             f"arr.ndim={arr.ndim} and indices.ndim={indices.ndim}."
         )
     if not dtypes.is_integer(indices.dtype):
-        raise TypeError(
-            f"put_along_axis indices must be of integer type, got {dtypes.dtype_name(indices.dtype)}"
-        )
+        raise TypeError(f"put_along_axis indices must be of integer type, got {dtypes.dtype_name(indices.dtype)}")
     axis = canonical_axis(operator.index(axis), arr.ndim)
     shape = tuple(indices.shape[i] if i == axis else n for i, n in enumerate(arr.shape))
     indices = broadcast_to_shape(indices, shape)

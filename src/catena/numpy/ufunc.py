@@ -153,9 +153,7 @@ class ufunc:  # noqa: N801  (its name in NumPy)
             a = as_array_argument("reduce", a)
             if isinstance(axis, int) and not -a.ndim <= axis < a.ndim:
                 canonical_axis(axis, a.ndim)
-            return self._ufunc.reduce(
-                a, axis=axis, dtype=dtype, keepdims=keepdims, initial=initial, where=where
-            )
+            return self._ufunc.reduce(a, axis=axis, dtype=dtype, keepdims=keepdims, initial=initial, where=where)
         return self._reduce_by_scan(a, axis, dtype, keepdims, initial, where)
 
     def _check_binary(self, method: str, out):
@@ -213,9 +211,7 @@ class ufunc:  # noqa: N801  (its name in NumPy)
         return (lax.transpose(a, order) if axis else a), axis, rank
 
     @_overridable_method
-    def accumulate(
-        self, a: Operand, axis: int | None = 0, dtype: DTypeLike | None = None, out: None = None
-    ) -> Array:
+    def accumulate(self, a: Operand, axis: int | None = 0, dtype: DTypeLike | None = None, out: None = None) -> Array:
         """The results of combining the first elements along an axis, for each number of them.
 
         Arguments:
@@ -312,14 +308,10 @@ class ufunc:  # noqa: N801  (its name in NumPy)
             return self._ufunc.reduceat(a, indices, axis=axis, dtype=dtype)
         a, indices = array_arguments(f"{self.__name__}.reduceat", a, indices)
         if indices.ndim != 1 or not np.issubdtype(indices.dtype, np.integer):
-            raise ValueError(
-                f"reduceat: indices must be integers with one axis, got {indices.aval.str_short()}"
-            )
+            raise ValueError(f"reduceat: indices must be integers with one axis, got {indices.aval.str_short()}")
         a, axis, _ = self._along(a, axis, dtype)
         result = self._reduce_slices(a, convert(indices, np.dtype("int32")))
-        return (
-            lax.transpose(result, (*range(1, axis + 1), 0, *range(axis + 1, result.ndim))) if axis else result
-        )
+        return lax.transpose(result, (*range(1, axis + 1), 0, *range(axis + 1, result.ndim))) if axis else result
 
     def _reduce_slices(self, a, starts):
         size = np.int32(a.shape[0])

@@ -50,9 +50,7 @@ def vectorize(pyfunc: Callable, *, excluded: Any = frozenset(), signature: str |
     Array([3., 3.], dtype=float32)
     """
     if any(not isinstance(item, str | int) for item in excluded):
-        raise TypeError(
-            f"jax.numpy.vectorize can only exclude integer or string arguments, but excluded={excluded!r}"
-        )
+        raise TypeError(f"jax.numpy.vectorize can only exclude integer or string arguments, but excluded={excluded!r}")
     if any(isinstance(item, int) and item < 0 for item in excluded):
         raise ValueError(f"excluded={excluded!r} contains negative numbers")
     excluded = frozenset(excluded)
@@ -63,12 +61,8 @@ def vectorize(pyfunc: Callable, *, excluded: Any = frozenset(), signature: str |
         fun, arrays = _without_excluded(pyfunc, excluded, args, kwargs)
         inputs, outputs = _parse(signature) if signature is not None else ([()] * len(arrays), None)
         if len(arrays) != len(inputs):
-            raise TypeError(
-                f"wrong number of positional arguments: expected {len(inputs)}, got {len(arrays)} {note}"
-            )
-        arrays = [
-            as_array_argument(getattr(pyfunc, "__name__", "vectorize"), a, i) for i, a in enumerate(arrays)
-        ]
+            raise TypeError(f"wrong number of positional arguments: expected {len(inputs)}, got {len(arrays)} {note}")
+        arrays = [as_array_argument(getattr(pyfunc, "__name__", "vectorize"), a, i) for i, a in enumerate(arrays)]
         return _mapped(_checked(fun, inputs, outputs, arrays, note), inputs, arrays, note)
 
     return asking(vectorized)
@@ -116,13 +110,9 @@ def _checked(fun, inputs, outputs, arrays, note: str):
         many = isinstance(result, tuple | list)
         results = list(result) if many else [result]
         if many and len(results) != len(outputs):
-            raise TypeError(
-                f"wrong number of output arguments: expected {len(outputs)}, got {len(results)} {note}"
-            )
+            raise TypeError(f"wrong number of output arguments: expected {len(outputs)}, got {len(results)} {note}")
         if not many and len(outputs) > 1:
-            raise TypeError(
-                f"output must be a tuple when multiple outputs are expected, got: {result!r} {note}"
-            )
+            raise TypeError(f"output must be a tuple when multiple outputs are expected, got: {result!r} {note}")
         results = [from_object(r) for r in results]
         for part, core in zip(results, outputs, strict=True):
             if part.ndim != len(core):

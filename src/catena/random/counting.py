@@ -96,6 +96,4 @@ def xor_all(block: list):
 def enough_counts(count: int):
     """Raise where a stream of 32-bit counters is too short."""
     if count > 0xFFFFFFFF:
-        raise ValueError(
-            f"this stream has 2**32 words, {count} are needed; use jax_threefry_partitionable=True"
-        )
+        raise ValueError(f"this stream has 2**32 words, {count} are needed; use jax_threefry_partitionable=True")

@@ -96,9 +96,7 @@ def poisson(key, lam, shape=None, dtype=None, *, out_sharding=None):
 def _poisson(key, lam, *, shape, dtype):
     """Small means by multiplication of uniforms, large ones by rejection; both are drawn where both occur."""
     small = lax.bitwise_or(lax.ne(lam, lam), lax.lt(lam, np.float32(10)))
-    knuth = _poisson_knuth(
-        key, lax.select_n(small, full(shape, 0, np.float32), lam), shape=shape, dtype=dtype
-    )
+    knuth = _poisson_knuth(key, lax.select_n(small, full(shape, 0, np.float32), lam), shape=shape, dtype=dtype)
     large = lax.select_n(small, lam, full(shape, 1e5, np.float32))
     again = random_clone_p.bind(key)  # on purpose: only one of the two draws is taken
     drawn = lax.select_n(small, _poisson_rejection(again, large, shape=shape, dtype=dtype), knuth)
@@ -107,8 +105,7 @@ def _poisson(key, lam, *, shape, dtype):
 
 @sampler(positional=False)
 def _poisson_knuth(key, lam, *, shape, dtype):
-    """Knuth, "The art of computer programming", volume 2, 3.4.1: count uniforms until their product is small.
-    """
+    """Knuth, "The art of computer programming", volume 2, 3.4.1: count uniforms until their product is small."""
     one = dtype.type(1)
 
     def unfinished(state):
@@ -250,9 +247,7 @@ def stirling_rest(k):
     series = lax.sub(number(1 / 360), lax.div(number(1 / 1260), squared))
     series = lax.div(lax.sub(number(1 / 12), lax.div(series, squared)), next_k)
     index = lax.convert_element_type(lax.floor(kept), np.int32)
-    table = lax.convert_element_type(
-        np.asarray(STIRLING, np.float64 if dtype.itemsize == 8 else np.float32), dtype
-    )
+    table = lax.convert_element_type(np.asarray(STIRLING, np.float64 if dtype.itemsize == 8 else np.float32), dtype)
     tabulated = lax.index_take(table, [lax.reshape(index, (index.size,))], (0,)).reshape(index.shape)
     return lax.select_n(lax.le(k, number(9)), series, tabulated)
 

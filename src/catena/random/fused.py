@@ -19,8 +19,7 @@ from catena.transform.execute import run_jaxpr
 
 
 def multiply_add(x, y, z):
-    """``x * y + z`` in one rounding, for floats of 32 and 64 bits; narrower ones, kept in 32, need no care.
-    """
+    """``x * y + z`` in one rounding, for floats of 32 and 64 bits; narrower ones, kept in 32, need no care."""
     shape = np.broadcast_shapes(*[get_aval(v).shape for v in (x, y, z)])
     if get_aval(x).dtype.itemsize < 4:
         return lax.add(lax.mul(x, y), z)
@@ -28,14 +27,8 @@ def multiply_add(x, y, z):
 
 
 def _abstract(x, y, z):
-    if (
-        not x.dtype == y.dtype == z.dtype
-        or not dtypes.is_floating(x.dtype)
-        or not x.shape == y.shape == z.shape
-    ):
-        raise TypeError(
-            f"multiply_add takes floats of one type, got {x.str_short()}, {y.str_short()}, {z.str_short()}"
-        )
+    if not x.dtype == y.dtype == z.dtype or not dtypes.is_floating(x.dtype) or not x.shape == y.shape == z.shape:
+        raise TypeError(f"multiply_add takes floats of one type, got {x.str_short()}, {y.str_short()}, {z.str_short()}")
     return x.strip_weak_type()
 
 

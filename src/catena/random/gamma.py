@@ -38,9 +38,7 @@ from catena.transform.execute import run_jaxpr
 def columns(keys) -> list:
     """The arrays of keys along the last axis."""
     axis = keys.ndim - 1
-    return [
-        lax.squeeze(lax.slice_in_dim(keys, i, i + 1, axis=axis), (axis,)) for i in range(keys.shape[axis])
-    ]
+    return [lax.squeeze(lax.slice_in_dim(keys, i, i + 1, axis=axis), (axis,)) for i in range(keys.shape[axis])]
 
 
 def choose(where, yes: tuple, no: tuple) -> tuple:
@@ -120,18 +118,14 @@ def draw_flat(keys, alpha, log_space: bool):
 def _abstract(keys, alpha, *, impl, log_space):
     check_is_key("random_gamma", keys)
     if alpha.shape[: keys.ndim] != keys.shape or not dtypes.is_floating(alpha.dtype):
-        raise TypeError(
-            f"random_gamma: got keys of type {keys.str_short()} and parameters of type {alpha.str_short()}"
-        )
+        raise TypeError(f"random_gamma: got keys of type {keys.str_short()} and parameters of type {alpha.str_short()}")
     return alpha.strip_weak_type()
 
 
 @functools.lru_cache(maxsize=1024)
 def _closed(keys_aval, alpha_aval, log_space: bool, flags: tuple) -> ClosedJaxpr:
     fun = lambda keys, alpha: [draw_flat(keys, alpha, log_space)]  # noqa: E731
-    return ClosedJaxpr(
-        *trace_to_jaxpr(fun, [keys_aval, alpha_aval], DebugInfo("random_gamma", "random_gamma"))
-    )
+    return ClosedJaxpr(*trace_to_jaxpr(fun, [keys_aval, alpha_aval], DebugInfo("random_gamma", "random_gamma")))
 
 
 def _flags() -> tuple:
@@ -264,10 +258,7 @@ def beta(key, a, b, shape=None, dtype=None, *, out_sharding=None):
 @sampler(positional=False)
 def _beta(key, a, b, *, shape):
     """The share of the first of two gamma numbers, from their logarithms."""
-    logs = [
-        _gamma(k, spread(x, shape), shape=shape, log_space=True)
-        for k, x in zip(pair(key), (a, b), strict=True)
-    ]
+    logs = [_gamma(k, spread(x, shape), shape=shape, log_space=True) for k, x in zip(pair(key), (a, b), strict=True)]
     largest = lax.max(*logs)
     x, y = [lax.exp(lax.sub(g, largest)) for g in logs]
     return lax.div(x, lax.add(x, y))
@@ -472,8 +463,7 @@ def ball(key, d: int, p=2, shape=(), dtype=None, *, out_sharding=None):
 
 @sampler(positional=False)
 def _ball(key, p, *, shape, dtype):
-    """Barthe, Guedon, Mendelson, Naor: "A probabilistic approach to the geometry of the l_p^n-ball" (2005).
-    """
+    """Barthe, Guedon, Mendelson, Naor: "A probabilistic approach to the geometry of the l_p^n-ball" (2005)."""
     first, second = pair(key)
     vectors = _generalized_normal(first, p, shape=shape, dtype=dtype)
     slack = _exponential(second, shape=shape[:-1], dtype=dtype)

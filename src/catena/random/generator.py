@@ -135,9 +135,7 @@ def register_generator(
     }.items():
         if not callable(function):
             raise TypeError(f"register_generator: {what} must be a function, got {function!r}")
-    made = Generator(
-        name, tag or name, key_shape, seed, split, random_bits, fold_in, bits_at, split_at, counts, joint
-    )
+    made = Generator(name, tag or name, key_shape, seed, split, random_bits, fold_in, bits_at, split_at, counts, joint)
     generators[name] = made
     return made
 

@@ -21,9 +21,9 @@ from catena.core.aval import ShapedArray
 from catena.core.context import context
 from catena.core.evaluate import check_may_run, check_value
 from catena.core.jaxpr import ClosedJaxpr
+from catena.core.lazy import compiler
 from catena.core.staging import DebugInfo, trace_to_jaxpr
 from catena.random.dtype import STORAGE, U32, generator_of, stored
-from catena.core.lazy import compiler
 from catena.transform.execute import run_entry
 
 LARGE, SMALL = 1 << 16, 1 << 10

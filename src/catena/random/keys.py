@@ -185,8 +185,7 @@ def check_has_type(x):
 
 
 def check_key(name: str, given) -> tuple:
-    """The single typed key that was given to the function ``name``, raw or typed, and whether it was typed.
-    """
+    """The single typed key that was given to the function ``name``, raw or typed, and whether it was typed."""
     if is_typed_key(given):
         found, typed, shape = given, True, given.shape
     else:

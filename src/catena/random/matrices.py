@@ -15,9 +15,7 @@ from catena.random.sampler import as_float, check_no_sharding, float_dtype, samp
 METHODS = ("svd", "eigh", "cholesky")
 
 
-def multivariate_normal(
-    key, mean, cov, shape=None, dtype=None, method: str = "cholesky", *, out_sharding=None
-):
+def multivariate_normal(key, mean, cov, shape=None, dtype=None, method: str = "cholesky", *, out_sharding=None):
     """Normal vectors of given mean and covariance.
 
     Arguments:
@@ -35,9 +33,7 @@ def multivariate_normal(
 
     >>> from catena import random
     >>> import numpy as np
-    >>> random.multivariate_normal(
-    ...     random.key(0), np.zeros(2, np.float32), np.eye(2, dtype=np.float32), (3,)
-    ... ).shape
+    >>> random.multivariate_normal(random.key(0), np.zeros(2, np.float32), np.eye(2, dtype=np.float32), (3,)).shape
     (3, 2)
     """
     key = consumed_key("multivariate_normal", key)
@@ -53,8 +49,7 @@ def multivariate_normal(
     n = mean.shape[-1]
     if cov.shape[-2:] != (n, n):
         raise ValueError(
-            f"multivariate_normal requires cov.shape == (..., n, n) for n={n}, "
-            f"but got cov.shape == {cov.shape}."
+            f"multivariate_normal requires cov.shape == (..., n, n) for n={n}, but got cov.shape == {cov.shape}."
         )
     together = np.broadcast_shapes(mean.shape[:-1], cov.shape[:-2])
     lead = together if shape is None else canonical_shape(shape)
@@ -112,8 +107,7 @@ def orthogonal(key, n: int, shape=(), dtype=None, m: int | None = None, *, out_s
 
 @sampler(positional=False)
 def _orthogonal(key, *, shape, dtype):
-    """The Q of a normal matrix, with the signs of the diagonal of R: Mezzadri (2007), arXiv math-ph/0609050.
-    """
+    """The Q of a normal matrix, with the signs of the diagonal of R: Mezzadri (2007), arXiv math-ph/0609050."""
     tall = shape[-2] >= shape[-1]
     drawn = _normal(key, shape=shape if tall else (*shape[:-2], shape[-1], shape[-2]), dtype=dtype)
     q, r = linalg.qr(drawn, full_matrices=False)

@@ -50,9 +50,7 @@ def inexact_dtype(dtype, name: str):
         return dtypes.canonicalize_dtype(float)
     full = dtypes.as_dtype(dtype)
     if not dtypes.is_inexact(full):
-        raise ValueError(
-            f"dtype argument to `{name}` must be a float or complex dtype, got {dtypes.dtype_name(full)}"
-        )
+        raise ValueError(f"dtype argument to `{name}` must be a float or complex dtype, got {dtypes.dtype_name(full)}")
     return dtypes.check_user_dtype_supported(dtype, name)
 
 
@@ -66,8 +64,7 @@ def _normal(key, *, shape, dtype):
     if not dtypes.is_complex(dtype):
         return _normal_real(key, shape=shape, dtype=dtype)
     real, imag = [
-        lax.convert_element_type(_normal_real(k, shape=shape, dtype=real_dtype(dtype)), dtype)
-        for k in pair(key)
+        lax.convert_element_type(_normal_real(k, shape=shape, dtype=real_dtype(dtype)), dtype) for k in pair(key)
     ]
     return lax.div(lax.add(real, lax.mul(dtype.type(1j), imag)), dtype.type(real_dtype(dtype).type(SQRT_2)))
 
@@ -237,8 +234,7 @@ def wald(key, mean, shape=None, dtype=None, *, out_sharding=None):
 
 @sampler
 def _wald(key, mean, *, shape, dtype):
-    """Michael, Schucany, Haas: "Generating random variates using transformations with multiple roots" (1976).
-    """
+    """Michael, Schucany, Haas: "Generating random variates using transformations with multiple roots" (1976)."""
     first, second = pair(key)
     mean = spread(mean, shape)
     y = lax.square(_normal(first, shape=shape, dtype=dtype))

@@ -163,14 +163,10 @@ PARAMETERS = {"seed": (), "random_bits": ("bit_width", "shape"), "split": ("shap
 
 
 @functools.lru_cache(maxsize=4096)
-def words_jaxpr(
-    kind: str, impl: Generator, avals: tuple, ndim: int, params: tuple, flags: tuple
-) -> ClosedJaxpr:
+def words_jaxpr(kind: str, impl: Generator, avals: tuple, ndim: int, params: tuple, flags: tuple) -> ClosedJaxpr:
     """What ``kind`` does, in operations on words."""
     fun = apply_to_words(kind, impl, ndim, dict(params))
-    return ClosedJaxpr(
-        *trace_to_jaxpr(lambda *xs: [fun(*xs)], list(avals), DebugInfo(kind, f"{impl.name}.{kind}"))
-    )
+    return ClosedJaxpr(*trace_to_jaxpr(lambda *xs: [fun(*xs)], list(avals), DebugInfo(kind, f"{impl.name}.{kind}")))
 
 
 @functools.lru_cache(maxsize=4096)
@@ -225,9 +221,7 @@ def _seed_abstract(seeds, *, impl):
     return key_aval(seeds.shape, impl)
 
 
-random_seed_p = define(
-    "random_seed", takes_arrays=True, abstract=_seed_abstract, lower=lower_function("seed")
-)
+random_seed_p = define("random_seed", takes_arrays=True, abstract=_seed_abstract, lower=lower_function("seed"))
 random_seed_p.batch = _front_batch(random_seed_p)
 random_seed_p.evaluate = lambda seeds, *, impl: evaluate_function("seed", random_seed_p, [seeds], impl, {})
 
@@ -261,9 +255,7 @@ def bits_of(key, *, bit_width, shape):
 def _bits_evaluate(keys, *, impl, bit_width, shape):
     if scalar_key(keys):
         return kernels.draw(bits_of, keys, shape, (), {"bit_width": bit_width})
-    return evaluate_function(
-        "random_bits", random_bits_p, [keys], impl, {"bit_width": bit_width, "shape": shape}
-    )
+    return evaluate_function("random_bits", random_bits_p, [keys], impl, {"bit_width": bit_width, "shape": shape})
 
 
 random_bits_p = define(
@@ -353,9 +345,7 @@ def _fold_in_abstract(keys, data, *, impl):
     if data.dtype != U32:
         raise TypeError(f"random_fold_in: data must be uint32, got {data.str_short()}")
     if data.shape != keys.shape:
-        raise TypeError(
-            f"random_fold_in: keys and data must have one shape, got {keys.shape} and {data.shape}"
-        )
+        raise TypeError(f"random_fold_in: keys and data must have one shape, got {keys.shape} and {data.shape}")
     return keys
 
 

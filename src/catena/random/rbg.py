@@ -52,9 +52,7 @@ def bits_at_rbg(key, bit_width: int, high, low, count: int):
     start[0] = lax.add(start[0], lax.shift_right_logical(high, U32(shift)))
     counter = add_64(start[0], start[1], lax.iota(U32, blocks))
     block = philox_4x32(k[:2], [counter[1], counter[0], k[0], k[1]])
-    return fit(
-        lax.reshape(lax.concatenate([lax.expand_dims(w, (1,)) for w in block], 1), (4 * blocks,)), bit_width
-    )
+    return fit(lax.reshape(lax.concatenate([lax.expand_dims(w, (1,)) for w in block], 1), (4 * blocks,)), bit_width)
 
 
 def split_unsafe(key, shape: tuple):

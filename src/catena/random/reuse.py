@@ -162,9 +162,7 @@ def run(jaxpr, numbers: list, ledger: Ledger) -> list:
     names = Names()
     for eqn in jaxpr.eqns:
         ins, operands = [read(v) for v in eqn.invars], names.of(eqn)
-        outs = apply(
-            eqn.primitive, ins, eqn.params, [v.aval for v in eqn.outvars], ledger, eqn.source, operands
-        )
+        outs = apply(eqn.primitive, ins, eqn.params, [v.aval for v in eqn.outvars], ledger, eqn.source, operands)
         env.update(zip(eqn.outvars, outs, strict=True))
     return [read(v) for v in jaxpr.outvars]
 
@@ -177,9 +175,7 @@ class Names:
 
     def of(self, eqn) -> tuple:
         """The names of the operands of an equation, after which its results are named."""
-        operands = tuple(
-            str(v.val) if type(v) is Literal else self.names.setdefault(v, object()) for v in eqn.invars
-        )
+        operands = tuple(str(v.val) if type(v) is Literal else self.names.setdefault(v, object()) for v in eqn.invars)
         made = (eqn.primitive, repr(eqn.params) if len(eqn.params) < 8 else id(eqn), operands)
         for i, v in enumerate(eqn.outvars):
             self.names[v] = self.names.setdefault((made, i), object())
@@ -260,8 +256,7 @@ def run_cond(ins: list, params: dict, out_avals: list, ledger: Ledger) -> list:
         ends.append(end)
     ledger.join(ends)
     return [
-        same_or_new(list(choices), a, ledger)
-        for choices, a in zip(zip(*outs, strict=True), out_avals, strict=True)
+        same_or_new(list(choices), a, ledger) for choices, a in zip(zip(*outs, strict=True), out_avals, strict=True)
     ]
 
 
@@ -281,9 +276,7 @@ def twice(head: str, step, ledger: Ledger):
     try:
         step(first)
     except KeyReuseError as error:
-        raise KeyReuseError(
-            f"{head} function leads to key reuse when repeatedly executed.\n{error}"
-        ) from None
+        raise KeyReuseError(f"{head} function leads to key reuse when repeatedly executed.\n{error}") from None
     return first
 
 
@@ -433,7 +426,9 @@ def eager_head(name: str, ins: list) -> str:
     """What an eager error starts with, where a key that was passed is used up already."""
     for i, numbers in enumerate(ins):
         if numbers is not None and known.ledger.used[numbers].any():
-            return f"Previously-consumed key passed to {'jit-compiled function' if name == 'jit' else name} at index {i}\n"
+            return (
+                f"Previously-consumed key passed to {'jit-compiled function' if name == 'jit' else name} at index {i}\n"
+            )
     return ""
 
 

@@ -1,5 +1,4 @@
-"""The machinery of samplers: one function, drawn eagerly by fused kernels, traced as a call of its own name.
-"""
+"""The machinery of samplers: one function, drawn eagerly by fused kernels, traced as a call of its own name."""
 
 import functools
 import inspect
@@ -45,8 +44,7 @@ class Sampler:
 
 
 def sampler(fun=None, *, positional: bool = True):
-    """Make a body a ``Sampler``; ``positional=False`` where an element needs more than its own random bits.
-    """
+    """Make a body a ``Sampler``; ``positional=False`` where an element needs more than its own random bits."""
     return functools.partial(Sampler, positional=positional) if fun is None else Sampler(fun, positional)
 
 
@@ -77,15 +75,12 @@ def integer_dtype(dtype, name: str):
         return dtypes.canonicalize_dtype(int)
     found = dtypes.check_user_dtype_supported(dtype, name)
     if not dtypes.is_integer(found):
-        raise ValueError(
-            f"dtype argument to `{name}` must be an integer dtype, got {dtypes.dtype_name(found)}"
-        )
+        raise ValueError(f"dtype argument to `{name}` must be an integer dtype, got {dtypes.dtype_name(found)}")
     return found
 
 
 def shape_of(shape, name: str, *operands) -> tuple:
-    """The shape of a sampler's result: that asked for, to which its operands broadcast, or theirs together.
-    """
+    """The shape of a sampler's result: that asked for, to which its operands broadcast, or theirs together."""
     together = np.broadcast_shapes(*map(np.shape, operands))
     if shape is None:
         return together

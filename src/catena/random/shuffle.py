@@ -139,9 +139,7 @@ def chosen(key, total: int, draws: int, shape: tuple, replace: bool, p, mode: st
     integer = dtypes.canonicalize_dtype(int)
     if p is None:
         if replace:
-            return _randint(
-                key, np.asarray(0, integer), np.asarray(total, integer), shape=shape, dtype=integer
-            )
+            return _randint(key, np.asarray(0, integer), np.asarray(total, integer), shape=shape, dtype=integer)
         return lax.slice_in_dim(shuffled_range(key, total), 0, draws)
     p = asarray(p)
     p = lax.convert_element_type(p, dtypes.result_type(p, float)) if not dtypes.is_floating(p.dtype) else p

@@ -141,9 +141,7 @@ threefry4x32 = register_generator(
     key_shape=(4,),
     seed=seed_4x32,
     split=lambda key, shape: concatenate_words(encrypt_4x32(key, ZEROS, positions(shape))),
-    random_bits=lambda key, bit_width, shape: bits_4x32(
-        encrypt_4x32(key, positions(shape), ZEROS), bit_width
-    ),
+    random_bits=lambda key, bit_width, shape: bits_4x32(encrypt_4x32(key, positions(shape), ZEROS), bit_width),
     fold_in=lambda key, data: concatenate_words(encrypt_4x32(key, ZEROS, seed_words(data))),
     bits_at=lambda key, bit_width, high, low, count: bits_4x32(
         encrypt_4x32(key, positions_from(high, low, count), ZEROS), bit_width

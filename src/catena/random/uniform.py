@@ -53,13 +53,9 @@ def bits(key, shape=(), dtype=None, *, out_sharding=None):
         np.uint64 if dtype is None and context.x64 else np.uint32 if dtype is None else dtype
     )
     if not dtypes.issubdtype(dtype, np.unsignedinteger):
-        raise ValueError(
-            f"dtype argument to `bits` must be an unsigned int dtype, got {dtypes.dtype_name(dtype)}"
-        )
+        raise ValueError(f"dtype argument to `bits` must be an unsigned int dtype, got {dtypes.dtype_name(dtype)}")
     width = dtypes.itemsize_bits(dtype)
-    drawn = random_bits_p.bind(
-        key, impl=generator_of(key), bit_width=max(width, 8), shape=canonical_shape(shape)
-    )
+    drawn = random_bits_p.bind(key, impl=generator_of(key), bit_width=max(width, 8), shape=canonical_shape(shape))
     return lax.convert_element_type(drawn, dtype) if width < 8 else drawn
 
 
@@ -117,9 +113,7 @@ def one_to_two(key, shape: tuple, dtype):
     width, mantissa = dtypes.itemsize_bits(dtype), dtypes.finfo(dtype).nmant
     drawn_width = 8 if mantissa < 8 else width
     if width not in UNSIGNED:
-        raise TypeError(
-            f"uniform only accepts 8-, 16-, 32-, or 64-bit dtypes, got {dtypes.dtype_name(dtype)}."
-        )
+        raise TypeError(f"uniform only accepts 8-, 16-, 32-, or 64-bit dtypes, got {dtypes.dtype_name(dtype)}.")
     word = UNSIGNED[width]
     drawn = lax.convert_element_type(bits_of(key, bit_width=drawn_width, shape=shape), word)
     one = np.ones((), dtype).view(word)[()]
@@ -156,9 +150,7 @@ def randint(key, shape, minval, maxval, dtype=None, *, out_sharding=None):
     key = consumed_key("randint", key)
     check_no_sharding("randint", out_sharding)
     if dtype is not None and not dtypes.issubdtype(dtype, np.integer):
-        raise TypeError(
-            f"randint only accepts integer dtypes, got {dtypes.dtype_name(dtypes.as_dtype(dtype))}"
-        )
+        raise TypeError(f"randint only accepts integer dtypes, got {dtypes.dtype_name(dtypes.as_dtype(dtype))}")
     dtype, shape = integer_dtype(dtype, "randint"), canonical_shape(shape)
     bounds = [integer_bound(x) for x in (minval, maxval)]
     for bound in bounds:
@@ -183,9 +175,7 @@ def clip_integer(x, low: int, high: int):
     """An integer array within limits, in a dtype that holds them."""
     dtype = get_aval(x).dtype
     limits = dtypes.iinfo(dtype)
-    lowest, highest = (
-        np.asarray(min(max(limit, int(limits.min)), int(limits.max)), dtype) for limit in (low, high)
-    )
+    lowest, highest = (np.asarray(min(max(limit, int(limits.min)), int(limits.max)), dtype) for limit in (low, high))
     return lax.convert_element_type(lax.min(highest, lax.max(lowest, x)), np.int32)
 
 
@@ -198,12 +188,8 @@ def _randint(key, minval, maxval, *, shape, dtype):
     first, second = [bits_of(k, bit_width=width, shape=shape) for k in pair(key)]
     one = word.type(1)
     empty = lax.le(high, low)
-    span = lax.select_n(
-        empty, lax.convert_element_type(lax.sub(high, low), word), lax.full_like(empty, 1, word)
-    )
-    whole = lax.bitwise_and(
-        beyond, lax.gt(high, low)
-    )  # maxval is one beyond the dtype: its largest may be drawn, too
+    span = lax.select_n(empty, lax.convert_element_type(lax.sub(high, low), word), lax.full_like(empty, 1, word))
+    whole = lax.bitwise_and(beyond, lax.gt(high, low))  # maxval is one beyond the dtype: its largest may be drawn, too
     span = lax.select_n(whole, span, lax.add(span, one))
     half = lax.rem(word.type(2 ** (width // 2)), span)
     factor = lax.rem(lax.mul(half, half), span)  # 2**width, modulo the span
@@ -257,9 +243,7 @@ def bernoulli(key, p=0.5, shape=None, mode: str = "low", *, out_sharding=None):
         raise ValueError(f"got mode={mode!r}, expected 'high' or 'low'")
     dtype = dtypes.canonicalize_dtype(float if type(p) is float else dtypes.dtype(p))
     if not dtypes.is_floating(dtype):
-        raise TypeError(
-            f"bernoulli probability `p` must have a floating dtype, got {dtypes.dtype_name(dtype)}."
-        )
+        raise TypeError(f"bernoulli probability `p` must have a floating dtype, got {dtypes.dtype_name(dtype)}.")
     shape = shape_of(shape, "bernoulli", p)
     return _bernoulli(key, lax.convert_element_type(p, dtype), shape=shape, mode=mode)
 

@@ -39,14 +39,11 @@ def export(array: Array, stream=None, max_version=None, dl_device=None, copy=Non
         raise BufferError(f"__dlpack__: dl_device must be the CPU, {(1, 0)}, got {dl_device!r}")
     value = live(array)
     if value.dtype.kind == "V":
-        raise BufferError(
-            f"__dlpack__: arrays of dtype {value.dtype} cannot be exported; cast to another dtype first"
-        )
+        raise BufferError(f"__dlpack__: arrays of dtype {value.dtype} cannot be exported; cast to another dtype first")
     if max_version is None or max_version[0] < 1:
         if copy is False:
             raise BufferError(
-                "__dlpack__: sharing memory needs max_version=(1, 0) or later, since older capsules cannot "
-                "be read-only"
+                "__dlpack__: sharing memory needs max_version=(1, 0) or later, since older capsules cannot be read-only"
             )
         return value.copy().__dlpack__()
     return read_only(value).__dlpack__(max_version=max_version, copy=copy)

@@ -278,9 +278,7 @@ def trsm(a, b, *, left_side, lower, transpose_a, conjugate_a, unit_diagonal) -> 
     trans = (2 if conjugate_a else 1) if transpose_a else 0
 
     def one(x, y):
-        solution = solve(
-            1, x.T, y.T, side=int(left_side), lower=int(not lower), trans_a=trans, diag=int(unit_diagonal)
-        )
+        solution = solve(1, x.T, y.T, side=int(left_side), lower=int(not lower), trans_a=trans, diag=int(unit_diagonal))
         return [solution.T]
 
     return each(one, [a, b], [2, 2], [(b.shape[-2:], b.dtype)])

@@ -46,9 +46,7 @@ def check_layout() -> None:
 class Native:
     """Object code loaded into this process and bound to its constants and library functions."""
 
-    def __init__(
-        self, code: bytes, constants: list[np.ndarray], externals: list, machine, stacks: bool = False
-    ):
+    def __init__(self, code: bytes, constants: list[np.ndarray], externals: list, machine, stacks: bool = False):
         check_layout()
         self._keep = ([np.ascontiguousarray(c) for c in constants], externals)
         binding = llvm()

@@ -29,9 +29,7 @@ def captured_frames(filter_frames: bool, num_frames: int | None) -> list[Frame]:
         code = frame.f_code
         internal = code.co_filename.startswith(PACKAGE)
         if not internal or (not filter_frames and frames):
-            frames.append(
-                Frame(code.co_filename, code.co_name, frame.f_lineno, dict(frame.f_locals), frame.f_globals)
-            )
+            frames.append(Frame(code.co_filename, code.co_name, frame.f_lineno, dict(frame.f_locals), frame.f_globals))
         frame = frame.f_back
     return frames
 
@@ -54,8 +52,7 @@ def take_tracers(frames: list[Frame]) -> tuple[list[Frame], list]:
         return Hole(taken.setdefault(id(x), (len(taken), x))[0])
 
     emptied = [
-        frame._replace(variables={k: map_leaves(take, v) for k, v in frame.variables.items()})
-        for frame in frames
+        frame._replace(variables={k: map_leaves(take, v) for k, v in frame.variables.items()}) for frame in frames
     ]
     return emptied, [x for _, x in taken.values()]
 
@@ -73,10 +70,7 @@ def map_leaves(fun, value, depth: int = 4):
 def fill_holes(frames: list[Frame], values) -> list[Frame]:
     """The frames with values in the holes."""
     fill = lambda x: values[x.number] if type(x) is Hole else x
-    return [
-        frame._replace(variables={k: map_leaves(fill, v) for k, v in frame.variables.items()})
-        for frame in frames
-    ]
+    return [frame._replace(variables={k: map_leaves(fill, v) for k, v in frame.variables.items()}) for frame in frames]
 
 
 def breakpoint(  # noqa: A001  (the name that JAX gives it)

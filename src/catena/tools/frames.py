@@ -18,8 +18,6 @@ class Frame(NamedTuple):
     def listing(self, context: int = CONTEXT_LINES) -> str:
         """The lines around the current one, which is marked."""
         first = max(1, self.line - context)
-        lines = [
-            linecache.getline(self.file_name, n).rstrip("\n") for n in range(first, self.line + context + 1)
-        ]
+        lines = [linecache.getline(self.file_name, n).rstrip("\n") for n in range(first, self.line + context + 1)]
         marked = [("->  " if n == self.line else "    ") + text for n, text in enumerate(lines, first)]
         return f"> {self.file_name}({self.line})\n" + "\n".join(marked).rstrip()

@@ -71,11 +71,7 @@ def inner_origin(eqn, position: int) -> str:
     made = next((e for e in jaxpr.eqns if inner in e.outvars), None)
     if made is None:
         return "output of checkpoint"
-    return (
-        f"named {made.params['name']!r}"
-        if made.primitive.name == "name"
-        else f"output of {made.primitive.name}"
-    )
+    return f"named {made.params['name']!r}" if made.primitive.name == "name" else f"output of {made.primitive.name}"
 
 
 def print_saved_residuals(f: Callable, *args, **kwargs) -> None:

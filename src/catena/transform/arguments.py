@@ -31,11 +31,7 @@ def as_int_tuple(x, name: str) -> tuple:
     if x is None:
         return ()
     try:
-        return (
-            tuple(operator.index(i) for i in x)
-            if isinstance(x, (tuple, list, range, set))
-            else (operator.index(x),)
-        )
+        return tuple(operator.index(i) for i in x) if isinstance(x, (tuple, list, range, set)) else (operator.index(x),)
     except TypeError:
         raise TypeError(f"{name} must be an int or a sequence of ints, got {x!r}") from None
 
@@ -83,9 +79,7 @@ def check_argnums(signature, nums, kind: str):
         return
     count = sum(p.kind in POSITIONAL for p in parameters)
     if any(not -count <= i < count for i in nums):
-        raise ValueError(
-            f"Jitted function has {kind}_argnums={nums}, but only accepts {count} positional arguments."
-        )
+        raise ValueError(f"Jitted function has {kind}_argnums={nums}, but only accepts {count} positional arguments.")
 
 
 def check_argnames(signature, names, kind: str):
@@ -101,8 +95,7 @@ def check_argnames(signature, names, kind: str):
     unknown = set(names) - known
     if unknown:
         raise ValueError(
-            f"Jitted function has invalid argnames {unknown} in {kind}_argnames. Function does not take "
-            f"these args."
+            f"Jitted function has invalid argnames {unknown} in {kind}_argnames. Function does not take these args."
         )
 
 

@@ -14,7 +14,7 @@ from catena.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from catena.core.primitive import registry
 from catena.core.source import function_name
 from catena.core.staging import trace_to_jaxpr
-from catena.core.trace import Trace, Tracer, escaped
+from catena.core.trace import Trace, Tracer, escaped, same_value
 from catena.core.zeros import Zero, get_aval
 from catena.transform.memo import memoised
 
@@ -37,6 +37,9 @@ class BatchTracer(Tracer):
         self.aval = aval.update(shape=aval.shape[:dim] + aval.shape[dim + 1 :])
         self.source = None
 
+    def repeats(self, other) -> bool:
+        return self.dim == other.dim and same_value(self.value, other.value)
+
     def describe_origin(self) -> str:
         if isinstance(self.value, Tracer):
             return self.value.describe_origin()
@@ -56,9 +59,7 @@ class BatchTrace(Trace):
     def __init__(self, parent, axis: Axis, function: str = "", tag: object = None):
         super().__init__(parent)
         self.axis, self.function = axis, function
-        self.tag = (
-            object() if tag is None else tag
-        )  # shared with the traces that run custom functions for this one
+        self.tag = object() if tag is None else tag  # shared with the traces that run custom functions for this one
 
     def unpack(self, x):
         """The value and mapped axis of ``x``; values of other traces have no mapped axis here."""
@@ -110,9 +111,7 @@ class BatchTrace(Trace):
         values, dims, outputs = self.unpack_custom(args)
         functions = Vectorised(fun, self, dims, outputs), VectorisedForward(fwd, self, dims, outputs)
         with set_trace(self.parent):
-            outs = primitive.bind_functions(
-                *functions, VectorisedBackward(bwd, self, dims, outputs), *values, **params
-            )
+            outs = primitive.bind_functions(*functions, VectorisedBackward(bwd, self, dims, outputs), *values, **params)
         return self.pack_custom(outs, outputs)
 
     def unpack_custom(self, args):
@@ -178,9 +177,7 @@ class Vectorised:
         return batch_flat(fun, self.axis, args, dims, self.function, self.tag)
 
     def place(self, outs, dims, mapped) -> list:
-        return [
-            at_front(self.axis.size, x, d) if m else x for x, d, m in zip(outs, dims, mapped, strict=True)
-        ]
+        return [at_front(self.axis.size, x, d) if m else x for x, d, m in zip(outs, dims, mapped, strict=True)]
 
     def __call__(self, *args):
         outs, dims = self.run(self.fun, args, self.dims)

@@ -15,9 +15,7 @@ from catena.core.zeros import get_aval
 _known: OrderedDict = OrderedDict()
 _lock = threading.Lock()
 LIMIT = 512  # bodies remembered, the least recently used forgotten first
-traced_bodies: weakref.WeakKeyDictionary = (
-    weakref.WeakKeyDictionary()
-)  # by function: what it was traced to, by types
+traced_bodies: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()  # by function: what it was traced to, by types
 
 
 def clear() -> None:

@@ -80,9 +80,7 @@ def split_by_policy(closed: ClosedJaxpr, unknown: tuple, policy):
     known_count = len(unknown_out) - sum(unknown_out)
     known = without_results(known, [i < known_count for i in range(len(known.out_avals))])
     unknown_out = unknown_out[: len(jaxpr.outvars)]
-    rest, read = without_definitions(
-        jaxpr, saved, [v for v, u in zip(jaxpr.outvars, unknown_out, strict=True) if u]
-    )
+    rest, read = without_definitions(jaxpr, saved, [v for v, u in zip(jaxpr.outvars, unknown_out, strict=True) if u])
     return known, ClosedJaxpr(rest, inlined.consts), unknown_out, len(saved), read
 
 
@@ -270,9 +268,7 @@ def checkpoint(
         raise ValueError(
             "checkpoint with concrete=True is not supported; use static_argnums and ensure_compile_time_eval"
         )
-    nums, names = resolve_argnums(
-        signature_of(fun), static_argnums or None, static_argnames or None, "static"
-    )
+    nums, names = resolve_argnums(signature_of(fun), static_argnums or None, static_argnames or None, "static")
 
     calls = CallCache()
 
@@ -308,9 +304,7 @@ def checkpoint(
         )
         found = calls.entries.get(key)
         if found is None:
-            info = DebugInfo(
-                "checkpoint", function_place(fun), argument_names(fun, args, kwargs, static, names)
-            )
+            info = DebugInfo("checkpoint", function_place(fun), argument_names(fun, args, kwargs, static, names))
             closed, outer = trace_to_closed_jaxpr(flat_fun, avals, info)
             found = closed, outer, result["tree"]
             if not outer and all(type(x) is Static for _, x in statics):

@@ -73,16 +73,11 @@ class CustomCall(Primitive):
     def stage(self, trace, fun: Callable, *functions_args_params):
         """Write the call as an equation of the jaxpr that ``trace`` is writing."""
         *functions, args, params = functions_args_params
-        closed, outer = trace_to_closed_jaxpr(
-            fun, [get_aval(x) for x in args], DebugInfo(self.name, params["name"])
-        )
+        closed, outer = trace_to_closed_jaxpr(fun, [get_aval(x) for x in args], DebugInfo(self.name, params["name"]))
         rule = dict(zip(self.rule_names, functions, strict=True))
         if outer:
             rule = {k: SKIP[k](f, len(outer)) for k, f in rule.items()}
-        atoms = [
-            x._var if type(x) is JaxprTracer and x._trace is trace else trace.constant(x)
-            for x in (*outer, *args)
-        ]
+        atoms = [x._var if type(x) is JaxprTracer and x._trace is trace else trace.constant(x) for x in (*outer, *args)]
         outvars = [Var(a) for a in closed.out_avals]
         source = user_source(context.name_stack)
         all_params = {**params, **rule, "call_jaxpr": closed}
@@ -193,8 +188,7 @@ def positional(fun: Callable, args, kwargs) -> tuple:
     bound.apply_defaults()
     if bound.kwargs:
         raise TypeError(
-            f"keyword arguments of {function_place(fun)} could not be resolved to positions: "
-            f"{sorted(bound.kwargs)}"
+            f"keyword arguments of {function_place(fun)} could not be resolved to positions: {sorted(bound.kwargs)}"
         )
     return bound.args
 

@@ -163,9 +163,7 @@ def _batch(axis, args, dims, *, num_residuals, fun, transpose):
         ],
     ]
     forward, _ = batch_jaxpr(fun, axis, residuals + (True,) * (len(args) - num_residuals), True)
-    backward, _ = batch_jaxpr(
-        transpose, axis, residuals + (True,) * (len(transpose.in_avals) - num_residuals), True
-    )
+    backward, _ = batch_jaxpr(transpose, axis, residuals + (True,) * (len(transpose.in_avals) - num_residuals), True)
     outs = linear_call_p.bind(*moved, num_residuals=num_residuals, fun=forward, transpose=backward)
     return outs, [0] * len(outs)
 
@@ -208,9 +206,7 @@ def linear_call(fun: Callable, fun_transpose: Callable, residual_args, linear_ar
     def trace(function, second_tree, second_avals, key):
         def flat(*xs):
             second = tree_unflatten(second_tree, xs[len(residuals) :])
-            outs, trees[key] = tree_flatten(
-                function(tree_unflatten(residual_tree, xs[: len(residuals)]), second)
-            )
+            outs, trees[key] = tree_flatten(function(tree_unflatten(residual_tree, xs[: len(residuals)]), second))
             return [leaf_value(x) for x in outs]
 
         avals = [*[get_aval(x) for x in residuals], *second_avals]
@@ -224,7 +220,5 @@ def linear_call(fun: Callable, fun_transpose: Callable, residual_args, linear_ar
             f"the transpose of a linear_call must return a tree like its linear arguments, {linear_tree}, "
             f"got {trees['linear']}"
         )
-    outs = linear_call_p.bind(
-        *residuals, *linear, num_residuals=len(residuals), fun=forward, transpose=backward
-    )
+    outs = linear_call_p.bind(*residuals, *linear, num_residuals=len(residuals), fun=forward, transpose=backward)
     return tree_unflatten(trees["out"], outs)

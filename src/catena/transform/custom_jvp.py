@@ -36,9 +36,7 @@ class JVPRule:
         half = len(primals_and_tangents) // 2
         primals = tree_unflatten(self.tree, primals_and_tangents[:half])
         tangents = tree_unflatten(self.tree, [symbolic(t) for t in primals_and_tangents[half:]])
-        self.trees["out"], outs = flatten_rule_result(
-            self.custom, self.custom.jvp(*self.nondiff, primals, tangents)
-        )
+        self.trees["out"], outs = flatten_rule_result(self.custom, self.custom.jvp(*self.nondiff, primals, tangents))
         return outs
 
     def __reduce__(self):
@@ -91,9 +89,7 @@ class custom_jvp(CustomFunction):  # noqa: N801
 
         def jvp(primals, tangents):
             value = self(*primals)
-            parts = [
-                rule(t, value, *primals) for rule, t in zip(jvps, tangents, strict=True) if rule is not None
-            ]
+            parts = [rule(t, value, *primals) for rule, t in zip(jvps, tangents, strict=True) if rule is not None]
             zero = tree_map(lambda x: instantiate(Zero.of_primal(x)), value)
             add = lambda a, b: tree_map(lambda x, y: x + y, a, b)  # noqa: E731
             return value, functools.reduce(add, parts) if parts else zero
@@ -102,9 +98,7 @@ class custom_jvp(CustomFunction):  # noqa: N801
 
     def __call__(self, *args, **kwargs):
         if self.jvp is None:
-            raise AttributeError(
-                f"No JVP defined for custom_jvp function {function_name(self.fun)} using defjvp."
-            )
+            raise AttributeError(f"No JVP defined for custom_jvp function {function_name(self.fun)} using defjvp.")
         args = positional(self.fun, args, kwargs)
         nondiff, diff, call = without_nondiff(self.fun, self.nondiff_argnums, args)
         leaves, tree = tree_flatten(diff)

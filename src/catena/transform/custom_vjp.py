@@ -65,9 +65,7 @@ class CustomVJPCall(CustomCall):
             out_avals=out_avals,
             symbolic_zeros=symbolic_zeros,
         )
-        return outs, [
-            Zero(a) if a.dtype == dtypes.float0 else t for a, t in zip(out_avals, tangents_out, strict=True)
-        ]
+        return outs, [Zero(a) if a.dtype == dtypes.float0 else t for a, t in zip(out_avals, tangents_out, strict=True)]
 
 
 custom_vjp_call_p = CustomVJPCall("custom_vjp_call", ("fwd", "bwd"))
@@ -101,9 +99,7 @@ def pull(residuals, cts, bwd, residual_tree, symbolic_zeros: bool) -> list:
     return bwd(residual_tree, *residuals, *cts)
 
 
-def forward(
-    residuals, tangents, *, bwd, residual_tree, perturbed, out_avals, symbolic_zeros, num_residuals
-) -> list:
+def forward(residuals, tangents, *, bwd, residual_tree, perturbed, out_avals, symbolic_zeros, num_residuals) -> list:
     """The derivative in forward mode: the transpose of the backward rule."""
     differentiable = [a for a in out_avals if a.dtype != dtypes.float0]
 
@@ -132,9 +128,7 @@ def _linear_abstract(*avals, out_avals, **params):
 
 def forward_jaxpr(avals, num_residuals: int, params) -> ClosedJaxpr:
     """``forward`` as a jaxpr of residuals and tangents."""
-    run = lambda *args: forward(
-        args[:num_residuals], args[num_residuals:], num_residuals=num_residuals, **params
-    )  # noqa: E731
+    run = lambda *args: forward(args[:num_residuals], args[num_residuals:], num_residuals=num_residuals, **params)  # noqa: E731
     jaxpr, consts = trace_to_jaxpr(run, avals, DebugInfo("custom_vjp", function_name(params["bwd"])))
     return ClosedJaxpr(jaxpr, consts)
 
@@ -145,9 +139,7 @@ def _linear_evaluate(*args, num_residuals, **params):
 
 
 def _linear_jvp(primals, tangents, *, num_residuals, **params):
-    run = lambda *args: forward(
-        args[:num_residuals], args[num_residuals:], num_residuals=num_residuals, **params
-    )  # noqa: E731
+    run = lambda *args: forward(args[:num_residuals], args[num_residuals:], num_residuals=num_residuals, **params)  # noqa: E731
     return jvp_flat(run, primals, tangents)
 
 
@@ -156,8 +148,7 @@ def _linear_transpose(cts, *args, num_residuals, bwd, residual_tree, perturbed, 
     given = [ct for ct, on in zip(cts_in, perturbed, strict=True) if on]
     tangents = args[num_residuals:]
     return [None] * num_residuals + [
-        Zero(x.aval) if ct is None and type(x) is UndefinedPrimal else ct
-        for ct, x in zip(given, tangents, strict=True)
+        Zero(x.aval) if ct is None and type(x) is UndefinedPrimal else ct for ct, x in zip(given, tangents, strict=True)
     ]
 
 
@@ -229,9 +220,7 @@ class ForwardRule:
     def __call__(self, perturbed, *leaves):
         if self.custom.symbolic_zeros:
             leaves = [CustomVJPPrimal(x, on) for x, on in zip(leaves, perturbed, strict=True)]
-        value, residuals = check_pair(
-            self.custom, self.custom.fwd(*self.arguments(tree_unflatten(self.tree, leaves)))
-        )
+        value, residuals = check_pair(self.custom, self.custom.fwd(*self.arguments(tree_unflatten(self.tree, leaves))))
         outs, out_tree = tree_flatten(value)
         if self.trees.setdefault("out", out_tree) != out_tree:
             raise TypeError(
@@ -245,9 +234,7 @@ class ForwardRule:
     def arguments(self, diff) -> list:
         """All arguments, those that are not differentiated put back in their places."""
         rest = iter(diff)
-        return [
-            self.nondiff[i] if i in self.nondiff else next(rest) for i in range(len(diff) + len(self.nondiff))
-        ]
+        return [self.nondiff[i] if i in self.nondiff else next(rest) for i in range(len(diff) + len(self.nondiff))]
 
     def __reduce__(self):
         return ForwardRule, (self.custom, self.nondiff, self.tree, self.trees)
@@ -319,9 +306,7 @@ class custom_vjp(CustomFunction):  # noqa: N801
         self.bwd: Callable | None = None
         self.optimize_remat = False
 
-    def defvjp(
-        self, fwd: Callable, bwd: Callable, symbolic_zeros: bool = False, optimize_remat: bool = False
-    ) -> None:
+    def defvjp(self, fwd: Callable, bwd: Callable, symbolic_zeros: bool = False, optimize_remat: bool = False) -> None:
         """Set the rules.
 
         Arguments:
@@ -338,9 +323,7 @@ class custom_vjp(CustomFunction):  # noqa: N801
 
     def __call__(self, *args, **kwargs):
         if self.fwd is None or self.bwd is None:
-            raise AttributeError(
-                f"No VJP defined for custom_vjp function {function_name(self.fun)} using defvjp."
-            )
+            raise AttributeError(f"No VJP defined for custom_vjp function {function_name(self.fun)} using defvjp.")
         args = positional(self.fun, args, kwargs)
         nondiff, diff, call = without_nondiff(self.fun, self.nondiff_argnums, args)
         leaves, tree = tree_flatten(diff)

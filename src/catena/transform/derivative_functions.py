@@ -53,9 +53,7 @@ class LinearFunction:
     def __call__(self, *tangents):
         leaves, tree = tree_flatten(tangents)
         if tree != self.in_tree:
-            raise TypeError(
-                f"linearized function called on tangents of tree structure {tree}, expected {self.in_tree}"
-            )
+            raise TypeError(f"linearized function called on tangents of tree structure {tree}, expected {self.in_tree}")
         leaves = [self.check(t, a) for t, a in zip(leaves, self.primal_avals, strict=True)]
         return tree_unflatten(self.out_tree, eval_jaxpr(self.jaxpr, self.residuals, *leaves))
 

@@ -46,9 +46,7 @@ class Program:
         "reused",
     )
 
-    def __init__(
-        self, closed: ClosedJaxpr, donated: tuple = (), name: str = "main", keep_unused: bool = False
-    ):
+    def __init__(self, closed: ClosedJaxpr, donated: tuple = (), name: str = "main", keep_unused: bool = False):
         self.closed, self.name = closed, name
         self.results, computed = classify_results(closed)
         jaxpr = closed.jaxpr
@@ -67,9 +65,7 @@ class Program:
         types = [physical_type(a) for a in self.computed_avals]
         self.specs = [(buffers.maker(shape, dtype), shape, dtype) for shape, dtype in types]
         self.reused = self.executable.reused if self.executable is not None else {}
-        self.simple = len(self.used) == len(jaxpr.invars) and all(
-            kind == "computed" for kind, _ in self.results
-        )
+        self.simple = len(self.used) == len(jaxpr.invars) and all(kind == "computed" for kind, _ in self.results)
 
     def __call__(self, arrays) -> list:
         """Run on Arrays of the right types and return the list of result Arrays; delete the donated ones."""
@@ -122,14 +118,11 @@ class Program:
         """As ``compute``, where arguments or results are stacks: programs know these by their addresses."""
         in_avals = [self.closed.in_avals[i] for i in self.used]
         addresses = [
-            stacks.addresses(x, a.dtype.item) if is_stack(a) else x
-            for x, a in zip(values, in_avals, strict=True)
+            stacks.addresses(x, a.dtype.item) if is_stack(a) else x for x, a in zip(values, in_avals, strict=True)
         ]
         outs = self.empty_results(values)
         head = np.zeros((), np.uint64)
-        run_entry(
-            self.entry, tuple(addresses), (*outs, head) if self.executable.returns_stacks else outs
-        )
+        run_entry(self.entry, tuple(addresses), (*outs, head) if self.executable.returns_stacks else outs)
         given = [x for x in values if x.dtype == object]
         arena = stacks.Arena(int(head), self.executable, (given, self.closed.consts))
         outs = [
@@ -191,9 +184,7 @@ def used_arguments(jaxpr: Jaxpr, keep_unused: bool) -> list[int]:
     """
     read = {v for eqn in jaxpr.eqns for v in eqn.invars if type(v) is Var}
     read.update(v for v in jaxpr.outvars if type(v) is Var)
-    return [
-        i for i, v in enumerate(jaxpr.invars) if v.aval.dtype != dtypes.float0 and (keep_unused or v in read)
-    ]
+    return [i for i, v in enumerate(jaxpr.invars) if v.aval.dtype != dtypes.float0 and (keep_unused or v in read)]
 
 
 def usable_donations(closed: ClosedJaxpr, donated: tuple, used: list[int]) -> list[int]:
@@ -209,17 +200,13 @@ def usable_donations(closed: ClosedJaxpr, donated: tuple, used: list[int]) -> li
             else:
                 useless.append(aval.str_short())
     if useless:
-        warnings.warn(
-            f"Some donated buffers were not usable: {', '.join(useless)}.", UserWarning, stacklevel=2
-        )
+        warnings.warn(f"Some donated buffers were not usable: {', '.join(useless)}.", UserWarning, stacklevel=2)
     return usable
 
 
 def compile_logged(closed: ClosedJaxpr, name: str, donated: tuple):
     """Compile, and say so in the log."""
-    log.announce(
-        "Compiling jit(%s) for arguments of types %s", name, closed.in_avals, loud=context.log_compiles
-    )
+    log.announce("Compiling jit(%s) for arguments of types %s", name, closed.in_avals, loud=context.log_compiles)
     start = time.perf_counter()
     executable = compiler.compile_jaxpr(closed, name=name, donated=donated)
     log.announce("Compiled jit(%s) in %.3f s", name, time.perf_counter() - start, loud=context.log_compiles)
@@ -276,15 +263,11 @@ def classify_results(closed: ClosedJaxpr):
 
 
 @memoised
-def _program_of(
-    closed: ClosedJaxpr, donated: tuple = (), name: str = "main", keep_unused: bool = False
-) -> Program:
+def _program_of(closed: ClosedJaxpr, donated: tuple = (), name: str = "main", keep_unused: bool = False) -> Program:
     return Program(closed, donated, name, keep_unused)
 
 
-def program_of(
-    closed: ClosedJaxpr, donated: tuple = (), name: str = "main", keep_unused: bool = False
-) -> Program:
+def program_of(closed: ClosedJaxpr, donated: tuple = (), name: str = "main", keep_unused: bool = False) -> Program:
     """The compiled program of a jaxpr; compiled at the first call."""
     return _program_of(closed, donated if any(donated) else (), name, keep_unused)
 

@@ -166,9 +166,7 @@ def vjp(fun: Callable, *primals, has_aux: bool = False, reduce_axes=()):
 
 def check_no_reduce_axes(reduce_axes):
     if reduce_axes:
-        raise NotImplementedError(
-            f"reduce_axes is no longer supported by JAX; it must be empty, got {reduce_axes!r}"
-        )
+        raise NotImplementedError(f"reduce_axes is no longer supported by JAX; it must be empty, got {reduce_axes!r}")
 
 
 def linear_transpose(fun: Callable, *primals, reduce_axes=()) -> Callable:
@@ -364,14 +362,11 @@ def check_grad_input(x, holomorphic: bool, allow_int: bool, name: str):
     dtype = get_aval(x).dtype
     if dtypes.is_extended(dtype):
         if not allow_int:
-            raise TypeError(
-                f"{name} requires inputs with a numeric dtype, but got {dtype}; set allow_int to True"
-            )
+            raise TypeError(f"{name} requires inputs with a numeric dtype, but got {dtype}; set allow_int to True")
     elif holomorphic:
         if not dtypes.is_complex(dtype):
             raise TypeError(
-                f"{name} with holomorphic=True requires inputs with complex dtype, but got "
-                f"{dtypes.dtype_name(dtype)}."
+                f"{name} with holomorphic=True requires inputs with complex dtype, but got {dtypes.dtype_name(dtype)}."
             )
     elif not dtypes.is_inexact(dtype) and not allow_int:
         raise TypeError(
@@ -386,9 +381,7 @@ def check_grad_input(x, holomorphic: bool, allow_int: bool, name: str):
 def check_scalar_output(tree, outs, holomorphic: bool):
     """Raise where the value of a function to be differentiated is not a scalar of the right kind."""
     if (tree.num_nodes != 1 or len(outs) != 1) and not is_own_scalar(tree):
-        raise TypeError(
-            f"Gradient only defined for scalar-output functions. Output was {tree_unflatten(tree, outs)}."
-        )
+        raise TypeError(f"Gradient only defined for scalar-output functions. Output was {tree_unflatten(tree, outs)}.")
     aval = get_aval(outs[0])
     if aval.shape:
         raise TypeError(f"Gradient only defined for scalar-output functions. Output had shape: {aval.shape}.")
@@ -560,8 +553,7 @@ def check_jacfwd_input(x, holomorphic: bool):
     if holomorphic:
         if not dtypes.is_complex(dtype):
             raise TypeError(
-                f"jacfwd with holomorphic=True requires inputs with complex dtype, but got "
-                f"{dtypes.dtype_name(dtype)}."
+                f"jacfwd with holomorphic=True requires inputs with complex dtype, but got {dtypes.dtype_name(dtype)}."
             )
     elif not dtypes.is_floating(dtype):
         raise TypeError(
@@ -621,17 +613,11 @@ def slice_axis0(x, start: int, stop: int):
     if (start, stop) == (0, shape[0]):
         return x
     zeros = (0,) * (len(shape) - 1)
-    return registry["slice"].bind(
-        x, start_indices=(start, *zeros), limit_indices=(stop, *shape[1:]), strides=None
-    )
+    return registry["slice"].bind(x, start_indices=(start, *zeros), limit_indices=(stop, *shape[1:]), strides=None)
 
 
 def reshape(x, shape):
-    return (
-        x
-        if get_aval(x).shape == shape
-        else registry["reshape"].bind(x, new_sizes=tuple(shape), dimensions=None)
-    )
+    return x if get_aval(x).shape == shape else registry["reshape"].bind(x, new_sizes=tuple(shape), dimensions=None)
 
 
 def float0_rows(zero: Zero, size: int):

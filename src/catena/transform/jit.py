@@ -42,9 +42,7 @@ class JitFunction:
     """
 
     def __init__(self, fun, static, donate, *, inline: bool, keep_unused: bool):
-        functools.update_wrapper(
-            self, fun, updated=()
-        )  # not its attributes, which could hide the methods here
+        functools.update_wrapper(self, fun, updated=())  # not its attributes, which could hide the methods here
         self._fun = fun
         self._static_nums, self._static_names = static
         self._donate_nums, self._donate_names = donate
@@ -67,9 +65,7 @@ class JitFunction:
             leaves: list = []
             tree = flatten_into((args, kwargs), leaves)
             try:
-                found = self._fast.get(
-                    (context.global_key, context.local_key, tree, *[x._aval for x in leaves])
-                )
+                found = self._fast.get((context.global_key, context.local_key, tree, *[x._aval for x in leaves]))
             except AttributeError:
                 found = None
             if found is not None:

@@ -31,10 +31,7 @@ def split_tangents(outs, nonzeros_out, out_avals):
     """The results and tangents of a derivative jaxpr, with symbolic zeros put back."""
     n = len(out_avals)
     given = iter(outs[n:])
-    tangents = [
-        next(given) if nz else Zero(a.to_tangent_aval())
-        for nz, a in zip(nonzeros_out, out_avals, strict=True)
-    ]
+    tangents = [next(given) if nz else Zero(a.to_tangent_aval()) for nz, a in zip(nonzeros_out, out_avals, strict=True)]
     return outs[:n], tangents
 
 
@@ -56,9 +53,7 @@ def partial_eval_call(bind_known, bind_rest):
         known_outs, saved = iter(outs[:known_count]), iter(outs[known_count:])
         residuals = [next(saved) if f is None else known_args[f] for f in forwarded]
         unknown_args = [x for x, u in zip(args, unknown, strict=True) if u]
-        unknowns = iter(
-            bind_rest(tape, rest, [*residuals, *unknown_args], params) if any(unknown_out) else ()
-        )
+        unknowns = iter(bind_rest(tape, rest, [*residuals, *unknown_args], params) if any(unknown_out) else ())
         return [next(unknowns) if u else next(known_outs) for u in unknown_out]
 
     return rule

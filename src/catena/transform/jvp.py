@@ -11,7 +11,7 @@ from catena.core.context import context, set_trace
 from catena.core.errors import UnexpectedTracerError
 from catena.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from catena.core.staging import trace_to_jaxpr
-from catena.core.trace import Trace, Tracer, escaped
+from catena.core.trace import Trace, Tracer, escaped, same_value
 from catena.core.zeros import Zero, get_aval, instantiate
 from catena.transform.memo import memoised
 
@@ -28,16 +28,16 @@ class JVPTracer(Tracer):
     def concrete_value(self):
         return self.primal.concrete_value() if isinstance(self.primal, Tracer) else self.primal
 
+    def repeats(self, other) -> bool:
+        return same_value(self.primal, other.primal)
+
     def describe_origin(self) -> str:
         return self.primal.describe_origin() if isinstance(self.primal, Tracer) else ""
 
     def __repr__(self):
         primal = self.primal if isinstance(self.primal, Tracer) else str(self.primal)
         if self._trace.linearizing:
-            return (
-                f"GradTracer(primal={primal}, "
-                f"typeof(tangent)={self.tangent.aval.str_short(short_dtypes=True)})"
-            )
+            return f"GradTracer(primal={primal}, typeof(tangent)={self.tangent.aval.str_short(short_dtypes=True)})"
         tangent = self.tangent if isinstance(self.tangent, Tracer) else str(self.tangent)
         return f"JVPTracer(primal={primal}, tangent={tangent})"
 
@@ -187,9 +187,7 @@ def jvp_jaxpr(closed: ClosedJaxpr, nonzeros: tuple, instantiate_outputs):
     def fun(*args):
         primals, given = args[: len(nonzeros)], iter(args[len(nonzeros) :])
         tangents = [next(given) if nz else Zero.of_primal(p) for p, nz in zip(primals, nonzeros, strict=True)]
-        outs, out_tangents = jvp_flat(
-            lambda *xs: eval_jaxpr(closed.jaxpr, closed.consts, *xs), primals, tangents
-        )
+        outs, out_tangents = jvp_flat(lambda *xs: eval_jaxpr(closed.jaxpr, closed.consts, *xs), primals, tangents)
         nonzeros_out[:] = [
             type(t) is not Zero or inst for t, inst in zip(out_tangents, instantiate_outputs, strict=True)
         ]

@@ -225,10 +225,7 @@ def partial_eval_jaxpr(closed: ClosedJaxpr, unknown: tuple, instantiate_outputs)
     def known_part(*known_args):
         tape = TapeTrace(context.trace)
         known_iter = iter(known_args)
-        args = [
-            tape.new_unknown(a) if u else next(known_iter)
-            for a, u in zip(closed.in_avals, unknown, strict=True)
-        ]
+        args = [tape.new_unknown(a) if u else next(known_iter) for a, u in zip(closed.in_avals, unknown, strict=True)]
         inputs = [x for x, u in zip(args, unknown, strict=True) if u]
         try:
             with set_trace(tape):

@@ -14,9 +14,7 @@ from catena.transform.arguments import argument_names, as_int_tuple, bad_leaf, c
 from catena.transform.functions import check_callable
 
 
-def make_jaxpr(
-    fun: Callable, static_argnums=(), axis_env=None, return_shape: bool = False, **options
-) -> Callable:
+def make_jaxpr(fun: Callable, static_argnums=(), axis_env=None, return_shape: bool = False, **options) -> Callable:
     """A function that returns the jaxpr of ``fun`` for given arguments.
 
     Arguments:

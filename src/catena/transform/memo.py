@@ -8,9 +8,7 @@ from catena.core.check import check_if_enabled
 from catena.core.context import context
 from catena.core.jaxpr import ClosedJaxpr
 
-all_caches: weakref.WeakSet = (
-    weakref.WeakSet()
-)  # everything with a method clear_cache, so that clear_caches finds it
+all_caches: weakref.WeakSet = weakref.WeakSet()  # everything with a method clear_cache, so that clear_caches finds it
 
 
 class CallCache:

@@ -38,9 +38,7 @@ def history(key: tuple, before: list[tuple], names: list[str]) -> list[str]:
 
 def distance(a: tuple, b: tuple) -> tuple:
     """How many parts of two cache keys differ, and how many types of arguments."""
-    return sum(x != y for x, y in zip(a, b, strict=True)), sum(
-        x != y for x, y in zip(a[1], b[1], strict=False)
-    )
+    return sum(x != y for x, y in zip(a, b, strict=True)), sum(x != y for x, y in zip(a[1], b[1], strict=False))
 
 
 def differences(key: tuple, before: tuple, names: list[str]) -> list[str]:

@@ -174,9 +174,7 @@ def bind_pmap(fun, call, args, kwargs, name, in_axes, out_axes, axis_size, avail
         jaxpr, consts = trace_to_jaxpr(flat_fun, avals, DebugInfo("pmap", function_place(fun)))
     closed, outer = hoist_tracers(jaxpr, consts)
     targets = flatten_axes("pmap out_axes", result["tree"], out_axes)
-    targets = [
-        None if t is None else t % (a.ndim + 1) for t, a in zip(targets, closed.out_avals, strict=True)
-    ]
+    targets = [None if t is None else t % (a.ndim + 1) for t, a in zip(targets, closed.out_avals, strict=True)]
     outs = pmap_p.bind(
         *outer,
         *leaves,

@@ -71,9 +71,7 @@ class Stage:
     @property
     def out_info(self):
         """The shapes and dtypes of the result, as a tree."""
-        structs = [
-            ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in self._call.closed.out_avals
-        ]
+        structs = [ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in self._call.closed.out_avals]
         return tree_unflatten(self._call.out_tree, structs)
 
     @property

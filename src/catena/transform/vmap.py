@@ -57,9 +57,7 @@ def vmap(
     """
     check_callable(fun)
     if spmd_axis_name is not None:
-        raise ValueError(
-            f"spmd_axis_name needs a mesh of several devices, got {spmd_axis_name!r} on one device"
-        )
+        raise ValueError(f"spmd_axis_name needs a mesh of several devices, got {spmd_axis_name!r} on one device")
     in_axes = tuple(in_axes) if isinstance(in_axes, list) else in_axes
     if in_axes is not None and not isinstance(in_axes, (int, tuple)) and not hasattr(in_axes, "__index__"):
         raise TypeError(
@@ -147,9 +145,7 @@ def mapped_size(fun, args, kwargs, leaves, dims, axis_size) -> int:
                 "axis_size must be "
                 f"specified, got empty *args={args} and **kwargs={kwargs}"
             )
-        raise ValueError(
-            "vmap must have at least one non-None value in in_axes or axis_size must be specified"
-        )
+        raise ValueError("vmap must have at least one non-None value in in_axes or axis_size must be specified")
     raise ValueError(size_error(fun, args, kwargs, leaves, dims, axis_size))
 
 
@@ -160,9 +156,7 @@ def size_error(fun, args, kwargs, leaves, dims, axis_size) -> str:
     for name, x, d in zip(names, leaves, dims, strict=True):
         if d is not None:
             aval = get_aval(x)
-            by_size.setdefault(aval.shape[d], []).append(
-                f"axis {d} of argument {name} of type {aval.str_short()}"
-            )
+            by_size.setdefault(aval.shape[d], []).append(f"axis {d} of argument {name} of type {aval.str_short()}")
     lines = [f"the `axis_size` argument was {axis_size}"] if axis_size is not None else []
     for size, places in by_size.items():
         if len(places) == 1:
@@ -174,9 +168,7 @@ def size_error(fun, args, kwargs, leaves, dims, axis_size) -> str:
                 if len(places) > 3
                 else f"some axes had size {size}: {', '.join(shown)}"
             )
-    return "vmap got inconsistent sizes for array axes to be mapped:\n" + ";\n".join(
-        f"  * {line}" for line in lines
-    )
+    return "vmap got inconsistent sizes for array axes to be mapped:\n" + ";\n".join(f"  * {line}" for line in lines)
 
 
 def place_axis(x, dim, target, size: int, sum_match: bool, tree, position: int):
@@ -185,9 +177,7 @@ def place_axis(x, dim, target, size: int, sum_match: bool, tree, position: int):
         if dim is not None and not sum_match:
             paths = tree_leaves_with_path(tree_unflatten(tree, range(tree.num_leaves)))
             where = f" (result component {keystr(paths[position][0])})" if paths[position][0] else ""
-            raise ValueError(
-                f"at vmap out_axes, got axis spec None but output was batched on axis {dim}{where}"
-            )
+            raise ValueError(f"at vmap out_axes, got axis spec None but output was batched on axis {dim}{where}")
         return x if dim is None else match_axis(size, dim, None, x, sum_match=True)
     ndim = get_aval(x).ndim + (dim is None)
     if not -ndim <= target < ndim:

@@ -104,9 +104,7 @@ def scan(w, frame, i: int, node: Value) -> None:
     slices = [_slice(e, s, at, _bytes(x) // length) for s, x in zip(sources, xs)]
     dests = [_slice(e, s, at, _bytes(y) // length) for s, y in zip(stacks, results[nc:])]
     w.depth, w.loops, w.trips, before = w.depth + 1, w.loops + 1, w.trips * length, w.units
-    iteration = lambda: w.region(
-        p["body"], inputs + carries + slices, carries + dests, carried_inputs(nc, nk)
-    )
+    iteration = lambda: w.region(p["body"], inputs + carries + slices, carries + dests, carried_inputs(nc, nk))
     stack_steps.in_iteration(w, p["body"], iteration)
     w.depth, w.trips = w.depth - 1, w.trips // length
     interrupts.end_of_iteration(w, w.units - before, length)

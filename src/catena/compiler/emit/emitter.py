@@ -176,9 +176,7 @@ class Emitter:
             f"<{width} x i1> {mask}, {v} zeroinitializer)"
         )
 
-    def store(
-        self, t: Type, x: str, pointer: str, width: int, stride: int = 1, mask: str | None = None
-    ) -> None:
+    def store(self, t: Type, x: str, pointer: str, width: int, stride: int = 1, mask: str | None = None) -> None:
         """Writes a register value to memory."""
         raw, m = self.narrow(x, t, width), t.memory
         if width == 1:
@@ -194,9 +192,7 @@ class Emitter:
         elif stride == 2 and mask is None:
             self._store_every_second(t, raw, pointer, width)
         else:
-            addresses = self.op(
-                f"getelementptr {m}, ptr {pointer}, <{width} x i64> {self.lanes(width, stride)}"
-            )
+            addresses = self.op(f"getelementptr {m}, ptr {pointer}, <{width} x i64> {self.lanes(width, stride)}")
             self.scatter(t, raw, addresses, width, mask)
 
     def _store_raw(self, t: Type, raw: str, pointer: str, width: int, mask: str | None) -> None:
@@ -268,9 +264,7 @@ class Emitter:
         if not t.narrow:
             return x
         if t.kind != "f":
-            return self.op(
-                f"and {vector('i8', width)} {x}, {self.splat(str((1 << t.bits) - 1), 'i8', width)}"
-            )
+            return self.op(f"and {vector('i8', width)} {x}, {self.splat(str((1 << t.bits) - 1), 'i8', width)}")
         if t.name == "float16":
             return self.op(f"fptrunc {vector('float', width)} {x} to {vector('half', width)}")
         if t.name == "bfloat16":

@@ -55,11 +55,7 @@ def store_identities(writer) -> None:
             for d, extent in enumerate(nest.extents):
                 n *= extent if d not in nest.reduced else 1
             if fold.inits:
-                x = (
-                    constant(nest.stmts[fold.inits[j]].attr, t, 1)
-                    if nest.stmts[fold.inits[j]].op == "const"
-                    else None
-                )
+                x = constant(nest.stmts[fold.inits[j]].attr, t, 1) if nest.stmts[fold.inits[j]].op == "const" else None
                 if x is None:
                     s = nest.stmts[fold.inits[j]]
                     x = e.load(t, e.element(writer.pointers[s.attr[0]], t.memory, s.attr[2][0]), 1)
@@ -126,11 +122,7 @@ class Accumulators:
 
     def _taken(self, c: int, new: list[str]) -> list[str]:
         old = [self._get(c, j) for j in range(len(self.types))]
-        return (
-            [self._multiply_add(new, old[0])]
-            if self.fold.kind == "dot"
-            else self._combine(old, new, self.width)
-        )
+        return [self._multiply_add(new, old[0])] if self.fold.kind == "dot" else self._combine(old, new, self.width)
 
     def _multiply_add(self, xs: list[str], total: str) -> str:
         return ops.intrinsic(self.e, "fma", self.types[0], [*xs, total], self.width)
@@ -171,9 +163,7 @@ class Accumulators:
         values = [[self._get(c, j) for j in range(len(self.types))] for c in range(self.copies)]
         if self.w.lanes_reduced:
             while len(values) > 1:
-                values = [
-                    self._combine(values[i], values[i + 1], self.width) for i in range(0, len(values), 2)
-                ]
+                values = [self._combine(values[i], values[i + 1], self.width) for i in range(0, len(values), 2)]
             self._write(self._across_lanes(values[0]), copies[0])
         else:
             for copy, row in zip(copies, values):
@@ -210,9 +200,7 @@ class Accumulators:
             ]
         if t.kind in "iu" and (kind in REDUCE_INT or kind in ("max", "min")):
             name = REDUCE_INT.get(kind) or ("s" if t.kind == "i" else "u") + kind
-            return [
-                self.e.op(f"call {t.register} @llvm.vector.reduce.{name}.v{width}{t.register}({r} {row[0]})")
-            ]
+            return [self.e.op(f"call {t.register} @llvm.vector.reduce.{name}.v{width}{t.register}({r} {row[0]})")]
         return self._halve(row, width)
 
     def _halve(self, row: list[str], width: int) -> list[str]:

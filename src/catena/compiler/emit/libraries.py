@@ -65,11 +65,7 @@ def lapack(w, frame, i: int, node: Value) -> None:
 
 def _member(e, pointer: str, x: Value, t: str | None, batch: int) -> str:
     size = x.size * x.dtype.itemsize // batch
-    return (
-        pointer
-        if t is None
-        else e.op(f"getelementptr i8, ptr {pointer}, i64 {e.op(f'mul nsw i64 {t}, {size}')}")
-    )
+    return pointer if t is None else e.op(f"getelementptr i8, ptr {pointer}, i64 {e.op(f'mul nsw i64 {t}, {size}')}")
 
 
 def _argument(w, arg, steps: dict, work) -> str:

@@ -48,9 +48,7 @@ class NestWriter:
     outermost dimensions where they are given, `bounds` a range of the next one.
     """
 
-    def __init__(
-        self, e: Emitter, nest: Nest, pointers: dict[int, str], in_place: bool = False, bounds=None, outer=()
-    ):
+    def __init__(self, e: Emitter, nest: Nest, pointers: dict[int, str], in_place: bool = False, bounds=None, outer=()):
         self.e, self.nest, self.pointers, self.in_place, self.bounds = e, nest, pointers, in_place, bounds
         self.outer = outer
         self.position = {d: i for i, d in enumerate(nest.order)}
@@ -89,16 +87,10 @@ class NestWriter:
     def _accesses(self) -> list[tuple]:
         """(key, buffer, memory type, offset) of each load, store and fold result."""
         out = [
-            (i, s.attr[0], s.attr[1], s.attr[2])
-            for i, s in enumerate(self.nest.stmts)
-            if s.op in ("load", "load_now")
+            (i, s.attr[0], s.attr[1], s.attr[2]) for i, s in enumerate(self.nest.stmts) if s.op in ("load", "load_now")
         ]
         out += [(("store", i), s.buffer, s.dtype, s.offset) for i, s in enumerate(self.nest.stores)]
-        out += [
-            (("fold", i, j), b, t, o)
-            for i, f in enumerate(self.nest.folds)
-            for j, (b, t, o) in enumerate(f.dests)
-        ]
+        out += [(("fold", i, j), b, t, o) for i, f in enumerate(self.nest.folds) for j, (b, t, o) in enumerate(f.dests)]
         return [(k, b, TYPES[t].memory, o) for k, b, t, o in out]
 
     def _unrolled(self) -> int:
@@ -236,9 +228,7 @@ class NestWriter:
             known = moved.get((base, memory, coefficient))
             if known is None:
                 by = i if coefficient == 1 else self.e.op(f"mul nsw i64 {i}, {coefficient}")
-                known = moved[base, memory, coefficient] = self.e.op(
-                    f"getelementptr {memory}, ptr {base}, i64 {by}"
-                )
+                known = moved[base, memory, coefficient] = self.e.op(f"getelementptr {memory}, ptr {base}, i64 {by}")
             c.pointers[key] = known, const
 
     # ---- the SIMD dimension --------------------------------------------------------------------------------
@@ -282,9 +272,7 @@ class NestWriter:
                 i, opened = self.e.begin_loop(s.start, s.stop, step)
                 at = i
                 if s.clamp:
-                    last = (
-                        s.stop - step if isinstance(s.stop, int) else self.e.op(f"sub i64 {s.stop}, {step}")
-                    )
+                    last = s.stop - step if isinstance(s.stop, int) else self.e.op(f"sub i64 {s.stop}, {step}")
                     at = self.e.op(f"call i64 @llvm.smin.i64(i64 {i}, i64 {last})")
                 self._block(level, d, at, s, copies)
                 self.e.end_loop(opened)
@@ -355,9 +343,7 @@ class NestWriter:
         if s.op == "accumulator":
             return self.folds[s.attr[0]].current(s.attr[1], c)
         types = [TYPES[self.nest.stmts[a].type] for a in s.args]
-        return ops.emit(
-            self.e, s.op, TYPES[s.type], [self._use(a, c, width) for a in s.args], types, s.attr, width
-        )
+        return ops.emit(self.e, s.op, TYPES[s.type], [self._use(a, c, width) for a in s.args], types, s.attr, width)
 
     def _use(self, i: int, c: Copy, width: int | None = None) -> str:
         """Statement `i` in `width` lanes."""
@@ -444,9 +430,7 @@ class NestWriter:
     def _masked_scalar(self, t, pointer: str, width: int, mask: str | None) -> str:
         """One address for all lanes, read only where some lane's mask holds."""
         some = (
-            self.e.op(f"call i1 @llvm.vector.reduce.or.v{width}i1(<{width} x i1> {mask})")
-            if mask is not None
-            else None
+            self.e.op(f"call i1 @llvm.vector.reduce.or.v{width}i1(<{width} x i1> {mask})") if mask is not None else None
         )
         return self.e.splat(self.e.load(t, pointer, 1, 1, some), t.register, width)
 
@@ -475,6 +459,4 @@ class NestWriter:
         """The mask of lanes that an overlapping block has not done before."""
         if not self.overlap:
             return None
-        return (
-            "<" + ", ".join(f"i1 {'true' if k >= self.overlap else 'false'}" for k in range(self.width)) + ">"
-        )
+        return "<" + ", ".join(f"i1 {'true' if k >= self.overlap else 'false'}" for k in range(self.width)) + ">"

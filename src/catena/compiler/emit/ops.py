@@ -14,9 +14,7 @@ from catena.compiler.emit.emitter import Emitter
 from catena.compiler.types import TYPES, Type, constant, vector
 from catena.core.errors import CompileError
 
-EXACT = frozenset(
-    "select neg abs max min sign clamp floor ceil trunc round_half_even round_half_away".split()
-)
+EXACT = frozenset("select neg abs max min sign clamp floor ceil trunc round_half_even round_half_away".split())
 COMPARE = {
     "eq": ("oeq", "eq", "eq"),
     "ne": ("une", "ne", "ne"),
@@ -298,9 +296,7 @@ _INTEGER = {
     "abs": lambda e, t, xs, w, a: (
         xs[0]
         if t.kind != "i"
-        else intrinsic(
-            e, "smax", t, [xs[0], e.op(f"sub {vector(t.register, w)} {constant(0, t, w)}, {xs[0]}")], w
-        )
+        else intrinsic(e, "smax", t, [xs[0], e.op(f"sub {vector(t.register, w)} {constant(0, t, w)}, {xs[0]}")], w)
     ),
     "max": _int_minmax("max"),
     "min": _int_minmax("min"),

@@ -180,9 +180,7 @@ class ProgramWriter:
             return frame.fused.root(s.node.args[0]) == old.number
         return s.node.form == "multi" and control.starts_as(frame, s.node, r, old)
 
-    def _final_copies(
-        self, frame: Frame, copies: list[int], dests: list[str], carried: dict[int, int]
-    ) -> None:
+    def _final_copies(self, frame: Frame, copies: list[int], dests: list[str], carried: dict[int, int]) -> None:
         region = frame.fused.region
         overwritten = {dests[k] for k in range(len(dests))} if carried else set()
         moves = []
@@ -248,12 +246,9 @@ class ProgramWriter:
 
     def external(self, target) -> str:
         """The address of a library function or callback, bound at load."""
-        for i, known in enumerate(self.externals):
-            if known is target or known == target:
-                break
-        else:
-            i = len(self.externals)
+        if target not in self.externals:
             self.externals.append(target)
+        i = self.externals.index(target)
         return self.e.op(f"load ptr, ptr getelementptr (ptr, ptr @externals, i64 {i}), align 8")
 
     def literal(self, type_: str, value: int) -> str:
@@ -347,9 +342,7 @@ class ProgramWriter:
 
     def count(self, nest: loops.Nest) -> None:
         """Adds a nest to the program's costs."""
-        work = sum(s.op not in ("const", "load", "load_now", "affine", "convert") for s in nest.stmts) + len(
-            nest.folds
-        )
+        work = sum(s.op not in ("const", "load", "load_now", "affine", "convert") for s in nest.stmts) + len(nest.folds)
         self.flops += self.trips * nest.trips * work
         self.units += parallel.work(nest)
         self.bytes += self.trips * nest.trips * 4 * (len(nest.buffers()))

@@ -39,9 +39,7 @@ def symbol(bits: int, paired: bool) -> str:
 
 def _insertion(bits: int, paired: bool) -> list[str]:
     t = f"i{bits}"
-    load = (
-        ["  %ix_p = getelementptr i32, ptr %index, i64 %i", "  %ix = load i32, ptr %ix_p"] if paired else []
-    )
+    load = ["  %ix_p = getelementptr i32, ptr %index, i64 %i", "  %ix = load i32, ptr %ix_p"] if paired else []
     move = (
         [
             "  %jx_p = getelementptr i32, ptr %index, i64 %j1",
@@ -52,9 +50,7 @@ def _insertion(bits: int, paired: bool) -> list[str]:
         if paired
         else []
     )
-    place = (
-        ["  %to_x = getelementptr i32, ptr %index, i64 %j", "  store i32 %ix, ptr %to_x"] if paired else []
-    )
+    place = ["  %to_x = getelementptr i32, ptr %index, i64 %j", "  store i32 %ix, ptr %to_x"] if paired else []
     return [
         "insertion:",
         "  %some = icmp sgt i64 %n, 1",
@@ -115,9 +111,7 @@ def _radix(bits: int, paired: bool) -> list[str]:
         "  %h_more = icmp slt i64 %h_next, %n",
         "  br i1 %h_more, label %tally, label %pass0",
     ]
-    source = (
-        ("%keys", "%spare", "%index", "%spare_index") if paired else ("%keys", "%spare", "%keys", "%spare")
-    )
+    source = ("%keys", "%spare", "%index", "%spare_index") if paired else ("%keys", "%spare", "%keys", "%spare")
     before = "tally"
     for p in range(passes):
         lines += _pass(bits, paired, p, before, source)
@@ -266,8 +260,7 @@ def _each_row(w, bits: int, paired: bool, arrays: list[tuple[str, int]], rows: i
     e = w.e
     r, opened = e.begin_loop(0, rows)
     pointers = [
-        e.op(f"getelementptr i8, ptr {p}, i64 {e.op(f'mul i64 {r}, {step}')}") if step else p
-        for p, step in arrays
+        e.op(f"getelementptr i8, ptr {p}, i64 {e.op(f'mul i64 {r}, {step}')}") if step else p for p, step in arrays
     ]
     _call(w, bits, paired, pointers, n)
     e.end_loop(opened)

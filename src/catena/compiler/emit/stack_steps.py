@@ -48,9 +48,7 @@ def read(w, frame, i: int, node) -> None:
     stack, at = node.args
     (out,) = node.params["results"]
     e, size = w.e, out.size * out.dtype.itemsize
-    item = e.op(
-        f"call ptr @catena_stack_item(ptr {_load(w, frame, stack, 'ptr')}, i64 {_load(w, frame, at, 'i64')})"
-    )
+    item = e.op(f"call ptr @catena_stack_item(ptr {_load(w, frame, stack, 'ptr')}, i64 {_load(w, frame, at, 'i64')})")
     target = w.define(frame, out)
     absent, present, done = e.label(), e.label(), e.label()
     e.branch(e.op(f"icmp eq ptr {item}, null"), absent, present)
@@ -88,9 +86,7 @@ def escape(region) -> bool:
 
 def stores_addresses(region) -> bool:
     return any(
-        v.params["op"] == "stack_write"
-        and v.args[2].dtype == np.uint64
-        or any(map(stores_addresses, inner(v)))
+        v.params["op"] == "stack_write" and v.args[2].dtype == np.uint64 or any(map(stores_addresses, inner(v)))
         for v in steps(region)
     )
 

@@ -1,5 +1,4 @@
-"""Compiles one function of the library over arrays: what the tests, the accuracy report and the timings run.
-"""
+"""Compiles one function of the library over arrays: what the tests, the accuracy report and the timings run."""
 
 import ctypes
 
@@ -21,7 +20,7 @@ def loop(name: str, elem: str, width: int) -> str:
     arguments = ", ".join(f"{type_} {p}.v" for p in inputs)
     body = "\n".join(loads)
     return f"""
-define void @run({', '.join(f'ptr {p}' for p in inputs)}, ptr noalias %out, i64 %n) {{
+define void @run({", ".join(f"ptr {p}" for p in inputs)}, ptr noalias %out, i64 %n) {{
 entry:
   br label %loop
 loop:

@@ -321,6 +321,5 @@ def polygamma(m, n, x, precision):
 
 
 ALGORITHMS = {
-    fun.__name__: fun
-    for fun in (igamma, igammac, igamma_grad_a, random_gamma_grad, betainc, zeta, polygamma)
+    fun.__name__: fun for fun in (igamma, igammac, igamma_grad_a, random_gamma_grad, betainc, zeta, polygamma)
 }

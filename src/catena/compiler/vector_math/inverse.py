@@ -155,9 +155,7 @@ def log1p_or_log_of_double(t: Pair, huge: Value, x: Value) -> Pair:
     """log(1 + t), or log(2x) where huge: one logarithm for both."""
     u = two_sum(t.high, 1.0)
     finite = select(x < INFINITY, x, 1.0)
-    return log_pair(
-        select(huge, finite, u.high), select(huge, 0.0, u.low + t.low), select(huge, 1.0, u.high.like(0.0))
-    )
+    return log_pair(select(huge, finite, u.high), select(huge, 0.0, u.low + t.low), select(huge, 1.0, u.high.like(0.0)))
 
 
 @through_double

@@ -25,11 +25,13 @@ def definition(elem: str, width: int) -> str:
 def declarations(elem: str, width: int) -> frozenset[str]:
     if (elem, width) != ("double", 1):
         return frozenset()
-    return frozenset({
-        "declare double @llvm.fma.f64(double, double, double)",
-        "declare i64 @llvm.umax.i64(i64, i64)",
-        "declare i64 @llvm.umin.i64(i64, i64)",
-    })
+    return frozenset(
+        {
+            "declare double @llvm.fma.f64(double, double, double)",
+            "declare i64 @llvm.umax.i64(i64, i64)",
+            "declare i64 @llvm.umin.i64(i64, i64)",
+        }
+    )
 
 
 def dependencies(elem: str, width: int) -> tuple[tuple[str, str, int], ...]:
@@ -45,12 +47,9 @@ def vector_reduction(elem: str, width: int) -> str:
     result = f"{{ {vector}, {vector}, {integers} }}"
     fields = [vector, vector, integers]
     # One phi per field: LLVM takes twice as long over a phi of the whole structure.
-    phis = [
-        f"  %in.{k} = phi {t} [ zeroinitializer, %entry ], [ %out.{k}, %loop ]" for k, t in enumerate(fields)
-    ]
+    phis = [f"  %in.{k} = phi {t} [ zeroinitializer, %entry ], [ %out.{k}, %loop ]" for k, t in enumerate(fields)]
     sets = [
-        f"  %r.{k} = extractvalue {scalar} %r, {k}\n"
-        f"  %out.{k} = insertelement {t} %in.{k}, {t.elem} %r.{k}, i32 %lane"
+        f"  %r.{k} = extractvalue {scalar} %r, {k}\n  %out.{k} = insertelement {t} %in.{k}, {t.elem} %r.{k}, i32 %lane"
         for k, t in enumerate(fields)
     ]
     return f"""

@@ -172,9 +172,7 @@ FITS = {
     "LOG": Fit(in_square(lambda s: (2 * mp.atanh(s) / s - 2) / s**2), 0, mp.mpf("0.0296"), 3, 6, lambda z: z),
     # sin r = r + r z SIN(z), cos r = 1 - z/2 + z^2 COS(z), z = r^2, |r| <= pi/4
     "SIN": Fit(in_square(lambda r: (mp.sin(r) - r) / r**3), 0, PI_4**2 * 1.02, None, 6, lambda z: z),
-    "COS": Fit(
-        in_square(lambda r: (mp.cos(r) - 1 + r * r / 2) / r**4), 0, PI_4**2 * 1.02, None, 5, lambda z: z * z
-    ),
+    "COS": Fit(in_square(lambda r: (mp.cos(r) - 1 + r * r / 2) / r**4), 0, PI_4**2 * 1.02, None, 5, lambda z: z * z),
     # x + x z TANH(z), z = x^2, x <= 0.63; x + x z SINH(z), x <= 1
     "TANH": Fit(in_square(lambda r: (mp.tanh(r) - r) / r**3), 0, 0.4, 4, 11, lambda z: z),
     "SINH": Fit(in_square(lambda r: (mp.sinh(r) - r) / r**3), 0, 1, 3, 6, lambda z: z),
@@ -196,16 +194,13 @@ FITS = {
     "ERFC": Fit(scaled_erfc, q_of(0.45), q_of(28), 10, 21, lambda q: 1 / scaled_erfc(q)),
     # erf_inv x = x p(...) with w = -log(1 - x^2), in w - 3.125, then in sqrt(w) - 3.25, then in sqrt(w)
     # - 5 (Giles's splits)
-    "ERF_INV_CENTRE": Fit(
-        lambda t: erfinv_over_x(inverse_log(t + 3.125)), -3.125, 3.125, None, 24, lambda t: 1
-    ),
-    "ERF_INV_MIDDLE": Fit(
-        lambda t: erfinv_from_log((t + 3.25) ** 2), -0.75, 0.75, None, 20, lambda t: mp.mpf(1) / 3
-    ),
+    "ERF_INV_CENTRE": Fit(lambda t: erfinv_over_x(inverse_log(t + 3.125)), -3.125, 3.125, None, 24, lambda t: 1),
+    "ERF_INV_MIDDLE": Fit(lambda t: erfinv_from_log((t + 3.25) ** 2), -0.75, 0.75, None, 20, lambda t: mp.mpf(1) / 3),
     "ERF_INV_TAIL": Fit(lambda t: erfinv_from_log((t + 5) ** 2), -1, 1.1, None, 18, lambda t: mp.mpf(1) / 4),
     # atanh(s) = s (1 + z/3 + z^2 ATANH(z)), z = s^2: the logarithm of pow
-    "ATANH": Fit(in_square(lambda s: (mp.atanh(s) / s - 1 - s * s / 3) / s**4), 0, mp.mpf("0.0296"), None, 6,
-                 lambda z: z * z),
+    "ATANH": Fit(
+        in_square(lambda s: (mp.atanh(s) / s - 1 - s * s / 3) / s**4), 0, mp.mpf("0.0296"), None, 6, lambda z: z * z
+    ),
     # log2(1 + f) = f LOG2_SHORT(f), 2^r = 1 + r EXP2_SHORT(r): doubles for a float's pow, which needs
     # 2^-35 and 2^-28
     "LOG2_SHORT": Fit(lambda f: mp.log1p(f) / f / mp.log(2), *SIGNIFICANDS, None, 13, lambda f: 1),
@@ -217,9 +212,7 @@ FITS = {
     # lgamma(z) = (z - 1/2) log z - z + log(2 pi)/2 + t STIRLING(t), t = 1/z, z >= 2.5
     "STIRLING": Fit(at_inverse(stirling_remainder), 0, 0.4, None, 13, lambda t: t),
     # digamma(x) = (x - x0) DIGAMMA_ROOT(x - 1.5), 1 <= x <= 2, x0 the positive zero
-    "DIGAMMA_ROOT": Fit(
-        lambda d: mp.digamma(1.5 + d) / (1.5 + d - DIGAMMA_ZERO), -0.5, 0.5, None, 21, lambda d: 1
-    ),
+    "DIGAMMA_ROOT": Fit(lambda d: mp.digamma(1.5 + d) / (1.5 + d - DIGAMMA_ZERO), -0.5, 0.5, None, 21, lambda d: 1),
     # digamma(z) = log z - t/2 - t^2 DIGAMMA_LARGE(t), t = 1/z, z >= 2
     "DIGAMMA_LARGE": Fit(at_inverse(digamma_remainder), 0, 0.5, None, 15, lambda t: t * t),
 }

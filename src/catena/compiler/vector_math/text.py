@@ -140,34 +140,76 @@ class Value:
         text = f"{op} {self.type} {self.name}, {self.like(other).name}"
         return self.writer.emit(self.with_elem("i1"), text)
 
-    def __add__(self, other): return self.binary("fadd", "add", other)
-    def __radd__(self, other): return self.binary("fadd", "add", other, swap=True)
-    def __sub__(self, other): return self.binary("fsub", "sub", other)
-    def __rsub__(self, other): return self.binary("fsub", "sub", other, swap=True)
-    def __mul__(self, other): return self.binary("fmul", "mul", other)
-    def __rmul__(self, other): return self.binary("fmul", "mul", other, swap=True)
-    def __truediv__(self, other): return self.binary("fdiv", "sdiv", other)
-    def __rtruediv__(self, other): return self.binary("fdiv", "sdiv", other, swap=True)
-    def __lshift__(self, other): return self.binary("", "shl", other)
-    def __rshift__(self, other): return self.binary("", "ashr", other)
-    def __and__(self, other): return self.binary("", "and", other)
-    def __or__(self, other): return self.binary("", "or", other)
-    def __xor__(self, other): return self.binary("", "xor", other)
-    def __invert__(self): return self.binary("", "xor", 1 if self.elem == "i1" else -1)
-    def __lt__(self, other): return self.compare("olt", "slt", other)
-    def __le__(self, other): return self.compare("ole", "sle", other)
-    def __gt__(self, other): return self.compare("ogt", "sgt", other)
-    def __ge__(self, other): return self.compare("oge", "sge", other)
+    def __add__(self, other):
+        return self.binary("fadd", "add", other)
+
+    def __radd__(self, other):
+        return self.binary("fadd", "add", other, swap=True)
+
+    def __sub__(self, other):
+        return self.binary("fsub", "sub", other)
+
+    def __rsub__(self, other):
+        return self.binary("fsub", "sub", other, swap=True)
+
+    def __mul__(self, other):
+        return self.binary("fmul", "mul", other)
+
+    def __rmul__(self, other):
+        return self.binary("fmul", "mul", other, swap=True)
+
+    def __truediv__(self, other):
+        return self.binary("fdiv", "sdiv", other)
+
+    def __rtruediv__(self, other):
+        return self.binary("fdiv", "sdiv", other, swap=True)
+
+    def __lshift__(self, other):
+        return self.binary("", "shl", other)
+
+    def __rshift__(self, other):
+        return self.binary("", "ashr", other)
+
+    def __and__(self, other):
+        return self.binary("", "and", other)
+
+    def __or__(self, other):
+        return self.binary("", "or", other)
+
+    def __xor__(self, other):
+        return self.binary("", "xor", other)
+
+    def __invert__(self):
+        return self.binary("", "xor", 1 if self.elem == "i1" else -1)
+
+    def __lt__(self, other):
+        return self.compare("olt", "slt", other)
+
+    def __le__(self, other):
+        return self.compare("ole", "sle", other)
+
+    def __gt__(self, other):
+        return self.compare("ogt", "sgt", other)
+
+    def __ge__(self, other):
+        return self.compare("oge", "sge", other)
 
     def __neg__(self):
         if not self.type.is_float:
             return 0 - self
         return self.writer.emit(self.type, f"fneg {self.type} {self.name}")
 
-    def shift_right_logical(self, other): return self.binary("", "lshr", other)
-    def equals(self, other): return self.compare("oeq", "eq", other)
-    def differs(self, other): return self.compare("une", "ne", other)
-    def is_nan(self): return self.compare("uno", "", self)
+    def shift_right_logical(self, other):
+        return self.binary("", "lshr", other)
+
+    def equals(self, other):
+        return self.compare("oeq", "eq", other)
+
+    def differs(self, other):
+        return self.compare("une", "ne", other)
+
+    def is_nan(self):
+        return self.compare("uno", "", self)
 
     def cast(self, op: str, elem: str) -> "Value":
         result = self.with_elem(elem)
@@ -181,8 +223,11 @@ class Value:
         """The float whose bit pattern this integer is."""
         return self.cast("bitcast", elem)
 
-    def to_double(self) -> "Value": return self.cast("fpext", "double")
-    def to_float(self) -> "Value": return self.cast("fptrunc", "float")
+    def to_double(self) -> "Value":
+        return self.cast("fpext", "double")
+
+    def to_float(self) -> "Value":
+        return self.cast("fptrunc", "float")
 
 
 def select(mask: Value, on_true, on_false) -> Value:
@@ -204,12 +249,28 @@ def fma(a: Value, b, c) -> Value:
     return intrinsic("fma", a, a.like(b), a.like(c))
 
 
-def sqrt(x: Value) -> Value: return intrinsic("sqrt", x)
-def fabs(x: Value) -> Value: return intrinsic("fabs", x)
-def round_half_even(x: Value) -> Value: return intrinsic("roundeven", x)
-def trunc(x: Value) -> Value: return intrinsic("trunc", x)
-def floor(x: Value) -> Value: return intrinsic("floor", x)
-def copysign(magnitude, sign: Value) -> Value: return intrinsic("copysign", sign.like(magnitude), sign)
+def sqrt(x: Value) -> Value:
+    return intrinsic("sqrt", x)
+
+
+def fabs(x: Value) -> Value:
+    return intrinsic("fabs", x)
+
+
+def round_half_even(x: Value) -> Value:
+    return intrinsic("roundeven", x)
+
+
+def trunc(x: Value) -> Value:
+    return intrinsic("trunc", x)
+
+
+def floor(x: Value) -> Value:
+    return intrinsic("floor", x)
+
+
+def copysign(magnitude, sign: Value) -> Value:
+    return intrinsic("copysign", sign.like(magnitude), sign)
 
 
 def minimum(x: Value, bound) -> Value:

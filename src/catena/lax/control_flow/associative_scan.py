@@ -43,18 +43,14 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = 
     axis = canonical_axis(axis, get_aval(leaves[0]).ndim)
     shapes = [get_aval(x).shape for x in leaves]
     if any(len(s) <= axis or s[axis] != shapes[0][axis] for s in shapes):
-        raise ValueError(
-            f"Array inputs to associative_scan must have the same first dimension. (saw: {shapes})"
-        )
+        raise ValueError(f"Array inputs to associative_scan must have the same first dimension. (saw: {shapes})")
     if reverse:
         leaves = [bind("rev", x, dimensions=(axis,)) for x in leaves]
 
     def combine(a, b):
         out, out_tree = tree_flatten(fn(tree_unflatten(tree, a), tree_unflatten(tree, b)))
         if out_tree != tree:
-            raise TypeError(
-                f"lax.associative_scan: fn must return a tree like its arguments, {tree}, got {out_tree}"
-            )
+            raise TypeError(f"lax.associative_scan: fn must return a tree like its arguments, {tree}, got {out_tree}")
         return [common.leaf_value(x) for x in out]
 
     outs = prefixes(combine, leaves, axis)
@@ -68,16 +64,11 @@ def prefixes(combine, xs: list, axis: int) -> list:
     length = get_aval(xs[0]).shape[axis]
     if length < 2:
         return xs
-    pairs = combine(
-        [every_second(x, axis, 0, length - 1) for x in xs], [every_second(x, axis, 1, length) for x in xs]
-    )
+    pairs = combine([every_second(x, axis, 0, length - 1) for x in xs], [every_second(x, axis, 1, length) for x in xs])
     odd = prefixes(combine, pairs, axis)
     before = odd if length % 2 else [every_one(x, axis, 0, length // 2 - 1) for x in odd]
     even = combine(before, [every_second(x, axis, 2, length) for x in xs])
-    even = [
-        bind("concatenate", every_one(x, axis, 0, 1), e, dimension=axis)
-        for x, e in zip(xs, even, strict=True)
-    ]
+    even = [bind("concatenate", every_one(x, axis, 0, 1), e, dimension=axis) for x, e in zip(xs, even, strict=True)]
     return [interleaved(a, b, axis) for a, b in zip(even, odd, strict=True)]
 
 

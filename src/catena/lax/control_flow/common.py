@@ -67,9 +67,7 @@ class Body(NamedTuple):
         return self.jaxpr.out_avals
 
 
-def trace_body(
-    fun: Callable, in_tree: PyTreeDef, in_avals: Sequence, name: str, adapt: Callable | None = None
-) -> Body:
+def trace_body(fun: Callable, in_tree: PyTreeDef, in_avals: Sequence, name: str, adapt: Callable | None = None) -> Body:
     """The body ``fun`` traced for arguments of these types; remembered while the function lives.
 
     Arguments:
@@ -170,9 +168,7 @@ def unnamed(jaxpr: Jaxpr) -> DebugInfo | None:
 
 def retraced(fun: Callable, in_avals, like: ClosedJaxpr) -> ClosedJaxpr:
     """``fun`` traced, with what is known of the function that ``like`` came from."""
-    return ClosedJaxpr(
-        *trace_to_jaxpr(fun, in_avals, unnamed(like.jaxpr) or DebugInfo("control flow", "a jaxpr"))
-    )
+    return ClosedJaxpr(*trace_to_jaxpr(fun, in_avals, unnamed(like.jaxpr) or DebugInfo("control flow", "a jaxpr")))
 
 
 def take(items: Sequence, order: Sequence[int]) -> list:
@@ -214,9 +210,7 @@ def evaluates_alone(primitive, closed: ClosedJaxpr, in_avals: tuple, params: dic
         invars = [Var(a) for a in in_avals]
         outvars = [Var(a) for a in primitive.abstract(*in_avals, **params)]
         eqn = Eqn(invars, outvars, primitive, params, primitive.effects(params))
-        found = closed.memo[key] = ClosedJaxpr(
-            Jaxpr([], invars, outvars, [eqn], None, closed.jaxpr.debug_info), []
-        )
+        found = closed.memo[key] = ClosedJaxpr(Jaxpr([], invars, outvars, [eqn], None, closed.jaxpr.debug_info), [])
     return found
 
 

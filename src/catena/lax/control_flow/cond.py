@@ -128,9 +128,7 @@ def split_branches(first, branches: tuple, unknown: tuple) -> BranchHalves:
     for known, *_ in parts:
         places.append(assign_slots(slots, known.out_avals[num_known:]))
     known_operand_avals = [a for a, u in zip(first.in_avals, unknown, strict=True) if not u]
-    known = tuple(
-        filled(part[0], num_known, place, tuple(slots)) for part, place in zip(parts, places, strict=True)
-    )
+    known = tuple(filled(part[0], num_known, place, tuple(slots)) for part, place in zip(parts, places, strict=True))
     rest = tuple(
         rearranged(part[1], part[3], place, slots, forwarded, known_operand_avals)
         for part, place in zip(parts, places, strict=True)
@@ -209,9 +207,7 @@ def with_zeros(closed: ClosedJaxpr, made: tuple, wanted: tuple, avals) -> Closed
     def fun(*args):
         outs = iter(eval_jaxpr(closed.jaxpr, closed.consts, *args))
         return [
-            next(outs) if m else zeros(a.to_tangent_aval())
-            for m, w, a in zip(made, wanted, avals, strict=True)
-            if w
+            next(outs) if m else zeros(a.to_tangent_aval()) for m, w, a in zip(made, wanted, avals, strict=True) if w
         ]
 
     return common.retraced(fun, closed.in_avals, closed)
@@ -272,9 +268,7 @@ def batch_by_choice(axis, args, dims, branches):
       nowhere.
     """
     index = move_axis(args[0], dims[0], 0)
-    operands = [
-        spread(axis, x) if d is None else move_axis(x, d, 0) for x, d in zip(args[1:], dims[1:], strict=True)
-    ]
+    operands = [spread(axis, x) if d is None else move_axis(x, d, 0) for x, d in zip(args[1:], dims[1:], strict=True)]
     results = []
     for i, branch in enumerate(branches):
         batched, _ = batch_jaxpr(branch, axis, (True,) * len(operands), True)
@@ -301,9 +295,7 @@ def choose_case(index, cases):
     return bind("select_n", which, *cases)
 
 
-LIGHT_EQUATIONS = (
-    16  # more than these, and running the branch not taken costs more than running example by example
-)
+LIGHT_EQUATIONS = 16  # more than these, and running the branch not taken costs more than running example by example
 
 
 def is_light(branches) -> bool:
@@ -427,9 +419,7 @@ def switch(index, branches: Sequence[Callable], *operands, operand: Any = _MISSI
     try:
         branches = tuple(branches)
     except TypeError:
-        raise TypeError(
-            f"lax.switch: branches argument should be a sequence of callables, got {branches!r}"
-        ) from None
+        raise TypeError(f"lax.switch: branches argument should be a sequence of callables, got {branches!r}") from None
     if not all(callable(f) for f in branches):
         raise TypeError("lax.switch: branches argument should be a sequence of callables.")
     index = as_index(index)
@@ -484,9 +474,7 @@ def strengthened(closed: ClosedJaxpr, weak) -> ClosedJaxpr:
 
     def fun(*args):
         outs = eval_jaxpr(closed.jaxpr, closed.consts, *args)
-        return common.converted(
-            outs, [a.update(weak_type=w) for a, w in zip(closed.out_avals, weak, strict=True)]
-        )
+        return common.converted(outs, [a.update(weak_type=w) for a, w in zip(closed.out_avals, weak, strict=True)])
 
     return common.retraced(fun, closed.in_avals, closed)
 

@@ -86,9 +86,7 @@ def _jvp(primals, tangents, *, const_lengths, jaxprs):
 def _transpose(cts, *args, const_lengths, jaxprs):
     consts, b = _split(args, const_lengths)
     if jaxprs.transpose_solve is None:
-        raise TypeError(
-            "transpose_solve required for backwards mode automatic differentiation of custom_linear_solve"
-        )
+        raise TypeError("transpose_solve required for backwards mode automatic differentiation of custom_linear_solve")
     if not all(is_undefined_primal(x) for x in b):
         raise TypeError("custom_linear_solve is linear in all of its right-hand side, or in none of it")
     ct_x = [instantiate(ct) for ct in cts[: len(b)]]
@@ -101,14 +99,9 @@ def _transpose(cts, *args, const_lengths, jaxprs):
 def _batch(axis, args, dims, *, const_lengths, jaxprs):
     moved, mapped = move_to_front(axis, args, dims)
     consts_m, b_m = _split(mapped, const_lengths)
-    batched, x_m, aux_m = batched_functions(
-        jaxprs.solve, jaxprs, axis, tuple(map(tuple, consts_m)), tuple(b_m)
-    )
+    batched, x_m, aux_m = batched_functions(jaxprs.solve, jaxprs, axis, tuple(map(tuple, consts_m)), tuple(b_m))
     consts, b = _split(moved, const_lengths)
-    b = [
-        at_front(axis.size, v, 0 if m else None) if m_all else v
-        for v, m, m_all in zip(b, b_m, x_m, strict=True)
-    ]
+    b = [at_front(axis.size, v, 0 if m else None) if m_all else v for v, m, m_all in zip(b, b_m, x_m, strict=True)]
     operands = [c for group in consts for c in group]
     outs = linear_solve_p.bind(*operands, *b, const_lengths=const_lengths, jaxprs=batched)
     return outs, [0 if m else None for m in [*x_m, *aux_m]]

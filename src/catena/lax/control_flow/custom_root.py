@@ -65,9 +65,7 @@ def custom_root(
 def check_structure(name: str, found, expected):
     """Raise where a function does not return a tree like the initial guess."""
     if found != expected:
-        raise TypeError(
-            f"custom_root: {name}() must return a tree like initial_guess, {expected}, got {found}"
-        )
+        raise TypeError(f"custom_root: {name}() must return a tree like initial_guess, {expected}, got {found}")
 
 
 def implicit(f_body: common.Body, solve_body: common.Body, tangent_solve, tree):

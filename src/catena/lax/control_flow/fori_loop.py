@@ -103,9 +103,7 @@ def counted_loop(lower: int, upper: int, body_fun, leaves, tree, unroll):
     counter = common.leaf_value(lower)
     body, avals = trace_step(body_fun, counted_step, [get_aval(counter)], leaves, tree, "scan")
     carry = [counter, *common.converted(leaves, avals)]
-    last, _ = bind_scan(
-        body, carry, [], length, False, unroll_factor(1 if unroll is None else unroll, length)
-    )
+    last, _ = bind_scan(body, carry, [], length, False, unroll_factor(1 if unroll is None else unroll, length))
     return tree_unflatten(tree, last[1:])
 
 

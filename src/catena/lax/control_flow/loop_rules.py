@@ -43,14 +43,11 @@ def loop_jvp(primitive: Primitive, leading: int):
         consts_t, xs_t = nonzero(consts_t), nonzero(xs_t)
         carry_t = [instantiate(t) for t, nz in zip(carry_t, carry_nz, strict=True) if nz]
         sizes = {"num_consts": num_consts + len(consts_t), "num_carry": num_carry + len(carry_t)}
-        outs = primitive.bind(
-            *lead, *consts, *consts_t, *carry, *carry_t, *xs, *xs_t, jaxpr=body, **sizes, **params
-        )
+        outs = primitive.bind(*lead, *consts, *consts_t, *carry, *carry_t, *xs, *xs_t, jaxpr=body, **sizes, **params)
         carry, carry_t, ys, ys_t = split(outs, num_carry, len(carry_t), len(ys_nz))
         given = iter([*carry_t, *ys_t])
         tangents_out = [
-            next(given) if nz else Zero.of_primal(x)
-            for x, nz in zip([*carry, *ys], carry_nz + ys_nz, strict=True)
+            next(given) if nz else Zero.of_primal(x) for x, nz in zip([*carry, *ys], carry_nz + ys_nz, strict=True)
         ]
         return [*carry, *ys], tangents_out
 
@@ -173,9 +170,7 @@ def split_body(jaxpr: ClosedJaxpr, num_consts: int, num_carry: int, unknown: tup
     known_consts = num_consts - sum(unknown[:num_consts])
     known_carry = num_carry - sum(carry_u)
     inner = known.jaxpr
-    carry_vars, ys, saved_vars = split(
-        inner.outvars, known_carry, len(unknown_out) - sum(unknown_out) - known_carry
-    )
+    carry_vars, ys, saved_vars = split(inner.outvars, known_carry, len(unknown_out) - sum(unknown_out) - known_carry)
     invariant_vars = loop_invariants(inner, known_consts)
     saved_vars = iter(saved_vars)
     sources = [source_of(f, inner, saved_vars, known_consts, known_carry, invariant_vars) for f in forwarded]
@@ -307,9 +302,7 @@ def loop_transpose(primitive: Primitive, leading: int):
         nonzero_cts = tuple(type(ct) is not Zero for ct in cts)
         backward = backward_body(jaxpr, linear_consts, num_carry, linear_xs, nonzero_cts)
         accumulators = [
-            zeros(x.aval)
-            for x, nz in zip(partition(consts, linear_consts)[1], backward.consts_nz, strict=True)
-            if nz
+            zeros(x.aval) for x, nz in zip(partition(consts, linear_consts)[1], backward.consts_nz, strict=True) if nz
         ]
         ct_carry = [instantiate(ct) for ct, nz in zip(cts[:num_carry], backward.carry_nz, strict=True) if nz]
         residual_consts, residual_xs = partition(consts, linear_consts)[0], partition(xs, linear_xs)[0]
@@ -345,9 +338,7 @@ def get_aval_of(x):
 
 
 @memoised
-def backward_body(
-    jaxpr: ClosedJaxpr, linear_consts: tuple, num_carry: int, linear_xs: tuple, nonzero_cts: tuple
-):
+def backward_body(jaxpr: ClosedJaxpr, linear_consts: tuple, num_carry: int, linear_xs: tuple, nonzero_cts: tuple):
     """Transpose a loop body.
 
     Arguments:
@@ -380,9 +371,7 @@ def backward_body(
 
     def fun(*args):
         residual_consts, sums, ct_carry, residual_xs, ct_ys = split(args, *map(len, groups[:4]))
-        made = eval_jaxpr(
-            transposed.jaxpr, transposed.consts, *residual_consts, *residual_xs, *ct_carry, *ct_ys
-        )
+        made = eval_jaxpr(transposed.jaxpr, transposed.consts, *residual_consts, *residual_xs, *ct_carry, *ct_ys)
         ct_consts, made_carry, ct_xs = split(made, sum(consts_nz), sum(carry_made))
         sums = [add_tangents(s, ct) for s, ct in zip(sums, ct_consts, strict=True)]
         return [*sums, *filled(made_carry, carry_made, carry_nz, carry), *ct_xs]
@@ -400,11 +389,7 @@ def tangent_avals(avals, wanted) -> list:
 def filled(values, made, wanted, avals) -> list:
     """The values of those that are wanted, zeros where they are not made."""
     values = iter(values)
-    return [
-        next(values) if m else zeros(a.to_tangent_aval())
-        for m, w, a in zip(made, wanted, avals, strict=True)
-        if w
-    ]
+    return [next(values) if m else zeros(a.to_tangent_aval()) for m, w, a in zip(made, wanted, avals, strict=True) if w]
 
 
 def without_weak_casts(closed: ClosedJaxpr) -> ClosedJaxpr:

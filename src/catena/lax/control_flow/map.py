@@ -39,9 +39,7 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> A
     whole = length // batch_size
     at_once = vmap(f)
     if whole == 0 or whole == 1 and length == batch_size:
-        return (
-            at_once(tree_unflatten(tree, leaves)) if length else scan(lambda _, x: (None, f(x)), None, xs)[1]
-        )
+        return at_once(tree_unflatten(tree, leaves)) if length else scan(lambda _, x: (None, f(x)), None, xs)[1]
     blocks = [reshaped(rows(x, 0, whole * batch_size), (whole, batch_size)) for x in leaves]
     done = scan(lambda _, x: (None, at_once(x)), None, tree_unflatten(tree, blocks))[1]
     done = tree_map(lambda y: reshaped(y, (whole * batch_size,), axes=2), done)

@@ -62,9 +62,7 @@ def stacked(rows: list, aval):
     if not rows:
         return bind_zeros(aval)
     wide = [
-        bind(
-            "broadcast_in_dim", x, shape=(1, *aval.shape[1:]), broadcast_dimensions=tuple(range(1, aval.ndim))
-        )
+        bind("broadcast_in_dim", x, shape=(1, *aval.shape[1:]), broadcast_dimensions=tuple(range(1, aval.ndim)))
         for x in rows
     ]
     return bind("concatenate", *wide, dimension=0)
@@ -94,9 +92,7 @@ def _batch(axis, args, dims, *, jaxpr, num_consts, num_carry, **params):
 def spread(axis, x):
     """``x`` repeated along a new leading axis."""
     shape = get_aval(x).shape
-    return bind(
-        "broadcast_in_dim", x, shape=(axis.size, *shape), broadcast_dimensions=tuple(range(1, len(shape) + 1))
-    )
+    return bind("broadcast_in_dim", x, shape=(axis.size, *shape), broadcast_dimensions=tuple(range(1, len(shape) + 1)))
 
 
 @memoised
@@ -123,9 +119,7 @@ def _lower(b, *operands, jaxpr, num_consts, num_carry, length, reverse, unroll, 
     heads, tails = xs, []
     if block > 1:  # the iterations that do not fill a block run after the others
         start = rest if reverse else 0
-        heads = [
-            b.reshape(rows(b, x, start, start + whole * block), (whole, block, *x.shape[1:])) for x in xs
-        ]
+        heads = [b.reshape(rows(b, x, start, start + whole * block), (whole, block, *x.shape[1:])) for x in xs]
         tails = [rows(b, x, *((0, rest) if reverse else (length - rest, length))) for x in xs]
     carry, ys = b.scan(body, consts, init, heads, whole, reverse)
     if block == 1:
@@ -144,9 +138,7 @@ def rows(b, x, start: int, limit: int):
 
 
 @memoised
-def unrolled_body(
-    jaxpr: ClosedJaxpr, num_consts: int, num_carry: int, block: int, reverse: bool
-) -> ClosedJaxpr:
+def unrolled_body(jaxpr: ClosedJaxpr, num_consts: int, num_carry: int, block: int, reverse: bool) -> ClosedJaxpr:
     """A body that does ``block`` iterations."""
     consts, carry, xs = common.split(jaxpr.in_avals, num_consts, num_carry)
 
@@ -230,9 +222,7 @@ def scan(
     if common.jit_is_disabled() and length:
         return scan_in_python(f, init, tree_unflatten(xs_tree, xs_leaves), length, reverse)
     x_avals = [get_aval(x).update(shape=get_aval(x).shape[1:]) for x in xs_leaves]
-    body, carry_avals, y_tree = trace_scan_body(
-        f, init_tree, [get_aval(x) for x in init_leaves], xs_tree, x_avals
-    )
+    body, carry_avals, y_tree = trace_scan_body(f, init_tree, [get_aval(x) for x in init_leaves], xs_tree, x_avals)
     carry = common.converted(init_leaves, carry_avals)
     carry, ys = bind_scan(body, carry, xs_leaves, length, bool(reverse), unroll_factor(unroll, length))
     return tree_unflatten(init_tree, carry), tree_unflatten(y_tree, ys)
@@ -331,9 +321,7 @@ def scan_length(xs_leaves: list, length) -> int:
     if length is not None:
         length = concrete_length(length)
         if any(n != length for n in sizes):
-            raise ValueError(
-                f"scan got `length` argument of {length} which disagrees with leading axis sizes {sizes}."
-            )
+            raise ValueError(f"scan got `length` argument of {length} which disagrees with leading axis sizes {sizes}.")
         return length
     if len(sizes) > 1:
         raise ValueError(f"scan got values with different leading axis sizes: {', '.join(map(str, sizes))}.")

@@ -79,9 +79,7 @@ stack_read_p = Primitive(  # (stack, i) -> item i, or zeros beyond the end
 
 def physical(aval) -> tuple:
     """The shape and dtype by which compiled programs hold values of the type ``aval``."""
-    return (
-        aval.dtype.physical(aval.shape) if common.dtypes.is_extended(aval.dtype) else (aval.shape, aval.dtype)
-    )
+    return aval.dtype.physical(aval.shape) if common.dtypes.is_extended(aval.dtype) else (aval.shape, aval.dtype)
 
 
 # ---- the loop over stacks
@@ -123,8 +121,7 @@ def collect(rows: list[list], avals) -> list:
     """Stacks of the columns of ``rows``."""
     columns = [[np.asarray(common.leaf_value(row[k])._value) for row in rows] for k in range(len(avals))]
     return [
-        typed_array(runtime.one_stack(runtime.Stack(c)), stack_aval(a))
-        for c, a in zip(columns, avals, strict=True)
+        typed_array(runtime.one_stack(runtime.Stack(c)), stack_aval(a)) for c, a in zip(columns, avals, strict=True)
     ]
 
 

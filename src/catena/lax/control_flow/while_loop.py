@@ -53,9 +53,7 @@ def _effects(params):
 
 
 def _axis_names(params):
-    return tuple(
-        dict.fromkeys(jaxpr_axis_names(params["cond_jaxpr"]) + jaxpr_axis_names(params["body_jaxpr"]))
-    )
+    return tuple(dict.fromkeys(jaxpr_axis_names(params["cond_jaxpr"]) + jaxpr_axis_names(params["body_jaxpr"])))
 
 
 def _evaluate(*args, **params):
@@ -109,13 +107,9 @@ def derivative_rule(primitive):
             outs, len(carry), len(carry_t), primitive is while_save_p, len(items_nz)
         )
         given = iter(carry_t + stacks_t)
-        tangents_out = [
-            next(given) if nz else Zero.of_primal(x) for x, nz in zip(carry, carry_nz, strict=True)
-        ]
+        tangents_out = [next(given) if nz else Zero.of_primal(x) for x, nz in zip(carry, carry_nz, strict=True)]
         tangents_out += [Zero.of_primal(n) for n in count]
-        tangents_out += [
-            next(given) if nz else Zero.of_primal(x) for x, nz in zip(stacks, items_nz, strict=True)
-        ]
+        tangents_out += [next(given) if nz else Zero.of_primal(x) for x, nz in zip(stacks, items_nz, strict=True)]
         return carry + count + stacks, tangents_out
 
     return rule
@@ -140,9 +134,7 @@ class LoopHalves(NamedTuple):
 
 
 @memoised
-def split_loop(
-    body_jaxpr: ClosedJaxpr, body_nconsts: int, unknown: tuple, cond_jaxpr: ClosedJaxpr, cond_nconsts: int
-):
+def split_loop(body_jaxpr: ClosedJaxpr, body_nconsts: int, unknown: tuple, cond_jaxpr: ClosedJaxpr, cond_nconsts: int):
     """Split a while loop, or ``None`` where its condition depends on unknown components of the carry."""
     num_carry = len(body_jaxpr.in_avals) - body_nconsts
     halves = split_body(body_jaxpr, body_nconsts, num_carry, unknown)
@@ -163,9 +155,7 @@ def partial_eval_rule(primitive):
         unknown = tuple(tape.is_unknown(x) for x in consts + carry)
         parts = None
         if not any(tape.is_unknown(x) for x in cond_consts):
-            parts = split_loop(
-                params["body_jaxpr"], body_nconsts, unknown, params["cond_jaxpr"], cond_nconsts
-            )
+            parts = split_loop(params["body_jaxpr"], body_nconsts, unknown, params["cond_jaxpr"], cond_nconsts)
         if parts is None:
             return tape.record(primitive, args, params)
         halves = parts.halves
@@ -240,9 +230,7 @@ def _run_in_blocks(axis, args, dims, params):
 
 
 @memoised
-def block_body(
-    body_jaxpr, body_nconsts: int, cond_jaxpr, cond_nconsts: int, axis, mapped: tuple
-) -> ClosedJaxpr:
+def block_body(body_jaxpr, body_nconsts: int, cond_jaxpr, cond_nconsts: int, axis, mapped: tuple) -> ClosedJaxpr:
     """A loop over one block in lockstep; operands that are not mapped come first."""
     loop = masked_loop(body_jaxpr, body_nconsts, cond_jaxpr, cond_nconsts, axis, mapped)
     avals = [*cond_jaxpr.in_avals[:cond_nconsts], *body_jaxpr.in_avals]
@@ -262,10 +250,7 @@ def _run_batched(batched, axis, args, dims, cond_nconsts: int, body_nconsts: int
     moved = [x if d is None else move_axis(x, d, 0) for x, d in zip(args, dims, strict=True)]
     cond_consts, body_consts, carry = split(moved, cond_nconsts, body_nconsts)
     carry_dims = dims[cond_nconsts + body_nconsts :]
-    carry = [
-        spread(axis, x) if m and d is None else x
-        for x, m, d in zip(carry, carry_mapped, carry_dims, strict=True)
-    ]
+    carry = [spread(axis, x) if m and d is None else x for x, m, d in zip(carry, carry_mapped, carry_dims, strict=True)]
     consts = cond_consts + body_consts if batched.cond_mapped else body_consts
     outs = while_p.bind(
         *cond_consts, *consts, *carry, cond_jaxpr=batched.cond, cond_nconsts=cond_nconsts,
@@ -284,9 +269,7 @@ class BatchedLoop(NamedTuple):
 
 
 @memoised
-def batched_loop(
-    body_jaxpr, body_nconsts: int, cond_jaxpr, cond_nconsts: int, axis, mapped: tuple
-) -> BatchedLoop:
+def batched_loop(body_jaxpr, body_nconsts: int, cond_jaxpr, cond_nconsts: int, axis, mapped: tuple) -> BatchedLoop:
     """Vectorise condition and body; ``mapped`` tells for each operand whether it is mapped."""
     cond_m, body_m, carry_m = map(tuple, split(mapped, cond_nconsts, body_nconsts))
     while True:
@@ -299,9 +282,7 @@ def batched_loop(
 
 
 @memoised
-def masked_loop(
-    body_jaxpr, body_nconsts: int, cond_jaxpr, cond_nconsts: int, axis, mapped: tuple
-) -> BatchedLoop:
+def masked_loop(body_jaxpr, body_nconsts: int, cond_jaxpr, cond_nconsts: int, axis, mapped: tuple) -> BatchedLoop:
     """Vectorise a loop so that all examples run until the last one is done, those that are done unchanged.
 
     Needed where the examples speak to each other inside the loop. The body takes the constants of the
@@ -371,9 +352,7 @@ def saving_loop(body_jaxpr: ClosedJaxpr, body_nconsts: int, cond_jaxpr: ClosedJa
 
     info = body_jaxpr.jaxpr.debug_info or DebugInfo("while_loop", "a loop")
     traced = ClosedJaxpr(
-        *trace_to_jaxpr(
-            body, [*consts, *carry, INT, *stacks], DebugInfo(info.traced_for, info.function_place)
-        )
+        *trace_to_jaxpr(body, [*consts, *carry, INT, *stacks], DebugInfo(info.traced_for, info.function_place))
     )
     return with_unread(cond_jaxpr, (INT, *stacks)), traced
 

@@ -129,9 +129,7 @@ def _eig_abstract(x, *, compute_left_eigenvectors, compute_right_eigenvectors, e
     return [ShapedArray(x.shape[:-1], dtype), *vectors]
 
 
-def _eig_jvp(
-    primals, tangents, *, compute_left_eigenvectors, compute_right_eigenvectors, enable_eigvec_derivs
-):
+def _eig_jvp(primals, tangents, *, compute_left_eigenvectors, compute_right_eigenvectors, enable_eigvec_derivs):
     has_vectors = compute_left_eigenvectors or compute_right_eigenvectors
     if has_vectors and not enable_eigvec_derivs:
         raise NotImplementedError(
@@ -288,9 +286,7 @@ def schur(x, *, compute_schur_vectors: bool = True, sort_eig_vals: bool = False,
     if sort_eig_vals and not callable(select_callable):
         raise ValueError(f"schur: sort_eig_vals needs a function select_callable, got {select_callable!r}")
     select = select_callable if sort_eig_vals else None
-    return list(
-        schur_p.bind(as_inexact(x), compute_schur_vectors=bool(compute_schur_vectors), select_callable=select)
-    )
+    return list(schur_p.bind(as_inexact(x), compute_schur_vectors=bool(compute_schur_vectors), select_callable=select))
 
 
 def _hessenberg_abstract(a):

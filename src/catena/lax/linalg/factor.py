@@ -47,7 +47,7 @@ from catena.lax.linalg.algebra import (
     triu,
 )
 from catena.lax.linalg.solve import triangular_solve
-from catena.lax.scatter import scatter
+from catena.lax.scattering import scatter
 from catena.lax.shape import broadcast, broadcasted_iota, pad, slice_in_dim
 from catena.lax.windowed import GatherDimensionNumbers, ScatterDimensionNumbers
 from catena.runtime import lapack
@@ -113,9 +113,7 @@ def _update_abstract(r, w):
             f"Got shapes {r.shape} and {w.shape} instead"
         )
     if r.dtype != w.dtype or r.dtype.kind == "c":
-        raise TypeError(
-            f"cholesky_update: both arguments must have one real dtype, got {r.dtype} and {w.dtype}"
-        )
+        raise TypeError(f"cholesky_update: both arguments must have one real dtype, got {r.dtype} and {w.dtype}")
     return ShapedArray(r.shape, r.dtype)
 
 
@@ -216,9 +214,7 @@ def _lu_lower(b, x, *, outs):
     return [lu, exchanges, _permutation_lower(b, exchanges, outs=None, permutation_size=m)[0]]
 
 
-lu_p = kernel_primitive(
-    "lu", lapack.getrf, abstract=_lu_abstract, jvp=_lu_jvp, lower=_lu_lower, multiple_results=True
-)
+lu_p = kernel_primitive("lu", lapack.getrf, abstract=_lu_abstract, jvp=_lu_jvp, lower=_lu_lower, multiple_results=True)
 
 
 def lu(x):
@@ -248,9 +244,7 @@ def _permutation_abstract(pivots, *, permutation_size):
             "position 0 are subtypes of int32."
         )
     if pivots.ndim < 1:
-        raise ValueError(
-            f"Argument to lu_pivots_to_permutation must have rank >= 1, got shape {pivots.shape}"
-        )
+        raise ValueError(f"Argument to lu_pivots_to_permutation must have rank >= 1, got shape {pivots.shape}")
     if permutation_size < pivots.shape[-1]:
         raise ValueError(
             f"Output permutation size {permutation_size} has to exceed the trailing dimension of the pivots. "
@@ -400,9 +394,7 @@ def _resized_columns(b, x, count: int):
     return b.pad(x, b.constant(np.zeros((), x.dtype)), config)
 
 
-qr_p = kernel_primitive(
-    "qr", _qr_kernel, abstract=_qr_abstract, jvp=_qr_jvp, lower=_qr_lower, multiple_results=True
-)
+qr_p = kernel_primitive("qr", _qr_kernel, abstract=_qr_abstract, jvp=_qr_jvp, lower=_qr_lower, multiple_results=True)
 
 
 def qr(x, *, pivoting: bool = False, full_matrices: bool = True, use_magma: bool | None = None):
@@ -437,8 +429,7 @@ def _householder_abstract(a, taus):
     check_matrix("householder_product", a)
     if a.shape[-2] < a.shape[-1]:
         raise ValueError(
-            "The first argument to householder_product must have at least as many rows as columns, got shape "
-            f"{a.shape}"
+            f"The first argument to householder_product must have at least as many rows as columns, got shape {a.shape}"
         )
     if a.shape[:-2] != taus.shape[:-1] or taus.shape[-1] > a.shape[-1] or a.dtype != taus.dtype:
         raise ValueError(
@@ -502,8 +493,7 @@ def _ormqr_abstract(a, taus, c, *, left, transpose):
 def _ormqr_jvp(primals, tangents, **params):
     if type(tangents[0]) is not Zero or type(tangents[1]) is not Zero:
         raise NotImplementedError(
-            "The derivative of ormqr with respect to the reflections is not implemented; differentiate qr "
-            "instead"
+            "The derivative of ormqr with respect to the reflections is not implemented; differentiate qr instead"
         )
     out = ormqr_p.bind(*primals, **params)
     if type(tangents[2]) is Zero:

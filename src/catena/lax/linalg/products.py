@@ -22,9 +22,7 @@ def _abstract(a, c, *, alpha, beta):
             f"shapes {a.shape} and {c.shape}."
         )
     if a.dtype != c.dtype:
-        raise TypeError(
-            f"lax.symmetric_product requires arguments to have the same dtypes, got {a.dtype}, {c.dtype}."
-        )
+        raise TypeError(f"lax.symmetric_product requires arguments to have the same dtypes, got {a.dtype}, {c.dtype}.")
     return ShapedArray(c.shape, c.dtype)
 
 
@@ -49,9 +47,7 @@ def _jvp(primals, tangents, *, alpha, beta):
 
 
 def _batch(axis, args, dims, **params):
-    return symmetric_product_p.bind(
-        *[front(axis, x, d) for x, d in zip(args, dims, strict=True)], **params
-    ), 0
+    return symmetric_product_p.bind(*[front(axis, x, d) for x, d in zip(args, dims, strict=True)], **params), 0
 
 
 def _lower(b, a, c, *, alpha, beta):
@@ -78,9 +74,7 @@ symmetric_product_p = Primitive(
 )
 
 
-def symmetric_product(
-    a_matrix, c_matrix, *, alpha: float = 1.0, beta: float = 0.0, symmetrize_output: bool = False
-):
+def symmetric_product(a_matrix, c_matrix, *, alpha: float = 1.0, beta: float = 0.0, symmetrize_output: bool = False):
     """``alpha a a^T + beta c`` for symmetric ``c``.
 
     Arguments:

@@ -28,9 +28,7 @@ def _triangular_abstract(a, b, *, left_side, **params):
     for position, x in enumerate((a, b)):
         check_matrix("triangular_solve", x, position)
     if a.dtype != b.dtype:
-        raise TypeError(
-            f"lax.triangular_solve requires arguments to have the same dtypes, got {a.dtype}, {b.dtype}."
-        )
+        raise TypeError(f"lax.triangular_solve requires arguments to have the same dtypes, got {a.dtype}, {b.dtype}.")
     if a.shape[-1] != a.shape[-2]:
         raise ValueError(f"The first input to triangular_solve must be a square matrix. Got shape {a.shape}.")
     if a.shape[:-2] != b.shape[:-2] or a.shape[-1] != b.shape[-2 if left_side else -1]:

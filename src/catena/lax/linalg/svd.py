@@ -90,9 +90,7 @@ def _svd_tangents(s, u, vh, t):
     by_columns, by_rows = mul(inner, columns(s_wide, inner)), mul(rows(s_wide, inner), inner)
     turn_u = mul(squares, add(by_columns, adjoint(by_columns)))
     turn_v = mul(squares, add(by_rows, adjoint(by_rows)))
-    if (
-        get_aval(u).dtype.kind == "c"
-    ):  # of a pair of singular vectors the common phase is free; u takes all of it
+    if get_aval(u).dtype.kind == "c":  # of a pair of singular vectors the common phase is free; u takes all of it
         d = diagonal(inner)
         phase = div(sub(d, conj(d)), mul(scalar(d, 2), s_wide))
         turn_u = add(turn_u, mul(columns(phase, turn_u), eye_like(turn_u)))

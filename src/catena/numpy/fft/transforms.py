@@ -75,9 +75,7 @@ def _transform(name: str, kind: lax.FftType, a, s, axes, norm):
     a = moveaxis(a, axes, last)
     lengths = _output_lengths(a, s, len(axes), kind)
     if kind is lax.FftType.IRFFT and not lengths[-1]:  # the signal of a spectrum of one value, as in JAX
-        return moveaxis(
-            lax.full((*a.shape[: -len(axes)], *lengths), 0, dtypes.to_real_dtype(a.dtype)), last, axes
-        )
+        return moveaxis(lax.full((*a.shape[: -len(axes)], *lengths), 0, dtypes.to_real_dtype(a.dtype)), last, axes)
     a = _resized(a, lengths, kind)
     result = _scaled(_in_steps(a, kind, lengths), kind, norm, lengths)
     return moveaxis(result, last, axes)
@@ -171,8 +169,8 @@ _along_axis = family(
     n="the length of the transform: longer than the axis pads with zeros, shorter cuts.",
     axis="the axis.",
     norm=(
-        "where to divide by the length: \"backward\" (or None) in inverse transforms, \"forward\" in others,\n"
-        "\"ortho\" by its root in both."
+        'where to divide by the length: "backward" (or None) in inverse transforms, "forward" in others,\n'
+        '"ortho" by its root in both.'
     ),
     returns="A complex array.",
     raises="ValueError: the axis is out of bounds, ``n`` is not positive, or ``norm`` is unknown.",
@@ -280,8 +278,8 @@ _along_axes = family(
     s="the lengths of the transform: longer than the axes pad with zeros, shorter cut.",
     axes="the axes; by default the last as many as there are lengths, or all.",
     norm=(
-        "where to divide by the number of elements: \"backward\" (or None) in inverse transforms, \"forward\"\n"
-        "in others, \"ortho\" by its root in both."
+        'where to divide by the number of elements: "backward" (or None) in inverse transforms, "forward"\n'
+        'in others, "ortho" by its root in both.'
     ),
     returns="A complex array.",
     raises="ValueError: an axis is out of bounds or repeated, a length is not positive, or ``norm`` is unknown.",
@@ -342,9 +340,7 @@ def irfftn(a: Operand, s: Sequence[int] | None = None, axes: Axes = None, norm: 
 
 
 @_along_axes
-def fft2(
-    a: Operand, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
-) -> Array:
+def fft2(a: Operand, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None) -> Array:
     """The discrete Fourier transform along two axes.
 
     Arguments:
@@ -359,9 +355,7 @@ def fft2(
 
 
 @_along_axes
-def ifft2(
-    a: Operand, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
-) -> Array:
+def ifft2(a: Operand, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None) -> Array:
     """The inverse of ``fft2``.
 
     Arguments:
@@ -376,9 +370,7 @@ def ifft2(
 
 
 @_along_axes
-def rfft2(
-    a: Operand, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
-) -> Array:
+def rfft2(a: Operand, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None) -> Array:
     """The discrete Fourier transform of real values along two axes: half of the spectrum along the last.
 
     Arguments:

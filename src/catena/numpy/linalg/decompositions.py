@@ -251,9 +251,7 @@ def _reflections(q, r) -> tuple:
     """
     m, k = q.shape[-2:]
     left = lax.sub(broadcast_to(eye(m, k, dtype=q.dtype), q.shape), q)
-    out = IndexUpdateRef(
-        lax.full((*q.shape[:-1], r.shape[-1]), 0, q.dtype), (..., slice(0, k), slice(None))
-    ).set(r)
+    out = IndexUpdateRef(lax.full((*q.shape[:-1], r.shape[-1]), 0, q.dtype), (..., slice(0, k), slice(None))).set(r)
     taus = []
     for i in range(k):
         pivot = read(left, (..., slice(0, 1), 0))
@@ -301,9 +299,7 @@ def svd(
         return _hermitian_svd(square_matrix("svd", a), compute_uv, subset_by_index)
     if by_lapack(a) and subset_by_index is None:
         return _svd_of_values(a._value, full_matrices, compute_uv)
-    found = lax.linalg.svd(
-        a, full_matrices=full_matrices, compute_uv=compute_uv, subset_by_index=subset_by_index
-    )
+    found = lax.linalg.svd(a, full_matrices=full_matrices, compute_uv=compute_uv, subset_by_index=subset_by_index)
     return SVDResult(*found) if compute_uv else found
 
 

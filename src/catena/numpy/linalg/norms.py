@@ -350,9 +350,7 @@ def vecdot(
     >>> jnp.linalg.vecdot(jnp.array([1, 2]), jnp.array([3, 4]))
     Array(11, dtype=int32)
     """
-    return products.vecdot(
-        x1, x2, axis=axis, precision=precision, preferred_element_type=preferred_element_type
-    )
+    return products.vecdot(x1, x2, axis=axis, precision=precision, preferred_element_type=preferred_element_type)
 
 
 def tensordot(

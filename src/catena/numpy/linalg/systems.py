@@ -93,9 +93,7 @@ def _parity(pivots, dtype):
     """The sign of the permutation that exchanged row ``i`` with row ``pivots[i]`` in turn."""
     n = pivots.shape[-1]
     here = np.broadcast_to(np.arange(n, dtype=pivots.dtype), pivots.shape)
-    count = lax.reduce_sum(
-        lax.convert_element_type(lax.ne(pivots, here), np.dtype("int32")), (pivots.ndim - 1,)
-    )
+    count = lax.reduce_sum(lax.convert_element_type(lax.ne(pivots, here), np.dtype("int32")), (pivots.ndim - 1,))
     odd = lax.eq(lax.rem(count, np.int32(2)), np.int32(1))
     one = lax.full(odd.shape, 1, dtype)
     return lax.select(odd, lax.neg(one), one)
@@ -125,9 +123,7 @@ def _det_jvp(primals, tangents):
     n = a.shape[-1]
     rows = IndexUpdateRef(broadcast_to(last, (*a.shape[:-1], 1)), (..., n - 1, slice(None))).set(1)
     upper = IndexUpdateRef(factors, (..., n - 1, n - 1)).set(1)
-    y = lax.linalg.triangular_solve(
-        factors, _permuted(t, permutation), left_side=True, lower=True, unit_diagonal=True
-    )
+    y = lax.linalg.triangular_solve(factors, _permuted(t, permutation), left_side=True, lower=True, unit_diagonal=True)
     z = lax.linalg.triangular_solve(upper, lax.mul(broadcast_to(rows, y.shape), y), left_side=True)
     tangent = lax.mul(others, reductions.sum(diagonal(z, 0, -2, -1), -1))
     return lax.mul(others, read(last, (..., 0, 0))), tangent
@@ -136,8 +132,7 @@ def _det_jvp(primals, tangents):
 def _permuted(x, permutation):
     from_rows = lax.broadcast_in_dim(permutation, x.shape, tuple(range(x.ndim - 1)))
     grid = [
-        np.broadcast_to(np.arange(n).reshape((n,) + (1,) * (x.ndim - i - 1)), x.shape)
-        for i, n in enumerate(x.shape)
+        np.broadcast_to(np.arange(n).reshape((n,) + (1,) * (x.ndim - i - 1)), x.shape) for i, n in enumerate(x.shape)
     ]
     grid[-2] = from_rows
     return read(x, tuple(grid))
@@ -219,8 +214,7 @@ def solve(a: Operand, b: Operand) -> Array:
     b = reshaped(b, (*b.shape, 1)) if vector else b
     if b.shape[-2] != n:
         raise ValueError(
-            f"inconsistent size for core dimension 'm': {b.shape[-2]} vs {n} in solve of {a.shape} and "
-            f"{b.shape}"
+            f"inconsistent size for core dimension 'm': {b.shape[-2]} vs {n} in solve of {a.shape} and {b.shape}"
         )
     x = _unless_singular(lapack.gufuncs.solve, a._value, b._value) if by_lapack(a) and by_lapack(b) else None
     x = _solve(a, b) if x is None else x
@@ -257,9 +251,7 @@ def inv(a: Operand) -> Array:
     return _solve(a, broadcast_to(eye(a.shape[-1], dtype=a.dtype), a.shape))
 
 
-def pinv(
-    a: Operand, rtol: Operand | None = None, hermitian: bool = False, *, rcond: Operand | None = None
-) -> Array:
+def pinv(a: Operand, rtol: Operand | None = None, hermitian: bool = False, *, rcond: Operand | None = None) -> Array:
     """The pseudo-inverses of matrices, by singular value decomposition.
 
     Arguments:
@@ -402,9 +394,7 @@ def _least_squares(a, b, rcond):
     rcond = convert(as_array_argument("lstsq", eps * max(m, n) if rcond is None else rcond, 2), real)
     rcond = lax.select(lax.lt(rcond, like(rcond, 0)), like(rcond, eps), rcond)
     u, s, vh = svd(a, full_matrices=False)
-    used = lax.bitwise_and(
-        lax.gt(s, lax.full_like(s, 0)), lax.ge(s, broadcast_to(lax.mul(rcond, read(s, 0)), s.shape))
-    )
+    used = lax.bitwise_and(lax.gt(s, lax.full_like(s, 0)), lax.ge(s, broadcast_to(lax.mul(rcond, read(s, 0)), s.shape)))
     rank = lax.reduce_sum(lax.convert_element_type(used, np.dtype("int32")), (0,))
     inverse = lax.select(
         used, lax.div(lax.full_like(s, 1), lax.select(used, s, lax.full_like(s, 1))), lax.full_like(s, 0)
@@ -413,9 +403,7 @@ def _least_squares(a, b, rcond):
     scaled = lax.mul(lax.broadcast_in_dim(convert(inverse, a.dtype), projected.shape, (0,)), projected)
     x = matmul(adjoint(vh), scaled)
     left = lax.sub(b, matmul(a, x))
-    squares = (
-        lax.real(lax.mul(left, lax.conj(left))) if dtypes.is_complex(left.dtype) else lax.mul(left, left)
-    )
+    squares = lax.real(lax.mul(left, lax.conj(left))) if dtypes.is_complex(left.dtype) else lax.mul(left, left)
     return x, reductions.sum(squares, 0), rank, s
 
 
@@ -486,9 +474,7 @@ def multi_dot(arrays: Sequence[Operand], *, precision: Any = None) -> Array:
     if len(arrays) < 2:
         raise ValueError(f"multi_dot requires at least two arrays; got {len(arrays)}")
     shapes = [x.shape for x in arrays]
-    if not (
-        arrays[0].ndim in (1, 2) and arrays[-1].ndim in (1, 2) and all(x.ndim == 2 for x in arrays[1:-1])
-    ):
+    if not (arrays[0].ndim in (1, 2) and arrays[-1].ndim in (1, 2) and all(x.ndim == 2 for x in arrays[1:-1])):
         raise ValueError(
             "multi_dot: input arrays must all be two-dimensional, except for the first and last array "
             "which may be 1 or "
