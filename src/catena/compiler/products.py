@@ -1,7 +1,9 @@
-"""Contractions: large ones of BLAS types by BLAS, the others as loop nests.
+"""Products of arrays: real ones by tiles (see `contraction`), complex ones by BLAS, tiny ones as loop nests.
 
-Operands are read where they lie, through transposes, when each of their groups of dimensions (batch, free,
-contracted) has one stride and the matrix has one unit stride; else they are copied into that layout first.
+Tiles read the left operand where it lies, through transposes; the right one too when its columns lie side by
+side and it is small or read few times, else it is packed into panels first. BLAS reads operands where they lie
+when each of their groups of dimensions (batch, free, contracted) has one stride and the matrix has one unit
+stride; else they are copied into that layout first.
 """
 
 from __future__ import annotations
@@ -11,14 +13,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from catena.compiler import contraction
+from catena.compiler.contraction import Axis, Contraction
 from catena.compiler.emit import parallel
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.graph import Value
+from catena.compiler.types import NAMES, TYPES
+from catena.core.dtypes import KIND
 from catena.runtime import kernels
 from catena.runtime import library as routines
 
 BLAS_NAMES = {"float32": "sgemm", "float64": "dgemm", "complex64": "cgemm", "complex128": "zgemm"}
-BLAS_FLOOR = 16 * 16 * 16
+FLOOR = 16 * 16 * 16  # multiplications from which a product is more than a loop nest
+FEWEST_COLUMNS = 4  # of a product by tiles, whose lanes are columns
 THREADS_FLOOR = 160**3  # multiplications below which threads do not pay
 CHUNK = 128**3  # multiplications that make a block of work
 
@@ -27,17 +34,94 @@ def dot(w, frame, i: int, v: Value) -> None:
     """Writes the contraction `v`."""
     lhs, rhs = v.args
     w.define(frame, v)
-    if v.size == 0 or not _use_blas(v):
+    if v.size == 0 or not _is_large(v):
         w.nest(frame, frame.nests.dot(v))
-        return
-    _blas(w, frame, v)
+    elif KIND[v.dtype] in "fiu" and TYPES[v.dtype.name].narrow is False and sizes(v)[2] >= FEWEST_COLUMNS:
+        tiled(w, frame, v)
+    elif v.dtype.name in BLAS_NAMES:
+        _blas(w, frame, v)
+    else:
+        w.nest(frame, frame.nests.dot(v))
 
 
-def _use_blas(v: Value) -> bool:
+def _is_large(v: Value) -> bool:
     lhs, rhs = v.args
     same = lhs.dtype == rhs.dtype == v.dtype
     batch, m, n, k = sizes(v)
-    return same and v.dtype.name in BLAS_NAMES and m * n * k >= BLAS_FLOOR and k > 0
+    return same and m * n * k >= FLOOR and k > 0
+
+
+# ---- by tiles ----------------------------------------------------------------------------------------------
+
+
+def tiled(w, frame, v: Value) -> None:
+    lhs, rhs = v.args
+    lc, rc, lb, rb = v.params["numbers"]
+    lfree = [d for d in range(lhs.ndim) if d not in lc and d not in lb]
+    rfree = [d for d in range(rhs.ndim) if d not in rc and d not in rb]
+    (a, sa), (b, sb), sc = _strides(frame, lhs), _strides(frame, rhs), row_major(v.shape)
+    batch = [Axis(lhs.shape[p], sa[p], sb[q], sc[i]) for i, (p, q) in enumerate(zip(lb, rb))]
+    rows = [Axis(lhs.shape[d], sa[d], 0, sc[len(lb) + i]) for i, d in enumerate(lfree)]
+    columns = contraction.merged([Axis(rhs.shape[d], 0, sb[d], 0) for d in rfree])
+    terms = [Axis(lhs.shape[p], sa[p], sb[q], 0) for p, q in zip(lc, rc)]
+    n = math.prod(rhs.shape[d] for d in rfree)
+    form = Contraction(TYPES[NAMES[v.dtype]], *map(contraction.merged, (batch, rows)), n, contraction.merged(terms))
+    plan = contraction.plan(form, w.vector_bytes, len(columns) == 1 and columns[0].b == 1)
+    if plan.packed:
+        panels, rest = _panels(w, frame, rhs, [*rb], [*rc], rfree, plan)
+    else:
+        panels = w.address(frame, b)
+        rest = w.e.element(panels, form.type.memory, plan.panels * plan.columns)
+    w.units += form.products // 8
+    contraction.write(w, plan, w.address(frame, a), panels, rest, w.address(frame, v))
+
+
+def _panels(w, frame, x: Value, batch, terms, columns, plan) -> tuple[str, str]:
+    """The addresses of `x` packed: for each batch member and panel, the columns of each term; and of the columns
+    beyond the panels.
+    """
+    members, length, n = (math.prod(x.shape[d] for d in dims) for dims in (batch, terms, columns))
+    order = (*batch, *terms, *columns)
+    flat = _value(frame, "transpose", [x.shape[d] for d in order], (x,), perm=order)
+    flat = _value(frame, "reshape", (members, length, n), (flat,))
+    whole = plan.panels * plan.columns
+    pointers = []
+    for start, count, each in ((0, plan.panels, plan.columns), (whole, int(plan.rest > 0), plan.rest)):
+        if not count:
+            pointers.append(pointers[0] if pointers else "null")
+            continue
+        part = flat
+        if count * each < n:
+            part = _value(
+                frame, "slice", (members, length, count * each), (flat,), start=(0, 0, start), strides=(1, 1, 1)
+            )
+        part = _value(frame, "reshape", (members, length, count, each), (part,))
+        part = _value(frame, "transpose", (members, count, length, each), (part,), perm=(0, 2, 1, 3))
+        packed = _value(frame, "packed", part.shape, (part,))
+        w.define(frame, packed)
+        w.nest(frame, frame.nests.copy(part, packed))
+        pointers.append(w.address(frame, packed))
+    return tuple(pointers)
+
+
+def _value(frame, form: str, shape, args, **params) -> Value:
+    """A value beside those of the graph, which only the nests written here read."""
+    values = frame.fused.region.values
+    new = Value(form, tuple(shape), args[0].dtype, args, params, len(values))
+    values.append(new)
+    return new
+
+
+def row_major(shape) -> list[int]:
+    """Elements from one step to the next in each dimension of a contiguous array."""
+    strides, step = [0] * len(shape), 1
+    for d in reversed(range(len(shape))):
+        strides[d] = step
+        step *= shape[d]
+    return strides
+
+
+# ---- by BLAS -----------------------------------------------------------------------------------------------
 
 
 def sizes(v: Value) -> tuple[int, int, int, int]:
@@ -59,10 +143,7 @@ def _strides(frame, x: Value) -> tuple[Value, list[int]] | None:
         x = x.args[0]
     if not frame.fused.is_stored(x):
         return None
-    strides, step = [0] * x.ndim, 1
-    for d in reversed(range(x.ndim)):
-        strides[d] = step
-        step *= x.shape[d]
+    strides = row_major(x.shape)
     return x, [strides[d] for d in order]
 
 
