@@ -86,7 +86,9 @@ def merged(axes) -> tuple[Axis, ...]:
 def plan(contraction: Contraction, vector_bytes: int, contiguous: bool) -> Plan:
     """The plan; `contiguous` says whether the columns of B lie side by side."""
     width = vector_bytes // contraction.type.bytes
-    rows, columns = _tile(_row_extent(contraction), contraction.columns, width, REGISTERS[vector_bytes])
+    contraction = contraction._replace(rows=_tiled_last(contraction, width, REGISTERS[vector_bytes]))
+    extent = contraction.rows[-1].extent if contraction.rows else 1
+    rows, columns, _ = _tile(extent, contraction.columns, width, REGISTERS[vector_bytes])
     bytes_ = math.prod(x.extent for x in contraction.terms) * contraction.columns * contraction.type.bytes
     repeats = math.prod(x.extent for x in contraction.rows) // rows
     packed = not contiguous or (bytes_ > DIRECT_BYTES and repeats > 2 and contraction.columns > columns)
@@ -105,19 +107,25 @@ def _counting(axes) -> tuple[Axis, ...]:
     return tuple(out)
 
 
-def _row_extent(contraction: Contraction) -> int:
-    return contraction.rows[-1].extent if contraction.rows else 1
+def _tiled_last(contraction: Contraction, width: int, registers: int) -> tuple[Axis, ...]:
+    """The row axes, that whose steps are cut into tiles moved to the end: the quickest one, and of those that
+    take about the same time that with the smallest step.
+    """
+    times = [_tile(x.extent, contraction.columns, width, registers)[2] / x.extent for x in contraction.rows]
+    good = [x for x, t in zip(contraction.rows, times) if t <= 1.1 * min(times)]
+    last = min(good, key=lambda x: abs(x.a), default=None)
+    return (*(x for x in contraction.rows if x is not last), *([last] if good else []))
 
 
-def _tile(rows: int, columns: int, width: int, registers: int) -> tuple[int, int]:
-    """The rows and columns of a tile by which all rows and columns take least time."""
+def _tile(rows: int, columns: int, width: int, registers: int) -> tuple[int, int, float]:
+    """The rows and columns of a tile by which all rows and columns take least time, and that time."""
     best, least = (1, width), math.inf
     for vectors in range(1, MOST_VECTORS + 1):
         for m in range(1, (registers - 1 - vectors) // vectors + 1):
             time = _time(rows, columns, m, vectors, width)
             if time < least:
                 best, least = (m, vectors * width), time
-    return min(best[0], rows), min(best[1], columns)
+    return min(best[0], rows), min(best[1], columns), least
 
 
 def _time(rows: int, columns: int, m: int, vectors: int, width: int) -> float:

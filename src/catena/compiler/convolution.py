@@ -1,13 +1,16 @@
-"""Convolutions as contractions over windows (im2col): patches read through an index map, then a batched
-product.
+"""Convolutions: as contractions that read windows where they lie (see `contraction`); depthwise ones as
+reductions over windows; those of types that tiles do not have as products with patches (im2col).
 """
 
 from __future__ import annotations
 
+import itertools
 import math
+from typing import NamedTuple
 
 import numpy as np
 
+from catena.compiler.types import TYPES
 from catena.core.dtypes import KIND
 
 
@@ -28,12 +31,125 @@ def conv(
     lhs_spec, rhs_spec, out_spec = (
         tuple(getattr(numbers, n, s)) for n, s in zip(("lhs_spec", "rhs_spec", "out_spec"), _specs(numbers))
     )
+    out_dtype = np.dtype(out_dtype)
+    if KIND[out_dtype] == "f":
+        wide = out_dtype if out_dtype == np.float64 else np.dtype(np.float32)
+        lhs, rhs = b.convert(lhs, wide), b.convert(rhs, wide)
+    else:
+        wide = out_dtype
+    depthwise = rhs.shape[rhs_spec[1]] == 1 and feature_groups == rhs.shape[rhs_spec[0]] > 1
+    empty = 0 in lhs.shape or 0 in rhs.shape
+    if (
+        not (depthwise or empty)
+        and lhs.dtype == rhs.dtype == wide
+        and KIND[wide] in "fiu"
+        and not TYPES[wide.name].narrow
+    ):
+        window = _Window(tuple(window_strides), tuple(padding), tuple(lhs_dilation), tuple(rhs_dilation))
+        y = _direct(b, lhs, rhs, lhs_spec, rhs_spec, window, feature_groups, batch_groups)
+        return b.convert(_laid_out(b, y, out_spec), out_dtype)
     x, w = b.transpose(lhs, lhs_spec), b.transpose(rhs, rhs_spec)  # N C *S and O I *K
     if batch_groups > 1:
         x, feature_groups = _fold_batch(b, x, batch_groups), batch_groups
     last = lhs_spec[1] == lhs.ndim - 1
     y = _conv(b, x, w, window_strides, padding, lhs_dilation, rhs_dilation, feature_groups, out_dtype, last)
     return b.transpose(y, np.argsort(out_spec))
+
+
+# ---- windows read where they lie ---------------------------------------------------------------------------
+
+
+class _Window(NamedTuple):
+    """Of each spatial dimension."""
+
+    strides: tuple[int, ...]
+    padding: tuple[tuple[int, int], ...]
+    lhs_dilation: tuple[int, ...]
+    rhs_dilation: tuple[int, ...]
+
+
+def _laid_out(b, y, out_spec):
+    """N *S O in the layout that was asked for."""
+    order = [0] * y.ndim
+    order[out_spec[0]], order[out_spec[1]] = 0, y.ndim - 1
+    for i, d in enumerate(out_spec[2:]):
+        order[d] = 1 + i
+    return b.transpose(y, order)
+
+
+def _direct(b, x, w, lhs_spec, rhs_spec, window: _Window, feature_groups: int, batch_groups: int):
+    """The convolution as N *S O."""
+    phased = [d for d, n in enumerate(window.lhs_dilation) if n > 1]
+    if phased and all(window.strides[d] == window.rhs_dilation[d] == 1 for d in phased):
+        return _by_phases(b, x, w, lhs_spec, rhs_spec, window, feature_groups, batch_groups)
+    config = [(0, 0, 0)] * x.ndim
+    for d, (low, high), dilation in zip(lhs_spec[2:], window.padding, window.lhs_dilation):
+        config[d] = (low, high, dilation - 1)
+    x = b.pad(x, b.constant(np.zeros((), x.dtype)), config)
+    space = [x.shape[d] for d in lhs_spec[2:]]
+    kernel = [(w.shape[d] - 1) * r + 1 for d, r in zip(rhs_spec[2:], window.rhs_dilation)]
+    out = [max(0, (n - k) // s + 1) if k <= n else 0 for n, k, s in zip(space, kernel, window.strides)]
+    shape = (x.shape[lhs_spec[0]] // batch_groups, *out, w.shape[rhs_spec[0]])
+    return b.value("convolve", shape, x.dtype, [x, w], lhs_spec=lhs_spec, rhs_spec=rhs_spec, strides=window.strides,
+                   dilation=window.rhs_dilation, feature_groups=feature_groups, batch_groups=batch_groups)  # fmt: skip
+
+
+def _by_phases(b, x, w, lhs_spec, rhs_spec, window: _Window, feature_groups: int, batch_groups: int):
+    """A convolution of a dilated array: positions with one remainder by the dilation meet the same taps, so each
+    remainder is a convolution of the array itself with these taps; no zeros are multiplied.
+    """
+    rank, dilation = len(window.strides), window.lhs_dilation
+    dilated = [(x.shape[d] - 1) * n + 1 for d, n in zip(lhs_spec[2:], dilation)]
+    reach = [(w.shape[d] - 1) * r + 1 for d, r in zip(rhs_spec[2:], window.rhs_dilation)]
+    out = [(n + lo + hi - k) // s + 1 for n, (lo, hi), k, s in zip(dilated, window.padding, reach, window.strides)]
+    if min(out) <= 0:
+        return b.full(
+            (x.shape[lhs_spec[0]] // batch_groups, *(max(n, 0) for n in out), w.shape[rhs_spec[0]]),
+            np.zeros((), x.dtype),
+        )
+    counts = [-(-n // d) for n, d in zip(out, dilation)]
+    parts = []
+    for phases in itertools.product(*map(range, dilation)):
+        taps, padding = w, []
+        for i, (phase, d) in enumerate(zip(phases, dilation)):
+            low, high = window.padding[i]
+            if d == 1:
+                padding.append((low, high))
+                continue
+            first = (low - phase) % d
+            taps = _every(b, taps, rhs_spec[2 + i], first, d)
+            low = (low - phase - first) // d
+            length = taps.shape[rhs_spec[2 + i]]
+            padding.append((low, counts[i] + length - 1 - low - x.shape[lhs_spec[2 + i]]))
+        if 0 in taps.shape:
+            parts.append(
+                b.full((x.shape[lhs_spec[0]] // batch_groups, *counts, w.shape[rhs_spec[0]]), np.zeros((), x.dtype))
+            )
+            continue
+        plain = window._replace(padding=tuple(padding), lhs_dilation=(1,) * rank)
+        parts.append(_direct(b, x, taps, lhs_spec, rhs_spec, plain, feature_groups, batch_groups))
+    return _interleaved(b, parts, dilation, out)
+
+
+def _every(b, w, dimension: int, first: int, step: int):
+    """Every so many taps along one dimension."""
+    start, strides = [0] * w.ndim, [1] * w.ndim
+    start[dimension], strides[dimension] = min(first, w.shape[dimension]), step
+    return b.slice(w, start, w.shape, strides)
+
+
+def _interleaved(b, parts, dilation, out):
+    """The parts, one for each combination of remainders, as one array N *S O of extents `out`."""
+    n, *counts, o = parts[0].shape
+    k = len(counts)
+    y = b.concatenate([b.reshape(p, (1, *p.shape)) for p in parts], 0)
+    y = b.reshape(y, (*dilation, n, *counts, o))
+    y = b.transpose(y, (k, *(d for i in range(k) for d in (k + 1 + i, i)), 2 * k + 1))
+    y = b.reshape(y, (n, *(c * d for c, d in zip(counts, dilation)), o))
+    return b.slice(y, (0,) * y.ndim, (n, *out, o))
+
+
+# ---- patches -----------------------------------------------------------------------------------------------
 
 
 def _specs(numbers):

@@ -159,7 +159,7 @@ class _Fuser:
         """Whether `user` reads elements of `v` several times, or through an index map that needs memory."""
         if user.form == "broadcast":
             return user.size > v.size
-        if user.form in ("window", "gather", "dot", "scatter", "pad"):
+        if user.form in ("window", "gather", "dot", "convolve", "scatter", "pad"):
             return True
         if user.form == "reshape":
             return v.form in VIEWS
@@ -312,7 +312,7 @@ def _needed(region: Region, live: list[Value]) -> set[int]:
             inline = v.form == "multi" and v.params["op"] == "reduce_general"
             if not inline:
                 needed.update(a.number for a in v.args)
-        elif v.form == "dot":
+        elif v.form in ("dot", "convolve"):
             needed.update(_under_transposes(a).number for a in v.args)
         elif v.form in ("dynamic_update_slice", "scatter"):
             needed.add(v.args[0].number)

@@ -13,7 +13,7 @@ written.
     alias                                        the same bytes under another dtype and shape
     reduce argreduce reduce_general cumulative   along axes
     concatenate dynamic_update_slice scatter     written piecewise
-    dot                                          contraction
+    dot convolve                                 contractions
     multi + output                               several results: argsort, lapack, while, scan, branch, host
 
 Loops and branches hold `Region`s: closed graphs with their own inputs and outputs.

@@ -55,24 +55,37 @@ def _is_large(v: Value) -> bool:
 
 
 def tiled(w, frame, v: Value) -> None:
+    """Writes a product by tiles."""
     lhs, rhs = v.args
     lc, rc, lb, rb = v.params["numbers"]
     lfree = [d for d in range(lhs.ndim) if d not in lc and d not in lb]
     rfree = [d for d in range(rhs.ndim) if d not in rc and d not in rb]
-    (a, sa), (b, sb), sc = _strides(frame, lhs), _strides(frame, rhs), row_major(v.shape)
+    (a, sa), (b, sb), sc = strides(frame, lhs), strides(frame, rhs), row_major(v.shape)
     batch = [Axis(lhs.shape[p], sa[p], sb[q], sc[i]) for i, (p, q) in enumerate(zip(lb, rb))]
     rows = [Axis(lhs.shape[d], sa[d], 0, sc[len(lb) + i]) for i, d in enumerate(lfree)]
-    columns = contraction.merged([Axis(rhs.shape[d], 0, sb[d], 0) for d in rfree])
     terms = [Axis(lhs.shape[p], sa[p], sb[q], 0) for p, q in zip(lc, rc)]
-    n = math.prod(rhs.shape[d] for d in rfree)
-    form = Contraction(TYPES[NAMES[v.dtype]], *map(contraction.merged, (batch, rows)), n, contraction.merged(terms))
-    plan = contraction.plan(form, w.vector_bytes, len(columns) == 1 and columns[0].b == 1)
+    columns = [Axis(rhs.shape[d], 0, sb[d], 0) for d in rfree]
+    contract(w, frame, v, (a, b), (batch, rows, terms, columns), (rhs, rb, rc, rfree))
+
+
+def contract(w, frame, v: Value, operands, axes, layout) -> None:
+    """Writes a contraction of stored operands; `layout` is a view of the right one, for packing it, and its
+    dimensions by kind (batch, terms, columns).
+    """
+    a, b = operands
+    batch, rows, terms, columns = map(contraction.merged, axes)
+    n = math.prod(x.extent for x in columns)
+    form = Contraction(TYPES[NAMES[v.dtype]], batch, rows, n, terms)
+    side_by_side = not columns or (len(columns) == 1 and columns[0].b == 1)
+    plan = contraction.plan(form, w.vector_bytes, side_by_side)
     if plan.packed:
-        panels, rest = _panels(w, frame, rhs, [*rb], [*rc], rfree, plan)
+        panels, rest = _panels(w, frame, *layout, plan)
     else:
         panels = w.address(frame, b)
         rest = w.e.element(panels, form.type.memory, plan.panels * plan.columns)
     w.units += form.products // 8
+    w.flops += w.trips * 2 * form.products
+    w.bytes += w.trips * sum(x.size * x.dtype.itemsize for x in (a, b, v))
     contraction.write(w, plan, w.address(frame, a), panels, rest, w.address(frame, v))
 
 
@@ -82,8 +95,8 @@ def _panels(w, frame, x: Value, batch, terms, columns, plan) -> tuple[str, str]:
     """
     members, length, n = (math.prod(x.shape[d] for d in dims) for dims in (batch, terms, columns))
     order = (*batch, *terms, *columns)
-    flat = _value(frame, "transpose", [x.shape[d] for d in order], (x,), perm=order)
-    flat = _value(frame, "reshape", (members, length, n), (flat,))
+    flat = beside(frame, "transpose", [x.shape[d] for d in order], (x,), perm=order)
+    flat = beside(frame, "reshape", (members, length, n), (flat,))
     whole = plan.panels * plan.columns
     pointers = []
     for start, count, each in ((0, plan.panels, plan.columns), (whole, int(plan.rest > 0), plan.rest)):
@@ -92,19 +105,19 @@ def _panels(w, frame, x: Value, batch, terms, columns, plan) -> tuple[str, str]:
             continue
         part = flat
         if count * each < n:
-            part = _value(
+            part = beside(
                 frame, "slice", (members, length, count * each), (flat,), start=(0, 0, start), strides=(1, 1, 1)
             )
-        part = _value(frame, "reshape", (members, length, count, each), (part,))
-        part = _value(frame, "transpose", (members, count, length, each), (part,), perm=(0, 2, 1, 3))
-        packed = _value(frame, "packed", part.shape, (part,))
+        part = beside(frame, "reshape", (members, length, count, each), (part,))
+        part = beside(frame, "transpose", (members, count, length, each), (part,), perm=(0, 2, 1, 3))
+        packed = beside(frame, "packed", part.shape, (part,))
         w.define(frame, packed)
         w.nest(frame, frame.nests.copy(part, packed))
         pointers.append(w.address(frame, packed))
     return tuple(pointers)
 
 
-def _value(frame, form: str, shape, args, **params) -> Value:
+def beside(frame, form: str, shape, args, **params) -> Value:
     """A value beside those of the graph, which only the nests written here read."""
     values = frame.fused.region.values
     new = Value(form, tuple(shape), args[0].dtype, args, params, len(values))
@@ -135,7 +148,7 @@ def sizes(v: Value) -> tuple[int, int, int, int]:
     return batch, m, n, k
 
 
-def _strides(frame, x: Value) -> tuple[Value, list[int]] | None:
+def strides(frame, x: Value) -> tuple[Value, list[int]] | None:
     """The stored value under the transposes of `x`, and the stride of each dimension of `x` in it."""
     order = list(range(x.ndim))
     while not frame.fused.is_stored(x) and x.form == "transpose":
@@ -143,8 +156,8 @@ def _strides(frame, x: Value) -> tuple[Value, list[int]] | None:
         x = x.args[0]
     if not frame.fused.is_stored(x):
         return None
-    strides = row_major(x.shape)
-    return x, [strides[d] for d in order]
+    steps = row_major(x.shape)
+    return x, [steps[d] for d in order]
 
 
 def _group(x: Value, strides: list[int], dims) -> int | None:
@@ -160,10 +173,10 @@ def _matrix(w, frame, x: Value, batch, rows, columns) -> tuple[str, int, int, in
     """The address of `x` as batches of matrices, and the strides of batches, rows and columns; one of the
     last two is 1.
     """
-    found = _strides(frame, x)
+    found = strides(frame, x)
     if found is not None:
-        base, strides = found
-        groups = [_group(x, strides, g) for g in (batch, rows, columns)]
+        base, steps = found
+        groups = [_group(x, steps, g) for g in (batch, rows, columns)]
         r = math.prod(x.shape[d] for d in rows)
         c = math.prod(x.shape[d] for d in columns)
         if None not in groups:
@@ -199,6 +212,7 @@ def _blas(w, frame, v: Value) -> None:
     product = Product(v.dtype, batch, m, n, k, (sa, ap, aq), (sb, bp, bq))
     w.uses_blas = True
     w.units += batch * m * n * k // 8
+    w.flops += w.trips * 2 * (4 if KIND[v.dtype] == "c" else 1) * batch * m * n * k
     pointers = [a, b, w.address(frame, v), w.external(kernels.Routine(BLAS_NAMES[v.dtype.name]))]
     if batch * m * n * k >= THREADS_FLOOR and (batch > 1 or m > 1):
         product.in_parallel(w, pointers)

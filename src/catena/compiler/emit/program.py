@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from catena.compiler import loops, products
-from catena.compiler.emit import control, libraries, parallel, rows, sorting, stack_steps
+from catena.compiler.emit import control, convolve, libraries, parallel, rows, sorting, stack_steps
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.emit.nest import NestWriter
 from catena.compiler.fuse import Fused, Step, fuse
@@ -472,6 +472,7 @@ _NODES = {
     "scatter": _update("scatter"),
     "cumulative": _cumulative,
     "dot": products.dot,
+    "convolve": convolve.convolve,
 }
 _MULTI = {
     "reduce_general": _reduce_general,
