@@ -19,6 +19,7 @@ SIZES = (10**3, 10**6, 10**7)
 DRAWS = ("bits", "uniform", "normal", "permutation", "categorical", "split")
 SAMPLER_SIZE = 10**5
 ROUNDS = 3
+FRESH = 7  # processes of each library
 BUDGET = 0.4  # seconds that one round of one draw may take
 
 # What is drawn, by name; ``n`` is the number of results.
@@ -159,12 +160,12 @@ def table(python: str, names, sizes):
 
 
 def first_draws(python: str):
-    """Import and first ``normal`` in fresh processes; the best of five."""
-    best = {}
-    for library, executable in (("jax", python), ("catena", sys.executable)):
-        runs = [run_first(executable, library) for _ in range(5)]
-        best[library] = [min(x) for x in zip(*runs, strict=True)]
-        print(f"fresh process, {library}: import {best[library][0]:.3f} s, first normal {best[library][1]:.3f} s")
+    """Import, first key and first ``normal`` in fresh processes, in turn; the best of each."""
+    executables = {"jax": python, "catena": sys.executable}
+    runs = [{library: run_first(path, library) for library, path in executables.items()} for _ in range(FRESH)]
+    best = {library: [min(x) for x in zip(*(run[library] for run in runs), strict=True)] for library in executables}
+    for library, (load, draw) in best.items():
+        print(f"fresh process, {library:6}: import {load:.3f} s, key and first normal {draw:.3f} s")
     (jax_import, jax_draw), (own_import, own_draw) = best["jax"], best["catena"]
     both = (jax_import + jax_draw) / (own_import + own_draw)
     print(f"first normal {jax_draw / own_draw:.1f} times sooner; with the import {both:.1f}")

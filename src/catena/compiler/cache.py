@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-import tempfile
+import threading
 from pathlib import Path
 
 from catena.core.context import context
@@ -78,7 +78,8 @@ def save(name: str, code: bytes) -> None:
     if folder is None:
         return
     try:
-        descriptor, temporary = tempfile.mkstemp(prefix=".new-", dir=folder)  # mode 0600
+        temporary = folder / f".new-{os.getpid()}-{threading.get_ident()}"
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         try:
             with os.fdopen(descriptor, "wb") as file:
                 file.write(MAGIC + hashlib.sha256(code).digest() + code)

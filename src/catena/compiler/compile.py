@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from catena.compiler import link
+from catena.compiler import host, link
 from catena.compiler.emit.entry import STACK_ARENA, write_program
 from catena.compiler.emit.interrupts import INTERRUPTED
 from catena.compiler.emit.program import Module, ProgramWriter
@@ -39,14 +39,16 @@ class Executable:
         report: dict,
         module: Module,
         text: str,
+        code: bytes,
         returns_stacks: bool,
         reused: dict[int, int],
     ):
         self.native, self.entry, self.out_specs, self.report = native, native.entry, out_specs, report
-        self._module, self._text, self.reused = module, text, reused
+        self._module, self._text, self.code, self.reused = module, text, code, reused
         self.returns_stacks, self.free_stacks = returns_stacks, native.free_stacks
         allocates = module.arena_bytes > STACK_ARENA
-        if native.callbacks or native.free_stacks or module.interruptible or allocates:
+        self._can_fail = bool(native.callbacks or native.free_stacks or module.interruptible or allocates)
+        if self._can_fail:
             self.entry.errcheck = _raise_failure
 
     def __call__(self, *args: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -60,6 +62,11 @@ class Executable:
             args = (*args[:i], np.array(args[i], order="C", copy=True), *args[i + 1 :])
             status = self.entry(args, outs)
         return outs
+
+    @property
+    def standalone(self) -> bool:
+        """Whether the object code is all there is: it is bound to nothing, cannot fail, and takes nobody's memory."""
+        return not (self._module.constants or self._module.externals or self._can_fail or self.reused)
 
     @property
     def temporary_bytes(self) -> int:
@@ -135,7 +142,7 @@ def compile_region(
     """Compiles a graph; `donated` lists the inputs whose memory results may take."""
     times = times or link.Times()
     dump = context.dump_ir_to
-    writer = ProgramWriter(link.target().vector_bytes, bool(dump), parallel_loops())
+    writer = ProgramWriter(host.target().vector_bytes, bool(dump), parallel_loops())
     module = write_program(writer, region, returns_stacks, donated)
     text = link.with_helpers(module.text, module.helpers)
     times.mark("emit")
@@ -144,7 +151,7 @@ def compile_region(
         _dump(Path(dump), name, region, module, text, str(optimised))
     else:
         code = link.object_code(text, times, link.code_level(text))
-    native = Native(code, module.constants, module.externals, link.new_machine(1), writer.uses_stacks)
+    native = Native(code, module.constants, module.externals, host.new_machine(1), writer.uses_stacks)
     times.mark("load")
     report = {
         "seconds": times.seconds,
@@ -153,7 +160,7 @@ def compile_region(
         "arena": module.arena_bytes,
     }
     out_specs = tuple((v.shape, v.dtype) for v in region.outputs)
-    return Executable(native, out_specs, report, module, text, returns_stacks, writer.reused)
+    return Executable(native, out_specs, report, module, text, code, returns_stacks, writer.reused)
 
 
 def _dump(folder: Path, name: str, region: Region, module: Module, text: str, optimised: str) -> None:

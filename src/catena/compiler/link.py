@@ -8,62 +8,16 @@ from __future__ import annotations
 
 import functools
 import re
-import threading
 import time
 from collections import Counter
 from dataclasses import dataclass, field
 
 from catena.compiler import cache, vector_math
 from catena.compiler.emit import small_floats, sorting, stack_steps
+from catena.compiler.host import identity, lock, machine, new_machine
 from catena.core.errors import CompileError
 from catena.core.lazy import llvm
 from catena.runtime import threads
-
-_lock = threading.RLock()
-
-
-@dataclass(frozen=True)
-class Target:
-    cpu: str
-    features: str
-    vector_bytes: int
-
-
-# Passes of the code generator that find nothing to do in our loops: a third to a half of its time. Loops have one
-# counter and x86 addresses are sums already; bodies are written in an order that suits the processor's own scheduler.
-UNUSED_PASSES = ("-disable-lsr", "-disable-post-ra", "-enable-misched=false")
-
-
-@functools.cache
-def target() -> Target:
-    """The machine that this process runs on."""
-    binding = llvm()
-    binding.initialize_native_target()
-    binding.initialize_native_asmprinter()
-    for option in UNUSED_PASSES:
-        binding.set_option("", option)
-    features = binding.get_host_cpu_features()
-    wide = 64 if features.get("avx512f") else 32 if features.get("avx2") else 16
-    return Target(binding.get_host_cpu_name(), features.flatten(), wide)
-
-
-@functools.cache
-def machine(opt: int):
-    """The code generator, shared by all compilations."""
-    return new_machine(opt)
-
-
-def new_machine(opt: int):
-    """A code generator of its own: an execution engine takes its one away."""
-    with _lock:
-        t = target()
-        return (
-            llvm()
-            .Target.from_default_triple()
-            .create_target_machine(
-                cpu=t.cpu, features=t.features, opt=opt, reloc="pic", codemodel="jitdefault", jit=True
-            )
-        )
 
 
 @dataclass
@@ -115,8 +69,7 @@ def _shared_if_frequent(definition: str, calls: int) -> str:
 
 def object_code(text: str, times: Times, opt: int) -> bytes:
     """Object code of a module, from the disk cache if it is there."""
-    t = target()
-    name = cache.key(text, str(llvm().llvm_version_info), t.cpu, t.features, str(opt), str(PASSES))
+    name = cache.key(text, *identity(), str(opt), str(PASSES))
     code = cache.load(name)
     times.mark("cache")
     if code is None:
@@ -128,7 +81,7 @@ def object_code(text: str, times: Times, opt: int) -> bytes:
 
 def compile_text(text: str, times: Times, opt: int) -> tuple[bytes, object]:
     """Object code of a module, and the module after the passes."""
-    with _lock:
+    with lock:
         module = parsed(text)
         times.mark("parse")
         run_passes(module, machine(opt), PASSES)
@@ -179,7 +132,7 @@ def code_level(text: str) -> int:
 def pool() -> threads.Pool:
     """The process's pool of threads, compiled and started when first needed."""
     code = object_code(threads.text(), Times(), 0)
-    with _lock:
+    with lock:
         engine = llvm().create_mcjit_compiler(llvm().parse_assembly(""), new_machine(1))
         engine.add_object_file(llvm().ObjectFileRef.from_data(code))
         engine.finalize_object()

@@ -5,6 +5,9 @@ A sampler whose element ``i`` depends on element ``i`` of the random bits alone 
 shapes compile
 nothing, results do not depend on how they are computed, and the first draw in a process is quick.
 
+The small kernels of the package's own samplers are kept on disk whole (``compiler/stored.py``): another process finds
+them by name, and neither traces nor compiles.
+
 While such a kernel is traced there is a *window*, ``window.place``: the 64-bit position of the first element,
 and the size.
 Inside it a sampler that asks for bits of its shape is given those of the window (``primitives.bits_of``).
@@ -13,18 +16,23 @@ Inside it a sampler that asks for bits of its shape is given those of the window
 import functools
 import math
 import threading
+import time
 
 import numpy as np
 
 from catena.core.array import Array, ExtendedArray, as_array, live, typed_array
 from catena.core.aval import ShapedArray
 from catena.core.context import context
+from catena.core.dtypes import as_dtype
 from catena.core.evaluate import check_may_run, check_value
 from catena.core.jaxpr import ClosedJaxpr
-from catena.core.lazy import compiler
+from catena.core.lazy import LazyModule, compiler
 from catena.core.staging import DebugInfo, trace_to_jaxpr
 from catena.random.dtype import STORAGE, U32, generator_of, stored
 from catena.transform.execute import run_entry
+
+stored_programs = LazyModule("catena.compiler.stored")
+LOADED = time.time_ns()
 
 LARGE, SMALL = 1 << 16, 1 << 10
 WORD = ShapedArray((), U32)
@@ -52,30 +60,66 @@ def is_positional(generator) -> bool:
 class Kernel:
     """A compiled piece of a sampler, or the fact that there is none."""
 
-    __slots__ = ("name", "executable", "entry", "aval", "dtype", "generator")
+    __slots__ = ("name", "native", "entry", "aval", "dtype", "generator")
 
     def __init__(self, fun, statics: dict, key_aval, avals: tuple, size: int):
-        def piece(key, high, low, *operands):
-            window.place = (high, low, size)
-            try:
-                return [fun(key, *operands, shape=(size,), **statics)]
-            finally:
-                window.place = None
+        self.name, self.generator, self.native, self.entry = fun.__name__, generator_of(key_aval), None, None
+        stored_name = name_on_disk(fun, statics, key_aval, avals, size)
+        found = stored_programs.find(stored_name) if stored_name else None
+        if found is not None:
+            native, note = found
+            keys = note["dtype"] == KEYS
+            aval = ShapedArray((size,), key_aval.dtype if keys else as_dtype(note["dtype"]), note["weak_type"])
+            self.adopt(native, aval)
+            return
+        closed = traced_piece(fun, statics, key_aval, avals, size)
+        if closed is None:
+            return
+        aval = closed.out_avals[0]
+        executable = compiler.compile_jaxpr(closed, name=f"draw{fun.__name__}")
+        self.adopt(executable.native, aval)
+        if stored_name:
+            dtype = KEYS if aval.extended else aval.dtype.name
+            stored_programs.keep(stored_name, executable, {"dtype": dtype, "weak_type": aval.weak_type})
 
-        self.name, self.generator = fun.__name__, generator_of(key_aval)
-        info = DebugInfo("an eager draw", fun.__name__)
+    def adopt(self, native, aval):
+        """Take a program and the type of what it draws."""
+        self.native, self.entry, self.aval = native, native.entry, aval
+        self.dtype = STORAGE[generator_of(aval).words] if aval.extended else aval.dtype
+
+
+KEYS = "keys"  # in place of a dtype: those that were split
+
+
+def traced_piece(fun, statics: dict, key_aval, avals: tuple, size: int) -> ClosedJaxpr | None:
+    """A sampler on a piece, as a program; None where it does not draw one number for each element."""
+
+    def piece(key, high, low, *operands):
+        window.place = (high, low, size)
         try:
-            jaxpr, consts = trace_to_jaxpr(piece, [key_aval, WORD, WORD, *avals], info)
-        except NotPositional:
-            self.entry = None
-            return
-        self.aval = jaxpr.outvars[0].aval
-        if self.aval.shape != (size,):
-            self.entry = None
-            return
-        self.dtype = STORAGE[generator_of(self.aval).words] if self.aval.extended else self.aval.dtype
-        self.executable = compiler.compile_jaxpr(ClosedJaxpr(jaxpr, consts), name=f"draw{fun.__name__}")
-        self.entry = self.executable.entry
+            return [fun(key, *operands, shape=(size,), **statics)]
+        finally:
+            window.place = None
+
+    info = DebugInfo("an eager draw", fun.__name__)
+    try:
+        jaxpr, consts = trace_to_jaxpr(piece, [key_aval, WORD, WORD, *avals], info)
+    except NotPositional:
+        return None
+    return ClosedJaxpr(jaxpr, consts) if jaxpr.outvars[0].aval.shape == (size,) else None
+
+
+def name_on_disk(fun, statics: dict, key_aval, avals: tuple, size: int) -> str | None:
+    """The name of a kernel in all processes; None where a part of it is not the package's own."""
+    generator = generator_of(key_aval)
+    if not (is_own(fun) and is_own(generator.random_bits)) or "<locals>" in fun.__qualname__:
+        return None
+    maker = f"{fun.__module__}.{fun.__qualname__}"
+    return stored_programs.name_of(LOADED, maker, generator.name, statics, key_aval, avals, size)
+
+
+def is_own(function) -> bool:
+    return getattr(function, "__module__", "").startswith("catena.random.")
 
 
 _kernels: dict = {}

@@ -1,0 +1,61 @@
+"""The machine that programs run on: which processor it is, and LLVM's code generators for it."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from dataclasses import dataclass
+
+from catena.core.lazy import llvm
+
+lock = threading.RLock()  # one compilation at a time
+
+
+@dataclass(frozen=True)
+class Target:
+    cpu: str
+    features: str
+    vector_bytes: int
+
+
+# Passes of the code generator that find nothing to do in our loops: a third to a half of its time. Loops have one
+# counter and x86 addresses are sums already; bodies are written in an order that suits the processor's own scheduler.
+UNUSED_PASSES = ("-disable-lsr", "-disable-post-ra", "-enable-misched=false")
+
+
+@functools.cache
+def target() -> Target:
+    """The machine that this process runs on."""
+    binding = llvm()
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+    for option in UNUSED_PASSES:
+        binding.set_option("", option)
+    features = binding.get_host_cpu_features()
+    wide = 64 if features.get("avx512f") else 32 if features.get("avx2") else 16
+    return Target(binding.get_host_cpu_name(), features.flatten(), wide)
+
+
+def identity() -> tuple[str, str, str]:
+    """What object code depends on besides its program: LLVM's version and the processor."""
+    t = target()
+    return str(llvm().llvm_version_info), t.cpu, t.features
+
+
+@functools.cache
+def machine(opt: int):
+    """The code generator, shared by all compilations."""
+    return new_machine(opt)
+
+
+def new_machine(opt: int):
+    """A code generator of its own: an execution engine takes its one away."""
+    with lock:
+        t = target()
+        return (
+            llvm()
+            .Target.from_default_triple()
+            .create_target_machine(
+                cpu=t.cpu, features=t.features, opt=opt, reloc="pic", codemodel="jitdefault", jit=True
+            )
+        )
