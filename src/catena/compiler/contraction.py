@@ -18,6 +18,8 @@ from catena.compiler.emit.emitter import Emitter
 from catena.compiler.types import Type
 
 REGISTERS = {64: 32, 32: 16, 16: 16}  # by the bytes of a vector register
+RAGGED = 0.04  # of the time: what tiles at edges, which are functions of their own, may cost to compile
+MOST_ROWS = 8  # of a tile: each has an address in a register
 MOST_VECTORS = 4  # in a row of a tile
 TERMS = 512  # of a long sum that are added up at a time: a panel of B then fits a second-level cache
 PANEL_BYTES = 512 << 10  # of B in one tile's columns, for sums over several axes
@@ -121,7 +123,7 @@ def _tile(rows: int, columns: int, width: int, registers: int) -> tuple[int, int
     """The rows and columns of a tile by which all rows and columns take least time, and that time."""
     best, least = (1, width), math.inf
     for vectors in range(1, MOST_VECTORS + 1):
-        for m in range(1, (registers - 1 - vectors) // vectors + 1):
+        for m in range(1, min(MOST_ROWS, (registers - 1 - vectors) // vectors) + 1):
             time = _time(rows, columns, m, vectors, width)
             if time < least:
                 best, least = (m, vectors * width), time
@@ -139,7 +141,8 @@ def _time(rows: int, columns: int, m: int, vectors: int, width: int) -> float:
     across, rest = divmod(columns, n)
     rest = -(-rest // width)
     inner = down * cycles(m, vectors) + cycles(left, vectors)
-    return across * inner + down * cycles(m, rest) + cycles(left, rest)
+    total = across * inner + down * cycles(m, rest) + cycles(left, rest)
+    return total * (1 + RAGGED * (bool(left) + bool(rest)))
 
 
 # ---- the loops ---------------------------------------------------------------------------------------------
@@ -279,10 +282,11 @@ class _Loops:
         e.end_loop(opened)
 
     def _call(self, a, b, c, length, adds, rows: int, columns: int) -> None:
-        terms = tuple(tiles.Term(x.extent, x.a, self._b(x.b, columns)) for x in self.inside)
-        tile = tiles.Tile(self.type, self.plan.width, rows, columns, self.row.a, terms)
+        *outer, inner = (tiles.Term(x.extent, x.a, self._b(x.b, columns)) for x in self.inside)
+        tile = tiles.Tile(self.type, self.plan.width, rows, columns, tuple(outer), self.outside is not None)
         name = self.w.function(tiles.text(tile))
-        self.e.do(f"call void @{name}(ptr {a}, ptr {b}, ptr {c}, i64 {length}, i64 {self.row.c}, i1 {adds})")
+        strides = f"i64 {self.row.a}, i64 {inner.a}, i64 {inner.b}, i64 {self.row.c}"
+        self.e.do(f"call void @{name}(ptr {a}, ptr {b}, ptr {c}, i64 {length}, {strides}, i1 {adds})")
 
     def _if(self, condition: str, then, otherwise=None) -> None:
         e = self.e

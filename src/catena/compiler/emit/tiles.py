@@ -3,11 +3,13 @@
 A tile is a few rows by a few vectors of columns. For each term (one k) it loads the vectors of B's row, and each
 element of A's column once, broadcast, and multiplies and adds them all. A is read through a stride between rows
 and one for each term axis, B's columns lie side by side; so packed panels, matrices where they lie and the
-windows of convolutions are all read by the same function.
+windows of convolutions are all read by the same function. Strides of the innermost loop are arguments: products
+of different sizes share one function.
 """
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
 from catena.compiler.emit.emitter import Emitter
@@ -17,9 +19,9 @@ from catena.compiler.types import Type, vector
 class Term(NamedTuple):
     """An axis that is summed over: how often, and the elements of A and B from one step to the next."""
 
-    extent: int
-    a: int
-    b: int
+    extent: int | str
+    a: int | str
+    b: int | str
 
 
 class Tile(NamedTuple):
@@ -29,72 +31,86 @@ class Tile(NamedTuple):
     width: int  # lanes of a vector
     rows: int
     columns: int
-    step: int  # elements of A from row to row
-    terms: tuple[Term, ...]  # outermost first; the last one's extent is an argument
+    outer: tuple[Term, ...]  # term axes around the innermost one, outermost first
+    adds: bool  # whether the tile may be added to what is in C
 
     @property
     def vectors(self) -> int:
         return -(-self.columns // self.width)
 
 
+PARAMETERS = ("ptr readonly %a, ptr readonly %b, ptr %c, i64 %k, i64 %step, i64 %by_a, i64 %by_b, i64 %across, "
+              "i1 %adds")  # fmt: skip
+
+
+@lru_cache(maxsize=256)
 def text(tile: Tile) -> str:
-    """Parameters and body of `tile(a, b, c, k, across, adds)`: C's rows lie `across` elements apart, the last
-    term axis has `k` steps, and the tile is added to C where `adds` is true.
+    """Parameters and body of a tile: rows lie `step` elements apart in A and `across` in C, the innermost term
+    axis has `k` steps of `by_a` and `by_b` elements, and the sums are added to C where they may be and `adds` is
+    true.
     """
     e = Emitter()
     v = vector(tile.type.register, tile.width)
+    rows = ["%a"]
+    for _ in range(1, tile.rows):
+        rows.append(e.element(rows[-1], tile.type.memory, "%step"))
     zeros = ["zeroinitializer" if tile.width > 1 else _zero(tile.type)] * (tile.rows * tile.vectors)
-    sums = _terms(e, tile, tile.terms, "%a", "%b", zeros, v)
-    plain, adding, done = e.label(), e.label(), e.label()
-    e.branch("%adds", adding, plain)
-    for label, adds in ((plain, False), (adding, True)):
-        e.start(label)
-        _store(e, tile, sums, v, adds)
-        e.jump(done)
-    e.start(done)
-    head = "(ptr readonly %a, ptr readonly %b, ptr %c, i64 %k, i64 %across, i1 %adds) nounwind {"
-    return "\n".join([head, "entry:", *e.lines, "  ret void", "}"])
+    sums = _terms(e, tile, tile.outer, rows, "0", "%b", zeros, v)
+    if tile.adds:
+        plain, adding, done = e.label(), e.label(), e.label()
+        e.branch("%adds", adding, plain)
+        for label, adds in ((plain, False), (adding, True)):
+            e.start(label)
+            _store(e, tile, sums, v, adds)
+            e.jump(done)
+        e.start(done)
+    else:
+        _store(e, tile, sums, v, False)
+    return "\n".join([f"({PARAMETERS}) nounwind {{", "entry:", *e.lines, "  ret void", "}"])
 
 
 def _zero(t: Type) -> str:
     return "0.0" if t.kind == "f" else "0"
 
 
-def _terms(e: Emitter, tile: Tile, terms, a: str, b: str, sums: list[str], v: str) -> list[str]:
-    """A loop over the first of the terms, with pointers and sums in registers; the sums after it."""
-    term, *inner = terms
-    extent = term.extent if inner else "%k"
-    memory = tile.type.memory
+def _terms(e: Emitter, tile: Tile, outer, rows: list[str], at: str, b: str, sums: list[str], v: str) -> list[str]:
+    """A loop over the first of the term axes, with the place in A's rows, the pointer to B and the sums in
+    registers; the sums after it.
+    """
+    term = outer[0] if outer else Term("%k", "%by_a", "%by_b")
     before, head = e.block, e.label()
     e.jump(head)
     e.start(head)
-    i, a_here, b_here = e.name(), e.name(), e.name()
+    i, at_here, b_here = e.name(), e.name(), e.name()
     names = [e.name() for _ in sums]
-    at = len(e.lines)
+    line = len(e.lines)
     e.lines += [""] * (3 + len(sums))
-    new = _terms(e, tile, inner, a_here, b_here, names, v) if inner else _step(e, tile, a_here, b_here, names, v)
-    i_next = e.op(f"add nuw nsw i64 {i}, 1")
-    a_next, b_next = e.element(a_here, memory, term.a), e.element(b_here, memory, term.b)
+    if outer:
+        new = _terms(e, tile, outer[1:], rows, at_here, b_here, names, v)
+    else:
+        new = _step(e, tile, rows, at_here, b_here, names, v)
+    i_next, at_next = e.op(f"add nuw nsw i64 {i}, 1"), e.op(f"add nsw i64 {at_here}, {term.a}")
+    b_next = e.element(b_here, tile.type.memory, term.b)
     back = e.block
-    phis = [("i64", i, "0", i_next), ("ptr", a_here, a, a_next), ("ptr", b_here, b, b_next)]
+    phis = [("i64", i, "0", i_next), ("i64", at_here, at, at_next), ("ptr", b_here, b, b_next)]
     phis += [(v, name, start, end) for name, start, end in zip(names, sums, new)]
-    e.lines[at : at + len(phis)] = [f"  {x} = phi {t} [ {s}, %{before} ], [ {y}, %{back} ]" for t, x, s, y in phis]
-    more = e.op(f"icmp ult i64 {i_next}, {extent}")
+    e.lines[line : line + len(phis)] = [f"  {x} = phi {t} [ {s}, %{before} ], [ {y}, %{back} ]" for t, x, s, y in phis]
+    more = e.op(f"icmp ult i64 {i_next}, {term.extent}")
     after = e.label()
     e.branch(more, head, after)
     e.start(after)
     return new
 
 
-def _step(e: Emitter, tile: Tile, a: str, b: str, sums: list[str], v: str) -> list[str]:
+def _step(e: Emitter, tile: Tile, rows: list[str], at: str, b: str, sums: list[str], v: str) -> list[str]:
     """One term: the sums with the products of a column of A and a row of B."""
     t, out = tile.type, []
-    row = [
+    ys = [
         e.load(t, e.element(b, t.memory, j * tile.width), tile.width, mask=_mask(tile, j)) for j in range(tile.vectors)
     ]
-    for i in range(tile.rows):
-        x = e.splat(e.load(t, e.element(a, t.memory, i * tile.step), 1), t.register, tile.width)
-        out += [_multiply_add(e, t, v, x, y, sums[i * tile.vectors + j], tile.width) for j, y in enumerate(row)]
+    for i, row in enumerate(rows):
+        x = e.splat(e.load(t, e.element(row, t.memory, at), 1), t.register, tile.width)
+        out += [_multiply_add(e, t, v, x, y, sums[i * tile.vectors + j], tile.width) for j, y in enumerate(ys)]
     return out
 
 
