@@ -529,3 +529,17 @@ def test_frompyfunc():
     np.testing.assert_array_equal(np.asarray(f.accumulate(jnp.array([1, 2, 3]))), [1, 12, 123])
     both = jnp.frompyfunc(lambda a, b: (a + b, a * b), 2, 2)(jnp.arange(3), 2)
     np.testing.assert_array_equal(np.asarray(both[1]), [0, 2, 4])
+
+
+@pytest.mark.parametrize("name", ["fmax", "fmin"])
+def test_operands_by_name(name):
+    """JAX's ``fmax`` and ``fmin`` take both by keyword; a class that takes part gets the public function."""
+
+    class Own:
+        def __jax_function__(self, function, types, args, kwargs):
+            return function
+
+    function, x = getattr(jnp, name), jnp.array([1.0, jnp.nan])
+    np.testing.assert_array_equal(np.asarray(function(x1=x, x2=3.0)), np.asarray(function(x, 3.0)))
+    np.testing.assert_array_equal(np.asarray(function(3.0, x2=x)), np.asarray(function(3.0, x)))
+    assert function(Own(), 1.0) is function is function(x1=1.0, x2=Own())

@@ -39,6 +39,7 @@ from catena.numpy.hot import (
     REAL_OR_INT,
     Operand,
     binary,
+    by_keyword,
     fits,
     nonzero_divisors,
     ranks_agree,
@@ -438,7 +439,7 @@ def _ignoring_nan(name: str, numpy_fun, extremum, which: str, result: str):
         return lax.select(first, x, y)
 
     return document_binary(
-        second_names(binary(name, numpy_fun, general, REAL_OR_INT)),
+        by_keyword(binary(name, numpy_fun, general, REAL_OR_INT)),
         f"The {which} of two elements; where one is NaN, the other one.",
         _PROMOTED,
         f"jnp.{name}(jnp.array([1.0, jnp.nan]), 0.5)",

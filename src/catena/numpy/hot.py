@@ -136,6 +136,17 @@ def second_names(fun):
     return fun
 
 
+def by_keyword(fun):
+    """``fun`` of two arrays, that users may give by their names ``x1`` and ``x2`` too."""
+
+    def named(x1: Operand, x2: Operand) -> Array:
+        return fun(x1, x2)
+
+    named.__name__ = named.__qualname__ = fun.__name__
+    present_as(fun, named)
+    return present_as(named, named)
+
+
 _renamed: dict = {}  # signatures by code: all functions that `binary` makes share one, which takes long to make
 
 
