@@ -24,6 +24,7 @@ MOST_VECTORS = 4  # in a row of a tile
 TERMS = 512  # of a long sum that are added up at a time: a panel of B then fits a second-level cache
 PANEL_BYTES = 512 << 10  # of B in one tile's columns, for sums over several axes
 DIRECT_BYTES = 48 << 10  # of B that stays in a first-level cache: it is read where it lies
+PACKED_ROWS = 48  # rows from which packing B, a copy, costs little beside what is computed from it
 THREADS_FLOOR = 1 << 21  # multiplications below which threads do not pay
 TASK = 1 << 19  # multiplications that make a task
 TASK_ROWS = 256  # rows of a task at most, so that their part of A stays in a second-level cache
@@ -92,8 +93,8 @@ def plan(contraction: Contraction, vector_bytes: int, contiguous: bool) -> Plan:
     extent = contraction.rows[-1].extent if contraction.rows else 1
     rows, columns, _ = _tile(extent, contraction.columns, width, REGISTERS[vector_bytes])
     bytes_ = math.prod(x.extent for x in contraction.terms) * contraction.columns * contraction.type.bytes
-    repeats = math.prod(x.extent for x in contraction.rows) // rows
-    packed = not contiguous or (bytes_ > DIRECT_BYTES and repeats > 2 and contraction.columns > columns)
+    repeats = math.prod(x.extent for x in contraction.rows)
+    packed = not contiguous or (bytes_ > DIRECT_BYTES and repeats >= PACKED_ROWS and contraction.columns > columns)
     if packed:
         terms, batch = _counting(contraction.terms), _counting(contraction.batch)
         contraction = contraction._replace(terms=merged(terms), batch=merged(batch))

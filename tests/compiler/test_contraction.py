@@ -1,0 +1,196 @@
+"""Products and convolutions by tiles against NumPy, on whole numbers, whose sums are exact: every bit must agree."""
+
+import string
+
+import numpy as np
+import pytest
+
+from catena.compiler import contraction
+from catena.compiler.contraction import Axis, Contraction
+from catena.compiler.types import TYPES
+from catena.lax.convolution import ConvDimensionNumbers
+from compiler.helpers import check, compile_fn
+
+DTYPES = ("float32", "float64", "int32", "int64", "uint8", "int16")
+
+
+def whole(rng, shape, dtype, most=4):
+    low = 0 if np.dtype(dtype).kind == "u" else -most
+    return rng.integers(low, most, shape).astype(dtype)
+
+
+def product(lhs: str, rhs: str):
+    """The dimension numbers of an einsum, and the letters of its result in their order."""
+    batch = [c for c in lhs if c in rhs and c.isupper()]
+    terms = [c for c in lhs if c in rhs and not c.isupper()]
+    numbers = tuple(tuple(s.index(c) for c in letters) for letters in (terms, batch) for s in (lhs, rhs))
+    out = "".join(batch) + "".join(c for s in (lhs, rhs) for c in s if c not in batch + terms)
+    return ((numbers[0], numbers[1]), (numbers[2], numbers[3])), out
+
+
+def check_product(lhs, rhs, sizes, dtype, rng):
+    x, y = (whole(rng, [sizes[c] for c in s], dtype) for s in (lhs, rhs))
+    numbers, out = product(lhs, rhs)
+    expected = np.einsum(f"{lhs},{rhs}->{out}", x.astype(np.int64), y.astype(np.int64)).astype(dtype)
+    check(lambda b, x, y: b.dot_general(x, y, numbers, dtype), expected, x, y)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("m, n, k", [(33, 70, 29), (9, 129, 64), (100, 10, 31), (64, 64, 64), (16, 300, 50)])
+@pytest.mark.parametrize("lhs, rhs", [("ik", "kj"), ("ki", "kj"), ("ik", "jk"), ("ki", "jk")])
+def test_matrices_of_every_layout(lhs, rhs, m, n, k, dtype):
+    check_product(lhs, rhs, {"i": m, "j": n, "k": k}, dtype, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize(
+    "m, n, k",
+    [(300, 257, 129), (3, 5000, 700), (700, 5, 1300), (40, 40, 2100), (1, 600, 800), (257, 1025, 17), (513, 64, 800)],
+)
+def test_products_that_are_cut_into_tasks_and_parts(m, n, k):
+    rng = np.random.default_rng(m)
+    for lhs, rhs in (("ik", "kj"), ("ki", "jk")):
+        check_product(lhs, rhs, {"i": m, "j": n, "k": k}, "float32", rng)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_random_contractions(seed):
+    """Any number of batch, free and summed dimensions in any order."""
+    rng = np.random.default_rng(seed)
+    names = iter(string.ascii_lowercase)
+    groups = [[next(names) for _ in range(rng.integers(0, n))] for n in (3, 3, 4)]
+    batch = [c.upper() for c in (next(names) for _ in range(rng.integers(0, 3)))]
+    lhs, rhs = (
+        "".join(rng.permutation(batch + groups[0] + groups[2])),
+        "".join(rng.permutation(batch + groups[1] + groups[2])),
+    )
+    sizes = {c: int(rng.choice([1, 2, 3, 5, 8, 17])) for c in lhs + rhs}
+    check_product(lhs, rhs, sizes, rng.choice(DTYPES), rng)
+
+
+def test_batches_share_the_pool():
+    check_product("Bik", "Bkj", {"B": 24, "i": 65, "j": 63, "k": 66}, "float32", np.random.default_rng(0))
+    check_product("BCik", "CBjk", {"B": 4, "C": 6, "i": 48, "j": 100, "k": 40}, "float32", np.random.default_rng(0))
+
+
+def test_nothing_to_add_up():
+    for dtype in ("float32", "int32"):
+        x, y = np.ones((20, 0), dtype), np.ones((0, 30), dtype)
+        check(lambda b, x, y: b.dot_general(x, y, (((1,), (0,)), ((), ())), x.dtype), np.zeros((20, 30), dtype), x, y)
+
+
+def test_what_is_not_a_number_stays_in_its_row():
+    x, y = np.ones((40, 50), np.float32), np.ones((50, 37), np.float32)
+    x[7, 3], y[4, 36] = np.nan, np.inf
+    out = compile_fn(lambda b, x, y: b.dot_general(x, y, (((1,), (0,)), ((), ())), x.dtype), x, y)(x, y)[0]
+    assert np.isnan(out[7]).all() and np.isfinite(out[:7, :36]).all() and np.isfinite(out[8:, :36]).all()
+    assert np.isinf(out[8:, 36]).all()
+
+
+# ---- convolutions
+
+
+def convolved(x, w, strides, padding, lhs_dilation, rhs_dilation, feature_groups, batch_groups):
+    """NC*S and OI*K to NO*S by NumPy, from the definition."""
+    k = x.ndim - 2
+    wide = np.zeros((*x.shape[:2], *((n - 1) * d + 1 if n else 0 for n, d in zip(x.shape[2:], lhs_dilation))), x.dtype)
+    wide[(slice(None), slice(None), *(slice(None, None, d) for d in lhs_dilation))] = x
+    wide = np.pad(wide, [(0, 0), (0, 0), *((max(lo, 0), max(hi, 0)) for lo, hi in padding)])
+    cut = [slice(max(-lo, 0), n - max(-hi, 0)) for n, (lo, hi) in zip(wide.shape[2:], padding)]
+    x = wide[(slice(None), slice(None), *cut)]
+    reach = [(n - 1) * d + 1 for n, d in zip(w.shape[2:], rhs_dilation)]
+    if any(n < r for n, r in zip(x.shape[2:], reach)):
+        return None
+    seen = np.lib.stride_tricks.sliding_window_view(x, reach, axis=tuple(range(2, 2 + k)))
+    seen = seen[(slice(None), slice(None), *(slice(None, None, s) for s in strides), *(slice(None, None, d) for d in rhs_dilation))]  # fmt: skip
+    groups, outs = feature_groups * batch_groups, []
+    for g in range(groups):
+        part = np.split(seen, groups, axis=0 if batch_groups > 1 else 1)[g]
+        outs.append(
+            np.tensordot(part, np.split(w, groups, axis=0)[g], ((1, *range(2 + k, 2 + 2 * k)), range(1, 2 + k)))
+        )
+    return np.moveaxis(np.concatenate(outs, -1), -1, 1)
+
+
+@pytest.mark.parametrize("seed", range(120))
+def test_random_convolutions(seed):
+    """Any rank, layout, stride, padding (negative too), dilation of either operand, and groups of either kind."""
+    rng = np.random.default_rng(seed)
+    k, kind = int(rng.integers(1, 4)), rng.choice(["plain", "features", "batches"])
+    groups = int(rng.integers(2, 4)) if kind != "plain" else 1
+    feature, batch = (groups, 1) if kind == "features" else (1, groups) if kind == "batches" else (1, 1)
+    x = whole(
+        rng, [int(rng.integers(1, 4)) * batch, int(rng.integers(1, 5)) * feature, *rng.integers(1, 12, k)], "float32"
+    )
+    w = whole(rng, [int(rng.choice([1, 3, 20])) * groups, x.shape[1] // feature, *rng.integers(1, 5, k)], "float32")
+    strides, padding = rng.integers(1, 4, k), rng.integers(-1, 4, (k, 2))
+    lhs_dilation, rhs_dilation = rng.choice([1, 1, 2, 3], k), rng.choice([1, 1, 2], k)
+    if seed % 3 == 0:  # the gradient of a strided convolution
+        strides, rhs_dilation = np.ones_like(strides), np.ones_like(rhs_dilation)
+    window = [tuple(int(n) for n in a) for a in (strides, lhs_dilation, rhs_dilation)]
+    padding = [tuple(map(int, p)) for p in padding]
+    expected = convolved(x, w, window[0], padding, window[1], window[2], feature, batch)
+    if expected is None:
+        return
+    specs = [tuple(int(d) for d in rng.permutation(k + 2)) for _ in range(3)]
+    lhs, rhs, out = (np.ascontiguousarray(a.transpose(np.argsort(s))) for a, s in zip((x, w, expected), specs))
+    numbers = ConvDimensionNumbers(*specs)
+    check(
+        lambda b, x, w: b.conv(x, w, window[0], padding, window[1], window[2], numbers, feature, batch, x.dtype),
+        out,
+        lhs,
+        rhs,
+    )
+
+
+@pytest.mark.parametrize("layout", ["NHWC", "NCHW"])
+def test_large_convolutions(layout):
+    """Those that are cut into tasks, and gradients by weights, whose sums are cut into parts."""
+    rng = np.random.default_rng(0)
+    spec = tuple(layout.index(c) for c in "NCHW")
+    numbers = ConvDimensionNumbers(spec, (3, 2, 0, 1), spec)
+    x, w = whole(rng, (4, 24, 30, 31), "float32"), whole(rng, (40, 24, 3, 3), "float32")
+    expected = convolved(x, w, (2, 1), [(1, 1), (1, 1)], (1, 1), (1, 1), 1, 1)
+    back = np.argsort(spec)
+    check(
+        lambda b, x, w: b.conv(x, w, (2, 1), [(1, 1), (1, 1)], (1, 1), (1, 1), numbers, 1, 1, x.dtype),
+        np.ascontiguousarray(expected.transpose(back)),
+        np.ascontiguousarray(x.transpose(back)),
+        np.ascontiguousarray(w.transpose(2, 3, 1, 0)),
+    )
+    swapped = ConvDimensionNumbers((1, 0, 2, 3), (1, 0, 2, 3), (1, 0, 2, 3))
+    y = whole(rng, (4, 40, 30, 31), "float32")
+    gradient = convolved(x.swapaxes(0, 1), y.swapaxes(0, 1), (1, 1), [(1, 1), (1, 1)], (1, 1), (1, 1), 1, 1)
+    check(
+        lambda b, x, y: b.conv(x, y, (1, 1), [(1, 1), (1, 1)], (1, 1), (1, 1), swapped, 1, 1, x.dtype),
+        np.ascontiguousarray(gradient.swapaxes(0, 1)),
+        x,
+        y,
+    )
+
+
+# ---- plans
+
+
+def matrices(m, n, k):
+    return Contraction(TYPES["float32"], (), (Axis(m, k, 0, n),), n, (Axis(k, 1, n, 0),))
+
+
+def test_neighbouring_axes_are_one_where_all_operands_cross_them_evenly():
+    assert contraction.merged([Axis(4, 15, 0, 30), Axis(1, 7, 7, 7), Axis(3, 5, 0, 10)]) == (Axis(12, 5, 0, 10),)
+    assert len(contraction.merged([Axis(4, 16, 0, 30), Axis(3, 5, 0, 10)])) == 2
+
+
+def test_tiles_fit_the_registers_and_the_sizes():
+    for vector_bytes, registers in contraction.REGISTERS.items():
+        for m, n, k in ((1000, 1000, 1000), (7, 40, 9), (1, 17, 64), (5, 4, 3)):
+            p = contraction.plan(matrices(m, n, k), vector_bytes, True)
+            vectors = -(-p.columns // p.width)
+            assert p.rows * vectors + vectors + 1 <= registers
+            assert p.rows <= m and p.columns <= n and p.panels * p.columns + p.rest == n
+
+
+def test_large_operands_are_packed_and_small_ones_read_where_they_lie():
+    assert contraction.plan(matrices(512, 512, 512), 64, True).packed
+    assert not contraction.plan(matrices(16, 512, 512), 64, True).packed  # hardly read twice
+    assert not contraction.plan(matrices(512, 64, 64), 64, True).packed  # stays in cache
+    assert contraction.plan(matrices(512, 64, 64), 64, False).packed  # its columns do not lie side by side
