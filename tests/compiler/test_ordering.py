@@ -44,6 +44,18 @@ def test_top_k(shape, k):
     check(lambda b, x: b.top_k(x, k), [np.take_along_axis(x, order, -1), order.astype(np.int32)], x)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int8, np.uint16, np.int64, np.bool_])
+@pytest.mark.parametrize("shape,k", [((3, 1000), 5), ((200_000,), 100), ((200_003,), 9000), ((3, 70_001), 64)])
+@pytest.mark.parametrize("order", ["random", "ascending", "descending"])
+def test_top_k_of_long_rows(dtype, shape, k, order):
+    x = (rng.normal(size=shape) * 1000).astype(dtype)
+    if order != "random":
+        x = np.ascontiguousarray(np.sort(x)[..., :: 1 if order == "ascending" else -1])
+    down = -x.astype(np.float64) if x.dtype.kind == "f" else ~x
+    places = np.argsort(down, -1, kind="stable")[..., :k]
+    check(lambda b, x: b.top_k(x, k), [np.take_along_axis(x, places, -1), places.astype(np.int32)], x)
+
+
 def _conv(x, w, strides, padding, lhs, rhs, groups):
     """A direct convolution, NCHW and OIHW."""
     n, c, *s = x.shape

@@ -13,7 +13,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from catena.compiler import cache, vector_math
-from catena.compiler.emit import small_floats, sorting, stack_steps
+from catena.compiler.emit import selection, small_floats, sorting, stack_steps
 from catena.compiler.host import identity, lock, machine, new_machine
 from catena.core.errors import CompileError
 from catena.core.lazy import llvm
@@ -48,6 +48,9 @@ def with_helpers(text: str, helpers: dict) -> str:
                 continue
             if family == "sorting":
                 lines[sorting.define(*key)] = None
+                continue
+            if family == "selection":
+                lines[selection.define(*key)] = None
                 continue
             for each in (tuple(key), *vector_math.dependencies(*key)):
                 lines[_shared_if_frequent(vector_math.define(*each), calls[vector_math.symbol(*each)])] = None

@@ -81,7 +81,8 @@ def top_k(b, x, k: int, axis: int) -> list:
     perm = [d for d in range(x.ndim) if d != axis] + [axis]
     rows = b.transpose(x, perm)
     down = b.map("not", sort_key(b, rows, True))
-    order = _argsort(b, [down])
-    order = b.slice(order, (0,) * x.ndim, (*order.shape[:-1], k))
+    if rows.shape[-1] >= 2**31:
+        raise CompileError(f"top_k: rows of {rows.shape[-1]} elements are longer than 2**31 - 1")
+    (order,) = b.multi("select", [down], [((*rows.shape[:-1], k), np.int32)])
     back = np.argsort(perm)
     return [b.transpose(take_last(b, rows, order), back), b.transpose(order, back)]

@@ -20,6 +20,7 @@ LOOPS = ("while", "scan", "branch")
 TITLES = {
     "sort_keys": "sort",
     "argsort": "sort, with positions",
+    "select": "selection, with positions",
     "reduce_general": "reduction with a function of its own",
     "host": "call of a Python function",
     "scatter": "scatter",

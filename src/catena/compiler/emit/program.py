@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from catena.compiler import loops, products
-from catena.compiler.emit import control, convolve, libraries, parallel, rows, sorting, stack_steps
+from catena.compiler.emit import control, convolve, libraries, parallel, rows, selection, sorting, stack_steps
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.emit.nest import NestWriter
 from catena.compiler.fuse import Fused, Step, fuse
@@ -483,6 +483,7 @@ _MULTI = {
     "lapack": libraries.lapack,
     "sort_keys": sorting.sort_keys,
     "argsort": sorting.argsort,
+    "select": selection.select,
     "stack_new": stack_steps.new,
     "stack_length": stack_steps.length,
     "stack_write": stack_steps.write,

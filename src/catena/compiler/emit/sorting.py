@@ -15,16 +15,16 @@ SHORT = 32
 
 
 @cache
-def define(bits: int, paired: bool) -> str:
-    """The definition of one sorting function."""
-    name = symbol(bits, paired)
+def define(bits: int, paired: bool, short: int = SHORT) -> str:
+    """The definition of one sorting function, which inserts up to `short` keys."""
+    name = symbol(bits, paired, short)
     extra = ", ptr noalias %index, ptr noalias %spare_index" if paired else ""
     return "\n".join(
         [
             f"define internal void @{name}(ptr noalias %keys, ptr noalias %spare{extra}, i64 %n) {{",
             "entry:",
             f"  %count = alloca [{256 * (bits // 8)} x i64], align 64",
-            f"  %short = icmp sle i64 %n, {SHORT}",
+            f"  %short = icmp sle i64 %n, {short}",
             "  br i1 %short, label %insertion, label %radix",
             *_insertion(bits, paired),
             *_radix(bits, paired),
@@ -33,8 +33,8 @@ def define(bits: int, paired: bool) -> str:
     )
 
 
-def symbol(bits: int, paired: bool) -> str:
-    return f"catena_{'argsort' if paired else 'sort'}_u{bits}"
+def symbol(bits: int, paired: bool, short: int = SHORT) -> str:
+    return f"catena_{'argsort' if paired else 'sort'}_u{bits}" + (f"_{short}" if short != SHORT else "")
 
 
 def _insertion(bits: int, paired: bool) -> list[str]:
