@@ -241,7 +241,7 @@ class Deleted:
         self.aval = aval
 
     shape = property(lambda self: self.aval.shape)
-    dtype = property(lambda self: self.aval.dtype)
+    dtype = property(lambda self: self._refuse() if self.aval.extended else self.aval.dtype)
     ndim = property(lambda self: self.aval.ndim)
     size = property(lambda self: self.aval.size)
     nbytes = property(lambda self: self.aval.size * self.aval.dtype.itemsize)
@@ -274,38 +274,40 @@ class ExtendedArray(Array):
 
     @property
     def aval(self) -> ShapedArray:
-        return self._aval
+        aval = self._aval
+        return self._value.aval if aval is None else aval  # None: it was deleted
 
     @property
     def dtype(self):
         """The extended dtype."""
-        return self._aval.dtype
+        return self.aval.dtype
 
     @property
     def itemsize(self) -> int:
         """The bytes that one element takes."""
-        return self._aval.dtype.itemsize
+        return self.aval.dtype.itemsize
 
     def __array__(self, dtype=None, context=None, copy=None):
-        raise TypeError(self._aval.dtype.refuse_numpy())
+        raise TypeError(self.aval.dtype.refuse_numpy())
 
     def __bool__(self):
-        raise TypeError(f"an array of dtype {self._aval.dtype} has no truth value")
+        raise TypeError(f"an array of dtype {self.aval.dtype} has no truth value")
 
     def __iter__(self):
-        if not self._value.ndim:
+        value = live(self)
+        if not value.ndim:
             raise TypeError("iteration over a 0-d array")
         row = self._aval.update(shape=self._aval.shape[1:])
-        return (typed_array(np.asarray(v), row) for v in self._value)
+        return (typed_array(np.asarray(v), row) for v in value)
 
     def item(self, *args):
         """Elements of extended dtypes have no Python value."""
-        raise TypeError(self._aval.dtype.refuse_numpy())
+        raise TypeError(self.aval.dtype.refuse_numpy())
 
     tolist = __int__ = __float__ = __complex__ = __index__ = item
 
     def __repr__(self):
-        return self._aval.dtype.array_repr(live(self))
+        return self.aval.dtype.array_repr(live(self))
 
     def __str__(self):
         return repr(self)
@@ -317,7 +319,7 @@ class ExtendedArray(Array):
         return typed_array, (np.asarray(live(self), order="C"), self._aval)
 
     def __copy__(self):
-        return typed_array(self._value.copy(), self._aval)
+        return typed_array(live(self).copy(), self._aval)
 
     def __deepcopy__(self, memo):
         return self.__copy__()

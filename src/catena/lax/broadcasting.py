@@ -298,6 +298,8 @@ def full(shape, fill_value, dtype=None, *, sharding=None):
     shape = canonical_shape(shape)
     if np.shape(fill_value):
         raise TypeError(f"full must be called with scalar fill_value, got fill_value.shape {np.shape(fill_value)}.")
+    if dtypes.is_extended(dtype):
+        return dtype._rules.full(shape, fill_value, dtype)
     if dtype is not None:
         fill_value = as_scalar(fill_value, dtypes.check_user_dtype_supported(dtype, "full"))
     return broadcast_in_dim_p.bind(fill_value, shape=shape, broadcast_dimensions=())
@@ -305,6 +307,8 @@ def full(shape, fill_value, dtype=None, *, sharding=None):
 
 def as_scalar(value, dtype, weak_type: bool = False):
     """The scalar ``value`` converted to ``dtype``; integers wrap around."""
+    if dtypes.is_extended(dtype):
+        return dtype._rules.full((), value, dtype)
     if isinstance(value, (bool, int, float, complex)):
         if isinstance(value, int) and not -(2**63) <= value < 2**63:
             value = np.uint64(value % 2**64)

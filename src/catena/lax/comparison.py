@@ -350,6 +350,8 @@ def _clamp_abstract(low, x, high):
                 f"got {name}.shape={bound.shape}, operand.shape={x.shape}."
             )
     check_same_dtypes("clamp", (low, x, high))
+    if x.extended:
+        raise TypeError(f"clamp does not accept dtype {x.dtype}. Accepted dtypes are subtypes of number, bool.")
     return ShapedArray(x.shape, x.dtype, low.weak_type and x.weak_type and high.weak_type)
 
 

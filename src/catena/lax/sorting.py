@@ -86,10 +86,18 @@ def _ranks(key: np.ndarray, axis: int) -> np.ndarray:
 # sort
 
 
+def check_ordered(name: str, operand):
+    """Raise TypeError for elements that have no order, such as random keys."""
+    if operand.extended:
+        raise TypeError(f"{name} does not accept dtype {operand.dtype}. Accepted dtypes are subtypes of number, bool.")
+
+
 def _sort_abstract(*operands, dimension, is_stable, num_keys):
     shapes = [o.shape for o in operands]
     if any(s != shapes[0] for s in shapes):
         raise TypeError(f"Arguments to sort must have equal shapes, got: {' '.join(map(str, shapes))}")
+    for operand in operands[:num_keys]:
+        check_ordered("sort", operand)
     return [o.strip_weak_type() for o in operands]
 
 
@@ -250,6 +258,7 @@ def _resized(shape, axis: int, size: int) -> tuple:
 
 
 def _top_k_abstract(operand, *, k, axis):
+    check_ordered("top_k", operand)
     _check_top_k(operand, k, axis)
     shape = _resized(operand.shape, axis, k)
     return [operand.update(shape=shape), ShapedArray(shape, np.int32)]

@@ -76,6 +76,8 @@ def _static_size(size, sizes, what: str) -> int:
 
 def constant(shape: tuple, value, dtype, weak: bool = False):
     """An array of one value, outside of traces without computing, else as an equation."""
+    if dtypes.is_extended(dtype):
+        return dtype._rules.full(shape, value, dtype)
     if context.trace is None:
         return make_array(_filled(shape, value, dtype), weak)
     scalar = make_array(np.full((), value, dtype), weak)

@@ -4,10 +4,9 @@ import numpy as np
 
 from catena import lax
 from catena.core import dtypes
-from catena.lax.structure import canonical_shape
 from catena.random.kernels import remembered
-from catena.random.keys import consumed_key
-from catena.random.sampler import as_float, check_no_sharding, float_dtype, lift, sampler, shape_of, spread
+from catena.random.keys import asked_shape, consumed_key
+from catena.random.sampler import as_float, check_no_sharding, float_dtype, lift, safe_float, sampler, shape_of, spread
 from catena.random.uniform import _uniform, rows
 
 
@@ -29,7 +28,7 @@ def draw_simple(name: str, body, key, shape, dtype, out_sharding, **statics):
     """Check the arguments of a sampler without parameters, and draw."""
     key = consumed_key(name, key)
     check_no_sharding(name, out_sharding)
-    return body(key, shape=canonical_shape(shape), dtype=float_dtype(dtype, name), **statics)
+    return body(key, shape=asked_shape(shape), dtype=float_dtype(dtype, name), **statics)
 
 
 def draw_with(name: str, body, key, parameter, shape, dtype, out_sharding=None):
@@ -38,7 +37,7 @@ def draw_with(name: str, body, key, parameter, shape, dtype, out_sharding=None):
     check_no_sharding(name, out_sharding)
     dtype = float_dtype(dtype, name)
     shape = shape_of(shape, name, parameter)
-    return body(key, as_float(parameter, dtype), shape=shape, dtype=dtype)
+    return body(key, safe_float(parameter, dtype, name), shape=shape, dtype=dtype)
 
 
 @remembered
@@ -293,7 +292,9 @@ def triangular(key, left, mode, right, shape=None, dtype=None, *, out_sharding=N
     check_no_sharding("triangular", out_sharding)
     dtype = float_dtype(dtype, "triangular")
     shape = shape_of(shape, "triangular", left, mode, right)
-    return _triangular(key, *[as_float(x, dtype) for x in (left, mode, right)], shape=shape, dtype=dtype)
+    return _triangular(
+        key, *[safe_float(x, dtype, "triangular") for x in (left, mode, right)], shape=shape, dtype=dtype
+    )
 
 
 @sampler

@@ -11,6 +11,8 @@ import numpy as np
 from catena.core.array import typed_array
 from catena.core.aval import ShapedArray
 from catena.core.dtypes import ExtendedDType, prng_key
+from catena.core.trace import Tracer
+from catena.lax.structure import broadcast_to
 from catena.random.generator import Generator, find_generator
 
 STORAGE = {
@@ -27,11 +29,13 @@ class KeyRules:
 
     @staticmethod
     def full(shape, fill_value, dtype):
-        """``shape`` copies of the key ``fill_value``."""
-        from_dtype = getattr(fill_value, "dtype", None)
-        if from_dtype != dtype:
-            raise TypeError(f"full: fill_value must be a key of dtype {dtype}, got {fill_value!r}")
-        return fill_value
+        """``shape`` copies of a key: ``fill_value`` itself, or that whose words are all this number."""
+        found = getattr(fill_value, "dtype", None)
+        if found != dtype:
+            if isinstance(fill_value, Tracer) or type(found) is KeyDType:
+                raise TypeError(f"full: fill_value must be a number or a key of dtype {dtype}, got {fill_value!r}")
+            fill_value = key_array(np.full(dtype._impl.key_shape, fill_value).astype(U32), dtype._impl)
+        return broadcast_to(fill_value, tuple(shape))
 
 
 class KeyDType(ExtendedDType):

@@ -25,10 +25,19 @@ from catena.core.zeros import Zero, get_aval
 from catena.lax.structure import canonical_shape, front
 from catena.random.continuous import _exponential, smallest
 from catena.random.dtype import generator_of, key_aval
-from catena.random.keys import consumed_key, pair, split_key
+from catena.random.keys import asked_shape, consumed_key, pair, split_key
 from catena.random.normal import _normal
 from catena.random.primitives import check_is_key
-from catena.random.sampler import as_float, check_no_sharding, float_dtype, sampler, shape_of, spread
+from catena.random.sampler import (
+    as_float,
+    check_broadcasts,
+    check_no_sharding,
+    float_dtype,
+    safe_float,
+    sampler,
+    shape_of,
+    spread,
+)
 from catena.random.uniform import _rademacher, _uniform
 from catena.transform.execute import run_jaxpr
 
@@ -252,7 +261,8 @@ def beta(key, a, b, shape=None, dtype=None, *, out_sharding=None):
     key = consumed_key("beta", key)
     check_no_sharding("beta", out_sharding)
     dtype = float_dtype(dtype, "beta")
-    return _beta(key, as_float(a, dtype), as_float(b, dtype), shape=shape_of(shape, "beta", a, b))
+    a, b = [safe_float(x, dtype, "beta") for x in (a, b)]
+    return _beta(key, a, b, shape=shape_of(shape, "beta", a, b))
 
 
 @sampler(positional=False)
@@ -290,7 +300,7 @@ def dirichlet(key, alpha, shape=None, dtype=None, *, out_sharding=None):
     own = np.shape(alpha)
     if not own:
         raise ValueError("dirichlet requires alpha.ndim >= 1, got alpha.ndim == 0")
-    lead = own[:-1] if shape is None else canonical_shape(shape)
+    lead = own[:-1] if shape is None else asked_shape(shape)
     full = shape_of((*lead, own[-1]), "dirichlet", alpha)
     return _dirichlet(key, as_float(alpha, dtype), shape=full)
 
@@ -325,7 +335,7 @@ def chisquare(key, df, shape=None, dtype=None, *, out_sharding=None):
     key = consumed_key("chisquare", key)
     check_no_sharding("chisquare", out_sharding)
     dtype = float_dtype(dtype, "chisquare")
-    return _chisquare(key, as_float(df, dtype), shape=shape_of(shape, "chisquare", df))
+    return _chisquare(key, safe_float(df, dtype, "chisquare"), shape=shape_of(shape, "chisquare", df))
 
 
 @sampler(positional=False)
@@ -355,7 +365,8 @@ def f(key, dfnum, dfden, shape=None, dtype=None, *, out_sharding=None):
     key = consumed_key("f", key)
     check_no_sharding("f", out_sharding)
     dtype = float_dtype(dtype, "f")
-    return _f(key, as_float(dfnum, dtype), as_float(dfden, dtype), shape=shape_of(shape, "f", dfnum, dfden))
+    dfnum, dfden = [safe_float(x, dtype, "f") for x in (dfnum, dfden)]
+    return _f(key, dfnum, dfden, shape=shape_of(shape, "f", dfnum, dfden))
 
 
 @sampler(positional=False)
@@ -386,7 +397,7 @@ def t(key, df, shape=None, dtype=None, *, out_sharding=None):
     key = consumed_key("t", key)
     check_no_sharding("t", out_sharding)
     dtype = float_dtype(dtype, "t")
-    return _t(key, as_float(df, dtype), shape=shape_of(shape, "t", df), dtype=dtype)
+    return _t(key, safe_float(df, dtype, "t"), shape=shape_of(shape, "t", df), dtype=dtype)
 
 
 @sampler(positional=False)
@@ -439,14 +450,14 @@ def ball(key, d: int, p=2, shape=(), dtype=None, *, out_sharding=None):
     Arguments:
       key: a key, typed or raw.
       d: the dimension of the ball.
-      p: the norm, positive.
+      p: the norm, positive; an array that broadcasts to ``shape`` has one for each point.
       shape: the shape of the array of points.
       dtype: a float dtype.
       out_sharding: must be None.
     Returns:
       An array of shape ``(*shape, d)``.
     Raises:
-      ValueError: the dtype is not a float dtype, or ``d`` is negative.
+      ValueError: the dtype is not a float dtype, ``d`` is negative, or ``p`` does not broadcast to ``shape``.
 
     >>> from catena import random
     >>> random.ball(random.key(0), 3, shape=(2,)).shape
@@ -457,17 +468,19 @@ def ball(key, d: int, p=2, shape=(), dtype=None, *, out_sharding=None):
     (d,) = canonical_shape(d)
     if d < 0:
         raise ValueError(f"ball: d must not be negative, got {d}")
-    dtype = float_dtype(dtype, "ball")
-    return _ball(key, as_float(p, dtype), shape=(*canonical_shape(shape), d), dtype=dtype)
+    dtype, shape = float_dtype(dtype, "ball"), asked_shape(shape)
+    check_broadcasts("ball", shape, np.shape(p))
+    return _ball(key, as_float(p, dtype), shape=(*shape, d), dtype=dtype)
 
 
 @sampler(positional=False)
 def _ball(key, p, *, shape, dtype):
     """Barthe, Guedon, Mendelson, Naor: "A probabilistic approach to the geometry of the l_p^n-ball" (2005)."""
     first, second = pair(key)
-    vectors = _generalized_normal(first, p, shape=shape, dtype=dtype)
+    of_each = lax.expand_dims(p, (get_aval(p).ndim,)) if get_aval(p).ndim else p
+    vectors = _generalized_normal(first, of_each, shape=shape, dtype=dtype)
     slack = _exponential(second, shape=shape[:-1], dtype=dtype)
     axis = len(shape) - 1
-    total = lax.add(lax.reduce_sum(lax.pow(lax.abs(vectors), spread(p, shape)), (axis,)), slack)
+    total = lax.add(lax.reduce_sum(lax.pow(lax.abs(vectors), spread(of_each, shape)), (axis,)), slack)
     norm = lax.pow(total, spread(lax.div(np.asarray(1, dtype)[()], p), shape[:-1]))
     return lax.div(vectors, lax.expand_dims(norm, (axis,)))

@@ -34,6 +34,14 @@ def default_generator() -> Generator:
     return find_generator(config.read("jax_default_prng_impl"))
 
 
+def asked_shape(shape) -> tuple:
+    """The shape that a user asks for: lengths known while tracing, none of them negative."""
+    found = canonical_shape(shape)
+    if any(n < 0 for n in found):
+        raise ValueError(f"shape must have every element be nonnegative, got {found}")
+    return found
+
+
 def resolve_generator(impl, dtype=None) -> Generator:
     """The generator that ``impl`` and ``dtype`` ask for: a name, a generator, or a dtype of keys."""
     if impl is not None and dtype is not None:
@@ -256,7 +264,7 @@ def split(key, num: int | tuple = 2):
 
 def split_key(key, num=2):
     """The keys split from one typed key."""
-    return random_split_p.bind(key, impl=generator_of(key), shape=canonical_shape(num))
+    return random_split_p.bind(key, impl=generator_of(key), shape=asked_shape(num))
 
 
 def as_given(made, typed: bool):

@@ -6,9 +6,8 @@ from catena import lax
 from catena.core import dtypes
 from catena.core.zeros import get_aval
 from catena.lax import linalg
-from catena.lax.structure import canonical_shape
 from catena.numpy import asarray, diagonal, einsum
-from catena.random.keys import consumed_key
+from catena.random.keys import asked_shape, consumed_key
 from catena.random.normal import _normal, inexact_dtype
 from catena.random.sampler import as_float, check_no_sharding, float_dtype, sampler
 
@@ -52,7 +51,7 @@ def multivariate_normal(key, mean, cov, shape=None, dtype=None, method: str = "c
             f"multivariate_normal requires cov.shape == (..., n, n) for n={n}, but got cov.shape == {cov.shape}."
         )
     together = np.broadcast_shapes(mean.shape[:-1], cov.shape[:-2])
-    lead = together if shape is None else canonical_shape(shape)
+    lead = together if shape is None else asked_shape(shape)
     if np.broadcast_shapes(lead, together) != lead:
         raise ValueError(
             f"multivariate_normal: mean and cov must broadcast to shape {lead}, got leading axes "
@@ -68,7 +67,10 @@ def _multivariate_normal(key, mean, cov, *, shape, dtype, method):
 
 
 def covariance_root(cov, method: str):
-    """A matrix whose product with its transpose is ``cov``."""
+    """A matrix whose product with its transpose is ``cov``; floats of 16 bits are factorised in float32."""
+    dtype = get_aval(cov).dtype
+    if dtypes.itemsize_bits(dtype) < 32:
+        return as_float(covariance_root(as_float(cov, np.float32), method), dtype)
     if method == "cholesky":
         return linalg.cholesky(cov)
     if method == "svd":
@@ -102,7 +104,7 @@ def orthogonal(key, n: int, shape=(), dtype=None, m: int | None = None, *, out_s
     if n < 0 or (m is not None and m < 0):
         raise ValueError(f"negative dimensions are not allowed, got {n} and {m}")
     dtype = inexact_dtype(dtype, "normal")
-    return _orthogonal(key, shape=(*canonical_shape(shape), n, n if m is None else m), dtype=dtype)
+    return _orthogonal(key, shape=(*asked_shape(shape), n, n if m is None else m), dtype=dtype)
 
 
 @sampler(positional=False)

@@ -4,14 +4,14 @@ import numpy as np
 
 from catena import lax
 from catena.core import dtypes
-from catena.lax.structure import canonical_shape
 from catena.random.kernels import remembered
-from catena.random.keys import consumed_key, pair
+from catena.random.keys import asked_shape, consumed_key, pair
 from catena.random.sampler import (
     as_float,
     check_no_sharding,
     float_dtype,
     lift,
+    safe_float,
     sampler,
     shape_of,
     spread,
@@ -41,7 +41,7 @@ def normal(key, shape=(), dtype=None, *, out_sharding=None):
     """
     key = consumed_key("normal", key)
     check_no_sharding("normal", out_sharding)
-    return _normal(key, shape=canonical_shape(shape), dtype=inexact_dtype(dtype, "normal"))
+    return _normal(key, shape=asked_shape(shape), dtype=inexact_dtype(dtype, "normal"))
 
 
 def inexact_dtype(dtype, name: str):
@@ -135,7 +135,7 @@ def lognormal(key, sigma=1.0, shape=None, dtype=None, *, out_sharding=None):
     check_no_sharding("lognormal", out_sharding)
     dtype = float_dtype(dtype, "lognormal")
     shape = shape_of(shape, "lognormal", sigma)
-    return _lognormal(key, as_float(sigma, dtype), shape=shape, dtype=dtype)
+    return _lognormal(key, safe_float(sigma, dtype, "lognormal"), shape=shape, dtype=dtype)
 
 
 @sampler
@@ -165,7 +165,7 @@ def maxwell(key, shape=(), dtype=None, *, out_sharding=None):
     """
     key = consumed_key("maxwell", key)
     check_no_sharding("maxwell", out_sharding)
-    return _maxwell(key, shape=canonical_shape(shape), dtype=float_dtype(dtype, "maxwell"))
+    return _maxwell(key, shape=asked_shape(shape), dtype=float_dtype(dtype, "maxwell"))
 
 
 @sampler(positional=False)
@@ -192,7 +192,7 @@ def double_sided_maxwell(key, loc, scale, shape=(), dtype=None):
     (2,)
     """
     key = consumed_key("double_sided_maxwell", key)
-    dtype, shape = float_dtype(dtype, "double_sided_maxwell"), canonical_shape(shape)
+    dtype, shape = float_dtype(dtype, "double_sided_maxwell"), asked_shape(shape)
     full = (*shape, *np.broadcast_shapes(np.shape(loc), np.shape(scale)))
     return _double_sided_maxwell(key, as_float(loc, dtype), as_float(scale, dtype), shape=full, dtype=dtype)
 
@@ -229,7 +229,7 @@ def wald(key, mean, shape=None, dtype=None, *, out_sharding=None):
     key = consumed_key("wald", key)
     check_no_sharding("wald", out_sharding)
     dtype = float_dtype(dtype, "wald")
-    return _wald(key, as_float(mean, dtype), shape=shape_of(shape, "wald", mean), dtype=dtype)
+    return _wald(key, safe_float(mean, dtype, "wald"), shape=shape_of(shape, "wald", mean), dtype=dtype)
 
 
 @sampler

@@ -10,8 +10,8 @@ from catena.core.context import context
 from catena.core.zeros import get_aval
 from catena.lax.broadcasting import broadcast_in_dim, broadcast_to_rank
 from catena.lax.convert import convert_element_type
-from catena.lax.structure import canonical_shape
 from catena.random import kernels, reuse
+from catena.random.keys import asked_shape
 from catena.transform.jit import jit
 
 
@@ -84,7 +84,7 @@ def shape_of(shape, name: str, *operands) -> tuple:
     together = np.broadcast_shapes(*map(np.shape, operands))
     if shape is None:
         return together
-    shape = canonical_shape(shape)
+    shape = asked_shape(shape)
     for x in operands:
         check_broadcasts(name, shape, np.shape(x))
     return shape
@@ -101,6 +101,17 @@ def check_broadcasts(name: str, shape: tuple, own: tuple):
 
 def as_float(x, dtype):
     return convert_element_type(x, dtype)
+
+
+def safe_float(x, dtype, name: str):
+    """``x`` as a float dtype to which it promotes by itself: numbers lose no digits that nobody gave up."""
+    aval = get_aval(x)
+    if not aval.weak_type and dtypes.promote_types(aval.dtype, dtype) != dtype:
+        raise dtypes.TypePromotionError(
+            f"In arguments to {name}, cannot safely cast argument of type {aval.dtype} to {dtype}; "
+            "convert it with .astype first"
+        )
+    return as_float(x, dtype)
 
 
 def lift(x, shape: tuple):

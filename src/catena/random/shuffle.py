@@ -8,10 +8,10 @@ import numpy as np
 from catena import lax
 from catena.core import dtypes
 from catena.core.zeros import get_aval
-from catena.lax.structure import canonical_axis, canonical_shape
+from catena.lax.structure import canonical_axis
 from catena.numpy import asarray, cumsum, searchsorted, take
 from catena.random.continuous import _gumbel, checked_mode
-from catena.random.keys import consumed_key, pair
+from catena.random.keys import asked_shape, consumed_key, pair
 from catena.random.primitives import bits_of
 from catena.random.sampler import check_no_sharding, sampler
 from catena.random.uniform import _randint, _uniform
@@ -103,7 +103,7 @@ def choice(key, a, shape=(), replace: bool = True, p=None, axis: int = 0, mode: 
     [0, 1, 4]
     """
     key = consumed_key("choice", key)
-    shape = canonical_shape(shape)
+    shape = asked_shape(shape)
     a, counted = as_array_or_count(a, "a")
     axis = 0 if counted else canonical_axis(axis, a.ndim, "axis")
     total, draws = a if counted else a.shape[axis], math.prod(shape)
@@ -186,7 +186,7 @@ def categorical(
       mode: ``"high"`` or ``"low"``, as in ``gumbel``.
       out_sharding: must be None.
     Returns:
-      An integer array.
+      An integer array; of int32 without replacement.
     Raises:
       ValueError: ``shape`` does not fit, or there are fewer categories than draws without replacement.
 
@@ -202,7 +202,7 @@ def categorical(
         logits = lax.convert_element_type(logits, dtypes.canonicalize_dtype(float))
     axis = canonical_axis(axis, logits.ndim, "axis")
     others = logits.shape[:axis] + logits.shape[axis + 1 :]
-    shape = others if shape is None else canonical_shape(shape)
+    shape = others if shape is None else asked_shape(shape)
     extra = shape[: len(shape) - len(others)]
     if shape[len(shape) - len(others) :] != others and np.broadcast_shapes(shape, others) != shape:
         raise ValueError(f"categorical: shape must end with the other axes of logits, {others}, got {shape}")
@@ -239,7 +239,7 @@ def without_replacement(key, logits, axis: int, extra: tuple, mode: str):
     _, taken = lax.top_k(last, draws)
     others = taken.shape[:-1]
     front = lax.transpose(taken, (taken.ndim - 1, *range(taken.ndim - 1)))
-    return lax.convert_element_type(lax.reshape(front, (*extra, *others)), dtypes.canonicalize_dtype(int))
+    return lax.reshape(front, (*extra, *others))
 
 
 def move_last(x, axis: int):

@@ -9,11 +9,10 @@ from catena.core import dtypes
 from catena.core.array import scalar_value
 from catena.core.context import context
 from catena.core.zeros import get_aval
-from catena.lax.structure import canonical_shape
 from catena.random.dtype import generator_of
 from catena.random.fused import multiply_add
 from catena.random.kernels import remembered
-from catena.random.keys import consumed_key, pair
+from catena.random.keys import asked_shape, consumed_key, pair
 from catena.random.primitives import bits_of, random_bits_p
 from catena.random.sampler import (
     as_float,
@@ -55,7 +54,7 @@ def bits(key, shape=(), dtype=None, *, out_sharding=None):
     if not dtypes.issubdtype(dtype, np.unsignedinteger):
         raise ValueError(f"dtype argument to `bits` must be an unsigned int dtype, got {dtypes.dtype_name(dtype)}")
     width = dtypes.itemsize_bits(dtype)
-    drawn = random_bits_p.bind(key, impl=generator_of(key), bit_width=max(width, 8), shape=canonical_shape(shape))
+    drawn = random_bits_p.bind(key, impl=generator_of(key), bit_width=max(width, 8), shape=asked_shape(shape))
     return lax.convert_element_type(drawn, dtype) if width < 8 else drawn
 
 
@@ -83,7 +82,7 @@ def uniform(key, shape=(), dtype=None, minval=0.0, maxval=1.0, *, out_sharding=N
     """
     key = consumed_key("uniform", key)
     check_no_sharding("uniform", out_sharding)
-    dtype, shape = float_dtype(dtype, "uniform"), canonical_shape(shape)
+    dtype, shape = float_dtype(dtype, "uniform"), asked_shape(shape)
     for bound in (minval, maxval):
         check_broadcasts("uniform", shape, np.shape(bound))
     return _uniform(key, minval, maxval, shape=shape, dtype=dtype, exact=is_exact(minval, maxval))
@@ -151,7 +150,7 @@ def randint(key, shape, minval, maxval, dtype=None, *, out_sharding=None):
     check_no_sharding("randint", out_sharding)
     if dtype is not None and not dtypes.issubdtype(dtype, np.integer):
         raise TypeError(f"randint only accepts integer dtypes, got {dtypes.dtype_name(dtypes.as_dtype(dtype))}")
-    dtype, shape = integer_dtype(dtype, "randint"), canonical_shape(shape)
+    dtype, shape = integer_dtype(dtype, "randint"), asked_shape(shape)
     bounds = [integer_bound(x) for x in (minval, maxval)]
     for bound in bounds:
         check_broadcasts("randint", shape, np.shape(bound))
@@ -282,7 +281,7 @@ def rademacher(key, shape=(), dtype=None, *, out_sharding=None):
     key = consumed_key("rademacher", key)
     check_no_sharding("rademacher", out_sharding)
     dtype = dtypes.check_user_dtype_supported(int if dtype is None else dtype, "rademacher")
-    return _rademacher(key, shape=canonical_shape(shape), dtype=dtype)
+    return _rademacher(key, shape=asked_shape(shape), dtype=dtype)
 
 
 @sampler
