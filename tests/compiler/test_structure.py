@@ -248,3 +248,30 @@ def test_wide_reuse_does_not_explode():
     for got in out:
         y = np.tanh(y + x)
         np.testing.assert_allclose(got, y.sum(), rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    "shape,axes",
+    [
+        (((1 << 20) + 37,), (0,)),
+        ((400_000, 3), (0,)),
+        ((3, 400_001), (1,)),
+        ((3, 400_001), (0, 1)),
+        ((2, 300, 1101), (0, 2)),
+    ],
+)
+@pytest.mark.parametrize("dtype", [np.float64, np.int32, np.bool_])
+def test_reductions_in_chunks(shape, axes, dtype):
+    """Long reductions leave partial results; a store beside them is made once."""
+    x = (rng.normal(size=shape) * 9).astype(dtype)
+    sum_type = np.int64 if dtype is np.bool_ else dtype
+
+    def f(b, x):
+        wide = b.convert(x, sum_type)
+        return [b.reduce("sum", wide, axes), b.reduce("max", x, axes), b.reduce("min", x, axes), b.map("neg", wide)]
+
+    want = [x.sum(axes, sum_type), x.max(axes), x.min(axes), -x.astype(sum_type)]
+    check(f, want, x, rtol=1e-9 if dtype is np.float64 else 0, atol=1e-9 if dtype is np.float64 else 0)
+    if len(axes) == 1:
+        for kind, best in (("max", np.argmax), ("min", np.argmin)):
+            check(lambda b, x: b.argreduce(kind, x, axes[0], np.int32), best(x, axes[0]).astype(np.int32), x)

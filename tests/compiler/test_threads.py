@@ -14,14 +14,16 @@ import numpy as np, sys
 from compiler.helpers import compile_fn
 rng = np.random.default_rng(0)
 x, y = rng.normal(size=(700, 901)).astype(np.float32), rng.normal(size=(901, 300)).astype(np.float32)
-def f(b, x, y):
+def f(b, x, y, z):
     e = b.map("tanh", b.map("add", x, b.map("exp", x)))
     return [e, b.reduce("sum", e, (1,)), b.reduce("sum", e, (0,)), b.reduce("sum", e, (0, 1)),
-            b.dot_general(x, y, (((1,), (0,)), ((), ())), np.float32), b.map("neg", b.transpose(x, (1, 0)))]
-exe = compile_fn(f, x, y)
+            b.dot_general(x, y, (((1,), (0,)), ((), ())), np.float32), b.map("neg", b.transpose(x, (1, 0))),
+            b.reduce("sum", z, (0, 1)), b.reduce("sum", z, (0,)), b.argreduce("max", z, 0, np.int32)]
+z = rng.normal(size=(500_003, 3)).astype(np.float32)
+exe = compile_fn(f, x, y, z)
 import hashlib
 for _ in range(20):
-    print(hashlib.sha256(b"".join(o.tobytes() for o in exe(x, y))).hexdigest())
+    print(hashlib.sha256(b"".join(o.tobytes() for o in exe(x, y, z))).hexdigest())
 """
 
 

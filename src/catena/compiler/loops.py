@@ -41,6 +41,7 @@ class Fold(NamedTuple):
     dests: tuple  # (buffer, dtype, offset) for each result
     running: bool = False
     inits: tuple = ()  # statements, for general folds
+    partial: bool = False  # stores its accumulators as they are (see `emit.partial`)
 
 
 @dataclass

@@ -170,12 +170,12 @@ class Accumulators:
                 self._write(row, copy)
 
     def _write(self, row: list[str], copy) -> None:
-        results = row[1:] if self.fold.kind.startswith("arg") else row
-        types = self.types[1:] if self.fold.kind.startswith("arg") else self.types
+        positions = self.fold.kind.startswith("arg") and not self.fold.partial
+        results, types = (row[1:], self.types[1:]) if positions else (row, self.types)
         for j, (x, t, (_, dtype, offset)) in enumerate(zip(results, types, self.fold.dests)):
             width = 1 if self.w.lanes_reduced else self.width
             target = TYPES[dtype]
-            if self.fold.kind.startswith("arg"):
+            if positions:
                 x = ops.convert(self.e, x, t, target, width)
             if target.narrow:
                 x = ops.round_to(self.e, x, target, width)

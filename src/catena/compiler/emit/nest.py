@@ -56,6 +56,8 @@ class NestWriter:
         self.levels = self._levels()
         self.accesses = self._accesses()
         self.vector_bit = 0 if nest.vector is None else 1 << nest.vector
+        partial = any(f.partial for f in nest.folds)
+        self.bounded = None if bounds is None else nest.order[self.kept if partial else len(outer)]
         self.small = bounds is None and self._unrolled() <= UNROLL_LIMIT
         self.width, self.overlap, self.iv = 1, 0, {}
         self.tiled = False  # whether the copies are the lines of a square
@@ -167,8 +169,7 @@ class NestWriter:
         if d == self.nest.tile and self.width == self.nest.width and not (self.in_place or self.small):
             self._tile_loop(level, d, copies[0])
             return
-        bounded = self.bounds is not None and level == len(self.outer)
-        start, stop = self.bounds if bounded else (0, self.nest.extents[d])
+        start, stop = self.bounds if d == self.bounded else (0, self.nest.extents[d])
         if self.small:
             for i in range(stop):
                 self._enter(level, d, i, [c.child() for c in copies])
@@ -237,7 +238,7 @@ class NestWriter:
         """How the lanes cover the dimension."""
         n, width, unroll = self.nest.extents[d], self.nest.width, self.nest.unroll
         start = 0
-        if self.bounds is not None and self.nest.order[0] == d:
+        if d == self.bounded and d not in self.nest.reduced:
             return [Segment(*self.bounds, width, unroll, clamp=not self.in_place)]
         if n <= width:
             return [Segment(0, n, n, 1)]
@@ -257,26 +258,46 @@ class NestWriter:
         return out
 
     def _vector_loop(self, level: int, d: int, copies: list[Copy]) -> None:
-        for s in self.segments(d):
-            self.width, self.overlap = s.width, s.overlap
-            step = s.width * s.unroll
-            if isinstance(s.start, int) and s.stop - s.start == step:
-                self._block(level, d, s.start, s, copies)
-            elif self.small and not s.clamp:
-                for i in range(s.start, s.stop, step):
-                    self._block(level, d, i, s, copies)
-            elif self.small:
-                for i in range(s.start, s.stop, step):
-                    self._block(level, d, min(i, s.stop - step), s, copies)
-            else:
-                i, opened = self.e.begin_loop(s.start, s.stop, step)
-                at = i
-                if s.clamp:
-                    last = s.stop - step if isinstance(s.stop, int) else self.e.op(f"sub i64 {s.stop}, {step}")
-                    at = self.e.op(f"call i64 @llvm.smin.i64(i64 {i}, i64 {last})")
-                self._block(level, d, at, s, copies)
-                self.e.end_loop(opened)
-            self.width, self.overlap = 1, 0
+        segments = self.segments(d)
+        if d == self.bounded and d in self.nest.reduced:
+            self._segment(level, d, Segment(*self.bounds, *segments[0][2:4]), copies)
+            self._rest(level, d, segments[0].stop, segments[1:], copies)
+            return
+        for s in segments:
+            self._segment(level, d, s, copies)
+
+    def _rest(self, level: int, d: int, whole: int, segments: list[Segment], copies: list[Copy]) -> None:
+        """What whole blocks leave of a reduced dimension, for the last of its chunks."""
+        if not segments:
+            return
+        more, done = self.e.label(), self.e.label()
+        self.e.branch(self.e.op(f"icmp eq i64 {self.bounds[1]}, {whole}"), more, done)
+        self.e.start(more)
+        for s in segments:
+            self._segment(level, d, s, copies)
+        self.e.jump(done)
+        self.e.start(done)
+
+    def _segment(self, level: int, d: int, s: Segment, copies: list[Copy]) -> None:
+        self.width, self.overlap = s.width, s.overlap
+        step = s.width * s.unroll
+        if isinstance(s.start, int) and s.stop - s.start == step:
+            self._block(level, d, s.start, s, copies)
+        elif self.small and not s.clamp:
+            for i in range(s.start, s.stop, step):
+                self._block(level, d, i, s, copies)
+        elif self.small:
+            for i in range(s.start, s.stop, step):
+                self._block(level, d, min(i, s.stop - step), s, copies)
+        else:
+            i, opened = self.e.begin_loop(s.start, s.stop, step)
+            at = i
+            if s.clamp:
+                last = s.stop - step if isinstance(s.stop, int) else self.e.op(f"sub i64 {s.stop}, {step}")
+                at = self.e.op(f"call i64 @llvm.smin.i64(i64 {i}, i64 {last})")
+            self._block(level, d, at, s, copies)
+            self.e.end_loop(opened)
+        self.width, self.overlap = 1, 0
 
     def _block(self, level: int, d: int, base, s: Segment, copies: list[Copy]) -> None:
         inner = []

@@ -50,13 +50,21 @@ def _lift_long_loop(nest: Nest) -> None:
             nest.order.insert(0, longest)
 
 
-def call(w, name: str, pointers: list[str], extent: int, size: int) -> None:
-    """Calls nest function `name` for all chunks through the pool."""
+def call(w, name: str, pointers: list[str], extent: int, size: int, each: list[int] | None = None) -> None:
+    """Calls nest function `name` for all chunks through the pool; chunk k has its own part of a pointer's memory,
+    k * `each` bytes further, where it leaves partial results.
+    """
     n = len(pointers)
+    each = each or [0] * n
     loads = [
         line
         for i in range(n)
-        for line in (f"  %p{i} = getelementptr ptr, ptr %args, i64 {i}", f"  %b{i} = load ptr, ptr %p{i}")
+        for line in (
+            f"  %p{i} = getelementptr ptr, ptr %args, i64 {i}",
+            f"  %w{i} = load ptr, ptr %p{i}",
+            f"  %o{i} = mul nsw i64 %k, {each[i]}",
+            f"  %b{i} = getelementptr i8, ptr %w{i}, i64 %o{i}",
+        )
     ]
     arguments = ", ".join([f"ptr %b{i}" for i in range(n)] + ["i64 %lo", "i64 %hi"])
     body = "\n".join(

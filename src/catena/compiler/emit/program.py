@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from catena.compiler import loops, products
-from catena.compiler.emit import control, convolve, libraries, parallel, rows, selection, sorting, stack_steps
+from catena.compiler.emit import control, convolve, libraries, parallel, partial, rows, selection, sorting, stack_steps
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.emit.nest import NestWriter
 from catena.compiler.fuse import Fused, Step, fuse
@@ -338,7 +338,7 @@ class ProgramWriter:
         if blocks <= 1 or blocks * len(nest.stmts) <= (INLINE_IN_LOOP if self.depth else INLINE):
             NestWriter(self.e, nest, pointers, in_place).write()
             return
-        self._outline(nest, pointers, in_place)
+        self._outline(frame, nest, pointers, in_place)
 
     def count(self, nest: loops.Nest) -> None:
         """Adds a nest to the program's costs."""
@@ -350,18 +350,23 @@ class ProgramWriter:
     def buffer(self, frame: Frame, number: int) -> str:
         return self.address(frame, frame.fused.region.values[number])
 
-    def _outline(self, nest: loops.Nest, pointers: dict[int, str], in_place: bool) -> None:
-        chunk = parallel.chunk(nest, in_place) if self.pool is not None else None
+    def _outline(self, frame: Frame, nest: loops.Nest, pointers: dict[int, str], in_place: bool) -> None:
+        chunk = parallel.chunk(nest, in_place)
+        if chunk is None and (size := partial.chunk(nest, in_place)) is not None:
+            partial.write(self, frame, nest, size)
+            return
+        if self.pool is None:
+            chunk = None
         key = (nest.key(list(pointers)), in_place, chunk)
         name = self.nests_known.get(key)
         if name is None:
-            name = self.nests_known[key] = self._nest_function(nest, list(pointers), in_place, bool(chunk))
+            name = self.nests_known[key] = self.nest_function(nest, list(pointers), in_place, bool(chunk))
         if chunk:
             parallel.call(self, name, list(pointers.values()), nest.extents[nest.order[0]], chunk)
         else:
             self.e.do(f"call void @{name}({', '.join(f'ptr {p}' for p in pointers.values())})")
 
-    def _nest_function(self, nest: loops.Nest, buffers: list[int], in_place: bool, bounded: bool) -> str:
+    def nest_function(self, nest: loops.Nest, buffers: list[int], in_place: bool, bounded: bool) -> str:
         e, written = Emitter(), nest.written()
         outer = [f"%o{j}" for j in range(len(nest.rows) - 1)]
         bounds = ("%lo", "%hi") if bounded else None
@@ -377,7 +382,7 @@ class ProgramWriter:
         """The name of the function that runs a nest of a row group on a range of rows."""
         key = (nest.key(buffers), False, "rows")
         if key not in self.nests_known:
-            self.nests_known[key] = self._nest_function(nest, buffers, False, bounded=True)
+            self.nests_known[key] = self.nest_function(nest, buffers, False, bounded=True)
         return self.nests_known[key]
 
     def function(self, body: str) -> str:
