@@ -1,4 +1,5 @@
-"""Products of arrays: real ones by tiles (see `contraction`), complex ones by BLAS, tiny ones as loop nests.
+"""Products of arrays: real ones by tiles (see `contraction`), complex ones by BLAS, tiny ones and those with a
+vector as loop nests.
 
 Tiles read the left operand where it lies, through transposes; the right one too when its columns lie side by
 side and it is small or read few times, else it is packed into panels first. BLAS reads operands where they lie
@@ -25,7 +26,7 @@ from catena.runtime import library as routines
 
 BLAS_NAMES = {"float32": "sgemm", "float64": "dgemm", "complex64": "cgemm", "complex128": "zgemm"}
 FLOOR = 16 * 16 * 16  # multiplications from which a product is more than a loop nest
-FEWEST_COLUMNS = 4  # of a product by tiles, whose lanes are columns
+FEWEST_COLUMNS = 4  # of a product by tiles, whose lanes are columns; with fewer, lanes are terms
 THREADS_FLOOR = 160**3  # multiplications below which threads do not pay
 CHUNK = 128**3  # multiplications that make a block of work
 
@@ -38,7 +39,7 @@ def dot(w, frame, i: int, v: Value) -> None:
         w.nest(frame, frame.nests.dot(v))
     elif KIND[v.dtype] in "fiu" and TYPES[v.dtype.name].narrow is False and sizes(v)[2] >= FEWEST_COLUMNS:
         tiled(w, frame, v)
-    elif v.dtype.name in BLAS_NAMES:
+    elif KIND[v.dtype] == "c":
         _blas(w, frame, v)
     else:
         w.nest(frame, frame.nests.dot(v))
