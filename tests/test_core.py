@@ -696,16 +696,7 @@ def test_command_line_flags():
 
 
 ALWAYS_MET = {"jax_default_matmul_precision": "products are always computed in full precision, whatever is asked for"}
-PENDING = {  # flags that nothing reads yet, and who will
-    "jax_default_device": "placement of new arrays",
-    "jax_softmax_custom_jvp": "nn",
-    "jax_default_prng_impl": "random",
-    "jax_threefry_partitionable": "random",
-    "jax_enable_custom_prng": "random",
-    "jax_legacy_prng_key": "random",
-    "jax_debug_key_reuse": "random",
-    "jax_random_seed_offset": "random",
-}
+PENDING = {"jax_softmax_custom_jvp": "nn"}  # flags that nothing reads yet, and who will
 
 
 def test_every_flag_is_read_somewhere():
