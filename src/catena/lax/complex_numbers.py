@@ -7,7 +7,7 @@ import numpy as np
 from catena.core import dtypes
 from catena.core.zeros import Zero, get_aval, is_undefined_primal, zeros
 from catena.lax.convert import convert
-from catena.lax.elementwise import COMPLEX, COMPONENT, CONJUGABLE, elementwise
+from catena.lax.elementwise import COMPLEX, COMPONENT, CONJUGABLE, SINGLE_AND_DOUBLE, elementwise
 from catena.lax.structure import bind, broadcast_to, unbroadcast
 
 
@@ -85,8 +85,9 @@ def _conj_lower(b, x, *, input_dtype):
 
 
 complex_p = elementwise(
-    "complex", _make_complex, COMPONENT, jvp=_complex_jvp, transpose=_complex_transpose, result=_complex_of
-)
+    "complex", _make_complex, COMPONENT, jvp=_complex_jvp, transpose=_complex_transpose, result=_complex_of,
+    slow=SINGLE_AND_DOUBLE,
+)  # fmt: skip
 real_p = elementwise(
     "real", lambda x: x.real, COMPLEX, lambda t, x, y: real(t), transpose=_real_transpose, result=_real_of
 )

@@ -14,6 +14,7 @@ from catena.core.aval import ShapedArray
 from catena.core.primitive import Primitive
 from catena.core.zeros import Zero, add_tangents, get_aval, instantiate, is_undefined_primal
 from catena.lax.convert import convert_element_type
+from catena.lax.native import when_repeated
 from catena.lax.shape import transpose
 
 DotDimensionNumbers = tuple[tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]]
@@ -278,7 +279,7 @@ def _free(rank: int, *others) -> tuple:
 _BLAS = frozenset(map(np.dtype, ("float32", "float64", "complex64", "complex128")))
 
 
-def _evaluate(lhs, rhs, *, dimension_numbers, precision, preferred_element_type):
+def product_in_numpy(lhs, rhs, *, dimension_numbers, precision, preferred_element_type):
     plan = _plan(dimension_numbers, lhs.shape, rhs.shape)
     dtype = lhs.dtype
     if dtype == rhs.dtype and dtype in _BLAS and preferred_element_type in (None, dtype):
@@ -449,12 +450,12 @@ def _lower(b, lhs, rhs, *, dimension_numbers, precision, preferred_element_type)
 dot_general_p = Primitive(
     "dot_general",
     abstract=_abstract,
-    evaluate=_evaluate,
     jvp=_jvp,
     transpose=_transpose,
     batch=_batch,
     lower=_lower,
 )
+dot_general_p.evaluate = when_repeated(dot_general_p, product_in_numpy, narrow=True)
 
 # ------------------------------------------------------------------------------------------------------------
 # Public functions

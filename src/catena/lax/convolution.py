@@ -26,12 +26,13 @@ from catena.core.zeros import Zero, add_tangents, get_aval, instantiate, is_unde
 from catena.lax.contraction import (
     PrecisionLike,
     canonicalize_precision,
-    dot_general_p,
     preferred_dtype,
+    product_in_numpy,
     refuse_sharding,
 )
 from catena.lax.convert import convert_element_type
 from catena.lax.indexing import check_same_dtypes
+from catena.lax.native import when_repeated
 from catena.lax.shape import reshape, rev
 from catena.lax.structure import move_axis
 from catena.lax.window_shapes import dilated, dilated_operand, padtype_to_pads, window_count, windows_of
@@ -320,7 +321,7 @@ def _product(seen, weights, n_space: int, groups: int, out_dtype):
         patches, weights, numbers = patches[0], weights[0], (((1,), (0,)), ((), ()))
     else:
         numbers = (((2,), (1,)), ((0,), (0,)))
-    out = dot_general_p.evaluate(
+    out = product_in_numpy(
         patches, weights, dimension_numbers=numbers, precision=None, preferred_element_type=out_dtype
     )
     if groups > 1:
@@ -562,12 +563,12 @@ def _lower(
 conv_general_dilated_p = Primitive(
     "conv_general_dilated",
     abstract=_abstract,
-    evaluate=_evaluate,
     jvp=_jvp,
     transpose=_transpose,
     batch=_batch,
     lower=_lower,
 )
+conv_general_dilated_p.evaluate = when_repeated(conv_general_dilated_p, _evaluate, narrow=True)
 
 # ------------------------------------------------------------------------------------------------------------
 # The public function; what is derived from it stands in conv_forms.py

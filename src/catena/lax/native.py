@@ -1,8 +1,8 @@
 """Eager evaluation by compiled kernels, of operations in which NumPy is slow.
 
 Elementwise kernels have a fixed size and are called piece by piece, so that a new shape compiles nothing:
-there is one for each primitive, its dtypes and parameters. Small arrays NumPy evaluates. Gathers, scatters and
-folds cannot be cut so: those of large arrays are compiled for their shapes when the same shapes come again.
+there is one for each primitive, its dtypes and parameters. Small arrays NumPy evaluates. Products, gathers, scatters
+and folds cannot be cut so: those of large arrays are compiled for their shapes when the same shapes come again.
 """
 
 import functools
@@ -23,15 +23,23 @@ SMALLEST = SMALL_PIECE  # from which on a kernel is quicker than NumPy where tha
 class Kernel:
     """The compiled program of one primitive for operands of these shapes and dtypes."""
 
-    __slots__ = ("program", "entry", "shape", "dtype")
+    __slots__ = ("program", "entry", "results")
 
     def __init__(self, primitive, operands, params):
+        def apply(*xs):
+            out = primitive.bind(*xs, **dict(params))
+            return out if primitive.multiple_results else [out]
+
         avals = [ShapedArray(shape, dtype) for shape, dtype in operands]
-        info = DebugInfo("evaluation", primitive.name)
-        closed, _ = trace_to_closed_jaxpr(lambda *xs: [primitive.bind(*xs, **dict(params))], avals, info)
-        self.shape, self.dtype = closed.out_avals[0].shape, closed.out_avals[0].dtype
+        closed, _ = trace_to_closed_jaxpr(apply, avals, DebugInfo("evaluation", primitive.name))
+        self.results = [(a.shape, a.dtype) for a in closed.out_avals]
         self.program = program_of(closed, (), primitive.name)  # it owns the memory that the entry points to
         self.entry = self.program.entry
+
+    def __call__(self, xs: tuple) -> list:
+        outs = [buffers.empty(shape, dtype) for shape, dtype in self.results]
+        run_entry(self.entry, xs, tuple(outs))
+        return outs
 
 
 @functools.lru_cache(maxsize=512)
@@ -49,7 +57,7 @@ def in_pieces(primitive, xs, params):
         return in_pieces(primitive, padded, params)[:size].reshape(shape)
     for piece, starts in _pieces(size):
         found = kernel(primitive, tuple([((piece,) if x.ndim else (), x.dtype) for x in flat]), key)
-        out = buffers.empty((size,), found.dtype) if out is None else out
+        out = buffers.empty((size,), found.results[0][1]) if out is None else out
         for start in starts:
             stop = start + piece
             run_entry(found.entry, tuple([x[start:stop] if x.ndim else x for x in flat]), (out[start:stop],))
@@ -94,20 +102,21 @@ _KEPT = 4096
 _seen: OrderedDict = OrderedDict()  # how often NumPy evaluated an operation on these types
 
 
-def when_repeated(primitive, in_numpy):
-    """``in_numpy``, but for large arrays of types that come up again and again a compiled program."""
+def when_repeated(primitive, in_numpy, narrow: bool = False, least: int = LARGE):
+    """``in_numpy``, but for large arrays of types that come up again and again a compiled program. On the hot path.
+
+    ``narrow``: for small floats too, which not every operation accumulates alike in NumPy and compiled.
+    """
 
     def evaluate(*xs, **params):
-        narrow = xs[0].dtype.kind == "V"  # in NumPy these are accumulated in float32
-        if narrow or sum(x.size for x in xs) < LARGE:
+        first = xs[0]
+        if first.size + xs[-1].size < least or (not narrow and first.dtype.kind == "V"):
             return in_numpy(*xs, **params)
         key = primitive, tuple([(x.shape, x.dtype) for x in xs]), tuple(params.items())
         if not _is_repeated(key):
             return in_numpy(*xs, **params)
-        found = kernel(*key)
-        out = np.empty(found.shape, found.dtype)
-        run_entry(found.entry, xs, (out,))
-        return out
+        outs = kernel(*key)(xs)
+        return outs if primitive.multiple_results else outs[0]
 
     return evaluate
 

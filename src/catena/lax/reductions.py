@@ -22,6 +22,7 @@ from catena.lax.elementwise import (
     WIDER_WITH_HALF,
     check_admitted,
 )
+from catena.lax.native import when_repeated
 from catena.lax.shape import broadcast_in_dim, reshape, skip, slice_in_dim, transpose
 from catena.lax.signed_zeros import ordered
 from catena.lax.structure import as_ints, bind, check_no_sharding
@@ -84,6 +85,7 @@ def reduction(name, reduce, admitted, jvp, *, kind, wider=WIDER, transpose=NOT_L
         batch=_reduction_batch(lambda: primitive),
         lower=lower or (lambda b, x, *, axes: b.reduce(kind, x, axes)),
     )  # fmt: skip
+    primitive.evaluate = when_repeated(primitive, primitive.evaluate, narrow=True)
     return primitive
 
 
@@ -286,15 +288,20 @@ def _argreduction(name, find, admitted, kind) -> Primitive:
             raise ValueError(f"argmin and argmax require non-empty reduced dimension. operand.shape={x.shape} {axis=}")
         return ShapedArray(_without(x.shape, axes), index_dtype)
 
-    def evaluate(x, *, axes, index_dtype):
+    def in_numpy(x, *, axes, index_dtype):
         x = x.astype(WIDER[x.dtype]) if x.dtype in WIDER else x
         return np.asarray(find(x, axes[0])).astype(index_dtype)
+
+    def evaluate(x, **params):
+        """NumPy is quick along the last axis only."""
+        return (in_numpy if params["axes"][0] == x.ndim - 1 else compiled)(x, **params)
 
     primitive = Primitive(
         name, abstract=abstract, evaluate=evaluate, jvp=_zero_jvp(lambda: primitive), transpose=NOT_LINEAR,
         batch=_reduction_batch(lambda: primitive),
         lower=lambda b, x, *, axes, index_dtype: b.argreduce(kind, x, axes[0], index_dtype),
     )  # fmt: skip
+    compiled = when_repeated(primitive, in_numpy, narrow=True)
     return primitive
 
 

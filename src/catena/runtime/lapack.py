@@ -95,14 +95,14 @@ def getrf(a) -> list:
 
 def pivots_to_permutation(pivots, size: int) -> list:
     """The permutation of ``size`` rows that exchanging rows ``i`` and ``pivots[i]``, one by one, makes."""
-    out = np.empty((*pivots.shape[:-1], size), np.int32)
+    *batch, steps = pivots.shape
+    flat = pivots.reshape(math.prod(batch), steps)
+    out = np.empty((len(flat), size), np.int32)
     out[...] = np.arange(size, dtype=np.int32)
-    for i in range(pivots.shape[-1]):
-        j = pivots[..., i : i + 1].astype(np.intp)
-        here = out[..., i].copy()
-        out[..., i] = np.take_along_axis(out, j, -1)[..., 0]
-        np.put_along_axis(out, j, here[..., None], -1)
-    return [out]
+    every = np.arange(len(flat))
+    for i, others in enumerate(flat.T):
+        out[:, i], out[every, others] = out[every, others], out[:, i].copy()
+    return [out.reshape(*batch, size)]
 
 
 def geqrf(a, *, full_matrices: bool) -> list:

@@ -12,6 +12,7 @@ from catena.lax.complex_numbers import conj
 from catena.lax.contraction import dot_general
 from catena.lax.convert import convert_element_type
 from catena.lax.indexing import gather
+from catena.lax.native import when_repeated
 from catena.lax.shape import broadcast, broadcast_in_dim, broadcasted_iota, expand_dims, transpose
 from catena.lax.structure import bind, broadcast_to, front
 from catena.lax.windowed import PROMISE_IN_BOUNDS, GatherDimensionNumbers
@@ -71,12 +72,12 @@ def kernel_primitive(
         name,
         multiple_results=multiple_results,
         abstract=abstract,
-        evaluate=evaluate,
         jvp=jvp,
         transpose=transpose,
         batch=batch or batch_in_front,
         lower=lower_rule,
     )
+    primitive.evaluate = when_repeated(primitive, evaluate)  # no Python between the matrices of a stack
     return primitive
 
 

@@ -10,6 +10,7 @@ from catena.lax.arithmetic import mul
 from catena.lax.comparison import select_n
 from catena.lax.elementwise import INEXACT, check_admitted
 from catena.lax.linalg.algebra import NOT_LINEAR, lower_mask, mm, scalar, swap
+from catena.lax.native import when_repeated
 from catena.lax.structure import front
 
 
@@ -66,12 +67,12 @@ def _lower(b, a, c, *, alpha, beta):
 symmetric_product_p = Primitive(
     "symmetric_product",
     abstract=_abstract,
-    evaluate=_evaluate,
     jvp=_jvp,
     transpose=NOT_LINEAR,
     batch=_batch,
     lower=_lower,
 )
+symmetric_product_p.evaluate = when_repeated(symmetric_product_p, _evaluate)
 
 
 def symmetric_product(a_matrix, c_matrix, *, alpha: float = 1.0, beta: float = 0.0, symmetrize_output: bool = False):

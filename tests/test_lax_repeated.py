@@ -1,0 +1,53 @@
+"""Eager operations on large arrays that come again and again are compiled; their values must not tell."""
+
+import numpy as np
+import pytest
+
+import catena
+from catena import lax
+from catena.lax import native
+
+N = 264
+CALLS = {
+    "dot": lambda x: lax.dot(x, x),
+    "dot bfloat16": lambda x: lax.dot(x.astype("bfloat16"), x.astype("bfloat16")),
+    "dot int32": lambda x: lax.dot((x * 9).astype("int32"), (x * 9).astype("int32")),
+    "batch": lambda x: lax.batch_matmul(x.reshape(-1, 8, 8), x.reshape(-1, 8, 8)),
+    "convolution": lambda x: lax.conv(x[None, None], x[None, None, :3, :3], (1, 1), "SAME"),
+    "complex": lambda x: lax.complex(x, x),
+    "sum": lambda x: lax.reduce_sum(x, (1,)),
+    "prod": lambda x: lax.reduce_prod(x, (0,)),
+    "max": lambda x: lax.reduce_max(x.astype("bfloat16"), (1,)),
+    "min": lambda x: lax.reduce_min(x, (0, 1)),
+    "and": lambda x: lax.reduce_and((x * 9).astype("int32"), (0,)),
+    "argmax": lambda x: lax.argmax(x, 0, np.int32),
+    "argmin, last axis": lambda x: lax.argmin(x, 1, np.int32),
+    "fold": lambda x: lax.reduce(x, np.float32(0), lambda a, b: a * b + a + b, (1,)),
+    "cumsum": lambda x: lax.cumsum(x, 1),
+    "cholesky": lambda x: lax.linalg.cholesky(blocks(x, 20)),
+    "lu": lambda x: lax.linalg.lu(blocks(x, 20))[::2],
+    "triangular_solve": lambda x: lax.linalg.triangular_solve(blocks(x, 20), blocks(x, 0), left_side=True, lower=True),
+    "symmetric_product": lambda x: lax.linalg.symmetric_product(x, x),
+}
+
+
+def blocks(x, diagonal: float):
+    """Matrices of 8 rows with something on their diagonals."""
+    return x.reshape(-1, 8, 8) + diagonal * np.eye(8, dtype=np.float32)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_the_first_call_is_like_those_that_are_compiled(name):
+    x = catena.numpy.asarray(np.random.default_rng(0).uniform(0.5, 1.0, (N, N)).astype(np.float32))
+    results = [catena.tree.leaves(CALLS[name](x)) for _ in range(native.REPEATS + 2)]
+    for again in results[1:]:
+        for first, leaf in zip(results[0], again, strict=True):
+            assert (leaf.shape, leaf.dtype, leaf.weak_type) == (first.shape, first.dtype, first.weak_type)
+            wide = np.asarray(first).astype(complex if first.dtype.kind == "c" else float)
+            rtol = 1e-2 if first.dtype.name == "bfloat16" else 2e-5
+            np.testing.assert_allclose(np.asarray(leaf).astype(wide.dtype), wide, rtol, rtol * np.abs(wide).max())
+
+
+def test_what_is_repeated_is_counted_by_types():
+    key = ("an operation", ((3,), "float32"))
+    assert [native._is_repeated(key) for _ in range(native.REPEATS + 2)] == [False] * native.REPEATS + [True] * 2
