@@ -216,9 +216,9 @@ def folds(lax, make):
     image = make.floats(shape=(1, n, n, 1))
     window = ((1, 3, 3, 1), (1, 2, 2, 1), "SAME")
     fold = lambda a, b: a * b + a + b
-    zero = np.float32(0)
+    zero, small = np.float32(0), make.matrix(-0.01, 0.01)
     return calls | {
-        "reduce by a function": lambda: lax.reduce(x, zero, fold, (1,)),
+        "reduce by a function": lambda: lax.reduce(small, zero, fold, (1,)),
         "reduce_window sum": lambda: lax.reduce_window(image, zero, lax.add, *window),
         "reduce_window max": lambda: lax.reduce_window(image, -np.float32(np.inf), lax.max, *window),
         "reduce_window by a function": lambda: lax.reduce_window(image, zero, fold, *window),

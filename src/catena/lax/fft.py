@@ -14,8 +14,10 @@ from catena.core.zeros import Zero, get_aval, instantiate
 from catena.lax.arithmetic import mul
 from catena.lax.complex_numbers import conj, real
 from catena.lax.convert import convert_element_type
+from catena.lax.native import LARGE
 from catena.lax.shape import pad
 from catena.lax.structure import broadcast_to, move_axis
+from catena.runtime import threads
 
 
 class FftType(enum.IntEnum):
@@ -72,7 +74,8 @@ def _fft_evaluate(x, *, fft_type, fft_lengths):
         if not axes:
             return x.astype(out_dtype)
         return np.zeros(x.shape[: axes[0]] + lengths, out_dtype)
-    out = getattr(load("scipy.fft"), _EVALUATE[fft_type])(x, s=fft_lengths, axes=axes)
+    workers = threads.count() if x.size >= LARGE else 1
+    out = getattr(load("scipy.fft"), _EVALUATE[fft_type])(x, s=fft_lengths, axes=axes, workers=workers)
     return out.astype(out_dtype, copy=False)
 
 

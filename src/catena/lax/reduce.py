@@ -8,7 +8,7 @@ import functools
 import numpy as np
 
 from catena.core import dtypes
-from catena.core.array import Array
+from catena.core.array import Array, as_array, make_array, typed_array
 from catena.core.aval import ShapedArray
 from catena.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from catena.core.primitive import Primitive
@@ -18,10 +18,12 @@ from catena.core.zeros import get_aval
 from catena.lax import arithmetic, bitwise, reductions
 from catena.lax.elementwise import NOT_LINEAR
 from catena.lax.join import concatenate
+from catena.lax.native import when_repeated
 from catena.lax.reductions import check_axes, kept_axes, reduced_axis_first
 from catena.lax.shape import as_scalar, broadcast_in_dim, reshape, skip, slice_in_dim
 from catena.lax.structure import as_ints, check_no_sharding, front
 from catena.transform.batch import Axis, at_front, batch_flat
+from catena.transform.canonical import canonical
 from catena.transform.jvp import jvp_flat
 
 # ------------------------------------------------------------------------------------------------------------
@@ -111,6 +113,17 @@ def _elementwise(jaxpr: ClosedJaxpr, args) -> list:
     return [reshape(at_front(size, x, d), shape) for x, d in zip(outs, dims, strict=True)]
 
 
+def _evaluate(*args, **params):
+    arrays = [as_array(x) for x in args]
+    avals = _abstract(*[x.aval for x in arrays], **params)
+    outs = _evaluate_values(*[x._value for x in arrays], **params)
+    return [typed_array(x, aval) for x, aval in zip(outs, avals, strict=True)]
+
+
+def _fold_values(*values, **params):
+    return [x._value for x in _fold(*map(make_array, values), **params)]
+
+
 def _jvp(primals, tangents, **params):
     return jvp_flat(functools.partial(_fold, **params), primals, tangents)
 
@@ -140,12 +153,13 @@ reduce_p = Primitive(
     multiple_results=True,
     takes_arrays=True,
     abstract=_abstract,
-    evaluate=_fold,
+    evaluate=_evaluate,
     jvp=_jvp,
     transpose=NOT_LINEAR,
     batch=_batch,
     lower=_lower,
 )
+_evaluate_values = when_repeated(reduce_p, _fold_values, narrow=True)
 
 
 # ------------------------------------------------------------------------------------------------------------
@@ -192,6 +206,7 @@ def reduce(operands, init_values, computation, dimensions, out_sharding=None):
             "reduce: computation must not close over traced values, but it reads "
             f"{', '.join(get_aval(x).str_short() for x in outer)}"
         )
+    jaxpr = jaxpr if jaxpr.consts else canonical(jaxpr)
     return tree_unflatten(tree, reduce_p.bind(*xs, *inits, jaxpr=jaxpr, dimensions=dimensions))
 
 

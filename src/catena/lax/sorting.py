@@ -10,6 +10,7 @@ from catena.core.aval import ShapedArray
 from catena.core.primitive import NoRule, Primitive
 from catena.core.zeros import Zero, get_aval
 from catena.lax.indexing import gather
+from catena.lax.native import when_repeated
 from catena.lax.shape import broadcasted_iota, expand_dims
 from catena.lax.structure import canonical_axis, front, move_axis
 from catena.lax.windowed import PROMISE_IN_BOUNDS, GatherDimensionNumbers
@@ -337,12 +338,12 @@ top_k_p = Primitive(
     "top_k",
     multiple_results=True,
     abstract=_top_k_abstract,
-    evaluate=_top_k_evaluate,
     jvp=_top_k_jvp,
     transpose=PERMUTES,
     batch=_top_k_batch,
     lower=_top_k_lower,
 )
+top_k_p.evaluate = when_repeated(top_k_p, _top_k_evaluate, narrow=True)
 
 
 def top_k(operand, k: int, *, axis: int = -1):
@@ -461,12 +462,12 @@ approx_top_k_p = Primitive(
     "approx_top_k",
     multiple_results=True,
     abstract=_approx_abstract,
-    evaluate=_approx_evaluate,
     jvp=_approx_jvp,
     transpose=PERMUTES,
     batch=_approx_batch,
     lower=_approx_lower,
 )
+approx_top_k_p.evaluate = when_repeated(approx_top_k_p, _approx_evaluate, narrow=True)
 
 
 def _approx_top_k(operand, k, dimension, recall_target, size_override, aggregate, is_max_k: bool):
