@@ -149,13 +149,26 @@ def _time(rows: int, columns: int, m: int, vectors: int, width: int) -> float:
 # ---- the loops ---------------------------------------------------------------------------------------------
 
 
-def write(w, p: Plan, a: str, b: str, rest: str, c: str) -> None:
-    """Writes the contraction: `b` points to B or its panels, `rest` to the columns beyond the panels."""
-    _Loops(w, p).write([a, b, rest, c])
+def has_rows_in_order(p: Plan) -> bool:
+    """Whether the rows of C follow each other in memory in the order in which tasks compute them."""
+    step = p.contraction.columns
+    for x in reversed((*p.contraction.batch, *p.contraction.rows)):
+        if x.c != step:
+            return False
+        step *= x.extent
+    return True
+
+
+def write(w, p: Plan, pointers: list[str], after: tuple[str, list[str]] | None = None) -> None:
+    """Writes the contraction: `pointers` to A, to B or its panels, to the columns beyond the panels, and to C.
+    `after` names a function of pointers that each task calls for the range of rows that it has computed.
+    """
+    _Loops(w, p, after).write(pointers)
 
 
 class _Loops:
-    def __init__(self, w, p: Plan):
+    def __init__(self, w, p: Plan, after):
+        self.after = after
         self.w, self.plan, self.contraction, self.type = w, p, p.contraction, p.contraction.type
         self.e = Emitter()
         terms = self.contraction.terms or (Axis(1, 0, 0, 0),)
@@ -173,7 +186,8 @@ class _Loops:
             each = min(each, max(TASK_ROWS // self.plan.rows, 1))
         blocks = -(-units // each)
         body = self._task(units, each, blocks, by_columns)
-        parallel.through_pool(self.w, body, pointers, members * blocks)
+        extra = self.after[1] if self.after else []
+        parallel.through_pool(self.w, body, [*pointers, *extra], members * blocks)
 
     def _units(self) -> int:
         """What tasks are made of: strips of rows, or the tiles of the only one."""
@@ -184,6 +198,8 @@ class _Loops:
         return min(MOST_TASKS, total // TASK) if total >= THREADS_FLOOR else 1
 
     def _by_columns(self, tasks: int, members: int) -> bool:
+        if self.after is not None:
+            return False
         wanted = min(-(-tasks // members), 4)
         return self._units() < wanted and self.plan.panels > self._units()
 
@@ -201,7 +217,20 @@ class _Loops:
             self._parts(a, b, rest, c, low, high, by_columns, block, blocks)
         else:
             self._columns(a, b, rest, c, str(self.inside[-1].extent), "false", low, high, by_columns, block, blocks)
+        if self.after is not None:
+            self._follow(member, low, high)
         return "\n".join(["(ptr %args, i64 %k) nounwind {", "entry:", *e.slots, *e.lines, "  ret void", "}"])
+
+    def _follow(self, member: str, low: str, high: str) -> None:
+        """The call of what comes after, for the rows of this task."""
+        e, (name, pointers) = self.e, self.after
+        unit = self.row.extent if self.strips else self.plan.rows
+        count = math.prod(x.extent for x in self.contraction.rows)
+        before = e.op(f"mul nuw nsw i64 {member}, {count}")
+        end = e.op(f"call i64 @llvm.smin.i64(i64 {e.op(f'mul nuw nsw i64 {high}, {unit}')}, i64 {count})")
+        bounds = [e.op(f"add nuw nsw i64 {before}, {x}") for x in (e.op(f"mul nuw nsw i64 {low}, {unit}"), end)]
+        own = [e.op(f"load ptr, ptr {e.element('%args', 'ptr', 4 + i)}") for i in range(len(pointers))]
+        e.do(f"call void @{name}({', '.join([*(f'ptr {p}' for p in own), *(f'i64 {x}' for x in bounds)])})")
 
     def _member(self, member: str, a: str, b: str, rest: str, c: str) -> list[str]:
         """The pointers of a batch member."""

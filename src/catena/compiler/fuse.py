@@ -54,6 +54,8 @@ class Step:
     writes: list[int] = field(default_factory=list)
     group: Any = None  # a `rows.RowGroup`: kernels that run together
     nest: Any = None  # the kernel's loop nest, once it is built
+    epilogue: Any = None  # of a product: the loop nest of the kernel that follows on each block of rows (`epilogues`)
+    follower: Step | None = None  # the step that the epilogue was
 
 
 @dataclass

@@ -14,11 +14,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from catena.compiler import contraction
+from catena.compiler import contraction, loops
 from catena.compiler.contraction import Axis, Contraction
-from catena.compiler.emit import parallel
+from catena.compiler.emit import parallel, rows
 from catena.compiler.emit.emitter import Emitter
+from catena.compiler.fuse import Step
 from catena.compiler.graph import Value
+from catena.compiler.rows import RowGroup
 from catena.compiler.types import NAMES, TYPES
 from catena.core.dtypes import KIND
 from catena.runtime import kernels
@@ -33,13 +35,10 @@ CHUNK = 128**3  # multiplications that make a block of work
 
 def dot(w, frame, i: int, v: Value) -> None:
     """Writes the contraction `v`."""
-    lhs, rhs = v.args
     w.define(frame, v)
-    if v.size == 0 or not _is_large(v):
-        w.nest(frame, frame.nests.dot(v))
-    elif KIND[v.dtype] in "fiu" and TYPES[v.dtype.name].narrow is False and sizes(v)[2] >= FEWEST_COLUMNS:
-        tiled(w, frame, v)
-    elif KIND[v.dtype] == "c":
+    if has_tiles(v):
+        tiled(w, frame, frame.fused.steps[i])
+    elif KIND[v.dtype] == "c" and v.size and _is_large(v):
         _blas(w, frame, v)
     else:
         w.nest(frame, frame.nests.dot(v))
@@ -52,31 +51,50 @@ def _is_large(v: Value) -> bool:
     return same and m * n * k >= FLOOR and k > 0
 
 
+def has_tiles(v: Value) -> bool:
+    """Whether a value is a contraction by tiles."""
+    if v.form == "convolve":
+        return v.size > 0
+    if v.form != "dot" or v.size == 0 or KIND[v.dtype] not in "fiu" or TYPES[NAMES[v.dtype]].narrow:
+        return False
+    return _is_large(v) and sizes(v)[2] >= FEWEST_COLUMNS
+
+
+def row_shape(v: Value) -> tuple:
+    """The leading dimensions of a contraction by tiles that are not its columns."""
+    if v.form == "convolve":
+        return v.shape[:-1]
+    lhs, (lc, _, _, _) = v.args[0], v.params["numbers"]
+    return v.shape[: lhs.ndim - len(lc)]
+
+
 # ---- by tiles ----------------------------------------------------------------------------------------------
 
 
-def tiled(w, frame, v: Value) -> None:
+def tiled(w, frame, step: Step) -> None:
     """Writes a product by tiles."""
+    v = step.node
     lhs, rhs = v.args
     lc, rc, lb, rb = v.params["numbers"]
     lfree = [d for d in range(lhs.ndim) if d not in lc and d not in lb]
     rfree = [d for d in range(rhs.ndim) if d not in rc and d not in rb]
     (a, sa), (b, sb), sc = strides(frame, lhs), strides(frame, rhs), row_major(v.shape)
     batch = [Axis(lhs.shape[p], sa[p], sb[q], sc[i]) for i, (p, q) in enumerate(zip(lb, rb))]
-    rows = [Axis(lhs.shape[d], sa[d], 0, sc[len(lb) + i]) for i, d in enumerate(lfree)]
+    lines = [Axis(lhs.shape[d], sa[d], 0, sc[len(lb) + i]) for i, d in enumerate(lfree)]
     terms = [Axis(lhs.shape[p], sa[p], sb[q], 0) for p, q in zip(lc, rc)]
     columns = [Axis(rhs.shape[d], 0, sb[d], 0) for d in rfree]
-    contract(w, frame, v, (a, b), (batch, rows, terms, columns), (rhs, rb, rc, rfree))
+    contract(w, frame, step, (a, b), (batch, lines, terms, columns), (rhs, rb, rc, rfree))
 
 
-def contract(w, frame, v: Value, operands, axes, layout) -> None:
+def contract(w, frame, step: Step, operands, axes, layout) -> None:
     """Writes a contraction of stored operands; `layout` is a view of the right one, for packing it, and its
     dimensions by kind (batch, terms, columns).
     """
+    v = step.node
     a, b = operands
-    batch, rows, terms, columns = map(contraction.merged, axes)
+    batch, lines, terms, columns = map(contraction.merged, axes)
     n = math.prod(x.extent for x in columns)
-    form = Contraction(TYPES[NAMES[v.dtype]], batch, rows, n, terms)
+    form = Contraction(TYPES[NAMES[v.dtype]], batch, lines, n, terms)
     side_by_side = not columns or (len(columns) == 1 and columns[0].b == 1)
     plan = contraction.plan(form, w.vector_bytes, side_by_side)
     if plan.packed:
@@ -87,7 +105,32 @@ def contract(w, frame, v: Value, operands, axes, layout) -> None:
     w.units += form.products // 8
     w.flops += w.trips * 2 * form.products
     w.bytes += w.trips * sum(x.size * x.dtype.itemsize for x in (a, b, v))
-    contraction.write(w, plan, w.address(frame, a), panels, rest, w.address(frame, v))
+    after = _epilogue(w, frame, step, plan)
+    contraction.write(w, plan, [w.address(frame, a), panels, rest, w.address(frame, v)], after)
+    if step.epilogue is not None and after is None:
+        w.nest(frame, step.epilogue)
+
+
+def _epilogue(w, frame, step: Step, plan) -> tuple[str, list[str]] | None:
+    """The function that runs a product's epilogue on a range of its rows, and its pointers; None where rows are
+    not one dimension.
+    """
+    nest, values = step.epilogue, frame.fused.region.values
+    if nest is None:
+        return None
+    for n in step.writes:
+        if n != step.node.number:
+            w.define(frame, values[n])
+    rows.merge_rows(RowGroup([nest], len(row_shape(step.node)), 0, {}, 0))
+    if len(nest.rows) != 1 or not contraction.has_rows_in_order(plan):
+        nest.rows = ()
+        return None
+    loops.schedule(nest, w.vector_bytes)
+    w.count(nest)
+    if w.keep_nests:
+        w.shown.append(loops.show(nest))
+    buffers = nest.buffers()
+    return w.row_function(nest, buffers), [w.buffer(frame, b) for b in buffers]
 
 
 def _panels(w, frame, x: Value, batch, terms, columns, plan) -> tuple[str, str]:

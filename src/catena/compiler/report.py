@@ -10,7 +10,7 @@ import os
 from collections import Counter
 from collections.abc import Iterable
 
-from catena.compiler import products
+from catena.compiler import epilogues, products
 from catena.compiler.fuse import REDUCE_FORMS, Fused, Kernel, Step, fuse
 from catena.compiler.graph import Region, Value
 from catena.compiler.nests import NestBuilder
@@ -43,6 +43,7 @@ def describe(region: Region) -> list[str]:
         return step.nest
 
     group_rows(fused, nest_of)
+    epilogues.attach(fused, nest_of)
     lines = []
     for step in fused.steps:
         if step.kernel is not None:
@@ -51,6 +52,8 @@ def describe(region: Region) -> list[str]:
             lines += _rows(fused, step.group, kernels)
         else:
             lines += _node(fused, step.node)
+            if step.follower is not None:
+                lines += [f"  | on its rows: {line}" for line in _kernel(fused, step.follower.kernel, step.writes)]
     return lines
 
 
@@ -106,6 +109,8 @@ def _operation(v: Value) -> str:
 
 
 def _node(fused: Fused, v: Value) -> list[str]:
+    if v.form == "convolve":
+        return [_line("convolution", f"{_extents(v.args[0].shape)} with {_extents(v.args[1].shape)}", [v], [v])]
     if v.form == "dot":
         batch, m, n, k = products.sizes(v)
         times = f"{batch} times " if batch > 1 else ""

@@ -28,7 +28,7 @@ def convolve(w, frame, i: int, v: Value) -> None:
     axes = ([group], rows, [x for x, _ in terms], columns)
     split, dims = _split(frame, rhs, o, groups)
     layout = (split, [o], [dims[e] for _, e in terms], [o + 1])
-    products.contract(w, frame, v, (a, b), axes, layout)
+    products.contract(w, frame, frame.fused.steps[i], (a, b), axes, layout)
 
 
 def _split(frame, x: Value, d: int, groups: int) -> tuple[Value, list[int]]:

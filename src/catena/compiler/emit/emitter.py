@@ -16,6 +16,7 @@ class Emitter:
         self.needs: dict[str, str] = {}  # helper functions: name -> declaration or definition
         self.count = 0
         self.block = "entry"
+        self.contract = False  # whether a product may be rounded together with the sum that it goes into
 
     def name(self) -> str:
         self.count += 1

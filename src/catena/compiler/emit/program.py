@@ -4,6 +4,9 @@ Loops and branches are native control flow in the same function; their regions a
 become functions of their own, and nests with equal text share one. Values get memory as the steps are
 written: outputs are computed where they must end up, operands that die are updated in place, everything else
 is a stack slot or a piece of the arena.
+
+In loops, where chains of operations are what takes the time, a product that goes into a sum is rounded with it
+(one fused operation). Elsewhere each operation is rounded as it is when evaluated by itself.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from catena.compiler import loops, products
+from catena.compiler import epilogues, loops, products
 from catena.compiler.emit import control, convolve, libraries, parallel, partial, rows, selection, sorting, stack_steps
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.emit.nest import NestWriter
@@ -110,6 +113,7 @@ class ProgramWriter:
         fused = fuse(region)
         frame = Frame(fused, NestBuilder(fused))
         group_rows(fused, frame.nest_of)
+        epilogues.attach(fused, frame.nest_of)
         for v, pointer in zip(region.inputs, inputs):
             frame.blocks[v.number] = Block(pointer)
             frame.protected.add(v.number)
@@ -336,7 +340,9 @@ class ProgramWriter:
         pointers = {b: self.buffer(frame, b) for b in nest.buffers()}
         blocks = nest.trips // max(1, nest.width if nest.vector is not None else 1)
         if blocks <= 1 or blocks * len(nest.stmts) <= (INLINE_IN_LOOP if self.depth else INLINE):
+            self.e.contract = self.depth > 0
             NestWriter(self.e, nest, pointers, in_place).write()
+            self.e.contract = False
             return
         self._outline(frame, nest, pointers, in_place)
 
@@ -357,7 +363,7 @@ class ProgramWriter:
             return
         if self.pool is None:
             chunk = None
-        key = (nest.key(list(pointers)), in_place, chunk)
+        key = (nest.key(list(pointers)), in_place, chunk, self.depth > 0)
         name = self.nests_known.get(key)
         if name is None:
             name = self.nests_known[key] = self.nest_function(nest, list(pointers), in_place, bool(chunk))
@@ -368,6 +374,7 @@ class ProgramWriter:
 
     def nest_function(self, nest: loops.Nest, buffers: list[int], in_place: bool, bounded: bool) -> str:
         e, written = Emitter(), nest.written()
+        e.contract = self.depth > 0
         outer = [f"%o{j}" for j in range(len(nest.rows) - 1)]
         bounds = ("%lo", "%hi") if bounded else None
         NestWriter(e, nest, {b: f"%b{i}" for i, b in enumerate(buffers)}, in_place, bounds, outer).write()
@@ -380,7 +387,7 @@ class ProgramWriter:
 
     def row_function(self, nest: loops.Nest, buffers: list[int]) -> str:
         """The name of the function that runs a nest of a row group on a range of rows."""
-        key = (nest.key(buffers), False, "rows")
+        key = (nest.key(buffers), False, "rows", self.depth > 0)
         if key not in self.nests_known:
             self.nests_known[key] = self.nest_function(nest, buffers, False, bounded=True)
         return self.nests_known[key]

@@ -1,0 +1,56 @@
+"""Epilogues: the kernel that reads a product next, run on each block of its rows as soon as they are computed.
+
+Bias, activation, residual, a softmax's maximum: what follows a product row by row would read it from memory again,
+in a loop with threads of its own. As an epilogue it reads the block while that is still in cache.
+
+A kernel may follow a product when its leading dimensions are the product's rows, none of them is reduced, it
+reads the product in the row that it works on, and all else that it reads exists before the product.
+"""
+
+from __future__ import annotations
+
+import math
+
+from catena.compiler import products, rows
+from catena.compiler.fuse import Fused, Step
+from catena.compiler.graph import Value
+
+AHEAD = 8  # steps to look over for the kernel
+
+
+def attach(fused: Fused, nest_of) -> None:
+    """Gives steps of products their epilogues and removes these from the steps."""
+    steps, gone = fused.steps, set()
+    for i, step in enumerate(steps):
+        v = step.node
+        if v is None or not products.has_tiles(v) or i in gone:
+            continue
+        j = _follower(steps, i, v.number, gone)
+        if j is None or not _runs_by_rows(steps[j], v, nest_of):
+            continue
+        step.epilogue = nest_of(steps[j])
+        step.follower = steps[j]
+        step.reads |= steps[j].reads - set(step.writes)
+        step.writes = [*step.writes, *steps[j].writes]
+        gone.add(j)
+    fused.steps = [step for i, step in enumerate(steps) if i not in gone]
+
+
+def _follower(steps: list[Step], i: int, number: int, gone: set[int]) -> int | None:
+    """The next step that reads the product, if it is a kernel that could run at once."""
+    between: set[int] = set()
+    for j in range(i + 1, min(i + 1 + AHEAD, len(steps))):
+        step = steps[j]
+        if number in step.reads:
+            return j if step.kernel is not None and j not in gone and not step.reads & between else None
+        between.update(step.writes)
+    return None
+
+
+def _runs_by_rows(step: Step, v: Value, nest_of) -> bool:
+    kernel, shape = step.kernel, products.row_shape(v)
+    count = math.prod(shape)
+    if not shape or kernel.space[: len(shape)] != shape or any(a < len(shape) for a in kernel.axes) or count < 2:
+        return False
+    row_bytes = {v.number: v.size * v.dtype.itemsize // count}
+    return rows.reads_own_rows(nest_of(step), {v.number}, shape, row_bytes)

@@ -1,0 +1,111 @@
+"""Kernels that run on the rows of a product as soon as these are computed: which ones do, and that results agree."""
+
+import numpy as np
+import pytest
+
+import catena
+from catena.compiler import epilogues
+from catena.compiler.fuse import fuse
+from catena.compiler.graph import Builder
+from catena.compiler.nests import NestBuilder
+from catena.compiler.rows import group_rows
+from compiler.helpers import check
+
+F32 = np.float32
+M, N, K = 150, 70, 40
+
+
+def product(b, x, w):
+    return b.dot_general(x, w, (((1,), (0,)), ((), ())), F32)
+
+
+def spread(b, bias):
+    return b.broadcast_in_dim(bias, (M, N), (1,))
+
+
+def with_bias(b, x, w, bias, r):
+    return b.map("max", b.map("add", product(b, x, w), spread(b, bias)), b.full((M, N), F32(0)))
+
+
+def with_residual_and_itself(b, x, w, bias, r):
+    y = product(b, x, w)
+    return [b.map("add", y, r), y]
+
+
+def row_maxima(b, x, w, bias, r):
+    return b.reduce("max", product(b, x, w), (1,))
+
+
+def column_sums(b, x, w, bias, r):
+    return b.reduce("sum", product(b, x, w), (0,))
+
+
+def transposed(b, x, w, bias, r):
+    return b.map("neg", b.transpose(product(b, x, w), (1, 0)))
+
+
+def needs_later_values(b, x, w, bias, r):
+    y = product(b, x, w)
+    return b.map("add", y, b.broadcast_in_dim(b.reduce("max", y, (0, 1)), (M, N), ()))
+
+
+def whole(*shape):
+    return np.random.default_rng(len(shape)).integers(-4, 4, shape).astype(F32)
+
+
+ARGUMENTS = whole(M, K), whole(K, N), whole(N), whole(M, N) * 2
+X, W, BIAS, R = ARGUMENTS
+CASES = {
+    with_bias: (True, np.maximum(X @ W + BIAS, 0)),
+    with_residual_and_itself: (True, [X @ W + R, X @ W]),
+    row_maxima: (True, (X @ W).max(1)),
+    column_sums: (False, (X @ W).sum(0)),
+    transposed: (False, -(X @ W).T),
+    needs_later_values: (False, X @ W + (X @ W).max()),
+}
+
+
+@pytest.mark.parametrize("program", CASES, ids=lambda f: f.__name__)
+def test_epilogues(program):
+    joins, expected = CASES[program]
+    check(program, expected, *ARGUMENTS)
+    b = Builder()
+    out = program(b, *[b.input(a.shape, a.dtype) for a in ARGUMENTS])
+    b.region.outputs = out if isinstance(out, list) else [out]
+    fused = fuse(b.region)
+    nests = NestBuilder(fused)
+
+    def nest_of(step):
+        step.nest = step.nest or nests.kernel(step.kernel)
+        return step.nest
+
+    group_rows(fused, nest_of)
+    epilogues.attach(fused, nest_of)
+    assert any(step.epilogue is not None for step in fused.steps) == joins
+
+
+def test_batches_and_broadcasts_across_rows():
+    """A bias of its own for each batch member is read at the member's rows; one for all members is read again."""
+    x, w = whole(3, 50, 40), whole(3, 40, 60)
+    own, shared = whole(3, 50, 60), whole(50, 60)
+    numbers = (((2,), (1,)), ((0,), (0,)))
+
+    def program(b, x, w, own, shared):
+        y = b.dot_general(x, w, numbers, F32)
+        return b.map("add", b.map("add", y, own), b.broadcast_in_dim(shared, y.shape, (1, 2)))
+
+    check(program, x @ w + own + shared, x, w, own, shared)
+
+
+def test_an_epilogue_may_overwrite_a_loop_carry():
+    """The state of a recurrent net is the product's operand and its epilogue's result."""
+    w, x = whole(40, 40) / 8, whole(20, 40)
+
+    def step(h, _):
+        return catena.numpy.clip(h @ w + 1, -2, 2), None
+
+    got = catena.jit(lambda h: catena.lax.scan(step, h, None, length=5)[0])(x)
+    h = x
+    for _ in range(5):
+        h = np.clip(h @ w + 1, -2, 2)
+    np.testing.assert_allclose(got, h, rtol=1e-5)
