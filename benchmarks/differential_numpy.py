@@ -23,7 +23,148 @@ ROOT = Path(__file__).resolve().parent.parent
 TOLERANCE = {"float16": 4e-3, "bfloat16": 3e-2, "float64": 1e-10, "complex128": 1e-10}  # else 2e-5
 
 # Pattern of a call's label, and of "ours | theirs" -> why they differ. The first that fits explains.
-EXPLAINED: list[tuple[str, str, str]] = []
+EXPLAINED: list[tuple[str, str, str]] = [
+    # Both refuse, or JAX fails on the way
+    (
+        "",
+        r"^TypeError: \w+ does not accept dtype.* \| NotImplementedError: \(KeyError",
+        "no such dtype in LAPACK: JAX finds out when it compiles",
+    ),
+    (
+        "",
+        r" \| ValueError: Non-hashable static arguments",
+        "fill_value may be an array, as in JAX's other functions; here JAX hashes it",
+    ),
+    (
+        "",
+        r" \| (IndexError: tuple index out of range|TypeError: len\(\) of unsized object)$",
+        "scalars are as good as in NumPy; JAX asks for their length",
+    ),
+    ("", r"requires ndarray or scalar arguments, got <class 'str'>.* \| ", "text is refused before anything else"),
+    (
+        "array",
+        r"^TypeError: Cannot concatenate .* \| ValueError: setting an array element",
+        "ragged lists of NumPy arrays are refused like those of any arrays",
+    ),
+    (
+        "linalg",
+        r"^ValueError: Argument to .* \| TypeError: (transpose permutation|Input 0 to)",
+        "too few dimensions are a ValueError in all of linalg, as for inv and det in JAX",
+    ),
+    (
+        "histogram2d|poly",
+        r"^ValueError: .* \| TypeError: Cannot concatenate",
+        "refused with a word about the shapes; JAX fails when it joins them",
+    ),
+    (
+        "lstsq",
+        r"^TypeError: \d-dimensional array given",
+        "refused for its dimensions as in NumPy; JAX looks at sizes first",
+    ),
+    (
+        "quantile",
+        r" \| TypeError: (floor|sub) does not accept dtype",
+        "fractions may be integers or booleans, as in NumPy",
+    ),
+    ("polyfit", r" \| ValueError: data type <class .*> not inexact", "integers become floats, as in NumPy"),
+    ("nanstd", r" \| TypeError: sqrt does not accept dtype int8", "JAX takes the root of an integer"),
+    (
+        "var|std",
+        r" \| TypeError: sub: arrays must have the same number of dimensions",
+        "a mean of any shape that broadcasts will do, as in NumPy",
+    ),
+    (
+        "searchsorted",
+        r"^TypeError: searchsorted: sorter must hold integers",
+        "a TypeError as in NumPy; JAX takes it for a mask",
+    ),
+    (
+        "fft",
+        r"^ValueError: jax.numpy.fft.\w+ does not support multiple axes.* axis = None",
+        "refused as in NumPy; JAX transforms all axes",
+    ),
+    (
+        "fft",
+        r" \| ValueError: RFFT input must be float32",
+        "16-bit floats become float32, as for complex transforms in JAX",
+    ),
+    (
+        "linalg",
+        r"^ValueError: Argument to .* \| TypeError: add got incompatible shapes",
+        "matrices must be square; JAX fails when it adds the transposed one",
+    ),
+    ("(quantile|percentile).* all empty", r" \| IndexError", "nothing is asked for, nothing is returned"),
+    (
+        "(quantile|percentile)",
+        r" \| TypeError: mul does not accept dtype bool",
+        "fractions may be integers or booleans, as in NumPy",
+    ),
+    (
+        "compress|extract",
+        r"size must be positive",
+        "size may be up to the length of the axis; JAX cuts the array to the condition first",
+    ),
+    (
+        "setdiff1d",
+        r" \| ValueError: Cannot broadcast to shape with fewer dim",
+        "a fill_value of one element will do, as for union1d in JAX",
+    ),
+    ("argpartition", r" \| TypeError: neg does not accept dtype bool", "booleans have an order, as in sort"),
+    ("rfftfreq", r"int8.* \| .*float32", "the dtype that was asked for, as in JAX's fftfreq"),
+    ("linalg.cholesky", r"^ValueError: Argument to", "matrices must be square; JAX broadcasts the transposed one"),
+    ("nan(var|std).* 0 (a Python scalar|of rank 0)", r"", "a mask may be larger than the array, as in JAX's var"),
+    (
+        "place.* empty",
+        r" \| ValueError: Cannot place values from an empty",
+        "nothing is placed where the mask is nowhere true, as in NumPy",
+    ),
+    ("poly(add|sub|mul).* empty", r" \| ValueError: Incompatible types", "no coefficients are those of 0, as in NumPy"),
+    ("average", r" \| TracerArrayConversionError", "lists are refused; JAX converts them, then fails"),
+    ("cov.*dtype=float16", r"", "the dtype that was asked for"),
+    (
+        "mean, .* of size 1",
+        r" \| ValueError: Incompatible types for broadcasting: input type=bool",
+        "a mask may be larger than the array, as for sum in JAX",
+    ),
+    ("nan(var|std), example 1, array [01]", r"", "a mask may be larger than the array, as for var in JAX"),
+    ("partition", r" \| TypeError: neg does not accept dtype bool", "booleans have an order, as in sort"),
+    (
+        "(quantile|percentile)",
+        r"^ValueError: quantile does not support complex",
+        "complex fractions are refused like complex elements",
+    ),
+    (
+        "along_axis",
+        r" \| NonConcreteBooleanIndexError",
+        "a TypeError for indices that are no integers, as in JAX for floats",
+    ),
+    (
+        "reshape",
+        r"^TypeError: cannot reshape .* \| ValueError: cannot reshape",
+        "a TypeError as in JAX for its own arrays; those of NumPy it asks themselves",
+    ),
+    ("trapezoid.*axis=\\(", r"^TypeError", "an axis is an integer, as in NumPy; JAX takes a tuple of one"),
+    # NumPy's answer instead of JAX's
+    ("array_equiv", r"\[False\] \| TypeError", "shapes that do not broadcast are not equivalent, as in NumPy"),
+    ("packbits.*axis=", r"^TypeError", "an axis is an integer, as in NumPy; JAX takes a tuple of one"),
+    ("unravel_index", r"indices must be integers", "refused as in NumPy; JAX returns floats"),
+    ("gradient.* 0 of rank 0", r"^TypeError", "refused as in NumPy; JAX returns nothing"),
+    ("histogram_bin_edges.* text", r"^TypeError", "text is refused with a TypeError, as everywhere"),
+    ("vector_norm.* extreme", r"", "integers become floats; JAX computes their norm in integers, which overflow"),
+    # Numbers
+    ("lstsq", r"e-1[3-9]\]", "residuals of exact solutions are rounding errors"),
+    ("fftfreq.* extreme", r"", "JAX multiplies n and d in integers, which overflow"),
+    ("unique.* 0 empty", r"int32\[0\]", "positions have the size that was asked for; JAX returns none"),
+    ("cov.* (negative|extreme)", r"nan", "negative weights have no meaning"),
+    ("gradient", r"e-08", "rounding: JAX divides in another order"),
+    ("digitize.* special", r"", "edges that are not in order have no meaning"),
+    ("histogram2d.* extreme", r"", "edges between -2**31 and 2**31 - 1 are rounded differently"),
+    ("roots", r"complex64\[2\]", "roots of equal size come in no order"),
+    ("quantile.*float16", r"", "JAX interpolates in the dtype of the fractions, 16 bits"),
+    ("percentile.*float16", r"", "JAX divides percentages by 100 in 16 bits"),
+    ("(percentile|quantile), example 1, (negative|extreme)", r"", "negative weights have no meaning"),
+    ("special values", r"nan", "1e-45 is a number; XLA takes it for 0, and 0 * inf is NaN"),
+]
 
 # ----------------------------------------------------------------------------- in the worker process
 
@@ -38,7 +179,7 @@ def described(jax, value):
         a = np.asarray(x)
         plain = a.astype(np.float32) if a.dtype.kind == "V" and a.dtype.names is None and a.dtype.itemsize else a
         leaves.append((str(a.dtype), a.shape, bool(getattr(x, "weak_type", False)), plain))
-    return re.sub(r"CustomNode\(namedtuple\[(\w+)\]", r"\1(", str(jax.tree.structure(value))), leaves
+    return re.sub(r"CustomNode\(namedtuple\[_?(\w+)\]", r"\1(", str(jax.tree.structure(value))), leaves
 
 
 def run(library: str, calls_file: str, results_file: str) -> None:

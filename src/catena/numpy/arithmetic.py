@@ -349,7 +349,7 @@ def _same_dtype(lax_fun, name):
 
 
 def _magnitude(x):
-    return x if x.dtype == dtypes.BOOL else lax.abs(x)
+    return x if x.dtype == dtypes.BOOL or dtypes.issubdtype(x.dtype, np.unsignedinteger) else lax.abs(x)
 
 
 def _sign_value(value, out):

@@ -206,7 +206,7 @@ def variance_dtypes(name: str, dtype, found) -> tuple:
             "complex values, since its semantics are unclear."
         )
     wide = dtypes.to_inexact_dtype(dtypes.promote((found, False), (dtype, False))[0])
-    return accumulator(wide), dtypes.to_real_dtype(dtypes.to_inexact_dtype(dtype))
+    return accumulator(wide), dtypes.to_inexact_dtype(dtype)
 
 
 def squared_distance(x, center):

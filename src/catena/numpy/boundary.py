@@ -305,8 +305,8 @@ def _mind_rank_promotion(name: str, xs):
     )
 
 
-def broadcast_together(name: str, xs: list) -> list:
-    """Operands broadcast to one shape."""
+def broadcast_together(name: str, xs: list, error: type = TypeError) -> list:
+    """Operands broadcast to one shape; ``error`` is raised where they do not fit: JAX has both kinds."""
     if len({x.shape for x in xs}) == 1:
         return xs
     xs = same_rank(name, xs)
@@ -314,7 +314,7 @@ def broadcast_together(name: str, xs: list) -> list:
         shape = np.broadcast_shapes(*(x.shape for x in xs))
     except ValueError:
         shapes = ", ".join(str(x.shape) for x in xs)
-        raise TypeError(f"{name} got incompatible shapes for broadcasting: {shapes}.") from None
+        raise error(f"{name} got incompatible shapes for broadcasting: {shapes}.") from None
     return [broadcast_to(x, shape) for x in xs]
 
 

@@ -322,7 +322,7 @@ def eye(N: int, M: int | None = None, k: Operand = 0, dtype: DTypeLike | None = 
       An array of shape ``(N, M)``.
     Raises:
       TypeError: ``N`` or ``M`` is not an integer known while tracing.
-      ValueError: ``N`` or ``M`` is negative.
+      ValueError: ``N`` or ``M`` is negative, or ``k`` is not an integer.
 
     >>> import catena.numpy as jnp
     >>> jnp.eye(2, 3, k=1)
@@ -331,7 +331,15 @@ def eye(N: int, M: int | None = None, k: Operand = 0, dtype: DTypeLike | None = 
     """
     dtype = default_float() if dtype is None else user_dtype(dtype, "eye")
     shape = _size(N, "eye", "N"), _size(N if M is None else M, "eye", "M")
-    return placed(_diagonal_mask(shape, as_operand("eye", k, 2), lax.eq, np.eye, dtype), device)
+    return placed(_diagonal_mask(shape, _diagonal("eye", k, ValueError), lax.eq, np.eye, dtype), device)
+
+
+def _diagonal(name: str, k, error: type):
+    """The number of a diagonal, which may be traced."""
+    k = as_operand(name, k, 2)
+    if not dtypes.is_integer(dtype_of(k)[0]) or getattr(k, "ndim", 0):
+        raise error(f"{name}: k must be a scalar integer; got {k}")
+    return k
 
 
 def _diagonal_mask(shape, k, compare, numpy_fun, dtype):
@@ -371,7 +379,7 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None
     Returns:
       An array of shape ``(N, M)``.
     Raises:
-      TypeError: ``N`` or ``M`` is not an integer known while tracing.
+      TypeError: ``N`` or ``M`` is not an integer known while tracing, or ``k`` is not an integer.
 
     >>> import catena.numpy as jnp
     >>> jnp.tri(2, 3)
@@ -380,7 +388,7 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None
     """
     dtype = user_dtype(dtype, "tri", np.dtype("float32"))
     shape = _size(N, "tri", "N"), _size(N if M is None else M, "tri", "M")
-    return _diagonal_mask(shape, as_operand("tri", k, 2), lax.ge, np.tri, dtype)
+    return _diagonal_mask(shape, _diagonal("tri", k, TypeError), lax.ge, np.tri, dtype)
 
 
 def _triangle_of(value, k: int, lower: bool) -> np.ndarray:

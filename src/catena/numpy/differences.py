@@ -10,9 +10,11 @@ from catena.core import dtypes
 from catena.core.array import Array, make_array
 from catena.numpy.arithmetic import remainder
 from catena.numpy.boundary import (
+    array_arguments,
     as_array_argument,
     as_operand,
     broadcast_to,
+    broadcast_together,
     canonical_axes,
     canonical_axis,
     concrete_values,
@@ -245,39 +247,34 @@ def trapezoid(y: Operand, x: Operand | None = None, dx: Operand = 1.0, axis: int
     Returns:
       An array without that axis.
     Raises:
-      ValueError: the axis is out of bounds or the shapes do not fit.
+      ValueError: the axis is out of bounds. TypeError: the shapes do not fit.
 
     >>> import catena.numpy as jnp
     >>> jnp.trapezoid(jnp.array([0.0, 1.0, 2.0]), dx=2.0)
     Array(4., dtype=float32)
     """
+    if x is not None and axis == -1 and (found := concrete_values(REAL, y, x)):  # the hot path
+        if found[0].ndim == 1 and found[0].shape == found[1].shape:
+            return make_array(run(_area_value, found[0], found[1][1:] - found[1][:-1]))
+    y, axis = _inexact("trapezoid", y), operator.index(axis)
+    canonical_axis(axis, y.ndim)
     if x is None:
-        y, widths = promote_dtypes_inexact("trapezoid", _inexact("trapezoid", y), dx)
-        axis = canonical_axis(operator.index(axis), y.ndim)
+        y, widths = promote_dtypes_inexact("trapezoid", y, dx)
     else:
-        if axis == -1 and (found := concrete_values(REAL, y, x)) and found[0].ndim == found[1].ndim == 1:
-            if found[0].shape == found[1].shape:  # the hot path
-                return make_array(run(_area_value, found[0], found[1][1:] - found[1][:-1], 0))
-        y, x = (as_array_argument("trapezoid", v, i) for i, v in enumerate((y, x)))
-        axis = canonical_axis(operator.index(axis), y.ndim)
-        x = (
-            lax.broadcast_in_dim(x, tuple(x.shape[0] if i == axis else 1 for i in range(y.ndim)), (axis,))
-            if (x.ndim == 1 and y.ndim > 1)
-            else x
-        )
         y, x = promote_dtypes_inexact("trapezoid", y, x)
-        widths = lax.sub(*_slices(x, axis if x.ndim == y.ndim else x.ndim - 1, _LATER, _EARLIER))
-    if y.ndim == widths.ndim and (found := concrete_values(REAL, y, widths)):  # the hot path
-        return make_array(run(_area_value, *found, axis))
-    later, earlier = _slices(y, axis, _LATER, _EARLIER)
-    sums = lax.add(later, earlier)
-    products = lax.mul(checked_broadcast(widths, sums.shape) if widths.ndim else widths, sums)
-    return lax.mul(lax.reduce_sum(products, (axis,)), like(y, 0.5))
+        if x.ndim == 1 and y.ndim > 1:
+            x = lax.expand_dims(x, tuple(i for i in range(y.ndim) if i != axis % y.ndim))
+        widths = _halves(x, axis, lax.sub)
+    products = lax.mul(*broadcast_together("trapezoid", [widths, _halves(y, axis, lax.add)]))
+    return lax.mul(lax.reduce_sum(products, (axis % products.ndim,)), like(y, 0.5))
 
 
-def _area_value(y, widths, axis: int):
-    if y.ndim > 1:
-        y, widths = y.swapaxes(axis, -1), widths.swapaxes(axis, -1)
+def _halves(x, axis: int, combine):
+    """What ``combine`` makes of each element along an axis and the one before it."""
+    return combine(*_slices(x, canonical_axis(axis, x.ndim), _LATER, _EARLIER))
+
+
+def _area_value(y, widths):
     areas = y[..., 1:] + y[..., :-1]
     areas *= widths
     total = np.add.reduce(areas, -1, out=...)
@@ -348,7 +345,7 @@ def interp(
     Returns:
       An array of the shape of ``x``.
     Raises:
-      ValueError: the points are not two 1-D arrays of one size.
+      ValueError: the points are not two 1-D arrays of one size, or coordinates are complex.
 
     >>> import catena.numpy as jnp
     >>> jnp.interp(2.5, jnp.array([1.0, 2.0, 3.0]), jnp.array([10.0, 20.0, 40.0]))
@@ -358,8 +355,11 @@ def interp(
         values = _interp_by_numpy(x, xp, fp)
         if values is not None:
             return values
-    x, xp = promote_dtypes_inexact("interp", as_array_argument("interp", x), as_array_argument("interp", xp, 1))
-    fp = _inexact("interp", as_array_argument("interp", fp, 2))
+    x, xp, fp = array_arguments("interp", x, xp, fp)
+    if dtypes.is_complex(x.dtype) or dtypes.is_complex(xp.dtype):
+        raise ValueError("jnp.interp: complex x values not supported.")
+    x, xp, fp = promote_dtypes_inexact("interp", x, xp, fp)
+    x, xp = (lax.real(v) if dtypes.is_complex(v.dtype) else v for v in (x, xp))
     if xp.ndim != 1 or fp.ndim != 1 or xp.shape != fp.shape:
         raise ValueError("xp and fp must be one-dimensional arrays of equal size")
     if not xp.size:

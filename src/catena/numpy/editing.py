@@ -192,7 +192,7 @@ def roll(a: Operand, shift: Operand | Sequence[int], axis: int | Sequence[int] |
             return make_array(_rolled_value(a._value, shift, axis), a.weak_type)
     if isinstance(shift, list | tuple):
         shift = (
-            np.asarray([as_operand("roll", s, 1) for s in shift])
+            np.asarray([np.asarray(as_operand("roll", s, 1)).astype(np.int64) for s in shift])
             if not _traced(shift)
             else lax.stack([as_array_argument("roll", s, 1) for s in shift], 0)
         )
@@ -275,7 +275,7 @@ def insert(arr: Operand, obj: Operand | slice, values: Operand, axis: int | None
     Returns:
       A longer array.
     Raises:
-      ValueError: the axis is out of bounds or there are more than one dimension in ``obj``.
+      ValueError: the axis is out of bounds, or ``obj`` holds no integers or has more than one dimension.
 
     >>> import catena.numpy as jnp
     >>> jnp.insert(jnp.arange(3), 1, 7)
@@ -289,6 +289,8 @@ def insert(arr: Operand, obj: Operand | slice, values: Operand, axis: int | None
     n = arr.shape[axis]
     index = np.arange(*obj.indices(n)) if isinstance(obj, slice) else obj
     index = as_array_argument("insert", index, 1)
+    if not dtypes.is_integer(index.dtype):
+        raise ValueError(f"jnp.insert(): index array must be integer typed; got {obj}")
     if index.ndim > 1:
         raise ValueError("index array argument obj to insert must be one dimensional")
     single = index.size == 1
@@ -360,8 +362,8 @@ def delete(
     Returns:
       A shorter array.
     Raises:
-      ValueError: a position is out of bounds. ConcretizationTypeError: ``obj`` is traced without that
-        promise.
+      ValueError, IndexError: a position is out of bounds. ConcretizationTypeError: ``obj`` is traced without
+        that promise.
 
     >>> import catena.numpy as jnp
     >>> jnp.delete(jnp.arange(4), jnp.array([0, 2]))
@@ -396,8 +398,10 @@ def delete(
 def _without(arr, axis: int, positions: np.ndarray):
     """``arr`` without known positions."""
     keep = np.ones((arr.shape[axis],), bool)
-    in_bounds = positions if positions.dtype == bool else positions[(positions >= -keep.size) & (positions < keep.size)]
-    keep[in_bounds] = False
+    try:
+        keep[positions] = False
+    except IndexError as error:
+        raise IndexError(f"delete: obj, {error} of the array") from None
     return read(arr, along(axis, np.flatnonzero(keep)))
 
 
@@ -419,22 +423,28 @@ def trim_zeros(filt: Operand, trim: str = "fb", axis: int | Sequence[int] | None
     Returns:
       The smallest part of the array that holds all that is not zero.
     Raises:
-      ConcretizationTypeError: the array is traced. ValueError: ``trim`` has other letters.
+      ConcretizationTypeError: the array is traced. ValueError: ``trim`` has other letters, or an axis is
+        out of bounds or repeated.
 
     >>> import catena.numpy as jnp
     >>> jnp.trim_zeros(jnp.array([0, 0, 1, 2, 0]))
     Array([1, 2], dtype=int32)
     """
     filt = as_array_argument("trim_zeros", filt)
+    if not filt.ndim:
+        return filt
     letters = trim.lower()
     if set(letters) - {"f", "b"}:
         raise ValueError(f"trim_zeros: trim must hold only 'f' and 'b', got {trim!r}")
     known = concrete_or_error(lambda x: x, filt, "Error arose in the `filt` argument of trim_zeros()")
     axis = static_axis(axis)
     axes = range(filt.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    axes = [canonical_axis(i, filt.ndim) for i in axes]
+    if len(set(axes)) != len(axes):
+        raise ValueError(f"trim_zeros: repeated axis in {axis}")
     where = np.nonzero(known._value)
     index = [slice(None)] * filt.ndim
-    for i in (canonical_axis(i, filt.ndim) for i in axes):
+    for i in axes:
         found = where[i]
         if not found.size:
             index[i] = slice(0, 0)

@@ -213,7 +213,7 @@ copysign = document_binary(
 def _heaviside(x, y):
     x, y = operands("heaviside", x, y)
     weak = all_weak([x, y])
-    x, y = broadcast_together("heaviside", promote_inexact("heaviside", x, y))
+    x, y = broadcast_together("heaviside", promote_inexact("heaviside", x, y), ValueError)
     x, y = (x, y) if weak else (strong(x), strong(y))
     zero = like(x, 0)
     at_zero = lax.select(lax.ne(x, x), x, y)

@@ -377,7 +377,8 @@ def ravel_multi_index(
     columns = promote("ravel_multi_index", *multi_index)
     for column in columns:
         if not dtypes.is_integer(column.dtype):
-            raise ValueError(f"dtype={column.dtype!r} is not an integer type.")
+            error = TypeError if column.dtype == dtypes.BOOL else ValueError
+            raise error(f"dtype={column.dtype!r} is not an integer type.")
     dtype = user_dtype(dtype, "ravel_multi_index", dtypes.promote((columns[0].dtype, False), (default_int(), True))[0])
     columns = [lax.convert_element_type(c, dtype) for c in columns]
     columns = [_in_range(c, n, mode) for c, n in zip(columns, dims, strict=True)]

@@ -128,7 +128,7 @@ def concatenate(arrays: Arrays, axis: int | None = 0, dtype: DTypeLike | None = 
     xs = [as_array_argument("concatenate", x) for x in xs]
     if axis is None:
         return concatenated("concatenate", [ravel(x) for x in xs], 0, dtype)
-    if any(not x.ndim for x in xs):
+    if not xs[0].ndim:
         raise ValueError("Zero-dimensional arrays cannot be concatenated.")
     return concatenated("concatenate", xs, operator.index(axis), dtype)
 

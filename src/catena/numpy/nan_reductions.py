@@ -167,7 +167,7 @@ def _number_mask(name, a, where):
     mask = _numbers(a)
     if where is None:
         return mask
-    return lax.bitwise_and(*broadcast_together(name, [mask, mask_argument(name, where)]))
+    return lax.bitwise_and(*broadcast_together(name, [mask, mask_argument(name, where)], ValueError))
 
 
 @along_axes

@@ -53,13 +53,13 @@ def polyval(p: Operand, x: Operand, *, unroll: int = 16) -> Array:
     """The values of a polynomial, by Horner's scheme.
 
     Arguments:
-      p: the coefficients.
+      p: the coefficients along the first axis; those of several polynomials broadcast with ``x``.
       x: where to evaluate.
       unroll: how many steps of the compiled loop to write out.
     Returns:
-      An array of the shape of ``x``.
+      An array of the shape of ``x``, broadcast.
     Raises:
-      ValueError: ``p`` has no coefficients.
+      ValueError: coefficients and ``x`` do not broadcast together.
 
     >>> import catena.numpy as jnp
     >>> jnp.polyval(jnp.array([1, 0, 2]), jnp.array([1, 2, 3]))
@@ -67,11 +67,9 @@ def polyval(p: Operand, x: Operand, *, unroll: int = 16) -> Array:
     """
     if type(p) is Array and type(x) is Array and direct(p) and p.dtype is x.dtype and p.ndim == 1:
         return make_array(np.asarray(run(_horner, p._value, x._value)), p.weak_type and x.weak_type)
-    p = as_array_argument("polyval", p)
-    if p.ndim > 1:
-        raise ValueError(f"polyval: p must be 1-D, got shape {p.shape}")
-    p, x = promote_dtypes("polyval", ravel(p), as_array_argument("polyval", x, 1))
-    p = ravel(p)  # promotion raised its rank to that of x
+    p, x = promote_dtypes("polyval", p, x)
+    p = p if p.ndim else ravel(p)
+    x = broadcast_to(x, lax.broadcast_shapes(p.shape[1:], x.shape))
     if direct(p) and direct(x):
         return make_array(np.asarray(run(_horner, p._value, x._value)), p.weak_type and x.weak_type)
     zeros = lax.full_like(x, 0)
@@ -80,16 +78,16 @@ def polyval(p: Operand, x: Operand, *, unroll: int = 16) -> Array:
     def step(total, coefficient):
         return plus(times(total, x), broadcast_to(coefficient, x.shape)), None
 
-    if p.size > unroll:
+    if len(p) > unroll:
         return lax.scan(step, zeros, p, unroll=unroll)[0]
-    for i in range(p.size):
+    for i in range(len(p)):
         zeros, _ = step(zeros, read(p, i))
     return zeros
 
 
 def _horner(p, x):
     total = np.zeros_like(x)
-    for coefficient in p.reshape(-1):
+    for coefficient in p:
         total = np.multiply(total, x, out=total)
         total += coefficient
     return total
@@ -439,7 +437,9 @@ def _fit_arguments(x, y) -> tuple:
 
 
 def _weighted(left, right, w):
-    w = convert(as_array_argument("polyfit", w, 5), left.dtype)
+    w = as_array_argument("polyfit", w, 5)
+    dtype = dtypes.to_complex_dtype(left.dtype) if dtypes.is_complex(w.dtype) else left.dtype
+    left, right, w = (convert(x, dtype) for x in (left, right, w))
     if w.ndim != 1:
         raise TypeError("expected a 1-d array for weights")
     if w.shape[0] != right.shape[0]:

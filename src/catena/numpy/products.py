@@ -228,7 +228,8 @@ def outer(a: Operand, b: Operand, out: None = None) -> Array:
     if found := concrete_values(NUMBER, a, b):  # the hot path
         return make_array(quiet.run(np.multiply, found[0].reshape(-1, 1), found[1].reshape(1, -1)))
     a, b, _, _ = _operands("outer", a, b, None)
-    return lax.mul(lax.reshape(a, (a.size, 1)), lax.reshape(b, (1, b.size)))
+    product = lax.bitwise_and if a.dtype == dtypes.BOOL else lax.mul
+    return product(lax.reshape(a, (a.size, 1)), lax.reshape(b, (1, b.size)))
 
 
 def tensordot(

@@ -245,10 +245,10 @@ def _quantile(name, a, q, axis, out, overwrite_input, method, keepdims, weights,
     if weights is not None:
         weights = _rows(_full_weights(name, a, axis, axes, convert(as_array_argument(name, weights, 2), wide)), axes)
     rows = _rows(convert(a, wide), axes)
-    if not rows.shape[-1]:
+    if not rows.shape[-1] and q.size:
         raise TypeError(f"{name}: a must have elements along the axes, got shape {a.shape}")
     fractions = convert(q, wide)
-    if not rows.size:
+    if not rows.size or not q.size:
         result = lax.full((*q.shape, *rows.shape[:-1]), 0, wide)
     elif method == "inverted_cdf":
         result = _by_weight(rows, fractions, weights, skip_nan)
@@ -268,6 +268,8 @@ def _check(name, a, q, out, overwrite_input, method, weights):
         raise ValueError("method can only be 'linear', 'lower', 'higher', 'midpoint', 'nearest' or 'inverted_cdf'")
     if weights is not None and method != "inverted_cdf":
         raise NotImplementedError(f"{method} doesn't support weights. Only method 'inverted_cdf' supports weights.")
+    if weights is not None and dtypes.is_complex(as_array_argument(name, weights, 2).dtype):
+        raise ValueError("Weights cannot be complex types.")
     if dtypes.is_complex(a.dtype) or dtypes.is_complex(q.dtype):
         raise ValueError("quantile does not support complex input, as the operation is poorly defined.")
     if q.ndim > 1:

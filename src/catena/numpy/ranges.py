@@ -153,7 +153,7 @@ def linspace(
     found = dtypes.to_inexact_dtype(promoted_dtype([start, stop])[0])
     dtype = dtype or found
     wide = dtypes.promote((found, False), (dtypes.to_inexact_dtype(dtype), False))[0]
-    start, stop = broadcast_together("linspace", [convert(x, wide) for x in (start, stop)])
+    start, stop = broadcast_together("linspace", [convert(x, wide) for x in (start, stop)], ValueError)
     axis = canonical_axis(static_int(axis, "'axis' argument of jnp.linspace"), start.ndim + 1)
     numbers, step = _spaced(start, stop, num, endpoint, axis)
     if dtypes.is_integer(dtype) and not dtypes.is_integer(wide):

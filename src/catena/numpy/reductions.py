@@ -152,7 +152,7 @@ def _check_not_empty(name, x, axes, initial, where):
 def _masked(reduction, x, where):
     """``x`` with the neutral element where the mask is false."""
     where = mask_argument(reduction.name, where)
-    x, where = broadcast_together(reduction.name, [x, where])
+    x, where = broadcast_together(reduction.name, [x, where], ValueError)
     return lax.select(where, x, lax.full_like(x, reduction.neutral(x.dtype)))
 
 

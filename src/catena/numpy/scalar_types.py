@@ -109,5 +109,5 @@ def result_type(*args: DTypeLike | ArrayLike | SupportsJAXArray) -> np.dtype:
 def _typed(name: str, x, position: int = 0):
     """``x``, or the array that it converts itself to; lists, of which NumPy makes dtypes, are refused."""
     kind = type(x)
-    foreign = hasattr(kind, "__jax_array__") or takes_part(kind) or kind is list
+    foreign = hasattr(kind, "__jax_array__") or takes_part(kind) or kind is list or kind is np.ndarray
     return as_array_argument(name, x, position) if foreign else x

@@ -448,7 +448,8 @@ def compress(
     Returns:
       An array of the dtype of ``a``.
     Raises:
-      ValueError: the condition is not 1-D. ConcretizationTypeError: it is traced and there is no ``size``.
+      ValueError: the condition is not 1-D, or ``size`` is greater than the axis. ConcretizationTypeError: the
+        condition is traced and there is no ``size``.
 
     >>> import catena.numpy as jnp
     >>> jnp.compress(jnp.array([True, False, True]), jnp.arange(3))
@@ -469,6 +470,11 @@ def compress(
             raise ValueError("condition contains entries that are out of bounds")
         condition = condition[: a.shape[axis]]
     known_or_sized(condition, size, "compress")
+    if size is not None and not 0 <= size <= a.shape[axis]:
+        raise ValueError(
+            "size must be positive and not greater than the size of the array axis; "
+            f"got {size=} for a.shape[axis]={a.shape[axis]}"
+        )
     if size is None:
         return getitem(a, (slice(None),) * axis + (flatnonzero(condition),))
     index = flatnonzero(condition, size=size, fill_value=a.shape[axis])

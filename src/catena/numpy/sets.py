@@ -134,7 +134,7 @@ def _unique_by_numpy(ar, axis, equal_nan: bool, size, fill_value, wanted: tuple)
     if inverse is not None:
         inverse = inverse.reshape(ar.shape if axis is None else (ar.shape[axis],))
     places = (None if part is None else make_array(part.astype(dtype)) for part in (index, inverse, counts))
-    return make_array(values, ar.weak_type), *places
+    return make_array(values, ar.weak_type and (size is None or fill_value is None)), *places
 
 
 def _of_size(values, size: int, fill) -> np.ndarray:

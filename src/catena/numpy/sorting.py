@@ -205,9 +205,9 @@ def argpartition(a: Operand, kth: int, axis: int = -1) -> Array:
     Array([1, 3, 0, 2], dtype=int32)
     """
     a, axis, kth = _partition_axis("argpartition", a, kth, axis)
-    up, down = argsort(a, axis), argsort(a, axis, descending=True)
-    least = _cut(up, axis, None, kth + 1)
-    return lax.concatenate([least, _cut(down, axis, None, a.shape[axis] - kth - 1)], axis)
+    order = argsort(a, axis)
+    rest = lax.sort(_cut(order, axis, kth + 1, None), axis)  # as they come, as in JAX
+    return lax.concatenate([_cut(order, axis, None, kth + 1), rest], axis)
 
 
 def sort_complex(a: Operand) -> Array:
@@ -255,7 +255,8 @@ def searchsorted(
     Returns:
       An array of integers of the shape of ``v``.
     Raises:
-      ValueError: ``a`` is not 1-D, or ``side`` or ``method`` is unknown.
+      ValueError: ``a`` is not 1-D, or ``side`` or ``method`` is unknown. TypeError: ``sorter`` does not hold
+        integers.
 
     >>> import catena.numpy as jnp
     >>> jnp.searchsorted(jnp.array([1, 2, 2, 3]), 2, side="right")
@@ -269,7 +270,10 @@ def searchsorted(
     if a.ndim != 1:
         raise ValueError("a should be 1-dimensional")
     if sorter is not None:
-        a = read(a, as_array_argument("searchsorted", sorter, 3))
+        sorter = as_array_argument("searchsorted", sorter, 3)
+        if not dtypes.is_integer(sorter.dtype):
+            raise TypeError(f"searchsorted: sorter must hold integers, got {dtypes.dtype_name(sorter.dtype)}")
+        a = read(a, sorter)
     return positions_in(a, v, side, method)
 
 

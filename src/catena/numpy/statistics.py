@@ -122,7 +122,7 @@ def histogram_bin_edges(a: Operand, bins: Operand = 10, range: Range = None, wei
       range: the first and the last edge; by default the least and the greatest value.
       weights: not needed.
     Returns:
-      A 1-D array of one more element than there are bins.
+      A 1-D array of one more element than there are bins, of the inexact dtype of the values.
     Raises:
       TypeError: ``bins`` is a string. ValueError: ``range`` is not a pair, or there are no values.
 
@@ -138,7 +138,7 @@ def histogram_bin_edges(a: Operand, bins: Operand = 10, range: Range = None, wei
     bins = bins if not isinstance(bins, Sequence) else np.asarray(bins)
     edges = as_array_argument("histogram_bin_edges", bins, 1)
     if edges.ndim == 1:
-        return edges
+        return convert(_real(edges) if not dtypes.is_complex(a.dtype) else edges, a.dtype)
     count = operator.index(bins)
     low, high = _bounds(a, range)
     flat = lax.eq(low, high)
@@ -191,7 +191,7 @@ def histogram(
         if a.shape != weights.shape:
             raise ValueError("weights should have the same shape as a.")
         a, weights = promote_dtypes_inexact("histogram", a, weights)
-    edges = convert(histogram_bin_edges(a, bins, range), a.dtype)
+    edges = histogram_bin_edges(a, bins, range)
     a, weights = ravel(a), ravel(weights)
     places = _bins_of(a, edges)
     counts = read(_counts(places, weights, edges.size), slice(1, None)) if edges.size else lax.full((0,), 0, a.dtype)
@@ -274,9 +274,12 @@ def histogramdd(
     sample = as_array_argument("histogramdd", sample)
     if sample.ndim != 2:
         raise ValueError(f"histogramdd: sample must be 2-D, one point a row, got shape {sample.shape}")
-    sample = convert(sample, dtypes.to_inexact_dtype(sample.dtype))
     count, rank = sample.shape
-    weights = None if weights is None else as_array_argument("histogramdd", weights, 3)
+    if weights is None:
+        sample = convert(sample, dtypes.to_inexact_dtype(sample.dtype))
+    else:
+        weights = as_array_argument("histogramdd", weights, 3)
+        sample, weights = promote_dtypes_inexact("histogramdd", sample, weights)
     if weights is not None and weights.shape != (count,):
         raise ValueError("should have one weight for each sample.")
     ranges = [None] * rank if range is None else list(range)
@@ -298,7 +301,7 @@ def _grid_counts(columns, edges, weights):
     sizes = [e.size + 1 for e in edges]
     flat = None
     for column, edge, size in zip(columns, edges, sizes, strict=True):
-        place = _bins_of(column, convert(edge, column.dtype))
+        place = _bins_of(column, edge)
         flat = place if flat is None else lax.add(lax.mul(flat, np.asarray(size, flat.dtype)), place)
     counts = reshaped(_counts(flat, weights, int(np.prod(sizes))), tuple(sizes))
     return read(counts, (slice(1, -1),) * len(sizes))
@@ -356,7 +359,7 @@ def cov(
             degrees = (0 if bias else 1) if ddof is None else ddof
             return make_array(run(_covariance_value, found[0], rowvar, degrees))
     m = as_array_argument("cov", m)
-    dtype = user_dtype(dtype, "cov")
+    dtype = _inexact_dtype("cov", dtype)
     if m.ndim > 2:
         raise ValueError("m has more than 2 dimensions")
     if y is not None:
@@ -370,6 +373,8 @@ def cov(
     x = _variables(m, rowvar)
     if y is not None:
         x = concatenate([x, _variables(y, rowvar)], 0)
+    if not x.shape[0]:
+        return lax.full((0, 0), 0, x.dtype)
     ddof = (0 if bias else 1) if ddof is None else ddof
     weights, total, spread = _observation_weights(x, fweights, aweights, ddof)
     if weights is None:
@@ -407,6 +412,14 @@ def _correlation_value(x, rowvar: bool):
     c /= deviations
     np.maximum(c, -1, out=c)
     return np.minimum(c, 1, out=c)
+
+
+def _inexact_dtype(name: str, dtype):
+    """The dtype to compute in that a user asks for, if any."""
+    found = user_dtype(dtype, name)
+    if found is not None and not dtypes.is_inexact(found):
+        raise ValueError(f"{name}: dtype must be a subclass of float or complex; got {dtype=}")
+    return found
 
 
 def _real(x):
@@ -472,7 +485,7 @@ def corrcoef(x: Operand, y: Operand | None = None, rowvar: bool = True, dtype: D
     if y is dtype is None and (found := concrete_values(REAL, x)):  # the hot path
         if found[0].ndim == 2 and found[0].shape[0] > 1 and found[0].shape[1] > 1:
             return make_array(run(_correlation_value, found[0], rowvar))
-    c = cov(x, y, rowvar, dtype=dtype)
+    c = cov(x, y, rowvar, dtype=_inexact_dtype("corrcoef", dtype))
     if c.ndim == 0:
         return lax.div(c, c)
     n = c.shape[0]

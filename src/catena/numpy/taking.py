@@ -150,7 +150,7 @@ def take_along_axis(
     if not arr.shape[axis] and indices.size:
         raise IndexError("Cannot do a non-empty jnp.take_along_axis() from an empty axis.")
     wrap = wrap_negative_indices is None or wrap_negative_indices
-    mode = "fill" if mode is None else mode
+    mode = lax.GatherScatterMode.from_any("fill" if mode is None else mode)
     if direct(arr) and direct(indices) and wrap:
         try:
             if arr._value.ndim == 1:
@@ -219,6 +219,8 @@ def put(a: Operand, ind: Operand, v: Operand, mode: str | None = None, *, inplac
         raise ValueError(f"mode should be one of 'wrap' or 'clip'; got mode={mode!r}")
     ind, v = ravel(ind), ravel(v)
     values = read(v, np.arange(ind.size) % v.size) if v.size != ind.size else v
+    if ind.dtype == dtypes.BOOL:  # positions 0 and 1, as in NumPy
+        ind = lax.convert_element_type(ind, np.dtype("int32"))
     if mode == "wrap":
         ind = _modulo(_integers(ind), a.size)
     flat = IndexUpdateRef(ravel(a), ind).set(values, mode="clip")

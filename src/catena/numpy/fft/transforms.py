@@ -74,8 +74,8 @@ def _transform(name: str, kind: lax.FftType, a, s, axes, norm):
     last = tuple(range(a.ndim - len(axes), a.ndim))
     a = moveaxis(a, axes, last)
     lengths = _output_lengths(a, s, len(axes), kind)
-    if kind is lax.FftType.IRFFT and not lengths[-1]:  # the signal of a spectrum of one value, as in JAX
-        return moveaxis(lax.full((*a.shape[: -len(axes)], *lengths), 0, dtypes.to_real_dtype(a.dtype)), last, axes)
+    if s is None and not all(lengths):  # as in JAX; also the signal of a spectrum of one value
+        return moveaxis(_nothing(a, lengths, kind), last, axes)
     a = _resized(a, lengths, kind)
     result = _scaled(_in_steps(a, kind, lengths), kind, norm, lengths)
     return moveaxis(result, last, axes)
@@ -94,11 +94,18 @@ def _output_lengths(a, s, count: int, kind) -> tuple:
     if s is not None:
         return s
     lengths = a.shape[a.ndim - count :]
-    if kind is lax.FftType.IRFFT:
-        lengths = (*lengths[:-1], max(2 * (lengths[-1] - 1), 0))
-    if not all(lengths) and (kind is not lax.FftType.IRFFT or not all(lengths[:-1])):
-        raise ValueError(f"Fourier transforms need at least one element along each axis, got shape {a.shape}")
-    return lengths
+    return (*lengths[:-1], max(2 * (lengths[-1] - 1), 0)) if kind is lax.FftType.IRFFT else lengths
+
+
+def _nothing(a, lengths, kind):
+    """The transform of no elements, which has none; but a real one of length 0 would have a value."""
+    others, last = a.shape[: a.ndim - len(lengths)], lengths[-1]
+    if kind is lax.FftType.RFFT:
+        if not last:
+            raise ValueError(f"rfft needs at least one element along the last of its axes, got shape {a.shape}")
+        last = last // 2 + 1
+    dtype = dtypes.to_real_dtype(a.dtype) if kind is lax.FftType.IRFFT else dtypes.to_complex_dtype(a.dtype)
+    return lax.full((*others, *lengths[:-1], last), 0, dtype)
 
 
 def _resized(a, lengths, kind):
@@ -141,11 +148,12 @@ def _scaled(result, kind, norm, lengths):
 
 def _one(name: str, kind, a, n, axis, norm):
     """The transform along one axis."""
-    if not isinstance(axis, int | np.integer) and not hasattr(axis, "__index__"):
+    if axis is None or isinstance(axis, tuple | list):
         raise ValueError(
             f"jax.numpy.fft.{name} does not support multiple axes. Please use jax.numpy.fft.{name}n. Got "
             f"axis = {axis!r}."
         )
+    axis = operator.index(axis)
     a = as_array_argument(name, a)
     if name in _BY_NUMPY and direct(a) and a.dtype in NUMPY_FFT and 0 < a.size <= 1 << 12 and norm in _NORMS:
         if (n is None or (type(n) is int and n > 0)) and -a.ndim <= axis < a.ndim and a.shape[axis]:
@@ -416,7 +424,7 @@ def _frequencies(name: str, n, d, dtype, device, places) -> Array:
     dtype = user_dtype(dtype, name, default_float())
     numbers = lax.convert_element_type(places(int(n)), dtype)
     spacing = lax.mul(convert(d, dtype), lax.full(d.shape, n, dtype))
-    return placed(lax.div(*promote_dtypes_inexact(name, numbers, spacing)), device)
+    return placed(convert(lax.div(*promote_dtypes_inexact(name, numbers, spacing)), dtype), device)
 
 
 _of_spectra = family(

@@ -16,6 +16,7 @@ from catena.numpy import reductions
 from catena.numpy.boundary import (
     as_array_argument,
     broadcast_to,
+    broadcast_together,
     concrete_or_error,
     convert,
     direct,
@@ -282,6 +283,8 @@ def pinv(a: Operand, rtol: Operand | None = None, hermitian: bool = False, *, rc
     if rtol is None:
         rtol = 10.0 * max(a.shape[-2:]) * float(dtypes.finfo(a.dtype).eps)
     rtol = convert(as_array_argument("pinv", rtol, 1), dtypes.to_real_dtype(a.dtype))
+    if rtol.ndim:
+        a = broadcast_to(a, (*lax.broadcast_shapes(rtol.shape, a.shape[:-2]), *a.shape[-2:]))
     return _pinv_hermitian(a, rtol) if hermitian else _pinv_general(a, rtol)
 
 
@@ -587,7 +590,7 @@ def matrix_rank(
     else:
         rtol = convert(as_array_argument("matrix_rank", rtol, 1), s.dtype)
         cutoff = reshaped(rtol, (*rtol.shape, 1)) if rtol.ndim else rtol
-    return reductions.sum(convert(lax.gt(s, broadcast_to(cutoff, s.shape)), np.dtype("int32")), -1)
+    return reductions.sum(convert(lax.gt(*broadcast_together("matrix_rank", [s, cutoff])), np.dtype("int32")), -1)
 
 
 def _rank_value(value, dtype):
