@@ -8,7 +8,9 @@ compile, remember. Under another trace the call becomes one ``jit`` equation.
 import functools
 import types
 
-from catena.core.array import Array, fresh_array
+import numpy as np
+
+from catena.core.array import Array, as_array, fresh_array
 from catena.core.context import context
 from catena.core.jaxpr import eval_jaxpr
 from catena.core.pickling import global_name
@@ -21,6 +23,9 @@ from catena.transform import arguments, explain, misses, stages
 from catena.transform.execute import program_of, run_entry
 from catena.transform.jit_primitive import jit_p
 from catena.transform.memo import all_caches
+
+# Types of arguments that are made Arrays on the way.
+SCALARS = frozenset((bool, int, float, complex, np.bool_, np.int32, np.int64, np.float32, np.float64))
 
 
 class TracedCall:
@@ -61,9 +66,10 @@ class JitFunction:
                 found = None
             if found is not None:
                 return run_fast(found, args)
-        if context.trace is None and self._plain:  # the same for trees of Arrays
+        if context.trace is None and self._plain:  # the same for trees of Arrays and numbers
             leaves: list = []
             tree = flatten_into((args, kwargs), leaves)
+            leaves = [number(x) if type(x) in SCALARS else x for x in leaves]
             try:
                 found = self._fast.get((context.global_key, context.local_key, tree, *[x._aval for x in leaves]))
             except AttributeError:
@@ -97,6 +103,7 @@ class JitFunction:
 
     def _remember(self, args, kwargs, leaves, call: TracedCall):
         """Remember a plain call for the hot path."""
+        leaves = [number(x) if type(x) in SCALARS else x for x in leaves]
         if not self._plain or call.outer or context.debug_checks or any(type(x) is not Array for x in leaves):
             return
         program = program_of(call.closed, call.donated, self._name, self._keep_unused)
@@ -264,6 +271,13 @@ class JitFunction:
 
     def __deepcopy__(self, memo):
         return self
+
+
+def number(x) -> Array:
+    """A Python scalar as an Array whose type is known, for the hot path."""
+    array = as_array(x)
+    array.aval  # noqa: B018 (it is remembered)
+    return array
 
 
 def run_fast(found, args):
