@@ -292,7 +292,12 @@ def test_stages():
     close(compiled(X, {"v": 3.0})["sum"], X + 3)
     assert compiled.cost_analysis()["flops"] >= 3
     assert compiled.memory_analysis()["output_size_in_bytes"] == 12
-    assert "define" in compiled.as_text()
+    whole = compiled.as_text()
+    marks = {"kernels": "kernel over", "nests": "nest ", "llvm": "define", "assembly": "entry:"}
+    for stage, mark in marks.items():
+        assert mark in compiled.as_text(stage) and (mark in whole or stage == "assembly")
+    with pytest.raises(ValueError, match="stage must be None or one of kernels, nests, llvm, assembly, got 'hlo'"):
+        compiled.as_text("hlo")
 
 
 def test_lowering_from_shapes():

@@ -78,8 +78,8 @@ class Executable:
         return {"flops": float(self._module.flops), "bytes accessed": float(self._module.bytes)}
 
     def as_text(self, stage: str = "llvm") -> str:
-        """The program's text: `nests` (loop nests) or `llvm`."""
-        return "\n\n".join(self._module.nests) if stage == "nests" else self._text
+        """The program's text: `llvm`, or `assembly` of the machine that it was compiled for."""
+        return link.assembly(self._text, link.code_level(self._text)) if stage == "assembly" else self._text
 
 
 def _raise_failure(status: int, function, arguments) -> int:
@@ -120,6 +120,12 @@ def lower(closed_jaxpr) -> Region:
     inputs = [b.input(*physical(v.aval)) for v in closed.jaxpr.invars]
     b.region.outputs = b.call(closed, inputs)
     return b.region
+
+
+def nests(closed_jaxpr) -> list[str]:
+    """The loop nests of the program, as text."""
+    writer = ProgramWriter(host.target().vector_bytes, True, parallel_loops())
+    return write_program(writer, lower(closed_jaxpr), False, ()).nests
 
 
 def explain(closed_jaxpr) -> list[str]:

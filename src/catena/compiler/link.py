@@ -97,6 +97,12 @@ def compile_text(text: str, times: Times, opt: int) -> tuple[bytes, object]:
     return code, module
 
 
+def assembly(text: str, opt: int) -> str:
+    """The machine code of a module, as text."""
+    with lock:
+        return machine(opt).emit_assembly(compile_text(text, Times(), opt)[1])
+
+
 def parsed(text: str):
     try:
         return llvm().parse_assembly(text)

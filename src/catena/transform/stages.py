@@ -182,6 +182,9 @@ class Lowered(Stage):
         return self.compile().cost_analysis()
 
 
+STAGES = ("kernels", "nests", "llvm", "assembly")
+
+
 class Compiled(Stage):
     """A compiled function; call it with arguments of exactly the types that it was compiled for."""
 
@@ -204,10 +207,28 @@ class Compiled(Stage):
         """The same as calling the object."""
         return self(*args, **kwargs)
 
-    def as_text(self) -> str:
-        """The kernels, loop nests and LLVM IR of the program."""
+    def as_text(self, stage: str | None = None) -> str:
+        """The program as text.
+
+        Arguments:
+          stage: ``"kernels"`` for what it does, a line for each pass over memory, ``"nests"`` for its loop nests,
+            ``"llvm"`` for LLVM IR, ``"assembly"`` for machine code; ``None`` for the first three.
+        Raises:
+          ValueError: another stage.
+        """
+        if stage is not None and stage not in STAGES:
+            raise ValueError(f"stage must be None or one of {', '.join(STAGES)}, got {stage!r}")
         executable = self._program.executable
-        return executable.as_text() if executable is not None else "; nothing to compute\n"
+        if executable is None:
+            return "; nothing to compute\n"
+        return "\n\n".join(self._stage(executable, s) for s in ([stage] if stage else STAGES[:3])) + "\n"
+
+    def _stage(self, executable, stage: str) -> str:
+        if stage == "kernels":
+            return "\n".join(compiler.explain(self._call.closed))
+        if stage == "nests":
+            return "\n\n".join(compiler.nests(self._call.closed))
+        return executable.as_text(stage)
 
     def cost_analysis(self) -> dict:
         """Estimates of the work: floating-point operations and bytes moved."""
