@@ -1,10 +1,11 @@
 """Random numbers beside JAX's: each draw on both, in turn, as ratios of the best times.
 
-    python benchmarks/sampling.py [--jax-python PATH] [--part draws|samplers|first] [--only NAME ...]
+    python benchmarks/sampling.py [--jax-python PATH] [--part draws|samplers|first|reuse] [--only NAME ...]
 
 ``draws`` are the six that matter most at three sizes, ``samplers`` is every sampler at 1e5 numbers, ``first`` is the
-first draw in a fresh process. The two libraries run in processes of their own that take turns, so that neither takes
-the other's cores and other load on the machine hits both.
+first draw in a fresh process, ``reuse`` what the levels of ``jax_debug_key_reuse`` cost here. The two libraries run
+in processes of their own that take turns, so that neither takes the other's cores and other load on the machine hits
+both.
 """
 
 import argparse
@@ -119,6 +120,34 @@ print(json.dumps([t1 - t0, time.perf_counter() - t1]))
 """
 
 
+REUSE = """
+import itertools, time
+import catena as jax
+from catena import random
+
+DRAWS = {
+    "normal of 100": lambda key: random.normal(key, (100,)),
+    "uniform of 1": random.uniform,
+    "split": random.split,
+    "normal of 1e5": lambda key: random.normal(key, (10**5,)),
+}
+for name, draw in DRAWS.items():
+    batch, best = (20 if "1e5" in name else 200), {}
+    for level in (False, "warn", True):
+        with jax.debug_key_reuse(level):
+            draw(random.key(0)), draw(random.key(1))
+    for seed, level in itertools.product(range(40), (False, "warn", True)):
+        keys = [random.key(seed * batch + i) for i in range(batch)]
+        with jax.debug_key_reuse(level):
+            start = time.perf_counter()
+            for key in keys:
+                draw(key)
+            took = (time.perf_counter() - start) / batch
+        best[level] = min(took, best.get(level, took))
+    print(f"{name:14} a draw, in us:", ", ".join(f"{level} {1e6 * took:.2f}" for level, took in best.items()))
+"""
+
+
 class Worker:
     """A process with one library that times draws when told to."""
 
@@ -181,7 +210,7 @@ def run_first(python: str, library: str) -> list:
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--jax-python", default="/root/jaxenv/bin/python")
-    parser.add_argument("--part", choices=("draws", "samplers", "first"))
+    parser.add_argument("--part", choices=("draws", "samplers", "first", "reuse"))
     parser.add_argument("--only", nargs="*")
     chosen = parser.parse_args()
     print(f"{time.strftime('%Y-%m-%d')}, {os.cpu_count()} cores; seconds, best of several; above 1: catena is faster")
@@ -190,6 +219,8 @@ def main():
             table(chosen.jax_python, [n for n in names if not chosen.only or n in chosen.only], sizes)
     if chosen.part in (None, "first"):
         first_draws(chosen.jax_python)
+    if chosen.part in (None, "reuse"):
+        subprocess.run([sys.executable, "-c", REUSE], check=True, env=environment())
 
 
 if __name__ == "__main__":

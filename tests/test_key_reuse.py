@@ -243,6 +243,24 @@ def test_warn_level():
             random.normal(random.clone(key))
 
 
+def test_warn_level_of_draws_that_were_planned_before():
+    with jax.debug_key_reuse("warn"):
+        random.normal(new(), (7,)), random.split(new())
+        key = new()
+        random.split(key)  # line one
+        with pytest.warns(UserWarning) as caught:
+            random.normal(key, (7,))  # line two
+        first = test_warn_level_of_draws_that_were_planned_before.__code__.co_firstlineno + 4
+        assert len(caught) == 1 and caught[0].filename == __file__ and caught[0].lineno == first + 2
+        assert f"by split at {__file__}:{first} (" in str(caught[0].message)
+        assert f"now by normal at {__file__}:{first + 2} (" in str(caught[0].message)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            random.normal(random.PRNGKey(0), (7,)), random.normal(random.PRNGKey(0), (7,))
+            random.normal(new(), (7,)), random.normal(new(), (7,))
+            jax.jit(lambda k: random.normal(k) + random.uniform(k))(new())  # eager keys only
+
+
 def test_flag_admits_its_levels():
     with pytest.raises(ValueError, match="jax_debug_key_reuse"):
         jax.config.update("jax_debug_key_reuse", "perhaps")

@@ -267,10 +267,10 @@ class ExtendedArray(Array):
 
     ``_value`` has the dtype's storage dtype (``ExtendedDType.physical``), so that whatever only moves
     elements around (indexing, reshape, concatenate, select ...) works on it as it is. Only the dtype's own
-    primitives look inside.
+    primitives look inside. ``used`` is what the watch over random keys notes on a key.
     """
 
-    __slots__ = ()
+    __slots__ = ("used",)
 
     @property
     def aval(self) -> ShapedArray:

@@ -28,6 +28,7 @@ from catena.core.evaluate import check_may_run, check_value
 from catena.core.jaxpr import ClosedJaxpr
 from catena.core.lazy import LazyModule, compiler
 from catena.core.staging import DebugInfo, trace_to_jaxpr
+from catena.random import reuse
 from catena.random.dtype import STORAGE, U32, generator_of, stored
 from catena.transform.execute import run_entry
 
@@ -260,7 +261,8 @@ def remembered(function):
 
     @functools.wraps(function)
     def sampler(key, *args, **kwargs):
-        if context.trace is not None or context.debug_key_reuse or type(key) not in (ExtendedArray, Array):
+        watch = context.debug_key_reuse
+        if context.trace is not None or watch is True or type(key) not in (ExtendedArray, Array):
             return function(key, *args, **kwargs)
         if type(key) is Array and context.legacy_prng_key != "allow":
             return function(key, *args, **kwargs)
@@ -271,6 +273,8 @@ def remembered(function):
         except TypeError:  # an array among the arguments
             return function(key, *args, **kwargs)
         if plan is not None:
+            if watch and type(key) is ExtendedArray:
+                reuse.note(key, function.__name__)
             return plan.run(storage_of(key, plan))
         window.latest = None, None
         out = function(key, *args, **kwargs)

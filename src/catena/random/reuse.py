@@ -14,9 +14,9 @@ Where an index is not known, a moved key gets a number of its own, the same for 
 the keys it
 may be. ``fold_in``, comparisons and ``key_data`` use nothing up; ``clone`` gives a key a new number.
 
-With the level ``"warn"`` only keys that are passed to samplers and ``split`` in eager code are watched, each
-by its identity,
-at the cost of a microsecond, and reuse is a warning that names both lines.
+With the level ``"warn"`` only keys that are passed to samplers and ``split`` in eager code are watched: the array of a
+key carries a note of the line that used it, which costs half a microsecond, and reuse is a warning that names both
+lines.
 """
 
 import sys
@@ -31,7 +31,7 @@ from catena.core.array import as_array
 from catena.core.context import context
 from catena.core.errors import KeyReuseError, see
 from catena.core.jaxpr import Literal
-from catena.core.source import PACKAGE, user_source
+from catena.core.source import PACKAGE, Source, user_source
 from catena.core.zeros import get_aval
 from catena.random.dtype import is_key_dtype, is_typed_key
 
@@ -355,7 +355,7 @@ class Known(threading.local):
     """The ledger of this thread's eager code, and the numbers of the keys in its arrays, by identity."""
 
     def __init__(self):
-        self.ledger, self.numbers, self.uses = Ledger(), {}, {}
+        self.ledger, self.numbers = Ledger(), {}
 
 
 known = Known()
@@ -443,15 +443,19 @@ def consume(key, name: str):
 
 
 def note(key, name: str):
-    """At the level ``warn``: remember the line that used a key, and warn where there was one already."""
-    source = user_source()
-    earlier = recall(known.uses, key)
+    """At the level ``warn``: note on a key who used it, and warn where somebody did already. A hot path."""
+    frame = sys._getframe(1)
+    while frame.f_code.co_filename.startswith(PACKAGE) and frame.f_back is not None:
+        frame = frame.f_back
+    now = name, frame.f_code, frame.f_lasti
+    earlier = getattr(key, "used", None)
     if earlier is None:
-        remember(known.uses, key, (name, source))
+        key.used = now
         return
+    uses = [f"by {who} at {Source(*where)}" for who, *where in (earlier, now)]
     warnings.warn(
-        f"The key was used before, and draws the same numbers again: by {earlier[0]} at {earlier[1]}, now by {name} at "
-        f"{source}. Split it, or use catena.random.clone(key) to draw the same numbers on purpose.",
+        f"The key was used before, and draws the same numbers again: {uses[0]}, now {uses[1]}. Split it, or use "
+        "catena.random.clone(key) to draw the same numbers on purpose.",
         UserWarning,
         stacklevel=levels_to_user(),
     )
