@@ -6,7 +6,7 @@ JAX_VENV := .venv-jax
 JAX_VERSION := 0.10.2
 INSTALL := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test lint format bench random-programs bench-overhead clean
+.PHONY: demo test lint format bench random-programs random-quality bench-overhead bench-random compare-random clean
 
 demo: $(VENV)/.has-demo    # train a classifier on handwritten digits
 	$(BIN)/python examples/digits.py
@@ -27,6 +27,15 @@ bench: $(VENV)/.has-demo $(JAX_VENV)/.has-jax    # compiled programs beside JAX;
 
 random-programs: $(VENV)/.has-demo    # 2000 random programs: compiled = eager, the same bits on one thread and on two
 	$(BIN)/python benchmarks/random_programs.py
+
+random-quality: $(VENV)/.has-test    # statistical tests of every generator; writes docs/random_quality.md
+	$(BIN)/python benchmarks/random_quality.py --write
+
+bench-random: $(VENV)/.has-demo $(JAX_VENV)/.has-jax    # draws beside JAX; PART=draws, samplers, first or reuse selects
+	$(BIN)/python benchmarks/sampling.py --jax-python $(JAX_VENV)/bin/python $(if $(PART),--part $(PART))
+
+compare-random: $(VENV)/.has-demo $(JAX_VENV)/.has-jax    # what every sampler draws, and says, beside JAX; ONLY=text selects
+	$(BIN)/python benchmarks/differential_random.py --jax-python $(JAX_VENV)/bin/python --only "$(ONLY)"
 
 bench-overhead: $(VENV)/.has-demo $(JAX_VENV)/.has-jax    # side by side with JAX, printed as ratios
 	$(BIN)/python benchmarks/overhead.py --jax-python $(JAX_VENV)/bin/python

@@ -12,7 +12,7 @@ SOURCES = ROOT / "src" / "catena"
 FILES = sorted(p.relative_to(SOURCES).as_posix() for p in SOURCES.rglob("*.py") if p.read_text().strip())
 
 
-@pytest.mark.parametrize("page", ["architecture.md", "tour.md", "differences.md", "compiler.md"])
+@pytest.mark.parametrize("page", ["architecture.md", "tour.md", "differences.md", "compiler.md", "random.md"])
 def test_examples(page):
     failed, tried = doctest.testfile(
         str(ROOT / "docs" / page), module_relative=False, optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
