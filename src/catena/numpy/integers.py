@@ -188,7 +188,11 @@ def gcd(x1: Operand, x2: Operand) -> Array:
     x, y = _integers("gcd", x1, x2)
     if _both_direct(x, y):
         return _numpy(np.gcd, x, y)
-    return _euclid(*(lax.abs(x) for x in broadcast_together("gcd", [x, y])))
+    return _magnitude(_euclid(*map(_magnitude, broadcast_together("gcd", [x, y]))))
+
+
+def _magnitude(x):
+    return x if dtypes.issubdtype(x.dtype, np.unsignedinteger) else lax.abs(x)
 
 
 def lcm(x1: Operand, x2: Operand) -> Array:
@@ -208,7 +212,7 @@ def lcm(x1: Operand, x2: Operand) -> Array:
     x, y = _integers("lcm", x1, x2)
     if _both_direct(x, y):
         return _numpy(np.lcm, x, y)
-    x, y = (lax.abs(x) for x in broadcast_together("lcm", [x, y]))
+    x, y = map(_magnitude, broadcast_together("lcm", [x, y]))
     divisor = _euclid(x, y)
     safe = lax.select(lax.eq(divisor, like(divisor, 0)), lax.full_like(divisor, 1), divisor)
     return lax.mul(x, lax.div(y, safe))

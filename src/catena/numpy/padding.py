@@ -137,14 +137,14 @@ def _constant(array, widths, values):
     if direct(array) and isinstance(values, int | float) and not isinstance(values, bool):
         return make_array(_in_frame(array._value, widths, convert(values, array.dtype)._value), array.weak_type)
     if np.ndim(values) == 0 and not isinstance(values, list | tuple):
-        value = convert(as_array_argument("pad", values), array.dtype)
+        value = convert(as_array_argument("pad", values), array.dtype, array.weak_type)
         return lax.pad(array, value, [(b, a, 0) for b, a in widths])
     for axis, pair in enumerate(_pairs("constant_values", values, array.ndim)):
         for side in range(2):
             config = [(0, 0, 0)] * array.ndim
             width = widths[axis][side]
             config[axis] = (width, 0, 0) if side == 0 else (0, width, 0)
-            array = lax.pad(array, convert(pair[side], array.dtype), config)
+            array = lax.pad(array, convert(pair[side], array.dtype, array.weak_type), config)
     return array
 
 

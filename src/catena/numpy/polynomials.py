@@ -286,9 +286,8 @@ def poly(seq_of_zeros: Operand) -> Array:
         return lax.full((), 1, roots_.dtype)
     result = lax.full((1,), 1, roots_.dtype)
     for i in range(roots_.size):
-        shifted = lax.pad(result, lax.full((), 0, result.dtype), [(1, 0, 0)])
-        longer = lax.pad(result, lax.full((), 0, result.dtype), [(0, 1, 0)])
-        result = lax.sub(longer, lax.mul(read(roots_, i), shifted))
+        zero, scaled = lax.full((), 0, result.dtype), lax.mul(read(roots_, i), result)
+        result = lax.sub(lax.pad(result, zero, [(0, 1, 0)]), lax.pad(scaled, zero, [(1, 0, 0)]))
     return result
 
 

@@ -255,8 +255,8 @@ def searchsorted(
     Returns:
       An array of integers of the shape of ``v``.
     Raises:
-      ValueError: ``a`` is not 1-D, or ``side`` or ``method`` is unknown. TypeError: ``sorter`` does not hold
-        integers.
+      ValueError: ``a`` or ``sorter`` is not 1-D, or ``side`` or ``method`` is unknown. TypeError: ``sorter`` does not
+        hold integers.
 
     >>> import catena.numpy as jnp
     >>> jnp.searchsorted(jnp.array([1, 2, 2, 3]), 2, side="right")
@@ -273,6 +273,8 @@ def searchsorted(
         sorter = as_array_argument("searchsorted", sorter, 3)
         if not dtypes.is_integer(sorter.dtype):
             raise TypeError(f"searchsorted: sorter must hold integers, got {dtypes.dtype_name(sorter.dtype)}")
+        if sorter.ndim != 1:
+            raise ValueError(f"searchsorted: sorter should be 1-dimensional, got shape {sorter.shape}")
         a = read(a, sorter)
     return positions_in(a, v, side, method)
 
