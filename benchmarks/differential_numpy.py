@@ -146,6 +146,15 @@ EXPLAINED: list[tuple[str, str, str]] = [
         "a TypeError as in JAX for its own arrays; those of NumPy it asks themselves",
     ),
     ("trapezoid.*axis=\\(", r"^TypeError", "an axis is an integer, as in NumPy; JAX takes a tuple of one"),
+    (
+        "axis=\\(",
+        r"^TypeError: 'tuple' object cannot be interpreted as an integer",
+        "an axis is an integer, as in NumPy; JAX takes a tuple of one, or fails later",
+    ),
+    ("einsum.* text", r"got <class 'list'>", "subscripts are read as an operand where the operand is text"),
+    ("repeat.* with an axis more", r"^ValueError", "refused as in NumPy; JAX flattens the repeats"),
+    ("searchsorted", r"^ValueError: searchsorted: sorter should be", "refused as in NumPy; JAX reads rows of sorters"),
+    ("trapezoid.* empty", r" \| IndexError", "the area of nothing is 0, as in NumPy"),
     # NumPy's answer instead of JAX's
     ("array_equiv", r"\[False\] \| TypeError", "shapes that do not broadcast are not equivalent, as in NumPy"),
     ("packbits.*axis=", r"^TypeError", "an axis is an integer, as in NumPy; JAX takes a tuple of one"),
@@ -159,6 +168,7 @@ EXPLAINED: list[tuple[str, str, str]] = [
     ("unique.* 0 empty", r"int32\[0\]", "positions have the size that was asked for; JAX returns none"),
     ("cov.* (negative|extreme)", r"nan", "negative weights have no meaning"),
     ("gradient", r"e-08", "rounding: JAX divides in another order"),
+    ("histogram, .* of rank 0", r"", "a value on an edge, which is rounded differently"),
     ("digitize.* special", r"", "edges that are not in order have no meaning"),
     ("histogram2d.* extreme", r"", "edges between -2**31 and 2**31 - 1 are rounded differently"),
     ("roots", r"complex64\[2\]", "roots of equal size come in no order"),

@@ -8,7 +8,7 @@ import numpy as np
 from catena import lax
 from catena.core import dtypes
 from catena.core.array import Array, make_array
-from catena.numpy.arithmetic import remainder
+from catena.numpy.arithmetic import absolute, remainder
 from catena.numpy.boundary import (
     array_arguments,
     as_array_argument,
@@ -179,12 +179,10 @@ def _inexact(name: str, x):
 
 def _coordinates(h, n: int):
     """The spacing of an axis: a scalar, or the ``n - 1`` distances of neighbours."""
-    size = h.size
-    if h.ndim == 0 or size == 1:
-        return lax.reshape(h, ())
-    if size != n:
+    if h.ndim > 1 or (h.ndim and h.size != n):
         raise ValueError(f"Spacing arguments must be scalars or 1D arrays with length {n} of the axis; got {h.shape}")
-    h = ravel(h)
+    if not h.ndim:
+        return h
     return lax.sub(read(h, _LATER), read(h, _EARLIER))
 
 
@@ -319,7 +317,7 @@ def unwrap(p: Operand, discont: Operand | None = None, axis: int = -1, period: O
     edge = lax.bitwise_and(lax.eq(wrapped, lax.neg(half)), lax.gt(steps, like(steps, 0)))
     wrapped = lax.select(edge, broadcast_to(half, steps.shape), wrapped)
     least = half if discont is None else convert(as_array_argument("unwrap", discont, 1), p.dtype)
-    small = lax.lt(lax.abs(steps), least)
+    small = lax.lt(absolute(steps), least)
     correction = lax.select(small, lax.full_like(steps, 0), lax.sub(wrapped, steps))
     unwrapped = lax.add(later, cumsum(correction, axis))
     return lax.concatenate([read(p, along(axis, slice(0, 1))), unwrapped], axis)

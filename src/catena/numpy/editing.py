@@ -194,7 +194,7 @@ def roll(a: Operand, shift: Operand | Sequence[int], axis: int | Sequence[int] |
         shift = (
             np.asarray([np.asarray(as_operand("roll", s, 1)).astype(np.int64) for s in shift])
             if not _traced(shift)
-            else lax.stack([as_array_argument("roll", s, 1) for s in shift], 0)
+            else lax.stack([convert(as_array_argument("roll", s, 1), np.dtype("int32")) for s in shift], 0)
         )
     shift = as_array_argument("roll", shift, 1)
     if axis is None:

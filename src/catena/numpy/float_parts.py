@@ -192,7 +192,7 @@ signbit = document_unary(
 
 
 def _copysign(x, y):
-    x, y = broadcast_together("copysign", promote_inexact("copysign", x, y))
+    x, y = broadcast_together("copysign", promote_inexact("copysign", x, y), ValueError)
     if dtypes.is_complex(x.dtype):
         raise TypeError("copysign does not support complex-valued inputs")
     magnitude = lax.abs(x)

@@ -133,12 +133,14 @@ def lexsort(keys: Operand | Sequence[Operand], axis: int = -1) -> Array:
     Returns:
       An array of integers of the shape of a key.
     Raises:
-      TypeError: there are no keys. ValueError: their shapes differ, or the axis is out of bounds.
+      TypeError: there are no keys, or a scalar. ValueError: their shapes differ, or the axis is out of bounds.
 
     >>> import catena.numpy as jnp
     >>> jnp.lexsort((jnp.array([1, 0, 1]), jnp.array([2, 2, 1])))
     Array([2, 1, 0], dtype=int32)
     """
+    if getattr(keys, "ndim", 1) == 0:
+        raise TypeError("lexsort: keys must be a sequence of keys, got a scalar")
     keys = [as_array_argument("lexsort", k, i) for i, k in enumerate(array_sequence("lexsort", keys))]
     if not keys:
         raise TypeError("need sequence of keys with len > 0 in lexsort")

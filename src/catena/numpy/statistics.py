@@ -12,6 +12,7 @@ from catena.core.array import Array, make_array
 from catena.core.errors import ConcretizationTypeError
 from catena.core.trace import find_concrete
 from catena.numpy import reductions
+from catena.numpy.arithmetic import absolute
 from catena.numpy.averages import average
 from catena.numpy.boundary import (
     as_array_argument,
@@ -19,6 +20,7 @@ from catena.numpy.boundary import (
     convert,
     direct,
     like,
+    promoted_dtype,
     run,
     user_dtype,
 )
@@ -135,7 +137,6 @@ def histogram_bin_edges(a: Operand, bins: Operand = 10, range: Range = None, wei
         raise TypeError(f"histogram_bin_edges: bins must be a number of bins or an array of edges, got {bins!r}")
     a = as_array_argument("histogram_bin_edges", a)
     a = ravel(convert(a, dtypes.to_inexact_dtype(a.dtype)))
-    bins = bins if not isinstance(bins, Sequence) else np.asarray(bins)
     edges = as_array_argument("histogram_bin_edges", bins, 1)
     if edges.ndim == 1:
         return convert(_real(edges) if not dtypes.is_complex(a.dtype) else edges, a.dtype)
@@ -375,6 +376,10 @@ def cov(
         x = concatenate([x, _variables(y, rowvar)], 0)
     if not x.shape[0]:
         return lax.full((0, 0), 0, x.dtype)
+    if aweights is not None:
+        aweights = as_array_argument("cov", aweights, 6)
+        aweights = absolute(aweights)
+        x = convert(x, promoted_dtype([x, aweights])[0])
     ddof = (0 if bias else 1) if ddof is None else ddof
     weights, total, spread = _observation_weights(x, fweights, aweights, ddof)
     if weights is None:
@@ -445,9 +450,8 @@ def _observation_weights(x, fweights, aweights, ddof) -> tuple:
         _check_weights("fweights", fweights, x)
         weights = lax.abs(convert(fweights, dtype))
     if aweights is not None:
-        aweights = as_array_argument("cov", aweights, 6)
         _check_weights("aweights", aweights, x)
-        aweights = lax.abs(convert(aweights, dtype))
+        aweights = convert(aweights, dtype)
         weights = aweights if weights is None else lax.mul(weights, aweights)
     total = lax.reduce_sum(weights, (0,))
     degrees = like(total, ddof)
@@ -459,9 +463,9 @@ def _observation_weights(x, fweights, aweights, ddof) -> tuple:
 
 def _check_weights(name: str, weights, x):
     if weights.ndim > 1:
-        raise ValueError(f"cannot handle multidimensional {name}")
+        raise RuntimeError(f"cannot handle multidimensional {name}")  # NumPy's kind of error
     if weights.shape != x.shape[1:]:
-        raise ValueError(f"incompatible numbers of samples and {name}")
+        raise RuntimeError(f"incompatible numbers of samples and {name}")
 
 
 def corrcoef(x: Operand, y: Operand | None = None, rowvar: bool = True, dtype: DTypeLike | None = None) -> Array:
