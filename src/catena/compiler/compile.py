@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
 from catena.compiler import host, link
+from catena.compiler.emit import bounds
 from catena.compiler.emit.entry import STACK_ARENA, write_program
 from catena.compiler.emit.interrupts import INTERRUPTED
 from catena.compiler.emit.program import Module, ProgramWriter
@@ -47,9 +49,11 @@ class Executable:
         self._module, self._text, self.code, self.reused = module, text, code, reused
         self.returns_stacks, self.free_stacks = returns_stacks, native.free_stacks
         allocates = module.arena_bytes > STACK_ARENA
-        self._can_fail = bool(native.callbacks or native.free_stacks or module.interruptible or allocates)
+        self._can_fail = bool(
+            native.callbacks or native.free_stacks or module.interruptible or allocates or module.sites
+        )
         if self._can_fail:
-            self.entry.errcheck = _raise_failure
+            self.entry.errcheck = functools.partial(_raise_failure, module.sites)
 
     def __call__(self, *args: np.ndarray) -> tuple[np.ndarray, ...]:
         """The results; a program that returns stacks gives their addresses, then the head of their chain."""
@@ -82,7 +86,7 @@ class Executable:
         return link.assembly(self._text, link.code_level(self._text)) if stage == "assembly" else self._text
 
 
-def _raise_failure(status: int, function, arguments) -> int:
+def _raise_failure(sites: list[str], status: int, function, arguments) -> int:
     """After a call of a program that can fail (it has callbacks, long loops, large temporaries): raises why."""
     if status == OUT_OF_MEMORY:
         raise OutOfMemoryError(
@@ -90,6 +94,7 @@ def _raise_failure(status: int, function, arguments) -> int:
         )
     if status == INTERRUPTED:
         kernels.raise_interrupt()
+    bounds.raise_violation(sites, status)
     if status < 0:
         kernels.raise_pending()
     return status

@@ -95,6 +95,8 @@ def contract(w, frame, step: Step, operands, axes, layout) -> None:
     batch, lines, terms, columns = map(contraction.merged, axes)
     n = math.prod(x.extent for x in columns)
     form = Contraction(TYPES[NAMES[v.dtype]], batch, lines, n, terms)
+    if w.sites is not None:
+        _check_bounds(form, a, b, v, columns)
     side_by_side = not columns or (len(columns) == 1 and columns[0].b == 1)
     plan = contraction.plan(form, w.vector_bytes, side_by_side)
     if plan.packed:
@@ -109,6 +111,14 @@ def contract(w, frame, step: Step, operands, axes, layout) -> None:
     contraction.write(w, plan, [w.address(frame, a), panels, rest, w.address(frame, v)], after)
     if step.epilogue is not None and after is None:
         w.nest(frame, step.epilogue)
+
+
+def _check_bounds(form: Contraction, a: Value, b: Value, v: Value, columns) -> None:
+    """In checked mode, that the walks over the operands and the result stay inside: their steps are all known."""
+    axes = [*form.batch, *form.rows, *form.terms, *columns]
+    bounds.check_walk("its left operand", [(x.extent, x.a) for x in axes], a.size)
+    bounds.check_walk("its right operand", [(x.extent, x.b) for x in axes], b.size)
+    bounds.check_walk("its result", [(x.extent, x.c) for x in axes if x not in columns] + [(form.columns, 1)], v.size)
 
 
 def _epilogue(w, frame, step: Step, plan) -> tuple[str, list[str]] | None:

@@ -104,6 +104,7 @@ FLAGS = {
             "An error where an operation or a compiled program would run.",
             traced=True,
         ),
+        Flag("jax_check_bounds", False, bool, "Compiled programs check every load and store.", traced=True),
         Flag("jax_no_tracing", False, bool, "An error where a function would be traced again."),
         Flag("jax_log_compiles", False, bool, "Log every compilation."),
         Flag("jax_explain_cache_misses", False, bool, "Log why a function is traced again."),

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from catena.compiler import loops
 from catena.compiler.emit import folds, ops
+from catena.compiler.emit.bounds import Guard
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.loops import Nest
 from catena.compiler.types import TYPES, constant, vector
@@ -48,13 +49,24 @@ class NestWriter:
     outermost dimensions where they are given, `bounds` a range of the next one.
     """
 
-    def __init__(self, e: Emitter, nest: Nest, pointers: dict[int, str], in_place: bool = False, bounds=None, outer=()):
+    def __init__(
+        self,
+        e: Emitter,
+        nest: Nest,
+        pointers: dict[int, str],
+        in_place: bool = False,
+        bounds=None,
+        outer=(),
+        guard=None,
+    ):
         self.e, self.nest, self.pointers, self.in_place, self.bounds = e, nest, pointers, in_place, bounds
         self.outer = outer
+        self.guard: Guard | None = guard
         self.position = {d: i for i, d in enumerate(nest.order)}
         self.kept = sum(d not in nest.reduced for d in nest.order)
         self.levels = self._levels()
         self.accesses = self._accesses()
+        self.buffers = {key: buffer for key, buffer, _, _ in self.accesses}
         self.vector_bit = 0 if nest.vector is None else 1 << nest.vector
         partial = any(f.partial for f in nest.folds)
         self.bounded = None if bounds is None else nest.order[self.kept if partial else len(outer)]
@@ -162,6 +174,7 @@ class NestWriter:
         s = self.nest.stores[i]
         t = TYPES[s.dtype]
         pointer, _ = self._address(("store", i), t.memory, s.offset, c, self.width)
+        self._check("store", s.buffer, pointer, t, 2 * self.width)
         parts = [self.e.narrow(self._use(self.nest.stores[k].stmt, c), t, self.width) for k in (i, j)]
         self.e.store_interleaved(t, parts, pointer, self.width)
 
@@ -202,10 +215,10 @@ class NestWriter:
         t, width = TYPES[s.attr[1]], self.width
         stride, v = self._coefficient(i, self.nest.vector), vector(t.memory, self.width)
         base, const = copies[0].pointers[i]
-        rows = [
-            self.e.op(f"load {v}, ptr {self.e.element(base, t.memory, const + k * stride)}, align {t.bytes}")
-            for k in range(width)
-        ]
+        places = [self.e.element(base, t.memory, const + k * stride) for k in range(width)]
+        for place in places:
+            self._check("load", s.attr[0], place, t, width)
+        rows = [self.e.op(f"load {v}, ptr {place}, align {t.bytes}") for place in places]
         for c, row in zip(copies, self.e.transposed(rows, t.memory), strict=True):
             c.env[i] = self.e.widen(row, t, width)
 
@@ -442,18 +455,26 @@ class NestWriter:
         t, offset = TYPES[s.attr[1]], s.attr[2]
         pointer, spread = self._address(key, t.memory, offset, c, width)
         if spread:
+            self._check("load", s.attr[0], pointer, t, width, None, mask)
             return self.e.widen(self.e.gather(t, pointer, width, mask), t, width)
         stride = next((k for d, k in offset[1] if d == self.nest.vector), 0)
         if width > 1 and not stride:
-            return self._masked_scalar(t, pointer, width, mask)
+            return self._masked_scalar(s.attr[0], t, pointer, width, mask)
+        self._check("load", s.attr[0], pointer, t, width, stride, mask)
         return self.e.load(t, pointer, width, stride, mask)
 
-    def _masked_scalar(self, t, pointer: str, width: int, mask: str | None) -> str:
+    def _masked_scalar(self, buffer: int, t, pointer: str, width: int, mask: str | None) -> str:
         """One address for all lanes, read only where some lane's mask holds."""
         some = (
             self.e.op(f"call i1 @llvm.vector.reduce.or.v{width}i1(<{width} x i1> {mask})") if mask is not None else None
         )
+        self._check("load", buffer, pointer, t, 1, 1, some)
         return self.e.splat(self.e.load(t, pointer, 1, 1, some), t.register, width)
+
+    def _check(self, what: str, buffer: int, pointer: str, t, width: int, stride: int | None = 1, mask=None) -> None:
+        """In checked mode, compares an access with its buffer's extent (see `bounds`)."""
+        if self.guard is not None:
+            self.guard.check(what, buffer, self.pointers[buffer], pointer, t, width, stride, mask)
 
     def write_access(
         self, key, dtype: str, offset, x: str, c: Copy, mask: str | None = None, width: int | None = None
@@ -461,10 +482,13 @@ class NestWriter:
         t = TYPES[dtype]
         width = self.width if width is None else width
         pointer, spread = self._address(key, t.memory, offset, c, width)
+        buffer = self.buffers[key]
         if spread:
+            self._check("store", buffer, pointer, t, width, None, mask)
             self.e.scatter(t, self.e.narrow(x, t, width), pointer, width, mask)
             return
         stride = next((k for d, k in offset[1] if d == self.nest.vector), 0)
+        self._check("store", buffer, pointer, t, width, stride or 1, mask)
         self.e.store(t, x, pointer, width, stride or 1, mask)
 
     # ---- folds ---------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ the number of threads.
 
 from __future__ import annotations
 
+from catena.compiler.emit import bounds
 from catena.compiler.fuse import COSTLY
 from catena.compiler.loops import Nest
 
@@ -91,7 +92,8 @@ def through_pool(w, body: str, pointers: list[str], chunks: int) -> None:
         e.do(f"store ptr {p}, ptr {e.element(table, 'ptr', i)}")
     if w.pool is not None and chunks > 1:
         e.do(f"call void {w.external(w.pool)}(ptr @{wrapper}, ptr {table}, i64 {chunks})")
-        return
-    k, opened = e.begin_loop(0, chunks)
-    e.do(f"call void @{wrapper}(ptr {table}, i64 {k})")
-    e.end_loop(opened)
+    else:
+        k, opened = e.begin_loop(0, chunks)
+        e.do(f"call void @{wrapper}(ptr {table}, i64 {k})")
+        e.end_loop(opened)
+    bounds.stop_if_violated(w)

@@ -52,7 +52,7 @@ def write(w, frame, nest: Nest, size: int) -> None:
     nest.folds = [fold for fold, *_ in joins]
     each = {b: n for _, _, lengths in joins for b, n in lengths.items()}
     pointers = {b: w.buffer(frame, b) for b in nest.buffers()}
-    name = w.nest_function(nest, list(pointers), in_place=False, bounded=True)
+    name = w.nest_function(nest, list(pointers), in_place=False, bounded=True, sizes=each)
     parallel.call(w, name, list(pointers.values()), whole, size, [each.get(b, 0) for b in pointers])
     for _, join, _ in joins:
         w.nest(frame, join)
@@ -62,7 +62,7 @@ def write(w, frame, nest: Nest, size: int) -> None:
 
 def _part(w, frame, nest: Nest, fold: Fold, count: int) -> tuple[Fold, Nest, dict[int, int]]:
     """The fold of a chunk, the nest that folds the results of all chunks, and the bytes that each leaves by buffer."""
-    values, results = frame.fused.region.values, [accumulator_type(t).name for t in fold.types]
+    values, results = frame.fused.region.values, [accumulator_type(fold, t).name for t in fold.types]
     buffer, _, offset = fold.dests[0]
     length = values[buffer].size * (2 if KIND[values[buffer].dtype] == "c" else 1)
     dests, loads, lengths = [], [], {}

@@ -20,7 +20,18 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from catena.compiler import epilogues, loops, products
-from catena.compiler.emit import control, convolve, libraries, parallel, partial, rows, selection, sorting, stack_steps
+from catena.compiler.emit import (
+    bounds,
+    control,
+    convolve,
+    libraries,
+    parallel,
+    partial,
+    rows,
+    selection,
+    sorting,
+    stack_steps,
+)
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.emit.nest import NestWriter
 from catena.compiler.fuse import Fused, Step, fuse
@@ -28,6 +39,7 @@ from catena.compiler.graph import Region, Value
 from catena.compiler.memory import SLOT_BYTES, SLOTS, Arena, Block
 from catena.compiler.nests import NestBuilder
 from catena.compiler.rows import group_rows
+from catena.core.context import context
 from catena.core.errors import CompileError
 
 INLINE, INLINE_IN_LOOP = 64, 4096  # nests of at most so much work (blocks * statements) are written in place
@@ -47,6 +59,7 @@ class Module:
     flops: int = 0
     bytes: int = 0
     interruptible: bool = False
+    sites: list[str] = field(default_factory=list)  # of bounds checks, in checked mode
 
 
 @dataclass
@@ -93,6 +106,8 @@ class ProgramWriter:
         self.trips = 1  # iterations of the loops around what is being written
         self.slot_bytes = 0
         self.loops = 0  # loops written so far
+        self.sites = bounds.Sites() if context.check_bounds else None  # in checked mode, the accesses
+        self.values: list[Value] = []  # of the region that is being written
         self.depth = 0  # loops around what is being written
 
     # ---- regions -------------------------------------------------------------------------------------------
@@ -110,6 +125,7 @@ class ProgramWriter:
         `carried` maps an output to the input whose memory is that output's destination (loop carries). Inputs
         that are `donated` give their memory to outputs where that is safe: `self.reused` tells which.
         """
+        outside, self.values = self.values, region.values
         fused = fuse(region)
         frame = Frame(fused, NestBuilder(fused))
         group_rows(fused, frame.nest_of)
@@ -127,6 +143,7 @@ class ProgramWriter:
         self._final_copies(frame, copies, dests, carried or {})
         for block in frame.blocks.values():
             self._free(block)
+        self.values = outside
 
     def _liveness(self, frame: Frame) -> None:
         for i, step in enumerate(frame.fused.steps):
@@ -341,10 +358,20 @@ class ProgramWriter:
         blocks = nest.trips // max(1, nest.width if nest.vector is not None else 1)
         if blocks <= 1 or blocks * len(nest.stmts) <= (INLINE_IN_LOOP if self.depth else INLINE):
             self.e.contract = self.depth > 0
-            NestWriter(self.e, nest, pointers, in_place).write()
+            NestWriter(self.e, nest, pointers, in_place, guard=self.guard(self.e, nest, False)).write()
             self.e.contract = False
             return
         self._outline(frame, nest, pointers, in_place)
+
+    def guard(self, e: Emitter, nest: loops.Nest, own_function: bool, sizes=None) -> bounds.Guard | None:
+        """What writes the bounds checks of a nest, in checked mode."""
+        if self.sites is None:
+            return None
+        return bounds.Guard(self.sites, e, self.values, loops.show(nest), own_function, sizes or {})
+
+    def _extents(self, buffers: list[int]) -> tuple:
+        """In checked mode, what tells equal nests over values of different sizes apart."""
+        return tuple(nbytes(self.values[b]) for b in buffers) if self.sites is not None else ()
 
     def count(self, nest: loops.Nest) -> None:
         """Adds a nest to the program's costs."""
@@ -363,7 +390,7 @@ class ProgramWriter:
             return
         if self.pool is None:
             chunk = None
-        key = (nest.key(list(pointers)), in_place, chunk, self.depth > 0)
+        key = (nest.key(list(pointers)), in_place, chunk, self.depth > 0, self._extents(list(pointers)))
         name = self.nests_known.get(key)
         if name is None:
             name = self.nests_known[key] = self.nest_function(nest, list(pointers), in_place, bool(chunk))
@@ -371,23 +398,27 @@ class ProgramWriter:
             parallel.call(self, name, list(pointers.values()), nest.extents[nest.order[0]], chunk)
         else:
             self.e.do(f"call void @{name}({', '.join(f'ptr {p}' for p in pointers.values())})")
+            bounds.stop_if_violated(self)
 
-    def nest_function(self, nest: loops.Nest, buffers: list[int], in_place: bool, bounded: bool) -> str:
+    def nest_function(
+        self, nest: loops.Nest, buffers: list[int], in_place: bool, bounded: bool, sizes: dict[int, int] | None = None
+    ) -> str:
         e, written = Emitter(), nest.written()
         e.contract = self.depth > 0
         outer = [f"%o{j}" for j in range(len(nest.rows) - 1)]
-        bounds = ("%lo", "%hi") if bounded else None
-        NestWriter(e, nest, {b: f"%b{i}" for i, b in enumerate(buffers)}, in_place, bounds, outer).write()
+        limits = ("%lo", "%hi") if bounded else None
+        names, guard = {b: f"%b{i}" for i, b in enumerate(buffers)}, self.guard(e, nest, True, sizes)
+        NestWriter(e, nest, names, in_place, limits, outer, guard).write()
         noalias = "" if in_place or bounded else " noalias"
         params = [f"ptr{noalias if b in written else ' readonly'} %b{i}" for i, b in enumerate(buffers)]
-        params += [f"i64 {x}" for x in (*outer, *bounds)] if bounded else []
+        params += [f"i64 {x}" for x in (*outer, *limits)] if bounded else []
         self.helpers.update(e.needs)
         head = f"({', '.join(params)}) nounwind {{"
         return self.function("\n".join([head, "entry:", *e.slots, *e.lines, "  ret void", "}"]))
 
     def row_function(self, nest: loops.Nest, buffers: list[int]) -> str:
         """The name of the function that runs a nest of a row group on a range of rows."""
-        key = (nest.key(buffers), False, "rows", self.depth > 0)
+        key = (nest.key(buffers), False, "rows", self.depth > 0, self._extents(buffers))
         if key not in self.nests_known:
             self.nests_known[key] = self.nest_function(nest, buffers, False, bounded=True)
         return self.nests_known[key]
@@ -410,6 +441,7 @@ class ProgramWriter:
             f"@constants = global [{max(len(self.constants), 1)} x ptr] zeroinitializer, align 16",
             f"@externals = global [{max(len(self.externals), 1)} x ptr] zeroinitializer, align 16",
             *self.literals.values(),
+            *([bounds.GLOBAL] if self.sites is not None else []),
         ]
         once = self._called_once()
         parts += [
@@ -429,6 +461,7 @@ class ProgramWriter:
             self.flops,
             self.bytes,
             self.fuel is not None,
+            self.sites.texts if self.sites is not None else [],
         )
 
 
