@@ -6,7 +6,7 @@ JAX_VENV := .venv-jax
 JAX_VERSION := 0.10.2
 INSTALL := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test lint format bench random-programs random-quality bench-overhead bench-random compare-random clean
+.PHONY: demo test lint format bench random-programs random-quality differential bench-numpy bench-overhead bench-random compare-random clean
 
 demo: $(VENV)/.has-demo    # train a classifier on handwritten digits
 	$(BIN)/python examples/digits.py
@@ -36,6 +36,13 @@ bench-random: $(VENV)/.has-demo $(JAX_VENV)/.has-jax    # draws beside JAX; PART
 
 compare-random: $(VENV)/.has-demo $(JAX_VENV)/.has-jax    # what every sampler draws, and says, beside JAX; ONLY=text selects
 	$(BIN)/python benchmarks/differential_random.py --jax-python $(JAX_VENV)/bin/python --only "$(ONLY)"
+
+differential: $(VENV)/.has-demo $(JAX_VENV)/.has-jax    # 15,000 calls of the NumPy API, the same in JAX, half an hour; EVERY=10 makes a tenth, ONLY=name those of a function
+	$(BIN)/python benchmarks/differential_numpy.py --jax-python $(JAX_VENV)/bin/python $(if $(EVERY),--every $(EVERY)) $(if $(ONLY),--only $(ONLY))
+
+bench-numpy: $(VENV)/.has-demo $(JAX_VENV)/.has-jax    # what 200 calls of the NumPy API cost beside JAX, then sort, median ... of a million
+	$(BIN)/python benchmarks/numpy_overhead.py --jax-python $(JAX_VENV)/bin/python
+	$(BIN)/python benchmarks/numpy_overhead.py --jax-python $(JAX_VENV)/bin/python --large
 
 bench-overhead: $(VENV)/.has-demo $(JAX_VENV)/.has-jax    # side by side with JAX, printed as ratios
 	$(BIN)/python benchmarks/overhead.py --jax-python $(JAX_VENV)/bin/python
