@@ -16,7 +16,7 @@ import numpy as np
 
 from catena.compiler import contraction, loops
 from catena.compiler.contraction import Axis, Contraction
-from catena.compiler.emit import parallel, rows
+from catena.compiler.emit import bounds, parallel, rows
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.fuse import Step
 from catena.compiler.graph import Value
