@@ -1,6 +1,7 @@
 """Rules for every test: the run is hermetic, and one test's configuration never reaches the next."""
 
 import os
+from collections import Counter
 
 # Before catena is imported: a stray variable in the user's shell must not decide a test.
 for name in [n for n in os.environ if n.startswith(("JAX_", "CATENA_"))]:
@@ -36,3 +37,16 @@ def same_config_after_as_before():
     for name in CHECKED_FLAGS:
         config.update(name, before[name])
     assert after == before, "the test left configuration flags changed"
+
+
+def pytest_terminal_summary(terminalreporter):
+    """What tests counted (``record_property`` with a dict), summed up: shown with any verbosity, and with xdist."""
+    totals: dict[str, Counter] = {}
+    for outcome in ("passed", "failed"):
+        for report in terminalreporter.getreports(outcome):
+            for name, counts in report.user_properties:
+                if isinstance(counts, dict):
+                    totals.setdefault(name, Counter()).update(counts)
+    for name, counts in totals.items():
+        parts = ", ".join(f"{count} {what}" for what, count in counts.most_common())
+        terminalreporter.write_line(f"{name}: {counts.total()} looked at: {parts}")

@@ -10,6 +10,7 @@ with _without_collection():
     from catena import dtypes as dtypes
     from catena import errors as errors
     from catena import lax as lax
+    from catena import nn as nn
     from catena import numpy as numpy
     from catena import random as random
     from catena import sharding as sharding

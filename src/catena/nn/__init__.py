@@ -1,0 +1,3 @@
+"""Neural networks."""
+
+from catena.nn import initializers as initializers
