@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from catena.compiler.emit import ops
+from catena.compiler.emit import cascades, ops
 from catena.compiler.loops import Fold
 from catena.compiler.types import TYPES, constant, vector
 
@@ -39,9 +39,11 @@ def identity(kind: str, name: str):
     return -(1 << (t.bits - 1)) if low else (1 << (t.bits - 1)) - 1
 
 
-def accumulator_type(name: str):
-    """Narrow floats accumulate in f32."""
+def accumulator_type(fold: Fold, name: str):
+    """Narrow floats accumulate in f32; running sums, which know no blocks (see `cascades`), in f64."""
     t = TYPES[name]
+    if t.kind == "f" and fold.running and fold.kind == "sum":
+        return TYPES["float64"]
     return TYPES["float32"] if t.narrow and t.kind == "f" else t
 
 
@@ -72,7 +74,7 @@ class Accumulators:
 
     def __init__(self, writer, index: int, fold: Fold, copies):
         self.w, self.e, self.index, self.fold = writer, writer.e, index, fold
-        self.types = [accumulator_type(t) for t in fold.types]
+        self.types = [accumulator_type(fold, t) for t in fold.types]
         nest = writer.nest
         if writer.lanes_reduced:
             self.width = min(nest.width, nest.extents[nest.vector])
@@ -81,13 +83,30 @@ class Accumulators:
             self.width, self.copies = writer.width, len(copies)
         self.slots = []
         for c in range(self.copies):
-            row = []
-            for j, t in enumerate(self.types):
-                slot = self.e.slot(vector(t.register, self.width))
-                start = self._initial(j, t, copies[min(c, len(copies) - 1)])
-                self.e.do(f"store {vector(t.register, self.width)} {start}, ptr {slot}")
-                row.append(slot)
-            self.slots.append(row)
+            starts = [self._initial(j, t, copies[min(c, len(copies) - 1)]) for j, t in enumerate(self.types)]
+            self.slots.append([self._slot(t, start) for t, start in zip(self.types, starts)])
+        levels = writer.cascade.levels if writer.cascade and cascades.is_cascaded(fold) else 0
+        t = self.types[0]
+        zero = constant(0, t, self.width)
+        self.upper = [[self._slot(t, zero) for _ in range(self.copies)] for _ in range(levels)]
+
+    def _slot(self, t, start: str) -> str:
+        slot = self.e.slot(vector(t.register, self.width))
+        self.e.do(f"store {vector(t.register, self.width)} {start}, ptr {slot}")
+        return slot
+
+    def carry(self, level: int) -> None:
+        """Adds the sums of a level to those of the next, and begins it anew (see `cascades`)."""
+        if not self.upper:
+            return
+        t = self.types[0]
+        v = vector(t.register, self.width)
+        for c in range(self.copies):
+            low = self.upper[level - 1][c] if level else self.slots[c][0]
+            high = self.upper[level][c]
+            total = self._combine([self.e.op(f"load {v}, ptr {high}")], [self.e.op(f"load {v}, ptr {low}")], self.width)
+            self.e.do(f"store {v} {total[0]}, ptr {high}")
+            self.e.do(f"store {v} {constant(0, t, self.width)}, ptr {low}")
 
     def _initial(self, j: int, t, copy) -> str:
         if self.fold.inits:
@@ -122,6 +141,8 @@ class Accumulators:
 
     def _taken(self, c: int, new: list[str]) -> list[str]:
         old = [self._get(c, j) for j in range(len(self.types))]
+        if self.fold.running:
+            new = [ops.convert(self.e, x, TYPES[self.fold.types[0]], self.types[0], self.width) for x in new]
         return [self._multiply_add(new, old[0])] if self.fold.kind == "dot" else self._combine(old, new, self.width)
 
     def _multiply_add(self, xs: list[str], total: str) -> str:
@@ -160,7 +181,13 @@ class Accumulators:
         """Joins copies and lanes, and stores the results."""
         if self.fold.running:
             return
-        values = [[self._get(c, j) for j in range(len(self.types))] for c in range(self.copies)]
+        for level in range(len(self.upper)):
+            self.carry(level)
+        if self.upper:
+            v = vector(self.types[0].register, self.width)
+            values = [[self.e.op(f"load {v}, ptr {slot}")] for slot in self.upper[-1]]
+        else:
+            values = [[self._get(c, j) for j in range(len(self.types))] for c in range(self.copies)]
         if self.w.lanes_reduced:
             while len(values) > 1:
                 values = [self._combine(values[i], values[i + 1], self.width) for i in range(0, len(values), 2)]
@@ -175,7 +202,7 @@ class Accumulators:
         for j, (x, t, (_, dtype, offset)) in enumerate(zip(results, types, self.fold.dests)):
             width = 1 if self.w.lanes_reduced else self.width
             target = TYPES[dtype]
-            if positions:
+            if positions or (self.fold.running and self.fold.kind == "sum"):
                 x = ops.convert(self.e, x, t, target, width)
             if target.narrow:
                 x = ops.round_to(self.e, x, target, width)

@@ -11,10 +11,11 @@ registers.
 from __future__ import annotations
 
 import math
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from catena.compiler import loops
-from catena.compiler.emit import folds, ops
+from catena.compiler.emit import cascades, folds, ops
 from catena.compiler.emit.bounds import Guard
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.loops import Nest
@@ -73,6 +74,7 @@ class NestWriter:
         self.small = bounds is None and self._unrolled() <= UNROLL_LIMIT
         self.width, self.overlap, self.iv = 1, 0, {}
         self.tiled = False  # whether the copies are the lines of a square
+        self.cascade = None if self.small else cascades.plan(nest, self.kept)
         self.folds: list[folds.Accumulators] = []
 
     def write(self) -> None:
@@ -187,9 +189,24 @@ class NestWriter:
             for i in range(stop):
                 self._enter(level, d, i, [c.child() for c in copies])
         else:
-            i, opened = self.e.begin_loop(start, stop)
-            self._enter(level, d, i, [c.child() for c in copies])
-            self.e.end_loop(opened)
+            with self._loop(level, start, stop, 1) as i:
+                self._enter(level, d, i, [c.child() for c in copies])
+
+    @contextmanager
+    def _loop(self, level: int, start, stop, step: int):
+        """A loop; that which a cascade cuts into blocks is two."""
+        e, blocks = self.e, None
+        if self.cascade is not None and level == self.cascade.level:
+            size = self.cascade.block * step
+            start, blocks = e.begin_loop(start, stop, size)
+            end = e.op(f"add nuw nsw i64 {start}, {size}")
+            stop = e.op(f"call i64 @llvm.smin.i64(i64 {end}, i64 {stop})")
+        i, opened = e.begin_loop(start, stop, step)
+        yield i
+        e.end_loop(opened)
+        if blocks is not None:
+            cascades.count_block(e, self.counter, self.folds, self.cascade.levels)
+            e.end_loop(blocks)
 
     def _tile_loop(self, level: int, d: int, c: Copy) -> None:
         """Squares of lanes and iterations: one copy of the body for each line; the last square overlaps."""
@@ -303,13 +320,12 @@ class NestWriter:
             for i in range(s.start, s.stop, step):
                 self._block(level, d, min(i, s.stop - step), s, copies)
         else:
-            i, opened = self.e.begin_loop(s.start, s.stop, step)
-            at = i
-            if s.clamp:
-                last = s.stop - step if isinstance(s.stop, int) else self.e.op(f"sub i64 {s.stop}, {step}")
-                at = self.e.op(f"call i64 @llvm.smin.i64(i64 {i}, i64 {last})")
-            self._block(level, d, at, s, copies)
-            self.e.end_loop(opened)
+            with self._loop(level, s.start, s.stop, step) as i:
+                at = i
+                if s.clamp:
+                    last = s.stop - step if isinstance(s.stop, int) else self.e.op(f"sub i64 {s.stop}, {step}")
+                    at = self.e.op(f"call i64 @llvm.smin.i64(i64 {i}, i64 {last})")
+                self._block(level, d, at, s, copies)
         self.width, self.overlap = 1, 0
 
     def _block(self, level: int, d: int, base, s: Segment, copies: list[Copy]) -> None:
@@ -495,6 +511,9 @@ class NestWriter:
 
     def _open_folds(self, copies: list[Copy]) -> None:
         self.folds = [folds.Accumulators(self, i, f, copies) for i, f in enumerate(self.nest.folds)]
+        if self.cascade is not None:
+            self.counter = self.e.slot("i64")
+            self.e.do(f"store i64 0, ptr {self.counter}")
 
     @property
     def lanes_reduced(self) -> bool:
