@@ -289,7 +289,7 @@ def test_errors_of_dynamic_slices():
         ValueError, "Index -1 is out of bounds for dimension 3 if allow_negative_indices=False",
         lambda: lax.dynamic_slice(X, (-1, 0), (1, 1), allow_negative_indices=False),
     )  # fmt: skip
-    raises(IndexError, "index 5 is out of bounds for axis 1 with size 4", lax.index_in_dim, X, 5, 1)
+    raises(IndexError, "index_in_dim: index 5 is out of bounds for axis 1 with size 4", lax.index_in_dim, X, 5, 1)
 
 
 def test_errors_of_gather_and_scatter():

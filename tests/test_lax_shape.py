@@ -139,11 +139,11 @@ def test_errors_of_broadcasting():
         (3,),
     )
     raises(ValueError, "repeated axis in lax.expand_dims: (0, 0)", lax.expand_dims, V, (0, 0))
-    raises(ValueError, "axis 3 is out of bounds for array of dimension 2", lax.expand_dims, V, (3,))
+    raises(ValueError, "expand_dims: axis 3 is out of bounds for array of dimension 2", lax.expand_dims, V, (3,))
     raises(TypeError, "full must be called with scalar fill_value, got fill_value.shape (3,).", lax.full, (2,), V)
     raises(
         TypeError,
-        "Shapes must be 1D sequences of concrete values of integer type, got (2.0,).",
+        "full: Shapes must be 1D sequences of concrete values of integer type, got (2.0,).",
         lax.full,
         (2.0,),
         1,
@@ -228,7 +228,7 @@ def test_errors_of_joining():
         [V, A],
     )
     raises(ValueError, "stack requires a non-empty sequence of arrays", lax.stack, [])
-    raises(ValueError, "axis 2 is out of bounds for array of dimension 2", lax.unstack, A, 2)
+    raises(ValueError, "unstack: axis 2 is out of bounds for array of dimension 2", lax.unstack, A, 2)
     raises(
         TypeError,
         "reps length must be equal to the ndim of x, got len(reps)=2 and x.ndim=1.",

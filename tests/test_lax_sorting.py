@@ -142,9 +142,9 @@ def test_empty():
 def test_errors():
     x = np.ones((3, 4), np.float32)
     raises(TypeError, "Arguments to sort must have equal shapes, got: (3, 4) (4,)", lax.sort, (x, x[0]))
-    raises(ValueError, "num_keys=3 must be between 1 and len(operand)=2", lax.sort, (x, x), num_keys=3)
+    raises(ValueError, "sort: num_keys=3 must be between 1 and len(operand)=2", lax.sort, (x, x), num_keys=3)
     raises(TypeError, "Sort requires at least one operand", lax.sort, ())
-    raises(ValueError, "axis 3 is out of bounds for array of dimension 2", lax.sort, x, 3)
+    raises(ValueError, "sort: axis 3 is out of bounds for array of dimension 2", lax.sort, x, 3)
     raises(
         ValueError,
         "k argument to top_k must be no larger than size along axis; got k=5 with shape=[3, 4] and axis=1",

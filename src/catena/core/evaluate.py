@@ -41,15 +41,29 @@ def abstract_eval(primitive, avals: tuple, params: dict):
     try:
         found = abstract_cache.get(key)
     except TypeError:  # a parameter that cannot be hashed
-        return primitive.abstract(*avals, **params)
+        return _checked_types(primitive, avals, params)
     if found is None:
-        found = primitive.abstract(*avals, **params)
+        found = _checked_types(primitive, avals, params)
         if primitive.multiple_results:
             found = tuple(found)
         if len(abstract_cache) >= _CACHE_LIMIT:
             abstract_cache.clear()
         abstract_cache[key] = found
     return found
+
+
+_NOTE = "In the operation "
+
+
+def _checked_types(primitive, avals: tuple, params: dict):
+    """What the ``abstract`` rule says; what it raises notes the operation, its operands and parameters."""
+    try:
+        return primitive.abstract(*avals, **params)
+    except (TypeError, ValueError, IndexError) as error:
+        if not any(note.startswith(_NOTE) for note in getattr(error, "__notes__", ())):
+            shown = [f"{k}={v!r}" for k, v in params.items() if v and type(v) is tuple]
+            error.add_note(f"{_NOTE}{primitive}({', '.join([*(a.str_short() for a in avals), *shown])})")
+        raise
 
 
 def evaluate(primitive, args, params):

@@ -153,7 +153,10 @@ def broadcast_in_dim(operand, shape, broadcast_dimensions, *, out_sharding=None)
     [[1, 2], [1, 2], [1, 2]]
     """
     check_no_sharding("broadcast_in_dim", out_sharding)
-    shape, dims = canonical_shape(shape), as_ints(broadcast_dimensions, "broadcast_dimensions")
+    shape, dims = (
+        canonical_shape(shape, "broadcast_in_dim"),
+        as_ints(broadcast_dimensions, "broadcast_in_dim: broadcast_dimensions"),
+    )
     if isinstance(operand, Array) and operand.shape == shape and dims == tuple(range(len(shape))):
         return operand
     return broadcast_in_dim_p.bind(operand, shape=shape, broadcast_dimensions=dims)
@@ -175,7 +178,7 @@ def broadcast(operand, sizes, *, out_sharding=None):
     >>> lax.broadcast(np.array([1, 2]), (2,)).tolist()
     [[1, 2], [1, 2]]
     """
-    own, sizes = get_aval(operand).shape, canonical_shape(sizes)
+    own, sizes = get_aval(operand).shape, canonical_shape(sizes, "broadcast")
     dims = tuple(range(len(sizes), len(sizes) + len(own)))
     return broadcast_in_dim(operand, (*sizes, *own), dims, out_sharding=out_sharding)
 
@@ -195,7 +198,7 @@ def broadcast_shapes(*shapes):
     >>> lax.broadcast_shapes((2, 1), (3,))
     (2, 3)
     """
-    shapes = [canonical_shape(s) for s in shapes]
+    shapes = [canonical_shape(s, "broadcast_shapes") for s in shapes]
     for shape in shapes:
         if any(n < 0 for n in shape):
             raise TypeError(
@@ -236,13 +239,16 @@ def broadcast_like(arr, like_arr):
     Returns:
       An array of the dtype of ``arr``.
     Raises:
-      TypeError: the shapes do not fit.
+      ValueError: the shapes do not fit.
 
     >>> import catena.lax as lax, numpy as np
     >>> lax.broadcast_like(np.array([1, 2]), np.ones((2, 2))).tolist()
     [[1, 2], [1, 2]]
     """
-    shape, ndim = get_aval(like_arr).shape, get_aval(arr).ndim
+    own, shape = get_aval(arr).shape, get_aval(like_arr).shape
+    ndim = len(own)
+    if ndim > len(shape) or any(n not in (1, m) for n, m in zip(own, shape[len(shape) - ndim :], strict=True)):
+        raise ValueError(f"broadcast_like: an array of shape {own} cannot be broadcast to shape {shape}")
     return broadcast_in_dim(arr, shape, tuple(range(len(shape) - ndim, len(shape))))
 
 
@@ -261,10 +267,10 @@ def expand_dims(array, dimensions):
     >>> lax.expand_dims(np.ones(3), (0, -1)).shape
     (1, 3, 1)
     """
-    dimensions = as_ints(dimensions, "dimensions")
+    dimensions = as_ints(dimensions, "expand_dims: dimensions")
     own = get_aval(array).shape
     ndim = len(own) + len(dimensions)
-    new = {canonical_axis(d, ndim) for d in dimensions}
+    new = {canonical_axis(d, ndim, "expand_dims: axis") for d in dimensions}
     if len(new) != len(dimensions):
         raise ValueError(f"repeated axis in lax.expand_dims: {dimensions}")
     kept = tuple(i for i in range(ndim) if i not in new)
@@ -295,7 +301,8 @@ def full(shape, fill_value, dtype=None, *, sharding=None):
     [7, 7]
     """
     check_no_sharding("full", sharding)
-    shape = canonical_shape(shape)
+    shape = canonical_shape(shape, "full")
+    check_nonnegative("full", "shape", shape)
     if np.shape(fill_value):
         raise TypeError(f"full must be called with scalar fill_value, got fill_value.shape {np.shape(fill_value)}.")
     if dtypes.is_extended(dtype):
@@ -335,7 +342,8 @@ def full_like(x, fill_value, dtype=None, shape=None, sharding=None):
     [7, 7]
     """
     aval = get_aval(x)
-    shape = aval.shape if shape is None else canonical_shape(shape)
+    shape = aval.shape if shape is None else canonical_shape(shape, "full_like")
+    check_nonnegative("full_like", "shape", shape)
     if dtype is not None:
         return full(shape, fill_value, dtype, sharding=sharding)
     check_no_sharding("full_like", sharding)
@@ -453,4 +461,8 @@ def broadcasted_iota(dtype, shape, dimension, *, out_sharding=None):
     """
     check_no_sharding("broadcasted_iota", out_sharding)
     dtype = dtypes.check_user_dtype_supported(dtype, "iota")
-    return iota_p.bind(dtype=dtype, shape=canonical_shape(shape), dimension=as_ints((dimension,), "dimension")[0])
+    return iota_p.bind(
+        dtype=dtype,
+        shape=canonical_shape(shape, "broadcasted_iota"),
+        dimension=as_ints((dimension,), "broadcasted_iota: dimension")[0],
+    )

@@ -206,7 +206,7 @@ def is_finite(x):
 
 def _select_n_abstract(which, *cases):
     if not cases:
-        raise TypeError("select must have at least one case")
+        raise ValueError("select_n() must have at least one case")
     if dtypes.KIND.get(which.dtype, "-") not in "biu":
         raise TypeError(f"select `which` must be boolean or integer type, got {dtypes.dtype_name(which.dtype)}.")
     if which.dtype == dtypes.BOOL and len(cases) > 2:

@@ -583,7 +583,7 @@ def batch_matmul(lhs, rhs, precision: PrecisionLike = None):
     Returns:
       The products.
     Raises:
-      ValueError: an operand's rank is less than 2.
+      ValueError: an operand's rank is less than 2, or the ranks differ.
       TypeError: the shapes do not agree.
 
     >>> import numpy as np
@@ -593,6 +593,8 @@ def batch_matmul(lhs, rhs, precision: PrecisionLike = None):
     lhs_ndim, rhs_ndim = get_aval(lhs).ndim, get_aval(rhs).ndim
     if lhs_ndim < 2 or rhs_ndim < 2:
         raise ValueError(f"Arguments to batch_matmul must be at least 2D, got {lhs_ndim}, {rhs_ndim}")
+    if lhs_ndim != rhs_ndim:
+        raise ValueError(f"Arguments to batch_matmul must have same ndim, got {lhs_ndim}, {rhs_ndim}")
     batch = tuple(range(lhs_ndim - 2))
     numbers = (((lhs_ndim - 1,), (rhs_ndim - 2,)), (batch, tuple(range(rhs_ndim - 2))))
     return dot_general(lhs, rhs, numbers, precision)

@@ -144,6 +144,8 @@ def conv_transpose(
             f"conv_transpose: lhs and rhs must have one rank of at least 2, got {lhs_shape} and {rhs_shape}"
         )
     n_space = len(lhs_shape) - 2
+    if len(strides) != n_space:
+        raise TypeError(f"conv_transpose: strides must be {n_space} numbers, one for each axis of space, got {strides}")
     numbers = conv_dimension_numbers(lhs_shape, rhs_shape, _features_last(n_space, dimension_numbers))
     rhs_dilation = (1,) * n_space if rhs_dilation is None else tuple(map(operator.index, rhs_dilation))
     reach = [dilated(rhs_shape[d], r) for d, r in zip(numbers.rhs_spec[2:], rhs_dilation, strict=True)]
@@ -179,6 +181,8 @@ def _features_last(n_space: int, dimension_numbers):
 
 def _transposed_padding(k: int, stride: int, padding: str) -> tuple[int, int]:
     """The padding of the dilated input for a kernel that reaches over ``k`` elements."""
+    if padding not in ("VALID", "SAME"):
+        raise ValueError(f"conv_transpose: padding must be 'VALID', 'SAME' or pairs of numbers, got {padding!r}")
     if padding == "VALID":
         total, low = k + stride - 2 + max(k - stride, 0), k - 1
     else:
@@ -313,6 +317,11 @@ def conv_shape_tuple(lhs_shape, rhs_shape, strides, pads, batch_group_count: int
     (1, 5, 4)
     """
     space, kernel = tuple(lhs_shape[2:]), tuple(rhs_shape[2:])
+    if not len(space) == len(kernel) == len(strides):
+        raise ValueError(
+            f"convolution of shapes {tuple(lhs_shape)} and {tuple(rhs_shape)} must have strides for {len(space)} axes "
+            f"of space, got {tuple(strides)}"
+        )
     if isinstance(pads, str):
         pads = padtype_to_pads(space, kernel, strides, pads)
     if len(pads) != len(space):

@@ -41,9 +41,12 @@ def _accumulate(ufunc):
 
 
 def _sum(x, axis):
-    """Running sums that begin with 0, as XLA's do: that of -0 is 0."""
-    out = np.add.accumulate(x, axis, dtype=x.dtype)
+    """Running sums, kept in twice the precision, that begin with 0, as XLA's do: that of -0 is 0."""
+    out = np.add.accumulate(x, axis, dtype=_TWICE.get(x.dtype, x.dtype)).astype(x.dtype, copy=False)
     return _without_negative_zeros(out, axis)
+
+
+_TWICE = {np.dtype(np.float32): np.dtype(np.float64), np.dtype(np.complex64): np.dtype(np.complex128)}
 
 
 def _without_negative_zeros(out, axis):
@@ -236,7 +239,7 @@ def cumsum(operand, axis: int = 0, reverse: bool = False):
     >>> lax.cumsum(np.array([1, 2, 3])).tolist()
     [1, 3, 6]
     """
-    return cumsum_p.bind(operand, axis=as_ints((axis,), "axis")[0], reverse=bool(reverse))
+    return cumsum_p.bind(operand, axis=as_ints((axis,), "cumsum: axis")[0], reverse=bool(reverse))
 
 
 def cumprod(operand, axis: int = 0, reverse: bool = False):
@@ -256,7 +259,7 @@ def cumprod(operand, axis: int = 0, reverse: bool = False):
     >>> lax.cumprod(np.array([1, 2, 3])).tolist()
     [1, 2, 6]
     """
-    return cumprod_p.bind(operand, axis=as_ints((axis,), "axis")[0], reverse=bool(reverse))
+    return cumprod_p.bind(operand, axis=as_ints((axis,), "cumprod: axis")[0], reverse=bool(reverse))
 
 
 def cummax(operand, axis: int = 0, reverse: bool = False):
@@ -276,7 +279,7 @@ def cummax(operand, axis: int = 0, reverse: bool = False):
     >>> lax.cummax(np.array([1, 3, 2])).tolist()
     [1, 3, 3]
     """
-    return cummax_p.bind(operand, axis=as_ints((axis,), "axis")[0], reverse=bool(reverse))
+    return cummax_p.bind(operand, axis=as_ints((axis,), "cummax: axis")[0], reverse=bool(reverse))
 
 
 def cummin(operand, axis: int = 0, reverse: bool = False):
@@ -296,7 +299,7 @@ def cummin(operand, axis: int = 0, reverse: bool = False):
     >>> lax.cummin(np.array([3, 1, 2])).tolist()
     [3, 1, 1]
     """
-    return cummin_p.bind(operand, axis=as_ints((axis,), "axis")[0], reverse=bool(reverse))
+    return cummin_p.bind(operand, axis=as_ints((axis,), "cummin: axis")[0], reverse=bool(reverse))
 
 
 def cumlogsumexp(operand, axis: int = 0, reverse: bool = False):
@@ -316,4 +319,4 @@ def cumlogsumexp(operand, axis: int = 0, reverse: bool = False):
     >>> lax.cumlogsumexp(np.array([0.0])).tolist()
     [0.0]
     """
-    return cumlogsumexp_p.bind(operand, axis=as_ints((axis,), "axis")[0], reverse=bool(reverse))
+    return cumlogsumexp_p.bind(operand, axis=as_ints((axis,), "cumlogsumexp: axis")[0], reverse=bool(reverse))

@@ -357,7 +357,7 @@ def dynamic_slice_in_dim(operand, start_index, slice_size: int, axis: int = 0, *
 def _along(operand, start_index, axis: int) -> tuple[list, list, int]:
     """Starts of 0 but along ``axis``, the operand's sizes, and the axis from the front."""
     shape = get_aval(operand).shape
-    axis = canonical_axis(axis, len(shape))
+    axis = canonical_axis(axis, len(shape), "dynamic slice: axis")
     starts = [0] * len(shape)
     starts[axis] = start_index
     return starts, list(shape), axis
@@ -382,7 +382,9 @@ def dynamic_index_in_dim(operand, index, axis: int = 0, keepdims: bool = True, *
     Array([3, 4, 5], dtype=int32)
     """
     out = dynamic_slice_in_dim(operand, index, 1, axis, allow_negative_indices=allow_negative_indices)
-    return out if keepdims else squeeze(out, (canonical_axis(axis, get_aval(operand).ndim),))
+    return (
+        out if keepdims else squeeze(out, (canonical_axis(axis, get_aval(operand).ndim, "dynamic_index_in_dim: axis"),))
+    )
 
 
 def dynamic_update_slice_in_dim(operand, update, start_index, axis: int, *, allow_negative_indices: bool = True):
@@ -426,7 +428,7 @@ def dynamic_update_index_in_dim(operand, update, index, axis: int, *, allow_nega
     Array([0, 7, 2], dtype=int32)
     """
     ndim = get_aval(operand).ndim
-    axis = canonical_axis(axis, ndim)
+    axis = canonical_axis(axis, ndim, "dynamic_update_index_in_dim: axis")
     if get_aval(update).ndim != ndim:
         if get_aval(update).ndim != ndim - 1:
             raise TypeError(
@@ -456,10 +458,10 @@ def index_in_dim(operand, index: int, axis: int = 0, keepdims: bool = True):
     Array([3, 4, 5], dtype=int32)
     """
     shape = get_aval(operand).shape
-    index, axis = operator.index(index), canonical_axis(axis, len(shape))
+    index, axis = operator.index(index), canonical_axis(axis, len(shape), "index_in_dim: axis")
     size = shape[axis]
     if not -size <= index < size:
-        raise IndexError(f"index {index} is out of bounds for axis {axis} with size {size}")
+        raise IndexError(f"index_in_dim: index {index} is out of bounds for axis {axis} with size {size}")
     index %= size
     out = slice_in_dim(operand, index, index + 1, 1, axis)
     return out if keepdims else squeeze(out, (axis,))

@@ -354,7 +354,7 @@ def index_take(src, idxs, axes: Sequence[int]):
     Returns:
       The indexed elements along the first axis, the other axes of ``src`` after it.
     Raises:
-      ValueError: the number of index arrays is not that of axes.
+      TypeError: the number of index arrays is not that of axes.
 
     >>> import numpy as np
     >>> index_take(np.arange(6).reshape(2, 3), (np.array([0, -1]),), (1,))
@@ -362,9 +362,9 @@ def index_take(src, idxs, axes: Sequence[int]):
            [2, 5]], dtype=int32)
     """
     shape = get_aval(src).shape
-    axes = tuple(canonical_axis(a, len(shape)) for a in axes)
+    axes = tuple(canonical_axis(a, len(shape), "index_take: axis") for a in axes)
     if len(idxs) != len(axes):
-        raise ValueError(f"index_take: got {len(idxs)} index arrays for {len(axes)} axes")
+        raise TypeError(f"index_take: got {len(idxs)} index arrays for {len(axes)} axes")
     columns = [expand_dims(_modulo(i, shape[a]), (1,)) for i, a in zip(idxs, axes, strict=True)]
     indices = concatenate(columns, 1)
     slice_sizes = [1 if d in axes else n for d, n in enumerate(shape)]

@@ -108,7 +108,7 @@ def concatenate(operands, dimension: int):
         raise ValueError("concatenate requires a non-empty sequences of arrays")
     if len(operands) == 1 and isinstance(operands[0], Array):
         return operands[0]
-    return concatenate_p.bind(*operands, dimension=as_ints((dimension,), "dimension")[0])
+    return concatenate_p.bind(*operands, dimension=as_ints((dimension,), "concatenate: dimension")[0])
 
 
 # ------------------------------------------------------------------------------------------------------------
@@ -187,8 +187,8 @@ def split(operand, sizes, axis: int = 0):
     >>> [part.tolist() for part in lax.split(np.arange(3), (1, 2))]
     [[0], [1, 2]]
     """
-    axis = canonical_axis(axis, get_aval(operand).ndim)
-    return split_p.bind(operand, sizes=as_ints(sizes, "sizes"), axis=axis)
+    axis = canonical_axis(axis, get_aval(operand).ndim, "split: axis")
+    return split_p.bind(operand, sizes=as_ints(sizes, "split: sizes"), axis=axis)
 
 
 # ------------------------------------------------------------------------------------------------------------
@@ -244,7 +244,7 @@ def stack(operands, axis: int = 0):
     """
     if len(operands) == 0:
         raise ValueError("stack requires a non-empty sequence of arrays")
-    axis = canonical_axis(axis, get_aval(operands[0]).ndim + 1)
+    axis = canonical_axis(axis, get_aval(operands[0]).ndim + 1, "stack: axis")
     return stack_p.bind(*operands, axis=axis)
 
 
@@ -297,7 +297,7 @@ def unstack(x, axis: int = 0):
     >>> [row.tolist() for row in lax.unstack(np.array([[1, 2], [3, 4]]))]
     [[1, 2], [3, 4]]
     """
-    return tuple(unstack_p.bind(x, axis=canonical_axis(axis, get_aval(x).ndim)))
+    return tuple(unstack_p.bind(x, axis=canonical_axis(axis, get_aval(x).ndim, "unstack: axis")))
 
 
 # ------------------------------------------------------------------------------------------------------------
@@ -352,4 +352,4 @@ def tile(operand, reps):
     >>> lax.tile(np.array([1, 2]), (2,)).tolist()
     [1, 2, 1, 2]
     """
-    return tile_p.bind(operand, reps=as_ints(reps, "reps"))
+    return tile_p.bind(operand, reps=as_ints(reps, "tile: reps"))

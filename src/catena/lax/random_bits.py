@@ -20,7 +20,7 @@ from catena.core.staging import DebugInfo, trace_to_jaxpr
 from catena.core.zeros import Zero, get_aval
 from catena.lax.arithmetic import add
 from catena.lax.bitwise import bitwise_or, shift_left
-from catena.lax.broadcasting import expand_dims, iota
+from catena.lax.broadcasting import check_nonnegative, expand_dims, iota
 from catena.lax.ciphers import philox_4x32, threefry_2x32
 from catena.lax.comparison import lt
 from catena.lax.control_flow.per_lane import batch_per_lane
@@ -67,7 +67,7 @@ def rng_bit_generator(key, shape, dtype=np.uint32, algorithm=RandomAlgorithm.RNG
     ([1713891541, 3781805453], [0, 0, 1, 0])
     """
     check_no_sharding("rng_bit_generator", out_sharding)
-    shape = canonical_shape(shape)
+    shape = canonical_shape(shape, "rng_bit_generator")
     dtype = dtypes.check_user_dtype_supported(dtype, "rng_bit_generator")
     algorithm = RandomAlgorithm(algorithm)
     new_key, bits = rng_bit_generator_p.bind(key, shape=shape, dtype=dtype, algorithm=algorithm)
@@ -117,6 +117,7 @@ def fit(words, dtype):
 
 
 def _abstract(key, *, shape, dtype, algorithm):
+    check_nonnegative("rng_bit_generator", "shape", shape)
     if (key.shape, key.dtype) not in STATES:
         raise TypeError(f"rng_bit_generator: key must be uint32[4] or uint64[2], got {key.str_short()}")
     if dtype not in WIDTHS:
@@ -206,10 +207,11 @@ def rng_uniform(a, b, shape):
     >>> lax.rng_uniform(0.0, 1.0, (2,)).shape
     (2,)
     """
-    return rng_uniform_p.bind(a, b, shape=canonical_shape(shape))
+    return rng_uniform_p.bind(a, b, shape=canonical_shape(shape, "rng_uniform"))
 
 
 def _uniform_abstract(a, b, *, shape):
+    check_nonnegative("rng_uniform", "shape", shape)
     if a.dtype != b.dtype:
         raise ValueError(
             f"Arguments to rng_uniform must have identical dtypes, got {dtypes.dtype_name(a.dtype)} and "

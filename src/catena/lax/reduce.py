@@ -142,6 +142,9 @@ def _batch(axis, args, dims, *, jaxpr, dimensions):
 def _lower(b, *args, jaxpr, dimensions):
     n = len(args) // 2
     primitive = _monoid(jaxpr)
+    if 0 in args[0].shape:
+        shape = [n for i, n in enumerate(args[0].shape) if i not in dimensions]
+        return [b.broadcast_in_dim(init, shape, ()) for init in args[n:]]
     if primitive is None:
         return b.reduce_general(args[:n], args[n:], dimensions, jaxpr)
     total = _REDUCTION_OF[primitive].lower(b, args[0], axes=dimensions)
@@ -195,7 +198,7 @@ def reduce(operands, init_values, computation, dimensions, out_sharding=None):
     if not xs:
         raise ValueError("reduce found no operands")
     avals = [get_aval(x) for x in xs]
-    dimensions = as_ints(dimensions, "dimensions")
+    dimensions = as_ints(dimensions, "reduce: dimensions")
     _check(avals, inits, dimensions)
     inits = [_initial(i, a.dtype) for i, a in zip(inits, avals, strict=True)]
     if len(xs) == 1 and (reduction := _named_monoid(computation, xs[0], inits[0])):

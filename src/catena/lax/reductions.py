@@ -31,6 +31,13 @@ from catena.lax.structure import as_ints, bind, check_no_sharding
 # What all reductions share
 
 
+def as_axes(name: str, axes) -> tuple:
+    """A sequence of axes as a tuple; one integer is not one."""
+    if hasattr(axes, "__index__"):
+        raise TypeError(f"{name}: axes must be a sequence of integers, got {axes!r}")
+    return as_ints(axes, f"{name}: axes")
+
+
 def check_axes(name: str, x, axes):
     if len(set(axes)) != len(axes):
         raise ValueError(f"duplicate value in 'axes' of reduction: {axes}")
@@ -56,15 +63,17 @@ def _reduction_batch(find):
     return batch
 
 
-def _evaluated(reduce, wider):
+def _evaluated(reduce, wider, of_nothing=None):
     """``reduce(x, axes)`` for all dtypes; in ``wider`` ones where the dtype itself would lose digits or has
-    no loop.
+    no loop. ``of_nothing``: from a dtype to the result for no elements, where ``reduce`` has none.
     """
 
     def evaluate(x, *, axes):
         if not axes:
             return x
         dtype = x.dtype
+        if of_nothing and not x.size:
+            return np.full(_without(x.shape, axes), of_nothing(dtype), dtype)
         if dtype in wider:
             return casts.convert(np.asarray(reduce(x.astype(wider[dtype]), axes)), dtype)
         return reduce(x, axes)
@@ -72,7 +81,7 @@ def _evaluated(reduce, wider):
     return evaluate
 
 
-def reduction(name, reduce, admitted, jvp, *, kind, wider=WIDER, transpose=NOT_LINEAR, lower=None):
+def reduction(name, reduce, admitted, jvp, *, kind, wider=WIDER, transpose=NOT_LINEAR, lower=None, of_nothing=None):
     """A reduction along ``axes`` with all its rules."""
 
     def abstract(x, *, axes):
@@ -80,10 +89,15 @@ def reduction(name, reduce, admitted, jvp, *, kind, wider=WIDER, transpose=NOT_L
         check_axes(name, x, axes)
         return ShapedArray(_without(x.shape, axes), x.dtype, x.weak_type)
 
+    def lower_reduction(b, x, *, axes):
+        if of_nothing and axes and 0 in x.shape:
+            return b.full(_without(x.shape, axes), np.full((), of_nothing(x.dtype), x.dtype))
+        return lower(b, x, axes=axes) if lower else b.reduce(kind, x, axes)
+
     primitive = Primitive(
-        name, abstract=abstract, evaluate=_evaluated(reduce, wider), jvp=jvp, transpose=transpose,
+        name, abstract=abstract, evaluate=_evaluated(reduce, wider, of_nothing), jvp=jvp, transpose=transpose,
         batch=_reduction_batch(lambda: primitive),
-        lower=lower or (lambda b, x, *, axes: b.reduce(kind, x, axes)),
+        lower=lower_reduction,
     )  # fmt: skip
     primitive.evaluate = when_repeated(primitive, primitive.evaluate, narrow=True)
     return primitive
@@ -133,15 +147,9 @@ def _product(x, axes):
     return np.multiply.reduce(x, axis=axes, dtype=x.dtype)
 
 
-def _extreme(ufunc, worst):
-    """Reduction by maximum or minimum; of nothing, the worst value of the dtype."""
-
-    def reduce(x, axes):
-        if x.size:
-            return ordered(ufunc, lambda f, x: f.reduce(x, axis=axes), x)
-        return np.full(_without(x.shape, axes), worst(x.dtype), x.dtype)
-
-    return reduce
+def _extreme(ufunc):
+    """Reduction by maximum or minimum."""
+    return lambda x, axes: ordered(ufunc, lambda f, x: f.reduce(x, axis=axes), x)
 
 
 def lowest(dtype):
@@ -257,19 +265,21 @@ reduce_sum_p = reduction(
 reduce_prod_p = reduction("reduce_prod", _product, ANY_NUMBER, _prod_jvp, kind="prod", wider=WIDER_WITH_HALF)
 reduce_max_p = reduction(
     "reduce_max",
-    _extreme(np.maximum, lowest),
+    _extreme(np.maximum),
     ANY,
     _extreme_jvp(lambda: reduce_max_p),
     kind="max",
     lower=_extreme_lower("max", max_p, lowest),
+    of_nothing=lowest,
 )
 reduce_min_p = reduction(
     "reduce_min",
-    _extreme(np.minimum, highest),
+    _extreme(np.minimum),
     ANY,
     _extreme_jvp(lambda: reduce_min_p),
     kind="min",
     lower=_extreme_lower("min", min_p, highest),
+    of_nothing=highest,
 )
 reduce_and_p = reduction("reduce_and", _reduce_by(np.bitwise_and), BITS, _zero_jvp(lambda: reduce_and_p), kind="and")
 reduce_or_p = reduction("reduce_or", _reduce_by(np.bitwise_or), BITS, _zero_jvp(lambda: reduce_or_p), kind="or")
@@ -331,7 +341,7 @@ def reduce_sum(operand, axes, *, out_sharding=None):
     [4, 6]
     """
     check_no_sharding("reduce_sum", out_sharding)
-    return reduce_sum_p.bind(operand, axes=as_ints(axes, "axes"))
+    return reduce_sum_p.bind(operand, axes=as_axes("reduce_sum", axes))
 
 
 def reduce_prod(operand, axes):
@@ -350,7 +360,7 @@ def reduce_prod(operand, axes):
     >>> lax.reduce_prod(np.array([[1, 2], [3, 4]]), (0,)).tolist()
     [3, 8]
     """
-    return reduce_prod_p.bind(operand, axes=as_ints(axes, "axes"))
+    return reduce_prod_p.bind(operand, axes=as_axes("reduce_prod", axes))
 
 
 def reduce_max(operand, axes):
@@ -370,7 +380,7 @@ def reduce_max(operand, axes):
     >>> lax.reduce_max(np.array([[1, 2], [3, 4]]), (0,)).tolist()
     [3, 4]
     """
-    return reduce_max_p.bind(operand, axes=as_ints(axes, "axes"))
+    return reduce_max_p.bind(operand, axes=as_axes("reduce_max", axes))
 
 
 def reduce_min(operand, axes):
@@ -390,7 +400,7 @@ def reduce_min(operand, axes):
     >>> lax.reduce_min(np.array([[1, 2], [3, 4]]), (0,)).tolist()
     [1, 2]
     """
-    return reduce_min_p.bind(operand, axes=as_ints(axes, "axes"))
+    return reduce_min_p.bind(operand, axes=as_axes("reduce_min", axes))
 
 
 def reduce_and(operand, axes):
@@ -409,7 +419,7 @@ def reduce_and(operand, axes):
     >>> lax.reduce_and(np.array([[6, 2], [3, 3]]), (0,)).tolist()
     [2, 2]
     """
-    return reduce_and_p.bind(operand, axes=as_ints(axes, "axes"))
+    return reduce_and_p.bind(operand, axes=as_axes("reduce_and", axes))
 
 
 def reduce_or(operand, axes):
@@ -428,7 +438,7 @@ def reduce_or(operand, axes):
     >>> lax.reduce_or(np.array([[6, 2], [3, 3]]), (0,)).tolist()
     [7, 3]
     """
-    return reduce_or_p.bind(operand, axes=as_ints(axes, "axes"))
+    return reduce_or_p.bind(operand, axes=as_axes("reduce_or", axes))
 
 
 def reduce_xor(operand, axes):
@@ -447,7 +457,7 @@ def reduce_xor(operand, axes):
     >>> lax.reduce_xor(np.array([[6, 2], [3, 3]]), (0,)).tolist()
     [5, 1]
     """
-    return reduce_xor_p.bind(operand, axes=as_ints(axes, "axes"))
+    return reduce_xor_p.bind(operand, axes=as_axes("reduce_xor", axes))
 
 
 def argmax(operand, axis: int, index_dtype):
@@ -468,7 +478,7 @@ def argmax(operand, axis: int, index_dtype):
     1
     """
     index_dtype = dtypes.check_user_dtype_supported(index_dtype, "argmax")
-    return argmax_p.bind(operand, axes=as_ints((axis,), "axis"), index_dtype=index_dtype)
+    return argmax_p.bind(operand, axes=as_ints((axis,), "argmax: axis"), index_dtype=index_dtype)
 
 
 def argmin(operand, axis: int, index_dtype):
@@ -489,4 +499,4 @@ def argmin(operand, axis: int, index_dtype):
     0
     """
     index_dtype = dtypes.check_user_dtype_supported(index_dtype, "argmin")
-    return argmin_p.bind(operand, axes=as_ints((axis,), "axis"), index_dtype=index_dtype)
+    return argmin_p.bind(operand, axes=as_ints((axis,), "argmin: axis"), index_dtype=index_dtype)

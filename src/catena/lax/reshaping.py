@@ -59,10 +59,10 @@ def reshape(operand, new_sizes, dimensions=None, *, out_sharding=None):
     [[0, 1], [2, 3]]
     """
     check_no_sharding("reshape", out_sharding)
-    new_sizes = canonical_shape(new_sizes)
+    new_sizes = canonical_shape(new_sizes, "reshape")
     shape = get_aval(operand).shape
     if dimensions is not None:
-        dimensions = as_ints(dimensions, "dimensions")
+        dimensions = as_ints(dimensions, "reshape: dimensions")
         if sorted(dimensions) != list(range(len(shape))):
             raise TypeError(
                 "reshape dimensions must be a permutation of operand dimensions, "
@@ -142,9 +142,9 @@ def squeeze(array, dimensions):
     (3, 1)
     """
     ndim = get_aval(array).ndim
-    dims = tuple(sorted(canonical_axis(d, ndim) for d in as_ints(dimensions, "dimensions")))
+    dims = tuple(sorted(canonical_axis(d, ndim, "squeeze: axis") for d in as_ints(dimensions, "squeeze: dimensions")))
     if len(set(dims)) != len(dims):
-        raise ValueError(f"dimensions are not unique: {dims}")
+        raise ValueError(f"squeeze: dimensions are not unique: {dims}")
     if not dims and isinstance(array, Array):
         return array
     return squeeze_p.bind(array, dimensions=dims)
@@ -196,7 +196,7 @@ def transpose(operand, permutation):
     >>> lax.transpose(np.ones((2, 3)), (1, 0)).shape
     (3, 2)
     """
-    permutation = as_ints(permutation, "permutation")
+    permutation = as_ints(permutation, "transpose: permutation")
     if permutation == tuple(range(get_aval(operand).ndim)) and isinstance(operand, Array):
         return operand
     return transpose_p.bind(operand, permutation=permutation)
@@ -241,4 +241,4 @@ def rev(operand, dimensions):
     >>> lax.rev(np.array([1, 2, 3]), (0,)).tolist()
     [3, 2, 1]
     """
-    return rev_p.bind(operand, dimensions=as_ints(dimensions, "dimensions"))
+    return rev_p.bind(operand, dimensions=as_ints(dimensions, "rev: dimensions"))

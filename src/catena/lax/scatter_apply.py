@@ -7,6 +7,7 @@ import numpy as np
 
 from catena.core.array import as_array, make_array
 from catena.core.aval import ShapedArray
+from catena.core.evaluate import abstract_eval
 from catena.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from catena.core.primitive import NoRule, Primitive
 from catena.core.staging import DebugInfo, trace_to_closed_jaxpr
@@ -29,8 +30,10 @@ from catena.transform.batch import Axis, batch_flat, batch_jaxpr
 
 def _apply_evaluate(operand, indices, updates, *, dimension_numbers, mode, update_jaxpr, **params):
     """One round for each time that the most often addressed element is addressed."""
-    operand = as_array(operand)
-    values = operand._value, as_array(indices)._value, as_array(updates)._value
+    operand, indices, updates = arrays = [as_array(x) for x in (operand, indices, updates)]
+    given = {"dimension_numbers": dimension_numbers, "mode": mode, "update_jaxpr": update_jaxpr, **params}
+    abstract_eval(scatter_apply_p, tuple([x.aval for x in arrays]), given)  # raises what is to be raised
+    values = operand._value, indices._value, updates._value
     written = Written(*values, dimension_numbers, mode)
     table, rows, _ = written.flat()
     by_row = np.argsort(rows, kind="stable")

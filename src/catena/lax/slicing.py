@@ -109,17 +109,18 @@ def slice_in_dim(operand, start_index, limit_index, stride: int = 1, axis: int =
     [1, 3]
     """
     shape = get_aval(operand).shape
-    axis = canonical_axis(axis, len(shape))
+    axis = canonical_axis(axis, len(shape), "slice_in_dim: axis")
     size = shape[axis]
     bounds = [
-        default if i is None else as_ints((i,), "index")[0] for i, default in ((start_index, 0), (limit_index, size))
+        default if i is None else as_ints((i,), "slice_in_dim: index")[0]
+        for i, default in ((start_index, 0), (limit_index, size))
     ]
     lo, hi = (i + size if i < 0 else i for i in bounds)
     return slice_p.bind(
         operand,
         start_indices=tuple(lo if d == axis else 0 for d in range(len(shape))),
         limit_indices=tuple(hi if d == axis else n for d, n in enumerate(shape)),
-        strides=tuple(as_ints((stride,), "stride")[0] if d == axis else 1 for d in range(len(shape))),
+        strides=tuple(as_ints((stride,), "slice_in_dim: stride")[0] if d == axis else 1 for d in range(len(shape))),
     )
 
 
@@ -142,9 +143,9 @@ def slice(operand, start_indices, limit_indices, strides=None):
     """
     return slice_p.bind(
         operand,
-        start_indices=as_ints(start_indices, "start_indices"),
-        limit_indices=as_ints(limit_indices, "limit_indices"),
-        strides=None if strides is None else as_ints(strides, "strides"),
+        start_indices=as_ints(start_indices, "slice: start_indices"),
+        limit_indices=as_ints(limit_indices, "slice: limit_indices"),
+        strides=None if strides is None else as_ints(strides, "slice: strides"),
     )
 
 
@@ -266,7 +267,7 @@ def pad(operand, padding_value, padding_config):
     >>> lax.pad(np.array([1, 2, 3]), 0, ((1, -1, 1),)).tolist()
     [0, 1, 0, 2, 0]
     """
-    config = tuple(as_ints(c, "padding_config") for c in padding_config)
+    config = tuple(as_ints(c, "pad: padding_config") for c in padding_config)
     if any(len(c) != 3 for c in config):
         raise ValueError(
             f"padding_config must have three integers for each axis, (before, after, between), got {config}"

@@ -211,8 +211,8 @@ def sort(operand, dimension: int = -1, is_stable: bool = True, num_keys: int = 1
     if not operands:
         raise TypeError("Sort requires at least one operand")
     if not 1 <= num_keys <= len(operands):
-        raise ValueError(f"num_keys={num_keys} must be between 1 and len(operand)={len(operands)}")
-    axis = canonical_axis(dimension, get_aval(operands[0]).ndim)
+        raise ValueError(f"sort: num_keys={num_keys} must be between 1 and len(operand)={len(operands)}")
+    axis = canonical_axis(dimension, get_aval(operands[0]).ndim, "sort: axis")
     outs = sort_p.bind(*operands, dimension=axis, is_stable=bool(is_stable), num_keys=operator.index(num_keys))
     return tuple(outs) if several else outs[0]
 
@@ -364,7 +364,7 @@ def top_k(operand, k: int, *, axis: int = -1):
     >>> top_k(np.array([1, 5, 3]), 2)
     [Array([5, 3], dtype=int32), Array([1, 2], dtype=int32)]
     """
-    axis = canonical_axis(axis, get_aval(operand).ndim)
+    axis = canonical_axis(axis, get_aval(operand).ndim, "top_k: axis")
     return list(top_k_p.bind(operand, k=operator.index(k), axis=axis))
 
 
@@ -395,6 +395,8 @@ def _approx_size(aval, *, k, reduction_dimension, recall_target, reduction_input
 
 
 def _approx_abstract(operand, *, aggregate_to_topk, **params):
+    if not operand.ndim:
+        raise TypeError("approx_top_k operand must have >= 1 dimension, got ()")
     if not dtypes.is_floating(operand.dtype):
         raise ValueError("operand must be a floating type")
     k, axis, override = params["k"], params["reduction_dimension"], params["reduction_input_size_override"]
@@ -475,7 +477,7 @@ def _approx_top_k(operand, k, dimension, recall_target, size_override, aggregate
         approx_top_k_p.bind(
             operand,
             k=operator.index(k),
-            reduction_dimension=canonical_axis(dimension, get_aval(operand).ndim),
+            reduction_dimension=canonical_axis(dimension, get_aval(operand).ndim or 1, "approx_top_k: axis"),
             recall_target=float(recall_target),
             is_max_k=is_max_k,
             reduction_input_size_override=operator.index(size_override),

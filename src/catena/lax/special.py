@@ -60,8 +60,8 @@ def _zeta(x, q):
 
 
 def _algorithm(name):
-    """The compiler's own algorithm, run by NumPy."""
-    return lambda *xs: mathematics.evaluated(incomplete.ALGORITHMS[name], *xs)
+    """The compiler's own algorithm, run by NumPy in double precision."""
+    return lambda *xs: mathematics.evaluated(incomplete.ALGORITHMS[name], *xs).astype(xs[0].dtype, copy=False)
 
 
 def _incomplete_gamma(scipy_name, name):

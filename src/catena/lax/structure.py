@@ -40,8 +40,8 @@ def as_ints(values, name: str) -> tuple:
         raise TypeError(f"{name} must be a sequence of integers, got {values!r}") from None
 
 
-def canonical_shape(shape) -> tuple:
-    """A shape, given as a sequence of integers or one, as a tuple of Python integers."""
+def canonical_shape(shape, name: str = "") -> tuple:
+    """A shape, given as a sequence of integers or one, as a tuple of Python integers; ``name``: who was given it."""
     try:
         return _indices(shape)
     except TypeError as error:
@@ -49,7 +49,8 @@ def canonical_shape(shape) -> tuple:
         if isinstance(error, JAXTypeError):
             hint = " If using `jit`, try using `static_argnums` or applying `jit` to smaller subfunctions."
         shown = shape if isinstance(shape, (tuple, list)) else (shape,)
-        raise TypeError(f"Shapes must be 1D sequences of concrete values of integer type, got {shown}.{hint}") from None
+        rule = "Shapes must be 1D sequences of concrete values of integer type"
+        raise TypeError(f"{name and f'{name}: '}{rule}, got {shown}.{hint}") from None
 
 
 def _indices(values) -> tuple:

@@ -24,12 +24,14 @@ def padtype_to_pads(in_shape, window_shape, window_strides, padding) -> list[tup
     Returns:
       For each axis how much to pad before and after.
     Raises:
-      RuntimeError: the string is none of these.
+      RuntimeError: the string is none of these. TypeError: it is no string.
 
     >>> padtype_to_pads((9, 9), (3, 4), (2, 2), "SAME")
     [(1, 1), (1, 2)]
     """
-    kind = padding.upper() if isinstance(padding, str) else padding
+    if not isinstance(padding, str):
+        raise TypeError(f"padding must be 'VALID', 'SAME' or 'SAME_LOWER', got {padding!r}.")
+    kind = padding.upper()
     if kind == "VALID":
         return [(0, 0)] * len(in_shape)
     if kind not in ("SAME", "SAME_LOWER"):
@@ -58,6 +60,14 @@ def reduce_window_shape_tuple(
     (4, 5)
     """
     ones = (1,) * len(operand_shape)
+    given = window_dimensions, window_strides, padding, base_dilation or ones, window_dilation or ones
+    if min(window_strides, default=1) <= 0:
+        raise ValueError(f"reduce_window_shape_tuple: window_strides must be positive, got {tuple(window_strides)}")
+    if any(len(sizes) != len(operand_shape) for sizes in given):
+        raise ValueError(
+            f"reduce_window_shape_tuple: operand_shape {tuple(operand_shape)} has {len(operand_shape)} dimensions; "
+            f"window_dimensions, window_strides, padding and dilations must have one item for each, got {given}"
+        )
     return tuple(
         map(
             window_count,

@@ -10,6 +10,7 @@ import numpy as np
 from catena.core import dtypes
 from catena.core.array import Array, make_array
 from catena.core.aval import ShapedArray
+from catena.core.evaluate import abstract_eval
 from catena.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from catena.core.primitive import NoRule, Primitive
 from catena.core.staging import DebugInfo, trace_to_closed_jaxpr
@@ -427,7 +428,9 @@ def apply_scalar_jaxpr(closed: ClosedJaxpr, args) -> list:
 
 
 def _general_evaluate(*args, **params):
-    return _one_by_one(*[x if isinstance(x, Array) else make_array(np.asarray(x)) for x in args], **params)
+    arrays = [x if isinstance(x, Array) else make_array(np.asarray(x)) for x in args]
+    abstract_eval(reduce_window_p, tuple([x.aval for x in arrays]), params)  # raises what is to be raised
+    return _one_by_one(*arrays, **params)
 
 
 def _general_jvp(primals, tangents, **params):
@@ -511,6 +514,11 @@ def reduce_window(
     if not operands:
         raise ValueError("reduce_window must have at least one operand.")
     inits = [_as_dtype_of(x, i) for x, i in zip(operands, inits, strict=True)]
+    if any(get_aval(i).shape for i in inits):
+        raise TypeError(
+            "reduce_window expected init_values to be scalars but init_values have shapes "
+            f"{[get_aval(i).shape for i in inits]}."
+        )
     params = _window_params(
         get_aval(operands[0]).shape,
         window_dimensions,

@@ -40,7 +40,7 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = 
     leaves, tree = common.flatten_values(elems)
     if not leaves:
         return elems
-    axis = canonical_axis(axis, get_aval(leaves[0]).ndim)
+    axis = canonical_axis(axis, get_aval(leaves[0]).ndim, "associative_scan: axis")
     shapes = [get_aval(x).shape for x in leaves]
     if any(len(s) <= axis or s[axis] != shapes[0][axis] for s in shapes):
         raise ValueError(f"Array inputs to associative_scan must have the same first dimension. (saw: {shapes})")

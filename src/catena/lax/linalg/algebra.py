@@ -105,7 +105,7 @@ def check_matrix(name: str, aval, position: int = 0):
             f"position {position} are {kinds} of 32 bits or more a component."
         )
     if aval.ndim < 2:
-        raise ValueError(f"Argument to {name} must have shape [..., m, n], got shape {aval.shape}")
+        raise TypeError(f"Input {position} to {name} must have rank at least 2, but got shape={aval.shape}")
 
 
 def check_square(name: str, aval):

@@ -225,7 +225,7 @@ def eig(
         raise ValueError(f"eig: use_magma must be a bool or None, got {use_magma!r}")
     return list(
         eig_p.bind(
-            as_inexact(x),
+            x,
             compute_left_eigenvectors=bool(compute_left_eigenvectors),
             compute_right_eigenvectors=bool(compute_right_eigenvectors),
             enable_eigvec_derivs=bool(enable_eigvec_derivs),
@@ -286,7 +286,7 @@ def schur(x, *, compute_schur_vectors: bool = True, sort_eig_vals: bool = False,
     if sort_eig_vals and not callable(select_callable):
         raise ValueError(f"schur: sort_eig_vals needs a function select_callable, got {select_callable!r}")
     select = select_callable if sort_eig_vals else None
-    return list(schur_p.bind(as_inexact(x), compute_schur_vectors=bool(compute_schur_vectors), select_callable=select))
+    return list(schur_p.bind(x, compute_schur_vectors=bool(compute_schur_vectors), select_callable=select))
 
 
 def _hessenberg_abstract(a):

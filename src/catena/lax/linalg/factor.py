@@ -244,7 +244,7 @@ def _permutation_abstract(pivots, *, permutation_size):
             "position 0 are subtypes of int32."
         )
     if pivots.ndim < 1:
-        raise ValueError(f"Argument to lu_pivots_to_permutation must have rank >= 1, got shape {pivots.shape}")
+        raise TypeError(f"Input 0 to lu_pivots_to_permutation must have rank at least 1, but got shape={pivots.shape}")
     if permutation_size < pivots.shape[-1]:
         raise ValueError(
             f"Output permutation size {permutation_size} has to exceed the trailing dimension of the pivots. "
@@ -431,7 +431,11 @@ def _householder_abstract(a, taus):
         raise ValueError(
             f"The first argument to householder_product must have at least as many rows as columns, got shape {a.shape}"
         )
-    if a.shape[:-2] != taus.shape[:-1] or taus.shape[-1] > a.shape[-1] or a.dtype != taus.dtype:
+    if a.dtype != taus.dtype:
+        raise TypeError(
+            f"lax.householder_product requires arguments to have the same dtypes, got {a.dtype}, {taus.dtype}."
+        )
+    if a.shape[:-2] != taus.shape[:-1] or taus.shape[-1] > a.shape[-1]:
         raise ValueError(
             "The second argument to householder_product must have one number for each of at most the columns "
             "of the "

@@ -16,7 +16,9 @@ from catena.lax.structure import front
 
 def _abstract(a, c, *, alpha, beta):
     check_admitted("symmetric_product", a, INEXACT, 0)
-    if a.ndim < 2 or c.shape != (*a.shape[:-1], a.shape[-2]):
+    if a.ndim < 2:
+        raise TypeError(f"Input 0 to symmetric_product must have rank at least 2, but got shape={a.shape}")
+    if c.shape != (*a.shape[:-1], a.shape[-2]):
         raise ValueError(
             "symmetric_update expects a rectangular matrix of shape (m, n) and a square matrix of shape (n, "
             "n). Got "
