@@ -543,3 +543,12 @@ def test_operands_by_name(name):
     np.testing.assert_array_equal(np.asarray(function(x1=x, x2=3.0)), np.asarray(function(x, 3.0)))
     np.testing.assert_array_equal(np.asarray(function(3.0, x2=x)), np.asarray(function(3.0, x)))
     assert function(Own(), 1.0) is function is function(x1=1.0, x2=Own())
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_compiled_arctan2_of_few(dtype):
+    """The program for three halves crashed: it called a routine of the C compiler's library that is not there."""
+    y, x = (np.array(v).astype(jnp.dtype(dtype)) for v in ([0.5, -1.0, -0.0], [-2.0, 1.0, -3.0]))
+    compiled, eager = catena.jit(jnp.arctan2)(y, x), jnp.arctan2(y, x)
+    np.testing.assert_array_equal(np.asarray(compiled, np.float32), np.asarray(eager, np.float32))
+    np.testing.assert_array_equal(np.signbit(np.asarray(compiled, np.float32)), [False, True, True])

@@ -101,13 +101,15 @@ def short_atan(x: Value) -> Value:
 
 
 def atan2(y: Value, x: Value) -> Value:
+    """The sign is set last, in the type of the result: LLVM makes of the sign of a double that becomes a half a call of
+    ``__truncdfhf2``, which nobody has."""
     if x.elem == "float":
-        return octant(y.to_double(), x.to_double(), tables.ATAN_SHORT["double"]).to_float()
-    return octant(y, x, tables.ATAN["double"])
+        return copysign(octant(y.to_double(), x.to_double(), tables.ATAN_SHORT["double"]).to_float(), y)
+    return copysign(octant(y, x, tables.ATAN["double"]), y)
 
 
 def octant(y: Value, x: Value, table: tuple) -> Value:
-    """atan2 by the signs and which of |x|, |y| is greater; the quotient is at most one."""
+    """|atan2| by the signs and which of |x|, |y| is greater; the quotient is at most one."""
     a, b = fabs(y), fabs(x)
     steep = a > b
     quotient = select(steep, b, a) / select(steep, a, b)
@@ -118,7 +120,7 @@ def octant(y: Value, x: Value, table: tuple) -> Value:
     base = select(steep, half_pi, select(left, x.like(2.0 * half_pi), 0.0))
     base_low = select(steep, half_pi_low, select(left, x.like(2.0 * half_pi_low), 0.0))
     signed = select(left ^ steep, -part, part)
-    return copysign(select(base.equals(0.0), part, base + (signed + base_low)), y)
+    return select(base.equals(0.0), part, base + (signed + base_low))
 
 
 # Beyond these, x^2 + 1 is x^2 to double precision, and asinh(x) = acosh(x) = log(2x).
