@@ -6,7 +6,7 @@ JAX_VENV := .venv-jax
 JAX_VERSION := 0.10.2
 INSTALL := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test lint format bench random-programs random-quality differential bench-numpy bench-overhead bench-random compare-random clean
+.PHONY: demo test lint format bench random-programs random-quality differential bench-numpy bench-overhead bench-primitives accuracy compare-lax bench-random compare-random clean
 
 demo: $(VENV)/.has-demo    # train a classifier on handwritten digits
 	$(BIN)/python examples/digits.py
@@ -46,6 +46,15 @@ bench-numpy: $(VENV)/.has-demo $(JAX_VENV)/.has-jax    # what 200 calls of the N
 
 bench-overhead: $(VENV)/.has-demo $(JAX_VENV)/.has-jax    # side by side with JAX, printed as ratios
 	$(BIN)/python benchmarks/overhead.py --jax-python $(JAX_VENV)/bin/python
+
+bench-primitives: $(VENV)/.has-demo $(JAX_VENV)/.has-jax    # every primitive evaluated eagerly beside JAX, at 1e6 elements, worst first; SIZE=1e3, ONLY=text selects
+	$(BIN)/python benchmarks/primitives.py --jax-python $(JAX_VENV)/bin/python $(if $(SIZE),--size $(SIZE)) --only "$(ONLY)"
+
+accuracy: $(VENV)/.has-test $(JAX_VENV)/.has-jax    # errors of the elementwise functions in ulps, beside JAX's; writes docs/accuracy.md; COUNT=3000 arguments, ONLY=text selects and writes nothing
+	$(BIN)/python benchmarks/accuracy.py --jax-python $(JAX_VENV)/bin/python $(if $(COUNT),--count $(COUNT)) --only "$(ONLY)"
+
+compare-lax: $(VENV)/.has-demo $(JAX_VENV)/.has-jax    # what 4000 good calls of lax return and 800 bad ones raise, beside JAX; ONLY=text selects
+	$(BIN)/python benchmarks/differential_lax.py --jax-python $(JAX_VENV)/bin/python --only "$(ONLY)"
 
 clean:
 	rm -rf $(VENV) $(JAX_VENV) .pytest_cache .ruff_cache .hypothesis

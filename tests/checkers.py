@@ -19,8 +19,13 @@ RNG_SEED = 20
 
 
 def flat_outputs(out) -> list:
-    """The arrays of a result, as NumPy arrays."""
-    return [np.asarray(x) for x in catena.tree_util.tree_leaves(out)]
+    """The arrays of a result, as NumPy arrays; their types are what they say."""
+    leaves = catena.tree_util.tree_leaves(out)
+    values = [np.asarray(x) for x in leaves]
+    for leaf, value in zip(leaves, values, strict=True):
+        if isinstance(leaf, catena.Array):
+            assert (value.dtype, value.shape) == (leaf.aval.dtype, leaf.aval.shape)
+    return values
 
 
 def wide(x) -> np.ndarray:
