@@ -36,6 +36,15 @@ def _running(name, numpy_fun, lax_fun, a, axis, dtype, out):
     return convert(lax_fun(convert(a, accumulator(dtype)), axis), dtype)
 
 
+def _sums(x, axis, dtype):
+    """As compiled programs compute them: in float64, from 0 on, so that the sum of -0 is 0."""
+    if dtype.kind != "f":
+        return np.add.accumulate(x, axis, dtype)
+    out = np.add.accumulate(x, axis, np.float64)
+    out += 0.0
+    return out.astype(dtype, copy=False)
+
+
 running = family(
     a="an array or a scalar.",
     axis="the axis; None for the flattened array.",
@@ -58,7 +67,7 @@ def cumsum(a: Operand, axis: int | None = None, dtype: DTypeLike | None = None, 
     Array([[1, 3],
            [3, 7]], dtype=int32)
     """
-    return _running("cumsum", np.add.accumulate, lax.cumsum, a, axis, dtype, out)
+    return _running("cumsum", _sums, lax.cumsum, a, axis, dtype, out)
 
 
 @running
