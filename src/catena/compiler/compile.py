@@ -178,5 +178,6 @@ def _dump(folder: Path, name: str, region: Region, module: Module, text: str, op
     folder.mkdir(parents=True, exist_ok=True)
     stem = f"{name}-{len(list(folder.glob('*.graph'))):03d}"
     stages = {"graph": str(region), "nests": "\n\n".join(module.nests), "ll": text, "opt.ll": optimised}
+    stages["s"] = link.assembly(text, link.code_level(text))
     for suffix, content in stages.items():
         (folder / f"{stem}.{suffix}").write_text(content)
