@@ -20,6 +20,7 @@ from catena.numpy.boundary import (
     concrete_values,
     convert,
     direct,
+    dtype_of,
     like,
     run,
     static_int,
@@ -301,8 +302,8 @@ def unwrap(p: Operand, discont: Operand | None = None, axis: int = -1, period: O
     >>> jnp.unwrap(jnp.array([0, 3, 6, 1]), period=8)
     Array([0, 3, 6, 9], dtype=int32)
     """
-    p = as_array_argument("unwrap", p)
-    if dtypes.is_complex(p.dtype):
+    p, period = as_array_argument("unwrap", p), as_operand("unwrap", period, 3)
+    if dtypes.is_complex(p.dtype) or dtypes.is_complex(dtype_of(period)[0]):
         raise ValueError("jnp.unwrap does not support complex inputs.")
     if not p.size:
         return p
@@ -386,7 +387,10 @@ def _interp_by_numpy(x, xp, fp):
 
 def _one_period(x, xp, fp, period):
     """Everything within one period, and a point more at both ends."""
-    period = lax.abs(convert(as_array_argument("interp", period, 5), x.dtype))
+    period = as_array_argument("interp", period, 5)
+    if period.ndim:
+        raise ValueError(f"interp: period must be a scalar, got shape {period.shape}")
+    period = lax.abs(convert(period, x.dtype))
     x, xp = remainder(x, period), remainder(xp, period)
     order = argsort(xp)
     xp, fp = read(xp, order), read(fp, order)

@@ -360,7 +360,7 @@ def ravel_multi_index(
     Returns:
       An array of integers.
     Raises:
-      ValueError: an index is out of bounds or not an integer, or ``mode`` or ``order`` is unknown.
+      ValueError, TypeError: an index is out of bounds or not an integer, or ``mode`` or ``order`` is unknown.
       ConcretizationTypeError: an index is traced and the mode is "raise".
 
     >>> import catena.numpy as jnp
@@ -374,12 +374,14 @@ def ravel_multi_index(
     if mode not in ("raise", "wrap", "clip", "ignore"):
         raise ValueError(f"invalid {mode=}. Expected 'raise', 'wrap', 'clip', or 'ignore'.")
     dims = tuple(operator.index(d) for d in dims)
-    columns = promote("ravel_multi_index", *multi_index)
-    for column in columns:
-        if not dtypes.is_integer(column.dtype):
-            error = TypeError if column.dtype == dtypes.BOOL else ValueError
-            raise error(f"dtype={column.dtype!r} is not an integer type.")
-    dtype = user_dtype(dtype, "ravel_multi_index", dtypes.promote((columns[0].dtype, False), (default_int(), True))[0])
+    columns = array_arguments("ravel_multi_index", *multi_index)
+    dtype = user_dtype(dtype, "ravel_multi_index")
+    for given in (*(c.dtype for c in columns), default_int() if dtype is None else dtype):
+        if not dtypes.is_integer(given):
+            error = TypeError if given == dtypes.BOOL else ValueError
+            raise error(f"ravel_multi_index: dtype={given!r} is not an integer type.")
+    columns = promote("ravel_multi_index", *columns)
+    dtype = dtypes.promote((columns[0].dtype, False), (default_int(), True))[0] if dtype is None else dtype
     columns = [lax.convert_element_type(c, dtype) for c in columns]
     columns = [_in_range(c, n, mode) for c, n in zip(columns, dims, strict=True)]
     pairs = list(zip(columns, dims, strict=True))

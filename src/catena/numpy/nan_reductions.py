@@ -198,6 +198,7 @@ def nanmean(
     a = as_array_argument("nanmean", a)
     dtype = user_dtype(dtype, "nanmean", dtypes.to_inexact_dtype(a.dtype))
     a = convert(a, reductions.accumulator(dtypes.to_inexact_dtype(dtype)))
+    axis = tuple(range(a.ndim)) if axis is None else axis  # of the array, where the mask has more
     number = reductions.sum(convert(_number_mask("nanmean", a, where), a.dtype), axis, keepdims=keepdims)
     total = nansum(a, axis, keepdims=keepdims, where=where)
     return convert(lax.div(total, number), dtype)

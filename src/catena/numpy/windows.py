@@ -89,7 +89,10 @@ def kaiser(M: int, beta: Operand) -> Array:  # noqa: N803
     """
     n = _length("kaiser", M)
     dtype = default_float()
-    beta = convert(as_array_argument("kaiser", beta, 1), dtype)
+    beta = as_array_argument("kaiser", beta, 1)
+    if dtypes.is_complex(beta.dtype):
+        raise ValueError(f"kaiser: beta must be real, got {dtypes.dtype_name(beta.dtype)}")
+    beta = convert(beta, dtype)
     if n <= 1:
         return lax.full((n,), 1, dtype)
     x = 2 * np.arange(n) / (n - 1) - 1
