@@ -227,7 +227,7 @@ def test_methods_of_membership(method):
 
 @pytest.mark.parametrize("density", [False, True])
 @pytest.mark.parametrize(
-    "options", [{}, {"bins": 3}, {"bins": np.array([0.0, 3.0, 5.0])}, {"bins": 4, "range": (0, 10)}], ids=str
+    "options", [{}, {"bins": 3}, {"bins": numpy.array([0.0, 3.0, 5.0])}, {"bins": 4, "range": (0, 10)}], ids=str
 )
 def test_histograms(options, density):
     weights = numpy.arange(8, dtype=numpy.float32)

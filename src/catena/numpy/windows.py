@@ -3,6 +3,7 @@
 import numpy as np
 
 from catena import lax
+from catena.core import dtypes
 from catena.core.array import Array, make_array
 from catena.numpy.boundary import as_array_argument, concrete_or_error, convert, like
 from catena.numpy.creation import default_float
