@@ -6,6 +6,7 @@ import functools
 import threading
 from dataclasses import dataclass
 
+from catena.core.errors import CompileError
 from catena.core.lazy import llvm
 
 lock = threading.RLock()  # one compilation at a time
@@ -32,8 +33,18 @@ def target() -> Target:
     for option in UNUSED_PASSES:
         binding.set_option("", option)
     features = binding.get_host_cpu_features()
+    check_features(features)
     wide = 64 if features.get("avx512f") else 32 if features.get("avx2") else 16
     return Target(binding.get_host_cpu_name(), features.flatten(), wide)
+
+
+def check_features(features) -> None:
+    """Raises on x86 processors without fused multiplication and addition, which would be calls that nobody defines."""
+    if "sse2" in features and not (features.get("avx2") and features.get("fma")):
+        raise CompileError(
+            "compiled programs need a processor with AVX2 and FMA (x86 since 2013), and this one has not both; "
+            "jax.disable_jit() evaluates without compiling"
+        )
 
 
 def identity() -> tuple[str, str, str]:
