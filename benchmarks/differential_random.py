@@ -1,10 +1,11 @@
 """Every sampler beside JAX's: values, dtypes, weak types, shapes and errors of the same calls in both libraries.
 
-    python benchmarks/differential_random.py [--jax-python PATH] [--only NAME] [--all]
+    python benchmarks/differential_random.py [--jax-python PATH] [--only NAME] [--part K/N] [--all]
 
 Each library evaluates the same expressions in a process of its own. Integers, booleans, keys and uniform numbers must
 be equal; of floats made by transcendental functions it prints how many are equal, how many lie within two units in
-the last place, and the largest distance. A line is printed for each call that differs (with --all for each call).
+the last place, and the largest distance. A line is printed for each call that differs (with --all for each call);
+differences that are meant are "known", with the reason. All calls take five minutes on a quiet machine.
 """
 
 import argparse
@@ -372,8 +373,25 @@ for x64, text in calls:
 pickle.dump(out, open(sys.argv[3], "wb"))
 """
 
-# What JAX does otherwise, and why this library does not.
-KNOWN = {}
+# What JAX does otherwise, and why this library does not: text in a call, and the reason.
+ASKED = "the dtype that was asked for, also where a parameter is wider"
+WORDS_HERE = "an error of its own words; JAX's speaks of its implementation"
+NO_METHOD = "JAX says 'Cannot call abstract method'; here the error says what keys do not have"
+KNOWN = {
+    "weibull_min(key, jnp.linspace(0.5, 4, N), 0.7, shape=(N,), dtype='bfloat16')": ASKED,
+    "weibull_min(key, jnp.linspace(0.5, 4, N), 0.7, shape=(N,), dtype='float16')": ASKED,
+    "random.ball(key, 2, jnp.array([1.0, 3.0]))": "one norm for each point; JAX takes one for each component",
+    "random.normal(key, -1)": WORDS_HERE,
+    "random.uniform(key, (2,), minval=jnp.zeros(3))": WORDS_HERE,
+    "random.choice(key, 1.5)": "a population of one and a half is an error",
+    "random.split(key, 3).sum()": NO_METHOD,
+    "key.astype(": NO_METHOD,
+    "key.view(": NO_METHOD,
+    "key.item()": NO_METHOD,
+    "key.tolist()": NO_METHOD,
+    "jnp.where(True, key, random.key(1, impl='rbg'))": "TypeError here, ValueError there: they do not mix",
+    "jax.eval_shape(random.key, 0).dtype": "the name of the class of the dtype",
+}
 
 
 def evaluate(python: str, library: str, given: list) -> list:
@@ -433,16 +451,21 @@ def main():
     parser.add_argument("--jax-python", default="/root/jaxenv/bin/python")
     parser.add_argument("--only", default="")
     parser.add_argument("--all", action="store_true")
+    parser.add_argument("--part", default="1/1", help="such as 2/4: the second quarter of the calls")
     chosen = parser.parse_args()
-    given = [call for call in calls() if chosen.only in call[1]]
+    part, parts = map(int, chosen.part.split("/"))
+    given = [call for call in calls() if chosen.only in call[1]][part - 1 :: parts]
     theirs, ours = evaluate(chosen.jax_python, "jax", given), evaluate(sys.executable, "catena", given)
     tally = Counter()
     for (x64, text), a, b in zip(given, theirs, ours, strict=True):
         verdict, details = compare(a, b)
+        reason = next((why for known, why in KNOWN.items() if known in text), None) if verdict == "other" else None
+        verdict = "known" if reason else verdict
         tally[verdict] += 1
         if verdict not in ("equal", "2 ulp") or chosen.all:
-            print(f"{verdict:7} {text}{' x64' if x64 else ''}\n    {details}")
-    print(f"{len(given)} calls: " + ", ".join(f"{tally[v]} {v}" for v in ORDER if tally[v]))
+            print(f"{verdict:7} {text}{' x64' if x64 else ''}\n    {reason or details}")
+    print(f"{len(given)} calls: " + ", ".join(f"{tally[v]} {v}" for v in (*ORDER, "known") if tally[v]))
+    sys.exit(1 if tally["other"] else 0)
 
 
 if __name__ == "__main__":
