@@ -157,3 +157,38 @@ def test_effects_show_in_the_jaxpr():
     assert not jax.make_jaxpr(lambda x: jax.pure_callback(double, SCALAR, x))(1.0).effects
     unused = jax.make_jaxpr(lambda x: (jax.debug.callback(double, x), x)[1])(1.0)
     assert len(unused.eqns) == 1
+
+
+def prints(capsys, function, *args):
+    """What a compiled call prints, line by line."""
+    jax.block_until_ready(jax.jit(function)(*args))
+    return capsys.readouterr().out.splitlines()
+
+
+def test_lanes_print_for_themselves(capsys):
+    """A lane takes its own branch, and its own number of rounds, and prints just there."""
+
+    def count(n):
+        return lax.while_loop(lambda c: c < n, lambda c: (jax.debug.print("{} of {}", c, n), c + 1)[1], 0)
+
+    def choose(x):
+        return lax.cond(x > 1, lambda: jax.debug.print("big {}", x), lambda: jax.debug.print("small {}", x))
+
+    three = np.arange(3, dtype=np.int32)
+    assert sorted(prints(capsys, jax.vmap(count), three)) == ["0 of 1", "0 of 2", "1 of 2"]
+    assert sorted(prints(capsys, jax.vmap(choose), three)) == ["big 2", "small 0", "small 1"]
+
+
+def test_compiled_scans_switches_and_gradients_print(capsys):
+    def running(xs):
+        return lax.scan(lambda c, x: (c + x, jax.debug.print("{} {}", c, x, ordered=True)), 0, xs)[0]
+
+    def branch(k):
+        return lambda: jax.debug.print("branch {}", k)
+
+    def power(x):
+        return lax.fori_loop(0, 2, lambda i, c: (jax.debug.print("i={}", i), c * x)[1], x)
+
+    assert prints(capsys, running, np.arange(3, dtype=np.int32)) == ["0 0", "0 1", "1 2"]
+    assert prints(capsys, lambda i: lax.switch(i, [branch(k) for k in range(40)]), np.int32(29)) == ["branch 29"]
+    assert prints(capsys, jax.grad(power), 2.0) == ["i=0", "i=1"]
