@@ -264,15 +264,17 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--jax-python", default=".venv-jax/bin/python", help="a Python that has JAX")
     parser.add_argument("--only", default="", help="only calls that contain this")
+    parser.add_argument("--part", choices=("bad", "good"), help="only the bad or the good calls")
     parser.add_argument("--show-explained", action="store_true", help="print the calls that are explained, too")
     parser.add_argument("--run", nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.run:
         run(*options.run)
         return 0
-    bad = [call for *_, call in lax_refusals.calls() if options.only in call]
+    bad = [call for *_, call in lax_refusals.calls() if options.only in call and options.part != "good"]
     calls = [(kind, call) for call in bad for kind in ("eager", "traced")]
-    calls += [("good", call) for call in dict.fromkeys(good_calls()) if options.only in call]
+    if options.part != "bad":
+        calls += [("good", call) for call in dict.fromkeys(good_calls()) if options.only in call]
     results = results_of({"catena": sys.executable, "jax": options.jax_python}, calls)
     unexplained, explained = 0, {}
     for key in calls:
