@@ -6,13 +6,16 @@ JAX_VENV := .venv-jax
 JAX_VERSION := 0.10.2
 INSTALL := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test lint format bench random-programs random-quality differential bench-numpy bench-overhead bench-primitives accuracy compare-lax bench-random compare-random clean
+.PHONY: demo test test-checked lint format bench random-programs random-quality differential bench-numpy bench-overhead bench-primitives accuracy compare-lax bench-random compare-random clean
 
 demo: $(VENV)/.has-demo    # train a classifier on handwritten digits
 	$(BIN)/python examples/digits.py
 
 test: $(VENV)/.has-test    # all tests, and every example in every docstring
 	$(BIN)/python -m pytest -n 2 -q
+
+test-checked: $(VENV)/.has-test    # the tests with bounds checks in every load and store of compiled programs; PART=k/n makes a part
+	CATENA_CHECK_BOUNDS=1 $(BIN)/python -m pytest -n 2 -q $(if $(PART),--part $(PART))
 
 lint: $(VENV)/.has-test
 	$(BIN)/ruff check .

@@ -1,10 +1,12 @@
 """Rules for every test: the run is hermetic, and one test's configuration never reaches the next."""
 
 import os
+import zlib
 from collections import Counter
 
 # Before catena is imported: a stray variable in the user's shell must not decide a test.
-for name in [n for n in os.environ if n.startswith(("JAX_", "CATENA_"))]:
+# But `CATENA_CHECK_BOUNDS=1` runs the tests in checked mode (`make test-checked`).
+for name in [n for n in os.environ if n.startswith(("JAX_", "CATENA_")) and n != "CATENA_CHECK_BOUNDS"]:
     del os.environ[name]
 
 import hypothesis  # noqa: E402
@@ -26,6 +28,16 @@ CHECKED_FLAGS = (
     "jax_numpy_dtype_promotion",
     "jax_numpy_rank_promotion",
 )
+
+
+def pytest_addoption(parser):
+    parser.addoption("--part", default="0/1", help="k/n: the k-th of n parts of the tests, counted from 0")
+
+
+def pytest_collection_modifyitems(config, items):
+    """Parts by a hash of the tests' names: a new test moves no other."""
+    k, n = map(int, config.getoption("--part").split("/"))
+    items[:] = [item for item in items if zlib.crc32(item.nodeid.encode()) % n == k]
 
 
 @pytest.fixture(autouse=True)
