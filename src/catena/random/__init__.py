@@ -1,6 +1,4 @@
-"""Random numbers from keys: pure functions that draw the same numbers from the same key, always and
-everywhere.
-"""
+"""Random numbers from keys: pure functions that draw the same numbers from the same key, always and everywhere."""
 
 from catena.random import philox as _philox  # noqa: F401  (registers its generators)
 from catena.random import rbg as _rbg  # noqa: F401

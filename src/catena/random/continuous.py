@@ -54,6 +54,8 @@ def exponential(key, shape=(), dtype=None, *, out_sharding=None):
     Raises:
       ValueError: the dtype is not a float dtype.
 
+    Source: inversion of the distribution function; Devroye, "Non-uniform random variate generation" (1986), II.2.
+
     >>> from catena import random
     >>> random.exponential(random.key(0), (2,)).shape
     (2,)
@@ -79,6 +81,8 @@ def laplace(key, shape=(), dtype=None, *, out_sharding=None):
       An array of that shape and dtype.
     Raises:
       ValueError: the dtype is not a float dtype.
+
+    Source: inversion of the distribution function; Devroye, "Non-uniform random variate generation" (1986), II.2.
 
     >>> from catena import random
     >>> random.laplace(random.key(0), (2,)).shape
@@ -107,6 +111,8 @@ def logistic(key, shape=(), dtype=None, *, out_sharding=None):
     Raises:
       ValueError: the dtype is not a float dtype.
 
+    Source: inversion of the distribution function; Devroye, "Non-uniform random variate generation" (1986), II.2.
+
     >>> from catena import random
     >>> random.logistic(random.key(0), (2,)).shape
     (2,)
@@ -133,6 +139,8 @@ def cauchy(key, shape=(), dtype=None, *, out_sharding=None):
       An array of that shape and dtype.
     Raises:
       ValueError: the dtype is not a float dtype.
+
+    Source: inversion of the distribution function; Devroye, "Non-uniform random variate generation" (1986), II.2.
 
     >>> from catena import random
     >>> random.cauchy(random.key(0), (2,)).shape
@@ -161,6 +169,8 @@ def gumbel(key, shape=(), dtype=None, mode: str | None = None, *, out_sharding=N
       An array of that shape and dtype.
     Raises:
       ValueError: the dtype is not a float dtype, or ``mode`` is neither.
+
+    Source: inversion of the distribution function; Devroye, "Non-uniform random variate generation" (1986), II.2.
 
     >>> from catena import random
     >>> random.gumbel(random.key(0), (2,)).shape
@@ -201,6 +211,8 @@ def rayleigh(key, scale, shape=None, dtype=None, *, out_sharding=None):
     Raises:
       ValueError: the dtype is not a float dtype, or ``scale`` does not broadcast to ``shape``.
 
+    Source: inversion of the distribution function; Devroye, "Non-uniform random variate generation" (1986), II.2.
+
     >>> from catena import random
     >>> random.rayleigh(random.key(0), 2.0, (2,)).shape
     (2,)
@@ -228,6 +240,8 @@ def pareto(key, b, shape=None, dtype=None, *, out_sharding=None):
     Raises:
       ValueError: the dtype is not a float dtype, or ``b`` does not broadcast to ``shape``.
 
+    Source: inversion of the distribution function; Devroye, "Non-uniform random variate generation" (1986), II.2.
+
     >>> from catena import random
     >>> random.pareto(random.key(0), 2.0, (2,)).shape
     (2,)
@@ -252,6 +266,8 @@ def weibull_min(key, scale, concentration, shape=(), dtype=None):
       An array of that shape and dtype.
     Raises:
       ValueError: the dtype is not a float dtype, or a parameter does not broadcast to ``shape``.
+
+    Source: inversion of the distribution function; Devroye, "Non-uniform random variate generation" (1986), II.2.
 
     >>> from catena import random
     >>> random.weibull_min(random.key(0), 1.0, 2.0, (2,)).shape
@@ -283,6 +299,8 @@ def triangular(key, left, mode, right, shape=None, dtype=None, *, out_sharding=N
       An array of that shape and dtype.
     Raises:
       ValueError: the dtype is not a float dtype, or a parameter does not broadcast to ``shape``.
+
+    Source: inversion of the distribution function; Devroye, "Non-uniform random variate generation" (1986), II.2.
 
     >>> from catena import random
     >>> random.triangular(random.key(0), 0.0, 0.5, 1.0, (2,)).shape

@@ -37,9 +37,7 @@ def long_positions(shape: tuple) -> list:
 
 
 def positions_from(high, low, count: int) -> list:
-    """``count`` positions from ``(high, low)``, a multiple of ``count``, a power of two: so nothing is
-    carried.
-    """
+    """``count`` positions from ``(high, low)``, a multiple of ``count``, a power of two: so nothing is carried."""
     return [high, lax.add(lax.iota(U32, count), low)]
 
 

@@ -43,6 +43,8 @@ def geometric(key, p, shape=None, dtype=None, *, out_sharding=None):
     Raises:
       ValueError: the dtype is not an integer dtype, or ``p`` does not broadcast to ``shape``.
 
+    Source: inversion of the distribution function; Devroye, "Non-uniform random variate generation" (1986), II.2.
+
     >>> from catena import random
     >>> random.geometric(random.key(0), 0.5, (3,)).shape
     (3,)
@@ -80,6 +82,9 @@ def poisson(key, lam, shape=None, dtype=None, *, out_sharding=None):
       An array of that shape and dtype; -1 where ``lam`` is negative or NaN.
     Raises:
       ValueError: the dtype is not an integer dtype, or ``lam`` does not broadcast to ``shape``.
+
+    Source: Knuth, "The art of computer programming", volume 2, 3.4.1, for small means; Hoermann, "The transformed
+    rejection method for generating Poisson random variables" (1993), for others.
 
     >>> from catena import random
     >>> random.poisson(random.key(0), 3.0, (3,)).shape
@@ -172,6 +177,9 @@ def binomial(key, n, p, shape=None, dtype=None):
       An array of that shape and dtype; NaN where a parameter is no number or outside its range.
     Raises:
       ValueError: the dtype is not a float dtype, or a parameter does not broadcast to ``shape``.
+
+    Source: inversion by geometric gaps (Devroye, "Non-uniform random variate generation" (1986), X.4) for few
+    successes; Hoermann, "The generation of binomial random variates" (1993), for others.
 
     >>> from catena import random
     >>> random.binomial(random.key(0), 10.0, 0.3, (3,)).shape
@@ -307,6 +315,8 @@ def multinomial(key, n, p, *, shape=None, dtype=None, unroll: int = 1):
       An array of that shape and dtype; along the last axis it sums to ``n``.
     Raises:
       ValueError: a parameter does not broadcast to ``shape``.
+
+    Source: conditional binomials; Devroye, "Non-uniform random variate generation" (1986), XI.1.
 
     >>> from catena import random
     >>> import numpy as np

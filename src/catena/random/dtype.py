@@ -1,8 +1,7 @@
 """The dtype of random keys, and how arrays of keys are held: one NumPy element a key.
 
-A key of one word is a uint32, of two a uint64, of three or four a complex128, of which only the bits matter;
-so whatever
-moves elements around (indexing, reshape, concatenate, select, scan ...) moves keys, in NumPy and in compiled
+A key of one word is a uint32, of two a uint64, of three or four a complex128, of which only the bits matter; so
+whatever moves elements around (indexing, reshape, concatenate, select, scan ...) moves keys, in NumPy and in compiled
 programs.
 """
 

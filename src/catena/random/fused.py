@@ -1,6 +1,4 @@
-"""``x * y + z`` with one rounding, as an operation of the language: how a uniform number is scaled to its
-bounds.
-"""
+"""``x * y + z`` with one rounding, as an operation of the language: how a uniform number is scaled to its bounds."""
 
 import functools
 

@@ -1,12 +1,9 @@
 """The gamma distribution, its derivative by its parameter, and the distributions made of it.
 
-The sampler is rejection from a transformed normal number (Marsaglia, Tsang: "A simple method for generating
-gamma
-variables", 2000). Parameters below 1 are raised by 1, and the draw is multiplied by ``u**(1/a)``. Every
-element has a key
-of its own. The derivative of a sample by the parameter is that of the quantile at the sample's probability
-(Figurnov,
-Mohamed, Mnih: "Implicit reparameterization gradients", 2018).
+The sampler is rejection from a transformed normal number (Marsaglia, Tsang: "A simple method for generating gamma
+variables", 2000). Parameters below 1 are raised by 1, and the draw is multiplied by ``u**(1/a)``. Every element has a
+key of its own. The derivative of a sample by the parameter is that of the quantile at the sample's probability
+(Figurnov, Mohamed, Mnih: "Implicit reparameterization gradients", 2018).
 """
 
 import functools
@@ -196,6 +193,9 @@ def gamma(key, a, shape=None, dtype=None, *, out_sharding=None):
     Raises:
       ValueError: the dtype is not a float dtype, or ``a`` does not broadcast to ``shape``.
 
+    Source: Marsaglia, Tsang, "A simple method for generating gamma variables" (2000); the derivative by Figurnov,
+    Mohamed, Mnih, "Implicit reparameterization gradients" (2018).
+
     >>> from catena import random
     >>> random.gamma(random.key(0), 2.0, (3,)).shape
     (3,)
@@ -217,6 +217,8 @@ def loggamma(key, a, shape=None, dtype=None, *, out_sharding=None):
       An array of that shape and dtype.
     Raises:
       ValueError: the dtype is not a float dtype, or ``a`` does not broadcast to ``shape``.
+
+    Source: as for ``gamma``, by logarithms.
 
     >>> from catena import random
     >>> random.loggamma(random.key(0), 0.01, (3,)).shape
@@ -254,6 +256,8 @@ def beta(key, a, b, shape=None, dtype=None, *, out_sharding=None):
     Raises:
       ValueError: the dtype is not a float dtype, or a parameter does not broadcast to ``shape``.
 
+    Source: the share of one of two gamma numbers; Devroye, "Non-uniform random variate generation" (1986), IX.4.
+
     >>> from catena import random
     >>> random.beta(random.key(0), 2.0, 3.0, (3,)).shape
     (3,)
@@ -288,6 +292,8 @@ def dirichlet(key, alpha, shape=None, dtype=None, *, out_sharding=None):
       An array of shape ``(*shape, n)``; each vector sums to 1.
     Raises:
       ValueError: the dtype is not a float dtype, or ``alpha`` is a scalar or does not broadcast.
+
+    Source: shares of gamma numbers; Devroye, "Non-uniform random variate generation" (1986), XI.4.
 
     >>> from catena import random
     >>> import numpy as np
@@ -328,6 +334,8 @@ def chisquare(key, df, shape=None, dtype=None, *, out_sharding=None):
     Raises:
       ValueError: the dtype is not a float dtype, or ``df`` does not broadcast to ``shape``.
 
+    Source: a gamma number.
+
     >>> from catena import random
     >>> random.chisquare(random.key(0), 3.0, (2,)).shape
     (2,)
@@ -357,6 +365,8 @@ def f(key, dfnum, dfden, shape=None, dtype=None, *, out_sharding=None):
       An array of that shape and dtype.
     Raises:
       ValueError: the dtype is not a float dtype, or a parameter does not broadcast to ``shape``.
+
+    Source: the quotient of two chi-square numbers.
 
     >>> from catena import random
     >>> random.f(random.key(0), 3.0, 4.0, (2,)).shape
@@ -389,6 +399,8 @@ def t(key, df, shape=None, dtype=None, *, out_sharding=None):
       An array of that shape and dtype.
     Raises:
       ValueError: the dtype is not a float dtype, or ``df`` does not broadcast to ``shape``.
+
+    Source: a normal over the root of a gamma number; Devroye, "Non-uniform random variate generation" (1986), IX.5.
 
     >>> from catena import random
     >>> random.t(random.key(0), 3.0, (2,)).shape
@@ -425,6 +437,8 @@ def generalized_normal(key, p, shape=(), dtype=None, *, out_sharding=None):
     Raises:
       ValueError: the dtype is not a float dtype, or ``p`` does not broadcast to ``shape``.
 
+    Source: the root of a gamma number, with a random sign.
+
     >>> from catena import random
     >>> random.generalized_normal(random.key(0), 1.5, (2,)).shape
     (2,)
@@ -458,6 +472,8 @@ def ball(key, d: int, p=2, shape=(), dtype=None, *, out_sharding=None):
       An array of shape ``(*shape, d)``.
     Raises:
       ValueError: the dtype is not a float dtype, ``d`` is negative, or ``p`` does not broadcast to ``shape``.
+
+    Source: Barthe, Guedon, Mendelson, Naor, "A probabilistic approach to the geometry of the l_p^n-ball" (2005).
 
     >>> from catena import random
     >>> random.ball(random.key(0), 3, shape=(2,)).shape

@@ -1,9 +1,7 @@
 """Random generators: pure functions from keys to bits, by name.
 
-A generator is five facts: the shape of its keys (a few 32-bit words) and four pure functions of arrays,
-written with
-``catena.lax`` or ``catena.numpy``, from which everything else follows: typed keys, every sampler, ``vmap``,
-``jit``.
+A generator is five facts: the shape of its keys (a few 32-bit words) and four pure functions of arrays, written with
+``catena.lax`` or ``catena.numpy``, from which everything else follows: typed keys, every sampler, ``vmap``, ``jit``.
 The generator of a key is part of the key's dtype, so keys of different generators never mix.
 """
 

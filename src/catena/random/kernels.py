@@ -1,16 +1,14 @@
 """Eager draws: fused native kernels of fixed size, called piece by piece.
 
-A sampler whose element ``i`` depends on element ``i`` of the random bits alone is compiled once for pieces of
-65,536 and of 1,024 elements that start at any position; a draw of any shape is a few calls of these. So new
-shapes compile
+A sampler whose element ``i`` depends on element ``i`` of the random bits alone is compiled once for pieces of 65,536
+and of 1,024 elements that start at any position; a draw of any shape is a few calls of these. So new shapes compile
 nothing, results do not depend on how they are computed, and the first draw in a process is quick.
 
 The small kernels of the package's own samplers are kept on disk whole (``compiler/stored.py``): another process finds
 them by name, and neither traces nor compiles.
 
-While such a kernel is traced there is a *window*, ``window.place``: the 64-bit position of the first element,
-and the size.
-Inside it a sampler that asks for bits of its shape is given those of the window (``primitives.bits_of``).
+While such a kernel is traced there is a *window*, ``window.place``: the 64-bit position of the first element, and the
+size. Inside it a sampler that asks for bits of its shape is given those of the window (``primitives.bits_of``).
 """
 
 import functools
@@ -255,9 +253,7 @@ _plans: dict = {}
 
 
 def remembered(function):
-    """Let a sampler's public function remember the plan of each call with static arguments: then it costs 3
-    us.
-    """
+    """Let a sampler's public function remember the plan of each call with static arguments: then it costs 3 us."""
 
     @functools.wraps(function)
     def sampler(key, *args, **kwargs):

@@ -250,6 +250,9 @@ def split(key, num: int | tuple = 2):
       ValueError: ``key`` is an array of keys.
       TypeError: ``key`` is not a key, or ``num`` not a shape.
 
+    Source: words of the stream of the key, as keys: Claessen, Palka, "Splittable pseudorandom number generators
+    using cryptographic hashing" (2013).
+
     >>> from catena import random
     >>> a, b = random.split(random.key(0))
     >>> a
@@ -289,6 +292,8 @@ def fold_in(key, data):
       ValueError: ``key`` is an array of keys.
       TypeError: ``key`` is not a key, or ``data`` not a scalar.
       OverflowError: ``data`` is a Python integer that 32 bits without a sign do not hold.
+
+    Source: the word of the stream of the key at the position ``data``; see ``split``.
 
     >>> from catena import random
     >>> random.fold_in(random.key(0), 1)

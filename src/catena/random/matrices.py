@@ -30,6 +30,8 @@ def multivariate_normal(key, mean, cov, shape=None, dtype=None, method: str = "c
     Raises:
       ValueError: the arguments do not fit each other, or there is no such method.
 
+    Source: a root of the covariance times independent normal numbers.
+
     >>> from catena import random
     >>> import numpy as np
     >>> random.multivariate_normal(random.key(0), np.zeros(2, np.float32), np.eye(2, dtype=np.float32), (3,)).shape
@@ -94,6 +96,8 @@ def orthogonal(key, n: int, shape=(), dtype=None, m: int | None = None, *, out_s
       An array of shape ``(*shape, n, m)``.
     Raises:
       ValueError: a dimension is negative, or the dtype is neither float nor complex.
+
+    Source: Mezzadri, "How to generate random matrices from the classical compact groups" (2007).
 
     >>> from catena import random
     >>> random.orthogonal(random.key(0), 3).shape

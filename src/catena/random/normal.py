@@ -35,6 +35,8 @@ def normal(key, shape=(), dtype=None, *, out_sharding=None):
     Raises:
       ValueError: the dtype is neither float nor complex.
 
+    Source: inversion; the inverse error function by Giles, "Approximating the erfinv function" (2010).
+
     >>> from catena import random
     >>> random.normal(random.key(0), (2,))
     Array([1.6226422, 2.0252647], dtype=float32)
@@ -91,6 +93,8 @@ def truncated_normal(key, lower, upper, shape=None, dtype=None, *, out_sharding=
     Raises:
       ValueError: the dtype is not a float dtype, or the bounds do not broadcast to ``shape``.
 
+    Source: inversion between the two bounds, as for ``normal``.
+
     >>> from catena import random
     >>> random.truncated_normal(random.key(0), -1.0, 1.0, (2,))
     Array([0.8618594, 0.9412883], dtype=float32)
@@ -127,6 +131,8 @@ def lognormal(key, sigma=1.0, shape=None, dtype=None, *, out_sharding=None):
     Raises:
       ValueError: the dtype is not a float dtype, or ``sigma`` does not broadcast to ``shape``.
 
+    Source: the exponential of a normal number.
+
     >>> from catena import random
     >>> random.lognormal(random.key(0), 0.5, (2,)).shape
     (2,)
@@ -159,6 +165,8 @@ def maxwell(key, shape=(), dtype=None, *, out_sharding=None):
     Raises:
       ValueError: the dtype is not a float dtype.
 
+    Source: the length of a normal vector.
+
     >>> from catena import random
     >>> random.maxwell(random.key(0), (2,)).shape
     (2,)
@@ -186,6 +194,8 @@ def double_sided_maxwell(key, loc, scale, shape=(), dtype=None):
       An array of shape ``shape + broadcast(loc, scale)``.
     Raises:
       ValueError: the dtype is not a float dtype, or ``loc`` and ``scale`` do not broadcast together.
+
+    Source: a length as in ``maxwell``, with a random sign.
 
     >>> from catena import random
     >>> random.double_sided_maxwell(random.key(0), 1.0, 2.0, (2,)).shape
@@ -221,6 +231,8 @@ def wald(key, mean, shape=None, dtype=None, *, out_sharding=None):
       An array of that shape and dtype.
     Raises:
       ValueError: the dtype is not a float dtype, or ``mean`` does not broadcast to ``shape``.
+
+    Source: Michael, Schucany, Haas, "Generating random variates using transformations with multiple roots" (1976).
 
     >>> from catena import random
     >>> random.wald(random.key(0), 1.0, (2,)).shape

@@ -1,10 +1,8 @@
 """The primitives of random keys: what is done with a key is an equation of its own, whatever the generator.
 
-``random_seed``, ``random_split``, ``random_bits`` and ``random_fold_in`` apply a function of the key's
-generator to each
-key of an array. ``random_wrap`` and ``random_unwrap`` are the way between keys and their words;
-``random_clone`` is the
-identity, a key that counts as new where reuse is checked.
+``random_seed``, ``random_split``, ``random_bits`` and ``random_fold_in`` apply a function of the key's generator to
+each key of an array. ``random_wrap`` and ``random_unwrap`` are the way between keys and their words; ``random_clone``
+is the identity, a key that counts as new where reuse is checked.
 """
 
 import functools

@@ -1,9 +1,7 @@
-"""The generators ``rbg`` and ``unsafe_rbg``: bits from ``lax.rng_bit_generator``, quicker to compile than
-Threefry.
+"""The generators ``rbg`` and ``unsafe_rbg``: bits from ``lax.rng_bit_generator``, quicker to compile than Threefry.
 
 A key is four words, the state of the generator. ``rbg`` derives keys by Threefry, on each half of the state;
-``unsafe_rbg`` derives them by drawing bits, too. Under ``vmap`` all draws come from the first key of the
-batch.
+``unsafe_rbg`` derives them by drawing bits, too. Under ``vmap`` all draws come from the first key of the batch.
 """
 
 import math

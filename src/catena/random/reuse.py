@@ -1,18 +1,13 @@
 """Detection of keys that are used twice, which would draw the same numbers twice.
 
-With the flag ``jax_debug_key_reuse`` every use of a typed key is an error from the second on, in eager code
-and, before
-it runs, in compiled code: a jaxpr is *run on numbers of keys* instead of keys. Every new key (from a seed, a
-split,
-a fold) gets a number of its own; operations that move keys around (slices, reshapes, concatenations ...) move
-the numbers,
-by the very rule that evaluates them; ``random_bits``, ``random_split`` and ``random_gamma`` use numbers up.
-What a number
-is used for twice is the error. Loops are run twice, branches each on its own, and calls in place.
+With the flag ``jax_debug_key_reuse`` every use of a typed key is an error from the second on, in eager code and,
+before it runs, in compiled code: a jaxpr is *run on numbers of keys* instead of keys. Every new key (from a seed, a
+split, a fold) gets a number of its own; operations that move keys around (slices, reshapes, concatenations ...) move
+the numbers, by the very rule that evaluates them; ``random_bits``, ``random_split`` and ``random_gamma`` use numbers
+up. What a number is used for twice is the error. Loops are run twice, branches each on its own, and calls in place.
 
-Where an index is not known, a moved key gets a number of its own, the same for the same index, that remembers
-the keys it
-may be. ``fold_in``, comparisons and ``key_data`` use nothing up; ``clone`` gives a key a new number.
+Where an index is not known, a moved key gets a number of its own, the same for the same index, that remembers the
+keys it may be. ``fold_in``, comparisons and ``key_data`` use nothing up; ``clone`` gives a key a new number.
 
 With the level ``"warn"`` only keys that are passed to samplers and ``split`` in eager code are watched: the array of a
 key carries a note of the line that used it, which costs half a microsecond, and reuse is a warning that names both
@@ -232,9 +227,7 @@ def takes(param, count: int) -> bool:
 
 
 def moved(primitive, ins: list, params: dict, out_avals: list, ledger: Ledger, names: tuple) -> list:
-    """The numbers after an operation that moves keys around: where all operands are keys, its evaluation
-    tells.
-    """
+    """The numbers after an operation that moves keys around: where all operands are keys, its evaluation tells."""
     if all(x is not None for x in ins) and primitive.evaluate and not primitive.takes_arrays:
         out = evaluation.quiet.run(primitive.evaluate, *ins, **params)
         return list(out) if primitive.multiple_results else [np.asarray(out)]

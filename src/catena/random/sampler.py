@@ -18,9 +18,8 @@ from catena.transform.jit import jit
 class Sampler:
     """A sampler's body, ``fun(key, *operands, shape=, ...)``, with its fixed parameters as keywords.
 
-    Eagerly, a body that draws one number an element runs in fused kernels that know no shape; any other is
-    compiled for
-    its shape. Under a trace it is one ``jit`` equation of the body's name.
+    Eagerly, a body that draws one number an element runs in fused kernels that know no shape; any other is compiled
+    for its shape. Under a trace it is one ``jit`` equation of the body's name.
     """
 
     def __init__(self, fun, positional: bool = True):

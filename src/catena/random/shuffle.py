@@ -44,6 +44,8 @@ def permutation(key, x, axis: int = 0, independent: bool = False, *, out_shardin
       TypeError: ``x`` is a scalar that is not an integer.
       ValueError: there is no such axis.
 
+    Source: sorting by random numbers, often enough that ties are rare.
+
     >>> from catena import random
     >>> random.permutation(random.key(0), 5).tolist()
     [0, 1, 4, 3, 2]
@@ -64,9 +66,7 @@ def shuffled_range(key, n: int):
 
 
 def rounds_for(size: int) -> int:
-    """How often to sort by 32-bit numbers, so that ties are as rare as with a key of three times the bits
-    needed.
-    """
+    """How often to sort by 32-bit numbers, so that ties are as rare as with a key of three times the bits needed."""
     return math.ceil(3 * math.log(max(1, size)) / math.log(np.iinfo(np.uint32).max))
 
 
@@ -97,6 +97,9 @@ def choice(key, a, shape=(), replace: bool = True, p=None, axis: int = 0, mode: 
     Raises:
       TypeError: ``a`` is a scalar that is not an integer.
       ValueError: there are not enough entries, or ``p`` does not fit.
+
+    Source: a permutation; with ``p`` inversion, or without replacement the largest noisy log-probabilities (see
+    ``categorical``).
 
     >>> from catena import random
     >>> random.choice(random.key(0), 5, (3,), replace=False).tolist()
@@ -189,6 +192,8 @@ def categorical(
       An integer array; of int32 without replacement.
     Raises:
       ValueError: ``shape`` does not fit, or there are fewer categories than draws without replacement.
+
+    Source: the largest of the log-probabilities with Gumbel noise: Maddison, Tarlow, Minka, "A* sampling" (2014).
 
     >>> from catena import random
     >>> import numpy as np

@@ -3,10 +3,9 @@
 Threefry is a block cipher: it encrypts a counter under a key, and the encrypted counters are the random bits.
 Source: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3" (SC 2011).
 
-``threefry2x32`` has two streams. The first (``jax_threefry_partitionable``, the default) encrypts the 64-bit
-position of
-each element, so an element does not depend on how many others are drawn. The older encrypts ``0 .. n - 1`` in
-two halves.
+``threefry2x32`` has two streams. The first (``jax_threefry_partitionable``, the default) encrypts the 64-bit position
+of each element, so an element does not depend on how many others are drawn. The older encrypts ``0 .. n - 1`` in two
+halves.
 """
 
 import math

@@ -42,6 +42,9 @@ def bits(key, shape=(), dtype=None, *, out_sharding=None):
     Raises:
       ValueError: the dtype is not an unsigned integer, or ``key`` is an array of keys.
 
+    Source: the generator of the key; for Threefry and Philox Salmon, Moraes, Dror, Shaw, "Parallel random numbers:
+    as easy as 1, 2, 3" (2011).
+
     >>> from catena import random
     >>> random.bits(random.key(0), (2,))
     Array([4070199207, 4202968722], dtype=uint32)
@@ -75,6 +78,8 @@ def uniform(key, shape=(), dtype=None, minval=0.0, maxval=1.0, *, out_sharding=N
       An array of that shape and dtype.
     Raises:
       ValueError: the dtype is not a float dtype, or the bounds do not broadcast to ``shape``.
+
+    Source: random bits below the exponent of 1, less 1.
 
     >>> from catena import random
     >>> random.uniform(random.key(0), (3,))
@@ -141,6 +146,8 @@ def randint(key, shape, minval, maxval, dtype=None, *, out_sharding=None):
       TypeError: the dtype is not an integer dtype.
       OverflowError: a bound is a Python integer that the default integer dtype does not hold.
       ValueError: the bounds do not broadcast to ``shape``.
+
+    Source: the remainder of a number of twice the bits, from two words.
 
     >>> from catena import random
     >>> random.randint(random.key(0), (5,), 0, 10).tolist()
@@ -232,6 +239,8 @@ def bernoulli(key, p=0.5, shape=None, mode: str = "low", *, out_sharding=None):
       TypeError: ``p`` is not a float.
       ValueError: ``p`` does not broadcast to ``shape``, or ``mode`` is neither.
 
+    Source: comparison of a uniform number.
+
     >>> from catena import random
     >>> random.bernoulli(random.key(0), 0.3, (4,)).tolist()
     [False, False, False, False]
@@ -273,6 +282,10 @@ def rademacher(key, shape=(), dtype=None, *, out_sharding=None):
       out_sharding: must be None.
     Returns:
       An array of that shape and dtype.
+    Raises:
+      ValueError: ``shape`` has a negative length, or ``key`` is an array of keys.
+
+    Source: comparison of a uniform number.
 
     >>> from catena import random
     >>> random.rademacher(random.key(0), (4,)).tolist()
