@@ -146,8 +146,40 @@ def test_keys_move_like_any_array(impl):
     assert (keys == keys).all() and not (keys[0] == keys[1])
 
 
-@pytest.mark.parametrize("impl", IMPLS)
-def test_keys_through_control_flow(impl):
+MODES = [*[(impl, True) for impl in IMPLS], ("threefry2x32", False)]
+
+
+@pytest.mark.parametrize(("impl", "partitionable"), MODES)
+def test_keys_through_control_flow_and_transformations(impl, partitionable):
+    with jax.threefry_partitionable(partitionable):
+        keys_through_control_flow(impl)
+        keys_through_transformations(impl)
+
+
+def keys_through_transformations(impl):
+    keys = random.split(random.key(5, impl=impl), 4)
+    assert data(jax.vmap(random.clone)(keys)) == data(keys) == data(jax.jit(lambda k: k)(keys))
+    folded = [data(random.fold_in(k, i)) for i, k in enumerate(keys)]
+    if impl != "unsafe_rbg":  # where ``vmap`` derives all keys from the first one, as JAX's does
+        assert data(jax.vmap(random.fold_in)(keys, jnp.arange(4))) == folded
+        assert data(jax.jit(jax.vmap(random.fold_in))(keys, jnp.arange(4))) == folded
+    assert data(lax.map(lambda k: random.split(k)[0], keys)) == [data(random.split(k)[0]) for k in keys]
+    assert data(jnp.where(jnp.arange(4) < 2, keys, keys[::-1])) == [*data(keys)[:2], *data(keys)[1::-1]]
+    tree = jax.tree.map(lambda k: k[None], {"a": keys[0], "b": [keys[1]]})
+    assert data(tree["b"][0]) == [data(keys[1])]
+
+    def noisy(x, key):
+        return jnp.sum(x * random.normal(key, x.shape))
+
+    x = jnp.ones(3)
+    for gradient in (jax.grad(noisy), jax.jit(jax.grad(noisy)), jax.grad(jax.checkpoint(noisy))):
+        np.testing.assert_allclose(gradient(x, keys[0]), random.normal(keys[0], (3,)), rtol=1e-6)
+    carried = jax.grad(lambda x: lax.scan(lambda c, k: (c + noisy(x, k), k), 0.0, keys)[0])(x)
+    single = sum(np.asarray(random.normal(k, (3,))) for k in keys)
+    np.testing.assert_allclose(carried, single, rtol=1e-5)
+
+
+def keys_through_control_flow(impl):
     key = random.key(3, impl=impl)
     looped = lax.fori_loop(0, 3, lambda i, k: random.fold_in(k, i), key)
     plain = key
