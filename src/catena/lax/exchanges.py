@@ -1,0 +1,358 @@
+"""Collectives that move data between examples: permutations, gathers, and exchanges along a named axis."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from catena.core.primitive import Primitive
+from catena.core.tree import tree_map
+from catena.core.zeros import Zero, get_aval, instantiate
+from catena.lax.collectives import INSIDE_ONLY, axis_size, groups_of, permute_rows
+from catena.lax.comparison import select_n
+from catena.lax.reductions import reduce_sum
+from catena.lax.shape import broadcast_in_dim, reshape
+from catena.transform.batch import at_front, move_axis
+from catena.transform.custom_call import leaf_value
+
+
+def linear_collective(name: str, abstract, along, transpose) -> Primitive:
+    """A collective that is linear in its one operand.
+
+    Arguments:
+      name: of the primitive.
+      abstract: the type of the result.
+      along: from the operand, mapped along axis 0, the axis and the parameters to the result, mapped along axis 0.
+      transpose: from the cotangent and the parameters to that of the operand.
+    """
+
+    def batch(mapped, args, dims, /, **params):
+        x = at_front(mapped.size, args[0], dims[0])
+        if mapped.name != params["axis_name"]:
+            return shifted(x, params)
+        return along(x, mapped, **params), 0
+
+    def shifted(x, params):
+        moved = {
+            k: v + 1 if k in ("axis", "split_axis", "concat_axis", "scatter_dimension") else v
+            for k, v in params.items()
+        }
+        return primitive.bind(x, **moved), 0
+
+    def jvp(primals, tangents, **params):
+        out = primitive.bind(primals[0], **params)
+        t = tangents[0]
+        return out, Zero.of_primal(out) if type(t) is Zero else primitive.bind(t, **params)
+
+    primitive = Primitive(
+        name,
+        axis_names=lambda params: (params["axis_name"],),
+        abstract=abstract,
+        evaluate=INSIDE_ONLY,
+        jvp=jvp,
+        transpose=lambda ct, x, **params: [transpose(instantiate(ct), **params)],
+        batch=batch,
+        lower=INSIDE_ONLY,
+    )
+    return primitive
+
+
+def _same_type(aval, **params):
+    return aval
+
+
+def _ppermute_along(x, axis, *, axis_name, perm):
+    source = np.full(axis.size, -1, np.int32)
+    for src, dst in perm:
+        source[dst] = src
+    moved = permute_rows(x, np.maximum(source, 0))
+    if (source >= 0).all():
+        return moved
+    shape = get_aval(x).shape
+    received = broadcast_in_dim(source >= 0, shape, (0,))
+    return select_n(received, instantiate(Zero(get_aval(moved))), moved)
+
+
+ppermute_p = linear_collective(
+    "ppermute",
+    _same_type,
+    _ppermute_along,
+    lambda ct, *, axis_name, perm: ppermute_p.bind(ct, axis_name=axis_name, perm=tuple((d, s) for s, d in perm)),
+)
+
+
+def ppermute(x, axis_name, perm: Sequence[tuple[int, int]]):
+    """Send values from examples to examples along a named axis.
+
+    Arguments:
+      x: a tree of arrays.
+      axis_name: the name of the axis.
+      perm: pairs ``(source, destination)`` of indices, each at most once; who receives nothing gets zeros.
+
+    Raises:
+      NameError: when no such axis is in scope. ValueError: where an index repeats or does not exist.
+
+    Example:
+      >>> import catena as jax, catena.numpy as jnp
+      >>> jax.vmap(lambda x: jax.lax.ppermute(x, "i", [(0, 1), (1, 2)]), axis_name="i")(jnp.arange(1.0, 4.0))
+      Array([0., 1., 2.], dtype=float32)
+    """
+    size = axis_size(axis_name)
+    pairs = tuple((int(s), int(d)) for s, d in perm)
+    for what, indices in (("sources", [s for s, _ in pairs]), ("destinations", [d for _, d in pairs])):
+        if len(set(indices)) != len(indices) or any(not 0 <= i < size for i in indices):
+            raise ValueError(f"ppermute {what} must be unique and in range({size}), got {indices}")
+    return tree_map(lambda leaf: ppermute_p.bind(leaf_value(leaf), axis_name=axis_name, perm=pairs), x)
+
+
+def pshuffle(x, axis_name, perm: Sequence[int]):
+    """Reorder examples along a named axis: example ``i`` gets the value of example ``perm[i]``.
+
+    Example:
+      >>> import catena as jax, catena.numpy as jnp
+      >>> jax.vmap(lambda x: jax.lax.pshuffle(x, "i", [2, 0, 1]), axis_name="i")(jnp.arange(3.0))
+      Array([2., 0., 1.], dtype=float32)
+    """
+    if sorted(perm) != list(range(axis_size(axis_name))):
+        raise ValueError(f"`perm` does not represent a permutation: {perm}")
+    return ppermute(x, axis_name, list(zip(perm, range(len(perm)), strict=True)))
+
+
+def _gather_abstract(aval, *, axis_name, axis, size, tiled, groups):
+    n = len(groups[0]) if groups else size
+    shape = list(aval.shape)
+    if tiled:
+        shape[axis] *= n
+    else:
+        shape.insert(axis, n)
+    return aval.update(shape=tuple(shape))
+
+
+def _gather_along(x, mapped, *, axis_name, axis, size, tiled, groups):
+    rows = groups or (tuple(range(mapped.size)),)
+    full_shape = get_aval(x).shape
+    x = permute_rows(x, [i for g in rows for i in g])
+    x = reshape(x, (len(rows), len(rows[0]), *full_shape[1:]))
+    x = move_axis(x, 1, axis + 1)  # (groups, ..., members at axis, ...)
+    if tiled:
+        shape = get_aval(x).shape
+        x = reshape(x, (*shape[: axis + 1], shape[axis + 1] * shape[axis + 2], *shape[axis + 3 :]))
+    spread = broadcast_in_dim(
+        x, (len(rows), len(rows[0]), *get_aval(x).shape[1:]), (0, *range(2, get_aval(x).ndim + 1))
+    )
+    flat = reshape(spread, (mapped.size, *get_aval(x).shape[1:]))
+    return permute_rows(flat, np.argsort([i for g in rows for i in g]))
+
+
+all_gather_p = linear_collective(
+    "all_gather",
+    _gather_abstract,
+    _gather_along,
+    lambda ct, *, axis_name, axis, size, tiled, groups: reduce_scatter_p.bind(
+        ct, axis_name=axis_name, scatter_dimension=axis, size=size, tiled=tiled, groups=groups
+    ),
+)
+
+
+def all_gather(x, axis_name, *, axis_index_groups=None, axis: int = 0, tiled: bool = False, to: str = "varying"):
+    """The values of all examples along a named axis, stacked, for every example.
+
+    Arguments:
+      x: a tree of arrays.
+      axis_name: the name of the axis.
+      axis_index_groups: groups of indices to gather within.
+      axis: where the stacked axis appears.
+      tiled: whether to concatenate along ``axis`` instead of stacking.
+      to: what the result varies over; ``"varying"`` or ``"reduced"``, which mean the same here.
+
+    Raises:
+      NameError: when no such axis is in scope.
+
+    Example:
+      >>> import catena as jax, catena.numpy as jnp
+      >>> jax.vmap(lambda x: jax.lax.all_gather(x, "i"), axis_name="i")(jnp.arange(2.0))
+      Array([[0., 1.],
+             [0., 1.]], dtype=float32)
+    """
+    if to not in ("varying", "reduced", "invarying"):
+        raise ValueError(f"all_gather: `to` must be 'varying', 'reduced' or 'invarying', got {to!r}")
+    size = axis_size(axis_name)
+    groups = groups_of(axis_index_groups, size)
+
+    def one(leaf):
+        leaf = leaf_value(leaf)
+        at = canonical(axis, get_aval(leaf).ndim + (not tiled), "all_gather axis")
+        return all_gather_p.bind(leaf, axis_name=axis_name, axis=at, size=size, tiled=tiled, groups=groups)
+
+    return tree_map(one, x)
+
+
+def canonical(axis: int, ndim: int, what: str) -> int:
+    if not -ndim <= axis < ndim:
+        raise ValueError(f"{what} {axis} is out of bounds for array of dimension {ndim}")
+    return axis % ndim
+
+
+def _scatter_abstract(aval, *, axis_name, scatter_dimension, size, tiled, groups):
+    n = len(groups[0]) if groups else size
+    shape = list(aval.shape)
+    if shape[scatter_dimension] % n if tiled else shape[scatter_dimension] != n:
+        raise ValueError(
+            f"psum_scatter: axis {scatter_dimension} of {aval.str_short()} must be "
+            f"{'divisible by' if tiled else 'of'} the size {n} of the named axis"
+        )
+    if tiled:
+        shape[scatter_dimension] //= n
+    else:
+        del shape[scatter_dimension]
+    return aval.update(shape=tuple(shape))
+
+
+def _scatter_along(x, mapped, *, axis_name, scatter_dimension, size, tiled, groups):
+    rows = groups or (tuple(range(mapped.size)),)
+    full_shape = get_aval(x).shape
+    x = permute_rows(x, [i for g in rows for i in g])
+    total = reduce_sum(reshape(x, (len(rows), len(rows[0]), *full_shape[1:])), (1,))
+    at = scatter_dimension + 1
+    if tiled:
+        shape = get_aval(total).shape
+        total = reshape(total, (*shape[:at], len(rows[0]), shape[at] // len(rows[0]), *shape[at + 1 :]))
+    total = move_axis(total, at, 1)
+    flat = reshape(total, (mapped.size, *get_aval(total).shape[2:]))
+    return permute_rows(flat, np.argsort([i for g in rows for i in g]))
+
+
+reduce_scatter_p = linear_collective(
+    "reduce_scatter",
+    _scatter_abstract,
+    _scatter_along,
+    lambda ct, *, axis_name, scatter_dimension, size, tiled, groups: all_gather_p.bind(
+        ct, axis_name=axis_name, axis=scatter_dimension, size=size, tiled=tiled, groups=groups
+    ),
+)
+
+
+def psum_scatter(x, axis_name, *, scatter_dimension: int = 0, axis_index_groups=None, tiled: bool = False):
+    """The sum over a named axis, of which each example keeps its own slice.
+
+    Arguments:
+      x: a tree of arrays.
+      axis_name: the name of the axis.
+      scatter_dimension: the axis that is cut into slices.
+      axis_index_groups: groups of indices to work within.
+      tiled: whether the slices keep the axis.
+
+    Example:
+      >>> import catena as jax, catena.numpy as jnp
+      >>> jax.vmap(lambda x: jax.lax.psum_scatter(x, "i"), axis_name="i")(jnp.arange(4.0).reshape(2, 2))
+      Array([2., 4.], dtype=float32)
+    """
+    size = axis_size(axis_name)
+    groups = groups_of(axis_index_groups, size)
+
+    def one(leaf):
+        leaf = leaf_value(leaf)
+        at = canonical(scatter_dimension, get_aval(leaf).ndim, "psum_scatter scatter_dimension")
+        return reduce_scatter_p.bind(
+            leaf, axis_name=axis_name, scatter_dimension=at, size=size, tiled=tiled, groups=groups
+        )
+
+    return tree_map(one, x)
+
+
+def _exchange_abstract(aval, *, axis_name, split_axis, concat_axis, size, groups):
+    n = len(groups[0]) if groups else size
+    shape = list(aval.shape)
+    if shape[split_axis] % n:
+        raise ValueError(
+            f"all_to_all: axis {split_axis} of {aval.str_short()} must be divisible by the size {n} of the named axis"
+        )
+    shape[split_axis] //= n
+    shape[concat_axis] *= n
+    return aval.update(shape=tuple(shape))
+
+
+def _exchange_along(x, mapped, *, axis_name, split_axis, concat_axis, size, groups):
+    rows = groups or (tuple(range(mapped.size)),)
+    n = len(rows[0])
+    order = [i for g in rows for i in g]
+    x = permute_rows(x, order)
+    shape = get_aval(x).shape
+    x = reshape(x, (len(rows), n, *shape[1:]))  # (groups, source, ...)
+    s, shape = split_axis + 2, get_aval(x).shape
+    x = reshape(x, (*shape[:s], n, shape[s] // n, *shape[s + 1 :]))  # destination at s
+    x = move_axis(x, s, 1)  # (groups, destination, source, ...)
+    c = concat_axis + 2
+    x = move_axis(x, 2, c)  # source just before the axis it is concatenated along
+    shape = get_aval(x).shape
+    x = reshape(x, (*shape[:c], shape[c] * shape[c + 1], *shape[c + 2 :]))
+    flat = reshape(x, (mapped.size, *get_aval(x).shape[2:]))
+    return permute_rows(flat, np.argsort(order))
+
+
+all_to_all_p = linear_collective(
+    "all_to_all",
+    _exchange_abstract,
+    _exchange_along,
+    lambda ct, *, axis_name, split_axis, concat_axis, size, groups: all_to_all_p.bind(
+        ct, axis_name=axis_name, split_axis=concat_axis, concat_axis=split_axis, size=size, groups=groups
+    ),
+)
+
+
+def all_to_all(x, axis_name, split_axis: int, concat_axis: int, *, axis_index_groups=None, tiled: bool = False):
+    """Exchange slices: example ``i`` sends slice ``j`` of its value to example ``j``.
+
+    Arguments:
+      x: a tree of arrays.
+      axis_name: the name of the axis.
+      split_axis: the axis that is cut into slices, one for each example.
+      concat_axis: the axis along which the received slices are put together.
+      axis_index_groups: groups of indices to exchange within.
+      tiled: whether the axes stay (cut and concatenated) instead of being removed and inserted.
+
+    Example:
+      >>> import catena as jax, catena.numpy as jnp
+      >>> jax.vmap(lambda x: jax.lax.all_to_all(x, "i", 0, 0), axis_name="i")(jnp.arange(4.0).reshape(2, 2))
+      Array([[0., 2.],
+             [1., 3.]], dtype=float32)
+    """
+    size = axis_size(axis_name)
+    groups = groups_of(axis_index_groups, size)
+    n = len(groups[0]) if groups else size
+
+    def one(leaf):
+        leaf = leaf_value(leaf)
+        aval = get_aval(leaf)
+        split = canonical(split_axis, aval.ndim, "all_to_all split_axis")
+        concat = canonical(concat_axis, aval.ndim, "all_to_all concat_axis")
+        params = {"axis_name": axis_name, "size": size, "groups": groups}
+        if tiled:
+            return all_to_all_p.bind(leaf, split_axis=split, concat_axis=concat, **params)
+        if aval.shape[split] != n:
+            raise ValueError(
+                f"all_to_all requires the size of the mapped axis axis_name to equal x.shape[split_axis], but they are "
+                f"{n} and {aval.shape[split]} respectively."
+            )
+        # insert the axis to concatenate along; then drop the axis that was cut, now of size 1
+        shape = list(aval.shape)
+        place = concat if concat <= split else concat + 1
+        shape.insert(place, 1)
+        split_now = split + (place <= split)
+        out = all_to_all_p.bind(reshape(leaf, tuple(shape)), split_axis=split_now, concat_axis=place, **params)
+        out_shape = list(get_aval(out).shape)
+        del out_shape[split_now]
+        return reshape(out, tuple(out_shape))
+
+    return tree_map(one, x)
+
+
+def pswapaxes(x, axis_name, axis: int, *, axis_index_groups=None):
+    """Swap a named axis with an axis of the value, of the same size.
+
+    Example:
+      >>> import catena as jax, catena.numpy as jnp
+      >>> jax.vmap(lambda x: jax.lax.pswapaxes(x, "i", 0), axis_name="i")(jnp.arange(4.0).reshape(2, 2))
+      Array([[0., 2.],
+             [1., 3.]], dtype=float32)
+    """
+    return all_to_all(x, axis_name, axis, axis, axis_index_groups=axis_index_groups)
