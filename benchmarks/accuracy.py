@@ -318,7 +318,9 @@ compiled kernels, whose accuracy is that of the column "compiled". Errors of `lg
 """
 
 # Why ours is worse than theirs where it is.
-REASONS: dict[str, str] = {}
+REASONS: dict[str, str] = {
+    "tan": "NumPy's, for small arrays, is within 0.53 units; compiled it is no worse than JAX's",
+}
 
 
 def page(rows: list[Row], count: int, version: str) -> str:
