@@ -40,3 +40,13 @@ def test_accurate(name, dtype, arguments, ulps, compiled):
             unit = mp.mpf(float(np.spacing(np.asarray(float(exact), dtype))))
             error = abs((mp.mpf(float(result)) - exact) / unit)
             assert error <= ulps, f"{name}({argument!r}) = {result!r}, off by {float(error):.3g} units"
+
+
+def test_zeta_of_doubles():
+    """SciPy's is off by twenty units at the first of these."""
+    places = ((55.9922009, 61.6247275), (44.0523748, 27.6843068), (2.0, 1.0), (1.5, 0.01), (2.0, 1e300))
+    with catena.enable_x64(True), mp.workprec(300):
+        for s, q in places:
+            exact = mp.zeta(s, q) if q < 1e3 else 1 / mp.mpf(q)
+            result = float(lax.zeta(s, q))
+            assert abs(result - exact) <= 5 * np.spacing(float(exact)), (s, q, result)

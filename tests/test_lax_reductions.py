@@ -1,10 +1,12 @@
 """Reductions: NaN, nothing to reduce, ties, order, folds by any function, and what errors say."""
 
+import ml_dtypes
 import numpy as np
 import pytest
 
 import catena
 from catena import grad, lax, vmap
+from catena.core import dtypes
 from checkers import raises
 
 V = np.arange(3, dtype=np.float32)
@@ -167,3 +169,21 @@ def test_errors_of_reduce():
            lax.reduce, V, np.int32(0), lax.add, (0,))  # fmt: skip
     with pytest.raises(ValueError, match="computation must not close over traced values, but it reads float32"):
         catena.jit(lambda c: lax.reduce(V, 0.0, lambda x, y: lax.mul(lax.add(x, y), c), (0,)))(2.0)
+
+
+@pytest.mark.parametrize("dtype", [d for d in dtypes.ALL if dtypes.KIND[d] in "biufc"], ids=str)
+@pytest.mark.parametrize("name", ["reduce_max", "reduce_min"])
+def test_extremes_of_nothing(name, dtype):
+    """The least or greatest number there is, eager and compiled, also where there are no infinities."""
+    with catena.enable_x64(True):
+        extreme = lambda x: getattr(lax, name)(x, (0,))
+        x = catena.numpy.zeros((0, 2), dtype)
+        results = np.asarray(extreme(x)), np.asarray(catena.jit(extreme)(x))
+    for result in results:
+        assert result.shape == (2,) and result.dtype == dtype
+        wide = result.astype(complex if dtype.kind == "c" else float)
+        assert not np.isnan(wide).any()
+        if dtypes.KIND[dtype] in "iu":
+            info = ml_dtypes.iinfo(dtype)
+            assert wide.tolist() == [float(info.min if name == "reduce_max" else info.max)] * 2
+    np.testing.assert_array_equal(*[r.astype(results[0].dtype) for r in results])
