@@ -418,5 +418,8 @@ def _outside(values, wanted, mask, edge):
         if wanted != "extrapolate":
             raise ValueError(f"the only valid string value of `left` and `right` is 'extrapolate', but got: {wanted!r}")
         return values
-    fill = edge if wanted is None else convert(as_array_argument("interp", wanted, 3), values.dtype)
+    fill = edge if wanted is None else as_array_argument("interp", wanted, 3)
+    if dtypes.is_complex(fill.dtype):
+        values = convert(values, dtypes.to_complex_dtype(values.dtype))
+    fill = convert(fill, values.dtype)
     return lax.select(mask, broadcast_to(fill, values.shape), values)

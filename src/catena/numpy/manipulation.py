@@ -177,7 +177,7 @@ def flip(m: Operand, axis: Shape | None = None) -> Array:
     Returns:
       An array of the shape of ``m``.
     Raises:
-      ValueError: an axis is out of bounds.
+      ValueError: an axis is out of bounds. TypeError: an axis is repeated.
 
     >>> import catena.numpy as jnp
     >>> jnp.flip(jnp.arange(3))
@@ -195,7 +195,7 @@ def _flipped(m, axis):
         return m
     axes = range(m.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
     axes = tuple(canonical_axis(i, m.ndim) for i in axes)
-    if direct(m):
+    if direct(m) and len(set(axes)) == len(axes):
         key = tuple(_BACKWARDS if i in axes else slice(None) for i in range(m.ndim))
         return make_array(m._value[key], m.weak_type)
     return lax.rev(m, axes)

@@ -10,7 +10,7 @@ import numpy as np
 from catena import lax
 from catena.core import dtypes
 from catena.core.array import Array, make_array
-from catena.core.trace import find_concrete
+from catena.core.trace import Tracer, find_concrete
 from catena.numpy.boundary import (
     array_arguments,
     as_array_argument,
@@ -116,7 +116,8 @@ def _unique(name: str, ar, axis, equal_nan: bool, size, fill_value, wanted: tupl
             raise ValueError(
                 f"jnp.{name}: for zero-sized input with nonzero size argument, fill_value must be specified"
             )
-    if type(ar) is Array and ar.dtype.kind in "biufc" and ar.size and (size is None or axis is None):
+    known = type(ar) is Array and not isinstance(fill_value, Tracer)
+    if known and ar.dtype.kind in "biufc" and ar.size and (size is None or axis is None):
         return _unique_by_numpy(ar, axis, equal_nan, size, fill_value, wanted)
     return _unique_by_sorting(ar, axis, equal_nan, size, fill_value)
 

@@ -374,8 +374,8 @@ def cov(
     x = _variables(m, rowvar)
     if y is not None:
         x = concatenate([x, _variables(y, rowvar)], 0)
-    if not x.shape[0]:
-        return lax.full((0, 0), 0, x.dtype)
+    if not x.size:
+        return lax.full((x.shape[0],) * 2, np.nan, x.dtype)
     if aweights is not None:
         aweights = as_array_argument("cov", aweights, 6)
         aweights = absolute(aweights)
