@@ -116,7 +116,23 @@ def _resize(e: Emitter, x: str, register: str, old: int, new: int) -> str:
 
 def _float_extreme(name: str):
     """IEEE 754-2019's maximum and minimum: NaN wins, and zeros are ordered by their signs."""
-    return lambda e, t, xs, width, attr: intrinsic(e, name, t, xs, width)
+
+    def rule(e, t, xs, width, attr):
+        return intrinsic(e, name, t, xs, width) if width > 1 else _scalar_extreme(e, name, t, *xs)
+
+    return rule
+
+
+def _scalar_extreme(e: Emitter, name: str, t: Type, a: str, b: str) -> str:
+    """By comparisons that do not wait for each other: LLVM looks at the sign of scalars in general registers, which
+    takes a chain of operations twice the time."""
+    r, (order, logic) = t.register, {"maximum": ("ogt", "and"), "minimum": ("olt", "or")}[name]
+    bits = "i64" if r == "double" else "i32"
+    best = e.op(f"select i1 {e.op(f'fcmp {order} {r} {a}, {b}')}, {r} {a}, {r} {b}")
+    x, y = (e.op(f"bitcast {r} {v} to {bits}") for v in (a, b))
+    same = e.op(f"bitcast {bits} {e.op(f'{logic} {bits} {x}, {y}')} to {r}")  # equal: zeros of two signs, or one number
+    best = e.op(f"select i1 {e.op(f'fcmp oeq {r} {a}, {b}')}, {r} {same}, {r} {best}")
+    return e.op(f"select i1 {e.op(f'fcmp uno {r} {a}, {a}')}, {r} {a}, {r} {best}")
 
 
 def _float_sign(e, t, xs, width, attr):

@@ -127,16 +127,22 @@ def positive_power(a: Value, y: Value) -> Value:
     return exp2_pair(product.high, fma(y, logarithm.low, product.low))
 
 
+def _two_chains(x: Value, coefficients: tuple) -> Value:
+    """`horner` of even and of odd powers side by side, for half the latency where rounding does not count."""
+    square = x * x
+    return fma(x, horner(square, coefficients[1::2]), horner(square, coefficients[::2]))
+
+
 @through_double
 def float_power(a: Value, y: Value) -> Value:
     """a^y for widened floats (hence normal doubles), by logarithm and exponential of 35 and 28 bits."""
     k, f = reduce_normal_log(a)
-    logarithm = fma(f, horner(f, tables.LOG2_SHORT["double"]), k)
+    logarithm = fma(f, _two_chains(f, tables.LOG2_SHORT["double"]), k)
     logarithm = select(a.equals(0.0), -INFINITY, select(a < INFINITY, logarithm, a))
     exponent = maximum(minimum(y * logarithm, 200.0), -200.0)
     n, n_integer = round_to_integer(exponent)
     r = exponent - n
-    return fma(r, horner(r, tables.EXP2_SHORT["double"]), 1.0) * power_of_two(n_integer, "double")
+    return fma(r, _two_chains(r, tables.EXP2_SHORT["double"]), 1.0) * power_of_two(n_integer, "double")
 
 
 def pow(x: Value, y: Value) -> Value:
