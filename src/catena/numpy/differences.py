@@ -217,12 +217,11 @@ def _gradient_values(value, axis) -> list:
 
 def _unit_gradient_value(value, axis: int):
     out = np.empty(value.shape, value.dtype)
-    f, g = (value, out) if value.ndim == 1 else (value.swapaxes(axis, -1), out.swapaxes(axis, -1))
-    inner = g[..., 1:-1]
-    np.subtract(f[..., 2:], f[..., :-2], inner)
+    f, g = (value, out) if value.ndim == 1 else (value.swapaxes(axis, 0), out.swapaxes(axis, 0))
+    inner = np.subtract(f[2:], f[:-2], g[1:-1])
     inner *= 0.5
-    g[..., 0] = f[..., 1] - f[..., 0]
-    g[..., -1] = f[..., -1] - f[..., -2]
+    g[0] = f[1] - f[0]
+    g[-1] = f[-1] - f[-2]
     return out
 
 
@@ -274,9 +273,9 @@ def _halves(x, axis: int, combine):
 
 
 def _area_value(y, widths):
-    areas = y[..., 1:] + y[..., :-1]
+    areas = y[1:] + y[:-1]
     areas *= widths
-    total = np.add.reduce(areas, -1, out=...)
+    total = np.add.reduce(areas, out=...)
     total *= 0.5
     return total
 
