@@ -96,7 +96,8 @@ def save(name: str, code: bytes) -> None:
 def prune(folder: Path) -> None:
     """Removes the oldest files until three quarters of the bound are left."""
     bound = int(os.environ.get("CATENA_CACHE_BYTES", DEFAULT_BYTES))
-    files = sorted((s.st_mtime, s.st_size, e.path) for e in os.scandir(folder) if (s := e.stat(follow_symlinks=False)))
+    with os.scandir(folder) as entries:  # closed when an entry is gone before it is looked at
+        files = sorted((s.st_mtime, s.st_size, e.path) for e in entries if (s := e.stat(follow_symlinks=False)))
     total = sum(size for _, size, _ in files)
     if total <= bound:
         return
