@@ -272,12 +272,13 @@ def _halves(x, axis: int, combine):
     return combine(*_slices(x, canonical_axis(axis, x.ndim), _LATER, _EARLIER))
 
 
+_FEW = 1 << 10  # numbers whose products BLAS sums as precisely as NumPy
+
+
 def _area_value(y, widths):
-    areas = y[1:] + y[:-1]
-    areas *= widths
-    total = np.add.reduce(areas, out=...)
-    total *= 0.5
-    return total
+    sums = y[1:] + y[:-1]
+    total = np.dot(sums, widths) if sums.size <= _FEW else np.add.reduce(np.multiply(sums, widths, sums))
+    return np.multiply(total, total.dtype.type(0.5), out=...)
 
 
 # ----------------------------------------------------------------------------------------------------
