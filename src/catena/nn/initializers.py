@@ -302,8 +302,8 @@ def truncated_disc(key, shape, dtype, bound: float):
     return on_circle(of_angle, radius, dtype)
 
 
-# The standard deviation of a standard normal number within [-2, 2], the root of 1 - 2 * 2 * density(2) / probability. And
-# that of a complex one within 2 of 0, as JAX has it: without the probability, so that such numbers come out 1 % too large.
+# The standard deviation of a standard normal number within [-2, 2]; and that of a complex one within 2 of 0 as JAX has
+# it, without division by the probability of lying there: such numbers come out 1 % too large.
 TRUNCATED = math.sqrt(1 - 4 * math.exp(-2) / math.sqrt(2 * math.pi) / math.erf(math.sqrt(2)))
 TRUNCATED_DISC = math.sqrt(1 - 5 * math.exp(-4))
 
