@@ -84,4 +84,4 @@ def test_dump_writes_every_stage(folder, tmp_path):
     finally:
         config.update("jax_dump_ir_to", "")
     names = {p.suffix for p in (tmp_path / "dump").iterdir()}
-    assert names == {".graph", ".nests", ".ll"} and len(list((tmp_path / "dump").iterdir())) == 4
+    assert names == {".graph", ".nests", ".ll", ".s"} and len(list((tmp_path / "dump").iterdir())) == 5
