@@ -311,6 +311,8 @@ def unwrap(p: Operand, discont: Operand | None = None, axis: int = -1, period: O
         raise ValueError("unwrap requires an array of at least one dimension, got a scalar")
     axis = canonical_axis(operator.index(axis), p.ndim)
     p, period = promote_dtypes("unwrap", p, period)
+    if p.dtype == dtypes.BOOL:
+        p, period = promote_dtypes_inexact("unwrap", p, period)
     later, earlier = _slices(p, axis, _LATER, _EARLIER)
     steps = lax.sub(later, earlier)
     half = lax.div(period, like(period, 2))

@@ -197,13 +197,15 @@ def cond(x: Operand, p: Any = None) -> Array:
     Returns:
       A real array; infinite for singular matrices.
     Raises:
-      ValueError: the matrices are not square, or the norm is unknown.
+      ValueError: the matrices are empty or not square, or the norm is unknown.
 
     >>> import catena.numpy as jnp
     >>> jnp.linalg.cond(jnp.array([[2.0, 0.0], [0.0, 1.0]]))
     Array(2., dtype=float32)
     """
     x = inexact_matrix("cond", x)
+    if not all(x.shape[-2:]):
+        raise ValueError(f"jnp.linalg.cond: input array must not be empty; got arr.shape={x.shape}")
     if p in (None, 2, -2):
         s = svdvals(x)
         first, last = read(s, (..., 0)), read(s, (..., -1))
