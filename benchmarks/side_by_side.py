@@ -16,6 +16,7 @@ import numpy as np
 
 OURS, THEIRS = "catena", "jax"
 SAMPLES = 257  # elements of a large result that are compared
+WARMING = 3  # calls before the first that counts: what is repeated may be compiled
 WAITED = 1e-4  # seconds from which a call is waited for; waiting itself takes a few microseconds
 
 # ------------------------------------------------------------------------------ in the worker process
@@ -40,7 +41,8 @@ def time_calls(jax, function, seconds: float) -> float:
     JAX runs what takes long in the background, up to 32 calls at a time; so every call that takes longer than
     `WAITED` is waited for, and what is left of an earlier batch never counts as time of the next.
     """
-    jax.block_until_ready(function())
+    for _ in range(WARMING):
+        jax.block_until_ready(function())
     took = batch(jax, function, 1, True)
     wait, count = took >= WAITED, 1
     while took < seconds / 10:
