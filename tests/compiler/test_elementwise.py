@@ -89,22 +89,22 @@ def test_convert(source, target):
     check(lambda b, x: b.convert(x, target), want, x)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "float8_e4m3fn",
-        "float8_e5m2",
-        "float8_e4m3b11fnuz",
-        "float8_e4m3fnuz",
-        "float8_e5m2fnuz",
-        "float8_e3m4",
-        "float8_e4m3",
-        "float8_e8m0fnu",
-        "float4_e2m1fn",
-        "float6_e2m3fn",
-        "float6_e3m2fn",
-    ],
+SMALL_FLOATS = (
+    "float8_e4m3fn",
+    "float8_e5m2",
+    "float8_e4m3b11fnuz",
+    "float8_e4m3fnuz",
+    "float8_e5m2fnuz",
+    "float8_e3m4",
+    "float8_e4m3",
+    "float8_e8m0fnu",
+    "float4_e2m1fn",
+    "float6_e2m3fn",
+    "float6_e3m2fn",
 )
+
+
+@pytest.mark.parametrize("name", SMALL_FLOATS)
 def test_small_floats(name):
     dtype = np.dtype(getattr(ml_dtypes, name))
     x = np.concatenate([rng.normal(size=2000), rng.normal(size=2000) * 100, [0.0, -0.0, 1e-30, 1e30, -1e30]]).astype(
@@ -115,6 +115,19 @@ def test_small_floats(name):
     want = x.astype(dtype)
     check(lambda b, x: b.bitcast(b.convert(x, dtype), np.uint8), want.view(np.uint8), x)
     check(lambda b, q: b.convert(q, np.float32), want.astype(np.float32), want)
+
+
+@pytest.mark.parametrize("name", SMALL_FLOATS)
+def test_every_code_and_every_tie_of_small_floats(name):
+    """All upper halves of f32 and their neighbours are all ties, ends of ranges and special values; NaN's bits count."""
+    dtype = np.dtype(getattr(ml_dtypes, name))
+    halves = np.arange(1 << 16, dtype=np.uint32) << 16
+    x = np.concatenate([halves, halves + 1, halves - 1, [1 << 15]]).astype(np.uint32).view(np.float32)
+    with np.errstate(all="ignore"):
+        codes = x.astype(dtype).view(np.uint8)
+    check(lambda b, x: b.bitcast(b.convert(x, dtype), np.uint8), codes, x)
+    every = np.unique(codes).view(dtype)
+    check(lambda b, q: b.convert(q, np.float32), every.astype(np.float32), every)
 
 
 def test_narrow_integers_wrap():

@@ -4,6 +4,7 @@ on them.
 
 from __future__ import annotations
 
+from catena.compiler.emit import small_floats
 from catena.compiler.types import TYPES, Type, vector
 
 
@@ -13,6 +14,7 @@ class Emitter:
     def __init__(self):
         self.lines: list[str] = []
         self.slots: list[str] = []  # allocas, placed in the entry block
+        self.codes: dict[str, tuple] = {}  # values decoded from small floats -> the dtype's name, their codes
         self.needs: dict[str, str] = {}  # helper functions: name -> declaration or definition
         self.count = 0
         self.block = "entry"
@@ -280,16 +282,20 @@ class Emitter:
         return self.op(f"{'ashr' if t.kind == 'i' else 'lshr'} {r} {self.op(f'shl {r} {x}, {by}')}, {by}")
 
     def small_float_decode(self, raw: str, t: Type, width: int) -> str:
-        return self._per_lane("decode", raw, t, "i8", "float", width)
+        out = self._small_float("decode", raw, t, "i8", "float", width)
+        self.codes[out] = t.name, raw
+        return out
 
     def small_float_encode(self, x: str, t: Type, width: int) -> str:
-        return self._per_lane("encode", x, t, "float", "i8", width)
+        """The code of a value; what was decoded from one, as every rounded value is, has that."""
+        name, code = self.codes.get(x, (None, None))
+        return code if name == t.name else self._small_float("encode", x, t, "float", "i8", width)
 
-    def _per_lane(self, what: str, x: str, t: Type, source: str, target: str, width: int) -> str:
-        symbol = f"catena_{what}_{t.name}"
+    def _small_float(self, what: str, x: str, t: Type, source: str, target: str, width: int) -> str:
+        symbol = small_floats.symbol(what, t.name, width)
         self.needs[symbol] = f"; {symbol}"
-        if width == 1:
-            return self.op(f"call {target} @{symbol}({source} {x})")
+        if width == 1 or t.name not in small_floats.BY_TABLE:
+            return self.op(f"call {vector(target, width)} @{symbol}({vector(source, width)} {x})")
         out, v = "poison", vector(target, width)
         for k in range(width):
             lane = self.op(f"extractelement {vector(source, width)} {x}, i64 {k}")
