@@ -161,6 +161,18 @@ def test_eigenvalues(dtype, batch):
     np.testing.assert_allclose(np.linalg.eigvalsh(whole), np.linalg.eigvalsh(h), **tol(dtype))
 
 
+def test_batches_shared_out_among_threads():
+    """More members than chunks, and not a multiple of them, with workspaces: each is as it is alone."""
+    a = normal(75, 40, 40, dtype=np.float64)
+    a = a + np.swapaxes(a, 1, 2)
+    specs = [(a.shape, a.dtype), (a.shape[:2], a.dtype)]
+    together = run(lambda b, a: b.library("eigh", [a], specs, lower=True), a)
+    for i in (0, 1, 2, 37, 73, 74):
+        alone = run(lambda b, a: b.library("eigh", [a], [(s[1:], d) for s, d in specs], lower=True), a[i])
+        for whole, one in zip(together, alone, strict=True):
+            np.testing.assert_array_equal(whole[i], one)
+
+
 def test_tridiagonal_solve():
     d, dl, du = normal(6, dtype=np.float64) + 5, normal(6, dtype=np.float64), normal(6, dtype=np.float64)
     x = normal(6, 2, dtype=np.float64)

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
+from catena.compiler.emit import parallel
+from catena.compiler.emit.emitter import Emitter
 from catena.compiler.graph import Value
 from catena.runtime import kernels
 from catena.runtime import library as routines
 
 CALLBACK_RAISED = -1
+CHUNKS = 32  # that the members of a batch are shared out in, at most
+LINE = 64  # bytes
 
 
 def host(w, frame, i: int, node: Value) -> None:
@@ -27,7 +31,7 @@ def host(w, frame, i: int, node: Value) -> None:
 
 def lapack(w, frame, i: int, node: Value) -> None:
     """Calls a routine for every batch member; see `compiler/library.py` for the plan."""
-    p, e, batch = node.params, w.e, node.params["batch"]
+    p, batch = node.params, node.params["batch"]
     sources = [w.address(frame, x) for x in node.args]
     outs = []
     for k, out in enumerate(p["results"]):
@@ -42,30 +46,62 @@ def lapack(w, frame, i: int, node: Value) -> None:
         else:
             w.define(frame, out)
         outs.append(w.address(frame, out))
-    if not batch:
-        return
-    w.uses_blas = True
-    w.units += sum(x.size for x in node.args) * max((x.shape[-1] for x in node.args if x.ndim), default=1)
-    work = {
-        k: w.allocate(a[2] * np.dtype(a[1]).itemsize)
-        for k, a in enumerate(p["plan"])
-        if isinstance(a, tuple) and a[0] == "work"
-    }
-    t, opened = e.begin_loop(0, batch) if batch > 1 else (None, None)
-    steps = {("in", k): _member(e, s, x, t, batch) for k, (s, x) in enumerate(zip(sources, node.args))}
-    steps |= {("out", k): _member(e, s, x, t, batch) for k, (s, x) in enumerate(zip(outs, p["results"]))}
-    function = w.external(kernels.Routine(p["routine"]))
-    args = ", ".join(f"ptr {_argument(w, a, steps, work.get(k))}" for k, a in enumerate(p["plan"]))
-    e.do(f"call void {function}({args})")
-    if opened is not None:
-        e.end_loop(opened)
+    if batch:
+        w.uses_blas = True
+        w.units += _work(node)
+        _for_all(w, node, sources, outs)
+
+
+def _work(node: Value) -> int:
+    """Units of work, as `parallel.work` estimates them: each element meets all others of its row."""
+    return sum(x.size for x in node.args) * max((x.shape[-1] for x in node.args if x.ndim), default=1)
+
+
+def _for_all(w, node: Value, sources: list[str], outs: list[str]) -> None:
+    """Calls the routine for all members of a batch, in chunks on the threads of the pool where that pays; each chunk
+    has workspaces of its own.
+    """
+    p, batch = node.params, node.params["batch"]
+    chunks = min(batch, CHUNKS) if batch > 1 and _work(node) >= parallel.WORTHWHILE else 1
+    each = -(-batch // chunks)
+    chunks = -(-batch // each)
+    sizes = {k: _workspace(a) for k, a in enumerate(p["plan"]) if isinstance(a, tuple) and a[0] == "work"}
+    work = {k: w.allocate(size * chunks) for k, size in sizes.items()}
+    target = w.external(kernels.Routine(p["routine"]))
+    pointers = [*sources, *outs, *[block.pointer for block in work.values()], target]
+    parallel.through_pool(w, _chunk(w, node, sizes, each), pointers, chunks)
     for block in work.values():
         w._free(block)
 
 
-def _member(e, pointer: str, x: Value, t: str | None, batch: int) -> str:
-    size = x.size * x.dtype.itemsize // batch
-    return pointer if t is None else e.op(f"getelementptr i8, ptr {pointer}, i64 {e.op(f'mul nsw i64 {t}, {size}')}")
+def _workspace(arg: tuple) -> int:
+    """The bytes of a workspace, whole cache lines so that those of two threads share none."""
+    return -(-arg[2] * np.dtype(arg[1]).itemsize // LINE) * LINE
+
+
+def _chunk(w, node: Value, sizes: dict[int, int], each: int) -> str:
+    """The text of the function that calls the routine for the members of chunk %k, `each` of them but in the last."""
+    p, batch, e = node.params, node.params["batch"], Emitter()
+    operands = [*node.args, *p["results"]]
+    names = [("in", k) for k in range(len(node.args))] + [("out", k) for k in range(len(p["results"]))]
+    loaded = [e.op(f"load ptr, ptr {e.element('%args', 'ptr', i)}") for i in range(len(operands) + len(sizes) + 1)]
+    work = {k: _shifted(e, loaded[len(operands) + i], "%k", size) for i, (k, size) in enumerate(sizes.items())}
+    first = e.op(f"mul nsw i64 %k, {each}")
+    last = e.op(f"call i64 @llvm.smin.i64(i64 {e.op(f'add nsw i64 {first}, {each}')}, i64 {batch})")
+    t, opened = e.begin_loop(first, last)
+    steps = {
+        name: _shifted(e, pointer, t, x.size * x.dtype.itemsize // batch)
+        for name, pointer, x in zip(names, loaded, operands)
+    }
+    args = ", ".join(f"ptr {_argument(w, a, steps, work.get(k))}" for k, a in enumerate(p["plan"]))
+    e.do(f"call void {loaded[-1]}({args})")
+    e.end_loop(opened)
+    return "\n".join(["(ptr %args, i64 %k) {", "entry:", *e.slots, *e.lines, "  ret void", "}"])
+
+
+def _shifted(e: Emitter, pointer: str, count: str, size: int) -> str:
+    """An address `count` times `size` bytes further."""
+    return e.op(f"getelementptr i8, ptr {pointer}, i64 {e.op(f'mul nsw i64 {count}, {size}')}")
 
 
 def _argument(w, arg, steps: dict, work) -> str:
@@ -80,4 +116,4 @@ def _argument(w, arg, steps: dict, work) -> str:
     if arg[0] == "one":
         bits = np.ones((), arg[1]).tobytes()
         return w.literal(f"i{8 * len(bits)}", int.from_bytes(bits, "little"))
-    return "null" if arg[0] == "null" else work.pointer
+    return "null" if arg[0] == "null" else work
