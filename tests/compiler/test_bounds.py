@@ -60,7 +60,7 @@ def test_masked_lanes_may_point_anywhere():
 def test_programs_are_as_they_were_outside_of_checked_mode():
     places = np.zeros(40, np.int32)
     with override("jax_check_bounds", False):
-        assert not compile_fn(taken, x, places)._module.sites
+        assert not compile_fn(taken, x, places).parts.sites
 
 
 def test_walks_of_products():

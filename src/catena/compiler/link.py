@@ -6,7 +6,6 @@ instructions, dead code. Everything that LLVM needs once is made once per proces
 
 from __future__ import annotations
 
-import functools
 import re
 import time
 from collections import Counter
@@ -14,10 +13,9 @@ from dataclasses import dataclass, field
 
 from catena.compiler import cache, vector_math
 from catena.compiler.emit import selection, small_floats, sorting, stack_steps
-from catena.compiler.host import identity, lock, machine, new_machine
+from catena.compiler.host import identity, lock, machine
 from catena.core.errors import CompileError
 from catena.core.lazy import llvm
-from catena.runtime import threads
 
 
 @dataclass
@@ -70,9 +68,13 @@ def _shared_if_frequent(definition: str, calls: int) -> str:
     return definition.replace(" alwaysinline ", " noinline ", 1) if calls > FREQUENT else definition
 
 
-def object_code(text: str, times: Times, opt: int) -> bytes:
-    """Object code of a module, from the disk cache if it is there."""
-    name = cache.key(text, *identity(), str(opt), str(PASSES))
+def object_name(text: str, opt: int) -> str:
+    """What the disk cache calls the object code of a module."""
+    return cache.key(text, *identity(), str(opt), str(PASSES))
+
+
+def object_code(name: str, text: str, times: Times, opt: int) -> bytes:
+    """Object code of a module, from the disk cache if it is there under its `object_name`."""
     code = cache.load(name)
     times.mark("cache")
     if code is None:
@@ -135,14 +137,3 @@ def run_passes(module, tm, passes) -> None:
 def code_level(text: str) -> int:
     """LLVM's effort: less for very large programs."""
     return 2 if len(text) < 2_000_000 else 1
-
-
-@functools.cache
-def pool() -> threads.Pool:
-    """The process's pool of threads, compiled and started when first needed."""
-    code = object_code(threads.text(), Times(), 0)
-    with lock:
-        engine = llvm().create_mcjit_compiler(llvm().parse_assembly(""), new_machine(1))
-        engine.add_object_file(llvm().ObjectFileRef.from_data(code))
-        engine.finalize_object()
-    return threads.Pool(engine)

@@ -1,21 +1,34 @@
-"""Whole programs on disk, found by what they compute: no tracing, no compiler, just code that is loaded and called.
+"""Whole programs on disk, found by what they compute: neither written nor compiled again, just loaded and called.
 
-For programs that the package itself writes, such as the kernels of eager random draws: their makers name them by what
-they are made from. The package's own source is part of every name, so a changed package finds none of the old ones.
+An entry holds what a program consists of besides its object code, and the name of that in the cache. Programs are
+found by the jaxpr that they run (``programs.py``) or, where even tracing is spared, by what that is made from (the
+kernels of eager random draws). The package's own source is part of every name, so a changed package finds none of
+the old ones.
 """
 
 from __future__ import annotations
 
 import functools
 import json
+import math
 import os
+from collections.abc import Callable, Sequence
 
-from catena.compiler import cache, host
+import numpy as np
+
+from catena.compiler import cache, host, workers
+from catena.compiler.executable import Executable, Parts
+from catena.core import lazy
 from catena.core.config import TRACED
 from catena.core.context import context
-from catena.runtime.native import Native
+from catena.core.dtypes import ALL
+from catena.runtime import kernels, threads
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+DTYPES = {d.name: d for d in ALL}
+ROUTINES = {c.__name__: c for c in (kernels.Routine, kernels.ThreadControl, kernels.PythonRoutine)}
+CELLS = {"BLAS_USERS": kernels.BLAS_USERS, "PENDING_ERROR": kernels.PENDING_ERROR}
+MOST_BYTES = 1 << 22  # of constants that the compiler made: tables
 
 
 @functools.cache
@@ -35,25 +48,114 @@ def source_stamp(loaded: int) -> str:
     return "\n".join(sorted(facts))
 
 
-def name_of(loaded: int, *facts) -> str | None:
+def name_of(*facts) -> str | None:
     """The name of the program that is made from these facts under the flags in force; None where none is kept."""
-    stamp = source_stamp(loaded)
-    if not stamp or context.dump_ir_to:
+    stamp = source_stamp(lazy.LOADED)
+    if not stamp or context.dump_ir_to or context.check_bounds:
         return None
     flags = [repr(getattr(context, flag.attribute)) for flag in TRACED]
-    return cache.key(stamp, *host.identity(), *flags, *map(repr, facts))
+    threaded = str(workers.parallel_for() is not None)
+    return cache.key(stamp, *host.identity(), threaded, *flags, *map(repr, facts))
 
 
-def find(name: str | None) -> tuple[Native, dict] | None:
-    """The program of this name and what its maker noted of it, if it is there."""
+def find(
+    name: str | None, consts: Sequence = (), text: Callable[[], str] | None = None
+) -> tuple[Executable, dict] | None:
+    """The program of this name and what its maker noted of it, if it is there.
+
+    `consts` are the jaxpr's own constants; `text` makes its LLVM IR when somebody wants to read it.
+    """
     content = cache.load(name) if name else None
     if content is None:
         return None
-    note, _, code = content.partition(b"\n")
-    return Native(code, [], [], host.new_machine(1)), json.loads(note)
+    head, _, tables = content.partition(b"\n")
+    entry = json.loads(head)
+    code = cache.load(entry["parts"]["code_name"])
+    if code is None:
+        return None
+    parts = _parts(entry["parts"], code, consts, tables)
+    return Executable(parts, text or _no_text, {}), entry["note"]
 
 
-def keep(name: str | None, executable, note: dict) -> None:
-    """Keep a program, with a note, where its code is all there is to it."""
-    if name and executable.standalone:
-        cache.save(name, json.dumps(note).encode() + b"\n" + executable.code)
+def keep(name: str | None, executable: Executable, note: dict, consts: Sequence = ()) -> None:
+    """Keep a program, with a note, unless it calls Python or is bound to more than other processes can have."""
+    if name is None:
+        return
+    parts = executable.parts
+    externals = [_external_name(x) for x in parts.externals]
+    constants, tables = _described(parts.constants, consts)
+    if None in externals or sum(map(len, tables)) > MOST_BYTES:
+        return
+    plain = vars(parts) | {
+        "code": None,
+        "externals": externals,
+        "constants": constants,
+        "out_specs": [(shape, _dtype_name(dtype)) for shape, dtype in parts.out_specs],
+        "reused": list(parts.reused.items()),
+    }
+    head = json.dumps({"note": note, "parts": plain}).encode()
+    cache.save(name, b"\n".join([head, b"".join(tables)]))
+
+
+def _no_text() -> str:
+    return "; a kernel of the package, found on disk\n"
+
+
+def _parts(plain: dict, code: bytes, consts: Sequence, tables: bytes) -> Parts:
+    made = {
+        "code": code,
+        "externals": [_external(*x) for x in plain["externals"]],
+        "constants": [_constant(x, consts, tables) for x in plain["constants"]],
+        "out_specs": [(tuple(shape), _dtype(name)) for shape, name in plain["out_specs"]],
+        "reused": dict(plain["reused"]),
+    }
+    return Parts(**plain | made)
+
+
+# ---- what a program is bound to, by name
+
+
+def _external_name(x) -> tuple[str, str] | None:
+    """The kind and name of a routine; None for callbacks, which are functions of this process."""
+    if isinstance(x, threads.ParallelFor):
+        return "ParallelFor", ""
+    for name, cell in CELLS.items():
+        if x is cell:
+            return "Cell", name
+    kind = type(x).__name__
+    return (kind, x.name) if kind in ROUTINES else None
+
+
+def _external(kind: str, name: str):
+    if kind == "ParallelFor":
+        return threads.ParallelFor(workers.pool)
+    return CELLS[name] if kind == "Cell" else ROUTINES[kind](name)
+
+
+def _described(constants: Sequence[np.ndarray], consts: Sequence) -> tuple[list, list[bytes]]:
+    """Where to find each constant: among the jaxpr's own, or as bytes in a table; and the tables."""
+    own = {id(x): i for i, x in enumerate(consts)}
+    found, tables, start = [], [], 0
+    for x in constants:
+        if id(x) in own:
+            found.append(own[id(x)])
+            continue
+        tables.append(np.ascontiguousarray(x).tobytes())
+        found.append((_dtype_name(x.dtype), x.shape, start))
+        start += len(tables[-1])
+    return found, tables
+
+
+def _constant(where, consts: Sequence, tables: bytes) -> np.ndarray:
+    if isinstance(where, int):
+        return consts[where]
+    name, shape, start = where
+    return np.frombuffer(tables, _dtype(name), math.prod(shape), start).reshape(shape).copy()
+
+
+def _dtype_name(dtype: np.dtype) -> str:
+    return dtype.name if dtype.name in DTYPES else dtype.str
+
+
+def _dtype(name: str) -> np.dtype:
+    return DTYPES.get(name) or np.dtype(name)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import gc
 import importlib
+import time
 from contextlib import contextmanager
 from functools import cache
 from types import ModuleType
+
+LOADED = time.time_ns()  # when the package was loaded: source that changed later is not what runs
 
 
 @contextmanager
@@ -49,3 +52,4 @@ class LazyModule:
 
 
 compiler = LazyModule("catena.compiler.compile")
+programs = LazyModule("catena.compiler.programs")

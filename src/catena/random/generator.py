@@ -56,6 +56,13 @@ class Generator:
         """The number of 32-bit words of a key."""
         return math.prod(self.key_shape)
 
+    @property
+    def stable_name(self) -> str | None:
+        """The name by which every process knows what it draws; None where that is the user's own."""
+        functions = (self.seed, self.split, self.random_bits, self.fold_in)
+        own = all(getattr(f, "__module__", "").startswith("catena.random.") for f in functions)
+        return self.name if own else None
+
     def __repr__(self):
         return f"Generator(name={self.name!r}, tag={self.tag!r}, key_shape={self.key_shape})"
 

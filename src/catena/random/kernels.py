@@ -14,7 +14,6 @@ size. Inside it a sampler that asks for bits of its shape is given those of the 
 import functools
 import math
 import threading
-import time
 
 import numpy as np
 
@@ -31,7 +30,6 @@ from catena.random.dtype import STORAGE, U32, generator_of, stored
 from catena.transform.execute import run_entry
 
 stored_programs = LazyModule("catena.compiler.stored")
-LOADED = time.time_ns()
 
 LARGE, SMALL = 1 << 16, 1 << 10
 WORD = ShapedArray((), U32)
@@ -66,10 +64,10 @@ class Kernel:
         stored_name = name_on_disk(fun, statics, key_aval, avals, size)
         found = stored_programs.find(stored_name) if stored_name else None
         if found is not None:
-            native, note = found
+            executable, note = found
             keys = note["dtype"] == KEYS
             aval = ShapedArray((size,), key_aval.dtype if keys else as_dtype(note["dtype"]), note["weak_type"])
-            self.adopt(native, aval)
+            self.adopt(executable.native, aval)
             return
         closed = traced_piece(fun, statics, key_aval, avals, size)
         if closed is None:
@@ -111,14 +109,11 @@ def traced_piece(fun, statics: dict, key_aval, avals: tuple, size: int) -> Close
 def name_on_disk(fun, statics: dict, key_aval, avals: tuple, size: int) -> str | None:
     """The name of a kernel in all processes; None where a part of it is not the package's own."""
     generator = generator_of(key_aval)
-    if not (is_own(fun) and is_own(generator.random_bits)) or "<locals>" in fun.__qualname__:
+    own = fun.__module__.startswith("catena.random.") and "<locals>" not in fun.__qualname__
+    if not own or generator.stable_name is None:
         return None
     maker = f"{fun.__module__}.{fun.__qualname__}"
-    return stored_programs.name_of(LOADED, maker, generator.name, statics, key_aval, avals, size)
-
-
-def is_own(function) -> bool:
-    return getattr(function, "__module__", "").startswith("catena.random.")
+    return stored_programs.name_of(maker, generator.name, statics, key_aval, avals, size)
 
 
 _kernels: dict = {}

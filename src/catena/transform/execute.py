@@ -16,7 +16,7 @@ from catena.core.context import context
 from catena.core.errors import JaxRuntimeError
 from catena.core.evaluate import check_may_run, check_value, concrete
 from catena.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
-from catena.core.lazy import compiler
+from catena.core.lazy import programs
 from catena.core.stack import is_stack
 from catena.runtime import buffers, stacks
 from catena.transform.memo import memoised
@@ -208,7 +208,7 @@ def compile_logged(closed: ClosedJaxpr, name: str, donated: tuple):
     """Compile, and say so in the log."""
     log.announce("Compiling jit(%s) for arguments of types %s", name, closed.in_avals, loud=context.log_compiles)
     start = time.perf_counter()
-    executable = compiler.compile_jaxpr(closed, name=name, donated=donated)
+    executable = programs.program(closed, name=name, donated=donated)
     log.announce("Compiled jit(%s) in %.3f s", name, time.perf_counter() - start, loud=context.log_compiles)
     return executable
 

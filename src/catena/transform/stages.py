@@ -228,7 +228,8 @@ class Compiled(Stage):
             return "\n".join(compiler.explain(self._call.closed))
         if stage == "nests":
             return "\n\n".join(compiler.nests(self._call.closed))
-        return executable.as_text(stage)
+        text = executable.as_text()
+        return compiler.assembly(text) if stage == "assembly" else text
 
     def cost_analysis(self) -> dict:
         """Estimates of the work: floating-point operations and bytes moved."""

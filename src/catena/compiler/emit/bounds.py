@@ -8,9 +8,9 @@ Masked lanes may point anywhere. What tiles of products read is known when they 
 from __future__ import annotations
 
 from catena.compiler.types import Type
-from catena.core.errors import CompileError, JaxRuntimeError
+from catena.core.errors import CompileError
+from catena.runtime.status import FIRST_VIOLATION
 
-FIRST = -1000  # the status of a program that stopped at access 0; that of the next is one less
 GLOBAL = "@violation = global i64 0, align 8\n"
 
 
@@ -46,10 +46,10 @@ class Guard:
         e.branch(wrong, stop, go)
         e.start(stop)
         if self.own_function:
-            e.do(f"cmpxchg ptr @violation, i64 0, i64 {FIRST - site} acq_rel monotonic")
+            e.do(f"cmpxchg ptr @violation, i64 0, i64 {FIRST_VIOLATION - site} acq_rel monotonic")
             e.do("ret void")
         else:
-            e.do(f"store i64 {FIRST - site}, ptr %status")
+            e.do(f"store i64 {FIRST_VIOLATION - site}, ptr %status")
             e.jump("finish")
         e.start(go)
 
@@ -93,12 +93,6 @@ def stop_if_violated(w) -> None:
     e.do(f"store i64 {found}, ptr %status")
     e.jump("finish")
     e.start(go)
-
-
-def raise_violation(sites: list[str], status: int) -> None:
-    """The error of a program that stopped at an access beyond a value's memory."""
-    if status <= FIRST:
-        raise JaxRuntimeError(f"a compiled program went out of bounds: {sites[FIRST - status]}")
 
 
 def check_walk(what: str, steps, size: int) -> None:

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from catena.compiler.emit import stack_steps
 from catena.compiler.emit.program import Module, ProgramWriter
-from catena.compiler.emit.stack_steps import OUT_OF_MEMORY
 from catena.compiler.graph import Region
 from catena.runtime import kernels
 from catena.runtime.native import ARRAY_DATA, ARRAY_FLAGS, READY, TUPLE_ITEMS
+from catena.runtime.status import OUT_OF_MEMORY
 
 STACK_ARENA = 32 * 1024
 LONG = 200  # lines

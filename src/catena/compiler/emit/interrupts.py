@@ -9,8 +9,8 @@ program ends with `INTERRUPTED`, and the exception is raised where it was called
 from __future__ import annotations
 
 from catena.runtime import kernels
+from catena.runtime.status import INTERRUPTED
 
-INTERRUPTED = -3
 BUDGET = 1 << 28  # units of work (see `parallel.work`) between two questions
 SHORT = 1 << 24  # loops known to do less than this never ask
 

@@ -10,8 +10,7 @@ import numpy as np
 
 from catena.compiler import stacks
 from catena.compiler.graph import Region
-
-OUT_OF_MEMORY = -2
+from catena.runtime.status import OUT_OF_MEMORY
 
 
 def need(w) -> None:

@@ -1,0 +1,85 @@
+"""Compiled programs in memory: plain parts, loaded and called."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from catena.compiler import host
+from catena.runtime import status
+from catena.runtime.native import Native
+
+
+@dataclass
+class Parts:
+    """All there is to a program. `code_name` is what the disk cache calls its object code."""
+
+    code: bytes
+    code_name: str
+    constants: list[np.ndarray]
+    externals: list  # what the code calls: see `runtime.kernels`
+    out_specs: list[tuple[tuple[int, ...], np.dtype]]
+    reused: dict[int, int]  # results that are computed in the memory of a donated argument
+    arena_bytes: int
+    functions: int
+    flops: int
+    bytes: int
+    can_fail: bool  # other than by a callback: it is interruptible, allocates, or checks bounds
+    uses_stacks: bool
+    returns_stacks: bool
+    sites: list[str] = field(default_factory=list)  # of bounds checks, in checked mode
+
+
+class Executable:
+    """A compiled program.
+
+    `entry(args, outs)` is one native call on tuples of ndarrays (see `runtime.native`); calling the
+    executable checks nothing but allocates the results. `reused` maps results to donated arguments: the caller
+    passes the same array for both, the program works in its memory. Where `returns_stacks`, `outs` has one uint64 more,
+    which receives the head of the chain of all stacks that the run made; the caller gives them back with
+    `free_stacks(head)`. `text` makes the program's LLVM IR when somebody wants to read it.
+    """
+
+    def __init__(self, parts: Parts, text: Callable[[], str], seconds: dict[str, float]):
+        self.parts, self._text = parts, text
+        self.native = Native(parts.code, parts.constants, parts.externals, host.new_machine(1), parts.uses_stacks)
+        self.entry, self.out_specs, self.reused = self.native.entry, tuple(parts.out_specs), parts.reused
+        self.returns_stacks, self.free_stacks = parts.returns_stacks, self.native.free_stacks
+        self._seconds = seconds
+        if parts.can_fail or self.native.callbacks or self.free_stacks:
+            self.entry.errcheck = functools.partial(status.raise_failure, parts.sites)
+
+    def __call__(self, *args: np.ndarray) -> tuple[np.ndarray, ...]:
+        """The results; a program that returns stacks gives their addresses, then the head of their chain."""
+        specs = self.out_specs + ((((), np.uint64),) if self.returns_stacks else ())
+        args = tuple(np.array(a, order="C") if i in self.reused.values() else a for i, a in enumerate(args))
+        outs = tuple(args[self.reused[k]] if k in self.reused else np.empty(*spec) for k, spec in enumerate(specs))
+        refused = self.entry(args, outs)
+        while refused > 0:
+            i = refused - 1
+            args = (*args[:i], np.array(args[i], order="C", copy=True), *args[i + 1 :])
+            refused = self.entry(args, outs)
+        return outs
+
+    @property
+    def temporary_bytes(self) -> int:
+        """Memory for intermediate values, beside arguments and results."""
+        return self.parts.arena_bytes
+
+    @property
+    def report(self) -> dict:
+        """What making the program took, by stage, and what it consists of."""
+        parts = self.parts
+        sizes = {"bytes": len(parts.code), "functions": parts.functions, "arena": parts.arena_bytes}
+        return {"seconds": self._seconds, **sizes}
+
+    def cost_analysis(self) -> dict[str, float]:
+        """Arithmetic operations and bytes moved, counted on the loop nests (`while` counts once)."""
+        return {"flops": float(self.parts.flops), "bytes accessed": float(self.parts.bytes)}
+
+    def as_text(self) -> str:
+        """The program as LLVM IR."""
+        return self._text()

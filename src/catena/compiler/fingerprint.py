@@ -1,0 +1,112 @@
+"""What a jaxpr computes, as text that is the same in every process: the name of its program on disk.
+
+Variables are numbered as they appear, jaxprs inside equations too; arrays are told by their bytes. Whatever another
+process could not know again (a function of the user, a primitive that the package does not define) leaves the jaxpr
+without a name, and its program is written anew.
+"""
+
+from __future__ import annotations
+
+import enum
+import hashlib
+
+import numpy as np
+
+from catena.core.array import Array
+from catena.core.aval import ShapedArray
+from catena.core.dtype_table import ExtendedDType
+from catena.core.jaxpr import ClosedJaxpr, Jaxpr, Literal
+
+MOST_BYTES = 1 << 24  # of constants: hashing more takes longer than writing the program
+# What derivatives are made from: programs do not run it.
+NOT_RUN = {"custom_jvp_call": ("jvp",), "custom_vjp_call": ("fwd", "bwd"), "remat2": ("policy",)}
+PLAIN = frozenset([type(None), bool, int, float, complex, str, bytes])
+
+
+class Unnamed(Exception):
+    """Something is not known in other processes."""
+
+
+def fingerprint(closed: ClosedJaxpr) -> str | None:
+    """The text of a closed jaxpr; None where something in it has no name, or happens besides computing."""
+    if closed.jaxpr.effects:
+        return None
+    writer = Writer()
+    try:
+        writer.number(closed)
+        return "\n".join(writer.text(each) for each in writer.jaxprs)  # grows while it is read
+    except Unnamed:
+        return None
+
+
+class Writer:
+    """Writes jaxprs; those inside others come after them, each once."""
+
+    def __init__(self):
+        self.jaxprs: list = []
+        self.numbers: dict[int, int] = {}
+        self.bytes = 0
+
+    def number(self, jaxpr) -> int:
+        """The number of a jaxpr, which will be written in its turn."""
+        if id(jaxpr) not in self.numbers:
+            self.numbers[id(jaxpr)] = len(self.jaxprs)
+            self.jaxprs.append(jaxpr)
+        return self.numbers[id(jaxpr)]
+
+    def text(self, jaxpr) -> str:
+        consts = [self.array(x) for x in jaxpr.consts] if type(jaxpr) is ClosedJaxpr else []
+        jaxpr = jaxpr.jaxpr if type(jaxpr) is ClosedJaxpr else jaxpr
+        names: dict = {}
+        heads = [names.setdefault(v, f"{len(names)}:{self.value(v.aval)}") for v in (*jaxpr.constvars, *jaxpr.invars)]
+        lines = [f"{consts} {len(jaxpr.constvars)} {heads}"]
+        for eqn in jaxpr.eqns:
+            if not eqn.primitive.own:
+                raise Unnamed
+            skipped = NOT_RUN.get(eqn.primitive.name, ())
+            params = [(k, self.value(v)) for k, v in eqn.params.items() if k not in skipped]
+            read = [self.atom(v, names) for v in eqn.invars]
+            made = [names.setdefault(v, f"{len(names)}:{self.value(v.aval)}") for v in eqn.outvars]
+            lines.append(f"{made} {eqn.primitive.name} {params} {read}")
+        lines.append(str([self.atom(v, names) for v in jaxpr.outvars]))
+        return "\n".join(lines)
+
+    def atom(self, v, names: dict) -> str:
+        return self.array(v.val) + self.value(v.aval) if type(v) is Literal else names[v]
+
+    def array(self, x) -> str:
+        value = np.asarray(x._value if isinstance(x, Array) else x)
+        if value.dtype.hasobject:
+            raise Unnamed
+        self.bytes += value.nbytes
+        if self.bytes > MOST_BYTES:
+            raise Unnamed
+        content = value.tobytes()
+        told = content if len(content) <= 32 else hashlib.sha256(content).digest()
+        return f"{value.dtype.name}{value.shape}{told.hex()}"
+
+    def value(self, x) -> str:
+        """A parameter of an equation, or a part of one."""
+        kind = type(x)
+        if kind in PLAIN:
+            return repr(x)
+        if kind is ShapedArray:
+            return f"{self.value(x.dtype)}{x.shape}{x.weak_type}"
+        if isinstance(x, np.dtype):
+            return x.name if x.names is None else repr(x)
+        if kind in (ClosedJaxpr, Jaxpr):
+            return f"jaxpr {self.number(x)}"
+        if isinstance(x, (tuple, list)):
+            return f"{kind.__qualname__}({','.join([self.value(y) for y in x])})"
+        if isinstance(x, enum.Enum):
+            return f"{kind.__qualname__}.{x.name}"
+        if kind is dict:
+            return self.value(tuple(x.items()))
+        if isinstance(x, (np.ndarray, np.generic, Array)):
+            return self.array(x)
+        if isinstance(x, ExtendedDType) and kind.__module__.startswith("catena."):
+            return f"{kind.__qualname__} {x.name} {self.value(x._impl)}"
+        name = getattr(x, "stable_name", None)  # objects that the package knows by name, such as random generators
+        if name is None:
+            raise Unnamed
+        return f"{kind.__qualname__} {name}"

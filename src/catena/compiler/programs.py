@@ -1,0 +1,28 @@
+"""The program of a jaxpr: found on disk where it was compiled before, else compiled and kept."""
+
+from __future__ import annotations
+
+from catena.compiler import stored
+from catena.compiler.executable import Executable
+from catena.compiler.fingerprint import fingerprint
+from catena.core.array import Array
+from catena.core.jaxpr import ClosedJaxpr
+from catena.core.lazy import compiler  # a fifth of a second to load, which a program that is found does not need
+
+
+def program(closed: ClosedJaxpr, *, name: str = "main", donated: tuple[bool, ...] = ()) -> Executable:
+    """The executable of a closed jaxpr; arguments as for `compile.compile_jaxpr`."""
+    key = name_on_disk(closed, donated)
+    consts = [x._value if isinstance(x, Array) else x for x in closed.consts]
+    found = stored.find(key, consts, lambda: compiler.text_of(closed, donated))
+    if found is not None:
+        return found[0]
+    executable = compiler.compile_jaxpr(closed, name=name, donated=donated)
+    stored.keep(key, executable, {}, consts)
+    return executable
+
+
+def name_on_disk(closed: ClosedJaxpr, donated: tuple[bool, ...]) -> str | None:
+    """The name of the program in all processes; None where another process could not know it again."""
+    text = fingerprint(closed)
+    return None if text is None else stored.name_of("jaxpr", text, donated)
