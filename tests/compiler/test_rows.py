@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from catena.compiler import compile as compiling
+from catena.compiler import workers
 from catena.runtime import threads
 from compiler.helpers import compile_fn
 
@@ -148,7 +148,7 @@ def test_results_do_not_depend_on_the_number_of_threads(monkeypatch):
     x = RNG.normal(size=(3000, 333)).astype(np.float32)
     scale = np.ones(333, np.float32)
     shared = compile_fn(layer_norm, x, scale)(x, scale)
-    monkeypatch.setattr(compiling, "parallel_loops", lambda: None)
+    monkeypatch.setattr(workers, "parallel_for", lambda: None)
     alone = compile_fn(layer_norm, x, scale)(x, scale)
     assert threads.count() >= 1
     for a, b in zip(shared, alone, strict=True):
