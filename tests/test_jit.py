@@ -629,3 +629,50 @@ def test_long_programs():
     for _ in range(500):
         expected = expected * np.float32(1.001) + np.float32(0.5)
     close(jax.jit(chain)(jnp.float32(1.0)), expected, 1e-3)
+
+
+def test_a_function_jitted_again_and_again_is_traced_once():
+    traced = []
+
+    def double(x, times=2):
+        traced.append(x)
+        return times * x
+
+    for _ in range(3):
+        assert jax.jit(double)(1.0) == 2.0
+    assert len(traced) == 1
+    assert jax.jit(double, static_argnames="times")(1.0, times=3) == 3.0  # other options: another program
+    assert len(traced) == 2
+    jax.jit(double).clear_cache()
+    jax.jit(double)(1.0)
+    assert len(traced) == 3
+
+
+def test_layers_checkpointed_one_by_one_are_traced_once():
+    traced = []
+
+    def layer(w, x):
+        traced.append(x)
+        return jnp.tanh(w @ x)
+
+    def network(ws, x):
+        for w in ws:
+            x = jax.checkpoint(layer)(w, x)
+        return x.sum()
+
+    jax.jit(jax.grad(network))([jnp.eye(2)] * 5, jnp.ones(2))
+    assert len(traced) == 1
+
+
+def test_a_jitted_function_that_nobody_holds_is_freed():
+    import gc
+    import weakref
+
+    def f(x):
+        return x + 1
+
+    jax.jit(f)(1.0)
+    seen = weakref.ref(f)
+    del f
+    gc.collect()
+    assert seen() is None

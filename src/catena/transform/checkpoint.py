@@ -26,7 +26,7 @@ from catena.transform.functions import check_callable
 from catena.transform.jit_primitive import jaxpr_axis_names, jit_p, scatter_cotangents, split_tangents
 from catena.transform.jvp import jvp_jaxpr
 from catena.transform.linearize import partial_eval_jaxpr
-from catena.transform.memo import CallCache, memoised
+from catena.transform.memo import call_cache, memoised
 from catena.transform.transpose import transpose_jaxpr
 
 # ---- the primitive
@@ -270,7 +270,7 @@ def checkpoint(
         )
     nums, names = resolve_argnums(signature_of(fun), static_argnums or None, static_argnames or None, "static")
 
-    calls = CallCache()
+    calls = call_cache(fun, ("checkpoint", nums, names))
 
     @functools.wraps(fun)
     @api_boundary

@@ -22,7 +22,7 @@ from catena.core.tree_flatten import flatten_into
 from catena.transform import arguments, explain, misses, stages
 from catena.transform.execute import program_of, run_entry
 from catena.transform.jit_primitive import jit_p
-from catena.transform.memo import all_caches
+from catena.transform.memo import call_cache
 
 # Types of arguments that are made Arrays on the way.
 SCALARS = frozenset((bool, int, float, complex, np.bool_, np.int32, np.int64, np.float32, np.float64))
@@ -54,9 +54,8 @@ class JitFunction:
         self._inline, self._keep_unused = inline, keep_unused
         self._plain = not (static[0] or static[1])
         self._name = function_name(fun)
-        self._calls: dict = {}
-        self._fast: dict = {}
-        all_caches.add(self)
+        self._cache = call_cache(fun, ("jit", *static, *donate, inline, keep_unused))
+        self._calls, self._fast = self._cache.entries, self._cache.fast
 
     def __call__(self, *args, **kwargs):
         if context.trace is None and not kwargs:  # hot path: Arrays only, seen before
@@ -240,8 +239,7 @@ class JitFunction:
 
     def clear_cache(self):
         """Forget everything that was traced and compiled for this function."""
-        self._calls.clear()
-        self._fast.clear()
+        self._cache.clear_cache()
 
     def _cache_size(self) -> int:
         return len(self._calls)

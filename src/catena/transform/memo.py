@@ -12,17 +12,39 @@ all_caches: weakref.WeakSet = weakref.WeakSet()  # everything with a method clea
 
 
 class CallCache:
-    """What calls of one transformed function traced, by the types of the arguments."""
+    """What calls of one transformed function traced, by the types of the arguments; and ``fast``, how to run what
+    was seen before.
+    """
 
-    __slots__ = ("entries", "__weakref__")
+    __slots__ = ("entries", "fast", "__weakref__")
 
     def __init__(self):
         self.entries: dict = {}
+        self.fast: dict = {}
         all_caches.add(self)
 
     def clear_cache(self):
         """Forget all entries."""
         self.entries.clear()
+        self.fast.clear()
+
+
+_call_caches: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
+
+
+def call_cache(fun, options: tuple) -> CallCache:
+    """The cache of ``fun`` transformed with these options: one however often it is transformed, so that
+    ``jit(f)(x)`` in a loop traces once. It lives as long as ``fun``.
+    """
+    kind = type(fun)
+    if kind.__eq__ is not object.__eq__ or kind.__hash__ is not object.__hash__ or not kind.__weakrefoffset__:
+        return CallCache()  # such as bound methods, which are made anew each time
+    try:
+        caches = _call_caches.setdefault(fun, {})
+        found = caches.get(options)
+        return found if found is not None else caches.setdefault(options, CallCache())
+    except TypeError:  # options that cannot be hashed, or an object that cannot be referred to weakly
+        return CallCache()
 
 
 _deriving = threading.RLock()
