@@ -380,9 +380,17 @@ def _dynamic_slice(body: Body, v: Value, index, mask):
 
 
 def _gather(body: Body, v: Value, index, mask):
-    """`indices` has one row of start indices per batch position: see `indexing.gather`."""
     x, indices, *fill = v.args
-    p = v.params
+    moved, within = places(body, x, indices, v.params, index, mask)
+    yes = body.read(x, moved, body.both(mask, within))
+    return choose(body, within, yes, body.read(fill[0], (), mask), v.dtype) if within >= 0 else yes
+
+
+def places(body: Body, x: Value, indices: Value, p: dict, index, mask: int = -1) -> tuple[tuple, int]:
+    """Where a gather reads `x`, or a scatter writes it, at a place of its windows; and the mask of places that exist.
+
+    `indices` has one row of start indices per batch position: see `indexing`.
+    """
     batch = tuple(index[d] for d in p["batch_dims"])
     moved = [affine.ZERO] * x.ndim
     for out, d in zip(p["offset_dims"], p["window_dims"]):
@@ -401,8 +409,7 @@ def _gather(body: Body, v: Value, index, mask):
             if p["mode"] == "fill":
                 within = body.both(within, body.inside(start, room + 1))
         moved[d] = affine.add(moved[d], start)
-    yes = body.read(x, tuple(moved), body.both(mask, within))
-    return choose(body, within, yes, body.read(fill[0], (), mask), v.dtype) if within >= 0 else yes
+    return tuple(moved), within
 
 
 _READ = {

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from catena.compiler import affine, loops
-from catena.compiler.body import INDEX, Body, clamped_start
+from catena.compiler.body import INDEX, Body, clamped_start, places
 from catena.compiler.fuse import Fused, Kernel
 from catena.compiler.graph import Value
 from catena.compiler.loops import Fold, Nest, Store
@@ -116,28 +116,10 @@ class NestBuilder:
 
     def scatter(self, v: Value) -> Nest:
         x, indices, updates = v.args
-        p, body = v.params, self.body(updates.shape)
-        index = dims(updates.ndim)
-        batch = tuple(index[d] for d in p["batch_dims"])
-        moved = [affine.ZERO] * x.ndim
-        for out, d in zip(p["offset_dims"], p["window_dims"]):
-            moved[d] = index[out]
-        for d, pos in p["batching"]:
-            moved[d] = affine.add(moved[d], batch[pos])
-        mask = -1
-        for k, d in enumerate(p["start_index_map"]):
-            at, room = (*batch, affine.constant(k)), x.shape[d] - p["slice_sizes"][d]
-            if p["mode"] == "clip":
-                start = clamped_start(body, indices, at, room)
-            else:
-                s = body.read(indices, at)
-                s = s if body.stmts[s].type == INDEX else body.stmt("convert", INDEX, (s,))
-                start = affine.term(s)
-                if p["mode"] == "fill":
-                    mask = body.both(mask, body.inside(start, room + 1))
-            moved[d] = affine.add(moved[d], start)
+        body, index = self.body(updates.shape), dims(updates.ndim)
+        moved, mask = places(body, x, indices, v.params, index)
         new = body.read(updates, index)
-        stores = self._combine(body, v, tuple(moved), new, mask)
+        stores = self._combine(body, v, moved, new, mask)
         return loops.from_body(body, (), stores, sequential=True)
 
     def _combine(self, body: Body, v: Value, at: tuple, new, mask: int) -> list[Store]:
