@@ -156,9 +156,8 @@ def _bitcast(x, *, new_dtype):
         return _bitcast_packed(x, new_dtype, old, new)
     if old == new:
         return x.view(new_dtype)
-    if old > new:
-        return np.ascontiguousarray(x)[..., None].view(new_dtype)
-    return np.ascontiguousarray(x).view(new_dtype)[..., 0]
+    x = np.asarray(x, order="C")  # (`ascontiguousarray` makes a vector of a scalar)
+    return x[..., None].view(new_dtype) if old > new else x.view(new_dtype)[..., 0]
 
 
 def _bitcast_packed(x, new_dtype, old: int, new: int):

@@ -57,7 +57,9 @@ class Program:
         if computed or jaxpr.effects:
             invars = [jaxpr.invars[i] for i in self.used]
             trimmed = Jaxpr(jaxpr.constvars, invars, computed, jaxpr.eqns, jaxpr.effects, jaxpr.debug_info)
-            given_up = tuple(i in self.donated and not self.stacks for i in self.used) if self.donated else ()
+            kept = {i for kind, i in self.results if kind == "argument"}  # whoever gets them must find them whole
+            written = () if self.stacks else {*self.donated} - kept
+            given_up = tuple(i in written for i in self.used) if written else ()
             self.executable = compile_logged(ClosedJaxpr(trimmed, closed.consts), name, given_up)
             self.entry = self.executable.entry
         else:

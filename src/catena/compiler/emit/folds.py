@@ -51,8 +51,10 @@ def store_identities(writer) -> None:
     """Fills the results of folds over no elements."""
     e, nest = writer.e, writer.nest
     for fold in nest.folds:
-        for j, (buffer, dtype, _) in enumerate(fold.dests):
+        for j, (buffer, dtype, (first, coefficients, _)) in enumerate(fold.dests):
             t = TYPES[dtype]
+            # results fill their memory, but parts of complex ones every other place
+            step = min((k for d, k in coefficients if nest.extents[d] > 1), default=1)
             n = 1
             for d, extent in enumerate(nest.extents):
                 n *= extent if d not in nest.reduced else 1
@@ -64,8 +66,10 @@ def store_identities(writer) -> None:
             else:
                 value = identity(fold.kind, dtype) if not fold.kind.startswith("arg") else 0
                 x = constant(value, t, 1)
+            start = e.element(writer.pointers[buffer], t.memory, first)
             i, opened = e.begin_loop(0, n)
-            e.store(t, x, e.element(writer.pointers[buffer], t.memory, i), 1)
+            place = e.op(f"mul nsw i64 {i}, {step}")
+            e.store(t, x, e.element(start, t.memory, place), 1)
             e.end_loop(opened)
 
 

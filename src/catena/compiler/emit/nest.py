@@ -121,9 +121,11 @@ class NestWriter:
     # ---- loops ---------------------------------------------------------------------------------------------
 
     def _level(self, level: int, copies: list[Copy]) -> None:
-        for i in self.levels[level]:
-            self._statement(i, copies)
         opened = level == self.kept and bool(self.nest.folds)
+        for i in self.levels[level]:
+            if opened and self.nest.stmts[i].op == "accumulator":  # a fold over one element has no loop of its own
+                self._open_folds(copies)
+            self._statement(i, copies)
         if opened:
             self._open_folds(copies)
         if level == len(self.nest.order):
@@ -510,6 +512,8 @@ class NestWriter:
     # ---- folds ---------------------------------------------------------------------------------------------
 
     def _open_folds(self, copies: list[Copy]) -> None:
+        if self.folds:
+            return
         self.folds = [folds.Accumulators(self, i, f, copies) for i, f in enumerate(self.nest.folds)]
         if self.cascade is not None:
             self.counter = self.e.slot("i64")

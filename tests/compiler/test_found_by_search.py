@@ -1,0 +1,49 @@
+"""Defects that searches with random programs found, each by the smallest program that shows it."""
+
+import numpy as np
+import pytest
+
+import catena as jax
+import catena.numpy as jnp
+from catena import lax
+
+
+def agrees(f, *args):
+    """Compiled and eager give the same bits."""
+    for got, expected in zip(jax.tree.leaves(jax.jit(f)(*args)), jax.tree.leaves(f(*args)), strict=True):
+        assert got.dtype == expected.dtype
+        np.testing.assert_array_equal(got, expected)
+
+
+@pytest.mark.parametrize("shape, axes", [((2, 1), (1,)), ((1, 1), (0, 1)), ((1, 3), (0,)), ((1,), (0,))])
+def test_folds_of_ones_own_over_one_element(shape, axes):
+    combine = lambda a, b: (a[0] + b[0], lax.max(a[1], b[1]))
+    zero = np.int32(0)
+    agrees(lambda x: lax.reduce((x, x), (zero, zero), combine, axes), jnp.arange(np.prod(shape)).reshape(shape) - 1)
+
+
+@pytest.mark.parametrize("f", [lambda z: jnp.prod(z, 1), lambda z: lax.cumprod(z, 1)])
+def test_complex_products_of_one_element(f):
+    agrees(f, jnp.asarray([[1 + 2j], [3j]], np.complex64))
+
+
+def test_cumlogsumexp_of_one_element():
+    agrees(lambda x: lax.cumlogsumexp(x, 1), jnp.asarray([[1.0], [-2.0]]))
+
+
+def test_complex_sums_over_nothing():
+    ones = jnp.ones((50, 50), np.complex64) * (1 + 1j)
+    for f in (lambda z: z @ z.T, lambda z: jnp.sum(z, 1), lambda z: jnp.prod(z, 1)):
+        jax.jit(lambda z: z @ z)(ones)  # leaves memory that is not zero
+        agrees(f, jnp.zeros((50, 0), np.complex64))
+
+
+def test_a_donated_argument_that_is_returned_stays_whole():
+    kept, changed = jax.jit(lambda c: (c, c.at[0].set(1)), donate_argnums=0)(jnp.zeros(3))
+    np.testing.assert_array_equal(kept, [0, 0, 0])
+    np.testing.assert_array_equal(changed, [1, 0, 0])
+
+
+def test_bits_of_a_scalar_become_a_vector():
+    assert lax.bitcast_convert_type(jnp.int32(5), np.int16).shape == (2,)
+    agrees(lambda x: lax.bitcast_convert_type(x, np.int16), jnp.int32(5))
