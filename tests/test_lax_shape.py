@@ -74,6 +74,21 @@ def test_padding_that_cuts_off():
     assert lax.pad(V, 0.0, ((-3, 5, 0),)).tolist() == [0] * 5
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "int8", "bool", "complex64"])
+@pytest.mark.parametrize("config", [(2, 3, 0), (0, 0, 1), (3, 1, 1), (-2, 1, 1), (1, -3, 2), (-4, -5, 3)])
+@pytest.mark.parametrize("shape", [(290, 300), (70000,), (4, 5, 4000), (300, 1, 300)])
+def test_padding_of_large_arrays(shape, config, dtype):
+    """These are written without filling them first, and in pairs where single gaps are between elements."""
+    x = (np.arange(np.prod(shape)) % 7 - 3).reshape(shape)
+    configs = [(1, 0, 0)] * (len(shape) - 1) + [config]
+    for value in (0, 1.5):
+        value, operand = catena.numpy.asarray(value).astype(dtype), catena.numpy.asarray(x).astype(dtype)
+        out = np.asarray(lax.pad(operand, value, configs))
+        expected = np.asarray(catena.jit(lambda x, v: lax.pad(x, v, configs))(operand, value))
+        assert out.dtype == expected.dtype
+        np.testing.assert_array_equal(out, expected)
+
+
 def test_gradient_of_the_padding_value():
     fun = lambda v: lax.reduce_sum(lax.pad(V, v, ((1, 2, 1),)), (0,))  # noqa: E731
     assert grad(fun)(1.0).item() == 5

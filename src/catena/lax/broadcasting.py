@@ -12,6 +12,7 @@ from catena.core.primitive import NoRule, Primitive
 from catena.core.zeros import Zero, get_aval
 from catena.lax.convert import convert
 from catena.lax.elementwise import NUMBER, check_admitted
+from catena.lax.native import LARGE, repeated_kernel
 from catena.lax.structure import (
     as_ints,
     bind,
@@ -396,6 +397,8 @@ def _first_block(dtype) -> np.ndarray:
 
 def _counting(n: int, dtype) -> np.ndarray:
     """The numbers from 0 below ``n``."""
+    if n >= LARGE and (compiled := repeated_kernel(iota_p, (), {"dtype": dtype, "shape": (n,), "dimension": 0})):
+        return compiled(())[0]
     if dtype.char not in "ilfd":
         return casts.convert(np.arange(n), dtype)
     if n <= BLOCK:

@@ -112,13 +112,19 @@ def when_repeated(primitive, in_numpy, narrow: bool = False, least: int = LARGE)
         first = xs[0]
         if first.size + xs[-1].size < least or (not narrow and first.dtype.kind == "V"):
             return in_numpy(*xs, **params)
-        key = primitive, tuple([(x.shape, x.dtype) for x in xs]), tuple(params.items())
-        if not _is_repeated(key):
+        compiled = repeated_kernel(primitive, xs, params)
+        if compiled is None:
             return in_numpy(*xs, **params)
-        outs = kernel(*key)(xs)
+        outs = compiled(xs)
         return outs if primitive.multiple_results else outs[0]
 
     return evaluate
+
+
+def repeated_kernel(primitive, xs, params) -> Kernel | None:
+    """The program for an operation on arrays of these types if it was evaluated often enough; counts it."""
+    key = primitive, tuple([(x.shape, x.dtype) for x in xs]), tuple(params.items())
+    return kernel(*key) if _is_repeated(key) else None
 
 
 def _is_repeated(key) -> bool:

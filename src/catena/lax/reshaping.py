@@ -7,6 +7,7 @@ import numpy as np
 from catena.core.array import Array
 from catena.core.zeros import get_aval
 from catena.lax.broadcasting import check_nonnegative, reshaped, skip, structural, unary_transpose
+from catena.lax.native import LARGE, when_repeated
 from catena.lax.structure import as_ints, canonical_axis, canonical_shape, check_no_sharding, move_axis
 
 # ------------------------------------------------------------------------------------------------------------
@@ -26,6 +27,19 @@ def _reshape_abstract(x, *, new_sizes, dimensions):
     return reshaped(x, new_sizes)
 
 
+def _reshape(x, *, new_sizes, dimensions):
+    return (x if x.flags.c_contiguous or x.size < LARGE else _in_order(x)).reshape(new_sizes)
+
+
+def _in_order(x):
+    """A transposed array with its elements in their order in memory; other views as they are."""
+    order = sorted(range(x.ndim), key=lambda axis: -x.strides[axis])
+    base = x.transpose(order)
+    if not base.flags.c_contiguous:
+        return x
+    return _transposed_copy(base, permutation=tuple(map(order.index, range(x.ndim))))
+
+
 def _reshape_batch(axis, args, dims, *, new_sizes, dimensions):
     x = move_axis(args[0], dims[0], 0)
     return reshape_p.bind(x, new_sizes=(axis.size, *new_sizes), dimensions=None), 0
@@ -34,7 +48,7 @@ def _reshape_batch(axis, args, dims, *, new_sizes, dimensions):
 reshape_p = structural(
     "reshape",
     abstract=_reshape_abstract,
-    evaluate=lambda x, *, new_sizes, dimensions: x.reshape(new_sizes),
+    evaluate=_reshape,
     transpose=unary_transpose(lambda ct, aval, **_: reshape_p.bind(ct, new_sizes=aval.shape, dimensions=None)),
     batch=_reshape_batch,
     lower=lambda b, x, *, new_sizes, dimensions: b.reshape(x, new_sizes),
@@ -178,6 +192,9 @@ transpose_p = structural(
     transpose=unary_transpose(lambda ct, aval, *, permutation: transpose_p.bind(ct, permutation=_inverse(permutation))),
     batch=_transpose_batch,
     lower=lambda b, x, *, permutation: b.transpose(x, permutation),
+)
+_transposed_copy = when_repeated(
+    transpose_p, lambda x, *, permutation: np.ascontiguousarray(x.transpose(permutation)), narrow=True
 )
 
 
