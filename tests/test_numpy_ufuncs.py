@@ -9,6 +9,7 @@ import pytest
 import catena
 import catena.numpy as jnp
 from catena.core import dtypes
+from promotion import PROMOTION, PYTHON, SHORT, entries
 
 RNG = np.random.default_rng(7)
 REALS = RNG.standard_normal(7).astype("float32")
@@ -118,57 +119,16 @@ def test_binary_broadcasts(name):
 
 # ---- the promotion table of the notes: x64 on, a row a dtype; a star marks weak results
 
-SHORT = {
-    "b1": "bool",
-    "u8": "uint8",
-    "u16": "uint16",
-    "u32": "uint32",
-    "u64": "uint64",
-    "i8": "int8",
-    "i16": "int16",
-    "i32": "int32",
-    "i64": "int64",
-    "bf16": "bfloat16",
-    "f16": "float16",
-    "f32": "float32",
-    "f64": "float64",
-    "c64": "complex64",
-    "c128": "complex128",
-}
-SCALARS = {"i*": 1, "f*": 1.0, "c*": 1j}
-TABLE = """
-b1 b1 u8 u16 u32 u64 i8 i16 i32 i64 bf16 f16 f32 f64 c64 c128 i64* f64* c128*
-u8 u8 u8 u16 u32 u64 i16 i16 i32 i64 bf16 f16 f32 f64 c64 c128 u8 f64* c128*
-u16 u16 u16 u16 u32 u64 i32 i32 i32 i64 bf16 f16 f32 f64 c64 c128 u16 f64* c128*
-u32 u32 u32 u32 u32 u64 i64 i64 i64 i64 bf16 f16 f32 f64 c64 c128 u32 f64* c128*
-u64 u64 u64 u64 u64 u64 f64* f64* f64* f64* bf16 f16 f32 f64 c64 c128 u64 f64* c128*
-i8 i8 i16 i32 i64 f64* i8 i16 i32 i64 bf16 f16 f32 f64 c64 c128 i8 f64* c128*
-i16 i16 i16 i32 i64 f64* i16 i16 i32 i64 bf16 f16 f32 f64 c64 c128 i16 f64* c128*
-i32 i32 i32 i32 i64 f64* i32 i32 i32 i64 bf16 f16 f32 f64 c64 c128 i32 f64* c128*
-i64 i64 i64 i64 i64 f64* i64 i64 i64 i64 bf16 f16 f32 f64 c64 c128 i64 f64* c128*
-bf16 bf16 bf16 bf16 bf16 bf16 bf16 bf16 bf16 bf16 bf16 f32 f32 f64 c64 c128 bf16 bf16 c64
-f16 f16 f16 f16 f16 f16 f16 f16 f16 f16 f32 f16 f32 f64 c64 c128 f16 f16 c64
-f32 f32 f32 f32 f32 f32 f32 f32 f32 f32 f32 f32 f32 f64 c64 c128 f32 f32 c64
-f64 f64 f64 f64 f64 f64 f64 f64 f64 f64 f64 f64 f64 f64 c128 c128 f64 f64 c128
-c64 c64 c64 c64 c64 c64 c64 c64 c64 c64 c64 c64 c64 c128 c64 c128 c64 c64 c64
-c128 c128 c128 c128 c128 c128 c128 c128 c128 c128 c128 c128 c128 c128 c128 c128 c128 c128 c128
-i* i64* u8 u16 u32 u64 i8 i16 i32 i64 bf16 f16 f32 f64 c64 c128 i64* f64* c128*
-f* f64* f64* f64* f64* f64* f64* f64* f64* f64* bf16 f16 f32 f64 c64 c128 f64* f64* c128*
-c* c128* c128* c128* c128* c128* c128* c128* c128* c128* c64 c64 c64 c128 c64 c128 c128* c128* c128*
-"""
-ROWS = [line.split() for line in TABLE.strip().splitlines()]
 
-
-@pytest.mark.parametrize("row", ROWS, ids=[row[0] for row in ROWS])
-def test_promotion_table(row):
+@pytest.mark.parametrize("a, b, expected", entries(PROMOTION))
+def test_promotion_table(a, b, expected):
     def operand(name):
-        return SCALARS[name] if name in SCALARS else jnp.ones(1, SHORT[name])
+        return PYTHON[name] if name in PYTHON else jnp.ones(1, SHORT[name])
 
     with catena.enable_x64(True):
-        for column, expected in zip([r[0] for r in ROWS], row[1:], strict=True):
-            for fun in (jnp.add, jnp.multiply, operator.add) if {row[0], column} - set(SCALARS) else (jnp.add,):
-                found = typed(fun(operand(row[0]), operand(column)))
-                assert found == SHORT[expected.rstrip("*")] + "*" * expected.endswith("*"), (row[0], column)
+        for fun in (jnp.add, jnp.multiply, operator.add) if {a, b} - set(PYTHON) else (jnp.add,):
+            found = typed(fun(operand(a), operand(b)))
+            assert found == SHORT[expected.rstrip("*")] + "*" * expected.endswith("*")
 
 
 @pytest.mark.parametrize(
