@@ -12,7 +12,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from catena.compiler import cache, vector_math
-from catena.compiler.emit import selection, small_floats, sorting, stack_steps
+from catena.compiler.emit import quicksort, selection, small_floats, sorting, stack_steps
 from catena.compiler.host import identity, lock, machine
 from catena.core.errors import CompileError
 from catena.core.lazy import llvm
@@ -46,6 +46,9 @@ def with_helpers(text: str, helpers: dict) -> str:
                 continue
             if family == "sorting":
                 lines[sorting.define(*key)] = None
+                continue
+            if family == "quicksort":
+                lines[quicksort.define(*key)] = None
                 continue
             if family == "selection":
                 lines[selection.define(*key)] = None

@@ -29,7 +29,7 @@ from catena.compiler.emit import (
     partial,
     rows,
     selection,
-    sorting,
+    sort_steps,
     stack_steps,
 )
 from catena.compiler.emit.emitter import Emitter
@@ -526,8 +526,9 @@ _MULTI = {
     "branch": control.branch,
     "host": libraries.host,
     "lapack": libraries.lapack,
-    "sort_keys": sorting.sort_keys,
-    "argsort": sorting.argsort,
+    "sort_keys": sort_steps.sort_keys,
+    "argsort": sort_steps.argsort,
+    "ranked": sort_steps.ranked,
     "select": selection.select,
     "stack_new": stack_steps.new,
     "stack_length": stack_steps.length,

@@ -1,0 +1,216 @@
+"""How a program sorts rows: by quicksort where the processor compresses vectors, by radix elsewhere; on all threads.
+
+Many rows are shared out among tasks. A long row is cut into chunks that fit a cache; every chunk is split by keys that
+divide a sample evenly (the passes are those of the quicksort, only with the same pivots everywhere), the pieces are
+brought together in buckets, and the buckets are sorted. Chunks, buckets and tasks depend on sizes alone.
+
+Source: Frazer and McKellar, "Samplesort: a sampling approach to minimal storage tree sorting", JACM 17 (1970).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from catena.compiler.emit import parallel, quicksort, sorting
+from catena.compiler.emit.emitter import Emitter
+
+WORTHWHILE = 1 << 15  # keys from which threads pay
+TASKS = 64
+LONG = 1 << 16  # keys of a row that is sorted by several threads
+LEAST_CHUNK, MOST_CHUNK = 1 << 13, 1 << 15
+LEAST_BUCKETS, MOST_BUCKETS = 16, 128
+BUCKET = 1 << 16  # keys
+SAMPLES = 16  # keys for each bucket
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows of `n` keys of `bits` bits, perhaps with 32-bit positions that order equal ones."""
+
+    bits: int
+    paired: bool
+    n: int
+
+    @property
+    def types(self) -> list[str]:
+        return [f"i{self.bits}", "i32"][: 1 + self.paired]
+
+    @property
+    def sizes(self) -> list[int]:
+        return [self.bits // 8, 4][: 1 + self.paired]
+
+    @property
+    def quick(self) -> bool:
+        return quicksort.is_available(self.bits, self.paired)
+
+    @property
+    def long(self) -> bool:
+        return self.quick and self.n >= LONG
+
+    def at(self, e: Emitter, pointers: list[str], offset) -> list[str]:
+        return [e.element(p, t, offset) for p, t in zip(pointers, self.types)]
+
+    def copy(self, e: Emitter, to: list[str], source: list[str], count: str) -> None:
+        for a, b, size in zip(to, source, self.sizes):
+            number = e.op(f"mul i64 {count}, {size}")
+            e.do(f"call void @llvm.memcpy.p0.p0.i64(ptr {a}, ptr {b}, i64 {number}, i1 false)")
+
+    def sort(self, w, e: Emitter, rows: list[str], spares: list[str], n, low, high) -> None:
+        """The call that brings the keys of the ranks from `low` to `high` of a row to their places."""
+        bits, paired = self.bits, self.paired
+        if not self.quick:
+            w.helpers[sorting.symbol(bits, paired)] = ("sorting", bits, paired)
+            order = [x for pair in zip(rows, spares) for x in pair]
+            return e.do(f"call void @{sorting.symbol(bits, paired)}({_pointers(order)}, i64 {n})")
+        w.helpers.update(quicksort.needs(bits, paired, self.n))
+        if self.n <= quicksort.capacity(bits, paired):
+            few = quicksort.network_symbol(bits, paired, quicksort.registers(bits, self.n))
+            return e.do(f"call void @{few}({_pointers(rows)}, i64 {n})")
+        name = quicksort.symbol(bits, paired, quicksort.REGISTERS[bits, paired])
+        depth = 2 * self.n.bit_length()
+        return e.do(f"call void @{name}({_pointers([*rows, *spares])}, i64 {n}, i64 {low}, i64 {high}, i64 {depth})")
+
+
+def _pointers(names: list[str]) -> str:
+    return ", ".join(f"ptr {p}" for p in names)
+
+
+# ---- tasks -------------------------------------------------------------------------------------------------
+
+
+def in_tasks(w, pointers: list[str], tasks: int, body: Callable[[Emitter, list[str]], None]) -> None:
+    """Runs what `body` writes, given the pointers, for each task `%k` through the pool."""
+    e = Emitter()
+    own = [e.op(f"load ptr, ptr {e.element('%args', 'ptr', j)}") for j in range(len(pointers))]
+    body(e, own)
+    text = "\n".join(["(ptr %args, i64 %k) nounwind {", "entry:", *e.slots, *e.lines, "  ret void", "}"])
+    parallel.through_pool(w, text, pointers, tasks)
+
+
+def row_tasks(rows: int, n: int) -> int:
+    """Among how many tasks rows are shared out."""
+    return min(TASKS, rows) if rows * n >= WORTHWHILE else 1
+
+
+def over_rows(w, pointers: list[str], rows: int, n: int, body: Callable[[Emitter, list[str], str], None]) -> None:
+    """Runs what `body` writes, given the pointers and the number of a row, for each row; `%k` is the task."""
+    tasks = row_tasks(rows, n)
+
+    def share(e: Emitter, own: list[str]) -> None:
+        first, stop = (e.op(f"udiv i64 {e.op(f'mul i64 {x}, {rows}')}, {tasks}") for x in ("%k", e.op("add i64 %k, 1")))
+        row, opened = e.begin_loop(first, stop)
+        body(e, own, row)
+        e.end_loop(opened)
+
+    in_tasks(w, pointers, tasks, share)
+
+
+# ---- a long row --------------------------------------------------------------------------------------------
+
+
+def sort_long(w, r: Rows, rows: list[str], spares: list[str], low: int, high: int) -> None:
+    """Sorts a long row on several threads as far as the ranks from `low` to `high` ask for it."""
+    chunk = min(max(r.n // 16, LEAST_CHUNK), MOST_CHUNK)
+    buckets = 1 << min(max((r.n // BUCKET).bit_length(), LEAST_BUCKETS.bit_length() - 1), MOST_BUCKETS.bit_length() - 1)
+    chunks, count = -(-r.n // chunk), len(rows)
+    sample = [w.allocate(SAMPLES * buckets * size) for size in r.sizes * 2]
+    tables = [w.allocate(8 * n) for n in (chunks * (buckets + 1), chunks * buckets, buckets + 1)]
+    bounds, targets, starts = (block.pointer for block in tables)
+    own, other = [block.pointer for block in sample[:count]], [block.pointer for block in sample[count:]]
+    _take_sample(w, r, rows, own, other, buckets)
+
+    def split(e, p):
+        _split_chunk(e, r, p[:count], p[count : 2 * count], p[-2], p[-1], chunk, buckets)
+
+    def gather(e, p):
+        _copy_pieces(e, r, p[:count], p[count : 2 * count], p[-2], p[-1], buckets)
+
+    def finish(e, p):
+        _sort_bucket(w, e, r, p[:count], p[count : 2 * count], p[-1], low, high)
+
+    in_tasks(w, [*rows, *spares, own[0], bounds], chunks, split)
+    _place_pieces(w.e, bounds, targets, starts, chunks, buckets)
+    in_tasks(w, [*rows, *spares, bounds, targets], chunks, gather)
+    in_tasks(w, [*rows, *spares, starts], buckets, finish)
+    for block in (*sample, *tables):
+        w._free(block)
+
+
+def _take_sample(w, r: Rows, rows: list[str], own: list[str], other: list[str], buckets: int) -> None:
+    """Some keys at equal distances, in order."""
+    e, size = w.e, SAMPLES * buckets
+    i, opened = e.begin_loop(0, size)
+    at = e.op(f"mul i64 {i}, {r.n // size}")
+    for t, source, to in zip(r.types, r.at(e, rows, at), r.at(e, own, i)):
+        e.do(f"store {t} {e.op(f'load {t}, ptr {source}')}, ptr {to}")
+    e.end_loop(opened)
+    r.sort(w, e, own, other, size, 0, size)
+
+
+def _split_chunk(e: Emitter, r: Rows, rows, spares, sample: str, bounds: str, chunk: int, buckets: int) -> None:
+    """Splits chunk `%k` at every splitter, the middle one first; `bounds` says where the pieces begin."""
+    start = e.op(f"mul i64 %k, {chunk}")
+    stop = e.op(f"call i64 @llvm.smin.i64(i64 {e.op(f'add i64 {start}, {chunk}')}, i64 {r.n})")
+    own = e.element(bounds, "i64", e.op(f"mul i64 %k, {buckets + 1}"))
+    e.do(f"store i64 {start}, ptr {own}")
+    e.do(f"store i64 {stop}, ptr {e.element(own, 'i64', buckets)}")
+    step = buckets // 2
+    while step:
+        j, opened = e.begin_loop(step, buckets, 2 * step)
+        places = [e.element(own, "i64", e.op(f"add i64 {j}, {by}")) for by in (-step, 0, step)]
+        low, high = (e.op(f"load i64, ptr {places[k]}") for k in (0, 2))
+        splitter = e.op(f"load {r.types[0]}, ptr {e.element(sample, r.types[0], e.op(f'mul i64 {j}, {SAMPLES}'))}")
+        parts = _pointers([*r.at(e, rows, low), *r.at(e, spares, low)])
+        size = e.op(f"sub i64 {high}, {low}")
+        name = quicksort.pass_symbol(r.bits, r.paired)
+        less = e.op(f"call i64 @{name}({parts}, i64 {size}, {r.types[0]} {splitter})")
+        e.do(f"store i64 {e.op(f'add i64 {low}, {less}')}, ptr {places[1]}")
+        e.end_loop(opened)
+        step //= 2
+
+
+def _place_pieces(e: Emitter, bounds: str, targets: str, starts: str, chunks: int, buckets: int) -> None:
+    """Where each piece goes: bucket after bucket, and in each the chunks in their order."""
+    total = e.slot("i64")
+    e.do(f"store i64 0, ptr {total}")
+    b, each_bucket = e.begin_loop(0, buckets)
+    e.do(f"store i64 {e.op(f'load i64, ptr {total}')}, ptr {e.element(starts, 'i64', b)}")
+    c, each_chunk = e.begin_loop(0, chunks)
+    place = e.element(bounds, "i64", e.op(f"add i64 {e.op(f'mul i64 {c}, {buckets + 1}')}, {b}"))
+    low, high = (e.op(f"load i64, ptr {e.element(place, 'i64', k)}") for k in (0, 1))
+    before = e.op(f"load i64, ptr {total}")
+    target = e.op(f"add i64 {e.op(f'mul i64 {c}, {buckets}')}, {b}")
+    e.do(f"store i64 {before}, ptr {e.element(targets, 'i64', target)}")
+    size = e.op(f"sub i64 {high}, {low}")
+    e.do(f"store i64 {e.op(f'add i64 {before}, {size}')}, ptr {total}")
+    e.end_loop(each_chunk)
+    e.end_loop(each_bucket)
+    e.do(f"store i64 {e.op(f'load i64, ptr {total}')}, ptr {e.element(starts, 'i64', buckets)}")
+
+
+def _copy_pieces(e: Emitter, r: Rows, rows, spares, bounds: str, targets: str, buckets: int) -> None:
+    """Copies the pieces of chunk `%k` to their buckets in the spare rows."""
+    b, opened = e.begin_loop(0, buckets)
+    place = e.element(bounds, "i64", e.op(f"add i64 {e.op(f'mul i64 %k, {buckets + 1}')}, {b}"))
+    low, high = (e.op(f"load i64, ptr {e.element(place, 'i64', k)}") for k in (0, 1))
+    own = e.element(targets, "i64", e.op(f"mul i64 %k, {buckets}"))
+    target = e.op(f"load i64, ptr {e.element(own, 'i64', b)}")
+    r.copy(e, r.at(e, spares, target), r.at(e, rows, low), e.op(f"sub i64 {high}, {low}"))
+    e.end_loop(opened)
+
+
+def _sort_bucket(w, e: Emitter, r: Rows, rows, spares, starts: str, low: int, high: int) -> None:
+    """Sorts bucket `%k` and copies it back, if it holds ranks that are asked for."""
+    start, stop = (e.op(f"load i64, ptr {e.element(starts, 'i64', k)}") for k in ("%k", e.op("add i64 %k, 1")))
+    wanted = [e.op(f"icmp slt i64 {a}, {b}") for a, b in ((start, stop), (low, stop), (start, high))]
+    go, done = e.label(), e.label()
+    e.branch(e.op(f"and i1 {wanted[0]}, {e.op(f'and i1 {wanted[1]}, {wanted[2]}')}"), go, done)
+    e.start(go)
+    first = e.op(f"call i64 @llvm.smax.i64(i64 {e.op(f'sub i64 {low}, {start}')}, i64 0)")
+    size = e.op(f"sub i64 {stop}, {start}")
+    bucket, spare = r.at(e, spares, start), r.at(e, rows, start)
+    r.sort(w, e, bucket, spare, size, first, e.op(f"sub i64 {high}, {start}"))
+    r.copy(e, spare, bucket, size)
+    e.jump(done)
+    e.start(done)

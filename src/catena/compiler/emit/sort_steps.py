@@ -1,0 +1,327 @@
+"""The steps of a program that sort and select: keys alone, the order of keys, and keys of given ranks.
+
+For the order of keys up to 32 bits, a key and its position are sorted as one integer, which is faster than moving
+two; wider keys have their positions beside them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from catena.compiler.emit.emitter import Emitter
+from catena.compiler.emit.quicksort import is_available
+from catena.compiler.emit.row_sorting import Rows, in_tasks, over_rows, row_tasks, sort_long
+from catena.compiler.types import vector
+
+FILL = 1 << 14  # keys in a task that prepares a part of a long row
+LANES = 16  # elements that are handled at once outside of the sorts
+
+
+# ---- keys alone --------------------------------------------------------------------------------------------
+
+
+def sort_keys(w, frame, i: int, node) -> None:
+    """Sorts each row of unsigned keys."""
+    (keys,), (out,) = node.args, node.params["results"]
+    pointer = _own_copy(w, frame, i, keys, out)
+    if out.size == 0:
+        return
+    r = _rows_of(out)
+    rows = out.size // r.n
+    w.units += out.size
+    spare = w.allocate(r.sizes[0] * r.n * (1 if r.long else row_tasks(rows, r.n)))
+    if r.long:
+        _each_long_row(w, r, rows, [pointer], lambda row: sort_long(w, r, row, [spare.pointer], 0, r.n))
+    else:
+        over_rows(w, [pointer, spare.pointer], rows, r.n, lambda e, p, row: _sort_row(w, e, r, p, row))
+    w._free(spare)
+
+
+def _own_copy(w, frame, i: int, keys, out) -> str:
+    """Memory that holds the keys and may be written: their own, where nobody else reads it."""
+    source = w.address(frame, keys)
+    if not w.take(frame, keys, out, i):
+        w.copy(w.address(frame, out), source, out.size * out.dtype.itemsize)
+    return w.address(frame, out)
+
+
+def _rows_of(keys) -> Rows:
+    return Rows(8 * keys.dtype.itemsize, False, keys.shape[-1])
+
+
+def _each_long_row(w, r: Rows, rows: int, pointers: list[str], body) -> None:
+    row, opened = w.e.begin_loop(0, rows)
+    body(r.at(w.e, pointers, w.e.op(f"mul i64 {row}, {r.n}")))
+    w.e.end_loop(opened)
+
+
+def _sort_row(w, e: Emitter, r: Rows, pointers: list[str], row: str) -> None:
+    keys, spare = _part(e, r, pointers[0], row), _part(e, r, pointers[1], "%k")
+    r.sort(w, e, [keys], [spare], r.n, 0, r.n)
+
+
+def _part(e: Emitter, r: Rows, pointer: str, number: str, t: str | None = None) -> str:
+    """Where the row, or a task's part of a spare one, begins."""
+    return e.element(pointer, t or r.types[0], e.op(f"mul i64 {number}, {r.n}"))
+
+
+# ---- keys of given ranks -----------------------------------------------------------------------------------
+
+
+def ranked(w, frame, i: int, node) -> None:
+    """The keys of given ranks of each row. A rank and the next one cost a selection together."""
+    keys, ranks = node.args
+    (out,) = node.params["results"]
+    result, wanted = w.define(frame, out), w.address(frame, ranks)
+    if out.size == 0:
+        return
+    r, each = _rows_of(keys), out.shape[-1]
+    rows = keys.size // r.n
+    w.units += keys.size
+    scratch = [w.allocate(r.sizes[0] * r.n * row_tasks(rows, r.n)) for _ in range(2)]
+    pointers = [w.address(frame, keys), wanted, result, *(b.pointer for b in scratch)]
+
+    def body(e, p, row):
+        own, spare = (_part(e, r, q, "%k") for q in p[3:])
+        r.copy(e, [own], [_part(e, r, p[0], row)], r.n)
+        wanted, result = (e.element(q, t, e.op(f"mul i64 {row}, {each}")) for q, t in zip(p[1:], ("i32", r.types[0])))
+        _select_ranks(w, e, r, own, spare, wanted, result, each)
+
+    over_rows(w, pointers, rows, r.n, body)
+    for block in scratch:
+        w._free(block)
+
+
+def _select_ranks(w, e: Emitter, r: Rows, own: str, spare: str, wanted: str, result: str, each: int) -> None:
+    done = e.slot("i64")  # a rank that is in its place, as is the next one
+    e.do(f"store i64 -2, ptr {done}")
+    if not r.quick:
+        r.sort(w, e, [own], [spare], r.n, 0, r.n)
+    j, opened = e.begin_loop(0, each)
+    rank = e.op(f"sext i32 {_load(e, 'i32', wanted, j, 1)} to i64")
+    if r.quick:
+        past = e.op(f"sub i64 {rank}, {e.op(f'load i64, ptr {done}')}")
+        select, there = e.label(), e.label()
+        e.branch(e.op(f"icmp ult i64 {past}, 2"), there, select)
+        e.start(select)
+        e.do(f"store i64 {rank}, ptr {done}")
+        r.sort(w, e, [own], [spare], r.n, rank, e.op(f"add i64 {rank}, 2"))
+        e.jump(there)
+        e.start(there)
+    t = r.types[0]
+    e.do(f"store {t} {e.op(f'load {t}, ptr {e.element(own, t, rank)}')}, ptr {e.element(result, t, j)}")
+    e.end_loop(opened)
+
+
+# ---- the order of keys -------------------------------------------------------------------------------------
+
+
+def argsort(w, frame, i: int, node) -> None:
+    """The stable order of each row by several rows of unsigned keys, the first the most significant; of that, as much
+    as the result has room for."""
+    (out,) = node.params["results"]
+    index = w.define(frame, out)
+    if out.size == 0:
+        return
+    n, k = node.args[0].shape[-1], out.shape[-1]
+    rows, sources = node.args[0].size // n, [w.address(frame, x) for x in node.args]
+    w.units += len(node.args) * node.args[0].size
+    orders = [_Order(_plan(8 * x.dtype.itemsize, n), 8 * x.dtype.itemsize, k) for x in node.args]
+    long = all(o.plan.long for o in orders)
+    tasks = 1 if long else row_tasks(rows, n)
+    wide, several = max(o.plan.sizes[0] for o in orders), len(orders) > 1
+    sizes = [wide, wide, 4, 4] + [4, 4] * several
+    scratch = [w.allocate(tasks * n * size) for size in sizes]
+    pointers = [*sources, index, *(b.pointer for b in scratch)]
+    if long:
+        row, opened = w.e.begin_loop(0, rows)
+        _long_order(w, orders, _pointers_of_row(w.e, orders, pointers, row, "0"))
+        w.e.end_loop(opened)
+    else:
+        over_rows(
+            w,
+            pointers,
+            rows,
+            n,
+            lambda e, p, row: _short_order(w, e, orders, _pointers_of_row(e, orders, p, row, "%k")),
+        )
+    for block in scratch:
+        w._free(block)
+
+
+def _plan(bits: int, n: int) -> Rows:
+    """How keys are sorted together with their positions."""
+    if not is_available(64, False):
+        return Rows(bits, True, n)
+    joined = bits + _position_bits(n)
+    return Rows(32, False, n) if joined <= 32 else Rows(64, joined > 64, n)
+
+
+def _position_bits(n: int) -> int:
+    return max(n - 1, 1).bit_length()
+
+
+@dataclass(frozen=True)
+class _Order:
+    """How the order by one of the keys is found: `bits` is the width of the key, `k` how much of the order is asked for
+    in the end."""
+
+    plan: Rows
+    bits: int
+    k: int
+
+    def fill(self, e: Emitter, source: str, order: str | None, columns: list[str], low, high) -> None:
+        """Keys, in the order found so far, and their positions, as they are sorted."""
+        key, wide, shift = f"i{self.bits}", self.plan.types[0], _position_bits(self.plan.n)
+
+        def body(i, width):
+            x = _load(e, key, source, i, width) if order is None else _look_up(e, key, source, order, i, width)
+            place = _numbers(e, i, "i64", width)
+            if self.plan.paired:
+                _store(e, key, x, columns[0], i, width)
+                return _store(e, "i32", _cast(e, "trunc", place, "i64", "i32", width), columns[1], i, width)
+            v = vector(wide, width)
+            x = e.op(f"shl {v} {_cast(e, 'zext', x, key, wide, width)}, {e.splat(str(shift), wide, width)}")
+            place = place if wide == "i64" else _cast(e, "trunc", place, "i64", wide, width)
+            return _store(e, wide, e.op(f"or {v} {x}, {place}"), columns[0], i, width)
+
+        in_vectors(e, low, high, body)
+
+    def extract(self, e: Emitter, columns: list[str], order: str | None, out: str, low, high) -> None:
+        """The order by this key and those before it."""
+        wide, mask = self.plan.types[0], (1 << _position_bits(self.plan.n)) - 1
+
+        def body(i, width):
+            if self.plan.paired:
+                place = _load(e, "i32", columns[1], i, width)
+            else:
+                x = _load(e, wide, columns[0], i, width)
+                place = e.op(f"and {vector(wide, width)} {x}, {e.splat(str(mask), wide, width)}")
+                place = place if wide == "i32" else _cast(e, "trunc", place, wide, "i32", width)
+            if order is not None:
+                place = _gather(e, "i32", order, place, width)
+            _store(e, "i32", place, out, i, width)
+
+        in_vectors(e, low, high, body)
+
+
+@dataclass
+class _RowPointers:
+    sources: list[str]
+    index: str
+    keys: list[str]  # and the spare ones
+    places: list[str]
+    orders: list[str]
+
+    def columns(self, r: Rows) -> tuple[list[str], list[str]]:
+        return tuple([self.keys[j], self.places[j]][: 1 + r.paired] for j in (0, 1))
+
+
+def _pointers_of_row(e: Emitter, orders: list[_Order], pointers: list[str], row: str, task: str) -> _RowPointers:
+    """Where everything of a row begins; scratch memory is the task's."""
+    n, count = orders[0].plan.n, len(orders)
+    start, own = e.op(f"mul i64 {row}, {n}"), e.op(f"mul i64 {task}, {n}")
+    wide = f"i{8 * max(o.plan.sizes[0] for o in orders)}"
+    sources = [e.element(p, f"i{o.bits}", start) for p, o in zip(pointers, orders)]
+    index = e.element(pointers[count], "i32", e.op(f"mul i64 {row}, {orders[0].k}"))
+    keys = [e.element(p, wide, own) for p in pointers[count + 1 : count + 3]]
+    rest = [e.element(p, "i32", own) for p in pointers[count + 3 :]]
+    return _RowPointers(sources, index, keys, rest[:2], rest[2:])
+
+
+def _passes(orders: list[_Order], p: _RowPointers):
+    """From the least significant key to the first one: how, its source, the order before and where to write the next
+    one, and how much of that is needed."""
+    before = None
+    for number, (o, source) in enumerate(zip(reversed(orders), reversed(p.sources))):
+        last = number == len(orders) - 1
+        after = p.index if last else p.orders[number % 2]
+        yield o, source, before, after, o.k if last else o.plan.n
+        before = after
+
+
+def _short_order(w, e: Emitter, orders: list[_Order], p: _RowPointers) -> None:
+    for o, source, before, after, size in _passes(orders, p):
+        own, spare = p.columns(o.plan)
+        o.fill(e, source, before, own, 0, o.plan.n)
+        o.plan.sort(w, e, own, spare, o.plan.n, 0, size)
+        o.extract(e, own, before, after, 0, size)
+
+
+def _long_order(w, orders: list[_Order], p: _RowPointers) -> None:
+    for o, source, before, after, size in _passes(orders, p):
+        own, spare = p.columns(o.plan)
+        _in_chunks(w, o.fill, source, before, own, o.plan.n)
+        sort_long(w, o.plan, own, spare, 0, size)
+        _in_chunks(w, o.extract, own, before, after, size)
+
+
+def _in_chunks(w, function, first, second, third, n: int) -> None:
+    """Calls `function(e, first, second, third, low, high)` for chunks, in tasks; the three are pointers, lists of them
+    or None."""
+    groups = [x if isinstance(x, list) else [x] for x in (first, second, third)]
+    passed = [p for group in groups for p in group if p is not None]
+
+    def body(e, own):
+        left = iter(own)
+        mine = [[None if p is None else next(left) for p in group] for group in groups]
+        low = e.op(f"mul i64 %k, {FILL}")
+        high = e.op(f"call i64 @llvm.smin.i64(i64 {e.op(f'add i64 {low}, {FILL}')}, i64 {n})")
+        function(e, *(m if isinstance(x, list) else m[0] for m, x in zip(mine, (first, second, third))), low, high)
+
+    in_tasks(w, passed, -(-n // FILL), body)
+
+
+# ---- elements in vectors -----------------------------------------------------------------------------------
+
+
+def in_vectors(e: Emitter, low, high, body) -> None:
+    """Runs what `body(i, width)` writes for elements from `low` to `high`, most of them `LANES` at once."""
+    size = e.op(f"sub i64 {high}, {low}")
+    whole = e.op(f"add i64 {low}, {e.op(f'and i64 {size}, {-LANES}')}")
+    for start, stop, width in ((low, whole, LANES), (whole, high, 1)):
+        some, done = e.label(), e.label()
+        e.branch(e.op(f"icmp slt i64 {start}, {stop}"), some, done)
+        e.start(some)
+        i, opened = e.begin_loop(start, stop, width)
+        body(i, width)
+        e.end_loop(opened)
+        e.jump(done)
+        e.start(done)
+
+
+def _load(e: Emitter, t: str, pointer: str, i: str, width: int) -> str:
+    return e.op(f"load {vector(t, width)}, ptr {e.element(pointer, t, i)}, align {int(t[1:]) // 8}")
+
+
+def _store(e: Emitter, t: str, x: str, pointer: str, i: str, width: int) -> None:
+    e.do(f"store {vector(t, width)} {x}, ptr {e.element(pointer, t, i)}, align {int(t[1:]) // 8}")
+
+
+def _look_up(e: Emitter, t: str, pointer: str, order: str, i: str, width: int) -> str:
+    return _gather(e, t, pointer, _load(e, "i32", order, i, width), width)
+
+
+def _gather(e: Emitter, t: str, pointer: str, places: str, width: int) -> str:
+    wide = _cast(e, "sext", places, "i32", "i64", width)
+    if width == 1:
+        return e.op(f"load {t}, ptr {e.element(pointer, t, wide)}")
+    addresses = e.op(f"getelementptr {t}, ptr {pointer}, {vector('i64', width)} {wide}")
+    v, mask = vector(t, width), f"<{width} x i1> splat (i1 true)"
+    return e.op(
+        f"call {v} @llvm.masked.gather.v{width}{t}.v{width}p0(<{width} x ptr> align {int(t[1:]) // 8} {addresses}, "
+        f"{mask}, {v} poison)"
+    )
+
+
+def _cast(e: Emitter, how: str, x: str, source: str, target: str, width: int) -> str:
+    if source == target:
+        return x
+    return e.op(f"{how} {vector(source, width)} {x} to {vector(target, width)}")
+
+
+def _numbers(e: Emitter, i: str, t: str, width: int) -> str:
+    """i, i + 1, ..."""
+    if width == 1:
+        return i
+    return e.op(f"add {vector(t, width)} {e.splat(i, t, width)}, {e.lanes(width)}")
