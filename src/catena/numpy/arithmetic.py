@@ -169,17 +169,24 @@ def _fmod(x, y):
 def _floor_quotient(x, y, out):
     """NumPy's quotient; floats that are zero have the sign of the divisor."""
     quotient = np.floor_divide(x, y, out=out)
-    if quotient.dtype.kind == "f" and np.count_nonzero(quotient) < quotient.size:
-        quotient = np.where(quotient == 0, np.copysign(quotient, y), quotient)
-    return quotient
+    if not y.ndim and y.dtype in REAL and y > 0:  # a fifth of the time of the general way
+        return np.add(quotient, _ZERO[y.dtype], quotient)
+    return _with_signs_of_zeros(quotient, y)
+
+
+_ZERO = {dtype: np.zeros((), dtype) for dtype in REAL}
 
 
 def _floor_remainder(x, y, out):
     """NumPy's remainder; floats that are zero have the sign of the dividend."""
-    remainder = np.remainder(x, y, out=out)
-    if remainder.dtype.kind == "f" and np.count_nonzero(remainder) < remainder.size:
-        remainder = np.where(remainder == 0, np.copysign(remainder, x), remainder)
-    return remainder
+    return _with_signs_of_zeros(np.remainder(x, y, out=out), x)
+
+
+def _with_signs_of_zeros(result, operand):
+    """A new NumPy array, where zeros of floats have the signs of an operand."""
+    if result.dtype.kind == "f" and np.count_nonzero(result) < result.size:
+        np.copysign(result, operand, result, where=np.logical_not(result))
+    return result
 
 
 floor_quotient, floor_remainder = nonzero_divisors(_floor_quotient), nonzero_divisors(_floor_remainder)

@@ -352,15 +352,19 @@ def concrete_values(fast, *xs):
     """The NumPy values of ``xs`` where all are Arrays of one dtype in ``fast``, none is weak, and NumPy may
     compute on them right now; else None.
     """
-    if context.trace is not None or context.debug_checks or type(xs[0]) is not Array:
+    if context.trace is not None or context.debug_checks:
         return None
-    dtype = xs[0]._value.dtype
-    if dtype not in fast:
-        return None
+    values, dtype = [], None
     for x in xs:
-        if type(x) is not Array or x.weak_type or x._value.dtype is not dtype:
+        if type(x) is not Array or x.weak_type:
             return None
-    return [x._value for x in xs]
+        value = x._value
+        if value.dtype is not dtype:
+            if dtype is not None or value.dtype not in fast:
+                return None
+            dtype = value.dtype
+        values.append(value)
+    return values
 
 
 def run(fun, *args, **kwargs):

@@ -17,7 +17,7 @@ from catena.numpy.boundary import (
     user_dtype,
 )
 from catena.numpy.documentation import family
-from catena.numpy.hot import REAL_OR_INT, Operand
+from catena.numpy.hot import F64, REAL_OR_INT, Operand
 from catena.numpy.reductions import accumulator, widened
 from catena.typing import DTypeLike
 
@@ -40,9 +40,12 @@ def _sums(x, axis, dtype):
     """As compiled programs compute them: in float64, from 0 on, so that the sum of -0 is 0."""
     if dtype.kind != "f":
         return np.add.accumulate(x, axis, dtype)
-    out = np.add.accumulate(x, axis, np.float64)
-    out += 0.0
+    out = np.add.accumulate(x.astype(F64), axis)  # in half the time of doing both at once
+    np.add(out, _ZERO, out)
     return out.astype(dtype, copy=False)
+
+
+_ZERO = np.zeros((), F64)
 
 
 running = family(

@@ -119,7 +119,12 @@ def nonzero_divisors(numpy_fun):
     """``numpy_fun``, a division, refusing integer divisors of zero, by which JAX divides differently."""
 
     def divide(x, y, out):
-        if (y == 0) if type(y) is int else (type(y) is not float and y.dtype in INT and not y.all()):
+        kind = type(y)
+        if kind is int or kind is float:  # an array of its final type is divided by in half the time
+            y = np.array(y, x.dtype)
+        elif type(x) is not np.ndarray:
+            x = np.array(x, y.dtype)
+        if y.dtype in INT and not y.all():
             raise ValueError("an integer divisor is zero")
         return numpy_fun(x, y, out=out)
 

@@ -309,16 +309,19 @@ def block(arrays: Operand | Sequence[Any]) -> Array:
 
 def _block_of_matrices(arrays):
     """Two levels of lists of concrete matrices of one dtype, joined by NumPy; None for all else."""
-    if type(arrays) is not list or not all(type(row) is list for row in arrays):
+    if type(arrays) is not list:
         return None
-    matrices = [x for row in arrays for x in row]
-    plain = _plain_values(matrices, None)
-    if not plain or any(value.ndim != 2 for value in plain[0]) or not all(arrays):
-        return None
-    values = iter(plain[0])
+    rows, weak = [], True
     try:
-        rows = [np.concatenate([next(values) for _ in row], 1) for row in arrays]
-        return make_array(np.concatenate(rows, 0), plain[1])
+        for row in arrays:
+            plain = _plain_values(row, None) if type(row) is list else None
+            if plain is None:
+                return None
+            rows.append(np.concatenate(plain[0], 1))
+            if rows[-1].dtype is not rows[0].dtype or rows[-1].ndim != 2:
+                return None
+            weak = weak and plain[1]
+        return make_array(np.concatenate(rows), weak) if rows else None
     except ValueError:  # said by the general path
         return None
 

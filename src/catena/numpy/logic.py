@@ -2,6 +2,7 @@
 kin."""
 
 import functools
+import math
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from catena import lax
 from catena.core import dtypes
 from catena.core.array import Array, make_array
+from catena.core.evaluate import quiet
 from catena.numpy.boundary import (
     all_weak,
     as_array_argument,
@@ -22,7 +24,6 @@ from catena.numpy.boundary import (
     operands,
     promote,
     refuse_out,
-    run,
     strong,
 )
 from catena.numpy.conversion import as_array_or_list
@@ -301,37 +302,39 @@ def isclose(a: Operand, b: Operand, rtol: Operand = 1e-05, atol: Operand = 1e-08
     >>> jnp.isclose(jnp.array([1.0, 2.0]), jnp.array([1.000001, 2.1]))
     Array([ True, False], dtype=bool)
     """
-    if type(rtol) is type(atol) is float and not equal_nan and (found := concrete_values(REAL, a, b)):
-        if found[0].shape == found[1].shape and rtol >= 0 and atol >= 0:  # the hot path
-            return make_array(run(_close_values, *found, rtol, atol, equal_nan))
+    if (near := _closeness(a, b, rtol, atol, equal_nan)) is not None:  # the hot path
+        return make_array(near)
     a, b = operands("isclose", a, b)
-    if (
-        direct(a)
-        and direct(b)
-        and a.dtype == b.dtype
-        and a.dtype in REAL
-        and type(rtol) is type(atol) is float
-        and rtol >= 0
-        and atol >= 0
-    ):
-        if a.shape == b.shape or not b.ndim or not a.ndim:
-            return make_array(run(_close_values, a._value, b._value, rtol, atol, equal_nan))
     a, b = broadcast_together("isclose", [strong(x) for x in promote("isclose", a, b)])
     if not dtypes.is_inexact(a.dtype):
         a, b = (convert(x, dtypes.to_inexact_dtype(x.dtype)) for x in (a, b))
     return _close(a, b, rtol, atol, equal_nan)
 
 
+def _closeness(a, b, rtol, atol, equal_nan) -> np.ndarray | None:
+    """The same of concrete arrays of one shape and one common dtype; None for all else."""
+    found = concrete_values(REAL, a, b)
+    if not found or not type(rtol) is type(atol) is float or not (rtol >= 0 <= atol):
+        return None
+    a, b = found
+    shape = a.shape
+    if shape != b.shape:
+        return None
+    tolerances = _tolerances(rtol, atol, a.dtype)
+    if len(shape) == 1:
+        return quiet.run(_close_values, a, b, *tolerances, equal_nan)
+    return quiet.run(_close_values, a.reshape(-1), b.reshape(-1), *tolerances, equal_nan).reshape(shape)
+
+
 def _close_values(a, b, rtol, atol, equal_nan) -> np.ndarray:
-    """The same on NumPy arrays of one dtype. An infinite ``b`` is close to what equals it."""
-    distance, bound = np.subtract(a, b, out=...), np.multiply(b, _tolerance(rtol, a.dtype), out=...)
+    """The same of NumPy vectors. An infinite ``b`` is close to what equals it."""
+    distance, bound = a - b, b * rtol
     np.absolute(distance, distance)
     np.absolute(bound, bound)
-    np.add(bound, _tolerance(atol, a.dtype), bound)
-    near = np.less_equal(distance, bound, out=...)
-    flat = bound if bound.ndim == 1 else bound.reshape(-1)
-    if not flat.dot(flat) < np.inf:  # else no bound is infinite, which is all that needs more care
-        near &= distance < np.inf
+    np.add(bound, atol, bound)
+    near = distance <= bound
+    if not math.isfinite(bound.dot(bound)):  # else no bound is infinite, which is all that needs more care
+        near &= np.isfinite(b)
         near |= a == b
     if equal_nan:
         near |= np.isnan(a) & np.isnan(b)
@@ -339,9 +342,9 @@ def _close_values(a, b, rtol, atol, equal_nan) -> np.ndarray:
 
 
 @functools.lru_cache(64)
-def _tolerance(value: float, dtype) -> np.ndarray:
-    """A tolerance as an array: NumPy adds it in half the time of a Python number."""
-    return np.asarray(value, dtype)
+def _tolerances(rtol: float, atol: float, dtype) -> tuple:
+    """Tolerances as arrays: NumPy adds them in half the time of Python numbers."""
+    return quiet.run(np.array, rtol, dtype), quiet.run(np.array, atol, dtype)
 
 
 def _close(a, b, rtol, atol, equal_nan):
@@ -378,10 +381,8 @@ def allclose(a: Operand, b: Operand, rtol: Operand = 1e-05, atol: Operand = 1e-0
     >>> jnp.allclose(jnp.array([1.0, 2.0]), jnp.array([1.000001, 2.1]))
     Array(False, dtype=bool)
     """
-    if type(rtol) is type(atol) is float and not equal_nan and (found := concrete_values(REAL, a, b)):
-        if found[0].shape == found[1].shape and rtol >= 0 and atol >= 0:  # the hot path
-            close = run(_close_values, *found, rtol, atol, equal_nan)
-            return make_array(np.array(np.count_nonzero(close) == close.size))
+    if (near := _closeness(a, b, rtol, atol, equal_nan)) is not None:  # the hot path
+        return make_array(np.array(np.count_nonzero(near) == near.size))
     return every(isclose(a, b, rtol, atol, equal_nan))
 
 

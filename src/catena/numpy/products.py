@@ -1,6 +1,7 @@
 """Products of vectors and matrices: ``matmul``, ``dot``, ``tensordot`` and their kin; all are
 ``lax.dot_general``."""
 
+import functools
 import operator
 from collections.abc import Sequence
 from typing import Any
@@ -393,13 +394,19 @@ def kron(a: Operand, b: Operand) -> Array:
     a, b, _, _ = _operands("kron", a, b, None)
     rank = max(a.ndim, b.ndim)
     a, b = (lax.reshape(x, (1,) * (rank - x.ndim) + x.shape) for x in (a, b))
-    spread_a = lax.reshape(a, tuple(n for size in a.shape for n in (size, 1)))
-    spread_b = lax.reshape(b, tuple(n for size in b.shape for n in (1, size)))
-    return lax.reshape(lax.mul(spread_a, spread_b), tuple(m * n for m, n in zip(a.shape, b.shape, strict=True)))
+    spread_a, spread_b, shape = _kronecker_shapes(a.shape, b.shape)
+    return lax.reshape(lax.mul(lax.reshape(a, spread_a), lax.reshape(b, spread_b)), shape)
 
 
 def _kronecker(x, y) -> np.ndarray:
     """The product of two NumPy arrays of the same number of axes."""
-    spread = x.reshape([n for size in x.shape for n in (size, 1)])
-    product = spread * y.reshape([n for size in y.shape for n in (1, size)])
-    return product.reshape([m * n for m, n in zip(x.shape, y.shape, strict=True)])
+    spread_x, spread_y, shape = _kronecker_shapes(x.shape, y.shape)
+    return (x.reshape(spread_x) * y.reshape(spread_y)).reshape(shape)
+
+
+@functools.lru_cache(64)
+def _kronecker_shapes(x: tuple, y: tuple) -> tuple:
+    """The shapes of the operands that are multiplied, and of the result."""
+    spread_x = tuple(n for size in x for n in (size, 1))
+    spread_y = tuple(n for size in y for n in (1, size))
+    return spread_x, spread_y, tuple(m * n for m, n in zip(x, y, strict=True))

@@ -113,15 +113,16 @@ def geqrf(a, *, full_matrices: bool) -> list:
     full = full_matrices and m > n
     q = (gufuncs.qr_complete if full else gufuncs.qr_reduced)(packed, taus)
     rows = m if full else min(m, n)
-    r = np.zeros((*a.shape[:-2], rows, n), a.dtype)
-    np.copyto(r, packed[..., :rows, :], "same_kind", _upper(rows, n))
+    r = packed[..., :rows, :].astype(a.dtype, order="C")
+    words = r.view(np.int32)  # "and" is several times as quick as a copy by a mask
+    np.bitwise_and(words, _upper_words(rows, n, a.dtype.itemsize // 4), words)
     return [q.astype(a.dtype, copy=False), r]
 
 
 @functools.lru_cache(256)
-def _upper(m: int, n: int) -> np.ndarray:
-    """Where an ``m`` by ``n`` matrix is upper triangular."""
-    return ~np.tri(m, n, -1, dtype=bool)
+def _upper_words(m: int, n: int, words: int) -> np.ndarray:
+    """All bits where an ``m`` by ``n`` matrix is upper triangular, else none; an element is so many 32-bit words."""
+    return np.repeat(-np.tri(n, m, 0, np.int32).T, words, 1)
 
 
 def geqp3(a, *, full_matrices: bool) -> list:

@@ -10,8 +10,9 @@ import numpy as np
 from catena import lax
 from catena.core import dtypes
 from catena.core.array import Array, make_array
+from catena.core.context import context
 from catena.lax.linalg.algebra import adjoint
-from catena.numpy.boundary import as_array_argument, broadcast_to, convert, direct, like, run
+from catena.numpy.boundary import as_array_argument, broadcast_to, convert, like, run
 from catena.numpy.creation import eye
 from catena.numpy.hot import Operand
 from catena.numpy.index_update import IndexUpdateRef
@@ -54,7 +55,7 @@ class SVDResult(NamedTuple):
 
 def inexact_matrix(name: str, a, position=0):
     """An argument as matrices of an inexact dtype."""
-    if by_lapack(a) and a._value.ndim >= 2 and not a.weak_type:
+    if matrix_value(a) is not None:
         return a
     a = as_array_argument(name, a, position)
     if a.ndim < 2:
@@ -70,9 +71,23 @@ def square_matrix(name: str, a):
     return a
 
 
-def by_lapack(a) -> bool:
-    """Whether LAPACK may compute on the matrices ``a`` right now."""
-    return direct(a) and a._value.dtype in LAPACK and a._value.size > 0
+def matrix_value(a) -> np.ndarray | None:
+    """The NumPy value of matrices that LAPACK may compute on right now, and whose type is that of the result; None
+    for all else. The hot path of every function here.
+    """
+    if type(a) is not Array or context.trace is not None or a.weak_type or context.debug_checks:
+        return None
+    value = a._value
+    return value if value.dtype in LAPACK and value.ndim > 1 and value.size else None
+
+
+def square_value(a) -> np.ndarray | None:
+    """``matrix_value`` of square matrices; None for all else."""
+    value = matrix_value(a)
+    if value is None:
+        return None
+    shape = value.shape
+    return value if shape[-1] == shape[-2] else None
 
 
 def _adjoint(value):
@@ -81,9 +96,12 @@ def _adjoint(value):
 
 
 def _hermitian_part(value):
-    part = value + _adjoint(value)
-    part *= 0.5
-    return part
+    part = _adjoint(value).copy("C")  # NumPy adds arrays of different layouts in twice the time
+    np.add(part, value, part)
+    return np.multiply(part, _HALF[value.dtype], part)
+
+
+_HALF = {dtype: np.array(0.5, dtype) for dtype in LAPACK}
 
 
 def cholesky(a: Operand, *, upper: bool = False, symmetrize_input: bool = True) -> Array:
@@ -103,17 +121,21 @@ def cholesky(a: Operand, *, upper: bool = False, symmetrize_input: bool = True) 
     Array([[2., 0.],
            [1., 1.]], dtype=float32)
     """
+    if (value := square_value(a)) is not None:
+        return make_array(run(_cholesky_value, value, upper, symmetrize_input))
     a = square_matrix("cholesky", a)
     if upper and not symmetrize_input:
         a = adjoint(a)
-    if by_lapack(a):
-        return make_array(run(_cholesky_value, a._value, upper, symmetrize_input))
     factor = lax.linalg.cholesky(a, symmetrize_input=symmetrize_input)
     return adjoint(factor) if upper else factor
 
 
 def _cholesky_value(value, upper: bool, symmetrize: bool):
-    factor = lapack.potrf(_hermitian_part(value) if symmetrize else value)[0]
+    if symmetrize:
+        value = _hermitian_part(value)
+    elif upper:
+        value = _adjoint(value)
+    factor = lapack.potrf(value)[0]
     return _adjoint(factor) if upper else factor
 
 
@@ -171,10 +193,10 @@ def eigh(a: Operand, UPLO: str | None = None, symmetrize_input: bool = True) -> 
     """
     if UPLO not in (None, "L", "U"):
         raise ValueError(f"UPLO must be one of None, 'L', or 'U', got {UPLO}")
-    a = square_matrix("eigh", a)
-    if by_lapack(a):
-        vectors, values = run(_eigh_value, a._value, UPLO, symmetrize_input)
+    if (value := square_value(a)) is not None:
+        vectors, values = run(_eigh_value, value, UPLO, symmetrize_input)
         return EighResult(make_array(values), make_array(vectors))
+    a = square_matrix("eigh", a)
     vectors, values = lax.linalg.eigh(a, lower=UPLO != "U", symmetrize_input=symmetrize_input)
     return EighResult(values, vectors)
 
@@ -204,8 +226,8 @@ def eigvalsh(a: Operand, UPLO: str | None = "L", *, symmetrize_input: bool = Tru
     >>> jnp.linalg.eigvalsh(jnp.array([[2.0, 0.0], [0.0, 1.0]]))
     Array([1., 2.], dtype=float32)
     """
-    if UPLO in (None, "L", "U") and by_lapack(a := square_matrix("eigh", a)):
-        return make_array(run(_eigvalsh_value, a._value, UPLO, symmetrize_input))
+    if UPLO in (None, "L", "U") and (value := square_value(a)) is not None:
+        return make_array(run(_eigvalsh_value, value, UPLO, symmetrize_input))
     return eigh(a, UPLO, symmetrize_input).eigenvalues
 
 
@@ -229,13 +251,12 @@ def qr(a: Operand, mode: str = "reduced") -> Array | QRResult | tuple[Array, Arr
     Array([[-5., -4.],
            [ 0.,  3.]], dtype=float32)
     """
-    a = inexact_matrix("qr", a)
     if mode not in _QR_MODES:
         raise ValueError(f"Unsupported QR decomposition mode '{mode}'")
-    if by_lapack(a):
-        q, r = map(make_array, run(lapack.geqrf, a._value, full_matrices=mode == "complete"))
+    if (value := matrix_value(a)) is not None:
+        q, r = map(make_array, run(lapack.geqrf, value, full_matrices=mode == "complete"))
     else:
-        q, r = lax.linalg.qr(a, full_matrices=mode == "complete")
+        q, r = lax.linalg.qr(inexact_matrix("qr", a), full_matrices=mode == "complete")
     if mode == "raw":
         reflections, taus = _reflections(q, r)
         return matrix_transpose(reflections), taus
@@ -294,11 +315,11 @@ def svd(
     >>> jnp.linalg.svd(jnp.array([[0.0, 2.0], [1.0, 0.0]])).S
     Array([2., 1.], dtype=float32)
     """
-    a = inexact_matrix("svd", a)
     if hermitian:
         return _hermitian_svd(square_matrix("svd", a), compute_uv, subset_by_index)
-    if by_lapack(a) and subset_by_index is None:
-        return _svd_of_values(a._value, full_matrices, compute_uv)
+    a = inexact_matrix("svd", a)
+    if subset_by_index is None and (value := matrix_value(a)) is not None:
+        return _svd_of_values(value, full_matrices, compute_uv)
     found = lax.linalg.svd(a, full_matrices=full_matrices, compute_uv=compute_uv, subset_by_index=subset_by_index)
     return SVDResult(*found) if compute_uv else found
 

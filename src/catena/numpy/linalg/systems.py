@@ -29,7 +29,14 @@ from catena.numpy.einstein import einsum
 from catena.numpy.hot import Operand
 from catena.numpy.index_update import IndexUpdateRef
 from catena.numpy.indexing import read
-from catena.numpy.linalg.decompositions import by_lapack, eigh, inexact_matrix, square_matrix, svd
+from catena.numpy.linalg.decompositions import (
+    eigh,
+    inexact_matrix,
+    matrix_value,
+    square_matrix,
+    square_value,
+    svd,
+)
 from catena.numpy.manipulation import moveaxis
 from catena.numpy.products import matmul
 from catena.numpy.shaping import ravel, reshaped
@@ -49,10 +56,12 @@ class SlogdetResult(NamedTuple):
 
 
 def _unless_singular(gufunc, *values):
-    """What a generalised ufunc of NumPy's LAPACK finds as an Array; None where a matrix is singular."""
+    """What a generalised ufunc of NumPy's LAPACK finds as an Array; None where a matrix is singular, or the shapes
+    do not fit.
+    """
     try:
         return make_array(lapack.strict.run(gufunc, *values, out=...))
-    except FloatingPointError:
+    except (FloatingPointError, ValueError):
         return None
 
 
@@ -74,8 +83,8 @@ def det(a: Operand) -> Array:
     n = a.shape[-1]
     if n == 0:
         return lax.full(a.shape[:-2], 1, a.dtype)
-    if by_lapack(a):
-        return make_array(run(lapack.gufuncs.det, a._value, out=...))
+    if (value := matrix_value(a)) is not None:
+        return make_array(run(lapack.gufuncs.det, value, out=...))
     return _small_det(a, n) if n <= 3 else _det(a)
 
 
@@ -157,7 +166,7 @@ def slogdet(a: Operand, *, method: str | None = None) -> SlogdetResult:
     a = square_matrix("slogdet", a)
     if method not in (None, "lu", "qr"):
         raise ValueError(f"Unknown slogdet method '{method}'. Supported methods are 'lu' (`None`), and 'qr'.")
-    if by_lapack(a) and (found := _slogdet_value(a._value)) is not None:
+    if (value := matrix_value(a)) is not None and (found := _slogdet_value(value)) is not None:
         return found
     if method == "qr":
         values, sign = _qr_diagonal(a)
@@ -200,6 +209,8 @@ def solve(a: Operand, b: Operand) -> Array:
     >>> jnp.linalg.solve(jnp.array([[2.0, 0.0], [0.0, 4.0]]), jnp.array([2.0, 2.0]))
     Array([1. , 0.5], dtype=float32)
     """
+    if (found := _solution(a, b)) is not None:  # the hot path
+        return found
     a, b = as_array_argument("solve", a), as_array_argument("solve", b, 1)
     dtype = dtypes.to_inexact_dtype(dtypes.promote((a.dtype, a.weak_type), (b.dtype, b.weak_type))[0])
     a, b = convert(a, dtype), convert(b, dtype)
@@ -217,9 +228,17 @@ def solve(a: Operand, b: Operand) -> Array:
         raise ValueError(
             f"inconsistent size for core dimension 'm': {b.shape[-2]} vs {n} in solve of {a.shape} and {b.shape}"
         )
-    x = _unless_singular(lapack.gufuncs.solve, a._value, b._value) if by_lapack(a) and by_lapack(b) else None
+    x = _solution(a, b)
     x = _solve(a, b) if x is None else x
     return lax.squeeze(x, (x.ndim - 1,)) if vector else x
+
+
+def _solution(a, b):
+    """The solution of concrete matrices of right-hand sides that fit; None for all else, and if ``a`` is singular."""
+    left, right = square_value(a), matrix_value(b)
+    if left is None or right is None or left.dtype is not right.dtype or right.shape == left.shape[:-1]:
+        return None
+    return _unless_singular(lapack.gufuncs.solve, left, right)
 
 
 def _solve(a, b):
@@ -247,7 +266,7 @@ def inv(a: Operand) -> Array:
            [0.  , 0.25]], dtype=float32)
     """
     a = square_matrix("inv", a)
-    if by_lapack(a) and (found := _unless_singular(lapack.gufuncs.inv, a._value)) is not None:
+    if (value := matrix_value(a)) is not None and (found := _unless_singular(lapack.gufuncs.inv, value)) is not None:
         return found
     return _solve(a, broadcast_to(eye(a.shape[-1], dtype=a.dtype), a.shape))
 
@@ -289,8 +308,8 @@ def pinv(a: Operand, rtol: Operand | None = None, hermitian: bool = False, *, rc
 
 
 def _pinv(a, rtol, hermitian: bool):
-    if by_lapack(a) and direct(rtol) and not rtol.ndim and not hermitian:
-        return make_array(run(_pinv_value, a._value, rtol._value))
+    if (value := matrix_value(a)) is not None and direct(rtol) and not rtol.ndim and not hermitian:
+        return make_array(run(_pinv_value, value, rtol._value))
     u, s, vh = svd(a, full_matrices=False, hermitian=hermitian)
     rtol = reshaped(rtol, (*rtol.shape, 1)) if rtol.ndim else rtol
     cutoff = lax.mul(*_same_shape(rtol, read(s, (..., slice(0, 1)))))
@@ -391,9 +410,10 @@ def _least_squares(a, b, rcond):
             lax.full((0,), 0, real),
         )
     eps = float(dtypes.finfo(a.dtype).eps)
-    if by_lapack(a) and by_lapack(b) and (rcond is None or type(rcond) is float):
+    left, right = matrix_value(a), matrix_value(b)
+    if left is not None and right is not None and (rcond is None or type(rcond) is float):
         rcond = eps * max(m, n) if rcond is None else eps if rcond < 0 else rcond
-        return [make_array(np.asarray(v)) for v in run(_least_squares_value, a._value, b._value, rcond)]
+        return [make_array(np.asarray(v)) for v in run(_least_squares_value, left, right, rcond)]
     rcond = convert(as_array_argument("lstsq", eps * max(m, n) if rcond is None else rcond, 2), real)
     rcond = lax.select(lax.lt(rcond, like(rcond, 0)), like(rcond, eps), rcond)
     u, s, vh = svd(a, full_matrices=False)
@@ -573,8 +593,8 @@ def matrix_rank(
     >>> jnp.linalg.matrix_rank(jnp.ones((3, 3)))
     Array(1, dtype=int32)
     """
-    if rtol is tol is None and not hermitian and by_lapack(M) and M._value.ndim > 1:  # the hot path
-        return make_array(run(_rank_value, M._value, default_int()))
+    if rtol is tol is None and not hermitian and (value := matrix_value(M)) is not None:  # the hot path
+        return make_array(run(_rank_value, value, default_int()))
     if tol is not None:
         if rtol is not None:
             raise ValueError("matrix_rank: only one of tol or rtol may be specified.")
