@@ -7,6 +7,7 @@ import pytest
 
 from catena.compiler import vector_math
 from catena.compiler.vector_math import accuracy, harness
+from catena.compiler.vector_math.text import FORMATS
 
 CASES = [(name, elem) for name in vector_math.ELEMENTARY for elem in ("float", "double")]
 POINTS = 120
@@ -101,6 +102,27 @@ def test_subnormals_are_not_flushed():
     assert (harness.Compiled("sin", "float", 8)(x) == x).all()
     assert (harness.Compiled("tanh", "float", 8)(x) == x).all()
     assert (harness.Compiled("expm1", "double", 8)(np.full(16, 5e-324)) == 5e-324).all()
+
+
+@pytest.mark.parametrize("width", [1, 8])
+@pytest.mark.parametrize("elem", FORMATS)
+def test_remainders_are_exact(elem, width):
+    """Random bit patterns, whose quotients have up to 2098 digits; small quotients; and special values."""
+    scalar, rng = FORMATS[elem].scalar, np.random.default_rng(0)
+    patterns = rng.integers(0, 256, (2, 40000, np.dtype(scalar).itemsize), dtype=np.uint8).view(scalar)[..., 0]
+    special = np.array([0, -0.0, np.inf, -np.inf, np.nan, 1, -3, FORMATS[elem].tiny / 4, FORMATS[elem].max], scalar)
+    near = rng.uniform(-9, 9, (2, 40000)), (rng.integers(-99, 99, 40000) * 0.1, np.full(40000, 0.1))
+    x, y = (
+        np.concatenate([p, f(special, special.size), u, v], dtype=scalar)
+        for p, f, u, v in zip(patterns, (np.repeat, np.tile), *near, strict=True)
+    )
+    x, y = (a[: a.size // 8 * 8] for a in (x, y))
+    with np.errstate(all="ignore"):
+        expected = np.fmod(x, y)
+    out = harness.Compiled("rem", elem, width)(x, y)
+    np.testing.assert_array_equal(out, expected)
+    there = ~np.isnan(expected)
+    np.testing.assert_array_equal(np.signbit(out)[there], np.signbit(expected)[there])
 
 
 def test_dependencies_are_closed_and_definitions_named():

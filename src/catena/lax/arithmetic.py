@@ -274,7 +274,7 @@ div_p = elementwise(
     lambda t, x, y, z: mul(mul(neg(t), x), integer_pow(y, -2)), transpose=_div_transpose,
     slow=HALVES | INTEGERS | COMPLEXES,
 )  # fmt: skip
-rem_p = elementwise("rem", _remainder, REAL, lambda t, x, y, z: t, _rem_tangent_y, slow=HALVES | INTEGERS)
+rem_p = elementwise("rem", _remainder, REAL, lambda t, x, y, z: t, _rem_tangent_y, slow=FLOATS | INTEGERS)
 max_p = elementwise("max", maximum, ANY, _tie, _tie_swapped, lower=_extreme_lower("max", "gt"), slow=FLOATS | COMPLEXES)
 min_p = elementwise("min", minimum, ANY, _tie, _tie_swapped, lower=_extreme_lower("min", "lt"), slow=FLOATS | COMPLEXES)
 abs_p = elementwise("abs", np.abs, SIGNED, _abs_tangent, result=_real_of_complex)

@@ -23,7 +23,7 @@ COMPARE = {
     "gt": ("ogt", "sgt", "ugt"),
     "ge": ("oge", "sge", "uge"),
 }
-FLOAT_BINARY = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv", "rem": "frem"}
+FLOAT_BINARY = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
 INT_BINARY = {"add": "add", "sub": "sub", "mul": "mul", "and": "and", "or": "or", "xor": "xor"}
 FLOAT_INTRINSICS = {
     "floor": "floor",

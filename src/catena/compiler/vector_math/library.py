@@ -18,6 +18,7 @@ from . import (
     logarithm,
     payne_hanek,
     powers,
+    remainder,
     trigonometric,
 )
 from .mathematics import written
@@ -59,8 +60,9 @@ ELEMENTARY: dict[str, Callable[..., Value]] = {
 }
 ALGORITHMS = {name: written(fun) for name, fun in incomplete.ALGORITHMS.items()}
 BESSEL = {fun.__name__: written(fun) for fun in (bessel.bessel_i0e, bessel.bessel_i1e)}
-FUNCTIONS = ELEMENTARY | BESSEL | ALGORITHMS
-BINARY = frozenset({"atan2", "pow", "hypot", *ALGORITHMS}) - {"betainc"}
+EXACT = {"rem": remainder.rem}
+FUNCTIONS = ELEMENTARY | BESSEL | ALGORITHMS | EXACT
+BINARY = frozenset({"atan2", "pow", "hypot", *EXACT, *ALGORITHMS}) - {"betainc"}
 NAMES = tuple(FUNCTIONS)
 PARAMETERS = ("x", "y", "z")
 
