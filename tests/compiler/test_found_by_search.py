@@ -47,3 +47,15 @@ def test_a_donated_argument_that_is_returned_stays_whole():
 def test_bits_of_a_scalar_become_a_vector():
     assert lax.bitcast_convert_type(jnp.int32(5), np.int16).shape == (2,)
     agrees(lambda x: lax.bitcast_convert_type(x, np.int16), jnp.int32(5))
+
+
+@pytest.mark.parametrize("cumulate", [lax.cumsum, lax.cummax, lax.cumlogsumexp])
+def test_running_folds_over_nothing_write_nothing(cumulate):
+    text = jax.jit(lambda x: cumulate(x, axis=1)).lower(jnp.ones((16, 0))).compile().as_text()
+    assert "store float" not in text
+
+
+@pytest.mark.parametrize("dtype", [jnp.float8_e5m2, jnp.float8_e4m3fn, jnp.bfloat16, jnp.float16])
+def test_sums_of_small_floats_are_rounded_once(dtype):
+    agrees(lambda x: jnp.sum(x, 0), jnp.ones((100, 3), dtype))
+    assert jnp.sum(jnp.ones(96, dtype)) == 96

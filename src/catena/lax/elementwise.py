@@ -158,7 +158,7 @@ def broadcast_operand_shapes(name: str, shapes) -> tuple:
 # Evaluation
 
 # Dtypes in which NumPy does not compute (or not as well), and the wider ones that stand in for them.
-WIDER = {d: np.dtype("float32") for d in dtypes.FLOATS if d.kind == "V"} | {
+WIDER = {d: np.dtype("float32") for d in dtypes.FLOATS if d.kind == "V" or d.itemsize == 1} | {
     d: np.dtype("int8" if dtypes.KIND[d] == "i" else "uint8") for d in (*dtypes.NARROW_SIGNED, *dtypes.NARROW_UNSIGNED)
 }
 WIDER_WITH_HALF = WIDER | {np.dtype("float16"): np.dtype("float32")}

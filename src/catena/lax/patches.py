@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from catena.lax.contraction import product_in_numpy
+from catena.lax.elementwise import WIDER_WITH_HALF
 from catena.lax.window_shapes import dilated_operand, windows_of
 
 _PATCH_BYTES = 1 << 25  # patches are made and multiplied in chunks of about this size
@@ -54,7 +55,7 @@ def _batch_groups_as_features(x, groups: int):
 
 def _depthwise(seen, w, n_space: int, out_dtype):
     """One kernel for each feature: a sum over the kernel's elements, without patches."""
-    wide = np.dtype(np.float32) if out_dtype.kind == "V" or out_dtype == np.float16 else out_dtype
+    wide = WIDER_WITH_HALF.get(out_dtype, out_dtype)
     out = np.zeros(seen.shape[: n_space + 2], wide)
     for place in np.ndindex(w.shape[:n_space]):
         out += seen[(..., *place)].astype(wide, copy=False) * w[place][0].astype(wide, copy=False)

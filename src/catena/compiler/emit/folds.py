@@ -48,9 +48,11 @@ def accumulator_type(fold: Fold, name: str):
 
 
 def store_identities(writer) -> None:
-    """Fills the results of folds over no elements."""
+    """Fills the results of folds over no elements; those of running ones have no elements either."""
     e, nest = writer.e, writer.nest
     for fold in nest.folds:
+        if fold.running:
+            continue
         for j, (buffer, dtype, (first, coefficients, _)) in enumerate(fold.dests):
             t = TYPES[dtype]
             # results fill their memory, but parts of complex ones every other place
