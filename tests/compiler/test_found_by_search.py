@@ -59,3 +59,12 @@ def test_running_folds_over_nothing_write_nothing(cumulate):
 def test_sums_of_small_floats_are_rounded_once(dtype):
     agrees(lambda x: jnp.sum(x, 0), jnp.ones((100, 3), dtype))
     assert jnp.sum(jnp.ones(96, dtype)) == 96
+
+
+@pytest.mark.parametrize("dtype", [jnp.float8_e5m2, jnp.float8_e4m3fn, jnp.bfloat16])
+def test_small_floats_are_searched_sorted_and_windowed(dtype):
+    x = jnp.asarray([3, 1, 2, -1.5, np.nan, 0, -0.0], dtype)
+    agrees(lambda x: jnp.unique(x, size=4), x)
+    agrees(lambda x: jnp.searchsorted(jnp.sort(x), x), x)
+    agrees(lambda x: lax.cumlogsumexp(x[:4]), x)  # -inf, where it begins, is not in e4m3fn
+    agrees(lambda x: lax.conv_general_dilated(x[None, None, :4], x[None, None, :2], (1,), "VALID"), x)

@@ -196,7 +196,8 @@ class NestBuilder:
         every = (1 << len(body.extents)) - 1
         if kind == "prod":
             return self._complex_prod(body, v, new, offset, every)._replace(running=True)
-        t = NAMES[v.dtype]
+        t = "float64" if v.dtype == np.float64 else "float32"  # narrow floats are rounded once, at the end
+        new = new if NAMES[v.dtype] == t else body.stmt("convert", t, (new,))
         (old,) = accumulators(body, 0, (t,), every)
         big, small = body.stmt("max", t, (old, new)), body.stmt("min", t, (old, new))
         gap = body.stmt("sub", t, (small, big))
@@ -208,7 +209,7 @@ class NestBuilder:
             "general",
             (total,),
             (t,),
-            ((v.number, t, offset),),
+            ((v.number, NAMES[v.dtype], offset),),
             running=True,
             inits=(body.const(-math.inf, t),),
         )

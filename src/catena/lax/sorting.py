@@ -133,7 +133,7 @@ def _sort_values(x: np.ndarray, axis: int, is_stable: bool) -> np.ndarray:
         for part in reversed(_parts(x)):
             order = _refine(order, sort_key(part), axis)
         return np.take_along_axis(x, order, axis)
-    if x.dtype.kind == "V":
+    if x.dtype.isbuiltin != 1:
         wide = np.float32 if dtypes.KIND[x.dtype] == "f" else np.int8 if dtypes.KIND[x.dtype] == "i" else np.uint8
         return np.sort(x.astype(wide), axis=axis).astype(x.dtype)
     return np.sort(x, axis=axis)

@@ -109,7 +109,9 @@ def windows_of(x: np.ndarray, window, strides, dilation) -> np.ndarray:
         return np.empty((*counts, *window), x.dtype)
     steps = [n * s for n, s in zip(x.strides, strides, strict=True)]
     within = [n * d for n, d in zip(x.strides, dilation, strict=True)]
-    return np.lib.stride_tricks.as_strided(x, (*counts, *window), (*steps, *within), writeable=False)
+    raw = x.view(np.uint8) if x.dtype.itemsize == 1 else x  # as_strided does not know float8_e5m2
+    views = np.lib.stride_tricks.as_strided(raw, (*counts, *window), (*steps, *within), writeable=False)
+    return views.view(x.dtype)
 
 
 def check_windows(name: str, shape, window_dimensions, window_strides, padding, base_dilation, window_dilation):

@@ -117,7 +117,7 @@ def _unique(name: str, ar, axis, equal_nan: bool, size, fill_value, wanted: tupl
                 f"jnp.{name}: for zero-sized input with nonzero size argument, fill_value must be specified"
             )
     known = type(ar) is Array and not isinstance(fill_value, Tracer)
-    if known and ar.dtype.kind in "biufc" and ar.size and (size is None or axis is None):
+    if known and ar.dtype.isbuiltin == 1 and ar.size and (size is None or axis is None):
         return _unique_by_numpy(ar, axis, equal_nan, size, fill_value, wanted)
     return _unique_by_sorting(ar, axis, equal_nan, size, fill_value)
 

@@ -288,7 +288,7 @@ def positions_in(a, v, side: str, method: str = "scan"):
     dtype = default_int()
     if not a.size:
         return lax.full(v.shape, 0, dtype)
-    if direct(a) and direct(v) and a.dtype.kind != "V":
+    if direct(a) and direct(v) and a.dtype.isbuiltin == 1:
         return make_array(_search_by_numpy(a._value, v._value, side, dtype))
     if dtypes.is_complex(a.dtype) or method == "sort":
         return _by_sorting(a, v, side, dtype)
