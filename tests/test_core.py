@@ -705,12 +705,43 @@ def test_every_flag_is_read_somewhere():
     own = (root / "core" / "config.py").read_text()
     unread = []
     for name, flag in flags.FLAGS.items():
-        if isinstance(flag.kind, flags.Fixed) or name in flags.AFTER_UPDATE:
+        if isinstance(flag.kind, flags.Fixed) or name in flags.AFTER_UPDATE or name in flags.FOREIGN:
             continue
         inside = own.count(f'"{flag.attribute}"') > 0
         if not inside and f'"{name}"' not in text and not re.search(rf"context\.{flag.attribute}\b", text):
             unread.append(name)
     assert sorted(unread) == sorted([*ALWAYS_MET, *(n for n in PENDING if n in unread)]), "flags that do nothing"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("jax_persistent_cache_min_compile_time_secs", 0),
+        ("jax_persistent_cache_min_entry_size_bytes", -1),
+        ("jax_use_shardy_partitioner", False),
+        ("jax_cpu_enable_async_dispatch", False),
+        ("jax_transfer_guard", "allow"),
+        ("jax_optimization_level", "O1"),
+    ],
+)
+def test_options_that_tune_other_machinery_are_kept(name, value):
+    before = jax.config.read(name)
+    try:
+        jax.config.update(name, value)
+        assert getattr(jax.config, name) == value
+    finally:
+        jax.config.update(name, before)
+    with pytest.raises(ValueError, match="must be"):
+        jax.config.update("jax_optimization_level", "fast")
+
+
+def test_the_older_name_of_the_platform():
+    jax.config.update("jax_platform_name", "cpu")
+    assert jax.config.jax_platforms == "cpu"
+
+
+def test_flags_complete_with_the_tabulator():
+    assert "jax_enable_x64" in dir(jax.config)
 
 
 def test_dumping_the_stages(tmp_path):

@@ -7,7 +7,7 @@ directory grows past its bound.
 
 `CATENA_CACHE_DIR`, or the flag `jax_compilation_cache_dir`, chooses the directory (default: `catena` in the
 user's cache directory); `CATENA_CACHE=0`, or the flag `jax_enable_compilation_cache`, turns the cache off;
-`CATENA_CACHE_BYTES` sets the bound.
+`CATENA_CACHE_BYTES`, or the flag `jax_compilation_cache_max_size`, sets the bound.
 """
 
 from __future__ import annotations
@@ -95,7 +95,9 @@ def save(name: str, code: bytes) -> None:
 
 def prune(folder: Path) -> None:
     """Removes the oldest files until three quarters of the bound are left."""
-    bound = int(os.environ.get("CATENA_CACHE_BYTES", DEFAULT_BYTES))
+    bound = int(os.environ.get("CATENA_CACHE_BYTES", context.compilation_cache_max_size))
+    if bound < 0:
+        bound = DEFAULT_BYTES
     with os.scandir(folder) as entries:  # closed when an entry is gone before it is looked at
         files = sorted((s.st_mtime, s.st_size, e.path) for e in entries if (s := e.stat(follow_symlinks=False)))
     total = sum(size for _, size, _ in files)

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from catena.core import log
 from catena.core.context import Context, context
+from catena.core.foreign_flags import FOREIGN
 
 
 class Fixed(NamedTuple):
@@ -181,8 +182,11 @@ FLAGS = {
             Fixed("jax2tf is not part of this package"),
             "An option of jax2tf.",
         ),
+        Flag("jax_compilation_cache_max_size", -1, int, "Bytes of object code kept on disk; -1: half a gigabyte."),
+        *(Flag(name, default, kind, "Governs nothing here.") for name, (default, kind) in FOREIGN.items()),
     )
 }
+OLDER_NAMES = {"jax_platform_name": "jax_platforms"}
 
 
 def convert(flag: Flag, value):
@@ -228,7 +232,14 @@ def as_device(flag: Flag, value):
     )
 
 
-KINDS = {int: as_int, str: as_text, "device": as_device}
+def as_float(flag: Flag, value) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise ValueError(f"new float config value must be of type float, got {value} of type {type(value)}.") from None
+
+
+KINDS = {int: as_int, float: as_float, str: as_text, "device": as_device}
 
 
 def as_bool(flag: Flag, value) -> bool:
@@ -269,7 +280,7 @@ class Config:
         setattr(Context, flag.attribute, convert(flag, val))
         refresh_global()
         refresh_derived()
-        AFTER_UPDATE.get(name, lambda value: None)(getattr(Context, flag.attribute))
+        AFTER_UPDATE.get(flag.name, lambda value: None)(getattr(Context, flag.attribute))
 
     def read(self, name: str):
         """The value of a flag in force in this thread."""
@@ -294,6 +305,9 @@ class Config:
     def __setattr__(self, name: str, value):
         self.update(name, value)
 
+    def __dir__(self):
+        return [*super().__dir__(), *FLAGS]
+
 
 def parse_arguments(arguments: list[str] | None = None) -> None:
     """Set the flags named in ``arguments`` (those of the process by default)."""
@@ -305,6 +319,7 @@ def parse_arguments(arguments: list[str] | None = None) -> None:
 
 def find_flag(name: str) -> Flag:
     """The row of the table."""
+    name = OLDER_NAMES.get(name, name)
     try:
         return FLAGS[name] if name in FLAGS else FLAGS[f"jax_{name.removeprefix('catena_')}"]
     except KeyError:
