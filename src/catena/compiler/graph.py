@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from catena.compiler import convolution, indexing, library, ordering, windows
+from catena.compiler import convolution, fission, indexing, library, ordering, windows
 from catena.core.dtypes import KIND, is_extended
 from catena.core.errors import CompileError
 from catena.core.stack import is_stack
@@ -76,6 +76,25 @@ class Region:
             if v.form not in ("input", "output"):
                 lines.append(f"  {v!r} = {v.form} {' '.join(f'v{a.number}' for a in v.args)} {_brief(v.params)}")
         return "\n".join(lines + [f"  return {', '.join(map(repr, self.outputs))}"])
+
+    def live(self) -> list[Value]:
+        """Values that outputs or effects reach, and the inputs, in topological order."""
+        marked = {v.number for v in (*self.outputs, *self.effects, *self.inputs)}
+        for v in reversed(self.values):
+            if v.number in marked:
+                marked.update(a.number for a in v.args)
+                if v.form == "multi":
+                    marked.update(o.number for o in v.params["results"])
+        return [v for v in self.values if v.number in marked]
+
+    def users(self) -> dict[int, list[Value]]:
+        """The live values that read each live value."""
+        live = self.live()
+        users: dict[int, list[Value]] = {v.number: [] for v in live}
+        for v in live:
+            for n in {a.number for a in v.args}:
+                users[n].append(v)
+        return users
 
 
 def _brief(params: dict) -> str:
@@ -373,6 +392,9 @@ class Builder:
     def sort(self, xs: Sequence[Value], dimension: int, num_keys: int = 1, is_stable: bool = True) -> list[Value]:
         return ordering.sort(self, xs, int(dimension), int(num_keys))
 
+    def ranked(self, x: Value, ranks: Value) -> Value:
+        return ordering.ranked(self, x, ranks)
+
     def top_k(self, x: Value, k: int, axis: int = -1) -> list[Value]:
         return ordering.top_k(self, x, int(k), int(axis) % x.ndim)
 
@@ -432,6 +454,8 @@ class Builder:
 
     def while_loop(self, cond_closed, cond_consts, body_closed, body_consts, init) -> list[Value]:
         cond, body = region_of(cond_closed), region_of(body_closed)
+        cond_consts = fission.hoist_invariants(self, cond, list(cond_consts))
+        body_consts = fission.hoist_invariants(self, body, list(body_consts))
         outs = [(x.shape, x.dtype) for x in init]
         return self.multi(
             "while",
@@ -451,21 +475,23 @@ class Builder:
 
     def scan(self, body_closed, consts, init, xs, length: int, reverse: bool = False) -> tuple[list, list]:
         body = region_of(body_closed)
-        n = len(init)
-        outs = [(x.shape, x.dtype) for x in init]
+        loop = fission.Scan(self, body, consts, init, xs, int(length))
+        loop.split()
+        n = len(loop.init)
+        outs = [(x.shape, x.dtype) for x in loop.init]
         outs += [((length, *y.shape), y.dtype) for y in body.outputs[n:]]
         results = self.multi(
             "scan",
-            [*consts, *init, *xs],
+            [*loop.consts, *loop.init, *loop.xs],
             outs,
             body=body,
-            consts=len(consts),
+            consts=len(loop.consts),
             carries=n,
             length=int(length),
             reverse=bool(reverse),
             effect=bool(body.effects),
         )
-        return results[:n], results[n:]
+        return loop.results(results[:n], results[n:])
 
 
 def storage(x) -> np.ndarray:

@@ -76,6 +76,15 @@ def take_last(b, x, order):
     return b.gather(x, b.reshape(order, (*order.shape, 1)), numbers, (1,) * rank, "promise")
 
 
+def ranked(b, x, ranks):
+    """The elements of rows of `x` that sorting brings to the places `ranks`, NaN last."""
+    x, dtype = _orderly(b, x), x.dtype
+    if x.shape[-1] >= 2**31:
+        raise CompileError(f"selection: rows of {x.shape[-1]} elements are longer than 2**31 - 1")
+    (keys,) = b.multi("ranked", [sort_key(b, x), ranks], [(ranks.shape, key_dtype(x.dtype))])
+    return b.convert(b.value("map", ranks.shape, x.dtype, [keys], op="sort_unkey"), dtype)
+
+
 def top_k(b, x, k: int, axis: int) -> list:
     """The `k` greatest elements along `axis` in descending order (NaN first), and their indices."""
     perm = [d for d in range(x.ndim) if d != axis] + [axis]

@@ -21,6 +21,7 @@ TITLES = {
     "sort_keys": "sort",
     "argsort": "sort, with positions",
     "select": "selection, with positions",
+    "ranked": "selection by rank",
     "reduce_general": "reduction with a function of its own",
     "host": "call of a Python function",
     "scatter": "scatter",

@@ -1,7 +1,7 @@
 """Quantiles: ``quantile``, ``percentile``, ``median`` and their kin that skip NaN.
 
-For concrete arrays only the elements next to the quantiles are put in their place (NumPy's partition, linear
-in the size); while tracing, everything is sorted.
+Only the elements next to the quantiles are put in their place, which is linear in the size: by NumPy's partition for
+concrete arrays, by `order_statistics` while tracing.
 """
 
 import numpy as np
@@ -10,6 +10,7 @@ from catena import lax
 from catena.core import dtypes
 from catena.core.array import Array, make_array
 from catena.core.context import context
+from catena.lax.order_statistics import order_statistics
 from catena.numpy.boundary import (
     as_array_argument,
     broadcast_to,
@@ -255,7 +256,7 @@ def _quantile(name, a, q, axis, out, overwrite_input, method, keepdims, weights,
     elif direct(rows) and direct(fractions) and not skip_nan and wide in REAL:
         result = make_array(run(_partitioned, rows._value, fractions._value, method))
     else:
-        result = _by_sorting(rows, fractions, method, skip_nan)
+        result = _by_rank(rows, fractions, method, skip_nan)
     if keepdims:
         result = lax.expand_dims(result, tuple(i + q.ndim for i in axes))
     return convert(result, dtype)
@@ -359,9 +360,8 @@ def _between_values(below, above, fraction, method):
 # ---- traced arrays
 
 
-def _sorted_numbers(rows, skip_nan):
-    """Rows in order with NaN last, how many numbers each has, and which give NaN whatever is asked of
-    them."""
+def _numbers(rows, skip_nan):
+    """How many numbers each row has, and which rows give NaN whatever is asked of them."""
     nan = lax.ne(rows, rows)
     last = rows.ndim - 1
     numbers = lax.reduce_sum(convert(lax.bitwise_not(nan), rows.dtype), (last,))
@@ -370,7 +370,7 @@ def _sorted_numbers(rows, skip_nan):
     else:
         hopeless = lax.reduce_or(nan, (last,))
         numbers = lax.full_like(numbers, rows.shape[-1])
-    return lax.sort(rows, dimension=last), numbers, hopeless
+    return numbers, hopeless
 
 
 def _spread_fractions(q, shape: tuple):
@@ -378,8 +378,8 @@ def _spread_fractions(q, shape: tuple):
     return lax.broadcast_in_dim(q, (*q.shape, *shape), tuple(range(q.ndim)))
 
 
-def _by_sorting(rows, q, method, skip_nan):
-    ordered, numbers, hopeless = _sorted_numbers(rows, skip_nan)
+def _by_rank(rows, q, method, skip_nan):
+    numbers, hopeless = _numbers(rows, skip_nan)
     q = _spread_fractions(q, numbers.shape)
     greatest = lax.sub(numbers, like(numbers, 1))
     greatest = broadcast_to(lax.max(greatest, like(greatest, 0)), q.shape)
@@ -387,10 +387,29 @@ def _by_sorting(rows, q, method, skip_nan):
     low, high = lax.floor(position), lax.ceil(position)
     fraction = lax.sub(position, low)
     zero = lax.full_like(greatest, 0)
-    below, above = (_take(ordered, lax.clamp(zero, i, greatest)) for i in (low, high))
+    below, above = _at_ranks(rows, *(lax.clamp(zero, i, greatest) for i in (low, high)))
     result = _between(below, above, fraction, method)
     lost = lax.bitwise_or(broadcast_to(hopeless, q.shape), lax.ne(q, q))
     return lax.select(lost, lax.full_like(result, np.nan), result)
+
+
+_MANY = 8  # fractions for which sorting costs less than as many selections
+
+
+def _at_ranks(rows, low, high):
+    """The elements of rows (batch..., n) at two float ranks (q..., batch...) that are the same or neighbours."""
+    extra = low.ndim - (rows.ndim - 1)
+    count = int(np.prod(low.shape[:extra]))
+    if count > _MANY:
+        ordered = lax.sort(rows, dimension=rows.ndim - 1)
+        return _take(ordered, low), _take(ordered, high)
+    pairs = lax.concatenate([lax.expand_dims(x, (x.ndim,)) for x in (low, high)], low.ndim)
+    order = (*range(extra, low.ndim), *range(extra), low.ndim)
+    ranks = lax.reshape(lax.transpose(pairs, order), (*rows.shape[:-1], 2 * count))
+    found = order_statistics(rows, convert(ranks, np.dtype("int32")))
+    found = lax.reshape(found, tuple(pairs.shape[i] for i in order))
+    found = lax.transpose(found, tuple(np.argsort(order).tolist()))
+    return tuple(lax.index_in_dim(found, i, low.ndim, keepdims=False) for i in (0, 1))
 
 
 def _between(below, above, fraction, method):

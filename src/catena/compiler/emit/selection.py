@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from catena.compiler.emit import parallel, sorting
+from catena.compiler.emit import parallel, quicksort, sort_steps, sorting
 from catena.compiler.emit.emitter import Emitter
 
 LEAST_ROOM = 256  # keys in the buffer; at least, ROOM times k
@@ -20,6 +20,7 @@ FEW = 32  # up to so many, keys are inserted one by one
 BLOCK = 64  # keys that are compared at once
 PART = 1 << 15  # least keys in a part of a row
 PARTS = 16
+SPARSE = 256  # keys for each of the k, from which on few enough pass the threshold
 WORTHWHILE = 1 << 16  # keys from which threads pay
 TASKS = 64
 
@@ -142,10 +143,12 @@ def _sort(bits: int, few: bool) -> tuple:
 def select(w, frame, i: int, node) -> None:
     """The step that finds the places of the k least keys of each row."""
     (keys,), (out,) = node.args, node.params["results"]
+    n, k, bits = keys.shape[-1], out.shape[-1], 8 * keys.dtype.itemsize
+    if n < SPARSE * k and quicksort.is_available(64, False):
+        return sort_steps.argsort(w, frame, i, node)
     index = w.define(frame, out)
     if out.size == 0:
-        return
-    n, k, bits = keys.shape[-1], out.shape[-1], 8 * keys.dtype.itemsize
+        return None
     rows, size = keys.size // n, bits // 8
     parts = max(1, min(PARTS, n // max(PART, 8 * k)))
     few = k <= FEW
