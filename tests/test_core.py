@@ -2,6 +2,7 @@
 
 import copy
 import gc
+import io
 import os
 import pickle
 import re
@@ -87,6 +88,20 @@ def test_arrays_never_share_memory_that_can_be_written():
         view.flags.writeable = True
     with pytest.raises((ValueError, TypeError, BufferError)):
         memoryview(x)[0] = 1.0
+
+
+def test_the_buffer_protocol():
+    x = jnp.arange(6, dtype=np.float32).reshape(2, 3)
+    view = memoryview(x)
+    assert view.shape == (2, 3) and view.format == "f" and view.readonly and view.tolist() == x.tolist()
+    assert np.asarray(view).__array_interface__["data"][0] == x.unsafe_buffer_pointer()
+    assert bytes(x) == x.tobytes() and np.frombuffer(x, np.float32).tolist() == [0, 1, 2, 3, 4, 5]
+    assert memoryview(x.T).strides == (4, 12)
+    with pytest.raises(TypeError, match="read-write"):
+        io.BytesIO(bytes(24)).readinto(x)
+    for unreadable in (jnp.ones(2, jnp.bfloat16), jax.random.key(0)):
+        with pytest.raises((BufferError, ValueError, TypeError, SystemError)):
+            memoryview(unreadable)
 
 
 def test_arrays_from_read_only_views_of_writable_memory():

@@ -291,7 +291,11 @@ def test_stages():
     compiled = lowered.compile()
     close(compiled(X, {"v": 3.0})["sum"], X + 3)
     assert compiled.cost_analysis()["flops"] >= 3
-    assert compiled.memory_analysis()["output_size_in_bytes"] == 12
+    memory = compiled.memory_analysis()
+    assert (memory.output_size_in_bytes, memory.host_output_size_in_bytes) == (12, 0)
+    assert memory.generated_code_size_in_bytes > 0 and memory.peak_memory_in_bytes >= 12
+    (x_sharding, _), keywords = compiled.input_shardings
+    assert x_sharding == compiled.output_shardings["sum"] == jnp.ones(3).sharding and keywords == {}
     whole = compiled.as_text()
     marks = {"kernels": "kernel over", "nests": "nest ", "llvm": "define", "assembly": "entry:"}
     for stage, mark in marks.items():

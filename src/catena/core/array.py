@@ -11,6 +11,7 @@ import numpy as np
 
 from catena.core import dtypes
 from catena.core.aval import ShapedArray
+from catena.core.buffers import offer_buffer
 from catena.core.errors import how_to_register
 
 _new = object.__new__
@@ -232,6 +233,9 @@ class Array(metaclass=ArrayType):
             self._aval = None  # so that no cache keyed by types takes this array for one with data
 
 
+offer_buffer(Array)
+
+
 class Deleted:
     """What an Array holds after its buffer was deleted: it knows its type, and any use of the data raises."""
 
@@ -288,6 +292,9 @@ class ExtendedArray(Array):
         return self.aval.dtype.itemsize
 
     def __array__(self, dtype=None, context=None, copy=None):
+        raise TypeError(self.aval.dtype.refuse_numpy())
+
+    def __buffer__(self, flags):
         raise TypeError(self.aval.dtype.refuse_numpy())
 
     def __bool__(self):

@@ -19,10 +19,9 @@ def explanation(compiled, keys: list[tuple], names: list[str]) -> str:
     return "\n".join([head, *("  " + line for line in lines), sizes(memory), *recompilations(keys, names)])
 
 
-def sizes(memory: dict) -> str:
-    parts = [f"{what} {shown(memory[f'{key}_size_in_bytes'])}" for what, key in
-             (("arguments", "argument"), ("results", "output"), ("temporaries", "temp"))]  # fmt: skip
-    return "memory: " + ", ".join(parts)
+def sizes(memory) -> str:
+    arguments, results = shown(memory.argument_size_in_bytes), shown(memory.output_size_in_bytes)
+    return f"memory: arguments {arguments}, results {results}, temporaries {shown(memory.temp_size_in_bytes)}"
 
 
 def shown(size: int) -> str:

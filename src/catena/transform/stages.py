@@ -1,8 +1,12 @@
 """The stages of compilation as users can hold them: traced, lowered, compiled."""
 
+from typing import NamedTuple
+
 from catena.core.array import Array, as_array
 from catena.core.device import Device, check_backend
+from catena.core.device import devices as all_devices
 from catena.core.lazy import compiler
+from catena.core.sharding import SingleDeviceSharding
 from catena.core.struct import ShapeDtypeStruct
 from catena.core.trace import Tracer
 from catena.core.traceback import api_boundary
@@ -27,6 +31,27 @@ class ArgInfo:
 
     def __repr__(self):
         return f"ArgInfo(_aval={self._aval!r}, donated={self.donated})"
+
+
+class MemoryStats(NamedTuple):
+    """The bytes that a compiled program takes; those of a host apart from the device are none on the CPU."""
+
+    generated_code_size_in_bytes: int
+    argument_size_in_bytes: int
+    output_size_in_bytes: int
+    alias_size_in_bytes: int
+    temp_size_in_bytes: int
+    host_generated_code_size_in_bytes: int = 0
+    host_argument_size_in_bytes: int = 0
+    host_output_size_in_bytes: int = 0
+    host_alias_size_in_bytes: int = 0
+    host_temp_size_in_bytes: int = 0
+
+    @property
+    def peak_memory_in_bytes(self) -> int:
+        """Arguments, results that do not take an argument's memory, and temporary buffers together."""
+        given = self.argument_size_in_bytes - self.alias_size_in_bytes
+        return given + self.output_size_in_bytes + self.temp_size_in_bytes
 
 
 class Stage:
@@ -236,17 +261,26 @@ class Compiled(Stage):
         executable = self._program.executable
         return executable.cost_analysis() if executable is not None else {"flops": 0.0, "bytes accessed": 0.0}
 
-    def memory_analysis(self) -> dict:
-        """The bytes of arguments, results and temporary buffers."""
-        argument = sum(a.size * a.dtype.itemsize for a in self._avals)
-        output = sum(a.size * a.dtype.itemsize for a in self._call.closed.out_avals)
+    def memory_analysis(self) -> MemoryStats:
+        """The bytes of arguments, results, results in an argument's memory, temporary buffers, and code."""
         executable = self._program.executable
-        temporary = executable.temporary_bytes if executable is not None else 0
-        return {
-            "argument_size_in_bytes": argument,
-            "output_size_in_bytes": output,
-            "temp_size_in_bytes": temporary,
-        }
+        return MemoryStats(
+            generated_code_size_in_bytes=executable.report["bytes"] if executable is not None else 0,
+            argument_size_in_bytes=size_in_bytes(self._avals),
+            output_size_in_bytes=size_in_bytes(self._call.closed.out_avals),
+            alias_size_in_bytes=size_in_bytes([self._avals[i] for i in self.donate_argnums]),
+            temp_size_in_bytes=executable.temporary_bytes if executable is not None else 0,
+        )
+
+    @property
+    def input_shardings(self) -> tuple:
+        """Where the arguments are expected, as ``(args, kwargs)``."""
+        return tree_unflatten(self._in_tree, [on_the_device()] * len(self._avals))
+
+    @property
+    def output_shardings(self):
+        """Where the results are, as a tree like the result."""
+        return tree_unflatten(self.out_tree, [on_the_device()] * self.out_tree.num_leaves)
 
     def runtime_executable(self):
         """The native executable, or ``None`` where there is nothing to compute."""
@@ -261,6 +295,16 @@ class Compiled(Stage):
                 f"Detected argument of Tracer type {type(x)}."
             )
         return x if type(x) is Array else as_array(x)
+
+
+def size_in_bytes(avals) -> int:
+    """The bytes that values of these types take."""
+    return sum(a.size * a.dtype.itemsize for a in avals)
+
+
+def on_the_device() -> SingleDeviceSharding:
+    """The placement of everything that a program reads or writes."""
+    return SingleDeviceSharding(all_devices()[0])
 
 
 def check_placement(in_shardings, out_shardings, device, backend) -> None:
