@@ -187,3 +187,18 @@ def test_extremes_of_nothing(name, dtype):
             info = ml_dtypes.iinfo(dtype)
             assert wide.tolist() == [float(info.min if name == "reduce_max" else info.max)] * 2
     np.testing.assert_array_equal(*[r.astype(results[0].dtype) for r in results])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "complex64", "int8"])
+@pytest.mark.parametrize("shape, axes", [((3, 0), (1,)), ((0, 3), (0,)), ((2, 0, 3), (0, 1)), ((0,), (0,))])
+def test_folds_of_nothing_by_a_function_are_what_they_begin_with(shape, axes, dtype):
+    """Which is computed inside of the program here."""
+    x, start = np.zeros(shape), np.arange(4)
+    x, start = (catena.numpy.asarray(a).astype(dtype) for a in (x, start))
+
+    def total(x, start):
+        return lax.reduce(x, start[1] * start[2] + start[3], lambda a, b: a * b + a + b, axes)
+
+    expected = np.full([n for d, n in enumerate(shape) if d not in axes], 5)
+    for fun in (total, catena.jit(total)):
+        np.testing.assert_array_equal(np.asarray(fun(x, start)).astype(complex), expected)

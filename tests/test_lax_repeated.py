@@ -23,6 +23,15 @@ CALLS = {
     "argmax": lambda x: lax.argmax(x, 0, np.int32),
     "argmin, last axis": lambda x: lax.argmin(x, 1, np.int32),
     "fold": lambda x: lax.reduce(x * 0.01, np.float32(0), lambda a, b: a * b + a + b, (1,)),
+    "fold, first axis": lambda x: lax.reduce(x * 0.01, np.float32(0), lambda a, b: a * b + a + b, (0,)),
+    "windows": lambda x: lax.reduce_window(x, np.float32(0), lax.add, (3, 3), (2, 2), "SAME"),
+    "windows of bfloat16": lambda x: lax.reduce_window(
+        x.astype("bfloat16"), catena.numpy.zeros((), "bfloat16"), lax.max, (3, 2), (2, 2), ((1, 2), (0, 3))
+    ),
+    "windows of int8": lambda x: lax.reduce_window((x * 9).astype("int8"), np.int8(0), lax.add, (2, 2), (1, 2), "SAME"),
+    "windows by a function": lambda x: lax.reduce_window(
+        x, np.float32(0), lambda a, b: a * b + a + b, (3, 3), (2, 2), "SAME"
+    ),
     "cumsum": lambda x: lax.cumsum(x, 1),
     "iota": lambda x: lax.iota(np.int16, x.size + 10),
     "reshape, transposed": lambda x: lax.reshape(x.reshape(8, -1, 8), (x.size,), (2, 0, 1)),

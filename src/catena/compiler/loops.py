@@ -135,7 +135,8 @@ def schedule(nest: Nest, vector_bytes: int) -> Nest:
         nest.width = min(width, extent)
         light = sum(s.op not in ("const", "load", "load_now") for s in nest.stmts) <= 6
         nest.tile = inside if _tiles(nest, inside) else None
-        nest.unroll = 4 if nest.folds and light and inner and extent >= 4 * width else 1
+        in_copies = nest.folds and all(f.kind != "general" for f in nest.folds)  # these have one accumulator
+        nest.unroll = 4 if in_copies and light and inner and extent >= 4 * width else 1
     return nest
 
 
@@ -245,10 +246,11 @@ def _widest(nest: Nest) -> int:
 
 def _pick(nest: Nest, kept: list[int], inner: list[int], width: int) -> int | None:
     """The dimension whose lanes make most accesses contiguous; None for a scalar nest."""
-    if any(f.kind == "general" for f in nest.folds):
-        return None
+    general = any(f.kind == "general" for f in nest.folds)
     if any(f.running for f in nest.folds):
-        candidates = kept[-1:]
+        candidates = [] if general else kept[-1:]
+    elif general:
+        candidates = kept  # what a function of its own folds is taken in order
     elif nest.sequential:
         candidates = [d for d in kept[-1:] if _window_dimension(nest, d)]
     elif nest.stores:

@@ -142,9 +142,6 @@ def _batch(axis, args, dims, *, jaxpr, dimensions):
 def _lower(b, *args, jaxpr, dimensions):
     n = len(args) // 2
     primitive = _monoid(jaxpr)
-    if 0 in args[0].shape:
-        shape = [n for i, n in enumerate(args[0].shape) if i not in dimensions]
-        return [b.broadcast_in_dim(init, shape, ()) for init in args[n:]]
     if primitive is None:
         return b.reduce_general(args[:n], args[n:], dimensions, jaxpr)
     total = _REDUCTION_OF[primitive].lower(b, args[0], axes=dimensions)

@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 
 from catena.core import dtypes
-from catena.core.array import Array, make_array
+from catena.core.array import as_array, make_array, typed_array
 from catena.core.aval import ShapedArray
 from catena.core.evaluate import abstract_eval
 from catena.core.jaxpr import ClosedJaxpr, eval_jaxpr
@@ -20,6 +20,7 @@ from catena.core.zeros import Zero, get_aval, instantiate
 from catena.lax.comparison import ge, le, select_n
 from catena.lax.elementwise import ANY, NUMBER, ORDERED, WIDER_WITH_HALF, check_admitted
 from catena.lax.indexing import check_same_dtypes
+from catena.lax.native import when_repeated
 from catena.lax.shape import broadcast, iota, pad, reshape
 from catena.lax.shape import slice as slice_
 from catena.lax.signed_zeros import as_floats, as_integers, has_both_zeros
@@ -35,6 +36,7 @@ from catena.lax.window_shapes import (
 )
 from catena.lax.windowed import FILL_OR_DROP, ScatterDimensionNumbers
 from catena.transform.batch import Axis, batch_flat
+from catena.transform.canonical import canonical
 from catena.transform.jvp import jvp_flat
 
 # ------------------------------------------------------------------------------------------------------------
@@ -130,11 +132,20 @@ def _monoid(name: str, ufunc, identity, admitted, jvp, transpose) -> Primitive:
         sizes = window_dimensions, window_strides, padding, base_dilation, window_dilation
         return b.reduce_window(name.rsplit("_", 1)[1], x, init, *sizes)
 
-    evaluate = _separable(ufunc, identity)
+    def evaluate(x, **params):
+        """Programs look at every element of a window; NumPy's evaluation of large windows does not."""
+        short = math.prod(params["window_dimensions"]) <= SHORT
+        return (compiled if short else in_numpy)(x, **params)
+
+    in_numpy = _separable(ufunc, identity)
     primitive = Primitive(
         name, abstract=abstract, evaluate=evaluate, jvp=jvp, transpose=transpose, batch=batch, lower=lower
     )
+    compiled = when_repeated(primitive, in_numpy, narrow=True)
     return primitive
+
+
+SHORT = 32  # elements of a window
 
 
 def _with_batch(params) -> dict:
@@ -428,9 +439,14 @@ def apply_scalar_jaxpr(closed: ClosedJaxpr, args) -> list:
 
 
 def _general_evaluate(*args, **params):
-    arrays = [x if isinstance(x, Array) else make_array(np.asarray(x)) for x in args]
-    abstract_eval(reduce_window_p, tuple([x.aval for x in arrays]), params)  # raises what is to be raised
-    return _one_by_one(*arrays, **params)
+    arrays = [as_array(x) for x in args]
+    avals = abstract_eval(reduce_window_p, tuple([x.aval for x in arrays]), params)  # raises what is to be raised
+    outs = _general_values(*[x._value for x in arrays], **params)
+    return [typed_array(x, aval) for x, aval in zip(outs, avals, strict=True)]
+
+
+def _general_in_numpy(*values, **params):
+    return [x._value for x in _one_by_one(*map(make_array, values), **params)]
 
 
 def _general_jvp(primals, tangents, **params):
@@ -463,6 +479,7 @@ reduce_window_p = Primitive(
     batch=_general_batch,
     lower=_general_lower,
 )
+_general_values = when_repeated(reduce_window_p, _general_in_numpy, narrow=True)
 
 # ------------------------------------------------------------------------------------------------------------
 # Public function
@@ -577,7 +594,7 @@ def _computation_jaxpr(computation, operands, tree) -> ClosedJaxpr:
     got = [a.strip_weak_type() for a in closed.out_avals]
     if got != avals:
         raise TypeError(f"reduce_window: computation must return scalars of types {avals}, got {got}")
-    return closed
+    return closed if closed.consts else canonical(closed)
 
 
 def _single_primitive(closed: ClosedJaxpr) -> str | None:

@@ -137,19 +137,28 @@ class Emitter:
                 f"call {v} @llvm.masked.load.{kind}.p0(ptr align {t.bytes} {pointer}, "
                 f"<{width} x i1> {mask}, {v} zeroinitializer)"
             )
-        if stride == 2 and mask is None:
-            return self._load_every_second(t, pointer, width)
+        if stride == 2:
+            return self._load_every_second(t, pointer, width, mask)
         addresses = self.op(f"getelementptr {m}, ptr {pointer}, <{width} x i64> {self.lanes(width, stride)}")
         return self.gather(t, addresses, width, mask)
 
-    def _load_every_second(self, t: Type, pointer: str, width: int) -> str:
+    def _load_every_second(self, t: Type, pointer: str, width: int, mask: str | None) -> str:
         """`width` elements 2 apart, such as one part of complex numbers: two vectors that overlap by an element,
         so that nothing behind the last one is read, and one shuffle; a gather would take an access an element.
         """
-        v = vector(t.memory, width)
-        halves = [self._load_raw(t, self.element(pointer, t.memory, n), width, 1, None) for n in (0, width - 1)]
+        v, halves = vector(t.memory, width), []
+        for start in (0, width - 1):
+            part = None if mask is None else self._mask_of_every_second(mask, start, width)
+            halves.append(self._load_raw(t, self.element(pointer, t.memory, start), width, 1, part))
         order = ", ".join(f"i32 {k if k < width else k + 1}" for k in range(0, 2 * width, 2))
         return self.op(f"shufflevector {v} {halves[0]}, {v} {halves[1]}, <{width} x i32> <{order}>")
+
+    def _mask_of_every_second(self, mask: str, start: int, width: int) -> str:
+        """For `width` neighbours from `start` on, the mask of those that are at even places; the others are off."""
+        v = vector("i1", width)
+        places = [n // 2 if n % 2 == 0 else width for n in range(start, start + width)]
+        order = ", ".join(f"i32 {k}" for k in places)
+        return self.op(f"shufflevector {v} {mask}, {v} zeroinitializer, <{width} x i32> <{order}>")
 
     def _store_every_second(self, t: Type, raw: str, pointer: str, width: int) -> None:
         """The reverse, by two masked stores; what lies between is not written."""

@@ -47,8 +47,8 @@ def accumulator_type(fold: Fold, name: str):
     return TYPES["float32"] if t.narrow and t.kind == "f" else t
 
 
-def store_identities(writer) -> None:
-    """Fills the results of folds over no elements; those of running ones have no elements either."""
+def store_identities(writer, copy) -> None:
+    """Fills the results of folds over no elements (running ones have none); `copy` knows what folds begin with."""
     e, nest = writer.e, writer.nest
     for fold in nest.folds:
         if fold.running:
@@ -61,10 +61,7 @@ def store_identities(writer) -> None:
             for d, extent in enumerate(nest.extents):
                 n *= extent if d not in nest.reduced else 1
             if fold.inits:
-                x = constant(nest.stmts[fold.inits[j]].attr, t, 1) if nest.stmts[fold.inits[j]].op == "const" else None
-                if x is None:
-                    s = nest.stmts[fold.inits[j]]
-                    x = e.load(t, e.element(writer.pointers[s.attr[0]], t.memory, s.attr[2][0]), 1)
+                x = writer._use(fold.inits[j], copy, 1)
             else:
                 value = identity(fold.kind, dtype) if not fold.kind.startswith("arg") else 0
                 x = constant(value, t, 1)

@@ -81,14 +81,19 @@ class NestWriter:
         if 0 in self.nest.extents:
             self._empty()
             return
-        start = {key: (self.pointers[buffer], offset[0]) for key, buffer, _, offset in self.accesses}
-        self._level(0, [Copy({}, start)])
+        self._level(0, [self._first_copy()])
+
+    def _first_copy(self) -> Copy:
+        return Copy({}, {key: (self.pointers[buffer], offset[0]) for key, buffer, _, offset in self.accesses})
 
     def _empty(self) -> None:
-        """No iterations: folds over nothing still store their identities."""
+        """No iterations: folds over nothing still store their identities, or what they begin with."""
         kept = [n for d, n in enumerate(self.nest.extents) if d not in self.nest.reduced]
         if self.nest.folds and 0 not in kept:
-            folds.store_identities(self)
+            copy = self._first_copy()
+            for i in self.levels[0]:
+                self._statement(i, [copy])
+            folds.store_identities(self, copy)
 
     # ---- analysis ------------------------------------------------------------------------------------------
 
