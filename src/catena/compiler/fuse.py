@@ -18,13 +18,9 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
+from catena.compiler.costs import COSTLY
 from catena.compiler.graph import VIEWS, Region, Value
 
-COSTLY = frozenset(
-    "div rem pow sqrt rsqrt cbrt exp exp2 expm1 log log1p log2 tanh logistic sin cos tan asin acos atan atan2 sinh "
-    "cosh asinh acosh atanh erf erfc erf_inv lgamma digamma integer_pow "
-    "bessel_i0e bessel_i1e igamma igammac igamma_grad_a random_gamma_grad betainc zeta polygamma".split()
-)
 INLINE = VIEWS | {"map", "iota"}
 REDUCE_FORMS = frozenset({"reduce", "argreduce"})
 MAX_DEPTH, MAX_OPS, MAX_ROOTS, MAX_KERNEL = 48, 100, 12, 160
@@ -80,8 +76,8 @@ def fuse(region: Region) -> Fused:
 class _Fuser:
     def __init__(self, region: Region):
         self.region = region
-        self.live = _live(region)
-        self.users = _users(self.live)
+        self.live = region.live()
+        self.users = region.users()
         self.needed = _needed(region, self.live)
         self.stored: set[int] = set()
         self.roots: dict[int, int] = {}
@@ -285,25 +281,6 @@ class _Fuser:
         for step in self.steps:
             if step.kernel is not None:
                 self.stored -= step.kernel.dropped
-
-
-def _live(region: Region) -> list[Value]:
-    """Values that outputs or effects reach, in topological order."""
-    marked = {v.number for v in region.outputs} | {v.number for v in region.effects} | {v.number for v in region.inputs}
-    for v in reversed(region.values):
-        if v.number in marked:
-            marked.update(a.number for a in v.args)
-            if v.form == "multi":
-                marked.update(o.number for o in v.params["results"])
-    return [v for v in region.values if v.number in marked]
-
-
-def _users(live: list[Value]) -> dict[int, list[Value]]:
-    users: dict[int, list[Value]] = {v.number: [] for v in live}
-    for v in live:
-        for n in {a.number for a in v.args}:
-            users[n].append(v)
-    return users
 
 
 def _needed(region: Region, live: list[Value]) -> set[int]:

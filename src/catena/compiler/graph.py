@@ -72,7 +72,7 @@ class Region:
 
     def __str__(self) -> str:
         lines = [f"region({', '.join(map(repr, self.inputs))})"]
-        for v in self.values:
+        for v in self.live():
             if v.form not in ("input", "output"):
                 lines.append(f"  {v!r} = {v.form} {' '.join(f'v{a.number}' for a in v.args)} {_brief(v.params)}")
         return "\n".join(lines + [f"  return {', '.join(map(repr, self.outputs))}"])

@@ -6,8 +6,8 @@ the number of threads.
 
 from __future__ import annotations
 
+from catena.compiler.costs import COSTLY
 from catena.compiler.emit import bounds
-from catena.compiler.fuse import COSTLY
 from catena.compiler.loops import Nest
 
 WORTHWHILE = 1 << 19  # units of work below which threads cost more than they give

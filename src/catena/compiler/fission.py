@@ -1,0 +1,258 @@
+"""What a loop need not do in every iteration: it is done before the loop, or after it.
+
+- What depends on nothing that changes in the loop is computed once, before it.
+- A product of an item of a `scan` with something that does not change (the input's weights in a recurrent network)
+  becomes one product of all items, before the loop.
+- A carry that only adds up products (the gradient of weights) becomes one product, after the loop, of what the
+  iterations multiplied; one that adds up what the loop stores anyway becomes a sum.
+
+Large operands are then read once and not in every iteration, and the products are large enough for all threads. It is
+done where less is remembered for each iteration than is saved in it, within a bound on memory.
+"""
+
+from __future__ import annotations
+
+from catena.compiler.costs import COSTLY
+from catena.core.dtypes import KIND
+
+MOST_BYTES = 1 << 26  # for what is remembered of all iterations
+CHEAP = frozenset("map iota broadcast transpose reshape slice reverse pad gather dynamic_slice window alias".split())
+PURE = CHEAP | frozenset("reduce argreduce cumulative concatenate dynamic_update_slice scatter dot convolve".split())
+LINEAR = frozenset("transpose reshape broadcast slice reverse".split())
+
+
+def hoist_invariants(b, body, consts: list) -> list:
+    """Takes the costly values that depend on the first inputs of `body` alone out of it.
+
+    These inputs are `consts` outside; returns these and what is computed before the loop, inputs of `body` too now.
+    """
+    outside = Outside(b, body, consts)
+    found = _costly_roots(body, outside.fixed)
+    extra = [outside.copy(v) for v in found]
+    body.inputs[len(consts) : len(consts)] = [_to_input(v) for v in found]
+    return [*consts, *extra]
+
+
+def _costly_roots(body, fixed: set[int]) -> list:
+    """The costly ones among fixed values that others read, directly or through cheap ones."""
+    outputs = [v for v in body.outputs if v.number in fixed]
+    ask = outputs + [a for v in body.live() if v.number not in fixed for a in v.args if a.number in fixed]
+    found, seen = [], set()
+    while ask:
+        v = ask.pop()
+        if v.number in seen:
+            continue
+        seen.add(v.number)
+        if v.form not in CHEAP and v.form not in ("constant", "input") or v.params.get("op") in COSTLY:
+            found.append(v)
+        else:
+            ask.extend(v.args)
+    return sorted(found, key=lambda v: v.number)
+
+
+def _to_input(v):
+    """The same value, given from outside."""
+    v.form, v.args, v.params = "input", (), {}
+    return v
+
+
+class Outside:
+    """Values of a body that do not change in its loop (`fixed`), and their copies outside."""
+
+    def __init__(self, b, body, consts: list):
+        self.b, self.made = b, {v.number: x for v, x in zip(body.inputs, consts)}
+        self.fixed = set(self.made)
+        for v in body.live():
+            copied = v.form in ("constant", "iota") or (v.form in PURE and v.args and v.params.get("body") is None)
+            if copied and all(a.number in self.fixed for a in v.args):
+                self.fixed.add(v.number)
+
+    def copy(self, v):
+        """The value outside of the loop."""
+        ask = [v]
+        while ask:
+            x = ask[-1]
+            missing = [a for a in x.args if a.number not in self.made]
+            ask.extend(missing)
+            if not missing:
+                self.made.setdefault(ask.pop().number, self._copied(x))
+        return self.made[v.number]
+
+    def _copied(self, x):
+        if x.form == "constant":
+            return self.b.constant(x.params["array"])
+        return self.b.value(x.form, x.shape, x.dtype, [self.made[a.number] for a in x.args], **x.params)
+
+
+class Scan:
+    """A `scan` while work is moved out of its body; `results` gives those of the loop as it was."""
+
+    def __init__(self, b, body, consts, init, xs, length: int):
+        self.b, self.body, self.length = b, body, length
+        self.consts, self.init, self.xs = list(consts), list(init), list(xs)
+        self.carries = list(range(len(init)))  # which carries are left
+        self.sums: dict[int, tuple] = {}  # carry -> what finds its last value
+        self.stacked = len(body.outputs) - len(init)  # results that are stacked, as the loop was
+        self.spent = 0
+
+    def split(self) -> None:
+        """Moves out what can be."""
+        self.consts = hoist_invariants(self.b, self.body, self.consts)
+        if self.length > 1:
+            self._hoist_products()
+            self._sink(self._product_of_sum)
+            self._sink(self._stacked_sum)
+
+    def results(self, carries: list, ys: list) -> tuple[list, list]:
+        """The results of the loop as it was, from those of what is left of it."""
+        found = dict(zip(self.carries, carries))
+        for j, (start, total) in self.sums.items():
+            found[j] = self.b.map("add", start, total(ys))
+        return [found[j] for j in sorted(found)], ys[: self.stacked]
+
+    # ---- before the loop
+
+    def _hoist_products(self) -> None:
+        outside = Outside(self.b, self.body, self.consts)
+        items = {v.number: x for v, x in zip(self._items(), self.xs)}
+        for v in self.body.live():
+            if v.form in ("map", "transpose") and any(a.number in items for a in v.args):
+                if all(a.number in items or a.number in outside.fixed for a in v.args):
+                    items[v.number] = None
+            elif v.form == "dot" and not v.params["numbers"][2]:
+                for i in (0, 1):
+                    item, other = v.args[i], v.args[1 - i]
+                    if item.number in items and other.number in outside.fixed and self._pays([v], _bytes(other)):
+                        self.xs.append(self._all_products(v, i, self._all(item, items, outside), outside.copy(other)))
+                        self.body.inputs.append(_to_input(v))
+                        break
+
+    def _items(self) -> list:
+        return self.body.inputs[len(self.consts) + len(self.init) :]
+
+    def _pays(self, remembered: list, saved: int) -> bool:
+        """Whether remembering values of every iteration costs less than the bytes saved in each."""
+        each = sum(map(_bytes, remembered))
+        if not 0 < saved or each >= saved or self.spent + each * self.length > MOST_BYTES:
+            return False
+        self.spent += each * self.length
+        return True
+
+    def _all(self, item, items: dict, outside: Outside):
+        """What an elementwise function of an item, or its transpose, is of all items."""
+        ask = [item]
+        while ask:
+            x = ask[-1]
+            missing = [a for a in x.args if a.number in items and items[a.number] is None]
+            ask.extend(missing)
+            if missing:
+                continue
+            ask.pop()
+            if items[x.number] is None and x.form == "transpose":
+                perm = (0, *(d + 1 for d in x.params["perm"]))
+                items[x.number] = self.b.transpose(items[x.args[0].number], perm)
+            elif items[x.number] is None:
+                args = [items.get(a.number) or self._repeated(outside.copy(a)) for a in x.args]
+                items[x.number] = self.b.value("map", (self.length, *x.shape), x.dtype, args, **x.params)
+        return items[item.number]
+
+    def _repeated(self, x):
+        return self.b.broadcast_in_dim(x, (self.length, *x.shape), range(1, x.ndim + 1))
+
+    def _all_products(self, v, i: int, every, other):
+        """The product of all items, operand `i`, with the other operand; items lead."""
+        lc, rc, _, _ = v.params["numbers"]
+        if i == 0:
+            numbers = ((tuple(d + 1 for d in lc), rc), ((), ()))
+            return self.b.dot_general(every, other, numbers, v.dtype)
+        numbers = ((lc, tuple(d + 1 for d in rc)), ((), ()))
+        out = self.b.dot_general(other, every, numbers, v.dtype)
+        at = other.ndim - len(lc)
+        return self.b.transpose(out, (at, *[d for d in range(out.ndim) if d != at]))
+
+    # ---- after the loop
+
+    def _sink(self, total_of) -> None:
+        """Makes sums of the carries that only add up what `total_of` finds a total of."""
+        first, users = len(self.consts), self.body.users()
+        for j, carry in reversed(list(enumerate(self.body.inputs[first : first + len(self.init)]))):
+            term = self._term(self.body.outputs[j], carry, users)
+            total = total_of(term, _bytes(carry)) if term is not None else None
+            if total is not None:
+                self.sums[self.carries.pop(j)] = self.init.pop(j), total
+                del self.body.inputs[first + j], self.body.outputs[j]
+
+    def _term(self, out, carry, users: dict):
+        """What is added to a carry that is used for nothing else."""
+        if out.form != "map" or out.params["op"] != "add" or carry not in out.args:
+            return None
+        once = users[carry.number] == [out] and carry not in self.body.outputs
+        last = not users[out.number] and self.body.outputs.count(out) == 1
+        term = out.args[1] if out.args[0] is carry else out.args[0]
+        return term if once and last and term is not carry else None
+
+    def _product_of_sum(self, term, saved: int):
+        core, path = _core(term)
+        if core.form != "dot" or core.params["numbers"][2] or core in self.body.outputs:
+            return None
+        (a, lc), (b, rc) = map(_before_transposes, core.args, core.params["numbers"][:2])
+        if not self._pays([x for x in dict.fromkeys((a, b)) if not self._is_kept(x)], saved):
+            return None
+        every, dtype = [self._kept(a), self._kept(b)], core.dtype
+        numbers = (((0, *(d + 1 for d in lc)), (0, *(d + 1 for d in rc))), ((), ()))
+        return lambda ys: self._along(path, self.b.dot_general(*[x(ys) for x in every], numbers, dtype))
+
+    def _stacked_sum(self, term, saved: int):
+        core, path = _core(term)
+        if not self._is_kept(core):
+            return None
+        every = self._kept(core)
+        return lambda ys: self._along(path, self.b.reduce("sum", every(ys), (0,)))
+
+    def _is_kept(self, x) -> bool:
+        return x in self._items() or x in self.body.outputs[len(self.init) :]
+
+    def _kept(self, x):
+        """What finds all iterations' values of `x` among the stacked results."""
+        if x in self._items():
+            every = self.xs[self._items().index(x)]
+            return lambda ys: every
+        ys_of_body = self.body.outputs[len(self.init) :]
+        if x not in ys_of_body:
+            self.body.outputs.append(x)
+        k = ys_of_body.index(x) if x in ys_of_body else len(ys_of_body)
+        return lambda ys: ys[k]
+
+    def _along(self, path: list, total):
+        """The linear operations that led from the core to the term, on the total."""
+        for v in path:
+            total = self.b.value(v.form, v.shape, v.dtype, [total], **v.params)
+        return total
+
+
+def _before_transposes(x, dims: tuple) -> tuple:
+    """What an operand of a product is a transpose of, and its contracted dimensions there."""
+    while x.form == "transpose" and x.ndim - len(dims) <= 1:  # no order of other dimensions to keep
+        dims, x = tuple(x.params["perm"][d] for d in dims), x.args[0]
+    return x, dims
+
+
+def _core(term) -> tuple:
+    """What linear operations of one operand make a term from, and these operations in order."""
+    path = []
+    while _is_linear(term):
+        path.append(term)
+        term = term.args[0]
+    return term, path[::-1]
+
+
+def _is_linear(v) -> bool:
+    if v.form == "reduce":
+        return v.params["kind"] == "sum"
+    if v.form == "map" and v.params["op"] == "convert":
+        return KIND[v.dtype] == KIND[v.args[0].dtype] == "f"
+    return v.form in LINEAR
+
+
+def _bytes(v) -> int:
+    return v.size * v.dtype.itemsize

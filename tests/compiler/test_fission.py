@@ -1,0 +1,212 @@
+"""What loops do before and after their iterations: moved out where it pays, with the same numbers."""
+
+import numpy as np
+import pytest
+
+import catena as jax
+import catena.numpy as jnp
+from catena import lax
+from catena.compiler import fission
+
+RNG = np.random.default_rng(0)
+T, B, N, M = 7, 3, 16, 24
+XS = RNG.normal(size=(T, B, N)).astype(np.float32)
+W = RNG.normal(size=(N, M)).astype(np.float32)
+G = RNG.normal(size=(T, B, M)).astype(np.float32)
+MANY = RNG.normal(size=(T, 60, N)).astype(np.float32)
+
+
+def graph(f, *args) -> tuple[str, str]:
+    """The graph of a jitted function, as text: outside of its first loop, and the loop's body."""
+    region = jax.jit(f).lower(*args).compiler_ir()
+    loop = next(v for v in region.values if v.form == "multi" and v.params["op"] in ("scan", "while"))
+    return str(region), str(loop.params["body"])
+
+
+def check(f, *args, rtol=2e-5):
+    """The compiled results are those of the loop in Python."""
+    with jax.disable_jit():
+        expected = jax.tree.leaves(f(*args))
+    found = jax.tree.leaves(jax.jit(f)(*args))
+    for a, b in zip(found, expected, strict=True):
+        assert (a.shape, a.dtype) == (b.shape, b.dtype)
+        a, b = (np.asarray(x).astype(np.float64) for x in (a, b))
+        np.testing.assert_allclose(a, b, rtol=rtol, atol=rtol * max(1.0, np.abs(b).max(initial=0)))
+
+
+def loop(body, init, xs=XS, **options):
+    return lax.scan(body, init, jnp.asarray(xs), **options)
+
+
+PRODUCTS = {
+    "item times weights": lambda w: loop(lambda c, x: (c + x @ w, c), jnp.zeros((B, M))),
+    "in reverse": lambda w: loop(lambda c, x: (jnp.tanh(c + x @ w), c), jnp.zeros((B, M)), reverse=True),
+    "weights times item": lambda w: loop(lambda c, x: (jnp.sin(c) + w.T @ x.T, c), jnp.zeros((M, B))),
+    "a function of the item": lambda w: loop(lambda c, x: (jnp.sin(c) + (2 * x + 1) @ w, c), jnp.zeros((B, M))),
+    "a function of the weights": lambda w: loop(lambda c, x: (jnp.sin(c) + x @ (w * 3), c), jnp.zeros((B, M))),
+    "two products": lambda w: loop(lambda c, x: (jnp.sin(c) + x @ w + (x * x) @ (w + 1), c), jnp.zeros((B, M))),
+    "narrow floats": lambda w: loop(
+        lambda c, x: (jnp.sin(c) + x.astype("bfloat16") @ w.astype("bfloat16"), c.sum()), jnp.zeros((B, M), "bfloat16")
+    ),
+    "integers": lambda w: loop(lambda c, x: (c // 2 + x.astype(int) @ w.astype(int), c), jnp.zeros((B, M), int)),
+    "the product alone": lambda w: loop(lambda c, x: (c, x @ w), 0.0),
+}
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_products_of_items_are_one_product_before_the_loop(name):
+    outside, body = graph(PRODUCTS[name], W)
+    assert " = dot " in outside and " = dot " not in body
+    check(PRODUCTS[name], W, rtol=0.03 if name == "narrow floats" else 2e-5)
+
+
+STAY = {
+    "of the carry": lambda w: loop(lambda c, x: (jnp.tanh(c @ w.T @ w + 1), c), jnp.zeros((B, M))),
+    "of two items": lambda w: loop(lambda c, x: (jnp.sin(c) + x @ x.T, c), jnp.zeros((B, B))),
+    "with results larger than the weights": lambda w: loop(
+        lambda c, x: (jnp.sin(c) + x @ w[:, :1], c), jnp.zeros((60, 1)), MANY
+    ),
+}
+
+
+@pytest.mark.parametrize("name", STAY)
+def test_other_products_stay(name):
+    assert " = dot " in graph(STAY[name], W)[1]
+    check(STAY[name], W)
+
+
+def test_memory_is_bounded(monkeypatch):
+    monkeypatch.setattr(fission, "MOST_BYTES", T * B * M * 4 - 1)
+    assert " = dot " in graph(PRODUCTS["item times weights"], W)[1]
+
+
+# ---- sums
+
+
+def weight_gradient(start, reverse=False):
+    return lambda xs, gs: lax.scan(lambda c, xg: (c + xg[0].T @ xg[1], None), start, (xs, gs), reverse=reverse)[0]
+
+
+def several_sums(xs, gs):
+    def body(carry, xg):
+        h, dw, db, count = carry
+        x, g = xg
+        g = jnp.tanh(g + h)
+        return (g * 0.5, dw + (g.T @ x).T, db + jnp.sum(g, axis=0), count + 1), g.sum()
+
+    init = (jnp.zeros((B, M)), jnp.ones((N, M)), jnp.full(M, 2.0), 0)
+    return lax.scan(body, init, (xs, gs))
+
+
+SUMS = {
+    "from zero": weight_gradient(jnp.zeros((N, M))),
+    "from something else": weight_gradient(jnp.asarray(W)),
+    "in reverse": weight_gradient(jnp.asarray(W), reverse=True),
+    "transposed, with a bias, beside other carries": several_sums,
+}
+
+
+@pytest.mark.parametrize("name", SUMS)
+def test_sums_of_products_are_one_product_after_the_loop(name):
+    outside, body = graph(SUMS[name], XS, G)
+    assert " = dot " in outside and " = dot " not in body
+    check(SUMS[name], XS, G)
+
+
+def test_sums_of_what_is_stored_anyway_are_sums_after_the_loop():
+    outside, body = graph(several_sums, XS, G)
+    assert "kind=sum axes=(0,)" in outside, outside
+    assert body.count("= reduce") == 1  # g.sum()
+
+
+KEPT_SUMS = {
+    "a carry that is read": lambda xs, gs: lax.scan(
+        lambda c, xg: (c + xg[0].T @ xg[1], c.sum()), jnp.zeros((N, M)), (xs, gs)
+    ),
+    "a carry that is collected": lambda xs, gs: lax.scan(
+        lambda c, xg: ((c + xg[0].T @ xg[1],) * 2)[0:1] * 2, jnp.zeros((N, M)), (xs, gs)
+    ),
+    "a product of itself": lambda xs, gs: lax.scan(
+        lambda c, xg: (c + c @ (0.01 * xg[1].T @ xg[1]), None), jnp.asarray(W), (xs, gs)
+    ),
+    "large operands": lambda xs, gs: lax.scan(lambda c, xg: (c + jnp.vdot(xg[0], xg[0]), None), 0.0, (xs, gs)),
+}
+
+
+@pytest.mark.parametrize("name", KEPT_SUMS)
+def test_other_sums_stay(name):
+    assert " = dot " in graph(KEPT_SUMS[name], XS, G)[1]
+    check(KEPT_SUMS[name], XS, G, rtol=1e-4)
+
+
+@pytest.mark.parametrize("length", [0, 1, 2])
+def test_few_iterations(length):
+    for name in ("from something else", "transposed, with a bias, beside other carries"):
+        check(SUMS[name], XS[:length], G[:length])
+    for name in ("item times weights", "the product alone"):
+        check(lambda w, name=name: PRODUCTS[name](w), W)
+
+
+# ---- what does not change in the loop
+
+INVARIANT = {
+    "scan": lambda w: loop(lambda c, x: (c * jnp.exp(w).sum() + x.sum(), jnp.exp(w)[0]), 0.0),
+    "a chain": lambda w: loop(lambda c, x: (c + jnp.tanh(jnp.sin(w) @ w.T).sum(), c), 0.0),
+    "while": lambda w: lax.while_loop(lambda s: s[0] < 5, lambda s: (s[0] + 1, s[1] + jnp.exp(w)), (0, w)),
+    "a result": lambda w: loop(lambda c, x: (jnp.exp(w), c[0]), jnp.zeros((N, M))),
+    "an inner loop": lambda w: loop(
+        lambda c, x: (lax.fori_loop(0, 3, lambda i, y: y + jnp.exp(w).sum(), c), None), 0.0
+    ),
+}
+
+
+@pytest.mark.parametrize("name", INVARIANT)
+def test_what_does_not_change_is_computed_once(name):
+    outside, body = graph(INVARIANT[name], W)
+    assert "op=exp" in outside or "op=sin" in outside
+    assert "op=exp" not in body and "op=sin" not in body and "= dot" not in body
+    check(INVARIANT[name], W)
+
+
+def test_conditions_too():
+    def f(w):
+        return lax.while_loop(lambda s: s < jnp.exp(w).sum(), lambda s: s * 2, 1.0)
+
+    region = jax.jit(f).lower(W).compiler_ir()
+    loop = next(v for v in region.values if v.form == "multi")
+    assert "op=exp" in str(region) and "op=exp" not in str(loop.params["cond"])
+    check(f, W)
+
+
+def test_what_a_scalar_scales_stays_small():
+    """A wide view of something costly is made in the loop from the narrow value."""
+    f = lambda w: loop(lambda c, x: (c + jnp.exp(w[0])[None, :] * c, None), jnp.ones((500, M)))  # noqa: E731
+    outside, body = graph(f, W)
+    assert "op=exp" not in body and "broadcast" in body
+    check(f, W)
+
+
+# ---- whole networks
+
+
+@pytest.mark.parametrize("x64", [False, True])
+def test_gradients_of_recurrent_networks(x64):
+    def loss(params, xs):
+        w, u, b = params
+
+        def step(h, x):
+            z = jax.nn.sigmoid(x @ w + h @ u + b) if hasattr(jax.nn, "sigmoid") else jnp.tanh(x @ w + h @ u + b)
+            return z * h + (1 - z) * jnp.tanh(h + z), z.sum()
+
+        h, zs = lax.scan(step, jnp.zeros((B, M), xs.dtype), xs)
+        return (h * h).sum() + zs.mean()
+
+    with jax.enable_x64(x64):
+        kind = np.float64 if x64 else np.float32
+        u = RNG.normal(size=(M, M)).astype(kind) / 5
+        params = [jnp.asarray(W.astype(kind)), jnp.asarray(u), jnp.zeros(M, kind)]
+        xs = jnp.asarray(XS.astype(kind))
+        check(jax.value_and_grad(loss), params, xs, rtol=1e-12 if x64 else 1e-4)
+        check(jax.vmap(jax.grad(loss), (None, 0)), params, jnp.stack([xs, 2 * xs]), rtol=1e-11 if x64 else 1e-3)
+        second = jax.grad(lambda p, xs: sum((g * g).sum() for g in jax.grad(loss)(p, xs)))
+        check(second, params, xs, rtol=1e-10 if x64 else 1e-3)
