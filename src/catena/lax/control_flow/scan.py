@@ -198,8 +198,8 @@ def scan(
       length: the number of iterations; needed only where ``xs`` has no arrays.
       reverse: whether to begin with the last item; the results stand in the order of ``xs`` all the same.
       unroll: how many iterations each step of the compiled loop does; ``True`` for all.
-      _split_transpose: accepted for compatibility: cotangents of what ``f`` closes over are summed within the
-        backward loop, whichever is asked for.
+      _split_transpose: makes no difference: where it pays, the compiler takes what needs not wait for the carry out
+        of the backward loop (sums of products, above all), whichever is asked for.
 
     Returns:
       The last carry, and the results ``y`` stacked along a new leading axis.
