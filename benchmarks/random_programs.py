@@ -18,7 +18,7 @@ import numpy as np
 import catena as jax
 import catena.numpy as jnp
 from catena import lax
-from catena.compiler import link
+from catena.compiler import workers
 
 ULPS = 16  # for each operation
 LARGEST = 1 << 20  # elements
@@ -169,7 +169,7 @@ def check(seed: int) -> tuple[float, str]:
     compiled = jax.jit(function)
     on_threads = {}
     for threads in (2, 1):
-        link.pool().resize(threads)
+        workers.pool().resize(threads)
         on_threads[threads] = [np.asarray(x) for x in leaves(compiled(*arguments))]
     worst = max(map(difference, on_threads[2], leaves(function(*arguments)))) / len(names)
     if any(a.tobytes() != b.tobytes() for a, b in zip(on_threads[1], on_threads[2], strict=True)):

@@ -202,3 +202,11 @@ def test_folds_of_nothing_by_a_function_are_what_they_begin_with(shape, axes, dt
     expected = np.full([n for d, n in enumerate(shape) if d not in axes], 5)
     for fun in (total, catena.jit(total)):
         np.testing.assert_array_equal(np.asarray(fun(x, start)).astype(complex), expected)
+
+
+@pytest.mark.parametrize("shape, axes", [((702, 168), (0,)), ((90, 400, 3), (0, 1)), ((2, 3001, 5), (1,))])
+def test_errors_of_sums_of_many_rows_stay_small(shape, axes):
+    x = np.random.default_rng(0).random(shape, np.float32)
+    exact = x.astype(np.float64).sum(axes)
+    for f in (lambda x: lax.reduce_sum(x, axes), catena.jit(lambda x: lax.reduce_sum(x, axes))):
+        assert np.max(np.abs(np.asarray(f(x)) - exact)) <= 6 * 2.0**-24 * np.max(exact)

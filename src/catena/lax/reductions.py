@@ -132,6 +132,38 @@ def _reduce_by(ufunc):
     return lambda x, axes: ufunc.reduce(x, axis=axes, dtype=x.dtype)
 
 
+BLOCK = 32  # so many rows are added one after another ...
+MANY = 8 * BLOCK  # ... where there are so many
+
+
+def add_reduce(x, axis, dtype=None, out=..., keepdims=False):
+    """``np.add.reduce``. NumPy adds rows one after another, and rounding errors grow with their number: here
+    many are added in blocks.
+    """
+    if x.size <= MANY or x.ndim < 2 or axis is None or x.dtype.kind not in "fc":
+        return np.add.reduce(x, axis, dtype, out=out, keepdims=keepdims)
+    axes = (axis,) if isinstance(axis, int) else axis
+    if x.shape[-1] == 1 or not any(-x.ndim <= a < x.ndim and x.shape[a] >= MANY for a in axes):
+        return np.add.reduce(x, axis, dtype, out=out, keepdims=keepdims)
+    axes = np.lib.array_utils.normalize_axis_tuple(axes, x.ndim)
+    if x.ndim - 1 in axes:
+        return np.add.reduce(x, axis, dtype, out=out, keepdims=keepdims)
+    for a in axes:
+        x = _sum_of_rows(x, a)
+    return x if keepdims else x.squeeze(axes)
+
+
+def _sum_of_rows(x, axis: int):
+    """The sum along one axis, which stays."""
+    blocks = x.shape[axis] // BLOCK
+    if blocks < 8:
+        return np.add.reduce(x, axis, keepdims=True)
+    before, after = (slice(None),) * axis, x.shape[axis + 1 :]
+    whole, rest = x[(*before, slice(blocks * BLOCK))], x[(*before, slice(blocks * BLOCK, None))]
+    parts = np.add.reduce(whole.reshape(*x.shape[:axis], blocks, BLOCK, *after), axis + 1)
+    return _sum_of_rows(parts, axis) + np.add.reduce(rest, axis, keepdims=True)
+
+
 LONG = 64  # from which length on the last axis is folded by halves
 
 
@@ -255,7 +287,7 @@ def _zero_jvp(find):
 
 reduce_sum_p = reduction(
     "reduce_sum",
-    _reduce_by(np.add),
+    lambda x, axes: add_reduce(x, axes, x.dtype),
     ANY_NUMBER,
     _sum_jvp,
     kind="sum",

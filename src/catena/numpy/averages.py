@@ -12,6 +12,7 @@ from catena import lax
 from catena.core import dtypes
 from catena.core.array import Array, make_array
 from catena.core.evaluate import quiet
+from catena.lax.reductions import add_reduce
 from catena.numpy.boundary import (
     as_array_argument,
     broadcast_to,
@@ -120,7 +121,7 @@ def _of_values(numpy_fun, value, axis, *args):
 
 
 def _mean_value(value, axis, keepdims, number):
-    total = np.add.reduce(value, axis, out=..., keepdims=keepdims)
+    total = add_reduce(value, axis, out=..., keepdims=keepdims)
     return np.divide(total, number, total)
 
 
@@ -222,13 +223,13 @@ _FEW = 1 << 10  # numbers whose squares BLAS sums as precisely as NumPy
 
 def _variance_value(value, axis, ddof, keepdims, root, number):
     """The variance of a NumPy array in two passes; its square root where that is asked for."""
-    center = np.add.reduce(value, axis, out=..., keepdims=True)
+    center = add_reduce(value, axis, out=..., keepdims=True)
     distance = np.subtract(value, np.divide(center, number, center), out=...)
     if axis is None and not keepdims and number <= _FEW:
         total = np.array(np.vdot(distance, distance))
     else:
         np.multiply(distance, distance, distance)
-        total = np.add.reduce(distance, axis, out=..., keepdims=keepdims)
+        total = add_reduce(distance, axis, out=..., keepdims=keepdims)
     np.divide(total, number - ddof if number > ddof else np.nan, total)
     return np.sqrt(total, total) if root else total
 

@@ -17,6 +17,7 @@ from catena.core import casts, dtypes
 from catena.core.array import Array, make_array
 from catena.core.context import context
 from catena.core.evaluate import quiet
+from catena.lax.reductions import add_reduce
 from catena.numpy.boundary import (
     as_array_argument,
     broadcast_together,
@@ -274,7 +275,7 @@ def sum(
     Array([ 3, 12], dtype=int32)
     """
     if type(a) is Array and initial is None and out is None:  # the hot path
-        result = _fast(SUM, np.add.reduce, a, axis, dtype, keepdims, where, promote_integers)
+        result = _fast(SUM, add_reduce, a, axis, dtype, keepdims, where, promote_integers)
         if result is not None:
             return result
     return _accumulate(SUM, "sum", a, axis, dtype, out, keepdims, initial, where, promote_integers)
