@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from catena.compiler import stored
+from catena.compiler import cache, stored
 from catena.compiler.executable import Executable
 from catena.compiler.fingerprint import fingerprint
 from catena.core.array import Array
@@ -23,6 +23,6 @@ def program(closed: ClosedJaxpr, *, name: str = "main", donated: tuple[bool, ...
 
 
 def name_on_disk(closed: ClosedJaxpr, donated: tuple[bool, ...]) -> str | None:
-    """The name of the program in all processes; None where another process could not know it again."""
-    text = fingerprint(closed)
+    """The name of the program in all processes; None where another process could not know it again, or none is kept."""
+    text = fingerprint(closed) if cache.directory() is not None else None
     return None if text is None else stored.name_of("jaxpr", text, donated)
