@@ -105,6 +105,13 @@ def _sort_abstract(*operands, dimension, is_stable, num_keys):
 def _sort_evaluate(*operands, dimension, is_stable, num_keys):
     if operands[0].size == 0:
         return list(operands)
+    if len(operands) == 1 and operands[0].dtype.itemsize > 1:
+        return [_sort_values(operands[0], dimension, is_stable)]
+    params = {"dimension": dimension, "is_stable": is_stable, "num_keys": num_keys}
+    return _sort_repeated(*operands, **params)
+
+
+def _sort_in_numpy(*operands, dimension, is_stable, num_keys):
     if len(operands) == 1:
         return [_sort_values(operands[0], dimension, is_stable)]
     order = None
@@ -184,6 +191,9 @@ sort_p = Primitive(
     batch=_sort_batch,
     lower=_sort_lower,
 )
+
+
+_sort_repeated = when_repeated(sort_p, _sort_in_numpy, narrow=True)  # NumPy is fast for one array of wide elements
 
 
 def sort(operand, dimension: int = -1, is_stable: bool = True, num_keys: int = 1):

@@ -311,8 +311,7 @@ def _partitioned(rows: np.ndarray, q: np.ndarray, method: str) -> np.ndarray:
     position = q * rows.dtype.type(n - 1)
     low = np.nan_to_num(np.clip(np.floor(position), 0, n - 1)).astype(np.intp)
     high = np.nan_to_num(np.clip(np.ceil(position), 0, n - 1)).astype(np.intp)
-    kth = np.unique(np.concatenate([np.ravel(low), np.ravel(high)]))
-    ordered = np.partition(rows, kth, -1)
+    ordered = _with_in_place(rows, np.unique(np.concatenate([np.ravel(low), np.ravel(high)])).tolist())
     below, above = (np.moveaxis(ordered[..., i], -1, 0) if q.ndim else ordered[..., i] for i in (low, high))
     fraction = (position - np.floor(position)).reshape(q.shape + (1,) * (rows.ndim - 1))
     result = _between_values(below, above, fraction, method)
@@ -320,24 +319,36 @@ def _partitioned(rows: np.ndarray, q: np.ndarray, method: str) -> np.ndarray:
     return np.where(with_nan, np.nan, result).astype(rows.dtype)
 
 
+_MANY = 8  # fractions for which sorting costs less than as many selections
 _SHORT = 128  # so few elements are sorted as fast as partitioned
 
 
+def _with_in_place(rows: np.ndarray, places: list) -> np.ndarray:
+    """A copy of rows in which the elements of some places, in ascending order, are where sorting brings them. NumPy
+    partitions at one place by vectors, at several element by element; so what lies behind a place is done next."""
+    ordered = rows.copy(order="C")
+    if rows.shape[-1] <= _SHORT or len(places) > _MANY:
+        ordered.sort(-1)
+        return ordered
+    start = 0
+    for place in places:
+        ordered[..., start:].partition(place - start, -1)
+        start = place + 1
+    return ordered
+
+
 def _partitioned_at(rows: np.ndarray, q: np.ndarray, n: int, method: str) -> np.ndarray:
-    """The same for one fraction, for which Python numbers are faster. NaN, if there is any, is the last
-    element."""
+    """The same for one fraction, for which Python numbers are faster. NaN, if there is any, is among the elements
+    behind it, and then their maximum."""
     position = float(q * rows.dtype.type(n - 1))
     if position != position:
         return np.full(rows.shape[:-1], np.nan, rows.dtype)
     low = min(max(int(position), 0), n - 1)
     high = min(low + (position > low), n - 1)
-    ordered = rows.copy(order="C")
-    if n <= _SHORT:
-        ordered.sort(-1)
-    else:
-        ordered.partition((low, high, n - 1), -1)
+    ordered = _with_in_place(rows, [low] if low == high else [low, high])
     fraction = rows.dtype.type(min(max(position, 0.0), n - 1.0) - low)
-    below, above, last = ordered.T[low].T, ordered.T[high].T, ordered.T[n - 1].T
+    below, above = ordered.T[low].T, ordered.T[high].T
+    last = ordered.T[n - 1].T if n <= _SHORT else ordered[..., high:].max(-1)
     if method == "nearest":
         result = below if fraction <= 0.5 else above
     else:
@@ -391,9 +402,6 @@ def _by_rank(rows, q, method, skip_nan):
     result = _between(below, above, fraction, method)
     lost = lax.bitwise_or(broadcast_to(hopeless, q.shape), lax.ne(q, q))
     return lax.select(lost, lax.full_like(result, np.nan), result)
-
-
-_MANY = 8  # fractions for which sorting costs less than as many selections
 
 
 def _at_ranks(rows, low, high):

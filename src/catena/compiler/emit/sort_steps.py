@@ -14,6 +14,7 @@ from catena.compiler.emit.row_sorting import Rows, in_tasks, over_rows, row_task
 from catena.compiler.types import vector
 
 FILL = 1 << 14  # keys in a task that prepares a part of a long row
+MANY_BYTES = 1 << 11  # keys of a byte, from which on counting them is quickest
 LANES = 16  # elements that are handled at once outside of the sorts
 
 
@@ -150,8 +151,8 @@ def argsort(w, frame, i: int, node) -> None:
 
 
 def _plan(bits: int, n: int) -> Rows:
-    """How keys are sorted together with their positions."""
-    if not is_available(64, False):
+    """How keys are sorted together with their positions. One digit takes a single pass of the radix sort."""
+    if not is_available(64, False) or (bits == 8 and n >= MANY_BYTES):
         return Rows(bits, True, n)
     joined = bits + _position_bits(n)
     return Rows(32, False, n) if joined <= 32 else Rows(64, joined > 64, n)
