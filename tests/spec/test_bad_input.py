@@ -1109,3 +1109,45 @@ def test_an_uncaught_error_ends_at_the_users_line(call, tmp_path):
     assert "TypeError: add got incompatible shapes for broadcasting: (3,), (7,)." in done.stderr
     last = re.findall(r'File "(.*)", line (\d+), in (\w+)', done.stderr)[-1]
     assert last == (str(script), "7", "users_function"), done.stderr
+
+
+CURES = {
+    "if": (lambda: jax.jit(lambda x: x if x > 0 else -x)(1.0), "jnp.where", "static_argnames"),
+    "range": (lambda: jax.jit(lambda n: [*range(n)])(3), "jax.lax.fori_loop", "argument n"),
+    "NumPy": (lambda: jax.jit(lambda x: np.sin(x))(1.0), "jax.numpy", "jax.pure_callback"),
+    "float": (lambda: jax.jit(lambda x: float(x))(1.0), "jax.debug.print", "argument x"),
+    "format": (lambda: jax.jit(lambda x: f"{x:.2f}")(1.0), "jax.debug.print('{x:.2f}', x=x)", "argument x"),
+    "static list": (lambda: jax.jit(lambda x, n: x, static_argnames="n")(1.0, n=[1]), "tuple", "list"),
+    "deleted": (lambda: deleted() + 1, "donate_argnums", "x.copy()"),
+    "seed for a key": (lambda: jax.random.normal(0), "jax.random.key(seed)", "Got 0"),
+    "gradient of a vector": (lambda: jax.grad(lambda x: x * 2)(jnp.ones(3)), "jax.jacobian", "jnp.sum"),
+    "64 bits": (lambda: jnp.array(2**40), "jax_enable_x64", "int32"),
+    "matrices": (lambda: jnp.ones((2, 3)) @ jnp.ones((2, 3)), "(2, 3)", "(1,) of the left operand"),
+    "carry": (lambda: jax.lax.scan(lambda c, x: ((c, c), x), 0.0, jnp.ones(2)), "an array", "tuple"),
+    "condition": (lambda: jax.lax.while_loop(lambda x: x, lambda x: x, 0.0), "boolean scalar", "float32[]"),
+}
+
+
+@pytest.mark.parametrize(("action", "words"), [(action, words) for action, *words in CURES.values()], ids=CURES)
+def test_messages_say_what_to_do(action, words):
+    with pytest.raises(Exception) as caught:
+        action()
+    for word in words:
+        assert word in str(caught.value)
+
+
+def test_a_leaked_value_names_the_line_that_made_it():
+    kept = []
+
+    @jax.jit
+    def leaks(x):
+        y = x * 2
+        kept.append(y)
+        return y
+
+    leaks(1.0)
+    line = leaks.__wrapped__.__code__.co_firstlineno + 2
+    for use in (lambda: kept[0] + 1, lambda: np.asarray(kept[0]), lambda: float(kept[0]), lambda: bool(kept[0] > 1)):
+        with pytest.raises((TypeError, jax.errors.UnexpectedTracerError)) as caught:
+            use()
+        assert f"test_bad_input.py:{line} (leaks)" in str(caught.value)

@@ -278,6 +278,7 @@ def test_lists_are_refused_where_numpy_takes_them(value):
     with pytest.raises(TypeError) as error:
         jnp.sum(value)
     assert str(error.value) == message
+    assert "jnp.asarray" in error.value.__notes__[0]
     assert int(jnp.sum(jnp.array(value))) == 6
 
 

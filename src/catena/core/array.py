@@ -262,7 +262,10 @@ class Deleted:
 
 def deleted_error(aval) -> RuntimeError:
     """The error for the use of an array of this type that was deleted."""
-    return RuntimeError(f"Array has been deleted with shape={aval.str_short()}.")
+    return RuntimeError(
+        f"Array has been deleted with shape={aval.str_short()}. Its memory was given away: by delete(), or to a jitted "
+        "function that it was donated to (donate_argnums). Use the function's result, or pass x.copy()."
+    )
 
 
 class ExtendedArray(Array):
@@ -413,7 +416,10 @@ def scalar_value(x) -> np.ndarray:
     try:
         return np.array(x, dtype)
     except OverflowError:
-        raise OverflowError(f"Python int {x} too large to convert to {dtype}") from None
+        hint = (
+            "" if dtype.itemsize == 8 else "; jax.config.update('jax_enable_x64', True) makes 64-bit integers available"
+        )
+        raise OverflowError(f"Python int {x} too large to convert to {dtype}{hint}") from None
 
 
 def read_only(value: np.ndarray) -> np.ndarray:

@@ -3,6 +3,27 @@
 DOCUMENTATION = "docs/errors.md#"
 
 
+# What to do, by what Python asked for. Each is said in the message, since documentation is rarely at hand.
+INSTEAD_OF_BOOL = (
+    "Python asks for it in `if`, `while`, `and`, `or`, `not`, `in`, `assert`, `max` and `sorted`. Use "
+    "jnp.where(condition, a, b) or jax.lax.cond to choose, jax.lax.while_loop to repeat, & | ~ to combine, jnp.maximum and "
+    "jnp.sort; or make what decides a static argument of jit (static_argnames)."
+)
+INSTEAD_OF_INDEX = (
+    "Python asks for it in range(n), as a size, and as an index of a list or a NumPy array. Loop with "
+    "jax.lax.fori_loop, index an array of jax.numpy (jnp.asarray(items)[i]), or make the number a static argument "
+    "of jit (static_argnames)."
+)
+INSTEAD_OF_NUMPY = (
+    "NumPy computes at once, and there is no value yet. Use the function of the same name in jax.numpy, or "
+    "jax.pure_callback to call NumPy when the program runs."
+)
+TO_SEE = (
+    "Functions of jax.numpy compute with it, where those of math and numpy cannot; jax.debug.print('{}', x) shows it "
+    "when the program runs; as a static argument of jit (static_argnames) it is known."
+)
+
+
 def see(error_class) -> str:
     """The line that points at the page explaining ``error_class``."""
     return f"\nSee {DOCUMENTATION}{error_class.__name__.lower()}"
@@ -38,7 +59,7 @@ class ConcretizationTypeError(JAXTypeError):
     def __init__(self, tracer, context: str = ""):
         super().__init__(
             "Abstract tracer value encountered where concrete value is expected: "
-            f"{describe_tracer(tracer)}\n{context}{origin(tracer)}\n{see(ConcretizationTypeError)}"
+            f"{describe_tracer(tracer)}\n{context}{origin(tracer)}\n{TO_SEE}\n{see(ConcretizationTypeError)}"
         )
 
 
@@ -64,7 +85,7 @@ class TracerArrayConversionError(JAXTypeError):
     def __init__(self, tracer):
         super().__init__(
             "The numpy.ndarray conversion method __array__() was called on "
-            f"{describe_tracer(tracer)}{origin(tracer)}{see(TracerArrayConversionError)}"
+            f"{describe_tracer(tracer)}{origin(tracer)}\n{INSTEAD_OF_NUMPY}{see(TracerArrayConversionError)}"
         )
 
 
@@ -74,7 +95,7 @@ class TracerIntegerConversionError(JAXTypeError):
     def __init__(self, tracer):
         super().__init__(
             f"The __index__() method was called on {describe_tracer(tracer)}"
-            f"{origin(tracer)}{see(TracerIntegerConversionError)}"
+            f"{origin(tracer)}\n{INSTEAD_OF_INDEX}{see(TracerIntegerConversionError)}"
         )
 
 
@@ -85,7 +106,7 @@ class TracerBoolConversionError(ConcretizationTypeError):
         JAXTypeError.__init__(
             self,
             f"Attempted boolean conversion of {describe_tracer(tracer)}."
-            f"{origin(tracer)}{see(TracerBoolConversionError)}",
+            f"{origin(tracer)}\n{INSTEAD_OF_BOOL}{see(TracerBoolConversionError)}",
         )
 
 
@@ -150,7 +171,7 @@ def describe_tracer(tracer) -> str:
 
 def origin(tracer) -> str:
     """Where the traced value came from: the argument it depends on, or the line that made it."""
-    text = tracer.describe_origin()
+    text = tracer.describe_origin() if tracer._trace.alive else tracer.describe_leak()
     return f"\n{text}" if text else ""
 
 

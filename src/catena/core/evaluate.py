@@ -100,9 +100,8 @@ def concrete(x, primitive) -> Array:
     """``x`` as an Array; a tracer here has outlived its trace or was smuggled out of it."""
     if hasattr(x, "_trace"):
         raise UnexpectedTracerError(
-            f"The operation '{primitive}' was evaluated on a traced value, {x!r}, whose trace is not the "
-            f"current "
-            f"one. {x.describe_leak()}"
+            f"Encountered an unexpected tracer, {x!r}: the operation '{primitive}' was evaluated on it, but its "
+            f"trace is not the current one. {x.describe_leak()}"
         )
     return x if isinstance(x, Array) else as_array(x)
 

@@ -36,6 +36,11 @@ class JaxprTracer(Tracer):
     def describe_origin(self) -> str:
         return self._trace.describe_origin(self)
 
+    def describe_making(self) -> str:
+        info = self._trace.debug_info
+        line = f"at {self.source}" if self.source is not None else "of an argument"
+        return f"{line} while {info.function_place} was traced for {info.traced_for}"
+
 
 class JaxprTrace(Trace):
     """Writes every operation down as an equation.

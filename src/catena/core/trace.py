@@ -180,14 +180,29 @@ class Tracer:
         """Where this tracer came from, for error messages; empty when there is nothing useful to say."""
         return ""
 
+    def describe_making(self) -> str:
+        """Where and for what this tracer was made, to stand after "made"; empty when it is not known."""
+        return f"for {self._trace.name}"
+
     def describe_leak(self) -> str:
         """What to say when this tracer is found where it should not be."""
         return (
-            f"It is an intermediate value of type {self.aval.str_short()} that a side effect, such as a "
-            f"global variable or an "
-            f"attribute, let escape the scope of the transformation ({self._trace.name}). "
-            f"Return the value from the function instead.{errors.origin(self)}"
+            f"It is an intermediate value of type {self.aval.str_short()} that a side effect let escape the scope of "
+            "the transformation: a global variable, an attribute, a list or a closure keeps it. It was made "
+            f"{self.describe_making()}. Return the value from the function instead; jax.checking_leaks() finds who "
+            "keeps it."
         )
+
+    def __format__(self, spec: str) -> str:
+        if spec and self.concrete_value() is not None:
+            return format(self.concrete_value(), spec)
+        if spec:
+            raise TypeError(
+                f"unsupported format string passed to {type(self).__name__}.__format__: {spec!r} formats a number, and "
+                "there is none yet while tracing. jax.debug.print('{x:" + spec + "}', x=x) prints it when the program "
+                f"runs.{errors.origin(self)}"
+            )
+        return str(self)
 
     def __repr__(self):
         return f"{self.label}({self.aval})"

@@ -79,7 +79,12 @@ def _converted_foreign(name: str, x, position):
     if isinstance(x, bool | int | float | complex):  # an instance of a subclass, such as an IntEnum
         return as_array(x)
     where = position if isinstance(position, str) else f"at position {position}"
-    raise TypeError(f"{name} requires ndarray or scalar arguments, got {type(x)} {where}.")
+    error = TypeError(f"{name} requires ndarray or scalar arguments, got {type(x)} {where}.")
+    if isinstance(x, list | tuple):
+        error.add_note(
+            "Convert it with jnp.asarray, outside of loops: to convert a list costs a step for each element."
+        )
+    raise error
 
 
 def _converted(x, result):

@@ -185,7 +185,7 @@ def check_has_type(x):
     if not all(hasattr(x, name) for name in ("ndim", "shape", "dtype")):
         raise TypeError(
             "JAX encountered invalid PRNG key data: expected key_data to have ndim, shape, and dtype "
-            f"attributes. Got {x!r}"
+            f"attributes. Got {x!r}. Make a key with jax.random.key(seed)."
         )
 
 

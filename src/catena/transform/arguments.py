@@ -126,7 +126,9 @@ class Static:
             raise ValueError(
                 "Non-hashable static arguments are not supported. An error occurred while trying to hash an "
                 "object of "
-                f"type {type(value)}, {value}. The error was:\nTypeError: {error}"
+                f"type {type(value)}, {value}. The error was:\nTypeError: {error}\nA static argument is compared with "
+                "those of earlier calls: pass a tuple for a list, a frozen dataclass for a dict, and arrays as "
+                "arguments that are not static."
             ) from None
 
     def __hash__(self):

@@ -124,8 +124,9 @@ class VJPFunction:
         """How the structure of a cotangent differs from that of the value."""
         expected = tree_unflatten(self.out_tree, [0] * self.out_tree.num_leaves)
         given = tree_map(lambda _: 0, cotangent)
+        shown = lambda what: "an array" if what == str(int) else what  # leaves are zeros here
         found = [
-            f"  * out{keystr(path)} was {a} in the original output, but {b} here, so {why}."
+            f"  * out{keystr(path)} was {shown(a)} in the original output, but {shown(b)} here, so {why}."
             for path, a, b, why in equality_errors(expected, given)
         ]
         return (

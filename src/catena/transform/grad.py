@@ -384,7 +384,11 @@ def check_scalar_output(tree, outs, holomorphic: bool):
         raise TypeError(f"Gradient only defined for scalar-output functions. Output was {tree_unflatten(tree, outs)}.")
     aval = get_aval(outs[0])
     if aval.shape:
-        raise TypeError(f"Gradient only defined for scalar-output functions. Output had shape: {aval.shape}.")
+        raise TypeError(
+            f"Gradient only defined for scalar-output functions. Output had shape: {aval.shape}. Make it a scalar, for "
+            "instance by jnp.sum or jnp.mean; jax.vmap(jax.grad(f)) differentiates each element of a batch, "
+            "jax.jacobian(f) all results by all arguments."
+        )
     check_real_output(aval, holomorphic, "grad")
 
 

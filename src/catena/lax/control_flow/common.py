@@ -13,7 +13,8 @@ from catena.core.source import function_place
 from catena.core.staging import DebugInfo, hoist_constants, trace_to_jaxpr
 from catena.core.trace import Tracer
 from catena.core.tree import LEAF as LEAF
-from catena.core.tree import PyTreeDef, equality_errors, tree_flatten, tree_flatten_with_path, tree_unflatten
+from catena.core.tree import PyTreeDef, tree_flatten, tree_flatten_with_path, tree_unflatten
+from catena.core.tree_errors import equality_errors_treedef
 from catena.core.tree_keys import keystr
 from catena.core.zeros import get_aval
 from catena.lax.convert import convert
@@ -235,11 +236,10 @@ def check_same_tree(expected: PyTreeDef, found: PyTreeDef, avals, out_avals, wha
     """Raise where the carry that a body returns has another structure than the one it takes."""
     if expected == found:
         return
-    before, after = tree_unflatten(expected, list(avals)), tree_unflatten(found, list(out_avals))
     differences = [
-        f"the input carry {component(carry_name, path)} is a {first} but the corresponding component of the "
-        f"carry output is a {second}, so {reason}"
-        for path, first, second, reason in equality_errors(before, after)
+        f"the input carry {component(carry_name, path)} is {node(first)} but the corresponding component of the "
+        f"carry output is {node(second)}, so {reason}"
+        for path, first, second, reason in equality_errors_treedef(expected, found)
     ]
     if not differences:
         differences = [f"the input tree structure is:\n{expected}\nthe output tree structure is:\n{found}"]
@@ -249,6 +249,11 @@ def check_same_tree(expected: PyTreeDef, found: PyTreeDef, avals, out_avals, wha
         f"{listed(differences)}\n\n"
         "Revise the function so that the carry output has the same pytree structure as the carry input."
     )
+
+
+def node(description: str) -> str:
+    """What stands at a place of a tree, with its article."""
+    return "an array" if description == "pytree leaf" else f"a {description}"
 
 
 def check_same_types(tree: PyTreeDef, avals, out_avals, what: str, carry_name: str):

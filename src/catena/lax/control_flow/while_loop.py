@@ -480,7 +480,7 @@ def check_condition(cond):
         raise TypeError(f"cond_fun must return a boolean scalar, but got pytree {cond.out_tree}.")
     (aval,) = cond.out_avals
     if aval.shape or aval.dtype != np.bool_:
-        raise TypeError(f"cond_fun must return a boolean scalar, but got output type(s) {cond.out_avals}.")
+        raise TypeError(f"cond_fun must return a boolean scalar, but got output type(s) {aval.str_short()}.")
 
 
 def while_in_python(cond_fun, body_fun, value):
