@@ -5,8 +5,10 @@ import zlib
 from collections import Counter
 
 # Before catena is imported: a stray variable in the user's shell must not decide a test.
-# But `CATENA_CHECK_BOUNDS=1` runs the tests in checked mode (`make test-checked`).
-for name in [n for n in os.environ if n.startswith(("JAX_", "CATENA_")) and n != "CATENA_CHECK_BOUNDS"]:
+# But `CATENA_CHECK_BOUNDS=1` runs the tests in checked mode (`make test-checked`), and `CATENA_DIFFERENTIAL=1` makes
+# `test_numpy_differential.py` compile all calls.
+MEANT = ("CATENA_CHECK_BOUNDS", "CATENA_DIFFERENTIAL")
+for name in [n for n in os.environ if n.startswith(("JAX_", "CATENA_")) and n not in MEANT]:
     del os.environ[name]
 
 import hypothesis  # noqa: E402

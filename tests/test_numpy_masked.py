@@ -9,7 +9,7 @@ from tests.numpy_examples import EXAMPLES
 import catena as jax
 import catena.numpy as jnp
 from catena.errors import NonConcreteBooleanIndexError
-from catena.numpy.masked import ELEMENTWISE, REDUCTIONS
+from catena.numpy.masked import CONTRACTIONS, ELEMENTWISE, REDUCTIONS, TRANSPOSITIONS
 
 X = jnp.array([[3.0, -1.0, 0.5, -2.0], [0.25, 1.0, -0.5, 4.0], [-3.0, 2.0, 1.5, 0.75]])
 COLUMNS = np.array([True, False, True, True])
@@ -34,11 +34,15 @@ def extra(name: str) -> tuple:
     return {"quantile": (0.3,), "nanquantile": (0.3,), "percentile": (40.0,), "nanpercentile": (40.0,)}.get(name, ())
 
 
+def named(name: str):
+    """The function of ``numpy`` or ``numpy.linalg``."""
+    return getattr(jnp, name, None) or getattr(jnp.linalg, name)
+
+
 @pytest.mark.parametrize("which", MASKS)
 @pytest.mark.parametrize("name", REDUCTIONS)
 def test_reductions(name, which):
-    function = getattr(jnp, name)
-    agree(lambda x, m: function(taken(x, which, m), *extra(name)), X, MASKS[which])
+    agree(lambda x, m: named(name)(taken(x, which, m), *extra(name)), X, MASKS[which])
 
 
 @pytest.mark.parametrize("keepdims", [False, True])
@@ -46,9 +50,11 @@ def test_reductions(name, which):
 @pytest.mark.parametrize("name", REDUCTIONS)
 def test_reductions_along_axes(name, axis, keepdims):
     """Along the selected axis the result is an array; along the other, a selection again, here summed."""
+    if name.startswith("arg") and axis == (0, 1):
+        axis = None
 
     def f(x, mask):
-        result = getattr(jnp, name)(x[mask], *extra(name), axis=axis, keepdims=keepdims)
+        result = named(name)(x[mask], *extra(name), axis=axis, keepdims=keepdims)
         return result if axis != 1 else result.sum(0)
 
     agree(f, X, MASKS["rows"])
@@ -84,10 +90,10 @@ def test_elementwise_functions(name):
 
 
 def test_tables_name_the_namespace():
-    for name in (*ELEMENTWISE, *REDUCTIONS):
-        assert callable(getattr(jnp, name))
+    for name in (*ELEMENTWISE, *REDUCTIONS, *CONTRACTIONS, *TRANSPOSITIONS):
+        assert callable(named(name))
     for name in REDUCTIONS:
-        assert "a" in inspect.signature(getattr(jnp, name)).parameters
+        assert next(iter(inspect.signature(named(name)).parameters)) in ("a", "x")
 
 
 def test_operators():
@@ -130,6 +136,63 @@ def test_where_and_initial():
 
     agree(f, X)
     agree(lambda x: x[x[:, 0] > 0].sum(0, where=x[0] > 0), X)
+
+
+EXTREMES = {
+    "plain": X,
+    "ties": jnp.array([[1.0, 2.0, 2.0, 2.0], [0.0, 2.0, 0.0, 2.0]]),
+    "infinite": jnp.array([[-np.inf, -np.inf, 1.0, np.inf], [np.inf, np.inf, -np.inf, np.nan]]),
+    "integers": jnp.array([[7, 7, 3, 7], [-1, -2, -1, -2]]),
+}
+
+
+@pytest.mark.parametrize("which", EXTREMES)
+@pytest.mark.parametrize("name", ["argmax", "argmin"])
+def test_places_of_extremes_are_counted_among_the_selected(name, which):
+    x, function = EXTREMES[which], getattr(jnp, name)
+    for mask in COLUMNS, ~COLUMNS, np.array([False, True, True, False]):
+        for axis, keepdims in ((None, False), (None, True), (1, False), (1, True)):
+            agree(lambda x, m, a=axis, k=keepdims: function(x[:, m], axis=a, keepdims=k), x, mask)
+        agree(lambda x, m: function(x[:, m], axis=0).sum(), x, mask)
+    for mask in (x > 0, x <= 1, x == x[0, 0]):
+        agree(lambda x, m: function(x[m]), x, mask)
+    assert int(jax.jit(lambda x: function(x[x > 99]))(EXTREMES["plain"])) == -1
+
+
+@pytest.mark.parametrize("order", [None, 1, 2, 0, 2.5, np.inf])
+def test_norms(order):
+    agree(lambda x: jnp.linalg.norm(x[x > 0], ord=order), X)
+    agree(lambda x, m: jnp.linalg.norm(x[:, m], ord=order, axis=1), X, COLUMNS)
+    if order not in (0, 2.5):
+        agree(lambda x, m: jnp.linalg.norm(x[:, m], ord=order), X, COLUMNS)
+
+
+def test_products():
+    def f(x, c):
+        m, r = x > 0, x[:, 0] > 0
+        y, s = x**2, x[m]
+        return (
+            s @ s, s.dot(y[m]), jnp.vdot(s, y[m]), jnp.inner(x[:, c], y[:, c]), x[:, c] @ y[0, c], y[r, 0] @ x[r],
+            jnp.vecdot(x[:, c], y[:, c]), x[r].T @ x[r], x[:, c] @ x[:, c].mT, x[:, c] @ jnp.permute_dims(y[:, c], (1, 0)),
+            jnp.dot(jnp.log(s), s), (x[m] - s.mean()) @ (x[m] - s.mean()), jnp.linalg.norm(s - 1),
+        )  # fmt: skip
+
+    agree(f, X, COLUMNS)
+
+
+def test_a_fit_to_the_selected_points():
+    """Least squares by the normal equations, and their gradient: what is left out may be NaN."""
+    points = jnp.array([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0], [1.0, np.nan], [1.0, 3.0]])
+    values = jnp.array([1.0, 3.0, 5.5, 7.0, 6.5])
+
+    def fit(a, y):
+        m = a[:, 1] >= 0
+        return jnp.linalg.solve(a[m].T @ a[m], a[m].T @ y[m])
+
+    agree(fit, points, values)
+    slopes = jax.jit(jax.jacrev(fit, 1))(points, values)
+    np.testing.assert_allclose(slopes[:, 3], 0)
+    np.testing.assert_allclose(slopes @ values, fit(points, values), rtol=1e-5)
 
 
 def test_weights():
@@ -210,7 +273,11 @@ REFUSED = {
     "'reshape'": lambda x: x[x > 0].reshape(2, 2),
     "jnp.sort": lambda x: jnp.sort(x[x > 0]),
     "jnp.concatenate": lambda x: jnp.concatenate([x[x > 0], x[0]]),
-    "jnp.linalg.norm|jnp.norm": lambda x: jnp.linalg.norm(x[x > 0]),
+    "norm of order -1": lambda x: jnp.linalg.norm(x[x > 0], ord=-1),
+    "jnp.matmul with an array": lambda x: x @ x[:, x[0] > 0],
+    "jnp.dot of selections by two masks": lambda x: jnp.dot(x[x > 0], x[x < 0]),
+    "jnp.matmul of selections by two": lambda x: x[:, x[0] > 0] @ x[:, x[0] > 0],
+    "jnp.vdot of": lambda x: jnp.vdot(x[x[:, 0] > 0], x[x[:, 0] > 0]),
     "jnp.reduce": lambda x: jnp.add.reduce(x[x > 0]),
     "conversion": lambda x: jnp.asarray(x[x > 0]),
     "NumPy": lambda x: np.sum(np.asarray(x[x > 0])),

@@ -17,7 +17,7 @@ from catena.numpy.boundary import (
     user_dtype,
 )
 from catena.numpy.documentation import family
-from catena.numpy.hot import F64, REAL_OR_INT, Operand
+from catena.numpy.hot import F64, I32, REAL_OR_INT, Operand
 from catena.numpy.reductions import accumulator, widened
 from catena.typing import DTypeLike
 
@@ -33,6 +33,8 @@ def _running(name, numpy_fun, lax_fun, a, axis, dtype, out):
         value = a._value
         return make_array(quiet.run(numpy_fun, value, axis, value.dtype))
     dtype = dtypes.to_numeric_dtype(a.dtype) if dtype is None else dtype
+    if dtype == dtypes.BOOL:  # whether any, or all, so far are true
+        return convert(lax_fun(convert(convert(a, dtype), I32), axis), dtype)
     return convert(lax_fun(convert(a, accumulator(dtype)), axis), dtype)
 
 

@@ -1,9 +1,9 @@
 """``x[mask]`` where the mask is traced: the selected elements, whose number nobody knows yet.
 
-Most uses do not need the number. A reduction over the selected elements has a static shape, so has an update
-at the same mask, and an elementwise function may as well compute on all elements. So ``x[mask]`` under a
-transformation is a ``Selection``, which keeps the array beside the mask and gives these uses a meaning by the
-array protocol, as a user's class could (docs/array_protocol.md). Every other use raises
+Most uses do not need the number. A reduction over the selected elements has a static shape, so have a product that
+sums over them and an update at the same mask, and an elementwise function may as well compute on all elements. So
+``x[mask]`` under a transformation is a ``Selection``, which keeps the array beside the mask and gives these uses a
+meaning by the array protocol, as a user's class could (docs/array_protocol.md). Every other use raises
 ``NonConcreteBooleanIndexError``.
 """
 
@@ -16,7 +16,7 @@ from catena import lax
 from catena.core.errors import NonConcreteBooleanIndexError
 from catena.core.trace import Tracer, same_value
 from catena.core.tree import tree_map
-from catena.numpy.boundary import canonical_axes
+from catena.numpy.boundary import canonical_axes, canonical_axis
 from catena.numpy.protocol import participants
 from catena.numpy.reductions import highest, lowest
 
@@ -55,6 +55,16 @@ class Selection:
         """The selected axis, counted from the back, as broadcasting counts."""
         return self.array.ndim - self.axis
 
+    @property
+    def T(self) -> "Selection":  # noqa: N802
+        """The same elements with the axes in reverse order."""
+        return self.array.__array_namespace__().transpose(self)
+
+    @property
+    def mT(self) -> "Selection":  # noqa: N802
+        """The same elements with the last two axes exchanged."""
+        return self.array.__array_namespace__().matrix_transpose(self)
+
     def with_array(self, array, from_right: int, tame: bool) -> "Selection":
         """Other values for the same elements."""
         return Selection(array, self.mask, array.ndim - from_right, self.source, tame)
@@ -79,6 +89,10 @@ class Selection:
         chosen = self.array.__array_namespace__().where(self.spread_mask(), self.array, repeated)
         return self.with_array(chosen, self.from_right, True)
 
+    def with_zeros(self):
+        """The array with zeros where the mask is false."""
+        return self.array.__array_namespace__().where(self.spread_mask(), self.array, np.zeros((), self.dtype))
+
     def refuse(self, use: str):
         """Raise the error for a use that needs the number of elements."""
         raise NonConcreteBooleanIndexError(self.source, use)
@@ -88,9 +102,9 @@ class Selection:
     def __jax_function__(self, function, types, args, kwargs):
         if types != (Selection,):
             return NotImplemented
-        name = function.__name__
+        name, jnp = function.__name__, self.array.__array_namespace__()
         meaning = _MEANINGS.get(name)
-        if meaning is None or getattr(self.array.__array_namespace__(), name, None) is not function:
+        if meaning is None or all(getattr(module, name, None) is not function for module in (jnp, jnp.linalg)):
             self.refuse(f"jnp.{name}")
         return meaning(function, args, kwargs)
 
@@ -136,14 +150,19 @@ def elementwise(function, args, kwargs):
     if function.__name__ == "where" and len(args) < 3 and not {"x", "y"} <= kwargs.keys():
         first.refuse("jnp.where without values to choose from")
     for x in selections[1:]:
-        if not same_value(x.source, first.source) or x.from_right != first.from_right:
-            first.refuse(f"jnp.{function.__name__} of selections by two masks (the same? then name it once: m = ...)")
+        _check_same_elements(function, first, x, x.from_right == first.from_right)
     for x in (*args, *kwargs.values()):
         shape = () if type(x) is Selection or isinstance(x, type) else getattr(x, "shape", ())
         if len(shape) >= first.from_right and shape[-first.from_right] != 1:
             first.refuse(f"jnp.{function.__name__} with an array of shape {shape}")
     args, kwargs = tree_map(_elements, (args, kwargs), is_leaf=_is_selection)
     return tree_map(lambda y: first.with_array(y, first.from_right, True), function(*args, **kwargs))
+
+
+def _check_same_elements(function, x: Selection, y: Selection, along: bool):
+    """Raise unless two selections are by one mask; ``along``: whether their axes correspond."""
+    if not along or not same_value(y.source, x.source):
+        x.refuse(f"jnp.{function.__name__} of selections by two masks (the same? then name it once: m = ...)")
 
 
 def _is_selection(x) -> bool:
@@ -173,7 +192,7 @@ ELEMENTWISE = (
 def reduction(function, args, kwargs):
     """A reduction of the selected elements; along other axes alone, a selection of reductions."""
     given = inspect.signature(function).bind(*args, **kwargs).arguments
-    x = given.pop("a")
+    x = given.pop(next(iter(given)))
     if type(x) is not Selection:  # it is among the weights, or the like
         participants((args, kwargs))[0].refuse(f"jnp.{function.__name__} of an array that is none")
     axes = canonical_axes(given.get("axis"), x.ndim)
@@ -225,6 +244,30 @@ def _average(function, x, given):
     return (mean, jnp.broadcast_to(total, mean.shape)) if returned else mean
 
 
+def _by_zeros(function, x, given):
+    """A norm: zeros in the place of what is left out change none but those of negative order."""
+    order = given.get("ord")
+    if isinstance(order, Tracer) or isinstance(order, int | float) and order < 0:
+        x.refuse(f"jnp.linalg.{function.__name__} of order {order}")
+    return function(x.with_zeros(), **given)
+
+
+def _position(function, x, given):
+    """Where an extremum is: what is selected before it is counted. -1 where nothing is selected.
+
+    The first of equal elements is found, although those that are left out repeat one (see ``tamed``): those that
+    come before it repeat it, so that as few are selected before them.
+    """
+    jnp, values, mask = x.array.__array_namespace__(), x.tamed().array, x.mask
+    if given.get("axis") is None:
+        mask = jnp.broadcast_to(x.spread_mask(), values.shape).reshape(-1)
+    if not mask.shape[0]:
+        return function(values, **given)  # raises
+    found = function(values, **given)
+    before = jnp.cumsum(mask, dtype=found.dtype) - mask
+    return jnp.where(mask.any(), jnp.take(before, found), -1)
+
+
 _NEUTRAL = {"max": lowest, "amax": lowest, "nanmax": lowest, "min": highest, "amin": highest, "nanmin": highest}
 REDUCTIONS = {
     **dict.fromkeys(
@@ -232,11 +275,52 @@ REDUCTIONS = {
         _by_where,
     ),
     **dict.fromkeys("median nanmedian nanpercentile nanquantile percentile quantile".split(), _by_nan),
+    **dict.fromkeys("argmax argmin".split(), _position),
+    **dict.fromkeys("norm vector_norm".split(), _by_zeros),
     "average": _average,
     "count_nonzero": _count_nonzero,
     "ptp": _ptp,
 }
-_MEANINGS = dict.fromkeys(ELEMENTWISE, elementwise) | dict.fromkeys(REDUCTIONS, reduction)
+
+# ----------------------------------------------------------------------------------------------------
+# Transposes, and products that sum over the selected elements
+
+
+def transposition(function, args, kwargs):
+    """The same elements along another axis."""
+    given = inspect.signature(function).bind(*args, **kwargs).arguments
+    x = given.pop(next(iter(given)))
+    order = list(range(x.ndim))
+    if function.__name__ == "matrix_transpose":
+        order[-2:] = order[:-3:-1]
+    else:
+        axes = given.get("axes")
+        order = order[::-1] if axes is None else [canonical_axis(a, x.ndim) for a in axes]
+    return Selection(function(x.array, **given), x.mask, order.index(x.axis), x.source, x.tame)
+
+
+def contraction(function, args, kwargs):
+    """A product of two arrays along the axes by which both are selected."""
+    given = inspect.signature(function).bind(*args, **kwargs)
+    first, second = given.args[:2]
+    name = function.__name__
+    for x, y in ((first, second), (second, first)):
+        if type(x) is Selection and type(y) is not Selection:
+            x.refuse(f"jnp.{name} with an array")
+    axis = second.ndim - 1 if name in ("inner", "vdot", "vecdot") else max(second.ndim - 2, 0)
+    along = first.axis == first.ndim - 1 and second.axis == axis and (name != "vdot" or first.ndim == second.ndim == 1)
+    _check_same_elements(function, first, second, along)
+    return function(first.with_zeros(), second.with_zeros(), *given.args[2:], **given.kwargs)
+
+
+TRANSPOSITIONS = "matrix_transpose permute_dims transpose".split()
+CONTRACTIONS = "dot inner matmul vdot vecdot".split()
+_MEANINGS = {
+    **dict.fromkeys(TRANSPOSITIONS, transposition),
+    **dict.fromkeys(ELEMENTWISE, elementwise),
+    **dict.fromkeys(REDUCTIONS, reduction),
+    **dict.fromkeys(CONTRACTIONS, contraction),
+}
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -253,8 +337,8 @@ def _operator(name: str, reflected: bool = False):
 
 _BINARY = {
     "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "true_divide", "floordiv": "floor_divide",
-    "mod": "remainder", "divmod": "divmod", "pow": "power", "and": "bitwise_and", "or": "bitwise_or",
-    "xor": "bitwise_xor", "lshift": "left_shift", "rshift": "right_shift",
+    "mod": "remainder", "divmod": "divmod", "pow": "power", "matmul": "matmul", "and": "bitwise_and",
+    "or": "bitwise_or", "xor": "bitwise_xor", "lshift": "left_shift", "rshift": "right_shift",
 }  # fmt: skip
 _OTHERS = {
     "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal", "eq": "equal", "ne": "not_equal",
