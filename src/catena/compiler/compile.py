@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from catena.compiler import host, link, workers
+from catena.compiler import host, link, shared, workers
 from catena.compiler.emit.entry import STACK_ARENA, write_program
 from catena.compiler.emit.program import Module, ProgramWriter
 from catena.compiler.executable import Executable, Parts
@@ -35,7 +35,7 @@ def text_of(closed_jaxpr, donated=()) -> str:
     """The LLVM IR that `compile_jaxpr` compiles."""
     writer = ProgramWriter(host.target().vector_bytes, False, workers.parallel_for())
     module = write_program(writer, lower(closed_jaxpr), *_terms(closed_jaxpr, donated))
-    return link.with_helpers(module.text, module.helpers)
+    return link.with_helpers(module.text(), module.helpers)
 
 
 def _terms(closed_jaxpr, donated: Sequence[bool]) -> tuple[bool, list[int]]:
@@ -78,15 +78,16 @@ def compile_region(
     dump = context.dump_ir_to
     writer = ProgramWriter(host.target().vector_bytes, bool(dump), workers.parallel_for())
     module = write_program(writer, region, returns_stacks, donated)
-    text = link.with_helpers(module.text, module.helpers)
-    times.mark("emit")
+    text = link.with_helpers(module.text(), module.helpers)
     level = link.code_level(text)
-    code_name = link.object_name(text, level)
+    plan = shared.plan(module, text, level, alone=bool(dump))
+    times.mark("emit")
+    code_name = link.object_name(plan.text, level)
     if dump:
         code, optimised = link.compile_text(text, times, level)
         _dump(Path(dump), name, region, module, text, str(optimised))
     else:
-        code = link.object_code(code_name, text, times, level)
+        code = link.object_code(code_name, plan.text, times, level)
     parts = Parts(
         code,
         code_name,
@@ -95,15 +96,18 @@ def compile_region(
         [(v.shape, v.dtype) for v in region.outputs],
         writer.reused,
         module.arena_bytes,
-        module.functions,
+        len(module.functions),
         module.flops,
         module.bytes,
         bool(module.interruptible or module.sites or module.arena_bytes > STACK_ARENA),
         writer.uses_stacks,
         returns_stacks,
         module.sites,
+        plan.exports,
+        plan.imports,
+        plan.linked,
     )
-    executable = Executable(parts, lambda: text, times.seconds)
+    executable = Executable(parts, lambda: text, times.seconds, plan.codes)
     times.mark("load")
     return executable
 

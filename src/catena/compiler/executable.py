@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from catena.compiler import host
 from catena.runtime import status
-from catena.runtime.native import Native
+from catena.runtime.native import Code, Native, offer
 
 
 @dataclass
@@ -31,6 +31,9 @@ class Parts:
     uses_stacks: bool
     returns_stacks: bool
     sites: list[str] = field(default_factory=list)  # of bounds checks, in checked mode
+    exports: dict[str, str] = field(default_factory=dict)  # functions that other programs may link (see `shared`)
+    imports: dict[str, str] = field(default_factory=dict)  # functions that it calls in other programs
+    linked: int = 0  # functions that were not compiled again: those, and what they call
 
 
 class Executable:
@@ -40,12 +43,17 @@ class Executable:
     executable checks nothing but allocates the results. `reused` maps results to donated arguments: the caller
     passes the same array for both, the program works in its memory. Where `returns_stacks`, `outs` has one uint64 more,
     which receives the head of the chain of all stacks that the run made; the caller gives them back with
-    `free_stacks(head)`. `text` makes the program's LLVM IR when somebody wants to read it.
+    `free_stacks(head)`. `text` makes the program's LLVM IR when somebody wants to read it; `linked` has the code of
+    what it imports.
     """
 
-    def __init__(self, parts: Parts, text: Callable[[], str], seconds: dict[str, float]):
+    def __init__(
+        self, parts: Parts, text: Callable[[], str], seconds: dict[str, float], linked: Mapping[str, Code] | None = None
+    ):
         self.parts, self._text = parts, text
-        self.native = Native(parts.code, parts.constants, parts.externals, host.new_machine(1), parts.uses_stacks)
+        machine = host.new_machine(1)
+        self.native = Native(parts.code, parts.constants, parts.externals, machine, parts.uses_stacks, linked)
+        offer(parts.exports, self.native.code)
         self.entry, self.out_specs, self.reused = self.native.entry, tuple(parts.out_specs), parts.reused
         self.returns_stacks, self.free_stacks = parts.returns_stacks, self.native.free_stacks
         self._seconds = seconds
@@ -73,13 +81,19 @@ class Executable:
     def report(self) -> dict:
         """What making the program took, by stage, and what it consists of."""
         parts = self.parts
-        sizes = {"bytes": len(parts.code), "functions": parts.functions, "arena": parts.arena_bytes}
-        return {"seconds": self._seconds, **sizes}
+        return {
+            "seconds": self._seconds,
+            "bytes": len(parts.code),
+            "functions": parts.functions,
+            "linked": parts.linked,
+            "arena": parts.arena_bytes,
+        }
 
     def cost_analysis(self) -> dict[str, float]:
         """Arithmetic operations and bytes moved, counted on the loop nests (`while` counts once)."""
         return {"flops": float(self.parts.flops), "bytes accessed": float(self.parts.bytes)}
 
     def as_text(self) -> str:
-        """The program as LLVM IR."""
-        return self._text()
+        """The program as LLVM IR, with what it has from other programs."""
+        linked = f"; linked, not compiled again: {', '.join(self.parts.imports)}\n" if self.parts.imports else ""
+        return linked + self._text()

@@ -31,44 +31,59 @@ class Times:
         self._last = now
 
 
-def with_helpers(text: str, helpers: dict) -> str:
-    """The module with the definitions and declarations that it calls."""
-    lines: dict[str, None] = {}
-    calls = Counter(_MATH_CALL.findall(text))
-    for symbol, need in helpers.items():
-        if isinstance(need, tuple):
-            family, *key = need
-            if family == "text":
-                lines[key[0]] = None
-                continue
-            if family == "stacks":
-                lines.update(dict.fromkeys(stack_steps.runtime_lines()))
-                continue
-            if family == "sorting":
-                lines[sorting.define(*key)] = None
-                continue
-            if family == "quicksort":
-                lines[quicksort.define(*key)] = None
-                continue
-            if family == "selection":
-                lines[selection.define(*key)] = None
-                continue
-            for each in (tuple(key), *vector_math.dependencies(*key)):
-                lines[_shared_if_frequent(vector_math.define(*each), calls[vector_math.symbol(*each)])] = None
-                lines.update(dict.fromkeys(vector_math.declarations(*each)))
-        elif need.startswith("declare"):
-            lines[need] = None
-        else:
-            lines[small_floats.define(symbol)] = None
-    return "\n".join([*lines, text])
+def with_helpers(text: str, helpers: dict, often: frozenset[str] | None = None) -> str:
+    """The module with the definitions and declarations that it calls, those `often` used not written in place."""
+    often = frequent(text) if often is None else often
+    lines = [line for symbol, need in helpers.items() for line in _definitions(symbol, need, often)]
+    return "\n".join([*dict.fromkeys(lines), text])
+
+
+def used_helpers(text: str, helpers: dict) -> dict:
+    """Those helpers that the text calls, directly or not."""
+    used = {symbol for symbol, need in helpers.items() if isinstance(need, tuple) and need[0] in ("text", "stacks")}
+    pending = [text]
+    while pending:
+        source = pending.pop()
+        for symbol, need in helpers.items():
+            if symbol not in used and f"@{symbol.removeprefix('@')}(" in source:
+                used.add(symbol)
+                pending += _definitions(symbol, need, frozenset())
+    return {symbol: need for symbol, need in helpers.items() if symbol in used}
+
+
+def _definitions(symbol: str, need, often: frozenset[str]) -> list[str]:
+    """The definition of a helper, and what that needs."""
+    if not isinstance(need, tuple):
+        return [need if need.startswith("declare") else small_floats.define(symbol)]
+    family, *key = need
+    if family == "text":
+        return [key[0]]
+    if family == "stacks":
+        return [*stack_steps.runtime_lines()]
+    if family == "sorting":
+        return [sorting.define(*key)]
+    if family == "quicksort":
+        return [quicksort.define(*key)]
+    if family == "selection":
+        return [selection.define(*key)]
+    lines = []
+    for each in (tuple(key), *vector_math.dependencies(*key)):
+        lines.append(_shared_if(vector_math.symbol(*each) in often, vector_math.define(*each)))
+        lines += vector_math.declarations(*each)
+    return lines
 
 
 FREQUENT = 16  # calls of one function from which they are calls: their bodies would be most of the program
 _MATH_CALL = re.compile(r"call [^@]*(@catena\.[\w.]+)\(")
 
 
-def _shared_if_frequent(definition: str, calls: int) -> str:
-    return definition.replace(" alwaysinline ", " noinline ", 1) if calls > FREQUENT else definition
+def frequent(text: str) -> frozenset[str]:
+    """The helpers that are called too often to be written in place."""
+    return frozenset(symbol for symbol, n in Counter(_MATH_CALL.findall(text)).items() if n > FREQUENT)
+
+
+def _shared_if(shared: bool, definition: str) -> str:
+    return definition.replace(" alwaysinline ", " noinline ", 1) if shared else definition
 
 
 def object_name(text: str, opt: int) -> str:

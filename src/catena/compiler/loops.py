@@ -9,6 +9,7 @@ lanes. `verify` checks the result, `show` prints it.
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -74,8 +75,10 @@ class Nest:
     def written(self) -> set[int]:
         return {s.buffer for s in self.stores} | {d[0] for f in self.folds for d in f.dests}
 
-    def key(self, buffers: list[int]) -> tuple:
-        """The nest's structure, with its buffers numbered in this order: equal keys give equal text."""
+    def key(self, buffers: list[int], opened: Collection[int] = ()) -> tuple:
+        """The nest's structure, with its buffers numbered in this order: equal keys give equal text. The extents of
+        `opened` loops are not in the text (see `emit.ranges`).
+        """
         at = {b: i for i, b in enumerate(buffers)}
         stmts = tuple(
             (s.op, s.type, s.args, (at[s.attr[0]], *s.attr[1:]) if s.op in LOADS else s.attr) for s in self.stmts
@@ -83,7 +86,8 @@ class Nest:
         stores = tuple((at[s.buffer], *s[1:]) for s in self.stores)
         folds = tuple((f[:3], tuple((at[b], t, o) for b, t, o in f.dests), f[4:]) for f in self.folds)
         loops = (tuple(self.order), self.rows, self.vector, self.width, self.unroll, self.tile)
-        shape = (tuple(self.extents), self.reduced, *loops)
+        extents = tuple(None if d in opened else n for d, n in enumerate(self.extents))
+        shape = (extents, self.reduced, *loops)
         return shape, stmts, stores, folds, self.sequential
 
     def offsets(self):

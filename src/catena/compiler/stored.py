@@ -23,6 +23,7 @@ from catena.core.config import TRACED
 from catena.core.context import context
 from catena.core.dtypes import ALL
 from catena.runtime import kernels, threads
+from catena.runtime.native import resolved
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 DTYPES = {d.name: d for d in ALL}
@@ -70,11 +71,11 @@ def find(
         return None
     head, _, tables = content.partition(b"\n")
     entry = json.loads(head)
-    code = cache.load(entry["parts"]["code_name"])
-    if code is None:
+    code, linked = cache.load(entry["parts"]["code_name"]), resolved(entry["parts"]["imports"])
+    if code is None or linked is None:
         return None
     parts = _parts(entry["parts"], code, consts, tables)
-    return Executable(parts, text or _no_text, {}), entry["note"]
+    return Executable(parts, text or _no_text, {}, linked), entry["note"]
 
 
 def keep(name: str | None, executable: Executable, note: dict, consts: Sequence = ()) -> None:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import ctypes
 import threading
+import weakref
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -43,42 +45,89 @@ def check_layout() -> None:
     _checked = True
 
 
-class Native:
-    """Object code loaded into this process and bound to its constants and library functions."""
+class Code:
+    """Object code in this process: it stays there as long as this object, and so does the code that it calls."""
 
-    def __init__(self, code: bytes, constants: list[np.ndarray], externals: list, machine, stacks: bool = False):
-        check_layout()
-        self._keep = ([np.ascontiguousarray(c) for c in constants], externals)
-        binding = llvm()
-        with _lock:
-            empty = binding.parse_assembly("")
-            self._engine = binding.create_mcjit_compiler(empty, machine)
+    def __init__(self, code: bytes, machine, linked: Mapping[str, Code]):
+        binding, self._linked = llvm(), tuple(linked.values())
+        with _lock:  # a name stands for one address while this code is loaded, maybe for another later
+            for name, other in linked.items():
+                binding.add_symbol(name, other.address(name))
+            self._engine = binding.create_mcjit_compiler(binding.parse_assembly(""), machine)
             self._engine.add_object_file(binding.ObjectFileRef.from_data(code))
             self._engine.finalize_object()
-            address = self._engine.get_function_address("entry")
-            self._bind("constants", [c.__array_interface__["data"][0] for c in self._keep[0]])
-            self._bind("externals", [x.address for x in externals])
-            self._arena = self._engine.get_global_value_address("arena_cache")
-            free = self._engine.get_function_address("catena_stack_free_list") if stacks else 0
-        self.entry = ENTRY_TYPE(address)
-        self.free_stacks = _FREE_STACKS(free) if free else None
+
+    def address(self, name: str) -> int:
+        """Where a function begins."""
+        return self._engine.get_function_address(name)
+
+    def variable(self, name: str) -> int:
+        """Where a global variable lies."""
+        return self._engine.get_global_value_address(name)
+
+
+_codes: weakref.WeakValueDictionary[str, Code] = weakref.WeakValueDictionary()  # by function: see `compiler.shared`
+
+
+def offer(exports: Mapping[str, str], code: Code) -> None:
+    """Lets other programs link functions of loaded code, given the key of each by its name."""
+    with _lock:
+        for key in exports.values():
+            _codes.setdefault(key, code)
+
+
+def known(key: str) -> Code | None:
+    """The loaded code that has the function of this key."""
+    with _lock:
+        return _codes.get(key)
+
+
+def resolved(imports: Mapping[str, str]) -> dict[str, Code] | None:
+    """Where functions are, by name, given their keys; None unless all are in this process."""
+    found = {name: known(key) for name, key in imports.items()}
+    return None if None in found.values() else found
+
+
+class Native:
+    """Object code loaded into this process and bound to its constants and library functions.
+
+    `linked` says where functions are that it calls and other programs have.
+    """
+
+    def __init__(
+        self,
+        code: bytes,
+        constants: list[np.ndarray],
+        externals: list,
+        machine,
+        stacks: bool = False,
+        linked: Mapping[str, Code] | None = None,
+    ):
+        check_layout()
+        self._keep = ([np.ascontiguousarray(c) for c in constants], externals)
+        self.code = Code(code, machine, linked or {})
+        self._bind("constants", [c.__array_interface__["data"][0] for c in self._keep[0]])
+        self._bind("externals", [x.address for x in externals])
+        # Not `__del__`, which the collector of cycles may call after the code is gone.
+        weakref.finalize(self, _free_arena, self.code, self.code.variable("arena_cache")).atexit = False
+        self.entry = ENTRY_TYPE(self.code.address("entry"))
+        self.free_stacks = _FREE_STACKS(self.code.address("catena_stack_free_list")) if stacks else None
 
     def _bind(self, table: str, pointers: list[int]) -> None:
         if pointers:
-            base = self._engine.get_global_value_address(table)
-            (ctypes.c_void_p * len(pointers)).from_address(base)[:] = pointers
+            (ctypes.c_void_p * len(pointers)).from_address(self.code.variable(table))[:] = pointers
 
     @property
     def callbacks(self) -> list[Callback]:
         return [x for x in self._keep[1] if isinstance(x, Callback)]
 
-    def __del__(self):
-        arena = getattr(self, "_arena", 0)
-        if arena and ctypes is not None:  # at the end of the process modules may be gone before their objects
-            cached = ctypes.c_void_p.from_address(arena)
-            if cached.value:
-                _free(cached.value)
-                cached.value = None
+
+def _free_arena(code: Code, arena: int) -> None:
+    """Gives back the memory that a program kept between calls; `code` is where the variable lies that points to it."""
+    kept = ctypes.c_void_p.from_address(arena)
+    if kept.value:
+        _free(kept.value)
+        kept.value = None
 
 
 _free = ctypes.CDLL(None).free

@@ -16,7 +16,15 @@ def explanation(compiled, keys: list[tuple], names: list[str]) -> str:
     memory = compiled.memory_analysis()
     count = sum(not line.startswith(" ") for line in lines)
     head = f"{compiled.fun_name}: {len(compiled._call.closed.eqns)} equations became {count} steps"
-    return "\n".join([head, *("  " + line for line in lines), sizes(memory), *recompilations(keys, names)])
+    history = [*recompilations(keys, names), *linked(compiled.runtime_executable())] if len(keys) > 1 else []
+    return "\n".join([head, *("  " + line for line in lines), sizes(memory), *history])
+
+
+def linked(executable) -> list[str]:
+    """How much of the machine code was there already: kernels do not depend on the batch size."""
+    if executable is None or not executable.report["linked"]:
+        return []
+    return ["machine code: {linked} of {functions} kernels linked, not compiled again".format(**executable.report)]
 
 
 def sizes(memory) -> str:
@@ -34,8 +42,6 @@ def shown(size: int) -> str:
 
 def recompilations(keys: list[tuple], names: list[str]) -> list[str]:
     """Why the function was traced each time after the first."""
-    if len(keys) < 2:
-        return []
     lines = [f"traced {len(keys)} times:"]
     for i in range(1, len(keys)):
         reasons = misses.history(keys[i], keys[:i], names)

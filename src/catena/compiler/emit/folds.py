@@ -133,7 +133,7 @@ class Accumulators:
         for c, copy in enumerate(copies):
             new = [self.w._use(s, copy, self.width) for s in self.fold.stmts]
             out = new if self.fold.kind == "general" else self._taken(c, new)
-            active = self.w.active_lanes() if self.w.lanes_reduced else None
+            active = self.w.active if self.w.lanes_reduced else None
             for j, x in enumerate(out):
                 if active is not None:
                     r = vector(self.types[j].register, self.width)

@@ -4,8 +4,8 @@ Statements are placed in the outermost loop where all they depend on is defined.
 into segments (full blocks of `unroll` vectors, single vectors, a tail); each segment writes the inner loops
 once. A nest without folds over its lanes ends in one last vector that overlaps the one before it, since
 writing an element twice is harmless; folds mask the overlap, and nests that update in place get a tail of
-exact width. Nests of few iterations are unrolled with constant indices, so that small arrays can live in
-registers.
+exact width. Loops whose iterations are known only when they run have `ranges` (see `emit.ranges`). Nests of
+few iterations are unrolled with constant indices, so that small arrays can live in registers.
 """
 
 from __future__ import annotations
@@ -32,7 +32,17 @@ class Segment(NamedTuple):
     width: int
     unroll: int
     clamp: bool = False  # the last block moves back to end at `stop`
-    overlap: int = 0  # lanes of the only block that were done before
+    masked: bool = False  # lanes that moved back with the last block do nothing the second time
+
+
+class Range(NamedTuple):
+    """The iterations of a loop: from `start` to `stop`, names of integers. Of a reduced SIMD dimension they are whole
+    blocks, and `extent` is where the dimension ends; None where whole blocks cover it.
+    """
+
+    start: str
+    stop: str
+    extent: str | None = None
 
 
 class Copy:
@@ -47,7 +57,7 @@ class Copy:
 
 class NestWriter:
     """Writes one nest with `e`; `pointers` gives each buffer's base address, `outer` the indices of the
-    outermost dimensions where they are given, `bounds` a range of the next one.
+    outermost dimensions where they are given, `ranges` the iterations of loops that are known when they run.
     """
 
     def __init__(
@@ -56,12 +66,12 @@ class NestWriter:
         nest: Nest,
         pointers: dict[int, str],
         in_place: bool = False,
-        bounds=None,
+        ranges: dict[int, Range] | None = None,
         outer=(),
         guard=None,
     ):
-        self.e, self.nest, self.pointers, self.in_place, self.bounds = e, nest, pointers, in_place, bounds
-        self.outer = outer
+        self.e, self.nest, self.pointers, self.in_place = e, nest, pointers, in_place
+        self.ranges, self.outer = ranges or {}, outer
         self.guard: Guard | None = guard
         self.position = {d: i for i, d in enumerate(nest.order)}
         self.kept = sum(d not in nest.reduced for d in nest.order)
@@ -69,10 +79,8 @@ class NestWriter:
         self.accesses = self._accesses()
         self.buffers = {key: buffer for key, buffer, _, _ in self.accesses}
         self.vector_bit = 0 if nest.vector is None else 1 << nest.vector
-        partial = any(f.partial for f in nest.folds)
-        self.bounded = None if bounds is None else nest.order[self.kept if partial else len(outer)]
-        self.small = bounds is None and self._unrolled() <= UNROLL_LIMIT
-        self.width, self.overlap, self.iv = 1, 0, {}
+        self.small = not self.ranges and self._unrolled() <= UNROLL_LIMIT
+        self.width, self.active, self.iv = 1, None, {}
         self.tiled = False  # whether the copies are the lines of a square
         self.cascade = None if self.small else cascades.plan(nest, self.kept)
         self.folds: list[folds.Accumulators] = []
@@ -191,7 +199,7 @@ class NestWriter:
         if d == self.nest.tile and self.width == self.nest.width and not (self.in_place or self.small):
             self._tile_loop(level, d, copies[0])
             return
-        start, stop = self.bounds if d == self.bounded else (0, self.nest.extents[d])
+        start, stop = self.ranges[d][:2] if d in self.ranges else (0, self.nest.extents[d])
         if self.small:
             for i in range(stop):
                 self._enter(level, d, i, [c.child() for c in copies])
@@ -272,15 +280,12 @@ class NestWriter:
     # ---- the SIMD dimension --------------------------------------------------------------------------------
 
     def segments(self, d: int) -> list[Segment]:
-        """How the lanes cover the dimension."""
+        """How the lanes cover a dimension of known extent."""
         n, width, unroll = self.nest.extents[d], self.nest.width, self.nest.unroll
         start = 0
-        if d == self.bounded and d not in self.nest.reduced:
-            return [Segment(*self.bounds, width, unroll, clamp=not self.in_place)]
         if n <= width:
             return [Segment(0, n, n, 1)]
-        idempotent = d not in self.nest.reduced and not self.in_place and not self.nest.sequential
-        if idempotent and not any(f.running for f in self.nest.folds):
+        if is_idempotent(self.nest, d, self.in_place):
             return [Segment(0, n, width, unroll, clamp=bool(n % (width * unroll)))]
         out = []
         for u in dict.fromkeys((unroll, 1)):
@@ -291,49 +296,72 @@ class NestWriter:
         if start < n and d not in self.nest.reduced:
             out.append(Segment(start, n, n - start, 1))
         elif start < n:
-            out.append(Segment(n - width, n, width, 1, overlap=width - (n - start)))
+            out.append(Segment(start, n, width, 1, clamp=True, masked=True))
         return out
 
     def _vector_loop(self, level: int, d: int, copies: list[Copy]) -> None:
-        segments = self.segments(d)
-        if d == self.bounded and d in self.nest.reduced:
-            self._segment(level, d, Segment(*self.bounds, *segments[0][2:4]), copies)
-            self._rest(level, d, segments[0].stop, segments[1:], copies)
+        if d not in self.ranges:
+            for s in self.segments(d):
+                self._segment(level, d, s, copies)
             return
-        for s in segments:
-            self._segment(level, d, s, copies)
+        r, width, unroll = self.ranges[d], self.nest.width, self.nest.unroll
+        clamp = is_idempotent(self.nest, d, self.in_place)
+        self._segment(level, d, Segment(r.start, r.stop, width, unroll, clamp), copies)
+        if r.extent is not None:
+            self._rest(level, d, r, copies)
 
-    def _rest(self, level: int, d: int, whole: int, segments: list[Segment], copies: list[Copy]) -> None:
-        """What whole blocks leave of a reduced dimension, for the last of its chunks."""
-        if not segments:
-            return
-        more, done = self.e.label(), self.e.label()
-        self.e.branch(self.e.op(f"icmp eq i64 {self.bounds[1]}, {whole}"), more, done)
-        self.e.start(more)
-        for s in segments:
-            self._segment(level, d, s, copies)
-        self.e.jump(done)
-        self.e.start(done)
+    def _rest(self, level: int, d: int, r: Range, copies: list[Copy]) -> None:
+        """What whole blocks leave of a reduced dimension, for the range that ends with the last of them."""
+        e, step = self.e, self.nest.width * self.nest.unroll
+        left = e.op(f"sub i64 {r.extent}, {r.stop}")
+        near, some = e.op(f"icmp ult i64 {left}, {step}"), e.op(f"icmp ne i64 {left}, 0")
+        more, done = e.label(), e.label()
+        e.branch(e.op(f"and i1 {near}, {some}"), more, done)
+        e.start(more)
+        rest = Segment(r.stop, r.extent, self.nest.width, 1, clamp=True, masked=True)
+        if self.nest.unroll > 1:
+            self._segment(level, d, rest, copies)
+        else:  # a single block
+            self.width = self.nest.width
+            self._block(level, d, self._moved_back(r.stop, rest), rest, copies)
+            self.width, self.active = 1, None
+        e.jump(done)
+        e.start(done)
 
     def _segment(self, level: int, d: int, s: Segment, copies: list[Copy]) -> None:
-        self.width, self.overlap = s.width, s.overlap
+        self.width = s.width
         step = s.width * s.unroll
-        if isinstance(s.start, int) and s.stop - s.start == step:
-            self._block(level, d, s.start, s, copies)
-        elif self.small and not s.clamp:
-            for i in range(s.start, s.stop, step):
-                self._block(level, d, i, s, copies)
+        if isinstance(s.start, int) and s.stop - s.start <= step:
+            at = s.stop - step
+            self.active = self._lanes_from(s.start - at) if s.masked else None
+            self._block(level, d, at, s, copies)
         elif self.small:
             for i in range(s.start, s.stop, step):
                 self._block(level, d, min(i, s.stop - step), s, copies)
         else:
             with self._loop(level, s.start, s.stop, step) as i:
-                at = i
-                if s.clamp:
-                    last = s.stop - step if isinstance(s.stop, int) else self.e.op(f"sub i64 {s.stop}, {step}")
-                    at = self.e.op(f"call i64 @llvm.smin.i64(i64 {i}, i64 {last})")
-                self._block(level, d, at, s, copies)
-        self.width, self.overlap = 1, 0
+                self._block(level, d, self._moved_back(i, s), s, copies)
+        self.width, self.active = 1, None
+
+    def _moved_back(self, i: str, s: Segment) -> str:
+        """Where block `i` of a segment begins, and which of its lanes are active."""
+        if not s.clamp:
+            return i
+        step = s.width * s.unroll
+        last = s.stop - step if isinstance(s.stop, int) else self.e.op(f"sub i64 {s.stop}, {step}")
+        at = self.e.op(f"call i64 @llvm.smin.i64(i64 {i}, i64 {last})")
+        if s.masked:
+            self.active = self._lanes_from(self.e.op(f"sub i64 {i}, {at}"))
+        return at
+
+    def _lanes_from(self, first) -> str | None:
+        """The mask of lanes from this one on; None for all."""
+        if first == 0:
+            return None
+        if isinstance(first, int):
+            return "<" + ", ".join(f"i1 {'true' if k >= first else 'false'}" for k in range(self.width)) + ">"
+        count = self.e.splat(first, "i64", self.width)
+        return self.e.op(f"icmp uge <{self.width} x i64> {self.e.lanes(self.width)}, {count}")
 
     def _block(self, level: int, d: int, base, s: Segment, copies: list[Copy]) -> None:
         inner = []
@@ -528,8 +556,7 @@ class NestWriter:
     def lanes_reduced(self) -> bool:
         return self.nest.vector is not None and self.nest.vector in self.nest.reduced
 
-    def active_lanes(self) -> str | None:
-        """The mask of lanes that an overlapping block has not done before."""
-        if not self.overlap:
-            return None
-        return "<" + ", ".join(f"i1 {'true' if k >= self.overlap else 'false'}" for k in range(self.width)) + ">"
+
+def is_idempotent(nest: Nest, d: int, in_place: bool) -> bool:
+    """Whether iterations of a dimension may be done twice."""
+    return not (d in nest.reduced or in_place or nest.sequential or any(f.running for f in nest.folds))

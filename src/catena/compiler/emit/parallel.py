@@ -6,8 +6,11 @@ the number of threads.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from catena.compiler.costs import COSTLY
 from catena.compiler.emit import bounds
+from catena.compiler.emit.emitter import Emitter
 from catena.compiler.loops import Nest
 
 WORTHWHILE = 1 << 19  # units of work below which threads cost more than they give
@@ -51,49 +54,53 @@ def _lift_long_loop(nest: Nest) -> None:
             nest.order.insert(0, longest)
 
 
-def call(w, name: str, pointers: list[str], extent: int, size: int, each: list[int] | None = None) -> None:
-    """Calls nest function `name` for all chunks through the pool; chunk k has its own part of a pointer's memory,
-    k * `each` bytes further, where it leaves partial results.
+def call(w, name: str, pointers: list[str], numbers: list[int], cut: int, size: int, each: list[int] | None = None):
+    """Calls nest function `name` through the pool, in chunks of `size` iterations of the range that stands at `cut`
+    and `cut + 1` among its `numbers`. Chunk k has its own part of a pointer's memory, k * `each` bytes further, where
+    it leaves partial results.
     """
-    n = len(pointers)
-    each = each or [0] * n
-    loads = [
-        line
-        for i in range(n)
-        for line in (
-            f"  %p{i} = getelementptr ptr, ptr %args, i64 {i}",
-            f"  %w{i} = load ptr, ptr %p{i}",
-            f"  %o{i} = mul nsw i64 %k, {each[i]}",
-            f"  %b{i} = getelementptr i8, ptr %w{i}, i64 %o{i}",
-        )
-    ]
-    arguments = ", ".join([f"ptr %b{i}" for i in range(n)] + ["i64 %lo", "i64 %hi"])
-    body = "\n".join(
-        [
-            "(ptr %args, i64 %k) {",
-            "entry:",
-            *loads,
-            f"  %lo = mul nsw i64 %k, {size}",
-            f"  %end = add nsw i64 %lo, {size}",
-            f"  %hi = call i64 @llvm.smin.i64(i64 %end, i64 {extent})",
-            f"  call void @{name}({arguments})",
-            "  ret void",
-            "}",
-        ]
-    )
-    through_pool(w, body, pointers, -(-extent // size))
+    end = numbers[cut + 1]
+    body = _chunk(name, len(pointers), len(numbers), cut, each or [0] * len(pointers))
+    through_pool(w, body, pointers, -(-end // size), [size, *numbers])
 
 
-def through_pool(w, body: str, pointers: list[str], chunks: int) -> None:
-    """Runs a function `(ptr %args, i64 %k)`, given by its text, for all chunks; `%args` holds the pointers."""
-    wrapper, e = w.wrappers.setdefault(body, f"chunk{len(w.wrappers)}"), w.e
-    table = e.slot(f"[{max(len(pointers), 1)} x ptr]", 16)
+def _chunk(name: str, pointers: int, numbers: int, cut: int, each: list[int]) -> str:
+    """The text of the function that runs chunk %k; sizes are in its table, so that all sizes share it."""
+    e = Emitter()
+    own = [load_pointer(e, i) for i in range(pointers)]
+    own = [e.element(p, "i8", e.op(f"mul nsw i64 %k, {by}")) if by else p for p, by in zip(own, each)]
+    size, *given = [load_number(e, pointers + i) for i in range(1 + numbers)]
+    low = e.op(f"mul nsw i64 %k, {size}")
+    end = e.op(f"add nsw i64 {low}, {size}")
+    given[cut : cut + 2] = [low, e.op(f"call i64 @llvm.smin.i64(i64 {end}, i64 {given[cut + 1]})")]
+    e.do(f"call void @{name}({', '.join([*(f'ptr {p}' for p in own), *(f'i64 {n}' for n in given)])})")
+    return "\n".join(["(ptr %args, i64 %k) nounwind {", "entry:", *e.lines, "  ret void", "}"])
+
+
+def load_pointer(e: Emitter, i: int) -> str:
+    """Entry `i` of a chunk's table."""
+    return e.op(f"load ptr, ptr {e.element('%args', 'ptr', i)}")
+
+
+def load_number(e: Emitter, i: int) -> str:
+    """Entry `i` of a chunk's table, a number."""
+    return e.op(f"load i64, ptr {e.element('%args', 'ptr', i)}")
+
+
+def through_pool(w, body: str, pointers: list[str], chunks: int, numbers: Sequence[int] = ()) -> None:
+    """Runs a function `(ptr %args, i64 %k)`, given by its text, for all chunks; the table `%args` holds the pointers,
+    then the numbers.
+    """
+    chunk, e = w.function(body), w.e
+    table = e.slot(f"[{max(len(pointers) + len(numbers), 1)} x ptr]", 16)
     for i, p in enumerate(pointers):
         e.do(f"store ptr {p}, ptr {e.element(table, 'ptr', i)}")
+    for i, n in enumerate(numbers, len(pointers)):
+        e.do(f"store i64 {n}, ptr {e.element(table, 'ptr', i)}")
     if w.pool is not None and chunks > 1:
-        e.do(f"call void {w.external(w.pool)}(ptr @{wrapper}, ptr {table}, i64 {chunks})")
+        e.do(f"call void {w.external(w.pool)}(ptr @{chunk}, ptr {table}, i64 {chunks})")
     else:
         k, opened = e.begin_loop(0, chunks)
-        e.do(f"call void @{wrapper}(ptr {table}, i64 {k})")
+        e.do(f"call void @{chunk}(ptr {table}, i64 {k})")
         e.end_loop(opened)
     bounds.stop_if_violated(w)

@@ -9,7 +9,7 @@ import math
 
 from catena.compiler import affine
 from catena.compiler.body import Stmt
-from catena.compiler.emit import parallel
+from catena.compiler.emit import parallel, ranges
 from catena.compiler.emit.folds import COMBINE, accumulator_type
 from catena.compiler.graph import Value
 from catena.compiler.loops import Fold, Nest
@@ -27,7 +27,8 @@ def chunk(nest: Nest, in_place: bool) -> int | None:
         return None
     if any(f.running for f in nest.folds) or nest.rows:
         return None
-    outer, step = _outer(nest)
+    outer = ranges.first_folded(nest)
+    step = ranges.step(nest, outer)
     kept = math.prod(n for d, n in enumerate(nest.extents) if d not in nest.reduced)
     most = nest.trips // (FEWEST * kept * len(nest.folds))
     count = min(parallel.MOST_CHUNKS, max(total // parallel.CHUNK, 2), nest.extents[outer] // step, most)
@@ -37,23 +38,19 @@ def chunk(nest: Nest, in_place: bool) -> int | None:
     return size if size <= nest.extents[outer] // 2 else None
 
 
-def _outer(nest: Nest) -> tuple[int, int]:
-    """The outermost reduced loop, and how many of its iterations are done at once."""
-    outer = next(d for d in nest.order if d in nest.reduced)
-    return outer, nest.width * nest.unroll if outer == nest.vector else 1
-
-
 def write(w, frame, nest: Nest, size: int) -> None:
     """Writes the nest as chunks of `size` iterations, and the fold of what they leave."""
-    outer, step = _outer(nest)
-    whole = nest.extents[outer] // step * step  # the last chunk does the rest too
-    count = -(-whole // size)
+    outer = ranges.first_folded(nest)
+    opened = ranges.choose(nest, False, outer)
+    numbers = opened.whole(nest)
+    cut = 0 if opened.outer is None else 2
+    count = -(-numbers[cut + 1] // size)  # of whole blocks; the last chunk does the rest too
     joins = [_part(w, frame, nest, fold, count) for fold in nest.folds]
     nest.folds = [fold for fold, *_ in joins]
     each = {b: n for _, _, lengths in joins for b, n in lengths.items()}
     pointers = {b: w.buffer(frame, b) for b in nest.buffers()}
-    name = w.nest_function(nest, list(pointers), in_place=False, bounded=True, sizes=each)
-    parallel.call(w, name, list(pointers.values()), whole, size, [each.get(b, 0) for b in pointers])
+    name = w.nest_function(nest, list(pointers), False, opened, each)
+    parallel.call(w, name, list(pointers.values()), numbers, cut, size, [each.get(b, 0) for b in pointers])
     for _, join, _ in joins:
         w.nest(frame, join)
     for b in each:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -27,6 +27,7 @@ from catena.compiler.emit import (
     libraries,
     parallel,
     partial,
+    ranges,
     rows,
     selection,
     sort_steps,
@@ -49,17 +50,52 @@ INLINE, INLINE_IN_LOOP = 64, 4096  # nests of at most so much work (blocks * sta
 class Module:
     """What the linker needs."""
 
-    text: str
+    head: str  # globals
+    functions: dict[str, str]  # parameters and bodies by name, callees before callers
+    entry: str
     constants: list[np.ndarray]
     externals: list  # addresses or callables, bound at load in this order
     helpers: dict
     arena_bytes: int
     nests: list[str]
-    functions: int
     flops: int = 0
     bytes: int = 0
     interruptible: bool = False
     sites: list[str] = field(default_factory=list)  # of bounds checks, in checked mode
+
+    def text(self, linked: Collection[str] = ()) -> str:
+        """LLVM IR, but for the helpers that it calls; functions that are `linked` are only declared."""
+        needed, once = self.needed(linked), self._called_once(linked)
+        parts = [self.head]
+        for name in needed:
+            body = self.functions[name]
+            if name in linked:
+                parts.append(f"declare void @{name}{_NAME.sub('', body[: body.index(')') + 1])}")
+            elif name in once:
+                parts.append(f"define internal void @{name}{_always_inline(body)}")
+            else:
+                parts.append(f"define dso_local void @{name}{body}")
+        return "\n".join([*parts, self.entry])
+
+    def exported(self, linked: Collection[str] = ()) -> list[str]:
+        """The functions that the text defines as such, not as parts of others."""
+        once = self._called_once(linked)
+        return [name for name in self.needed(linked) if name not in linked and name not in once]
+
+    def needed(self, linked: Collection[str]) -> list[str]:
+        """The functions that the entry reaches, callees first; what only linked ones call is not needed."""
+        needed = set(calls(self.entry))
+        for name, body in reversed(self.functions.items()):
+            if name in needed and name not in linked:
+                needed.update(calls(body))
+        return [name for name in self.functions if name in needed]
+
+    def _called_once(self, linked: Collection[str]) -> set[str]:
+        """Functions with one caller, which runs chunks: as parts of it, they cost LLVM half as much."""
+        needed = [name for name in self.needed(linked) if name not in linked]
+        inner = [called for name in needed for called in calls(self.functions[name])]
+        count = Counter([*inner, *calls(self.entry)])
+        return {name for name in inner if count[name] == 1 and name not in linked}
 
 
 @dataclass
@@ -96,7 +132,6 @@ class ProgramWriter:
         self.literals: dict[str, str] = {}  # integer constants in memory, for routines that want addresses
         self.uses_blas = False
         self.pool = pool  # the external that runs loops in parallel, if there is one
-        self.wrappers: dict[str, str] = {}  # text of a chunk function -> its name
         self.keep_nests, self.shown = keep_nests, []
         self.uses_stacks, self.returned_stacks = False, None
         self.flops, self.bytes = 0, 0
@@ -390,74 +425,71 @@ class ProgramWriter:
             return
         if self.pool is None:
             chunk = None
-        key = (nest.key(list(pointers)), in_place, chunk, self.depth > 0, self._extents(list(pointers)))
-        name = self.nests_known.get(key)
-        if name is None:
-            name = self.nests_known[key] = self.nest_function(nest, list(pointers), in_place, bool(chunk))
+        opened = ranges.choose(nest, in_place, nest.order[0] if chunk else None)
+        name, numbers = self.kernel(nest, list(pointers), in_place, opened), opened.whole(nest)
         if chunk:
-            parallel.call(self, name, list(pointers.values()), nest.extents[nest.order[0]], chunk)
+            parallel.call(self, name, list(pointers.values()), numbers, 0, chunk)
         else:
-            self.e.do(f"call void @{name}({', '.join(f'ptr {p}' for p in pointers.values())})")
+            arguments = [*(f"ptr {p}" for p in pointers.values()), *(f"i64 {n}" for n in numbers)]
+            self.e.do(f"call void @{name}({', '.join(arguments)})")
             bounds.stop_if_violated(self)
 
+    def kernel(self, nest: loops.Nest, buffers: list[int], in_place: bool, opened: ranges.Open) -> str:
+        """The name of the function that runs a nest on ranges of its open loops; equal nests have one."""
+        dims = (*nest.rows, opened.outer, opened.folded)
+        key = (nest.key(buffers, dims), in_place, opened.key(nest), self.depth > 0, self._extents(buffers))
+        if key not in self.nests_known:
+            self.nests_known[key] = self.nest_function(nest, buffers, in_place, opened)
+        return self.nests_known[key]
+
     def nest_function(
-        self, nest: loops.Nest, buffers: list[int], in_place: bool, bounded: bool, sizes: dict[int, int] | None = None
+        self,
+        nest: loops.Nest,
+        buffers: list[int],
+        in_place: bool,
+        opened: ranges.Open,
+        sizes: dict[int, int] | None = None,
     ) -> str:
         e, written = Emitter(), nest.written()
         e.contract = self.depth > 0
         outer = [f"%o{j}" for j in range(len(nest.rows) - 1)]
-        limits = ("%lo", "%hi") if bounded else None
         names, guard = {b: f"%b{i}" for i, b in enumerate(buffers)}, self.guard(e, nest, True, sizes)
-        NestWriter(e, nest, names, in_place, limits, outer, guard).write()
-        noalias = "" if in_place or bounded else " noalias"
-        params = [f"ptr{noalias if b in written else ' readonly'} %b{i}" for i, b in enumerate(buffers)]
-        params += [f"i64 {x}" for x in (*outer, *limits)] if bounded else []
+        NestWriter(e, nest, names, in_place, opened.ranges(), outer, guard).write()
+        params = [f"ptr{'' if b in written else ' readonly'} %b{i}" for i, b in enumerate(buffers)]
+        params += [*(f"i64 {x}" for x in outer), *opened.parameters]
         self.helpers.update(e.needs)
         head = f"({', '.join(params)}) nounwind {{"
         return self.function("\n".join([head, "entry:", *e.slots, *e.lines, "  ret void", "}"]))
 
     def row_function(self, nest: loops.Nest, buffers: list[int]) -> str:
         """The name of the function that runs a nest of a row group on a range of rows."""
-        key = (nest.key(buffers), False, "rows", self.depth > 0, self._extents(buffers))
-        if key not in self.nests_known:
-            self.nests_known[key] = self.nest_function(nest, buffers, False, bounded=True)
-        return self.nests_known[key]
+        return self.kernel(nest, buffers, False, ranges.Open(nest.rows[-1]))
 
     def function(self, body: str) -> str:
-        """The name of the internal function with this text (parameters and body); equal ones are one."""
-        return self.functions.setdefault(body, f"nest{len(self.functions)}")
+        """The name of the function with this text (parameters and body): equal ones are one, in all programs."""
+        return self.functions.setdefault(body, f"f{digest(body)}")
 
     # ---- the module ----------------------------------------------------------------------------------------
 
-    def _called_once(self) -> set[str]:
-        """Functions with one caller, which runs chunks: as parts of it, they cost LLVM half as much."""
-        calls = Counter(_CALL.findall("\n".join([*self.functions, *self.wrappers, *self.e.lines])))
-        return {name for wrapper in self.wrappers for name in _CALL.findall(wrapper) if calls[name] == 1}
-
     def finish(self, entry: str) -> Module:
-        """The module's text, given the text of the entry function."""
+        """The module, given the text of the entry function."""
         self.helpers.update(self.e.needs)
-        parts = [
+        head = [
             f"@constants = global [{max(len(self.constants), 1)} x ptr] zeroinitializer, align 16",
             f"@externals = global [{max(len(self.externals), 1)} x ptr] zeroinitializer, align 16",
             *self.literals.values(),
             *([bounds.GLOBAL] if self.sites is not None else []),
         ]
-        once = self._called_once()
-        parts += [
-            f"define internal void @{name}{_always_inline(body) if name in once else body}"
-            for body, name in self.functions.items()
-        ]
-        parts += [f"define internal void @{name}{body}" for body, name in self.wrappers.items()]
-        text = "\n".join([*parts, entry])
+        functions = {name: body for body, name in self.functions.items()}
         return Module(
-            text,
+            "\n".join(head),
+            functions,
+            entry,
             self.constants,
             self.externals,
             self.helpers,
             self.arena.peak,
             self.shown,
-            len(self.functions),
             self.flops,
             self.bytes,
             self.fuel is not None,
@@ -465,7 +497,13 @@ class ProgramWriter:
         )
 
 
-_CALL = re.compile(r"call void @(\w+)\(")
+_FUNCTION = re.compile(r"@(f[0-9a-f]{24})\b")  # see `digest`
+_NAME = re.compile(r" %\w+")
+
+
+def calls(text: str) -> list[str]:
+    """The functions of a module that a text calls or passes on, as often as it does."""
+    return _FUNCTION.findall(text)
 
 
 def _always_inline(body: str) -> str:
@@ -477,7 +515,7 @@ def nbytes(v: Value) -> int:
 
 
 def digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
+    return hashlib.sha256(text.encode()).hexdigest()[:24]
 
 
 # ---- node forms that are not kernels -----------------------------------------------------------------------

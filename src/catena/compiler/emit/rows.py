@@ -36,8 +36,8 @@ def write(w, frame, group: RowGroup, writes: list[int]) -> None:
     most = max(work // parallel.CHUNK, 2) if work > parallel.WORTHWHILE else 1
     chunks = min(parallel.MOST_CHUNKS, blocks, most)
     each = -(-blocks // chunks)
-    body = _body(w, group, buffers, extents, block, each, blocks)
-    parallel.through_pool(w, body, pointers, -(-blocks // each))
+    body = _body(w, group, buffers, len(extents), block)
+    parallel.through_pool(w, body, pointers, -(-blocks // each), [each, blocks, *extents])
 
 
 def merge_rows(group: RowGroup) -> None:
@@ -58,22 +58,28 @@ def _crosses(nest: Nest, d: int, e: int) -> bool:
     return all(coefficient(a, d) == coefficient(a, e) * nest.extents[e] for a in nest.offsets())
 
 
-def _body(w, group: RowGroup, buffers: list[int], extents, block: int, each: int, blocks: int) -> str:
-    """The text of the function that runs chunk %k: `each` blocks of rows."""
+def _body(w, group: RowGroup, buffers: list[int], dims: int, block: int) -> str:
+    """The text of the function that runs chunk %k. Its table holds the blocks in each chunk, all blocks, and the
+    extents of the row dimensions, so that any number of rows shares it.
+    """
     e = Emitter()
-    pointers = {b: e.op(f"load ptr, ptr {e.element('%args', 'ptr', i)}") for i, b in enumerate(buffers)}
+    pointers = {b: parallel.load_pointer(e, i) for i, b in enumerate(buffers)}
+    each, blocks, *extents = [parallel.load_number(e, len(buffers) + i) for i in range(2 + dims)]
     scratch = {n: e.slot(f"[{size * block} x i8]", 64) for n, size in group.private.items()}
     first = e.op(f"mul nsw i64 %k, {each}")
     end = e.op(f"add nsw i64 {first}, {each}")
     last = e.op(f"call i64 @llvm.smin.i64(i64 {end}, i64 {blocks})")
     k, opened = e.begin_loop(first, last)
-    across = -(-extents[-1] // block)
-    outer, inner = _divide(e, k, across)
+    outer, inner = "0", k
+    if dims > 1:
+        across = e.op(f"udiv i64 {e.op(f'add i64 {extents[-1]}, {block - 1}')}, {block}")
+        outer, inner = _divide(e, k, across)
     low = e.op(f"mul i64 {inner}, {block}")
     end = e.op(f"add i64 {low}, {block}")
     high = e.op(f"call i64 @llvm.smin.i64(i64 {end}, i64 {extents[-1]})")
-    rows = e.op(f"mul i64 {outer}, {extents[-1]}")
-    before = e.op(f"add i64 {low}, {rows}")
+    before = low
+    if dims > 1:
+        before = e.op(f"add i64 {low}, {e.op(f'mul i64 {outer}, {extents[-1]}')}")
     for n, slot in scratch.items():
         back = e.op(f"mul i64 {before}, {-group.private[n]}")
         pointers[n] = e.op(f"getelementptr i8, ptr {slot}, i64 {back}")
@@ -86,7 +92,7 @@ def _body(w, group: RowGroup, buffers: list[int], extents, block: int, each: int
     return "\n".join(["(ptr %args, i64 %k) nounwind {", "entry:", *e.slots, *e.lines, "  ret void", "}"])
 
 
-def _outer_indices(e: Emitter, position: str, extents) -> list[str]:
+def _outer_indices(e: Emitter, position: str, extents: list[str]) -> list[str]:
     """The position in row-major order as one index per dimension."""
     out = []
     for n in reversed(extents[1:]):
@@ -95,8 +101,8 @@ def _outer_indices(e: Emitter, position: str, extents) -> list[str]:
     return [position, *out] if extents else []
 
 
-def _divide(e: Emitter, x: str, n: int) -> tuple[str, str]:
-    """Quotient and remainder by a constant."""
+def _divide(e: Emitter, x: str, n: str) -> tuple[str, str]:
+    """Quotient and remainder."""
     quotient = e.op(f"udiv i64 {x}, {n}")
     whole = e.op(f"mul i64 {quotient}, {n}")
     return quotient, e.op(f"sub i64 {x}, {whole}")

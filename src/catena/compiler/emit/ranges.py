@@ -1,0 +1,87 @@
+"""Loops whose extent is not in a kernel's text: the kernel is given the range, and serves every extent.
+
+Of the loops of a nest, the one that moves furthest through memory is usually the batch: its extent is in no stride.
+If it is the outermost loop, or the outermost of those that are folded away, its range is an argument of the kernel's
+function; so is that of a loop that is cut into chunks for the threads. Everything else about a nest is in its text,
+and how its lanes cover the loop: whole blocks alone, or a rest too.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from catena.compiler import affine
+from catena.compiler.emit import cascades
+from catena.compiler.emit.nest import Range, is_idempotent
+from catena.compiler.loops import Nest
+
+
+class Open(NamedTuple):
+    """The loops of a nest that are given their range: the outermost one, and the outermost that is folded away."""
+
+    outer: int | None = None
+    folded: int | None = None
+    ragged: bool = False  # whether lanes along `folded` leave a rest
+
+    @property
+    def parameters(self) -> list[str]:
+        names = ["lo", "hi"] if self.outer is not None else []
+        names += ["from", "to"] if self.folded is not None else []
+        return [f"i64 %{x}" for x in (*names, *(["extent"] if self.ragged else []))]
+
+    def ranges(self) -> dict[int, Range]:
+        """What the parameters are to the writer of the nest."""
+        found = {} if self.outer is None else {self.outer: Range("%lo", "%hi")}
+        if self.folded is not None:
+            found[self.folded] = Range("%from", "%to", "%extent" if self.ragged else None)
+        return found
+
+    def whole(self, nest: Nest) -> list[int]:
+        """The arguments for all iterations, in the order of the parameters."""
+        out = [] if self.outer is None else [0, nest.extents[self.outer]]
+        if self.folded is not None:
+            n = nest.extents[self.folded]
+            out += [0, n - n % step(nest, self.folded), *([n] if self.ragged else [])]
+        return out
+
+    def key(self, nest: Nest) -> tuple:
+        """What the kernel's text still tells of the loops that are open."""
+        kept = sum(d not in nest.reduced for d in nest.order)
+        plan = cascades.plan(nest, kept) if self.folded is not None else None
+        return (*self, plan)
+
+
+def choose(nest: Nest, in_place: bool, cut: int | None = None) -> Open:
+    """The open loops of a scheduled nest; `cut` is the loop that runs in chunks, if one does."""
+    outer, folded = nest.order[len(nest.rows) - 1 if nest.rows else 0], first_folded(nest)
+    if outer == folded:
+        outer = None
+    furthest = max((d for d in (outer, folded) if d is not None), key=lambda d: _reach(nest, d))
+    wanted = [d for d in (furthest, cut) if d is not None and may_open(nest, d, in_place)]
+    outer = outer if outer in wanted else None
+    folded = folded if folded in wanted else None
+    return Open(outer, folded, folded is not None and bool(nest.extents[folded] % step(nest, folded)))
+
+
+def first_folded(nest: Nest) -> int | None:
+    """The outermost loop that is folded away."""
+    return next((d for d in nest.order if d in nest.reduced), None)
+
+
+def step(nest: Nest, d: int) -> int:
+    """The iterations of a loop that are done at once."""
+    return nest.width * nest.unroll if d == nest.vector else 1
+
+
+def _reach(nest: Nest, d: int) -> int:
+    return max((abs(affine.coefficient(a, d)) for a in nest.offsets()), default=0)
+
+
+def may_open(nest: Nest, d: int, in_place: bool) -> bool:
+    """Whether the nest's text can do without the extent of a loop: along lanes, blocks must fit."""
+    if d != nest.vector:
+        return d != nest.tile or d == nest.order[0]  # outside of the lanes, it is a loop like others
+    n = nest.extents[d]
+    if n <= nest.width or n < step(nest, d):
+        return False
+    return d in nest.reduced or is_idempotent(nest, d, in_place) or n % step(nest, d) == 0

@@ -1,0 +1,277 @@
+"""One function at many batch sizes: kernels without their extents, linked where their machine code is known."""
+
+import gc
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import catena as jax
+import catena.numpy as jnp
+from catena.compiler import compile as compiling
+from catena.compiler import link, shared, workers
+from catena.core.context import context
+from catena.runtime import native
+
+RNG = np.random.default_rng(6)
+SIZES = [0, 1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 129, 1000, 1024, 10007]
+DTYPES = ["float32", "float64", "bfloat16", "float16", "int32", "int8", "uint16", "bool", "complex64"]
+
+
+def values(shape, dtype="float32"):
+    x = RNG.normal(size=shape) * 3
+    if dtype == "bool":
+        return jnp.asarray(x > 0)
+    if dtype == "complex64":
+        return jnp.asarray((x + 1j * RNG.normal(size=shape)).astype(dtype))
+    if dtype in ("int32", "int8", "uint16"):
+        return jnp.asarray(np.abs(x * 5).astype(dtype))
+    return jnp.asarray(x.astype(ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype))
+
+
+def same(f, *args, rtol=2e-5, atol=1e-5):
+    """Compiled is as evaluated, within a few ulps of the dtype."""
+    got, want = jax.jit(f)(*args), f(*args)
+    for g, w in zip(jax.tree.leaves(got), jax.tree.leaves(want), strict=True):
+        assert g.dtype == w.dtype and g.shape == w.shape
+        kind = np.complex128 if jnp.iscomplexobj(w) else np.float64
+        coarse = {"bfloat16": 500, "float16": 100}.get(w.dtype.name, 1)
+        np.testing.assert_allclose(
+            np.asarray(g).astype(kind), np.asarray(w).astype(kind), rtol=rtol * coarse, atol=atol * coarse
+        )
+
+
+def softmax(x):
+    e = jnp.exp(x - jnp.max(x, axis=-1, keepdims=True))
+    return e / jnp.sum(e, axis=-1, keepdims=True)
+
+
+def layer_norm(x, scale):
+    centred = x - jnp.mean(x, axis=-1, keepdims=True)
+    return scale * centred / jnp.sqrt(jnp.mean(centred * centred, axis=-1, keepdims=True) + 1e-5)
+
+
+# ---- the same function at every size -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_elementwise_at_every_size(dtype):
+    def f(x, y):
+        z = (x + y) * x - y if dtype != "bool" else (x ^ y) | x
+        return z, x == y, jnp.where(x == y, x, z)
+
+    for n in SIZES:
+        same(f, values(n, dtype), values(n, dtype))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_full_reductions_at_every_size(dtype):
+    def f(x):
+        out = [jnp.sum(x), jnp.any(x != 0)]
+        return out if dtype == "complex64" or not x.size else [*out, jnp.max(x), jnp.argmax(x), jnp.min(x)]
+
+    for n in SIZES:
+        same(f, values(n, dtype), rtol=1e-4, atol=1e-3)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("columns", [5, 16, 77])
+def test_rows_and_columns_at_every_size(dtype, columns):
+    def f(x, b):
+        rows, columns = jnp.sum(x, axis=1), jnp.sum(x, axis=0)
+        return rows, columns, x + b if dtype != "bool" else x & b
+
+    for n in SIZES:
+        same(f, values((n, columns), dtype), values(columns, dtype), rtol=1e-4, atol=2e-3)
+
+
+@pytest.mark.parametrize("columns", [3, 32, 100])
+def test_groups_of_rows_at_every_size(columns):
+    def loss(x, scale):
+        return jnp.sum(softmax(layer_norm(x, scale)) ** 2)
+
+    for n in SIZES[1:]:
+        x, scale = values((n, columns)), values(columns)
+        same(softmax, x)
+        same(layer_norm, x, scale)
+        same(jax.grad(loss, (0, 1)), x, scale, rtol=1e-3, atol=1e-4)
+
+
+def test_groups_of_rows_in_two_dimensions():
+    for a, b in [(2, 300), (3, 300), (70, 9), (64, 64), (65, 33)]:
+        same(lambda x: softmax(x.transpose(1, 0, 2)), values((a, b, 40)))
+
+
+@pytest.mark.parametrize("columns", [1, 8, 50])
+def test_arguments_and_running_sums_at_every_size(columns):
+    def f(x):
+        return jnp.argmax(x, 0), jnp.argmin(x, 1), jnp.cumsum(x, 0), jnp.cumsum(x, 1), jnp.cumprod(x[:, 0])
+
+    for n in SIZES[1:]:
+        same(f, values((n, columns)) / 4, rtol=1e-4, atol=1e-3)
+
+
+def test_views_at_every_size():
+    def f(x):
+        wide = jnp.pad(x, ((1, 2), (0, 3)))
+        return x.T + 1, x[::-1] * 2, x[:, ::-1] * 3, x[::2] - 1, x[:, ::3] - 1, jnp.concatenate([x, -x]), wide * 2
+
+    for n in SIZES:
+        same(f, values((n, 24)))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8", "complex64"])
+def test_updates_in_place_at_every_size(dtype):
+    step = jax.jit(lambda p, g: p - g * p, donate_argnums=0)
+    for n in SIZES:
+        p, g = values((n, 7), dtype), values((n, 7), dtype)
+        want = np.asarray(p) - np.asarray(g) * np.asarray(p)
+        np.testing.assert_allclose(step(jnp.array(p), g), want, rtol=2e-5, atol=1e-5)
+
+
+def test_scatters_at_every_size():
+    for n in SIZES[1:]:
+        at = jnp.asarray(RNG.integers(0, 13, n).astype(np.int32))
+        same(lambda x, at, u: x.at[at].add(u), values((13, 6)), at, values((n, 6)), rtol=1e-3, atol=1e-3)
+        same(lambda x, at: x.at[:, 1].set(2.0)[at % x.shape[0]], values((n, 6)), at)
+
+
+def test_loops_at_every_size():
+    def f(x):
+        return jax.lax.fori_loop(0, 3, lambda _, y: jnp.sin(y) * 0.5 + x, x)
+
+    for n in (1, 7, 16, 33, 1000, 10007, 70001):
+        same(f, values(n))
+
+
+@pytest.mark.parametrize("n", [1 << 20, (1 << 20) + 5, 300_007])
+def test_chunks_of_large_arrays(n):
+    def f(x):
+        y = jnp.tanh(x) * 2
+        return y, jnp.sum(x), jnp.max(x), jnp.argmin(x)
+
+    same(f, values(n), rtol=1e-4, atol=1e-2)
+    same(lambda x: (jnp.sum(x, 0), jnp.max(x, 0), jnp.sum(x, 1)), values((n // 64, 64)), rtol=1e-3, atol=1e-2)
+
+
+def test_threads_do_not_change_results(monkeypatch):
+    def f(x):
+        return jnp.sum(x), jnp.sum(x, 0), softmax(x), jnp.argmax(x), jnp.tanh(x.T)
+
+    for n in (5000, 5001, 20_000):
+        x = values((n, 67))
+        threaded = jax.jit(lambda x: f(x))(x)
+        with monkeypatch.context() as patch:
+            patch.setattr(workers, "parallel_for", lambda: None)
+            patch.setenv("CATENA_CACHE", "0")
+            alone = jax.jit(lambda x: f(x))(x)
+        for a, b in zip(threaded, alone, strict=True):
+            np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
+
+
+# ---- linking -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def compiled(monkeypatch):
+    """The plans of all programs that are compiled, without what was on disk or loaded before."""
+    plans, plan = [], shared.plan
+    monkeypatch.setattr(native, "_codes", type(native._codes)())
+    monkeypatch.setenv("CATENA_CACHE", "0")
+
+    def watched(*args, **kwargs):
+        plans.append(plan(*args, **kwargs))
+        return plans[-1]
+
+    monkeypatch.setattr(compiling.shared, "plan", watched)
+    return plans
+
+
+def defined(plan) -> int:
+    return plan.text.count("define dso_local void @f")
+
+
+CASES = {
+    "elementwise": (lambda x: jnp.sin(x) * 2 + x, lambda n: values((n, 64))),
+    "softmax": (softmax, lambda n: values((n, 100))),
+    "gradient": (jax.grad(lambda x: jnp.sum(softmax(x) ** 2)), lambda n: values((n, 100))),
+    "columns": (lambda x: jnp.sum(jnp.exp(x), axis=0), lambda n: values((n, 100))),
+    "everything": (lambda x: jnp.sum(jnp.exp(x)), lambda n: values((n, 64))),
+    "chunks": (lambda x: jnp.tanh(x) + 1, lambda n: values((n, 2048))),
+    "ragged": (lambda x: jnp.exp(x) + 1, lambda n: values(n * 10 + 1)),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.skipif(context.check_bounds, reason="in checked mode, kernels know their values' sizes")
+def test_a_second_batch_size_compiles_no_kernel_again(case, compiled):
+    f, make = CASES[case]
+    step = jax.jit(f)
+    for n in (400, 500, 700):
+        np.testing.assert_allclose(step(make(n)).shape, jax.eval_shape(f, make(n)).shape)
+    first, *others = compiled
+    assert defined(first) > 0 and not first.imports
+    for plan in others:
+        assert defined(plan) == 0 and plan.imports and plan.imports.items() <= first.exports.items()
+
+
+@pytest.mark.skipif(context.check_bounds, reason="in checked mode, kernels know their values' sizes")
+def test_code_lives_as_long_as_a_program_that_calls_it(compiled):
+    x, y = values((400, 64)), values((500, 64))
+    first, second = (jax.jit(lambda x: jnp.cosh(x) + 2) for _ in range(2))
+    want = np.asarray(first(x))
+    second(y)
+    (key,) = compiled[1].imports.values()
+    assert key in compiled[0].exports.values() and native.known(key) is not None
+    compiled.clear()
+    first.clear_cache()
+    del first
+    gc.collect()
+    assert native.known(key) is not None
+    np.testing.assert_array_equal(np.asarray(second(x)), want)
+    compiled.clear()
+    second.clear_cache()
+    del second
+    gc.collect()
+    assert native.known(key) is None
+
+
+@pytest.mark.skipif(context.check_bounds, reason="in checked mode, kernels know their values' sizes")
+def test_programs_say_what_they_linked(compiled):
+    step = jax.jit(lambda x: jnp.sinh(x) + 2)
+    texts = [step.lower(values((n, 64))).compile().as_text("llvm") for n in (400, 500)]
+    assert "linked" not in texts[0]
+    assert texts[1].startswith("; linked, not compiled again: f")
+    assert "1 of 1 kernels linked" in step.explain(values((500, 64)))
+
+
+@pytest.mark.skipif(context.check_bounds, reason="in checked mode, kernels know their values' sizes")
+def test_a_second_run_finds_on_disk_what_it_links(tmp_path, monkeypatch):
+    monkeypatch.setenv("CATENA_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("CATENA_CACHE", "1")
+    compile_text, texts = link.compile_text, []
+    monkeypatch.setattr(link, "compile_text", lambda text, *rest: texts.append(text) or compile_text(text, *rest))
+
+    def run():
+        gc.collect()
+        monkeypatch.setattr(native, "_codes", type(native._codes)())
+        step = jax.jit(lambda x: jnp.arctan(x) + 2)
+        return [np.asarray(step(jnp.full((n, 64), 0.5))) for n in (400, 500)]
+
+    first, count = run(), len(texts)
+    assert count >= 2
+    for a, b in zip(first, run(), strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert len(texts) == count
+
+
+@pytest.mark.skipif(context.check_bounds, reason="in checked mode, kernels know their values' sizes")
+def test_a_program_on_disk_whose_kernels_are_elsewhere_is_written_anew(tmp_path, monkeypatch):
+    monkeypatch.setenv("CATENA_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("CATENA_CACHE", "1")
+    step = jax.jit(lambda x: jnp.arcsinh(x) + 2)
+    x = jnp.full((500, 64), 0.5)
+    want = [np.asarray(step(jnp.full((n, 64), 0.5))) for n in (400, 500)][1]
+    monkeypatch.setattr(native, "_codes", type(native._codes)())
+    again = jax.jit(lambda x: jnp.arcsinh(x) + 2)
+    np.testing.assert_array_equal(np.asarray(again(x)), want)
