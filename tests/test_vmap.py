@@ -219,3 +219,25 @@ def test_leaks():
 
 def test_sum_match():
     close(jax.vmap(lambda x: x, out_axes=None, sum_match=True)(X), X.sum(0))
+
+
+@pytest.mark.parametrize("f", [
+    lambda x, i: lax.dynamic_slice(x, (i,), (1,)),
+    lambda x, i: x[i],
+    lambda x, i: x.at[i].set(1),
+    lambda x, i: jnp.cumsum(x),
+    lambda x, i: lax.conv_general_dilated(x[None, None], x[None, None], (1,), "VALID"),
+    lambda x, i: lax.while_loop(lambda c: c < 3, lambda c: c + 1, i),
+    lambda x, i: lax.scan(lambda c, y: (c + y, c), i * 1.0, x),
+    lambda x, i: jax.random.normal(jax.random.fold_in(jax.random.key(0), i), (3,)),
+    lambda x, i: jax.random.split(jax.random.fold_in(jax.random.key(0), i)),
+])  # fmt: skip
+def test_no_examples_give_empty_results(f):
+    x, i = jnp.ones((0, 2)), jnp.zeros(0, np.int32)
+    one = jax.eval_shape(f, x.mean(0), i.sum())
+    for g in (jax.vmap(f), jax.jit(jax.vmap(f))):
+        for got, expected in zip(jax.tree.leaves(g(x, i)), jax.tree.leaves(one), strict=True):
+            assert got.shape == (0, *expected.shape) and got.dtype == expected.dtype
+    if one is not None and all(jnp.issubdtype(o.dtype, np.floating) for o in jax.tree.leaves(one)):
+        gradient = jax.grad(lambda x: sum(jnp.sum(o) for o in jax.tree.leaves(jax.vmap(f)(x, i))))(x)
+        assert gradient.shape == x.shape

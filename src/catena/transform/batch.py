@@ -7,7 +7,7 @@ values is handed to the primitive's ``batch`` rule, which does the work for all 
 import functools
 from typing import Any, NamedTuple
 
-from catena.core import leaks
+from catena.core import dtypes, leaks
 from catena.core.context import context, extend_axis_env, set_trace
 from catena.core.evaluate import abstract_eval
 from catena.core.jaxpr import ClosedJaxpr, eval_jaxpr
@@ -15,7 +15,7 @@ from catena.core.primitive import registry
 from catena.core.source import function_name
 from catena.core.staging import trace_to_jaxpr
 from catena.core.trace import Trace, Tracer, escaped, same_value
-from catena.core.zeros import Zero, get_aval
+from catena.core.zeros import Zero, get_aval, zeros
 from catena.transform.memo import memoised
 
 
@@ -84,6 +84,8 @@ class BatchTrace(Trace):
                 return primitive.bind(*values, **params)
             rule = primitive.batch or primitive.rule("batch")
             try:
+                if self.axis.size == 0 and can_be_empty(primitive, args, params):
+                    rule = results_of_no_example(primitive, args)
                 out, dim_out = rule(self.axis, values, dims, **params)
             except (TypeError, ValueError):
                 plain = error_of_one_example(primitive, args, params)
@@ -131,6 +133,24 @@ def error_of_one_example(primitive, args, params) -> Exception | None:
     except (TypeError, ValueError) as error:
         return error
     return None
+
+
+def can_be_empty(primitive, args, params) -> bool:
+    """Whether an operation on no examples has no more to do than to return empty arrays."""
+    no_keys = not any(dtypes.is_extended(get_aval(x).dtype) for x in args)
+    return no_keys and not primitive.axis_names(params)
+
+
+def results_of_no_example(primitive, args):
+    """A rule for no examples: results are empty, whatever the operation."""
+
+    def rule(_axis, _values, _dims, /, **params):
+        found = abstract_eval(primitive, tuple([get_aval(x) for x in args]), params)
+        avals = found if primitive.multiple_results else [found]
+        outs = [zeros(a.update(shape=(0, *a.shape))) for a in avals]
+        return (outs, [0] * len(outs)) if primitive.multiple_results else (outs[0], 0)
+
+    return rule
 
 
 # ---- custom functions: each of their functions is vectorised, and the call stays one
