@@ -6,8 +6,8 @@ DOCUMENTATION = "docs/errors.md#"
 # What to do, by what Python asked for. Each is said in the message, since documentation is rarely at hand.
 INSTEAD_OF_BOOL = (
     "Python asks for it in `if`, `while`, `and`, `or`, `not`, `in`, `assert`, `max` and `sorted`. Use "
-    "jnp.where(condition, a, b) or jax.lax.cond to choose, jax.lax.while_loop to repeat, & | ~ to combine, jnp.maximum and "
-    "jnp.sort; or make what decides a static argument of jit (static_argnames)."
+    "jnp.where(condition, a, b) or jax.lax.cond to choose, jax.lax.while_loop to repeat, & | ~ to combine, jnp.maximum "
+    "and jnp.sort; or make what decides a static argument of jit (static_argnames)."
 )
 INSTEAD_OF_INDEX = (
     "Python asks for it in range(n), as a size, and as an index of a list or a NumPy array. Loop with "

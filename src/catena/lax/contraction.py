@@ -186,9 +186,9 @@ def _check_sizes(kind: str, lhs, rhs, lhs_dims, rhs_dims):
     lhs_sizes, rhs_sizes = tuple(lhs.shape[d] for d in lhs_dims), tuple(rhs.shape[d] for d in rhs_dims)
     if lhs_sizes != rhs_sizes:
         raise TypeError(
-            f"dot_general requires {kind} dimensions to have the same shape, got {lhs_sizes} and {rhs_sizes}. These "
-            f"are the dimensions {lhs_dims} of the left operand, of shape {lhs.shape}, and {rhs_dims} of the right one, of "
-            f"shape {rhs.shape}."
+            f"dot_general requires {kind} dimensions to have the same shape, got {lhs_sizes} and {rhs_sizes}. They "
+            f"are dimensions {lhs_dims} of the left operand, of shape {lhs.shape}, and {rhs_dims} of the right one, "
+            f"of shape {rhs.shape}."
         )
 
 
