@@ -99,9 +99,10 @@ def test_the_buffer_protocol():
     assert memoryview(x.T).strides == (4, 12)
     with pytest.raises(TypeError, match="read-write"):
         io.BytesIO(bytes(24)).readinto(x)
-    for unreadable in (jnp.ones(2, jnp.bfloat16), jax.random.key(0)):
-        with pytest.raises((BufferError, ValueError, TypeError, SystemError)):
-            memoryview(unreadable)
+    with pytest.raises(TypeError):
+        memoryview(jax.random.key(0))
+    with pytest.raises((BufferError, ValueError, SystemError)):  # Python 3.11 does not let a class say why
+        memoryview(jnp.ones(2, jnp.bfloat16))
 
 
 def test_arrays_from_read_only_views_of_writable_memory():

@@ -233,9 +233,6 @@ class Array(metaclass=ArrayType):
             self._aval = None  # so that no cache keyed by types takes this array for one with data
 
 
-offer_buffer(Array)
-
-
 class Deleted:
     """What an Array holds after its buffer was deleted: it knows its type, and any use of the data raises."""
 
@@ -333,6 +330,9 @@ class ExtendedArray(Array):
 
     def __deepcopy__(self, memo):
         return self.__copy__()
+
+
+offer_buffer(Array)  # now, so that arrays of other dtypes than NumPy's do not inherit it
 
 
 def make_array(value: np.ndarray, weak_type: bool = False) -> Array:
