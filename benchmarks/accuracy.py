@@ -319,11 +319,7 @@ compiled kernels, whose accuracy is that of the column "compiled". Errors of `lg
 
 # Why ours is worse than theirs where it is.
 REASONS: dict[str, str] = {
-    "atan": "both are within 0.51 units; which is the worse depends on the arguments drawn",
-    "betainc": "compiled, digits are lost near x = 1, as JAX's are there and elsewhere; SciPy, when eager, loses fewer",
-    "pow": "NumPy's, for small arrays, is within 0.9 units; compiled it is as JAX's",
     "tan": "NumPy's, for small arrays, is within 0.53 units; compiled it is as JAX's",
-    "zeta": "both within two units here; of more arguments JAX's is off by up to 23, ours by 4",
 }
 
 

@@ -16,7 +16,8 @@ from catena.core.staging import DebugInfo, trace_to_closed_jaxpr
 from catena.runtime import buffers
 from catena.transform.execute import program_of, run_entry
 
-LARGE_PIECE, SMALL_PIECE, LEAST_PIECE = 1 << 18, 1 << 14, 1 << 10  # elements: for all threads, for one, for accuracy
+LARGE_PIECE, SMALL_PIECE = 1 << 18, 1 << 14  # elements: for all threads, for one
+SHORT_PIECE, LEAST_PIECE = 1 << 8, 1 << 6  # where kernels are used for their accuracy
 SMALLEST = SMALL_PIECE  # from which on a kernel is quicker than NumPy where that is slow
 
 
@@ -49,12 +50,13 @@ def kernel(primitive, operands: tuple, params: tuple) -> Kernel:
 
 def in_pieces(primitive, xs, params):
     """The result of an elementwise ``primitive``; arrays of less than ``LEAST_PIECE`` elements are padded."""
-    shape = xs[0].shape if len(xs) == 1 else np.broadcast_shapes(*[x.shape for x in xs])
+    shapes = {x.shape for x in xs}
+    shape = shapes.pop() if len(shapes) == 1 else np.broadcast_shapes(*shapes)
     flat = [_flat(x, shape) if x.ndim else x for x in xs]
     size, key, out = math.prod(shape), tuple(params.items()), None
     if size < LEAST_PIECE:
-        padded = [_padded(x) if x.ndim else x for x in flat]
-        return in_pieces(primitive, padded, params)[:size].reshape(shape)
+        padded = tuple([_padded(x) if x.ndim or not shape else x for x in flat])
+        return kernel(primitive, tuple([(x.shape, x.dtype) for x in padded]), key)(padded)[0][:size].reshape(shape)
     for piece, starts in _pieces(size):
         found = kernel(primitive, tuple([((piece,) if x.ndim else (), x.dtype) for x in flat]), key)
         out = buffers.empty((size,), found.results[0][1]) if out is None else out
@@ -84,7 +86,7 @@ def _pieces(size: int) -> list:
     if size >= LARGE_PIECE and (size % LARGE_PIECE == 0 or size % LARGE_PIECE > LARGE_PIECE // 4):
         return [(LARGE_PIECE, _starts(0, size, LARGE_PIECE))]
     whole = size // LARGE_PIECE * LARGE_PIECE
-    piece = SMALL_PIECE if size >= SMALL_PIECE else LEAST_PIECE
+    piece = next(n for n in (SMALL_PIECE, SHORT_PIECE, LEAST_PIECE) if size >= n)
     small = [(piece, _starts(whole, size, piece))]
     return [(LARGE_PIECE, range(0, whole, LARGE_PIECE)), *small] if whole else small
 

@@ -55,15 +55,11 @@ def _digamma(x):
     return np.where(x == 0, x.dtype.type(np.nan), load("scipy.special").psi(x))
 
 
-HUGE_START = 1e100  # of the zeta function, from which on powers in the algorithm for doubles underflow
-
-
 def _zeta(x, q):
     """SciPy's function where its result is rounded to a smaller float; of doubles it is off by twenty units."""
-    out = np.where(np.isinf(x), x.dtype.type(np.nan), load("scipy.special").zeta(x, q))
-    if x.dtype != np.float64:
-        return out
-    return np.where(q > HUGE_START, out, _algorithm("zeta")(*np.broadcast_arrays(x, q)))
+    if x.dtype == np.float64:
+        return _algorithm("zeta")(*np.broadcast_arrays(x, q))
+    return np.where(np.isinf(x), x.dtype.type(np.nan), load("scipy.special").zeta(x, q))
 
 
 def _algorithm(name):

@@ -55,7 +55,7 @@ BOUNDS: dict[str, Bound] = {
     "tan": Bound(0.75, 0.75),
     "asin": Bound(1.0, 1.0),
     "acos": Bound(1.0, 1.0),
-    "atan": Bound(0.75, 0.75),
+    "atan": Bound(0.75, 0.5001),
     "atan2": Bound(0.75, 1.75),
     "asinh": Bound(0.75, 1.25),
     "acosh": Bound(0.75, 1.0),

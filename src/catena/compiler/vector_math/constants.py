@@ -27,6 +27,8 @@ LOG10_2 = {
 }
 LOG_TWO_PI_LESS_ONE_HALF = _pieces("0x1.acfe390c97d69p-2", "0x1.3494bc9001442p-56")
 ONE_THIRD = _pieces("0x1.5555555555555p-2", "0x1.5555555555555p-56")
+ONE_FIFTH = _pieces("0x1.999999999999ap-3", "-0x1.999999999999ap-57")
+ONE_SEVENTH = _pieces("0x1.2492492492492p-3", "0x1.2492492492492p-57")
 # The positive zero of digamma.
 DIGAMMA_ZERO = _pieces("0x1.762d86356be3fp+0", "0x1.b86a722197829p-54")
 PI = _pieces("0x1.921fb54442d18p+1", "0x1.1a62633145c07p-53")

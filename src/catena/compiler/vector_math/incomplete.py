@@ -109,20 +109,37 @@ def _fraction_with_slope(m, on, a, x, precision):
 
 
 STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156)
+LARGE_SHAPE = 10.0  # from which on seven terms of Stirling's series suffice
+
+
+def _stirling_rest(m, a):
+    """log(gamma(a)) less (a - 1/2) log(a) - a + log(2 pi) / 2."""
+    t = 1.0 / a
+    square, rest = t * t, m.like(t, STIRLING[-1])
+    for c in reversed(STIRLING[:-1]):
+        rest = rest * square + c
+    return t * rest
+
+
+def _excess(m, x, ratio):
+    """x - log(1 + x) for ``ratio`` = 1 + x, to all its digits where x is small: with s = x / (2 + x), the logarithm is
+    2 atanh(s).
+    """
+    near = m.abs(x) < 0.25
+    e = m.where(near, x, 0.0)
+    s = e / (2.0 + e)
+    square, series = s * s, m.like(s, 1 / 21)
+    for k in range(19, 1, -2):
+        series = series * square + 1 / k
+    return m.where(near, s * (e - 2.0 * square * series), x - m.log(m.where(near, 1.0, ratio)))
 
 
 def _density(m, a, x):
     """x^a e^-x / gamma(a + 1): from a = 10 on by Stirling's series, in which the large logarithms cancel."""
-    large = a >= 10.0
-    b = m.where(large, a, 10.0)
-    delta = (x - b) / b
-    near = m.abs(delta) < 0.5
-    logarithm = m.where(near, m.log1p(m.where(near, delta, 0.0)), m.log(x / b))
-    t = 1.0 / b
-    square, remainder = t * t, m.like(t, STIRLING[-1])
-    for c in reversed(STIRLING[:-1]):
-        remainder = remainder * square + c
-    by_stirling = -(b * (delta - logarithm)) - 0.5 * m.log(6.283185307179586 * b) - t * remainder
+    large = a >= LARGE_SHAPE
+    b = m.where(large, a, LARGE_SHAPE)
+    excess = b * _excess(m, (x - b) / b, x / b)
+    by_stirling = -excess - 0.5 * m.log(6.283185307179586 * b) - _stirling_rest(m, b)
     small = m.where(large, 1.0, a)
     return m.exp(m.where(large, by_stirling, small * m.log(x) - x - m.lgamma(small + 1.0)))
 
@@ -226,11 +243,38 @@ def _beta_fraction(m, on, a, b, x, precision):
     return m.iterate(step, (on, m.like(x, 1.0), d, d, m.like(x, 0.0)))[3]
 
 
-def _beta_front(m, a, b, x):
-    """x^a (1 - x)^b / B(a, b); the power of x by itself where it does not underflow, which keeps more digits."""
-    rest = b * m.log1p(-x) - m.lgamma(a) - m.lgamma(b) + m.lgamma(a + b)
-    power = m.power(x, a)
-    return m.where((power > 1e-290) & (rest < 700.0), power * m.exp(rest), m.exp(a * m.log(x) + rest))
+def _beta_front(m, p, q, x, y, log_y):
+    """x^p y^q / B(p, q) for p <= q and y = 1 - x. Logarithms of gamma functions that cancel are never computed: for
+    two large parameters their Stirling series are combined, as in TOMS 708; for one the ratio of two is expanded.
+    """
+    total = p + q
+    some, both = q >= LARGE_SHAPE, p >= LARGE_SHAPE
+    # Both are small.
+    r = m.where(some, 1.0, q)
+    ratio = m.exp(m.lgamma(1.0 + p + r) - m.lgamma(1.0 + p) - m.lgamma(1.0 + r))
+    small = p * (r / (p + r)) * ratio * m.power(x, p) * m.power(y, r)
+    # q is large: gamma(p + q) / gamma(q) = (p + q)^p (1 + p / q)^(q - 1/2) e^-p ...
+    s = m.where(both, 1.0, p)
+    scaled = x * total
+    scaled = m.where(scaled < 1e30, scaled, 1e30)  # where y^q is zero
+    rests = _stirling_rest(m, s + q) - _stirling_rest(m, q) - m.lgamma(1.0 + s)
+    mixed = m.power(scaled, s) * s * m.exp(q * log_y + (q - 0.5) * m.log1p(s / q) - s + rests)
+    # Both are large: how far x is from its mean p / (p + q), with what was rounded off the sum and the product
+    product, rounded = total * x, p - (total - q)
+    away = (product - p) + (m.product_error(total, x, product) + rounded * x)
+    excess = p * _excess(m, away / p, product / p) + q * _excess(m, -(away / q), total * y / q)
+    rests = _stirling_rest(m, total) - _stirling_rest(m, p) - _stirling_rest(m, q)
+    large = m.sqrt(p * (q / total) / 6.283185307179586) * m.exp(rests - excess)
+    return m.where(both, large, m.where(some, mixed, small))
+
+
+def _beta_factor(m, a, b, x):
+    """x^a (1 - x)^b / B(a, b)."""
+    swap = a > b
+    p, q = m.where(swap, b, a), m.where(swap, a, b)
+    rest = 1.0 - x
+    log_y = m.where(swap, m.log(x), m.log1p(-x))
+    return _beta_front(m, p, q, m.where(swap, rest, x), m.where(swap, x, rest), log_y)
 
 
 def betainc(m, a, b, x, precision):
@@ -238,7 +282,7 @@ def betainc(m, a, b, x, precision):
     mirror = x > (a + 1.0) / (a + b + 2.0)
     a1, b1, x1 = m.where(mirror, b, a), m.where(mirror, a, b), m.where(mirror, 1.0 - x, x)
     on = (a > 0.0) & (b > 0.0) & (x > 0.0) & (x < 1.0) & (a < INF) & (b < INF)
-    value = _beta_front(m, a1, b1, x1) * _beta_fraction(m, on, a1, b1, x1, precision) / a1
+    value = _beta_factor(m, a, b, x) * _beta_fraction(m, on, a1, b1, x1, precision) / a1
     out = m.where(mirror, 1.0 - value, value)
     out = m.where(m.equal(x, 0.0), 0.0, m.where(m.equal(x, 1.0), 1.0, out))
     no_a, no_b, all_a, all_b = m.equal(a, 0.0), m.equal(b, 0.0), m.equal(a, INF), m.equal(b, INF)
@@ -271,15 +315,19 @@ def _power(m, q, s, precision):
 
 
 def _asymptotic(m, s, a, precision):
-    """The sum of (a + n)^-s for large a."""
-    power, inverse = _power(m, a, s, precision), 1.0 / a
-    tail = power * a / (s - 1.0) + power * 0.5
-    factor, term, square = s, power * inverse, inverse * inverse
+    """The sum of (a + n)^-s for large a: a^(1 - s) (1 / (s - 1) + 1 / 2a + ...), the second factor in two parts."""
+    slope, inverse = s - 1.0, 1.0 / a
+    rest, factor, term, square = m.like(a, 0.5), s, inverse, inverse * inverse
     for j, ratio in enumerate(BERNOULLI):
-        tail = tail + ratio * factor * term
+        rest = rest + ratio * factor * term
         factor = factor * (s + (2.0 * j + 1.0)) * (s + (2.0 * j + 2.0))
         term = term * square
-    return tail
+    first = 1.0 / slope
+    high = first + rest * inverse
+    low = (first - high) + rest * inverse - m.product_error(first, slope, 1.0) * first
+    power = _power(m, a, slope, precision)
+    product = power * high
+    return product + (m.product_error(power, high, product) + power * low)
 
 
 def zeta(m, s, q, precision):

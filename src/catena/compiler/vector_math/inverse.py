@@ -9,8 +9,8 @@ through doubles, which is cheaper than pairs.
 from collections.abc import Callable
 
 from . import tables
-from .constants import HALF_PI
-from .double_double import Pair, add, divide, fast_two_sum, square_root, total, two_product, two_sum
+from .constants import HALF_PI, ONE_FIFTH, ONE_SEVENTH, ONE_THIRD
+from .double_double import Pair, add, constant, divide, fast_two_sum, multiply, square_root, total, two_product, two_sum
 from .logarithm import INFINITY, log1p_of_pair, log_pair
 from .text import Value, copysign, fabs, fma, horner, minimum, select, sqrt
 
@@ -68,27 +68,29 @@ BEYOND = 2.0**100  # from here on atan is pi/2
 
 
 def atan(x: Value) -> Value:
-    """By the nearest of 0, pi/4 and pi/2: the rest is at most pi/8, its quotient and cubic term are pairs."""
+    """By the nearest of 0, pi/4 and pi/2: the rest is the arc tangent of a quotient of at most tan(pi/8)."""
     if x.elem == "float":
         return short_atan(x.to_double()).to_float()
     a = minimum(fabs(x), BEYOND)
     middle, far = a > TAN_EIGHTH, a > 1.0 / TAN_EIGHTH
-    above = select(far, -1.0, select(middle, a - 1.0, a))
+    above = two_sum(select(far, 0.0, a), select(middle, a.like(-1.0), 0.0))
     below = two_sum(select(middle, a, 1.0), select(middle & ~far, a.like(1.0), 0.0))
-    inverse = 1.0 / below.high
-    t = above * inverse
-    t_low = fma(-t, below.low, fma(-t, below.high, above)) * inverse
-    z = t * t
-    first, *others = tables.ATAN_SMALL[x.elem]
-    cube = two_product(t, z)
-    term = two_product(cube.high, first)
-    leading = fast_two_sum(t, term.high)
-    tail = fma(cube.high * z, horner(z, others), fma(fma(t, fma(t, t, -z), cube.low), first, term.low))
-    tail = tail + fma(-z, t_low, t_low)
-    (half_pi, half_pi_low), half = HALF_PI[x.elem][:2], select(far, a.like(1.0), 0.5)
-    base, base_low = (select(middle, half * h, 0.0) for h in (half_pi, half_pi_low))
-    result = two_sum(base, leading.high)
-    return copysign(result.high + (result.low + (leading.low + (tail + base_low))), x)
+    rest = _small_atan(divide(above, below))
+    half_pi, half_pi_low = HALF_PI[x.elem][:2]
+    half = select(far, a.like(1.0), 0.5)
+    base = Pair(*(select(middle, half * h, 0.0) for h in (half_pi, half_pi_low)))
+    return copysign(total(add(base, rest)), x)
+
+
+def _small_atan(t: Pair) -> Pair:
+    """t - t z (1/3 - z (1/5 - z (1/7 - ...))), z = t^2: three terms as pairs, the others in doubles."""
+    z = multiply(t, t)
+    seventh, seventh_low = ONE_SEVENTH
+    rest = fast_two_sum(z.high.like(-seventh), z.high * horner(z.high, tables.ATAN_SMALL[z.high.elem]))
+    series = Pair(rest.high, rest.low - seventh_low)
+    for sign, reciprocal in ((1.0, ONE_FIFTH), (-1.0, ONE_THIRD)):
+        series = add(constant(z.high, *(sign * c for c in reciprocal)), multiply(z, series))
+    return add(t, multiply(multiply(t, z), series))
 
 
 def short_atan(x: Value) -> Value:

@@ -66,7 +66,7 @@ class Written:
 
     @staticmethod
     def product_error(x, y, product):
-        return text.fma(x, y, -product)
+        return text.fma(x, y, -x.like(product))
 
     @staticmethod
     def equal(x, y):

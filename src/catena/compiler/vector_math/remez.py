@@ -185,7 +185,15 @@ FITS = {
         in_square(lambda r: (mp.cos(r) - 1 + r * r / 2) / r**4), 0, PI_4**2 * 1.02, None, 2, lambda z: z * z
     ),
     "ATAN_SHORT": Fit(in_square(lambda x: (mp.atan(x) - x) / x**3), 0, 1, None, 10, lambda z: z),
-    "ATAN_SMALL": Fit(in_square(lambda x: (mp.atan(x) - x) / x**3), 0, mp.mpf("0.1717"), None, 11, lambda z: z),
+    # atan x = x - x z (1/3 - z (1/5 - z (1/7 - z ATAN_SMALL(z)))), x <= tan(pi/8)
+    "ATAN_SMALL": Fit(
+        in_square(lambda x: (mp.atan(x) / x - 1 + x**2 / 3 - x**4 / 5 + x**6 / 7) / x**8),
+        0,
+        mp.mpf("0.1717"),
+        None,
+        9,
+        lambda z: z**4,
+    ),  # fmt: skip
     # erf x = x + x ERF(z), z = x^2, x <= 1
     "ERF": Fit(in_square(lambda x: mp.erf(x) / x - 1), 0, 1, 6, 11, lambda z: 1),
     # erf a = 1 - exp(-ERF_TAIL(a)), 0.95 <= a <= 4
