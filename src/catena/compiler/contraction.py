@@ -175,6 +175,8 @@ class _Loops:
         self.outside, self.inside = _blocked(p, terms)
         *self.strips, self.row = self.contraction.rows or (Axis(1, 0, 0, 0),)
         self.down, self.left = divmod(self.row.extent, p.rows)
+        self.pointers = 4 + (len(after[1]) if after else 0)
+        self.numbers: list[int] = []  # that tasks read from their table, so that other batch sizes share their text
 
     def write(self, pointers: list[str]) -> None:
         members = math.prod(x.extent for x in self.contraction.batch)
@@ -187,7 +189,19 @@ class _Loops:
         blocks = -(-units // each)
         body = self._task(units, each, blocks, by_columns)
         extra = self.after[1] if self.after else []
-        parallel.through_pool(self.w, body, [*pointers, *extra], members * blocks)
+        parallel.through_pool(self.w, body, [*pointers, *extra], members * blocks, self.numbers)
+
+    def _number(self, value: int) -> str:
+        """A number that the task's text does not tell."""
+        i = len(self.numbers)
+        self.numbers.append(value)
+        if not i:
+            self.e.slots += [
+                f"  %numbers_at = getelementptr ptr, ptr %args, i64 {self.pointers}",
+                "  %numbers = load ptr, ptr %numbers_at",
+            ]
+        self.e.slots += [f"  %n{i}_at = getelementptr i64, ptr %numbers, i64 {i}", f"  %n{i} = load i64, ptr %n{i}_at"]
+        return f"%n{i}"
 
     def _units(self) -> int:
         """What tasks are made of: strips of rows, or the tiles of the only one."""
@@ -208,15 +222,19 @@ class _Loops:
     def _task(self, units: int, each: int, blocks: int, by_columns: bool) -> str:
         e = self.e
         a, b, rest, c = (e.op(f"load ptr, ptr {e.element('%args', 'ptr', i)}") for i in range(4))
-        member, block = _divide(e, "%k", blocks)
-        a, b, rest, c = self._member(member, a, b, rest, c)
+        member, block = "0", "%k"
+        if self.contraction.batch:
+            member, block = _divide(e, "%k", self._number(blocks))
+            a, b, rest, c = self._member(member, a, b, rest, c)
+        each = self._number(each)
         low = e.op(f"mul nuw nsw i64 {block}, {each}")
         end = e.op(f"add nuw nsw i64 {low}, {each}")
-        high = e.op(f"call i64 @llvm.smin.i64(i64 {end}, i64 {units})")
+        high = e.op(f"call i64 @llvm.smin.i64(i64 {end}, i64 {self._number(units)})")
         if self.outside is not None:
             self._parts(a, b, rest, c, low, high, by_columns, block, blocks)
         else:
-            self._columns(a, b, rest, c, str(self.inside[-1].extent), "false", low, high, by_columns, block, blocks)
+            length = self._number(self.inside[-1].extent)
+            self._columns(a, b, rest, c, length, "false", low, high, by_columns, block, blocks)
         if self.after is not None:
             self._follow(member, low, high)
         return "\n".join(["(ptr %args, i64 %k) nounwind {", "entry:", *e.slots, *e.lines, "  ret void", "}"])
@@ -225,7 +243,7 @@ class _Loops:
         """The call of what comes after, for the rows of this task."""
         e, (name, pointers) = self.e, self.after
         unit = self.row.extent if self.strips else self.plan.rows
-        count = math.prod(x.extent for x in self.contraction.rows)
+        count = self._number(math.prod(x.extent for x in self.contraction.rows))
         before = e.op(f"mul nuw nsw i64 {member}, {count}")
         end = e.op(f"call i64 @llvm.smin.i64(i64 {e.op(f'mul nuw nsw i64 {high}, {unit}')}, i64 {count})")
         bounds = [e.op(f"add nuw nsw i64 {before}, {x}") for x in (e.op(f"mul nuw nsw i64 {low}, {unit}"), end)]
@@ -247,16 +265,16 @@ class _Loops:
     def _parts(self, a, b, rest, c, low, high, by_columns, block, blocks) -> None:
         """A part of the terms after the other; all but the first are added to what is there."""
         e, (count, axis, size) = self.e, self.outside
-        part, opened = e.begin_loop(0, count)
-        length = str(self.inside[-1].extent)
+        part, opened = e.begin_loop(0, self._number(count))
+        length, at = self._number(self.inside[-1].extent), part
         if size is not None:
-            before = e.op(f"mul nuw nsw i64 {part}, {size}")
-            left = e.op(f"sub nuw nsw i64 {axis.extent}, {before}")
+            size = self._number(size)
+            at = e.op(f"mul nuw nsw i64 {part}, {size}")
+            left = e.op(f"sub nuw nsw i64 {self._number(axis.extent)}, {at}")
             length = e.op(f"call i64 @llvm.smin.i64(i64 {left}, i64 {size})")
         adds = e.op(f"icmp ne i64 {part}, 0")
-        step = size or 1
-        a, b = self._moved(a, part, axis.a * step), self._moved(b, part, self._b(axis.b, self.plan.columns) * step)
-        rest = self._moved(rest, part, self._b(axis.b, self.plan.rest) * step)
+        a, b = self._moved(a, at, axis.a), self._moved(b, at, self._b(axis.b, self.plan.columns))
+        rest = self._moved(rest, at, self._b(axis.b, self.plan.rest))
         self._columns(a, b, rest, c, length, adds, low, high, by_columns, block, blocks)
         e.end_loop(opened)
 
@@ -267,17 +285,19 @@ class _Loops:
     def _columns(self, a, b, rest, c, length, adds, low, high, by_columns, block, blocks) -> None:
         """Panel after panel of columns, then those beyond."""
         e, p = self.e, self.plan
-        rows = (str(0), str(self._units())) if by_columns else (low, high)
+        rows = ("0", self._number(self._units())) if by_columns else (low, high)
         if p.panels:
             j, opened = e.begin_loop(*((low, high) if by_columns else (0, p.panels)))
-            terms = math.prod(x.extent for x in self.contraction.terms)
-            b = self._moved(b, j, p.columns * (terms if p.packed else 1))
+            at = j
+            if p.packed:
+                at = e.op(f"mul nuw nsw i64 {j}, {self._number(math.prod(x.extent for x in self.contraction.terms))}")
+            b = self._moved(b, at, p.columns)
             self._rows(a, b, self._moved(c, j, p.columns), length, adds, p.columns, *rows)
             e.end_loop(opened)
         if p.rest:
             c = e.element(c, self.type.memory, p.panels * p.columns)
             if by_columns:
-                last = e.op(f"icmp eq i64 {block}, {blocks - 1}")
+                last = e.op(f"icmp eq i64 {block}, {self._number(blocks - 1)}")
                 self._if(last, lambda: self._rows(a, rest, c, length, adds, p.rest, *rows))
             else:
                 self._rows(a, rest, c, length, adds, p.rest, *rows)
@@ -306,7 +326,7 @@ class _Loops:
             if not self.left:
                 self._call(a, b, c, length, adds, p.rows, columns)
             else:
-                short = e.op(f"icmp eq i64 {u}, {self.down}")
+                short = e.op(f"icmp eq i64 {u}, {self._number(self.down)}")
                 self._if(short, lambda: self._call(a, b, c, length, adds, self.left, columns),
                          lambda: self._call(a, b, c, length, adds, p.rows, columns))  # fmt: skip
         e.end_loop(opened)
@@ -351,8 +371,8 @@ def _blocked(p: Plan, terms: tuple[Axis, ...]):
     return None, terms
 
 
-def _divide(e: Emitter, x: str, n: int) -> tuple[str, str]:
-    """Quotient and remainder by a constant."""
+def _divide(e: Emitter, x: str, n: int | str) -> tuple[str, str]:
+    """Quotient and remainder."""
     if n == 1:
         return x, "0"
     quotient = e.op(f"udiv i64 {x}, {n}")

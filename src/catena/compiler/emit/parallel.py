@@ -69,7 +69,7 @@ def _chunk(name: str, pointers: int, numbers: int, cut: int, each: list[int]) ->
     e = Emitter()
     own = [load_pointer(e, i) for i in range(pointers)]
     own = [e.element(p, "i8", e.op(f"mul nsw i64 %k, {by}")) if by else p for p, by in zip(own, each)]
-    size, *given = [load_number(e, pointers + i) for i in range(1 + numbers)]
+    size, *given = load_numbers(e, pointers, 1 + numbers)
     low = e.op(f"mul nsw i64 %k, {size}")
     end = e.op(f"add nsw i64 {low}, {size}")
     given[cut : cut + 2] = [low, e.op(f"call i64 @llvm.smin.i64(i64 {end}, i64 {given[cut + 1]})")]
@@ -78,25 +78,25 @@ def _chunk(name: str, pointers: int, numbers: int, cut: int, each: list[int]) ->
 
 
 def load_pointer(e: Emitter, i: int) -> str:
-    """Entry `i` of a chunk's table."""
+    """Pointer `i` of a chunk's table."""
     return e.op(f"load ptr, ptr {e.element('%args', 'ptr', i)}")
 
 
-def load_number(e: Emitter, i: int) -> str:
-    """Entry `i` of a chunk's table, a number."""
-    return e.op(f"load i64, ptr {e.element('%args', 'ptr', i)}")
+def load_numbers(e: Emitter, pointers: int, count: int) -> list[str]:
+    """The numbers in a chunk's table of so many pointers."""
+    numbers = load_pointer(e, pointers)
+    return [e.op(f"load i64, ptr {e.element(numbers, 'i64', i)}") for i in range(count)]
 
 
 def through_pool(w, body: str, pointers: list[str], chunks: int, numbers: Sequence[int] = ()) -> None:
     """Runs a function `(ptr %args, i64 %k)`, given by its text, for all chunks; the table `%args` holds the pointers,
-    then the numbers.
+    and then one to the numbers, which the text does not tell.
     """
     chunk, e = w.function(body), w.e
-    table = e.slot(f"[{max(len(pointers) + len(numbers), 1)} x ptr]", 16)
+    pointers = [*pointers, w.numbers(numbers)] if numbers else pointers
+    table = e.slot(f"[{max(len(pointers), 1)} x ptr]", 16)
     for i, p in enumerate(pointers):
         e.do(f"store ptr {p}, ptr {e.element(table, 'ptr', i)}")
-    for i, n in enumerate(numbers, len(pointers)):
-        e.do(f"store i64 {n}, ptr {e.element(table, 'ptr', i)}")
     if w.pool is not None and chunks > 1:
         e.do(f"call void {w.external(w.pool)}(ptr @{chunk}, ptr {table}, i64 {chunks})")
     else:

@@ -313,6 +313,13 @@ class ProgramWriter:
         self.literals[name] = f"{name} = private unnamed_addr constant {type_} {value}"
         return name
 
+    def numbers(self, values: Sequence[int]) -> str:
+        """The address of a table of integers."""
+        name = f"@n.{'.'.join(map(str, values))}"
+        listed = ", ".join(f"i64 {n}" for n in values)
+        self.literals[name] = f"{name} = private unnamed_addr constant [{len(values)} x i64] [{listed}]"
+        return name
+
     def stop_if(self, condition: str, status: int) -> None:
         """Ends the program with a status when the condition holds."""
         e = self.e

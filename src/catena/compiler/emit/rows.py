@@ -64,7 +64,7 @@ def _body(w, group: RowGroup, buffers: list[int], dims: int, block: int) -> str:
     """
     e = Emitter()
     pointers = {b: parallel.load_pointer(e, i) for i, b in enumerate(buffers)}
-    each, blocks, *extents = [parallel.load_number(e, len(buffers) + i) for i in range(2 + dims)]
+    each, blocks, *extents = parallel.load_numbers(e, len(buffers), 2 + dims)
     scratch = {n: e.slot(f"[{size * block} x i8]", 64) for n, size in group.private.items()}
     first = e.op(f"mul nsw i64 %k, {each}")
     end = e.op(f"add nsw i64 {first}, {each}")
