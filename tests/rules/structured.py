@@ -7,12 +7,14 @@ import scipy.linalg
 
 import catena
 from catena import lax
+from catena.lax.order_statistics import order_statistics
 from catena.random.fused import multiply_add
 from rules.cases import ALL, COMPLEX, FLOATS, INTS, NUMBERS, case, numbers, one, several, spaced, spaced_pair
 
 LAPACK = ("float64", "float32", "complex128", "complex64")
 REAL = ("float64", "float32")
 REAL_FLOATS = FLOATS[:4]
+RANKS = np.array([[1, 0], [3, 3], [2, 1]], np.int32)
 
 # ---- contractions
 
@@ -207,6 +209,13 @@ case("sort_two", lambda x, y: lax.sort((x, y), num_keys=1), spaced_pair, REAL_FL
 case("top_k", lambda x: lax.top_k(x, 2)[0], spaced(), REAL_FLOATS + INTS[:5], lambda x: np.sort(x, 1)[:, :1:-1])
 case("top_k_places", lambda x: lax.top_k(x, 2)[1], spaced(), REAL_FLOATS + INTS[:5], None, order=0, primitive="top_k")
 case("approx_top_k", lambda x: lax.approx_max_k(x, 2)[0], spaced(), REAL_FLOATS, lambda x: np.sort(x, 1)[:, :1:-1])
+case(
+    "order_statistics",
+    lambda x: order_statistics(x, RANKS),
+    spaced(),
+    REAL_FLOATS + INTS[:5],
+    lambda x: np.take_along_axis(np.sort(x, 1), RANKS, 1),
+)
 for _kind, _types, _reference in (
     ("FFT", COMPLEX, np.fft.fft),
     ("IFFT", COMPLEX, np.fft.ifft),
