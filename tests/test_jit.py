@@ -680,3 +680,105 @@ def test_a_jitted_function_that_nobody_holds_is_freed():
     del f
     gc.collect()
     assert seen() is None
+
+
+# ---- the ways of a call that was seen before
+
+
+class Scaler:
+    """A class as users write them, with a method that is jitted for each instance."""
+
+    def __init__(self, factor):
+        self.factor = factor
+
+    @functools.partial(jax.jit, static_argnums=0)
+    def __call__(self, x):
+        return x * self.factor
+
+
+SEEN = {
+    "no arguments": (lambda: jnp.arange(3.0) * 2, {}, (), {}),
+    "NumPy": (lambda x: x * 2, {}, (X,), {}),
+    "NumPy, 64 bits": (lambda x: x * 2, {}, (X.astype(np.float64),), {}),
+    "NumPy, strided": (lambda x: x * 2, {}, (np.arange(6, dtype=np.float32)[::2],), {}),
+    "NumPy, foreign": (lambda x: x * 2, {}, (X.astype(">f4"),), {}),
+    "number": (lambda x, y: x * y, {}, (X, 3), {}),
+    "static": (lambda x, n: x * n, {"static_argnums": 1}, (X, 3), {}),
+    "static by name": (lambda x, n=1: x * n, {"static_argnames": "n"}, (X,), {"n": 4}),
+    "static, negative": (lambda x, n: x * n, {"static_argnums": -1}, (X, 3), {}),
+    "keyword": (lambda x, *, y: x - y, {}, (X,), {"y": 2.0}),
+    "tuple beside keywords": (lambda x, **y: x[0] + y["y"], {}, ((X,),), {"y": X}),
+    "tuple and dict": (lambda x, y: x[0] + y["y"], {}, ((X,), {"y": X}), {}),
+    "key": (lambda key, x: x + jax.random.uniform(key), {}, (jax.random.key(0), X), {}),
+    "argument as result": (lambda x, y: (x, x, y + 1), {}, (X, 1.0), {}),
+    "constant as result": (lambda x: (x + 1, 7), {}, (X,), {}),
+    "unused": (lambda x, y: x + 1, {}, (X, jnp.ones(2)), {}),
+    "None": (lambda x, y: x if y is None else x + y, {}, (X, None), {}),
+}
+
+
+@pytest.mark.parametrize(("f", "options", "args", "kwargs"), SEEN.values(), ids=SEEN)
+def test_calls_that_were_seen_before(f, options, args, kwargs):
+    jitted = jax.jit(f, **options)
+    first = jitted(*args, **kwargs)
+    again = jitted(*args, **kwargs)
+    assert jitted._cache_size() == 1
+    expected = f(*jax.tree.map(jnp.asarray, args), **jax.tree.map(jnp.asarray, kwargs))
+    for one, two, value in zip(*map(jax.tree.leaves, (first, again, expected)), strict=True):
+        close(one, value)
+        assert type(one) is type(two) is type(jnp.ones(1)) and one.aval == two.aval == jnp.asarray(value).aval
+        np.testing.assert_array_equal(one, two)
+
+
+def test_static_arguments_of_equal_value_and_other_type_compile_anew():
+    kinds = jax.jit(lambda x, n: x * n, static_argnums=1)
+    for n, dtype in ((2, np.int32), (2.0, np.float32), (True, np.int32), (2, np.int32), (2.0, np.float32)):
+        for _ in range(2):
+            assert kinds(jnp.int32(3), n).dtype == dtype
+    assert kinds._cache_size() == 3
+    with pytest.raises(ValueError, match="Non-hashable"):
+        kinds(1, [2])
+
+
+def test_methods_of_equal_functions_and_other_instances():
+    double, triple = Scaler(2), Scaler(3)
+    for _ in range(2):
+        close(double(X), 2 * X)
+        close(triple(X), 3 * X)
+
+
+def test_results_never_share_memory_with_numpy_arguments():
+    f = jax.jit(lambda x, y: (x, y + 1))
+    for _ in range(3):
+        x = X.copy()
+        same, _ = f(x, x)
+        x[:] = 99
+        close(same, X)
+
+
+def test_numpy_arguments_changed_between_calls():
+    f = jax.jit(lambda x: x + 1)
+    x = X.copy()
+    for _ in range(3):
+        close(f(x), x + 1)
+        x += 1
+
+
+def test_flags_in_force_count_for_calls_that_were_seen():
+    f = jax.jit(lambda x: x + 1)
+    for _ in range(2):
+        assert f(1.0).dtype == np.float32
+        with jax.enable_x64(True):
+            assert f(1.0).dtype == np.float64
+        with jax.debug_nans(True), pytest.raises(FloatingPointError):
+            f(np.float32(np.nan))
+        with pytest.raises(OverflowError, match="int32"):
+            f(2**40)
+
+
+def test_keys_are_watched_in_calls_that_were_seen():
+    draw = jax.jit(lambda key: jax.random.normal(key))
+    key = jax.random.key(3)
+    draw(key), draw(key)
+    with jax.debug_key_reuse(True), pytest.raises(jax.errors.KeyReuseError):
+        draw(key), draw(key)

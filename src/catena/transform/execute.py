@@ -279,8 +279,12 @@ def run_jaxpr(
 ) -> list:
     """Run a jaxpr natively on concrete arguments of its types."""
     arrays = [x if type(x) is Array else concrete(x, primitive) for x in args]
-    outs = program_of(closed, donated, name, keep_unused)(arrays)
+    return run_program(program_of(closed, donated, name, keep_unused), arrays, closed.out_avals)
+
+
+def run_program(program: Program, arrays, out_avals) -> list:
+    """Run a program; the results have exactly these types, weakness included."""
+    outs = program(arrays)
     return [
-        out if out.aval is aval else typed_array(out._value, aval)
-        for out, aval in zip(outs, closed.out_avals, strict=True)
+        out if out.aval is aval else typed_array(out._value, aval) for out, aval in zip(outs, out_avals, strict=True)
     ]

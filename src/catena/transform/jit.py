@@ -1,8 +1,8 @@
 """``jit``: trace once for each type of arguments, compile the whole, run native code.
 
 The way of a call, shortest first: (1) all arguments are Arrays whose types were seen: two dictionary look-ups
-and the native entry; (2) a tree of arguments that was seen: flatten, look up, run; (3) something new: trace,
-compile, remember. Under another trace the call becomes one ``jit`` equation.
+and the native entry; (2) a tree of arrays and numbers that was seen, beside static arguments: flatten, look up,
+run; (3) something new: trace, compile, remember. Under another trace the call becomes one ``jit`` equation.
 """
 
 import functools
@@ -10,22 +10,22 @@ import types
 
 import numpy as np
 
-from catena.core.array import Array, as_array, fresh_array
+from catena.core.array import Array, as_array, fresh_array, make_array
 from catena.core.context import context
 from catena.core.jaxpr import eval_jaxpr
 from catena.core.pickling import global_name
 from catena.core.source import function_name, function_place
 from catena.core.staging import DebugInfo, hoist_tracers, trace_to_jaxpr
 from catena.core.traceback import api_boundary
-from catena.core.tree import tree_flatten, tree_structure, tree_unflatten
+from catena.core.tree import tree_flatten, tree_unflatten
 from catena.core.tree_flatten import flatten_into
 from catena.transform import arguments, explain, misses, stages
-from catena.transform.execute import program_of, run_entry
+from catena.transform.execute import Program, program_of, run_entry, run_program
 from catena.transform.jit_primitive import jit_p
 from catena.transform.memo import call_cache
 
-# Types of arguments that are made Arrays on the way.
-SCALARS = frozenset((bool, int, float, complex, np.bool_, np.int32, np.int64, np.float32, np.float64))
+# NumPy dtypes of values that a program can read where they are, with and without 64-bit types.
+READABLE = frozenset(map(np.dtype, ("?", "i1", "i2", "i4", "u1", "u2", "u4", "f2", "f4", "c8")))
 
 
 class TracedCall:
@@ -53,29 +53,48 @@ class JitFunction:
         self._donate_nums, self._donate_names = donate
         self._inline, self._keep_unused = inline, keep_unused
         self._plain = not (static[0] or static[1])
+        self._splits = all(i >= 0 for i in static[0])  # static arguments are where they are called
         self._name = function_name(fun)
         self._cache = call_cache(fun, ("jit", *static, *donate, inline, keep_unused))
         self._calls, self._fast = self._cache.entries, self._cache.fast
 
     def __call__(self, *args, **kwargs):
-        if context.trace is None and not kwargs:  # hot path: Arrays only, seen before
+        if context.trace is not None:
+            return self._call(args, kwargs)
+        if self._plain and not kwargs and (not args or type(args[0]) is Array):  # hot path: Arrays only, seen before
             try:
                 found = self._fast.get((context.global_key, context.local_key, *[x._aval for x in args]))
             except AttributeError:  # not an Array
                 found = None
             if found is not None:
                 return run_fast(found, args)
-        if context.trace is None and self._plain:  # the same for trees of Arrays and numbers
+        if self._splits:  # the same for trees of values, and static arguments
             leaves: list = []
-            tree = flatten_into((args, kwargs), leaves)
-            leaves = [number(x) if type(x) in SCALARS else x for x in leaves]
             try:
-                found = self._fast.get((context.global_key, context.local_key, tree, *[x._aval for x in leaves]))
-            except AttributeError:
+                key = self._hot_key(args, kwargs, leaves)
+                arrays = [READERS[type(x)](x) if type(x) in READERS else x for x in leaves]
+                found = self._fast.get((*key, *[x._aval for x in arrays]))
+            except (AttributeError, TypeError, OverflowError):  # no value of the language, or no key
                 found = None
             if found is not None:
-                return run_fast(found, leaves)
+                if found[1] is None:  # then an argument may be a result, which must not share NumPy's memory
+                    arrays = [as_array(x) if type(x) is np.ndarray else a for x, a in zip(leaves, arrays)]  # noqa: B905
+                return run_fast(found, arrays)
         return self._call(args, kwargs)
+
+    def _hot_key(self, args, kwargs, leaves: list) -> tuple:
+        """What a call is known by beside the types of its leaves, which are appended to ``leaves``."""
+        statics = ()
+        if not self._plain:
+            nums, names = self._static_nums, self._static_names
+            statics = [(i, type(args[i]), args[i]) for i in nums if i < len(args)]
+            args = tuple([x for i, x in enumerate(args) if i not in nums])
+            if kwargs:
+                statics += [(k, type(x), x) for k, x in sorted(kwargs.items()) if k in names]
+                kwargs = {k: x for k, x in kwargs.items() if k not in names}
+            statics = tuple(statics)
+        tree = flatten_into((args, kwargs) if kwargs else args, leaves)
+        return context.global_key, context.local_key, tree, len(kwargs), statics
 
     @api_boundary
     def _call(self, args, kwargs):
@@ -101,26 +120,17 @@ class JitFunction:
         return params
 
     def _remember(self, args, kwargs, leaves, call: TracedCall):
-        """Remember a plain call for the hot path."""
-        leaves = [number(x) if type(x) in SCALARS else x for x in leaves]
-        if not self._plain or call.outer or context.debug_checks or any(type(x) is not Array for x in leaves):
+        """Remember how to run a call, for the hot path."""
+        if call.outer or not self._splits or context.debug_checks or context.debug_key_reuse is True:
             return
+        arrays = [x if isinstance(x, Array) else known_array(x) for x in leaves]
         program = program_of(call.closed, call.donated, self._name, self._keep_unused)
-        if not program.simple or program.stacks or program.entry is None or call.closed.effects or not leaves:
+        if program.stacks:
             return
-        avals = program.computed_avals
-        if any(a.extended for a in avals) or [v.aval for v in call.closed.jaxpr.outvars] != avals:
-            return
-        single = call.out_tree.num_nodes == 1
-        found = (program.entry, program.specs, avals, None if single else call.out_tree)
-        if program.donated:
-            found = (program, None, *found[2:])
-        in_avals = [x.aval for x in leaves]
-        flags = (context.global_key, context.local_key)
-        if not kwargs and all(type(x) is Array for x in args):
-            self._fast[(*flags, *in_avals)] = found
-        else:
-            self._fast[(*flags, tree_structure((args, kwargs)), *in_avals)] = found
+        avals = [x._aval for x in arrays]
+        self._fast[(*self._hot_key(args, kwargs, []), *avals)] = how = how_to_run(program, call)
+        if self._plain and not kwargs and all(type(x) is Array for x in args):
+            self._fast[(context.global_key, context.local_key, *avals)] = how
 
     # ---- from arguments to a traced call
 
@@ -271,18 +281,62 @@ class JitFunction:
         return self
 
 
-def number(x) -> Array:
-    """A Python scalar as an Array whose type is known, for the hot path."""
+def known_array(x) -> Array:
+    """A Python or NumPy value as an Array whose type is known, for the hot path."""
     array = as_array(x)
     array.aval  # noqa: B018 (it is remembered)
     return array
 
 
+_scalar_types: dict = {}  # dtype and aval, by Python type and whether there are 64-bit types
+
+
+def scalar_array(x) -> Array:
+    """``known_array`` for scalars, of which there are few types."""
+    kind = type(x), context.x64
+    if kind not in _scalar_types:
+        array = known_array(x)
+        _scalar_types[kind] = array.dtype, array.aval
+    dtype, aval = _scalar_types[kind]
+    return fresh_array(np.array(x, dtype), aval)
+
+
+def readable_array(x: np.ndarray) -> Array:
+    """A NumPy array as an Array for the time of one call: around the same memory, where programs can read it."""
+    if x.dtype not in READABLE:
+        return known_array(x)
+    array = make_array(x, False)
+    array.aval  # noqa: B018
+    return array
+
+
+READERS = dict.fromkeys((bool, int, float, complex, np.bool_, np.int32, np.int64, np.float32, np.float64), scalar_array)
+READERS[np.ndarray] = readable_array
+
+
+def how_to_run(program: Program, call: TracedCall) -> tuple:
+    """What ``run_fast`` needs: the native entry, how to make the memory of its results, their types and their tree.
+    Where there is more to do than to call the entry, a function of the arguments and None stand for the first two.
+    """
+    out_tree = None if call.out_tree.num_nodes == 1 else call.out_tree
+    out_avals = [v.aval for v in call.closed.jaxpr.outvars]
+    extended = any(a.extended for a in out_avals)
+    if (
+        not program.simple
+        or program.donated
+        or program.entry is None
+        or extended
+        or out_avals != program.computed_avals
+    ):
+        return functools.partial(run_program, program), None, out_avals, out_tree
+    return program.entry, program.specs, out_avals, out_tree
+
+
 def run_fast(found, args):
     """Run a program that was seen before on Arrays of its types."""
     entry, specs, avals, out_tree = found
-    if specs is None:  # it deletes some of its arguments
-        outs = entry(args)
+    if specs is None:
+        outs = entry(args, avals)
         return outs[0] if out_tree is None else tree_unflatten(out_tree, outs)
     outs = tuple([make(shape, dtype) for make, shape, dtype in specs])
     values = tuple([x._value for x in args])

@@ -12,6 +12,7 @@ from catena.core.trace import Tracer
 from catena.core.traceback import api_boundary
 from catena.core.tree import tree_flatten, tree_structure, tree_unflatten
 from catena.core.tree_errors import equality_errors_treedef
+from catena.core.tree_flatten import flatten_into
 from catena.core.tree_keys import keystr
 from catena.core.zeros import get_aval
 from catena.transform.execute import program_of
@@ -223,8 +224,15 @@ class Compiled(Stage):
             )
         self._program = program_of(self._call.closed, self._call.donated, self.fun_name, self._keep_unused)
 
-    @api_boundary
     def __call__(self, *args, **kwargs):
+        leaves: list = []
+        if flatten_into((args, kwargs), leaves) is self._in_tree:  # hot path: Arrays of the expected types
+            if all([type(x) is Array and x._aval is a for x, a in zip(leaves, self._avals, strict=True)]):
+                return tree_unflatten(self._call.out_tree, self._program(leaves))
+        return self._general_call(args, kwargs)
+
+    @api_boundary
+    def _general_call(self, args, kwargs):
         leaves = [self._array(x) for x in self._checked_leaves(args, kwargs)]
         return tree_unflatten(self._call.out_tree, self._program(leaves))
 
