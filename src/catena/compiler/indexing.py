@@ -7,6 +7,9 @@ its index is from.
 
 from __future__ import annotations
 
+import numpy as np
+
+from catena.core.dtypes import KIND
 from catena.core.errors import CompileError
 
 
@@ -58,11 +61,7 @@ def scatter(b, kind: str, operand, indices, updates, numbers, mode: str, update_
     for d, w in zip(window_out, window_dims):
         sizes[w] = updates.shape[d]
     batch_dims = tuple(d for d in range(len(updates.shape)) if d not in window_out)
-    return b.value(
-        "scatter",
-        operand.shape,
-        operand.dtype,
-        [operand, indices, updates],
+    params = dict(
         key=(kind, id(update_body), repr(n), mode),
         kind=kind,
         offset_dims=window_out,
@@ -74,6 +73,68 @@ def scatter(b, kind: str, operand, indices, updates, numbers, mode: str, update_
         mode=_mode(mode),
         body=update_body,
     )
+    if _pays_in_parts(operand, updates, params):
+        return _scatter_in_parts(b, operand, indices, updates, params)
+    return _scatter(b, operand, indices, updates, params)
+
+
+def _scatter(b, operand, indices, updates, params: dict):
+    return b.value("scatter", operand.shape, operand.dtype, [operand, indices, updates], **params)
+
+
+# ---- many updates of few elements: threads have results of their own, which are combined in the end ----------
+
+PARTS = 8  # of the updates; the order of additions depends on them, so they do not depend on the machine
+MANY = 1 << 18  # updates
+PER_ELEMENT = 4  # updates in a part for each element of the result
+
+
+def _pays_in_parts(operand, updates, p: dict) -> bool:
+    few = operand.size * PARTS * PER_ELEMENT <= updates.size
+    plain = KIND[operand.dtype] in "fiu" and operand.dtype.itemsize >= 4 and p["kind"] in ("add", "mul", "min", "max")
+    return updates.size >= MANY and few and plain and not p["batching"] and p["batch_dims"][:1] == (0,)
+
+
+def _scatter_in_parts(b, operand, indices, updates, p: dict):
+    """The updates, cut along the first axis of the indices, go to an array for each part."""
+    size = updates.shape[0] // PARTS
+
+    def cut(x, start: int, stop: int):
+        return b.slice(x, [start] + [0] * (x.ndim - 1), [stop, *x.shape[1:]], [1] * x.ndim)
+
+    def parts(x):
+        return b.reshape(cut(x, 0, size * PARTS), (PARTS, size, *x.shape[1:]))
+
+    own = b.full((PARTS, *operand.shape), _neutral(p["kind"], operand.dtype))
+    out = _scatter(b, own, parts(indices), parts(updates), _one_axis_more(p))
+    result = operand
+    for k in range(PARTS):
+        result = b.map(p["kind"], result, b.reshape(cut(out, k, k + 1), operand.shape))
+    if size * PARTS < updates.shape[0]:
+        rest = (cut(x, size * PARTS, x.shape[0]) for x in (indices, updates))
+        result = _scatter(b, result, *rest, p)
+    return result
+
+
+def _neutral(kind: str, dtype):
+    """What changes nothing: for sums of floats -0, since 0 + -0 is 0."""
+    least, most = (-np.inf, np.inf) if KIND[dtype] == "f" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+    return np.asarray({"add": -0.0 if KIND[dtype] == "f" else 0, "mul": 1, "min": most, "max": least}[kind], dtype)
+
+
+def _one_axis_more(p: dict) -> dict:
+    """The parameters where operand, indices and updates have a batch axis in front."""
+    later = {name: tuple(d + 1 for d in p[name]) for name in ("offset_dims", "window_dims", "start_index_map")}
+    batch_dims = (0, *(d + 1 for d in p["batch_dims"]))
+    sizes = (1, *p["slice_sizes"])
+    return {
+        **p,
+        **later,
+        "batch_dims": batch_dims,
+        "slice_sizes": sizes,
+        "batching": ((0, 0),),
+        "key": (p["key"], "parts"),
+    }
 
 
 def _mode(mode) -> str:

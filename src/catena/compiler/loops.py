@@ -54,6 +54,7 @@ class Nest:
     stores: list[Store] = field(default_factory=list)
     folds: list[Fold] = field(default_factory=list)
     sequential: bool = False  # the order of iterations matters (scatter): no lanes but along window dimensions
+    independent: frozenset = frozenset()  # of a sequential nest, dimensions along which different elements change
     order: list[int] = field(default_factory=list)
     vector: int | None = None
     width: int = 1

@@ -120,7 +120,9 @@ class NestBuilder:
         moved, mask = places(body, x, indices, v.params, index)
         new = body.read(updates, index)
         stores = self._combine(body, v, moved, new, mask)
-        return loops.from_body(body, (), stores, sequential=True)
+        nest = loops.from_body(body, (), stores, sequential=True)
+        nest.independent = frozenset(v.params["batch_dims"][k] for _, k in v.params["batching"])
+        return nest
 
     def _combine(self, body: Body, v: Value, at: tuple, new, mask: int) -> list[Store]:
         kind = v.params["kind"]

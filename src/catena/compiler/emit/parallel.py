@@ -27,9 +27,12 @@ def work(nest: Nest) -> int:
 def chunk(nest: Nest, in_place: bool) -> int | None:
     """Iterations of the outermost loop in one chunk; None when the nest stays on one thread."""
     total = work(nest)
-    if total < WORTHWHILE or nest.sequential or any(f.running for f in nest.folds):
+    if total < WORTHWHILE or any(f.running for f in nest.folds):
         return None
-    _lift_long_loop(nest)
+    if nest.sequential and nest.order[0] not in nest.independent:
+        return None
+    if not nest.sequential:
+        _lift_long_loop(nest)
     outer = nest.order[0]
     extent = nest.extents[outer]
     if outer in nest.reduced:
