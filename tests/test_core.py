@@ -2,6 +2,7 @@
 
 import copy
 import gc
+import importlib
 import io
 import os
 import pickle
@@ -9,6 +10,7 @@ import re
 import subprocess
 import sys
 import traceback
+import types
 from pathlib import Path
 
 import numpy as np
@@ -890,3 +892,26 @@ def test_heavy_modules_load_late():
 def test_internals_are_reachable():
     jaxpr, consts = trace_to_jaxpr(lambda x: [x], [F32], DebugInfo("test", "a function"))
     assert consts == [] and len(jaxpr.invars) == 1
+
+
+# ---- what tab completion shows
+
+
+@pytest.mark.parametrize("name", ["", ".core", ".lax", ".nn", ".nn.initializers", ".numpy", ".numpy.fft", ".numpy.linalg",
+                                  ".random", ".typing", ".flatten_util", ".tree_util"])  # fmt: skip
+def test_completion_shows_no_private_modules(name):
+    module = importlib.import_module(f"catena{name}")
+    shown = dir(module)
+    inner = {n for n in shown if isinstance(getattr(module, n), types.ModuleType) and not n.startswith("__")}
+    public = {"ad_checkpoint", "checkpoint_policies", "core", "custom_derivatives", "debug", "dtypes", "errors", "experimental",
+              "fft", "flatten_util", "initializers", "lax", "linalg", "nn", "numpy", "random", "sharding", "stages", "tree",
+              "tree_util", "typing"}  # fmt: skip
+    assert inner <= public
+    assert "__doc__" in shown or "__all__" in vars(module)
+    assert not {"np", "Any", "Callable", "jnp"} & set(shown)
+
+
+def test_one_process():
+    assert jax.process_index() == 0 and jax.process_count() == 1 and jax.effects_barrier() is None
+    with pytest.raises(RuntimeError, match="gpu"):
+        jax.process_index("gpu")

@@ -1,6 +1,7 @@
 """catena: expressing and composing transformations of numerical programs, under JAX's public names."""
 
 from catena.core.lazy import without_collection as _without_collection
+from catena.core.namespace import shown as _shown
 
 with _without_collection():
     from catena import ad_checkpoint as ad_checkpoint
@@ -14,6 +15,7 @@ with _without_collection():
     from catena import numpy as numpy
     from catena import random as random
     from catena import sharding as sharding
+    from catena import stages as stages
     from catena import tree as tree
     from catena import tree_util as tree_util
     from catena import typing as typing
@@ -48,6 +50,8 @@ with _without_collection():
     from catena.core.device import devices as devices
     from catena.core.device import local_device_count as local_device_count
     from catena.core.device import local_devices as local_devices
+    from catena.core.device import process_count as process_count
+    from catena.core.device import process_index as process_index
     from catena.core.dtypes import float0 as float0
     from catena.core.slices import ds as ds
     from catena.core.struct import ShapeDtypeStruct as ShapeDtypeStruct
@@ -75,6 +79,7 @@ with _without_collection():
     from catena.transform.placement import clear_caches as clear_caches
     from catena.transform.placement import device_get as device_get
     from catena.transform.placement import device_put as device_put
+    from catena.transform.placement import effects_barrier as effects_barrier
     from catena.transform.placement import live_arrays as live_arrays
     from catena.transform.placement import typeof as typeof
     from catena.transform.pmap import pmap as pmap
@@ -84,3 +89,26 @@ with _without_collection():
     from catena.transform.vmap import vmap as vmap
 
 __version__ = "0.10.2"
+__version_info__ = tuple(int(part) for part in __version__.split("."))
+
+__dir__ = _shown(
+    globals(),
+    "ad_checkpoint",
+    "checkpoint_policies",
+    "core",
+    "custom_derivatives",
+    "debug",
+    "dtypes",
+    "errors",
+    "experimental",
+    "flatten_util",
+    "lax",
+    "nn",
+    "numpy",
+    "random",
+    "sharding",
+    "stages",
+    "tree",
+    "tree_util",
+    "typing",
+)

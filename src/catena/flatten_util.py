@@ -70,3 +70,10 @@ class Unravel:
             for a, end in zip(self.avals, self.ends, strict=True)
         ]
         return tree_unflatten(self.tree, leaves)
+
+
+__all__ = ["ravel_pytree"]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -30,3 +30,9 @@ class SupportsJAXArray(Protocol):
 
 ArrayLike = Union[Array, np.ndarray, np.bool_, np.number, bool, int, float, complex]  # noqa: UP007
 DTypeLike = Union[str, type[Any], np.dtype, ExtendedDType, SupportsDType]  # noqa: UP007
+
+__all__ = ["ArrayLike", "DTypeLike", "SupportsDType", "SupportsJAXArray"]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -14,7 +14,10 @@ from catena.core.jaxpr import Var as Var
 from catena.core.jaxpr import eval_jaxpr as eval_jaxpr
 from catena.core.jaxpr import jaxpr_as_fun as jaxpr_as_fun
 from catena.core.jaxpr import subjaxprs as subjaxprs
+from catena.core.namespace import shown as _shown
 from catena.core.primitive import Primitive as Primitive
 from catena.core.trace import Trace as Trace
 from catena.core.trace import Tracer as Tracer
 from catena.core.zeros import get_aval as get_aval
+
+__dir__ = _shown(globals())

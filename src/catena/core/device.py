@@ -195,6 +195,30 @@ def local_devices(
     return devices(backend)
 
 
+def process_index(backend: str | None = None) -> int:
+    """The number of this process among those that compute together: it is the only one.
+
+    Example:
+      >>> import catena as jax
+      >>> jax.process_index()
+      0
+    """
+    check_backend(backend)
+    return 0
+
+
+def process_count(backend: str | None = None) -> int:
+    """The number of processes that compute together.
+
+    Example:
+      >>> import catena as jax
+      >>> jax.process_count()
+      1
+    """
+    check_backend(backend)
+    return 1
+
+
 def device_count(backend: str | None = None) -> int:
     """The number of devices of a backend.
 

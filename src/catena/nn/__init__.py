@@ -1,3 +1,6 @@
 """Neural networks."""
 
+from catena.core.namespace import shown as _shown
 from catena.nn import initializers as initializers
+
+__dir__ = _shown(globals(), "initializers")

@@ -433,3 +433,31 @@ def delta_orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype=None) -> Ini
         return made if out_sharding is None else lax.with_sharding_constraint(made, out_sharding)
 
     return init
+
+
+__all__ = [
+    "Initializer",
+    "constant",
+    "delta_orthogonal",
+    "glorot_normal",
+    "glorot_uniform",
+    "he_normal",
+    "he_uniform",
+    "kaiming_normal",
+    "kaiming_uniform",
+    "lecun_normal",
+    "lecun_uniform",
+    "normal",
+    "ones",
+    "orthogonal",
+    "truncated_normal",
+    "uniform",
+    "variance_scaling",
+    "xavier_normal",
+    "xavier_uniform",
+    "zeros",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -23,6 +23,7 @@ from numpy.exceptions import ComplexWarning as ComplexWarning
 from catena.core.array import Array as ndarray
 from catena.core.dtypes import finfo as finfo
 from catena.core.dtypes import iinfo as iinfo
+from catena.core.namespace import shown as _shown
 from catena.core.scalar_types import bfloat16 as bfloat16
 from catena.core.scalar_types import bool as bool
 from catena.core.scalar_types import bool_ as bool_
@@ -424,3 +425,5 @@ from catena.numpy.windows import kaiser as kaiser
 
 _methods.install()
 _protocol.open_namespace(globals(), "catena.numpy")
+
+__dir__ = _shown(globals(), "fft", "linalg")

@@ -97,6 +97,15 @@ def block_until_ready(x):
     return x
 
 
+def effects_barrier() -> None:
+    """Wait for the effects of what was called: prints, callbacks. Here they have all happened when a call returns.
+
+    Example:
+      >>> import catena as jax
+      >>> jax.effects_barrier()
+    """
+
+
 def live_arrays(platform: str | None = None) -> list[Array]:
     """All arrays that are alive in this process.
 

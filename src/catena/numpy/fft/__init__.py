@@ -1,5 +1,6 @@
 """Discrete Fourier transforms."""
 
+from catena.core.namespace import shown as _shown
 from catena.numpy import protocol as _protocol
 from catena.numpy.fft.transforms import fft as fft
 from catena.numpy.fft.transforms import fft2 as fft2
@@ -21,3 +22,5 @@ from catena.numpy.fft.transforms import rfftfreq as rfftfreq
 from catena.numpy.fft.transforms import rfftn as rfftn
 
 _protocol.open_namespace(globals(), "catena.numpy.fft")
+
+__dir__ = _shown(globals())

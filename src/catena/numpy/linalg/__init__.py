@@ -1,5 +1,6 @@
 """Linear algebra on stacks of matrices."""
 
+from catena.core.namespace import shown as _shown
 from catena.numpy import protocol as _protocol
 from catena.numpy.linalg.decompositions import cholesky as cholesky
 from catena.numpy.linalg.decompositions import eig as eig
@@ -34,3 +35,5 @@ from catena.numpy.linalg.systems import tensorinv as tensorinv
 from catena.numpy.linalg.systems import tensorsolve as tensorsolve
 
 _protocol.open_namespace(globals(), "catena.numpy.linalg")
+
+__dir__ = _shown(globals())
