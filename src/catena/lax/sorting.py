@@ -106,14 +106,14 @@ def _sort_evaluate(*operands, dimension, is_stable, num_keys):
     if operands[0].size == 0:
         return list(operands)
     if len(operands) == 1 and operands[0].dtype.itemsize > 1:
-        return [_sort_values(operands[0], dimension, is_stable)]
+        return [sort_values(operands[0], dimension, is_stable)]
     params = {"dimension": dimension, "is_stable": is_stable, "num_keys": num_keys}
     return _sort_repeated(*operands, **params)
 
 
 def _sort_in_numpy(*operands, dimension, is_stable, num_keys):
     if len(operands) == 1:
-        return [_sort_values(operands[0], dimension, is_stable)]
+        return [sort_values(operands[0], dimension, is_stable)]
     order = None
     for operand in reversed(operands[:num_keys]):  # by the least significant key first
         for part in reversed(_parts(operand)):
@@ -133,7 +133,7 @@ def _refine(order, key, axis: int):
     return np.take_along_axis(order, finer, axis)
 
 
-def _sort_values(x: np.ndarray, axis: int, is_stable: bool) -> np.ndarray:
+def sort_values(x: np.ndarray, axis: int, is_stable: bool) -> np.ndarray:
     """One array sorted: equal values are the same but for zeros of two signs, so the fastest sort will do."""
     if x.dtype.kind == "c" or (dtypes.KIND[x.dtype] == "f" and is_stable and _has_both_zeros(x)):
         order = None
@@ -143,10 +143,12 @@ def _sort_values(x: np.ndarray, axis: int, is_stable: bool) -> np.ndarray:
     if x.dtype.isbuiltin != 1:
         wide = np.float32 if dtypes.KIND[x.dtype] == "f" else np.int8 if dtypes.KIND[x.dtype] == "i" else np.uint8
         return np.sort(x.astype(wide), axis=axis).astype(x.dtype)
-    return np.sort(x, axis=axis)
+    return np.sort(x, axis=axis, kind="stable" if x.dtype.itemsize == 1 else None)  # bytes are counted only so
 
 
 def _has_both_zeros(x: np.ndarray) -> bool:
+    if x.dtype.kind == "f" and np.count_nonzero(x) == x.size:
+        return False
     zeros = x[x == 0]
     return bool(zeros.size) and 0 < np.count_nonzero(np.signbit(zeros.astype(np.float32))) < zeros.size
 

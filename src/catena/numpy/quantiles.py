@@ -253,8 +253,8 @@ def _quantile(name, a, q, axis, out, overwrite_input, method, keepdims, weights,
         result = lax.full((*q.shape, *rows.shape[:-1]), 0, wide)
     elif method == "inverted_cdf":
         result = _by_weight(rows, fractions, weights, skip_nan)
-    elif direct(rows) and direct(fractions) and not skip_nan and wide in REAL:
-        result = make_array(run(_partitioned, rows._value, fractions._value, method))
+    elif (known := _to_partition(rows, fractions, skip_nan)) is not None:
+        result = make_array(run(_partitioned, known, fractions._value, method))
     else:
         result = _by_rank(rows, fractions, method, skip_nan)
     if keepdims:
@@ -300,6 +300,16 @@ def _full_weights(name, a, axis, axes, weights):
 
 
 # ---- concrete arrays
+
+
+def _to_partition(rows, q, skip_nan: bool) -> np.ndarray | None:
+    """The elements that count, where all are known and rows have equally many; else None."""
+    if not (direct(rows) and direct(q) and rows.dtype in REAL):
+        return None
+    value = rows._value
+    if not skip_nan or not (nan := np.isnan(value)).any():
+        return value
+    return value[~nan] if value.ndim == 1 and not nan.all() else None
 
 
 def _partitioned(rows: np.ndarray, q: np.ndarray, method: str) -> np.ndarray:

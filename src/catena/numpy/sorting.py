@@ -11,6 +11,7 @@ import numpy as np
 from catena import lax
 from catena.core import dtypes
 from catena.core.array import Array, make_array
+from catena.lax.sorting import sort_values
 from catena.numpy.boundary import as_array_argument, canonical_axis, convert, direct, run, user_dtype
 from catena.numpy.creation import default_int
 from catena.numpy.hot import REAL_OR_INT, Operand
@@ -65,7 +66,7 @@ def sort(
     _check_options("sort", kind, order)
     a, axis = _line(a, axis)
     if direct(a) and a.size <= _FEW and a.dtype in _SORTABLE:
-        value = np.sort(a._value, axis, kind="stable")
+        value = sort_values(a._value, axis, stable)
         return make_array(np.flip(value, axis) if descending else value, a.weak_type)
     result = lax.sort(a, axis, is_stable=stable)
     return lax.rev(result, (axis,)) if descending else result
