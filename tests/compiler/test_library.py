@@ -4,6 +4,9 @@ import numpy as np
 import pytest
 import scipy.linalg
 
+import catena as jax
+import catena.numpy as jnp
+from catena.runtime import fourier
 from compiler.helpers import check, run
 
 rng = np.random.default_rng(4)
@@ -205,3 +208,23 @@ def test_fft():
         rtol=1e-4,
         atol=1e-5,
     )
+
+
+# ---- Fourier transforms
+
+
+@pytest.mark.parametrize("shape", [(8,), (3, 12), (2, 5, 6), (0, 4), (2,)])
+@pytest.mark.parametrize("kind", ["fft", "ifft", "rfft", "irfft"])
+@pytest.mark.parametrize("public", [False, True], ids=["native", "public functions"])
+def test_fourier_transforms_in_loops(shape, kind, public, monkeypatch):
+    if public:
+        monkeypatch.setattr(fourier, "pocketfft", lambda: None)
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=shape).astype(np.float32)
+    if kind != "rfft":
+        x = (x + 1j * rng.normal(size=shape)).astype(np.complex64)
+    transform = getattr(jnp.fft, kind)
+    total = jax.jit(lambda x: jax.lax.fori_loop(0, 4, lambda i, y: y + transform(x * (i + 1)), transform(x) * 0))(x)
+    wanted = 10 * getattr(np.fft, kind)(x)
+    assert total.dtype == jnp.asarray(transform(x)).dtype
+    np.testing.assert_allclose(total, wanted, rtol=1e-4, atol=1e-4)

@@ -30,7 +30,7 @@ import numpy as np
 
 from catena.core.dtypes import KIND
 from catena.core.errors import CompileError
-from catena.core.lazy import load
+from catena.runtime import fourier
 from catena.runtime import library as routines
 
 PREFIX = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
@@ -458,15 +458,18 @@ def _tridiagonal_solve(b, dl, d, du, x, *, outs, **_):
 
 def _fft(b, x, *, outs, kind, lengths, **_):
     name = str(getattr(kind, "name", kind)).lower()
-    functions = {"fft": "fftn", "ifft": "ifftn", "rfft": "rfftn", "irfft": "irfftn"}
-    if name not in functions:
-        raise CompileError(f"fft: kind must be one of {sorted(functions)}, got {kind!r}")
-    lengths, axes = tuple(int(n) for n in lengths), tuple(range(-len(lengths), 0))
-
-    def transform(a):
-        return getattr(load("scipy.fft"), functions[name])(a, s=lengths, axes=axes)
-
-    return b.multi("host", [x], outs, callback=transform, ordered=False)
+    kinds = ("fft", "ifft", "rfft", "irfft")
+    if name not in kinds:
+        raise CompileError(f"fft: kind must be one of {kinds}, got {kind!r}")
+    lengths = tuple(int(n) for n in lengths)
+    return b.multi(
+        "host",
+        [x],
+        outs,
+        callback=lambda a, out: fourier.transform(name, a, lengths, out),
+        ordered=False,
+        fills=True,
+    )
 
 
 LIBRARY = {

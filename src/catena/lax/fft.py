@@ -8,16 +8,14 @@ import numpy as np
 
 from catena.core import dtypes
 from catena.core.aval import ShapedArray
-from catena.core.lazy import load
 from catena.core.primitive import Primitive
 from catena.core.zeros import Zero, get_aval, instantiate
 from catena.lax.arithmetic import mul
 from catena.lax.complex_numbers import conj, real
 from catena.lax.convert import convert_element_type
-from catena.lax.native import LARGE
 from catena.lax.shape import pad
 from catena.lax.structure import broadcast_to, move_axis
-from catena.runtime import threads
+from catena.runtime import fourier
 
 
 class FftType(enum.IntEnum):
@@ -34,8 +32,6 @@ class FftType(enum.IntEnum):
 
 
 FFT, IFFT, RFFT, IRFFT = FftType
-
-_EVALUATE = {FFT: "fftn", IFFT: "ifftn", RFFT: "rfftn", IRFFT: "irfftn"}
 
 
 def _fft_abstract(x, *, fft_type, fft_lengths):
@@ -74,9 +70,7 @@ def _fft_evaluate(x, *, fft_type, fft_lengths):
         if not axes:
             return x.astype(out_dtype)
         return np.zeros(x.shape[: axes[0]] + lengths, out_dtype)
-    workers = threads.count() if x.size >= LARGE else 1
-    out = getattr(load("scipy.fft"), _EVALUATE[fft_type])(x, s=fft_lengths, axes=axes, workers=workers)
-    return out.astype(out_dtype, copy=False)
+    return fourier.transform(fft_type.name.lower(), x, fft_lengths)
 
 
 _OUT_DTYPE = {
