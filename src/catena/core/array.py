@@ -442,10 +442,10 @@ def live(array: Array) -> np.ndarray:
 
 
 def scalar(array: Array):
-    """The NumPy value of a 0-d array, for conversion to a Python scalar."""
+    """The Python scalar of a 0-d array, from which Python converts further, or refuses to."""
     if array._value.ndim:
         raise TypeError(f"Only scalar arrays can be converted to Python scalars; got arr.ndim={array._value.ndim}")
-    return live(array)[()]
+    return live(array).item()
 
 
 def array_repr(array: Array) -> str:

@@ -162,9 +162,10 @@ def reshape(self, *args: Any, order: str = "C", out_sharding: Any = None) -> Arr
     """
     shape = args[0] if len(args) == 1 else args
     if type(shape) is tuple and order == "C" and type(self) is Array and context.trace is None:  # the hot path
-        value = self._value
         try:
-            return placed(make_array(value.reshape(shape), self.weak_type), None, out_sharding)
+            value = self._value.reshape(shape)
+            if value.shape == shape or -1 in shape:  # NumPy takes any negative length for -1
+                return placed(make_array(value, self.weak_type), None, out_sharding)
         except (ValueError, TypeError):  # the general path says what is wrong
             pass
     return placed(shaping.reshaped(self, shape, order), None, out_sharding)

@@ -20,6 +20,7 @@ from catena.numpy.boundary import (
     like,
     promoted_dtype,
     run,
+    strong,
 )
 from catena.numpy.diagonals import diag
 from catena.numpy.editing import trim_zeros
@@ -66,12 +67,12 @@ def polyval(p: Operand, x: Operand, *, unroll: int = 16) -> Array:
     Array([ 3,  6, 11], dtype=int32)
     """
     if type(p) is Array and type(x) is Array and direct(p) and p.dtype is x.dtype and p.ndim == 1:
-        return make_array(np.asarray(run(_horner, p._value, x._value)), p.weak_type and x.weak_type)
-    p, x = promote_dtypes("polyval", p, x)
+        return make_array(np.asarray(run(_horner, p._value, x._value)))
+    p, x = map(strong, promote_dtypes("polyval", p, x))
     p = p if p.ndim else ravel(p)
     x = broadcast_to(x, lax.broadcast_shapes(p.shape[1:], x.shape))
     if direct(p) and direct(x):
-        return make_array(np.asarray(run(_horner, p._value, x._value)), p.weak_type and x.weak_type)
+        return make_array(np.asarray(run(_horner, p._value, x._value)))
     zeros = lax.full_like(x, 0)
     plus, times = (lax.bitwise_or, lax.bitwise_and) if x.dtype == dtypes.BOOL else (lax.add, lax.mul)
 

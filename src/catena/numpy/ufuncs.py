@@ -4,7 +4,7 @@ them."""
 import numpy as np
 
 from catena.numpy import arithmetic, elementary, integers, logic
-from catena.numpy.boundary import as_array_argument
+from catena.numpy.boundary import as_array_argument, canonical_axis, static_axis
 from catena.numpy.cumulative import cumprod, cumsum
 from catena.numpy.logic import truth
 from catena.numpy.reductions import all, any, max, min, prod, sum
@@ -34,6 +34,9 @@ def _truth_reduction(reduction, neutral):
 
 def _cumulative(fun):
     def accumulate(a, axis=0, dtype=None):
+        a = as_array_argument("accumulate", a)
+        if axis is not None:  # of a scalar there is none, unlike for `cumsum`
+            canonical_axis(static_axis(axis), a.ndim)
         return fun(a, axis, dtype)
 
     return accumulate

@@ -123,19 +123,12 @@ def cholesky(a: Operand, *, upper: bool = False, symmetrize_input: bool = True) 
     """
     if (value := square_value(a)) is not None:
         return make_array(run(_cholesky_value, value, upper, symmetrize_input))
-    a = square_matrix("cholesky", a)
-    if upper and not symmetrize_input:
-        a = adjoint(a)
-    factor = lax.linalg.cholesky(a, symmetrize_input=symmetrize_input)
+    factor = lax.linalg.cholesky(square_matrix("cholesky", a), symmetrize_input=symmetrize_input)
     return adjoint(factor) if upper else factor
 
 
 def _cholesky_value(value, upper: bool, symmetrize: bool):
-    if symmetrize:
-        value = _hermitian_part(value)
-    elif upper:
-        value = _adjoint(value)
-    factor = lapack.potrf(value)[0]
+    factor = lapack.potrf(_hermitian_part(value) if symmetrize else value)[0]
     return _adjoint(factor) if upper else factor
 
 

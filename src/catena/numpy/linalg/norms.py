@@ -103,7 +103,7 @@ def _vector_norm(x, ord, axis: int, keepdims: bool):
         return _euclidean(x, axis, keepdims)
     sizes = lax.abs(x)
     if ord == np.inf:
-        return reductions.max(sizes, axis, keepdims=keepdims)
+        return _greatest(sizes, axis, keepdims)
     if ord == -np.inf:
         return reductions.min(sizes, axis, keepdims=keepdims)
     if ord == 0:
@@ -116,6 +116,11 @@ def _vector_norm(x, ord, axis: int, keepdims: bool):
     return lax.pow(total, lax.div(like(power, 1), power))
 
 
+def _greatest(x, axis, keepdims: bool = False):
+    """The maximum of numbers that are not negative: of none, zero."""
+    return reductions.max(x, axis, keepdims=keepdims, initial=None if x.size else 0)
+
+
 def _matrix_norm(x, ord, axes: tuple, keepdims: bool):
     row, column = axes
     if ord == "fro":
@@ -123,12 +128,12 @@ def _matrix_norm(x, ord, axes: tuple, keepdims: bool):
     if ord in (1, -1, np.inf, -np.inf):
         summed, kept = (row, column) if abs(ord) == 1 else (column, row)
         sums = reductions.sum(lax.abs(x), summed, keepdims=True)
-        extremum = (reductions.max if ord > 0 else reductions.min)(sums, kept, keepdims=True)
+        extremum = _greatest(sums, kept, True) if ord > 0 else reductions.min(sums, kept, keepdims=True)
         return extremum if keepdims else lax.squeeze(extremum, tuple(sorted(axes)))
     if ord not in (2, -2, "nuc"):
         raise ValueError(f"Invalid order '{ord}' for matrix norm.")
     s = svdvals(moveaxis(x, axes, (-2, -1)))
-    reduce = {2: reductions.max, -2: reductions.min, "nuc": reductions.sum}[ord]
+    reduce = {2: _greatest, -2: reductions.min, "nuc": reductions.sum}[ord]
     result = reduce(s, -1)
     return expand_dims(result, tuple(sorted(axes))) if keepdims else result
 

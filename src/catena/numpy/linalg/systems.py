@@ -244,6 +244,8 @@ def _solution(a, b):
 def _solve(a, b):
     """The solution for matrices of right-hand sides, of stacks that broadcast."""
     stack = lax.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    if not a.size or not b.size:
+        return lax.full((*stack, *b.shape[-2:]), 0, b.dtype)
     factors, _, permutation = lax.linalg.lu(a)
     factors = broadcast_to(factors, (*stack, *a.shape[-2:]))
     permutation = broadcast_to(permutation, (*stack, a.shape[-1]))
