@@ -6,7 +6,7 @@ JAX_VENV := .venv-jax
 JAX_VERSION := 0.10.2
 INSTALL := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-checked lint format bench random-programs random-quality differential bench-numpy bench-overhead bench-primitives accuracy compare-lax bench-random compare-random clean
+.PHONY: demo test test-checked lint format bench random-programs random-quality differential bench-numpy bench-overhead bench-batches bench-primitives accuracy compare-lax bench-random compare-random clean
 
 demo: $(VENV)/.has-demo    # train a classifier on handwritten digits
 	$(BIN)/python examples/digits.py
@@ -49,6 +49,9 @@ bench-numpy: $(VENV)/.has-demo $(JAX_VENV)/.has-jax    # what 200 calls of the N
 
 bench-overhead: $(VENV)/.has-demo $(JAX_VENV)/.has-jax    # side by side with JAX, printed as ratios
 	$(BIN)/python benchmarks/overhead.py --jax-python $(JAX_VENV)/bin/python
+
+bench-batches: $(VENV)/.has-demo $(JAX_VENV)/.has-jax    # the first call at one batch size after another, beside JAX
+	$(BIN)/python benchmarks/batches.py --jax-python $(JAX_VENV)/bin/python --only "$(ONLY)"
 
 bench-primitives: $(VENV)/.has-demo $(JAX_VENV)/.has-jax    # every primitive evaluated eagerly beside JAX, at 1e6 elements, worst first; SIZE=1e3, ONLY=text selects
 	$(BIN)/python benchmarks/primitives.py --jax-python $(JAX_VENV)/bin/python $(if $(SIZE),--size $(SIZE)) --only "$(ONLY)"

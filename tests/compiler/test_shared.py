@@ -1,6 +1,7 @@
 """One function at many batch sizes: kernels without their extents, linked where their machine code is known."""
 
 import gc
+from concurrent.futures import ThreadPoolExecutor
 
 import ml_dtypes
 import numpy as np
@@ -275,3 +276,18 @@ def test_a_program_on_disk_whose_kernels_are_elsewhere_is_written_anew(tmp_path,
     monkeypatch.setattr(native, "_codes", type(native._codes)())
     again = jax.jit(lambda x: jnp.arcsinh(x) + 2)
     np.testing.assert_array_equal(np.asarray(again(x)), want)
+
+
+@pytest.mark.skipif(context.check_bounds, reason="in checked mode, kernels know their values' sizes")
+def test_threads_compile_and_free_the_same_kernels_at_once(compiled):
+    def rounds(seed):
+        for k in range(6):
+            x = jnp.full((300 + 7 * seed + k, 64), 0.25)
+            got = jax.jit(lambda x: jnp.exp2(x) * 3 + jnp.sum(x, axis=1, keepdims=True))(x)
+            np.testing.assert_allclose(np.asarray(got), 2**0.25 * 3 + 16, rtol=1e-6)
+            gc.collect()
+        return seed
+
+    with ThreadPoolExecutor(4) as threads:
+        assert sorted(threads.map(rounds, range(4))) == [0, 1, 2, 3]
+    assert any(plan.imports for plan in compiled)

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from catena.compiler import host, link, shared, workers
 from catena.compiler.emit.entry import STACK_ARENA, write_program
-from catena.compiler.emit.program import Module, ProgramWriter
+from catena.compiler.emit.module import Module
+from catena.compiler.emit.program import ProgramWriter
 from catena.compiler.executable import Executable, Parts
 from catena.compiler.graph import Builder, Region, physical
 from catena.compiler.report import describe

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from catena.compiler.emit import stack_steps
-from catena.compiler.emit.program import Module, ProgramWriter
+from catena.compiler.emit.module import Module
+from catena.compiler.emit.program import ProgramWriter
 from catena.compiler.graph import Region
 from catena.runtime import kernels
 from catena.runtime.native import ARRAY_DATA, ARRAY_FLAGS, READY, TUPLE_ITEMS
@@ -69,10 +70,12 @@ _GLOBALS = """@arena_cache = global ptr null, align 8
 
 
 def _effort(w: ProgramWriter, body: list[str]) -> str:
-    """Long programs without loops run each line once, and LLVM is superlinear in them: 500 calls take it
-    0.9 s, or 0.04 s without optimisation. The loop nests are functions of their own and keep their optimisation."""
+    """Programs without loops run each line once. Where they are nothing but calls, optimisation finds nothing; where
+    they are long, LLVM is superlinear in them: 500 calls take it 0.9 s, or 0.04 s without optimisation. The loop nests
+    are functions of their own and keep their optimisation."""
     vectors = any(" select <" in line for line in body)  # LLVM 20's fast selection aborts on selects of vectors
-    return " optnone noinline" if not w.loops and len(body) > LONG and not vectors else ""
+    plain = not w.loops and (len(body) > LONG or not w.nests_here) and not vectors
+    return " optnone noinline" if plain else ""
 
 
 def _object(e, table: str, i: int) -> str:

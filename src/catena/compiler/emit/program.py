@@ -11,10 +11,7 @@ In loops, where chains of operations are what takes the time, a product that goe
 
 from __future__ import annotations
 
-import hashlib
-import re
-from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -34,6 +31,7 @@ from catena.compiler.emit import (
     stack_steps,
 )
 from catena.compiler.emit.emitter import Emitter
+from catena.compiler.emit.module import Module, digest
 from catena.compiler.emit.nest import NestWriter
 from catena.compiler.fuse import Fused, Step, fuse
 from catena.compiler.graph import Region, Value
@@ -44,58 +42,8 @@ from catena.core.context import context
 from catena.core.errors import CompileError
 
 INLINE, INLINE_IN_LOOP = 64, 4096  # nests of at most so much work (blocks * statements) are written in place
-
-
-@dataclass
-class Module:
-    """What the linker needs."""
-
-    head: str  # globals
-    functions: dict[str, str]  # parameters and bodies by name, callees before callers
-    entry: str
-    constants: list[np.ndarray]
-    externals: list  # addresses or callables, bound at load in this order
-    helpers: dict
-    arena_bytes: int
-    nests: list[str]
-    flops: int = 0
-    bytes: int = 0
-    interruptible: bool = False
-    sites: list[str] = field(default_factory=list)  # of bounds checks, in checked mode
-
-    def text(self, linked: Collection[str] = ()) -> str:
-        """LLVM IR, but for the helpers that it calls; functions that are `linked` are only declared."""
-        needed, once = self.needed(linked), self._called_once(linked)
-        parts = [self.head]
-        for name in needed:
-            body = self.functions[name]
-            if name in linked:
-                parts.append(f"declare void @{name}{_NAME.sub('', body[: body.index(')') + 1])}")
-            elif name in once:
-                parts.append(f"define internal void @{name}{_always_inline(body)}")
-            else:
-                parts.append(f"define dso_local void @{name}{body}")
-        return "\n".join([*parts, self.entry])
-
-    def exported(self, linked: Collection[str] = ()) -> list[str]:
-        """The functions that the text defines as such, not as parts of others."""
-        once = self._called_once(linked)
-        return [name for name in self.needed(linked) if name not in linked and name not in once]
-
-    def needed(self, linked: Collection[str]) -> list[str]:
-        """The functions that the entry reaches, callees first; what only linked ones call is not needed."""
-        needed = set(calls(self.entry))
-        for name, body in reversed(self.functions.items()):
-            if name in needed and name not in linked:
-                needed.update(calls(body))
-        return [name for name in self.functions if name in needed]
-
-    def _called_once(self, linked: Collection[str]) -> set[str]:
-        """Functions with one caller, which runs chunks: as parts of it, they cost LLVM half as much."""
-        needed = [name for name in self.needed(linked) if name not in linked]
-        inner = [called for name in needed for called in calls(self.functions[name])]
-        count = Counter([*inner, *calls(self.entry)])
-        return {name for name in inner if count[name] == 1 and name not in linked}
+MOST_TEXTS = 2048
+_texts: dict[tuple, tuple[str, dict]] = {}  # of nests that are functions, with the helpers that they need
 
 
 @dataclass
@@ -141,6 +89,7 @@ class ProgramWriter:
         self.trips = 1  # iterations of the loops around what is being written
         self.slot_bytes = 0
         self.loops = 0  # loops written so far
+        self.nests_here = 0  # loop nests written where they run, not as functions
         self.sites = bounds.Sites() if context.check_bounds else None  # in checked mode, the accesses
         self.values: list[Value] = []  # of the region that is being written
         self.depth = 0  # loops around what is being written
@@ -399,6 +348,7 @@ class ProgramWriter:
         pointers = {b: self.buffer(frame, b) for b in nest.buffers()}
         blocks = nest.trips // max(1, nest.width if nest.vector is not None else 1)
         if blocks <= 1 or blocks * len(nest.stmts) <= (INLINE_IN_LOOP if self.depth else INLINE):
+            self.nests_here += 1
             self.e.contract = self.depth > 0
             NestWriter(self.e, nest, pointers, in_place, guard=self.guard(self.e, nest, False)).write()
             self.e.contract = False
@@ -446,8 +396,20 @@ class ProgramWriter:
         dims = (*nest.rows, opened.outer, opened.folded)
         key = (nest.key(buffers, dims), in_place, opened.key(nest), self.depth > 0, self._extents(buffers))
         if key not in self.nests_known:
-            self.nests_known[key] = self.nest_function(nest, buffers, in_place, opened)
+            self.nests_known[key] = self._remembered(key, nest, buffers, in_place, opened)
         return self.nests_known[key]
+
+    def _remembered(self, key: tuple, *of_nest) -> str:
+        """As `nest_function`; the texts of programs written before are at hand, but not their checks of bounds."""
+        if self.sites is not None:
+            return self.nest_function(*of_nest)
+        if key not in _texts:
+            if len(_texts) >= MOST_TEXTS:
+                _texts.clear()
+            _texts[key] = self.nest_text(*of_nest)
+        body, needs = _texts[key]
+        self.helpers.update(needs)
+        return self.function(body)
 
     def nest_function(
         self,
@@ -457,6 +419,15 @@ class ProgramWriter:
         opened: ranges.Open,
         sizes: dict[int, int] | None = None,
     ) -> str:
+        """The name of the function of a nest, given the sizes of buffers that are parts of values."""
+        body, needs = self.nest_text(nest, buffers, in_place, opened, sizes)
+        self.helpers.update(needs)
+        return self.function(body)
+
+    def nest_text(
+        self, nest: loops.Nest, buffers: list[int], in_place: bool, opened: ranges.Open, sizes=None
+    ) -> tuple[str, dict]:
+        """Parameters and body of the function of a nest, and the helpers that it needs."""
         e, written = Emitter(), nest.written()
         e.contract = self.depth > 0
         outer = [f"%o{j}" for j in range(len(nest.rows) - 1)]
@@ -464,9 +435,8 @@ class ProgramWriter:
         NestWriter(e, nest, names, in_place, opened.ranges(), outer, guard).write()
         params = [f"ptr{'' if b in written else ' readonly'} %b{i}" for i, b in enumerate(buffers)]
         params += [*(f"i64 {x}" for x in outer), *opened.parameters]
-        self.helpers.update(e.needs)
         head = f"({', '.join(params)}) nounwind {{"
-        return self.function("\n".join([head, "entry:", *e.slots, *e.lines, "  ret void", "}"]))
+        return "\n".join([head, "entry:", *e.slots, *e.lines, "  ret void", "}"]), e.needs
 
     def row_function(self, nest: loops.Nest, buffers: list[int]) -> str:
         """The name of the function that runs a nest of a row group on a range of rows."""
@@ -504,25 +474,8 @@ class ProgramWriter:
         )
 
 
-_FUNCTION = re.compile(r"@(f[0-9a-f]{24})\b")  # see `digest`
-_NAME = re.compile(r" %\w+")
-
-
-def calls(text: str) -> list[str]:
-    """The functions of a module that a text calls or passes on, as often as it does."""
-    return _FUNCTION.findall(text)
-
-
-def _always_inline(body: str) -> str:
-    return body.replace(") nounwind {", ") alwaysinline nounwind {", 1)
-
-
 def nbytes(v: Value) -> int:
     return v.size * v.dtype.itemsize
-
-
-def digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:24]
 
 
 # ---- node forms that are not kernels -----------------------------------------------------------------------

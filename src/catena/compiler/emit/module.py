@@ -1,0 +1,83 @@
+"""A program as one LLVM module: globals, functions, the entry; functions that are linked are left out of its text.
+
+Functions are named by their text, so equal ones are one, in all programs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+import numpy as np
+
+
+@dataclass
+class Module:
+    """What the linker needs."""
+
+    head: str  # globals
+    functions: dict[str, str]  # parameters and bodies by name, callees before callers
+    entry: str
+    constants: list[np.ndarray]
+    externals: list  # addresses or callables, bound at load in this order
+    helpers: dict
+    arena_bytes: int
+    nests: list[str]
+    flops: int = 0
+    bytes: int = 0
+    interruptible: bool = False
+    sites: list[str] = field(default_factory=list)  # of bounds checks, in checked mode
+
+    def text(self, linked: Collection[str] = ()) -> str:
+        """LLVM IR, but for the helpers that it calls; functions that are `linked` are only declared."""
+        needed, once = self.needed(linked), self._called_once(linked)
+        parts = [self.head]
+        for name in needed:
+            body = self.functions[name]
+            if name in linked:
+                parts.append(f"declare void @{name}{_NAME.sub('', body[: body.index(')') + 1])}")
+            elif name in once:
+                parts.append(f"define internal void @{name}{_always_inline(body)}")
+            else:
+                parts.append(f"define dso_local void @{name}{body}")
+        return "\n".join([*parts, self.entry])
+
+    def exported(self, linked: Collection[str] = ()) -> list[str]:
+        """The functions that the text defines as such, not as parts of others."""
+        once = self._called_once(linked)
+        return [name for name in self.needed(linked) if name not in linked and name not in once]
+
+    def needed(self, linked: Collection[str]) -> list[str]:
+        """The functions that the entry reaches, callees first; what only linked ones call is not needed."""
+        needed = set(calls(self.entry))
+        for name, body in reversed(self.functions.items()):
+            if name in needed and name not in linked:
+                needed.update(calls(body))
+        return [name for name in self.functions if name in needed]
+
+    def _called_once(self, linked: Collection[str]) -> set[str]:
+        """Functions with one caller, which runs chunks: as parts of it, they cost LLVM half as much."""
+        needed = [name for name in self.needed(linked) if name not in linked]
+        inner = [called for name in needed for called in calls(self.functions[name])]
+        count = Counter([*inner, *calls(self.entry)])
+        return {name for name in inner if count[name] == 1 and name not in linked}
+
+
+_FUNCTION = re.compile(r"@(f[0-9a-f]{24})\b")  # see `digest`
+_NAME = re.compile(r" %\w+")
+
+
+def calls(text: str) -> list[str]:
+    """The functions of a module that a text calls or passes on, as often as it does."""
+    return _FUNCTION.findall(text)
+
+
+def _always_inline(body: str) -> str:
+    return body.replace(") nounwind {", ") alwaysinline nounwind {", 1)
+
+
+def digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:24]
