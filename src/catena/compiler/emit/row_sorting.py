@@ -16,7 +16,7 @@ from catena.compiler.emit import parallel, quicksort, sorting
 from catena.compiler.emit.emitter import Emitter
 
 WORTHWHILE = 1 << 15  # keys from which threads pay
-TASKS = 64
+TASKS = 16  # each with scratch memory of its own
 LONG = 1 << 16  # keys of a row that is sorted by several threads
 LEAST_CHUNK, MOST_CHUNK = 1 << 13, 1 << 15
 LEAST_BUCKETS, MOST_BUCKETS = 16, 128

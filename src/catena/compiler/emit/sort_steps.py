@@ -131,21 +131,19 @@ def argsort(w, frame, i: int, node) -> None:
     long = all(o.plan.long for o in orders)
     tasks = 1 if long else row_tasks(rows, n)
     wide, several = max(o.plan.sizes[0] for o in orders), len(orders) > 1
-    sizes = [wide, wide, 4, 4] + [4, 4] * several
+    sizes = [wide, wide] + [4, 4] * several + [4, 4] * any(o.plan.paired for o in orders)
     scratch = [w.allocate(tasks * n * size) for size in sizes]
     pointers = [*sources, index, *(b.pointer for b in scratch)]
+
+    def short(e: Emitter, p: list[str], row: str) -> None:
+        _short_order(w, e, orders, _pointers_of_row(e, orders, p, row, "%k"))
+
     if long:
         row, opened = w.e.begin_loop(0, rows)
         _long_order(w, orders, _pointers_of_row(w.e, orders, pointers, row, "0"))
         w.e.end_loop(opened)
     else:
-        over_rows(
-            w,
-            pointers,
-            rows,
-            n,
-            lambda e, p, row: _short_order(w, e, orders, _pointers_of_row(e, orders, p, row, "%k")),
-        )
+        over_rows(w, pointers, rows, n, short)
     for block in scratch:
         w._free(block)
 
@@ -211,11 +209,11 @@ class _RowPointers:
     sources: list[str]
     index: str
     keys: list[str]  # and the spare ones
-    places: list[str]
-    orders: list[str]
+    orders: list[str]  # found so far, where there are several keys
+    places: list[str]  # beside keys, and the spare ones
 
     def columns(self, r: Rows) -> tuple[list[str], list[str]]:
-        return tuple([self.keys[j], self.places[j]][: 1 + r.paired] for j in (0, 1))
+        return tuple([self.keys[j], *self.places[j : j + r.paired]] for j in (0, 1))
 
 
 def _pointers_of_row(e: Emitter, orders: list[_Order], pointers: list[str], row: str, task: str) -> _RowPointers:
@@ -227,7 +225,8 @@ def _pointers_of_row(e: Emitter, orders: list[_Order], pointers: list[str], row:
     index = e.element(pointers[count], "i32", e.op(f"mul i64 {row}, {orders[0].k}"))
     keys = [e.element(p, wide, own) for p in pointers[count + 1 : count + 3]]
     rest = [e.element(p, "i32", own) for p in pointers[count + 3 :]]
-    return _RowPointers(sources, index, keys, rest[:2], rest[2:])
+    between = 2 if count > 1 else 0
+    return _RowPointers(sources, index, keys, rest[:between], rest[between:])
 
 
 def _passes(orders: list[_Order], p: _RowPointers):
