@@ -217,7 +217,7 @@ def check_result(x, position: int, debug_info: DebugInfo):
         return x
     raise TypeError(
         f"function {debug_info.function_place} traced for {debug_info.traced_for} returned a value of type "
-        f"{type(x)}{result_place(debug_info, position)}, which is not a valid JAX type{how_to_register(x)}"
+        f"{type(x)}{result_place(debug_info, position)}, which is not a valid JAX type.{how_to_register(x)}"
     )
 
 

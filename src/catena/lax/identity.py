@@ -56,7 +56,7 @@ def _stop_leaf(x):
     try:
         aval = get_aval(x)
     except TypeError:
-        raise TypeError(f"Argument {x!r} of type {type(x)} is not a valid JAX type{how_to_register(x)}") from None
+        raise TypeError(f"Argument {x!r} of type {type(x)} is not a valid JAX type.{how_to_register(x)}") from None
     return stop_gradient_p.bind(x) if dtypes.is_inexact(aval.dtype) else x
 
 

@@ -32,7 +32,7 @@ def leaf_value(x):
         return x
     if dtypes.is_scalar_or_numpy(x):
         return as_array(x)
-    raise TypeError(f"Argument '{x}' of type {type(x)} is not a valid JAX type{how_to_register(x)}")
+    raise TypeError(f"Argument '{x}' of type {type(x)} is not a valid JAX type.{how_to_register(x)}")
 
 
 def flatten_values(tree) -> tuple[list, PyTreeDef]:
