@@ -9,6 +9,7 @@ import pytest
 
 import catena
 from catena import grad, lax, vmap
+from catena.core import dtypes
 from checkers import raises
 
 F32 = np.float32
@@ -358,3 +359,48 @@ def test_stop_gradient_of_trees():
     assert out["a"].item() == 1 and out["b"] == 2
     with pytest.raises(TypeError, match="is not a valid JAX type"):
         lax.stop_gradient("a")
+
+
+NARROW = [d for d in (*dtypes.FLOATS, *dtypes.SIGNED, *dtypes.UNSIGNED) if dtypes.itemsize_bits(d) <= 16]
+
+
+def patterns(dtype, shape):
+    """Random bits as elements of a dtype."""
+    width = dtypes.itemsize_bits(dtype)
+    bits = np.random.default_rng(0).integers(0, 1 << width, shape, dtype=np.uint16 if width > 8 else np.uint8)
+    if width >= 8 or dtypes.KIND[dtype] == "f":
+        return bits.view(dtype)
+    return (bits.astype(np.int64) - (bits >> (width - 1) << width if dtypes.KIND[dtype] == "i" else 0)).astype(dtype)
+
+
+def fit(before, after) -> bool:
+    old, new = dtypes.itemsize_bits(before), dtypes.itemsize_bits(after)
+    return max(old, new) % min(old, new) == 0
+
+
+@pytest.mark.parametrize("before", NARROW, ids=str)
+def test_bits_of_narrow_dtypes(before):
+    """As wider, narrower and equally wide dtypes: compiled (in one program) as evaluated, and back."""
+    afters = [d for d in NARROW if fit(before, d)]
+    counts = [max(dtypes.itemsize_bits(d) // dtypes.itemsize_bits(before), 1) for d in afters]
+    xs = [patterns(before, (3, n)) for n in counts]
+    compiled = catena.jit(lambda xs: [lax.bitcast_convert_type(x, d) for x, d in zip(xs, afters, strict=True)])(xs)
+    for x, after, got in zip(xs, afters, compiled, strict=True):
+        out = np.asarray(lax.bitcast_convert_type(x, after))
+        assert out.dtype == got.dtype == after and out.shape == got.shape
+        assert np.ascontiguousarray(out).tobytes() == np.asarray(got).tobytes(), after
+        if (back := lax.bitcast_convert_type(out, before)).size == x.size:
+            assert np.asarray(back).tobytes() == x.tobytes()
+    for after in set(NARROW) - set(afters):
+        with pytest.raises(ValueError, match="neither width is a multiple"):
+            lax.bitcast_convert_type(patterns(before, (3, 4)), after)
+
+
+@pytest.mark.parametrize("dtype", [d for d in dtypes.FLOATS if dtypes.itemsize_bits(d) <= 8], ids=str)
+def test_neighbours_of_all_small_floats(dtype):
+    codes = np.arange(1 << dtypes.itemsize_bits(dtype), dtype=np.uint8).view(dtype)
+    x, y = np.repeat(codes, codes.size), np.tile(codes, codes.size)
+    out, compiled = (np.asarray(f(x, y)).astype(np.float32) for f in (lax.nextafter, catena.jit(lax.nextafter)))
+    np.testing.assert_array_equal(compiled, out)
+    there = ~np.isnan(out)
+    np.testing.assert_array_equal(np.signbit(compiled)[there], np.signbit(out)[there])

@@ -7,7 +7,7 @@ import pytest
 import catena
 from catena import grad, lax, vmap
 from catena.core import dtypes
-from checkers import raises
+from checkers import check_grads, raises
 
 V = np.arange(3, dtype=np.float32)
 NAN = np.nan
@@ -210,3 +210,35 @@ def test_errors_of_sums_of_many_rows_stay_small(shape, axes):
     exact = x.astype(np.float64).sum(axes)
     for f in (lambda x: lax.reduce_sum(x, axes), catena.jit(lambda x: lax.reduce_sum(x, axes))):
         assert np.max(np.abs(np.asarray(f(x)) - exact)) <= 6 * 2.0**-24 * np.max(exact)
+
+
+def test_running_logarithms_of_complex_sums():
+    x = np.random.default_rng(0).normal(size=(3, 5)) + 1j * np.random.default_rng(1).normal(size=(3, 5))
+    x[0, 0] = complex(-np.inf, 0)
+    with catena.enable_x64(True):
+        for reverse in (False, True):
+            compiled = catena.jit(lambda x, r=reverse: lax.cumlogsumexp(x, 1, reverse=r))(x)
+            np.testing.assert_allclose(compiled, lax.cumlogsumexp(x, 1, reverse=reverse), rtol=1e-13)
+        expected = np.cumsum(np.exp(x[1:]), 1)
+        np.testing.assert_allclose(np.exp(lax.cumlogsumexp(x[1:], 1)), expected, rtol=1e-12)
+        check_grads(lambda x: lax.cumlogsumexp(x, 1), (x[1:],), order=2)
+
+
+def test_initial_values_that_the_dtype_lacks():
+    x = np.arange(6, dtype=np.int8).reshape(2, 3)
+    for value in (1.5, np.nan, 300, 1j):
+        with pytest.raises(TypeError, match="no value of the operand's dtype int8"):
+            lax.reduce(x, value, lax.min, (0,))
+        with pytest.raises(TypeError, match="no value of the operand's dtype int8"):
+            lax.reduce_window(x, value, lax.min, (1, 2))
+    assert lax.reduce_window(x, np.inf, lax.min, (1, 2)).tolist() == [[0, 1], [3, 4]]
+
+
+def test_windows_of_complex_numbers_by_order():
+    """By real, then imaginary parts; compiled as by NumPy."""
+    x = np.array([[1 + 2j, 1 - 3j, 0.5 + 1j], [-1 + 1j, 2 + 2j, 2 - 2j]], np.complex64)
+    for fun, start, expected in ((lax.max, -np.inf, [[1 + 2j, 1 - 3j], [2 + 2j, 2 + 2j]]), (lax.min, np.inf, None)):
+        fold = lambda x, f=fun, s=start: lax.reduce_window(x, np.complex64(s), f, (1, 2))  # noqa: E731
+        np.testing.assert_array_equal(catena.jit(fold)(x), fold(x))
+        if expected is not None:
+            np.testing.assert_array_equal(fold(x), expected)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import catena
+from catena.core import dtypes
 from catena.core.primitive import registry
 from checkers import assert_close, check_grads, check_jit, check_reference, check_vmap, flat_outputs
 from rules import structured  # noqa: F401  more cases
@@ -90,6 +91,59 @@ def test_empty_and_scalar(case):
         compiled = flat_outputs(catena.jit(case.fun)(*args))[0]
         assert out.shape == np.broadcast_shapes(*[np.shape(a) for a in args])
         assert_close(compiled, out, ulps=case.ulps)
+
+
+def cases_of_primitives() -> dict:
+    out = {}
+    for c in CASES.values():
+        out.setdefault(c.covers, []).append(c)
+    return out
+
+
+def with_other_dtypes(cases):
+    """(case, arguments) for each dtype that a primitive admits beyond those that its cases list."""
+    listed = {d for c in cases for d in c.dtypes}
+    for dtype in (*dtypes.FLOATS, *dtypes.COMPLEX, *dtypes.SIGNED, *dtypes.UNSIGNED, dtypes.BOOL):
+        for c in cases if dtype.name not in listed else ():
+            try:
+                args = arguments(c, dtype.name)
+                catena.eval_shape(c.fun, *args)
+            except (TypeError, ValueError, OverflowError):  # not admitted, or no such arguments
+                continue
+            if any(a.dtype == dtype for a in args):
+                yield c, args
+                break
+
+
+# What has no zero sums to NaN or not by how it is padded; integers of 64 bits lose digits on their way to float32.
+OTHERWISE = {("ragged_dot", "float8_e8m0fnu"), ("cholesky", "uint64")}
+
+
+@pytest.mark.parametrize("name", sorted(cases_of_primitives()))
+def test_every_other_admitted_dtype(name):
+    """One program for all of them, against evaluation."""
+    found = [
+        (c, args)
+        for c, args in with_other_dtypes(cases_of_primitives()[name])
+        if not {(c.name, a.dtype.name) for a in args} & OTHERWISE
+    ]
+    compiled = catena.jit(lambda groups: [c.fun(*args) for (c, _), args in zip(found, groups, strict=True)])
+    for (c, args), outs in zip(found, compiled([args for _, args in found]), strict=True):
+        for got, expected in zip(flat_outputs(outs), flat_outputs(c.fun(*args)), strict=True):
+            assert got.dtype == expected.dtype
+            assert_close(got, expected, ulps=c.ulps, what=f"{c.name} of {args[0].dtype}")
+
+
+@pytest.mark.parametrize("case", EVERY_CASE)
+def test_batches_of_nothing(case):
+    """Every primitive on operands without elements: a batch of no examples, eager and compiled."""
+    args = arguments(case, case.dtypes[0])
+    if not args:
+        return
+    nothing = [np.zeros((0, *np.shape(a)), np.asarray(a).dtype) for a in args]
+    expected = [(0, *y.shape) for y in catena.tree_util.tree_leaves(catena.eval_shape(case.fun, *args))]
+    for fun in (catena.vmap(case.fun), catena.jit(catena.vmap(case.fun))):
+        assert [y.shape for y in flat_outputs(fun(*nothing))] == expected
 
 
 # Primitives that no case fits, by the file of tests that checks their rules.

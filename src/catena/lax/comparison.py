@@ -4,7 +4,7 @@ import numpy as np
 
 from catena.core import dtypes
 from catena.core.aval import ShapedArray
-from catena.core.primitive import Primitive
+from catena.core.primitive import Primitive, registry
 from catena.core.zeros import Zero, get_aval, instantiate, is_undefined_primal, zeros
 from catena.lax import native
 from catena.lax.bitwise import bitwise_and
@@ -385,13 +385,20 @@ def _clamp_batch(axis, args, dims):
     return clamp(low, broadcast_to(x, shape), high), dim
 
 
+def _clamp_lower(b, low, x, high):
+    low, x, high = spread_operands(b, (low, x, high))
+    if dtypes.is_complex(x.dtype):
+        return registry["min"].lower(b, registry["max"].lower(b, low, x), high)
+    return b.map("clamp", low, x, high)
+
+
 clamp_p = Primitive(
     "clamp",
     abstract=_clamp_abstract,
     jvp=_clamp_jvp,
     transpose=NOT_LINEAR,
     batch=_clamp_batch,
-    lower=lambda b, low, x, high: b.map("clamp", *spread_operands(b, (low, x, high))),
+    lower=_clamp_lower,
 )
 clamp_p.evaluate = by_kernel_where_slow(
     clamp_p, widened(lambda low, x, high: minimum(maximum(low, x), high)), FLOATS | INTEGERS

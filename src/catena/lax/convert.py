@@ -123,6 +123,11 @@ def _bitcast_shape(x, new_dtype) -> tuple:
     old, new = dtypes.itemsize_bits(x.dtype), dtypes.itemsize_bits(new_dtype)
     if old == new:
         return x.shape
+    if max(old, new) % min(old, new):
+        raise ValueError(
+            f"Attempting to convert array of shape {x.shape} from {x.dtype.name} of {old} bits to {new_dtype.name} of "
+            f"{new} bits, and neither width is a multiple of the other"
+        )
     if old > new:
         return (*x.shape, old // new)
     last = x.shape[-1] if x.shape else 1
@@ -180,28 +185,39 @@ def _from_small(byte, dtype, width: int):
 
 
 def _bitcast_lower(b, x, *, new_dtype):
-    """Elements smaller than a byte take a byte each in memory: they are cut out of bytes, and put
-    together.
-    """
+    """Elements smaller than a byte take a byte each in memory: they are cut out of bytes, and put together."""
     old, new = dtypes.itemsize_bits(x.dtype), dtypes.itemsize_bits(new_dtype)
     if x.dtype == new_dtype or (old >= 8 and new >= 8):
         return b.bitcast(x, new_dtype)
     byte = np.dtype(np.uint8)
     if old >= 8:
-        parts = _cut_bytes(b, b.bitcast(x, byte), new)
-        shape = (*x.shape, old // new)
-        return b.convert(b.bitcast(b.reshape(parts, shape), np.dtype(np.int8)), new_dtype)
-    mask = b.constant(np.asarray((1 << old) - 1, byte))
-    bits = b.map("and", b.convert(b.convert(x, np.dtype(np.int8)), byte), mask)
-    if new == old:
-        return b.convert(b.bitcast(bits, np.dtype(np.int8)), new_dtype)
-    whole = _join_bytes(b, b.reshape(bits, (*x.shape[:-1], new // 8, 8 // old)), old)
-    return b.bitcast(whole if new > 8 else b.reshape(whole, x.shape[:-1]), new_dtype)
+        return _as_narrow(b, b.reshape(_cut_bytes(b, b.bitcast(x, byte), new), (*x.shape, old // new)), new_dtype)
+    bits = _narrow_bits(b, x)
+    if new > old:
+        whole = _join_bytes(b, b.reshape(bits, (*x.shape[:-1], max(new // 8, 1), min(new, 8) // old)), old)
+        bits = whole if new > 8 else b.reshape(whole, x.shape[:-1])
+    elif new < old:
+        bits = b.reshape(_cut_bytes(b, bits, new, old // new), (*x.shape, old // new))
+    return b.bitcast(bits, new_dtype) if new >= 8 else _as_narrow(b, bits, new_dtype)
 
 
-def _cut_bytes(b, x, width: int):
-    """Each byte as an array of its parts of ``width`` bits, the lowest first, along a new last axis."""
-    count = 8 // width
+def _narrow_bits(b, x):
+    """The bits of elements that are smaller than a byte, each in a byte of its own."""
+    byte, width = np.dtype(np.uint8), dtypes.itemsize_bits(x.dtype)
+    whole = b.bitcast(x if dtypes.KIND[x.dtype] == "f" else b.convert(x, np.dtype(np.int8)), byte)
+    return b.map("and", whole, b.constant(np.asarray((1 << width) - 1, byte)))
+
+
+def _as_narrow(b, bits, dtype):
+    """The elements of a dtype smaller than a byte whose bits these bytes hold."""
+    return b.bitcast(bits, dtype) if dtypes.KIND[dtype] == "f" else b.convert(bits, dtype)
+
+
+def _cut_bytes(b, x, width: int, count: int = 0):
+    """Each byte as an array of its ``count`` (by default all) parts of ``width`` bits, the lowest first, along a new
+    last axis.
+    """
+    count = count or 8 // width
     shape = (*x.shape, count)
     spread = b.broadcast_in_dim(x, shape, range(x.ndim))
     shift = b.convert(b.map("mul", b.iota(np.dtype(np.int32), shape, x.ndim), b.constant(np.int32(width))), x.dtype)

@@ -10,7 +10,8 @@ from catena.core.primitive import Primitive
 from catena.core.staging import DebugInfo, trace_to_closed_jaxpr
 from catena.core.zeros import Zero, get_aval
 from catena.lax.arithmetic import add, max_p, min_p, mul, mul_p, sub
-from catena.lax.comparison import eq, select
+from catena.lax.comparison import eq, ge, select
+from catena.lax.complex_numbers import real
 from catena.lax.elementwise import ANY_NUMBER, INEXACT, NOT_LINEAR, WIDER, WIDER_WITH_HALF, check_admitted
 from catena.lax.native import when_repeated
 from catena.lax.shape import pad, rev, scalar_zero, slice_in_dim
@@ -123,13 +124,25 @@ def _by_rule(primitive):
     return lambda x1, t1, x2, t2: primitive.jvp((x1, x2), (t1, t2))
 
 
+def _complex_logaddexp(x1, x2):
+    """``_logaddexp`` of complex numbers, as primitives."""
+    first = ge(real(x1), real(x2))
+    larger, smaller = select(first, x1, x2), select(first, x2, x1)
+    height = real(larger)
+    nothing = eq(height, broadcast_to(like(height, -np.inf), get_aval(height).shape))
+    return select(nothing, larger, add(larger, bind("log1p", exp(sub(smaller, larger)))))
+
+
+def _real_logaddexp(x1, x2):
+    gap = sub(x1, x2)
+    nan = bind("ne", gap, gap)  # equal infinities
+    return select(nan, add(x1, x2), add(bind("max", x1, x2), bind("log1p", exp(bind("neg", bind("abs", gap))))))
+
+
 def _logaddexp_pair(x1, t1, x2, t2):
     aval = get_aval(x1)
     infinity, zero = (broadcast_to(like(x1, v), aval.shape) for v in (np.inf, 0))
-    larger = bind("max", x1, x2)
-    gap = sub(x1, x2)
-    nan = bind("ne", gap, gap)  # equal infinities
-    out = select(nan, add(x1, x2), add(larger, bind("log1p", exp(bind("neg", bind("abs", gap))))))
+    out = (_complex_logaddexp if dtypes.is_complex(aval.dtype) else _real_logaddexp)(x1, x2)
 
     def finite(v):
         return select(eq(v, infinity), zero, v)
@@ -166,23 +179,23 @@ def _cumsum_transpose(ct, x, *, axis, reverse):
 
 
 def _lower(b, x, *, name, axis, reverse):
-    if dtypes.is_complex(x.dtype) and name in _ORDERED:
+    if dtypes.is_complex(x.dtype) and name in _BY_TREE:
         return b.call(_tree(name, axis, reverse, ShapedArray(x.shape, x.dtype)), [x])[0]
     return b.cumulative(name[3:], x, axis, reverse)
 
 
-_ORDERED = {"cummax": max_p, "cummin": min_p}
+_BY_TREE = {"cummax": max_p.bind, "cummin": min_p.bind, "cumlogsumexp": _complex_logaddexp}
 
 
 def _tree(name, axis, reverse, aval):
-    """Running extremes of complex numbers as a jaxpr: a tree of the elementwise primitive."""
+    """A running operation on complex numbers as a jaxpr: a tree of the elementwise function."""
 
-    def extremes(x):
+    def running(x):
         x = rev(x, (axis,)) if reverse else x
-        out, _ = prefix_scan(lambda x1, t1, x2, t2: (_ORDERED[name].bind(x1, x2), t1), x, x, axis)
+        out, _ = prefix_scan(lambda x1, t1, x2, t2: (_BY_TREE[name](x1, x2), t1), x, x, axis)
         return [rev(out, (axis,)) if reverse else out]
 
-    return trace_to_closed_jaxpr(extremes, [aval], DebugInfo("compilation", name))[0]
+    return trace_to_closed_jaxpr(running, [aval], DebugInfo("compilation", name))[0]
 
 
 def _cumulative(name, accumulate, jvp, *, admitted=ANY_NUMBER, wider=WIDER, transpose=NOT_LINEAR) -> Primitive:

@@ -6,14 +6,15 @@ from catena.core.aval import ShapedArray
 from catena.core.primitive import Primitive
 from catena.core.zeros import Zero, get_aval
 from catena.lax.comparison import clamp
+from catena.lax.elementwise import ORDERED, check_admitted
 from catena.lax.native import when_repeated
 from catena.lax.shape import broadcasted_iota
-from catena.lax.sorting import PERMUTES, check_ordered, sort_p, take_along
+from catena.lax.sorting import PERMUTES, sort_p, take_along
 from catena.lax.structure import front
 
 
 def _abstract(rows, ranks):
-    check_ordered("order_statistics", rows)
+    check_admitted("order_statistics", rows, ORDERED)
     return ShapedArray(ranks.shape, rows.dtype)
 
 

@@ -19,7 +19,7 @@ from catena.lax import arithmetic, bitwise, reductions
 from catena.lax.elementwise import NOT_LINEAR
 from catena.lax.join import concatenate
 from catena.lax.native import when_repeated
-from catena.lax.reductions import check_axes, kept_axes, reduced_axis_first
+from catena.lax.reductions import check_axes, initial_value, kept_axes, reduced_axis_first
 from catena.lax.shape import as_scalar, broadcast_in_dim, reshape, skip, slice_in_dim
 from catena.lax.structure import as_ints, check_no_sharding, front
 from catena.transform.batch import Axis, at_front, batch_flat
@@ -197,7 +197,7 @@ def reduce(operands, init_values, computation, dimensions, out_sharding=None):
     avals = [get_aval(x) for x in xs]
     dimensions = as_ints(dimensions, "reduce: dimensions")
     _check(avals, inits, dimensions)
-    inits = [_initial(i, a.dtype) for i, a in zip(inits, avals, strict=True)]
+    inits = [initial_value("reduce", i, a.dtype) for i, a in zip(inits, avals, strict=True)]
     if len(xs) == 1 and (reduction := _named_monoid(computation, xs[0], inits[0])):
         return tree_unflatten(tree, [reduction.bind(xs[0], axes=dimensions)])
     jaxpr, outer = _trace(computation, tree, avals)
@@ -218,16 +218,6 @@ def _check(avals, inits, dimensions):
     shapes = [get_aval(i).shape for i in inits]
     if any(shapes):
         raise ValueError(f"reduce found non-scalar initial value: {shapes}")
-
-
-def _initial(value, dtype):
-    """An initial value in the dtype of its operand, where it is weak; an error where it is not and
-    differs.
-    """
-    aval = get_aval(value)
-    if aval.dtype != dtype and not aval.weak_type:
-        raise TypeError(f"reduce: initial value has dtype {aval.dtype}, but its operand has dtype {dtype}")
-    return as_scalar(value, dtype)
 
 
 def _trace(computation, tree, avals):

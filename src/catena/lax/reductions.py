@@ -23,7 +23,7 @@ from catena.lax.elementwise import (
     check_admitted,
 )
 from catena.lax.native import when_repeated
-from catena.lax.shape import broadcast_in_dim, reshape, skip, slice_in_dim, transpose
+from catena.lax.shape import as_scalar, broadcast_in_dim, reshape, skip, slice_in_dim, transpose
 from catena.lax.signed_zeros import ordered
 from catena.lax.structure import as_ints, bind, check_no_sharding
 
@@ -117,6 +117,30 @@ def _extreme_lower(kind, primitive, worst):
         return b.reduce_general([x], [start], axes, body)[0]
 
     return lower
+
+
+def initial_value(name: str, value, dtype):
+    """What a fold of elements of ``dtype`` begins with, as a scalar of that dtype. A weak value becomes one; infinities
+    stand for the ends of the range of integers, but no other number that an integer dtype lacks is taken.
+    """
+    aval = get_aval(value)
+    if aval.dtype != dtype and not aval.weak_type:
+        raise TypeError(f"{name}: initial value has dtype {aval.dtype}, but its operand has dtype {dtype}")
+    if isinstance(value, (int, float, complex)) and not _has_value(dtype, value):
+        raise TypeError(f"{name}: initial value {value!r} is no value of the operand's dtype {dtype}")
+    return as_scalar(value, dtype)
+
+
+def _has_value(dtype, value) -> bool:
+    kind = dtypes.KIND.get(dtype)
+    if isinstance(value, complex):
+        return kind == "c"
+    if kind == "b":
+        return value in (0, 1)
+    if kind not in "iu" or value in (np.inf, -np.inf):
+        return True
+    info = dtypes.iinfo(dtype)
+    return value == value // 1 and info.min <= value <= info.max
 
 
 def spread_back(y, shape, axes):

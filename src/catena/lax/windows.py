@@ -21,6 +21,7 @@ from catena.lax.comparison import ge, le, select_n
 from catena.lax.elementwise import ANY, NUMBER, ORDERED, WIDER_WITH_HALF, check_admitted
 from catena.lax.indexing import check_same_dtypes
 from catena.lax.native import when_repeated
+from catena.lax.reductions import initial_value
 from catena.lax.shape import broadcast, iota, pad, reshape
 from catena.lax.shape import slice as slice_
 from catena.lax.signed_zeros import as_floats, as_integers, has_both_zeros
@@ -59,6 +60,8 @@ def _extreme(dtype, infinity, bound: str, truth: bool):
         return truth
     if kind in "iu":
         return getattr(dtypes.iinfo(dtype), bound)
+    if kind == "c":
+        return infinity
     has_infinity = np.isinf(np.asarray(infinity).astype(dtype).astype(np.float64))
     return infinity if has_infinity else float(getattr(dtypes.finfo(dtype), bound))
 
@@ -130,13 +133,16 @@ def _monoid(name: str, ufunc, identity, admitted, jvp, transpose) -> Primitive:
     def lower(b, x, *, window_dimensions, window_strides, padding, base_dilation, window_dilation):
         init = b.constant(np.asarray(identity(x.dtype)).astype(x.dtype))
         sizes = window_dimensions, window_strides, padding, base_dilation, window_dilation
-        return b.reduce_window(name.rsplit("_", 1)[1], x, init, *sizes)
+        if dtypes.is_complex(x.dtype) and ufunc is not np.add:
+            return b.reduce_window_general([x], [init], _scalar_jaxpr(fold, x.dtype), *sizes)[0]
+        return b.reduce_window(fold, x, init, *sizes)
 
     def evaluate(x, **params):
         """Programs look at every element of a window; NumPy's evaluation of large windows does not."""
         short = math.prod(params["window_dimensions"]) <= SHORT
         return (compiled if short else in_numpy)(x, **params)
 
+    fold = name.rsplit("_", 1)[1]
     in_numpy = _separable(ufunc, identity)
     primitive = Primitive(
         name, abstract=abstract, evaluate=evaluate, jvp=jvp, transpose=transpose, batch=batch, lower=lower
@@ -146,6 +152,14 @@ def _monoid(name: str, ufunc, identity, admitted, jvp, transpose) -> Primitive:
 
 
 SHORT = 32  # elements of a window
+
+
+@lru_cache(64)
+def _scalar_jaxpr(name: str, dtype) -> ClosedJaxpr:
+    """A primitive of two scalars."""
+    scalar = ShapedArray((), dtype)
+    info = DebugInfo("compilation", name)
+    return trace_to_closed_jaxpr(lambda x, y: [bind(name, x, y)], [scalar, scalar], info)[0]
 
 
 def _with_batch(params) -> dict:
@@ -530,7 +544,10 @@ def reduce_window(
         )
     if not operands:
         raise ValueError("reduce_window must have at least one operand.")
-    inits = [_as_dtype_of(x, i) for x, i in zip(operands, inits, strict=True)]
+    inits = [
+        initial_value("reduce_window", i, get_aval(x).dtype) if isinstance(i, (bool, int, float, complex)) else i
+        for x, i in zip(operands, inits, strict=True)
+    ]
     if any(get_aval(i).shape for i in inits):
         raise TypeError(
             "reduce_window expected init_values to be scalars but init_values have shapes "
@@ -549,11 +566,6 @@ def reduce_window(
     if monoid is not None and _is_value(inits[0], monoid[1](get_aval(operands[0]).dtype)):
         return tree_unflatten(tree, [monoid[0].bind(*operands, **params)])
     return tree_unflatten(tree, reduce_window_p.bind(*operands, *inits, jaxpr=closed, **params))
-
-
-def _as_dtype_of(x, init):
-    """A Python scalar as one of the dtype of ``x``."""
-    return np.asarray(init).astype(get_aval(x).dtype) if isinstance(init, (bool, int, float, complex)) else init
 
 
 def _window_params(shape, window, strides, padding, base_dilation, window_dilation) -> dict:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from catena.compiler.emit.emitter import Emitter
-from catena.compiler.types import TYPES, Type, constant, vector
+from catena.compiler.types import DTYPES, TYPES, Type, constant, vector
+from catena.core.dtypes import itemsize_bits
 
 
 def _bits_of(t: Type) -> Type:
@@ -100,8 +101,12 @@ def nextafter(e: Emitter, t: Type, xs, width: int, attr) -> str:
     shrink = e.op(f"icmp eq {i1} {down}, {positive}")
     less, more = e.op(f"sub {r} {bits}, {c(1)}"), e.op(f"add {r} {bits}, {c(1)}")
     moved = e.op(f"select {i1} {shrink}, {r} {less}, {r} {more}")
-    tiny = e.op(f"or {r} {e.op(f'and {r} {bits_of(y)}, {c(1 << (u.bits - 1))}')}, {c(1)}")
+    below = e.op(f"fcmp olt {f} {y}, {constant(0.0, t, width)}")
+    sign = 1 << (itemsize_bits(DTYPES[t.name]) - 1)
+    tiny = e.op(f"select {i1} {below}, {r} {c(sign | 1)}, {r} {c(1)}")
     raw = e.op(f"select {i1} {zero}, {r} {tiny}, {r} {moved}")
+    if t.name.endswith("fnuz"):  # formats with one zero, whose other one is NaN
+        raw = e.op(f"select {i1} {e.op(f'icmp eq {r} {raw}, {c(sign)}')}, {r} {c(0)}, {r} {raw}")
     out = e.widen(raw if m == r else e.op(f"bitcast {r} {raw} to {m}"), t, width)
     out = e.op(f"select {i1} {e.op(f'fcmp oeq {f} {x}, {y}')}, {f} {y}, {f} {out}")
     nan = e.op(f"fcmp uno {f} {x}, {y}")
