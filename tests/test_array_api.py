@@ -271,6 +271,60 @@ def test_promotion(pair):
         assert XP.result_type(a, b) == XP.result_type(*pair) == (a * b).dtype == (b * a).dtype == PROMOTION[pair]
 
 
+SIGNED, UNSIGNED = ["int8", "int16", "int32", "int64"], ["uint8", "uint16", "uint32", "uint64"]
+FLOATS, COMPLEX = ["float32", "float64"], ["complex64", "complex128"]
+INTEGERS, INEXACT = SIGNED + UNSIGNED, FLOATS + COMPLEX
+REAL, NUMERIC = INTEGERS + FLOATS, INTEGERS + INEXACT
+PARTS = {"complex64": "float32", "complex128": "float64"}
+
+# The dtypes that the standard says functions take, and what they give: the same, "bool", "part" (the real dtype of
+# complex ones), "wide" (integers of at least the default width) or "index".
+TAKES = [
+    (NUMERIC, "part", "abs"),
+    (NUMERIC, "same", "conj negative positive sign square add subtract multiply pow"),
+    (NUMERIC, "bool", "isfinite isinf isnan"),
+    (REAL, "same", "ceil floor round trunc floor_divide remainder maximum minimum clip"),
+    (REAL, "same", "max min sort"),
+    (REAL, "bool", "less less_equal greater greater_equal"),
+    (REAL, "index", "argmax argmin argsort"),
+    (DTYPES, "bool", "equal not_equal all any"),
+    (DTYPES, "index", "count_nonzero"),
+    (DTYPES, "same", "flip roll tile unique_values triu tril zeros_like ones_like empty_like"),
+    (["bool"], "bool", "logical_not logical_and logical_or logical_xor"),
+    (["bool", *INTEGERS], "same", "bitwise_and bitwise_or bitwise_xor bitwise_invert"),
+    (INTEGERS, "same", "bitwise_left_shift bitwise_right_shift"),
+    (COMPLEX, "part", "real imag"),
+    (FLOATS, "same", "atan2 copysign hypot logaddexp nextafter"),
+    (FLOATS, "bool", "signbit"),
+    (INEXACT, "same", "acos acosh asin asinh atan atanh cos cosh exp expm1 log log1p log2 log10 reciprocal sin sinh "
+                      "sqrt tan tanh divide mean"),
+    (FLOATS, "same", "std var"),
+    (NUMERIC, "wide", "sum prod cumulative_sum cumulative_prod"),
+    (NUMERIC, "same", "diff matmul vecdot tensordot matrix_transpose"),
+]  # fmt: skip
+TWO = {*BINARY, "matmul", "vecdot", "tensordot"}
+CASES = [(name, dtype, result) for dtypes, result, names in TAKES for name in names.split() for dtype in dtypes]
+
+
+@pytest.mark.parametrize("name", {name: None for name, _, _ in CASES})
+def test_dtypes_of_results(name):
+    function = getattr(XP, name)
+    with jax.enable_x64(True):
+        for dtype, result in ((d, r) for n, d, r in CASES if n == name):
+            x = XP.ones((2, 2), dtype=dtype)
+            args = (
+                (x, x) if name in TWO else (x, x, x) if name == "clip" else (x, 1) if name in ("roll", "tile") else (x,)
+            )
+            kwargs = {"axis": 0} if name.startswith("cumulative") else {}
+            wide = "uint64" if dtype in UNSIGNED else "int64" if dtype in SIGNED else dtype
+            expected = {"same": dtype, "bool": "bool", "index": "int64", "wide": wide, "part": PARTS.get(dtype, dtype)}
+            assert function(*args, **kwargs).dtype == expected[result], dtype
+
+
+def test_every_elementwise_function_is_among_them():
+    assert {*UNARY, *BINARY} <= {name for name, _, _ in CASES}
+
+
 @pytest.mark.parametrize("dtype", DTYPES[1:])
 def test_python_scalars_take_the_dtype_of_the_array(dtype):
     with jax.enable_x64(True):

@@ -4,6 +4,7 @@ import doctest
 import inspect
 import re
 import types
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -42,6 +43,29 @@ def test_the_signature_has_names_and_types(name):
         assert parameter.annotation is not inspect.Parameter.empty, parameter
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             assert parameter.name in VARIADIC
+
+
+# A signature of JAX a line, "..." for defaults.
+JAX = dict(
+    re.fullmatch(r"([\w.]+)\((.*)\)", line).groups()
+    for line in (Path(__file__).parent / "data" / "numpy_signatures.txt").read_text().splitlines()
+)
+BEYOND = {("expand_dims", "axis")}  # it has a default in the array API standard
+
+
+@pytest.mark.parametrize("name", JAX)
+def test_the_signature_is_that_of_jax(name):
+    """Parameters of the same names, kinds and order; those that JAX has not are optional."""
+    namespace = {}
+    exec(f"def f({JAX[name]}): pass", namespace)
+    wanted = list(inspect.signature(namespace["f"]).parameters.values())
+    found = list(inspect.signature(ALL[name]).parameters.values())[name not in FUNCTIONS :]
+    names = {p.name for p in wanted}
+    assert [(p.name, p.kind) for p in found if p.name in names] == [(p.name, p.kind) for p in wanted]
+    optional = {p.name for p in wanted if p.default is not p.empty}
+    for p in found:
+        given_up = p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) or (name, p.name) in BEYOND
+        assert given_up or (p.default is not p.empty) == (p.name in optional or p.name not in names), p
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

@@ -145,7 +145,7 @@ def cumulative_prod(
 
     Arguments:
       axis: the axis; may be left out only where there is one.
-      dtype: the dtype of the products; by default that of ``x``, booleans as the default integer.
+      dtype: the dtype of the products; by default that of ``x``, integers in the default width at least.
       include_initial: whether the result starts with a one.
     Returns:
       An array of the shape of ``x``, one longer along the axis with ``include_initial``.
@@ -157,4 +157,6 @@ def cumulative_prod(
     >>> jnp.cumulative_prod(jnp.array([1, 2, 3]), include_initial=True)
     Array([1, 1, 2, 6], dtype=int32)
     """
+    x = as_array_argument("cumulative_prod", x)
+    dtype = user_dtype(dtype, "cumulative_prod", widened(x.dtype))
     return _cumulative("cumulative_prod", "product", cumprod, 1, x, axis, dtype, include_initial)

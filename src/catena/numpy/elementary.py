@@ -424,16 +424,18 @@ def _logaddexp2(x, y):
 
 
 logaddexp = document_binary(
-    binary("logaddexp", np.logaddexp, _logaddexp, REAL),
-    "``log(exp(x) + exp(y))`` without overflow.",
-    _INEXACT,
+    second_names(binary("logaddexp", np.logaddexp, _logaddexp, REAL)),
+    "``log(exp(x1) + exp(x2))`` without overflow.",
+    "float, or complex where an argument is complex",
     "jnp.logaddexp(jnp.array([0.0, 1000.0]), 0.0)",
     "Array([6.931472e-01, 1.000000e+03], dtype=float32)",
+    "x1, x2",
 )
 logaddexp2 = document_binary(
-    binary("logaddexp2", np.logaddexp2, _logaddexp2, REAL),
-    "``log2(2 ** x + 2 ** y)`` without overflow.",
-    _INEXACT,
+    second_names(binary("logaddexp2", np.logaddexp2, _logaddexp2, REAL)),
+    "``log2(2 ** x1 + 2 ** x2)`` without overflow.",
+    "float, or complex where an argument is complex",
     "jnp.logaddexp2(jnp.array([0.0, 1000.0]), 0.0)",
     "Array([   1., 1000.], dtype=float32)",
+    "x1, x2",
 )
