@@ -68,3 +68,24 @@ def test_small_floats_are_searched_sorted_and_windowed(dtype):
     agrees(lambda x: jnp.searchsorted(jnp.sort(x), x), x)
     agrees(lambda x: lax.cumlogsumexp(x[:4]), x)  # -inf, where it begins, is not in e4m3fn
     agrees(lambda x: lax.conv_general_dilated(x[None, None, :4], x[None, None, :2], (1,), "VALID"), x)
+
+
+ORDER = jnp.array([1, 2, 0])
+READ_AGAIN = {
+    "set": lambda x: x.at[ORDER].set(x),
+    "add": lambda x: x.at[ORDER].add(x),
+    "part": lambda x: lax.dynamic_update_slice(x, x[:2], (1, 0)),
+    "reversed": lambda x: x.at[ORDER].set(x[::-1]),
+    "indices": lambda x: x.at[x[0, :1] % 3].set(x[:1]),
+}
+
+
+@pytest.mark.parametrize("name", READ_AGAIN)
+@pytest.mark.parametrize("begin", [lambda x: x, lambda x: x + 1, lambda x: x.T])
+def test_updates_that_read_what_they_change(name, begin):
+    update, x = READ_AGAIN[name], jnp.arange(9).reshape(3, 3)
+    agrees(lambda x: update(update(begin(x))), x)
+    agrees(lambda x: lax.fori_loop(0, 3, lambda i, c: update(begin(c)), x), x)
+    agrees(lambda x: lax.scan(lambda c, _: (update(begin(c)), c), x, None, length=3), x)
+    given_up = jax.jit(lambda x: update(begin(x)), donate_argnums=0)(jnp.array(x))
+    np.testing.assert_array_equal(given_up, update(begin(x)))

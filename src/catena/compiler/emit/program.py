@@ -182,7 +182,7 @@ class ProgramWriter:
         if s.node is None:
             return False
         if s.node.form in ("dynamic_update_slice", "scatter"):
-            return frame.fused.root(s.node.args[0]) == old.number
+            return frame.fused.root(s.node.args[0]) == old.number and not _reads_again(frame, s.node)
         return s.node.form == "multi" and control.starts_as(frame, s.node, r, old)
 
     def _final_copies(self, frame: Frame, copies: list[int], dests: list[str], carried: dict[int, int]) -> None:
@@ -487,11 +487,20 @@ def _concatenate(w: ProgramWriter, frame: Frame, i: int, v: Value) -> None:
         w.nest(frame, nest)
 
 
+def _reads_again(frame: Frame, update: Value) -> bool:
+    """Whether an update reads the array that it changes as its updates or indices too: it needs a copy then."""
+    x, *others = (frame.fused.root(a) for a in update.args)
+    return x in others
+
+
 def _update(build: str):
     def rule(w: ProgramWriter, frame: Frame, i: int, v: Value) -> None:
         x = v.args[0]
         source = w.address(frame, x)
-        if not w.take(frame, x, v, i):
+        if _reads_again(frame, v):
+            w.define(frame, v)
+            w.copy(w.address(frame, v), source, nbytes(v))
+        elif not w.take(frame, x, v, i):
             w.copy(w.address(frame, v), source, nbytes(v))
         w.nest(frame, getattr(frame.nests, build)(v), in_place=True)
 
