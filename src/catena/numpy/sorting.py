@@ -325,16 +325,21 @@ def _goes_right(elements, v, side: str):
 
 
 def _by_bisection(a, v, side: str, dtype):
-    """Halving of intervals, all values at once: ``log2(n)`` rounds of one gather."""
-    low, high = lax.full(v.shape, 0, dtype), lax.full(v.shape, a.size, dtype)
-    for _ in range(a.size.bit_length()):
-        middle = lax.shift_right_logical(lax.add(low, high), np.ones((), dtype))
-        right = lax.bitwise_and(_goes_right(read(a, middle), v, side), lax.lt(low, high))
-        low, high = (
-            lax.select(right, lax.add(middle, np.ones((), dtype)), low),
-            lax.select(right, high, middle),
-        )
-    return low
+    """How many elements come before, all values at once: bit after bit, the highest first, which is one gather each."""
+    count, size = lax.full(v.shape, 0, dtype), lax.full((), a.size, dtype)
+    for bit in reversed(range(a.size.bit_length())):
+        more = lax.add(count, np.asarray(1 << bit, dtype))
+        place = lax.sub(lax.min(more, size), np.ones((), dtype))
+        right = lax.bitwise_and(_goes_right(_elements_at(a, place), v, side), lax.le(more, size))
+        count = lax.select(right, more, count)
+    return count
+
+
+def _elements_at(a, places):
+    """The elements of a 1-D array at places that it has."""
+    numbers = lax.GatherDimensionNumbers((), (0,), (0,))
+    mode = lax.GatherScatterMode.PROMISE_IN_BOUNDS
+    return lax.gather(a, lax.expand_dims(places, (places.ndim,)), numbers, (1,), mode=mode)
 
 
 def _by_comparing(a, v, side: str, dtype):
