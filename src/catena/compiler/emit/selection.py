@@ -5,6 +5,8 @@ when that is full, it is sorted and all but its first k are dropped (where k is 
 insertion: most are in order). Keys equal to the threshold come too late to be
 among the first k, so the selection is stable, and a row in the worst order costs no more than sorting it. Long rows
 are cut into parts that depend on their length alone; the least keys of the parts, sorted, hold those of the row.
+
+Where k is not small beside the row, a quicksort that stops at k is faster (`sort_steps.argsort`), if there is one.
 """
 
 from __future__ import annotations
