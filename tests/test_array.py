@@ -241,3 +241,18 @@ def test_dlpack_refusals():
     with pytest.raises(BufferError, match="bfloat16"):
         jnp.ones(2, "bfloat16").__dlpack__()
     assert M.__dlpack_device__() == (1, 0)
+
+
+VIEWED = "complex64 float32 int16 int8 uint32 bfloat16 float16".split()
+
+
+@pytest.mark.parametrize("old", [*VIEWED, "bool"])
+def test_views_of_bits_are_those_of_numpy_also_compiled(old):
+    x = (jnp.arange(16) * 3.3).astype(old).reshape(2, 8)
+    for new in VIEWED:
+        for y in (x, x[0, 0]):
+            if y.ndim or y.itemsize == jnp.dtype(new).itemsize:
+                expected = np.asarray(y).view(jnp.dtype(new))
+                for found in (y.view(new), jax.jit(lambda y, new=new: y.view(new))(y)):
+                    assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
+                    assert np.asarray(found).tobytes() == expected.tobytes()

@@ -296,6 +296,14 @@ def _bits_dtype(dtype):
 def _view_bits(x, dtype, old: int, new: int):
     if type(x) is Array and context.trace is None and x.dtype.kind != "V" and dtype.kind != "V":
         return make_array(np.ascontiguousarray(x._value).view(dtype) if x.ndim else x._value.view(dtype))
+    if not x.ndim:
+        return lax.reshape(_view_bits(lax.reshape(x, (1,)), dtype, old, new), ())
+    if dtypes.is_complex(x.dtype):  # a pair of floats
+        pairs = lax.stack([lax.real(x), lax.imag(x)], x.ndim)
+        return _view_bits(lax.reshape(pairs, (*x.shape[:-1], 2 * x.shape[-1])), dtype, old // 2, new)
+    if dtypes.is_complex(dtype):
+        pairs = _view_bits(x, dtypes.to_real_dtype(dtype), old, new // 2)
+        return lax.complex(*(lax.slice_in_dim(pairs, i, None, 2, -1) for i in (0, 1)))
     x = convert(x, np.dtype("uint8")) if x.dtype == BOOL else x
     if new > old:
         x = lax.reshape(x, (*x.shape[:-1], x.shape[-1] * old // new, new // old))
