@@ -253,6 +253,6 @@ def test_views_of_bits_are_those_of_numpy_also_compiled(old):
         for y in (x, x[0, 0]):
             if y.ndim or y.itemsize == jnp.dtype(new).itemsize:
                 expected = np.asarray(y).view(jnp.dtype(new))
-                for found in (y.view(new), jax.jit(lambda y, new=new: y.view(new))(y)):
+                for found in (y.view(new), catena.jit(lambda y, new=new: y.view(new))(y)):
                     assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
                     assert np.asarray(found).tobytes() == expected.tobytes()
