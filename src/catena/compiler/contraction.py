@@ -222,14 +222,13 @@ class _Loops:
     def _task(self, units: int, each: int, blocks: int, by_columns: bool) -> str:
         e = self.e
         a, b, rest, c = (e.op(f"load ptr, ptr {e.element('%args', 'ptr', i)}") for i in range(4))
-        member, block = "0", "%k"
-        if self.contraction.batch:
-            member, block = _divide(e, "%k", self._number(blocks))
-            a, b, rest, c = self._member(member, a, b, rest, c)
-        each = self._number(each)
-        low = e.op(f"mul nuw nsw i64 {block}, {each}")
-        end = e.op(f"add nuw nsw i64 {low}, {each}")
-        high = e.op(f"call i64 @llvm.smin.i64(i64 {end}, i64 {self._number(units)})")
+        member, block, low, high = "%k", "0", "0", self._number(units)
+        if blocks > 1:
+            member, block = _divide(e, "%k", self._number(blocks)) if self.contraction.batch else ("0", "%k")
+            each = self._number(each)
+            low = e.op(f"mul nuw nsw i64 {block}, {each}")
+            high = e.op(f"call i64 @llvm.smin.i64(i64 {e.op(f'add nuw nsw i64 {low}, {each}')}, i64 {high})")
+        a, b, rest, c = self._member(member, a, b, rest, c)
         if self.outside is not None:
             self._parts(a, b, rest, c, low, high, by_columns, block, blocks)
         else:

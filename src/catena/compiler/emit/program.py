@@ -89,7 +89,7 @@ class ProgramWriter:
         self.trips = 1  # iterations of the loops around what is being written
         self.slot_bytes = 0
         self.loops = 0  # loops written so far
-        self.nests_here = 0  # loop nests written where they run, not as functions
+        self.loops_here = 0  # nests, and loops over chunks, written where they run, not as functions
         self.sites = bounds.Sites() if context.check_bounds else None  # in checked mode, the accesses
         self.values: list[Value] = []  # of the region that is being written
         self.depth = 0  # loops around what is being written
@@ -348,7 +348,7 @@ class ProgramWriter:
         pointers = {b: self.buffer(frame, b) for b in nest.buffers()}
         blocks = nest.trips // max(1, nest.width if nest.vector is not None else 1)
         if blocks <= 1 or blocks * len(nest.stmts) <= (INLINE_IN_LOOP if self.depth else INLINE):
-            self.nests_here += 1
+            self.loops_here += 1
             self.e.contract = self.depth > 0
             NestWriter(self.e, nest, pointers, in_place, guard=self.guard(self.e, nest, False)).write()
             self.e.contract = False
