@@ -141,7 +141,8 @@ def schedule(nest: Nest, vector_bytes: int) -> Nest:
         light = sum(s.op not in ("const", "load", "load_now") for s in nest.stmts) <= 6
         nest.tile = inside if _tiles(nest, inside) else None
         in_copies = nest.folds and all(f.kind != "general" for f in nest.folds)  # these have one accumulator
-        nest.unroll = 4 if in_copies and light and inner and extent >= 4 * width else 1
+        copies = 8 if all(f.kind in ("max", "min") for f in nest.folds) else 4  # an extreme takes as long as two sums
+        nest.unroll = copies if in_copies and light and inner and extent >= copies * width else 1
     return nest
 
 

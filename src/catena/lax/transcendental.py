@@ -119,7 +119,7 @@ def _atan2_factor(x, y, numerator):
 exp_p = _function("exp", np.exp, lambda t, x, y: mul(t, y), slow=FLOATS)
 exp2_p = _function("exp2", np.exp2, _exp2_tangent, slow=FLOATS)
 expm1_p = _function("expm1", np.expm1, lambda t, x, y: mul(t, add(y, like(y, 1))), slow=FLOATS)
-log_p = _function("log", np.log, lambda t, x, y: div(t, x))
+log_p = _function("log", np.log, lambda t, x, y: div(t, x), slow=HALVES | {_F32})
 log1p_p = _function("log1p", np.log1p, lambda t, x, y: div(t, add(x, like(x, 1))))
 logistic_p = _function("logistic", _logistic, _logistic_tangent, lower=_logistic_lower, slow=FLOATS)
 sin_p = _function("sin", sin_values, lambda t, x, y: mul(t, cos(x)), slow=FLOATS)

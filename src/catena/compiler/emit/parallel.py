@@ -21,6 +21,7 @@ MOST_CHUNKS = 64
 def work(nest: Nest) -> int:
     """Units of about a fifth of a nanosecond: one element read, written or combined."""
     body = sum(8 if s.op in COSTLY else 0 if s.op == "const" else 1 for s in nest.stmts)
+    body += sum(f.kind in ("max", "min") for f in nest.folds)  # several instructions each
     return nest.trips * max(body + len(nest.stores), 1) // 2
 
 

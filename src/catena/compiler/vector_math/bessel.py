@@ -48,10 +48,10 @@ DOUBLE = {
 }  # fmt: skip
 
 
-def _horner(coefficients, x):
-    result = x * coefficients[-1] + coefficients[-2]
+def _horner(m, coefficients, x):
+    result = m.fma(x, coefficients[-1], coefficients[-2])
     for c in reversed(coefficients[:-2]):
-        result = result * x + c
+        result = m.fma(result, x, c)
     return result
 
 
@@ -66,9 +66,10 @@ def _scaled(m, x, order: int, table: dict):
     front = m.exp(-b) * half if order else m.exp(-b)
     if table is DOUBLE:  # dI/dz is about I/half for large z, so that the rounding of z would be a few units
         front = front + front * (m.product_error(half, half, z) / (1.0 + half))
-    result = m.where(
-        near, front + front * (z * _horner(series, z)), _horner(far, 1.0 / m.maximum(a, split)) / m.sqrt(a)
-    )
+    inverse = 1.0 / m.maximum(a, split)
+    beyond = _horner(m, far, inverse)
+    beyond = beyond * m.sqrt(inverse) if table is SINGLE else beyond / m.sqrt(a)  # the quicker, or the more exact
+    result = m.where(near, m.fma(front, z * _horner(m, series, z), front), beyond)
     return m.where(x < 0.0, -result, m.where(m.equal(x, 0.0), x, result)) if order else result
 
 

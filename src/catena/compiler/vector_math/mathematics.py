@@ -38,6 +38,11 @@ class Numpy:
         return load("scipy.special").erfc(x)
 
     @staticmethod
+    def fma(x, y, z):
+        """x y + z, here with the product rounded."""
+        return x * y + z
+
+    @staticmethod
     def product_error(x, y, product):
         """x y - product, to as many digits as the long double has."""
         return (x.astype(np.longdouble) * y - product).astype(DOUBLE)
@@ -54,7 +59,7 @@ class Written:
     """The mathematics of values of a function that is being written."""
 
     exp, log, log1p = exponential.exp, logarithm.log, logarithm.log1p
-    abs, floor, sqrt, maximum = text.fabs, text.floor, text.sqrt, text.maximum
+    abs, floor, sqrt, maximum, fma = text.fabs, text.floor, text.sqrt, text.maximum, text.fma
     lgamma, digamma, erfc, power = gamma.lgamma, gamma.digamma, error_function.erfc, powers.pow
     iterate = staticmethod(text.while_any)
 
