@@ -20,7 +20,7 @@ STEPS = [
     {"numpy"},
     {"parallel", "random", "nn", "scipy", "ops", "image", "dlpack", "export", "tools", "flatten_util"},
     {"ad_checkpoint", "custom_derivatives", "monitoring", "profiler"},
-    {"extend", "experimental", "debug"},
+    {"extend", "interpreters", "experimental", "debug"},
     {"__init__"},
     {"compat"},
 ]

@@ -1,0 +1,6 @@
+"""The rules of primitives, by transformation, as JAX's users write them."""
+
+from catena.interpreters import ad as ad
+from catena.interpreters import batching as batching
+from catena.interpreters import mlir as mlir
+from catena.interpreters import xla as xla

@@ -1,0 +1,53 @@
+"""Differentiation rules of primitives: ``primitive_jvps``, ``primitive_transposes``, and short ways to write them."""
+
+from collections.abc import Callable
+from functools import reduce
+
+from catena.core.zeros import UndefinedPrimal as UndefinedPrimal
+from catena.core.zeros import Zero as Zero
+from catena.core.zeros import add_tangents as add_tangents
+from catena.core.zeros import instantiate as instantiate_zeros  # noqa: F401
+from catena.core.zeros import is_undefined_primal as is_undefined_primal
+from catena.interpreters.rules import Rules
+from catena.transform.jvp import JVPTrace as JVPTrace
+from catena.transform.jvp import JVPTracer as JVPTracer
+
+primitive_jvps = Rules("jvp")
+primitive_transposes = Rules("transpose")
+
+
+def defjvp(primitive, *rules: Callable | None) -> None:
+    """Give a derivative by each argument: ``rule(tangent, *primals, **params)``, or None where it is zero.
+
+    >>> from catena.extend.core import Primitive
+    >>> from catena.interpreters import ad
+    >>> square_p = Primitive("square")
+    >>> ad.defjvp(square_p, lambda t, x: 2 * x * t)
+    """
+    with_result = [rule and (lambda t, out, *primals, rule=rule, **ps: rule(t, *primals, **ps)) for rule in rules]
+    defjvp2(primitive, *with_result)
+
+
+def defjvp2(primitive, *rules: Callable | None) -> None:
+    """The same with rules that are given the result too: ``rule(tangent, result, *primals, **params)``."""
+
+    def jvp(primals, tangents, **params):
+        out = primitive.bind(*primals, **params)
+        pairs = zip(rules, tangents, strict=True)
+        parts = [rule(t, out, *primals, **params) for rule, t in pairs if rule is not None and type(t) is not Zero]
+        return out, reduce(add_tangents, parts, Zero.of_primal(out))
+
+    primitive_jvps[primitive] = jvp
+
+
+def deflinear2(primitive, transpose: Callable) -> None:
+    """Give the transpose of a linear primitive: ``transpose(cotangent, *args, **params)``; it is its own derivative."""
+
+    def jvp(primals, tangents, **params):
+        out = primitive.bind(*primals, **params)
+        if all(type(t) is Zero for t in tangents):
+            return out, Zero.of_primal(out)
+        return out, primitive.bind(*map(instantiate_zeros, tangents), **params)
+
+    primitive_jvps[primitive] = jvp
+    primitive_transposes[primitive] = transpose

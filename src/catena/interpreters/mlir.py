@@ -1,0 +1,60 @@
+"""What primitives compile to. There is no MLIR here: a primitive compiles to a function of other primitives."""
+
+from collections.abc import Callable
+
+from catena.core.aval import ShapedArray
+from catena.core.source import function_place
+from catena.core.staging import DebugInfo, trace_to_closed_jaxpr
+
+
+class Inlined:
+    """A compilation rule: the function that stands for a primitive in compiled programs."""
+
+    def __init__(self, fun: Callable, multiple_results: bool):
+        self.fun, self.multiple_results = fun, multiple_results
+
+    def __call__(self, builder, *operands, **params):
+        """Trace the function for the operands and write what it does."""
+
+        def flat(*args):
+            out = self.fun(*args, **params)
+            return list(out) if self.multiple_results else [out]
+
+        avals = [ShapedArray(x.shape, x.dtype) for x in operands]
+        closed, _ = trace_to_closed_jaxpr(flat, avals, DebugInfo("lowering", function_place(self.fun)))
+        outs = builder.call(closed, operands)
+        return outs if self.multiple_results else outs[0]
+
+
+def lower_fun(fun: Callable, multiple_results: bool = True) -> Inlined:
+    """A compilation rule that calls ``fun(*args, **params)``.
+
+    Arguments:
+      fun: a function of arrays, made of functions of ``catena.numpy`` and ``catena.lax``.
+      multiple_results: whether it returns a sequence.
+    """
+    return Inlined(fun, multiple_results)
+
+
+def register_lowering(primitive, rule: Inlined | None = None, platform: str | None = None):
+    """Say what a primitive compiles to. Without a rule, a decorator is returned.
+
+    Arguments:
+      primitive: the primitive.
+      rule: what ``lower_fun`` gives.
+      platform: ``"cpu"`` or ``None``; rules for other platforms are for other machines.
+
+    Raises:
+      TypeError: a rule that writes MLIR.
+    """
+    if rule is None:
+        return lambda given: register_lowering(primitive, given, platform)
+    if platform not in (None, "cpu"):
+        return rule
+    if not isinstance(rule, Inlined):
+        raise TypeError(
+            f"register_lowering({primitive}, ...) was given {rule!r}, which writes MLIR. There is no MLIR here: give "
+            "mlir.lower_fun(f) with a function f of arrays."
+        )
+    primitive.lower = rule
+    return rule

@@ -1,0 +1,8 @@
+"""Running one primitive as a program."""
+
+from catena.transform.jit import jit
+
+
+def apply_primitive(primitive, *args, **params):
+    """Compile the application of one primitive and run it: an implementation for ``Primitive.def_impl``."""
+    return jit(lambda *xs: primitive.bind(*xs, **params))(*args)
