@@ -1121,6 +1121,7 @@ CURES = {
     "deleted": (lambda: deleted() + 1, "donate_argnums", "x.copy()"),
     "seed for a key": (lambda: jax.random.normal(0), "jax.random.key(seed)", "Got 0"),
     "gradient of a vector": (lambda: jax.grad(lambda x: x * 2)(jnp.ones(3)), "jax.jacobian", "jnp.sum"),
+    "gradient by an integer": (lambda: jax.grad(lambda x: x * 2)(3), "3.0, not 3", "argnums"),
     "64 bits": (lambda: jnp.array(2**40), "jax_enable_x64", "int32"),
     "matrices": (lambda: jnp.ones((2, 3)) @ jnp.ones((2, 3)), "(2, 3)", "(1,) of the left operand"),
     "carry": (lambda: jax.lax.scan(lambda c, x: ((c, c), x), 0.0, jnp.ones(2)), "an array", "tuple"),

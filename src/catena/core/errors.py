@@ -59,7 +59,8 @@ class ConcretizationTypeError(JAXTypeError):
     def __init__(self, tracer, context: str = ""):
         super().__init__(
             "Abstract tracer value encountered where concrete value is expected: "
-            f"{describe_tracer(tracer)}\n{context}{origin(tracer)}\n{TO_SEE}\n{see(ConcretizationTypeError)}"
+            f"{describe_tracer(tracer)}\n{context}{origin(tracer)}{cure(tracer, TO_SEE)}\n"
+            f"{see(ConcretizationTypeError)}"
         )
 
 
@@ -85,7 +86,8 @@ class TracerArrayConversionError(JAXTypeError):
     def __init__(self, tracer):
         super().__init__(
             "The numpy.ndarray conversion method __array__() was called on "
-            f"{describe_tracer(tracer)}{origin(tracer)}\n{INSTEAD_OF_NUMPY}{see(TracerArrayConversionError)}"
+            f"{describe_tracer(tracer)}{origin(tracer)}{cure(tracer, INSTEAD_OF_NUMPY)}"
+            f"{see(TracerArrayConversionError)}"
         )
 
 
@@ -95,7 +97,7 @@ class TracerIntegerConversionError(JAXTypeError):
     def __init__(self, tracer):
         super().__init__(
             f"The __index__() method was called on {describe_tracer(tracer)}"
-            f"{origin(tracer)}\n{INSTEAD_OF_INDEX}{see(TracerIntegerConversionError)}"
+            f"{origin(tracer)}{cure(tracer, INSTEAD_OF_INDEX)}{see(TracerIntegerConversionError)}"
         )
 
 
@@ -106,7 +108,7 @@ class TracerBoolConversionError(ConcretizationTypeError):
         JAXTypeError.__init__(
             self,
             f"Attempted boolean conversion of {describe_tracer(tracer)}."
-            f"{origin(tracer)}\n{INSTEAD_OF_BOOL}{see(TracerBoolConversionError)}",
+            f"{origin(tracer)}{cure(tracer, INSTEAD_OF_BOOL)}{see(TracerBoolConversionError)}",
         )
 
 
@@ -167,6 +169,11 @@ def describe_type(x) -> str:
 def describe_tracer(tracer) -> str:
     """A traced value as users read it."""
     return f"traced array with shape {describe_type(tracer)}"
+
+
+def cure(tracer, text: str) -> str:
+    """What to do instead; nothing for a tracer that has escaped, whose origin says it."""
+    return f"\n{text}" if tracer._trace.alive else ""
 
 
 def origin(tracer) -> str:

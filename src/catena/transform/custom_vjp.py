@@ -114,10 +114,10 @@ def forward(residuals, tangents, *, bwd, residual_tree, perturbed, out_avals, sy
         tangents = [instantiate(t) for t in tangents]
         outs = iter([instantiate(x) for x in backward_pass(program, tangents)])
     except MissingRuleError as error:
-        raise MissingRuleError(
-            "forward-mode differentiation of a custom_vjp function transposes its backward rule, which must "
-            "therefore be "
-            f"linear in the cotangents; {error}"
+        raise TypeError(
+            "can't apply forward-mode autodiff (jvp) to a custom_vjp function by transposing its backward rule, which "
+            f"must be made of linear operations on the cotangents: {error}. Use reverse mode (grad, vjp, jacrev), or give "
+            "the function a custom_jvp."
         ) from error
     return [instantiate(Zero(a)) if a.dtype == dtypes.float0 else next(outs) for a in out_avals]
 

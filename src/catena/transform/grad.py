@@ -373,7 +373,8 @@ def check_grad_input(x, holomorphic: bool, allow_int: bool, name: str):
             f"{name} requires real- or complex-valued inputs (input dtype that is a sub-dtype of "
             f"np.inexact), but got "
             f"{dtypes.dtype_name(dtype)}. If you want to use Boolean- or integer-valued inputs, use vjp or "
-            f"set allow_int to True."
+            "set allow_int to True. For the derivative by a number, pass a float (3.0, not 3), or x.astype(float); by "
+            "another argument, say which (argnums)."
         )
     return x
 
