@@ -116,8 +116,8 @@ def forward(residuals, tangents, *, bwd, residual_tree, perturbed, out_avals, sy
     except MissingRuleError as error:
         raise TypeError(
             "can't apply forward-mode autodiff (jvp) to a custom_vjp function by transposing its backward rule, which "
-            f"must be made of linear operations on the cotangents: {error}. Use reverse mode (grad, vjp, jacrev), or give "
-            "the function a custom_jvp."
+            f"must be made of linear operations on the cotangents: {error}. Use reverse mode (grad, vjp, jacrev), or "
+            "give the function a custom_jvp."
         ) from error
     return [instantiate(Zero(a)) if a.dtype == dtypes.float0 else next(outs) for a in out_avals]
 
