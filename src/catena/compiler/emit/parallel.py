@@ -104,6 +104,7 @@ def through_pool(w, body: str, pointers: list[str], chunks: int, numbers: Sequen
     if w.pool is not None and chunks > 1:
         e.do(f"call void {w.external(w.pool)}(ptr @{chunk}, ptr {table}, i64 {chunks})")
     else:
+        w.loops_here += chunks > 1
         k, opened = e.begin_loop(0, chunks)
         e.do(f"call void @{chunk}(ptr {table}, i64 {k})")
         e.end_loop(opened)
