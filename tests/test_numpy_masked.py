@@ -175,6 +175,7 @@ def test_products():
             s @ s, s.dot(y[m]), jnp.vdot(s, y[m]), jnp.inner(x[:, c], y[:, c]), x[:, c] @ y[0, c], y[r, 0] @ x[r],
             jnp.vecdot(x[:, c], y[:, c]), x[r].T @ x[r], x[:, c] @ x[:, c].mT, x[:, c] @ jnp.permute_dims(y[:, c], (1, 0)),
             jnp.dot(jnp.log(s), s), (x[m] - s.mean()) @ (x[m] - s.mean()), jnp.linalg.norm(s - 1),
+            x[r].transpose() @ x[r], x[r].transpose(1, 0) @ x[r], x[r].transpose((1, 0)) @ x[r, 0],
         )  # fmt: skip
 
     agree(f, X, COLUMNS)

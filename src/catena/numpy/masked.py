@@ -60,6 +60,11 @@ class Selection:
         """The same elements with the axes in reverse order."""
         return self.array.__array_namespace__().transpose(self)
 
+    def transpose(self, *axes) -> "Selection":
+        """The same elements with the axes in another order, given as a tuple or one by one; reversed by default."""
+        order = axes[0] if len(axes) == 1 else axes or None
+        return self.array.__array_namespace__().transpose(self, order)
+
     @property
     def mT(self) -> "Selection":  # noqa: N802
         """The same elements with the last two axes exchanged."""
