@@ -111,3 +111,30 @@ def test_every_step_is_traced_to_a_well_formed_jaxpr(name):
         jax.make_jaxpr(f)(X)
         jax.make_jaxpr(jax.grad(lambda x: jnp.sum(f(x))))(X)
         jax.make_jaxpr(jax.vmap(f))(np.stack([X, X]))
+
+
+# ---- what transformed functions say of themselves
+
+
+def test_transformed_functions_say_what_they_are():
+    def energy(x):
+        """The energy of a spring."""
+        return x**2
+
+    for transformed, words in (
+        (jax.grad(energy), "The gradient by argument 0 of energy"),
+        (jax.value_and_grad(energy, argnums=(0,)), "The value, and the gradient by argument (0,), of energy"),
+        (jax.vmap(energy), "The vectorised form of energy"),
+        (jax.jacfwd(energy), "The Jacobian by argument 0 of energy"),
+    ):
+        assert transformed.__name__ == "energy" and transformed.__wrapped__ is energy
+        assert transformed.__doc__.startswith(words) and transformed.__doc__.endswith("The energy of a spring.")
+    assert jax.jit(energy).__doc__ == energy.__doc__
+    lowered = jax.jit(energy).lower(1.0)
+    assert (repr(lowered), repr(lowered.compile())) == (
+        "<Lowered energy(x: float32[])>",
+        "<Compiled energy(x: float32[])>",
+    )
+    assert repr(jax.vjp(energy, 1.0)[1]).startswith("<VJP of energy at ")
+    assert repr(jax.linearize(energy, 1.0)[1]) == "<linear function of tangents of types float32[]>"
+    assert "all flags at their defaults" in repr(jax.config) or "=" in repr(jax.config)

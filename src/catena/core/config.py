@@ -308,6 +308,10 @@ class Config:
     def __dir__(self):
         return [*super().__dir__(), *FLAGS]
 
+    def __repr__(self):
+        changed = [f"{name}={value!r}" for name, value in self.values.items() if value != FLAGS[name].default]
+        return f"<configuration: {', '.join(changed) or 'all flags at their defaults'}>"
+
 
 def parse_arguments(arguments: list[str] | None = None) -> None:
     """Set the flags named in ``arguments`` (those of the process by default)."""

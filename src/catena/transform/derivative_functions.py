@@ -69,6 +69,9 @@ class LinearFunction:
             )
         return tangent
 
+    def __repr__(self):
+        return f"<linear function of tangents of types {', '.join(a.str_short() for a in self.primal_avals)}>"
+
     def tree_flatten(self):
         return self.residuals, (self.jaxpr, self.in_tree, self.out_tree, tuple(self.primal_avals))
 
@@ -135,6 +138,9 @@ class VJPFunction:
             f"structure of the differentiated function {self.place}.\n\nBut the tree structures differ:\n"
             + "\n".join(found)
         )
+
+    def __repr__(self):
+        return f"<VJP of {self.place}, from cotangents of types {', '.join(a.str_short() for a in self.out_avals)}>"
 
     def tree_flatten(self):
         if self.closed is None:

@@ -1,5 +1,9 @@
 """From functions of trees to functions of flat lists, and back."""
 
+import functools
+from collections.abc import Callable
+
+from catena.core.source import function_name
 from catena.core.trace import Tracer
 from catena.core.tree import tree_flatten, tree_unflatten
 
@@ -58,3 +62,21 @@ class FlatFunction:
 def flatten_function(fun, in_tree, *, has_aux: bool = False) -> FlatFunction:
     """``fun(*args)`` as a flat function of the leaves of ``args``, whose tree is ``in_tree``."""
     return FlatFunction(fun, in_tree, has_aux)
+
+
+WRAPPED = ("__module__", "__name__", "__qualname__", "__doc__")
+
+
+def named_after(fun: Callable, what: str) -> Callable:
+    """A decorator of the function that a transformation returns: it has the name of ``fun``, and its documentation says
+    ``what`` it is of it.
+    """
+
+    def decorate(transformed):
+        functools.update_wrapper(transformed, fun, assigned=WRAPPED)
+        own = getattr(fun, "__doc__", None)
+        title = f"{what} of {function_name(fun)}, with the same arguments."
+        transformed.__doc__ = f"{title}\n\n{function_name(fun)}: {own}" if own else title
+        return transformed
+
+    return decorate

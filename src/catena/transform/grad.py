@@ -1,6 +1,5 @@
 """Derivatives as users ask for them: ``grad``, ``vjp``, ``jvp``, ``linearize``, Jacobians and Hessians."""
 
-import functools
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -17,7 +16,7 @@ from catena.core.tree import tree_flatten, tree_unflatten
 from catena.core.zeros import Zero, get_aval, instantiate
 from catena.transform.batch import Axis, at_front, batch_flat
 from catena.transform.derivative_functions import LinearFunction, VJPFunction, materialise, value_leaf
-from catena.transform.functions import FlatFunction, check_callable, flatten_function
+from catena.transform.functions import FlatFunction, check_callable, flatten_function, named_after
 from catena.transform.jvp import jvp_flat
 from catena.transform.linearize import linearize_flat
 from catena.transform.own_gradients import have_own_gradients, is_own_scalar, own_gradients
@@ -266,15 +265,12 @@ def grad(
     """
     value_and_grad_f = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes)
 
-    @functools.wraps(fun, assigned=WRAPPED)
+    @named_after(fun, f"The gradient by argument {argnums}")
     def grad_f(*args, **kwargs):
         value, gradient = value_and_grad_f(*args, **kwargs)
         return (gradient, value[1]) if has_aux else gradient
 
     return grad_f
-
-
-WRAPPED = ("__module__", "__name__", "__qualname__", "__doc__")
 
 
 def value_and_grad(
@@ -302,7 +298,7 @@ def value_and_grad(
     check_no_reduce_axes(reduce_axes)
     nums = check_argnums(argnums)
 
-    @functools.wraps(fun, assigned=WRAPPED)
+    @named_after(fun, f"The value, and the gradient by argument {argnums},")
     @api_boundary
     def value_and_grad_f(*args, **kwargs):
         positions, dynamic, flat_of = split_arguments(fun, nums, args, kwargs)
@@ -449,7 +445,7 @@ def jacfwd(
     check_callable(fun)
     nums = check_argnums(argnums)
 
-    @functools.wraps(fun, assigned=WRAPPED)
+    @named_after(fun, f"The Jacobian by argument {argnums}")
     @api_boundary
     def jacobian_f(*args, **kwargs):
         _, dynamic, flat_of = split_arguments(fun, nums, args, kwargs)
@@ -502,7 +498,7 @@ def jacrev(
     check_callable(fun)
     nums = check_argnums(argnums)
 
-    @functools.wraps(fun, assigned=WRAPPED)
+    @named_after(fun, f"The Jacobian by argument {argnums}")
     @api_boundary
     def jacobian_f(*args, **kwargs):
         _, dynamic, flat_of = split_arguments(fun, nums, args, kwargs)

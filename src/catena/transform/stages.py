@@ -62,6 +62,10 @@ class Stage:
         self._fun, self.fun_name, self._call = fun, fun_name, call
         self._in_tree, self._avals, self._names, self._keep_unused = in_tree, avals, names, keep_unused
 
+    def __repr__(self):
+        arguments = [f"{name}: {a.str_short()}" for name, a in zip(self._names, self._avals, strict=True)]
+        return f"<{type(self).__name__} {self.fun_name}({', '.join(arguments)})>"
+
     def _parts(self) -> tuple:
         return (
             self._fun,

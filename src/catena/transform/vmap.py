@@ -1,6 +1,5 @@
 """``vmap``: a function of one example becomes a function of a batch."""
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -16,9 +15,7 @@ from catena.core.tree_keys import keystr
 from catena.core.zeros import get_aval
 from catena.transform.arguments import argument_names
 from catena.transform.batch import Axis, batch_flat, match_axis
-from catena.transform.functions import check_callable
-
-WRAPPED = ("__module__", "__name__", "__qualname__", "__doc__")
+from catena.transform.functions import check_callable, named_after
 
 
 def vmap(
@@ -66,7 +63,7 @@ def vmap(
             f"to the function, but got {in_axes}."
         )
 
-    @functools.wraps(fun, assigned=WRAPPED)
+    @named_after(fun, "The vectorised form")
     @api_boundary
     def vmap_f(*args, **kwargs):
         if isinstance(in_axes, tuple) and len(in_axes) != len(args):
