@@ -12,7 +12,9 @@ from catena.compiler.fingerprint import fingerprint
 from catena.core import lazy
 from catena.core.config import config
 from catena.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
-from catena.core.primitive import Primitive, registry
+from catena.core.primitive import registry
+from catena.extend.core import Primitive
+from catena.interpreters import mlir
 
 pytestmark = pytest.mark.skipif(config.jax_check_bounds, reason="programs of checked mode are not kept whole")
 X = np.linspace(0.1, 2.0, 12, dtype=np.float32).reshape(3, 4)
@@ -155,12 +157,20 @@ def test_callbacks_have_no_name():
 
 
 def test_primitives_of_the_user_have_no_name():
-    sin = registry["sin"]
-    mine = Primitive("sin", abstract=sin.abstract, evaluate=sin.evaluate, lower=sin.lower)
-    try:
-        assert fingerprint(jax.make_jaxpr(lambda x: mine.bind(x))(X)) is None
-    finally:
-        registry["sin"] = sin
+    mine = Primitive("sin")
+    mine.def_abstract_eval(lambda x: x)
+    mlir.register_lowering(mine, mlir.lower_fun(jnp.cos, multiple_results=False))
+    program = jax.make_jaxpr(lambda x: mine.bind(x))(X)
+    assert "sin" in str(program) and fingerprint(program) is None
+
+
+def test_primitives_that_the_user_compiles_otherwise_have_no_name(monkeypatch):
+    sin, program = registry["sin"], jax.make_jaxpr(jnp.sin)(X)
+    monkeypatch.setattr(sin, "lower", sin.lower)  # what the test changes is undone
+    monkeypatch.setattr(sin, "own", True)
+    assert fingerprint(program) is not None
+    mlir.register_lowering(sin, mlir.lower_fun(lambda x, **params: jnp.cos(x), multiple_results=False))
+    assert fingerprint(program) is None
 
 
 def test_large_constants_have_no_name():

@@ -56,5 +56,5 @@ def register_lowering(primitive, rule: Inlined | None = None, platform: str | No
             f"register_lowering({primitive}, ...) was given {rule!r}, which writes MLIR. There is no MLIR here: give "
             "mlir.lower_fun(f) with a function f of arrays."
         )
-    primitive.lower = rule
+    primitive.lower, primitive.own = rule, False  # programs with it are no longer what the package makes of them
     return rule

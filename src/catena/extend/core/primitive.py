@@ -32,7 +32,7 @@ class Primitive(core_primitive.Primitive):
         known = core_primitive.registry.get(name)
         super().__init__(name, takes_arrays=True)
         self.impl, self.evaluate = None, self.refuse
-        self.own = False  # the package's caches on disk do not know what it does
+        self.own = False
         if known is None:
             del core_primitive.registry[name]
         else:
