@@ -188,3 +188,9 @@ def test_print_saved_residuals(capsys):
     print_saved_residuals(jax.checkpoint(f, policy=policies.save_only_these_names("hidden")), X, X)
     text = capsys.readouterr().out
     assert "f32[3] named 'hidden' from" in text
+
+
+def test_the_first_argument_alone_as_static():
+    f = jax.checkpoint(lambda n, x: x * n if n > 1 else x, static_argnums=0)
+    assert f(2, 3.0) == 6.0
+    assert jax.grad(f, argnums=1)(2, 3.0) == 2.0
