@@ -10,6 +10,7 @@ from catena.lax.elementwise import (
     FLOATS,
     HALVES,
     INEXACT,
+    WIDER_WITH_HALF,
     check_accuracy,
     elementwise,
     spread_operands,
@@ -64,7 +65,9 @@ def _atan2(x, y):
 
 
 def _logistic_lower(b, x):
-    """The same formula as eagerly: it keeps subnormal results."""
+    """The same formula as eagerly: it keeps subnormal results. Small floats are rounded once, at the end."""
+    if x.dtype in WIDER_WITH_HALF:
+        return b.convert(_logistic_lower(b, b.convert(x, _F32)), x.dtype)
     one = b.constant(np.asarray(1, x.dtype))
     if x.dtype.kind == "c":
         return b.map("div", one, b.map("add", one, b.map("exp", b.map("neg", x))))
@@ -121,7 +124,9 @@ exp2_p = _function("exp2", np.exp2, _exp2_tangent, slow=FLOATS)
 expm1_p = _function("expm1", np.expm1, lambda t, x, y: mul(t, add(y, like(y, 1))), slow=FLOATS)
 log_p = _function("log", np.log, lambda t, x, y: div(t, x), slow=HALVES | {_F32})
 log1p_p = _function("log1p", np.log1p, lambda t, x, y: div(t, add(x, like(x, 1))))
-logistic_p = _function("logistic", _logistic, _logistic_tangent, lower=_logistic_lower, slow=FLOATS)
+logistic_p = _function(
+    "logistic", _logistic, _logistic_tangent, lower=_logistic_lower, slow=FLOATS, wider=WIDER_WITH_HALF
+)
 sin_p = _function("sin", sin_values, lambda t, x, y: mul(t, cos(x)), slow=FLOATS)
 cos_p = _function("cos", cos_values, lambda t, x, y: neg(mul(t, sin(x))), slow=FLOATS)
 tan_p = _function("tan", tan_values, lambda t, x, y: mul(t, add(like(y, 1), square(y))))

@@ -14,7 +14,7 @@ class Emitter:
     def __init__(self):
         self.lines: list[str] = []
         self.slots: list[str] = []  # allocas, placed in the entry block
-        self.codes: dict[str, tuple] = {}  # values decoded from small floats -> the dtype's name, their codes
+        self.codes: dict[str, tuple] = {}  # widened floats -> their dtype's name, what they were in memory
         self.needs: dict[str, str] = {}  # helper functions: name -> declaration or definition
         self.count = 0
         self.block = "entry"
@@ -261,44 +261,42 @@ class Emitter:
             return raw
         if t.kind != "f":
             return self.wrap(raw, t, width)
+        out = self._widen_float(raw, t, width)
+        self.codes[out] = t.name, raw
+        return out
+
+    def _widen_float(self, raw: str, t: Type, width: int) -> str:
         if t.name == "float16":
             return self.op(f"fpext {vector('half', width)} {raw} to {vector('float', width)}")
         if t.name == "bfloat16":
             wide = self.op(f"zext {vector('i16', width)} {raw} to {vector('i32', width)}")
             high = self.op(f"shl {vector('i32', width)} {wide}, {self.splat('16', 'i32', width)}")
             return self.op(f"bitcast {vector('i32', width)} {high} to {vector('float', width)}")
-        return self.small_float_decode(raw, t, width)
+        return self._small_float("decode", raw, t, "i8", "float", width)
 
     def narrow(self, x: str, t: Type, width: int) -> str:
-        """The memory form of a register value (floats are already rounded to the dtype)."""
+        """The memory form of a register value (floats are already rounded to the dtype, most by way of that form)."""
         if t.kind == "b":
             return self.op(f"zext {vector('i1', width)} {x} to {vector('i8', width)}")
         if not t.narrow:
             return x
         if t.kind != "f":
             return self.op(f"and {vector('i8', width)} {x}, {self.splat(str((1 << t.bits) - 1), 'i8', width)}")
+        name, code = self.codes.get(x, (None, None))
+        if name == t.name:
+            return code
         if t.name == "float16":
             return self.op(f"fptrunc {vector('float', width)} {x} to {vector('half', width)}")
         if t.name == "bfloat16":
             bits = self.op(f"bitcast {vector('float', width)} {x} to {vector('i32', width)}")
             high = self.op(f"lshr {vector('i32', width)} {bits}, {self.splat('16', 'i32', width)}")
             return self.op(f"trunc {vector('i32', width)} {high} to {vector('i16', width)}")
-        return self.small_float_encode(x, t, width)
+        return self._small_float("encode", x, t, "float", "i8", width)
 
     def wrap(self, x: str, t: Type, width: int) -> str:
         """A narrow integer extended from its own bits to its register."""
         r, by = vector(t.register, width), self.splat(str(8 - t.bits), "i8", width)
         return self.op(f"{'ashr' if t.kind == 'i' else 'lshr'} {r} {self.op(f'shl {r} {x}, {by}')}, {by}")
-
-    def small_float_decode(self, raw: str, t: Type, width: int) -> str:
-        out = self._small_float("decode", raw, t, "i8", "float", width)
-        self.codes[out] = t.name, raw
-        return out
-
-    def small_float_encode(self, x: str, t: Type, width: int) -> str:
-        """The code of a value; what was decoded from one, as every rounded value is, has that."""
-        name, code = self.codes.get(x, (None, None))
-        return code if name == t.name else self._small_float("encode", x, t, "float", "i8", width)
 
     def _small_float(self, what: str, x: str, t: Type, source: str, target: str, width: int) -> str:
         symbol = small_floats.symbol(what, t.name, width)
