@@ -6,7 +6,7 @@ JAX_VENV := .venv-jax
 JAX_VERSION := 0.10.2
 INSTALL := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-checked lint format bench random-programs random-quality differential bench-numpy bench-overhead bench-batches bench-primitives accuracy compare-lax bench-random compare-random clean
+.PHONY: demo test test-checked lint format bench random-programs random-exact random-quality differential bench-numpy bench-overhead bench-batches bench-primitives accuracy compare-lax bench-random compare-random clean
 
 demo: $(VENV)/.has-demo    # train a classifier on handwritten digits
 	$(BIN)/python examples/digits.py
@@ -30,6 +30,9 @@ bench: $(VENV)/.has-demo $(JAX_VENV)/.has-jax    # compiled programs beside JAX;
 
 random-programs: $(VENV)/.has-demo    # 2000 random programs: compiled = eager, the same bits on one thread and on two
 	$(BIN)/python benchmarks/random_programs.py
+
+random-exact: $(VENV)/.has-demo    # 1000 random programs of exact operations over every dtype: compiled = eager, bit for bit
+	$(BIN)/python benchmarks/random_exact_programs.py
 
 random-quality: $(VENV)/.has-test    # statistical tests of every generator; writes docs/random_quality.md
 	$(BIN)/python benchmarks/random_quality.py --write
