@@ -241,3 +241,10 @@ def test_no_examples_give_empty_results(f):
     if one is not None and all(jnp.issubdtype(o.dtype, np.floating) for o in jax.tree.leaves(one)):
         gradient = jax.grad(lambda x: sum(jnp.sum(o) for o in jax.tree.leaves(jax.vmap(f)(x, i))))(x)
         assert gradient.shape == x.shape
+
+
+def test_names_of_mesh_axes_on_one_device():
+    for name in ("data", ("data", "model")):
+        np.testing.assert_array_equal(jax.vmap(lambda x: 2 * x, spmd_axis_name=name)(jnp.arange(3)), [0, 2, 4])
+    with pytest.raises(TypeError, match="spmd_axis_name"):
+        jax.vmap(lambda x: x, spmd_axis_name=3)

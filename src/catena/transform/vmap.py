@@ -37,7 +37,8 @@ def vmap(
       out_axes: where the mapped axis appears in the results; a tree prefix of the result.
       axis_name: a name by which collectives inside ``fun`` refer to the axis.
       axis_size: the size of the axis; needed only where nothing is mapped.
-      spmd_axis_name: a mesh axis to place the mapped axis on; only with several devices.
+      spmd_axis_name: the name of a mesh axis, or a tuple of names, over whose devices sharding constraints inside
+        ``fun`` spread the mapped axis; one device has nothing to spread.
       sum_match: whether a mapped result with ``out_axes`` ``None`` is summed instead of refused.
 
     Returns:
@@ -53,8 +54,9 @@ def vmap(
       Array([3., 3.], dtype=float32)
     """
     check_callable(fun)
-    if spmd_axis_name is not None:
-        raise ValueError(f"spmd_axis_name needs a mesh of several devices, got {spmd_axis_name!r} on one device")
+    names = spmd_axis_name if isinstance(spmd_axis_name, tuple) else (spmd_axis_name,)
+    if not all(isinstance(name, str) or name is None for name in names):
+        raise TypeError(f"spmd_axis_name must be a name, a tuple of names or None, got {spmd_axis_name!r}")
     in_axes = tuple(in_axes) if isinstance(in_axes, list) else in_axes
     if in_axes is not None and not isinstance(in_axes, (int, tuple)) and not hasattr(in_axes, "__index__"):
         raise TypeError(
