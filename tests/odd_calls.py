@@ -25,9 +25,19 @@ def names(jax) -> dict:
     jnp = jax.numpy
     x, v, i5 = jnp.arange(12.0).reshape(3, 4), jnp.arange(5.0), jnp.arange(5)
 
-    def x64(f):
-        with jax.enable_x64(True):
-            return f()
+    def under(scope):
+        def run(f):
+            with scope():
+                return f()
+
+        return run
+
+    scopes = {
+        "x64": under(lambda: jax.enable_x64(True)),
+        "strict": under(lambda: jax.numpy_dtype_promotion("strict")),
+        "rank": under(lambda: jax.numpy_rank_promotion("raise")),
+        "nans": under(lambda: jax.debug_nans(True)),
+    }
 
     class Own:
         """Level 1 of the array protocol."""
@@ -46,7 +56,7 @@ def names(jax) -> dict:
         "bf": jnp.array([1.5, -2.25, 3], jnp.bfloat16), "f16": jnp.array([1, 2, 3], jnp.float16),
     }  # fmt: skip
     modules = {"jax": jax, "jnp": jnp, "np": np, "operator": operator, "functools": functools, "math": math}
-    return arrays | modules | {"x64": x64, "A": Own}
+    return arrays | modules | scopes | {"A": Own}
 
 
 def answer(jax, call: str, given: dict) -> list:

@@ -481,5 +481,8 @@ def vander(x: Operand, N: int | None = None, increasing: bool = False) -> Array:
     exponents = np.arange(n, dtype=np.int32)
     exponents = exponents if increasing else exponents[::-1]
     columns = lax.broadcast_in_dim(x, (x.size, n), (0,))
-    powers = power(columns, make_array(np.ascontiguousarray(np.broadcast_to(exponents, (x.size, n)))))
-    return convert(powers, x.dtype)
+    exponents = make_array(np.ascontiguousarray(np.broadcast_to(exponents, (x.size, n))))
+    if dtypes.is_inexact(x.dtype):
+        return convert(lax.pow(columns, exponents), x.dtype)
+    numeric = dtypes.to_numeric_dtype(x.dtype)
+    return convert(power(convert(columns, numeric), convert(exponents, numeric)), x.dtype)

@@ -178,11 +178,12 @@ def accumulator(dtype):
 
 
 def widened(dtype):
-    """The dtype of sums of integers: at least the default width."""
+    """The dtype of sums of integers: at least the default width, in every mode of promotion."""
     kind = dtypes.KIND[dtype]
-    if kind in "bi":
-        return dtypes.promote((dtype, False), (default_int(), False))[0]
-    return dtypes.promote((dtype, False), (dtypes.canonical(np.dtype("uint64")), False))[0] if kind == "u" else dtype
+    if kind not in "biu":
+        return dtype
+    found, least = dtypes.canonical(dtype), dtypes.canonical(np.dtype("uint64" if kind == "u" else "int64"))
+    return found if found.itemsize >= least.itemsize else least
 
 
 def plain_axis(axis) -> bool:
