@@ -6,8 +6,9 @@ import numpy as np
 
 from catena.core import dtypes
 from catena.core.lazy import LazyModule, load
-from catena.core.primitive import NoRule
+from catena.core.primitive import NoRule, registry
 from catena.core.zeros import Zero, get_aval
+from catena.lax import native
 from catena.lax.arithmetic import abs, add, integer_pow, mul, neg, sign, sub
 from catena.lax.comparison import gt, select
 from catena.lax.elementwise import FLOAT, FLOATS, WIDER_WITH_HALF, elementwise
@@ -27,32 +28,32 @@ def _erf_inv(x):
     return np.where(x == 0, x, load("scipy.special").erfinv(x))
 
 
-def _lgamma(x):
-    """SciPy's, but for arguments so small that it gives infinity for -log |x|."""
-    size = np.abs(x)
-    out = np.where(np.isinf(x), x.dtype.type(np.inf), load("scipy.special").gammaln(x))
-    tiny = (size < 1e-300) & (size > 0)
-    return np.where(tiny, -np.log(size), out) if np.any(tiny) else out
+def _doubles_by_kernel(name: str, singles):
+    """``singles`` for floats, which SciPy computes in doubles. For doubles the compiler's function, whatever the size:
+    SciPy's lose digits (lgamma next to 1 all of them), and take as long.
+    """
+
+    def evaluate(x):
+        return native.in_pieces(registry[name], (x,), {}) if x.dtype == np.float64 else singles(x)
+
+    return evaluate
 
 
-ERFC_OF_SCIPY = 2.0  # from here on SciPy's loses digits, and gives zero for subnormal results
-ERFC_IS_ZERO = 28.0
+def _lgamma_of_singles(x):
+    return np.where(np.isinf(x), x.dtype.type(np.inf), load("scipy.special").gammaln(x))
 
 
-def _erfc(x):
-    """SciPy's; in the tail exp(-x^2) times the scaled function, with the square in two parts."""
-    out = load("scipy.special").erfc(x)
-    far = (x > ERFC_OF_SCIPY) & (x < ERFC_IS_ZERO)
-    if x.dtype != np.float64 or not np.any(far):
-        return out
-    t = np.where(far, x, ERFC_OF_SCIPY)
-    high = t.astype(np.float32).astype(np.float64)
-    tail = load("scipy.special").erfcx(t) * np.exp(-(t - high) * (t + high)) * np.exp(-high * high)
-    return np.where(far, tail, out)
+def _erfc_of_singles(x):
+    return load("scipy.special").erfc(x)
 
 
-def _digamma(x):
+def _digamma_of_singles(x):
     return np.where(x == 0, x.dtype.type(np.nan), load("scipy.special").psi(x))
+
+
+_lgamma = _doubles_by_kernel("lgamma", _lgamma_of_singles)
+_erfc = _doubles_by_kernel("erfc", _erfc_of_singles)
+_digamma = _doubles_by_kernel("digamma", _digamma_of_singles)
 
 
 def _zeta(x, q):
