@@ -26,6 +26,7 @@ PANEL_BYTES = 512 << 10  # of B in one tile's columns, for sums over several axe
 DIRECT_BYTES = 48 << 10  # of B that stays in a first-level cache: it is read where it lies
 PACKED_ROWS = 48  # rows from which packing B, a copy, costs little beside what is computed from it
 THREADS_FLOOR = 1 << 21  # multiplications below which threads do not pay
+THREADS_FLOOR_IN_LOOPS = 1 << 20  # the same where the threads are still awake from the iteration before
 TASK = 1 << 19  # multiplications that make a task
 TASK_ROWS = 256  # rows of a task at most, so that their part of A stays in a second-level cache
 MOST_TASKS = 64
@@ -208,8 +209,8 @@ class _Loops:
         return math.prod(x.extent for x in self.strips) if self.strips else self.down + bool(self.left)
 
     def _tasks(self, members: int) -> int:
-        total = self.contraction.products
-        return min(MOST_TASKS, total // TASK) if total >= THREADS_FLOOR else 1
+        total, floor = self.contraction.products, THREADS_FLOOR_IN_LOOPS if self.w.depth else THREADS_FLOOR
+        return min(MOST_TASKS, total // TASK) if total >= floor else 1
 
     def _by_columns(self, tasks: int, members: int) -> bool:
         if self.after is not None:
