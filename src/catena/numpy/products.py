@@ -31,13 +31,14 @@ from catena.typing import DTypeLike
 
 _REAL = frozenset({F32, F64})
 _FAST = frozenset({F32, F64, C64, C128})
+_product = np.ndarray.dot  # the method has a third of the overhead of np.matmul
 
 
 def fast_product(a, b):
     """The product of two concrete vectors or matrices by BLAS, or None where it is not that simple."""
     x, y = a._value, b._value
     if x.dtype is y.dtype and x.dtype in _FAST and 1 <= x.ndim <= 2 and 1 <= y.ndim <= 2 and x.shape[-1] == y.shape[0]:
-        value = quiet.run(np.dot, x, y)  # half the overhead of np.matmul
+        value = quiet.run(_product, x, y)
         value = value if type(value) is np.ndarray else np.asarray(value)
         return make_array(value, a.weak_type and b.weak_type)
     return None
