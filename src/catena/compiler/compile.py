@@ -34,8 +34,7 @@ def compile_jaxpr(closed_jaxpr, *, name: str = "main", donated=()) -> Executable
 
 def text_of(closed_jaxpr, donated=()) -> str:
     """The LLVM IR that `compile_jaxpr` compiles."""
-    writer = ProgramWriter(host.target().vector_bytes, False, workers.parallel_for())
-    module = write_program(writer, lower(closed_jaxpr), *_terms(closed_jaxpr, donated))
+    module = write_program(_writer(), lower(closed_jaxpr), *_terms(closed_jaxpr, donated))
     return link.with_helpers(module.text(), module.helpers)
 
 
@@ -56,10 +55,14 @@ def lower(closed_jaxpr) -> Region:
     return b.region
 
 
+def _writer(keep_nests: bool = False) -> ProgramWriter:
+    """What writes programs for this machine."""
+    return ProgramWriter(host.target().vector_bytes, keep_nests, workers.parallel_for())
+
+
 def nests(closed_jaxpr) -> list[str]:
     """The loop nests of the program, as text."""
-    writer = ProgramWriter(host.target().vector_bytes, True, workers.parallel_for())
-    return write_program(writer, lower(closed_jaxpr), False, ()).nests
+    return write_program(_writer(keep_nests=True), lower(closed_jaxpr), False, ()).nests
 
 
 def explain(closed_jaxpr) -> list[str]:
@@ -77,7 +80,7 @@ def compile_region(
     """Compiles a graph; `donated` lists the inputs whose memory results may take."""
     times = times or link.Times()
     dump = context.dump_ir_to
-    writer = ProgramWriter(host.target().vector_bytes, bool(dump), workers.parallel_for())
+    writer = _writer(keep_nests=bool(dump))
     module = write_program(writer, region, returns_stacks, donated)
     text = link.with_helpers(module.text(), module.helpers)
     level = link.code_level(text)

@@ -52,5 +52,5 @@ def _runs_by_rows(step: Step, v: Value, nest_of) -> bool:
     count = math.prod(shape)
     if not shape or kernel.space[: len(shape)] != shape or any(a < len(shape) for a in kernel.axes) or count < 2:
         return False
-    row_bytes = {v.number: v.size * v.dtype.itemsize // count}
+    row_bytes = {v.number: v.nbytes // count}
     return rows.reads_own_rows(nest_of(step), {v.number}, shape, row_bytes)

@@ -122,7 +122,7 @@ class Scan:
             elif v.form == "dot" and not v.params["numbers"][2]:
                 for i in (0, 1):
                     item, other = v.args[i], v.args[1 - i]
-                    if item.number in items and other.number in outside.fixed and self._pays([v], _bytes(other)):
+                    if item.number in items and other.number in outside.fixed and self._pays([v], other.nbytes):
                         self.xs.append(self._all_products(v, i, self._all(item, items, outside), outside.copy(other)))
                         self.body.inputs.append(_to_input(v))
                         break
@@ -132,7 +132,7 @@ class Scan:
 
     def _pays(self, remembered: list, saved: int) -> bool:
         """Whether remembering values of every iteration costs less than the bytes saved in each."""
-        each = sum(map(_bytes, remembered))
+        each = sum(v.nbytes for v in remembered)
         if not 0 < saved or each >= saved or self.spent + each * self.length > MOST_BYTES:
             return False
         self.spent += each * self.length
@@ -177,7 +177,7 @@ class Scan:
         first, users = len(self.consts), self.body.users()
         for j, carry in reversed(list(enumerate(self.body.inputs[first : first + len(self.init)]))):
             term = self._term(self.body.outputs[j], carry, users)
-            total = total_of(term, _bytes(carry)) if term is not None else None
+            total = total_of(term, carry.nbytes) if term is not None else None
             if total is not None:
                 self.sums[self.carries.pop(j)] = self.init.pop(j), total
                 del self.body.inputs[first + j], self.body.outputs[j]
@@ -217,10 +217,9 @@ class Scan:
         if x in self._items():
             every = self.xs[self._items().index(x)]
             return lambda ys: every
-        ys_of_body = self.body.outputs[len(self.init) :]
-        if x not in ys_of_body:
+        if x not in self.body.outputs[len(self.init) :]:
             self.body.outputs.append(x)
-        k = ys_of_body.index(x) if x in ys_of_body else len(ys_of_body)
+        k = self.body.outputs.index(x, len(self.init)) - len(self.init)
         return lambda ys: ys[k]
 
     def _along(self, path: list, total):
@@ -252,7 +251,3 @@ def _is_linear(v) -> bool:
     if v.form == "map" and v.params["op"] == "convert":
         return KIND[v.dtype] == KIND[v.args[0].dtype] == "f"
     return v.form in LINEAR
-
-
-def _bytes(v) -> int:
-    return v.size * v.dtype.itemsize

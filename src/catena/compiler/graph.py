@@ -57,6 +57,10 @@ class Value:
     def ndim(self) -> int:
         return len(self.shape)
 
+    @property
+    def nbytes(self) -> int:
+        return self.size * self.dtype.itemsize
+
     def __repr__(self) -> str:
         return f"v{self.number}:{self.dtype.name}{list(self.shape)}"
 

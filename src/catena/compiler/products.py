@@ -106,7 +106,7 @@ def contract(w, frame, step: Step, operands, axes, layout) -> None:
         rest = w.e.element(panels, form.type.memory, plan.panels * plan.columns)
     w.units += form.products // 8
     w.flops += w.trips * 2 * form.products
-    w.bytes += w.trips * sum(x.size * x.dtype.itemsize for x in (a, b, v))
+    w.bytes += w.trips * sum(x.nbytes for x in (a, b, v))
     after = _epilogue(w, frame, step, plan)
     contraction.write(w, plan, [w.address(frame, a), panels, rest, w.address(frame, v)], after)
     if step.epilogue is not None and after is None:

@@ -35,7 +35,7 @@ class Guard:
     def check(self, what: str, buffer: int, base: str, pointer: str, t: Type, width=1, stride=1, mask=None) -> None:
         """An access at `width` places `stride` elements apart, or at a vector of addresses (`stride` None)."""
         e, v = self.e, self.values[buffer]
-        size = self.sizes.get(buffer, v.size * v.dtype.itemsize)
+        size = self.sizes.get(buffer, v.nbytes)
         start = e.op(f"ptrtoint ptr {base} to i64")
         if stride is None or (mask is not None and width > 1):
             wrong = self._lanes(pointer, start, size, t, width, stride, mask)

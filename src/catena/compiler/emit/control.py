@@ -13,10 +13,6 @@ from catena.compiler.graph import Region, Value
 from catena.compiler.memory import SLOT_BYTES
 
 
-def _bytes(v: Value) -> int:
-    return v.size * v.dtype.itemsize
-
-
 def _start_carries(w, frame, i: int, init: list[Value], results: list[Value]) -> list[str]:
     """Memory of the carries, holding their initial values: the operand's own where it dies here."""
     pointers, used = [], set()
@@ -27,7 +23,7 @@ def _start_carries(w, frame, i: int, init: list[Value], results: list[Value]) ->
         if shared or not w.take(frame, x, out, i):
             if out.number not in frame.blocks:
                 w.define(frame, out)
-            pointer, size = frame.blocks[out.number].pointer, _bytes(out)
+            pointer, size = frame.blocks[out.number].pointer, out.nbytes
             if out.number in frame.targets and 0 < size <= SLOT_BYTES:
                 pointer = w.allocate(size).pointer
             w.copy(pointer, source, size)
@@ -40,7 +36,7 @@ def _start_carries(w, frame, i: int, init: list[Value], results: list[Value]) ->
 def starts_as(frame, node: Value, r: int, old: Value) -> bool:
     """Whether result `r` of a loop is a large carry that starts as `old`, which the loop reads nowhere else."""
     p = node.params
-    if p["op"] not in ("while", "scan") or _bytes(old) <= SLOT_BYTES:
+    if p["op"] not in ("while", "scan") or old.nbytes <= SLOT_BYTES:
         return False
     first = p["cond_consts"] + p["body_consts"] if p["op"] == "while" else p["consts"]
     roots = [frame.fused.root(x) for x in node.args]
@@ -101,8 +97,8 @@ def scan(w, frame, i: int, node: Value) -> None:
         return
     k, opened = e.begin_loop(0, length)
     at = e.op(f"sub i64 {length - 1}, {k}") if p["reverse"] else k
-    slices = [_slice(e, s, at, _bytes(x) // length) for s, x in zip(sources, xs)]
-    dests = [_slice(e, s, at, _bytes(y) // length) for s, y in zip(stacks, results[nc:])]
+    slices = [_slice(e, s, at, x.nbytes // length) for s, x in zip(sources, xs)]
+    dests = [_slice(e, s, at, y.nbytes // length) for s, y in zip(stacks, results[nc:])]
     w.depth, w.loops, w.trips, before = w.depth + 1, w.loops + 1, w.trips * length, w.units
     iteration = lambda: w.region(p["body"], inputs + carries + slices, carries + dests, carried_inputs(nc, nk))
     stack_steps.in_iteration(w, p["body"], iteration)
@@ -115,7 +111,7 @@ def scan(w, frame, i: int, node: Value) -> None:
 
 def _close(w, frame, x: Value) -> str:
     """The address of a loop's constant: a slot, if it is small, that nothing else in the loop can touch."""
-    source, size = w.address(frame, x), _bytes(x)
+    source, size = w.address(frame, x), x.nbytes
     if not 0 < size <= SLOT_BYTES or source.startswith("%s"):
         return source
     slot = w.allocate(size).pointer
@@ -126,7 +122,7 @@ def _close(w, frame, x: Value) -> str:
 def _finish_carries(w, frame, results: list[Value], carries: list[str]) -> None:
     """Moves carries out of their slots, to results that must lie elsewhere."""
     for out, pointer in zip(results, carries):
-        w.copy(frame.blocks[out.number].pointer, pointer, _bytes(out))
+        w.copy(frame.blocks[out.number].pointer, pointer, out.nbytes)
 
 
 def _slice(e, base: str, at: str, size: int) -> str:

@@ -42,7 +42,7 @@ def lapack(w, frame, i: int, node: Value) -> None:
             if shared or not w.take(frame, operand, out, i):
                 if out.number not in frame.blocks:
                     w.define(frame, out)
-                w.copy(w.address(frame, out), source, out.size * out.dtype.itemsize)
+                w.copy(w.address(frame, out), source, out.nbytes)
         else:
             w.define(frame, out)
         outs.append(w.address(frame, out))
@@ -89,10 +89,7 @@ def _chunk(w, node: Value, sizes: dict[int, int], each: int) -> str:
     first = e.op(f"mul nsw i64 %k, {each}")
     last = e.op(f"call i64 @llvm.smin.i64(i64 {e.op(f'add nsw i64 {first}, {each}')}, i64 {batch})")
     t, opened = e.begin_loop(first, last)
-    steps = {
-        name: _shifted(e, pointer, t, x.size * x.dtype.itemsize // batch)
-        for name, pointer, x in zip(names, loaded, operands)
-    }
+    steps = {name: _shifted(e, pointer, t, x.nbytes // batch) for name, pointer, x in zip(names, loaded, operands)}
     args = ", ".join(f"ptr {_argument(w, a, steps, work.get(k))}" for k, a in enumerate(p["plan"]))
     e.do(f"call void {loaded[-1]}({args})")
     e.end_loop(opened)

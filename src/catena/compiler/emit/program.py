@@ -191,7 +191,7 @@ class ProgramWriter:
         moves = []
         for k in copies:
             out = region.outputs[k]
-            source, size = self.address(frame, out), nbytes(out)
+            source, size = self.address(frame, out), out.nbytes
             if source in overwritten and source != dests[k] and size:
                 staged = self.allocate(size)
                 self.copy(staged.pointer, source, size)
@@ -281,7 +281,7 @@ class ProgramWriter:
 
     def define(self, frame: Frame, v: Value) -> str:
         """Memory for a value about to be computed."""
-        block = frame.targets.get(v.number) or self.allocate(nbytes(v))
+        block = frame.targets.get(v.number) or self.allocate(v.nbytes)
         frame.blocks[v.number] = block
         return block.pointer
 
@@ -363,7 +363,7 @@ class ProgramWriter:
 
     def _extents(self, buffers: list[int]) -> tuple:
         """In checked mode, what tells equal nests over values of different sizes apart."""
-        return tuple(nbytes(self.values[b]) for b in buffers) if self.sites is not None else ()
+        return tuple(self.values[b].nbytes for b in buffers) if self.sites is not None else ()
 
     def count(self, nest: loops.Nest) -> None:
         """Adds a nest to the program's costs."""
@@ -474,10 +474,6 @@ class ProgramWriter:
         )
 
 
-def nbytes(v: Value) -> int:
-    return v.size * v.dtype.itemsize
-
-
 # ---- node forms that are not kernels -----------------------------------------------------------------------
 
 
@@ -499,9 +495,9 @@ def _update(build: str):
         source = w.address(frame, x)
         if _reads_again(frame, v):
             w.define(frame, v)
-            w.copy(w.address(frame, v), source, nbytes(v))
+            w.copy(w.address(frame, v), source, v.nbytes)
         elif not w.take(frame, x, v, i):
-            w.copy(w.address(frame, v), source, nbytes(v))
+            w.copy(w.address(frame, v), source, v.nbytes)
         w.nest(frame, getattr(frame.nests, build)(v), in_place=True)
 
     return rule

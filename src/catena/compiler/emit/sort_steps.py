@@ -42,7 +42,7 @@ def _own_copy(w, frame, i: int, keys, out) -> str:
     """Memory that holds the keys and may be written: their own, where nobody else reads it."""
     source = w.address(frame, keys)
     if not w.take(frame, keys, out, i):
-        w.copy(w.address(frame, out), source, out.size * out.dtype.itemsize)
+        w.copy(w.address(frame, out), source, out.nbytes)
     return w.address(frame, out)
 
 

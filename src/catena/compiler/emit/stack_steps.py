@@ -46,7 +46,7 @@ def read(w, frame, i: int, node) -> None:
     need(w)
     stack, at = node.args
     (out,) = node.params["results"]
-    e, size = w.e, out.size * out.dtype.itemsize
+    e, size = w.e, out.nbytes
     item = e.op(f"call ptr @catena_stack_item(ptr {_load(w, frame, stack, 'ptr')}, i64 {_load(w, frame, at, 'i64')})")
     target = w.define(frame, out)
     absent, present, done = e.label(), e.label(), e.label()
