@@ -11,13 +11,12 @@ import argparse
 import importlib
 import pickle
 import re
-import subprocess
 import sys
-import tempfile
 import warnings
 from pathlib import Path
 
 import numpy as np
+from side_by_side import run_side_by_side
 
 TESTS = Path(__file__).resolve().parent.parent / "tests"
 sys.path.insert(0, str(TESTS))
@@ -252,20 +251,6 @@ def explanation(call: str, what: str) -> str | None:
     return next((why for of, text, why in EXPLAINED if re.search(of, call) and re.search(text, what)), None)
 
 
-def results_of(pythons: dict, calls: list) -> dict:
-    """Library -> (kind, call) -> result; both libraries work side by side."""
-    with tempfile.TemporaryDirectory() as folder:
-        given = Path(folder, "calls")
-        given.write_bytes(pickle.dumps(calls))
-        workers = [
-            subprocess.Popen([python, __file__, "--run", library, str(given), f"{folder}/{library}"])
-            for library, python in pythons.items()
-        ]
-        if any(worker.wait() for worker in workers):
-            raise SystemExit("a worker failed")
-        return {library: pickle.loads(Path(folder, library).read_bytes()) for library in pythons}
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--jax-python", default=".venv-jax/bin/python", help="a Python that has JAX")
@@ -281,7 +266,7 @@ def main() -> int:
     calls = [(kind, call) for call in bad for kind in ("eager", "traced")]
     if options.part != "bad":
         calls += [("good", call) for call in dict.fromkeys(good_calls()) if options.only in call]
-    results = results_of({"catena": sys.executable, "jax": options.jax_python}, calls)
+    results = run_side_by_side(__file__, {"catena": sys.executable, "jax": options.jax_python}, calls)
     unexplained, explained = 0, {}
     for key in calls:
         what = difference(results["catena"][key], results["jax"][key])

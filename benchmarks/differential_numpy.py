@@ -10,14 +10,13 @@ import argparse
 import importlib
 import pickle
 import re
-import subprocess
 import sys
-import tempfile
 import warnings
 from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
+from side_by_side import run_side_by_side
 
 ROOT = Path(__file__).resolve().parent.parent
 TOLERANCE = {"float16": 4e-3, "bfloat16": 3e-2, "float64": 1e-10, "complex128": 1e-10}  # else 2e-5
@@ -298,24 +297,10 @@ def results_of(pythons: dict, calls: list) -> dict:
     """Library -> label -> result. New workers make each thousand calls: JAX keeps all that it compiles."""
     results = {library: {} for library in pythons}
     for start in range(0, len(calls), PART):
-        for library, found in results_of_part(pythons, calls[start : start + PART]).items():
+        for library, found in run_side_by_side(__file__, pythons, calls[start : start + PART]).items():
             results[library] |= found
         print(f"{min(start + PART, len(calls))} of {len(calls)} calls", file=sys.stderr, flush=True)
     return results
-
-
-def results_of_part(pythons: dict, calls: list) -> dict:
-    """The same of some calls; both libraries work side by side."""
-    with tempfile.TemporaryDirectory() as folder:
-        given = Path(folder, "calls")
-        given.write_bytes(pickle.dumps(calls))
-        workers = [
-            subprocess.Popen([python, __file__, "--run", library, str(given), f"{folder}/{library}"])
-            for library, python in pythons.items()
-        ]
-        if any(worker.wait() for worker in workers):
-            raise SystemExit("a worker failed")
-        return {library: pickle.loads(Path(folder, library).read_bytes()) for library in pythons}
 
 
 def chosen_calls(options) -> list:

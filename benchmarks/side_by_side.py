@@ -8,9 +8,12 @@ import argparse
 import importlib
 import itertools
 import json
+import pickle
 import subprocess
 import sys
+import tempfile
 import time
+from pathlib import Path
 
 import numpy as np
 
@@ -145,3 +148,17 @@ def options_of(description: str, **defaults) -> argparse.ArgumentParser:
     parser.add_argument("--strict", action="store_true", help="fail when a goal is missed")
     parser.add_argument("--serve", metavar="LIBRARY", help=argparse.SUPPRESS)
     return parser
+
+
+def run_side_by_side(script: str, pythons: dict, calls: list) -> dict:
+    """Library -> what `script --run LIBRARY CALLS RESULTS` leaves of the calls; the libraries work at the same time."""
+    with tempfile.TemporaryDirectory() as folder:
+        given = Path(folder, "calls")
+        given.write_bytes(pickle.dumps(calls))
+        workers = [
+            subprocess.Popen([python, script, "--run", library, str(given), f"{folder}/{library}"])
+            for library, python in pythons.items()
+        ]
+        if any(worker.wait() for worker in workers):
+            raise SystemExit("a worker failed")
+        return {library: pickle.loads(Path(folder, library).read_bytes()) for library in pythons}

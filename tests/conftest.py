@@ -14,6 +14,8 @@ for name in [n for n in os.environ if n.startswith(("JAX_", "CATENA_")) and n no
 import hypothesis  # noqa: E402
 import pytest  # noqa: E402
 
+from catena.compiler import stored  # noqa: E402
+from catena.core import lazy  # noqa: E402
 from catena.core.config import config  # noqa: E402
 
 # No test measures time: a busy machine must not fail one. Every run draws the same examples, so that a failure is
@@ -64,3 +66,13 @@ def pytest_terminal_summary(terminalreporter):
     for name, counts in totals.items():
         parts = ", ".join(f"{count} {what}" for what, count in counts.most_common())
         terminalreporter.write_line(f"{name}: {counts.total()} looked at: {parts}")
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """An empty folder where compiled programs are kept, as in a process that has not seen any."""
+    monkeypatch.setenv("CATENA_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.delenv("CATENA_CACHE", raising=False)
+    monkeypatch.setattr(lazy, "LOADED", 2**63)  # files edited while the tests run count as loaded
+    stored.source_stamp.cache_clear()
+    return tmp_path / "cache"

@@ -28,15 +28,6 @@ DRAWS = {
 }
 
 
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    monkeypatch.setenv("CATENA_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.delenv("CATENA_CACHE", raising=False)
-    monkeypatch.setattr(lazy, "LOADED", 2**63)  # files edited while the tests run count as loaded
-    stored.source_stamp.cache_clear()
-    return tmp_path / "cache"
-
-
 def forget():
     """As in a process that has drawn nothing yet."""
     kernels._kernels.clear()

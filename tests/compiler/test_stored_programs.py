@@ -7,27 +7,20 @@ import catena as jax
 import catena.numpy as jnp
 from catena import lax
 from catena.compiler import compile as compiler
-from catena.compiler import programs, stored
+from catena.compiler import programs
 from catena.compiler.fingerprint import fingerprint
-from catena.core import lazy
 from catena.core.config import config
 from catena.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
 from catena.core.primitive import registry
 from catena.extend.core import Primitive
 from catena.interpreters import mlir
 
-pytestmark = pytest.mark.skipif(config.jax_check_bounds, reason="programs of checked mode are not kept whole")
+pytestmark = [
+    pytest.mark.skipif(config.jax_check_bounds, reason="programs of checked mode are not kept whole"),
+    pytest.mark.usefixtures("folder"),
+]
 X = np.linspace(0.1, 2.0, 12, dtype=np.float32).reshape(3, 4)
 LARGE = np.arange(500_000, dtype=np.float32)
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.setenv("CATENA_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.delenv("CATENA_CACHE", raising=False)
-    monkeypatch.setattr(lazy, "LOADED", 2**63)  # files edited while the tests run count as loaded
-    stored.source_stamp.cache_clear()
-    return tmp_path / "cache"
 
 
 def solve_by_halving(x):
