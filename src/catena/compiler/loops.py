@@ -18,10 +18,12 @@ import numpy as np
 from catena.compiler import affine
 from catena.compiler.affine import Affine
 from catena.compiler.body import Body, Stmt
+from catena.compiler.types import DTYPES
 from catena.core.dtypes import KIND
 from catena.core.errors import CompileError
 
 LOADS = ("load", "load_now")
+COPIES = 4  # of the accumulators of a fold, which do not wait for each other
 FEW = 4  # iterations of a nest without lanes: scalars in registers need no shuffles
 
 
@@ -137,13 +139,36 @@ def schedule(nest: Nest, vector_bytes: int) -> Nest:
     nest.order, nest.vector = [*nest.rows, *kept, *inner], vector
     if vector is not None:
         extent = nest.extents[vector]
-        nest.width = min(width, extent)
+        if extent >= vector_bytes // HALF:
+            _read_bits(nest)
+        nest.width = min(vector_bytes // _widest(nest), extent)
         light = sum(s.op not in ("const", "load", "load_now") for s in nest.stmts) <= 6
         nest.tile = inside if _tiles(nest, inside) else None
         in_copies = nest.folds and all(f.kind != "general" for f in nest.folds)  # these have one accumulator
-        copies = 8 if all(f.kind in ("max", "min") for f in nest.folds) else 4  # an extreme takes as long as two sums
-        nest.unroll = copies if in_copies and light and inner and extent >= copies * width else 1
+        nest.unroll = COPIES if in_copies and light and inner and extent >= COPIES * nest.width else 1
     return nest
+
+
+def is_extreme(fold: Fold) -> bool:
+    """Whether a fold is the largest or smallest of floats."""
+    return fold.kind in ("max", "min") and not fold.running and KIND[DTYPES[fold.types[0]]] == "f"
+
+
+HALF = 2  # bytes
+
+
+def _read_bits(nest: Nest) -> None:
+    """Floats of `HALF` bytes of which only an extreme is wanted are read as their bits, which tell it (see
+    `emit.extremes`): nothing is converted, and a vector holds twice as many.
+    """
+    found = {f.stmts[0] for f in nest.folds if is_extreme(f)}
+    found -= {a for s in nest.stmts for a in s.args} | {s.stmt for s in nest.stores}
+    found -= {s for f in nest.folds if not is_extreme(f) for s in (*f.stmts, *f.inits)}
+    for i in found:
+        s = nest.stmts[i]
+        if s.op == "load" and s.type in ("bfloat16", "float16") and affine.coefficient(s.attr[2], nest.vector) == 1:
+            buffer, _, offset = s.attr
+            nest.stmts[i] = s._replace(type="uint16", attr=(buffer, "uint16", offset))
 
 
 def _block_transposes(nest: Nest, kept: list[int], vector: int) -> int | None:
@@ -246,7 +271,9 @@ _NUMPY = frozenset("bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float
 def _widest(nest: Nest) -> int:
     """Bytes per lane that decide the width; index arithmetic does not count beside data."""
     data = [register_bytes(s.type) for s in nest.stmts if s.op in LOADS]
-    data += [register_bytes(s.dtype) for s in nest.stores] + [register_bytes(t) for f in nest.folds for t in f.types]
+    data += [register_bytes(s.dtype) for s in nest.stores] + [
+        register_bytes(nest.stmts[s].type) for f in nest.folds for s in f.stmts
+    ]
     return max(data, default=4)
 
 

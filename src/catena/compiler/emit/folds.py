@@ -77,7 +77,7 @@ class Accumulators:
 
     def __init__(self, writer, index: int, fold: Fold, copies):
         self.w, self.e, self.index, self.fold = writer, writer.e, index, fold
-        self.types = [accumulator_type(fold, t) for t in fold.types]
+        self.types = self.component_types()
         nest = writer.nest
         if writer.lanes_reduced:
             self.width = min(nest.width, nest.extents[nest.vector])
@@ -92,6 +92,9 @@ class Accumulators:
         t = self.types[0]
         zero = constant(0, t, self.width)
         self.upper = [[self._slot(t, zero) for _ in range(self.copies)] for _ in range(levels)]
+
+    def component_types(self) -> list:
+        return [accumulator_type(self.fold, t) for t in self.fold.types]
 
     def _slot(self, t, start: str) -> str:
         slot = self.e.slot(vector(t.register, self.width))

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from catena.compiler import loops
-from catena.compiler.emit import cascades, folds, ops
+from catena.compiler.emit import cascades, extremes, folds, ops
 from catena.compiler.emit.bounds import Guard
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.loops import Nest
@@ -547,7 +547,7 @@ class NestWriter:
     def _open_folds(self, copies: list[Copy]) -> None:
         if self.folds:
             return
-        self.folds = [folds.Accumulators(self, i, f, copies) for i, f in enumerate(self.nest.folds)]
+        self.folds = [extremes.accumulators(self, i, f, copies) for i, f in enumerate(self.nest.folds)]
         if self.cascade is not None:
             self.counter = self.e.slot("i64")
             self.e.do(f"store i64 0, ptr {self.counter}")

@@ -1,0 +1,96 @@
+"""Folds of floats to the largest or smallest, by the extremes of their bits as integers.
+
+Processors compare integers in one instruction. For floats, where NaN wins and zeros are ordered by their signs, they
+take half a dozen, each of which waits for the one before. The bits of floats of one sign are ordered as integers are:
+the larger, the further from zero, and NaN furthest. So three integers tell both extremes of any number of floats:
+
+- the greatest as signed integers is the greatest of those that are not negative, if there are any;
+- the greatest as unsigned integers is the furthest from zero of those that are negative, if there are any;
+- the least as signed integers is the nearest to zero where all have one sign; otherwise nobody asks for it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from catena.compiler.emit import folds, ops
+from catena.compiler.loops import is_extreme
+from catena.compiler.types import DTYPES, TYPES, Type, constant, vector
+
+COMPONENTS = (("max", "int"), ("max", "uint"), ("min", "int"))
+
+
+def accumulators(writer, index: int, fold, copies) -> folds.Accumulators:
+    """The accumulators of a fold."""
+    return (Extremes if is_extreme(fold) else folds.Accumulators)(writer, index, fold, copies)
+
+
+class Extremes(folds.Accumulators):
+    """The largest or smallest of floats, which come in registers or as the bits that they are in memory."""
+
+    def component_types(self) -> list[Type]:
+        name = self.fold.types[0]
+        self.is_raw = TYPES[self.w.nest.stmts[self.fold.stmts[0]].type].kind != "f"
+        self.format = TYPES[name] if self.is_raw else folds.accumulator_type(self.fold, name)
+        return [TYPES[f"{integer}{self.format.bits}"] for _, integer in COMPONENTS]
+
+    def _initial(self, j: int, t: Type, copy) -> str:
+        return constant(folds.identity(COMPONENTS[j][0], t.name), t, self.width)
+
+    def _taken(self, c: int, new: list[str]) -> list[str]:
+        bits = new[0] if self.is_raw else self._cast(new[0], self.format.register, self.types[0].register, self.width)
+        return self._combine([self._get(c, j) for j in range(len(self.types))], [bits] * len(self.types), self.width)
+
+    def _combine(self, a: list[str], b: list[str], width: int) -> list[str]:
+        each = zip(COMPONENTS, self.types, zip(a, b))
+        return [ops.emit(self.e, kind, t, list(pair), [t, t], None, width) for (kind, _), t, pair in each]
+
+    def _across_lanes(self, row: list[str]) -> list[str]:
+        """The extremes of all lanes; some are repeated, since LLVM wants powers of two."""
+        if self.width == 1:
+            return row
+        wide, r = 1 << (self.width - 1).bit_length(), self.types[0].register
+        order = ", ".join(f"i32 {min(k, self.width - 1)}" for k in range(wide))
+        v, out = vector(r, self.width), []
+        for x, t, (kind, _) in zip(row, self.types, COMPONENTS):
+            x = self.e.op(f"shufflevector {v} {x}, {v} poison, <{wide} x i32> <{order}>")
+            name = f"@llvm.vector.reduce.{t.kind.replace('i', 's')}{kind}.v{wide}{r}"
+            out.append(self.e.op(f"call {r} {name}(<{wide} x {r}> {x})"))
+        return out
+
+    def _write(self, row: list[str], copy) -> None:
+        width = 1 if self.w.lanes_reduced else self.width
+        super()._write([self._as_float(self._extreme(row, width), width)], copy)
+
+    def _extreme(self, row: list[str], width: int) -> str:
+        """The bits of the result, from the greatest, the furthest and the nearest."""
+        (greatest, furthest, nearest), t = row, self.types[0]
+        v, zero = vector(t.register, width), constant(0, t, width)
+        if self.fold.kind == "max":
+            negative_nan = f"icmp ugt {v} {furthest}, {constant(self._bits(-np.inf), t, width)}"
+            return self._first(
+                [(negative_nan, furthest), (f"icmp sge {v} {greatest}, {zero}", greatest)], nearest, width
+            )
+        positive_nan = f"icmp sgt {v} {greatest}, {constant(self._bits(np.inf), t, width)}"
+        return self._first([(positive_nan, greatest), (f"icmp slt {v} {furthest}, {zero}", furthest)], nearest, width)
+
+    def _first(self, cases: list[tuple[str, str]], otherwise: str, width: int) -> str:
+        """The value of the first case whose condition holds."""
+        i1, v = vector("i1", width), vector(self.types[0].register, width)
+        for condition, x in reversed(cases):
+            otherwise = self.e.op(f"select {i1} {self.e.op(condition)}, {v} {x}, {v} {otherwise}")
+        return otherwise
+
+    def _bits(self, value: float) -> int:
+        return int(np.asarray(value, DTYPES[self.format.name]).view(f"i{self.format.bytes}"))
+
+    def _as_float(self, bits: str, width: int) -> str:
+        """Bits as a float in a register."""
+        form = self.format.memory if self.is_raw else self.format.register
+        x = self._cast(bits, self.types[0].register, form, width)
+        return self.e.widen(x, self.format, width) if self.is_raw else x
+
+    def _cast(self, x: str, source: str, target: str, width: int) -> str:
+        if source == target:  # bfloat16 is an integer in memory
+            return x
+        return self.e.op(f"bitcast {vector(source, width)} {x} to {vector(target, width)}")
