@@ -10,6 +10,7 @@ import pytest
 import catena
 from catena import grad, lax, vmap
 from catena.core import dtypes
+from catena.lax import native
 from checkers import raises
 
 F32 = np.float32
@@ -145,6 +146,33 @@ def test_float_to_integer_saturates():
 def test_complex_to_real_warns():
     with pytest.warns(np.exceptions.ComplexWarning):
         assert lax.convert_element_type(np.complex64(1 + 2j), "float32").item() == 1
+
+
+def special_numbers(dtype):
+    """Complex numbers whose parts are limits of the dtype, and ordinary ones."""
+    f = np.finfo(dtype)
+    limits = [0, 1, f.max, f.max / 2, f.tiny, f.tiny / 3, f.smallest_subnormal, f.eps, 2.5, np.inf]
+    parts = np.array([*limits, *np.negative(limits), np.nan], f.dtype)
+    ordinary = np.random.default_rng(0).normal(size=(2, 1000)).astype(f.dtype)
+    out = np.empty(parts.size**2 + 1000, dtype)
+    out.real = [*np.repeat(parts, parts.size), *ordinary[0]]
+    out.imag = [*np.tile(parts, parts.size), *ordinary[1]]
+    return out
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+@pytest.mark.parametrize("name", "neg abs conj square add sub mul eq ne".split())
+def test_complex_arithmetic_is_the_same_small_large_and_compiled(name, dtype):
+    """NumPy evaluates small arrays, a kernel large ones: infinities, overflow, subnormals, signs of zeros, rounding."""
+    with catena.enable_x64(True):
+        fun, x = getattr(lax, name), special_numbers(dtype)
+        count = -(-native.LARGE_PIECE // x.size)
+        numbers = [x] if name in ("neg", "abs", "conj", "square") else [x, np.random.default_rng(1).permutation(x)]
+        small, repeated = fun(*numbers), fun(*[np.tile(v, count) for v in numbers])
+        for other in (repeated[: x.size], repeated[-x.size :], catena.jit(fun)(*numbers)):
+            want, got = (np.asarray(v).view(v.real.dtype) for v in (small, other))
+            np.testing.assert_array_equal(got, want)
+            np.testing.assert_array_equal(np.signbit(got)[want == 0], np.signbit(want)[want == 0])
 
 
 def test_conversion_drops_weakness():

@@ -60,6 +60,28 @@ def test_the_first_call_is_like_those_that_are_compiled(name):
             np.testing.assert_allclose(np.asarray(leaf).astype(wide.dtype), wide, rtol, rtol * np.abs(wide).max())
 
 
+JOINS = {
+    "columns": lambda x: lax.concatenate([x, x + 1], 1),
+    "rows": lambda x: lax.concatenate([x[:100], x, x[100:]], 0),
+    "stack": lambda x: lax.stack([x, -x, x], 1),
+    "interleaved": lambda x: lax.stack([x, -x], 2),
+    "bfloat16": lambda x: lax.concatenate([x.astype("bfloat16")] * 4, 0),
+    "complex": lambda x: lax.concatenate([lax.complex(x, -x)] * 2, 1),
+    "bools": lambda x: lax.concatenate([x > 0.7, x > 0.8], 0),
+    "transposed": lambda x: lax.concatenate([x.T, x.T], 0),
+    "many": lambda x: lax.concatenate([x] * 20, 1),
+}
+
+
+@pytest.mark.parametrize("name", JOINS)
+def test_large_arrays_are_joined_alike_by_numpy_and_compiled(name):
+    x = catena.numpy.asarray(np.random.default_rng(0).uniform(0.5, 1.0, (640, 600)).astype(np.float32))
+    results = [JOINS[name](x) for _ in range(native.REPEATS + 2)]
+    for again in results[1:]:
+        assert (again.shape, again.dtype) == (results[0].shape, results[0].dtype)
+        np.testing.assert_array_equal(np.asarray(again), np.asarray(results[0]))
+
+
 def test_what_is_repeated_is_counted_by_types():
     key = ("an operation", ((3,), "float32"))
     assert [native._is_repeated(key) for _ in range(native.REPEATS + 2)] == [False] * native.REPEATS + [True] * 2

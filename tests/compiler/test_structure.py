@@ -2,6 +2,7 @@
 
 import itertools
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -44,6 +45,21 @@ def test_iota_and_concatenate():
     x, y = normal(3, 20), normal(5, 20)
     check(lambda b, x, y: b.concatenate([x, y, x], 0), np.concatenate([x, y, x]), x, y)
     check(lambda b, x: b.concatenate([x, b.map("neg", x)], 1), np.concatenate([x, -x], 1), x)
+    many = [x, x + 1, x + 2, x + 3, x + 4, y, y + 1, x]  # five of one shape, then two, then one
+    check(lambda b, *xs: b.concatenate(xs, 0), np.concatenate(many), *many)
+
+
+@pytest.mark.parametrize("n", [2, 30, 33, 64, 1000])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64, np.int8, ml_dtypes.bfloat16])
+def test_neighbours_that_are_read_and_written_together(n, dtype):
+    x = normal(n).astype(dtype)
+    even, odd = (lambda b, x, i=i: b.slice(x, [i], [n], [2]) for i in (0, 1))
+    if n % 2 == 0:
+        check(lambda b, x: b.map("add", even(b, x), odd(b, x)), x[::2] + x[1::2], x)
+        check(lambda b, x: b.map("sub", odd(b, x), even(b, x)), x[1::2] - x[::2], x)
+    check(lambda b, x: [odd(b, x), even(b, x)], [x[1::2], x[::2]], x)
+    columns = lambda b, x: b.concatenate([b.reshape(v, (n, 1)) for v in (x, b.map("neg", x))], 1)
+    check(columns, np.stack([x, -x], 1), x)
 
 
 @pytest.mark.parametrize(

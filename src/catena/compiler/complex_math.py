@@ -114,7 +114,7 @@ def hypot(a, b):
     a, b = a.f("abs"), b.f("abs")
     big, small = a.f("max", b), a.f("min", b)
     ratio = small / big
-    size = big * (1.0 + ratio * ratio).f("sqrt")
+    size = big * ratio.f("fma", ratio, 1.0).f("sqrt")
     size = big.where(big.compare("eq", 0.0), size)
     infinite = a.body.stmt("or", "bool", (a.compare("eq", math.inf), b.compare("eq", math.inf)))
     return size._lift(math.inf).where(infinite, size)
@@ -122,7 +122,7 @@ def hypot(a, b):
 
 def mul(x, y):
     (a, b), (c, d) = x, y
-    return a * c - b * d, a * d + b * c
+    return a.f("fma", c, -(b * d)), a.f("fma", d, b * c)
 
 
 def div(x, y):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -91,13 +92,16 @@ class NestBuilder:
     # ---- nodes written piecewise ---------------------------------------------------------------------------
 
     def concatenate(self, v: Value) -> list[Nest]:
+        """A nest for a few neighbours of one shape, which stand in each other's rows."""
         nests, at, axis = [], 0, v.params["dimension"]
-        for x in v.args:
-            body, index = self.body(x.shape), dims(x.ndim)
-            s = body.read(x, index)
-            moved = tuple(affine.shift(ix, at) if d == axis else ix for d, ix in enumerate(index))
-            nests.append(loops.from_body(body, (), store_value(body, v, moved, s)))
-            at += x.shape[axis]
+        for parts in _alike(v.args):
+            shape = parts[0].shape
+            body, index, stores = self.body(shape), dims(len(shape)), []
+            for x in parts:
+                moved = tuple(affine.shift(ix, at) if d == axis else ix for d, ix in enumerate(index))
+                stores += store_value(body, v, moved, body.read(x, index))
+                at += shape[axis]
+            nests.append(loops.from_body(body, (), stores))
         return nests
 
     def copy(self, source: Value, target: Value) -> Nest:
@@ -308,6 +312,16 @@ def run_scalar(body: Body, region, operands: list) -> list:
 
 def flatten(items) -> list:
     return [x for item in items for x in (item if isinstance(item, tuple) else (item,))]
+
+
+TOGETHER = 4  # arrays of one shape that are joined in one nest
+
+
+def _alike(xs):
+    """Runs of neighbours of one shape, a few at a time."""
+    for _, group in itertools.groupby(xs, key=lambda x: x.shape):
+        run = list(group)
+        yield from (run[i : i + TOGETHER] for i in range(0, len(run), TOGETHER))
 
 
 def pairs(flat: list, xs) -> list:

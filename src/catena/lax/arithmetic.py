@@ -252,14 +252,17 @@ def _tie_swapped(t, x, y, out):
     return mul(t, _choice_tangents(y, x, out))
 
 
-neg_p = elementwise("neg", _negative, NUMBER, lambda t, x, y: neg(t), transpose=_neg_transpose)
-add_p = elementwise("add", np.add, NUMBER, transpose=_add_transpose, jvp=_sum_jvp(lambda x, y: add(x, y)))
+neg_p = elementwise("neg", _negative, NUMBER, lambda t, x, y: neg(t), transpose=_neg_transpose, shared=COMPLEXES)
+add_p = elementwise(
+    "add", np.add, NUMBER, transpose=_add_transpose, jvp=_sum_jvp(lambda x, y: add(x, y)), shared=COMPLEXES
+)  # fmt: skip
 sub_p = elementwise(
     "sub",
     np.subtract,
     NUMBER,
     transpose=_sub_transpose,
     jvp=_sum_jvp(lambda x, y: sub(x, y), lambda t: neg(t)),
+    shared=COMPLEXES,
 )
 mul_p = elementwise(
     "mul",
@@ -268,6 +271,7 @@ mul_p = elementwise(
     lambda t, x, y, z: mul_p.bind(t, y),
     lambda t, x, y, z: mul_p.bind(x, t),
     transpose=_mul_transpose,
+    shared=COMPLEXES,
 )
 div_p = elementwise(
     "div", _divide, NUMBER, lambda t, x, y, z: div(t, y),
@@ -277,7 +281,7 @@ div_p = elementwise(
 rem_p = elementwise("rem", _remainder, REAL, lambda t, x, y, z: t, _rem_tangent_y, slow=FLOATS | INTEGERS)
 max_p = elementwise("max", maximum, ANY, _tie, _tie_swapped, lower=_extreme_lower("max", "gt"), slow=FLOATS | COMPLEXES)
 min_p = elementwise("min", minimum, ANY, _tie, _tie_swapped, lower=_extreme_lower("min", "lt"), slow=FLOATS | COMPLEXES)
-abs_p = elementwise("abs", np.abs, SIGNED, _abs_tangent, result=_real_of_complex)
+abs_p = elementwise("abs", np.abs, SIGNED, _abs_tangent, result=_real_of_complex, shared=COMPLEXES)
 sign_p = elementwise("sign", _sign, NUMBER, None, slow=FLOATS | COMPLEXES)
 floor_p = elementwise("floor", np.floor, FLOAT, None)
 ceil_p = elementwise("ceil", np.ceil, FLOAT, None)
@@ -296,7 +300,7 @@ integer_pow_p = elementwise(
 )  # fmt: skip
 add_any_p = elementwise(
     "add_any", np.add, NUMBER, abstract=_add_any_abstract, transpose=_add_transpose, op="add",
-    jvp=_sum_jvp(lambda x, y: add_any_p.bind(x, y)),
+    jvp=_sum_jvp(lambda x, y: add_any_p.bind(x, y)), shared=COMPLEXES,
 )  # fmt: skip
 add_any_p.batch = _add_any_batch
 

@@ -20,9 +20,10 @@ from catena.lax.elementwise import (
     WIDER,
     align_batched,
     broadcast_operand_shapes,
-    by_kernel_where_slow,
+    by_kernel_where_large,
     check_same_dtypes,
     elementwise,
+    least_sizes,
     spread_operands,
     to_bool,
     widened,
@@ -400,8 +401,8 @@ clamp_p = Primitive(
     batch=_clamp_batch,
     lower=_clamp_lower,
 )
-clamp_p.evaluate = by_kernel_where_slow(
-    clamp_p, widened(lambda low, x, high: minimum(maximum(low, x), high)), FLOATS | INTEGERS
+clamp_p.evaluate = by_kernel_where_large(
+    clamp_p, widened(lambda low, x, high: minimum(maximum(low, x), high)), least_sizes(FLOATS | INTEGERS)
 )
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from catena.core import dtypes
 from catena.core.zeros import Zero, get_aval, is_undefined_primal, zeros
 from catena.lax.convert import convert
-from catena.lax.elementwise import COMPLEX, COMPONENT, CONJUGABLE, SINGLE_AND_DOUBLE, elementwise
+from catena.lax.elementwise import COMPLEX, COMPLEXES, COMPONENT, CONJUGABLE, SINGLE_AND_DOUBLE, elementwise
 from catena.lax.structure import bind, broadcast_to, unbroadcast
 
 
@@ -96,7 +96,7 @@ imag_p = elementwise(
 )
 conj_p = elementwise(
     "conj", _conj, CONJUGABLE, lambda t, x, y, *, input_dtype: conj_p.bind(t, input_dtype=input_dtype),
-    transpose=_conj_transpose, lower=_conj_lower, result=_complex_of,
+    transpose=_conj_transpose, lower=_conj_lower, result=_complex_of, shared=COMPLEXES,
 )  # fmt: skip
 
 

@@ -164,7 +164,8 @@ WIDER = {d: np.dtype("float32") for d in dtypes.FLOATS if d.kind == "V" or d.ite
 WIDER_WITH_HALF = WIDER | {np.dtype("float16"): np.dtype("float32")}
 
 # Where NumPy computes element by element, a compiled kernel is ten times as fast. It does so for the halves
-# everywhere; for other dtypes the definitions of the primitives say, by `slow`, where a kernel was measured to win.
+# everywhere; for other dtypes the definitions of the primitives say, by `slow`, where a kernel was measured to win,
+# and by `shared`, where it wins by all threads alone.
 HALVES = frozenset((dtypes.BFLOAT16, np.dtype("float16")))
 FLOATS = frozenset(np.dtype(d) for d in ("float16", dtypes.BFLOAT16, "float32", "float64"))
 INTEGERS = frozenset(d for d in (*dtypes.SIGNED, *dtypes.UNSIGNED) if dtypes.itemsize_bits(d) >= 8)
@@ -189,16 +190,17 @@ def widened(fun, wider=WIDER):
     return evaluate
 
 
-def large(xs) -> bool:
-    """Whether some operand is large enough to be evaluated by a compiled kernel."""
-    return any(x.size >= native.SMALLEST for x in xs)
+def least_sizes(slow, shared=NEVER) -> dict:
+    """From how many elements on a compiled kernel evaluates, by dtype: see ``elementwise``."""
+    return dict.fromkeys(shared, native.LARGE_PIECE) | dict.fromkeys(slow, native.SMALLEST)
 
 
-def by_kernel_where_slow(primitive, in_numpy, dtypes_of_kernel):
-    """Evaluation by a compiled kernel for large arrays of ``dtypes_of_kernel``, else ``in_numpy``."""
+def by_kernel_where_large(primitive, in_numpy, least: dict):
+    """Evaluation by a compiled kernel from as many elements on as ``least`` says of a dtype, else ``in_numpy``."""
 
     def evaluate(*xs, **params):
-        if xs[0].dtype in dtypes_of_kernel and large(xs):
+        size = least.get(xs[0].dtype)
+        if size is not None and any(x.size >= size for x in xs):
             return native.in_pieces(primitive, xs, params)
         return in_numpy(*xs, **params)
 
@@ -324,14 +326,15 @@ def elementwise(name, evaluate, admitted, *tangents, op=None, result=same_dtype,
       op: the compiler's name for it, if it is not ``name``.
       slow: the dtypes in which NumPy is slow (``HALVES``, if not said), so that large arrays of them are given to
         a compiled kernel.
+      shared: further dtypes, of which only arrays are given to it that are large enough for all threads.
       result: the dtype of the result, from the operands' types.
       rules: rules that are written out, such as ``transpose`` or ``lower``.
     """
     primitive = Primitive(name)
     primitive.abstract = rules.pop("abstract", None) or abstract_rule(name, admitted, result)
-    wider, slow = rules.pop("wider", WIDER), rules.pop("slow", HALVES)
-    by_kernel = by_kernel_where_slow(primitive, widened(evaluate, wider), slow)
-    primitive.evaluate = at_once(evaluate, by_kernel, slow.union(wider))
+    wider, least = rules.pop("wider", WIDER), least_sizes(rules.pop("slow", HALVES), rules.pop("shared", NEVER))
+    by_kernel = by_kernel_where_large(primitive, widened(evaluate, wider), least)
+    primitive.evaluate = at_once(evaluate, by_kernel, least.keys() | wider)
     if tangents and isinstance(tangents[0], NoRule):
         primitive.jvp = tangents[0]
     else:

@@ -171,6 +171,14 @@ class Emitter:
             mask = ", ".join(f"i1 {'true' if k in lanes else 'false'}" for k in range(width))
             self._store_raw(t, spread, self.element(pointer, t.memory, offset), width, f"<{mask}>")
 
+    def load_interleaved(self, t: Type, pointer: str, width: int) -> list[str]:
+        """Two raw vectors, of the elements at even places and of those at odd ones."""
+        v = vector(t.memory, width)
+        halves = [self._load_raw(t, self.element(pointer, t.memory, at), width, 1, None) for at in (0, width)]
+        both = ", ".join(f"{v} {half}" for half in halves)
+        orders = [", ".join(f"i32 {k}" for k in range(first, 2 * width, 2)) for first in (0, 1)]
+        return [self.op(f"shufflevector {both}, <{width} x i32> <{order}>") for order in orders]
+
     def store_interleaved(self, t: Type, parts: list[str], pointer: str, width: int) -> None:
         """Writes the elements of two raw vectors in turn."""
         v = vector(t.memory, width)

@@ -78,6 +78,12 @@ class NestWriter:
         self.levels = self._levels()
         self.accesses = self._accesses()
         self.buffers = {key: buffer for key, buffer, _, _ in self.accesses}
+        self.loads_together = self._together(
+            (i, *s.attr) for i, s in enumerate(nest.stmts) if s.op == "load" and not s.args
+        )
+        self.stores_together = self._together(
+            (i, s.buffer, s.dtype, s.offset) for i, s in enumerate(nest.stores) if s.mask < 0
+        )
         self.vector_bit = 0 if nest.vector is None else 1 << nest.vector
         self.small = not self.ranges and self._unrolled() <= UNROLL_LIMIT
         self.width, self.active, self.iv = 1, None, {}
@@ -159,7 +165,7 @@ class NestWriter:
     def _innermost(self, copies: list[Copy]) -> None:
         for accumulators in self.folds:
             accumulators.step(copies)
-        pairs = self._pairs_of_stores()
+        pairs = self.stores_together if self.width > 1 else {}
         for i, s in enumerate(self.nest.stores):
             if i in pairs.values():
                 continue
@@ -170,21 +176,29 @@ class NestWriter:
                 mask = self._use(s.mask, c) if s.mask >= 0 else None
                 self.write_access(("store", i), s.dtype, s.offset, self._use(s.stmt, c), c, mask)
 
-    def _pairs_of_stores(self) -> dict:
-        """The stores that fill what others leave out, such as imaginary parts between real ones: first to second."""
-        if self.width == 1:
-            return {}
+    def _together(self, accesses) -> dict:
+        """The accesses to what others leave out, such as imaginary parts between real ones: first to second.
+
+        Each access is a key, the buffer, its type and the offset.
+        """
         found, waiting = {}, {}
-        for i, s in enumerate(self.nest.stores):
-            const, dims, data = s.offset
-            if s.mask >= 0 or data or dict(dims).get(self.nest.vector) != 2:
+        for key, buffer, dtype, (const, dims, data) in accesses:
+            if data or dict(dims).get(self.nest.vector) != 2:
                 continue
-            first = waiting.pop((s.buffer, s.dtype, const - 1, dims), None)
+            first = waiting.pop((buffer, dtype, const - 1, dims), None)
             if first is None:
-                waiting[s.buffer, s.dtype, const, dims] = i
+                waiting[buffer, dtype, const, dims] = key
             else:
-                found[first] = i
+                found[first] = key
         return found
+
+    def _read_pair(self, i: int, s, c: Copy) -> list[str]:
+        """Two loads as one of whole vectors."""
+        buffer, dtype, offset = s.attr
+        t = TYPES[dtype]
+        pointer, _ = self._address(i, t.memory, offset, c, self.width)
+        self._check("load", buffer, pointer, t, 2 * self.width)
+        return [self.e.widen(raw, t, self.width) for raw in self.e.load_interleaved(t, pointer, self.width)]
 
     def _write_pair(self, i: int, j: int, c: Copy) -> None:
         """Two stores as one of whole vectors."""
@@ -414,7 +428,10 @@ class NestWriter:
             result = self._one(i, s, copies[0])
             for c in copies:
                 c.env[i] = result
-        else:
+        elif self.width > 1 and i in self.loads_together:
+            for c in copies:
+                c.env[i], c.env[self.loads_together[i]] = self._read_pair(i, s, c)
+        elif self.width == 1 or i not in self.loads_together.values():
             for c in copies:
                 c.env[i] = self._one(i, s, c)
 
