@@ -1,4 +1,4 @@
-"""Dense linear algebra and Fourier transforms, as calls of LAPACK with column-major operands.
+"""Dense linear algebra, as calls of LAPACK with column-major operands, and Fourier transforms (see `fourier`).
 
 `b.library(name, inputs, outs, **attrs)` finds its name in `LIBRARY` below. All matrices may have leading
 batch dimensions. The results, in order, and the attributes:
@@ -28,9 +28,9 @@ from functools import lru_cache
 
 import numpy as np
 
+from catena.compiler import fourier
 from catena.core.dtypes import KIND
 from catena.core.errors import CompileError
-from catena.runtime import fourier
 from catena.runtime import library as routines
 
 PREFIX = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
@@ -456,24 +456,8 @@ def _tridiagonal_solve(b, dl, d, du, x, *, outs, **_):
     return [_or_nan(b, _flip(b, results[3]), results[4], 2)]
 
 
-def _fft(b, x, *, outs, kind, lengths, **_):
-    name = str(getattr(kind, "name", kind)).lower()
-    kinds = ("fft", "ifft", "rfft", "irfft")
-    if name not in kinds:
-        raise CompileError(f"fft: kind must be one of {kinds}, got {kind!r}")
-    lengths = tuple(int(n) for n in lengths)
-    return b.multi(
-        "host",
-        [x],
-        outs,
-        callback=lambda a, out: fourier.transform(name, a, lengths, out),
-        ordered=False,
-        fills=True,
-    )
-
-
 LIBRARY = {
     "cholesky": _cholesky, "triangular_solve": _triangular_solve, "lu": _lu, "qr": _qr,
     "householder_product": _householder_product, "eigh": _eigh, "svd": _svd, "eig": _eig, "schur": _schur,
-    "hessenberg": _hessenberg, "tridiagonal": _tridiagonal, "tridiagonal_solve": _tridiagonal_solve, "fft": _fft,
+    "hessenberg": _hessenberg, "tridiagonal": _tridiagonal, "tridiagonal_solve": _tridiagonal_solve, "fft": fourier.fft,
 }  # fmt: skip

@@ -1,4 +1,8 @@
-"""Discrete Fourier transforms by SciPy: any lengths, batched, in single and double precision."""
+"""Discrete Fourier transforms: any lengths, batched, in single and double precision.
+
+Compiled, lengths of small prime factors are native (`compiler/fourier`); other ones, and those that are evaluated for
+the first time, SciPy transforms.
+"""
 
 import enum
 import math
@@ -13,6 +17,7 @@ from catena.core.zeros import Zero, get_aval, instantiate
 from catena.lax.arithmetic import mul
 from catena.lax.complex_numbers import conj, real
 from catena.lax.convert import convert_element_type
+from catena.lax.native import when_repeated
 from catena.lax.shape import pad
 from catena.lax.structure import broadcast_to, move_axis
 from catena.runtime import fourier
@@ -32,6 +37,7 @@ class FftType(enum.IntEnum):
 
 
 FFT, IFFT, RFFT, IRFFT = FftType
+LEAST = 1 << 11  # elements, of the operand twice, from which on repeated transforms are compiled
 
 
 def _fft_abstract(x, *, fft_type, fft_lengths):
@@ -62,7 +68,7 @@ def _half(lengths: tuple) -> tuple:
     return (*lengths[:-1], lengths[-1] // 2 + 1 if lengths[-1] else 0) if lengths else ()
 
 
-def _fft_evaluate(x, *, fft_type, fft_lengths):
+def _in_scipy(x, *, fft_type, fft_lengths):
     out_dtype = _OUT_DTYPE[fft_type](x.dtype)
     axes = tuple(range(x.ndim - len(fft_lengths), x.ndim))
     if x.size == 0 or not axes:
@@ -132,12 +138,13 @@ def _fft_lower(b, x, *, fft_type, fft_lengths):
 fft_p = Primitive(
     "fft",
     abstract=_fft_abstract,
-    evaluate=_fft_evaluate,
+    evaluate=_in_scipy,
     jvp=_fft_jvp,
     transpose=_fft_transpose,
     batch=_fft_batch,
     lower=_fft_lower,
 )
+fft_p.evaluate = when_repeated(fft_p, _in_scipy, least=LEAST)
 
 
 def fft(x, fft_type: FftType | str, fft_lengths):

@@ -63,7 +63,9 @@ class Module:
         needed = [name for name in self.needed(linked) if name not in linked]
         inner = [called for name in needed for called in calls(self.functions[name])]
         count = Counter([*inner, *calls(self.entry)])
-        return {name for name in inner if count[name] == 1 and name not in linked}
+        return {
+            n for n in inner if count[n] == 1 and n not in linked and ") nounwind noinline {" not in self.functions[n]
+        }
 
 
 _FUNCTION = re.compile(r"@(f[0-9a-f]{24})\b")  # see `digest`

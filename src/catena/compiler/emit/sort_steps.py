@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.emit.quicksort import is_available
-from catena.compiler.emit.row_sorting import Rows, in_tasks, over_rows, row_tasks, sort_long
+from catena.compiler.emit.row_sorting import Rows, sort_long
+from catena.compiler.emit.tasks import in_tasks, over_rows, row_tasks
 from catena.compiler.types import vector
 
 FILL = 1 << 14  # keys in a task that prepares a part of a long row

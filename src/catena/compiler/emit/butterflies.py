@@ -1,0 +1,358 @@
+"""The inner steps of Fourier transforms, as LLVM IR text: small transforms in registers, one to a lane.
+
+A *pass* of radix r does the transforms of length r that one factor of the length asks for, each times its power of the
+root of unity; the passes of all factors, one after another, are the transform, with its results in order. Every lane
+of a vector holds a transform of its own. Between passes the lanes stand in scratch memory as vectors: element j's real
+parts at 2 j, the imaginary parts at 2 j + 1. The first pass may read, and the last one write, columns of complex
+numbers, which are neighbours in memory; rows are brought into lanes, and back, by squares of vectors (`rows_to_lanes`).
+
+Sources: Cooley and Tukey, "An algorithm for the machine calculation of complex Fourier series", Math. Comp. 19 (1965);
+Stockham's order of passes, which needs no bit reversal: Cochran et al., "What is the fast Fourier transform?", Proc.
+IEEE 55 (1967).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+from catena.compiler.emit.emitter import Emitter
+from catena.compiler.fourier import MOST_RADIX, root_of_unity
+from catena.compiler.types import TYPES, constant, vector
+
+
+class Lanes:
+    """Complex numbers as pairs of vectors (real, imaginary)."""
+
+    def __init__(self, e: Emitter, real: str, width: int):
+        self.e, self.t, self.width = e, TYPES[real], width
+        self.scalar, self.vector = self.t.register, vector(self.t.register, width)
+
+    def op(self, name: str, x: str, y: str) -> str:
+        return self.e.op(f"{name} contract {self.vector} {x}, {y}")
+
+    def constant(self, value: float) -> str:
+        return constant(value, self.t, self.width)
+
+    def add(self, x: tuple, y: tuple) -> tuple:
+        return self.op("fadd", x[0], y[0]), self.op("fadd", x[1], y[1])
+
+    def subtract(self, x: tuple, y: tuple) -> tuple:
+        return self.op("fsub", x[0], y[0]), self.op("fsub", x[1], y[1])
+
+    def scale(self, x: tuple, by: str) -> tuple:
+        return self.op("fmul", x[0], by), self.op("fmul", x[1], by)
+
+    def multiply(self, x: tuple, y: tuple) -> tuple:
+        real = self.op("fsub", self.op("fmul", x[0], y[0]), self.op("fmul", x[1], y[1]))
+        return real, self.op("fadd", self.op("fmul", x[0], y[1]), self.op("fmul", x[1], y[0]))
+
+    def down(self, x: tuple) -> tuple:
+        """-i x."""
+        return x[1], self.e.op(f"fneg {self.vector} {x[0]}")
+
+    def turn(self, x: tuple, k: int, n: int) -> tuple:
+        """x times the power k of the n-th root of unity, exp(-2 pi i / n)."""
+        k %= n
+        if 4 * k % n == 0:
+            for _ in range(4 * k // n):
+                x = self.down(x)
+            return x
+        w = root_of_unity(k, n)
+        return self.multiply(x, (self.constant(w.real), self.constant(w.imag)))
+
+    def splat(self, pointer: str) -> str:
+        """The number at an address, in all lanes."""
+        return self.e.splat(self.e.op(f"load {self.scalar}, ptr {pointer}"), self.scalar, self.width)
+
+    def load(self, pointer: str, mask: str | None = None) -> str:
+        return self.e.load(self.t, pointer, self.width, mask=mask)
+
+    def store(self, x: str, pointer: str, mask: str | None = None) -> None:
+        self.e.store(self.t, x, pointer, self.width, mask=mask)
+
+    def prefetch(self, place: str, write: int) -> None:
+        """Asks for a vector's memory ahead of time; strides hide from the processor what comes."""
+        self.e.do(f"call void @llvm.prefetch.p0(ptr {place}, i32 {write}, i32 3, i32 1)")
+
+    def at(self, pointer: str, offset) -> str:
+        """The address so many real numbers further."""
+        return self.e.element(pointer, self.scalar, offset)
+
+    def below(self, count: str, start: int = 0) -> str:
+        """The mask of the lanes whose number, counted from `start`, is less than `count`."""
+        numbers = "<" + ", ".join(f"i64 {start + k}" for k in range(self.width)) + ">"
+        return self.e.op(f"icmp slt <{self.width} x i64> {numbers}, {self.e.splat(count, 'i64', self.width)}")
+
+    def pair_masks(self, count: str) -> tuple[str, str]:
+        """The masks of the first `count` reals of two vectors."""
+        return self.below(count), self.below(count, self.width)
+
+    def load_numbers(self, place: str, masks) -> tuple:
+        """Complex numbers that are neighbours in memory, of which the masks tell those that are there."""
+        both = self.load(place, masks[0]), self.load(self.at(place, self.width), masks[1])
+        return tuple(self.shuffle(*both, [*range(start, 2 * self.width, 2)]) for start in (0, 1))
+
+    def store_numbers(self, x: tuple, place: str, masks) -> None:
+        for start, mask in zip((0, self.width), masks):
+            order = [n // 2 + n % 2 * self.width for n in range(start, start + self.width)]
+            self.store(self.shuffle(*x, order), self.at(place, start), mask)
+
+    def shuffle(self, x: str, y: str, order: list[int]) -> str:
+        places = ", ".join(f"i32 {k}" for k in order)
+        return self.e.op(f"shufflevector {self.vector} {x}, {self.vector} {y}, <{self.width} x i32> <{places}>")
+
+
+# ---- transforms in registers -------------------------------------------------------------------------------
+
+
+def transform(c: Lanes, xs: list[tuple]) -> list[tuple]:
+    """The discrete Fourier transform of a few numbers."""
+    n = len(xs)
+    a = next((a for a in (4, 2, 3, 5, 7) if n % a == 0 and a < n), None)
+    if a is not None:
+        return _by_factors(c, xs, a)
+    return _of_prime_length(c, xs) if n > 2 else [c.add(*xs), c.subtract(*xs)] if n == 2 else xs
+
+
+def _by_factors(c: Lanes, xs: list[tuple], a: int) -> list[tuple]:
+    """Of length a b: transforms of length a, whose results are turned, then transforms of length b."""
+    n, b = len(xs), len(xs) // a
+    inner = [transform(c, xs[j::b]) for j in range(b)]
+    outer = [transform(c, [c.turn(inner[j][k], j * k, n) for j in range(b)]) for k in range(a)]
+    return [outer[k % a][k // a] for k in range(n)]
+
+
+def _of_prime_length(c: Lanes, xs: list[tuple]) -> list[tuple]:
+    """Sums and differences of opposite elements, whose roots of unity are conjugates, times cosines and sines."""
+    n, half = len(xs), len(xs) // 2
+    sums = [c.add(xs[j], xs[n - j]) for j in range(1, half + 1)]
+    differences = [c.subtract(xs[j], xs[n - j]) for j in range(1, half + 1)]
+    total = xs[0]
+    for x in sums:
+        total = c.add(total, x)
+    out = [total] + [None] * (n - 1)
+    for k in range(1, half + 1):
+        roots = [root_of_unity(j * k, n).conjugate() for j in range(1, half + 1)]
+        even, odd = xs[0], None
+        for x, d, w in zip(sums, differences, roots):
+            even = c.add(even, c.scale(x, c.constant(w.real)))
+            part = c.scale(d, c.constant(w.imag))
+            odd = part if odd is None else c.add(odd, part)
+        odd = odd[1], odd[0]  # -i times it, but for a sign
+        out[k] = c.op("fadd", even[0], odd[0]), c.op("fsub", even[1], odd[1])
+        out[n - k] = c.op("fsub", even[0], odd[0]), c.op("fadd", even[1], odd[1])
+    return out
+
+
+# ---- passes ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Pass:
+    """A kind of passes. Element j of the ones that go together is `m * s` vectors further than element 0, result k `s`
+    vectors further than result 0; groups are `s` vectors apart, results of groups `radix * s`.
+
+    x, y: addresses of operands and results; as columns, elements are `xs` and `ys` numbers apart.
+    count: the columns; the other lanes are idle.
+    w: the roots of unity of each group, if the pass is `turned`.
+    r: the radix where that is open. At `w` its cosines and sines then come first.
+    t: roots by which results in columns are multiplied, if they are `twisted`: for each result a row of `ts` reals, the
+        real parts for its lanes, imaginary parts `ti` further, and in `split` tables, at `tc`, a number for all lanes.
+    scale: a factor of the results, where they are `scaled`.
+    """
+
+    real: str
+    width: int
+    radix: int | None  # None for any odd prime, that is given when the pass is called
+    from_columns: bool = False  # s is 1
+    to_columns: bool = False  # m is 1
+    turned: bool = False
+    twisted: bool = False
+    split: bool = False
+    swapped: tuple[bool, bool] = (False, False)  # real and imaginary parts, of operands and of results
+    scaled: bool = False
+    far: bool = False  # columns are in main memory; those that come next are asked for ahead of time
+
+
+PARAMETERS = ("ptr %x", "ptr %y", "i64 %m", "i64 %s", "i64 %xs", "i64 %ys", "i64 %count", "ptr %w", "ptr %t")
+PARAMETERS += ("i64 %ts", "i64 %ti", "i64 %tc", "double %scale", "i64 %r")
+
+
+@cache
+def define_pass(p: Pass) -> str:
+    """Parameters and body of the function that does a pass."""
+    e = Emitter()
+    c = Lanes(e, p.real, p.width)
+    masks = c.pair_masks("%columns") if p.from_columns or p.to_columns else None
+    scale = _scale(c) if p.scaled else None
+    group, groups = ("0", None) if p.to_columns else e.begin_loop(0, "%m")
+    roots = _roots(c, p, group) if p.turned and p.radix is not None else []
+    q, vectors = ("0", None) if p.from_columns else e.begin_loop(0, "%s")
+
+    def read(j) -> tuple:
+        return _read(c, p, j, group, q, masks)
+
+    def write(k, y: tuple, root: tuple | None) -> None:
+        y = y if root is None else c.multiply(y, root)
+        _write(c, p, y if scale is None else c.scale(y, scale), k, group, q, masks)
+
+    if p.radix is None:
+        _any_prime(c, read, write, group if p.turned else None)
+    else:
+        for k, y in enumerate(transform(c, [read(j) for j in range(p.radix)])):
+            write(k, y, roots[k - 1] if p.turned and k else None)
+    for opened in (vectors, groups):
+        if opened is not None:
+            e.end_loop(opened)
+    head = ["entry:", "  %columns = shl i64 %count, 1"]
+    return "\n".join([f"({', '.join(PARAMETERS)}) nounwind noinline {{", *head, *e.slots, *e.lines, "  ret void", "}"])
+
+
+def _scale(c: Lanes) -> str:
+    value = "%scale" if c.scalar == "double" else c.e.op("fptrunc double %scale to float")
+    return c.e.splat(value, c.scalar, c.width)
+
+
+def _roots(c: Lanes, p: Pass, group: str) -> list[tuple]:
+    start = c.at("%w", c.e.op(f"mul i64 {group}, {2 * (p.radix - 1)}"))
+    return [(c.splat(c.at(start, 2 * k)), c.splat(c.at(start, 2 * k + 1))) for k in range(p.radix - 1)]
+
+
+def _sum(e: Emitter, *terms) -> str:
+    """A sum of products of names and numbers."""
+    total = None
+    for factors in terms:
+        value = str(factors[0])
+        for factor in factors[1:]:
+            value = e.op(f"mul i64 {value}, {factor}")
+        total = value if total is None else e.op(f"add i64 {total}, {value}")
+    return total
+
+
+def _read(c: Lanes, p: Pass, j: int, group: str, q: str, masks) -> tuple:
+    e, swap = c.e, p.swapped[0]
+    if not p.from_columns:
+        place = c.at("%x", _sum(e, (j, "%m", "%s", 2 * c.width), (group, "%s", 2 * c.width), (q, 2 * c.width)))
+        pair = c.load(place), c.load(c.at(place, c.width))
+        return pair[::-1] if swap else pair
+    place = c.at("%x", _sum(e, (j, "%m", "%xs", 2), (group, "%xs", 2)))
+    if p.far:
+        for part in (2, 3):
+            c.prefetch(c.at(place, part * c.width), 0)
+    pair = c.load_numbers(place, masks)
+    return pair[::-1] if swap else pair
+
+
+def _write(c: Lanes, p: Pass, y: tuple, k: int, group: str, q: str, masks) -> None:
+    e, swap = c.e, p.swapped[1]
+    if not p.to_columns:
+        y = y[::-1] if swap else y
+        row = _sum(e, (group, "%r" if p.radix is None else p.radix), (k,))
+        place = c.at("%y", _sum(e, (row, "%s", 2 * c.width), (q, 2 * c.width)))
+        c.store(y[0], place)
+        c.store(y[1], c.at(place, c.width))
+        return
+    element = _sum(e, (k, "%s"), (q,))
+    if p.twisted:
+        row = c.at("%t", _sum(e, (element, "%ts")))
+        y = c.multiply(y, (c.load(row), c.load(c.at(row, "%ti"))))
+        if p.split:
+            common = c.at(row, "%tc")
+            y = c.multiply(y, (c.splat(common), c.splat(c.at(common, 1))))
+    y = y[::-1] if swap else y
+    place = c.at("%y", _sum(e, (element, "%ys", 2)))
+    if p.far:
+        for part in (2, 3):
+            c.prefetch(c.at(place, part * c.width), 1)
+    c.store_numbers(y, place, masks)
+
+
+def _any_prime(c: Lanes, read, write, group: str | None) -> None:
+    """As `_of_prime_length` for a prime that the text does not tell; `group` tells the roots of its results, if any."""
+    e, v = c.e, c.vector
+    half = e.op("lshr i64 %r, 1")
+    last, tables = e.op(f"add i64 {half}, 1"), e.op(f"mul i64 {half}, {half}")
+    kept = e.slot(f"[{4 * (MOST_RADIX // 2)} x {v}]", 64)  # sums and differences
+    first = read(0)
+
+    def bring(j: str, total: list[str]) -> list[str]:
+        x, y = read(j), read(e.op(f"sub i64 %r, {j}"))
+        place = c.at(kept, e.op(f"mul i64 {e.op(f'sub i64 {j}, 1')}, {4 * c.width}"))
+        sums = c.add(x, y)
+        for part, value in enumerate((*sums, *c.subtract(x, y))):
+            c.store(value, c.at(place, part * c.width))
+        return list(c.add(tuple(total), sums))
+
+    write("0", tuple(_folded(c, "1", last, list(first), bring)), None)
+    k, opened = e.begin_loop(1, last)
+    row = e.op(f"mul i64 {e.op(f'sub i64 {k}, 1')}, {half}")
+
+    def combine(j: str, parts: list[str]) -> list[str]:
+        before = e.op(f"sub i64 {j}, 1")
+        place = c.at(kept, e.op(f"mul i64 {before}, {4 * c.width}"))
+        x, y, dx, dy = (c.load(c.at(place, part * c.width)) for part in range(4))
+        pair = c.at("%w", e.op(f"shl i64 {e.op(f'add i64 {row}, {before}')}, 1"))
+        even, odd = c.scale((x, y), c.splat(pair)), c.scale((dx, dy), c.splat(c.at(pair, 1)))
+        return [*c.add(tuple(parts[:2]), even), *c.add(tuple(parts[2:]), odd)]
+
+    zero = "zeroinitializer"
+    x, y, dx, dy = _folded(c, "1", last, [*first, zero, zero], combine)
+    opposite = e.op(f"sub i64 %r, {k}")
+    results = {k: (c.op("fadd", x, dy), c.op("fsub", y, dx)), opposite: (c.op("fsub", x, dy), c.op("fadd", y, dx))}
+    for number, result in results.items():
+        root = None
+        if group is not None:
+            each = e.op("sub i64 %r, 1")
+            before = e.op(f"add i64 {e.op(f'mul i64 {group}, {each}')}, {e.op(f'sub i64 {number}, 1')}")
+            place = c.at("%w", e.op(f"shl i64 {e.op(f'add i64 {tables}, {before}')}, 1"))
+            root = c.splat(place), c.splat(c.at(place, 1))
+        write(number, result, root)
+    e.end_loop(opened)
+
+
+def _folded(c: Lanes, start: str, stop: str, values: list[str], step) -> list[str]:
+    """Vectors that a loop changes from one iteration to the next by `step(j, values)`."""
+    e = c.e
+    j, opened = e.begin_loop(start, stop)
+    before, at, names = opened[3], len(e.lines), [e.name() for _ in values]
+    e.lines += [""] * len(values)
+    after = step(j, names)
+    for k, (name, initial, final) in enumerate(zip(names, values, after)):
+        e.lines[at + k] = f"  {name} = phi {c.vector} [ {initial}, %{before} ], [ {final}, %{e.block} ]"
+    e.end_loop(opened)
+    return after
+
+
+# ---- rows and lanes ----------------------------------------------------------------------------------------
+
+
+@cache
+def define_exchange(real: str, width: int, to_lanes: bool, far: bool) -> str:
+    """Parameters and body of the function that brings `count` rows of `n` reals, `step` apart, to lanes, or back: in
+    squares of vectors, of which the last one may be cut off. If they are `far`, the next rows are asked for."""
+    e = Emitter()
+    c = Lanes(e, real, width)
+    last = e.op("sub i64 %count, 1")
+    places = [e.op(f"call i64 @llvm.smin.i64(i64 {k}, i64 {last})") for k in range(width)]
+    rows = [c.at("%rows", e.op(f"mul i64 {k}, %step")) for k in places]
+    there = [e.op(f"icmp slt i64 {k}, %count") for k in range(width)]
+    f, opened = e.begin_loop(0, "%n", width)
+    mask = c.below(e.op(f"sub i64 %n, {f}"))
+    lanes = c.at("%lanes", e.op(f"mul i64 {f}, {width}"))
+    if far:
+        ahead = e.op(f"add i64 {f}, {e.op(f'mul i64 %step, {width}')}")
+        for row in rows:
+            c.prefetch(c.at(row, ahead), int(not to_lanes))
+    if to_lanes:
+        square = [c.load(c.at(row, f), mask) for row in rows]
+        for k, column in enumerate(e.transposed(square, c.scalar)):
+            c.store(column, c.at(lanes, k * width))
+    else:
+        square = e.transposed([c.load(c.at(lanes, k * width)) for k in range(width)], c.scalar)
+        masks, none = f"<{width} x i1>", "zeroinitializer"
+        for row, x, some in zip(rows, square, there):
+            c.store(x, c.at(row, f), e.op(f"select i1 {some}, {masks} {mask}, {masks} {none}"))
+    e.end_loop(opened)
+    head = "(ptr %rows, ptr %lanes, i64 %count, i64 %step, i64 %n) nounwind noinline {"
+    return "\n".join([head, "entry:", *e.slots, *e.lines, "  ret void", "}"])

@@ -1,0 +1,378 @@
+"""The steps of a program that are Fourier transforms: which transforms stand side by side in vectors.
+
+Where the axis is not the last one, its neighbours in memory fill the lanes. Along the last axis, short rows are brought
+into lanes, one each. A long row, of length a b, is a matrix: its columns are transformed, times the roots that stand
+between (the *twist*), then its rows, whose results are the columns of the result.
+
+Source: Bailey, "FFTs in external or hierarchical memory", J. Supercomputing 4 (1990).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from catena.compiler.emit import butterflies, half_spectrum
+from catena.compiler.emit.butterflies import Pass
+from catena.compiler.emit.emitter import Emitter
+from catena.compiler.emit.tasks import TASKS, WORTHWHILE, over_rows, row_tasks
+from catena.compiler.fourier import (
+    cost,
+    half_roots,
+    is_split,
+    is_written_out,
+    pass_roots,
+    radices,
+    roots_of_pass,
+    twist_roots,
+)
+from catena.compiler.types import TYPES, literal
+from catena.core.dtypes import KIND
+
+EXCHANGE = 4.0  # what bringing rows to lanes costs a number, in the operations of `fourier.cost`
+NEAR = 1 << 15  # bytes of scratch memory beyond which passes get slower, by how much:
+SLOWER = 1.5
+FAR = 1 << 20  # bytes of an operand that is not in a cache near by
+LINE = 64
+PIECE = 1 << 12  # numbers of a half spectrum that are done at once
+REAL = {8: "float32", 16: "float64"}  # by bytes of a complex number
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """Transforms of length `n` side by side, as many as there are `lanes`.
+
+    They are columns, whose elements are `step` complex numbers apart, or rows, which are `step` apart; of operands
+    and of results.
+    """
+
+    n: int
+    lanes: int
+    steps: tuple[int, int]
+    rows: tuple[bool, bool]
+    swapped: tuple[bool, bool]  # whether real and imaginary parts change places, which makes a transform its inverse
+    scale: float | None = None
+    twist: int | None = None  # the other length, if results are multiplied by the roots between two sweeps
+    far: bool = False  # whether operands and results are in main memory
+
+
+@dataclass(frozen=True)
+class Half:
+    """What lies between real rows, as `h` complex numbers, and their half spectrum."""
+
+    h: int
+    to_spectrum: bool
+
+
+class Writer:
+    """Writes transforms of one kind of numbers."""
+
+    def __init__(self, w, real: str):
+        self.w, self.real = w, real
+        self.scalar = TYPES[real].register
+        self.bytes = TYPES[real].bytes
+        self.width = w.vector_bytes // self.bytes
+
+    def blocks(self, lanes: int) -> int:
+        return -(-lanes // self.width)
+
+    def scratch(self, n: int) -> int:
+        """Bytes of the two buffers of lanes for transforms of length `n`; squares are whole there."""
+        return 2 * -(-2 * n // self.width) * self.width * self.width * self.bytes
+
+    def at(self, e: Emitter, pointer: str, numbers) -> str:
+        """The address so many complex numbers further."""
+        return e.element(pointer, f"[2 x {self.scalar}]", numbers)
+
+    def tables(self, s: Sweep) -> list[str]:
+        """The addresses of a sweep's roots: of its passes, and of the twist."""
+        roots = self.w.constant(pass_roots(radices(s.n), self.real))
+        if s.twist is None:
+            return [roots, roots]
+        return [roots, self.w.constant(twist_roots(s.n, s.twist, self.width, self.real))]
+
+    def block(self, e: Emitter, s: Sweep, x: str, y: str, scratch: str, tables: list[str], number: str) -> None:
+        """Writes the calls for block `number` of the lanes."""
+        first, count = self.share(e, s, number)
+        x, y = (
+            self.at(e, p, e.op(f"mul i64 {first}, {step}") if rows else first)
+            for p, step, rows in zip((x, y), s.steps, s.rows)
+        )
+        roots, twist = tables[0], self._twist(e, s, tables[1], number)
+        place, spares = x, [scratch, e.element(scratch, "i8", self.scratch(s.n) // 2)]
+        if s.rows[0]:
+            place = spares[1]
+            self._exchange(e, s, 0, x, place, count)
+        passes, done = radices(s.n), 1
+        for i, r in enumerate(passes):
+            last = i == len(passes) - 1
+            target = y if last and not s.rows[1] else spares[i % 2]
+            m = s.n // (done * r)
+            self._pass(e, s, i, (place, target), (m, done, s.steps[0], s.steps[1], count), roots, twist)
+            roots = e.element(roots, self.scalar, 2 * roots_of_pass(r, m))
+            place, done = target, done * r
+        if s.rows[1]:
+            self._exchange(e, s, 1, y, place, count)
+
+    def share(self, e: Emitter, s: Sweep, number: str) -> tuple[str, str]:
+        """The first lane of a block, and how many there are."""
+        first = e.op(f"mul i64 {number}, {self.width}")
+        return first, e.op(f"call i64 @llvm.smin.i64(i64 {e.op(f'sub i64 {s.lanes}, {first}')}, i64 {self.width})")
+
+    def _twist(self, e: Emitter, s: Sweep, table: str, number: str) -> str:
+        """The arguments that tell a pass the roots of a block of lanes; see `Pass` and `twist_roots`."""
+        if s.twist is None:
+            return "ptr null, i64 0, i64 0, i64 0"
+        blocks = self.blocks(s.twist)
+        if not is_split(s.n, s.twist):
+            own = e.element(table, self.scalar, e.op(f"mul i64 {number}, {self.width}"))
+            return f"ptr {own}, i64 {2 * blocks * self.width}, i64 {blocks * self.width}, i64 0"
+        common = e.op(f"add i64 {e.op(f'shl i64 {number}, 1')}, {2 * self.width}")
+        return f"ptr {table}, i64 {2 * (self.width + blocks)}, i64 {self.width}, i64 {common}"
+
+    def _pass(self, e: Emitter, s: Sweep, i: int, places, numbers, roots: str, twist: str) -> None:
+        radix, first, last = radices(s.n)[i], i == 0, i == len(radices(s.n)) - 1
+        kind = Pass(
+            self.real,
+            self.width,
+            radix if is_written_out(radix) else None,
+            from_columns=first and not s.rows[0],
+            to_columns=last and not s.rows[1],
+            turned=not last,
+            twisted=last and s.twist is not None,
+            split=last and s.twist is not None and is_split(s.n, s.twist),
+            swapped=(first and s.swapped[0], last and s.swapped[1]),
+            scaled=last and s.scale is not None,
+            far=s.far and (first or last),
+        )
+        name, scale = self.w.function(butterflies.define_pass(kind)), literal(s.scale or 1.0, TYPES["float64"])
+        given = [*(f"ptr {p}" for p in places), *(f"i64 {n}" for n in numbers), f"ptr {roots}", twist]
+        e.do(f"call void @{name}({', '.join(given)}, double {scale}, i64 {radix})")
+
+    def _exchange(self, e: Emitter, s: Sweep, side: int, rows: str, lanes: str, count: str) -> None:
+        name = self.w.function(butterflies.define_exchange(self.real, self.width, side == 0, s.far))
+        numbers = f"i64 {count}, i64 {2 * s.steps[side]}, i64 {2 * s.n}"
+        e.do(f"call void @{name}(ptr {rows}, ptr {lanes}, {numbers})")
+
+    def half(self, e: Emitter, half: Half, x: str, y: str, roots: str, first="0", last=None) -> None:
+        """Writes the call that makes a row's half spectrum of the transform of half the length, or the other way."""
+        name = self.w.function(half_spectrum.define(self.real, self.width, half.to_spectrum))
+        last = half.h if last is None else last
+        e.do(f"call void @{name}(ptr {x}, ptr {y}, ptr {roots}, i64 {first}, i64 {last}, i64 {half.h})")
+
+    def half_table(self, half: Half) -> str:
+        return self.w.constant(half_roots(half.h, self.width, self.real))
+
+
+def transform(w, frame, i: int, node) -> None:
+    """The transform along one axis. Real rows count as rows of half as many complex numbers."""
+    (x,), (out,) = node.args, node.params["results"]
+    source = w.address(frame, x)
+    half = None
+    if x.dtype == out.dtype:
+        w.take(frame, x, out, i)
+    else:
+        w.define(frame, out)
+        half = Half(x.shape[-1] // 2, True) if KIND[x.dtype] == "f" else Half(out.shape[-1] // 2, False)
+    target = w.address(frame, out)
+    if out.size == 0:
+        return
+    axis, inverse = node.params["axis"], node.params["inverse"]
+    outer, inner = math.prod(x.shape[:axis]), math.prod(x.shape[axis + 1 :])
+    n = x.shape[axis] if half is None else half.h
+    v = Writer(w, REAL[max(x.dtype.itemsize, out.dtype.itemsize)])
+    w.units += 16 * out.size
+    w.flops += w.trips * int(5 * outer * inner * n * math.log2(n))
+    scale, far = 1 / n if inverse else None, outer * n * inner * 2 * v.bytes > FAR
+    if inner > 1:
+        s = Sweep(n, inner, (inner, inner), (False, False), (inverse, inverse), scale, far=far)
+        return _columns(v, source, target, outer, s)
+    rows = Sweep(n, outer, (n, n), (True, True), (inverse, inverse), scale, far=far)
+    _Rows(v, rows, half).write(source, target)
+
+
+# ---- columns -----------------------------------------------------------------------------------------------
+
+
+def _columns(v: Writer, source: str, target: str, outer: int, s: Sweep) -> None:
+    """One sweep over matrices, whose results may be written over them."""
+    w, blocks, size = v.w, v.blocks(s.lanes), s.n * s.lanes
+    each, items = s.n * min(v.width, s.lanes), outer * blocks
+    scratch = w.allocate(v.scratch(s.n) * row_tasks(items, each))
+
+    def body(e: Emitter, p: list[str], item: str) -> None:
+        offset = e.op(f"mul i64 {e.op(f'udiv i64 {item}, {blocks}')}, {size}")
+        x, y = (v.at(e, q, offset) for q in p[:2])
+        v.block(e, s, x, y, _own(e, p[2], v.scratch(s.n)), p[3:], e.op(f"urem i64 {item}, {blocks}"))
+
+    over_rows(w, [source, target, scratch.pointer, *v.tables(s)], items, each, body)
+    w._free(scratch)
+
+
+def _own(e: Emitter, scratch: str, size: int) -> str:
+    """The part of scratch memory that is the task's."""
+    return e.element(scratch, "i8", e.op(f"mul i64 %k, {size}"))
+
+
+# ---- rows --------------------------------------------------------------------------------------------------
+
+
+class _Rows:
+    """Writes the transforms of rows, perhaps with half spectra before or after them."""
+
+    def __init__(self, v: Writer, s: Sweep, half: Half | None):
+        self.v, self.s, self.half = v, s, half
+        self.outer, self.n = s.lanes, s.n
+        self.sizes = (s.n, s.n)  # of the rows of operands and of results
+        if half is not None:
+            self.sizes = (s.n, s.n + 1) if half.to_spectrum else (s.n + 1, s.n)
+
+    def write(self, source: str, target: str) -> None:
+        if self.n == 1:
+            return self._by_pieces(source, target)
+        halves = _halves(self.v, self.n)
+        if halves is None or _cost(self.v, self.s) <= self.outer * sum(_cost(self.v, s) for s in self._sweeps(*halves)):
+            return self._short(source, target)
+        if self.outer < TASKS and self.outer * self.n >= WORTHWHILE:
+            return self._few(source, target, *self._sweeps(*halves))
+        return self._many(source, target, *self._sweeps(*halves))
+
+    def _sweeps(self, a: int, b: int) -> tuple[Sweep, Sweep]:
+        return _two_sweeps(self.s, a, b)
+
+    def _short(self, source: str, target: str) -> None:
+        """Rows brought into lanes."""
+        v, n = self.v, self.n
+        blocks = v.blocks(self.outer)
+        sizes = [v.scratch(n), self._row_bytes * v.width if self.half is not None else 0]
+
+        def body(e: Emitter, p: list[str], scratch: list[str], tables: list[str], item: str) -> None:
+            first, count = v.share(e, self.s, item)
+            x, y = (v.at(e, q, e.op(f"mul i64 {first}, {size}")) for q, size in zip(p, self.sizes))
+            block = replace(self.s, lanes=count)
+
+            def sweep(x: str, y: str) -> None:
+                v.block(e, block, x, y, scratch[0], tables, "0")
+
+            self._with_half(e, x, y, scratch[1], count, tables[-1], sweep)
+
+        self._over(source, target, blocks, n * min(v.width, self.outer), sizes, v.tables(self.s), body)
+
+    def _many(self, source: str, target: str, first: Sweep, second: Sweep) -> None:
+        """Two sweeps for each row, one row after another."""
+        v = self.v
+        sizes = [max(v.scratch(first.n), v.scratch(second.n)), self._row_bytes, self._row_bytes]
+
+        def body(e: Emitter, p: list[str], scratch: list[str], tables: list[str], row: str) -> None:
+            x, y = (v.at(e, q, e.op(f"mul i64 {row}, {size}")) for q, size in zip(p, self.sizes))
+            behind = [v.at(e, q, size) for q, size in zip((x, y), self.sizes)]
+
+            def two_sweeps(x: str, y: str) -> None:
+                places = ((x, scratch[2]), (scratch[2], y))
+                for k, s in enumerate((first, second)):
+                    number, opened = e.begin_loop(0, v.blocks(s.lanes))
+                    if self.s.far:
+                        _prefetch(e, behind[k], 2 * v.bytes * self.sizes[k], number, v.blocks(s.lanes), k)
+                    v.block(e, s, *places[k], scratch[0], tables[2 * k : 2 * k + 2], number)
+                    e.end_loop(opened)
+
+            self._with_half(e, x, y, scratch[1], 1, tables[-1], two_sweeps)
+
+        self._over(source, target, self.outer, self.n, sizes, [*v.tables(first), *v.tables(second)], body)
+
+    def _few(self, source: str, target: str, first: Sweep, second: Sweep) -> None:
+        """Two sweeps, each over all rows, by all threads."""
+        w, half = self.v.w, self.half
+        between = [w.allocate(self._row_bytes * self.outer) for _ in range(1 if half is None else 2)]
+        x, y = source, target
+        if half is not None and half.to_spectrum:
+            y = between[1].pointer
+        elif half is not None:
+            x = between[1].pointer
+            self._by_pieces(source, x)
+        _columns(self.v, x, between[0].pointer, self.outer, first)
+        _columns(self.v, between[0].pointer, y, self.outer, second)
+        if half is not None and half.to_spectrum:
+            self._by_pieces(y, target)
+        for block in between:
+            w._free(block)
+
+    def _by_pieces(self, source: str, target: str) -> None:
+        """Nothing but the half spectra, by all threads."""
+        v, half, pieces = self.v, self.half, -(-self.n // PIECE)
+
+        def body(e: Emitter, p: list[str], item: str) -> None:
+            row, piece = e.op(f"udiv i64 {item}, {pieces}"), e.op(f"urem i64 {item}, {pieces}")
+            x, y = (v.at(e, q, e.op(f"mul i64 {row}, {size}")) for q, size in zip(p, self.sizes))
+            first = e.op(f"mul i64 {piece}, {PIECE}")
+            last = e.op(f"call i64 @llvm.smin.i64(i64 {e.op(f'add i64 {first}, {PIECE}')}, i64 {half.h})")
+            v.half(e, half, x, y, p[2], first, last)
+
+        over_rows(v.w, [source, target, v.half_table(half)], self.outer * pieces, min(self.n, PIECE), body)
+
+    def _with_half(self, e: Emitter, x: str, y: str, between: str, count, roots: str, write) -> None:
+        """Writes the transforms from `x` to `y` of so many rows by `write(x, y)`, and the half spectra."""
+        if self.half is None:
+            write(x, y)
+        elif self.half.to_spectrum:
+            write(x, between)
+            self._half_rows(e, between, y, count, roots)
+        else:
+            self._half_rows(e, x, between, count, roots)
+            write(between, y)
+
+    def _half_rows(self, e: Emitter, x: str, y: str, count, roots: str) -> None:
+        k, opened = e.begin_loop(0, count)
+        own = (self.v.at(e, q, e.op(f"mul i64 {k}, {size}")) for q, size in zip((x, y), self.sizes))
+        self.v.half(e, self.half, *own, roots)
+        e.end_loop(opened)
+
+    @property
+    def _row_bytes(self) -> int:
+        return 2 * self.v.bytes * self.n
+
+    def _over(self, source: str, target: str, items: int, each: int, sizes: list[int], tables: list[str], body) -> None:
+        """Runs `body` for each item, in tasks that have scratch memory of these sizes."""
+        w = self.v.w
+        scratch = [w.allocate(size * row_tasks(items, each)) for size in sizes]
+
+        def task(e: Emitter, p: list[str], item: str) -> None:
+            own = [_own(e, q, size) for q, size in zip(p[2:], sizes)]
+            body(e, p[:2], own, p[2 + len(sizes) :], item)
+
+        tables = tables if self.half is None else [*tables, self.v.half_table(self.half)]
+        over_rows(w, [source, target, *(block.pointer for block in scratch), *tables], items, each, task)
+        for block in scratch:
+            w._free(block)
+
+
+def _two_sweeps(s: Sweep, a: int, b: int) -> tuple[Sweep, Sweep]:
+    """The sweeps that transform a row of length a b."""
+    first = Sweep(a, b, (b, b), (False, False), (s.swapped[0], False), twist=b)
+    return first, Sweep(b, a, (b, a), (True, False), (False, s.swapped[1]), s.scale)
+
+
+def _prefetch(e: Emitter, row: str, size: int, part: str, parts: int, write: int) -> None:
+    """Asks for a part of a row ahead of time: strides within rows hide from the processor what comes next."""
+    each = -(-size // (LINE * parts))
+    first = e.op(f"mul i64 {part}, {each * LINE}")
+    line, opened = e.begin_loop(0, each)
+    place = e.element(row, "i8", e.op(f"add i64 {first}, {e.op(f'mul i64 {line}, {LINE}')}"))
+    e.do(f"call void @llvm.prefetch.p0(ptr {place}, i32 {write}, i32 3, i32 1)")
+    e.end_loop(opened)
+
+
+# ---- the choice of sweeps ----------------------------------------------------------------------------------
+
+
+def _halves(v: Writer, n: int) -> tuple[int, int] | None:
+    """The factors of `n` that make the best two sweeps."""
+    factors = [a for a in range(1, math.isqrt(n) + 1) if n % a == 0][1:][-8:]
+    row = Sweep(n, 1, (n, n), (True, True), (False, False))
+    pairs = {pair for a in factors for pair in ((a, n // a), (n // a, a))}
+    return min(sorted(pairs), key=lambda pair: sum(_cost(v, s) for s in _two_sweeps(row, *pair)), default=None)
+
+
+def _cost(v: Writer, s: Sweep) -> float:
+    each = cost(radices(s.n)) + EXCHANGE * sum(s.rows)
+    return v.blocks(s.lanes) * s.n * each * (SLOWER if v.scratch(s.n) > NEAR else 1)

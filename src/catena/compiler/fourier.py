@@ -1,0 +1,199 @@
+"""Discrete Fourier transforms: which of them run natively, as which passes, and with which roots of unity.
+
+A transform along several axes is one after another. Lengths whose prime factors are small are done by passes of
+the compiler's own (`emit/fourier`), real ones as complex ones of half the length; all others by SciPy.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cache, lru_cache
+
+import numpy as np
+
+from catena.core.errors import CompileError
+from catena.runtime import fourier
+
+KINDS = ("fft", "ifft", "rfft", "irfft")
+RADICES = (2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13)
+MOST_RADIX = 127  # greater primes are left to SciPy
+MOST_ROOTS = 1 << 15  # numbers between two parts of a transform that are kept
+STEP = 6  # what a pass costs an element beside its arithmetic, in operations
+LONGEST_COLUMN = 1 << 12  # elements that many columns side by side may have
+
+
+def fft(b, x, *, outs, kind, lengths, **_) -> list:
+    """The transform of `x` over its last axes; see `library` for the attributes."""
+    name = str(getattr(kind, "name", kind)).lower()
+    if name not in KINDS:
+        raise CompileError(f"fft: kind must be one of {KINDS}, got {kind!r}")
+    lengths = tuple(int(n) for n in lengths)
+    if not all(map(is_native, lengths)):
+        return _by_host(b, x, outs, name, lengths)
+    axes = range(x.ndim - len(lengths), x.ndim)
+    if name == "rfft":
+        x, axes = _from_real(b, x), axes[:-1]
+    for axis in reversed(axes[:-1] if name == "irfft" else axes):
+        x = _along(b, x, axis, name in ("ifft", "irfft"))
+    return [_to_real(b, x, lengths[-1]) if name == "irfft" else x]
+
+
+def _by_host(b, x, outs, name: str, lengths: tuple) -> list:
+    def callback(a, out):
+        return fourier.transform(name, a, lengths, out)
+
+    return b.multi("host", [x], outs, callback=callback, ordered=False, fills=True)
+
+
+def _along(b, x, axis: int, inverse: bool):
+    """The complex transform along one axis."""
+    if x.shape[axis] == 1 or x.size == 0:
+        return x
+    if x.shape[axis] > LONGEST_COLUMN and math.prod(x.shape[axis + 1 :]) > 1:
+        order = (*(d for d in range(x.ndim) if d != axis), axis)
+        back = tuple(order.index(d) for d in range(x.ndim))
+        return b.transpose(_along(b, b.transpose(x, order), x.ndim - 1, inverse), back)
+    return b.multi("fourier", [x], [(x.shape, x.dtype)], axis=axis, inverse=inverse)[0]
+
+
+def _from_real(b, x):
+    """The half spectrum of real rows. Rows of even length are taken for complex ones of half the length."""
+    *batch, n = x.shape
+    dtype = np.result_type(x.dtype, np.complex64)
+    shape = (*batch, n // 2 + 1)
+    if x.size == 0:
+        return b.full(shape, np.zeros((), dtype))
+    if n % 2:
+        whole = _along(b, b.map("complex", x, b.full(x.shape, np.zeros((), x.dtype))), x.ndim - 1, False)
+        return b.slice(whole, (0,) * x.ndim, shape)
+    return b.multi("fourier", [x], [(shape, dtype)], axis=x.ndim - 1, inverse=False)[0]
+
+
+def _to_real(b, x, n: int):
+    """The real rows of length `n` of a half spectrum."""
+    *batch, m = x.shape
+    dtype = np.zeros((), x.dtype).real.dtype
+    if x.size == 0:
+        return b.full((*batch, n), np.zeros((), dtype))
+    if n % 2:
+        rest = b.slice(x, (0,) * (x.ndim - 1) + (1,), x.shape)
+        rest = b.map("conj", b.reverse(rest, (x.ndim - 1,)))
+        return b.map("real", _along(b, b.concatenate([x, rest], x.ndim - 1), x.ndim - 1, True))
+    return b.multi("fourier", [x], [((*batch, n), dtype)], axis=x.ndim - 1, inverse=True)[0]
+
+
+# ---- passes ------------------------------------------------------------------------------------------------
+
+
+def is_native(n: int) -> bool:
+    """Whether there are passes for a length."""
+    return n > 0 and radices(n) is not None
+
+
+@lru_cache(maxsize=4096)
+def radices(n: int) -> tuple[int, ...] | None:
+    """The radices of the passes of a transform of length `n`, those that cost least; None if there are none."""
+    if n == 1:
+        return ()
+    best, factor = None, _least_factor(n)
+    if factor is None:
+        return None
+    for r in {*RADICES, factor}:
+        if n % r == 0 and (rest := radices(n // r)) is not None:
+            best = min(best or (r, *rest), tuple(sorted((r, *rest), reverse=True)), key=cost)
+    return best
+
+
+def _least_factor(n: int) -> int | None:
+    """The least prime factor of `n` that has a pass."""
+    return next((r for r in range(2, MOST_RADIX + 1) if n % r == 0), None)
+
+
+def is_written_out(radix: int) -> bool:
+    """Whether a pass of this radix is a text of its own; the others are loops over sums."""
+    return radix in RADICES
+
+
+def cost(passes: tuple[int, ...]) -> float:
+    """What passes cost an element, in operations."""
+    return sum(STEP + (_operations(r) + 6 * (r - 1)) / r for r in passes)
+
+
+@cache
+def _operations(n: int) -> int:
+    """Arithmetic of a transform in registers."""
+    a = next((a for a in range(2, n) if n % a == 0), None)
+    if a is not None:
+        return n // a * _operations(a) + a * _operations(n // a) + 6 * (a - 1) * (n // a - 1)
+    half = n // 2
+    return 4 if n == 2 else (4 if is_written_out(n) else 6) * half * half + 8 * half
+
+
+# ---- roots of unity ----------------------------------------------------------------------------------------
+
+WIDER = {"float32": np.float64, "float64": np.longdouble}  # in which roots are found before they are rounded
+
+
+def roots_of_unity(powers: np.ndarray, n: int, dtype=np.longdouble) -> np.ndarray:
+    """The powers of exp(-2 pi i / n), from angles of at most an eighth of the circle, where they are most exact."""
+    powers = powers % n
+    octant = 8 * powers // n
+    near = np.where(octant % 2 == 0, 8 * powers - octant * n, (octant + 1) * n - 8 * powers)
+    angle = near.astype(dtype) * (np.arctan(dtype(1)) / n)
+    c, s = np.cos(angle), np.sin(angle)
+    swap = (octant + 1) // 2 % 2 == 1
+    real, imag = np.where(swap, s, c), np.where(swap, c, s)
+    real = np.where((octant >= 2) & (octant < 6), -real, real)
+    return real + 1j * np.where(octant < 4, -imag, imag)
+
+
+def root_of_unity(power: int, n: int) -> complex:
+    return complex(roots_of_unity(np.asarray(power), n))
+
+
+@lru_cache(maxsize=64)
+def pass_roots(passes: tuple[int, ...], real: str) -> np.ndarray:
+    """For each pass the cosines and sines that a radix without a text of its own needs, then the roots that the results
+    are multiplied by: group by group, power by power.
+    """
+    n, parts = math.prod(passes), [np.zeros(0, np.complex128)]
+    for r in passes:
+        if not is_written_out(r):
+            numbers = np.arange(1, r // 2 + 1)
+            parts.append(roots_of_unity(np.outer(numbers, numbers), r, WIDER[real]).conj())
+        if r < n:
+            parts.append(roots_of_unity(np.outer(np.arange(n // r), np.arange(1, r)), n, WIDER[real]))
+        n //= r
+    return np.concatenate([x.astype(np.complex128).ravel() for x in parts]).view(np.float64).astype(real)
+
+
+def roots_of_pass(radix: int, m: int) -> int:
+    """How many numbers `pass_roots` has for a pass over `m` groups."""
+    return (0 if is_written_out(radix) else (radix // 2) ** 2) + (m * (radix - 1) if m > 1 else 0)
+
+
+@lru_cache(maxsize=16)
+def twist_roots(a: int, b: int, width: int, real: str) -> np.ndarray:
+    """The roots between the two parts of a transform of length a b: rows j of the powers j k of the root, their real
+    parts and then their imaginary parts, in whole vectors of `width`. Large tables are *split*: j k = j (t width + u),
+    so the powers j u, and behind them the powers j t width, as complex numbers, are enough.
+    """
+    j, blocks = np.arange(a), -(-b // width)
+    numbers = np.arange(width if is_split(a, b) else blocks * width)
+    fine = roots_of_unity(np.outer(j, numbers), a * b, WIDER[real])
+    parts = [fine.real, fine.imag]
+    if is_split(a, b):
+        coarse = roots_of_unity(np.outer(j, width * np.arange(blocks)), a * b, WIDER[real])
+        parts.append(np.stack([coarse.real, coarse.imag], -1).reshape(a, -1))
+    return np.concatenate(parts, 1).astype(real)
+
+
+def is_split(a: int, b: int) -> bool:
+    return a * b > MOST_ROOTS
+
+
+@lru_cache(maxsize=64)
+def half_roots(h: int, padding: int, real: str) -> np.ndarray:
+    """The first half of the powers of the root of order 2 h: real parts, then imaginary parts, each with some more."""
+    roots = roots_of_unity(np.arange(h + padding), 2 * h, WIDER[real])
+    return np.stack([roots.real, roots.imag]).astype(real)
