@@ -54,6 +54,24 @@ def test_integer_division_edges():
     check(lambda b, u, w: b.map("div", u, w), np.array([3, 255, 3], np.uint8), u, np.array([2, 0, 1], np.uint8))
 
 
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64])
+def test_integer_quotients_next_to_whole_ones(dtype):
+    """Dividends that are multiples of their divisors, one less and one more: all pairs, or those of some divisors."""
+    low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
+    y = np.array(
+        [*range(low, high + 1)] if high < 256 else [*range(-9, 10), low, high, high // 2, high - 1, 65537, 641]
+    )
+    y = y[(y != 0) & (low <= y) & (y <= high)].astype(object)
+    wholes = [v * k for v in y for k in (*range(-20, 20), *(n // v for n in (low, high, low // 3, high // 2)))]
+    x = np.array([n + d for n in wholes for d in (-1, 0, 1)], object)
+    y = np.repeat(y, 44 * 3)
+    kept = (low <= x) & (x <= high) & ~((x == low) & (y == -1))
+    x, y = x[kept], y[kept]
+    quotient = abs(x) // abs(y) * np.where((x < 0) == (y < 0), 1, -1)
+    for op, expected in (("div", quotient), ("rem", x - quotient * y)):
+        check(lambda b, x, y, op=op: b.map(op, x, y), expected.astype(dtype), x.astype(dtype), y.astype(dtype))
+
+
 def test_shifts_past_the_width():
     x, n = np.array([1, -1, -8, 5], np.int32), np.array([31, 32, 40, -1], np.int32)
     check(lambda b, x, n: b.map("shift_left", x, n), np.array([-(2**31), 0, 0, 0], np.int32), x, n)

@@ -12,8 +12,8 @@ from catena.lax import fft
 REFERENCE = {"FFT": np.fft.fftn, "IFFT": np.fft.ifftn, "RFFT": np.fft.rfftn, "IRFFT": np.fft.irfftn}
 REAL = {np.complex64: np.float32, np.complex128: np.float64}
 
-# Lengths: each radix, products of several, each a pass by loops, what SciPy transforms.
-LENGTHS = [*range(1, 14), 16, 17, 34, 49, 74, 100, 121, 127, 131, 210, 254, 256, 262, 1000]
+# Lengths: each radix, products of several, passes by loops, and those that have no pass.
+LENGTHS = [*range(1, 14), 16, 17, 34, 49, 74, 100, 121, 127, 131, 210, 251, 256, 262, 514, 1000]
 
 
 def numbers(shape, dtype, seed=0):
@@ -152,6 +152,11 @@ def test_radices_make_the_length(n):
     assert np.prod(fourier.radices(n), dtype=int) == n
 
 
-@pytest.mark.parametrize("n", [131, 2 * 131, 10007])
+@pytest.mark.parametrize("n", [257, 2 * 257, 2 * 3 * 263, 10007])
 def test_large_primes_have_no_passes(n):
-    assert fourier.radices(n) is None and not fourier.is_native(n)
+    assert fourier.radices(n) is None
+    assert fourier.radices(fourier.smooth_length(2 * n - 1))
+    check("FFT", numbers((5, n), np.complex128), (n,))
+    check("IFFT", numbers((n, 2), np.complex64), (n, 2))
+    check("RFFT", numbers((2, n), np.float64), (n,))
+    check("IRFFT", numbers((n // 2 + 1,), np.complex64), (n,))

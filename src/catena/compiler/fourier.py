@@ -1,7 +1,11 @@
-"""Discrete Fourier transforms: which of them run natively, as which passes, and with which roots of unity.
+"""Discrete Fourier transforms: as which passes they run, and with which roots of unity.
 
-A transform along several axes is one after another. Lengths whose prime factors are small are done by passes of
-the compiler's own (`emit/fourier`), real ones as complex ones of half the length; all others by SciPy.
+A transform along several axes is one after another. Lengths whose prime factors are small are done by passes
+(`emit/fourier`), real ones as complex ones of half the length. All others are convolutions with a *chirp*, which longer
+transforms do.
+
+Source: Bluestein, "A linear filtering approach to the computation of discrete Fourier transform", IEEE Trans. Audio and
+Electroacoustics 18 (1970), for convolutions.
 """
 
 from __future__ import annotations
@@ -12,12 +16,12 @@ from functools import cache, lru_cache
 import numpy as np
 
 from catena.core.errors import CompileError
-from catena.runtime import fourier
 
 KINDS = ("fft", "ifft", "rfft", "irfft")
 RADICES = (2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13)
-MOST_RADIX = 127  # greater primes are left to SciPy
+MOST_RADIX = 251  # greater primes have no pass
 MOST_ROOTS = 1 << 15  # numbers between two parts of a transform that are kept
+REAL = {8: "float32", 16: "float64"}  # by bytes of a complex number
 STEP = 6  # what a pass costs an element beside its arithmetic, in operations
 LONGEST_COLUMN = 1 << 12  # elements that many columns side by side may have
 
@@ -28,8 +32,6 @@ def fft(b, x, *, outs, kind, lengths, **_) -> list:
     if name not in KINDS:
         raise CompileError(f"fft: kind must be one of {KINDS}, got {kind!r}")
     lengths = tuple(int(n) for n in lengths)
-    if not all(map(is_native, lengths)):
-        return _by_host(b, x, outs, name, lengths)
     axes = range(x.ndim - len(lengths), x.ndim)
     if name == "rfft":
         x, axes = _from_real(b, x), axes[:-1]
@@ -38,22 +40,34 @@ def fft(b, x, *, outs, kind, lengths, **_) -> list:
     return [_to_real(b, x, lengths[-1]) if name == "irfft" else x]
 
 
-def _by_host(b, x, outs, name: str, lengths: tuple) -> list:
-    def callback(a, out):
-        return fourier.transform(name, a, lengths, out)
-
-    return b.multi("host", [x], outs, callback=callback, ordered=False, fills=True)
-
-
 def _along(b, x, axis: int, inverse: bool):
     """The complex transform along one axis."""
     if x.shape[axis] == 1 or x.size == 0:
         return x
+    if radices(x.shape[axis]) is None:
+        return _by_chirp(b, x, axis, inverse)
     if x.shape[axis] > LONGEST_COLUMN and math.prod(x.shape[axis + 1 :]) > 1:
         order = (*(d for d in range(x.ndim) if d != axis), axis)
         back = tuple(order.index(d) for d in range(x.ndim))
         return b.transpose(_along(b, b.transpose(x, order), x.ndim - 1, inverse), back)
     return b.multi("fourier", [x], [(x.shape, x.dtype)], axis=axis, inverse=inverse)[0]
+
+
+def _by_chirp(b, x, axis: int, inverse: bool):
+    """The transform of any length n: as 2 j k = j j + k k - (k - j)(k - j), times a chirp it is the convolution of `x`
+    times the chirp with the conjugate chirp, done in a length that has passes.
+    """
+    n = x.shape[axis]
+    m = smooth_length(2 * n - 1)
+    chirp, spectrum = (c.conj() if inverse else c for c in chirps(n, m, REAL[x.dtype.itemsize]))
+
+    def times(y, factors):
+        return b.map("mul", y, b.broadcast_in_dim(b.constant(factors.astype(x.dtype)), y.shape, (axis,)))
+
+    padding = [(0, m - n if d == axis else 0, 0) for d in range(x.ndim)]
+    padded = b.pad(times(x, chirp), b.constant(np.zeros((), x.dtype)), padding)
+    convolved = _along(b, times(_along(b, padded, axis, inverse), spectrum), axis, not inverse)
+    return times(b.slice(convolved, (0,) * x.ndim, x.shape), chirp / n if inverse else chirp)
 
 
 def _from_real(b, x):
@@ -63,7 +77,7 @@ def _from_real(b, x):
     shape = (*batch, n // 2 + 1)
     if x.size == 0:
         return b.full(shape, np.zeros((), dtype))
-    if n % 2:
+    if n % 2 or radices(n // 2) is None:
         whole = _along(b, b.map("complex", x, b.full(x.shape, np.zeros((), x.dtype))), x.ndim - 1, False)
         return b.slice(whole, (0,) * x.ndim, shape)
     return b.multi("fourier", [x], [(shape, dtype)], axis=x.ndim - 1, inverse=False)[0]
@@ -75,19 +89,14 @@ def _to_real(b, x, n: int):
     dtype = np.zeros((), x.dtype).real.dtype
     if x.size == 0:
         return b.full((*batch, n), np.zeros((), dtype))
-    if n % 2:
-        rest = b.slice(x, (0,) * (x.ndim - 1) + (1,), x.shape)
+    if n % 2 or radices(n // 2) is None:
+        rest = b.slice(x, (0,) * (x.ndim - 1) + (1,), (*batch, m - 1 + n % 2))
         rest = b.map("conj", b.reverse(rest, (x.ndim - 1,)))
         return b.map("real", _along(b, b.concatenate([x, rest], x.ndim - 1), x.ndim - 1, True))
     return b.multi("fourier", [x], [((*batch, n), dtype)], axis=x.ndim - 1, inverse=True)[0]
 
 
 # ---- passes ------------------------------------------------------------------------------------------------
-
-
-def is_native(n: int) -> bool:
-    """Whether there are passes for a length."""
-    return n > 0 and radices(n) is not None
 
 
 @lru_cache(maxsize=4096)
@@ -102,6 +111,12 @@ def radices(n: int) -> tuple[int, ...] | None:
         if n % r == 0 and (rest := radices(n // r)) is not None:
             best = min(best or (r, *rest), tuple(sorted((r, *rest), reverse=True)), key=cost)
     return best
+
+
+def smooth_length(least: int) -> int:
+    """The length, of those from `least` on whose factors are 2, 3 and 5, that costs least."""
+    lengths = [2**a * 3**b * 5**c for a in range(least.bit_length() + 1) for b in range(3) for c in range(3)]
+    return min((n for n in lengths if n >= least), key=lambda n: (n * cost(radices(n)), n))
 
 
 def _least_factor(n: int) -> int | None:
@@ -190,6 +205,17 @@ def twist_roots(a: int, b: int, width: int, real: str) -> np.ndarray:
 
 def is_split(a: int, b: int) -> bool:
     return a * b > MOST_ROOTS
+
+
+@lru_cache(maxsize=16)
+def chirps(n: int, m: int, real: str) -> tuple[np.ndarray, np.ndarray]:
+    """The chirp exp(-pi i k k / n), and the transform of length m of its conjugate, which goes to both sides of 0."""
+    k = np.arange(n)
+    chirp = roots_of_unity(k * k % (2 * n), 2 * n, WIDER[real])
+    wave = np.zeros(m, chirp.dtype)
+    wave[:n] = chirp.conj()
+    wave[m - n + 1 :] = wave[n - 1 : 0 : -1]
+    return chirp, np.fft.fft(wave)
 
 
 @lru_cache(maxsize=64)

@@ -21,23 +21,21 @@ def pocketfft():
         return None
 
 
-def transform(kind: str, x: np.ndarray, lengths: tuple, out: np.ndarray | None = None) -> np.ndarray:
+def transform(kind: str, x: np.ndarray, lengths: tuple) -> np.ndarray:
     """The transform of ``x`` over its last axes.
 
     Arguments:
       kind: ``"fft"``, ``"ifft"``, ``"rfft"`` or ``"irfft"``.
       x: values of single or double precision; real ones for ``rfft`` only.
       lengths: of the transformed axes; those of ``x``, or for ``irfft`` those of the result.
-      out: memory for the result.
     """
     axes = tuple(range(x.ndim - len(lengths), x.ndim))
     workers = threads.count() if x.size >= LARGE else 1
     native = pocketfft()
     if native is None:
-        result = getattr(load("scipy.fft"), f"{kind}n")(x, s=lengths, axes=axes, workers=workers)
-        return result if out is None else np.copyto(out, result)
+        return getattr(load("scipy.fft"), f"{kind}n")(x, s=lengths, axes=axes, workers=workers)
     if kind == "rfft":
-        return native.r2c(x, axes, True, 0, out, workers)
+        return native.r2c(x, axes, True, 0, None, workers)
     if kind == "irfft":
-        return native.c2r(x, axes, lengths[-1], False, 2, out, workers)  # 2: divided by the number of elements
-    return native.c2c(x, axes, kind == "fft", 0 if kind == "fft" else 2, out, workers)
+        return native.c2r(x, axes, lengths[-1], False, 2, None, workers)  # 2: divided by the number of elements
+    return native.c2c(x, axes, kind == "fft", 0 if kind == "fft" else 2, None, workers)

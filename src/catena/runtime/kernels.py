@@ -90,16 +90,11 @@ def raise_interrupt() -> None:
 
 
 class Callback:
-    """A Python function of ndarrays; operands are read-only views of memory, valid during the call.
+    """A Python function of ndarrays; operands are read-only views of memory, valid during the call."""
 
-    It returns its results, or ``fills`` the arrays that it is given for them after the operands. Views are remembered
-    from call to call, since in a loop a callback finds its operands where they were.
-    """
-
-    def __init__(self, function, ins: tuple, outs: tuple, fills: bool = False):
-        self.function, self.ins, self.outs, self.fills = function, ins, outs, fills
+    def __init__(self, function, ins: tuple, outs: tuple):
+        self.function, self.ins, self.outs = function, ins, outs
         self._table = ctypes.c_void_p * (len(ins) + len(outs))
-        self._last: tuple = (None, [])  # addresses and views
         self._native = _CALLBACK(self._run)
 
     @property
@@ -108,27 +103,17 @@ class Callback:
 
     def _run(self, pointers: int) -> int:
         try:
-            arrays = self._views(self._table.from_address(pointers)[:])
-            if self.fills:
-                self.function(*arrays)
-                return 0
-            results = self.function(*arrays[: len(self.ins)])
-            for out, result in zip(arrays[len(self.ins) :], _as_list(results), strict=True):
+            addresses = self._table.from_address(pointers)[:]
+            arrays = [view(p, *spec) for p, spec in zip(addresses, (*self.ins, *self.outs))]
+            operands, outs = arrays[: len(self.ins)], arrays[len(self.ins) :]
+            for x in operands:
+                x.flags.writeable = False
+            for out, result in zip(outs, _as_list(self.function(*operands)), strict=True):
                 np.copyto(out, result, casting="unsafe")
             return 0
         except BaseException as error:  # raised again by the thread that called the program
             _pending.error = error
             return 1
-
-    def _views(self, addresses: list) -> list[np.ndarray]:
-        last, arrays = self._last
-        if last != addresses:
-            arrays = [view(p, *spec) for p, spec in zip(addresses, (*self.ins, *self.outs))]
-            for a in arrays[: len(self.ins)]:
-                a.flags.writeable = False
-            if self.fills:  # others may keep what they were given
-                self._last = addresses, arrays
-        return arrays
 
 
 def _as_list(results) -> list:

@@ -17,6 +17,7 @@ from catena.compiler.emit.butterflies import Pass
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.emit.tasks import TASKS, WORTHWHILE, over_rows, row_tasks
 from catena.compiler.fourier import (
+    REAL,
     cost,
     half_roots,
     is_split,
@@ -35,7 +36,6 @@ SLOWER = 1.5
 FAR = 1 << 20  # bytes of an operand that is not in a cache near by
 LINE = 64
 PIECE = 1 << 12  # numbers of a half spectrum that are done at once
-REAL = {8: "float32", 16: "float64"}  # by bytes of a complex number
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ def host(w, frame, i: int, node: Value) -> None:
     for k, p in enumerate(pointers):
         e.do(f"store ptr {p}, ptr {e.element(table, 'ptr', k)}")
     ins, outs = (tuple((v.shape, v.dtype) for v in values) for values in (node.args, results))
-    target = w.external(kernels.Callback(node.params["callback"], ins, outs, node.params.get("fills", False)))
+    target = w.external(kernels.Callback(node.params["callback"], ins, outs))
     status = e.op(f"call i32 {target}(ptr {table})")
     w.stop_if(e.op(f"icmp ne i32 {status}, 0"), CALLBACK_RAISED)
 
