@@ -60,6 +60,30 @@ def test_the_first_call_is_like_those_that_are_compiled(name):
             np.testing.assert_allclose(np.asarray(leaf).astype(wide.dtype), wide, rtol, rtol * np.abs(wide).max())
 
 
+ELEMENTWISE = {
+    "exp": lax.exp,
+    "complex": lambda x: lax.mul(lax.complex(x, x), lax.complex(x, -x)),
+    "scalar": lambda x: lax.rem(x, np.float32(0.3)),
+    "broadcast": lambda x: lax.nextafter(x.reshape(-1, 5), x[:5][None]),
+    "strided": lambda x: lax.tanh(lax.rev(x, (0,))),
+    "select": lambda x: lax.select(x > 0.7, x, -x),
+    "parameter": lambda x: lax.reduce_precision(x, 5, 4),
+}
+
+
+@pytest.mark.parametrize(
+    "size", [native.LARGE + 9, native.LARGE_PIECE, native.LARGE_PIECE + 1, 3 * native.LARGE_PIECE - 8]
+)
+@pytest.mark.parametrize("name", ELEMENTWISE)
+def test_elementwise_operations_are_the_same_in_pieces_and_whole(name, size):
+    size -= size % 5
+    x = catena.numpy.asarray(np.random.default_rng(0).uniform(0.5, 1.0, size).astype(np.float32))
+    first, *others = [np.asarray(ELEMENTWISE[name](x)) for _ in range(native.REPEATS + 2)]
+    for again in others:
+        assert (again.shape, again.dtype) == (first.shape, first.dtype)
+        np.testing.assert_array_equal(again, first)
+
+
 JOINS = {
     "columns": lambda x: lax.concatenate([x, x + 1], 1),
     "rows": lambda x: lax.concatenate([x[:100], x, x[100:]], 0),

@@ -226,16 +226,28 @@ def _division(e: Emitter, t: Type, xs: list[str], width: int) -> tuple[str, str,
     return safe, zero, r
 
 
+def _quotient(e: Emitter, t: Type, xs: list[str], safe: str, width: int) -> str:
+    """The quotient, towards zero. Vectors divide floats alone: short integers go by way of those that hold them, whose
+    quotient is off by less than the distance to the next integer. A division by a constant is no division.
+    """
+    r, s = vector(t.register, width), "s" if t.kind == "i" else "u"
+    if width == 1 or t.bits > 32 or xs[1][0] != "%":
+        return e.op(f"{s}div {r} {xs[0]}, {safe}")
+    f = vector("float" if t.bits <= 16 else "double", width)
+    x, y = (e.op(f"{s}itofp {r} {v} to {f}") for v in (xs[0], safe))
+    return e.op(f"fpto{s}i {f} {e.op(f'fdiv {f} {x}, {y}')} to {r}")
+
+
 def _int_div(e, t, xs, width, attr):
     safe, zero, r = _division(e, t, xs, width)
-    quotient = e.op(f"{'sdiv' if t.kind == 'i' else 'udiv'} {r} {xs[0]}, {safe}")
     ones = constant(-1 if t.kind == "i" else (1 << t.bits) - 1, t, width)
-    return e.op(f"select {vector('i1', width)} {zero}, {r} {ones}, {r} {quotient}")
+    return e.op(f"select {vector('i1', width)} {zero}, {r} {ones}, {r} {_quotient(e, t, xs, safe, width)}")
 
 
 def _int_rem(e, t, xs, width, attr):
     safe, zero, r = _division(e, t, xs, width)
-    rest = e.op(f"{'srem' if t.kind == 'i' else 'urem'} {r} {xs[0]}, {safe}")
+    whole = e.op(f"mul {r} {_quotient(e, t, xs, safe, width)}, {safe}")
+    rest = e.op(f"sub {r} {xs[0]}, {whole}")
     return e.op(f"select {vector('i1', width)} {zero}, {r} {xs[0]}, {r} {rest}")
 
 
