@@ -356,6 +356,17 @@ def test_fft(shape, lengths):
     check_grads(round_trip, [x])
 
 
+@pytest.mark.parametrize("kind", ["FFT", "IFFT", "RFFT", "IRFFT"])
+def test_fft_of_nothing(kind):
+    """Empty axes, and none at all, as in JAX."""
+    dtype = np.float32 if kind == "RFFT" else np.complex64
+    for transform in (fft, catena.jit(fft, static_argnums=(1, 2))):
+        assert transform(np.ones((2, 3), dtype), kind, ()).dtype == dtype
+        for shape, lengths in (((3, 0), (0,)), ((0, 4), (4,)), ((0, 4), (0, 4)), ((2, 0, 4), (4,))):
+            shape = (*shape[:-1], shape[-1] // 2 + 1) if kind == "IRFFT" and shape[-1] else shape
+            assert transform(np.zeros(shape, dtype), kind, lengths).size == 0
+
+
 def test_fft_dtypes_and_errors():
     x = np.ones((3, 4), np.float32)
     assert fft(x, "fft", (4,)).dtype == np.complex64

@@ -76,7 +76,7 @@ def _from_real(b, x):
     dtype = np.result_type(x.dtype, np.complex64)
     shape = (*batch, n // 2 + 1)
     if x.size == 0:
-        return b.full(shape, np.zeros((), dtype))
+        return b.full(shape if n else x.shape, np.zeros((), dtype))
     if n % 2 or radices(n // 2) is None:
         whole = _along(b, b.map("complex", x, b.full(x.shape, np.zeros((), x.dtype))), x.ndim - 1, False)
         return b.slice(whole, (0,) * x.ndim, shape)

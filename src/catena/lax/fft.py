@@ -65,17 +65,13 @@ def _fft_abstract(x, *, fft_type, fft_lengths):
 
 def _half(lengths: tuple) -> tuple:
     """The lengths of a real transform's spectrum, of which one half is redundant."""
-    return (*lengths[:-1], lengths[-1] // 2 + 1 if lengths[-1] else 0) if lengths else ()
+    return (*lengths[:-1], lengths[-1] // 2 + 1 if lengths[-1] else 0)
 
 
 def _in_scipy(x, *, fft_type, fft_lengths):
-    out_dtype = _OUT_DTYPE[fft_type](x.dtype)
-    axes = tuple(range(x.ndim - len(fft_lengths), x.ndim))
-    if x.size == 0 or not axes:
+    if x.size == 0:
         lengths = _half(fft_lengths) if fft_type is RFFT else fft_lengths
-        if not axes:
-            return x.astype(out_dtype)
-        return np.zeros(x.shape[: axes[0]] + lengths, out_dtype)
+        return np.zeros(x.shape[: x.ndim - len(lengths)] + lengths, _OUT_DTYPE[fft_type](x.dtype))
     return fourier.transform(fft_type.name.lower(), x, fft_lengths)
 
 
@@ -154,7 +150,8 @@ def fft(x, fft_type: FftType | str, fft_lengths):
       x: the array. Real values are made complex for FFT, IFFT and IRFFT, integers float for RFFT.
       fft_type: FFT, IFFT (which divides by the number of elements), RFFT (real to the half spectrum) or
         IRFFT; a member of FftType or its name.
-      fft_lengths: the lengths of the transformed axes: those of ``x``, or for IRFFT those of the result.
+      fft_lengths: the lengths of the transformed axes: those of ``x``, or for IRFFT those of the result. Without any,
+        ``x`` is the result.
     Returns:
       The transform; it has ``fft_lengths[-1] // 2 + 1`` elements along the last axis for RFFT.
     Raises:
@@ -174,6 +171,8 @@ def fft(x, fft_type: FftType | str, fft_lengths):
             x = convert_element_type(x, dtypes.to_inexact_dtype(dtype))
     elif not dtypes.is_complex(dtype):
         x = convert_element_type(x, dtypes.to_complex_dtype(dtype))
+    if not lengths:
+        return x
     return fft_p.bind(x, fft_type=kind, fft_lengths=lengths)
 
 
