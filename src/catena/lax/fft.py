@@ -172,7 +172,7 @@ def fft(x, fft_type: FftType | str, fft_lengths):
     elif not dtypes.is_complex(dtype):
         x = convert_element_type(x, dtypes.to_complex_dtype(dtype))
     if not lengths:
-        return x
+        return convert_element_type(x, get_aval(x).dtype)
     return fft_p.bind(x, fft_type=kind, fft_lengths=lengths)
 
 
