@@ -16,7 +16,6 @@ COMBINE = {
     "or": "or",
     "xor": "xor",
 }
-REDUCE_FLOAT = {"max": "fmaximum", "min": "fminimum"}
 REDUCE_INT = {"sum": "add", "prod": "mul", "and": "and", "or": "or", "xor": "xor"}
 
 
