@@ -20,7 +20,7 @@ from pathlib import Path
 
 import fresh
 from side_by_side import OURS, THEIRS, Worker, alternate, best, check_equal, options_of, serve, show
-from workloads import compilation, elementwise, indexing, loops, models, products, rows
+from workloads import compilation, elementwise, indexing, loops, models, products, rows, transforms
 from workloads.inputs import Inputs
 
 GROUPS = {
@@ -28,6 +28,7 @@ GROUPS = {
     "rows": rows,
     "products": products,
     "indexing": indexing,
+    "transforms": transforms,
     "loops": loops,
     "models": models,
     "compilation": compilation,
