@@ -11,6 +11,7 @@ import catena
 from catena import grad, lax, vmap
 from catena.core import dtypes
 from catena.lax import native
+from catena.lax.elementwise import SHARED
 from checkers import raises
 
 F32 = np.float32
@@ -148,28 +149,55 @@ def test_complex_to_real_warns():
         assert lax.convert_element_type(np.complex64(1 + 2j), "float32").item() == 1
 
 
+def test_complex_to_bool_asks_the_real_part():
+    x = np.array([1j, 0, 1, 1 + 1j], np.complex64)
+    assert both(lambda x: lax.convert_element_type(x, bool), x) == [False, False, True, True]
+
+
 def special_numbers(dtype):
-    """Complex numbers whose parts are limits of the dtype, and ordinary ones."""
+    """Limits of a dtype and ordinary numbers; complex ones have all pairs of such parts."""
+    dtype = np.dtype(dtype)
+    rng = np.random.default_rng(0)
+    if dtype.kind in "iu":
+        low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
+        limits = np.array([low, low + 1, 0, 1, high - 1, high], dtype)
+        return np.concatenate([np.repeat(limits, 6), rng.integers(low, high, 200, dtype, endpoint=True)])
     f = np.finfo(dtype)
-    limits = [0, 1, f.max, f.max / 2, f.tiny, f.tiny / 3, f.smallest_subnormal, f.eps, 2.5, np.inf]
-    parts = np.array([*limits, *np.negative(limits), np.nan], f.dtype)
-    ordinary = np.random.default_rng(0).normal(size=(2, 1000)).astype(f.dtype)
-    out = np.empty(parts.size**2 + 1000, dtype)
-    out.real = [*np.repeat(parts, parts.size), *ordinary[0]]
-    out.imag = [*np.tile(parts, parts.size), *ordinary[1]]
+    limits = [0, 1, f.max, f.max / 2, f.tiny, f.tiny / 3, f.smallest_subnormal, f.eps, 2.5, 0.5, np.inf]
+    parts = np.array([*limits, *np.negative(limits), np.nan, *rng.normal(size=20)], f.dtype)
+    if dtype.kind == "f":
+        return parts
+    out = np.empty(parts.size**2, dtype)
+    out.real, out.imag = np.repeat(parts, parts.size), np.tile(parts, parts.size)
     return out
 
 
-@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
-@pytest.mark.parametrize("name", "neg abs conj square add sub mul eq ne".split())
-def test_complex_arithmetic_is_the_same_small_large_and_compiled(name, dtype):
-    """NumPy evaluates small arrays, a kernel large ones: infinities, overflow, subnormals, signs of zeros, rounding."""
+EXACT = {
+    "f": "neg abs add sub mul div square floor ceil is_finite eq ne lt le gt ge",
+    "i": "neg abs add sub mul square eq ne lt le gt ge bitwise_not bitwise_and bitwise_or bitwise_xor",
+    "u": "neg add mul le bitwise_not bitwise_xor",
+    "c": "neg abs conj add sub mul square eq ne",
+}
+CASES = [
+    (name, dtype)
+    for dtype in ("float32", "float64", "int8", "int32", "int64", "uint16", "uint32", "complex64", "complex128")
+    for name in EXACT[np.dtype(dtype).kind].split()
+]
+
+
+@pytest.mark.parametrize("name, dtype", CASES)
+def test_arithmetic_is_the_same_small_large_and_compiled(name, dtype):
+    """NumPy evaluates small arrays, a kernel very large ones: infinities, overflow, subnormals, signs of zeros."""
     with catena.enable_x64(True):
         fun, x = getattr(lax, name), special_numbers(dtype)
-        count = -(-native.LARGE_PIECE // x.size)
-        numbers = [x] if name in ("neg", "abs", "conj", "square") else [x, np.random.default_rng(1).permutation(x)]
-        small, repeated = fun(*numbers), fun(*[np.tile(v, count) for v in numbers])
-        for other in (repeated[: x.size], repeated[-x.size :], catena.jit(fun)(*numbers)):
+        unary = name in "neg abs conj square floor ceil is_finite bitwise_not".split()
+        pairs = [x] if unary else [x, x[::-1]] if x.dtype.kind == "c" else [np.repeat(x, x.size), np.tile(x, x.size)]
+        count = SHARED // pairs[0].nbytes + 1
+        small, numbers = fun(*pairs), [np.tile(v, count) for v in pairs]
+        for _ in range(native.REPEATS):
+            fun(*numbers)
+        large = fun(*numbers)
+        for other in (large[: small.size], large[-small.size :], catena.jit(fun)(*pairs)):
             want, got = (np.asarray(v).view(v.real.dtype) for v in (small, other))
             np.testing.assert_array_equal(got, want)
             np.testing.assert_array_equal(np.signbit(got)[want == 0], np.signbit(want)[want == 0])

@@ -68,6 +68,10 @@ ELEMENTWISE = {
     "strided": lambda x: lax.tanh(lax.rev(x, (0,))),
     "select": lambda x: lax.select(x > 0.7, x, -x),
     "parameter": lambda x: lax.reduce_precision(x, 5, 4),
+    "sum": lambda x: lax.sub(x, np.float32(0.75)),
+    "columns": lambda x: lax.mul(x.reshape(5, -1), x[:5, None]),
+    "to bool": lambda x: lax.convert_element_type(x - 0.75, bool),
+    "to complex": lambda x: lax.convert_element_type(x, "complex64"),
 }
 
 

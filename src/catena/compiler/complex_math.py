@@ -101,8 +101,7 @@ def _convert(body, v, x):
         cast = re if source.name == t else body.stmt("convert", t, (re,))
         return cast, (body.const(0.0, t) if im is None else body.stmt("convert", t, (im,)))
     if target == np.bool_:
-        zero = body.const(0.0, part_name(source))
-        return body.stmt("or", "bool", tuple(body.stmt("ne", "bool", (p, zero)) for p in x))
+        return body.stmt("ne", "bool", (x[0], body.const(0.0, part_name(source))))
     return x[0] if part_name(source) == target.name else body.stmt("convert", target.name, (x[0],))
 
 

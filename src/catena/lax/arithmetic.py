@@ -21,6 +21,7 @@ from catena.lax.elementwise import (
     HALVES,
     INTEGERS,
     NUMBER,
+    NUMBERS,
     REAL,
     SIGNED,
     SINGLE_AND_DOUBLE,
@@ -252,9 +253,9 @@ def _tie_swapped(t, x, y, out):
     return mul(t, _choice_tangents(y, x, out))
 
 
-neg_p = elementwise("neg", _negative, NUMBER, lambda t, x, y: neg(t), transpose=_neg_transpose, shared=COMPLEXES)
+neg_p = elementwise("neg", _negative, NUMBER, lambda t, x, y: neg(t), transpose=_neg_transpose, shared=NUMBERS)
 add_p = elementwise(
-    "add", np.add, NUMBER, transpose=_add_transpose, jvp=_sum_jvp(lambda x, y: add(x, y)), shared=COMPLEXES
+    "add", np.add, NUMBER, transpose=_add_transpose, jvp=_sum_jvp(lambda x, y: add(x, y)), shared=NUMBERS
 )  # fmt: skip
 sub_p = elementwise(
     "sub",
@@ -262,7 +263,7 @@ sub_p = elementwise(
     NUMBER,
     transpose=_sub_transpose,
     jvp=_sum_jvp(lambda x, y: sub(x, y), lambda t: neg(t)),
-    shared=COMPLEXES,
+    shared=NUMBERS,
 )
 mul_p = elementwise(
     "mul",
@@ -271,20 +272,20 @@ mul_p = elementwise(
     lambda t, x, y, z: mul_p.bind(t, y),
     lambda t, x, y, z: mul_p.bind(x, t),
     transpose=_mul_transpose,
-    shared=COMPLEXES,
+    shared=NUMBERS,
 )
 div_p = elementwise(
     "div", _divide, NUMBER, lambda t, x, y, z: div(t, y),
     lambda t, x, y, z: mul(mul(neg(t), x), integer_pow(y, -2)), transpose=_div_transpose,
-    slow=HALVES | INTEGERS | COMPLEXES,
+    slow=HALVES | INTEGERS | COMPLEXES, shared=SINGLE_AND_DOUBLE,
 )  # fmt: skip
 rem_p = elementwise("rem", _remainder, REAL, lambda t, x, y, z: t, _rem_tangent_y, slow=FLOATS | INTEGERS)
 max_p = elementwise("max", maximum, ANY, _tie, _tie_swapped, lower=_extreme_lower("max", "gt"), slow=FLOATS | COMPLEXES)
 min_p = elementwise("min", minimum, ANY, _tie, _tie_swapped, lower=_extreme_lower("min", "lt"), slow=FLOATS | COMPLEXES)
-abs_p = elementwise("abs", np.abs, SIGNED, _abs_tangent, result=_real_of_complex, shared=COMPLEXES)
+abs_p = elementwise("abs", np.abs, SIGNED, _abs_tangent, result=_real_of_complex, shared=NUMBERS)
 sign_p = elementwise("sign", _sign, NUMBER, None, slow=FLOATS | COMPLEXES)
-floor_p = elementwise("floor", np.floor, FLOAT, None)
-ceil_p = elementwise("ceil", np.ceil, FLOAT, None)
+floor_p = elementwise("floor", np.floor, FLOAT, None, shared=SINGLE_AND_DOUBLE)
+ceil_p = elementwise("ceil", np.ceil, FLOAT, None, shared=SINGLE_AND_DOUBLE)
 round_p = elementwise("round", _round, FLOAT, None, lower=_round_lower, wider=WIDER_WITH_HALF, slow=FLOATS)
 nextafter_p = elementwise(
     "nextafter",
@@ -300,7 +301,7 @@ integer_pow_p = elementwise(
 )  # fmt: skip
 add_any_p = elementwise(
     "add_any", np.add, NUMBER, abstract=_add_any_abstract, transpose=_add_transpose, op="add",
-    jvp=_sum_jvp(lambda x, y: add_any_p.bind(x, y)), shared=COMPLEXES,
+    jvp=_sum_jvp(lambda x, y: add_any_p.bind(x, y)), shared=NUMBERS,
 )  # fmt: skip
 add_any_p.batch = _add_any_batch
 

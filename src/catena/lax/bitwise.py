@@ -146,10 +146,10 @@ def _mulhi_lower(b, x, y):
 
 AS_IS: dict = {}  # these functions know the narrow integers themselves
 
-not_p = elementwise("not", _on_bits(np.invert), BITS, None, wider=AS_IS)
-and_p = elementwise("and", _on_bits(np.bitwise_and), BITS, None, None, wider=AS_IS)
-or_p = elementwise("or", _on_bits(np.bitwise_or), BITS, None, None, wider=AS_IS)
-xor_p = elementwise("xor", _on_bits(np.bitwise_xor), BITS, None, None, wider=AS_IS)
+not_p = elementwise("not", _on_bits(np.invert), BITS, None, wider=AS_IS, shared=INTEGERS)
+and_p = elementwise("and", _on_bits(np.bitwise_and), BITS, None, None, wider=AS_IS, shared=INTEGERS)
+or_p = elementwise("or", _on_bits(np.bitwise_or), BITS, None, None, wider=AS_IS, shared=INTEGERS)
+xor_p = elementwise("xor", _on_bits(np.bitwise_xor), BITS, None, None, wider=AS_IS, shared=INTEGERS)
 shift_left_p = elementwise("shift_left", _shift(_shift_left, _zero), INTEGER, None, None, wider=AS_IS, slow=INTEGERS)
 shift_right_logical_p = elementwise(
     "shift_right_logical",

@@ -16,14 +16,15 @@ from catena.lax.elementwise import (
     HALVES,
     INTEGERS,
     NOT_LINEAR,
+    NUMBERS,
     ORDERED,
+    SINGLE_AND_DOUBLE,
     WIDER,
     align_batched,
     broadcast_operand_shapes,
-    by_kernel_where_large,
+    by_kernel_where_quicker,
     check_same_dtypes,
     elementwise,
-    least_sizes,
     spread_operands,
     to_bool,
     widened,
@@ -57,7 +58,7 @@ def _compare(name, evaluate, admitted=ORDERED, **rules):
 
 def _equality(name, evaluate):
     """A comparison that extended dtypes admit, too."""
-    primitive = _compare(name, evaluate, ANY, slow=HALVES | COMPLEXES)
+    primitive = _compare(name, evaluate, ANY, slow=HALVES | COMPLEXES, shared=NUMBERS)
     of_numbers = primitive.abstract
 
     def abstract(x, y):
@@ -72,14 +73,14 @@ def _equality(name, evaluate):
 
 eq_p = _equality("eq", lambda x, y: x == y)
 ne_p = _equality("ne", lambda x, y: x != y)
-lt_p = _compare("lt", np.less)
-le_p = _compare("le", np.less_equal)
-gt_p = _compare("gt", np.greater)
-ge_p = _compare("ge", np.greater_equal)
+lt_p = _compare("lt", np.less, shared=NUMBERS)
+le_p = _compare("le", np.less_equal, shared=NUMBERS)
+gt_p = _compare("gt", np.greater, shared=NUMBERS)
+ge_p = _compare("ge", np.greater_equal, shared=NUMBERS)
 eq_to_p = _compare("eq_to", _total(np.equal), op="eq_total", slow=FLOATS)
 le_to_p = _compare("le_to", _total(np.less_equal), op="le_total", slow=FLOATS)
 lt_to_p = _compare("lt_to", _total(np.less), op="lt_total", slow=FLOATS)
-is_finite_p = elementwise("is_finite", np.isfinite, FLOAT, None, result=to_bool)
+is_finite_p = elementwise("is_finite", np.isfinite, FLOAT, None, result=to_bool, shared=SINGLE_AND_DOUBLE)
 
 
 def eq(x, y):
@@ -401,8 +402,8 @@ clamp_p = Primitive(
     batch=_clamp_batch,
     lower=_clamp_lower,
 )
-clamp_p.evaluate = by_kernel_where_large(
-    clamp_p, widened(lambda low, x, high: minimum(maximum(low, x), high)), least_sizes(FLOATS | INTEGERS)
+clamp_p.evaluate = by_kernel_where_quicker(
+    clamp_p, widened(lambda low, x, high: minimum(maximum(low, x), high)), FLOATS | INTEGERS
 )
 
 

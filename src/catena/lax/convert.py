@@ -15,6 +15,7 @@ from catena.lax.elementwise import (
     FLOAT,
     FLOATS,
     NEVER,
+    SHARED,
     SINGLE_AND_DOUBLE,
     batch_rule,
     check_admitted,
@@ -49,16 +50,16 @@ def _convert_transpose(ct, x, *, new_dtype, weak_type):
     return [convert_element_type_p.bind(ct, new_dtype=x.aval.dtype, weak_type=x.aval.weak_type)]
 
 
-def _convert_in_numpy(x, *, new_dtype, weak_type):
-    return x if x.dtype == new_dtype else casts.convert(x, new_dtype)
-
-
 def _convert(x, *, new_dtype, weak_type):
     """NumPy's conversions to and from small dtypes go element by element; a kernel does large ones."""
-    if x.size >= native.SMALLEST and x.dtype != new_dtype and not SLOW.isdisjoint((x.dtype, new_dtype)):
-        params = {"new_dtype": new_dtype, "weak_type": weak_type}
-        return native.in_pieces(convert_element_type_p, (x,), params)
-    return _convert_in_numpy(x, new_dtype=new_dtype, weak_type=weak_type)
+    if x.dtype == new_dtype:
+        return x
+    if x.size < native.SMALLEST:
+        return casts.convert(x, new_dtype)
+    params = {"new_dtype": new_dtype, "weak_type": weak_type}
+    if SLOW.isdisjoint((x.dtype, new_dtype)):
+        return _convert_by_all_threads(x, **params)
+    return native.in_pieces(convert_element_type_p, (x,), params)
 
 
 SLOW = frozenset((*dtypes.FLOATS, *map(np.dtype, ("int8", "uint8")))) - SINGLE_AND_DOUBLE
@@ -71,6 +72,9 @@ convert_element_type_p = Primitive(
     lower=lambda b, x, *, new_dtype, weak_type: b.convert(x, new_dtype),
 )
 convert_element_type_p.batch = batch_rule(convert_element_type_p)
+_convert_by_all_threads = native.by_all_threads(
+    convert_element_type_p, lambda x, *, new_dtype, weak_type: casts.convert(x, new_dtype), SHARED
+)
 
 
 def convert_element_type(operand, new_dtype):

@@ -165,12 +165,13 @@ WIDER_WITH_HALF = WIDER | {np.dtype("float16"): np.dtype("float32")}
 
 # Where NumPy computes element by element, a compiled kernel is ten times as fast. It does so for the halves
 # everywhere; for other dtypes the definitions of the primitives say, by `slow`, where a kernel was measured to win,
-# and by `shared`, where it wins by all threads alone.
+# and by `shared`, where it wins by all threads alone: these operations are exact, so that one cannot tell who did them.
 HALVES = frozenset((dtypes.BFLOAT16, np.dtype("float16")))
 FLOATS = frozenset(np.dtype(d) for d in ("float16", dtypes.BFLOAT16, "float32", "float64"))
 INTEGERS = frozenset(d for d in (*dtypes.SIGNED, *dtypes.UNSIGNED) if dtypes.itemsize_bits(d) >= 8)
 COMPLEXES = frozenset(dtypes.COMPLEX)
 SINGLE_AND_DOUBLE = frozenset((np.dtype("float32"), np.dtype("float64")))
+NUMBERS = SINGLE_AND_DOUBLE | INTEGERS | COMPLEXES
 NEVER = frozenset()
 
 
@@ -190,28 +191,36 @@ def widened(fun, wider=WIDER):
     return evaluate
 
 
-def least_sizes(slow, shared=NEVER) -> dict:
-    """From how many elements on a compiled kernel evaluates, by dtype: see ``elementwise``."""
-    return dict.fromkeys(shared, native.LARGE_PIECE) | dict.fromkeys(slow, native.SMALLEST)
+def large(xs) -> bool:
+    """Whether some operand is large enough to be evaluated by a compiled kernel."""
+    return any(x.size >= native.SMALLEST for x in xs)
 
 
-def by_kernel_where_large(primitive, in_numpy, least: dict):
-    """Evaluation by a compiled kernel from as many elements on as ``least`` says of a dtype, else ``in_numpy``."""
+SHARED = 1 << 22  # bytes of the first and the last operand, from which on all threads are quicker than NumPy on one
+
+
+def by_kernel_where_quicker(primitive, in_numpy, slow, shared=NEVER):
+    """``in_numpy``, but kernels for large arrays of ``slow`` dtypes, and for very large ones of ``shared`` that come
+    again.
+    """
+    by_all_threads = native.by_all_threads(primitive, in_numpy, SHARED)
 
     def evaluate(*xs, **params):
-        size = least.get(xs[0].dtype)
-        if size is not None and any(x.size >= size for x in xs):
+        dtype = xs[0].dtype
+        if dtype in slow and large(xs):
             return native.in_pieces(primitive, xs, params)
-        return in_numpy(*xs, **params)
+        return (by_all_threads if dtype in shared else in_numpy)(*xs, **params)
 
     return evaluate
 
 
 def at_once(fun, otherwise, special):
-    """``fun`` of NumPy itself but for the ``special`` dtypes, which go the longer way. On the hot path."""
+    """``fun`` of NumPy itself but for ``special`` dtypes and very large arrays, which go the longer way. On the hot
+    path.
+    """
 
     def evaluate(*xs, **params):
-        if xs[0].dtype in special:
+        if xs[0].dtype in special or xs[0].nbytes + xs[-1].nbytes >= SHARED:
             return otherwise(*xs, **params)
         return fun(*xs, **params)
 
@@ -326,15 +335,16 @@ def elementwise(name, evaluate, admitted, *tangents, op=None, result=same_dtype,
       op: the compiler's name for it, if it is not ``name``.
       slow: the dtypes in which NumPy is slow (``HALVES``, if not said), so that large arrays of them are given to
         a compiled kernel.
-      shared: further dtypes, of which only arrays are given to it that are large enough for all threads.
+      shared: dtypes in which NumPy and the kernel give the same bits, of which very large arrays that come again are
+        given to one that all threads run.
       result: the dtype of the result, from the operands' types.
       rules: rules that are written out, such as ``transpose`` or ``lower``.
     """
     primitive = Primitive(name)
     primitive.abstract = rules.pop("abstract", None) or abstract_rule(name, admitted, result)
-    wider, least = rules.pop("wider", WIDER), least_sizes(rules.pop("slow", HALVES), rules.pop("shared", NEVER))
-    by_kernel = by_kernel_where_large(primitive, widened(evaluate, wider), least)
-    primitive.evaluate = at_once(evaluate, by_kernel, least.keys() | wider)
+    wider, slow, shared = rules.pop("wider", WIDER), rules.pop("slow", HALVES), rules.pop("shared", NEVER)
+    by_kernel = by_kernel_where_quicker(primitive, widened(evaluate, wider), slow, shared)
+    primitive.evaluate = at_once(evaluate, by_kernel, slow.union(wider))
     if tangents and isinstance(tangents[0], NoRule):
         primitive.jvp = tangents[0]
     else:

@@ -7,8 +7,8 @@ import numpy as np
 from catena.core.array import Array
 from catena.core.aval import ShapedArray
 from catena.core.zeros import Zero, get_aval, instantiate, is_undefined_primal
+from catena.lax import native
 from catena.lax.elementwise import check_same_dtypes
-from catena.lax.native import LARGE_PIECE, when_repeated
 from catena.lax.shape import insert, reshape, slice_in_dim, structural, unary_transpose
 from catena.lax.structure import as_ints, bind, canonical_axis, front, move_axis
 
@@ -41,20 +41,7 @@ def get_aval_of_operand(x):
     return x.aval if is_undefined_primal(x) else get_aval(x)
 
 
-LARGE = 2 * LARGE_PIECE  # elements that all threads copy in less time than one
-FEW = 16  # operands: more take long to compile
-
-
-def _by_all_threads(primitive):
-    """Evaluation by NumPy, but of large arrays again and again compiled; strided ones that would copy first."""
-    in_numpy = primitive.evaluate
-    repeated = when_repeated(primitive, in_numpy, narrow=True, least=LARGE)
-
-    def evaluate(*xs, **params):
-        large = xs[0].size + xs[-1].size >= LARGE and len(xs) <= FEW
-        return (repeated if large and all(x.flags.c_contiguous for x in xs) else in_numpy)(*xs, **params)
-
-    return evaluate
+LARGE = 1 << 21  # bytes of the first and the last operand, from which on all threads copy quicker than one
 
 
 # ------------------------------------------------------------------------------------------------------------
@@ -101,7 +88,7 @@ concatenate_p = structural(
     batch=_concatenate_batch,
     lower=lambda b, *xs, dimension: b.concatenate(xs, dimension),
 )
-concatenate_p.evaluate = _by_all_threads(concatenate_p)
+concatenate_p.evaluate = native.by_all_threads(concatenate_p, concatenate_p.evaluate, LARGE)
 
 
 def concatenate(operands, dimension: int):
@@ -242,7 +229,7 @@ stack_p = structural(
     batch=_stack_batch,
     lower=_stack_lower,
 )
-stack_p.evaluate = _by_all_threads(stack_p)
+stack_p.evaluate = native.by_all_threads(stack_p, stack_p.evaluate, LARGE)
 
 
 def stack(operands, axis: int = 0):

@@ -104,6 +104,7 @@ def _starts(start: int, stop: int, piece: int) -> list:
 
 LARGE = 1 << 16  # elements, from which on a program may be worth its compilation
 REPEATS = 2  # evaluations by NumPy before that
+FEW = 16  # operands: of more, a program takes long to compile
 _KEPT = 4096
 _seen: OrderedDict = OrderedDict()  # how often NumPy evaluated an operation on these types
 
@@ -123,6 +124,22 @@ def when_repeated(primitive, in_numpy, narrow: bool = False, least: int = LARGE)
             return in_numpy(*xs, **params)
         outs = compiled(xs)
         return outs if primitive.multiple_results else outs[0]
+
+    return evaluate
+
+
+def by_all_threads(primitive, in_numpy, least: int):
+    """``in_numpy``, which one thread runs as quickly as a program, but for a few arrays that come again and again a
+    program that all threads run, if the first and the last have ``least`` bytes. Strided ones it would copy first. On
+    the hot path.
+    """
+
+    def evaluate(*xs, **params):
+        if xs[0].nbytes + xs[-1].nbytes >= least and len(xs) <= FEW and all([x.flags.c_contiguous for x in xs]):
+            compiled = repeated_kernel(primitive, xs, params)
+            if compiled is not None:
+                return compiled(xs)[0]
+        return in_numpy(*xs, **params)
 
     return evaluate
 

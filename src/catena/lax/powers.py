@@ -15,6 +15,7 @@ from catena.lax.elementwise import (
     FLOATS,
     INEXACT,
     NUMBER,
+    NUMBERS,
     SINGLE_AND_DOUBLE,
     broadcast_operand_shapes,
     check_accuracy,
@@ -97,7 +98,7 @@ def _pow_lower(b, x, y):
 # ------------------------------------------------------------------------------------------------------------
 # Primitives
 
-square_p = elementwise("square", np.square, NUMBER, lambda t, x, y: mul(t, mul(like(x, 2), x)), shared=COMPLEXES)
+square_p = elementwise("square", np.square, NUMBER, lambda t, x, y: mul(t, mul(like(x, 2), x)), shared=NUMBERS)
 sqrt_p = elementwise("sqrt", np.sqrt, INEXACT, lambda t, x, y: mul(t, div(like(y, 0.5), y)), slow=FLOATS | COMPLEXES)
 rsqrt_p = elementwise(
     "rsqrt", _rsqrt, INEXACT, lambda t, x, y: mul(t, mul(like(y, -0.5), div(y, x))), slow=FLOATS | COMPLEXES
