@@ -152,6 +152,7 @@ ELSEWHERE = {
     "test_custom_derivatives.py": "custom_jvp_call custom_vjp_call custom_vjp_linear linear_call",
     "test_callbacks.py": "debug_callback io_callback pure_callback",
     "test_checkpoint.py": "name",
+    "test_lax_tokens.py": "after_all create_token",
     "test_random.py": "random_bits random_bits_at random_clone random_fold_in random_gamma random_seed random_split "
     "random_split_at random_unwrap random_wrap rng_bit_generator rng_uniform",
     "test_stack_runtime.py": "stack_add stack_empty stack_length stack_read stack_scan stack_write",

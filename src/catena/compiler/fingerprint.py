@@ -13,7 +13,7 @@ import hashlib
 import numpy as np
 
 from catena.core.array import Array
-from catena.core.aval import ShapedArray
+from catena.core.aval import AbstractToken, ShapedArray
 from catena.core.dtype_table import ExtendedDType
 from catena.core.jaxpr import ClosedJaxpr, Jaxpr, Literal
 
@@ -75,7 +75,7 @@ class Writer:
         return self.array(v.val) + self.value(v.aval) if type(v) is Literal else names[v]
 
     def array(self, x) -> str:
-        value = np.asarray(x._value if isinstance(x, Array) else x)
+        value = np.asarray(getattr(x, "_value", x))
         if value.dtype.hasobject:
             raise Unnamed
         self.bytes += value.nbytes
@@ -92,6 +92,8 @@ class Writer:
             return repr(x)
         if kind is ShapedArray:
             return f"{self.value(x.dtype)}{x.shape}{x.weak_type}"
+        if kind is AbstractToken:
+            return x.str_short()
         if isinstance(x, np.dtype):
             return x.name if x.names is None else repr(x)
         if kind in (ClosedJaxpr, Jaxpr):

@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 
 from catena.compiler import convolution, fission, indexing, library, ordering, windows
-from catena.core.dtypes import KIND, is_extended
+from catena.core.dtypes import KIND, float0, is_extended
 from catena.core.errors import CompileError
 from catena.core.stack import is_stack
 from catena.runtime import stacks
@@ -443,7 +443,9 @@ class Builder:
         return [self._operand(v, env) for v in jaxpr.outvars]
 
     def _operand(self, atom, env) -> Value:
-        return self.constant(np.asarray(atom.val, physical(atom.aval)[1])) if hasattr(atom, "val") else env[atom]
+        if hasattr(atom, "val"):
+            return self.constant(np.asarray(storage(atom.val), physical(atom.aval)[1]))
+        return env[atom]
 
     def _equation(self, eqn, env) -> None:
         rule = eqn.primitive.lower
@@ -501,13 +503,17 @@ class Builder:
 def storage(x) -> np.ndarray:
     """A constant as programs hold it: stacks by their addresses, other extended dtypes by their storage."""
     aval = getattr(x, "aval", None)
+    if aval is not None and aval.dtype == float0:
+        return np.zeros(*physical(aval))
     if aval is None or not aval.extended:
         return np.asarray(x)
     return stacks.addresses(x._value, aval.dtype.item) if is_stack(aval) else x._value
 
 
 def physical(aval) -> tuple[tuple, np.dtype]:
-    """The shape and dtype by which programs hold values of this type."""
+    """The shape and dtype by which programs hold values of this type; those without data are held by ``False``."""
+    if aval.dtype == float0:
+        return aval.shape, np.dtype(bool)
     return aval.dtype.physical(aval.shape) if is_extended(aval.dtype) else (aval.shape, aval.dtype)
 
 

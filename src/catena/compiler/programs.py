@@ -5,7 +5,6 @@ from __future__ import annotations
 from catena.compiler import cache, stored
 from catena.compiler.executable import Executable
 from catena.compiler.fingerprint import fingerprint
-from catena.core.array import Array
 from catena.core.jaxpr import ClosedJaxpr
 from catena.core.lazy import compiler  # a fifth of a second to load, which a program that is found does not need
 
@@ -13,7 +12,7 @@ from catena.core.lazy import compiler  # a fifth of a second to load, which a pr
 def program(closed: ClosedJaxpr, *, name: str = "main", donated: tuple[bool, ...] = ()) -> Executable:
     """The executable of a closed jaxpr; arguments as for `compile.compile_jaxpr`."""
     key = name_on_disk(closed, donated)
-    consts = [x._value if isinstance(x, Array) else x for x in closed.consts]
+    consts = [getattr(x, "_value", x) for x in closed.consts]
     found = stored.find(key, consts, lambda: compiler.text_of(closed, donated))
     if found is not None:
         return found[0]

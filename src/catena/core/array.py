@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from catena.core import dtypes
-from catena.core.aval import ShapedArray
+from catena.core.aval import ShapedArray, abstract_token
 from catena.core.buffers import offer_buffer
 from catena.core.errors import how_to_register
+from catena.core.token import Token, new_token
 
 _new = object.__new__
 
@@ -344,10 +345,23 @@ def make_array(value: np.ndarray, weak_type: bool = False) -> Array:
     return array
 
 
-def typed_array(value, aval) -> Array:
-    """An Array around ``value``, known to have the type ``aval``."""
-    array = _new(ExtendedArray if aval.extended else Array)
-    array._value = value if type(value) is np.ndarray else np.asarray(value, None if aval.extended else aval.dtype)
+def typed_array(value, aval) -> Array | Token:
+    """An Array around ``value``, known to have the type ``aval``; a token where that is the type of tokens."""
+    if aval.extended:
+        return extended_value(value, aval)
+    array = _new(Array)
+    array._value = value if type(value) is np.ndarray else np.asarray(value, aval.dtype)
+    array.weak_type = aval.weak_type
+    array._aval = aval
+    return array
+
+
+def extended_value(value, aval) -> ExtendedArray | Token:
+    """``typed_array`` for types whose values are of a class of their own."""
+    if aval is abstract_token:
+        return new_token()
+    array = _new(ExtendedArray)
+    array._value = np.asarray(value)
     array.weak_type = aval.weak_type
     array._aval = aval
     return array
@@ -364,9 +378,9 @@ def fresh_array(value: np.ndarray, aval) -> Array:
     return array
 
 
-def as_array(x) -> Array:
+def as_array(x) -> Array | Token:
     """A Python scalar, NumPy scalar or NumPy array as an Array; NumPy arrays are copied, since others may
-    write to them.
+    write to them. Tokens, the values that are no arrays, stay what they are.
     """
     kind = type(x)
     if kind is Array:
@@ -380,6 +394,8 @@ def as_array(x) -> Array:
         return make_array(np.array(x, dtype=dtypes.canonicalize_dtype(x.dtype), order="C"), False)
     if isinstance(x, (bool, int, float, complex)):
         return as_array(_plain(x))
+    if kind is Token:
+        return x
     raise TypeError(f"Value {x!r} of type {type(x)} is not a valid JAX type.{how_to_register(x)}")
 
 

@@ -97,25 +97,46 @@ class ShapedArray:
 
 
 class AbstractToken:
-    """The type of a token: a value that carries nothing but order."""
+    """The type of a token: a value that carries nothing but order. There is one such type.
 
-    __slots__ = ()
-    shape, dtype, weak_type, ndim, size, extended = (), dtypes.float0, False, 0, 0, False
+    To what asks for shape and dtype it looks like a scalar without data (float0), so programs neither take nor
+    compute tokens.
+    """
+
+    __slots__ = ("__weakref__",)
+    shape, dtype, weak_type, ndim, size = (), dtypes.float0, False, 0, 0
+    extended = True  # tokens are of a class of their own
+
+    def __new__(cls):
+        return abstract_token
+
+    def __reduce__(self):
+        return AbstractToken, ()
+
+    def update(self, **parts):
+        """Tokens have no parts to replace: they cannot be stacked, nor get an axis or a dtype."""
+        raise TypeError(
+            f"a token has no {' or '.join(parts)}: it cannot be mapped, stacked or converted. Under vmap it is one for "
+            "all examples (in_axes and out_axes None), in a loop it is carried along."
+        )
 
     def str_short(self, short_dtypes: bool = False) -> str:
+        """``Tok``, as jaxprs print it."""
         return "Tok"
 
-    def strip_weak_type(self):
+    def strip_weak_type(self) -> "AbstractToken":
+        """The same type: tokens are never weak."""
         return self
 
-    def to_tangent_aval(self):
+    def to_tangent_aval(self) -> ShapedArray:
+        """The type of tangents: there are none, so float0."""
         return ShapedArray((), dtypes.float0)
 
     def __repr__(self):
-        return "Tok"
+        return "AbstractToken()"
 
 
-abstract_token = AbstractToken()
+abstract_token = object.__new__(AbstractToken)
 
 
 def same_type(a, b) -> bool:

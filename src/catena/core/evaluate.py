@@ -10,6 +10,7 @@ import numpy as np
 
 from catena.core import dtypes
 from catena.core.array import Array, as_array, typed_array
+from catena.core.aval import abstract_token
 from catena.core.context import context
 from catena.core.errors import UnexpectedTracerError
 from catena.core.source import user_source
@@ -58,6 +59,8 @@ _NOTE = "In the operation "
 def _checked_types(primitive, avals: tuple, params: dict):
     """What the ``abstract`` rule says; what it raises notes the operation, its operands and parameters."""
     try:
+        if abstract_token in avals and not primitive.takes_tokens:
+            raise TypeError(f"{primitive} takes arrays, but operand {avals.index(abstract_token)} is a token")
         return primitive.abstract(*avals, **params)
     except (TypeError, ValueError, IndexError) as error:
         if not any(note.startswith(_NOTE) for note in getattr(error, "__notes__", ())):

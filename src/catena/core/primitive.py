@@ -65,6 +65,7 @@ class Primitive:
       name: how it prints in jaxprs; registered names are unique.
       multiple_results: whether it returns a list of results instead of one.
       takes_arrays: whether ``evaluate`` works on Arrays instead of NumPy values.
+      takes_tokens: whether operands may be tokens instead of arrays.
       effects: from the parameters to the set of effects of one application.
       axis_names: from the parameters to the named axes that the primitive reads.
       rules: the rules by name, as described at the head of this module.
@@ -74,6 +75,7 @@ class Primitive:
         "name",
         "multiple_results",
         "takes_arrays",
+        "takes_tokens",
         "effects",
         "axis_names",
         "partial_eval",
@@ -88,6 +90,7 @@ class Primitive:
         *,
         multiple_results: bool = False,
         takes_arrays: bool = False,
+        takes_tokens: bool = False,
         effects=no_effects,
         axis_names=no_axis_names,
         partial_eval=None,
@@ -97,6 +100,7 @@ class Primitive:
         self.name = name
         self.multiple_results = multiple_results
         self.takes_arrays = takes_arrays
+        self.takes_tokens = takes_tokens
         self.effects = effects
         self.axis_names = axis_names
         self.partial_eval = partial_eval

@@ -8,7 +8,7 @@ from catena.core.errors import how_to_register
 from catena.core.evaluate import abstract_eval
 from catena.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var
 from catena.core.source import user_source
-from catena.core.trace import Trace, Tracer, escaped
+from catena.core.trace import VALUES, Trace, Tracer, escaped
 
 
 class DebugInfo:
@@ -98,7 +98,7 @@ class JaxprTrace(Trace):
         else:
             value = x if isinstance(x, Array) else as_array(x)
             aval = value.aval
-            if not aval.shape and not isinstance(aval.dtype, dtypes.ExtendedDType):
+            if not aval.shape and not aval.extended:
                 return Literal(value, aval)
         var = Var(aval)
         self.constants[id(x)] = (var, value, x)
@@ -213,7 +213,7 @@ def trace_to_jaxpr(fun, in_avals, debug_info: DebugInfo) -> tuple[Jaxpr, list]:
 
 def check_result(x, position: int, debug_info: DebugInfo):
     """``x`` if it is a value of the language, else an error that names the function."""
-    if isinstance(x, (Array, Tracer)) or dtypes.is_scalar_or_numpy(x):
+    if isinstance(x, VALUES) or dtypes.is_scalar_or_numpy(x):
         return x
     raise TypeError(
         f"function {debug_info.function_place} traced for {debug_info.traced_for} returned a value of type "

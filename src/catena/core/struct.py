@@ -3,6 +3,7 @@
 import numpy as np
 
 from catena.core import dtypes
+from catena.core.aval import AbstractToken
 
 
 class ShapeDtypeStruct:
@@ -94,3 +95,8 @@ class ShapeDtypeStruct:
         if self.is_ref:
             parts.append("is_ref=True")
         return f"ShapeDtypeStruct({', '.join(parts)})"
+
+
+def struct_of(aval) -> ShapeDtypeStruct | AbstractToken:
+    """What stands for values of the type ``aval`` to users: a struct for arrays, the type itself for tokens."""
+    return aval if isinstance(aval, AbstractToken) else ShapeDtypeStruct.like(aval)

@@ -12,6 +12,8 @@ import operator
 import numpy as np
 
 from catena.core import errors
+from catena.core.array import Array
+from catena.core.token import Token
 
 
 class Trace:
@@ -206,6 +208,9 @@ class Tracer:
 
     def __repr__(self):
         return f"{self.label}({self.aval})"
+
+
+VALUES = (Array, Tracer, Token)  # what values of the language are instances of
 
 
 def find_concrete(x):

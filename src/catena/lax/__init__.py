@@ -300,6 +300,10 @@ from catena.lax.special import random_gamma_grad as random_gamma_grad
 from catena.lax.special import regularized_incomplete_beta_p as regularized_incomplete_beta_p
 from catena.lax.special import zeta as zeta
 from catena.lax.special import zeta_p as zeta_p
+from catena.lax.tokens import after_all as after_all
+from catena.lax.tokens import after_all_p as after_all_p
+from catena.lax.tokens import create_token as create_token
+from catena.lax.tokens import create_token_p as create_token_p
 from catena.lax.transcendental import acos as acos
 from catena.lax.transcendental import acos_p as acos_p
 from catena.lax.transcendental import acosh as acosh

@@ -93,6 +93,7 @@ def _barrier_transpose(cts, *xs):
 optimization_barrier_p = Primitive(
     "optimization_barrier",
     multiple_results=True,
+    takes_tokens=True,
     abstract=lambda *xs: list(xs),
     evaluate=lambda *xs: list(xs),
     jvp=_barrier_jvp,

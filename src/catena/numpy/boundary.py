@@ -18,11 +18,13 @@ import numpy as np
 from catena import lax
 from catena.core import casts, dtypes
 from catena.core.array import Array, as_array, make_array, refuse_masked, scalar_value
+from catena.core.aval import abstract_token
 from catena.core.context import context
 from catena.core.errors import ConcretizationTypeError
 from catena.core.evaluate import quiet
 from catena.core.scalar_types import ScalarType
 from catena.core.trace import Tracer, find_concrete
+from catena.core.zeros import get_aval
 from catena.lax.structure import repeated
 from catena.numpy.protocol import Overridden, takes_part
 
@@ -238,7 +240,9 @@ def _as_is(dtype):
 
 
 def _refuse_extended(name: str, xs):
-    """Raise where a dtype such as that of keys meets another: nothing promotes it."""
+    """Raise where a token is among the operands, or a dtype such as that of keys meets another: nothing promotes it."""
+    if any(get_aval(x) is abstract_token for x in xs):
+        raise TypeError(f"{name} takes arrays, but an operand is a token")
     found = [dtype_of(x)[0] for x in xs]
     if any(dtypes.is_extended(d) for d in found) and len(set(found)) > 1:
         raise TypeError(f"{name} does not accept dtypes {', '.join(map(dtypes.dtype_name, found))}.")

@@ -7,12 +7,11 @@ from typing import Any
 import numpy as np
 
 from catena.core import dtypes
-from catena.core.array import Array
-from catena.core.aval import ShapedArray
+from catena.core.aval import AbstractToken, ShapedArray
 from catena.core.context import context
 from catena.core.errors import how_to_register
 from catena.core.source import function_name, function_place
-from catena.core.trace import Tracer
+from catena.core.trace import VALUES
 from catena.core.tree import tree_flatten_with_path, tree_unflatten
 from catena.core.tree_keys import keystr
 from catena.core.zeros import get_aval
@@ -169,9 +168,9 @@ def leaf_names(root: str, tree) -> list[str]:
 
 def leaf_aval(x):
     """The type of a leaf, or ``None`` where it is not a value of the language."""
-    if isinstance(x, (Array, Tracer)):
+    if isinstance(x, VALUES):
         return x.aval
-    if isinstance(x, ShapedArray):
+    if isinstance(x, (ShapedArray, AbstractToken)):
         return x
     if dtypes.is_scalar_or_numpy(x):
         return get_aval(x)

@@ -320,11 +320,11 @@ def move_axis(x, source: int, target: int):
 
 def broadcast_axis(x, size: int, axis: int):
     """``x`` repeated along a new axis."""
-    shape = list(get_aval(x).shape)
-    axis %= len(shape) + 1
-    shape.insert(axis, size)
-    dims = tuple(i for i in range(len(shape)) if i != axis)
-    return registry["broadcast_in_dim"].bind(x, shape=tuple(shape), broadcast_dimensions=dims)
+    aval = get_aval(x)
+    axis %= aval.ndim + 1
+    wide = aval.update(shape=(*aval.shape[:axis], size, *aval.shape[axis:]))  # tokens refuse
+    dims = tuple(i for i in range(wide.ndim) if i != axis)
+    return registry["broadcast_in_dim"].bind(x, shape=wide.shape, broadcast_dimensions=dims)
 
 
 @memoised

@@ -177,6 +177,7 @@ checkpoint_p = Primitive(
     "remat2",
     multiple_results=True,
     takes_arrays=True,
+    takes_tokens=True,
     effects=lambda params: params["jaxpr"].effects,
     axis_names=lambda params: jaxpr_axis_names(params["jaxpr"]),
     abstract=_abstract,

@@ -10,7 +10,7 @@ import types
 from collections.abc import Callable
 
 from catena.core import dtypes
-from catena.core.array import Array, as_array
+from catena.core.array import as_array
 from catena.core.context import context
 from catena.core.errors import how_to_register
 from catena.core.jaxpr import Eqn, Var, jaxpr_as_fun
@@ -18,7 +18,7 @@ from catena.core.pickling import global_name
 from catena.core.primitive import NoRule, Primitive
 from catena.core.source import function_name, function_place, user_source
 from catena.core.staging import DebugInfo, JaxprTracer, trace_to_closed_jaxpr
-from catena.core.trace import Tracer
+from catena.core.trace import VALUES
 from catena.core.zeros import Zero, get_aval
 from catena.transform.arguments import resolve_argnums, signature_of
 from catena.transform.functions import check_callable
@@ -45,6 +45,7 @@ class CustomCall(Primitive):
         super().__init__(
             name,
             multiple_results=True,
+            takes_tokens=True,
             effects=lambda params: params["call_jaxpr"].effects,
             abstract=_abstract,
             evaluate=BY_TRACE,
@@ -164,7 +165,7 @@ def _rebuild(kind, attributes: dict):
 
 def leaf_value(x):
     """A leaf as a value of the language, or an error."""
-    if isinstance(x, (Array, Tracer)):
+    if isinstance(x, VALUES):
         return x
     if dtypes.is_scalar_or_numpy(x):
         return as_array(x)

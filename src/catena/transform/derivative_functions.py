@@ -8,10 +8,10 @@ they may be returned from compiled and vectorised functions, and passed to other
 import numpy as np
 
 from catena.core import dtypes
-from catena.core.array import Array, as_array
+from catena.core.array import as_array
 from catena.core.errors import how_to_register
 from catena.core.jaxpr import ClosedJaxpr, eval_jaxpr
-from catena.core.trace import Tracer
+from catena.core.trace import VALUES
 from catena.core.tree import register_pytree_node_class, tree_flatten, tree_map, tree_unflatten
 from catena.core.tree_errors import equality_errors
 from catena.core.tree_keys import keystr
@@ -22,7 +22,7 @@ from catena.transform.transpose import backward_pass, linearize_linear
 
 def value_leaf(x):
     """``x`` as a value of the language; a Python or NumPy value becomes an Array."""
-    if isinstance(x, (Array, Tracer)):
+    if isinstance(x, VALUES):
         return x
     if dtypes.is_scalar_or_numpy(x):
         return as_array(x)

@@ -56,11 +56,13 @@ class Program:
         self.stacks = any(is_stack(a) for a in [*closed.in_avals, *self.computed_avals])
         if computed or jaxpr.effects:
             invars = [jaxpr.invars[i] for i in self.used]
-            trimmed = Jaxpr(jaxpr.constvars, invars, computed, jaxpr.eqns, jaxpr.effects, jaxpr.debug_info)
+            empty = [v for v in jaxpr.invars if v.aval.dtype == dtypes.float0]
+            constvars, consts = [*jaxpr.constvars, *empty], [*closed.consts, *[only_value(v.aval) for v in empty]]
+            trimmed = Jaxpr(constvars, invars, computed, jaxpr.eqns, jaxpr.effects, jaxpr.debug_info)
             kept = {i for kind, i in self.results if kind == "argument"}  # whoever gets them must find them whole
             written = () if self.stacks else {*self.donated} - kept
             given_up = tuple(i in written for i in self.used) if written else ()
-            self.executable = compile_logged(ClosedJaxpr(trimmed, closed.consts), name, given_up)
+            self.executable = compile_logged(ClosedJaxpr(trimmed, consts), name, given_up)
             self.entry = self.executable.entry
         else:
             self.executable, self.entry = None, None
@@ -180,6 +182,11 @@ def physical_type(aval) -> tuple:
     return aval.dtype.physical(aval.shape) if dtypes.is_extended(aval.dtype) else (aval.shape, aval.dtype)
 
 
+def only_value(aval):
+    """The one value of a type without data: zeros of dtype float0, or a token."""
+    return typed_array(np.zeros(aval.shape, dtypes.float0), aval)
+
+
 def used_arguments(jaxpr: Jaxpr, keep_unused: bool) -> list[int]:
     """The positions of the arguments that the program reads or returns; with ``keep_unused``, of all with
     data.
@@ -258,7 +265,7 @@ def classify_results(closed: ClosedJaxpr):
         elif v in constants:
             results.append(("constant", as_array(constants[v])))
         elif v.aval.dtype == dtypes.float0:
-            results.append(("constant", typed_array(np.zeros(v.aval.shape, dtypes.float0), v.aval)))
+            results.append(("constant", only_value(v.aval)))
         else:
             results.append(("computed", computed.setdefault(v, len(computed))))
     return results, list(computed)

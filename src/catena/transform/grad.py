@@ -5,12 +5,12 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from catena.core import dtypes
-from catena.core.array import Array, as_array
+from catena.core.array import as_array
 from catena.core.errors import how_to_register
 from catena.core.primitive import registry
 from catena.core.source import function_place
 from catena.core.staging import DebugInfo
-from catena.core.trace import Tracer
+from catena.core.trace import VALUES
 from catena.core.traceback import api_boundary, boundary
 from catena.core.tree import tree_flatten, tree_unflatten
 from catena.core.zeros import Zero, get_aval, instantiate
@@ -222,7 +222,7 @@ def linear_transpose(fun: Callable, *primals, reduce_axes=()) -> Callable:
 
 def struct_aval(x):
     """The type of an array or of anything with a shape and a dtype."""
-    if isinstance(x, (Array, Tracer)) or dtypes.is_scalar_or_numpy(x):
+    if isinstance(x, VALUES) or dtypes.is_scalar_or_numpy(x):
         return get_aval(x)
     if not (hasattr(x, "shape") and hasattr(x, "dtype")):
         raise TypeError(f"Argument '{x}' of type {type(x)} is not a valid JAX type.{how_to_register(x)}")

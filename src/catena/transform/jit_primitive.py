@@ -122,6 +122,7 @@ jit_p = Primitive(
     "jit",
     multiple_results=True,
     takes_arrays=True,
+    takes_tokens=True,
     effects=_effects,
     axis_names=lambda params: jaxpr_axis_names(params["jaxpr"]),
     abstract=_abstract,

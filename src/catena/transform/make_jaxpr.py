@@ -7,7 +7,7 @@ from catena.core.context import context
 from catena.core.jaxpr import ClosedJaxpr
 from catena.core.source import function_place
 from catena.core.staging import DebugInfo, trace_to_jaxpr
-from catena.core.struct import ShapeDtypeStruct
+from catena.core.struct import struct_of
 from catena.core.traceback import api_boundary, boundary
 from catena.core.tree import tree_flatten, tree_unflatten
 from catena.transform.arguments import argument_names, as_int_tuple, bad_leaf, check_may_trace, leaf_aval
@@ -85,10 +85,6 @@ def trace(fun, args, kwargs, static: tuple, traced_for: str):
 
     jaxpr, consts = trace_to_jaxpr(flat_fun, avals, DebugInfo(traced_for, function_place(fun), names))
     return ClosedJaxpr(jaxpr, consts), result["tree"]
-
-
-def struct_of(aval) -> ShapeDtypeStruct:
-    return ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type)
 
 
 def eval_shape(fun: Callable, *args, **kwargs):

@@ -9,6 +9,7 @@ from catena.core.device import Device
 from catena.core.errors import how_to_register
 from catena.core.evaluate import abstract_cache
 from catena.core.sharding import target_device
+from catena.core.token import Token
 from catena.core.trace import Tracer
 from catena.core.tree import tree_flatten, tree_map, tree_unflatten
 from catena.core.tree_errors import broadcast_prefix
@@ -53,7 +54,7 @@ def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
 
 def place(x, device: Device | None, may_alias):
     """One value on a device."""
-    if isinstance(x, Tracer):
+    if isinstance(x, (Tracer, Token)):
         return x
     if not isinstance(x, Array) and not dtypes.is_scalar_or_numpy(x):
         if hasattr(x, "__jax_array__"):

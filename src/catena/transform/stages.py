@@ -7,7 +7,7 @@ from catena.core.device import Device, check_backend
 from catena.core.device import devices as all_devices
 from catena.core.lazy import compiler
 from catena.core.sharding import SingleDeviceSharding
-from catena.core.struct import ShapeDtypeStruct
+from catena.core.struct import struct_of
 from catena.core.trace import Tracer
 from catena.core.traceback import api_boundary
 from catena.core.tree import tree_flatten, tree_structure, tree_unflatten
@@ -101,8 +101,7 @@ class Stage:
     @property
     def out_info(self):
         """The shapes and dtypes of the result, as a tree."""
-        structs = [ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in self._call.closed.out_avals]
-        return tree_unflatten(self._call.out_tree, structs)
+        return tree_unflatten(self._call.out_tree, [struct_of(a) for a in self._call.closed.out_avals])
 
     @property
     def donate_argnums(self) -> tuple:

@@ -4,10 +4,10 @@ from collections.abc import Callable
 from typing import Any
 
 from catena.core import dtypes
-from catena.core.array import Array, as_array
+from catena.core.array import as_array
 from catena.core.errors import how_to_register
 from catena.core.source import function_place
-from catena.core.trace import Tracer
+from catena.core.trace import VALUES
 from catena.core.traceback import api_boundary
 from catena.core.tree import tree_flatten, tree_leaves_with_path, tree_unflatten
 from catena.core.tree_errors import flatten_axes
@@ -103,7 +103,7 @@ def vmap(
 
 def mapped_leaf(x):
     """``x`` as a value of the language, or an error."""
-    if isinstance(x, (Array, Tracer)):
+    if isinstance(x, VALUES):
         return x
     if dtypes.is_scalar_or_numpy(x):
         return as_array(x)

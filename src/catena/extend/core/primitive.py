@@ -30,7 +30,7 @@ class Primitive(core_primitive.Primitive):
 
     def __init__(self, name: str):
         known = core_primitive.registry.get(name)
-        super().__init__(name, takes_arrays=True)
+        super().__init__(name, takes_arrays=True, takes_tokens=True)
         self.impl, self.evaluate = None, self.refuse
         self.own = False
         if known is None:

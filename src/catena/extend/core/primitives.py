@@ -4,6 +4,7 @@ from catena.lax import abs_p as abs_p
 from catena.lax import acos_p as acos_p
 from catena.lax import acosh_p as acosh_p
 from catena.lax import add_p as add_p
+from catena.lax import after_all_p as after_all_p
 from catena.lax import and_p as and_p
 from catena.lax import approx_top_k_p as approx_top_k_p
 from catena.lax import argmax_p as argmax_p
@@ -30,6 +31,7 @@ from catena.lax import convert_element_type_p as convert_element_type_p
 from catena.lax import copy_p as copy_p
 from catena.lax import cos_p as cos_p
 from catena.lax import cosh_p as cosh_p
+from catena.lax import create_token_p as create_token_p
 from catena.lax import cumlogsumexp_p as cumlogsumexp_p
 from catena.lax import cummax_p as cummax_p
 from catena.lax import cummin_p as cummin_p

@@ -5,13 +5,14 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from catena.core import config, dtypes
-from catena.core.array import Array, as_array
+from catena.core.array import as_array
+from catena.core.aval import same_type
 from catena.core.context import context, set_trace
 from catena.core.errors import how_to_register
 from catena.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
 from catena.core.source import function_place
 from catena.core.staging import DebugInfo, hoist_constants, trace_to_jaxpr
-from catena.core.trace import Tracer
+from catena.core.trace import VALUES, Tracer
 from catena.core.tree import LEAF as LEAF
 from catena.core.tree import PyTreeDef, tree_flatten, tree_flatten_with_path, tree_unflatten
 from catena.core.tree_errors import equality_errors_treedef
@@ -28,7 +29,7 @@ from catena.transform.memo import memoised
 
 def leaf_value(x):
     """A leaf of the user's data as a value of the language, or an error."""
-    if isinstance(x, (Array, Tracer)):
+    if isinstance(x, VALUES):
         return x
     if dtypes.is_scalar_or_numpy(x):
         return as_array(x)
@@ -263,7 +264,7 @@ def check_same_types(tree: PyTreeDef, avals, out_avals, what: str, carry_name: s
         f"the input carry {component(carry_name, path)} has type {a.str_short()} but the corresponding "
         f"output carry component has type {b.str_short()}, so {type_difference(a, b)}"
         for path, a, b in zip(paths, avals, out_avals, strict=True)
-        if not types_agree(a, b)
+        if not same_type(a, b)
     ]
     if differences:
         raise TypeError(
@@ -276,10 +277,6 @@ def check_same_types(tree: PyTreeDef, avals, out_avals, what: str, carry_name: s
 def component(name: str, path) -> str:
     """``c`` for the whole carry, ``component c[0]`` for a part of it."""
     return f"component {name}{keystr(path)}" if path else name
-
-
-def types_agree(a, b) -> bool:
-    return a.shape == b.shape and a.dtype == b.dtype
 
 
 def type_difference(a, b) -> str:

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from catena.core import dtypes
-from catena.core.aval import ShapedArray
+from catena.core.array import Array
+from catena.core.aval import ShapedArray, same_type
 from catena.core.dead_code import dead_code_elimination
 from catena.core.jaxpr import ClosedJaxpr, Jaxpr, Var, eval_jaxpr
 from catena.core.primitive import Primitive
@@ -141,7 +142,7 @@ def assign_slots(slots: list, avals) -> tuple:
     free = list(range(len(slots)))
     place = []
     for aval in avals:
-        found = next((i for i in free if common.types_agree(slots[i], aval)), None)
+        found = next((i for i in free if same_type(slots[i], aval)), None)
         if found is None:
             found = len(slots)
             slots.append(aval)
@@ -308,6 +309,7 @@ cond_p = Primitive(
     "cond",
     multiple_results=True,
     takes_arrays=True,
+    takes_tokens=True,
     effects=_effects,
     axis_names=_axis_names,
     abstract=_abstract,
@@ -381,7 +383,7 @@ def given_operands(operands: tuple, operand) -> tuple:
 
 def as_predicate(pred):
     """``pred`` as a boolean scalar."""
-    if not dtypes.is_scalar_or_numpy(pred) and not isinstance(pred, (common.Array, Tracer)):
+    if not dtypes.is_scalar_or_numpy(pred) and not isinstance(pred, (Array, Tracer)):
         raise TypeError(f"Pred must be a scalar, got {pred} of type {type(pred)}")
     pred = common.leaf_value(pred)
     aval = get_aval(pred)
@@ -495,7 +497,7 @@ def check_same_results(what: str, first, other):
         f"the output of {name1}{at_path(path)} has type {a.str_short()} but the corresponding output of "
         f"{name2} has type {b.str_short()}, so {common.type_difference(a, b)}"
         for path, a, b in zip(paths, body1.out_avals, body2.out_avals, strict=True)
-        if not common.types_agree(a, b)
+        if not same_type(a, b)
     ]
     if differences:
         raise TypeError(
