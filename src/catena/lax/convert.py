@@ -57,9 +57,11 @@ def _convert(x, *, new_dtype, weak_type):
     if x.size < native.SMALLEST:
         return casts.convert(x, new_dtype)
     params = {"new_dtype": new_dtype, "weak_type": weak_type}
-    if SLOW.isdisjoint((x.dtype, new_dtype)):
-        return _convert_by_all_threads(x, **params)
-    return native.in_pieces(convert_element_type_p, (x,), params)
+    if not SLOW.isdisjoint((x.dtype, new_dtype)):
+        return native.in_pieces(convert_element_type_p, (x,), params)
+    if new_dtype.kind in "iu":  # NumPy asks once whether all floats are in range, a kernel for each
+        return casts.convert(x, new_dtype)
+    return _convert_by_all_threads(x, **params)
 
 
 SLOW = frozenset((*dtypes.FLOATS, *map(np.dtype, ("int8", "uint8")))) - SINGLE_AND_DOUBLE
