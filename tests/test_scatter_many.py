@@ -1,4 +1,4 @@
-"""Scatters of many updates to few elements, which compiled programs do in parts."""
+"""Scatters of many updates: to few elements, which compiled programs do in parts, and to elements in several axes."""
 
 import numpy as np
 import pytest
@@ -56,3 +56,50 @@ def test_gradients_and_members_of_vmap():
 def test_the_parts_are_shared_out_among_threads():
     text = jax.jit(lambda i, u: jnp.zeros(10).at[i].add(u)).explain(jnp.zeros(1 << 19, int), jnp.ones(1 << 19))
     assert f"scatter -> float32[{indexing.PARTS},10]" in text
+
+
+# ---- single elements in several axes, whose places are found first
+
+
+@pytest.mark.parametrize("mode", ["clip", "drop", "promise_in_bounds"])
+@pytest.mark.parametrize("integer", [np.int8, np.int32, np.uint8, np.uint32])
+@pytest.mark.parametrize("shape,axes", [((50, 40), (0, 1)), ((50, 40), (1, 0)), ((3, 200, 5), (2, 0, 1))])
+def test_single_elements(shape, axes, integer, mode):
+    count, outside = indexing.POINTS + 3, 0 if mode == "promise_in_bounds" else 3
+    low = 0 if np.dtype(integer).kind == "u" else -outside
+    most = np.iinfo(integer).max
+    index = np.stack([rng.integers(low, min(shape[d] + outside, most), count) for d in axes], -1).astype(integer)
+    if not outside:
+        index = np.minimum(index, np.array([shape[d] - 1 for d in axes])).astype(integer)
+    updates = rng.integers(-3, 4, count).astype(np.float32)
+    base = rng.integers(0, 9, shape).astype(np.float32)
+    numbers = jax.lax.ScatterDimensionNumbers((), tuple(range(len(shape))), axes)
+    places = [index[:, axes.index(d)].astype(np.int64) for d in range(len(shape))]
+    if mode == "clip":
+        places = [np.clip(p, 0, n - 1) for p, n in zip(places, shape)]
+    kept = np.all([(p >= 0) & (p < n) for p, n in zip(places, shape)], 0)
+    for scatter, combine in ((jax.lax.scatter_add, np.add), (jax.lax.scatter_max, np.maximum)):
+        wanted = base.copy()
+        combine.at(wanted, tuple(p[kept] for p in places), updates[kept])
+        got = jax.jit(lambda b, i, u, s=scatter: s(b, i, u, numbers, mode=mode))(base, index, updates)
+        np.testing.assert_array_equal(got, wanted)
+
+
+def test_the_last_of_several_updates_of_one_element_stays():
+    index = rng.integers(0, 30, (indexing.POINTS, 2)).astype(np.int32)
+    wanted = np.zeros((30, 30), np.float32)
+    for k, (i, j) in enumerate(index):
+        wanted[i, j] = k
+    got = jax.jit(lambda i: jnp.zeros((30, 30)).at[i[:, 0], i[:, 1]].set(jnp.arange(len(index), dtype=np.float32)))(
+        index
+    )
+    np.testing.assert_array_equal(got, wanted)
+
+
+def test_gradients_of_single_elements():
+    index = rng.integers(0, 20, (2, indexing.POINTS)).astype(np.int32)
+    table = rng.normal(size=(20, 20)).astype(np.float32)
+    got = jax.jit(jax.grad(lambda t: jnp.sum(t[index[0], index[1]])))(table)
+    wanted = np.zeros((20, 20), np.float32)
+    np.add.at(wanted, tuple(index), 1)
+    np.testing.assert_array_equal(got, wanted)

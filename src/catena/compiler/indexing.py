@@ -7,6 +7,8 @@ its index is from.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from catena.core.dtypes import KIND
@@ -75,11 +77,57 @@ def scatter(b, kind: str, operand, indices, updates, numbers, mode: str, update_
     )
     if _pays_in_parts(operand, updates, params):
         return _scatter_in_parts(b, operand, indices, updates, params)
+    if _are_points(operand, updates, params):
+        return _scatter_points(b, operand, indices, updates, params)
     return _scatter(b, operand, indices, updates, params)
 
 
 def _scatter(b, operand, indices, updates, params: dict):
     return b.value("scatter", operand.shape, operand.dtype, [operand, indices, updates], **params)
+
+
+# ---- many single elements: their places are found by vectors, before the updates, which go one after another --------
+
+POINTS = 1 << 12  # updates
+
+
+def _are_points(operand, updates, p: dict) -> bool:
+    """Whether each of many updates goes to one element, whose place takes several indices."""
+    whole = len(p["start_index_map"]) == operand.ndim > 1 and not p["batching"]
+    alone = set(p["slice_sizes"]) == {1} and not p["offset_dims"] and operand.size < 1 << 31
+    return whole and alone and updates.size >= POINTS and KIND[updates.dtype] != "c" and p["kind"] != "general"
+
+
+def _scatter_points(b, operand, indices, updates, p: dict):
+    """The update of elements that are numbered in one row; -1 is none of them."""
+    places, inside = None, None
+    for k, d in enumerate(p["start_index_map"]):
+        start = (0,) * (indices.ndim - 1) + (k,)
+        index = b.reshape(b.slice(indices, start, (*indices.shape[:-1], k + 1)), updates.shape)
+        step, last = math.prod(operand.shape[d + 1 :]), operand.shape[d] - 1
+        index, here = _within(b, index, last, p["mode"])
+        part = b.map("mul", b.convert(index, np.int32), b.constant(np.int32(step)))
+        places = part if places is None else b.map("add", places, part)
+        inside = here if inside is None else b.map("and", inside, here)
+    places = b.map("select", inside, places, b.full(places.shape, np.int32(-1)))
+    row = {
+        **p,
+        "window_dims": (),
+        "start_index_map": (0,),
+        "slice_sizes": (1,),
+        "mode": "fill",
+        "key": (p["key"], "row"),
+    }
+    places = b.reshape(places, (*places.shape, 1))
+    return b.reshape(_scatter(b, b.reshape(operand, (operand.size,)), places, updates, row), operand.shape)
+
+
+def _within(b, index, last: int, mode: str) -> tuple:
+    """An index, and whether it is one of 0 to `last`; what is not is brought there where the mode says so."""
+    low, high = (b.constant(np.asarray(n, index.dtype)) for n in (0, min(last, np.iinfo(index.dtype).max)))
+    if mode == "clip":
+        index = b.map("min", b.map("max", index, low), high)
+    return index, b.map("and", b.map("ge", index, low), b.map("le", index, high))
 
 
 # ---- many updates of few elements: threads have results of their own, which are combined in the end ----------

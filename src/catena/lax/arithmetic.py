@@ -280,8 +280,14 @@ div_p = elementwise(
     slow=HALVES | INTEGERS | COMPLEXES, shared=SINGLE_AND_DOUBLE,
 )  # fmt: skip
 rem_p = elementwise("rem", _remainder, REAL, lambda t, x, y, z: t, _rem_tangent_y, slow=FLOATS | INTEGERS)
-max_p = elementwise("max", maximum, ANY, _tie, _tie_swapped, lower=_extreme_lower("max", "gt"), slow=FLOATS | COMPLEXES)
-min_p = elementwise("min", minimum, ANY, _tie, _tie_swapped, lower=_extreme_lower("min", "lt"), slow=FLOATS | COMPLEXES)
+max_p = elementwise(
+    "max", maximum, ANY, _tie, _tie_swapped, lower=_extreme_lower("max", "gt"),
+    slow=FLOATS | COMPLEXES, shared=INTEGERS,
+)  # fmt: skip
+min_p = elementwise(
+    "min", minimum, ANY, _tie, _tie_swapped, lower=_extreme_lower("min", "lt"),
+    slow=FLOATS | COMPLEXES, shared=INTEGERS,
+)  # fmt: skip
 abs_p = elementwise("abs", np.abs, SIGNED, _abs_tangent, result=_real_of_complex, shared=NUMBERS)
 sign_p = elementwise("sign", _sign, NUMBER, None, slow=FLOATS | COMPLEXES)
 floor_p = elementwise("floor", np.floor, FLOAT, None, shared=SINGLE_AND_DOUBLE)

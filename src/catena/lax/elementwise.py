@@ -196,7 +196,7 @@ def large(xs) -> bool:
     return any(x.size >= native.SMALLEST for x in xs)
 
 
-SHARED = 1 << 22  # bytes of the first and the last operand, from which on all threads are quicker than NumPy on one
+SHARED = 15 << 17  # bytes of the first and the last operand, from which on all threads are quicker than NumPy on one
 
 
 def by_kernel_where_quicker(primitive, in_numpy, slow, shared=NEVER):
