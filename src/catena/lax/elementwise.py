@@ -191,23 +191,20 @@ def widened(fun, wider=WIDER):
     return evaluate
 
 
-def large(xs) -> bool:
-    """Whether some operand is large enough to be evaluated by a compiled kernel."""
-    return any(x.size >= native.SMALLEST for x in xs)
-
-
 SHARED = 15 << 17  # bytes of the first and the last operand, from which on all threads are quicker than NumPy on one
 
 
-def by_kernel_where_quicker(primitive, in_numpy, slow, shared=NEVER):
-    """``in_numpy``, but kernels for large arrays of ``slow`` dtypes, and for very large ones of ``shared`` that come
-    again.
+def by_kernel_where_quicker(primitive, in_numpy, slow, costly=NEVER, shared=NEVER):
+    """``in_numpy``, but kernels for large arrays of ``slow`` dtypes, for all but short ones of ``costly`` dtypes, and
+    for very large ones of ``shared`` that come again.
     """
+    least = dict.fromkeys(slow, native.SMALLEST) | dict.fromkeys(costly, native.SHORT_PIECE)
     by_all_threads = native.by_all_threads(primitive, in_numpy, SHARED)
 
     def evaluate(*xs, **params):
         dtype = xs[0].dtype
-        if dtype in slow and large(xs):
+        size = least.get(dtype)
+        if size is not None and any([x.size >= size for x in xs]):
             return native.in_pieces(primitive, xs, params)
         return (by_all_threads if dtype in shared else in_numpy)(*xs, **params)
 
@@ -335,6 +332,7 @@ def elementwise(name, evaluate, admitted, *tangents, op=None, result=same_dtype,
       op: the compiler's name for it, if it is not ``name``.
       slow: the dtypes in which NumPy is slow (``HALVES``, if not said), so that large arrays of them are given to
         a compiled kernel.
+      costly: the dtypes in which NumPy is so slow that arrays of some hundreds of elements are given to it, too.
       shared: dtypes in which NumPy and the kernel give the same bits, of which very large arrays that come again are
         given to one that all threads run.
       result: the dtype of the result, from the operands' types.
@@ -342,9 +340,10 @@ def elementwise(name, evaluate, admitted, *tangents, op=None, result=same_dtype,
     """
     primitive = Primitive(name)
     primitive.abstract = rules.pop("abstract", None) or abstract_rule(name, admitted, result)
-    wider, slow, shared = rules.pop("wider", WIDER), rules.pop("slow", HALVES), rules.pop("shared", NEVER)
-    by_kernel = by_kernel_where_quicker(primitive, widened(evaluate, wider), slow, shared)
-    primitive.evaluate = at_once(evaluate, by_kernel, slow.union(wider))
+    wider, slow = rules.pop("wider", WIDER), rules.pop("slow", HALVES)
+    costly, shared = rules.pop("costly", NEVER), rules.pop("shared", NEVER)
+    by_kernel = by_kernel_where_quicker(primitive, widened(evaluate, wider), slow, costly, shared)
+    primitive.evaluate = at_once(evaluate, by_kernel, slow.union(costly, wider))
     if tangents and isinstance(tangents[0], NoRule):
         primitive.jvp = tangents[0]
     else:

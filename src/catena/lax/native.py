@@ -18,7 +18,7 @@ from catena.runtime import buffers
 from catena.transform.execute import program_of, run_entry
 
 LARGE_PIECE, SMALL_PIECE = 1 << 18, 1 << 14  # elements: for all threads, for one
-SHORT_PIECE, LEAST_PIECE = 1 << 8, 1 << 6  # where kernels are used for their accuracy
+SHORT_PIECE, LEAST_PIECE = 1 << 8, 1 << 6  # where NumPy is slowest, and where kernels are used for their accuracy
 SMALLEST = SMALL_PIECE  # from which on a kernel is quicker than NumPy where that is slow
 
 

@@ -99,9 +99,11 @@ def _pow_lower(b, x, y):
 # Primitives
 
 square_p = elementwise("square", np.square, NUMBER, lambda t, x, y: mul(t, mul(like(x, 2), x)), shared=NUMBERS)
-sqrt_p = elementwise("sqrt", np.sqrt, INEXACT, lambda t, x, y: mul(t, div(like(y, 0.5), y)), slow=FLOATS | COMPLEXES)
+sqrt_p = elementwise(
+    "sqrt", np.sqrt, INEXACT, lambda t, x, y: mul(t, div(like(y, 0.5), y)), slow=FLOATS, costly=COMPLEXES
+)
 rsqrt_p = elementwise(
-    "rsqrt", _rsqrt, INEXACT, lambda t, x, y: mul(t, mul(like(y, -0.5), div(y, x))), slow=FLOATS | COMPLEXES
+    "rsqrt", _rsqrt, INEXACT, lambda t, x, y: mul(t, mul(like(y, -0.5), div(y, x))), slow=FLOATS, costly=COMPLEXES
 )
 cbrt_p = elementwise("cbrt", _cbrt, FLOAT, lambda t, x, y: mul(t, mul(like(y, 1 / 3), integer_pow(y, -2))), slow=FLOATS)
 pow_p = elementwise(
@@ -112,7 +114,8 @@ pow_p = elementwise(
     _pow_tangent_y,
     abstract=_pow_abstract,
     lower=_pow_lower,
-    slow=FLOATS | COMPLEXES,
+    slow=FLOATS,
+    costly=COMPLEXES,
 )
 
 

@@ -29,12 +29,12 @@ def _erf_inv(x):
 
 
 def _doubles_by_kernel(name: str, singles):
-    """``singles`` for floats, which SciPy computes in doubles. For doubles the compiler's function, whatever the size:
-    SciPy's lose digits (lgamma next to 1 all of them), and take as long.
+    """``singles`` for floats, which are computed in doubles. For doubles the compiler's function, whatever the size:
+    others lose digits (SciPy's lgamma next to 1 all of them), and take as long.
     """
 
-    def evaluate(x):
-        return native.in_pieces(registry[name], (x,), {}) if x.dtype == np.float64 else singles(x)
+    def evaluate(*xs):
+        return native.in_pieces(registry[name], xs, {}) if xs[0].dtype == np.float64 else singles(*xs)
 
     return evaluate
 
@@ -180,26 +180,26 @@ erf_inv_p = _special("erf_inv", _erf_inv, lambda t, x, y: mul(like(x, 1 / TWO_OV
 lgamma_p = _special("lgamma", _lgamma, lambda t, x, y: mul(t, digamma(x)))
 digamma_p = _special("digamma", _digamma, lambda t, x, y: mul(t, polygamma(like(x, 1), x)))
 polygamma_p = _special(
-    "polygamma", _polygamma, jvp=_jvp_in(lambda: polygamma_p, ("m", "x"), None, _polygamma_tangent),
+    "polygamma", _polygamma, costly=FLOATS, jvp=_jvp_in(lambda: polygamma_p, ("m", "x"), None, _polygamma_tangent),
 )  # fmt: skip
-zeta_p = _special("zeta", _zeta, NoRule(NO_PARAMETER_DERIVATIVE))
+zeta_p = _special("zeta", _zeta, NoRule(NO_PARAMETER_DERIVATIVE), costly=FLOATS)
 igamma_p = _special(
     "igamma", _incomplete_gamma("gammainc", "igamma"),
     lambda t, a, x, y: mul(t, igamma_grad_a(a, x)),
-    lambda t, a, x, y: mul(t, _igamma_slope(a, x)),
+    lambda t, a, x, y: mul(t, _igamma_slope(a, x)), costly=FLOATS,
 )  # fmt: skip
 igammac_p = _special(
     "igammac", _incomplete_gamma("gammaincc", "igammac"),
     lambda t, a, x, y: neg(mul(t, igamma_grad_a(a, x))),
-    lambda t, a, x, y: neg(mul(t, _igamma_slope(a, x))),
+    lambda t, a, x, y: neg(mul(t, _igamma_slope(a, x))), costly=FLOATS,
 )  # fmt: skip
 igamma_grad_a_p = _special(
     "igamma_grad_a", _algorithm("igamma_grad_a"), NoRule("second derivatives of igamma by a are not "
-    "available"),
+    "available"), costly=FLOATS,
 )  # fmt: skip
 random_gamma_grad_p = _special(
-    "random_gamma_grad", _algorithm("random_gamma_grad"),
-    NoRule("second derivatives of gamma samples by their parameter are not available"),
+    "random_gamma_grad", _doubles_by_kernel("random_gamma_grad", _algorithm("random_gamma_grad")),
+    NoRule("second derivatives of gamma samples by their parameter are not available"), costly=FLOATS,
 )  # fmt: skip
 regularized_incomplete_beta_p = _special(
     "regularized_incomplete_beta", _betainc, op="betainc",
@@ -210,8 +210,9 @@ regularized_incomplete_beta_p = _special(
 )  # fmt: skip
 bessel_i0e_p = _special(
     "bessel_i0e", _bessel("i0e", "bessel_i0e"), lambda t, x, y: mul(t, sub(bessel_i1e(x), mul(sign(x), y))),
+    costly=FLOATS,
 )  # fmt: skip
-bessel_i1e_p = _special("bessel_i1e", _bessel("i1e", "bessel_i1e"), _bessel_i1e_tangent)
+bessel_i1e_p = _special("bessel_i1e", _bessel("i1e", "bessel_i1e"), _bessel_i1e_tangent, costly=FLOATS)
 
 
 # ------------------------------------------------------------------------------------------------------------

@@ -91,7 +91,7 @@ def _atan2_lower(b, x, y):
 
 
 def _function(name, evaluate, tangent, slow=HALVES, **rules):
-    return elementwise(name, evaluate, INEXACT, tangent, slow=slow | COMPLEXES, **rules)
+    return elementwise(name, evaluate, INEXACT, tangent, slow=slow, costly=COMPLEXES, **rules)
 
 
 def one_minus(x):
@@ -141,7 +141,7 @@ acosh_p = _function("acosh", np.arccosh, lambda t, x, y: mul(t, rsqrt(sub(square
 atanh_p = _function("atanh", np.arctanh, _atanh_tangent)
 atan2_p = elementwise(
     "atan2", _atan2, INEXACT, lambda t, x, y, z: mul(t, _atan2_factor(x, y, y)),
-    lambda t, x, y, z: mul(t, _atan2_factor(x, y, neg(x))), lower=_atan2_lower, slow=FLOATS | COMPLEXES,
+    lambda t, x, y, z: mul(t, _atan2_factor(x, y, neg(x))), lower=_atan2_lower, slow=FLOATS, costly=COMPLEXES,
 )  # fmt: skip
 
 

@@ -90,17 +90,10 @@ class Lanes:
 
     def load_numbers(self, place: str, masks) -> tuple:
         """Complex numbers that are neighbours in memory, of which the masks tell those that are there."""
-        both = self.load(place, masks[0]), self.load(self.at(place, self.width), masks[1])
-        return tuple(self.shuffle(*both, [*range(start, 2 * self.width, 2)]) for start in (0, 1))
+        return tuple(self.e.load_interleaved(self.t, place, self.width, masks))
 
     def store_numbers(self, x: tuple, place: str, masks) -> None:
-        for start, mask in zip((0, self.width), masks):
-            order = [n // 2 + n % 2 * self.width for n in range(start, start + self.width)]
-            self.store(self.shuffle(*x, order), self.at(place, start), mask)
-
-    def shuffle(self, x: str, y: str, order: list[int]) -> str:
-        places = ", ".join(f"i32 {k}" for k in order)
-        return self.e.op(f"shufflevector {self.vector} {x}, {self.vector} {y}, <{self.width} x i32> <{places}>")
+        self.e.store_interleaved(self.t, x, place, self.width, masks)
 
 
 # ---- transforms in registers -------------------------------------------------------------------------------

@@ -171,21 +171,24 @@ class Emitter:
             mask = ", ".join(f"i1 {'true' if k in lanes else 'false'}" for k in range(width))
             self._store_raw(t, spread, self.element(pointer, t.memory, offset), width, f"<{mask}>")
 
-    def load_interleaved(self, t: Type, pointer: str, width: int) -> list[str]:
-        """Two raw vectors, of the elements at even places and of those at odd ones."""
+    def load_interleaved(self, t: Type, pointer: str, width: int, masks=(None, None)) -> list[str]:
+        """Two raw vectors, of the elements at even places and of those at odd ones. Masks tell which of the first and
+        of the last `width` elements are read.
+        """
         v = vector(t.memory, width)
-        halves = [self._load_raw(t, self.element(pointer, t.memory, at), width, 1, None) for at in (0, width)]
+        parts = zip((0, width), masks)
+        halves = [self._load_raw(t, self.element(pointer, t.memory, at), width, 1, mask) for at, mask in parts]
         both = ", ".join(f"{v} {half}" for half in halves)
         orders = [", ".join(f"i32 {k}" for k in range(first, 2 * width, 2)) for first in (0, 1)]
         return [self.op(f"shufflevector {both}, <{width} x i32> <{order}>") for order in orders]
 
-    def store_interleaved(self, t: Type, parts: list[str], pointer: str, width: int) -> None:
-        """Writes the elements of two raw vectors in turn."""
+    def store_interleaved(self, t: Type, parts: list[str], pointer: str, width: int, masks=(None, None)) -> None:
+        """Writes the elements of two raw vectors in turn, those that the masks tell."""
         v = vector(t.memory, width)
-        for start in (0, width):
+        for start, mask in zip((0, width), masks):
             order = ", ".join(f"i32 {k // 2 + k % 2 * width}" for k in range(start, start + width))
             mixed = self.op(f"shufflevector {v} {parts[0]}, {v} {parts[1]}, <{width} x i32> <{order}>")
-            self._store_raw(t, mixed, self.element(pointer, t.memory, start), width, None)
+            self._store_raw(t, mixed, self.element(pointer, t.memory, start), width, mask)
 
     def gather(self, t: Type, addresses: str, width: int, mask: str | None) -> str:
         v = vector(t.memory, width)
