@@ -9,6 +9,7 @@ import pytest
 
 import catena as jax
 import catena.numpy as jnp
+from catena.numpy.hot import LARGE, LARGE_OF_TWO
 
 RNG = np.random.default_rng(0)
 NAN, INF = np.nan, np.inf
@@ -129,6 +130,32 @@ def test_along_axes(name, argument):
 def test_of_two_arrays(name, left):
     for right in (*VECTORS, "matrix"):
         check(function(name, SPELT_OUT_BINARY), VECTORS[left], {**VECTORS, **MATRICES}[right])
+
+
+LARGE_ARRAYS = {
+    "floats": jnp.asarray(RNG.standard_normal(LARGE_OF_TWO // 4 + 3).astype(np.float32)),
+    "weak": jnp.broadcast_to(jnp.asarray(0.5), (LARGE_OF_TWO // 4,)),
+    "ints": jnp.arange(LARGE_OF_TWO // 4) - 5,
+    "complex": jnp.asarray(RNG.standard_normal(LARGE_OF_TWO // 8) + 1j).astype(np.complex64),
+}
+
+
+@pytest.mark.parametrize("argument", LARGE_ARRAYS)
+@pytest.mark.parametrize("name", "sin exp log sqrt tanh floor abs square negative isfinite sign invert".split())
+def test_of_one_large_array(name, argument):
+    assert LARGE_ARRAYS[argument].nbytes >= LARGE
+    check(getattr(jnp, name), LARGE_ARRAYS[argument])
+
+
+@pytest.mark.parametrize("argument", LARGE_ARRAYS)
+@pytest.mark.parametrize("name", "add subtract multiply divide maximum power less equal bitwise_and remainder".split())
+def test_of_two_large_arrays(name, argument):
+    x, fun = LARGE_ARRAYS[argument], getattr(jnp, name)
+    for other in (x, 3, 0.5, jnp.asarray(2.0), x[:1], x[:2]):
+        check(fun, x, other)
+        check(fun, other, x)
+    for operator in (lambda a: a + 1, lambda a: 1 - a, lambda a: a * a, lambda a: a < 2.5):
+        check(operator, x)
 
 
 def test_masks():

@@ -3,8 +3,8 @@
 Most calls in a program are on concrete arrays of the common dtypes. Such a call is one NumPy call and one new
 Array: the functions made here test for it first and do it at once (0.6 us for ``sin``, 0.7 us for ``x + y``,
 where the general path takes about 3 us). Everything else, traced values, promotion of dtypes, errors,
-debugging checks, goes to the general function, which defines the meaning; the fast path must give the same
-dtype, weakness and value.
+debugging checks, large arrays, goes to the general function, which defines the meaning; the fast path must give the
+same dtype, weakness and value.
 
 ``out=...`` makes a NumPy ufunc return 0-d arrays instead of scalars.
 """
@@ -37,6 +37,7 @@ INT = frozenset({I32, I64})
 BITS = frozenset({I32, I64, BOOL})
 _JOINED = REAL_OR_INT | {BOOL}  # what they promote to, NumPy casts as we do
 SCALAR_KINDS = frozenset({int, float})
+LARGE, LARGE_OF_TWO = 1 << 18, 15 << 16  # bytes from which on `lax` is quicker, with all threads and compiled kernels
 NONE = frozenset()
 
 
@@ -50,9 +51,9 @@ def unary(name: str, numpy_fun, general, fast=REAL, weak: bool = True, inexact: 
     def fun(x: Operand, /) -> Array:
         if type(x) is Array and context.trace is None and not context.debug_checks:
             value = x._value
-            if value.dtype in fast:
+            if value.dtype in fast and value.nbytes < LARGE:
                 return make_array(quiet.run(numpy_fun, value, out=...), weak and x.weak_type)
-            if inexact and value.dtype in BITS:
+            if inexact and value.dtype in BITS and value.nbytes < LARGE:
                 value = value.astype(dtypes.to_inexact_dtype(value.dtype))
                 return make_array(quiet.run(numpy_fun, value, out=...), weak and x.weak_type)
         elif inexact and type(x) is float and context.trace is None and not context.debug_checks:
@@ -82,19 +83,23 @@ def binary(name: str, numpy_fun, general, fast=NUMBER, weak: bool = True, scalar
                 a = x._value
                 if type(y) is Array:
                     b = y._value
-                    if a.dtype is b.dtype and a.dtype in fast and ranks_agree(a, b):
+                    if a.dtype is b.dtype and a.dtype in fast and a.nbytes < LARGE_OF_TWO and ranks_agree(a, b):
                         try:
                             value = quiet.run(numpy_fun, a, b, out=...)
                         except (ValueError, TypeError):  # the general path says what is wrong
                             return general(x, y)
                         return make_array(value, weak and x.weak_type and y.weak_type)
-                elif a.dtype in fast and type(y) in scalars and fits(a.dtype, type(y), y):
+                elif a.dtype in fast and type(y) in scalars and a.nbytes < LARGE_OF_TWO and fits(a.dtype, type(y), y):
                     try:
                         return make_array(quiet.run(numpy_fun, a, y, out=...), weak and x.weak_type)
                     except ValueError:
                         return general(x, y)
             elif (
-                type(y) is Array and type(x) in scalars and (b := y._value).dtype in fast and fits(b.dtype, type(x), x)
+                type(y) is Array
+                and type(x) in scalars
+                and (b := y._value).dtype in fast
+                and b.nbytes < LARGE_OF_TWO
+                and fits(b.dtype, type(x), x)
             ):
                 try:
                     return make_array(quiet.run(numpy_fun, x, b, out=...), weak and y.weak_type)
@@ -188,9 +193,10 @@ def joined_values(x, y, fast, inexact: bool):
 
 
 def _typed(x):
-    """An operand of a common dtype as a NumPy value with its dtype and weakness, else None."""
+    """A small operand of a common dtype as a NumPy value with its dtype and weakness, else None."""
     if type(x) is Array:
-        return (x._value, x._value.dtype, x.weak_type) if x._value.dtype in _JOINED else None
+        value = x._value
+        return (value, value.dtype, x.weak_type) if value.dtype in _JOINED and value.nbytes < LARGE_OF_TWO else None
     if type(x) is float or type(x) is int and -0x80000000 <= x <= 0x7FFFFFFF:
         dtype, weak = dtypes.python_scalar_dtype(type(x))
         return quiet.run(np.array, x, dtype), dtype, weak
@@ -224,13 +230,13 @@ class Operator(NamedTuple):
                 a, kind = self._value, type(other)
                 if kind is Array:
                     b = other._value
-                    if a.dtype is b.dtype and a.dtype in fast and ranks_agree(a, b):
+                    if a.dtype is b.dtype and a.dtype in fast and a.nbytes < LARGE_OF_TWO and ranks_agree(a, b):
                         try:
                             value = quiet.run(numpy_fun, a, b, out=...)
                         except (ValueError, TypeError):  # the general path says what is wrong
                             return fun(self, other)
                         return make_array(value, self.weak_type and other.weak_type)
-                elif a.dtype in fast and fits(a.dtype, kind, other):
+                elif a.dtype in fast and a.nbytes < LARGE_OF_TWO and fits(a.dtype, kind, other):
                     try:
                         return make_array(quiet.run(numpy_fun, a, other, out=...), self.weak_type)
                     except ValueError:
@@ -251,7 +257,7 @@ class Operator(NamedTuple):
         def method(self, other):
             if context.trace is None and not context.debug_checks:
                 b = self._value
-                if b.dtype in fast and fits(b.dtype, type(other), other):
+                if b.dtype in fast and b.nbytes < LARGE_OF_TWO and fits(b.dtype, type(other), other):
                     try:
                         return make_array(quiet.run(numpy_fun, other, b, out=...), self.weak_type)
                     except ValueError:
