@@ -45,7 +45,7 @@ def create_token(_=None) -> Token:
     >>> lax.create_token()
     Token()
     >>> jax.make_jaxpr(lambda before: lax.after_all(before, lax.create_token()))(lax.create_token())
-    { lambda ; a:Tok. let b:Tok = create_token ; c:Tok = after_all a b in (c,) }
+    { lambda ; a:Tok. let b:Tok = create_token; c:Tok = after_all a b in (c,) }
     """
     return create_token_p.bind()
 
