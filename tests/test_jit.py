@@ -782,3 +782,9 @@ def test_keys_are_watched_in_calls_that_were_seen():
     draw(key), draw(key)
     with jax.debug_key_reuse(True), pytest.raises(jax.errors.KeyReuseError):
         draw(key), draw(key)
+
+
+def test_threads_that_trace_at_once_keep_their_programs():
+    """Each may have compiled a program of its own, of which the last one is kept: the others still run."""
+    for _ in range(10):
+        test_threads_share_jitted_functions()

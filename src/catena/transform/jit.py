@@ -315,7 +315,8 @@ READERS[np.ndarray] = readable_array
 
 
 def how_to_run(program: Program, call: TracedCall) -> tuple:
-    """What ``run_fast`` needs: the native entry, how to make the memory of its results, their types and their tree.
+    """What ``run_fast`` needs: the native entry, how to make the memory of its results, their types and their tree, and
+    the program, which owns the entry's code: another thread may have replaced it meanwhile.
     Where there is more to do than to call the entry, a function of the arguments and None stand for the first two.
     """
     out_tree = None if call.out_tree.num_nodes == 1 else call.out_tree
@@ -328,13 +329,13 @@ def how_to_run(program: Program, call: TracedCall) -> tuple:
         or extended
         or out_avals != program.computed_avals
     ):
-        return functools.partial(run_program, program), None, out_avals, out_tree
-    return program.entry, program.specs, out_avals, out_tree
+        return functools.partial(run_program, program), None, out_avals, out_tree, program
+    return program.entry, program.specs, out_avals, out_tree, program
 
 
 def run_fast(found, args):
     """Run a program that was seen before on Arrays of its types."""
-    entry, specs, avals, out_tree = found
+    entry, specs, avals, out_tree, _ = found
     if specs is None:
         outs = entry(args, avals)
         return outs[0] if out_tree is None else tree_unflatten(out_tree, outs)
