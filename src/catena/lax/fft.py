@@ -1,7 +1,7 @@
 """Discrete Fourier transforms: any lengths, batched, in single and double precision.
 
-Compiled, lengths of small prime factors are native (`compiler/fourier`); other ones, and those that are evaluated for
-the first time, SciPy transforms.
+Compiled, they are native (`compiler/fourier`), and so are those of some size that are evaluated again and again. Small
+ones, and what is evaluated for the first time, SciPy transforms.
 """
 
 import enum

@@ -4,7 +4,7 @@ A *pass* of radix r does the transforms of length r that one factor of the lengt
 root of unity; the passes of all factors, one after another, are the transform, with its results in order. Every lane
 of a vector holds a transform of its own. Between passes the lanes stand in scratch memory as vectors: element j's real
 parts at 2 j, the imaginary parts at 2 j + 1. The first pass may read, and the last one write, columns of complex
-numbers, which are neighbours in memory; rows are brought into lanes, and back, by squares of vectors (`rows_to_lanes`).
+numbers, which are neighbours in memory; rows are brought into lanes, and back, by squares of vectors (`define_exchange`).
 
 Sources: Cooley and Tukey, "An algorithm for the machine calculation of complex Fourier series", Math. Comp. 19 (1965);
 Stockham's order of passes, which needs no bit reversal: Cochran et al., "What is the fast Fourier transform?", Proc.
