@@ -19,6 +19,7 @@ from catena.core.array import Array, make_array
 from catena.core.context import context
 from catena.core.evaluate import quiet
 from catena.core.trace import Tracer
+from catena.lax.elementwise import SHARED
 from catena.numpy.boundary import SCALARS
 from catena.numpy.protocol import Overridden, answer, has_operator, present_as, takes_part
 from catena.typing import ArrayLike, SupportsJAXArray
@@ -37,7 +38,7 @@ INT = frozenset({I32, I64})
 BITS = frozenset({I32, I64, BOOL})
 _JOINED = REAL_OR_INT | {BOOL}  # what they promote to, NumPy casts as we do
 SCALAR_KINDS = frozenset({int, float})
-LARGE, LARGE_OF_TWO = 1 << 18, 15 << 16  # bytes from which on `lax` is quicker, with all threads and compiled kernels
+LARGE, LARGE_OF_TWO = 1 << 18, SHARED // 2  # bytes from which on `lax` is quicker, with threads and compiled kernels
 NONE = frozenset()
 
 

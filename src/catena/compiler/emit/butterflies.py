@@ -4,7 +4,8 @@ A *pass* of radix r does the transforms of length r that one factor of the lengt
 root of unity; the passes of all factors, one after another, are the transform, with its results in order. Every lane
 of a vector holds a transform of its own. Between passes the lanes stand in scratch memory as vectors: element j's real
 parts at 2 j, the imaginary parts at 2 j + 1. The first pass may read, and the last one write, columns of complex
-numbers, which are neighbours in memory; rows are brought into lanes, and back, by squares of vectors (`define_exchange`).
+numbers, which are neighbours in memory; rows are brought into lanes, and back, by squares of vectors: see
+`define_exchange`.
 
 Sources: Cooley and Tukey, "An algorithm for the machine calculation of complex Fourier series", Math. Comp. 19 (1965);
 Stockham's order of passes, which needs no bit reversal: Cochran et al., "What is the fast Fourier transform?", Proc.
@@ -17,6 +18,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from catena.compiler.emit.emitter import Emitter
+from catena.compiler.emit.module import NOT_INLINED
 from catena.compiler.fourier import MOST_RADIX, root_of_unity
 from catena.compiler.types import TYPES, constant, vector
 
@@ -64,6 +66,10 @@ class Lanes:
     def splat(self, pointer: str) -> str:
         """The number at an address, in all lanes."""
         return self.e.splat(self.e.op(f"load {self.scalar}, ptr {pointer}"), self.scalar, self.width)
+
+    def splat_number(self, pointer: str) -> tuple:
+        """The complex number at an address, in all lanes."""
+        return self.splat(pointer), self.splat(self.at(pointer, 1))
 
     def load(self, pointer: str, mask: str | None = None) -> str:
         return self.e.load(self.t, pointer, self.width, mask=mask)
@@ -199,7 +205,7 @@ def define_pass(p: Pass) -> str:
         if opened is not None:
             e.end_loop(opened)
     head = ["entry:", "  %columns = shl i64 %count, 1"]
-    return "\n".join([f"({', '.join(PARAMETERS)}) nounwind noinline {{", *head, *e.slots, *e.lines, "  ret void", "}"])
+    return "\n".join([f"({', '.join(PARAMETERS)}) {NOT_INLINED}", *head, *e.slots, *e.lines, "  ret void", "}"])
 
 
 def _scale(c: Lanes) -> str:
@@ -209,7 +215,7 @@ def _scale(c: Lanes) -> str:
 
 def _roots(c: Lanes, p: Pass, group: str) -> list[tuple]:
     start = c.at("%w", c.e.op(f"mul i64 {group}, {2 * (p.radix - 1)}"))
-    return [(c.splat(c.at(start, 2 * k)), c.splat(c.at(start, 2 * k + 1))) for k in range(p.radix - 1)]
+    return [c.splat_number(c.at(start, 2 * k)) for k in range(p.radix - 1)]
 
 
 def _sum(e: Emitter, *terms) -> str:
@@ -251,8 +257,7 @@ def _write(c: Lanes, p: Pass, y: tuple, k: int, group: str, q: str, masks) -> No
         row = c.at("%t", _sum(e, (element, "%ts")))
         y = c.multiply(y, (c.load(row), c.load(c.at(row, "%ti"))))
         if p.split:
-            common = c.at(row, "%tc")
-            y = c.multiply(y, (c.splat(common), c.splat(c.at(common, 1))))
+            y = c.multiply(y, c.splat_number(c.at(row, "%tc")))
     y = y[::-1] if swap else y
     place = c.at("%y", _sum(e, (element, "%ys", 2)))
     if p.far:
@@ -286,7 +291,8 @@ def _any_prime(c: Lanes, read, write, group: str | None) -> None:
         place = c.at(kept, e.op(f"mul i64 {before}, {4 * c.width}"))
         x, y, dx, dy = (c.load(c.at(place, part * c.width)) for part in range(4))
         pair = c.at("%w", e.op(f"shl i64 {e.op(f'add i64 {row}, {before}')}, 1"))
-        even, odd = c.scale((x, y), c.splat(pair)), c.scale((dx, dy), c.splat(c.at(pair, 1)))
+        cosine, sine = c.splat_number(pair)
+        even, odd = c.scale((x, y), cosine), c.scale((dx, dy), sine)
         return [*c.add(tuple(parts[:2]), even), *c.add(tuple(parts[2:]), odd)]
 
     zero = "zeroinitializer"
@@ -299,7 +305,7 @@ def _any_prime(c: Lanes, read, write, group: str | None) -> None:
             each = e.op("sub i64 %r, 1")
             before = e.op(f"add i64 {e.op(f'mul i64 {group}, {each}')}, {e.op(f'sub i64 {number}, 1')}")
             place = c.at("%w", e.op(f"shl i64 {e.op(f'add i64 {tables}, {before}')}, 1"))
-            root = c.splat(place), c.splat(c.at(place, 1))
+            root = c.splat_number(place)
         write(number, result, root)
     e.end_loop(opened)
 
@@ -347,5 +353,5 @@ def define_exchange(real: str, width: int, to_lanes: bool, far: bool) -> str:
         for row, x, some in zip(rows, square, there):
             c.store(x, c.at(row, f), e.op(f"select i1 {some}, {masks} {mask}, {masks} {none}"))
     e.end_loop(opened)
-    head = "(ptr %rows, ptr %lanes, i64 %count, i64 %step, i64 %n) nounwind noinline {"
+    head = "(ptr %rows, ptr %lanes, i64 %count, i64 %step, i64 %n) " + NOT_INLINED
     return "\n".join([head, "entry:", *e.slots, *e.lines, "  ret void", "}"])

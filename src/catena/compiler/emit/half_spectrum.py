@@ -14,6 +14,7 @@ from functools import cache
 
 from catena.compiler.emit.butterflies import Lanes
 from catena.compiler.emit.emitter import Emitter
+from catena.compiler.emit.module import NOT_INLINED
 
 
 @cache
@@ -43,7 +44,7 @@ def define(real: str, width: int, to_spectrum: bool) -> str:
     e.end_loop(opened)
     e.jump(done)
     e.start(done)
-    head = "(ptr %x, ptr %y, ptr %roots, i64 %first, i64 %last, i64 %h) nounwind noinline {"
+    head = "(ptr %x, ptr %y, ptr %roots, i64 %first, i64 %last, i64 %h) " + NOT_INLINED
     return "\n".join([head, "entry:", *e.slots, *e.lines, "  ret void", "}"])
 
 

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+NOT_INLINED = "nounwind noinline {"  # ends the head of a function that stays one, for other programs to call
+
 
 @dataclass
 class Module:
@@ -63,9 +65,7 @@ class Module:
         needed = [name for name in self.needed(linked) if name not in linked]
         inner = [called for name in needed for called in calls(self.functions[name])]
         count = Counter([*inner, *calls(self.entry)])
-        return {
-            n for n in inner if count[n] == 1 and n not in linked and ") nounwind noinline {" not in self.functions[n]
-        }
+        return {n for n in inner if count[n] == 1 and n not in linked and NOT_INLINED not in self.functions[n]}
 
 
 _FUNCTION = re.compile(r"@(f[0-9a-f]{24})\b")  # see `digest`
