@@ -384,7 +384,7 @@ def jit(
       keep_unused: whether arguments that the function does not read are passed to the program all the same.
       device, backend: where to run; the CPU is the only backend.
       inline: whether the call dissolves into the equations around it when it is itself traced.
-      compiler_options: options of the compiler by name; see ``docs/compiler.md``.
+      compiler_options: options of XLA by name; they are checked, and there is nothing here that they govern.
 
     Returns:
       A function with the signature of ``fun``, with methods ``trace``, ``lower``, ``eval_shape`` and
