@@ -99,6 +99,14 @@ def evaluate(primitive, args, params):
     return typed_array(out, out_aval)
 
 
+def evaluated_by(rule, values, params: dict, out_aval, multiple_results: bool):
+    """What another ``evaluate`` rule of NumPy values than the primitive's own gives, as Arrays."""
+    out = quiet.run(rule, *values, **params)
+    if multiple_results:
+        return [typed_array(o, a) for o, a in zip(out, out_aval, strict=True)]
+    return typed_array(out, out_aval)
+
+
 def concrete(x, primitive) -> Array:
     """``x`` as an Array; a tracer here has outlived its trace or was smuggled out of it."""
     if hasattr(x, "_trace"):

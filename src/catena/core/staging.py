@@ -72,7 +72,8 @@ class JaxprTrace(Trace):
 
     def process(self, primitive, args, params):
         atoms = [x._var if type(x) is JaxprTracer and x._trace is self else self.constant(x) for x in args]
-        out_avals = abstract_eval(primitive, tuple([a.aval for a in atoms]), params)
+        avals = tuple([a.aval for a in atoms])
+        out_avals = abstract_eval(primitive, avals, params)
         source = user_source(context.name_stack)
         if primitive.multiple_results:
             outvars = [Var(a) for a in out_avals]
@@ -80,7 +81,7 @@ class JaxprTrace(Trace):
         else:
             var = Var(out_avals)
             outvars, out = [var], JaxprTracer(self, out_avals, var, source)
-        effects = primitive.effects(params)
+        effects = primitive.effects(avals, params)
         if effects:
             self.effects |= effects
         self.eqns.append(Eqn(atoms, outvars, primitive, params, effects, source))

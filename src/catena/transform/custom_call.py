@@ -46,7 +46,7 @@ class CustomCall(Primitive):
             name,
             multiple_results=True,
             takes_tokens=True,
-            effects=lambda params: params["call_jaxpr"].effects,
+            effects=lambda avals, params: params["call_jaxpr"].effects,
             abstract=_abstract,
             evaluate=BY_TRACE,
             jvp=BY_TRACE,

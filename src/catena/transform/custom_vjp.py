@@ -10,7 +10,6 @@ from collections.abc import Callable
 
 from catena.core import dtypes
 from catena.core.aval import ShapedArray
-from catena.core.errors import MissingRuleError
 from catena.core.evaluate import concrete
 from catena.core.jaxpr import ClosedJaxpr
 from catena.core.primitive import Primitive
@@ -113,7 +112,7 @@ def forward(residuals, tangents, *, bwd, residual_tree, perturbed, out_avals, sy
         cts_in, program = linearize_linear(backward, differentiable, [None] * len(differentiable))
         tangents = [instantiate(t) for t in tangents]
         outs = iter([instantiate(x) for x in backward_pass(program, tangents)])
-    except MissingRuleError as error:
+    except NotImplementedError as error:
         raise TypeError(
             "can't apply forward-mode autodiff (jvp) to a custom_vjp function by transposing its backward rule, which "
             f"must be made of linear operations on the cotangents: {error}. Use reverse mode (grad, vjp, jacrev), or "

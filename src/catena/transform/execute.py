@@ -13,6 +13,7 @@ from catena.core import dtypes, log
 from catena.core.array import Array, as_array, live, typed_array
 from catena.core.config import override
 from catena.core.context import context
+from catena.core.effects import KNOWN
 from catena.core.errors import JaxRuntimeError
 from catena.core.evaluate import check_may_run, check_value, concrete
 from catena.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
@@ -47,6 +48,9 @@ class Program:
     )
 
     def __init__(self, closed: ClosedJaxpr, donated: tuple = (), name: str = "main", keep_unused: bool = False):
+        unknown = closed.jaxpr.effects - KNOWN
+        if unknown:
+            raise ValueError(f"Cannot lower jaxpr with effects: {set(unknown)}")
         self.closed, self.name = closed, name
         self.results, computed = classify_results(closed)
         jaxpr = closed.jaxpr

@@ -167,7 +167,7 @@ def program_to_jaxpr(program: Linearized, debug_info) -> tuple[Jaxpr, list]:
             [variable(x) for x in outs],
             primitive,
             params,
-            primitive.effects(params),
+            effects_of(primitive, args, params),
         )
         for primitive, args, outs, params in needed_entries(program)
     ]
@@ -187,10 +187,15 @@ def needed_entries(program: Linearized) -> list:
     kept = []
     for entry in reversed(program.entries):
         primitive, args, outs, params = entry
-        if any(x.index in needed for x in outs) or primitive.effects(params):
+        if any(x.index in needed for x in outs) or effects_of(primitive, args, params):
             kept.append(entry)
             needed.update(x.index for x in args if type(x) is TapeTracer and x._trace is tape)
     return kept[::-1]
+
+
+def effects_of(primitive, args, params) -> frozenset:
+    """The effects of an application of a primitive to values of any kind."""
+    return primitive.effects(tuple([get_aval(x) for x in args]), params)
 
 
 def linear_jaxpr(linear: Linearized, debug_info=None) -> ClosedJaxpr:

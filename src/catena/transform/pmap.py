@@ -65,7 +65,7 @@ pmap_p = Primitive(
     "pmap",
     multiple_results=True,
     takes_arrays=True,
-    effects=lambda params: params["jaxpr"].effects,
+    effects=lambda avals, params: params["jaxpr"].effects,
     axis_names=lambda params: tuple(n for n in jaxpr_axis_names(params["jaxpr"]) if n != params["axis_name"]),
     abstract=_abstract,
     evaluate=lambda *args, **params: run_jaxpr(as_jit(params)["jaxpr"], args, pmap_p, (), params["name"]),

@@ -45,7 +45,7 @@ def _abstract(index, *avals, branches):
     return branches[0].out_avals
 
 
-def _effects(params):
+def _effects(avals, params):
     return frozenset().union(*[b.effects for b in params["branches"]])
 
 

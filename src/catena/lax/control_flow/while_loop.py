@@ -48,7 +48,7 @@ def _save_abstract(*avals, body_jaxpr, body_nconsts, **params):
     return [*carry, INT, *[stack_aval(a) for a in items]]
 
 
-def _effects(params):
+def _effects(avals, params):
     return params["cond_jaxpr"].effects | params["body_jaxpr"].effects
 
 
