@@ -4,14 +4,11 @@ Avals are interned: equal avals are one object, so equality and hash are those o
 identity, which the caches on the hot path rely on.
 """
 
-import threading
-
 import numpy as np
 
 from catena.core import dtypes
 
 _interned: dict = {}
-_lock = threading.Lock()
 
 
 class ShapedArray:
@@ -31,14 +28,9 @@ class ShapedArray:
         shape = tuple(int(d) for d in shape)
         if not isinstance(dtype, dtypes.ExtendedDType):
             dtype = np.dtype(dtype)
-        key = (cls, shape, dtype, weak_type)
-        with _lock:
-            found = _interned.get(key)
-            if found is None:
-                found = object.__new__(cls)
-                found._fill(shape, dtype, weak_type)
-                _interned[key] = found
-            return found
+        made = object.__new__(cls)
+        made._fill(shape, dtype, weak_type)
+        return _interned.setdefault((cls, shape, dtype, weak_type), made)
 
     def _fill(self, shape, dtype, weak_type):
         self.shape, self.dtype, self.weak_type = shape, dtype, weak_type

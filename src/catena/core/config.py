@@ -6,10 +6,10 @@ context carries one small integer for the process-wide values and one for a thre
 """
 
 import contextlib
+import itertools
 import operator
 import os
 import sys
-import threading
 from typing import Any, NamedTuple
 
 from catena.core import log
@@ -228,14 +228,13 @@ def as_bool(flag: Flag, value) -> bool:
     return bool(value)
 
 
-_lock = threading.RLock()
 _key_numbers: dict[tuple, int] = {}
+_numbers = itertools.count()
 
 
 def _number(values: tuple) -> int:
     """A small integer for this combination of values, so that cache keys hash it in no time."""
-    with _lock:
-        return _key_numbers.setdefault(values, len(_key_numbers))
+    return _key_numbers.setdefault(values, next(_numbers))
 
 
 AFTER_UPDATE = {"jax_logging_level": log.set_level, "jax_debug_log_modules": log.set_debug_modules}
@@ -324,8 +323,16 @@ EVALUATION_FLAGS = (
 )  # what evaluation asks about, as one bool: debug_checks
 
 
+def _process_wide() -> tuple:
+    return tuple(getattr(Context, flag.attribute) for flag in TRACED)
+
+
 def refresh_global() -> None:
-    Context.global_key = _number(tuple(getattr(Context, flag.attribute) for flag in TRACED))
+    """Number the process-wide values; again where another thread changed one meanwhile, so that the last is right."""
+    values = None
+    while values is None or any(a is not b for a, b in zip(values, _process_wide(), strict=True)):
+        values = _process_wide()
+        Context.global_key = _number(values)
     Context.debug_checks = any(getattr(Context, name) for name in EVALUATION_FLAGS)
 
 
