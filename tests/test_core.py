@@ -199,8 +199,7 @@ def test_sources():
     assert isinstance(source, Source)
     assert source.file_name == __file__ and source.function_name == "<lambda>"
     assert "jnp.sin(x)" in Path(__file__).read_text().splitlines()[source.line - 1]
-    with jax.named_scope("outer"), jax.named_scope("inner"):
-        closed = jax.make_jaxpr(lambda x: jnp.sin(x))(1.0)
+    closed = jax.make_jaxpr(jax.named_scope("outer")(jax.named_scope("inner")(jnp.sin)))(1.0)
     assert closed.eqns[0].source.name_stack == ("outer", "inner")
     assert "outer/inner" in closed.pretty_print(name_stack=True)
     assert re.search(r"sin a .*test_core.py:\d+", closed.pretty_print(source_info=True))

@@ -124,7 +124,7 @@ def evaluate_checked(primitive, values, params, out_aval):
     outs, avals = (out, out_aval) if primitive.multiple_results else ((out,), (out_aval,))
     for value, aval in zip(outs, avals, strict=True):
         if not aval.extended:  # keys are held by numbers that mean nothing
-            check_value(primitive.name, value)
+            check_value(primitive.name, value, values)
     return out
 
 
@@ -134,8 +134,22 @@ def check_may_run(name: str):
         raise RuntimeError(f"catena tried to execute {name}, but the no_execution config option is set")
 
 
-def check_value(name: str, value):
-    """Raise FloatingPointError where ``value`` holds a NaN or an infinity that the debug flags forbid."""
+def check_results(name: str, outs, args, what: str = "operand"):
+    """``check_value`` for the results of a computation on Arrays."""
+    for x in outs:
+        if isinstance(x, Array) and not x.aval.extended:
+            check_value(name, x._value, [a._value for a in args if isinstance(a, Array)], what)
+
+
+def check_value(name: str, value, operands=(), what: str = "operand"):
+    """Raise FloatingPointError where ``value`` holds a NaN or an infinity that the debug flags forbid.
+
+    Arguments:
+      name: what gave the value.
+      value: the value.
+      operands: what it was computed from; those that hold the same are named.
+      what: what to call them.
+    """
     if not dtypes.is_inexact(np.asarray(value).dtype):
         return
     for forbidden, kind, test in (
@@ -143,7 +157,8 @@ def check_value(name: str, value):
         (context.debug_infs, "inf", np.isinf),
     ):
         if forbidden and np.any(test(value)):
-            place = context.running or user_source()
-            raise FloatingPointError(
-                f"invalid value ({kind}) encountered in {name}" + (f" at {place}" if place else "")
-            )
+            place = context.source or user_source()
+            at = f" at {place}{', in its derivative' if place.backward else ''}" if place else ""
+            holding = [i for i, x in enumerate(operands) if dtypes.is_inexact(np.asarray(x).dtype) and np.any(test(x))]
+            given = f"; {what} {holding[0]} of it is {kind} already" if holding else ""
+            raise FloatingPointError(f"invalid value ({kind}) encountered in {name}{at}{given}")

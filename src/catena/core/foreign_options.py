@@ -1,7 +1,7 @@
 """Names of XLA's options, which programs written for JAX give to its compiler.
 
-They tune, dump and debug XLA. Here they are checked as XLA checks them, and there is nothing that they could govern. The
-names and kinds are those that jaxlib 0.10.2 accepts; each is written without its ``xla_``.
+They tune, dump and debug XLA. Here they are checked as XLA checks them, and there is nothing that they could govern.
+The names and kinds are those that jaxlib 0.10.2 accepts; each is written without its ``xla_``.
 """
 
 BOOL = """

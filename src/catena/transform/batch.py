@@ -8,7 +8,7 @@ import functools
 from typing import Any, NamedTuple
 
 from catena.core import dtypes, leaks
-from catena.core.context import context, extend_axis_env, set_trace
+from catena.core.context import context, extend_axis_env, set_trace, transformation
 from catena.core.evaluate import abstract_eval
 from catena.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from catena.core.primitive import registry
@@ -268,7 +268,7 @@ def batch_flat(fun, axis: Axis, args, dims, function: str = "", tag: object = No
     trace = BatchTrace(context.trace, axis, function, tag)
     watched = leaks.watch(trace)
     try:
-        with set_trace(trace), extend_axis_env(axis.name, axis.size):
+        with set_trace(trace), extend_axis_env(axis.name, axis.size), transformation("vmap"):
             outs = fun(*[pack_argument(trace, x, d) for x, d in zip(args, dims, strict=True)])
             pairs = [(x, None) if x is None or type(x) is Zero else trace.unpack(x) for x in outs]
     finally:

@@ -15,7 +15,7 @@ from catena.core.config import override
 from catena.core.context import context
 from catena.core.effects import KNOWN
 from catena.core.errors import JaxRuntimeError
-from catena.core.evaluate import check_may_run, check_value, concrete
+from catena.core.evaluate import check_may_run, check_results, concrete
 from catena.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
 from catena.core.lazy import programs
 from catena.core.stack import is_stack
@@ -142,14 +142,13 @@ class Program:
     def check(self, arrays, outs):
         """Where a debug flag finds a bad number in the results, run again in steps to name the operation."""
         try:
-            for x in outs:
-                check_value(f"the results of jit({self.name})", x._value)
+            check_results(f"the results of jit({self.name})", outs, arrays, "argument")
         except FloatingPointError as error:
             found = error
         else:
             return
         rerun(self.closed, arrays)
-        raise found  # the operations do it only together
+        raise found  # the operations do it only together, or there are none
 
     def check_donation(self, arrays):
         """Raise where a donated array is passed a second time in the same call."""
@@ -230,16 +229,18 @@ def rerun(closed: ClosedJaxpr, arrays) -> None:
     """Run the equations one by one, loops step by step, so that the flags that check results name the operation."""
     env = dict(zip(closed.jaxpr.constvars, closed.consts, strict=True))
     env.update(zip(closed.jaxpr.invars, arrays, strict=True))
-    before = context.running
+    before = context.source
     try:
         with override("jax_disable_jit", True):
             for eqn in closed.eqns:
-                context.running = eqn.source
+                context.source = eqn.source or before
                 values = [v.val if type(v) is Literal else env[v] for v in eqn.invars]
                 out = eqn.primitive.bind(*values, **eqn.params)
-                env.update(zip(eqn.outvars, out if eqn.primitive.multiple_results else (out,), strict=True))
+                outs = out if eqn.primitive.multiple_results else (out,)
+                check_results(eqn.primitive.name, outs, values)
+                env.update(zip(eqn.outvars, outs, strict=True))
     finally:
-        context.running = before
+        context.source = before
 
 
 def run_entry(entry, values: tuple, outs: tuple):

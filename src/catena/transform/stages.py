@@ -335,9 +335,10 @@ def check_compiler_options(options: dict | None) -> None:
     for name, value in (options or {}).items():
         if name not in OPTIONS:
             raise JaxRuntimeError(f"INVALID_ARGUMENT: No such compile option: '{name}'")
-        if not admits(OPTIONS[name], value):
+        kind = OPTIONS[name]
+        if not admits(kind, value):
             raise JaxRuntimeError(
-                f"INVALID_ARGUMENT: While setting option {name}, {value!r} is not a valid {OPTIONS[name].__name__} value."
+                f"INVALID_ARGUMENT: While setting option {name}, {value!r} is not a valid {kind.__name__} value."
             )
 
 
