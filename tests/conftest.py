@@ -10,6 +10,7 @@ from collections import Counter
 MEANT = ("CATENA_CHECK_BOUNDS", "CATENA_DIFFERENTIAL")
 for name in [n for n in os.environ if n.startswith(("JAX_", "CATENA_")) and n not in MEANT]:
     del os.environ[name]
+os.environ["CATENA_NUM_CPU_DEVICES"] = "8"  # for tests of placement and pmap: the number is fixed once devices are used
 
 import hypothesis  # noqa: E402
 import pytest  # noqa: E402

@@ -71,8 +71,6 @@ from catena.lax.broadcasting import full as full
 from catena.lax.broadcasting import full_like as full_like
 from catena.lax.broadcasting import iota as iota
 from catena.lax.broadcasting import iota_p as iota_p
-from catena.lax.collectives import axis_index as axis_index
-from catena.lax.collectives import axis_size as axis_size
 from catena.lax.collectives import pmax as pmax
 from catena.lax.collectives import pmean as pmean
 from catena.lax.collectives import pmin as pmin
@@ -199,6 +197,8 @@ from catena.lax.join import tile as tile
 from catena.lax.join import tile_p as tile_p
 from catena.lax.join import unstack as unstack
 from catena.lax.join import unstack_p as unstack_p
+from catena.lax.named_axes import axis_index as axis_index
+from catena.lax.named_axes import axis_size as axis_size
 from catena.lax.powers import cbrt as cbrt
 from catena.lax.powers import cbrt_p as cbrt_p
 from catena.lax.powers import pow as pow

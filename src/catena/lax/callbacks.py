@@ -114,6 +114,8 @@ def _pure_jvp(primals, tangents, **params):
 
 
 def _pure_batch(axis, args, dims, *, callback, vmap_method, result_avals, **params):
+    if axis.on_devices:  # each calls with its own example
+        vmap_method = "sequential"
     moved = [x if d is None else move_axis(x, d, 0) for x, d in zip(args, dims, strict=True)]
     batched_avals = tuple(a.update(shape=(axis.size, *a.shape)) for a in result_avals)
     if vmap_method in ("expand_dims", "broadcast_all", "legacy_vectorized"):
