@@ -25,6 +25,15 @@ def signature_of(fun) -> inspect.Signature | None:
         return None
 
 
+def needs_arguments(fun) -> bool:
+    """Whether a callable cannot be called without arguments."""
+    signature = signature_of(fun)
+    if signature is None:
+        return True
+    collecting = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return any(p.default is p.empty and p.kind not in collecting for p in signature.parameters.values())
+
+
 def as_int_tuple(x, name: str) -> tuple:
     """``argnums`` as a tuple of integers."""
     if x is None:

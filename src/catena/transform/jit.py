@@ -239,7 +239,11 @@ class JitFunction:
     def explain(self, *args, **kwargs) -> str:
         """What became of the function for these arguments: which operations are one pass over memory, what calls
         of libraries and loops there are, with the lines of its source; and why it was compiled more than once.
+
+        Without the arguments that the function needs: for which types it was traced so far, and why each time.
         """
+        if not args and not kwargs and arguments.needs_arguments(self._fun):
+            return explain.all_traces(self._fun, dict(self._calls))
         compiled = self.lower(*args, **kwargs).compile()
         return explain.explanation(compiled, list(self._calls), self._leaf_names(args, kwargs))
 
