@@ -2,6 +2,7 @@
 
 from catena.core.lazy import without_collection as _without_collection
 from catena.core.namespace import shown as _shown
+from catena.core.traceback import open_door as _open_door
 
 with _without_collection():
     from catena import ad_checkpoint as ad_checkpoint
@@ -87,6 +88,8 @@ with _without_collection():
     from catena.transform.scopes import named_call as named_call
     from catena.transform.scopes import named_scope as named_scope
     from catena.transform.vmap import vmap as vmap
+
+_open_door(globals(), "catena")
 
 __version__ = "0.10.2"
 __version_info__ = tuple(int(part) for part in __version__.split("."))

@@ -14,6 +14,7 @@ from catena.core.aval import ShapedArray, abstract_token
 from catena.core.buffers import offer_buffer
 from catena.core.errors import how_to_register
 from catena.core.token import Token, new_token
+from catena.core.traceback import shorten
 
 _new = object.__new__
 
@@ -102,45 +103,73 @@ class Array(metaclass=ArrayType):
     # ---- to Python
 
     def __bool__(self):
-        if self.is_deleted():
-            raise deleted_error(self.aval)
-        if self._value.size == 0:
-            raise ValueError(
-                "The truth value of an empty array is ambiguous. Use `array.size > 0` to check that an "
-                "array is not empty."
-            )
-        if self._value.size > 1:
-            raise ValueError(
-                "The truth value of an array with more than one element is ambiguous. Use a.any() or a.all()"
-            )
-        return bool(self._value)
+        try:
+            if self.is_deleted():
+                raise deleted_error(self.aval)
+            if self._value.size == 0:
+                raise ValueError(
+                    "The truth value of an empty array is ambiguous. Use `array.size > 0` to check that an "
+                    "array is not empty."
+                )
+            if self._value.size > 1:
+                raise ValueError(
+                    "The truth value of an array with more than one element is ambiguous. Use a.any() or a.all()"
+                )
+            return bool(self._value)
+        except Exception as error:
+            shorten(error)
+            raise
 
     def __int__(self):
-        return int(scalar(self))
+        try:
+            return int(scalar(self))
+        except Exception as error:
+            shorten(error)
+            raise
 
     def __float__(self):
-        return float(scalar(self))
+        try:
+            return float(scalar(self))
+        except Exception as error:
+            shorten(error)
+            raise
 
     def __complex__(self):
-        return complex(scalar(self))
+        try:
+            return complex(scalar(self))
+        except Exception as error:
+            shorten(error)
+            raise
 
     def __index__(self):
-        if self.ndim or self.dtype.kind not in "iub" or self.dtype == bool:
-            raise TypeError(
-                f"only integer scalar arrays can be converted to a scalar index, got {self.aval.str_short()}"
-            )
-        return int(self._value)
+        try:
+            if self.ndim or self.dtype.kind not in "iub" or self.dtype == bool:
+                raise TypeError(
+                    f"only integer scalar arrays can be converted to a scalar index, got {self.aval.str_short()}"
+                )
+            return int(self._value)
+        except Exception as error:
+            shorten(error)
+            raise
 
     def __len__(self):
-        if not self._value.ndim:
-            raise TypeError("len() of unsized object")
-        return self._value.shape[0]
+        try:
+            if not self._value.ndim:
+                raise TypeError("len() of unsized object")
+            return self._value.shape[0]
+        except Exception as error:
+            shorten(error)
+            raise
 
     def __iter__(self):
-        if not self._value.ndim:
-            raise TypeError("iteration over a 0-d array")
-        weak = self.weak_type
-        return (make_array(np.asarray(row), weak) for row in self._value)
+        try:
+            if not self._value.ndim:
+                raise TypeError("iteration over a 0-d array")
+            weak = self.weak_type
+            return (make_array(np.asarray(row), weak) for row in self._value)
+        except Exception as error:
+            shorten(error)
+            raise
 
     def __format__(self, spec):
         return format(self._value[()] if not self._value.ndim else self._value, spec)
@@ -159,7 +188,11 @@ class Array(metaclass=ArrayType):
         >>> jnp.arange(4).item(2)
         2
         """
-        return self._value.item(*args)
+        try:
+            return self._value.item(*args)
+        except Exception as error:
+            shorten(error)
+            raise
 
     def tolist(self) -> Any:
         """The elements as nested Python lists.

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from catena.core import log
 from catena.core.context import Context, context
 from catena.core.foreign_flags import FOREIGN
+from catena.core.traceback import api_boundary
 
 
 class Flag(NamedTuple):
@@ -243,6 +244,7 @@ AFTER_UPDATE = {"jax_logging_level": log.set_level, "jax_debug_log_modules": log
 class Config:
     """The flags as users meet them: ``config.update("jax_enable_x64", True)``, ``config.jax_enable_x64``."""
 
+    @api_boundary
     def update(self, name: str, val) -> None:
         """Set a flag for the whole process; a thread's own ``with`` override still wins there.
 

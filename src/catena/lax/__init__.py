@@ -6,6 +6,7 @@
 # ruff: noqa: A004  (names of built-ins, as in JAX)
 
 from catena.core.namespace import shown as _shown
+from catena.core.traceback import open_door as _open_door
 from catena.lax import linalg as linalg
 from catena.lax.arithmetic import RoundingMethod as RoundingMethod
 from catena.lax.arithmetic import abs as abs
@@ -354,5 +355,7 @@ from catena.lax.windows import reduce_window_p as reduce_window_p
 from catena.lax.windows import reduce_window_sum_p as reduce_window_sum_p
 from catena.lax.windows import select_and_gather_add_p as select_and_gather_add_p
 from catena.lax.windows import select_and_scatter_add_p as select_and_scatter_add_p
+
+_open_door(globals(), "catena.lax")
 
 __dir__ = _shown(globals(), "linalg")

@@ -310,7 +310,7 @@ def _mind_rank_promotion(name: str, xs):
         "jax_numpy_rank_promotion "
         "config option to 'allow' to disable this warning.",
         UserWarning,
-        stacklevel=dtypes._levels_to_user(),
+        stacklevel=dtypes.levels_to_user(),
     )
 
 

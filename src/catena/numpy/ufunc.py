@@ -14,6 +14,7 @@ import numpy as np
 
 from catena import lax
 from catena.core.array import Array
+from catena.core.traceback import shorten
 from catena.numpy.boundary import (
     array_arguments,
     as_array_argument,
@@ -51,6 +52,9 @@ def _overridable_method(method):
             return method(self, *args, **kwargs)
         except Overridden as error:
             reason = error
+        except Exception as error:
+            shorten(error)
+            raise
         return answer(reason, getattr(self, method.__name__), args, kwargs)
 
     return call
@@ -102,14 +106,17 @@ class ufunc:  # noqa: N801  (its name in NumPy)
 
     def __call__(self, *args: Operand, out: None = None, where: None = None) -> Any:
         """The function of the elements of ``args``; ``out`` and ``where`` are not supported."""
-        if out is not None:
-            raise NotImplementedError(f"out argument of {self}")
-        if where is not None:
-            raise NotImplementedError(f"where argument of {self}")
         try:
+            if out is not None:
+                raise NotImplementedError(f"out argument of {self}")
+            if where is not None:
+                raise NotImplementedError(f"where argument of {self}")
             return self._ufunc.call(*args)
         except Overridden as error:
             reason = error
+        except Exception as error:
+            shorten(error)
+            raise
         return answer(reason, self, args, {})
 
     def __repr__(self):

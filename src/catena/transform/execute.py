@@ -212,7 +212,8 @@ def usable_donations(closed: ClosedJaxpr, donated: tuple, used: list[int]) -> li
             else:
                 useless.append(aval.str_short())
     if useless:
-        warnings.warn(f"Some donated buffers were not usable: {', '.join(useless)}.", UserWarning, stacklevel=2)
+        message = f"Some donated buffers were not usable: {', '.join(useless)}."
+        warnings.warn(message, UserWarning, stacklevel=dtypes.levels_to_user())
     return usable
 
 

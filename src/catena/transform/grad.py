@@ -266,6 +266,7 @@ def grad(
     value_and_grad_f = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes)
 
     @named_after(fun, f"The gradient by argument {argnums}")
+    @api_boundary
     def grad_f(*args, **kwargs):
         value, gradient = value_and_grad_f(*args, **kwargs)
         return (gradient, value[1]) if has_aux else gradient
