@@ -129,7 +129,7 @@ def _floor_divide(x, y):
 def _numpy(fun, x, y):
     """NumPy's ``fun`` of two promoted Arrays; where the shapes do not match, the error of the language."""
     lax.broadcast_shapes(x.shape, y.shape)
-    return make_array(np.asarray(run(fun, x._value, y._value)), x.weak_type and y.weak_type)
+    return make_array(np.asarray(run(fun, x._value, y._value)), x._weak and y._weak)
 
 
 def _float_divmod(x, y):

@@ -338,7 +338,7 @@ def broadcast_to(x, shape: tuple):
         return x
     if type(x) is Array and context.trace is None:
         view = np.broadcast_to if x.ndim else repeated
-        return make_array(view(x._value, shape), x.weak_type)
+        return make_array(view(x._value, shape), x._weak)
     return lax.broadcast_in_dim(x, shape, tuple(range(len(shape) - x.ndim, len(shape))))
 
 
@@ -365,7 +365,7 @@ def concrete_values(fast, *xs):
         return None
     values, dtype = [], None
     for x in xs:
-        if type(x) is not Array or x.weak_type:
+        if type(x) is not Array or x._weak:
             return None
         value = x._value
         if value.dtype is not dtype:

@@ -54,10 +54,10 @@ def unary(name: str, numpy_fun, general, fast=REAL, weak: bool = True, inexact: 
         if type(x) is Array and context.trace is None and not context.debug_checks:
             value = x._value
             if value.dtype in fast and value.nbytes < LARGE:
-                return make_array(quiet.run(numpy_fun, value, out=...), weak and x.weak_type)
+                return make_array(quiet.run(numpy_fun, value, out=...), weak and x._weak)
             if inexact and value.dtype in BITS and value.nbytes < LARGE:
                 value = value.astype(dtypes.to_inexact_dtype(value.dtype))
-                return make_array(quiet.run(numpy_fun, value, out=...), weak and x.weak_type)
+                return make_array(quiet.run(numpy_fun, value, out=...), weak and x._weak)
         elif inexact and type(x) is float and context.trace is None and not context.debug_checks:
             value = quiet.run(np.array, x, dtypes.canonical(F64))
             return make_array(quiet.run(numpy_fun, value, out=...), weak)
@@ -91,12 +91,12 @@ def binary(name: str, numpy_fun, general, fast=NUMBER, weak: bool = True, scalar
                     if a.dtype is b.dtype and a.dtype in fast and a.nbytes < LARGE_OF_TWO and ranks_agree(a, b):
                         try:
                             value = quiet.run(numpy_fun, a, b, out=...)
-                            return make_array(value, weak and x.weak_type and y.weak_type)
+                            return make_array(value, weak and x._weak and y._weak)
                         except (ValueError, TypeError):  # the general path says what is wrong
                             pass
                 elif a.dtype in fast and type(y) in scalars and a.nbytes < LARGE_OF_TWO and fits(a.dtype, type(y), y):
                     try:
-                        return make_array(quiet.run(numpy_fun, a, y, out=...), weak and x.weak_type)
+                        return make_array(quiet.run(numpy_fun, a, y, out=...), weak and x._weak)
                     except ValueError:
                         pass
             elif (
@@ -107,7 +107,7 @@ def binary(name: str, numpy_fun, general, fast=NUMBER, weak: bool = True, scalar
                 and fits(b.dtype, type(x), x)
             ):
                 try:
-                    return make_array(quiet.run(numpy_fun, x, b, out=...), weak and y.weak_type)
+                    return make_array(quiet.run(numpy_fun, x, b, out=...), weak and y._weak)
                 except ValueError:
                     pass
             if joins and (joined := joined_values(x, y, fast, inexact)) and not joined[2]:
@@ -208,7 +208,7 @@ def _typed(x):
     """A small operand of a common dtype as a NumPy value with its dtype and weakness, else None."""
     if type(x) is Array:
         value = x._value
-        return (value, value.dtype, x.weak_type) if value.dtype in _JOINED and value.nbytes < LARGE_OF_TWO else None
+        return (value, value.dtype, x._weak) if value.dtype in _JOINED and value.nbytes < LARGE_OF_TWO else None
     if type(x) is float or type(x) is int and -0x80000000 <= x <= 0x7FFFFFFF:
         dtype, weak = dtypes.python_scalar_dtype(type(x))
         return quiet.run(np.array, x, dtype), dtype, weak
@@ -245,12 +245,12 @@ class Operator(NamedTuple):
                     if a.dtype is b.dtype and a.dtype in fast and a.nbytes < LARGE_OF_TWO and ranks_agree(a, b):
                         try:
                             value = quiet.run(numpy_fun, a, b, out=...)
-                            return make_array(value, self.weak_type and other.weak_type)
+                            return make_array(value, self._weak and other._weak)
                         except (ValueError, TypeError):  # the general path says what is wrong
                             pass
                 elif a.dtype in fast and a.nbytes < LARGE_OF_TWO and fits(a.dtype, kind, other):
                     try:
-                        return make_array(quiet.run(numpy_fun, a, other, out=...), self.weak_type)
+                        return make_array(quiet.run(numpy_fun, a, other, out=...), self._weak)
                     except ValueError:
                         pass
                 if fast and (joined := joined_values(self, other, fast, inexact)):
@@ -275,7 +275,7 @@ class Operator(NamedTuple):
                 b = self._value
                 if b.dtype in fast and b.nbytes < LARGE_OF_TWO and fits(b.dtype, type(other), other):
                     try:
-                        return make_array(quiet.run(numpy_fun, other, b, out=...), self.weak_type)
+                        return make_array(quiet.run(numpy_fun, other, b, out=...), self._weak)
                     except ValueError:
                         pass
                 if fast and (joined := joined_values(other, self, fast, inexact)):

@@ -48,7 +48,7 @@ def getitem(x, index):
     if type(x) is Array and context.trace is None:
         value = _read_by_numpy(x._value, index)
         if value is not None:
-            return make_array(value, x.weak_type)
+            return make_array(value, x._weak)
     try:
         masked = traced_mask(index)
         return _read(x, index) if masked is None else select(x, index, masked)
@@ -96,7 +96,7 @@ def read(
     if mode is None and wrap and type(x) is Array and context.trace is None:
         value = _read_by_numpy(x._value, index)
         if value is not None:
-            return make_array(value, x.weak_type)
+            return make_array(value, x._weak)
     masked = traced_mask(index)
     if masked is not None:
         return select(x, index, masked)

@@ -99,7 +99,7 @@ def _array_pow(self, other):
     """``self ** other``, fast for small integer powers, which are products, and for floats."""
     if context.trace is None and not context.debug_checks and self._value.dtype in REAL:
         if type(other) is int and other == 2:
-            return make_array(np.multiply(self._value, self._value, out=...), self.weak_type)
+            return make_array(np.multiply(self._value, self._value, out=...), self._weak)
     try:
         return arithmetic.power(self, other) if is_operand(other, "pow", True) else refuse("** or pow()", self, other)
     except Exception as error:
@@ -174,7 +174,7 @@ def reshape(self, *args: Any, order: str = "C", out_sharding: Any = None) -> Arr
         try:
             value = self._value.reshape(shape)
             if value.shape == shape or -1 in shape:  # NumPy takes any negative length for -1
-                return placed(make_array(value, self.weak_type), None, out_sharding)
+                return placed(make_array(value, self._weak), None, out_sharding)
         except (ValueError, TypeError):  # the general path says what is wrong
             pass
     try:
@@ -224,7 +224,7 @@ def _transposed(self):
     """The array with its axes reversed."""
     if type(self) is Array and context.trace is None:
         value = self._value
-        return self if value.ndim < 2 else make_array(value.T, self.weak_type)
+        return self if value.ndim < 2 else make_array(value.T, self._weak)
     return self if self.ndim < 2 else shaping.transpose(self)
 
 

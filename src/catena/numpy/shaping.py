@@ -68,7 +68,7 @@ def reshaped(a, shape, order: str = "C"):
 
 def _view(a, sizes: tuple):
     if type(a) is Array and context.trace is None:
-        return make_array(a._value.reshape(sizes), a.weak_type)
+        return make_array(a._value.reshape(sizes), a._weak)
     return a if a.shape == sizes else lax.reshape(a, sizes)
 
 
@@ -164,7 +164,7 @@ def permutation(a, axes) -> tuple:
 
 def _permuted(a, axes: tuple):
     if type(a) is Array and context.trace is None:
-        return make_array(a._value.transpose(axes), a.weak_type)
+        return make_array(a._value.transpose(axes), a._weak)
     return lax.transpose(a, axes)
 
 
@@ -256,7 +256,7 @@ def squeeze(a: Operand, axis: int | Sequence[int] | None = None) -> Array:
     if not axes:
         return a
     if type(a) is Array and context.trace is None:
-        return make_array(a._value.squeeze(axes), a.weak_type)
+        return make_array(a._value.squeeze(axes), a._weak)
     return lax.squeeze(a, axes)
 
 
@@ -280,7 +280,7 @@ def expand_dims(a: Operand, axis: int | Sequence[int] = 0) -> Array:
     rank = a.ndim + (len(axis) if isinstance(axis, tuple) else 1)
     axes = canonical_axes(axis, rank)
     if type(a) is Array and context.trace is None:
-        return make_array(np.expand_dims(a._value, axes), a.weak_type)
+        return make_array(np.expand_dims(a._value, axes), a._weak)
     return lax.expand_dims(a, axes)
 
 

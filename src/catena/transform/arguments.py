@@ -14,7 +14,7 @@ from catena.core.source import function_name, function_place
 from catena.core.trace import VALUES
 from catena.core.tree import tree_flatten_with_path, tree_unflatten
 from catena.core.tree_keys import keystr
-from catena.core.zeros import get_aval
+from catena.core.zeros import aval_of_python_value
 
 
 def signature_of(fun) -> inspect.Signature | None:
@@ -182,7 +182,7 @@ def leaf_aval(x):
     if isinstance(x, (ShapedArray, AbstractToken)):
         return x
     if dtypes.is_scalar_or_numpy(x):
-        return get_aval(x)
+        return aval_of_python_value(x)
     if isinstance(x, (np.ndarray, np.generic)):  # of strings, objects, dates
         return None
     if hasattr(x, "shape") and hasattr(x, "dtype") and not hasattr(x, "__jax_array__"):

@@ -11,6 +11,7 @@ import numpy as np
 
 from catena.core import dtypes, log
 from catena.core.array import Array, as_array, live, typed_array
+from catena.core.aval import same_type
 from catena.core.config import override
 from catena.core.context import context
 from catena.core.effects import KNOWN
@@ -291,8 +292,19 @@ def run_jaxpr(
     closed: ClosedJaxpr, args, primitive, donated: tuple = (), name: str = "main", keep_unused: bool = False
 ) -> list:
     """Run a jaxpr natively on concrete arguments of its types."""
-    arrays = [x if type(x) is Array else concrete(x, primitive) for x in args]
+    arrays = [x if type(x) is Array else typed(x, a, primitive) for x, a in zip(args, closed.in_avals, strict=True)]
     return run_program(program_of(closed, donated, name, keep_unused), arrays, closed.out_avals)
+
+
+def typed(x, aval, primitive) -> Array:
+    """``concrete(x)``, which is of the type that the program was made for: it reads that much memory."""
+    array = concrete(x, primitive)
+    if array.aval is not aval and not same_type(array.aval, aval):
+        raise TypeError(
+            f"{primitive} was called with a {type(x).__name__} that was said to be {aval.str_short()}, and is "
+            f"{array.aval.str_short()}"
+        )
+    return array
 
 
 def run_program(program: Program, arrays, out_avals) -> list:

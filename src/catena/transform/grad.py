@@ -418,7 +418,7 @@ def ones_like(x):
     aval = get_aval(x)
     from_python = as_array(np.ones((), aval.dtype))
     if aval.weak_type:
-        from_python.weak_type, from_python._aval = True, None
+        from_python._weak, from_python._aval = True, None
     return from_python
 
 
@@ -583,7 +583,7 @@ def standard_basis(avals) -> list:
         block = np.zeros((total, a.size), a.dtype)
         block[start : start + a.size] = np.eye(a.size, dtype=a.dtype)
         array = as_array(block.reshape(total, *a.shape))
-        array.weak_type, array._aval = a.weak_type, None
+        array._weak, array._aval = a.weak_type, None
         blocks.append(array)
         start += a.size
     return blocks
