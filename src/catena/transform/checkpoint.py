@@ -12,6 +12,7 @@ from catena.core.context import context
 from catena.core.dead_code import dead_code_elimination
 from catena.core.effects import SHOWN, check_effects
 from catena.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, eval_jaxpr, subjaxprs
+from catena.core.namespace import alias
 from catena.core.primitive import NoRule, Primitive
 from catena.core.source import function_place
 from catena.core.staging import DebugInfo, trace_to_closed_jaxpr
@@ -331,3 +332,6 @@ def checkpoint(
         return tree_unflatten(out_tree, outs)
 
     return checkpointed
+
+
+remat = alias(checkpoint, "remat")

@@ -7,6 +7,7 @@ import numpy as np
 from catena.core import dtypes
 from catena.core.array import as_array
 from catena.core.errors import how_to_register
+from catena.core.namespace import alias
 from catena.core.primitive import registry
 from catena.core.source import function_place
 from catena.core.staging import DebugInfo
@@ -528,6 +529,9 @@ def jacrev(
         return (result, flat.aux()) if has_aux else result
 
     return jacobian_f
+
+
+jacobian = alias(jacrev, "jacobian")
 
 
 def hessian(
