@@ -311,6 +311,11 @@ def test_vectorize():
     numpy.testing.assert_array_equal(jnp.vectorize(lambda x, n: x * n, excluded={1})(X, 2), 2 * X)
     ones = jnp.vectorize(lambda a, b: a @ b, signature="(i,j),(j,k)->(i,k)")(C, M.T[None])
     numpy.testing.assert_allclose(ones, C @ M.T, rtol=1e-5)
+    scaled = jnp.vectorize(lambda a, w=None, **unused: a * (2 if w is None else w), excluded={"more", 7})
+    for call in (lambda: scaled(X, None), lambda: scaled(X, w=None), lambda: scaled(list(X), 2), lambda: scaled(X)):
+        numpy.testing.assert_array_equal(call(), 2 * X)
+    with pytest.raises(ValueError, match="Cannot pass None at locations {1}"):
+        jnp.vectorize(jnp.dot, signature="(n),(n)->()")(M, None)
     with pytest.raises(ValueError, match="inconsistent size for core dimension 'n': 5 vs 4"):
         jnp.vectorize(jnp.dot, signature="(n),(n)->()")(M, X)
     with pytest.raises(TypeError, match="wrong number of positional arguments: expected 2, got 1"):
