@@ -426,6 +426,8 @@ class _Grid:
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, slice):
             return _slice_range(key)
+        if not key:
+            return [] if self._sparse else lax.full((0,), 0, default_int())
         axes = [_slice_range(k) for k in key]
         dtype = dtypes.promote(*((a.dtype, False) for a in axes))[0]
         grids = meshgrid(*(convert(a, dtype) for a in axes), sparse=self._sparse, indexing="ij")
