@@ -6,7 +6,7 @@ JAX_VENV := .venv-jax
 JAX_VERSION := 0.10.2
 INSTALL := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-checked lint format bench random-programs random-exact random-quality differential bench-numpy bench-overhead bench-batches bench-primitives accuracy compare-lax bench-random compare-random clean
+.PHONY: demo test test-checked lint format bench random-programs random-exact random-quality differential bench-numpy bench-overhead bench-batches bench-primitives accuracy compare-lax bench-random compare-random extents clean
 
 demo: $(VENV)/.has-demo    # train a classifier on handwritten digits
 	$(BIN)/python examples/digits.py
@@ -45,6 +45,9 @@ compare-random: $(VENV)/.has-demo $(JAX_VENV)/.has-jax    # what every sampler d
 
 differential: $(VENV)/.has-demo $(JAX_VENV)/.has-jax    # 15,000 calls of the NumPy API, the same in JAX, half an hour; EVERY=10 makes a tenth, ONLY=name those of a function
 	$(BIN)/python benchmarks/differential_numpy.py --jax-python $(JAX_VENV)/bin/python $(if $(EVERY),--every $(EVERY)) $(if $(ONLY),--only $(ONLY))
+
+extents: $(VENV)/.has-test    # every public function at sizes 0 and 1, with 40 axes, and with 2**31 + 8 elements; PART=axes|empty|large, ONLY=name
+	$(BIN)/python benchmarks/extents.py $(if $(PART),--part $(PART)) $(if $(ONLY),--only $(ONLY))
 
 bench-numpy: $(VENV)/.has-demo $(JAX_VENV)/.has-jax    # what 200 calls of the NumPy API cost beside JAX, then sort, median ... of a million
 	$(BIN)/python benchmarks/numpy_overhead.py --jax-python $(JAX_VENV)/bin/python

@@ -52,7 +52,22 @@ def test_wrong_vectors():
     vector, unravel = ravel_pytree(TREE)
     with pytest.raises(ValueError, match=r"shape \(3,\), but expected shape \(7,\)"):
         unravel(vector[:3])
+    vector, unravel = ravel_pytree([jnp.ones(2), jnp.arange(2)])  # of two dtypes
     with pytest.raises(TypeError, match="dtype int32, but expected dtype float32"):
         unravel(vector.astype(int))
     with pytest.raises(TypeError, match="'a'"):
         ravel_pytree(["a"])
+
+
+def test_trees_of_one_dtype_take_vectors_of_another():
+    vector, unravel = ravel_pytree({"w": jnp.ones((2, 2))})
+    assert unravel(vector.astype("int32"))["w"].dtype == "int32"
+
+
+def test_unravel_functions_are_equal_for_trees_of_one_type():
+    first, second = (ravel_pytree({"w": jnp.full(2, v), "b": v})[1] for v in (1.0, 2.0))
+    assert first == second and hash(first) == hash(second)
+    assert first != ravel_pytree({"w": jnp.full((1, 2), 1.0), "b": 1.0})[1]
+    traced = []
+    f = jax.jit(lambda v, unravel: traced.append(1) or unravel(v)["w"].sum(), static_argnums=1)
+    assert float(f(jnp.ones(3), first)) == float(f(jnp.ones(3), second)) == 2 and len(traced) == 1

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import catena as jax
 from catena import tree
 from catena import tree_util as tu
 from catena.core.tree import (
@@ -595,3 +596,135 @@ def test_round_trip(x):
     assert tree.structure(tree.map(str, x)) == treedef
     assert pickle.loads(pickle.dumps(treedef)) == treedef
     assert list(equality_errors(x, x)) == [] and list(prefix_errors(x, x)) == []
+
+
+# ---- trees that are no trees, or very deep ones
+
+
+def list_in_itself():
+    x = [1.0]
+    x.append({"a": (2.0, x)})
+    return x
+
+
+def dict_in_itself():
+    x = {}
+    x["a"] = x
+    return x
+
+
+@pytest.mark.parametrize("make", [list_in_itself, dict_in_itself])
+@pytest.mark.parametrize(
+    "use",
+    [
+        tu.tree_leaves,
+        tu.tree_structure,
+        tu.tree_leaves_with_path,
+        lambda x: tu.tree_leaves(x, is_leaf=lambda _: False),
+        lambda x: tu.tree_map(lambda a, b: a, x, x),
+        lambda x: tu.tree_broadcast(x, [1]),
+        lambda x: tu.default_registry.flatten(x),
+        jax.jit(lambda x: 1),
+        jax.vmap(lambda x: x),
+        jax.grad(lambda x: 1.0),
+        jax.device_put,
+        lambda x: jax.lax.scan(lambda c, _: (c, None), x, None, length=1),
+    ],
+)
+def test_a_tree_that_contains_itself_is_refused(make, use):
+    with pytest.raises(ValueError, match=r"must not contain itself: at key path .* stands the (list|dict) that is"):
+        use(make())
+
+
+def test_what_a_tree_shares_is_no_loop():
+    shared = [1, (2,)]
+    assert tu.tree_leaves_with_path([shared, {"a": shared}])[-1] == (
+        (tu.SequenceKey(1), tu.DictKey("a"), tu.SequenceKey(1), tu.SequenceKey(0)),
+        2,
+    )
+
+
+def test_a_tree_without_end_is_refused(monkeypatch):
+    class Endless:
+        pass
+
+    tu.register_pytree_node(Endless, lambda x: ((Endless(),), None), lambda aux, children: Endless())
+    monkeypatch.setattr("catena.core.tree_flatten.DEEPEST", 5000)
+    with pytest.raises(ValueError, match="deeper than 5,000 levels"):
+        tu.tree_leaves(Endless())
+
+
+def test_transformations_of_deep_trees():
+    deep = 1.0
+    for _ in range(3000):
+        deep = [deep]
+    assert jax.jit(lambda x: tu.tree_leaves(x)[0] + 1)(deep) == 2
+    assert tu.tree_leaves(jax.grad(lambda x: tu.tree_leaves(x)[0] * 2)(deep)) == [2]
+    ((path, _),) = tu.tree_leaves_with_path(deep)
+    assert len(path) == 3000
+
+
+def test_names_of_deep_arguments_are_cut():
+    comb = 1.0
+    for _ in range(1000):
+        comb = [comb, 2.0]
+    with pytest.raises(TypeError, match=r"path x(\[0\]){32} \.\.\. (\[0\]){33}\.") as caught:
+        jax.jit(lambda x: 1)(tu.tree_map(lambda _: "text", comb))
+    assert len(str(caught.value)) < 1000
+
+
+def test_key_path_entries_of_different_kinds_have_hashes_of_their_own():
+    entries = [tu.SequenceKey(1), tu.FlattenedIndexKey(1), tu.DictKey(1), tu.GetAttrKey("1"), tu.DictKey("1")]
+    assert len(set(entries)) == len(set(map(hash, entries))) == 5
+    assert hash(tu.SequenceKey(1)) == hash(tu.SequenceKey(1))
+
+
+def test_flatten_one_level_of_a_named_tuple_is_a_list():
+    assert tu.default_registry.flatten_one_level(Pair(1, 2)) == ([1, 2], Pair)
+    assert tu.flatten_one_level(Pair(1, 2))[0] == [1, 2]
+
+
+def test_the_function_of_a_partial_equals_the_given_one():
+    inner = functools.partial(max, 3)
+    bound = tu.Partial(inner, 4)
+    assert inner == bound.func and bound.func == inner and hash(bound.func) == hash(inner)
+    assert bound(7) == 7 and tu.tree_leaves(bound) == [4]
+
+
+@pytest.mark.parametrize(
+    "example, message",
+    [
+        (1, b"\n\x02\x10\x01"),
+        (None, b"\n\x02\x10\x03"),
+        (
+            [1, {"a": 2}],
+            b"\n\x02\x10\x01\n\x02\x10\x01\n\t\x08\x01\x10\x05\x1a\x03\n\x01\x00\n\x04\x08\x02\x10\x02\x12\x01a",
+        ),
+        (
+            {"b": 1, "a": (2,)},
+            b"\n\x02\x10\x01\n\x04\x08\x01\x10\x04\n\x02\x10\x01\n\n\x08\x02\x10\x05\x1a\x04\n\x02\x00\x01\x12\x01a\x12\x01b",
+        ),
+    ],
+)
+def test_structures_as_protocol_buffers_are_those_of_jax(example, message):
+    treedef = tu.tree_structure(example)
+    assert treedef.serialize_using_proto() == message
+    assert tu.PyTreeDef.deserialize_using_proto(tu.default_registry, message) is treedef
+
+
+def test_large_and_empty_structures_as_protocol_buffers():
+    example = [{f"key {i}": [None] * (i % 3) for i in range(300)}, (), {}, [()] * 200]
+    treedef = tu.tree_structure(example)
+    assert treedef.deserialize_using_proto(tu.default_registry, treedef.serialize_using_proto()) == treedef
+
+
+def test_what_is_no_protocol_buffer_of_a_tree():
+    for refused in (Pair(1, 2), {1: 2}, OrderedDict(a=1)):
+        with pytest.raises(ValueError, match="protocol buffer"):
+            tu.tree_structure(refused).serialize_using_proto()
+    good = tu.tree_structure([1, {"a": 2}]).serialize_using_proto()
+    for bad in (b"", b"\x01\x02", good[:-1], good + good[:4], b"\n\x02\x10\x09", b"\n\x04\x08\x02\x10\x02"):
+        with pytest.raises(ValueError):
+            tu.PyTreeDef.deserialize_using_proto(tu.default_registry, bad)
+    with pytest.raises(TypeError, match="bytes"):
+        tu.PyTreeDef.deserialize_using_proto(tu.default_registry, "text")

@@ -24,10 +24,12 @@ def ravel_pytree(pytree: Any) -> tuple[Any, Callable]:
 
     Returns:
       ``(vector, unravel)``: the vector has the dtype that all leaves promote to; ``unravel`` maps a vector of
-      its length and dtype to a tree like ``pytree``, with the shapes and dtypes of its leaves.
+      its length and dtype to a tree like ``pytree``, with the shapes and dtypes of its leaves. Where these are of
+      one dtype, the vector may have another, which its parts keep. Such functions are equal for trees of one type.
 
     Raises:
-      ValueError: from ``unravel``, for a vector of another shape. TypeError: for one of another dtype.
+      ValueError: from ``unravel``, for a vector of another shape. TypeError: for one of another dtype, where the
+        leaves are not all of one.
 
     Example:
       >>> import catena.numpy as jnp
@@ -52,24 +54,37 @@ class Unravel:
     """From a vector to a tree of arrays of the types ``avals``."""
 
     def __init__(self, tree, avals, dtype):
-        self.tree, self.avals, self.dtype = tree, avals, dtype
+        self.tree, self.avals, self.dtype = tree, tuple(avals), dtype
+        self.of_one_dtype = all(a.dtype == dtype for a in avals)
         self.ends = np.cumsum([a.size for a in avals], dtype=int)
+
+    def __eq__(self, other) -> bool:
+        return isinstance(other, Unravel) and self._type == other._type
+
+    def __hash__(self) -> int:
+        return hash(self._type)
+
+    @property
+    def _type(self) -> tuple:
+        return self.tree, tuple((a.shape, a.dtype) for a in self.avals), self.dtype
 
     def __call__(self, vector):
         aval = get_aval(vector)
         size = int(self.ends[-1]) if len(self.ends) else 0
         if aval.shape != (size,):
             raise ValueError(f"unravel function given array of shape {aval.shape}, but expected shape {(size,)}")
-        if aval.dtype != self.dtype:
+        if aval.dtype != self.dtype and not self.of_one_dtype:
             raise TypeError(
                 f"unravel function given array of dtype {dtypes.dtype_name(aval.dtype)}, "
                 f"but expected dtype {dtypes.dtype_name(self.dtype)}"
             )
-        leaves = [
-            convert_element_type(reshape(slice_in_dim(vector, int(end) - a.size, int(end)), a.shape), a.dtype)
+        parts = [
+            reshape(slice_in_dim(vector, int(end) - a.size, int(end)), a.shape)
             for a, end in zip(self.avals, self.ends, strict=True)
         ]
-        return tree_unflatten(self.tree, leaves)
+        if not self.of_one_dtype:
+            parts = [convert_element_type(x, a.dtype) for x, a in zip(parts, self.avals, strict=True)]
+        return tree_unflatten(self.tree, parts)
 
 
 __all__ = ["ravel_pytree"]

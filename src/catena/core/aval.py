@@ -4,11 +4,15 @@ Avals are interned: equal avals are one object, so equality and hash are those o
 identity, which the caches on the hot path rely on.
 """
 
+import threading
+
 import numpy as np
 
 from catena.core import dtypes
+from catena.core.shapes import check_axes
 
 _interned: dict = {}
+_lock = threading.Lock()
 
 
 class ShapedArray:
@@ -26,11 +30,17 @@ class ShapedArray:
     def _intern(cls, shape, dtype, weak_type):
         """The slow half of ``__new__``: canonical parts, then one object for each distinct aval."""
         shape = tuple(int(d) for d in shape)
+        check_axes(shape)
         if not isinstance(dtype, dtypes.ExtendedDType):
             dtype = np.dtype(dtype)
-        made = object.__new__(cls)
-        made._fill(shape, dtype, weak_type)
-        return _interned.setdefault((cls, shape, dtype, weak_type), made)
+        key = (cls, shape, dtype, weak_type)
+        with _lock:
+            found = _interned.get(key)
+            if found is None:
+                found = object.__new__(cls)
+                found._fill(shape, dtype, weak_type)
+                _interned[key] = found
+            return found
 
     def _fill(self, shape, dtype, weak_type):
         self.shape, self.dtype, self.weak_type = shape, dtype, weak_type

@@ -7,8 +7,6 @@ They compare and hash like NumPy's scalar type of the same name, so ``jnp.float3
 import ml_dtypes
 import numpy as np
 
-from catena.core.traceback import shorten
-
 
 def _no_constructor(x, dtype):
     raise RuntimeError(f"import catena.numpy before making arrays by calling a scalar type such as {dtype}")
@@ -25,11 +23,7 @@ class ScalarType(type):
     make_array = staticmethod(_no_constructor)
 
     def __call__(cls, x):
-        try:
-            return ScalarType.make_array(x, cls.dtype)
-        except Exception as error:
-            shorten(error)
-            raise
+        return ScalarType.make_array(x, cls.dtype)
 
     def __hash__(cls):
         return hash(cls.dtype.type)

@@ -21,7 +21,7 @@ from catena.core.tree_errors import (
 )
 from catena.core.tree_flatten import flatten_into, flatten_with
 from catena.core.tree_keys import KeyEntry, KeyPath
-from catena.core.tree_nodes import NodeTable, custom_kind, dataclass_fields, dataclass_kind, default_nodes
+from catena.core.tree_nodes import NAMED_TUPLE, NodeTable, custom_kind, dataclass_fields, dataclass_kind, default_nodes
 from catena.core.treedef import LEAF, TUPLE, PyTreeDef, check_treedef, make_node
 
 __all__ = [
@@ -439,7 +439,10 @@ class PyTreeRegistry:
     def flatten_one_level(self, tree: Any) -> tuple[Iterable[Any], Any] | None:
         """Children and node data; None for a leaf."""
         kind = self.nodes.kind_of(type(tree))
-        return None if kind is None else kind.flatten(tree)
+        if kind is None:
+            return None
+        children, data = kind.flatten(tree)
+        return (list(children) if kind is NAMED_TUPLE else children), data
 
     def flatten_one_level_with_keys(self, tree: Any) -> tuple[Iterable[tuple[KeyEntry, Any]], Any] | None:
         """Keyed children and node data; None for a leaf."""
@@ -584,9 +587,6 @@ def register_dataclass(
     Raises: ValueError when fields are missing, unknown or in both lists, or the class is registered already;
         TypeError when only one list is given, or none for a class that is not a dataclass.
 
-    >>> import dataclasses
-    >>> from catena.tree import static
-    >>> from catena.tree_util import register_dataclass, tree_structure
     >>> @register_dataclass
     ... @dataclasses.dataclass
     ... class Layer:

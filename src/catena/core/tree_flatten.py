@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import repeat
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from catena.core.tree_keys import KeyPath, keystr
+from catena.core.tree_keys import KeyEntry, KeyPath, keystr
 from catena.core.tree_nodes import (
     DICT,
     LIST,
@@ -112,36 +112,109 @@ def _flatten_node(x: Any, kind: NodeKind, leaves: list, leaf_types: set, kinds: 
     return make_node(kind, data, treedefs)
 
 
+# The deepest tree that is flattened: one that makes new children for ever would fill the memory.
+DEEPEST = 1_000_000
+# Keys in all paths together (8 bytes each): leaves at every level of a deep tree have long paths.
+_MOST_KEYS = 1 << 28
+
+
+class _Open(NamedTuple):
+    """A node whose children are being flattened."""
+
+    node: Any  # kept alive: its id stands for it in the set of enclosing nodes
+    pairs: Any  # iterator over keyed children
+    treedefs: list  # of the children so far
+    kind: NodeKind | None
+    data: Any
+    key: KeyEntry  # in the node around it
+
+
 def flatten_with(
     tree: Any,
     is_leaf: Callable | None,
     is_leaf_takes_path: bool = False,
     with_path: bool = True,
     nodes: NodeTable = default_nodes,
+    longest: int | None = None,
 ) -> tuple[list, PyTreeDef]:
-    """Flatten with key paths, `is_leaf`, or both. Leaves come as `(path, leaf)` pairs when `with_path`."""
+    """Flatten with key paths, `is_leaf`, or both. Leaves come as `(path, leaf)` pairs when `with_path`.
+
+    Paths of more than `longest` keys are cut in the middle: so paths that are only shown take linear time.
+    """
     leaves: list = []
-    # Each enclosing node: (iterator over keyed children, their treedefs, kind, data, path). The root is the
-    # one child of an artificial node.
     roots: list[PyTreeDef] = []
-    enclosing: list = [(iter([(None, tree)]), roots, None, None, None)]
     keyed = with_path or is_leaf_takes_path
+    # The root is the one child of an artificial node.
+    enclosing = [_Open(None, iter([(None, tree)]), roots, None, None, None)]
+    inside: set[int] = set()  # the ids of the enclosing nodes
+    keys = 0
     while enclosing:
-        siblings, treedefs, kind, data, path = enclosing[-1]
+        _, siblings, treedefs, kind, data, _ = enclosing[-1]
         for key, child in siblings:
-            here = () if path is None else (*path, key) if keyed else ()
+            here = _path(enclosing, key, longest) if is_leaf_takes_path else ()
             child_kind = _kind_unless_leaf(child, here, is_leaf, is_leaf_takes_path, nodes)
             if child_kind is not None:
-                pairs, child_data = _open(child_kind, child, here, keyed)
-                enclosing.append((iter(pairs), [], child_kind, child_data, here))
+                if id(child) in inside or len(enclosing) > DEEPEST:
+                    raise _endless(tree, is_leaf, is_leaf_takes_path, nodes, enclosing, key, child, keyed)
+                pairs, child_data = _open(child_kind, child, enclosing, key, keyed)
+                inside.add(id(child))
+                enclosing.append(_Open(child, iter(pairs), [], child_kind, child_data, key))
                 break
+            if with_path:
+                here = here or _path(enclosing, key, longest)
+                keys += len(here)
+                if keys > _MOST_KEYS:
+                    raise ValueError(f"the key paths of this pytree have more than {_MOST_KEYS:,} keys together")
             leaves.append((here, child) if with_path else child)
             treedefs.append(LEAF)
         else:
-            enclosing.pop()
+            inside.discard(id(enclosing.pop().node))
             if enclosing:
-                enclosing[-1][1].append(make_node(kind, data, treedefs))
+                enclosing[-1].treedefs.append(make_node(kind, data, treedefs))
     return leaves, roots[0]
+
+
+class _Omitted:
+    """What stands for the keys in the middle of a long path."""
+
+    def __str__(self) -> str:
+        return " ... "
+
+
+_OMITTED = _Omitted()
+
+
+def _path(enclosing: list[_Open], key: KeyEntry, longest: int | None = None) -> KeyPath:
+    """The keys from the root to the child `key` of the innermost enclosing node."""
+    if len(enclosing) == 1:
+        return ()
+    if longest is None or len(enclosing) - 1 <= longest:
+        return (*[level.key for level in enclosing[2:]], key)
+    half = longest // 2
+    ends = enclosing[2 : 2 + half], enclosing[len(enclosing) - half :]
+    return (*[level.key for level in ends[0]], _OMITTED, *[level.key for level in ends[1]], key)
+
+
+def _endless(
+    tree: Any, is_leaf: Callable | None, takes_path: bool, nodes: NodeTable, enclosing, key, child, keyed: bool
+) -> ValueError:
+    """The error for a tree without end, which names the key paths where it begins again."""
+    again = [i for i, level in enumerate(enclosing) if i and level.node is child]
+    if not again:
+        return ValueError(f"this pytree is deeper than {DEEPEST:,} levels")
+    if not keyed:
+        try:
+            flatten_with(tree, is_leaf, takes_path, nodes=nodes)
+        except ValueError as error:
+            return error
+        return ValueError(f"a pytree must not contain itself: a {type(child).__name__} does")
+    outer = enclosing[: again[0]]
+    name = type(child).__name__
+    start = keystr(_path(outer, enclosing[again[0]].key, 64))
+    return ValueError(
+        f"a pytree must not contain itself: at key path {keystr(_path(enclosing, key, 64))} stands the {name} "
+        + (f"that is at key path {start}" if start else "that is its root")
+    )
 
 
 def _kind_unless_leaf(
@@ -158,11 +231,12 @@ def is_true(flag: Any) -> bool:
     raise ValueError(f"is_leaf predicate returned a non-boolean value {flag!r}; expected a boolean")
 
 
-def _open(kind: NodeKind, x: Any, path: KeyPath, keyed: bool) -> tuple[Any, Any]:
+def _open(kind: NodeKind, x: Any, enclosing: list, key: KeyEntry, keyed: bool) -> tuple[Any, Any]:
     try:
         if keyed:
             return kind.flatten_with_keys(x)
         children, data = kind.flatten(x)
         return zip(repeat(None), children), data
     except UnsortableKeysError as e:
+        path = _path(enclosing, key) if keyed else ()
         raise ValueError(f"{e} (in the dict at key path {keystr(path)})" if path else str(e)) from e

@@ -17,6 +17,9 @@ class DictKey:
 
     key: Hashable
 
+    def __hash__(self) -> int:
+        return hash((DictKey, self.key))
+
     def __str__(self) -> str:
         return f"[{self.key!r}]"
 
@@ -33,6 +36,9 @@ class SequenceKey:
 
     def __post_init__(self):
         _check_field(self, "idx", self.idx, int)
+
+    def __hash__(self) -> int:
+        return hash((SequenceKey, self.idx))
 
     def __str__(self) -> str:
         return f"[{self.idx!r}]"
@@ -51,6 +57,9 @@ class GetAttrKey:
     def __post_init__(self):
         _check_field(self, "name", self.name, str)
 
+    def __hash__(self) -> int:
+        return hash((GetAttrKey, self.name))
+
     def __str__(self) -> str:
         return f".{self.name}"
 
@@ -67,6 +76,9 @@ class FlattenedIndexKey:
 
     def __post_init__(self):
         _check_field(self, "key", self.key, int)
+
+    def __hash__(self) -> int:
+        return hash((FlattenedIndexKey, self.key))
 
     def __str__(self) -> str:
         return f"[<flat index {self.key}>]"

@@ -19,7 +19,7 @@ class _Opaque:
         return self.func(*args, **kwargs)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Opaque) and self.func == other.func
+        return self.func == (other.func if isinstance(other, _Opaque) else other)
 
     def __hash__(self) -> int:
         return hash(self.func)

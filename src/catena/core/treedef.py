@@ -29,6 +29,7 @@ from catena.core.tree_nodes import (
     default_nodes,
     sorted_keys,
 )
+from catena.core.tree_proto import Node, decoded, encoded
 
 
 class PyTreeDef:
@@ -204,6 +205,33 @@ class PyTreeDef:
         cls, data = node_data
         return node_from_data(registry.nodes, cls, data, children)
 
+    def serialize_using_proto(self) -> bytes:
+        """The structure as a protocol buffer, as JAX's libraries store it.
+
+        Raises: ValueError where it has nodes other than lists, tuples, None, and dicts with text keys.
+
+        >>> from catena.tree import structure
+        >>> structure([1, {"a": 2}]).serialize_using_proto()[-3:]
+        b'\\x12\\x01a'
+        """
+        return encoded([_proto_node(node) for node in postorder(self)])
+
+    @staticmethod
+    def deserialize_using_proto(registry: Any, data: bytes) -> PyTreeDef:
+        """The structure in a protocol buffer; the inverse of `serialize_using_proto`.
+
+        Raises: ValueError where the bytes are none, TypeError where `data` is not bytes.
+
+        >>> from catena.tree import structure
+        >>> from catena.tree_util import default_registry
+        >>> PyTreeDef.deserialize_using_proto(default_registry, structure([1, {"a": 2}]).serialize_using_proto())
+        PyTreeDef([*, {'a': *}])
+        """
+        if not isinstance(data, bytes):
+            raise TypeError(f"deserialize_using_proto: data must be bytes, got {type(data)}")
+        parts = [None if n.kind == "leaf" else (_PROTO_TYPES[n.kind], n.keys or None, n.arity) for n in decoded(data)]
+        return _from_postorder(parts, registry.nodes)
+
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True
@@ -307,7 +335,7 @@ def node_from_data(nodes: NodeTable, cls: type, data: Any, children: Sequence[Py
     if kind is NAMED_TUPLE:
         data = cls
     elif kind is DICT:
-        data = tuple(data)
+        data = tuple(data or ())
         if len(data) != len(children):
             raise ValueError(f"Number of keys and entries does not match: {len(data)} keys, {len(children)} children.")
     elif kind is NONE and children:
@@ -315,17 +343,40 @@ def node_from_data(nodes: NodeTable, cls: type, data: Any, children: Sequence[Py
     return make_node(kind, data, children)
 
 
-def _from_postorder(parts: list) -> PyTreeDef:
+def _from_postorder(parts: list, nodes: NodeTable = default_nodes) -> PyTreeDef:
     results: list[PyTreeDef] = []
     for part in parts:
         if part is None:
             results.append(LEAF)
             continue
         cls, data, arity = part
+        if arity > len(results):
+            raise ValueError(f"a node of {arity} children follows {len(results)} nodes")
         children = results[len(results) - arity :]
         del results[len(results) - arity :]
-        results.append(node_from_data(default_nodes, cls, data, children))
+        results.append(node_from_data(nodes, cls, data, children))
+    if len(results) != 1:
+        raise ValueError(f"the nodes of a structure make one tree, got {len(results)}")
     return results[0]
+
+
+_PROTO_TYPES = {"list": list, "tuple": tuple, "dict": dict, "None": type(None)}
+
+
+def _proto_node(node: PyTreeDef) -> Node:
+    """A node as `tree_proto` writes it."""
+    if node is LEAF:
+        return Node("leaf", 0)
+    name = node._type.__name__
+    if node._kind not in (LIST, TUPLE, DICT, NONE):
+        raise ValueError(
+            "only lists, tuples, dicts and None can be written as a protocol buffer, but this structure has a "
+            f"{name}: convert it to one of these, or pickle the structure"
+        )
+    keys = node._data or ()
+    if not all(type(key) is str for key in keys):
+        raise ValueError(f"only dicts with str keys can be written as a protocol buffer, got keys {list(keys)}")
+    return Node("None" if node._kind is NONE else name, len(node._children), keys)
 
 
 # ---- walking -------------------------------------------------

@@ -6,6 +6,7 @@ import itertools
 import numpy as np
 
 from catena.core import casts, dtypes
+from catena.core import shapes as core_shapes
 from catena.core.array import Array, make_array
 from catena.core.aval import ShapedArray
 from catena.core.primitive import NoRule, Primitive
@@ -205,14 +206,7 @@ def broadcast_shapes(*shapes):
             raise TypeError(
                 f"Only non-negative indices are allowed when broadcasting static shapes, but got shape {shape}."
             )
-    rank = max((len(s) for s in shapes), default=0)
-    out = []
-    for sizes in zip(*[(1,) * (rank - len(s)) + s for s in shapes], strict=True):
-        found = {n for n in sizes if n != 1} or {1}
-        if len(found) > 1:
-            raise ValueError(f"Incompatible shapes for broadcasting: shapes={shapes}")
-        out.append(found.pop())
-    return tuple(out)
+    return core_shapes.broadcast_shapes(*shapes)
 
 
 def broadcast_to_rank(x, rank: int):

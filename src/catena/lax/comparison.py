@@ -5,6 +5,7 @@ import numpy as np
 from catena.core import dtypes
 from catena.core.aval import ShapedArray
 from catena.core.primitive import Primitive, registry
+from catena.core.shapes import broadcast_shapes
 from catena.core.zeros import Zero, get_aval, instantiate, is_undefined_primal, zeros
 from catena.lax import native
 from catena.lax.bitwise import bitwise_and
@@ -382,7 +383,7 @@ def spread_pair(t, shape):
 
 def _clamp_batch(axis, args, dims):
     args, dim = align_batched(args, dims)
-    shape = np.broadcast_shapes(*[get_aval(x).shape for x in args])
+    shape = broadcast_shapes(*[get_aval(x).shape for x in args])
     low, x, high = [broadcast_to(x, shape) if get_aval(x).ndim else x for x in args]
     return clamp(low, broadcast_to(x, shape), high), dim
 

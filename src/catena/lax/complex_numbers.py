@@ -5,6 +5,7 @@ conjugated.
 import numpy as np
 
 from catena.core import dtypes
+from catena.core.shapes import broadcast_shapes
 from catena.core.zeros import Zero, get_aval, is_undefined_primal, zeros
 from catena.lax.convert import convert
 from catena.lax.elementwise import COMPLEX, COMPLEXES, COMPONENT, CONJUGABLE, SINGLE_AND_DOUBLE, elementwise
@@ -32,7 +33,7 @@ def _neg(x):
 
 
 def _make_complex(x, y):
-    out = np.empty(np.broadcast_shapes(x.shape, y.shape), dtypes.to_complex_dtype(x.dtype))
+    out = np.empty(broadcast_shapes(x.shape, y.shape), dtypes.to_complex_dtype(x.dtype))
     out.real, out.imag = x, y
     return out
 

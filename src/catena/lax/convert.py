@@ -1,5 +1,6 @@
 """Conversions between dtypes: of values, of bits, and of precision."""
 
+import math
 import operator
 import warnings
 
@@ -106,7 +107,7 @@ def convert_element_type(operand, new_dtype):
         warnings.warn(
             "Casting complex values to real discards the imaginary part",
             np.exceptions.ComplexWarning,
-            stacklevel=dtypes.levels_to_user(),
+            stacklevel=2,
         )
     return convert(operand, new_dtype)
 
@@ -173,13 +174,20 @@ def _bitcast(x, *, new_dtype):
 
 def _bitcast_packed(x, new_dtype, old: int, new: int):
     """Bits of dtypes that are smaller than a byte, of which NumPy's arrays give a byte to each element."""
-    bits = np.unpackbits(np.ascontiguousarray(x)[..., None].view(np.uint8), axis=-1, bitorder="little")
+    raw = np.ascontiguousarray(x).view(np.uint8).reshape(x.size, x.dtype.itemsize)
+    bits = np.unpackbits(raw, axis=-1, bitorder="little").reshape(*x.shape, 8 * x.dtype.itemsize)
     bits = bits[..., :old] if old < 8 else bits
     shape = x.shape if old == new else (*x.shape, old // new) if old > new else x.shape[:-1]
     bits = bits.reshape(*shape, new)
     if new < 8:
-        return _from_small(np.packbits(bits, axis=-1, bitorder="little")[..., 0], new_dtype, new)
-    return np.packbits(bits, axis=-1, bitorder="little").view(new_dtype)[..., 0]
+        return _from_small(_packed(bits)[..., 0], new_dtype, new)
+    return _packed(bits).view(new_dtype)[..., 0]
+
+
+def _packed(bits: np.ndarray) -> np.ndarray:
+    """Bits along the last axis as bytes. (NumPy's function knows 32 axes.)"""
+    rows = np.packbits(bits.reshape(math.prod(bits.shape[:-1]), bits.shape[-1]), axis=-1, bitorder="little")
+    return rows.reshape(*bits.shape[:-1], rows.shape[-1])
 
 
 def _from_small(byte, dtype, width: int):

@@ -12,6 +12,7 @@ import numpy as np
 from catena.core import casts, dtypes
 from catena.core.aval import ShapedArray
 from catena.core.primitive import NoRule, Primitive
+from catena.core.shapes import broadcast_shapes
 from catena.core.zeros import Zero, add_tangents, get_aval
 from catena.lax import native
 from catena.lax.structure import add_axis, bind, broadcast_to, move_axis
@@ -294,7 +295,7 @@ def lower_rule(op: str, **fixed):
 
 def spread_operands(b, xs) -> list:
     """The operands in the builder, broadcast to one shape (scalars are left: ``map`` spreads them)."""
-    shape = np.broadcast_shapes(*[x.shape for x in xs])
+    shape = broadcast_shapes(*[x.shape for x in xs])
     return [x if not x.shape else b.broadcast_in_dim(x, shape, range(len(shape))) for x in xs]
 
 

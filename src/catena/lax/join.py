@@ -318,25 +318,39 @@ def _tile_abstract(x, *, reps):
     return ShapedArray([n * r for n, r in zip(x.shape, reps, strict=True)], x.dtype, x.weak_type)
 
 
-def _interleaved(shape, reps) -> tuple:
-    return tuple(n for pair in zip(reps, shape, strict=True) for n in pair)
+def _interleaved(shape, reps) -> tuple[tuple, tuple]:
+    """The shape with an axis before each that is repeated, and which axes these are."""
+    spread, copies = [], []
+    for n, r in zip(shape, reps, strict=True):
+        if r != 1:
+            copies.append(len(spread))
+            spread.append(r)
+        spread.append(n)
+    return tuple(spread), tuple(copies)
+
+
+def tiled(x: np.ndarray, reps: tuple) -> np.ndarray:
+    """Copies of a NumPy array of as many axes as there are numbers of copies."""
+    spread, copies = _interleaved(x.shape, reps)
+    single = tuple(1 if i in copies else n for i, n in enumerate(spread))
+    return np.broadcast_to(x.reshape(single), spread).reshape([n * r for n, r in zip(x.shape, reps, strict=True)])
 
 
 def _tile_transpose(ct, aval, *, reps):
-    copies = reshape(ct, _interleaved(aval.shape, reps))
-    return bind("reduce_sum", copies, axes=tuple(range(0, 2 * aval.ndim, 2)))
+    spread, copies = _interleaved(aval.shape, reps)
+    return bind("reduce_sum", reshape(ct, spread), axes=copies)
 
 
 def _tile_lower(b, x, *, reps):
-    shape = _interleaved(x.shape, reps)
-    copies = b.broadcast_in_dim(x, shape, range(1, 2 * x.ndim, 2))
-    return b.reshape(copies, [n * r for n, r in zip(x.shape, reps, strict=True)])
+    shape, copies = _interleaved(x.shape, reps)
+    whole = b.broadcast_in_dim(x, shape, [i for i in range(len(shape)) if i not in copies])
+    return b.reshape(whole, [n * r for n, r in zip(x.shape, reps, strict=True)])
 
 
 tile_p = structural(
     "tile",
     abstract=_tile_abstract,
-    evaluate=lambda x, *, reps: np.tile(x, reps),
+    evaluate=lambda x, *, reps: tiled(x, reps),
     transpose=unary_transpose(_tile_transpose),
     batch=lambda mapped, args, dims, *, reps: (tile_p.bind(args[0], reps=insert(reps, dims[0], 1)), dims[0]),
     lower=_tile_lower,

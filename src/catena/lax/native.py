@@ -13,6 +13,7 @@ from collections import OrderedDict
 import numpy as np
 
 from catena.core.aval import ShapedArray
+from catena.core.shapes import broadcast_shapes
 from catena.core.staging import DebugInfo, trace_to_closed_jaxpr
 from catena.runtime import buffers
 from catena.transform.execute import program_of, run_entry
@@ -52,7 +53,7 @@ def kernel(primitive, operands: tuple, params: tuple) -> Kernel:
 def in_pieces(primitive, xs, params):
     """The result of an elementwise ``primitive``; arrays of less than ``LEAST_PIECE`` elements are padded."""
     shapes = {x.shape for x in xs}
-    shape = shapes.pop() if len(shapes) == 1 else np.broadcast_shapes(*shapes)
+    shape = shapes.pop() if len(shapes) == 1 else broadcast_shapes(*shapes)
     flat = [_flat(x, shape) if x.ndim else x for x in xs]
     size, key, out = math.prod(shape), tuple(params.items()), None
     if size < LEAST_PIECE:

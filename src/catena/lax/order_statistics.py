@@ -20,7 +20,9 @@ def _abstract(rows, ranks):
 
 def _in_numpy(rows, ranks):
     (ordered,) = sort_p.evaluate(rows, dimension=rows.ndim - 1, is_stable=False, num_keys=1)
-    return np.take_along_axis(ordered, ranks, -1)
+    n = rows.shape[-1]
+    lines = np.take_along_axis(ordered.reshape(-1, n), ranks.reshape(-1, ranks.shape[-1]), -1)
+    return lines.reshape(ranks.shape)
 
 
 def _jvp(primals, tangents):

@@ -8,6 +8,7 @@ import numpy as np
 from catena.core import dtypes
 from catena.core.aval import ShapedArray
 from catena.core.primitive import NoRule, Primitive
+from catena.core.shapes import NUMPY_SORTS
 from catena.core.zeros import Zero, get_aval
 from catena.lax.indexing import gather
 from catena.lax.native import when_repeated
@@ -81,6 +82,25 @@ def _ranks(key: np.ndarray, axis: int) -> np.ndarray:
     out = np.empty_like(ranks)
     np.put_along_axis(out, order, ranks, axis)
     return out
+
+
+def of_many_axes(evaluate, axis_name: str):
+    """An ``evaluate`` rule along one axis, for any number of axes: those before it and behind it are merged."""
+
+    def evaluate_merged(*operands, **params):
+        shape = operands[0].shape
+        if len(shape) <= NUMPY_SORTS:
+            return evaluate(*operands, **params)
+        axis = params[axis_name]
+        sizes = math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])
+        outs = evaluate(*[x.reshape(sizes) for x in operands], **{**params, axis_name: 1})
+        return [out.reshape(_resized(shape, axis, out.shape[1])) for out in outs]
+
+    return evaluate_merged
+
+
+def _resized(shape, axis: int, size: int) -> tuple:
+    return (*shape[:axis], size, *shape[axis + 1 :])
 
 
 # ------------------------------------------------------------------------------------------------------------
@@ -187,7 +207,7 @@ sort_p = Primitive(
     "sort",
     multiple_results=True,
     abstract=_sort_abstract,
-    evaluate=_sort_evaluate,
+    evaluate=of_many_axes(_sort_evaluate, "dimension"),
     jvp=_sort_jvp,
     transpose=PERMUTES,
     batch=_sort_batch,
@@ -264,10 +284,6 @@ def _check_top_k(operand, k: int, axis: int):
             "k argument to top_k must be no larger than size along axis; got "
             f"k={k} with shape={list(operand.shape)} and axis={axis}"
         )
-
-
-def _resized(shape, axis: int, size: int) -> tuple:
-    return (*shape[:axis], size, *shape[axis + 1 :])
 
 
 def _top_k_abstract(operand, *, k, axis):
@@ -355,7 +371,7 @@ top_k_p = Primitive(
     batch=_top_k_batch,
     lower=_top_k_lower,
 )
-top_k_p.evaluate = when_repeated(top_k_p, _top_k_evaluate, narrow=True)
+top_k_p.evaluate = of_many_axes(when_repeated(top_k_p, _top_k_evaluate, narrow=True), "axis")
 
 
 def top_k(operand, k: int, *, axis: int = -1):
@@ -481,7 +497,9 @@ approx_top_k_p = Primitive(
     batch=_approx_batch,
     lower=_approx_lower,
 )
-approx_top_k_p.evaluate = when_repeated(approx_top_k_p, _approx_evaluate, narrow=True)
+approx_top_k_p.evaluate = of_many_axes(
+    when_repeated(approx_top_k_p, _approx_evaluate, narrow=True), "reduction_dimension"
+)
 
 
 def _approx_top_k(operand, k, dimension, recall_target, size_override, aggregate, is_max_k: bool):

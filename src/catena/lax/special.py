@@ -59,7 +59,7 @@ _digamma = _doubles_by_kernel("digamma", _digamma_of_singles)
 def _zeta(x, q):
     """SciPy's function where its result is rounded to a smaller float; of doubles it is off by twenty units."""
     if x.dtype == np.float64:
-        return _algorithm("zeta")(*np.broadcast_arrays(x, q))
+        return _algorithm("zeta")(x, q)
     return np.where(np.isinf(x), x.dtype.type(np.nan), load("scipy.special").zeta(x, q))
 
 
@@ -298,7 +298,7 @@ def digamma(x):
       TypeError: the dtype is not admitted.
 
     >>> import catena.lax as lax
-    >>> lax.digamma(1.0).item()
+    >>> round(lax.digamma(1.0).item(), 6)
     -0.577216
     """
     return digamma_p.bind(x)
@@ -349,7 +349,7 @@ def polygamma(m, x):
       TypeError: the dtypes differ or are not float dtypes, or the shapes do not fit.
 
     >>> import catena.lax as lax
-    >>> lax.polygamma(1.0, 1.0).item()
+    >>> round(lax.polygamma(1.0, 1.0).item(), 6)
     1.644934
     """
     return polygamma_p.bind(m, x)
@@ -366,7 +366,7 @@ def zeta(x, q):
       TypeError: the dtypes differ or are not float dtypes, or the shapes do not fit.
 
     >>> import catena.lax as lax
-    >>> lax.zeta(2.0, 1.0).item()
+    >>> round(lax.zeta(2.0, 1.0).item(), 6)
     1.644934
     """
     return zeta_p.bind(x, q)
@@ -383,7 +383,7 @@ def igamma(a, x):
       TypeError: the dtypes differ or are not float dtypes, or the shapes do not fit.
 
     >>> import catena.lax as lax
-    >>> lax.igamma(1.0, 1.0).item()
+    >>> round(lax.igamma(1.0, 1.0).item(), 6)
     0.632121
     """
     return igamma_p.bind(a, x)
@@ -400,7 +400,7 @@ def igammac(a, x):
       TypeError: the dtypes differ or are not float dtypes, or the shapes do not fit.
 
     >>> import catena.lax as lax
-    >>> lax.igammac(1.0, 1.0).item()
+    >>> round(lax.igammac(1.0, 1.0).item(), 6)
     0.367879
     """
     return igammac_p.bind(a, x)
@@ -417,7 +417,7 @@ def igamma_grad_a(a, x):
       TypeError: the dtypes differ or are not float dtypes, or the shapes do not fit.
 
     >>> import catena.lax as lax
-    >>> lax.igamma_grad_a(1.0, 1.0).item()
+    >>> round(lax.igamma_grad_a(1.0, 1.0).item(), 5)
     -0.43173
     """
     return igamma_grad_a_p.bind(a, x)
@@ -435,7 +435,7 @@ def random_gamma_grad(*args):
         not fit.
 
     >>> import catena.lax as lax
-    >>> lax.random_gamma_grad(1.0, 1.0).item()
+    >>> round(lax.random_gamma_grad(1.0, 1.0).item(), 5)
     1.17356
     """
     if len(args) != 2:
@@ -454,7 +454,7 @@ def betainc(a, b, x):
       TypeError: the dtypes differ or are not float dtypes, or the shapes do not fit.
 
     >>> import catena.lax as lax
-    >>> lax.betainc(1.0, 2.0, 0.5).item()
+    >>> round(lax.betainc(1.0, 2.0, 0.5).item(), 6)
     0.75
     """
     return regularized_incomplete_beta_p.bind(a, b, x)

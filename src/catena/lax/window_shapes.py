@@ -1,6 +1,11 @@
 """The arithmetic of windows that slide over an array: how many there are, what padding, where they lie."""
 
+import itertools
+from collections.abc import Iterator
+
 import numpy as np
+
+from catena.core.shapes import check_axes
 
 
 def dilated(n: int, dilation: int) -> int:
@@ -100,6 +105,14 @@ def dilated_operand(x: np.ndarray, fill, padding, dilation) -> np.ndarray:
     return out
 
 
+def parts_of_windows(shape, window, strides, dilation) -> Iterator[tuple]:
+    """For each element of a window the slices that take it from all windows of an array of this shape."""
+    axes = list(zip(shape, window, strides, dilation, strict=True))
+    spans = [(window_count(n, w, s, (0, 0), 1, d) - 1) * s + 1 for n, w, s, d in axes]
+    for at in itertools.product(*map(range, window)):
+        yield tuple(slice(i * d, i * d + max(m, 0), s) for i, (_, _, s, d), m in zip(at, axes, spans, strict=True))
+
+
 def windows_of(x: np.ndarray, window, strides, dilation) -> np.ndarray:
     """All windows of ``x`` as a view: an axis for each axis of places, then one for each axis of a window."""
     counts = [
@@ -109,8 +122,10 @@ def windows_of(x: np.ndarray, window, strides, dilation) -> np.ndarray:
         return np.empty((*counts, *window), x.dtype)
     steps = [n * s for n, s in zip(x.strides, strides, strict=True)]
     within = [n * d for n, d in zip(x.strides, dilation, strict=True)]
+    shape = (*counts, *window)
+    check_axes(shape)
     raw = x.view(np.uint8) if x.dtype.itemsize == 1 else x  # as_strided does not know float8_e5m2
-    views = np.lib.stride_tricks.as_strided(raw, (*counts, *window), (*steps, *within), writeable=False)
+    views = np.lib.stride_tricks.as_strided(raw, shape, (*steps, *within), writeable=False)
     return views.view(x.dtype)
 
 

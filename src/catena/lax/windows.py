@@ -31,9 +31,9 @@ from catena.lax.window_shapes import (
     dilated,
     dilated_operand,
     padtype_to_pads,
+    parts_of_windows,
     reduce_window_shape_tuple,
     window_count,
-    windows_of,
 )
 from catena.lax.windowed import FILL_OR_DROP, ScatterDimensionNumbers
 from catena.transform.batch import Axis, batch_flat
@@ -240,11 +240,10 @@ def _chosen(operand, select_prim, window_dimensions, window_strides, padding, ba
     fill = (lowest if select_prim == "ge" else highest)(operand.dtype)
     x = dilated_operand(wide, fill, padding, base_dilation)
     better = np.greater if select_prim == "ge" else np.less
-    places = windows_of(np.arange(x.size).reshape(x.shape), window_dimensions, window_strides, window_dilation)
-    values = windows_of(x, window_dimensions, window_strides, window_dilation)
+    numbered = np.arange(x.size).reshape(x.shape)
     best = chosen = None
-    for at in np.ndindex(*window_dimensions):
-        value, place = values[(..., *at)], places[(..., *at)]
+    for part in parts_of_windows(x.shape, window_dimensions, window_strides, window_dilation):
+        value, place = x[part], numbered[part]
         if best is None:
             best, chosen = value, place
             continue

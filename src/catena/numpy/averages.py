@@ -12,6 +12,7 @@ from catena import lax
 from catena.core import dtypes
 from catena.core.array import Array, make_array
 from catena.core.evaluate import quiet
+from catena.core.shapes import broadcast_shapes
 from catena.lax.reductions import add_reduce
 from catena.numpy.boundary import (
     as_array_argument,
@@ -47,7 +48,7 @@ def count(x, axis, where) -> object:
     """How many elements are reduced: a float, or where a mask or named axes say so, an array."""
     axes, names = split_axes(axis, x.ndim)
     if where is not None:
-        mask = broadcast_to(where, np.broadcast_shapes(where.shape, x.shape))
+        mask = broadcast_to(where, broadcast_shapes(where.shape, x.shape))
         return sum(convert(mask, dtypes.to_real_dtype(x.dtype)), axis, keepdims=True)
     number = float(np.prod([x.shape[a] for a in axes]))
     return number if not names else lax.mul(like(x, number), lax.psum(like(x, 1), names))
@@ -210,16 +211,9 @@ def variance_dtypes(name: str, dtype, found) -> tuple:
     return accumulator(wide), dtypes.to_inexact_dtype(dtype)
 
 
-def squared_distance(x, center, mask=None):
-    """``|x - center| ** 2``, real; zero where the mask is false.
-
-    It is the distance that is masked, so that what is left out, NaN perhaps, takes no part in derivatives: that of
-    the square has the distance as a factor, and zero times NaN is NaN.
-    """
+def squared_distance(x, center):
+    """``|x - center| ** 2``, real."""
     distance = lax.sub(*broadcast_together("var", [x, center]))
-    if mask is not None:
-        mask, distance = broadcast_together("var", [mask, distance])
-        distance = lax.select(mask, distance, lax.full_like(distance, 0))
     if dtypes.is_complex(distance.dtype):
         return lax.real(lax.mul(distance, lax.conj(distance)))
     return lax.square(distance)
@@ -251,11 +245,9 @@ def _variance(name, a, axis, dtype, ddof, keepdims, where, mean):
     wide, dtype = variance_dtypes(name, dtype, a.dtype)
     a = convert(a, wide)
     where = None if where is None else mask_argument(name, where)
-    axes, names = split_axes(axis, a.ndim)
-    axis = (*axes, *names)  # of the array, where the mask has more
     center = _mean_of(a, axis, True, where) if mean is None else convert(as_array_argument(name, mean), wide)
-    squares = squared_distance(a, center, where)
-    total = reduce_with(SUM, squares, axis, True, None, None)
+    squares = squared_distance(a, center)
+    total = reduce_with(SUM, squares, axis, True, None, where)
     result = convert(divide_by_degrees(total, count(squares, axis, where), ddof), dtype)
     result = _drop(result, axis, keepdims)
     return lax.sqrt(result) if name == "std" else result

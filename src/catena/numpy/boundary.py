@@ -23,6 +23,7 @@ from catena.core.context import context
 from catena.core.errors import ConcretizationTypeError
 from catena.core.evaluate import quiet
 from catena.core.scalar_types import ScalarType
+from catena.core.shapes import broadcast_shapes, check_axes
 from catena.core.trace import Tracer, find_concrete
 from catena.core.zeros import get_aval
 from catena.lax.structure import repeated
@@ -310,7 +311,7 @@ def _mind_rank_promotion(name: str, xs):
         "jax_numpy_rank_promotion "
         "config option to 'allow' to disable this warning.",
         UserWarning,
-        stacklevel=dtypes.levels_to_user(),
+        stacklevel=dtypes._levels_to_user(),
     )
 
 
@@ -320,7 +321,7 @@ def broadcast_together(name: str, xs: list, error: type = TypeError) -> list:
         return xs
     xs = same_rank(name, xs)
     try:
-        shape = np.broadcast_shapes(*(x.shape for x in xs))
+        shape = broadcast_shapes(*(x.shape for x in xs))
     except ValueError:
         shapes = ", ".join(str(x.shape) for x in xs)
         raise error(f"{name} got incompatible shapes for broadcasting: {shapes}.") from None
@@ -336,9 +337,10 @@ def broadcast_to(x, shape: tuple):
     """``x`` broadcast to ``shape`` by NumPy's rules."""
     if x.shape == shape:
         return x
+    check_axes(shape)
     if type(x) is Array and context.trace is None:
         view = np.broadcast_to if x.ndim else repeated
-        return make_array(view(x._value, shape), x._weak)
+        return make_array(view(x._value, shape), x.weak_type)
     return lax.broadcast_in_dim(x, shape, tuple(range(len(shape) - x.ndim, len(shape))))
 
 
@@ -365,7 +367,7 @@ def concrete_values(fast, *xs):
         return None
     values, dtype = [], None
     for x in xs:
-        if type(x) is not Array or x._weak:
+        if type(x) is not Array or x.weak_type:
             return None
         value = x._value
         if value.dtype is not dtype:

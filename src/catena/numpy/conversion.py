@@ -16,6 +16,7 @@ from catena.core import casts, dtypes
 from catena.core.array import Array, make_array
 from catena.core.context import context
 from catena.core.scalar_types import ScalarType
+from catena.core.shapes import MOST_AXES
 from catena.numpy.boundary import (
     SCALARS,
     as_array_argument,
@@ -90,7 +91,7 @@ def _positional(args: tuple, copy, order, ndmin) -> tuple:
     warnings.warn(
         "Passing the copy, order, and ndmin arguments to jnp.array positionally is deprecated. Use keywords instead.",
         DeprecationWarning,
-        stacklevel=dtypes.levels_to_user(),
+        stacklevel=3,
     )
     return (*args, *(copy, order, ndmin)[len(args) :])
 
@@ -171,10 +172,13 @@ def _leaf_dtype(kinds: set):
     return dtypes.promote(*pairs)[0]
 
 
-def _leaves(x):
+def _leaves(x, depth: int = 1):
+    """The elements of nested lists; ValueError where they are nested deeper than an array can be, or without end."""
+    if depth > MOST_AXES:
+        raise ValueError(f"arrays have at most {MOST_AXES} axes, but these lists are nested deeper")
     for item in x:
         if isinstance(item, list | tuple):
-            yield from _leaves(item)
+            yield from _leaves(item, depth + 1)
         else:
             yield item
 
@@ -294,7 +298,7 @@ def _cast(x, dtype):
             "jnp.imag "
             "to take the real/imaginary component of your input.",
             DeprecationWarning,
-            stacklevel=dtypes.levels_to_user(),
+            stacklevel=dtypes._levels_to_user(),
         )
     return convert(x, dtype)
 

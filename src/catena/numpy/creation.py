@@ -14,6 +14,7 @@ from catena import lax
 from catena.core import dtypes
 from catena.core.array import Array, make_array
 from catena.core.context import context
+from catena.core.shapes import check_axes
 from catena.core.trace import Tracer
 from catena.numpy.boundary import (
     as_array_argument,
@@ -54,6 +55,7 @@ def shape_argument(shape, what: str = "") -> tuple:
         sizes = tuple(size if type(size) is int else _static_size(size, sizes, what) for size in sizes)
     if any(size < 0 for size in sizes):
         raise TypeError(f"broadcast_in_dim shape must have every element be nonnegative, got {sizes}.")
+    check_axes(sizes)
     return sizes
 
 

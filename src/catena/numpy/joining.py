@@ -13,6 +13,8 @@ import numpy as np
 from catena import lax
 from catena.core.array import Array, make_array
 from catena.core.context import context
+from catena.core.shapes import MOST_AXES, check_axes
+from catena.lax.join import tiled
 from catena.numpy.boundary import (
     as_array_argument,
     canonical_axis,
@@ -172,7 +174,7 @@ def stack(arrays: Arrays, axis: int = 0, out: None = None, dtype: DTypeLike | No
     """
     refuse_out("stack", out)
     plain = _plain_values(arrays, dtype)
-    if plain and axis == 0 and len({value.shape for value in plain[0]}) == 1:
+    if plain and axis == 0 and len({value.shape for value in plain[0]}) == 1 and plain[0][0].ndim < MOST_AXES:
         return make_array(np.concatenate([value[None] for value in plain[0]], 0), plain[1])
     xs = array_sequence("stack", arrays)
     if not xs:
@@ -190,6 +192,7 @@ def _stacked(name: str, xs: list, axis: int, dtype):
         raise ValueError("All input arrays must have the same shape.")
     dtype, weak = _joined_dtype(name, xs, dtype)
     axis = canonical_axis(axis, xs[0].ndim + 1)
+    check_axes((len(xs), *xs[0].shape))
     xs = [convert(x, dtype, weak) for x in xs]
     if context.trace is None and all(type(x) is Array for x in xs):
         return make_array(np.stack([x._value for x in xs], axis), weak)
@@ -326,15 +329,17 @@ def _block_of_matrices(arrays):
         return None
 
 
-def _depth(x) -> int:
-    """The depth of nested lists, which must be the same everywhere."""
+def _depth(x, around: int = 0) -> int:
+    """The depth of nested lists, which must be the same everywhere; ``around``: the lists around this one."""
+    if around > MOST_AXES:
+        raise ValueError(f"jax.numpy.block: lists must not be nested more than {MOST_AXES} deep")
     if isinstance(x, tuple):
         raise ValueError(f"jax.numpy.block does not allow tuples, got {x}")
     if not isinstance(x, list):
         return 0
     if not x:
         raise ValueError("jax.numpy.block does not allow empty list arguments")
-    depths = {_depth(item) for item in x}
+    depths = {_depth(item, around + 1) for item in x}
     if len(depths) > 1:
         raise ValueError("Mismatched list depths in jax.numpy.block")
     return 1 + depths.pop()
@@ -540,14 +545,5 @@ def tile(A: Operand, reps: int | Sequence[int]) -> Array:  # noqa: N803
     A = reshaped(A, (1,) * (rank - A.ndim) + A.shape)  # noqa: N806
     reps = (1,) * (rank - len(reps)) + reps
     if direct(A):
-        return make_array(_tiled(A._value, reps), A.weak_type)
-    pairs = [n for r, size in zip(reps, A.shape, strict=True) for n in (r, size)]
-    spread = lax.broadcast_in_dim(A, tuple(pairs), tuple(range(1, 2 * rank, 2)))
-    return lax.reshape(spread, tuple(r * n for r, n in zip(reps, A.shape, strict=True)))
-
-
-def _tiled(value, reps: tuple) -> np.ndarray:
-    """Copies of a NumPy array of as many axes as there are numbers of copies."""
-    spread = np.empty([n for pair in zip(reps, value.shape, strict=True) for n in pair], value.dtype)
-    spread[...] = value.reshape([n for size in value.shape for n in (1, size)])
-    return spread.reshape([r * n for r, n in zip(reps, value.shape, strict=True)])
+        return make_array(tiled(A._value, reps), A.weak_type)
+    return lax.tile(A, reps)

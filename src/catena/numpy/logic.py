@@ -11,6 +11,7 @@ from catena import lax
 from catena.core import dtypes
 from catena.core.array import Array, make_array
 from catena.core.evaluate import quiet
+from catena.core.shapes import broadcast_shapes
 from catena.numpy.boundary import (
     all_weak,
     as_array_argument,
@@ -429,7 +430,7 @@ def array_equiv(a1: Operand, a2: Operand) -> Array:
     """
     a1, a2 = strong(as_array_or_list("array_equiv", a1)), strong(as_array_or_list("array_equiv", a2))
     try:
-        np.broadcast_shapes(a1.shape, a2.shape)
+        broadcast_shapes(a1.shape, a2.shape)
     except ValueError:
         return make_array(np.array(False))
     return every(equal(a1, a2))
@@ -475,7 +476,7 @@ def isrealobj(x: Operand) -> bool:
 
 
 def isscalar(element: Any) -> bool:
-    """Whether ``element`` is a scalar: a Python or NumPy scalar, a string, or an array without axes, NumPy's too.
+    """Whether ``element`` is a scalar: a Python or NumPy scalar, a string, or an array without axes.
 
     Arguments:
       element: any object.
@@ -489,4 +490,4 @@ def isscalar(element: Any) -> bool:
     kind = type(element)
     if getattr(kind, "_is_array", False) or hasattr(kind, "__jax_array__") or takes_part(kind):
         return as_array_argument("isscalar", element).ndim == 0
-    return np.isscalar(element) or isinstance(element, np.ndarray) and element.ndim == 0
+    return np.isscalar(element)

@@ -13,6 +13,7 @@ from catena.core import dtypes
 from catena.core.array import Array, make_array
 from catena.core.context import context
 from catena.core.evaluate import quiet
+from catena.core.shapes import broadcast_shapes
 from catena.numpy.boundary import (
     broadcast_to,
     canonical_axis,
@@ -40,7 +41,7 @@ def fast_product(a, b):
     if x.dtype is y.dtype and x.dtype in _FAST and 1 <= x.ndim <= 2 and 1 <= y.ndim <= 2 and x.shape[-1] == y.shape[0]:
         value = quiet.run(_product, x, y)
         value = value if type(value) is np.ndarray else np.asarray(value)
-        return make_array(value, a._weak and b._weak)
+        return make_array(value, a.weak_type and b.weak_type)
     return None
 
 
@@ -112,7 +113,7 @@ def _matmul(a, b, precision, dtype, weak):
 
 def _batch_shape(a, b) -> tuple:
     try:
-        return np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+        return broadcast_shapes(a.shape[:-2], b.shape[:-2])
     except ValueError:
         types = f"{a.aval.str_short()} and {b.aval.str_short()}"
         raise ValueError(f"Incompatible types for matmul arguments: {types}") from None
@@ -312,7 +313,7 @@ def vecdot(
     if a.shape[canonical_axis(axis, a.ndim)] != b.shape[canonical_axis(axis, b.ndim)]:
         raise ValueError(f"axes must match; got shapes {a.shape} and {b.shape} with {axis=}")
     a, b = (_last(x, axis) for x in (lax.conj(a) if dtypes.is_complex(a.dtype) else a, b))
-    batch = np.broadcast_shapes(a.shape[:-1], b.shape[:-1])
+    batch = broadcast_shapes(a.shape[:-1], b.shape[:-1])
     a, b = (broadcast_to(x, (*batch, x.shape[-1])) for x in (a, b))
     axes = tuple(range(len(batch)))
     return _contract(a, b, ((len(batch),), (len(batch),)), (axes, axes), precision, dtype, weak)
@@ -407,7 +408,9 @@ def _kronecker(x, y) -> np.ndarray:
 
 @functools.lru_cache(64)
 def _kronecker_shapes(x: tuple, y: tuple) -> tuple:
-    """The shapes of the operands that are multiplied, and of the result."""
-    spread_x = tuple(n for size in x for n in (size, 1))
-    spread_y = tuple(n for size in y for n in (1, size))
-    return spread_x, spread_y, tuple(m * n for m, n in zip(x, y, strict=True))
+    """The shapes of the operands that are multiplied, and of the result; where one is of size 1, an axis is enough."""
+    spread_x, spread_y = [], []
+    for m, n in zip(x, y, strict=True):
+        spread_x += (m,) if m == 1 or n == 1 else (m, 1)
+        spread_y += (n,) if m == 1 or n == 1 else (1, n)
+    return tuple(spread_x), tuple(spread_y), tuple(m * n for m, n in zip(x, y, strict=True))

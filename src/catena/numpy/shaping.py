@@ -11,8 +11,10 @@ from typing import Any
 import numpy as np
 
 from catena import lax
+from catena.core import shapes as core_shapes
 from catena.core.array import Array, make_array
 from catena.core.context import context
+from catena.core.shapes import check_axes
 from catena.core.trace import Tracer
 from catena.numpy import boundary
 from catena.numpy.boundary import (
@@ -68,7 +70,7 @@ def reshaped(a, shape, order: str = "C"):
 
 def _view(a, sizes: tuple):
     if type(a) is Array and context.trace is None:
-        return make_array(a._value.reshape(sizes), a._weak)
+        return make_array(a._value.reshape(sizes), a.weak_type)
     return a if a.shape == sizes else lax.reshape(a, sizes)
 
 
@@ -79,6 +81,7 @@ def _reversed_axes(a):
 def inferred_shape(a, shape) -> tuple:
     """``shape`` as a tuple of lengths, -1 replaced by what is left of the size."""
     sizes = _lengths(shape)
+    check_axes(sizes)
     if -1 in sizes:
         if sizes.count(-1) > 1:
             raise TypeError(f"can only specify one unknown axis size with a `-1` value, got {sizes}")
@@ -164,7 +167,7 @@ def permutation(a, axes) -> tuple:
 
 def _permuted(a, axes: tuple):
     if type(a) is Array and context.trace is None:
-        return make_array(a._value.transpose(axes), a._weak)
+        return make_array(a._value.transpose(axes), a.weak_type)
     return lax.transpose(a, axes)
 
 
@@ -256,7 +259,7 @@ def squeeze(a: Operand, axis: int | Sequence[int] | None = None) -> Array:
     if not axes:
         return a
     if type(a) is Array and context.trace is None:
-        return make_array(a._value.squeeze(axes), a._weak)
+        return make_array(a._value.squeeze(axes), a.weak_type)
     return lax.squeeze(a, axes)
 
 
@@ -279,8 +282,9 @@ def expand_dims(a: Operand, axis: int | Sequence[int] = 0) -> Array:
     axis = static_axis(axis)
     rank = a.ndim + (len(axis) if isinstance(axis, tuple) else 1)
     axes = canonical_axes(axis, rank)
+    check_axes((*a.shape, *(1 for _ in axes)))
     if type(a) is Array and context.trace is None:
-        return make_array(np.expand_dims(a._value, axes), a._weak)
+        return make_array(np.expand_dims(a._value, axes), a.weak_type)
     return lax.expand_dims(a, axes)
 
 
@@ -328,14 +332,14 @@ def broadcast_shapes(*shapes: int | Sequence[int]) -> tuple[int, ...]:
       ValueError: the shapes do not broadcast together.
 
     >>> import catena.numpy as jnp
-    >>> jnp.broadcast_shapes((2, 1), (3,))
+    >>> jcore_shapes.broadcast_shapes((2, 1), (3,))
     (2, 3)
     """
     if not shapes:
         return ()
     given = [shape_argument(s) for s in shapes]
     try:
-        return np.broadcast_shapes(*given)
+        return core_shapes.broadcast_shapes(*given)
     except ValueError:
         raise ValueError(f"Incompatible shapes for broadcasting: shapes={given}") from None
 

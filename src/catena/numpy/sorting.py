@@ -11,6 +11,7 @@ import numpy as np
 from catena import lax
 from catena.core import dtypes
 from catena.core.array import Array, make_array
+from catena.core.shapes import NUMPY_SORTS
 from catena.lax.sorting import sort_values
 from catena.numpy.boundary import as_array_argument, canonical_axis, convert, direct, run, user_dtype
 from catena.numpy.creation import default_int
@@ -65,7 +66,7 @@ def sort(
     a = as_array_argument("sort", a)
     _check_options("sort", kind, order)
     a, axis = _line(a, axis)
-    if direct(a) and a.size <= _FEW and a.dtype in _SORTABLE:
+    if direct(a) and a.size <= _FEW and a.dtype in _SORTABLE and a.ndim <= NUMPY_SORTS:
         value = sort_values(a._value, axis, stable)
         return make_array(np.flip(value, axis) if descending else value, a.weak_type)
     result = lax.sort(a, axis, is_stable=stable)
@@ -119,7 +120,7 @@ _SORTABLE = frozenset(
 
 
 def _order(a, axis: int, stable: bool, dtype):
-    if direct(a) and a.size <= _FEW and a.dtype in _SORTABLE:
+    if direct(a) and a.size <= _FEW and a.dtype in _SORTABLE and a.ndim <= NUMPY_SORTS:
         return make_array(a._value.argsort(axis, kind="stable").astype(dtype))
     places = lax.broadcasted_iota(dtype, a.shape, axis)
     return lax.sort([a, places], axis, is_stable=stable, num_keys=1)[1]

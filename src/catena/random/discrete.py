@@ -4,6 +4,7 @@ import numpy as np
 
 from catena import lax
 from catena.core import dtypes
+from catena.core.shapes import broadcast_shapes
 from catena.core.zeros import get_aval
 from catena.random.gamma import anywhere
 from catena.random.keys import consumed_key, pair, split_key
@@ -330,7 +331,7 @@ def multinomial(key, n, p, *, shape=None, dtype=None, unroll: int = 1):
     if not p.ndim:
         raise ValueError("multinomial: p must have an axis of categories, got a scalar")
     if shape is None:
-        shape = (*np.broadcast_shapes(n.shape, p.shape[:-1]), p.shape[-1])
+        shape = (*broadcast_shapes(n.shape, p.shape[:-1]), p.shape[-1])
     shape = shape_of(shape, "multinomial", p)
     lead = shape_of(shape[:-1], "multinomial", n)
     drawn = _multinomial(key, spread(n, lead), spread(p, shape), shape=shape, unroll=unroll)

@@ -2,13 +2,12 @@
 
 import functools
 
-import numpy as np
-
 from catena import lax
 from catena.core import dtypes
 from catena.core.context import context
 from catena.core.jaxpr import ClosedJaxpr
 from catena.core.primitive import NoRule, Primitive
+from catena.core.shapes import broadcast_shapes
 from catena.core.staging import DebugInfo, trace_to_jaxpr
 from catena.core.zeros import Zero, add_tangents, get_aval
 from catena.lax.structure import front
@@ -18,7 +17,7 @@ from catena.transform.execute import run_jaxpr
 
 def multiply_add(x, y, z):
     """``x * y + z`` in one rounding, for floats of 32 and 64 bits; narrower ones, kept in 32, need no care."""
-    shape = np.broadcast_shapes(*[get_aval(v).shape for v in (x, y, z)])
+    shape = broadcast_shapes(*[get_aval(v).shape for v in (x, y, z)])
     if get_aval(x).dtype.itemsize < 4:
         return lax.add(lax.mul(x, y), z)
     return multiply_add_p.bind(*[spread(v, shape) for v in (x, y, z)])

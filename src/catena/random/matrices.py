@@ -4,6 +4,7 @@ import numpy as np
 
 from catena import lax
 from catena.core import dtypes
+from catena.core.shapes import broadcast_shapes
 from catena.core.zeros import get_aval
 from catena.lax import linalg
 from catena.numpy import asarray, diagonal, einsum
@@ -52,9 +53,9 @@ def multivariate_normal(key, mean, cov, shape=None, dtype=None, method: str = "c
         raise ValueError(
             f"multivariate_normal requires cov.shape == (..., n, n) for n={n}, but got cov.shape == {cov.shape}."
         )
-    together = np.broadcast_shapes(mean.shape[:-1], cov.shape[:-2])
+    together = broadcast_shapes(mean.shape[:-1], cov.shape[:-2])
     lead = together if shape is None else asked_shape(shape)
-    if np.broadcast_shapes(lead, together) != lead:
+    if broadcast_shapes(lead, together) != lead:
         raise ValueError(
             f"multivariate_normal: mean and cov must broadcast to shape {lead}, got leading axes "
             f"{mean.shape[:-1]} and {cov.shape[:-2]}"

@@ -4,6 +4,7 @@ import numpy as np
 
 from catena import lax
 from catena.core import dtypes
+from catena.core.shapes import broadcast_shapes
 from catena.random.kernels import remembered
 from catena.random.keys import asked_shape, consumed_key, pair
 from catena.random.sampler import (
@@ -203,7 +204,7 @@ def double_sided_maxwell(key, loc, scale, shape=(), dtype=None):
     """
     key = consumed_key("double_sided_maxwell", key)
     dtype, shape = float_dtype(dtype, "double_sided_maxwell"), asked_shape(shape)
-    full = (*shape, *np.broadcast_shapes(np.shape(loc), np.shape(scale)))
+    full = (*shape, *broadcast_shapes(np.shape(loc), np.shape(scale)))
     return _double_sided_maxwell(key, as_float(loc, dtype), as_float(scale, dtype), shape=full, dtype=dtype)
 
 

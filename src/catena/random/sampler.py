@@ -7,6 +7,7 @@ import numpy as np
 
 from catena.core import dtypes
 from catena.core.context import context
+from catena.core.shapes import broadcast_shapes
 from catena.core.zeros import get_aval
 from catena.lax.broadcasting import broadcast_in_dim, broadcast_to_rank
 from catena.lax.convert import convert_element_type
@@ -80,7 +81,7 @@ def integer_dtype(dtype, name: str):
 
 def shape_of(shape, name: str, *operands) -> tuple:
     """The shape of a sampler's result: that asked for, to which its operands broadcast, or theirs together."""
-    together = np.broadcast_shapes(*map(np.shape, operands))
+    together = broadcast_shapes(*map(np.shape, operands))
     if shape is None:
         return together
     shape = asked_shape(shape)

@@ -7,6 +7,7 @@ import numpy as np
 
 from catena import lax
 from catena.core import dtypes
+from catena.core.shapes import broadcast_shapes
 from catena.core.zeros import get_aval
 from catena.lax.structure import canonical_axis
 from catena.numpy import asarray, cumsum, searchsorted, take
@@ -209,7 +210,7 @@ def categorical(
     others = logits.shape[:axis] + logits.shape[axis + 1 :]
     shape = others if shape is None else asked_shape(shape)
     extra = shape[: len(shape) - len(others)]
-    if shape[len(shape) - len(others) :] != others and np.broadcast_shapes(shape, others) != shape:
+    if shape[len(shape) - len(others) :] != others and broadcast_shapes(shape, others) != shape:
         raise ValueError(f"categorical: shape must end with the other axes of logits, {others}, got {shape}")
     if replace:
         full = list(shape)

@@ -12,9 +12,10 @@ from catena.core.context import context
 from catena.core.errors import how_to_register
 from catena.core.source import function_name, function_place
 from catena.core.trace import VALUES
-from catena.core.tree import tree_flatten_with_path, tree_unflatten
+from catena.core.tree import tree_unflatten
+from catena.core.tree_flatten import flatten_with
 from catena.core.tree_keys import keystr
-from catena.core.zeros import aval_of_python_value
+from catena.core.zeros import get_aval
 
 
 def signature_of(fun) -> inspect.Signature | None:
@@ -23,15 +24,6 @@ def signature_of(fun) -> inspect.Signature | None:
         return inspect.signature(fun)
     except (ValueError, TypeError):
         return None
-
-
-def needs_arguments(fun) -> bool:
-    """Whether a callable cannot be called without arguments."""
-    signature = signature_of(fun)
-    if signature is None:
-        return True
-    collecting = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    return any(p.default is p.empty and p.kind not in collecting for p in signature.parameters.values())
 
 
 def as_int_tuple(x, name: str) -> tuple:
@@ -170,9 +162,12 @@ def positional_name(parameters, i: int) -> str:
     return f"args[{i}]"
 
 
+_LONGEST_PATH = 64  # keys; what is read by people needs no more, and takes time linear in the depth
+
+
 def leaf_names(root: str, tree) -> list[str]:
-    """The names of the leaves of an argument."""
-    return [root + keystr(path) for path, _ in tree_flatten_with_path(tree)[0]]
+    """The names of the leaves of an argument; those of deep leaves are cut in the middle."""
+    return [root + keystr(path) for path, _ in flatten_with(tree, None, longest=_LONGEST_PATH)[0]]
 
 
 def leaf_aval(x):
@@ -182,7 +177,7 @@ def leaf_aval(x):
     if isinstance(x, (ShapedArray, AbstractToken)):
         return x
     if dtypes.is_scalar_or_numpy(x):
-        return aval_of_python_value(x)
+        return get_aval(x)
     if isinstance(x, (np.ndarray, np.generic)):  # of strings, objects, dates
         return None
     if hasattr(x, "shape") and hasattr(x, "dtype") and not hasattr(x, "__jax_array__"):

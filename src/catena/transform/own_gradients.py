@@ -7,7 +7,7 @@ It is asked of ``x``; of the value where ``x`` has none.
 """
 
 from catena.core.tree import tree_map
-from catena.core.treedef import PyTreeDef
+from catena.core.treedef import PyTreeDef, postorder
 
 
 def is_own_scalar(tree: PyTreeDef) -> bool:
@@ -26,7 +26,7 @@ def _speaks(tree: PyTreeDef) -> bool:
 
 
 def _speaks_within(tree: PyTreeDef) -> bool:
-    return tree.num_nodes > 1 and (_speaks(tree) or any(map(_speaks_within, tree.children())))
+    return tree.num_nodes > 1 and any(map(_speaks, postorder(tree)))
 
 
 def own_gradients(arguments, gradients, value):

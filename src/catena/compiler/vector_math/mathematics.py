@@ -12,6 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from catena.core.lazy import load
+from catena.core.shapes import broadcast_shapes
 
 from . import error_function, exponential, gamma, logarithm, powers, text
 
@@ -98,4 +99,6 @@ def written(algorithm: Callable) -> Callable:
 def evaluated(algorithm: Callable, *xs: np.ndarray) -> np.ndarray:
     """An algorithm on NumPy arrays of one float dtype, in double precision."""
     precision = PRECISION["double" if xs[0].dtype == DOUBLE else "float"]
-    return np.asarray(algorithm(Numpy, *np.broadcast_arrays(*[x.astype(DOUBLE) for x in xs]), precision=precision))
+    shape = broadcast_shapes(*[x.shape for x in xs])
+    xs = [np.broadcast_to(x.astype(DOUBLE), shape) for x in xs]
+    return np.asarray(algorithm(Numpy, *xs, precision=precision))
