@@ -145,8 +145,8 @@ def test_errors():
 def test_pmap():
     with jax.default_device(None):
         assert jax.pmap(lambda x: lax.psum(x, "i"), axis_name="i")(np.ones((1, 2), np.float32)).shape == (1, 2)
-    with pytest.raises(ValueError, match="needs 4 devices, but only 1"):
-        jax.pmap(lambda x: x)(X)
+    with pytest.raises(ValueError, match="needs 9 devices, but only 8"):
+        jax.pmap(lambda x: x)(np.ones(9))
 
 
 def test_pmap_is_one_equation_of_one_example():
@@ -163,19 +163,151 @@ def test_pmap_axes_and_transformations():
 
 
 def test_pmap_over_virtual_devices():
-    before = jax.config.jax_num_cpu_devices
-    jax.config.update("jax_num_cpu_devices", 4)
-    try:
-        assert jax.device_count() == 4
-        got = jax.pmap(lambda x, n: n * x / lax.psum(x, "i"), axis_name="i", static_broadcasted_argnums=1)(X + 1, 2)
-        np.testing.assert_allclose(got, 2 * (X + 1) / (X + 1).sum(0), rtol=1e-6)
-        gradient = jax.pmap(jax.grad(lambda x: lax.pmean((x * x).sum(), "i")), axis_name="i")(X)
-        np.testing.assert_allclose(gradient, 2 * X, rtol=1e-6)
-    finally:
-        jax.config.update("jax_num_cpu_devices", before)
+    got = jax.pmap(lambda x, n: n * x / lax.psum(x, "i"), axis_name="i", static_broadcasted_argnums=1)(X + 1, 2)
+    np.testing.assert_allclose(got, 2 * (X + 1) / (X + 1).sum(0), rtol=1e-6)
+    gradient = jax.pmap(jax.grad(lambda x: lax.pmean((x * x).sum(), "i")), axis_name="i")(X)
+    np.testing.assert_allclose(gradient, 2 * X, rtol=1e-6)
 
 
 def test_psum_of_python_numbers_within_a_tree():
     total = jax.vmap(lambda x: jax.lax.psum((x, 2.0), "i"), axis_name="i")(np.ones(3, "float32"))
     assert total[0].tolist() == [3, 3, 3] and total[1].tolist() == [6, 6, 6]
     assert total[1].weak_type and not total[0].weak_type
+
+
+# ---- several names as one
+
+AXES = {"i": 2, "j": 3}
+Y = np.arange(2 * 3 * 6 * 6, dtype=np.float32).reshape(2, 3, 6, 6) / 50
+PAIRS = [[0, 3], [1, 4], [2, 5]]
+OF_SEVERAL = {
+    "psum": lambda x, n: lax.psum(x, n),
+    "psum in groups": lambda x, n: lax.psum(x, n, axis_index_groups=PAIRS),
+    "psum in unequal groups": lambda x, n: lax.psum(x, n, axis_index_groups=[[0, 5], [1, 2, 3, 4]]),
+    "pmean in unequal groups": lambda x, n: lax.pmean(x, n, axis_index_groups=[[0, 5], [1, 2, 3, 4]]),
+    "pmax in groups": lambda x, n: lax.pmax(x, n, axis_index_groups=PAIRS),
+    "all_gather": lambda x, n: lax.all_gather(x, n),
+    "all_gather, axis 1, tiled": lambda x, n: lax.all_gather(x, n, axis=1, tiled=True),
+    "all_gather in groups": lambda x, n: lax.all_gather(x, n, axis_index_groups=PAIRS),
+    "psum_scatter": lambda x, n: lax.psum_scatter(x, n),
+    "psum_scatter, axis 1, tiled": lambda x, n: lax.psum_scatter(x, n, scatter_dimension=1, tiled=True),
+    "psum_scatter in groups": lambda x, n: lax.psum_scatter(x[:2], n, axis_index_groups=PAIRS),
+    "all_to_all": lambda x, n: lax.all_to_all(x, n, 0, 1),
+    "all_to_all, tiled": lambda x, n: lax.all_to_all(x, n, 0, 1, tiled=True),
+    "all_to_all in groups": lambda x, n: lax.all_to_all(x[:2], n, 0, 1, axis_index_groups=PAIRS),
+    "ppermute": lambda x, n: lax.ppermute(x, n, [(0, 1), (1, 3), (5, 0)]),
+    "pshuffle": lambda x, n: lax.pshuffle(x, n, [1, 3, 0, 2, 5, 4]),
+    "pswapaxes": lambda x, n: lax.pswapaxes(x, n, 0),
+    "axis_index": lambda x, n: lax.axis_index(n) + 0 * x,
+}
+
+
+@pytest.mark.parametrize("name", OF_SEVERAL)
+def test_several_names_are_one_axis(name):
+    """A collective over two names does what it does over one axis that counts the examples of both, row by row."""
+    fun = OF_SEVERAL[name]
+    flat = jax.vmap(lambda x: fun(x, "k"), axis_name="k")
+    nested = jax.vmap(jax.vmap(lambda x: fun(x, ("i", "j")), axis_name="j"), axis_name="i")
+    expected = np.asarray(flat(Y.reshape(6, 6, 6)))
+    np.testing.assert_allclose(np.asarray(nested(Y)).reshape(expected.shape), expected, rtol=1e-6)
+    np.testing.assert_allclose(np.asarray(jax.jit(nested)(Y)).reshape(expected.shape), expected, rtol=1e-6)
+    # the names in the other order, mapped in the other order
+    turned = jax.vmap(jax.vmap(lambda x: fun(x, ("j", "i")), axis_name="i"), axis_name="j")
+    columns = np.asarray(turned(Y.swapaxes(0, 1)))
+    across = np.asarray(flat(Y.swapaxes(0, 1).reshape(6, 6, 6)))
+    np.testing.assert_allclose(columns.reshape(across.shape), across, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", [n for n in OF_SEVERAL if not n.startswith(("pmax", "axis_index"))])
+def test_gradients_over_several_names(name):
+    fun = OF_SEVERAL[name]
+
+    def outside(mapped):
+        return jax.grad(lambda y: (mapped(y) ** 2).sum())
+
+    flat = outside(jax.vmap(lambda x: fun(x, "k"), axis_name="k"))(Y.reshape(6, 6, 6))
+    nested = outside(jax.vmap(jax.vmap(lambda x: fun(x, ("i", "j")), axis_name="j"), axis_name="i"))(Y)
+    np.testing.assert_allclose(np.reshape(nested, flat.shape), flat, rtol=1e-5)
+    within = jax.grad(lambda x, n: (fun(x, n) ** 2).sum())
+    flat = jax.vmap(lambda x: within(x, "k"), axis_name="k")(Y.reshape(6, 6, 6))
+    nested = jax.vmap(jax.vmap(lambda x: within(x, ("i", "j")), axis_name="j"), axis_name="i")(Y)
+    np.testing.assert_allclose(np.reshape(nested, flat.shape), flat, rtol=1e-5)
+
+
+# ---- groups of different sizes
+
+UNEVEN = [[0, 1], [2, 3, 4, 5, 6, 7]]
+
+
+@pytest.mark.parametrize(
+    ("collective", "reference"), [(lax.psum, np.sum), (lax.pmean, np.mean), (lax.pmax, np.max), (lax.pmin, np.min)]
+)
+@pytest.mark.parametrize("transformation", [jax.vmap, jax.pmap])
+def test_groups_of_different_sizes(collective, reference, transformation):
+    x = np.arange(8.0, dtype=np.float32)
+    got = transformation(lambda x: collective(x, "i", axis_index_groups=UNEVEN), axis_name="i")(x)
+    expected = [reference(x[group]) for group in UNEVEN for _ in group]
+    np.testing.assert_allclose(got, expected, rtol=1e-6)
+    common = jax.vmap(lambda _: collective(np.float32(3), "i", axis_index_groups=UNEVEN), axis_name="i")(x)
+    np.testing.assert_allclose(common, [reference([3.0] * len(g)) for g in UNEVEN for _ in g])
+
+
+def test_the_size_of_the_own_group():
+    sizes = jax.vmap(lambda _: lax.psum(1, "i", axis_index_groups=UNEVEN), axis_name="i")(np.zeros(8))
+    assert sizes.tolist() == [2, 2, 6, 6, 6, 6, 6, 6]
+    with pytest.raises(ValueError, match="cover each of the 8 indices once"):
+        jax.vmap(lambda x: lax.psum(x, "i", axis_index_groups=[[0, 1], [1, 2]]), axis_name="i")(np.zeros(8))
+    with pytest.raises(ValueError, match="of equal size"):
+        jax.vmap(lambda x: lax.all_gather(x, "i", axis_index_groups=UNEVEN), axis_name="i")(np.zeros(8))
+
+
+# ---- pmap
+
+
+def test_pmap_returns_the_first_copy_where_the_out_axis_is_none():
+    x = np.arange(8, dtype=np.int32)
+    assert jax.pmap(lambda x: x + 10, out_axes=None)(x).tolist() == 10
+    rows = jax.pmap(lambda x: (x, -x), in_axes=1, out_axes=(None, 1))(np.ones((2, 3)) * np.arange(3))
+    assert rows[0].tolist() == [0, 0] and rows[1].tolist() == [[0, -1, -2]] * 2
+
+
+def test_callbacks_in_pmap_run_once_for_each_device():
+    seen = []
+
+    def callback(x):
+        seen.append(x.shape)
+        return x + 1
+
+    got = jax.pmap(lambda x: jax.pure_callback(callback, x, x))(np.arange(8.0, dtype=np.float32).reshape(4, 2))
+    np.testing.assert_array_equal(got, np.arange(1.0, 9.0).reshape(4, 2))
+    assert seen == [(2,)] * 4
+    with pytest.raises(NotImplementedError, match="vmap_method"):
+        jax.pmap(jax.vmap(lambda x: jax.pure_callback(callback, x, x)))(np.zeros((2, 2), np.float32))
+
+
+def test_pmap_is_a_wrapper_of_its_function():
+    def fun(x):
+        """What it does."""
+        return x
+
+    assert jax.pmap(fun).__wrapped__ is fun and jax.pmap(fun).__doc__ == fun.__doc__
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: jax.pmap(lambda: 1)(), "pmap requires at least one argument with a mapped axis"),
+        (lambda: jax.pmap(lambda x: x)(1.0), "pmap requires at least one argument with a mapped axis"),
+        (lambda: jax.pmap(lambda x: x, in_axes=None)(X), "pmap requires at least one argument with a mapped axis"),
+        (lambda: jax.pmap(lambda x: x, in_axes=2)(X), "pmap was requested to map its argument along axis 2"),
+        (lambda: jax.pmap(lambda a, b: a)(X[:2], X[:3]), "pmap got inconsistent sizes"),
+        (lambda: jax.pmap(lambda x: x, devices=[]), "'devices' argument to pmap must be non-empty, or None"),
+        (
+            lambda: jax.pmap(lambda a, b: a, static_broadcasted_argnums=1)(X, b=2),
+            r"static_broadcasted_argnums=\(1,\) but was called with only 1 positional argument\.",
+        ),
+    ],
+)
+def test_pmap_speaks_of_itself(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()

@@ -199,8 +199,7 @@ def test_sources():
     assert isinstance(source, Source)
     assert source.file_name == __file__ and source.function_name == "<lambda>"
     assert "jnp.sin(x)" in Path(__file__).read_text().splitlines()[source.line - 1]
-    with jax.named_scope("outer"), jax.named_scope("inner"):
-        closed = jax.make_jaxpr(lambda x: jnp.sin(x))(1.0)
+    closed = jax.make_jaxpr(jax.named_scope("outer")(jax.named_scope("inner")(jnp.sin)))(1.0)
     assert closed.eqns[0].source.name_stack == ("outer", "inner")
     assert "outer/inner" in closed.pretty_print(name_stack=True)
     assert re.search(r"sin a .*test_core.py:\d+", closed.pretty_print(source_info=True))
@@ -669,11 +668,8 @@ def test_contexts_nest_and_restore():
         ),
         (lambda: jax.config.update("jax_num_cpu_devices", "x"), ValueError, "type int, got x"),
         (lambda: jax.config.update("jax_random_seed_offset", 1.5), ValueError, "type int, got 1.5"),
-        (
-            lambda: jax.config.update("jax_use_direct_linearize", False),
-            ValueError,
-            "can only be True: linearization is always",
-        ),
+        (lambda: jax.config.update("jax_serialization_version", "a"), ValueError, "type int, got a"),
+        (lambda: bool(jax.enable_x64), TypeError, "its value is enable_x64.value"),
         (lambda: jax.config.update("jax_default_device", 3), ValueError, "device"),
         (lambda: jax.config.update("jax_dump_ir_to", 3), ValueError, "type str, got 3"),
     ],
@@ -714,7 +710,14 @@ def test_command_line_flags():
 
 
 ALWAYS_MET = {"jax_default_matmul_precision": "products are always computed in full precision, whatever is asked for"}
-PENDING = {"jax_softmax_custom_jvp": "nn"}  # flags that nothing reads yet, and who will
+PENDING = {  # flags that nothing reads yet, and who will
+    "jax_check_static_indices": "numpy",
+    "jax_disable_bwd_checks": "custom_vjp",
+    "jax_explicit_x64_dtypes": "dtypes",
+    "jax_high_dynamic_range_gumbel": "random",
+    "jax_log_checkpoint_residuals": "checkpoint",
+    "jax_softmax_custom_jvp": "nn",
+}
 
 
 def test_every_flag_is_read_somewhere():
@@ -723,7 +726,7 @@ def test_every_flag_is_read_somewhere():
     own = (root / "core" / "config.py").read_text()
     unread = []
     for name, flag in flags.FLAGS.items():
-        if isinstance(flag.kind, flags.Fixed) or name in flags.AFTER_UPDATE or name in flags.FOREIGN:
+        if name in flags.AFTER_UPDATE or name in flags.FOREIGN:
             continue
         inside = own.count(f'"{flag.attribute}"') > 0
         if not inside and f'"{name}"' not in text and not re.search(rf"context\.{flag.attribute}\b", text):
@@ -754,8 +757,52 @@ def test_options_that_tune_other_machinery_are_kept(name, value):
 
 
 def test_the_older_name_of_the_platform():
-    jax.config.update("jax_platform_name", "cpu")
-    assert jax.config.jax_platforms == "cpu"
+    jax.config.update("jax_platform_name", "tpu")
+    try:
+        with pytest.raises(RuntimeError, match="Unable to initialize backend 'tpu'"):
+            jax.devices()
+        jax.config.update("jax_platform_name", "cpu")
+        assert jax.devices()
+    finally:
+        jax.config.update("jax_platform_name", "")
+
+
+NAMES = (Path(__file__).parent / "data" / "jax_config_names.txt").read_text().split()
+
+
+def test_the_names_are_those_of_jax():
+    assert len(NAMES) == 133
+    assert set(jax.config.values) - set(NAMES) == {"jax_check_bounds"}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_option_of_jax_is_read_and_set(name):
+    value = getattr(jax.config, name)
+    assert value == jax.config.read(name) == jax.config.values[name]
+    jax.config.update(name, value)
+    assert jax.config.read(name) == value
+
+
+@pytest.mark.parametrize("name", [n for n, f in flags.FLAGS.items() if f.kind is bool and n in flags.FOREIGN])
+def test_switches_of_other_machinery_take_either_value(name):
+    before = jax.config.read(name)
+    with flags.FlagContext(name)(not before):
+        assert jax.config.read(name) is not before
+    assert jax.config.read(name) is before
+
+
+def test_the_value_of_a_context_manager():
+    flag = jax.numpy_rank_promotion
+    unset = flag.get_local()
+    with flag("warn"):
+        assert (flag.get_global(), flag.get_local(), flag.value) == ("allow", "warn", "warn")
+    assert flag.get_local() is unset and flag.value == "allow"
+
+
+def test_x64_enabled():
+    assert not jax.config.x64_enabled
+    with jax.enable_x64(True):
+        assert jax.config.x64_enabled
 
 
 def test_flags_complete_with_the_tabulator():

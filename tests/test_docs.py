@@ -12,7 +12,9 @@ SOURCES = ROOT / "src" / "catena"
 FILES = sorted(p.relative_to(SOURCES).as_posix() for p in SOURCES.rglob("*.py") if p.read_text().strip())
 
 
-@pytest.mark.parametrize("page", ["architecture.md", "tour.md", "differences.md", "compiler.md", "random.md"])
+@pytest.mark.parametrize(
+    "page", ["architecture.md", "tour.md", "differences.md", "compiler.md", "random.md", "configuration.md"]
+)
 def test_examples(page):
     failed, tried = doctest.testfile(
         str(ROOT / "docs" / page), module_relative=False, optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
@@ -26,9 +28,10 @@ def test_every_file_says_what_it_is(path):
     assert docstring and docstring[0].isalnum() or docstring and docstring[0] in "`*", f"{path} has no docstring"
 
 
-def test_the_list_of_files():
-    spec = importlib.util.spec_from_file_location("files", ROOT / "docs" / "files.py")
-    files = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(files)
-    page = (ROOT / "docs" / "architecture.md").read_text()
-    assert page == files.updated(page), "the list of files has changed: run `python docs/files.py`"
+@pytest.mark.parametrize("script, page", [("files.py", "architecture.md"), ("configuration.py", "configuration.md")])
+def test_what_scripts_write(script, page):
+    spec = importlib.util.spec_from_file_location("script", ROOT / "docs" / script)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    text = (ROOT / "docs" / page).read_text()
+    assert text == module.updated(text), f"docs/{page} is out of date: run `python docs/{script}`"

@@ -73,6 +73,26 @@ def test_many_compilations_are_mentioned_once(caplog):
     assert "6th time: different type of x: now float32[6]" in record.getMessage()
 
 
+def test_without_arguments_it_lists_all_traces_and_traces_nothing():
+    f = jax.jit(lambda x, n=1: x * n, static_argnames="n")
+    assert "not traced yet" in f.explain()
+    for size, n in ((1, 1), (2, 1), (3, 1), (3, 2)):
+        f(jnp.ones(size), n=n)
+    head, *lines = f.explain().splitlines()
+    assert head.endswith("traced 4 times") and "test_explain.py" in head
+    assert lines == [
+        "  1. x: float32[1], n=1",
+        "  2. different type of x: now float32[2], before float32[1]",
+        "  3. different type of x: now float32[3], before float32[2]",  # the latest before it, not the first
+        "  4. different static arguments: now {'n': 2}, before {'n': 1}",
+    ]
+    assert f._cache_size() == 4
+
+
+def test_a_function_that_needs_no_arguments_is_explained_as_called_without():
+    assert "1 step\n" in jax.jit(lambda: jnp.sin(jnp.arange(3.0))).explain()
+
+
 @pytest.mark.parametrize("name", ["jnp.stack", "jnp.where"])
 def test_functions_of_the_package_are_not_mentioned(caplog, name):
     function = {"jnp.stack": lambda x: jnp.stack([x, x]), "jnp.where": lambda x: jnp.where(x > 0, x, 0)}[name]

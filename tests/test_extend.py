@@ -95,19 +95,150 @@ def test_rules_of_known_primitives_can_be_read():
     assert core.primitives.scan_p.name == "scan" and core.primitives.add_p is jax.lax.add_p
 
 
+def exactly_not_implemented(message: str, f, *args):
+    with pytest.raises(NotImplementedError, match=message) as caught:
+        f(*args)
+    assert caught.type is NotImplementedError
+
+
 def test_missing_rules_are_said():
     p = core.Primitive("bare")
+    exactly_not_implemented("Abstract evaluation for 'bare' not implemented", jax.jit(p.bind), X)
+    exactly_not_implemented("Abstract evaluation for 'bare' not implemented", jax.make_jaxpr(p.bind), X)
     p.def_abstract_eval(lambda x: x)
-    with pytest.raises(NotImplementedError, match="Evaluation rule for 'bare'"):
-        p.bind(X)
-    with pytest.raises(jax.errors.CompileError, match="'bare'"):
-        jax.jit(p.bind)(X)
-    with pytest.raises(NotImplementedError, match="Differentiation rule for 'bare'"):
-        jax.grad(lambda x: p.bind(x).sum())(X)
-    with pytest.raises(NotImplementedError, match="Batching rule for 'bare'"):
-        jax.vmap(p.bind)(X)
-    with pytest.raises(TypeError, match=r"mlir.lower_fun"):
-        mlir.register_lowering(p, lambda ctx, x: [x])
+    exactly_not_implemented("Evaluation rule for 'bare' not implemented", p.bind, X)
+    exactly_not_implemented("MLIR translation rule for primitive 'bare' not found", jax.jit(p.bind), X)
+    exactly_not_implemented("Differentiation rule for 'bare'", jax.grad(lambda x: p.bind(x).sum()), X)
+    exactly_not_implemented("Batching rule for 'bare' not implemented", jax.vmap(p.bind), X)
+    exactly_not_implemented("Transpose rule .* for 'bare'", jax.linear_transpose(p.bind, X), X)
+
+
+def test_a_rule_that_writes_mlir_is_refused_when_a_program_with_it_is_compiled():
+    p = core.Primitive("foreign")
+    p.def_abstract_eval(lambda x: x)
+    p.def_impl(lambda x: x + 1)
+    rule = lambda ctx, x: [x]
+    assert mlir.register_lowering(p, rule, inline=False) is rule
+    assert mlir.register_lowering(p)(rule) is rule
+    close(p.bind(X), X + 1)
+    assert "foreign" in str(jax.make_jaxpr(jax.jit(p.bind))(X))
+    exactly_not_implemented(
+        "primitive 'foreign' cannot be compiled: its rule <lambda> .* writes MLIR", jax.jit(p.bind), X
+    )
+    mlir.register_lowering(p, rule, platform="tpu")
+    mlir.register_lowering(p, mlir.lower_fun(lambda x: x + 1, multiple_results=False))
+    close(jax.jit(p.bind)(X), X + 1)
+
+
+@pytest.mark.parametrize(("out", "error"), [([1], ValueError), (None, TypeError), (3.0, TypeError)])
+def test_types_that_are_none(out, error):
+    p = core.Primitive("mistyped")
+    p.def_abstract_eval(lambda x: out)
+    with pytest.raises(error, match="mistyped"):
+        jax.make_jaxpr(p.bind)(X)
+
+
+def test_rules_are_given_tuples():
+    p, _ = scaled()
+    given = []
+    rule = ad.primitive_jvps[p]
+
+    def jvp(primals, tangents, **params):
+        given.extend([primals, tangents])
+        return rule(primals, tangents, **params)
+
+    def batch(args, dims, **params):
+        given.extend([args, dims])
+        return p.bind(*args, **params), 0
+
+    ad.primitive_jvps[p], batching.primitive_batchers[p] = jvp, batch
+    assert ad.primitive_jvps[p] is jvp and batching.primitive_batchers[p] is batch
+    f = lambda x: p.bind(x, x, factor=1.0)
+    jax.jvp(f, (X,), (X,)), jax.vmap(f)(X)
+    assert len(given) == 4 and all(type(x) is tuple for x in given)
+
+
+# ---- effects of one's own
+
+
+class Noise(core.Effect):
+    pass
+
+
+def noisy():
+    p = core.Primitive("noisy")
+    p.def_effectful_abstract_eval(lambda x: (x, {Noise()} if x.shape else set()))
+    calls = []
+    p.def_impl(lambda x: calls.append(1) or x)
+    ad.primitive_jvps[p] = lambda primals, tangents: (p.bind(*primals), *tangents)
+    return p, calls
+
+
+def test_effects_of_ones_own_keep_equations():
+    p, calls = noisy()
+    f = lambda x: (p.bind(x), x + 1)[1]
+    for traced in (f, jax.jit(f), jax.grad(lambda x: f(x).sum()), jax.custom_jvp(f)):
+        if isinstance(traced, jax.custom_jvp):
+            traced.defjvp(lambda primals, tangents: (f(*primals), *tangents))
+        closed = jax.make_jaxpr(traced)(X)
+        assert closed.effects == {Noise()} and "noisy" in str(closed)
+        core.check_jaxpr(closed)
+    assert not jax.make_jaxpr(p.bind)(1.0).effects  # it says so by the type
+    assert not calls
+    close(f(X), X + 1), close(jax.checkpoint(f)(X), X + 1)
+    assert len(calls) == 2
+
+
+def test_effects_of_ones_own_are_refused_where_nobody_knows_what_they_mean():
+    p, _ = noisy()
+    f = lambda x: p.bind(x)
+    loops = (
+        lambda x: jax.lax.cond(True, f, lambda x: x, x),
+        lambda x: jax.lax.while_loop(lambda x: x[0] < 9, lambda x: f(x) + 1, x),
+        lambda x: jax.lax.scan(lambda c, _: (f(c), None), x, length=2),
+        lambda x: jax.lax.fori_loop(0, 3, lambda i, x: f(x), x),
+    )
+    for g in loops:
+        exactly_not_implemented("Effects not supported in `", jax.make_jaxpr(g), X)
+    exactly_not_implemented("Effects not supported in partial-eval", jax.grad(jax.checkpoint(lambda x: f(x).sum())), X)
+    with pytest.raises(ValueError, match="Cannot lower jaxpr with effects: {Noise}"):
+        jax.jit(f)(X)
+
+
+# ---- implementations
+
+
+def test_implementations_can_be_exchanged_and_put_back():
+    sine, calls = jax.lax.sin_p, []
+    before, rule = sine.impl, sine.evaluate
+    close(before(X), np.sin(X))
+    try:
+        sine.def_impl(lambda *args, **params: calls.append(1) or before(*args, **params))
+        close(jax.lax.sin(X), np.sin(X))
+        assert len(calls) == 1
+        jax.checkpoint(jax.lax.sin)(X)
+        assert len(calls) == 2
+    finally:
+        sine.impl = before
+    assert sine.evaluate is rule and not sine.takes_arrays and not sine.interpreted
+    jax.lax.sin(X)
+    assert len(calls) == 2
+
+
+def test_every_primitive_has_an_implementation():
+    for p in registry.values():
+        assert callable(p.impl)
+
+
+def test_what_only_has_an_implementation_is_checkpointed_step_by_step():
+    p = core.Primitive("tripled_here")
+    p.def_impl(lambda x: 3 * x)
+    p.def_abstract_eval(lambda x: x)
+    ad.primitive_jvps[p] = lambda primals, tangents: (p.bind(*primals), 3 * tangents[0])
+    f = lambda x: p.bind(x) * x
+    assert float(jax.checkpoint(f)(2.0)) == 12.0
+    assert float(jax.grad(jax.checkpoint(f))(2.0)) == 12.0
+    assert float(jax.grad(jax.checkpoint(jax.checkpoint(f)))(2.0)) == 12.0
 
 
 def test_an_interpreter_of_jaxprs():

@@ -173,3 +173,32 @@ def test_deep_trees():
     for _ in range(20_000):
         (doubled,) = doubled
     assert doubled == 2.0
+
+
+def test_a_view_that_cannot_be_written_to_is_copied_where_its_owner_can_write():
+    values, raw = np.zeros(3, np.float32), bytearray(12)
+    view = values.view()
+    over_bytes = np.frombuffer(raw, np.float32)
+    for x in (view, over_bytes):
+        x.flags.writeable = False
+    arrays = [jnp.from_dlpack(view), jnp.from_dlpack(view.reshape(3, 1)[:, 0]), jnp.from_dlpack(over_bytes)]
+    values[0], raw[2] = 7, 1
+    assert all(x.tolist() == [0, 0, 0] for x in arrays)
+    locked = np.frombuffer(bytes(12), np.float32)
+    assert np.shares_memory(np.asarray(jnp.from_dlpack(locked)), locked)
+
+
+def test_weakness_cannot_be_assigned():
+    x = jnp.ones(3)
+    with pytest.raises(AttributeError, match="weak_type"):
+        x.weak_type = True
+    assert jax.jit(lambda x: x + 1)(x).dtype == x.dtype
+
+
+@pytest.mark.parametrize("use", ["imag", "real", "T", "mT", "__buffer__"])
+def test_a_deleted_array_has_no_parts(use):
+    x = jnp.arange(6.0).reshape(2, 3)
+    x.delete()
+    with pytest.raises(RuntimeError, match="deleted"):
+        part = getattr(x, use)
+        part(0)

@@ -788,3 +788,29 @@ def test_threads_that_trace_at_once_keep_their_programs():
     """Each may have compiled a program of its own, of which the last one is kept: the others still run."""
     for _ in range(10):
         test_threads_share_jitted_functions()
+
+
+# ---- compiler options
+
+
+def test_options_of_xla_are_accepted():
+    options = {
+        "xla_embed_ir_in_executable": "true",
+        "exec_time_optimization_effort": 0.5,
+        "xla_dump_max_hlo_modules": 3,
+    }
+    assert jax.jit(lambda x: x + 1, compiler_options=options)(1.0) == 2
+    assert jax.jit(lambda x: x + 1).lower(1.0).compile(options)(1.0) == 2
+
+
+@pytest.mark.parametrize(
+    "option, message",
+    [
+        ({"xla_nope": True}, "No such compile option: 'xla_nope'"),
+        ({"xla_embed_ir_in_executable": "maybe"}, "'maybe' is not a valid bool value"),
+        ({"xla_dump_max_hlo_modules": "x"}, "'x' is not a valid int value"),
+    ],
+)
+def test_options_that_xla_refuses(option, message):
+    with pytest.raises(RuntimeError, match=message):
+        jax.jit(lambda x: x, compiler_options=option)

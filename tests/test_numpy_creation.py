@@ -130,6 +130,22 @@ def test_meshgrid(indexing, sparse):
         np.testing.assert_array_equal(np.asarray(a), b)
 
 
+@pytest.mark.parametrize(
+    "items", [([1, 2, 3], [4, 5, 6]), (np.ones((2, 2)), np.ones((2, 2))), (1, 2), ([1, 2],)], ids=str
+)
+def test_matrices_by_joining(items):
+    """The directives "r" and "c" make a matrix, of one row or column where the result is a vector."""
+    np.testing.assert_array_equal(jnp.c_["r", *items], np.c_[items])
+    np.testing.assert_array_equal(jnp.c_["c", *items], np.c_[items])
+    joined = np.r_[items]
+    np.testing.assert_array_equal(jnp.r_["r", *items], joined if joined.ndim > 1 else joined[None])
+    np.testing.assert_array_equal(jnp.r_["c", *items], joined if joined.ndim > 1 else joined[:, None])
+
+
+def test_grids_of_no_axes():
+    assert jnp.mgrid[()].shape == (0,) and jnp.mgrid[()].dtype == jnp.int32 and jnp.ogrid[()] == []
+
+
 def test_grids_by_indexing():
     np.testing.assert_array_equal(np.asarray(jnp.mgrid[0:2, 1:4]), np.mgrid[0:2, 1:4])
     np.testing.assert_allclose(np.asarray(jnp.mgrid[0:1:3j]), [0, 0.5, 1])
@@ -178,6 +194,11 @@ def test_errors(call, error, text):
 def test_64_bits_asked_for_by_name_warn():
     with pytest.warns(UserWarning, match="float64 .* is not available"):
         assert jnp.zeros(2, "float64").dtype == "float32"
+
+
+@pytest.mark.parametrize("x", [np.array(1), np.array("a"), np.ma.array(1.0), jnp.array(1), np.float32(1), 1j, "a"])
+def test_what_has_no_axes_is_a_scalar(x):
+    assert jnp.isscalar(x) is True and jnp.isscalar(np.ones(1)) is jnp.isscalar([1]) is jnp.isscalar(None) is False
 
 
 def test_scalar_types():

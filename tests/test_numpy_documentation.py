@@ -2,6 +2,7 @@
 
 import doctest
 import inspect
+import pickle
 import re
 import types
 from pathlib import Path
@@ -114,3 +115,20 @@ def test_names_are_found_where_they_say(name):
     f = FUNCTIONS[name]
     assert getattr(MODULES[name.rpartition(".")[0] + "." * ("." in name)], f.__name__) is f
     assert f.__module__.startswith("catena.numpy")
+
+
+# What JAX calls otherwise too.
+OTHER_NAMES = set("kaiming_normal kaiming_uniform xavier_normal xavier_uniform ds".split())
+
+
+@pytest.mark.parametrize("module", [jax, jnp, jnp.linalg, jnp.fft, jax.lax, jax.random, jax.tree, jax.nn.initializers])
+def test_every_function_knows_its_own_name(module):
+    """Also where two names do the same: code that asks for ``__name__``, help and pickles tell them apart."""
+    functions = {name: getattr(module, name) for name in dir(module) if not name.startswith("_")}
+    named = {name: f.__name__ for name, f in functions.items() if inspect.isfunction(f) or isinstance(f, jnp.ufunc)}
+    assert {name: own for name, own in named.items() if own != name and name not in OTHER_NAMES} == {}
+
+
+@pytest.mark.parametrize("function", [jnp.amax, jax.tree.map, jax.remat, jax.jacobian])
+def test_second_names_are_pickled_as_such(function):
+    assert pickle.loads(pickle.dumps(function)) is function

@@ -2,6 +2,8 @@
 compiled.
 """
 
+import warnings
+
 import numpy
 import pytest
 from tests.checkers import check_jit
@@ -104,6 +106,7 @@ CASES = [
     (lambda np, p, x: np.polyval(p, x), [RNG.normal(size=30).astype(numpy.float32), X / 8], True),
     (lambda np, p, q: np.polyadd(p, q), [X, Q], True),
     (lambda np, p, q: np.polysub(p, q), [N[:3], N], False),
+    (lambda np, p, q: np.polysub(p, q), [X, Q], True),
     (lambda np, p, q: np.polymul(p, q), [X, Q], True),
     (lambda np, p: np.polyder(p, 2), [Q], True),
     (lambda np, p: np.polyint(p, 2, k=3), [Q], True),
@@ -157,6 +160,40 @@ def test_sets(name, pair):
     numpy.testing.assert_array_equal(compiled, [*expected, -7, -7])
     with pytest.raises(ConcretizationTypeError, match="size"):
         catena.jit(lambda x, y: SETS[name](jnp, x, y))(*pair)
+
+
+@pytest.mark.parametrize("name", ["intersect1d", "setxor1d", "setdiff1d"])
+@pytest.mark.parametrize(
+    "pair", [([1, 1, 2], [2, 3, 3]), ([], [2, 1, 2, 3]), ([3, 0, 0, 0], []), ([2, 3, 2], [2, 0, 0])]
+)
+def test_sets_of_which_too_much_is_promised(name, pair):
+    """assume_unique=True of elements that are not: what NumPy gives, and JAX."""
+    x, y = (numpy.array(v, dtype="int32") for v in pair)
+    expected = SETS[name](numpy, x, y, assume_unique=True)
+    numpy.testing.assert_array_equal(SETS[name](jnp, x, y, assume_unique=True), expected)
+
+
+def test_sums_of_many_polynomials():
+    """The further axes of the shorter one broadcast to those of the longer."""
+    p, q = numpy.array([[1, 2, 3]]), numpy.array([[4, 5, 6], [7, 8, 9]])
+    numpy.testing.assert_array_equal(jnp.polyadd(p, q), [[4, 5, 6], [8, 10, 12]])
+    numpy.testing.assert_array_equal(jnp.polysub(p, q), [[-4, -5, -6], [-6, -6, -6]])
+    numpy.testing.assert_array_equal(jnp.polyadd(q, numpy.array([2])), [[4, 5, 6], [9, 10, 11]])
+    with pytest.raises(ValueError):
+        jnp.polyadd(numpy.arange(3), q)
+
+
+@pytest.mark.parametrize("rowvar", [True, False])
+@pytest.mark.parametrize("shape", [(1, 3), (3, 1), (1, 1), (3,), (0,), (0, 1), (0, 0), (0, 3), (1, 0)])
+def test_covariances_have_the_shape_of_numpy(shape, rowvar):
+    x = numpy.arange(1.0, 1 + numpy.prod(shape)).reshape(shape)
+    for call in (lambda np: np.cov(x, rowvar=rowvar, ddof=0), lambda np: np.cov(x, rowvar=rowvar, aweights=None)):
+        with numpy.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            expected = call(numpy)
+        found = call(jnp)
+        assert found.shape == (expected.shape if x.size or expected.shape != (1, 1) else ())
+        numpy.testing.assert_allclose(found, expected if found.ndim else expected.item(), rtol=1e-6)
 
 
 def test_default_fill_values():
@@ -311,6 +348,11 @@ def test_vectorize():
     numpy.testing.assert_array_equal(jnp.vectorize(lambda x, n: x * n, excluded={1})(X, 2), 2 * X)
     ones = jnp.vectorize(lambda a, b: a @ b, signature="(i,j),(j,k)->(i,k)")(C, M.T[None])
     numpy.testing.assert_allclose(ones, C @ M.T, rtol=1e-5)
+    scaled = jnp.vectorize(lambda a, w=None, **unused: a * (2 if w is None else w), excluded={"more", 7})
+    for call in (lambda: scaled(X, None), lambda: scaled(X, w=None), lambda: scaled(list(X), 2), lambda: scaled(X)):
+        numpy.testing.assert_array_equal(call(), 2 * X)
+    with pytest.raises(ValueError, match="Cannot pass None at locations {1}"):
+        jnp.vectorize(jnp.dot, signature="(n),(n)->()")(M, None)
     with pytest.raises(ValueError, match="inconsistent size for core dimension 'n': 5 vs 4"):
         jnp.vectorize(jnp.dot, signature="(n),(n)->()")(M, X)
     with pytest.raises(TypeError, match="wrong number of positional arguments: expected 2, got 1"):

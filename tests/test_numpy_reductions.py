@@ -188,6 +188,32 @@ def test_axis_must_be_known_while_tracing():
         catena.jit(lambda x, a: jnp.sum(x, axis=a))(jnp.ones(2), 0)
 
 
+MASKED = "sum mean var std prod max min".split()
+
+
+@pytest.mark.parametrize("jit", [False, True], ids=["eager", "jit"])
+@pytest.mark.parametrize("name", [*MASKED, *(f"nan{name}" for name in MASKED), "nanmedian"])
+def test_what_is_left_out_takes_no_part_in_gradients(name, jit):
+    """NaN and infinity under a mask, and NaN in the functions that leave it out: the gradient is that of the rest."""
+    function = getattr(jnp, name)
+    extra = {} if name.startswith("nan") else {"where": np.array([0, 1, 1, 0, 1], bool)}
+    if name in ("max", "min"):
+        extra["initial"] = 2.0
+    x = np.array([np.nan, 1, 2, np.nan if name.startswith("nan") else np.inf, 4], "float32")
+    gradient = catena.grad(lambda x: function(x, **extra).sum())
+    rest = catena.grad(lambda x: function(x, **{k: v for k, v in extra.items() if k != "where"}).sum())(x[[1, 2, 4]])
+    found = (catena.jit(gradient) if jit else gradient)(x)
+    np.testing.assert_allclose(found, [0, rest[0], rest[1], 0, rest[2]], rtol=1e-5)
+
+
+@pytest.mark.parametrize("name, one", [("fmax", [0, 0, 0, 1]), ("fmin", [0, 1, 0, 0])])
+def test_of_equal_elements_the_second_has_the_derivative(name, one):
+    x, y = np.array([np.nan, 1, 2, 4], "float32"), np.full(4, 2, "float32")
+    first, second = catena.grad(lambda x, y: getattr(jnp, name)(x, y).sum(), (0, 1))(x, y)
+    np.testing.assert_array_equal(first, one)
+    np.testing.assert_array_equal(second, 1 - np.array(one))
+
+
 def test_named_axes():
     x = jnp.arange(6.0).reshape(2, 3)
     total = catena.vmap(lambda row: jnp.sum(row, axis=(0, "i")), axis_name="i")(x)

@@ -491,6 +491,59 @@ def test_frompyfunc():
     np.testing.assert_array_equal(np.asarray(both[1]), [0, 2, 4])
 
 
+UFUNCS = [name for name in dir(jnp) if isinstance(getattr(jnp, name), jnp.ufunc) and getattr(jnp, name).nin == 2]
+
+
+@pytest.mark.parametrize("name", UFUNCS)
+def test_ufunc_methods_are_those_of_numpy(name):
+    """Along every axis, of arrays that are not square, with masks of every shape, and of arrays of length 0."""
+    ours, theirs = getattr(jnp, name), getattr(np, name)
+    x = np.arange(6).reshape(2, 3) + 1
+    x = x if name.startswith("bitwise") else x.astype(bool if name.startswith("logical") else "float32")
+    mask = np.array([[1, 0, 1], [0, 1, 1]], bool)
+    calls = [lambda f, a=a, m=m: f.reduce(x, axis=a, where=m, initial=1) for a in (0, 1, -1) for m in (mask, mask[0])]
+    calls += [lambda f, a=a, n=n: f.accumulate(x[:, :n], axis=a) for a in (0, 1, -1) for n in (0, 3)]
+    calls += [lambda f, a=a, n=n: f.reduceat(x, np.zeros(n, int), axis=a) for a in (0, 1) for n in (0, 2)]
+    for call in calls:
+        expected, found = call(theirs), np.asarray(call(ours))
+        np.testing.assert_allclose(found, expected, rtol=1e-6)
+        assert found.shape == expected.shape
+
+
+def test_ufuncs_of_functions_get_elements():
+    """A function that is not elementwise by itself sees scalars, as one of Python numbers would."""
+    f = jnp.frompyfunc(lambda x, y: jnp.sum(x) + y if x.ndim == 0 else x, 2, 1)
+    x = np.arange(6, dtype="float32").reshape(2, 3)
+    np.testing.assert_array_equal(f(x, x), 2 * x)
+    np.testing.assert_array_equal(f.reduce(x, axis=1), x.sum(1))
+    np.testing.assert_array_equal(f.accumulate(x, axis=1), x.cumsum(1))
+    np.testing.assert_array_equal(f.outer(x[0], x), np.add.outer(x[0], x))
+    np.testing.assert_array_equal(f.reduceat(x, np.array([0, 1]), axis=1), np.add.reduceat(x, [0, 1], axis=1))
+    np.testing.assert_array_equal(jnp.ufunc(f.__wrapped__, 2, 1)(x, x), 2 * x)
+
+
+def test_ufuncs_of_one_function_are_equal():
+    """So that jit, which takes them as static arguments, does not trace again."""
+    first, second = (jnp.frompyfunc(operator.sub, 2, 1) for _ in range(2))
+    assert first == second and hash(first) == hash(second)
+    assert first != jnp.frompyfunc(operator.sub, 2, 1, identity=0) and first != jnp.frompyfunc(operator.add, 2, 1)
+    assert jnp.add == jnp.add != jnp.subtract
+
+
+def test_updates_have_the_dtype_of_the_function():
+    add = jnp.frompyfunc(operator.add, 2, 1)
+    assert add.at(jnp.arange(3), jnp.array([0, 0]), 1.5, inplace=False).tolist() == [3.0, 1.0, 2.0]
+    assert jnp.logical_and.at(jnp.arange(3), 0, True, inplace=False).dtype == bool
+
+
+def test_fromfunction_maps_indices():
+    table = jnp.fromfunction(lambda i: (i + 1) * jnp.arange(3), shape=(2,))
+    np.testing.assert_array_equal(table, [[0, 1, 2], [0, 2, 4]])
+    tree = jnp.fromfunction(lambda i, j, k: {"a": i + 10 * j, "b": (k, i.ndim)}, (2, 3), dtype=int, k=5)
+    np.testing.assert_array_equal(tree["a"], np.add.outer([0, 1], [0, 10, 20]))
+    np.testing.assert_array_equal(tree["b"][0], np.full((2, 3), 5))
+
+
 @pytest.mark.parametrize("name", ["fmax", "fmin"])
 def test_operands_by_name(name):
     """JAX's ``fmax`` and ``fmin`` take both by keyword; a class that takes part gets the public function."""

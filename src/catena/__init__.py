@@ -2,6 +2,7 @@
 
 from catena.core.lazy import without_collection as _without_collection
 from catena.core.namespace import shown as _shown
+from catena.core.traceback import open_door as _open_door
 
 with _without_collection():
     from catena import ad_checkpoint as ad_checkpoint
@@ -57,7 +58,7 @@ with _without_collection():
     from catena.core.struct import ShapeDtypeStruct as ShapeDtypeStruct
     from catena.lax.callbacks import pure_callback as pure_callback
     from catena.transform.checkpoint import checkpoint as checkpoint
-    from catena.transform.checkpoint import checkpoint as remat  # noqa: F401
+    from catena.transform.checkpoint import remat as remat
     from catena.transform.custom_gradient import closure_convert as closure_convert
     from catena.transform.custom_gradient import custom_gradient as custom_gradient
     from catena.transform.custom_jvp import custom_jvp as custom_jvp
@@ -65,7 +66,7 @@ with _without_collection():
     from catena.transform.grad import grad as grad
     from catena.transform.grad import hessian as hessian
     from catena.transform.grad import jacfwd as jacfwd
-    from catena.transform.grad import jacrev as jacobian  # noqa: F401
+    from catena.transform.grad import jacobian as jacobian
     from catena.transform.grad import jacrev as jacrev
     from catena.transform.grad import jvp as jvp
     from catena.transform.grad import linear_transpose as linear_transpose
@@ -87,6 +88,8 @@ with _without_collection():
     from catena.transform.scopes import named_call as named_call
     from catena.transform.scopes import named_scope as named_scope
     from catena.transform.vmap import vmap as vmap
+
+_open_door(globals(), "catena")
 
 __version__ = "0.10.2"
 __version_info__ = tuple(int(part) for part in __version__.split("."))

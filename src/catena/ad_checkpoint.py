@@ -3,5 +3,5 @@
 from catena import checkpoint_policies as checkpoint_policies
 from catena.tools.residuals import print_saved_residuals as print_saved_residuals
 from catena.transform.checkpoint import checkpoint as checkpoint
-from catena.transform.checkpoint import checkpoint as remat  # noqa: F401
 from catena.transform.checkpoint import checkpoint_name as checkpoint_name
+from catena.transform.checkpoint import remat as remat

@@ -9,7 +9,6 @@ from catena.core.errors import JaxRuntimeError as JaxRuntimeError
 from catena.core.errors import JAXTypeError as JAXTypeError
 from catena.core.errors import KeyReuseError as KeyReuseError
 from catena.core.errors import LeakedTracerError as LeakedTracerError
-from catena.core.errors import MissingRuleError as MissingRuleError
 from catena.core.errors import NonConcreteBooleanIndexError as NonConcreteBooleanIndexError
 from catena.core.errors import TracerArrayConversionError as TracerArrayConversionError
 from catena.core.errors import TracerBoolConversionError as TracerBoolConversionError

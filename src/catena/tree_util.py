@@ -1,5 +1,7 @@
 """Utilities for pytrees: the same functions as `catena.tree`, registration, key paths and treedefs."""
 
+from catena.core.namespace import shown as _shown
+from catena.core.traceback import open_door as _open_door
 from catena.core.tree import PyTreeDef as PyTreeDef
 from catena.core.tree import all_leaves as all_leaves
 from catena.core.tree import default_registry as default_registry
@@ -36,3 +38,7 @@ from catena.core.tree_keys import KeyPath as KeyPath
 from catena.core.tree_keys import SequenceKey as SequenceKey
 from catena.core.tree_keys import keystr as keystr
 from catena.core.tree_partial import Partial as Partial
+
+_open_door(globals(), "catena.tree_util")
+
+__dir__ = _shown(globals())

@@ -448,9 +448,7 @@ class Builder:
         return env[atom]
 
     def _equation(self, eqn, env) -> None:
-        rule = eqn.primitive.lower
-        if rule is None:
-            raise CompileError(f"primitive {eqn.primitive.name!r} has no lower rule: it cannot be compiled")
+        rule = eqn.primitive.lower or eqn.primitive.rule("lower")
         result = rule(self, *[self._operand(v, env) for v in eqn.invars], **eqn.params)
         results = result if isinstance(result, (list, tuple)) else [result]
         for var, out in zip(eqn.outvars, results, strict=True):

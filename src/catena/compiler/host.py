@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import functools
-import threading
 from dataclasses import dataclass
 
 from catena.core.errors import CompileError
 from catena.core.lazy import llvm
-
-lock = threading.RLock()  # one compilation at a time
+from catena.core.locks import hold_during_fork, made_once
 
 
 @dataclass(frozen=True)
@@ -24,10 +22,16 @@ class Target:
 UNUSED_PASSES = ("-disable-lsr", "-disable-post-ra", "-enable-misched=false")
 
 
-@functools.cache
+@made_once
 def target() -> Target:
-    """The machine that this process runs on."""
+    """The machine that this process runs on; LLVM is made ready for it.
+
+    Threads compile at the same time, with one code generator in common: llvmlite takes a lock of its own for each call
+    of LLVM (and gives the interpreter's free), so calls of several compilations follow one another in any order. A fork
+    waits for the call that is running: LLVM stopped in the middle of one would be of no use to the child.
+    """
     binding = llvm()
+    hold_during_fork(binding.ffi.lib._lock)
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
     for option in UNUSED_PASSES:
@@ -61,12 +65,9 @@ def machine(opt: int):
 
 def new_machine(opt: int):
     """A code generator of its own: an execution engine takes its one away."""
-    with lock:
-        t = target()
-        return (
-            llvm()
-            .Target.from_default_triple()
-            .create_target_machine(
-                cpu=t.cpu, features=t.features, opt=opt, reloc="pic", codemodel="jitdefault", jit=True
-            )
-        )
+    t = target()
+    return (
+        llvm()
+        .Target.from_default_triple()
+        .create_target_machine(cpu=t.cpu, features=t.features, opt=opt, reloc="pic", codemodel="jitdefault", jit=True)
+    )

@@ -1,7 +1,7 @@
 """From a module's text to object code: helper functions, optimisation passes, code generation.
 
 The text is already vectorised, so the passes only clean up: stack slots into registers, redundant
-instructions, dead code. Everything that LLVM needs once is made once per process; compilation holds one lock.
+instructions, dead code. Everything that LLVM needs once is made once per process.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 
 from catena.compiler import cache, vector_math
 from catena.compiler.emit import quicksort, selection, small_floats, sorting, stack_steps
-from catena.compiler.host import identity, lock, machine
+from catena.compiler.host import identity, machine
 from catena.core.errors import CompileError
 from catena.core.lazy import llvm
+from catena.core.locks import Shared
 
 
 @dataclass
@@ -92,35 +93,39 @@ def object_name(text: str, opt: int) -> str:
 
 
 def object_code(name: str, text: str, times: Times, opt: int) -> bytes:
-    """Object code of a module, from the disk cache if it is there under its `object_name`."""
+    """Object code of a module, from the disk cache if it is there under its `object_name`.
+
+    Threads that need it at the same time get it from the one that came first: this is LLVM's work alone.
+    """
     code = cache.load(name)
     times.mark("cache")
     if code is None:
-        code = compile_text(text, times, opt)[0]
+        code = _compiling(name, lambda: compile_text(text, times, opt)[0])
         cache.save(name, code)
         times.mark("cache")
     return code
 
 
+_compiling = Shared()
+
+
 def compile_text(text: str, times: Times, opt: int) -> tuple[bytes, object]:
     """Object code of a module, and the module after the passes."""
-    with lock:
+    module = parsed(text)
+    times.mark("parse")
+    run_passes(module, machine(opt), PASSES)
+    if not is_valid(module):
         module = parsed(text)
-        times.mark("parse")
-        run_passes(module, machine(opt), PASSES)
-        if not is_valid(module):
-            module = parsed(text)
-            run_passes(module, machine(opt), [name for name in PASSES if name != "sroa"])
-        times.mark("optimise")
-        code = machine(opt).emit_object(module)
-        times.mark("generate")
+        run_passes(module, machine(opt), [name for name in PASSES if name != "sroa"])
+    times.mark("optimise")
+    code = machine(opt).emit_object(module)
+    times.mark("generate")
     return code, module
 
 
 def assembly(text: str, opt: int) -> str:
     """The machine code of a module, as text."""
-    with lock:
-        return machine(opt).emit_assembly(compile_text(text, Times(), opt)[1])
+    return machine(opt).emit_assembly(compile_text(text, Times(), opt)[1])
 
 
 def parsed(text: str):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import functools
-
 from catena.compiler import cache, host
-from catena.core.lazy import LazyModule, llvm
+from catena.core.lazy import LazyModule
+from catena.core.locks import made_once
 from catena.runtime import threads
+from catena.runtime.native import Code
 
 link = LazyModule("catena.compiler.link")
 LEVEL = 0  # LLVM's effort
@@ -17,7 +17,7 @@ def parallel_for() -> threads.ParallelFor | None:
     return threads.ParallelFor(pool) if threads.available() and threads.count() > 1 else None
 
 
-@functools.cache
+@made_once
 def pool() -> threads.Pool:
     """The pool of this process, started."""
     name = cache.key(threads.text(), *host.identity(), str(LEVEL))
@@ -25,8 +25,4 @@ def pool() -> threads.Pool:
     if code is None:
         code, _ = link.compile_text(threads.text(), link.Times(), LEVEL)
         cache.save(name, code)
-    with host.lock:
-        engine = llvm().create_mcjit_compiler(llvm().parse_assembly(""), host.new_machine(1))
-        engine.add_object_file(llvm().ObjectFileRef.from_data(code))
-        engine.finalize_object()
-    return threads.Pool(engine)
+    return threads.Pool(Code(code, host.new_machine(1), {}))

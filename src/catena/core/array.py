@@ -5,6 +5,7 @@ NumPy API and are given to it there, by one table; what stands here are the valu
 out of Python.
 """
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from catena.core.aval import ShapedArray, abstract_token
 from catena.core.buffers import offer_buffer
 from catena.core.errors import how_to_register
 from catena.core.token import Token, new_token
+from catena.core.traceback import shorten
 
 _new = object.__new__
 
@@ -34,7 +36,7 @@ class Array(metaclass=ArrayType):
     that nobody else can write to; views of it that leave are read-only.
     """
 
-    __slots__ = ("_value", "weak_type", "_aval", "_placement", "__weakref__")
+    __slots__ = ("_value", "_weak", "_aval", "_placement", "__weakref__")
     __array_priority__ = 100
     __hash__ = None
     _is_array = True
@@ -51,7 +53,7 @@ class Array(metaclass=ArrayType):
             value = self._value
             if type(value) is Deleted:
                 return value.aval
-            aval = self._aval = ShapedArray(value.shape, value.dtype, self.weak_type)
+            aval = self._aval = ShapedArray(value.shape, value.dtype, self._weak)
         return aval
 
     @property
@@ -84,6 +86,10 @@ class Array(metaclass=ArrayType):
         """The bytes that one element takes."""
         return self._value.dtype.itemsize
 
+    weak_type = property(
+        operator.attrgetter("_weak"), doc="Whether the dtype gives way to others: see JAX's weak types."
+    )
+
     # ---- to NumPy and other libraries, without copying
 
     def __array__(self, dtype=None, context=None, copy=None):  # context: old NumPy's, which says nothing here
@@ -97,50 +103,78 @@ class Array(metaclass=ArrayType):
         return value.copy() if copy else value
 
     def __buffer__(self, flags):
-        return memoryview(read_only(self._value))
+        return memoryview(read_only(live(self)))
 
     # ---- to Python
 
     def __bool__(self):
-        if self.is_deleted():
-            raise deleted_error(self.aval)
-        if self._value.size == 0:
-            raise ValueError(
-                "The truth value of an empty array is ambiguous. Use `array.size > 0` to check that an "
-                "array is not empty."
-            )
-        if self._value.size > 1:
-            raise ValueError(
-                "The truth value of an array with more than one element is ambiguous. Use a.any() or a.all()"
-            )
-        return bool(self._value)
+        try:
+            if self.is_deleted():
+                raise deleted_error(self.aval)
+            if self._value.size == 0:
+                raise ValueError(
+                    "The truth value of an empty array is ambiguous. Use `array.size > 0` to check that an "
+                    "array is not empty."
+                )
+            if self._value.size > 1:
+                raise ValueError(
+                    "The truth value of an array with more than one element is ambiguous. Use a.any() or a.all()"
+                )
+            return bool(self._value)
+        except Exception as error:
+            shorten(error)
+            raise
 
     def __int__(self):
-        return int(scalar(self))
+        try:
+            return int(scalar(self))
+        except Exception as error:
+            shorten(error)
+            raise
 
     def __float__(self):
-        return float(scalar(self))
+        try:
+            return float(scalar(self))
+        except Exception as error:
+            shorten(error)
+            raise
 
     def __complex__(self):
-        return complex(scalar(self))
+        try:
+            return complex(scalar(self))
+        except Exception as error:
+            shorten(error)
+            raise
 
     def __index__(self):
-        if self.ndim or self.dtype.kind not in "iub" or self.dtype == bool:
-            raise TypeError(
-                f"only integer scalar arrays can be converted to a scalar index, got {self.aval.str_short()}"
-            )
-        return int(self._value)
+        try:
+            if self.ndim or self.dtype.kind not in "iub" or self.dtype == bool:
+                raise TypeError(
+                    f"only integer scalar arrays can be converted to a scalar index, got {self.aval.str_short()}"
+                )
+            return int(self._value)
+        except Exception as error:
+            shorten(error)
+            raise
 
     def __len__(self):
-        if not self._value.ndim:
-            raise TypeError("len() of unsized object")
-        return self._value.shape[0]
+        try:
+            if not self._value.ndim:
+                raise TypeError("len() of unsized object")
+            return self._value.shape[0]
+        except Exception as error:
+            shorten(error)
+            raise
 
     def __iter__(self):
-        if not self._value.ndim:
-            raise TypeError("iteration over a 0-d array")
-        weak = self.weak_type
-        return (make_array(np.asarray(row), weak) for row in self._value)
+        try:
+            if not self._value.ndim:
+                raise TypeError("iteration over a 0-d array")
+            weak = self._weak
+            return (make_array(np.asarray(row), weak) for row in self._value)
+        except Exception as error:
+            shorten(error)
+            raise
 
     def __format__(self, spec):
         return format(self._value[()] if not self._value.ndim else self._value, spec)
@@ -159,7 +193,11 @@ class Array(metaclass=ArrayType):
         >>> jnp.arange(4).item(2)
         2
         """
-        return self._value.item(*args)
+        try:
+            return self._value.item(*args)
+        except Exception as error:
+            shorten(error)
+            raise
 
     def tolist(self) -> Any:
         """The elements as nested Python lists.
@@ -180,13 +218,13 @@ class Array(metaclass=ArrayType):
         return str(live(self))
 
     def __reduce__(self):
-        return _rebuild, (live(self), self.weak_type)
+        return _rebuild, (live(self), self._weak)
 
     def __copy__(self):
-        return make_array(self._value.copy(), self.weak_type)
+        return make_array(self._value.copy(), self._weak)
 
     def __deepcopy__(self, memo):
-        return make_array(self._value.copy(), self.weak_type)
+        return make_array(self._value.copy(), self._weak)
 
     # ---- life on the device
 
@@ -340,7 +378,7 @@ def make_array(value: np.ndarray, weak_type: bool = False) -> Array:
     """An Array around ``value``, which nobody may write to from now on. The hot path's constructor."""
     array = _new(Array)
     array._value = value
-    array.weak_type = weak_type
+    array._weak = weak_type
     array._aval = None
     return array
 
@@ -351,7 +389,7 @@ def typed_array(value, aval) -> Array | Token:
         return extended_value(value, aval)
     array = _new(Array)
     array._value = value if type(value) is np.ndarray else np.asarray(value, aval.dtype)
-    array.weak_type = aval.weak_type
+    array._weak = aval.weak_type
     array._aval = aval
     return array
 
@@ -362,7 +400,7 @@ def extended_value(value, aval) -> ExtendedArray | Token:
         return new_token()
     array = _new(ExtendedArray)
     array._value = np.asarray(value)
-    array.weak_type = aval.weak_type
+    array._weak = aval.weak_type
     array._aval = aval
     return array
 
@@ -373,7 +411,7 @@ def fresh_array(value: np.ndarray, aval) -> Array:
     """
     array = _new(Array)
     array._value = value
-    array.weak_type = aval.weak_type
+    array._weak = aval.weak_type
     array._aval = aval
     return array
 
@@ -391,12 +429,18 @@ def as_array(x) -> Array | Token:
         if x.dtype == dtypes.float0:
             return make_array(np.asarray(x), False)
         check_numpy_value(x)
+        x = as_base(x)
         return make_array(np.array(x, dtype=dtypes.canonicalize_dtype(x.dtype), order="C"), False)
     if isinstance(x, (bool, int, float, complex)):
         return as_array(_plain(x))
     if kind is Token:
         return x
     raise TypeError(f"Value {x!r} of type {type(x)} is not a valid JAX type.{how_to_register(x)}")
+
+
+def as_base(x):
+    """A NumPy value without its subclass, whose ``shape`` or ``dtype`` may say anything: what is really there."""
+    return np.ndarray.view(x, np.ndarray) if isinstance(x, np.ndarray) and type(x) is not np.ndarray else x
 
 
 def check_numpy_value(x) -> None:
@@ -467,7 +511,7 @@ def scalar(array: Array):
 def array_repr(array: Array) -> str:
     """``Array([1., 2.], dtype=float32)``, as users of JAX and NumPy read it."""
     value = live(array)
-    weak = ", weak_type=True" if array.weak_type else ""
+    weak = ", weak_type=True" if array._weak else ""
     ending = f"dtype={value.dtype.name}{weak})"
     if value.size == 0:
         return f"Array([], shape={value.shape}, {ending}"

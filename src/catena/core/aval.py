@@ -4,15 +4,12 @@ Avals are interned: equal avals are one object, so equality and hash are those o
 identity, which the caches on the hot path rely on.
 """
 
-import threading
-
 import numpy as np
 
 from catena.core import dtypes
 from catena.core.shapes import check_axes
 
 _interned: dict = {}
-_lock = threading.Lock()
 
 
 class ShapedArray:
@@ -33,14 +30,9 @@ class ShapedArray:
         check_axes(shape)
         if not isinstance(dtype, dtypes.ExtendedDType):
             dtype = np.dtype(dtype)
-        key = (cls, shape, dtype, weak_type)
-        with _lock:
-            found = _interned.get(key)
-            if found is None:
-                found = object.__new__(cls)
-                found._fill(shape, dtype, weak_type)
-                _interned[key] = found
-            return found
+        made = object.__new__(cls)
+        made._fill(shape, dtype, weak_type)
+        return _interned.setdefault((cls, shape, dtype, weak_type), made)
 
     def _fill(self, shape, dtype, weak_type):
         self.shape, self.dtype, self.weak_type = shape, dtype, weak_type

@@ -78,7 +78,7 @@ def check_types(eqn):
             raise JaxprTypeError(
                 f"a result is annotated {v.aval}, but the primitive gives {aval}: {equation_text(eqn)}"
             )
-    effects = eqn.primitive.effects(eqn.params)
+    effects = eqn.primitive.effects(tuple([v.aval for v in eqn.invars]), eqn.params)
     if effects != eqn.effects:
         raise JaxprTypeError(
             f"the equation has effects {set(eqn.effects)}, but the primitive {set(effects)}: {equation_text(eqn)}"

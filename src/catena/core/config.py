@@ -6,29 +6,24 @@ context carries one small integer for the process-wide values and one for a thre
 """
 
 import contextlib
+import itertools
 import operator
 import os
 import sys
-import threading
 from typing import Any, NamedTuple
 
 from catena.core import log
 from catena.core.context import Context, context
 from catena.core.foreign_flags import FOREIGN
-
-
-class Fixed(NamedTuple):
-    """The kind of a flag whose only value is its default, and the reason."""
-
-    reason: str
+from catena.core.traceback import api_boundary
 
 
 class Flag(NamedTuple):
     """A configuration flag.
 
-    ``name`` is JAX's; ``kind`` is bool, int, str, a tuple of the values admitted, or ``Fixed``; ``traced``
-    tells whether the flag changes what tracing, compiling or calling a compiled function does, so that caches
-    keep the values apart; ``attribute`` is where the context keeps the value in force.
+    ``name`` is JAX's; ``kind`` is bool, int, float, str, "device" or a tuple of the values admitted; ``traced`` tells
+    whether the flag changes what tracing, compiling or calling a compiled function does, so that caches keep the values
+    apart; ``attribute`` is where the context keeps the value in force.
     """
 
     name: str
@@ -47,7 +42,7 @@ class Flag(NamedTuple):
         return f"CATENA_{bare}", f"JAX_{bare}", *OLDER_VARIABLES.get(self.name, ())
 
 
-OLDER_VARIABLES = {"jax_dump_ir_to": ("CATENA_DUMP",), "jax_platforms": ("JAX_PLATFORM_NAME",)}
+OLDER_VARIABLES = {"jax_dump_ir_to": ("CATENA_DUMP",)}
 
 PRECISIONS = (
     "default",
@@ -121,6 +116,7 @@ FLAGS = {
         ),
         Flag("jax_default_device", None, "device", "Where new arrays are made."),
         Flag("jax_platforms", "cpu", str, "The platforms to use."),
+        Flag("jax_platform_name", "", str, "The platform to use; an older name of jax_platforms."),
         Flag("jax_num_cpu_devices", 1, int, "How many virtual CPU devices there are."),
         Flag(
             "jax_traceback_filtering",
@@ -129,6 +125,19 @@ FLAGS = {
             "How tracebacks are shortened to the user's frames.",
         ),
         Flag("jax_softmax_custom_jvp", False, bool, "softmax has a derivative rule of its own.", traced=True),
+        Flag("jax_check_static_indices", False, bool, "An error where a static index is out of bounds.", traced=True),
+        Flag(
+            "jax_explicit_x64_dtypes",
+            "warn",
+            ("error", "warn", "allow"),
+            "What asking for a 64-bit dtype does where there are none.",
+            traced=True,
+        ),
+        Flag(
+            "jax_disable_bwd_checks", False, bool, "Take cotangents of any type from rules of custom_vjp.", traced=True
+        ),
+        Flag("jax_high_dynamic_range_gumbel", False, bool, "gumbel draws in mode 'high' by default.", traced=True),
+        Flag("jax_log_checkpoint_residuals", False, bool, "Log what checkpoint keeps for the backward pass."),
         Flag(
             "jax_default_prng_impl",
             "threefry2x32",
@@ -152,51 +161,16 @@ FLAGS = {
             traced=True,
         ),
         Flag("jax_random_seed_offset", 0, int, "Added to every seed.", traced=True),
-        Flag(
-            "jax_use_direct_linearize",
-            True,
-            Fixed("linearization is always direct here"),
-            "How functions are linearized.",
-        ),
-        Flag(
-            "jax_use_simplified_jaxpr_constants",
-            False,
-            Fixed("array constants are constvars of jaxprs here"),
-            "How constants are kept.",
-        ),
-        Flag(
-            "jax_enable_recoverability",
-            False,
-            Fixed("there is one process, which nothing replaces"),
-            "Survive lost processes.",
-        ),
-        Flag(
-            "jax_allow_f16_reductions",
-            True,
-            Fixed("reductions of 16-bit floats are always available here"),
-            "Reduce in 16 bits.",
-        ),
-        Flag(
-            "jax2tf_associative_scan_reductions",
-            False,
-            Fixed("jax2tf is not part of this package"),
-            "An option of jax2tf.",
-        ),
         Flag("jax_compilation_cache_max_size", -1, int, "Bytes of object code kept on disk; -1: half a gigabyte."),
         *(Flag(name, default, kind, "Governs nothing here.") for name, (default, kind) in FOREIGN.items()),
     )
 }
-OLDER_NAMES = {"jax_platform_name": "jax_platforms"}
 
 
 def convert(flag: Flag, value):
     """``value`` as the flag keeps it, or a ValueError that says what the flag admits."""
     if flag.kind is bool:
         return as_bool(flag, value)
-    if isinstance(flag.kind, Fixed):
-        if as_bool(flag, value) is not flag.default:
-            raise ValueError(f"{flag.name} can only be {flag.default}: {flag.kind.reason}; got {value!r}")
-        return flag.default
     return KINDS.get(flag.kind, as_choice)(flag, value)
 
 
@@ -209,7 +183,9 @@ def as_choice(flag: Flag, value):
     return value
 
 
-def as_int(flag: Flag, value) -> int:
+def as_int(flag: Flag, value) -> int | None:
+    if value is None and flag.default is None:
+        return None
     try:
         return int(value) if isinstance(value, str) else operator.index(value)
     except (TypeError, ValueError):
@@ -253,14 +229,13 @@ def as_bool(flag: Flag, value) -> bool:
     return bool(value)
 
 
-_lock = threading.RLock()
 _key_numbers: dict[tuple, int] = {}
+_numbers = itertools.count()
 
 
 def _number(values: tuple) -> int:
     """A small integer for this combination of values, so that cache keys hash it in no time."""
-    with _lock:
-        return _key_numbers.setdefault(values, len(_key_numbers))
+    return _key_numbers.setdefault(values, next(_numbers))
 
 
 AFTER_UPDATE = {"jax_logging_level": log.set_level, "jax_debug_log_modules": log.set_debug_modules}
@@ -269,6 +244,7 @@ AFTER_UPDATE = {"jax_logging_level": log.set_level, "jax_debug_log_modules": log
 class Config:
     """The flags as users meet them: ``config.update("jax_enable_x64", True)``, ``config.jax_enable_x64``."""
 
+    @api_boundary
     def update(self, name: str, val) -> None:
         """Set a flag for the whole process; a thread's own ``with`` override still wins there.
 
@@ -290,6 +266,11 @@ class Config:
     def values(self) -> dict:
         """All flags and their process-wide values."""
         return {name: getattr(Context, flag.attribute) for name, flag in FLAGS.items()}
+
+    @property
+    def x64_enabled(self) -> bool:
+        """Whether there are 64-bit types: the flag ``jax_enable_x64``."""
+        return context.x64
 
     def parse_flags_with_absl(self) -> None:
         """Set flags from command-line arguments of the form ``--jax_enable_x64=true``, and leave the others
@@ -323,7 +304,6 @@ def parse_arguments(arguments: list[str] | None = None) -> None:
 
 def find_flag(name: str) -> Flag:
     """The row of the table."""
-    name = OLDER_NAMES.get(name, name)
     try:
         return FLAGS[name] if name in FLAGS else FLAGS[f"jax_{name.removeprefix('catena_')}"]
     except KeyError:
@@ -345,8 +325,16 @@ EVALUATION_FLAGS = (
 )  # what evaluation asks about, as one bool: debug_checks
 
 
+def _process_wide() -> tuple:
+    return tuple(getattr(Context, flag.attribute) for flag in TRACED)
+
+
 def refresh_global() -> None:
-    Context.global_key = _number(tuple(getattr(Context, flag.attribute) for flag in TRACED))
+    """Number the process-wide values; again where another thread changed one meanwhile, so that the last is right."""
+    values = None
+    while values is None or any(a is not b for a, b in zip(values, _process_wide(), strict=True)):
+        values = _process_wide()
+        Context.global_key = _number(values)
     Context.debug_checks = any(getattr(Context, name) for name in EVALUATION_FLAGS)
 
 
@@ -383,6 +371,9 @@ def override(name: str, value):
         refresh_derived()
 
 
+UNSET = object()  # the local value of a flag that this thread does not override
+
+
 class FlagContext:
     """A context manager for one flag: ``with debug_nans(True):`` sets it in this thread; booleans default to
     True.
@@ -397,6 +388,22 @@ class FlagContext:
         if len(new_val) > 1 or not new_val and self.flag.kind is not bool and self.flag.kind != (False, True, "warn"):
             raise TypeError(f"{self.__name__} takes one value, got {len(new_val)}")
         return override(self.flag.name, new_val[0] if new_val else True)
+
+    @property
+    def value(self):
+        """The value in force in this thread."""
+        return getattr(context, self.flag.attribute)
+
+    def get_global(self):
+        """The process-wide value."""
+        return getattr(Context, self.flag.attribute)
+
+    def get_local(self):
+        """The value that this thread overrides the process-wide one by; ``UNSET`` where it does not."""
+        return vars(context).get(self.flag.attribute, UNSET)
+
+    def __bool__(self):
+        raise TypeError(f"{self.__name__} is a context manager, not a value: its value is {self.__name__}.value")
 
     def __repr__(self):
         return f"<context manager of the flag {self.flag.name}>"

@@ -6,20 +6,22 @@ is one attribute load whichever applies (about 40 ns: this sits on the hot path 
 
 import threading
 
+from catena.core.source import NO_NAMES, NameStack, Source
+
 
 class Context(threading.local):
     """The thread-local state of the language.
 
     ``trace`` is the current trace; ``None`` stands for evaluation, so that the test on the hot path is the
-    cheapest there is. ``running`` is the source of the equation being run again one by one in search of a
-    NaN. ``global_key`` and ``local_key`` hold the values of all flags that change what tracing
+    cheapest there is. ``source`` is the source of the equation that is interpreted, ``None`` while the user's function
+    runs and the stack tells. ``global_key`` and ``local_key`` hold the values of all flags that change what tracing
     yields, process-wide and as overridden in this thread, each numbered; every cache key contains both.
     """
 
     trace = None
-    running = None
+    source: Source | None = None
     axis_env: dict = {}
-    name_stack: tuple = ()
+    name_stack: NameStack = NO_NAMES
     traceback_filtering: str = "auto"
     x64: bool = False
     numpy_dtype_promotion: str = "standard"
@@ -49,6 +51,38 @@ class set_trace:  # noqa: N801  (a context manager, used like a keyword)
 
     def __exit__(self, *exc_info):
         context.trace = self.previous
+
+
+class users_function:  # noqa: N801
+    """Run a function of the user's within a ``with`` block: its lines are the sources of what it does, not the equation
+    that calls it, whose names stand around its own.
+    """
+
+    __slots__ = ("source", "name_stack")
+
+    def __enter__(self):
+        self.source, self.name_stack = context.source, context.name_stack
+        if self.source is not None:
+            context.source, context.name_stack = None, self.source.name_stack
+
+    def __exit__(self, *exc_info):
+        context.source, context.name_stack = self.source, self.name_stack
+
+
+class transformation:  # noqa: N801
+    """Have the operations within a ``with`` block named after a transformation."""
+
+    __slots__ = ("name", "previous")
+
+    def __init__(self, name: str):
+        self.name = name
+
+    def __enter__(self):
+        self.previous = context.name_stack
+        context.name_stack = self.previous.transform(self.name)
+
+    def __exit__(self, *exc_info):
+        context.name_stack = self.previous
 
 
 class extend_axis_env:  # noqa: N801

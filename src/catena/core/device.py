@@ -150,7 +150,7 @@ def devices(backend: str | None = None) -> list[Device]:
       CpuDevice(id=0)
     """
     check_backend(backend)
-    check_platforms(config.read("jax_platforms"))
+    check_platforms(config.read("jax_platform_name") or config.read("jax_platforms"))
     return [cpu_device(i) for i in range(config.read("jax_num_cpu_devices"))]
 
 
@@ -168,7 +168,7 @@ def check_backend(backend) -> None:
 
 
 def check_platforms(platforms: str | None) -> None:
-    """Raise RuntimeError where the flag ``jax_platforms`` leaves nothing that is here."""
+    """Raise RuntimeError where the flag ``jax_platforms`` (or its older name) leaves nothing that is here."""
     if platforms and "cpu" not in platforms.split(","):
         raise RuntimeError(
             f"Unable to initialize backend '{platforms}': the only platform here is cpu (set JAX_PLATFORMS=cpu)"

@@ -150,11 +150,11 @@ def _warn_truncated(full: np.dtype, fun_name: str):
         f"{TO_32_BITS[full]}: 64-bit dtypes are off. To use them, set the jax_enable_x64 configuration "
         "option or the JAX_ENABLE_X64 environment variable.",
         UserWarning,
-        stacklevel=_levels_to_user(),
+        stacklevel=levels_to_user(),
     )
 
 
-def _levels_to_user() -> int:
+def levels_to_user() -> int:
     """The ``stacklevel`` with which a warning from the calling function points at the user's line."""
     frame, level = sys._getframe(1), 1
     while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):

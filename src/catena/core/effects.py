@@ -1,7 +1,11 @@
 """Effects: what an operation does besides computing its results. Pure code has none.
 
-Ordered effects happen in program order, also across calls; unordered ones may be moved but never dropped.
+Ordered effects happen in program order, also across calls; unordered ones may be moved but never dropped. Effects of
+users' own classes are kept by every jaxpr that has them; what a compiled program, a loop or a branch would have to do
+for them nobody knows, so these refuse them.
 """
+
+from collections.abc import Set
 
 
 class Effect:
@@ -17,6 +21,10 @@ class Effect:
 
     def __hash__(self):
         return hash(type(self))
+
+
+Effects = Set[Effect]
+no_effects: frozenset = frozenset()
 
 
 class DebugEffect(Effect):
@@ -43,3 +51,13 @@ debug_effect = DebugEffect()
 ordered_debug_effect = OrderedDebugEffect()
 io_effect = IOEffect()
 ordered_io_effect = OrderedIOEffect()
+
+SHOWN = frozenset([debug_effect, ordered_debug_effect])
+KNOWN = SHOWN | {io_effect, ordered_io_effect}
+
+
+def check_effects(effects, allowed: frozenset, where: str):
+    """Raise NotImplementedError where there are effects that are not allowed."""
+    refused = [e for e in effects if e not in allowed]
+    if refused:
+        raise NotImplementedError(f"Effects not supported in {where}: {refused}")

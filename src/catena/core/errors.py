@@ -147,12 +147,6 @@ class OutOfMemoryError(JaxRuntimeError, MemoryError):
     error_code_string = "RESOURCE_EXHAUSTED"
 
 
-class MissingRuleError(NotImplementedError):
-    """A transformation asked a primitive for a rule that it does not have, and cannot have: the message says
-    why.
-    """
-
-
 class KeyReuseError(RuntimeError):
     """A random key was consumed twice."""
 

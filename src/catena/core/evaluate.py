@@ -99,6 +99,14 @@ def evaluate(primitive, args, params):
     return typed_array(out, out_aval)
 
 
+def evaluated_by(rule, values, params: dict, out_aval, multiple_results: bool):
+    """What another ``evaluate`` rule of NumPy values than the primitive's own gives, as Arrays."""
+    out = quiet.run(rule, *values, **params)
+    if multiple_results:
+        return [typed_array(o, a) for o, a in zip(out, out_aval, strict=True)]
+    return typed_array(out, out_aval)
+
+
 def concrete(x, primitive) -> Array:
     """``x`` as an Array; a tracer here has outlived its trace or was smuggled out of it."""
     if hasattr(x, "_trace"):
@@ -116,7 +124,7 @@ def evaluate_checked(primitive, values, params, out_aval):
     outs, avals = (out, out_aval) if primitive.multiple_results else ((out,), (out_aval,))
     for value, aval in zip(outs, avals, strict=True):
         if not aval.extended:  # keys are held by numbers that mean nothing
-            check_value(primitive.name, value)
+            check_value(primitive.name, value, values)
     return out
 
 
@@ -126,8 +134,22 @@ def check_may_run(name: str):
         raise RuntimeError(f"catena tried to execute {name}, but the no_execution config option is set")
 
 
-def check_value(name: str, value):
-    """Raise FloatingPointError where ``value`` holds a NaN or an infinity that the debug flags forbid."""
+def check_results(name: str, outs, args, what: str = "operand"):
+    """``check_value`` for the results of a computation on Arrays."""
+    for x in outs:
+        if isinstance(x, Array) and not x.aval.extended:
+            check_value(name, x._value, [a._value for a in args if isinstance(a, Array)], what)
+
+
+def check_value(name: str, value, operands=(), what: str = "operand"):
+    """Raise FloatingPointError where ``value`` holds a NaN or an infinity that the debug flags forbid.
+
+    Arguments:
+      name: what gave the value.
+      value: the value.
+      operands: what it was computed from; those that hold the same are named.
+      what: what to call them.
+    """
     if not dtypes.is_inexact(np.asarray(value).dtype):
         return
     for forbidden, kind, test in (
@@ -135,7 +157,8 @@ def check_value(name: str, value):
         (context.debug_infs, "inf", np.isinf),
     ):
         if forbidden and np.any(test(value)):
-            place = context.running or user_source()
-            raise FloatingPointError(
-                f"invalid value ({kind}) encountered in {name}" + (f" at {place}" if place else "")
-            )
+            place = context.source or user_source()
+            at = f" at {place}{', in its derivative' if place.backward else ''}" if place else ""
+            holding = [i for i, x in enumerate(operands) if dtypes.is_inexact(np.asarray(x).dtype) and np.any(test(x))]
+            given = f"; {what} {holding[0]} of it is {kind} already" if holding else ""
+            raise FloatingPointError(f"invalid value ({kind}) encountered in {name}{at}{given}")

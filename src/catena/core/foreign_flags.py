@@ -1,63 +1,128 @@
-"""Options of JAX that tune what is not here: XLA, GPUs, other processes, the insides of JAX.
+"""Options of JAX that govern what is not here: XLA, GPUs, other processes, the insides of JAX.
 
-Programs set them for JAX's sake. Here they are kept and read back, and there is nothing that they could govern: one
-device, whose memory is the process's own, and a compiler that keeps what it compiled whatever it took.
+Programs set them for JAX's sake. Here they are kept and read back, and there is nothing that they could govern. Each
+stands under the reason for that, which `docs/configuration.md` prints.
 """
 
 LEVELS = ("UNKNOWN", "O0", "O1", "O2", "O3")
 GUARDS = (None, "allow", "log", "disallow", "log_explicit", "disallow_explicit")
+BEHAVIOURS = ("ignore", "raise")
+OFF, ON = (False, bool), (True, bool)
 
-SWITCHES_OFF = (
-    "check_proxy_envs compilation_cache_check_contents compilation_cache_expect_pgle "
-    "compilation_cache_include_metadata_in_key debug_leaked_clients_on_clear_backends disable_most_optimizations "
-    "disable_vmap_shmap_error disallow_mesh_context_manager distributed_debug enable_pgle "
-    "experimental_unsafe_xla_runtime_errors force_dcn_cross_host_transfers raise_persistent_cache_errors "
-    "remove_custom_partitioning_ptr_from_cache_key remove_size_one_mesh_axis_from_type share_binary_between_hosts "
-    "thread_guard threefry_gpu_kernel_lowering"
-)
-SWITCHES_ON = (
-    "auto_pcast compiler_enable_remat_pass cpu_enable_async_dispatch enable_preemption_service "
-    "include_debug_info_in_dumps include_full_tracebacks_in_locations pprint_use_color "
-    "ragged_dot_use_ragged_dot_instruction sort_devices_by_process_index use_shardy_partitioner"
-)
-VALUES = {
-    "array_garbage_collection_guard": (None, (None, "allow", "log", "fatal")),
-    "captured_constants_report_frames": (0, int),
-    "captured_constants_warn_bytes": (2_000_000_000, int),
-    "compiler_detailed_logging_min_ops": (10, int),
-    "cpu_collectives_implementation": ("gloo", ("gloo", "mpi", "megascale")),
-    "cpu_get_global_topology_timeout_minutes": (5, int),
-    "cpu_get_local_topology_timeout_minutes": (2, int),
-    "cuda_visible_devices": ("all", str),
-    "embedded_constants_max_bytes": (32, int),
-    "exec_time_optimization_effort": (0.0, float),
-    "hlo_source_file_canonicalization_regex": (None, str),
-    "memory_fitting_effort": (0.0, float),
-    "memory_fitting_level": ("O2", LEVELS),
-    "optimization_level": ("UNKNOWN", LEVELS),
-    "persistent_cache_enable_xla_caches": ("xla_gpu_per_fusion_autotune_cache_dir", str),
-    "persistent_cache_min_compile_time_secs": (1.0, float),
-    "persistent_cache_min_entry_size_bytes": (0, int),
-    "pgle_aggregation_percentile": (90, int),
-    "pgle_profiling_runs": (3, int),
-    "pjrt_client_create_options": (None, str),
-    "rocm_visible_devices": ("all", str),
-    "send_traceback_to_runtime": ("off", ("off", "on", "full")),
-    "share_binary_between_hosts_timeout_ms": (1_200_000, int),
-    "source_url_schema": (None, str),
-    "traceback_in_locations_limit": (100, int),
-    "tracer_error_num_traceback_frames": (5, int),
-    "transfer_guard": (None, GUARDS),
-    "transfer_guard_device_to_device": (None, GUARDS),
-    "transfer_guard_device_to_host": (None, GUARDS),
-    "transfer_guard_host_to_device": (None, GUARDS),
-    "use_magma": ("auto", ("off", "on", "auto")),
-    "xla_backend": ("", str),
-    "xla_profile_version": (0, int),
+GROUPS = {
+    "XLA compiles nothing here": {
+        "jax_backend_target": ("", str),
+        "jax_captured_constants_report_frames": (0, int),
+        "jax_captured_constants_warn_bytes": (2_000_000_000, int),
+        "jax_compiler_detailed_logging_min_ops": (10, int),
+        "jax_compiler_enable_remat_pass": ON,
+        "jax_cpu_enable_async_dispatch": ON,
+        "jax_disable_most_optimizations": OFF,
+        "jax_embedded_constants_max_bytes": (32, int),
+        "jax_enable_pgle": OFF,
+        "jax_exec_time_optimization_effort": (0.0, float),
+        "jax_experimental_unsafe_xla_runtime_errors": OFF,
+        "jax_memory_fitting_effort": (0.0, float),
+        "jax_memory_fitting_level": ("O2", LEVELS),
+        "jax_optimization_level": ("UNKNOWN", LEVELS),
+        "jax_pgle_aggregation_percentile": (90, int),
+        "jax_pgle_profiling_runs": (3, int),
+        "jax_pjrt_client_create_options": (None, str),
+        "jax_xla_backend": ("", str),
+        "jax_xla_profile_version": (0, int),
+    },
+    "there is no MLIR whose text or locations they could shape": {
+        "jax_dump_ir_modes": ("stablehlo", str),
+        "jax_hlo_source_file_canonicalization_regex": (None, str),
+        "jax_include_debug_info_in_dumps": ON,
+        "jax_include_full_tracebacks_in_locations": ON,
+        "jax_pprint_use_color": ON,
+        "jax_send_traceback_to_runtime": ("off", ("off", "on", "full")),
+        "jax_source_url_schema": (None, str),
+        "jax_traceback_in_locations_limit": (100, int),
+        "jax_tracer_error_num_traceback_frames": (5, int),
+        "jax_use_shardy_partitioner": ON,
+    },
+    "the cache on disk holds object code of our own, always checked, and a broken entry is compiled anew": {
+        "jax_compilation_cache_check_contents": OFF,
+        "jax_compilation_cache_expect_pgle": OFF,
+        "jax_compilation_cache_include_metadata_in_key": OFF,
+        "jax_persistent_cache_enable_xla_caches": ("xla_gpu_per_fusion_autotune_cache_dir", str),
+        "jax_persistent_cache_min_compile_time_secs": (1.0, float),
+        "jax_persistent_cache_min_entry_size_bytes": (0, int),
+        "jax_raise_persistent_cache_errors": OFF,
+        "jax_remove_custom_partitioning_ptr_from_cache_key": OFF,
+    },
+    "nothing is transferred: one device, whose memory is the process's own": {
+        "jax_array_garbage_collection_guard": (None, (None, "allow", "log", "fatal")),
+        "jax_debug_leaked_clients_on_clear_backends": OFF,
+        "jax_sort_devices_by_process_index": ON,
+        "jax_thread_guard": OFF,
+        "jax_transfer_guard": (None, GUARDS),
+        "jax_transfer_guard_device_to_device": (None, GUARDS),
+        "jax_transfer_guard_device_to_host": (None, GUARDS),
+        "jax_transfer_guard_host_to_device": (None, GUARDS),
+    },
+    "there are no other processes to talk to": {
+        "jax_check_proxy_envs": ON,
+        "jax_cpu_collectives_implementation": ("gloo", ("gloo", "mpi", "megascale")),
+        "jax_cpu_get_global_topology_timeout_minutes": (5, int),
+        "jax_cpu_get_local_topology_timeout_minutes": (2, int),
+        "jax_cross_host_transfer_socket_address": ("", str),
+        "jax_cross_host_transfer_timeout_seconds": (None, int),
+        "jax_cross_host_transfer_transfer_size": (None, int),
+        "jax_cross_host_transport_addresses": ("", str),
+        "jax_distributed_debug": OFF,
+        "jax_enable_preemption_service": ON,
+        "jax_enable_recoverability": OFF,
+        "jax_force_dcn_cross_host_transfers": OFF,
+        "jax_share_binary_between_hosts": OFF,
+        "jax_share_binary_between_hosts_timeout_ms": (1_200_000, int),
+    },
+    "there are no GPUs and TPUs": {
+        "jax_bcoo_cusparse_lowering": OFF,
+        "jax_cuda_visible_devices": ("all", str),
+        "jax_mock_gpu_topology": ("", str),
+        "jax_mosaic_allow_hlo": OFF,
+        "jax_oneapi_visible_devices": ("all", str),
+        "jax_pallas_enable_debug_checks": OFF,
+        "jax_pallas_poison_buffers": OFF,
+        "jax_pallas_use_mosaic_gpu": ON,
+        "jax_pallas_verbose_errors": OFF,
+        "jax_ragged_dot_use_gpu_pallas_triton_lowering": OFF,
+        "jax_ragged_dot_use_ragged_dot_instruction": ON,
+        "jax_rocm_visible_devices": ("all", str),
+        "jax_threefry_gpu_kernel_lowering": OFF,
+        "jax_use_emit_pipeline_primitive": OFF,
+        "jax_use_magma": ("auto", ("off", "on", "auto")),
+        "mock_num_gpu_processes": (0, int),
+    },
+    "they choose between implementations of JAX's own insides; here there is one of each": {
+        "eager_constant_folding": OFF,
+        "jax_allow_f16_reductions": ON,
+        "jax_custom_vjp3": OFF,
+        "jax_refs_to_pins": OFF,
+        "jax_remat3": OFF,
+        "jax_scan3": OFF,
+        "jax_use_direct_linearize": ON,
+        "jax_use_simplified_jaxpr_constants": OFF,
+    },
+    "they belong to parts of JAX that are not here yet: shard_map, refs, export, jax2tf, error checking": {
+        "check_vma": OFF,
+        "jax2tf_associative_scan_reductions": OFF,
+        "jax2tf_default_native_serialization": ON,
+        "jax_auto_pcast": ON,
+        "jax_disable_vmap_shmap_error": OFF,
+        "jax_disallow_mesh_context_manager": OFF,
+        "jax_error_checking_behavior_divide": ("ignore", BEHAVIOURS),
+        "jax_error_checking_behavior_nan": ("ignore", BEHAVIOURS),
+        "jax_error_checking_behavior_oob": ("ignore", BEHAVIOURS),
+        "jax_export_calling_convention_version": (10, int),
+        "jax_export_ignore_forward_compatibility": OFF,
+        "jax_mutable_array_checks": ON,
+        "jax_remove_size_one_mesh_axis_from_type": OFF,
+        "jax_serialization_version": (0, int),
+    },
 }
 
-FOREIGN = (
-    {f"jax_{name}": (False, bool) for name in SWITCHES_OFF.split()}
-    | {f"jax_{name}": (True, bool) for name in SWITCHES_ON.split()}
-    | {f"jax_{name}": row for name, row in VALUES.items()}
-)
+FOREIGN = {name: row for group in GROUPS.values() for name, row in group.items()}

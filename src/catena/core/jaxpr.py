@@ -7,7 +7,7 @@ A ``Jaxpr`` binds variables once each, by equations that apply primitives to var
 from typing import Any, NamedTuple
 
 from catena.core import printer
-from catena.core.context import set_trace
+from catena.core.context import context, set_trace
 from catena.core.evaluate import abstract_eval
 from catena.core.source import Source
 
@@ -222,15 +222,20 @@ def eval_jaxpr(jaxpr: Jaxpr, consts, *args) -> list:
     env = dict(zip(jaxpr.constvars, consts, strict=True))
     env.update(zip(jaxpr.invars, args, strict=True))
     last_use = last_uses(jaxpr)
-    for i, eqn in enumerate(jaxpr.eqns):
-        values = [v.val if type(v) is Literal else env[v] for v in eqn.invars]
-        out = eqn.primitive.bind(*values, **eqn.params)
-        if eqn.primitive.multiple_results:
-            env.update(zip(eqn.outvars, out, strict=True))
-        else:
-            env[eqn.outvars[0]] = out
-        for v in last_use.get(i, ()):  # free what nobody reads any more
-            env.pop(v, None)
+    before = context.source
+    try:
+        for i, eqn in enumerate(jaxpr.eqns):
+            values = [v.val if type(v) is Literal else env[v] for v in eqn.invars]
+            context.source = eqn.source or before
+            out = eqn.primitive.bind(*values, **eqn.params)
+            if eqn.primitive.multiple_results:
+                env.update(zip(eqn.outvars, out, strict=True))
+            else:
+                env[eqn.outvars[0]] = out
+            for v in last_use.get(i, ()):  # free what nobody reads any more
+                env.pop(v, None)
+    finally:
+        context.source = before
     return [v.val if type(v) is Literal else env[v] for v in jaxpr.outvars]
 
 

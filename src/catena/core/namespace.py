@@ -1,7 +1,10 @@
-"""What tab completion and ``dir`` show of a public module: its names, not how it is made."""
+"""The names of a public module: what tab completion and ``dir`` show of it, and second names for functions."""
 
 from collections.abc import Callable
-from types import ModuleType
+from types import FunctionType, ModuleType
+from typing import TypeVar
+
+F = TypeVar("F", bound=Callable)
 
 
 def shown(module: dict, *submodules: str) -> Callable[[], list[str]]:
@@ -21,3 +24,20 @@ def shown(module: dict, *submodules: str) -> Callable[[], list[str]]:
         return not isinstance(x, ModuleType) or name in submodules
 
     return names
+
+
+def alias(function: F, name: str, module: str | None = None) -> F:
+    """``function`` under a second name: an object of its own, so that help, errors and pickles say that name.
+
+    It runs the same code, and costs what ``function`` costs.
+
+    Arguments:
+      function: a Python function.
+      name: the name.
+      module: where it is found under that name; by default where ``function`` is.
+    """
+    other = FunctionType(function.__code__, function.__globals__, name, function.__defaults__, function.__closure__)
+    other.__dict__.update(function.__dict__)
+    other.__kwdefaults__, other.__doc__, other.__qualname__ = function.__kwdefaults__, function.__doc__, name
+    other.__annotations__, other.__module__ = function.__annotations__, module or function.__module__
+    return other

@@ -26,9 +26,9 @@ A primitive is a name and a row of rules; the row is filled where the primitive 
 Arrays are positional arguments of ``bind``, static parameters are keywords.
 """
 
+from catena.core.array import as_array
 from catena.core.context import context
-from catena.core.errors import MissingRuleError
-from catena.core.evaluate import evaluate
+from catena.core.evaluate import abstract_eval, concrete, evaluate, evaluated_by
 
 RULES = ("abstract", "evaluate", "jvp", "transpose", "batch", "lower")
 
@@ -50,7 +50,7 @@ class NoRule:
         return f"NoRule({self.reason!r})"
 
 
-def no_effects(params) -> frozenset:
+def no_effects(avals, params) -> frozenset:
     return frozenset()
 
 
@@ -66,7 +66,7 @@ class Primitive:
       multiple_results: whether it returns a list of results instead of one.
       takes_arrays: whether ``evaluate`` works on Arrays instead of NumPy values.
       takes_tokens: whether operands may be tokens instead of arrays.
-      effects: from the parameters to the set of effects of one application.
+      effects: from the operands' types and the parameters to the set of effects of one application.
       axis_names: from the parameters to the named axes that the primitive reads.
       rules: the rules by name, as described at the head of this module.
     """
@@ -81,6 +81,7 @@ class Primitive:
         "partial_eval",
         "prune",
         "own",
+        "interpreted",
         *RULES,
     )
 
@@ -106,6 +107,7 @@ class Primitive:
         self.partial_eval = partial_eval
         self.prune = prune
         self.own = True  # its name says in every process what it computes; not so for those of users
+        self.interpreted = False  # whether a function of the user's evaluates it, which native programs know nothing of
         unknown = set(rules) - set(RULES)
         if unknown:
             raise TypeError(f"unknown rules for primitive {name}: {sorted(unknown)}; the rules are {RULES}")
@@ -126,7 +128,27 @@ class Primitive:
         if rule:
             return rule
         reason = f": {rule.reason}" if rule is not None else ""
-        raise MissingRuleError(f"{MISSING[kind]} for '{self.name}' is not defined{reason}")
+        raise NotImplementedError(MISSING[kind].format(self.name) + reason)
+
+    @property
+    def impl(self):
+        """The function that evaluates the primitive, from arrays and parameters to an array, or several; another one
+        may be set, and what was read before be set again.
+        """
+        return Implementation(self, self.evaluate, self.takes_arrays, self.interpreted)
+
+    @impl.setter
+    def impl(self, function):
+        if isinstance(function, Implementation) and function.primitive is self:
+            self.evaluate, self.takes_arrays = function.rule, function.takes_arrays
+            self.interpreted = function.interpreted
+        else:
+            self.evaluate, self.takes_arrays, self.interpreted = with_values(self, function), True, True
+
+    def def_impl(self, impl):
+        """Let ``impl`` evaluate the primitive: from arrays and the parameters to an array, or several."""
+        self.impl = impl
+        return impl
 
     def __repr__(self):
         return self.name
@@ -141,13 +163,47 @@ class Primitive:
         return self
 
 
+class Implementation:
+    """How a primitive is evaluated, at the time that somebody asked, as a function of arrays."""
+
+    __slots__ = ("primitive", "rule", "takes_arrays", "interpreted")
+
+    def __init__(self, primitive: Primitive, rule, takes_arrays: bool, interpreted: bool):
+        self.primitive, self.rule, self.takes_arrays, self.interpreted = primitive, rule, takes_arrays, interpreted
+
+    def __call__(self, *args, **params):
+        if self.takes_arrays:
+            return self.rule(*args, **params)
+        arrays = [concrete(x, self.primitive) for x in args]
+        out_aval = abstract_eval(self.primitive, tuple([x.aval for x in arrays]), params)
+        return evaluated_by(self.rule, [x._value for x in arrays], params, out_aval, self.primitive.multiple_results)
+
+    def __repr__(self):
+        return f"<implementation of {self.primitive}>"
+
+
+def with_values(primitive: Primitive, function):
+    """``function``, with what it returns made values of the language."""
+
+    def evaluate(*args, **params):
+        out = function(*args, **params)
+        return [as_value(x) for x in out] if primitive.multiple_results else as_value(out)
+
+    return evaluate
+
+
+def as_value(x):
+    """What a user's function returned, as a value of the language."""
+    return x if hasattr(x, "_trace") else as_array(x)
+
+
 MISSING = {
-    "abstract": "Type rule",
-    "evaluate": "Evaluation rule",
-    "jvp": "Differentiation rule",
-    "transpose": "Transpose rule (for reverse-mode differentiation)",
-    "batch": "Batching rule",
-    "lower": "Compilation rule",
+    "abstract": "Abstract evaluation for '{}' not implemented",
+    "evaluate": "Evaluation rule for '{}' not implemented",
+    "jvp": "Differentiation rule for '{}' not implemented",
+    "transpose": "Transpose rule (for reverse-mode differentiation) for '{}' not implemented",
+    "batch": "Batching rule for '{}' not implemented",
+    "lower": "MLIR translation rule for primitive '{}' not found for platform cpu (mlir.lower_fun makes one)",
 }
 
 

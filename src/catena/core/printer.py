@@ -152,7 +152,7 @@ class Printer:
         if self.source_info and eqn.source is not None:
             notes.append(str(eqn.source))
         if self.name_stack and eqn.source is not None and eqn.source.name_stack:
-            notes.append("/".join(eqn.source.name_stack))
+            notes.append(str(eqn.source.name_stack))
         return f"  [{' '.join(notes)}]" if notes else ""
 
     def parameters(self, eqn, names: Names):

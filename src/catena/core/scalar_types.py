@@ -7,6 +7,8 @@ They compare and hash like NumPy's scalar type of the same name, so ``jnp.float3
 import ml_dtypes
 import numpy as np
 
+from catena.core.traceback import shorten
+
 
 def _no_constructor(x, dtype):
     raise RuntimeError(f"import catena.numpy before making arrays by calling a scalar type such as {dtype}")
@@ -23,7 +25,11 @@ class ScalarType(type):
     make_array = staticmethod(_no_constructor)
 
     def __call__(cls, x):
-        return ScalarType.make_array(x, cls.dtype)
+        try:
+            return ScalarType.make_array(x, cls.dtype)
+        except Exception as error:
+            shorten(error)
+            raise
 
     def __hash__(cls):
         return hash(cls.dtype.type)

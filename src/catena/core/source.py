@@ -7,9 +7,52 @@ from typing import NamedTuple
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
+class Transformation(str):
+    """The name of a transformation in a name stack: it stands around the scope that follows it there."""
+
+    __slots__ = ()
+
+
+class NameStack(tuple):
+    """The scopes and transformations that an operation was applied in, outermost first: ``vmap(foo)/bar``."""
+
+    __slots__ = ()
+
+    @property
+    def stack(self) -> tuple:
+        """The names."""
+        return tuple(self)
+
+    def extend(self, name: str) -> "NameStack":
+        """These names and a scope inside."""
+        return NameStack((*self, name))
+
+    def transform(self, name: str) -> "NameStack":
+        """These names and a transformation inside."""
+        return NameStack((*self, Transformation(name)))
+
+    def inside(self, outer: tuple) -> "NameStack":
+        """These names without those of ``outer``, where they begin with them."""
+        return NameStack(self[len(outer) :]) if self[: len(outer)] == outer else self
+
+    def __str__(self) -> str:
+        parts, around = [], []
+        for name in self:
+            around.append(name)
+            if type(name) is not Transformation:
+                parts.append("(".join(around) + ")" * (len(around) - 1))
+                around = []
+        if around:
+            parts.append("(".join([*around, ""]) + ")" * len(around))
+        return "/".join(parts)
+
+
+NO_NAMES = NameStack()
+
+
 class Source(NamedTuple):
-    """A place in the user's program: a code object and an instruction in it, and the names of enclosing
-    scopes.
+    """A place in the user's program: a code object and an instruction in it, the names of enclosing scopes, and
+    whether what is done is the backward pass of what stands there.
 
     The line is computed on demand: capturing costs two attribute loads, a line table lookup costs
     microseconds.
@@ -17,7 +60,8 @@ class Source(NamedTuple):
 
     code: object
     lasti: int
-    name_stack: tuple = ()
+    name_stack: NameStack = NO_NAMES
+    backward: bool = False
 
     @property
     def file_name(self) -> str:
@@ -35,7 +79,7 @@ class Source(NamedTuple):
         return self.code.co_firstlineno
 
     def __reduce__(self):
-        return PlainSource, (self.file_name, self.line, self.function_name, self.name_stack)
+        return PlainSource, (self.file_name, self.line, self.function_name, self.name_stack, self.backward)
 
     def __str__(self) -> str:
         return f"{self.file_name}:{self.line} ({self.function_name})"
@@ -47,13 +91,28 @@ class PlainSource(NamedTuple):
     file_name: str
     line: int
     function_name: str
-    name_stack: tuple = ()
+    name_stack: NameStack = NO_NAMES
+    backward: bool = False
 
     def __str__(self) -> str:
         return f"{self.file_name}:{self.line} ({self.function_name})"
 
 
-def user_source(name_stack: tuple = ()) -> Source | None:
+def transposed(source: Source | None, outer: tuple, around: NameStack) -> Source | None:
+    """The source of the backward pass of an operation.
+
+    Arguments:
+      source: that of the operation.
+      outer: the name stack in which its function was differentiated.
+      around: the name stack of the backward pass.
+    """
+    if source is None:
+        return None
+    names = NameStack((*around, *source.name_stack.inside(outer)))
+    return source._replace(name_stack=names, backward=True)
+
+
+def user_source(name_stack: NameStack = NO_NAMES) -> Source | None:
     """The innermost frame outside this package, or None when there is none (a call from C)."""
     frame = sys._getframe(1)
     while frame is not None:

@@ -7,7 +7,7 @@ from catena.core.context import context, set_trace
 from catena.core.errors import how_to_register
 from catena.core.evaluate import abstract_eval
 from catena.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var
-from catena.core.source import user_source
+from catena.core.source import NO_NAMES, user_source
 from catena.core.trace import VALUES, Trace, Tracer, escaped
 
 
@@ -72,15 +72,16 @@ class JaxprTrace(Trace):
 
     def process(self, primitive, args, params):
         atoms = [x._var if type(x) is JaxprTracer and x._trace is self else self.constant(x) for x in args]
-        out_avals = abstract_eval(primitive, tuple([a.aval for a in atoms]), params)
-        source = user_source(context.name_stack)
+        avals = tuple([a.aval for a in atoms])
+        out_avals = abstract_eval(primitive, avals, params)
+        source = context.source or user_source(context.name_stack)
         if primitive.multiple_results:
             outvars = [Var(a) for a in out_avals]
             out = [JaxprTracer(self, v.aval, v, source) for v in outvars]
         else:
             var = Var(out_avals)
             outvars, out = [var], JaxprTracer(self, out_avals, var, source)
-        effects = primitive.effects(params)
+        effects = primitive.effects(avals, params)
         if effects:
             self.effects |= effects
         self.eqns.append(Eqn(atoms, outvars, primitive, params, effects, source))
@@ -199,6 +200,8 @@ def trace_to_jaxpr(fun, in_avals, debug_info: DebugInfo) -> tuple[Jaxpr, list]:
     """
     trace = JaxprTrace(context.trace, debug_info)
     watched = leaks.watch(trace)
+    source, name_stack = context.source, context.name_stack
+    context.source, context.name_stack = None, NO_NAMES
     try:
         with set_trace(trace):
             outs = fun(*[trace.new_arg(a) for a in in_avals])
@@ -206,6 +209,7 @@ def trace_to_jaxpr(fun, in_avals, debug_info: DebugInfo) -> tuple[Jaxpr, list]:
             jaxpr, values = trace.to_jaxpr(outs)
     finally:
         trace.alive = False
+        context.source, context.name_stack = source, name_stack
     del trace, outs
     leaks.check(watched)
     return check_if_enabled(jaxpr), values

@@ -1,9 +1,16 @@
 """Tracebacks that end at the user's line: the package's own frames are left out.
 
-Three places do it. Transformations are API boundaries: an exception that passes one loses the frames of the
-package that it collected below. An exception that nobody catches loses the rest when it is shown, by Python,
-by a thread or by IPython. The flag ``jax_traceback_filtering`` turns all this off. Nothing here costs
-anything until an exception comes.
+An exception that leaves the package loses the package's frames at the door, so that whoever shows it, Python, pytest,
+a log or a notebook, shows the user's frames. Every public function is such a door: it catches what passes, calls
+``shorten`` and raises again with a bare ``raise``, which adds no frame, not even its own. Where nothing is raised
+that costs nothing: functions with a short path have it in their own bodies, transformations and whole namespaces are
+wrapped (``api_boundary``, ``open_door``). What is left, such as a frame of a method that Python itself calls, goes
+when an uncaught exception is shown. The flag ``jax_traceback_filtering`` chooses:
+
+``auto``: frames are removed; a line says so under an exception that nobody caught.
+``remove_frames``: frames are removed, and a note of the exception says so. ``quiet_remove_frames``: without a word.
+``tracebackhide``: frames stay, marked with ``__tracebackhide__``, which pytest and IPython honour.
+``off``: nothing is removed.
 """
 
 import functools
@@ -61,11 +68,26 @@ def mark_hidden(traceback: TracebackType | None) -> None:
 
 def shorten(error: BaseException) -> BaseException:
     """``error``, its traceback treated as the flag ``jax_traceback_filtering`` says."""
-    if context.traceback_filtering == "tracebackhide":
+    mode = context.traceback_filtering
+    if mode == "off":
+        return error
+    if mode == "tracebackhide":
         mark_hidden(error.__traceback__)
-    elif context.traceback_filtering != "off":
-        error.__traceback__ = user_frames(error.__traceback__)
+        return error
+    error.__traceback__ = user_frames(error.__traceback__)
+    error.__shortened__ = True  # for `filter_uncaught`, which says so
+    cause = error.__context__
+    if cause is not None and error.__cause__ is None and is_own(cause):
+        error.__suppress_context__ = True  # what the package itself caught on its way to this error
+    if mode == "remove_frames" and NOTE not in getattr(error, "__notes__", ()):
+        error.add_note(NOTE)
     return error
+
+
+def is_own(error: BaseException) -> bool:
+    """Whether an exception was raised and caught within the package."""
+    entry = error.__traceback__
+    return entry is not None and is_internal(entry.tb_frame.f_code.co_filename)
 
 
 class Boundary:
@@ -94,11 +116,28 @@ def api_boundary(fun):
 
     @functools.wraps(fun)
     def bounded(*args, **kwargs):
-        __tracebackhide__ = True
-        with boundary:
+        try:
             return fun(*args, **kwargs)
+        except Exception as error:
+            shorten(error)
+            raise
 
     return bounded
+
+
+def is_boundary(fun) -> bool:
+    """Whether a function removes the package's frames from exceptions itself."""
+    return "shorten" in fun.__code__.co_names
+
+
+def open_door(namespace: dict, module: str):
+    """Make every function of a public module, given by its ``globals()``, a boundary that is found by this module's
+    name, as pickling needs.
+    """
+    for name, fun in list(namespace.items()):
+        if type(fun) is type(open_door) and not name.startswith("_") and not is_boundary(fun):
+            namespace[name] = public = api_boundary(fun)
+            public.__module__ = module
 
 
 # ---- exceptions that nobody catches
@@ -133,9 +172,10 @@ def length(traceback: TracebackType | None) -> int:
 def filter_uncaught(error: BaseException | None) -> None:
     """Shorten what is about to be shown, and say so."""
     mode = context.traceback_filtering
-    if mode in ("off", "tracebackhide") or not shorten_chain(error):
+    if mode in ("off", "tracebackhide"):
         return
-    if mode != "quiet_remove_frames":
+    shortened_now = shorten_chain(error)
+    if mode != "quiet_remove_frames" and (shortened_now or hasattr(error, "__shortened__")):
         print(NOTE, file=sys.stderr)
 
 

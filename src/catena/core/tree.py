@@ -587,6 +587,9 @@ def register_dataclass(
     Raises: ValueError when fields are missing, unknown or in both lists, or the class is registered already;
         TypeError when only one list is given, or none for a class that is not a dataclass.
 
+    >>> import dataclasses
+    >>> from catena.tree import static
+    >>> from catena.tree_util import register_dataclass, tree_structure
     >>> @register_dataclass
     ... @dataclasses.dataclass
     ... class Layer:

@@ -8,7 +8,6 @@ recognised.
 from __future__ import annotations
 
 import dataclasses
-import threading
 import warnings
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Sequence
@@ -141,13 +140,16 @@ _MAX_LEAF_TYPES = 4096  # of classes seen as leaves; emptied when full so that d
 
 
 class NodeTable:
-    """The types that are pytree nodes. Reads need no lock; registration takes one."""
+    """The types that are pytree nodes.
+
+    There is no lock, since looking at a class may run its metaclass's code: ``classify`` looks once more after it took
+    a class for a leaf, and ``add`` takes it out of the leaves after it is there, so whichever comes last is right.
+    """
 
     def __init__(self):
         builtin = (TUPLE, LIST, NONE, DICT, ORDERED_DICT, DEFAULT_DICT)
         self.kinds: dict[type, NodeKind] = {kind.type: kind for kind in builtin}
         self.leaf_types: set[type] = set()
-        self._lock = threading.Lock()
 
     def kind_of(self, cls: type) -> NodeKind | None:
         """The kind of a type, None for leaves. Warns about one-shot iterators."""
@@ -163,24 +165,24 @@ class NodeTable:
                 stacklevel=4,
             )
             return None
-        with self._lock:
-            if cls in self.kinds:
-                return self.kinds[cls]
-            if issubclass(cls, tuple) and hasattr(cls, "_fields"):
-                return self.kinds.setdefault(cls, NAMED_TUPLE)
-            if len(self.leaf_types) >= _MAX_LEAF_TYPES:
-                self.leaf_types.clear()
-            self.leaf_types.add(cls)
-            return None
+        if issubclass(cls, tuple) and hasattr(cls, "_fields"):
+            return self.kinds.setdefault(cls, NAMED_TUPLE)
+        if len(self.leaf_types) >= _MAX_LEAF_TYPES:
+            self.leaf_types.clear()
+        self.leaf_types.add(cls)
+        registered = self.kinds.get(cls)
+        if registered is not None:
+            self.leaf_types.discard(cls)
+        return registered
 
     def add(self, kind: NodeKind) -> None:
         """Register a kind for its type; ValueError when the type has one."""
-        with self._lock:
-            known = self.kinds.get(kind.type)
-            if known is not None and known is not NAMED_TUPLE:
-                raise ValueError(f"Duplicate {kind.noun} PyTreeDef type registration for {kind.type}.")
+        known = self.kinds.setdefault(kind.type, kind)
+        if known is NAMED_TUPLE:
             self.kinds[kind.type] = kind
-            self.leaf_types.discard(kind.type)
+        elif known is not kind:
+            raise ValueError(f"Duplicate {kind.noun} PyTreeDef type registration for {kind.type}.")
+        self.leaf_types.discard(kind.type)
 
     def is_node(self, cls: type) -> bool:
         if cls in _ONE_SHOT_ITERATORS:

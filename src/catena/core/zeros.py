@@ -3,7 +3,7 @@
 import numpy as np
 
 from catena.core import dtypes
-from catena.core.array import as_array, make_array
+from catena.core.array import as_array, as_base, make_array
 from catena.core.aval import ShapedArray
 from catena.core.errors import how_to_register
 from catena.core.primitive import registry
@@ -56,8 +56,11 @@ def aval_of_python_value(x):
     from_scalar = dtypes.python_scalar_dtypes.get(type(x))
     if from_scalar is not None:
         return ShapedArray((), dtypes.canonicalize_dtype(from_scalar), type(x) is not bool)
-    if isinstance(x, (np.ndarray, np.generic)):
-        return ShapedArray(np.shape(x), dtypes.canonicalize_dtype(x.dtype))
+    if isinstance(x, np.ndarray):
+        x = as_base(x)
+        return ShapedArray(x.shape, dtypes.canonicalize_dtype(x.dtype))
+    if isinstance(x, np.generic):
+        return ShapedArray((), dtypes.canonicalize_dtype(x.dtype))
     if isinstance(x, (bool, int, float, complex)):
         return as_array(x).aval
     raise TypeError(f"Value {x!r} of type {type(x)} is not a valid JAX type.{how_to_register(x)}")

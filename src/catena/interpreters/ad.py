@@ -12,7 +12,20 @@ from catena.interpreters.rules import Rules
 from catena.transform.jvp import JVPTrace as JVPTrace
 from catena.transform.jvp import JVPTracer as JVPTracer
 
-primitive_jvps = Rules("jvp")
+
+class GivenTuples:
+    """A user's derivative rule, which is given primals and tangents as tuples."""
+
+    __slots__ = ("rule",)
+
+    def __init__(self, rule: Callable):
+        self.rule = rule
+
+    def __call__(self, primals, tangents, **params):
+        return self.rule(tuple(primals), tuple(tangents), **params)
+
+
+primitive_jvps = Rules("jvp", GivenTuples)
 primitive_transposes = Rules("transpose")
 
 

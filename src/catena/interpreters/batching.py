@@ -1,14 +1,27 @@
 """Vectorisation rules of primitives: ``rule(args, dims, **params)`` gives the result and its mapped axis."""
 
+import functools
+from collections.abc import Callable
+
 from catena.interpreters.rules import Rules
 from catena.lax.structure import move_axis
 
 not_mapped = None
-primitive_batchers = Rules(
-    "batch",
-    wrap=lambda rule: lambda axis, args, dims, **params: rule(args, dims, **params),
-    unwrap=lambda rule: lambda args, dims, **params: rule(None, args, dims, **params),
-)
+
+
+class WithoutAxis:
+    """A user's vectorisation rule, which is told nothing of the axis; arguments and their axes are tuples."""
+
+    __slots__ = ("rule",)
+
+    def __init__(self, rule: Callable):
+        self.rule = rule
+
+    def __call__(self, axis, args, dims, **params):
+        return self.rule(tuple(args), tuple(dims), **params)
+
+
+primitive_batchers = Rules("batch", WithoutAxis, lambda rule: functools.partial(rule, None))
 
 
 def defvectorized(primitive) -> None:

@@ -36,25 +36,42 @@ def lower_fun(fun: Callable, multiple_results: bool = True) -> Inlined:
     return Inlined(fun, multiple_results)
 
 
-def register_lowering(primitive, rule: Inlined | None = None, platform: str | None = None):
+class WritesMLIR:
+    """A compilation rule that writes MLIR, kept as long as nobody compiles a program with its primitive."""
+
+    def __init__(self, primitive, rule: Callable):
+        self.primitive, self.rule = primitive, rule
+
+    def __call__(self, builder, *operands, **params):
+        raise NotImplementedError(
+            f"primitive '{self.primitive}' cannot be compiled: its rule {function_place(self.rule)} writes MLIR, and "
+            "there is no MLIR here. Register mlir.lower_fun(f) with a function f of arrays, or call it without jit."
+        )
+
+
+def register_lowering(
+    primitive,
+    rule: Callable | None = None,
+    platform: str | None = None,
+    inline: bool = True,
+    cacheable: bool = True,
+):
     """Say what a primitive compiles to. Without a rule, a decorator is returned.
 
     Arguments:
       primitive: the primitive.
-      rule: what ``lower_fun`` gives.
+      rule: what ``lower_fun`` gives. Another function is taken for one that writes MLIR, and kept: programs that hold
+        the primitive raise NotImplementedError when they are compiled.
       platform: ``"cpu"`` or ``None``; rules for other platforms are for other machines.
+      inline, cacheable: how JAX writes the rule's module; functions of arrays are always written in place.
 
-    Raises:
-      TypeError: a rule that writes MLIR.
+    >>> from catena.extend.core import Primitive
+    >>> from catena.interpreters import mlir
+    >>> _ = mlir.register_lowering(Primitive("halve"), mlir.lower_fun(lambda x: x / 2, multiple_results=False))
     """
     if rule is None:
         return lambda given: register_lowering(primitive, given, platform)
-    if platform not in (None, "cpu"):
-        return rule
-    if not isinstance(rule, Inlined):
-        raise TypeError(
-            f"register_lowering({primitive}, ...) was given {rule!r}, which writes MLIR. There is no MLIR here: give "
-            "mlir.lower_fun(f) with a function f of arrays."
-        )
-    primitive.lower, primitive.own = rule, False  # programs with it are no longer what the package makes of them
+    if platform in (None, "cpu"):
+        primitive.lower = rule if isinstance(rule, Inlined) else WritesMLIR(primitive, rule)
+        primitive.own = False  # programs with it are no longer what the package makes of them
     return rule

@@ -10,7 +10,8 @@ class Rules(MutableMapping):
 
     Arguments:
       kind: the slot of primitives that holds them.
-      wrap, unwrap: from a rule in JAX's convention to one in ours, and back.
+      wrap: from a rule in JAX's convention to one in ours: a class whose objects hold the ``rule``, or a function.
+      unwrap: from one of ours to JAX's convention.
     """
 
     def __init__(self, kind: str, wrap: Callable = lambda rule: rule, unwrap: Callable = lambda rule: rule):
@@ -20,7 +21,7 @@ class Rules(MutableMapping):
         rule = getattr(primitive, self.kind)
         if not rule:
             raise KeyError(primitive)
-        return self.unwrap(rule)
+        return rule.rule if type(rule) is self.wrap else self.unwrap(rule)
 
     def __setitem__(self, primitive, rule: Callable):
         setattr(primitive, self.kind, self.wrap(rule))

@@ -6,6 +6,7 @@
 # ruff: noqa: A004  (names of built-ins, as in JAX)
 
 from catena.core.namespace import shown as _shown
+from catena.core.traceback import open_door as _open_door
 from catena.lax import linalg as linalg
 from catena.lax.arithmetic import RoundingMethod as RoundingMethod
 from catena.lax.arithmetic import abs as abs
@@ -71,8 +72,6 @@ from catena.lax.broadcasting import full as full
 from catena.lax.broadcasting import full_like as full_like
 from catena.lax.broadcasting import iota as iota
 from catena.lax.broadcasting import iota_p as iota_p
-from catena.lax.collectives import axis_index as axis_index
-from catena.lax.collectives import axis_size as axis_size
 from catena.lax.collectives import pmax as pmax
 from catena.lax.collectives import pmean as pmean
 from catena.lax.collectives import pmin as pmin
@@ -199,6 +198,8 @@ from catena.lax.join import tile as tile
 from catena.lax.join import tile_p as tile_p
 from catena.lax.join import unstack as unstack
 from catena.lax.join import unstack_p as unstack_p
+from catena.lax.named_axes import axis_index as axis_index
+from catena.lax.named_axes import axis_size as axis_size
 from catena.lax.powers import cbrt as cbrt
 from catena.lax.powers import cbrt_p as cbrt_p
 from catena.lax.powers import pow as pow
@@ -354,5 +355,7 @@ from catena.lax.windows import reduce_window_p as reduce_window_p
 from catena.lax.windows import reduce_window_sum_p as reduce_window_sum_p
 from catena.lax.windows import select_and_gather_add_p as select_and_gather_add_p
 from catena.lax.windows import select_and_scatter_add_p as select_and_scatter_add_p
+
+_open_door(globals(), "catena.lax")
 
 __dir__ = _shown(globals(), "linalg")

@@ -114,6 +114,8 @@ def _pure_jvp(primals, tangents, **params):
 
 
 def _pure_batch(axis, args, dims, *, callback, vmap_method, result_avals, **params):
+    if axis.on_devices:  # each calls with its own example
+        vmap_method = "sequential"
     moved = [x if d is None else move_axis(x, d, 0) for x, d in zip(args, dims, strict=True)]
     batched_avals = tuple(a.update(shape=(axis.size, *a.shape)) for a in result_avals)
     if vmap_method in ("expand_dims", "broadcast_all", "legacy_vectorized"):
@@ -245,7 +247,7 @@ io_callback_p = Primitive(
     "io_callback",
     multiple_results=True,
     takes_arrays=True,
-    effects=lambda params: frozenset([ordered_io_effect if params["ordered"] else io_effect]),
+    effects=lambda avals, params: frozenset([ordered_io_effect if params["ordered"] else io_effect]),
     abstract=lambda *avals, result_avals, **params: result_avals,
     evaluate=evaluate_callback,
     jvp=_io_jvp,
@@ -326,7 +328,7 @@ debug_callback_p = Primitive(
     "debug_callback",
     multiple_results=True,
     takes_arrays=True,
-    effects=lambda params: frozenset([ordered_debug_effect if params["ordered"] else debug_effect]),
+    effects=lambda avals, params: frozenset([ordered_debug_effect if params["ordered"] else debug_effect]),
     abstract=lambda *avals, **params: (),
     evaluate=_debug_evaluate,
     jvp=_debug_jvp,

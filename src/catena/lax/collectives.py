@@ -1,98 +1,26 @@
-"""Collectives: operations along a named axis of ``vmap`` or ``pmap``, as if the examples talked to each other.
+"""Collectives that reduce along a named axis of ``vmap`` or ``pmap``, as if the examples talked to each other.
 
 A collective names the axes it works along. When a batch trace maps an axis of that name, its rule does the work on
 the mapped axis; other axes of the collective stay for the traces outside.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 
 from catena.core import dtypes
-from catena.core.aval import ShapedArray
-from catena.core.context import context
 from catena.core.primitive import NoRule, Primitive
 from catena.core.tree import tree_flatten, tree_map, tree_unflatten
 from catena.core.zeros import Zero, get_aval, instantiate
-from catena.lax.arithmetic import add, div, mul
+from catena.lax.arithmetic import div, mul
 from catena.lax.convert import convert_element_type
-from catena.lax.indexing import GatherDimensionNumbers, gather
+from catena.lax.exchanges import all_rows, own_row
+from catena.lax.join import concatenate
+from catena.lax.named_axes import INSIDE_ONLY, axis_size, axis_tuple, group_size, groups_of, permute_rows
 from catena.lax.reductions import reduce_max, reduce_min, reduce_sum
-from catena.lax.shape import broadcast_in_dim, iota, reshape
-from catena.transform.batch import move_axis
+from catena.lax.shape import broadcast_in_dim
+from catena.transform.batch import at_front
 from catena.transform.custom_call import leaf_value
-
-INSIDE_ONLY = NoRule("a collective needs a named axis; call it inside vmap or pmap with axis_name")
-
-# ---- named axes
-
-
-def axis_tuple(axis_name) -> tuple:
-    """One name or several as a tuple, each checked to be in scope."""
-    names = tuple(axis_name) if isinstance(axis_name, (tuple, list)) else (axis_name,)
-    for name in names:
-        size_of(name)
-    return names
-
-
-def size_of(name) -> int:
-    """The size of a named axis in scope."""
-    try:
-        return context.axis_env[name]
-    except (KeyError, TypeError):
-        raise NameError(
-            f"unbound axis name: {name}. The axes in scope are {list(context.axis_env)}; "
-            "vmap and pmap bind one by axis_name."
-        ) from None
-
-
-def axis_size(axis_name) -> int:
-    """The number of examples along a named axis.
-
-    Arguments:
-      axis_name: the name, or a tuple of names for the product of the sizes.
-
-    Raises:
-      NameError: when no such axis is in scope.
-
-    Example:
-      >>> import catena as jax, catena.numpy as jnp
-      >>> jax.vmap(lambda x: x * jax.lax.axis_size("i"), axis_name="i")(jnp.ones(3))
-      Array([3., 3., 3.], dtype=float32)
-    """
-    size = 1
-    for name in axis_tuple(axis_name):
-        size *= size_of(name)
-    return size
-
-
-def groups_of(axis_index_groups, size: int):
-    """The groups as a NumPy table of equal rows that covers the axis once, or ``None``."""
-    if axis_index_groups is None:
-        return None
-    sizes = {len(g) for g in axis_index_groups}
-    table = np.array(axis_index_groups, np.int32) if len(sizes) == 1 else None
-    if table is None or sorted(table.ravel().tolist()) != list(range(size)):
-        raise ValueError(
-            f"axis_index_groups must be groups of equal size that cover each of the {size} indices once, "
-            f"got {axis_index_groups}"
-        )
-    return tuple(tuple(int(i) for i in row) for row in table)
-
-
-def permute_rows(x, order: Sequence[int]):
-    """The rows of ``x`` along axis 0 in this order."""
-    shape = get_aval(x).shape
-    if list(order) == list(range(shape[0])):
-        return x
-    numbers = GatherDimensionNumbers(
-        offset_dims=tuple(range(1, len(shape))), collapsed_slice_dims=(0,), start_index_map=(0,)
-    )
-    indices = np.array(order, np.int32)[:, None]
-    return gather(x, indices, numbers, slice_sizes=(1, *shape[1:]), mode="promise_in_bounds")
-
-
-# ---- reductions
 
 
 def _reduce_abstract(*avals, axes, axis_index_groups):
@@ -112,22 +40,25 @@ def reduction(name: str, reduce: Callable, repeat: Callable, rules: dict) -> Pri
     def batch(axis, args, dims, *, axes, axis_index_groups):
         if axis.name not in axes:
             return primitive.bind(*args, axes=axes, axis_index_groups=axis_index_groups), list(dims)
-        groups = groups_of(axis_index_groups, axis.size)
-        done = [one(axis, x, d, groups) for x, d in zip(args, dims, strict=True)]
+        done = [one(axis, x, d, axis_index_groups) for x, d in zip(args, dims, strict=True)]
         outs, out_dims = [x for x, _ in done], [d for _, d in done]
         rest = tuple(a for a in axes if a != axis.name)
         return (primitive.bind(*outs, axes=rest, axis_index_groups=None) if rest else outs), out_dims
 
     def one(axis, x, dim, groups):
-        if dim is None:
-            return repeat(x, len(groups[0]) if groups else axis.size), None
         if groups is None:
-            return reduce(x, (dim,)), None
-        x = permute_rows(move_axis(x, dim, 0), [i for g in groups for i in g])
-        shape = get_aval(x).shape
-        inside = reduce(reshape(x, (len(groups), len(groups[0]), *shape[1:])), (1,))
-        spread = broadcast_in_dim(inside, (len(groups), len(groups[0]), *shape[1:]), (0, *range(2, len(shape) + 1)))
-        return permute_rows(reshape(spread, shape), np.argsort([i for g in groups for i in g])), 0
+            return (repeat(x, axis.size), None) if dim is None else (reduce(x, (dim,)), None)
+        if dim is None and len(set(map(len, groups))) == 1:
+            return repeat(x, len(groups[0])), None
+        return within_groups(at_front(axis.size, x, dim), groups), 0
+
+    def within_groups(rows, groups):
+        """For each row, the reduction of the rows in its group."""
+        shape = get_aval(rows).shape
+        dims = tuple(range(1, len(shape)))
+        done = [reduce(permute_rows(rows, group), (0,)) for group in groups]
+        spread = [broadcast_in_dim(x, (len(g), *shape[1:]), dims) for x, g in zip(done, groups, strict=True)]
+        return permute_rows(concatenate(spread, 0), np.argsort([i for g in groups for i in g]))
 
     primitive = Primitive(
         name,
@@ -139,7 +70,11 @@ def reduction(name: str, reduce: Callable, repeat: Callable, rules: dict) -> Pri
         lower=INSIDE_ONLY,
         **rules,
     )
+    WITHIN_GROUPS[primitive] = within_groups
     return primitive
+
+
+WITHIN_GROUPS: dict = {}  # by primitive: from all examples as rows and the groups to all results as rows
 
 
 def _psum_jvp(primals, tangents, **params):
@@ -179,9 +114,12 @@ pmin_p = reduction(
 
 
 def bind_reduction(primitive: Primitive, x, axis_name, axis_index_groups):
-    from_names = axis_tuple(axis_name)
-    groups = groups_of(axis_index_groups, axis_size(axis_name))
-    return tree_map(lambda leaf: primitive.bind(leaf_value(leaf), axes=from_names, axis_index_groups=groups)[0], x)
+    names = axis_tuple(axis_name)
+    groups = groups_of(axis_index_groups, axis_size(axis_name), equal=False)
+    if groups is not None and len(names) > 1:
+        within = WITHIN_GROUPS[primitive]
+        return tree_map(lambda leaf: own_row(within(all_rows(leaf_value(leaf), names), groups), names), x)
+    return tree_map(lambda leaf: primitive.bind(leaf_value(leaf), axes=names, axis_index_groups=groups)[0], x)
 
 
 def psum(x, axis_name, *, axis_index_groups=None):
@@ -190,11 +128,11 @@ def psum(x, axis_name, *, axis_index_groups=None):
     Arguments:
       x: a tree of arrays.
       axis_name: the name of the axis, or a tuple of names.
-      axis_index_groups: groups of indices to sum within, of equal size, covering the axis.
+      axis_index_groups: groups of indices to sum within, which together cover the axis.
 
     Returns:
       A tree like ``x``, the same for every example. A Python number gives a Python number: ``psum(1, axis)`` is the
-      size of the axis.
+      size of the axis (in groups of different sizes an array: that of the example's own group).
 
     Raises:
       NameError: when no such axis is in scope.
@@ -207,13 +145,16 @@ def psum(x, axis_name, *, axis_index_groups=None):
     leaves, tree = tree_flatten(x)
     arrays = [as_integer(leaf_value(leaf)) for leaf in leaves if type(leaf) not in NUMBER]
     sums = iter(bind_reduction(psum_p, arrays, axis_name, axis_index_groups) if arrays else ())
-    size = axis_size(axis_name)
-    groups = groups_of(axis_index_groups, size)
-    times = len(groups[0]) if groups else size
-    return tree_unflatten(tree, [leaf * times if type(leaf) in NUMBER else next(sums) for leaf in leaves])
+    times = group_size(groups_of(axis_index_groups, axis_size(axis_name), equal=False), axis_name)
+    return tree_unflatten(tree, [times_number(leaf, times) if type(leaf) in NUMBER else next(sums) for leaf in leaves])
 
 
 NUMBER = (int, float, complex)
+
+
+def times_number(number, times):
+    """``number * times``, where ``times`` may be an array."""
+    return number * times if type(times) is int else mul(convert_element_type(times, get_aval(number).dtype), number)
 
 
 def as_integer(x):
@@ -234,14 +175,13 @@ def pmean(x, axis_name, *, axis_index_groups=None):
       >>> jax.vmap(lambda x: x - jax.lax.pmean(x, "i"), axis_name="i")(jnp.arange(3.0))
       Array([-1.,  0.,  1.], dtype=float32)
     """
-    groups = groups_of(axis_index_groups, axis_size(axis_name))
-    count = len(groups[0]) if groups else axis_size(axis_name)
+    count = group_size(groups_of(axis_index_groups, axis_size(axis_name), equal=False), axis_name)
     total = psum(tree_map(leaf_value, x), axis_name, axis_index_groups=axis_index_groups)
 
     def mean(v):
         dtype = get_aval(v).dtype
         inexact = dtype if dtypes.is_inexact(dtype) else dtypes.canonicalize_dtype(np.float64)
-        return div(convert_element_type(v, inexact), np.asarray(count, inexact))
+        return div(convert_element_type(v, inexact), convert_element_type(count, inexact))
 
     return tree_map(mean, total)
 
@@ -272,46 +212,3 @@ def pmin(x, axis_name, *, axis_index_groups=None):
       Array([0., 0., 0.], dtype=float32)
     """
     return bind_reduction(pmin_p, x, axis_name, axis_index_groups)
-
-
-# ---- the index along an axis
-
-
-def _index_batch(axis, args, dims, *, axis_name):
-    return iota(np.int32, axis.size), 0
-
-
-axis_index_p = Primitive(
-    "axis_index",
-    axis_names=lambda params: (params["axis_name"],),
-    abstract=lambda *, axis_name: ShapedArray((), np.int32),
-    evaluate=INSIDE_ONLY,
-    jvp=lambda primals, tangents, *, axis_name: (
-        axis_index_p.bind(axis_name=axis_name),
-        Zero(ShapedArray((), dtypes.float0)),
-    ),
-    transpose=NoRule("it has no operands"),
-    batch=_index_batch,
-    lower=INSIDE_ONLY,
-)
-
-
-def axis_index(axis_name):
-    """The index of this example along a named axis, an int32 scalar.
-
-    Arguments:
-      axis_name: the name, or a tuple of names for the index in row-major order.
-
-    Raises:
-      NameError: when no such axis is in scope.
-
-    Example:
-      >>> import catena as jax, catena.numpy as jnp
-      >>> jax.vmap(lambda x: jax.lax.axis_index("i"), axis_name="i")(jnp.zeros(3))
-      Array([0, 1, 2], dtype=int32)
-    """
-    index = None
-    for name in axis_tuple(axis_name):
-        one = axis_index_p.bind(axis_name=name)
-        index = one if index is None else add(mul(index, np.int32(size_of(name))), one)
-    return index

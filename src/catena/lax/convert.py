@@ -107,7 +107,7 @@ def convert_element_type(operand, new_dtype):
         warnings.warn(
             "Casting complex values to real discards the imaginary part",
             np.exceptions.ComplexWarning,
-            stacklevel=2,
+            stacklevel=dtypes.levels_to_user(),
         )
     return convert(operand, new_dtype)
 

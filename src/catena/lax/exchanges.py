@@ -7,29 +7,36 @@ import numpy as np
 from catena.core.primitive import Primitive
 from catena.core.tree import tree_map
 from catena.core.zeros import Zero, get_aval, instantiate
-from catena.lax.collectives import INSIDE_ONLY, axis_size, groups_of, permute_rows
 from catena.lax.comparison import select_n
+from catena.lax.dynamic_slicing import dynamic_index_in_dim
+from catena.lax.named_axes import INSIDE_ONLY, axis_index, axis_size, axis_tuple, groups_of, permute_rows, size_of
 from catena.lax.reductions import reduce_sum
 from catena.lax.shape import broadcast_in_dim, reshape
-from catena.transform.batch import at_front, move_axis
+from catena.transform.batch import Axis, at_front, move_axis
 from catena.transform.custom_call import leaf_value
 
+ALONG: dict = {}  # by primitive: what it does to all examples as rows, see `linear_collective`
 
-def linear_collective(name: str, abstract, along, transpose) -> Primitive:
+
+def linear_collective(name: str, abstract, along, transpose, of_equals=lambda x, axis, /, **params: None) -> Primitive:
     """A collective that is linear in its one operand.
 
     Arguments:
       name: of the primitive.
       abstract: the type of the result.
-      along: from the operand, mapped along axis 0, the axis and the parameters to the result, mapped along axis 0.
+      along: from the operand, mapped along axis 0, the axis and the parameters to the result and its mapped axis: 0,
+        or None where it is the same for all examples.
       transpose: from the cotangent and the parameters to that of the operand.
+      of_equals: from an operand that all examples have in common to a result that they have in common, or None.
     """
 
     def batch(mapped, args, dims, /, **params):
-        x = at_front(mapped.size, args[0], dims[0])
         if mapped.name != params["axis_name"]:
-            return shifted(x, params)
-        return along(x, mapped, **params), 0
+            return shifted(at_front(mapped.size, args[0], dims[0]), params)
+        common = of_equals(args[0], mapped, **params) if dims[0] is None else None
+        if common is not None:
+            return common, None
+        return along(at_front(mapped.size, args[0], dims[0]), mapped, **params)
 
     def shifted(x, params):
         moved = {
@@ -53,7 +60,36 @@ def linear_collective(name: str, abstract, along, transpose) -> Primitive:
         batch=batch,
         lower=INSIDE_ONLY,
     )
+    ALONG[primitive] = along
     return primitive
+
+
+# ---- several names as one: their examples are numbered in row-major order
+
+
+def exchange(primitive: Primitive, x, axis_name, **params):
+    """Apply a linear collective along one named axis, or along several as if they were one."""
+    names = axis_tuple(axis_name)
+    if len(names) == 1:
+        return primitive.bind(x, axis_name=names[0], **params)
+    out, dim = ALONG[primitive](all_rows(x, names), Axis(None, axis_size(names)), axis_name=None, **params)
+    return out if dim is None else own_row(out, names)
+
+
+def all_rows(x, names: tuple):
+    """The values of all examples as rows: the same for every example."""
+    shape = get_aval(x).shape
+    for name in reversed(names):
+        x = all_gather_p.bind(x, axis_name=name, axis=0, size=size_of(name), tiled=False, groups=None)
+    return reshape(x, (axis_size(names), *shape))
+
+
+def own_row(rows, names: tuple):
+    """The row that belongs to this example."""
+    return dynamic_index_in_dim(rows, axis_index(names), 0, keepdims=False)
+
+
+# ---- permutations
 
 
 def _same_type(aval, **params):
@@ -66,10 +102,10 @@ def _ppermute_along(x, axis, *, axis_name, perm):
         source[dst] = src
     moved = permute_rows(x, np.maximum(source, 0))
     if (source >= 0).all():
-        return moved
+        return moved, 0
     shape = get_aval(x).shape
     received = broadcast_in_dim(source >= 0, shape, (0,))
-    return select_n(received, instantiate(Zero(get_aval(moved))), moved)
+    return select_n(received, instantiate(Zero(get_aval(moved))), moved), 0
 
 
 ppermute_p = linear_collective(
@@ -77,6 +113,7 @@ ppermute_p = linear_collective(
     _same_type,
     _ppermute_along,
     lambda ct, *, axis_name, perm: ppermute_p.bind(ct, axis_name=axis_name, perm=tuple((d, s) for s, d in perm)),
+    of_equals=lambda x, axis, /, *, axis_name, perm: x if len(perm) == axis.size else None,
 )
 
 
@@ -101,7 +138,7 @@ def ppermute(x, axis_name, perm: Sequence[tuple[int, int]]):
     for what, indices in (("sources", [s for s, _ in pairs]), ("destinations", [d for _, d in pairs])):
         if len(set(indices)) != len(indices) or any(not 0 <= i < size for i in indices):
             raise ValueError(f"ppermute {what} must be unique and in range({size}), got {indices}")
-    return tree_map(lambda leaf: ppermute_p.bind(leaf_value(leaf), axis_name=axis_name, perm=pairs), x)
+    return tree_map(lambda leaf: exchange(ppermute_p, leaf_value(leaf), axis_name, perm=pairs), x)
 
 
 def pshuffle(x, axis_name, perm: Sequence[int]):
@@ -115,6 +152,9 @@ def pshuffle(x, axis_name, perm: Sequence[int]):
     if sorted(perm) != list(range(axis_size(axis_name))):
         raise ValueError(f"`perm` does not represent a permutation: {perm}")
     return ppermute(x, axis_name, list(zip(perm, range(len(perm)), strict=True)))
+
+
+# ---- gathering and scattering
 
 
 def _gather_abstract(aval, *, axis_name, axis, size, tiled, groups):
@@ -136,11 +176,13 @@ def _gather_along(x, mapped, *, axis_name, axis, size, tiled, groups):
     if tiled:
         shape = get_aval(x).shape
         x = reshape(x, (*shape[: axis + 1], shape[axis + 1] * shape[axis + 2], *shape[axis + 3 :]))
+    if groups is None:
+        return reshape(x, get_aval(x).shape[1:]), None
     spread = broadcast_in_dim(
         x, (len(rows), len(rows[0]), *get_aval(x).shape[1:]), (0, *range(2, get_aval(x).ndim + 1))
     )
     flat = reshape(spread, (mapped.size, *get_aval(x).shape[1:]))
-    return permute_rows(flat, np.argsort([i for g in rows for i in g]))
+    return permute_rows(flat, np.argsort([i for g in rows for i in g])), 0
 
 
 all_gather_p = linear_collective(
@@ -181,7 +223,7 @@ def all_gather(x, axis_name, *, axis_index_groups=None, axis: int = 0, tiled: bo
     def one(leaf):
         leaf = leaf_value(leaf)
         at = canonical(axis, get_aval(leaf).ndim + (not tiled), "all_gather axis")
-        return all_gather_p.bind(leaf, axis_name=axis_name, axis=at, size=size, tiled=tiled, groups=groups)
+        return exchange(all_gather_p, leaf, axis_name, axis=at, size=size, tiled=tiled, groups=groups)
 
     return tree_map(one, x)
 
@@ -192,7 +234,7 @@ def canonical(axis: int, ndim: int, what: str) -> int:
     return axis % ndim
 
 
-def _scatter_abstract(aval, *, axis_name, scatter_dimension, size, tiled, groups):
+def scatter_abstract(aval, *, scatter_dimension, size, tiled, groups, axis_name=None):
     n = len(groups[0]) if groups else size
     shape = list(aval.shape)
     if shape[scatter_dimension] % n if tiled else shape[scatter_dimension] != n:
@@ -218,12 +260,12 @@ def _scatter_along(x, mapped, *, axis_name, scatter_dimension, size, tiled, grou
         total = reshape(total, (*shape[:at], len(rows[0]), shape[at] // len(rows[0]), *shape[at + 1 :]))
     total = move_axis(total, at, 1)
     flat = reshape(total, (mapped.size, *get_aval(total).shape[2:]))
-    return permute_rows(flat, np.argsort([i for g in rows for i in g]))
+    return permute_rows(flat, np.argsort([i for g in rows for i in g])), 0
 
 
 reduce_scatter_p = linear_collective(
     "reduce_scatter",
-    _scatter_abstract,
+    scatter_abstract,
     _scatter_along,
     lambda ct, *, axis_name, scatter_dimension, size, tiled, groups: all_gather_p.bind(
         ct, axis_name=axis_name, axis=scatter_dimension, size=size, tiled=tiled, groups=groups
@@ -252,14 +294,13 @@ def psum_scatter(x, axis_name, *, scatter_dimension: int = 0, axis_index_groups=
     def one(leaf):
         leaf = leaf_value(leaf)
         at = canonical(scatter_dimension, get_aval(leaf).ndim, "psum_scatter scatter_dimension")
-        return reduce_scatter_p.bind(
-            leaf, axis_name=axis_name, scatter_dimension=at, size=size, tiled=tiled, groups=groups
-        )
+        scatter_abstract(get_aval(leaf), scatter_dimension=at, size=size, tiled=tiled, groups=groups)
+        return exchange(reduce_scatter_p, leaf, axis_name, scatter_dimension=at, size=size, tiled=tiled, groups=groups)
 
     return tree_map(one, x)
 
 
-def _exchange_abstract(aval, *, axis_name, split_axis, concat_axis, size, groups):
+def exchange_abstract(aval, *, axis_name, split_axis, concat_axis, size, groups):
     n = len(groups[0]) if groups else size
     shape = list(aval.shape)
     if shape[split_axis] % n:
@@ -286,12 +327,12 @@ def _exchange_along(x, mapped, *, axis_name, split_axis, concat_axis, size, grou
     shape = get_aval(x).shape
     x = reshape(x, (*shape[:c], shape[c] * shape[c + 1], *shape[c + 2 :]))
     flat = reshape(x, (mapped.size, *get_aval(x).shape[2:]))
-    return permute_rows(flat, np.argsort(order))
+    return permute_rows(flat, np.argsort(order)), 0
 
 
 all_to_all_p = linear_collective(
     "all_to_all",
-    _exchange_abstract,
+    exchange_abstract,
     _exchange_along,
     lambda ct, *, axis_name, split_axis, concat_axis, size, groups: all_to_all_p.bind(
         ct, axis_name=axis_name, split_axis=concat_axis, concat_axis=split_axis, size=size, groups=groups
@@ -327,7 +368,8 @@ def all_to_all(x, axis_name, split_axis: int, concat_axis: int, *, axis_index_gr
         concat = canonical(concat_axis, aval.ndim, "all_to_all concat_axis")
         params = {"axis_name": axis_name, "size": size, "groups": groups}
         if tiled:
-            return all_to_all_p.bind(leaf, split_axis=split, concat_axis=concat, **params)
+            exchange_abstract(aval, split_axis=split, concat_axis=concat, **params)
+            return exchange(all_to_all_p, leaf, split_axis=split, concat_axis=concat, **params)
         if aval.shape[split] != n:
             raise ValueError(
                 f"all_to_all requires the size of the mapped axis axis_name to equal x.shape[split_axis], but they are "
@@ -338,7 +380,7 @@ def all_to_all(x, axis_name, split_axis: int, concat_axis: int, *, axis_index_gr
         place = concat if concat <= split else concat + 1
         shape.insert(place, 1)
         split_now = split + (place <= split)
-        out = all_to_all_p.bind(reshape(leaf, tuple(shape)), split_axis=split_now, concat_axis=place, **params)
+        out = exchange(all_to_all_p, reshape(leaf, tuple(shape)), split_axis=split_now, concat_axis=place, **params)
         out_shape = list(get_aval(out).shape)
         del out_shape[split_now]
         return reshape(out, tuple(out_shape))

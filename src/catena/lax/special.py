@@ -298,7 +298,7 @@ def digamma(x):
       TypeError: the dtype is not admitted.
 
     >>> import catena.lax as lax
-    >>> round(lax.digamma(1.0).item(), 6)
+    >>> lax.digamma(1.0).item()
     -0.577216
     """
     return digamma_p.bind(x)
@@ -349,7 +349,7 @@ def polygamma(m, x):
       TypeError: the dtypes differ or are not float dtypes, or the shapes do not fit.
 
     >>> import catena.lax as lax
-    >>> round(lax.polygamma(1.0, 1.0).item(), 6)
+    >>> lax.polygamma(1.0, 1.0).item()
     1.644934
     """
     return polygamma_p.bind(m, x)
@@ -366,7 +366,7 @@ def zeta(x, q):
       TypeError: the dtypes differ or are not float dtypes, or the shapes do not fit.
 
     >>> import catena.lax as lax
-    >>> round(lax.zeta(2.0, 1.0).item(), 6)
+    >>> lax.zeta(2.0, 1.0).item()
     1.644934
     """
     return zeta_p.bind(x, q)
@@ -383,7 +383,7 @@ def igamma(a, x):
       TypeError: the dtypes differ or are not float dtypes, or the shapes do not fit.
 
     >>> import catena.lax as lax
-    >>> round(lax.igamma(1.0, 1.0).item(), 6)
+    >>> lax.igamma(1.0, 1.0).item()
     0.632121
     """
     return igamma_p.bind(a, x)
@@ -400,7 +400,7 @@ def igammac(a, x):
       TypeError: the dtypes differ or are not float dtypes, or the shapes do not fit.
 
     >>> import catena.lax as lax
-    >>> round(lax.igammac(1.0, 1.0).item(), 6)
+    >>> lax.igammac(1.0, 1.0).item()
     0.367879
     """
     return igammac_p.bind(a, x)
@@ -417,7 +417,7 @@ def igamma_grad_a(a, x):
       TypeError: the dtypes differ or are not float dtypes, or the shapes do not fit.
 
     >>> import catena.lax as lax
-    >>> round(lax.igamma_grad_a(1.0, 1.0).item(), 5)
+    >>> lax.igamma_grad_a(1.0, 1.0).item()
     -0.43173
     """
     return igamma_grad_a_p.bind(a, x)
@@ -435,7 +435,7 @@ def random_gamma_grad(*args):
         not fit.
 
     >>> import catena.lax as lax
-    >>> round(lax.random_gamma_grad(1.0, 1.0).item(), 5)
+    >>> lax.random_gamma_grad(1.0, 1.0).item()
     1.17356
     """
     if len(args) != 2:
@@ -454,7 +454,7 @@ def betainc(a, b, x):
       TypeError: the dtypes differ or are not float dtypes, or the shapes do not fit.
 
     >>> import catena.lax as lax
-    >>> round(lax.betainc(1.0, 2.0, 0.5).item(), 6)
+    >>> lax.betainc(1.0, 2.0, 0.5).item()
     0.75
     """
     return regularized_incomplete_beta_p.bind(a, b, x)

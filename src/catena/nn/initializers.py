@@ -12,6 +12,7 @@ from catena import lax, random
 from catena import numpy as jnp
 from catena.core import dtypes
 from catena.core.array import Array
+from catena.core.traceback import open_door as _open_door
 from catena.lax.structure import canonical_axis, canonical_shape
 from catena.numpy import linalg
 
@@ -461,3 +462,6 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return __all__
+
+
+_open_door(globals(), "catena.nn.initializers")

@@ -65,6 +65,7 @@ from catena.core.scalar_types import uint8 as uint8
 from catena.core.scalar_types import uint16 as uint16
 from catena.core.scalar_types import uint32 as uint32
 from catena.core.scalar_types import uint64 as uint64
+from catena.core.traceback import open_door as _open_door
 from catena.numpy import fft as fft
 from catena.numpy import linalg as linalg
 from catena.numpy import methods as _methods
@@ -425,5 +426,6 @@ from catena.numpy.windows import kaiser as kaiser
 
 _methods.install()
 _protocol.open_namespace(globals(), "catena.numpy")
+_open_door(globals(), "catena.numpy")
 
 __dir__ = _shown(globals(), "fft", "linalg")

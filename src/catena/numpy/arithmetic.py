@@ -129,7 +129,7 @@ def _floor_divide(x, y):
 def _numpy(fun, x, y):
     """NumPy's ``fun`` of two promoted Arrays; where the shapes do not match, the error of the language."""
     lax.broadcast_shapes(x.shape, y.shape)
-    return make_array(np.asarray(run(fun, x._value, y._value)), x.weak_type and y.weak_type)
+    return make_array(np.asarray(run(fun, x._value, y._value)), x._weak and y._weak)
 
 
 def _float_divmod(x, y):
@@ -438,12 +438,13 @@ minimum = document_binary(
 
 
 def _ignoring_nan(name: str, numpy_fun, extremum, which: str, result: str):
-    """The function ``name``: the other element where one is NaN, and otherwise an extremum."""
+    """The function ``name``: the other element where one is NaN, and otherwise an extremum; of equal elements the
+    second, which has the whole derivative."""
 
     def general(x, y):
         x, y = broadcast_together(name, promote(name, x, y))
-        first = lax.bitwise_or(lax.ne(y, y), lax.bitwise_and(lax.eq(extremum(x, y), x), lax.eq(x, x)))
-        return lax.select(first, x, y)
+        first = lax.bitwise_and(lax.ne(x, y), lax.eq(extremum(x, y), x))
+        return lax.select(lax.bitwise_or(lax.ne(y, y), first), x, y)
 
     return document_binary(
         by_keyword(binary(name, numpy_fun, general, REAL_OR_INT)),

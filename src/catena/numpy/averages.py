@@ -211,9 +211,16 @@ def variance_dtypes(name: str, dtype, found) -> tuple:
     return accumulator(wide), dtypes.to_inexact_dtype(dtype)
 
 
-def squared_distance(x, center):
-    """``|x - center| ** 2``, real."""
+def squared_distance(x, center, mask=None):
+    """``|x - center| ** 2``, real; zero where the mask is false.
+
+    It is the distance that is masked, so that what is left out, NaN perhaps, takes no part in derivatives: that of
+    the square has the distance as a factor, and zero times NaN is NaN.
+    """
     distance = lax.sub(*broadcast_together("var", [x, center]))
+    if mask is not None:
+        mask, distance = broadcast_together("var", [mask, distance])
+        distance = lax.select(mask, distance, lax.full_like(distance, 0))
     if dtypes.is_complex(distance.dtype):
         return lax.real(lax.mul(distance, lax.conj(distance)))
     return lax.square(distance)
@@ -245,9 +252,11 @@ def _variance(name, a, axis, dtype, ddof, keepdims, where, mean):
     wide, dtype = variance_dtypes(name, dtype, a.dtype)
     a = convert(a, wide)
     where = None if where is None else mask_argument(name, where)
+    axes, names = split_axes(axis, a.ndim)
+    axis = (*axes, *names)  # of the array, where the mask has more
     center = _mean_of(a, axis, True, where) if mean is None else convert(as_array_argument(name, mean), wide)
-    squares = squared_distance(a, center)
-    total = reduce_with(SUM, squares, axis, True, None, where)
+    squares = squared_distance(a, center, where)
+    total = reduce_with(SUM, squares, axis, True, None, None)
     result = convert(divide_by_degrees(total, count(squares, axis, where), ddof), dtype)
     result = _drop(result, axis, keepdims)
     return lax.sqrt(result) if name == "std" else result

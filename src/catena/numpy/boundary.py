@@ -311,7 +311,7 @@ def _mind_rank_promotion(name: str, xs):
         "jax_numpy_rank_promotion "
         "config option to 'allow' to disable this warning.",
         UserWarning,
-        stacklevel=dtypes._levels_to_user(),
+        stacklevel=dtypes.levels_to_user(),
     )
 
 
@@ -340,7 +340,7 @@ def broadcast_to(x, shape: tuple):
     check_axes(shape)
     if type(x) is Array and context.trace is None:
         view = np.broadcast_to if x.ndim else repeated
-        return make_array(view(x._value, shape), x.weak_type)
+        return make_array(view(x._value, shape), x._weak)
     return lax.broadcast_in_dim(x, shape, tuple(range(len(shape) - x.ndim, len(shape))))
 
 
@@ -367,7 +367,7 @@ def concrete_values(fast, *xs):
         return None
     values, dtype = [], None
     for x in xs:
-        if type(x) is not Array or x.weak_type:
+        if type(x) is not Array or x._weak:
             return None
         value = x._value
         if value.dtype is not dtype:

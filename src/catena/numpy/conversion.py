@@ -91,7 +91,7 @@ def _positional(args: tuple, copy, order, ndmin) -> tuple:
     warnings.warn(
         "Passing the copy, order, and ndmin arguments to jnp.array positionally is deprecated. Use keywords instead.",
         DeprecationWarning,
-        stacklevel=3,
+        stacklevel=dtypes.levels_to_user(),
     )
     return (*args, *(copy, order, ndmin)[len(args) :])
 
@@ -298,7 +298,7 @@ def _cast(x, dtype):
             "jnp.imag "
             "to take the real/imaginary component of your input.",
             DeprecationWarning,
-            stacklevel=dtypes._levels_to_user(),
+            stacklevel=dtypes.levels_to_user(),
         )
     return convert(x, dtype)
 

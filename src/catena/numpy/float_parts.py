@@ -4,7 +4,7 @@ import numpy as np
 
 from catena import lax
 from catena.core import dtypes
-from catena.core.array import Array, make_array
+from catena.core.array import Array, live, make_array
 from catena.numpy.boundary import (
     SCALARS,
     all_weak,
@@ -468,7 +468,7 @@ def real(val: Operand, /) -> Array:
     >>> jnp.real(jnp.array([1 + 2j, 3.0]))
     Array([1., 3.], dtype=float32)
     """
-    return _part("real", lax.real, lambda x: x)(val)
+    return _part("real", lax.real, _alive)(val)
 
 
 def imag(val: Operand, /) -> Array:
@@ -486,7 +486,14 @@ def imag(val: Operand, /) -> Array:
     >>> jnp.imag(jnp.array([1 + 2j, 3.0]))
     Array([2., 0.], dtype=float32)
     """
-    return _part("imag", lax.imag, lambda x: lax.full_like(x, 0))(val)
+    return _part("imag", lax.imag, lambda x: lax.full_like(_alive(x), 0))(val)
+
+
+def _alive(x):
+    """A real operand, of whose data nothing is read: it may have been deleted."""
+    if type(x) is Array:
+        live(x)
+    return x
 
 
 def angle(z: Operand, deg: bool = False) -> Array:

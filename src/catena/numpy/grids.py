@@ -18,7 +18,7 @@ from catena.numpy.hot import INT, Operand
 from catena.numpy.joining import concatenate
 from catena.numpy.ranges import _slice_range as slice_range
 from catena.numpy.selection import nonzero
-from catena.numpy.shaping import reshaped, transpose
+from catena.numpy.shaping import reshaped
 from catena.typing import DTypeLike
 
 
@@ -43,7 +43,7 @@ class _Joiner:
     """``r_`` and ``c_``: arrays, numbers and slices between the brackets, joined along an axis.
 
     A first string ``"axis,rank,place"`` says along which axis to join, to which rank to raise, and where the
-    axes of lower-ranked arrays go; "r" and "c" make a matrix of one row or column.
+    axes of lower-ranked arrays go; "r" and "c" make a vector a matrix of one row or column.
     """
 
     def __init__(self, axis: int, rank: int, place: int, doc: str):
@@ -54,32 +54,30 @@ class _Joiner:
         key = key if isinstance(key, tuple) else (key,)
         axis, rank, place, matrix = self._axis, self._rank, self._place, None
         if isinstance(key[0], str):
-            axis, rank, place, matrix = _directive(key[0], axis, rank, place)
+            matrix = {"r": (1, -1), "c": (-1, 1)}.get(key[0])
+            axis, rank, place = (axis, rank, place) if matrix else _directive(key[0], axis, rank, place)
             key = key[1:]
         joined = concatenate([_raised(_part(item), rank, place) for item in key], axis)
-        if matrix is None:
-            return joined
-        joined = reshaped(joined, (1, joined.size)) if joined.ndim == 1 else joined
-        return transpose(joined) if matrix == "c" else joined
+        return reshaped(joined, matrix) if matrix and joined.ndim == 1 else joined
 
 
 def _directive(text: str, axis: int, rank: int, place: int) -> tuple:
-    """The axis, rank, place and matrix form that a string asks for."""
-    if text in ("r", "c"):
-        return -1, 1, -1, text
+    """The axis, rank and place that a string asks for."""
     try:
         given = [int(part) for part in text.split(",")]
     except ValueError:
         given = []
     if not 1 <= len(given) <= 3:
         raise ValueError(f"could not understand directive {text!r}")
-    return (*given, *(axis, rank, place)[len(given) :], None)
+    return (*given, *(axis, rank, place)[len(given) :])
 
 
 def _part(item):
     """One thing between the brackets as an array; a plain number stays weak."""
     if isinstance(item, slice):
         return slice_range(item)
+    if isinstance(item, str):
+        raise ValueError(f"string directive must be placed at the beginning, got {item!r} after it")
     if type(item) in SCALARS:
         return as_array_argument("r_", item)
     return from_object(item)

@@ -19,6 +19,7 @@ from catena.core.array import Array, make_array
 from catena.core.context import context
 from catena.core.evaluate import quiet
 from catena.core.trace import Tracer
+from catena.core.traceback import shorten
 from catena.lax.elementwise import SHARED
 from catena.numpy.boundary import SCALARS
 from catena.numpy.protocol import Overridden, answer, has_operator, present_as, takes_part
@@ -53,10 +54,10 @@ def unary(name: str, numpy_fun, general, fast=REAL, weak: bool = True, inexact: 
         if type(x) is Array and context.trace is None and not context.debug_checks:
             value = x._value
             if value.dtype in fast and value.nbytes < LARGE:
-                return make_array(quiet.run(numpy_fun, value, out=...), weak and x.weak_type)
+                return make_array(quiet.run(numpy_fun, value, out=...), weak and x._weak)
             if inexact and value.dtype in BITS and value.nbytes < LARGE:
                 value = value.astype(dtypes.to_inexact_dtype(value.dtype))
-                return make_array(quiet.run(numpy_fun, value, out=...), weak and x.weak_type)
+                return make_array(quiet.run(numpy_fun, value, out=...), weak and x._weak)
         elif inexact and type(x) is float and context.trace is None and not context.debug_checks:
             value = quiet.run(np.array, x, dtypes.canonical(F64))
             return make_array(quiet.run(numpy_fun, value, out=...), weak)
@@ -64,6 +65,9 @@ def unary(name: str, numpy_fun, general, fast=REAL, weak: bool = True, inexact: 
             return general(x)
         except Overridden as error:
             reason = error
+        except Exception as error:
+            shorten(error)
+            raise
         return answer(reason, fun, (x,), {})
 
     fun.__name__ = fun.__qualname__ = name
@@ -87,14 +91,14 @@ def binary(name: str, numpy_fun, general, fast=NUMBER, weak: bool = True, scalar
                     if a.dtype is b.dtype and a.dtype in fast and a.nbytes < LARGE_OF_TWO and ranks_agree(a, b):
                         try:
                             value = quiet.run(numpy_fun, a, b, out=...)
+                            return make_array(value, weak and x._weak and y._weak)
                         except (ValueError, TypeError):  # the general path says what is wrong
-                            return general(x, y)
-                        return make_array(value, weak and x.weak_type and y.weak_type)
+                            pass
                 elif a.dtype in fast and type(y) in scalars and a.nbytes < LARGE_OF_TWO and fits(a.dtype, type(y), y):
                     try:
-                        return make_array(quiet.run(numpy_fun, a, y, out=...), weak and x.weak_type)
+                        return make_array(quiet.run(numpy_fun, a, y, out=...), weak and x._weak)
                     except ValueError:
-                        return general(x, y)
+                        pass
             elif (
                 type(y) is Array
                 and type(x) in scalars
@@ -103,18 +107,21 @@ def binary(name: str, numpy_fun, general, fast=NUMBER, weak: bool = True, scalar
                 and fits(b.dtype, type(x), x)
             ):
                 try:
-                    return make_array(quiet.run(numpy_fun, x, b, out=...), weak and y.weak_type)
+                    return make_array(quiet.run(numpy_fun, x, b, out=...), weak and y._weak)
                 except ValueError:
-                    return general(x, y)
+                    pass
             if joins and (joined := joined_values(x, y, fast, inexact)) and not joined[2]:
                 try:
                     return make_array(quiet.run(numpy_fun, *joined[:2], out=...))
-                except ValueError:
-                    return general(x, y)
+                except (ValueError, TypeError):
+                    pass
         try:
             return general(x, y)
         except Overridden as error:
             reason = error
+        except Exception as error:
+            shorten(error)
+            raise
         return answer(reason, fun, (x, y), {})
 
     fun.__name__ = fun.__qualname__ = name
@@ -151,7 +158,11 @@ def by_keyword(fun):
     """``fun`` of two arrays, that users may give by their names ``x1`` and ``x2`` too."""
 
     def named(x1: Operand, x2: Operand) -> Array:
-        return fun(x1, x2)
+        try:
+            return fun(x1, x2)
+        except Exception as error:
+            shorten(error)
+            raise
 
     named.__name__ = named.__qualname__ = fun.__name__
     present_as(fun, named)
@@ -197,7 +208,7 @@ def _typed(x):
     """A small operand of a common dtype as a NumPy value with its dtype and weakness, else None."""
     if type(x) is Array:
         value = x._value
-        return (value, value.dtype, x.weak_type) if value.dtype in _JOINED and value.nbytes < LARGE_OF_TWO else None
+        return (value, value.dtype, x._weak) if value.dtype in _JOINED and value.nbytes < LARGE_OF_TWO else None
     if type(x) is float or type(x) is int and -0x80000000 <= x <= 0x7FFFFFFF:
         dtype, weak = dtypes.python_scalar_dtype(type(x))
         return quiet.run(np.array, x, dtype), dtype, weak
@@ -234,20 +245,24 @@ class Operator(NamedTuple):
                     if a.dtype is b.dtype and a.dtype in fast and a.nbytes < LARGE_OF_TWO and ranks_agree(a, b):
                         try:
                             value = quiet.run(numpy_fun, a, b, out=...)
+                            return make_array(value, self._weak and other._weak)
                         except (ValueError, TypeError):  # the general path says what is wrong
-                            return fun(self, other)
-                        return make_array(value, self.weak_type and other.weak_type)
+                            pass
                 elif a.dtype in fast and a.nbytes < LARGE_OF_TWO and fits(a.dtype, kind, other):
                     try:
-                        return make_array(quiet.run(numpy_fun, a, other, out=...), self.weak_type)
+                        return make_array(quiet.run(numpy_fun, a, other, out=...), self._weak)
                     except ValueError:
-                        return fun(self, other)
+                        pass
                 if fast and (joined := joined_values(self, other, fast, inexact)):
                     try:
                         return make_array(quiet.run(numpy_fun, *joined[:2], out=...), joined[2])
-                    except ValueError:
-                        return fun(self, other)
-            return fun(self, other) if is_operand(other, name, True) else refuse(symbol, self, other)
+                    except (ValueError, TypeError):
+                        pass
+            try:
+                return fun(self, other) if is_operand(other, name, True) else refuse(symbol, self, other)
+            except Exception as error:
+                shorten(error)
+                raise
 
         return _named(method, f"__{name}__")
 
@@ -260,15 +275,19 @@ class Operator(NamedTuple):
                 b = self._value
                 if b.dtype in fast and b.nbytes < LARGE_OF_TWO and fits(b.dtype, type(other), other):
                     try:
-                        return make_array(quiet.run(numpy_fun, other, b, out=...), self.weak_type)
+                        return make_array(quiet.run(numpy_fun, other, b, out=...), self._weak)
                     except ValueError:
-                        return fun(other, self)
+                        pass
                 if fast and (joined := joined_values(other, self, fast, inexact)):
                     try:
                         return make_array(quiet.run(numpy_fun, *joined[:2], out=...), joined[2])
-                    except ValueError:
-                        return fun(other, self)
-            return fun(other, self) if is_operand(other, name, False) else refuse(symbol, other, self)
+                    except (ValueError, TypeError):
+                        pass
+            try:
+                return fun(other, self) if is_operand(other, name, False) else refuse(symbol, other, self)
+            except Exception as error:
+                shorten(error)
+                raise
 
         return _named(method, f"__r{name}__")
 
@@ -277,7 +296,11 @@ class Operator(NamedTuple):
         symbol, name, fun, *_ = self
 
         def method(self, other):
-            return fun(self, other) if is_operand(other, name, True) else refuse(symbol, self, other)
+            try:
+                return fun(self, other) if is_operand(other, name, True) else refuse(symbol, self, other)
+            except Exception as error:
+                shorten(error)
+                raise
 
         return _named(method, f"__{name}__")
 
@@ -286,7 +309,11 @@ class Operator(NamedTuple):
         symbol, name, fun, *_ = self
 
         def method(self, other):
-            return fun(other, self) if is_operand(other, name, False) else refuse(symbol, other, self)
+            try:
+                return fun(other, self) if is_operand(other, name, False) else refuse(symbol, other, self)
+            except Exception as error:
+                shorten(error)
+                raise
 
         return _named(method, f"__r{name}__")
 

@@ -19,6 +19,7 @@ from catena.core.context import context
 from catena.core.errors import NonConcreteBooleanIndexError
 from catena.core.evaluate import quiet
 from catena.core.trace import same_value
+from catena.core.traceback import shorten
 from catena.lax.windowed import GatherScatterMode
 from catena.numpy.arithmetic import divide, power
 from catena.numpy.boundary import SCALARS, convert, dtype_of
@@ -182,8 +183,12 @@ def _method(name: str, purpose: str, update, example: str, result: str):
         wrap_negative_indices: bool = True,
     ) -> Array:
         hints = (indices_are_sorted, unique_indices, mode, wrap_negative_indices)
-        result = update(self.array, self.index, values, hints)
-        return result if out_sharding is None else placed(result, None, out_sharding)
+        try:
+            result = update(self.array, self.index, values, hints)
+            return result if out_sharding is None else placed(result, None, out_sharding)
+        except Exception as error:
+            shorten(error)
+            raise
 
     method.__name__, method.__qualname__ = name, f"IndexUpdateRef.{name}"
     method.__doc__ = f"""{purpose}
@@ -333,7 +338,7 @@ def _converted(values, x):
                 "jax_numpy_dtype_promotion="
                 f"{context.numpy_dtype_promotion}. In future JAX releases this will result in an error.",
                 FutureWarning,
-                stacklevel=dtypes._levels_to_user(),
+                stacklevel=dtypes.levels_to_user(),
             )
     return convert(values, x.dtype, x.weak_type) if type(values) in SCALARS or values.dtype != x.dtype else values
 

@@ -14,6 +14,7 @@ from catena.core.array import Array, make_array
 from catena.core.context import context
 from catena.core.errors import NonConcreteBooleanIndexError
 from catena.core.trace import Tracer
+from catena.core.traceback import shorten
 from catena.lax.windowed import FILL_OR_DROP, PROMISE_IN_BOUNDS, GatherScatterMode
 from catena.numpy.boundary import SCALARS
 from catena.numpy.indexers import Plan, Span, check_not_empty, has_block, is_array, parse, traced_mask
@@ -47,9 +48,13 @@ def getitem(x, index):
     if type(x) is Array and context.trace is None:
         value = _read_by_numpy(x._value, index)
         if value is not None:
-            return make_array(value, x.weak_type)
-    masked = traced_mask(index)
-    return _read(x, index) if masked is None else select(x, index, masked)
+            return make_array(value, x._weak)
+    try:
+        masked = traced_mask(index)
+        return _read(x, index) if masked is None else select(x, index, masked)
+    except Exception as error:
+        shorten(error)
+        raise
 
 
 def _read_by_numpy(value, index):
@@ -91,7 +96,7 @@ def read(
     if mode is None and wrap and type(x) is Array and context.trace is None:
         value = _read_by_numpy(x._value, index)
         if value is not None:
-            return make_array(value, x.weak_type)
+            return make_array(value, x._weak)
     masked = traced_mask(index)
     if masked is not None:
         return select(x, index, masked)

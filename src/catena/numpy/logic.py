@@ -476,7 +476,7 @@ def isrealobj(x: Operand) -> bool:
 
 
 def isscalar(element: Any) -> bool:
-    """Whether ``element`` is a scalar: a Python or NumPy scalar, a string, or an array without axes.
+    """Whether ``element`` is a scalar: a Python or NumPy scalar, a string, or an array without axes, NumPy's too.
 
     Arguments:
       element: any object.
@@ -490,4 +490,4 @@ def isscalar(element: Any) -> bool:
     kind = type(element)
     if getattr(kind, "_is_array", False) or hasattr(kind, "__jax_array__") or takes_part(kind):
         return as_array_argument("isscalar", element).ndim == 0
-    return np.isscalar(element)
+    return np.isscalar(element) or isinstance(element, np.ndarray) and element.ndim == 0

@@ -125,7 +125,7 @@ def moveaxis(a: Operand, source: Shape, destination: Shape) -> Array:
         if -rank <= source < rank and -rank <= destination < rank:
             order = list(range(rank))
             order.insert(destination % rank, order.pop(source))
-            return make_array(a._value.transpose(order), a.weak_type)
+            return make_array(a._value.transpose(order), a._weak)
     sources, destinations = _axes_argument(source), _axes_argument(destination)
     if len(sources) != len(destinations):
         raise ValueError(f"Inconsistent number of elements: {len(sources)} vs {len(destinations)}")

@@ -16,6 +16,7 @@ from catena.core.context import context
 from catena.core.device import Device
 from catena.core.sharding import Shard, SingleDeviceSharding, whole
 from catena.core.trace import Tracer
+from catena.core.traceback import api_boundary, is_boundary, shorten
 from catena.numpy import (
     arithmetic,
     averages,
@@ -98,8 +99,12 @@ def _array_pow(self, other):
     """``self ** other``, fast for small integer powers, which are products, and for floats."""
     if context.trace is None and not context.debug_checks and self._value.dtype in REAL:
         if type(other) is int and other == 2:
-            return make_array(np.multiply(self._value, self._value, out=...), self.weak_type)
-    return arithmetic.power(self, other) if is_operand(other, "pow", True) else refuse("** or pow()", self, other)
+            return make_array(np.multiply(self._value, self._value, out=...), self._weak)
+    try:
+        return arithmetic.power(self, other) if is_operand(other, "pow", True) else refuse("** or pow()", self, other)
+    except Exception as error:
+        shorten(error)
+        raise
 
 
 def _array_matmul(self, other):
@@ -108,7 +113,11 @@ def _array_matmul(self, other):
         product = products.fast_product(self, other)
         if product is not None:
             return product
-    return products.matmul(self, other) if is_operand(other, "matmul", True) else refuse("@", self, other)
+    try:
+        return products.matmul(self, other) if is_operand(other, "matmul", True) else refuse("@", self, other)
+    except Exception as error:
+        shorten(error)
+        raise
 
 
 def __round__(self, ndigits: int | None = None):  # noqa: N807
@@ -165,10 +174,14 @@ def reshape(self, *args: Any, order: str = "C", out_sharding: Any = None) -> Arr
         try:
             value = self._value.reshape(shape)
             if value.shape == shape or -1 in shape:  # NumPy takes any negative length for -1
-                return placed(make_array(value, self.weak_type), None, out_sharding)
+                return placed(make_array(value, self._weak), None, out_sharding)
         except (ValueError, TypeError):  # the general path says what is wrong
             pass
-    return placed(shaping.reshaped(self, shape, order), None, out_sharding)
+    try:
+        return placed(shaping.reshaped(self, shape, order), None, out_sharding)
+    except Exception as error:
+        shorten(error)
+        raise
 
 
 def flatten(self, order: str = "C", *, out_sharding: Any = None) -> Array:
@@ -211,7 +224,7 @@ def _transposed(self):
     """The array with its axes reversed."""
     if type(self) is Array and context.trace is None:
         value = self._value
-        return self if value.ndim < 2 else make_array(value.T, self.weak_type)
+        return self if value.ndim < 2 else make_array(value.T, self._weak)
     return self if self.ndim < 2 else shaping.transpose(self)
 
 
@@ -664,11 +677,11 @@ def install():
     Array.__pow__, Array.__matmul__ = _array_pow, _array_matmul
     for cls in (Array, Tracer):
         for name, method in (SIGNS | METHODS).items():
-            setattr(cls, name, method)
+            setattr(cls, name, method if is_boundary(method) else api_boundary(method))
         for name, (getter, doc) in PROPERTIES.items():
             setattr(cls, name, property(getter, doc=doc))
         cls.__hash__ = None  # defining __eq__ does not take it away after the class is made
     for name, method in ARRAY_METHODS.items():
-        setattr(Array, name, method)
+        setattr(Array, name, api_boundary(method))
     for name, (getter, doc) in ARRAY_PROPERTIES.items():
         setattr(Array, name, property(getter, doc=doc))

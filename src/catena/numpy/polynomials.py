@@ -94,23 +94,23 @@ def _horner(p, x):
     return total
 
 
-def _padded(p, n: int):
-    """Coefficients with zeros in front, ``n`` in all."""
-    return lax.pad(p, lax.full((), 0, p.dtype), [(n - p.shape[0], 0, 0)])
-
-
 def _sum(name: str, combine, a1, a2):
     a1, a2 = promote_dtypes(name, as_array_argument(name, a1), as_array_argument(name, a2, 1))
     a1, a2 = ravel(a1) if a1.ndim == 0 else a1, ravel(a2) if a2.ndim == 0 else a2
-    n = max(a1.shape[0], a2.shape[0])
-    return combine(_padded(a1, n), _padded(a2, n))
+    longer, shorter = (a1, a2) if a1.shape[0] >= a2.shape[0] else (a2, a1)
+    start = longer.shape[0] - shorter.shape[0]
+    head, tail = lax.slice_in_dim(longer, 0, start), lax.slice_in_dim(longer, start, None)
+    shorter = broadcast_to(shorter, tail.shape)
+    if longer is a1:
+        return lax.concatenate([head, combine(tail, shorter)], 0)
+    return lax.concatenate([combine(lax.full_like(head, 0), head), combine(shorter, tail)], 0)
 
 
 def polyadd(a1: Operand, a2: Operand) -> Array:
     """The sum of two polynomials.
 
     Arguments:
-      a1, a2: the coefficients.
+      a1, a2: the coefficients along the first axis; further axes of the shorter one broadcast to those of the longer.
     Returns:
       The coefficients of the sum, as many as the longer has.
     Raises:
@@ -127,7 +127,7 @@ def polysub(a1: Operand, a2: Operand) -> Array:
     """The difference of two polynomials.
 
     Arguments:
-      a1, a2: the coefficients.
+      a1, a2: the coefficients along the first axis; further axes of the shorter one broadcast to those of the longer.
     Returns:
       The coefficients of the difference, as many as the longer has.
     Raises:

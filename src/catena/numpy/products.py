@@ -41,7 +41,7 @@ def fast_product(a, b):
     if x.dtype is y.dtype and x.dtype in _FAST and 1 <= x.ndim <= 2 and 1 <= y.ndim <= 2 and x.shape[-1] == y.shape[0]:
         value = quiet.run(_product, x, y)
         value = value if type(value) is np.ndarray else np.asarray(value)
-        return make_array(value, a.weak_type and b.weak_type)
+        return make_array(value, a._weak and b._weak)
     return None
 
 

@@ -13,6 +13,7 @@ the classes. Elementwise functions, operators and ufuncs catch it on their gener
 from collections.abc import Callable
 from typing import Any
 
+from catena.core.traceback import shorten
 from catena.core.tree import tree_map
 
 
@@ -48,6 +49,9 @@ def asking(fun: Callable[..., Any]) -> Callable[..., Any]:
             return fun(*args, **kwargs)
         except Overridden as error:
             reason = error
+        except Exception as error:
+            shorten(error)
+            raise
         return answer(reason, call, args, kwargs)
 
     # What functools.wraps does, in a third of the time: 400 functions go through here at import.

@@ -29,12 +29,12 @@ from catena.numpy.boundary import (
     static_int,
     user_dtype,
 )
-from catena.numpy.conversion import asarray
 from catena.numpy.creation import Operand, Shape, default_int, shape_argument
 from catena.numpy.elementary import log10
 from catena.numpy.float_parts import floor
 from catena.numpy.hot import F64, REAL
 from catena.numpy.placement import placed
+from catena.transform.vmap import vmap
 from catena.typing import DTypeLike
 
 
@@ -393,12 +393,13 @@ def fromfunction(function: Callable[..., Any], shape: Any, *, dtype: DTypeLike =
     """What ``function`` gives for the indices of the elements of an array of ``shape``.
 
     Arguments:
-      function: called once, with one array of indices for each axis.
+      function: a function of one index for each axis, arrays without axes; it returns any tree of arrays. It is called
+        once for all elements, under ``vmap``.
       shape: the shape of the array.
       dtype: the dtype of the indices.
-      **kwargs: passed on to ``function``.
+      **kwargs: passed on to ``function`` as they are.
     Returns:
-      What ``function`` returns; where that is a scalar, it is repeated for all elements.
+      What ``function`` returns, each array with ``shape`` in front of its own.
     Raises:
       TypeError: ``shape`` is not made of non-negative integers.
 
@@ -408,9 +409,11 @@ def fromfunction(function: Callable[..., Any], shape: Any, *, dtype: DTypeLike =
            [ 1, 11]], dtype=int32)
     """
     shape = shape_argument(shape)
-    result = function(*indices(shape, dtype=dtype, sparse=False), **kwargs)
-    result = asarray(result)
-    return broadcast_to(result, shape) if result.ndim == 0 else result
+    dtype = user_dtype(dtype, "fromfunction")
+    of_index = functools.partial(function, **kwargs)
+    for axis in reversed(range(len(shape))):
+        of_index = vmap(of_index, in_axes=tuple(0 if i == axis else None for i in range(len(shape))))
+    return of_index(*(arange(n, dtype=dtype) for n in shape))
 
 
 class _Grid:
@@ -423,6 +426,8 @@ class _Grid:
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, slice):
             return _slice_range(key)
+        if not key:
+            return [] if self._sparse else lax.full((0,), 0, default_int())
         axes = [_slice_range(k) for k in key]
         dtype = dtypes.promote(*((a.dtype, False) for a in axes))[0]
         grids = meshgrid(*(convert(a, dtype) for a in axes), sparse=self._sparse, indexing="ij")

@@ -17,6 +17,7 @@ from catena.core import casts, dtypes
 from catena.core.array import Array, make_array
 from catena.core.context import context
 from catena.core.evaluate import quiet
+from catena.core.namespace import alias
 from catena.lax.reductions import add_reduce
 from catena.numpy.boundary import (
     as_array_argument,
@@ -372,7 +373,7 @@ def min(
     return _extremum(MIN, np.minimum.reduce, a, axis, out, keepdims, initial, where)
 
 
-amax, amin = max, min
+amax, amin = alias(max, "amax"), alias(min, "amin")
 
 
 def _logical(reduction, numpy_fun, a, axis, out, keepdims, where):

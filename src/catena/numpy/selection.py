@@ -87,11 +87,11 @@ def _where_by_numpy(condition, x, y):
     if condition.dtype != dtypes.BOOL or condition.size > _MANY:  # lax has a compiled kernel for many
         return None
     if type(x) is Array and type(y) is Array and x._value.dtype is y._value.dtype:
-        a, b, weak = x._value, y._value, x.weak_type and y.weak_type
+        a, b, weak = x._value, y._value, x._weak and y._weak
     elif type(x) is Array and type(y) is float and x._value.dtype.kind == "f":
-        a, b, weak = x._value, np.asarray(y, x._value.dtype), x.weak_type
+        a, b, weak = x._value, np.asarray(y, x._value.dtype), x._weak
     elif type(y) is Array and type(x) is float and y._value.dtype.kind == "f":
-        a, b, weak = np.asarray(x, y._value.dtype), y._value, y.weak_type
+        a, b, weak = np.asarray(x, y._value.dtype), y._value, y._weak
     elif found := joined_values(x, y, _JOINED, False):
         a, b, weak = found
     else:

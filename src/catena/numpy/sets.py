@@ -209,6 +209,11 @@ def _begins(ordered, n: int, equal_nan: bool):
     return lax.concatenate([np.ones((1,), bool), differs], 0)
 
 
+def _ends(begins):
+    """Whether each of the sorted elements differs from the next, from whether it differs from the one before."""
+    return lax.concatenate([lax.slice_in_dim(begins, 1, None), np.ones((1,), bool)], 0) if begins.size else begins
+
+
 def _filled(values, missing, fill_value):
     fill = convert(as_operand("unique", fill_value), values.dtype)
     mask = lax.broadcast_in_dim(missing, values.shape, (0,))
@@ -391,7 +396,10 @@ def intersect1d(
     ordered = read(both, order)
     owner = lax.ge(order, np.asarray(m, dtype))
     starts = _begins(ordered, m + n, equal_nan=False) if m + n else lax.full((0,), False, bool)
-    mask = _first_of_both(ordered, owner, starts)
+    if assume_unique:  # where that is not true, each element that is equal to the next, as in NumPy
+        mask = lax.bitwise_not(_ends(starts))
+    else:
+        mask = _first_of_both(ordered, owner, starts)
     values = _sized(ordered, mask, size, fill_value)
     if not return_indices:
         return values
@@ -494,6 +502,10 @@ def setxor1d(
     both = lax.concatenate([a, b], 0)
     if not both.size:
         return _sized(both, lax.full((0,), False, bool), size, fill_value)
+    if assume_unique:  # where that is not true, an element that is not equal to a neighbour, as in NumPy
+        ordered = sort(both)
+        begins = _begins(ordered, both.size, equal_nan=False)
+        return _sized(ordered, lax.bitwise_and(begins, _ends(begins)), size, fill_value)
     order = argsort(both)
     ordered = read(both, order)
     second = lax.ge(order, np.asarray(a.size, order.dtype))

@@ -70,7 +70,7 @@ def reshaped(a, shape, order: str = "C"):
 
 def _view(a, sizes: tuple):
     if type(a) is Array and context.trace is None:
-        return make_array(a._value.reshape(sizes), a.weak_type)
+        return make_array(a._value.reshape(sizes), a._weak)
     return a if a.shape == sizes else lax.reshape(a, sizes)
 
 
@@ -167,7 +167,7 @@ def permutation(a, axes) -> tuple:
 
 def _permuted(a, axes: tuple):
     if type(a) is Array and context.trace is None:
-        return make_array(a._value.transpose(axes), a.weak_type)
+        return make_array(a._value.transpose(axes), a._weak)
     return lax.transpose(a, axes)
 
 
@@ -259,7 +259,7 @@ def squeeze(a: Operand, axis: int | Sequence[int] | None = None) -> Array:
     if not axes:
         return a
     if type(a) is Array and context.trace is None:
-        return make_array(a._value.squeeze(axes), a.weak_type)
+        return make_array(a._value.squeeze(axes), a._weak)
     return lax.squeeze(a, axes)
 
 
@@ -284,7 +284,7 @@ def expand_dims(a: Operand, axis: int | Sequence[int] = 0) -> Array:
     axes = canonical_axes(axis, rank)
     check_axes((*a.shape, *(1 for _ in axes)))
     if type(a) is Array and context.trace is None:
-        return make_array(np.expand_dims(a._value, axes), a.weak_type)
+        return make_array(np.expand_dims(a._value, axes), a._weak)
     return lax.expand_dims(a, axes)
 
 

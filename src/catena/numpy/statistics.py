@@ -376,7 +376,7 @@ def cov(
     if y is not None:
         x = concatenate([x, _variables(y, rowvar)], 0)
     if not x.size:
-        return lax.full((x.shape[0],) * 2, np.nan, x.dtype)
+        return lax.full((x.shape[0],) * 2 if x.shape[0] != 1 else (), np.nan, x.dtype)
     if aweights is not None:
         aweights = as_array_argument("cov", aweights, 6)
         aweights = absolute(aweights)
@@ -398,7 +398,7 @@ def cov(
 
 def _comoments(x, rowvar: bool):
     """The products of the distances of variables from their means."""
-    x = x if rowvar or x.shape[0] == 1 else x.T
+    x = x if rowvar else x.T
     ones = _ones(x.shape[1], x.dtype)
     total = np.add.reduce(x, 1) if ones is None else x.dot(ones)
     x = x - (total / np.array(x.shape[1], x.dtype))[:, None]
@@ -413,7 +413,7 @@ def _ones(n: int, dtype) -> np.ndarray | None:
 
 def _covariance_value(x, rowvar: bool, ddof: int):
     result = _comoments(x, rowvar)
-    degrees = (x.shape[1] if rowvar or x.shape[0] == 1 else x.shape[0]) - ddof
+    degrees = x.shape[1 if rowvar else 0] - ddof
     np.divide(result, np.array(degrees, x.dtype), result)
     return result.squeeze() if 1 in result.shape else result
 
@@ -443,9 +443,8 @@ def _real(x):
 
 
 def _variables(x, rowvar: bool):
-    """Variables as the rows of a matrix."""
-    x = atleast_2d(x)
-    return x if rowvar or x.shape[0] == 1 else matrix_transpose(x)
+    """Variables as the rows of a matrix; a vector is one variable."""
+    return atleast_2d(x) if rowvar or x.ndim < 2 else matrix_transpose(x)
 
 
 def _observation_weights(x, fweights, aweights, ddof) -> tuple:

@@ -14,7 +14,7 @@ import numpy as np
 
 from catena import lax
 from catena.core.array import Array
-from catena.core.shapes import broadcast_shapes
+from catena.core.traceback import shorten
 from catena.numpy.boundary import (
     array_arguments,
     as_array_argument,
@@ -26,17 +26,21 @@ from catena.numpy.boundary import (
 )
 from catena.numpy.hot import Operand
 from catena.numpy.protocol import Overridden, answer, present_as
+from catena.numpy.vectorization import vectorize
+from catena.transform.make_jaxpr import eval_shape
 from catena.typing import DTypeLike
 
 
 class _Parts(NamedTuple):
     """What a ufunc is made of; one attribute, since wrappers such as jit copy those of functions."""
 
+    func: Callable[..., Any]
+    name: str
     nin: int
     nout: int
     nargs: int
     identity: Any
-    call: Callable[..., Any]
+    call: Callable[..., Any] | None
     reduce: Callable[..., Any] | None
     accumulate: Callable[..., Any] | None
     at: Callable[..., Any] | None
@@ -52,6 +56,9 @@ def _overridable_method(method):
             return method(self, *args, **kwargs)
         except Overridden as error:
             reason = error
+        except Exception as error:
+            shorten(error)
+            raise
         return answer(reason, getattr(self, method.__name__), args, kwargs)
 
     return call
@@ -61,7 +68,8 @@ class ufunc:  # noqa: N801  (its name in NumPy)
     """A function of the elements of arrays, with reductions, running reductions and outer products.
 
     Arguments:
-      func: a function of ``nin`` scalars that returns ``nout`` scalars, written in terms of arrays.
+      func: a function of ``nin`` scalars that returns ``nout`` scalars, written in terms of arrays. It is called with
+        arrays without axes, once for all elements, under ``vmap``.
       nin, nout: how many arguments and results it has.
       name: its name; by default that of ``func``.
       nargs: ``nin``, where it is given.
@@ -94,7 +102,7 @@ class ufunc:  # noqa: N801  (its name in NumPy)
         self.__name__ = name or func.__name__
         self.__signature__ = _signature(func)
         nargs = nin if nargs is None else nargs
-        self._ufunc = _Parts(nin, nout, nargs, identity, call or func, reduce, accumulate, at, reduceat)
+        self._ufunc = _Parts(func, self.__name__, nin, nout, nargs, identity, call, reduce, accumulate, at, reduceat)
 
     nin = property(lambda self: self._ufunc.nin, doc="The number of arguments.")
     nout = property(lambda self: self._ufunc.nout, doc="The number of results.")
@@ -103,15 +111,30 @@ class ufunc:  # noqa: N801  (its name in NumPy)
 
     def __call__(self, *args: Operand, out: None = None, where: None = None) -> Any:
         """The function of the elements of ``args``; ``out`` and ``where`` are not supported."""
-        if out is not None:
-            raise NotImplementedError(f"out argument of {self}")
-        if where is not None:
-            raise NotImplementedError(f"where argument of {self}")
         try:
-            return self._ufunc.call(*args)
+            if out is not None:
+                raise NotImplementedError(f"out argument of {self}")
+            if where is not None:
+                raise NotImplementedError(f"where argument of {self}")
+            return self._of_elements(*args)
         except Overridden as error:
             reason = error
+        except Exception as error:
+            shorten(error)
+            raise
         return answer(reason, self, args, {})
+
+    def _of_elements(self, *args):
+        call, func = self._ufunc.call, self._ufunc.func
+        if call is not None:
+            return call(*args)
+        return vectorize(func)(*array_arguments(self.__name__, *args))
+
+    def __eq__(self, other):
+        return isinstance(other, ufunc) and self._ufunc == other._ufunc
+
+    def __hash__(self):
+        return hash(self._ufunc)
 
     def __repr__(self):
         return f"<jnp.ufunc '{self.__name__}'>"
@@ -164,12 +187,11 @@ class ufunc:  # noqa: N801  (its name in NumPy)
             raise NotImplementedError(f"out argument of {self}.{method}()")
 
     def _reduce_by_scan(self, a, axis, dtype, keepdims, initial, where):
+        mask = where
+        if where is not None:
+            shape = as_array_argument("reduce", a).shape
+            mask, _, _ = self._along(broadcast_to(as_array_argument("reduce", where), shape), axis, None)
         a, axis, rank = self._along(a, axis, dtype)
-        mask = (
-            None
-            if where is None
-            else self._along(broadcast_to(as_array_argument("reduce", where), a.shape), 0, None)[0]
-        )
         if initial is None and a.shape[0] == 0 and self._ufunc.identity is None:
             raise ValueError(f"zero-size array to reduction operation {self.__name__} which has no identity")
         start, rest = self._start(a, initial, where)
@@ -186,14 +208,17 @@ class ufunc:  # noqa: N801  (its name in NumPy)
         return broadcast_to(convert(value, a.dtype), a.shape[1:]), a
 
     def _fold(self, start, rest, mask):
-        start = convert(start, self._ufunc.call(start, start).dtype)
+        start = convert(start, self._dtype_of_results(start, start))
 
         def step(carry, x):
             x, chosen = x
-            result = convert(self._ufunc.call(carry, x), start.dtype)
+            result = convert(self._of_elements(carry, x), start.dtype)
             return (result if chosen is None else lax.select(chosen, result, carry)), None
 
         return lax.scan(step, start, (rest, mask))[0]
+
+    def _dtype_of_results(self, *args):
+        return eval_shape(self._of_elements, *args).dtype
 
     def _along(self, a, axis, dtype):
         """``a`` in the dtype asked for, with the axis in front, that axis, and the rank."""
@@ -226,23 +251,24 @@ class ufunc:  # noqa: N801  (its name in NumPy)
         self._check_binary("accumulate", out)
         if self._ufunc.accumulate is not None:
             return self._ufunc.accumulate(a, axis=axis, dtype=dtype)
+        if axis is None:
+            raise ValueError("accumulate does not allow multiple axes, got axis=None; ravel the array first")
         a, axis, _ = self._along(a, axis, dtype)
-        if not a.shape[0]:
-            return a
+        return _axis_back(self._running(a), axis)
 
-        first = lax.index_in_dim(a, 0, keepdims=False)
-        dtype = self._ufunc.call(first, first).dtype  # that of the results, such as bool
+    def _running(self, a):
+        """The results of combining ever more elements along the first axis."""
+        dtype = self._dtype_of_results(a, a)  # such as bool
+        if not a.shape[0]:
+            return convert(a, dtype)
 
         def step(carry, x):
-            result = convert(self._ufunc.call(carry, x), dtype)
+            result = convert(self._of_elements(carry, x), dtype)
             return result, result
 
-        first = convert(first, dtype)
+        first = convert(lax.index_in_dim(a, 0, keepdims=False), dtype)
         _, others = lax.scan(step, first, lax.slice_in_dim(a, 1, None))
-        result = lax.concatenate([lax.expand_dims(first, (0,)), others], 0)
-        if not axis:
-            return result
-        return lax.transpose(result, (*range(1, axis + 1), 0, *range(axis + 1, result.ndim)))
+        return lax.concatenate([lax.expand_dims(first, (0,)), others], 0)
 
     @_overridable_method
     def at(self, a: Operand, indices: Any, b: Operand | None = None, /, *, inplace: bool = True) -> Array:
@@ -273,20 +299,21 @@ class ufunc:  # noqa: N801  (its name in NumPy)
         iota."""
         a = as_array_argument(f"{self.__name__}.at", a)
         positions = lax.reshape(lax.iota(np.dtype("int32"), a.size), a.shape)[indices]
-        flat, where = lax.reshape(a, (a.size,)), lax.reshape(positions, (positions.size,))
-        if b is None:
-            values = None
-        else:
+        where = lax.reshape(positions, (positions.size,))
+        values = ()
+        if b is not None:
             b = as_array_argument(f"{self.__name__}.at", b, 2)
-            values = lax.reshape(broadcast_to(b, positions.shape), (positions.size,))
+            values = (lax.reshape(broadcast_to(b, positions.shape), (positions.size,)),)
 
         def step(carry, x):
-            position, value = x
+            position, *value = x
             old = lax.dynamic_index_in_dim(carry, position, keepdims=False)
-            new = self._ufunc.call(old) if value is None else self._ufunc.call(old, value)
-            return lax.dynamic_update_index_in_dim(carry, convert(new, carry.dtype), position, 0), None
+            new = convert(self._of_elements(old, *value), carry.dtype)
+            return lax.dynamic_update_index_in_dim(carry, new, position, 0), None
 
-        return lax.reshape(lax.scan(step, flat, (where, values))[0], a.shape)
+        dtype = self._dtype_of_results(a, *([] if b is None else [lax.full((), 0, b.dtype)]))
+        flat = convert(lax.reshape(a, (a.size,)), dtype)
+        return lax.reshape(lax.scan(step, flat, (where, *values))[0], a.shape)
 
     @_overridable_method
     def reduceat(
@@ -311,8 +338,9 @@ class ufunc:  # noqa: N801  (its name in NumPy)
         if indices.ndim != 1 or not np.issubdtype(indices.dtype, np.integer):
             raise ValueError(f"reduceat: indices must be integers with one axis, got {indices.aval.str_short()}")
         a, axis, _ = self._along(a, axis, dtype)
-        result = self._reduce_slices(a, convert(indices, np.dtype("int32")))
-        return lax.transpose(result, (*range(1, axis + 1), 0, *range(axis + 1, result.ndim))) if axis else result
+        if not indices.size:
+            return _axis_back(lax.slice_in_dim(a, 0, 0), axis)
+        return _axis_back(self._reduce_slices(a, convert(indices, np.dtype("int32"))), axis)
 
     def _reduce_slices(self, a, starts):
         size = np.int32(a.shape[0])
@@ -324,7 +352,7 @@ class ufunc:  # noqa: N801  (its name in NumPy)
             position, row = x
             inside = lax.bitwise_and(lax.gt(position, starts), lax.lt(position, stops))
             inside = lax.broadcast_in_dim(inside, tail, (0,))
-            combined = convert(self._ufunc.call(carry, broadcast_to(row, tail)), a.dtype)
+            combined = convert(self._of_elements(carry, broadcast_to(row, tail)), a.dtype)
             return lax.select(inside, combined, carry), None
 
         return lax.scan(step, first, (lax.iota(np.dtype("int32"), a.shape[0]), a))[0]
@@ -342,6 +370,11 @@ class ufunc:  # noqa: N801  (its name in NumPy)
             raise ValueError("outer only supported for binary ufuncs")
         a, b = array_arguments(f"{self.__name__}.outer", A, B)
         return self(lax.reshape(a, (*a.shape, *(1,) * b.ndim)), lax.reshape(b, (*(1,) * a.ndim, *b.shape)))
+
+
+def _axis_back(result, axis: int):
+    """``result`` with its first axis in the place ``axis``."""
+    return lax.transpose(result, (*range(1, axis + 1), 0, *range(axis + 1, result.ndim))) if axis else result
 
 
 def _take_rows(a, indices):
@@ -375,7 +408,7 @@ _known: dict[str, ufunc] = {}
 def register(function: ufunc) -> ufunc:
     """Make a ufunc of the namespace known by its name, so that pickles hold the name alone."""
     _known[function.__name__] = function
-    return present_as(function._ufunc.call, function)
+    return present_as(function._ufunc.func, function)
 
 
 def _find(name) -> ufunc:
@@ -388,7 +421,8 @@ def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, *, identity: An
     """A ufunc made of a function of scalars that is written in terms of arrays.
 
     Arguments:
-      func: a function of ``nin`` arrays of one shape that returns ``nout`` of that shape.
+      func: a function of ``nin`` arrays without axes that returns ``nout`` results. It is called once for all elements,
+        under ``vmap``.
       nin, nout: how many arguments and results it has.
       identity: the value that changes nothing, with which reductions start; None if there is none.
     Returns:
@@ -398,11 +432,4 @@ def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, *, identity: An
     >>> jnp.frompyfunc(lambda x, y: 2 * x + y, 2, 1).accumulate(jnp.array([1, 2, 3]))
     Array([ 1,  4, 11], dtype=int32)
     """
-    return ufunc(func, nin, nout, identity=identity, call=functools.partial(_elementwise, func))
-
-
-def _elementwise(func, *args):
-    """``func`` of arguments broadcast together."""
-    arrays = array_arguments(getattr(func, "__name__", "ufunc"), *args)
-    shape = broadcast_shapes(*(a.shape for a in arrays))
-    return func(*(broadcast_to(a, shape) for a in arrays))
+    return ufunc(func, nin, nout, identity=identity)

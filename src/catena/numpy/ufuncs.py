@@ -55,7 +55,7 @@ def _scatter_subtract(a, indices, b):
 
 
 def _binary(fun, identity=None, **methods) -> ufunc:
-    return register(ufunc(fun, 2, 1, identity=identity, **methods))
+    return register(ufunc(fun, 2, 1, identity=identity, call=fun, **methods))
 
 
 add = _binary(arithmetic.add, 0, reduce=sum, accumulate=_cumulative(cumsum), at=_scatter_add)
@@ -63,7 +63,7 @@ subtract = _binary(arithmetic.subtract, at=_scatter_subtract)
 multiply = _binary(arithmetic.multiply, 1, reduce=prod, accumulate=_cumulative(cumprod), at=_scatter_multiply)
 maximum = _binary(arithmetic.maximum, reduce=_without_dtype(max))
 minimum = _binary(arithmetic.minimum, reduce=_without_dtype(min))
-negative = register(ufunc(arithmetic.negative, 1, 1))
+negative = register(ufunc(arithmetic.negative, 1, 1, call=arithmetic.negative))
 logaddexp = _binary(elementary.logaddexp, -np.inf)
 logaddexp2 = _binary(elementary.logaddexp2, -np.inf)
 logical_and = _binary(logic.logical_and, True, reduce=_truth_reduction(all, True))

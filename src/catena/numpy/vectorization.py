@@ -10,6 +10,7 @@ import numpy as np
 
 from catena import lax
 from catena.core.array import Array
+from catena.core.tree import tree_map
 from catena.numpy.boundary import as_array_argument, canonical_axis
 from catena.numpy.conversion import from_object
 from catena.numpy.hot import Operand
@@ -37,7 +38,7 @@ def vectorize(pyfunc: Callable, *, excluded: Any = frozenset(), signature: str |
 
     Arguments:
       pyfunc: the function.
-      excluded: positions (integers) and names (strings) of arguments that are passed on as they are.
+      excluded: positions (integers) and names (strings) of arguments that are passed on as they are, as every None is.
       signature: the core dimensions of arguments and results, such as ``"(n,m),(m)->(n)"``; by default none.
     Returns:
       A function whose arguments broadcast in all but their core dimensions.
@@ -58,21 +59,24 @@ def vectorize(pyfunc: Callable, *, excluded: Any = frozenset(), signature: str |
     @functools.wraps(pyfunc)
     def vectorized(*args, **kwargs):
         note = f"on vectorized function with {excluded=} and {signature=}"
-        fun, arrays = _without_excluded(pyfunc, excluded, args, kwargs)
-        inputs, outputs = _parse(signature) if signature is not None else ([()] * len(arrays), None)
-        if len(arrays) != len(inputs):
-            raise TypeError(f"wrong number of positional arguments: expected {len(inputs)}, got {len(arrays)} {note}")
-        arrays = [as_array_argument(getattr(pyfunc, "__name__", "vectorize"), a, i) for i, a in enumerate(arrays)]
-        return _mapped(_checked(fun, inputs, outputs, arrays, note), inputs, arrays, note)
+        fun, given = _without_excluded(pyfunc, excluded, args, kwargs)
+        inputs, outputs = _parse(signature) if signature is not None else ([()] * len(given), None)
+        if len(given) != len(inputs):
+            raise TypeError(f"wrong number of positional arguments: expected {len(inputs)}, got {len(given)} {note}")
+        fun, inputs, given = _without_none(fun, inputs, given, signature)
+        arrays = [_array(pyfunc, x, i) for i, x in enumerate(given)]
+        return _mapped(_checked(fun, inputs, outputs, arrays, note), inputs, arrays)
 
     return asking(vectorized)
 
 
+def _array(pyfunc, x, place: int):
+    x = from_object(x) if isinstance(x, list | tuple) else x
+    return as_array_argument(getattr(pyfunc, "__name__", "vectorize"), x, place)
+
+
 def _without_excluded(pyfunc, excluded, args: tuple, kwargs: dict) -> tuple:
     """The function of the arguments that are not excluded, and these arguments."""
-    unknown = [i for i in excluded if isinstance(i, int) and i >= len(args)]
-    if unknown:
-        raise ValueError(f"excluded={excluded!r} is invalid for {len(args)} argument(s)")
     names = [name for name in kwargs if name not in excluded]
     places = [i for i in range(len(args)) if i not in excluded]
 
@@ -84,6 +88,24 @@ def _without_excluded(pyfunc, excluded, args: tuple, kwargs: dict) -> tuple:
         return pyfunc(*full, **{**kwargs, **rest})
 
     return fun, [args[i] for i in places] + [kwargs[name] for name in names]
+
+
+def _without_none(fun, inputs: list, given: list, signature: str | None) -> tuple:
+    """The function of the arguments that are not None, their core dimensions, and these arguments."""
+    places = [i for i, x in enumerate(given) if x is not None]
+    if len(places) == len(given):
+        return fun, inputs, given
+    lacking = {i for i, core in enumerate(inputs) if core and given[i] is None}
+    if lacking:
+        raise ValueError(f"Cannot pass None at locations {lacking} with {signature=}")
+
+    def without_none(*arrays):
+        full = list(given)
+        for i, array in zip(places, arrays, strict=True):
+            full[i] = array
+        return fun(*full)
+
+    return without_none, [inputs[i] for i in places], [given[i] for i in places]
 
 
 def _core_sizes(sizes: dict, shape: tuple, core: tuple, note: str):
@@ -123,7 +145,7 @@ def _checked(fun, inputs, outputs, arrays, note: str):
     return checked
 
 
-def _mapped(fun, inputs, arrays, note: str):
+def _mapped(fun, inputs, arrays):
     """``fun`` under one ``vmap`` for each axis that arguments have before their core dimensions.
 
     Where only some arguments have an axis of size greater than 1, only these are mapped, so that no operation
@@ -149,9 +171,7 @@ def _mapped(fun, inputs, arrays, note: str):
     dropped = tuple(i for i, n in enumerate(shape) if n == 1)
     if not dropped:
         return result
-    if isinstance(result, tuple | list):
-        return type(result)(expand_dims(r, dropped) for r in result)
-    return expand_dims(result, dropped)
+    return tree_map(lambda r: expand_dims(r, dropped), result)
 
 
 def apply_along_axis(func1d: Callable, axis: int, arr: Operand, *args: Any, **kwargs: Any) -> Array:

@@ -1,6 +1,7 @@
 """Random numbers from keys: pure functions that draw the same numbers from the same key, always and everywhere."""
 
 from catena.core.namespace import shown as _shown
+from catena.core.traceback import open_door as _open_door
 from catena.random import philox as _philox  # noqa: F401  (registers its generators)
 from catena.random import rbg as _rbg  # noqa: F401
 from catena.random import threefry as _threefry  # noqa: F401
@@ -54,5 +55,7 @@ from catena.random.uniform import bits as bits
 from catena.random.uniform import rademacher as rademacher
 from catena.random.uniform import randint as randint
 from catena.random.uniform import uniform as uniform
+
+_open_door(globals(), "catena.random")
 
 __dir__ = _shown(globals())

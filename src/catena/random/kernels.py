@@ -25,6 +25,7 @@ from catena.core.evaluate import check_may_run, check_value
 from catena.core.jaxpr import ClosedJaxpr
 from catena.core.lazy import LazyModule, compiler
 from catena.core.staging import DebugInfo, trace_to_jaxpr
+from catena.core.traceback import shorten
 from catena.random import reuse
 from catena.random.dtype import STORAGE, U32, generator_of, stored
 from catena.transform.execute import run_entry
@@ -252,30 +253,34 @@ def remembered(function):
 
     @functools.wraps(function)
     def sampler(key, *args, **kwargs):
-        watch = context.debug_key_reuse
-        if context.trace is not None or watch is True or type(key) not in (ExtendedArray, Array):
-            return function(key, *args, **kwargs)
-        if type(key) is Array and context.legacy_prng_key != "allow":
-            return function(key, *args, **kwargs)
-        types = [type(x) if type(x) is not tuple else tuple(map(type, x)) for x in (*args, *kwargs.values())]
-        signature = (function, args, *kwargs.items(), *types, key.aval, context.global_key, context.local_key)
         try:
-            plan = _plans.get(signature)
-        except TypeError:  # an array among the arguments
-            return function(key, *args, **kwargs)
-        if plan is not None:
-            if watch and type(key) is ExtendedArray:
-                reuse.note(key, function.__name__)
-            return plan.run(storage_of(key, plan))
-        window.latest = None, None
-        out = function(key, *args, **kwargs)
-        plan, made = window.latest
-        if made is out and not any(plan.spread):
-            if len(_plans) >= _LIMIT:
-                _plans.clear()
-            _plans[signature] = plan
-        window.latest = None, None
-        return out
+            watch = context.debug_key_reuse
+            if context.trace is not None or watch is True or type(key) not in (ExtendedArray, Array):
+                return function(key, *args, **kwargs)
+            if type(key) is Array and context.legacy_prng_key != "allow":
+                return function(key, *args, **kwargs)
+            types = [type(x) if type(x) is not tuple else tuple(map(type, x)) for x in (*args, *kwargs.values())]
+            signature = (function, args, *kwargs.items(), *types, key.aval, context.global_key, context.local_key)
+            try:
+                plan = _plans.get(signature)
+            except TypeError:  # an array among the arguments
+                return function(key, *args, **kwargs)
+            if plan is not None:
+                if watch and type(key) is ExtendedArray:
+                    reuse.note(key, function.__name__)
+                return plan.run(storage_of(key, plan))
+            window.latest = None, None
+            out = function(key, *args, **kwargs)
+            plan, made = window.latest
+            if made is out and not any(plan.spread):
+                if len(_plans) >= _LIMIT:
+                    _plans.clear()
+                _plans[signature] = plan
+            window.latest = None, None
+            return out
+        except Exception as error:
+            shorten(error)
+            raise
 
     return sampler
 

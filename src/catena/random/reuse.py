@@ -21,6 +21,7 @@ import weakref
 
 import numpy as np
 
+from catena.core import dtypes
 from catena.core import evaluate as evaluation
 from catena.core.array import as_array
 from catena.core.context import context
@@ -34,14 +35,6 @@ CONSUMING = {"random_bits", "random_split", "random_gamma"}
 NEW = {"random_seed", "random_wrap", "random_fold_in", "random_clone", "random_split"}
 HARMLESS = {"random_unwrap", "eq", "ne"}
 samplers: set[str] = set()  # the names of the bodies of samplers, by which jaxprs call them
-
-
-def levels_to_user() -> int:
-    """The ``stacklevel`` with which a warning from the calling function points at the user's line."""
-    frame, level = sys._getframe(1), 1
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):
-        frame, level = frame.f_back, level + 1
-    return level
 
 
 class Ledger:
@@ -450,5 +443,5 @@ def note(key, name: str):
         f"The key was used before, and draws the same numbers again: {uses[0]}, now {uses[1]}. Split it, or use "
         "catena.random.clone(key) to draw the same numbers on purpose.",
         UserWarning,
-        stacklevel=levels_to_user(),
+        stacklevel=dtypes.levels_to_user(),
     )

@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 import mmap
 import os
-import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable
@@ -19,11 +18,14 @@ from itertools import count
 
 import numpy as np
 
+from catena.core import locks
 from catena.core.errors import OutOfMemoryError
 
 SMALLEST = 1 << 17  # bytes from which malloc gives memory back to the system as soon as it is free
 PAGE = 2 << 20
 STEP = 1 << 16  # between the sizes of mappings too small for huge pages
+# Python maps shared memory where it is not told: a fork's child would write into its parent's arrays.
+PRIVATE = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
 
 
 def idle_bound() -> int:
@@ -47,9 +49,9 @@ class Mapping:
 
     def __init__(self, size: int):
         if size < PAGE:
-            self.size, self.memory, self.start = size, mmap.mmap(-1, size), 0
+            self.size, self.memory, self.start = size, mmap.mmap(-1, size, **PRIVATE), 0
             return
-        self.size, self.memory = size, mmap.mmap(-1, size + PAGE)
+        self.size, self.memory = size, mmap.mmap(-1, size + PAGE, **PRIVATE)
         self.start = -np.frombuffer(self.memory, np.uint8).ctypes.data % PAGE
         if hasattr(self.memory, "madvise") and hasattr(mmap, "MADV_HUGEPAGE"):
             self.memory.madvise(mmap.MADV_HUGEPAGE)
@@ -65,9 +67,8 @@ class Pool:
         self.idle_bytes = self.live_bytes = self.peak_bytes = self.reused = self.made = 0
         self._keys = count()
         self._watched: dict[int, weakref.ref] = {}
-        self._lock = threading.RLock()  # re-entered when the collector frees an array inside of it
-        if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=self._after_fork)
+        self._lock = locks.new_lock()  # taken again when the collector frees an array inside of it
+        locks.after_fork(self._forget_idle)
 
     def empty(self, shape: tuple, dtype: np.dtype) -> np.ndarray:
         """An array with arbitrary contents."""
@@ -122,8 +123,9 @@ class Pool:
             while self.idle:
                 self._drop_oldest()
 
-    def _after_fork(self) -> None:
-        self._lock = threading.RLock()
+    def _forget_idle(self) -> None:
+        """In a child: another thread may have been in the middle of moving a mapping."""
+        self.idle, self.by_size, self.idle_bytes = OrderedDict(), {}, 0
 
     def statistics(self) -> dict[str, int]:
         """Bytes in arrays, at most in arrays at any time, and idle; mappings made and used again."""

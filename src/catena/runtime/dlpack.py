@@ -3,7 +3,7 @@
 Export is NumPy's, of a read-only view: NumPy's versioned capsules say that the memory must not be written to,
 and consumers that know only the older protocol, which cannot say so, get a copy. Import shares the memory of
 another Array; anything else could still be written to by its owner and is copied, unless the capsule says it
-is read-only.
+is read-only. A view of NumPy's may be read-only while the array that it is a view of is not: then it is copied too.
 """
 
 import enum
@@ -11,7 +11,7 @@ import enum
 import numpy as np
 
 from catena.core import casts, dtypes
-from catena.core.array import Array, live, make_array, read_only
+from catena.core.array import Array, as_base, live, make_array, read_only
 
 
 class DLDeviceType(enum.IntEnum):
@@ -59,7 +59,7 @@ def from_dlpack(x, copy=None) -> Array:
         value = live(x)
         return make_array(value.copy() if copy else value, x.weak_type)
     value = np.from_dlpack(x)
-    shares = not value.flags.writeable and dtypes.canonical(value.dtype) == value.dtype
+    shares = not value.flags.writeable and is_locked(x) and dtypes.canonical(value.dtype) == value.dtype
     if shares and not copy:
         return make_array(value)
     if copy is False:
@@ -69,3 +69,16 @@ def from_dlpack(x, copy=None) -> Array:
             "or holds a dtype that arrays cannot have"
         )
     return make_array(casts.convert(np.array(value, order="C"), dtypes.canonical(value.dtype)))
+
+
+def is_locked(x) -> bool:
+    """Whether nothing that ``x`` is a view of can be written to: NumPy arrays, and the buffer that these lie in."""
+    while isinstance(x, np.ndarray):
+        x = as_base(x)
+        if x.flags.writeable:
+            return False
+        x = x.base
+    try:
+        return memoryview(x).readonly
+    except TypeError:  # no buffer: another library's memory, of which the capsule speaks
+        return True

@@ -8,7 +8,6 @@ raised.
 from __future__ import annotations
 
 import ctypes
-import threading
 import weakref
 from collections.abc import Mapping
 
@@ -24,7 +23,6 @@ READY = 0x0101  # NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED
 
 ENTRY_TYPE = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.py_object, ctypes.py_object)
 _FREE_STACKS = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
-_lock = threading.Lock()
 _checked = False
 
 
@@ -46,16 +44,19 @@ def check_layout() -> None:
 
 
 class Code:
-    """Object code in this process: it stays there as long as this object, and so does the code that it calls."""
+    """Object code in this process: it stays there as long as this object, and so does the code that it calls.
+
+    What it calls in other code is declared to its engine alone: elsewhere a name may stand for another address.
+    """
 
     def __init__(self, code: bytes, machine, linked: Mapping[str, Code]):
         binding, self._linked = llvm(), tuple(linked.values())
-        with _lock:  # a name stands for one address while this code is loaded, maybe for another later
-            for name, other in linked.items():
-                binding.add_symbol(name, other.address(name))
-            self._engine = binding.create_mcjit_compiler(binding.parse_assembly(""), machine)
-            self._engine.add_object_file(binding.ObjectFileRef.from_data(code))
-            self._engine.finalize_object()
+        declared = binding.parse_assembly("\n".join(f'declare void @"{name}"()' for name in linked))
+        self._engine = binding.create_mcjit_compiler(declared, machine)
+        for name, other in linked.items():
+            self._engine.add_global_mapping(declared.get_function(name), other.address(name))
+        self._engine.add_object_file(binding.ObjectFileRef.from_data(code))
+        self._engine.finalize_object()
 
     def address(self, name: str) -> int:
         """Where a function begins."""
@@ -71,15 +72,13 @@ _codes: weakref.WeakValueDictionary[str, Code] = weakref.WeakValueDictionary()  
 
 def offer(exports: Mapping[str, str], code: Code) -> None:
     """Lets other programs link functions of loaded code, given the key of each by its name."""
-    with _lock:
-        for key in exports.values():
-            _codes.setdefault(key, code)
+    for key in exports.values():
+        _codes.setdefault(key, code)
 
 
 def known(key: str) -> Code | None:
     """The loaded code that has the function of this key."""
-    with _lock:
-        return _codes.get(key)
+    return _codes.get(key)
 
 
 def resolved(imports: Mapping[str, str]) -> dict[str, Code] | None:

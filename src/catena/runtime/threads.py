@@ -19,11 +19,13 @@ import os
 import platform
 import threading
 
+from catena.core import locks
+
 FUTEX = {"x86_64": 202, "aarch64": 98}.get(platform.machine()) if platform.system() == "Linux" else None
 PAUSES = {"x86_64": "call void @llvm.x86.sse2.pause()", "aarch64": "call void @llvm.aarch64.hint(i32 1)"}
 PAUSE = PAUSES.get(platform.machine(), "fence seq_cst")
 SPINS = 4000
-_lock = threading.Lock()
+_lock = locks.new_lock()
 
 
 def text() -> str:
@@ -162,17 +164,16 @@ def count() -> int:
 
 
 class Pool:
-    """The pool in memory; `load` gives the engine of its code."""
+    """The pool in memory, given its loaded code."""
 
-    def __init__(self, engine):
-        self.engine = engine
-        self.address = engine.get_function_address("parallel_for")
-        self._workers = ctypes.c_int32.from_address(engine.get_global_value_address("workers"))
-        self._busy = ctypes.c_int32.from_address(engine.get_global_value_address("busy"))
-        self._run = ctypes.CFUNCTYPE(None)(engine.get_function_address("worker"))
+    def __init__(self, code):
+        self.code = code
+        self.address = code.address("parallel_for")
+        self._workers = ctypes.c_int32.from_address(code.variable("workers"))
+        self._busy = ctypes.c_int32.from_address(code.variable("busy"))
+        self._run = ctypes.CFUNCTYPE(None)(code.address("worker"))
         self.resize(count())
-        if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=self._forget)
+        locks.after_fork(self._forget)
 
     def resize(self, threads: int) -> None:
         """Starts workers until there are `threads` threads with the caller; it never stops any."""

@@ -15,7 +15,7 @@ from catena.core.trace import VALUES
 from catena.core.tree import tree_unflatten
 from catena.core.tree_flatten import flatten_with
 from catena.core.tree_keys import keystr
-from catena.core.zeros import get_aval
+from catena.core.zeros import aval_of_python_value
 
 
 def signature_of(fun) -> inspect.Signature | None:
@@ -24,6 +24,15 @@ def signature_of(fun) -> inspect.Signature | None:
         return inspect.signature(fun)
     except (ValueError, TypeError):
         return None
+
+
+def needs_arguments(fun) -> bool:
+    """Whether a callable cannot be called without arguments."""
+    signature = signature_of(fun)
+    if signature is None:
+        return True
+    collecting = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return any(p.default is p.empty and p.kind not in collecting for p in signature.parameters.values())
 
 
 def as_int_tuple(x, name: str) -> tuple:
@@ -177,7 +186,7 @@ def leaf_aval(x):
     if isinstance(x, (ShapedArray, AbstractToken)):
         return x
     if dtypes.is_scalar_or_numpy(x):
-        return get_aval(x)
+        return aval_of_python_value(x)
     if isinstance(x, (np.ndarray, np.generic)):  # of strings, objects, dates
         return None
     if hasattr(x, "shape") and hasattr(x, "dtype") and not hasattr(x, "__jax_array__"):

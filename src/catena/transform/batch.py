@@ -5,25 +5,29 @@ values is handed to the primitive's ``batch`` rule, which does the work for all 
 """
 
 import functools
+import threading
 from typing import Any, NamedTuple
 
 from catena.core import dtypes, leaks
-from catena.core.context import context, extend_axis_env, set_trace
+from catena.core.context import context, extend_axis_env, set_trace, transformation
 from catena.core.evaluate import abstract_eval
 from catena.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from catena.core.primitive import registry
 from catena.core.source import function_name
-from catena.core.staging import trace_to_jaxpr
+from catena.core.staging import DebugInfo, trace_to_jaxpr
 from catena.core.trace import Trace, Tracer, escaped, same_value
 from catena.core.zeros import Zero, get_aval, zeros
 from catena.transform.memo import memoised
 
 
 class Axis(NamedTuple):
-    """The axis that a batch trace maps: its size, and its name if collectives may refer to it."""
+    """The axis that a batch trace maps: its size, its name if collectives may refer to it, and whether its examples
+    are on devices of their own, which do by themselves what cannot be vectorised.
+    """
 
     name: Any
     size: int
+    on_devices: bool = False
 
 
 class BatchTracer(Tracer):
@@ -100,26 +104,23 @@ class BatchTrace(Trace):
 
     def process_custom_jvp(self, primitive, fun, jvp, args, params):
         values, dims, outputs = self.unpack_custom(args)
+        rule = VectorisedJVP(jvp, self, dims, outputs)
         with set_trace(self.parent):
-            outs = primitive.bind_functions(
-                Vectorised(fun, self, dims, outputs),
-                VectorisedJVP(jvp, self, dims, outputs),
-                *values,
-                **params,
-            )
+            outs = primitive.bind_functions(Vectorised(fun, self, dims, outputs, rule), rule, *values, **params)
         return self.pack_custom(outs, outputs)
 
     def process_custom_vjp(self, primitive, fun, fwd, bwd, args, params):
         values, dims, outputs = self.unpack_custom(args)
-        functions = Vectorised(fun, self, dims, outputs), VectorisedForward(fwd, self, dims, outputs)
+        forward = VectorisedForward(fwd, self, dims, outputs)
+        functions = Vectorised(fun, self, dims, outputs, forward), forward, VectorisedBackward(bwd, self, dims, outputs)
         with set_trace(self.parent):
-            outs = primitive.bind_functions(*functions, VectorisedBackward(bwd, self, dims, outputs), *values, **params)
+            outs = primitive.bind_functions(*functions, *values, **params)
         return self.pack_custom(outs, outputs)
 
     def unpack_custom(self, args):
         pairs = [self.unpack(x) for x in args]
         dims = tuple(d for _, d in pairs)
-        return [v for v, _ in pairs], dims, MappedOutputs(any(d is not None for d in dims))
+        return [v for v, _ in pairs], dims, MappedOutputs()
 
     def pack_custom(self, outs, outputs: "MappedOutputs"):
         mapped = outputs.settle([None] * len(outs)) if outputs.known is None else outputs.known
@@ -157,21 +158,16 @@ def results_of_no_example(primitive, args):
 
 
 class MappedOutputs:
-    """Which results of a custom call are mapped: all where an argument is, else those that its function makes
-    so.
+    """Which results of a custom call are mapped; known once its function or its rule has run."""
 
-    A function without mapped arguments can still close over mapped values; what it does is known once it has
-    run.
-    """
+    __slots__ = ("known",)
 
-    __slots__ = ("all", "known")
-
-    def __init__(self, all_mapped: bool):
-        self.all, self.known = all_mapped, None
+    def __init__(self):
+        self.known = None
 
     def settle(self, dims) -> list[bool]:
         """Whether each result is to be mapped, where it came mapped along ``dims``."""
-        mapped = [self.all or d is not None for d in dims]
+        mapped = [d is not None for d in dims]
         if self.known is None:
             self.known = mapped
         elif any(m and not k for m, k in zip(mapped, self.known, strict=True)):
@@ -184,13 +180,17 @@ class MappedOutputs:
 
 
 class Vectorised:
-    """A flat function over the mapped axes ``dims`` of its arguments; mapped results have it in front."""
+    """A flat function over the mapped axes ``dims`` of its arguments; mapped results have it in front.
 
-    __slots__ = ("fun", "axis", "function", "tag", "dims", "outputs", "__name__")
+    ``rule`` is the derivative rule that belongs to it: where both may be used, as in a jaxpr, a result is mapped if
+    either says so.
+    """
 
-    def __init__(self, fun, trace: BatchTrace, dims, outputs: MappedOutputs):
+    __slots__ = ("fun", "axis", "function", "tag", "dims", "outputs", "rule", "__name__")
+
+    def __init__(self, fun, trace: BatchTrace, dims, outputs: MappedOutputs, rule: "Vectorised | None" = None):
         self.fun, self.axis, self.function, self.tag = fun, trace.axis, trace.function, trace.tag
-        self.dims, self.outputs = dims, outputs
+        self.dims, self.outputs, self.rule = dims, outputs, rule
         self.__name__ = function_name(fun)
 
     def run(self, fun, args, dims):
@@ -201,7 +201,29 @@ class Vectorised:
 
     def __call__(self, *args):
         outs, dims = self.run(self.fun, args, self.dims)
+        if self.outputs.known is None and None in dims and self.rule_matters():
+            asking.rule = True
+            try:
+                by_rule = self.rule.mapped_by(args)
+            finally:
+                asking.rule = False
+            self.outputs.settle([r if d is None else d for d, r in zip(dims, by_rule, strict=True)])
         return self.place(outs, dims, self.outputs.settle(dims))
+
+    def rule_matters(self) -> bool:
+        """Whether the rule could be used on a call that is written down, and make results mapped that are not."""
+        return context.trace is not None and any(d is not None for d in self.dims) and not asking.rule
+
+
+class _Asking(threading.local):
+    """Whether a rule is being run only to see what it maps: the functions that it calls are then not asked again,
+    its own among them.
+    """
+
+    rule = False
+
+
+asking = _Asking()
 
 
 class VectorisedJVP(Vectorised):
@@ -214,6 +236,20 @@ class VectorisedJVP(Vectorised):
         half = len(outs) // 2
         either = [p if p is not None else t for p, t in zip(dims[:half], dims[half:], strict=True)]
         return self.place(outs, dims, self.outputs.settle(either) * 2)
+
+    def mapped_by(self, primals) -> list:
+        """The mapped axis of each result or its tangent, as this rule makes them."""
+        avals = [get_aval(x) for x in primals]
+        dims: list = []
+
+        def rule(*primals_and_tangents):
+            outs, found = self.run(self.fun, primals_and_tangents, self.dims + self.dims)
+            half = len(outs) // 2
+            dims[:] = [p if p is not None else t for p, t in zip(found[:half], found[half:], strict=True)]
+            return [x for x in outs if type(x) is not Zero]
+
+        trace_to_jaxpr(rule, [*avals, *(a.to_tangent_aval() for a in avals)], DebugInfo("vmap", self.__name__))
+        return dims
 
 
 class VectorisedForward(Vectorised):
@@ -234,6 +270,24 @@ class VectorisedForward(Vectorised):
         outs = self.place(results[:n], dims[:n], self.outputs.settle(dims[:n]))
         mapped = tuple(d is not None for d in dims[n:])
         return outs, self.place(results[n:], dims[n:], mapped), (noted["tree"], mapped)
+
+    def mapped_by(self, args) -> list:
+        """The mapped axis of each result, as this rule makes them."""
+        dims: list = []
+
+        def rule(*xs):
+            count = []
+
+            def flat(*xs):
+                outs, *_ = self.fun((True,) * len(xs), *xs)
+                count.append(len(outs))
+                return outs
+
+            outs, dims[:] = self.run(flat, xs, self.dims)
+            return outs
+
+        trace_to_jaxpr(rule, [get_aval(x) for x in args], DebugInfo("vmap", self.__name__))
+        return dims
 
 
 class VectorisedBackward(Vectorised):
@@ -268,7 +322,7 @@ def batch_flat(fun, axis: Axis, args, dims, function: str = "", tag: object = No
     trace = BatchTrace(context.trace, axis, function, tag)
     watched = leaks.watch(trace)
     try:
-        with set_trace(trace), extend_axis_env(axis.name, axis.size):
+        with set_trace(trace), extend_axis_env(axis.name, axis.size), transformation("vmap"):
             outs = fun(*[pack_argument(trace, x, d) for x, d in zip(args, dims, strict=True)])
             pairs = [(x, None) if x is None or type(x) is Zero else trace.unpack(x) for x in outs]
     finally:

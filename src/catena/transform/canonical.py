@@ -5,24 +5,51 @@ traced body that equals an earlier one, equation by equation and line by line, i
 was derived from that one (its derivative, its native program) is found again.
 """
 
-import threading
 import weakref
-from collections import OrderedDict
 
 from catena.core.jaxpr import ClosedJaxpr, Literal
 from catena.core.zeros import get_aval
 
-_known: OrderedDict = OrderedDict()
-_lock = threading.Lock()
-LIMIT = 512  # bodies remembered, the least recently used forgotten first
+LIMIT = 512  # bodies remembered, at least the half of them that was used last
 traced_bodies: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()  # by function: what it was traced to, by types
+
+
+class Generations:
+    """A cache of bounded size without a lock, since looking up compares parameters, which may run a user's code.
+
+    What is used is in ``young``; when that is full it becomes ``old``, and what was old and not used since is
+    forgotten.
+    """
+
+    def __init__(self, limit: int):
+        self.half = limit // 2
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self.young, self.old = {}, {}
+
+    def setdefault(self, key, value):
+        """What is remembered for ``key``; it is ``value`` from now on if there was nothing."""
+        found = self.young.get(key)
+        if found is not None:
+            return found
+        old = self.old.get(key)
+        if len(self.young) >= self.half:
+            self.young, self.old = {}, self.young
+        return self.young.setdefault(key, value if old is None else old)
+
+    def __len__(self):
+        return len(self.young) + len(self.old)
+
+
+_known = Generations(LIMIT)
 
 
 def clear() -> None:
     """Forget all bodies."""
     traced_bodies.clear()
-    with _lock:
-        _known.clear()
+    _known.clear()
 
 
 def canonical(closed: ClosedJaxpr) -> ClosedJaxpr:
@@ -32,12 +59,7 @@ def canonical(closed: ClosedJaxpr) -> ClosedJaxpr:
         hash(key)
     except TypeError:  # a parameter that cannot be hashed
         return closed
-    with _lock:
-        found = _known.setdefault(key, closed)
-        _known.move_to_end(key)
-        if len(_known) > LIMIT:
-            _known.popitem(last=False)
-    return found
+    return _known.setdefault(key, closed)
 
 
 def fingerprint(closed: ClosedJaxpr) -> tuple:

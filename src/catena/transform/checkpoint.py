@@ -10,7 +10,9 @@ from collections.abc import Callable, Hashable
 from catena.core.array import Array
 from catena.core.context import context
 from catena.core.dead_code import dead_code_elimination
-from catena.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
+from catena.core.effects import SHOWN, check_effects
+from catena.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, eval_jaxpr, subjaxprs
+from catena.core.namespace import alias
 from catena.core.primitive import NoRule, Primitive
 from catena.core.source import function_place
 from catena.core.staging import DebugInfo, trace_to_closed_jaxpr
@@ -37,7 +39,16 @@ def _abstract(*avals, jaxpr, **params):
 
 
 def _evaluate(*args, jaxpr, **params):
+    if has_interpreted(jaxpr.jaxpr):
+        return eval_jaxpr(jaxpr.jaxpr, jaxpr.consts, *args)
     return run_jaxpr(jaxpr, args, checkpoint_p, (), "checkpoint")
+
+
+def has_interpreted(jaxpr: Jaxpr) -> bool:
+    """Whether functions of the user's evaluate some operations; then all of it is evaluated step by step."""
+    return any(
+        e.primitive.interpreted or any(has_interpreted(inner) for inner in subjaxprs(e.params)) for e in jaxpr.eqns
+    )
 
 
 def _jvp(primals, tangents, *, jaxpr, **params):
@@ -49,6 +60,7 @@ def _jvp(primals, tangents, *, jaxpr, **params):
 
 
 def _partial_eval(tape, args, *, jaxpr, policy, **params):
+    check_effects(jaxpr.effects, SHOWN, "partial-eval of `checkpoint`/`remat`, which would have them twice")
     unknown = tuple(tape.is_unknown(x) for x in args)
     known, rest, unknown_out, saved_count, read = split_by_policy(jaxpr, unknown, policy)
     known_args = [x for x, u in zip(args, unknown, strict=True) if not u]
@@ -178,7 +190,7 @@ checkpoint_p = Primitive(
     multiple_results=True,
     takes_arrays=True,
     takes_tokens=True,
-    effects=lambda params: params["jaxpr"].effects,
+    effects=lambda avals, params: params["jaxpr"].effects,
     axis_names=lambda params: jaxpr_axis_names(params["jaxpr"]),
     abstract=_abstract,
     evaluate=_evaluate,
@@ -266,7 +278,7 @@ def checkpoint(
         return functools.partial(checkpoint, **options)
     check_callable(fun)
     if concrete:
-        raise ValueError(
+        raise NotImplementedError(
             "checkpoint with concrete=True is not supported; use static_argnums and ensure_compile_time_eval"
         )
     none_static = static_argnums in ((), None) and static_argnames in ((), None)
@@ -320,3 +332,6 @@ def checkpoint(
         return tree_unflatten(out_tree, outs)
 
     return checkpointed
+
+
+remat = alias(checkpoint, "remat")

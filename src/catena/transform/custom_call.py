@@ -46,7 +46,7 @@ class CustomCall(Primitive):
             name,
             multiple_results=True,
             takes_tokens=True,
-            effects=lambda params: params["call_jaxpr"].effects,
+            effects=lambda avals, params: params["call_jaxpr"].effects,
             abstract=_abstract,
             evaluate=BY_TRACE,
             jvp=BY_TRACE,
@@ -80,7 +80,7 @@ class CustomCall(Primitive):
             rule = {k: SKIP[k](f, len(outer)) for k, f in rule.items()}
         atoms = [x._var if type(x) is JaxprTracer and x._trace is trace else trace.constant(x) for x in (*outer, *args)]
         outvars = [Var(a) for a in closed.out_avals]
-        source = user_source(context.name_stack)
+        source = context.source or user_source(context.name_stack)
         all_params = {**params, **rule, "call_jaxpr": closed}
         trace.eqns.append(Eqn(atoms, outvars, self, all_params, closed.effects, source))
         trace.effects |= closed.effects

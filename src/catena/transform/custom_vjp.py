@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from catena.core import dtypes
 from catena.core.aval import ShapedArray
-from catena.core.errors import MissingRuleError
+from catena.core.context import users_function
 from catena.core.evaluate import concrete
 from catena.core.jaxpr import ClosedJaxpr
 from catena.core.primitive import Primitive
@@ -96,7 +96,8 @@ def custom_vjp_primal_tree_values(tree):
 def pull(residuals, cts, bwd, residual_tree, symbolic_zeros: bool) -> list:
     """The cotangents of all arguments by the backward rule; ``None`` becomes a symbolic zero later."""
     cts = cts if symbolic_zeros else [instantiate(ct) for ct in cts]
-    return bwd(residual_tree, *residuals, *cts)
+    with users_function():
+        return bwd(residual_tree, *residuals, *cts)
 
 
 def forward(residuals, tangents, *, bwd, residual_tree, perturbed, out_avals, symbolic_zeros, num_residuals) -> list:
@@ -113,7 +114,7 @@ def forward(residuals, tangents, *, bwd, residual_tree, perturbed, out_avals, sy
         cts_in, program = linearize_linear(backward, differentiable, [None] * len(differentiable))
         tangents = [instantiate(t) for t in tangents]
         outs = iter([instantiate(x) for x in backward_pass(program, tangents)])
-    except MissingRuleError as error:
+    except NotImplementedError as error:
         raise TypeError(
             "can't apply forward-mode autodiff (jvp) to a custom_vjp function by transposing its backward rule, which "
             f"must be made of linear operations on the cotangents: {error}. Use reverse mode (grad, vjp, jacrev), or "

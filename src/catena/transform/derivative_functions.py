@@ -12,6 +12,7 @@ from catena.core.array import as_array
 from catena.core.errors import how_to_register
 from catena.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from catena.core.trace import VALUES
+from catena.core.traceback import api_boundary
 from catena.core.tree import register_pytree_node_class, tree_flatten, tree_map, tree_unflatten
 from catena.core.tree_errors import equality_errors
 from catena.core.tree_keys import keystr
@@ -50,6 +51,7 @@ class LinearFunction:
         closed = linear_jaxpr(program, debug_info)
         return cls(closed.jaxpr, closed.consts, in_tree, out_tree, primal_avals)
 
+    @api_boundary
     def __call__(self, *tangents):
         leaves, tree = tree_flatten(tangents)
         if tree != self.in_tree:
@@ -92,6 +94,7 @@ class VJPFunction:
         self.program, self.in_tree, self.out_tree = program, in_tree, out_tree
         self.out_avals, self.place, self.closed = out_avals, place, closed
 
+    @api_boundary
     def __call__(self, cotangent):
         leaves, tree = tree_flatten(cotangent)
         if tree != self.out_tree:

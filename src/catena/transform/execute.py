@@ -11,10 +11,12 @@ import numpy as np
 
 from catena.core import dtypes, log
 from catena.core.array import Array, as_array, live, typed_array
+from catena.core.aval import same_type
 from catena.core.config import override
 from catena.core.context import context
+from catena.core.effects import KNOWN
 from catena.core.errors import JaxRuntimeError
-from catena.core.evaluate import check_may_run, check_value, concrete
+from catena.core.evaluate import check_may_run, check_results, concrete
 from catena.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
 from catena.core.lazy import programs
 from catena.core.stack import is_stack
@@ -47,6 +49,9 @@ class Program:
     )
 
     def __init__(self, closed: ClosedJaxpr, donated: tuple = (), name: str = "main", keep_unused: bool = False):
+        unknown = closed.jaxpr.effects - KNOWN
+        if unknown:
+            raise ValueError(f"Cannot lower jaxpr with effects: {set(unknown)}")
         self.closed, self.name = closed, name
         self.results, computed = classify_results(closed)
         jaxpr = closed.jaxpr
@@ -138,14 +143,13 @@ class Program:
     def check(self, arrays, outs):
         """Where a debug flag finds a bad number in the results, run again in steps to name the operation."""
         try:
-            for x in outs:
-                check_value(f"the results of jit({self.name})", x._value)
+            check_results(f"the results of jit({self.name})", outs, arrays, "argument")
         except FloatingPointError as error:
             found = error
         else:
             return
         rerun(self.closed, arrays)
-        raise found  # the operations do it only together
+        raise found  # the operations do it only together, or there are none
 
     def check_donation(self, arrays):
         """Raise where a donated array is passed a second time in the same call."""
@@ -209,7 +213,8 @@ def usable_donations(closed: ClosedJaxpr, donated: tuple, used: list[int]) -> li
             else:
                 useless.append(aval.str_short())
     if useless:
-        warnings.warn(f"Some donated buffers were not usable: {', '.join(useless)}.", UserWarning, stacklevel=2)
+        message = f"Some donated buffers were not usable: {', '.join(useless)}."
+        warnings.warn(message, UserWarning, stacklevel=dtypes.levels_to_user())
     return usable
 
 
@@ -226,16 +231,18 @@ def rerun(closed: ClosedJaxpr, arrays) -> None:
     """Run the equations one by one, loops step by step, so that the flags that check results name the operation."""
     env = dict(zip(closed.jaxpr.constvars, closed.consts, strict=True))
     env.update(zip(closed.jaxpr.invars, arrays, strict=True))
-    before = context.running
+    before = context.source
     try:
         with override("jax_disable_jit", True):
             for eqn in closed.eqns:
-                context.running = eqn.source
+                context.source = eqn.source or before
                 values = [v.val if type(v) is Literal else env[v] for v in eqn.invars]
                 out = eqn.primitive.bind(*values, **eqn.params)
-                env.update(zip(eqn.outvars, out if eqn.primitive.multiple_results else (out,), strict=True))
+                outs = out if eqn.primitive.multiple_results else (out,)
+                check_results(eqn.primitive.name, outs, values)
+                env.update(zip(eqn.outvars, outs, strict=True))
     finally:
-        context.running = before
+        context.source = before
 
 
 def run_entry(entry, values: tuple, outs: tuple):
@@ -285,8 +292,19 @@ def run_jaxpr(
     closed: ClosedJaxpr, args, primitive, donated: tuple = (), name: str = "main", keep_unused: bool = False
 ) -> list:
     """Run a jaxpr natively on concrete arguments of its types."""
-    arrays = [x if type(x) is Array else concrete(x, primitive) for x in args]
+    arrays = [x if type(x) is Array else typed(x, a, primitive) for x, a in zip(args, closed.in_avals, strict=True)]
     return run_program(program_of(closed, donated, name, keep_unused), arrays, closed.out_avals)
+
+
+def typed(x, aval, primitive) -> Array:
+    """``concrete(x)``, which is of the type that the program was made for: it reads that much memory."""
+    array = concrete(x, primitive)
+    if array.aval is not aval and not same_type(array.aval, aval):
+        raise TypeError(
+            f"{primitive} was called with a {type(x).__name__} that was said to be {aval.str_short()}, and is "
+            f"{array.aval.str_short()}"
+        )
+    return array
 
 
 def run_program(program: Program, arrays, out_avals) -> list:

@@ -1,6 +1,7 @@
 """``f.explain(...)``: what a jitted function was compiled to, and why more than once, in words."""
 
 from catena.core.lazy import compiler
+from catena.core.source import function_place
 from catena.transform import misses
 
 
@@ -15,9 +16,15 @@ def explanation(compiled, keys: list[tuple], names: list[str]) -> str:
     lines = compiler.explain(compiled._call.closed)
     memory = compiled.memory_analysis()
     count = sum(not line.startswith(" ") for line in lines)
-    head = f"{compiled.fun_name}: {len(compiled._call.closed.eqns)} equations became {count} steps"
+    equations = counted(len(compiled._call.closed.eqns), "equation")
+    head = f"{compiled.fun_name}: {equations} became {counted(count, 'step')}"
     history = [*recompilations(keys, names), *linked(compiled.runtime_executable())] if len(keys) > 1 else []
     return "\n".join([head, *("  " + line for line in lines), sizes(memory), *history])
+
+
+def counted(number: int, noun: str) -> str:
+    """A number of things, in the singular where there is one."""
+    return f"{number} {noun}" + "s" * (number != 1)
 
 
 def linked(executable) -> list[str]:
@@ -42,8 +49,30 @@ def shown(size: int) -> str:
 
 def recompilations(keys: list[tuple], names: list[str]) -> list[str]:
     """Why the function was traced each time after the first."""
-    lines = [f"traced {len(keys)} times:"]
-    for i in range(1, len(keys)):
-        reasons = misses.history(keys[i], keys[:i], names)
-        lines.append(f"  {i + 1}. {'; '.join(reasons)}")
-    return lines
+    return [f"traced {len(keys)} times:", *reasons(keys, [names] * len(keys))]
+
+
+def reasons(keys: list[tuple], names: list[list[str]]) -> list[str]:
+    """For each trace but the first, numbered, what was new; ``names``: those of the leaves, for each trace."""
+    return [f"  {i + 1}. {'; '.join(misses.history(keys[i], keys[:i], names[i]))}" for i in range(1, len(keys))]
+
+
+def all_traces(fun, calls: dict) -> str:
+    """The text of ``f.explain()`` without arguments: all that was traced, and why.
+
+    Arguments:
+      fun: the function.
+      calls: what was traced, by cache key, oldest first.
+    """
+    place = function_place(fun)
+    if not calls:
+        return f"{place}: not traced yet; call it, or give explain the arguments of a call"
+    keys, names = list(calls), [call.closed.debug_info.arg_names for call in calls.values()]
+    times = "once" if len(keys) == 1 else f"{len(keys)} times"
+    return "\n".join([f"{place}: traced {times}", f"  1. {first_types(keys[0], names[0])}", *reasons(keys, names)])
+
+
+def first_types(key: tuple, names: list[str]) -> str:
+    """The types of the arguments of a trace, and its static arguments."""
+    types = [f"{name}: {aval}" for name, aval in zip(names, key[1], strict=True)]
+    return ", ".join(types + [f"{name}={static.value!r}" for name, static in key[2]]) or "no arguments"

@@ -7,6 +7,7 @@ import numpy as np
 from catena.core import dtypes
 from catena.core.array import as_array
 from catena.core.errors import how_to_register
+from catena.core.namespace import alias
 from catena.core.primitive import registry
 from catena.core.source import function_place
 from catena.core.staging import DebugInfo
@@ -266,6 +267,7 @@ def grad(
     value_and_grad_f = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes)
 
     @named_after(fun, f"The gradient by argument {argnums}")
+    @api_boundary
     def grad_f(*args, **kwargs):
         value, gradient = value_and_grad_f(*args, **kwargs)
         return (gradient, value[1]) if has_aux else gradient
@@ -417,7 +419,7 @@ def ones_like(x):
     aval = get_aval(x)
     from_python = as_array(np.ones((), aval.dtype))
     if aval.weak_type:
-        from_python.weak_type, from_python._aval = True, None
+        from_python._weak, from_python._aval = True, None
     return from_python
 
 
@@ -529,6 +531,9 @@ def jacrev(
     return jacobian_f
 
 
+jacobian = alias(jacrev, "jacobian")
+
+
 def hessian(
     fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False
 ) -> Callable:
@@ -582,7 +587,7 @@ def standard_basis(avals) -> list:
         block = np.zeros((total, a.size), a.dtype)
         block[start : start + a.size] = np.eye(a.size, dtype=a.dtype)
         array = as_array(block.reshape(total, *a.shape))
-        array.weak_type, array._aval = a.weak_type, None
+        array._weak, array._aval = a.weak_type, None
         blocks.append(array)
         start += a.size
     return blocks

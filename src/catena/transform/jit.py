@@ -16,7 +16,7 @@ from catena.core.jaxpr import eval_jaxpr
 from catena.core.pickling import global_name
 from catena.core.source import function_name, function_place
 from catena.core.staging import DebugInfo, hoist_tracers, trace_to_jaxpr
-from catena.core.traceback import api_boundary
+from catena.core.traceback import api_boundary, shorten
 from catena.core.tree import tree_flatten, tree_unflatten
 from catena.core.tree_flatten import flatten_into
 from catena.transform import arguments, explain, misses, stages
@@ -59,28 +59,32 @@ class JitFunction:
         self._calls, self._fast = self._cache.entries, self._cache.fast
 
     def __call__(self, *args, **kwargs):
-        if context.trace is not None:
+        try:
+            if context.trace is not None:
+                return self._call(args, kwargs)
+            if self._plain and not kwargs and (not args or type(args[0]) is Array):  # hot: Arrays only, seen before
+                try:
+                    found = self._fast.get((context.global_key, context.local_key, *[x._aval for x in args]))
+                except AttributeError:  # not an Array
+                    found = None
+                if found is not None:
+                    return run_fast(found, args)
+            if self._splits:  # the same for trees of values, and static arguments
+                leaves: list = []
+                try:
+                    key = self._hot_key(args, kwargs, leaves)
+                    arrays = [READERS[type(x)](x) if type(x) in READERS else x for x in leaves]
+                    found = self._fast.get((*key, *[x._aval for x in arrays]))
+                except (AttributeError, TypeError, OverflowError):  # no value of the language, or no key
+                    found = None
+                if found is not None:
+                    if found[1] is None:  # then an argument may be a result, which must not share NumPy's memory
+                        arrays = [as_array(x) if type(x) is np.ndarray else a for x, a in zip(leaves, arrays)]  # noqa: B905
+                    return run_fast(found, arrays)
             return self._call(args, kwargs)
-        if self._plain and not kwargs and (not args or type(args[0]) is Array):  # hot path: Arrays only, seen before
-            try:
-                found = self._fast.get((context.global_key, context.local_key, *[x._aval for x in args]))
-            except AttributeError:  # not an Array
-                found = None
-            if found is not None:
-                return run_fast(found, args)
-        if self._splits:  # the same for trees of values, and static arguments
-            leaves: list = []
-            try:
-                key = self._hot_key(args, kwargs, leaves)
-                arrays = [READERS[type(x)](x) if type(x) in READERS else x for x in leaves]
-                found = self._fast.get((*key, *[x._aval for x in arrays]))
-            except (AttributeError, TypeError, OverflowError):  # no value of the language, or no key
-                found = None
-            if found is not None:
-                if found[1] is None:  # then an argument may be a result, which must not share NumPy's memory
-                    arrays = [as_array(x) if type(x) is np.ndarray else a for x, a in zip(leaves, arrays)]  # noqa: B905
-                return run_fast(found, arrays)
-        return self._call(args, kwargs)
+        except Exception as error:
+            shorten(error)
+            raise
 
     def _hot_key(self, args, kwargs, leaves: list) -> tuple:
         """What a call is known by beside the types of its leaves, which are appended to ``leaves``."""
@@ -96,7 +100,6 @@ class JitFunction:
         tree = flatten_into((args, kwargs) if kwargs else args, leaves)
         return context.global_key, context.local_key, tree, len(kwargs), statics
 
-    @api_boundary
     def _call(self, args, kwargs):
         if context.disable_jit:
             return self._fun(*args, **kwargs)
@@ -239,7 +242,11 @@ class JitFunction:
     def explain(self, *args, **kwargs) -> str:
         """What became of the function for these arguments: which operations are one pass over memory, what calls
         of libraries and loops there are, with the lines of its source; and why it was compiled more than once.
+
+        Without the arguments that the function needs: for which types it was traced so far, and why each time.
         """
+        if not args and not kwargs and arguments.needs_arguments(self._fun):
+            return explain.all_traces(self._fun, dict(self._calls))
         compiled = self.lower(*args, **kwargs).compile()
         return explain.explanation(compiled, list(self._calls), self._leaf_names(args, kwargs))
 
@@ -384,7 +391,7 @@ def jit(
       keep_unused: whether arguments that the function does not read are passed to the program all the same.
       device, backend: where to run; the CPU is the only backend.
       inline: whether the call dissolves into the equations around it when it is itself traced.
-      compiler_options: options of the compiler by name; see ``docs/compiler.md``.
+      compiler_options: options of XLA by name; they are checked, and there is nothing here that they govern.
 
     Returns:
       A function with the signature of ``fun``, with methods ``trace``, ``lower``, ``eval_shape`` and

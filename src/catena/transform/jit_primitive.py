@@ -105,7 +105,7 @@ def _lower(b, *operands, jaxpr, **params):
     return b.call(jaxpr, operands)
 
 
-def _effects(params):
+def _effects(avals, params):
     return params["jaxpr"].effects
 
 

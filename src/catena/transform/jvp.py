@@ -7,7 +7,7 @@ tangents. Tangents known to be zero stay symbolic and cost nothing.
 import contextlib
 
 from catena.core import leaks
-from catena.core.context import context, set_trace
+from catena.core.context import context, set_trace, transformation, users_function
 from catena.core.errors import UnexpectedTracerError
 from catena.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from catena.core.staging import trace_to_jaxpr
@@ -93,7 +93,7 @@ class JVPTrace(Trace):
 
     def process_custom_jvp(self, primitive, fun, jvp, args, params):
         primals, tangents = self.unpack_all(args)
-        with set_trace(self.parent):
+        with set_trace(self.parent), users_function():
             if all(type(t) is Zero for t in tangents):
                 with explained_closures(params["name"]):
                     return primitive.bind_functions(fun, jvp, *primals, **params)
@@ -106,7 +106,7 @@ class JVPTrace(Trace):
 
     def process_custom_vjp(self, primitive, fun, fwd, bwd, args, params):
         primals, tangents = self.unpack_all(args)
-        with set_trace(self.parent):
+        with set_trace(self.parent), users_function():
             if all(type(t) is Zero for t in tangents):
                 with explained_closures(params["name"]):
                     return primitive.bind_functions(fun, fwd, bwd, *primals, **params)
@@ -153,7 +153,7 @@ def jvp_flat(fun, primals, tangents, *, parent=None, linearizing: bool = False):
     trace = JVPTrace(context.trace if parent is None else parent, linearizing)
     watched = leaks.watch(trace)
     try:
-        with set_trace(trace):
+        with set_trace(trace), transformation("jvp"):
             outs = fun(*[trace.pack(p, t) for p, t in zip(primals, tangents, strict=True)])
             pairs = [trace.unpack(x) for x in outs]
     finally:

@@ -11,6 +11,7 @@ from catena.core import dtypes
 from catena.core.context import context, set_trace
 from catena.core.evaluate import abstract_eval, evaluate
 from catena.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var, eval_jaxpr
+from catena.core.source import user_source
 from catena.core.staging import DebugInfo, hoist_tracers, trace_to_jaxpr
 from catena.core.trace import Trace, Tracer
 from catena.core.zeros import Zero, get_aval, instantiate
@@ -31,15 +32,18 @@ class TapeTracer(Tracer):
 class TapeTrace(Trace):
     """Evaluates what is known, writes down the rest.
 
-    ``entries`` holds ``(primitive, args, outs, params)``; args are unknowns of this tape or known values.
+    ``entries`` holds ``(primitive, args, outs, params, source)``; args are unknowns of this tape or known values. The
+    source is looked up where somebody may ask for it: while a jaxpr is written, and when bad numbers are searched.
+    ``outer`` is the name stack in which the tape was made.
     """
 
-    __slots__ = ("entries", "count")
+    __slots__ = ("entries", "count", "outer")
     name = "linearization"
 
     def __init__(self, parent):
         super().__init__(parent)
         self.entries: list[tuple] = []
+        self.outer = context.name_stack
         self.count = 0
 
     def new_unknown(self, aval) -> TapeTracer:
@@ -80,13 +84,16 @@ class TapeTrace(Trace):
     def record(self, primitive, args, params):
         """Write the application down and return its unknown results."""
         out_avals = abstract_eval(primitive, tuple([get_aval(x) for x in args]), params)
+        source = context.source
+        if source is None and (self.parent is not None or context.debug_checks):
+            source = user_source(context.name_stack)
         if primitive.multiple_results:
             outs = [self.new_unknown(a) for a in out_avals]
-            self.entries.append((primitive, args, outs, params))
+            self.entries.append((primitive, args, outs, params, source))
             return outs
         out = TapeTracer(self, out_avals, self.count)
         self.count += 1
-        self.entries.append((primitive, args, (out,), params))
+        self.entries.append((primitive, args, (out,), params, source))
         return out
 
     def known(self):
@@ -167,9 +174,10 @@ def program_to_jaxpr(program: Linearized, debug_info) -> tuple[Jaxpr, list]:
             [variable(x) for x in outs],
             primitive,
             params,
-            primitive.effects(params),
+            effects_of(primitive, args, params),
+            source,
         )
-        for primitive, args, outs, params in needed_entries(program)
+        for primitive, args, outs, params, source in needed_entries(program)
     ]
     constvars = [v for v, _ in constants.values()]
     return Jaxpr(constvars, invars, outvars, eqns, None, debug_info), [x for _, x in constants.values()]
@@ -186,11 +194,16 @@ def needed_entries(program: Linearized) -> list:
     needed = {x.index for x in program.outputs if type(x) is TapeTracer and x._trace is tape}
     kept = []
     for entry in reversed(program.entries):
-        primitive, args, outs, params = entry
-        if any(x.index in needed for x in outs) or primitive.effects(params):
+        primitive, args, outs, params, _ = entry
+        if any(x.index in needed for x in outs) or effects_of(primitive, args, params):
             kept.append(entry)
             needed.update(x.index for x in args if type(x) is TapeTracer and x._trace is tape)
     return kept[::-1]
+
+
+def effects_of(primitive, args, params) -> frozenset:
+    """The effects of an application of a primitive to values of any kind."""
+    return primitive.effects(tuple([get_aval(x) for x in args]), params)
 
 
 def linear_jaxpr(linear: Linearized, debug_info=None) -> ClosedJaxpr:

@@ -1,7 +1,6 @@
 """Caches of what was derived from a jaxpr, living as long as the jaxpr."""
 
 import functools
-import threading
 import weakref
 
 from catena.core.check import check_if_enabled
@@ -47,28 +46,23 @@ def call_cache(fun, options: tuple) -> CallCache:
         return CallCache()
 
 
-_deriving = threading.RLock()
-
-
 def memoised(derive):
     """Remember ``derive(closed_jaxpr, *key)`` on the jaxpr itself, under the flags in force.
 
-    One thread derives at a time, so that threads that need the same program compile it once.
+    Threads that need the same at the same time derive it each for itself, and the first result is everybody's: rules
+    of users run meanwhile, which may wait for another thread, so nobody waits for them (see ``core/locks.py``). What
+    is slow and calls no user's code is shared further down: LLVM makes the object code of one text once.
     """
 
     @functools.wraps(derive)
     def remembered(closed, *key):
         full_key = (derive, key, context.global_key, context.local_key)
         found = closed.memo.get(full_key)
-        if found is not None:
-            return found
-        with _deriving:
-            found = closed.memo.get(full_key)
-            if found is None:
-                found = derive(closed, *key)
-                if context.enable_checks:
-                    check_derived(found)
-                closed.memo[full_key] = found
+        if found is None:
+            found = derive(closed, *key)
+            if context.enable_checks:
+                check_derived(found)
+            found = closed.memo.setdefault(full_key, found)
         return found
 
     return remembered

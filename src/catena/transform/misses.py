@@ -24,16 +24,17 @@ def warn_of_many(fun, key: tuple, known: list[tuple], names: list[str]) -> None:
         return
     log.announce(
         "%s is compiled for the %dth time: %s. Each new combination of types, trees and static arguments compiles "
-        "anew; f.explain() lists them. (Said once.)",
+        "anew; f.explain() lists them all. (Said once.)",
         place, MANY + 1, "; ".join(history(key, known, names)), loud=True,
     )  # fmt: skip
 
 
 def history(key: tuple, before: list[tuple], names: list[str]) -> list[str]:
-    """How ``key`` differs from the closest of the keys ``before`` it; nothing for the first."""
+    """How ``key`` differs from the closest of the keys ``before`` it, the latest of those; nothing for the first."""
     if not before:
         return []
-    return differences(key, min(before, key=lambda other: distance(key, other)), names)
+    closest = min(reversed(before), key=lambda other: distance(key, other))  # the latest among equals: what changed
+    return differences(key, closest, names)
 
 
 def distance(a: tuple, b: tuple) -> tuple:

@@ -12,7 +12,7 @@ from catena.core.context import extend_axis_env
 from catena.core.device import Device, check_backend
 from catena.core.device import devices as all_devices
 from catena.core.jaxpr import ClosedJaxpr, eval_jaxpr
-from catena.core.primitive import Primitive
+from catena.core.primitive import Primitive, registry
 from catena.core.source import function_name, function_place
 from catena.core.staging import DebugInfo, hoist_tracers, trace_to_jaxpr
 from catena.core.tree import tree_flatten, tree_unflatten
@@ -25,7 +25,7 @@ from catena.transform.functions import check_callable
 from catena.transform.jit import JitFunction, jit
 from catena.transform.jit_primitive import jaxpr_axis_names, jit_p
 from catena.transform.memo import memoised
-from catena.transform.vmap import canonical_dim, mapped_leaf, mapped_size
+from catena.transform.vmap import canonical_dim, check_axes, mapped_leaf, mapped_size
 
 # ---- the primitive: a call of a jaxpr of one example, which knows where its arguments and results are mapped
 
@@ -36,11 +36,21 @@ def vectorised(closed: ClosedJaxpr, axis: Axis, in_axes: tuple, out_axes: tuple)
 
     def fun(*args):
         outs, dims = batch_flat(lambda *xs: eval_jaxpr(closed.jaxpr, closed.consts, *xs), axis, args, in_axes)
-        return [match_axis(axis.size, d, t, x) for x, d, t in zip(outs, dims, out_axes, strict=True)]
+        return [placed(axis.size, d, t, x) for x, d, t in zip(outs, dims, out_axes, strict=True)]
 
     avals = [with_axis(a, d, axis.size) for a, d in zip(closed.in_avals, in_axes, strict=True)]
     jaxpr, consts = trace_to_jaxpr(fun, avals, closed.jaxpr.debug_info)
     return ClosedJaxpr(jaxpr, consts)
+
+
+def placed(size: int, dim, target, x):
+    """A result with its mapped axis at ``target``; where it is to have none, what the first device computed."""
+    if target is not None or dim is None:
+        return match_axis(size, dim, target, x)
+    shape = get_aval(x).shape
+    first = tuple(1 if i == dim else n for i, n in enumerate(shape))
+    row = registry["slice"].bind(x, start_indices=(0,) * len(shape), limit_indices=first, strides=None)
+    return registry["squeeze"].bind(row, dimensions=(dim,))
 
 
 def with_axis(aval, dim, size: int):
@@ -50,7 +60,7 @@ def with_axis(aval, dim, size: int):
 
 def as_jit(params: dict) -> dict:
     """The parameters of the ``jit`` call that does the same."""
-    axis = Axis(params["axis_name"], params["axis_size"])
+    axis = Axis(params["axis_name"], params["axis_size"], on_devices=True)
     return {
         "name": params["name"],
         "jaxpr": vectorised(params["jaxpr"], axis, params["in_axes"], params["out_axes"]),
@@ -65,7 +75,7 @@ pmap_p = Primitive(
     "pmap",
     multiple_results=True,
     takes_arrays=True,
-    effects=lambda params: params["jaxpr"].effects,
+    effects=lambda avals, params: params["jaxpr"].effects,
     axis_names=lambda params: tuple(n for n in jaxpr_axis_names(params["jaxpr"]) if n != params["axis_name"]),
     abstract=_abstract,
     evaluate=lambda *args, **params: run_jaxpr(as_jit(params)["jaxpr"], args, pmap_p, (), params["name"]),
@@ -104,7 +114,7 @@ def pmap(
     Arguments:
       fun: a function of trees of arrays; it may use collectives over ``axis_name``.
       axis_name: the name of the mapped axis.
-      in_axes, out_axes: as for ``vmap``.
+      in_axes, out_axes: as for ``vmap``; of a result with the out axis ``None`` that of the first device is returned.
       static_broadcasted_argnums: positions of arguments that are compile-time constants, the same for all
         devices.
       devices: the devices to use; all by default. ``jax_num_cpu_devices`` says how many there are.
@@ -125,6 +135,10 @@ def pmap(
     """
     check_callable(fun)
     check_backend(backend)
+    check_axes("pmap in_axes", in_axes)
+    check_axes("pmap out_axes", out_axes)
+    if devices is not None and not len(devices):
+        raise ValueError("'devices' argument to pmap must be non-empty, or None.")
     name = _UnnamedAxis() if axis_name is None else axis_name
     static = as_int_tuple(static_broadcasted_argnums, "static_broadcasted_argnums")
     donate = as_int_tuple(donate_argnums, "donate_argnums")
@@ -132,6 +146,12 @@ def pmap(
 
     @functools.wraps(fun, assigned=("__module__", "__name__", "__qualname__", "__doc__"))
     def mapped(*args, **kwargs):
+        if any(i >= len(args) for i in static):
+            given = f"{len(args)} positional argument{'s' if len(args) != 1 else ''}"
+            raise ValueError(
+                f"pmapped function has static_broadcasted_argnums={static} but was called with only {given}. "
+                "All static broadcasted arguments must be passed positionally."
+            )
         fixed = {i % len(args) for i in static}
         dynamic = tuple(x for i, x in enumerate(args) if i not in fixed)
         axes = in_axes
@@ -146,6 +166,7 @@ def pmap(
         return bind_pmap(fun, call, dynamic, kwargs, name, axes, out_axes, axis_size, available)
 
     compiled: JitFunction = jit(mapped, static_argnums=static or None, donate_argnums=donate or None)
+    compiled.__wrapped__ = fun
     return compiled
 
 
@@ -154,8 +175,10 @@ def bind_pmap(fun, call, args, kwargs, name, in_axes, out_axes, axis_size, avail
     leaves, tree = tree_flatten((args, kwargs))
     leaves = [mapped_leaf(x) for x in leaves]
     dims = flatten_axes("pmap in_axes", tree, (in_axes, 0), tupled_args=True)
-    dims = [canonical_dim(x, d) for x, d in zip(leaves, dims, strict=True)]
-    size = mapped_size(fun, args, kwargs, leaves, dims, axis_size)
+    if axis_size is None and not any(d is not None and get_aval(x).ndim for x, d in zip(leaves, dims, strict=True)):
+        raise ValueError("pmap requires at least one argument with a mapped axis.")
+    dims = [canonical_dim(x, d, "pmap") for x, d in zip(leaves, dims, strict=True)]
+    size = mapped_size(fun, args, kwargs, leaves, dims, axis_size, "pmap")
     if size > available:
         raise ValueError(
             f"pmap of {function_name(fun)} over {size} examples needs {size} devices, but only {available} "

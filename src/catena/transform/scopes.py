@@ -1,6 +1,5 @@
 """Names for parts of programs, and evaluation in the middle of tracing."""
 
-import contextlib
 import functools
 from collections.abc import Callable
 
@@ -9,7 +8,7 @@ from catena.core.source import function_name
 from catena.transform.functions import check_callable
 
 
-class named_scope(contextlib.ContextDecorator):  # noqa: N801
+class named_scope:  # noqa: N801
     """Name the operations inside a ``with`` block or a decorated function; the name is kept with each
     equation.
 
@@ -27,12 +26,19 @@ class named_scope(contextlib.ContextDecorator):  # noqa: N801
             raise TypeError("named_scope name argument must be a string.")
         self.name = name
 
-    def _recreate_cm(self):
-        return named_scope(self.name)
+    def __call__(self, fun: Callable) -> Callable:
+        """``fun``, its operations named; not by ``ContextDecorator``, whose line would stand for the user's."""
+
+        @functools.wraps(fun)
+        def scoped(*args, **kwargs):
+            with named_scope(self.name):
+                return fun(*args, **kwargs)
+
+        return scoped
 
     def __enter__(self):
         self.previous = context.name_stack
-        context.name_stack = (*self.previous, self.name)
+        context.name_stack = self.previous.extend(self.name)
         return self
 
     def __exit__(self, *exc_info):
@@ -52,15 +58,7 @@ def named_call(fun: Callable, *, name: str | None = None) -> Callable:
       2
     """
     check_callable(fun)
-    scope = function_name(fun) if name is None else name
-    named_scope(scope)  # checks the name now
-
-    @functools.wraps(fun)
-    def called(*args, **kwargs):
-        with named_scope(scope):
-            return fun(*args, **kwargs)
-
-    return called
+    return named_scope(function_name(fun) if name is None else name)(fun)
 
 
 def ensure_compile_time_eval():

@@ -5,6 +5,8 @@ from typing import NamedTuple
 from catena.core.array import Array, as_array
 from catena.core.device import Device, check_backend
 from catena.core.device import devices as all_devices
+from catena.core.errors import JaxRuntimeError
+from catena.core.foreign_options import OPTIONS
 from catena.core.lazy import compiler
 from catena.core.sharding import SingleDeviceSharding
 from catena.core.struct import struct_of
@@ -328,11 +330,24 @@ def check_placement(in_shardings, out_shardings, device, backend) -> None:
             raise TypeError(f"{name} must be None or a device, got {value!r}")
 
 
-OPTIONS: tuple = ()
-
-
 def check_compiler_options(options: dict | None) -> None:
-    """Raise where a compiler option does not exist."""
-    unknown = set(options or ()) - set(OPTIONS)
-    if unknown:
-        raise ValueError(f"unknown compiler options {sorted(unknown)}; there are {list(OPTIONS) or 'none'}")
+    """Raise where an option is none of XLA's, or its value not of the option's kind; nothing else becomes of them."""
+    for name, value in (options or {}).items():
+        if name not in OPTIONS:
+            raise JaxRuntimeError(f"INVALID_ARGUMENT: No such compile option: '{name}'")
+        kind = OPTIONS[name]
+        if not admits(kind, value):
+            raise JaxRuntimeError(
+                f"INVALID_ARGUMENT: While setting option {name}, {value!r} is not a valid {kind.__name__} value."
+            )
+
+
+def admits(kind: type, value) -> bool:
+    """Whether an option of this kind takes this value, which may be written as a string."""
+    if kind is bool:
+        return value in (True, False) or str(value).lower() in ("true", "false")
+    try:
+        kind(value)
+    except (TypeError, ValueError):
+        return False
+    return True

@@ -2,18 +2,20 @@
 
 from catena.core.context import context, set_trace
 from catena.core.jaxpr import ClosedJaxpr, eval_jaxpr
+from catena.core.source import transposed
 from catena.core.staging import trace_to_jaxpr
 from catena.core.zeros import UndefinedPrimal, Zero, add_tangents
 from catena.transform.linearize import Linearized, TapeTrace, TapeTracer
 from catena.transform.memo import memoised
 
 
-def backward_pass(linear: Linearized, cotangents) -> list:
+def backward_pass(linear: Linearized, cotangents, *, named: bool = True) -> list:
     """Pull cotangents of the outputs back to the inputs.
 
     Arguments:
       linear: the linear program.
       cotangents: one for each output; symbolic zeros are allowed.
+      named: whether the name stacks of what it does say that it is a transposition.
 
     Returns:
       One cotangent for each input, symbolic where it is zero. The tape is only read, so this may be called
@@ -24,12 +26,18 @@ def backward_pass(linear: Linearized, cotangents) -> list:
     for out, ct in zip(linear.outputs, cotangents, strict=True):
         if type(out) is TapeTracer and out._trace is tape:
             accumulate(cts, out, ct)
-    for primitive, args, outs, params in reversed(linear.entries):
-        ct = taken(cts, outs) if primitive.multiple_results else cts[outs[0].index]
-        if ct is not None:
-            if not primitive.multiple_results:
-                cts[outs[0].index] = None
-            transpose_entry(tape, cts, primitive, args, params, ct)
+    before = context.source
+    around = context.name_stack.transform("transpose") if named else context.name_stack
+    try:
+        for primitive, args, outs, params, source in reversed(linear.entries):
+            ct = taken(cts, outs) if primitive.multiple_results else cts[outs[0].index]
+            if ct is not None:
+                if not primitive.multiple_results:
+                    cts[outs[0].index] = None
+                context.source = before if source is None else transposed(source, tape.outer, around)
+                transpose_entry(tape, cts, primitive, args, params, ct)
+    finally:
+        context.source = before
     return [cotangent_of(tape, cts, x) for x in linear.inputs]
 
 
@@ -110,7 +118,7 @@ def transpose_jaxpr(closed: ClosedJaxpr, linear: tuple, zero_cts: tuple):
         cts = [Zero(a) if z else next(given) for a, z in zip(closed.out_avals, zero_cts, strict=True)]
         run = lambda *xs: eval_jaxpr(closed.jaxpr, closed.consts, *xs)  # noqa: E731
         _, program = linearize_linear(run, closed.in_avals, values)
-        in_cts = backward_pass(program, cts)
+        in_cts = backward_pass(program, cts, named=False)
         nonzero_in[:] = [type(ct) is not Zero for ct in in_cts]
         return [ct for ct in in_cts if type(ct) is not Zero]
 

@@ -13,7 +13,7 @@ from catena.core.tree import tree_flatten, tree_leaves_with_path, tree_unflatten
 from catena.core.tree_errors import flatten_axes
 from catena.core.tree_keys import keystr
 from catena.core.zeros import get_aval
-from catena.transform.arguments import argument_names
+from catena.transform.arguments import argument_names, leaf_names
 from catena.transform.batch import Axis, batch_flat, match_axis
 from catena.transform.functions import check_callable, named_after
 
@@ -33,7 +33,7 @@ def vmap(
       fun: a function of trees of arrays.
       in_axes: which axis of each argument is mapped: an integer, ``None`` for not mapped, or a tuple with an
         entry for each positional argument, each a tree prefix of the argument. Keyword arguments are mapped
-        along axis 0.
+        along axis 0. What is not mapped may be any object, and reaches ``fun`` as it is.
       out_axes: where the mapped axis appears in the results; a tree prefix of the result.
       axis_name: a name by which collectives inside ``fun`` refer to the axis.
       axis_size: the size of the axis; needed only where nothing is mapped.
@@ -58,12 +58,14 @@ def vmap(
     if not all(isinstance(name, str) or name is None for name in names):
         raise TypeError(f"spmd_axis_name must be a name, a tuple of names or None, got {spmd_axis_name!r}")
     in_axes = tuple(in_axes) if isinstance(in_axes, list) else in_axes
-    if in_axes is not None and not isinstance(in_axes, (int, tuple)) and not hasattr(in_axes, "__index__"):
+    if in_axes is not None and type(in_axes) is not int and not isinstance(in_axes, tuple):
         raise TypeError(
             "vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional "
             "arguments passed "
             f"to the function, but got {in_axes}."
         )
+    check_axes("vmap in_axes", in_axes)
+    check_axes("vmap out_axes", out_axes)
 
     @named_after(fun, "The vectorised form")
     @api_boundary
@@ -76,10 +78,7 @@ def vmap(
             )
         leaves, tree = tree_flatten((args, kwargs))
         dims = flatten_axes("vmap in_axes", tree, (in_axes, 0), tupled_args=True)
-        leaves = [
-            x if d is None and dtypes.is_scalar_or_numpy(x) else mapped_leaf(x)
-            for x, d in zip(leaves, dims, strict=True)
-        ]
+        leaves = [x if d is None else mapped_leaf(x) for x, d in zip(leaves, dims, strict=True)]
         dims = [canonical_dim(x, d) for x, d in zip(leaves, dims, strict=True)]
         size = mapped_size(fun, args, kwargs, leaves, dims, axis_size)
         result = {}
@@ -88,7 +87,7 @@ def vmap(
             call_args, call_kwargs = tree_unflatten(tree, xs)
             out = fun(*call_args, **call_kwargs)
             outs, result["tree"] = tree_flatten(out)
-            return [mapped_leaf(x) for x in outs]
+            return [result_leaf(x) for x in outs]
 
         outs, out_dims = batch_flat(flat_fun, Axis(axis_name, size), leaves, dims, function_place(fun))
         targets = flatten_axes("vmap out_axes", result["tree"], out_axes)
@@ -101,36 +100,51 @@ def vmap(
     return vmap_f
 
 
+def check_axes(name: str, axes) -> None:
+    """Raise where the leaves of ``axes`` are anything but integers and None; True is no axis."""
+    if any(type(axis) is not int for axis in tree_flatten(axes)[0]):
+        raise TypeError(
+            f"{name} must be an int, None, or (nested) container with those types as leaves, but got {axes}."
+        )
+
+
 def mapped_leaf(x):
-    """``x`` as a value of the language, or an error."""
+    """``x``, which has a mapped axis, as a value of the language, or an error."""
     if isinstance(x, VALUES):
         return x
     if dtypes.is_scalar_or_numpy(x):
         return as_array(x)
     raise TypeError(
-        f"Value {x!r} of type {type(x)} is not a valid JAX type; vmap takes and returns trees of arrays."
-        f"{how_to_register(x)}"
+        f"Argument {x!r} of type {type(x)} is not a valid JAX type; what vmap maps over are trees of arrays. "
+        f"An in_axes of None passes anything through.{how_to_register(x)}"
     )
 
 
-def canonical_dim(x, dim):
+def result_leaf(x):
+    """``x``, which the function returned, or an error; numbers stay numbers, for where they are not mapped."""
+    if isinstance(x, VALUES) or dtypes.is_scalar_or_numpy(x):
+        return x
+    raise TypeError(
+        f"Output from batched function {x!r} with type {type(x)} is not a valid JAX type; vmap returns trees of "
+        f"arrays.{how_to_register(x)}"
+    )
+
+
+def canonical_dim(x, dim, transformation: str = "vmap"):
     """``dim`` counted from the front, or an error where the argument has no such axis."""
     if dim is None:
         return None
-    if not hasattr(dim, "__index__"):
-        raise TypeError(f"vmap in_axes must be ints or None at the leaves, got {dim!r}")
-    dim = int(dim)
     shape = get_aval(x).shape
     if not -len(shape) <= dim < len(shape):
         raise ValueError(
-            f"vmap was requested to map its argument along axis {dim}, which implies that its rank should "
+            f"{transformation} was requested to map its argument along axis {dim}, which implies that its rank should "
             f"be at least "
             f"{dim + 1 if dim >= 0 else -dim}, but is only {len(shape)} (its shape is {shape})"
         )
     return dim % len(shape)
 
 
-def mapped_size(fun, args, kwargs, leaves, dims, axis_size) -> int:
+def mapped_size(fun, args, kwargs, leaves, dims, axis_size, transformation: str = "vmap") -> int:
     """The common size of the mapped axes, or an error that names the arguments that disagree."""
     sizes = {get_aval(x).shape[d] for x, d in zip(leaves, dims, strict=True) if d is not None}
     if axis_size is not None:
@@ -145,17 +159,18 @@ def mapped_size(fun, args, kwargs, leaves, dims, axis_size) -> int:
                 f"specified, got empty *args={args} and **kwargs={kwargs}"
             )
         raise ValueError("vmap must have at least one non-None value in in_axes or axis_size must be specified")
-    raise ValueError(size_error(fun, args, kwargs, leaves, dims, axis_size))
+    raise ValueError(size_error(fun, args, kwargs, leaves, dims, axis_size, transformation))
 
 
-def size_error(fun, args, kwargs, leaves, dims, axis_size) -> str:
+def size_error(fun, args, kwargs, leaves, dims, axis_size, transformation: str) -> str:
     """Which arguments have which size of the mapped axis."""
-    names = argument_names(fun, args, kwargs)
+    names = [name if name.startswith("args[") else f"argument {name}" for name in argument_names(fun, args, {})]
+    names += [name for key in sorted(kwargs) for name in leaf_names(f"kwargs[{key!r}]", kwargs[key])]
     by_size: dict[int, list[str]] = {}
     for name, x, d in zip(names, leaves, dims, strict=True):
         if d is not None:
             aval = get_aval(x)
-            by_size.setdefault(aval.shape[d], []).append(f"axis {d} of argument {name} of type {aval.str_short()}")
+            by_size.setdefault(aval.shape[d], []).append(f"axis {d} of {name} of type {aval.str_short()}")
     lines = [f"the `axis_size` argument was {axis_size}"] if axis_size is not None else []
     for size, places in by_size.items():
         if len(places) == 1:
@@ -167,7 +182,8 @@ def size_error(fun, args, kwargs, leaves, dims, axis_size) -> str:
                 if len(places) > 3
                 else f"some axes had size {size}: {', '.join(shown)}"
             )
-    return "vmap got inconsistent sizes for array axes to be mapped:\n" + ";\n".join(f"  * {line}" for line in lines)
+    listed = ";\n".join(f"  * {line}" for line in lines)
+    return f"{transformation} got inconsistent sizes for array axes to be mapped:\n{listed}"
 
 
 def place_axis(x, dim, target, size: int, sum_match: bool, tree, position: int):

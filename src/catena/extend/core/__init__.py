@@ -2,6 +2,9 @@
 
 from catena.core.aval import AbstractToken as AbstractToken
 from catena.core.check import check_jaxpr as check_jaxpr
+from catena.core.effects import Effect as Effect
+from catena.core.effects import Effects as Effects
+from catena.core.effects import no_effects as no_effects
 from catena.core.jaxpr import ClosedJaxpr as ClosedJaxpr
 from catena.core.jaxpr import Eqn as JaxprEqn  # noqa: F401
 from catena.core.jaxpr import Jaxpr as Jaxpr

@@ -3,9 +3,7 @@
 from collections.abc import Callable
 
 from catena.core import primitive as core_primitive
-from catena.core.array import as_array
-from catena.core.errors import MissingRuleError
-from catena.core.trace import Tracer
+from catena.core.aval import AbstractToken, ShapedArray
 
 
 class Primitive(core_primitive.Primitive):
@@ -26,41 +24,66 @@ class Primitive(core_primitive.Primitive):
     Array([0., 2., 4.], dtype=float32)
     """
 
-    __slots__ = ("impl",)
+    __slots__ = ()
 
     def __init__(self, name: str):
         known = core_primitive.registry.get(name)
         super().__init__(name, takes_arrays=True, takes_tokens=True)
-        self.impl, self.evaluate = None, self.refuse
+        self.abstract, self.evaluate = self.without("abstract"), self.without("evaluate")
         self.own = False
         if known is None:
             del core_primitive.registry[name]
         else:
             core_primitive.registry[name] = known
 
-    def def_impl(self, impl: Callable) -> Callable:
-        """Let ``impl`` compute values: from arrays and the parameters to an array, or several."""
+    def without(self, kind: str) -> Callable:
+        """The rule of a primitive that was given none of this kind: it says so."""
 
-        def evaluate(*args, **params):
-            out = impl(*args, **params)
-            return [value(x) for x in out] if self.multiple_results else value(out)
+        def refuse(*args, **params):
+            raise NotImplementedError(core_primitive.MISSING[kind].format(self.name))
 
-        self.impl, self.evaluate = impl, evaluate
-        return impl
-
-    def refuse(self, *args, **params):
-        """The implementation of a primitive that was given none."""
-        raise MissingRuleError(f"Evaluation rule for '{self.name}' is not defined: give it one with def_impl")
+        return refuse
 
     def def_abstract_eval(self, rule: Callable) -> Callable:
         """Let ``rule`` give the type of the result, or several, from those of the arguments and the parameters."""
-        self.abstract = rule
+        self.abstract = lambda *avals, **params: checked_types(self, rule(*avals, **params))
+        self.effects = core_primitive.no_effects
+        return rule
+
+    def def_effectful_abstract_eval(self, rule: Callable) -> Callable:
+        """Let ``rule`` give the type of the result, or several, and the set of effects of the application.
+
+        An equation with effects stays in its jaxpr whether its results are read or not.
+
+        >>> import catena as jax
+        >>> from catena.extend.core import Effect, Primitive
+        >>> class Noise(Effect):
+        ...     pass
+        >>> beep_p = Primitive("beep")
+        >>> _ = beep_p.def_effectful_abstract_eval(lambda x: (x, {Noise()}))
+        >>> jax.make_jaxpr(lambda x: (beep_p.bind(x), x + 1)[1])(1.0).effects
+        frozenset({Noise})
+        """
+
+        def abstract(*avals, **params):
+            types, _ = rule(*avals, **params)
+            return checked_types(self, types)
+
+        self.abstract, self.effects = abstract, lambda avals, params: frozenset(rule(*avals, **params)[1])
         return rule
 
     def __reduce__(self):
         raise TypeError(f"the primitive {self.name} cannot be pickled: another process would not know its rules")
 
 
-def value(x):
-    """What a user's function returned, as a value of the language."""
-    return x if isinstance(x, Tracer) else as_array(x)
+def checked_types(primitive: Primitive, out):
+    """What a user's rule gave as the type of the result, or of several; an error where it is not that."""
+    several = isinstance(out, (tuple, list))
+    if several != primitive.multiple_results:
+        raise ValueError(
+            f"{primitive}.abstract_eval() method should return a tuple or a list iff {primitive}.multiple_results."
+        )
+    for aval in out if several else (out,):
+        if not isinstance(aval, (ShapedArray, AbstractToken)):
+            raise TypeError(f"the abstract evaluation of {primitive} must give types such as ShapedArray, got {aval!r}")
+    return out

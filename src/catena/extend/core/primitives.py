@@ -134,7 +134,6 @@ from catena.lax import transpose_p as transpose_p
 from catena.lax import while_p as while_p
 from catena.lax import xor_p as xor_p
 from catena.lax import zeta_p as zeta_p
-from catena.lax.collectives import axis_index_p as axis_index_p
 from catena.lax.collectives import pmax_p as pmax_p
 from catena.lax.collectives import pmin_p as pmin_p
 from catena.lax.collectives import psum_p as psum_p
@@ -153,6 +152,7 @@ from catena.lax.linalg import svd_p as svd_p
 from catena.lax.linalg import triangular_solve_p as triangular_solve_p
 from catena.lax.linalg import tridiagonal_p as tridiagonal_p
 from catena.lax.linalg import tridiagonal_solve_p as tridiagonal_solve_p
+from catena.lax.named_axes import axis_index_p as axis_index_p
 from catena.random.gamma import random_gamma_p as random_gamma_p
 from catena.random.primitives import random_bits_p as random_bits_p
 from catena.random.primitives import random_fold_in_p as random_fold_in_p

@@ -8,6 +8,7 @@ from catena.core import config, dtypes
 from catena.core.array import as_array
 from catena.core.aval import same_type
 from catena.core.context import context, set_trace
+from catena.core.effects import KNOWN, check_effects
 from catena.core.errors import how_to_register
 from catena.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
 from catena.core.source import function_place
@@ -110,6 +111,8 @@ def _trace_body(fun, in_tree, in_avals, name, adapt) -> Body:
 
     names = argument_names(call, tree_unflatten(in_tree, list(in_avals)), {})
     jaxpr, consts = trace_to_jaxpr(flat, in_avals, DebugInfo(name, function_place(fun), names, paths))
+    if jaxpr.effects:
+        check_effects(jaxpr.effects, KNOWN, f"`{name}`")
     hoisted = hoist_constants(jaxpr)
     hoisted.debug_info = DebugInfo(name, function_place(fun), [None] * len(consts) + names)
     return Body(canonical(ClosedJaxpr(hoisted, [])), consts, result["tree"])
@@ -211,7 +214,7 @@ def evaluates_alone(primitive, closed: ClosedJaxpr, in_avals: tuple, params: dic
     if found is None:
         invars = [Var(a) for a in in_avals]
         outvars = [Var(a) for a in primitive.abstract(*in_avals, **params)]
-        eqn = Eqn(invars, outvars, primitive, params, primitive.effects(params))
+        eqn = Eqn(invars, outvars, primitive, params, primitive.effects(in_avals, params))
         found = closed.memo[key] = ClosedJaxpr(Jaxpr([], invars, outvars, [eqn], None, closed.jaxpr.debug_info), [])
     return found
 

@@ -13,7 +13,7 @@ import numpy as np
 from catena.core import dtypes
 from catena.core.array import Array
 from catena.core.aval import ShapedArray, same_type
-from catena.core.dead_code import dead_code_elimination
+from catena.core.dead_code import dead_code_elimination, pruned
 from catena.core.jaxpr import ClosedJaxpr, Jaxpr, Var, eval_jaxpr
 from catena.core.primitive import Primitive
 from catena.core.source import function_place
@@ -45,7 +45,7 @@ def _abstract(index, *avals, branches):
     return branches[0].out_avals
 
 
-def _effects(params):
+def _effects(avals, params):
     return frozenset().union(*[b.effects for b in params["branches"]])
 
 
@@ -237,10 +237,35 @@ def _prune(eqn, used):
 def _batch(axis, args, dims, *, branches):
     if dims[0] is None:
         return batch_one_branch(axis, args, dims, branches)
+    passed, smaller = without_passed(branches[0], branches)
+    if any(p is not None for p in passed):  # what every branch returns as it came does not depend on the branch
+        computed = _batch(axis, args, dims, branches=smaller) if smaller is not None else ((), ())
+        rest = zip(*computed, strict=True)
+        pairs = [next(rest) if p is None else (args[1 + p], dims[1 + p]) for p in passed]
+        return [x for x, _ in pairs], [d for _, d in pairs]
     by_name = axis.name is not None and axis.name in _axis_names({"branches": branches})
     if by_name or is_light(branches):
         return batch_by_choice(axis, args, dims, branches)
     return batch_per_lane(cond_p, axis, args, dims, {"branches": branches})
+
+
+@memoised
+def without_passed(first, branches: tuple):
+    """For each result the operand that every branch returns for it, or None; and the branches without these results,
+    None where there is nothing left to do.
+    """
+    columns = zip(*[operands_returned(branch.jaxpr) for branch in branches], strict=True)
+    passed = [column[0] if len(set(column)) == 1 else None for column in columns]
+    used = [p is None for p in passed]
+    if all(used) or not any(used) and not any(branch.effects for branch in branches):
+        return passed, None
+    return passed, tuple(pruned(branch, used) for branch in branches)
+
+
+def operands_returned(jaxpr) -> list:
+    """For each result the number of the argument that it is, or None."""
+    number = {v: i for i, v in enumerate(jaxpr.invars)}
+    return [number.get(v) if type(v) is Var else None for v in jaxpr.outvars]
 
 
 def batch_one_branch(axis, args, dims, branches):

@@ -147,7 +147,7 @@ linear_solve_p = Primitive(
     "custom_linear_solve",
     multiple_results=True,
     takes_arrays=True,
-    effects=lambda params: frozenset().union(*[j.effects for j in _present(params)]),
+    effects=lambda avals, params: frozenset().union(*[j.effects for j in _present(params)]),
     axis_names=lambda params: tuple(dict.fromkeys(n for j in _present(params) for n in jaxpr_axis_names(j))),
     abstract=_abstract,
     evaluate=_evaluate,

@@ -54,7 +54,7 @@ def lane_body(primitive, avals: tuple, order: tuple, params: dict) -> ClosedJaxp
         invars = [Var(a) for a in avals]
         outs = primitive.abstract(*avals, **params)
         outvars = [Var(a) for a in (outs if primitive.multiple_results else [outs])]
-        eqn = Eqn(invars, outvars, primitive, params, primitive.effects(params))
+        eqn = Eqn(invars, outvars, primitive, params, primitive.effects(avals, params))
         jaxpr = Jaxpr([], [invars[i] for i in order], outvars, [eqn], None, DebugInfo("vmap", str(primitive)))
         found = _bodies[key] = ClosedJaxpr(jaxpr, [])
     return found

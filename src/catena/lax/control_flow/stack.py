@@ -171,7 +171,7 @@ stack_scan_p = Primitive(
     "stack_scan",
     multiple_results=True,
     takes_arrays=True,
-    effects=lambda params: params["jaxpr"].effects,
+    effects=lambda avals, params: params["jaxpr"].effects,
     axis_names=lambda params: jaxpr_axis_names(params["jaxpr"]),
     abstract=_abstract,
     evaluate=_evaluate,

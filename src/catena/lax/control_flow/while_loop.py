@@ -18,21 +18,21 @@ import numpy as np
 
 from catena.core.array import as_array
 from catena.core.dead_code import dead_code_elimination
-from catena.core.jaxpr import ClosedJaxpr, Var, eval_jaxpr
+from catena.core.jaxpr import ClosedJaxpr, Jaxpr, Var, eval_jaxpr
 from catena.core.primitive import NoRule, Primitive
 from catena.core.stack import stack_aval
 from catena.core.staging import DebugInfo, trace_to_jaxpr
 from catena.core.tree import tree_unflatten, treedef_tuple
 from catena.core.zeros import Zero, get_aval, instantiate
 from catena.lax.control_flow import common
-from catena.lax.control_flow.common import either, merge, partition, split, take, with_invars
+from catena.lax.control_flow.common import either, merge, partition, split, take, unnamed, with_invars
 from catena.lax.control_flow.lockstep import block_size, in_blocks, is_light, joined
 from catena.lax.control_flow.loop_rules import derivative_body, nonzero, pruned_body, split_body
 from catena.lax.control_flow.per_lane import batch_per_lane
 from catena.lax.control_flow.scan import carry_name, spread
 from catena.lax.control_flow.stack import INT, collect, physical, stack_scan_p, stack_write_p
 from catena.lax.structure import bind
-from catena.transform.batch import Axis, batch_jaxpr, move_axis
+from catena.transform.batch import batch_jaxpr, move_axis
 from catena.transform.jit_primitive import jaxpr_axis_names
 from catena.transform.memo import memoised
 
@@ -48,7 +48,7 @@ def _save_abstract(*avals, body_jaxpr, body_nconsts, **params):
     return [*carry, INT, *[stack_aval(a) for a in items]]
 
 
-def _effects(params):
+def _effects(avals, params):
     return params["cond_jaxpr"].effects | params["body_jaxpr"].effects
 
 
@@ -198,6 +198,9 @@ def _batch(axis, args, dims, *, cond_jaxpr, cond_nconsts, body_jaxpr, body_ncons
         "cond_jaxpr": cond_jaxpr, "cond_nconsts": cond_nconsts,
         "body_jaxpr": body_jaxpr, "body_nconsts": body_nconsts,
     }  # fmt: skip
+    unchanged = unchanged_carry(body_jaxpr, body_nconsts)
+    if any(unchanged):
+        return batch_without(unchanged, axis, args, dims, **params)
     mapped = tuple(d is not None for d in dims)
     batched = batched_loop(body_jaxpr, body_nconsts, cond_jaxpr, cond_nconsts, axis, mapped)
     by_name = axis.name is not None and axis.name in while_p.axis_names(params)
@@ -212,6 +215,42 @@ def _batch(axis, args, dims, *, cond_jaxpr, cond_nconsts, body_jaxpr, body_ncons
     return _run_in_blocks(axis, args, dims, params)
 
 
+def unchanged_carry(body: ClosedJaxpr, nconsts: int) -> tuple:
+    """For each component of the carry, whether the body returns it as it was."""
+    jaxpr = body.jaxpr
+    return tuple(v is old for v, old in zip(jaxpr.outvars, jaxpr.invars[nconsts:], strict=True))
+
+
+def batch_without(unchanged, axis, args, dims, *, cond_jaxpr, cond_nconsts, body_jaxpr, body_nconsts):
+    """Vectorise a loop some of whose carry never changes: that is a constant to it, mapped or not as it came."""
+    counts = cond_nconsts, body_nconsts
+    smaller = with_constants(body_jaxpr, cond_jaxpr, *counts, unchanged)
+    values = [partition(split(xs, *counts)[2], unchanged) for xs in (args, dims)]
+    (changing, fixed), (changing_d, fixed_d) = values
+    before = [split(xs, *counts) for xs in (args, dims)]
+    given = [(*c, *f, *b, *f, *rest) for (c, b, _), (rest, f) in zip(before, values, strict=True)]
+    outs, out_dims = _batch(
+        axis, *given, cond_jaxpr=smaller[0], cond_nconsts=cond_nconsts + len(fixed),
+        body_jaxpr=smaller[1], body_nconsts=body_nconsts + len(fixed),
+    ) if changing else ((), ())  # fmt: skip
+    return merge(unchanged, outs, fixed), merge(unchanged, out_dims, fixed_d)
+
+
+@memoised
+def with_constants(body: ClosedJaxpr, cond: ClosedJaxpr, cond_nconsts: int, body_nconsts: int, unchanged: tuple):
+    """Condition and body with the unchanged part of the carry behind their other constants."""
+
+    def reordered(closed, nconsts, outvars):
+        consts, carry = split(closed.jaxpr.invars, nconsts)
+        changing, fixed = partition(carry, unchanged)
+        jaxpr = closed.jaxpr
+        invars = [*consts, *fixed, *changing]
+        return ClosedJaxpr(Jaxpr(jaxpr.constvars, invars, outvars, jaxpr.eqns, None, unnamed(jaxpr)), closed.consts)
+
+    body_outs = partition(body.jaxpr.outvars, unchanged)[0]
+    return reordered(cond, cond_nconsts, cond.jaxpr.outvars), reordered(body, body_nconsts, body_outs)
+
+
 def _run_in_blocks(axis, args, dims, params):
     """A ``scan`` over blocks of examples, each of which runs in lockstep."""
     size = block_size(axis.size)
@@ -219,7 +258,7 @@ def _run_in_blocks(axis, args, dims, params):
     mapped = tuple(d is not None for d in dims)
     body = block_body(
         params["body_jaxpr"], params["body_nconsts"], params["cond_jaxpr"], params["cond_nconsts"],
-        Axis(None, size), mapped,
+        axis._replace(name=None, size=size), mapped,
     )  # fmt: skip
     fixed, moving = partition(list(zip(args, dims, strict=True)), mapped)
     operands = [x for x, _ in fixed] + [in_blocks(x, d, count, size) for x, d in moving]

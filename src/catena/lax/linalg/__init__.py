@@ -1,6 +1,7 @@
 """Linear algebra on stacks of matrices: factorisations, eigenvalues, triangular systems."""
 
 from catena.core.namespace import shown as _shown
+from catena.core.traceback import open_door as _open_door
 from catena.lax.linalg.eigen import EighImplementation as EighImplementation
 from catena.lax.linalg.eigen import EigImplementation as EigImplementation
 from catena.lax.linalg.eigen import eig as eig
@@ -37,5 +38,7 @@ from catena.lax.linalg.svd import SvdAlgorithm as SvdAlgorithm
 from catena.lax.linalg.svd import qdwh as qdwh
 from catena.lax.linalg.svd import svd as svd
 from catena.lax.linalg.svd import svd_p as svd_p
+
+_open_door(globals(), "catena.lax.linalg")
 
 __dir__ = _shown(globals())
