@@ -58,6 +58,36 @@ def test_untrusted_entries_are_ignored(folder, tmp_path):
     assert cache.directory() is None and "generate" in compiled()
 
 
+def test_entries_under_another_name_are_ignored(folder):
+    cache.save("00" * 32, b"first")
+    cache.save("11" * 32, b"second")
+    first, second = (folder / f"{name * 32}" for name in ("00", "11"))
+    contents = first.read_bytes(), second.read_bytes()
+    first.write_bytes(contents[1])
+    second.write_bytes(contents[0])
+    assert cache.load(first.name) is None and cache.load(second.name) is None
+    first.write_bytes(contents[0])
+    assert cache.load(first.name) == b"first"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names")
+def test_what_is_no_file_is_ignored_at_once(folder):
+    cache.save("00" * 32, b"first")
+    place = folder / ("00" * 32)
+    for make in (os.mkfifo, os.mkdir):
+        place.unlink()
+        make(place, 0o600)
+        before = len(os.listdir("/proc/self/fd")) if os.path.exists("/proc/self/fd") else 0
+        assert cache.load(place.name) is None
+        assert before in (0, len(os.listdir("/proc/self/fd")))
+
+
+def test_a_bound_that_is_no_number_is_an_error(folder, monkeypatch):
+    monkeypatch.setenv("CATENA_CACHE_BYTES", "many")
+    with pytest.raises(ValueError, match="CATENA_CACHE_BYTES must be a number of bytes, got 'many'"):
+        cache.save("00" * 32, b"first")
+
+
 def test_off_switch_and_unwritable_places(folder, monkeypatch):
     monkeypatch.setenv("CATENA_CACHE", "0")
     assert "generate" in compiled() and "generate" in compiled()
@@ -71,7 +101,7 @@ def test_size_is_bounded(folder, monkeypatch):
     for i in range(20):
         cache.save(f"{0x10 + i:064x}", b"0" * 100)
         os.utime(folder / f"{0x10 + i:064x}", (i, i))
-    cache.prune(folder)
+    cache.prune(folder, cache.bytes_bound())
     left = sorted(p.name for p in folder.iterdir())
     assert 0 < sum(p.stat().st_size for p in folder.iterdir()) <= 1000
     assert left == [f"{0x10 + i:064x}" for i in range(20 - len(left), 20)]

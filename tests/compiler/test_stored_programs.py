@@ -6,8 +6,8 @@ import pytest
 import catena as jax
 import catena.numpy as jnp
 from catena import lax
+from catena.compiler import cache, programs, stored
 from catena.compiler import compile as compiler
-from catena.compiler import programs
 from catena.compiler.fingerprint import fingerprint
 from catena.core.config import config
 from catena.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
@@ -52,6 +52,48 @@ PROGRAMS = {
     "narrow dtypes": lambda x: (x.astype(jnp.bfloat16) * 2, (x > 1), x.astype("int4")),
     "a jit in a jit": lambda x: jax.jit(lambda y: y * 2)(x) + jax.jit(lambda y: y * 3)(x),
 }
+
+
+NOT_ENTRIES = {
+    "empty": b"",
+    "no JSON": b"}{",
+    "no text": b"\xff\xfe\x00",
+    "too deep": b"[" * 100_000,
+    "a list": b"[1, 2]",
+    "a number": b"7",
+    "no parts": b'{"note": {}}',
+    "no note": b'{"parts": {}}',
+    "parts of another kind": b'{"note": {}, "parts": 3}',
+    "unknown parts": b'{"note": {}, "parts": {"code_name": "%s", "imports": {}, "surprise": 1}}' % (b"0" * 64),
+    "a name that is no name": b'{"note": {}, "parts": {"code_name": 5, "imports": {}}}',
+    "a name with a zero byte": b'{"note": {}, "parts": {"code_name": "a\\u0000", "imports": {}}}',
+    "imports of another kind": b'{"note": {}, "parts": {"code_name": "%s", "imports": 5}}' % (b"0" * 64),
+}
+
+
+@pytest.mark.parametrize("content", NOT_ENTRIES.values(), ids=NOT_ENTRIES)
+def test_an_entry_that_cannot_be_read_is_none(content):
+    cache.save("0" * 64, b"code")
+    cache.save("1" * 64, content)
+    assert cache.load("1" * 64) == content
+    assert stored.find("1" * 64) is None
+
+
+def test_programs_under_the_names_of_others_are_compiled_again(folder):
+    """Of two entries that were swapped, each gave the other's results."""
+
+    def results():
+        jax.clear_caches()
+        f, g = (jax.jit(lambda x, k=k: jnp.sin(x) * k + jnp.arange(3.0 + k).sum()) for k in (1, 2))
+        return f(X).tolist(), g(X).tolist()
+
+    expected = results()
+    paths = sorted(folder.iterdir())
+    contents = [path.read_bytes() for path in paths]
+    for path, content in zip(paths, contents[1:] + contents[:1], strict=True):
+        path.write_bytes(content)
+    assert results() == expected
+    assert results() == expected
 
 
 def refuse(*args, **kwargs):

@@ -2,8 +2,11 @@
 
 One file per program in a directory of mode 0700: a checksum, then the code. Files are written beside their
 place and renamed into it, so processes never see half of one. A directory or file that somebody else owns or
-may write, a link, or a file whose checksum is wrong is ignored, never executed. The oldest files go when the
-directory grows past its bound.
+may write, a link, what is no plain file, or a file whose checksum is wrong is ignored, never executed. The checksum is
+of the name too, which stands for all that the code depends on (types, versions, processor): an entry under another's
+name is none. The oldest files go when the directory grows past its bound.
+
+This keeps out damage and other users; who can write as the same user can plant code here as in the package itself.
 
 `CATENA_CACHE_DIR`, or the flag `jax_compilation_cache_dir`, chooses the directory (default: `catena` in the
 user's cache directory); `CATENA_CACHE=0`, or the flag `jax_enable_compilation_cache`, turns the cache off;
@@ -20,7 +23,10 @@ from pathlib import Path
 
 from catena.core.context import context
 
-MAGIC = b"catena1\n"
+MAGIC = b"catena2\n"
+HEAD = len(MAGIC) + 32
+# Not following links, nor waiting for somebody to write where a pipe was put in a file's place.
+READ = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 DEFAULT_BYTES = 1 << 29
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
@@ -36,7 +42,7 @@ def directory() -> Path | None:
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         return path if _ours(path.lstat(), stat.S_ISDIR) else None
-    except OSError:
+    except (OSError, ValueError):  # ValueError: no name of a directory, such as one with a zero byte
         return None
 
 
@@ -59,22 +65,27 @@ def load(name: str) -> bytes | None:
     if folder is None:
         return None
     try:
-        descriptor = os.open(folder / name, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
-        with os.fdopen(descriptor, "rb") as file:
-            if not _ours(os.fstat(file.fileno()), stat.S_ISREG):
+        descriptor = os.open(folder / name, READ)
+        try:
+            if not _ours(os.fstat(descriptor), stat.S_ISREG):
                 return None
-            content = file.read()
+            with open(descriptor, "rb", closefd=False) as file:
+                head = file.read(HEAD)
+                code = file.read() if head.startswith(MAGIC) else b""
+        finally:
+            os.close(descriptor)
     except OSError:
         return None
-    head = len(MAGIC) + 32
-    code = content[head:]
-    sound = content.startswith(MAGIC) and hashlib.sha256(code).digest() == content[len(MAGIC) : head]
-    return code if sound else None
+    return code if head == _head(name, code) else None
+
+
+def _head(name: str, code: bytes) -> bytes:
+    return MAGIC + hashlib.sha256(b"\0".join([name.encode(), code])).digest()
 
 
 def save(name: str, code: bytes) -> None:
     """Stores code under `name`; a cache that cannot be written is no error."""
-    folder = directory()
+    folder, bound = directory(), bytes_bound()
     if folder is None:
         return
     try:
@@ -82,22 +93,28 @@ def save(name: str, code: bytes) -> None:
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         try:
             with os.fdopen(descriptor, "wb") as file:
-                file.write(MAGIC + hashlib.sha256(code).digest() + code)
+                file.write(_head(name, code) + code)
             os.replace(temporary, folder / name)
         except OSError:
             os.unlink(temporary)
             raise
         if int(name[:2], 16) < 8:  # look at the size at one write in 32
-            prune(folder)
+            prune(folder, bound)
     except OSError:
         return
 
 
-def prune(folder: Path) -> None:
+def bytes_bound() -> int:
+    """The bytes that the directory may hold."""
+    chosen = os.environ.get("CATENA_CACHE_BYTES", str(context.compilation_cache_max_size))
+    try:
+        return int(chosen) if int(chosen) >= 0 else DEFAULT_BYTES
+    except ValueError:
+        raise ValueError(f"CATENA_CACHE_BYTES must be a number of bytes, got {chosen!r}") from None
+
+
+def prune(folder: Path, bound: int) -> None:
     """Removes the oldest files until three quarters of the bound are left."""
-    bound = int(os.environ.get("CATENA_CACHE_BYTES", context.compilation_cache_max_size))
-    if bound < 0:
-        bound = DEFAULT_BYTES
     with os.scandir(folder) as entries:  # closed when an entry is gone before it is looked at
         files = sorted((s.st_mtime, s.st_size, e.path) for e in entries if (s := e.stat(follow_symlinks=False)))
     total = sum(size for _, size, _ in files)

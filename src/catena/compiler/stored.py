@@ -12,6 +12,7 @@ import functools
 import json
 import math
 import os
+import sys
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -56,7 +57,7 @@ def name_of(*facts) -> str | None:
         return None
     flags = [repr(getattr(context, flag.attribute)) for flag in TRACED]
     threaded = str(workers.parallel_for() is not None)
-    return cache.key(stamp, *host.identity(), threaded, *flags, *map(repr, facts))
+    return cache.key(stamp, *host.identity(), sys.version, np.__version__, threaded, *flags, *map(repr, facts))
 
 
 def find(
@@ -64,18 +65,30 @@ def find(
 ) -> tuple[Executable, dict] | None:
     """The program of this name and what its maker noted of it, if it is there.
 
-    `consts` are the jaxpr's own constants; `text` makes its LLVM IR when somebody wants to read it.
+    `consts` are the jaxpr's own constants; `text` makes its LLVM IR when somebody wants to read it. An entry that
+    cannot be read is none, and will be written again.
     """
     content = cache.load(name) if name else None
     if content is None:
         return None
+    try:
+        return _read(content, consts, text or _no_text)
+    except UNREADABLE:
+        return None
+
+
+# What reading raises where an entry is not what `keep` writes, JSON's and LLVM's errors among them.
+UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, RuntimeError, OverflowError)
+
+
+def _read(content: bytes, consts: Sequence, text: Callable[[], str]) -> tuple[Executable, dict] | None:
     head, _, tables = content.partition(b"\n")
     entry = json.loads(head)
     code, linked = cache.load(entry["parts"]["code_name"]), resolved(entry["parts"]["imports"])
     if code is None or linked is None:
         return None
     parts = _parts(entry["parts"], code, consts, tables)
-    return Executable(parts, text or _no_text, {}, linked), entry["note"]
+    return Executable(parts, text, {}, linked), entry["note"]
 
 
 def keep(name: str | None, executable: Executable, note: dict, consts: Sequence = ()) -> None:
