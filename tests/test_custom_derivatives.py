@@ -1,5 +1,6 @@
 """Derivatives that users define: rules, their checks, and how they go through every transformation."""
 
+import functools
 import pickle
 
 import numpy as np
@@ -458,3 +459,136 @@ def test_pickling(f):
     close(run(0.5), 2 * np.sin(0.5))
     close(jax.grad(run)(0.5), 20.0)
     close(jax.vmap(jax.grad(run))(X), [20, 20, 20])
+
+
+# ---- cotangents of another dtype: gradients in float32 of parameters in bfloat16
+
+
+def with_cotangent(change):
+    @jax.custom_vjp
+    def f(x):
+        return x * 1
+
+    f.defvjp(lambda x: (x * 1, None), lambda _, ct: (change(ct),))
+    return f
+
+
+HALF = jnp.ones(3, jnp.bfloat16)
+OTHER_DTYPES = ("float32", "float16", "int32", "complex64", "float8_e4m3fn")
+
+
+@pytest.mark.parametrize("dtype", OTHER_DTYPES)
+def test_cotangents_of_another_dtype_reach_the_argument(dtype):
+    f = with_cotangent(lambda ct: ct.astype(dtype))
+    loss = lambda x: f(x).sum().real
+    for g in (loss, jax.jit(loss), jax.checkpoint(loss)):
+        for grad in (jax.grad(g), jax.jit(jax.grad(g)), lambda x, g=g: jax.vjp(g, x)[1](jnp.bfloat16(1))[0]):
+            assert grad(HALF).dtype == dtype
+    assert jax.vmap(jax.grad(f))(HALF).dtype == dtype
+
+
+@pytest.mark.parametrize("dtype", [d for d in OTHER_DTYPES if d != "complex64"])
+def test_cotangents_of_another_dtype_have_the_values_own_on_the_way(dtype):
+    f = with_cotangent(lambda ct: ct.astype(dtype))
+    losses = (
+        (lambda x: f(2 * x).sum(), 2),
+        (lambda x: (f(x) + x).sum(), 2),
+        (lambda x: (x + f(x)).sum(), 2),
+        (lambda x: jax.lax.scan(lambda c, _: (f(c), None), x, length=2)[0].sum(), 1),
+        (lambda x: jax.lax.cond(True, f, lambda x: x, x).sum(), 1),
+        (lambda x: jax.checkpoint(lambda x: f(2 * x))(x).sum(), 2),
+        (lambda x: jax.jit(lambda x: f(2 * x))(x).sum(), 2),
+        (lambda x: jax.lax.while_loop(lambda c: c[0] < 2, lambda c: (c[0] + 1, f(c[1])), (0, x))[1].sum(), 1),
+    )
+    for loss, slope in losses:
+        for grad in (jax.grad(loss), jax.jit(jax.grad(loss))):
+            np.testing.assert_array_equal(grad(HALF).astype("float32"), np.full(3, slope, "float32"))
+            assert grad(HALF).dtype == jnp.bfloat16
+
+
+def test_imaginary_parts_of_cotangents_are_not_dropped():
+    f = with_cotangent(lambda ct: ct.astype("complex64"))
+    with pytest.raises(TypeError, match="complex64"):
+        jax.grad(lambda x: f(2 * x).sum())(jnp.ones(3))
+
+
+def test_python_scalars_from_rules_stay():
+    for value in (1.0, 1, True, np.float32(1)):
+        gradient = jax.grad(with_cotangent(lambda ct, value=value: value))(2.0)
+        assert type(gradient) is type(value)
+        assert isinstance(jax.jit(jax.grad(with_cotangent(lambda ct, value=value: value)))(2.0), jax.Array)
+    assert float(jax.grad(lambda x: with_cotangent(lambda ct: 3.0)(x * x))(2.0)) == 12.0
+    np.testing.assert_array_equal(jax.vmap(jax.grad(with_cotangent(lambda ct: 3.0)))(jnp.ones(2)), [3, 3])
+    f = jax.custom_jvp(lambda x: x)
+    f.defjvp(lambda primals, tangents: (primals[0], tangents[0]))
+    assert type(f(2.0)) is float
+
+
+def test_the_shape_of_cotangents_is_checked_unless_it_is_said_not_to():
+    f = with_cotangent(lambda ct: ct.sum())
+    with pytest.raises(ValueError, match=r"output\[0\].*shapes do not match"):
+        jax.vjp(f, HALF)[1](HALF)
+    jax.config.update("jax_disable_bwd_checks", True)
+    try:
+        assert jax.vjp(f, HALF)[1](HALF)[0].shape == jax.jit(lambda x: jax.vjp(f, x)[1](x))(HALF)[0].shape == ()
+    finally:
+        jax.config.update("jax_disable_bwd_checks", False)
+
+
+# ---- arguments
+
+
+@pytest.mark.parametrize("decorate", [jax.custom_jvp, jax.custom_vjp])
+def test_nondiff_positions_and_names_together(decorate):
+    def scale(v, k, mode):
+        return v * k if mode == "up" else v / k
+
+    f = decorate(scale, nondiff_argnums=(1,), nondiff_argnames=("mode",))
+    if decorate is jax.custom_vjp:
+        f.defvjp(lambda v, k, mode: (f(v, k, mode), None), lambda k, mode, _, ct: (ct * k,))
+    else:
+        f.defjvp(lambda k, mode, primals, tangents: (f(*primals, k, mode), tangents[0] * k))
+    assert float(jax.grad(lambda v: f(v, 4, "up"))(1.0)) == float(jax.grad(lambda v: f(v, 4, mode="up"))(1.0)) == 4.0
+
+
+def test_traced_values_as_nondiff_arguments():
+    f = jax.custom_vjp(lambda a, x: a * x, nondiff_argnums=(0,))
+    f.defvjp(lambda a, x: (a * x, None), lambda a, _, ct: (a * ct,))
+    for call in (
+        jax.jit(lambda a: f(a, 3.0)),
+        jax.grad(lambda a: f(a, 3.0)),
+        jax.jit(lambda a: jax.grad(f, 1)(a, 3.0)),
+    ):
+        with pytest.raises(jax.errors.UnexpectedTracerError, match="nondiff_argnums"):
+            call(2.0)
+    g = jax.custom_jvp(lambda a, x: a * x, nondiff_argnums=(0,))
+    g.defjvp(lambda a, primals, tangents: (a * primals[0], a * tangents[0]))
+    assert float(jax.jit(lambda a: jax.grad(g, 1)(a, 3.0))(2.0)) == 2.0
+    assert float(jax.grad(lambda a: g(a, 3.0))(2.0)) == 0.0
+    np.testing.assert_array_equal(jax.grad(lambda a: jax.vmap(lambda a: g(a, 3.0))(a).sum())(jnp.ones(2)), [0, 0])
+
+
+def sevenfold(fun, decorate):
+    f = decorate(fun)
+    if decorate is jax.custom_vjp:
+        f.defvjp(lambda *xs: (fun(*xs), None), lambda _, ct: (7.0 * ct,))
+    else:
+        f.defjvp(lambda primals, tangents: (fun(*primals), 7.0 * tangents[0]))
+    return f
+
+
+@pytest.mark.parametrize("decorate", [jax.custom_jvp, jax.custom_vjp])
+def test_arguments_by_keyword(decorate):
+    for fun in (functools.partial(lambda x, a: x * a, a=2.0), lambda x, *, a=2.0: x * a):
+        assert float(jax.grad(sevenfold(fun, decorate))(1.0)) == 7.0
+        with pytest.raises(TypeError, match="could not be resolved to positions: a"):
+            sevenfold(fun, decorate)(1.0, a=3.0)
+    name = f"{decorate.__name__}-decorated function <lambda> could not be resolved"
+    for call, reason in (
+        (lambda: sevenfold(lambda x, y: x, decorate)(0.5), "missing a required argument: 'y'"),
+        (lambda: sevenfold(lambda x: x, decorate)(0.5, 1.0), "too many positional arguments"),
+        (lambda: sevenfold(lambda x: x, decorate)(0.5, z=1.0), "unexpected keyword argument 'z'"),
+    ):
+        with pytest.raises(TypeError, match=name) as caught:
+            call()
+        assert reason in str(caught.value)

@@ -426,3 +426,145 @@ def test_tracers_print_as_in_jax():
         "JVPTracer(primal=1.0, tangent=1.0)",
         "GradTracer(primal=VmapTracer(aval=float32[], batched=float32[3]), typeof(tangent)=f32[])",
     ]
+
+
+# ---- the functions that linearize, vjp and linear_transpose return
+
+
+def test_linear_functions_are_partials():
+    _, f_jvp = jax.linearize(lambda x, y: jnp.sin(x) * y, jnp.ones(3), 2.0)
+    assert isinstance(f_jvp, jax.tree_util.Partial) and not f_jvp.keywords
+    (residuals,) = f_jvp.args
+    tangents = jnp.arange(3.0), 1.0
+    np.testing.assert_array_equal(f_jvp.func(residuals, *tangents), f_jvp(*tangents))
+    again = jax.jit(lambda f, *ts: f(*ts))(f_jvp, *tangents)
+    np.testing.assert_allclose(again, f_jvp(*tangents), rtol=1e-6)
+    assert len(jax.tree.leaves(f_jvp)) == len(residuals)
+
+
+def test_the_parts_of_a_vjp_function():
+    x, y = jnp.ones((2, 2)), {"a": jnp.arange(2.0)}
+    _, pull = jax.vjp(lambda x, y: jnp.sin(x) @ y["a"] + x @ x @ y["a"], x, y)
+    before = pull(jnp.ones(2))
+    assert len(pull.args_res) == 2 and any(leaf is x for leaf in jax.tree.leaves(pull.args_res))
+    assert len(pull.jaxpr.constvars) == len(jax.tree.leaves(pull))
+    after, back = pull(jnp.ones(2)), pull.with_refs(None, None)(jnp.ones(2))
+    jax.tree.map(np.testing.assert_array_equal, before, after)
+    jax.tree.map(np.testing.assert_array_equal, before, back)
+    with pytest.raises(TypeError, match="references"):
+        pull.with_refs(x, None)
+
+
+def test_the_residuals_of_a_vjp_function_can_be_exchanged():
+    _, pull = jax.vjp(lambda x, y: jnp.sin(x) * y, jnp.ones(2), jnp.array([3.0, 3.0]))
+    assert repr(pull.args_res[0]) == "NotNeeded()"
+    pull.args_res[1] = jnp.array([10.0, 10.0])
+    np.testing.assert_allclose(pull(jnp.ones(2))[0], 10 * np.cos(np.ones(2)), rtol=1e-6)
+    pull.opaque_residuals = [0 * r for r in pull.opaque_residuals]
+    np.testing.assert_array_equal(pull(jnp.ones(2))[0], [0, 0])
+
+
+def test_a_vjp_function_takes_one_argument():
+    _, pull = jax.vjp(lambda x, y: (x, y), 1.0, 2.0)
+    with pytest.raises(TypeError, match=r"applied to <lambda> was called with 2 arguments"):
+        pull(1.0, 2.0)
+
+
+def test_transposed_functions_are_trees():
+    transposed = jax.jit(lambda x: jax.linear_transpose(lambda y: x * y, x))(4.0)
+    assert float(transposed(2.0)[0]) == 8.0
+    rows = jax.vmap(lambda x: jax.linear_transpose(lambda y: x * y, x))(jnp.arange(2.0))
+    np.testing.assert_array_equal(jax.vmap(lambda f: f(1.0)[0])(rows), [0, 1])
+    assert jax.linear_transpose(lambda n: n * 4, 8)(2)[0] == 8
+
+
+@pytest.mark.parametrize(("fun", "example"), [(lambda v: v / 4.0, 8), (lambda v: v.astype(int), 8.0)])
+def test_linear_transpose_stays_with_one_kind_of_numbers(fun, example):
+    with pytest.raises(TypeError, match="integer -> integer"):
+        jax.linear_transpose(fun, example)(1)
+
+
+# ---- integers, whose derivatives are of dtype float0
+
+
+def test_cotangents_of_integers_are_ignored():
+    _, pull = jax.vjp(lambda x: (x * 2, jnp.arange(2)), 1.0)
+    for ct in (jnp.zeros(2, int), np.zeros(2, float0), jnp.ones(2), np.ones(2, "int8")):
+        assert float(pull((1.0, ct))[0]) == 2.0
+    with pytest.raises(ValueError, match="VJP function"):
+        pull((1.0, jnp.zeros(3, int)))
+
+
+def test_derivatives_by_integers_are_numpy_s():
+    g = jax.grad(lambda w, n: w * n, argnums=(0, 1), allow_int=True)
+    xs, ns = jnp.arange(3.0), jnp.arange(3)
+    results = (
+        *(f(2.0, 3)[1] for f in (g, jax.jit(g), jax.checkpoint(g), jax.jit(jax.jit(g)))),
+        *(f(xs, ns)[1] for f in (jax.vmap(g), jax.jit(jax.vmap(g)), jax.vmap(jax.jit(g)))),
+        lax.map(lambda x: g(x, 3), xs)[1],
+        lax.scan(lambda c, x: (c, g(c, 3)), 2.0, length=2)[1][1],
+        jax.jit(lambda n: jax.jvp(lambda n: n * 2, (n,), (np.zeros((), float0),)))(3)[1],
+        jax.linearize(lambda n: n * 2, 3)[1](np.zeros((), float0)),
+    )
+    for x in results:
+        assert type(x) is np.ndarray and x.dtype == float0
+        assert (x == np.zeros(x.shape, float0)).all()
+
+
+@pytest.mark.parametrize("name", ["add", "multiply", "subtract", "divide", "maximum", "equal", "less", "where"])
+def test_derivatives_by_integers_do_not_compute(name):
+    zero, one = np.zeros((), float0), jnp.ones(())
+    for args in ((one, zero), (zero, one)):
+        with pytest.raises(TypeError, match="float0s do not support any operations"):
+            getattr(jnp, name)(*((True,) * (name == "where")), *args)
+    for f in (lax.mul, lax.add, lax.max, lax.eq):
+        with pytest.raises(TypeError, match="float0s do not support any operations"):
+            f(one, zero)
+
+
+# ---- 64-bit types inside, differentiated from outside
+
+
+def wide(f):
+    def with_64_bits(x):
+        with jax.enable_x64():
+            return f(jnp.asarray(x, "float64"))
+
+    return with_64_bits
+
+
+def custom_sine(decorate):
+    f = decorate(jnp.sin)
+    if decorate is jax.custom_vjp:
+        f.defvjp(lambda x: (f(x), x), lambda x, ct: (jnp.cos(x) * ct,))
+    else:
+        f.defjvp(lambda xs, ts: (f(*xs), jnp.cos(xs[0]) * ts[0]))
+    return f
+
+
+WIDE = {
+    "sin": jnp.sin,
+    "jit": jax.jit(jnp.sin),
+    "checkpoint": jax.checkpoint(jnp.sin),
+    "custom_jvp": custom_sine(jax.custom_jvp),
+    "custom_vjp": custom_sine(jax.custom_vjp),
+    "scan": lambda x: lax.scan(lambda c, _: (jnp.sin(c), None), x, length=1)[0],
+    "fori_loop": lambda x: lax.fori_loop(0, 1, lambda i, c: jnp.sin(c) * 1.0, x),
+    "while_loop": lambda x: lax.while_loop(lambda c: c[0] < 1, lambda c: (c[0] + 1, jnp.sin(c[1])), (0, x))[1],
+    "cond": lambda x: lax.cond(x > 0, jnp.sin, lambda x: 0.0 * x, x),
+    "sum": lambda x: jnp.sin(x * jnp.ones(2)).mean(),
+    "vmap": lambda x: jax.vmap(jnp.sin)(x[None])[0],
+}
+
+
+@pytest.mark.parametrize("name", WIDE)
+def test_differentiating_64_bits_from_outside(name):
+    f = wide(WIDE[name])
+    x = jnp.float32(0.5)
+    for g in (jax.grad(f), jax.jit(jax.grad(f)), jax.checkpoint(jax.grad(f)), jax.grad(jax.jit(f)), jax.jacrev(f)):
+        np.testing.assert_allclose(g(x), np.cos(0.5), rtol=1e-6)
+        assert g(x).dtype == np.float32
+    np.testing.assert_allclose(jax.vmap(jax.grad(f))(x[None]), np.cos([0.5]), rtol=1e-6)
+    np.testing.assert_allclose(jax.linearize(f, x)[1](x), 0.5 * np.cos(0.5), rtol=1e-6)
+    np.testing.assert_allclose(jax.jvp(f, (x,), (x,))[1], 0.5 * np.cos(0.5), rtol=1e-6)
+    np.testing.assert_allclose(jax.grad(jax.grad(f))(x), -np.sin(0.5), rtol=1e-6)

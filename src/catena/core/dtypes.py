@@ -380,6 +380,15 @@ def _node(dtype, weak: bool):
     return WEAK_NODES.get(KIND[dtype], dtype) if weak else dtype
 
 
+def no_arithmetic(name: str, at: str = "") -> str:
+    """The message where an operation is asked for of arrays of dtype float0."""
+    return (
+        f"Called {name} with a float0 array{at}. float0s do not support any operations by design, because they are not "
+        "compatible with non-trivial vector spaces: they are derivatives by integers. No implicit dtype conversion is "
+        "done; np.zeros(x.shape) makes zeros. If you did not expect one, you may have differentiated by an integer."
+    )
+
+
 def _least_type(pairs, mode: str) -> tuple:
     """The ``(dtype, weak)`` above all ``pairs`` of these, at full width."""
     first = pairs[0][0]

@@ -61,6 +61,8 @@ def check_admitted(name: str, aval, admitted: Admitted, position: int | None = N
     """Raise TypeError where the primitive ``name`` has no meaning for the dtype of ``aval``."""
     if aval.dtype not in admitted.dtypes:
         at = "" if position is None else f" at position {position}"
+        if aval.dtype == dtypes.float0:
+            raise TypeError(dtypes.no_arithmetic(name, at))
         raise TypeError(
             f"{name} does not accept dtype {dtypes.dtype_name(aval.dtype)}{at}. "
             f"Accepted dtypes{at} are subtypes of {admitted.names}."

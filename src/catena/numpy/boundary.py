@@ -241,10 +241,14 @@ def _as_is(dtype):
 
 
 def _refuse_extended(name: str, xs):
-    """Raise where a token is among the operands, or a dtype such as that of keys meets another: nothing promotes it."""
+    """Raise where a token or an array without data is among the operands, or a dtype such as that of keys meets
+    another: nothing promotes it.
+    """
     if any(get_aval(x) is abstract_token for x in xs):
         raise TypeError(f"{name} takes arrays, but an operand is a token")
     found = [dtype_of(x)[0] for x in xs]
+    if dtypes.float0 in found:
+        raise TypeError(dtypes.no_arithmetic(name))
     if any(dtypes.is_extended(d) for d in found) and len(set(found)) > 1:
         raise TypeError(f"{name} does not accept dtypes {', '.join(map(dtypes.dtype_name, found))}.")
 

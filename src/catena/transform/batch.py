@@ -377,6 +377,8 @@ def broadcast_axis(x, size: int, axis: int):
     aval = get_aval(x)
     axis %= aval.ndim + 1
     wide = aval.update(shape=(*aval.shape[:axis], size, *aval.shape[axis:]))  # tokens refuse
+    if wide.dtype == dtypes.float0:
+        return zeros(wide)
     dims = tuple(i for i in range(wide.ndim) if i != axis)
     return registry["broadcast_in_dim"].bind(x, shape=wide.shape, broadcast_dimensions=dims)
 

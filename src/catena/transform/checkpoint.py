@@ -165,7 +165,7 @@ def inline_calls(closed: ClosedJaxpr) -> ClosedJaxpr:
 
 def _transpose(cts, *args, jaxpr, **params):
     linear = tuple(type(x) is UndefinedPrimal for x in args)
-    backward, nonzero_in = transpose_jaxpr(jaxpr, linear, tuple(type(ct) is Zero for ct in cts))
+    backward, nonzero_in = transpose_jaxpr(jaxpr, linear, tuple(type(ct) is Zero for ct in cts), True)
     residuals = [x for x, lin in zip(args, linear, strict=True) if not lin]
     given = [ct for ct in cts if type(ct) is not Zero]
     outs = checkpoint_p.bind(*residuals, *given, jaxpr=backward, **{**params, "differentiated": True})

@@ -16,9 +16,10 @@ from catena.core.errors import how_to_register
 from catena.core.jaxpr import Eqn, Var, jaxpr_as_fun
 from catena.core.pickling import global_name
 from catena.core.primitive import NoRule, Primitive
-from catena.core.source import function_name, function_place, user_source
+from catena.core.source import function_name, user_source
 from catena.core.staging import DebugInfo, JaxprTracer, trace_to_closed_jaxpr
 from catena.core.trace import VALUES
+from catena.core.tree import tree_leaves
 from catena.core.zeros import Zero, get_aval
 from catena.transform.arguments import resolve_argnums, signature_of
 from catena.transform.functions import check_callable
@@ -165,33 +166,54 @@ def _rebuild(kind, attributes: dict):
 
 def leaf_value(x):
     """A leaf as a value of the language, or an error."""
-    if isinstance(x, VALUES):
-        return x
-    if dtypes.is_scalar_or_numpy(x):
-        return as_array(x)
-    raise TypeError(f"Value {x!r} of type {type(x)} is not a valid JAX type.{how_to_register(x)}")
+    check_leaf(x)
+    return x if isinstance(x, VALUES) else as_array(x)
+
+
+def check_leaf(x):
+    """Raise TypeError where a leaf is no value of the language, nor a Python or NumPy value that stands for one."""
+    if not isinstance(x, VALUES) and not dtypes.is_scalar_or_numpy(x):
+        raise TypeError(f"Value {x!r} of type {type(x)} is not a valid JAX type.{how_to_register(x)}")
 
 
 def nondiff_positions(fun: Callable, argnums, argnames) -> tuple:
     """The positions of the arguments that are not differentiated."""
-    nums, _ = resolve_argnums(signature_of(fun), argnums or None, argnames or None, "nondiff")
-    return tuple(sorted(nums))
-
-
-def positional(fun: Callable, args, kwargs) -> tuple:
-    """The arguments as positional ones, defaults filled in."""
     signature = signature_of(fun)
-    if signature is None:
-        if kwargs:
-            raise TypeError(f"keyword arguments of {function_place(fun)} could not be resolved to positions")
-        return args
-    bound = signature.bind(*args, **kwargs)
-    bound.apply_defaults()
-    if bound.kwargs:
+    by_name, _ = resolve_argnums(signature, None, argnames or None, "nondiff")
+    by_position, _ = resolve_argnums(signature, argnums or None, None, "nondiff")
+    return tuple(sorted({*by_name, *by_position}))
+
+
+def positional(custom: "CustomFunction", args, kwargs) -> tuple:
+    """The arguments as positional ones, defaults filled in; keywords with defaults keep these."""
+    signature = signature_of(custom.fun)
+    try:
+        if signature is None and not kwargs:
+            return args
+        if signature is None:
+            raise TypeError("the function has no signature that Python can read")
+        bound = signature.bind(*args, **kwargs)
+        if bound.kwargs:
+            raise TypeError(
+                f"The following keyword arguments could not be resolved to positions: {', '.join(bound.kwargs)}"
+            )
+    except TypeError as error:
         raise TypeError(
-            f"keyword arguments of {function_place(fun)} could not be resolved to positions: {sorted(bound.kwargs)}"
-        )
+            f"The input arguments to the {type(custom).__name__}-decorated function {function_name(custom.fun)} could "
+            f"not be resolved to positional-only arguments. Binding failed with the error:\n{error}"
+        ) from None
+    bound.apply_defaults()
     return bound.args
+
+
+def call_eagerly(fun: Callable, args, leaves):
+    """Call a function where nothing is transformed: what its rule says does not matter."""
+    for x in leaves:
+        check_leaf(x)
+    out = fun(*args)
+    for x in tree_leaves(out):
+        check_leaf(x)
+    return out
 
 
 def without_nondiff(fun: Callable, nondiff_argnums, args):

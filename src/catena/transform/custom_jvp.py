@@ -4,13 +4,18 @@ import functools
 from collections.abc import Callable
 
 from catena.core import dtypes
+from catena.core.context import context
+from catena.core.primitive import registry
 from catena.core.source import function_name
+from catena.core.staging import JaxprTracer
+from catena.core.trace import Tracer
 from catena.core.tree import tree_flatten, tree_map, tree_unflatten
 from catena.core.zeros import Zero, get_aval, instantiate
 from catena.transform.custom_call import (
     CustomCall,
     CustomFunction,
     SymbolicZero,
+    call_eagerly,
     leaf_value,
     positional,
     symbolic,
@@ -99,9 +104,13 @@ class custom_jvp(CustomFunction):  # noqa: N801
     def __call__(self, *args, **kwargs):
         if self.jvp is None:
             raise AttributeError(f"No JVP defined for custom_jvp function {function_name(self.fun)} using defjvp.")
-        args = positional(self.fun, args, kwargs)
+        args = positional(self, args, kwargs)
+        nums = {i % len(args) for i in self.nondiff_argnums}
+        args = tuple([tree_map(constant, x) if i in nums else x for i, x in enumerate(args)])
         nondiff, diff, call = without_nondiff(self.fun, self.nondiff_argnums, args)
         leaves, tree = tree_flatten(diff)
+        if context.trace is None:
+            return call_eagerly(self.fun, args, leaves)
         leaves = [leaf_value(x) for x in leaves]
         trees: dict = {}
         flat = with_tree(flatten_function(call, tree), trees)
@@ -109,6 +118,11 @@ class custom_jvp(CustomFunction):  # noqa: N801
         params = {"name": function_name(self.fun), "symbolic_zeros": self.symbolic_zeros}
         outs = custom_jvp_call_p.bind_functions(flat, rule, *leaves, **params)
         return tree_unflatten(trees["out"], outs)
+
+
+def constant(x):
+    """A leaf of an argument that is not differentiated, without its tangent: rules run outside of the trace of it."""
+    return registry["stop_gradient"].bind(x) if isinstance(x, Tracer) and not isinstance(x, JaxprTracer) else x
 
 
 def with_tree(flat, trees: dict) -> Callable:

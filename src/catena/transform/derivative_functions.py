@@ -10,12 +10,21 @@ import numpy as np
 from catena.core import dtypes
 from catena.core.array import as_array
 from catena.core.errors import how_to_register
-from catena.core.jaxpr import ClosedJaxpr, eval_jaxpr
+from catena.core.jaxpr import eval_jaxpr
 from catena.core.trace import VALUES
 from catena.core.traceback import api_boundary
-from catena.core.tree import register_pytree_node_class, tree_flatten, tree_map, tree_unflatten
+from catena.core.tree import (
+    register_pytree_node,
+    register_pytree_node_class,
+    tree_flatten,
+    tree_leaves,
+    tree_map,
+    tree_structure,
+    tree_unflatten,
+)
 from catena.core.tree_errors import equality_errors
 from catena.core.tree_keys import keystr
+from catena.core.tree_partial import Partial
 from catena.core.zeros import Zero, get_aval, instantiate
 from catena.transform.linearize import linear_jaxpr
 from catena.transform.transpose import backward_pass, linearize_linear
@@ -37,27 +46,21 @@ def materialise(ct):
     return instantiate(ct)
 
 
-@register_pytree_node_class
-class LinearFunction:
-    """The derivative of a function at a point: from tangents of its arguments to tangents of its result."""
+class LinearCall:
+    """A linear jaxpr as a function of its residuals and of trees of tangents."""
 
-    def __init__(self, jaxpr, residuals, in_tree, out_tree, primal_avals):
-        self.jaxpr, self.residuals = jaxpr, residuals
-        self.in_tree, self.out_tree, self.primal_avals = in_tree, out_tree, primal_avals
+    __slots__ = ("jaxpr", "in_tree", "out_tree", "primal_avals")
 
-    @classmethod
-    def of_program(cls, program, in_tree, out_tree, primal_avals, debug_info) -> "LinearFunction":
-        """The function that a linear program computes."""
-        closed = linear_jaxpr(program, debug_info)
-        return cls(closed.jaxpr, closed.consts, in_tree, out_tree, primal_avals)
+    def __init__(self, jaxpr, in_tree, out_tree, primal_avals: tuple):
+        self.jaxpr, self.in_tree, self.out_tree, self.primal_avals = jaxpr, in_tree, out_tree, primal_avals
 
     @api_boundary
-    def __call__(self, *tangents):
+    def __call__(self, residuals, /, *tangents):
         leaves, tree = tree_flatten(tangents)
         if tree != self.in_tree:
             raise TypeError(f"linearized function called on tangents of tree structure {tree}, expected {self.in_tree}")
         leaves = [self.check(t, a) for t, a in zip(leaves, self.primal_avals, strict=True)]
-        return tree_unflatten(self.out_tree, eval_jaxpr(self.jaxpr, self.residuals, *leaves))
+        return tree_unflatten(self.out_tree, eval_jaxpr(self.jaxpr, residuals, *leaves))
 
     def check(self, tangent, primal_aval):
         """``tangent`` as a value, or an error where it is not a tangent of the primal."""
@@ -71,43 +74,166 @@ class LinearFunction:
             )
         return tangent
 
+    def key(self) -> tuple:
+        return self.jaxpr, self.in_tree, self.out_tree, self.primal_avals
+
+    def __eq__(self, other):
+        return isinstance(other, LinearCall) and self.key() == other.key()
+
+    def __hash__(self):
+        return hash(self.key())
+
     def __repr__(self):
         return f"<linear function of tangents of types {', '.join(a.str_short() for a in self.primal_avals)}>"
 
-    def tree_flatten(self):
-        return self.residuals, (self.jaxpr, self.in_tree, self.out_tree, tuple(self.primal_avals))
+
+class LinearFunction(Partial):
+    """The derivative of a function at a point: from tangents of its arguments to tangents of its result.
+
+    A ``Partial``: ``func`` is a ``LinearCall`` and ``args`` hold the list of its residuals.
+    """
 
     @classmethod
-    def tree_unflatten(cls, static, residuals):
-        jaxpr, *rest = static
-        return cls(jaxpr, list(residuals), *rest)
+    def of_program(cls, program, in_tree, out_tree, primal_avals, debug_info) -> "LinearFunction":
+        """The function that a linear program computes."""
+        closed = linear_jaxpr(program, debug_info)
+        return cls(LinearCall(closed.jaxpr, in_tree, out_tree, tuple(primal_avals)), closed.consts)
+
+    @property
+    def jaxpr(self):
+        """What it computes, of the residuals and the tangents."""
+        return self.func.jaxpr
+
+    def __repr__(self):
+        return repr(self.func)
+
+
+register_pytree_node(LinearFunction, lambda f: (f.args, f.func), lambda func, args: LinearFunction(func, *args))
+
+
+@register_pytree_node_class
+class NotNeeded:
+    """Stands in ``args_res`` for an argument that the derivative does not need."""
+
+    def __repr__(self):
+        return "NotNeeded()"
+
+    def __eq__(self, other):
+        return isinstance(other, NotNeeded)
+
+    def __hash__(self):
+        return hash(NotNeeded)
+
+    def tree_flatten(self):
+        return (), None
+
+    @classmethod
+    def tree_unflatten(cls, static, children):
+        return cls()
 
 
 @register_pytree_node_class
 class VJPFunction:
     """Pulls a cotangent of a function's value back to cotangents of its arguments.
 
-    It holds the linear program as it was written, a tape; as a tree it is a jaxpr and its constants.
+    It holds the linear program as it was written, a tape. Whoever asks for its parts gets the program as a jaxpr and
+    its residuals, those that are arguments in ``args_res`` and the others in ``opaque_residuals``; both may be changed.
     """
 
-    def __init__(self, program, in_tree, out_tree, out_avals, place: str, closed: ClosedJaxpr | None = None):
+    def __init__(self, program, in_tree, out_tree, out_avals, place: str, primals=()):
         self.program, self.in_tree, self.out_tree = program, in_tree, out_tree
-        self.out_avals, self.place, self.closed = out_avals, place, closed
+        self.out_avals, self.place = out_avals, place
+        self.arguments = {id(x): i for i, x in enumerate(primals)} if program is not None else {}
+        self.linear = self.places = None
+
+    @property
+    def jaxpr(self):
+        """The linear program, from residuals and tangents of the arguments to tangents of the value."""
+        self.take_apart()
+        return self.linear
+
+    @property
+    def args_res(self) -> list:
+        """The arguments, with ``NotNeeded()`` for those that are no residuals."""
+        self.take_apart()
+        return self._args_res
+
+    @args_res.setter
+    def args_res(self, value):
+        self.take_apart()
+        self._args_res = value
+
+    @property
+    def opaque_residuals(self) -> list:
+        """The residuals that are no arguments."""
+        self.take_apart()
+        return self._opaque_residuals
+
+    @opaque_residuals.setter
+    def opaque_residuals(self, value):
+        self.take_apart()
+        self._opaque_residuals = value
+
+    def take_apart(self):
+        """Put a jaxpr and its residuals in place of the tape."""
+        if self.linear is None:
+            closed = linear_jaxpr(self.program)
+            self.linear, self.program = closed.jaxpr, None
+            self.places = tuple(self.arguments.get(id(x)) for x in closed.consts)
+            self.put_residuals(closed.consts)
+
+    def put_residuals(self, residuals):
+        """Sort the residuals into those that are arguments, by ``places``, and the others."""
+        args = [NotNeeded()] * self.in_tree.num_leaves
+        for x, i in zip(residuals, self.places, strict=True):
+            if i is not None:
+                args[i] = x
+        self._args_res = list(tree_unflatten(self.in_tree, args))
+        self._opaque_residuals = [x for x, i in zip(residuals, self.places, strict=True) if i is None]
+
+    def residuals(self) -> list:
+        """The residuals, in the order of the jaxpr."""
+        args = tree_leaves(self.args_res, is_leaf=lambda x: isinstance(x, NotNeeded))
+        others = iter(self.opaque_residuals)
+        return [next(others) if i is None else args[i] for i in self.places]
+
+    def with_refs(self, *references) -> "VJPFunction":
+        """The same function, for arguments whose cotangents are returned; there are no references to add them to.
+
+        Arguments:
+          references: ``None`` for each argument.
+        """
+        if any(x is not None for x in references):
+            raise TypeError(f"with_refs takes None for each argument, since there are no references; got {references}")
+        return self
 
     @api_boundary
-    def __call__(self, cotangent):
-        leaves, tree = tree_flatten(cotangent)
+    def __call__(self, out_ct, *extra):
+        if extra:
+            raise TypeError(self.call_error(1 + len(extra)))
+        leaves, tree = tree_flatten(out_ct)
         if tree != self.out_tree:
-            raise ValueError(self.structure_error(cotangent))
+            raise ValueError(self.structure_error(out_ct))
         cts = [self.check(ct, a) for ct, a in zip(leaves, self.out_avals, strict=True)]
         program = self.program or self.program_of_jaxpr()
-        return tree_unflatten(self.in_tree, [materialise(ct) for ct in backward_pass(program, cts)])
+        return tree_unflatten(self.in_tree, [self.finish(ct) for ct in backward_pass(program, cts)])
+
+    finish = staticmethod(materialise)
+
+    def call_error(self, count: int) -> str:
+        name = self.place.split(" at ")[0]
+        return (
+            f"The function returned by `jax.vjp` applied to {name} was called with {count} arguments,\nbut functions "
+            "returned by `jax.vjp` must be called with a single argument\ncorresponding to the single value returned "
+            "by the function being differentiated\n(even if that returned value is a tuple or other container): "
+            f"f_vjp((a, b)), not f_vjp(a, b).\nHere it is a value of structure {self.out_tree}."
+        )
 
     def program_of_jaxpr(self):
-        """The linear program of a jaxpr."""
-        jaxpr, consts = self.closed.jaxpr, self.closed.consts
-        run = lambda *xs: eval_jaxpr(jaxpr, consts, *xs)
-        return linearize_linear(run, jaxpr.in_avals, [None] * len(jaxpr.invars))[1]
+        """The linear program of the jaxpr."""
+        residuals = self.residuals()
+        run = lambda *xs: eval_jaxpr(self.linear, residuals, *xs)
+        return linearize_linear(run, self.linear.in_avals, [None] * len(self.linear.invars))[1]
 
     def check(self, ct, aval):
         """``ct`` as a value of the type of cotangents of ``aval``, or an error."""
@@ -117,8 +243,10 @@ class VJPFunction:
         else:
             ct = value_leaf(ct)
             shape, dtype = get_aval(ct).shape, get_aval(ct).dtype
+        if shape == expected.shape and expected.dtype == dtypes.float0:
+            return Zero(expected)  # whatever it is, nothing depends on it
         if shape == expected.shape and dtype == expected.dtype:
-            return Zero(expected) if expected.dtype == dtypes.float0 else ct
+            return ct
         raise ValueError(
             "unexpected JAX type (e.g. shape/dtype) for argument to VJP function: got "
             f"{dtypes.dtype_name(dtype)}[{','.join(map(str, shape))}], but expected {expected.str_short()} "
@@ -146,12 +274,44 @@ class VJPFunction:
         return f"<VJP of {self.place}, from cotangents of types {', '.join(a.str_short() for a in self.out_avals)}>"
 
     def tree_flatten(self):
-        if self.closed is None:
-            self.closed = linear_jaxpr(self.program)
-        static = (self.closed.jaxpr, self.in_tree, self.out_tree, tuple(self.out_avals), self.place)
-        return self.closed.consts, static
+        self.take_apart()
+        static = (self.linear, self.places, self.in_tree, self.out_tree, tuple(self.out_avals), self.place)
+        return self.residuals(), static
 
     @classmethod
     def tree_unflatten(cls, static, residuals):
-        jaxpr, *rest = static
-        return cls(None, *rest, ClosedJaxpr(jaxpr, list(residuals)))
+        linear, places, *rest = static
+        function = cls(None, *rest)
+        function.linear, function.places = linear, places
+        function.put_residuals(residuals)
+        return function
+
+
+@register_pytree_node_class
+class TransposedFunction(VJPFunction):
+    """The transpose of a linear function: it takes and gives values of the function's own types, integers too."""
+
+    finish = staticmethod(instantiate)
+
+    def __call__(self, out_ct):
+        if tree_structure(out_ct) != self.out_tree:
+            raise TypeError(
+                f"cotangent tree does not match function output, expected {self.out_tree} but got "
+                f"{tree_structure(out_ct)}"
+            )
+        return super().__call__(out_ct)
+
+    def check(self, ct, aval):
+        """``ct`` as a value, or an error where it is not of the type ``aval``."""
+        ct = value_leaf(ct)
+        got = get_aval(ct)
+        if got.shape != aval.shape or got.dtype != aval.dtype:
+            raise TypeError(
+                f"cotangent type does not match function output: linear_transpose was given a cotangent of type "
+                f"{got.str_short()} where {aval.str_short()} was expected"
+            )
+        return ct
+
+    def __repr__(self):
+        types = ", ".join(a.str_short() for a in self.out_avals)
+        return f"<transpose of {self.place}, from cotangents of types {types}>"

@@ -308,8 +308,9 @@ def typed(x, aval, primitive) -> Array:
 
 
 def run_program(program: Program, arrays, out_avals) -> list:
-    """Run a program; the results have exactly these types, weakness included."""
+    """Run a program; the results have exactly these types, weakness included. Those without data are NumPy's."""
     outs = program(arrays)
     return [
-        out if out.aval is aval else typed_array(out._value, aval) for out, aval in zip(outs, out_avals, strict=True)
+        (out._value if aval.dtype == dtypes.float0 else out) if out.aval is aval else typed_array(out._value, aval)
+        for out, aval in zip(outs, out_avals, strict=True)
     ]

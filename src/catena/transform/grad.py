@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from catena.core import dtypes
-from catena.core.array import as_array
+from catena.core.array import make_array
 from catena.core.errors import how_to_register
 from catena.core.namespace import alias
 from catena.core.primitive import registry
@@ -16,7 +16,13 @@ from catena.core.traceback import api_boundary, boundary
 from catena.core.tree import tree_flatten, tree_unflatten
 from catena.core.zeros import Zero, get_aval, instantiate
 from catena.transform.batch import Axis, at_front, batch_flat
-from catena.transform.derivative_functions import LinearFunction, VJPFunction, materialise, value_leaf
+from catena.transform.derivative_functions import (
+    LinearFunction,
+    TransposedFunction,
+    VJPFunction,
+    materialise,
+    value_leaf,
+)
 from catena.transform.functions import FlatFunction, check_callable, flatten_function, named_after
 from catena.transform.jvp import jvp_flat
 from catena.transform.linearize import linearize_flat
@@ -160,7 +166,7 @@ def vjp(fun: Callable, *primals, has_aux: bool = False, reduce_axes=()):
     program.outputs = program.outputs[: flat.count]
     outs = flat.main(outs)
     value = tree_unflatten(flat.out_tree, outs)
-    f_vjp = VJPFunction(program, tree, flat.out_tree, [get_aval(x) for x in outs], function_place(fun))
+    f_vjp = VJPFunction(program, tree, flat.out_tree, [get_aval(x) for x in outs], function_place(fun), leaves)
     return (value, f_vjp, flat.aux()) if has_aux else (value, f_vjp)
 
 
@@ -178,7 +184,7 @@ def linear_transpose(fun: Callable, *primals, reduce_axes=()) -> Callable:
       reduce_axes: must be empty.
 
     Returns:
-      A function from a cotangent of the result to a tuple of cotangents of the arguments.
+      A function from a cotangent of the result to a tuple of cotangents of the arguments, a tree as that of ``vjp``.
 
     Raises:
       TypeError: where ``fun`` uses an operation that is not linear, or the dtypes are not inexact.
@@ -202,23 +208,13 @@ def linear_transpose(fun: Callable, *primals, reduce_axes=()) -> Callable:
     with boundary:
         outs, program = linearize_linear(flat, in_avals, [None] * len(in_avals))
     out_avals = [get_aval(x) for x in outs]
-
-    def transposed(cotangent):
-        leaves, ct_tree = tree_flatten(cotangent)
-        if ct_tree != flat.out_tree:
-            raise TypeError(
-                f"cotangent tree does not match function output, expected {flat.out_tree} but got {ct_tree}"
-            )
-        cts = [value_leaf(ct) for ct in leaves]
-        for ct, aval in zip(cts, out_avals, strict=True):
-            if get_aval(ct).shape != aval.shape or get_aval(ct).dtype != aval.dtype:
-                raise TypeError(
-                    "linear_transpose was given a cotangent of type "
-                    f"{get_aval(ct).str_short()} where {aval.str_short()} was expected"
-                )
-        return tree_unflatten(tree, [instantiate(ct) for ct in backward_pass(program, cts)])
-
-    return transposed
+    if any(dtypes.is_inexact(a.dtype) != dtypes.is_inexact(in_avals[0].dtype) for a in out_avals if in_avals):
+        shown = [[dtypes.dtype_name(a.dtype) for a in avals] for avals in (in_avals, out_avals)]
+        raise TypeError(
+            "linear_transpose only supports [float or complex] -> [float or complex], and integer -> integer "
+            f"functions, but got {shown[0]} -> {shown[1]}."
+        )
+    return TransposedFunction(program, tree, flat.out_tree, out_avals, function_place(fun))
 
 
 def struct_aval(x):
@@ -417,10 +413,7 @@ def check_real_output(aval, holomorphic: bool, name: str):
 def ones_like(x):
     """A one of the type of the scalar ``x``."""
     aval = get_aval(x)
-    from_python = as_array(np.ones((), aval.dtype))
-    if aval.weak_type:
-        from_python._weak, from_python._aval = True, None
-    return from_python
+    return make_array(np.ones((), aval.dtype), aval.weak_type)
 
 
 # ---- Jacobians
@@ -586,9 +579,7 @@ def standard_basis(avals) -> list:
     for a in avals:
         block = np.zeros((total, a.size), a.dtype)
         block[start : start + a.size] = np.eye(a.size, dtype=a.dtype)
-        array = as_array(block.reshape(total, *a.shape))
-        array._weak, array._aval = a.weak_type, None
-        blocks.append(array)
+        blocks.append(make_array(block.reshape(total, *a.shape), a.weak_type))
         start += a.size
     return blocks
 

@@ -75,7 +75,7 @@ def _bind_rest(tape, rest, args, params):
 def _transpose(cts, *args, jaxpr, **params):
     linear = tuple(type(x) is UndefinedPrimal for x in args)
     zero_cts = tuple(type(ct) is Zero for ct in cts)
-    backward, nonzero_in = transpose_jaxpr(jaxpr, linear, zero_cts)
+    backward, nonzero_in = transpose_jaxpr(jaxpr, linear, zero_cts, True)
     residuals = [x for x, lin in zip(args, linear, strict=True) if not lin]
     given = [ct for ct in cts if type(ct) is not Zero]
     outs = iter(jit_p.bind(*residuals, *given, jaxpr=backward, **without_donation(params)))

@@ -1,10 +1,12 @@
 """Transposition: a linear program read backwards, cotangents flowing from results to arguments."""
 
+from catena.core import dtypes
 from catena.core.context import context, set_trace
 from catena.core.jaxpr import ClosedJaxpr, eval_jaxpr
+from catena.core.primitive import registry
 from catena.core.source import transposed
 from catena.core.staging import trace_to_jaxpr
-from catena.core.zeros import UndefinedPrimal, Zero, add_tangents
+from catena.core.zeros import UndefinedPrimal, Zero, add_tangents, get_aval
 from catena.transform.linearize import Linearized, TapeTrace, TapeTracer
 from catena.transform.memo import memoised
 
@@ -26,6 +28,7 @@ def backward_pass(linear: Linearized, cotangents, *, named: bool = True) -> list
     for out, ct in zip(linear.outputs, cotangents, strict=True):
         if type(out) is TapeTracer and out._trace is tape:
             accumulate(cts, out, ct)
+    inputs = sum([type(x) is TapeTracer and x._trace is tape for x in linear.inputs])  # they have the first numbers
     before = context.source
     around = context.name_stack.transform("transpose") if named else context.name_stack
     try:
@@ -35,7 +38,7 @@ def backward_pass(linear: Linearized, cotangents, *, named: bool = True) -> list
                 if not primitive.multiple_results:
                     cts[outs[0].index] = None
                 context.source = before if source is None else transposed(source, tape.outer, around)
-                transpose_entry(tape, cts, primitive, args, params, ct)
+                transpose_entry(tape, cts, primitive, args, params, ct, inputs)
     finally:
         context.source = before
     return [cotangent_of(tape, cts, x) for x in linear.inputs]
@@ -51,19 +54,40 @@ def taken(cts, outs) -> list | None:
     return [Zero(x.aval) if ct is None else ct for x, ct in zip(outs, found, strict=True)]
 
 
-def transpose_entry(tape, cts, primitive, args, params, ct):
-    """Apply one transpose rule and add what it gives to the cotangents of the arguments."""
+def transpose_entry(tape, cts, primitive, args, params, ct, inputs: int):
+    """Apply one transpose rule and add what it gives to the cotangents of the arguments.
+
+    Rules of users may give another dtype than the argument has (gradients in float32 of parameters in bfloat16). An
+    input of the whole program keeps it; on the way there, where rules count on it, the cotangent has its own type.
+    """
     operands = [UndefinedPrimal(x.aval) if type(x) is TapeTracer and x._trace is tape else x for x in args]
     rule = primitive.transpose or primitive.rule("transpose")
     for x, operand, ct_in in zip(args, operands, rule(ct, *operands, **params), strict=True):
         if ct_in is not None and type(operand) is UndefinedPrimal:
+            if primitive.takes_arrays and x.index >= inputs:
+                ct_in = of_dtype(ct_in, x.aval)
             accumulate(cts, x, ct_in)
 
 
 def accumulate(cts, tracer, ct):
     if type(ct) is not Zero:
         before = cts[tracer.index]
-        cts[tracer.index] = ct if before is None else add_tangents(before, ct)
+        if before is not None:
+            ct = add_tangents(of_dtype(before, tracer.aval), of_dtype(ct, tracer.aval))
+        cts[tracer.index] = ct
+
+
+def of_dtype(ct, aval):
+    """``ct``, converted where it is not of the dtype of ``aval``."""
+    given = None if type(ct) is Zero else get_aval(ct)
+    if given is None or given.dtype == aval.dtype:
+        return ct
+    if dtypes.is_complex(given.dtype) and not dtypes.is_complex(aval.dtype):
+        raise TypeError(
+            f"the backward rule of a custom_vjp function gave a cotangent of type {given.str_short()} to a value of "
+            f"type {aval.str_short()}: its imaginary part would be lost"
+        )
+    return registry["convert_element_type"].bind(ct, new_dtype=aval.dtype, weak_type=aval.weak_type)
 
 
 def cotangent_of(tape, cts, x):
@@ -96,13 +120,14 @@ def linearize_linear(fun, in_avals, linear_args) -> tuple[list, Linearized]:
 
 
 @memoised
-def transpose_jaxpr(closed: ClosedJaxpr, linear: tuple, zero_cts: tuple):
+def transpose_jaxpr(closed: ClosedJaxpr, linear: tuple, zero_cts: tuple, any_dtype: bool = False):
     """The transpose of a jaxpr that is linear in some arguments.
 
     Arguments:
       closed: the jaxpr.
       linear: for each argument, whether it is linear in it.
       zero_cts: for each result, whether its cotangent is symbolically zero.
+      any_dtype: whether cotangents may have the dtypes that users' rules give them.
 
     Returns:
       A closed jaxpr from the other arguments followed by the nonzero cotangents to the cotangents of the
@@ -119,6 +144,8 @@ def transpose_jaxpr(closed: ClosedJaxpr, linear: tuple, zero_cts: tuple):
         run = lambda *xs: eval_jaxpr(closed.jaxpr, closed.consts, *xs)  # noqa: E731
         _, program = linearize_linear(run, closed.in_avals, values)
         in_cts = backward_pass(program, cts, named=False)
+        if not any_dtype:
+            in_cts = [of_dtype(ct, x.aval) for ct, x in zip(in_cts, program.inputs, strict=True)]
         nonzero_in[:] = [type(ct) is not Zero for ct in in_cts]
         return [ct for ct in in_cts if type(ct) is not Zero]
 

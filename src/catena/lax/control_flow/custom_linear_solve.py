@@ -177,7 +177,8 @@ def custom_linear_solve(
       b: the right-hand side: a tree of arrays.
       solve: from a linear function and a right-hand side to the solution; its steps are not differentiated.
       transpose_solve: ``(vecmat, b) -> x``, which solves with the transposed function; for reverse mode.
-      symmetric: whether ``matvec`` is its own transpose, so that ``solve`` serves for both.
+      symmetric: whether ``matvec`` is its own transpose; then ``solve`` serves for both, if there is no
+        ``transpose_solve``.
       has_aux: whether ``solve`` and ``transpose_solve`` return ``(solution, auxiliary data)``.
 
     Returns:
@@ -192,8 +193,6 @@ def custom_linear_solve(
       >>> lax.custom_linear_solve(lambda x: 2.0 * x, np.ones(2), lambda matvec, b: b / 2.0).tolist()
       [0.5, 0.5]
     """
-    if transpose_solve is not None and symmetric:
-        raise TypeError("custom_linear_solve: give transpose_solve or symmetric=True, not both")
     leaves, tree = common.flatten_values(b)
     in_tree, avals = treedef_tuple((tree,)), [get_aval(x).strip_weak_type() for x in leaves]
     leaves = common.converted(leaves, avals)
@@ -204,8 +203,8 @@ def custom_linear_solve(
     vecmat = transposed_solve = None
     if symmetric:
         vecmat, transposed_solve = apply_matvec, apply_solve
-    elif transpose_solve is not None:
-        vecmat = transposed_body(apply_matvec, avals)
+    if transpose_solve is not None:
+        vecmat = vecmat or transposed_body(apply_matvec, avals)
         call = lambda rhs: transpose_solve(caller(vecmat, tree), rhs)  # noqa: E731
         transposed_solve = trace_solve(call, "transpose_solve", in_tree, tree, avals, has_aux)
     bodies = LinearSolve(apply_matvec, vecmat, apply_solve, transposed_solve)
