@@ -1,18 +1,23 @@
-"""The docstrings of functions that come in families, so that they say the same things in the same words."""
+"""The docstrings of functions that come in families, so that they say the same things in the same words.
+
+All are without the indentation of the source, which compilers of Python leave in (until 3.12) or take out (since 3.13).
+"""
+
+import inspect
 
 _DOC = """{purpose}
 
-    Arguments:
-      {arguments}
-    Returns:
-      {returns}
-    Raises:
-      {raises}
+Arguments:
+  {arguments}
+Returns:
+  {returns}
+Raises:
+  {raises}
 
-    >>> import catena.numpy as jnp
-    >>> {example}
-    {result}
-    """
+>>> import catena.numpy as jnp
+>>> {example}
+{result}
+"""
 
 _NOT_ARRAYS = "is neither an array nor a scalar"
 
@@ -25,7 +30,7 @@ def document(fun, purpose: str, arguments: str, returns: str, raises: str, examp
         returns=returns,
         raises=raises,
         example=example,
-        result=result.replace("\n", "\n    "),
+        result=result,
     )
     fun.__module__ = "catena.numpy"
     return fun
@@ -71,21 +76,21 @@ def family(**words: str):
     def complete(fun):
         if fun.__doc__ is None:  # python -OO
             return fun
-        text, mark, example = fun.__doc__.partition("\n\n    >>>")
+        text, mark, example = inspect.cleandoc(fun.__doc__).partition("\n\n>>>")
         purpose, own = _sections(text)
         code = fun.__code__
         names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
         known = {name for entry in own["Arguments"] for name in entry.split(", ")}
-        shared = {n: _indented(f"{n}: {words[n]}", 8) for n in names if n in words and n not in known}
+        shared = {n: _indented(f"{n}: {words[n]}", 4) for n in names if n in words and n not in known}
         explained = own["Arguments"] | shared
         order = sorted(explained, key=lambda n: names.index(n.partition(",")[0]))
         fun.__doc__ = "\n".join([
-            f"{purpose}\n\n    Arguments:",
+            f"{purpose}\n\nArguments:",
             *(explained[n] for n in order),
-            "    Returns:",
-            own["Returns"] or _indented(words["returns"], 8),
-            "    Raises:",
-            own["Raises"] or _indented(words["raises"], 6),
+            "Returns:",
+            own["Returns"] or _indented(words["returns"], 4),
+            "Raises:",
+            own["Raises"] or _indented(words["raises"], 2),
         ]) + mark + example  # fmt: skip
         return fun
 
@@ -94,20 +99,20 @@ def family(**words: str):
 
 def _indented(text: str, continued: int) -> str:
     """An entry of a section, whose further lines are indented by ``continued``."""
-    return "      " + text.replace("\n", "\n" + " " * continued)
+    return "  " + text.replace("\n", "\n" + " " * continued)
 
 
 def _sections(text: str) -> tuple:
     """The purpose, and the sections by header: arguments by name, the others as text."""
     purpose, found, header = [], {"Arguments": {}, "Returns": "", "Raises": ""}, None
     for line in text.split("\n"):
-        if line.strip().removesuffix(":") in found and line.endswith(":"):
-            header = line.strip().removesuffix(":")
+        if line.removesuffix(":") in found and line.endswith(":"):
+            header = line.removesuffix(":")
         elif header is None:
             purpose.append(line)
         elif header != "Arguments":
             found[header] += "\n" * bool(found[header]) + line
-        elif line[6:7] != " ":  # an argument; what is indented further goes on with it
+        elif line[2:3] != " ":  # an argument; what is indented further goes on with it
             name = line.partition(":")[0].strip()
             found[header][name] = line
         else:

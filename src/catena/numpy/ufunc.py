@@ -398,8 +398,8 @@ def _signature(func) -> inspect.Signature | None:
 
 def _document(text: str | None) -> str | None:
     """The docstring of a function of the namespace with the two keywords that every ufunc has."""
-    unused = "      out, where: not supported; arrays are immutable, and ``jnp.where`` selects.\n"
-    return text and text.replace("    Returns:\n", f"{unused}    Returns:\n", 1)
+    unused = "  out, where: not supported; arrays are immutable, and ``jnp.where`` selects.\n"
+    return text and inspect.cleandoc(text).replace("Returns:\n", f"{unused}Returns:\n", 1)
 
 
 _known: dict[str, ufunc] = {}
