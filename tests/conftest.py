@@ -1,6 +1,7 @@
 """Rules for every test: the run is hermetic, and one test's configuration never reaches the next."""
 
 import os
+import signal
 import zlib
 from collections import Counter
 
@@ -11,6 +12,10 @@ MEANT = ("CATENA_CHECK_BOUNDS", "CATENA_DIFFERENTIAL")
 for name in [n for n in os.environ if n.startswith(("JAX_", "CATENA_")) and n not in MEANT]:
     del os.environ[name]
 os.environ["CATENA_NUM_CPU_DEVICES"] = "8"  # for tests of placement and pmap: the number is fixed once devices are used
+
+# Likewise, a shell that starts a job in the background has it ignore Ctrl-C, which tests send.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 import hypothesis  # noqa: E402
 import pytest  # noqa: E402

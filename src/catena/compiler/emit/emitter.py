@@ -134,7 +134,7 @@ class Emitter:
         if stride == 1:
             kind = f"v{width}{_mangle(m)}"
             return self.op(
-                f"call {v} @llvm.masked.load.{kind}.p0(ptr align {t.bytes} {pointer}, "
+                f"call {v} @llvm.masked.load.{kind}.p0(ptr {pointer}, i32 {t.bytes}, "
                 f"<{width} x i1> {mask}, {v} zeroinitializer)"
             )
         if stride == 2:
@@ -195,7 +195,7 @@ class Emitter:
         mask = mask if mask is not None else "splat (i1 true)"
         return self.op(
             f"call {v} @llvm.masked.gather.v{width}{_mangle(t.memory)}.v{width}p0("
-            f"<{width} x ptr> align {t.bytes} {addresses}, "
+            f"<{width} x ptr> {addresses}, i32 {t.bytes}, "
             f"<{width} x i1> {mask}, {v} zeroinitializer)"
         )
 
@@ -225,7 +225,7 @@ class Emitter:
         else:
             self.do(
                 f"call void @llvm.masked.store.v{width}{_mangle(m)}.p0({v} {raw}, "
-                f"ptr align {t.bytes} {pointer}, <{width} x i1> {mask})"
+                f"ptr {pointer}, i32 {t.bytes}, <{width} x i1> {mask})"
             )
 
     def scatter(self, t: Type, raw: str, addresses: str, width: int, mask: str | None) -> None:
@@ -233,7 +233,7 @@ class Emitter:
         mask = mask if mask is not None else "splat (i1 true)"
         self.do(
             f"call void @llvm.masked.scatter.v{width}{_mangle(t.memory)}.v{width}p0({v} {raw}, "
-            f"<{width} x ptr> align {t.bytes} {addresses}, "
+            f"<{width} x ptr> {addresses}, i32 {t.bytes}, "
             f"<{width} x i1> {mask})"
         )
 

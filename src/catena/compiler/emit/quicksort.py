@@ -51,7 +51,7 @@ class Columns:
         """Vectors whose lanes beyond the mask come after everything else."""
         return [
             self.e.op(
-                f"call {v} @llvm.masked.load.v{self.lanes}{t}.p0(ptr align {_bytes(t)} {p}, {self.mask} {mask}, "
+                f"call {v} @llvm.masked.load.v{self.lanes}{t}.p0(ptr {p}, i32 {_bytes(t)}, {self.mask} {mask}, "
                 f"{v} splat ({t} -1))"
             )
             for v, t, p in zip(self.vectors, self.types, pointers)
@@ -60,7 +60,7 @@ class Columns:
     def store_first(self, xs: list[str], pointers: list[str], mask: str) -> None:
         for v, t, x, p in zip(self.vectors, self.types, xs, pointers):
             self.e.do(
-                f"call void @llvm.masked.store.v{self.lanes}{t}.p0({v} {x}, ptr align {_bytes(t)} {p}, "
+                f"call void @llvm.masked.store.v{self.lanes}{t}.p0({v} {x}, ptr {p}, i32 {_bytes(t)}, "
                 f"{self.mask} {mask})"
             )
 

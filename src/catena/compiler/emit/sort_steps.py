@@ -310,7 +310,7 @@ def _gather(e: Emitter, t: str, pointer: str, places: str, width: int) -> str:
     addresses = e.op(f"getelementptr {t}, ptr {pointer}, {vector('i64', width)} {wide}")
     v, mask = vector(t, width), f"<{width} x i1> splat (i1 true)"
     return e.op(
-        f"call {v} @llvm.masked.gather.v{width}{t}.v{width}p0(<{width} x ptr> align {int(t[1:]) // 8} {addresses}, "
+        f"call {v} @llvm.masked.gather.v{width}{t}.v{width}p0(<{width} x ptr> {addresses}, i32 {int(t[1:]) // 8}, "
         f"{mask}, {v} poison)"
     )
 
