@@ -1,4 +1,4 @@
-"""Linear algebra on stacks of matrices: NumPy's batched LAPACK where it has the routine, SciPy's elsewhere.
+"""Linear algebra on stacks of matrices: NumPy's batched LAPACK where it has the routine, the routine itself elsewhere.
 
 Every kernel takes and returns NumPy arrays whose last axes are one problem and whose leading axes, equal for
 all arguments, are a batch. A matrix on which LAPACK fails gives NaN in its results and leaves the others of
@@ -6,6 +6,9 @@ the batch alone.
 
 NumPy's routines are called below ``np.linalg``, as the generalised ufuncs that it is made of: a small matrix
 costs a third, float32 stays float32 (as in compiled programs), and failure of one matrix is not that of all.
+
+Compiled programs call the same routines of the same library (`lapack_calls`): of the OpenBLAS in NumPy's wheel, so
+that NumPy's functions and ours agree; and where NumPy has another one, all of SciPy's.
 """
 
 import contextvars
@@ -17,6 +20,8 @@ import numpy as np
 from numpy.linalg import _umath_linalg as gufuncs
 
 from catena.core.lazy import load
+from catena.runtime import lapack_calls, library
+from catena.runtime.lapack_calls import real_dtype
 
 
 class _Strict(threading.local):
@@ -61,8 +66,49 @@ def each(fun, arrays, ranks, outs) -> list:
     return [out.reshape(batch + out.shape[1:]) for out in results]
 
 
-def real_dtype(dtype) -> np.dtype:
-    return np.zeros((), dtype).real.dtype
+def call(routine: lapack_calls.Call, operands: tuple, batch: tuple) -> list:
+    """The results of a routine for every problem of a batch."""
+    outs = [
+        np.array(operands[routine.copies[k]], order="C") if k in routine.copies else np.empty(batch + shape, dtype)
+        for k, (shape, dtype) in enumerate(routine.results)
+    ]
+    pointers, kept = routine.constants[0].copy(), []
+    for i, kind, k in routine.places:
+        kept.append(outs[k] if kind == "out" else np.ascontiguousarray(operands[k]))
+        pointers[i] = kept[-1].__array_interface__["data"][0]
+    workspaces, size = routine.workspaces
+    if workspaces:
+        kept.append(np.empty(size, np.uint8))
+        start = kept[-1].__array_interface__["data"][0]
+        for i, offset in workspaces:
+            pointers[i] = start + offset
+    function = routine.function
+    count = math.prod(batch)
+    if count:
+        function(*pointers)
+    for _ in range(count - 1):
+        for (i, _, _), array in zip(routine.places, kept):
+            pointers[i] += array.nbytes // count
+        function(*pointers)
+    return outs
+
+
+def flip(a):
+    """The last two axes exchanged: rows become columns, as LAPACK has them, and back."""
+    return a.swapaxes(-1, -2)
+
+
+def _rows(a) -> np.ndarray:
+    """Matrices from LAPACK, row after row in memory."""
+    return np.ascontiguousarray(flip(a))
+
+
+def _or_nan(info, *arrays) -> list:
+    """Results, NaN for the problems of which LAPACK says that it failed."""
+    if info.any():
+        for x in arrays:
+            x[info != 0] = np.nan
+    return list(arrays)
 
 
 def complex_dtype(dtype) -> np.dtype:
@@ -88,9 +134,9 @@ def getrf(a) -> list:
     if k == 0:
         pivots = np.zeros((*a.shape[:-2], k), np.int32)
         return [a.copy(), pivots, pivots_to_permutation(pivots, m)[0]]
-    factorise = routine("getrf", a.dtype)
-    lu, pivots = each(lambda x: factorise(x)[:2], [a], [2], [((m, n), a.dtype), ((k,), np.int32)])
-    return [lu, pivots, pivots_to_permutation(pivots, m)[0]]
+    lu, pivots, _ = call(lapack_calls.getrf(a.dtype, m, n), (flip(a),), a.shape[:-2])
+    pivots = (pivots - 1).astype(np.int32)
+    return [_rows(lu), pivots, pivots_to_permutation(pivots, m)[0]]
 
 
 def pivots_to_permutation(pivots, size: int) -> list:
@@ -147,9 +193,7 @@ def orgqr(a, taus) -> list:
     m, n = a.shape[-2:]
     if 0 in a.shape or taus.shape[-1] == 0:
         return [np.broadcast_to(np.eye(m, n, dtype=a.dtype), a.shape).copy()]
-    name = "ungqr" if a.dtype.kind == "c" else "orgqr"
-    form = routine(name, a.dtype)
-    return each(lambda x, tau: form(x, tau)[:1], [a, taus], [2, 1], [((m, n), a.dtype)])
+    return [_rows(call(lapack_calls.orgqr(a.dtype, m, n, taus.shape[-1]), (flip(a), taus), a.shape[:-2])[0])]
 
 
 def ormqr(a, taus, c, *, left: bool, transpose: bool) -> list:
@@ -174,12 +218,19 @@ def ormqr(a, taus, c, *, left: bool, transpose: bool) -> list:
 
 def syevd(a, *, lower: bool) -> list:
     """Eigenvectors and ascending eigenvalues of a Hermitian matrix, of which one triangle is read."""
+    if library.bundled() is None and a.size:
+        vectors, values, info = call(lapack_calls.syevd(a.dtype, a.shape[-1], lower), (flip(a),), a.shape[:-2])
+        return _or_nan(info, _rows(vectors), values)
     values, vectors = (gufuncs.eigh_lo if lower else gufuncs.eigh_up)(a)
     return [vectors, values]
 
 
 def gesdd(a, *, full_matrices: bool, compute_uv: bool) -> list:
     """Singular values, and the left and the (conjugate) transposed right singular vectors."""
+    if library.bundled() is None and a.size:
+        routine = lapack_calls.gesdd(a.dtype, *a.shape[-2:], compute_uv, full_matrices)
+        _, s, u, vt, info = call(routine, (flip(a),), a.shape[:-2])
+        return _or_nan(info, s, _rows(u), _rows(vt)) if compute_uv else _or_nan(info, s)
     if not compute_uv:
         return [gufuncs.svd(a)]
     u, s, vh = (gufuncs.svd_f if full_matrices else gufuncs.svd_s)(a)
@@ -192,51 +243,63 @@ def geev(a, *, left: bool, right: bool) -> list:
     outs = [((n,), dtype)] + [((n, n), dtype)] * (left + right)
     if a.size == 0:
         return [np.zeros((*a.shape[:-2], *shape), d) for shape, d in outs]
-    solve = routine("geev", a.dtype)
+    finite, scale = _finite_and_scale(a)
+    good = a if finite is None else np.where(finite[..., None, None], a, 0)
+    scaled = good if scale is None else good * scale[..., None, None]
+    routine = lapack_calls.geev(a.dtype, n, left, right)
+    _, *values, vl, vr, info = call(routine, (flip(scaled),), a.shape[:-2])
+    w = values[0] if len(values) == 1 else values[0] + 1j * values[1]
+    if scale is not None:
+        w.real /= scale[..., None]  # part by part: NumPy divides complex numbers by way of squares
+        w.imag /= scale[..., None]
+    sides = [_rows(v) for v, wanted in ((vl, left), (vr, right)) if wanted]
+    vectors = [v if v.dtype.kind == "c" else _unpack_pairs(v, w) for v in sides]
+    return _or_nan(info if finite is None else info + ~finite, w, *vectors)
 
-    def one(x):
-        if not np.isfinite(x).all():
-            return None
-        *values, vl, vr, info = solve(x, compute_vl=left, compute_vr=right)
-        if info:
-            return None
-        w = values[0] if len(values) == 1 else values[0] + 1j * values[1]
-        vectors = [v for v, wanted in ((vl, left), (vr, right)) if wanted]
-        return [w, *[v if v.dtype.kind == "c" else _unpack_pairs(v, w) for v in vectors]]
 
-    return each(one, [a], [2], outs)
+def _finite_and_scale(a) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """Which matrices are finite, and `lapack_calls.scale_for` them; None where all are, and where it is 1 for all."""
+    size = np.abs(a) if a.dtype.kind != "c" else np.maximum(np.abs(a.real), np.abs(a.imag))
+    largest = np.asarray(size.max((-2, -1)))
+    if lapack_calls.needs_no_scale(largest):
+        return None, None
+    finite = np.isfinite(largest)
+    return finite, lapack_calls.scale_for(np.where(finite, largest, 0))
 
 
-def _unpack_pairs(v, w):
+def _unpack_pairs(v, w) -> np.ndarray:
     """Eigenvectors from LAPACK's real ones: a pair's real and imaginary parts are in adjacent columns."""
     out = v.astype(complex_dtype(v.dtype))
-    first = np.flatnonzero(w.imag > 0)
-    out[:, first] = v[:, first] + 1j * v[:, first + 1]
-    out[:, first + 1] = out[:, first].conj()
+    *at, first = np.nonzero(w.imag > 0)
+    for column, sign in ((0, 1), (1, -1)):
+        out[(*at, slice(None), first + column)] = (
+            v[(*at, slice(None), first)] + sign * 1j * v[(*at, slice(None), first + 1)]
+        )
     return out
 
 
 def gees(a, *, compute_schur_vectors: bool, select=None) -> list:
     """The Schur form and its vectors; ``select`` says of an eigenvalue whether it comes first."""
-    n = a.shape[-1]
+    n, batch = a.shape[-1], a.shape[:-2]
     outs = [((n, n), a.dtype)] * (1 + compute_schur_vectors)
     if a.size == 0:
         return [a.copy() for _ in outs]
-    solve = routine("gees", a.dtype)
-    # LAPACK's wrapper counts the arguments of the function, so their number must be plain.
     if select is None:
-        choose = None
-    elif a.dtype.kind == "c":
+        finite = np.isfinite(a).all((-2, -1))
+        a = a if finite.all() else np.where(finite[..., None, None], a, 0)
+        t, *_, vectors, info = call(lapack_calls.gees(a.dtype, n, compute_schur_vectors), (flip(a),), batch)
+        return _or_nan(info + ~finite, _rows(t), *[_rows(vectors)] * compute_schur_vectors)
+    solve = routine("gees", a.dtype)
+    # SciPy's wrapper counts the arguments of the function, so their number must be plain.
+    if a.dtype.kind == "c":
         choose = lambda z: bool(select(complex(z)))  # noqa: E731
     else:
         choose = lambda re, im: bool(select(complex(re, im)))  # noqa: E731
-    sort = int(choose is not None)
-    choose = choose or (lambda z: None)
 
     def one(x):
         if not np.isfinite(x).all():
             return None
-        t, *_, vs, _work, info = solve(choose, x, compute_v=compute_schur_vectors, sort_t=sort)
+        t, *_, vs, _work, info = solve(choose, x, compute_v=compute_schur_vectors, sort_t=1)
         return None if info and info <= n else [t, vs]
 
     return each(one, [a], [2], outs)
@@ -247,8 +310,8 @@ def gehrd(a) -> list:
     n = a.shape[-1]
     if n <= 1 or a.size == 0:
         return [a.copy(), np.zeros((*a.shape[:-2], max(n - 1, 0)), a.dtype)]
-    reduce = routine("gehrd", a.dtype)
-    return each(lambda x: reduce(x)[:2], [a], [2], [((n, n), a.dtype), ((n - 1,), a.dtype)])
+    h, taus, _ = call(lapack_calls.gehrd(a.dtype, n), (flip(a),), a.shape[:-2])
+    return [_rows(h), taus]
 
 
 def sytrd(a, *, lower: bool) -> list:
@@ -257,9 +320,8 @@ def sytrd(a, *, lower: bool) -> list:
     if n <= 1 or a.size == 0:
         rest = np.zeros((*a.shape[:-2], max(n - 1, 0)), real)
         return [a.copy(), np.diagonal(a, axis1=-2, axis2=-1).real.copy(), rest, rest.astype(a.dtype)]
-    reduce = routine("hetrd" if a.dtype.kind == "c" else "sytrd", a.dtype)
-    outs = [((n, n), a.dtype), ((n,), real), ((n - 1,), real), ((n - 1,), a.dtype)]
-    return each(lambda x: reduce(x, lower=lower)[:4], [a], [2], outs)
+    form, *rest, _ = call(lapack_calls.sytrd(a.dtype, n, lower), (flip(a),), a.shape[:-2])
+    return [_rows(form), *rest]
 
 
 # ------------------------------------------------------------------------------------------------------------
@@ -267,22 +329,14 @@ def sytrd(a, *, lower: bool) -> list:
 
 
 def trsm(a, b, *, left_side, lower, transpose_a, conjugate_a, unit_diagonal) -> list:
-    """The solution of a triangular system.
-
-    BLAS wants columns to be contiguous, so it is given the transposes of both, with the sides exchanged.
-    """
+    """The solution of a triangular system."""
     if b.size == 0:
         return [b.copy()]
     if conjugate_a and not transpose_a:
         a = a.conj()
-    solve = load("scipy.linalg.blas").get_blas_funcs(("trsm",), dtype=a.dtype)[0]
-    trans = (2 if conjugate_a else 1) if transpose_a else 0
-
-    def one(x, y):
-        solution = solve(1, x.T, y.T, side=int(left_side), lower=int(not lower), trans_a=trans, diag=int(unit_diagonal))
-        return [solution.T]
-
-    return each(one, [a, b], [2, 2], [(b.shape[-2:], b.dtype)])
+    transpose = (2 if conjugate_a else 1) if transpose_a else 0
+    routine = lapack_calls.trsm(a.dtype, *b.shape[-2:], left_side, lower, transpose, unit_diagonal)
+    return call(routine, (a, b), b.shape[:-2])
 
 
 def gtsv(dl, d, du, b, *, perturb_singular: bool) -> list:
@@ -290,22 +344,16 @@ def gtsv(dl, d, du, b, *, perturb_singular: bool) -> list:
     n = d.shape[-1]
     if b.size == 0:
         return [b.copy()]
-    solve = routine("gtsv", d.dtype)
-
-    def one(lower, diagonal, upper, y):
-        if n == 1:
-            return [y / _off_zero(diagonal, perturb_singular)[:, None]]
-        *_, x, info = solve(lower[1:], diagonal, upper[:-1], y)
-        if info == 0:
-            return [x]
-        if not perturb_singular:
-            return None
-        scale = max(np.abs(lower).max(), np.abs(diagonal).max(), np.abs(upper).max())
-        shift = (np.finfo(d.dtype).eps * (scale or 1)).astype(d.dtype)
-        *_, x, info = solve(lower[1:], diagonal + shift, upper[:-1], y)
-        return None if info else [x]
-
-    return each(one, [dl, d, du, b], [1, 1, 1, 2], [(b.shape[-2:], b.dtype)])
+    n, k = b.shape[-2:]
+    if n == 1:
+        return [b / _off_zero(d, perturb_singular)[..., None]]
+    routine, batch = lapack_calls.gtsv(d.dtype, n, k), b.shape[:-2]
+    *_, x, info = call(routine, (dl[..., 1:], d, du[..., :-1], flip(b)), batch)
+    if perturb_singular and info.any():
+        scale = np.max([np.abs(part).max(-1) for part in (dl, d, du)], 0)
+        shift = np.where(info != 0, np.finfo(d.dtype).eps * np.where(scale == 0, 1, scale), 0).astype(d.dtype)
+        *_, x, info = call(routine, (dl[..., 1:], d + shift[..., None], du[..., :-1], flip(b)), batch)
+    return _or_nan(info, _rows(x))
 
 
 def _off_zero(diagonal, perturb: bool):

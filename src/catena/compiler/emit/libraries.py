@@ -30,7 +30,7 @@ def host(w, frame, i: int, node: Value) -> None:
 
 
 def lapack(w, frame, i: int, node: Value) -> None:
-    """Calls a routine for every batch member; see `compiler/library.py` for the plan."""
+    """Calls a routine for every batch member; see `runtime/lapack_calls.py` for the plan."""
     p, batch = node.params, node.params["batch"]
     sources = [w.address(frame, x) for x in node.args]
     outs = []
