@@ -30,6 +30,11 @@ def close(actual, expected):
     np.testing.assert_allclose(actual, expected, rtol=tol, atol=tol)
 
 
+def each_way(f, *args) -> list:
+    """Results of ``f``, eager and compiled, as NumPy arrays; for what mathematics determines but up to some choice."""
+    return [[np.asarray(x) for x in g(*args)] for g in (f, catena.jit(f))]
+
+
 def both(f, *args):
     """Results of ``f``, eager; the compiled ones must agree."""
     check_jit(f, args, atol=1e-4 if args[0].dtype in (np.float32, np.complex64) else 1e-9)
@@ -105,9 +110,10 @@ def test_reflections(dtype):
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_eigh(dtype):
     a = definite(dtype=dtype, batch=(2,))
-    v, w = both(linalg.eigh, a)
-    close(np.asarray(v) * np.asarray(w)[:, None, :] @ adjoint(v), a)
-    assert (np.diff(np.asarray(w)) > 0).all() and w.dtype == a.real.dtype
+    for v, w in each_way(linalg.eigh, a):
+        close(v * w[:, None, :] @ adjoint(v), a)
+        assert (np.diff(w) > 0).all() and w.dtype == a.real.dtype
+    v, w = linalg.eigh(a)
     part, values = linalg.eigh(a, subset_by_index=(1, 3))
     close(part, np.asarray(v)[..., 1:3])
     close(values, np.asarray(w)[..., 1:3])
@@ -118,21 +124,28 @@ def test_eigh(dtype):
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_eig(dtype):
     a = normal(2, 4, 4, dtype=dtype)
-    w, left, right = (np.asarray(x) for x in both(linalg.eig, a))
-    close(a @ right, right * w[:, None, :])
-    close(adjoint(left) @ a, w[..., None] * adjoint(left))
-    close(linalg.eig(a, compute_left_eigenvectors=False, compute_right_eigenvectors=False)[0], w)
+    known = np.linalg.eigvals(a)
+    for w, left, right in each_way(linalg.eig, a):
+        close(a @ right, right * w[:, None, :])
+        close(adjoint(left) @ a, w[..., None] * adjoint(left))
+        close(np.linalg.norm(right, axis=-2), np.ones((2, 4)))
+        close(np.linalg.norm(left, axis=-2), np.ones((2, 4)))
+        close(np.abs(w[..., :, None] - known[..., None, :]).min(-1), np.zeros((2, 4)))  # in any order
+        alone = linalg.eig(a, compute_left_eigenvectors=False, compute_right_eigenvectors=False)[0]
+        close(np.abs(w[..., :, None] - np.asarray(alone)[..., None, :]).min(-1), np.zeros((2, 4)))
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_svd(shape, dtype):
     a = normal(*shape, dtype=dtype)
-    u, s, vh = both(lambda a: linalg.svd(a, full_matrices=False), a)
-    close(np.asarray(u) * np.asarray(s)[..., None, :] @ np.asarray(vh), a)
+    for u, s, vh in each_way(lambda a: linalg.svd(a, full_matrices=False), a):
+        close(u * s[..., None, :] @ vh, a)
     close(both(lambda a: linalg.svd(a, compute_uv=False), a), s)
-    u, _, vh = both(linalg.svd, a)
-    assert u.shape[-1] == shape[-2] and vh.shape[-2] == shape[-1]
+    for u, _, vh in each_way(linalg.svd, a):
+        assert u.shape[-1] == shape[-2] and vh.shape[-2] == shape[-1]
+        close(adjoint(u) @ u, np.broadcast_to(np.eye(shape[-2]), u.shape))
+        close(vh @ adjoint(vh), np.broadcast_to(np.eye(shape[-1]), vh.shape))
     first = linalg.svd(a, full_matrices=False, subset_by_index=(0, 1))
     close(first[1], np.asarray(s)[..., :1])
 
@@ -140,20 +153,24 @@ def test_svd(shape, dtype):
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_forms(dtype):
     a, h = normal(2, 4, 4, dtype=dtype), definite(dtype=dtype, batch=(2,))
-    t, q = (np.asarray(x) for x in both(linalg.schur, a))
-    close(q @ t @ adjoint(q), a)
-    assert len(both(lambda a: linalg.schur(a, compute_schur_vectors=False), a)) == 1
+    for t, q in each_way(linalg.schur, a):
+        close(q @ t @ adjoint(q), a)
+        close(adjoint(q) @ q, np.broadcast_to(np.eye(4), (2, 4, 4)))
+        assert not np.tril(t, -1 if t.dtype.kind == "c" else -2).any()
+    for (t,) in each_way(lambda a: linalg.schur(a, compute_schur_vectors=False), a):
+        close(np.linalg.norm(t, axis=(-2, -1)), np.linalg.norm(a, axis=(-2, -1)))
     ordered = np.asarray(linalg.schur(a, sort_eig_vals=True, select_callable=lambda z: z.real < 0)[0])
     signs = np.sign(np.diagonal(ordered, axis1=-2, axis2=-1).real)
     assert (np.diff(signs) >= 0).all() and (signs < 0).any()
-    packed, taus = (np.asarray(x) for x in both(linalg.hessenberg, a))
-    close(np.trace(packed, axis1=-2, axis2=-1), np.trace(a, axis1=-2, axis2=-1))
-    assert taus.shape == (2, 3)
+    for packed, taus in each_way(linalg.hessenberg, a):
+        q = np.tile(np.eye(4, dtype=dtype), (2, 1, 1))
+        q[:, 1:, 1:] = linalg.householder_product(packed[:, 1:, :-1], taus)
+        close(q @ np.triu(packed, -1) @ adjoint(q), a)
     for lower in (False, True):
-        _, d, e, _ = (np.asarray(x) for x in both(lambda h: linalg.tridiagonal(h, lower=lower), h))  # noqa: B023
-        for i in range(2):
-            small = np.diag(d[i]) + np.diag(e[i], 1) + np.diag(e[i], -1)
-            close(np.linalg.eigvalsh(small).astype(d.dtype), np.linalg.eigvalsh(h[i]))
+        for _, d, e, _ in each_way(lambda h: linalg.tridiagonal(h, lower=lower), h):  # noqa: B023
+            for i in range(2):
+                small = np.diag(d[i]) + np.diag(e[i], 1) + np.diag(e[i], -1)
+                close(np.linalg.eigvalsh(small).astype(d.dtype), np.linalg.eigvalsh(h[i]))
 
 
 def test_polar_decomposition():

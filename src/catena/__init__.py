@@ -3,6 +3,7 @@
 from catena.core.lazy import without_collection as _without_collection
 from catena.core.namespace import shown as _shown
 from catena.core.traceback import open_door as _open_door
+from catena.runtime import layout as _layout  # noqa: F401  (refuses a Python or NumPy on which programs cannot run)
 
 with _without_collection():
     from catena import ad_checkpoint as ad_checkpoint

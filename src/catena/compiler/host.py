@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from catena.core.errors import CompileError
 from catena.core.lazy import llvm
 from catena.core.locks import hold_during_fork, made_once
+from catena.runtime import layout, library
 
 
 @dataclass(frozen=True)
@@ -51,10 +52,13 @@ def check_features(features) -> None:
         )
 
 
-def identity() -> tuple[str, str, str]:
-    """What object code depends on besides its program: LLVM's version and the processor."""
+def identity() -> tuple[str, ...]:
+    """What object code depends on besides its program: LLVM's version, the processor, where tuples have their items,
+    and which BLAS is called, with integers of 32 bits or of 64.
+    """
     t = target()
-    return str(llvm().llvm_version_info), t.cpu, t.features
+    blas = library.path().name if library.bundled() is not None else "SciPy's"
+    return str(llvm().llvm_version_info), t.cpu, t.features, str(layout.TUPLE_ITEMS), blas
 
 
 @functools.cache

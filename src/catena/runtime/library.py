@@ -8,7 +8,7 @@ Cython (32-bit integers). All arguments are passed by address, as Fortran has it
 from __future__ import annotations
 
 import ctypes
-from functools import cache, lru_cache
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -21,16 +21,20 @@ _get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
 _get_pointer.restype, _get_pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
 
 
-@lru_cache(maxsize=1)
-def bundled() -> ctypes.CDLL | None:
-    """The OpenBLAS inside NumPy's wheel, if it has the routines under the names that we know."""
+@cache
+def path() -> Path | None:
+    """Where the OpenBLAS of NumPy's wheel lies; its name tells releases apart."""
     folder = Path(np.__file__).parent
     places = [folder.parent / "numpy.libs", folder / ".libs", folder / ".dylibs"]
-    for path in (p for place in places for p in sorted(place.glob("*openblas64_*"))):
-        library = ctypes.CDLL(str(path))
-        if hasattr(library, "scipy_dgemm_64_") and hasattr(library, "scipy_dpotrf_64_"):
-            return library
-    return None
+    return next((p for place in places for p in sorted(place.glob("*openblas64_*"))), None)
+
+
+@cache
+def bundled() -> ctypes.CDLL | None:
+    """The OpenBLAS inside NumPy's wheel, if it has the routines under the names that we know."""
+    library = ctypes.CDLL(str(path())) if path() is not None else None
+    known = hasattr(library, "scipy_dgemm_64_") and hasattr(library, "scipy_dpotrf_64_")
+    return library if known else None
 
 
 def integer_bits() -> int:

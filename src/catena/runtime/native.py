@@ -1,7 +1,7 @@
 """Native programs in memory: object code, what it is bound to, and how it is called.
 
-`entry(args, outs)` takes two Python tuples of ndarrays and reads their data pointers from the objects, at the
-offsets below; it returns 0, or 1 + i when argument i is not C-contiguous and aligned, or -1 when a callback
+`entry(args, outs)` takes two Python tuples of ndarrays and reads their data pointers from the objects (see
+`layout`); it returns 0, or 1 + i when argument i is not C-contiguous and aligned, or -1 when a callback
 raised.
 """
 
@@ -16,31 +16,9 @@ import numpy as np
 from catena.core.lazy import llvm
 from catena.runtime.kernels import Callback
 
-TUPLE_ITEMS = tuple.__basicsize__
-ARRAY_DATA = object.__basicsize__
-ARRAY_FLAGS = ARRAY_DATA + 48
-READY = 0x0101  # NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED
-
 ENTRY_TYPE = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.py_object, ctypes.py_object)
 _FREE_STACKS = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
-_checked = False
-
-
-def check_layout() -> None:
-    """Raises unless tuples and ndarrays lie in memory as compiled code expects."""
-    global _checked
-    if _checked:
-        return
-    ordered, strided = np.zeros((3, 5)), np.zeros((3, 10))[:, ::2]
-    pair = (ordered, strided)
-    item = ctypes.c_void_p.from_address(id(pair) + TUPLE_ITEMS + 8).value
-    data = ctypes.c_void_p.from_address(id(ordered) + ARRAY_DATA).value
-    flags = [ctypes.c_int32.from_address(id(a) + ARRAY_FLAGS).value & READY for a in pair]
-    if item != id(strided) or data != ordered.ctypes.data or flags != [READY, 0x0100]:
-        raise RuntimeError(
-            "this Python or NumPy lays out tuples or arrays in an unknown way; native programs cannot run"
-        )
-    _checked = True
+_FREE_ARENA = ctypes.CFUNCTYPE(None)
 
 
 class Code:
@@ -102,13 +80,13 @@ class Native:
         stacks: bool = False,
         linked: Mapping[str, Code] | None = None,
     ):
-        check_layout()
         self._keep = ([np.ascontiguousarray(c) for c in constants], externals)
         self.code = Code(code, machine, linked or {})
         self._bind("constants", [c.__array_interface__["data"][0] for c in self._keep[0]])
         self._bind("externals", [x.address for x in externals])
         # Not `__del__`, which the collector of cycles may call after the code is gone.
-        weakref.finalize(self, _free_arena, self.code, self.code.variable("arena_cache")).atexit = False
+        if free_arena := self.code.address("free_arena"):
+            weakref.finalize(self, _run, self.code, _FREE_ARENA(free_arena)).atexit = False
         self.entry = ENTRY_TYPE(self.code.address("entry"))
         self.free_stacks = _FREE_STACKS(self.code.address("catena_stack_free_list")) if stacks else None
 
@@ -121,13 +99,6 @@ class Native:
         return [x for x in self._keep[1] if isinstance(x, Callback)]
 
 
-def _free_arena(code: Code, arena: int) -> None:
-    """Gives back the memory that a program kept between calls; `code` is where the variable lies that points to it."""
-    kept = ctypes.c_void_p.from_address(arena)
-    if kept.value:
-        _free(kept.value)
-        kept.value = None
-
-
-_free = ctypes.CDLL(None).free
-_free.argtypes = [ctypes.c_void_p]
+def _run(code: Code, function) -> None:
+    """Calls a function of the code, which lives as long as this call is to be made."""
+    function()

@@ -170,11 +170,20 @@ class Program:
 READY = ("C_CONTIGUOUS", "ALIGNED")
 
 
+def _references(values: list, i: int) -> int:
+    return sys.getrefcount(values[i])
+
+
+IN_LIST = _references(
+    [object()], 0
+)  # of a value that a list alone holds; interpreters count what is on the stack or not
+
+
 def is_ours(values: list, i: int) -> bool:
     """Whether a program may work in the memory of a value: only its Array and the list hold it. NumPy's
     write flag does not count, which an Array clears when NumPy has looked at it.
     """
-    if sys.getrefcount(values[i]) > 3:  # the Array, the list, the argument of getrefcount
+    if _references(values, i) > IN_LIST + 1:  # the Array has it, too
         return False
     flags = values[i].flags
     own = flags.owndata or isinstance(values[i].base, buffers.mmap.mmap)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Sequence
 
 from catena.compiler.emit import stack_steps
@@ -9,10 +10,11 @@ from catena.compiler.emit.module import Module
 from catena.compiler.emit.program import ProgramWriter
 from catena.compiler.graph import Region
 from catena.runtime import kernels
-from catena.runtime.native import ARRAY_DATA, ARRAY_FLAGS, READY, TUPLE_ITEMS
+from catena.runtime.layout import DATA, FLAGS, READY, TUPLE_ITEMS
 from catena.runtime.status import OUT_OF_MEMORY
 
 STACK_ARENA = 32 * 1024
+HUGE_PAGES = hasattr(mmap, "MADV_HUGEPAGE")  # what 14 means below, on Linux
 LONG = 200  # lines
 
 
@@ -57,7 +59,7 @@ def write_program(
         "  ret i64 %result",
         "}",
     ]
-    return w.finish(_GLOBALS + "\n".join(lines))
+    return w.finish(_GLOBALS + (FREE_ARENA if epilogue else "") + "\n".join(lines))
 
 
 ARENA_CALLS = {
@@ -66,6 +68,13 @@ ARENA_CALLS = {
     "madvise": "declare i32 @madvise(ptr, i64, i32)",
 }
 _GLOBALS = """@arena_cache = global ptr null, align 8
+"""
+FREE_ARENA = """
+define void @free_arena() {
+  %kept = atomicrmw xchg ptr @arena_cache, ptr null acq_rel
+  call void @free(ptr %kept)
+  ret void
+}
 """
 
 
@@ -87,7 +96,7 @@ def _argument(e, table: str, i: int) -> str:
 
 
 def _pointer(e, obj: str) -> str:
-    return e.op(f"load ptr, ptr {e.element(obj, 'i8', ARRAY_DATA)}")
+    return e.op(f"load ptr, ptr {e.element(obj, 'i8', DATA)}")
 
 
 def _check_arguments(e, objects: list[str]) -> None:
@@ -96,7 +105,7 @@ def _check_arguments(e, objects: list[str]) -> None:
         return
     first = "0"
     for i in reversed(range(len(objects))):
-        flags = e.op(f"load i32, ptr {e.element(objects[i], 'i8', ARRAY_FLAGS)}")
+        flags = e.op(f"load i32, ptr {e.element(objects[i], 'i8', FLAGS)}")
         ready = e.op(f"icmp eq i32 {e.op(f'and i32 {flags}, {READY}')}, {READY}")
         first = e.op(f"select i1 {ready}, i64 {first}, i64 {i + 1}")
     bad = e.op(f"icmp ne i64 {first}, 0")
@@ -174,7 +183,7 @@ def _arena(size: int, start: str) -> tuple[list[str], list[str]]:
         "refuse:",
         f"  ret i64 {OUT_OF_MEMORY}",
         "advise:",
-        f"  %advice = call i32 @madvise(ptr %fresh, i64 {size}, i32 14)",
+        *([f"  %advice = call i32 @madvise(ptr %fresh, i64 {size}, i32 14)"] if HUGE_PAGES else []),
         "  br label %ready",
         "ready:",
         f"  %arena = phi ptr [ %kept, %{start} ], [ %fresh, %advise ]",
