@@ -610,12 +610,12 @@ ERRORS = {
     "fori carry by path": (
         lambda: lax.fori_loop(0, 3, lambda i, c: jnp.ones(2), 1.0),
         TypeError,
-        r"component loop_carry\[1\] has type float32\[\]",
+        r"carry c has type float32\[\]",
     ),
     "traced fori carry by path": (
         lambda: jax.jit(lambda n: lax.fori_loop(0, n, lambda i, c: jnp.ones(2), 1.0))(3),
         TypeError,
-        r"while_loop body[\s\S]*component loop_carry\[2\] has type float32\[\]",
+        r"fori_loop body[\s\S]*carry c has type float32\[\]",
     ),
     "strong carry of another dtype": (
         lambda: lax.scan(lambda c, x: (c * 1.5, c), jnp.int32(1), A),

@@ -1,5 +1,6 @@
 """Where in the user's program an equation was made, captured cheaply and resolved only when somebody asks."""
 
+import opcode
 import os
 import sys
 from typing import NamedTuple
@@ -121,6 +122,20 @@ def user_source(name_stack: NameStack = NO_NAMES) -> Source | None:
             return Source(code, frame.f_lasti, name_stack)
         frame = frame.f_back
     return None
+
+
+_POP_TOP, _CACHE = opcode.opmap["POP_TOP"], opcode.opmap.get("CACHE", 0)
+
+
+def drops_its_call(frame) -> bool:
+    """Whether a frame throws away the result of the call that it is in: a statement of its own, not assigned, returned
+    or passed on. What is typed at a prompt is shown, so it is not dropped; what ``timeit`` runs always is.
+    """
+    code = frame.f_code
+    instructions, i = code.co_code, frame.f_lasti + 2
+    while i < len(instructions) and instructions[i] == _CACHE:
+        i += 2
+    return i < len(instructions) and instructions[i] == _POP_TOP and "timeit" not in code.co_filename
 
 
 def function_place(fun) -> str:

@@ -272,7 +272,8 @@ def flatten_axes(name: str, treedef: PyTreeDef, axis_tree: Any, *, tupled_args: 
         name: what to call `axis_tree` in errors.
         treedef: the structure of the arguments.
         axis_tree: a pytree prefix of that structure.
-        tupled_args: `axis_tree` must be a tuple, one entry per argument; said in the error.
+        tupled_args: `axis_tree` and `treedef` are those of positional arguments and of keywords; errors speak of the
+            positional ones.
 
     >>> from catena.tree import structure
     >>> flatten_axes("in_axes", structure(((1, 2), {"a": 3})), (0, None))
@@ -282,14 +283,12 @@ def flatten_axes(name: str, treedef: PyTreeDef, axis_tree: Any, *, tupled_args: 
     repeats = leaf_counts(prefix, treedef)
     if repeats is not None:
         return [leaf for leaf, n in zip(leaves, repeats) for _ in range(n)]
-    hint = (
-        (
-            f"Note that {name} that are non-trivial pytrees should always be wrapped in a tuple representing "
-            "the argument list."
-        )
-        if tupled_args
-        else ""
-    )
+    hint = ""
+    if tupled_args:
+        axis_tree, treedef = axis_tree[0], treedef.children()[0]
+        if not isinstance(axis_tree, tuple):
+            hint = f"Note that {name} that are non-trivial pytrees should always be wrapped in a tuple representing "
+            hint += "the argument list."
     errors = [str(e(name)) for e in prefix_errors_treedef(axis_tree, treedef, _is_none)]
     details = "\n\n  ".join(errors)
     raise ValueError(

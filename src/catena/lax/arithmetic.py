@@ -209,7 +209,10 @@ def _add_any_batch(axis, args, dims):
 def _integer_pow_abstract(x, *, y):
     check_admitted("integer_pow", x, NUMBER)
     if y < 0 and dtypes.is_integer(x.dtype):
-        raise TypeError(f"Integers cannot be raised to negative powers, got integer_pow({x}, {y})")
+        raise TypeError(
+            f"Integers cannot be raised to negative powers, got integer_pow({x}, {y}). For a float result make the "
+            f"exponent one (x ** {float(y)}), or the base (x.astype(float) ** {y})."
+        )
     return ShapedArray(x.shape, x.dtype, x.weak_type)
 
 

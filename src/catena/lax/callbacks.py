@@ -367,16 +367,33 @@ def debug_callback(callback: Callable, *args, ordered: bool = False, partitioned
     debug_callback_p.bind(*[leaf_value(x) for x in leaves], callback=flat, ordered=ordered)
 
 
+F_STRING = (
+    '. You may be passing an f-string (i.e, `f"{x}"`) into `jax.debug.print` and instead should pass in a regular '
+    "string."
+)
+
+
 class CheckedFormatter(string.Formatter):
-    """A formatter that refuses arguments which the format does not use."""
+    """A formatter that refuses arguments which the format does not use, and says which it asks for in vain."""
+
+    def get_value(self, key, args, kwargs):
+        try:
+            return super().get_value(key, args, kwargs)
+        except KeyError:
+            given = f"the keyword arguments are {list(kwargs)}" if kwargs else "there are no keyword arguments"
+            raise KeyError(f"the format of `jax.debug.print` asks for {{{key}}}, but {given}") from None
+        except IndexError:
+            raise IndexError(
+                f"the format of `jax.debug.print` asks for argument {key}, counted from 0, but {len(args)} follow it"
+            ) from None
 
     def check_unused_args(self, used_args, args, kwargs):
         unused = [arg for i, arg in enumerate(args) if i not in used_args]
         unused_names = [k for k in kwargs if k not in used_args]
         if unused:
-            raise ValueError(f"Unused positional arguments to `jax.debug.print`: {unused}")
+            raise ValueError(f"Unused positional arguments to `jax.debug.print`: {unused}{F_STRING}")
         if unused_names:
-            raise ValueError(f"Unused keyword arguments to `jax.debug.print`: {unused_names}")
+            raise ValueError(f"Unused keyword arguments to `jax.debug.print`: {unused_names}{F_STRING}")
 
 
 formatter = CheckedFormatter()

@@ -14,7 +14,7 @@ from catena.lax.comparison import lt, select_n
 from catena.lax.join import concatenate
 from catena.lax.native import when_repeated
 from catena.lax.shape import expand_dims
-from catena.lax.structure import bind, canonical_axis, move_axis
+from catena.lax.structure import bind, canonical_axis, canonical_shape, move_axis
 from catena.lax.windowed import (
     FILL_OR_DROP,
     MODE_NAMES,
@@ -274,10 +274,8 @@ gather_p.evaluate = when_repeated(gather_p, _gather_evaluate)
 
 
 def static_sizes(sizes, name: str) -> tuple:
-    try:
-        return tuple(operator.index(n) for n in sizes)
-    except TypeError:
-        raise TypeError(f"{name} must be a sequence of integers known when tracing, got {sizes!r}") from None
+    """The sizes of a window, a sequence of integers, as a tuple of Python integers."""
+    return canonical_shape(tuple(sizes) if isinstance(sizes, Sequence) else sizes, name)
 
 
 def gather(

@@ -11,6 +11,7 @@ import numpy as np
 from catena.core.array import make_array
 from catena.core.errors import JAXTypeError
 from catena.core.primitive import registry
+from catena.core.trace import Tracer
 from catena.core.zeros import Zero, get_aval
 
 
@@ -46,9 +47,10 @@ def canonical_shape(shape, name: str = "") -> tuple:
         return _indices(shape)
     except TypeError as error:
         hint = ""
-        if isinstance(error, JAXTypeError):
-            hint = " If using `jit`, try using `static_argnums` or applying `jit` to smaller subfunctions."
         shown = shape if isinstance(shape, (tuple, list)) else (shape,)
+        if isinstance(error, JAXTypeError):
+            hint = "\nIf using `jit`, try using `static_argnums` or applying `jit` to smaller subfunctions."
+            hint += "".join(f"\n{s.describe_origin()}" for s in shown if isinstance(s, Tracer) and s.describe_origin())
         rule = "Shapes must be 1D sequences of concrete values of integer type"
         raise TypeError(f"{name and f'{name}: '}{rule}, got {shown}.{hint}") from None
 

@@ -76,6 +76,17 @@ def _static_size(size, sizes, what: str) -> int:
         ) from None
 
 
+def asked_dtype(name: str, shape, dtype):
+    """The dtype asked of a function that takes a shape first; a second length in its place is named for what it is."""
+    if type(dtype) is int and hasattr(shape, "__index__"):
+        raise TypeError(
+            f"{name}: dtype must stand for a dtype, got {dtype}: Cannot interpret '{dtype}' as a data type.\n"
+            f"Did you accidentally write `jax.numpy.{name}({shape}, {dtype})` when you meant "
+            f"`jax.numpy.{name}(({shape}, {dtype}))`, i.e. with a single tuple argument for the shape?"
+        )
+    return user_dtype(dtype, name)
+
+
 def constant(shape: tuple, value, dtype, weak: bool = False):
     """An array of one value, outside of traces without computing, else as an equation."""
     if dtypes.is_extended(dtype):
@@ -111,7 +122,7 @@ def zeros(shape: Shape, dtype: DTypeLike | None = None, *, device: Any = None, o
     Array([[0., 0., 0.],
            [0., 0., 0.]], dtype=float32)
     """
-    dtype = default_float() if dtype is None else user_dtype(dtype, "zeros")
+    dtype = default_float() if dtype is None else asked_dtype("zeros", shape, dtype)
     return placed(constant(shape_argument(shape), 0, dtype), device, out_sharding)
 
 
@@ -123,7 +134,7 @@ def ones(shape: Shape, dtype: DTypeLike | None = None, *, device: Any = None, ou
     >>> jnp.ones(3, dtype=int)
     Array([1, 1, 1], dtype=int32)
     """
-    dtype = default_float() if dtype is None else user_dtype(dtype, "ones")
+    dtype = default_float() if dtype is None else asked_dtype("ones", shape, dtype)
     return placed(constant(shape_argument(shape), 1, dtype), device, out_sharding)
 
 
@@ -135,7 +146,7 @@ def empty(shape: Shape, dtype: DTypeLike | None = None, *, device: Any = None, o
     >>> jnp.empty(2)
     Array([0., 0.], dtype=float32)
     """
-    dtype = default_float() if dtype is None else user_dtype(dtype, "empty")
+    dtype = default_float() if dtype is None else asked_dtype("empty", shape, dtype)
     return placed(constant(shape_argument(shape), 0, dtype), device, out_sharding)
 
 

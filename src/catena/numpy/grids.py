@@ -16,7 +16,7 @@ from catena.numpy.conversion import from_object
 from catena.numpy.creation import default_int, ones, shape_argument
 from catena.numpy.hot import INT, Operand
 from catena.numpy.joining import concatenate
-from catena.numpy.ranges import _slice_range as slice_range
+from catena.numpy.ranges import slice_range
 from catena.numpy.selection import nonzero
 from catena.numpy.shaping import reshaped
 from catena.typing import DTypeLike
@@ -46,8 +46,8 @@ class _Joiner:
     axes of lower-ranked arrays go; "r" and "c" make a vector a matrix of one row or column.
     """
 
-    def __init__(self, axis: int, rank: int, place: int, doc: str):
-        self._axis, self._rank, self._place = axis, rank, place
+    def __init__(self, name: str, axis: int, rank: int, place: int, doc: str):
+        self._name, self._axis, self._rank, self._place = name, axis, rank, place
         self.__doc__ = doc
 
     def __getitem__(self, key: Any) -> Array:
@@ -57,7 +57,7 @@ class _Joiner:
             matrix = {"r": (1, -1), "c": (-1, 1)}.get(key[0])
             axis, rank, place = (axis, rank, place) if matrix else _directive(key[0], axis, rank, place)
             key = key[1:]
-        joined = concatenate([_raised(_part(item), rank, place) for item in key], axis)
+        joined = concatenate([_raised(_part(item, self._name), rank, place) for item in key], axis)
         return reshaped(joined, matrix) if matrix and joined.ndim == 1 else joined
 
 
@@ -72,14 +72,14 @@ def _directive(text: str, axis: int, rank: int, place: int) -> tuple:
     return (*given, *(axis, rank, place)[len(given) :])
 
 
-def _part(item):
+def _part(item, name: str):
     """One thing between the brackets as an array; a plain number stays weak."""
     if isinstance(item, slice):
-        return slice_range(item)
+        return slice_range(item, name)
     if isinstance(item, str):
         raise ValueError(f"string directive must be placed at the beginning, got {item!r} after it")
     if type(item) in SCALARS:
-        return as_array_argument("r_", item)
+        return as_array_argument(name, item)
     return from_object(item)
 
 
@@ -93,8 +93,8 @@ def _raised(x, rank: int, place: int):
     return reshaped(x, (1,) * start + x.shape + (1,) * (missing - start))
 
 
-r_ = _Joiner(0, 1, -1, "Arrays, numbers and slices joined along the first axis: ``r_[1:4, 0, jnp.ones(2)]``.")
-c_ = _Joiner(-1, 2, 0, "Arrays, numbers and slices joined as columns: ``c_[jnp.arange(3), jnp.ones(3)]``.")
+r_ = _Joiner("jnp.r_", 0, 1, -1, "Arrays, numbers and slices joined along the first axis: ``r_[1:4, 0, jnp.ones(2)]``.")
+c_ = _Joiner("jnp.c_", -1, 2, 0, "Arrays, numbers and slices joined as columns: ``c_[jnp.arange(3), jnp.ones(3)]``.")
 
 
 def ix_(*args: Operand) -> tuple[Array, ...]:

@@ -6,8 +6,10 @@ update of them by values that do not depend on their number is ``where(mask, upd
 tracing, too.
 """
 
+import sys
 import warnings
 from collections.abc import Callable
+from itertools import chain, cycle, repeat
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,7 @@ from catena.core.array import Array, make_array
 from catena.core.context import context
 from catena.core.errors import NonConcreteBooleanIndexError
 from catena.core.evaluate import quiet
+from catena.core.source import drops_its_call
 from catena.core.trace import same_value
 from catena.core.traceback import shorten
 from catena.lax.windowed import GatherScatterMode
@@ -30,6 +33,14 @@ from catena.numpy.indexing import masked_part, numpy_key, read
 from catena.numpy.masked import Selection
 from catena.numpy.placement import placed
 from catena.numpy.shaping import broadcast_to
+
+DROPPED = (
+    "the result of x.at[...].{0}(...) is dropped, and nothing else happened: arrays are immutable. Use the new array: "
+    "x = x.at[...].{0}(...)"
+)
+# Whether to look what becomes of a result: the first times, then now and then, since it takes a tenth of an update
+# (while tracing, always).
+_looks = chain(repeat(True, 256), cycle([True, *[False] * 15]))
 
 
 class IndexUpdateHelper:
@@ -185,10 +196,14 @@ def _method(name: str, purpose: str, update, example: str, result: str):
         hints = (indices_are_sorted, unique_indices, mode, wrap_negative_indices)
         try:
             result = update(self.array, self.index, values, hints)
-            return result if out_sharding is None else placed(result, None, out_sharding)
+            if out_sharding is not None:
+                result = placed(result, None, out_sharding)
         except Exception as error:
             shorten(error)
             raise
+        if (next(_looks) or context.trace is not None) and drops_its_call(sys._getframe(1)):
+            warnings.warn(DROPPED.format(name), UserWarning, stacklevel=2)
+        return result
 
     method.__name__, method.__qualname__ = name, f"IndexUpdateRef.{name}"
     method.__doc__ = f"""{purpose}

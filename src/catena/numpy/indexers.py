@@ -66,9 +66,9 @@ def parse(shape: tuple, index) -> list:
         raise TypeError(f"JAX does not support string indexing; got idx={index!r}")
     if isinstance(index, list):
         raise TypeError(
-            "Using a non-tuple sequence for multidimensional indexing is not allowed; use "
-            "`arr[array(seq)]` instead of "
-            "`arr[seq]`. See https://github.com/jax-ml/jax/issues/4564 for more information."
+            "Using a non-tuple sequence for multidimensional indexing is not allowed; use `arr[array(seq)]` instead of "
+            f"`arr[seq]`, got {index!r}. A list might mean either: x[jnp.array([0, 1])] are the elements 0 and 1 of "
+            "the first axis, x[0, 1] is one element by two axes."
         )
     index = index if isinstance(index, tuple) else (index,)
     items = [_item(item, position) for position, item in enumerate(index)]
@@ -214,7 +214,13 @@ def _span(item: slice, n: int, position: int) -> Span:
     """A slice of an axis of length ``n``."""
     for entry in (item.start, item.stop, item.step):
         if isinstance(entry, Tracer) and find_concrete(entry) is None:
-            raise IndexError(f"Slice entries must be static integers. Got {item} at position {position}")
+            raise IndexError(
+                f"Slice entries must be static integers. Got {item} at position {position}. The length of a slice is "
+                "part of a shape. Where only its start varies, take a slice of fixed length: jax.lax.dynamic_slice(x, "
+                "(i,), (3,)) is x[i:i+3], jax.lax.dynamic_update_slice writes one; where its length varies, keep the "
+                "shape and leave elements out: jnp.where(jnp.arange(len(x)) < n, x, 0); or make what decides a static "
+                "argument of jit (static_argnames)."
+            )
         if entry is not None and not hasattr(entry, "__index__"):
             raise TypeError(
                 f"'{type(entry).__name__}' object cannot be interpreted as an integer; slice entries must "

@@ -8,6 +8,7 @@ import numpy as np
 
 from catena.core.array import Array
 from catena.core.trace import Tracer
+from catena.core.traceback import shorten
 from catena.numpy.boundary import as_array_argument, canonical_axes
 from catena.numpy.conversion import asarray
 from catena.numpy.hot import Operand
@@ -33,6 +34,9 @@ def shape(a: Operand) -> tuple[int, ...]:
         return _lengths(a)
     except Overridden as error:
         reason = error
+    except Exception as error:
+        shorten(error)
+        raise
     return answer(reason, shape, (a,), {})
 
 

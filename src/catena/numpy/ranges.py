@@ -421,14 +421,15 @@ class _Grid:
 
     def __init__(self, sparse: bool, doc: str):
         self._sparse = sparse
+        self._name = "jnp.ogrid" if sparse else "jnp.mgrid"
         self.__doc__ = doc
 
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, slice):
-            return _slice_range(key)
+            return slice_range(key, self._name)
         if not key:
             return [] if self._sparse else lax.full((0,), 0, default_int())
-        axes = [_slice_range(k) for k in key]
+        axes = [slice_range(k, self._name) for k in key]
         dtype = dtypes.promote(*((a.dtype, False) for a in axes))[0]
         grids = meshgrid(*(convert(a, dtype) for a in axes), sparse=self._sparse, indexing="ij")
         if self._sparse:
@@ -436,11 +437,13 @@ class _Grid:
         return lax.concatenate([lax.expand_dims(g, (0,)) for g in grids], 0)
 
 
-def _slice_range(key: slice) -> Array:
-    """The numbers that a slice stands for: a range, or with an imaginary step that many numbers, ends
-    included."""
+def slice_range(key: slice, name: str) -> Array:
+    """The numbers that a slice given to the object ``name`` stands for: a range, or with an imaginary step that many
+    numbers, ends included.
+    """
     start, stop, step = (
-        concrete_or_error(lambda v: v, v, "slice of mgrid or ogrid") for v in (key.start, key.stop, key.step)
+        concrete_or_error(lambda v: v, getattr(key, part), f"slice {part} of {name}")
+        for part in ("start", "stop", "step")
     )
     start = 0 if start is None else start
     if isinstance(step, complex):

@@ -12,6 +12,7 @@ size. Inside it a sampler that asks for bits of its shape is given those of the 
 """
 
 import functools
+import inspect
 import math
 import threading
 
@@ -279,10 +280,19 @@ def remembered(function):
             window.latest = None, None
             return out
         except Exception as error:
+            if isinstance(error, TypeError):  # often what belongs to a later parameter
+                error.add_note(f"The parameters are {function.__name__}{plain_signature(function)}.")
             shorten(error)
             raise
 
     return sampler
+
+
+def plain_signature(function) -> inspect.Signature:
+    """A signature without annotations."""
+    signature = inspect.signature(function)
+    parameters = [p.replace(annotation=p.empty) for p in signature.parameters.values()]
+    return signature.replace(parameters=parameters, return_annotation=signature.empty)
 
 
 def storage_of(key, plan: Plan):

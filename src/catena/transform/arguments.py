@@ -161,6 +161,12 @@ def argument_names(fun, args, kwargs, static_nums=(), static_names=()) -> list[s
     return names
 
 
+def argument_name(fun, i: int) -> str:
+    """The name of the ``i``-th positional argument of a callable."""
+    signature = signature_of(fun)
+    return positional_name(list(signature.parameters.values()) if signature else [], i)
+
+
 def positional_name(parameters, i: int) -> str:
     """The name of the ``i``-th positional argument."""
     if i < len(parameters) and parameters[i].kind in POSITIONAL:

@@ -17,6 +17,13 @@ def check_callable(fun):
 TRACED = object()  # stands for a traced leaf of the auxiliary data, which is passed on with the results
 
 
+def described(result) -> str:
+    """What a function returned, in an error: a traced value by its type."""
+    if isinstance(result, Tracer):
+        return f"type {result.aval.str_short()}"
+    return f"type {type(result)} with value {result!r}"
+
+
 class FlatFunction:
     """A function of a tuple of trees as a function of leaves that returns leaves.
 
@@ -36,8 +43,8 @@ class FlatFunction:
         if self.has_aux:
             if not isinstance(out, (tuple, list)) or len(out) != 2:
                 raise TypeError(
-                    "expected function with aux output to return a two-element tuple, but got type "
-                    f"{type(out)} with value {out!r}"
+                    f"expected function with aux output to return a two-element tuple, but got {described(out)}. With "
+                    "has_aux=True the function returns (value, auxiliary data); without it, the value alone."
                 )
             out, aux = out
             leaves, self.aux_tree = tree_flatten(aux)

@@ -15,6 +15,7 @@ from catena.core.trace import VALUES
 from catena.core.traceback import api_boundary, boundary
 from catena.core.tree import tree_flatten, tree_unflatten
 from catena.core.zeros import Zero, get_aval, instantiate
+from catena.transform.arguments import argument_name, leaf_names
 from catena.transform.batch import Axis, at_front, batch_flat
 from catena.transform.derivative_functions import (
     LinearFunction,
@@ -301,7 +302,8 @@ def value_and_grad(
     def value_and_grad_f(*args, **kwargs):
         positions, dynamic, flat_of = split_arguments(fun, nums, args, kwargs)
         leaves, tree = tree_flatten(dynamic)
-        leaves = [check_grad_input(x, holomorphic, allow_int, "grad") for x in leaves]
+        check = lambda x: check_grad_input(x, holomorphic, allow_int, "grad")
+        leaves = checked_leaves(check, leaves, fun, args, positions)
         flat = flat_of(tree, has_aux)
         outs, program = linearize_flat(flat, leaves)
         program.outputs = program.outputs[: flat.count]
@@ -350,6 +352,18 @@ def split_arguments(fun, nums, args, kwargs):
     return positions, dynamic, lambda tree, has_aux: FlatFunction(call, tree, has_aux)
 
 
+def checked_leaves(check, leaves: list, fun, args, positions) -> list:
+    """The leaves that are differentiated by, each checked; an error says which leaf of the arguments it is."""
+    checked = []
+    for x in leaves:
+        try:
+            checked.append(check(x))
+        except TypeError as error:
+            names = [name for i in positions for name in leaf_names(argument_name(fun, i), args[i])]
+            raise TypeError(f"{error} (It is {names[len(checked)]} of {function_place(fun)}.)") from None
+    return checked
+
+
 def check_grad_input(x, holomorphic: bool, allow_int: bool, name: str):
     """``x`` as a value that can be differentiated by, or an error."""
     x = value_leaf(x)
@@ -376,7 +390,11 @@ def check_grad_input(x, holomorphic: bool, allow_int: bool, name: str):
 def check_scalar_output(tree, outs, holomorphic: bool):
     """Raise where the value of a function to be differentiated is not a scalar of the right kind."""
     if (tree.num_nodes != 1 or len(outs) != 1) and not is_own_scalar(tree):
-        raise TypeError(f"Gradient only defined for scalar-output functions. Output was {tree_unflatten(tree, outs)}.")
+        raise TypeError(
+            f"Gradient only defined for scalar-output functions. Output was {tree_unflatten(tree, outs)}. To return "
+            "something beside the scalar, return (scalar, the rest) and set has_aux=True; jax.jacobian differentiates "
+            "trees of results."
+        )
     aval = get_aval(outs[0])
     if aval.shape:
         raise TypeError(
@@ -443,9 +461,10 @@ def jacfwd(
     @named_after(fun, f"The Jacobian by argument {argnums}")
     @api_boundary
     def jacobian_f(*args, **kwargs):
-        _, dynamic, flat_of = split_arguments(fun, nums, args, kwargs)
+        positions, dynamic, flat_of = split_arguments(fun, nums, args, kwargs)
         leaves, tree = tree_flatten(dynamic)
-        leaves = [check_jacfwd_input(value_leaf(x), holomorphic) for x in leaves]
+        check = lambda x: check_jacfwd_input(value_leaf(x), holomorphic)
+        leaves = checked_leaves(check, leaves, fun, args, positions)
         flat = flat_of(tree, has_aux)
         basis = standard_basis([get_aval(x) for x in leaves])
         size = sum(get_aval(x).size for x in leaves)
@@ -496,9 +515,10 @@ def jacrev(
     @named_after(fun, f"The Jacobian by argument {argnums}")
     @api_boundary
     def jacobian_f(*args, **kwargs):
-        _, dynamic, flat_of = split_arguments(fun, nums, args, kwargs)
+        positions, dynamic, flat_of = split_arguments(fun, nums, args, kwargs)
         leaves, tree = tree_flatten(dynamic)
-        leaves = [check_grad_input(x, holomorphic, allow_int, "jacrev") for x in leaves]
+        check = lambda x: check_grad_input(x, holomorphic, allow_int, "jacrev")
+        leaves = checked_leaves(check, leaves, fun, args, positions)
         flat = flat_of(tree, has_aux)
         outs, program = linearize_flat(flat, leaves)
         program.outputs, outs = program.outputs[: flat.count], flat.main(outs)

@@ -10,12 +10,14 @@ import types
 
 import numpy as np
 
+from catena.core import dtypes
 from catena.core.array import Array, as_array, fresh_array, make_array
 from catena.core.context import context
 from catena.core.jaxpr import eval_jaxpr
 from catena.core.pickling import global_name
 from catena.core.source import function_name, function_place
 from catena.core.staging import DebugInfo, hoist_tracers, trace_to_jaxpr
+from catena.core.trace import VALUES
 from catena.core.traceback import api_boundary, shorten
 from catena.core.tree import tree_flatten, tree_unflatten
 from catena.core.tree_flatten import flatten_into
@@ -107,7 +109,11 @@ class JitFunction:
         if self._inline and context.trace is not None:
             outs = eval_jaxpr(call.closed.jaxpr, call.closed.consts, *call.outer, *leaves)
         else:
-            outs = jit_p.bind(*call.outer, *leaves, **self._params(call))
+            try:
+                outs = jit_p.bind(*call.outer, *leaves, **self._params(call))
+            except TypeError:
+                self._check_are_values(leaves, args, kwargs)
+                raise
         if context.trace is None:
             self._remember(args, kwargs, leaves, call)
         return tree_unflatten(call.out_tree, outs)
@@ -180,6 +186,15 @@ class JitFunction:
             position = avals.index(None)
             raise arguments.bad_leaf(self._fun, leaves[position], names[position])
         return avals
+
+    def _check_are_values(self, leaves, args, kwargs):
+        """Raise where a leaf only describes an array: such has a type, by which one may trace, and no value."""
+        for x, name in zip(leaves, self._leaf_names(args, kwargs), strict=True):
+            if not isinstance(x, VALUES) and not dtypes.is_scalar_or_numpy(x):
+                raise TypeError(
+                    f"Argument '{name}' of shape {arguments.leaf_aval(x).str_short()} of type {type(x)} is not a valid "
+                    "JAX type."
+                ) from None
 
     def _leaf_names(self, args, kwargs) -> list[str]:
         nums = {i % len(args) for i in self._static_nums if -len(args) <= i < len(args)} if args else ()

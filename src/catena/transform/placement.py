@@ -12,7 +12,7 @@ from catena.core.sharding import target_device
 from catena.core.token import Token
 from catena.core.trace import Tracer
 from catena.core.tree import tree_flatten, tree_map, tree_unflatten
-from catena.core.tree_errors import broadcast_prefix
+from catena.core.tree_errors import broadcast_prefix, flatten_axes
 from catena.core.zeros import get_aval
 from catena.transform import canonical
 from catena.transform.memo import all_caches
@@ -40,8 +40,7 @@ def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
       Array([1., 1.], dtype=float32)
     """
     leaves, tree = tree_flatten(x)
-    is_none = lambda d: d is None  # noqa: E731
-    targets = broadcast_prefix(device, x, is_leaf=is_none) if leaves else []
+    targets = flatten_axes("device_put device", tree, device) if leaves else []
     targets = [target_device(d) for d in targets]
     target_device(src)
     donated = broadcast_prefix(donate, x) if leaves else []

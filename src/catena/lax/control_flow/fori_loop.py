@@ -8,7 +8,7 @@ import numpy as np
 from catena.core import dtypes
 from catena.core.array import Array
 from catena.core.trace import Tracer
-from catena.core.tree import tree_unflatten, treedef_tuple
+from catena.core.tree import tree_unflatten, treedef_children, treedef_tuple
 from catena.core.zeros import get_aval
 from catena.lax.arithmetic import add
 from catena.lax.control_flow import common
@@ -150,12 +150,14 @@ def trace_step(body_fun, adapt, counters: list, leaves, tree, what: str):
     """The traced step of a loop that carries ``counters`` before its value, and the types of the value."""
     carry_tree = treedef_tuple([*[common.LEAF] * len(counters), tree])
     avals = [get_aval(x) for x in leaves]
+    name = common.argument_names(body_fun, (0, 0), {})[1]  # of the value, as the user calls it
     while True:
         carry = [*counters, *avals]
         body = common.trace_body(body_fun, treedef_tuple((carry_tree,)), carry, what, adapt)
-        common.check_same_tree(carry_tree, body.out_tree, carry, body.out_avals, f"{what} body", "loop_carry")
-        wider = common.promoted(carry, body.out_avals)[len(counters) :]
+        out_tree, out_avals = treedef_children(body.out_tree)[-1], body.out_avals[len(counters) :]
+        common.check_same_tree(tree, out_tree, avals, out_avals, "fori_loop body", name)
+        wider = common.promoted(avals, out_avals)
         if wider == avals:
-            common.check_same_types(carry_tree, carry, body.out_avals, f"{what} body", "loop_carry")
+            common.check_same_types(tree, avals, out_avals, "fori_loop body", name)
             return body, avals
         avals = wider
