@@ -7,6 +7,7 @@ import pytest
 
 import catena as jax
 import catena.numpy as jnp
+from catena import lax
 
 VALUES = np.arange(24, dtype="float32").reshape(4, 6)
 
@@ -202,3 +203,34 @@ def test_a_deleted_array_has_no_parts(use):
     with pytest.raises(RuntimeError, match="deleted"):
         part = getattr(x, use)
         part(0)
+
+
+BEYOND_MACHINES = {
+    "an extent": lambda: jnp.ones((2**63,)).sum(),
+    "an extent beyond words": lambda: jnp.ones((2**64,)).sum(),
+    "a product of extents": lambda: jnp.ones((2**32, 2**32)).sum(),
+    "bytes": lambda: jnp.ones((2**61,)).sum(),
+    "a petabyte": lambda: jnp.arange(2**50).sum(),
+    "a grid": lambda: (lax.broadcasted_iota("int32", (2**33, 2**30), 0) == 3).sum(),
+    "padding": lambda: lax.pad(jnp.ones(8), 0.0, [(2**62, 2**62, 2**10)]).sum(),
+    "joined parts": lambda: jnp.concatenate([jnp.broadcast_to(1.0, (2**45,))] * 4).sum(),
+    "repeated parts": lambda: jnp.tile(jnp.ones(8), 2**61).sum(),
+    "reshaped": lambda: jnp.ones((2**32, 2**32)).reshape(-1).sum(),
+    "inside a loop": lambda: lax.fori_loop(0, 2, lambda i, c: c + jnp.ones((2**61,)).sum(), 0.0),
+}
+
+
+@pytest.mark.parametrize("name", BEYOND_MACHINES)
+def test_programs_over_more_than_can_be_addressed_are_refused(name):
+    """They gave wrong numbers where extents overflowed, or ran for ever."""
+    with pytest.raises(MemoryError, match="RESOURCE_EXHAUSTED: Out of memory: a value of shape"):
+        jax.jit(BEYOND_MACHINES[name])()
+
+
+def test_empty_values_may_have_any_other_extent():
+    assert jax.jit(lambda: jnp.ones((2**62, 4, 0)).sum())() == 0
+
+
+def test_loops_have_a_length_that_can_be_counted():
+    with pytest.raises(OverflowError, match=r"`length` argument to `scan` must be less than 2\*\*63"):
+        lax.scan(lambda c, _: (c + 1, None), 0, None, length=2**63)

@@ -30,13 +30,27 @@ import numpy as np
 
 from catena.compiler import convolution, fission, indexing, library, ordering, windows
 from catena.core.dtypes import KIND, float0, is_extended
-from catena.core.errors import CompileError
+from catena.core.errors import CompileError, OutOfMemoryError
 from catena.core.stack import is_stack
 from catena.runtime import stacks
 
 VIEWS = frozenset("broadcast transpose reshape slice reverse pad gather dynamic_slice window".split())
 COMPARISONS = frozenset("eq ne lt le gt ge lt_total le_total eq_total is_finite".split())
 REDUCTIONS = frozenset("sum prod max min and or xor".split())
+
+
+# What a process can address on a processor of today. A larger value cannot be stored, nor be gone through in an hour.
+ADDRESSABLE = 1 << 47
+
+
+def too_large(value: Value) -> OutOfMemoryError:
+    """The error for a value that no machine can hold."""
+    place = f", at {value.source}" if value.source else ""
+    return OutOfMemoryError(
+        f"RESOURCE_EXHAUSTED: Out of memory: a value of shape {value.shape} and dtype {value.dtype} has "
+        f"{value.nbytes:,} bytes, and programs are compiled for values of at most {ADDRESSABLE:,} bytes each, stored or "
+        f"not{place}"
+    )
 
 
 class Value:
@@ -137,6 +151,8 @@ class Builder:
     def _append(self, form, shape, dtype, args, params) -> Value:
         values = self.region.values
         new = Value(form, shape, dtype, args, params, len(values), self._source)
+        if new.nbytes > ADDRESSABLE:
+            raise too_large(new)
         values.append(new)
         return new
 

@@ -345,6 +345,8 @@ def concrete_length(length) -> int:
         raise TypeError(f"The `length` argument to `scan` must be an int, got {length!r}") from None
     if length < 0:
         raise ValueError(f"The `length` argument to `scan` must not be negative, got {length}")
+    if length >= 2**63:
+        raise OverflowError(f"The `length` argument to `scan` must be less than 2**63, got {length}")
     return length
 
 
