@@ -48,8 +48,8 @@ def too_large(value: Value) -> OutOfMemoryError:
     place = f", at {value.source}" if value.source else ""
     return OutOfMemoryError(
         f"RESOURCE_EXHAUSTED: Out of memory: a value of shape {value.shape} and dtype {value.dtype} has "
-        f"{value.nbytes:,} bytes, and programs are compiled for values of at most {ADDRESSABLE:,} bytes each, stored or "
-        f"not{place}"
+        f"{value.nbytes:,} bytes; a program may have values of at most {ADDRESSABLE:,} bytes each, whether it "
+        f"allocates memory for them or not{place}"
     )
 
 
