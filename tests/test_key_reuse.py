@@ -264,3 +264,23 @@ def test_warn_level_of_draws_that_were_planned_before():
 def test_flag_admits_its_levels():
     with pytest.raises(ValueError, match="jax_debug_key_reuse"):
         jax.config.update("jax_debug_key_reuse", "perhaps")
+
+
+def test_keys_that_a_jitted_function_closes_over():
+    key = new(31)
+    f = jax.jit(lambda: random.uniform(key))
+    f()
+    with pytest.raises(KeyReuseError, match="Previously-consumed key passed to jit-compiled function"):
+        f()
+    with pytest.raises(KeyReuseError):
+        random.uniform(key)
+    used = new(32)
+    random.uniform(used)
+    with pytest.raises(KeyReuseError):
+        jax.jit(lambda x: x + random.uniform(used))(1.0)
+    in_loop = new(33)
+    with pytest.raises(KeyReuseError, match="repeatedly executed"):
+        lax.scan(lambda c, _: (c, random.uniform(in_loop)), 0, None, length=2)
+    halves = random.split(new(34))
+    jax.jit(lambda: random.uniform(halves[0]))()
+    jax.jit(lambda: random.uniform(halves[1]))()

@@ -7,6 +7,7 @@ import catena as jax
 import catena.numpy as jnp
 from catena import lax, random
 from catena.dtypes import TypePromotionError
+from catena.random import continuous
 
 KEY = random.key(3)
 SAFE = {
@@ -123,3 +124,109 @@ def test_deleted_keys(impl):
     for use in uses:
         with pytest.raises(RuntimeError, match="Array has been deleted with shape=key<"):
             use(key)
+
+
+# ---- seeds, generators by name, keys in arrays
+
+
+@pytest.mark.parametrize("seed", [2**63, 2**64 - 1, 2**64, -(2**63) - 1])
+@pytest.mark.parametrize("make", [random.key, random.PRNGKey, lambda s: random.key(s, impl="rbg")])
+def test_seeds_of_more_than_64_bits(make, seed):
+    for call in (make, lambda s: jax.jit(lambda: make(s))()):
+        with pytest.raises(OverflowError, match="a seed must be an integer of 64 bits"):
+            call(seed)
+    assert random.key_data(random.key(2**63 - 1)).tolist() == [0, 2**32 - 1]
+    assert random.key_data(random.key(np.uint64(2**63))).tolist() == [0, 0]
+
+
+def test_the_dtype_of_a_key_may_be_the_name_of_a_generator():
+    assert random.key(42, dtype="threefry2x32").dtype == random.key(0).dtype
+    assert random.wrap_key_data(np.zeros(4, np.uint32), dtype="rbg").dtype == random.key_dtype("rbg")
+    with pytest.raises(ValueError, match="unrecognized PRNG implementation"):
+        random.key(42, dtype="nonsense")
+    with pytest.raises(ValueError, match="both 'impl' and 'dtype'"):
+        random.key(42, dtype="rbg", impl="rbg")
+
+
+def test_arrays_filled_with_keys():
+    keys = random.split(random.key(0), 4)
+    for made in (jnp.full(4, 5, keys.dtype), jnp.full_like(keys, 5), jax.jit(lambda: jnp.full(4, 5, keys.dtype))()):
+        assert made.dtype == keys.dtype and random.key_data(made).tolist() == [[5, 5]] * 4
+    assert jax.device_get({"keys": keys})["keys"].dtype == keys.dtype
+
+
+@pytest.mark.parametrize("shape", [2, np.int32(2)])
+def test_the_shape_of_choice_is_a_sequence(shape):
+    with pytest.raises(TypeError, match="shape must be a sequence"):
+        random.choice(random.key(0), 5, shape)
+
+
+@pytest.mark.parametrize("use", [random.uniform, random.split, random.clone, random.key_data])
+def test_what_is_no_key_is_said_before_that_it_is_raw(use):
+    with jax.legacy_prng_key("error"):
+        for wrong in (jnp.zeros(1, "float32"), jnp.zeros(3, "uint32"), 3):
+            with pytest.raises(TypeError, match="invalid PRNG key data"):
+                use(wrong)
+        with pytest.raises(ValueError, match="Legacy uint32 key"):
+            use(jnp.zeros(2, "uint32"))
+    with jax.legacy_prng_key("warn"), pytest.warns(UserWarning, match="Legacy uint32 key"):
+        use(jnp.zeros(2, "uint32"))
+
+
+def test_gumbel_numbers_whose_tails_are_both_fine():
+    key = random.key(0)
+    drawn = random.gumbel(key, (2,), mode="highest")
+    np.testing.assert_allclose(drawn, [-1.0818492, -1.3463643], rtol=1e-6)  # as JAX 0.10.2
+    assert random.categorical(key, jnp.zeros(5), shape=(6,), mode="highest").tolist() == [2, 0, 1, 4, 0, 3]
+    with pytest.raises(ValueError, match="valid mode for gumbel"):
+        random.gumbel(key, mode="higher")
+
+
+def test_fractions_of_64_bits():
+    high = np.array([0, 0, 0, 1, 2**31, 2**32 - 1, 5], np.uint32)
+    low = np.array([1, 2**31, 2**32 - 1, 0, 0, 2**32 - 1, 7], np.uint32)
+    exact = [(int(h) << 32 | int(n)) for h, n in zip(high, low, strict=True)]
+    cut = [float(x >> max(x.bit_length() - 24, 0) << max(x.bit_length() - 24, 0)) / 2**64 for x in exact]
+    assert continuous._fraction(high, low).tolist() == cut
+
+
+# ---- which stream is drawn
+
+
+def older(draw):
+    def drawn(*args):
+        with jax.threefry_partitionable(False):
+            return draw(*args)
+
+    return drawn
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda k: random.bits(k, (3,)),
+        lambda k: random.key_data(random.split(k, 3)),
+        lambda k: random.normal(k, (3,)),
+        lambda k: random.permutation(k, 9),
+        lambda k: random.bits(random.split(random.fold_in(k, 3))[0]),
+        lambda k: jax.lax.scan(lambda c, _: (random.split(c)[0], random.bits(c)), k, None, length=2)[1],
+        lambda k: jax.vmap(lambda key: random.bits(key, (2,)))(random.split(k, 2)),
+        lambda k: jax.lax.cond(True, lambda key: random.bits(key), lambda key: random.bits(key) + 1, k),
+        lambda k: jax.grad(lambda x: (x * random.uniform(k, (3,))).sum())(1.0),
+        lambda k: random.bits(k, (300,)),
+    ],
+)
+@pytest.mark.parametrize("impl", ["threefry2x32", "rbg"])
+def test_the_stream_is_that_of_the_flag_where_the_program_is_written(draw, impl):
+    key, new = random.key(0, impl=impl), jax.jit(draw)
+    first, second = new(key), older(draw)(key)
+    np.testing.assert_array_equal(jax.jit(older(draw))(key), second)
+    with jax.threefry_partitionable(False):
+        np.testing.assert_array_equal(new(key), second)
+        np.testing.assert_array_equal(draw(key), second)
+    np.testing.assert_array_equal(new(key), first)
+    np.testing.assert_array_equal(draw(key), first)
+    if impl == "threefry2x32":
+        assert not np.array_equal(first, second)
+    closed = jax.make_jaxpr(older(draw))(key)
+    np.testing.assert_array_equal(jax.core.eval_jaxpr(closed.jaxpr, closed.consts, key)[0], second)

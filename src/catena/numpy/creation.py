@@ -17,6 +17,7 @@ from catena.core.context import context
 from catena.core.shapes import check_axes
 from catena.core.trace import Tracer
 from catena.numpy.boundary import (
+    SCALARS,
     as_array_argument,
     as_operand,
     broadcast_to,
@@ -174,6 +175,8 @@ def full(
     Array([7, 7], dtype=int8)
     """
     dtype = user_dtype(dtype, "full")
+    if dtype is not None and dtypes.is_extended(dtype) and type(fill_value) in SCALARS:
+        return placed(constant(shape_argument(shape), fill_value, dtype), device, out_sharding)
     fill_value = as_operand("full", fill_value)
     found, weak = dtype_of(fill_value)
     value = convert(fill_value, dtype or found, weak and dtype is None)
@@ -305,6 +308,8 @@ def full_like(
     Array([2., 2., 2.], dtype=float32)
     """
     shape, dtype, weak = _prototype("full_like", a, dtype, shape)
+    if dtypes.is_extended(dtype) and type(fill_value) in SCALARS:
+        return placed(constant(shape, fill_value, dtype), device, out_sharding)
     value = as_operand("full_like", fill_value, 1)
     return placed(_broadcast_fill(convert(value, dtype, weak), shape), device, out_sharding)
 

@@ -6,6 +6,7 @@ from catena import lax
 from catena.core import dtypes
 from catena.random.kernels import remembered
 from catena.random.keys import asked_shape, consumed_key
+from catena.random.primitives import bits_of
 from catena.random.sampler import as_float, check_no_sharding, float_dtype, lift, safe_float, sampler, shape_of, spread
 from catena.random.uniform import _uniform, rows
 
@@ -163,12 +164,13 @@ def gumbel(key, shape=(), dtype=None, mode: str | None = None, *, out_sharding=N
       key: a key, typed or raw.
       shape: the shape of the result.
       dtype: a float dtype.
-      mode: ``"high"`` draws twice the bits, for a finer upper tail; ``"low"``, the default, does not.
+      mode: ``"high"`` draws twice the bits, for a finer upper tail; ``"highest"`` makes both tails as fine as floats
+        are; ``"low"``, the default, neither.
       out_sharding: must be None.
     Returns:
       An array of that shape and dtype.
     Raises:
-      ValueError: the dtype is not a float dtype, or ``mode`` is neither.
+      ValueError: the dtype is not a float dtype, or ``mode`` is none of these.
 
     Source: inversion of the distribution function; Devroye, "Non-uniform random variate generation" (1986), II.2.
 
@@ -180,7 +182,7 @@ def gumbel(key, shape=(), dtype=None, mode: str | None = None, *, out_sharding=N
 
 
 def checked_mode(mode) -> str:
-    if mode not in (None, "high", "low"):
+    if mode not in (None, "highest", "high", "low"):
         raise ValueError(f"Must provide valid mode for gumbel got: {mode}")
     return mode or "low"
 
@@ -191,10 +193,42 @@ def _gumbel(key, *, shape, dtype, mode):
     if mode == "low":
         unit = _uniform(key, tiny, 1.0, shape=shape, dtype=dtype)
         return lax.neg(lax.log(lax.neg(lax.log(unit))))
+    if mode == "highest" and dtype == np.float32:
+        return _gumbel_of_64_bits(bits_of(key, bit_width=32, shape=(2, *shape)))
     high, low = rows(_uniform(key, 0.0, 1.0, shape=(2, *shape), dtype=dtype))
     finer = lax.add(lax.add(high, lax.mul(epsilon(dtype), low)), tiny)
     unit = lax.select_n(lax.ge(high, np.asarray(0.5, dtype)[()]), finer, high)
     return lax.neg(lax.log(lax.neg(lax.log1p(lax.neg(unit)))))
+
+
+def _gumbel_of_64_bits(drawn):
+    """Gumbel numbers in single precision, each from a fraction of 64 bits.
+
+    The distance of the fraction to the nearer of 0 and 1 is a float with all its digits, so neither tail is coarse.
+    """
+    high, low = rows(drawn)
+    one, ones = np.uint32(1), np.uint32(2**32 - 1)
+    near_0 = lax.lt(high, np.uint32(2**31))
+    carry = lax.convert_element_type(lax.eq(low, np.uint32(0)), np.uint32)
+    high = lax.select_n(near_0, lax.add(lax.bitwise_xor(high, ones), carry), high)
+    low = lax.select_n(near_0, lax.add(lax.bitwise_xor(low, ones), one), low)
+    distance = _fraction(high, low)
+    from_0, from_1 = lax.log1p(lax.neg(distance)), lax.log(distance)
+    return lax.neg(lax.log(lax.neg(lax.select_n(near_0, from_1, from_0))))
+
+
+def _fraction(high, low):
+    """The fraction of 64 bits below the point as a float32, cut after its digits."""
+    zeros = lax.clz(high)
+    empty = lax.eq(zeros, np.uint32(32))
+    lead = lax.select_n(empty, zeros, lax.add(np.uint32(32), lax.clz(low)))
+    behind = lax.select_n(
+        empty, lax.shift_right_logical(low, lax.sub(np.uint32(32), zeros)), lax.shift_left(low, lax.clz(low))
+    )
+    digits = lax.bitwise_or(lax.shift_left(high, zeros), behind)  # the first of them is 1
+    exponent = lax.shift_left(lax.sub(np.uint32(126), lead), np.uint32(23))
+    mantissa = lax.bitwise_and(lax.shift_right_logical(digits, np.uint32(8)), np.uint32(2**23 - 1))
+    return lax.bitcast_convert_type(lax.bitwise_or(exponent, mantissa), np.float32)
 
 
 def rayleigh(key, scale, shape=None, dtype=None, *, out_sharding=None):

@@ -22,6 +22,7 @@ from catena.random.primitives import (
     random_split_p,
     random_unwrap_p,
     random_wrap_p,
+    stream,
 )
 
 LEGACY = (
@@ -45,7 +46,7 @@ def asked_shape(shape) -> tuple:
 def resolve_generator(impl, dtype=None) -> Generator:
     """The generator that ``impl`` and ``dtype`` ask for: a name, a generator, or a dtype of keys."""
     if impl is not None and dtype is not None:
-        raise ValueError("cannot specify both 'impl' and 'dtype' arguments, got ", impl, dtype)
+        raise ValueError(f"cannot specify both 'impl' and 'dtype' arguments, got {impl!r} and {dtype!r}")
     asked = impl if dtype is None else dtype
     if asked is None:
         return default_generator()
@@ -53,8 +54,8 @@ def resolve_generator(impl, dtype=None) -> Generator:
         if not hasattr(asked, "_impl") or not isinstance(asked._impl, Generator):
             raise TypeError(f"dtype must be that of keys, such as key.dtype, got {asked}")
         return asked._impl
-    if dtype is not None:
-        raise TypeError(f"dtype must be that of keys, such as key.dtype, got {dtype!r}")
+    if dtype is not None and not isinstance(dtype, str):
+        raise TypeError(f"dtype must be that of keys, such as key.dtype, or the name of a generator, got {dtype!r}")
     return find_generator(asked)
 
 
@@ -68,11 +69,12 @@ def key(seed, *, impl=None, dtype=None):
       seed: an integer scalar; without x64 its low 32 bits count.
       impl: the generator: its name, itself, or the dtype of its keys; by default that of
         ``jax_default_prng_impl``.
-      dtype: the dtype of the key, another way to choose the generator.
+      dtype: the dtype of the key or the name of a generator, another way to choose the generator.
     Returns:
       A scalar array of dtype ``key<...>``.
     Raises:
       TypeError: the seed is not an integer scalar.
+      OverflowError: the seed is a Python integer of more than 64 bits.
       ValueError: there is no such generator.
 
     >>> from catena import random
@@ -143,6 +145,8 @@ def seed_value(seed):
     """A seed as an integer array: of a Python integer the bits that the default integer holds."""
     if isinstance(seed, (Array, Tracer)):
         return seed
+    if type(seed) is int and not -(2**63) <= seed < 2**63:
+        raise OverflowError(f"a seed must be an integer of 64 bits (-2**63 <= seed < 2**63), got {seed}")
     if isinstance(seed, (np.ndarray, np.generic)):
         seed = seed.item() if seed.dtype.kind in "iu" else seed
     if type(seed) in (bool, int):
@@ -198,8 +202,8 @@ def check_key(name: str, given) -> tuple:
         found, typed, shape = given, True, given.shape
     else:
         check_has_type(given)
-        warn_of_legacy()
         found, typed, shape = wrap_raw(given, default_generator()), False, given.shape
+        warn_of_legacy()
     if found.ndim:
         raise ValueError(
             f"{name} accepts a single key, but was given a key array of shape {tuple(shape)} != (). "
@@ -223,7 +227,7 @@ def warn_of_legacy():
     if policy == "error":
         raise ValueError(LEGACY)
     if policy == "warn":
-        warnings.warn(LEGACY, UserWarning, stacklevel=reuse.levels_to_user())
+        warnings.warn(LEGACY, UserWarning, stacklevel=dtypes.levels_to_user())
 
 
 def consumed_key(name: str, given):
@@ -267,7 +271,7 @@ def split(key, num: int | tuple = 2):
 
 def split_key(key, num=2):
     """The keys split from one typed key."""
-    return random_split_p.bind(key, impl=generator_of(key), shape=asked_shape(num))
+    return random_split_p.bind(key, impl=generator_of(key), shape=asked_shape(num), **stream())
 
 
 def as_given(made, typed: bool):
@@ -332,8 +336,9 @@ def clone(key):
     """
     if not is_typed_key(key):
         check_has_type(key)
+        found = wrap_raw(key, default_generator())
         warn_of_legacy()
-        return unwrap(random_clone_p.bind(wrap_raw(key, default_generator())))
+        return unwrap(random_clone_p.bind(found))
     return random_clone_p.bind(key)
 
 
@@ -357,8 +362,9 @@ def key_data(keys):
     if is_typed_key(keys):
         return unwrap(keys)
     check_has_type(keys)
+    found = wrap_raw(keys, default_generator())
     warn_of_legacy()
-    return unwrap(wrap_raw(keys, default_generator()))
+    return unwrap(found)
 
 
 def key_impl(keys):

@@ -11,6 +11,7 @@ import numpy as np
 
 from catena.core import dtypes
 from catena.core.aval import ShapedArray
+from catena.core.config import threefry_partitionable
 from catena.core.context import context
 from catena.core.jaxpr import ClosedJaxpr
 from catena.core.primitive import NoRule, Primitive
@@ -174,6 +175,26 @@ def equation_jaxpr(primitive, avals: tuple, params: tuple, flags: tuple) -> Clos
     return ClosedJaxpr(*trace_to_jaxpr(lambda *xs: [primitive.bind(*xs, **dict(params))], list(avals), info))
 
 
+def stream() -> dict:
+    """The parameter that says which stream an equation draws from, where it is not the usual one.
+
+    The flag is read where the program is written: when it is compiled, or run, the flag may be another.
+    """
+    return {} if context.threefry_partitionable else {"partitionable": False}
+
+
+def in_stream(rule):
+    """A rule of a primitive that is given the stream: the flag says what the equation says."""
+
+    def within(*args, partitionable: bool = True, **params):
+        if context.threefry_partitionable is partitionable:
+            return rule(*args, **params)
+        with threefry_partitionable(partitionable):
+            return rule(*args, **params)
+
+    return within
+
+
 def flags() -> tuple:
     return context.global_key, context.local_key
 
@@ -198,7 +219,8 @@ def evaluate_function(kind: str, primitive, args: list, impl: Generator, params:
     out_aval = primitive.abstract(*[get_aval(x) for x in args], impl=impl, **params)
     if out_aval.size > SMALL:
         avals = tuple(get_aval(x).strip_weak_type() for x in args)
-        closed = equation_jaxpr(primitive, avals, (("impl", impl), *params.items()), flags())
+        own = {"impl": impl, **params, **(stream() if kind in ("random_bits", "split") else {})}
+        closed = equation_jaxpr(primitive, avals, tuple(own.items()), flags())
         return run_jaxpr(closed, args, primitive)[0]
     ndim = get_aval(args[0]).ndim
     words = args[0] if kind == "seed" else random_unwrap_p.bind(args[0], impl=impl)
@@ -227,7 +249,7 @@ random_seed_p.evaluate = lambda seeds, *, impl: evaluate_function("seed", random
 # bits
 
 
-def _bits_abstract(keys, *, impl, bit_width, shape):
+def _bits_abstract(keys, *, impl, bit_width, shape, partitionable=True):
     check_is_key("random_bits", keys)
     if bit_width == 64 and not context.x64:
         raise ValueError("random_bits: bit_width=64 needs jax_enable_x64")
@@ -243,7 +265,7 @@ def bits_of(key, *, bit_width, shape):
     impl = generator_of(key)
     window = kernels.window.place
     if window is None:
-        return random_bits_p.bind(key, impl=impl, bit_width=bit_width, shape=shape)
+        return random_bits_p.bind(key, impl=impl, bit_width=bit_width, shape=shape, **stream())
     high, low, size = window
     if shape != (size,) or get_aval(key).ndim:
         raise kernels.NotPositional
@@ -260,8 +282,8 @@ random_bits_p = define(
     "random_bits",
     takes_arrays=True,
     abstract=_bits_abstract,
-    evaluate=_bits_evaluate,
-    lower=lower_function("random_bits"),
+    evaluate=in_stream(_bits_evaluate),
+    lower=in_stream(lower_function("random_bits")),
 )
 random_bits_p.batch = _front_batch(random_bits_p)
 
@@ -308,7 +330,7 @@ random_split_at_p = Primitive(
 # split
 
 
-def _split_abstract(keys, *, impl, shape):
+def _split_abstract(keys, *, impl, shape, partitionable=True):
     check_is_key("random_split", keys)
     return key_aval((*keys.shape, *shape), impl)
 
@@ -329,8 +351,8 @@ random_split_p = define(
     "random_split",
     takes_arrays=True,
     abstract=_split_abstract,
-    evaluate=_split_evaluate,
-    lower=lower_function("split"),
+    evaluate=in_stream(_split_evaluate),
+    lower=in_stream(lower_function("split")),
 )
 random_split_p.batch = _front_batch(random_split_p)
 

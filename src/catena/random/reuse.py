@@ -171,9 +171,10 @@ class Names:
 
 
 def run_closed(closed, numbers: list, ledger: Ledger) -> list:
-    """``run`` for a closed or an open jaxpr; keys among its constants are new."""
-    body = getattr(closed, "jaxpr", closed)
-    consts = [fresh(v.aval, ledger) for v in body.constvars]
+    """``run`` for a closed or an open jaxpr; keys among its constants that eager code does not know are new."""
+    body, values = getattr(closed, "jaxpr", closed), getattr(closed, "consts", ())
+    consts = [recall(known.numbers, x) if is_typed_key(x) else None for x in values] or [None] * len(body.constvars)
+    consts = [fresh(v.aval, ledger) if n is None else n for v, n in zip(body.constvars, consts, strict=True)]
     return run(body, [*consts, *numbers], ledger)
 
 
@@ -370,17 +371,28 @@ def numbers_of(array) -> np.ndarray:
 def watch(primitive, args, params, compute):
     """Evaluate an operation in eager code, after checking what it does with keys."""
     ins = [numbers_of(x) if is_typed_key(x) else None for x in args]
+    closed_over = [numbers_of(x) for x in keys_within(params)]
     ledger = known.ledger.copy()
     try:
         numbers = eager_numbers(primitive, args, ins, params, ledger)
     except KeyReuseError as error:
-        raise KeyReuseError(eager_head(primitive.name, ins) + str(error)) from None
+        raise KeyReuseError(eager_head(primitive.name, closed_over + ins) + str(error)) from None
     outs = unwatched(compute)
     known.ledger.adopt(ledger)
     for out, number in zip(outs if primitive.multiple_results else [outs], numbers, strict=True):
         if number is not None and is_typed_key(out):
             remember(known.numbers, out, number)
     return outs
+
+
+def keys_within(params: dict) -> list:
+    """The keys that the programs among these parameters close over."""
+    found = []
+    for closed in [p for x in params.values() for p in (x if isinstance(x, tuple) else (x,)) if hasattr(p, "jaxpr")]:
+        found += [x for x in getattr(closed, "consts", ()) if is_typed_key(x)]
+        for eqn in closed.jaxpr.eqns:
+            found += keys_within(eqn.params)
+    return found
 
 
 def eager_numbers(primitive, args, ins: list, params: dict, ledger: Ledger) -> list:

@@ -2,6 +2,7 @@
 
 import math
 import operator
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -96,7 +97,7 @@ def choice(key, a, shape=(), replace: bool = True, p=None, axis: int = 0, mode: 
     Returns:
       An array of shape ``a.shape`` with ``shape`` in place of the axis.
     Raises:
-      TypeError: ``a`` is a scalar that is not an integer.
+      TypeError: ``a`` is a scalar that is not an integer, or ``shape`` is not a sequence.
       ValueError: there are not enough entries, or ``p`` does not fit.
 
     Source: a permutation; with ``p`` inversion, or without replacement the largest noisy log-probabilities (see
@@ -107,6 +108,8 @@ def choice(key, a, shape=(), replace: bool = True, p=None, axis: int = 0, mode: 
     [0, 1, 4]
     """
     key = consumed_key("choice", key)
+    if not isinstance(shape, Sequence):
+        raise TypeError(f"choice: shape must be a sequence of integers, got {shape!r}")
     shape = asked_shape(shape)
     a, counted = as_array_or_count(a, "a")
     axis = 0 if counted else canonical_axis(axis, a.ndim, "axis")

@@ -13,7 +13,7 @@ from catena.random.dtype import generator_of
 from catena.random.fused import multiply_add
 from catena.random.kernels import remembered
 from catena.random.keys import asked_shape, consumed_key, pair
-from catena.random.primitives import bits_of, random_bits_p
+from catena.random.primitives import bits_of, random_bits_p, stream
 from catena.random.sampler import (
     as_float,
     check_broadcasts,
@@ -57,7 +57,9 @@ def bits(key, shape=(), dtype=None, *, out_sharding=None):
     if not dtypes.issubdtype(dtype, np.unsignedinteger):
         raise ValueError(f"dtype argument to `bits` must be an unsigned int dtype, got {dtypes.dtype_name(dtype)}")
     width = dtypes.itemsize_bits(dtype)
-    drawn = random_bits_p.bind(key, impl=generator_of(key), bit_width=max(width, 8), shape=asked_shape(shape))
+    drawn = random_bits_p.bind(
+        key, impl=generator_of(key), bit_width=max(width, 8), shape=asked_shape(shape), **stream()
+    )
     return lax.convert_element_type(drawn, dtype) if width < 8 else drawn
 
 

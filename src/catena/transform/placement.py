@@ -73,14 +73,14 @@ def place(x, device: Device | None, may_alias):
 
 
 def device_get(x):
-    """A tree of arrays as a tree of NumPy arrays, without copying where possible.
+    """A tree of arrays as a tree of NumPy arrays, without copying where possible; random keys stay what they are.
 
     Example:
       >>> import catena as jax, catena.numpy as jnp
       >>> jax.device_get(jnp.ones(2))
       array([1., 1.], dtype=float32)
     """
-    return tree_map(lambda leaf: np.asarray(leaf) if isinstance(leaf, Array) else leaf, x)
+    return tree_map(lambda leaf: np.asarray(leaf) if isinstance(leaf, Array) and not leaf.aval.extended else leaf, x)
 
 
 def block_until_ready(x):
