@@ -111,7 +111,7 @@ def test_the_modes_hold_for_eager_errors_too(filtering, mistake):
     assert own_frames(hidden.value) == own_frames(whole.value)
     shown = [entry for entry in hidden.traceback if not entry.ishidden(hidden)]
     assert {str(entry.path) for entry in shown} == {__file__}
-    for mode, notes in (("remove_frames", 1), ("quiet_remove_frames", 0), ("auto", 0)):
+    for mode, notes in (("remove_frames", 0), ("quiet_remove_frames", 1), ("auto", 0)):
         filtering(mode)
         with pytest.raises(Exception) as info:
             mistake()

@@ -524,4 +524,5 @@ def array_repr(array: Array) -> str:
 
 
 def _rebuild(value: np.ndarray, weak_type: bool) -> Array:
-    return make_array(value, weak_type)
+    """An Array from a pickle, which may come from a process with 64-bit types."""
+    return make_array(value.astype(dtypes.canonicalize_dtype(value.dtype), copy=False), weak_type)

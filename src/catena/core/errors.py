@@ -140,6 +140,12 @@ class JaxRuntimeError(RuntimeError):
         return str(self)
 
 
+class DeletedArgumentError(JaxRuntimeError, ValueError):
+    """A compiled program was called with an array that was deleted or donated. JAX raises a RuntimeError at the first
+    call and a ValueError at later ones; this is both.
+    """
+
+
 class OutOfMemoryError(JaxRuntimeError, MemoryError):
     """A compiled program asked for more memory than there is."""
 

@@ -37,7 +37,14 @@ _CACHE_LIMIT = 1 << 16
 
 
 def abstract_eval(primitive, avals: tuple, params: dict):
-    """The type(s) of a primitive's result; cached, since programs ask the same question again and again."""
+    """The type(s) of a primitive's result; cached, since programs ask the same question again and again.
+
+    Not so those of primitives that call jaxprs and functions: the cache, which is everybody's, would keep alive what
+    these close over.
+    """
+    if primitive.takes_arrays or primitive.takes_tokens:
+        found = _checked_types(primitive, avals, params)
+        return tuple(found) if primitive.multiple_results else found
     key = (primitive, avals, tuple(params.items()) if params else ())
     try:
         found = abstract_cache.get(key)

@@ -1,13 +1,17 @@
 """Staging: running a Python function on tracers to write down the jaxpr of what it does."""
 
+import numpy as np
+
 from catena.core import dtypes, leaks
 from catena.core.array import Array, as_array
+from catena.core.aval import ShapedArray
 from catena.core.check import check_if_enabled
 from catena.core.context import context, set_trace
 from catena.core.errors import how_to_register
 from catena.core.evaluate import abstract_eval
 from catena.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var
 from catena.core.source import NO_NAMES, user_source
+from catena.core.struct import ShapeDtypeStruct
 from catena.core.trace import VALUES, Trace, Tracer, escaped
 
 
@@ -96,6 +100,8 @@ class JaxprTrace(Trace):
             if not x._trace.alive:
                 raise escaped(x)
             aval, value = x.aval, x
+        elif isinstance(x, ShapeDtypeStruct):  # will do for shapes; whoever wants to compute finds that it is no array
+            aval, value = ShapedArray(x.shape, dtypes.canonicalize_dtype(x.dtype, allow_extended_dtype=True)), x
         else:
             value = x if isinstance(x, Array) else as_array(x)
             aval = value.aval
@@ -133,7 +139,7 @@ class JaxprTrace(Trace):
         constvars = [entry[0] for entry in self.constants.values()]
         values = [entry[1] for entry in self.constants.values()]
         jaxpr = Jaxpr(constvars, self.invars, outvars, self.eqns, frozenset(self.effects), self.debug_info)
-        return prune_constants(jaxpr, values)
+        return prune_constants(shared_constants(jaxpr, values), values)
 
     # The current trace's job while an inner function is staged out of a custom rule.
 
@@ -174,6 +180,25 @@ class JaxprTrace(Trace):
 def join_words(words: list[str]) -> str:
     """``a``, ``a and b``, ``a, b and c``."""
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+def shared_constants(jaxpr: Jaxpr, values: list) -> Jaxpr:
+    """The jaxpr with equal constants read from one: functions convert a NumPy array each time they are given it."""
+    seen: dict = {}  # by type and some of the bytes: the constants that may be equal
+    first = {}
+    for v, x in zip(jaxpr.constvars, values, strict=True):
+        if type(x) is Array and type(x._value) is np.ndarray:
+            data = np.ascontiguousarray(x._value).reshape(-1).view(np.uint8)
+            alike = seen.setdefault((v.aval, data[:: max(1, data.size // 64)].tobytes()), [])
+            found = next((w for w, other in alike if np.array_equal(data, other)), None)
+            if found is None:
+                alike.append((v, data))
+            else:
+                first[v] = found
+    if not first:
+        return jaxpr
+    eqns = [e._replace(invars=[first.get(v, v) for v in e.invars]) for e in jaxpr.eqns]
+    return jaxpr.replace(eqns=eqns, outvars=[first.get(v, v) for v in jaxpr.outvars], effects=jaxpr.effects)
 
 
 def prune_constants(jaxpr: Jaxpr, values: list) -> tuple[Jaxpr, list]:

@@ -172,6 +172,9 @@ class Tracer:
     def __deepcopy__(self, memo):
         return self
 
+    def __reduce__(self):
+        raise errors.ConcretizationTypeError(self, "A traced value was to be pickled, and it has none yet.")
+
     def repeats(self, other) -> bool:
         """Whether ``other``, a tracer of the same trace, is known to have the same value."""
         return False
@@ -208,6 +211,32 @@ class Tracer:
 
     def __repr__(self):
         return f"{self.label}({self.aval})"
+
+
+def without_data(name: str, ending: str = ""):
+    """A method or property of arrays that asks for their data or their place, as tracers have it: it raises."""
+
+    def refuse(self, *args, **kwargs):
+        raise errors.ConcretizationTypeError(
+            self, f"{name}{ending} asks for the memory of {errors.describe_tracer(self)}, which has none while tracing."
+        )
+
+    refuse.__name__ = name
+    refuse.__doc__ = f"Raises ConcretizationTypeError: ``{name}`` is for arrays that are in memory."
+    return refuse
+
+
+METHODS_OF_DATA = (
+    "__dlpack__", "addressable_data", "delete", "devices", "is_deleted", "on_device_size_in_bytes", "tobytes",
+    "unsafe_buffer_pointer",
+)  # fmt: skip
+PROPERTIES_OF_DATA = (
+    "addressable_shards", "committed", "global_shards", "is_fully_addressable", "is_fully_replicated", "traceback",
+)  # fmt: skip
+for _name in METHODS_OF_DATA:
+    setattr(Tracer, _name, without_data(_name, "()"))
+for _name in PROPERTIES_OF_DATA:
+    setattr(Tracer, _name, property(without_data(_name)))
 
 
 VALUES = (Array, Tracer, Token)  # what values of the language are instances of

@@ -7,8 +7,8 @@ that costs nothing: functions with a short path have it in their own bodies, tra
 wrapped (``api_boundary``, ``open_door``). What is left, such as a frame of a method that Python itself calls, goes
 when an uncaught exception is shown. The flag ``jax_traceback_filtering`` chooses:
 
-``auto``: frames are removed; a line says so under an exception that nobody caught.
-``remove_frames``: frames are removed, and a note of the exception says so. ``quiet_remove_frames``: without a word.
+``auto`` and ``remove_frames``: frames are removed; a line says so under an exception that nobody caught.
+``quiet_remove_frames``: frames are removed, and a note of the exception says so.
 ``tracebackhide``: frames stay, marked with ``__tracebackhide__``, which pytest and IPython honour.
 ``off``: nothing is removed.
 """
@@ -79,7 +79,7 @@ def shorten(error: BaseException) -> BaseException:
     cause = error.__context__
     if cause is not None and error.__cause__ is None and is_own(cause):
         error.__suppress_context__ = True  # what the package itself caught on its way to this error
-    if mode == "remove_frames" and NOTE not in getattr(error, "__notes__", ()):
+    if mode == "quiet_remove_frames" and NOTE not in getattr(error, "__notes__", ()):
         error.add_note(NOTE)
     return error
 

@@ -34,6 +34,7 @@ from catena.numpy.introspection import ndim
 from catena.numpy.logic import truth
 from catena.numpy.manipulation import atleast_1d
 from catena.numpy.shaping import ravel, reshaped
+from catena.transform.jit import traced_once
 
 # ----------------------------------------------------------------------------------------------------
 # Choosing between arrays
@@ -187,7 +188,7 @@ def _conditions(condlist, x) -> list:
 
 
 def _piece(function, x, args, kw):
-    value = function(x, *args, **kw) if callable(function) else function
+    value = traced_once(function, x, *args, **kw) if callable(function) else function
     return broadcast_to(convert(as_operand("piecewise", value, 2), x.dtype, x.weak_type), x.shape)
 
 

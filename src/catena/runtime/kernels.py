@@ -7,8 +7,10 @@ results. An exception in it is kept for the thread that made the call and raised
 from __future__ import annotations
 
 import ctypes
+import functools
 import math
 import threading
+import weakref
 
 import numpy as np
 
@@ -89,13 +91,20 @@ def raise_interrupt() -> None:
     _restore(*error)
 
 
+@functools.cache
+def table_of(count: int):
+    """The type of a table of addresses; made once, since types are never freed without the cyclic collector."""
+    return ctypes.c_void_p * count
+
+
 class Callback:
     """A Python function of ndarrays; operands are read-only views of memory, valid during the call."""
 
     def __init__(self, function, ins: tuple, outs: tuple):
         self.function, self.ins, self.outs = function, ins, outs
-        self._table = ctypes.c_void_p * (len(ins) + len(outs))
-        self._native = _CALLBACK(self._run)
+        self._table = table_of(len(ins) + len(outs))
+        unowned = weakref.ref(self)  # the program owns it; a cycle would keep the user's function alive
+        self._native = _CALLBACK(lambda pointers: unowned()._run(pointers))
 
     @property
     def address(self) -> int:
@@ -125,7 +134,13 @@ def view(pointer: int, shape: tuple, dtype: np.dtype) -> np.ndarray:
     size = math.prod(shape) * dtype.itemsize
     if not size:
         return np.empty(shape, dtype)
-    return np.frombuffer((ctypes.c_char * size).from_address(pointer), dtype).reshape(shape)
+    return np.frombuffer(bytes_of(size).from_address(pointer), dtype).reshape(shape)
+
+
+@functools.lru_cache(256)
+def bytes_of(size: int):
+    """The type of memory of this size."""
+    return ctypes.c_char * size
 
 
 def raise_pending() -> None:

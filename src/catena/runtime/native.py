@@ -14,7 +14,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from catena.core.lazy import llvm
-from catena.runtime.kernels import Callback
+from catena.runtime.kernels import Callback, table_of
 
 ENTRY_TYPE = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.py_object, ctypes.py_object)
 _FREE_STACKS = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
@@ -92,7 +92,7 @@ class Native:
 
     def _bind(self, table: str, pointers: list[int]) -> None:
         if pointers:
-            (ctypes.c_void_p * len(pointers)).from_address(self.code.variable(table))[:] = pointers
+            table_of(len(pointers)).from_address(self.code.variable(table))[:] = pointers
 
     @property
     def callbacks(self) -> list[Callback]:

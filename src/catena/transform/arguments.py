@@ -144,7 +144,16 @@ class Static:
         return self._hash
 
     def __eq__(self, other):
-        return type(self.value) is type(other.value) and self.value == other.value
+        if type(self.value) is not type(other.value):
+            return False
+        try:
+            return bool(self.value == other.value)
+        except Exception as error:
+            kind = type(self.value)
+            raise ValueError(
+                "static arguments should be comparable using __eq__. The following error was raised when comparing two "
+                f"objects of types {kind} and {kind}. The error was:\n{type(error).__name__}: {error}"
+            ) from error
 
 
 def argument_names(fun, args, kwargs, static_nums=(), static_names=()) -> list[str]:

@@ -137,7 +137,7 @@ def without_definitions(jaxpr: Jaxpr, given: list[Var], outvars) -> tuple[Jaxpr,
 def inline_calls(closed: ClosedJaxpr) -> ClosedJaxpr:
     """The jaxpr with the bodies of ``jit`` equations in place of the calls."""
     if not any(e.primitive is jit_p for e in closed.eqns):
-        return closed
+        return ClosedJaxpr(closed.jaxpr, closed.consts)  # not itself, which remembers it
     consts = dict(zip(closed.jaxpr.constvars, closed.consts, strict=True))
     eqns: list[Eqn] = []
     env: dict[Var, object] = {}

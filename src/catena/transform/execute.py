@@ -10,16 +10,17 @@ import warnings
 import numpy as np
 
 from catena.core import dtypes, log
-from catena.core.array import Array, as_array, live, typed_array
+from catena.core.array import Array, Deleted, as_array, deleted_error, live, typed_array
 from catena.core.aval import same_type
 from catena.core.config import override
 from catena.core.context import context
 from catena.core.effects import KNOWN
-from catena.core.errors import JaxRuntimeError
+from catena.core.errors import DeletedArgumentError, JaxRuntimeError
 from catena.core.evaluate import check_may_run, check_results, concrete
 from catena.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
 from catena.core.lazy import programs
 from catena.core.stack import is_stack
+from catena.core.struct import ShapeDtypeStruct
 from catena.runtime import buffers, stacks
 from catena.transform.memo import memoised
 
@@ -28,9 +29,9 @@ class Program:
     """A compiled jaxpr, with the results that need no computation (arguments passed through, constants) taken
     out.
 
-    ``results`` holds for each result what it is: ``("computed", i)``, ``("argument", i)`` or ``("constant",
-    Array)``; ``used`` the positions of the arguments that the program is given, ``donated`` of those that a
-    call deletes.
+    ``results`` holds for each result what it is: ``("computed", i)``, that once more ``("again", i)``, ``("argument",
+    i)`` or ``("constant", Array)``; ``used`` the positions of the arguments that the program is given, ``donated`` of
+    those that a call deletes.
     """
 
     __slots__ = (
@@ -52,7 +53,10 @@ class Program:
         unknown = closed.jaxpr.effects - KNOWN
         if unknown:
             raise ValueError(f"Cannot lower jaxpr with effects: {set(unknown)}")
-        self.closed, self.name = closed, name
+        if any(isinstance(c, ShapeDtypeStruct) for c in closed.consts):
+            raise TypeError(f"jit({name}) computes with a ShapeDtypeStruct, which has no value; pass an array")
+        self.closed = ClosedJaxpr(closed.jaxpr, closed.consts)  # not ``closed``, whose memo holds this program
+        self.name = name
         self.results, computed = classify_results(closed)
         jaxpr = closed.jaxpr
         self.used = used_arguments(jaxpr, keep_unused)
@@ -82,7 +86,9 @@ class Program:
             check_may_run(f"jit({self.name})")
         if self.donated:
             self.check_donation(arrays)
-        values = [live(arrays[i]) for i in self.used]
+        values = [arrays[i]._value for i in self.used]
+        if Deleted in map(type, values):
+            raise self.deleted_argument(values)
         for i in self.reused.values():
             if not is_ours(values, i):
                 values[i] = buffers.copy(values[i])
@@ -98,12 +104,12 @@ class Program:
 
     @staticmethod
     def result(kind: str, x, computed: list, arrays) -> Array:
-        """One result; arguments and constants are wrapped anew, since the user may delete what a call
-        returned.
+        """One result; what is an argument, a constant or an earlier result too is wrapped anew, since the user may
+        delete or donate what a call returned.
         """
         if kind == "computed":
             return computed[x]
-        found = arrays[x] if kind == "argument" else x
+        found = arrays[x] if kind == "argument" else computed[x] if kind == "again" else x
         return typed_array(live(found), found.aval)
 
     def compute(self, values) -> list:
@@ -150,6 +156,14 @@ class Program:
             return
         rerun(self.closed, arrays)
         raise found  # the operations do it only together, or there are none
+
+    def deleted_argument(self, values) -> Exception:
+        """The error for arguments without data."""
+        position = [type(x) for x in values].index(Deleted)
+        return DeletedArgumentError(
+            f"INVALID_ARGUMENT: argument {self.used[position]} of jit({self.name}): Buffer has been deleted or "
+            f"donated. {deleted_error(values[position].aval)}"
+        )
 
     def check_donation(self, arrays):
         """Raise where a donated array is passed a second time in the same call."""
@@ -282,6 +296,8 @@ def classify_results(closed: ClosedJaxpr):
             results.append(("constant", as_array(constants[v])))
         elif v.aval.dtype == dtypes.float0:
             results.append(("constant", only_value(v.aval)))
+        elif v in computed:
+            results.append(("again", computed[v]))
         else:
             results.append(("computed", computed.setdefault(v, len(computed))))
     return results, list(computed)

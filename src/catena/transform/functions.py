@@ -1,6 +1,7 @@
 """From functions of trees to functions of flat lists, and back."""
 
 import functools
+import inspect
 from collections.abc import Callable
 
 from catena.core.source import function_name
@@ -12,6 +13,13 @@ def check_callable(fun):
     """Raise TypeError where ``fun`` cannot be called."""
     if not callable(fun):
         raise TypeError(f"Expected a callable value, got {fun}")
+
+
+def check_function(fun):
+    """Raise TypeError where ``fun`` cannot be called, or a call of it only makes a generator."""
+    check_callable(fun)
+    if inspect.isgeneratorfunction(fun):
+        raise TypeError(f"Expected a function, got a generator function: {fun}")
 
 
 TRACED = object()  # stands for a traced leaf of the auxiliary data, which is passed on with the results

@@ -24,7 +24,7 @@ from catena.transform.derivative_functions import (
     materialise,
     value_leaf,
 )
-from catena.transform.functions import FlatFunction, check_callable, flatten_function, named_after
+from catena.transform.functions import FlatFunction, check_function, flatten_function, named_after
 from catena.transform.jvp import jvp_flat
 from catena.transform.linearize import linearize_flat
 from catena.transform.own_gradients import have_own_gradients, is_own_scalar, own_gradients
@@ -53,7 +53,7 @@ def jvp(fun: Callable, primals: Sequence, tangents: Sequence, has_aux: bool = Fa
       >>> jax.jvp(jnp.sin, (0.0,), (2.0,))[1]
       Array(2., dtype=float32, weak_type=True)
     """
-    check_callable(fun)
+    check_function(fun)
     if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
         raise TypeError(
             "primal and tangent arguments to jax.jvp must be tuples or lists; "
@@ -122,7 +122,7 @@ def linearize(fun: Callable, *primals, has_aux: bool = False):
       >>> f_jvp(3.0)
       Array(3., dtype=float32, weak_type=True)
     """
-    check_callable(fun)
+    check_function(fun)
     leaves, tree = tree_flatten(primals)
     leaves = [value_leaf(x) for x in leaves]
     flat = flatten_function(fun, tree, has_aux=has_aux)
@@ -157,7 +157,7 @@ def vjp(fun: Callable, *primals, has_aux: bool = False, reduce_axes=()):
       >>> f_vjp(2.0)
       (Array(2., dtype=float32, weak_type=True),)
     """
-    check_callable(fun)
+    check_function(fun)
     check_no_reduce_axes(reduce_axes)
     leaves, tree = tree_flatten(primals)
     leaves = [value_leaf(x) for x in leaves]
@@ -195,7 +195,7 @@ def linear_transpose(fun: Callable, *primals, reduce_axes=()) -> Callable:
       >>> jax.linear_transpose(lambda x: 3.0 * x, 1.0)(2.0)
       (Array(6., dtype=float32, weak_type=True),)
     """
-    check_callable(fun)
+    check_function(fun)
     check_no_reduce_axes(reduce_axes)
     leaves, tree = tree_flatten(primals)
     in_avals = [struct_aval(x) for x in leaves]
@@ -293,7 +293,7 @@ def value_and_grad(
       >>> jax.value_and_grad(lambda x: x**2)(3.0)
       (Array(9., dtype=float32, weak_type=True), Array(6., dtype=float32, weak_type=True))
     """
-    check_callable(fun)
+    check_function(fun)
     check_no_reduce_axes(reduce_axes)
     nums = check_argnums(argnums)
 
@@ -455,7 +455,7 @@ def jacfwd(
       Array([[0., 0.],
              [0., 2.]], dtype=float32)
     """
-    check_callable(fun)
+    check_function(fun)
     nums = check_argnums(argnums)
 
     @named_after(fun, f"The Jacobian by argument {argnums}")
@@ -509,7 +509,7 @@ def jacrev(
       Array([[0., 0.],
              [0., 2.]], dtype=float32)
     """
-    check_callable(fun)
+    check_function(fun)
     nums = check_argnums(argnums)
 
     @named_after(fun, f"The Jacobian by argument {argnums}")

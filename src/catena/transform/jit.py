@@ -23,6 +23,7 @@ from catena.core.tree import tree_flatten, tree_unflatten
 from catena.core.tree_flatten import flatten_into
 from catena.transform import arguments, explain, misses, stages
 from catena.transform.execute import Program, program_of, run_entry, run_program
+from catena.transform.functions import check_function
 from catena.transform.jit_primitive import jit_p
 from catena.transform.memo import call_cache
 
@@ -49,7 +50,9 @@ class JitFunction:
     """
 
     def __init__(self, fun, static, donate, *, inline: bool, keep_unused: bool):
-        functools.update_wrapper(self, fun, updated=())  # not its attributes, which could hide the methods here
+        functools.update_wrapper(self, fun, updated=())
+        found = getattr(fun, "__dict__", {})
+        vars(self).update({k: x for k, x in found.items() if not hasattr(type(self), k)})  # none hides a method
         self._fun = fun
         self._static_nums, self._static_names = static
         self._donate_nums, self._donate_names = donate
@@ -77,7 +80,9 @@ class JitFunction:
                     key = self._hot_key(args, kwargs, leaves)
                     arrays = [READERS[type(x)](x) if type(x) in READERS else x for x in leaves]
                     found = self._fast.get((*key, *[x._aval for x in arrays]))
-                except (AttributeError, TypeError, OverflowError):  # no value of the language, or no key
+                except (
+                    Exception
+                ):  # no value of the language, or no key: the long way says which, or finds that all is well
                     found = None
                 if found is not None:
                     if found[1] is None:  # then an argument may be a result, which must not share NumPy's memory
@@ -280,7 +285,7 @@ class JitFunction:
         return self if instance is None else types.MethodType(self, instance)
 
     def __repr__(self):
-        return f"<JitFunction of {self._fun!r}>"
+        return f"<JitFunction of {function_place(self._fun)}>"
 
     def __reduce__(self):
         return global_name(self) or (
@@ -370,6 +375,15 @@ def run_fast(found, args):
     return tree_unflatten(out_tree, [fresh_array(o, a) for o, a in zip(outs, avals)])  # noqa: B905 (hot)
 
 
+def traced_once(fun, *args, **kwargs):
+    """``fun(*args, **kwargs)``, for functions that are traced once for each type of arguments but not compiled: the
+    trace is evaluated operation by operation.
+    """
+    leaves, call, _, _ = jit(fun)._traced_call(args, kwargs)
+    outs = eval_jaxpr(call.closed.jaxpr, call.closed.consts, *call.outer, *leaves)
+    return tree_unflatten(call.out_tree, outs)
+
+
 def _rebuild_jit(fun, static_nums, static_names, donate_nums, donate_names, inline, keep_unused):
     return JitFunction(
         fun, (static_nums, static_names), (donate_nums, donate_names), inline=inline, keep_unused=keep_unused
@@ -413,7 +427,7 @@ def jit(
       ``clear_cache``.
 
     Raises:
-      TypeError: when ``fun`` is not callable.
+      TypeError: when ``fun`` is not callable, or is a generator function.
 
     Example:
       >>> import catena as jax, catena.numpy as jnp
@@ -423,13 +437,16 @@ def jit(
     if fun is None:
         options = {k: v for k, v in locals().items() if k != "fun"}
         return functools.partial(jit, **options)
-    if not callable(fun):
-        raise TypeError(f"Expected a callable value, got {fun}")
+    check_function(fun)
     stages.check_placement(in_shardings, out_shardings, device, backend)
     stages.check_compiler_options(compiler_options)
     special = (static_argnums, static_argnames, donate_argnums, donate_argnames)
     signature = arguments.signature_of(fun) if any(x is not None for x in special) else None  # 10 us
     static = arguments.resolve_argnums(signature, static_argnums, static_argnames, "static")
+    if signature is None and donate_argnames is not None and donate_argnums is None:
+        raise ValueError(
+            f"Getting the signature of function {fun} failed. Pass donate_argnums instead of donate_argnames."
+        )
     donate = arguments.resolve_argnums(signature, donate_argnums, donate_argnames, "donate")
     arguments.check_disjoint(static, donate)
     return JitFunction(fun, static, donate, inline=inline, keep_unused=keep_unused)

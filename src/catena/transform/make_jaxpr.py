@@ -11,7 +11,7 @@ from catena.core.struct import struct_of
 from catena.core.traceback import api_boundary, boundary
 from catena.core.tree import tree_flatten, tree_unflatten
 from catena.transform.arguments import argument_names, as_int_tuple, bad_leaf, check_may_trace, leaf_aval
-from catena.transform.functions import check_callable
+from catena.transform.functions import check_callable, check_function
 
 
 def make_jaxpr(fun: Callable, static_argnums=(), axis_env=None, return_shape: bool = False, **options) -> Callable:
@@ -102,7 +102,7 @@ def eval_shape(fun: Callable, *args, **kwargs):
       >>> jax.eval_shape(jnp.dot, jax.ShapeDtypeStruct((2, 3), jnp.float32), jnp.ones(3))
       ShapeDtypeStruct(shape=(2,), dtype=float32)
     """
-    check_callable(fun)
+    check_function(fun)
     with boundary:
         closed, out_tree = trace(fun, args, kwargs, (), "eval_shape")
     return tree_unflatten(out_tree, [struct_of(a) for a in closed.out_avals])

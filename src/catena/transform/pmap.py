@@ -21,7 +21,7 @@ from catena.core.zeros import get_aval
 from catena.transform.arguments import as_int_tuple
 from catena.transform.batch import Axis, batch_flat, match_axis
 from catena.transform.execute import run_jaxpr
-from catena.transform.functions import check_callable
+from catena.transform.functions import check_function
 from catena.transform.jit import JitFunction, jit
 from catena.transform.jit_primitive import jaxpr_axis_names, jit_p
 from catena.transform.memo import memoised
@@ -133,7 +133,7 @@ def pmap(
       >>> jax.pmap(lambda x: jax.lax.psum(x, "i"), axis_name="i")(jnp.arange(1.0))
       Array([0.], dtype=float32)
     """
-    check_callable(fun)
+    check_function(fun)
     check_backend(backend)
     check_axes("pmap in_axes", in_axes)
     check_axes("pmap out_axes", out_axes)

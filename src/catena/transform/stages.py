@@ -166,10 +166,13 @@ class Traced(Stage):
         """Translate to the compiler's graph.
 
         Arguments:
-          lowering_platforms: ``None`` or ``("cpu",)``.
+          lowering_platforms: names of platforms; the graph is the same for all of them.
+
+        Raises:
+          TypeError: they are no strings.
         """
-        if lowering_platforms is not None and tuple(lowering_platforms) != ("cpu",):
-            raise ValueError(f"lowering_platforms must be None or ('cpu',), got {lowering_platforms!r}")
+        if not all(isinstance(name, str) for name in lowering_platforms or ()):
+            raise TypeError(f"lowering_platforms must be None or names of platforms, got {lowering_platforms!r}")
         return Lowered(*self._parts())
 
     def __call__(self, *args, **kwargs):

@@ -15,7 +15,7 @@ from catena.core.tree_keys import keystr
 from catena.core.zeros import get_aval
 from catena.transform.arguments import argument_names, leaf_names
 from catena.transform.batch import Axis, batch_flat, match_axis
-from catena.transform.functions import check_callable, named_after
+from catena.transform.functions import check_function, named_after
 
 
 def vmap(
@@ -53,7 +53,7 @@ def vmap(
       >>> jax.vmap(jnp.dot)(jnp.ones((2, 3)), jnp.ones((2, 3)))
       Array([3., 3.], dtype=float32)
     """
-    check_callable(fun)
+    check_function(fun)
     names = spmd_axis_name if isinstance(spmd_axis_name, tuple) else (spmd_axis_name,)
     if not all(isinstance(name, str) or name is None for name in names):
         raise TypeError(f"spmd_axis_name must be a name, a tuple of names or None, got {spmd_axis_name!r}")

@@ -354,6 +354,8 @@ def unroll_factor(unroll, length: int) -> int:
     """How many iterations one step of the compiled loop does."""
     if isinstance(unroll, bool):
         return max(length, 1) if unroll else 1
+    if isinstance(unroll, Tracer):
+        raise errors.ConcretizationTypeError(unroll, "The `unroll` argument of a loop must be known while tracing.")
     try:
         unroll = operator.index(unroll)
     except TypeError:
