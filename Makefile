@@ -6,7 +6,7 @@ JAX_VENV := .venv-jax
 JAX_VERSION := 0.10.2
 INSTALL := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-checked lint format bench random-programs random-exact random-quality differential bench-numpy bench-overhead bench-batches bench-primitives accuracy compare-lax bench-random compare-random extents clean
+.PHONY: demo test test-checked test-pythons test-machines lint format bench random-programs random-exact random-quality differential bench-numpy bench-overhead bench-batches bench-primitives accuracy compare-lax bench-random compare-random extents clean
 
 demo: $(VENV)/.has-demo    # train a classifier on handwritten digits
 	$(BIN)/python examples/digits.py
@@ -16,6 +16,12 @@ test: $(VENV)/.has-test    # all tests, and every example in every docstring
 
 test-checked: $(VENV)/.has-test    # the tests with bounds checks in every load and store of compiled programs; PART=k/n makes a part
 	CATENA_CHECK_BOUNDS=1 $(BIN)/python -m pytest -n 2 -q $(if $(PART),--part $(PART))
+
+test-pythons:    # the tests on every Python from 3.11 on that the machine has, each with the newest dependencies, the first also with the oldest; ONLY=3.13 selects, PART=k/n makes a part
+	$(PYTHON) benchmarks/elsewhere.py pythons --only "$(ONLY)" -- -n 2 $(if $(PART),--part $(PART))
+
+test-machines: $(VENV)/.has-test    # the tests with NumPy and OpenBLAS set to other processors, on one thread, with other hashes, and under load; ONLY, PART likewise
+	$(BIN)/python benchmarks/elsewhere.py machines --only "$(ONLY)" -- -n 2 $(if $(PART),--part $(PART))
 
 lint: $(VENV)/.has-test
 	$(BIN)/ruff check .
@@ -69,7 +75,7 @@ compare-lax: $(VENV)/.has-demo $(JAX_VENV)/.has-jax    # what 4000 good calls of
 	$(BIN)/python benchmarks/differential_lax.py --jax-python $(JAX_VENV)/bin/python --only "$(ONLY)"
 
 clean:
-	rm -rf $(VENV) $(JAX_VENV) .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(JAX_VENV) build .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Stamps inside the environments say what is installed there: a second run starts at once, and an environment

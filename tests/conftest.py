@@ -4,16 +4,21 @@ import os
 import signal
 import zlib
 from collections import Counter
+from pathlib import Path
 
 # Before catena is imported: a stray variable in the user's shell must not decide a test.
-# But `CATENA_CHECK_BOUNDS=1` runs the tests in checked mode (`make test-checked`), and `CATENA_DIFFERENTIAL=1` makes
-# `test_numpy_differential.py` compile all calls.
-MEANT = ("CATENA_CHECK_BOUNDS", "CATENA_DIFFERENTIAL")
+# But `CATENA_CHECK_BOUNDS=1` runs the tests in checked mode (`make test-checked`), `CATENA_DIFFERENTIAL=1` makes
+# `test_numpy_differential.py` compile all calls, and `CATENA_NUM_THREADS=1` is part of `make test-machines`.
+MEANT = ("CATENA_CHECK_BOUNDS", "CATENA_DIFFERENTIAL", "CATENA_NUM_THREADS")
 for name in [n for n in os.environ if n.startswith(("JAX_", "CATENA_")) and n not in MEANT]:
     del os.environ[name]
 os.environ["CATENA_NUM_CPU_DEVICES"] = "8"  # for tests of placement and pmap: the number is fixed once devices are used
 
-# Likewise, a shell that starts a job in the background has it ignore Ctrl-C, which tests send.
+# A Python that a test starts runs the source that is tested, not what is installed.
+SOURCE = str(Path(__file__).parent.parent / "src")
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [SOURCE, os.environ.get("PYTHONPATH")]))
+
+# A shell that starts a job in the background has it ignore Ctrl-C, which tests send.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
