@@ -129,7 +129,7 @@ def dispatched() -> list[str]:
 
 
 def on_machines(only: str) -> list[Run]:
-    """The tests by this Python, its libraries set to older processors; and beside processes that keep all cores busy."""
+    """The tests by this Python, its libraries set to older processors; and on busy cores."""
     features = dispatched()
     wide = [name for name in features if name.startswith("AVX512") or name == "X86_V4"]
     settings = {
@@ -152,10 +152,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("where", choices=["pythons", "machines"])
     parser.add_argument("--only", default="", help="runs whose name has this text")
-    parser.add_argument("arguments", nargs="*", help="for pytest; by default -n 2")
-    options = parser.parse_args()
+    parser.epilog = "What follows -- goes to pytest; by default -n 2."
+    end = sys.argv.index("--") if "--" in sys.argv else len(sys.argv)
+    options, arguments = parser.parse_args(sys.argv[1:end]), sys.argv[end + 1 :]
     runs = (on_pythons if options.where == "pythons" else on_machines)(options.only)
-    failed = [run.name for run in runs if not run(options.arguments or ["-n", "2"])]
+    failed = [run.name for run in runs if not run(arguments or ["-n", "2"])]
     print(f"{len(runs) - len(failed)} of {len(runs)} runs passed{': not ' + ', '.join(failed) if failed else ''}")
     sys.exit(bool(failed) or not runs)
 
