@@ -3,6 +3,7 @@
 from catena.core.lazy import without_collection as _without_collection
 from catena.core.namespace import shown as _shown
 from catena.core.traceback import open_door as _open_door
+from catena.core.unbuilt import absent as _absent
 from catena.runtime import layout as _layout  # noqa: F401  (refuses a Python or NumPy on which programs cannot run)
 
 with _without_collection():
@@ -105,7 +106,7 @@ __dir__ = _shown(
     "dtypes",
     "errors",
     "experimental",
-    "flatten_util",
+    "interpreters",
     "lax",
     "nn",
     "numpy",
@@ -116,3 +117,5 @@ __dir__ = _shown(
     "tree_util",
     "typing",
 )
+
+__getattr__ = _absent("catena", "experimental", "interpreters")

@@ -1,7 +1,10 @@
 """Checkpointing: names for values, policies that refer to them, and a look at what is kept."""
 
 from catena import checkpoint_policies as checkpoint_policies
+from catena.core.unbuilt import absent as _absent
 from catena.tools.residuals import print_saved_residuals as print_saved_residuals
 from catena.transform.checkpoint import checkpoint as checkpoint
 from catena.transform.checkpoint import checkpoint_name as checkpoint_name
 from catena.transform.checkpoint import remat as remat
+
+__getattr__ = _absent("catena.ad_checkpoint")

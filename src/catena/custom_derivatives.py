@@ -1,5 +1,6 @@
 """Derivatives that users define."""
 
+from catena.core.unbuilt import absent as _absent
 from catena.transform.custom_call import SymbolicZero as SymbolicZero
 from catena.transform.custom_gradient import closure_convert as closure_convert
 from catena.transform.custom_gradient import custom_gradient as custom_gradient
@@ -10,3 +11,5 @@ from catena.transform.custom_vjp import CustomVJPPrimal as CustomVJPPrimal
 from catena.transform.custom_vjp import custom_vjp as custom_vjp
 from catena.transform.custom_vjp import custom_vjp_call_p as custom_vjp_call_p
 from catena.transform.custom_vjp import custom_vjp_primal_tree_values as custom_vjp_primal_tree_values
+
+__getattr__ = _absent("catena.custom_derivatives")

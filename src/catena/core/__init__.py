@@ -18,6 +18,9 @@ from catena.core.namespace import shown as _shown
 from catena.core.primitive import Primitive as Primitive
 from catena.core.trace import Trace as Trace
 from catena.core.trace import Tracer as Tracer
+from catena.core.unbuilt import absent as _absent
 from catena.core.zeros import get_aval as get_aval
 
 __dir__ = _shown(globals())
+
+__getattr__ = _absent("catena.core")

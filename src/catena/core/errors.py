@@ -1,7 +1,8 @@
 """The exceptions of the language, under JAX's names, each saying in the user's terms what went wrong."""
 
-DOCUMENTATION = "docs/errors.md#"
+import os
 
+from catena.core.source import PACKAGE
 
 # What to do, by what Python asked for. Each is said in the message, since documentation is rarely at hand.
 INSTEAD_OF_BOOL = (
@@ -26,7 +27,16 @@ TO_SEE = (
 
 def see(error_class) -> str:
     """The line that points at the page explaining ``error_class``."""
-    return f"\nSee {DOCUMENTATION}{error_class.__name__.lower()}"
+    return f"\nSee {page('errors.md')}#{error_class.__name__.lower()}"
+
+
+def page(name: str) -> str:
+    """Where a page of the documentation lies: it is installed with the package, or stands beside it in a checkout."""
+    installed = os.path.join(PACKAGE, "docs", name)
+    return installed if os.path.exists(installed) else os.path.join(CHECKOUT, "docs", name)
+
+
+CHECKOUT = os.path.dirname(os.path.dirname(os.path.dirname(PACKAGE)))
 
 
 def how_to_register(x) -> str:

@@ -16,7 +16,7 @@ def shown(module: dict, *submodules: str) -> Callable[[], list[str]]:
     """
 
     def names() -> list[str]:
-        return sorted(name for name, x in module.items() if is_shown(name, x))
+        return sorted({*submodules, *(name for name, x in module.items() if is_shown(name, x))})
 
     def is_shown(name: str, x) -> bool:
         if name.startswith("_"):

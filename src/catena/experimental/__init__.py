@@ -1,3 +1,6 @@
 """What JAX keeps under ``experimental``."""
 
+from catena.core.unbuilt import absent as _absent
 from catena.lax.callbacks import io_callback as io_callback
+
+__getattr__ = _absent("catena.experimental")

@@ -1,3 +1,6 @@
 """What JAX keeps under ``extend``: for those who extend the language."""
 
+from catena.core.unbuilt import absent as _absent
 from catena.extend import core as core
+
+__getattr__ = _absent("catena.extend")

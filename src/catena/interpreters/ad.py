@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from functools import reduce
 
+from catena.core.unbuilt import absent as _absent
 from catena.core.zeros import UndefinedPrimal as UndefinedPrimal
 from catena.core.zeros import Zero as Zero
 from catena.core.zeros import add_tangents as add_tangents
@@ -64,3 +65,6 @@ def deflinear2(primitive, transpose: Callable) -> None:
 
     primitive_jvps[primitive] = jvp
     primitive_transposes[primitive] = transpose
+
+
+__getattr__ = _absent("catena.interpreters.ad")

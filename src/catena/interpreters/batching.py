@@ -3,6 +3,7 @@
 import functools
 from collections.abc import Callable
 
+from catena.core.unbuilt import absent as _absent
 from catena.interpreters.rules import Rules
 from catena.lax.structure import move_axis
 
@@ -40,3 +41,6 @@ def defvectorized(primitive) -> None:
         return primitive.bind(*moved, **params), first
 
     primitive_batchers[primitive] = rule
+
+
+__getattr__ = _absent("catena.interpreters.batching")

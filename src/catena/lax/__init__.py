@@ -7,6 +7,7 @@
 
 from catena.core.namespace import shown as _shown
 from catena.core.traceback import open_door as _open_door
+from catena.core.unbuilt import absent as _absent
 from catena.lax import linalg as linalg
 from catena.lax.arithmetic import RoundingMethod as RoundingMethod
 from catena.lax.arithmetic import abs as abs
@@ -359,3 +360,5 @@ from catena.lax.windows import select_and_scatter_add_p as select_and_scatter_ad
 _open_door(globals(), "catena.lax")
 
 __dir__ = _shown(globals(), "linalg")
+
+__getattr__ = _absent("catena.lax")

@@ -12,5 +12,8 @@ from catena.core.jaxpr import Literal as Literal
 from catena.core.jaxpr import Var as Var
 from catena.core.jaxpr import jaxpr_as_fun as jaxpr_as_fun
 from catena.core.token import Token as Token
+from catena.core.unbuilt import absent as _absent
 from catena.extend.core import primitives as primitives
 from catena.extend.core.primitive import Primitive as Primitive
+
+__getattr__ = _absent("catena.extend.core")

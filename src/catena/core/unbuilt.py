@@ -1,0 +1,104 @@
+"""Names of JAX that are not built yet: who asks for one is told so, and where the list of differences stands."""
+
+import opcode
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from catena.core.errors import page
+from catena.core.lazy import load
+
+# By module: names that JAX 0.10.2 has there. What is built meanwhile is found before anybody looks here.
+NAMES = {
+    "catena": (
+        "NamedSharding P Ref Shard ad api_util array_garbage_collection_guard auto_pcast copy_to_host_async "
+        "custom_batching distributed dlpack empty_ref export ffi free_ref freeze fwd_and_bwd host_count host_id "
+        "host_ids image lib make_array_from_callback make_array_from_process_local_data "
+        "make_array_from_single_device_arrays make_mesh make_user_context memory monitoring new_ref ops print_environment_info process_indices profiler ref "
+        "remove_size_one_mesh_axis_from_type reshard scipy set_mesh shard_map smap thread_guard transfer_guard "
+        "transfer_guard_device_to_device transfer_guard_device_to_host transfer_guard_host_to_device version"
+    ),
+    "catena.lax": (
+        "all_gather_p all_to_all_p axis_index_p composite dce_sink dce_sink_p device_put_p pbroadcast pcast "
+        "platform_dependent pmax_p pmin_p ppermute_p precv psend psum_p ragged_all_to_all ragged_all_to_all_p "
+        "scaled_dot select_and_scatter_p sharding_constraint_p stage stage_p with_sharding_constraint"
+    ),
+    "catena.nn": (
+        "celu dot_product_attention elu gelu get_scaled_dot_general_config glu hard_sigmoid hard_silu hard_swish "
+        "hard_tanh identity leaky_relu log1mexp log_sigmoid log_softmax logmeanexp logsumexp mish one_hot relu relu6 "
+        "scaled_dot_general scaled_matmul selu sigmoid silu soft_sign softmax softplus sparse_plus sparse_sigmoid "
+        "squareplus standardize swish tanh"
+    ),
+    "catena.sharding": (
+        "AbstractDevice AbstractMesh AxisType ManualAxisType Mesh NamedSharding PartitionSpec auto_axes explicit_axes "
+        "get_abstract_mesh get_mesh make_single_device_sharding reshard set_mesh use_abstract_mesh"
+    ),
+    "catena.ad_checkpoint": "Offloadable Recompute Saveable",
+    "catena.custom_derivatives": "remat_opt_p zero_from_primal",
+    "catena.core": "AbstractValue Atom ParamDict Value ensure_compile_time_eval eval_context max_dim min_dim",
+    "catena.experimental": "EArray compilation_cache cur_qdd primal_tangent_dtype shard_map",
+    "catena.extend": "backend linear_util lowering mlir pallas random sharding source_info_util xla",
+    "catena.extend.core": (
+        "CallPrimitive DebugInfo DropVar InconclusiveDimensionOperation JaxprTypeError TraceTag array_types call_impl "
+        "concrete_or_error find_top_trace gensym get_opaque_trace_state jaxprs_in_params mapped_aval new_jaxpr_eqn "
+        "primal_dtype_to_tangent_dtype set_current_trace subjaxprs take_current_trace unmapped_aval valid_jaxtype"
+    ),
+    "catena.interpreters": "partial_eval pxla",
+    "catena.interpreters.ad": (
+        "add_jaxvals add_jaxvals_p defbilinear deflinear get_primitive_transpose jvp linearize zeros_like_aval"
+    ),
+    "catena.interpreters.batching": (
+        "axis_primitive_batchers bdim_at_front broadcast defbroadcasting defreducer fancy_primitive_batchers "
+        "register_vmappable unregister_vmappable"
+    ),
+}
+MODULES = frozenset(
+    "catena.api_util catena.custom_batching catena.distributed catena.dlpack catena.example_libraries catena.export "
+    "catena.ffi catena.image catena.lib catena.monitoring catena.ops catena.profiler catena.ref catena.scipy "
+    "catena.test_util catena.version catena.experimental.checkify catena.experimental.compilation_cache "
+    "catena.experimental.jet catena.experimental.mesh_utils catena.experimental.multihost_utils "
+    "catena.experimental.ode catena.experimental.pallas "
+    "catena.experimental.pjit catena.experimental.shard_map catena.experimental.sparse "
+    "catena.extend.backend catena.extend.linear_util catena.extend.random catena.extend.source_info_util "
+    "catena.interpreters.partial_eval catena.interpreters.pxla".split()
+)
+_IMPORT_FROM = opcode.opmap["IMPORT_FROM"]
+
+
+def absent(module: str, *late: str) -> Callable[[str], Any]:
+    """The ``__getattr__`` of a public module, which Python asks for what is not there.
+
+    Arguments:
+      module: its name.
+      late: modules in it that are loaded when they are first asked for.
+    """
+    unbuilt = frozenset(NAMES.get(module, "").split())
+
+    def ask(name: str) -> Any:
+        if name in late:
+            return load(f"{module}.{name}")
+        if name in unbuilt or f"{module}.{name}" in MODULES:
+            frame = sys._getframe(1)
+            if frame.f_code.co_code[frame.f_lasti] == _IMPORT_FROM:  # which would drop an AttributeError's message
+                raise ImportError(not_built(f"{module}.{name}"), name=module)
+            raise AttributeError(not_built(f"{module}.{name}"), name=name, obj=sys.modules[module])
+        raise AttributeError(f"module {module!r} has no attribute {name!r}", name=name, obj=sys.modules[module])
+
+    return ask
+
+
+def not_built(name: str) -> str:
+    """What is said of a name that JAX has and this package does not have yet."""
+    return f"{name} is not built yet; see {page('differences.md')}#what-is-not-there-yet"
+
+
+class Finder:
+    """The last place where Python looks for a module: it knows which are not built."""
+
+    @staticmethod
+    def find_spec(name: str, path=None, target=None):
+        if name in MODULES or name.rpartition(".")[0] in MODULES:
+            raise ModuleNotFoundError(not_built(name), name=name)
+
+
+sys.meta_path.append(Finder)
