@@ -38,6 +38,7 @@ def alias(function: F, name: str, module: str | None = None) -> F:
     """
     other = FunctionType(function.__code__, function.__globals__, name, function.__defaults__, function.__closure__)
     other.__dict__.update(function.__dict__)
-    other.__kwdefaults__, other.__doc__, other.__qualname__ = function.__kwdefaults__, function.__doc__, name
+    other.__doc__ = function.__doc__ and function.__doc__.replace(f".{function.__name__}(", f".{name}(")
+    other.__kwdefaults__, other.__qualname__ = function.__kwdefaults__, name
     other.__annotations__, other.__module__ = function.__annotations__, module or function.__module__
     return other
