@@ -16,6 +16,7 @@ import catena as jax
 import catena.numpy as jnp
 from catena import typing
 from catena.core import dtypes, scalar_types
+from catena.core.config import override
 from catena.core.context import context
 from catena.core.dtypes import TypePromotionError, result_type
 from promotion import NARROW_PROMOTION, PROMOTION, PYTHON, SHORT, entries
@@ -194,6 +195,49 @@ def test_strict_promotion(strict, args, expected):
 def test_strict_promotion_refuses(strict, args):
     with pytest.raises(TypePromotionError, match="jax_numpy_dtype_promotion=strict"):
         result_type(*args)
+
+
+EXPLICIT = {
+    "zeros": lambda: jnp.zeros(2, "float64"),
+    "array": lambda: jnp.array([1, 2], np.int64),
+    "scalar type": lambda: jnp.float64(1),
+    "astype": lambda: jnp.ones(2).astype("complex128"),
+    "sum": lambda: jnp.ones(2).sum(dtype="float64"),
+    "jit": lambda: jax.jit(lambda: jnp.arange(3, dtype="int64"))(),
+    "lax.convert_element_type": lambda: jax.lax.convert_element_type(1, "uint64"),
+    "lax.dot": lambda: jax.lax.dot(jnp.ones(2), jnp.ones(2), preferred_element_type="float64"),
+    "bits": lambda: jax.random.bits(jax.random.key(0), (2,), "uint64"),
+    "uniform": lambda: jax.random.uniform(jax.random.key(0), (2,), "float64"),
+    "initializer": lambda: jax.nn.initializers.normal()(jax.random.key(0), (2,), "float64"),
+}
+
+
+@pytest.mark.parametrize("name", EXPLICIT)
+def test_64_bits_asked_for_where_there_are_none(x32, name):
+    make = EXPLICIT[name]
+    with pytest.warns(UserWarning, match="Explicitly requested dtype .*64|128 is not available"):
+        assert make().dtype.itemsize == (8 if name == "astype" else 4)
+    with (
+        override("jax_explicit_x64_dtypes", "error"),
+        pytest.raises(ValueError, match="requested dtype .* is not available"),
+    ):
+        make()
+    with override("jax_explicit_x64_dtypes", "allow"):
+        wide = make()
+        assert wide.dtype.itemsize == (16 if name == "astype" else 8)
+
+
+def test_64_bits_that_are_allowed_stay(x32):
+    """Arrays keep them in operations; Python numbers and NumPy's arrays have the default width as before."""
+    with override("jax_explicit_x64_dtypes", "allow"):
+        x = jnp.array([1.0, 2.0], "float64")
+        for y in (x + 1, x + jnp.ones(2), jnp.sin(x), x.sum(), jax.jit(lambda x: x * 2)(x), jax.grad(jnp.sum)(x)):
+            assert y.dtype == np.float64
+        assert (x.astype(int) / 2).dtype == (jnp.ones(2, int) + np.ones(2)).dtype == jnp.array(1.0).dtype == np.float32
+        assert (jnp.ones(2, "int64") / 2).dtype == np.float64
+        drawn = jax.random.normal(jax.random.key(0), (2,), "float64")
+    with jax.enable_x64(True):
+        np.testing.assert_array_equal(drawn, jax.random.normal(jax.random.key(0), (2,)))
 
 
 def test_promotion_errors_name_the_dtypes(x32):

@@ -28,7 +28,7 @@ def typed(x):
         (lambda: jnp.array([]), "float32", "float64"),
         (lambda: jnp.array([1, 2]), "int32", "int64"),
         (lambda: jnp.array(np.ones(2)), "float32", "float64"),
-        (lambda: jnp.int64(1), "int32", "int64"),
+        (lambda: jnp.int16(1), "int16", "int16"),
         (lambda: jnp.zeros(1, complex), "complex64", "complex128"),
         (lambda: jnp.indices((2,)), "int32", "int64"),
         (lambda: jnp.tri(2), "float32", "float32"),

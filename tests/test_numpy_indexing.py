@@ -8,6 +8,7 @@ from tests.checkers import check_jit, check_jvp, check_vjp
 
 import catena
 import catena.numpy as jnp
+from catena.core.config import override
 from catena.errors import ConcretizationTypeError, NonConcreteBooleanIndexError
 
 M = np.arange(12.0, dtype=np.float32).reshape(3, 4)
@@ -160,6 +161,29 @@ def test_empty_axes_have_no_elements():
         with pytest.raises(IndexError, match="index is out of bounds for axis 0 with size 0"):
             attempt(jnp.zeros((0, 3)))
     assert jnp.zeros((0, 3))[jnp.array([], int)].shape == (0, 3)
+
+
+STATIC = {
+    "x[4]": (lambda x: x[4, 0], 0),
+    "x[-4]": (lambda x: x[-4], 0),
+    "x[0, 5]": (lambda x: x[0, 5], 1),
+    "x[..., -9]": (lambda x: x[..., -9], 1),
+    "beside an array": (lambda x: x[jnp.array([0]), 5], 1),
+    "at.get": (lambda x: x.at[4].get(), 0),
+    "not wrapped": (lambda x: x.at[-1].get(wrap_negative_indices=False), 0),
+}
+
+
+@pytest.mark.parametrize("jit", [False, True], ids=["eager", "jit"])
+@pytest.mark.parametrize("name", STATIC)
+def test_static_indices_are_checked_where_that_is_asked_for(name, jit):
+    read, axis = STATIC[name]
+    read = catena.jit(read) if jit else read
+    read(jnp.asarray(M))
+    with override("jax_check_static_indices", True):
+        with pytest.raises(IndexError, match=f"out of bounds for axis {axis} with size {M.shape[axis]}"):
+            read(jnp.asarray(M))
+        jnp.asarray(M).at[9].set(1), jnp.asarray(M).at[9].get(mode="clip"), jnp.asarray(M)[-3, -4]
 
 
 def test_traced_indices_that_must_be_known():

@@ -88,6 +88,13 @@ def canonical(dtype):
     return dtype if context.x64 else TO_32_BITS.get(dtype, dtype)
 
 
+def available(dtype):
+    """``dtype``, that of an array or asked for by name, or its 32-bit kin where it is a 64-bit dtype and no array may
+    have it: x64 is off, and ``jax_explicit_x64_dtypes`` does not allow it.
+    """
+    return dtype if context.explicit_x64_dtypes == "allow" else canonical(dtype)
+
+
 def canonicalize_dtype(dtype, allow_extended_dtype: bool = False):
     """The dtype that arrays asked for as ``dtype`` have under the flags in force.
 
@@ -120,9 +127,11 @@ def check_user_dtype_supported(dtype, fun_name: str):
       fun_name: the function's name, for messages.
     Returns:
       The canonical dtype. A 64-bit dtype asked for by name while x64 is off gives a warning and its 32-bit
-      kin; ``int``, ``float`` and ``complex`` mean the default width, so they give none.
+      kin, or what ``jax_explicit_x64_dtypes`` says; ``int``, ``float`` and ``complex`` mean the default width, so they
+      give no warning.
     Raises:
       TypeError: arrays cannot have this dtype.
+      ValueError: it has 64 bits, and ``jax_explicit_x64_dtypes`` is "error".
     """
     if dtype is None:
         raise ValueError(f"{fun_name}: dtype must not be None here")
@@ -138,20 +147,27 @@ def check_user_dtype_supported(dtype, fun_name: str):
         raise TypeError(f"{fun_name}: dtype must stand for a dtype, got {dtype!r}: {error}") from error
     if full not in KIND and full != float0:
         raise TypeError(f"{fun_name}: dtype must be bool or that of a number, got {full}")
-    if not context.x64 and full in TO_32_BITS:
-        _warn_truncated(full, fun_name)
-        return TO_32_BITS[full]
-    return full
+    return full if context.x64 or full not in TO_32_BITS else _without_x64(full, fun_name)
 
 
-def _warn_truncated(full: np.dtype, fun_name: str):
+def _without_x64(full: np.dtype, fun_name: str):
+    """What arrays have for which the user asked for a 64-bit dtype while x64 is off."""
+    mode = context.explicit_x64_dtypes
+    if mode == "allow":
+        return full
+    remedy = (
+        "64-bit dtypes are off. To use them, set the jax_enable_x64 configuration option or the JAX_ENABLE_X64 "
+        "environment variable, or jax_explicit_x64_dtypes='allow'."
+    )
+    if mode == "error":
+        raise ValueError(f"Explicitly requested dtype {full} in {fun_name} is not available: {remedy}")
     warnings.warn(
         f"Explicitly requested dtype {full} in {fun_name} is not available, and will be truncated to dtype "
-        f"{TO_32_BITS[full]}: 64-bit dtypes are off. To use them, set the jax_enable_x64 configuration "
-        "option or the JAX_ENABLE_X64 environment variable.",
+        f"{TO_32_BITS[full]}: {remedy}",
         UserWarning,
         stacklevel=levels_to_user(),
     )
+    return TO_32_BITS[full]
 
 
 def levels_to_user() -> int:
@@ -183,7 +199,9 @@ def dtype(x, *, canonicalize: bool = False):
     found = _full_dtype(x)
     if found not in KIND and not isinstance(found, ExtendedDType) and found != float0:
         raise TypeError(f"Value {x!r} with dtype {found} is not a valid array type: not a boolean or a number")
-    return canonical(found) if canonicalize else found
+    if not canonicalize:
+        return found
+    return available(found) if getattr(type(x), "_is_array", False) else canonical(found)
 
 
 def _full_dtype(x):
@@ -354,7 +372,7 @@ def to_inexact_dtype(dtype):
     """``dtype`` if it is inexact; else float64 for 64-bit integers (x64 permitting), float32 for the rest."""
     if is_inexact(dtype):
         return dtype
-    return canonical(np.dtype("float64")) if BITS[dtype] == 64 else np.dtype("float32")
+    return available(np.dtype("float64")) if BITS[dtype] == 64 else np.dtype("float32")
 
 
 def to_numeric_dtype(dtype):
@@ -413,11 +431,11 @@ _promoted_pairs: dict = {}
 
 def promote(*pairs) -> tuple:
     """The canonical ``(dtype, weak)`` that values of these ``(dtype, weak)`` types promote to together."""
-    key = (pairs, context.x64, context.numpy_dtype_promotion)
+    key = (pairs, context.x64, context.numpy_dtype_promotion, context.explicit_x64_dtypes)
     found = _promoted.get(key)
     if found is None:
-        dtype, weak = _least_type([(canonical(d), w) for d, w in pairs], context.numpy_dtype_promotion)
-        found = _promoted[key] = canonical(dtype), weak
+        dtype, weak = _least_type([(available(d), w) for d, w in pairs], context.numpy_dtype_promotion)
+        found = _promoted[key] = available(dtype), weak
     return found
 
 
@@ -426,7 +444,9 @@ def promote_pair(dtype_a, weak_a, dtype_b, weak_b) -> tuple:
     key = (dtype_a, weak_a, dtype_b, weak_b, context.x64, context.numpy_dtype_promotion)
     found = _promoted_pairs.get(key)
     if found is None:
-        found = _promoted_pairs[key] = promote((dtype_a, weak_a), (dtype_b, weak_b))
+        found = promote((dtype_a, weak_a), (dtype_b, weak_b))
+        if context.x64 or dtype_a not in TO_32_BITS and dtype_b not in TO_32_BITS:  # else it hangs on another flag
+            _promoted_pairs[key] = found
     return found
 
 

@@ -487,7 +487,7 @@ def refuse_sharding(name: str, out_sharding):
 
 def preferred_dtype(name: str, dtype):
     """The canonical form of ``preferred_element_type``."""
-    return None if dtype is None else dtypes.canonicalize_dtype(dtypes.check_user_dtype_supported(dtype, name))
+    return None if dtype is None else dtypes.check_user_dtype_supported(dtype, name)
 
 
 def dot_general(

@@ -35,7 +35,7 @@ class Initializer(Protocol):
 def dtype_asked(dtype, default):
     """The canonical dtype that a call asks for, or that its initializer was made with, or the default float."""
     asked = default if dtype is None else dtype
-    return dtypes.canonicalize_dtype(float if asked is None else asked)
+    return dtypes.check_user_dtype_supported(float if asked is None else asked, "initializer")
 
 
 # ---- constants

@@ -406,7 +406,7 @@ fromiter = _impure("fromiter")
 
 def _make_scalar(x, dtype) -> Array:
     """What calling a scalar type such as ``jnp.float32`` does."""
-    return array(x, dtypes.canonical(dtype))
+    return array(x, user_dtype(dtype, dtype.name))
 
 
 ScalarType.make_array = staticmethod(_make_scalar)

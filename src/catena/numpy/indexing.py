@@ -107,6 +107,8 @@ def _read(x, index, mode=None, fill_value=None, indices_are_sorted=False, unique
     mode = PROMISE_IN_BOUNDS if mode is None else GatherScatterMode.from_any(mode)
     shape = x.shape
     tokens = parse(shape, index)
+    if context.check_static_indices and mode is PROMISE_IN_BOUNDS:
+        check_static(tokens, shape, wrap)
     check_not_empty(tokens, shape)
     if mode is FILL_OR_DROP and not _known_in_bounds(tokens, shape, wrap):
         return _gather(x, tokens, shape, mode, fill_value, indices_are_sorted, unique_indices, wrap)
@@ -114,6 +116,16 @@ def _read(x, index, mode=None, fill_value=None, indices_are_sorted=False, unique
         x, tokens = _slice_spans(x, tokens)
         return _gather(x, tokens, x.shape, mode, None, indices_are_sorted, unique_indices, wrap)
     return _read_basic(x, tokens, wrap)
+
+
+def check_static(tokens, shape, wrap: bool):
+    """Raise where an integer among the indices is out of bounds, which otherwise reads the nearest element."""
+    for item, dim in tokens:
+        if isinstance(item, int) and not (-shape[dim] if wrap else 0) <= item < shape[dim]:
+            raise IndexError(
+                f"index {item} out of bounds for axis {dim} with size {shape[dim]}"
+                f"{'' if wrap else ' (wrap_negative_indices=False)'}: jax_check_static_indices is set"
+            )
 
 
 def _known_in_bounds(tokens, shape, wrap: bool) -> bool:

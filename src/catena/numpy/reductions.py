@@ -183,7 +183,7 @@ def widened(dtype):
     kind = dtypes.KIND[dtype]
     if kind not in "biu":
         return dtype
-    found, least = dtypes.canonical(dtype), dtypes.canonical(np.dtype("uint64" if kind == "u" else "int64"))
+    found, least = dtypes.available(dtype), dtypes.canonical(np.dtype("uint64" if kind == "u" else "int64"))
     return found if found.itemsize >= least.itemsize else least
 
 

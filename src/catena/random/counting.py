@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from catena import lax
+from catena.core.array import make_array
 from catena.core.zeros import get_aval
 from catena.lax.random_bits import add_64
 from catena.lax.random_bits import fit as fit_dtype
@@ -75,12 +76,17 @@ def words(key) -> list:
 def combine_2x32(block: list, bit_width: int):
     """Bits of one width from encrypted counters."""
     if bit_width == 64:
-        return lax.bitwise_or(lax.shift_left(wide(block[0]), np.uint64(32)), wide(block[1]))
+        return two_words(*block)
     return narrow(lax.bitwise_xor(block[0], block[1]), bit_width)
 
 
-def wide(x):
-    return lax.convert_element_type(x, np.uint64)
+def two_words(high, low):
+    """Numbers of 64 bits from their halves."""
+    high, low = (lax.convert_element_type(x, np.uint64) for x in (high, low))
+    return lax.bitwise_or(lax.shift_left(high, _WORD), low)
+
+
+_WORD = make_array(np.array(32, np.uint64))  # an Array keeps its dtype whether or not x64 is on
 
 
 def xor_all(block: list):

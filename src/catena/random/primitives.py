@@ -251,7 +251,7 @@ random_seed_p.evaluate = lambda seeds, *, impl: evaluate_function("seed", random
 
 def _bits_abstract(keys, *, impl, bit_width, shape, partitionable=True):
     check_is_key("random_bits", keys)
-    if bit_width == 64 and not context.x64:
+    if dtypes.available(uint(bit_width)) != uint(bit_width):
         raise ValueError("random_bits: bit_width=64 needs jax_enable_x64")
     return ShapedArray((*keys.shape, *shape), uint(bit_width))
 

@@ -5,7 +5,7 @@ import inspect
 
 import numpy as np
 
-from catena.core import dtypes
+from catena.core import config, dtypes
 from catena.core.context import context
 from catena.core.shapes import broadcast_shapes
 from catena.core.zeros import get_aval
@@ -32,6 +32,13 @@ class Sampler:
         self.compiled = jit(fun, static_argnames=tuple(statics))
 
     def __call__(self, key, *operands, shape, **statics):
+        asked = statics["dtype"] if "dtype" in statics else getattr(operands[0], "dtype", None) if operands else None
+        if is_wider_than_defaults(asked):
+            with config.override("jax_enable_x64", True):
+                return self._drawn(key, *operands, shape=shape, **statics)
+        return self._drawn(key, *operands, shape=shape, **statics)
+
+    def _drawn(self, key, *operands, shape, **statics):
         if kernels.window.place is not None:
             return self.fun(key, *operands, shape=shape, **statics)
         if context.trace is None and self.positional:
@@ -49,6 +56,11 @@ def sampler(fun=None, *, positional: bool = True):
 
 
 # ---- what samplers check
+
+
+def is_wider_than_defaults(dtype) -> bool:
+    """Whether a dtype has 64 bits while x64 is off, as ``jax_explicit_x64_dtypes`` may allow."""
+    return not context.x64 and dtypes.BITS.get(dtype, 0) >= 64
 
 
 def check_no_sharding(name: str, out_sharding):

@@ -24,7 +24,7 @@ from catena.random.counting import (
     positions,
     positions_from,
     seed_words,
-    wide,
+    two_words,
     words,
     xor_all,
 )
@@ -90,7 +90,7 @@ def halves_bits(key, bit_width: int, shape: tuple):
     whole = halves(key, -(-size * bit_width // 32))
     if bit_width == 64:
         x, y = lax.slice(whole, (0,), (size,)), lax.slice(whole, (size,), (2 * size,))
-        whole = lax.bitwise_or(lax.shift_left(wide(x), np.uint64(32)), wide(y))
+        whole = two_words(x, y)
     elif bit_width < 32:
         parts = [lax.shift_right_logical(whole, U32(k)) for k in range(0, 32, bit_width)]
         cut = lax.reshape(concatenate_words(parts), (len(parts) * whole.shape[0],))

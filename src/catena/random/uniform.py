@@ -51,9 +51,10 @@ def bits(key, shape=(), dtype=None, *, out_sharding=None):
     """
     key = consumed_key("bits", key)
     check_no_sharding("bits", out_sharding)
-    dtype = dtypes.canonicalize_dtype(
-        np.uint64 if dtype is None and context.x64 else np.uint32 if dtype is None else dtype
-    )
+    if dtype is None:
+        dtype = UNSIGNED[64 if context.x64 else 32]
+    else:
+        dtype = dtypes.check_user_dtype_supported(dtype, "bits")
     if not dtypes.issubdtype(dtype, np.unsignedinteger):
         raise ValueError(f"dtype argument to `bits` must be an unsigned int dtype, got {dtypes.dtype_name(dtype)}")
     width = dtypes.itemsize_bits(dtype)
