@@ -23,6 +23,10 @@ A primitive is a name and a row of rules; the row is filled where the primitive 
     only for higher-order primitives: an equation with no results but those used (and others that it cannot do
     without).
 
+``save(eqn, unknown, saving) -> SavedEquation or None``
+    only for higher-order primitives: the equation with what a checkpoint policy saves inside as further results, and
+    with it as further operands (see ``transform.saving``).
+
 Arrays are positional arguments of ``bind``, static parameters are keywords.
 """
 
@@ -80,6 +84,7 @@ class Primitive:
         "axis_names",
         "partial_eval",
         "prune",
+        "save",
         "own",
         "interpreted",
         *RULES,
@@ -96,6 +101,7 @@ class Primitive:
         axis_names=no_axis_names,
         partial_eval=None,
         prune=None,
+        save=None,
         **rules,
     ):
         self.name = name
@@ -106,6 +112,7 @@ class Primitive:
         self.axis_names = axis_names
         self.partial_eval = partial_eval
         self.prune = prune
+        self.save = save
         self.own = True  # its name says in every process what it computes; not so for those of users
         self.interpreted = False  # whether a function of the user's evaluates it, which native programs know nothing of
         unknown = set(rules) - set(RULES)

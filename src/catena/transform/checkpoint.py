@@ -9,9 +9,9 @@ from collections.abc import Callable, Hashable
 
 from catena.core.array import Array
 from catena.core.context import context
-from catena.core.dead_code import dead_code_elimination
+from catena.core.dead_code import dead_code_elimination, prune_call
 from catena.core.effects import SHOWN, check_effects
-from catena.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, eval_jaxpr, subjaxprs
+from catena.core.jaxpr import ClosedJaxpr, Jaxpr, Var, eval_jaxpr, subjaxprs
 from catena.core.namespace import alias
 from catena.core.primitive import NoRule, Primitive
 from catena.core.source import function_place
@@ -25,10 +25,11 @@ from catena.transform.batch import batch_jaxpr, move_to_front
 from catena.transform.custom_call import leaf_value
 from catena.transform.execute import run_jaxpr
 from catena.transform.functions import check_callable
-from catena.transform.jit_primitive import jaxpr_axis_names, jit_p, scatter_cotangents, split_tangents
+from catena.transform.jit_primitive import jaxpr_axis_names, scatter_cotangents, split_tangents
 from catena.transform.jvp import jvp_jaxpr
 from catena.transform.linearize import partial_eval_jaxpr
 from catena.transform.memo import call_cache, memoised
+from catena.transform.saving import SavedEquation, saving
 from catena.transform.transpose import transpose_jaxpr
 
 # ---- the primitive
@@ -63,6 +64,8 @@ def _partial_eval(tape, args, *, jaxpr, policy, **params):
     check_effects(jaxpr.effects, SHOWN, "partial-eval of `checkpoint`/`remat`, which would have them twice")
     unknown = tuple(tape.is_unknown(x) for x in args)
     known, rest, unknown_out, saved_count, read = split_by_policy(jaxpr, unknown, policy)
+    if params["differentiated"] and all(unknown_out):  # it is what is computed again, and that is not done twice
+        return tape.record(checkpoint_p, args, {**params, "jaxpr": jaxpr, "policy": policy})
     known_args = [x for x, u in zip(args, unknown, strict=True) if not u]
     with tape.known():
         outs = checkpoint_p.bind(*known_args, jaxpr=known, policy=policy, **params)
@@ -70,9 +73,14 @@ def _partial_eval(tape, args, *, jaxpr, policy, **params):
     unknowns = iter(())
     if any(unknown_out):
         rest_params = {**params, "jaxpr": rest, "policy": policy, "differentiated": True}
-        given = [x for x, r in zip([*args, *saved], read, strict=True) if r]
-        unknowns = iter(tape.record(checkpoint_p, given, rest_params))
+        given = [x for x, r in zip(args, read, strict=True) if r]
+        unknowns = iter(tape.record(checkpoint_p, [*given, *saved], rest_params))
     return [next(unknowns) if u else next(known_outs) for u in unknown_out]
+
+
+def nothing(*avals, **params) -> bool:
+    """The policy where there is none."""
+    return False
 
 
 @memoised
@@ -81,19 +89,18 @@ def split_by_policy(closed: ClosedJaxpr, unknown: tuple, policy):
 
     Returns:
       ``(known, rest, unknown_out, saved_count, read)``: ``known`` maps the known arguments to the known
-      results and the ``saved_count`` values that the policy saves; ``rest`` maps those of all arguments and
-      saved values that ``read`` marks to the unknown results, computing again what was not saved.
+      results and the ``saved_count`` values that are saved; ``rest`` maps those of all arguments that ``read`` marks
+      and the saved values to the unknown results, computing again what was not saved.
     """
-    inlined = inline_calls(closed)
-    jaxpr = inlined.jaxpr
-    saved = saved_variables(jaxpr, unknown, policy)
-    with_saved = ClosedJaxpr(jaxpr.replace(outvars=[*jaxpr.outvars, *saved]), inlined.consts)
-    known, _, unknown_out, _ = partial_eval_jaxpr(with_saved, unknown, False)
-    known_count = len(unknown_out) - sum(unknown_out)
-    known = without_results(known, [i < known_count for i in range(len(known.out_avals))])
-    unknown_out = unknown_out[: len(jaxpr.outvars)]
-    rest, read = without_definitions(jaxpr, saved, [v for v, u in zip(jaxpr.outvars, unknown_out, strict=True) if u])
-    return known, ClosedJaxpr(rest, inlined.consts), unknown_out, len(saved), read
+    forward, whole, count = saving(closed, unknown, policy or nothing)
+    known, _, unknown_out, _ = partial_eval_jaxpr(forward, unknown, False)
+    num_known = len(unknown_out) - sum(unknown_out) - count
+    unknown_out = unknown_out[: len(unknown_out) - count]
+    rest, read = dead_code_elimination(whole.jaxpr, unknown_out)
+    read, kept = read[: len(unknown)], read[len(unknown) :]
+    residuals = len(known.out_avals) - num_known - count
+    known = without_results(known, [True] * num_known + kept + [False] * residuals)
+    return known, ClosedJaxpr(rest, whole.consts), unknown_out, sum(kept), read
 
 
 def without_results(closed: ClosedJaxpr, used) -> ClosedJaxpr:
@@ -102,65 +109,15 @@ def without_results(closed: ClosedJaxpr, used) -> ClosedJaxpr:
     return ClosedJaxpr(smaller.replace(invars=closed.jaxpr.invars), closed.consts)
 
 
-def saved_variables(jaxpr: Jaxpr, unknown, policy) -> list[Var]:
-    """The known intermediate variables that the policy saves."""
-    if policy is None:
-        return []
-    unknown_vars = {v for v, u in zip(jaxpr.invars, unknown, strict=True) if u}
-    saved = []
-    for eqn in jaxpr.eqns:
-        if any(v in unknown_vars for v in eqn.invars if type(v) is Var):
-            unknown_vars.update(eqn.outvars)
-        elif policy(eqn.primitive, *[v.aval for v in eqn.invars], **eqn.params):
-            saved += eqn.outvars
-    return saved
-
-
-def without_definitions(jaxpr: Jaxpr, given: list[Var], outvars) -> tuple[Jaxpr, list[bool]]:
-    """The jaxpr of ``outvars`` with the variables ``given`` as further arguments instead of being computed.
-
-    Returns:
-      The jaxpr, of those arguments that it reads, and which of the old arguments and the given variables
-      these are.
-    """
-    given_set = set(given)
-    eqns = []
-    for eqn in jaxpr.eqns:
-        if any(v in given_set for v in eqn.outvars):
-            eqn = eqn._replace(outvars=[Var(v.aval) if v in given_set else v for v in eqn.outvars])
-        eqns.append(eqn)
-    whole = Jaxpr(jaxpr.constvars, [*jaxpr.invars, *given], outvars, eqns, None, jaxpr.debug_info)
-    return dead_code_elimination(whole, [True] * len(outvars))
-
-
-@memoised
-def inline_calls(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """The jaxpr with the bodies of ``jit`` equations in place of the calls."""
-    if not any(e.primitive is jit_p for e in closed.eqns):
-        return ClosedJaxpr(closed.jaxpr, closed.consts)  # not itself, which remembers it
-    consts = dict(zip(closed.jaxpr.constvars, closed.consts, strict=True))
-    eqns: list[Eqn] = []
-    env: dict[Var, object] = {}
-    for eqn in closed.eqns:
-        read = [env.get(v, v) if type(v) is Var else v for v in eqn.invars]
-        if eqn.primitive is not jit_p:
-            eqns.append(eqn._replace(invars=read))
-            continue
-        inner = inline_calls(eqn.params["jaxpr"])
-        local = dict(zip(inner.jaxpr.invars, read, strict=True))
-        for v, c in zip(inner.jaxpr.constvars, inner.consts, strict=True):
-            local[v] = Var(v.aval)
-            consts[local[v]] = c
-        for inner_eqn in inner.eqns:
-            fresh = [Var(v.aval) for v in inner_eqn.outvars]
-            atoms = [local[v] if type(v) is Var else v for v in inner_eqn.invars]
-            local.update(zip(inner_eqn.outvars, fresh, strict=True))
-            eqns.append(inner_eqn._replace(invars=atoms, outvars=fresh))
-        results = [local[v] if type(v) is Var else v for v in inner.jaxpr.outvars]
-        env.update(zip(eqn.outvars, results, strict=True))
-    outvars = [env.get(v, v) if type(v) is Var else v for v in closed.jaxpr.outvars]
-    jaxpr = Jaxpr(list(consts), closed.jaxpr.invars, outvars, eqns, None, closed.jaxpr.debug_info)
-    return ClosedJaxpr(jaxpr, list(consts.values()))
+def _save(eqn, unknown: tuple, saving: Callable) -> SavedEquation:
+    """The policy of the checkpoint around it reaches inside; what that computes again, this need not once more."""
+    forward, rest, count = saving(eqn.params["jaxpr"], unknown)
+    saved = [Var(a) for a in forward.out_avals[len(eqn.outvars) :]]
+    return SavedEquation(
+        eqn.replace(outvars=[*eqn.outvars, *saved], params={**eqn.params, "jaxpr": forward}),
+        saved,
+        eqn.replace(invars=[*eqn.invars, *saved], params={**eqn.params, "jaxpr": rest, "differentiated": True}),
+    )
 
 
 def _transpose(cts, *args, jaxpr, **params):
@@ -199,6 +156,8 @@ checkpoint_p = Primitive(
     transpose=_transpose,
     batch=_batch,
     lower=_lower,
+    prune=prune_call,
+    save=_save,
 )
 
 

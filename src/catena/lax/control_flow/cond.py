@@ -34,6 +34,7 @@ from catena.transform.jit_primitive import jaxpr_axis_names, scatter_cotangents,
 from catena.transform.jvp import jvp_jaxpr
 from catena.transform.linearize import partial_eval_jaxpr
 from catena.transform.memo import memoised
+from catena.transform.saving import SavedEquation
 from catena.transform.transpose import transpose_jaxpr
 
 INDEX = ShapedArray((), np.int32)
@@ -177,6 +178,37 @@ def rearranged(rest: ClosedJaxpr, fwd, place, slots, forwarded, known_operand_av
         else:
             operand_vars[f] = var
     return with_invars(rest, slot_vars + [operand_vars[f] for f in forwarded] + unknowns)
+
+
+def _save(eqn, unknown: tuple, saving) -> SavedEquation | None:
+    """What a policy saves in the branches, in slots that they share."""
+    branches = eqn.params["branches"]
+    if unknown[0]:
+        return None
+    parts = [saving(branch, unknown[1:]) for branch in branches]
+    slots: list = []
+    places = [assign_slots(slots, forward.out_avals[len(forward.out_avals) - n :]) for forward, _, n in parts]
+    if not slots:
+        return None
+    forward = tuple(
+        filled(part.forward, len(eqn.outvars), place, tuple(slots)) for part, place in zip(parts, places, strict=True)
+    )
+    rest = tuple(with_slots(part.rest, place, slots) for part, place in zip(parts, places, strict=True))
+    saved = [Var(a) for a in slots]
+    return SavedEquation(
+        eqn.replace(outvars=[*eqn.outvars, *saved], params={**eqn.params, "branches": forward}),
+        saved,
+        eqn.replace(invars=[*eqn.invars, *saved], params={**eqn.params, "branches": rest}),
+    )
+
+
+def with_slots(rest: ClosedJaxpr, place: tuple, slots: list) -> ClosedJaxpr:
+    """A branch that takes all slots after its operands, and reads its own."""
+    operands, saved = split(rest.jaxpr.invars, len(rest.jaxpr.invars) - len(place))
+    slot_vars = [Var(a) for a in slots]
+    for i, v in zip(place, saved, strict=True):
+        slot_vars[i] = v
+    return with_invars(rest, operands + slot_vars)
 
 
 def _transpose(cts, index, *operands, branches):
@@ -341,6 +373,7 @@ cond_p = Primitive(
     evaluate=_evaluate,
     jvp=_jvp,
     partial_eval=_partial_eval,
+    save=_save,
     prune=_prune,
     transpose=_transpose,
     batch=_batch,

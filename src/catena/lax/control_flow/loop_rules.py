@@ -7,6 +7,7 @@ have a
 cotangent is found as a fixpoint: the body is transformed again until what comes out is what went in.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from catena.core.dead_code import dead_code_elimination, pruned
@@ -27,6 +28,7 @@ from catena.lax.control_flow.common import (
 from catena.transform.jvp import jvp_jaxpr
 from catena.transform.linearize import partial_eval_jaxpr
 from catena.transform.memo import memoised
+from catena.transform.saving import SavedEquation
 from catena.transform.transpose import transpose_jaxpr
 
 # ---- forward derivatives
@@ -230,6 +232,29 @@ def invariant_part(known: ClosedJaxpr, num_consts: int, outvars: list, invariant
 def whole_pruned(closed: ClosedJaxpr) -> ClosedJaxpr:
     """The jaxpr without the equations that no result needs."""
     return pruned(closed, [True] * len(closed.out_avals))
+
+
+# ---- what a checkpoint policy saves
+
+
+def loop_save(stacked: Callable):
+    """The ``save`` rule; ``stacked`` gives, from the type of one item and the parameters, the type of all of them."""
+
+    def rule(eqn, unknown: tuple, saving: Callable) -> SavedEquation | None:
+        num_consts, num_carry = eqn.params["num_consts"], eqn.params["num_carry"]
+        carry_u, _ = unknown_carry(eqn.params["jaxpr"], num_consts, num_carry, unknown)
+        flags = (*unknown[:num_consts], *carry_u, *unknown[num_consts + num_carry :])
+        forward, rest, count = saving(eqn.params["jaxpr"], flags)
+        if not count:
+            return None
+        saved = [Var(stacked(a, eqn.params)) for a in forward.out_avals[-count:]]
+        return SavedEquation(
+            eqn.replace(outvars=[*eqn.outvars, *saved], params={**eqn.params, "jaxpr": forward}),
+            saved,
+            eqn.replace(invars=[*eqn.invars, *saved], params={**eqn.params, "jaxpr": rest}),
+        )
+
+    return rule
 
 
 # ---- results that nobody reads

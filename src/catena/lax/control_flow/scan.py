@@ -15,7 +15,13 @@ from catena.core.trace import Tracer
 from catena.core.tree import tree_map, tree_unflatten, treedef_children, treedef_tuple
 from catena.core.zeros import get_aval
 from catena.lax.control_flow import common
-from catena.lax.control_flow.loop_rules import loop_jvp, loop_partial_eval, loop_prune, loop_transpose
+from catena.lax.control_flow.loop_rules import (
+    loop_jvp,
+    loop_partial_eval,
+    loop_prune,
+    loop_save,
+    loop_transpose,
+)
 from catena.lax.structure import bind
 from catena.transform.batch import batch_jaxpr, mapped_aval, move_axis
 from catena.transform.jit_primitive import jaxpr_axis_names
@@ -173,6 +179,7 @@ scan_p = Primitive(
 )
 scan_p.jvp = loop_jvp(scan_p, 0)
 scan_p.partial_eval = loop_partial_eval(scan_p, 0)
+scan_p.save = loop_save(lambda aval, params: mapped_aval(aval, params["length"]))
 scan_p.transpose = loop_transpose(scan_p, 0)
 scan_p.prune = loop_prune(0)
 
