@@ -10,8 +10,7 @@ import pytest
 import catena
 from catena import grad, lax, vmap
 from catena.core import dtypes
-from catena.lax import native
-from catena.lax.elementwise import SHARED
+from catena.lax.policy import REPEATS, SHARED
 from checkers import raises
 
 F32 = np.float32
@@ -194,7 +193,7 @@ def test_arithmetic_is_the_same_small_large_and_compiled(name, dtype):
         pairs = [x] if unary else [x, x[::-1]] if x.dtype.kind == "c" else [np.repeat(x, x.size), np.tile(x, x.size)]
         count = SHARED // pairs[0].nbytes + 1
         small, numbers = fun(*pairs), [np.tile(v, count) for v in pairs]
-        for _ in range(native.REPEATS):
+        for _ in range(REPEATS):
             fun(*numbers)
         large = fun(*numbers)
         for other in (large[: small.size], large[-small.size :], catena.jit(fun)(*pairs)):

@@ -7,15 +7,18 @@ from pathlib import Path
 
 from catena.compiler import host, link, shared, workers
 from catena.compiler.emit.entry import STACK_ARENA, write_program
+from catena.compiler.emit.loop import write_loop
 from catena.compiler.emit.module import Module
 from catena.compiler.emit.program import ProgramWriter
 from catena.compiler.executable import Executable, Parts
 from catena.compiler.graph import Builder, Region, physical
+from catena.compiler.image import image
 from catena.compiler.report import describe
 from catena.compiler.simplify import simplify
 from catena.core.context import context
 from catena.core.errors import CompileError
 from catena.core.stack import is_stack
+from catena.runtime.native import Code
 
 
 def compile_jaxpr(closed_jaxpr, *, name: str = "main", donated=()) -> Executable:
@@ -114,6 +117,28 @@ def compile_region(
     executable = Executable(parts, lambda: text, times.seconds, plan.codes)
     times.mark("load")
     return executable
+
+
+def loop_text(closed_jaxpr, name: str) -> str:
+    """The LLVM IR of the function ``loop``, a ufunc's inner loop (`emit.loop`).
+
+    Raises: CompileError where the function is not elementwise.
+    """
+    module = write_loop(ProgramWriter(host.target().vector_bytes), lower(closed_jaxpr))
+    if module is None:
+        raise CompileError(f"{name} is no elementwise function: it needs tables, routines or memory")
+    return link.with_helpers(module.text(), module.helpers)
+
+
+def loop_image(text: str) -> tuple[bytes, int] | None:
+    """The image of a loop, and where in it the loop begins; None where there are no images for this processor."""
+    code = link.relocatable_code(text)
+    return image(code, "loop")
+
+
+def loop_code(text: str) -> Code:
+    """The code of a loop, loaded by LLVM."""
+    return Code(link.compile_text(text, link.Times(), 2)[0], host.new_machine(2), {})
 
 
 def assembly(text: str) -> str:

@@ -67,11 +67,18 @@ def machine(opt: int):
     return new_machine(opt)
 
 
+@functools.cache
+def image_machine():
+    """The code generator for images (`image.py`), which refer to nothing far away."""
+    return _new_machine(opt=2, codemodel="small")
+
+
 def new_machine(opt: int):
     """A code generator of its own: an execution engine takes its one away."""
+    return _new_machine(opt=opt, codemodel="jitdefault", jit=True)
+
+
+def _new_machine(**options):
     t = target()
-    return (
-        llvm()
-        .Target.from_default_triple()
-        .create_target_machine(cpu=t.cpu, features=t.features, opt=opt, reloc="pic", codemodel="jitdefault", jit=True)
-    )
+    first = llvm().Target.from_default_triple()
+    return first.create_target_machine(cpu=t.cpu, features=t.features, reloc="pic", **options)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from catena.compiler import cache, vector_math
 from catena.compiler.emit import quicksort, selection, small_floats, sorting, stack_steps
-from catena.compiler.host import identity, machine
+from catena.compiler.host import identity, image_machine, machine
 from catena.core.errors import CompileError
 from catena.core.lazy import llvm
 from catena.core.locks import Shared
@@ -111,14 +111,23 @@ _compiling = Shared()
 
 def compile_text(text: str, times: Times, opt: int) -> tuple[bytes, object]:
     """Object code of a module, and the module after the passes."""
+    return _compile(text, times, machine(opt))
+
+
+def relocatable_code(text: str) -> bytes:
+    """Object code of a module that `image.image` can make an image of."""
+    return _compile(text, Times(), image_machine())[0]
+
+
+def _compile(text: str, times: Times, tm) -> tuple[bytes, object]:
     module = parsed(text)
     times.mark("parse")
-    run_passes(module, machine(opt), PASSES)
+    run_passes(module, tm, PASSES)
     if not is_valid(module):
         module = parsed(text)
-        run_passes(module, machine(opt), [name for name in PASSES if name != "sroa"])
+        run_passes(module, tm, [name for name in PASSES if name != "sroa"])
     times.mark("optimise")
-    code = machine(opt).emit_object(module)
+    code = tm.emit_object(module)
     times.mark("generate")
     return code, module
 

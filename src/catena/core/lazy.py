@@ -55,4 +55,5 @@ class LazyModule:
 
 
 compiler = LazyModule("catena.compiler.compile")
+elementwise = LazyModule("catena.compiler.elementwise")
 programs = LazyModule("catena.compiler.programs")

@@ -15,16 +15,10 @@ from catena.lax.comparison import eq, ge, select
 from catena.lax.complex_numbers import conj, match_dtype, real
 from catena.lax.elementwise import (
     ANY,
-    COMPLEXES,
     FLOAT,
-    FLOATS,
-    HALVES,
-    INTEGERS,
     NUMBER,
-    NUMBERS,
     REAL,
     SIGNED,
-    SINGLE_AND_DOUBLE,
     WIDER_WITH_HALF,
     check_admitted,
     check_same_dtypes,
@@ -256,9 +250,9 @@ def _tie_swapped(t, x, y, out):
     return mul(t, _choice_tangents(y, x, out))
 
 
-neg_p = elementwise("neg", _negative, NUMBER, lambda t, x, y: neg(t), transpose=_neg_transpose, shared=NUMBERS)
+neg_p = elementwise("neg", _negative, NUMBER, lambda t, x, y: neg(t), transpose=_neg_transpose)
 add_p = elementwise(
-    "add", np.add, NUMBER, transpose=_add_transpose, jvp=_sum_jvp(lambda x, y: add(x, y)), shared=NUMBERS
+    "add", np.add, NUMBER, transpose=_add_transpose, jvp=_sum_jvp(lambda x, y: add(x, y))
 )  # fmt: skip
 sub_p = elementwise(
     "sub",
@@ -266,7 +260,6 @@ sub_p = elementwise(
     NUMBER,
     transpose=_sub_transpose,
     jvp=_sum_jvp(lambda x, y: sub(x, y), lambda t: neg(t)),
-    shared=NUMBERS,
 )
 mul_p = elementwise(
     "mul",
@@ -275,42 +268,37 @@ mul_p = elementwise(
     lambda t, x, y, z: mul_p.bind(t, y),
     lambda t, x, y, z: mul_p.bind(x, t),
     transpose=_mul_transpose,
-    shared=NUMBERS,
 )
 div_p = elementwise(
     "div", _divide, NUMBER, lambda t, x, y, z: div(t, y),
     lambda t, x, y, z: mul(mul(neg(t), x), integer_pow(y, -2)), transpose=_div_transpose,
-    slow=HALVES | INTEGERS | COMPLEXES, shared=SINGLE_AND_DOUBLE,
 )  # fmt: skip
-rem_p = elementwise("rem", _remainder, REAL, lambda t, x, y, z: t, _rem_tangent_y, slow=FLOATS | INTEGERS)
+rem_p = elementwise("rem", _remainder, REAL, lambda t, x, y, z: t, _rem_tangent_y)
 max_p = elementwise(
     "max", maximum, ANY, _tie, _tie_swapped, lower=_extreme_lower("max", "gt"),
-    slow=FLOATS | COMPLEXES, shared=INTEGERS,
 )  # fmt: skip
 min_p = elementwise(
     "min", minimum, ANY, _tie, _tie_swapped, lower=_extreme_lower("min", "lt"),
-    slow=FLOATS | COMPLEXES, shared=INTEGERS,
 )  # fmt: skip
-abs_p = elementwise("abs", np.abs, SIGNED, _abs_tangent, result=_real_of_complex, shared=NUMBERS)
-sign_p = elementwise("sign", _sign, NUMBER, None, slow=FLOATS | COMPLEXES)
-floor_p = elementwise("floor", np.floor, FLOAT, None, shared=SINGLE_AND_DOUBLE)
-ceil_p = elementwise("ceil", np.ceil, FLOAT, None, shared=SINGLE_AND_DOUBLE)
-round_p = elementwise("round", _round, FLOAT, None, lower=_round_lower, wider=WIDER_WITH_HALF, slow=FLOATS)
+abs_p = elementwise("abs", np.abs, SIGNED, _abs_tangent, result=_real_of_complex)
+sign_p = elementwise("sign", _sign, NUMBER, None)
+floor_p = elementwise("floor", np.floor, FLOAT, None)
+ceil_p = elementwise("ceil", np.ceil, FLOAT, None)
+round_p = elementwise("round", _round, FLOAT, None, lower=_round_lower, wider=WIDER_WITH_HALF)
 nextafter_p = elementwise(
     "nextafter",
     _nextafter,
     FLOAT,
     NoRule("it steps between neighbouring floats"),
     wider={},
-    slow=SINGLE_AND_DOUBLE,
 )
 integer_pow_p = elementwise(
     "integer_pow", _integer_pow, NUMBER, jvp=_integer_pow_jvp, abstract=_integer_pow_abstract,
-    lower=lambda b, x, *, y: b.map("integer_pow", x, y=y), slow=FLOATS | COMPLEXES,
+    lower=lambda b, x, *, y: b.map("integer_pow", x, y=y),
 )  # fmt: skip
 add_any_p = elementwise(
     "add_any", np.add, NUMBER, abstract=_add_any_abstract, transpose=_add_transpose, op="add",
-    jvp=_sum_jvp(lambda x, y: add_any_p.bind(x, y)), shared=NUMBERS,
+    jvp=_sum_jvp(lambda x, y: add_any_p.bind(x, y)),
 )  # fmt: skip
 add_any_p.batch = _add_any_batch
 

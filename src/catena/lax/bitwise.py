@@ -3,7 +3,7 @@
 import numpy as np
 
 from catena.core import dtypes
-from catena.lax.elementwise import BITS, INTEGER, INTEGERS, elementwise, lower_rule, spread_operands
+from catena.lax.elementwise import BITS, INTEGER, elementwise, lower_rule, spread_operands
 
 # ------------------------------------------------------------------------------------------------------------
 # Evaluation
@@ -146,11 +146,11 @@ def _mulhi_lower(b, x, y):
 
 AS_IS: dict = {}  # these functions know the narrow integers themselves
 
-not_p = elementwise("not", _on_bits(np.invert), BITS, None, wider=AS_IS, shared=INTEGERS)
-and_p = elementwise("and", _on_bits(np.bitwise_and), BITS, None, None, wider=AS_IS, shared=INTEGERS)
-or_p = elementwise("or", _on_bits(np.bitwise_or), BITS, None, None, wider=AS_IS, shared=INTEGERS)
-xor_p = elementwise("xor", _on_bits(np.bitwise_xor), BITS, None, None, wider=AS_IS, shared=INTEGERS)
-shift_left_p = elementwise("shift_left", _shift(_shift_left, _zero), INTEGER, None, None, wider=AS_IS, slow=INTEGERS)
+not_p = elementwise("not", _on_bits(np.invert), BITS, None, wider=AS_IS)
+and_p = elementwise("and", _on_bits(np.bitwise_and), BITS, None, None, wider=AS_IS)
+or_p = elementwise("or", _on_bits(np.bitwise_or), BITS, None, None, wider=AS_IS)
+xor_p = elementwise("xor", _on_bits(np.bitwise_xor), BITS, None, None, wider=AS_IS)
+shift_left_p = elementwise("shift_left", _shift(_shift_left, _zero), INTEGER, None, None, wider=AS_IS)
 shift_right_logical_p = elementwise(
     "shift_right_logical",
     _shift(_shift_right_logical, _zero),
@@ -158,7 +158,6 @@ shift_right_logical_p = elementwise(
     None,
     None,
     wider=AS_IS,
-    slow=INTEGERS,
 )
 shift_right_arithmetic_p = elementwise(
     "shift_right_arithmetic",
@@ -167,11 +166,10 @@ shift_right_arithmetic_p = elementwise(
     None,
     None,
     wider=AS_IS,
-    slow=INTEGERS,
 )
-population_count_p = elementwise("population_count", _population_count, INTEGER, None, wider=AS_IS, slow=INTEGERS)
-clz_p = elementwise("clz", _clz, INTEGER, None, wider=AS_IS, slow=INTEGERS)
-mulhi_p = elementwise("mulhi", _mulhi, INTEGER, None, None, wider=AS_IS, slow=INTEGERS, lower=_mulhi_lower)
+population_count_p = elementwise("population_count", _population_count, INTEGER, None, wider=AS_IS)
+clz_p = elementwise("clz", _clz, INTEGER, None, wider=AS_IS)
+mulhi_p = elementwise("mulhi", _mulhi, INTEGER, None, None, wider=AS_IS, lower=_mulhi_lower)
 
 
 # ------------------------------------------------------------------------------------------------------------

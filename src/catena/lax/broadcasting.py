@@ -13,7 +13,8 @@ from catena.core.primitive import NoRule, Primitive
 from catena.core.zeros import Zero, get_aval
 from catena.lax.convert import convert
 from catena.lax.elementwise import NUMBER, check_admitted
-from catena.lax.native import LARGE, repeated_kernel
+from catena.lax.native import repeated_kernel
+from catena.lax.policy import LARGE
 from catena.lax.structure import (
     as_ints,
     bind,

@@ -11,25 +11,18 @@ from catena.lax import native
 from catena.lax.bitwise import bitwise_and
 from catena.lax.elementwise import (
     ANY,
-    COMPLEXES,
     FLOAT,
-    FLOATS,
-    HALVES,
-    INTEGERS,
     NOT_LINEAR,
-    NUMBERS,
     ORDERED,
-    SINGLE_AND_DOUBLE,
     WIDER,
     align_batched,
     broadcast_operand_shapes,
-    by_kernel_where_quicker,
     check_same_dtypes,
     elementwise,
     spread_operands,
     to_bool,
-    widened,
 )
+from catena.lax.policy import CHOSEN, ELEMENTWISE
 from catena.lax.signed_zeros import maximum, minimum
 from catena.lax.structure import bind, broadcast_to, front, move_axis
 
@@ -59,7 +52,7 @@ def _compare(name, evaluate, admitted=ORDERED, **rules):
 
 def _equality(name, evaluate):
     """A comparison that extended dtypes admit, too."""
-    primitive = _compare(name, evaluate, ANY, slow=HALVES | COMPLEXES, shared=NUMBERS)
+    primitive = _compare(name, evaluate, ANY)
     of_numbers = primitive.abstract
 
     def abstract(x, y):
@@ -74,14 +67,14 @@ def _equality(name, evaluate):
 
 eq_p = _equality("eq", lambda x, y: x == y)
 ne_p = _equality("ne", lambda x, y: x != y)
-lt_p = _compare("lt", np.less, shared=NUMBERS)
-le_p = _compare("le", np.less_equal, shared=NUMBERS)
-gt_p = _compare("gt", np.greater, shared=NUMBERS)
-ge_p = _compare("ge", np.greater_equal, shared=NUMBERS)
-eq_to_p = _compare("eq_to", _total(np.equal), op="eq_total", slow=FLOATS)
-le_to_p = _compare("le_to", _total(np.less_equal), op="le_total", slow=FLOATS)
-lt_to_p = _compare("lt_to", _total(np.less), op="lt_total", slow=FLOATS)
-is_finite_p = elementwise("is_finite", np.isfinite, FLOAT, None, result=to_bool, shared=SINGLE_AND_DOUBLE)
+lt_p = _compare("lt", np.less)
+le_p = _compare("le", np.less_equal)
+gt_p = _compare("gt", np.greater)
+ge_p = _compare("ge", np.greater_equal)
+eq_to_p = _compare("eq_to", _total(np.equal), op="eq_total")
+le_to_p = _compare("le_to", _total(np.less_equal), op="le_total")
+lt_to_p = _compare("lt_to", _total(np.less), op="lt_total")
+is_finite_p = elementwise("is_finite", np.isfinite, FLOAT, None, result=to_bool)
 
 
 def eq(x, y):
@@ -230,8 +223,8 @@ def _select_n(which, *cases):
     if which.ndim == 0:
         return cases[min(max(int(which), 0), len(cases) - 1)]
     if which.dtype == dtypes.BOOL:
-        if native.SMALLEST <= which.size and cases[0].dtype.kind != "V":
-            return native.in_pieces(select_n_p, (which, *cases), {})
+        if CHOSEN <= which.size and cases[0].dtype.kind != "V":
+            return _select_by_loop(which, *cases)
         return _choose(which, cases[-1], cases[0])
     out = cases[0]
     for i, case in enumerate(cases[1:], 1):
@@ -301,6 +294,7 @@ select_n_p = Primitive(
     batch=_select_n_batch,
     lower=_select_n_lower,
 )
+_select_by_loop = native.by_loop(select_n_p)
 
 
 def select_n(which, *cases):
@@ -403,8 +397,8 @@ clamp_p = Primitive(
     batch=_clamp_batch,
     lower=_clamp_lower,
 )
-clamp_p.evaluate = by_kernel_where_quicker(
-    clamp_p, widened(lambda low, x, high: minimum(maximum(low, x), high)), FLOATS | INTEGERS
+clamp_p.evaluate = native.elementwise(
+    clamp_p, lambda low, x, high: minimum(maximum(low, x), high), ELEMENTWISE["clamp"], WIDER
 )
 
 

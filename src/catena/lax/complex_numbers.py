@@ -8,7 +8,7 @@ from catena.core import dtypes
 from catena.core.shapes import broadcast_shapes
 from catena.core.zeros import Zero, get_aval, is_undefined_primal, zeros
 from catena.lax.convert import convert
-from catena.lax.elementwise import COMPLEX, COMPLEXES, COMPONENT, CONJUGABLE, SINGLE_AND_DOUBLE, elementwise
+from catena.lax.elementwise import COMPLEX, COMPONENT, CONJUGABLE, elementwise
 from catena.lax.structure import bind, broadcast_to, unbroadcast
 
 
@@ -87,7 +87,6 @@ def _conj_lower(b, x, *, input_dtype):
 
 complex_p = elementwise(
     "complex", _make_complex, COMPONENT, jvp=_complex_jvp, transpose=_complex_transpose, result=_complex_of,
-    slow=SINGLE_AND_DOUBLE,
 )  # fmt: skip
 real_p = elementwise(
     "real", lambda x: x.real, COMPLEX, lambda t, x, y: real(t), transpose=_real_transpose, result=_real_of
@@ -97,7 +96,7 @@ imag_p = elementwise(
 )
 conj_p = elementwise(
     "conj", _conj, CONJUGABLE, lambda t, x, y, *, input_dtype: conj_p.bind(t, input_dtype=input_dtype),
-    transpose=_conj_transpose, lower=_conj_lower, result=_complex_of, shared=COMPLEXES,
+    transpose=_conj_transpose, lower=_conj_lower, result=_complex_of,
 )  # fmt: skip
 
 

@@ -13,8 +13,8 @@ from catena.core import casts, dtypes
 from catena.core.aval import ShapedArray
 from catena.core.primitive import Primitive
 from catena.core.zeros import Zero, add_tangents, get_aval, instantiate, is_undefined_primal
+from catena.lax import native
 from catena.lax.convert import convert_element_type
-from catena.lax.native import when_repeated
 from catena.lax.shape import transpose
 
 DotDimensionNumbers = tuple[tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]]
@@ -457,7 +457,7 @@ dot_general_p = Primitive(
     batch=_batch,
     lower=_lower,
 )
-dot_general_p.evaluate = when_repeated(dot_general_p, product_in_numpy, narrow=True)
+dot_general_p.evaluate = native.shaped(dot_general_p, product_in_numpy)
 
 # ------------------------------------------------------------------------------------------------------------
 # Public functions

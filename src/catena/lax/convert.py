@@ -14,14 +14,11 @@ from catena.core.zeros import Zero, get_aval
 from catena.lax import native
 from catena.lax.elementwise import (
     FLOAT,
-    FLOATS,
-    NEVER,
-    SHARED,
-    SINGLE_AND_DOUBLE,
     batch_rule,
     check_admitted,
     elementwise,
 )
+from catena.lax.policy import CONVERTED, SHARED, SINGLE_AND_DOUBLE
 from catena.lax.structure import move_axis
 
 # ------------------------------------------------------------------------------------------------------------
@@ -52,14 +49,14 @@ def _convert_transpose(ct, x, *, new_dtype, weak_type):
 
 
 def _convert(x, *, new_dtype, weak_type):
-    """NumPy's conversions to and from small dtypes go element by element; a kernel does large ones."""
+    """NumPy's conversions, but for large arrays to and from small dtypes, which it converts element by element."""
     if x.dtype == new_dtype:
         return x
-    if x.size < native.SMALLEST:
+    if x.size < CONVERTED:
         return casts.convert(x, new_dtype)
     params = {"new_dtype": new_dtype, "weak_type": weak_type}
     if not SLOW.isdisjoint((x.dtype, new_dtype)):
-        return native.in_pieces(convert_element_type_p, (x,), params)
+        return _convert_by_loop(x, **params)
     if new_dtype.kind in "iu":  # NumPy asks once whether all floats are in range, a kernel for each
         return casts.convert(x, new_dtype)
     return _convert_by_all_threads(x, **params)
@@ -75,7 +72,8 @@ convert_element_type_p = Primitive(
     lower=lambda b, x, *, new_dtype, weak_type: b.convert(x, new_dtype),
 )
 convert_element_type_p.batch = batch_rule(convert_element_type_p)
-_convert_by_all_threads = native.by_all_threads(
+_convert_by_loop = native.by_loop(convert_element_type_p)
+_convert_by_all_threads = native.shared(
     convert_element_type_p, lambda x, *, new_dtype, weak_type: casts.convert(x, new_dtype), SHARED
 )
 
@@ -259,7 +257,7 @@ def _bitcast_batch(axis, args, dims, *, new_dtype):
 
 bitcast_convert_type_p = elementwise(
     "bitcast_convert_type", _bitcast, FLOAT, abstract=_bitcast_abstract, jvp=_bitcast_jvp, wider={},
-    slow=NEVER, lower=_bitcast_lower,
+    lower=_bitcast_lower,
 )  # fmt: skip
 bitcast_convert_type_p.batch = _bitcast_batch
 
@@ -334,7 +332,7 @@ def _reduce_precision_transpose(ct, x, **params):
 
 
 reduce_precision_p = elementwise(
-    "reduce_precision", _reduce_precision, FLOAT, _reduce_precision_tangent, slow=FLOATS,
+    "reduce_precision", _reduce_precision, FLOAT, _reduce_precision_tangent,
     abstract=_reduce_precision_abstract, transpose=_reduce_precision_transpose, lower=_reduce_precision_lower,
 )  # fmt: skip
 

@@ -21,6 +21,7 @@ from catena.core import dtypes
 from catena.core.aval import ShapedArray
 from catena.core.primitive import Primitive
 from catena.core.zeros import Zero, add_tangents, get_aval, instantiate, is_undefined_primal
+from catena.lax import native
 from catena.lax.contraction import (
     PrecisionLike,
     canonicalize_precision,
@@ -29,7 +30,6 @@ from catena.lax.contraction import (
 )
 from catena.lax.convert import convert_element_type
 from catena.lax.indexing import check_same_dtypes
-from catena.lax.native import when_repeated
 from catena.lax.patches import convolution_in_numpy
 from catena.lax.shape import reshape, rev
 from catena.lax.structure import move_axis
@@ -471,7 +471,7 @@ conv_general_dilated_p = Primitive(
     batch=_batch,
     lower=_lower,
 )
-conv_general_dilated_p.evaluate = when_repeated(conv_general_dilated_p, convolution_in_numpy, narrow=True)
+conv_general_dilated_p.evaluate = native.shaped(conv_general_dilated_p, convolution_in_numpy)
 
 # ------------------------------------------------------------------------------------------------------------
 # The public function; what is derived from it stands in conv_forms.py

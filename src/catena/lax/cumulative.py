@@ -9,11 +9,11 @@ from catena.core.aval import ShapedArray
 from catena.core.primitive import Primitive
 from catena.core.staging import DebugInfo, trace_to_closed_jaxpr
 from catena.core.zeros import Zero, get_aval
+from catena.lax import native
 from catena.lax.arithmetic import add, max_p, min_p, mul, mul_p, sub
 from catena.lax.comparison import eq, ge, select
 from catena.lax.complex_numbers import real
 from catena.lax.elementwise import ANY_NUMBER, INEXACT, NOT_LINEAR, WIDER, WIDER_WITH_HALF, check_admitted
-from catena.lax.native import when_repeated
 from catena.lax.shape import pad, rev, scalar_zero, slice_in_dim
 from catena.lax.signed_zeros import ordered
 from catena.lax.structure import as_ints, bind, broadcast_to, like
@@ -215,7 +215,7 @@ def _cumulative(name, accumulate, jvp, *, admitted=ANY_NUMBER, wider=WIDER, tran
         name, abstract=abstract, evaluate=_running(accumulate, wider), jvp=jvp, transpose=transpose,
         batch=batch, lower=functools.partial(_lower, name=name),
     )  # fmt: skip
-    primitive.evaluate = when_repeated(primitive, primitive.evaluate)
+    primitive.evaluate = native.shaped(primitive, primitive.evaluate)
     return primitive
 
 

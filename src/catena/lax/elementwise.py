@@ -9,12 +9,13 @@ import enum
 
 import numpy as np
 
-from catena.core import casts, dtypes
+from catena.core import dtypes
 from catena.core.aval import ShapedArray
 from catena.core.primitive import NoRule, Primitive
 from catena.core.shapes import broadcast_shapes
 from catena.core.zeros import Zero, add_tangents, get_aval
 from catena.lax import native
+from catena.lax.policy import BY_NUMPY, ELEMENTWISE
 from catena.lax.structure import add_axis, bind, broadcast_to, move_axis
 
 # ------------------------------------------------------------------------------------------------------------
@@ -166,66 +167,6 @@ WIDER = {d: np.dtype("float32") for d in dtypes.FLOATS if d.kind == "V" or d.ite
 }
 WIDER_WITH_HALF = WIDER | {np.dtype("float16"): np.dtype("float32")}
 
-# Where NumPy computes element by element, a compiled kernel is ten times as fast. It does so for the halves
-# everywhere; for other dtypes the definitions of the primitives say, by `slow`, where a kernel was measured to win,
-# and by `shared`, where it wins by all threads alone: these operations are exact, so that one cannot tell who did them.
-HALVES = frozenset((dtypes.BFLOAT16, np.dtype("float16")))
-FLOATS = frozenset(np.dtype(d) for d in ("float16", dtypes.BFLOAT16, "float32", "float64"))
-INTEGERS = frozenset(d for d in (*dtypes.SIGNED, *dtypes.UNSIGNED) if dtypes.itemsize_bits(d) >= 8)
-COMPLEXES = frozenset(dtypes.COMPLEX)
-SINGLE_AND_DOUBLE = frozenset((np.dtype("float32"), np.dtype("float64")))
-NUMBERS = SINGLE_AND_DOUBLE | INTEGERS | COMPLEXES
-NEVER = frozenset()
-
-
-def widened(fun, wider=WIDER):
-    """``fun`` for all dtypes: those in ``wider`` are converted, computed in the wider dtype, and converted
-    back.
-    """
-
-    def evaluate(*xs, **params):
-        dtype = xs[0].dtype
-        wide = wider.get(dtype)
-        if wide is None:
-            return fun(*xs, **params)
-        out = np.asarray(fun(*[x.astype(wide) for x in xs], **params))
-        return casts.convert(out, dtype) if out.dtype == wide else out
-
-    return evaluate
-
-
-SHARED = 15 << 17  # bytes of the first and the last operand, from which on all threads are quicker than NumPy on one
-
-
-def by_kernel_where_quicker(primitive, in_numpy, slow, costly=NEVER, shared=NEVER):
-    """``in_numpy``, but kernels for large arrays of ``slow`` dtypes, for all but short ones of ``costly`` dtypes, and
-    for very large ones of ``shared`` that come again.
-    """
-    least = dict.fromkeys(slow, native.SMALLEST) | dict.fromkeys(costly, native.SHORT_PIECE)
-    by_all_threads = native.by_all_threads(primitive, in_numpy, SHARED)
-
-    def evaluate(*xs, **params):
-        dtype = xs[0].dtype
-        size = least.get(dtype)
-        if size is not None and any([x.size >= size for x in xs]):
-            return native.in_pieces(primitive, xs, params)
-        return (by_all_threads if dtype in shared else in_numpy)(*xs, **params)
-
-    return evaluate
-
-
-def at_once(fun, otherwise, special):
-    """``fun`` of NumPy itself but for ``special`` dtypes and very large arrays, which go the longer way. On the hot
-    path.
-    """
-
-    def evaluate(*xs, **params):
-        if xs[0].dtype in special or xs[0].nbytes + xs[-1].nbytes >= SHARED:
-            return otherwise(*xs, **params)
-        return fun(*xs, **params)
-
-    return evaluate
-
 
 # ------------------------------------------------------------------------------------------------------------
 # The rules that all share
@@ -328,25 +269,19 @@ def elementwise(name, evaluate, admitted, *tangents, op=None, result=same_dtype,
 
     Arguments:
       name: of the primitive.
-      evaluate: NumPy's function for it; dtypes that NumPy does not compute in are converted around it.
+      evaluate: NumPy's function for it, which serves the dtypes that ``policy.py`` does not give to others.
       admitted: the dtypes that its operands may have.
       tangents: a rule an operand, ``rule(tangent, *operands, out, **params)``; None where the derivative
         is zero; or a ``NoRule`` in place of all of them.
       op: the compiler's name for it, if it is not ``name``.
-      slow: the dtypes in which NumPy is slow (``HALVES``, if not said), so that large arrays of them are given to
-        a compiled kernel.
-      costly: the dtypes in which NumPy is so slow that arrays of some hundreds of elements are given to it, too.
-      shared: dtypes in which NumPy and the kernel give the same bits, of which very large arrays that come again are
-        given to one that all threads run.
+      wider: the dtypes that stand in for those in which NumPy does not compute.
       result: the dtype of the result, from the operands' types.
       rules: rules that are written out, such as ``transpose`` or ``lower``.
     """
     primitive = Primitive(name)
     primitive.abstract = rules.pop("abstract", None) or abstract_rule(name, admitted, result)
-    wider, slow = rules.pop("wider", WIDER), rules.pop("slow", HALVES)
-    costly, shared = rules.pop("costly", NEVER), rules.pop("shared", NEVER)
-    by_kernel = by_kernel_where_quicker(primitive, widened(evaluate, wider), slow, costly, shared)
-    primitive.evaluate = at_once(evaluate, by_kernel, slow.union(costly, wider))
+    row = ELEMENTWISE.get(name, BY_NUMPY)
+    primitive.evaluate = native.elementwise(primitive, evaluate, row, rules.pop("wider", WIDER))
     if tangents and isinstance(tangents[0], NoRule):
         primitive.jvp = tangents[0]
     else:

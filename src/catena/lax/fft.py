@@ -14,10 +14,10 @@ from catena.core import dtypes
 from catena.core.aval import ShapedArray
 from catena.core.primitive import Primitive
 from catena.core.zeros import Zero, get_aval, instantiate
+from catena.lax import native
 from catena.lax.arithmetic import mul
 from catena.lax.complex_numbers import conj, real
 from catena.lax.convert import convert_element_type
-from catena.lax.native import when_repeated
 from catena.lax.shape import pad
 from catena.lax.structure import broadcast_to, move_axis
 from catena.runtime import fourier
@@ -37,7 +37,6 @@ class FftType(enum.IntEnum):
 
 
 FFT, IFFT, RFFT, IRFFT = FftType
-LEAST = 1 << 11  # elements, of the operand twice, from which on repeated transforms are compiled
 
 
 def _fft_abstract(x, *, fft_type, fft_lengths):
@@ -140,7 +139,7 @@ fft_p = Primitive(
     batch=_fft_batch,
     lower=_fft_lower,
 )
-fft_p.evaluate = when_repeated(fft_p, _in_scipy, least=LEAST)
+fft_p.evaluate = native.shaped(fft_p, _in_scipy)
 
 
 def fft(x, fft_type: FftType | str, fft_lengths):

@@ -9,10 +9,10 @@ from catena.core import dtypes
 from catena.core.aval import ShapedArray
 from catena.core.primitive import Primitive
 from catena.core.zeros import Zero, get_aval, instantiate, zeros
+from catena.lax import native
 from catena.lax.arithmetic import add, rem
 from catena.lax.comparison import lt, select_n
 from catena.lax.join import concatenate
-from catena.lax.native import when_repeated
 from catena.lax.shape import expand_dims
 from catena.lax.structure import bind, canonical_axis, canonical_shape, move_axis
 from catena.lax.windowed import (
@@ -267,7 +267,7 @@ gather_p = Primitive(
     batch=_gather_batch,
     lower=_gather_lower,
 )
-gather_p.evaluate = when_repeated(gather_p, _gather_evaluate)
+gather_p.evaluate = native.shaped(gather_p, _gather_evaluate)
 
 # ------------------------------------------------------------------------------------------------------------
 # Public functions

@@ -88,7 +88,7 @@ concatenate_p = structural(
     batch=_concatenate_batch,
     lower=lambda b, *xs, dimension: b.concatenate(xs, dimension),
 )
-concatenate_p.evaluate = native.by_all_threads(concatenate_p, concatenate_p.evaluate, LARGE)
+concatenate_p.evaluate = native.shared(concatenate_p, concatenate_p.evaluate, LARGE)
 
 
 def concatenate(operands, dimension: int):
@@ -229,7 +229,7 @@ stack_p = structural(
     batch=_stack_batch,
     lower=_stack_lower,
 )
-stack_p.evaluate = native.by_all_threads(stack_p, stack_p.evaluate, LARGE)
+stack_p.evaluate = native.shared(stack_p, stack_p.evaluate, LARGE)
 
 
 def stack(operands, axis: int = 0):

@@ -1,9 +1,7 @@
-"""Eager evaluation by compiled kernels, of operations in which NumPy is slow.
+"""Eager evaluation by compiled code, where ``policy.py`` gives it an operation: loops and programs.
 
-Elementwise kernels have a fixed size and are called piece by piece, so that a new shape compiles nothing:
-there is one for each primitive, its dtypes and parameters. Small arrays NumPy evaluates. Products, gathers, scatters
-and folds cannot be cut so: those of large arrays are compiled for their shapes when the same shapes come again.
-Elementwise ones are then, too: one call in place of several takes a tenth to a third less time.
+A loop is made once for a primitive, its dtypes and parameters. A program is compiled for shapes; an elementwise
+operation on a large array of a new shape runs in pieces, by a program of a fixed size.
 """
 
 import functools
@@ -12,15 +10,85 @@ from collections import OrderedDict
 
 import numpy as np
 
+from catena.core import casts, dtypes, lazy
 from catena.core.aval import ShapedArray
 from catena.core.shapes import broadcast_shapes
 from catena.core.staging import DebugInfo, trace_to_closed_jaxpr
+from catena.lax.policy import FEW, LARGE, LIBRARY, PIECE, REPEATS, SHAPED, SHARED, Elementwise
 from catena.runtime import buffers
 from catena.transform.execute import program_of, run_entry
 
-LARGE_PIECE, SMALL_PIECE = 1 << 18, 1 << 14  # elements: for all threads, for one
-SHORT_PIECE, LEAST_PIECE = 1 << 8, 1 << 6  # where NumPy is slowest, and where kernels are used for their accuracy
-SMALLEST = SMALL_PIECE  # from which on a kernel is quicker than NumPy where that is slow
+# ------------------------------------------------------------------------------------------------------------
+# Loops
+
+
+class Loops(dict):
+    """NumPy ufuncs of our own for an elementwise function, made when asked for. The key is the dtype of the operands;
+    where they have several, or there are parameters, a tuple of dtypes and the tuple of the parameters' items.
+    """
+
+    __slots__ = ("name", "apply", "arity")
+
+    def __init__(self, name: str, apply, arity: int = 1):
+        self.name, self.apply, self.arity = name, apply, arity
+
+    def __missing__(self, key) -> np.ufunc:
+        operands, params = key if type(key) is tuple else ((key,) * self.arity, ())
+        jaxpr_of = functools.partial(self._jaxpr, operands, params)
+        self[key] = made = lazy.elementwise.ufunc(self.name, jaxpr_of, operands, params)
+        return made
+
+    def _jaxpr(self, operands, params, length: int):
+        avals = [ShapedArray((length,), dtype) for dtype in operands]
+        apply = lambda *xs: [self.apply(*xs, **dict(params))]
+        return trace_to_closed_jaxpr(apply, avals, DebugInfo("evaluation", self.name))[0]
+
+
+LOOPS: dict[str, Loops] = {}  # by the name of the primitive
+
+
+def elementwise(primitive, in_numpy, row: Elementwise, wider: dict):
+    """The evaluation of an elementwise primitive: ``in_numpy``, but for dtypes that ``row`` gives to others, and for
+    those that are computed in ``wider`` ones. On the hot path.
+    """
+    special, compiled = row.loop | wider.keys(), by_loop(primitive, row.arity)
+    by_all_threads = shared(primitive, in_numpy, SHARED)
+
+    def evaluate(*xs, **params):
+        first = xs[0]
+        if first.dtype in special:
+            return (compiled if first.dtype in row.loop else in_wider)(*xs, **params)
+        if first.nbytes + xs[-1].nbytes >= SHARED and first.dtype in row.shared:
+            return by_all_threads(*xs, **params)
+        return in_numpy(*xs, **params)
+
+    def in_wider(*xs, **params):
+        dtype = xs[0].dtype
+        out = np.asarray(evaluate(*[x.astype(wider[dtype]) for x in xs], **params))
+        return casts.convert(out, dtype) if out.dtype == wider[dtype] else out
+
+    return evaluate
+
+
+def by_loop(primitive, arity: int = 1):
+    """The evaluation of an elementwise primitive by loops, and by programs of large arrays. On the hot path."""
+    loops = LOOPS[primitive.name] = Loops(primitive.name, primitive.bind, arity)
+
+    def evaluate(*xs, **params):
+        if any([x.size >= LARGE for x in xs]):
+            done = _by_programs(primitive, xs, params)
+            if done is not None:
+                return done
+        key = xs[0].dtype
+        if params or len(xs) != arity or any([x.dtype is not key for x in xs]):
+            key = tuple([x.dtype for x in xs]), tuple(params.items())
+        return loops[key](*xs, out=...)
+
+    return evaluate
+
+
+# ------------------------------------------------------------------------------------------------------------
+# Programs
 
 
 class Kernel:
@@ -50,24 +118,23 @@ def kernel(primitive, operands: tuple, params: tuple) -> Kernel:
     return Kernel(primitive, operands, params)
 
 
-def in_pieces(primitive, xs, params):
-    """The result of an elementwise ``primitive``; arrays of less than ``LEAST_PIECE`` elements are padded."""
+def _by_programs(primitive, xs, params):
+    """The result of an elementwise primitive on large arrays, by a program for their shapes if these come again, else
+    in pieces; None where a loop is quicker. All three give the same bits.
+    """
     shapes = {x.shape for x in xs}
     shape = shapes.pop() if len(shapes) == 1 else broadcast_shapes(*shapes)
-    flat = [_flat(x, shape) if x.ndim else x for x in xs]
-    size, key, out = math.prod(shape), tuple(params.items()), None
-    if size < LEAST_PIECE:
-        padded = tuple([_padded(x) if x.ndim or not shape else x for x in flat])
-        return kernel(primitive, tuple([(x.shape, x.dtype) for x in padded]), key)(padded)[0][:size].reshape(shape)
-    whole = repeated_kernel(primitive, flat, params) if size >= LARGE else None
-    if whole is not None:
-        return whole(tuple(flat))[0].reshape(shape)
-    for piece, starts in _pieces(size):
-        found = kernel(primitive, tuple([((piece,) if x.ndim else (), x.dtype) for x in flat]), key)
-        out = buffers.empty((size,), found.results[0][1]) if out is None else out
-        for start in starts:
-            stop = start + piece
-            run_entry(found.entry, tuple([x[start:stop] if x.ndim else x for x in flat]), (out[start:stop],))
+    size = math.prod(shape)
+    again = _is_repeated((primitive, shape, *[x.dtype for x in xs], *params.items()))
+    if not again and size < PIECE:
+        return None
+    flat = tuple([_flat(x, shape) if x.ndim else x for x in xs])
+    piece = size if again else PIECE
+    found = kernel(primitive, tuple([((piece,) if x.ndim else (), x.dtype) for x in flat]), tuple(params.items()))
+    out = buffers.empty((size,), found.results[0][1])
+    for start in (*range(0, size - piece, piece), size - piece):  # the last piece ends where the arrays do
+        stop = start + piece
+        run_entry(found.entry, tuple([x[start:stop] if x.ndim else x for x in flat]), (out[start:stop],))
     return out.reshape(shape)
 
 
@@ -78,61 +145,41 @@ def _flat(x, shape: tuple):
     return (x if x.flags.c_contiguous else np.ascontiguousarray(x)).reshape(-1)
 
 
-def _padded(x):
-    out = np.zeros(LEAST_PIECE, x.dtype)
-    out[: x.size] = x
-    return out
-
-
-def _pieces(size: int) -> list:
-    """Pairs of a length of pieces and where they start. The last one overlaps the one before, to end at ``size``:
-    computing some elements twice costs less than a program for every length.
+def shaped(primitive, in_numpy, row=None):
+    """The evaluation of a primitive that is compiled for its shapes, by its row in the table: small operands
+    ``in_numpy``, others by a program. Where both give the same bits, NumPy also computes what comes for the first time.
+    On the hot path.
     """
-    if size >= LARGE_PIECE and (size % LARGE_PIECE == 0 or size % LARGE_PIECE > LARGE_PIECE // 4):
-        return [(LARGE_PIECE, _starts(0, size, LARGE_PIECE))]
-    whole = size // LARGE_PIECE * LARGE_PIECE
-    piece = next(n for n in (SMALL_PIECE, SHORT_PIECE, LEAST_PIECE) if size >= n)
-    small = [(piece, _starts(whole, size, piece))]
-    return [(LARGE_PIECE, range(0, whole, LARGE_PIECE)), *small] if whole else small
-
-
-def _starts(start: int, stop: int, piece: int) -> list:
-    return [*range(start, stop - piece, piece), stop - piece]
-
-
-# ------------------------------------------------------------------------------------------------------------
-# Operations that are compiled for their shapes when they are repeated
-
-LARGE = 1 << 16  # elements, from which on a program may be worth its compilation
-REPEATS = 2  # evaluations by NumPy before that
-FEW = 16  # operands: of more, a program takes long to compile
-_KEPT = 4096
-_seen: OrderedDict = OrderedDict()  # how often NumPy evaluated an operation on these types
-
-
-def when_repeated(primitive, in_numpy, narrow: bool = False, least: int = LARGE):
-    """``in_numpy``, but for large arrays of types that come up again and again a compiled program. On the hot path.
-
-    ``narrow``: for small floats too, which not every operation accumulates alike in NumPy and compiled.
-    """
+    exact, narrow, least = row or SHAPED[primitive.name]
 
     def evaluate(*xs, **params):
         first = xs[0]
         if first.size + xs[-1].size < least or (not narrow and first.dtype.kind == "V"):
             return in_numpy(*xs, **params)
-        compiled = repeated_kernel(primitive, xs, params)
-        if compiled is None:
+        key = primitive, tuple([(x.shape, x.dtype) for x in xs]), tuple(params.items())
+        if (exact or _is_exact(xs, params)) and not _is_repeated(key):
             return in_numpy(*xs, **params)
-        outs = compiled(xs)
+        outs = kernel(*key)(xs)
         return outs if primitive.multiple_results else outs[0]
 
     return evaluate
 
 
-def by_all_threads(primitive, in_numpy, least: int):
-    """``in_numpy``, which one thread runs as quickly as a program, but for a few arrays that come again and again a
-    program that all threads run, if the first and the last have ``least`` bytes. Strided ones it would copy first. On
-    the hot path.
+def library(primitive, in_numpy):
+    """As ``shaped``, for LAPACK's functions."""
+    return shaped(primitive, in_numpy, LIBRARY)
+
+
+def _is_exact(xs, params) -> bool:
+    """Whether all numbers are integers or booleans, operands and those of a dtype that is a parameter."""
+    asked = [v for v in params.values() if isinstance(v, np.dtype)]
+    return all([dtypes.KIND.get(d) in ("b", "i", "u") for d in (*[x.dtype for x in xs], *asked)])
+
+
+def shared(primitive, in_numpy, least: int):
+    """``in_numpy``, which one thread runs as quickly as a program and to the same bits, but for a few arrays that come
+    again and again a program that all threads run, if the first and the last have ``least`` bytes. Strided ones it
+    would copy first. On the hot path.
     """
 
     def evaluate(*xs, **params):
@@ -143,6 +190,10 @@ def by_all_threads(primitive, in_numpy, least: int):
         return in_numpy(*xs, **params)
 
     return evaluate
+
+
+_KEPT = 4096
+_seen: OrderedDict = OrderedDict()  # how often an operation was evaluated on these types
 
 
 def repeated_kernel(primitive, xs, params) -> Kernel | None:

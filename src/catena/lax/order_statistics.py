@@ -5,9 +5,9 @@ import numpy as np
 from catena.core.aval import ShapedArray
 from catena.core.primitive import Primitive
 from catena.core.zeros import Zero, get_aval
+from catena.lax import native
 from catena.lax.comparison import clamp
 from catena.lax.elementwise import ORDERED, check_admitted
-from catena.lax.native import when_repeated
 from catena.lax.shape import broadcasted_iota
 from catena.lax.sorting import PERMUTES, sort_p, take_along
 from catena.lax.structure import front
@@ -47,7 +47,7 @@ def _lower(b, rows, ranks):
 order_statistics_p = Primitive(
     "order_statistics", abstract=_abstract, jvp=_jvp, transpose=PERMUTES, batch=_batch, lower=_lower
 )
-order_statistics_p.evaluate = when_repeated(order_statistics_p, _in_numpy)
+order_statistics_p.evaluate = native.shaped(order_statistics_p, _in_numpy)
 
 
 def order_statistics(rows, ranks):

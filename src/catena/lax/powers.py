@@ -5,18 +5,13 @@ import numpy as np
 from catena.core import dtypes
 from catena.core.aval import ShapedArray
 from catena.core.zeros import get_aval
-from catena.lax import native
 from catena.lax.arithmetic import div, integer_pow, integer_pow_p, mul, sub
 from catena.lax.comparison import eq, select
 from catena.lax.complex_numbers import match_dtype
 from catena.lax.elementwise import (
-    COMPLEXES,
     FLOAT,
-    FLOATS,
     INEXACT,
     NUMBER,
-    NUMBERS,
-    SINGLE_AND_DOUBLE,
     broadcast_operand_shapes,
     check_accuracy,
     check_admitted,
@@ -29,15 +24,10 @@ from catena.lax.structure import bind, broadcast_to, like
 # Rules
 
 
-FEW = 4096  # elements, up to which NumPy's power of doubles is quicker than a kernel of floats
-
-
 def _pow(x, y):
-    """NumPy's power, but of real numbers where it is off by up to 0.9 units: the kernel, or by way of float64."""
+    """NumPy's power, of real numbers by way of float64: NumPy's is off by up to 0.9 units."""
     if x.dtype.kind == "c":
         return np.power(x, y.astype(x.dtype, copy=False))
-    if x.dtype in SINGLE_AND_DOUBLE and (x.dtype == np.float64 or x.size + y.size > FEW) and x.dtype == y.dtype:
-        return native.in_pieces(pow_p, (x, y), {})
     return np.power(x.astype(np.float64), y.astype(np.float64)).astype(x.dtype)
 
 
@@ -98,14 +88,10 @@ def _pow_lower(b, x, y):
 # ------------------------------------------------------------------------------------------------------------
 # Primitives
 
-square_p = elementwise("square", np.square, NUMBER, lambda t, x, y: mul(t, mul(like(x, 2), x)), shared=NUMBERS)
-sqrt_p = elementwise(
-    "sqrt", np.sqrt, INEXACT, lambda t, x, y: mul(t, div(like(y, 0.5), y)), slow=FLOATS, costly=COMPLEXES
-)
-rsqrt_p = elementwise(
-    "rsqrt", _rsqrt, INEXACT, lambda t, x, y: mul(t, mul(like(y, -0.5), div(y, x))), slow=FLOATS, costly=COMPLEXES
-)
-cbrt_p = elementwise("cbrt", _cbrt, FLOAT, lambda t, x, y: mul(t, mul(like(y, 1 / 3), integer_pow(y, -2))), slow=FLOATS)
+square_p = elementwise("square", np.square, NUMBER, lambda t, x, y: mul(t, mul(like(x, 2), x)))
+sqrt_p = elementwise("sqrt", np.sqrt, INEXACT, lambda t, x, y: mul(t, div(like(y, 0.5), y)))
+rsqrt_p = elementwise("rsqrt", _rsqrt, INEXACT, lambda t, x, y: mul(t, mul(like(y, -0.5), div(y, x))))
+cbrt_p = elementwise("cbrt", _cbrt, FLOAT, lambda t, x, y: mul(t, mul(like(y, 1 / 3), integer_pow(y, -2))))
 pow_p = elementwise(
     "pow",
     _pow,
@@ -114,8 +100,6 @@ pow_p = elementwise(
     _pow_tangent_y,
     abstract=_pow_abstract,
     lower=_pow_lower,
-    slow=FLOATS,
-    costly=COMPLEXES,
 )
 
 

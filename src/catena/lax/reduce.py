@@ -15,10 +15,9 @@ from catena.core.primitive import Primitive
 from catena.core.staging import DebugInfo, trace_to_closed_jaxpr
 from catena.core.tree import tree_flatten, tree_structure, tree_unflatten
 from catena.core.zeros import get_aval
-from catena.lax import arithmetic, bitwise, reductions
+from catena.lax import arithmetic, bitwise, native, reductions
 from catena.lax.elementwise import NOT_LINEAR
 from catena.lax.join import concatenate
-from catena.lax.native import when_repeated
 from catena.lax.reductions import check_axes, initial_value, kept_axes, reduced_axis_first
 from catena.lax.shape import as_scalar, broadcast_in_dim, reshape, skip, slice_in_dim
 from catena.lax.structure import as_ints, check_no_sharding, front
@@ -159,7 +158,7 @@ reduce_p = Primitive(
     batch=_batch,
     lower=_lower,
 )
-_evaluate_values = when_repeated(reduce_p, _fold_values, narrow=True)
+_evaluate_values = native.shaped(reduce_p, _fold_values)
 
 
 # ------------------------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from catena.core.aval import ShapedArray
 from catena.core.primitive import Primitive
 from catena.core.staging import DebugInfo, trace_to_closed_jaxpr
 from catena.core.zeros import Zero, get_aval
+from catena.lax import native
 from catena.lax.arithmetic import add, div, max_p, min_p, mul
 from catena.lax.comparison import eq
 from catena.lax.convert import convert
@@ -22,7 +23,6 @@ from catena.lax.elementwise import (
     WIDER_WITH_HALF,
     check_admitted,
 )
-from catena.lax.native import when_repeated
 from catena.lax.shape import as_scalar, broadcast_in_dim, reshape, skip, slice_in_dim, transpose
 from catena.lax.signed_zeros import ordered
 from catena.lax.structure import as_ints, bind, check_no_sharding
@@ -99,7 +99,7 @@ def reduction(name, reduce, admitted, jvp, *, kind, wider=WIDER, transpose=NOT_L
         batch=_reduction_batch(lambda: primitive),
         lower=lower_reduction,
     )  # fmt: skip
-    primitive.evaluate = when_repeated(primitive, primitive.evaluate, narrow=True)
+    primitive.evaluate = native.shaped(primitive, primitive.evaluate)
     return primitive
 
 
@@ -367,7 +367,7 @@ def _argreduction(name, find, admitted, kind) -> Primitive:
         batch=_reduction_batch(lambda: primitive),
         lower=lambda b, x, *, axes, index_dtype: b.argreduce(kind, x, axes[0], index_dtype),
     )  # fmt: skip
-    compiled = when_repeated(primitive, in_numpy, narrow=True)
+    compiled = native.shaped(primitive, in_numpy)
     return primitive
 
 

@@ -6,8 +6,9 @@ import numpy as np
 
 from catena.core.array import Array
 from catena.core.zeros import get_aval
+from catena.lax import native
 from catena.lax.broadcasting import check_nonnegative, reshaped, skip, structural, unary_transpose
-from catena.lax.native import LARGE, when_repeated
+from catena.lax.policy import LARGE
 from catena.lax.structure import as_ints, canonical_axis, canonical_shape, check_no_sharding, move_axis
 
 # ------------------------------------------------------------------------------------------------------------
@@ -193,9 +194,7 @@ transpose_p = structural(
     batch=_transpose_batch,
     lower=lambda b, x, *, permutation: b.transpose(x, permutation),
 )
-_transposed_copy = when_repeated(
-    transpose_p, lambda x, *, permutation: np.ascontiguousarray(x.transpose(permutation)), narrow=True
-)
+_transposed_copy = native.shaped(transpose_p, lambda x, *, permutation: np.ascontiguousarray(x.transpose(permutation)))
 
 
 def transpose(operand, permutation):

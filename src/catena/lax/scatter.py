@@ -14,12 +14,12 @@ from catena.core.aval import ShapedArray
 from catena.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
 from catena.core.primitive import Primitive, registry
 from catena.core.zeros import Zero, get_aval, instantiate, is_undefined_primal, zeros
+from catena.lax import native
 from catena.lax.arithmetic import add, div, mul, neg
 from catena.lax.comparison import eq, select_n
 from catena.lax.convert import convert_element_type
 from catena.lax.elementwise import ANY, NOT_LINEAR, NUMBER, WIDER, check_admitted
 from catena.lax.indexing import check_same_dtypes, gather_p
-from catena.lax.native import when_repeated
 from catena.lax.shape import broadcast, iota, reshape
 from catena.lax.signed_zeros import as_floats, as_integers, has_both_zeros
 from catena.lax.structure import bind, front, move_axis
@@ -419,7 +419,7 @@ def _extremum(name: str, ufunc: np.ufunc) -> Primitive:
 scatter_min_p = _extremum("min", np.minimum)
 scatter_max_p = _extremum("max", np.maximum)
 for _primitive in (scatter_p, scatter_add_p, scatter_sub_p, scatter_mul_p, scatter_min_p, scatter_max_p):
-    _primitive.evaluate = when_repeated(_primitive, _primitive.evaluate)
+    _primitive.evaluate = native.shaped(_primitive, _primitive.evaluate)
 
 
 # ------------------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from catena.core.aval import ShapedArray
 from catena.core.zeros import Zero, get_aval, instantiate, is_undefined_primal
 from catena.lax.broadcasting import broadcast_in_dim, full, insert, reshaped, structural, unary_transpose
 from catena.lax.comparison import select
-from catena.lax.native import LARGE
+from catena.lax.policy import LARGE
 from catena.lax.structure import as_ints, bind, canonical_axis, front, move_axis
 from catena.runtime import buffers
 

@@ -10,8 +10,8 @@ from catena.core.aval import ShapedArray
 from catena.core.primitive import NoRule, Primitive
 from catena.core.shapes import NUMPY_SORTS
 from catena.core.zeros import Zero, get_aval
+from catena.lax import native
 from catena.lax.indexing import gather
-from catena.lax.native import when_repeated
 from catena.lax.shape import broadcasted_iota, expand_dims
 from catena.lax.structure import canonical_axis, front, move_axis
 from catena.lax.windowed import PROMISE_IN_BOUNDS, GatherDimensionNumbers
@@ -215,7 +215,7 @@ sort_p = Primitive(
 )
 
 
-_sort_repeated = when_repeated(sort_p, _sort_in_numpy, narrow=True)  # NumPy is fast for one array of wide elements
+_sort_repeated = native.shaped(sort_p, _sort_in_numpy)  # NumPy is fast for one array of wide elements
 
 
 def sort(operand, dimension: int = -1, is_stable: bool = True, num_keys: int = 1):
@@ -371,7 +371,7 @@ top_k_p = Primitive(
     batch=_top_k_batch,
     lower=_top_k_lower,
 )
-top_k_p.evaluate = of_many_axes(when_repeated(top_k_p, _top_k_evaluate, narrow=True), "axis")
+top_k_p.evaluate = of_many_axes(native.shaped(top_k_p, _top_k_evaluate), "axis")
 
 
 def top_k(operand, k: int, *, axis: int = -1):
@@ -497,9 +497,7 @@ approx_top_k_p = Primitive(
     batch=_approx_batch,
     lower=_approx_lower,
 )
-approx_top_k_p.evaluate = of_many_axes(
-    when_repeated(approx_top_k_p, _approx_evaluate, narrow=True), "reduction_dimension"
-)
+approx_top_k_p.evaluate = of_many_axes(native.shaped(approx_top_k_p, _approx_evaluate), "reduction_dimension")
 
 
 def _approx_top_k(operand, k, dimension, recall_target, size_override, aggregate, is_max_k: bool):

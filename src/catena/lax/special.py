@@ -6,12 +6,11 @@ import numpy as np
 
 from catena.core import dtypes
 from catena.core.lazy import LazyModule, load
-from catena.core.primitive import NoRule, registry
+from catena.core.primitive import NoRule
 from catena.core.zeros import Zero, get_aval
-from catena.lax import native
 from catena.lax.arithmetic import abs, add, integer_pow, mul, neg, sign, sub
 from catena.lax.comparison import gt, select
-from catena.lax.elementwise import FLOAT, FLOATS, WIDER_WITH_HALF, elementwise
+from catena.lax.elementwise import FLOAT, WIDER_WITH_HALF, elementwise
 from catena.lax.powers import square
 from catena.lax.structure import broadcast_to, like
 from catena.lax.transcendental import exp, log, log1p
@@ -28,32 +27,12 @@ def _erf_inv(x):
     return np.where(x == 0, x, load("scipy.special").erfinv(x))
 
 
-def _doubles_by_kernel(name: str, singles):
-    """``singles`` for floats, which are computed in doubles. For doubles the compiler's function, whatever the size:
-    others lose digits (SciPy's lgamma next to 1 all of them), and take as long.
-    """
-
-    def evaluate(*xs):
-        return native.in_pieces(registry[name], xs, {}) if xs[0].dtype == np.float64 else singles(*xs)
-
-    return evaluate
-
-
-def _lgamma_of_singles(x):
+def _lgamma(x):
     return np.where(np.isinf(x), x.dtype.type(np.inf), load("scipy.special").gammaln(x))
 
 
-def _erfc_of_singles(x):
-    return load("scipy.special").erfc(x)
-
-
-def _digamma_of_singles(x):
+def _digamma(x):
     return np.where(x == 0, x.dtype.type(np.nan), load("scipy.special").psi(x))
-
-
-_lgamma = _doubles_by_kernel("lgamma", _lgamma_of_singles)
-_erfc = _doubles_by_kernel("erfc", _erfc_of_singles)
-_digamma = _doubles_by_kernel("digamma", _digamma_of_singles)
 
 
 def _zeta(x, q):
@@ -148,7 +127,7 @@ mathematics = LazyModule("catena.compiler.vector_math.mathematics")
 
 
 def _special(name, evaluate, *tangents, **rules):
-    return elementwise(name, evaluate, FLOAT, *tangents, wider=WIDER_WITH_HALF, slow=FLOATS, **rules)
+    return elementwise(name, evaluate, FLOAT, *tangents, wider=WIDER_WITH_HALF, **rules)
 
 
 TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
@@ -175,31 +154,31 @@ def _jvp_in(find, names, *tangents):
 
 
 erf_p = _special("erf", _scipy("erf"), lambda t, x, y: _gaussian(t, x, TWO_OVER_ROOT_PI))
-erfc_p = _special("erfc", _erfc, lambda t, x, y: _gaussian(t, x, -TWO_OVER_ROOT_PI))
+erfc_p = _special("erfc", _scipy("erfc"), lambda t, x, y: _gaussian(t, x, -TWO_OVER_ROOT_PI))
 erf_inv_p = _special("erf_inv", _erf_inv, lambda t, x, y: mul(like(x, 1 / TWO_OVER_ROOT_PI), mul(t, exp(square(y)))))
 lgamma_p = _special("lgamma", _lgamma, lambda t, x, y: mul(t, digamma(x)))
 digamma_p = _special("digamma", _digamma, lambda t, x, y: mul(t, polygamma(like(x, 1), x)))
 polygamma_p = _special(
-    "polygamma", _polygamma, costly=FLOATS, jvp=_jvp_in(lambda: polygamma_p, ("m", "x"), None, _polygamma_tangent),
+    "polygamma", _polygamma, jvp=_jvp_in(lambda: polygamma_p, ("m", "x"), None, _polygamma_tangent),
 )  # fmt: skip
-zeta_p = _special("zeta", _zeta, NoRule(NO_PARAMETER_DERIVATIVE), costly=FLOATS)
+zeta_p = _special("zeta", _zeta, NoRule(NO_PARAMETER_DERIVATIVE))
 igamma_p = _special(
     "igamma", _incomplete_gamma("gammainc", "igamma"),
     lambda t, a, x, y: mul(t, igamma_grad_a(a, x)),
-    lambda t, a, x, y: mul(t, _igamma_slope(a, x)), costly=FLOATS,
+    lambda t, a, x, y: mul(t, _igamma_slope(a, x)),
 )  # fmt: skip
 igammac_p = _special(
     "igammac", _incomplete_gamma("gammaincc", "igammac"),
     lambda t, a, x, y: neg(mul(t, igamma_grad_a(a, x))),
-    lambda t, a, x, y: neg(mul(t, _igamma_slope(a, x))), costly=FLOATS,
+    lambda t, a, x, y: neg(mul(t, _igamma_slope(a, x))),
 )  # fmt: skip
 igamma_grad_a_p = _special(
     "igamma_grad_a", _algorithm("igamma_grad_a"), NoRule("second derivatives of igamma by a are not "
-    "available"), costly=FLOATS,
+    "available"),
 )  # fmt: skip
 random_gamma_grad_p = _special(
-    "random_gamma_grad", _doubles_by_kernel("random_gamma_grad", _algorithm("random_gamma_grad")),
-    NoRule("second derivatives of gamma samples by their parameter are not available"), costly=FLOATS,
+    "random_gamma_grad", _algorithm("random_gamma_grad"),
+    NoRule("second derivatives of gamma samples by their parameter are not available"),
 )  # fmt: skip
 regularized_incomplete_beta_p = _special(
     "regularized_incomplete_beta", _betainc, op="betainc",
@@ -210,9 +189,8 @@ regularized_incomplete_beta_p = _special(
 )  # fmt: skip
 bessel_i0e_p = _special(
     "bessel_i0e", _bessel("i0e", "bessel_i0e"), lambda t, x, y: mul(t, sub(bessel_i1e(x), mul(sign(x), y))),
-    costly=FLOATS,
 )  # fmt: skip
-bessel_i1e_p = _special("bessel_i1e", _bessel("i1e", "bessel_i1e"), _bessel_i1e_tangent, costly=FLOATS)
+bessel_i1e_p = _special("bessel_i1e", _bessel("i1e", "bessel_i1e"), _bessel_i1e_tangent)
 
 
 # ------------------------------------------------------------------------------------------------------------

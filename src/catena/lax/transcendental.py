@@ -2,13 +2,8 @@
 
 import numpy as np
 
-from catena.core.primitive import registry
-from catena.lax import native
 from catena.lax.arithmetic import add, div, integer_pow, mul, neg, sub
 from catena.lax.elementwise import (
-    COMPLEXES,
-    FLOATS,
-    HALVES,
     INEXACT,
     WIDER_WITH_HALF,
     check_accuracy,
@@ -26,34 +21,11 @@ def _logistic(x):
     if x.dtype.kind == "c":
         return np.reciprocal(np.exp(-x) + x.dtype.type(1))
     one = x.dtype.type(1)
-    if x.size and x.min() > -80:  # no overflow: the plain formula
-        return one / (one + np.exp(-x))
     small = np.exp(-np.abs(x))  # at most one, so that neither half of the line overflows
     return np.where(x < 0, small, one) / (one + small)
 
 
-FEW = 128  # elements, up to which NumPy's functions of doubles are quicker than a kernel
-_F32, _F64 = np.dtype(np.float32), np.dtype(np.float64)
-
-
-def rounded_once(name: str, ufunc):
-    """NumPy's ``ufunc``, but float32 by way of float64: its loops for float32 are off by up to 1.6 units.
-
-    A compiled kernel computes so, too; NumPy's functions of doubles take thirty times as long.
-    """
-
-    def fun(x, out=...):
-        if x.dtype != _F32:
-            return ufunc(x, out=out)
-        if x.size <= FEW:
-            return ufunc(x.astype(_F64), out=...).astype(_F32)
-        return native.in_pieces(registry[name], (x,), {})
-
-    return fun
-
-
-sin_values, cos_values, tan_values = (rounded_once(f.__name__, f) for f in (np.sin, np.cos, np.tan))
-acos_values, atan_values = rounded_once("acos", np.arccos), rounded_once("atan", np.arctan)
+_F32 = np.dtype(np.float32)
 
 
 def _atan2(x, y):
@@ -90,8 +62,8 @@ def _atan2_lower(b, x, y):
 # Primitives
 
 
-def _function(name, evaluate, tangent, slow=HALVES, **rules):
-    return elementwise(name, evaluate, INEXACT, tangent, slow=slow, costly=COMPLEXES, **rules)
+def _function(name, evaluate, tangent, **rules):
+    return elementwise(name, evaluate, INEXACT, tangent, **rules)
 
 
 def one_minus(x):
@@ -119,29 +91,27 @@ def _atan2_factor(x, y, numerator):
     return div(numerator, add(square(x), square(y)))
 
 
-exp_p = _function("exp", np.exp, lambda t, x, y: mul(t, y), slow=FLOATS)
-exp2_p = _function("exp2", np.exp2, _exp2_tangent, slow=FLOATS)
-expm1_p = _function("expm1", np.expm1, lambda t, x, y: mul(t, add(y, like(y, 1))), slow=FLOATS)
-log_p = _function("log", np.log, lambda t, x, y: div(t, x), slow=HALVES | {_F32})
+exp_p = _function("exp", np.exp, lambda t, x, y: mul(t, y))
+exp2_p = _function("exp2", np.exp2, _exp2_tangent)
+expm1_p = _function("expm1", np.expm1, lambda t, x, y: mul(t, add(y, like(y, 1))))
+log_p = _function("log", np.log, lambda t, x, y: div(t, x))
 log1p_p = _function("log1p", np.log1p, lambda t, x, y: div(t, add(x, like(x, 1))))
-logistic_p = _function(
-    "logistic", _logistic, _logistic_tangent, lower=_logistic_lower, slow=FLOATS, wider=WIDER_WITH_HALF
-)
-sin_p = _function("sin", sin_values, lambda t, x, y: mul(t, cos(x)), slow=FLOATS)
-cos_p = _function("cos", cos_values, lambda t, x, y: neg(mul(t, sin(x))), slow=FLOATS)
-tan_p = _function("tan", tan_values, lambda t, x, y: mul(t, add(like(y, 1), square(y))))
+logistic_p = _function("logistic", _logistic, _logistic_tangent, lower=_logistic_lower, wider=WIDER_WITH_HALF)
+sin_p = _function("sin", np.sin, lambda t, x, y: mul(t, cos(x)))
+cos_p = _function("cos", np.cos, lambda t, x, y: neg(mul(t, sin(x))))
+tan_p = _function("tan", np.tan, lambda t, x, y: mul(t, add(like(y, 1), square(y))))
 asin_p = _function("asin", np.arcsin, lambda t, x, y: mul(t, rsqrt(one_minus(square(x)))))
-acos_p = _function("acos", acos_values, lambda t, x, y: mul(t, neg(rsqrt(one_minus(square(x))))))
-atan_p = _function("atan", atan_values, lambda t, x, y: div(t, add(like(x, 1), square(x))))
-sinh_p = _function("sinh", np.sinh, lambda t, x, y: mul(t, cosh(x)), slow=FLOATS)
-cosh_p = _function("cosh", np.cosh, lambda t, x, y: mul(t, sinh(x)), slow=FLOATS)
+acos_p = _function("acos", np.arccos, lambda t, x, y: mul(t, neg(rsqrt(one_minus(square(x))))))
+atan_p = _function("atan", np.arctan, lambda t, x, y: div(t, add(like(x, 1), square(x))))
+sinh_p = _function("sinh", np.sinh, lambda t, x, y: mul(t, cosh(x)))
+cosh_p = _function("cosh", np.cosh, lambda t, x, y: mul(t, sinh(x)))
 tanh_p = _function("tanh", np.tanh, _tanh_tangent)
 asinh_p = _function("asinh", np.arcsinh, lambda t, x, y: mul(t, rsqrt(add(square(x), like(x, 1)))))
 acosh_p = _function("acosh", np.arccosh, lambda t, x, y: mul(t, rsqrt(sub(square(x), like(x, 1)))))
 atanh_p = _function("atanh", np.arctanh, _atanh_tangent)
 atan2_p = elementwise(
     "atan2", _atan2, INEXACT, lambda t, x, y, z: mul(t, _atan2_factor(x, y, y)),
-    lambda t, x, y, z: mul(t, _atan2_factor(x, y, neg(x))), lower=_atan2_lower, slow=FLOATS, costly=COMPLEXES,
+    lambda t, x, y, z: mul(t, _atan2_factor(x, y, neg(x))), lower=_atan2_lower,
 )  # fmt: skip
 
 

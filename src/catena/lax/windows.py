@@ -17,10 +17,10 @@ from catena.core.staging import DebugInfo, trace_to_closed_jaxpr
 from catena.core.trace import Tracer
 from catena.core.tree import tree_flatten, tree_unflatten
 from catena.core.zeros import Zero, get_aval, instantiate
+from catena.lax import native
 from catena.lax.comparison import ge, le, select_n
 from catena.lax.elementwise import ANY, NUMBER, ORDERED, WIDER_WITH_HALF, check_admitted
 from catena.lax.indexing import check_same_dtypes
-from catena.lax.native import when_repeated
 from catena.lax.reductions import initial_value
 from catena.lax.shape import broadcast, iota, pad, reshape
 from catena.lax.shape import slice as slice_
@@ -147,7 +147,7 @@ def _monoid(name: str, ufunc, identity, admitted, jvp, transpose) -> Primitive:
     primitive = Primitive(
         name, abstract=abstract, evaluate=evaluate, jvp=jvp, transpose=transpose, batch=batch, lower=lower
     )
-    compiled = when_repeated(primitive, in_numpy, narrow=True)
+    compiled = native.shaped(primitive, in_numpy)
     return primitive
 
 
@@ -492,7 +492,7 @@ reduce_window_p = Primitive(
     batch=_general_batch,
     lower=_general_lower,
 )
-_general_values = when_repeated(reduce_window_p, _general_in_numpy, narrow=True)
+_general_values = native.shaped(reduce_window_p, _general_in_numpy)
 
 # ------------------------------------------------------------------------------------------------------------
 # Public function

@@ -35,6 +35,7 @@ from catena.numpy.hot import (
     INT,
     NONE,
     NUMBER,
+    OWN,
     REAL,
     REAL_OR_INT,
     Operand,
@@ -85,7 +86,7 @@ subtract = document_binary(
     refused=", or they are booleans",
 )
 multiply = document_binary(
-    binary("multiply", np.multiply, _or_of_booleans(lax.mul, lax.bitwise_and, "multiply")),
+    binary("multiply", (np.multiply, "mul"), _or_of_booleans(lax.mul, lax.bitwise_and, "multiply")),
     "The product of two arrays, element by element.",
     _PROMOTED,
     "jnp.multiply(jnp.arange(3), 2)",
@@ -95,7 +96,7 @@ multiply = document_binary(
 
 def _quotient(name):
     fast = frozenset({F32, F64, C64, C128})
-    return binary(name, np.divide, _lax(lax.div, name, promote_inexact), fast, inexact=True)
+    return binary(name, (np.divide, "div"), _lax(lax.div, name, promote_inexact), fast, inexact=True)
 
 
 divide, true_divide = (
@@ -166,33 +167,10 @@ def _fmod(x, y):
     return lax.rem(x, _one_for_zero(y) if dtypes.is_integer(x.dtype) else y)
 
 
-def _floor_quotient(x, y, out):
-    """NumPy's quotient; floats that are zero have the sign of the divisor."""
-    quotient = np.floor_divide(x, y, out=out)
-    if not y.ndim and y.dtype in REAL and y > 0:  # a fifth of the time of the general way
-        return np.add(quotient, _ZERO[y.dtype], quotient)
-    return _with_signs_of_zeros(quotient, y)
-
-
-_ZERO = {dtype: np.zeros((), dtype) for dtype in REAL}
-
-
-def _floor_remainder(x, y, out):
-    """NumPy's remainder; floats that are zero have the sign of the dividend."""
-    return _with_signs_of_zeros(np.remainder(x, y, out=out), x)
-
-
-def _with_signs_of_zeros(result, operand):
-    """A new NumPy array, where zeros of floats have the signs of an operand."""
-    if result.dtype.kind == "f" and np.count_nonzero(result) < result.size:
-        np.copysign(result, operand, result, where=np.logical_not(result))
-    return result
-
-
-floor_quotient, floor_remainder = nonzero_divisors(_floor_quotient), nonzero_divisors(_floor_remainder)
+floor_quotient, floor_remainder = nonzero_divisors(np.floor_divide), nonzero_divisors(np.remainder)
 
 floor_divide = document_binary(
-    second_names(binary("floor_divide", floor_quotient, _floor_divide, REAL_OR_INT)),
+    second_names(binary("floor_divide", (floor_quotient, OWN), _floor_divide, REAL_OR_INT)),
     "The quotient of two arrays rounded down, element by element.",
     _PROMOTED,
     "jnp.floor_divide(jnp.array([7, -7]), 2)",
@@ -202,7 +180,7 @@ floor_divide = document_binary(
 )
 remainder, mod = (
     document_binary(
-        second_names(binary(name, floor_remainder, _remainder, REAL_OR_INT)),
+        second_names(binary(name, (floor_remainder, OWN), _remainder, REAL_OR_INT)),
         "The remainder of division rounded down, with the sign of the divisor; 0 for integers by zero.",
         _PROMOTED,
         f"jnp.{name}(jnp.array([7, -7]), 3)",
@@ -307,7 +285,7 @@ def _wrapping_power(x, y):
 
 power, pow = (
     document_binary(
-        second_names(binary(name, np.power, _power, REAL, scalars=frozenset({float}))),
+        second_names(binary(name, "pow", _power, REAL, scalars=frozenset({float}))),
         "The first array to the power of the second, element by element. An exponent that is a Python "
         "integer is "
         "computed by multiplication.",
@@ -321,7 +299,7 @@ power, pow = (
 )
 
 float_power = document_binary(
-    binary("float_power", np.power, _lax(lax.pow, "float_power", promote_inexact), REAL),
+    binary("float_power", "pow", _lax(lax.pow, "float_power", promote_inexact), REAL),
     "The first array to the power of the second, element by element, computed in floating point.",
     _INEXACT,
     "jnp.float_power(2, jnp.array([3, -1]))",
@@ -336,7 +314,7 @@ def _square(x):
 
 
 square = document_unary(
-    unary("square", np.square, _square, NUMBER),
+    unary("square", (np.square, "square"), _square, NUMBER),
     "The square of each element.",
     "of its dtype",
     "jnp.square(jnp.array([3, -4]))",
@@ -422,14 +400,14 @@ fabs = document_unary(
 
 
 maximum = document_binary(
-    binary("maximum", np.maximum, _lax(lax.max, "maximum"), REAL_OR_INT),
+    binary("maximum", (np.maximum, "max"), _lax(lax.max, "maximum"), REAL_OR_INT),
     "The greater of two elements, NaN if one is. Complex numbers are ordered by real, then imaginary parts.",
     _PROMOTED,
     "jnp.maximum(jnp.array([1, 5]), 3)",
     "Array([3, 5], dtype=int32)",
 )
 minimum = document_binary(
-    binary("minimum", np.minimum, _lax(lax.min, "minimum"), REAL_OR_INT),
+    binary("minimum", (np.minimum, "min"), _lax(lax.min, "minimum"), REAL_OR_INT),
     "The lesser of two elements, NaN if one is. Complex numbers are ordered by real, then imaginary parts.",
     _PROMOTED,
     "jnp.minimum(jnp.array([1, 5]), 3)",
@@ -447,7 +425,7 @@ def _ignoring_nan(name: str, numpy_fun, extremum, which: str, result: str):
         return lax.select(lax.bitwise_or(lax.ne(y, y), first), x, y)
 
     return document_binary(
-        by_keyword(binary(name, numpy_fun, general, REAL_OR_INT)),
+        by_keyword(binary(name, (numpy_fun, OWN), general, REAL_OR_INT)),
         f"The {which} of two elements; where one is NaN, the other one.",
         _PROMOTED,
         f"jnp.{name}(jnp.array([1.0, jnp.nan]), 0.5)",

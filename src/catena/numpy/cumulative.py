@@ -6,7 +6,7 @@ from catena import lax
 from catena.core import dtypes
 from catena.core.array import Array, make_array
 from catena.core.evaluate import quiet
-from catena.lax.native import LARGE
+from catena.lax.policy import LARGE
 from catena.numpy.boundary import (
     as_array_argument,
     canonical_axis,

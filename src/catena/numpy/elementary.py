@@ -8,6 +8,7 @@ import numpy as np
 
 from catena import lax
 from catena.core import dtypes
+from catena.lax import native
 from catena.numpy.boundary import (
     all_weak,
     as_operand,
@@ -21,26 +22,26 @@ from catena.numpy.boundary import (
     strong,
 )
 from catena.numpy.documentation import document_binary, document_unary
-from catena.numpy.hot import REAL, binary, positional_or_keyword, second_names, unary
+from catena.numpy.hot import OWN, REAL, binary, positional_or_keyword, second_names, unary
 
 _INEXACT = "float, or complex where ``x`` is complex"
 
 
-def _inexact(name, numpy_fun, lax_fun, purpose, example, result, fast=REAL, returns=_INEXACT, refused=""):
-    fun = unary(name, numpy_fun, lambda x: lax_fun(one_inexact(name, x)), fast, inexact=fast is REAL)
+def _inexact(name, lax_fun, purpose, example, result, how=None, returns=_INEXACT, refused=""):
+    how = how or (lax_fun.__name__ if lax_fun.__name__ in native.LOOPS else OWN)
+    fun = unary(name, how, lambda x: lax_fun(one_inexact(name, x)), inexact=True)
     return document_unary(fun, purpose, returns, example, result, refused=refused)
 
 
 def _named(names, *row, **options):
     """One function for each of several names for the same thing."""
-    return (_inexact(name, *row[:3], row[3].replace("F(", f"jnp.{name}("), *row[4:], **options) for name in names)
+    return (_inexact(name, *row[:2], row[2].replace("F(", f"jnp.{name}("), *row[3:], **options) for name in names)
 
 
 # ---- exponentials and logarithms
 
 exp = _inexact(
     "exp",
-    np.exp,
     lax.exp,
     "The exponential of each element.",
     "jnp.exp(jnp.array([0.0, 1.0]))",
@@ -48,7 +49,6 @@ exp = _inexact(
 )
 exp2 = _inexact(
     "exp2",
-    np.exp2,
     lax.exp2,
     "Two to the power of each element.",
     "jnp.exp2(jnp.array([0.0, 3.0]))",
@@ -56,7 +56,6 @@ exp2 = _inexact(
 )
 expm1 = _inexact(
     "expm1",
-    np.expm1,
     lax.expm1,
     "``exp(x) - 1`` of each element, exact for small ones too.",
     "jnp.expm1(jnp.array([0.0, 1e-8]))",
@@ -64,7 +63,6 @@ expm1 = _inexact(
 )
 log = _inexact(
     "log",
-    np.log,
     lax.log,
     "The natural logarithm of each element.",
     "jnp.log(jnp.array([1.0, 8.0]))",
@@ -72,7 +70,6 @@ log = _inexact(
 )
 log1p = _inexact(
     "log1p",
-    np.log1p,
     lax.log1p,
     "``log(1 + x)`` of each element, exact for small ones too.",
     "jnp.log1p(jnp.array([0.0, 1e-8]))",
@@ -97,14 +94,14 @@ def _log10(x):
 
 
 log2 = document_unary(
-    unary("log2", np.log2, _log2, weak=False),
+    unary("log2", OWN, _log2, weak=False),
     "The logarithm to base 2 of each element.",
     _INEXACT,
     "jnp.log2(jnp.array([1.0, 8.0]))",
     "Array([0., 3.], dtype=float32)",
 )
 log10 = document_unary(
-    unary("log10", np.log10, _log10, weak=False),
+    unary("log10", OWN, _log10, weak=False),
     "The logarithm to base 10 of each element.",
     _INEXACT,
     "jnp.log10(jnp.array([1.0, 2.0]))",
@@ -115,7 +112,6 @@ log10 = document_unary(
 
 sin = _inexact(
     "sin",
-    np.sin,
     lax.sin,
     "The sine of each element, in radians.",
     "jnp.sin(jnp.array([0.0, 1.0]))",
@@ -123,7 +119,6 @@ sin = _inexact(
 )
 cos = _inexact(
     "cos",
-    np.cos,
     lax.cos,
     "The cosine of each element, in radians.",
     "jnp.cos(jnp.array([0.0, 1.0]))",
@@ -131,7 +126,6 @@ cos = _inexact(
 )
 tan = _inexact(
     "tan",
-    np.tan,
     lax.tan,
     "The tangent of each element, in radians.",
     "jnp.tan(jnp.array([0.0, 1.0]))",
@@ -139,7 +133,6 @@ tan = _inexact(
 )
 asin, arcsin = _named(
     ("asin", "arcsin"),
-    np.arcsin,
     lax.asin,
     "The inverse sine of each element, in radians; NaN beyond [-1, 1].",
     "F(jnp.array([0.0, 1.0]))",
@@ -147,7 +140,6 @@ asin, arcsin = _named(
 )
 acos, arccos = _named(
     ("acos", "arccos"),
-    np.arccos,
     lax.acos,
     "The inverse cosine of each element, in radians; NaN beyond [-1, 1].",
     "F(jnp.array([0.0, 1.0]))",
@@ -155,7 +147,6 @@ acos, arccos = _named(
 )
 atan, arctan = _named(
     ("atan", "arctan"),
-    np.arctan,
     lax.atan,
     "The inverse tangent of each element, in radians.",
     "F(jnp.array([0.0, 1.0]))",
@@ -166,7 +157,6 @@ atan, arctan = _named(
 
 sinh = _inexact(
     "sinh",
-    np.sinh,
     lax.sinh,
     "The hyperbolic sine of each element.",
     "jnp.sinh(jnp.array([0.0, 1.0]))",
@@ -174,7 +164,6 @@ sinh = _inexact(
 )
 cosh = _inexact(
     "cosh",
-    np.cosh,
     lax.cosh,
     "The hyperbolic cosine of each element.",
     "jnp.cosh(jnp.array([0.0, 1.0]))",
@@ -182,7 +171,6 @@ cosh = _inexact(
 )
 tanh = _inexact(
     "tanh",
-    np.tanh,
     lax.tanh,
     "The hyperbolic tangent of each element.",
     "jnp.tanh(jnp.array([0.0, 1.0]))",
@@ -190,7 +178,6 @@ tanh = _inexact(
 )
 asinh, arcsinh = _named(
     ("asinh", "arcsinh"),
-    np.arcsinh,
     lax.asinh,
     "The inverse hyperbolic sine of each element.",
     "F(jnp.array([0.0, 1.0]))",
@@ -198,7 +185,6 @@ asinh, arcsinh = _named(
 )
 acosh, arccosh = _named(
     ("acosh", "arccosh"),
-    np.arccosh,
     lax.acosh,
     "The inverse hyperbolic cosine of each element; NaN below 1.",
     "F(jnp.array([1.0, 2.0]))",
@@ -206,7 +192,6 @@ acosh, arccosh = _named(
 )
 atanh, arctanh = _named(
     ("atanh", "arctanh"),
-    np.arctanh,
     lax.atanh,
     "The inverse hyperbolic tangent of each element; NaN beyond [-1, 1].",
     "F(jnp.array([0.0, 0.5]))",
@@ -217,15 +202,14 @@ atanh, arctanh = _named(
 
 sqrt = _inexact(
     "sqrt",
-    np.sqrt,
     lax.sqrt,
     "The square root of each element; NaN for negative real ones.",
     "jnp.sqrt(jnp.array([4.0, 2.0]))",
     "Array([2.       , 1.4142135], dtype=float32)",
+    how=np.sqrt,
 )
 cbrt = _inexact(
     "cbrt",
-    np.cbrt,
     lax.cbrt,
     "The real cube root of each element.",
     "jnp.cbrt(jnp.array([2.0, -3.0]))",
@@ -245,7 +229,6 @@ def _to_degrees(x):
 
 deg2rad, radians = _named(
     ("deg2rad", "radians"),
-    np.deg2rad,
     _to_radians,
     "Angles in degrees as angles in radians.",
     "F(jnp.array([0.0, 180.0]))",
@@ -253,7 +236,6 @@ deg2rad, radians = _named(
 )
 rad2deg, degrees = _named(
     ("rad2deg", "degrees"),
-    np.rad2deg,
     _to_degrees,
     "Angles in radians as angles in degrees.",
     "F(jnp.array([0.0, 1.0]))",
@@ -289,15 +271,8 @@ def _sinc_near_zero(x):
     return lax.add(lax.mul(square, quadratic), lax.full_like(x, 1))
 
 
-def _sinc_value(value, out):
-    y = np.multiply(value, value.dtype.type(np.pi), out=out)
-    result = np.divide(np.sin(y), y, out=out)
-    np.copyto(result, 1, where=y == 0)
-    return result
-
-
 sinc = document_unary(
-    unary("sinc", _sinc_value, _sinc, inexact=True),
+    unary("sinc", OWN, _sinc, inexact=True),
     "``sin(pi x) / (pi x)`` of each element, 1 at zero.",
     _INEXACT,
     "jnp.sinc(jnp.array([0.0, 0.5]))",
@@ -334,7 +309,7 @@ def _two(lax_fun, name):
 
 atan2, arctan2 = (
     document_binary(
-        second_names(binary(name, np.arctan2, _two(lax.atan2, name), REAL)),
+        second_names(binary(name, "atan2", _two(lax.atan2, name), REAL)),
         "The angle, in radians, of the point with ordinate ``x1`` and abscissa ``x2``.",
         "float, in [-pi, pi]",
         f"jnp.{name}(jnp.array([1.0, -1.0]), jnp.array([1.0, 0.0]))",
@@ -371,7 +346,7 @@ def _hypot(x, y):
 
 
 hypot = document_binary(
-    second_names(binary("hypot", np.hypot, _hypot, REAL)),
+    second_names(binary("hypot", OWN, _hypot, REAL)),
     "The length of the hypotenuse of a right triangle with legs ``x1`` and ``x2``, without overflow in between.",
     "float",
     "jnp.hypot(jnp.array([3.0]), 4.0)",
@@ -424,7 +399,7 @@ def _logaddexp2(x, y):
 
 
 logaddexp = document_binary(
-    second_names(binary("logaddexp", np.logaddexp, _logaddexp, REAL)),
+    second_names(binary("logaddexp", OWN, _logaddexp, REAL)),
     "``log(exp(x1) + exp(x2))`` without overflow.",
     "float, or complex where an argument is complex",
     "jnp.logaddexp(jnp.array([0.0, 1000.0]), 0.0)",
@@ -432,7 +407,7 @@ logaddexp = document_binary(
     "x1, x2",
 )
 logaddexp2 = document_binary(
-    second_names(binary("logaddexp2", np.logaddexp2, _logaddexp2, REAL)),
+    second_names(binary("logaddexp2", OWN, _logaddexp2, REAL)),
     "``log2(2 ** x1 + 2 ** x2)`` without overflow.",
     "float, or complex where an argument is complex",
     "jnp.logaddexp2(jnp.array([0.0, 1000.0]), 0.0)",

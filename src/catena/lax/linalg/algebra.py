@@ -6,13 +6,13 @@ from catena.core import dtypes
 from catena.core.aval import ShapedArray
 from catena.core.primitive import NoRule, Primitive
 from catena.core.zeros import get_aval
+from catena.lax import native
 from catena.lax.arithmetic import add, div, mul, sub
 from catena.lax.comparison import ge, le, select_n
 from catena.lax.complex_numbers import conj
 from catena.lax.contraction import dot_general
 from catena.lax.convert import convert_element_type
 from catena.lax.indexing import gather
-from catena.lax.native import when_repeated
 from catena.lax.shape import broadcast, broadcast_in_dim, broadcasted_iota, expand_dims, transpose
 from catena.lax.structure import bind, broadcast_to, front
 from catena.lax.windowed import PROMISE_IN_BOUNDS, GatherDimensionNumbers
@@ -77,7 +77,7 @@ def kernel_primitive(
         batch=batch or batch_in_front,
         lower=lower_rule,
     )
-    primitive.evaluate = when_repeated(primitive, evaluate)  # no Python between the matrices of a stack
+    primitive.evaluate = native.library(primitive, evaluate)  # no Python between the matrices of a stack
     return primitive
 
 

@@ -6,11 +6,11 @@ from catena.core import dtypes
 from catena.core.aval import ShapedArray
 from catena.core.primitive import Primitive
 from catena.core.zeros import Zero, add_tangents, get_aval
+from catena.lax import native
 from catena.lax.arithmetic import mul
 from catena.lax.comparison import select_n
 from catena.lax.elementwise import INEXACT, check_admitted
 from catena.lax.linalg.algebra import NOT_LINEAR, lower_mask, mm, scalar, swap
-from catena.lax.native import when_repeated
 from catena.lax.structure import front
 
 
@@ -74,7 +74,7 @@ symmetric_product_p = Primitive(
     batch=_batch,
     lower=_lower,
 )
-symmetric_product_p.evaluate = when_repeated(symmetric_product_p, _evaluate)
+symmetric_product_p.evaluate = native.shaped(symmetric_product_p, _evaluate)
 
 
 def symmetric_product(a_matrix, c_matrix, *, alpha: float = 1.0, beta: float = 0.0, symmetrize_output: bool = False):

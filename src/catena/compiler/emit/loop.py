@@ -1,0 +1,75 @@
+"""The inner loop of a NumPy ufunc: an elementwise graph over ``BLOCK`` elements, run along strided operands.
+
+NumPy gives the addresses of the operands, their number of elements and the distances between these. Operands that lie
+side by side are read where they are; others, and the rest of an array that is no whole block, go through a block on
+the stack. So one code computes each element, wherever it lies and however many there are.
+"""
+
+from __future__ import annotations
+
+from catena.compiler.elementwise import BLOCK
+from catena.compiler.emit.emitter import Emitter
+from catena.compiler.emit.module import Module
+from catena.compiler.emit.program import ProgramWriter
+from catena.compiler.graph import Region
+
+
+def write_loop(w: ProgramWriter, region: Region) -> Module | None:
+    """The module with the function ``loop`` for a region over ``BLOCK`` elements; None where it needs more than memory
+    on the stack: tables, routines, large temporaries.
+    """
+    e, operands = w.e, [*region.inputs, *region.outputs]
+    sizes = [v.dtype.itemsize for v in operands]
+    total = e.op("load i64, ptr %dims")
+    bases = [e.op(f"load ptr, ptr {e.element('%args', 'ptr', i)}") for i in range(len(operands))]
+    steps = [e.op(f"load i64, ptr {e.element('%steps', 'i64', i)}") for i in range(len(operands))]
+    dense = [e.op(f"icmp eq i64 {step}, {size}") for step, size in zip(steps, sizes)]
+    staged = [_cleared_block(e, size) for size in sizes]
+    some, done = e.label(), e.label()
+    e.branch(e.op(f"icmp sgt i64 {total}, 0"), some, done)
+    e.start(some)
+    start, opened = e.begin_loop(0, total, BLOCK)
+    count = e.op(f"call i64 @llvm.smin.i64(i64 {e.op(f'sub i64 {total}, {start}')}, i64 {BLOCK})")
+    whole = e.op(f"icmp eq i64 {count}, {BLOCK}")
+    pointers, there = [], []
+    for i in range(len(operands)):
+        first = e.op(f"getelementptr i8, ptr {bases[i]}, i64 {e.op(f'mul i64 {start}, {steps[i]}')}")
+        there.append((first, e.op(f"and i1 {whole}, {dense[i]}")))
+        if i < len(region.inputs):
+            _copy_unless(e, there[i][1], sizes[i], count, (first, steps[i]), (staged[i], sizes[i]))
+        pointers.append(e.op(f"select i1 {there[i][1]}, ptr {first}, ptr {staged[i]}"))
+    w.region(region, pointers[: len(region.inputs)], pointers[len(region.inputs) :])
+    for i in range(len(region.inputs), len(operands)):
+        first, direct = there[i]
+        _copy_unless(e, direct, sizes[i], count, (staged[i], sizes[i]), (first, steps[i]))
+    e.end_loop(opened)
+    e.jump(done)
+    e.start(done)
+    if w.constants or w.externals or w.arena.peak or w.uses_stacks or w.fuel is not None:
+        return None
+    lines = ["define void @loop(ptr %args, ptr %dims, ptr %steps, ptr %data) {", "entry:", *e.slots, *e.lines]
+    return w.finish("\n".join([*lines, "  ret void", "}"]))
+
+
+def _cleared_block(e: Emitter, size: int) -> str:
+    """A block on the stack. Its elements beyond the last operand's are computed with, so they are numbers."""
+    block = e.slot(f"[{BLOCK * size} x i8]", 64)
+    e.do(f"store <{BLOCK * size} x i8> zeroinitializer, ptr {block}, align 64")
+    return block
+
+
+def _copy_unless(e: Emitter, direct: str, size: int, count: str, source: tuple, target: tuple) -> None:
+    """Copies ``count`` elements of ``size`` bytes, each side an address and the bytes from one element to the next."""
+    copy, go = e.label(), e.label()
+    e.branch(direct, go, copy)
+    e.start(copy)
+    k, opened = e.begin_loop(0, count)
+    read, written = (
+        e.op(f"getelementptr i8, ptr {address}, i64 {e.op(f'mul i64 {k}, {step}')}")
+        for address, step in (source, target)
+    )
+    x = e.op(f"load i{8 * size}, ptr {read}, align 1")
+    e.do(f"store i{8 * size} {x}, ptr {written}, align 1")
+    e.end_loop(opened)
+    e.jump(go)
+    e.start(go)

@@ -1,0 +1,100 @@
+"""Which evaluator serves which eager operation, of which dtypes, at which size: one table, read by ``native.py``.
+
+There are three. *NumPy* serves what it computes exactly and well. A *loop* is a NumPy ufunc of our own around compiled
+code: it costs a call what NumPy's functions cost, and gives the bits that compiled programs give, at all sizes. A
+*program* is compiled for the shapes at hand, and runs on all threads.
+
+What a value is must not depend on how often it was computed. So a choice between two evaluators hangs on dtypes and
+shapes alone; only where both give the same bits (loops and programs do, and NumPy where an operation is exact) may a
+program wait until an operation was seen on these shapes before, so that what comes once is not compiled.
+
+``make calibrate`` measures the evaluators beside each other on the machine at hand, and says where a row is not the
+best choice.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from catena.core import dtypes
+
+NONE: frozenset = frozenset()
+SINGLE_AND_DOUBLE = frozenset((np.dtype("float32"), np.dtype("float64")))
+HALVES = frozenset((dtypes.BFLOAT16, np.dtype("float16")))
+FLOATS = HALVES | SINGLE_AND_DOUBLE
+COMPLEXES = frozenset(dtypes.COMPLEX)
+INEXACT = FLOATS | COMPLEXES
+INTEGERS = frozenset(d for d in (*dtypes.SIGNED, *dtypes.UNSIGNED) if dtypes.itemsize_bits(d) >= 8)
+
+LARGE = 1 << 16  # elements, from which on an operation may be worth a program
+SHARED = 15 << 17  # bytes of the first and the last operand, from which on all threads are quicker than NumPy on one
+PIECE = 1 << 18  # elements: what has so many, and came with these shapes for the first time, runs in pieces of as many
+REPEATS = 2  # evaluations before a program is compiled for something that has other evaluators with the same bits
+CONVERTED = CHOSEN = 1 << 14  # elements, from which on loops convert narrow dtypes, and choose between arrays
+FEW = 16  # operands: of more, a program takes long to compile
+
+
+class Elementwise(NamedTuple):
+    """The evaluators of an elementwise operation: NumPy but for these dtypes."""
+
+    loop: frozenset = NONE  # dtypes that NumPy computes inexactly, or element by element: a loop; large ones a program
+    shared: frozenset = NONE  # dtypes that NumPy computes exactly: very large ones a program
+    arity: int = 1  # operands
+
+
+class Shaped(NamedTuple):
+    """The evaluators of an operation that is compiled for its shapes: NumPy for small operands, then a program."""
+
+    exact: bool = False  # whether NumPy and the program give the same bits; of integers and booleans they always do
+    narrow: bool = True  # small floats too, which not every operation accumulates alike in NumPy and compiled
+    least: int = LARGE  # elements of the first and the last operand, from which on a program runs
+
+
+_number, _product = INTEGERS | SINGLE_AND_DOUBLE | COMPLEXES, INTEGERS | SINGLE_AND_DOUBLE
+
+
+def _rows(arity: int, names: str, loop=NONE, shared=NONE) -> dict:
+    return dict.fromkeys(names.split(), Elementwise(loop, shared, arity))
+
+
+ELEMENTWISE = {
+    **_rows(
+        1, "exp exp2 expm1 log log1p logistic sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh", INEXACT
+    ),
+    **_rows(1, "sinh cosh tanh asinh acosh atanh rsqrt integer_pow sign", INEXACT),
+    **_rows(2, "atan2 pow max min", INEXACT),
+    **_rows(1, "erf erfc erf_inv lgamma digamma cbrt round bessel_i0e bessel_i1e reduce_precision", FLOATS),
+    **_rows(2, "polygamma zeta igamma igammac igamma_grad_a random_gamma_grad eq_to le_to lt_to", FLOATS),
+    **_rows(3, "regularized_incomplete_beta", FLOATS),
+    **_rows(1, "neg", HALVES, _number),
+    **_rows(2, "add sub add_any lt le gt ge", HALVES, _number),
+    **_rows(1, "square abs", HALVES | COMPLEXES, _product),
+    **_rows(2, "mul eq ne", HALVES | COMPLEXES, _product),
+    **_rows(1, "floor ceil is_finite", HALVES, SINGLE_AND_DOUBLE),
+    **_rows(1, "sqrt", HALVES | COMPLEXES, SINGLE_AND_DOUBLE),
+    **_rows(2, "div", HALVES | INTEGERS | COMPLEXES, SINGLE_AND_DOUBLE),
+    **_rows(2, "rem", FLOATS | INTEGERS),
+    **_rows(2, "nextafter", SINGLE_AND_DOUBLE),
+    **_rows(3, "clamp", FLOATS | INTEGERS),
+    **_rows(1, "not", NONE, INTEGERS),
+    **_rows(2, "and or xor", NONE, INTEGERS),
+    **_rows(2, "shift_left shift_right_logical shift_right_arithmetic mulhi", INTEGERS),
+    **_rows(1, "population_count clz", INTEGERS),
+    **_rows(2, "complex", NONE, SINGLE_AND_DOUBLE),
+    **_rows(1, "conj", NONE, COMPLEXES),
+}
+BY_NUMPY = Elementwise()
+
+_exact, _exact_wide = Shaped(exact=True), Shaped(exact=True, narrow=False)
+_summing, _wide = Shaped(), Shaped(narrow=False)
+SHAPED = {
+    **dict.fromkeys("reduce_max reduce_min reduce_and reduce_or reduce_xor argmax argmin".split(), _exact),
+    **dict.fromkeys("sort top_k approx_top_k transpose reduce_window_max reduce_window_min".split(), _exact),
+    **dict.fromkeys("gather order_statistics scatter scatter-min scatter-max cummax cummin".split(), _exact_wide),
+    **dict.fromkeys("reduce_sum reduce_prod reduce reduce_window_sum reduce_window".split(), _summing),
+    **dict.fromkeys("dot_general conv_general_dilated".split(), _summing),
+    **dict.fromkeys("cumsum cumprod cumlogsumexp symmetric_product".split(), _wide),
+    **dict.fromkeys("scatter-add scatter-sub scatter-mul".split(), _wide),
+    "fft": Shaped(narrow=False, least=1 << 12),
+}
+LIBRARY = Shaped(narrow=False)  # LAPACK's functions: a program has no Python between the matrices of a stack
