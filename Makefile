@@ -6,7 +6,7 @@ JAX_VENV := .venv-jax
 JAX_VERSION := 0.10.2
 INSTALL := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-checked test-pythons test-machines lint format bench random-programs random-exact random-quality differential bench-numpy bench-overhead bench-batches bench-primitives accuracy compare-lax bench-random compare-random extents clean
+.PHONY: demo test test-checked test-pythons test-machines lint format same-bits bench random-programs random-exact random-quality differential bench-numpy bench-overhead bench-batches bench-primitives accuracy compare-lax bench-random compare-random extents clean
 
 demo: $(VENV)/.has-demo    # train a classifier on handwritten digits
 	$(BIN)/python examples/digits.py
@@ -22,6 +22,11 @@ test-pythons:    # the tests on every Python from 3.11 on that the machine has, 
 
 test-machines: $(VENV)/.has-test    # the tests with NumPy and OpenBLAS set to other processors, on one thread, with other hashes, and under load; ONLY, PART likewise
 	$(BIN)/python benchmarks/elsewhere.py machines --only "$(ONLY)" -- -n 2 $(if $(PART),--part $(PART))
+
+same-bits: $(VENV)/.has-test    # 24,000 calls again, laid out otherwise in memory, on 1 and 8 threads, cold and warm: the same bits
+	$(BIN)/python benchmarks/same_bits.py --every 1 --write .same-bits.json
+	CATENA_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/same_bits.py --every 3 --against .same-bits.json
+	CATENA_NUM_THREADS=8 OPENBLAS_NUM_THREADS=8 CATENA_CACHE=0 $(BIN)/python benchmarks/same_bits.py --every 3 --against .same-bits.json
 
 lint: $(VENV)/.has-test
 	$(BIN)/ruff check .

@@ -15,7 +15,10 @@ from catena.core.primitive import Primitive
 from catena.core.zeros import Zero, add_tangents, get_aval, instantiate, is_undefined_primal
 from catena.lax import native
 from catena.lax.convert import convert_element_type
+from catena.lax.policy import LARGE, LONG_SUM, is_small_product
+from catena.lax.reductions import add_reduce
 from catena.lax.shape import transpose
+from catena.lax.structure import dense
 
 DotDimensionNumbers = tuple[tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]]
 
@@ -257,6 +260,7 @@ class _Plan:
         )
         self.lhs_matrix, self.rhs_matrix = (*batch, math.prod(m), k), (*batch, k, math.prod(n))
         self.batched = bool(batch)
+        self.count = max(math.prod(batch), 1)  # matrices in the stack
         # Vectors and matrices whose axes are in NumPy's order need neither transposition nor reshaping.
         self.direct = (
             not batch
@@ -285,8 +289,8 @@ def product_in_numpy(lhs, rhs, *, dimension_numbers, precision, preferred_elemen
     plan = _plan(dimension_numbers, lhs.shape, rhs.shape)
     dtype = lhs.dtype
     if dtype == rhs.dtype and dtype in _BLAS and preferred_element_type in (None, dtype):
-        if plan.direct:
-            return np.dot(lhs, rhs)
+        if plan.direct and plan.k <= LONG_SUM:
+            return np.dot(dense(lhs), dense(rhs))
         return _contract(plan, lhs, rhs)
     return _evaluate_any_dtype(plan, lhs, rhs, preferred_element_type)
 
@@ -313,9 +317,13 @@ def _inexact_compute_dtype(lhs, rhs, out_dtype) -> np.dtype:
 
 
 def _contract(plan: _Plan, lhs, rhs):
-    lhs = lhs.transpose(plan.lhs_order).reshape(plan.lhs_matrix)
-    rhs = rhs.transpose(plan.rhs_order).reshape(plan.rhs_matrix)
-    return np.matmul(lhs, rhs).reshape(plan.out_shape)
+    lhs = dense(lhs.transpose(plan.lhs_order).reshape(plan.lhs_matrix))
+    rhs = dense(rhs.transpose(plan.rhs_order).reshape(plan.rhs_matrix))
+    if plan.k <= LONG_SUM or lhs.dtype.kind not in "fc":
+        return np.matmul(lhs, rhs).reshape(plan.out_shape)
+    starts = range(0, plan.k, LONG_SUM)
+    parts = [np.matmul(dense(lhs[..., i : i + LONG_SUM]), rhs[..., i : i + LONG_SUM, :]) for i in starts]
+    return add_reduce(np.stack(parts, -1), -1).reshape(plan.out_shape)
 
 
 # ---- integers: NumPy multiplies them without BLAS, fifty times slower than floats
@@ -457,7 +465,23 @@ dot_general_p = Primitive(
     batch=_batch,
     lower=_lower,
 )
-dot_general_p.evaluate = native.shaped(dot_general_p, product_in_numpy)
+_by_program = native.shaped(dot_general_p, product_in_numpy)
+
+
+def _evaluate(lhs, rhs, *, dimension_numbers, precision, preferred_element_type):
+    """Small products by BLAS, and integers, which it multiplies exactly; others by a program."""
+    plan = _plan(dimension_numbers, lhs.shape, rhs.shape)
+    small = is_small_product(lhs.size // plan.count, rhs.size // plan.count, plan.k) and lhs.size + rhs.size < LARGE
+    return (product_in_numpy if small else _by_program)(
+        lhs,
+        rhs,
+        dimension_numbers=dimension_numbers,
+        precision=precision,
+        preferred_element_type=preferred_element_type,
+    )
+
+
+dot_general_p.evaluate = _evaluate
 
 # ------------------------------------------------------------------------------------------------------------
 # Public functions

@@ -30,6 +30,8 @@ LARGE = 1 << 16  # elements, from which on an operation may be worth a program
 SHARED = 15 << 17  # bytes of the first and the last operand, from which on all threads are quicker than NumPy on one
 PIECE = 1 << 18  # elements: what has so many, and came with these shapes for the first time, runs in pieces of as many
 REPEATS = 2  # evaluations before a program is compiled for something that has other evaluators with the same bits
+ONE_THREAD_ELEMENTS, ONE_THREAD_WORK = 1 << 13, 1 << 18  # of products that BLAS never shares out among its threads
+LONG_SUM = 1 << 10  # products that one BLAS call adds up: it does so one after another in each lane
 CONVERTED = CHOSEN = 1 << 14  # elements, from which on loops convert narrow dtypes, and choose between arrays
 FEW = 16  # operands: of more, a program takes long to compile
 
@@ -85,6 +87,14 @@ ELEMENTWISE = {
 }
 BY_NUMPY = Elementwise()
 
+
+def is_small_product(left: int, right: int, k: int) -> bool:
+    """Whether BLAS multiplies matrices of so many elements, ``k`` products each summed, on one thread: on several, the
+    bits depend on how many there are.
+    """
+    return left + right <= ONE_THREAD_ELEMENTS and left * right <= ONE_THREAD_WORK * max(k, 1)
+
+
 _exact, _exact_wide = Shaped(exact=True), Shaped(exact=True, narrow=False)
 _summing, _wide = Shaped(), Shaped(narrow=False)
 SHAPED = {
@@ -92,9 +102,10 @@ SHAPED = {
     **dict.fromkeys("sort top_k approx_top_k transpose reduce_window_max reduce_window_min".split(), _exact),
     **dict.fromkeys("gather order_statistics scatter scatter-min scatter-max cummax cummin".split(), _exact_wide),
     **dict.fromkeys("reduce_sum reduce_prod reduce reduce_window_sum reduce_window".split(), _summing),
-    **dict.fromkeys("dot_general conv_general_dilated".split(), _summing),
+    "dot_general": Shaped(least=0),  # what is no small product
+    "conv_general_dilated": Shaped(least=1 << 12),
     **dict.fromkeys("cumsum cumprod cumlogsumexp symmetric_product".split(), _wide),
     **dict.fromkeys("scatter-add scatter-sub scatter-mul".split(), _wide),
     "fft": Shaped(narrow=False, least=1 << 12),
 }
-LIBRARY = Shaped(narrow=False)  # LAPACK's functions: a program has no Python between the matrices of a stack
+LIBRARY = Shaped(narrow=False, least=1 << 12)  # LAPACK's functions, which share larger matrices out among threads

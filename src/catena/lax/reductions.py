@@ -25,7 +25,7 @@ from catena.lax.elementwise import (
 )
 from catena.lax.shape import as_scalar, broadcast_in_dim, reshape, skip, slice_in_dim, transpose
 from catena.lax.signed_zeros import ordered
-from catena.lax.structure import as_ints, bind, check_no_sharding
+from catena.lax.structure import as_ints, bind, check_no_sharding, dense
 
 # ------------------------------------------------------------------------------------------------------------
 # What all reductions share
@@ -164,6 +164,7 @@ def add_reduce(x, axis, dtype=None, out=..., keepdims=False):
     """``np.add.reduce``. NumPy adds rows one after another, and rounding errors grow with their number: here
     many are added in blocks.
     """
+    x = dense(x)
     if x.size <= MANY or x.ndim < 2 or axis is None or x.dtype.kind not in "fc":
         return np.add.reduce(x, axis, dtype, out=out, keepdims=keepdims)
     axes = (axis,) if isinstance(axis, int) else axis
@@ -193,6 +194,7 @@ LONG = 64  # from which length on the last axis is folded by halves
 
 def _product(x, axes):
     """Products, along a long last axis by halves: NumPy's loop waits for each product before the next."""
+    x = dense(x)
     if x.size >= 4096 and x.ndim - 1 in axes and x.shape[-1] >= LONG:
         while (n := x.shape[-1]) >= LONG:
             half = n // 2

@@ -149,6 +149,13 @@ def front(axis, x, dim):
 # ---- constants
 
 
+def dense(x: np.ndarray) -> np.ndarray:
+    """A NumPy value whose elements lie in the order of their indices. NumPy adds up, and BLAS multiplies, in the order
+    of memory: without this, sums of the same numbers would depend on how these came about.
+    """
+    return x if x.flags.c_contiguous else np.ascontiguousarray(x)
+
+
 def like(x, value):
     """The scalar ``value`` with the dtype, and weakness, of ``x``."""
     aval = get_aval(x)

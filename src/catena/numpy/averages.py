@@ -13,7 +13,9 @@ from catena.core import dtypes
 from catena.core.array import Array, make_array
 from catena.core.evaluate import quiet
 from catena.core.shapes import broadcast_shapes
+from catena.lax.policy import LARGE
 from catena.lax.reductions import add_reduce
+from catena.lax.structure import dense
 from catena.numpy.boundary import (
     as_array_argument,
     broadcast_to,
@@ -111,6 +113,8 @@ def _of_values(numpy_fun, value, axis, *args):
         if value.dtype not in _COUNTED:
             return None
         value = value.astype(dtypes.to_inexact_dtype(value.dtype))
+    if value.size >= LARGE:
+        return None
     try:
         if axis is None:
             number = value.size
@@ -232,7 +236,7 @@ _FEW = 1 << 10  # numbers whose squares BLAS sums as precisely as NumPy
 def _variance_value(value, axis, ddof, keepdims, root, number):
     """The variance of a NumPy array in two passes; its square root where that is asked for."""
     center = add_reduce(value, axis, out=..., keepdims=True)
-    distance = np.subtract(value, np.divide(center, number, center), out=...)
+    distance = np.subtract(dense(value), np.divide(center, number, center), out=...)
     if axis is None and not keepdims and number <= _FEW:
         total = np.array(np.vdot(distance, distance))
     else:

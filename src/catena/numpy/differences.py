@@ -8,6 +8,7 @@ import numpy as np
 from catena import lax
 from catena.core import dtypes
 from catena.core.array import Array, make_array
+from catena.lax.structure import dense
 from catena.numpy.arithmetic import absolute, remainder
 from catena.numpy.boundary import (
     array_arguments,
@@ -282,6 +283,7 @@ _FEW = 1 << 10  # numbers whose products BLAS sums as precisely as NumPy
 
 
 def _area_value(y, x):
+    y, x = dense(y), dense(x)
     sums, widths = y[1:] + y[:-1], x[1:] - x[:-1]
     total = np.dot(sums, widths) if sums.size <= _FEW else np.add.reduce(np.multiply(sums, widths, sums))
     return np.array(total * total.dtype.type(0.5))

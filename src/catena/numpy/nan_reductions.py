@@ -6,6 +6,8 @@ import numpy as np
 from catena import lax
 from catena.core import dtypes
 from catena.core.array import Array, make_array
+from catena.lax.reductions import add_reduce
+from catena.lax.structure import dense
 from catena.numpy import reductions
 from catena.numpy.averages import divide_by_degrees, squared_distance, variance_dtypes
 from catena.numpy.boundary import (
@@ -100,7 +102,7 @@ def _nan_extremum(name, reduction, a, axis, out, keepdims, initial, where):
         numpy_fun = np.fmax if reduction is MAX else np.fmin  # the hot path
         if found[0].size:
             try:
-                return make_array(run(numpy_fun.reduce, found[0], axis, out=..., keepdims=keepdims))
+                return make_array(run(numpy_fun.reduce, dense(found[0]), axis, out=..., keepdims=keepdims))
             except ValueError:  # the general path says what is wrong
                 pass
     a = as_array_argument(name, a)
@@ -213,11 +215,11 @@ def no_nan(total) -> bool:
 
 
 def _mean_value(value, axis, keepdims):
-    total = np.add.reduce(value, axis, out=..., keepdims=keepdims)
+    total = add_reduce(value, axis, keepdims=keepdims)
     if no_nan(total):
         return np.divide(total, value.size // max(total.size, 1), total)
     mask = value == value
-    total = np.add.reduce(np.where(mask, value, value.dtype.type(0)), axis, out=..., keepdims=keepdims)
+    total = add_reduce(np.where(mask, value, value.dtype.type(0)), axis, keepdims=keepdims)
     number = np.add.reduce(mask, axis, value.dtype, keepdims=keepdims)
     return np.divide(total, number, total)
 
@@ -226,7 +228,7 @@ def _variance_value(value, axis, ddof, keepdims):
     mask = value == value
     distance = np.subtract(value, _mean_value(value, axis, True), out=...)
     distance[~mask] = 0
-    total = np.add.reduce(np.square(distance), axis, out=..., keepdims=keepdims)
+    total = add_reduce(np.square(distance), axis, keepdims=keepdims)
     divisor = np.add.reduce(mask, axis, value.dtype, keepdims=keepdims) - value.dtype.type(ddof)
     return np.divide(total, np.where(divisor > 0, divisor, value.dtype.type(np.nan)), total)
 

@@ -14,6 +14,8 @@ from catena.core.array import Array, make_array
 from catena.core.context import context
 from catena.core.evaluate import quiet
 from catena.core.shapes import broadcast_shapes
+from catena.lax.policy import LONG_SUM, is_small_product
+from catena.lax.structure import dense
 from catena.numpy.boundary import (
     broadcast_to,
     canonical_axis,
@@ -36,10 +38,14 @@ _product = np.ndarray.dot  # the method has a third of the overhead of np.matmul
 
 
 def fast_product(a, b):
-    """The product of two concrete vectors or matrices by BLAS, or None where it is not that simple."""
+    """The product of two concrete vectors or matrices by BLAS, or None where it is not that simple: large ones are for
+    all threads, long sums for more precision.
+    """
     x, y = a._value, b._value
     if x.dtype is y.dtype and x.dtype in _FAST and 1 <= x.ndim <= 2 and 1 <= y.ndim <= 2 and x.shape[-1] == y.shape[0]:
-        value = quiet.run(_product, x, y)
+        if y.shape[0] > LONG_SUM or not is_small_product(x.size, y.size, y.shape[0]):
+            return None
+        value = quiet.run(_product, dense(x), dense(y))
         value = value if type(value) is np.ndarray else np.asarray(value)
         return make_array(value, a._weak and b._weak)
     return None
@@ -177,8 +183,8 @@ def vdot(a: Operand, b: Operand, *, precision: Any = None, preferred_element_typ
     Array(3.+0.j, dtype=complex64)
     """
     if precision is None and preferred_element_type is None and (found := concrete_values(_REAL, a, b)):
-        if found[0].size == found[1].size:  # the hot path
-            return make_array(np.asarray(quiet.run(np.dot, found[0].reshape(-1), found[1].reshape(-1))))
+        if found[0].size == found[1].size <= LONG_SUM:  # the hot path
+            return make_array(np.asarray(quiet.run(np.dot, dense(found[0]).reshape(-1), dense(found[1]).reshape(-1))))
     a, b = (convert(x, *dtype_of(x)) for x in operands("vdot", a, b))
     a = lax.conj(a) if dtypes.is_complex(a.dtype) else a
     flat = (lax.reshape(x, (x.size,)) if x.ndim != 1 else x for x in (a, b))
@@ -203,8 +209,9 @@ def inner(a: Operand, b: Operand, *, precision: Any = None, preferred_element_ty
     """
     if precision is None and preferred_element_type is None and (found := concrete_values(_FAST, a, b)):
         x, y = found  # the hot path
-        if x.ndim in (1, 2) and y.ndim in (1, 2) and x.shape[-1] == y.shape[-1]:
-            return make_array(np.asarray(quiet.run(np.dot, x, y.T)))
+        if x.ndim in (1, 2) and y.ndim in (1, 2) and x.shape[-1] == y.shape[-1] <= LONG_SUM:
+            if is_small_product(x.size, y.size, x.shape[-1]):
+                return make_array(np.asarray(quiet.run(np.dot, dense(x), dense(y.T))))
     a, b, dtype, weak = _operands("inner", a, b, preferred_element_type)
     if not a.ndim or not b.ndim:
         return convert(lax.mul(a, b), dtype, weak)

@@ -18,7 +18,9 @@ from catena.core.array import Array, make_array
 from catena.core.context import context
 from catena.core.evaluate import quiet
 from catena.core.namespace import alias
+from catena.lax.policy import LARGE
 from catena.lax.reductions import add_reduce
+from catena.lax.structure import dense
 from catena.numpy.boundary import (
     as_array_argument,
     broadcast_together,
@@ -201,6 +203,8 @@ def _fast(reduction, numpy_fun, a, axis, dtype, keepdims, where, promote_integer
         return None
     value = a._value
     found = value.dtype
+    if value.size >= LARGE:
+        return None
     if dtype is None:
         dtype = found
         if found not in REAL:
@@ -235,6 +239,10 @@ def _accumulate(reduction, name, a, axis, dtype, out, keepdims, initial, where, 
     wide = accumulator(dtype)
     result = reduce_with(reduction, convert(a, wide), axis, keepdims, initial, where)
     return convert(result, dtype)
+
+
+def _multiply_reduce(value, axis, dtype, out, keepdims):
+    return np.multiply.reduce(dense(value), axis, dtype, out=out, keepdims=keepdims)
 
 
 along_axes = family(
@@ -307,7 +315,7 @@ def prod(
     Array([3, 8], dtype=int32)
     """
     if type(a) is Array and initial is None and out is None:  # the hot path
-        result = _fast(PROD, np.multiply.reduce, a, axis, dtype, keepdims, where, promote_integers)
+        result = _fast(PROD, _multiply_reduce, a, axis, dtype, keepdims, where, promote_integers)
         if result is not None:
             return result
     return _accumulate(PROD, "prod", a, axis, dtype, out, keepdims, initial, where, promote_integers)

@@ -12,6 +12,7 @@ from catena.core import dtypes
 from catena.core.array import Array, make_array
 from catena.core.errors import ConcretizationTypeError
 from catena.core.trace import find_concrete
+from catena.lax.structure import dense
 from catena.numpy import reductions
 from catena.numpy.arithmetic import absolute
 from catena.numpy.averages import average
@@ -357,7 +358,7 @@ def cov(
            [-1.,  1.]], dtype=float32)
     """
     if y is fweights is aweights is dtype is None and (found := concrete_values(REAL, m)):  # the hot path
-        if found[0].ndim == 2 and found[0].size and type(ddof) in (int, type(None)):
+        if found[0].ndim == 2 and 0 < found[0].size <= _FEW and type(ddof) in (int, type(None)):
             degrees = (0 if bias else 1) if ddof is None else ddof
             return make_array(run(_covariance_value, found[0], rowvar, degrees))
     m = as_array_argument("cov", m)
@@ -396,9 +397,12 @@ def cov(
     return reshaped(result, tuple(n for n in result.shape if n != 1)) if 1 in result.shape else result
 
 
+_FEW = 1 << 12  # numbers that BLAS multiplies on one thread
+
+
 def _comoments(x, rowvar: bool):
     """The products of the distances of variables from their means."""
-    x = x if rowvar else x.T
+    x = dense(x if rowvar else x.T)
     ones = _ones(x.shape[1], x.dtype)
     total = np.add.reduce(x, 1) if ones is None else x.dot(ones)
     x = x - (total / np.array(x.shape[1], x.dtype))[:, None]
@@ -497,7 +501,7 @@ def corrcoef(x: Operand, y: Operand | None = None, rowvar: bool = True, dtype: D
            [-1.,  1.]], dtype=float32)
     """
     if y is dtype is None and (found := concrete_values(REAL, x)):  # the hot path
-        if found[0].ndim == 2 and found[0].shape[0] > 1 and found[0].shape[1] > 1:
+        if found[0].ndim == 2 and min(found[0].shape) > 1 and found[0].size <= _FEW:
             return make_array(run(_correlation_value, found[0], rowvar))
     c = cov(x, y, rowvar, dtype=_inexact_dtype("corrcoef", dtype))
     if c.ndim == 0:

@@ -9,6 +9,7 @@ import numpy as np
 from catena import lax
 from catena.core import dtypes
 from catena.core.array import Array, make_array
+from catena.lax.reductions import add_reduce
 from catena.numpy import diagonals, products, reductions
 from catena.numpy.boundary import (
     as_array_argument,
@@ -74,7 +75,7 @@ def norm(x: Operand, ord: Any = None, axis: Axis = None, keepdims: bool = False)
 
 
 def _length(value, axis, keepdims: bool):
-    return np.sqrt(np.add.reduce(np.square(value), axis, keepdims=keepdims), out=...)
+    return np.sqrt(add_reduce(np.square(value), axis, keepdims=keepdims), out=...)
 
 
 def _axis_tuple(axis, rank: int) -> tuple:

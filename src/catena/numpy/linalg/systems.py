@@ -12,6 +12,7 @@ from catena.core.array import Array, make_array
 from catena.core.trace import find_concrete
 from catena.lax.linalg.algebra import adjoint
 from catena.lax.linalg.solve import solve_with_lu
+from catena.lax.structure import dense
 from catena.numpy import reductions
 from catena.numpy.boundary import (
     as_array_argument,
@@ -413,7 +414,8 @@ def _least_squares(a, b, rcond):
         )
     eps = float(dtypes.finfo(a.dtype).eps)
     left, right = matrix_value(a), matrix_value(b)
-    if left is not None and right is not None and (rcond is None or type(rcond) is float):
+    few = a.size + b.size <= _FEW  # those that LAPACK and BLAS work on by one thread
+    if left is not None and right is not None and few and (rcond is None or type(rcond) is float):
         rcond = eps * max(m, n) if rcond is None else eps if rcond < 0 else rcond
         return [make_array(np.asarray(v)) for v in run(_least_squares_value, left, right, rcond)]
     rcond = convert(as_array_argument("lstsq", eps * max(m, n) if rcond is None else rcond, 2), real)
@@ -432,7 +434,11 @@ def _least_squares(a, b, rcond):
     return x, reductions.sum(squares, 0), rank, s
 
 
+_FEW = 1 << 12
+
+
 def _least_squares_value(a, b, rcond: float) -> tuple:
+    a, b = dense(a), dense(b)
     s, u, vh = lapack.gesdd(a, full_matrices=False, compute_uv=True)
     used = (s > 0) & (s >= s.dtype.type(rcond) * s[0])
     inverse = np.divide(s.dtype.type(1), s, where=used, out=np.zeros_like(s))
