@@ -14,9 +14,10 @@ NAMES = {
         "NamedSharding P Ref Shard ad api_util array_garbage_collection_guard auto_pcast copy_to_host_async "
         "custom_batching distributed dlpack empty_ref export ffi free_ref freeze fwd_and_bwd host_count host_id "
         "host_ids image lib make_array_from_callback make_array_from_process_local_data "
-        "make_array_from_single_device_arrays make_mesh make_user_context memory monitoring new_ref ops print_environment_info process_indices profiler ref "
-        "remove_size_one_mesh_axis_from_type reshard scipy set_mesh shard_map smap thread_guard transfer_guard "
-        "transfer_guard_device_to_device transfer_guard_device_to_host transfer_guard_host_to_device version"
+        "make_array_from_single_device_arrays make_mesh make_user_context memory monitoring new_ref ops "
+        "print_environment_info process_indices profiler ref remove_size_one_mesh_axis_from_type reshard scipy "
+        "set_mesh shard_map smap thread_guard transfer_guard transfer_guard_device_to_device "
+        "transfer_guard_device_to_host transfer_guard_host_to_device version"
     ),
     "catena.lax": (
         "all_gather_p all_to_all_p axis_index_p composite dce_sink dce_sink_p device_put_p pbroadcast pcast "
