@@ -1,5 +1,7 @@
 """Arrays repeated along axes, and arrays made from nothing but a shape; eagerly, views of one element."""
 
+from __future__ import annotations
+
 import functools
 import itertools
 

@@ -5,6 +5,8 @@ programs enter Python only for it. An exception in it ends the program and reach
 whose cause is the exception itself.
 """
 
+from __future__ import annotations
+
 import functools
 import string
 from collections.abc import Callable

@@ -4,6 +4,8 @@ A collective names the axes it works along. When a batch trace maps an axis of t
 the mapped axis; other axes of the collective stay for the traces outside.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 
 import numpy as np

@@ -1,5 +1,7 @@
 """Contractions: ``dot_general`` and everything that is one."""
 
+from __future__ import annotations
+
 import enum
 import math
 import operator

@@ -1,5 +1,7 @@
 """Forms of convolution that ``conv_general_dilated`` and ``dot_general`` are made to give."""
 
+from __future__ import annotations
+
 import math
 import operator
 from collections.abc import Sequence

@@ -11,6 +11,8 @@ Source of the two identities: Dumoulin and Visin, "A guide to convolution arithm
 (2016).
 """
 
+from __future__ import annotations
+
 import operator
 from collections.abc import Sequence
 from typing import NamedTuple

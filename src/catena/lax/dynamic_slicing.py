@@ -1,5 +1,7 @@
 """Windows at positions that are known only when the program runs: dynamic slices and their updates."""
 
+from __future__ import annotations
+
 import operator
 from collections.abc import Sequence
 

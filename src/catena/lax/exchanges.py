@@ -1,5 +1,7 @@
 """Collectives that move data between examples: permutations, gathers, and exchanges along a named axis."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,5 +1,7 @@
 """Reading windows at positions given by an array of indices: gather."""
 
+from __future__ import annotations
+
 import operator
 from collections.abc import Sequence
 

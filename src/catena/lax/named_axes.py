@@ -1,5 +1,7 @@
 """Named axes of ``vmap`` and ``pmap``: their sizes, groups of their indices, and the index of an example."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 
 import numpy as np

@@ -4,6 +4,8 @@ The meaning of a ragged contraction is written once, in ``_masked``, as a dense 
 with a mask; differentiation, batching and compilation go through it. Evaluation takes the groups one by one.
 """
 
+from __future__ import annotations
+
 import operator
 from dataclasses import dataclass
 from functools import lru_cache

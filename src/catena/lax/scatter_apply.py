@@ -1,5 +1,7 @@
 """A scatter that applies a function to the elements it addresses."""
 
+from __future__ import annotations
+
 import operator
 from collections.abc import Callable, Sequence
 

@@ -1,5 +1,7 @@
 """Windows that slide over an array: their arithmetic, reductions over them, the derivative of max pooling."""
 
+from __future__ import annotations
+
 import math
 import operator
 from collections.abc import Callable, Sequence

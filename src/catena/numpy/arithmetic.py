@@ -4,6 +4,8 @@ Operands are promoted to one dtype by the lattice. Division of integers follows 
 do not raise, and have the values that XLA's fix-up on CPU gives.
 """
 
+from __future__ import annotations
+
 import numpy as np
 
 from catena import lax

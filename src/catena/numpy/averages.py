@@ -4,6 +4,8 @@ Values of float16 and bfloat16 are averaged in float32; the variance takes two p
 costs no precision.
 """
 
+from __future__ import annotations
+
 import math
 
 import numpy as np

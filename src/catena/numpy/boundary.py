@@ -10,6 +10,8 @@ are noticed there (see ``protocol``), so that the others pay nothing for it.
 scalars are converted on the way, not traced, so that jaxprs hold literals of the final dtype.
 """
 
+from __future__ import annotations
+
 import operator
 import warnings
 

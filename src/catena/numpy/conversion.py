@@ -5,6 +5,8 @@ all its leaves promote to; a list with traced values in it is concatenated in th
 are always copied, because their owner could write to them.
 """
 
+from __future__ import annotations
+
 import warnings
 from collections.abc import Callable
 from typing import Any

@@ -4,6 +4,8 @@ Outside of traces they are NumPy arrays at once, ``full`` of one element without
 tracing they are equations, so that programs do not carry large constants.
 """
 
+from __future__ import annotations
+
 import functools
 from collections.abc import Sequence
 from typing import Any

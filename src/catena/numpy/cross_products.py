@@ -1,5 +1,7 @@
 """The vector product."""
 
+from __future__ import annotations
+
 import operator
 
 import numpy as np

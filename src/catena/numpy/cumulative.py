@@ -1,5 +1,7 @@
 """Running sums and products: ``cumsum``, ``cumprod``, and their array-API kin with an initial element."""
 
+from __future__ import annotations
+
 import numpy as np
 
 from catena import lax

@@ -1,5 +1,7 @@
 """Diagonals: ``diag``, ``diagflat``, ``diagonal``, ``trace``."""
 
+from __future__ import annotations
+
 import numpy as np
 
 from catena import lax

@@ -1,5 +1,7 @@
 """Differences, gradients, areas, unwrapping and interpolation of sampled functions."""
 
+from __future__ import annotations
+
 import operator
 from collections.abc import Sequence
 

@@ -3,6 +3,8 @@
 All are without the indentation of the source, which compilers of Python leave in (until 3.12) or take out (since 3.13).
 """
 
+from __future__ import annotations
+
 import inspect
 
 _DOC = """{purpose}

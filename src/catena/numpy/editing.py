@@ -1,5 +1,7 @@
 """Arrays with elements moved, repeated, inserted or left out."""
 
+from __future__ import annotations
+
 import operator
 from collections.abc import Sequence
 from typing import Any

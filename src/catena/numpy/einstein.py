@@ -4,6 +4,8 @@ A contraction is a sequence of pairwise ones. Each of these is: sums over labels
 diagonals of repeated labels, one ``dot_general`` and one transpose.
 """
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any

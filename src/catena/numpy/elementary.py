@@ -4,6 +4,8 @@ They take numbers and booleans and compute in a float or complex dtype: integers
 default float, narrower than that where the argument is weak or a small float already.
 """
 
+from __future__ import annotations
+
 import numpy as np
 
 from catena import lax

@@ -1,5 +1,7 @@
 """Floats and their parts: rounding, signs, exponents, neighbours; real and imaginary parts."""
 
+from __future__ import annotations
+
 import numpy as np
 
 from catena import lax

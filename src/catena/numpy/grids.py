@@ -1,5 +1,7 @@
 """Indices as objects: ``s_``, ``r_``, ``c_``, ``ix_``, triangles, and positions in flattened arrays."""
 
+from __future__ import annotations
+
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any

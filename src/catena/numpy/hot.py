@@ -10,6 +10,8 @@ which has the arithmetic of compiled programs (``lax/native.py``).
 ``out=...`` makes a NumPy ufunc return 0-d arrays instead of scalars.
 """
 
+from __future__ import annotations
+
 import inspect
 from typing import NamedTuple
 

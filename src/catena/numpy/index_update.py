@@ -6,6 +6,8 @@ update of them by values that do not depend on their number is ``where(mask, upd
 tracing, too.
 """
 
+from __future__ import annotations
+
 import sys
 import warnings
 from collections.abc import Callable
@@ -51,7 +53,7 @@ class IndexUpdateHelper:
     def __init__(self, array):
         self.array = array
 
-    def __getitem__(self, index) -> "IndexUpdateRef":
+    def __getitem__(self, index) -> IndexUpdateRef:
         return IndexUpdateRef(self.array, index)
 
     def __repr__(self):

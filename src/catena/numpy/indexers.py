@@ -9,6 +9,8 @@ stands where they stand if they are adjacent and in front if not. Spans of step 
 others are batch axes.
 """
 
+from __future__ import annotations
+
 import operator
 from typing import NamedTuple
 

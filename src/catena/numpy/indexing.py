@@ -4,6 +4,8 @@ Eager indexing is NumPy's: a view where the index is basic, a copy where it is a
 the language clamps, so whatever NumPy refuses goes to the general path, which clamps or says what is wrong.
 """
 
+from __future__ import annotations
+
 from types import EllipsisType, NoneType
 from typing import Any
 

@@ -1,5 +1,7 @@
 """Functions of integers: bits, shifts, greatest common divisors."""
 
+from __future__ import annotations
+
 import numpy as np
 
 from catena import lax

@@ -1,6 +1,8 @@
 """Questions about arrays, their text, and files: ``shape``, ``array_repr``, ``printoptions``, ``save``,
 ``load``."""
 
+from __future__ import annotations
+
 import os
 from typing import Any, BinaryIO
 

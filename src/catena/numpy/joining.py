@@ -4,6 +4,8 @@ The arrays to join may be given as a list or tuple, or as one array, whose first
 They are promoted to one dtype. The parts that arrays are split into are views.
 """
 
+from __future__ import annotations
+
 import operator
 from collections.abc import Sequence
 from typing import Any

@@ -1,6 +1,8 @@
 """Comparisons, truth, and tests of elements: ``equal``, ``logical_and``, ``isnan``, ``isclose`` and their
 kin."""
 
+from __future__ import annotations
+
 import functools
 import math
 from typing import Any

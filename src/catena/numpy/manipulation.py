@@ -3,6 +3,8 @@
 On concrete arrays all of these are views of NumPy, which are free because arrays are immutable.
 """
 
+from __future__ import annotations
+
 import operator
 from collections.abc import Sequence
 

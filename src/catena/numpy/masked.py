@@ -7,6 +7,8 @@ meaning by the array protocol, as a user's class could (docs/array_protocol.md).
 ``NonConcreteBooleanIndexError``.
 """
 
+from __future__ import annotations
+
 import inspect
 from functools import partial
 
@@ -56,21 +58,21 @@ class Selection:
         return self.array.ndim - self.axis
 
     @property
-    def T(self) -> "Selection":  # noqa: N802
+    def T(self) -> Selection:  # noqa: N802
         """The same elements with the axes in reverse order."""
         return self.array.__array_namespace__().transpose(self)
 
-    def transpose(self, *axes) -> "Selection":
+    def transpose(self, *axes) -> Selection:
         """The same elements with the axes in another order, given as a tuple or one by one; reversed by default."""
         order = axes[0] if len(axes) == 1 else axes or None
         return self.array.__array_namespace__().transpose(self, order)
 
     @property
-    def mT(self) -> "Selection":  # noqa: N802
+    def mT(self) -> Selection:  # noqa: N802
         """The same elements with the last two axes exchanged."""
         return self.array.__array_namespace__().matrix_transpose(self)
 
-    def with_array(self, array, from_right: int, tame: bool) -> "Selection":
+    def with_array(self, array, from_right: int, tame: bool) -> Selection:
         """Other values for the same elements."""
         return Selection(array, self.mask, array.ndim - from_right, self.source, tame)
 
@@ -80,7 +82,7 @@ class Selection:
         shape[self.axis] = self.mask.shape[0]
         return lax.reshape(self.mask, tuple(shape))
 
-    def tamed(self) -> "Selection":
+    def tamed(self) -> Selection:
         """The same elements, where those that are not selected repeat the first that is.
 
         Functions are computed on all elements. What they give where the mask is false is never used, but

@@ -4,6 +4,8 @@ Both classes are core's, which knows nothing of these functions; ``install`` giv
 Methods that need a concrete value, such as ``devices``, are Array's alone.
 """
 
+from __future__ import annotations
+
 import sys
 from typing import Any
 

@@ -1,5 +1,7 @@
 """What the namespace says of itself by the Python array API standard: ``__array_namespace_info__``."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np

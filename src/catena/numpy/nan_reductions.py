@@ -1,6 +1,8 @@
 """Reductions that skip NaN: ``nansum``, ``nanmax``, ``nanmean``, ``nanargmax``, ``nancumsum`` and their
 kin."""
 
+from __future__ import annotations
+
 import numpy as np
 
 from catena import lax

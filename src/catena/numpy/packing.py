@@ -1,5 +1,7 @@
 """Bits packed into bytes and back."""
 
+from __future__ import annotations
+
 import operator
 
 import numpy as np

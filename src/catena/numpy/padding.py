@@ -3,6 +3,8 @@
 Axes are padded one after the other, so that corners are borders of borders, as in NumPy.
 """
 
+from __future__ import annotations
+
 import functools
 from collections.abc import Callable
 from typing import Any

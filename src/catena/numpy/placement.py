@@ -1,5 +1,7 @@
 """Where arrays are: the ``device`` and ``out_sharding`` arguments of the functions that make them."""
 
+from __future__ import annotations
+
 from catena.core.array import Array, make_array
 from catena.core.device import Device, default_device
 from catena.core.sharding import target_device

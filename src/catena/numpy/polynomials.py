@@ -1,5 +1,7 @@
 """Polynomials as 1-D arrays of coefficients, the highest power first."""
 
+from __future__ import annotations
+
 import operator
 from typing import Any
 

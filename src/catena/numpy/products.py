@@ -1,6 +1,8 @@
 """Products of vectors and matrices: ``matmul``, ``dot``, ``tensordot`` and their kin; all are
 ``lax.dot_general``."""
 
+from __future__ import annotations
+
 import functools
 import operator
 from collections.abc import Sequence

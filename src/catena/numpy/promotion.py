@@ -1,5 +1,7 @@
 """Arguments of one dtype, each of its own shape: for functions whose arguments do not broadcast together."""
 
+from __future__ import annotations
+
 from catena.core import dtypes
 from catena.numpy.boundary import array_arguments, convert, promoted_dtype
 

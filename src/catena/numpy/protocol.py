@@ -10,6 +10,8 @@ own and whose class takes part, raises ``Overridden``; the public function that 
 the classes. Elementwise functions, operators and ufuncs catch it on their general path only.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any
 

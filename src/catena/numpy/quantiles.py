@@ -4,6 +4,8 @@ Only the elements next to the quantiles are put in their place, which is linear 
 concrete arrays, by `order_statistics` while tracing.
 """
 
+from __future__ import annotations
+
 import numpy as np
 
 from catena import lax

@@ -1,6 +1,8 @@
 """Evenly spaced numbers and grids: ``arange``, ``linspace``, ``logspace``, ``geomspace``, ``meshgrid``,
 ``mgrid`` ..."""
 
+from __future__ import annotations
+
 import functools
 from collections.abc import Callable
 from typing import Any

@@ -5,6 +5,8 @@ Axes are integers, or names of axes mapped by ``vmap`` or ``shard_map``, along w
 instances are reduced too. Sums of float16 and bfloat16 are accumulated in float32.
 """
 
+from __future__ import annotations
+
 import builtins
 import operator
 from collections.abc import Sequence

@@ -1,6 +1,8 @@
 """Dtypes in the namespace: scalar types such as ``jnp.float32``, abstract kinds, and questions about
 dtypes."""
 
+from __future__ import annotations
+
 import numpy as np
 
 from catena.core import dtypes

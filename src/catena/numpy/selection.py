@@ -3,6 +3,8 @@
 Results whose size depends on data need ``size=`` while tracing: missing places are filled.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from typing import Any
 

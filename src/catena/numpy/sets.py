@@ -3,6 +3,8 @@
 Results have as many elements as the data say, so while tracing they need ``size=``.
 """
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 import numpy as np

@@ -5,6 +5,8 @@ For concrete arrays all of these are views: arrays are immutable, so nothing is 
 elements in memory demands it.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any
 
@@ -332,7 +334,7 @@ def broadcast_shapes(*shapes: int | Sequence[int]) -> tuple[int, ...]:
       ValueError: the shapes do not broadcast together.
 
     >>> import catena.numpy as jnp
-    >>> jcore_shapes.broadcast_shapes((2, 1), (3,))
+    >>> jnp.broadcast_shapes((2, 1), (3,))
     (2, 3)
     """
     if not shapes:

@@ -3,6 +3,8 @@
 NaN comes last, zeros of both signs are equal, complex numbers are ordered by real, then imaginary parts.
 """
 
+from __future__ import annotations
+
 import operator
 from collections.abc import Sequence
 

@@ -1,5 +1,7 @@
 """Counting and correlating: ``bincount``, histograms, ``cov``, ``corrcoef``, ``convolve``, ``correlate``."""
 
+from __future__ import annotations
+
 import functools
 import operator
 from collections.abc import Sequence

@@ -1,5 +1,7 @@
 """Elements by position: ``take``, ``put``, their kin along an axis, and the diagonal."""
 
+from __future__ import annotations
+
 import operator
 from typing import Any
 

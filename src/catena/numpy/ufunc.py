@@ -5,6 +5,8 @@ A ufunc is an elementwise function with its algebra. The common ones know faster
 are reduced by a loop over the axis.
 """
 
+from __future__ import annotations
+
 import functools
 import inspect
 from collections.abc import Callable

@@ -1,6 +1,8 @@
 """The universal functions of the namespace: elementwise functions together with the reductions that go with
 them."""
 
+from __future__ import annotations
+
 import numpy as np
 
 from catena.numpy import arithmetic, elementary, integers, logic

@@ -1,5 +1,7 @@
 """Functions of single elements or lines applied to whole arrays, by ``vmap``."""
 
+from __future__ import annotations
+
 import functools
 import operator
 import re

@@ -1,5 +1,7 @@
 """Window functions: weights that fade out samples towards both ends."""
 
+from __future__ import annotations
+
 import numpy as np
 
 from catena import lax

@@ -5,6 +5,8 @@ whatever moves elements around (indexing, reshape, concatenate, select, scan ...
 programs.
 """
 
+from __future__ import annotations
+
 import numpy as np
 
 from catena.core.array import typed_array

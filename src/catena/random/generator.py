@@ -5,6 +5,8 @@ A generator is five facts: the shape of its keys (a few 32-bit words) and four p
 The generator of a key is part of the key's dtype, so keys of different generators never mix.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -4,6 +4,8 @@ A checkpointed call is one equation. Its derivative keeps only the arguments of 
 says) and runs the function again when cotangents come back.
 """
 
+from __future__ import annotations
+
 import functools
 from collections.abc import Callable, Hashable
 

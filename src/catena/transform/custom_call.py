@@ -5,6 +5,8 @@ Each trace takes what it needs: evaluation runs the function, a JVP trace runs t
 vectorises both, a jaxpr trace writes an equation that keeps both.
 """
 
+from __future__ import annotations
+
 import functools
 import types
 from collections.abc import Callable
@@ -184,7 +186,7 @@ def nondiff_positions(fun: Callable, argnums, argnames) -> tuple:
     return tuple(sorted({*by_name, *by_position}))
 
 
-def positional(custom: "CustomFunction", args, kwargs) -> tuple:
+def positional(custom: CustomFunction, args, kwargs) -> tuple:
     """The arguments as positional ones, defaults filled in; keywords with defaults keep these."""
     signature = signature_of(custom.fun)
     try:

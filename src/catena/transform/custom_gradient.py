@@ -1,5 +1,7 @@
 """Derivatives written next to values: ``custom_gradient``, ``closure_convert`` and ``linear_call``."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 
 from catena.core import dtypes

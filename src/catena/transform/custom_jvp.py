@@ -1,5 +1,7 @@
 """``custom_jvp``: a function whose forward derivative is given by a rule."""
 
+from __future__ import annotations
+
 import functools
 from collections.abc import Callable
 
@@ -33,7 +35,7 @@ class JVPRule:
 
     __slots__ = ("custom", "nondiff", "tree", "trees", "__name__")
 
-    def __init__(self, custom: "custom_jvp", nondiff, tree, trees: dict):
+    def __init__(self, custom: custom_jvp, nondiff, tree, trees: dict):
         self.custom, self.nondiff, self.tree, self.trees = custom, nondiff, tree, trees
         self.__name__ = function_name(custom.jvp)
 

@@ -5,6 +5,8 @@ operation, ``custom_vjp_linear``, whose transpose is the backward rule. Forward 
 derivative is then computed as the transpose of the backward rule, which is linear in its cotangents.
 """
 
+from __future__ import annotations
+
 import functools
 from collections.abc import Callable
 
@@ -218,7 +220,7 @@ class ForwardRule:
 
     __slots__ = ("custom", "nondiff", "tree", "trees", "__name__")
 
-    def __init__(self, custom: "custom_vjp", nondiff: dict, tree, trees: dict):
+    def __init__(self, custom: custom_vjp, nondiff: dict, tree, trees: dict):
         self.custom, self.nondiff, self.tree, self.trees = custom, nondiff, tree, trees
         self.__name__ = function_name(custom.fwd)
 
@@ -245,7 +247,7 @@ class ForwardRule:
         return ForwardRule, (self.custom, self.nondiff, self.tree, self.trees)
 
 
-def check_pair(custom: "custom_vjp", pair):
+def check_pair(custom: custom_vjp, pair):
     """What a forward rule returned, or an error where it is not a pair."""
     if isinstance(pair, (tuple, list)) and len(pair) == 2:
         return pair
@@ -266,7 +268,7 @@ class BackwardRule:
 
     __slots__ = ("custom", "nondiff", "tree", "in_avals", "trees", "__name__")
 
-    def __init__(self, custom: "custom_vjp", nondiff, tree, in_avals, trees: dict):
+    def __init__(self, custom: custom_vjp, nondiff, tree, in_avals, trees: dict):
         self.custom, self.nondiff, self.tree, self.in_avals, self.trees = (
             custom,
             nondiff,

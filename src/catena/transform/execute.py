@@ -3,6 +3,8 @@
 The call is a hot path: the native entry reads the data pointers straight out of two tuples of NumPy arrays.
 """
 
+from __future__ import annotations
+
 import sys
 import time
 import warnings

@@ -1,5 +1,7 @@
 """From functions of trees to functions of flat lists, and back."""
 
+from __future__ import annotations
+
 import functools
 import inspect
 from collections.abc import Callable

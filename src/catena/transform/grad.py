@@ -1,5 +1,7 @@
 """Derivatives as users ask for them: ``grad``, ``vjp``, ``jvp``, ``linearize``, Jacobians and Hessians."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 
 import numpy as np

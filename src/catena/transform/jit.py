@@ -5,6 +5,8 @@ and the native entry; (2) a tree of arrays and numbers that was seen, beside sta
 run; (3) something new: trace, compile, remember. Under another trace the call becomes one ``jit`` equation.
 """
 
+from __future__ import annotations
+
 import functools
 import types
 
@@ -248,14 +250,14 @@ class JitFunction:
     # ---- stages
 
     @api_boundary
-    def trace(self, *args, **kwargs) -> "stages.Traced":
+    def trace(self, *args, **kwargs) -> stages.Traced:
         """Trace for these arguments (arrays, or anything with shape and dtype) without compiling."""
         _, call, in_tree, avals = self._traced_call(args, kwargs)
         return stages.Traced(
             self._fun, self._name, call, in_tree, avals, self._leaf_names(args, kwargs), self._keep_unused
         )
 
-    def lower(self, *args, **kwargs) -> "stages.Lowered":
+    def lower(self, *args, **kwargs) -> stages.Lowered:
         """Trace and translate to the compiler's graph; ``.compile()`` finishes the way."""
         return self.trace(*args, **kwargs).lower()
 

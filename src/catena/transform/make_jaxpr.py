@@ -1,5 +1,7 @@
 """Looking at what a function traces to: ``make_jaxpr`` and ``eval_shape``."""
 
+from __future__ import annotations
+
 import functools
 from collections.abc import Callable
 

@@ -1,5 +1,7 @@
 """Moving values between Python, NumPy and devices, and what lives there."""
 
+from __future__ import annotations
+
 import numpy as np
 
 from catena.core import device as devices

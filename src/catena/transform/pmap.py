@@ -4,6 +4,8 @@ The devices are virtual CPU devices of one processor, so the mapped axis is vect
 whole; what the user sees is one example a device, with collectives between them.
 """
 
+from __future__ import annotations
+
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any

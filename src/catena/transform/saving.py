@@ -4,6 +4,8 @@ Policies look at operations one by one. Branches and loop bodies are entered: wh
 results of the branch or the loop (the ``save`` rule of their primitives), so that it need not be computed again either.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import NamedTuple
 

@@ -1,5 +1,7 @@
 """Names for parts of programs, and evaluation in the middle of tracing."""
 
+from __future__ import annotations
+
 import functools
 from collections.abc import Callable
 

@@ -1,5 +1,7 @@
 """The stages of compilation as users can hold them: traced, lowered, compiled."""
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 from catena.core.array import Array, as_array
@@ -162,7 +164,7 @@ class Traced(Stage):
         """The types of the result, as a tree."""
         return tree_unflatten(self._call.out_tree, self._call.closed.out_avals)
 
-    def lower(self, *, lowering_platforms=None) -> "Lowered":
+    def lower(self, *, lowering_platforms=None) -> Lowered:
         """Translate to the compiler's graph.
 
         Arguments:
@@ -204,7 +206,7 @@ class Lowered(Stage):
             raise ValueError(f"dialect must be None or 'graph', got {dialect!r}")
         return compiler.lower(self._call.closed)
 
-    def compile(self, compiler_options: dict | None = None, *, device_assignment=None) -> "Compiled":
+    def compile(self, compiler_options: dict | None = None, *, device_assignment=None) -> Compiled:
         """Compile to native code."""
         check_compiler_options(compiler_options)
         if device_assignment is not None:

@@ -1,5 +1,7 @@
 """``vmap``: a function of one example becomes a function of a batch."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any
 

@@ -4,6 +4,8 @@ Algorithm: Blelloch, "Prefix sums and their applications" (1990): combine neighb
 combine what is between. About ``2 n`` applications of the operation, each over a whole slice at once.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any
 

@@ -1,5 +1,7 @@
 """What all control flow shares: tracing bodies, comparing their types, and running one equation natively."""
 
+from __future__ import annotations
+
 import types
 from collections.abc import Callable, Sequence
 from typing import NamedTuple

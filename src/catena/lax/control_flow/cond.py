@@ -4,6 +4,8 @@ The primitive takes ``[index, *operands]`` and holds a jaxpr for each branch, al
 halves of the branches are brought to one type by filling in zeros.
 """
 
+from __future__ import annotations
+
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple

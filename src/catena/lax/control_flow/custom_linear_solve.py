@@ -5,6 +5,8 @@ With ``A(x) = b`` the derivative is ``A(dx) = db - dA(x)``: another system with 
 same solver; and the transpose of solving with ``A`` is solving with the transpose of ``A``.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -34,7 +36,7 @@ class LinearSolve(NamedTuple):
     solve: Any
     transpose_solve: Any
 
-    def transpose(self) -> "LinearSolve":
+    def transpose(self) -> LinearSolve:
         """The same for the transposed system."""
         return LinearSolve(self.vecmat, self.matvec, self.transpose_solve, self.solve)
 

@@ -4,6 +4,8 @@ Where ``f(x, m) = 0`` defines ``x`` as a function of ``m``, its derivative solve
 ``df/dx(dx) = -df/dm(dm)`` at the root, however the root was found.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any
 

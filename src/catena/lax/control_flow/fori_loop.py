@@ -1,5 +1,7 @@
 """``fori_loop``: a counted loop; a ``scan`` where the bounds are known, else a ``while``."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any
 

@@ -7,6 +7,8 @@ have a
 cotangent is found as a fixpoint: the body is transformed again until what comes out is what went in.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import NamedTuple
 

@@ -1,5 +1,7 @@
 """``map``: a function applied to each item in turn."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any
 

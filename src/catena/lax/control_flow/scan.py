@@ -1,5 +1,7 @@
 """``scan``: a loop over the leading axis of arrays that carries a value along."""
 
+from __future__ import annotations
+
 import operator
 from collections.abc import Callable
 from typing import Any, NamedTuple

@@ -11,6 +11,8 @@ these stacks, which is linear: transposed, it reads them from the last item to t
 n, *stacks]``, where ``n`` counts the iterations.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any, NamedTuple
 

@@ -1,5 +1,7 @@
 """Discrete Fourier transforms along any axes; ``lax.fft`` transforms the last ones."""
 
+from __future__ import annotations
+
 import operator
 from collections.abc import Sequence
 from typing import Any

@@ -3,6 +3,8 @@
 Concrete matrices of LAPACK's dtypes go to the kernels of ``runtime.lapack`` at once.
 """
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 import numpy as np

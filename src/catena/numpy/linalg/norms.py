@@ -1,5 +1,7 @@
 """Norms of vectors and matrices, condition numbers, and small functions of the array API standard."""
 
+from __future__ import annotations
+
 import operator
 from collections.abc import Sequence
 from typing import Any

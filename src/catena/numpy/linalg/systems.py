@@ -1,5 +1,7 @@
 """Determinants, inverses and solutions of linear systems."""
 
+from __future__ import annotations
+
 import operator
 from collections.abc import Sequence
 from typing import Any, NamedTuple
