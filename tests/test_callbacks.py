@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import catena as jax
+import catena.numpy as jnp
 from catena import lax
 from catena.experimental import io_callback
 
@@ -192,3 +193,91 @@ def test_compiled_scans_switches_and_gradients_print(capsys):
     assert prints(capsys, running, np.arange(3, dtype=np.int32)) == ["0 0", "0 1", "1 2"]
     assert prints(capsys, lambda i: lax.switch(i, [branch(k) for k in range(40)]), np.int32(29)) == ["branch 29"]
     assert prints(capsys, jax.grad(power), 2.0) == ["i=0", "i=1"]
+
+
+# ---- types, failures and forms of calls
+
+
+CALLBACKS = pytest.mark.parametrize("call", [jax.pure_callback, io_callback])
+
+
+@CALLBACKS
+@pytest.mark.parametrize("dtype", [np.float64, np.int64, np.uint64, np.complex128, float, int, "float64"])
+def test_64_bit_results_need_64_bits(call, dtype):
+    struct = jax.ShapeDtypeStruct((), dtype)
+    for f in (lambda x: call(lambda x: x, struct, x), jax.jit(lambda x: call(lambda x: x, struct, x))):
+        with pytest.raises(ValueError, match="cannot specify 64-bit types"):
+            f(0.0)
+    with jax.enable_x64():
+        assert call(lambda x: np.zeros((), dtype), struct, 0.0).dtype == dtype
+
+
+@CALLBACKS
+def test_results_of_another_kind_are_not_converted(call):
+    for returned, promised in ((3.5, "int32"), (3, "float32"), (1j, "float32"), (True, "int32")):
+        f = lambda x, r=returned, p=promised: call(lambda x: r, jax.ShapeDtypeStruct((), p), x)
+        for g in (f, jax.jit(f)):
+            with pytest.raises(jax.errors.JaxRuntimeError, match=f"output dtype for return value #0.*{promised}"):
+                g(0.0)
+    assert call(lambda x: 3.5, SCALAR, 0.0) == 3.5  # a Python float is of 32 bits here
+
+
+@CALLBACKS
+def test_callbacks_are_not_transposed(call):
+    f = lambda x: call(lambda x: x, jax.ShapeDtypeStruct((), x.dtype), x)
+    for g in (f, jax.jit(f)):
+        with pytest.raises(ValueError, match="callbacks do not support transpose"):
+            jax.linear_transpose(g, 1.0)(1.0)
+
+
+def fail(x):
+    raise KeyError("Ooops")
+
+
+@pytest.mark.parametrize("name", ["pure_callback", "io_callback", "debug.callback"])
+def test_failures_are_logged_with_the_user_s_frames(name, caplog):
+    call = {
+        "pure_callback": lambda x: jax.pure_callback(fail, SCALAR, x),
+        "io_callback": lambda x: io_callback(fail, SCALAR, x),
+        "debug.callback": lambda x: jax.debug.callback(fail, x),
+    }[name]
+    for f in (call, jax.jit(call)):
+        caplog.clear()
+        with pytest.raises(KeyError if name == "debug.callback" and f is call else jax.errors.JaxRuntimeError):
+            f(1.0)
+            jax.effects_barrier()
+        (record,) = [r for r in caplog.records if "failed" in r.message]
+        assert record.levelname == "ERROR" and record.message == f"jax.{name} failed"
+        assert "Ooops" in caplog.text and "in fail" in caplog.text and "in call_logged" not in caplog.text
+
+
+def test_options_first_and_values_in_a_second_call(capsys):
+    jax.debug.print(ordered=True)("v = {}", jnp.arange(2))
+    jax.jit(lambda x: jax.debug.print()("x = {x}", x=x))(1)
+    jax.debug.callback(ordered=True)(lambda x: print("got", x), 2.0)
+    jax.effects_barrier()
+    assert capsys.readouterr().out.splitlines() == ["v = [0 1]", "x = 1", "got 2.0"]
+    jax.debug.log(ordered=True)("v = {}", 1)
+    for f in (jax.debug.print, jax.debug.callback, jax.debug.log):
+        with pytest.raises(TypeError, match="two-call form"):
+            f(x=1)
+
+
+def test_values_are_printed_as_numpy_prints_where_the_print_stands(capsys):
+    @jax.jit
+    def show(v):
+        with np.printoptions(precision=1):
+            jax.debug.print("{}", v)
+
+    for _ in range(2):
+        with np.printoptions(precision=3):
+            show(jnp.array([3.14159, 2.71828]))
+    jax.effects_barrier()
+    assert capsys.readouterr().out.splitlines() == ["[3.1 2.7]"] * 2
+
+
+def test_formatted_strings_are_told_from_formats():
+    with pytest.raises(ValueError, match=r"\['x'\]. You may be passing an f-string"):
+        jax.debug.print(f"{jnp.ones(2)}", x=1)
+    with pytest.raises(ValueError, match=r"\[1\]. You may be passing an f-string"):
+        jax.debug.print("x", 1)

@@ -1,5 +1,6 @@
 """The debugger and the pictures of placement; printing and callbacks are tested with callbacks."""
 
+import bdb
 import io
 
 import numpy as np
@@ -62,8 +63,10 @@ def test_the_number_of_frames():
 
 
 def test_quitting_ends_the_program():
-    with pytest.raises(jax.errors.JaxRuntimeError, match="the debugger was quit"):
+    with pytest.raises(bdb.BdbQuit, match="the debugger was quit"):
         session(lambda **o: stops(1.0, o), "q\n")
+    with pytest.raises(jax.errors.JaxRuntimeError, match="the debugger was quit"):
+        session(lambda **o: jax.jit(lambda x: stops(x, o))(1.0), "q\n")
 
 
 def test_the_end_of_input_continues():

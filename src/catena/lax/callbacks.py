@@ -1,8 +1,8 @@
 """Calls of Python from compiled programs: ``pure_callback``, ``io_callback``, ``debug.callback``, ``debug.print``.
 
 A callback is a primitive with a flat Python function as parameter. The function takes and returns Arrays; compiled
-programs enter Python only for it. An exception in it ends the program and reaches the user as a ``JaxRuntimeError``
-whose cause is the exception itself.
+programs enter Python only for it. An exception in it is logged, ends the program and reaches the user as a
+``JaxRuntimeError`` whose cause is the exception itself; out of a debugging callback that is called at once, as it is.
 """
 
 from __future__ import annotations
@@ -14,14 +14,16 @@ from typing import Any
 
 import numpy as np
 
+from catena.core import dtypes
 from catena.core.array import Array, as_array
 from catena.core.aval import ShapedArray
 from catena.core.casts import convert
 from catena.core.effects import debug_effect, io_effect, ordered_debug_effect, ordered_io_effect
 from catena.core.errors import JaxRuntimeError
 from catena.core.lazy import LazyModule
-from catena.core.primitive import NoRule, Primitive
+from catena.core.primitive import Primitive
 from catena.core.source import function_name
+from catena.core.traceback import user_frames
 from catena.core.tree import tree_flatten, tree_leaves, tree_structure, tree_unflatten
 from catena.core.zeros import Zero, get_aval
 from catena.lax.control_flow.map import map as lax_map
@@ -58,10 +60,21 @@ class FlatCallback:
         return f"FlatCallback({function_name(self.callback)})"
 
 
+def call_logged(callback: FlatCallback, arrays):
+    """Call; an exception is logged too, since a compiled program may end far away from whoever looks for it."""
+    try:
+        return callback(*arrays)
+    except Exception as error:
+        logging.getLogger("catena").error(
+            "jax.%s failed", callback.name, exc_info=(type(error), error, user_frames(error.__traceback__))
+        )
+        raise
+
+
 def call_checked(callback: FlatCallback, arrays, result_avals) -> list[np.ndarray]:
     """Call and check the results against what was promised."""
     try:
-        results = tree_leaves(callback(*arrays))
+        results = tree_leaves(call_logged(callback, arrays))
     except Exception as error:
         raise JaxRuntimeError(
             f"{callback.name} called {function_name(callback.callback)}, which raised {type(error).__name__}: {error}"
@@ -80,6 +93,11 @@ def checked_result(callback: FlatCallback, position: int, x, aval) -> np.ndarray
         raise JaxRuntimeError(
             f"Incorrect output shape for return value #{position} of the callback {function_name(callback.callback)} "
             f"of {callback.name}: Expected: {aval.shape}, Actual: {value.shape}"
+        )
+    if aval.dtype not in (value.dtype, dtypes.canonicalize_dtype(value.dtype)):
+        raise JaxRuntimeError(
+            f"Incorrect output dtype for return value #{position} of the callback {function_name(callback.callback)} "
+            f"of {callback.name}: Expected: {dtypes.dtype_name(aval.dtype)}, Actual: {dtypes.dtype_name(value.dtype)}"
         )
     return np.array(convert(value, aval.dtype), order="C")
 
@@ -113,6 +131,15 @@ def _pure_jvp(primals, tangents, **params):
     raise ValueError(
         "Pure callbacks do not support JVP. Please use `jax.custom_jvp` to use callbacks while taking gradients."
     )
+
+
+def transpose_refused(message: str):
+    """The transpose rule of a callback: it is not a linear operation."""
+
+    def rule(cts, *args, **params):
+        raise ValueError(message)
+
+    return rule
 
 
 def _pure_batch(axis, args, dims, *, callback, vmap_method, result_avals, **params):
@@ -166,7 +193,9 @@ pure_callback_p = Primitive(
     abstract=lambda *avals, result_avals, **params: result_avals,
     evaluate=evaluate_callback,
     jvp=_pure_jvp,
-    transpose=NoRule("a callback is not a linear operation"),
+    transpose=transpose_refused(
+        "Pure callbacks do not support transpose. Please use `jax.custom_vjp` to use callbacks while taking gradients."
+    ),
     batch=_pure_batch,
     lower=lower_callback(lambda params: False),
 )
@@ -179,6 +208,10 @@ def result_types(tree) -> tuple[tuple, Any]:
     for x, a in zip(leaves, avals, strict=True):
         if a is None:
             raise TypeError(f"result_shape_dtypes must be a tree of objects with shape and dtype, got {x!r} in it")
+        if getattr(x, "dtype", None) is not None and dtypes.canonicalize_dtype(x.dtype) != x.dtype:
+            raise ValueError(
+                f"result_shape_dtypes cannot specify 64-bit types when `jax_enable_x64` is disabled, got {x.dtype}"
+            )
     return tuple(ShapedArray(a.shape, a.dtype) for a in avals), structure
 
 
@@ -253,7 +286,7 @@ io_callback_p = Primitive(
     abstract=lambda *avals, result_avals, **params: result_avals,
     evaluate=evaluate_callback,
     jvp=_io_jvp,
-    transpose=NoRule("a callback is not a linear operation"),
+    transpose=transpose_refused("IO callbacks do not support transpose."),
     batch=_io_batch,
     lower=lower_callback(lambda params: params["ordered"]),
 )
@@ -293,7 +326,7 @@ def io_callback(callback: Callable, result_shape_dtypes, *args, sharding=None, o
 
 
 def _debug_evaluate(*args, callback, ordered):
-    evaluate_callback(*args, callback=callback, result_avals=())
+    call_logged(callback, [x if isinstance(x, Array) else as_array(x) for x in args])
     return []
 
 
@@ -341,11 +374,26 @@ debug_callback_p = Primitive(
 )
 
 
-def debug_callback(callback: Callable, *args, ordered: bool = False, partitioned: bool = False, **kwargs) -> None:
+OMITTED = object()  # what is called, or the format, in the form of two calls: jax.debug.print(ordered=True)("{}", x)
+
+
+def with_options(function: Callable, args, kwargs, **options) -> Callable:
+    """The first of two calls: a function with options, to which the other arguments are still to be given."""
+    if args or kwargs:
+        raise TypeError(
+            f"{function.__name__} received unexpected arguments in the two-call form: args={args} kwargs={kwargs}"
+        )
+    return functools.partial(function, **options)
+
+
+def debug_callback(
+    callback: Callable = OMITTED, *args, ordered: bool = False, partitioned: bool = False, **kwargs
+) -> Callable | None:
     """Call a Python function with values from inside transformed and compiled code, for its side effect.
 
     Arguments:
-      callback: the function; it gets Arrays, what it returns is ignored.
+      callback: the function; it gets Arrays, what it returns is ignored. Without it, a function that takes it and the
+        values is returned: ``jax.debug.callback(ordered=True)(f, x)``.
       args, kwargs: trees of arrays to call it with.
       ordered: whether it happens in program order with the other ordered ones.
       partitioned: whether each device calls it with its own part; there is one device, so both mean the same.
@@ -355,6 +403,8 @@ def debug_callback(callback: Callable, *args, ordered: bool = False, partitioned
       >>> jax.debug.callback(lambda x: print("got", x), 1.0)
       got 1.0
     """
+    if callback is OMITTED:
+        return with_options(debug_callback, args, kwargs, ordered=ordered, partitioned=partitioned)
     if not callable(callback):
         raise TypeError(
             f"first argument to jax.debug.callback must be callable, but got an object of type {type(callback)}"
@@ -402,8 +452,13 @@ formatter = CheckedFormatter()
 
 
 def debug_log(
-    fmt: str, *args, ordered: bool = False, partitioned: bool = False, skip_format_check: bool = False, **kwargs
-) -> None:
+    fmt: str = OMITTED,
+    *args,
+    ordered: bool = False,
+    partitioned: bool = False,
+    skip_format_check: bool = False,
+    **kwargs,
+) -> Callable | None:
     """Log values from inside transformed and compiled code, to the logger ``catena.debug`` at level INFO.
 
     Arguments:
@@ -413,22 +468,26 @@ def debug_log(
       >>> import catena as jax
       >>> jax.debug.log("x = {x}", x=3)
     """
-    show_formatted(logging.getLogger("catena.debug").info, fmt, args, kwargs, ordered, partitioned, skip_format_check)
+    options = {"ordered": ordered, "partitioned": partitioned, "skip_format_check": skip_format_check}
+    if fmt is OMITTED:
+        return with_options(debug_log, args, kwargs, **options)
+    show_formatted(logging.getLogger("catena.debug").info, fmt, args, kwargs, **options)
 
 
 def debug_print(
-    fmt: str,
+    fmt: str = OMITTED,
     *args,
     ordered: bool = False,
     partitioned: bool = False,
     skip_format_check: bool = False,
     _use_logging: bool = False,
     **kwargs,
-) -> None:
+) -> Callable | None:
     """Print values from inside transformed and compiled code.
 
     Arguments:
-      fmt: a format string as for ``str.format``.
+      fmt: a format string as for ``str.format``. Without it, a function that takes it and the values is returned:
+        ``jax.debug.print(ordered=True)("{}", x)``.
       args, kwargs: the values, trees of arrays or anything that can be formatted.
       ordered: whether it happens in program order with the other ordered ones.
       partitioned: whether each device prints its own part; there is one device, so both mean the same.
@@ -439,17 +498,21 @@ def debug_print(
       >>> jax.jit(lambda x: jax.debug.print("x = {x}", x=x))(3)
       x = 3
     """
+    options = {"ordered": ordered, "partitioned": partitioned, "skip_format_check": skip_format_check}
+    if fmt is OMITTED:
+        return with_options(debug_print, args, kwargs, _use_logging=_use_logging, **options)
     write = logging.getLogger("catena.debug").info if _use_logging else print
-    show_formatted(write, fmt, args, kwargs, ordered, partitioned, skip_format_check)
+    show_formatted(write, fmt, args, kwargs, **options)
 
 
 def show_formatted(write, fmt, args, kwargs, ordered, partitioned, skip_format_check) -> None:
-    """Format the values when they are known and hand the text to ``write``."""
+    """Format the values when they are known, as NumPy prints at this place, and hand the text to ``write``."""
     if not isinstance(fmt, str):
         raise TypeError(f"jax.debug.print takes a format string first, got {type(fmt).__name__}")
     if not skip_format_check:
         check_fields(fmt, args, kwargs)
     leaves, tree = tree_flatten((args, kwargs))
+    print_options = np.get_printoptions()
     known = {i: x for i, x in enumerate(leaves) if leaf_aval(x) is None}
     shown = [x for i, x in enumerate(leaves) if i not in known]
 
@@ -457,19 +520,27 @@ def show_formatted(write, fmt, args, kwargs, ordered, partitioned, skip_format_c
         given = iter(values)
         full = [known[i] if i in known else next(given) for i in range(len(leaves))]
         show_args, show_kwargs = tree_unflatten(tree, full)
-        write(fmt.format(*show_args, **show_kwargs))
+        with np.printoptions(**print_options):
+            text = fmt.format(*show_args, **show_kwargs)
+        write(text)
 
     debug_callback(show, *shown, ordered=ordered, partitioned=partitioned)
 
 
 def check_fields(fmt: str, args, kwargs) -> None:
     """Check that a format uses all arguments, without formatting traced values."""
-    plain = lambda tree: tree_unflatten(tree_structure(tree), [Blank()] * len(tree_leaves(tree)))  # noqa: E731
+    plain = lambda tree: tree_unflatten(tree_structure(tree), [Blank(x) for x in tree_leaves(tree)])  # noqa: E731
     formatter.vformat(fmt, plain(args), plain(kwargs))
 
 
 class Blank:
     """Stands in for a value while a format is checked; admits every format specification."""
+
+    def __init__(self, value):
+        self.__value = value
+
+    def __repr__(self):
+        return repr(self.__value)
 
     def __format__(self, spec):
         return ""
