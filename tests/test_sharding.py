@@ -9,13 +9,7 @@ import catena as jax
 import catena.numpy as jnp
 from catena.sharding import SingleDeviceSharding
 
-
-@pytest.fixture
-def four_devices():
-    before = jax.config.jax_num_cpu_devices
-    jax.config.update("jax_num_cpu_devices", 4)
-    yield jax.devices()
-    jax.config.update("jax_num_cpu_devices", before)
+DEVICES = jax.devices()
 
 
 def test_an_array_knows_its_place():
@@ -28,13 +22,13 @@ def test_an_array_knows_its_place():
     assert shard.device is x.device and shard.replica_id == 0 and shard.data is x
 
 
-def test_device_put_moves(four_devices):
-    x = jax.device_put(np.arange(3.0, dtype=np.float32), four_devices[2])
-    assert x.device == four_devices[2] and x.committed
-    y = jax.device_put(x, SingleDeviceSharding(four_devices[1]))
-    assert y.sharding.device == four_devices[1] and not y.sharding.is_equivalent_to(x.sharding, 1)
-    tree = jax.device_put({"a": x, "b": 1.0}, {"a": four_devices[0], "b": None})
-    assert tree["a"].device == four_devices[0] and tree["b"].device == four_devices[0]
+def test_device_put_moves():
+    x = jax.device_put(np.arange(3.0, dtype=np.float32), DEVICES[2])
+    assert x.device == DEVICES[2] and x.committed
+    y = jax.device_put(x, SingleDeviceSharding(DEVICES[1]))
+    assert y.sharding.device == DEVICES[1] and not y.sharding.is_equivalent_to(x.sharding, 1)
+    tree = jax.device_put({"a": x, "b": 1.0}, {"a": DEVICES[0], "b": None})
+    assert tree["a"].device == DEVICES[0] and tree["b"].device == DEVICES[0]
     np.testing.assert_array_equal(jax.device_get(tree["a"]), [0, 1, 2])
 
 

@@ -36,7 +36,8 @@ class Array(metaclass=ArrayType):
     that nobody else can write to; views of it that leave are read-only.
     """
 
-    __slots__ = ("_value", "_weak", "_aval", "_placement", "__weakref__")
+    __slots__ = ("_value", "_weak", "_aval", "__weakref__")
+    _placement = None  # nobody put it anywhere; see `core/placed.py`
     __array_priority__ = 100
     __hash__ = None
     _is_array = True
@@ -433,7 +434,7 @@ def as_array(x) -> Array | Token:
         return make_array(np.array(x, dtype=dtypes.canonicalize_dtype(x.dtype), order="C"), False)
     if isinstance(x, (bool, int, float, complex)):
         return as_array(_plain(x))
-    if kind is Token:
+    if kind is Token or getattr(kind, "_is_placed", False):
         return x
     raise TypeError(f"Value {x!r} of type {type(x)} is not a valid JAX type.{how_to_register(x)}")
 

@@ -9,12 +9,14 @@ import contextlib
 import itertools
 import operator
 import os
+import re
 import sys
 from typing import Any, NamedTuple
 
 from catena.core import log
 from catena.core.context import Context, context
 from catena.core.foreign_flags import FOREIGN
+from catena.core.placement import default_placement
 from catena.core.traceback import api_boundary
 
 
@@ -117,7 +119,7 @@ FLAGS = {
         Flag("jax_default_device", None, "device", "Where new arrays are made."),
         Flag("jax_platforms", "cpu", str, "The platforms to use."),
         Flag("jax_platform_name", "", str, "The platform to use; an older name of jax_platforms."),
-        Flag("jax_num_cpu_devices", 1, int, "How many virtual CPU devices there are."),
+        Flag("jax_num_cpu_devices", 1, int, "How many virtual CPU devices there are; fixed once they are used."),
         Flag(
             "jax_traceback_filtering",
             "auto",
@@ -253,7 +255,14 @@ class Config:
           ValueError: when the flag does not admit the value.
         """
         flag = find_flag(name)
-        setattr(Context, flag.attribute, convert(flag, val))
+        value = convert(flag, val)
+        if flag.name == "jax_num_cpu_devices" and devices_in_use and value != Context.num_cpu_devices:
+            raise RuntimeError(
+                "jax_num_cpu_devices must be set before devices are used, that is before catena.devices() and anything "
+                f"that is placed; there are {Context.num_cpu_devices} devices now. Set it right after the import, or "
+                "by the environment variable CATENA_NUM_CPU_DEVICES."
+            )
+        setattr(Context, flag.attribute, value)
         refresh_global()
         refresh_derived()
         AFTER_UPDATE.get(flag.name, lambda value: None)(getattr(Context, flag.attribute))
@@ -322,11 +331,12 @@ EVALUATION_FLAGS = (
     "debug_nans",
     "debug_infs",
     "no_execution",
+    "default_placement",
 )  # what evaluation asks about, as one bool: debug_checks
 
 
 def _process_wide() -> tuple:
-    return tuple(getattr(Context, flag.attribute) for flag in TRACED)
+    return *(getattr(Context, flag.attribute) for flag in TRACED), Context.default_device
 
 
 def refresh_global() -> None:
@@ -334,14 +344,21 @@ def refresh_global() -> None:
     values = None
     while values is None or any(a is not b for a, b in zip(values, _process_wide(), strict=True)):
         values = _process_wide()
-        Context.global_key = _number(values)
+        Context.default_placement = default_placement(Context.default_device)
+        Context.global_key = _number((*values[:-1], Context.default_placement))
     Context.debug_checks = any(getattr(Context, name) for name in EVALUATION_FLAGS)
 
 
 def refresh_derived() -> None:
     """Recompute what this thread derives from its overrides."""
     own = vars(context)
+    if "default_device" in own:
+        context.default_placement = default_placement(context.default_device)
+    else:
+        own.pop("default_placement", None)
     overrides = tuple((flag.name, own[flag.attribute]) for flag in TRACED if flag.attribute in own)
+    if own.get("default_placement", Context.default_placement) != Context.default_placement:
+        overrides += (("default_placement", context.default_placement),)
     if overrides:
         context.local_key = _number(overrides)
     else:
@@ -407,6 +424,25 @@ class FlagContext:
 
     def __repr__(self):
         return f"<context manager of the flag {self.flag.name}>"
+
+
+devices_in_use: list = []  # holds True from then on
+
+
+def fix_number_of_devices() -> None:
+    """Let the number of virtual CPU devices be what it is from now on. Where nobody set the flag, what XLA was told
+    counts.
+    """
+    if not devices_in_use:
+        devices_in_use.append(True)
+        if Context.num_cpu_devices == FLAGS["jax_num_cpu_devices"].default:
+            Context.num_cpu_devices = number_by_xla() or Context.num_cpu_devices
+
+
+def number_by_xla() -> int | None:
+    """The number of devices in the environment variable by which XLA is told."""
+    found = re.findall(r"--xla_force_host_platform_device_count=(\d+)", os.environ.get("XLA_FLAGS", ""))
+    return int(found[-1]) if found else None
 
 
 def _initialise() -> None:

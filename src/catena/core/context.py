@@ -28,6 +28,7 @@ class Context(threading.local):
     numpy_rank_promotion: str = "allow"
     global_key: int = 0
     local_key: int = -1
+    default_placement = None  # where results go that follow no data, if it is not the first device
     debug_nans: bool = False
     debug_infs: bool = False
     debug_checks: bool = False

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from catena.core import config
 from catena.core.array import Array, ExtendedArray
 from catena.core.errors import JaxRuntimeError
+from catena.core.placed import PlacedArray, PlacedKeys
 
 
 class Device:
@@ -60,7 +61,7 @@ class Device:
 
     def live_buffers(self) -> list:
         """The arrays on this device that are alive."""
-        return [x for x in live_arrays() if placement(x) is self]
+        return [x for x in live_arrays() if self in devices_of(x)]
 
     def get_stream_for_external_ready_events(self):
         """Streams exist on GPUs only; this raises JaxRuntimeError."""
@@ -118,12 +119,16 @@ def live_arrays() -> list[Array]:
     """All arrays that are alive in this process; the garbage collector knows them, so arrays pay nothing for
     it.
     """
-    return [x for x in gc.get_objects() if type(x) in (Array, ExtendedArray) and not x.is_deleted()]
+    return [x for x in gc.get_objects() if type(x) in ARRAYS and not x.is_deleted()]
 
 
-def placement(array: Array) -> Device:
-    """The device that an array is on."""
-    return getattr(array, "_placement", None) or cpu_device(0)
+ARRAYS = (Array, ExtendedArray, PlacedArray, PlacedKeys)
+
+
+def devices_of(array: Array) -> tuple:
+    """The devices that an array is on."""
+    placement = array._placement
+    return (cpu_device(0),) if placement is None else placement.devices
 
 
 @functools.cache
@@ -151,6 +156,7 @@ def devices(backend: str | None = None) -> list[Device]:
     """
     check_backend(backend)
     check_platforms(config.read("jax_platform_name") or config.read("jax_platforms"))
+    config.fix_number_of_devices()
     return [cpu_device(i) for i in range(config.read("jax_num_cpu_devices"))]
 
 

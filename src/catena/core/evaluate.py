@@ -13,6 +13,7 @@ from catena.core.array import Array, as_array, typed_array
 from catena.core.aval import abstract_token
 from catena.core.context import context
 from catena.core.errors import UnexpectedTracerError
+from catena.core.placed import place, results_placement
 from catena.core.source import user_source
 
 
@@ -79,15 +80,15 @@ def _checked_types(primitive, avals: tuple, params: dict):
 def evaluate(primitive, args, params):
     """Apply ``primitive`` to concrete arguments, with the types (and errors) that tracing would give."""
     if primitive.takes_arrays:
-        if context.debug_key_reuse is True:
-            return watch_keys(primitive, args, params, lambda: primitive.evaluate(*args, **params))
-        return primitive.evaluate(*args, **params)
+        return evaluate_arrays(primitive, args, params)
     values, avals = [], []
     for x in args:
         if type(x) is not Array:
             x = concrete(x, primitive)
             if context.debug_key_reuse is True and x.aval.extended:
                 return watch_keys(primitive, args, params, lambda: evaluate(primitive, args, params))
+            if x._placement is not None:
+                return evaluate_placed(primitive, args, params)
         aval = x._aval
         avals.append(x.aval if aval is None else aval)
         values.append(x._value)
@@ -99,11 +100,44 @@ def evaluate(primitive, args, params):
         out_aval = abstract_eval(primitive, tuple(avals), params)
     if context.debug_checks:
         out = evaluate_checked(primitive, values, params, out_aval)
+        if context.default_placement is not None:
+            return placed_results(primitive, typed_results(primitive, out, out_aval), context.default_placement)
     else:
         out = quiet.run(primitive.evaluate, *values, **params)
     if primitive.multiple_results:
         return [typed_array(o, a) for o, a in zip(out, out_aval, strict=True)]
     return typed_array(out, out_aval)
+
+
+def typed_results(primitive, out, out_aval):
+    """Results as Arrays."""
+    if primitive.multiple_results:
+        return [typed_array(o, a) for o, a in zip(out, out_aval, strict=True)]
+    return typed_array(out, out_aval)
+
+
+def evaluate_arrays(primitive, args, params):
+    """Apply a primitive whose rule takes Arrays; its results follow its arguments."""
+    if context.debug_key_reuse is True:
+        out = watch_keys(primitive, args, params, lambda: primitive.evaluate(*args, **params))
+    else:
+        out = primitive.evaluate(*args, **params)
+    if primitive.places_results:
+        return out
+    placement = results_placement(primitive.name, args)
+    return out if placement is None else placed_results(primitive, out, placement)
+
+
+def evaluate_placed(primitive, args, params):
+    """Apply a primitive to arrays some of which were put on devices."""
+    placement = results_placement(primitive.name, args)
+    out = evaluate(primitive, [place(x, None) if isinstance(x, Array) else x for x in args], params)
+    return placed_results(primitive, out, placement)
+
+
+def placed_results(primitive, out, placement):
+    """Results on the devices that they belong to."""
+    return [place(x, placement) for x in out] if primitive.multiple_results else place(out, placement)
 
 
 def evaluated_by(rule, values, params: dict, out_aval, multiple_results: bool):

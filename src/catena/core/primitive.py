@@ -70,6 +70,7 @@ class Primitive:
       multiple_results: whether it returns a list of results instead of one.
       takes_arrays: whether ``evaluate`` works on Arrays instead of NumPy values.
       takes_tokens: whether operands may be tokens instead of arrays.
+      places_results: whether ``evaluate`` itself puts its results on the devices that they belong to.
       effects: from the operands' types and the parameters to the set of effects of one application.
       axis_names: from the parameters to the named axes that the primitive reads.
       rules: the rules by name, as described at the head of this module.
@@ -80,6 +81,7 @@ class Primitive:
         "multiple_results",
         "takes_arrays",
         "takes_tokens",
+        "places_results",
         "effects",
         "axis_names",
         "partial_eval",
@@ -97,6 +99,7 @@ class Primitive:
         multiple_results: bool = False,
         takes_arrays: bool = False,
         takes_tokens: bool = False,
+        places_results: bool = False,
         effects=no_effects,
         axis_names=no_axis_names,
         partial_eval=None,
@@ -108,6 +111,7 @@ class Primitive:
         self.multiple_results = multiple_results
         self.takes_arrays = takes_arrays
         self.takes_tokens = takes_tokens
+        self.places_results = places_results
         self.effects = effects
         self.axis_names = axis_names
         self.partial_eval = partial_eval

@@ -1,8 +1,9 @@
-"""Where arrays are: on one device. The names of ``jax.sharding`` that make sense for that."""
+"""Where arrays are: on one device, or on several as ``pmap`` leaves them."""
 
 from typing import Any, NamedTuple
 
 from catena.core.device import Device, Memory
+from catena.core.placement import Placement
 
 
 class Sharding:
@@ -84,6 +85,73 @@ def _rebuild(device: Device, memory_kind: str) -> SingleDeviceSharding:
     return SingleDeviceSharding(device, memory_kind=memory_kind)
 
 
+class DeviceSlices(Sharding):
+    """An array on several devices, as ``pmap`` gives it: each has its slice along ``axis``, or all of it."""
+
+    __slots__ = ("devices", "axis")
+
+    def __init__(self, devices: tuple, axis: int | None):
+        self.devices, self.axis = devices, axis
+
+    memory_kind = "device"
+    is_fully_addressable = True
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        """Whether every device has all of the array."""
+        return self.axis is None
+
+    @property
+    def num_devices(self) -> int:
+        """How many devices hold the array."""
+        return len(self.devices)
+
+    @property
+    def device_set(self) -> set[Device]:
+        """The devices that hold the array."""
+        return set(self.devices)
+
+    addressable_devices = device_set
+
+    def devices_indices_map(self, global_shape: tuple) -> dict[Device, tuple]:
+        """For each device, the part of an array of this shape that it holds."""
+        everything = whole(global_shape)
+        if self.axis is None:
+            return dict.fromkeys(self.devices, everything)
+        size = self.shard_shape(global_shape)[self.axis]
+        return {
+            d: (*everything[: self.axis], slice(i * size, (i + 1) * size), *everything[self.axis + 1 :])
+            for i, d in enumerate(self.devices)
+        }
+
+    addressable_devices_indices_map = devices_indices_map
+
+    def shard_shape(self, global_shape: tuple) -> tuple:
+        """The shape of the part that each device holds."""
+        return tuple(n // len(self.devices) if i == self.axis else n for i, n in enumerate(global_shape))
+
+    def is_equivalent_to(self, other: Sharding, ndim: int) -> bool:
+        """Whether ``other`` lays out arrays of ``ndim`` axes in the same way."""
+        return self == other
+
+    def __eq__(self, other):
+        return type(other) is DeviceSlices and (self.devices, self.axis) == (other.devices, other.axis)
+
+    def __hash__(self):
+        return hash((self.devices, self.axis))
+
+    def __reduce__(self):
+        return DeviceSlices, (self.devices, self.axis)
+
+    def __repr__(self):
+        return f"DeviceSlices(devices={list(self.devices)}, axis={self.axis})"
+
+
+def sharding_of(devices: tuple, axis: int | None) -> Sharding:
+    """The sharding of an array on these devices."""
+    return SingleDeviceSharding(devices[0]) if len(devices) == 1 else DeviceSlices(devices, axis)
+
+
 class Shard(NamedTuple):
     """The part of an array that one device holds: the device, the part's index, its copy number, and its data."""
 
@@ -101,12 +169,16 @@ def whole(shape: tuple) -> tuple:
     return tuple(slice(None) for _ in shape)
 
 
-def target_device(target) -> Device | None:
-    """The one device that ``target`` names: a device, a sharding over one, a memory of one, or ``None``."""
-    if target is None or isinstance(target, Device):
-        return target
+def target_placement(target) -> Placement | None:
+    """The place that ``target`` names: a device, a sharding, a memory of a device, or ``None``."""
+    if target is None:
+        return None
+    if isinstance(target, Device):
+        return Placement((target,))
     if isinstance(target, (SingleDeviceSharding, Memory)):
-        return target.device
+        return Placement((target.device,))
+    if isinstance(target, DeviceSlices):
+        return Placement(target.devices, True, target.axis)
     raise ValueError(
         "`jax.device_put` only accepts `None`, `jax.sharding.Sharding`, `jax.Device`, `Format`, `jax.memory.Space` or "
         f"a pytree of these values. Received invalid value: {target}"

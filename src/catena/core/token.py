@@ -15,6 +15,7 @@ class Token:
     __slots__ = ("__weakref__",)
     aval = _aval = abstract_token
     weak_type = False
+    _placement = None
     _value = np.zeros((), dtypes.float0)  # what rules see of it
 
     def __init__(self, buf):

@@ -11,7 +11,9 @@ from catena.core import casts, dtypes
 from catena.core import shapes as core_shapes
 from catena.core.array import Array, make_array
 from catena.core.aval import ShapedArray
+from catena.core.placed import follow
 from catena.core.primitive import NoRule, Primitive
+from catena.core.trace import Tracer
 from catena.core.zeros import Zero, get_aval
 from catena.lax.convert import convert
 from catena.lax.elementwise import NUMBER, check_admitted
@@ -348,7 +350,8 @@ def full_like(x, fill_value, dtype=None, shape=None, sharding=None):
     if np.shape(fill_value):
         raise TypeError(f"full must be called with scalar fill_value, got fill_value.shape {np.shape(fill_value)}.")
     value = as_scalar(fill_value, aval.dtype, aval.weak_type)
-    return broadcast_in_dim_p.bind(value, shape=shape, broadcast_dimensions=()) if shape else value
+    filled = broadcast_in_dim_p.bind(value, shape=shape, broadcast_dimensions=()) if shape else value
+    return filled if type(x) is Array or isinstance(filled, Tracer) else follow(filled, "full_like", (x,))
 
 
 def empty(shape, dtype, *, out_sharding=None):

@@ -325,7 +325,7 @@ def frombuffer(buffer: Any, dtype: DTypeLike = float, count: int = -1, offset: i
     >>> jnp.frombuffer(b"abc", dtype="uint8")
     Array([97, 98, 99], dtype=uint8)
     """
-    return numpy_array(np.frombuffer(buffer, dtype=dtypes.as_dtype(dtype), count=count, offset=offset))
+    return placed(numpy_array(np.frombuffer(buffer, dtype=dtypes.as_dtype(dtype), count=count, offset=offset)))
 
 
 def fromstring(string: str, dtype: DTypeLike = float, count: int = -1, *, sep: str) -> Array:
@@ -345,7 +345,7 @@ def fromstring(string: str, dtype: DTypeLike = float, count: int = -1, *, sep: s
     >>> jnp.fromstring("1, 2, 3", dtype=int, sep=",")
     Array([1, 2, 3], dtype=int32)
     """
-    return numpy_array(np.fromstring(string, dtype=dtypes.as_dtype(dtype), count=count, sep=sep))
+    return placed(numpy_array(np.fromstring(string, dtype=dtypes.as_dtype(dtype), count=count, sep=sep)))
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Array:

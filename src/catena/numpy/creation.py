@@ -241,7 +241,7 @@ def zeros_like(
     >>> jnp.zeros_like(jnp.arange(3))
     Array([0, 0, 0], dtype=int32)
     """
-    return placed(_constant_like("zeros_like", a, 0, dtype, shape), device, out_sharding)
+    return placed(_constant_like("zeros_like", a, 0, dtype, shape), device, out_sharding, a)
 
 
 @_like
@@ -262,7 +262,7 @@ def ones_like(
     >>> jnp.ones_like(jnp.arange(3))
     Array([1, 1, 1], dtype=int32)
     """
-    return placed(_constant_like("ones_like", a, 1, dtype, shape), device, out_sharding)
+    return placed(_constant_like("ones_like", a, 1, dtype, shape), device, out_sharding, a)
 
 
 @_like
@@ -279,7 +279,7 @@ def empty_like(prototype: Operand, dtype: DTypeLike | None = None, shape: Any = 
     >>> jnp.empty_like(jnp.arange(3))
     Array([0, 0, 0], dtype=int32)
     """
-    return placed(_constant_like("empty_like", prototype, 0, dtype, shape), device)
+    return placed(_constant_like("empty_like", prototype, 0, dtype, shape), device, like=prototype)
 
 
 def _constant_like(name, a, value, dtype, shape):
@@ -313,7 +313,7 @@ def full_like(
     if dtypes.is_extended(dtype) and type(fill_value) in SCALARS:
         return placed(constant(shape, fill_value, dtype), device, out_sharding)
     value = as_operand("full_like", fill_value, 1)
-    return placed(_broadcast_fill(convert(value, dtype, weak), shape), device, out_sharding)
+    return placed(_broadcast_fill(convert(value, dtype, weak), shape), device, out_sharding, a)
 
 
 # ---- identity and triangles
@@ -408,7 +408,7 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None
     """
     dtype = user_dtype(dtype, "tri", np.dtype("float32"))
     shape = _size(N, "tri", "N"), _size(N if M is None else M, "tri", "M")
-    return _diagonal_mask(shape, _diagonal("tri", k, TypeError), lax.ge, np.tri, dtype)
+    return placed(_diagonal_mask(shape, _diagonal("tri", k, TypeError), lax.ge, np.tri, dtype))
 
 
 def _triangle_of(value, k: int, lower: bool) -> np.ndarray:

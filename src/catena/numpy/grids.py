@@ -18,6 +18,7 @@ from catena.numpy.conversion import from_object
 from catena.numpy.creation import default_int, ones, shape_argument
 from catena.numpy.hot import INT, Operand
 from catena.numpy.joining import concatenate
+from catena.numpy.placement import placed
 from catena.numpy.ranges import slice_range
 from catena.numpy.selection import nonzero
 from catena.numpy.shaping import reshaped
@@ -178,7 +179,7 @@ def diag_indices_from(arr: Operand) -> tuple[Array, ...]:
 def _positions(mask: np.ndarray) -> tuple[Array, Array]:
     rows, columns = np.nonzero(mask)
     dtype = default_int()
-    return make_array(rows.astype(dtype)), make_array(columns.astype(dtype))
+    return placed(make_array(rows.astype(dtype))), placed(make_array(columns.astype(dtype)))
 
 
 def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:

@@ -15,8 +15,9 @@ from catena import lax
 from catena.core import dtypes
 from catena.core.array import Array, live, make_array
 from catena.core.context import context
-from catena.core.device import Device
-from catena.core.sharding import Shard, SingleDeviceSharding, whole
+from catena.core.device import Device, devices_of
+from catena.core.placed import PlacedArray, place
+from catena.core.sharding import target_placement
 from catena.core.trace import Tracer
 from catena.core.traceback import api_boundary, is_boundary, shorten
 from catena.numpy import (
@@ -31,6 +32,7 @@ from catena.numpy import (
     indexing,
     integers,
     logic,
+    placement,
     products,
     reductions,
     selection,
@@ -55,7 +57,7 @@ from catena.numpy.hot import (
     refuse,
 )
 from catena.numpy.namespace_info import API_VERSION
-from catena.numpy.placement import device_of, placed
+from catena.numpy.placement import placed
 from catena.numpy.protocol import overridable
 from catena.runtime import dlpack
 
@@ -177,7 +179,9 @@ def reshape(self, *args: Any, order: str = "C", out_sharding: Any = None) -> Arr
         try:
             value = self._value.reshape(shape)
             if value.shape == shape or -1 in shape:  # NumPy takes any negative length for -1
-                return placed(make_array(value, self._weak), None, out_sharding)
+                reshaped = make_array(value, self._weak)
+                plain = out_sharding is None and context.default_placement is None
+                return reshaped if plain else placed(reshaped, None, out_sharding)
         except (ValueError, TypeError):  # the general path says what is wrong
             pass
     try:
@@ -419,11 +423,6 @@ def __array_namespace__(self, *, api_version: str | None = None) -> Any:  # noqa
     return sys.modules["catena.numpy"]
 
 
-def shards(self) -> list[Shard]:
-    """The parts of the array, by device: one, the whole."""
-    return [Shard(device_of(self), whole(self.shape), 0, self)]
-
-
 def to_device(self, device: Any, *, stream: None = None) -> Array:
     """The array on a device.
 
@@ -440,7 +439,7 @@ def to_device(self, device: Any, *, stream: None = None) -> Array:
     """
     if stream is not None:
         raise NotImplementedError("stream argument of array.to_device()")
-    return placed(self, device)
+    return self if device is None else place(self, target_placement(device))
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -466,13 +465,13 @@ def devices(self) -> set[Device]:
     """The devices that the array is on.
 
     Returns:
-      A set with one device.
+      A set; of one device, unless ``pmap`` spread the array.
 
     >>> import catena.numpy as jnp
     >>> len(jnp.ones(2).devices())
     1
     """
-    return {device_of(self)}
+    return set(devices_of(self))
 
 
 def platform(self) -> str:
@@ -485,7 +484,7 @@ def platform(self) -> str:
     >>> jnp.ones(2).platform()
     'cpu'
     """
-    return device_of(self).platform
+    return devices_of(self)[0].platform
 
 
 def is_ready(self) -> bool:
@@ -514,11 +513,11 @@ def clone(self) -> Array:
     >>> jnp.arange(2).clone()
     Array([0, 1], dtype=int32)
     """
-    return make_array(live(self), self.weak_type)
+    return place(make_array(live(self), self.weak_type), self._placement)
 
 
 def addressable_data(self, index: int) -> Array:
-    """The part of the array that is on one of its devices: all of it.
+    """The part of the array that is on one of its devices.
 
     Arguments:
       index: the number of the device among those of the array.
@@ -529,7 +528,7 @@ def addressable_data(self, index: int) -> Array:
     >>> jnp.arange(2).addressable_data(0)
     Array([0, 1], dtype=int32)
     """
-    return clone(self)
+    return clone(placement.shards(self)[index].data)
 
 
 def copy_to_host_async(self) -> None:
@@ -654,16 +653,17 @@ ARRAY_METHODS = {
     "__dlpack_device__": __dlpack_device__,
 }
 ARRAY_PROPERTIES = {
-    "device": (device_of, "The device that the array is on."),
-    "committed": (
-        lambda self: getattr(self, "_placement", None) is not None,
-        "Whether the user chose the device.",
-    ),
-    "sharding": (lambda self: SingleDeviceSharding(device_of(self)), "Where the array is."),
-    "addressable_shards": (shards, "The parts of the array on devices of this process: one, the whole."),
-    "global_shards": (shards, "The parts of the array on all devices: one, the whole."),
+    "device": (placement.device, "The device that the array is on."),
+    "committed": (placement.committed, "Whether the user chose the device."),
+    "_committed": (placement.committed, "Whether the user chose the device, as JAX's arrays spell it."),
+    "sharding": (placement.sharding, "Where the array is."),
+    "addressable_shards": (placement.shards, "The parts of the array on devices of this process, one for each."),
+    "global_shards": (placement.shards, "The parts of the array on all devices, one for each."),
     "is_fully_addressable": (lambda self: True, "Whether this process has all of the array."),
-    "is_fully_replicated": (lambda self: True, "Whether every device of the array has all of it."),
+    "is_fully_replicated": (
+        lambda self: placement.sharding(self).is_fully_replicated,
+        "Whether every device of the array has all of it.",
+    ),
 }
 
 
@@ -674,7 +674,10 @@ def install():
         setattr(Array, f"__r{operator.name}__", operator.on_arrays_reflected())
         setattr(Tracer, f"__{operator.name}__", operator.on_tracers())
         setattr(Tracer, f"__r{operator.name}__", operator.on_tracers_reflected())
+        setattr(PlacedArray, f"__{operator.name}__", operator.on_tracers())
+        setattr(PlacedArray, f"__r{operator.name}__", operator.on_tracers_reflected())
     for operator in COMPARISONS:
+        setattr(PlacedArray, f"__{operator.name}__", operator.on_tracers())
         setattr(Array, f"__{operator.name}__", operator.on_arrays())
         setattr(Tracer, f"__{operator.name}__", operator.on_tracers())
     Array.__pow__, Array.__matmul__ = _array_pow, _array_matmul

@@ -15,6 +15,7 @@ from catena.core import dtypes
 from catena.core.array import Array, make_array
 from catena.core.context import context
 from catena.core.errors import ConcretizationTypeError
+from catena.core.placed import follow
 from catena.core.trace import Tracer, find_concrete
 from catena.numpy.boundary import (
     as_array_argument,
@@ -35,6 +36,7 @@ from catena.numpy.indexing import getitem, read
 from catena.numpy.introspection import ndim
 from catena.numpy.logic import truth
 from catena.numpy.manipulation import atleast_1d
+from catena.numpy.placement import placed
 from catena.numpy.shaping import ravel, reshaped
 from catena.transform.jit import traced_once
 
@@ -100,7 +102,7 @@ def _where_by_numpy(condition, x, y):
     else:
         return None
     try:
-        return make_array(np.asarray(np.where(condition, a, b)), weak)
+        return placed(make_array(np.asarray(np.where(condition, a, b)), weak))
     except ValueError:  # said by the general path
         return None
 
@@ -302,7 +304,7 @@ def nonzero(a: Operand, *, size: int | None = None, fill_value: Any = None) -> t
     if size is not None:
         size = static_size(size, "nonzero")
     if known is not None and (fill_value is None or _is_known(fill_value)):
-        return _known_positions(known._value, size, fill_value)
+        return tuple(follow(x, "nonzero", (known,)) for x in _known_positions(known._value, size, fill_value))
     return _traced_positions(truth(a), size, fill_value)
 
 

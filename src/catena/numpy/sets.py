@@ -12,6 +12,7 @@ import numpy as np
 from catena import lax
 from catena.core import dtypes
 from catena.core.array import Array, make_array
+from catena.core.placed import follow
 from catena.core.trace import Tracer, find_concrete
 from catena.numpy.boundary import (
     array_arguments,
@@ -120,8 +121,10 @@ def _unique(name: str, ar, axis, equal_nan: bool, size, fill_value, wanted: tupl
             )
     known = type(ar) is Array and not isinstance(fill_value, Tracer)
     if known and ar.dtype.isbuiltin == 1 and ar.size and (size is None or axis is None):
-        return _unique_by_numpy(ar, axis, equal_nan, size, fill_value, wanted)
-    return _unique_by_sorting(ar, axis, equal_nan, size, fill_value)
+        found = _unique_by_numpy(ar, axis, equal_nan, size, fill_value, wanted)
+    else:
+        found = _unique_by_sorting(ar, axis, equal_nan, size, fill_value)
+    return tuple(part if part is None or isinstance(part, Tracer) else follow(part, "unique", (ar,)) for part in found)
 
 
 def _unique_by_numpy(ar, axis, equal_nan: bool, size, fill_value, wanted: tuple) -> tuple:

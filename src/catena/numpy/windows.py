@@ -12,6 +12,7 @@ from catena.numpy.creation import default_float
 from catena.numpy.documentation import family
 from catena.numpy.elementary import i0
 from catena.numpy.hot import Operand
+from catena.numpy.placement import placed
 
 
 def _length(name: str, M) -> int:  # noqa: N803
@@ -25,7 +26,7 @@ def _window(name: str, M, formula) -> Array:  # noqa: N803
     """The window of a formula of positions from 0 to 1, computed in double precision."""
     n = _length(name, M)
     values = np.ones((n,)) if n <= 1 else formula(np.arange(n) / (n - 1))
-    return make_array(values.astype(default_float()))
+    return placed(make_array(values.astype(default_float())))
 
 
 _of_points = family(

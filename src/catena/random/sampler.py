@@ -6,7 +6,9 @@ import inspect
 import numpy as np
 
 from catena.core import config, dtypes
+from catena.core.array import ExtendedArray
 from catena.core.context import context
+from catena.core.placed import follow
 from catena.core.shapes import broadcast_shapes
 from catena.core.zeros import get_aval
 from catena.lax.broadcasting import broadcast_in_dim, broadcast_to_rank
@@ -46,7 +48,9 @@ class Sampler:
             if drawn is not None:
                 if context.debug_key_reuse is True:
                     reuse.consume(key, self.name)
-                return drawn
+                if type(key) is ExtendedArray and not operands:
+                    return drawn
+                return follow(drawn, self.name, (key, *operands))
         return self.compiled(key, *operands, shape=shape, **statics)
 
 

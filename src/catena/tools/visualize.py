@@ -15,7 +15,7 @@ COLORS = (41, 42, 43, 44, 45, 46, 101, 102, 103, 104, 105, 106)  # background co
 def placement(x: Array):
     """The sharding of an array: an object with ``devices_indices_map``, or the device that holds it."""
     sharding = getattr(x, "sharding", None)
-    return sharding if sharding is not None else getattr(x, "_placement", None) or default_device()
+    return sharding if sharding is not None else default_device()
 
 
 def inspect_array_sharding(value: Any, *, callback: Callable) -> None:

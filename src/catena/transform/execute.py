@@ -21,6 +21,7 @@ from catena.core.errors import DeletedArgumentError, JaxRuntimeError
 from catena.core.evaluate import check_may_run, check_results, concrete
 from catena.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
 from catena.core.lazy import programs
+from catena.core.placed import place, results_placement, retyped
 from catena.core.stack import is_stack
 from catena.core.struct import ShapeDtypeStruct
 from catena.runtime import buffers, stacks
@@ -49,6 +50,7 @@ class Program:
         "simple",
         "stacks",
         "reused",
+        "used_names",
     )
 
     def __init__(self, closed: ClosedJaxpr, donated: tuple = (), name: str = "main", keep_unused: bool = False):
@@ -63,6 +65,8 @@ class Program:
         jaxpr = closed.jaxpr
         self.used = used_arguments(jaxpr, keep_unused)
         self.donated = usable_donations(closed, donated, self.used) if any(donated) else []
+        names = jaxpr.debug_info.arg_names if jaxpr.debug_info is not None else None
+        self.used_names = [names[i] for i in self.used] if names and len(names) == len(jaxpr.invars) else None
         self.computed_avals = [v.aval for v in computed]
         self.stacks = any(is_stack(a) for a in [*closed.in_avals, *self.computed_avals])
         if computed or jaxpr.effects:
@@ -88,9 +92,12 @@ class Program:
             check_may_run(f"jit({self.name})")
         if self.donated:
             self.check_donation(arrays)
-        values = [arrays[i]._value for i in self.used]
+        used = [arrays[i] for i in self.used]
+        values = [x._value for x in used]
         if Deleted in map(type, values):
             raise self.deleted_argument(values)
+        placement = results_placement(f"jit({self.name})", used, self.used_names)
+        del used  # so that donated memory has no more owners than it had
         for i in self.reused.values():
             if not is_ours(values, i):
                 values[i] = buffers.copy(values[i])
@@ -102,7 +109,7 @@ class Program:
         finally:
             for i in self.donated:
                 arrays[i].delete()
-        return outs
+        return outs if placement is None else [place(x, placement) for x in outs]
 
     @staticmethod
     def result(kind: str, x, computed: list, arrays) -> Array:
@@ -338,6 +345,8 @@ def run_program(program: Program, arrays, out_avals) -> list:
     """Run a program; the results have exactly these types, weakness included. Those without data are NumPy's."""
     outs = program(arrays)
     return [
-        (out._value if aval.dtype == dtypes.float0 else out) if out.aval is aval else typed_array(out._value, aval)
+        (out._value if aval.dtype == dtypes.float0 else out)
+        if out.aval is aval or aval.extended
+        else retyped(out, aval)
         for out, aval in zip(outs, out_avals, strict=True)
     ]

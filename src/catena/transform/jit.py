@@ -28,6 +28,7 @@ from catena.transform.execute import Program, program_of, run_entry, run_program
 from catena.transform.functions import check_function
 from catena.transform.jit_primitive import jit_p
 from catena.transform.memo import call_cache
+from catena.transform.placing import asked_places
 
 # NumPy dtypes of values that a program can read where they are, with and without 64-bit types.
 READABLE = frozenset(map(np.dtype, ("?", "i1", "i2", "i4", "u1", "u2", "u4", "f2", "f4", "c8")))
@@ -35,13 +36,14 @@ READABLE = frozenset(map(np.dtype, ("?", "i1", "i2", "i4", "u1", "u2", "u4", "f2
 
 class TracedCall:
     """A function traced for one signature: its jaxpr, the tree of its result, the outer tracers it closes
-    over.
+    over, and where its arguments and results are put (None: where they belong by themselves).
     """
 
-    __slots__ = ("closed", "out_tree", "outer", "donated")
+    __slots__ = ("closed", "out_tree", "outer", "donated", "placing")
 
-    def __init__(self, closed, out_tree, outer, donated):
+    def __init__(self, closed, out_tree, outer, donated, placing=None):
         self.closed, self.out_tree, self.outer, self.donated = closed, out_tree, outer, donated
+        self.placing = placing
 
 
 class JitFunction:
@@ -51,18 +53,18 @@ class JitFunction:
     ``clear_cache`` forgets what was compiled.
     """
 
-    def __init__(self, fun, static, donate, *, inline: bool, keep_unused: bool):
+    def __init__(self, fun, static, donate, *, inline: bool, keep_unused: bool, places=None):
         functools.update_wrapper(self, fun, updated=())
         found = getattr(fun, "__dict__", {})
         vars(self).update({k: x for k, x in found.items() if not hasattr(type(self), k)})  # none hides a method
         self._fun = fun
         self._static_nums, self._static_names = static
         self._donate_nums, self._donate_names = donate
-        self._inline, self._keep_unused = inline, keep_unused
+        self._inline, self._keep_unused, self._places = inline, keep_unused, places
         self._plain = not (static[0] or static[1])
         self._splits = all(i >= 0 for i in static[0])  # static arguments are where they are called
         self._name = function_name(fun)
-        self._cache = call_cache(fun, ("jit", *static, *donate, inline, keep_unused))
+        self._cache = call_cache(fun, ("jit", *static, *donate, inline, keep_unused, places))
         self._calls, self._fast = self._cache.entries, self._cache.fast
 
     def __call__(self, *args, **kwargs):
@@ -113,7 +115,9 @@ class JitFunction:
         if context.disable_jit:
             return self._fun(*args, **kwargs)
         leaves, call, _, _ = self._traced_call(args, kwargs)
-        if self._inline and context.trace is not None:
+        if call.placing is not None and context.trace is None:
+            outs = call.placing.run(self._bound(call), call.donated, leaves, None)
+        elif self._inline and context.trace is not None:
             outs = eval_jaxpr(call.closed.jaxpr, call.closed.consts, *call.outer, *leaves)
         else:
             try:
@@ -124,6 +128,10 @@ class JitFunction:
         if context.trace is None:
             self._remember(args, kwargs, leaves, call)
         return tree_unflatten(call.out_tree, outs)
+
+    def _bound(self, call: TracedCall):
+        """A call as a function of its arguments, as programs are."""
+        return lambda leaves, out_avals: jit_p.bind(*call.outer, *leaves, **self._params(call))
 
     def _params(self, call: TracedCall) -> dict:
         params = {"name": self._name, "jaxpr": call.closed}
@@ -144,7 +152,8 @@ class JitFunction:
         if program.stacks:
             return
         avals = [x._aval for x in arrays]
-        self._fast[(*self._hot_key(args, kwargs, []), *avals)] = how = how_to_run(program, call)
+        placed = context.default_placement is not None or any(x._placement is not None for x in arrays)
+        self._fast[(*self._hot_key(args, kwargs, []), *avals)] = how = how_to_run(program, call, placed)
         if self._plain and not kwargs and all(type(x) is Array for x in args):
             self._fast[(context.global_key, context.local_key, *avals)] = how
 
@@ -231,7 +240,8 @@ class JitFunction:
         info.result_paths = None
         closed, outer = hoist_tracers(jaxpr, consts)
         donated = self._donated(args, kwargs, len(avals))
-        return TracedCall(closed, result["tree"], outer, donated)
+        placing = self._places.placing(in_tree, result["tree"], closed) if self._places is not None else None
+        return TracedCall(closed, result["tree"], outer, donated, placing)
 
     def _donated(self, args, kwargs, count: int) -> tuple:
         if not self._donate_nums and not self._donate_names:
@@ -300,6 +310,7 @@ class JitFunction:
                 self._donate_names,
                 self._inline,
                 self._keep_unused,
+                self._places,
             ),
         )
 
@@ -343,7 +354,7 @@ READERS = dict.fromkeys((bool, int, float, complex, np.bool_, np.int32, np.int64
 READERS[np.ndarray] = readable_array
 
 
-def how_to_run(program: Program, call: TracedCall) -> tuple:
+def how_to_run(program: Program, call: TracedCall, placed: bool) -> tuple:
     """What ``run_fast`` needs: the native entry, how to make the memory of its results, their types and their tree, and
     the program, which owns the entry's code: another thread may have replaced it meanwhile.
     Where there is more to do than to call the entry, a function of the arguments and None stand for the first two.
@@ -351,8 +362,12 @@ def how_to_run(program: Program, call: TracedCall) -> tuple:
     out_tree = None if call.out_tree.num_nodes == 1 else call.out_tree
     out_avals = [v.aval for v in call.closed.jaxpr.outvars]
     extended = any(a.extended for a in out_avals)
+    if call.placing is not None:
+        run = functools.partial(run_program, program)
+        return functools.partial(call.placing.run, run, call.donated), None, out_avals, out_tree, program
     if (
-        not program.simple
+        placed
+        or not program.simple
         or program.donated
         or program.entry is None
         or extended
@@ -386,10 +401,9 @@ def traced_once(fun, *args, **kwargs):
     return tree_unflatten(call.out_tree, outs)
 
 
-def _rebuild_jit(fun, static_nums, static_names, donate_nums, donate_names, inline, keep_unused):
-    return JitFunction(
-        fun, (static_nums, static_names), (donate_nums, donate_names), inline=inline, keep_unused=keep_unused
-    )
+def _rebuild_jit(fun, static_nums, static_names, donate_nums, donate_names, inline, keep_unused, places=None):
+    static, donate = (static_nums, static_names), (donate_nums, donate_names)
+    return JitFunction(fun, static, donate, inline=inline, keep_unused=keep_unused, places=places)
 
 
 def jit(
@@ -413,14 +427,15 @@ def jit(
 
     Arguments:
       fun: a pure function of trees of arrays. Without it, a decorator is returned.
-      in_shardings, out_shardings: placements of arguments and results; on one device only ``None`` or that
-        device's.
+      in_shardings, out_shardings: where arguments and results are put: shardings (or devices) of one device, or trees
+        of them and ``None`` that are prefixes of the arguments (positional ones only) and of the result. Called inside
+        another traced function, the call runs where that one runs.
       static_argnums, static_argnames: positions and names of arguments that are compile-time constants; they
         must be hashable, and each value compiles anew.
       donate_argnums, donate_argnames: arguments whose memory may be reused for results; they are deleted by
         the call.
       keep_unused: whether arguments that the function does not read are passed to the program all the same.
-      device, backend: where to run; the CPU is the only backend.
+      device, backend: where to run: arguments are moved there. The CPU is the only backend.
       inline: whether the call dissolves into the equations around it when it is itself traced.
       compiler_options: options of XLA by name; they are checked, and there is nothing here that they govern.
 
@@ -440,7 +455,7 @@ def jit(
         options = {k: v for k, v in locals().items() if k != "fun"}
         return functools.partial(jit, **options)
     check_function(fun)
-    stages.check_placement(in_shardings, out_shardings, device, backend)
+    places = asked_places(in_shardings, out_shardings, device, backend)
     stages.check_compiler_options(compiler_options)
     special = (static_argnums, static_argnames, donate_argnums, donate_argnames)
     signature = arguments.signature_of(fun) if any(x is not None for x in special) else None  # 10 us
@@ -451,4 +466,4 @@ def jit(
         )
     donate = arguments.resolve_argnums(signature, donate_argnums, donate_argnames, "donate")
     arguments.check_disjoint(static, donate)
-    return JitFunction(fun, static, donate, inline=inline, keep_unused=keep_unused)
+    return JitFunction(fun, static, donate, inline=inline, keep_unused=keep_unused, places=places)

@@ -123,6 +123,7 @@ jit_p = Primitive(
     multiple_results=True,
     takes_arrays=True,
     takes_tokens=True,
+    places_results=True,
     effects=_effects,
     axis_names=lambda params: jaxpr_axis_names(params["jaxpr"]),
     abstract=_abstract,

@@ -7,10 +7,13 @@ import numpy as np
 from catena.core import device as devices
 from catena.core import dtypes
 from catena.core.array import Array, as_array, live, typed_array
-from catena.core.device import Device
+from catena.core.context import context
+from catena.core.device import ARRAYS
 from catena.core.errors import how_to_register
 from catena.core.evaluate import abstract_cache
-from catena.core.sharding import target_device
+from catena.core.placed import place
+from catena.core.placement import Placement
+from catena.core.sharding import target_placement
 from catena.core.token import Token
 from catena.core.trace import Tracer
 from catena.core.tree import tree_flatten, tree_map, tree_unflatten
@@ -34,7 +37,7 @@ def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
       A tree of Arrays.
 
     Raises:
-      ValueError: where ``device`` is not a device.
+      ValueError: where ``device`` is not a device, or memory is to be both shared and given away.
 
     Example:
       >>> import catena as jax, numpy as np
@@ -43,17 +46,19 @@ def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
     """
     leaves, tree = tree_flatten(x)
     targets = flatten_axes("device_put device", tree, device) if leaves else []
-    targets = [target_device(d) for d in targets]
-    target_device(src)
+    targets = [target_placement(d) for d in targets]
+    target_placement(src)
     donated = broadcast_prefix(donate, x) if leaves else []
-    outs = [place(leaf, d, may_alias) for leaf, d in zip(leaves, targets, strict=True)]
+    if may_alias and any(donated):
+        raise ValueError("may_alias and donate cannot be True at the same time.")
+    outs = [put(leaf, d, may_alias) for leaf, d in zip(leaves, targets, strict=True)]
     for leaf, out, give in zip(leaves, outs, donated, strict=True):
-        if give and type(leaf) is Array and out is not leaf:
+        if give and type(leaf) in ARRAYS and out is not leaf:
             leaf.delete()
     return tree_unflatten(tree, outs)
 
 
-def place(x, device: Device | None, may_alias):
+def put(x, placement: Placement | None, may_alias):
     """One value on a device."""
     if isinstance(x, (Tracer, Token)):
         return x
@@ -65,13 +70,12 @@ def place(x, device: Device | None, may_alias):
             )
         raise TypeError(f"Argument '{x}' of type {type(x)} is not a valid JAX type.{how_to_register(x)}")
     array = as_array(x) if not isinstance(x, Array) else x
-    if array is x and device is None and may_alias is not False:
+    if array is x and placement is None and may_alias is not False:
         return x
+    if placement is None:
+        placement = array._placement if array is x else context.default_placement
     value = live(array).copy() if array is x and may_alias is False else live(array)
-    placed = typed_array(value, array.aval)
-    if device is not None:
-        placed._placement = device
-    return placed
+    return place(typed_array(value, array.aval), placement)
 
 
 def device_get(x):

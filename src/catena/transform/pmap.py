@@ -8,25 +8,28 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from catena.core.context import extend_axis_env
 from catena.core.device import Device, check_backend
 from catena.core.device import devices as all_devices
-from catena.core.jaxpr import ClosedJaxpr, eval_jaxpr
+from catena.core.jaxpr import ClosedJaxpr, Var, eval_jaxpr
+from catena.core.placement import Placement
 from catena.core.primitive import Primitive, registry
 from catena.core.source import function_name, function_place
 from catena.core.staging import DebugInfo, hoist_tracers, trace_to_jaxpr
 from catena.core.tree import tree_flatten, tree_unflatten
 from catena.core.tree_errors import flatten_axes
 from catena.core.zeros import get_aval
+from catena.transform import arguments
 from catena.transform.arguments import as_int_tuple
 from catena.transform.batch import Axis, batch_flat, match_axis
 from catena.transform.execute import run_jaxpr
 from catena.transform.functions import check_function
-from catena.transform.jit import JitFunction, jit
+from catena.transform.jit import JitFunction
 from catena.transform.jit_primitive import jaxpr_axis_names, jit_p
 from catena.transform.memo import memoised
+from catena.transform.placing import Placing
 from catena.transform.vmap import canonical_dim, check_axes, mapped_leaf, mapped_size
 
 # ---- the primitive: a call of a jaxpr of one example, which knows where its arguments and results are mapped
@@ -87,6 +90,20 @@ pmap_p = Primitive(
     batch=lambda axis, args, dims, **params: jit_p.batch(axis, args, dims, **as_jit(params)),
     lower=lambda b, *operands, **params: b.call(as_jit(params)["jaxpr"], operands),
 )
+
+
+class OnDevices(NamedTuple):
+    """Where the results of a ``pmap`` are: on each device its example, or the same on all."""
+
+    devices: tuple | None
+
+    def placing(self, in_tree, out_tree, closed) -> Placing:
+        """The devices of the call of ``pmap`` that ``closed`` consists of."""
+        eqn = next(eqn for eqn in closed.eqns if eqn.primitive is pmap_p)
+        used = tuple(self.devices or all_devices())[: eqn.params["axis_size"]]
+        where = dict(zip(eqn.outvars, [Placement(used, True, axis) for axis in eqn.params["out_axes"]], strict=True))
+        results = tuple(where.get(v) if type(v) is Var else Placement(used) for v in closed.jaxpr.outvars)
+        return Placing((None,) * in_tree.num_leaves, results, strip=True)
 
 
 # ---- the transformation
@@ -167,7 +184,13 @@ def pmap(
         available = len(all_devices(backend)) if count is None else count
         return bind_pmap(fun, call, dynamic, kwargs, name, axes, out_axes, axis_size, available)
 
-    compiled: JitFunction = jit(mapped, static_argnums=static or None, donate_argnums=donate or None)
+    signature = arguments.signature_of(mapped) if static or donate else None
+    numbers = [
+        arguments.resolve_argnums(signature, n or None, None, k) for n, k in ((static, "static"), (donate, "donate"))
+    ]
+    arguments.check_disjoint(*numbers)
+    places = OnDevices(None if devices is None else tuple(devices))
+    compiled = JitFunction(mapped, *numbers, inline=False, keep_unused=False, places=places)
     compiled.__wrapped__ = fun
     return compiled
 

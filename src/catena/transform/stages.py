@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 from typing import NamedTuple
 
 from catena.core.array import Array, as_array
-from catena.core.device import Device, check_backend
 from catena.core.device import devices as all_devices
 from catena.core.errors import JaxRuntimeError
 from catena.core.foreign_options import OPTIONS
 from catena.core.lazy import compiler
-from catena.core.sharding import SingleDeviceSharding
+from catena.core.sharding import Sharding, SingleDeviceSharding, sharding_of
 from catena.core.struct import struct_of
 from catena.core.trace import Tracer
 from catena.core.traceback import api_boundary
@@ -19,7 +19,7 @@ from catena.core.tree_errors import equality_errors_treedef
 from catena.core.tree_flatten import flatten_into
 from catena.core.tree_keys import keystr
 from catena.core.zeros import get_aval
-from catena.transform.execute import program_of
+from catena.transform.execute import program_of, run_program
 from catena.transform.jit_primitive import jit_p
 
 
@@ -238,13 +238,18 @@ class Compiled(Stage):
         leaves: list = []
         if flatten_into((args, kwargs), leaves) is self._in_tree:  # hot path: Arrays of the expected types
             if all([type(x) is Array and x._aval is a for x, a in zip(leaves, self._avals, strict=True)]):
-                return tree_unflatten(self._call.out_tree, self._program(leaves))
+                if self._call.placing is None:
+                    return tree_unflatten(self._call.out_tree, self._program(leaves))
         return self._general_call(args, kwargs)
 
     @api_boundary
     def _general_call(self, args, kwargs):
         leaves = [self._array(x) for x in self._checked_leaves(args, kwargs)]
-        return tree_unflatten(self._call.out_tree, self._program(leaves))
+        if self._call.placing is None:
+            return tree_unflatten(self._call.out_tree, self._program(leaves))
+        run = functools.partial(run_program, self._program)
+        outs = self._call.placing.run(run, self._call.donated, leaves, self._call.closed.out_avals)
+        return tree_unflatten(self._call.out_tree, outs)
 
     def call(self, *args, **kwargs):
         """The same as calling the object."""
@@ -293,12 +298,15 @@ class Compiled(Stage):
     @property
     def input_shardings(self) -> tuple:
         """Where the arguments are expected, as ``(args, kwargs)``."""
-        return tree_unflatten(self._in_tree, [on_the_device()] * len(self._avals))
+        places = self._call.placing.arguments if self._call.placing is not None else [None] * len(self._avals)
+        return tree_unflatten(self._in_tree, [place_asked(p) for p in places])
 
     @property
     def output_shardings(self):
         """Where the results are, as a tree like the result."""
-        return tree_unflatten(self.out_tree, [on_the_device()] * self.out_tree.num_leaves)
+        count = self.out_tree.num_leaves
+        places = self._call.placing.results if self._call.placing is not None else [None] * count
+        return tree_unflatten(self.out_tree, [place_asked(p) for p in places])
 
     def runtime_executable(self):
         """The native executable, or ``None`` where there is nothing to compute."""
@@ -320,19 +328,14 @@ def size_in_bytes(avals) -> int:
     return sum(a.size * a.dtype.itemsize for a in avals)
 
 
+def place_asked(placement) -> Sharding:
+    """The sharding of an argument or result for which the user asked for ``placement``, or for nothing."""
+    return sharding_of(placement.devices, placement.axis) if placement is not None else on_the_device()
+
+
 def on_the_device() -> SingleDeviceSharding:
-    """The placement of everything that a program reads or writes."""
+    """The placement of what a program reads or writes, where nobody asked for another."""
     return SingleDeviceSharding(all_devices()[0])
-
-
-def check_placement(in_shardings, out_shardings, device, backend) -> None:
-    """Raise where a placement is asked for that one CPU device cannot give."""
-    check_backend(backend)
-    if device is not None and not isinstance(device, Device):
-        raise TypeError(f"device must be a Device or None, got {device!r}")
-    for name, value in (("in_shardings", in_shardings), ("out_shardings", out_shardings)):
-        if value is not None and not isinstance(value, Device):
-            raise TypeError(f"{name} must be None or a device, got {value!r}")
 
 
 def check_compiler_options(options: dict | None) -> None:

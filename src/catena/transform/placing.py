@@ -1,0 +1,123 @@
+"""Where the arguments and results of a jitted function are put: ``in_shardings``, ``out_shardings``, ``device``."""
+
+from typing import NamedTuple
+
+from catena.core.array import Array, as_array
+from catena.core.device import Device, check_backend, devices
+from catena.core.placed import place, results_placement, where
+from catena.core.placement import Placement
+from catena.core.sharding import Sharding, target_placement
+from catena.core.tree import tree_flatten, tree_unflatten
+from catena.core.tree_errors import broadcast_prefix, flatten_axes
+
+
+class Placing(NamedTuple):
+    """For each argument of a program where it is put first, or ``None``; and for each result where it is put then.
+    ``strip`` says that arguments may come from anywhere.
+    """
+
+    arguments: tuple
+    results: tuple
+    strip: bool = False
+
+    def put(self, leaves) -> list:
+        """The arguments on their devices."""
+        arrays = [x if isinstance(x, Array) else as_array(x) for x in leaves]
+        if self.strip:
+            return [place(x, None) for x in arrays]
+        put = [x if p is None else place(place(x, None), p) for x, p in zip(arrays, self.arguments, strict=True)]
+        self.check(put)
+        return put
+
+    def check(self, arrays):
+        """Raise where arguments are committed elsewhere than results are to be."""
+        chosen = next((p for p in self.results if p is not None), None)
+        own = results_placement("jit", arrays) if chosen is not None else None
+        if own is not None and own.committed and own.devices != chosen.devices:
+            raise ValueError(
+                f"Received incompatible devices for jitted computation. Got arguments with {where(own.devices)} and "
+                f"explicit output sharding with {where(chosen.devices)}."
+            )
+
+    def place(self, outs) -> list:
+        """The results on their devices."""
+        return [x if p is None else place(place(x, None), p) for x, p in zip(outs, self.results, strict=True)]
+
+    def run(self, program, donated, leaves, out_avals) -> list:
+        """Run a program between the two."""
+        put = self.put(leaves)
+        outs = self.place(program(put, out_avals))
+        for x, moved, given in zip(leaves, put, donated, strict=True):
+            if given and moved.is_deleted():
+                x.delete()
+        return outs
+
+
+class Places(NamedTuple):
+    """What the user asked of ``jit``, checked: trees with the places at their leaves, or one place for everything."""
+
+    in_shardings: tuple | None
+    out_shardings: tuple | None
+    everywhere: Placement | None
+
+    def placing(self, in_tree, out_tree, closed) -> Placing:
+        """What it means for arguments and results of these trees."""
+        count = in_tree.num_leaves, out_tree.num_leaves
+        if self.everywhere is not None:
+            return Placing((self.everywhere,) * count[0], (self.everywhere,) * count[1])
+        results = [None] * count[1]
+        if self.out_shardings is not None:
+            tree, asked = self.out_shardings
+            numbers = flatten_axes("jit out_shardings", out_tree, tree_unflatten(tree, range(len(asked))))
+            results = [asked[i] for i in numbers]
+        chosen = next((p for p in results if p is not None), None)  # one program runs on one device
+        return Placing(self.arguments(in_tree), (chosen,) * count[1])
+
+    def arguments(self, in_tree) -> tuple:
+        if self.in_shardings is None:
+            return (None,) * in_tree.num_leaves
+        args, kwargs = tree_unflatten(in_tree, range(in_tree.num_leaves))
+        if kwargs:
+            raise ValueError("jit does not support kwargs when in_shardings is specified.")
+        tree, asked = self.in_shardings
+        prefix = tree_unflatten(tree, range(len(asked)))
+        if isinstance(prefix, (tuple, list)):
+            if len(prefix) != len(args):
+                raise ValueError(
+                    "jit in_shardings specification must be a tree prefix of the positional arguments tuple, but it is "
+                    f"of length {len(prefix)} for an args tuple of length {len(args)}"
+                )
+            prefix = tuple(prefix)
+        return tuple(asked[i] for i in broadcast_prefix(prefix, args))
+
+
+def asked_places(in_shardings, out_shardings, device, backend) -> Places | None:
+    """What the placement arguments of ``jit`` ask for; ``None`` where they ask for nothing.
+
+    Raises:
+      TypeError: something is no place. ValueError: two arguments contradict each other.
+    """
+    check_backend(backend)
+    if device is not None and not isinstance(device, Device):
+        raise TypeError(f"device must be a Device or None, got {device!r}")
+    if device is not None and backend is not None:
+        raise ValueError(f"can't specify both a device and a backend for jit, got {device=} and {backend=}")
+    if device is not None or backend is not None:
+        for name, value in (("in_shardings", in_shardings), ("out_shardings", out_shardings)):
+            if value is not None:
+                raise ValueError(f"If backend or device is specified on jit, then {name} should not be specified.")
+        return Places(None, None, Placement((device or devices(backend)[0],)))
+    if in_shardings is None and out_shardings is None:
+        return None
+    return Places(places("in_shardings", in_shardings), places("out_shardings", out_shardings), None)
+
+
+def places(name: str, shardings) -> tuple | None:
+    """A tree of shardings as its tree and the places that they name."""
+    if shardings is None:
+        return None
+    leaves, tree = tree_flatten(shardings, is_leaf=lambda x: x is None)
+    for leaf in leaves:
+        if leaf is not None and not isinstance(leaf, (Device, Sharding)):
+            raise TypeError(f"the leaves of {name} must be shardings, devices or None, got {leaf!r}")
+    return tree, tuple(target_placement(leaf) for leaf in leaves)
