@@ -280,3 +280,39 @@ def test_callbacks_with_effects_are_refused_in_the_backward_pass():
         with pytest.raises(NotImplementedError, match="Effects not supported in partial-eval of `checkpoint`"):
             gradient(2.0, 3.0)
     assert len(calls) == 1
+
+
+# ---- where residuals come from
+
+
+class Layers:
+    def twice(self, w, x):
+        return jnp.sin(w @ jnp.sin(w @ x))
+
+    def named(self, w, x):
+        return jnp.sin(w @ checkpoint_name(jnp.sin(x), "hidden")) * x
+
+
+def test_residuals_are_reported_where_they_are_computed(capsys):
+    layers, w, x = Layers(), jnp.ones((3, 3)), jnp.ones(3)
+    line = Layers.twice.__code__.co_firstlineno + 1
+    first, second = (f"{__file__}:{line}:{column} (Layers.twice)" for column in (35, 23))
+    print_saved_residuals(jax.checkpoint(layers.twice, policy=policies.dots_saveable), w, x)
+    assert capsys.readouterr().out.splitlines() == [
+        "f32[3,3] from the argument w",
+        "f32[3] from the argument x",
+        f"f32[3] output of dot_general from {first}",
+        f"f32[3] output of dot_general from {second}",
+    ]
+    print_saved_residuals(jax.checkpoint(layers.named, policy=policies.save_only_these_names("hidden")), w, x)
+    place = f"{__file__}:{line + 3}:{27} (Layers.named)"
+    assert capsys.readouterr().out.splitlines()[-1] == f"f32[3] named 'hidden' from {place}"
+
+
+def test_residuals_are_listed_arguments_first(capsys):
+    print_saved_residuals(lambda a, b: jnp.sin(jnp.exp(b)) * a, X, X)
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split(" from ")[0] for line in lines] == ["f32[3]"] + ["f32[3] output of " + n for n in NAMES]
+
+
+NAMES = ("exp", "sin", "cos")

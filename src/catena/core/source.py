@@ -1,5 +1,6 @@
 """Where in the user's program an equation was made, captured cheaply and resolved only when somebody asks."""
 
+import itertools
 import opcode
 import os
 import sys
@@ -79,6 +80,13 @@ class Source(NamedTuple):
                 return line
         return self.code.co_firstlineno
 
+    @property
+    def exact(self) -> str:
+        """The place with the column and the function's qualified name."""
+        _, _, column, _ = next(itertools.islice(self.code.co_positions(), self.lasti // 2, None))
+        at = "" if column is None else f":{column}"
+        return f"{self.file_name}:{self.line}{at} ({self.code.co_qualname})"
+
     def __reduce__(self):
         return PlainSource, (self.file_name, self.line, self.function_name, self.name_stack, self.backward)
 
@@ -94,6 +102,11 @@ class PlainSource(NamedTuple):
     function_name: str
     name_stack: NameStack = NO_NAMES
     backward: bool = False
+
+    @property
+    def exact(self) -> str:
+        """The place as far as it is known."""
+        return str(self)
 
     def __str__(self) -> str:
         return f"{self.file_name}:{self.line} ({self.function_name})"

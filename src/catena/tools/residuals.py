@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from catena.core.jaxpr import Jaxpr, Literal
+from catena.core.jaxpr import Eqn, Jaxpr, Literal
 from catena.core.source import function_place
 from catena.core.staging import DebugInfo, trace_to_jaxpr
 from catena.core.tree import tree_flatten
@@ -42,36 +42,39 @@ def saved_residuals(f: Callable, *args, **kwargs) -> list[tuple]:
     jaxpr, _ = trace_to_jaxpr(
         forward, [get_aval(x) for x in leaves], DebugInfo("saved_residuals", function_place(f), names)
     )
-    return [(v.aval, origin(jaxpr, v, names)) for v in dict.fromkeys(jaxpr.outvars)]
+    made = {v: eqn for eqn in jaxpr.eqns for v in eqn.outvars}
+    order = {v: i for i, v in enumerate([*jaxpr.invars, *jaxpr.constvars, *made])}
+    kept = sorted(dict.fromkeys(jaxpr.outvars), key=lambda v: order.get(v, -1))
+    return [(v.aval, origin(jaxpr, v, made, names)) for v in kept]
 
 
-def origin(jaxpr: Jaxpr, v, names: list[str]) -> str:
-    """Where a value of a jaxpr comes from."""
+def origin(jaxpr: Jaxpr, v, made: dict, names: list[str]) -> str:
+    """Where a value of a jaxpr comes from; ``made`` has the equations by their results."""
     if type(v) is Literal:
         return "from a literal"
     if v in jaxpr.constvars:
         return "from a constant"
     if v in jaxpr.invars:
         return f"from the argument {names[jaxpr.invars.index(v)]}"
-    eqn = next(e for e in jaxpr.eqns if v in e.outvars)
-    place = f" from {eqn.source}" if eqn.source is not None else ""
+    eqn = innermost(made[v], v)
+    place = f" from {eqn.source.exact}" if eqn.source is not None else ""
     if eqn.primitive.name == "name":
         return f"named {eqn.params['name']!r}{place}"
     if eqn.primitive.name == "jit":
         return f"output of jitted function {eqn.params['name']!r}{place}"
-    if eqn.primitive.name == "remat2":
-        return inner_origin(eqn, eqn.outvars.index(v)) + place
-    return f"output of {eqn.primitive.name}{place}"
+    return f"output of {'checkpoint' if eqn.primitive.name == 'remat2' else eqn.primitive.name}{place}"
 
 
-def inner_origin(eqn, position: int) -> str:
-    """What a result of a checkpointed call is inside it."""
-    jaxpr = eqn.params["jaxpr"].jaxpr
-    inner = jaxpr.outvars[position]
-    made = next((e for e in jaxpr.eqns if inner in e.outvars), None)
-    if made is None:
-        return "output of checkpoint"
-    return f"named {made.params['name']!r}" if made.primitive.name == "name" else f"output of {made.primitive.name}"
+def innermost(eqn: Eqn, v) -> Eqn:
+    """The equation that makes a value; of a checkpointed call, the one inside it."""
+    while eqn.primitive.name == "remat2":
+        jaxpr = eqn.params["jaxpr"].jaxpr
+        v = jaxpr.outvars[eqn.outvars.index(v)]
+        inside = next((e for e in jaxpr.eqns if v in e.outvars), None)
+        if inside is None:
+            return eqn
+        eqn = inside
+    return eqn
 
 
 def print_saved_residuals(f: Callable, *args, **kwargs) -> None:
