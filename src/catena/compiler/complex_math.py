@@ -120,12 +120,31 @@ def hypot(a, b):
 
 
 def mul(x, y):
+    """One of the two products of each part is rounded with their sum."""
     (a, b), (c, d) = x, y
     return a.f("fma", c, -(b * d)), a.f("fma", d, b * c)
 
 
+def square(x):
+    a, b = x
+    return times(a - b, a + b), 2.0 * (a * b)
+
+
+def large(x) -> int:
+    """Whether sums and sizes of the parts may overflow."""
+    return either(x[0].f("abs"), "gt", x[1].f("abs"), 1e30 if x[0].type == "float32" else 1e300)
+
+
+def scaled(x, mask: int, factor: float):
+    """Both parts times a power of two, where the mask holds."""
+    return tuple((p * factor).where(mask, p) for p in x)
+
+
 def div(x, y):
-    """Smith's method: scaled by the larger part of the divisor."""
+    """Smith's method: scaled by the larger part of the divisor. What is finite is nothing beside what is infinite."""
+    far = large(y)
+    endless = x[0].body.stmt("and", "bool", (infinite(y), _finite(x)))
+    x, y = scaled(x, far, 0.25), scaled(y, far, 0.25)
     (a, b), (c, d) = x, y
     wide = c.f("abs").compare("ge", d.f("abs"))
     r = d.where(wide, c) / c.where(wide, d)
@@ -133,7 +152,12 @@ def div(x, y):
     re = (a + b * r).where(wide, a * r + b) / bottom
     im = (b - a * r).where(wide, b * r - a) / bottom
     zero = a.body.stmt("and", "bool", (c.compare("eq", 0.0), d.compare("eq", 0.0)))
-    return (a / c).where(zero, re), (b / c).where(zero, im)
+    re, im = (a / c).where(zero, re), (b / c).where(zero, im)
+    return tuple(p._lift(0.0).where(endless, p) for p in (re, im))
+
+
+def _finite(x) -> int:
+    return x[0].body.stmt("and", "bool", tuple(p.body.stmt("is_finite", "bool", (p.number,)) for p in x))
 
 
 def either(x, op: str, y, other) -> int:
@@ -159,32 +183,78 @@ def times(p, q):
 def exp(x):
     """Real where the imaginary part is zero; of an infinite real part infinity (or zero), whatever the angle."""
     a, b = x
-    size = a.f("exp")
-    real = b.compare("eq", 0.0)
-    re, im = times(size, b.f("cos")), times(size, b.f("sin"))
-    unsure = size.body.stmt("and", "bool", (size.compare("eq", math.inf), re.compare("ne", re)))
-    re = size.where(unsure, re)
+    size, half = a.f("exp"), (a * 0.5).f("exp")
+    real, over = b.compare("eq", 0.0), size.compare("eq", math.inf)
+
+    def along(direction):
+        """The size times a part of the direction, by halves where the size alone is too large."""
+        return (half * direction * half).where(over, size * direction)
+
+    re, im = along(b.f("cos")), along(b.f("sin"))
+    lost, endless = re.compare("ne", re), a.compare("eq", math.inf)
+    re = size.where(a.body.stmt("and", "bool", (endless, lost)), re)
+    nothing = a.body.stmt("and", "bool", (a.compare("eq", -math.inf), lost))  # an angle that is no number
+    re, im = (p._lift(0.0).where(nothing, p) for p in (re, im))
     return size.where(real, re), b.where(real, im)
+
+
+def two_sum(x, y):
+    """A sum, and what is lost in rounding it (Knuth)."""
+    total = x + y
+    moved = total - x
+    return total, (x - (total - moved)) + (y - moved)
+
+
+def excess(first, *numbers):
+    """``first`` plus the squares of the numbers, in twice the precision: what is left where they cancel."""
+    total, rest = first, None
+    for v in numbers:
+        power = v * v
+        total, lost = two_sum(total, power)
+        lost = lost + v.f("fma", v, -power)
+        rest = lost if rest is None else rest + lost
+    return total + rest
+
+
+def faint(x) -> int:
+    """Whether both parts are so small that their sizes have few digits."""
+    size = x[0].f("abs").f("max", x[1].f("abs"))
+    return size.compare("lt", 1e-30 if size.type == "float32" else 1e-290)
+
+
+def balanced(x) -> tuple:
+    """A number as ``scale * y`` with y neither large nor faint: y, and the scale, a power of two."""
+    far, near = large(x), faint(x)
+    scale = x[0]._lift(4.0).where(far, x[0]._lift(2.0**-40).where(near, 1.0))
+    return scaled(scaled(x, far, 0.25), near, 2.0**40), scale
+
+
+def _log_of_size(x):
+    """The logarithm of the size of a number that is not near the unit circle, without overflow."""
+    x, scale = balanced(x)
+    return hypot(*x).f("log") + scale.f("log")
+
+
+def _near_unit_circle(a, b) -> int:
+    size = a.f("max", b)
+    return a.body.stmt("and", "bool", (size.compare("gt", 0.5), size.compare("lt", 2.0)))
 
 
 def log(x):
     """Near the unit circle by log1p of the excess of the squared size over 1, which keeps its digits."""
     a, b = (p.f("abs") for p in x)
-    size, big, small = hypot(a, b), a.f("max", b), a.f("min", b)
-    near = a.body.stmt("and", "bool", (size.compare("gt", 0.5), size.compare("lt", 2.0)))
-    excess = (big - 1.0) * (big + 1.0) + small * small
-    return (excess.f("log1p") * 0.5).where(near, size.f("log")), x[1].f("atan2", x[0])
+    near = (excess(a._lift(-1.0), a.f("max", b), a.f("min", b)).f("log1p")) * 0.5
+    return near.where(_near_unit_circle(a, b), _log_of_size(x)), x[1].f("atan2", x[0])
 
 
 def sqrt(x):
     """Kahan's, on halves of large numbers, so that nothing overflows; the imaginary part keeps its sign."""
     a, b = x
-    large = either(a.f("abs"), "gt", b.f("abs"), 1e30 if a.type == "float32" else 1e300)
-    p, q = ((v * 0.25).where(large, v) for v in x)
+    (p, q), scale = balanced(x)
     root = ((hypot(p, q) + p.f("abs")) * 0.5).f("sqrt")
     other = q.f("abs") / (root * 2.0)
     other = other._lift(0.0).where(root.compare("eq", 0.0), other)
-    root, other = ((v * 2.0).where(large, v) for v in (root, other))
+    root, other = (v * scale.f("sqrt") for v in (root, other))
     right = a.compare("ge", 0.0)
     re, im = root.where(right, other), other.where(right, root)
     endless = b.f("abs").compare("eq", math.inf)  # both parts are then infinite, whatever the real part is
@@ -227,24 +297,32 @@ def pow_(x, y):
     return tuple(z.where(zero, o) for z, o in zip(at_zero, out))
 
 
+def _hyperbolic(a, of_sinh, of_cosh):
+    """The products ``sinh(a) of_sinh`` and ``cosh(a) of_cosh``, by halves of e^|a| where that alone overflows."""
+    half = (a.f("abs") * 0.5).f("exp")
+    far = a.f("abs").compare("gt", 80.0 if a.type == "float32" else 700.0)
+    first = times(times(a.f("sign") * half, of_sinh), half * 0.5).where(far, times(a.f("sinh"), of_sinh))
+    return first, times(times(half, of_cosh), half * 0.5).where(far, times(a.f("cosh"), of_cosh))
+
+
 def sinh(x):
     a, b = x
-    return times(a.f("sinh"), b.f("cos")), times(a.f("cosh"), b.f("sin"))
+    return _hyperbolic(a, b.f("cos"), b.f("sin"))
 
 
 def cosh(x):
     a, b = x
-    return times(a.f("cosh"), b.f("cos")), times(a.f("sinh"), b.f("sin"))
+    im, re = _hyperbolic(a, b.f("sin"), b.f("cos"))
+    return re, im
 
 
 def sin(x):
-    a, b = x
-    return times(a.f("sin"), b.f("cosh")), times(a.f("cos"), b.f("sinh"))
+    re, im = sinh((-x[1], x[0]))
+    return im, -re
 
 
 def cos(x):
-    a, b = x
-    return times(a.f("cos"), b.f("cosh")), -times(a.f("sin"), b.f("sinh"))
+    return cosh((-x[1], x[0]))
 
 
 def tanh(x):
@@ -255,7 +333,12 @@ def tanh(x):
     c = (s * s + 1.0).f("sqrt")
     bottom = beta * s * s + 1.0
     far = a.f("abs").compare("gt", 20.0)
-    return a.f("sign").where(far, beta * c * s / bottom), (t * 0.0).where(far, t / bottom)
+    fall = (-a.f("abs")).f("exp")
+    im = (t / beta * 4.0 * fall * fall).where(far, t / bottom)
+    endless = a.f("abs").compare("eq", math.inf)  # whatever the angle is
+    im = (b._lift(0.0)).where(a.body.stmt("and", "bool", (endless, im.compare("ne", im))), im)
+    sure = a.body.stmt("and", "bool", (far, a.body.stmt("or", "bool", (endless, t.compare("eq", t)))))
+    return a.f("sign").where(sure, beta * c * s / bottom), im
 
 
 def tan(x):
@@ -265,15 +348,19 @@ def tan(x):
 
 def expm1(x):
     a, b = x
+    re, im = exp(x)
     half = (b * 0.5).f("sin")
-    return a.f("expm1") * b.f("cos") - 2.0 * half * half, a.f("exp") * b.f("sin")
+    near = a.f("expm1") * b.f("cos") - 2.0 * half * half
+    return near.where(a.f("abs").compare("lt", 40.0), re - 1.0), im
 
 
 def log1p(x):
+    """As ``log``: the excess of the squared size of 1 + z over 1 is 2 a + a^2 + b^2."""
     a, b = x
-    near = (a * (a + 2.0) + b * b).f("log1p") * 0.5
-    far = hypot(a + 1.0, b).f("log")
-    return near.where(hypot(a, b).compare("lt", 0.5), far), b.f("atan2", a + 1.0)
+    near = excess(2.0 * a, a, b).f("log1p") * 0.5
+    small = hypot(a, b).compare("lt", 0.5)
+    mask = a.body.stmt("or", "bool", (small, _near_unit_circle((a + 1.0).f("abs"), b.f("abs"))))
+    return near.where(mask, _log_of_size((a + 1.0, b))), b.f("atan2", a + 1.0)
 
 
 def logistic(x):
@@ -287,6 +374,7 @@ def rsqrt(x):
 
 
 def sign(x):
+    x, _ = balanced(x)
     size = hypot(*x)
     zero = size.compare("eq", 0.0)
     return tuple(p.where(zero, p / size) for p in x)
@@ -307,8 +395,13 @@ def asin(x):
     minus, plus = _roots(x)
     re = a.f("atan2", minus[0] * plus[0] - minus[1] * plus[1])
     im = (minus[0] * plus[1] - minus[1] * plus[0]).f("asinh")
-    far = infinite(x)
-    return a.f("atan2", b.f("abs")).where(far, re), signed(im._lift(math.inf).where(far, im), b)
+    far = large(x)
+    return a.f("atan2", b.f("abs")).where(far, re), signed(_log_of_twice(x).where(far, im), b)
+
+
+def _log_of_twice(x):
+    """What the inverse functions are like far from 0: log |2 z|."""
+    return _log_of_size(x) + math.log(2.0)
 
 
 def acos(x):
@@ -316,8 +409,8 @@ def acos(x):
     minus, plus = _roots(x)
     re = 2.0 * minus[0].f("atan2", plus[0])
     im = (plus[0] * minus[1] - plus[1] * minus[0]).f("asinh")
-    far = infinite(x)
-    return b.f("abs").f("atan2", a).where(far, re), -signed(im._lift(math.inf).where(far, im), b)
+    far = large(x)
+    return b.f("abs").f("atan2", a).where(far, re), -signed(_log_of_twice(x).where(far, im), b)
 
 
 def acosh(x):
@@ -325,8 +418,8 @@ def acosh(x):
     minus, plus = sqrt((a - 1.0, b)), sqrt((a + 1.0, b))
     re = (minus[0] * plus[0] + minus[1] * plus[1]).f("asinh")
     im = 2.0 * minus[1].f("atan2", plus[0])
-    far = infinite(x)
-    return re._lift(math.inf).where(far, re), b.f("atan2", a).where(far, im)
+    far = large(x)
+    return _log_of_twice(x).where(far, re), b.f("atan2", a).where(far, im)
 
 
 def asinh(x):
@@ -341,6 +434,8 @@ def atanh(x):
     huge = either(p, "gt", q, 1e18 if a.type == "float32" else 1e150)
     size = hypot(p, q)
     near = ((4.0 * p) / ((1.0 - p) * (1.0 - p) + q * q)).f("log1p") * 0.25
+    distance = hypot(1.0 - p, q)  # to 1, where the square of it may be nothing
+    near = (0.5 * (math.log(2.0) - distance.f("log"))).where(distance.compare("lt", 1e-6), near)
     far = (p / size) / size  # Re(1 / z)
     re = far.where(huge, near)
     re = re._lift(0.0).where(infinite(x), re)
@@ -375,7 +470,7 @@ _COMPLEX = {
     "div": div,
     "neg": lambda x: (-x[0], -x[1]),
     "conj": lambda x: (x[0], -x[1]),
-    "square": lambda x: mul(x, x),
+    "square": square,
     "reciprocal": lambda x: div((x[0]._lift(1.0), x[0]._lift(0.0)), x),
     "exp": exp,
     "log": log,

@@ -205,6 +205,8 @@ class Builder:
         if x.dtype == dtype:
             return x
         if old == new and "c" not in (x.dtype.kind, dtype.kind):
+            if x.params.get("op") == "bitcast":  # what lay between may have had fewer values: a bool has two
+                return self.bitcast(x.args[0], dtype)
             return self.value("map", x.shape, dtype, [x], op="bitcast")
         shape = x.shape if old == new else x.shape + (old // new,) if old > new else x.shape[:-1]
         return self.value("alias", shape, dtype, [x])

@@ -85,14 +85,19 @@ def _strong_inexact(name: str, x):
     return convert(x, dtypes.to_inexact_dtype(dtype_of(x)[0]))
 
 
+def _scaled(scale, x, by: float):
+    """A number times or over a real one: each part, since infinite parts times zero would be no numbers."""
+    if not dtypes.is_complex(x.dtype):
+        return scale(x, like(x, by))
+    return lax.complex(*(scale(part(x), like(part(x), by)) for part in (lax.real, lax.imag)))
+
+
 def _log2(x):
-    x = _strong_inexact("log2", x)
-    return lax.div(lax.log(x), like(x, np.log(2.0)))
+    return _scaled(lax.div, lax.log(_strong_inexact("log2", x)), np.log(2.0))
 
 
 def _log10(x):
-    x = _strong_inexact("log10", x)
-    return lax.mul(lax.log(x), like(x, 1 / np.log(10.0)))
+    return _scaled(lax.mul, lax.log(_strong_inexact("log10", x)), 1 / np.log(10.0))
 
 
 log2 = document_unary(

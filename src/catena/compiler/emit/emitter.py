@@ -266,8 +266,10 @@ class Emitter:
     # ---- between memory and registers ----------------------------------------------------------------------
 
     def widen(self, raw: str, t: Type, width: int) -> str:
-        if t.kind == "b":
-            return self.op(f"trunc {vector('i8', width)} {raw} to {vector('i1', width)}")
+        if t.kind == "b":  # any byte but 0 is true
+            out = self.op(f"icmp ne {vector('i8', width)} {raw}, {self.splat('0', 'i8', width)}")
+            self.codes[out] = t.name, raw
+            return out
         if not t.narrow:
             return raw
         if t.kind != "f":
@@ -287,15 +289,15 @@ class Emitter:
 
     def narrow(self, x: str, t: Type, width: int) -> str:
         """The memory form of a register value (floats are already rounded to the dtype, most by way of that form)."""
+        name, code = self.codes.get(x, (None, None))
+        if name == t.name:
+            return code
         if t.kind == "b":
             return self.op(f"zext {vector('i1', width)} {x} to {vector('i8', width)}")
         if not t.narrow:
             return x
         if t.kind != "f":
             return self.op(f"and {vector('i8', width)} {x}, {self.splat(str((1 << t.bits) - 1), 'i8', width)}")
-        name, code = self.codes.get(x, (None, None))
-        if name == t.name:
-            return code
         if t.name == "float16":
             return self.op(f"fptrunc {vector('float', width)} {x} to {vector('half', width)}")
         if t.name == "bfloat16":

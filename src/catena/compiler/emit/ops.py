@@ -46,7 +46,7 @@ def emit(e: Emitter, op: str, t: Type, xs: list[str], types: list[Type], attr, w
         out = _float(e, op, types[0], xs, width, attr)
     else:
         out = _integer(e, op, types[0], xs, width, attr)
-    if t.narrow and op not in EXACT:
+    if t.narrow and op not in EXACT and not (op == "bitcast" and t.kind == "f"):  # rounding would quiet a NaN
         out = round_to(e, out, t, width)
     return out
 
