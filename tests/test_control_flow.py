@@ -11,6 +11,7 @@ from catena import lax, random
 from catena.core.check import check_jaxpr
 from catena.core.dead_code import pruned
 from catena.core.jaxpr import eval_jaxpr
+from catena.experimental import io_callback
 from loops import assert_close, check_derivatives, check_value, check_vmap
 
 A = np.arange(1.0, 5.0, dtype=np.float32)
@@ -882,3 +883,30 @@ def test_threads_share_bodies():
     for t in threads:
         t.join()
     assert not failures
+
+
+def test_callbacks_of_batched_branches_and_loops_happen_for_the_examples_that_reach_them():
+    seen = []
+
+    def show(v):
+        seen.append(float(v))
+        return v
+
+    call = lambda x: io_callback(show, jax.ShapeDtypeStruct((), np.float32), x)
+    xs = np.array([-1, 2, 3], np.float32)
+    programs = (
+        (lambda x: lax.cond(x > 0, call, lambda x: x, x), [2, 3]),
+        (lambda x: lax.while_loop(lambda c: c < 3, lambda c: call(c) + 1, x), [-1, 0, 1, 2, 2]),
+        (lambda x: lax.fori_loop(0, (x > 2) + 1, lambda i, c: call(c), x), [-1, 2, 3, 3]),
+    )
+    for f, wanted in programs:
+        for g in (jax.vmap(f), jax.jit(jax.vmap(f))):
+            seen.clear()
+            jax.block_until_ready(g(xs))
+            assert sorted(seen) == wanted
+
+
+def test_an_empty_scan_under_disable_jit_is_traced():
+    with jax.disable_jit():
+        carry, ys = lax.scan(lambda c, x: (c + x, x > 0), 0.0, np.zeros(0, np.float32))
+    assert float(carry) == 0 and ys.shape == (0,) and ys.dtype == bool

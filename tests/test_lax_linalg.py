@@ -420,7 +420,8 @@ def test_errors():
         ValueError, "Argument to Hessenberg reduction must have shape [..., n, n], got shape (2, 3)",
         linalg.hessenberg, a[:2],
     )  # fmt: skip
-    raises(TypeError, "svd does not accept dtype float16 at position 0.", linalg.svd, a.astype(np.float16))
+    raises(NotImplementedError, "svd does not accept dtype float16 at position 0.", linalg.svd, a.astype(np.float16))
+    raises(TypeError, "svd does not accept dtype int32 at position 0.", linalg.svd, a.astype(np.int32))
     raises(
         ValueError,
         "full_matrices and subset_by_index cannot both be set",

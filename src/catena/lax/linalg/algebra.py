@@ -96,13 +96,15 @@ def lower_triangle(b, x, keep_lower: bool):
 
 
 def check_matrix(name: str, aval, position: int = 0):
-    """TypeError or ValueError where ``aval`` is no stack of matrices that LAPACK has routines for."""
+    """TypeError where ``aval`` is no stack of matrices of floats; NotImplementedError where LAPACK has no routines for
+    these floats.
+    """
     if aval.dtype not in LAPACK_DTYPES:
         kinds = "subtypes of floating, complexfloating"
-        raise TypeError(
+        error = NotImplementedError if dtypes.is_inexact(aval.dtype) else TypeError
+        raise error(
             f"{name} does not accept dtype {dtypes.dtype_name(aval.dtype)} at position {position}. Accepted "
-            "dtypes at "
-            f"position {position} are {kinds} of 32 bits or more a component."
+            f"dtypes at position {position} are {kinds} of 32 bits or more a component."
         )
     if aval.ndim < 2:
         raise TypeError(f"Input {position} to {name} must have rank at least 2, but got shape={aval.shape}")
