@@ -6,7 +6,7 @@ JAX_VENV := .venv-jax
 JAX_VERSION := 0.10.2
 INSTALL := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-checked test-pythons test-machines lint format same-bits bench random-programs random-exact random-quality differential bench-numpy bench-overhead bench-batches bench-primitives accuracy compare-lax bench-random compare-random extents clean
+.PHONY: demo test test-checked test-pythons test-machines lint format same-bits bench random-programs random-exact random-quality differential bench-numpy bench-overhead bench-batches bench-primitives accuracy attack compare-lax bench-random compare-random extents clean
 
 demo: $(VENV)/.has-demo    # train a classifier on handwritten digits
 	$(BIN)/python examples/digits.py
@@ -75,6 +75,9 @@ bench-primitives: $(VENV)/.has-demo $(JAX_VENV)/.has-jax    # every primitive ev
 
 accuracy: $(VENV)/.has-test $(JAX_VENV)/.has-jax    # errors of the elementwise functions in ulps, beside JAX's; writes docs/accuracy.md; COUNT=3000 arguments, ONLY=text selects and writes nothing
 	$(BIN)/python benchmarks/accuracy.py --jax-python $(JAX_VENV)/bin/python $(if $(COUNT),--count $(COUNT)) --only "$(ONLY)"
+
+attack: $(VENV)/.has-demo    # a thousand attacks by threads, forks, signals, a hostile cache and inputs, too little memory, sizes beyond machines; ONLY=family selects
+	PYTHONPATH=benchmarks $(BIN)/python -m attack --only "$(ONLY)"
 
 compare-lax: $(VENV)/.has-demo $(JAX_VENV)/.has-jax    # what 4000 good calls of lax return and 800 bad ones raise, beside JAX; ONLY=text selects
 	$(BIN)/python benchmarks/differential_lax.py --jax-python $(JAX_VENV)/bin/python --only "$(ONLY)"

@@ -1,0 +1,65 @@
+"""How a case may end, and the small tools that cases are made of."""
+
+import contextlib
+import signal
+import time
+
+import numpy as np
+
+
+class Wrong(BaseException):
+    """A case gave what it must not give."""
+
+
+class Enough(BaseException):
+    """The time that a case gives to what may take for ever is over."""
+
+
+REFUSALS = (TypeError, ValueError, MemoryError, OverflowError, IndexError, NotImplementedError, ZeroDivisionError)
+
+
+def is_refusal(error: BaseException) -> bool:
+    """Whether an error says in words that the user can read that something cannot be done."""
+    kind = type(error)
+    known = issubclass(kind, REFUSALS) or kind.__module__.startswith("catena") or kind is RuntimeError
+    return known and bool(str(error))
+
+
+def check(condition, what: str = "the result is wrong") -> None:
+    """End the case as wrong unless the condition holds."""
+    if not condition:
+        raise Wrong(what)
+
+
+def check_close(found, expected, tolerance: float = 1e-4) -> None:
+    """End the case as wrong unless two arrays agree to rounding, in shape too."""
+    found, expected = np.asarray(found), np.asarray(expected)
+    check(found.shape == expected.shape, f"shape {found.shape} instead of {expected.shape}")
+    close = np.allclose(
+        found.astype(complex), expected.astype(complex), rtol=tolerance, atol=tolerance, equal_nan=True
+    )
+    check(close, f"{found.ravel()[:4]} instead of {expected.ravel()[:4]}")
+
+
+@contextlib.contextmanager
+def at_most(seconds: float, most_late: float = 3.0):
+    """Run a block that may take for ever for so long; a block that cannot be ended by then is wrong.
+
+    Of what ends late, a busy machine is blamed for ``most_late`` seconds.
+    """
+
+    def stop(*_):
+        raise Enough
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    start = time.perf_counter()
+    try:
+        yield
+    except Enough:
+        pass
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    late = time.perf_counter() - start - seconds
+    check(late < most_late, f"it could not be interrupted for {late:.1f} seconds")
