@@ -35,9 +35,7 @@ def check_close(found, expected, tolerance: float = 1e-4) -> None:
     """End the case as wrong unless two arrays agree to rounding, in shape too."""
     found, expected = np.asarray(found), np.asarray(expected)
     check(found.shape == expected.shape, f"shape {found.shape} instead of {expected.shape}")
-    close = np.allclose(
-        found.astype(complex), expected.astype(complex), rtol=tolerance, atol=tolerance, equal_nan=True
-    )
+    close = np.allclose(found.astype(complex), expected.astype(complex), rtol=tolerance, atol=tolerance, equal_nan=True)
     check(close, f"{found.ravel()[:4]} instead of {expected.ravel()[:4]}")
 
 

@@ -40,6 +40,16 @@ def of_program(make, *args):
     return prepare
 
 
+def of_function(f, make):
+    """A function, called again and again on what ``make`` gives."""
+
+    def prepare():
+        x = make()
+        return again(lambda: f(x))
+
+    return prepare
+
+
 def numbers(shape=(N,)):
     """Random numbers of this shape."""
     return lambda: jnp.asarray(np.random.default_rng(0).normal(size=shape).astype(np.float32))
@@ -92,8 +102,8 @@ WORK = {
         lambda x: lax.fori_loop(0, 10**6, lambda i, c: jax.pure_callback(rest_in_callback, c, c), x), jnp.float32(1)
     ),
     "eager": lambda: again(lambda: jnp.sin(jnp.ones(100)) @ jnp.ones(100)),
-    "eager sort": lambda: again(lambda x=numbers((N // 8,))(): jnp.sort(x)),
-    "eager svd": lambda: again(lambda x=matrices(100)(): jnp.linalg.svd(x)),
+    "eager sort": of_function(jnp.sort, numbers((N // 8,))),
+    "eager svd": of_function(jnp.linalg.svd, matrices(100)),
     "compiling": compiling,
     "tracing": tracing,
 }
@@ -105,7 +115,6 @@ def attacked(name: str, delay: float):
 
     def case():
         work = _prepared.get(name) or _prepared.setdefault(name, WORK[name]())
-        sent = []
 
         def handler(*_):
             raise Stop

@@ -14,6 +14,7 @@ import pytest
 import catena as jax
 from catena import lax
 from catena import numpy as jnp
+from catena.compiler.emit import parallel
 
 LOOPS = {
     "while, tiny body": lambda x: lax.while_loop(lambda c: c >= 0, lambda c: (c + 1) % 7, x),
@@ -24,6 +25,8 @@ LOOPS = {
     "nested": lambda x: lax.fori_loop(
         0, 1000, lambda i, c: lax.fori_loop(0, 1_000_000, lambda j, d: jnp.sin(d) + 1, c), x * 1.0
     ),
+    "a sum that is never stored": lambda x: (x + jnp.zeros((2**38,))).sum(),
+    "an outer sum": lambda x: jnp.outer(jnp.ones(10**6, "int8") * x.astype("int8"), jnp.ones(10**6, "int8")).sum(),
 }
 
 
@@ -96,3 +99,42 @@ def test_interrupted_programs_work_afterwards():
     """
     out = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, timeout=60)
     assert np.float32(out.stdout) == 0.125, out.stderr
+
+
+LONG = {
+    "a sort": lambda: jnp.sort(jnp.sin(jnp.arange(2.0**26))),
+    "sorts of rows": lambda: jnp.sort(jnp.sin(jnp.arange(2.0**26)).reshape(-1, 1024)),
+    "an order": lambda: jnp.argsort(jnp.sin(jnp.arange(2.0**26)).reshape(-1, 1024)),
+    "a batch of matrices": lambda: jnp.linalg.svd(jnp.sin(jnp.arange(2.0**24)).reshape(256, 256, 256)),
+    "a product": lambda: jnp.ones((5000, 5000)) @ jnp.sin(jnp.arange(5000.0**2)).reshape(5000, 5000),
+    "elementwise": lambda: jnp.sin(jnp.arange(2.0**31)),
+    "sums of rows": lambda: jnp.sin(jnp.arange(2.0**31)).reshape(2**20, -1).sum(1),
+}
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_what_takes_seconds_asks_for_signals(name):
+    assert "@ask_python(" in jax.jit(LONG[name]).lower().compile().as_text()
+
+
+def in_groups(x):
+    rows = x.reshape(-1, 64)
+    square = rows[:3000].reshape(-1, 5, 8, 8)[:, 0]
+    return (
+        jnp.sin(x), x.sum(), rows.sum(0), rows.sum(1), jnp.cumsum(x), rows / rows.sum(1, keepdims=True),
+        jnp.sort(x), jnp.argsort(x), jnp.sort(rows), jnp.argsort(rows), jnp.median(rows, 1), lax.top_k(x, 3),
+        rows.T @ rows, rows[:512] @ rows[:512].T, jnp.argmax(x), jnp.linalg.inv(square + 9 * jnp.eye(8)),
+        jnp.linalg.svd(square)[1], jnp.linalg.cholesky(square @ square.mT + jnp.eye(8)), jnp.fft.fft(rows),
+    )  # fmt: skip
+
+
+def test_work_that_is_interruptible_gives_the_same(monkeypatch):
+    """All that is long is cut into groups; here, all that is not short."""
+    monkeypatch.setenv("CATENA_CACHE", "0")
+    x = jnp.asarray(np.random.default_rng(0).normal(size=200_000).astype(np.float32).reshape(-1, 64)[:3125].ravel())
+    expected = jax.jit(in_groups)(x)
+    monkeypatch.setattr(parallel, "GROUP", 1 << 17)
+    text = jax.jit(lambda x: in_groups(x)).lower(x).compile()
+    assert text.as_text().count("call i1 @ask_python(") > 10
+    for found, wanted in zip(jax.tree.leaves(text(x)), jax.tree.leaves(expected), strict=True):
+        np.testing.assert_array_equal(found, wanted)

@@ -190,7 +190,8 @@ class _Loops:
         blocks = -(-units // each)
         body = self._task(units, each, blocks, by_columns)
         extra = self.after[1] if self.after else []
-        parallel.through_pool(self.w, body, [*pointers, *extra], members * blocks, self.numbers)
+        work = self.contraction.products // 8
+        parallel.through_pool(self.w, body, [*pointers, *extra], members * blocks, self.numbers, work)
 
     def _number(self, value: int) -> str:
         """A number that the task's text does not tell."""

@@ -323,7 +323,8 @@ class Product:
         else:
             self._rows(w, e, inner)
         body = "\n".join(["(ptr %args, i64 %k) nounwind {", "entry:", *e.slots, *e.lines, "  ret void", "}"])
-        parallel.through_pool(w, body, pointers, -(-extent // step))
+        work = self.batch * self.m * self.n * self.k // 8
+        parallel.through_pool(w, body, pointers, -(-extent // step), units=work)
 
     def _rows(self, w, e, pointers: list[str]) -> None:
         a, b, c, function = pointers

@@ -320,7 +320,7 @@ class Compiled(Stage):
                 "signature. "
                 f"Detected argument of Tracer type {type(x)}."
             )
-        return x if type(x) is Array else as_array(x)
+        return x if isinstance(x, Array) else as_array(x)
 
 
 def size_in_bytes(avals) -> int:

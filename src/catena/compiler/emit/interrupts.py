@@ -3,7 +3,8 @@
 A signal only sets a flag in Python; its handler runs when the main thread next executes Python code, which a
 native loop never does. Loops therefore count down their work, estimated when they are written, and after about
 a tenth of a second take the interpreter's lock and ask it (`PyErr_CheckSignals`). When a handler raises, the
-program ends with `INTERRUPTED`, and the exception is raised where it was called.
+program ends with `INTERRUPTED`, and the exception is raised where it was called. Between the chunks of a long parallel
+loop it is the same (`parallel.through_pool`).
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 from catena.runtime import kernels
 from catena.runtime.status import INTERRUPTED
 
-BUDGET = 1 << 28  # units of work (see `parallel.work`) between two questions
+BUDGET = 1 << 26  # units of work (see `parallel.work`) between two questions
 SHORT = 1 << 24  # loops known to do less than this never ask
 
 TEXT = """

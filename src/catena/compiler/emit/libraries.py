@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from catena.compiler.emit import parallel
+from catena.compiler.emit import parallel, tasks
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.graph import Value
 from catena.runtime import kernels
@@ -12,6 +12,8 @@ from catena.runtime import library as routines
 
 CALLBACK_RAISED = -1
 CHUNKS = 32  # that the members of a batch are shared out in, at most
+PASSES = 16  # that a routine makes over a matrix for each of its rows, when it is asked how long many will take
+FEWEST = 16  # members of a batch between two questions whether somebody pressed Ctrl-C
 LINE = 64  # bytes
 
 
@@ -62,14 +64,19 @@ def _for_all(w, node: Value, sources: list[str], outs: list[str]) -> None:
     has workspaces of its own.
     """
     p, batch = node.params, node.params["batch"]
-    chunks = min(batch, CHUNKS) if batch > 1 and _work(node) >= parallel.WORTHWHILE else 1
-    each = -(-batch // chunks)
-    chunks = -(-batch // each)
+    units = PASSES * _work(node)
+    groups = min(units // parallel.GROUP, batch // FEWEST)
+    group = batch // groups if groups > 1 else batch
+    chunks = min(group, CHUNKS) if batch > 1 and _work(node) >= parallel.WORTHWHILE else 1
     sizes = {k: _workspace(a) for k, a in enumerate(p["plan"]) if isinstance(a, tuple) and a[0] == "work"}
     work = {k: w.allocate(size * chunks) for k, size in sizes.items()}
     target = w.external(kernels.Routine(p["routine"]))
     pointers = [*sources, *outs, *[block.pointer for block in work.values()], target]
-    parallel.through_pool(w, _chunk(w, node, sizes, each), pointers, chunks)
+    text = _chunk(w, node, sizes, chunks, groups > 1)
+    if groups > 1:
+        tasks.in_groups(w, batch, groups, lambda part: parallel.through_pool(w, text, [*pointers, part], chunks), units)
+    else:
+        parallel.through_pool(w, text, pointers, chunks)
     for block in work.values():
         w._free(block)
 
@@ -79,16 +86,16 @@ def _workspace(arg: tuple) -> int:
     return -(-arg[2] * np.dtype(arg[1]).itemsize // LINE) * LINE
 
 
-def _chunk(w, node: Value, sizes: dict[int, int], each: int) -> str:
-    """The text of the function that calls the routine for the members of chunk %k, `each` of them but in the last."""
+def _chunk(w, node: Value, sizes: dict[int, int], chunks: int, in_groups: bool) -> str:
+    """The text of the function that calls the routine for the members of chunk %k, of a batch or of a group of it."""
     p, batch, e = node.params, node.params["batch"], Emitter()
     operands = [*node.args, *p["results"]]
     names = [("in", k) for k in range(len(node.args))] + [("out", k) for k in range(len(p["results"]))]
-    loaded = [e.op(f"load ptr, ptr {e.element('%args', 'ptr', i)}") for i in range(len(operands) + len(sizes) + 1)]
+    loaded = [parallel.load_pointer(e, i) for i in range(len(operands) + len(sizes) + 1)]
     work = {k: _shifted(e, loaded[len(operands) + i], "%k", size) for i, (k, size) in enumerate(sizes.items())}
-    first = e.op(f"mul nsw i64 %k, {each}")
-    last = e.op(f"call i64 @llvm.smin.i64(i64 {e.op(f'add nsw i64 {first}, {each}')}, i64 {batch})")
-    t, opened = e.begin_loop(first, last)
+    whole = ("0", str(batch))
+    part = tasks.part_of_group(e, parallel.load_pointer(e, len(loaded))) if in_groups else whole
+    t, opened = e.begin_loop(*tasks.balanced(e, *part, chunks))
     steps = {name: _shifted(e, pointer, t, x.nbytes // batch) for name, pointer, x in zip(names, loaded, operands)}
     args = ", ".join(f"ptr {_argument(w, a, steps, work.get(k))}" for k, a in enumerate(p["plan"]))
     e.do(f"call void {loaded[-1]}({args})")

@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from catena.compiler.costs import COSTLY
-from catena.compiler.emit import bounds
+from catena.compiler.emit import bounds, interrupts
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.loops import Nest
 
 WORTHWHILE = 1 << 19  # units of work below which threads cost more than they give
 CHUNK = 1 << 16  # units of work that make a chunk
-MOST_CHUNKS = 64
+MOST_CHUNKS = 64  # but for loops so long that a chunk would be more than
+LONG_CHUNK = 1 << 24  # units of work
+GROUP = 32 * LONG_CHUNK  # units of work between two questions whether somebody pressed Ctrl-C
 
 
 def work(nest: Nest) -> int:
@@ -41,11 +43,16 @@ def chunk(nest: Nest, in_place: bool) -> int | None:
     step = nest.width * nest.unroll if outer == nest.vector else 1
     if outer == nest.vector and (extent < 4 * step or (in_place and extent % step)):
         return None
-    count = min(MOST_CHUNKS, max(total // CHUNK, 2), extent // step)
+    count = min(chunks(total), extent // step)
     if count < 2:
         return None
     size = -(-extent // count)
     return -(-size // step) * step
+
+
+def chunks(work: int) -> int:
+    """Into how many chunks so much work is cut, where the loops allow it."""
+    return max(min(MOST_CHUNKS, max(work // CHUNK, 2)), work // LONG_CHUNK)
 
 
 def _lift_long_loop(nest: Nest) -> None:
@@ -58,14 +65,23 @@ def _lift_long_loop(nest: Nest) -> None:
             nest.order.insert(0, longest)
 
 
-def call(w, name: str, pointers: list[str], numbers: list[int], cut: int, size: int, each: list[int] | None = None):
-    """Calls nest function `name` through the pool, in chunks of `size` iterations of the range that stands at `cut`
-    and `cut + 1` among its `numbers`. Chunk k has its own part of a pointer's memory, k * `each` bytes further, where
-    it leaves partial results.
+def call(
+    w,
+    name: str,
+    pointers: list[str],
+    numbers: list[int],
+    cut: int,
+    size: int,
+    units: int,
+    each: list[int] | None = None,
+):
+    """Calls nest function `name`, which has so many `units` of work, through the pool, in chunks of `size` iterations
+    of the range that stands at `cut` and `cut + 1` among its `numbers`. Chunk k has its own part of a pointer's memory,
+    k * `each` bytes further, where it leaves partial results.
     """
     end = numbers[cut + 1]
     body = _chunk(name, len(pointers), len(numbers), cut, each or [0] * len(pointers))
-    through_pool(w, body, pointers, -(-end // size), [size, *numbers])
+    through_pool(w, body, pointers, -(-end // size), [size, *numbers], units)
 
 
 def _chunk(name: str, pointers: int, numbers: int, cut: int, each: list[int]) -> str:
@@ -92,20 +108,51 @@ def load_numbers(e: Emitter, pointers: int, count: int) -> list[str]:
     return [e.op(f"load i64, ptr {e.element(numbers, 'i64', i)}") for i in range(count)]
 
 
-def through_pool(w, body: str, pointers: list[str], chunks: int, numbers: Sequence[int] = ()) -> None:
+def through_pool(w, body: str, pointers: list[str], chunks: int, numbers: Sequence[int] = (), units: int = 0) -> None:
     """Runs a function `(ptr %args, i64 %k)`, given by its text, for all chunks; the table `%args` holds the pointers,
-    and then one to the numbers, which the text does not tell.
+    and then one to the numbers, which the text does not tell. `units` is the work of all chunks, where that may be so
+    much that a signal should end it in between.
     """
     chunk, e = w.function(body), w.e
     pointers = [*pointers, w.numbers(numbers)] if numbers else pointers
-    table = e.slot(f"[{max(len(pointers), 1)} x ptr]", 16)
+    groups = min(chunks, units // GROUP)
+    if groups < 2:
+        _run(w, chunk, _table(w, pointers), chunks)
+    else:
+        each, first = -(-chunks // groups), e.slot("i64", 8)
+        table, chunk = _table(w, [*pointers, first]), w.function(_later(chunk, len(pointers)))
+        w.loops_here += 1
+        start, opened = e.begin_loop(0, chunks, each)
+        e.do(f"store i64 {start}, ptr {first}")
+        left = e.op(f"sub i64 {chunks}, {start}")
+        _run(w, chunk, table, e.op(f"call i64 @llvm.smin.i64(i64 {each}, i64 {left})"))
+        interrupts.end_of_iteration(w, units // groups, None)
+        e.end_loop(opened)
+    bounds.stop_if_violated(w)
+
+
+def _table(w, pointers: list[str]) -> str:
+    table = w.e.slot(f"[{max(len(pointers), 1)} x ptr]", 16)
     for i, p in enumerate(pointers):
-        e.do(f"store ptr {p}, ptr {e.element(table, 'ptr', i)}")
-    if w.pool is not None and chunks > 1:
+        w.e.do(f"store ptr {p}, ptr {w.e.element(table, 'ptr', i)}")
+    return table
+
+
+def _run(w, chunk: str, table: str, chunks: int | str) -> None:
+    """Runs so many chunks, by the pool if there is one and they are not one."""
+    e = w.e
+    if w.pool is not None and chunks != 1:
         e.do(f"call void {w.external(w.pool)}(ptr @{chunk}, ptr {table}, i64 {chunks})")
     else:
-        w.loops_here += chunks > 1
+        w.loops_here += chunks != 1
         k, opened = e.begin_loop(0, chunks)
         e.do(f"call void @{chunk}(ptr {table}, i64 {k})")
         e.end_loop(opened)
-    bounds.stop_if_violated(w)
+
+
+def _later(chunk: str, pointers: int) -> str:
+    """The text of the function that runs a chunk of a group: the group's first one stands behind the pointers."""
+    e = Emitter()
+    first = e.op(f"load i64, ptr {load_pointer(e, pointers)}")
+    e.do(f"call void @{chunk}(ptr %args, i64 {e.op(f'add i64 {first}, %k')})")
+    return "\n".join(["(ptr %args, i64 %k) nounwind {", "entry:", *e.lines, "  ret void", "}"])

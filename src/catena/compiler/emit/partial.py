@@ -31,7 +31,7 @@ def chunk(nest: Nest, in_place: bool) -> int | None:
     step = ranges.step(nest, outer)
     kept = math.prod(n for d, n in enumerate(nest.extents) if d not in nest.reduced)
     most = nest.trips // (FEWEST * kept * len(nest.folds))
-    count = min(parallel.MOST_CHUNKS, max(total // parallel.CHUNK, 2), nest.extents[outer] // step, most)
+    count = min(parallel.chunks(total), nest.extents[outer] // step, most)
     if count < 2:
         return None
     size = -(-nest.extents[outer] // count // step) * step
@@ -50,7 +50,8 @@ def write(w, frame, nest: Nest, size: int) -> None:
     each = {b: n for _, _, lengths in joins for b, n in lengths.items()}
     pointers = {b: w.buffer(frame, b) for b in nest.buffers()}
     name = w.nest_function(nest, list(pointers), False, opened, each)
-    parallel.call(w, name, list(pointers.values()), numbers, cut, size, [each.get(b, 0) for b in pointers])
+    parts = [each.get(b, 0) for b in pointers]
+    parallel.call(w, name, list(pointers.values()), numbers, cut, size, parallel.work(nest), parts)
     for _, join, _ in joins:
         w.nest(frame, join)
     for b in each:

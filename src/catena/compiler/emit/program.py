@@ -386,7 +386,7 @@ class ProgramWriter:
         opened = ranges.choose(nest, in_place, nest.order[0] if chunk else None)
         name, numbers = self.kernel(nest, list(pointers), in_place, opened), opened.whole(nest)
         if chunk:
-            parallel.call(self, name, list(pointers.values()), numbers, 0, chunk)
+            parallel.call(self, name, list(pointers.values()), numbers, 0, chunk, parallel.work(nest))
         else:
             arguments = [*(f"ptr {p}" for p in pointers.values()), *(f"i64 {n}" for n in numbers)]
             self.e.do(f"call void @{name}({', '.join(arguments)})")

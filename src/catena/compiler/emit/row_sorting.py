@@ -20,6 +20,7 @@ LEAST_CHUNK, MOST_CHUNK = 1 << 13, 1 << 15
 LEAST_BUCKETS, MOST_BUCKETS = 16, 128
 BUCKET = 1 << 16  # keys
 SAMPLES = 16  # keys for each bucket
+WORK_OF_KEY = 64  # units of work (see `parallel.work`) for each key that is sorted
 
 
 @dataclass(frozen=True)
@@ -97,10 +98,11 @@ def sort_long(w, r: Rows, rows: list[str], spares: list[str], low: int, high: in
     def finish(e, p):
         _sort_bucket(w, e, r, p[:count], p[count : 2 * count], p[-1], low, high)
 
-    in_tasks(w, [*rows, *spares, own[0], bounds], chunks, split)
+    units = WORK_OF_KEY * r.n
+    in_tasks(w, [*rows, *spares, own[0], bounds], chunks, split, units)
     _place_pieces(w.e, bounds, targets, starts, chunks, buckets)
-    in_tasks(w, [*rows, *spares, bounds, targets], chunks, gather)
-    in_tasks(w, [*rows, *spares, starts], buckets, finish)
+    in_tasks(w, [*rows, *spares, bounds, targets], chunks, gather, units)
+    in_tasks(w, [*rows, *spares, starts], buckets, finish, units)
     for block in (*sample, *tables):
         w._free(block)
 

@@ -33,11 +33,10 @@ def write(w, frame, group: RowGroup, writes: list[int]) -> None:
     block = min(group.block, extents[-1])
     blocks = math.prod(extents[:-1]) * -(-extents[-1] // block)
     work = sum(parallel.work(nest) for nest in group.nests)
-    most = max(work // parallel.CHUNK, 2) if work > parallel.WORTHWHILE else 1
-    chunks = min(parallel.MOST_CHUNKS, blocks, most)
+    chunks = min(parallel.chunks(work), blocks) if work > parallel.WORTHWHILE else 1
     each = -(-blocks // chunks)
     body = _body(w, group, buffers, len(extents), block)
-    parallel.through_pool(w, body, pointers, -(-blocks // each), [each, blocks, *extents])
+    parallel.through_pool(w, body, pointers, -(-blocks // each), [each, blocks, *extents], work)
 
 
 def merge_rows(group: RowGroup) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.emit.quicksort import is_available
-from catena.compiler.emit.row_sorting import Rows, sort_long
+from catena.compiler.emit.row_sorting import WORK_OF_KEY, Rows, sort_long
 from catena.compiler.emit.tasks import in_tasks, over_rows, row_tasks
 from catena.compiler.types import vector
 
@@ -35,7 +35,9 @@ def sort_keys(w, frame, i: int, node) -> None:
     if r.long:
         _each_long_row(w, r, rows, [pointer], lambda row: sort_long(w, r, row, [spare.pointer], 0, r.n))
     else:
-        over_rows(w, [pointer, spare.pointer], rows, r.n, lambda e, p, row: _sort_row(w, e, r, p, row))
+        over_rows(
+            w, [pointer, spare.pointer], rows, r.n, lambda e, p, row: _sort_row(w, e, r, p, row), WORK_OF_KEY * out.size
+        )
     w._free(spare)
 
 
@@ -89,7 +91,7 @@ def ranked(w, frame, i: int, node) -> None:
         wanted, result = (e.element(q, t, e.op(f"mul i64 {row}, {each}")) for q, t in zip(p[1:], ("i32", r.types[0])))
         _select_ranks(w, e, r, own, spare, wanted, result, each)
 
-    over_rows(w, pointers, rows, r.n, body)
+    over_rows(w, pointers, rows, r.n, body, WORK_OF_KEY * keys.size)
     for block in scratch:
         w._free(block)
 
@@ -144,7 +146,7 @@ def argsort(w, frame, i: int, node) -> None:
         _long_order(w, orders, _pointers_of_row(w.e, orders, pointers, row, "0"))
         w.e.end_loop(opened)
     else:
-        over_rows(w, pointers, rows, n, short)
+        over_rows(w, pointers, rows, n, short, WORK_OF_KEY * node.args[0].size)
     for block in scratch:
         w._free(block)
 

@@ -7,20 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from catena.compiler.emit import parallel
+from catena.compiler.emit import interrupts, parallel
 from catena.compiler.emit.emitter import Emitter
 
 WORTHWHILE = 1 << 15  # elements from which threads pay
 TASKS = 16
 
 
-def in_tasks(w, pointers: list[str], tasks: int, body: Callable[[Emitter, list[str]], None]) -> None:
-    """Runs what `body` writes, given the pointers, for each task `%k` through the pool."""
+def in_tasks(w, pointers: list[str], tasks: int, body: Callable[[Emitter, list[str]], None], units: int = 0) -> None:
+    """Runs what `body` writes, given the pointers, for each task `%k` through the pool; for `units` see there."""
     e = Emitter()
     own = [e.op(f"load ptr, ptr {e.element('%args', 'ptr', j)}") for j in range(len(pointers))]
     body(e, own)
     text = "\n".join(["(ptr %args, i64 %k) nounwind {", "entry:", *e.slots, *e.lines, "  ret void", "}"])
-    parallel.through_pool(w, text, pointers, tasks)
+    parallel.through_pool(w, text, pointers, tasks, units=units)
 
 
 def row_tasks(rows: int, n: int) -> int:
@@ -28,14 +28,49 @@ def row_tasks(rows: int, n: int) -> int:
     return min(TASKS, rows) if rows * n >= WORTHWHILE else 1
 
 
-def over_rows(w, pointers: list[str], rows: int, n: int, body: Callable[[Emitter, list[str], str], None]) -> None:
-    """Runs what `body` writes, given the pointers and the number of a row, for each row; `%k` is the task."""
+def over_rows(
+    w, pointers: list[str], rows: int, n: int, body: Callable[[Emitter, list[str], str], None], units: int = 0
+) -> None:
+    """Runs what `body` writes, given the pointers and the number of a row, for each row; `%k` is the task. Where that
+    is many `units` of work, it is done in groups of rows, and a signal may end it in between.
+    """
     tasks = row_tasks(rows, n)
+    groups = min(units // parallel.GROUP, rows // tasks)
 
     def share(e: Emitter, own: list[str]) -> None:
-        first, stop = (e.op(f"udiv i64 {e.op(f'mul i64 {x}, {rows}')}, {tasks}") for x in ("%k", e.op("add i64 %k, 1")))
+        start, count = part_of_group(e, own[-1]) if groups > 1 else ("0", str(rows))
+        first, stop = balanced(e, start, count, tasks)
         row, opened = e.begin_loop(first, stop)
-        body(e, own, row)
+        body(e, own[: len(pointers)], row)
         e.end_loop(opened)
 
-    in_tasks(w, pointers, tasks, share)
+    if groups > 1:
+        in_groups(w, rows, groups, lambda part: in_tasks(w, [*pointers, part], tasks, share), units)
+    else:
+        in_tasks(w, pointers, tasks, share)
+
+
+def in_groups(w, count: int, groups: int, run: Callable[[str], None], units: int) -> None:
+    """Runs what `run` writes for so many groups of `count` items, given the address of a group's first item and size;
+    between two of them a signal may end the program.
+    """
+    e, part = w.e, w.e.slot("[2 x i64]", 8)
+    w.loops_here += 1
+    g, opened = e.begin_loop(0, groups)
+    first, stop = (e.op(f"udiv i64 {e.op(f'mul i64 {x}, {count}')}, {groups}") for x in (g, e.op(f"add i64 {g}, 1")))
+    e.do(f"store i64 {first}, ptr {part}")
+    e.do(f"store i64 {e.op(f'sub i64 {stop}, {first}')}, ptr {e.element(part, 'i64', 1)}")
+    run(part)
+    interrupts.end_of_iteration(w, units // groups, None)
+    e.end_loop(opened)
+
+
+def part_of_group(e: Emitter, part: str) -> tuple[str, str]:
+    """A group's first item and size, in one of its tasks."""
+    return e.op(f"load i64, ptr {part}"), e.op(f"load i64, ptr {e.element(part, 'i64', 1)}")
+
+
+def balanced(e: Emitter, start: str, count: str, tasks: int) -> tuple[str, str]:
+    """The range of task `%k` among `count` items from `start` on, of which there are at least as many as tasks."""
+    shares = (e.op(f"udiv i64 {e.op(f'mul i64 {x}, {count}')}, {tasks}") for x in ("%k", e.op("add i64 %k, 1")))
+    return tuple(shares if start == "0" else (e.op(f"add i64 {start}, {share}") for share in shares))
