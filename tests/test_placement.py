@@ -95,6 +95,7 @@ RANDOM = {
     "bits": jax.random.bits,
     "index": lambda k: jax.random.split(k)[0],
     "copy": copy.copy,
+    "rows": lambda k: list(jax.random.split(k, 2)),
 }
 
 
@@ -211,6 +212,14 @@ def test_new_arrays_are_on_the_default_device():
             jnp.eye(2),
         ]
         made += [U + 1, jnp.sin(U), jax.jit(lambda x: x)(U), jax.random.uniform(jax.random.key(0)), lax.full((2,), 1.0)]
+        made += [
+            jnp.concatenate([U, U]),
+            jnp.stack([U, U]),
+            jnp.tri(2),
+            jnp.bartlett(3),
+            *jnp.nonzero(U),
+            jnp.unique(U),
+        ]
         made += jax.tree.leaves(lax.scan(lambda c, x: (c + x, c), 0.0, U))
         assert where(made) == [([3], False)] * len(made)
         assert where(X2 + 1) == [TWO] and where(jax.device_put(U)) == [HOME]

@@ -119,7 +119,13 @@ FLAGS = {
         Flag("jax_default_device", None, "device", "Where new arrays are made."),
         Flag("jax_platforms", "cpu", str, "The platforms to use."),
         Flag("jax_platform_name", "", str, "The platform to use; an older name of jax_platforms."),
-        Flag("jax_num_cpu_devices", 1, int, "How many virtual CPU devices there are; fixed once they are used."),
+        Flag(
+            "jax_num_cpu_devices",
+            1,
+            int,
+            "How many virtual CPU devices there are; fixed once they are used. Where nobody sets it, "
+            "`--xla_force_host_platform_device_count` in the environment variable `XLA_FLAGS` counts.",
+        ),
         Flag(
             "jax_traceback_filtering",
             "auto",

@@ -68,6 +68,10 @@ class PlacedKeys(ExtendedArray):
 
     __slots__ = ("_placement",)
 
+    def __iter__(self):
+        where = self._placement
+        return (place(x, where) for x in super().__iter__())
+
     def __copy__(self):
         return place(super().__copy__(), self._placement)
 

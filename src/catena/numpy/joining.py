@@ -57,7 +57,9 @@ def _is_array(x) -> bool:
 
 def _plain_values(arrays, dtype) -> tuple | None:
     """The NumPy values and the weakness of concrete arrays of one dtype; None for anything else."""
-    if context.trace is not None or dtype is not None or type(arrays) not in (list, tuple) or not arrays:
+    if context.trace is not None or context.debug_checks or dtype is not None:
+        return None
+    if type(arrays) not in (list, tuple) or not arrays:
         return None
     values, weak, first = [], True, None
     for x in arrays:
