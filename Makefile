@@ -3,10 +3,11 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 JAX_VENV := .venv-jax
+TYPES_VENV := .venv-types
 JAX_VERSION := 0.10.2
 INSTALL := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-checked test-pythons test-machines lint format same-bits bench random-programs random-exact random-quality differential bench-numpy bench-overhead bench-batches bench-primitives accuracy attack compare-lax bench-random compare-random extents clean
+.PHONY: demo test test-checked test-pythons test-machines lint types format same-bits bench random-programs random-exact random-quality differential bench-numpy bench-overhead bench-batches bench-primitives accuracy attack compare-lax bench-random compare-random extents clean
 
 demo: $(VENV)/.has-demo    # train a classifier on handwritten digits
 	$(BIN)/python examples/digits.py
@@ -31,6 +32,9 @@ same-bits: $(VENV)/.has-test    # 24,000 calls again, laid out otherwise in memo
 lint: $(VENV)/.has-test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+types: $(VENV)/.has-test $(TYPES_VENV)/.has-pyright    # what a type checker says of users' programs
+	PATH="$(abspath $(TYPES_VENV))/bin:$$PATH" $(BIN)/python -m pytest -q tests/test_types.py
 
 format: $(VENV)/.has-test
 	$(BIN)/ruff check --fix .
@@ -83,7 +87,7 @@ compare-lax: $(VENV)/.has-demo $(JAX_VENV)/.has-jax    # what 4000 good calls of
 	$(BIN)/python benchmarks/differential_lax.py --jax-python $(JAX_VENV)/bin/python --only "$(ONLY)"
 
 clean:
-	rm -rf $(VENV) $(JAX_VENV) build .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(JAX_VENV) $(TYPES_VENV) build .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Stamps inside the environments say what is installed there: a second run starts at once, and an environment
@@ -100,6 +104,11 @@ $(VENV)/.has-demo: pyproject.toml $(VENV)/.made
 
 $(VENV)/.has-test: pyproject.toml $(VENV)/.made
 	$(BIN)/python $(INSTALL) --editable '.[test,demo]'
+	@touch $@
+
+$(TYPES_VENV)/.has-pyright: Makefile
+	$(PYTHON) -m venv $(TYPES_VENV)
+	$(TYPES_VENV)/bin/python $(INSTALL) pyright
 	@touch $@
 
 $(JAX_VENV)/.has-jax: Makefile

@@ -118,4 +118,4 @@ __dir__ = _shown(
     "typing",
 )
 
-__getattr__ = _absent("catena", "experimental", "interpreters")
+_absent(globals(), "experimental", "interpreters")

@@ -7,4 +7,4 @@ from catena.transform.checkpoint import checkpoint as checkpoint
 from catena.transform.checkpoint import checkpoint_name as checkpoint_name
 from catena.transform.checkpoint import remat as remat
 
-__getattr__ = _absent("catena.ad_checkpoint")
+_absent(globals())

@@ -12,4 +12,4 @@ from catena.transform.custom_vjp import custom_vjp as custom_vjp
 from catena.transform.custom_vjp import custom_vjp_call_p as custom_vjp_call_p
 from catena.transform.custom_vjp import custom_vjp_primal_tree_values as custom_vjp_primal_tree_values
 
-__getattr__ = _absent("catena.custom_derivatives")
+_absent(globals())

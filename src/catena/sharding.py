@@ -4,4 +4,4 @@ from catena.core.sharding import Sharding as Sharding
 from catena.core.sharding import SingleDeviceSharding as SingleDeviceSharding
 from catena.core.unbuilt import absent as _absent
 
-__getattr__ = _absent("catena.sharding")
+_absent(globals())

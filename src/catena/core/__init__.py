@@ -23,4 +23,4 @@ from catena.core.zeros import get_aval as get_aval
 
 __dir__ = _shown(globals())
 
-__getattr__ = _absent("catena.core")
+_absent(globals())

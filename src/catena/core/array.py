@@ -6,7 +6,8 @@ out of Python.
 """
 
 import operator
-from typing import Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +17,11 @@ from catena.core.buffers import offer_buffer
 from catena.core.errors import how_to_register
 from catena.core.token import Token, new_token
 from catena.core.traceback import shorten
+
+if TYPE_CHECKING:  # the methods that the NumPy API gives to Array, as a type checker reads them
+    from catena.core.array_methods import ArrayMethods
+else:
+    ArrayMethods = object
 
 _new = object.__new__
 
@@ -29,7 +35,7 @@ class ArrayType(type):
         return getattr(type(x), "_is_array", False)
 
 
-class Array(metaclass=ArrayType):
+class Array(ArrayMethods, metaclass=ArrayType):
     """An immutable array on a device.
 
     Arrays are made by functions of ``catena.numpy``, never by calling this class. They hold a NumPy array
@@ -108,7 +114,7 @@ class Array(metaclass=ArrayType):
 
     # ---- to Python
 
-    def __bool__(self):
+    def __bool__(self) -> bool:
         try:
             if self.is_deleted():
                 raise deleted_error(self.aval)
@@ -126,28 +132,28 @@ class Array(metaclass=ArrayType):
             shorten(error)
             raise
 
-    def __int__(self):
+    def __int__(self) -> int:
         try:
             return int(scalar(self))
         except Exception as error:
             shorten(error)
             raise
 
-    def __float__(self):
+    def __float__(self) -> float:
         try:
             return float(scalar(self))
         except Exception as error:
             shorten(error)
             raise
 
-    def __complex__(self):
+    def __complex__(self) -> complex:
         try:
             return complex(scalar(self))
         except Exception as error:
             shorten(error)
             raise
 
-    def __index__(self):
+    def __index__(self) -> int:
         try:
             if self.ndim or self.dtype.kind not in "iub" or self.dtype == bool:
                 raise TypeError(
@@ -158,7 +164,7 @@ class Array(metaclass=ArrayType):
             shorten(error)
             raise
 
-    def __len__(self):
+    def __len__(self) -> int:
         try:
             if not self._value.ndim:
                 raise TypeError("len() of unsized object")
@@ -167,7 +173,7 @@ class Array(metaclass=ArrayType):
             shorten(error)
             raise
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator["Array"]:
         try:
             if not self._value.ndim:
                 raise TypeError("iteration over a 0-d array")

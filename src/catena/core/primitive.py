@@ -30,6 +30,8 @@ A primitive is a name and a row of rules; the row is filled where the primitive 
 Arrays are positional arguments of ``bind``, static parameters are keywords.
 """
 
+from typing import Any
+
 from catena.core.array import as_array
 from catena.core.context import context
 from catena.core.evaluate import abstract_eval, concrete, evaluate, evaluated_by
@@ -126,7 +128,7 @@ class Primitive:
             setattr(self, rule, rules.get(rule))
         registry[name] = self
 
-    def bind(self, *args, **params):
+    def bind(self, *args, **params) -> Any:
         """Apply the primitive under the current trace; evaluation comes first and is one call."""
         trace = context.trace
         if trace is None:

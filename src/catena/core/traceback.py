@@ -17,11 +17,14 @@ import functools
 import os
 import sys
 import threading
+from collections.abc import Callable
 from types import TracebackType
+from typing import Any, TypeVar
 
 from catena.core.context import context
 from catena.core.source import PACKAGE
 
+Fun = TypeVar("Fun", bound=Callable[..., Any])
 STANDARD_LIBRARY = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
 LIBRARIES = tuple(
     f"{os.sep}site-packages{os.sep}{name}{os.sep}" for name in ("numpy", "scipy", "ml_dtypes", "llvmlite", "opt_einsum")
@@ -109,7 +112,7 @@ class Boundary:
 boundary = Boundary()
 
 
-def api_boundary(fun):
+def api_boundary(fun: Fun) -> Fun:
     """The same for a function: one from whose exceptions the package's frames are removed, so that the user's
     frames remain.
     """
@@ -122,7 +125,7 @@ def api_boundary(fun):
             shorten(error)
             raise
 
-    return bounded
+    return bounded  # type: ignore[return-value]
 
 
 def is_boundary(fun) -> bool:

@@ -2,7 +2,6 @@
 
 import opcode
 import sys
-from collections.abc import Callable
 from typing import Any
 
 from catena.core.errors import page
@@ -66,13 +65,15 @@ MODULES = frozenset(
 _IMPORT_FROM = opcode.opmap["IMPORT_FROM"]
 
 
-def absent(module: str, *late: str) -> Callable[[str], Any]:
-    """The ``__getattr__`` of a public module, which Python asks for what is not there.
+def absent(namespace: dict[str, Any], *late: str) -> None:
+    """Give a public module its ``__getattr__``, which Python asks for what is not there. Type checkers do not see it,
+    so that they report what is missing.
 
     Arguments:
-      module: its name.
+      namespace: the ``globals()`` of the module.
       late: modules in it that are loaded when they are first asked for.
     """
+    module = namespace["__name__"]
     unbuilt = frozenset(NAMES.get(module, "").split())
 
     def ask(name: str) -> Any:
@@ -85,7 +86,7 @@ def absent(module: str, *late: str) -> Callable[[str], Any]:
             raise AttributeError(not_built(f"{module}.{name}"), name=name, obj=sys.modules[module])
         raise AttributeError(f"module {module!r} has no attribute {name!r}", name=name, obj=sys.modules[module])
 
-    return ask
+    namespace["__getattr__"] = ask
 
 
 def not_built(name: str) -> str:

@@ -3,4 +3,4 @@
 from catena.core.unbuilt import absent as _absent
 from catena.extend import core as core
 
-__getattr__ = _absent("catena.extend")
+_absent(globals())

@@ -6,4 +6,4 @@ from catena.interpreters import batching as batching
 from catena.interpreters import mlir as mlir
 from catena.interpreters import xla as xla
 
-__getattr__ = _absent("catena.interpreters")
+_absent(globals())

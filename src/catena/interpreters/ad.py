@@ -67,4 +67,4 @@ def deflinear2(primitive, transpose: Callable) -> None:
     primitive_transposes[primitive] = transpose
 
 
-__getattr__ = _absent("catena.interpreters.ad")
+_absent(globals())

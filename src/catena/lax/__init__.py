@@ -361,4 +361,4 @@ _open_door(globals(), "catena.lax")
 
 __dir__ = _shown(globals(), "linalg")
 
-__getattr__ = _absent("catena.lax")
+_absent(globals())

@@ -6,4 +6,4 @@ from catena.nn import initializers as initializers
 
 __dir__ = _shown(globals(), "initializers")
 
-__getattr__ = _absent("catena.nn")
+_absent(globals())

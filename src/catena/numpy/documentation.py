@@ -6,6 +6,10 @@ All are without the indentation of the source, which compilers of Python leave i
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+Fun = TypeVar("Fun", bound=Callable[..., Any])
 
 _DOC = """{purpose}
 
@@ -24,7 +28,7 @@ Raises:
 _NOT_ARRAYS = "is neither an array nor a scalar"
 
 
-def document(fun, purpose: str, arguments: str, returns: str, raises: str, example: str, result: str):
+def document(fun: Fun, purpose: str, arguments: str, returns: str, raises: str, example: str, result: str) -> Fun:
     """Give ``fun`` the docstring of its family."""
     fun.__doc__ = _DOC.format(
         purpose=purpose,
@@ -38,7 +42,7 @@ def document(fun, purpose: str, arguments: str, returns: str, raises: str, examp
     return fun
 
 
-def document_unary(fun, purpose, returns, example, result, takes="numbers or booleans", refused=""):
+def document_unary(fun: Fun, purpose, returns, example, result, takes="numbers or booleans", refused="") -> Fun:
     """The docstring of a function of one array."""
     return document(
         fun,
@@ -51,7 +55,7 @@ def document_unary(fun, purpose, returns, example, result, takes="numbers or boo
     )
 
 
-def document_binary(fun, purpose, returns, example, result, names="x, y", refused=""):
+def document_binary(fun: Fun, purpose, returns, example, result, names="x, y", refused="") -> Fun:
     """The docstring of a function of two arrays."""
     return document(
         fun,
@@ -68,7 +72,7 @@ def document_binary(fun, purpose, returns, example, result, names="x, y", refuse
 # Families whose functions have docstrings of their own, which say what is particular
 
 
-def family(**words: str):
+def family(**words: str) -> Callable[[Fun], Fun]:
     """A decorator for the functions of a family: it completes their docstrings with what they share.
 
     ``words`` explains parameters by name, and says what ``returns`` and ``raises`` are. A function's own

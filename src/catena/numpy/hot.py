@@ -13,7 +13,8 @@ which has the arithmetic of compiled programs (``lax/native.py``).
 from __future__ import annotations
 
 import inspect
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -30,6 +31,38 @@ from catena.numpy.protocol import Overridden, answer, has_operator, present_as, 
 from catena.typing import ArrayLike, SupportsJAXArray
 
 Operand = ArrayLike | SupportsJAXArray
+Fun = TypeVar("Fun", bound=Callable[..., Any])
+
+
+class Unary(Protocol):
+    """A function of one array, given by position."""
+
+    __name__: str
+    __module__: str
+
+    def __call__(self, x: Operand, /) -> Array: ...
+
+
+class NamedUnary(Protocol):
+    """A function of one array, by position or name."""
+
+    def __call__(self, x: Operand) -> Array: ...
+
+
+class Binary(Protocol):
+    """A function of two arrays, given by position."""
+
+    __name__: str
+    __module__: str
+
+    def __call__(self, x: Operand, y: Operand, /) -> Array: ...
+
+
+class NamedBinary(Protocol):
+    """A function of two arrays, by position or name."""
+
+    def __call__(self, x1: Operand, x2: Operand) -> Array: ...
+
 
 F32, F64 = np.dtype("float32"), np.dtype("float64")
 I32, I64 = np.dtype("int32"), np.dtype("int64")
@@ -77,7 +110,7 @@ def _made_when_called(table: dict, loops, dtype):
     return first
 
 
-def unary(name: str, how, general, fast=REAL, weak: bool = True, inexact: bool = False):
+def unary(name: str, how, general, fast=REAL, weak: bool = True, inexact: bool = False) -> Unary:
     """The function ``name`` of one array: at once for the dtypes in ``fast`` (see ``by_dtype``), else ``general``.
 
     ``weak`` says whether a weak argument gives a weak result; ``inexact`` whether integers and booleans become
@@ -110,7 +143,9 @@ def unary(name: str, how, general, fast=REAL, weak: bool = True, inexact: bool =
     return present_as(fun, fun)
 
 
-def binary(name: str, how, general, fast=NUMBER, weak: bool = True, scalars=SCALAR_KINDS, inexact: bool = False):
+def binary(
+    name: str, how, general, fast=NUMBER, weak: bool = True, scalars=SCALAR_KINDS, inexact: bool = False
+) -> Binary:
     """The function ``name`` of two arrays: at once where both have one dtype in ``fast`` (see ``by_dtype``).
 
     One may be a Python scalar of the types in ``scalars``; where that are all, the operands may also promote to a
@@ -181,7 +216,7 @@ def nonzero_divisors(numpy_fun):
     return divide
 
 
-def second_names(fun):
+def second_names(fun: Fun) -> Fun:
     """``fun`` of two arrays with its parameters called ``x1`` and ``x2``, as many of them are."""
     if fun.__code__ not in _renamed:
         signature = inspect.signature(fun)
@@ -191,7 +226,7 @@ def second_names(fun):
     return fun
 
 
-def by_keyword(fun):
+def by_keyword(fun) -> NamedBinary:
     """``fun`` of two arrays, that users may give by their names ``x1`` and ``x2`` too."""
 
     def named(x1: Operand, x2: Operand) -> Array:
@@ -209,7 +244,7 @@ def by_keyword(fun):
 _renamed: dict = {}  # signatures by code: all functions that `binary` makes share one, which takes long to make
 
 
-def positional_or_keyword(name: str, general):
+def positional_or_keyword(name: str, general) -> NamedUnary:
     """The function ``name`` of one array ``x`` that may be given by keyword, without a fast path."""
 
     def fun(x: Operand) -> Array:

@@ -12,7 +12,7 @@ import sys
 import warnings
 from collections.abc import Callable
 from itertools import chain, cycle, repeat
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -81,6 +81,21 @@ MINIMUM = _Operation(lax.min, lax.scatter_min, np.minimum, _REAL_NUMBER)
 MAXIMUM = _Operation(lax.max, lax.scatter_max, np.maximum, _REAL_NUMBER)
 
 
+class Update(Protocol):
+    """An updating method of ``x.at[index]``."""
+
+    def __call__(
+        self,
+        values: Any,
+        *,
+        indices_are_sorted: bool = ...,
+        unique_indices: bool = ...,
+        mode: str | GatherScatterMode | None = ...,
+        out_sharding: Any = ...,
+        wrap_negative_indices: bool = ...,
+    ) -> Array: ...
+
+
 class IndexUpdateRef:
     """``x.at[index]``: the elements of ``x`` that its methods read, or replace in a copy.
 
@@ -96,6 +111,16 @@ class IndexUpdateRef:
     """
 
     __slots__ = ("array", "index")
+    set: Update
+    apply: Callable[..., Array]
+    add: Update
+    subtract: Update
+    mul: Update
+    multiply: Update
+    divide: Update
+    power: Update
+    min: Update
+    max: Update
 
     def __init__(self, array, index):
         self.array, self.index = array, index

@@ -13,10 +13,12 @@ the classes. Elementwise functions, operators and ufuncs catch it on their gener
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from catena.core.traceback import shorten
 from catena.core.tree import tree_map
+
+Fun = TypeVar("Fun", bound=Callable[..., Any])
 
 
 class Overridden(TypeError):
@@ -38,7 +40,7 @@ def takes_part(kind: type) -> bool:
     return hasattr(kind, "__jax_function__") or hasattr(kind, "__jax_wrap__")
 
 
-def overridable(fun: Callable[..., Any]) -> Callable[..., Any]:
+def overridable(fun: Fun) -> Fun:
     """The public form of ``fun``, which asks the classes of its arguments; one and the same at every call."""
     return _public[fun] if fun in _public else present_as(fun, asking(fun))
 
@@ -73,7 +75,7 @@ def public_form(function):
     return function
 
 
-def present_as(fun, public):
+def present_as(fun: Any, public: Fun) -> Fun:
     """Make ``public`` the object that users know ``fun`` by; ``fun`` itself if it catches ``Overridden``."""
     _public[fun] = public
     return public

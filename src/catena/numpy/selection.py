@@ -6,7 +6,7 @@ Results whose size depends on data need ``size=`` while tracing: missing places 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -42,6 +42,18 @@ from catena.transform.jit import traced_once
 
 # ----------------------------------------------------------------------------------------------------
 # Choosing between arrays
+
+
+@overload
+def where(
+    condition: Operand, x: None = None, y: None = None, /, *, size: int | None = None, fill_value: Any = None
+) -> tuple[Array, ...]: ...
+
+
+@overload
+def where(
+    condition: Operand, x: Operand, y: Operand, /, *, size: int | None = None, fill_value: Any = None
+) -> Array: ...
 
 
 def where(

@@ -4,6 +4,7 @@ import numpy as np
 
 from catena import lax
 from catena.core import dtypes
+from catena.core.array import Array
 from catena.random.kernels import remembered
 from catena.random.keys import asked_shape, consumed_key
 from catena.random.primitives import bits_of
@@ -42,7 +43,7 @@ def draw_with(name: str, body, key, parameter, shape, dtype, out_sharding=None):
 
 
 @remembered
-def exponential(key, shape=(), dtype=None, *, out_sharding=None):
+def exponential(key, shape=(), dtype=None, *, out_sharding=None) -> Array:
     """Exponential numbers of rate 1.
 
     Arguments:
@@ -70,7 +71,7 @@ def _exponential(key, *, shape, dtype):
 
 
 @remembered
-def laplace(key, shape=(), dtype=None, *, out_sharding=None):
+def laplace(key, shape=(), dtype=None, *, out_sharding=None) -> Array:
     """Numbers of the Laplace distribution, of mean 0 and scale 1.
 
     Arguments:
@@ -99,7 +100,7 @@ def _laplace(key, *, shape, dtype):
 
 
 @remembered
-def logistic(key, shape=(), dtype=None, *, out_sharding=None):
+def logistic(key, shape=(), dtype=None, *, out_sharding=None) -> Array:
     """Numbers of the logistic distribution, of mean 0 and scale 1.
 
     Arguments:
@@ -128,7 +129,7 @@ def _logistic(key, *, shape, dtype):
 
 
 @remembered
-def cauchy(key, shape=(), dtype=None, *, out_sharding=None):
+def cauchy(key, shape=(), dtype=None, *, out_sharding=None) -> Array:
     """Numbers of the Cauchy distribution, of location 0 and scale 1.
 
     Arguments:
@@ -157,7 +158,7 @@ def _cauchy(key, *, shape, dtype):
 
 
 @remembered
-def gumbel(key, shape=(), dtype=None, mode: str | None = None, *, out_sharding=None):
+def gumbel(key, shape=(), dtype=None, mode: str | None = None, *, out_sharding=None) -> Array:
     """Numbers of the Gumbel distribution, of location 0 and scale 1.
 
     Arguments:
@@ -231,7 +232,7 @@ def _fraction(high, low):
     return lax.bitcast_convert_type(lax.bitwise_or(exponent, mantissa), np.float32)
 
 
-def rayleigh(key, scale, shape=None, dtype=None, *, out_sharding=None):
+def rayleigh(key, scale, shape=None, dtype=None, *, out_sharding=None) -> Array:
     """Numbers of the Rayleigh distribution.
 
     Arguments:
@@ -260,7 +261,7 @@ def _rayleigh(key, scale, *, shape, dtype):
     return lax.mul(spread(scale, shape), lax.sqrt(lax.mul(lax.log(unit), np.asarray(-2, dtype)[()])))
 
 
-def pareto(key, b, shape=None, dtype=None, *, out_sharding=None):
+def pareto(key, b, shape=None, dtype=None, *, out_sharding=None) -> Array:
     """Numbers of the Pareto distribution, of scale 1.
 
     Arguments:
@@ -288,7 +289,7 @@ def _pareto(key, b, *, shape, dtype):
     return lax.exp(lax.div(_exponential(key, shape=shape, dtype=dtype), lift(b, shape)))
 
 
-def weibull_min(key, scale, concentration, shape=(), dtype=None):
+def weibull_min(key, scale, concentration, shape=(), dtype=None) -> Array:
     """Numbers of the Weibull distribution.
 
     Arguments:
@@ -320,7 +321,7 @@ def _weibull_min(key, scale, concentration, *, shape, dtype):
     return lax.mul(lax.pow(drawn, power), lift(scale, shape))
 
 
-def triangular(key, left, mode, right, shape=None, dtype=None, *, out_sharding=None):
+def triangular(key, left, mode, right, shape=None, dtype=None, *, out_sharding=None) -> Array:
     """Numbers of the triangular distribution.
 
     Arguments:

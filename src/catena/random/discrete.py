@@ -4,6 +4,7 @@ import numpy as np
 
 from catena import lax
 from catena.core import dtypes
+from catena.core.array import Array
 from catena.core.shapes import broadcast_shapes
 from catena.core.zeros import get_aval
 from catena.random.gamma import anywhere
@@ -30,7 +31,7 @@ def full(shape, value, dtype):
 # ---- geometric
 
 
-def geometric(key, p, shape=None, dtype=None, *, out_sharding=None):
+def geometric(key, p, shape=None, dtype=None, *, out_sharding=None) -> Array:
     """How many trials it takes until one succeeds.
 
     Arguments:
@@ -70,7 +71,7 @@ def _geometric(key, p, *, shape, dtype):
 # ---- Poisson
 
 
-def poisson(key, lam, shape=None, dtype=None, *, out_sharding=None):
+def poisson(key, lam, shape=None, dtype=None, *, out_sharding=None) -> Array:
     """Numbers of the Poisson distribution.
 
     Arguments:
@@ -165,7 +166,7 @@ def along(keys) -> list:
 # ---- binomial
 
 
-def binomial(key, n, p, shape=None, dtype=None):
+def binomial(key, n, p, shape=None, dtype=None) -> Array:
     """How many of ``n`` trials succeed.
 
     Arguments:
@@ -302,7 +303,7 @@ def rejection(key, n, p):
 # ---- multinomial
 
 
-def multinomial(key, n, p, *, shape=None, dtype=None, unroll: int = 1):
+def multinomial(key, n, p, *, shape=None, dtype=None, unroll: int = 1) -> Array:
     """How often each category occurs in ``n`` trials.
 
     Arguments:

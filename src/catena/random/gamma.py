@@ -13,6 +13,7 @@ import numpy as np
 
 from catena import lax
 from catena.core import dtypes
+from catena.core.array import Array
 from catena.core.aval import ShapedArray
 from catena.core.context import context
 from catena.core.jaxpr import ClosedJaxpr
@@ -179,7 +180,7 @@ random_gamma_p = Primitive(
 # ---- gamma
 
 
-def gamma(key, a, shape=None, dtype=None, *, out_sharding=None):
+def gamma(key, a, shape=None, dtype=None, *, out_sharding=None) -> Array:
     """Numbers of the gamma distribution of scale 1; differentiable in ``a``.
 
     Arguments:
@@ -203,7 +204,7 @@ def gamma(key, a, shape=None, dtype=None, *, out_sharding=None):
     return gamma_of("gamma", key, a, shape, dtype, out_sharding, False)
 
 
-def loggamma(key, a, shape=None, dtype=None, *, out_sharding=None):
+def loggamma(key, a, shape=None, dtype=None, *, out_sharding=None) -> Array:
     """Logarithms of numbers of the gamma distribution, accurate where those underflow; differentiable in
     ``a``.
 
@@ -242,7 +243,7 @@ def _gamma(key, a, *, shape, log_space):
 # ---- quotients of gamma numbers
 
 
-def beta(key, a, b, shape=None, dtype=None, *, out_sharding=None):
+def beta(key, a, b, shape=None, dtype=None, *, out_sharding=None) -> Array:
     """Numbers of the beta distribution; differentiable in ``a`` and ``b``.
 
     Arguments:
@@ -278,7 +279,7 @@ def _beta(key, a, b, *, shape):
     return lax.div(x, lax.add(x, y))
 
 
-def dirichlet(key, alpha, shape=None, dtype=None, *, out_sharding=None):
+def dirichlet(key, alpha, shape=None, dtype=None, *, out_sharding=None) -> Array:
     """Vectors of the Dirichlet distribution; differentiable in ``alpha``.
 
     Arguments:
@@ -320,7 +321,7 @@ def _dirichlet(key, alpha, *, shape):
     return lax.div(shares, lax.expand_dims(lax.reduce_sum(shares, (axis,)), (axis,)))
 
 
-def chisquare(key, df, shape=None, dtype=None, *, out_sharding=None):
+def chisquare(key, df, shape=None, dtype=None, *, out_sharding=None) -> Array:
     """Numbers of the chi-square distribution; differentiable in ``df``.
 
     Arguments:
@@ -352,7 +353,7 @@ def _chisquare(key, df, *, shape):
     return lax.mul(lax.exp(_gamma(key, lax.div(df, two), shape=shape, log_space=True)), two)
 
 
-def f(key, dfnum, dfden, shape=None, dtype=None, *, out_sharding=None):
+def f(key, dfnum, dfden, shape=None, dtype=None, *, out_sharding=None) -> Array:
     """Numbers of the F distribution; differentiable in the degrees of freedom.
 
     Arguments:
@@ -386,7 +387,7 @@ def _f(key, dfnum, dfden, *, shape):
     return lax.div(top, lax.div(_chisquare(below, dfden, shape=shape), spread(dfden, shape)))
 
 
-def t(key, df, shape=None, dtype=None, *, out_sharding=None):
+def t(key, df, shape=None, dtype=None, *, out_sharding=None) -> Array:
     """Numbers of Student's t distribution; differentiable in ``df``.
 
     Arguments:
@@ -423,7 +424,7 @@ def _t(key, df, *, shape, dtype):
 # ---- powers of gamma numbers
 
 
-def generalized_normal(key, p, shape=(), dtype=None, *, out_sharding=None):
+def generalized_normal(key, p, shape=(), dtype=None, *, out_sharding=None) -> Array:
     """Numbers of density proportional to ``exp(-|x|**p)``.
 
     Arguments:
@@ -458,7 +459,7 @@ def _generalized_normal(key, p, *, shape, dtype):
     return lax.mul(_rademacher(second, shape=shape, dtype=dtype), lax.pow(drawn, spread(inverse, shape)))
 
 
-def ball(key, d: int, p=2, shape=(), dtype=None, *, out_sharding=None):
+def ball(key, d: int, p=2, shape=(), dtype=None, *, out_sharding=None) -> Array:
     """Points uniform in the unit ball of the ``p``-norm.
 
     Arguments:

@@ -15,6 +15,8 @@ import functools
 import inspect
 import math
 import threading
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -247,10 +249,11 @@ def one_key(fun, key, position: int):
 
 # ---- draws that were made before
 
+Fun = TypeVar("Fun", bound=Callable[..., Any])
 _plans: dict = {}
 
 
-def remembered(function):
+def remembered(function: Fun) -> Fun:
     """Let a sampler's public function remember the plan of each call with static arguments: then it costs 3 us."""
 
     @functools.wraps(function)

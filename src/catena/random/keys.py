@@ -62,7 +62,7 @@ def resolve_generator(impl, dtype=None) -> Generator:
 # ---- making keys
 
 
-def key(seed, *, impl=None, dtype=None):
+def key(seed, *, impl=None, dtype=None) -> Array:
     """A typed key from a seed.
 
     Arguments:
@@ -156,7 +156,7 @@ def seed_value(seed):
     return as_array(seed)
 
 
-def wrap_key_data(key_bits_array, *, impl=None, dtype=None):
+def wrap_key_data(key_bits_array, *, impl=None, dtype=None) -> Array:
     """Typed keys from their words.
 
     Arguments:
@@ -242,7 +242,7 @@ def consumed_key(name: str, given):
 
 
 @kernels.remembered
-def split(key, num: int | tuple = 2):
+def split(key, num: int | tuple = 2) -> Array:
     """New keys from one, which is used up.
 
     Arguments:
@@ -284,7 +284,7 @@ def pair(key):
     return both[0], both[1]
 
 
-def fold_in(key, data):
+def fold_in(key, data) -> Array:
     """A new key from a key and a number; the key may be folded with other numbers.
 
     Arguments:
@@ -319,7 +319,7 @@ def fold_in(key, data):
     return as_given(random_fold_in_p.bind(found, data, impl=generator_of(found)), typed)
 
 
-def clone(key):
+def clone(key) -> Array:
     """The same key, as one that was not used yet: to draw the same numbers again on purpose.
 
     Arguments:
@@ -345,7 +345,7 @@ def clone(key):
 # ---- looking inside
 
 
-def key_data(keys):
+def key_data(keys) -> Array:
     """The words of keys.
 
     Arguments:

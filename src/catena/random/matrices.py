@@ -4,6 +4,7 @@ import numpy as np
 
 from catena import lax
 from catena.core import dtypes
+from catena.core.array import Array
 from catena.core.shapes import broadcast_shapes
 from catena.core.zeros import get_aval
 from catena.lax import linalg
@@ -15,7 +16,9 @@ from catena.random.sampler import as_float, check_no_sharding, float_dtype, samp
 METHODS = ("svd", "eigh", "cholesky")
 
 
-def multivariate_normal(key, mean, cov, shape=None, dtype=None, method: str = "cholesky", *, out_sharding=None):
+def multivariate_normal(
+    key, mean, cov, shape=None, dtype=None, method: str = "cholesky", *, out_sharding=None
+) -> Array:
     """Normal vectors of given mean and covariance.
 
     Arguments:
@@ -83,7 +86,7 @@ def covariance_root(cov, method: str):
     return vectors * lax.expand_dims(lax.sqrt(values), (values.ndim - 1,))
 
 
-def orthogonal(key, n: int, shape=(), dtype=None, m: int | None = None, *, out_sharding=None):
+def orthogonal(key, n: int, shape=(), dtype=None, m: int | None = None, *, out_sharding=None) -> Array:
     """Matrices with orthonormal columns (or rows), uniformly distributed.
 
     Arguments:

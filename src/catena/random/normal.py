@@ -4,6 +4,7 @@ import numpy as np
 
 from catena import lax
 from catena.core import dtypes
+from catena.core.array import Array
 from catena.core.shapes import broadcast_shapes
 from catena.random.kernels import remembered
 from catena.random.keys import asked_shape, consumed_key, pair
@@ -23,7 +24,7 @@ SQRT_2 = np.sqrt(2.0)
 
 
 @remembered
-def normal(key, shape=(), dtype=None, *, out_sharding=None):
+def normal(key, shape=(), dtype=None, *, out_sharding=None) -> Array:
     """Standard normal numbers.
 
     Arguments:
@@ -80,7 +81,7 @@ def _normal_real(key, *, shape, dtype):
 
 
 @remembered
-def truncated_normal(key, lower, upper, shape=None, dtype=None, *, out_sharding=None):
+def truncated_normal(key, lower, upper, shape=None, dtype=None, *, out_sharding=None) -> Array:
     """Standard normal numbers given that they lie between bounds.
 
     Arguments:
@@ -118,7 +119,7 @@ def _truncated_normal(key, lower, upper, *, shape, dtype):
     return lax.min(high, lax.max(low, drawn))
 
 
-def lognormal(key, sigma=1.0, shape=None, dtype=None, *, out_sharding=None):
+def lognormal(key, sigma=1.0, shape=None, dtype=None, *, out_sharding=None) -> Array:
     """Numbers whose logarithm is normal with mean 0.
 
     Arguments:
@@ -153,7 +154,7 @@ def _lognormal(key, sigma, *, shape, dtype):
 # ---- Maxwell's distribution: lengths of normal vectors in three dimensions
 
 
-def maxwell(key, shape=(), dtype=None, *, out_sharding=None):
+def maxwell(key, shape=(), dtype=None, *, out_sharding=None) -> Array:
     """Lengths of standard normal vectors of three dimensions.
 
     Arguments:
@@ -183,7 +184,7 @@ def _maxwell(key, *, shape, dtype):
     return lax.sqrt(lax.reduce_sum(lax.mul(vectors, vectors), (len(shape),)))
 
 
-def double_sided_maxwell(key, loc, scale, shape=(), dtype=None):
+def double_sided_maxwell(key, loc, scale, shape=(), dtype=None) -> Array:
     """Maxwell's distribution on both sides of a centre.
 
     Arguments:
@@ -219,7 +220,7 @@ def _double_sided_maxwell(key, loc, scale, *, shape, dtype):
 # ---- the inverse Gaussian distribution
 
 
-def wald(key, mean, shape=None, dtype=None, *, out_sharding=None):
+def wald(key, mean, shape=None, dtype=None, *, out_sharding=None) -> Array:
     """Numbers of the Wald (inverse Gaussian) distribution with scale 1.
 
     Arguments:

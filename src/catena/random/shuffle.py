@@ -8,6 +8,7 @@ import numpy as np
 
 from catena import lax
 from catena.core import dtypes
+from catena.core.array import Array
 from catena.core.shapes import broadcast_shapes
 from catena.core.zeros import get_aval
 from catena.lax.structure import canonical_axis
@@ -31,7 +32,7 @@ def as_array_or_count(x, name: str):
 # ---- permutations
 
 
-def permutation(key, x, axis: int = 0, independent: bool = False, *, out_sharding=None):
+def permutation(key, x, axis: int = 0, independent: bool = False, *, out_sharding=None) -> Array:
     """A random permutation.
 
     Arguments:
@@ -83,7 +84,7 @@ def _shuffle(key, x, *, shape, axis):
 # ---- choices
 
 
-def choice(key, a, shape=(), replace: bool = True, p=None, axis: int = 0, mode: str | None = None):
+def choice(key, a, shape=(), replace: bool = True, p=None, axis: int = 0, mode: str | None = None) -> Array:
     """Entries of an array, drawn at random.
 
     Arguments:
@@ -181,7 +182,7 @@ def categorical(
     mode: str | None = None,
     *,
     out_sharding=None,
-):
+) -> Array:
     """Categories, drawn by their unnormalised log-probabilities.
 
     Arguments:

@@ -6,7 +6,7 @@ import numpy as np
 
 from catena import lax
 from catena.core import dtypes
-from catena.core.array import scalar_value
+from catena.core.array import Array, scalar_value
 from catena.core.context import context
 from catena.core.zeros import get_aval
 from catena.random.dtype import generator_of
@@ -29,7 +29,7 @@ UNSIGNED = {width: np.dtype(f"uint{width}") for width in (8, 16, 32, 64)}
 
 
 @remembered
-def bits(key, shape=(), dtype=None, *, out_sharding=None):
+def bits(key, shape=(), dtype=None, *, out_sharding=None) -> Array:
     """Random bits, as unsigned integers.
 
     Arguments:
@@ -68,7 +68,7 @@ def bits(key, shape=(), dtype=None, *, out_sharding=None):
 
 
 @remembered
-def uniform(key, shape=(), dtype=None, minval=0.0, maxval=1.0, *, out_sharding=None):
+def uniform(key, shape=(), dtype=None, minval=0.0, maxval=1.0, *, out_sharding=None) -> Array:
     """Uniform numbers in ``[minval, maxval)``.
 
     Arguments:
@@ -133,7 +133,7 @@ def one_to_two(key, shape: tuple, dtype):
 
 
 @remembered
-def randint(key, shape, minval, maxval, dtype=None, *, out_sharding=None):
+def randint(key, shape, minval, maxval, dtype=None, *, out_sharding=None) -> Array:
     """Uniform integers in ``[minval, maxval)``.
 
     Arguments:
@@ -226,7 +226,7 @@ def saturate(x, dtype):
 
 
 @remembered
-def bernoulli(key, p=0.5, shape=None, mode: str = "low", *, out_sharding=None):
+def bernoulli(key, p=0.5, shape=None, mode: str = "low", *, out_sharding=None) -> Array:
     """True with probability ``p``.
 
     Arguments:
@@ -275,7 +275,7 @@ def rows(x):
 
 
 @remembered
-def rademacher(key, shape=(), dtype=None, *, out_sharding=None):
+def rademacher(key, shape=(), dtype=None, *, out_sharding=None) -> Array:
     """One or minus one, each with probability 1/2.
 
     Arguments:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Hashable
+from typing import Any, ParamSpec, TypeVar, overload
 
 from catena.core.array import Array
 from catena.core.context import context
@@ -33,6 +34,9 @@ from catena.transform.linearize import partial_eval_jaxpr
 from catena.transform.memo import call_cache, memoised
 from catena.transform.saving import SavedEquation, saving
 from catena.transform.transpose import transpose_jaxpr
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 # ---- the primitive
 
@@ -204,6 +208,30 @@ def checkpoint_name(x, name: str):
 def by_value(x):
     """A static argument as part of a cache key; one that cannot be hashed is different each time."""
     return Static(x) if isinstance(x, Hashable) and not isinstance(x, (Array, Tracer)) else object()
+
+
+@overload
+def checkpoint(
+    fun: Callable[P, R],
+    *,
+    prevent_cse: bool = ...,
+    policy: Callable | None = ...,
+    static_argnums: Any = ...,
+    static_argnames: Any = ...,
+    concrete: bool = ...,
+) -> Callable[P, R]: ...
+
+
+@overload
+def checkpoint(
+    fun: None = None,
+    *,
+    prevent_cse: bool = ...,
+    policy: Callable | None = ...,
+    static_argnums: Any = ...,
+    static_argnames: Any = ...,
+    concrete: bool = ...,
+) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
 
 
 def checkpoint(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from typing import Generic, ParamSpec, TypeVar
 
 from catena.core import dtypes
 from catena.core.context import context
@@ -24,6 +25,9 @@ from catena.transform.custom_call import (
     without_nondiff,
 )
 from catena.transform.functions import flatten_function
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 custom_jvp_call_p = CustomCall("custom_jvp_call", ("jvp",))
 
@@ -50,7 +54,7 @@ class JVPRule:
         return JVPRule, (self.custom, self.nondiff, self.tree, self.trees)
 
 
-class custom_jvp(CustomFunction):  # noqa: N801
+class custom_jvp(CustomFunction, Generic[P, R]):  # noqa: N801
     """A function whose forward derivative is given by a rule.
 
     Arguments:
@@ -70,7 +74,7 @@ class custom_jvp(CustomFunction):  # noqa: N801
       Array(10., dtype=float32, weak_type=True)
     """
 
-    def __init__(self, fun: Callable, nondiff_argnums=(), nondiff_argnames=()):
+    def __init__(self, fun: Callable[P, R], nondiff_argnums=(), nondiff_argnames=()):
         super().__init__(fun, nondiff_argnums, nondiff_argnames)
         self.jvp: Callable | None = None
 
@@ -103,7 +107,7 @@ class custom_jvp(CustomFunction):  # noqa: N801
 
         self.defjvp(jvp)
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         if self.jvp is None:
             raise AttributeError(f"No JVP defined for custom_jvp function {function_name(self.fun)} using defjvp.")
         args = positional(self, args, kwargs)

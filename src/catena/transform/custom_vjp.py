@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from typing import Generic, ParamSpec, TypeVar
 
 from catena.core import config, dtypes
 from catena.core.aval import ShapedArray
@@ -46,6 +47,9 @@ from catena.transform.custom_jvp import with_tree
 from catena.transform.functions import flatten_function
 from catena.transform.jvp import jvp_flat
 from catena.transform.transpose import backward_pass, linearize_linear
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 # ---- the primitives
 
@@ -288,7 +292,7 @@ class BackwardRule:
         return BackwardRule, (self.custom, self.nondiff, self.tree, self.in_avals, self.trees)
 
 
-class custom_vjp(CustomFunction):  # noqa: N801
+class custom_vjp(CustomFunction, Generic[P, R]):  # noqa: N801
     """A function whose reverse derivative is given by a pair of rules.
 
     Arguments:
@@ -307,7 +311,7 @@ class custom_vjp(CustomFunction):  # noqa: N801
       Array(10., dtype=float32, weak_type=True)
     """
 
-    def __init__(self, fun: Callable, nondiff_argnums=(), nondiff_argnames=()):
+    def __init__(self, fun: Callable[P, R], nondiff_argnums=(), nondiff_argnames=()):
         super().__init__(fun, nondiff_argnums, nondiff_argnames)
         self.fwd: Callable | None = None
         self.bwd: Callable | None = None
@@ -328,7 +332,7 @@ class custom_vjp(CustomFunction):  # noqa: N801
         self.fwd, self.bwd = fwd, bwd
         self.symbolic_zeros, self.optimize_remat = symbolic_zeros, optimize_remat
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         if self.fwd is None or self.bwd is None:
             raise AttributeError(f"No VJP defined for custom_vjp function {function_name(self.fun)} using defvjp.")
         args = positional(self, args, kwargs)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -31,6 +32,9 @@ from catena.transform.jvp import jvp_flat
 from catena.transform.linearize import linearize_flat
 from catena.transform.own_gradients import have_own_gradients, is_own_scalar, own_gradients
 from catena.transform.transpose import backward_pass, linearize_linear
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 # ---- jvp and linearize
 
@@ -233,13 +237,13 @@ def struct_aval(x):
 
 
 def grad(
-    fun: Callable,
+    fun: Callable[P, Any],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
     reduce_axes=(),
-) -> Callable:
+) -> Callable[P, Any]:
     """A function that computes the gradient of a scalar-valued function.
 
     Arguments:
@@ -275,13 +279,13 @@ def grad(
 
 
 def value_and_grad(
-    fun: Callable,
+    fun: Callable[P, Any],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
     reduce_axes=(),
-) -> Callable:
+) -> Callable[P, tuple[Any, Any]]:
     """A function that computes a scalar-valued function and its gradient.
 
     Arguments:
@@ -440,8 +444,8 @@ def ones_like(x):
 
 
 def jacfwd(
-    fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False
-) -> Callable:
+    fun: Callable[P, Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False
+) -> Callable[P, Any]:
     """A function that computes the Jacobian by forward differentiation, one column at a time, vectorised.
 
     Arguments:
@@ -491,12 +495,12 @@ def jacfwd(
 
 
 def jacrev(
-    fun: Callable,
+    fun: Callable[P, Any],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
-) -> Callable:
+) -> Callable[P, Any]:
     """A function that computes the Jacobian by reverse differentiation, one row at a time, vectorised.
 
     Arguments:
@@ -550,8 +554,8 @@ jacobian = alias(jacrev, "jacobian")
 
 
 def hessian(
-    fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False
-) -> Callable:
+    fun: Callable[P, Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False
+) -> Callable[P, Any]:
     """A function that computes the Hessian: forward over reverse differentiation.
 
     Arguments:

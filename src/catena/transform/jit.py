@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import functools
 import types
+from collections.abc import Callable
+from typing import Any, Generic, ParamSpec, TypeVar, overload
 
 import numpy as np
 
@@ -30,6 +32,9 @@ from catena.transform.jit_primitive import jit_p
 from catena.transform.memo import call_cache
 from catena.transform.placing import asked_places
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
 # NumPy dtypes of values that a program can read where they are, with and without 64-bit types.
 READABLE = frozenset(map(np.dtype, ("?", "i1", "i2", "i4", "u1", "u2", "u4", "f2", "f4", "c8")))
 
@@ -46,7 +51,7 @@ class TracedCall:
         self.placing = placing
 
 
-class JitFunction:
+class JitFunction(Generic[P, R]):
     """A function that is compiled when it is called; made by ``jit``.
 
     Calling it runs the compiled program. ``trace``, ``lower`` and ``eval_shape`` stop at earlier stages,
@@ -67,7 +72,7 @@ class JitFunction:
         self._cache = call_cache(fun, ("jit", *static, *donate, inline, keep_unused, places))
         self._calls, self._fast = self._cache.entries, self._cache.fast
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         try:
             if context.trace is not None:
                 return self._call(args, kwargs)
@@ -293,7 +298,7 @@ class JitFunction:
     def _cache_size(self) -> int:
         return len(self._calls)
 
-    def __get__(self, instance, owner=None):
+    def __get__(self, instance, owner=None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
 
     def __repr__(self):
@@ -404,6 +409,44 @@ def traced_once(fun, *args, **kwargs):
 def _rebuild_jit(fun, static_nums, static_names, donate_nums, donate_names, inline, keep_unused, places=None):
     static, donate = (static_nums, static_names), (donate_nums, donate_names)
     return JitFunction(fun, static, donate, inline=inline, keep_unused=keep_unused, places=places)
+
+
+@overload
+def jit(
+    fun: Callable[P, R],
+    /,
+    *,
+    in_shardings: Any = ...,
+    out_shardings: Any = ...,
+    static_argnums: Any = ...,
+    static_argnames: Any = ...,
+    donate_argnums: Any = ...,
+    donate_argnames: Any = ...,
+    keep_unused: bool = ...,
+    device: Any = ...,
+    backend: str | None = ...,
+    inline: bool = ...,
+    compiler_options: dict | None = ...,
+) -> JitFunction[P, R]: ...
+
+
+@overload
+def jit(
+    fun: None = None,
+    /,
+    *,
+    in_shardings: Any = ...,
+    out_shardings: Any = ...,
+    static_argnums: Any = ...,
+    static_argnames: Any = ...,
+    donate_argnums: Any = ...,
+    donate_argnames: Any = ...,
+    keep_unused: bool = ...,
+    device: Any = ...,
+    backend: str | None = ...,
+    inline: bool = ...,
+    compiler_options: dict | None = ...,
+) -> Callable[[Callable[P, R]], JitFunction[P, R]]: ...
 
 
 def jit(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from catena.core import dtypes
 from catena.core.array import as_array
@@ -19,16 +19,19 @@ from catena.transform.arguments import argument_names, leaf_names
 from catena.transform.batch import Axis, batch_flat, match_axis
 from catena.transform.functions import check_function, named_after
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
 
 def vmap(
-    fun: Callable,
+    fun: Callable[P, R],
     in_axes: Any = 0,
     out_axes: Any = 0,
     axis_name=None,
     axis_size: int | None = None,
     spmd_axis_name=None,
     sum_match: bool = False,
-) -> Callable:
+) -> Callable[P, R]:
     """Vectorise a function over an axis of its arguments.
 
     Arguments:

@@ -16,4 +16,4 @@ from catena.core.unbuilt import absent as _absent
 from catena.extend.core import primitives as primitives
 from catena.extend.core.primitive import Primitive as Primitive
 
-__getattr__ = _absent("catena.extend.core")
+_absent(globals())
