@@ -7,7 +7,7 @@ TYPES_VENV := .venv-types
 JAX_VERSION := 0.10.2
 INSTALL := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-checked test-pythons test-machines lint types format same-bits bench random-programs random-exact random-quality differential bench-numpy bench-overhead bench-batches bench-primitives accuracy attack compare-lax bench-random compare-random extents clean
+.PHONY: demo test test-checked test-pythons test-machines lint types format same-bits bench random-programs random-exact random-transformations random-quality differential bench-numpy bench-overhead bench-batches bench-primitives accuracy attack compare-lax bench-random compare-random extents clean
 
 demo: $(VENV)/.has-demo    # train a classifier on handwritten digits
 	$(BIN)/python examples/digits.py
@@ -48,6 +48,9 @@ random-programs: $(VENV)/.has-demo    # 2000 random programs: compiled = eager, 
 
 random-exact: $(VENV)/.has-demo    # 1000 random programs of exact operations over every dtype: compiled = eager, bit for bit
 	$(BIN)/python benchmarks/random_exact_programs.py
+
+random-transformations: $(VENV)/.has-demo $(JAX_VENV)/.has-jax    # 5000 random programs through eight modes beside JAX, two hours; COUNT, SEED and MINUTES make less
+	$(BIN)/python benchmarks/random_transformations.py --jax-python $(JAX_VENV)/bin/python $(if $(COUNT),--count $(COUNT)) $(if $(SEED),--seed $(SEED)) $(if $(MINUTES),--minutes $(MINUTES))
 
 random-quality: $(VENV)/.has-test    # statistical tests of every generator; writes docs/random_quality.md
 	$(BIN)/python benchmarks/random_quality.py --write

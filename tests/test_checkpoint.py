@@ -7,6 +7,7 @@ import catena as jax
 import catena.numpy as jnp
 from catena import lax
 from catena.ad_checkpoint import checkpoint_name, print_saved_residuals
+from catena.core.config import override
 from catena.experimental import io_callback
 
 X = np.array([0.5, 1.0, 2.0], np.float32)
@@ -316,3 +317,13 @@ def test_residuals_are_listed_arguments_first(capsys):
 
 
 NAMES = ("exp", "sin", "cos")
+
+
+def test_what_is_kept_is_logged(caplog):
+    f = jax.checkpoint(lambda x: jnp.sin(jnp.sin(x)), policy=jax.checkpoint_policies.everything_saveable)
+    with override("jax_log_checkpoint_residuals", True):
+        jax.grad(f)(2.0)
+        jax.grad(jax.checkpoint(jnp.sin))(2.0)
+    saved, computed = (record.getMessage() for record in caplog.records)
+    assert saved.count("float32[] from output of cos from") == 2 and "test_checkpoint.py" in saved
+    assert "these types:\n  float32[]\n" in computed and computed.endswith("values:\n  none")

@@ -710,12 +710,7 @@ def test_command_line_flags():
 
 
 ALWAYS_MET = {"jax_default_matmul_precision": "products are always computed in full precision, whatever is asked for"}
-PENDING = {  # flags that nothing reads yet, and who will
-    "jax_disable_bwd_checks": "custom_vjp",
-    "jax_high_dynamic_range_gumbel": "random",
-    "jax_log_checkpoint_residuals": "checkpoint",
-    "jax_softmax_custom_jvp": "nn",
-}
+PENDING = {"jax_softmax_custom_jvp": "nn"}  # flags that nothing reads yet, and who will
 
 
 def test_every_flag_is_read_somewhere():

@@ -6,6 +6,7 @@ import pytest
 import catena as jax
 import catena.numpy as jnp
 from catena import lax, random
+from catena.core.config import override
 from catena.dtypes import TypePromotionError
 from catena.random import continuous
 
@@ -230,3 +231,13 @@ def test_the_stream_is_that_of_the_flag_where_the_program_is_written(draw, impl)
         assert not np.array_equal(first, second)
     closed = jax.make_jaxpr(older(draw))(key)
     np.testing.assert_array_equal(jax.core.eval_jaxpr(closed.jaxpr, closed.consts, key)[0], second)
+
+
+def test_the_flag_for_finer_tails():
+    key = random.key(0)
+    with override("jax_high_dynamic_range_gumbel", True):
+        for draw in (
+            lambda mode: random.gumbel(key, (3,), mode=mode),
+            lambda mode: random.categorical(key, jnp.ones(5), shape=(8,), mode=mode),
+        ):
+            assert np.array_equal(draw(None), draw("high")) and not np.array_equal(draw(None), draw("low"))

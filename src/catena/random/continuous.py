@@ -5,6 +5,7 @@ import numpy as np
 from catena import lax
 from catena.core import dtypes
 from catena.core.array import Array
+from catena.core.context import context
 from catena.random.kernels import remembered
 from catena.random.keys import asked_shape, consumed_key
 from catena.random.primitives import bits_of
@@ -166,7 +167,7 @@ def gumbel(key, shape=(), dtype=None, mode: str | None = None, *, out_sharding=N
       shape: the shape of the result.
       dtype: a float dtype.
       mode: ``"high"`` draws twice the bits, for a finer upper tail; ``"highest"`` makes both tails as fine as floats
-        are; ``"low"``, the default, neither.
+        are; ``"low"`` neither. The default is low, or high where ``jax_high_dynamic_range_gumbel`` is set.
       out_sharding: must be None.
     Returns:
       An array of that shape and dtype.
@@ -185,7 +186,7 @@ def gumbel(key, shape=(), dtype=None, mode: str | None = None, *, out_sharding=N
 def checked_mode(mode) -> str:
     if mode not in (None, "highest", "high", "low"):
         raise ValueError(f"Must provide valid mode for gumbel got: {mode}")
-    return mode or "low"
+    return mode or ("high" if context.high_dynamic_range_gumbel else "low")
 
 
 @sampler

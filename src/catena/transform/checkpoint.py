@@ -15,6 +15,7 @@ from catena.core.context import context
 from catena.core.dead_code import dead_code_elimination, prune_call
 from catena.core.effects import SHOWN, check_effects
 from catena.core.jaxpr import ClosedJaxpr, Jaxpr, Var, eval_jaxpr, subjaxprs
+from catena.core.log import announce
 from catena.core.namespace import alias
 from catena.core.primitive import NoRule, Primitive
 from catena.core.source import function_place
@@ -73,6 +74,8 @@ def _partial_eval(tape, args, *, jaxpr, policy, **params):
     if params["differentiated"] and all(unknown_out):  # it is what is computed again, and that is not done twice
         return tape.record(checkpoint_p, args, {**params, "jaxpr": jaxpr, "policy": policy})
     known_args = [x for x, u in zip(args, unknown, strict=True) if not u]
+    if context.log_checkpoint_residuals:
+        log_residuals([x for x, r, u in zip(args, read, unknown, strict=True) if r and not u], known.jaxpr, saved_count)
     with tape.known():
         outs = checkpoint_p.bind(*known_args, jaxpr=known, policy=policy, **params)
     known_outs, saved = iter(outs[: len(outs) - saved_count]), outs[len(outs) - saved_count :]
@@ -82,6 +85,18 @@ def _partial_eval(tape, args, *, jaxpr, policy, **params):
         given = [x for x, r in zip(args, read, strict=True) if r]
         unknowns = iter(tape.record(checkpoint_p, [*given, *saved], rest_params))
     return [next(unknowns) if u else next(known_outs) for u in unknown_out]
+
+
+def log_residuals(inputs, known: Jaxpr, count: int):
+    """Log what is kept for the backward pass: inputs, and the last ``count`` results of what is computed forward."""
+    made = {v: e for e in known.eqns for v in e.outvars}
+    kept = [
+        f"  {v.aval.str_short()} from output of {made[v].primitive} from {made[v].source}" if v in made else
+        f"  {v.aval.str_short()}" for v in known.outvars[len(known.outvars) - count :]
+    ]  # fmt: skip
+    types = [f"  {get_aval(x).str_short()}" for x in inputs]
+    message = "checkpoint keeps inputs of these types:\n%s\nand these intermediate values:\n%s"
+    announce(message, "\n".join(types) or "  none", "\n".join(kept) or "  none", loud=True)
 
 
 def nothing(*avals, **params) -> bool:
