@@ -145,6 +145,21 @@ def product_calls():
             )
 
 
+MATRICES = "cholesky inv solve det slogdet qr svd svdvals eigh eigvalsh eig eigvals pinv lstsq matrix_power".split()
+
+
+def matrix_calls():
+    """The same for functions of matrices that LAPACK shares out among its threads."""
+    rng = np.random.default_rng(0)
+    for name in MATRICES:
+        fun = getattr(jnp.linalg, name)
+        call = {"solve": lambda x, f=fun: f(x, x[:, :2]), "lstsq": lambda x, f=fun: f(x, x[:, :2])}.get(name, fun)
+        call = (lambda x, f=fun: f(x, 3)) if name == "matrix_power" else call
+        for n in (60, 100, 300):
+            x = rng.standard_normal((n, n)).astype(np.float32)
+            yield f"{name} of {n} x {n}", call, [x @ x.T + n * np.eye(n, dtype=np.float32)]
+
+
 def numpy_calls(every: int):
     """The same for functions of the NumPy API."""
     for i, (label, name, args, kwargs) in enumerate(calls()):
@@ -189,7 +204,7 @@ def main():
     warnings.simplefilter("ignore")
     start, digests, found = time.time(), {}, []
     with catena.enable_x64(True):
-        todo = [row for row in (*primitive_calls(), *product_calls()) if options.only in row[0]]
+        todo = [row for row in (*primitive_calls(), *product_calls(), *matrix_calls()) if options.only in row[0]]
     for source, wide in ((todo, True), (numpy_calls(options.every), False)):
         with catena.enable_x64(wide):
             for label, call, arrays in source:

@@ -154,3 +154,67 @@ def test_a_process_finds_loops_without_loading_llvm(tmp_path):
     (cold, loaded), (warm, found) = (run().stdout.split() for _ in range(2))
     assert cold == warm
     assert (loaded, found) == ("True", "False")
+
+
+# ---- eager and compiled, as docs/differences.md has it
+
+
+def uniform(*shape, dtype="float32"):
+    return jnp.asarray(np.random.default_rng(0).uniform(0.5, 1.0, shape).astype(dtype))
+
+
+LARGE_CALLS = {
+    "sum": lambda: (jnp.sum, uniform(300, 300)),
+    "sum of rows": lambda: (lambda x: jnp.sum(x, 0), uniform(300, 300)),
+    "mean": lambda: (lambda x: jnp.mean(x, 1), uniform(300, 300)),
+    "prod": lambda: (lambda x: jnp.prod(x, 0), uniform(300, 300)),
+    "cumsum": lambda: (lambda x: lax.cumsum(x, 1), uniform(300, 300)),
+    "matmul": lambda: (jnp.matmul, uniform(100, 90), uniform(90, 100)),
+    "inner product": lambda: (jnp.matmul, uniform(70_000), uniform(70_000)),
+    "einsum": lambda: (lambda x, y: jnp.einsum("bij,bjk->bik", x, y), uniform(4, 80, 80), uniform(4, 80, 80)),
+    "convolution": lambda: (
+        lambda x, w: lax.conv(x, w, (1, 1), "SAME"),
+        uniform(2, 3, 40, 40),
+        uniform(4, 3, 3, 3),
+    ),
+    "window": lambda: (
+        lambda x: lax.reduce_window(x, np.float32(0), lax.add, (3, 3), (1, 1), "SAME"),
+        uniform(300, 300),
+    ),
+    "fft": lambda: (jnp.fft.fft, uniform(8192)),
+    "cholesky": lambda: (jnp.linalg.cholesky, uniform(70, 70) + 70 * jnp.eye(70)),
+    "sort of pairs": lambda: (
+        lambda x: lax.sort([jnp.round(x * 9), x], num_keys=1, dimension=1),
+        uniform(300, 300),
+    ),
+    "top_k": lambda: (lambda x: lax.top_k(jnp.round(x * 99), 9), uniform(300, 300)),
+    "argmax": lambda: (lambda x: jnp.argmax(jnp.round(x * 9), 0), uniform(300, 300)),
+}
+
+
+@pytest.mark.parametrize("name", LARGE_CALLS)
+def test_large_operations_have_the_bits_of_compiled_ones(name):
+    fun, *xs = LARGE_CALLS[name]()
+    assert battery.digest(fun(*xs)) == battery.digest(catena.jit(fun)(*xs))
+
+
+SMALL_CALLS = {
+    "sum": (lambda x: jnp.sum(x, 0), (900, 7)),
+    "mean": (jnp.mean, (50, 50)),
+    "prod": (lambda x: jnp.prod(x + 0.5, 1), (50, 50)),
+    "cumsum": (lambda x: jnp.cumsum(x, 1), (5, 900)),
+    "matmul": (lambda x: x @ x.T, (30, 30)),
+    "inner product": (lambda x: x @ x, (4000,)),
+    "norm": (jnp.linalg.norm, (50, 50)),
+    "var": (lambda x: jnp.var(x, 1), (50, 50)),
+}
+
+
+@pytest.mark.parametrize("name", SMALL_CALLS)
+def test_small_sums_are_as_accurate_as_compiled_ones(name):
+    fun, shape = SMALL_CALLS[name]
+    x = uniform(*shape)
+    with catena.enable_x64(True):
+        exact = np.asarray(fun(jnp.asarray(np.asarray(x, np.float64))))
+    for call in (fun, catena.jit(fun)):
+        np.testing.assert_allclose(np.asarray(call(x)), exact, rtol=2e-6)

@@ -14,6 +14,7 @@ from catena.core import dtypes
 from catena.core.array import Array, make_array
 from catena.core.context import context
 from catena.lax.linalg.algebra import adjoint
+from catena.lax.policy import LIBRARY
 from catena.numpy.boundary import as_array_argument, broadcast_to, convert, like, run
 from catena.numpy.creation import eye
 from catena.numpy.hot import Operand
@@ -75,12 +76,13 @@ def square_matrix(name: str, a):
 
 def matrix_value(a) -> np.ndarray | None:
     """The NumPy value of matrices that LAPACK may compute on right now, and whose type is that of the result; None
-    for all else. The hot path of every function here.
+    for all else, such as large matrices, which LAPACK shares out among its threads: a program calls it on one, so that
+    the bits do not tell how many there are. The hot path of every function here.
     """
     if type(a) is not Array or context.trace is not None or a.weak_type or context.debug_checks:
         return None
     value = a._value
-    return value if value.dtype in LAPACK and value.ndim > 1 and value.size else None
+    return value if value.dtype in LAPACK and value.ndim > 1 and 0 < value.size < LIBRARY.least else None
 
 
 def square_value(a) -> np.ndarray | None:

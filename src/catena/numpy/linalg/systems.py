@@ -416,8 +416,7 @@ def _least_squares(a, b, rcond):
         )
     eps = float(dtypes.finfo(a.dtype).eps)
     left, right = matrix_value(a), matrix_value(b)
-    few = a.size + b.size <= _FEW  # those that LAPACK and BLAS work on by one thread
-    if left is not None and right is not None and few and (rcond is None or type(rcond) is float):
+    if left is not None and right is not None and (rcond is None or type(rcond) is float):
         rcond = eps * max(m, n) if rcond is None else eps if rcond < 0 else rcond
         return [make_array(np.asarray(v)) for v in run(_least_squares_value, left, right, rcond)]
     rcond = convert(as_array_argument("lstsq", eps * max(m, n) if rcond is None else rcond, 2), real)
@@ -434,9 +433,6 @@ def _least_squares(a, b, rcond):
     left = lax.sub(b, matmul(a, x))
     squares = lax.real(lax.mul(left, lax.conj(left))) if dtypes.is_complex(left.dtype) else lax.mul(left, left)
     return x, reductions.sum(squares, 0), rank, s
-
-
-_FEW = 1 << 12
 
 
 def _least_squares_value(a, b, rcond: float) -> tuple:
