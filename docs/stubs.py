@@ -55,7 +55,7 @@ def text() -> str:
     for name, method in (methods.SIGNS | methods.METHODS | methods.ARRAY_METHODS).items():
         if name != "__setitem__":
             lines.append(f"    def {name}{signature_of(name, method)}: ...")
-    for name in methods.PROPERTIES | methods.ARRAY_PROPERTIES:
+    for name in (n for n in methods.PROPERTIES | methods.ARRAY_PROPERTIES if not n.startswith("_")):
         lines += ["    @property", f"    def {name}(self) -> {PROPERTIES.get(name, 'Array')}: ..."]
     return "\n".join(lines) + "\n"
 

@@ -564,3 +564,23 @@ def test_a_list_argument_is_one_variable_per_element():
           in (k,) }
         """,
     )
+
+
+# How many equations JAX has: jnp.mean of any axes is a sum and a quotient, and what is made of it is no longer.
+@pytest.mark.parametrize(
+    ("function", "names"),
+    {
+        "mean": (jnp.mean, "reduce_sum div"),
+        "mean of an axis": (lambda x: jnp.mean(x, axis=1), "reduce_sum div"),
+        "average": (lambda x: jnp.average(x, axis=0), "reduce_sum div"),
+        "gradient of mean": (jax.grad(jnp.mean), "reduce_sum div div broadcast_in_dim"),
+        "var": (jnp.var, "reduce_sum broadcast_in_dim div broadcast_in_dim sub square reduce_sum div"),
+        "std": (
+            lambda x: jnp.std(x, axis=1),
+            "reduce_sum broadcast_in_dim div broadcast_in_dim sub square reduce_sum div sqrt",
+        ),
+    }.values(),
+)
+def test_averages_have_no_equations_to_spare(function, names):
+    jaxpr = jax.make_jaxpr(function)(jnp.ones((2, 3))).jaxpr
+    assert [eqn.primitive.name for eqn in jaxpr.eqns] == names.split()

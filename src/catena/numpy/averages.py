@@ -48,12 +48,12 @@ from catena.typing import DTypeLike
 _COUNTED = INT | {BOOL}  # what NumPy converts to floats as we do
 
 
-def count(x, axis, where) -> object:
+def count(x, axis, where, keepdims: bool) -> object:
     """How many elements are reduced: a float, or where a mask or named axes say so, an array."""
     axes, names = split_axes(axis, x.ndim)
     if where is not None:
         mask = broadcast_to(where, broadcast_shapes(where.shape, x.shape))
-        return sum(convert(mask, dtypes.to_real_dtype(x.dtype)), axis, keepdims=True)
+        return sum(convert(mask, dtypes.to_real_dtype(x.dtype)), axis, keepdims=keepdims)
     number = float(np.prod([x.shape[a] for a in axes]))
     return number if not names else lax.mul(like(x, number), lax.psum(like(x, 1), names))
 
@@ -61,18 +61,10 @@ def count(x, axis, where) -> object:
 def _mean_of(x, axis, keepdims, where):
     """The mean of an operand of the dtype of computation."""
     where = None if where is None else mask_argument("mean", where)
-    number = count(x, axis, where)
-    total = reduce_with(SUM, x, axis, True, None, where)
+    number = count(x, axis, where, keepdims)
+    total = reduce_with(SUM, x, axis, keepdims, None, where)
     divisor = like(total, number) if isinstance(number, float) else convert(number, total.dtype)
-    return _drop(lax.div(total, divisor), axis, keepdims)
-
-
-def _drop(x, axis, keepdims):
-    """A result whose reduced axes were kept, without them unless the user keeps them."""
-    if keepdims:
-        return x
-    axes, _ = split_axes(axis, x.ndim)
-    return lax.squeeze(x, axes) if axes else x
+    return lax.div(total, divisor)
 
 
 @along_axes
@@ -262,9 +254,8 @@ def _variance(name, a, axis, dtype, ddof, keepdims, where, mean):
     axis = (*axes, *names)  # of the array, where the mask has more
     center = _mean_of(a, axis, True, where) if mean is None else convert(as_array_argument(name, mean), wide)
     squares = squared_distance(a, center, where)
-    total = reduce_with(SUM, squares, axis, True, None, None)
-    result = convert(divide_by_degrees(total, count(squares, axis, where), ddof), dtype)
-    result = _drop(result, axis, keepdims)
+    total = reduce_with(SUM, squares, axis, keepdims, None, None)
+    result = convert(divide_by_degrees(total, count(squares, axis, where, keepdims), ddof), dtype)
     return lax.sqrt(result) if name == "std" else result
 
 
