@@ -1,6 +1,8 @@
 """Making arrays: values and types of ``array``, ``zeros``, ``arange``, ``linspace``, ``eye`` and their
 kin."""
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -77,6 +79,29 @@ def test_like_numpy(name, args):
 def test_linspace_between_arrays(axis):
     a, b = np.arange(3.0), np.arange(3.0) + 4
     np.testing.assert_allclose(np.asarray(jnp.linspace(a, b, 5, axis=axis)), np.linspace(a, b, 5, axis=axis), rtol=1e-6)
+
+
+@pytest.mark.parametrize("jit", [False, True], ids=["eager", "jit"])
+@pytest.mark.parametrize("step", [1, 3, 0.25, -5])
+def test_linspace_finds_the_numbers_that_there_are(step, jit):
+    """Where all numbers and the products that lead to them can be represented, each is exact, and bins are right."""
+    for n in (*range(2, 50), 99, 500):
+        space = functools.partial(jnp.linspace, num=n)
+        found = (catena.jit(space) if jit else space)(2.0, 2.0 + step * (n - 1))
+        np.testing.assert_array_equal(found, 2.0 + step * np.arange(n))
+        np.testing.assert_array_equal(jnp.linspace(0, n, n, endpoint=False), np.arange(n))
+    np.testing.assert_array_equal(jnp.linspace(-50, 50, 101, dtype="bfloat16").astype(int), np.arange(-50, 51))
+    np.testing.assert_array_equal(jnp.geomspace(1, 256, 9), 2.0 ** np.arange(9))
+    np.testing.assert_array_equal(jnp.geomspace(-1000, -1, 4), [-1000, -100, -10, -1])
+
+
+def test_linspace_does_not_overflow():
+    np.testing.assert_allclose(jnp.linspace(-3e38, 3e38, 5), np.linspace(-3e38, 3e38, 5), rtol=1e-6)
+
+
+def test_histograms_of_whole_numbers():
+    counts, _ = jnp.histogram(jnp.array([1, 2, 3, 10, 11, 15, 19, 25]), range=(0, 25), bins=5)
+    assert counts.tolist() == [3, 0, 2, 2, 1]
 
 
 def test_array_of_nested_values():

@@ -439,6 +439,12 @@ def promote(*pairs) -> tuple:
     return found
 
 
+def least_common(*dtypes):
+    """The dtype to which ``dtypes`` promote, in every mode of promotion: for what a function does with its arguments,
+    not for what the user mixes."""
+    return available(_least_type([(available(d), False) for d in dtypes], "standard")[0])
+
+
 def promote_pair(dtype_a, weak_a, dtype_b, weak_b) -> tuple:
     """``promote`` for two types, taken apart: one lookup (0.2 us), for the hot path of binary operations."""
     key = (dtype_a, weak_a, dtype_b, weak_b, context.x64, context.numpy_dtype_promotion)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -154,7 +155,7 @@ def linspace(
     start, stop = operands("linspace", start, stop)
     found = dtypes.to_inexact_dtype(promoted_dtype([start, stop])[0])
     dtype = dtype or found
-    wide = dtypes.promote((found, False), (dtypes.to_inexact_dtype(dtype), False))[0]
+    wide = _computed_in(found, dtype)
     start, stop = broadcast_together("linspace", [convert(x, wide) for x in (start, stop)], ValueError)
     axis = canonical_axis(static_int(axis, "'axis' argument of jnp.linspace"), start.ndim + 1)
     numbers, step = _spaced(start, stop, num, endpoint, axis)
@@ -162,6 +163,14 @@ def linspace(
         numbers = floor(numbers)
     result = placed(convert(numbers, dtype), device)
     return (result, convert(step, dtype if dtypes.is_inexact(dtype) else wide)) if retstep else result
+
+
+def _computed_in(found, asked):
+    """The dtype to compute in for bounds of the dtype ``found`` and a result of another: no short float, for its whole
+    numbers end early, and, in every mode of promotion, that to which both promote.
+    """
+    short = [np.dtype("float32") if dtypes.is_floating(d) and d.itemsize < 4 else d for d in (found, asked)]
+    return dtypes.least_common(*(dtypes.to_inexact_dtype(d) for d in short))
 
 
 def _spaced_numbers(start, stop, num, endpoint):
@@ -190,15 +199,28 @@ def _spaced(start, stop, num, endpoint, axis) -> tuple:
     first, last = (lax.broadcast_in_dim(x, shape, others) for x in (start, stop))
     if num <= 1:
         return first, step
-    real_dtype = dtypes.to_real_dtype(start.dtype)
-    weights = np.arange(num, dtype=np.float64) / intervals
-    position = lax.div(lax.iota(real_dtype, num), make_array(np.array(intervals, real_dtype)))
-    position = lax.broadcast_in_dim(convert(position, start.dtype), shape, (axis,))
-    mean = lax.add(lax.mul(first, lax.sub(like(span, 1), position)), lax.mul(last, position))
-    if not endpoint:
-        return mean, step
-    at_end = lax.broadcast_in_dim(make_array(weights >= 1), shape, (axis,))
-    return lax.select(at_end, last, mean), step  # the last number is ``stop`` exactly
+    dtype = dtypes.to_real_dtype(start.dtype)
+    scale, whole = _scale(intervals, dtype)
+    position = lax.iota(dtype, num)
+    to_stop = lax.mul(position, scale)
+    to_start = lax.mul(lax.sub(like(position, intervals), position), scale)
+    to_start, to_stop = (lax.broadcast_in_dim(convert(w, start.dtype), shape, (axis,)) for w in (to_start, to_stop))
+    mean = lax.div(lax.add(lax.mul(to_start, first), lax.mul(to_stop, last)), convert(whole, start.dtype))
+    for end, value in ((0, first), (num - 1, last))[: 1 + endpoint]:  # the bounds are exact, whatever they are
+        at_end = lax.broadcast_in_dim(make_array(np.arange(num) == end), shape, (axis,))
+        mean = lax.select(at_end, value, mean)
+    return mean, step
+
+
+def _scale(intervals: int, dtype) -> tuple:
+    """By what weights that are integers are multiplied, a power of two, and the sum of weights then.
+
+    With the weights i and n - i, and one division by n, every number that can be represented is found exactly, as
+    long as products are exact; i / n would be rounded before it is multiplied. That sums and products do not
+    overflow, the weights are scaled to at most 1, which is exact.
+    """
+    scale = 0.5 ** math.ceil(math.log2(intervals))
+    return make_array(np.array(scale, dtype)), make_array(np.array(intervals * scale, dtype))
 
 
 def _spaced_values(start, stop, num, intervals, endpoint) -> tuple:
@@ -210,23 +232,29 @@ def _spaced_values(start, stop, num, intervals, endpoint) -> tuple:
 
 def _means(start, stop, num, intervals, endpoint) -> np.ndarray:
     """Weighted means of two NumPy numbers of one dtype."""
-    to_start, to_stop = (_weights if num <= _REMEMBERED else _weights.__wrapped__)(num, intervals, start.dtype)
-    mean = to_start * start
-    mean = run(np.add, mean, to_stop * stop, mean)
+    weights = _weights if num <= _REMEMBERED else _weights.__wrapped__
+    mean = run(_weighted, start, stop, *weights(num, intervals, start.dtype))
+    mean[0] = start
     if endpoint:
         mean[-1] = stop
     return mean
+
+
+def _weighted(start, stop, to_start, to_stop, whole) -> np.ndarray:
+    mean = to_start * start
+    mean += to_stop * stop
+    return np.divide(mean, whole, mean)
 
 
 _REMEMBERED = 1 << 10  # numbers whose weights are kept
 
 
 @functools.lru_cache(64)
-def _weights(num: int, intervals: int, dtype) -> tuple[np.ndarray, np.ndarray]:
-    """The weights of both bounds in numbers between them."""
+def _weights(num: int, intervals: int, dtype) -> tuple:
+    """The weights of both bounds in numbers between them, and their sum (see ``_scale``)."""
+    scale, whole = (a._value for a in _scale(intervals, dtype))
     position = np.arange(num, dtype=dtype)
-    position /= intervals
-    return 1 - position, position
+    return (dtype.type(intervals) - position) * scale, position * scale, whole
 
 
 def logspace(
@@ -292,21 +320,35 @@ def geomspace(
 
     >>> import catena.numpy as jnp
     >>> jnp.geomspace(1, 1000, 4)
-    Array([   1.      ,   10.000003,  100.00005 , 1000.      ], dtype=float32)
+    Array([   1.,   10.,  100., 1000.], dtype=float32)
     """
     dtype = user_dtype(dtype, "geomspace")
     start, stop = operands("geomspace", start, stop)
     found = dtypes.to_inexact_dtype(promoted_dtype([start, stop])[0])
-    wide = dtypes.promote((found, False), (dtypes.to_inexact_dtype(dtype or found), False))[0]
+    wide = _computed_in(found, dtype or found)
     start, stop = broadcast_together("geomspace", [convert(x, wide) for x in (start, stop)])
     direction = lax.sign(start)
     start, stop = lax.div(start, direction), lax.div(stop, direction)
-    exponents = linspace(log10(start), log10(stop), num, endpoint, axis=axis)
-    powers = lax.pow(broadcast_to(like(exponents, 10.0), exponents.shape), exponents)
+    powers = _spaced_powers(start, stop, num, endpoint)
+    if powers is None:
+        exponents = linspace(log10(start), log10(stop), num, endpoint, axis=axis)
+        powers = lax.pow(broadcast_to(like(exponents, 10.0), exponents.shape), exponents)
     axis = canonical_axis(static_int(axis, "'axis' argument of jnp.geomspace"), powers.ndim)
     powers = _exact_ends(powers, start, stop, endpoint, axis)
     spread = lax.broadcast_in_dim(direction, powers.shape, tuple(i for i in range(powers.ndim) if i != axis))
     return convert(lax.mul(powers, spread), dtype or found)
+
+
+def _spaced_powers(start, stop, num, endpoint):
+    """The progression between concrete scalars, computed in float64: in float32, NumPy's log10(1000) is not 3. None
+    for all else."""
+    if not (
+        direct(start) and direct(stop) and start.dtype in REAL and start.ndim == 0 and type(num) is int and num > 1
+    ):
+        return None
+    low, high = (run(np.log10, x._value.astype(F64)) for x in (start, stop))
+    exponents = _means(low, high, num, num - 1 if endpoint else num, endpoint)
+    return make_array(casts.convert(run(np.power, 10.0, exponents), start.dtype))
 
 
 def _exact_ends(powers, start, stop, endpoint, axis):
