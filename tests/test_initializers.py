@@ -102,3 +102,11 @@ def test_they_are_functions_like_any_other():
 def test_errors(init, shape, words):
     with pytest.raises(ValueError, match=words):
         init(KEY, shape)
+
+
+@pytest.mark.parametrize("in_axis, out_axis", [(0, -1), ((0,), ()), ((), ()), ((), (0,))])
+def test_vectors_have_fans_where_their_axes_are_named(in_axis, out_axis):
+    init = initializers.variance_scaling(2.0, "fan_avg", "uniform", in_axis=in_axis, out_axis=out_axis)
+    assert init(jax.random.key(1), (7,)).shape == (7,)
+    with pytest.raises(ValueError, match="Must be at least 2D or specify in_axis"):
+        initializers.variance_scaling(2.0, "fan_avg", "uniform")(jax.random.key(1), (7,))

@@ -3,6 +3,8 @@
 The tables stand in ``test_dtypes``, where the lattice alone is tested against them.
 """
 
+from functools import partial
+
 import numpy as np
 import pytest
 from tests.test_dtypes import NARROW_PROMOTION, PROMOTION, PYTHON, SHORT, X32, entries
@@ -124,3 +126,68 @@ def test_default_dtypes():
                 result, kind = eval(expression), cell.rstrip("*")
                 assert result.dtype == (kind if kind == "bool" else f"{kind}{widths[kind][x64]}"), expression
                 assert result.weak_type is cell.endswith("*"), expression
+
+
+# ---- what a function does with its arguments is not what the user mixes
+
+
+V, M = np.array([3, 1, 2, 1]), np.array([[2, 1, 0], [1, 3, 1], [0, 1, 2]])
+REDUCTIONS = "all any max mean min nanmax nanmean nanmin nanprod nanstd nansum nanvar prod std sum var".split()
+ONE_DTYPE = {
+    "array_equiv": lambda v, m: jnp.array_equiv(v, 1),
+    "geomspace": lambda v, m: jnp.geomspace(v, v[0], 3, dtype="bfloat16"),
+    "histogram2d": lambda v, m: jnp.histogram2d(v, v, bins=3, weights=v),
+    "histogramdd": lambda v, m: jnp.histogramdd(m, bins=3, weights=v[:3]),
+    "linspace": lambda v, m: jnp.linspace(v, v[0], 3, dtype="float16"),
+    "linspace of integers": lambda v, m: jnp.linspace(v, v[0], 3, dtype="int32"),
+    "logspace": lambda v, m: jnp.logspace(v, v[0], 3),
+    "logspace in short": lambda v, m: jnp.logspace(v, v[0], 3, dtype="float16"),
+    "nanvar": lambda v, m: jnp.nanvar(m, dtype="complex64"),
+    "nanstd": lambda v, m: jnp.nanstd(m, axis=0, dtype="float16"),
+    "polyint": lambda v, m: jnp.polyint(v, 2, k=v[:2]),
+    "std": lambda v, m: jnp.std(m, dtype="complex64"),
+    "trapezoid": lambda v, m: jnp.trapezoid(v, v),
+    "trapezoid of rows": lambda v, m: jnp.trapezoid(m, v[:3]),
+    "var": lambda v, m: jnp.var(m, dtype="float16"),
+}
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint32", "float16", "float32"])
+@pytest.mark.parametrize("name", ONE_DTYPE)
+def test_strict_promotion_is_not_violated_inside_functions(name, dtype):
+    v, m = jnp.asarray(V.astype(dtype)), jnp.asarray(M.astype(dtype))
+    with jax.numpy_dtype_promotion("strict"):
+        strict = ONE_DTYPE[name](v, m)
+    for found, expected in zip(jax.tree.leaves(strict), jax.tree.leaves(ONE_DTYPE[name](v, m)), strict=True):
+        assert found.dtype == expected.dtype
+        np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("kind", "lecun_normal he_uniform glorot_normal orthogonal normal".split())
+def test_strict_promotion_is_not_violated_by_complex_initializers(kind):
+    init = getattr(jax.nn.initializers, kind)()
+    with jax.numpy_dtype_promotion("strict"):
+        assert init(jax.random.key(0), (4, 3), "complex64").dtype == "complex64"
+
+
+def masked(name, v, m):
+    return getattr(jnp, name)(m, where=v[:3] > 0, **({"initial": 0} if name.endswith(("max", "min")) else {}))
+
+
+ONE_RANK = {
+    **{name: partial(masked, name) for name in REDUCTIONS},
+    "array_equiv": lambda v, m: jnp.array_equiv(m, v[:3]),
+    "nan_to_num": lambda v, m: jnp.nan_to_num(m, nan=v[:3]),
+    "trapezoid": lambda v, m: jnp.trapezoid(m, dx=v[:2]),
+    "multivariate_normal": lambda v, m: jax.random.multivariate_normal(jax.random.key(0), v[:3], m, shape=(2,)),
+}
+
+
+@pytest.mark.parametrize("name", ONE_RANK)
+def test_masks_are_spread_in_every_mode_of_rank_promotion(name):
+    v, m = jnp.asarray(V, "float32"), jnp.asarray(M, "float32")
+    with jax.numpy_rank_promotion("raise"):
+        found = ONE_RANK[name](v, m)
+        with pytest.raises(ValueError):
+            m + v[:3]
+    np.testing.assert_array_equal(found, ONE_RANK[name](v, m))

@@ -190,7 +190,7 @@ def sizes(shape: tuple, axes: Axes) -> float:
 
 def fans(shape: tuple, in_axis: Axes, out_axis: Axes, batch_axis: Axes) -> tuple[float, float]:
     """How many inputs an output has, and how many outputs an input: channels, times the size of the window."""
-    if len(shape) <= 1:
+    if len(shape) <= 1 and in_axis == -2:  # which is the default
         raise ValueError(
             f"Can't compute input and output sizes of a {len(shape)}-dimensional weights tensor with default "
             "in_axis. Must be at least 2D or specify in_axis explicitly."
@@ -285,7 +285,7 @@ DRAWS = {"normal": draw_normal, "truncated_normal": draw_truncated, "uniform": d
 def on_circle(key, radius, dtype):
     """Complex numbers of given radii and uniform angle."""
     angle = (2 * math.pi) * random.uniform(key, radius.shape, radius.dtype)
-    return radius * jnp.exp(1j * angle).astype(dtype)
+    return radius.astype(dtype) * jnp.exp(lax.complex(jnp.zeros_like(angle), angle)).astype(dtype)
 
 
 def disc(key, shape, dtype):
@@ -391,7 +391,7 @@ def orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype=None) -> Initializ
         drawn = random.normal(key, (max(rows, columns), min(rows, columns)), factor_dtype)
         q, r = linalg.qr(drawn)
         diagonal = jnp.diag(r)
-        q = q * (diagonal / jnp.abs(diagonal))
+        q = q * (diagonal / jnp.abs(diagonal).astype(q.dtype))
         matrix = q if rows >= columns else q.T
         whole = jnp.moveaxis(matrix.reshape(*shape[:axis], *shape[axis + 1 :], columns), -1, axis)
         made = jnp.array(scale, dtype) * whole.astype(dtype)

@@ -28,6 +28,7 @@ from catena.numpy.boundary import (
     direct,
     like,
     refuse_out,
+    spread_together,
     static_axis,
     user_dtype,
 )
@@ -205,7 +206,7 @@ def variance_dtypes(name: str, dtype, found) -> tuple:
             "array of "
             "complex values, since its semantics are unclear."
         )
-    wide = dtypes.to_inexact_dtype(dtypes.promote((found, False), (dtype, False))[0])
+    wide = dtypes.to_inexact_dtype(dtypes.least_common(found, dtype))
     return accumulator(wide), dtypes.to_inexact_dtype(dtype)
 
 
@@ -217,7 +218,7 @@ def squared_distance(x, center, mask=None):
     """
     distance = lax.sub(*broadcast_together("var", [x, center]))
     if mask is not None:
-        mask, distance = broadcast_together("var", [mask, distance])
+        mask, distance = spread_together("var", [mask, distance], ValueError)
         distance = lax.select(mask, distance, lax.full_like(distance, 0))
     if dtypes.is_complex(distance.dtype):
         return lax.real(lax.mul(distance, lax.conj(distance)))

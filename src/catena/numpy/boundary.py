@@ -322,10 +322,15 @@ def _mind_rank_promotion(name: str, xs):
 
 
 def broadcast_together(name: str, xs: list, error: type = TypeError) -> list:
-    """Operands broadcast to one shape; ``error`` is raised where they do not fit: JAX has both kinds."""
+    """Operands of the user's broadcast to one shape; ``error`` is raised where they do not fit: JAX has both kinds."""
+    return xs if len({x.shape for x in xs}) == 1 else spread_together(name, same_rank(name, xs), error)
+
+
+def spread_together(name: str, xs: list, error: type = TypeError) -> list:
+    """The same for a mask, or other arguments that are meant to be spread over an array, in every mode of rank
+    promotion."""
     if len({x.shape for x in xs}) == 1:
         return xs
-    xs = same_rank(name, xs)
     try:
         shape = broadcast_shapes(*(x.shape for x in xs))
     except ValueError:

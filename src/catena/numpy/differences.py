@@ -17,7 +17,6 @@ from catena.numpy.boundary import (
     as_array_argument,
     as_operand,
     broadcast_to,
-    broadcast_together,
     canonical_axes,
     canonical_axis,
     concrete_values,
@@ -26,6 +25,7 @@ from catena.numpy.boundary import (
     dtype_of,
     like,
     run,
+    spread_together,
     static_int,
 )
 from catena.numpy.cumulative import cumsum
@@ -263,16 +263,16 @@ def trapezoid(y: Operand, x: Operand | None = None, dx: Operand = 1.0, axis: int
     if x is not None and axis == -1 and (found := concrete_values(REAL, y, x)):  # the hot path
         if found[0].ndim == 1 and found[0].shape == found[1].shape:
             return make_array(run(_area_value, *found))
-    y, axis = _inexact("trapezoid", y), operator.index(axis)
+    y, axis = as_array_argument("trapezoid", y), operator.index(axis)
     canonical_axis(axis, y.ndim)
     if x is None:
-        y, widths = promote_dtypes_inexact("trapezoid", y, dx)
+        y, widths = promote_dtypes_inexact("trapezoid", _inexact("trapezoid", y), dx)
     else:
         y, x = promote_dtypes_inexact("trapezoid", y, x)
         if x.ndim == 1 and y.ndim > 1:
             x = lax.expand_dims(x, tuple(i for i in range(y.ndim) if i != axis % y.ndim))
         widths = _halves(x, axis, lax.sub)
-    products = lax.mul(*broadcast_together("trapezoid", [widths, _halves(y, axis, lax.add)]))
+    products = lax.mul(*spread_together("trapezoid", [widths, _halves(y, axis, lax.add)]))
     return lax.mul(lax.reduce_sum(products, (axis % products.ndim,)), like(y, 0.5))
 
 

@@ -22,6 +22,7 @@ from catena.numpy.boundary import (
     promote_inexact,
     refuse_out,
     run,
+    spread_together,
     static_int,
     strong,
 )
@@ -428,7 +429,7 @@ def nan_to_num(
 
 
 def _replace(x, mask, value, position):
-    mask, value, x = broadcast_together(
+    mask, value, x = spread_together(
         "nan_to_num", [mask, convert(as_array_argument("nan_to_num", value, position), x.dtype), x]
     )
     return lax.select(mask, value, x)

@@ -27,6 +27,7 @@ from catena.numpy.boundary import (
     operands,
     promote,
     refuse_out,
+    spread_together,
     strong,
 )
 from catena.numpy.conversion import as_array_or_list
@@ -430,12 +431,12 @@ def array_equiv(a1: Operand, a2: Operand) -> Array:
     >>> jnp.array_equiv(jnp.ones(2), jnp.ones((3, 2)))
     Array(True, dtype=bool)
     """
-    a1, a2 = strong(as_array_or_list("array_equiv", a1)), strong(as_array_or_list("array_equiv", a2))
+    a1, a2 = as_array_or_list("array_equiv", a1), as_array_or_list("array_equiv", a2)
     try:
         broadcast_shapes(a1.shape, a2.shape)
     except ValueError:
         return make_array(np.array(False))
-    return every(equal(a1, a2))
+    return every(equal(*spread_together("array_equiv", [a1, a2])))
 
 
 # ---- questions about values, answered in Python

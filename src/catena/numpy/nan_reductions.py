@@ -15,12 +15,12 @@ from catena.numpy.averages import divide_by_degrees, squared_distance, variance_
 from catena.numpy.boundary import (
     as_array_argument,
     broadcast_to,
-    broadcast_together,
     concrete_values,
     convert,
     direct,
     refuse_out,
     run,
+    spread_together,
     user_dtype,
 )
 from catena.numpy.cumulative import cumprod, cumsum, running
@@ -171,7 +171,7 @@ def _number_mask(name, a, where):
     mask = _numbers(a)
     if where is None:
         return mask
-    return lax.bitwise_and(*broadcast_together(name, [mask, mask_argument(name, where)], ValueError))
+    return lax.bitwise_and(*spread_together(name, [mask, mask_argument(name, where)], ValueError))
 
 
 @along_axes

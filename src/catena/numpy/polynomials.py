@@ -247,7 +247,8 @@ def polyint(p: Operand, m: int = 1, k: Operand | None = None) -> Array:
     Array([1.5, 2. , 7. ], dtype=float32)
     """
     k = 0 if k is None else k
-    p, k = promote_dtypes_inexact("polyint", _coefficients("polyint", p), ravel(as_array_argument("polyint", k, 1)))
+    p, k = promote_dtypes_inexact("polyint", as_array_argument("polyint", p), as_array_argument("polyint", k, 1))
+    p, k = _coefficients("polyint", p), ravel(k)
     m = _order("polyint", m, "integral")
     if k.size == 1:
         k = broadcast_to(k, (m,))

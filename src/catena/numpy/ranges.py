@@ -290,7 +290,7 @@ def logspace(
             return make_array(run(np.power, base, found))
     dtype = user_dtype(dtype, "logspace")
     start, stop, base = operands("logspace", start, stop, base)
-    found = dtypes.to_inexact_dtype(promoted_dtype([start, stop, base])[0])
+    found = dtypes.promote(*((dtypes.to_inexact_dtype(d), weak) for d, weak in map(dtype_of, (start, stop, base))))[0]
     exponents = linspace(convert(start, found), convert(stop, found), num, endpoint, axis=axis)
     powers = lax.pow(*broadcast_together("logspace", [convert(base, found), exponents]))
     return convert(powers, dtype or found)

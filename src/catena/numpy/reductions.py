@@ -25,12 +25,12 @@ from catena.lax.reductions import add_reduce
 from catena.lax.structure import dense
 from catena.numpy.boundary import (
     as_array_argument,
-    broadcast_together,
     canonical_axes,
     canonical_axis,
     convert,
     direct,
     refuse_out,
+    spread_together,
     static_axis,
     strong,
     user_dtype,
@@ -158,7 +158,7 @@ def _check_not_empty(name, x, axes, initial, where):
 def _masked(reduction, x, where):
     """``x`` with the neutral element where the mask is false."""
     where = mask_argument(reduction.name, where)
-    x, where = broadcast_together(reduction.name, [x, where], ValueError)
+    x, where = spread_together(reduction.name, [x, where], ValueError)
     return lax.select(where, x, lax.full_like(x, reduction.neutral(x.dtype)))
 
 

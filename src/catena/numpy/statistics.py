@@ -284,7 +284,8 @@ def histogramdd(
         sample = convert(sample, dtypes.to_inexact_dtype(sample.dtype))
     else:
         weights = as_array_argument("histogramdd", weights, 3)
-        sample, weights = promote_dtypes_inexact("histogramdd", sample, weights)
+        wide = dtypes.to_inexact_dtype(dtypes.least_common(sample.dtype, weights.dtype))
+        sample, weights = convert(sample, wide), convert(weights, wide)
     if weights is not None and weights.shape != (count,):
         raise ValueError("should have one weight for each sample.")
     ranges = [None] * rank if range is None else list(range)

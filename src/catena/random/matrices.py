@@ -8,7 +8,7 @@ from catena.core.array import Array
 from catena.core.shapes import broadcast_shapes
 from catena.core.zeros import get_aval
 from catena.lax import linalg
-from catena.numpy import asarray, diagonal, einsum
+from catena.numpy import asarray, broadcast_to, diagonal, einsum
 from catena.random.keys import asked_shape, consumed_key
 from catena.random.normal import _normal, inexact_dtype
 from catena.random.sampler import as_float, check_no_sharding, float_dtype, sampler
@@ -69,7 +69,7 @@ def multivariate_normal(
 @sampler(positional=False)
 def _multivariate_normal(key, mean, cov, *, shape, dtype, method):
     drawn = _normal(key, shape=shape, dtype=dtype)
-    return mean + einsum("...ij,...j->...i", covariance_root(cov, method), drawn)
+    return broadcast_to(mean, shape) + einsum("...ij,...j->...i", covariance_root(cov, method), drawn)
 
 
 def covariance_root(cov, method: str):
