@@ -11,6 +11,8 @@ error that says what does not fit. What is neither is printed, and counted at th
 """
 
 import argparse
+import resource
+import subprocess
 import sys
 import warnings
 from collections.abc import Iterator
@@ -23,6 +25,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 import catena as jax  # noqa: E402
 import catena.numpy as jnp  # noqa: E402
+from catena.core.array import make_array  # noqa: E402
 
 AXES, FEW = 40, 4
 # Whose results are arbitrary, or that know arrays of a fixed number of axes, files, text or Python functions.
@@ -259,14 +262,163 @@ def _cut(args, kwargs) -> Iterator[tuple]:
             yield f"axis {axis} of all of size {n}", *mapped((args, kwargs), lambda x, _, cut=cut: cut(x))
 
 
+# ----------------------------------------------------------------------------------------------------
+# More than 2**31 elements
+
+BYTES = 10 << 30  # of address space for each process
+SECONDS = 300
+
+# Expressions of x, whose 2**31 + 8 bytes are 0 but for x[-3] == 9, x[2] == 4 and x[B] == 1, and of a traced i == -3;
+# and what they give: a list, or the exception. B is 2**31, n the length.
+LARGE = """
+x[i] -> 9
+x[jnp.array([-3, 2, -8])] -> [9, 4, 1]
+x[jnp.stack([i, i + 1, i - 5])] -> [9, 0, 1]
+x.at[jnp.stack([i, i + 1])].get(mode='fill') -> [9, 0]
+x.at[-1].set(11)[-4:] -> [0, 9, 0, 11]
+x.at[i].add(2)[-4:] -> [0, 11, 0, 0]
+x.at[jnp.stack([i, i - 5])].set(7)[-8:] -> [7, 0, 0, 0, 0, 7, 0, 0]
+x.at[-4:].multiply(2)[-4:] -> [0, 18, 0, 0]
+x.reshape(2, -1)[1, i] -> 9
+x.reshape(-1, 2)[i // 2, 1] -> 9
+lax.dynamic_slice(x, (i,), (2,)) -> [9, 0]
+lax.dynamic_slice(x, (np.int8(-3),), (2,)) -> [9, 0]
+lax.dynamic_slice(x, (B,), (8,)) -> [1, 0, 0, 0, 0, 9, 0, 0]
+lax.dynamic_update_slice(x, jnp.ones(2, 'int8'), (i,))[-4:] -> [0, 1, 1, 0]
+lax.dynamic_index_in_dim(x, i) -> [9]
+lax.index_take(x, (jnp.stack([i, i + 5]),), (0,)) -> [9, 4]
+lax.gather(x, jnp.stack([i + 5])[:, None], lax.GatherDimensionNumbers((), (0,), (0,)), (1,)) -> [4]
+jnp.take(x, jnp.stack([i, i + 5])) -> [9, 4]
+jnp.take(x, jnp.stack([i, i + 5]), mode='wrap') -> [9, 4]
+jnp.take(x, jnp.stack([i, i + 5]), mode='clip') -> [0, 4]
+jnp.take_along_axis(x, jnp.stack([i, i + 5]), 0) -> [9, 4]
+jnp.put(x, jnp.stack([i, i + 5]), jnp.int8(5), inplace=False)[-4:] -> [0, 5, 0, 0]
+jnp.put_along_axis(x, jnp.stack([i]), jnp.int8(5), 0, inplace=False)[-4:] -> [0, 5, 0, 0]
+jnp.roll(x, 2)[:4] -> [0, 0, 0, 0]
+jnp.roll(x, 3)[:4] -> [9, 0, 0, 0]
+jax.vmap(lambda k: lax.dynamic_slice(x, (k,), (1,)))(jnp.stack([i, i + 5])) -> [[9], [4]]
+jax.vmap(lambda k: x[k])(jnp.stack([i, i + 5])) -> [9, 4]
+x[::-1][2] -> 9
+x[-3] -> 9
+x[B] -> 1
+x[B:] -> [1, 0, 0, 0, 0, 9, 0, 0]
+x[5::1000000007] -> [0, 0, 0]
+lax.rev(x, (0,))[2] -> 9
+jnp.flip(x)[2] -> 9
+jnp.concatenate([x[-8:], x[:3]]) -> [1, 0, 0, 0, 0, 9, 0, 0, 0, 0, 4]
+jnp.sort(x)[-4:] -> [0, 1, 4, 9]
+jnp.cumsum(x, dtype='int8')[-4:] -> [5, 14, 14, 14]
+lax.cummax(x)[-4:] -> [4, 9, 9, 9]
+lax.cumsum(x, reverse=True)[:4] -> [14, 14, 14, 10]
+jnp.diff(x)[-4:] -> [0, 9, -9, 0]
+x.max() -> 9
+x.min() -> 0
+x.sum() -> 14
+jnp.all(x) -> False
+jnp.any(x) -> True
+jnp.ptp(x) -> 9
+jnp.vdot(x, x) -> 98
+x @ x -> 98
+jnp.pad(x, (0, 1), constant_values=3)[-4:] -> [9, 0, 0, 3]
+jnp.delete(x, -3)[-3:] -> [0, 0, 0]
+jnp.append(x, jnp.int8(3))[-4:] -> [9, 0, 0, 3]
+jnp.repeat(x[-3:], 2) -> [9, 9, 0, 0, 0, 0]
+jnp.where(x > 4, x, jnp.int8(1))[-4:] -> [1, 9, 1, 1]
+jnp.split(x, [n - 3])[1] -> [9, 0, 0]
+x.astype('uint8')[-3:] -> [9, 0, 0]
+(x + x)[-3:] -> [18, 0, 0]
+jnp.size(x) -> 2147483656
+lax.argmax(x, 0, 'int32') -> OverflowError
+jnp.argmax(x) -> OverflowError
+jnp.argmin(x) -> OverflowError
+jnp.nanargmax(x) -> OverflowError
+jnp.argmax(x.reshape(2, -1), 1) -> [2, 1073741825]
+jnp.argsort(x) -> OverflowError
+jnp.argpartition(x, 3) -> OverflowError
+jnp.lexsort((x,)) -> OverflowError
+lax.top_k(x, 2) -> OverflowError
+jnp.nonzero(x, size=3) -> OverflowError
+jnp.flatnonzero(x, size=3) -> OverflowError
+jnp.argwhere(x, size=3) -> OverflowError
+jnp.searchsorted(x, jnp.int8(3)) -> OverflowError
+jnp.digitize(jnp.int8(3), x) -> OverflowError
+jnp.unique(x, return_index=True, size=4) -> OverflowError
+jnp.arange(n) -> OverflowError
+lax.iota('int32', n) -> OverflowError
+jnp.indices((n,)) -> OverflowError
+jnp.ravel_multi_index((jnp.array([1]), jnp.array([1])), (B, 2), mode='clip') -> ValueError
+jnp.unravel_index(jnp.array([-1]), (4, B)) -> [[3], [2147483647]]
+jax.random.choice(key, n, (2,)) -> OverflowError
+jax.random.randint(key, (2,), 0, n) -> OverflowError
+jax.random.permutation(key, n) -> OverflowError
+jax.random.bits(key, (n,), 'uint8').shape -> [2147483656]
+lax.scan(lambda c, v: (c + v, None), jnp.int8(0), x)[0] -> 14
+jnp.convolve(x, jnp.ones(2, 'int8'))[-4:] -> [9, 9, 0, 0]
+lax.reduce_window(x, jnp.int8(-128), lax.max, (2,), (1,), 'VALID')[-4:] -> [9, 9, 0, 0]
+lax.sort([x[-8:], x[:8]], num_keys=1)[0] -> [0, 0, 0, 0, 0, 0, 1, 9]
+"""
+
+
+def large(only: str) -> Iterator[tuple[str, str]]:
+    """What is wrong with more than 2**31 elements: each expression eagerly and compiled, in a process of its own."""
+    for line in LARGE.strip().splitlines():
+        text, _, expected = line.partition(" -> ")
+        for how in ("eager", "jit"):
+            if only in text:
+                found = _in_own_process(text, how)
+                if found != expected and not (how == "jit" and found.startswith("Concretization")):
+                    yield f"{text}, {how}", f"{found}, expected {expected}"
+
+
+def _in_own_process(text: str, how: str) -> str:
+    command = [sys.executable, __file__, "--one", text, "--how", how]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS)
+    except subprocess.TimeoutExpired:
+        return f"no result after {SECONDS} s"
+    lines = done.stdout.strip().splitlines()
+    return lines[-1] if lines else f"ended with status {done.returncode}: {done.stderr[-200:]}"
+
+
+def one_large(text: str, how: str) -> str:
+    """The result of an expression of the table, printed like the expected one."""
+    resource.setrlimit(resource.RLIMIT_AS, (BYTES, BYTES))
+    warnings.simplefilter("ignore")
+    half, n = 2**31, 2**31 + 8
+    values = np.zeros(n, np.int8)
+    values[-3], values[2], values[half] = 9, 4, 1
+    names = {"jax": jax, "jnp": jnp, "lax": jax.lax, "np": np, "B": half, "n": n, "key": jax.random.key(0)}
+    code = compile(text, "<expression>", "eval")
+
+    def call(x, i):
+        return eval(code, names | {"x": x, "i": i})
+
+    x = make_array(values)  # without a copy: pages of zeros that nobody touches cost no memory
+    try:
+        found = (jax.jit(call) if how == "jit" else call)(x, jnp.int32(-3))
+    except Exception as error:
+        return (
+            type(error).__name__
+            if isinstance(error, OverflowError | ValueError)
+            else f"{type(error).__name__}: {error}"
+        )
+    leaves = [np.asarray(leaf).tolist() for leaf in jax.tree.leaves(found)]
+    return str(leaves[0] if len(leaves) == 1 else leaves)
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--part", choices=("axes", "empty", "large"), action="append")
     parser.add_argument("--only", default="")
+    parser.add_argument("--one", help="an expression of the table of large arrays: print its result")
+    parser.add_argument("--how", default="eager")
     options = parser.parse_args()
+    if options.one:
+        print(one_large(options.one, options.how))
+        sys.exit(0)
     wrong = 0
-    for part in options.part or ("axes", "empty"):
-        for label, what in {"axes": many_axes, "empty": empty}[part](options.only):
+    for part in options.part or ("axes", "empty", "large"):
+        for label, what in {"axes": many_axes, "empty": empty, "large": large}[part](options.only):
             wrong += 1
             print(f"{part}: {label}: {what}", flush=True)
     print(f"{wrong} wrong")

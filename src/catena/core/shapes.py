@@ -1,4 +1,8 @@
-"""Shapes: how many axes an array may have, and the shape that several broadcast to."""
+"""Shapes: how many axes an array may have, what several broadcast to, and which integers number the elements."""
+
+import numpy as np
+
+from catena.core import dtypes
 
 MOST_AXES = 64  # as many as NumPy's arrays, which hold ours, can have
 
@@ -28,3 +32,35 @@ def broadcast_shapes(*shapes: tuple) -> tuple:
                 common = n
         out.append(common)
     return tuple(out)
+
+
+# ---- positions along an axis
+
+
+def holds(dtype, size: int) -> bool:
+    """Whether integers of ``dtype`` can number ``size`` elements, and count them."""
+    return size <= dtypes.iinfo(dtype).max
+
+
+_WIDE = np.dtype(np.int32), np.dtype(np.int64)
+
+
+def position_dtype(size: int, dtype) -> np.dtype:
+    """The dtype to compute positions along an axis in: ``dtype`` where it holds them, else a wider one.
+
+    That is int64 for more than 2**31 - 1 elements, whether or not users have 64-bit integers.
+    """
+    if holds(dtype, size):
+        return dtype
+    return _WIDE[0] if holds(_WIDE[0], size) else _WIDE[1]
+
+
+def check_positions(name: str, size: int, dtype, axis: int | None = None):
+    """OverflowError where results of ``dtype``, which say positions along an axis, cannot hold them all."""
+    if not holds(dtype, size - 1):
+        where = "in all" if axis is None else f"along axis {axis}"
+        wider = "jax.config.update('jax_enable_x64', True) makes 64-bit integers available"
+        raise OverflowError(
+            f"{name}: {dtype} cannot hold the positions of {size} elements {where}; "
+            + (wider if dtype == _WIDE[0] else "ask for a wider dtype")
+        )

@@ -13,6 +13,7 @@ from catena.core.array import Array, make_array
 from catena.core.aval import ShapedArray
 from catena.core.placed import follow
 from catena.core.primitive import NoRule, Primitive
+from catena.core.shapes import check_positions
 from catena.core.trace import Tracer
 from catena.core.zeros import Zero, get_aval
 from catena.lax.convert import convert
@@ -379,6 +380,8 @@ def _iota_abstract(*, dtype, shape, dimension):
     check_nonnegative("iota", "shape", shape)
     if not 0 <= dimension < len(shape):
         raise ValueError(f"iota dimension must be between 0 and len(shape), got {dimension=} for {shape=}")
+    if dtype.itemsize >= 4 and dtypes.is_integer(dtype):  # narrower ones go round, as in JAX
+        check_positions("iota", shape[dimension], dtype, dimension)
     return aval
 
 

@@ -11,13 +11,13 @@ from catena.core import dtypes
 from catena.core.array import Array, make_array
 from catena.core.aval import ShapedArray
 from catena.core.primitive import Primitive
+from catena.core.shapes import holds, position_dtype
 from catena.core.trace import Tracer
 from catena.core.zeros import Zero, get_aval, instantiate, is_undefined_primal, zeros
-from catena.lax.arithmetic import add
-from catena.lax.comparison import lt, select_n
-from catena.lax.convert import convert_element_type
+from catena.lax.convert import convert
 from catena.lax.indexing import check_same_dtypes, gather, static_sizes
 from catena.lax.join import concatenate
+from catena.lax.positions import from_end
 from catena.lax.shape import broadcast_in_dim, expand_dims, slice_in_dim, squeeze
 from catena.lax.structure import bind, canonical_axis, front, move_axis
 from catena.lax.windowed import (
@@ -235,7 +235,20 @@ def _starts(operand, start_indices, allow_negative_indices) -> list:
         if type(s) is not int:
             dtype = get_aval(s).dtype
             break
-    return [_start(s, n, a, dtype) for s, n, a in zip(start_indices, shape, allowed, strict=True)]
+    starts = [_start(s, n, a, dtype) for s, n, a in zip(start_indices, shape, allowed, strict=True)]
+    return _of_one_width(starts, shape, dtype)
+
+
+def _of_one_width(starts: list, shape: tuple, dtype) -> list:
+    """Starts of one dtype in one that can count to the end of each axis; of others as they are, to be refused."""
+    given = dtypes.python_scalar_dtype(int)[0] if dtype is None else dtype
+    if not dtypes.is_integer(given) or holds(given, max(shape, default=0)):
+        return starts
+    found = [get_aval(s) for s in starts]
+    wide = position_dtype(max(shape), given)
+    if any(a.dtype not in (given, wide) or a.shape for a in found):
+        return starts
+    return [convert(s, wide) for s in starts]
 
 
 def _element(vector, i: int):
@@ -253,11 +266,7 @@ def _start(start, size: int, allow_negative: bool, dtype):
         return start
     if dtypes.KIND[aval.dtype] == "u" or not allow_negative:
         return start
-    start = start if size <= dtypes.iinfo(aval.dtype).max else convert_element_type(start, np.int32)
-    is_negative = lt(start, np.zeros((), get_aval(start).dtype))
-    strong = convert_element_type(start, aval.dtype) if aval.weak_type else start
-    from_end = add(strong, np.asarray(size, get_aval(strong).dtype))
-    return select_n(is_negative, start, from_end)
+    return from_end(start, size)
 
 
 _DEFAULT_INDICES = {}  # small indices as arrays of the default dtype, made once
@@ -268,12 +277,13 @@ def _known_start(start: int, size: int, allow_negative: bool, dtype):
         if not allow_negative:
             raise ValueError(f"Index {start} is out of bounds for dimension {size} if allow_negative_indices=False")
         start = max(start + size, 0)
+    start = min(start, size)
     if dtype is None or not dtypes.is_integer(dtype):
         dtype = dtypes.python_scalar_dtype(int)[0]
     found = _DEFAULT_INDICES.get((start, dtype))
     if found is None:
-        found = make_array(np.asarray(min(start, dtypes.iinfo(dtype).max)).astype(dtype))
-        if start < 256:
+        found = make_array(np.asarray(start).astype(position_dtype(start, dtype)))
+        if start < 128:
             _DEFAULT_INDICES[start, dtype] = found
     return found
 

@@ -12,9 +12,9 @@ from catena.core.aval import ShapedArray
 from catena.core.primitive import Primitive
 from catena.core.zeros import Zero, get_aval, instantiate, zeros
 from catena.lax import native
-from catena.lax.arithmetic import add, rem
-from catena.lax.comparison import lt, select_n
+from catena.lax.convert import convert
 from catena.lax.join import concatenate
+from catena.lax.positions import around
 from catena.lax.shape import expand_dims
 from catena.lax.structure import bind, canonical_axis, canonical_shape, move_axis
 from catena.lax.windowed import (
@@ -365,15 +365,10 @@ def index_take(src, idxs, axes: Sequence[int]):
     axes = tuple(canonical_axis(a, len(shape), "index_take: axis") for a in axes)
     if len(idxs) != len(axes):
         raise TypeError(f"index_take: got {len(idxs)} index arrays for {len(axes)} axes")
-    columns = [expand_dims(_modulo(i, shape[a]), (1,)) for i, a in zip(idxs, axes, strict=True)]
+    columns = [around(i, shape[a]) for i, a in zip(idxs, axes, strict=True)]
+    widest = max((get_aval(c).dtype for c in columns), key=lambda d: d.itemsize)
+    columns = [expand_dims(c if get_aval(c).dtype == widest else convert(c, widest), (1,)) for c in columns]
     indices = concatenate(columns, 1)
     slice_sizes = [1 if d in axes else n for d, n in enumerate(shape)]
     numbers = GatherDimensionNumbers(tuple(range(1, len(shape) - len(axes) + 1)), tuple(sorted(axes)), axes)
     return gather(src, indices, numbers, slice_sizes)
-
-
-def _modulo(index, size: int):
-    """``index`` modulo ``size``, in ``range(size)`` also where it is negative."""
-    bound = np.asarray(max(size, 1), get_aval(index).dtype)
-    left = rem(index, bound)
-    return select_n(lt(left, np.zeros((), bound.dtype)), left, add(left, bound))

@@ -188,9 +188,13 @@ def _evaluate(lhs, rhs, group_sizes, *offset, ragged_dot_dimension_numbers, **pa
 
 
 def _slices(group_sizes, first: int, count: int, n: int):
-    """The group's place among those wanted, and the range of the ragged axis that belongs to it."""
-    ends = np.minimum(np.cumsum(group_sizes), n)
-    starts = np.concatenate([[0], ends[:-1]])
+    """The group's place among those wanted, and the range of the ragged axis that belongs to it.
+
+    Sizes are added up in 32 bits, as compiled: a negative one lets the groups around it overlap.
+    """
+    sizes = group_sizes.astype(np.int32)
+    ends = np.cumsum(sizes, dtype=np.int32)
+    starts, ends = np.maximum(ends - sizes, 0), np.minimum(ends, n)
     last = min(first + count, len(ends))
     return [(g - first, slice(int(starts[g]), int(ends[g]))) for g in range(first, last) if ends[g] > starts[g]]
 
@@ -206,9 +210,8 @@ def _free_groups(lhs, rhs, group_sizes, first: int, numbers, params):
     shape = (*example.shape[:axis], lhs.shape[ragged], *example.shape[axis + 1 :])
     out = np.zeros(shape, example.dtype)
     for g, part in _slices(group_sizes, first, rhs.shape[0], lhs.shape[ragged]):
-        out[(slice(None),) * axis + (part,)] = dot_general_p.evaluate(
-            _along(lhs, ragged, part), rhs[g], dimension_numbers=dense, **params
-        )
+        rows = out[(slice(None),) * axis + (part,)]
+        rows += dot_general_p.evaluate(_along(lhs, ragged, part), rhs[g], dimension_numbers=dense, **params)
     return out
 
 

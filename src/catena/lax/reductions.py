@@ -7,6 +7,7 @@ import numpy as np
 from catena.core import casts, dtypes
 from catena.core.aval import ShapedArray
 from catena.core.primitive import Primitive
+from catena.core.shapes import check_positions
 from catena.core.staging import DebugInfo, trace_to_closed_jaxpr
 from catena.core.zeros import Zero, get_aval
 from catena.lax import native
@@ -354,6 +355,7 @@ def _argreduction(name, find, admitted, kind) -> Primitive:
             raise TypeError(f"index_dtype must be an integer type, but got {dtypes.dtype_name(index_dtype)}")
         if x.shape[axis] < 1:
             raise ValueError(f"argmin and argmax require non-empty reduced dimension. operand.shape={x.shape} {axis=}")
+        check_positions(name, x.shape[axis], index_dtype, axis)
         return ShapedArray(_without(x.shape, axes), index_dtype)
 
     def in_numpy(x, *, axes, index_dtype):

@@ -8,7 +8,7 @@ import numpy as np
 from catena.core import dtypes
 from catena.core.aval import ShapedArray
 from catena.core.primitive import NoRule, Primitive
-from catena.core.shapes import NUMPY_SORTS
+from catena.core.shapes import NUMPY_SORTS, check_positions
 from catena.core.zeros import Zero, get_aval
 from catena.lax import native
 from catena.lax.indexing import gather
@@ -289,6 +289,7 @@ def _check_top_k(operand, k: int, axis: int):
 def _top_k_abstract(operand, *, k, axis):
     check_ordered("top_k", operand)
     _check_top_k(operand, k, axis)
+    check_positions("top_k", operand.shape[axis], np.dtype(np.int32), axis)
     shape = _resized(operand.shape, axis, k)
     return [operand.update(shape=shape), ShapedArray(shape, np.int32)]
 
@@ -437,6 +438,7 @@ def _approx_abstract(operand, *, aggregate_to_topk, **params):
         raise ValueError(f"recall_target must be in (0, 1], got {params['recall_target']}")
     if override >= 0 and override < n:
         raise ValueError(f"reduction_input_size_override: {override} should be greater equals to {n}")
+    check_positions("approx_top_k", n, np.dtype(np.int32), axis)
     size = k if aggregate_to_topk else _approx_size(operand, **params)
     shape = _resized(operand.shape, axis, size)
     return [operand.update(shape=shape), ShapedArray(shape, np.int32)]

@@ -16,7 +16,7 @@ from catena import lax
 from catena.core import dtypes
 from catena.core.array import Array, make_array
 from catena.core.context import context
-from catena.core.shapes import check_axes
+from catena.core.shapes import check_axes, check_positions
 from catena.core.trace import Tracer
 from catena.numpy.boundary import (
     SCALARS,
@@ -40,6 +40,12 @@ Shape = int | Sequence[int]
 def default_float() -> np.dtype:
     """The dtype of floats that nobody asked for otherwise."""
     return dtypes.canonical(np.dtype("float64"))
+
+
+def int_of_positions(name: str, size: int, axis: int | None = None) -> np.dtype:
+    """The default integer dtype, for positions among ``size`` elements: OverflowError where it cannot hold them."""
+    check_positions(name, size, default_int(), axis)
+    return default_int()
 
 
 def default_int() -> np.dtype:

@@ -12,7 +12,9 @@ from catena import lax
 from catena.core import dtypes
 from catena.core.array import Array, make_array
 from catena.core.errors import ConcretizationTypeError
+from catena.core.shapes import position_dtype
 from catena.core.trace import Tracer, find_concrete
+from catena.lax.positions import around, as_position, constant, from_end
 from catena.numpy.boundary import (
     as_array_argument,
     as_operand,
@@ -256,9 +258,8 @@ def _roll_dynamically(a, by, axis: int):
     n = a.shape[axis]
     if not n:
         return a
-    by = convert(by, np.dtype("int32"))
-    left = lax.rem(by, np.int32(n))
-    start = lax.select(lax.lt(left, np.int32(1)), lax.neg(left), lax.sub(np.int32(n), left))
+    dtype = position_dtype(2 * n, np.dtype("int32"))
+    start = around(lax.neg(as_position(by, dtype)), n)
     return lax.dynamic_slice_in_dim(lax.concatenate([a, a], axis), start, n, axis)
 
 
@@ -316,10 +317,8 @@ def insert(arr: Operand, obj: Operand | slice, values: Operand, axis: int | None
 
 def _wrapped(index, n: int):
     """Positions from 0 to ``n``, negative ones counted from the end."""
-    index = convert(index, default_int())
-    index = lax.select(lax.lt(index, lax.full_like(index, 0)), lax.add(index, lax.full_like(index, n)), index)
-    low, high = np.zeros((), index.dtype), np.asarray(n, index.dtype)
-    return lax.clamp(low, index, high)
+    index = from_end(index, n, default_int())
+    return lax.clamp(constant(0, index.dtype), index, constant(n, index.dtype))
 
 
 def _values_to_insert(values, arr, axis: int, scalar: bool):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -13,6 +14,7 @@ from catena.core import dtypes
 from catena.core.array import Array, make_array
 from catena.core.errors import ConcretizationTypeError
 from catena.core.trace import find_concrete
+from catena.lax.positions import constant, from_end
 from catena.numpy.boundary import SCALARS, array_arguments, as_array_argument, convert, direct, promote, user_dtype
 from catena.numpy.conversion import from_object
 from catena.numpy.creation import default_int, ones, shape_argument
@@ -309,31 +311,27 @@ def unravel_index(indices: Operand, shape: int | Sequence[int]) -> tuple[Array, 
         raise TypeError(f"unravel_index: indices must be integers, got {dtypes.dtype_name(indices.dtype)}")
     sizes = shape_argument(shape)
     total = int(np.prod(sizes, dtype=np.int64))
-    dtype, weak, unsigned = indices.dtype, indices.weak_type, dtypes.KIND[indices.dtype] == "u"
-    limit = min(total, dtypes.iinfo(dtype).max)
-    low, high = np.zeros((), dtype), np.asarray(max(limit - 1, 0), dtype)
+    dtype, weak = indices.dtype, indices.weak_type
     if direct(indices) and dtype in INT:
-        return tuple(make_array(c, weak) for c in _unravelled(indices._value, sizes, limit))
-    if not unsigned:
-        negative = lax.lt(indices, low)
-        indices = lax.select(negative, lax.add(indices, lax.full_like(indices, limit)), indices)
-    left = lax.clamp(low, indices, high)
+        return tuple(make_array(c.astype(dtype), weak) for c in _unravelled(indices._value.astype(np.int64), sizes))
+    left = from_end(indices, total)
+    wide = left.dtype
+    left = lax.clamp(constant(0, wide), left, constant(min(max(total - 1, 0), dtypes.iinfo(wide).max), wide))
     out = []
     for size in reversed(sizes):
-        bound = np.asarray(max(min(size, dtypes.iinfo(dtype).max), 1), dtype)
+        bound = constant(max(size, 1), wide)
         out.append(lax.rem(left, bound))
         left = lax.div(left, bound)
     return tuple(convert(column, dtype, weak) for column in reversed(out))
 
 
-def _unravelled(value, sizes: tuple, limit: int) -> list:
-    left = value + (value < 0) * value.dtype.type(limit)
-    left = np.minimum(np.maximum(left, 0), max(limit - 1, 0), out=...)
+def _unravelled(left, sizes: tuple) -> list:
+    total = int(np.prod(sizes, dtype=np.int64))
+    left = np.minimum(np.maximum(left + (left < 0) * total, 0), max(total - 1, 0), out=...)
     columns = []
     for size in reversed(sizes):
-        bound = max(min(size, np.iinfo(value.dtype).max), 1)
-        rest = np.floor_divide(left, bound, out=...)
-        columns.append(np.subtract(left, rest * value.dtype.type(bound), out=...))
+        rest = np.floor_divide(left, max(size, 1), out=...)
+        columns.append(np.subtract(left, rest * max(size, 1), out=...))
         left = rest
     return columns[::-1]
 
@@ -383,6 +381,10 @@ def ravel_multi_index(
             raise error(f"ravel_multi_index: dtype={given!r} is not an integer type.")
     columns = promote("ravel_multi_index", *columns)
     dtype = dtypes.promote((columns[0].dtype, False), (default_int(), True))[0] if dtype is None else dtype
+    if math.prod(dims) - 1 > dtypes.iinfo(dtype).max:
+        raise ValueError(
+            f"ravel_multi_index: {dtype} cannot hold the positions in an array of shape {dims}; give a wider dtype"
+        )
     columns = [lax.convert_element_type(c, dtype) for c in columns]
     columns = [_in_range(c, n, mode) for c, n in zip(columns, dims, strict=True)]
     pairs = list(zip(columns, dims, strict=True))

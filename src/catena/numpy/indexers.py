@@ -18,10 +18,12 @@ import numpy as np
 
 from catena import lax
 from catena.core import dtypes
-from catena.core.array import Array, live
+from catena.core.array import Array, live, make_array
 from catena.core.errors import NonConcreteBooleanIndexError
+from catena.core.shapes import position_dtype
 from catena.core.slices import Slice
 from catena.core.trace import Tracer, find_concrete
+from catena.lax.positions import as_position, constant, from_end
 from catena.numpy.boundary import as_plain_array
 
 
@@ -131,9 +133,10 @@ def _sized(item: Slice, n: int, position: int):
         start = operator.index(item.start)
         start = min(max(start + n if start < 0 else start, 0), n - span)
         return slice(start, start + span, stride)
-    start = lax.convert_element_type(item.start, np.int32)
-    start = lax.clamp(0, lax.select_n(lax.lt(start, 0), start, lax.add(start, n)), n - span)
-    return lax.add(start, np.arange(0, size * stride, stride, dtype=np.int32))
+    dtype = position_dtype(n, np.dtype(np.int32))
+    start = from_end(as_position(item.start, dtype), n)
+    start = lax.clamp(constant(0, dtype), start, constant(n - span, dtype))
+    return lax.add(start, make_array(np.arange(0, size * stride, stride, dtype=dtype)))
 
 
 class Mask(NamedTuple):
@@ -351,8 +354,8 @@ class Plan:
             return np.zeros((*self.batch_shape, 0), dtype)
         if all(isinstance(c, np.ndarray) for c in columns):
             if len(columns) == 1 and not rank:
-                return lax.broadcast_in_dim(columns[0], (1,), ())
-            return np.stack([np.broadcast_to(c, self.batch_shape) for c in columns], -1)
+                return lax.broadcast_in_dim(make_array(columns[0]), (1,), ())
+            return make_array(np.stack([np.broadcast_to(c, self.batch_shape) for c in columns], -1))
         columns = [self._spread(c) for c in columns]
         return columns[0] if len(columns) == 1 else lax.concatenate(columns, rank)
 
@@ -360,14 +363,18 @@ class Plan:
         """A component for every batch position, with an axis for the index vectors."""
         shape = (*self.batch_shape, 1)
         if isinstance(column, np.ndarray):
-            return np.broadcast_to(column[..., None], shape)
+            return make_array(np.broadcast_to(column[..., None], shape))
         lead = len(self.batch_shape) - column.ndim
         return lax.broadcast_in_dim(column, shape, tuple(range(lead, len(self.batch_shape))))
 
     def _index_dtype(self) -> np.dtype:
         """The dtype of the indices: that of the arrays if they agree on a wide signed one, else the default
-        int.
+        int; 64 bits wide where an axis is longer than that can count.
         """
+        longest = max((self.operand_shape[c.dim] for c in self.components), default=0)
+        return position_dtype(longest, self._given_dtype())
+
+    def _given_dtype(self) -> np.dtype:
         kinds = {c.value.dtype for c in self.components if isinstance(c.value, Array | Tracer)}
         if len(kinds) == 1 and (kind := kinds.pop()).itemsize >= 4 and dtypes.KIND[kind] == "i":
             return kind
@@ -379,11 +386,11 @@ class Plan:
         n = self.operand_shape[dim]
         after = len(self.batch_shape) - end
         if isinstance(value, Array | Tracer):
-            column = as_index(value, n, self.wrap, dtype)
+            column = from_end(value, n, dtype) if self.wrap else as_position(value, dtype)
             return lax.expand_dims(column, tuple(range(-after, 0))) if column.ndim and after else column
         value = np.asarray(value).astype(np.int64, copy=False)
         value = np.where(value < 0, value + n, value) if self.wrap else value
-        column = np.clip(value, -1, np.iinfo(dtype).max).astype(dtype)
+        column = np.asarray(np.clip(value, -1, np.iinfo(dtype).max)).astype(dtype)
         return column.reshape(column.shape + (1,) * after) if column.ndim else column
 
     # ---- dimension numbers
@@ -406,15 +413,3 @@ def _extent_shape(item) -> tuple:
     if isinstance(item, Extent):
         return (item.size,)
     return () if isinstance(item, int) else item.shape
-
-
-def as_index(index, n: int, wrap: bool, dtype):
-    """An integer array as indices of ``dtype`` into an axis of ``n``, negative ones counted from the end."""
-    signed = dtypes.KIND[index.dtype] == "i"
-    if not signed and index.dtype.itemsize >= dtype.itemsize:
-        index = lax.min(index, np.asarray(np.iinfo(dtype).max, index.dtype))
-    if index.dtype != dtype or index.weak_type:
-        index = lax.convert_element_type(index, dtype)
-    if not (wrap and signed):
-        return index
-    return lax.select_n(lax.lt(index, np.zeros((), dtype)), index, lax.add(index, np.asarray(n, dtype)))

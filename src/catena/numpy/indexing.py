@@ -15,8 +15,10 @@ from catena import lax
 from catena.core.array import Array, make_array
 from catena.core.context import context
 from catena.core.errors import NonConcreteBooleanIndexError
+from catena.core.shapes import position_dtype
 from catena.core.trace import Tracer
 from catena.core.traceback import shorten
+from catena.lax.positions import as_position
 from catena.lax.windowed import FILL_OR_DROP, PROMISE_IN_BOUNDS, GatherScatterMode
 from catena.numpy.boundary import SCALARS
 from catena.numpy.indexers import Plan, Span, check_not_empty, has_block, is_array, parse, traced_mask
@@ -216,15 +218,17 @@ def _dynamic_window(x, tokens, wrap: bool):
         elif item is not None:
             starts[dim] = _clamped(item, x.shape[dim], wrap) if isinstance(item, int) else item
             sizes[dim], negative[dim] = 1, wrap
-    return lax.dynamic_slice(x, _same_dtype(starts), sizes, allow_negative_indices=tuple(negative))
+    return lax.dynamic_slice(x, _same_dtype(starts, x.shape), sizes, allow_negative_indices=tuple(negative))
 
 
-def _same_dtype(starts: list) -> list:
+def _same_dtype(starts: list, shape: tuple) -> list:
     """Start indices of one dtype, if several traced ones differ."""
     kinds = {s.dtype for s in starts if isinstance(s, Tracer | Array)}
     if len(kinds) < 2:
         return starts
-    return [lax.convert_element_type(s, np.int32) if isinstance(s, Tracer | Array) else s for s in starts]
+    width = max(kind.itemsize for kind in kinds)
+    dtype = position_dtype(max(shape), np.dtype(np.int64 if width == 8 else np.int32))
+    return [as_position(s, dtype) if isinstance(s, Tracer | Array) else s for s in starts]
 
 
 # ---- advanced indices

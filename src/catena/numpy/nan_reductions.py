@@ -104,9 +104,11 @@ def _nan_extremum(name, reduction, a, axis, out, keepdims, initial, where):
         numpy_fun = np.fmax if reduction is MAX else np.fmin  # the hot path
         if found[0].size:
             try:
-                return make_array(run(numpy_fun.reduce, dense(found[0]), axis, out=..., keepdims=keepdims))
+                value = run(numpy_fun.reduce, dense(found[0]), axis, out=..., keepdims=keepdims)
             except ValueError:  # the general path says what is wrong
-                pass
+                value = None
+            if value is not None and not reductions.has_zeros(value):
+                return make_array(value)
     a = as_array_argument(name, a)
     extremum = getattr(reductions, reduction.name)
     if not dtypes.is_inexact(a.dtype):

@@ -323,15 +323,22 @@ def prod(
     return _accumulate(PROD, "prod", a, axis, dtype, out, keepdims, initial, where, promote_integers)
 
 
+def has_zeros(found) -> bool:
+    """Whether there are zeros among extreme floats: NumPy gives one of any sign, the general path orders them."""
+    return found.dtype.kind == "f" and np.count_nonzero(found) != found.size
+
+
 def _extremum(reduction, numpy_fun, a, axis, out, keepdims, initial, where):
     refuse_out(reduction.name, out)
     if direct(a) and initial is None and where is None and plain_axis(axis):
         value = a._value
         if value.dtype in REAL_OR_INT and value.size:
             try:
-                return make_array(quiet.run(numpy_fun, value, axis, out=..., keepdims=keepdims))
+                found = quiet.run(numpy_fun, value, axis, out=..., keepdims=keepdims)
             except ValueError:  # the general path says what is wrong
-                pass
+                found = None
+            if found is not None and not has_zeros(found):
+                return make_array(found)
     return reduce_with(reduction, as_array_argument(reduction.name, a), axis, keepdims, initial, where)
 
 
@@ -498,7 +505,7 @@ def arg_extremum(name: str, lax_fun, a, axis, keepdims):
 
 def _position(value, method: str, axis, keepdims):
     """The index of an extremum of a NumPy value, or None where the general path has to see to it."""
-    if value.dtype not in _TESTED or not value.size or not (axis is None or type(axis) is int):
+    if value.dtype not in _TESTED or not 0 < value.size < 2**31 or not (axis is None or type(axis) is int):
         return None
     try:
         found = getattr(value, method)(axis, keepdims=bool(keepdims))

@@ -30,7 +30,7 @@ from catena.numpy.boundary import (
     static_int,
 )
 from catena.numpy.conversion import from_object
-from catena.numpy.creation import default_int
+from catena.numpy.creation import default_int, int_of_positions
 from catena.numpy.hot import BOOL, REAL_OR_INT, Operand, joined_values
 from catena.numpy.indexing import getitem, read
 from catena.numpy.introspection import ndim
@@ -337,7 +337,7 @@ def _fill_values(fill_value, rank: int) -> tuple:
 
 
 def _known_positions(value, size, fill_value) -> tuple:
-    dtype = default_int()
+    dtype = int_of_positions("nonzero", max(value.shape, default=0))
     columns = np.nonzero(value)
     if size is None:
         return tuple(make_array(c.astype(dtype)) for c in columns)
@@ -352,7 +352,7 @@ def _known_positions(value, size, fill_value) -> tuple:
 
 def _traced_positions(mask, size: int, fill_value) -> tuple:
     """The positions by counting: the k-th true element is where the running count passes k."""
-    dtype = default_int()
+    dtype = int_of_positions("nonzero", mask.size + 1)
     flat = lax.reshape(mask, (mask.size,))
     if size == 0 or mask.size == 0:
         fills = _fill_values(fill_value, mask.ndim)
@@ -493,7 +493,8 @@ def compress(
             f"got {size=} for a.shape[axis]={a.shape[axis]}"
         )
     if size is None:
-        return getitem(a, (slice(None),) * axis + (flatnonzero(condition),))
+        known = np.flatnonzero(find_concrete(condition)._value)
+        return getitem(a, (slice(None),) * axis + (known,))
     index = flatnonzero(condition, size=size, fill_value=a.shape[axis])
     fill = find_concrete(fill_value) if isinstance(fill_value, Tracer) else fill_value
     if fill is not None:

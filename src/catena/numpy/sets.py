@@ -26,7 +26,7 @@ from catena.numpy.boundary import (
     static_int,
     strong,
 )
-from catena.numpy.creation import default_int
+from catena.numpy.creation import default_int, int_of_positions
 from catena.numpy.hot import NUMBER, Operand
 from catena.numpy.indexing import read
 from catena.numpy.promotion import promote_dtypes
@@ -131,7 +131,7 @@ def _unique_by_numpy(ar, axis, equal_nan: bool, size, fill_value, wanted: tuple)
     found = np.unique(ar._value, *wanted[1:], axis, equal_nan=equal_nan)
     found = iter(found if isinstance(found, tuple) else (found,))
     values, index, inverse, counts = (next(found) if want else None for want in wanted)
-    dtype = default_int()
+    dtype = int_of_positions("unique", ar.size + 1) if any(wanted[1:]) else default_int()
     if size is not None:
         fill = values[0] if fill_value is None else convert(as_operand("unique", fill_value), ar.dtype)._value
         values = _of_size(values, size, fill)

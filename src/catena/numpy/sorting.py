@@ -13,10 +13,10 @@ import numpy as np
 from catena import lax
 from catena.core import dtypes
 from catena.core.array import Array, make_array
-from catena.core.shapes import NUMPY_SORTS
+from catena.core.shapes import NUMPY_SORTS, check_positions
 from catena.lax.sorting import sort_values
 from catena.numpy.boundary import as_array_argument, canonical_axis, convert, direct, run, user_dtype
-from catena.numpy.creation import default_int
+from catena.numpy.creation import default_int, int_of_positions
 from catena.numpy.hot import REAL_OR_INT, Operand
 from catena.numpy.indexing import read
 from catena.numpy.joining import array_sequence
@@ -107,6 +107,7 @@ def argsort(
     _check_options("argsort", kind, order)
     dtype = user_dtype(dtype, "argsort", default_int())
     a, axis = _line(a, axis)
+    check_positions("argsort", a.shape[axis], dtype, axis)
     if not descending:
         return _order(a, axis, stable, dtype)
     if not stable:
@@ -154,6 +155,7 @@ def lexsort(keys: Operand | Sequence[Operand], axis: int = -1) -> Array:
     if not shape:
         return lax.full((), 0, dtype)
     axis = canonical_axis(operator.index(axis), len(shape))
+    int_of_positions("lexsort", shape[axis], axis)
     places = lax.broadcasted_iota(dtype, shape, axis)
     return lax.sort([*reversed(keys), places], axis, is_stable=True, num_keys=len(keys))[-1]
 
@@ -238,7 +240,8 @@ def sort_complex(a: Operand) -> Array:
 # ----------------------------------------------------------------------------------------------------
 # Searching
 
-_SEARCH_METHODS = ("compare_all", "scan", "scan_unrolled", "sort")
+_BISECTING = "scan", "scan_unrolled"
+_SEARCH_METHODS = ("compare_all", *_BISECTING, "sort")
 
 
 def searchsorted(
@@ -289,10 +292,10 @@ def positions_in(a, v, side: str, method: str = "scan"):
     """``searchsorted`` of checked arguments."""
     if not (direct(a) and direct(v) and a.dtype is v.dtype):
         a, v = promote_dtypes("searchsorted", a, v)
-    dtype = default_int()
+    dtype = int_of_positions("searchsorted", a.size + 1)
     if not a.size:
         return lax.full(v.shape, 0, dtype)
-    if direct(a) and direct(v) and a.dtype.isbuiltin == 1:
+    if direct(a) and direct(v) and a.dtype.isbuiltin == 1 and method in _BISECTING:
         return make_array(_search_by_numpy(a._value, v._value, side, dtype))
     if dtypes.is_complex(a.dtype) or method == "sort":
         return _by_sorting(a, v, side, dtype)

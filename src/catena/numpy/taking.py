@@ -10,6 +10,7 @@ import numpy as np
 from catena import lax
 from catena.core import dtypes
 from catena.core.array import Array, make_array
+from catena.lax.positions import around
 from catena.numpy.boundary import as_array_argument, canonical_axis, direct, refuse_out
 from catena.numpy.hot import Operand
 from catena.numpy.index_update import IndexUpdateRef
@@ -66,7 +67,7 @@ def take(
     if not a.shape[axis] and indices.size:
         raise IndexError("Cannot do a non-empty jnp.take() from an empty axis.")
     if mode == "wrap":
-        indices, mode = _modulo(indices, a.shape[axis]), "clip"
+        indices, mode = around(indices, a.shape[axis]), "clip"
     index = (slice(None),) * axis + (indices,)
     return read(a, index, mode, fill_value, indices_are_sorted, unique_indices, wrap=mode == "fill")
 
@@ -100,13 +101,6 @@ def _integers(indices):
     if not dtypes.is_integer(indices.dtype):
         raise ValueError(f"indices must have an integer type, got {dtypes.dtype_name(indices.dtype)}")
     return indices
-
-
-def _modulo(indices, n: int):
-    """Indices modulo ``n``, in ``range(n)``."""
-    bound = np.asarray(min(n, dtypes.iinfo(indices.dtype).max), indices.dtype)
-    left = lax.rem(indices, bound)
-    return lax.select(lax.lt(left, np.zeros((), left.dtype)), lax.add(left, bound), left)
 
 
 def take_along_axis(
@@ -224,7 +218,7 @@ def put(a: Operand, ind: Operand, v: Operand, mode: str | None = None, *, inplac
     if ind.dtype == dtypes.BOOL:  # positions 0 and 1, as in NumPy
         ind = lax.convert_element_type(ind, np.dtype("int32"))
     if mode == "wrap":
-        ind = _modulo(_integers(ind), a.size)
+        ind = around(_integers(ind), a.size)
     flat = IndexUpdateRef(ravel(a), ind).set(values, mode="clip")
     return reshaped(flat, a.shape)
 

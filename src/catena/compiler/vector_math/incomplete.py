@@ -259,13 +259,37 @@ def _beta_front(m, p, q, x, y, log_y):
     scaled = m.where(scaled < 1e30, scaled, 1e30)  # where y^q is zero
     rests = _stirling_rest(m, s + q) - _stirling_rest(m, q) - m.lgamma(1.0 + s)
     mixed = m.power(scaled, s) * s * m.exp(q * log_y + (q - 0.5) * m.log1p(s / q) - s + rests)
-    # Both are large: how far x is from its mean p / (p + q), with what was rounded off the sum and the product
-    product, rounded = total * x, p - (total - q)
-    away = (product - p) + (m.product_error(total, x, product) + rounded * x)
-    excess = p * _excess(m, away / p, product / p) + q * _excess(m, -(away / q), total * y / q)
+    _, excess = _beta_distance(m, p, q, x, y)
     rests = _stirling_rest(m, total) - _stirling_rest(m, p) - _stirling_rest(m, q)
     large = m.sqrt(p * (q / total) / 6.283185307179586) * m.exp(rests - excess)
     return m.where(both, large, m.where(some, mixed, small))
+
+
+def _beta_distance(m, p, q, x, y):
+    """For two large parameters, p + q times how far x is from its mean p / (p + q), with what was rounded off the sum
+    and the product; and the logarithm of x^p y^q less its value there.
+    """
+    total = p + q
+    product, rounded = total * x, p - (total - q)
+    away = (product - p) + (m.product_error(total, x, product) + rounded * x)
+    return away, p * _excess(m, away / p, product / p) + q * _excess(m, -(away / q), total * y / q)
+
+
+HUGE_BETA = 1e11  # two parameters as large need more steps than there are, and are nearly a normal distribution
+
+
+def _beta_uniform(m, a, b, x):
+    """The incomplete beta function of two huge parameters: the first two terms of its uniform expansion (DLMF 8.18.9);
+    the second counts only so near the mean that its coefficient there will do.
+    """
+    swap = a > b
+    p, q = m.where(swap, b, a), m.where(swap, a, b)
+    rest = 1.0 - x
+    away, excess = _beta_distance(m, p, q, m.where(swap, rest, x), m.where(swap, x, rest))
+    outward = m.sqrt(m.maximum(excess, 0.0))
+    outward = m.where((away > 0.0) & ~swap | (away < 0.0) & swap, -outward, outward)
+    skew = (b - a) / (m.sqrt(a / (a + b)) * m.sqrt(b) * (a + b)) / 7.519884823893001  # 3 sqrt(2 pi)
+    return 0.5 * m.erfc(outward) + m.exp(-excess) * skew
 
 
 def _beta_factor(m, a, b, x):
@@ -282,8 +306,9 @@ def betainc(m, a, b, x, precision):
     mirror = x > (a + 1.0) / (a + b + 2.0)
     a1, b1, x1 = m.where(mirror, b, a), m.where(mirror, a, b), m.where(mirror, 1.0 - x, x)
     on = (a > 0.0) & (b > 0.0) & (x > 0.0) & (x < 1.0) & (a < INF) & (b < INF)
-    value = _beta_factor(m, a, b, x) * _beta_fraction(m, on, a1, b1, x1, precision) / a1
-    out = m.where(mirror, 1.0 - value, value)
+    huge = (a >= HUGE_BETA) & (b >= HUGE_BETA)
+    value = _beta_factor(m, a, b, x) * _beta_fraction(m, on & ~huge, a1, b1, x1, precision) / a1
+    out = m.where(huge, _beta_uniform(m, a, b, x), m.where(mirror, 1.0 - value, value))
     out = m.where(m.equal(x, 0.0), 0.0, m.where(m.equal(x, 1.0), 1.0, out))
     no_a, no_b, all_a, all_b = m.equal(a, 0.0), m.equal(b, 0.0), m.equal(a, INF), m.equal(b, INF)
     out = m.where(no_a | all_b, 1.0, m.where(no_b | all_a, 0.0, out))
