@@ -296,6 +296,17 @@ def test_shardings_of_jit():
     assert where(pickle.loads(pickle.dumps(jax.jit(jnp.sin, out_shardings=ON_1)))(U)) == [([1], True)]
 
 
+def test_transformed_calls_run_where_they_were_told_to():
+    for on_1 in (
+        jax.jit(jnp.sin, device=D[1]),
+        jax.jit(jnp.sin, out_shardings=ON_1),
+        jax.jit(jnp.sin, in_shardings=ON_1),
+    ):
+        assert where((jax.vmap(on_1)(U), jax.jvp(on_1, (U,), (U,)), jax.linearize(on_1, U)[1](U))) == [([1], True)] * 4
+        assert where(jax.grad(lambda x, f=on_1: f(x).sum())(U)) == [([1], True)]
+        assert where(jax.jit(jax.grad(lambda x, f=on_1: f(x).sum()))(X2)) == [TWO]
+
+
 def test_device_of_jit():
     on_1 = jax.jit(lambda x, y=0: x * 3 + y, device=D[1])
     assert where((on_1(1.0), on_1(X2), on_1(V), on_1(U, y=X2))) == [([1], True)] * 4

@@ -142,6 +142,8 @@ class JitFunction(Generic[P, R]):
         params = {"name": self._name, "jaxpr": call.closed}
         if any(call.donated):
             params["donated_invars"] = (False,) * len(call.outer) + call.donated
+        if context.trace is not None and call.placing is not None and call.placing.device is not None:
+            params["device"] = call.placing.device  # for what transformations make of the call
         if self._inline:
             params["inline"] = True
         if self._keep_unused:
@@ -472,7 +474,7 @@ def jit(
       fun: a pure function of trees of arrays. Without it, a decorator is returned.
       in_shardings, out_shardings: where arguments and results are put: shardings (or devices) of one device, or trees
         of them and ``None`` that are prefixes of the arguments (positional ones only) and of the result. Called inside
-        another traced function, the call runs where that one runs.
+        another jitted function, the call runs where that one runs.
       static_argnums, static_argnames: positions and names of arguments that are compile-time constants; they
         must be hashable, and each value compiles anew.
       donate_argnums, donate_argnames: arguments whose memory may be reused for results; they are deleted by

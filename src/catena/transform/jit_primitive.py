@@ -1,7 +1,10 @@
 """The ``jit`` primitive: a call of a jaxpr that is compiled as a whole, and its rules."""
 
+from catena.core.array import Array
 from catena.core.dead_code import prune_call
+from catena.core.evaluate import concrete
 from catena.core.jaxpr import ClosedJaxpr
+from catena.core.placed import place
 from catena.core.primitive import Primitive
 from catena.core.zeros import UndefinedPrimal, Zero
 from catena.transform.batch import batch_jaxpr, move_to_front
@@ -15,8 +18,12 @@ def _abstract(*avals, jaxpr, **params):
     return jaxpr.out_avals
 
 
-def _evaluate(*args, jaxpr, name, donated_invars=(), keep_unused=False, **params):
-    return run_jaxpr(jaxpr, args, jit_p, donated_invars, name, keep_unused)
+def _evaluate(*args, jaxpr, name, donated_invars=(), keep_unused=False, device=None, **params):
+    if device is None:
+        return run_jaxpr(jaxpr, args, jit_p, donated_invars, name, keep_unused)
+    moved = [place(place(concrete(x, jit_p), None), device) for x in args]
+    outs = run_jaxpr(jaxpr, moved, jit_p, donated_invars, name, keep_unused)
+    return [place(x, device) if isinstance(x, Array) else x for x in outs]
 
 
 def _jvp(primals, tangents, *, jaxpr, donated_invars=(), **params):

@@ -20,6 +20,13 @@ class Placing(NamedTuple):
     results: tuple
     strip: bool = False
 
+    @property
+    def device(self) -> Placement | None:
+        """The one place where the program runs, if the user asked for one."""
+        if self.strip:
+            return None
+        return next((p for p in (*self.results, *self.arguments) if p is not None), None)
+
     def put(self, leaves) -> list:
         """The arguments on their devices."""
         arrays = [x if isinstance(x, Array) else as_array(x) for x in leaves]
