@@ -592,3 +592,39 @@ def test_arguments_by_keyword(decorate):
         with pytest.raises(TypeError, match=name) as caught:
             call()
         assert reason in str(caught.value)
+
+
+# ---- optimize_remat
+
+
+def hundredfold(**options):
+    """The value comes from the function as 100 x, from the rule as 200 x, and the derivative is 300 x."""
+    f = jax.custom_vjp(lambda x: 100.0 * x)
+    f.defvjp(lambda x: (200.0 * x, 300.0 * x), lambda r, ct: (ct * r,), **options)
+    return f
+
+
+def test_the_function_serves_where_residuals_are_not_read():
+    f = hundredfold(optimize_remat=True)
+    value = lambda f: jax.value_and_grad(f)(1.0)
+    for plain in (f, jax.jit(f), lambda x: jax.lax.cond(True, f, lambda x: x, x)):
+        assert value(plain) == (200.0, 300.0)
+    for checkpointed in (jax.checkpoint(f), jax.checkpoint(jax.jit(f)), jax.jit(jax.checkpoint(f))):
+        assert value(checkpointed) == jax.jit(jax.value_and_grad(checkpointed))(1.0) == (100.0, 300.0)
+    assert value(jax.checkpoint(hundredfold())) == (200.0, 300.0)
+    assert value(jax.checkpoint(f, policy=jax.checkpoint_policies.everything_saveable)) == (200.0, 300.0)
+    assert jax.jit(lambda x: jax.vjp(f, x)[0])(1.0) == 100.0
+    values, slopes = jax.vmap(jax.value_and_grad(jax.checkpoint(f)))(jnp.ones(2))
+    np.testing.assert_array_equal([values, slopes], [[100, 100], [300, 300]])
+    twice = jax.checkpoint(lambda x: jax.lax.scan(lambda c, _: (f(c), None), x, length=2)[0])
+    assert value(twice) == (10000.0, 18000000.0)
+    assert float(jax.grad(jax.grad(f))(1.0)) == 300.0
+
+
+def test_a_forward_rule_over_traced_values_is_called_as_it_is():
+    def loss(x, y):
+        f = jax.custom_vjp(lambda x: 100.0 * x * y)
+        f.defvjp(lambda x: (200.0 * x * y, None), lambda r, ct: (ct,), optimize_remat=True)
+        return f(x)
+
+    assert jax.jit(jax.value_and_grad(loss))(1.0, 2.0) == (400.0, 1.0)

@@ -44,6 +44,7 @@ from catena.transform.custom_call import (
     without_nondiff,
 )
 from catena.transform.custom_jvp import with_tree
+from catena.transform.forward_call import call_forward
 from catena.transform.functions import flatten_function
 from catena.transform.jvp import jvp_flat
 from catena.transform.transpose import backward_pass, linearize_linear
@@ -229,6 +230,17 @@ class ForwardRule:
         self.__name__ = function_name(custom.fwd)
 
     def __call__(self, perturbed, *leaves):
+        if not self.custom.optimize_remat:
+            return self.call(perturbed, *leaves)
+        rule = functools.partial(self.call, perturbed)
+        return call_forward(self.value, rule, leaves, function_name(self.custom.fun))
+
+    def value(self, *leaves) -> list:
+        """What the function itself gives."""
+        outs = tree_leaves(self.custom.fun(*self.arguments(tree_unflatten(self.tree, leaves))))
+        return [leaf_value(x) for x in outs]
+
+    def call(self, perturbed, *leaves):
         if self.custom.symbolic_zeros:
             leaves = [CustomVJPPrimal(x, on) for x, on in zip(leaves, perturbed, strict=True)]
         value, residuals = check_pair(self.custom, self.custom.fwd(*self.arguments(tree_unflatten(self.tree, leaves))))
@@ -326,8 +338,8 @@ class custom_vjp(CustomFunction, Generic[P, R]):  # noqa: N801
             (``None`` for zero).
           symbolic_zeros: whether ``fwd`` is told which arguments are perturbed (``CustomVJPPrimal``) and
             ``bwd`` gets zero cotangents as ``SymbolicZero`` objects.
-          optimize_remat: whether residuals that nothing needs are left out under ``checkpoint``; dead-code
-            elimination always does this here, so both values give the same program.
+          optimize_remat: whether the function itself is called in place of ``fwd`` where nobody reads the residuals, as
+            in the forward pass of a checkpointed function. ``fwd`` is traced then.
         """
         self.fwd, self.bwd = fwd, bwd
         self.symbolic_zeros, self.optimize_remat = symbolic_zeros, optimize_remat
