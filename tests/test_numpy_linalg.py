@@ -285,3 +285,22 @@ def test_frequencies(n):
 def test_errors(call, error, words):
     with pytest.raises(error, match=words):
         call()
+
+
+@pytest.mark.parametrize("method", [None, "qr"])
+def test_the_sign_of_a_complex_determinant_has_a_derivative(method):
+    a = numpy.array([[1 + 1j, 2], [3, 4 - 2j]], "complex64")
+
+    def sign(t):
+        return jnp.linalg.slogdet(a * jnp.exp(1j * t), method=method)[0]
+
+    derivative = 2j * numpy.asarray(sign(0.0))  # the determinant turns twice as fast as its two rows
+    numpy.testing.assert_allclose(catena.jvp(sign, (0.0,), (1.0,))[1], derivative, rtol=1e-5)
+    numpy.testing.assert_allclose(catena.grad(lambda t: sign(t).real)(0.0), derivative.real, rtol=1e-5)
+    numpy.testing.assert_allclose(catena.grad(lambda t: sign(t).imag)(0.0), derivative.imag, atol=1e-5)
+
+
+def test_the_derivative_of_pinv_has_no_side_longer_than_the_matrix_asks_for():
+    for shape in ((50, 2), (2, 50)):
+        program = catena.make_jaxpr(lambda a: catena.jvp(jnp.linalg.pinv, (a,), (a,))[1])(jnp.ones(shape))
+        assert "50,50" not in str(program)

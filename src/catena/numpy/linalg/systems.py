@@ -177,8 +177,16 @@ def slogdet(a: Operand, *, method: str | None = None) -> SlogdetResult:
         factors, pivots, _ = lax.linalg.lu(a)
         values, sign = diagonal(factors, 0, -2, -1), _parity(pivots, a.dtype)
     sizes = lax.abs(values)
-    sign = lax.mul(sign, reductions.prod(lax.sign(values), -1))
+    sign = lax.mul(sign, reductions.prod(_direction(values, sizes), -1))
     return SlogdetResult(sign, reductions.sum(lax.log(sizes), -1))
+
+
+def _direction(values, sizes):
+    """The sign of each value. That of a complex one has a derivative, which ``lax.sign``, as in JAX, has not."""
+    if not dtypes.is_complex(values.dtype):
+        return lax.sign(values)
+    sizes = lax.select(lax.eq(sizes, lax.full_like(sizes, 0)), lax.full_like(sizes, 1), sizes)
+    return lax.div(values, convert(sizes, values.dtype))
 
 
 def _slogdet_value(value):
@@ -337,15 +345,19 @@ def _same_shape(x, y) -> tuple:
 
 
 def _pinv_rule(primals, tangents, hermitian: bool):
+    """-p t p + p p* t* (1 - a p) + (1 - p a) t* p* p, by products whose sides are the shorter one of ``a``."""
     (a, rtol), (t, _) = primals, tangents
     p = _pinv_hermitian(a, rtol) if hermitian else _pinv_general(a, rtol)
-    left = lax.sub(broadcast_to(eye(a.shape[-2], dtype=a.dtype), (*a.shape[:-1], a.shape[-2])), matmul(a, p))
-    n = a.shape[-1]
-    right = lax.sub(broadcast_to(eye(n, dtype=a.dtype), (*a.shape[:-2], n, n)), matmul(p, a))
-    first = lax.neg(matmul(p, matmul(t, p)))
-    second = matmul(matmul(p, adjoint(p)), matmul(adjoint(t), left))
-    third = matmul(matmul(right, adjoint(t)), matmul(adjoint(p), p))
-    return p, lax.add(lax.add(first, second), third)
+    tall = a.shape[-2] >= a.shape[-1]
+
+    def product(x, y, z):
+        return matmul(matmul(x, y), z) if tall else matmul(x, matmul(y, z))
+
+    inward = product(p, adjoint(p), adjoint(t))
+    outward = lax.sub(adjoint(t), product(p, a, adjoint(t)))
+    second = lax.sub(inward, product(inward, a, p))
+    third = product(outward, adjoint(p), p)
+    return p, lax.add(lax.sub(second, product(p, t, p)), third)
 
 
 @custom_jvp
