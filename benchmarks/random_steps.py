@@ -42,15 +42,22 @@ class Operation(NamedTuple):
     choose: object
 
     def write(self, rng, metas, args=None, params=None):
-        if args is None:
+        """The values read, the parameters, what is known of the result, and by how much derivatives grow; or None."""
+        if args is not None:
+            return self.applied(metas, args, params)
+        for _ in range(8):  # for operands that fit
             args = [self.pick(rng, metas, kind) for kind in self.kinds]
-        if any(a is None for a in args):
-            return None
+            params = None if None in args else self.choose(rng, *[metas[i] for i in args])
+            found = None if params is None else self.applied(metas, args, params)
+            if found is not None:
+                return found
+        return None
+
+    def applied(self, metas, args, params):
         read = [metas[i] for i in args]
         if any(m.kind not in KINDS[kind] for m, kind in zip(read, self.kinds, strict=True)):
             return None
-        params = self.choose(rng, *read) if params is None else params
-        found = None if params is None else self.result(*read, **params)
+        found = self.result(*read, **params)
         if found is None:
             return None
         meta, gain = found

@@ -275,6 +275,8 @@ def main() -> int:
         program = write(seed, 2 + seed % 9)
         done += 1
         exact += program.exact
+        if done % 100 == 0:
+            print(f"{done} programs, {bad} differ", file=sys.stderr, flush=True)
         if faults(servers, program):
             bad += 1
             smallest, found = shrunk(servers, program)
