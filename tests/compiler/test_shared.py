@@ -283,9 +283,11 @@ def test_threads_compile_and_free_the_same_kernels_at_once(compiled):
     def rounds(seed):
         for k in range(6):
             x = jnp.full((300 + 7 * seed + k, 64), 0.25)
-            got = jax.jit(lambda x: jnp.exp2(x) * 3 + jnp.sum(x, axis=1, keepdims=True))(x)
-            np.testing.assert_allclose(np.asarray(got), 2**0.25 * 3 + 16, rtol=1e-6)
+            f = jax.jit(lambda x: jnp.exp2(x) * 3 + jnp.sum(x, axis=1, keepdims=True))
+            np.testing.assert_allclose(np.asarray(f(x)), 2**0.25 * 3 + 16, rtol=1e-6)
+            held = f  # until the next one is compiled: it links this one's kernels, whatever the other threads do
             gc.collect()
+        del held
         return seed
 
     with ThreadPoolExecutor(4) as threads:
