@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import catena
+import catena.numpy
 from catena.lax import linalg
 from catena.lax.fft import FftType, fft
 from checkers import check_grads, check_jit, check_primitive, check_vmap, raises
@@ -433,3 +434,14 @@ def test_errors():
     )  # fmt: skip
     with pytest.raises(NotImplementedError, match="enable_eigvec_derivs=True"):
         catena.jvp(linalg.eig, (a,), (a,))
+
+
+@pytest.mark.parametrize("shape", [(0, 4), (4, 0), (2, 0, 3), (2, 3, 0), (0, 0), (0, 3, 3)])
+@pytest.mark.parametrize("dtype", ["float32", "complex64"])
+def test_bases_of_empty_matrices_are_whole_compiled_too(shape, dtype):
+    """Compiled, the full bases of a matrix without elements were memory that nobody had written."""
+    a = catena.numpy.zeros(shape, dtype)
+    for f in (catena.numpy.linalg.svd, lambda x: catena.numpy.linalg.qr(x, mode="complete"), lambda x: linalg.svd(x)):
+        for eager, compiled in zip(catena.tree.leaves(f(a)), catena.tree.leaves(catena.jit(f)(a)), strict=True):
+            assert eager.dtype == compiled.dtype
+            np.testing.assert_array_equal(eager, compiled)

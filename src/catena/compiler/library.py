@@ -129,10 +129,20 @@ def _eigh(b, a, *, outs, lower=True, **_):
 
 
 def _svd(b, a, *, outs, compute_uv=True, full_matrices=True, **_):
+    if not a.size:  # LAPACK leaves the bases as they are
+        return [
+            b.full(shape, np.zeros((), dtype)) if k == 0 else _identity(b, shape, dtype)
+            for k, (shape, dtype) in enumerate(outs)
+        ]
     routine = lapack_calls.gesdd(_dtype(a), *a.shape[-2:], bool(compute_uv), bool(full_matrices))
     _, s, u, vt, info = call(b, routine, [_flip(b, a)], a.shape[:-2])
     s = _or_nan(b, s, info, 1)
     return [s, _or_nan(b, _flip(b, u), info, 2), _or_nan(b, _flip(b, vt), info, 2)] if compute_uv else [s]
+
+
+def _identity(b, shape, dtype):
+    rows, columns = (b.iota(np.int32, shape, len(shape) - d) for d in (2, 1))
+    return b.convert(b.map("eq", rows, columns), dtype)
 
 
 def _eig(b, a, *, outs, left=True, right=True, **_):
