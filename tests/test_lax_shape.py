@@ -263,3 +263,19 @@ def test_keys_move_like_other_elements():
     halves = lax.concatenate(lax.split(keys, (2, 4)), 0)
     chosen = lax.select_n(np.array([True, False] * 3), halves, lax.broadcast(lax.unstack(keys)[0], (6,)))
     assert np.asarray(lax.ne(chosen, keys)).tolist() == [False, False, True, False, True, False]
+
+
+@pytest.mark.parametrize(
+    "shape, target, dims", [((2, 3), (3, 2), (1, 0)), ((3, 1), (2, 4, 3), (2, 1)), ((2, 3), (3, 4, 2), (2, 0))]
+)
+def test_broadcast_dimensions_in_another_order_transpose(shape, target, dims):
+    x = np.arange(np.prod(shape), dtype="float32").reshape(shape)
+    order = np.argsort(dims)
+    sizes = [1] * len(target)
+    for d, n in zip(dims, shape, strict=True):
+        sizes[d] = n
+    expected = np.broadcast_to(x.transpose(order).reshape(sizes), target)
+    for function in (catena.lax.broadcast_in_dim, catena.jit(catena.lax.broadcast_in_dim, static_argnums=(1, 2))):
+        np.testing.assert_array_equal(function(x, target, dims), expected)
+    gradient = catena.grad(lambda x: (catena.lax.broadcast_in_dim(x, target, dims) * expected).sum())(x)
+    np.testing.assert_array_equal(gradient, x * np.prod(target) / np.prod(shape))

@@ -167,6 +167,9 @@ def broadcast_in_dim(operand, shape, broadcast_dimensions, *, out_sharding=None)
     )
     if isinstance(operand, Array) and operand.shape == shape and dims == tuple(range(len(shape))):
         return operand
+    if any(a > b for a, b in itertools.pairwise(dims)) and len(set(dims)) == len(dims) == np.ndim(operand):
+        order = tuple(sorted(range(len(dims)), key=dims.__getitem__))  # dimensions in another order transpose
+        operand, dims = bind("transpose", operand, permutation=order), tuple(sorted(dims))
     return broadcast_in_dim_p.bind(operand, shape=shape, broadcast_dimensions=dims)
 
 

@@ -45,7 +45,7 @@ def padtype_to_pads(in_shape, window_shape, window_strides, padding) -> list[tup
         max((-(-n // stride) - 1) * stride + window - n, 0)
         for n, window, stride in zip(in_shape, window_shape, window_strides, strict=True)
     ]
-    halves = [(total // 2, total - total // 2) for total in totals]
+    halves = [(int(total // 2), int(total - total // 2)) for total in totals]
     return halves if kind == "SAME" else [(high, low) for low, high in halves]
 
 
