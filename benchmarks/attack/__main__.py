@@ -27,8 +27,9 @@ FAMILIES = ("signals", "forks", "threads", "memory", "extents", "cache", "values
 class Family:
     """The cases of one family, run until the last one has ended."""
 
-    def __init__(self, name: str, ends: list, folder: str):
-        self.name, self.ends, self.folder, self.next, self.total = name, ends, folder, 0, None
+    def __init__(self, name: str, ends: list, folder: str, verbose: bool):
+        self.name, self.ends, self.folder, self.verbose = name, ends, folder, verbose
+        self.next, self.total = 0, None
 
     def run(self) -> None:
         while self.total is None or self.next < self.total:
@@ -53,7 +54,7 @@ class Family:
             began = {"begins": self.next, "name": "between cases"}
             self.total = self.total or self.next + 1
         hung = code == -signal.SIGKILL
-        self.ends.append((self.name, began["name"], "hang" if hung else "crash", f"ended with {code}\n{text}", SECONDS))
+        self.record(began["name"], "hang" if hung else "crash", f"ended with {code}\n{text}", SECONDS)
         self.next = began["begins"] + 1
 
     def read(self, worker) -> dict | None:
@@ -75,8 +76,14 @@ class Family:
             if "begins" in facts:
                 began = facts
             elif "ended" in facts:
-                self.ends.append((self.name, facts["name"], facts["ended"], facts["note"], facts["seconds"]))
+                self.record(facts["name"], facts["ended"], facts["note"], facts["seconds"])
                 self.next, began = facts["number"] + 1, None
+
+    def record(self, name: str, ended: str, note: str, seconds: float) -> None:
+        """Keep how a case ended, and say so where it is not well."""
+        self.ends.append((self.name, ended))
+        if self.verbose or ended not in ("right", "refused"):
+            print(f"{ended:8} {self.name}: {name} ({seconds} s) {note}", flush=True)
 
 
 def main() -> int:
@@ -89,29 +96,29 @@ def main() -> int:
         if options.only in family:
             waiting.put(family)
     with tempfile.TemporaryDirectory() as folder:
-        runners = [threading.Thread(target=run_families, args=(waiting, ends, folder)) for _ in range(2)]
+        runners = [
+            threading.Thread(target=run_families, args=(waiting, ends, folder, options.verbose)) for _ in range(2)
+        ]
         [r.start() for r in runners]
         [r.join() for r in runners]
-    return report(ends, time.time() - start, options.verbose)
+    return report(ends, time.time() - start)
 
 
-def run_families(waiting: queue.Queue, ends: list, folder: str) -> None:
+def run_families(waiting: queue.Queue, ends: list, folder: str, verbose: bool) -> None:
     """Run what is waiting until nothing is."""
     while True:
         try:
             name = waiting.get_nowait()
         except queue.Empty:
             return
-        Family(name, ends, folder).run()
+        Family(name, ends, folder, verbose).run()
 
 
-def report(ends: list, seconds: float, verbose: bool) -> int:
+def report(ends: list, seconds: float) -> int:
     """Print how the cases ended; 1 where one crashed, hung or was wrong."""
     counts: dict[str, collections.Counter] = collections.defaultdict(collections.Counter)
-    for family, name, ended, note, took in ends:
+    for family, ended in ends:
         counts[family][ended] += 1
-        if verbose or ended not in ("right", "refused"):
-            print(f"{ended:8} {family}: {name} ({took} s) {note}")
     kinds = ("right", "refused", "wrong", "crash", "hang")
     print(f"{'family':10}" + "".join(f"{kind:>9}" for kind in kinds))
     for family, count in counts.items():

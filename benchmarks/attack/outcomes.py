@@ -15,7 +15,9 @@ class Enough(BaseException):
     """The time that a case gives to what may take for ever is over."""
 
 
-REFUSALS = (TypeError, ValueError, MemoryError, OverflowError, IndexError, NotImplementedError, ZeroDivisionError)
+REFUSALS = (
+    TypeError, ValueError, MemoryError, BufferError, OverflowError, IndexError, NotImplementedError, ZeroDivisionError
+)  # fmt: skip
 
 
 def is_refusal(error: BaseException) -> bool:
