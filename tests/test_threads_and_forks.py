@@ -242,12 +242,40 @@ os.write(to_child[1], b"x")
 print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), np.unique(np.asarray(mine)), np.unique(np.asarray(kept)))
 """
 
+FORK_WHILE_LOADING = """
+import os, sys, threading, time, warnings
+warnings.simplefilter("ignore")
+import catena as jax
+from catena.core import lazy
+started = threading.Event()
+class Slowly:  # finds nothing, and takes its time
+    def find_spec(self, name, path=None, target=None):
+        if name == "catena.compiler.compile":
+            started.set()
+            time.sleep(0.5)
+sys.meta_path.insert(0, Slowly())
+threading.Thread(target=lambda: jax.jit(lambda x: x + 1)(1), daemon=True).start()
+started.wait()
+child = os.fork()
+if not child:
+    import signal
+    signal.alarm(30)
+    os._exit(int(jax.jit(lambda x: x + 4)(1)))
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes do not fork here")
 
 
 @needs_fork
 def test_a_child_of_a_fork_finds_no_lock_taken():
     assert in_child(FORK_WHILE_LOCKED) == "0\n"
+
+
+@needs_fork
+def test_a_fork_waits_for_what_another_thread_imports():
+    """The import system's locks stay taken in the child, which waited for ever for a module of ours."""
+    assert in_child(FORK_WHILE_LOADING) == "5\n"
 
 
 @needs_fork

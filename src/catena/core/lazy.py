@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from functools import cache
 from types import ModuleType
 
+from catena.core.locks import loading
+
 LOADED = time.time_ns()  # when the package was loaded: source that changed later is not what runs
 
 
@@ -30,7 +32,7 @@ def without_collection():
 @cache
 def load(name: str) -> ModuleType:
     """The module `name`, imported on the first call."""
-    with without_collection():
+    with loading, without_collection():
         return importlib.import_module(name)
 
 

@@ -31,20 +31,76 @@ def after_fork(renew) -> None:
         os.register_at_fork(after_in_child=renew)
 
 
+_held: list[AbstractContextManager] = []  # for the time of a fork, in this order
+
+
 def hold_during_fork(lock: AbstractContextManager) -> None:
     """Take a lock for the time of every fork, which so waits for what is done under it.
 
     For locks of other packages, around state that is of no use half changed. Nothing else may be waited for under it.
     """
-    if hasattr(os, "register_at_fork"):
-        release = functools.partial(lock.__exit__, None, None, None)
-        os.register_at_fork(before=lock.__enter__, after_in_parent=release, after_in_child=release)
+    _held.append(lock)
+
+
+class Loading:
+    """Imports that a fork waits for, within ``with loading:``; the import system's locks stay as they are in the child.
+
+    It is no lock: threads load at the same time, since an import may wait for another thread's.
+    """
+
+    PATIENCE = 20  # seconds that a fork waits
+
+    def __init__(self):
+        self._changed, self._depth = threading.Condition(), {}  # imports of each thread
+        _held.insert(0, self._Fork(self))
+
+    def __enter__(self):
+        with self._changed:
+            me = threading.get_ident()
+            self._depth[me] = self._depth.get(me, 0) + 1
+
+    def __exit__(self, *exc_info):
+        with self._changed:
+            me = threading.get_ident()
+            self._depth[me] -= 1
+            if not self._depth[me]:
+                del self._depth[me]
+            self._changed.notify_all()
+
+    class _Fork:
+        def __init__(self, loading):
+            self.loading = loading
+
+        def __enter__(self):
+            me, changed, depth = threading.get_ident(), self.loading._changed, self.loading._depth
+            changed.acquire()
+            changed.wait_for(lambda: not depth.keys() - {me}, Loading.PATIENCE)
+
+        def __exit__(self, *exc_info):
+            self.loading._changed.release()
+
+
+def _before_fork() -> None:
+    for lock in _held:
+        lock.__enter__()
+
+
+def _after_fork() -> None:
+    for lock in reversed(_held):
+        lock.__exit__(None, None, None)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)
 
 
 @after_fork
 def _free_all() -> None:
     for lock in _locks:
         lock._at_fork_reinit()
+
+
+loading = Loading()
 
 
 def made_once(make):
