@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import gc
 import importlib
+import importlib.util
+import os
 import time
+import warnings
 from contextlib import contextmanager
 from functools import cache
 from types import ModuleType
@@ -34,6 +37,30 @@ def load(name: str) -> ModuleType:
     """The module `name`, imported on the first call."""
     with loading, without_collection():
         return importlib.import_module(name)
+
+
+COMPILERS = ("llvm", "none")  # what the environment variable CATENA_COMPILER may say
+
+
+@cache
+def has_compiler() -> bool:
+    """Whether programs are compiled. Where llvmlite cannot be imported, or ``CATENA_COMPILER`` is ``none``, they are
+    evaluated step by step.
+
+    Raises: ValueError: ``CATENA_COMPILER`` is something else.
+    """
+    chosen = os.environ.get("CATENA_COMPILER", "llvm")
+    if chosen not in COMPILERS:
+        raise ValueError(f"CATENA_COMPILER must be one of {', '.join(COMPILERS)}, got {chosen!r}")
+    if chosen == "llvm" and importlib.util.find_spec("llvmlite") is None:
+        warnings.warn(
+            "llvmlite is not installed: catena runs without its compiler, and jit evaluates step by step. "
+            "CATENA_COMPILER=none says that this is meant.",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+        return False
+    return chosen == "llvm"
 
 
 def llvm() -> ModuleType:

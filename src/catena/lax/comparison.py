@@ -294,7 +294,7 @@ select_n_p = Primitive(
     batch=_select_n_batch,
     lower=_select_n_lower,
 )
-_select_by_loop = native.by_loop(select_n_p)
+_select_by_loop = native.by_loop(select_n_p, lambda which, *cases: _choose(which, cases[-1], cases[0]))
 
 
 def select_n(which, *cases):

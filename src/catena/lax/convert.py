@@ -48,6 +48,10 @@ def _convert_transpose(ct, x, *, new_dtype, weak_type):
     return [convert_element_type_p.bind(ct, new_dtype=x.aval.dtype, weak_type=x.aval.weak_type)]
 
 
+def _convert_in_numpy(x, *, new_dtype, weak_type):
+    return casts.convert(x, new_dtype)
+
+
 def _convert(x, *, new_dtype, weak_type):
     """NumPy's conversions, but for large arrays to and from small dtypes, which it converts element by element."""
     if x.dtype == new_dtype:
@@ -72,10 +76,8 @@ convert_element_type_p = Primitive(
     lower=lambda b, x, *, new_dtype, weak_type: b.convert(x, new_dtype),
 )
 convert_element_type_p.batch = batch_rule(convert_element_type_p)
-_convert_by_loop = native.by_loop(convert_element_type_p)
-_convert_by_all_threads = native.shared(
-    convert_element_type_p, lambda x, *, new_dtype, weak_type: casts.convert(x, new_dtype), SHARED
-)
+_convert_by_loop = native.by_loop(convert_element_type_p, _convert_in_numpy)
+_convert_by_all_threads = native.shared(convert_element_type_p, _convert_in_numpy, SHARED)
 
 
 def convert_element_type(operand, new_dtype):

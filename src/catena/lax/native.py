@@ -24,19 +24,27 @@ from catena.transform.execute import program_of, run_entry
 
 class Loops(dict):
     """NumPy ufuncs of our own for an elementwise function, made when asked for. The key is the dtype of the operands;
-    where they have several, or there are parameters, a tuple of dtypes and the tuple of the parameters' items.
+    where they have several, or there are parameters, a tuple of dtypes and the tuple of the parameters' items. Where
+    there is no compiler, ``in_numpy`` stands for them.
     """
 
-    __slots__ = ("name", "apply", "arity")
+    __slots__ = ("name", "apply", "arity", "in_numpy")
 
-    def __init__(self, name: str, apply, arity: int = 1):
-        self.name, self.apply, self.arity = name, apply, arity
+    def __init__(self, name: str, apply, arity: int = 1, in_numpy=None):
+        self.name, self.apply, self.arity, self.in_numpy = name, apply, arity, in_numpy
 
-    def __missing__(self, key) -> np.ufunc:
+    def __missing__(self, key):
         operands, params = key if type(key) is tuple else ((key,) * self.arity, ())
+        if not lazy.has_compiler():
+            self[key] = made = functools.partial(self._evaluated, operands, dict(params))
+            return made
         jaxpr_of = functools.partial(self._jaxpr, operands, params)
         self[key] = made = lazy.elementwise.ufunc(self.name, jaxpr_of, operands, params)
         return made
+
+    def _evaluated(self, operands, params: dict, *xs, out=...):
+        values = [np.asarray(x, dtype) for x, dtype in zip(xs, operands, strict=True)]
+        return np.asarray(self.in_numpy(*values, **params))
 
     def _jaxpr(self, operands, params, length: int):
         avals = [ShapedArray((length,), dtype) for dtype in operands]
@@ -51,7 +59,7 @@ def elementwise(primitive, in_numpy, row: Elementwise, wider: dict):
     """The evaluation of an elementwise primitive: ``in_numpy``, but for dtypes that ``row`` gives to others, and for
     those that are computed in ``wider`` ones. On the hot path.
     """
-    special, compiled = row.loop | wider.keys(), by_loop(primitive, row.arity)
+    special, compiled = row.loop | wider.keys(), by_loop(primitive, in_numpy, row.arity)
     by_all_threads = shared(primitive, in_numpy, SHARED)
 
     def evaluate(*xs, **params):
@@ -70,9 +78,11 @@ def elementwise(primitive, in_numpy, row: Elementwise, wider: dict):
     return evaluate
 
 
-def by_loop(primitive, arity: int = 1):
-    """The evaluation of an elementwise primitive by loops, and by programs of large arrays. On the hot path."""
-    loops = LOOPS[primitive.name] = Loops(primitive.name, primitive.bind, arity)
+def by_loop(primitive, in_numpy, arity: int = 1):
+    """The evaluation of an elementwise primitive by loops, and by programs of large arrays; ``in_numpy`` where there is
+    no compiler. On the hot path.
+    """
+    loops = LOOPS[primitive.name] = Loops(primitive.name, primitive.bind, arity, in_numpy)
 
     def evaluate(*xs, **params):
         if any([x.size >= LARGE for x in xs]):
@@ -126,7 +136,7 @@ def _by_programs(primitive, xs, params):
     shape = shapes.pop() if len(shapes) == 1 else broadcast_shapes(*shapes)
     size = math.prod(shape)
     again = _is_repeated((primitive, shape, *[x.dtype for x in xs], *params.items()))
-    if not again and size < PIECE:
+    if (not again and size < PIECE) or not lazy.has_compiler():
         return None
     flat = tuple([_flat(x, shape) if x.ndim else x for x in xs])
     piece = size if again else PIECE
@@ -154,7 +164,7 @@ def shaped(primitive, in_numpy, row=None):
 
     def evaluate(*xs, **params):
         first = xs[0]
-        if first.size + xs[-1].size < least or (not narrow and first.dtype.kind == "V"):
+        if first.size + xs[-1].size < least or (not narrow and first.dtype.kind == "V") or not lazy.has_compiler():
             return in_numpy(*xs, **params)
         key = primitive, tuple([(x.shape, x.dtype) for x in xs]), tuple(params.items())
         same = exact and first.dtype.kind != "c" or _is_exact(xs, params)  # complex numbers may have several NaNs
@@ -200,7 +210,7 @@ _seen: OrderedDict = OrderedDict()  # how often an operation was evaluated on th
 def repeated_kernel(primitive, xs, params) -> Kernel | None:
     """The program for an operation on arrays of these types if it was evaluated often enough; counts it."""
     key = primitive, tuple([(x.shape, x.dtype) for x in xs]), tuple(params.items())
-    return kernel(*key) if _is_repeated(key) else None
+    return kernel(*key) if lazy.has_compiler() and _is_repeated(key) else None
 
 
 def _is_repeated(key) -> bool:

@@ -22,6 +22,7 @@ from catena.core import dtypes
 from catena.core.array import Array, make_array
 from catena.core.context import context
 from catena.core.evaluate import quiet
+from catena.core.lazy import has_compiler
 from catena.core.trace import Tracer
 from catena.core.traceback import shorten
 from catena.lax import native
@@ -92,6 +93,8 @@ def by_dtype(name: str, how, general, fast, arity: int) -> dict:
     if callable(how) or not fast:
         return dict.fromkeys(fast, how)
     exact, how = how if type(how) is tuple else (None, how)
+    if how is OWN and not has_compiler():  # ``general`` evaluates them step by step
+        return dict.fromkeys(fast & INT, exact) if exact else {}
     loops = native.Loops(name, general, arity) if how is OWN else native.LOOPS[how]
     compiled = fast & (NUMBER - INT if how is OWN else ELEMENTWISE[how].loop)
     table = dict.fromkeys(fast, exact)
@@ -123,10 +126,10 @@ def unary(name: str, how, general, fast=REAL, weak: bool = True, inexact: bool =
             ufunc = ufuncs.get(value.dtype)
             if ufunc is not None and value.nbytes < LARGE:
                 return make_array(quiet.run(ufunc, value, out=...), weak and x._weak)
-            if inexact and value.dtype in BITS and value.nbytes < LARGE:
+            if inexact and ufuncs and value.dtype in BITS and value.nbytes < LARGE:
                 value = value.astype(dtypes.to_inexact_dtype(value.dtype))
                 return make_array(quiet.run(ufuncs[value.dtype], value, out=...), weak and x._weak)
-        elif inexact and type(x) is float and context.trace is None and not context.debug_checks:
+        elif inexact and ufuncs and type(x) is float and context.trace is None and not context.debug_checks:
             value = quiet.run(np.array, x, dtypes.canonical(F64))
             return make_array(quiet.run(ufuncs[value.dtype], value, out=...), weak)
         try:
@@ -196,6 +199,7 @@ def binary(
         return answer(reason, fun, (x, y), {})
 
     ufuncs = by_dtype(name, how, general, fast, 2)
+    fast = ufuncs.keys()
     fun.__name__ = fun.__qualname__ = name
     return present_as(fun, fun)
 
@@ -309,6 +313,7 @@ class Operator(NamedTuple):
         """The method of Array with the array on the left."""
         symbol, name, fun, how, fast, inexact = self
         ufuncs = by_dtype(fun.__name__, how, fun, fast, 2)
+        fast = ufuncs.keys()
 
         def method(self, other):
             if context.trace is None and not context.debug_checks:
@@ -343,6 +348,7 @@ class Operator(NamedTuple):
         """The method of Array with the array on the right."""
         symbol, name, fun, how, fast, inexact = self
         ufuncs = by_dtype(fun.__name__, how, fun, fast, 2)
+        fast = ufuncs.keys()
 
         def method(self, other):
             if context.trace is None and not context.debug_checks:

@@ -26,7 +26,7 @@ from catena.core.context import context
 from catena.core.dtypes import as_dtype
 from catena.core.evaluate import check_may_run, check_value
 from catena.core.jaxpr import ClosedJaxpr
-from catena.core.lazy import LazyModule, compiler
+from catena.core.lazy import LazyModule, compiler, has_compiler
 from catena.core.placed import place
 from catena.core.staging import DebugInfo, trace_to_jaxpr
 from catena.core.traceback import shorten
@@ -66,6 +66,8 @@ class Kernel:
 
     def __init__(self, fun, statics: dict, key_aval, avals: tuple, size: int):
         self.name, self.generator, self.native, self.entry = fun.__name__, generator_of(key_aval), None, None
+        if not has_compiler():
+            return
         stored_name = name_on_disk(fun, statics, key_aval, avals, size)
         found = stored_programs.find(stored_name) if stored_name else None
         if found is not None:

@@ -14,6 +14,7 @@ from catena.core.aval import ShapedArray
 from catena.core.config import threefry_partitionable
 from catena.core.context import context
 from catena.core.jaxpr import ClosedJaxpr
+from catena.core.lazy import has_compiler
 from catena.core.primitive import NoRule, Primitive
 from catena.core.staging import DebugInfo, trace_to_jaxpr
 from catena.core.zeros import get_aval
@@ -217,7 +218,7 @@ def lower_function(kind: str):
 def evaluate_function(kind: str, primitive, args: list, impl: Generator, params: dict):
     """Small results operation by operation, large ones by a program compiled for their shape."""
     out_aval = primitive.abstract(*[get_aval(x) for x in args], impl=impl, **params)
-    if out_aval.size > SMALL:
+    if out_aval.size > SMALL and has_compiler():
         avals = tuple(get_aval(x).strip_weak_type() for x in args)
         own = {"impl": impl, **params, **(stream() if kind in ("random_bits", "split") else {})}
         closed = equation_jaxpr(primitive, avals, tuple(own.items()), flags())
@@ -229,7 +230,8 @@ def evaluate_function(kind: str, primitive, args: list, impl: Generator, params:
 
 
 def scalar_key(keys) -> bool:
-    return not keys.aval.ndim and kernels.is_positional(generator_of(keys))
+    """Whether what is drawn from the keys is drawn by kernels: from one key, by a generator that can start anywhere."""
+    return has_compiler() and not keys.aval.ndim and kernels.is_positional(generator_of(keys))
 
 
 # seed

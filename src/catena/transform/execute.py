@@ -20,11 +20,12 @@ from catena.core.effects import KNOWN
 from catena.core.errors import DeletedArgumentError, JaxRuntimeError
 from catena.core.evaluate import check_may_run, check_results, concrete
 from catena.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
-from catena.core.lazy import programs
+from catena.core.lazy import has_compiler, programs
 from catena.core.placed import place, results_placement, retyped
 from catena.core.stack import is_stack
 from catena.core.struct import ShapeDtypeStruct
 from catena.runtime import buffers, stacks
+from catena.transform.interpreted import Interpreted
 from catena.transform.memo import memoised
 
 
@@ -123,6 +124,8 @@ class Program:
 
     def compute(self, values) -> list:
         """The computed results for NumPy values, as Arrays."""
+        if type(self.executable) is Interpreted:
+            return self.executable.run(values)
         if self.stacks:
             return self.compute_with_stacks(values)
         outs = self.empty_results(values)
@@ -253,6 +256,8 @@ def usable_donations(closed: ClosedJaxpr, donated: tuple, used: list[int]) -> li
 def compile_logged(closed: ClosedJaxpr, name: str, donated: tuple):
     """Compile, and say so in the log."""
     log.announce("Compiling jit(%s) for arguments of types %s", name, closed.in_avals, loud=context.log_compiles)
+    if not has_compiler():
+        return Interpreted(closed)
     start = time.perf_counter()
     executable = programs.program(closed, name=name, donated=donated)
     log.announce("Compiled jit(%s) in %.3f s", name, time.perf_counter() - start, loud=context.log_compiles)
