@@ -376,3 +376,10 @@ def test_scaled_dot():
         "LHS dim 1 of size 4 must be divisible by its scale's dim size 3.",
         lambda: scaled_dot(a, b, lhs_scale=np.ones((2, 3))),
     )
+
+
+def test_the_gradient_of_a_real_operand_beside_a_complex_one():
+    """It is real, and its imaginary part is dropped without a warning (which would be an error here)."""
+    a, b = np.ones(3, "float32"), np.full(3, 2 + 1j, "complex64")
+    gradient = catena.grad(lambda a: lax.dot(a, b).real)(a)
+    assert gradient.dtype == np.float32 and gradient.tolist() == [2, 2, 2]

@@ -16,7 +16,7 @@ from catena.core.aval import ShapedArray
 from catena.core.primitive import Primitive
 from catena.core.zeros import Zero, add_tangents, get_aval, instantiate, is_undefined_primal
 from catena.lax import native
-from catena.lax.convert import convert_element_type
+from catena.lax.convert import convert
 from catena.lax.policy import LARGE, LONG_SUM, is_small_product
 from catena.lax.reductions import add_reduce
 from catena.lax.shape import transpose
@@ -421,7 +421,7 @@ def _operand_cotangent(ct, aval, other, contract, other_contract, batch, other_b
     partner = dict(zip(other_contract, contract, strict=True))
     order = (*batch, *free, *(partner[d] for d in sorted(other_contract)))
     if get_aval(out).dtype != aval.dtype:
-        out = convert_element_type(out, aval.dtype)
+        out = convert(out, aval.dtype)
     return transpose(out, tuple(int(i) for i in np.argsort(order))) if order != tuple(range(aval.ndim)) else out
 
 
