@@ -7,7 +7,7 @@ TYPES_VENV := .venv-types
 JAX_VERSION := 0.10.2
 INSTALL := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-checked test-pythons test-machines lint types format same-bits bench random-programs random-exact random-transformations random-quality differential bench-numpy bench-overhead bench-batches bench-primitives accuracy attack compare-lax bench-random compare-random extents clean
+.PHONY: demo test test-checked test-pythons test-machines lint types format same-bits calibrate bench random-programs random-exact random-transformations random-quality differential bench-numpy bench-overhead bench-batches bench-primitives accuracy attack compare-lax bench-random compare-random extents clean
 
 demo: $(VENV)/.has-demo    # train a classifier on handwritten digits
 	$(BIN)/python examples/digits.py
@@ -28,6 +28,9 @@ same-bits: $(VENV)/.has-test    # 24,000 calls again, laid out otherwise in memo
 	$(BIN)/python benchmarks/same_bits.py --every 1 --write .same-bits.json
 	CATENA_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/same_bits.py --every 3 --against .same-bits.json
 	CATENA_NUM_THREADS=8 OPENBLAS_NUM_THREADS=8 CATENA_CACHE=0 $(BIN)/python benchmarks/same_bits.py --every 3 --against .same-bits.json
+
+calibrate: $(VENV)/.has-test    # NumPy, loops and programs beside each other, and where lax/policy.py is not the best choice here; ONLY=text selects
+	$(BIN)/python benchmarks/calibrate.py --only "$(ONLY)"
 
 lint: $(VENV)/.has-test
 	$(BIN)/ruff check .

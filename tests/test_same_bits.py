@@ -218,3 +218,17 @@ def test_small_sums_are_as_accurate_as_compiled_ones(name):
         exact = np.asarray(fun(jnp.asarray(np.asarray(x, np.float64))))
     for call in (fun, catena.jit(fun)):
         np.testing.assert_allclose(np.asarray(call(x)), exact, rtol=2e-6)
+
+
+@pytest.mark.parametrize("name", ["maximum", "minimum", "fmax", "fmin", "clip", "at max", "at min"])
+def test_zeros_of_two_signs(name):
+    rng = np.random.default_rng(0)
+    x, y = (jnp.asarray(rng.choice(np.array([0.0, -0.0], np.float32), 1000)) for _ in range(2))
+    places = jnp.arange(1000) % 7
+    calls = {
+        "clip": lambda x, y: jnp.clip(x, y, y),
+        "at max": lambda x, y: x.at[places].max(y),
+        "at min": lambda x, y: x.at[places].min(y),
+    }
+    fun = calls.get(name) or getattr(jnp, name)
+    assert battery.digest(fun(x, y)) == battery.digest(catena.jit(fun)(x, y))

@@ -11,6 +11,8 @@ import numpy as np
 from catena import lax
 from catena.core import casts, dtypes
 from catena.core.array import Array, make_array
+from catena.core.evaluate import quiet
+from catena.lax import native
 from catena.numpy.boundary import (
     SCALARS,
     as_array_argument,
@@ -453,10 +455,13 @@ def _clipped(arr, low, high):
         elif bound is not None and not fits(dtype, type(bound), bound):
             return None
         bounds.append(bound)
+    larger, smaller = np.maximum, np.minimum
+    if dtype in REAL:  # which order zeros by their signs
+        larger, smaller = native.LOOPS["max"][dtype], native.LOOPS["min"][dtype]
     try:
         if low is not None:
-            value = np.maximum(bounds[0], value, out=...)
-        return make_array(value if high is None else np.minimum(bounds[1], value, out=...), weak)
+            value = quiet.run(larger, bounds[0], value, out=...)
+        return make_array(value if high is None else quiet.run(smaller, bounds[1], value, out=...), weak)
     except ValueError:  # the general path says what is wrong
         return None
 

@@ -29,7 +29,7 @@ from catena.lax.windowed import GatherScatterMode
 from catena.numpy.arithmetic import divide, power
 from catena.numpy.boundary import SCALARS, convert, dtype_of
 from catena.numpy.conversion import from_object
-from catena.numpy.hot import F32, F64, I32, I64, NUMBER
+from catena.numpy.hot import F32, F64, I32, I64, NUMBER, REAL_OR_INT
 from catena.numpy.indexers import Plan, check_not_empty, parse, traced_mask
 from catena.numpy.indexing import masked_part, numpy_key, read
 from catena.numpy.masked import Selection
@@ -72,13 +72,13 @@ class _Operation:
         self.combine, self.scatter, self.ufunc, self.fast = combine, scatter, ufunc, fast
 
 
-_REAL_NUMBER = frozenset({F32, F64, I32, I64})
+_ORDERED = frozenset({I32, I64})  # of floats, NumPy takes either of two zeros for the greater
 SET = _Operation(lambda x, y: y, lax.scatter, None, NUMBER | {dtypes.BOOL})
 ADD = _Operation(lax.add, lax.scatter_add, np.add, NUMBER)
 SUBTRACT = _Operation(lax.sub, lax.scatter_sub, np.subtract, NUMBER)
 MULTIPLY = _Operation(lax.mul, lax.scatter_mul, np.multiply, NUMBER)
-MINIMUM = _Operation(lax.min, lax.scatter_min, np.minimum, _REAL_NUMBER)
-MAXIMUM = _Operation(lax.max, lax.scatter_max, np.maximum, _REAL_NUMBER)
+MINIMUM = _Operation(lax.min, lax.scatter_min, np.minimum, _ORDERED)
+MAXIMUM = _Operation(lax.max, lax.scatter_max, np.maximum, _ORDERED)
 
 
 class Update(Protocol):
@@ -295,7 +295,7 @@ def _numpy_values(values, dtype):
     if kind is float:
         return values if dtype is F32 or dtype is F64 else None
     if kind is int:
-        return values if dtype in _REAL_NUMBER and -0x80000000 <= values <= 0x7FFFFFFF else None
+        return values if dtype in REAL_OR_INT and -0x80000000 <= values <= 0x7FFFFFFF else None
     return None
 
 
