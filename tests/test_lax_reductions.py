@@ -91,6 +91,30 @@ def test_monoids_become_reductions():
     assert " reduce[" in str(catena.make_jaxpr(lambda x: lax.reduce(x, 1.0, lax.add, (0,)))(V))
 
 
+@pytest.mark.parametrize(
+    ("init", "computation", "dtype", "primitive"),
+    [
+        (np.float32(-np.inf), lax.max, "float32", "reduce_max"),
+        (np.array(np.inf, np.float32), lax.min, "float32", "reduce_min"),
+        (-(2**31), lax.max, "int32", "reduce_max"),
+        (np.int32(-(2**31)), lax.max, "int32", "reduce_max"),
+        (catena.numpy.float32(0), lax.add, "float32", "reduce_sum"),
+        (catena.numpy.asarray(1.0), lax.mul, "float32", "reduce_prod"),
+        (np.False_, lax.bitwise_or, "bool", "reduce_or"),
+        (np.int32(-1), lax.bitwise_and, "int32", "reduce_and"),
+        (np.int32(0), lax.bitwise_xor, "int32", "reduce_xor"),
+        (ml_dtypes.finfo("float8_e4m3fn").min, lax.max, "float8_e4m3fn", "reduce_max"),
+        (np.float32(np.nan), lax.max, "float32", "reduce"),
+        (np.float32(0), lambda x, y: x + y, "float32", "reduce"),
+    ],
+)
+def test_a_constant_identity_of_any_type_makes_a_monoid(init, computation, dtype, primitive):
+    jaxpr = catena.make_jaxpr(lambda x: lax.reduce(x, init, computation, (0,)))(np.ones(3, dtype))
+    assert jaxpr.eqns[-1].primitive.name == primitive
+    traced = catena.make_jaxpr(lambda x, i: lax.reduce(x, i, computation, (0,)))(np.ones(3, dtype), np.ones((), dtype))
+    assert traced.eqns[-1].primitive.name == "reduce"
+
+
 def test_reduce_starts_from_the_initial_value():
     assert lax.reduce(V, 1.0, lax.add, (0,)).item() == 4
     assert lax.reduce(V, 0, lax.add, (0,)).item() == 3

@@ -7,19 +7,21 @@ import functools
 
 import numpy as np
 
-from catena.core import dtypes
-from catena.core.array import Array, as_array, make_array, typed_array
+from catena.core import casts, dtypes
+from catena.core.array import as_array, make_array, typed_array
 from catena.core.aval import ShapedArray
 from catena.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from catena.core.primitive import Primitive
 from catena.core.staging import DebugInfo, trace_to_closed_jaxpr
+from catena.core.trace import Tracer
+from catena.core.traceback import behind_boundary
 from catena.core.tree import tree_flatten, tree_structure, tree_unflatten
 from catena.core.zeros import get_aval
 from catena.lax import arithmetic, bitwise, native, reductions
 from catena.lax.elementwise import NOT_LINEAR
 from catena.lax.join import concatenate
-from catena.lax.reductions import check_axes, initial_value, kept_axes, reduced_axis_first
-from catena.lax.shape import as_scalar, broadcast_in_dim, reshape, skip, slice_in_dim
+from catena.lax.reductions import check_axes, check_initial_value, initial_value, kept_axes, reduced_axis_first
+from catena.lax.shape import broadcast_in_dim, reshape, skip, slice_in_dim
 from catena.lax.structure import as_ints, check_no_sharding, front
 from catena.transform.batch import Axis, at_front, batch_flat
 from catena.transform.canonical import canonical
@@ -48,15 +50,15 @@ _REDUCTION_OF = {
 }
 
 
-def _named_monoid(computation, x, init):
-    """The reduction that ``computation`` from the value ``init`` is; None where it is not one."""
-    found = _MONOIDS.get(computation)
-    if found is None or type(init) is not Array:
+def _named_monoid(computation, dtype, init):
+    """The reduction that ``computation`` from the value ``init`` is; None where it is not one, or where the value is
+    not known while tracing."""
+    found = _MONOIDS.get(behind_boundary(computation))
+    if found is None or isinstance(init, Tracer):
         return None
     reduction, identity = found
-    dtype = get_aval(x).dtype
-    same = np.array_equal(init._value, as_scalar(identity(dtype), dtype)._value)
-    return reduction if same else None
+    given, needed = (casts.convert(np.asarray(x), dtype) for x in (init, identity(dtype)))
+    return reduction if given == needed else None
 
 
 def _monoid(jaxpr: ClosedJaxpr):
@@ -196,9 +198,11 @@ def reduce(operands, init_values, computation, dimensions, out_sharding=None):
     avals = [get_aval(x) for x in xs]
     dimensions = as_ints(dimensions, "reduce: dimensions")
     _check(avals, inits, dimensions)
+    if len(xs) == 1:
+        check_initial_value("reduce", inits[0], avals[0].dtype)
+        if reduction := _named_monoid(computation, avals[0].dtype, inits[0]):
+            return tree_unflatten(tree, [reduction.bind(xs[0], axes=dimensions)])
     inits = [initial_value("reduce", i, a.dtype) for i, a in zip(inits, avals, strict=True)]
-    if len(xs) == 1 and (reduction := _named_monoid(computation, xs[0], inits[0])):
-        return tree_unflatten(tree, [reduction.bind(xs[0], axes=dimensions)])
     jaxpr, outer = _trace(computation, tree, avals)
     if outer:
         raise ValueError(

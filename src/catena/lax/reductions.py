@@ -124,12 +124,17 @@ def initial_value(name: str, value, dtype):
     """What a fold of elements of ``dtype`` begins with, as a scalar of that dtype. A weak value becomes one; infinities
     stand for the ends of the range of integers, but no other number that an integer dtype lacks is taken.
     """
+    check_initial_value(name, value, dtype)
+    return as_scalar(value, dtype)
+
+
+def check_initial_value(name: str, value, dtype):
+    """TypeError where ``initial_value`` does not take a value."""
     aval = get_aval(value)
     if aval.dtype != dtype and not aval.weak_type:
         raise TypeError(f"{name}: initial value has dtype {aval.dtype}, but its operand has dtype {dtype}")
     if isinstance(value, (int, float, complex)) and not _has_value(dtype, value):
         raise TypeError(f"{name}: initial value {value!r} is no value of the operand's dtype {dtype}")
-    return as_scalar(value, dtype)
 
 
 def _has_value(dtype, value) -> bool:
