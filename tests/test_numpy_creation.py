@@ -8,6 +8,7 @@ import pytest
 
 import catena
 import catena.numpy as jnp
+from catena import jit, lax
 
 
 def typed(x):
@@ -231,3 +232,47 @@ def test_scalar_types():
     assert jnp.float32 == np.float32 and hash(jnp.float32) == hash(np.float32)
     with pytest.raises(OverflowError):
         jnp.int8(300)
+
+
+@pytest.mark.parametrize(
+    "value, dtype, want",
+    [
+        (2**32 - 1, "uint32", 2**32 - 1),
+        (2**32 - 1, "uint8", 255),
+        (2**31, "int32", -(2**31)),
+        (2**64 - 1, "int8", -1),
+        (2**100, "float32", 2.0**100),
+        (2**100, "bool", True),
+        (16777217.0, "int32", 16777217),
+    ],
+)
+def test_numbers_wrap_to_the_dtype_asked_for(value, dtype, want):
+    calls = (
+        lambda: jnp.full(2, value, dtype)[0],
+        lambda: jnp.full_like(jnp.zeros(2, dtype), value)[0],
+        lambda: lax.full((2,), value, dtype)[0],
+        lambda: lax.full_like(jnp.zeros(2, dtype), value)[0],
+        lambda: lax.convert_element_type(value, dtype),
+        jit(lambda: jnp.full((), value, dtype)),
+        jit(lambda: lax.convert_element_type(value, dtype)),
+    )
+    for call in calls:
+        got = call()
+        assert got.dtype == dtype and not got.weak_type and got.item() == want
+
+
+def test_integers_of_more_than_64_bits_do_not_wrap():
+    for call in (lambda: jnp.full(2, 2**64, "uint32"), lambda: lax.full((2,), 2**100, "int8")):
+        with pytest.raises(OverflowError, match="64 bits"):
+            call()
+    with pytest.raises(OverflowError):
+        jnp.full(2, 2**31)  # no dtype asked for
+
+
+@pytest.mark.parametrize("method, want", [("set", 2**32 - 1), ("add", 0), ("max", 2**32 - 1), ("min", 1)])
+def test_updates_take_the_whole_range_of_unsigned_integers(method, want):
+    update = lambda x: getattr(x.at[0], method)(2**32 - 1)  # noqa: E731
+    for call in (update, jit(update)):
+        np.testing.assert_array_equal(call(jnp.ones(2, "uint32")), np.array([want, 1], "uint32"))
+    with pytest.raises(OverflowError):
+        jnp.ones(2, "uint32").at[0].set(2**32)

@@ -321,9 +321,7 @@ def as_scalar(value, dtype, weak_type: bool = False):
     if dtypes.is_extended(dtype):
         return dtype._rules.full((), value, dtype)
     if isinstance(value, (bool, int, float, complex)):
-        if isinstance(value, int) and not -(2**63) <= value < 2**63:
-            value = np.uint64(value % 2**64)
-        return make_array(casts.convert(np.asarray(value), dtype), weak_type)
+        return make_array(casts.convert_scalar(value, dtype), weak_type)
     return convert(value, dtype, weak_type)
 
 

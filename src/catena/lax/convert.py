@@ -109,6 +109,8 @@ def convert_element_type(operand, new_dtype):
             np.exceptions.ComplexWarning,
             stacklevel=dtypes.levels_to_user(),
         )
+    if type(operand) in dtypes.python_scalar_dtypes and new_dtype in dtypes.KIND:
+        operand = casts.convert_scalar(operand, new_dtype)  # it need not fit its default dtype
     return convert(operand, new_dtype)
 
 

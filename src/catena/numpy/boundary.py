@@ -219,6 +219,13 @@ def convert(x, dtype, weak: bool = False):
     return lax.convert_element_type_p.bind(x, new_dtype=dtype, weak_type=weak)
 
 
+def convert_as_asked(x, dtype, weak: bool = False):
+    """``convert`` to a dtype that the user chose, which a Python integer need not fit: it wraps around."""
+    if type(x) in SCALARS:
+        return make_array(casts.convert_scalar(x, dtype), weak)
+    return convert(x, dtype, weak)
+
+
 def dtype_of(x) -> tuple:
     """The ``(dtype, weak)`` of an operand."""
     if type(x) in SCALARS:

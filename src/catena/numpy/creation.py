@@ -24,6 +24,7 @@ from catena.numpy.boundary import (
     as_operand,
     broadcast_to,
     convert,
+    convert_as_asked,
     direct,
     dtype_of,
     static_int,
@@ -186,8 +187,10 @@ def full(
     if dtype is not None and dtypes.is_extended(dtype) and type(fill_value) in SCALARS:
         return placed(constant(shape_argument(shape), fill_value, dtype), device, out_sharding)
     fill_value = as_operand("full", fill_value)
-    found, weak = dtype_of(fill_value)
-    value = convert(fill_value, dtype or found, weak and dtype is None)
+    if dtype is None:
+        value = convert(fill_value, *dtype_of(fill_value))
+    else:
+        value = convert_as_asked(fill_value, dtype)
     return placed(_broadcast_fill(value, shape_argument(shape)), device, out_sharding)
 
 
@@ -319,7 +322,7 @@ def full_like(
     if dtypes.is_extended(dtype) and type(fill_value) in SCALARS:
         return placed(constant(shape, fill_value, dtype), device, out_sharding)
     value = as_operand("full_like", fill_value, 1)
-    return placed(_broadcast_fill(convert(value, dtype, weak), shape), device, out_sharding, a)
+    return placed(_broadcast_fill(convert_as_asked(value, dtype, weak), shape), device, out_sharding, a)
 
 
 # ---- identity and triangles

@@ -27,7 +27,7 @@ from catena.core.trace import same_value
 from catena.core.traceback import shorten
 from catena.lax.windowed import GatherScatterMode
 from catena.numpy.arithmetic import divide, power
-from catena.numpy.boundary import SCALARS, convert, dtype_of
+from catena.numpy.boundary import SCALARS, convert, convert_as_asked, dtype_of
 from catena.numpy.conversion import from_object
 from catena.numpy.hot import F32, F64, I32, I64, NUMBER, REAL_OR_INT
 from catena.numpy.indexers import Plan, check_not_empty, parse, traced_mask
@@ -382,6 +382,8 @@ def _converted(values, x):
                 FutureWarning,
                 stacklevel=dtypes.levels_to_user(),
             )
+    if type(values) is int and values > 0 and dtypes.KIND.get(x.dtype) == "u" and values <= dtypes.iinfo(x.dtype).max:
+        return convert_as_asked(values, x.dtype)  # the upper half of the widest unsigned integers
     return convert(values, x.dtype, x.weak_type) if type(values) in SCALARS or values.dtype != x.dtype else values
 
 
