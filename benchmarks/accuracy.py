@@ -309,8 +309,7 @@ without a correct digit: NaN, an infinity, or zero for a normal number. "(2 spec
 (zeros, infinities, NaN, poles, ends of the domain) at which the result is not exactly what it must be.
 The last column is where the worse of our two results is worst.
 
-Eager evaluation is NumPy's and SciPy's for small arrays; large ones, where those are slow, are given to
-compiled kernels, whose accuracy is that of the column "compiled". Errors of `lgamma` and `digamma` are
+Eager evaluation is by compiled code too, and has the same bits; what NumPy computes exactly is NumPy's. Errors of `lgamma` and `digamma` are
 {reflection}. For the derivatives of gamma samples and of `igamma`, mpmath's differences are exact to 100 digits.
 
 | function | type | eager | compiled | {theirs} | worst at |

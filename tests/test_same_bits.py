@@ -15,6 +15,7 @@ import catena
 import catena.numpy as jnp
 from catena import lax
 from catena.compiler import elementwise as compiled_loops
+from catena.core.config import override
 from catena.core.lazy import load
 from catena.lax import native, policy
 
@@ -232,3 +233,11 @@ def test_zeros_of_two_signs(name):
     }
     fun = calls.get(name) or getattr(jnp, name)
     assert battery.digest(fun(x, y)) == battery.digest(catena.jit(fun)(x, y))
+
+
+def test_loops_are_made_in_checked_mode_too():
+    with override("jax_check_bounds", True):
+        ufunc = compiled_loops.ufunc(
+            "checked", jaxpr_of(lambda x: lax.exp(x) * 3, "float32"), (np.dtype("float32"),), (1,)
+        )
+    assert ufunc(np.zeros(3, np.float32)).tolist() == [3.0, 3.0, 3.0]

@@ -18,6 +18,7 @@ def write_loop(w: ProgramWriter, region: Region) -> Module | None:
     """The module with the function ``loop`` for a region over ``BLOCK`` elements; None where it needs more than memory
     on the stack: tables, routines, large temporaries.
     """
+    w.sites = None  # no checks of bounds: blocks are as long as the nests that run over them
     e, operands = w.e, [*region.inputs, *region.outputs]
     sizes = [v.dtype.itemsize for v in operands]
     total = e.op("load i64, ptr %dims")
