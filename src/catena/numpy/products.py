@@ -45,9 +45,13 @@ def fast_product(a, b):
     """
     x, y = a._value, b._value
     if x.dtype is y.dtype and x.dtype in _FAST and 1 <= x.ndim <= 2 and 1 <= y.ndim <= 2 and x.shape[-1] == y.shape[0]:
-        if y.shape[0] > LONG_SUM or not is_small_product(x.size, y.size, y.shape[0]):
-            return None
-        value = quiet.run(_product, dense(x), dense(y))
+        if x.size + y.size > LONG_SUM:  # else neither sums nor work can be too large
+            k = y.shape[0]
+            if k > LONG_SUM or not is_small_product(x.size, y.size, k):
+                return None
+        if not x.flags.c_contiguous or not y.flags.c_contiguous:
+            x, y = dense(x), dense(y)
+        value = quiet.run(_product, x, y)
         value = value if type(value) is np.ndarray else np.asarray(value)
         return make_array(value, a._weak and b._weak)
     return None
