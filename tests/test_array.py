@@ -1,7 +1,9 @@
 """Arrays and traced values: operators, methods, properties, immutability, conversions, DLPack."""
 
 import copy
+import operator
 import pickle
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -169,6 +171,35 @@ def test_errors(call, error, text):
     assert text in str(found.value)
 
 
+class Weighted(NamedTuple):
+    weight: int
+
+    def __rmul__(self, other):
+        return "rmul"
+
+    def __rpow__(self, other):
+        return "rpow"
+
+    def __rmatmul__(self, other):
+        return "rmatmul"
+
+    def __gt__(self, other):
+        return "gt"
+
+    def __eq__(self, other):
+        return "eq"
+
+
+@pytest.mark.parametrize("call", [lambda f: f(A), lambda f: catena.eval_shape(f, A)])
+def test_operators_give_way_to_a_named_tuple_that_defines_them(call):
+    other, outcomes = Weighted(1), []
+    call(lambda x: outcomes.extend([x * other, x**other, x @ other, x < other, x == other]))
+    assert outcomes == ["rmul", "rpow", "rmatmul", "gt", "eq"]
+    for operation in (operator.add, operator.gt, operator.ne):
+        with pytest.raises(TypeError, match="'Array' and 'Weighted'"):
+            operation(A, other)
+
+
 def test_comparison_with_foreign_objects_is_identity():
     assert (A == None) is False and (A != "a") is True  # noqa: E711
 
@@ -201,6 +232,15 @@ def test_deleted_arrays_say_so():
     ):
         with pytest.raises(RuntimeError, match=r"Array has been deleted with shape=float32\[3\]"):
             use()
+
+
+@pytest.mark.parametrize("function", [jnp.array, jnp.copy, lambda x: x.copy(), lambda x: jnp.asarray(x, copy=True)])
+def test_the_cotangent_of_a_copy_is_a_copy(function):
+    cotangent = jnp.ones(3)
+    (result,) = catena.vjp(function, A)[1](cotangent)
+    assert result is not cotangent
+    cotangent.delete()
+    assert result.tolist() == [1, 1, 1]
 
 
 def test_pickle_and_copy():

@@ -337,7 +337,7 @@ class Operator(NamedTuple):
                     except (ValueError, TypeError):
                         pass
             try:
-                return fun(self, other) if is_operand(other, name, True) else refuse(symbol, self, other)
+                return fun(self, other) if is_operand(other, name, True) else refuse(symbol, name, self, other)
             except Exception as error:
                 shorten(error)
                 raise
@@ -364,7 +364,7 @@ class Operator(NamedTuple):
                     except (ValueError, TypeError):
                         pass
             try:
-                return fun(other, self) if is_operand(other, name, False) else refuse(symbol, other, self)
+                return fun(other, self) if is_operand(other, name, False) else refuse(symbol, name, other, self)
             except Exception as error:
                 shorten(error)
                 raise
@@ -377,7 +377,7 @@ class Operator(NamedTuple):
 
         def method(self, other):
             try:
-                return fun(self, other) if is_operand(other, name, True) else refuse(symbol, self, other)
+                return fun(self, other) if is_operand(other, name, True) else refuse(symbol, name, self, other)
             except Exception as error:
                 shorten(error)
                 raise
@@ -390,7 +390,7 @@ class Operator(NamedTuple):
 
         def method(self, other):
             try:
-                return fun(other, self) if is_operand(other, name, False) else refuse(symbol, other, self)
+                return fun(other, self) if is_operand(other, name, False) else refuse(symbol, name, other, self)
             except Exception as error:
                 shorten(error)
                 raise
@@ -398,10 +398,11 @@ class Operator(NamedTuple):
         return _named(method, f"__r{name}__")
 
 
-def refuse(symbol: str, left, right):
+def refuse(symbol: str, name: str, left, right):
     """NotImplemented, so that Python asks the other operand; but never a list, which would do something
-    else."""
-    if isinstance(left, list | tuple) or isinstance(right, list | tuple):
+    else, unless its class (a NamedTuple, say) defines the operator itself."""
+    asks_right = isinstance(right, list | tuple) and not has_operator(type(right), name, True)
+    if isinstance(left, list | tuple) or asks_right:
         names = f"'{type(left).__name__}' and '{type(right).__name__}'"
         raise TypeError(f"unsupported operand type(s) for {symbol}: {names}")
     return NotImplemented

@@ -106,7 +106,11 @@ def _array_pow(self, other):
         if type(other) is int and other == 2:
             return make_array(np.multiply(self._value, self._value, out=...), self._weak)
     try:
-        return arithmetic.power(self, other) if is_operand(other, "pow", True) else refuse("** or pow()", self, other)
+        return (
+            arithmetic.power(self, other)
+            if is_operand(other, "pow", True)
+            else refuse("** or pow()", "pow", self, other)
+        )
     except Exception as error:
         shorten(error)
         raise
@@ -119,7 +123,7 @@ def _array_matmul(self, other):
         if product is not None:
             return product
     try:
-        return products.matmul(self, other) if is_operand(other, "matmul", True) else refuse("@", self, other)
+        return products.matmul(self, other) if is_operand(other, "matmul", True) else refuse("@", "matmul", self, other)
     except Exception as error:
         shorten(error)
         raise

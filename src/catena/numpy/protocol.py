@@ -225,8 +225,11 @@ def _wrappers(asked) -> list:
 _REFLECTED = {"eq": "__eq__", "ne": "__ne__", "lt": "__gt__", "le": "__ge__", "gt": "__lt__", "ge": "__le__"}
 
 
+_WITHOUT_MEANING = (object, list, tuple)  # whose operators say nothing about arrays
+
+
 def has_operator(kind: type, name: str, reflected: bool) -> bool:
-    """Whether a class that takes part defines the operator that Python asks next, ``name`` of an array on the
-    other side."""
+    """Whether a class defines the operator that Python asks next, ``name`` of an array on the other side."""
     method = _REFLECTED.get(name, f"__r{name}__") if reflected else f"__{name}__"
-    return takes_part(kind) and getattr(kind, method, None) is not getattr(object, method, None)
+    owner = next((base for base in kind.__mro__ if method in vars(base)), object)
+    return owner not in _WITHOUT_MEANING
