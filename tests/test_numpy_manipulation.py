@@ -220,3 +220,12 @@ def test_trim_zeros():
 def test_errors(call, error, words):
     with pytest.raises(error, match=words):
         call()
+
+
+@pytest.mark.parametrize("name", ["split", "array_split", "hsplit", "vsplit"])
+def test_a_traced_index_among_those_of_split_is_named(name):
+    split = getattr(jnp, name)
+    assert [part.shape for part in split(M[:2, :2], [jnp.int32(1)])] == [part.shape for part in split(M[:2, :2], [1])]
+    for indices in (lambda i: [i, 2], lambda i: (1, i)):
+        with pytest.raises(ConcretizationTypeError, match=f"in jax.numpy.{name} argument 1"):
+            catena.jit(lambda i, indices=indices: split(M, indices(i)))(1)

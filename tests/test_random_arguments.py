@@ -78,6 +78,15 @@ def data(keys) -> list:
     return random.key_data(keys).tolist()
 
 
+@pytest.mark.parametrize("transform", [lambda f: f, jax.jit])
+def test_keys_that_are_near_are_equal(transform):
+    keys = random.split(KEY, 3)
+    assert transform(jnp.isclose)(keys, keys[1]).tolist() == [False, True, False]
+    assert transform(jnp.allclose)(keys, keys) and not jnp.allclose(keys, keys[0], equal_nan=True)
+    with pytest.raises(TypeError, match="isclose does not accept dtypes key<fry>, float32"):
+        jnp.isclose(KEY, 1.0)
+
+
 def test_keys_of_equal_words():
     dtype = KEY.dtype
     for made in (jnp.zeros((2,), dtype), jnp.zeros_like(random.split(KEY)), lax.full((2,), 0, dtype)):

@@ -389,7 +389,7 @@ def _section_sizes(name: str, indices_or_sections, n: int, uneven: bool) -> list
     what = f"in jax.numpy.{name} argument 1"
     if hasattr(type(indices_or_sections), "__jax_array__"):
         indices_or_sections = as_array_argument(name, indices_or_sections, 1)
-    if np.ndim(indices_or_sections) if not hasattr(indices_or_sections, "ndim") else indices_or_sections.ndim:
+    if _is_sequence(indices_or_sections):
         ends = [concrete_or_error(operator.index, i, what) for i in indices_or_sections]
         ends = [0] + [min(max(i + n, 0) if i < 0 else i, n) for i in ends] + [n]
         return [max(b - a, 0) for a, b in zip(ends, ends[1:], strict=False)]
@@ -400,6 +400,11 @@ def _section_sizes(name: str, indices_or_sections, n: int, uneven: bool) -> list
     if rest and not uneven:
         raise ValueError(f"array split does not result in an equal division: rest is {rest}")
     return [each + 1] * rest + [each] * (count - rest)
+
+
+def _is_sequence(x) -> bool:
+    """Whether ``x`` has axes; what a list holds is not looked at, as it may be traced."""
+    return isinstance(x, list | tuple) or bool(x.ndim if hasattr(x, "ndim") else np.ndim(x))
 
 
 Sections = int | Sequence[int] | Array
