@@ -366,7 +366,8 @@ def how_to_run(program: Program, call: TracedCall, placed: bool) -> tuple:
     the program, which owns the entry's code: another thread may have replaced it meanwhile.
     Where there is more to do than to call the entry, a function of the arguments and None stand for the first two.
     """
-    out_tree = None if call.out_tree.num_nodes == 1 else call.out_tree
+    one_result = call.out_tree.num_nodes == call.out_tree.num_leaves == 1  # an empty tuple is one node as well
+    out_tree = None if one_result else call.out_tree
     out_avals = [v.aval for v in call.closed.jaxpr.outvars]
     extended = any(a.extended for a in out_avals)
     if call.placing is not None:
