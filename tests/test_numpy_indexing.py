@@ -494,3 +494,74 @@ def test_choosing():
         np.testing.assert_array_equal(compiled, np.choose(numbers + 2, choices, mode=mode))
     check_jit(lambda x: jnp.where(x > 4, x, 0), [M])
     check_gradient(lambda x: jnp.where(x > 4, x * 2, 0.0), M)
+
+
+READS_AND_WRITES = [
+    lambda x, i: x[i],
+    lambda x, i: x[None, i],
+    lambda x, i: x[i, None],
+    lambda x, i: x.at[i].get(mode="fill"),
+    lambda x, i: x.at[i].set(1.0),
+    lambda x, i: x.at[i].add(1.0),
+]
+
+
+@pytest.mark.parametrize("use", READS_AND_WRITES)
+def test_a_traced_integer_cannot_address_an_axis_without_elements(use):
+    x = jnp.zeros((0, 2))
+    for call in (catena.jit(use), lambda x, i: catena.vmap(use, (None, 0))(x, jnp.full(2, i))):
+        with pytest.raises(IndexError, match="out of bounds for axis 0 with size 0"):
+            call(x, 0)
+    assert catena.jit(lambda x, i: x[:, i])(x, 0).shape == (0,)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint32"])
+@pytest.mark.parametrize("jit", [catena.jit, lambda f: f])
+def test_unsigned_indices_are_never_negative(dtype, jit):
+    x, last = jnp.arange(4.0), np.iinfo(dtype).max
+    for i in (np.array([1, last], dtype), np.array(last, dtype)):
+        clipped = np.minimum(i, 3)
+        np.testing.assert_array_equal(jit(lambda i: x[i])(i), np.arange(4.0)[clipped])
+        np.testing.assert_array_equal(jit(lambda i: x.at[i].get(mode="clip"))(i), np.arange(4.0)[clipped])
+        filled = jit(lambda i: x.at[i].get(mode="fill", fill_value=-1))(i)
+        np.testing.assert_array_equal(filled, np.where(i < 4, np.arange(4.0)[clipped], -1))
+        np.testing.assert_array_equal(jit(lambda i: x.at[i].set(0.0))(i), [0, 0 if i.ndim else 1, 2, 3])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32", "uint8", "bool", "complex64"])
+@pytest.mark.parametrize("jit", [catena.jit, lambda f: f])
+def test_take_along_axis_by_one_hot_vectors(dtype, jit):
+    x, i = jnp.arange(6).reshape(2, 3).astype(dtype), jnp.array([[2, -1], [7, -9]])
+    take = lambda wrap: jit(  # noqa: E731
+        lambda x, i: jnp.take_along_axis(x, i, 1, mode="one_hot", fill_value=5, wrap_negative_indices=wrap)
+    )(x, i)
+    for wrap, second in ((None, 2), (True, 2), (False, 0)):
+        got = take(wrap)
+        assert got.dtype == x.dtype
+        np.testing.assert_array_equal(got, np.array([[2, second], [0, 0]]).astype(dtype))
+
+
+def test_the_gradient_of_take_along_axis_by_one_hot_vectors():
+    gradient = catena.grad(lambda x: jnp.take_along_axis(x, jnp.array([[2, 2], [0, 9]]), 1, mode="one_hot").sum())
+    np.testing.assert_array_equal(gradient(jnp.ones((2, 3))), [[0, 0, 2], [1, 0, 0]])
+
+
+@pytest.mark.parametrize("shape", [(2, 3), (2, 0), (4,), 4, ()])
+def test_unravel_index_of_a_traced_shape(shape):
+    i = jnp.array([3, 5, -1, 99, -99])
+    want = jnp.unravel_index(i, shape)
+    given = shape if shape == () or isinstance(shape, int) else jnp.array(shape)
+    for traced in (shape, given):
+        got = catena.jit(jnp.unravel_index)(i, traced)
+        assert [g.dtype for g in got] == [w.dtype for w in want]
+        for g, w in zip(got, want, strict=True):
+            np.testing.assert_array_equal(g, w)
+
+
+def test_unravel_index_of_batched_and_half_traced_shapes():
+    rows, columns = catena.vmap(jnp.unravel_index)(jnp.array([3, 5]), (jnp.array([2, 4]), jnp.array([3, 2])))
+    assert rows.tolist() == [1, 2] and columns.tolist() == [0, 1]
+    rows, columns = catena.jit(lambda i, n: jnp.unravel_index(i, (2, n)))(jnp.array([3, 5], "int8"), 3)
+    assert rows.tolist() == [1, 1] and columns.tolist() == [0, 2] and rows.dtype == "int8"
+    with pytest.raises(TypeError, match="shape must be integers"):
+        catena.jit(jnp.unravel_index)(jnp.array([3]), (2.0, 3))

@@ -6,7 +6,7 @@ from catena.core import dtypes
 from catena.core.array import make_array
 from catena.core.shapes import position_dtype
 from catena.core.zeros import get_aval
-from catena.lax.arithmetic import add, rem
+from catena.lax.arithmetic import add, min_p, rem
 from catena.lax.broadcasting import iota_p
 from catena.lax.comparison import lt, select_n
 from catena.lax.convert import convert
@@ -26,8 +26,7 @@ def as_position(index, dtype):
     """An integer index in the signed ``dtype``; what is too large for it becomes its largest."""
     own = get_aval(index)
     if dtypes.KIND[own.dtype] == "u" and own.dtype.itemsize >= dtype.itemsize:
-        largest = constant(dtypes.iinfo(dtype).max, own.dtype)
-        index = select_n(lt(index, largest), largest, index)
+        index = min_p.bind(index, constant(dtypes.iinfo(dtype).max, own.dtype))
     return convert(index, dtype) if own.dtype != dtype or own.weak_type else index
 
 

@@ -22,8 +22,8 @@ class GatherScatterMode(enum.Enum):
 
     ``CLIP`` moves them inside. ``FILL_OR_DROP`` makes gathers return a fill value and scatters skip the
     update. ``PROMISE_IN_BOUNDS`` says that there are none; here such gathers clip and such scatters drop, so
-    that a broken promise gives a wrong number and not a wrong read. ``ONE_HOT`` is known by name only:
-    gathers refuse it.
+    that a broken promise gives a wrong number and not a wrong read. ``ONE_HOT`` is for
+    ``take_along_axis`` only: gathers refuse it.
 
     >>> GatherScatterMode.from_any("fill")
     <GatherScatterMode.FILL_OR_DROP: 2>

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 from collections.abc import Callable, Sequence
@@ -13,9 +14,18 @@ from catena import lax
 from catena.core import dtypes
 from catena.core.array import Array, make_array
 from catena.core.errors import ConcretizationTypeError
-from catena.core.trace import find_concrete
-from catena.lax.positions import constant, from_end
-from catena.numpy.boundary import SCALARS, array_arguments, as_array_argument, convert, direct, promote, user_dtype
+from catena.core.trace import Tracer, find_concrete
+from catena.lax.positions import as_position, constant, from_end
+from catena.numpy.boundary import (
+    SCALARS,
+    array_arguments,
+    as_array_argument,
+    convert,
+    direct,
+    promote,
+    promoted_dtype,
+    user_dtype,
+)
 from catena.numpy.conversion import from_object
 from catena.numpy.creation import default_int, ones, shape_argument
 from catena.numpy.hot import INT, Operand
@@ -296,11 +306,11 @@ def unravel_index(indices: Operand, shape: int | Sequence[int]) -> tuple[Array, 
 
     Arguments:
       indices: integers; those out of bounds give the nearest end.
-      shape: the shape of the array.
+      shape: the shape of the array, also a traced one.
     Returns:
       For each dimension an array of the shape of ``indices``.
     Raises:
-      TypeError: the indices are not integers.
+      TypeError: the indices, or the lengths in ``shape``, are not integers.
 
     >>> import catena.numpy as jnp
     >>> jnp.unravel_index(jnp.array([1, 5]), (2, 3))
@@ -309,6 +319,9 @@ def unravel_index(indices: Operand, shape: int | Sequence[int]) -> tuple[Array, 
     indices = as_array_argument("unravel_index", indices)
     if not dtypes.is_integer(indices.dtype):
         raise TypeError(f"unravel_index: indices must be integers, got {dtypes.dtype_name(indices.dtype)}")
+    lengths = tuple(shape) if np.iterable(shape) else (shape,)
+    if any(isinstance(n, Tracer) and find_concrete(n) is None for n in lengths):
+        return _unravelled_by_traced(indices, lengths)
     sizes = shape_argument(shape)
     total = int(np.prod(sizes, dtype=np.int64))
     dtype, weak = indices.dtype, indices.weak_type
@@ -317,12 +330,30 @@ def unravel_index(indices: Operand, shape: int | Sequence[int]) -> tuple[Array, 
     left = from_end(indices, total)
     wide = left.dtype
     left = lax.clamp(constant(0, wide), left, constant(min(max(total - 1, 0), dtypes.iinfo(wide).max), wide))
-    out = []
-    for size in reversed(sizes):
-        bound = constant(max(size, 1), wide)
-        out.append(lax.rem(left, bound))
-        left = lax.div(left, bound)
-    return tuple(convert(column, dtype, weak) for column in reversed(out))
+    return _digits(left, [constant(max(size, 1), wide) for size in sizes], dtype, weak)
+
+
+def _digits(left, bases: list, *dtype_and_weak) -> tuple:
+    """The digits of numbers that are not negative, in a system where each place has its own base."""
+    columns = []
+    for base in reversed(bases):
+        columns.append(convert(lax.rem(left, base), *dtype_and_weak))
+        left = lax.div(left, base)
+    return tuple(reversed(columns))
+
+
+def _unravelled_by_traced(indices, lengths: tuple) -> tuple:
+    """``unravel_index`` where lengths are known at run time only."""
+    lengths = array_arguments("unravel_index", *lengths)
+    if any(n.ndim or not dtypes.is_integer(n.dtype) for n in lengths):
+        raise TypeError(f"unravel_index: shape must be integers, got {lengths}")
+    wide = default_int()
+    left, *sizes = (as_position(x, wide) for x in (indices, *lengths))
+    zero, one = constant(0, wide), constant(1, wide)
+    total = functools.reduce(lax.mul, sizes, one)
+    left = lax.select(lax.lt(left, zero), lax.add(left, total), left)
+    left = lax.clamp(zero, left, lax.max(lax.sub(total, one), zero))
+    return _digits(left, [lax.max(size, one) for size in sizes], *promoted_dtype([indices, *lengths]))
 
 
 def _unravelled(left, sizes: tuple) -> list:

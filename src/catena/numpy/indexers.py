@@ -263,9 +263,9 @@ def has_block(tokens) -> bool:
 
 
 def check_not_empty(tokens, shape):
-    """Integers cannot address an axis without elements."""
+    """Integers, also traced ones, cannot address an axis without elements."""
     for item, dim in tokens:
-        if isinstance(item, int) and shape[dim] == 0:
+        if dim is not None and shape[dim] == 0 and (isinstance(item, int) or getattr(item, "ndim", None) == 0):
             raise IndexError(f"index is out of bounds for axis {dim} with size 0")
 
 

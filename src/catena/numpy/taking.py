@@ -118,7 +118,8 @@ def take_along_axis(
       arr: an array.
       indices: integers, of as many dimensions; those but ``axis`` broadcast with ``arr``.
       axis: the axis; None flattens ``arr``, and indices are 1-D.
-      mode: for indices out of bounds: "fill" (or None), "clip", "promise_in_bounds".
+      mode: for indices out of bounds: "fill" (or None), "clip", "promise_in_bounds", or "one_hot", which fills
+        with zeros: what a product with one-hot vectors gives.
       fill_value: for "fill": by default NaN, the smallest signed or the largest unsigned integer, or True.
       wrap_negative_indices: whether negative indices count from the end; by default they do.
     Returns:
@@ -147,6 +148,8 @@ def take_along_axis(
         raise IndexError("Cannot do a non-empty jnp.take_along_axis() from an empty axis.")
     wrap = wrap_negative_indices is None or wrap_negative_indices
     mode = lax.GatherScatterMode.from_any("fill" if mode is None else mode)
+    if mode is lax.GatherScatterMode.ONE_HOT:
+        mode, fill_value = lax.GatherScatterMode.FILL_OR_DROP, 0
     if direct(arr) and direct(indices) and wrap:
         try:
             if arr._value.ndim == 1:
