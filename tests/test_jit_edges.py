@@ -251,6 +251,6 @@ def test_what_a_function_closes_over_goes_with_it(name):
 
 @pytest.mark.parametrize("nothing", [None, (), {}, []])
 def test_functions_of_trees_that_return_nothing_can_be_called_again(nothing):
-    f = catena.jit(lambda x, tree: nothing)
+    f = jax.jit(lambda x, tree: nothing)
     for tree in ((), [1.0], {"a": jnp.ones(2)}):
         assert [f(jnp.arange(3), tree) for _ in range(3)] == [nothing] * 3
