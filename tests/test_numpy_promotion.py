@@ -3,6 +3,8 @@
 The tables stand in ``test_dtypes``, where the lattice alone is tested against them.
 """
 
+import itertools
+import math
 from functools import partial
 
 import numpy as np
@@ -191,3 +193,60 @@ def test_masks_are_spread_in_every_mode_of_rank_promotion(name):
         with pytest.raises(ValueError):
             m + v[:3]
     np.testing.assert_array_equal(found, ONE_RANK[name](v, m))
+
+
+# ---- operands of two dtypes
+
+MIXED = ["bool", "int8", "uint8", "int16", "int32", "uint32", "bfloat16", "float16", "float32", "complex64"]
+PRODUCTS = {
+    "dot": (jnp.dot, (3, 4), (4, 2)),
+    "matmul": (jnp.matmul, (2, 3, 4), (2, 4, 2)),
+    "inner": (jnp.inner, (3, 4), (2, 4)),
+    "tensordot": (lambda a, b: jnp.tensordot(a, b, 1), (3, 4), (4, 2)),
+    "vecdot": (jnp.vecdot, (3, 4), (3, 4)),
+    "einsum": (lambda a, b: jnp.einsum("ij,jk", a, b), (3, 4), (4, 2)),
+}
+
+
+@pytest.mark.parametrize("pair", list(itertools.combinations(MIXED, 2)), ids="-".join)
+def test_a_product_of_two_dtypes_converts_neither_operand_first(pair):
+    """Of small integers, so that every dtype holds the products and sums."""
+    for function, left, right in PRODUCTS.values():
+        a = np.arange(math.prod(left)).reshape(left) % 3 % 2
+        b = np.arange(math.prod(right)).reshape(right) % 5 % 2
+        x, y = jnp.asarray(a, pair[0]), jnp.asarray(b, pair[1])
+        names = [eqn.primitive.name for eqn in jax.make_jaxpr(function)(x, y).eqns]
+        assert "dot_general" in names and "convert_element_type" not in names
+        expected = function(a, b)
+        result = function(x, y)
+        assert result.dtype == jnp.promote_types(*pair)
+        np.testing.assert_array_equal(np.asarray(result, complex), np.asarray(expected, complex))
+
+
+@pytest.mark.parametrize(
+    "pair", ["bfloat16 float32", "bfloat16 float16", "int8 float32", "int8 uint8", "int32 uint32", "bool complex64"]
+)
+def test_a_compiled_product_of_two_dtypes_is_that_of_what_both_promote_to(pair):
+    """Of numbers whose products need the wider dtype."""
+    left, right = pair.split()
+    x, y = jnp.asarray([[100, 3], [27, 1]], left), jnp.asarray([[101, 5], [119, 2]], right)
+    wide = jnp.promote_types(left, right)
+    expected = np.asarray(x, complex) @ np.asarray(y, complex)
+    for result in (jnp.dot(x, y), jax.jit(jnp.dot)(x, y), jax.jit(lambda x, y: jnp.einsum("ij,jk", x, y))(x, y)):
+        assert result.dtype == wide
+        np.testing.assert_array_equal(np.asarray(result, complex), expected)
+
+
+def test_the_derivatives_of_a_product_of_two_dtypes_have_the_dtypes_of_its_operands():
+    x, y = jnp.ones((2, 3), "bfloat16"), jnp.arange(6.0).reshape(3, 2)
+    for transform in (lambda f: f, jax.jit):
+        dx, dy = transform(jax.grad(lambda x, y: jnp.dot(x, y).sum(), (0, 1)))(x, y)
+        assert (dx.dtype, dy.dtype) == (x.dtype, y.dtype)
+        assert dx.tolist() == [[1, 5, 9]] * 2 and dy.tolist() == [[2, 2]] * 3
+    z = jnp.full((3, 2), 1 + 2j)
+    assert jax.grad(lambda x: jnp.dot(x, z).real.sum())(x).tolist() == [[2, 2, 2]] * 2
+
+
+def test_a_weak_operand_of_a_product_takes_the_dtype_of_the_other():
+    assert jnp.dot(jnp.ones((2, 2), "int8"), jnp.full((2, 2), 3)).dtype == "int8"
+    assert jnp.dot(jnp.ones((2, 2), "bfloat16"), jnp.full((2, 2), 3.0)).dtype == "bfloat16"

@@ -92,8 +92,8 @@ def einsum(
     labels, result_labels, steps = _contractions(args, optimize)
     preferred = user_dtype(preferred_element_type, "einsum")
     dtype, weak = promoted_dtype(arrays) if len(arrays) > 1 else (arrays[0].dtype, arrays[0].weak_type)
-    arrays = [convert(a, dtype, weak) for a in arrays]
-    product = _Product(precision, preferred, _dot_general or lax.dot_general)
+    arrays = [convert(a, dtype, weak) if a.weak_type else a for a in arrays]
+    product = _Product(precision, preferred, dtype, _dot_general or lax.dot_general)
     terms = list(zip(labels, arrays, strict=True))
     for places in steps:
         chosen = [terms.pop(i) for i in sorted(places, reverse=True)]
@@ -148,35 +148,38 @@ def _count(args: tuple) -> int:
 class _Product:
     """How two operands are multiplied."""
 
-    def __init__(self, precision, preferred, dot_general):
-        self.precision, self.preferred, self.dot_general = precision, preferred, dot_general
+    def __init__(self, precision, preferred, dtype, dot_general):
+        self.precision, self.preferred, self.dtype, self.dot_general = precision, preferred, dtype, dot_general
 
     def __call__(self, a, b, numbers):
-        return self.dot_general(a, b, numbers, precision=self.precision, preferred_element_type=self.preferred)
+        preferred = self.dtype if self.preferred is None and a.dtype != b.dtype else self.preferred
+        return self.dot_general(a, b, numbers, precision=self.precision, preferred_element_type=preferred)
 
 
 def _contract(terms: list, keep: set, product: _Product) -> tuple:
     """Terms, each labels and an array, multiplied and summed over the labels that are not to be kept."""
     names = [set(n) for n, _ in terms]
-    simple = [_simplified(*t, keep.union(*names[:i], *names[i + 1 :])) for i, t in enumerate(terms)]
+    simple = [_simplified(*t, keep.union(*names[:i], *names[i + 1 :]), product.dtype) for i, t in enumerate(terms)]
     result = simple[0]
     for i, other in enumerate(simple[1:], 1):
         result = _pair(result, other, keep.union(*names[i + 1 :]), product)
-    return _summed(*result, keep)
+    return _summed(*result, keep, product.dtype)
 
 
-def _simplified(names: str, x, keep: set) -> tuple:
+def _simplified(names: str, x, keep: set, dtype) -> tuple:
     """A term with diagonals taken of its repeated labels, and sums over labels that nobody else has."""
     for label, count in Counter(names).items():
         for _ in range(count - 1):
             names, x = _diagonal(names, x, label)
-    return _summed(names, x, keep)
+    return _summed(names, x, keep, dtype)
 
 
-def _summed(names: str, x, keep: set) -> tuple:
+def _summed(names: str, x, keep: set, dtype) -> tuple:
+    """A term summed in ``dtype`` over the labels that are not to be kept."""
     axes = tuple(i for i, label in enumerate(names) if label not in keep)
     if not axes:
         return names, x
+    x = x if x.dtype == dtype else convert(x, dtype)
     total = lax.reduce_or(x, axes) if x.dtype == dtypes.BOOL else lax.reduce_sum(x, axes)
     return "".join(label for label in names if label in keep), total
 

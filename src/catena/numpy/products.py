@@ -32,6 +32,7 @@ from catena.numpy.boundary import (
 )
 from catena.numpy.hot import C64, C128, F32, F64, NUMBER, Operand
 from catena.numpy.placement import placed
+from catena.numpy.promotion import promote_dtypes
 from catena.typing import DTypeLike
 
 _REAL = frozenset({F32, F64})
@@ -58,11 +59,15 @@ def fast_product(a, b):
 
 
 def _operands(name: str, a, b, preferred) -> tuple:
-    """Promoted operands of their own ranks, the dtype of the result, and whether it is weak."""
+    """Operands of their own ranks and dtypes, the dtype of the result, and whether it is weak.
+
+    A contraction takes operands of two dtypes, so that none has to be copied in full into a wider one; only a weak one,
+    which has no dtype that it insists on, becomes what both promote to.
+    """
     xs = operands(name, a, b)
     dtype, weak = promoted_dtype(xs)
     preferred = user_dtype(preferred, name)
-    a, b = (convert(x, dtype, weak) for x in xs)
+    a, b = (convert(x, dtype, weak) if dtype_of(x)[1] else convert(x, dtype_of(x)[0]) for x in xs)
     return a, b, preferred or dtype, weak and preferred is None
 
 
@@ -167,7 +172,7 @@ def dot(
 
 def _dot(a, b, precision, dtype, weak):
     if not a.ndim or not b.ndim:
-        return convert(lax.mul(a, b), dtype, weak)
+        return convert(lax.mul(*promote_dtypes("dot", a, b)), dtype, weak)
     contracting = ((a.ndim - 1,), (max(b.ndim - 2, 0),))
     return _contract(a, b, contracting, ((), ()), precision, dtype, weak)
 
@@ -220,7 +225,7 @@ def inner(a: Operand, b: Operand, *, precision: Any = None, preferred_element_ty
                 return make_array(np.asarray(quiet.run(np.dot, dense(x), dense(y.T))))
     a, b, dtype, weak = _operands("inner", a, b, preferred_element_type)
     if not a.ndim or not b.ndim:
-        return convert(lax.mul(a, b), dtype, weak)
+        return convert(lax.mul(*promote_dtypes("inner", a, b)), dtype, weak)
     return _contract(a, b, ((a.ndim - 1,), (b.ndim - 1,)), ((), ()), precision, dtype, weak)
 
 
@@ -243,7 +248,7 @@ def outer(a: Operand, b: Operand, out: None = None) -> Array:
     refuse_out("outer", out)
     if found := concrete_values(NUMBER, a, b):  # the hot path
         return make_array(quiet.run(np.multiply, found[0].reshape(-1, 1), found[1].reshape(1, -1)))
-    a, b, _, _ = _operands("outer", a, b, None)
+    a, b = promote_dtypes("outer", a, b)
     product = lax.bitwise_and if a.dtype == dtypes.BOOL else lax.mul
     return product(lax.reshape(a, (a.size, 1)), lax.reshape(b, (1, b.size)))
 
@@ -406,7 +411,7 @@ def kron(a: Operand, b: Operand) -> Array:
     """
     if (found := concrete_values(NUMBER, a, b)) and found[0].ndim == found[1].ndim:  # the hot path
         return make_array(quiet.run(_kronecker, *found))
-    a, b, _, _ = _operands("kron", a, b, None)
+    a, b = promote_dtypes("kron", a, b)
     rank = max(a.ndim, b.ndim)
     a, b = (lax.reshape(x, (1,) * (rank - x.ndim) + x.shape) for x in (a, b))
     spread_a, spread_b, shape = _kronecker_shapes(a.shape, b.shape)
