@@ -276,3 +276,24 @@ def test_updates_take_the_whole_range_of_unsigned_integers(method, want):
         np.testing.assert_array_equal(call(jnp.ones(2, "uint32")), np.array([want, 1], "uint32"))
     with pytest.raises(OverflowError):
         jnp.ones(2, "uint32").at[0].set(2**32)
+
+
+@pytest.mark.parametrize("function, want", [(jnp.ndim, 1), (jnp.shape, (2,)), (jnp.size, 2)])
+def test_questions_about_lists_are_deprecated(function, want):
+    for x in ([1, 2], (1, 2), range(2)):
+        with pytest.warns(DeprecationWarning, match=f"{function.__name__} requires ndarray or scalar arguments") as found:
+            assert function(x) == want
+        assert len(found) == 1 and found[0].filename == __file__
+    for x in (np.ones(2), jnp.ones(2), catena.ShapeDtypeStruct((2,), "int8")):
+        assert function(x) == want
+    for x in (1, 1j, np.float32(1), True):
+        assert function(x) == function(jnp.array(1))
+
+
+@pytest.mark.skipif(np.lib.NumpyVersion(np.__version__) < "2.4.0", reason="older ones ask for dtype")
+def test_arrays_as_dtypes_are_deprecated():
+    with pytest.warns(DeprecationWarning, match="rather than dtype=arr use dtype=arr.dtype") as found:
+        assert np.dtype(jnp.arange(4)) == "int32"
+    assert found[0].filename == __file__
+    with pytest.warns(DeprecationWarning):
+        assert np.zeros(2, dtype=jnp.arange(4)).dtype == "int32"

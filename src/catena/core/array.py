@@ -6,6 +6,7 @@ out of Python.
 """
 
 import operator
+import warnings
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -111,6 +112,17 @@ class Array(ArrayMethods, metaclass=ArrayType):
 
     def __buffer__(self, flags):
         return memoryview(read_only(live(self)))
+
+    @property
+    def __numpy_dtype__(self):
+        """What NumPy (from 2.4 on) asks a value for that is given in place of a dtype."""
+        warnings.warn(
+            "Implicit conversion of an array to a dtype is deprecated; rather than dtype=arr use dtype=arr.dtype. In "
+            "the future this will result in an error.",
+            DeprecationWarning,
+            stacklevel=dtypes.levels_to_user(),
+        )
+        return self.dtype
 
     # ---- to Python
 

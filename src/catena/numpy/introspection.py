@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 import os
+import warnings
 from typing import Any, BinaryIO
 
 import numpy as np
 
+from catena.core import dtypes
 from catena.core.array import Array
 from catena.core.trace import Tracer
 from catena.core.traceback import shorten
@@ -22,7 +24,7 @@ def shape(a: Operand) -> tuple[int, ...]:
     """The lengths of the axes of an array.
 
     Arguments:
-      a: an array, a scalar or nested lists.
+      a: an array or a scalar; nested lists are deprecated.
     Returns:
       A tuple of integers.
 
@@ -33,7 +35,7 @@ def shape(a: Operand) -> tuple[int, ...]:
     if type(a) is Array:
         return a._value.shape
     try:
-        return _lengths(a)
+        return _lengths("shape", a)
     except Overridden as error:
         reason = error
     except Exception as error:
@@ -45,12 +47,20 @@ def shape(a: Operand) -> tuple[int, ...]:
 present_as(shape, shape)
 
 
-def _lengths(a) -> tuple:
-    """The shape of ``a``, without making an Array of it."""
+def _lengths(name: str, a) -> tuple:
+    """The shape of ``a``, without making an Array of it; a warning, in the name of the function ``name``, where it is
+    neither an array nor a scalar."""
     if getattr(type(a), "_is_array", False):
         return a.shape
     if hasattr(type(a), "__jax_array__") or takes_part(type(a)):
         return as_array_argument("shape", a).shape
+    if not hasattr(a, "shape") and not np.isscalar(a):
+        warnings.warn(
+            f"{name} requires ndarray or scalar arguments, got {type(a)} at position 0. In a future JAX release this "
+            "will be an error.",
+            DeprecationWarning,
+            stacklevel=dtypes.levels_to_user(),
+        )
     return np.shape(a)
 
 
@@ -58,7 +68,7 @@ def ndim(a: Operand) -> int:
     """The number of axes of an array.
 
     Arguments:
-      a: an array, a scalar or nested lists.
+      a: an array or a scalar; nested lists are deprecated.
     Returns:
       An integer.
 
@@ -66,14 +76,14 @@ def ndim(a: Operand) -> int:
     >>> jnp.ndim(jnp.ones((2, 3)))
     2
     """
-    return len(_lengths(a))
+    return len(_lengths("ndim", a))
 
 
 def size(a: Operand, axis: Axis = None) -> int:
     """The number of elements of an array, or its length along axes.
 
     Arguments:
-      a: an array, a scalar or nested lists.
+      a: an array or a scalar; nested lists are deprecated.
       axis: an axis or a tuple of them; None for all.
     Returns:
       An integer.
@@ -84,7 +94,7 @@ def size(a: Operand, axis: Axis = None) -> int:
     >>> jnp.size(jnp.ones((2, 3))), jnp.size(jnp.ones((2, 3)), axis=1)
     (6, 3)
     """
-    lengths = _lengths(a)
+    lengths = _lengths("size", a)
     result = 1
     for i in canonical_axes(axis, len(lengths)):
         result *= lengths[i]
