@@ -16,7 +16,7 @@ from tests.numpy_examples import EXAMPLES
 
 import catena as jax
 import catena.numpy as jnp
-from catena.numpy import protocol
+from catena.numpy import creation, protocol
 from catena.numpy.protocol import CLOSED
 from catena.typing import ArrayLike, SupportsJAXArray
 
@@ -86,7 +86,7 @@ ANY_OBJECT = {("array", "object"), ("asarray", "a"), ("isscalar", "element"), ("
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_signatures_say_where_such_objects_may_stand(name):
-    signature = inspect.signature(FUNCTIONS[name])
+    signature = inspect.signature(FUNCTIONS[name], eval_str=True)
     for args, kwargs in EXAMPLES[name]:
         for key, value in signature.bind(*args, **kwargs).arguments.items():
             if has_arrays(value) and (name, key) not in ANY_OBJECT:
@@ -96,6 +96,8 @@ def test_signatures_say_where_such_objects_may_stand(name):
 
 def named(annotation) -> set:
     """The types in an annotation, also within containers."""
+    if isinstance(annotation, str):  # in a signature that was put together, of a ufunc
+        annotation = eval(annotation, vars(creation))
     return {annotation}.union(*map(named, get_args(annotation)))
 
 

@@ -281,7 +281,9 @@ def test_updates_take_the_whole_range_of_unsigned_integers(method, want):
 @pytest.mark.parametrize("function, want", [(jnp.ndim, 1), (jnp.shape, (2,)), (jnp.size, 2)])
 def test_questions_about_lists_are_deprecated(function, want):
     for x in ([1, 2], (1, 2), range(2)):
-        with pytest.warns(DeprecationWarning, match=f"{function.__name__} requires ndarray or scalar arguments") as found:
+        with pytest.warns(
+            DeprecationWarning, match=f"{function.__name__} requires ndarray or scalar arguments"
+        ) as found:
             assert function(x) == want
         assert len(found) == 1 and found[0].filename == __file__
     for x in (np.ones(2), jnp.ones(2), catena.ShapeDtypeStruct((2,), "int8")):
