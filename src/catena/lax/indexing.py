@@ -365,6 +365,9 @@ def index_take(src, idxs, axes: Sequence[int]):
     axes = tuple(canonical_axis(a, len(shape), "index_take: axis") for a in axes)
     if len(idxs) != len(axes):
         raise TypeError(f"index_take: got {len(idxs)} index arrays for {len(axes)} axes")
+    for dtype in (get_aval(i).dtype for i in idxs):
+        if not dtypes.is_integer(dtype):
+            raise ValueError(f"index_take: indices must be integers, got {dtypes.dtype_name(dtype)}")
     columns = [around(i, shape[a]) for i, a in zip(idxs, axes, strict=True)]
     widest = max((get_aval(c).dtype for c in columns), key=lambda d: d.itemsize)
     columns = [expand_dims(c if get_aval(c).dtype == widest else convert(c, widest), (1,)) for c in columns]

@@ -347,10 +347,10 @@ def typed(x, aval, primitive) -> Array:
 
 
 def run_program(program: Program, arrays, out_avals) -> list:
-    """Run a program; the results have exactly these types, weakness included. Those without data are NumPy's."""
+    """Run a program; the results have exactly these types, weakness included. Those of float0 are NumPy's."""
     outs = program(arrays)
     return [
-        (out._value if aval.dtype == dtypes.float0 else out)
+        (out._value if aval.dtype == dtypes.float0 and not aval.extended else out)
         if out.aval is aval or aval.extended
         else retyped(out, aval)
         for out, aval in zip(outs, out_avals, strict=True)
