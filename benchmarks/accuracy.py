@@ -309,7 +309,8 @@ without a correct digit: NaN, an infinity, or zero for a normal number. "(2 spec
 (zeros, infinities, NaN, poles, ends of the domain) at which the result is not exactly what it must be.
 The last column is where the worse of our two results is worst.
 
-Eager evaluation is by compiled code too, and has the same bits; what NumPy computes exactly is NumPy's. Errors of `lgamma` and `digamma` are
+Eager evaluation is by compiled code too, and has the same bits; what NumPy computes exactly is NumPy's. Errors of
+`lgamma` and `digamma` are
 {reflection}. For the derivatives of gamma samples and of `igamma`, mpmath's differences are exact to 100 digits.
 
 | function | type | eager | compiled | {theirs} | worst at |
