@@ -29,6 +29,8 @@ from catena.compiler import stored  # noqa: E402
 from catena.core import lazy  # noqa: E402
 from catena.core.config import config  # noqa: E402
 
+collect_ignore = ["types"]  # programs that a type checker reads; nobody runs them
+
 # No test measures time: a busy machine must not fail one. Every run draws the same examples, so that a failure is
 # the change's; `pytest --hypothesis-profile=search` looks for new ones.
 hypothesis.settings.register_profile("catena", deadline=None, derandomize=True)

@@ -245,6 +245,7 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), np.unique(np.asarray(m
 FORK_WHILE_LOADING = """
 import os, sys, threading, time, warnings
 warnings.simplefilter("ignore")
+os.environ["CATENA_CACHE"] = "0"  # programs that are found on disk do not load the compiler
 import catena as jax
 from catena.core import lazy
 started = threading.Event()
