@@ -1,6 +1,6 @@
 """Arrays of 40 axes, of more than any array can have, and of sizes 0 and 1: a sample of `benchmarks/extents.py`."""
 
-import sys
+import importlib.util
 from pathlib import Path
 
 import numpy as np
@@ -12,9 +12,9 @@ import catena.lax as lax
 import catena.numpy as jnp
 from catena.core.array import make_array
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))
-
-import extents  # noqa: E402
+spec = importlib.util.spec_from_file_location("extents", Path(__file__).parent.parent / "benchmarks" / "extents.py")
+extents = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(extents)
 
 MANY = (2,) + (1,) * 38 + (3,)
 

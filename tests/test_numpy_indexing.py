@@ -565,3 +565,10 @@ def test_unravel_index_of_batched_and_half_traced_shapes():
     assert rows.tolist() == [1, 1] and columns.tolist() == [0, 2] and rows.dtype == "int8"
     with pytest.raises(TypeError, match="shape must be integers"):
         catena.jit(jnp.unravel_index)(jnp.array([3]), (2.0, 3))
+
+
+def test_a_mapped_scalar_takes_new_axes():
+    """What has no axis has none of size 0 either."""
+    x = jnp.arange(4)
+    assert catena.vmap(lambda i: i[..., None] == jnp.arange(3))(x).shape == (4, 3)
+    assert catena.jit(lambda i: i[None, ..., None])(1).shape == (1, 1)

@@ -265,7 +265,8 @@ def has_block(tokens) -> bool:
 def check_not_empty(tokens, shape):
     """Integers, also traced ones, cannot address an axis without elements."""
     for item, dim in tokens:
-        if dim is not None and shape[dim] == 0 and (isinstance(item, int) or getattr(item, "ndim", None) == 0):
+        single = isinstance(item, int) or (is_array(item) and item.ndim == 0)
+        if single and shape[dim] == 0:
             raise IndexError(f"index is out of bounds for axis {dim} with size 0")
 
 
