@@ -70,7 +70,7 @@ def _definitions(symbol: str, need, often: frozenset[str]) -> list[str]:
     lines = []
     for each in (tuple(key), *vector_math.dependencies(*key)):
         lines.append(_shared_if(vector_math.symbol(*each) in often, vector_math.define(*each)))
-        lines += vector_math.declarations(*each)
+        lines += sorted(vector_math.declarations(*each))  # a set: the text, which names code on disk, is in one order
     return lines
 
 
