@@ -612,6 +612,70 @@ def test_checking_leaks(run):
         leaked.clear()
 
 
+def kept_tangent(keep):
+    """The gradient of a function whose rule keeps the tangent: an unknown of the tape."""
+    f = jax.custom_jvp(lambda x: x)
+    f.defjvp(lambda primals, tangents: (primals[0], keep(tangents[0])))
+    return jax.grad(lambda x: jnp.sum(f(x)))(X)
+
+
+def kept_cotangent(keep):
+    """The transpose of a backward rule that keeps the cotangent."""
+    f = jax.custom_vjp(lambda x: x)
+    f.defvjp(lambda x: (x, None), lambda _, ct: (keep(ct),))
+    return jax.grad(lambda t: jnp.sum(jax.vjp(f, X)[1](t)[0]))(X)
+
+
+@pytest.mark.parametrize(
+    ("run", "name"),
+    [
+        (lambda keep: jax.jvp(keep, (X,), (X,)), "differentiation"),
+        (lambda keep: jax.linearize(keep, X), "differentiation"),
+        (lambda keep: jax.vjp(keep, X), "differentiation"),
+        (lambda keep: jax.jacrev(keep)(X), "differentiation"),
+        (kept_tangent, "linearization"),
+        (kept_cotangent, "differentiation"),
+        (lambda keep: jax.linear_transpose(keep, X), "linearization"),
+        (lambda keep: jax.vmap(keep)(X), "vmap"),
+        (lambda keep: jax.eval_shape(keep, X), "eval_shape"),
+        (lambda keep: lax.scan(lambda c, x: (keep(c), x), 0.0, X), "scan"),
+    ],
+)
+def test_every_transformation_checks_leaks(run, name):
+    """Each names itself; it may keep what it makes, as a tape does its unknowns, and nobody else may."""
+
+    def keep(x):
+        leaked.append(x * 2)
+        return x
+
+    with jax.checking_leaks():
+        run(lambda x: 2 * x)
+        try:
+            with pytest.raises(Exception, match=f"Leaked trace of {name}"):
+                run(keep)
+        finally:
+            leaked.clear()
+        run(lambda x: 3 * x)
+
+
+def test_a_trace_ends_where_its_function_raises():
+    kept = []
+
+    def fail(x):
+        kept.append(x)
+        raise ZeroDivisionError
+
+    f = jax.custom_jvp(lambda x: x)
+    f.defjvp(lambda primals, tangents: fail(tangents[0]))
+    for run in [jax.jit(fail), jax.vmap(fail), jax.grad(fail), jax.grad(f), lambda x: jax.linear_transpose(fail, x)]:
+        with pytest.raises(ZeroDivisionError), jax.checking_leaks():
+            run(X)
+    assert len(kept) == 5
+    for x in kept:
+        with pytest.raises(jax.errors.UnexpectedTracerError):
+            jax.vmap(lambda y, x=x: y + x)(X)
+
+
 def test_checking_leaks_finds_none_where_there_is_none():
     f = lambda x: (jnp.sum(lax.scan(lambda c, a: (c + a, c), 0.0, x)[1]), {"aux": x})
     with jax.checking_leaks():

@@ -10,24 +10,52 @@ from catena.core.errors import LeakedTracerError, UnexpectedTracerError, see
 from catena.core.trace import Trace, Tracer
 
 
-def watch(trace: Trace):
-    """What ``check`` needs to know about a trace that will be dropped; ``None`` where the flag is off."""
-    return weakref.ref(trace) if context.check_tracer_leaks else None
+class running:  # noqa: N801  (a context manager, used like a keyword)
+    """Run a function under ``trace`` within a ``with`` block, and end the trace with it.
 
+    The block drops its own containers of tracers (``del outs``) and its name for the trace before it ends: what then
+    still holds a tracer has leaked it, which is an error where ``jax_check_tracer_leaks`` is set.
 
-def check(watched) -> None:
-    """Raise where the watched trace is still alive because something holds one of its tracers.
-
-    The caller must have dropped its own references to the trace and its tracers.
+    >>> from catena.core.staging import DebugInfo, JaxprTrace
+    >>> with running(JaxprTrace(context.trace, DebugInfo("an example", "f"))) as trace:
+    ...     assert context.trace is trace
+    >>> trace.alive
+    False
     """
-    if watched is None or watched() is None:
+
+    __slots__ = ("trace", "previous")
+
+    def __init__(self, trace: Trace):
+        self.trace = trace
+
+    def __enter__(self):
+        self.previous = context.trace
+        context.trace = self.trace
+        return self.trace
+
+    def __exit__(self, error, *exc_info):
+        context.trace = self.previous
+        trace, self.trace = self.trace, None
+        if error is not None or not context.check_tracer_leaks:
+            trace.end()
+            return
+        kept, watched = trace.holders(), weakref.ref(trace)
+        trace.end()
+        del trace
+        check(watched, kept)
+
+
+def check(watched: weakref.ref, kept: list) -> None:
+    """Raise where the watched trace is still alive because something but ``kept`` holds one of its tracers."""
+    if watched() is None:
         return
     gc.collect()
     trace = watched()
     if trace is None:
         return
     tracers = [x for x in gc.get_referrers(trace) if isinstance(x, Tracer)]
-    described = [describe(x, ignored=[tracers]) for x in tracers if holders(x, [tracers])]
+    kept.append(tracers)
+    described = [describe(x, kept) for x in tracers if holders(x, kept)]
     if described:
         raise LeakedTracerError(
             f"Leaked trace of {trace.name}. Leaked tracer(s):\n\n"

@@ -2,14 +2,15 @@
 
 import numpy as np
 
-from catena.core import dtypes, leaks
+from catena.core import dtypes
 from catena.core.array import Array, as_array
 from catena.core.aval import ShapedArray
 from catena.core.check import check_if_enabled
-from catena.core.context import context, set_trace
+from catena.core.context import context
 from catena.core.errors import how_to_register
 from catena.core.evaluate import abstract_eval
 from catena.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var
+from catena.core.leaks import running
 from catena.core.source import NO_NAMES, user_source
 from catena.core.struct import ShapeDtypeStruct
 from catena.core.trace import VALUES, Trace, Tracer, escaped
@@ -223,20 +224,16 @@ def trace_to_jaxpr(fun, in_avals, debug_info: DebugInfo) -> tuple[Jaxpr, list]:
     Returns:
       The jaxpr, and the values of its constvars: Arrays, or tracers of enclosing traces.
     """
-    trace = JaxprTrace(context.trace, debug_info)
-    watched = leaks.watch(trace)
     source, name_stack = context.source, context.name_stack
     context.source, context.name_stack = None, NO_NAMES
     try:
-        with set_trace(trace):
+        with running(JaxprTrace(context.trace, debug_info)) as trace:
             outs = fun(*[trace.new_arg(a) for a in in_avals])
             outs = [check_result(x, i, debug_info) for i, x in enumerate(outs)]
             jaxpr, values = trace.to_jaxpr(outs)
+            del trace, outs
     finally:
-        trace.alive = False
         context.source, context.name_stack = source, name_stack
-    del trace, outs
-    leaks.check(watched)
     return check_if_enabled(jaxpr), values
 
 

@@ -28,6 +28,14 @@ class Trace:
         self.parent = parent
         self.alive = True
 
+    def end(self):
+        """The transformation is over: tracers of this trace that are still about have escaped."""
+        self.alive = False
+
+    def holders(self) -> list:
+        """The containers that may hold tracers of this trace when it ends."""
+        return []
+
     def process(self, primitive, args, params):
         raise TypeError(f"{type(self).__name__} does not process primitives")
 

@@ -35,7 +35,8 @@ from catena.lax.dynamic_slicing import dynamic_slice_in_dim
 from catena.lax.shape import broadcast, broadcast_in_dim, broadcasted_iota, reshape, transpose
 from catena.lax.structure import move_axis
 from catena.transform.batch import batch_flat
-from catena.transform.transpose import backward_pass, linearize_linear
+from catena.transform.linearize import linearize_linear
+from catena.transform.transpose import backward_pass
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,11 @@ import functools
 import threading
 from typing import Any, NamedTuple
 
-from catena.core import dtypes, leaks
+from catena.core import dtypes
 from catena.core.context import context, extend_axis_env, set_trace, transformation
 from catena.core.evaluate import abstract_eval
 from catena.core.jaxpr import ClosedJaxpr, eval_jaxpr
+from catena.core.leaks import running
 from catena.core.primitive import registry
 from catena.core.source import function_name
 from catena.core.staging import DebugInfo, trace_to_jaxpr
@@ -319,16 +320,14 @@ def batch_flat(fun, axis: Axis, args, dims, function: str = "", tag: object = No
     Returns:
       The results and the position of the axis in each, or ``None``.
     """
-    trace = BatchTrace(context.trace, axis, function, tag)
-    watched = leaks.watch(trace)
-    try:
-        with set_trace(trace), extend_axis_env(axis.name, axis.size), transformation("vmap"):
-            outs = fun(*[pack_argument(trace, x, d) for x, d in zip(args, dims, strict=True)])
-            pairs = [(x, None) if x is None or type(x) is Zero else trace.unpack(x) for x in outs]
-    finally:
-        trace.alive = False
-    del trace, outs
-    leaks.check(watched)
+    with (
+        running(BatchTrace(context.trace, axis, function, tag)) as trace,
+        extend_axis_env(axis.name, axis.size),
+        transformation("vmap"),
+    ):
+        outs = fun(*[pack_argument(trace, x, d) for x, d in zip(args, dims, strict=True)])
+        pairs = [(x, None) if x is None or type(x) is Zero else trace.unpack(x) for x in outs]
+        del trace, outs
     return [v for v, _ in pairs], [d for _, d in pairs]
 
 

@@ -47,7 +47,8 @@ from catena.transform.custom_jvp import with_tree
 from catena.transform.forward_call import call_forward
 from catena.transform.functions import flatten_function
 from catena.transform.jvp import jvp_flat
-from catena.transform.transpose import backward_pass, linearize_linear
+from catena.transform.linearize import linearize_linear
+from catena.transform.transpose import backward_pass
 
 P = ParamSpec("P")
 R = TypeVar("R")

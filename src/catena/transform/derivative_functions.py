@@ -26,8 +26,8 @@ from catena.core.tree_errors import equality_errors
 from catena.core.tree_keys import keystr
 from catena.core.tree_partial import Partial
 from catena.core.zeros import Zero, get_aval, instantiate
-from catena.transform.linearize import linear_jaxpr
-from catena.transform.transpose import backward_pass, linearize_linear
+from catena.transform.linearize import linear_jaxpr, linearize_linear
+from catena.transform.transpose import backward_pass
 
 
 def value_leaf(x):

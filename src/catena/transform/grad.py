@@ -29,9 +29,9 @@ from catena.transform.derivative_functions import (
 )
 from catena.transform.functions import FlatFunction, check_function, flatten_function, named_after
 from catena.transform.jvp import jvp_flat
-from catena.transform.linearize import linearize_flat
+from catena.transform.linearize import linearize_flat, linearize_linear
 from catena.transform.own_gradients import have_own_gradients, is_own_scalar, own_gradients
-from catena.transform.transpose import backward_pass, linearize_linear
+from catena.transform.transpose import backward_pass
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -134,7 +134,7 @@ def linearize(fun: Callable, *primals, has_aux: bool = False):
     flat = flatten_function(fun, tree, has_aux=has_aux)
     with boundary:
         outs, program = linearize_flat(flat, leaves)
-    program.outputs = program.outputs[: flat.count]
+    program = program.first(flat.count)
     value = tree_unflatten(flat.out_tree, flat.main(outs))
     info = DebugInfo("linearize", function_place(fun))
     f_jvp = LinearFunction.of_program(program, tree, flat.out_tree, [get_aval(x) for x in leaves], info)
@@ -170,7 +170,7 @@ def vjp(fun: Callable, *primals, has_aux: bool = False, reduce_axes=()):
     flat = flatten_function(fun, tree, has_aux=has_aux)
     with boundary:
         outs, program = linearize_flat(flat, leaves)
-    program.outputs = program.outputs[: flat.count]
+    program = program.first(flat.count)
     outs = flat.main(outs)
     value = tree_unflatten(flat.out_tree, outs)
     f_vjp = VJPFunction(program, tree, flat.out_tree, [get_aval(x) for x in outs], function_place(fun), leaves)
@@ -312,7 +312,7 @@ def value_and_grad(
         leaves = checked_leaves(check, leaves, fun, args, positions)
         flat = flat_of(tree, has_aux)
         outs, program = linearize_flat(flat, leaves)
-        program.outputs = program.outputs[: flat.count]
+        program = program.first(flat.count)
         outs = flat.main(outs)
         check_scalar_output(flat.out_tree, outs, holomorphic)
         one = ones_like(outs[0])
@@ -527,7 +527,7 @@ def jacrev(
         leaves = checked_leaves(check, leaves, fun, args, positions)
         flat = flat_of(tree, has_aux)
         outs, program = linearize_flat(flat, leaves)
-        program.outputs, outs = program.outputs[: flat.count], flat.main(outs)
+        program, outs = program.first(flat.count), flat.main(outs)
         for out in outs:
             check_real_output(get_aval(out), holomorphic, "jacrev")
         basis = standard_basis([get_aval(x) for x in outs])

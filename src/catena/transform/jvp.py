@@ -6,10 +6,10 @@ tangents. Tangents known to be zero stay symbolic and cost nothing.
 
 import contextlib
 
-from catena.core import leaks
 from catena.core.context import context, set_trace, transformation, users_function
 from catena.core.errors import UnexpectedTracerError
 from catena.core.jaxpr import ClosedJaxpr, eval_jaxpr
+from catena.core.leaks import running
 from catena.core.staging import trace_to_jaxpr
 from catena.core.trace import Trace, Tracer, escaped, same_value
 from catena.core.zeros import Zero, get_aval, instantiate
@@ -137,29 +137,22 @@ def explained_closures(name: str):
         raise
 
 
-def jvp_flat(fun, primals, tangents, *, parent=None, linearizing: bool = False):
+def jvp_flat(fun, primals, tangents, *, linearizing: bool = False):
     """Run ``fun`` on primals with tangents.
 
     Arguments:
       fun: from flat arguments to a flat list of results.
       primals: the point.
       tangents: the direction; symbolic zeros are allowed.
-      parent: the trace under which the derivative is computed; the current one by default.
       linearizing: whether this is half of a linearization, for what tracers print.
 
     Returns:
       The results and their tangents, symbolic where they are zero.
     """
-    trace = JVPTrace(context.trace if parent is None else parent, linearizing)
-    watched = leaks.watch(trace)
-    try:
-        with set_trace(trace), transformation("jvp"):
-            outs = fun(*[trace.pack(p, t) for p, t in zip(primals, tangents, strict=True)])
-            pairs = [trace.unpack(x) for x in outs]
-    finally:
-        trace.alive = False
-    del trace, outs
-    leaks.check(watched)
+    with running(JVPTrace(context.trace, linearizing)) as trace, transformation("jvp"):
+        outs = fun(*[trace.pack(p, t) for p, t in zip(primals, tangents, strict=True)])
+        pairs = [trace.unpack(x) for x in outs]
+        del trace, outs
     return (
         [p for p, _ in pairs],
         [Zero.of_primal(p) if t is None else t for p, t in pairs],

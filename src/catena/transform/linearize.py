@@ -7,10 +7,13 @@ gradient. The same tape splits any jaxpr into what can be computed from known in
 evaluation).
 """
 
+from typing import NamedTuple
+
 from catena.core import dtypes
 from catena.core.context import context, set_trace
 from catena.core.evaluate import abstract_eval, evaluate
 from catena.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var, eval_jaxpr
+from catena.core.leaks import running
 from catena.core.source import user_source
 from catena.core.staging import DebugInfo, hoist_tracers, trace_to_jaxpr
 from catena.core.trace import Trace, Tracer
@@ -32,12 +35,15 @@ class TapeTracer(Tracer):
 class TapeTrace(Trace):
     """Evaluates what is known, writes down the rest.
 
+    It lets go of what it has written when it ends: entries hold unknowns, which hold the tape, and such a cycle would
+    keep the values on it, all intermediate results of a forward pass, until the garbage collector comes by.
+
     ``entries`` holds ``(primitive, args, outs, params, source)``; args are unknowns of this tape or known values. The
     source is looked up where somebody may ask for it: while a jaxpr is written, and when bad numbers are searched.
-    ``outer`` is the name stack in which the tape was made.
+    ``outer`` is the name stack in which the tape was made, ``program`` what was handed over.
     """
 
-    __slots__ = ("entries", "count", "outer")
+    __slots__ = ("entries", "count", "outer", "program")
     name = "linearization"
 
     def __init__(self, parent):
@@ -45,6 +51,7 @@ class TapeTrace(Trace):
         self.entries: list[tuple] = []
         self.outer = context.name_stack
         self.count = 0
+        self.program: Linearized | None = None
 
     def new_unknown(self, aval) -> TapeTracer:
         """A new unknown."""
@@ -52,15 +59,20 @@ class TapeTrace(Trace):
         self.count += 1
         return tracer
 
-    def finish(self) -> list[tuple]:
-        """End the recording and hand over what was written.
+    def finish(self, inputs: list, outputs: list) -> "Linearized":
+        """What was written, as a program from ``inputs`` to ``outputs``; the last thing done with a running tape."""
+        self.program = Linearized(self, self.entries, inputs, outputs)
+        return self.program
 
-        The tape lets go of it: entries hold unknowns, which hold the tape, and such a cycle would keep
-        the values on it, all intermediate results of a forward pass, until the garbage collector comes by.
-        """
-        self.alive = False
-        entries, self.entries = self.entries, []
-        return entries
+    def end(self):
+        self.alive, self.entries, self.program = False, [], None
+
+    def holders(self) -> list:
+        program = self.program
+        if program is None:
+            return []
+        operands = [held for _, args, outs, _, _ in program.entries for held in (args, outs)]
+        return [program.inputs, program.outputs, *operands]
 
     def is_unknown(self, x) -> bool:
         return type(x) is TapeTracer and x._trace is self
@@ -113,15 +125,23 @@ class TapeTrace(Trace):
         return fun(*args)
 
 
-class Linearized:
+class Linearized(NamedTuple):
     """A linear program: the entries of a finished tape, which unknowns of it go in, and what comes out
     (unknowns, values or zeros).
     """
 
-    __slots__ = ("tape", "entries", "inputs", "outputs")
+    tape: TapeTrace
+    entries: list
+    inputs: list
+    outputs: list
 
-    def __init__(self, tape: TapeTrace, entries: list, inputs: list, outputs: list):
-        self.tape, self.entries, self.inputs, self.outputs = tape, entries, inputs, outputs
+    def returning(self, outputs: list) -> "Linearized":
+        """The same program with other results."""
+        return Linearized(self.tape, self.entries, self.inputs, outputs)
+
+    def first(self, count: int) -> "Linearized":
+        """The program to the first ``count`` results."""
+        return self if count == len(self.outputs) else self.returning(self.outputs[:count])
 
 
 def linearize_flat(fun, primals) -> tuple[list, Linearized]:
@@ -134,16 +154,31 @@ def linearize_flat(fun, primals) -> tuple[list, Linearized]:
     Returns:
       The results, and the linear program from the tangents of all primals to those of the results.
     """
-    tape = TapeTrace(context.trace)
-    inputs = []
-    for p in primals:
-        aval = get_aval(p).to_tangent_aval()
-        inputs.append(Zero(aval) if aval.dtype == dtypes.float0 else tape.new_unknown(aval))
-    try:
-        outs, tangents = jvp_flat(fun, primals, inputs, parent=tape, linearizing=True)
-    finally:
-        entries = tape.finish()
-    return outs, Linearized(tape, entries, inputs, tangents)
+    with running(TapeTrace(context.trace)) as tape:
+        inputs = []
+        for p in primals:
+            aval = get_aval(p).to_tangent_aval()
+            inputs.append(Zero(aval) if aval.dtype == dtypes.float0 else tape.new_unknown(aval))
+        outs, tangents = jvp_flat(fun, primals, inputs, linearizing=True)
+        return outs, tape.finish(inputs, tangents)
+
+
+def linearize_linear(fun, in_avals, linear_args) -> tuple[list, Linearized]:
+    """Run ``fun``, linear in some arguments, on a tape.
+
+    Arguments:
+      fun: from flat arguments to a flat list of results.
+      in_avals: for the linear arguments, their types.
+      linear_args: ``None`` where the argument is linear, else its value.
+
+    Returns:
+      The raw results and the linear program from the linear arguments to them.
+    """
+    with running(TapeTrace(context.trace)) as tape:
+        inputs = [tape.new_unknown(a) for a, x in zip(in_avals, linear_args, strict=True) if x is None]
+        unknowns = iter(inputs)
+        outs = fun(*[next(unknowns) if x is None else x for x in linear_args])
+        return outs, tape.finish(inputs, outs)
 
 
 def program_to_jaxpr(program: Linearized, debug_info) -> tuple[Jaxpr, list]:
@@ -236,18 +271,13 @@ def partial_eval_jaxpr(closed: ClosedJaxpr, unknown: tuple, instantiate_outputs)
     split = {}
 
     def known_part(*known_args):
-        tape = TapeTrace(context.trace)
-        known_iter = iter(known_args)
-        args = [tape.new_unknown(a) if u else next(known_iter) for a, u in zip(closed.in_avals, unknown, strict=True)]
-        inputs = [x for x, u in zip(args, unknown, strict=True) if u]
-        try:
-            with set_trace(tape):
-                outs = eval_jaxpr(closed.jaxpr, closed.consts, *args)
-        finally:
-            entries = tape.finish()
-        unknown_out = tuple(tape.is_unknown(x) or f for x, f in zip(outs, instantiate_outputs, strict=True))
-        outputs = [x for x, u in zip(outs, unknown_out, strict=True) if u]
-        rest, values = program_to_jaxpr(Linearized(tape, entries, inputs, outputs), info)
+        given = iter(known_args)
+        run = lambda *xs: eval_jaxpr(closed.jaxpr, closed.consts, *xs)  # noqa: E731
+        outs, program = linearize_linear(run, closed.in_avals, [None if u else next(given) for u in unknown])
+        is_unknown = program.tape.is_unknown
+        unknown_out = tuple(is_unknown(x) or f for x, f in zip(outs, instantiate_outputs, strict=True))
+        program = program.returning([x for x, u in zip(outs, unknown_out, strict=True) if u])
+        rest, values = program_to_jaxpr(program, info)
         rest_closed, residuals = hoist_tracers(rest, values)
         positions = {id(x): i for i, x in enumerate(known_args)}
         forwarded = tuple(positions.get(id(x)) for x in residuals)

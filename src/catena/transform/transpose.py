@@ -1,13 +1,13 @@
 """Transposition: a linear program read backwards, cotangents flowing from results to arguments."""
 
 from catena.core import dtypes
-from catena.core.context import context, set_trace
+from catena.core.context import context
 from catena.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from catena.core.primitive import registry
 from catena.core.source import transposed
 from catena.core.staging import trace_to_jaxpr
 from catena.core.zeros import UndefinedPrimal, Zero, add_tangents, get_aval
-from catena.transform.linearize import Linearized, TapeTrace, TapeTracer
+from catena.transform.linearize import Linearized, TapeTracer, linearize_linear
 from catena.transform.memo import memoised
 
 
@@ -95,28 +95,6 @@ def cotangent_of(tape, cts, x):
         return Zero(x.aval)
     ct = cts[x.index]
     return Zero(x.aval) if ct is None else ct
-
-
-def linearize_linear(fun, in_avals, linear_args) -> tuple[list, Linearized]:
-    """Run ``fun``, linear in some arguments, on a tape.
-
-    Arguments:
-      fun: from flat arguments to a flat list of results.
-      in_avals: for the linear arguments, their types.
-      linear_args: ``None`` where the argument is linear, else its value.
-
-    Returns:
-      The raw results and the linear program from the linear arguments to them.
-    """
-    tape = TapeTrace(context.trace)
-    args = [tape.new_unknown(a) if x is None else x for a, x in zip(in_avals, linear_args, strict=True)]
-    try:
-        with set_trace(tape):
-            outs = fun(*args)
-    finally:
-        entries = tape.finish()
-    inputs = [x for x, given in zip(args, linear_args, strict=True) if given is None]
-    return outs, Linearized(tape, entries, inputs, outs)
 
 
 @memoised
