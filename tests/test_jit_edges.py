@@ -249,6 +249,34 @@ def test_what_a_function_closes_over_goes_with_it(name):
         gc.enable()
 
 
+NODES_OF_SEVERAL_RESULTS = {
+    "while": lambda x: jax.lax.while_loop(lambda c: c.sum() < 100, lambda c: c + 1, x),
+    "scan": lambda x: jax.lax.scan(lambda c, a: (c + a, c * a), x, jnp.ones((4, 3))),
+    "cond": lambda x: jax.lax.cond(x[0] > 1, jnp.sin, jnp.cos, x),
+    "sort": jnp.sort,
+    "solve": lambda x: jnp.linalg.solve(jnp.eye(3) + x, x),
+    "fft": lambda x: jnp.fft.fft(x),
+    "callback": lambda x: jax.pure_callback(lambda a: a, jax.ShapeDtypeStruct((3,), jnp.float32), x),
+}
+
+
+@pytest.mark.parametrize("name", NODES_OF_SEVERAL_RESULTS)
+def test_a_compilation_leaves_nothing_to_the_garbage_collector(name, monkeypatch):
+    monkeypatch.setenv("CATENA_CACHE", "0")
+    gc.collect()
+    gc.disable()
+    gc.set_debug(gc.DEBUG_SAVEALL)
+    try:
+        jax.jit(lambda x: NODES_OF_SEVERAL_RESULTS[name](x)).lower(jnp.ones(3)).compile()
+        gc.collect()
+        left = [type(o).__name__ for o in gc.garbage if type(o).__module__.startswith("catena.compiler")]
+    finally:
+        gc.set_debug(0)
+        gc.garbage.clear()
+        gc.enable()
+    assert not left
+
+
 @pytest.mark.parametrize("nothing", [None, (), {}, []])
 def test_functions_of_trees_that_return_nothing_can_be_called_again(nothing):
     f = jax.jit(lambda x, tree: nothing)

@@ -181,7 +181,7 @@ class _Fuser:
         for r in reads:
             self.readers.setdefault(r, set()).add(len(self.steps) - 1)
         self.moved |= reads
-        outs = [o.number for o in v.params["results"]] if v.form == "multi" else [v.number]
+        outs = [o.number for o in v.results] if v.form == "multi" else [v.number]
         self.steps[-1].writes = outs
         for o in outs:
             self.at[o] = len(self.steps) - 1

@@ -22,6 +22,7 @@ Loops and branches hold `Region`s: closed graphs with their own inputs and outpu
 from __future__ import annotations
 
 import math
+import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -56,12 +57,13 @@ def too_large(value: Value) -> OutOfMemoryError:
 class Value:
     """One array of the program."""
 
-    __slots__ = ("form", "shape", "dtype", "args", "params", "number", "source")
+    __slots__ = ("form", "shape", "dtype", "args", "params", "number", "source", "_results", "__weakref__")
 
     def __init__(self, form: str, shape: tuple, dtype: np.dtype, args: tuple, params: dict, number: int, source=None):
         self.form, self.shape, self.dtype = form, shape, dtype
         self.args, self.params, self.number = args, params, number
         self.source = source  # where in the user's program it was first asked for
+        self._results: tuple = ()
 
     @property
     def size(self) -> int:
@@ -74,6 +76,17 @@ class Value:
     @property
     def nbytes(self) -> int:
         return self.size * self.dtype.itemsize
+
+    @property
+    def results(self) -> list[Value]:
+        """The results of a node that has several. A result holds its node, and the region both; held by its node too,
+        it would keep all that the graph refers to, a callback's closure among it, until the garbage collector runs.
+        """
+        return [r() for r in self._results]
+
+    @results.setter
+    def results(self, values: list[Value]) -> None:
+        self._results = tuple(map(weakref.ref, values))
 
     def __repr__(self) -> str:
         return f"v{self.number}:{self.dtype.name}{list(self.shape)}"
@@ -101,8 +114,7 @@ class Region:
         for v in reversed(self.values):
             if v.number in marked:
                 marked.update(a.number for a in v.args)
-                if v.form == "multi":
-                    marked.update(o.number for o in v.params["results"])
+                marked.update(o.number for o in v.results)
         return [v for v in self.values if v.number in marked]
 
     def users(self) -> dict[int, list[Value]]:
@@ -165,7 +177,7 @@ class Builder:
         if effect:
             self.region.effects.append(node)
         results = [self._append("output", s, d, (node,), {"index": i}) for i, (s, d) in enumerate(outs)]
-        node.params["results"] = results
+        node.results = results
         return results
 
     def input(self, shape, dtype) -> Value:

@@ -156,7 +156,7 @@ class NestBuilder:
     # ---- folds with a body of their own, and running ones --------------------------------------------------
 
     def reduce_general(self, node: Value) -> Nest:
-        outs, axes = node.params["results"], node.params["axes"]
+        outs, axes = node.results, node.params["axes"]
         n = len(outs)
         xs, inits = node.args[:n], node.args[n:]
         body = self.body(xs[0].shape)

@@ -117,7 +117,7 @@ def _node(fused: Fused, v: Value) -> list[str]:
         times = f"{batch} times " if batch > 1 else ""
         return [_line("product", f"{times}{m} x {k} x {n}", [v], [v])]
     op = v.params["op"] if v.form == "multi" else v.form
-    results = v.params["results"] if v.form == "multi" else [v]
+    results = v.results if v.form == "multi" else [v]
     if op in LOOPS:
         return _loop(op, v, results)
     what = v.params["routine"] if op == "lapack" and "routine" in v.params else TITLES.get(op, op)

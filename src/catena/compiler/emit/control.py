@@ -40,8 +40,8 @@ def starts_as(frame, node: Value, r: int, old: Value) -> bool:
         return False
     first = p["cond_consts"] + p["body_consts"] if p["op"] == "while" else p["consts"]
     roots = [frame.fused.root(x) for x in node.args]
-    carries = len(p["results"]) if p["op"] == "while" else p["carries"]
-    starts = {out.number: roots[first + j] for j, out in enumerate(p["results"][:carries])}
+    carries = len(node.results) if p["op"] == "while" else p["carries"]
+    starts = {out.number: roots[first + j] for j, out in enumerate(node.results[:carries])}
     return starts.get(r) == old.number and roots.count(old.number) == 1
 
 
@@ -50,7 +50,7 @@ def while_loop(w, frame, i: int, node: Value) -> None:
     nc, nb = p["cond_consts"], p["body_consts"]
     consts = [_close(w, frame, x) for x in node.args[: nc + nb]]
     keep = {frame.fused.root(x) for x in node.args[: nc + nb]}
-    carries = _start_loop(w, frame, i, node.args[nc + nb :], p["results"], keep)
+    carries = _start_loop(w, frame, i, node.args[nc + nb :], node.results, keep)
     flag = e.slot("i8")
     head, body, done = e.label(), e.label(), e.label()
     e.jump(head)
@@ -66,7 +66,7 @@ def while_loop(w, frame, i: int, node: Value) -> None:
     interrupts.end_of_iteration(w, w.units - before, None)
     e.jump(head)
     e.start(done)
-    _finish_carries(w, frame, p["results"], carries)
+    _finish_carries(w, frame, node.results, carries)
 
 
 def carried_inputs(n: int, first: int) -> dict[int, int]:
@@ -86,7 +86,7 @@ def scan(w, frame, i: int, node: Value) -> None:
     p, e = node.params, w.e
     nk, nc, length = p["consts"], p["carries"], p["length"]
     consts, init, xs = node.args[:nk], node.args[nk : nk + nc], node.args[nk + nc :]
-    results = p["results"]
+    results = node.results
     inputs = [_close(w, frame, x) for x in consts]
     sources = [w.address(frame, x) for x in xs]
     keep = {frame.fused.root(x) for x in (*consts, *xs)}
@@ -134,7 +134,7 @@ def branch(w, frame, i: int, node: Value) -> None:
     p, e = node.params, w.e
     index, *operands = node.args
     inputs = [w.address(frame, x) for x in operands]
-    dests = [w.define(frame, out) for out in p["results"]]
+    dests = [w.define(frame, out) for out in node.results]
     regions: list[Region] = p["branches"]
     bits = 8 * index.dtype.itemsize
     choice = e.op(f"load i{bits}, ptr {w.address(frame, index)}")

@@ -166,7 +166,7 @@ class Writer:
 
 def transform(w, frame, i: int, node) -> None:
     """The transform along one axis. Real rows count as rows of half as many complex numbers."""
-    (x,), (out,) = node.args, node.params["results"]
+    (x,), (out,) = node.args, node.results
     source = w.address(frame, x)
     half = None
     if x.dtype == out.dtype:

@@ -20,7 +20,7 @@ LINE = 64  # bytes
 def host(w, frame, i: int, node: Value) -> None:
     """Calls `i32 callback(ptr pointers)` with the addresses of operands and results; nonzero ends the program."""
     e = w.e
-    results = node.params["results"]
+    results = node.results
     pointers = [w.address(frame, x) for x in node.args] + [w.define(frame, out) for out in results]
     table = e.slot(f"[{max(len(pointers), 1)} x ptr]", 16)
     for k, p in enumerate(pointers):
@@ -36,7 +36,7 @@ def lapack(w, frame, i: int, node: Value) -> None:
     p, batch = node.params, node.params["batch"]
     sources = [w.address(frame, x) for x in node.args]
     outs = []
-    for k, out in enumerate(p["results"]):
+    for k, out in enumerate(node.results):
         if k in p["copies"]:
             operand = node.args[p["copies"][k]]
             source = w.address(frame, operand)
@@ -89,8 +89,8 @@ def _workspace(arg: tuple) -> int:
 def _chunk(w, node: Value, sizes: dict[int, int], chunks: int, in_groups: bool) -> str:
     """The text of the function that calls the routine for the members of chunk %k, of a batch or of a group of it."""
     p, batch, e = node.params, node.params["batch"], Emitter()
-    operands = [*node.args, *p["results"]]
-    names = [("in", k) for k in range(len(node.args))] + [("out", k) for k in range(len(p["results"]))]
+    operands = [*node.args, *node.results]
+    names = [("in", k) for k in range(len(node.args))] + [("out", k) for k in range(len(node.results))]
     loaded = [parallel.load_pointer(e, i) for i in range(len(operands) + len(sizes) + 1)]
     work = {k: _shifted(e, loaded[len(operands) + i], "%k", size) for i, (k, size) in enumerate(sizes.items())}
     whole = ("0", str(batch))

@@ -510,7 +510,7 @@ def _cumulative(w: ProgramWriter, frame: Frame, i: int, v: Value) -> None:
 
 
 def _reduce_general(w: ProgramWriter, frame: Frame, i: int, node: Value) -> None:
-    for out in node.params["results"]:
+    for out in node.results:
         w.define(frame, out)
     w.nest(frame, frame.nests.reduce_general(node))
 

@@ -144,7 +144,7 @@ def _sort(bits: int, few: bool) -> tuple:
 
 def select(w, frame, i: int, node) -> None:
     """The step that finds the places of the k least keys of each row."""
-    (keys,), (out,) = node.args, node.params["results"]
+    (keys,), (out,) = node.args, node.results
     n, k, bits = keys.shape[-1], out.shape[-1], 8 * keys.dtype.itemsize
     if n < SPARSE * k and quicksort.is_available(64, False):
         return sort_steps.argsort(w, frame, i, node)

@@ -24,7 +24,7 @@ LANES = 16  # elements that are handled at once outside of the sorts
 
 def sort_keys(w, frame, i: int, node) -> None:
     """Sorts each row of unsigned keys."""
-    (keys,), (out,) = node.args, node.params["results"]
+    (keys,), (out,) = node.args, node.results
     pointer = _own_copy(w, frame, i, keys, out)
     if out.size == 0:
         return
@@ -75,7 +75,7 @@ def _part(e: Emitter, r: Rows, pointer: str, number: str, t: str | None = None) 
 def ranked(w, frame, i: int, node) -> None:
     """The keys of given ranks of each row. A rank and the next one cost a selection together."""
     keys, ranks = node.args
-    (out,) = node.params["results"]
+    (out,) = node.results
     result, wanted = w.define(frame, out), w.address(frame, ranks)
     if out.size == 0:
         return
@@ -123,7 +123,7 @@ def _select_ranks(w, e: Emitter, r: Rows, own: str, spare: str, wanted: str, res
 def argsort(w, frame, i: int, node) -> None:
     """The stable order of each row by several rows of unsigned keys, the first the most significant; of that, as much
     as the result has room for."""
-    (out,) = node.params["results"]
+    (out,) = node.results
     index = w.define(frame, out)
     if out.size == 0:
         return

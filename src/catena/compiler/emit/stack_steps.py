@@ -19,7 +19,7 @@ def need(w) -> None:
 
 def new(w, frame, i: int, node) -> None:
     need(w)
-    (out,) = node.params["results"]
+    (out,) = node.results
     made = w.e.op(f"call ptr @catena_stack_new(ptr %stacks, i64 {node.params['item_bytes']})")
     w.stop_if(w.e.op(f"icmp eq ptr {made}, null"), OUT_OF_MEMORY)
     w.e.do(f"store ptr {made}, ptr {w.define(frame, out)}")
@@ -27,7 +27,7 @@ def new(w, frame, i: int, node) -> None:
 
 def length(w, frame, i: int, node) -> None:
     need(w)
-    (out,) = node.params["results"]
+    (out,) = node.results
     count = w.e.op(f"call i64 @catena_stack_length(ptr {_load(w, frame, node.args[0], 'ptr')})")
     w.e.do(f"store i32 {w.e.op(f'trunc i64 {count} to i32')}, ptr {w.define(frame, out)}")
 
@@ -35,7 +35,7 @@ def length(w, frame, i: int, node) -> None:
 def write(w, frame, i: int, node) -> None:
     need(w)
     stack, at, item = node.args
-    (out,) = node.params["results"]
+    (out,) = node.results
     pointer, k = _load(w, frame, stack, "ptr"), _load(w, frame, at, "i64")
     status = w.e.op(f"call i64 @catena_stack_write(ptr {pointer}, i64 {k}, ptr {w.address(frame, item)})")
     w.stop_if(w.e.op(f"icmp ne i64 {status}, 0"), OUT_OF_MEMORY)
@@ -45,7 +45,7 @@ def write(w, frame, i: int, node) -> None:
 def read(w, frame, i: int, node) -> None:
     need(w)
     stack, at = node.args
-    (out,) = node.params["results"]
+    (out,) = node.results
     e, size = w.e, out.nbytes
     item = e.op(f"call ptr @catena_stack_item(ptr {_load(w, frame, stack, 'ptr')}, i64 {_load(w, frame, at, 'i64')})")
     target = w.define(frame, out)
