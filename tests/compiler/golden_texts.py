@@ -20,19 +20,14 @@ if __name__ == "__main__":
 
 import catena as jax
 from catena.compiler import compile as compiler
-from catena.compiler import host, workers
-from catena.compiler.emit import entry, quicksort
+from catena.compiler.emit import entry
+from catena.compiler.machine import AARCH64, X86_64_V3, X86_64_V4, Machine
 from catena.core.config import override
 from catena.runtime import kernels, library
 from compiler.golden_programs import CASES
 
 DIGESTS = Path(__file__).with_suffix(".json")
-AVX512 = "+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx512vbmi2"
-MACHINES = {
-    "x86-64-v4": host.Target("x86-64-v4", AVX512, 64),
-    "x86-64-v3": host.Target("x86-64-v3", "+avx2,+fma", 32),
-    "neon": host.Target("generic", "+neon", 16),
-}
+MACHINES = {"x86-64-v4": X86_64_V4, "x86-64-v3": X86_64_V3, "neon": AARCH64}
 # Every program is written for the first machine; for the others, those whose text the width of vectors decides most.
 PART = (
     "chain", "transcendental", "bfloat16", "integers_8", "softmax", "layer_norm_gradient", "sums", "extremes", "cumulative",
@@ -40,19 +35,11 @@ PART = (
 )  # fmt: skip
 
 
-class _Pool:
-    """Stands for the pool of threads: an external that has no address yet."""
-
-
 @contextlib.contextmanager
-def machine(target: host.Target):
-    """Within, programs are written for a machine, an interpreter and a BLAS that are the same everywhere."""
-    pool = _Pool()
+def everywhere():
+    """Within, programs are written for an interpreter and a BLAS that are the same everywhere."""
     fixed = [
-        mock.patch.object(host, "target", lambda: target),
-        mock.patch.object(workers, "parallel_for", lambda: pool),
         mock.patch.object(entry, "TUPLE_ITEMS", 24),
-        mock.patch.object(entry, "HUGE_PAGES", True),
         mock.patch.object(library, "integer_bits", lambda: 64),
         mock.patch.object(kernels, "can_limit_threads", lambda: True),
         override("jax_check_bounds", False),
@@ -60,24 +47,21 @@ def machine(target: host.Target):
     with contextlib.ExitStack() as stack:
         for patch in fixed:
             stack.enter_context(patch)
-        quicksort.is_available.cache_clear()
-        stack.callback(quicksort.is_available.cache_clear)
         yield
 
 
-def text(name: str) -> str:
-    """The LLVM text of a program, in `machine`."""
+def text(name: str, machine: Machine) -> str:
+    """The LLVM text of a program."""
     case = CASES[name]
-    with jax.enable_x64(any("64" in str(t.dtype) for t in case.arguments)):
-        return compiler.text_of(jax.make_jaxpr(case.function)(*case.arguments), case.donated)
+    with everywhere(), jax.enable_x64(any("64" in str(t.dtype) for t in case.arguments)):
+        return compiler.text_of(jax.make_jaxpr(case.function)(*case.arguments), case.donated, machine)
 
 
 def texts():
     """Pairs of a name, such as "softmax @ x86-64-v3", and the text of the program."""
-    for number, (label, target) in enumerate(MACHINES.items()):
-        with machine(target):
-            for name in CASES if not number else PART:
-                yield f"{name} @ {label}", text(name)
+    for label, machine in MACHINES.items():
+        for name in CASES if machine is X86_64_V4 else PART:
+            yield f"{name} @ {label}", text(name, machine)
 
 
 def digests() -> dict[str, str]:

@@ -20,9 +20,9 @@ PATTERNS = ["random", "few values", "sorted", "reversed", "one value", "organ pi
 def way(request, monkeypatch):
     """Both ways to sort, also where the processor would choose one of them."""
     if request.param == "radix":
-        monkeypatch.setattr(quicksort, "is_available", lambda bits, paired: False)
-        monkeypatch.setattr(sort_steps, "is_available", lambda bits, paired: False)
-    elif not quicksort.is_available(8, False):
+        monkeypatch.setattr(quicksort, "is_available", lambda *_: False)
+        monkeypatch.setattr(sort_steps, "is_available", lambda *_: False)
+    elif not quicksort.is_available(host.this_machine(), 8, False):
         pytest.skip("this processor does not compress vectors")
 
 
@@ -117,7 +117,9 @@ def compiled_sort(bits, paired, vectors):
     return function, engine
 
 
-@pytest.mark.skipif(not quicksort.is_available(8, False), reason="this processor does not compress vectors")
+@pytest.mark.skipif(
+    not quicksort.is_available(host.this_machine(), 8, False), reason="this processor does not compress vectors"
+)
 @pytest.mark.parametrize("bits,paired", sorted(quicksort.REGISTERS))
 def test_ranks_that_are_asked_for_and_levels_that_run_out(bits, paired):
     function, engine = compiled_sort(bits, paired, 2)

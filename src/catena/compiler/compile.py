@@ -13,6 +13,7 @@ from catena.compiler.emit.program import ProgramWriter
 from catena.compiler.executable import Executable, Parts
 from catena.compiler.graph import Builder, Region, physical
 from catena.compiler.image import image
+from catena.compiler.machine import Machine
 from catena.compiler.report import describe
 from catena.compiler.simplify import simplify
 from catena.core.context import context
@@ -35,9 +36,9 @@ def compile_jaxpr(closed_jaxpr, *, name: str = "main", donated=()) -> Executable
     return compile_region(region, times, name, *_terms(closed_jaxpr, donated))
 
 
-def text_of(closed_jaxpr, donated=()) -> str:
-    """The LLVM IR that `compile_jaxpr` compiles."""
-    module = write_program(_writer(), lower(closed_jaxpr), *_terms(closed_jaxpr, donated))
+def text_of(closed_jaxpr, donated=(), machine: Machine | None = None) -> str:
+    """The LLVM IR that `compile_jaxpr` compiles, or would for another machine."""
+    module = write_program(_writer(machine or host.this_machine()), lower(closed_jaxpr), *_terms(closed_jaxpr, donated))
     return link.with_helpers(module.text(), module.helpers)
 
 
@@ -58,14 +59,14 @@ def lower(closed_jaxpr) -> Region:
     return b.region
 
 
-def _writer(keep_nests: bool = False) -> ProgramWriter:
-    """What writes programs for this machine."""
-    return ProgramWriter(host.target().vector_bytes, keep_nests, workers.parallel_for())
+def _writer(machine: Machine, keep_nests: bool = False) -> ProgramWriter:
+    """What writes programs for a machine."""
+    return ProgramWriter(machine, keep_nests, workers.parallel_for(machine))
 
 
 def nests(closed_jaxpr) -> list[str]:
     """The loop nests of the program, as text."""
-    return write_program(_writer(keep_nests=True), lower(closed_jaxpr), False, ()).nests
+    return write_program(_writer(host.this_machine(), keep_nests=True), lower(closed_jaxpr), False, ()).nests
 
 
 def explain(closed_jaxpr) -> list[str]:
@@ -83,7 +84,7 @@ def compile_region(
     """Compiles a graph; `donated` lists the inputs whose memory results may take."""
     times = times or link.Times()
     dump = context.dump_ir_to
-    writer = _writer(keep_nests=bool(dump))
+    writer = _writer(host.this_machine(), keep_nests=bool(dump))
     module = write_program(writer, region, returns_stacks, donated)
     text = link.with_helpers(module.text(), module.helpers)
     level = link.code_level(text)
@@ -124,7 +125,7 @@ def loop_text(closed_jaxpr, name: str) -> str:
 
     Raises: CompileError where the function is not elementwise.
     """
-    module = write_loop(ProgramWriter(host.target().vector_bytes), lower(closed_jaxpr))
+    module = write_loop(ProgramWriter(host.this_machine()), lower(closed_jaxpr))
     if module is None:
         raise CompileError(f"{name} is no elementwise function: it needs tables, routines or memory")
     return link.with_helpers(module.text(), module.helpers)
@@ -138,7 +139,7 @@ def loop_image(text: str) -> tuple[bytes, int] | None:
 
 def loop_code(text: str) -> Code:
     """The code of a loop, loaded by LLVM."""
-    return Code(link.compile_text(text, link.Times(), 2)[0], host.new_machine(2), {})
+    return Code(link.compile_text(text, link.Times(), 2)[0], host.new_generator(2), {})
 
 
 def assembly(text: str) -> str:

@@ -51,8 +51,8 @@ class Executable:
         self, parts: Parts, text: Callable[[], str], seconds: dict[str, float], linked: Mapping[str, Code] | None = None
     ):
         self.parts, self._text = parts, text
-        machine = host.new_machine(1)
-        self.native = Native(parts.code, parts.constants, parts.externals, machine, parts.uses_stacks, linked)
+        generator = host.new_generator(1)
+        self.native = Native(parts.code, parts.constants, parts.externals, generator, parts.uses_stacks, linked)
         offer(parts.exports, self.native.code)
         self.entry, self.out_specs, self.reused = self.native.entry, tuple(parts.out_specs), parts.reused
         self.returns_stacks, self.free_stacks = parts.returns_stacks, self.native.free_stacks

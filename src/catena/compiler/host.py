@@ -3,29 +3,33 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+import mmap
+from dataclasses import replace
 
+from catena.compiler.machine import Machine
 from catena.core.errors import CompileError
 from catena.core.lazy import llvm
 from catena.core.locks import hold_during_fork, made_once
-from catena.runtime import layout, library
-
-
-@dataclass(frozen=True)
-class Target:
-    cpu: str
-    features: str
-    vector_bytes: int
-
+from catena.runtime import layout, library, threads
 
 # Passes of the code generator that find nothing to do in our loops: a third to a half of its time. Loops have one
 # counter and x86 addresses are sums already; bodies are written in an order that suits the processor's own scheduler.
 UNUSED_PASSES = ("-disable-lsr", "-disable-post-ra", "-enable-misched=false")
 
 
+def this_machine() -> Machine:
+    """The machine that this process runs on, with as many threads as the environment says."""
+    return _with_threads(threads.available() and threads.count() > 1)
+
+
+@functools.cache
+def _with_threads(shared: bool) -> Machine:
+    return replace(_processor(), threads=shared)
+
+
 @made_once
-def target() -> Target:
-    """The machine that this process runs on; LLVM is made ready for it.
+def _processor() -> Machine:
+    """What this process runs on; LLVM is made ready for it.
 
     Threads compile at the same time, with one code generator in common: llvmlite takes a lock of its own for each call
     of LLVM (and gives the interpreter's free), so calls of several compilations follow one another in any order. A fork
@@ -39,8 +43,17 @@ def target() -> Target:
         binding.set_option("", option)
     features = binding.get_host_cpu_features()
     check_features(features)
-    wide = 64 if features.get("avx512f") else 32 if features.get("avx2") else 16
-    return Target(binding.get_host_cpu_name(), features.flatten(), wide)
+    has = frozenset(name for name, there in features.items() if there)
+    wide = 64 if "avx512f" in has else 32 if "avx2" in has else 16
+    return Machine(
+        triple=binding.get_default_triple(),
+        cpu=binding.get_host_cpu_name(),
+        features=has,
+        absent=frozenset(features) - has,
+        vector_bytes=wide,
+        vector_registers=32 if wide == 64 or "neon" in has else 16,
+        huge_pages=hasattr(mmap, "MADV_HUGEPAGE"),
+    )
 
 
 def check_features(features) -> None:
@@ -56,29 +69,29 @@ def identity() -> tuple[str, ...]:
     """What object code depends on besides its program: LLVM's version, the processor, where tuples have their items,
     and which BLAS is called, with integers of 32 bits or of 64.
     """
-    t = target()
+    m = this_machine()
     blas = library.path().name if library.bundled() is not None else "SciPy's"
-    return str(llvm().llvm_version_info), t.cpu, t.features, str(layout.TUPLE_ITEMS), blas
+    return str(llvm().llvm_version_info), m.cpu, m.flags, str(layout.TUPLE_ITEMS), blas
 
 
 @functools.cache
-def machine(opt: int):
-    """The code generator, shared by all compilations."""
-    return new_machine(opt)
+def generator(opt: int):
+    """LLVM's code generator, shared by all compilations."""
+    return new_generator(opt)
 
 
 @functools.cache
-def image_machine():
+def image_generator():
     """The code generator for images (`image.py`), which refer to nothing far away."""
-    return _new_machine(opt=2, codemodel="small")
+    return _new_generator(opt=2, codemodel="small")
 
 
-def new_machine(opt: int):
+def new_generator(opt: int):
     """A code generator of its own: an execution engine takes its one away."""
-    return _new_machine(opt=opt, codemodel="jitdefault", jit=True)
+    return _new_generator(opt=opt, codemodel="jitdefault", jit=True)
 
 
-def _new_machine(**options):
-    t = target()
-    first = llvm().Target.from_default_triple()
-    return first.create_target_machine(cpu=t.cpu, features=t.features, reloc="pic", **options)
+def _new_generator(**options):
+    m = this_machine()
+    target = llvm().Target.from_triple(m.triple)
+    return target.create_target_machine(cpu=m.cpu, features=m.flags, reloc="pic", **options)

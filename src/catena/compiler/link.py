@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from catena.compiler import cache, vector_math
 from catena.compiler.emit import quicksort, selection, small_floats, sorting, stack_steps
-from catena.compiler.host import identity, image_machine, machine
+from catena.compiler.host import generator, identity, image_generator
 from catena.core.errors import CompileError
 from catena.core.lazy import llvm
 from catena.core.locks import Shared
@@ -111,12 +111,12 @@ _compiling = Shared()
 
 def compile_text(text: str, times: Times, opt: int) -> tuple[bytes, object]:
     """Object code of a module, and the module after the passes."""
-    return _compile(text, times, machine(opt))
+    return _compile(text, times, generator(opt))
 
 
 def relocatable_code(text: str) -> bytes:
     """Object code of a module that `image.image` can make an image of."""
-    return _compile(text, Times(), image_machine())[0]
+    return _compile(text, Times(), image_generator())[0]
 
 
 def _compile(text: str, times: Times, tm) -> tuple[bytes, object]:
@@ -134,7 +134,7 @@ def _compile(text: str, times: Times, tm) -> tuple[bytes, object]:
 
 def assembly(text: str, opt: int) -> str:
     """The machine code of a module, as text."""
-    return machine(opt).emit_assembly(compile_text(text, Times(), opt)[1])
+    return generator(opt).emit_assembly(compile_text(text, Times(), opt)[1])
 
 
 def parsed(text: str):

@@ -98,7 +98,7 @@ def contract(w, frame, step: Step, operands, axes, layout) -> None:
     if w.sites is not None:
         _check_bounds(form, a, b, v, columns)
     side_by_side = not columns or (len(columns) == 1 and columns[0].b == 1)
-    plan = contraction.plan(form, w.vector_bytes, side_by_side)
+    plan = contraction.plan(form, w.machine.vector_bytes, side_by_side)
     if plan.packed:
         panels, rest = _panels(w, frame, *layout, plan)
     else:
@@ -135,7 +135,7 @@ def _epilogue(w, frame, step: Step, plan) -> tuple[str, list[str]] | None:
     if len(nest.rows) != 1 or not contraction.has_rows_in_order(plan):
         nest.rows = ()
         return None
-    loops.schedule(nest, w.vector_bytes)
+    loops.schedule(nest, w.machine.vector_bytes)
     w.count(nest)
     if w.keep_nests:
         w.shown.append(loops.show(nest))

@@ -56,7 +56,7 @@ def name_of(*facts) -> str | None:
     if not stamp or context.dump_ir_to or context.check_bounds:
         return None
     flags = [repr(getattr(context, flag.attribute)) for flag in TRACED]
-    threaded = str(workers.parallel_for() is not None)
+    threaded = str(host.this_machine().threads)
     return cache.key(stamp, *host.identity(), sys.version, np.__version__, threaded, *flags, *map(repr, facts))
 
 

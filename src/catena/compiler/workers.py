@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from catena.compiler import cache, host
+from catena.compiler.machine import Machine
 from catena.core.lazy import LazyModule
 from catena.core.locks import made_once
 from catena.runtime import threads
@@ -12,9 +13,9 @@ link = LazyModule("catena.compiler.link")
 LEVEL = 0  # LLVM's effort
 
 
-def parallel_for() -> threads.ParallelFor | None:
+def parallel_for(machine: Machine) -> threads.ParallelFor | None:
     """What runs parallel loops; None when programs run on one thread."""
-    return threads.ParallelFor(pool) if threads.available() and threads.count() > 1 else None
+    return threads.ParallelFor(pool) if machine.threads else None
 
 
 @made_once
@@ -25,4 +26,4 @@ def pool() -> threads.Pool:
     if code is None:
         code, _ = link.compile_text(threads.text(), link.Times(), LEVEL)
         cache.save(name, code)
-    return threads.Pool(Code(code, host.new_machine(1), {}))
+    return threads.Pool(Code(code, host.new_generator(1), {}))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import mmap
 from collections.abc import Sequence
 
 from catena.compiler.emit import stack_steps
@@ -14,7 +13,7 @@ from catena.runtime.layout import DATA, FLAGS, READY, TUPLE_ITEMS
 from catena.runtime.status import OUT_OF_MEMORY
 
 STACK_ARENA = 32 * 1024
-HUGE_PAGES = hasattr(mmap, "MADV_HUGEPAGE")  # what 14 means below, on Linux
+HUGE_PAGES = 14  # advice for `madvise`, on Linux
 LONG = 200  # lines
 
 
@@ -33,7 +32,7 @@ def write_program(
     e.block = "body"
     w.region(region, pointers, outputs, donated=donated)
     body = e.lines[before:]
-    prologue, epilogue = _arena(w.arena.peak, start)
+    prologue, epilogue = _arena(w, start)
     save, restore = _one_blas_thread(w)
     make_stacks, drop_stacks = stack_steps.frame_lines(w)
     w.helpers.update(ARENA_CALLS)
@@ -163,8 +162,9 @@ done:
 """
 
 
-def _arena(size: int, start: str) -> tuple[list[str], list[str]]:
+def _arena(w: ProgramWriter, start: str) -> tuple[list[str], list[str]]:
     """Where temporaries live: the stack, or memory kept between calls (a concurrent call allocates its own)."""
+    size = w.arena.peak
     if not size:
         return [], []
     if size <= STACK_ARENA:
@@ -183,7 +183,7 @@ def _arena(size: int, start: str) -> tuple[list[str], list[str]]:
         "refuse:",
         f"  ret i64 {OUT_OF_MEMORY}",
         "advise:",
-        *([f"  %advice = call i32 @madvise(ptr %fresh, i64 {size}, i32 14)"] if HUGE_PAGES else []),
+        *([f"  %advice = call i32 @madvise(ptr %fresh, i64 {size}, i32 {HUGE_PAGES})"] if w.machine.huge_pages else []),
         "  br label %ready",
         "ready:",
         f"  %arena = phi ptr [ %kept, %{start} ], [ %fresh, %advise ]",

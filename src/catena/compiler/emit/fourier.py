@@ -71,7 +71,7 @@ class Writer:
         self.w, self.real = w, real
         self.scalar = TYPES[real].register
         self.bytes = TYPES[real].bytes
-        self.width = w.vector_bytes // self.bytes
+        self.width = w.machine.vector_bytes // self.bytes
 
     def blocks(self, lanes: int) -> int:
         return -(-lanes // self.width)

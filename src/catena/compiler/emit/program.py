@@ -36,6 +36,7 @@ from catena.compiler.emit.module import Module, digest
 from catena.compiler.emit.nest import NestWriter
 from catena.compiler.fuse import Fused, Step, fuse
 from catena.compiler.graph import Region, Value
+from catena.compiler.machine import Machine
 from catena.compiler.memory import SLOT_BYTES, SLOTS, Arena, Block
 from catena.compiler.nests import NestBuilder
 from catena.compiler.rows import group_rows
@@ -68,10 +69,10 @@ class Frame:
 class ProgramWriter:
     """Writes regions into one function; see the module's head."""
 
-    def __init__(self, vector_bytes: int, keep_nests: bool = False, pool=None):
+    def __init__(self, machine: Machine, keep_nests: bool = False, pool=None):
         self.e = Emitter()
         self.arena = Arena()
-        self.vector_bytes = vector_bytes
+        self.machine = machine
         self.functions: dict[str, str] = {}  # text of a nest -> name of its function
         self.nests_known: dict[tuple, str] = {}  # structure of a nest -> name of its function
         self.constants: list[np.ndarray] = []
@@ -342,7 +343,7 @@ class ProgramWriter:
 
     def nest(self, frame: Frame, nest: loops.Nest, in_place: bool = False) -> None:
         """Writes a nest here, or as a function and a call."""
-        loops.schedule(nest, self.vector_bytes)
+        loops.schedule(nest, self.machine.vector_bytes)
         if self.keep_nests:
             self.shown.append(loops.show(nest))
         self.count(nest)

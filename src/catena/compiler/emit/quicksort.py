@@ -17,9 +17,9 @@ from __future__ import annotations
 
 from functools import cache
 
-from catena.compiler import host
 from catena.compiler.emit import sorting
 from catena.compiler.emit.emitter import Emitter
+from catena.compiler.machine import Machine
 
 REGISTER = 512  # bits
 SAMPLES = 16  # keys whose median is the pivot
@@ -374,12 +374,9 @@ def _pivot(e: Emitter, bits: int, keys: str) -> str:
 REGISTERS = {(8, False): 2, (16, False): 4, (32, False): 8, (64, False): 16, (64, True): 4}  # of a network; measured
 
 
-@cache
-def is_available(bits: int, paired: bool) -> bool:
-    """Whether this processor compresses vectors of such keys."""
-    features = set(host.target().features.split(","))
-    needed = ["avx512f", "avx512bw", "avx512dq", "avx512vl"] + ["avx512vbmi2"] * (bits < 32)
-    return (bits, paired) in REGISTERS and all(f"+{name}" in features for name in needed)
+def is_available(machine: Machine, bits: int, paired: bool) -> bool:
+    """Whether the processor compresses vectors of such keys."""
+    return (bits, paired) in REGISTERS and machine.compresses(bits)
 
 
 def capacity(bits: int, paired: bool) -> int:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from catena.compiler.emit import quicksort, sorting
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.emit.tasks import in_tasks
+from catena.compiler.machine import Machine
 
 LONG = 1 << 16  # keys of a row that is sorted by several threads
 LEAST_CHUNK, MOST_CHUNK = 1 << 13, 1 << 15
@@ -30,6 +31,7 @@ class Rows:
     bits: int
     paired: bool
     n: int
+    machine: Machine
 
     @property
     def types(self) -> list[str]:
@@ -41,7 +43,7 @@ class Rows:
 
     @property
     def quick(self) -> bool:
-        return quicksort.is_available(self.bits, self.paired)
+        return quicksort.is_available(self.machine, self.bits, self.paired)
 
     @property
     def long(self) -> bool:

@@ -23,7 +23,7 @@ def write(w, frame, group: RowGroup, writes: list[int]) -> None:
         w.define(frame, frame.fused.region.values[n])
     merge_rows(group)
     for nest in group.nests:
-        loops.schedule(nest, w.vector_bytes)
+        loops.schedule(nest, w.machine.vector_bytes)
         w.count(nest)
         if w.keep_nests:
             w.shown.append(loops.show(nest))

@@ -146,7 +146,7 @@ def select(w, frame, i: int, node) -> None:
     """The step that finds the places of the k least keys of each row."""
     (keys,), (out,) = node.args, node.results
     n, k, bits = keys.shape[-1], out.shape[-1], 8 * keys.dtype.itemsize
-    if n < SPARSE * k and quicksort.is_available(64, False):
+    if n < SPARSE * k and quicksort.is_available(w.machine, 64, False):
         return sort_steps.argsort(w, frame, i, node)
     index = w.define(frame, out)
     if out.size == 0:

@@ -12,6 +12,7 @@ from catena.compiler.emit.emitter import Emitter
 from catena.compiler.emit.quicksort import is_available
 from catena.compiler.emit.row_sorting import WORK_OF_KEY, Rows, sort_long
 from catena.compiler.emit.tasks import in_tasks, over_rows, row_tasks
+from catena.compiler.machine import Machine
 from catena.compiler.types import vector
 
 FILL = 1 << 14  # keys in a task that prepares a part of a long row
@@ -28,7 +29,7 @@ def sort_keys(w, frame, i: int, node) -> None:
     pointer = _own_copy(w, frame, i, keys, out)
     if out.size == 0:
         return
-    r = _rows_of(out)
+    r = _rows_of(w, out)
     rows = out.size // r.n
     w.units += out.size
     spare = w.allocate(r.sizes[0] * r.n * (1 if r.long else row_tasks(rows, r.n)))
@@ -49,8 +50,8 @@ def _own_copy(w, frame, i: int, keys, out) -> str:
     return w.address(frame, out)
 
 
-def _rows_of(keys) -> Rows:
-    return Rows(8 * keys.dtype.itemsize, False, keys.shape[-1])
+def _rows_of(w, keys) -> Rows:
+    return Rows(8 * keys.dtype.itemsize, False, keys.shape[-1], w.machine)
 
 
 def _each_long_row(w, r: Rows, rows: int, pointers: list[str], body) -> None:
@@ -79,7 +80,7 @@ def ranked(w, frame, i: int, node) -> None:
     result, wanted = w.define(frame, out), w.address(frame, ranks)
     if out.size == 0:
         return
-    r, each = _rows_of(keys), out.shape[-1]
+    r, each = _rows_of(w, keys), out.shape[-1]
     rows = keys.size // r.n
     w.units += keys.size
     scratch = [w.allocate(r.sizes[0] * r.n * row_tasks(rows, r.n)) for _ in range(2)]
@@ -130,7 +131,7 @@ def argsort(w, frame, i: int, node) -> None:
     n, k = node.args[0].shape[-1], out.shape[-1]
     rows, sources = node.args[0].size // n, [w.address(frame, x) for x in node.args]
     w.units += len(node.args) * node.args[0].size
-    orders = [_Order(_plan(8 * x.dtype.itemsize, n), 8 * x.dtype.itemsize, k) for x in node.args]
+    orders = [_Order(_plan(w.machine, 8 * x.dtype.itemsize, n), 8 * x.dtype.itemsize, k) for x in node.args]
     long = all(o.plan.long for o in orders)
     tasks = 1 if long else row_tasks(rows, n)
     wide, several = max(o.plan.sizes[0] for o in orders), len(orders) > 1
@@ -151,12 +152,12 @@ def argsort(w, frame, i: int, node) -> None:
         w._free(block)
 
 
-def _plan(bits: int, n: int) -> Rows:
+def _plan(machine: Machine, bits: int, n: int) -> Rows:
     """How keys are sorted together with their positions. One digit takes a single pass of the radix sort."""
-    if not is_available(64, False) or (bits == 8 and n >= MANY_BYTES):
-        return Rows(bits, True, n)
+    if not is_available(machine, 64, False) or (bits == 8 and n >= MANY_BYTES):
+        return Rows(bits, True, n, machine)
     joined = bits + _position_bits(n)
-    return Rows(32, False, n) if joined <= 32 else Rows(64, joined > 64, n)
+    return Rows(32, False, n, machine) if joined <= 32 else Rows(64, joined > 64, n, machine)
 
 
 def _position_bits(n: int) -> int:
