@@ -37,7 +37,7 @@ lint: $(VENV)/.has-test
 	$(BIN)/ruff format --check .
 
 types: $(VENV)/.has-test $(TYPES_VENV)/.has-pyright    # what a type checker says of users' programs
-	PATH="$(abspath $(TYPES_VENV))/bin:$$PATH" $(BIN)/python -m pytest -q tests/test_types.py
+	PATH="$(abspath $(TYPES_VENV))/bin:$$PATH" $(BIN)/python -m pytest -q tests/house/test_types.py
 
 format: $(VENV)/.has-test
 	$(BIN)/ruff check --fix .

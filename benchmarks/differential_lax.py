@@ -18,8 +18,8 @@ from pathlib import Path
 import numpy as np
 from side_by_side import run_side_by_side
 
-TESTS = Path(__file__).resolve().parent.parent / "tests"
-sys.path.insert(0, str(TESTS))
+HELPERS = Path(__file__).resolve().parent.parent / "tests" / "helpers"
+sys.path.insert(0, str(HELPERS))
 import lax_refusals  # noqa: E402  it imports neither library
 
 # ------------------------------------------------------------------------------------ what is called

@@ -1,7 +1,7 @@
 """The NumPy API beside JAX, call by call: values, dtypes, weak types, shapes, tree structures, exception types.
 
-`python benchmarks/differential_numpy.py --jax-python PYTHON` makes the calls of `tests/numpy_variations.py` under
-both libraries and prints those that differ, function by function, and how many there were. Differences that are
+`python benchmarks/differential_numpy.py --jax-python PYTHON` makes the calls of `tests/helpers/numpy_variations.py`
+under both libraries and prints those that differ, function by function, and how many there were. Differences that are
 meant stand in `EXPLAINED` below, each with its reason. JAX compiles each call anew: all take it about half an
 hour; `--every 10` makes a tenth of them, `--only NAME` those of one function. `make differential` calls this.
 """
@@ -304,8 +304,8 @@ def results_of(pythons: dict, calls: list) -> dict:
 
 
 def chosen_calls(options) -> list:
-    sys.path.insert(0, str(ROOT))
-    calls = list(importlib.import_module("tests.numpy_variations").calls())
+    sys.path.insert(0, str(ROOT / "tests" / "helpers"))
+    calls = list(importlib.import_module("numpy_variations").calls())
     if options.only:
         calls = [call for call in calls if call[1] == options.only]
     picklable = []

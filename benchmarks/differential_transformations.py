@@ -1,7 +1,7 @@
 """Compositions of transformations beside JAX: values, dtypes, weak types, tree structures, exception types.
 
 `python benchmarks/differential_transformations.py --jax-python PYTHON` runs every function of
-`tests/compositions.py` through every transformation under both libraries and lists what differs by more than
+`tests/helpers/compositions.py` through every transformation under both libraries and lists what differs by more than
 rounding. JAX takes about ten minutes of it.
 """
 
@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-TESTS = Path(__file__).resolve().parent.parent / "tests"
+HELPERS = Path(__file__).resolve().parent.parent / "tests" / "helpers"
 RTOL, ATOL = 1e-3, 1e-3  # of the largest element: third derivatives in float32
 
 
@@ -30,7 +30,7 @@ def described(jax, value) -> dict:
 
 def run(library: str) -> None:
     """Print one line of JSON for each composition."""
-    sys.path.insert(0, str(TESTS))
+    sys.path.insert(0, str(HELPERS))
     jax, cases = importlib.import_module(library), importlib.import_module("compositions")
     x = jax.numpy.asarray(cases.POINT)
     pairs = itertools.product(cases.functions(jax).items(), cases.transformations(jax).items())

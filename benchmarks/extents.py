@@ -2,12 +2,12 @@
 
     python benchmarks/extents.py [--part axes|empty|large] [--only NAME] [--every N]
 
-``axes``: each example of `tests/numpy_examples.py` with arrays that have axes of size 1 in front, as many as make 40,
-against the same call with four of them: the same numbers, eager and compiled, wherever four give any. The primitives
-of `tests/rules` are mapped over such axes one by one, and samplers draw numbers of such shapes. ``empty``: each array
-of an example in turn, and all at once, with each of its axes of size 0 or 1: eager and compiled calls agree, in their
-errors too. ``large``: functions of vectors of 2**31 + 8 bytes, in a process each that may take 10 GB: right, or an
-error that says what does not fit. What is neither is printed, and counted at the end. `make extents` calls this.
+``axes``: each example of `tests/helpers/numpy_examples.py` with arrays that have axes of size 1 in front, as many
+as make 40, against the same call with four of them: the same numbers, eager and compiled, wherever four give any. The
+primitives of `tests/rules` are mapped over such axes one by one, and samplers draw numbers of such shapes. ``empty``:
+each array of an example in turn, and all at once, with each of its axes of size 0 or 1: eager and compiled calls agree,
+in their errors too. ``large``: functions of vectors of 2**31 + 8 bytes, in a process each that may take 10 GB: right,
+or an error that says what does not fit. What is neither is printed, and counted at the end. `make extents` calls this.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+sys.path.insert(0, str(ROOT / "tests" / "helpers"))
 
 import catena as jax  # noqa: E402
 import catena.numpy as jnp  # noqa: E402
@@ -106,8 +106,8 @@ def is_unclear(result) -> bool:
 
 def numpy_calls() -> Iterator[tuple]:
     """``(name, function, args, kwargs)`` for the examples of the NumPy API."""
-    from tests.numpy_examples import EXAMPLES
-    from tests.numpy_variations import function_of
+    from numpy_examples import EXAMPLES
+    from numpy_variations import function_of
 
     for name, examples in EXAMPLES.items():
         if name not in LEFT_OUT:
@@ -117,7 +117,7 @@ def numpy_calls() -> Iterator[tuple]:
 
 def eager_and_compiled(function, args, kwargs):
     """The outcomes of a call and of the same call compiled, in which all NumPy arrays are arguments."""
-    from tests.numpy_variations import mapped
+    from numpy_variations import mapped
 
     found: list = []
     mapped((args, kwargs), lambda x, _: found.append(x))
@@ -147,7 +147,7 @@ def many_axes(only: str) -> Iterator[tuple[str, str]]:
 
 
 def in_front(args, kwargs, rank: int):
-    from tests.numpy_variations import mapped
+    from numpy_variations import mapped
 
     return mapped((args, kwargs), lambda x, _: x.reshape((1,) * (rank - x.ndim) + x.shape))
 
@@ -176,7 +176,8 @@ def _compared(few, many) -> str | None:
 
 
 def primitives_with_axes(only: str):
-    from rules.test_rules import CASES  # importing the tests fills the table
+    import structured_cases  # noqa: F401  it fills the table
+    from rule_cases import CASES
 
     for name, case in CASES.items():
         if only not in name:
@@ -253,7 +254,7 @@ def empty(only: str) -> Iterator[tuple[str, str]]:
 
 def _cut(args, kwargs) -> Iterator[tuple]:
     """An example with axes of size 0 or 1: of one array after the other, and of all."""
-    from tests.numpy_variations import mapped, only
+    from numpy_variations import mapped, only
 
     shapes: list = []
     mapped((args, kwargs), lambda x, _: shapes.append(x.shape))

@@ -1,9 +1,9 @@
 """Whether the bits of an eager result depend on anything but the operands: `make same-bits`.
 
 Every case of the primitives (tests/rules) and one in EVERY of the generated calls of the NumPy API
-(tests/numpy_variations.py) is evaluated on arrays as they are and grown, several times, and with operands laid out in
-other ways in memory: by columns, strided, backwards, as parts of larger arrays. Elementwise functions are evaluated in
-pieces too. All must give the same bits. NaNs are equal, whatever their bits.
+(tests/helpers/numpy_variations.py) is evaluated on arrays as they are and grown, several times, and with operands
+laid out in other ways in memory: by columns, strided, backwards, as parts of larger arrays. Elementwise functions are
+evaluated in pieces too. All must give the same bits. NaNs are equal, whatever their bits.
 
     python benchmarks/same_bits.py --write a.json             # one process, or commit
     CATENA_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python benchmarks/same_bits.py --against a.json     # and another
@@ -18,17 +18,17 @@ import warnings
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests"), str(ROOT / "src")]
+sys.path[:0] = [str(ROOT / "tests" / "helpers"), str(ROOT / "src")]
 
 import numpy as np  # noqa: E402
-from tests.numpy_variations import calls, function_of, mapped  # noqa: E402
-from tests.rules.cases import CASES  # noqa: E402
-from tests.rules.test_rules import arguments  # noqa: E402
 
 import catena  # noqa: E402
 import catena.numpy as jnp  # noqa: E402
+import structured_cases  # noqa: E402, F401  more cases
 from catena import lax  # noqa: E402
 from catena.core import dtypes  # noqa: E402
+from numpy_variations import calls, function_of, mapped  # noqa: E402
+from rule_cases import CASES, arguments  # noqa: E402
 
 REFUSALS = (
     MemoryError,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 # Before catena is imported: a stray variable in the user's shell must not decide a test.
 # But `CATENA_CHECK_BOUNDS=1` runs the tests in checked mode (`make test-checked`), `CATENA_DIFFERENTIAL=1` makes
-# `test_numpy_differential.py` compile all calls, and `CATENA_NUM_THREADS=1` is part of `make test-machines`.
+# `numpy/test_differential.py` compile all calls, and `CATENA_NUM_THREADS=1` is part of `make test-machines`.
 MEANT = ("CATENA_CHECK_BOUNDS", "CATENA_DIFFERENTIAL", "CATENA_NUM_THREADS")
 for name in [n for n in os.environ if n.startswith(("JAX_", "CATENA_")) and n not in MEANT]:
     del os.environ[name]
@@ -29,7 +29,7 @@ from catena.compiler import stored  # noqa: E402
 from catena.core import lazy  # noqa: E402
 from catena.core.config import config  # noqa: E402
 
-collect_ignore = ["types"]  # programs that a type checker reads; nobody runs them
+collect_ignore = ["house/types"]  # programs that a type checker reads; nobody runs them
 
 # No test measures time: a busy machine must not fail one. Every run draws the same examples, so that a failure is
 # the change's; `pytest --hypothesis-profile=search` looks for new ones.

@@ -13,7 +13,7 @@ import catena.numpy as jnp
 from attack.outcomes import check, check_close
 from catena import lax
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "runtime"))
 import test_threads_and_forks as waiting  # noqa: E402
 
 THREADS = 4

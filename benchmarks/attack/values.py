@@ -10,7 +10,7 @@ import catena.numpy as jnp
 from attack.outcomes import Wrong, check_close, is_refusal
 from catena import lax
 
-sys.path.insert(0, str(__import__("pathlib").Path(__file__).resolve().parents[2] / "tests"))
+sys.path.insert(0, str(__import__("pathlib").Path(__file__).resolve().parents[2] / "tests" / "runtime"))
 from test_lying_subclasses import LIES  # noqa: E402
 
 PLAIN = np.arange(1, 7, dtype=np.float32)

@@ -9,7 +9,7 @@ from catena.compiler.emit import bounds
 from catena.compiler.ordering import take_last
 from catena.core.config import override
 from catena.core.errors import CompileError, JaxRuntimeError
-from compiler.helpers import compile_fn, run
+from compiled import compile_fn, run
 
 x = np.arange(10, dtype=np.float32)
 

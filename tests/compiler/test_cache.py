@@ -7,7 +7,7 @@ import pytest
 
 from catena.compiler import cache
 from catena.core.config import config
-from compiler.helpers import compile_fn
+from compiled import compile_fn
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from compiler.helpers import run
+from compiled import run
 
 F32 = np.float32
 SHAPES = {  # shape, axes that are summed

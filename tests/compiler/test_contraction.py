@@ -9,7 +9,7 @@ from catena.compiler import contraction
 from catena.compiler.contraction import Axis, Contraction
 from catena.compiler.types import TYPES
 from catena.lax.convolution import ConvDimensionNumbers
-from compiler.helpers import check, compile_fn
+from compiled import check, compile_fn
 
 DTYPES = ("float32", "float64", "int32", "int64", "uint8", "int16")
 

@@ -5,37 +5,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from catena.compiler.graph import Builder
-from compiler.helpers import check, compile_fn, run
+from compiled import Closed, check, compile_fn, f32, i32, run
 
 rng = np.random.default_rng(2)
-f32, i32 = np.dtype(np.float32), np.dtype(np.int32)
 
 
 def normal(*shape, dtype=np.float32):
     return np.asarray(rng.normal(size=shape)).astype(dtype)
-
-
-class Closed:
-    """A stand-in for ClosedJaxpr: one equation whose lower rule is the given function."""
-
-    def __init__(self, f, *specs):
-        ins = [SimpleNamespace(aval=SimpleNamespace(shape=tuple(s), dtype=np.dtype(d))) for s, d in specs]
-        b = Builder()
-        outs = f(b, *[b.input(v.aval.shape, v.aval.dtype) for v in ins])
-        outvars = [SimpleNamespace(aval=SimpleNamespace(shape=o.shape, dtype=o.dtype)) for o in outs]
-        ids = {id(v): v for v in (*ins, *outvars)}
-        primitive = SimpleNamespace(name="body", lower=lambda b, *xs: f(b, *xs), multiple_results=True)
-        atoms = [_Hashable(v) for v in ids.values()]
-        ins, outvars = atoms[: len(ins)], atoms[len(ins) :]
-        eqn = SimpleNamespace(primitive=primitive, invars=ins, outvars=outvars, params={}, effects=(), source=None)
-        self.jaxpr = SimpleNamespace(constvars=[], invars=ins, eqns=[eqn], outvars=outvars)
-        self.consts = []
-
-
-class _Hashable:
-    def __init__(self, v):
-        self.aval = v.aval
 
 
 def test_while_with_scalars():

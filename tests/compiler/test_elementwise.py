@@ -4,7 +4,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from compiler.helpers import check
+from compiled import check
 
 SIZES = [(), (0,), (1,), (3,), (16,), (17,), (64,), (1000,), (5, 7), (33, 65), (3, 0, 2)]
 FLOATS = [np.float32, np.float64]

@@ -9,7 +9,7 @@ from catena.compiler.fuse import fuse
 from catena.compiler.graph import Builder
 from catena.compiler.nests import NestBuilder
 from catena.compiler.rows import group_rows
-from compiler.helpers import check
+from compiled import check
 
 F32 = np.float32
 M, N, K = 150, 70, 40

@@ -6,7 +6,7 @@ import pytest
 
 from catena import lax
 from catena.core.config import override
-from compiler.helpers import run
+from compiled import run
 
 BF16, F16, F32, F64 = np.dtype(ml_dtypes.bfloat16), np.dtype("f2"), np.dtype("f4"), np.dtype("f8")
 F8 = np.dtype(ml_dtypes.float8_e4m3fn)

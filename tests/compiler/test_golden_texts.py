@@ -1,10 +1,10 @@
 """The LLVM text of some hundred programs is what it was, to the letter: a refactoring of the compiler changes nothing."""
 
-from compiler import golden_texts
+import golden_texts
 
 HINT = """
-these programs are written differently now. `python tests/compiler/golden_texts.py --dump FOLDER`, here and at the commit
-before, and `diff -r` show how. Where that is meant, `python tests/compiler/golden_texts.py --write` takes the new
+these programs are written differently now. `python tests/helpers/golden_texts.py --dump FOLDER`, here and at the commit
+before, and `diff -r` show how. Where that is meant, `python tests/helpers/golden_texts.py --write` takes the new
 texts; the commit's message then says which programs changed and why (a refactoring changes none)."""
 
 

@@ -7,7 +7,7 @@ import scipy.linalg
 import catena as jax
 import catena.numpy as jnp
 from catena.runtime import fourier
-from compiler.helpers import check, run
+from compiled import check, run
 
 rng = np.random.default_rng(4)
 DTYPES = [np.float32, np.float64, np.complex64, np.complex128]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from compiler.helpers import check
+from compiled import check
 
 rng = np.random.default_rng(3)
 

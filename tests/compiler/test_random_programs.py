@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from compiler.helpers import compile_fn
-from compiler.test_control import Closed, f32
+from compiled import Closed, compile_fn, f32
 
 
 class Program:

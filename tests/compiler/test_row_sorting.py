@@ -8,7 +8,7 @@ import pytest
 from catena.compiler import host, link
 from catena.compiler.emit import quicksort, sort_steps, sorting
 from catena.core.lazy import llvm
-from compiler.helpers import check
+from compiled import check
 
 rng = np.random.default_rng(11)
 DTYPES = [np.uint8, np.int16, np.float32, np.int32, np.float64, np.uint64, np.bool_]

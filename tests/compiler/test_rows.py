@@ -5,7 +5,7 @@ import pytest
 
 from catena.compiler import workers
 from catena.runtime import threads
-from compiler.helpers import compile_fn
+from compiled import compile_fn
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(300, 200)).astype(np.float32)

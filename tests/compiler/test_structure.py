@@ -8,7 +8,7 @@ import pytest
 
 from catena.compiler import host
 from catena.core.errors import CompileError
-from compiler.helpers import check, compile_fn, run
+from compiled import check, compile_fn, run
 
 rng = np.random.default_rng(1)
 

@@ -7,11 +7,11 @@ import threading
 
 import numpy as np
 
-from compiler.helpers import compile_fn
+from compiled import compile_fn
 
 PROGRAM = """
 import numpy as np, sys
-from compiler.helpers import compile_fn
+from compiled import compile_fn
 rng = np.random.default_rng(0)
 x, y = rng.normal(size=(700, 901)).astype(np.float32), rng.normal(size=(901, 300)).astype(np.float32)
 def f(b, x, y, z):
@@ -72,7 +72,7 @@ def test_many_python_threads_compile_at_once():
 FORK = """
 import os, numpy as np, warnings
 warnings.simplefilter("ignore")
-from compiler.helpers import compile_fn
+from compiled import compile_fn
 x = np.ones(1_000_000, np.float32)
 exe = compile_fn(lambda b, x: b.map("tanh", b.map("exp", x)), x)
 want = exe(x)[0]

@@ -1,4 +1,4 @@
-"""Every primitive, every rule, every dtype: generated from the table in ``cases``."""
+"""Every primitive, every rule, every dtype: generated from the table in ``rule_cases``."""
 
 import functools
 from pathlib import Path
@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 import catena
+import structured_cases  # noqa: F401  more cases
 from catena.core import dtypes
 from catena.core.primitive import registry
 from checkers import assert_close, check_grads, check_jit, check_reference, check_vmap, flat_outputs
-from rules import structured  # noqa: F401  more cases
-from rules.cases import CASES
+from rule_cases import CASES, arguments
 
 DIFFERENTIABLE = [c for c in CASES.values() if c.order]
 EVERY_DTYPE = [pytest.param(c, d, id=f"{c.name}-{d}") for c in CASES.values() for d in c.dtypes]
@@ -22,10 +22,6 @@ EVERY_CASE = [pytest.param(c, id=c.name) for c in CASES.values()]
 def x64():
     with catena.enable_x64(True):
         yield
-
-
-def arguments(case, dtype) -> tuple:
-    return case.make(np.random.default_rng(7), dtype)
 
 
 @pytest.mark.parametrize("case, dtype", EVERY_DTYPE)
@@ -148,15 +144,15 @@ def test_batches_of_nothing(case):
 
 # Primitives that no case fits, by the file of tests that checks their rules.
 ELSEWHERE = {
-    "test_collectives.py": "all_gather all_to_all axis_index pmap pmax pmin ppermute psum reduce_scatter",
-    "test_custom_derivatives.py": "custom_jvp_call custom_vjp_call custom_vjp_linear custom_vjp_forward linear_call",
-    "test_callbacks.py": "debug_callback io_callback pure_callback",
-    "test_checkpoint.py": "name",
-    "test_lax_tokens.py": "after_all create_token",
-    "test_random.py": "random_bits random_bits_at random_clone random_fold_in random_gamma random_seed random_split "
+    "lax/test_collectives.py": "all_gather all_to_all axis_index pmap pmax pmin ppermute psum reduce_scatter",
+    "transform/test_custom_derivatives.py": "custom_jvp_call custom_vjp_call custom_vjp_linear custom_vjp_forward linear_call",
+    "lax/test_callbacks.py": "debug_callback io_callback pure_callback",
+    "transform/test_checkpoint.py": "name",
+    "lax/test_tokens.py": "after_all create_token",
+    "random/test_random.py": "random_bits random_bits_at random_clone random_fold_in random_gamma random_seed random_split "
     "random_split_at random_unwrap random_wrap rng_bit_generator rng_uniform",
-    "test_stack_runtime.py": "stack_add stack_empty stack_length stack_read stack_scan stack_write",
-    "test_while_reverse.py": "while_save",
+    "compiler/test_stack_runtime.py": "stack_add stack_empty stack_length stack_read stack_scan stack_write",
+    "lax/test_while_reverse.py": "while_save",
 }
 
 

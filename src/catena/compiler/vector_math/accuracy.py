@@ -352,7 +352,7 @@ def report(count: int) -> str:
         "Written by `python -m catena.compiler.vector_math.accuracy`; do not edit.",
         "",
         f"Greatest error found against mpmath at about {count} arguments per function and type, in units in",
-        "the last place (0.5 is correct rounding), with the bound that `tests/test_vector_math.py` asserts.",
+        "the last place (0.5 is correct rounding), with the bound that `tests/compiler/test_vector_math.py` asserts.",
         "Arguments span every exponent, subnormals, and the neighbourhoods of all breakpoints. Results do",
         "not depend on the vector width. Subnormal arguments and results are computed like any others;",
         "nothing is flushed to zero. Special values are in `SPECIALS` of the same module, and are exact.",

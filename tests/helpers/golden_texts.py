@@ -1,0 +1,97 @@
+"""Golden texts: a digest of the LLVM text of each program in `golden_programs.py`, for machines that are named here.
+
+python tests/helpers/golden_texts.py                which programs' texts differ from the digests
+python tests/helpers/golden_texts.py --write        takes the digests of now, and prints which programs changed
+python tests/helpers/golden_texts.py --dump FOLDER  writes the texts: dump at two commits, then `diff -r`
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import hashlib
+import json
+import sys
+from pathlib import Path
+from unittest import mock
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parents[2] / "src"))
+
+import catena as jax
+from catena.compiler import compile as compiler
+from catena.compiler.emit import entry
+from catena.compiler.machine import AARCH64, X86_64_V3, X86_64_V4, Machine
+from catena.core.config import override
+from catena.runtime import kernels, library
+from golden_programs import CASES
+
+DIGESTS = Path(__file__).parents[1] / "data" / "golden_texts.json"
+MACHINES = {"x86-64-v4": X86_64_V4, "x86-64-v3": X86_64_V3, "neon": AARCH64}
+# Every program is written for the first machine; for the others, those whose text the width of vectors decides most.
+PART = (
+    "chain", "transcendental", "bfloat16", "integers_8", "softmax", "layer_norm_gradient", "sums", "extremes", "cumulative",
+    "transpose_large", "sort_rows", "top_k", "dot", "dot_epilogue", "dot_f64", "convolution", "fft", "lstm_gradient", "mlp_step",
+)  # fmt: skip
+
+
+@contextlib.contextmanager
+def everywhere():
+    """Within, programs are written for an interpreter and a BLAS that are the same everywhere."""
+    fixed = [
+        mock.patch.object(entry, "TUPLE_ITEMS", 24),
+        mock.patch.object(library, "integer_bits", lambda: 64),
+        mock.patch.object(kernels, "can_limit_threads", lambda: True),
+        override("jax_check_bounds", False),
+    ]
+    with contextlib.ExitStack() as stack:
+        for patch in fixed:
+            stack.enter_context(patch)
+        yield
+
+
+def text(name: str, machine: Machine) -> str:
+    """The LLVM text of a program."""
+    case = CASES[name]
+    with everywhere(), jax.enable_x64(any("64" in str(t.dtype) for t in case.arguments)):
+        return compiler.text_of(jax.make_jaxpr(case.function)(*case.arguments), case.donated, machine)
+
+
+def texts():
+    """Pairs of a name, such as "softmax @ x86-64-v3", and the text of the program."""
+    for label, machine in MACHINES.items():
+        for name in CASES if machine is X86_64_V4 else PART:
+            yield f"{name} @ {label}", text(name, machine)
+
+
+def digests() -> dict[str, str]:
+    return {name: hashlib.sha256(t.encode()).hexdigest()[:16] for name, t in texts()}
+
+
+def changes(now: dict[str, str]) -> list[str]:
+    """What differs from the digests that are kept: a line for each program."""
+    kept = json.loads(DIGESTS.read_text()) if DIGESTS.exists() else {}
+    words = {name: "new" if name not in kept else "gone" if name not in now else "changed" for name in {**kept, **now}}
+    return [f"{name}: {word}" for name, word in words.items() if kept.get(name) != now.get(name)]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--write", action="store_true", help="take the digests of now")
+    parser.add_argument("--dump", type=Path, metavar="FOLDER", help="write the texts into a folder")
+    options = parser.parse_args()
+    if options.dump:
+        options.dump.mkdir(parents=True, exist_ok=True)
+        for name, written in texts():
+            (options.dump / f"{name.replace(' @ ', '.')}.ll").write_text(written)
+        return 0
+    now = digests()
+    changed = changes(now)
+    print("\n".join(changed) or f"all {len(now)} texts are the same")
+    if options.write:
+        DIGESTS.write_text(json.dumps(now, indent=1) + "\n")
+    return bool(changed) and not options.write
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,204 @@
+"""Fast paths of the NumPy API against the general ones: a function of concrete arrays gives the dtype, weakness, shape
+and values that its jaxpr gives, which knows no fast path. The arrays are those that fast paths could get wrong."""
+
+import importlib.util
+import pathlib
+
+import numpy as np
+import pytest
+
+import catena as jax
+import catena.numpy as jnp
+from catena.numpy.hot import LARGE, LARGE_OF_TWO
+
+RNG = np.random.default_rng(0)
+NAN, INF = np.nan, np.inf
+VECTORS = {
+    "floats": jnp.asarray(RNG.standard_normal(7).astype(np.float32)),
+    "special": jnp.array([NAN, INF, -INF, -0.0, 0.0, 1.5, -2.5]),
+    "nan": jnp.array([NAN, NAN]),
+    "ints": jnp.array([3, -1, 0, 7, 7]),
+    "bools": jnp.array([True, False, True]),
+    "one": jnp.array([2.5]),
+    "empty": jnp.zeros(0),
+    "scalar": jnp.array(-1.5),
+    "weak": jnp.asarray(0.5),
+    "weak int": jnp.asarray(3),
+    "python": 0.75,
+    "half": jnp.array([1.5, 2.25], np.float16),
+    "complex": jnp.array([1 + 2j, -0.5j]),
+}
+MATRICES = {
+    "matrix": jnp.asarray(RNG.standard_normal((3, 4)).astype(np.float32)),
+    "square": jnp.asarray(RNG.standard_normal((3, 3)).astype(np.float32)),
+    "with nan": jnp.array([[1.0, NAN, 2.0], [INF, 3.0, -1.0]]),
+    "of ints": jnp.arange(6).reshape(2, 3),
+    "stack": jnp.asarray(RNG.standard_normal((2, 3, 3)).astype(np.float32)),
+    "no rows": jnp.zeros((0, 3)),
+    "one row": jnp.ones((1, 4)),
+    "column": jnp.ones((4, 1)),
+}
+UNARY = (
+    "sum prod mean var std max min ptp argmax argmin all any count_nonzero average nansum nanmean nanmax nanmin nanvar "
+    "nanstd cumsum cumprod sign sinc exp log sqrt tanh floor round nan_to_num gradient diff flip ravel roll1 median "
+    "quantile isclose1 cov corrcoef diag trace tril triu rot90 fliplr atleast_2d trapezoid outer1 tile2 append1 clip1 "
+    "clip2 power1 isin1 linalg.norm linalg.det linalg.inv linalg.slogdet linalg.cholesky linalg.qr linalg.eigvalsh "
+    "linalg.svd linalg.pinv linalg.matrix_rank"
+).split()
+SPELT_OUT = {
+    "roll1": lambda x: jnp.roll(x, -2),
+    "quantile": lambda x: jnp.quantile(x, 0.3),
+    "isclose1": lambda x: jnp.isclose(x, x + 1e-7),
+    "outer1": lambda x: jnp.outer(x, x),
+    "tile2": lambda x: jnp.tile(x, 2),
+    "append1": lambda x: jnp.append(x, x),
+    "clip1": lambda x: jnp.clip(x, -1, 1),
+    "clip2": lambda x: jnp.clip(x, 0.5),
+    "power1": lambda x: jnp.power(x, 1.5),
+    "isin1": lambda x: jnp.isin(x, jnp.array([1.5, 7.0, NAN])),
+    # Vectors of bases are free: what they span is compared.
+    "linalg.svd": lambda x: jnp.linalg.svd(x, compute_uv=False),
+    "linalg.qr": lambda x: [jnp.abs(part) for part in jnp.linalg.qr(x)],
+}
+ALONG_AXES = "sum prod mean var std max min ptp nansum nanmean nanmax nanvar median flip cumsum linalg.norm".split()
+BINARY = (
+    "add power fmax fmin maximum left_shift right_shift isclose allclose array_equal where1 vdot inner outer kron "
+    "floor_divide remainder true_divide arctan2 logaddexp less copysign heaviside clip1 isin concatenate1"
+).split()
+SPELT_OUT_BINARY = {
+    "where1": lambda x, y: jnp.where(jnp.asarray(x) > 0, x, y),
+    "clip1": lambda x, y: jnp.clip(x, y, 2),
+    "concatenate1": lambda x, y: jnp.concatenate([jnp.atleast_1d(x), jnp.atleast_1d(y)]),
+}
+
+
+def function(name: str, spelt_out: dict):
+    if name in spelt_out:
+        return spelt_out[name]
+    module, _, last = name.rpartition(".")
+    return getattr(jnp.linalg if module else jnp, last)
+
+
+def outcome(fun, *args):
+    """What a call gives, or the type of its error."""
+    try:
+        return jax.tree.leaves(fun(*args))
+    except Exception as error:  # any error: both ways must raise the same
+        return type(error)
+
+
+def generally(fun):
+    """``fun``, evaluated by way of its jaxpr."""
+
+    def evaluated(*args):
+        closed = jax.make_jaxpr(fun)(*args)
+        found = jax.core.eval_jaxpr(closed.jaxpr, closed.consts, *jax.tree.leaves(args))
+        return [x if isinstance(x, jax.Array) else jnp.asarray(x) for x in found]
+
+    return evaluated
+
+
+def check(fun, *args, signs: bool = True):
+    ours, general = outcome(fun, *args), outcome(generally(fun), *args)
+    if isinstance(general, type) or isinstance(ours, type):
+        assert ours == general
+        return
+    for x, y in zip(ours, general, strict=True):
+        assert (x.dtype, x.shape, x.weak_type) == (y.dtype, y.shape, y.weak_type)
+        x, y = (np.asarray(v) if v.dtype.kind in "biuc" else np.asarray(v, np.float64) for v in (x, y))
+        np.testing.assert_allclose(x, y, rtol=2e-3 if ours[0].dtype == np.float16 else 2e-5, atol=2e-5)
+        if x.dtype.kind == "f" and signs:
+            zeros = (x == 0) & (y == 0)
+            np.testing.assert_array_equal(np.signbit(x[zeros]), np.signbit(y[zeros]))
+
+
+@pytest.mark.parametrize("argument", [*VECTORS, *MATRICES])
+@pytest.mark.parametrize("name", UNARY)
+def test_of_one_array(name, argument):
+    check(function(name, SPELT_OUT), {**VECTORS, **MATRICES}[argument], signs="linalg" not in name)
+
+
+@pytest.mark.parametrize("argument", MATRICES)
+@pytest.mark.parametrize("name", ALONG_AXES)
+def test_along_axes(name, argument):
+    for axis in (0, -1, 1, 5) if name in ("flip", "cumsum") else (0, -1, 1, 5, (0, 1), (0, -1), (1, 1)):
+        check(lambda x, axis=axis: function(name, {})(x, axis=axis), MATRICES[argument])
+
+
+@pytest.mark.parametrize("left", VECTORS)
+@pytest.mark.parametrize("name", BINARY)
+def test_of_two_arrays(name, left):
+    for right in (*VECTORS, "matrix"):
+        check(function(name, SPELT_OUT_BINARY), VECTORS[left], {**VECTORS, **MATRICES}[right])
+
+
+LARGE_ARRAYS = {
+    "floats": jnp.asarray(RNG.standard_normal(LARGE_OF_TWO // 4 + 3).astype(np.float32)),
+    "weak": jnp.broadcast_to(jnp.asarray(0.5), (LARGE_OF_TWO // 4,)),
+    "ints": jnp.arange(LARGE_OF_TWO // 4) - 5,
+    "complex": jnp.asarray(RNG.standard_normal(LARGE_OF_TWO // 8) + 1j).astype(np.complex64),
+}
+
+
+@pytest.mark.parametrize("argument", LARGE_ARRAYS)
+@pytest.mark.parametrize("name", "sin exp log sqrt tanh floor abs square negative isfinite sign invert".split())
+def test_of_one_large_array(name, argument):
+    assert LARGE_ARRAYS[argument].nbytes >= LARGE
+    check(getattr(jnp, name), LARGE_ARRAYS[argument])
+
+
+@pytest.mark.parametrize("argument", LARGE_ARRAYS)
+@pytest.mark.parametrize("name", "add subtract multiply divide maximum power less equal bitwise_and remainder".split())
+def test_of_two_large_arrays(name, argument):
+    x, fun = LARGE_ARRAYS[argument], getattr(jnp, name)
+    for other in (x, 3, 0.5, jnp.asarray(2.0), x[:1], x[:2]):
+        check(fun, x, other)
+        check(fun, other, x)
+    for operator in (lambda a: a + 1, lambda a: 1 - a, lambda a: a * a, lambda a: a < 2.5):
+        check(operator, x)
+
+
+def test_masks():
+    x, mask = MATRICES["with nan"], jnp.array([[True, False, True], [False, True, True]])
+    for name in ("sum", "prod", "mean", "var", "any", "all"):
+        for where in (mask, mask[0], jnp.array(True)):
+            check(lambda x, w, name=name: getattr(jnp, name)(x, axis=-1, where=w), x, where)
+
+
+def test_large_running_sums_are_compiled_when_repeated():
+    x = jnp.asarray(RNG.standard_normal((3, 1 << 15)).astype(np.float32))
+    first, *_, last = [jnp.cumsum(x, axis=1) for _ in range(4)]
+    np.testing.assert_allclose(first, np.cumsum(np.asarray(x, np.float64), 1), rtol=1e-4, atol=1e-3)
+    np.testing.assert_allclose(last, np.cumsum(np.asarray(x, np.float64), 1), rtol=1e-4, atol=1e-3)
+
+
+def workloads() -> dict:
+    """The calls that the benchmark times."""
+    path = pathlib.Path(__file__).parents[2] / "benchmarks" / "numpy_overhead.py"
+    spec = importlib.util.spec_from_file_location("numpy_overhead", path)
+    module = importlib.util.module_from_spec(spec)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(path.parent))
+        spec.loader.exec_module(module)
+    return module.small(jax)
+
+
+TO_PYTHON = {"float(x[0])", "bool(mask[0])", "x.item(0)", "len(x)", "x.shape", "shape"}
+WORKLOADS = workloads()
+
+
+@pytest.mark.parametrize("name", [name for name in WORKLOADS if name not in TO_PYTHON])
+def test_what_the_benchmark_times(name):
+    check(WORKLOADS[name], signs="linalg" not in name)
+
+
+def test_spelt_dtypes_are_remembered_only_where_flags_do_not_change_them():
+    for _ in range(2):
+        assert jnp.zeros(1, float).dtype == np.float32
+        assert jnp.zeros(1, jnp.int32).dtype == jnp.zeros(1, "int32").dtype == np.int32
+        with jax.enable_x64(True):
+            assert jnp.zeros(1, float).dtype == np.float64
+            assert jnp.zeros(1, "int32").dtype == np.int32
+    for wrong in ("no dtype", jnp.ones(1), [np.float32], object):
+        with pytest.raises(TypeError):
+            jnp.zeros(1, wrong)
