@@ -110,7 +110,7 @@ def compiled_sort(bits, paired, vectors):
         quicksort.define_sort(bits, paired, vectors).replace("define internal", "define", 1),
     )
     module = link.parsed("\n".join(parts))
-    engine = llvm().create_mcjit_compiler(module, host.new_machine(2))
+    engine = llvm().create_mcjit_compiler(module, host.new_generator(2))
     engine.finalize_object()
     types = [ctypes.c_void_p] * (2 + 2 * paired) + [ctypes.c_int64] * 4
     function = ctypes.CFUNCTYPE(None, *types)(engine.get_function_address(name))
