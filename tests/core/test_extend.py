@@ -5,9 +5,16 @@ import pytest
 
 import catena as jax
 import catena.numpy as jnp
-from catena.core.primitive import registry
+from catena import lax
+from catena.core.context import context, set_trace
+from catena.core.leaks import running
+from catena.core.primitive import Primitive as CorePrimitive
+from catena.core.primitive import registry, unclaimed
+from catena.core.trace import Trace, Tracer
+from catena.core.zeros import get_aval
 from catena.extend import core
 from catena.interpreters import ad, batching, mlir, xla
+from catena.interpreters.rules import RuleTable
 
 X = jnp.arange(1.0, 4.0)
 
@@ -254,3 +261,108 @@ def test_an_interpreter_of_jaxprs():
     closed = jax.make_jaxpr(f)(X)
     for got, wanted in zip(jax.jit(lambda x: evaluate(closed.jaxpr, closed.literals, x))(X), f(X), strict=True):
         close(got, wanted)
+
+
+# ---- a transformation of one's own: bounds of what a function returns, from bounds of its argument
+
+
+class IntervalTracer(Tracer):
+    __slots__ = ("low", "high")
+
+    def __init__(self, trace, low, high):
+        super().__init__(trace, get_aval(low))
+        self.low, self.high = low, high
+
+
+class IntervalTrace(Trace):
+    name = "interval arithmetic"
+
+    def __init__(self, parent, rules):
+        super().__init__(parent)
+        self.rules = rules
+
+    def bounds(self, x):
+        return (x.low, x.high) if type(x) is IntervalTracer and x._trace is self else (x, x)
+
+    def process(self, primitive, args, params):
+        with set_trace(self.parent):
+            if not any(type(x) is IntervalTracer and x._trace is self for x in args):
+                return primitive.bind(*args, **params)
+            low, high = self.rules.of(primitive)(*map(self.bounds, args), **params)
+        return IntervalTracer(self, low, high)
+
+
+@pytest.fixture
+def interval_rules():
+    table = RuleTable("interval", "no bounds are known of '{}'")
+    yield table
+    table.remove()
+
+
+def multiplied(x, y):
+    products = jnp.stack([a * b for a in x for b in y])
+    return products.min(0), products.max(0)
+
+
+def bounds_of(f, rules):
+    def run(low, high):
+        with running(IntervalTrace(context.trace, rules)) as trace:
+            out = trace.bounds(f(IntervalTracer(trace, low, high)))
+            del trace
+        return out
+
+    return run
+
+
+def test_a_transformation_with_a_table_of_rules_of_its_own(interval_rules):
+    interval_rules[lax.neg_p] = lambda x: (-x[1], -x[0])
+    interval_rules[lax.add_p] = lambda x, y: (x[0] + y[0], x[1] + y[1])
+    lax.mul_p.interval = multiplied
+    assert set(interval_rules) == {lax.neg_p, lax.add_p, lax.mul_p} and len(interval_rules) == 3
+    assert lax.sub_p not in interval_rules and lax.sub_p.interval is None
+
+    f = bounds_of(lambda x: -(x * x) + 3.0 * x + 1.0, interval_rules)
+    low, high = jnp.float32(-1.0), jnp.float32(2.0)
+    close(f(low, high), (-4 - 3 + 1, 2 + 6 + 1))
+    close(jax.jit(f)(low, high), f(low, high))
+    close(jax.vmap(f)(jnp.stack([low, low]), jnp.stack([high, high]))[1], jnp.full(2, 9.0))
+    close(jax.grad(lambda h: f(low, h)[1])(high), -low + 3.0)
+    with pytest.raises(NotImplementedError, match="no bounds are known of 'sin'"):
+        bounds_of(jnp.sin, interval_rules)(low, high)
+
+
+def test_a_new_transformation_looks_into_functions_with_derivatives_of_their_own(interval_rules):
+    interval_rules[lax.neg_p] = lambda x: (-x[1], -x[0])
+    forward, backward = jax.custom_jvp(lambda x: -x), jax.custom_vjp(lambda x: -x)
+    forward.defjvp(lambda *_: None)
+    backward.defvjp(lambda *_: None, lambda *_: None)
+    for f in (forward, backward):
+        close(bounds_of(f, interval_rules)(jnp.float32(1.0), jnp.float32(2.0)), (-2.0, -1.0))
+    with jax.checking_leaks(), pytest.raises(Exception, match="Leaked trace of interval arithmetic"):
+        kept = []
+        bounds_of(lambda x: kept.append(-x) or x, interval_rules)(jnp.float32(1.0), jnp.float32(2.0))
+
+
+def test_primitives_take_rules_of_every_table(interval_rules):
+    rule = lambda x: x
+    try:
+        p = CorePrimitive("kept_as_it_is", interval=rule)
+        assert interval_rules[p] is rule and p.rule("interval") is rule
+        del interval_rules[p]
+        with pytest.raises(KeyError):
+            interval_rules[p]
+        late = CorePrimitive("made_before_its_table", interval_by_name=rule)
+        table = RuleTable("interval_by_name")
+        assert table[late] is rule and lax.neg_p.interval_by_name is None and not unclaimed
+        table.remove()
+        with pytest.raises(AttributeError):
+            lax.neg_p.interval_by_name
+    finally:
+        for name in ("kept_as_it_is", "made_before_its_table"):
+            registry.pop(name, None)
+    for taken in ("bind", "jvp", "interval", "two words"):
+        with pytest.raises(ValueError, match="a table of rules cannot be called"):
+            RuleTable(taken)
+    with pytest.raises(ValueError, match="a table of rules cannot be called 'bind'"):
+        CorePrimitive("bound", bind=rule)
+    registry.pop("bound", None)

@@ -6,18 +6,25 @@ import pkgutil
 import pytest
 
 import catena
-from catena.core.primitive import RULES, NoRule, registry
+from catena.core.primitive import NoRule, registry, tables, unclaimed
 
 for module in pkgutil.walk_packages(catena.__path__, "catena."):
     if not module.name.startswith(("catena.compiler.", "catena.compat")):
         importlib.import_module(module.name)
 
 PRIMITIVES = sorted(registry)
+RULES = [name for name, table in tables.items() if not table.optional]
 
 
 def test_there_are_primitives():
     assert len(PRIMITIVES) > 100
     assert all(registry[name].name == name for name in PRIMITIVES)
+    assert set(RULES) == {"abstract", "evaluate", "lower", "jvp", "transpose", "batch"}
+
+
+def test_every_rule_belongs_to_a_table():
+    """A rule under a misspelt name waits for a table that nobody makes."""
+    assert not unclaimed
 
 
 @pytest.mark.parametrize("name", PRIMITIVES)

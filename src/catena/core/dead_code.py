@@ -1,6 +1,9 @@
 """Dead code: equations, and results of loops and calls, that nobody reads."""
 
 from catena.core.jaxpr import ClosedJaxpr, Jaxpr, Var
+from catena.core.primitive import RuleTable
+
+prune_rules = RuleTable("prune", optional=True)
 
 
 def dead_code_elimination(jaxpr: Jaxpr, used_outputs) -> tuple[Jaxpr, list[bool]]:

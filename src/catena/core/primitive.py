@@ -1,7 +1,8 @@
 """Primitives: the words of the language, each with all its rules in one place.
 
 A primitive is a name and a row of rules; the row is filled where the primitive is defined (in ``lax`` or
-``transform``), so that a reader finds its whole meaning on one page. The rules:
+``transform``), so that a reader finds its whole meaning on one page. Which rules there are, transformations say: each
+makes a ``RuleTable`` in its own file, and so may a user's. Those of the system:
 
 ``abstract(*avals, **params) -> aval(s)``
     the types of the results, and every error a user can cause.
@@ -17,28 +18,30 @@ A primitive is a name and a row of rules; the row is filled where the primitive 
     vectorisation; ``dims`` holds each argument's mapped axis, or ``None``.
 ``lower(builder, *operands, **params) -> value(s)``
     translation to the compiler's graph.
-``partial_eval(trace, args, **params)``
-    only for higher-order primitives: how to split into what is known now and what is linear in unknowns.
-``prune(eqn, used) -> eqn``
-    only for higher-order primitives: an equation with no results but those used (and others that it cannot do
-    without).
 
+And only for primitives that call functions:
+
+``partial_eval(trace, args, **params)``
+    how to split into what is known now and what is linear in unknowns.
+``prune(eqn, used) -> eqn``
+    an equation with no results but those used (and others that it cannot do without).
 ``save(eqn, unknown, saving) -> SavedEquation or None``
-    only for higher-order primitives: the equation with what a checkpoint policy saves inside as further results, and
-    with it as further operands (see ``transform.saving``).
+    the equation with what a checkpoint policy saves inside as further results, and with it as further operands (see
+    ``transform.saving``).
 
 Arrays are positional arguments of ``bind``, static parameters are keywords.
 """
 
-from typing import Any
+from collections.abc import Callable, Iterator, MutableMapping
+from typing import TYPE_CHECKING, Any
 
 from catena.core.array import as_array
 from catena.core.context import context
 from catena.core.evaluate import abstract_eval, concrete, evaluate, evaluated_by
 
-RULES = ("abstract", "evaluate", "jvp", "transpose", "batch", "lower")
-
 registry: dict[str, "Primitive"] = {}
+tables: dict[str, "RuleTable"] = {}
+unclaimed: dict[str, "Primitive"] = {}  # by a rule's name that no table has (yet): the last primitive that has it
 
 
 class NoRule:
@@ -75,24 +78,12 @@ class Primitive:
       places_results: whether ``evaluate`` itself puts its results on the devices that they belong to.
       effects: from the operands' types and the parameters to the set of effects of one application.
       axis_names: from the parameters to the named axes that the primitive reads.
-      rules: the rules by name, as described at the head of this module.
+      rules: the rules by the names of their tables, as described at the head of this module.
     """
 
-    __slots__ = (
-        "name",
-        "multiple_results",
-        "takes_arrays",
-        "takes_tokens",
-        "places_results",
-        "effects",
-        "axis_names",
-        "partial_eval",
-        "prune",
-        "save",
-        "own",
-        "interpreted",
-        *RULES,
-    )
+    if TYPE_CHECKING:
+
+        def __getattr__(self, table: str) -> Any: ...
 
     def __init__(
         self,
@@ -104,9 +95,6 @@ class Primitive:
         places_results: bool = False,
         effects=no_effects,
         axis_names=no_axis_names,
-        partial_eval=None,
-        prune=None,
-        save=None,
         **rules,
     ):
         self.name = name
@@ -116,16 +104,15 @@ class Primitive:
         self.places_results = places_results
         self.effects = effects
         self.axis_names = axis_names
-        self.partial_eval = partial_eval
-        self.prune = prune
-        self.save = save
         self.own = True  # its name says in every process what it computes; not so for those of users
         self.interpreted = False  # whether a function of the user's evaluates it, which native programs know nothing of
-        unknown = set(rules) - set(RULES)
-        if unknown:
-            raise TypeError(f"unknown rules for primitive {name}: {sorted(unknown)}; the rules are {RULES}")
-        for rule in RULES:
-            setattr(self, rule, rules.get(rule))
+        for kind in tables:
+            setattr(self, kind, None)  # in one order, so that reading an attribute is fast
+        for kind, rule in rules.items():
+            if kind not in tables:
+                check_is_free(kind)
+                unclaimed[kind] = self
+            setattr(self, kind, rule)
         registry[name] = self
 
     def bind(self, *args, **params) -> Any:
@@ -137,11 +124,7 @@ class Primitive:
 
     def rule(self, kind: str):
         """The rule of this kind; a missing one raises a clear error with the stated reason."""
-        rule = getattr(self, kind)
-        if rule:
-            return rule
-        reason = f": {rule.reason}" if rule is not None else ""
-        raise NotImplementedError(MISSING[kind].format(self.name) + reason)
+        return tables[kind].of(self)
 
     @property
     def impl(self):
@@ -210,14 +193,87 @@ def as_value(x):
     return x if hasattr(x, "_trace") else as_array(x)
 
 
-MISSING = {
-    "abstract": "Abstract evaluation for '{}' not implemented",
-    "evaluate": "Evaluation rule for '{}' not implemented",
-    "jvp": "Differentiation rule for '{}' not implemented",
-    "transpose": "Transpose rule (for reverse-mode differentiation) for '{}' not implemented",
-    "batch": "Batching rule for '{}' not implemented",
-    "lower": "MLIR translation rule for primitive '{}' not found for platform cpu (mlir.lower_fun makes one)",
-}
+class RuleTable(MutableMapping):
+    """The rules of one transformation, by primitive.
+
+    A rule stands on its primitive, as the attribute of the table's name, and ``Primitive(...)`` takes it by that name;
+    where there is none, the attribute is ``None``. So a primitive has all its rules on one page, whoever made the
+    tables, and a transformation reads ``primitive.name or table.of(primitive)``.
+
+    Arguments:
+      name: an identifier that is no attribute of primitives yet.
+      missing: what the error says where there is no rule, with ``{}`` for the primitive.
+      optional: whether primitives may do without, without saying why.
+
+    Raises:
+      ValueError: the name is taken.
+
+    >>> from catena.lax import neg_p
+    >>> cost_rules = RuleTable("cost", "nobody knows what '{}' costs")
+    >>> cost_rules[neg_p] = lambda x: x.size
+    >>> cost_rules.of(neg_p) is neg_p.cost
+    True
+    >>> cost_rules.remove()
+    """
+
+    def __init__(self, name: str, missing: str = "", *, optional: bool = False):
+        if name not in unclaimed:
+            check_is_free(name)
+        self.name, self.missing, self.optional = name, missing or f"No {name} rule for '{{}}'", optional
+        tables[name] = self
+        setattr(Primitive, name, None)
+        unclaimed.pop(name, None)
+
+    def of(self, primitive: Primitive) -> Callable:
+        """The rule of a primitive.
+
+        Raises:
+          NotImplementedError: it has none, with the reason where one is stated.
+        """
+        rule = getattr(primitive, self.name)
+        if rule:
+            return rule
+        reason = f": {rule.reason}" if rule is not None else ""
+        raise NotImplementedError(self.missing.format(primitive.name) + reason)
+
+    def remove(self) -> None:
+        """Forget the table and its rules."""
+        for primitive in list(registry.values()):
+            vars(primitive).pop(self.name, None)
+        delattr(Primitive, self.name)
+        del tables[self.name]
+
+    def __getitem__(self, primitive: Primitive) -> Callable:
+        rule = getattr(primitive, self.name)
+        if not rule:
+            raise KeyError(primitive)
+        return rule
+
+    def __setitem__(self, primitive: Primitive, rule: Callable):
+        setattr(primitive, self.name, rule)
+
+    def __delitem__(self, primitive: Primitive):
+        setattr(primitive, self.name, None)
+
+    def __iter__(self) -> Iterator[Primitive]:
+        return (p for p in registry.values() if getattr(p, self.name))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+def check_is_free(name: str):
+    """Raise where a rule cannot have this name."""
+    if not name.isidentifier() or hasattr(Primitive, name) or name in tables:
+        raise ValueError(f"a table of rules cannot be called {name!r}: that is an attribute of primitives already")
+
+
+# What a primitive means; the compiler's too, whose modules are only loaded where something is compiled.
+abstract_rules = RuleTable("abstract", "Abstract evaluation for '{}' not implemented")
+evaluate_rules = RuleTable("evaluate", "Evaluation rule for '{}' not implemented")
+lower_rules = RuleTable(
+    "lower", "MLIR translation rule for primitive '{}' not found for platform cpu (mlir.lower_fun makes one)"
+)
 
 
 def find(name: str) -> Primitive:

@@ -40,10 +40,12 @@ class Trace:
         raise TypeError(f"{type(self).__name__} does not process primitives")
 
     def process_custom_jvp(self, primitive, fun, jvp, args, params):
-        raise TypeError(f"{type(self).__name__} does not process custom_jvp")
+        """A transformation that asks for no derivative looks at what the function does."""
+        return fun(*args)
 
     def process_custom_vjp(self, primitive, fun, fwd, bwd, args, params):
-        raise TypeError(f"{type(self).__name__} does not process custom_vjp")
+        """Likewise."""
+        return fun(*args)
 
 
 class Tracer:

@@ -12,6 +12,8 @@ from catena.core.zeros import is_undefined_primal as is_undefined_primal
 from catena.interpreters.rules import Rules
 from catena.transform.jvp import JVPTrace as JVPTrace
 from catena.transform.jvp import JVPTracer as JVPTracer
+from catena.transform.jvp import jvp_rules as _jvp_rules
+from catena.transform.transpose import transpose_rules as primitive_transposes  # noqa: F401
 
 
 class GivenTuples:
@@ -26,8 +28,7 @@ class GivenTuples:
         return self.rule(tuple(primals), tuple(tangents), **params)
 
 
-primitive_jvps = Rules("jvp", GivenTuples)
-primitive_transposes = Rules("transpose")
+primitive_jvps = Rules(_jvp_rules, GivenTuples)
 
 
 def defjvp(primitive, *rules: Callable | None) -> None:

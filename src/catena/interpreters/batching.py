@@ -6,6 +6,7 @@ from collections.abc import Callable
 from catena.core.unbuilt import absent as _absent
 from catena.interpreters.rules import Rules
 from catena.lax.structure import move_axis
+from catena.transform.batch import batch_rules as _batch_rules
 
 not_mapped = None
 
@@ -22,7 +23,7 @@ class WithoutAxis:
         return self.rule(tuple(args), tuple(dims), **params)
 
 
-primitive_batchers = Rules("batch", WithoutAxis, lambda rule: functools.partial(rule, None))
+primitive_batchers = Rules(_batch_rules, WithoutAxis, lambda rule: functools.partial(rule, None))
 
 
 def defvectorized(primitive) -> None:

@@ -1,36 +1,35 @@
-"""Tables of rules: views of a slot of all primitives."""
+"""Tables of rules: those of transformations of one's own, and views of the system's in JAX's convention."""
 
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable, Iterator, MutableMapping
 
-from catena.core.primitive import registry
+from catena.core.primitive import Primitive
+from catena.core.primitive import RuleTable as RuleTable
 
 
 class Rules(MutableMapping):
-    """The rules of one kind, by primitive.
+    """The rules of one transformation, by primitive, as JAX's users write them.
 
     Arguments:
-      kind: the slot of primitives that holds them.
-      wrap: from a rule in JAX's convention to one in ours: a class whose objects hold the ``rule``, or a function.
+      table: the transformation's own table.
+      wrap: from a rule in JAX's convention to one in ours: a class whose objects hold the ``rule``.
       unwrap: from one of ours to JAX's convention.
     """
 
-    def __init__(self, kind: str, wrap: Callable = lambda rule: rule, unwrap: Callable = lambda rule: rule):
-        self.kind, self.wrap, self.unwrap = kind, wrap, unwrap
+    def __init__(self, table: RuleTable, wrap: type, unwrap: Callable = lambda rule: rule):
+        self.table, self.wrap, self.unwrap = table, wrap, unwrap
 
-    def __getitem__(self, primitive) -> Callable:
-        rule = getattr(primitive, self.kind)
-        if not rule:
-            raise KeyError(primitive)
+    def __getitem__(self, primitive: Primitive) -> Callable:
+        rule = self.table[primitive]
         return rule.rule if type(rule) is self.wrap else self.unwrap(rule)
 
-    def __setitem__(self, primitive, rule: Callable):
-        setattr(primitive, self.kind, self.wrap(rule))
+    def __setitem__(self, primitive: Primitive, rule: Callable):
+        self.table[primitive] = self.wrap(rule)
 
-    def __delitem__(self, primitive):
-        setattr(primitive, self.kind, None)
+    def __delitem__(self, primitive: Primitive):
+        del self.table[primitive]
 
-    def __iter__(self):
-        return (p for p in registry.values() if getattr(p, self.kind))
+    def __iter__(self) -> Iterator[Primitive]:
+        return iter(self.table)
 
     def __len__(self) -> int:
-        return sum(1 for _ in self)
+        return len(self.table)

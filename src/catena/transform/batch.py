@@ -13,12 +13,14 @@ from catena.core.context import context, extend_axis_env, set_trace, transformat
 from catena.core.evaluate import abstract_eval
 from catena.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from catena.core.leaks import running
-from catena.core.primitive import registry
+from catena.core.primitive import RuleTable, registry
 from catena.core.source import function_name
 from catena.core.staging import DebugInfo, trace_to_jaxpr
 from catena.core.trace import Trace, Tracer, escaped, same_value
 from catena.core.zeros import Zero, get_aval, zeros
 from catena.transform.memo import memoised
+
+batch_rules = RuleTable("batch", "Batching rule for '{}' not implemented")
 
 
 class Axis(NamedTuple):
@@ -87,7 +89,7 @@ class BatchTrace(Trace):
         try:
             if all(d is None for d in dims) and self.axis.name not in primitive.axis_names(params):
                 return primitive.bind(*values, **params)
-            rule = primitive.batch or primitive.rule("batch")
+            rule = primitive.batch or batch_rules.of(primitive)
             try:
                 if self.axis.size == 0 and can_be_empty(primitive, args, params):
                     rule = results_of_no_example(primitive, args)

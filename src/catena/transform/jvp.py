@@ -10,10 +10,13 @@ from catena.core.context import context, set_trace, transformation, users_functi
 from catena.core.errors import UnexpectedTracerError
 from catena.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from catena.core.leaks import running
+from catena.core.primitive import RuleTable
 from catena.core.staging import trace_to_jaxpr
 from catena.core.trace import Trace, Tracer, escaped, same_value
 from catena.core.zeros import Zero, get_aval, instantiate
 from catena.transform.memo import memoised
+
+jvp_rules = RuleTable("jvp", "Differentiation rule for '{}' not implemented")
 
 
 class JVPTracer(Tracer):
@@ -83,7 +86,7 @@ class JVPTrace(Trace):
                     if t is None:
                         primals[i] = self.unpack(primals[i])[0]
                         tangents[i] = Zero.of_primal(primals[i])
-            rule = primitive.jvp or primitive.rule("jvp")
+            rule = primitive.jvp or jvp_rules.of(primitive)
             out, tangent_out = rule(primals, tangents, **params)
         finally:
             context.trace = self

@@ -14,12 +14,15 @@ from catena.core.context import context, set_trace
 from catena.core.evaluate import abstract_eval, evaluate
 from catena.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var, eval_jaxpr
 from catena.core.leaks import running
+from catena.core.primitive import RuleTable
 from catena.core.source import user_source
 from catena.core.staging import DebugInfo, hoist_tracers, trace_to_jaxpr
 from catena.core.trace import Trace, Tracer
 from catena.core.zeros import Zero, get_aval, instantiate
 from catena.transform.jvp import jvp_flat
 from catena.transform.memo import memoised
+
+partial_eval_rules = RuleTable("partial_eval", optional=True)
 
 
 class TapeTracer(Tracer):

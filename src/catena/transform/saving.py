@@ -10,9 +10,12 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from catena.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
+from catena.core.primitive import RuleTable
 from catena.transform.jit_primitive import jit_p
 from catena.transform.linearize import partial_eval_jaxpr
 from catena.transform.memo import memoised
+
+save_rules = RuleTable("save", optional=True)
 
 
 class Saving(NamedTuple):

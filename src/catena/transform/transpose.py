@@ -3,12 +3,14 @@
 from catena.core import dtypes
 from catena.core.context import context
 from catena.core.jaxpr import ClosedJaxpr, eval_jaxpr
-from catena.core.primitive import registry
+from catena.core.primitive import RuleTable, registry
 from catena.core.source import transposed
 from catena.core.staging import trace_to_jaxpr
 from catena.core.zeros import UndefinedPrimal, Zero, add_tangents, get_aval
 from catena.transform.linearize import Linearized, TapeTracer, linearize_linear
 from catena.transform.memo import memoised
+
+transpose_rules = RuleTable("transpose", "Transpose rule (for reverse-mode differentiation) for '{}' not implemented")
 
 
 def backward_pass(linear: Linearized, cotangents, *, named: bool = True) -> list:
@@ -61,7 +63,7 @@ def transpose_entry(tape, cts, primitive, args, params, ct, inputs: int):
     input of the whole program keeps it; on the way there, where rules count on it, the cotangent has its own type.
     """
     operands = [UndefinedPrimal(x.aval) if type(x) is TapeTracer and x._trace is tape else x for x in args]
-    rule = primitive.transpose or primitive.rule("transpose")
+    rule = primitive.transpose or transpose_rules.of(primitive)
     for x, operand, ct_in in zip(args, operands, rule(ct, *operands, **params), strict=True):
         if ct_in is not None and type(operand) is UndefinedPrimal:
             if primitive.takes_arrays and x.index >= inputs:

@@ -24,8 +24,6 @@ class Primitive(core_primitive.Primitive):
     Array([0., 2., 4.], dtype=float32)
     """
 
-    __slots__ = ()
-
     def __init__(self, name: str):
         known = core_primitive.registry.get(name)
         super().__init__(name, takes_arrays=True, takes_tokens=True)
@@ -40,7 +38,7 @@ class Primitive(core_primitive.Primitive):
         """The rule of a primitive that was given none of this kind: it says so."""
 
         def refuse(*args, **params):
-            raise NotImplementedError(core_primitive.MISSING[kind].format(self.name))
+            raise NotImplementedError(core_primitive.tables[kind].missing.format(self.name))
 
         return refuse
 
