@@ -1,9 +1,11 @@
 """The pool of threads that runs parallel loops of compiled programs.
 
-`parallel_for(function, arguments, chunks)` calls `function(arguments, k)` for every k below `chunks`, on the
+`parallel_for(function, arguments, chunks, ask)` calls `function(arguments, k)` for every k below `chunks`, on the
 calling thread and on idle workers. The chunks are fixed by the program, so results do not depend on who runs
 them. A pool that is busy (a nested call, another Python thread) is not waited for: the caller then runs its
-chunks alone, which also makes it safe after a fork, where the workers are gone.
+chunks alone, which also makes it safe after a fork, where the workers are gone. A caller that waits for long chunks
+of others calls the first function in the table `ask`, where one is given, every tenth of a second or so (see
+`compiler.emit.interrupts`).
 
 A chunk is claimed by compare-and-swap on one word that holds the loop's generation and the next chunk, so a
 worker that wakes late can never touch a loop that has ended. Workers spin for some microseconds, then sleep
@@ -25,6 +27,7 @@ FUTEX = {"x86_64": 202, "aarch64": 98}.get(platform.machine()) if platform.syste
 PAUSES = {"x86_64": "call void @llvm.x86.sse2.pause()", "aarch64": "call void @llvm.aarch64.hint(i32 1)"}
 PAUSE = PAUSES.get(platform.machine(), "fence seq_cst")
 SPINS = 4000
+YIELDS = 64  # of a caller that waits, between two questions; before each it spins for some 20 microseconds
 _lock = locks.new_lock()
 
 
@@ -69,17 +72,17 @@ none:
   ret i1 false
 }}
 
-define void @parallel_for(ptr %f, ptr %a, i64 %chunks) {{
+define void @parallel_for(ptr %f, ptr %a, i64 %chunks, ptr %ask) {{
 entry:
   %helpers = load atomic i32, ptr @workers acquire, align 4
   %alone = icmp eq i32 %helpers, 0
-  br i1 %alone, label %serial, label %ask
-ask:
+  br i1 %alone, label %serial, label %try_busy
+try_busy:
   %pair = cmpxchg ptr @busy, i32 0, i32 1 acq_rel acquire
   %mine = extractvalue {{ i32, i1 }} %pair, 1
   br i1 %mine, label %publish, label %serial
 serial:
-  %k = phi i64 [ 0, %entry ], [ 0, %ask ], [ %k1, %serial ]
+  %k = phi i64 [ 0, %entry ], [ 0, %try_busy ], [ %k1, %serial ]
   call void %f(ptr %a, i64 %k)
   %k1 = add i64 %k, 1
   %more = icmp ult i64 %k1, %chunks
@@ -103,7 +106,8 @@ work:
   %ran = call i1 @step()
   br i1 %ran, label %work, label %join
 join:
-  %spin = phi i64 [ 0, %work ], [ %spin1, %again ], [ 0, %yield ]
+  %spin = phi i64 [ 0, %work ], [ %spin1, %again ], [ 0, %yield ], [ 0, %question ]
+  %yields = phi i64 [ 0, %work ], [ %yields, %again ], [ %yields1, %yield ], [ %yields1, %question ]
   %d = load atomic i64, ptr @done acquire, align 8
   %complete = icmp eq i64 %d, %chunks
   br i1 %complete, label %release, label %pause
@@ -116,6 +120,15 @@ again:
   br label %join
 yield:
   %y = call i32 @sched_yield()
+  %yields1 = add i64 %yields, 1
+  %often = and i64 %yields1, {YIELDS - 1}
+  %time = icmp eq i64 %often, 0
+  %given = icmp ne ptr %ask, null
+  %both = and i1 %time, %given
+  br i1 %both, label %question, label %join
+question:
+  %asked = load ptr, ptr %ask
+  %stop = call i1 %asked(ptr %ask)
   br label %join
 release:
   store atomic i32 0, ptr @busy release, align 4

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from catena.compiler import loops
-from catena.compiler.emit import cascades, extremes, folds, ops
+from catena.compiler.emit import cascades, extremes, folds, ops, pauses
 from catena.compiler.emit.bounds import Guard
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.loops import Nest
@@ -57,7 +57,8 @@ class Copy:
 
 class NestWriter:
     """Writes one nest with `e`; `pointers` gives each buffer's base address, `outer` the indices of the
-    outermost dimensions where they are given, `ranges` the iterations of loops that are known when they run.
+    outermost dimensions where they are given, `ranges` the iterations of loops that are known when they run, `pause`
+    where a nest asks whether to go on.
     """
 
     def __init__(
@@ -69,6 +70,7 @@ class NestWriter:
         ranges: dict[int, Range] | None = None,
         outer=(),
         guard=None,
+        pause: pauses.Pause | None = None,
     ):
         self.e, self.nest, self.pointers, self.in_place = e, nest, pointers, in_place
         self.ranges, self.outer = ranges or {}, outer
@@ -89,6 +91,7 @@ class NestWriter:
         self.width, self.active, self.iv = 1, None, {}
         self.tiled = False  # whether the copies are the lines of a square
         self.cascade = None if self.small else cascades.plan(nest, self.kept)
+        self.pause = None if pause is None else pauses.beside(pause, self.cascade)
         self.folds: list[folds.Accumulators] = []
 
     def write(self) -> None:
@@ -223,38 +226,45 @@ class NestWriter:
 
     @contextmanager
     def _loop(self, level: int, start, stop, step: int):
-        """A loop; that which a cascade cuts into blocks is two."""
-        e, blocks = self.e, None
+        """A loop; that which pauses, and that which a cascade cuts into blocks, is two."""
+        e, paused, blocks = self.e, None, None
+        if self.pause is not None and level == self.pause.level:
+            start, stop, paused = self._block_of_loop(start, stop, self.pause.block * step)
+            pauses.write(e)
         if self.cascade is not None and level == self.cascade.level:
-            size = self.cascade.block * step
-            start, blocks = e.begin_loop(start, stop, size)
-            end = e.op(f"add nuw nsw i64 {start}, {size}")
-            stop = e.op(f"call i64 @llvm.smin.i64(i64 {end}, i64 {stop})")
+            start, stop, blocks = self._block_of_loop(start, stop, self.cascade.block * step)
         i, opened = e.begin_loop(start, stop, step)
         yield i
         e.end_loop(opened)
         if blocks is not None:
             cascades.count_block(e, self.counter, self.folds, self.cascade.levels)
             e.end_loop(blocks)
+        if paused is not None:
+            e.end_loop(paused)
+
+    def _block_of_loop(self, start, stop, size: int) -> tuple:
+        """Opens a loop over blocks of so many iterations; returns where a block begins and ends, and the loop."""
+        first, opened = self.e.begin_loop(start, stop, size)
+        end = self.e.op(f"add nuw nsw i64 {first}, {size}")
+        return first, self.e.op(f"call i64 @llvm.smin.i64(i64 {end}, i64 {stop})"), opened
 
     def _tile_loop(self, level: int, d: int, c: Copy) -> None:
         """Squares of lanes and iterations: one copy of the body for each line; the last square overlaps."""
         n, size = self.nest.extents[d], self.width
-        i, opened = self.e.begin_loop(0, n, size)
-        at = self.e.op(f"call i64 @llvm.smin.i64(i64 {i}, i64 {n - size})") if n % size else i
-        first = c.child()
-        self._advance(first, d, at)
-        lines = [first]
-        for k in range(1, size):
-            line = first.child()
-            line.pointers = {
-                key: (p, const + k * self._coefficient(key, d)) for key, (p, const) in first.pointers.items()
-            }
-            lines.append(line)
-        self.tiled = True
-        self._level(level + 1, lines)
-        self.tiled = False
-        self.e.end_loop(opened)
+        with self._loop(level, 0, n, size) as i:
+            at = self.e.op(f"call i64 @llvm.smin.i64(i64 {i}, i64 {n - size})") if n % size else i
+            first = c.child()
+            self._advance(first, d, at)
+            lines = [first]
+            for k in range(1, size):
+                line = first.child()
+                line.pointers = {
+                    key: (p, const + k * self._coefficient(key, d)) for key, (p, const) in first.pointers.items()
+                }
+                lines.append(line)
+            self.tiled = True
+            self._level(level + 1, lines)
+            self.tiled = False
 
     def _transposed(self, i: int, s, copies: list[Copy]) -> None:
         """A load for all lines of a square: contiguous rows, transposed in registers."""

@@ -22,9 +22,14 @@ GROUP = 32 * LONG_CHUNK  # units of work between two questions whether somebody 
 
 def work(nest: Nest) -> int:
     """Units of about a fifth of a nanosecond: one element read, written or combined."""
+    return nest.trips * half_units(nest) // 2
+
+
+def half_units(nest: Nest) -> int:
+    """Half units of work of one iteration of a nest."""
     body = sum(8 if s.op in COSTLY else 0 if s.op == "const" else 1 for s in nest.stmts)
     body += sum(f.kind in ("max", "min") for f in nest.folds)  # several instructions each
-    return nest.trips * max(body + len(nest.stores), 1) // 2
+    return max(body + len(nest.stores), 1)
 
 
 def chunk(nest: Nest, in_place: bool) -> int | None:
@@ -74,14 +79,18 @@ def call(
     size: int,
     units: int,
     each: list[int] | None = None,
+    ask: str | None = None,
 ):
     """Calls nest function `name`, which has so many `units` of work, through the pool, in chunks of `size` iterations
     of the range that stands at `cut` and `cut + 1` among its `numbers`. Chunk k has its own part of a pointer's memory,
-    k * `each` bytes further, where it leaves partial results.
+    k * `each` bytes further, where it leaves partial results. A nest that pauses is given `ask` (see `interrupts`).
     """
     end = numbers[cut + 1]
-    body = _chunk(name, len(pointers), len(numbers), cut, each or [0] * len(pointers))
-    through_pool(w, body, pointers, -(-end // size), [size, *numbers], units)
+    each = each or [0] * len(pointers)
+    if ask is not None:
+        pointers, each = [*pointers, ask], [*each, 0]
+    body = _chunk(name, len(pointers), len(numbers), cut, each)
+    through_pool(w, body, pointers, -(-end // size), [size, *numbers], units, ask)
 
 
 def _chunk(name: str, pointers: int, numbers: int, cut: int, each: list[int]) -> str:
@@ -108,16 +117,24 @@ def load_numbers(e: Emitter, pointers: int, count: int) -> list[str]:
     return [e.op(f"load i64, ptr {e.element(numbers, 'i64', i)}") for i in range(count)]
 
 
-def through_pool(w, body: str, pointers: list[str], chunks: int, numbers: Sequence[int] = (), units: int = 0) -> None:
+def through_pool(
+    w,
+    body: str,
+    pointers: list[str],
+    chunks: int,
+    numbers: Sequence[int] = (),
+    units: int = 0,
+    ask: str | None = None,
+) -> None:
     """Runs a function `(ptr %args, i64 %k)`, given by its text, for all chunks; the table `%args` holds the pointers,
     and then one to the numbers, which the text does not tell. `units` is the work of all chunks, where that may be so
-    much that a signal should end it in between.
+    much that a signal should end it in between; chunks that are so long themselves are among those given `ask`.
     """
     chunk, e = w.function(body), w.e
     pointers = [*pointers, w.numbers(numbers)] if numbers else pointers
     groups = min(chunks, units // GROUP)
     if groups < 2:
-        _run(w, chunk, _table(w, pointers), chunks)
+        _run(w, chunk, _table(w, pointers), chunks, ask)
     else:
         each, first = -(-chunks // groups), e.slot("i64", 8)
         table, chunk = _table(w, [*pointers, first]), w.function(_later(chunk, len(pointers)))
@@ -125,7 +142,7 @@ def through_pool(w, body: str, pointers: list[str], chunks: int, numbers: Sequen
         start, opened = e.begin_loop(0, chunks, each)
         e.do(f"store i64 {start}, ptr {first}")
         left = e.op(f"sub i64 {chunks}, {start}")
-        _run(w, chunk, table, e.op(f"call i64 @llvm.smin.i64(i64 {each}, i64 {left})"))
+        _run(w, chunk, table, e.op(f"call i64 @llvm.smin.i64(i64 {each}, i64 {left})"), ask)
         interrupts.end_of_iteration(w, units // groups, None)
         e.end_loop(opened)
     bounds.stop_if_violated(w)
@@ -138,16 +155,18 @@ def _table(w, pointers: list[str]) -> str:
     return table
 
 
-def _run(w, chunk: str, table: str, chunks: int | str) -> None:
+def _run(w, chunk: str, table: str, chunks: int | str, ask: str | None) -> None:
     """Runs so many chunks, by the pool if there is one and they are not one."""
     e = w.e
     if w.pool is not None and chunks != 1:
-        e.do(f"call void {w.external(w.pool)}(ptr @{chunk}, ptr {table}, i64 {chunks})")
+        e.do(f"call void {w.external(w.pool)}(ptr @{chunk}, ptr {table}, i64 {chunks}, ptr {ask or 'null'})")
     else:
         w.loops_here += chunks != 1
         k, opened = e.begin_loop(0, chunks)
         e.do(f"call void @{chunk}(ptr {table}, i64 {k})")
         e.end_loop(opened)
+    if ask is not None:
+        interrupts.stop_if_asked(w, ask)
 
 
 def _later(chunk: str, pointers: int) -> str:

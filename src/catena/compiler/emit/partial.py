@@ -9,7 +9,7 @@ import math
 
 from catena.compiler import affine
 from catena.compiler.body import Stmt
-from catena.compiler.emit import parallel, ranges
+from catena.compiler.emit import interrupts, parallel, pauses, ranges
 from catena.compiler.emit.folds import COMBINE, accumulator_type
 from catena.compiler.graph import Value
 from catena.compiler.loops import Fold, Nest
@@ -49,9 +49,11 @@ def write(w, frame, nest: Nest, size: int) -> None:
     nest.folds = [fold for fold, *_ in joins]
     each = {b: n for _, _, lengths in joins for b, n in lengths.items()}
     pointers = {b: w.buffer(frame, b) for b in nest.buffers()}
-    name = w.nest_function(nest, list(pointers), False, opened, each)
+    pause = pauses.plan(nest, size / nest.extents[outer])
+    ask = interrupts.table(w) if pause else None
+    name = w.nest_function(nest, list(pointers), False, opened, pause, each)
     parts = [each.get(b, 0) for b in pointers]
-    parallel.call(w, name, list(pointers.values()), numbers, cut, size, parallel.work(nest), parts)
+    parallel.call(w, name, list(pointers.values()), numbers, cut, size, parallel.work(nest), parts, ask)
     for _, join, _ in joins:
         w.nest(frame, join)
     for b in each:

@@ -22,9 +22,11 @@ from catena.compiler.emit import (
     control,
     convolve,
     fourier,
+    interrupts,
     libraries,
     parallel,
     partial,
+    pauses,
     ranges,
     rows,
     selection,
@@ -88,6 +90,7 @@ class ProgramWriter:
         self.reused: dict[int, int] = {}  # result of the program -> donated argument in whose memory it is
         self.units = 0  # work written so far, as `parallel.work` estimates it; that of loops as often as they run
         self.fuel: str | None = None  # see `interrupts`
+        self.ask: str | None = None  # see `interrupts.table`
         self.trips = 1  # iterations of the loops around what is being written
         self.slot_bytes = 0
         self.loops = 0  # loops written so far
@@ -385,20 +388,31 @@ class ProgramWriter:
         if self.pool is None:
             chunk = None
         opened = ranges.choose(nest, in_place, nest.order[0] if chunk else None)
-        name, numbers = self.kernel(nest, list(pointers), in_place, opened), opened.whole(nest)
+        pause = pauses.plan(nest, chunk / nest.extents[nest.order[0]] if chunk else 1)
+        ask = interrupts.table(self) if pause else None
+        name, numbers = self.kernel(nest, list(pointers), in_place, opened, pause), opened.whole(nest)
         if chunk:
-            parallel.call(self, name, list(pointers.values()), numbers, 0, chunk, parallel.work(nest))
-        else:
-            arguments = [*(f"ptr {p}" for p in pointers.values()), *(f"i64 {n}" for n in numbers)]
-            self.e.do(f"call void @{name}({', '.join(arguments)})")
-            bounds.stop_if_violated(self)
+            parallel.call(self, name, list(pointers.values()), numbers, 0, chunk, parallel.work(nest), ask=ask)
+            return
+        given = [*pointers.values(), *([ask] if ask else [])]
+        self.e.do(f"call void @{name}({', '.join([*(f'ptr {p}' for p in given), *(f'i64 {n}' for n in numbers)])})")
+        if ask:
+            interrupts.stop_if_asked(self, ask)
+        bounds.stop_if_violated(self)
 
-    def kernel(self, nest: loops.Nest, buffers: list[int], in_place: bool, opened: ranges.Open) -> str:
+    def kernel(
+        self,
+        nest: loops.Nest,
+        buffers: list[int],
+        in_place: bool,
+        opened: ranges.Open,
+        pause: pauses.Pause | None = None,
+    ) -> str:
         """The name of the function that runs a nest on ranges of its open loops; equal nests have one."""
         dims = (*nest.rows, opened.outer, opened.folded)
-        key = (nest.key(buffers, dims), in_place, opened.key(nest), self.depth > 0, self._extents(buffers))
+        key = (nest.key(buffers, dims), in_place, opened.key(nest), self.depth > 0, self._extents(buffers), pause)
         if key not in self.nests_known:
-            self.nests_known[key] = self._remembered(key, nest, buffers, in_place, opened)
+            self.nests_known[key] = self._remembered(key, nest, buffers, in_place, opened, pause)
         return self.nests_known[key]
 
     def _remembered(self, key: tuple, *of_nest) -> str:
@@ -419,30 +433,31 @@ class ProgramWriter:
         buffers: list[int],
         in_place: bool,
         opened: ranges.Open,
+        pause: pauses.Pause | None = None,
         sizes: dict[int, int] | None = None,
     ) -> str:
         """The name of the function of a nest, given the sizes of buffers that are parts of values."""
-        body, needs = self.nest_text(nest, buffers, in_place, opened, sizes)
+        body, needs = self.nest_text(nest, buffers, in_place, opened, pause, sizes)
         self.helpers.update(needs)
         return self.function(body)
 
     def nest_text(
-        self, nest: loops.Nest, buffers: list[int], in_place: bool, opened: ranges.Open, sizes=None
+        self, nest: loops.Nest, buffers: list[int], in_place: bool, opened: ranges.Open, pause=None, sizes=None
     ) -> tuple[str, dict]:
         """Parameters and body of the function of a nest, and the helpers that it needs."""
         e, written = Emitter(), nest.written()
         e.contract = self.depth > 0
         outer = [f"%o{j}" for j in range(len(nest.rows) - 1)]
         names, guard = {b: f"%b{i}" for i, b in enumerate(buffers)}, self.guard(e, nest, True, sizes)
-        NestWriter(e, nest, names, in_place, opened.ranges(), outer, guard).write()
+        NestWriter(e, nest, names, in_place, opened.ranges(), outer, guard, pause).write()
         params = [f"ptr{'' if b in written else ' readonly'} %b{i}" for i, b in enumerate(buffers)]
-        params += [*(f"i64 {x}" for x in outer), *opened.parameters]
+        params += [*(["ptr %ask"] if pause else []), *(f"i64 {x}" for x in outer), *opened.parameters]
         head = f"({', '.join(params)}) nounwind {{"
         return "\n".join([head, "entry:", *e.slots, *e.lines, "  ret void", "}"]), e.needs
 
-    def row_function(self, nest: loops.Nest, buffers: list[int]) -> str:
+    def row_function(self, nest: loops.Nest, buffers: list[int], pause: pauses.Pause | None = None) -> str:
         """The name of the function that runs a nest of a row group on a range of rows."""
-        return self.kernel(nest, buffers, False, ranges.Open(nest.rows[-1]))
+        return self.kernel(nest, buffers, False, ranges.Open(nest.rows[-1]), pause)
 
     def function(self, body: str) -> str:
         """The name of the function with this text (parameters and body): equal ones are one, in all programs."""
@@ -471,7 +486,7 @@ class ProgramWriter:
             self.shown,
             self.flops,
             self.bytes,
-            self.fuel is not None,
+            self.fuel is not None or self.ask is not None,
             self.sites.texts if self.sites is not None else [],
         )
 

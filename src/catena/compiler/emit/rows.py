@@ -11,7 +11,7 @@ import math
 
 from catena.compiler import loops
 from catena.compiler.affine import coefficient
-from catena.compiler.emit import parallel
+from catena.compiler.emit import interrupts, parallel, pauses
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.loops import Nest
 from catena.compiler.rows import RowGroup
@@ -35,8 +35,11 @@ def write(w, frame, group: RowGroup, writes: list[int]) -> None:
     work = sum(parallel.work(nest) for nest in group.nests)
     chunks = min(parallel.chunks(work), blocks) if work > parallel.WORTHWHILE else 1
     each = -(-blocks // chunks)
-    body = _body(w, group, buffers, len(extents), block)
-    parallel.through_pool(w, body, pointers, -(-blocks // each), [each, blocks, *extents], work)
+    stops = [pauses.plan(nest, block / math.prod(extents)) for nest in group.nests]
+    ask = interrupts.table(w) if any(stops) else None
+    body = _body(w, group, stops, buffers, len(extents), block)
+    pointers = [*pointers, *([ask] if ask else [])]
+    parallel.through_pool(w, body, pointers, -(-blocks // each), [each, blocks, *extents], work, ask)
 
 
 def merge_rows(group: RowGroup) -> None:
@@ -57,13 +60,14 @@ def _crosses(nest: Nest, d: int, e: int) -> bool:
     return all(coefficient(a, d) == coefficient(a, e) * nest.extents[e] for a in nest.offsets())
 
 
-def _body(w, group: RowGroup, buffers: list[int], dims: int, block: int) -> str:
+def _body(w, group: RowGroup, stops: list, buffers: list[int], dims: int, block: int) -> str:
     """The text of the function that runs chunk %k. Its table holds the blocks in each chunk, all blocks, and the
-    extents of the row dimensions, so that any number of rows shares it.
+    extents of the row dimensions, so that any number of rows shares it. `stops` are the pauses of the nests.
     """
-    e = Emitter()
+    e, asks = Emitter(), any(stops)
     pointers = {b: parallel.load_pointer(e, i) for i, b in enumerate(buffers)}
-    each, blocks, *extents = parallel.load_numbers(e, len(buffers), 2 + dims)
+    ask = parallel.load_pointer(e, len(buffers)) if asks else None
+    each, blocks, *extents = parallel.load_numbers(e, len(buffers) + asks, 2 + dims)
     scratch = {n: e.slot(f"[{size * block} x i8]", 64) for n, size in group.private.items()}
     first = e.op(f"mul nsw i64 %k, {each}")
     end = e.op(f"add nsw i64 {first}, {each}")
@@ -83,10 +87,11 @@ def _body(w, group: RowGroup, buffers: list[int], dims: int, block: int) -> str:
         back = e.op(f"mul i64 {before}, {-group.private[n]}")
         pointers[n] = e.op(f"getelementptr i8, ptr {slot}, i64 {back}")
     indices = [f"i64 {x}" for x in (*_outer_indices(e, outer, extents[:-1]), low, high)]
-    for nest in group.nests:
+    for nest, pause in zip(group.nests, stops):
         names = nest.buffers()
-        name = w.row_function(nest, names)
-        e.do(f"call void @{name}({', '.join([f'ptr {pointers[b]}' for b in names] + indices)})")
+        name = w.row_function(nest, names, pause)
+        given = [f"ptr {p}" for p in (*(pointers[b] for b in names), *([ask] if pause else []))]
+        e.do(f"call void @{name}({', '.join(given + indices)})")
     e.end_loop(opened)
     return "\n".join(["(ptr %args, i64 %k) nounwind {", "entry:", *e.slots, *e.lines, "  ret void", "}"])
 
