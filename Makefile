@@ -7,7 +7,7 @@ TYPES_VENV := .venv-types
 JAX_VERSION := 0.10.2
 INSTALL := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-checked test-pythons test-machines lint types format same-bits calibrate bench random-programs random-exact random-transformations random-quality differential bench-numpy bench-overhead bench-batches bench-primitives accuracy attack compare-lax bench-random compare-random extents clean
+.PHONY: demo test test-checked test-pythons test-machines test-targets lint types format same-bits calibrate bench random-programs random-exact random-transformations random-quality differential bench-numpy bench-overhead bench-batches bench-primitives accuracy attack compare-lax bench-random compare-random extents clean
 
 demo: $(VENV)/.has-demo    # train a classifier on handwritten digits
 	$(BIN)/python examples/digits.py
@@ -23,6 +23,10 @@ test-pythons:    # the tests on every Python from 3.11 on that the machine has, 
 
 test-machines: $(VENV)/.has-test    # the tests with NumPy and OpenBLAS set to other processors, on one thread, with other hashes, and under load; ONLY, PART likewise
 	$(BIN)/python benchmarks/elsewhere.py machines --only "$(ONLY)" -- -n 2 $(if $(PART),--part $(PART))
+
+test-targets: $(VENV)/.has-test    # the tests with machine code for processors of 2013 (AVX2) and of 2003 (SSE2); PART likewise
+	CATENA_TARGET=x86-64-v3 $(BIN)/python -m pytest -n 2 -q $(if $(PART),--part $(PART))
+	CATENA_TARGET=x86-64 $(BIN)/python -m pytest -n 2 -q $(if $(PART),--part $(PART))
 
 same-bits: $(VENV)/.has-test    # 24,000 calls again, laid out otherwise in memory, on 1 and 8 threads, cold and warm: the same bits
 	$(BIN)/python benchmarks/same_bits.py --every 1 --write .same-bits.json

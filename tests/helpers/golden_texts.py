@@ -3,6 +3,7 @@
 python tests/helpers/golden_texts.py                which programs' texts differ from the digests
 python tests/helpers/golden_texts.py --write        takes the digests of now, and prints which programs changed
 python tests/helpers/golden_texts.py --dump FOLDER  writes the texts: dump at two commits, then `diff -r`
+python tests/helpers/golden_texts.py --assemble CPU turns them into machine code for that processor
 """
 
 from __future__ import annotations
@@ -20,19 +21,24 @@ if __name__ == "__main__":
 
 import catena as jax
 from catena.compiler import compile as compiler
+from catena.compiler import link
 from catena.compiler.emit import entry
-from catena.compiler.machine import AARCH64, X86_64_V3, X86_64_V4, Machine
+from catena.compiler.machine import AARCH64, ICE_LAKE, LEVELS, X86_64_V3, Machine
 from catena.core.config import override
+from catena.core.lazy import llvm
 from catena.runtime import kernels, library
 from golden_programs import CASES
 
 DIGESTS = Path(__file__).parents[1] / "data" / "golden_texts.json"
-MACHINES = {"x86-64-v4": X86_64_V4, "x86-64-v3": X86_64_V3, "neon": AARCH64}
+MACHINES = {"ice lake": ICE_LAKE, "x86-64-v3": X86_64_V3, "neon": AARCH64}
 # Every program is written for the first machine; for the others, those whose text the width of vectors decides most.
 PART = (
     "chain", "transcendental", "bfloat16", "integers_8", "softmax", "layer_norm_gradient", "sums", "extremes", "cumulative",
     "transpose_large", "sort_rows", "top_k", "dot", "dot_epilogue", "dot_f64", "convolution", "fft", "lstm_gradient", "mlp_step",
 )  # fmt: skip
+
+
+ASSEMBLED = {m.cpu: m for m in (AARCH64, *LEVELS.values())}
 
 
 @contextlib.contextmanager
@@ -60,7 +66,7 @@ def text(name: str, machine: Machine) -> str:
 def texts():
     """Pairs of a name, such as "softmax @ x86-64-v3", and the text of the program."""
     for label, machine in MACHINES.items():
-        for name in CASES if machine is X86_64_V4 else PART:
+        for name in CASES if machine is ICE_LAKE else PART:
             yield f"{name} @ {label}", text(name, machine)
 
 
@@ -75,11 +81,30 @@ def changes(now: dict[str, str]) -> list[str]:
     return [f"{name}: {word}" for name, word in words.items() if kept.get(name) != now.get(name)]
 
 
+def assemble(machine: Machine, names=CASES) -> None:
+    """Turns programs into the machine code of a machine, and prints the name of each beforehand."""
+    binding = llvm()
+    binding.initialize_all_targets()
+    binding.initialize_all_asmprinters()
+    target = binding.Target.from_triple(machine.triple)
+    generator = target.create_target_machine(cpu=machine.cpu, features=machine.flags, reloc="pic", opt=1)
+    for name in names:
+        print(machine.cpu, name, flush=True)
+        module = link.parsed(text(name, machine))
+        module.triple, module.data_layout = machine.triple, str(generator.target_data)
+        link.run_passes(module, generator, link.PASSES)
+        generator.emit_assembly(module)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", action="store_true", help="take the digests of now")
     parser.add_argument("--dump", type=Path, metavar="FOLDER", help="write the texts into a folder")
+    parser.add_argument("--assemble", choices=ASSEMBLED, help="turn all programs into machine code for this processor")
     options = parser.parse_args()
+    if options.assemble:
+        assemble(ASSEMBLED[options.assemble])
+        return 0
     if options.dump:
         options.dump.mkdir(parents=True, exist_ok=True)
         for name, written in texts():

@@ -6,6 +6,7 @@ neither LLVM nor the compiler.
 
 from __future__ import annotations
 
+import os
 import platform
 import struct
 from collections.abc import Callable, Sequence
@@ -78,7 +79,7 @@ def _processor() -> str:
     as NumPy and the system tell them.
     """
     features = np._core._multiarray_umath.__cpu_features__
-    seen = [load("llvmlite").__version__, platform.machine(), sorted(features.items())]
+    seen = [load("llvmlite").__version__, platform.machine(), sorted(features.items()), os.environ.get("CATENA_TARGET")]
     listed = Path("/proc/cpuinfo")
     if listed.exists():
         with listed.open() as lines:

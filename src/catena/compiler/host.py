@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import functools
 import mmap
+import os
 from dataclasses import replace
 
-from catena.compiler.machine import Machine
+from catena.compiler.machine import LEVELS, Machine
 from catena.core.errors import CompileError
 from catena.core.lazy import llvm
 from catena.core.locks import hold_during_fork, made_once
@@ -41,8 +42,13 @@ def _processor() -> Machine:
     binding.initialize_native_asmprinter()
     for option in UNUSED_PASSES:
         binding.set_option("", option)
+    return chosen_machine(os.environ.get("CATENA_TARGET", "native"), _native())
+
+
+def _native() -> Machine:
+    """The processor as LLVM sees it."""
+    binding = llvm()
     features = binding.get_host_cpu_features()
-    check_features(features)
     has = frozenset(name for name, there in features.items() if there)
     wide = 64 if "avx512f" in has else 32 if "avx2" in has else 16
     return Machine(
@@ -56,13 +62,20 @@ def _processor() -> Machine:
     )
 
 
-def check_features(features) -> None:
-    """Raises on x86 processors without fused multiplication and addition, which would be calls that nobody defines."""
-    if "sse2" in features and not (features.get("avx2") and features.get("fma")):
-        raise CompileError(
-            "compiled programs need a processor with AVX2 and FMA (x86 since 2013), and this one has not both; "
-            "jax.disable_jit() evaluates without compiling"
-        )
+def chosen_machine(name: str, native: Machine) -> Machine:
+    """The machine that the environment variable CATENA_TARGET names: all that is here, or a level of x86-64 below.
+
+    Raises: CompileError where no machine is called so, or this one is not as much.
+    """
+    if name == "native":
+        return native
+    level = LEVELS.get(name)
+    if level is None:
+        raise CompileError(f"CATENA_TARGET must be native or one of {', '.join(LEVELS)}, got {name!r}")
+    missing = sorted(level.features - native.features)
+    if missing:
+        raise CompileError(f"CATENA_TARGET={name}: this processor lacks {', '.join(missing)}")
+    return replace(level, triple=native.triple, huge_pages=native.huge_pages)
 
 
 def identity() -> tuple[str, ...]:

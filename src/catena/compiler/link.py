@@ -12,8 +12,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from catena.compiler import cache, vector_math
-from catena.compiler.emit import quicksort, selection, small_floats, sorting, stack_steps
-from catena.compiler.host import generator, identity, image_generator
+from catena.compiler.emit import halves, quicksort, selection, small_floats, sorting, stack_steps
+from catena.compiler.host import generator, identity, image_generator, this_machine
 from catena.core.errors import CompileError
 from catena.core.lazy import llvm
 from catena.core.locks import Shared
@@ -120,6 +120,7 @@ def relocatable_code(text: str) -> bytes:
 
 
 def _compile(text: str, times: Times, tm) -> tuple[bytes, object]:
+    text += _missing(text)
     module = parsed(text)
     times.mark("parse")
     run_passes(module, tm, PASSES)
@@ -130,6 +131,11 @@ def _compile(text: str, times: Times, tm) -> tuple[bytes, object]:
     code = tm.emit_object(module)
     times.mark("generate")
     return code, module
+
+
+def _missing(text: str) -> str:
+    """Definitions of what LLVM calls where the processor has no instruction for it."""
+    return halves.TEXT if " half" in text and not this_machine().converts_halves else ""
 
 
 def assembly(text: str, opt: int) -> str:

@@ -29,38 +29,36 @@ class Machine:
         signs = dict.fromkeys(self.absent, "-") | dict.fromkeys(self.features, "+")
         return ",".join(f"{signs[name]}{name}" for name in sorted(signs))
 
+    @property
+    def converts_halves(self) -> bool:
+        """Whether the processor has instructions between f16 and f32."""
+        return "f16c" in self.features or not self.triple.startswith("x86_64")
+
     def compresses(self, bits: int) -> bool:
         """Whether the processor packs chosen lanes of a vector of such integers together."""
         needed = {"avx512f", "avx512bw", "avx512dq", "avx512vl"} | ({"avx512vbmi2"} if bits < 32 else set())
         return needed <= self.features
 
 
-V4 = frozenset("avx2 fma avx512f avx512bw avx512cd avx512dq avx512vl".split())  # features of a level of x86-64, in part
+# Processors of today, and the levels of x86-64 that compilers and distributions know.
+V1 = frozenset("cx8 fxsr mmx sse sse2".split())
+V3 = V1 | set("avx avx2 bmi bmi2 cx16 f16c fma lzcnt movbe popcnt sahf sse3 sse4.1 sse4.2 ssse3 xsave".split())
+V4 = V3 | set("avx512bw avx512cd avx512dq avx512f avx512vl".split())
 
-X86_64_V4 = Machine(
-    triple="x86_64-unknown-linux-gnu",
-    cpu="x86-64-v4",
-    features=V4 | {"avx512vbmi2"},
-    vector_bytes=64,
-    vector_registers=32,
-    huge_pages=True,
-)
-X86_64_V3 = Machine(
-    triple="x86_64-unknown-linux-gnu",
-    cpu="x86-64-v3",
-    features=frozenset(("avx2", "fma")),
-    vector_bytes=32,
-    vector_registers=16,
-    huge_pages=True,
-)
-X86_64 = Machine(
-    triple="x86_64-unknown-linux-gnu",
-    cpu="x86-64",
-    features=frozenset(("sse2",)),
-    vector_bytes=16,
-    vector_registers=16,
-    huge_pages=True,
-)
+
+def _x86(cpu: str, features: frozenset[str], vector_bytes: int, vector_registers: int = 16) -> Machine:
+    return Machine(
+        triple="x86_64-unknown-linux-gnu",
+        cpu=cpu,
+        features=features,
+        vector_bytes=vector_bytes,
+        vector_registers=vector_registers,
+        huge_pages=True,
+    )
+
+
+X86_64, X86_64_V3, X86_64_V4 = _x86("x86-64", V1, 16), _x86("x86-64-v3", V3, 32), _x86("x86-64-v4", V4, 64, 32)
+ICE_LAKE = _x86("icelake-server", V4 | {"avx512vbmi2"}, 64, 32)
 AARCH64 = Machine(
     triple="aarch64-unknown-linux-gnu",
     cpu="generic",
@@ -69,3 +67,4 @@ AARCH64 = Machine(
     vector_registers=32,
     huge_pages=True,
 )
+LEVELS = {m.cpu: m for m in (X86_64, X86_64_V3, X86_64_V4)}

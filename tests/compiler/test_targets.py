@@ -1,0 +1,119 @@
+"""Other machines than the one at hand: programs are planned, written and turned into their machine code; those that this
+one can stand for run as they do here.
+"""
+
+import ctypes
+import os
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from catena.compiler import host, link
+from catena.compiler.emit import halves
+from catena.compiler.machine import AARCH64, X86_64, X86_64_V3
+from catena.core.errors import CompileError
+from catena.runtime.native import Code
+
+
+def script(text: str, **variables: str) -> str:
+    """What a Python prints that runs the text. LLVM ends the process where it cannot write an instruction."""
+    paths = os.pathsep.join([*sys.path, os.environ["PYTHONPATH"]])
+    env = {**os.environ, "PYTHONPATH": paths, **variables}
+    done = subprocess.run([sys.executable, "-c", text], env=env, capture_output=True, text=True)
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+ASSEMBLED = "transcendental bfloat16 float16 extremes softmax sort_rows top_k dot_epilogue lstm_gradient random".split()
+
+
+def test_programs_for_other_machines():
+    """The last line printed names the program that LLVM has no instructions for."""
+    each = f"for m in ('generic', 'x86-64-v3', 'x86-64'): golden_texts.assemble(golden_texts.ASSEMBLED[m], {ASSEMBLED})"
+    assert len(script(f"import golden_texts\n{each}").splitlines()) == 3 * len(ASSEMBLED)
+
+
+VALUES = """
+import numpy as np, catena as jax, catena.numpy as jnp
+from catena.compiler import host
+x = np.linspace(-4, 4, 1003, dtype=np.float32)
+def f(x):
+    h = x.astype(jnp.float16) * 3
+    return [jnp.exp(x), jnp.round(x), h, h.astype(jnp.float32), jnp.argsort(-x)]
+for y in (*jax.jit(f)(x), jnp.tanh(x.astype(np.float16))):
+    print(hash(np.asarray(y).tobytes()))
+print(host.this_machine().cpu)
+"""
+
+
+def test_levels_of_x86_64_give_the_same_bits():
+    """Elementwise, where no order of summation hangs on the width of vectors."""
+    if not X86_64.features <= host._native().features:
+        pytest.skip("this is no x86-64")
+    native, least = (script(VALUES, CATENA_TARGET=name, PYTHONHASHSEED="0").split() for name in ("native", "x86-64"))
+    assert least[-1] == "x86-64"
+    assert least[:-1] == native[:-1]
+
+
+def test_machines_that_are_not_here():
+    with pytest.raises(CompileError, match="native or one of x86-64, x86-64-v3, x86-64-v4, got 'sparc'"):
+        host.chosen_machine("sparc", X86_64)
+    with pytest.raises(CompileError, match="lacks .*avx2.*fma"):
+        host.chosen_machine("x86-64-v3", X86_64)
+    assert host.chosen_machine("native", AARCH64) is AARCH64
+    assert host.chosen_machine("x86-64", replace(X86_64_V3, triple="x86_64-linux-musl")).triple == "x86_64-linux-musl"
+
+
+def test_halves_by_integers():
+    """Every f16, and f32 at, beside and between them."""
+    code = Code(link.compile_text(halves.TEXT + LOOPS, link.Times(), 1)[0], host.new_generator(1), {})
+    f16 = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
+    exact = f16.astype(np.float32)
+    wide = run(code, "extend_all", f16, np.float32)
+    np.testing.assert_array_equal(wide[~np.isnan(exact)].view(np.int32), exact[~np.isnan(exact)].view(np.int32))
+    assert np.isnan(wide[np.isnan(exact)]).all()
+    near = (exact.view(np.uint32)[:, None] + np.array([0, 1, 4095, 4096, 4097], np.uint32)).ravel().view(np.float32)
+    with np.errstate(all="ignore"):
+        f32 = np.concatenate([near, np.float32(2) ** np.arange(-30, 30), np.random.default_rng(0).normal(size=1000)])
+        f32 = f32.astype(np.float32)
+        want = f32.astype(np.float16)
+    got = run(code, "round_all", f32, np.float16)
+    np.testing.assert_array_equal(got[~np.isnan(want)].view(np.int16), want[~np.isnan(want)].view(np.int16))
+    assert np.isnan(got[np.isnan(want)]).all()
+
+
+def run(code: Code, name: str, x: np.ndarray, dtype) -> np.ndarray:
+    out = np.empty(x.shape, dtype)
+    ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 2, ctypes.c_int64)(code.address(name))(
+        x.ctypes.data, out.ctypes.data, x.size
+    )
+    return out
+
+
+LOOPS = "".join(
+    f"""
+define void @{name}(ptr %x, ptr %y, i64 %n) {{
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %next, %loop ]
+  %p = getelementptr {source}, ptr %x, i64 %i
+  %v = load {source}, ptr %p
+  %w = call {target} @{function}({source} %v)
+  %q = getelementptr {target}, ptr %y, i64 %i
+  store {target} %w, ptr %q
+  %next = add i64 %i, 1
+  %more = icmp slt i64 %next, %n
+  br i1 %more, label %loop, label %done
+done:
+  ret void
+}}
+"""
+    for name, function, source, target in (
+        ("extend_all", "__extendhfsf2", "half", "float"),
+        ("round_all", "__truncsfhf2", "float", "half"),
+    )
+)
