@@ -8,9 +8,9 @@ from pathlib import Path
 
 # Before catena is imported: a stray variable in the user's shell must not decide a test.
 # But `CATENA_CHECK_BOUNDS=1` runs the tests in checked mode (`make test-checked`), `CATENA_DIFFERENTIAL=1` makes
-# `numpy/test_differential.py` compile all calls, and `CATENA_NUM_THREADS=1` is part of `make test-machines`, `CATENA_TARGET` of
-# `make test-targets`.
-MEANT = ("CATENA_CHECK_BOUNDS", "CATENA_DIFFERENTIAL", "CATENA_NUM_THREADS", "CATENA_TARGET")
+# `numpy/test_differential.py` compile all calls, `CATENA_NUM_THREADS=1` is part of `make test-machines`, `CATENA_TARGET`
+# of `make test-targets`, and `CATENA_COMPILER=none` is `make test-interpreted`.
+MEANT = ("CATENA_CHECK_BOUNDS", "CATENA_COMPILER", "CATENA_DIFFERENTIAL", "CATENA_NUM_THREADS", "CATENA_TARGET")
 for name in [n for n in os.environ if n.startswith(("JAX_", "CATENA_")) and n not in MEANT]:
     del os.environ[name]
 os.environ["CATENA_NUM_CPU_DEVICES"] = "8"  # for tests of placement and pmap: the number is fixed once devices are used

@@ -52,7 +52,8 @@ else:
 
 
 def run(program: str, **env: str) -> subprocess.CompletedProcess:
-    env = os.environ | {"PYTHONPATH": str(ROOT / "src")} | env
+    inherited = {k: v for k, v in os.environ.items() if k != "CATENA_COMPILER"}
+    env = inherited | {"PYTHONPATH": str(ROOT / "src")} | env
     return subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True, timeout=300)
 
 

@@ -163,6 +163,19 @@ class OutOfMemoryError(JaxRuntimeError, MemoryError):
     error_code_string = "RESOURCE_EXHAUSTED"
 
 
+# What a process can address on a processor of today. A larger value cannot be stored, nor be gone through in an hour.
+ADDRESSABLE = 1 << 47
+
+
+def value_too_large(shape: tuple, dtype, nbytes: int, source=None) -> OutOfMemoryError:
+    """The error for a value in a program that no machine can hold."""
+    return OutOfMemoryError(
+        f"RESOURCE_EXHAUSTED: Out of memory: a value of shape {shape} and dtype {dtype} has {nbytes:,} bytes; a "
+        f"program may have values of at most {ADDRESSABLE:,} bytes each, whether it allocates memory for them or not"
+        f"{f', at {source}' if source else ''}"
+    )
+
+
 class KeyReuseError(RuntimeError):
     """A random key was consumed twice."""
 

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from functools import cache
 from types import ModuleType
 
+from catena.core.errors import CompileError
 from catena.core.locks import loading
 
 LOADED = time.time_ns()  # when the package was loaded: source that changed later is not what runs
@@ -39,6 +40,7 @@ def load(name: str) -> ModuleType:
         return importlib.import_module(name)
 
 
+NO_COMPILER = "nothing was compiled: there is no compiler here, and jit evaluates step by step (docs/without_llvm.md)"
 COMPILERS = ("llvm", "none")  # what the environment variable CATENA_COMPILER may say
 
 
@@ -64,7 +66,12 @@ def has_compiler() -> bool:
 
 
 def llvm() -> ModuleType:
-    """llvmlite's binding layer."""
+    """llvmlite's binding layer: the only door to the compiler.
+
+    Raises: CompileError: there is no compiler, or none is to be used.
+    """
+    if not has_compiler():
+        raise CompileError(NO_COMPILER)
     return load("llvmlite.binding")
 
 

@@ -2,9 +2,11 @@
 
 from collections.abc import Callable
 
+from catena.core.array import as_array, make_array
 from catena.core.aval import ShapedArray
 from catena.core.source import function_place
 from catena.core.staging import DebugInfo, trace_to_closed_jaxpr
+from catena.transform import interpreted
 
 
 class Inlined:
@@ -24,6 +26,15 @@ class Inlined:
         closed, _ = trace_to_closed_jaxpr(flat, avals, DebugInfo("lowering", function_place(self.fun)))
         outs = builder.call(closed, operands)
         return outs if self.multiple_results else outs[0]
+
+    def interpreted(self, **params):
+        """The function on NumPy values, where there is no compiler."""
+
+        def run(*values) -> list:
+            out = self.fun(*map(make_array, values), **params)
+            return [as_array(x)._value for x in (out if self.multiple_results else (out,))]
+
+        return run
 
 
 def lower_fun(fun: Callable, multiple_results: bool = True) -> Inlined:
@@ -47,6 +58,10 @@ class WritesMLIR:
             f"primitive '{self.primitive}' cannot be compiled: its rule {function_place(self.rule)} writes MLIR, and "
             "there is no MLIR here. Register mlir.lower_fun(f) with a function f of arrays, or call it without jit."
         )
+
+    def interpreted(self, **params):
+        """Raises what the compiler raises."""
+        self(None)
 
 
 def register_lowering(
@@ -73,5 +88,6 @@ def register_lowering(
         return lambda given: register_lowering(primitive, given, platform)
     if platform in (None, "cpu"):
         primitive.lower = rule if isinstance(rule, Inlined) else WritesMLIR(primitive, rule)
+        interpreted.calls[primitive] = primitive.lower.interpreted
         primitive.own = False  # programs with it are no longer what the package makes of them
     return rule

@@ -11,6 +11,7 @@ from catena.core import dtypes
 from catena.core.aval import ShapedArray
 from catena.core.primitive import NoRule
 from catena.core.zeros import UndefinedPrimal, Zero, get_aval, is_undefined_primal
+from catena.lax import complex_edges
 from catena.lax.comparison import eq, ge, select
 from catena.lax.complex_numbers import conj, match_dtype, real
 from catena.lax.elementwise import (
@@ -42,7 +43,7 @@ def _negative(x):
 def _divide(x, y):
     """Quotients; of integers towards zero, with all ones for division by zero."""
     if x.dtype.kind not in "iu":
-        return np.divide(x, y)
+        return complex_edges.divide(x, y) if x.dtype.kind == "c" else np.divide(x, y)
     nonzero = np.where(y == 0, y.dtype.type(1), y)
     quotient = (x - np.fmod(x, nonzero)) // nonzero
     return np.where(y == 0, np.array(-1).astype(x.dtype), quotient)
@@ -78,7 +79,7 @@ def _integer_pow(x, *, y):
         n >>= 1
         if n:
             x = x * x
-    return out if y > 0 else np.divide(out.dtype.type(1), out)
+    return out if y > 0 else _divide(np.ones((), out.dtype), out)
 
 
 def _round(x, *, rounding_method):
@@ -281,7 +282,7 @@ min_p = elementwise(
     "min", minimum, ANY, _tie, _tie_swapped, lower=_extreme_lower("min", "lt"),
 )  # fmt: skip
 abs_p = elementwise("abs", np.abs, SIGNED, _abs_tangent, result=_real_of_complex)
-sign_p = elementwise("sign", _sign, NUMBER, None)
+sign_p = elementwise("sign", _sign, NUMBER, None, of_complex=complex_edges.sign)
 floor_p = elementwise("floor", np.floor, FLOAT, None)
 ceil_p = elementwise("ceil", np.ceil, FLOAT, None)
 round_p = elementwise("round", _round, FLOAT, None, lower=_round_lower, wider=WIDER_WITH_HALF)

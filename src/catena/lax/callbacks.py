@@ -28,6 +28,7 @@ from catena.core.tree import tree_flatten, tree_leaves, tree_structure, tree_unf
 from catena.core.zeros import Zero, get_aval
 from catena.lax.control_flow.map import map as lax_map
 from catena.lax.join import concatenate
+from catena.transform import interpreted
 from catena.transform.arguments import leaf_aval
 from catena.transform.batch import at_front, move_axis
 from catena.transform.custom_call import leaf_value
@@ -119,6 +120,11 @@ def lower_callback(ordered_of):
     return lower
 
 
+def interpreted_callback(*, callback, result_avals=(), **params):
+    """The call where there is no compiler: it raises what compiled programs raise."""
+    return lambda *values: call_checked(callback, [as_array(v) for v in values], result_avals)
+
+
 # ---- pure callbacks
 
 VMAP_METHODS = ("sequential", "sequential_unrolled", "expand_dims", "broadcast_all", "legacy_vectorized")
@@ -199,6 +205,7 @@ pure_callback_p = Primitive(
     batch=_pure_batch,
     lower=lower_callback(lambda params: False),
 )
+interpreted.calls[pure_callback_p] = interpreted_callback
 
 
 def result_types(tree) -> tuple[tuple, Any]:
@@ -290,6 +297,7 @@ io_callback_p = Primitive(
     batch=_io_batch,
     lower=lower_callback(lambda params: params["ordered"]),
 )
+interpreted.calls[io_callback_p] = interpreted_callback
 
 
 def io_callback(callback: Callable, result_shape_dtypes, *args, sharding=None, ordered: bool = False, **kwargs):
@@ -372,6 +380,7 @@ debug_callback_p = Primitive(
     batch=_debug_batch,
     lower=_debug_lower,
 )
+interpreted.calls[debug_callback_p] = interpreted_callback
 
 
 OMITTED = object()  # what is called, or the format, in the form of two calls: jax.debug.print(ordered=True)("{}", x)

@@ -275,13 +275,15 @@ def elementwise(name, evaluate, admitted, *tangents, op=None, result=same_dtype,
         is zero; or a ``NoRule`` in place of all of them.
       op: the compiler's name for it, if it is not ``name``.
       wider: the dtypes that stand in for those in which NumPy does not compute.
+      of_complex: what serves complex numbers where there is no compiler, if it is not ``evaluate``.
       result: the dtype of the result, from the operands' types.
       rules: rules that are written out, such as ``transpose`` or ``lower``.
     """
     primitive = Primitive(name)
     primitive.abstract = rules.pop("abstract", None) or abstract_rule(name, admitted, result)
     row = ELEMENTWISE.get(name, BY_NUMPY)
-    primitive.evaluate = native.elementwise(primitive, evaluate, row, rules.pop("wider", WIDER))
+    wider, of_complex = rules.pop("wider", WIDER), rules.pop("of_complex", None)
+    primitive.evaluate = native.elementwise(primitive, evaluate, row, wider, of_complex)
     if tangents and isinstance(tangents[0], NoRule):
         primitive.jvp = tangents[0]
     else:

@@ -14,8 +14,9 @@ from catena.core import casts, dtypes, lazy
 from catena.core.aval import ShapedArray
 from catena.core.shapes import broadcast_shapes
 from catena.core.staging import DebugInfo, trace_to_closed_jaxpr
-from catena.lax.policy import FEW, LARGE, LIBRARY, PIECE, REPEATS, SHAPED, SHARED, Elementwise
+from catena.lax.policy import COMPLEXES, FEW, LARGE, LIBRARY, NONE, PIECE, REPEATS, SHAPED, SHARED, Elementwise
 from catena.runtime import buffers
+from catena.transform import interpreted
 from catena.transform.execute import program_of, run_entry
 
 # ------------------------------------------------------------------------------------------------------------
@@ -55,25 +56,34 @@ class Loops(dict):
 LOOPS: dict[str, Loops] = {}  # by the name of the primitive
 
 
-def elementwise(primitive, in_numpy, row: Elementwise, wider: dict):
+def elementwise(primitive, in_numpy, row: Elementwise, wider: dict, of_complex=None):
     """The evaluation of an elementwise primitive: ``in_numpy``, but for dtypes that ``row`` gives to others, and for
-    those that are computed in ``wider`` ones. On the hot path.
+    those that are computed in ``wider`` ones. Where there is no compiler, ``of_complex`` serves complex numbers. On the
+    hot path.
     """
+    interpreted.formulas[primitive] = in_numpy, wider.keys() | (COMPLEXES if of_complex else NONE)
+
+    def widened(*xs, **params):
+        dtype = xs[0].dtype
+        if dtype not in wider:
+            return (of_complex if of_complex and dtype in COMPLEXES else in_numpy)(*xs, **params)
+        out = np.asarray(evaluate(*[x.astype(wider[dtype]) for x in xs], **params))
+        return casts.convert(out, dtype) if out.dtype == wider[dtype] else out
+
+    if not lazy.has_compiler():
+        LOOPS[primitive.name] = Loops(primitive.name, primitive.bind, row.arity, widened)
+        evaluate = widened
+        return evaluate
     special, compiled = row.loop | wider.keys(), by_loop(primitive, in_numpy, row.arity)
     by_all_threads = shared(primitive, in_numpy, SHARED)
 
     def evaluate(*xs, **params):
         first = xs[0]
         if first.dtype in special:
-            return (compiled if first.dtype in row.loop else in_wider)(*xs, **params)
+            return (compiled if first.dtype in row.loop else widened)(*xs, **params)
         if first.nbytes + xs[-1].nbytes >= SHARED and first.dtype in row.shared:
             return by_all_threads(*xs, **params)
         return in_numpy(*xs, **params)
-
-    def in_wider(*xs, **params):
-        dtype = xs[0].dtype
-        out = np.asarray(evaluate(*[x.astype(wider[dtype]) for x in xs], **params))
-        return casts.convert(out, dtype) if out.dtype == wider[dtype] else out
 
     return evaluate
 

@@ -5,6 +5,7 @@ import numpy as np
 from catena.core import dtypes
 from catena.core.aval import ShapedArray
 from catena.core.zeros import get_aval
+from catena.lax import complex_edges
 from catena.lax.arithmetic import div, integer_pow, integer_pow_p, mul, sub
 from catena.lax.comparison import eq, select
 from catena.lax.complex_numbers import match_dtype
@@ -88,7 +89,9 @@ def _pow_lower(b, x, y):
 # ------------------------------------------------------------------------------------------------------------
 # Primitives
 
-square_p = elementwise("square", np.square, NUMBER, lambda t, x, y: mul(t, mul(like(x, 2), x)))
+square_p = elementwise(
+    "square", np.square, NUMBER, lambda t, x, y: mul(t, mul(like(x, 2), x)), of_complex=complex_edges.square
+)
 sqrt_p = elementwise("sqrt", np.sqrt, INEXACT, lambda t, x, y: mul(t, div(like(y, 0.5), y)))
 rsqrt_p = elementwise("rsqrt", _rsqrt, INEXACT, lambda t, x, y: mul(t, mul(like(y, -0.5), div(y, x))))
 cbrt_p = elementwise("cbrt", _cbrt, FLOAT, lambda t, x, y: mul(t, mul(like(y, 1 / 3), integer_pow(y, -2))))

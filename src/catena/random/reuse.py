@@ -376,7 +376,7 @@ def watch(primitive, args, params, compute):
     try:
         numbers = eager_numbers(primitive, args, ins, params, ledger)
     except KeyReuseError as error:
-        raise KeyReuseError(eager_head(primitive.name, closed_over + ins) + str(error)) from None
+        raise KeyReuseError(eager_head(name_of_call(primitive, params), closed_over + ins) + str(error)) from None
     outs = unwatched(compute)
     known.ledger.adopt(ledger)
     for out, number in zip(outs if primitive.multiple_results else [outs], numbers, strict=True):
@@ -420,13 +420,18 @@ def unwatched(compute):
             del context.debug_key_reuse
 
 
+def name_of_call(primitive, params: dict) -> str:
+    """What errors call an eager operation: samplers, which are jitted functions too, by their own names."""
+    if primitive.name != "jit":
+        return primitive.name
+    return params["name"].strip("_") if params["name"] in samplers else "jit-compiled function"
+
+
 def eager_head(name: str, ins: list) -> str:
     """What an eager error starts with, where a key that was passed is used up already."""
     for i, numbers in enumerate(ins):
         if numbers is not None and known.ledger.used[numbers].any():
-            return (
-                f"Previously-consumed key passed to {'jit-compiled function' if name == 'jit' else name} at index {i}\n"
-            )
+            return f"Previously-consumed key passed to {name} at index {i}\n"
     return ""
 
 

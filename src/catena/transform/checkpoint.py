@@ -24,6 +24,7 @@ from catena.core.trace import Tracer
 from catena.core.traceback import api_boundary
 from catena.core.tree import tree_flatten, tree_unflatten
 from catena.core.zeros import UndefinedPrimal, Zero, get_aval
+from catena.transform import interpreted
 from catena.transform.arguments import Static, argument_names, resolve_argnums, signature_of
 from catena.transform.batch import batch_jaxpr, move_to_front
 from catena.transform.custom_call import leaf_value
@@ -180,6 +181,7 @@ checkpoint_p = Primitive(
     prune=prune_call,
     save=_save,
 )
+interpreted.calls[checkpoint_p] = interpreted.call_of("jaxpr")
 
 
 # ---- names for values, which policies refer to

@@ -23,6 +23,7 @@ from catena.core.staging import DebugInfo, JaxprTracer, trace_to_closed_jaxpr
 from catena.core.trace import VALUES
 from catena.core.tree import tree_leaves
 from catena.core.zeros import Zero, get_aval
+from catena.transform import interpreted
 from catena.transform.arguments import resolve_argnums, signature_of
 from catena.transform.functions import check_callable
 
@@ -58,6 +59,7 @@ class CustomCall(Primitive):
             lower=_lower,
         )
         self.rule_names = rule_names
+        interpreted.calls[self] = interpreted.call_of("call_jaxpr")
 
     def bind_functions(self, fun: Callable, *functions_and_args, **params):
         """Call ``fun`` with the functions of its rule under the current trace."""

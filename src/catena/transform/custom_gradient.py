@@ -13,6 +13,7 @@ from catena.core.trace import Tracer
 from catena.core.tree import tree_flatten, tree_unflatten
 from catena.core.tree_partial import Partial
 from catena.core.zeros import UndefinedPrimal, Zero, get_aval, instantiate
+from catena.transform import interpreted
 from catena.transform.batch import at_front, batch_jaxpr, move_to_front
 from catena.transform.custom_call import leaf_value
 from catena.transform.custom_vjp import custom_vjp
@@ -181,6 +182,7 @@ linear_call_p = Primitive(
     batch=_batch,
     lower=lambda b, *operands, fun, **params: b.call(fun, operands),
 )
+interpreted.calls[linear_call_p] = interpreted.call_of("fun")
 
 
 def linear_call(fun: Callable, fun_transpose: Callable, residual_args, linear_args):

@@ -103,7 +103,7 @@ class Program:
             if not is_ours(values, i):
                 values[i] = buffers.copy(values[i])
         try:
-            computed = self.compute(values) if self.entry is not None else []
+            computed = self.compute(values) if self.executable is not None else []
             outs = [self.result(kind, x, computed, arrays) for kind, x in self.results]
             if context.debug_checks:
                 self.check(arrays, outs)

@@ -12,6 +12,7 @@ from catena.core.jaxpr import ClosedJaxpr, eval_jaxpr, jaxpr_as_fun
 from catena.core.primitive import NoRule, Primitive
 from catena.core.staging import DebugInfo, trace_to_closed_jaxpr
 from catena.core.zeros import get_aval
+from catena.transform import interpreted
 from catena.transform.batch import batch_jaxpr, move_to_front
 from catena.transform.jit_primitive import jit_p
 from catena.transform.jvp import jvp_flat
@@ -83,3 +84,4 @@ forward_call_p = Primitive(
     lower=lambda b, *operands, forward, **params: b.call(forward, operands),
     prune=_prune,
 )
+interpreted.calls[forward_call_p] = interpreted.call_of("forward")

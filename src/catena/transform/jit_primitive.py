@@ -7,6 +7,7 @@ from catena.core.jaxpr import ClosedJaxpr
 from catena.core.placed import place
 from catena.core.primitive import Primitive
 from catena.core.zeros import UndefinedPrimal, Zero
+from catena.transform import interpreted
 from catena.transform.batch import batch_jaxpr, move_to_front
 from catena.transform.execute import run_jaxpr
 from catena.transform.jvp import jvp_jaxpr
@@ -142,3 +143,4 @@ jit_p = Primitive(
     lower=_lower,
     prune=prune_call,
 )
+interpreted.calls[jit_p] = interpreted.call_of("jaxpr")

@@ -21,7 +21,7 @@ from catena.core.staging import DebugInfo, hoist_tracers, trace_to_jaxpr
 from catena.core.tree import tree_flatten, tree_unflatten
 from catena.core.tree_errors import flatten_axes
 from catena.core.zeros import get_aval
-from catena.transform import arguments
+from catena.transform import arguments, interpreted
 from catena.transform.arguments import as_int_tuple
 from catena.transform.batch import Axis, batch_flat, match_axis
 from catena.transform.execute import run_jaxpr
@@ -90,6 +90,7 @@ pmap_p = Primitive(
     batch=lambda axis, args, dims, **params: jit_p.batch(axis, args, dims, **as_jit(params)),
     lower=lambda b, *operands, **params: b.call(as_jit(params)["jaxpr"], operands),
 )
+interpreted.calls[pmap_p] = lambda **params: interpreted.steps(as_jit(params)["jaxpr"])
 
 
 class OnDevices(NamedTuple):

@@ -31,6 +31,7 @@ from catena.lax.control_flow.scan import spread
 from catena.lax.control_flow.while_loop import choose
 from catena.lax.convert import convert
 from catena.lax.structure import bind
+from catena.transform import interpreted
 from catena.transform.batch import batch_jaxpr, move_axis
 from catena.transform.jit_primitive import jaxpr_axis_names, scatter_cotangents, split_tangents
 from catena.transform.jvp import jvp_jaxpr
@@ -61,6 +62,12 @@ def _evaluate(index, *args, branches):
     branch = branches[min(max(int(common.leaf_value(index)), 0), last)]
     outs = eval_jaxpr(branch.jaxpr, branch.consts, *args)
     return common.converted([common.leaf_value(x) for x in outs], branches[0].out_avals)
+
+
+def _interpreted(*, branches):
+    """The branch on NumPy values, where there is no compiler."""
+    steps, last = [interpreted.steps(b) for b in branches], len(branches) - 1
+    return lambda index, *values: steps[min(max(int(index), 0), last)](*values)
 
 
 def _lower(b, index, *operands, branches):
@@ -381,6 +388,7 @@ cond_p = Primitive(
     batch=_batch,
     lower=_lower,
 )
+interpreted.calls[cond_p] = _interpreted
 
 
 # ---- the functions

@@ -25,6 +25,7 @@ from catena.lax.control_flow.loop_rules import (
     loop_transpose,
 )
 from catena.lax.structure import bind
+from catena.transform import interpreted
 from catena.transform.batch import batch_jaxpr, mapped_aval, move_axis
 from catena.transform.jit_primitive import jaxpr_axis_names
 from catena.transform.memo import memoised
@@ -55,6 +56,23 @@ def run_steps(args, *, jaxpr, num_consts, num_carry, length, reverse, **params) 
         rows.reverse()
     avals = [mapped_aval(a, length) for a in jaxpr.out_avals[num_carry:]]
     return [*carry, *[stacked([row[k] for row in rows], a) for k, a in enumerate(avals)]]
+
+
+def _interpreted(*, jaxpr, num_consts, num_carry, length, reverse, **params):
+    """The loop on NumPy values, where there is no compiler."""
+    body, row_avals = interpreted.steps(jaxpr), jaxpr.out_avals[num_carry:]
+
+    def run(*values) -> list:
+        consts, carry, xs = common.split(values, num_consts, num_carry)
+        ys = [interpreted.empty(length, a) for a in row_avals]
+        for i in reversed(range(length)) if reverse else range(length):
+            outs = body(*consts, *carry, *[x[i, ...] for x in xs])
+            carry = outs[:num_carry]
+            for y, row in zip(ys, outs[num_carry:], strict=True):
+                y[i, ...] = row
+        return [*carry, *ys]
+
+    return run
 
 
 def item(x, i: int):
@@ -184,6 +202,7 @@ scan_p.partial_eval = loop_partial_eval(scan_p, 0)
 scan_p.save = loop_save(lambda aval, params: mapped_aval(aval, params["length"]))
 scan_p.transpose = loop_transpose(scan_p, 0)
 scan_p.prune = loop_prune(0)
+interpreted.calls[scan_p] = _interpreted
 
 
 # ---- the function

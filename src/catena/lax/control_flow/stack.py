@@ -26,6 +26,7 @@ from catena.lax.control_flow.loop_rules import loop_jvp, loop_partial_eval, loop
 from catena.lax.control_flow.per_lane import batch_per_lane
 from catena.lax.structure import bind
 from catena.runtime import stacks as runtime
+from catena.transform import interpreted
 from catena.transform.batch import at_front
 from catena.transform.jit_primitive import jaxpr_axis_names
 from catena.transform.memo import memoised
@@ -111,6 +112,25 @@ def run_steps(args, *, jaxpr, num_consts, num_carry, reverse) -> list:
     return [*carry, *collect(rows, jaxpr.out_avals[num_carry:])]
 
 
+def _interpreted(*, jaxpr, num_consts, num_carry, reverse):
+    """The loop on NumPy values, where there is no compiler."""
+    body = interpreted.steps(jaxpr)
+    item_avals = jaxpr.in_avals[num_consts + num_carry :]
+
+    def run(n, *values) -> list:
+        consts, carry, xs = common.split(values, num_consts, num_carry)
+        made: list = [[] for _ in jaxpr.out_avals[num_carry:]]
+        for i in reversed(range(int(n))) if reverse else range(int(n)):
+            rows = [x[()].read(i, a) for x, a in zip(xs, item_avals, strict=True)]
+            outs = body(*consts, *carry, *rows)
+            carry = outs[:num_carry]
+            for items, item in zip(made, outs[num_carry:], strict=True):
+                items.append(item)
+        return [*carry, *[runtime.one_stack(runtime.Stack(items[::-1] if reverse else items)) for items in made]]
+
+    return run
+
+
 def read(stack, i: int):
     """Item ``i`` of a concrete stack."""
     item = get_aval(stack).dtype.item
@@ -182,6 +202,7 @@ stack_scan_p.jvp = loop_jvp(stack_scan_p, 1)
 stack_scan_p.partial_eval = loop_partial_eval(stack_scan_p, 1)
 stack_scan_p.transpose = loop_transpose(stack_scan_p, 1)
 stack_scan_p.prune = loop_prune(1)
+interpreted.calls[stack_scan_p] = _interpreted
 
 
 # ---- sums of stacks: cotangents that meet

@@ -34,6 +34,8 @@ from catena.lax.control_flow.per_lane import batch_per_lane
 from catena.lax.control_flow.scan import carry_name, spread
 from catena.lax.control_flow.stack import INT, collect, physical, stack_scan_p, stack_write_p
 from catena.lax.structure import bind
+from catena.runtime import stacks
+from catena.transform import interpreted
 from catena.transform.batch import batch_jaxpr, move_axis
 from catena.transform.jit_primitive import jaxpr_axis_names
 from catena.transform.memo import memoised
@@ -85,6 +87,32 @@ def run_steps(args, *, cond_jaxpr, cond_nconsts, body_jaxpr, body_nconsts) -> tu
         carry, items = split(outs, len(carry))
         rows.append(items)
     return carry, rows
+
+
+def _interpreted(**params):
+    """The loop on NumPy values, where there is no compiler."""
+    num_carry = len(params["body_jaxpr"].out_avals)
+    run = _interpreted_saving(**params)
+    return lambda *values: run(*values)[:num_carry]
+
+
+def _interpreted_saving(*, cond_jaxpr, cond_nconsts, body_jaxpr, body_nconsts):
+    test, body = interpreted.steps(cond_jaxpr), interpreted.steps(body_jaxpr)
+    num_carry = len(body_jaxpr.in_avals) - body_nconsts
+    num_items = len(body_jaxpr.out_avals) - num_carry
+
+    def run(*values) -> list:
+        cond_consts, consts, carry = split(values, cond_nconsts, body_nconsts)
+        made: list = [[] for _ in range(num_items)]
+        count = 0
+        while test(*cond_consts, *carry)[0]:
+            outs = body(*consts, *carry)
+            carry, count = outs[:num_carry], count + 1
+            for items, item in zip(made, outs[num_carry:], strict=True):
+                items.append(item)
+        return [*carry, np.asarray(count, np.int32), *[stacks.one_stack(stacks.Stack(items)) for items in made]]
+
+    return run
 
 
 # ---- differentiation
@@ -426,6 +454,10 @@ while_save_p = Primitive(
     transpose=NoRule("partial evaluation splits it into a known and a linear half first"),
     lower=_save_lower,
 )
+
+
+interpreted.calls[while_p] = _interpreted
+interpreted.calls[while_save_p] = _interpreted_saving
 
 
 def prune_rule(primitive):
