@@ -108,13 +108,16 @@ LONG = {
     "a batch of matrices": lambda: jnp.linalg.svd(jnp.sin(jnp.arange(2.0**24)).reshape(256, 256, 256)),
     "a product": lambda: jnp.ones((5000, 5000)) @ jnp.sin(jnp.arange(5000.0**2)).reshape(5000, 5000),
     "elementwise": lambda: jnp.sin(jnp.arange(2.0**31)),
+    "a batch of small matrices": lambda: jnp.linalg.svd(jnp.sin(jnp.arange(2.0**25)).reshape(-1, 2, 2)),
+    "transforms": lambda: jnp.fft.fft2(jnp.sin(jnp.arange(2.0**24)).reshape(4096, 4096)),
+    "a selection": lambda: lax.top_k(jnp.sin(jnp.arange(2.0**29)), 5),
     "sums of rows": lambda: jnp.sin(jnp.arange(2.0**31)).reshape(2**20, -1).sum(1),
 }
 
 
 @pytest.mark.parametrize("name", LONG)
 def test_what_takes_seconds_asks_for_signals(name):
-    assert "@ask_python(" in jax.jit(LONG[name]).lower().compile().as_text()
+    assert "call i1 @ask_python(" in jax.jit(LONG[name]).lower().compile().as_text()
 
 
 def in_groups(x):

@@ -5,7 +5,9 @@ all arguments, are a batch. A matrix on which LAPACK fails gives NaN in its resu
 the batch alone.
 
 NumPy's routines are called below ``np.linalg``, as the generalised ufuncs that it is made of: a small matrix
-costs a third, float32 stays float32 (as in compiled programs), and failure of one matrix is not that of all.
+costs a third, float32 stays float32 (as in compiled programs), and failure of one matrix is not that of all. They know
+no signals: `stacked` calls them for parts of a large stack, between which Ctrl-C ends what takes long. Nothing ends the
+call for one matrix.
 
 Compiled programs call the same routines of the same library (`lapack_calls`): of the OpenBLAS in NumPy's wheel, so
 that NumPy's functions and ours agree; and where NumPy has another one, all of SciPy's.
@@ -93,6 +95,62 @@ def call(routine: lapack_calls.Call, operands: tuple, batch: tuple) -> list:
     return outs
 
 
+PIECE = 1 << 24  # multiplications, or so, in one call for a part of a stack: a tenth of a second, and often less
+FEWEST = 64  # multiplications for each element of the smallest matrices: what calling a routine costs
+
+
+def stacked(gufunc, *operands, **options):
+    """A generalised ufunc on stacks of matrices; large ones in parts, between which signals are handled.
+
+    Arguments:
+      gufunc: a function of ``gufuncs``, which treats each matrix by itself.
+      operands: arrays whose leading axes broadcast.
+      options: what the ufunc takes besides, such as ``out=...`` (then numbers are arrays too).
+    Returns:
+      Its result, or the tuple of them.
+    """
+    if all(x.ndim < 3 for x in operands):
+        return gufunc(*operands, **options)
+    batches = [x.shape[: x.ndim - rank] for x, rank in zip(operands, _ranks(gufunc), strict=True)]
+    batch = np.broadcast_shapes(*batches) if len(batches) > 1 else batches[0]
+    *_, m, n = operands[0].shape
+    cost = m * n * (n + FEWEST) * operands[0].itemsize // 4
+    if math.prod(batch) * cost <= PIECE:
+        return gufunc(*operands, **options)
+    spread = [
+        x if own == batch else np.broadcast_to(x, batch + x.shape[len(own) :])
+        for x, own in zip(operands, batches, strict=True)
+    ]
+    results: list[np.ndarray] = []
+    for part in _parts(batch, cost):
+        found = gufunc(*[x[part] for x in spread])
+        found = found if isinstance(found, tuple) else (found,)
+        if not results:
+            core = len(batch[len(part) - 1 :])
+            results = [np.empty(batch + x.shape[core:], x.dtype) for x in found]
+        for result, x in zip(results, found, strict=True):
+            result[part] = x
+    return tuple(results) if gufunc.nout > 1 else results[0]
+
+
+@functools.cache
+def _ranks(gufunc) -> tuple[int, ...]:
+    """How many axes of each operand belong to one matrix."""
+    return tuple(operand.count(",") + 1 for operand in gufunc.signature.split("->")[0].split("),("))
+
+
+def _parts(batch: tuple, cost: int):
+    """The indices of parts of a stack that take about `PIECE` multiplications, where a member takes ``cost``."""
+    axis = len(batch) - 1
+    while axis and cost * batch[axis] <= PIECE:
+        cost *= batch[axis]
+        axis -= 1
+    step = max(PIECE // cost, 1)
+    for index in np.ndindex(batch[:axis]):
+        for start in range(0, batch[axis], step):
+            yield (*index, slice(start, start + step))
+
+
 def flip(a):
     """The last two axes exchanged: rows become columns, as LAPACK has them, and back."""
     return a.swapaxes(-1, -2)
@@ -122,9 +180,9 @@ def complex_dtype(dtype) -> np.dtype:
 def potrf(a) -> list:
     """The lower Cholesky factor; NaN in its whole triangle where the matrix is not positive definite."""
     try:
-        return [strict.run(gufuncs.cholesky_lo, a)]
+        return [strict.run(stacked, gufuncs.cholesky_lo, a)]
     except FloatingPointError:
-        return [np.tril(gufuncs.cholesky_lo(a))]
+        return [np.tril(stacked(gufuncs.cholesky_lo, a))]
 
 
 def getrf(a) -> list:
@@ -155,9 +213,9 @@ def geqrf(a, *, full_matrices: bool) -> list:
     """The orthogonal and the triangular factor, computed in double precision."""
     m, n = a.shape[-2:]
     packed = a.astype(np.complex128 if a.dtype.kind == "c" else np.float64, order="C")  # overwritten
-    taus = gufuncs.qr_r_raw(packed)
+    taus = stacked(gufuncs.qr_r_raw, packed)
     full = full_matrices and m > n
-    q = (gufuncs.qr_complete if full else gufuncs.qr_reduced)(packed, taus)
+    q = stacked(gufuncs.qr_complete if full else gufuncs.qr_reduced, packed, taus)
     rows = m if full else min(m, n)
     r = packed[..., :rows, :].astype(a.dtype, order="C")
     words = r.view(np.int32)  # "and" is several times as quick as a copy by a mask
@@ -221,7 +279,7 @@ def syevd(a, *, lower: bool) -> list:
     if library.bundled() is None and a.size:
         vectors, values, info = call(lapack_calls.syevd(a.dtype, a.shape[-1], lower), (flip(a),), a.shape[:-2])
         return _or_nan(info, _rows(vectors), values)
-    values, vectors = (gufuncs.eigh_lo if lower else gufuncs.eigh_up)(a)
+    values, vectors = stacked(gufuncs.eigh_lo if lower else gufuncs.eigh_up, a)
     return [vectors, values]
 
 
@@ -232,8 +290,8 @@ def gesdd(a, *, full_matrices: bool, compute_uv: bool) -> list:
         _, s, u, vt, info = call(routine, (flip(a),), a.shape[:-2])
         return _or_nan(info, s, _rows(u), _rows(vt)) if compute_uv else _or_nan(info, s)
     if not compute_uv:
-        return [gufuncs.svd(a)]
-    u, s, vh = (gufuncs.svd_f if full_matrices else gufuncs.svd_s)(a)
+        return [stacked(gufuncs.svd, a)]
+    u, s, vh = stacked(gufuncs.svd_f if full_matrices else gufuncs.svd_s, a)
     return [s, u, vh]
 
 

@@ -35,6 +35,7 @@ NEAR = 1 << 15  # bytes of scratch memory beyond which passes get slower, by how
 SLOWER = 1.5
 FAR = 1 << 20  # bytes of an operand that is not in a cache near by
 LINE = 64
+WORK = 64  # units of work (see `parallel.work`) for each number in a sweep
 PIECE = 1 << 12  # numbers of a half spectrum that are done at once
 
 
@@ -205,7 +206,7 @@ def _columns(v: Writer, source: str, target: str, outer: int, s: Sweep) -> None:
         x, y = (v.at(e, q, offset) for q in p[:2])
         v.block(e, s, x, y, _own(e, p[2], v.scratch(s.n)), p[3:], e.op(f"urem i64 {item}, {blocks}"))
 
-    over_rows(w, [source, target, scratch.pointer, *v.tables(s)], items, each, body)
+    over_rows(w, [source, target, scratch.pointer, *v.tables(s)], items, each, body, WORK * items * each)
     w._free(scratch)
 
 
@@ -308,7 +309,8 @@ class _Rows:
             last = e.op(f"call i64 @llvm.smin.i64(i64 {e.op(f'add i64 {first}, {PIECE}')}, i64 {half.h})")
             v.half(e, half, x, y, p[2], first, last)
 
-        over_rows(v.w, [source, target, v.half_table(half)], self.outer * pieces, min(self.n, PIECE), body)
+        items, each = self.outer * pieces, min(self.n, PIECE)
+        over_rows(v.w, [source, target, v.half_table(half)], items, each, body, WORK * items * each)
 
     def _with_half(self, e: Emitter, x: str, y: str, between: str, count, roots: str, write) -> None:
         """Writes the transforms from `x` to `y` of so many rows by `write(x, y)`, and the half spectra."""
@@ -341,7 +343,8 @@ class _Rows:
             body(e, p[:2], own, p[2 + len(sizes) :], item)
 
         tables = tables if self.half is None else [*tables, self.v.half_table(self.half)]
-        over_rows(w, [source, target, *(block.pointer for block in scratch), *tables], items, each, task)
+        pointers = [source, target, *(block.pointer for block in scratch), *tables]
+        over_rows(w, pointers, items, each, task, WORK * items * each)
         for block in scratch:
             w._free(block)
 

@@ -13,6 +13,7 @@ from catena.runtime import library as routines
 CALLBACK_RAISED = -1
 CHUNKS = 32  # that the members of a batch are shared out in, at most
 PASSES = 16  # that a routine makes over a matrix for each of its rows, when it is asked how long many will take
+CALL = 64  # what a call costs besides, as so many more elements in each row
 FEWEST = 16  # members of a batch between two questions whether somebody pressed Ctrl-C
 LINE = 64  # bytes
 
@@ -56,7 +57,11 @@ def lapack(w, frame, i: int, node: Value) -> None:
 
 def _work(node: Value) -> int:
     """Units of work, as `parallel.work` estimates them: each element meets all others of its row."""
-    return sum(x.size for x in node.args) * max((x.shape[-1] for x in node.args if x.ndim), default=1)
+    return sum(x.size for x in node.args) * _row(node)
+
+
+def _row(node: Value) -> int:
+    return max((x.shape[-1] for x in node.args if x.ndim), default=1)
 
 
 def _for_all(w, node: Value, sources: list[str], outs: list[str]) -> None:
@@ -64,7 +69,7 @@ def _for_all(w, node: Value, sources: list[str], outs: list[str]) -> None:
     has workspaces of its own.
     """
     p, batch = node.params, node.params["batch"]
-    units = PASSES * _work(node)
+    units = PASSES * sum(x.nbytes for x in node.args) // 4 * (_row(node) + CALL)
     groups = min(units // parallel.GROUP, batch // FEWEST)
     group = batch // groups if groups > 1 else batch
     chunks = min(group, CHUNKS) if batch > 1 and _work(node) >= parallel.WORTHWHILE else 1

@@ -25,6 +25,7 @@ PARTS = 16
 SPARSE = 256  # keys for each of the k, from which on few enough pass the threshold
 WORTHWHILE = 1 << 16  # keys from which threads pay
 TASKS = 64
+WORK = 4  # units of work (see `parallel.work`) for each key
 
 
 @cache
@@ -164,7 +165,8 @@ def select(w, frame, i: int, node) -> None:
     for sort in {_sort(bits, few), _sort(bits, False)}:
         w.helpers[sorting.symbol(*sort)] = ("sorting", *sort)
     w.units += keys.size
-    parallel.through_pool(w, _task(n, k, bits, few, rows, parts, room, tasks), pointers, tasks)
+    task = _task(n, k, bits, few, rows, parts, room, tasks)
+    parallel.through_pool(w, task, pointers, tasks, units=WORK * keys.size)
     if parts > 1:
         _join(w.e, bits, rows, parts, k, [*results, scratch[1].pointer, scratch[3].pointer], index)
     for block in (*scratch, *best):

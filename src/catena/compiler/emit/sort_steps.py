@@ -16,6 +16,7 @@ from catena.compiler.machine import Machine
 from catena.compiler.types import vector
 
 FILL = 1 << 14  # keys in a task that prepares a part of a long row
+WORK_OF_ELEMENT = 8  # units of work (see `parallel.work`) for each of them
 MANY_BYTES = 1 << 11  # keys of a byte, from which on counting them is quickest
 LANES = 16  # elements that are handled at once outside of the sorts
 
@@ -273,7 +274,7 @@ def _in_chunks(w, function, first, second, third, n: int) -> None:
         high = e.op(f"call i64 @llvm.smin.i64(i64 {e.op(f'add i64 {low}, {FILL}')}, i64 {n})")
         function(e, *(m if isinstance(x, list) else m[0] for m, x in zip(mine, (first, second, third))), low, high)
 
-    in_tasks(w, passed, -(-n // FILL), body)
+    in_tasks(w, passed, -(-n // FILL), body, WORK_OF_ELEMENT * n)
 
 
 # ---- elements in vectors -----------------------------------------------------------------------------------

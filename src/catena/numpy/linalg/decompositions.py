@@ -204,7 +204,7 @@ def _eigh_value(value, triangle, symmetrize: bool):
 
 def _eigvalsh_value(value, triangle, symmetrize: bool):
     value = _hermitian_part(value) if symmetrize else value
-    return (lapack.gufuncs.eigvalsh_up if triangle == "U" else lapack.gufuncs.eigvalsh_lo)(value)
+    return lapack.stacked(lapack.gufuncs.eigvalsh_up if triangle == "U" else lapack.gufuncs.eigvalsh_lo, value)
 
 
 def eigvalsh(a: Operand, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Array:  # noqa: N803

@@ -63,7 +63,7 @@ def _unless_singular(gufunc, *values):
     do not fit.
     """
     try:
-        return make_array(lapack.strict.run(gufunc, *values, out=...))
+        return make_array(lapack.strict.run(lapack.stacked, gufunc, *values, out=...))
     except (FloatingPointError, ValueError):
         return None
 
@@ -87,7 +87,7 @@ def det(a: Operand) -> Array:
     if n == 0:
         return lax.full(a.shape[:-2], 1, a.dtype)
     if (value := matrix_value(a)) is not None:
-        return make_array(run(lapack.gufuncs.det, value, out=...))
+        return make_array(run(lapack.stacked, lapack.gufuncs.det, value, out=...))
     return _small_det(a, n) if n <= 3 else _det(a)
 
 
@@ -191,7 +191,7 @@ def _direction(values, sizes):
 
 def _slogdet_value(value):
     """The result for a NumPy value; None where there are NaN, which make the sign NaN too."""
-    sign, size = run(lapack.gufuncs.slogdet, value, out=...)
+    sign, size = run(lapack.stacked, lapack.gufuncs.slogdet, value, out=...)
     return SlogdetResult(make_array(sign), make_array(size)) if (size == size).all() else None
 
 
