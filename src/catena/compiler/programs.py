@@ -6,7 +6,9 @@ from catena.compiler import cache, stored
 from catena.compiler.executable import Executable
 from catena.compiler.fingerprint import fingerprint
 from catena.core.jaxpr import ClosedJaxpr
-from catena.core.lazy import compiler  # a fifth of a second to load, which a program that is found does not need
+from catena.core.lazy import LazyModule
+
+compiler = LazyModule("catena.compiler.compile")  # a fifth of a second, which a program that is found does not need
 
 
 def program(closed: ClosedJaxpr, *, name: str = "main", donated: tuple[bool, ...] = ()) -> Executable:

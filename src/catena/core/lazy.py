@@ -1,4 +1,4 @@
-"""What is loaded when first needed: llvmlite (80 ms), the compiler (100 ms), parts of SciPy, and what is rare."""
+"""What is loaded when first needed: llvmlite (80 ms), the compiler (200 ms), parts of SciPy, and what is rare."""
 
 from __future__ import annotations
 
@@ -88,8 +88,3 @@ class LazyModule:
 
     def __repr__(self):
         return f"<lazy module {self._name}>"
-
-
-compiler = LazyModule("catena.compiler.compile")
-elementwise = LazyModule("catena.compiler.elementwise")
-programs = LazyModule("catena.compiler.programs")

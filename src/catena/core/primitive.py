@@ -85,9 +85,17 @@ class Primitive:
 
         def __getattr__(self, table: str) -> Any: ...
 
-    def __init__(
+    def __init__(self, name: str, **meaning):
+        self.name = name
+        self.own = True  # its name says in every process what it computes; not so for those of users
+        self.interpreted = False  # whether a function of the user's evaluates it, which native programs know nothing of
+        for kind in tables:
+            setattr(self, kind, None)  # in one order, so that reading an attribute is fast
+        self.define(**meaning)
+        registry[name] = self
+
+    def define(
         self,
-        name: str,
         *,
         multiple_results: bool = False,
         takes_arrays: bool = False,
@@ -96,24 +104,20 @@ class Primitive:
         effects=no_effects,
         axis_names=no_axis_names,
         **rules,
-    ):
-        self.name = name
+    ) -> "Primitive":
+        """Say what a primitive means that was only declared; the arguments are those of ``Primitive``."""
         self.multiple_results = multiple_results
         self.takes_arrays = takes_arrays
         self.takes_tokens = takes_tokens
         self.places_results = places_results
         self.effects = effects
         self.axis_names = axis_names
-        self.own = True  # its name says in every process what it computes; not so for those of users
-        self.interpreted = False  # whether a function of the user's evaluates it, which native programs know nothing of
-        for kind in tables:
-            setattr(self, kind, None)  # in one order, so that reading an attribute is fast
         for kind, rule in rules.items():
             if kind not in tables:
                 check_is_free(kind)
                 unclaimed[kind] = self
             setattr(self, kind, rule)
-        registry[name] = self
+        return self
 
     def bind(self, *args, **params) -> Any:
         """Apply the primitive under the current trace; evaluation comes first and is one call."""
@@ -191,6 +195,11 @@ def with_values(primitive: Primitive, function):
 def as_value(x):
     """What a user's function returned, as a value of the language."""
     return x if hasattr(x, "_trace") else as_array(x)
+
+
+def define(primitive: str | Primitive, **meaning) -> Primitive:
+    """A primitive with its meaning: a new one of this name, or one declared before (see ``structural.py``)."""
+    return primitive.define(**meaning) if isinstance(primitive, Primitive) else Primitive(primitive, **meaning)
 
 
 class RuleTable(MutableMapping):

@@ -10,10 +10,12 @@ import numpy as np
 from catena.core import dtypes
 from catena.core.aval import ShapedArray
 from catena.core.primitive import NoRule
+from catena.core.structural import add_any_p
 from catena.core.zeros import UndefinedPrimal, Zero, get_aval, is_undefined_primal
 from catena.lax import complex_edges
 from catena.lax.comparison import eq, ge, select
 from catena.lax.complex_numbers import conj, match_dtype, real
+from catena.lax.declared import max_p, min_p, neg_p
 from catena.lax.elementwise import (
     ANY,
     FLOAT,
@@ -251,7 +253,7 @@ def _tie_swapped(t, x, y, out):
     return mul(t, _choice_tangents(y, x, out))
 
 
-neg_p = elementwise("neg", _negative, NUMBER, lambda t, x, y: neg(t), transpose=_neg_transpose)
+elementwise(neg_p, _negative, NUMBER, lambda t, x, y: neg(t), transpose=_neg_transpose)
 add_p = elementwise(
     "add", np.add, NUMBER, transpose=_add_transpose, jvp=_sum_jvp(lambda x, y: add(x, y))
 )  # fmt: skip
@@ -276,10 +278,10 @@ div_p = elementwise(
 )  # fmt: skip
 rem_p = elementwise("rem", _remainder, REAL, lambda t, x, y, z: t, _rem_tangent_y)
 max_p = elementwise(
-    "max", maximum, ANY, _tie, _tie_swapped, lower=_extreme_lower("max", "gt"),
+    max_p, maximum, ANY, _tie, _tie_swapped, lower=_extreme_lower("max", "gt"),
 )  # fmt: skip
 min_p = elementwise(
-    "min", minimum, ANY, _tie, _tie_swapped, lower=_extreme_lower("min", "lt"),
+    min_p, minimum, ANY, _tie, _tie_swapped, lower=_extreme_lower("min", "lt"),
 )  # fmt: skip
 abs_p = elementwise("abs", np.abs, SIGNED, _abs_tangent, result=_real_of_complex)
 sign_p = elementwise("sign", _sign, NUMBER, None, of_complex=complex_edges.sign)
@@ -297,8 +299,7 @@ integer_pow_p = elementwise(
     "integer_pow", _integer_pow, NUMBER, jvp=_integer_pow_jvp, abstract=_integer_pow_abstract,
     lower=lambda b, x, *, y: b.map("integer_pow", x, y=y),
 )  # fmt: skip
-add_any_p = elementwise(
-    "add_any", np.add, NUMBER, abstract=_add_any_abstract, transpose=_add_transpose, op="add",
+elementwise(add_any_p, np.add, NUMBER, abstract=_add_any_abstract, transpose=_add_transpose, op="add",
     jvp=_sum_jvp(lambda x, y: add_any_p.bind(x, y)),
 )  # fmt: skip
 add_any_p.batch = _add_any_batch

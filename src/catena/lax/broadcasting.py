@@ -12,8 +12,9 @@ from catena.core import shapes as core_shapes
 from catena.core.array import Array, make_array
 from catena.core.aval import ShapedArray
 from catena.core.placed import follow
-from catena.core.primitive import NoRule, Primitive
+from catena.core.primitive import NoRule, Primitive, define
 from catena.core.shapes import check_positions
+from catena.core.structural import broadcast_in_dim_p, reduce_sum_p, reshape_p, transpose_p
 from catena.core.trace import Tracer
 from catena.core.zeros import Zero, get_aval
 from catena.lax.convert import convert
@@ -22,7 +23,6 @@ from catena.lax.native import repeated_kernel
 from catena.lax.policy import LARGE
 from catena.lax.structure import (
     as_ints,
-    bind,
     canonical_axis,
     canonical_shape,
     check_no_sharding,
@@ -32,10 +32,12 @@ from catena.lax.structure import (
 )
 
 
-def structural(name, *, abstract, evaluate, transpose, batch, lower, jvp=None, multiple_results=False) -> Primitive:
+def structural(
+    primitive, *, abstract, evaluate, transpose, batch, lower, jvp=None, multiple_results=False
+) -> Primitive:
     """A primitive that only moves elements, so that it is its own derivative."""
-    primitive = Primitive(
-        name, abstract=abstract, evaluate=evaluate, transpose=transpose, batch=batch, lower=lower,
+    primitive = define(
+        primitive, abstract=abstract, evaluate=evaluate, transpose=transpose, batch=batch, lower=lower,
         multiple_results=multiple_results,
     )  # fmt: skip
     primitive.jvp = jvp or linear_jvp(primitive)
@@ -118,8 +120,8 @@ def _broadcast_in_dim_transpose(ct, aval, *, shape, broadcast_dimensions):
     summed = tuple(d for d in range(len(shape)) if d not in broadcast_dimensions)
     summed += tuple(d for n, d in zip(aval.shape, broadcast_dimensions, strict=True) if n == 1 != shape[d])
     if not summed:
-        return ct if shape == aval.shape else bind("reshape", ct, new_sizes=aval.shape, dimensions=None)
-    total = bind("reduce_sum", ct, axes=tuple(sorted(summed)))
+        return ct if shape == aval.shape else reshape_p.bind(ct, new_sizes=aval.shape, dimensions=None)
+    total = reduce_sum_p.bind(ct, axes=tuple(sorted(summed)))
     kept = tuple(i for i, d in enumerate(broadcast_dimensions) if d not in summed)
     return total if len(kept) == aval.ndim else broadcast_in_dim_p.bind(
         total, shape=aval.shape, broadcast_dimensions=kept
@@ -132,8 +134,8 @@ def _broadcast_in_dim_batch(axis, args, dims, *, shape, broadcast_dimensions):
     return broadcast_in_dim_p.bind(x, shape=(axis.size, *shape), broadcast_dimensions=dims), 0
 
 
-broadcast_in_dim_p = structural(
-    "broadcast_in_dim",
+structural(
+    broadcast_in_dim_p,
     abstract=_broadcast_in_dim_abstract,
     evaluate=_broadcast_in_dim,
     transpose=unary_transpose(_broadcast_in_dim_transpose),
@@ -169,7 +171,7 @@ def broadcast_in_dim(operand, shape, broadcast_dimensions, *, out_sharding=None)
         return operand
     if any(a > b for a, b in itertools.pairwise(dims)) and len(set(dims)) == len(dims) == np.ndim(operand):
         order = tuple(sorted(range(len(dims)), key=dims.__getitem__))  # dimensions in another order transpose
-        operand, dims = bind("transpose", operand, permutation=order), tuple(sorted(dims))
+        operand, dims = transpose_p.bind(operand, permutation=order), tuple(sorted(dims))
     return broadcast_in_dim_p.bind(operand, shape=shape, broadcast_dimensions=dims)
 
 

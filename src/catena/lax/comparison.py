@@ -4,11 +4,13 @@ import numpy as np
 
 from catena.core import dtypes
 from catena.core.aval import ShapedArray
-from catena.core.primitive import Primitive, registry
+from catena.core.primitive import Primitive
 from catena.core.shapes import broadcast_shapes
+from catena.core.structural import add_any_p, broadcast_in_dim_p
 from catena.core.zeros import Zero, get_aval, instantiate, is_undefined_primal, zeros
 from catena.lax import native
 from catena.lax.bitwise import bitwise_and
+from catena.lax.declared import max_p, min_p
 from catena.lax.elementwise import (
     ANY,
     FLOAT,
@@ -24,7 +26,7 @@ from catena.lax.elementwise import (
 )
 from catena.lax.policy import CHOSEN, ELEMENTWISE
 from catena.lax.signed_zeros import maximum, minimum
-from catena.lax.structure import bind, broadcast_to, front, move_axis
+from catena.lax.structure import broadcast_to, front, move_axis
 
 # ------------------------------------------------------------------------------------------------------------
 # Comparisons
@@ -269,7 +271,7 @@ def _select_n_batch(axis, args, dims):
         which = move_axis(which, d, 0)
         if get_aval(which).ndim == 1:  # one choice for each example
             shape = get_aval(cases[0]).shape
-            which = bind("broadcast_in_dim", which, shape=shape, broadcast_dimensions=(0,))
+            which = broadcast_in_dim_p.bind(which, shape=shape, broadcast_dimensions=(0,))
     elif get_aval(which).ndim:
         which = front(axis, which, None)
     return select_n(which, *cases), 0
@@ -365,7 +367,7 @@ def _clamp_jvp(primals, tangents):
     for t, where in zip(tangents, active, strict=True):
         if type(t) is not Zero:
             part = select(where(), *spread_pair(t, shape))
-            total = part if type(total) is Zero else bind("add_any", total, part)
+            total = part if type(total) is Zero else add_any_p.bind(total, part)
     return out, total
 
 
@@ -385,7 +387,7 @@ def _clamp_batch(axis, args, dims):
 def _clamp_lower(b, low, x, high):
     low, x, high = spread_operands(b, (low, x, high))
     if dtypes.is_complex(x.dtype):
-        return registry["min"].lower(b, registry["max"].lower(b, low, x), high)
+        return min_p.lower(b, max_p.lower(b, low, x), high)
     return b.map("clamp", low, x, high)
 
 

@@ -8,8 +8,9 @@ from catena.core import dtypes
 from catena.core.shapes import broadcast_shapes
 from catena.core.zeros import Zero, get_aval, is_undefined_primal, zeros
 from catena.lax.convert import convert
+from catena.lax.declared import neg_p
 from catena.lax.elementwise import COMPLEX, COMPONENT, CONJUGABLE, elementwise
-from catena.lax.structure import bind, broadcast_to, unbroadcast
+from catena.lax.structure import broadcast_to, unbroadcast
 
 
 def _real_of(x, *_):
@@ -25,7 +26,7 @@ def _zero_like(x):
 
 
 def _neg(x):
-    return bind("neg", x)
+    return neg_p.bind(x)
 
 
 # ------------------------------------------------------------------------------------------------------------

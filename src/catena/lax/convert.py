@@ -9,7 +9,7 @@ import numpy as np
 from catena.core import casts, dtypes
 from catena.core.array import Array
 from catena.core.aval import ShapedArray
-from catena.core.primitive import Primitive
+from catena.core.structural import convert_element_type_p
 from catena.core.zeros import Zero, get_aval
 from catena.lax import native
 from catena.lax.elementwise import (
@@ -67,8 +67,7 @@ def _convert(x, *, new_dtype, weak_type):
 
 
 SLOW = frozenset((*dtypes.FLOATS, *map(np.dtype, ("int8", "uint8")))) - SINGLE_AND_DOUBLE
-convert_element_type_p = Primitive(
-    "convert_element_type",
+convert_element_type_p.define(
     abstract=_convert_abstract,
     evaluate=_convert,
     jvp=_convert_jvp,

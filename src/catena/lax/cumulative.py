@@ -10,14 +10,15 @@ from catena.core.primitive import Primitive
 from catena.core.staging import DebugInfo, trace_to_closed_jaxpr
 from catena.core.zeros import Zero, get_aval
 from catena.lax import native
-from catena.lax.arithmetic import add, max_p, min_p, mul, mul_p, sub
-from catena.lax.comparison import eq, ge, select
+from catena.lax.arithmetic import abs_p, add, max_p, min_p, mul, mul_p, neg_p, sub
+from catena.lax.comparison import eq, ge, ne_p, select
 from catena.lax.complex_numbers import real
 from catena.lax.elementwise import ANY_NUMBER, INEXACT, NOT_LINEAR, WIDER, WIDER_WITH_HALF, check_admitted
+from catena.lax.join import concatenate_p
 from catena.lax.shape import pad, rev, scalar_zero, slice_in_dim
 from catena.lax.signed_zeros import ordered
-from catena.lax.structure import as_ints, bind, broadcast_to, like
-from catena.lax.transcendental import exp
+from catena.lax.structure import as_ints, broadcast_to, like
+from catena.lax.transcendental import exp, log1p_p
 
 # ------------------------------------------------------------------------------------------------------------
 # Evaluation
@@ -103,7 +104,7 @@ def prefix_scan(combine, x, t, axis: int):
     evens = combine(*[slice_in_dim(a, 0, m, 1, axis) for a in odd], *evens)
     firsts = [slice_in_dim(a, 0, 1, 1, axis) for a in (x, t)]
     return tuple(
-        _interleave(bind("concatenate", first, even, dimension=axis), o, axis)
+        _interleave(concatenate_p.bind(first, even, dimension=axis), o, axis)
         for first, even, o in zip(firsts, evens, odd, strict=True)
     )
 
@@ -130,13 +131,13 @@ def _complex_logaddexp(x1, x2):
     larger, smaller = select(first, x1, x2), select(first, x2, x1)
     height = real(larger)
     nothing = eq(height, broadcast_to(like(height, -np.inf), get_aval(height).shape))
-    return select(nothing, larger, add(larger, bind("log1p", exp(sub(smaller, larger)))))
+    return select(nothing, larger, add(larger, log1p_p.bind(exp(sub(smaller, larger)))))
 
 
 def _real_logaddexp(x1, x2):
     gap = sub(x1, x2)
-    nan = bind("ne", gap, gap)  # equal infinities
-    return select(nan, add(x1, x2), add(bind("max", x1, x2), bind("log1p", exp(bind("neg", bind("abs", gap))))))
+    nan = ne_p.bind(gap, gap)  # equal infinities
+    return select(nan, add(x1, x2), add(max_p.bind(x1, x2), log1p_p.bind(exp(neg_p.bind(abs_p.bind(gap))))))
 
 
 def _logaddexp_pair(x1, t1, x2, t2):

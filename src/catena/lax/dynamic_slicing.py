@@ -18,8 +18,9 @@ from catena.lax.convert import convert
 from catena.lax.indexing import check_same_dtypes, gather, static_sizes
 from catena.lax.join import concatenate
 from catena.lax.positions import from_end
+from catena.lax.scatter import scatter_p
 from catena.lax.shape import broadcast_in_dim, expand_dims, slice_in_dim, squeeze
-from catena.lax.structure import bind, canonical_axis, front, move_axis
+from catena.lax.structure import canonical_axis, front, move_axis
 from catena.lax.windowed import (
     CLIP,
     GatherDimensionNumbers,
@@ -179,8 +180,7 @@ def _dynamic_update_slice_batch(axis, args, dims):
         return dynamic_update_slice_p.bind(operand, update, _index_like(0, starts), *starts), 0
     windows = tuple(range(1, len(starts) + 1))
     indices = _stack_starts(axis, starts, start_dims)
-    out = bind(
-        "scatter",
+    out = scatter_p.bind(
         operand,
         indices,
         update,

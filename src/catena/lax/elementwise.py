@@ -11,12 +11,13 @@ import numpy as np
 
 from catena.core import dtypes
 from catena.core.aval import ShapedArray
-from catena.core.primitive import NoRule, Primitive
+from catena.core.primitive import NoRule, Primitive, define
 from catena.core.shapes import broadcast_shapes
+from catena.core.structural import broadcast_in_dim_p
 from catena.core.zeros import Zero, add_tangents, get_aval
 from catena.lax import native
 from catena.lax.policy import BY_NUMPY, ELEMENTWISE
-from catena.lax.structure import add_axis, bind, broadcast_to, move_axis
+from catena.lax.structure import add_axis, broadcast_to, move_axis
 
 # ------------------------------------------------------------------------------------------------------------
 # Admitted dtypes
@@ -224,7 +225,7 @@ def _align(x, d, own_rank: int, rank: int, dim: int):
         return move_axis(x, d, dim)
     size = get_aval(x).shape[d]  # a batched scalar: its batch axis at `dim`, size 1 elsewhere
     shape = tuple(size if i == dim else 1 for i in range(rank + 1))
-    return bind("broadcast_in_dim", x, shape=shape, broadcast_dimensions=(dim,))
+    return broadcast_in_dim_p.bind(x, shape=shape, broadcast_dimensions=(dim,))
 
 
 def lower_rule(op: str, **fixed):
@@ -264,11 +265,11 @@ NOT_LINEAR = NoRule("it is not linear in its operands")
 # The skeletons
 
 
-def elementwise(name, evaluate, admitted, *tangents, op=None, result=same_dtype, **rules) -> Primitive:
+def elementwise(primitive, evaluate, admitted, *tangents, op=None, result=same_dtype, **rules) -> Primitive:
     """An elementwise primitive with all its rules.
 
     Arguments:
-      name: of the primitive.
+      primitive: its name, or the primitive where it was declared before.
       evaluate: NumPy's function for it, which serves the dtypes that ``policy.py`` does not give to others.
       admitted: the dtypes that its operands may have.
       tangents: a rule an operand, ``rule(tangent, *operands, out, **params)``; None where the derivative
@@ -279,7 +280,8 @@ def elementwise(name, evaluate, admitted, *tangents, op=None, result=same_dtype,
       result: the dtype of the result, from the operands' types.
       rules: rules that are written out, such as ``transpose`` or ``lower``.
     """
-    primitive = Primitive(name)
+    primitive = define(primitive)
+    name = primitive.name
     primitive.abstract = rules.pop("abstract", None) or abstract_rule(name, admitted, result)
     row = ELEMENTWISE.get(name, BY_NUMPY)
     wider, of_complex = rules.pop("wider", WIDER), rules.pop("of_complex", None)

@@ -5,6 +5,7 @@ import numpy as np
 from catena.core import dtypes
 from catena.core.errors import how_to_register
 from catena.core.primitive import Primitive
+from catena.core.structural import stop_gradient_p
 from catena.core.tree import tree_flatten, tree_map, tree_unflatten
 from catena.core.zeros import Zero, get_aval, instantiate, is_undefined_primal
 from catena.lax.elementwise import NOT_LINEAR
@@ -24,8 +25,7 @@ def _stop_gradient_jvp(primals, tangents):
     return out, Zero.of_primal(out)
 
 
-stop_gradient_p = Primitive(
-    "stop_gradient",
+stop_gradient_p.define(
     abstract=_same_aval,
     evaluate=lambda x: x,
     jvp=_stop_gradient_jvp,

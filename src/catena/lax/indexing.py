@@ -13,10 +13,11 @@ from catena.core.primitive import Primitive
 from catena.core.zeros import Zero, get_aval, instantiate, zeros
 from catena.lax import native
 from catena.lax.convert import convert
+from catena.lax.declared import scatter_add_p
 from catena.lax.join import concatenate
 from catena.lax.positions import around
 from catena.lax.shape import expand_dims
-from catena.lax.structure import bind, canonical_axis, canonical_shape, move_axis
+from catena.lax.structure import canonical_axis, canonical_shape, move_axis
 from catena.lax.windowed import (
     FILL_OR_DROP,
     MODE_NAMES,
@@ -191,8 +192,7 @@ def _gather_transpose(
     mode,
     fill_value,
 ):
-    whole = bind(
-        "scatter-add",
+    whole = scatter_add_p.bind(
         zeros(operand.aval),
         indices,
         instantiate(ct),

@@ -6,11 +6,12 @@ import numpy as np
 
 from catena.core.array import Array
 from catena.core.aval import ShapedArray
+from catena.core.structural import reduce_sum_p
 from catena.core.zeros import Zero, get_aval, instantiate, is_undefined_primal
 from catena.lax import native
 from catena.lax.elementwise import check_same_dtypes
 from catena.lax.shape import insert, reshape, slice_in_dim, structural, unary_transpose
-from catena.lax.structure import as_ints, bind, canonical_axis, front, move_axis
+from catena.lax.structure import as_ints, canonical_axis, front, move_axis
 
 
 def _instantiated_jvp(find):
@@ -338,7 +339,7 @@ def tiled(x: np.ndarray, reps: tuple) -> np.ndarray:
 
 def _tile_transpose(ct, aval, *, reps):
     spread, copies = _interleaved(aval.shape, reps)
-    return bind("reduce_sum", reshape(ct, spread), axes=copies)
+    return reduce_sum_p.bind(reshape(ct, spread), axes=copies)
 
 
 def _tile_lower(b, x, *, reps):

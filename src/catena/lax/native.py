@@ -10,14 +10,17 @@ from collections import OrderedDict
 
 import numpy as np
 
-from catena.core import casts, dtypes, lazy
+from catena.core import casts, dtypes
 from catena.core.aval import ShapedArray
+from catena.core.lazy import LazyModule, has_compiler
 from catena.core.shapes import broadcast_shapes
 from catena.core.staging import DebugInfo, trace_to_closed_jaxpr
 from catena.lax.policy import COMPLEXES, FEW, LARGE, LIBRARY, NONE, PIECE, REPEATS, SHAPED, SHARED, Elementwise
 from catena.runtime import buffers
 from catena.transform import interpreted
 from catena.transform.execute import program_of, run_entry
+
+compiled_loops = LazyModule("catena.compiler.elementwise")
 
 # ------------------------------------------------------------------------------------------------------------
 # Loops
@@ -36,11 +39,11 @@ class Loops(dict):
 
     def __missing__(self, key):
         operands, params = key if type(key) is tuple else ((key,) * self.arity, ())
-        if not lazy.has_compiler():
+        if not has_compiler():
             self[key] = made = functools.partial(self._evaluated, operands, dict(params))
             return made
         jaxpr_of = functools.partial(self._jaxpr, operands, params)
-        self[key] = made = lazy.elementwise.ufunc(self.name, jaxpr_of, operands, params)
+        self[key] = made = compiled_loops.ufunc(self.name, jaxpr_of, operands, params)
         return made
 
     def _evaluated(self, operands, params: dict, *xs, out=...):
@@ -70,7 +73,7 @@ def elementwise(primitive, in_numpy, row: Elementwise, wider: dict, of_complex=N
         out = np.asarray(evaluate(*[x.astype(wider[dtype]) for x in xs], **params))
         return casts.convert(out, dtype) if out.dtype == wider[dtype] else out
 
-    if not lazy.has_compiler():
+    if not has_compiler():
         LOOPS[primitive.name] = Loops(primitive.name, primitive.bind, row.arity, widened)
         evaluate = widened
         return evaluate
@@ -146,7 +149,7 @@ def _by_programs(primitive, xs, params):
     shape = shapes.pop() if len(shapes) == 1 else broadcast_shapes(*shapes)
     size = math.prod(shape)
     again = _is_repeated((primitive, shape, *[x.dtype for x in xs], *params.items()))
-    if (not again and size < PIECE) or not lazy.has_compiler():
+    if (not again and size < PIECE) or not has_compiler():
         return None
     flat = tuple([_flat(x, shape) if x.ndim else x for x in xs])
     piece = size if again else PIECE
@@ -174,7 +177,7 @@ def shaped(primitive, in_numpy, row=None):
 
     def evaluate(*xs, **params):
         first = xs[0]
-        if first.size + xs[-1].size < least or (not narrow and first.dtype.kind == "V") or not lazy.has_compiler():
+        if first.size + xs[-1].size < least or (not narrow and first.dtype.kind == "V") or not has_compiler():
             return in_numpy(*xs, **params)
         key = primitive, tuple([(x.shape, x.dtype) for x in xs]), tuple(params.items())
         same = exact and first.dtype.kind != "c" or _is_exact(xs, params)  # complex numbers may have several NaNs
@@ -220,7 +223,7 @@ _seen: OrderedDict = OrderedDict()  # how often an operation was evaluated on th
 def repeated_kernel(primitive, xs, params) -> Kernel | None:
     """The program for an operation on arrays of these types if it was evaluated often enough; counts it."""
     key = primitive, tuple([(x.shape, x.dtype) for x in xs]), tuple(params.items())
-    return kernel(*key) if lazy.has_compiler() and _is_repeated(key) else None
+    return kernel(*key) if has_compiler() and _is_repeated(key) else None
 
 
 def _is_repeated(key) -> bool:

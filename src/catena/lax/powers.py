@@ -9,6 +9,7 @@ from catena.lax import complex_edges
 from catena.lax.arithmetic import div, integer_pow, integer_pow_p, mul, sub
 from catena.lax.comparison import eq, select
 from catena.lax.complex_numbers import match_dtype
+from catena.lax.declared import log_p
 from catena.lax.elementwise import (
     FLOAT,
     INEXACT,
@@ -19,7 +20,7 @@ from catena.lax.elementwise import (
     elementwise,
     spread_operands,
 )
-from catena.lax.structure import bind, broadcast_to, like
+from catena.lax.structure import broadcast_to, like
 
 # ------------------------------------------------------------------------------------------------------------
 # Rules
@@ -59,7 +60,7 @@ def pow_derivative(x, y):
 
 def _pow_tangent_y(t, x, y, z):
     ones = broadcast_to(like(x, 1), get_aval(x).shape)
-    return mul(t, mul(bind("log", select(eq(x, like(x, 0)), ones, x)), z))
+    return mul(t, mul(log_p.bind(select(eq(x, like(x, 0)), ones, x)), z))
 
 
 def _pow_abstract(x, y):

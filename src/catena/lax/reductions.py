@@ -6,9 +6,10 @@ import numpy as np
 
 from catena.core import casts, dtypes
 from catena.core.aval import ShapedArray
-from catena.core.primitive import Primitive
+from catena.core.primitive import Primitive, define
 from catena.core.shapes import check_positions
 from catena.core.staging import DebugInfo, trace_to_closed_jaxpr
+from catena.core.structural import reduce_sum_p
 from catena.core.zeros import Zero, get_aval
 from catena.lax import native
 from catena.lax.arithmetic import add, div, max_p, min_p, mul
@@ -24,9 +25,10 @@ from catena.lax.elementwise import (
     WIDER_WITH_HALF,
     check_admitted,
 )
+from catena.lax.join import concatenate_p
 from catena.lax.shape import as_scalar, broadcast_in_dim, reshape, skip, slice_in_dim, transpose
 from catena.lax.signed_zeros import ordered
-from catena.lax.structure import as_ints, bind, check_no_sharding, dense
+from catena.lax.structure import as_ints, check_no_sharding, dense
 
 # ------------------------------------------------------------------------------------------------------------
 # What all reductions share
@@ -82,8 +84,12 @@ def _evaluated(reduce, wider, of_nothing=None):
     return evaluate
 
 
-def reduction(name, reduce, admitted, jvp, *, kind, wider=WIDER, transpose=NOT_LINEAR, lower=None, of_nothing=None):
+def reduction(
+    primitive, reduce, admitted, jvp, *, kind, wider=WIDER, transpose=NOT_LINEAR, lower=None, of_nothing=None
+):
     """A reduction along ``axes`` with all its rules."""
+    primitive = define(primitive)
+    name = primitive.name
 
     def abstract(x, *, axes):
         check_admitted(name, x, admitted)
@@ -95,8 +101,8 @@ def reduction(name, reduce, admitted, jvp, *, kind, wider=WIDER, transpose=NOT_L
             return b.full(_without(x.shape, axes), np.full((), of_nothing(x.dtype), x.dtype))
         return lower(b, x, axes=axes) if lower else b.reduce(kind, x, axes)
 
-    primitive = Primitive(
-        name, abstract=abstract, evaluate=_evaluated(reduce, wider, of_nothing), jvp=jvp, transpose=transpose,
+    primitive.define(
+        abstract=abstract, evaluate=_evaluated(reduce, wider, of_nothing), jvp=jvp, transpose=transpose,
         batch=_reduction_batch(lambda: primitive),
         lower=lower_reduction,
     )  # fmt: skip
@@ -282,7 +288,7 @@ def _prod_jvp(primals, tangents, *, axes):
         (x1, x2, *x_rest), (t1, t2, *t_rest) = _halves(x, half), _halves(t, half)
         x, t = mul(x1, x2), add(mul(t1, x2), mul(x1, t2))
         if x_rest:
-            x, t = bind("concatenate", x, *x_rest, dimension=0), bind("concatenate", t, *t_rest, dimension=0)
+            x, t = concatenate_p.bind(x, *x_rest, dimension=0), concatenate_p.bind(t, *t_rest, dimension=0)
     return out, reshape(t, get_aval(out).shape)
 
 
@@ -317,8 +323,8 @@ def _zero_jvp(find):
 # ------------------------------------------------------------------------------------------------------------
 # Primitives
 
-reduce_sum_p = reduction(
-    "reduce_sum",
+reduction(
+    reduce_sum_p,
     lambda x, axes: add_reduce(x, axes, x.dtype),
     ANY_NUMBER,
     _sum_jvp,

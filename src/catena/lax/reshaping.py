@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from catena.core.array import Array
+from catena.core.structural import reshape_p, squeeze_p, transpose_p
 from catena.core.zeros import get_aval
 from catena.lax import native
 from catena.lax.broadcasting import check_nonnegative, reshaped, skip, structural, unary_transpose
@@ -46,8 +47,8 @@ def _reshape_batch(axis, args, dims, *, new_sizes, dimensions):
     return reshape_p.bind(x, new_sizes=(axis.size, *new_sizes), dimensions=None), 0
 
 
-reshape_p = structural(
-    "reshape",
+structural(
+    reshape_p,
     abstract=_reshape_abstract,
     evaluate=_reshape,
     transpose=unary_transpose(lambda ct, aval, **_: reshape_p.bind(ct, new_sizes=aval.shape, dimensions=None)),
@@ -131,8 +132,8 @@ def _squeeze_lower(b, x, *, dimensions):
     return b.reshape(x, [n for i, n in enumerate(x.shape) if i not in dimensions])
 
 
-squeeze_p = structural(
-    "squeeze",
+structural(
+    squeeze_p,
     abstract=_squeeze_abstract,
     evaluate=lambda x, *, dimensions: x.squeeze(dimensions),
     transpose=unary_transpose(lambda ct, aval, **_: reshape_p.bind(ct, new_sizes=aval.shape, dimensions=None)),
@@ -186,8 +187,8 @@ def _transpose_batch(axis, args, dims, *, permutation):
     return transpose_p.bind(args[0], permutation=(dims[0], *skip(permutation, dims[0]))), 0
 
 
-transpose_p = structural(
-    "transpose",
+structural(
+    transpose_p,
     abstract=_transpose_abstract,
     evaluate=lambda x, *, permutation: x.transpose(permutation),
     transpose=unary_transpose(lambda ct, aval, *, permutation: transpose_p.bind(ct, permutation=_inverse(permutation))),

@@ -12,17 +12,18 @@ import numpy as np
 from catena.core import dtypes
 from catena.core.aval import ShapedArray
 from catena.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
-from catena.core.primitive import Primitive, registry
+from catena.core.primitive import Primitive
 from catena.core.zeros import Zero, get_aval, instantiate, is_undefined_primal, zeros
 from catena.lax import native
-from catena.lax.arithmetic import add, div, mul, neg
+from catena.lax.arithmetic import add, add_p, div, max_p, min_p, mul, mul_p, neg, sub_p
 from catena.lax.comparison import eq, select_n
 from catena.lax.convert import convert_element_type
+from catena.lax.declared import scatter_add_p
 from catena.lax.elementwise import ANY, NOT_LINEAR, NUMBER, WIDER, check_admitted
 from catena.lax.indexing import check_same_dtypes, gather_p
 from catena.lax.shape import broadcast, iota, reshape
 from catena.lax.signed_zeros import as_floats, as_integers, has_both_zeros
-from catena.lax.structure import bind, front, move_axis
+from catena.lax.structure import front, move_axis
 from catena.lax.windowed import (
     CLIP,
     FILL_OR_DROP,
@@ -153,22 +154,22 @@ def _aval(x):
 
 COMBINES = {
     "scatter": None,
-    "scatter-add": "add",
-    "scatter-sub": "sub",
-    "scatter-mul": "mul",
-    "scatter-min": "min",
-    "scatter-max": "max",
+    "scatter-add": add_p,
+    "scatter-sub": sub_p,
+    "scatter-mul": mul_p,
+    "scatter-min": min_p,
+    "scatter-max": max_p,
 }
 
 
 @lru_cache(256)
-def update_jaxpr(name: str | None, dtype):
-    """The jaxpr ``lambda a b. name a b`` on scalars of ``dtype``, which scatters show as a parameter."""
-    if name is None:
+def update_jaxpr(primitive: Primitive | None, dtype):
+    """The jaxpr ``lambda a b. primitive a b`` on scalars of ``dtype``, which scatters show as a parameter."""
+    if primitive is None:
         return None
     aval = ShapedArray((), dtype)
     a, b, out = Var(aval), Var(aval), Var(aval)
-    return ClosedJaxpr(Jaxpr([], [a, b], [out], [Eqn([a, b], [out], registry[name], {})]), [])
+    return ClosedJaxpr(Jaxpr([], [a, b], [out], [Eqn([a, b], [out], primitive, {})]), [])
 
 
 def batch_scatter(axis, args, dims, primitive, *, dimension_numbers, **params):
@@ -241,8 +242,7 @@ def _sub_transpose(ct, operand, indices, updates, **params):
     return [operand_ct, None, None if updates_ct is None else neg(updates_ct)]
 
 
-scatter_add_p = Primitive(
-    "scatter-add",
+scatter_add_p.define(
     abstract=scatter_abstract("add", NUMBER),
     evaluate=_combine(np.add),
     jvp=_add_jvp,
@@ -383,7 +383,7 @@ def _extremum_jvp(primals, tangents, primitive, params):
     updates_hits = convert_element_type(eq(updates, site.read(out)), dtype)
     count = site.write(scatter_add_p, operand_hits, updates_hits)
     # An element that is NaN equals nothing, itself included: nothing shares it and its derivative is 0.
-    share = div(np.ones((), dtype), bind("max", count, np.ones((), dtype)))
+    share = div(np.ones((), dtype), max_p.bind(count, np.ones((), dtype)))
     tangent = site.write(
         scatter_add_p, mul(instantiate(operand_t), operand_hits), mul(instantiate(updates_t), updates_hits)
     )
@@ -397,7 +397,7 @@ def _extremum_lower(kind: str):
     def lower(b, operand, indices, updates, *, dimension_numbers, mode, **params):
         if not dtypes.is_complex(operand.dtype):
             return of_real(b, operand, indices, updates, dimension_numbers=dimension_numbers, mode=mode)
-        body = update_jaxpr(kind, operand.dtype)
+        body = update_jaxpr(min_p if kind == "min" else max_p, operand.dtype)
         return b.scatter("general", operand, indices, updates, dimension_numbers, lowered_mode(mode), body)
 
     return lower

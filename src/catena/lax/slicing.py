@@ -7,11 +7,13 @@ import numpy as np
 
 from catena.core.array import make_array
 from catena.core.aval import ShapedArray
+from catena.core.structural import reduce_sum_p, slice_p
 from catena.core.zeros import Zero, get_aval, instantiate, is_undefined_primal
+from catena.lax.arithmetic import sub_p
 from catena.lax.broadcasting import broadcast_in_dim, full, insert, reshaped, structural, unary_transpose
 from catena.lax.comparison import select
 from catena.lax.policy import LARGE
-from catena.lax.structure import as_ints, bind, canonical_axis, front, move_axis
+from catena.lax.structure import as_ints, canonical_axis, front, move_axis
 from catena.runtime import buffers
 
 _builtin_slice = slice
@@ -81,8 +83,8 @@ def _slice_batch(axis, args, dims, *, start_indices, limit_indices, strides):
     ), d
 
 
-slice_p = structural(
-    "slice",
+structural(
+    slice_p,
     abstract=_slice_abstract,
     evaluate=_slice,
     transpose=unary_transpose(_slice_transpose),
@@ -245,11 +247,11 @@ def _pad_transpose(ct, x, value, *, padding_config):
     ct_x = inner if is_undefined_primal(x) else None
     if not is_undefined_primal(value):
         return [ct_x, None]
-    return [ct_x, bind("sub", _sum_all(ct), _sum_all(inner))]
+    return [ct_x, sub_p.bind(_sum_all(ct), _sum_all(inner))]
 
 
 def _sum_all(x):
-    return bind("reduce_sum", x, axes=tuple(range(get_aval(x).ndim)))
+    return reduce_sum_p.bind(x, axes=tuple(range(get_aval(x).ndim)))
 
 
 def _unpad(ct, padding_config):

@@ -1,7 +1,4 @@
-"""What the rules of many primitives share: moving, adding and summing away axes, and checking axis numbers.
-
-The helpers apply primitives by name, because the primitives are defined in modules above this one.
-"""
+"""What the rules of many primitives share: moving, adding and summing away axes, and checking axis numbers."""
 
 import math
 import operator
@@ -10,15 +7,9 @@ import numpy as np
 
 from catena.core.array import make_array
 from catena.core.errors import JAXTypeError
-from catena.core.primitive import registry
+from catena.core.structural import broadcast_in_dim_p, reduce_sum_p, transpose_p
 from catena.core.trace import Tracer
 from catena.core.zeros import Zero, get_aval
-
-
-def bind(name: str, *args, **params):
-    """Apply the primitive called ``name``."""
-    return registry[name].bind(*args, **params)
-
 
 # ---- axis numbers
 
@@ -100,7 +91,7 @@ def move_axis(x, src: int, dst: int):
         return x
     permutation = [i for i in range(get_aval(x).ndim) if i != src]
     permutation.insert(dst, src)
-    return bind("transpose", x, permutation=tuple(permutation))
+    return transpose_p.bind(x, permutation=tuple(permutation))
 
 
 def add_axis(x, dim: int):
@@ -117,7 +108,7 @@ def broadcast_batched(x, size: int, dim: int = 0):
 def spread(x, shape: tuple, new_axis: int):
     """``x`` broadcast to ``shape``, which has one axis more, at ``new_axis``."""
     dims = tuple(i for i in range(len(shape)) if i != new_axis)
-    return bind("broadcast_in_dim", x, shape=tuple(shape), broadcast_dimensions=dims)
+    return broadcast_in_dim_p.bind(x, shape=tuple(shape), broadcast_dimensions=dims)
 
 
 def broadcast_to(x, shape: tuple):
@@ -125,7 +116,7 @@ def broadcast_to(x, shape: tuple):
     own = get_aval(x).shape
     if own == tuple(shape):
         return x
-    return bind("broadcast_in_dim", x, shape=tuple(shape), broadcast_dimensions=tuple(range(len(own))))
+    return broadcast_in_dim_p.bind(x, shape=tuple(shape), broadcast_dimensions=tuple(range(len(own))))
 
 
 def unbroadcast(ct, aval):
@@ -134,11 +125,11 @@ def unbroadcast(ct, aval):
     if shape == aval.shape:
         return ct
     if not aval.shape:
-        return bind("reduce_sum", ct, axes=tuple(range(len(shape))))
+        return reduce_sum_p.bind(ct, axes=tuple(range(len(shape))))
     axes = tuple(i for i, (n, m) in enumerate(zip(shape, aval.shape, strict=True)) if n != m)
     kept = tuple(i for i in range(len(shape)) if i not in axes)
-    total = bind("reduce_sum", ct, axes=axes)
-    return bind("broadcast_in_dim", total, shape=aval.shape, broadcast_dimensions=kept)
+    total = reduce_sum_p.bind(ct, axes=axes)
+    return broadcast_in_dim_p.bind(total, shape=aval.shape, broadcast_dimensions=kept)
 
 
 def front(axis, x, dim):

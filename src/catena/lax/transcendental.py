@@ -4,6 +4,7 @@ import numpy as np
 
 from catena.lax import complex_edges
 from catena.lax.arithmetic import add, div, integer_pow, mul, neg, sub
+from catena.lax.declared import log_p
 from catena.lax.elementwise import (
     INEXACT,
     WIDER_WITH_HALF,
@@ -95,7 +96,7 @@ def _atan2_factor(x, y, numerator):
 exp_p = _function("exp", np.exp, lambda t, x, y: mul(t, y))
 exp2_p = _function("exp2", np.exp2, _exp2_tangent)
 expm1_p = _function("expm1", np.expm1, lambda t, x, y: mul(t, add(y, like(y, 1))), of_complex=complex_edges.expm1)
-log_p = _function("log", np.log, lambda t, x, y: div(t, x))
+log_p = _function(log_p, np.log, lambda t, x, y: div(t, x))
 log1p_p = _function("log1p", np.log1p, lambda t, x, y: div(t, add(x, like(x, 1))), of_complex=complex_edges.log1p)
 logistic_p = _function("logistic", _logistic, _logistic_tangent, lower=_logistic_lower, wider=WIDER_WITH_HALF)
 sin_p = _function("sin", np.sin, lambda t, x, y: mul(t, cos(x)))

@@ -20,14 +20,16 @@ from catena.core.trace import Tracer
 from catena.core.tree import tree_flatten, tree_unflatten
 from catena.core.zeros import Zero, get_aval, instantiate
 from catena.lax import native
+from catena.lax.arithmetic import add_p, max_p, min_p, sub_p
 from catena.lax.comparison import ge, le, select_n
 from catena.lax.elementwise import ANY, NUMBER, ORDERED, WIDER_WITH_HALF, check_admitted
 from catena.lax.indexing import check_same_dtypes
 from catena.lax.reductions import initial_value
+from catena.lax.scatter import scatter_add_p
 from catena.lax.shape import broadcast, iota, pad, reshape
 from catena.lax.shape import slice as slice_
 from catena.lax.signed_zeros import as_floats, as_integers, has_both_zeros
-from catena.lax.structure import bind, front, move_axis
+from catena.lax.structure import front, move_axis
 from catena.lax.window_shapes import (
     check_windows,
     dilated,
@@ -136,7 +138,9 @@ def _monoid(name: str, ufunc, identity, admitted, jvp, transpose) -> Primitive:
         init = b.constant(np.asarray(identity(x.dtype)).astype(x.dtype))
         sizes = window_dimensions, window_strides, padding, base_dilation, window_dilation
         if dtypes.is_complex(x.dtype) and ufunc is not np.add:
-            return b.reduce_window_general([x], [init], _scalar_jaxpr(fold, x.dtype), *sizes)[0]
+            return b.reduce_window_general(
+                [x], [init], _scalar_jaxpr(min_p if fold == "min" else max_p, x.dtype), *sizes
+            )[0]
         return b.reduce_window(fold, x, init, *sizes)
 
     def evaluate(x, **params):
@@ -157,11 +161,11 @@ SHORT = 32  # elements of a window
 
 
 @lru_cache(64)
-def _scalar_jaxpr(name: str, dtype) -> ClosedJaxpr:
+def _scalar_jaxpr(primitive: Primitive, dtype) -> ClosedJaxpr:
     """A primitive of two scalars."""
     scalar = ShapedArray((), dtype)
-    info = DebugInfo("compilation", name)
-    return trace_to_closed_jaxpr(lambda x, y: [bind(name, x, y)], [scalar, scalar], info)[0]
+    info = DebugInfo("compilation", primitive.name)
+    return trace_to_closed_jaxpr(lambda x, y: [primitive.bind(x, y)], [scalar, scalar], info)[0]
 
 
 def _with_batch(params) -> dict:
@@ -286,14 +290,13 @@ def _gather_add_transpose(ct, tangents, operand, *, select_prim, base_dilation, 
     size = math.prod(shape)
     # Numbered from 1, so that windows with nothing but padding choose the number 0, which the scatter drops.
     one = np.ones((), np.int32)
-    numbers = reshape(bind("add", iota(np.int32, size), one), shape)
+    numbers = reshape(add_p.bind(iota(np.int32, size), one), shape)
     dilations = {"base_dilation": base_dilation, "window_dilation": window_dilation}
     chosen = select_and_gather_add_p.bind(numbers, operand, select_prim=select_prim, **dilations, **params)
     count = get_aval(ct).size
-    flat = bind(
-        "scatter-add",
+    flat = scatter_add_p.bind(
         broadcast(np.zeros((), get_aval(ct).dtype), (size,)),
-        reshape(bind("sub", chosen, one), (count, 1)),
+        reshape(sub_p.bind(chosen, one), (count, 1)),
         reshape(ct, (count,)),
         dimension_numbers=ScatterDimensionNumbers((), (0,), (0,)),
         indices_are_sorted=False,

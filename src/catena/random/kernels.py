@@ -26,7 +26,7 @@ from catena.core.context import context
 from catena.core.dtypes import as_dtype
 from catena.core.evaluate import check_may_run, check_value
 from catena.core.jaxpr import ClosedJaxpr
-from catena.core.lazy import LazyModule, compiler, has_compiler
+from catena.core.lazy import LazyModule, has_compiler
 from catena.core.placed import place
 from catena.core.staging import DebugInfo, trace_to_jaxpr
 from catena.core.traceback import shorten
@@ -34,6 +34,7 @@ from catena.random import reuse
 from catena.random.dtype import STORAGE, U32, generator_of, stored
 from catena.transform.execute import run_entry
 
+compiler = LazyModule("catena.compiler.compile")
 stored_programs = LazyModule("catena.compiler.stored")
 
 LARGE, SMALL = 1 << 16, 1 << 10

@@ -13,9 +13,10 @@ from catena.core.context import context, extend_axis_env, set_trace, transformat
 from catena.core.evaluate import abstract_eval
 from catena.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from catena.core.leaks import running
-from catena.core.primitive import RuleTable, registry
+from catena.core.primitive import RuleTable
 from catena.core.source import function_name
 from catena.core.staging import DebugInfo, trace_to_jaxpr
+from catena.core.structural import broadcast_in_dim_p, reduce_sum_p, transpose_p
 from catena.core.trace import Trace, Tracer, escaped, same_value
 from catena.core.zeros import Zero, get_aval, zeros
 from catena.transform.memo import memoised
@@ -358,7 +359,7 @@ def match_axis(size: int, source, target, x, sum_match: bool = False):
     if target is None:
         if not sum_match:
             raise ValueError(f"a value mapped along axis {source} was to be returned unmapped")
-        return registry["reduce_sum"].bind(x, axes=(source,))
+        return reduce_sum_p.bind(x, axes=(source,))
     return move_axis(x, source, target)
 
 
@@ -370,7 +371,7 @@ def move_axis(x, source: int, target: int):
         return x
     order = [i for i in range(ndim) if i != source]
     order.insert(target, source)
-    return registry["transpose"].bind(x, permutation=tuple(order))
+    return transpose_p.bind(x, permutation=tuple(order))
 
 
 def broadcast_axis(x, size: int, axis: int):
@@ -381,7 +382,7 @@ def broadcast_axis(x, size: int, axis: int):
     if wide.dtype == dtypes.float0:
         return zeros(wide)
     dims = tuple(i for i in range(wide.ndim) if i != axis)
-    return registry["broadcast_in_dim"].bind(x, shape=wide.shape, broadcast_dimensions=dims)
+    return broadcast_in_dim_p.bind(x, shape=wide.shape, broadcast_dimensions=dims)
 
 
 @memoised

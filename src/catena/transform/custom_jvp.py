@@ -8,9 +8,9 @@ from typing import Generic, ParamSpec, TypeVar
 
 from catena.core import dtypes
 from catena.core.context import context
-from catena.core.primitive import registry
 from catena.core.source import function_name
 from catena.core.staging import JaxprTracer
+from catena.core.structural import stop_gradient_p
 from catena.core.trace import Tracer
 from catena.core.tree import tree_flatten, tree_map, tree_unflatten
 from catena.core.zeros import Zero, get_aval, instantiate
@@ -128,7 +128,7 @@ class custom_jvp(CustomFunction, Generic[P, R]):  # noqa: N801
 
 def constant(x):
     """A leaf of an argument that is not differentiated, without its tangent: rules run outside of the trace of it."""
-    return registry["stop_gradient"].bind(x) if isinstance(x, Tracer) and not isinstance(x, JaxprTracer) else x
+    return stop_gradient_p.bind(x) if isinstance(x, Tracer) and not isinstance(x, JaxprTracer) else x
 
 
 def with_tree(flat, trees: dict) -> Callable:

@@ -20,13 +20,15 @@ from catena.core.effects import KNOWN
 from catena.core.errors import DeletedArgumentError, JaxRuntimeError
 from catena.core.evaluate import check_may_run, check_results, concrete
 from catena.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
-from catena.core.lazy import has_compiler, programs
+from catena.core.lazy import LazyModule, has_compiler
 from catena.core.placed import place, results_placement, retyped
 from catena.core.stack import is_stack
 from catena.core.struct import ShapeDtypeStruct
 from catena.runtime import buffers, stacks
 from catena.transform.interpreted import Interpreted
 from catena.transform.memo import memoised
+
+programs = LazyModule("catena.compiler.programs")
 
 
 class Program:

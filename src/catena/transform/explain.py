@@ -1,8 +1,10 @@
 """``f.explain(...)``: what a jitted function was compiled to, and why more than once, in words."""
 
-from catena.core.lazy import compiler
+from catena.core.lazy import LazyModule
 from catena.core.source import function_place
 from catena.transform import misses
+
+compiler = LazyModule("catena.compiler.compile")
 
 
 def explanation(compiled, keys: list[tuple], names: list[str]) -> str:

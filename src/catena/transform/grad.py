@@ -11,9 +11,9 @@ from catena.core import dtypes
 from catena.core.array import make_array
 from catena.core.errors import how_to_register
 from catena.core.namespace import alias
-from catena.core.primitive import registry
 from catena.core.source import function_place
 from catena.core.staging import DebugInfo
+from catena.core.structural import reshape_p, slice_p, transpose_p
 from catena.core.trace import VALUES
 from catena.core.traceback import api_boundary, boundary
 from catena.core.tree import tree_flatten, tree_unflatten
@@ -622,7 +622,7 @@ def split_axis0(x, leaves, move_to_back: bool) -> list:
             part = slice_axis0(x, start, start + aval.size)
             if move_to_back:
                 n = len(rest)
-                part = registry["transpose"].bind(part, permutation=(*range(1, n + 1), 0))
+                part = transpose_p.bind(part, permutation=(*range(1, n + 1), 0))
                 part = reshape(part, (*rest, *aval.shape))
             else:
                 part = reshape(part, (*aval.shape, *rest))
@@ -636,11 +636,11 @@ def slice_axis0(x, start: int, stop: int):
     if (start, stop) == (0, shape[0]):
         return x
     zeros = (0,) * (len(shape) - 1)
-    return registry["slice"].bind(x, start_indices=(start, *zeros), limit_indices=(stop, *shape[1:]), strides=None)
+    return slice_p.bind(x, start_indices=(start, *zeros), limit_indices=(stop, *shape[1:]), strides=None)
 
 
 def reshape(x, shape):
-    return x if get_aval(x).shape == shape else registry["reshape"].bind(x, new_sizes=tuple(shape), dimensions=None)
+    return x if get_aval(x).shape == shape else reshape_p.bind(x, new_sizes=tuple(shape), dimensions=None)
 
 
 def float0_rows(zero: Zero, size: int):

@@ -15,9 +15,10 @@ from catena.core.device import Device, check_backend
 from catena.core.device import devices as all_devices
 from catena.core.jaxpr import ClosedJaxpr, Var, eval_jaxpr
 from catena.core.placement import Placement
-from catena.core.primitive import Primitive, registry
+from catena.core.primitive import Primitive
 from catena.core.source import function_name, function_place
 from catena.core.staging import DebugInfo, hoist_tracers, trace_to_jaxpr
+from catena.core.structural import slice_p, squeeze_p
 from catena.core.tree import tree_flatten, tree_unflatten
 from catena.core.tree_errors import flatten_axes
 from catena.core.zeros import get_aval
@@ -54,8 +55,8 @@ def placed(size: int, dim, target, x):
         return match_axis(size, dim, target, x)
     shape = get_aval(x).shape
     first = tuple(1 if i == dim else n for i, n in enumerate(shape))
-    row = registry["slice"].bind(x, start_indices=(0,) * len(shape), limit_indices=first, strides=None)
-    return registry["squeeze"].bind(row, dimensions=(dim,))
+    row = slice_p.bind(x, start_indices=(0,) * len(shape), limit_indices=first, strides=None)
+    return squeeze_p.bind(row, dimensions=(dim,))
 
 
 def with_axis(aval, dim, size: int):

@@ -9,7 +9,7 @@ from catena.core.array import Array, as_array
 from catena.core.device import devices as all_devices
 from catena.core.errors import JaxRuntimeError
 from catena.core.foreign_options import OPTIONS
-from catena.core.lazy import compiler
+from catena.core.lazy import LazyModule
 from catena.core.sharding import Sharding, SingleDeviceSharding, sharding_of
 from catena.core.struct import struct_of
 from catena.core.trace import Tracer
@@ -21,6 +21,8 @@ from catena.core.tree_keys import keystr
 from catena.core.zeros import get_aval
 from catena.transform.execute import program_of, run_program
 from catena.transform.jit_primitive import jit_p
+
+compiler = LazyModule("catena.compiler.compile")
 
 
 class ArgInfo:

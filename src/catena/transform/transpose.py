@@ -3,9 +3,10 @@
 from catena.core import dtypes
 from catena.core.context import context
 from catena.core.jaxpr import ClosedJaxpr, eval_jaxpr
-from catena.core.primitive import RuleTable, registry
+from catena.core.primitive import RuleTable
 from catena.core.source import transposed
 from catena.core.staging import trace_to_jaxpr
+from catena.core.structural import convert_element_type_p
 from catena.core.zeros import UndefinedPrimal, Zero, add_tangents, get_aval
 from catena.transform.linearize import Linearized, TapeTracer, linearize_linear
 from catena.transform.memo import memoised
@@ -89,7 +90,7 @@ def of_dtype(ct, aval):
             f"the backward rule of a custom_vjp function gave a cotangent of type {given.str_short()} to a value of "
             f"type {aval.str_short()}: its imaginary part would be lost"
         )
-    return registry["convert_element_type"].bind(ct, new_dtype=aval.dtype, weak_type=aval.weak_type)
+    return convert_element_type_p.bind(ct, new_dtype=aval.dtype, weak_type=aval.weak_type)
 
 
 def cotangent_of(tape, cts, x):

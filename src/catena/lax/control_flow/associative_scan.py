@@ -9,10 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from catena.core.structural import slice_p
 from catena.core.tree import tree_flatten, tree_unflatten
 from catena.core.zeros import get_aval, zeros
+from catena.lax.arithmetic import add_p
+from catena.lax.bitwise import or_p
 from catena.lax.control_flow import common
-from catena.lax.structure import bind, canonical_axis
+from catena.lax.join import concatenate_p
+from catena.lax.reshaping import rev_p
+from catena.lax.slicing import pad_p
+from catena.lax.structure import canonical_axis
 
 
 def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = False, axis: int = 0) -> Any:
@@ -47,7 +53,7 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = 
     if any(len(s) <= axis or s[axis] != shapes[0][axis] for s in shapes):
         raise ValueError(f"Array inputs to associative_scan must have the same first dimension. (saw: {shapes})")
     if reverse:
-        leaves = [bind("rev", x, dimensions=(axis,)) for x in leaves]
+        leaves = [rev_p.bind(x, dimensions=(axis,)) for x in leaves]
 
     def combine(a, b):
         out, out_tree = tree_flatten(fn(tree_unflatten(tree, a), tree_unflatten(tree, b)))
@@ -57,7 +63,7 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = 
 
     outs = prefixes(combine, leaves, axis)
     if reverse:
-        outs = [bind("rev", x, dimensions=(axis,)) for x in outs]
+        outs = [rev_p.bind(x, dimensions=(axis,)) for x in outs]
     return tree_unflatten(tree, outs)
 
 
@@ -70,7 +76,7 @@ def prefixes(combine, xs: list, axis: int) -> list:
     odd = prefixes(combine, pairs, axis)
     before = odd if length % 2 else [every_one(x, axis, 0, length // 2 - 1) for x in odd]
     even = combine(before, [every_second(x, axis, 2, length) for x in xs])
-    even = [bind("concatenate", every_one(x, axis, 0, 1), e, dimension=axis) for x, e in zip(xs, even, strict=True)]
+    even = [concatenate_p.bind(every_one(x, axis, 0, 1), e, dimension=axis) for x, e in zip(xs, even, strict=True)]
     return [interleaved(a, b, axis) for a, b in zip(even, odd, strict=True)]
 
 
@@ -87,7 +93,7 @@ def sliced(x, axis: int, start: int, limit: int, stride: int):
     shape = get_aval(x).shape
     starts, limits, strides = [0] * len(shape), list(shape), [1] * len(shape)
     starts[axis], limits[axis], strides[axis] = start, limit, stride
-    return bind("slice", x, start_indices=tuple(starts), limit_indices=tuple(limits), strides=tuple(strides))
+    return slice_p.bind(x, start_indices=tuple(starts), limit_indices=tuple(limits), strides=tuple(strides))
 
 
 def interleaved(a, b, axis: int):
@@ -95,8 +101,8 @@ def interleaved(a, b, axis: int):
     aval = get_aval(a)
     n, m = aval.shape[axis], get_aval(b).shape[axis]
     zero = zeros(aval.update(shape=(), weak_type=False))
-    return bind(
-        "or" if aval.dtype == bool else "add",
+    combine = or_p if aval.dtype == bool else add_p
+    return combine.bind(
         spread_out(a, axis, (0, 1 if n == m else 0), zero),
         spread_out(b, axis, (1, 1 if n > m else 0), zero),
     )
@@ -105,4 +111,4 @@ def interleaved(a, b, axis: int):
 def spread_out(x, axis: int, edges: tuple, zero):
     """``x`` with zeros between its elements along ``axis`` and at both ends."""
     config = tuple((*edges, 1) if i == axis else (0, 0, 0) for i in range(get_aval(x).ndim))
-    return bind("pad", x, zero, padding_config=config)
+    return pad_p.bind(x, zero, padding_config=config)

@@ -19,10 +19,12 @@ from catena.core.dead_code import dead_code_elimination, pruned
 from catena.core.jaxpr import ClosedJaxpr, Jaxpr, Var, eval_jaxpr
 from catena.core.primitive import Primitive
 from catena.core.source import function_place
+from catena.core.structural import broadcast_in_dim_p, stop_gradient_p
 from catena.core.trace import Tracer
 from catena.core.tree import equality_errors_treedef, tree_flatten_with_path, tree_unflatten
 from catena.core.tree_keys import keystr
 from catena.core.zeros import Zero, get_aval, is_undefined_primal, zeros
+from catena.lax.comparison import clamp_p, eq_p, ne_p, select_n_p
 from catena.lax.control_flow import common
 from catena.lax.control_flow.common import either, merge, partition, split, with_invars
 from catena.lax.control_flow.loop_rules import undefined
@@ -30,7 +32,6 @@ from catena.lax.control_flow.per_lane import batch_per_lane
 from catena.lax.control_flow.scan import spread
 from catena.lax.control_flow.while_loop import choose
 from catena.lax.convert import convert
-from catena.lax.structure import bind
 from catena.transform import interpreted
 from catena.transform.batch import batch_jaxpr, move_axis
 from catena.transform.jit_primitive import jaxpr_axis_names, scatter_cotangents, split_tangents
@@ -339,7 +340,7 @@ def batch_by_choice(axis, args, dims, branches):
     results = []
     for i, branch in enumerate(branches):
         batched, _ = batch_jaxpr(branch, axis, (True,) * len(operands), True)
-        taken = bind("eq", index, np.asarray(i, get_aval(index).dtype))
+        taken = eq_p.bind(index, np.asarray(i, get_aval(index).dtype))
         own = [choose(taken, x, without_derivative(x)) for x in operands]
         results.append(eval_jaxpr(batched.jaxpr, batched.consts, *own))
     chosen = [choose_case(index, column) for column in zip(*results, strict=True)]
@@ -348,18 +349,18 @@ def batch_by_choice(axis, args, dims, branches):
 
 def without_derivative(x):
     """``x`` as a constant to derivatives."""
-    return bind("stop_gradient", x) if dtypes.is_inexact(get_aval(x).dtype) else x
+    return stop_gradient_p.bind(x) if dtypes.is_inexact(get_aval(x).dtype) else x
 
 
 def choose_case(index, cases):
     """For each example the case that its index says; the mapped axis is in front."""
     if len(cases) == 1:
         return cases[0]
-    which = bind("eq", index, np.asarray(1, get_aval(index).dtype)) if len(cases) == 2 else index
+    which = eq_p.bind(index, np.asarray(1, get_aval(index).dtype)) if len(cases) == 2 else index
     shape = get_aval(cases[0]).shape
     if len(shape) > 1:
-        which = bind("broadcast_in_dim", which, shape=shape, broadcast_dimensions=(0,))
-    return bind("select_n", which, *cases)
+        which = broadcast_in_dim_p.bind(which, shape=shape, broadcast_dimensions=(0,))
+    return select_n_p.bind(which, *cases)
 
 
 LIGHT_EQUATIONS = 16  # more than these, and running the branch not taken costs more than running example by example
@@ -461,7 +462,7 @@ def as_predicate(pred):
         return pred
     if dtypes.is_extended(aval.dtype) or dtypes.is_complex(aval.dtype):
         raise TypeError(f"Pred type must be either boolean or number, got {dtypes.dtype_name(aval.dtype)}.")
-    return bind("ne", pred, np.zeros((), aval.dtype))
+    return ne_p.bind(pred, np.zeros((), aval.dtype))
 
 
 def switch(index, branches: Sequence[Callable], *operands, operand: Any = _MISSING) -> Any:
@@ -499,7 +500,7 @@ def switch(index, branches: Sequence[Callable], *operands, operand: Any = _MISSI
         return branches[0](*operands)
     if common.jit_is_disabled() and common.is_concrete(index):
         return branches[min(max(operator.index(index), 0), len(branches) - 1)](*operands)
-    index = bind("clamp", np.int32(0), convert(index, INDEX.dtype), np.int32(len(branches) - 1))
+    index = clamp_p.bind(np.int32(0), convert(index, INDEX.dtype), np.int32(len(branches) - 1))
     names = [f"branch {i}" for i in range(len(branches))]
     return bind_branches("switch", index, branches, names, operands)
 

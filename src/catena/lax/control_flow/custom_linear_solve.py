@@ -14,9 +14,9 @@ from catena.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from catena.core.primitive import Primitive
 from catena.core.tree import tree_unflatten, treedef_children, treedef_tuple
 from catena.core.zeros import Zero, add_tangents, get_aval, instantiate, is_undefined_primal
+from catena.lax.arithmetic import neg_p
 from catena.lax.control_flow import common
 from catena.lax.control_flow.common import either, split
-from catena.lax.structure import bind
 from catena.transform.batch import at_front, batch_jaxpr, move_to_front
 from catena.transform.jit_primitive import jaxpr_axis_names
 from catena.transform.jvp import jvp_jaxpr
@@ -76,7 +76,7 @@ def _jvp(primals, tangents, *, const_lengths, jaxprs):
         derivative, _ = jvp_jaxpr(jaxprs.matvec, nonzeros + (False,) * len(x), True)
         given = [t for t in consts_dot.matvec if type(t) is not Zero]
         product = eval_jaxpr(derivative.jaxpr, derivative.consts, *consts.matvec, *x, *given)[len(x) :]
-        rhs = [add_tangents(t, bind("neg", p)) for t, p in zip(b_dot, product, strict=True)]
+        rhs = [add_tangents(t, neg_p.bind(p)) for t, p in zip(b_dot, product, strict=True)]
     aux_dot = [Zero.of_primal(a) for a in aux]
     if all(type(t) is Zero for t in rhs):
         return outs, [*[Zero.of_primal(v) for v in x], *aux_dot]

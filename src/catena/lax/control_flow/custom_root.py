@@ -12,9 +12,9 @@ from typing import Any
 from catena.core.jaxpr import eval_jaxpr
 from catena.core.tree import tree_unflatten, treedef_children, treedef_tuple
 from catena.core.zeros import Zero, get_aval, instantiate
+from catena.lax.arithmetic import neg_p
 from catena.lax.control_flow import common
 from catena.lax.control_flow.custom_linear_solve import custom_linear_solve
-from catena.lax.structure import bind
 from catena.transform.custom_jvp import custom_jvp
 from catena.transform.grad import jvp, linearize
 
@@ -93,7 +93,7 @@ def implicit(f_body: common.Body, solve_body: common.Body, tangent_solve, tree):
         _, derivative = linearize(lambda *x: value_of_f(f_consts, x), *x)
         in_trees = lambda flat: tree_unflatten(tree, flat)  # noqa: E731
         along = lambda dx: in_trees(derivative(*common.flatten_values(dx)[0]))  # noqa: E731
-        rhs = in_trees([bind("neg", t) for t in moved])
+        rhs = in_trees([neg_p.bind(t) for t in moved])
         dx = custom_linear_solve(along, rhs, tangent_solve, tangent_solve)
         zeros = [instantiate(Zero.of_primal(a)) for a in aux]
         dots = [*common.flatten_values(dx)[0], *zeros]

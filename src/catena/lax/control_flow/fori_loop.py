@@ -13,11 +13,12 @@ from catena.core.trace import Tracer
 from catena.core.tree import tree_unflatten, treedef_children, treedef_tuple
 from catena.core.zeros import get_aval
 from catena.lax.arithmetic import add
+from catena.lax.comparison import lt_p
 from catena.lax.control_flow import common
 from catena.lax.control_flow.scan import bind_scan, unroll_factor
 from catena.lax.control_flow.while_loop import while_p
 from catena.lax.convert import convert
-from catena.lax.structure import bind, like
+from catena.lax.structure import like
 
 
 def fori_loop(
@@ -132,7 +133,7 @@ def bounded_step(body_fun):
 
 def below_bound(loop_carry):
     i, upper, _ = loop_carry
-    return bind("lt", i, upper)
+    return lt_p.bind(i, upper)
 
 
 def dynamic_loop(lower, upper, body_fun, leaves, tree):

@@ -6,9 +6,10 @@ registers and first-level cache, and a block of quick examples does not wait for
 """
 
 from catena.core.jaxpr import subjaxprs
+from catena.core.structural import broadcast_in_dim_p
 from catena.core.zeros import get_aval
 from catena.lax.control_flow.map import reshaped, rows
-from catena.lax.structure import bind
+from catena.lax.join import concatenate_p
 from catena.transform.batch import move_axis
 
 BLOCK = 128  # examples
@@ -53,8 +54,8 @@ def in_blocks(x, dim: int, count: int, size: int):
     if missing:
         last = rows(x, n - 1, n)
         dims = tuple(range(len(shape) + 1))
-        copies = bind("broadcast_in_dim", last, shape=(missing, *shape), broadcast_dimensions=dims)
-        x = bind("concatenate", x, copies, dimension=0)
+        copies = broadcast_in_dim_p.bind(last, shape=(missing, *shape), broadcast_dimensions=dims)
+        x = concatenate_p.bind(x, copies, dimension=0)
     return reshaped(x, (count, size))
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from catena.core.structural import reshape_p, slice_p
 from catena.core.tree import tree_flatten, tree_map, tree_unflatten
 from catena.core.zeros import get_aval
 from catena.lax.control_flow import common
 from catena.lax.control_flow.scan import scan, scan_length
-from catena.lax.structure import bind
+from catena.lax.join import concatenate_p
 from catena.transform.vmap import vmap
 
 
@@ -50,7 +51,7 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> A
     rest = at_once(tree_unflatten(tree, [rows(x, whole * batch_size, length) for x in leaves]))
     first, out_tree = tree_flatten(done)
     pairs = zip(first, tree_flatten(rest)[0], strict=True)
-    return tree_unflatten(out_tree, [bind("concatenate", a, b, dimension=0) for a, b in pairs])
+    return tree_unflatten(out_tree, [concatenate_p.bind(a, b, dimension=0) for a, b in pairs])
 
 
 def rows(x, start: int, limit: int):
@@ -59,9 +60,9 @@ def rows(x, start: int, limit: int):
     if (start, limit) == (0, shape[0]):
         return x
     starts, limits = (start, *[0] * (len(shape) - 1)), (limit, *shape[1:])
-    return bind("slice", x, start_indices=starts, limit_indices=limits, strides=None)
+    return slice_p.bind(x, start_indices=starts, limit_indices=limits, strides=None)
 
 
 def reshaped(x, leading: tuple, axes: int = 1):
     """``x`` with its first ``axes`` axes replaced by ``leading``."""
-    return bind("reshape", x, new_sizes=(*leading, *get_aval(x).shape[axes:]), dimensions=None)
+    return reshape_p.bind(x, new_sizes=(*leading, *get_aval(x).shape[axes:]), dimensions=None)

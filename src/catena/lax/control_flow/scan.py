@@ -13,6 +13,7 @@ from catena.core.array import typed_array
 from catena.core.jaxpr import ClosedJaxpr, Var, eval_jaxpr
 from catena.core.primitive import Primitive
 from catena.core.staging import DebugInfo, trace_to_jaxpr
+from catena.core.structural import broadcast_in_dim_p, slice_p, squeeze_p
 from catena.core.trace import Tracer
 from catena.core.tree import tree_map, tree_unflatten, treedef_children, treedef_tuple
 from catena.core.zeros import get_aval
@@ -24,7 +25,7 @@ from catena.lax.control_flow.loop_rules import (
     loop_save,
     loop_transpose,
 )
-from catena.lax.structure import bind
+from catena.lax.join import concatenate_p
 from catena.transform import interpreted
 from catena.transform.batch import batch_jaxpr, mapped_aval, move_axis
 from catena.transform.jit_primitive import jaxpr_axis_names
@@ -79,8 +80,8 @@ def item(x, i: int):
     """``x[i]``."""
     shape = get_aval(x).shape
     start, limit = (i, *[0] * (len(shape) - 1)), (i + 1, *shape[1:])
-    row = bind("slice", x, start_indices=start, limit_indices=limit, strides=None)
-    return bind("squeeze", row, dimensions=(0,))
+    row = slice_p.bind(x, start_indices=start, limit_indices=limit, strides=None)
+    return squeeze_p.bind(row, dimensions=(0,))
 
 
 def stacked(rows: list, aval):
@@ -88,10 +89,10 @@ def stacked(rows: list, aval):
     if not rows:
         return bind_zeros(aval)
     wide = [
-        bind("broadcast_in_dim", x, shape=(1, *aval.shape[1:]), broadcast_dimensions=tuple(range(1, aval.ndim)))
+        broadcast_in_dim_p.bind(x, shape=(1, *aval.shape[1:]), broadcast_dimensions=tuple(range(1, aval.ndim)))
         for x in rows
     ]
-    return bind("concatenate", *wide, dimension=0)
+    return concatenate_p.bind(*wide, dimension=0)
 
 
 def bind_zeros(aval):
@@ -118,7 +119,7 @@ def _batch(axis, args, dims, *, jaxpr, num_consts, num_carry, **params):
 def spread(axis, x):
     """``x`` repeated along a new leading axis."""
     shape = get_aval(x).shape
-    return bind("broadcast_in_dim", x, shape=(axis.size, *shape), broadcast_dimensions=tuple(range(1, len(shape) + 1)))
+    return broadcast_in_dim_p.bind(x, shape=(axis.size, *shape), broadcast_dimensions=tuple(range(1, len(shape) + 1)))
 
 
 @memoised

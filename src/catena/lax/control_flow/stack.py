@@ -17,14 +17,17 @@ import numpy as np
 from catena.core.array import typed_array
 from catena.core.aval import ShapedArray
 from catena.core.jaxpr import ClosedJaxpr, eval_jaxpr
-from catena.core.primitive import NoRule, Primitive, registry
+from catena.core.primitive import NoRule, Primitive
 from catena.core.stack import stack_aval
 from catena.core.staging import DebugInfo, trace_to_jaxpr
+from catena.core.structural import stack_add_p, stack_empty_p
 from catena.core.zeros import Zero, add_tangents, get_aval
+from catena.lax.arithmetic import add_p, max_p, sub_p
+from catena.lax.comparison import lt_p
 from catena.lax.control_flow import common
 from catena.lax.control_flow.loop_rules import loop_jvp, loop_partial_eval, loop_prune, loop_transpose
 from catena.lax.control_flow.per_lane import batch_per_lane
-from catena.lax.structure import bind
+from catena.lax.control_flow.scan import scan_p
 from catena.runtime import stacks as runtime
 from catena.transform import interpreted
 from catena.transform.batch import at_front
@@ -37,8 +40,7 @@ INT = ShapedArray((), np.int32)
 
 COMPILED = NoRule("it stands only in the loops of compiled programs, which are not transformed any more")
 
-stack_empty_p = Primitive(
-    "stack_empty",
+stack_empty_p.define(
     abstract=lambda *, item: stack_aval(item),
     evaluate=lambda *, item: runtime.empty_stacks(()),
     jvp=NoRule("it has no arguments"),
@@ -170,14 +172,14 @@ def counted_loop(jaxpr: ClosedJaxpr, num_consts: int, num_carry: int, reverse: b
 
     def body(n, *args):
         consts_in, stacks_in, (k, *state) = common.split(args, num_consts, len(stacks))
-        i = bind("sub", bind("sub", n, k), np.int32(1)) if reverse else k
+        i = sub_p.bind(sub_p.bind(n, k), np.int32(1)) if reverse else k
         xs = [stack_read_p.bind(s, i, item=a) for s, a in zip(stacks_in, items, strict=True)]
         outs = eval_jaxpr(jaxpr.jaxpr, jaxpr.consts, *consts_in, *state[:num_carry], *xs)
         made = [stack_write_p.bind(s, i, y) for s, y in zip(state[num_carry:], outs[num_carry:], strict=True)]
-        return [bind("add", k, np.int32(1)), *outs[:num_carry], *made]
+        return [add_p.bind(k, np.int32(1)), *outs[:num_carry], *made]
 
     def test(n, k, *state):
-        return [bind("lt", k, n)]
+        return [lt_p.bind(k, n)]
 
     info = DebugInfo("stack_scan", "a loop over stacks")
     state_avals = [INT, *carry, *made_avals]
@@ -213,8 +215,8 @@ def added(x, y, *, aval):
     if aval.shape:
         body = add_jaxpr(aval.update(shape=aval.shape[1:]))
         sizes = {"length": aval.shape[0], "num_carry": 0, "num_consts": 0}
-        return registry["scan"].bind(x, y, jaxpr=body, reverse=False, unroll=1, **sizes)[0]
-    n = bind("max", stack_length_p.bind(x), stack_length_p.bind(y))
+        return scan_p.bind(x, y, jaxpr=body, reverse=False, unroll=1, **sizes)[0]
+    n = max_p.bind(stack_length_p.bind(x), stack_length_p.bind(y))
     body = add_jaxpr(aval.dtype.item)
     return stack_scan_p.bind(n, x, y, jaxpr=body, num_consts=0, num_carry=0, reverse=False)[0]
 
@@ -239,8 +241,7 @@ def _add_batch(axis, args, dims, *, aval):
     return stack_add_p.bind(x, y, aval=aval.update(shape=(axis.size, *aval.shape))), 0
 
 
-stack_add_p = Primitive(
-    "stack_add",
+stack_add_p.define(
     takes_arrays=True,
     abstract=lambda x, y, *, aval: aval,
     evaluate=added,

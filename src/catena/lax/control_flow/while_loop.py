@@ -24,16 +24,19 @@ from catena.core.jaxpr import ClosedJaxpr, Jaxpr, Var, eval_jaxpr
 from catena.core.primitive import NoRule, Primitive
 from catena.core.stack import stack_aval
 from catena.core.staging import DebugInfo, trace_to_jaxpr
+from catena.core.structural import broadcast_in_dim_p
 from catena.core.tree import tree_unflatten, treedef_tuple
 from catena.core.zeros import Zero, get_aval, instantiate
+from catena.lax.arithmetic import add_p
+from catena.lax.comparison import select_n_p
 from catena.lax.control_flow import common
 from catena.lax.control_flow.common import either, merge, partition, split, take, unnamed, with_invars
 from catena.lax.control_flow.lockstep import block_size, in_blocks, is_light, joined
 from catena.lax.control_flow.loop_rules import derivative_body, nonzero, pruned_body, split_body
 from catena.lax.control_flow.per_lane import batch_per_lane
-from catena.lax.control_flow.scan import carry_name, spread
+from catena.lax.control_flow.scan import carry_name, scan_p, spread
 from catena.lax.control_flow.stack import INT, collect, physical, stack_scan_p, stack_write_p
-from catena.lax.structure import bind
+from catena.lax.reductions import reduce_or_p
 from catena.runtime import stacks
 from catena.transform import interpreted
 from catena.transform.batch import batch_jaxpr, move_axis
@@ -292,9 +295,7 @@ def _run_in_blocks(axis, args, dims, params):
     )  # fmt: skip
     fixed, moving = partition(list(zip(args, dims, strict=True)), mapped)
     operands = [x for x, _ in fixed] + [in_blocks(x, d, count, size) for x, d in moving]
-    outs = bind(
-        "scan", *operands, jaxpr=body, length=count, num_carry=0, num_consts=len(fixed), reverse=False, unroll=1
-    )
+    outs = scan_p.bind(*operands, jaxpr=body, length=count, num_carry=0, num_consts=len(fixed), reverse=False, unroll=1)
     return [joined(y, axis.size) for y in outs], [0] * len(outs)
 
 
@@ -363,7 +364,7 @@ def masked_loop(body_jaxpr, body_nconsts: int, cond_jaxpr, cond_nconsts: int, ax
     cond, _ = batch_jaxpr(cond_jaxpr, axis, cond_m + carry_m, True)
 
     def run_all(*args):
-        return [bind("reduce_or", eval_jaxpr(cond.jaxpr, cond.consts, *args)[0], axes=(0,))]
+        return [reduce_or_p.bind(eval_jaxpr(cond.jaxpr, cond.consts, *args)[0], axes=(0,))]
 
     def step(*args):
         cond_consts, body_consts, carry = split(args, cond_nconsts, body_nconsts)
@@ -381,8 +382,8 @@ def masked_loop(body_jaxpr, body_nconsts: int, cond_jaxpr, cond_nconsts: int, ax
 def choose(mask, on_true, on_false):
     """``on_true`` for the examples where ``mask`` holds, else ``on_false``; the mapped axis is in front."""
     shape = get_aval(on_true).shape
-    wide = bind("broadcast_in_dim", mask, shape=shape, broadcast_dimensions=(0,)) if len(shape) > 1 else mask
-    return bind("select_n", wide, on_false, on_true)
+    wide = broadcast_in_dim_p.bind(mask, shape=shape, broadcast_dimensions=(0,)) if len(shape) > 1 else mask
+    return select_n_p.bind(wide, on_false, on_true)
 
 
 def _save_batch(axis, args, dims, **params):
@@ -417,7 +418,7 @@ def saving_loop(body_jaxpr: ClosedJaxpr, body_nconsts: int, cond_jaxpr: ClosedJa
         consts_in, carry_in, (n, *stacks_in) = split(args, body_nconsts, num_carry)
         outs = eval_jaxpr(body_jaxpr.jaxpr, body_jaxpr.consts, *consts_in, *carry_in)
         written = [stack_write_p.bind(s, n, x) for s, x in zip(stacks_in, outs[num_carry:], strict=True)]
-        return [*outs[:num_carry], bind("add", n, np.int32(1)), *written]
+        return [*outs[:num_carry], add_p.bind(n, np.int32(1)), *written]
 
     info = body_jaxpr.jaxpr.debug_info or DebugInfo("while_loop", "a loop")
     traced = ClosedJaxpr(

@@ -5,6 +5,7 @@ import numpy as np
 from catena.core import dtypes
 from catena.core.aval import ShapedArray
 from catena.core.primitive import NoRule, Primitive
+from catena.core.structural import reduce_sum_p
 from catena.core.zeros import get_aval
 from catena.lax import native
 from catena.lax.arithmetic import add, div, mul, sub
@@ -14,7 +15,7 @@ from catena.lax.contraction import dot_general
 from catena.lax.convert import convert_element_type
 from catena.lax.indexing import gather
 from catena.lax.shape import broadcast, broadcast_in_dim, broadcasted_iota, expand_dims, transpose
-from catena.lax.structure import bind, broadcast_to, front
+from catena.lax.structure import broadcast_to, front
 from catena.lax.windowed import PROMISE_IN_BOUNDS, GatherDimensionNumbers
 
 NOT_LINEAR = NoRule("it is not linear in its operands")
@@ -211,7 +212,7 @@ def diagonal(x):
     """The diagonals of square matrices."""
     aval = get_aval(x)
     masked = mul(x, eye_like(x))
-    return bind("reduce_sum", masked, axes=(aval.ndim - 1,))
+    return reduce_sum_p.bind(masked, axes=(aval.ndim - 1,))
 
 
 def columns(v, like):

@@ -9,6 +9,7 @@ import enum
 from catena.core import dtypes
 from catena.core.aval import ShapedArray
 from catena.core.primitive import NoRule
+from catena.core.structural import reduce_sum_p
 from catena.core.zeros import Zero, get_aval
 from catena.lax.arithmetic import abs as abs_
 from catena.lax.arithmetic import div, mul, sub
@@ -30,8 +31,8 @@ from catena.lax.linalg.algebra import (
 )
 from catena.lax.linalg.factor import lu_p
 from catena.lax.linalg.solve import solve_with_lu
+from catena.lax.reductions import reduce_max_p
 from catena.lax.shape import slice_in_dim
-from catena.lax.structure import bind
 from catena.runtime import lapack
 
 
@@ -169,12 +170,12 @@ def _vectors_tangent(w, v, t):
 def _along_normalised(v, t):
     """``t`` without what would change the norm of a column of ``v``, or the phase of its largest element."""
     axis = get_aval(v).ndim - 2
-    length = bind("reduce_sum", real(mul(conj(v), t)), axes=(axis,))
+    length = reduce_sum_p.bind(real(mul(conj(v), t)), axes=(axis,))
     size = abs_(v)
-    largest = eq(size, columns(bind("reduce_max", size, axes=(axis,)), size))
+    largest = eq(size, columns(reduce_max_p.bind(size, axes=(axis,)), size))
     mask = convert_element_type(largest, get_aval(size).dtype)
-    turned = bind("reduce_sum", mul(mask, imag(mul(t, conj(v)))), axes=(axis,))
-    weight = bind("reduce_sum", mul(mask, mul(size, size)), axes=(axis,))
+    turned = reduce_sum_p.bind(mul(mask, imag(mul(t, conj(v)))), axes=(axis,))
+    weight = reduce_sum_p.bind(mul(mask, mul(size, size)), axes=(axis,))
     return sub(t, mul(v, columns(complex_(length, div(turned, weight)), v)))
 
 

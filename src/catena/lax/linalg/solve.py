@@ -2,7 +2,7 @@
 
 from catena.core.aval import ShapedArray
 from catena.core.zeros import Zero, add_tangents, get_aval, instantiate
-from catena.lax.arithmetic import mul, neg, sub
+from catena.lax.arithmetic import add_p, mul, neg, sub
 from catena.lax.linalg.algebra import (
     check_matrix,
     conjugate,
@@ -17,7 +17,7 @@ from catena.lax.linalg.algebra import (
     triu,
 )
 from catena.lax.shape import expand_dims, pad, reshape, squeeze
-from catena.lax.structure import bind, front, move_axis
+from catena.lax.structure import front, move_axis
 from catena.runtime import lapack
 
 # ------------------------------------------------------------------------------------------------------------
@@ -177,7 +177,7 @@ def tridiagonal_product(dl, d, du, x):
     """The product of a tridiagonal matrix with ``x``."""
     middle = mul(rows(d, x), x)
     above = mul(rows(du, x), _shifted(x, -1))
-    return bind("add", bind("add", middle, above), mul(rows(dl, x), _shifted(x, 1)))
+    return add_p.bind(add_p.bind(middle, above), mul(rows(dl, x), _shifted(x, 1)))
 
 
 def _tridiagonal_jvp(primals, tangents, *, perturb_singular):

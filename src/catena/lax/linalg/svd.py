@@ -11,9 +11,10 @@ import numpy as np
 from catena.core import dtypes
 from catena.core.array import make_array
 from catena.core.aval import ShapedArray
+from catena.core.structural import reduce_sum_p
 from catena.core.zeros import Zero, get_aval
 from catena.lax.arithmetic import abs as abs_
-from catena.lax.arithmetic import add, div, mul, neg, sub
+from catena.lax.arithmetic import add, div, max_p, mul, neg, sub
 from catena.lax.comparison import lt, select_n
 from catena.lax.complex_numbers import conj, real
 from catena.lax.convert import convert_element_type
@@ -37,8 +38,8 @@ from catena.lax.linalg.algebra import (
 from catena.lax.linalg.factor import cholesky, qr
 from catena.lax.linalg.solve import triangular_solve
 from catena.lax.powers import sqrt
+from catena.lax.reductions import reduce_max_p
 from catena.lax.shape import broadcast, broadcasted_iota, slice_in_dim
-from catena.lax.structure import bind
 from catena.runtime import lapack
 
 
@@ -261,10 +262,10 @@ def _masked(x, shape):
 def _scaled(x):
     """``x`` divided by a bound of its largest singular value, the geometric mean of two norms."""
     size = abs_(x)
-    norms = [bind("reduce_max", bind("reduce_sum", size, axes=(axis,)), axes=(0,)) for axis in (0, 1)]
+    norms = [reduce_max_p.bind(reduce_sum_p.bind(size, axes=(axis,)), axes=(0,)) for axis in (0, 1)]
     bound = sqrt(mul(*norms))
     tiny = np.asarray(np.finfo(get_aval(bound).dtype).tiny)
-    safe = bind("max", bound, tiny)
+    safe = max_p.bind(bound, tiny)
     return div(x, convert_element_type(safe, get_aval(x).dtype))
 
 
@@ -272,6 +273,6 @@ def _has_converged(moved, u, eps: float):
     """Whether the last step was small; the iteration is of third order, so the next is rounding error."""
     if moved is None:
         return lt(np.float32(0), np.float32(1))
-    norm = [sqrt(bind("reduce_sum", mul(s, s), axes=(0, 1))) for s in (abs_(moved), abs_(u))]
+    norm = [sqrt(reduce_sum_p.bind(mul(s, s), axes=(0, 1))) for s in (abs_(moved), abs_(u))]
     tolerance = np.asarray((4 * eps) ** (1 / 3)).astype(get_aval(norm[0]).dtype)
     return lt(norm[0], mul(norm[1], tolerance))

@@ -1,0 +1,19 @@
+"""Primitives that the language itself applies: to zeros and sums of tangents, and to axes that transformations map.
+
+They are declared here, below the transformations that use them; each gets its rules where its family stands in ``lax``,
+by ``define``.
+"""
+
+from catena.core.primitive import Primitive
+
+add_any_p = Primitive("add_any")
+broadcast_in_dim_p = Primitive("broadcast_in_dim")
+convert_element_type_p = Primitive("convert_element_type")
+reduce_sum_p = Primitive("reduce_sum")
+reshape_p = Primitive("reshape")
+slice_p = Primitive("slice")
+squeeze_p = Primitive("squeeze")
+stack_add_p = Primitive("stack_add")
+stack_empty_p = Primitive("stack_empty")
+stop_gradient_p = Primitive("stop_gradient")
+transpose_p = Primitive("transpose")
