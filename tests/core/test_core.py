@@ -27,6 +27,7 @@ from catena.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var, eval_jaxpr
 from catena.core.primitive import Primitive, registry
 from catena.core.source import Source
 from catena.core.staging import DebugInfo, trace_to_jaxpr
+from catena.transform.linearize import linearize_flat
 
 X = np.arange(3, dtype=np.float32)
 F32 = ShapedArray((3,), np.float32)
@@ -211,6 +212,25 @@ def test_constants_are_kept_once_and_only_if_read():
     assert len(closed.consts) == 1
     closed = jax.make_jaxpr(lambda x: x + (c * 0 if False else 1.0))(X)
     assert closed.consts == []
+
+
+def test_jaxprs_do_not_change():
+    jaxpr = jax.make_jaxpr(lambda x: jnp.sin(x))(X).jaxpr
+    for part in ("constvars", "invars", "outvars", "eqns", "effects", "debug_info"):
+        before = getattr(jaxpr, part)
+        with pytest.raises(AttributeError, match="jaxprs do not change"):
+            setattr(jaxpr, part, [])
+        with pytest.raises(AttributeError, match="jaxprs do not change"):
+            delattr(jaxpr, part)
+        assert getattr(jaxpr, part) is before
+    assert jaxpr.replace(outvars=jaxpr.invars).outvars == jaxpr.invars != jaxpr.outvars
+
+
+def test_programs_of_linearizations_do_not_change():
+    _, program = linearize_flat(lambda x: [jnp.sin(x), jnp.cos(x)], [X])
+    with pytest.raises(AttributeError):
+        program.outputs = []
+    assert program.first(2) is program and program.first(1).outputs == program.outputs[:1]
 
 
 def test_nested_jaxprs_pickle():

@@ -60,16 +60,31 @@ class Eqn(NamedTuple):
         return printer.equation_text(self)
 
 
+_put = object.__setattr__
+
+
 class Jaxpr:
     """A function: ``lambda constvars ; invars. let eqns in outvars``."""
 
     __slots__ = ("constvars", "invars", "eqns", "outvars", "effects", "debug_info", "__weakref__")
 
     def __init__(self, constvars, invars, outvars, eqns, effects=None, debug_info=None):
-        self.constvars, self.invars = list(constvars), list(invars)
-        self.outvars, self.eqns = list(outvars), list(eqns)
-        self.effects = join_effects(self.eqns) if effects is None else frozenset(effects)
-        self.debug_info = debug_info
+        eqns = list(eqns)
+        _put(self, "constvars", list(constvars))
+        _put(self, "invars", list(invars))
+        _put(self, "outvars", list(outvars))
+        _put(self, "eqns", eqns)
+        _put(self, "effects", join_effects(eqns) if effects is None else frozenset(effects))
+        _put(self, "debug_info", debug_info)
+
+    def __setattr__(self, name, value):
+        raise AttributeError(f"jaxprs do not change: replace({name}=...) makes another")
+
+    def __delattr__(self, name):
+        raise AttributeError("jaxprs do not change")
+
+    def __reduce__(self):
+        return Jaxpr, (self.constvars, self.invars, self.outvars, self.eqns, self.effects, self.debug_info)
 
     @property
     def in_avals(self) -> list:

@@ -209,8 +209,9 @@ def prune_constants(jaxpr: Jaxpr, values: list) -> tuple[Jaxpr, list]:
     read = {v for e in jaxpr.eqns for v in e.invars if type(v) is Var}
     read.update(v for v in jaxpr.outvars if type(v) is Var)
     kept = [(v, c) for v, c in zip(jaxpr.constvars, values, strict=True) if v in read]
-    jaxpr.constvars = [v for v, _ in kept]
-    return jaxpr, [c for _, c in kept]
+    if len(kept) == len(values):
+        return jaxpr, values
+    return jaxpr.replace(constvars=[v for v, _ in kept], effects=jaxpr.effects), [c for _, c in kept]
 
 
 def trace_to_jaxpr(fun, in_avals, debug_info: DebugInfo) -> tuple[Jaxpr, list]:

@@ -115,8 +115,8 @@ def _trace_body(fun, in_tree, in_avals, name, adapt) -> Body:
     jaxpr, consts = trace_to_jaxpr(flat, in_avals, DebugInfo(name, function_place(fun), names, paths))
     if jaxpr.effects:
         check_effects(jaxpr.effects, KNOWN, f"`{name}`")
-    hoisted = hoist_constants(jaxpr)
-    hoisted.debug_info = DebugInfo(name, function_place(fun), [None] * len(consts) + names)
+    info = DebugInfo(name, function_place(fun), [None] * len(consts) + names)
+    hoisted = hoist_constants(jaxpr).replace(debug_info=info, effects=jaxpr.effects)
     return Body(canonical(ClosedJaxpr(hoisted, [])), consts, result["tree"])
 
 
