@@ -56,7 +56,7 @@ random-programs: $(VENV)/.has-demo    # 2000 random programs: compiled = eager, 
 random-exact: $(VENV)/.has-demo    # 1000 random programs of exact operations over every dtype: compiled = eager, bit for bit
 	$(BIN)/python benchmarks/random_exact_programs.py
 
-random-transformations: $(VENV)/.has-demo $(JAX_VENV)/.has-jax    # 5000 random programs through eight modes beside JAX, two hours; COUNT, SEED and MINUTES make less
+random-transformations: $(VENV)/.has-demo $(JAX_VENV)/.has-jax    # 5000 random programs through eight modes beside JAX, an hour of two cores the first time; COUNT, SEED and MINUTES make less
 	$(BIN)/python benchmarks/random_transformations.py --jax-python $(JAX_VENV)/bin/python $(if $(COUNT),--count $(COUNT)) $(if $(SEED),--seed $(SEED)) $(if $(MINUTES),--minutes $(MINUTES))
 
 random-quality: $(VENV)/.has-test    # statistical tests of every generator; writes docs/random_quality.md
