@@ -22,9 +22,8 @@ from catena.core.array import Array
 from catena.core.device import Device
 from catena.core.sharding import Shard, SingleDeviceSharding
 from catena.numpy.index_update import IndexUpdateHelper
-from catena.typing import ArrayLike, DTypeLike, SupportsJAXArray
+from catena.typing import ArrayLike, DTypeLike
 
-Operand = ArrayLike | SupportsJAXArray
 Axis = int | Sequence[int] | None
 
 class ArrayMethods:
@@ -47,10 +46,10 @@ def text() -> str:
     lines = [HEAD.rstrip("\n")]
     for operator in methods.OPERATORS:
         result = RESULTS.get(f"__{operator.name}__", "Array")
-        lines += [f"    def __{r}{operator.name}__(self, other: Operand, /) -> {result}: ..." for r in ("", "r")]
+        lines += [f"    def __{r}{operator.name}__(self, other: ArrayLike, /) -> {result}: ..." for r in ("", "r")]
     for operator in methods.COMPARISONS:
         override = "  # type: ignore[override]" if operator.name in ("eq", "ne") else ""
-        lines.append(f"    def __{operator.name}__(self, other: Operand, /) -> Array: ...{override}")
+        lines.append(f"    def __{operator.name}__(self, other: ArrayLike, /) -> Array: ...{override}")
     # No __setitem__: it refuses, and a type checker says so before it does.
     for name, method in (methods.SIGNS | methods.METHODS | methods.ARRAY_METHODS).items():
         if name != "__setitem__":

@@ -3,6 +3,8 @@
 A policy is a function ``(primitive, *avals, **params) -> bool``: whether the results of that operation are kept.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 
 PRODUCTS = ("dot_general", "conv_general_dilated", "ragged_dot_general")

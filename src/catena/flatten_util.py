@@ -1,5 +1,7 @@
 """Trees as vectors."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any
 

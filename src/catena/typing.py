@@ -1,8 +1,8 @@
 """Types for annotating functions of arrays (``jax.typing``).
 
-``ArrayLike`` is what numerical functions take where they want an array; ``DTypeLike`` is what they take where
-they want a dtype. Functions of ``catena.numpy`` also take objects with the method of ``SupportsJAXArray``;
-transformations do not.
+``ArrayLike`` is what functions of ``catena.numpy`` take where they want an array, objects with the method of
+``SupportsJAXArray`` among it, which transformations do not take; ``DTypeLike`` is what they take where they want a
+dtype.
 """
 
 from typing import Any, Protocol, Union, runtime_checkable
@@ -28,7 +28,7 @@ class SupportsJAXArray(Protocol):
     def __jax_array__(self) -> Array: ...
 
 
-ArrayLike = Union[Array, np.ndarray, np.bool_, np.number, bool, int, float, complex]  # noqa: UP007
+ArrayLike = Union[Array, np.ndarray, np.bool_, np.number, bool, int, float, complex, SupportsJAXArray]  # noqa: UP007
 DTypeLike = Union[str, type[Any], np.dtype, ExtendedDType, SupportsDType]  # noqa: UP007
 
 __all__ = ["ArrayLike", "DTypeLike", "SupportsDType", "SupportsJAXArray"]

@@ -1,5 +1,7 @@
 """Devices: the CPU, as one device or as several virtual ones (``jax_num_cpu_devices``)."""
 
+from __future__ import annotations
+
 import functools
 import gc
 from typing import NamedTuple
@@ -31,19 +33,19 @@ class Device:
         self.id = self.local_hardware_id = number
 
     @property
-    def client(self) -> "Client":
+    def client(self) -> Client:
         """The platform that the device belongs to."""
         return Client()
 
-    def default_memory(self) -> "Memory":
+    def default_memory(self) -> Memory:
         """The memory that arrays are put in."""
         return Memory(self, "device")
 
-    def addressable_memories(self) -> list["Memory"]:
+    def addressable_memories(self) -> list[Memory]:
         """The memories that the device can read; on the CPU they are all the same memory."""
         return [Memory(self, kind) for kind in MEMORY_KINDS]
 
-    def memory(self, kind: str) -> "Memory":
+    def memory(self, kind: str) -> Memory:
         """The memory of this kind.
 
         Raises:

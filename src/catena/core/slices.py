@@ -1,5 +1,7 @@
 """Slices of a known size at an unknown place: ``ds(start, size)`` as an index."""
 
+from __future__ import annotations
+
 from typing import Any
 
 from catena.core.tree import register_pytree_node_class
@@ -30,7 +32,7 @@ class Slice:
         return not is_static(self.size)
 
     @classmethod
-    def from_slice(cls, slc: slice, size: int) -> "Slice":
+    def from_slice(cls, slc: slice, size: int) -> Slice:
         """What the Python slice ``slc`` selects from an axis of this size."""
         start, stop, step = slc.indices(size)
         if step < 1:
@@ -45,7 +47,7 @@ class Slice:
         return children, (static, tuple(dynamic), self.stride)
 
     @classmethod
-    def tree_unflatten(cls, data, children) -> "Slice":
+    def tree_unflatten(cls, data, children) -> Slice:
         static, dynamic, stride = data
         given = iter(children)
         start, size = (next(given) if d else s for s, d in zip(static, dynamic, strict=True))

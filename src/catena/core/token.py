@@ -1,5 +1,7 @@
 """Tokens: values that carry nothing but order."""
 
+from __future__ import annotations
+
 import numpy as np
 
 from catena.core import dtypes

@@ -4,6 +4,8 @@ Compiled, they are native (`compiler/fourier`), and so are those of some size th
 ones, and what is evaluated for the first time, SciPy transforms.
 """
 
+from __future__ import annotations
+
 import enum
 import math
 import operator

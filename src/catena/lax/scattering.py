@@ -1,5 +1,7 @@
 """The scatters as functions: one signature and one set of words for all, made from a table."""
 
+from __future__ import annotations
+
 from catena.core.zeros import get_aval
 from catena.lax.scatter import (
     COMBINES,

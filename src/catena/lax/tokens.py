@@ -4,6 +4,8 @@ Compiled programs keep the order of effects by themselves, so there a token is n
 computed.
 """
 
+from __future__ import annotations
+
 import numpy as np
 
 from catena.core.aval import abstract_token

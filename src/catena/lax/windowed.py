@@ -8,6 +8,8 @@ the window axes of the operand's indexed dimensions, and the dimensions that are
 is the permutation from it to the layout of a gather's result or a scatter's updates.
 """
 
+from __future__ import annotations
+
 import enum
 from functools import lru_cache
 from typing import NamedTuple
@@ -35,7 +37,7 @@ class GatherScatterMode(enum.Enum):
     ONE_HOT = 4
 
     @staticmethod
-    def from_any(s: "str | GatherScatterMode | None") -> "GatherScatterMode":
+    def from_any(s: str | GatherScatterMode | None) -> GatherScatterMode:
         """The mode that a string, a mode or None (fill or drop) stands for; ValueError for any other."""
         if isinstance(s, GatherScatterMode):
             return s

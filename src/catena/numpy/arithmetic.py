@@ -42,7 +42,7 @@ from catena.numpy.hot import (
     OWN,
     REAL,
     REAL_OR_INT,
-    Operand,
+    ArrayLike,
     binary,
     by_keyword,
     fits,
@@ -205,7 +205,7 @@ fmod = document_binary(
 )
 
 
-def divmod(x1: Operand, x2: Operand, /) -> tuple[Array, Array]:
+def divmod(x1: ArrayLike, x2: ArrayLike, /) -> tuple[Array, Array]:
     """The quotients of two arrays rounded down, and the remainders.
 
     Arguments:
@@ -466,7 +466,7 @@ def _clipped(arr, low, high):
         return None
 
 
-def clip(arr: Operand | None = None, /, min: Operand | None = None, max: Operand | None = None) -> Array:
+def clip(arr: ArrayLike | None = None, /, min: ArrayLike | None = None, max: ArrayLike | None = None) -> Array:
     """Elements kept within bounds.
 
     Arguments:

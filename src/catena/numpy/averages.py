@@ -32,7 +32,7 @@ from catena.numpy.boundary import (
     static_axis,
     user_dtype,
 )
-from catena.numpy.hot import BOOL, INT, REAL, Operand
+from catena.numpy.hot import BOOL, INT, REAL
 from catena.numpy.reductions import (
     SUM,
     Axis,
@@ -44,7 +44,7 @@ from catena.numpy.reductions import (
     split_axes,
     sum,
 )
-from catena.typing import DTypeLike
+from catena.typing import ArrayLike, DTypeLike
 
 _COUNTED = INT | {BOOL}  # what NumPy converts to floats as we do
 
@@ -70,13 +70,13 @@ def _mean_of(x, axis, keepdims, where):
 
 @along_axes
 def mean(
-    a: Operand,
+    a: ArrayLike,
     axis: Axis = None,
     dtype: DTypeLike | None = None,
     out: None = None,
     keepdims: bool = False,
     *,
-    where: Operand | None = None,
+    where: ArrayLike | None = None,
 ) -> Array:
     """The mean of elements along axes; NaN where there are none.
 
@@ -127,15 +127,15 @@ def _mean_value(value, axis, keepdims, number):
 
 @along_axes
 def var(
-    a: Operand,
+    a: ArrayLike,
     axis: Axis = None,
     dtype: DTypeLike | None = None,
     out: None = None,
     ddof: float = 0,
     keepdims: bool = False,
     *,
-    where: Operand | None = None,
-    mean: Operand | None = None,
+    where: ArrayLike | None = None,
+    mean: ArrayLike | None = None,
     correction: float | None = None,
 ) -> Array:
     """The variance of elements along axes: the mean square of their distances from the mean.
@@ -156,15 +156,15 @@ def var(
 
 @along_axes
 def std(
-    a: Operand,
+    a: ArrayLike,
     axis: Axis = None,
     dtype: DTypeLike | None = None,
     out: None = None,
     ddof: float = 0,
     keepdims: bool = False,
     *,
-    where: Operand | None = None,
-    mean: Operand | None = None,
+    where: ArrayLike | None = None,
+    mean: ArrayLike | None = None,
     correction: float | None = None,
 ) -> Array:
     """The standard deviation of elements along axes: the square root of the variance.
@@ -273,9 +273,9 @@ def divide_by_degrees(total, number, ddof):
 
 @along_axes
 def average(
-    a: Operand,
+    a: ArrayLike,
     axis: Axis = None,
-    weights: Operand | None = None,
+    weights: ArrayLike | None = None,
     returned: bool = False,
     keepdims: bool = False,
 ) -> Array | tuple[Array, Array]:

@@ -33,7 +33,7 @@ from catena.numpy.boundary import (
 from catena.numpy.placement import placed
 from catena.numpy.protocol import takes_part
 from catena.runtime import dlpack
-from catena.typing import ArrayLike, DTypeLike, SupportsJAXArray
+from catena.typing import ArrayLike, DTypeLike
 
 _PYTHON_NUMBERS = (bool, int, float, complex)
 
@@ -242,7 +242,7 @@ def asarray(
     return array(a, dtype, copy=bool(copy), order=order, device=device, out_sharding=out_sharding)
 
 
-def copy(a: ArrayLike | SupportsJAXArray, order: str | None = None) -> Array:
+def copy(a: ArrayLike, order: str | None = None) -> Array:
     """A copy of an array.
 
     Arguments:
@@ -260,9 +260,7 @@ def copy(a: ArrayLike | SupportsJAXArray, order: str | None = None) -> Array:
     return array(as_array_argument("copy", a), order=order)
 
 
-def astype(
-    x: ArrayLike | SupportsJAXArray, dtype: DTypeLike | None, /, *, copy: bool = False, device: Any = None
-) -> Array:
+def astype(x: ArrayLike, dtype: DTypeLike | None, /, *, copy: bool = False, device: Any = None) -> Array:
     """``x`` cast to ``dtype``: floats to integers towards zero and within range, integers by their low bits.
 
     Arguments:

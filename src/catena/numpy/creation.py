@@ -32,9 +32,8 @@ from catena.numpy.boundary import (
 )
 from catena.numpy.documentation import family
 from catena.numpy.placement import placed
-from catena.typing import ArrayLike, DTypeLike, SupportsJAXArray
+from catena.typing import ArrayLike, DTypeLike
 
-Operand = ArrayLike | SupportsJAXArray
 Shape = int | Sequence[int]
 
 
@@ -163,7 +162,7 @@ def empty(shape: Shape, dtype: DTypeLike | None = None, *, device: Any = None, o
 @_of_shape
 def full(
     shape: Shape,
-    fill_value: Operand,
+    fill_value: ArrayLike,
     dtype: DTypeLike | None = None,
     *,
     device: Any = None,
@@ -234,7 +233,7 @@ _like = family(
 
 @_like
 def zeros_like(
-    a: Operand,
+    a: ArrayLike,
     dtype: DTypeLike | None = None,
     shape: Any = None,
     *,
@@ -255,7 +254,7 @@ def zeros_like(
 
 @_like
 def ones_like(
-    a: Operand,
+    a: ArrayLike,
     dtype: DTypeLike | None = None,
     shape: Any = None,
     *,
@@ -275,7 +274,7 @@ def ones_like(
 
 
 @_like
-def empty_like(prototype: Operand, dtype: DTypeLike | None = None, shape: Any = None, *, device: Any = None) -> Array:
+def empty_like(prototype: ArrayLike, dtype: DTypeLike | None = None, shape: Any = None, *, device: Any = None) -> Array:
     """An array of zeros like another array.
 
     Arguments:
@@ -298,8 +297,8 @@ def _constant_like(name, a, value, dtype, shape):
 
 @_like
 def full_like(
-    a: Operand,
-    fill_value: Operand,
+    a: ArrayLike,
+    fill_value: ArrayLike,
     dtype: DTypeLike | None = None,
     shape: Any = None,
     *,
@@ -339,7 +338,7 @@ def _checked_length(n, name: str):
     return n
 
 
-def eye(N: int, M: int | None = None, k: Operand = 0, dtype: DTypeLike | None = None, *, device: Any = None) -> Array:
+def eye(N: int, M: int | None = None, k: ArrayLike = 0, dtype: DTypeLike | None = None, *, device: Any = None) -> Array:
     """A matrix with ones on a diagonal and zeros elsewhere.
 
     Arguments:
@@ -455,7 +454,7 @@ def _triangle(name: str, m, k, lower: bool):
     return lax.select(mask, m, zero) if lower else lax.select(mask, zero, m)
 
 
-def tril(m: Operand, k: int = 0) -> Array:
+def tril(m: ArrayLike, k: int = 0) -> Array:
     """The lower triangles of matrices: zeros above a diagonal.
 
     Arguments:
@@ -474,7 +473,7 @@ def tril(m: Operand, k: int = 0) -> Array:
     return _triangle("tril", m, k, lower=True)
 
 
-def triu(m: Operand, k: int = 0) -> Array:
+def triu(m: ArrayLike, k: int = 0) -> Array:
     """The upper triangles of matrices: zeros below a diagonal.
 
     Arguments:

@@ -9,13 +9,16 @@ import numpy as np
 from catena import lax
 from catena.core.array import Array, make_array
 from catena.numpy.boundary import as_array_argument, broadcast_together, canonical_axis, direct, run
-from catena.numpy.hot import NUMBER, Operand
+from catena.numpy.hot import NUMBER
 from catena.numpy.indexing import read
 from catena.numpy.manipulation import moveaxis
 from catena.numpy.promotion import promote_dtypes
+from catena.typing import ArrayLike
 
 
-def cross(a: Operand, b: Operand, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Array:
+def cross(
+    a: ArrayLike, b: ArrayLike, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
+) -> Array:
     """The vector products of vectors in two or three dimensions.
 
     Arguments:

@@ -19,9 +19,9 @@ from catena.numpy.boundary import (
     user_dtype,
 )
 from catena.numpy.documentation import family
-from catena.numpy.hot import F64, I32, REAL_OR_INT, Operand
+from catena.numpy.hot import F64, I32, REAL_OR_INT
 from catena.numpy.reductions import accumulator, widened
-from catena.typing import DTypeLike
+from catena.typing import ArrayLike, DTypeLike
 
 
 def _running(name, numpy_fun, lax_fun, a, axis, dtype, out):
@@ -63,7 +63,7 @@ running = family(
 
 
 @running
-def cumsum(a: Operand, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
+def cumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
     """Running sums along an axis.
 
     Arguments:
@@ -78,7 +78,7 @@ def cumsum(a: Operand, axis: int | None = None, dtype: DTypeLike | None = None, 
 
 
 @running
-def cumprod(a: Operand, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
+def cumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
     """Running products along an axis.
 
     Arguments:
@@ -116,7 +116,7 @@ def _cumulative(name, word, fun, first, x, axis, dtype, include_initial):
 
 @running
 def cumulative_sum(
-    x: Operand, /, *, axis: int | None = None, dtype: DTypeLike | None = None, include_initial: bool = False
+    x: ArrayLike, /, *, axis: int | None = None, dtype: DTypeLike | None = None, include_initial: bool = False
 ) -> Array:
     """Running sums along an axis, as the array API standard defines them.
 
@@ -141,7 +141,7 @@ def cumulative_sum(
 
 @running
 def cumulative_prod(
-    x: Operand, /, *, axis: int | None = None, dtype: DTypeLike | None = None, include_initial: bool = False
+    x: ArrayLike, /, *, axis: int | None = None, dtype: DTypeLike | None = None, include_initial: bool = False
 ) -> Array:
     """Running products along an axis, as the array API standard defines them.
 

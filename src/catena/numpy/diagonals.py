@@ -19,12 +19,12 @@ from catena.numpy.boundary import (
     user_dtype,
 )
 from catena.numpy.creation import eye
-from catena.numpy.hot import REAL, REAL_OR_INT, Operand
+from catena.numpy.hot import REAL, REAL_OR_INT
 from catena.numpy.reductions import sum, widened
-from catena.typing import DTypeLike
+from catena.typing import ArrayLike, DTypeLike
 
 
-def diagonal(a: Operand, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
+def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
     """The diagonals of matrices.
 
     Arguments:
@@ -67,7 +67,7 @@ def _diagonal(a, offset, axis1, axis2):
     return lax.slice_in_dim(flat, first, stop, columns + 1, flat.ndim - 1)
 
 
-def diag(v: Operand, k: int = 0) -> Array:
+def diag(v: ArrayLike, k: int = 0) -> Array:
     """The diagonal of a matrix, or the matrix with a vector on its diagonal.
 
     Arguments:
@@ -108,7 +108,7 @@ def _matrix_of(value, size: int, k: int) -> np.ndarray:
     return out
 
 
-def diagflat(v: Operand, k: int = 0) -> Array:
+def diagflat(v: ArrayLike, k: int = 0) -> Array:
     """The matrix with the elements of an array, flattened, on its diagonal.
 
     Arguments:
@@ -129,7 +129,7 @@ def diagflat(v: Operand, k: int = 0) -> Array:
 
 
 def trace(
-    a: Operand,
+    a: ArrayLike,
     offset: int = 0,
     axis1: int = 0,
     axis2: int = 1,

@@ -30,13 +30,14 @@ from catena.numpy.boundary import (
 )
 from catena.numpy.cumulative import cumsum
 from catena.numpy.editing import along
-from catena.numpy.hot import NUMBER, REAL, Operand
+from catena.numpy.hot import NUMBER, REAL
 from catena.numpy.indexing import read
 from catena.numpy.joining import concatenate
 from catena.numpy.promotion import promote_dtypes, promote_dtypes_inexact
 from catena.numpy.shaping import broadcast_to as checked_broadcast
 from catena.numpy.shaping import ravel
 from catena.numpy.sorting import argsort, positions_in
+from catena.typing import ArrayLike
 
 
 def _slices(x, axis: int, first: slice, second: slice) -> tuple:
@@ -47,11 +48,11 @@ _LATER, _EARLIER = slice(1, None), slice(None, -1)
 
 
 def diff(
-    a: Operand,
+    a: ArrayLike,
     n: int = 1,
     axis: int = -1,
-    prepend: Operand | None = None,
-    append: Operand | None = None,
+    prepend: ArrayLike | None = None,
+    append: ArrayLike | None = None,
 ) -> Array:
     """The differences of neighbours along an axis; of booleans, whether they differ.
 
@@ -101,7 +102,7 @@ def _border(values, a, axis: int):
     return broadcast_to(values, tuple(1 if i == axis else n for i, n in enumerate(a.shape)))
 
 
-def ediff1d(ary: Operand, to_end: Operand | None = None, to_begin: Operand | None = None) -> Array:
+def ediff1d(ary: ArrayLike, to_end: ArrayLike | None = None, to_begin: ArrayLike | None = None) -> Array:
     """The differences of neighbours in a flattened array.
 
     Arguments:
@@ -130,8 +131,8 @@ def ediff1d(ary: Operand, to_end: Operand | None = None, to_begin: Operand | Non
 
 
 def gradient(
-    f: Operand,
-    *varargs: Operand,
+    f: ArrayLike,
+    *varargs: ArrayLike,
     axis: int | Sequence[int] | None = None,
     edge_order: int | None = None,
 ) -> Array | list[Array]:
@@ -243,7 +244,7 @@ def _gradient_value(value, h, axis: int):
     return out
 
 
-def trapezoid(y: Operand, x: Operand | None = None, dx: Operand = 1.0, axis: int = -1) -> Array:
+def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axis: int = -1) -> Array:
     """The area below a sampled function, by the trapezoidal rule.
 
     Arguments:
@@ -295,7 +296,7 @@ def _area_value(y, x):
 # Unwrapping and interpolation
 
 
-def unwrap(p: Operand, discont: Operand | None = None, axis: int = -1, period: Operand = 2 * np.pi) -> Array:
+def unwrap(p: ArrayLike, discont: ArrayLike | None = None, axis: int = -1, period: ArrayLike = 2 * np.pi) -> Array:
     """Values with jumps taken out by adding periods.
 
     Arguments:
@@ -337,12 +338,12 @@ def unwrap(p: Operand, discont: Operand | None = None, axis: int = -1, period: O
 
 
 def interp(
-    x: Operand,
-    xp: Operand,
-    fp: Operand,
-    left: Operand | str | None = None,
-    right: Operand | str | None = None,
-    period: Operand | None = None,
+    x: ArrayLike,
+    xp: ArrayLike,
+    fp: ArrayLike,
+    left: ArrayLike | str | None = None,
+    right: ArrayLike | str | None = None,
+    period: ArrayLike | None = None,
 ) -> Array:
     """Linear interpolation between given points.
 

@@ -27,13 +27,13 @@ from catena.numpy.boundary import (
     static_int,
 )
 from catena.numpy.creation import default_int, shape_argument
-from catena.numpy.hot import Operand
 from catena.numpy.index_update import IndexUpdateRef
 from catena.numpy.indexing import read
 from catena.numpy.joining import concatenate
 from catena.numpy.placement import placed
 from catena.numpy.shaping import broadcast_to as checked_broadcast
 from catena.numpy.shaping import ravel, reshaped
+from catena.typing import ArrayLike
 
 
 def along(axis: int, entry) -> tuple:
@@ -46,8 +46,8 @@ def along(axis: int, entry) -> tuple:
 
 
 def repeat(
-    a: Operand,
-    repeats: Operand,
+    a: ArrayLike,
+    repeats: ArrayLike,
     axis: int | None = None,
     *,
     total_repeat_length: int | None = None,
@@ -143,7 +143,7 @@ def _repeat_traced(a, repeats, axis: int, length: int):
     return read(a, along(axis, index))
 
 
-def resize(a: Operand, new_shape: int | Sequence[int]) -> Array:
+def resize(a: ArrayLike, new_shape: int | Sequence[int]) -> Array:
     """The elements of an array in another shape, repeated or cut as needed.
 
     Arguments:
@@ -174,7 +174,7 @@ def resize(a: Operand, new_shape: int | Sequence[int]) -> Array:
 # Movement
 
 
-def roll(a: Operand, shift: Operand | Sequence[int], axis: int | Sequence[int] | None = None) -> Array:
+def roll(a: ArrayLike, shift: ArrayLike | Sequence[int], axis: int | Sequence[int] | None = None) -> Array:
     """An array with its elements moved along axes; those that leave at the end come back at the beginning.
 
     Arguments:
@@ -267,7 +267,7 @@ def _roll_dynamically(a, by, axis: int):
 # Insertion and removal
 
 
-def insert(arr: Operand, obj: Operand | slice, values: Operand, axis: int | None = None) -> Array:
+def insert(arr: ArrayLike, obj: ArrayLike | slice, values: ArrayLike, axis: int | None = None) -> Array:
     """An array with values put between its elements.
 
     Arguments:
@@ -346,8 +346,8 @@ def _positions_without(taken, total: int, n: int):
 
 
 def delete(
-    arr: Operand,
-    obj: Operand | slice,
+    arr: ArrayLike,
+    obj: ArrayLike | slice,
     axis: int | None = None,
     *,
     assume_unique_indices: bool = False,
@@ -414,7 +414,7 @@ def _without_one(arr, axis: int, position):
     return read(arr, along(axis, lax.add(index, lax.convert_element_type(lax.ge(index, position), index.dtype))))
 
 
-def trim_zeros(filt: Operand, trim: str = "fb", axis: int | Sequence[int] | None = None) -> Array:
+def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: int | Sequence[int] | None = None) -> Array:
     """An array without the zeros at its ends.
 
     Arguments:
@@ -455,7 +455,7 @@ def trim_zeros(filt: Operand, trim: str = "fb", axis: int | Sequence[int] | None
     return read(filt, tuple(index))
 
 
-def append(arr: Operand, values: Operand, axis: int | None = None) -> Array:
+def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
     """An array with values at its end.
 
     Arguments:

@@ -17,10 +17,9 @@ from catena.core import dtypes
 from catena.core.array import Array
 from catena.core.lazy import LazyModule
 from catena.numpy.boundary import as_array_argument, convert, promoted_dtype, refuse_out, user_dtype
-from catena.numpy.hot import Operand
 from catena.numpy.indexing import read
 from catena.numpy.placement import placed
-from catena.typing import DTypeLike
+from catena.typing import ArrayLike, DTypeLike
 
 opt_einsum = LazyModule("opt_einsum")
 
@@ -50,9 +49,9 @@ def _parsed(name: str, subscripts, operands: tuple) -> tuple:
 
 
 def einsum(
-    subscripts: str | Operand,
+    subscripts: str | ArrayLike,
     /,
-    *operands: Operand | Sequence[int],
+    *operands: ArrayLike | Sequence[int],
     out: None = None,
     optimize: str | bool | list = "auto",
     precision: Any = None,
@@ -231,7 +230,7 @@ def _arranged(names: str, x, wanted: str):
 
 
 def einsum_path(
-    subscripts: str | Operand, /, *operands: Operand | Sequence[int], optimize: str | bool | list = "auto"
+    subscripts: str | ArrayLike, /, *operands: ArrayLike | Sequence[int], optimize: str | bool | list = "auto"
 ) -> tuple[list[tuple[int, ...]], Any]:
     """The order in which ``einsum`` contracts its operands, without contracting them.
 

@@ -27,8 +27,9 @@ from catena.numpy.boundary import (
     strong,
 )
 from catena.numpy.documentation import document_binary, document_unary
-from catena.numpy.hot import NONE, REAL, Operand, binary, second_names, unary
+from catena.numpy.hot import NONE, REAL, binary, second_names, unary
 from catena.numpy.protocol import present_as
+from catena.typing import ArrayLike
 
 _NO_COMPLEX = ", or is complex"
 _EVEN = lax.RoundingMethod.TO_NEAREST_EVEN
@@ -90,7 +91,7 @@ def _rint(x):
     return _to_even(convert(x, dtype, weak))
 
 
-def trunc(x: Operand) -> Array:
+def trunc(x: ArrayLike) -> Array:
     """Each element rounded towards zero.
 
     Arguments:
@@ -110,7 +111,7 @@ def trunc(x: Operand) -> Array:
 present_as(_trunc, trunc)
 
 
-def round(a: Operand, decimals: int = 0, out: None = None) -> Array:
+def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
     """Each element rounded to a number of decimals, half to even.
 
     Arguments:
@@ -151,7 +152,7 @@ def _round_to(x, decimals: int):
     return convert(restore(_to_even(scale(scaled, factor)), factor), x.dtype, x.weak_type)
 
 
-def around(a: Operand, decimals: int = 0, out: None = None) -> Array:
+def around(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
     """Each element rounded to a number of decimals, half to even; the same as ``round``.
 
     Arguments:
@@ -271,7 +272,7 @@ _FORMATS = {  # by dtype: bits of the mantissa that are stored, exponent bits, b
 }
 
 
-def frexp(x: Operand, /) -> tuple[Array, Array]:
+def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
     """Each element as a mantissa of magnitude in [0.5, 1) and an exponent of two.
 
     Arguments:
@@ -367,7 +368,7 @@ ldexp = document_binary(
 )
 
 
-def modf(x: Operand, /, out: None = None) -> tuple[Array, Array]:
+def modf(x: ArrayLike, /, out: None = None) -> tuple[Array, Array]:
     """Each element as its fractional and its whole part, both with its sign.
 
     Arguments:
@@ -389,11 +390,11 @@ def modf(x: Operand, /, out: None = None) -> tuple[Array, Array]:
 
 
 def nan_to_num(
-    x: Operand,
+    x: ArrayLike,
     copy: bool = True,
-    nan: Operand = 0.0,
-    posinf: Operand | None = None,
-    neginf: Operand | None = None,
+    nan: ArrayLike = 0.0,
+    posinf: ArrayLike | None = None,
+    neginf: ArrayLike | None = None,
 ) -> Array:
     """Each element, with numbers in the place of NaN and infinities.
 
@@ -456,7 +457,7 @@ def _angle(z, degrees=False):
     return lax.mul(radians, like(radians, 180 / np.pi)) if degrees else radians
 
 
-def real(val: Operand, /) -> Array:
+def real(val: ArrayLike, /) -> Array:
     """The real part of each element.
 
     Arguments:
@@ -474,7 +475,7 @@ def real(val: Operand, /) -> Array:
     return _part("real", lax.real, _alive)(val)
 
 
-def imag(val: Operand, /) -> Array:
+def imag(val: ArrayLike, /) -> Array:
     """The imaginary part of each element, zero for real ones.
 
     Arguments:
@@ -499,7 +500,7 @@ def _alive(x):
     return x
 
 
-def angle(z: Operand, deg: bool = False) -> Array:
+def angle(z: ArrayLike, deg: bool = False) -> Array:
     """The angle of each element in the complex plane, from the positive real axis.
 
     Arguments:

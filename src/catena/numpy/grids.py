@@ -28,13 +28,13 @@ from catena.numpy.boundary import (
 )
 from catena.numpy.conversion import from_object
 from catena.numpy.creation import default_int, ones, shape_argument
-from catena.numpy.hot import INT, Operand
+from catena.numpy.hot import INT
 from catena.numpy.joining import concatenate
 from catena.numpy.placement import placed
 from catena.numpy.ranges import slice_range
 from catena.numpy.selection import nonzero
 from catena.numpy.shaping import reshaped
-from catena.typing import DTypeLike
+from catena.typing import ArrayLike, DTypeLike
 
 
 class _IndexMaker:
@@ -112,7 +112,7 @@ r_ = _Joiner("jnp.r_", 0, 1, -1, "Arrays, numbers and slices joined along the fi
 c_ = _Joiner("jnp.c_", -1, 2, 0, "Arrays, numbers and slices joined as columns: ``c_[jnp.arange(3), jnp.ones(3)]``.")
 
 
-def ix_(*args: Operand) -> tuple[Array, ...]:
+def ix_(*args: ArrayLike) -> tuple[Array, ...]:
     """1-D arrays of indices as an index of all their combinations.
 
     Arguments:
@@ -166,7 +166,7 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
     return (lax.iota(default_int(), n),) * ndim
 
 
-def diag_indices_from(arr: Operand) -> tuple[Array, ...]:
+def diag_indices_from(arr: ArrayLike) -> tuple[Array, ...]:
     """The positions of the main diagonal of an array.
 
     Arguments:
@@ -239,7 +239,7 @@ def _matrix_shape(name: str, arr) -> tuple:
     return shape
 
 
-def tril_indices_from(arr: Operand, k: int = 0) -> tuple[Array, Array]:
+def tril_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Array, Array]:
     """The positions on and below a diagonal of a matrix.
 
     Arguments:
@@ -258,7 +258,7 @@ def tril_indices_from(arr: Operand, k: int = 0) -> tuple[Array, Array]:
     return tril_indices(rows, k, columns)
 
 
-def triu_indices_from(arr: Operand, k: int = 0) -> tuple[Array, Array]:
+def triu_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Array, Array]:
     """The positions on and above a diagonal of a matrix.
 
     Arguments:
@@ -301,7 +301,7 @@ def mask_indices(n: int, mask_func: Callable, k: int = 0, *, size: int | None = 
 # Positions in flattened arrays
 
 
-def unravel_index(indices: Operand, shape: int | Sequence[int]) -> tuple[Array, ...]:
+def unravel_index(indices: ArrayLike, shape: int | Sequence[int]) -> tuple[Array, ...]:
     """Positions in a flattened array as positions in the array.
 
     Arguments:
@@ -371,7 +371,7 @@ _ORDERS = {"C": False, "F": True}
 
 
 def ravel_multi_index(
-    multi_index: Sequence[Operand],
+    multi_index: Sequence[ArrayLike],
     dims: Sequence[int],
     mode: str = "raise",
     order: str = "C",

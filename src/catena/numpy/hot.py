@@ -29,9 +29,8 @@ from catena.lax import native
 from catena.lax.policy import ELEMENTWISE, SHARED
 from catena.numpy.boundary import SCALARS
 from catena.numpy.protocol import Overridden, answer, has_operator, present_as, takes_part
-from catena.typing import ArrayLike, SupportsJAXArray
+from catena.typing import ArrayLike
 
-Operand = ArrayLike | SupportsJAXArray
 Fun = TypeVar("Fun", bound=Callable[..., Any])
 
 
@@ -41,13 +40,13 @@ class Unary(Protocol):
     __name__: str
     __module__: str
 
-    def __call__(self, x: Operand, /) -> Array: ...
+    def __call__(self, x: ArrayLike, /) -> Array: ...
 
 
 class NamedUnary(Protocol):
     """A function of one array, by position or name."""
 
-    def __call__(self, x: Operand) -> Array: ...
+    def __call__(self, x: ArrayLike) -> Array: ...
 
 
 class Binary(Protocol):
@@ -56,13 +55,13 @@ class Binary(Protocol):
     __name__: str
     __module__: str
 
-    def __call__(self, x: Operand, y: Operand, /) -> Array: ...
+    def __call__(self, x: ArrayLike, y: ArrayLike, /) -> Array: ...
 
 
 class NamedBinary(Protocol):
     """A function of two arrays, by position or name."""
 
-    def __call__(self, x1: Operand, x2: Operand) -> Array: ...
+    def __call__(self, x1: ArrayLike, x2: ArrayLike) -> Array: ...
 
 
 F32, F64 = np.dtype("float32"), np.dtype("float64")
@@ -120,7 +119,7 @@ def unary(name: str, how, general, fast=REAL, weak: bool = True, inexact: bool =
     floats first, so that NumPy may be asked about them and about Python floats too.
     """
 
-    def fun(x: Operand, /) -> Array:
+    def fun(x: ArrayLike, /) -> Array:
         if type(x) is Array and context.trace is None and not context.debug_checks:
             value = x._value
             ufunc = ufuncs.get(value.dtype)
@@ -156,7 +155,7 @@ def binary(
     """
     joins = bool(fast) and scalars == SCALAR_KINDS
 
-    def fun(x: Operand, y: Operand, /) -> Array:
+    def fun(x: ArrayLike, y: ArrayLike, /) -> Array:
         if context.trace is None and not context.debug_checks:
             if type(x) is Array:
                 a = x._value
@@ -233,7 +232,7 @@ def second_names(fun: Fun) -> Fun:
 def by_keyword(fun) -> NamedBinary:
     """``fun`` of two arrays, that users may give by their names ``x1`` and ``x2`` too."""
 
-    def named(x1: Operand, x2: Operand) -> Array:
+    def named(x1: ArrayLike, x2: ArrayLike) -> Array:
         try:
             return fun(x1, x2)
         except Exception as error:
@@ -251,7 +250,7 @@ _renamed: dict = {}  # signatures by code: all functions that `binary` makes sha
 def positional_or_keyword(name: str, general) -> NamedUnary:
     """The function ``name`` of one array ``x`` that may be given by keyword, without a fast path."""
 
-    def fun(x: Operand) -> Array:
+    def fun(x: ArrayLike) -> Array:
         return general(x)
 
     fun.__name__ = fun.__qualname__ = name

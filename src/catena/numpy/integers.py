@@ -21,7 +21,8 @@ from catena.numpy.boundary import (
     same_rank,
 )
 from catena.numpy.documentation import document_binary, document_unary
-from catena.numpy.hot import BITS, INT, NONE, Operand, binary, second_names, unary
+from catena.numpy.hot import BITS, INT, NONE, binary, second_names, unary
+from catena.typing import ArrayLike
 
 _PROMOTED = "of the dtype that the arguments promote to"
 _NO_FLOATS = ", or is a float or complex"
@@ -173,7 +174,7 @@ def _euclid(x, y):
     return lax.while_loop(unfinished, step, (x, y))[0]
 
 
-def gcd(x1: Operand, x2: Operand) -> Array:
+def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The greatest common divisor of two integers, element by element; never negative.
 
     Arguments:
@@ -197,7 +198,7 @@ def _magnitude(x):
     return x if dtypes.issubdtype(x.dtype, np.unsignedinteger) else lax.abs(x)
 
 
-def lcm(x1: Operand, x2: Operand) -> Array:
+def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The least common multiple of two integers, element by element; never negative.
 
     Arguments:

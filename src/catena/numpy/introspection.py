@@ -15,12 +15,12 @@ from catena.core.trace import Tracer
 from catena.core.traceback import shorten
 from catena.numpy.boundary import as_array_argument, canonical_axes
 from catena.numpy.conversion import asarray
-from catena.numpy.hot import Operand
 from catena.numpy.protocol import Overridden, answer, present_as, takes_part
 from catena.numpy.reductions import Axis
+from catena.typing import ArrayLike
 
 
-def shape(a: Operand) -> tuple[int, ...]:
+def shape(a: ArrayLike) -> tuple[int, ...]:
     """The lengths of the axes of an array.
 
     Arguments:
@@ -64,7 +64,7 @@ def _lengths(name: str, a) -> tuple:
     return np.shape(a)
 
 
-def ndim(a: Operand) -> int:
+def ndim(a: ArrayLike) -> int:
     """The number of axes of an array.
 
     Arguments:
@@ -79,7 +79,7 @@ def ndim(a: Operand) -> int:
     return len(_lengths("ndim", a))
 
 
-def size(a: Operand, axis: Axis = None) -> int:
+def size(a: ArrayLike, axis: Axis = None) -> int:
     """The number of elements of an array, or its length along axes.
 
     Arguments:
@@ -121,7 +121,7 @@ def iterable(y: Any) -> bool:
 
 
 def array_repr(
-    arr: Operand,
+    arr: ArrayLike,
     max_line_width: int | None = None,
     precision: int | None = None,
     suppress_small: bool | None = None,
@@ -149,7 +149,7 @@ def array_repr(
 
 
 def array_str(
-    a: Operand,
+    a: ArrayLike,
     max_line_width: int | None = None,
     precision: int | None = None,
     suppress_small: bool | None = None,
@@ -217,7 +217,7 @@ def printoptions(*args: Any, **kwargs: Any) -> Any:
     return np.printoptions(*args, **kwargs)
 
 
-def save(file: str | os.PathLike | BinaryIO, arr: Operand, allow_pickle: bool = True) -> None:
+def save(file: str | os.PathLike | BinaryIO, arr: ArrayLike, allow_pickle: bool = True) -> None:
     """Write an array to a file in NumPy's ``.npy`` format.
 
     Arguments:
@@ -237,7 +237,7 @@ def save(file: str | os.PathLike | BinaryIO, arr: Operand, allow_pickle: bool = 
     np.save(file, np.asarray(asarray(arr)), allow_pickle=allow_pickle)
 
 
-def savez(file: str | os.PathLike | BinaryIO, *args: Operand, allow_pickle: bool = True, **kwds: Operand) -> None:
+def savez(file: str | os.PathLike | BinaryIO, *args: ArrayLike, allow_pickle: bool = True, **kwds: ArrayLike) -> None:
     """Write several arrays to a file in NumPy's ``.npz`` format.
 
     Arguments:

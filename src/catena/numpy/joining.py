@@ -30,13 +30,12 @@ from catena.numpy.boundary import (
     user_dtype,
 )
 from catena.numpy.creation import shape_argument
-from catena.numpy.hot import Operand
 from catena.numpy.manipulation import atleast_1d, atleast_2d, atleast_3d
 from catena.numpy.protocol import takes_part
 from catena.numpy.shaping import ravel, reshaped
-from catena.typing import DTypeLike
+from catena.typing import ArrayLike, DTypeLike
 
-Arrays = Operand | Sequence[Operand]
+Arrays = ArrayLike | Sequence[ArrayLike]
 
 
 def array_sequence(name: str, arrays) -> list:
@@ -139,7 +138,7 @@ def concatenate(arrays: Arrays, axis: int | None = 0, dtype: DTypeLike | None = 
     return concatenated("concatenate", xs, operator.index(axis), dtype)
 
 
-def concat(arrays: Sequence[Operand], /, *, axis: int | None = 0) -> Array:
+def concat(arrays: Sequence[ArrayLike], /, *, axis: int | None = 0) -> Array:
     """Arrays joined along an axis that they have; the name of the array API standard for ``concatenate``.
 
     Arguments:
@@ -290,7 +289,7 @@ def column_stack(tup: Arrays) -> Array:
     return _stacking("column_stack", tup, column, lambda xs: 1, None)
 
 
-def block(arrays: Operand | Sequence[Any]) -> Array:
+def block(arrays: ArrayLike | Sequence[Any]) -> Array:
     """An array put together from blocks.
 
     Arguments:
@@ -410,7 +409,7 @@ def _is_sequence(x) -> bool:
 Sections = int | Sequence[int] | Array
 
 
-def split(ary: Operand, indices_or_sections: Sections, axis: int = 0) -> list[Array]:
+def split(ary: ArrayLike, indices_or_sections: Sections, axis: int = 0) -> list[Array]:
     """The parts of an array along an axis.
 
     Arguments:
@@ -429,7 +428,7 @@ def split(ary: Operand, indices_or_sections: Sections, axis: int = 0) -> list[Ar
     return _split("split", ary, indices_or_sections, axis)
 
 
-def array_split(ary: Operand, indices_or_sections: Sections, axis: int = 0) -> list[Array]:
+def array_split(ary: ArrayLike, indices_or_sections: Sections, axis: int = 0) -> list[Array]:
     """The parts of an array along an axis, some longer by one where it cannot be divided into equal parts.
 
     Arguments:
@@ -448,7 +447,7 @@ def array_split(ary: Operand, indices_or_sections: Sections, axis: int = 0) -> l
     return _split("array_split", ary, indices_or_sections, axis, uneven=True)
 
 
-def hsplit(ary: Operand, indices_or_sections: Sections) -> list[Array]:
+def hsplit(ary: ArrayLike, indices_or_sections: Sections) -> list[Array]:
     """The parts of an array along its second axis, or its first if it is 1-D.
 
     Arguments:
@@ -467,7 +466,7 @@ def hsplit(ary: Operand, indices_or_sections: Sections) -> list[Array]:
     return _split("hsplit", ary, indices_or_sections, 0 if ary.ndim == 1 else 1)
 
 
-def vsplit(ary: Operand, indices_or_sections: Sections) -> list[Array]:
+def vsplit(ary: ArrayLike, indices_or_sections: Sections) -> list[Array]:
     """The parts of an array along its first axis.
 
     Arguments:
@@ -485,7 +484,7 @@ def vsplit(ary: Operand, indices_or_sections: Sections) -> list[Array]:
     return _split("vsplit", ary, indices_or_sections, 0)
 
 
-def dsplit(ary: Operand, indices_or_sections: Sections) -> list[Array]:
+def dsplit(ary: ArrayLike, indices_or_sections: Sections) -> list[Array]:
     """The parts of an array along its third axis.
 
     Arguments:
@@ -503,7 +502,7 @@ def dsplit(ary: Operand, indices_or_sections: Sections) -> list[Array]:
     return _split("dsplit", ary, indices_or_sections, 2)
 
 
-def unstack(x: Operand, /, *, axis: int = 0) -> tuple[Array, ...]:
+def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
     """The slices of an array along an axis, without that axis.
 
     Arguments:
@@ -530,7 +529,7 @@ def unstack(x: Operand, /, *, axis: int = 0) -> tuple[Array, ...]:
 # Copies side by side
 
 
-def tile(A: Operand, reps: int | Sequence[int]) -> Array:  # noqa: N803
+def tile(A: ArrayLike, reps: int | Sequence[int]) -> Array:  # noqa: N803
     """An array repeated as a whole along its axes.
 
     Arguments:

@@ -32,8 +32,9 @@ from catena.numpy.boundary import (
 )
 from catena.numpy.conversion import as_array_or_list
 from catena.numpy.documentation import document_binary, document_unary
-from catena.numpy.hot import BOOL, NONE, REAL, REAL_OR_INT, Operand, binary, positional_or_keyword, unary
+from catena.numpy.hot import BOOL, NONE, REAL, REAL_OR_INT, binary, positional_or_keyword, unary
 from catena.numpy.protocol import takes_part
+from catena.typing import ArrayLike
 
 _COMPARED = REAL_OR_INT | {BOOL}
 
@@ -217,7 +218,7 @@ def _is_infinity(name, value, x, out):
     return lax.eq(x, like(x, value))
 
 
-def isposinf(x: Operand, /, out: None = None) -> Array:
+def isposinf(x: ArrayLike, /, out: None = None) -> Array:
     """Whether each element is positive infinity.
 
     Arguments:
@@ -235,7 +236,7 @@ def isposinf(x: Operand, /, out: None = None) -> Array:
     return _is_infinity("isposinf", np.inf, x, out)
 
 
-def isneginf(x: Operand, /, out: None = None) -> Array:
+def isneginf(x: ArrayLike, /, out: None = None) -> Array:
     """Whether each element is negative infinity.
 
     Arguments:
@@ -290,7 +291,9 @@ isreal = document_unary(
 # ---- near and equal arrays
 
 
-def isclose(a: Operand, b: Operand, rtol: Operand = 1e-05, atol: Operand = 1e-08, equal_nan: bool = False) -> Array:
+def isclose(
+    a: ArrayLike, b: ArrayLike, rtol: ArrayLike = 1e-05, atol: ArrayLike = 1e-08, equal_nan: bool = False
+) -> Array:
     """Whether elements of ``a`` and ``b`` differ by at most ``atol + rtol * abs(b)``.
 
     Arguments:
@@ -371,7 +374,9 @@ def every(x):
     return lax.reduce_and(x, tuple(range(x.ndim)))
 
 
-def allclose(a: Operand, b: Operand, rtol: Operand = 1e-05, atol: Operand = 1e-08, equal_nan: bool = False) -> Array:
+def allclose(
+    a: ArrayLike, b: ArrayLike, rtol: ArrayLike = 1e-05, atol: ArrayLike = 1e-08, equal_nan: bool = False
+) -> Array:
     """Whether all elements of ``a`` and ``b`` differ by at most ``atol + rtol * abs(b)``.
 
     Arguments:
@@ -392,7 +397,7 @@ def allclose(a: Operand, b: Operand, rtol: Operand = 1e-05, atol: Operand = 1e-0
     return every(isclose(a, b, rtol, atol, equal_nan))
 
 
-def array_equal(a1: Operand, a2: Operand, equal_nan: bool = False) -> Array:
+def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
     """Whether two arrays have the same shape and equal elements.
 
     Arguments:
@@ -419,7 +424,7 @@ def array_equal(a1: Operand, a2: Operand, equal_nan: bool = False) -> Array:
     return every(same)
 
 
-def array_equiv(a1: Operand, a2: Operand) -> Array:
+def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
     """Whether two arrays broadcast together and then have equal elements.
 
     Arguments:
@@ -444,7 +449,7 @@ def array_equiv(a1: Operand, a2: Operand) -> Array:
 # ---- questions about values, answered in Python
 
 
-def iscomplexobj(x: Operand) -> bool:
+def iscomplexobj(x: ArrayLike) -> bool:
     """Whether the dtype of ``x`` is complex.
 
     Arguments:
@@ -463,7 +468,7 @@ def iscomplexobj(x: Operand) -> bool:
     return dtypes.is_complex(dtype_of(as_array_or_list("iscomplexobj", x))[0])
 
 
-def isrealobj(x: Operand) -> bool:
+def isrealobj(x: ArrayLike) -> bool:
     """Whether the dtype of ``x`` is not complex.
 
     Arguments:

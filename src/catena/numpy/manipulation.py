@@ -20,8 +20,8 @@ from catena.numpy.boundary import (
     static_axis,
     static_int,
 )
-from catena.numpy.hot import Operand
 from catena.numpy.shaping import reshaped, swapaxes, transpose
+from catena.typing import ArrayLike
 
 Shape = int | Sequence[int]
 _BACKWARDS = slice(None, None, -1)
@@ -37,7 +37,7 @@ def _at_least(name: str, arys, raised) -> Array | list[Array]:
     return arrays[0] if len(arrays) == 1 else arrays
 
 
-def atleast_1d(*arys: Operand) -> Array | list[Array]:
+def atleast_1d(*arys: ArrayLike) -> Array | list[Array]:
     """Arrays with at least one axis.
 
     Arguments:
@@ -54,7 +54,7 @@ def atleast_1d(*arys: Operand) -> Array | list[Array]:
     return _at_least("atleast_1d", arys, lambda a: a if a.ndim else reshaped(a, (1,)))
 
 
-def atleast_2d(*arys: Operand) -> Array | list[Array]:
+def atleast_2d(*arys: ArrayLike) -> Array | list[Array]:
     """Arrays with at least two axes; new ones come first.
 
     Arguments:
@@ -71,7 +71,7 @@ def atleast_2d(*arys: Operand) -> Array | list[Array]:
     return _at_least("atleast_2d", arys, lambda a: a if a.ndim > 1 else reshaped(a, (1, a.size)))
 
 
-def atleast_3d(*arys: Operand) -> Array | list[Array]:
+def atleast_3d(*arys: ArrayLike) -> Array | list[Array]:
     """Arrays with at least three axes; a 1-D array becomes (1, N, 1), a 2-D one (M, N, 1).
 
     Arguments:
@@ -105,7 +105,7 @@ def _axes_argument(axes) -> tuple:
     return tuple(map(operator.index, axes)) if np.iterable(axes) else (operator.index(axes),)
 
 
-def moveaxis(a: Operand, source: Shape, destination: Shape) -> Array:
+def moveaxis(a: ArrayLike, source: Shape, destination: Shape) -> Array:
     """The array with some axes moved, the others in order.
 
     Arguments:
@@ -141,7 +141,7 @@ def moveaxis(a: Operand, source: Shape, destination: Shape) -> Array:
     return transpose(a, tuple(order))
 
 
-def rollaxis(a: Operand, axis: int, start: int = 0) -> Array:
+def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
     """The array with one axis moved before another.
 
     Arguments:
@@ -170,7 +170,7 @@ def rollaxis(a: Operand, axis: int, start: int = 0) -> Array:
 # Reversal and rotation
 
 
-def flip(m: Operand, axis: Shape | None = None) -> Array:
+def flip(m: ArrayLike, axis: Shape | None = None) -> Array:
     """The array with the order of elements reversed along some axes.
 
     Arguments:
@@ -203,7 +203,7 @@ def _flipped(m, axis):
     return lax.rev(m, axes)
 
 
-def fliplr(m: Operand) -> Array:
+def fliplr(m: ArrayLike) -> Array:
     """The array with the order of elements reversed along the second axis.
 
     Arguments:
@@ -221,7 +221,7 @@ def fliplr(m: Operand) -> Array:
     return _flipped(as_array_argument("fliplr", m), 1)
 
 
-def flipud(m: Operand) -> Array:
+def flipud(m: ArrayLike) -> Array:
     """The array with the order of elements reversed along the first axis.
 
     Arguments:
@@ -246,7 +246,7 @@ def _turned(value, turns: int, first: int, second: int):
     return value.swapaxes(first, second) if turns % 2 else value
 
 
-def rot90(m: Operand, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
+def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
     """The array rotated by quarter turns in the plane of two axes, from the first towards the second.
 
     Arguments:

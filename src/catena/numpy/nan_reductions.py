@@ -24,9 +24,9 @@ from catena.numpy.boundary import (
     user_dtype,
 )
 from catena.numpy.cumulative import cumprod, cumsum, running
-from catena.numpy.hot import REAL, Operand
+from catena.numpy.hot import REAL
 from catena.numpy.reductions import MAX, MIN, Axis, along_axes, mask_argument, plain_axis, position_along_axis
-from catena.typing import DTypeLike
+from catena.typing import ArrayLike, DTypeLike
 
 
 def _numbers(x):
@@ -46,13 +46,13 @@ def _without_nan(name: str, a, value):
 
 @along_axes
 def nansum(
-    a: Operand,
+    a: ArrayLike,
     axis: Axis = None,
     dtype: DTypeLike | None = None,
     out: None = None,
     keepdims: bool = False,
-    initial: Operand | None = None,
-    where: Operand | None = None,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
 ) -> Array:
     """The sum of elements along axes, without those that are NaN.
 
@@ -75,13 +75,13 @@ def nansum(
 
 @along_axes
 def nanprod(
-    a: Operand,
+    a: ArrayLike,
     axis: Axis = None,
     dtype: DTypeLike | None = None,
     out: None = None,
     keepdims: bool = False,
-    initial: Operand | None = None,
-    where: Operand | None = None,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
 ) -> Array:
     """The product of elements along axes, without those that are NaN.
 
@@ -122,12 +122,12 @@ def _nan_extremum(name, reduction, a, axis, out, keepdims, initial, where):
 
 @along_axes
 def nanmax(
-    a: Operand,
+    a: ArrayLike,
     axis: Axis = None,
     out: None = None,
     keepdims: bool = False,
-    initial: Operand | None = None,
-    where: Operand | None = None,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
 ) -> Array:
     """The greatest of elements along axes, without those that are NaN; NaN where all are.
 
@@ -146,12 +146,12 @@ def nanmax(
 
 @along_axes
 def nanmin(
-    a: Operand,
+    a: ArrayLike,
     axis: Axis = None,
     out: None = None,
     keepdims: bool = False,
-    initial: Operand | None = None,
-    where: Operand | None = None,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
 ) -> Array:
     """The least of elements along axes, without those that are NaN; NaN where all are.
 
@@ -178,12 +178,12 @@ def _number_mask(name, a, where):
 
 @along_axes
 def nanmean(
-    a: Operand,
+    a: ArrayLike,
     axis: Axis = None,
     dtype: DTypeLike | None = None,
     out: None = None,
     keepdims: bool = False,
-    where: Operand | None = None,
+    where: ArrayLike | None = None,
 ) -> Array:
     """The mean of elements along axes, without those that are NaN; NaN where all are.
 
@@ -239,14 +239,14 @@ def _variance_value(value, axis, ddof, keepdims):
 
 @along_axes
 def nanvar(
-    a: Operand,
+    a: ArrayLike,
     axis: Axis = None,
     dtype: DTypeLike | None = None,
     out: None = None,
     ddof: float = 0,
     keepdims: bool = False,
-    where: Operand | None = None,
-    mean: Operand | None = None,
+    where: ArrayLike | None = None,
+    mean: ArrayLike | None = None,
 ) -> Array:
     """The variance of elements along axes, without those that are NaN.
 
@@ -277,14 +277,14 @@ def nanvar(
 
 @along_axes
 def nanstd(
-    a: Operand,
+    a: ArrayLike,
     axis: Axis = None,
     dtype: DTypeLike | None = None,
     out: None = None,
     ddof: float = 0,
     keepdims: bool = False,
-    where: Operand | None = None,
-    mean: Operand | None = None,
+    where: ArrayLike | None = None,
+    mean: ArrayLike | None = None,
 ) -> Array:
     """The standard deviation of elements along axes, without those that are NaN.
 
@@ -311,7 +311,7 @@ def _nan_arg(name, a, axis, out, keepdims, fill, lax_fun):
 
 
 @position_along_axis
-def nanargmax(a: Operand, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
+def nanargmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
     """The index of the greatest element along an axis, not of NaN; -1 where all are NaN.
 
     >>> import catena.numpy as jnp
@@ -322,7 +322,7 @@ def nanargmax(a: Operand, axis: int | None = None, out: None = None, keepdims: b
 
 
 @position_along_axis
-def nanargmin(a: Operand, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
+def nanargmin(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
     """The index of the least element along an axis, not of NaN; -1 where all are NaN.
 
     >>> import catena.numpy as jnp
@@ -333,7 +333,7 @@ def nanargmin(a: Operand, axis: int | None = None, out: None = None, keepdims: b
 
 
 @running
-def nancumsum(a: Operand, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
+def nancumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
     """Running sums along an axis, NaN counting as zero.
 
     Arguments:
@@ -348,7 +348,7 @@ def nancumsum(a: Operand, axis: int | None = None, dtype: DTypeLike | None = Non
 
 
 @running
-def nancumprod(a: Operand, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
+def nancumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
     """Running products along an axis, NaN counting as one.
 
     Arguments:

@@ -11,9 +11,9 @@ from catena.core import dtypes
 from catena.core.array import Array
 from catena.numpy.boundary import as_array_argument, canonical_axis
 from catena.numpy.editing import along
-from catena.numpy.hot import Operand
 from catena.numpy.indexing import read
 from catena.numpy.shaping import ravel
+from catena.typing import ArrayLike
 
 _U8 = np.dtype("uint8")
 
@@ -35,7 +35,7 @@ def _along_last(a, axis):
     return lax.transpose(a, order), tuple(np.argsort(order).tolist())
 
 
-def packbits(a: Operand, axis: int | None = None, bitorder: str = "big") -> Array:
+def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Array:
     """Truth values packed into bytes, eight each; the last byte is filled with zeros.
 
     Arguments:
@@ -63,7 +63,7 @@ def packbits(a: Operand, axis: int | None = None, bitorder: str = "big") -> Arra
     return lax.transpose(lax.reduce_sum(shifted, (bits.ndim - 1,)), back)
 
 
-def unpackbits(a: Operand, axis: int | None = None, count: int | None = None, bitorder: str = "big") -> Array:
+def unpackbits(a: ArrayLike, axis: int | None = None, count: int | None = None, bitorder: str = "big") -> Array:
     """The bits of bytes.
 
     Arguments:

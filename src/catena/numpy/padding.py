@@ -20,10 +20,10 @@ from catena.numpy.averages import mean
 from catena.numpy.boundary import as_array_argument, broadcast_to, convert, direct
 from catena.numpy.conversion import from_object
 from catena.numpy.float_parts import round
-from catena.numpy.hot import Operand
 from catena.numpy.indexing import read
 from catena.numpy.quantiles import median
 from catena.numpy.ranges import linspace
+from catena.typing import ArrayLike
 
 _OPTIONS = {
     "constant": {"constant_values"},
@@ -40,7 +40,7 @@ _OPTIONS = {
 }
 
 
-def pad(array: Operand, pad_width: Any, mode: str | Callable[..., Any] = "constant", **kwargs: Any) -> Array:
+def pad(array: ArrayLike, pad_width: Any, mode: str | Callable[..., Any] = "constant", **kwargs: Any) -> Array:
     """An array with borders.
 
     Arguments:

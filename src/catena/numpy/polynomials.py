@@ -26,13 +26,13 @@ from catena.numpy.boundary import (
 )
 from catena.numpy.diagonals import diag
 from catena.numpy.editing import trim_zeros
-from catena.numpy.hot import Operand
 from catena.numpy.index_update import IndexUpdateRef
 from catena.numpy.indexing import read
 from catena.numpy.products import dot
 from catena.numpy.promotion import promote_dtypes, promote_dtypes_inexact
 from catena.numpy.shaping import matrix_transpose, ravel
 from catena.numpy.statistics import convolve
+from catena.typing import ArrayLike
 
 
 def _line(p):
@@ -52,7 +52,7 @@ def _coefficients(name: str, p, position=0):
 # Evaluation and arithmetic
 
 
-def polyval(p: Operand, x: Operand, *, unroll: int = 16) -> Array:
+def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
     """The values of a polynomial, by Horner's scheme.
 
     Arguments:
@@ -108,7 +108,7 @@ def _sum(name: str, combine, a1, a2):
     return lax.concatenate([combine(lax.full_like(head, 0), head), combine(shorter, tail)], 0)
 
 
-def polyadd(a1: Operand, a2: Operand) -> Array:
+def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
     """The sum of two polynomials.
 
     Arguments:
@@ -125,7 +125,7 @@ def polyadd(a1: Operand, a2: Operand) -> Array:
     return _sum("polyadd", lax.add, a1, a2)
 
 
-def polysub(a1: Operand, a2: Operand) -> Array:
+def polysub(a1: ArrayLike, a2: ArrayLike) -> Array:
     """The difference of two polynomials.
 
     Arguments:
@@ -142,7 +142,7 @@ def polysub(a1: Operand, a2: Operand) -> Array:
     return _sum("polysub", lax.sub, a1, a2)
 
 
-def polymul(a1: Operand, a2: Operand, *, trim_leading_zeros: bool = False) -> Array:
+def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -> Array:
     """The product of two polynomials.
 
     Arguments:
@@ -165,7 +165,7 @@ def polymul(a1: Operand, a2: Operand, *, trim_leading_zeros: bool = False) -> Ar
     return convolve(a1, a2)
 
 
-def polydiv(u: Operand, v: Operand, *, trim_leading_zeros: bool = False) -> tuple[Array, Array]:
+def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> tuple[Array, Array]:
     """The quotient and the remainder of two polynomials.
 
     Arguments:
@@ -205,7 +205,7 @@ def _order(name: str, m, what: str) -> int:
     return m
 
 
-def polyder(p: Operand, m: int = 1) -> Array:
+def polyder(p: ArrayLike, m: int = 1) -> Array:
     """The derivative of a polynomial.
 
     Arguments:
@@ -230,7 +230,7 @@ def polyder(p: Operand, m: int = 1) -> Array:
     return lax.mul(read(p, slice(None, max(n - m, 0))), like(p, factors))
 
 
-def polyint(p: Operand, m: int = 1, k: Operand | None = None) -> Array:
+def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Array:
     """The integral of a polynomial.
 
     Arguments:
@@ -265,7 +265,7 @@ def polyint(p: Operand, m: int = 1, k: Operand | None = None) -> Array:
 # Roots and fits
 
 
-def poly(seq_of_zeros: Operand) -> Array:
+def poly(seq_of_zeros: ArrayLike) -> Array:
     """The polynomial with given roots, and leading coefficient 1.
 
     Arguments:
@@ -295,7 +295,7 @@ def poly(seq_of_zeros: Operand) -> Array:
     return result
 
 
-def roots(p: Operand, *, strip_zeros: bool = True) -> Array:
+def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
     """The roots of a polynomial: the eigenvalues of its companion matrix.
 
     Arguments:
@@ -365,12 +365,12 @@ def _roots_with_leading_zeros(p):
 
 
 def polyfit(
-    x: Operand,
-    y: Operand,
+    x: ArrayLike,
+    y: ArrayLike,
     deg: int,
     rcond: float | None = None,
     full: bool = False,
-    w: Operand | None = None,
+    w: ArrayLike | None = None,
     cov: bool | str = False,
 ) -> Any:
     """The polynomial of a degree that is nearest to given points, by least squares.
@@ -458,7 +458,7 @@ def _variance(cov, residuals, n: int, order: int, dtype):
     return lax.div(residuals, lax.full_like(residuals, n - order))
 
 
-def vander(x: Operand, N: int | None = None, increasing: bool = False) -> Array:  # noqa: N803
+def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Array:  # noqa: N803
     """The powers of numbers, one number a row.
 
     Arguments:

@@ -30,10 +30,10 @@ from catena.numpy.boundary import (
     static_int,
     user_dtype,
 )
-from catena.numpy.hot import C64, C128, F32, F64, NUMBER, Operand
+from catena.numpy.hot import C64, C128, F32, F64, NUMBER
 from catena.numpy.placement import placed
 from catena.numpy.promotion import promote_dtypes
-from catena.typing import DTypeLike
+from catena.typing import ArrayLike, DTypeLike
 
 _REAL = frozenset({F32, F64})
 _FAST = frozenset({F32, F64, C64, C128})
@@ -77,8 +77,8 @@ def _contract(a, b, contracting, batch, precision, dtype, weak):
 
 
 def matmul(
-    a: Operand,
-    b: Operand,
+    a: ArrayLike,
+    b: ArrayLike,
     *,
     precision: Any = None,
     preferred_element_type: DTypeLike | None = None,
@@ -137,8 +137,8 @@ def _batch_shape(a, b) -> tuple:
 
 
 def dot(
-    a: Operand,
-    b: Operand,
+    a: ArrayLike,
+    b: ArrayLike,
     *,
     precision: Any = None,
     preferred_element_type: DTypeLike | None = None,
@@ -177,7 +177,9 @@ def _dot(a, b, precision, dtype, weak):
     return _contract(a, b, contracting, ((), ()), precision, dtype, weak)
 
 
-def vdot(a: Operand, b: Operand, *, precision: Any = None, preferred_element_type: DTypeLike | None = None) -> Array:
+def vdot(
+    a: ArrayLike, b: ArrayLike, *, precision: Any = None, preferred_element_type: DTypeLike | None = None
+) -> Array:
     """The scalar product of two arrays as flat vectors, the first conjugated.
 
     Arguments:
@@ -202,7 +204,9 @@ def vdot(a: Operand, b: Operand, *, precision: Any = None, preferred_element_typ
     return dot(*flat, precision=precision, preferred_element_type=preferred_element_type)
 
 
-def inner(a: Operand, b: Operand, *, precision: Any = None, preferred_element_type: DTypeLike | None = None) -> Array:
+def inner(
+    a: ArrayLike, b: ArrayLike, *, precision: Any = None, preferred_element_type: DTypeLike | None = None
+) -> Array:
     """The sum over the last axes of two arrays of their products.
 
     Arguments:
@@ -229,7 +233,7 @@ def inner(a: Operand, b: Operand, *, precision: Any = None, preferred_element_ty
     return _contract(a, b, ((a.ndim - 1,), (b.ndim - 1,)), ((), ()), precision, dtype, weak)
 
 
-def outer(a: Operand, b: Operand, out: None = None) -> Array:
+def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
     """The products of all elements of ``a`` with all elements of ``b``.
 
     Arguments:
@@ -254,8 +258,8 @@ def outer(a: Operand, b: Operand, out: None = None) -> Array:
 
 
 def tensordot(
-    a: Operand,
-    b: Operand,
+    a: ArrayLike,
+    b: ArrayLike,
     axes: int | Sequence[Any] = 2,
     *,
     precision: Any = None,
@@ -301,8 +305,8 @@ def _paired_axes(a, b, axes) -> tuple:
 
 
 def vecdot(
-    x1: Operand,
-    x2: Operand,
+    x1: ArrayLike,
+    x2: ArrayLike,
     /,
     *,
     axis: int = -1,
@@ -345,7 +349,7 @@ def _last(x, axis: int):
     return lax.transpose(x, (*(i for i in range(x.ndim) if i != axis), axis))
 
 
-def matvec(x1: Operand, x2: Operand, /) -> Array:
+def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The products of matrices and vectors.
 
     Arguments:
@@ -367,7 +371,7 @@ def matvec(x1: Operand, x2: Operand, /) -> Array:
     return lax.squeeze(result, (result.ndim - 1,))
 
 
-def vecmat(x1: Operand, x2: Operand, /) -> Array:
+def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The products of vectors, conjugated, and matrices.
 
     Arguments:
@@ -395,7 +399,7 @@ def _check_core(name, signature, ranks_fit, a, b, i, j):
         raise ValueError(f"{name}: shapes {a.shape} and {b.shape} do not fit the signature {signature}")
 
 
-def kron(a: Operand, b: Operand) -> Array:
+def kron(a: ArrayLike, b: ArrayLike) -> Array:
     """The Kronecker product: each element of ``a`` times all of ``b``.
 
     Arguments:

@@ -25,9 +25,10 @@ from catena.numpy.boundary import (
     static_axis,
 )
 from catena.numpy.documentation import family
-from catena.numpy.hot import REAL, Operand
+from catena.numpy.hot import REAL
 from catena.numpy.placement import placed
 from catena.numpy.reductions import Axis
+from catena.typing import ArrayLike
 
 _PARTITIONED = ("linear", "lower", "higher", "midpoint", "nearest")
 _METHODS = (*_PARTITIONED, "inverted_cdf")
@@ -50,15 +51,15 @@ _along_axes = family(
 
 @_along_axes
 def quantile(
-    a: Operand,
-    q: Operand,
+    a: ArrayLike,
+    q: ArrayLike,
     axis: Axis = None,
     out: None = None,
     overwrite_input: bool = False,
     method: str = "linear",
     keepdims: bool = False,
     *,
-    weights: Operand | None = None,
+    weights: ArrayLike | None = None,
 ) -> Array:
     """The values below which fractions ``q`` of the elements along axes lie; NaN where an element is NaN.
 
@@ -78,15 +79,15 @@ def quantile(
 
 @_along_axes
 def nanquantile(
-    a: Operand,
-    q: Operand,
+    a: ArrayLike,
+    q: ArrayLike,
     axis: Axis = None,
     out: None = None,
     overwrite_input: bool = False,
     method: str = "linear",
     keepdims: bool = False,
     *,
-    weights: Operand | None = None,
+    weights: ArrayLike | None = None,
 ) -> Array:
     """The values below which fractions ``q`` of the elements along axes lie, without those that are NaN.
 
@@ -104,15 +105,15 @@ def nanquantile(
 
 @_along_axes
 def percentile(
-    a: Operand,
-    q: Operand,
+    a: ArrayLike,
+    q: ArrayLike,
     axis: Axis = None,
     out: None = None,
     overwrite_input: bool = False,
     method: str = "linear",
     keepdims: bool = False,
     *,
-    weights: Operand | None = None,
+    weights: ArrayLike | None = None,
     out_sharding: object = None,
 ) -> Array:
     """The values below which ``q`` percent of the elements along axes lie; NaN where an element is NaN.
@@ -136,15 +137,15 @@ def percentile(
 
 @_along_axes
 def nanpercentile(
-    a: Operand,
-    q: Operand,
+    a: ArrayLike,
+    q: ArrayLike,
     axis: Axis = None,
     out: None = None,
     overwrite_input: bool = False,
     method: str = "linear",
     keepdims: bool = False,
     *,
-    weights: Operand | None = None,
+    weights: ArrayLike | None = None,
 ) -> Array:
     """The values below which ``q`` percent of the elements along axes lie, without those that are NaN.
 
@@ -164,7 +165,7 @@ def nanpercentile(
 
 @_along_axes
 def median(
-    a: Operand, axis: Axis = None, out: None = None, overwrite_input: bool = False, keepdims: bool = False
+    a: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False, keepdims: bool = False
 ) -> Array:
     """The middle of the elements along axes, the mean of the middle two; NaN where an element is NaN.
 
@@ -185,7 +186,7 @@ def median(
 
 @_along_axes
 def nanmedian(
-    a: Operand, axis: Axis = None, out: None = None, overwrite_input: bool = False, keepdims: bool = False
+    a: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False, keepdims: bool = False
 ) -> Array:
     """The middle of the elements along axes, without those that are NaN.
 

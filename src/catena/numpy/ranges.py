@@ -32,19 +32,19 @@ from catena.numpy.boundary import (
     static_int,
     user_dtype,
 )
-from catena.numpy.creation import Operand, Shape, default_int, shape_argument
+from catena.numpy.creation import Shape, default_int, shape_argument
 from catena.numpy.elementary import log10
 from catena.numpy.float_parts import floor
 from catena.numpy.hot import F64, REAL
 from catena.numpy.placement import placed
 from catena.transform.vmap import vmap
-from catena.typing import DTypeLike
+from catena.typing import ArrayLike, DTypeLike
 
 
 def arange(
-    start: Operand,
-    stop: Operand | None = None,
-    step: Operand | None = None,
+    start: ArrayLike,
+    stop: ArrayLike | None = None,
+    step: ArrayLike | None = None,
     dtype: DTypeLike | None = None,
     *,
     device: Any = None,
@@ -115,8 +115,8 @@ def _range(values, dtype):
 
 
 def linspace(
-    start: Operand,
-    stop: Operand,
+    start: ArrayLike,
+    stop: ArrayLike,
     num: int = 50,
     endpoint: bool = True,
     retstep: bool = False,
@@ -258,11 +258,11 @@ def _weights(num: int, intervals: int, dtype) -> tuple:
 
 
 def logspace(
-    start: Operand,
-    stop: Operand,
+    start: ArrayLike,
+    stop: ArrayLike,
     num: int = 50,
     endpoint: bool = True,
-    base: Operand = 10.0,
+    base: ArrayLike = 10.0,
     dtype: DTypeLike | None = None,
     axis: int = 0,
 ) -> Array:
@@ -297,8 +297,8 @@ def logspace(
 
 
 def geomspace(
-    start: Operand,
-    stop: Operand,
+    start: ArrayLike,
+    stop: ArrayLike,
     num: int = 50,
     endpoint: bool = True,
     dtype: DTypeLike | None = None,
@@ -366,7 +366,7 @@ def _exact_ends(powers, start, stop, endpoint, axis):
 # ---- grids
 
 
-def meshgrid(*xi: Operand, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> list[Array]:
+def meshgrid(*xi: ArrayLike, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> list[Array]:
     """The coordinates of the points of a grid, one array for each axis.
 
     Arguments:

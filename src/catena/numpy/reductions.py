@@ -37,9 +37,9 @@ from catena.numpy.boundary import (
 )
 from catena.numpy.creation import default_int
 from catena.numpy.documentation import family
-from catena.numpy.hot import BOOL, INT, REAL, REAL_OR_INT, Operand
+from catena.numpy.hot import BOOL, INT, REAL, REAL_OR_INT
 from catena.numpy.logic import truth
-from catena.typing import DTypeLike
+from catena.typing import ArrayLike, DTypeLike
 
 Axis = int | Sequence[int] | None
 _F32 = np.dtype("float32")
@@ -265,13 +265,13 @@ along_axes = family(
 
 @along_axes
 def sum(
-    a: Operand,
+    a: ArrayLike,
     axis: Axis = None,
     dtype: DTypeLike | None = None,
     out: None = None,
     keepdims: bool = False,
-    initial: Operand | None = None,
-    where: Operand | None = None,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
     promote_integers: bool = True,
 ) -> Array:
     """The sum of elements along axes.
@@ -295,13 +295,13 @@ def sum(
 
 @along_axes
 def prod(
-    a: Operand,
+    a: ArrayLike,
     axis: Axis = None,
     dtype: DTypeLike | None = None,
     out: None = None,
     keepdims: bool = False,
-    initial: Operand | None = None,
-    where: Operand | None = None,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
     promote_integers: bool = True,
 ) -> Array:
     """The product of elements along axes.
@@ -344,12 +344,12 @@ def _extremum(reduction, numpy_fun, a, axis, out, keepdims, initial, where):
 
 @along_axes
 def max(
-    a: Operand,
+    a: ArrayLike,
     axis: Axis = None,
     out: None = None,
     keepdims: bool = False,
-    initial: Operand | None = None,
-    where: Operand | None = None,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
 ) -> Array:
     """The greatest of elements along axes; NaN if one is NaN.
 
@@ -368,12 +368,12 @@ def max(
 
 @along_axes
 def min(
-    a: Operand,
+    a: ArrayLike,
     axis: Axis = None,
     out: None = None,
     keepdims: bool = False,
-    initial: Operand | None = None,
-    where: Operand | None = None,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
 ) -> Array:
     """The least of elements along axes; NaN if one is NaN.
 
@@ -405,7 +405,7 @@ def _logical(reduction, numpy_fun, a, axis, out, keepdims, where):
 
 @along_axes
 def all(
-    a: Operand, axis: Axis = None, out: None = None, keepdims: bool = False, *, where: Operand | None = None
+    a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False, *, where: ArrayLike | None = None
 ) -> Array:
     """Whether all elements along axes are true, that is, not zero; true where there are none.
 
@@ -423,7 +423,7 @@ def all(
 
 @along_axes
 def any(
-    a: Operand, axis: Axis = None, out: None = None, keepdims: bool = False, *, where: Operand | None = None
+    a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False, *, where: ArrayLike | None = None
 ) -> Array:
     """Whether any element along axes is true, that is, not zero; false where there are none.
 
@@ -440,7 +440,7 @@ def any(
 
 
 @along_axes
-def count_nonzero(a: Operand, axis: Axis = None, keepdims: bool = False) -> Array:
+def count_nonzero(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Array:
     """The number of elements along axes that are not zero.
 
     Returns:
@@ -456,7 +456,7 @@ def count_nonzero(a: Operand, axis: Axis = None, keepdims: bool = False) -> Arra
 
 
 @along_axes
-def ptp(a: Operand, axis: Axis = None, out: None = None, keepdims: bool = False) -> Array:
+def ptp(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False) -> Array:
     """The range of elements along axes: the greatest minus the least.
 
     Arguments:
@@ -528,7 +528,7 @@ position_along_axis = family(
 
 
 @position_along_axis
-def argmax(a: Operand, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
+def argmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
     """The index of the greatest element along an axis; of the first NaN if there is one.
 
     >>> import catena.numpy as jnp
@@ -542,7 +542,7 @@ def argmax(a: Operand, axis: int | None = None, out: None = None, keepdims: bool
 
 
 @position_along_axis
-def argmin(a: Operand, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
+def argmin(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
     """The index of the least element along an axis; of the first NaN if there is one.
 
     >>> import catena.numpy as jnp

@@ -8,10 +8,10 @@ import numpy as np
 from catena.core import dtypes
 from catena.numpy.boundary import as_array_argument
 from catena.numpy.protocol import takes_part
-from catena.typing import ArrayLike, DTypeLike, SupportsJAXArray
+from catena.typing import ArrayLike, DTypeLike
 
 
-def can_cast(from_: DTypeLike | ArrayLike | SupportsJAXArray, to: DTypeLike, casting: str = "safe") -> bool:
+def can_cast(from_: DTypeLike | ArrayLike, to: DTypeLike, casting: str = "safe") -> bool:
     """Whether values of one dtype can be cast to another.
 
     Arguments:
@@ -90,7 +90,7 @@ def promote_types(a: DTypeLike, b: DTypeLike) -> np.dtype:
     return dtypes.promote_types(a, b)
 
 
-def result_type(*args: DTypeLike | ArrayLike | SupportsJAXArray) -> np.dtype:
+def result_type(*args: DTypeLike | ArrayLike) -> np.dtype:
     """The dtype that an operation on arrays, scalars and dtypes gives.
 
     Arguments:

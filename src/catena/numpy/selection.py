@@ -31,7 +31,7 @@ from catena.numpy.boundary import (
 )
 from catena.numpy.conversion import from_object
 from catena.numpy.creation import default_int, int_of_positions
-from catena.numpy.hot import BOOL, REAL_OR_INT, Operand, joined_values
+from catena.numpy.hot import BOOL, REAL_OR_INT, joined_values
 from catena.numpy.indexing import getitem, read
 from catena.numpy.introspection import ndim
 from catena.numpy.logic import truth
@@ -39,6 +39,7 @@ from catena.numpy.manipulation import atleast_1d
 from catena.numpy.placement import placed
 from catena.numpy.shaping import ravel, reshaped
 from catena.transform.jit import traced_once
+from catena.typing import ArrayLike
 
 # ----------------------------------------------------------------------------------------------------
 # Choosing between arrays
@@ -46,20 +47,20 @@ from catena.transform.jit import traced_once
 
 @overload
 def where(
-    condition: Operand, x: None = None, y: None = None, /, *, size: int | None = None, fill_value: Any = None
+    condition: ArrayLike, x: None = None, y: None = None, /, *, size: int | None = None, fill_value: Any = None
 ) -> tuple[Array, ...]: ...
 
 
 @overload
 def where(
-    condition: Operand, x: Operand, y: Operand, /, *, size: int | None = None, fill_value: Any = None
+    condition: ArrayLike, x: ArrayLike, y: ArrayLike, /, *, size: int | None = None, fill_value: Any = None
 ) -> Array: ...
 
 
 def where(
-    condition: Operand,
-    x: Operand | None = None,
-    y: Operand | None = None,
+    condition: ArrayLike,
+    x: ArrayLike | None = None,
+    y: ArrayLike | None = None,
     /,
     *,
     size: int | None = None,
@@ -128,7 +129,7 @@ def chosen(condition, x, y):
     return lax.select(condition, x, y)
 
 
-def select(condlist: Sequence[Operand], choicelist: Sequence[Operand], default: Operand = 0) -> Array:
+def select(condlist: Sequence[ArrayLike], choicelist: Sequence[ArrayLike], default: ArrayLike = 0) -> Array:
     """Of each position, the element of the choice whose condition is the first to hold.
 
     Arguments:
@@ -157,7 +158,11 @@ def select(condlist: Sequence[Operand], choicelist: Sequence[Operand], default: 
 
 
 def piecewise(
-    x: Operand, condlist: Operand | Sequence[Operand], funclist: Sequence[Operand | Callable], *args: Any, **kw: Any
+    x: ArrayLike,
+    condlist: ArrayLike | Sequence[ArrayLike],
+    funclist: Sequence[ArrayLike | Callable],
+    *args: Any,
+    **kw: Any,
 ) -> Array:
     """A function defined by cases: of each element, the value of the function whose condition holds (the last
     that does).
@@ -208,7 +213,7 @@ def _piece(function, x, args, kw):
     return broadcast_to(convert(as_operand("piecewise", value, 2), x.dtype, x.weak_type), x.shape)
 
 
-def choose(a: Operand, choices: Operand | Sequence[Operand], out: None = None, mode: str = "raise") -> Array:
+def choose(a: ArrayLike, choices: ArrayLike | Sequence[ArrayLike], out: None = None, mode: str = "raise") -> Array:
     """Of each position, the element of the choice whose number stands there.
 
     Arguments:
@@ -292,7 +297,7 @@ def static_size(size, name: str) -> int:
     return size
 
 
-def nonzero(a: Operand, *, size: int | None = None, fill_value: Any = None) -> tuple[Array, ...]:
+def nonzero(a: ArrayLike, *, size: int | None = None, fill_value: Any = None) -> tuple[Array, ...]:
     """The positions of the elements that are not zero, in order.
 
     Arguments:
@@ -378,7 +383,7 @@ def read_counts(counts, size: int, dtype):
     return lax.scatter_add(zeros, lax.reshape(counts, (counts.size, 1)), ones, numbers)
 
 
-def flatnonzero(a: Operand, *, size: int | None = None, fill_value: Any = None) -> Array:
+def flatnonzero(a: ArrayLike, *, size: int | None = None, fill_value: Any = None) -> Array:
     """The positions, in the flattened array, of the elements that are not zero.
 
     Arguments:
@@ -396,7 +401,7 @@ def flatnonzero(a: Operand, *, size: int | None = None, fill_value: Any = None) 
     return nonzero(ravel(as_array_argument("flatnonzero", a)), size=size, fill_value=fill_value)[0]
 
 
-def argwhere(a: Operand, *, size: int | None = None, fill_value: Any = None) -> Array:
+def argwhere(a: ArrayLike, *, size: int | None = None, fill_value: Any = None) -> Array:
     """The positions of the elements that are not zero, one a row.
 
     Arguments:
@@ -422,7 +427,7 @@ def argwhere(a: Operand, *, size: int | None = None, fill_value: Any = None) -> 
     return lax.stack(list(columns), 1)
 
 
-def extract(condition: Operand, arr: Operand, *, size: int | None = None, fill_value: Operand = 0) -> Array:
+def extract(condition: ArrayLike, arr: ArrayLike, *, size: int | None = None, fill_value: ArrayLike = 0) -> Array:
     """The elements of an array where a condition holds, in order.
 
     Arguments:
@@ -445,12 +450,12 @@ def extract(condition: Operand, arr: Operand, *, size: int | None = None, fill_v
 
 
 def compress(
-    condition: Operand,
-    a: Operand,
+    condition: ArrayLike,
+    a: ArrayLike,
     axis: int | None = None,
     *,
     size: int | None = None,
-    fill_value: Operand = 0,
+    fill_value: ArrayLike = 0,
     out: None = None,
 ) -> Array:
     """The slices of an array along an axis for which a condition holds.

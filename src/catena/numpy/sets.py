@@ -27,12 +27,13 @@ from catena.numpy.boundary import (
     strong,
 )
 from catena.numpy.creation import default_int, int_of_positions
-from catena.numpy.hot import NUMBER, Operand
+from catena.numpy.hot import NUMBER
 from catena.numpy.indexing import read
 from catena.numpy.promotion import promote_dtypes
 from catena.numpy.selection import compress, known_or_sized, nonzero, static_size
 from catena.numpy.shaping import ravel, reshaped
 from catena.numpy.sorting import argsort, positions_in, sort
+from catena.typing import ArrayLike
 
 
 class UniqueAllResult(NamedTuple):
@@ -63,7 +64,7 @@ class UniqueInverseResult(NamedTuple):
 
 
 def unique(
-    ar: Operand,
+    ar: ArrayLike,
     return_index: bool = False,
     return_inverse: bool = False,
     return_counts: bool = False,
@@ -71,7 +72,7 @@ def unique(
     *,
     equal_nan: bool = True,
     size: int | None = None,
-    fill_value: Operand | None = None,
+    fill_value: ArrayLike | None = None,
     sorted: bool = True,
 ) -> Array | tuple[Array, ...]:
     """The distinct elements of an array, or its distinct slices along an axis, in order.
@@ -242,7 +243,7 @@ def _unique_of_all(name: str, x, size, fill_value) -> tuple:
     return _unique(name, x, None, False, size, fill_value)
 
 
-def unique_all(x: Operand, /, *, size: int | None = None, fill_value: Operand | None = None) -> UniqueAllResult:
+def unique_all(x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None) -> UniqueAllResult:
     """The distinct elements, the position of the first of each, which of them each element is, and how often
     each occurs.
 
@@ -261,7 +262,9 @@ def unique_all(x: Operand, /, *, size: int | None = None, fill_value: Operand | 
     return UniqueAllResult(*_unique_of_all("unique_all", x, size, fill_value))
 
 
-def unique_counts(x: Operand, /, *, size: int | None = None, fill_value: Operand | None = None) -> UniqueCountsResult:
+def unique_counts(
+    x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> UniqueCountsResult:
     """The distinct elements, and how often each occurs.
 
     Arguments:
@@ -280,7 +283,9 @@ def unique_counts(x: Operand, /, *, size: int | None = None, fill_value: Operand
     return UniqueCountsResult(values, counts)
 
 
-def unique_inverse(x: Operand, /, *, size: int | None = None, fill_value: Operand | None = None) -> UniqueInverseResult:
+def unique_inverse(
+    x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> UniqueInverseResult:
     """The distinct elements, and which of them each element is.
 
     Arguments:
@@ -299,7 +304,7 @@ def unique_inverse(x: Operand, /, *, size: int | None = None, fill_value: Operan
     return UniqueInverseResult(values, inverse)
 
 
-def unique_values(x: Operand, /, *, size: int | None = None, fill_value: Operand | None = None) -> Array:
+def unique_values(x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None) -> Array:
     """The distinct elements.
 
     Arguments:
@@ -347,7 +352,7 @@ def _sized(values, mask, size, fill_value):
     return lax.select(missing, broadcast_to(fill, chosen.shape), chosen)
 
 
-def union1d(ar1: Operand, ar2: Operand, *, size: int | None = None, fill_value: Operand | None = None) -> Array:
+def union1d(ar1: ArrayLike, ar2: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None) -> Array:
     """The elements of either array, in order.
 
     Arguments:
@@ -368,13 +373,13 @@ def union1d(ar1: Operand, ar2: Operand, *, size: int | None = None, fill_value: 
 
 
 def intersect1d(
-    ar1: Operand,
-    ar2: Operand,
+    ar1: ArrayLike,
+    ar2: ArrayLike,
     assume_unique: bool = False,
     return_indices: bool = False,
     *,
     size: int | None = None,
-    fill_value: Operand | None = None,
+    fill_value: ArrayLike | None = None,
 ) -> Array | tuple[Array, Array, Array]:
     """The elements of both arrays, in order.
 
@@ -442,12 +447,12 @@ def _first_position(a, values, present):
 
 
 def setdiff1d(
-    ar1: Operand,
-    ar2: Operand,
+    ar1: ArrayLike,
+    ar2: ArrayLike,
     assume_unique: bool = False,
     *,
     size: int | None = None,
-    fill_value: Operand | None = None,
+    fill_value: ArrayLike | None = None,
 ) -> Array:
     """The elements of the first array that are not in the second.
 
@@ -479,12 +484,12 @@ def setdiff1d(
 
 
 def setxor1d(
-    ar1: Operand,
-    ar2: Operand,
+    ar1: ArrayLike,
+    ar2: ArrayLike,
     assume_unique: bool = False,
     *,
     size: int | None = None,
-    fill_value: Operand | None = None,
+    fill_value: ArrayLike | None = None,
 ) -> Array:
     """The elements that are in one of the arrays but not in both, in order.
 
@@ -535,8 +540,8 @@ _MEMBER_METHODS = ("compare_all", "binary_search", "sort", "auto")
 
 
 def isin(
-    element: Operand,
-    test_elements: Operand,
+    element: ArrayLike,
+    test_elements: ArrayLike,
     assume_unique: bool = False,
     invert: bool = False,
     *,

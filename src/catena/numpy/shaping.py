@@ -28,11 +28,11 @@ from catena.numpy.boundary import (
     static_int,
 )
 from catena.numpy.creation import shape_argument
-from catena.numpy.hot import Operand
 from catena.numpy.placement import placed
+from catena.typing import ArrayLike
 
 
-def reshape(a: Operand, shape: Any, order: str = "C", *, copy: bool | None = None, out_sharding: Any = None) -> Array:
+def reshape(a: ArrayLike, shape: Any, order: str = "C", *, copy: bool | None = None, out_sharding: Any = None) -> Array:
     """The elements of an array, in order, in another shape.
 
     Arguments:
@@ -112,7 +112,7 @@ def _lengths(shape) -> tuple:
     return tuple(-1 if s is negative_one else next(known) for s in checked)
 
 
-def ravel(a: Operand, order: str = "C", *, out_sharding: Any = None) -> Array:
+def ravel(a: ArrayLike, order: str = "C", *, out_sharding: Any = None) -> Array:
     """The elements of an array in one axis.
 
     Arguments:
@@ -134,7 +134,7 @@ def ravel(a: Operand, order: str = "C", *, out_sharding: Any = None) -> Array:
     return placed(reshaped(a, (a.size,), order), None, out_sharding)
 
 
-def transpose(a: Operand, axes: Sequence[int] | None = None) -> Array:
+def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
     """An array with its axes in another order.
 
     Arguments:
@@ -173,7 +173,7 @@ def _permuted(a, axes: tuple):
     return lax.transpose(a, axes)
 
 
-def permute_dims(a: Operand, /, axes: tuple[int, ...]) -> Array:
+def permute_dims(a: ArrayLike, /, axes: tuple[int, ...]) -> Array:
     """An array with its axes in another order, as the array API standard calls it.
 
     Arguments:
@@ -191,7 +191,7 @@ def permute_dims(a: Operand, /, axes: tuple[int, ...]) -> Array:
     return transpose(as_array_argument("permute_dims", a), axes)
 
 
-def matrix_transpose(x: Operand, /) -> Array:
+def matrix_transpose(x: ArrayLike, /) -> Array:
     """An array with its last two axes exchanged.
 
     Arguments:
@@ -211,7 +211,7 @@ def matrix_transpose(x: Operand, /) -> Array:
     return _permuted(x, (*range(x.ndim - 2), x.ndim - 1, x.ndim - 2))
 
 
-def swapaxes(a: Operand, axis1: int, axis2: int) -> Array:
+def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
     """An array with two axes exchanged.
 
     Arguments:
@@ -233,7 +233,7 @@ def swapaxes(a: Operand, axis1: int, axis2: int) -> Array:
     return _permuted(a, tuple(axes))
 
 
-def squeeze(a: Operand, axis: int | Sequence[int] | None = None) -> Array:
+def squeeze(a: ArrayLike, axis: int | Sequence[int] | None = None) -> Array:
     """An array without axes of length 1.
 
     Arguments:
@@ -265,7 +265,7 @@ def squeeze(a: Operand, axis: int | Sequence[int] | None = None) -> Array:
     return lax.squeeze(a, axes)
 
 
-def expand_dims(a: Operand, axis: int | Sequence[int] = 0) -> Array:
+def expand_dims(a: ArrayLike, axis: int | Sequence[int] = 0) -> Array:
     """An array with new axes of length 1.
 
     Arguments:
@@ -290,7 +290,7 @@ def expand_dims(a: Operand, axis: int | Sequence[int] = 0) -> Array:
     return lax.expand_dims(a, axes)
 
 
-def broadcast_to(array: Operand, shape: int | Sequence[int], *, out_sharding: Any = None) -> Array:
+def broadcast_to(array: ArrayLike, shape: int | Sequence[int], *, out_sharding: Any = None) -> Array:
     """An array repeated along new axes and axes of length 1, without memory for the repetitions.
 
     Arguments:
@@ -346,7 +346,7 @@ def broadcast_shapes(*shapes: int | Sequence[int]) -> tuple[int, ...]:
         raise ValueError(f"Incompatible shapes for broadcasting: shapes={given}") from None
 
 
-def broadcast_arrays(*args: Operand) -> list[Array]:
+def broadcast_arrays(*args: ArrayLike) -> list[Array]:
     """Arrays broadcast to one shape.
 
     Arguments:

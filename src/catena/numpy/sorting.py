@@ -17,12 +17,12 @@ from catena.core.shapes import NUMPY_SORTS, check_positions
 from catena.lax.sorting import sort_values
 from catena.numpy.boundary import as_array_argument, canonical_axis, convert, direct, run, user_dtype
 from catena.numpy.creation import default_int, int_of_positions
-from catena.numpy.hot import REAL_OR_INT, Operand
+from catena.numpy.hot import REAL_OR_INT
 from catena.numpy.indexing import read
 from catena.numpy.joining import array_sequence
 from catena.numpy.promotion import promote_dtypes
 from catena.numpy.shaping import ravel
-from catena.typing import DTypeLike
+from catena.typing import ArrayLike, DTypeLike
 
 
 def _check_options(name: str, kind, order):
@@ -40,7 +40,7 @@ def _line(a, axis) -> tuple:
 
 
 def sort(
-    a: Operand,
+    a: ArrayLike,
     axis: int | None = -1,
     *,
     kind: None = None,
@@ -76,7 +76,7 @@ def sort(
 
 
 def argsort(
-    a: Operand,
+    a: ArrayLike,
     axis: int | None = -1,
     *,
     kind: None = None,
@@ -129,7 +129,7 @@ def _order(a, axis: int, stable: bool, dtype):
     return lax.sort([a, places], axis, is_stable=stable, num_keys=1)[1]
 
 
-def lexsort(keys: Operand | Sequence[Operand], axis: int = -1) -> Array:
+def lexsort(keys: ArrayLike | Sequence[ArrayLike], axis: int = -1) -> Array:
     """The positions that bring several keys into order; the last key counts most.
 
     Arguments:
@@ -173,7 +173,7 @@ def _cut(x, axis: int, start, stop):
     return read(x, (slice(None),) * axis + (slice(start, stop),))
 
 
-def partition(a: Operand, kth: int, axis: int = -1) -> Array:
+def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     """An array in which the ``kth`` element along an axis stands where sorting puts it, lesser ones before,
     greater after.
 
@@ -196,7 +196,7 @@ def partition(a: Operand, kth: int, axis: int = -1) -> Array:
     return lax.concatenate([_cut(ordered, axis, None, kth + 1), rest], axis)
 
 
-def argpartition(a: Operand, kth: int, axis: int = -1) -> Array:
+def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     """The positions by which ``partition`` arranges the elements along an axis.
 
     Arguments:
@@ -218,7 +218,7 @@ def argpartition(a: Operand, kth: int, axis: int = -1) -> Array:
     return lax.concatenate([_cut(order, axis, None, kth + 1), rest], axis)
 
 
-def sort_complex(a: Operand) -> Array:
+def sort_complex(a: ArrayLike) -> Array:
     """The elements along the last axis in order, as complex numbers.
 
     Arguments:
@@ -245,10 +245,10 @@ _SEARCH_METHODS = ("compare_all", *_BISECTING, "sort")
 
 
 def searchsorted(
-    a: Operand,
-    v: Operand,
+    a: ArrayLike,
+    v: ArrayLike,
     side: str = "left",
-    sorter: Operand | None = None,
+    sorter: ArrayLike | None = None,
     *,
     method: str = "scan",
 ) -> Array:
@@ -370,7 +370,7 @@ def _ranks(x, dtype):
     return lax.sort([order, lax.iota(dtype, x.size)], 0, num_keys=1)[1]
 
 
-def digitize(x: Operand, bins: Operand, right: bool = False, *, method: str | None = None) -> Array:
+def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str | None = None) -> Array:
     """The numbers of the intervals between edges in which values lie.
 
     Arguments:

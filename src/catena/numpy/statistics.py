@@ -29,7 +29,7 @@ from catena.numpy.boundary import (
     user_dtype,
 )
 from catena.numpy.creation import default_int
-from catena.numpy.hot import F32, F64, REAL, Operand
+from catena.numpy.hot import F32, F64, REAL
 from catena.numpy.indexing import read
 from catena.numpy.joining import concatenate
 from catena.numpy.manipulation import atleast_2d
@@ -39,17 +39,17 @@ from catena.numpy.promotion import promote_dtypes_inexact
 from catena.numpy.ranges import linspace
 from catena.numpy.shaping import matrix_transpose, ravel, reshaped
 from catena.numpy.sorting import positions_in
-from catena.typing import DTypeLike
+from catena.typing import ArrayLike, DTypeLike
 
-Range = Sequence[Operand] | Array | None
+Range = Sequence[ArrayLike] | Array | None
 
 # ----------------------------------------------------------------------------------------------------
 # Counting
 
 
 def bincount(
-    x: Operand,
-    weights: Operand | None = None,
+    x: ArrayLike,
+    weights: ArrayLike | None = None,
     minlength: int = 0,
     *,
     length: int | None = None,
@@ -119,7 +119,9 @@ def _counts(x, weights, length: int):
     return lax.scatter_add(lax.full((length,), 0, dtype), lax.reshape(x, (x.size, 1)), ones, numbers, mode="drop")
 
 
-def histogram_bin_edges(a: Operand, bins: Operand = 10, range: Range = None, weights: Operand | None = None) -> Array:  # noqa: A002
+def histogram_bin_edges(
+    a: ArrayLike, bins: ArrayLike = 10, range: Range = None, weights: ArrayLike | None = None
+) -> Array:  # noqa: A002
     """The edges of the bins of a histogram.
 
     Arguments:
@@ -164,10 +166,10 @@ def _bounds(a, given) -> tuple:
 
 
 def histogram(
-    a: Operand,
-    bins: Operand = 10,
+    a: ArrayLike,
+    bins: ArrayLike = 10,
     range: Range = None,  # noqa: A002
-    weights: Operand | None = None,
+    weights: ArrayLike | None = None,
     density: bool | None = None,
 ) -> tuple[Array, Array]:
     """How many values lie in each of some bins.
@@ -214,11 +216,11 @@ def _bins_of(a, edges):
 
 
 def histogram2d(
-    x: Operand,
-    y: Operand,
+    x: ArrayLike,
+    y: ArrayLike,
     bins: Any = 10,
     range: Any = None,  # noqa: A002
-    weights: Operand | None = None,
+    weights: ArrayLike | None = None,
     density: bool | None = None,
 ) -> tuple[Array, Array, Array]:
     """How many points of a plane lie in each of some rectangles.
@@ -252,10 +254,10 @@ def histogram2d(
 
 
 def histogramdd(
-    sample: Operand,
+    sample: ArrayLike,
     bins: Any = 10,
     range: Any = None,  # noqa: A002
-    weights: Operand | None = None,
+    weights: ArrayLike | None = None,
     density: bool | None = None,
 ) -> tuple[Array, list[Array]]:
     """How many points of a space lie in each of some boxes.
@@ -328,13 +330,13 @@ def _per_volume(counts, edges):
 
 
 def cov(
-    m: Operand,
-    y: Operand | None = None,
+    m: ArrayLike,
+    y: ArrayLike | None = None,
     rowvar: bool = True,
     bias: bool = False,
     ddof: int | None = None,
-    fweights: Operand | None = None,
-    aweights: Operand | None = None,
+    fweights: ArrayLike | None = None,
+    aweights: ArrayLike | None = None,
     dtype: DTypeLike | None = None,
 ) -> Array:
     """The covariances of variables.
@@ -485,7 +487,7 @@ def _check_weights(name: str, weights, x):
         raise RuntimeError(f"incompatible numbers of samples and {name}")
 
 
-def corrcoef(x: Operand, y: Operand | None = None, rowvar: bool = True, dtype: DTypeLike | None = None) -> Array:
+def corrcoef(x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, dtype: DTypeLike | None = None) -> Array:
     """The correlation coefficients of variables.
 
     Arguments:
@@ -565,8 +567,8 @@ def _valid_products(a, v, padding: tuple, precision, preferred):
 
 
 def convolve(
-    a: Operand,
-    v: Operand,
+    a: ArrayLike,
+    v: ArrayLike,
     mode: str = "full",
     *,
     precision: Any = None,
@@ -593,8 +595,8 @@ def convolve(
 
 
 def correlate(
-    a: Operand,
-    v: Operand,
+    a: ArrayLike,
+    v: ArrayLike,
     mode: str = "valid",
     *,
     precision: Any = None,

@@ -12,19 +12,19 @@ from catena.core import dtypes
 from catena.core.array import Array, make_array
 from catena.lax.positions import around
 from catena.numpy.boundary import as_array_argument, canonical_axis, direct, refuse_out
-from catena.numpy.hot import Operand
 from catena.numpy.index_update import IndexUpdateRef
 from catena.numpy.indexing import read
 from catena.numpy.selection import nonzero
 from catena.numpy.shaping import broadcast_to as broadcast_to_shape
 from catena.numpy.shaping import ravel, reshaped
+from catena.typing import ArrayLike
 
 _MODES = {None: "fill", "fill": "fill", "clip": "clip", "wrap": "wrap"}
 
 
 def take(
-    a: Operand,
-    indices: Operand,
+    a: ArrayLike,
+    indices: ArrayLike,
     axis: int | None = None,
     out: None = None,
     mode: str | None = None,
@@ -104,8 +104,8 @@ def _integers(indices):
 
 
 def take_along_axis(
-    arr: Operand,
-    indices: Operand,
+    arr: ArrayLike,
+    indices: ArrayLike,
     axis: int | None = -1,
     mode: str | lax.GatherScatterMode | None = None,
     fill_value: Any = None,
@@ -191,7 +191,7 @@ def refuse_in_place(name: str, inplace: bool):
         )
 
 
-def put(a: Operand, ind: Operand, v: Operand, mode: str | None = None, *, inplace: bool = True) -> Array:
+def put(a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *, inplace: bool = True) -> Array:
     """A copy of an array with elements of the flattened array replaced.
 
     Arguments:
@@ -227,9 +227,9 @@ def put(a: Operand, ind: Operand, v: Operand, mode: str | None = None, *, inplac
 
 
 def put_along_axis(
-    arr: Operand,
-    indices: Operand,
-    values: Operand,
+    arr: ArrayLike,
+    indices: ArrayLike,
+    values: ArrayLike,
     axis: int | None,
     inplace: bool = True,
     *,
@@ -272,7 +272,7 @@ def put_along_axis(
     return IndexUpdateRef(arr, along_index(shape, axis, indices)).set(values, mode=mode)
 
 
-def place(arr: Operand, mask: Operand, vals: Operand, *, inplace: bool = True) -> Array:
+def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = True) -> Array:
     """A copy of an array with the elements replaced where a mask holds.
 
     Arguments:
@@ -305,7 +305,7 @@ def place(arr: Operand, mask: Operand, vals: Operand, *, inplace: bool = True) -
     return reshaped(flat, arr.shape)
 
 
-def fill_diagonal(a: Operand, val: Operand, wrap: bool = False, *, inplace: bool = True) -> Array:
+def fill_diagonal(a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: bool = True) -> Array:
     """A copy of an array with its main diagonal replaced.
 
     Arguments:

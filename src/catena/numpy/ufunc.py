@@ -26,11 +26,10 @@ from catena.numpy.boundary import (
     static_int,
     user_dtype,
 )
-from catena.numpy.hot import Operand
 from catena.numpy.protocol import Overridden, answer, present_as
 from catena.numpy.vectorization import vectorize
 from catena.transform.make_jaxpr import eval_shape
-from catena.typing import DTypeLike
+from catena.typing import ArrayLike, DTypeLike
 
 
 class _Parts(NamedTuple):
@@ -111,7 +110,7 @@ class ufunc:  # noqa: N801  (its name in NumPy)
     nargs = property(lambda self: self._ufunc.nargs, doc="The number of arguments that the function takes.")
     identity = property(lambda self: self._ufunc.identity, doc="The value that changes nothing, or None.")
 
-    def __call__(self, *args: Operand, out: None = None, where: None = None) -> Any:
+    def __call__(self, *args: ArrayLike, out: None = None, where: None = None) -> Any:
         """The function of the elements of ``args``; ``out`` and ``where`` are not supported."""
         try:
             if out is not None:
@@ -147,13 +146,13 @@ class ufunc:  # noqa: N801  (its name in NumPy)
     @_overridable_method
     def reduce(
         self,
-        a: Operand,
+        a: ArrayLike,
         axis: int | None = 0,
         dtype: DTypeLike | None = None,
         out: None = None,
         keepdims: bool = False,
-        initial: Operand | None = None,
-        where: Operand | None = None,
+        initial: ArrayLike | None = None,
+        where: ArrayLike | None = None,
     ) -> Array:
         """The elements along an axis combined into one, from the first to the last.
 
@@ -239,7 +238,7 @@ class ufunc:  # noqa: N801  (its name in NumPy)
         return (lax.transpose(a, order) if axis else a), axis, rank
 
     @_overridable_method
-    def accumulate(self, a: Operand, axis: int | None = 0, dtype: DTypeLike | None = None, out: None = None) -> Array:
+    def accumulate(self, a: ArrayLike, axis: int | None = 0, dtype: DTypeLike | None = None, out: None = None) -> Array:
         """The results of combining the first elements along an axis, for each number of them.
 
         Arguments:
@@ -273,7 +272,7 @@ class ufunc:  # noqa: N801  (its name in NumPy)
         return lax.concatenate([lax.expand_dims(first, (0,)), others], 0)
 
     @_overridable_method
-    def at(self, a: Operand, indices: Any, b: Operand | None = None, /, *, inplace: bool = True) -> Array:
+    def at(self, a: ArrayLike, indices: Any, b: ArrayLike | None = None, /, *, inplace: bool = True) -> Array:
         """``a`` with the function applied to the elements at ``indices``, once for each time that an index
         occurs.
 
@@ -319,7 +318,7 @@ class ufunc:  # noqa: N801  (its name in NumPy)
 
     @_overridable_method
     def reduceat(
-        self, a: Operand, indices: Operand, axis: int = 0, dtype: DTypeLike | None = None, out: None = None
+        self, a: ArrayLike, indices: ArrayLike, axis: int = 0, dtype: DTypeLike | None = None, out: None = None
     ) -> Array:
         """Reductions over slices of an axis, from each index up to the next.
 
@@ -360,7 +359,7 @@ class ufunc:  # noqa: N801  (its name in NumPy)
         return lax.scan(step, first, (lax.iota(np.dtype("int32"), a.shape[0]), a))[0]
 
     @_overridable_method
-    def outer(self, A: Operand, B: Operand, /) -> Array:  # noqa: N803
+    def outer(self, A: ArrayLike, B: ArrayLike, /) -> Array:  # noqa: N803
         """The function of every element of ``A`` with every element of ``B``.
 
         Arguments:

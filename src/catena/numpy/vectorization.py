@@ -15,10 +15,10 @@ from catena.core.array import Array
 from catena.core.tree import tree_map
 from catena.numpy.boundary import as_array_argument, canonical_axis
 from catena.numpy.conversion import from_object
-from catena.numpy.hot import Operand
 from catena.numpy.protocol import asking
 from catena.numpy.shaping import expand_dims
 from catena.transform.vmap import vmap
+from catena.typing import ArrayLike
 
 _NAME = r"\w+"
 _GROUP = rf"\((?:{_NAME}(?:,{_NAME})*)?\)"
@@ -176,7 +176,7 @@ def _mapped(fun, inputs, arrays):
     return tree_map(lambda r: expand_dims(r, dropped), result)
 
 
-def apply_along_axis(func1d: Callable, axis: int, arr: Operand, *args: Any, **kwargs: Any) -> Array:
+def apply_along_axis(func1d: Callable, axis: int, arr: ArrayLike, *args: Any, **kwargs: Any) -> Array:
     """A function of lines applied to all lines along an axis.
 
     Arguments:
@@ -206,7 +206,7 @@ def apply_along_axis(func1d: Callable, axis: int, arr: Operand, *args: Any, **kw
     return fun(arr)
 
 
-def apply_over_axes(func: Callable, a: Operand, axes: int | Sequence[int]) -> Array:
+def apply_over_axes(func: Callable, a: ArrayLike, axes: int | Sequence[int]) -> Array:
     """A function of an array and an axis applied for one axis after the other.
 
     Arguments:

@@ -11,8 +11,8 @@ from catena.numpy.boundary import as_array_argument, concrete_or_error, convert,
 from catena.numpy.creation import default_float
 from catena.numpy.documentation import family
 from catena.numpy.elementary import i0
-from catena.numpy.hot import Operand
 from catena.numpy.placement import placed
+from catena.typing import ArrayLike
 
 
 def _length(name: str, M) -> int:  # noqa: N803
@@ -81,7 +81,7 @@ def hanning(M: int) -> Array:  # noqa: N803
 
 
 @_of_points
-def kaiser(M: int, beta: Operand) -> Array:  # noqa: N803
+def kaiser(M: int, beta: ArrayLike) -> Array:  # noqa: N803
     """Kaiser's window, of Bessel functions.
 
     Arguments:

@@ -1,5 +1,7 @@
 """Continuous distributions with a quantile function: one uniform number, transformed."""
 
+from __future__ import annotations
+
 import numpy as np
 
 from catena import lax

@@ -1,5 +1,7 @@
 """Discrete distributions: geometric, Poisson, binomial and multinomial."""
 
+from __future__ import annotations
+
 import numpy as np
 
 from catena import lax

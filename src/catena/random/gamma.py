@@ -6,6 +6,8 @@ key of its own. The derivative of a sample by the parameter is that of the quant
 (Figurnov, Mohamed, Mnih: "Implicit reparameterization gradients", 2018).
 """
 
+from __future__ import annotations
+
 import functools
 import math
 

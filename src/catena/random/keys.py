@@ -1,5 +1,7 @@
 """Keys: making, splitting and taking them apart."""
 
+from __future__ import annotations
+
 import warnings
 
 import numpy as np

@@ -1,5 +1,7 @@
 """Random vectors and matrices."""
 
+from __future__ import annotations
+
 import numpy as np
 
 from catena import lax

@@ -1,5 +1,7 @@
 """Normal numbers and what is made of them directly."""
 
+from __future__ import annotations
+
 import numpy as np
 
 from catena import lax

@@ -1,5 +1,7 @@
 """Permutations, choices and categories."""
 
+from __future__ import annotations
+
 import math
 import operator
 from collections.abc import Sequence

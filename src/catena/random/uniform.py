@@ -1,5 +1,7 @@
 """Bits, and what is a comparison or a few bit operations away from them: uniform numbers, integers, coins."""
 
+from __future__ import annotations
+
 import math
 
 import numpy as np

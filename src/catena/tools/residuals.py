@@ -1,5 +1,7 @@
 """What the backward pass of a function keeps: ``print_saved_residuals``."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 
 from catena.core.jaxpr import Eqn, Jaxpr, Literal

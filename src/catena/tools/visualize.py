@@ -1,5 +1,7 @@
 """Pictures of where the parts of an array are: ``debug.visualize_sharding`` and its kin, as text."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -4,6 +4,8 @@ Source of the derivatives: Giles (2008), as in ``factor.py``; of eigenvectors' n
 al., "On the computation of complex-valued gradients" (2017).
 """
 
+from __future__ import annotations
+
 import enum
 
 from catena.core import dtypes

@@ -3,6 +3,8 @@
 Source of the derivative: Townsend, "Differentiating the singular value decomposition" (2016).
 """
 
+from __future__ import annotations
+
 import enum
 import math
 

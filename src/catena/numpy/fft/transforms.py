@@ -24,12 +24,11 @@ from catena.numpy.boundary import (
 from catena.numpy.creation import default_float
 from catena.numpy.documentation import family
 from catena.numpy.editing import roll
-from catena.numpy.hot import Operand
 from catena.numpy.indexing import read
 from catena.numpy.manipulation import moveaxis
 from catena.numpy.placement import placed
 from catena.numpy.promotion import promote_dtypes_inexact
-from catena.typing import DTypeLike
+from catena.typing import ArrayLike, DTypeLike
 
 _MOST_AXES = 3  # that lax.fft transforms at once
 _NORMS = (None, "backward", "ortho", "forward")
@@ -188,7 +187,7 @@ _along_axis = family(
 
 
 @_along_axis
-def fft(a: Operand, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
+def fft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The discrete Fourier transform along an axis.
 
     >>> import catena.numpy as jnp
@@ -199,7 +198,7 @@ def fft(a: Operand, n: int | None = None, axis: int = -1, norm: str | None = Non
 
 
 @_along_axis
-def ifft(a: Operand, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
+def ifft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The inverse of the discrete Fourier transform along an axis.
 
     >>> import catena.numpy as jnp
@@ -210,7 +209,7 @@ def ifft(a: Operand, n: int | None = None, axis: int = -1, norm: str | None = No
 
 
 @_along_axis
-def rfft(a: Operand, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
+def rfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The discrete Fourier transform of real values along an axis: the nonnegative half of the spectrum.
 
     Arguments:
@@ -226,7 +225,7 @@ def rfft(a: Operand, n: int | None = None, axis: int = -1, norm: str | None = No
 
 
 @_along_axis
-def irfft(a: Operand, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
+def irfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The inverse of ``rfft``.
 
     Arguments:
@@ -243,7 +242,7 @@ def irfft(a: Operand, n: int | None = None, axis: int = -1, norm: str | None = N
 
 
 @_along_axis
-def hfft(a: Operand, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
+def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The discrete Fourier transform of a Hermitian signal, given by its first half: a real spectrum.
 
     Arguments:
@@ -262,7 +261,7 @@ def hfft(a: Operand, n: int | None = None, axis: int = -1, norm: str | None = No
 
 
 @_along_axis
-def ihfft(a: Operand, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
+def ihfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The inverse of ``hfft``.
 
     Arguments:
@@ -297,7 +296,7 @@ _along_axes = family(
 
 
 @_along_axes
-def fftn(a: Operand, s: Sequence[int] | None = None, axes: Axes = None, norm: str | None = None) -> Array:
+def fftn(a: ArrayLike, s: Sequence[int] | None = None, axes: Axes = None, norm: str | None = None) -> Array:
     """The discrete Fourier transform along several axes.
 
     >>> import catena.numpy as jnp
@@ -309,7 +308,7 @@ def fftn(a: Operand, s: Sequence[int] | None = None, axes: Axes = None, norm: st
 
 
 @_along_axes
-def ifftn(a: Operand, s: Sequence[int] | None = None, axes: Axes = None, norm: str | None = None) -> Array:
+def ifftn(a: ArrayLike, s: Sequence[int] | None = None, axes: Axes = None, norm: str | None = None) -> Array:
     """The inverse of ``fftn``.
 
     >>> import catena.numpy as jnp
@@ -321,7 +320,7 @@ def ifftn(a: Operand, s: Sequence[int] | None = None, axes: Axes = None, norm: s
 
 
 @_along_axes
-def rfftn(a: Operand, s: Sequence[int] | None = None, axes: Axes = None, norm: str | None = None) -> Array:
+def rfftn(a: ArrayLike, s: Sequence[int] | None = None, axes: Axes = None, norm: str | None = None) -> Array:
     """The discrete Fourier transform of real values along several axes: half of the spectrum along the last.
 
     >>> import catena.numpy as jnp
@@ -333,7 +332,7 @@ def rfftn(a: Operand, s: Sequence[int] | None = None, axes: Axes = None, norm: s
 
 
 @_along_axes
-def irfftn(a: Operand, s: Sequence[int] | None = None, axes: Axes = None, norm: str | None = None) -> Array:
+def irfftn(a: ArrayLike, s: Sequence[int] | None = None, axes: Axes = None, norm: str | None = None) -> Array:
     """The inverse of ``rfftn``.
 
     Arguments:
@@ -350,7 +349,9 @@ def irfftn(a: Operand, s: Sequence[int] | None = None, axes: Axes = None, norm: 
 
 
 @_along_axes
-def fft2(a: Operand, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None) -> Array:
+def fft2(
+    a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
+) -> Array:
     """The discrete Fourier transform along two axes.
 
     Arguments:
@@ -365,7 +366,9 @@ def fft2(a: Operand, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, 
 
 
 @_along_axes
-def ifft2(a: Operand, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None) -> Array:
+def ifft2(
+    a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
+) -> Array:
     """The inverse of ``fft2``.
 
     Arguments:
@@ -380,7 +383,9 @@ def ifft2(a: Operand, s: Sequence[int] | None = None, axes: Sequence[int] = (-2,
 
 
 @_along_axes
-def rfft2(a: Operand, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None) -> Array:
+def rfft2(
+    a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
+) -> Array:
     """The discrete Fourier transform of real values along two axes: half of the spectrum along the last.
 
     Arguments:
@@ -396,7 +401,7 @@ def rfft2(a: Operand, s: Sequence[int] | None = None, axes: Sequence[int] = (-2,
 
 @_along_axes
 def irfft2(
-    a: Operand, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
+    a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
 ) -> Array:
     """The inverse of ``rfft2``.
 
@@ -439,7 +444,7 @@ _of_spectra = family(
 
 
 @_of_spectra
-def fftfreq(n: int, d: Operand = 1.0, *, dtype: DTypeLike | None = None, device: Any = None) -> Array:
+def fftfreq(n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None, device: Any = None) -> Array:
     """The frequencies of the values that ``fft`` returns.
 
     Returns:
@@ -453,7 +458,7 @@ def fftfreq(n: int, d: Operand = 1.0, *, dtype: DTypeLike | None = None, device:
 
 
 @_of_spectra
-def rfftfreq(n: int, d: Operand = 1.0, *, dtype: DTypeLike | None = None, device: Any = None) -> Array:
+def rfftfreq(n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None, device: Any = None) -> Array:
     """The frequencies of the values that ``rfft`` returns.
 
     Returns:
@@ -473,7 +478,7 @@ def _shifted(name: str, x, axes, by) -> Array:
     return roll(x, [by(x.shape[canonical_axis(i, x.ndim)]) for i in axes], axes) if axes else x
 
 
-def fftshift(x: Operand, axes: int | Sequence[int] | None = None) -> Array:
+def fftshift(x: ArrayLike, axes: int | Sequence[int] | None = None) -> Array:
     """A spectrum with frequency zero moved to the middle.
 
     Arguments:
@@ -491,7 +496,7 @@ def fftshift(x: Operand, axes: int | Sequence[int] | None = None) -> Array:
     return _shifted("fftshift", x, axes, lambda n: n // 2)
 
 
-def ifftshift(x: Operand, axes: int | Sequence[int] | None = None) -> Array:
+def ifftshift(x: ArrayLike, axes: int | Sequence[int] | None = None) -> Array:
     """The inverse of ``fftshift``.
 
     Arguments:

@@ -17,12 +17,12 @@ from catena.lax.linalg.algebra import adjoint
 from catena.lax.policy import LIBRARY
 from catena.numpy.boundary import as_array_argument, broadcast_to, convert, like, run
 from catena.numpy.creation import eye
-from catena.numpy.hot import Operand
 from catena.numpy.index_update import IndexUpdateRef
 from catena.numpy.indexing import read
 from catena.numpy.shaping import matrix_transpose
 from catena.numpy.taking import take_along_axis
 from catena.runtime import lapack
+from catena.typing import ArrayLike
 
 LAPACK = frozenset(map(np.dtype, ("float32", "float64", "complex64", "complex128")))
 
@@ -108,7 +108,7 @@ def _hermitian_part(value):
 _HALF = {dtype: np.array(0.5, dtype) for dtype in LAPACK}
 
 
-def cholesky(a: Operand, *, upper: bool = False, symmetrize_input: bool = True) -> Array:
+def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True) -> Array:
     """The Cholesky factor ``L`` of Hermitian positive definite matrices: ``a = L @ L^H``.
 
     Arguments:
@@ -136,7 +136,7 @@ def _cholesky_value(value, upper: bool, symmetrize: bool):
     return _adjoint(factor) if upper else factor
 
 
-def eig(a: Operand) -> EigResult:
+def eig(a: ArrayLike) -> EigResult:
     """The eigenvalues and right eigenvectors of general matrices.
 
     Arguments:
@@ -154,7 +154,7 @@ def eig(a: Operand) -> EigResult:
     return EigResult(values, vectors)
 
 
-def eigvals(a: Operand) -> Array:
+def eigvals(a: ArrayLike) -> Array:
     """The eigenvalues of general matrices.
 
     Arguments:
@@ -172,7 +172,7 @@ def eigvals(a: Operand) -> Array:
     return lax.linalg.eig(a, compute_left_eigenvectors=False, compute_right_eigenvectors=False)[0]
 
 
-def eigh(a: Operand, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResult:  # noqa: N803
+def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResult:  # noqa: N803
     """The eigenvalues and eigenvectors of Hermitian matrices.
 
     Arguments:
@@ -207,7 +207,7 @@ def _eigvalsh_value(value, triangle, symmetrize: bool):
     return lapack.stacked(lapack.gufuncs.eigvalsh_up if triangle == "U" else lapack.gufuncs.eigvalsh_lo, value)
 
 
-def eigvalsh(a: Operand, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Array:  # noqa: N803
+def eigvalsh(a: ArrayLike, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Array:  # noqa: N803
     """The eigenvalues of Hermitian matrices.
 
     Arguments:
@@ -231,7 +231,7 @@ def eigvalsh(a: Operand, UPLO: str | None = "L", *, symmetrize_input: bool = Tru
 _QR_MODES = ("reduced", "complete", "r", "raw", "full")
 
 
-def qr(a: Operand, mode: str = "reduced") -> Array | QRResult | tuple[Array, Array]:
+def qr(a: ArrayLike, mode: str = "reduced") -> Array | QRResult | tuple[Array, Array]:
     """The QR factorisation: ``a = Q @ R`` of a unitary and an upper triangular matrix.
 
     Arguments:
@@ -287,7 +287,7 @@ def _reflections(q, r) -> tuple:
 
 
 def svd(
-    a: Operand,
+    a: ArrayLike,
     full_matrices: bool = True,
     compute_uv: bool = True,
     hermitian: bool = False,
@@ -350,7 +350,7 @@ def _hermitian_svd(a, compute_uv: bool, subset):
     return SVDResult(read(u, (..., part)), read(s, (..., part)), read(vh, (..., part, slice(None))))
 
 
-def svdvals(x: Operand, /) -> Array:
+def svdvals(x: ArrayLike, /) -> Array:
     """The singular values of matrices, in descending order.
 
     Arguments:

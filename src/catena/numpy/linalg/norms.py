@@ -24,19 +24,19 @@ from catena.numpy.boundary import (
     static_axis,
 )
 from catena.numpy.cross_products import cross as _cross
-from catena.numpy.hot import REAL, Operand
+from catena.numpy.hot import REAL
 from catena.numpy.indexing import read
 from catena.numpy.linalg.decompositions import inexact_matrix, svdvals
 from catena.numpy.linalg.systems import inv
 from catena.numpy.manipulation import moveaxis
 from catena.numpy.reductions import plain_axis
 from catena.numpy.shaping import expand_dims
-from catena.typing import DTypeLike
+from catena.typing import ArrayLike, DTypeLike
 
 Axis = int | Sequence[int] | None
 
 
-def norm(x: Operand, ord: Any = None, axis: Axis = None, keepdims: bool = False) -> Array:
+def norm(x: ArrayLike, ord: Any = None, axis: Axis = None, keepdims: bool = False) -> Array:
     """The norm of vectors or matrices.
 
     Arguments:
@@ -141,7 +141,7 @@ def _matrix_norm(x, ord, axes: tuple, keepdims: bool):
     return expand_dims(result, tuple(sorted(axes))) if keepdims else result
 
 
-def matrix_norm(x: Operand, /, *, keepdims: bool = False, ord: Any = "fro") -> Array:
+def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: Any = "fro") -> Array:
     """The norms of matrices.
 
     Arguments:
@@ -161,7 +161,7 @@ def matrix_norm(x: Operand, /, *, keepdims: bool = False, ord: Any = "fro") -> A
     return _matrix_norm(x, ord, (x.ndim - 2, x.ndim - 1), keepdims)
 
 
-def vector_norm(x: Operand, /, *, axis: Axis = None, keepdims: bool = False, ord: Any = 2) -> Array:
+def vector_norm(x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False, ord: Any = 2) -> Array:
     """The norms of vectors.
 
     Arguments:
@@ -196,7 +196,7 @@ def _size(x, axes) -> int:
     return size
 
 
-def cond(x: Operand, p: Any = None) -> Array:
+def cond(x: ArrayLike, p: Any = None) -> Array:
     """The condition numbers of matrices.
 
     Arguments:
@@ -231,7 +231,7 @@ def cond(x: Operand, p: Any = None) -> Array:
 # Functions of numpy under the signatures of the array API standard
 
 
-def cross(x1: Operand, x2: Operand, /, *, axis: int = -1) -> Array:
+def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
     """The vector products of vectors in three dimensions.
 
     Arguments:
@@ -256,7 +256,7 @@ def cross(x1: Operand, x2: Operand, /, *, axis: int = -1) -> Array:
     return _cross(x1, x2, axis=axis)
 
 
-def diagonal(x: Operand, /, *, offset: int = 0) -> Array:
+def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
     """The diagonals of matrices.
 
     Arguments:
@@ -274,7 +274,7 @@ def diagonal(x: Operand, /, *, offset: int = 0) -> Array:
     return diagonals.diagonal(x, offset, -2, -1)
 
 
-def trace(x: Operand, /, *, offset: int = 0, dtype: DTypeLike | None = None) -> Array:
+def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike | None = None) -> Array:
     """The sums of the diagonals of matrices.
 
     Arguments:
@@ -293,7 +293,7 @@ def trace(x: Operand, /, *, offset: int = 0, dtype: DTypeLike | None = None) -> 
     return diagonals.trace(x, offset, -2, -1, dtype)
 
 
-def outer(x1: Operand, x2: Operand, /) -> Array:
+def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The products of all elements of one vector with all of another.
 
     Arguments:
@@ -315,7 +315,7 @@ def outer(x1: Operand, x2: Operand, /) -> Array:
 
 
 def matmul(
-    x1: Operand, x2: Operand, /, *, precision: Any = None, preferred_element_type: DTypeLike | None = None
+    x1: ArrayLike, x2: ArrayLike, /, *, precision: Any = None, preferred_element_type: DTypeLike | None = None
 ) -> Array:
     """The products of matrices.
 
@@ -336,8 +336,8 @@ def matmul(
 
 
 def vecdot(
-    x1: Operand,
-    x2: Operand,
+    x1: ArrayLike,
+    x2: ArrayLike,
     /,
     *,
     axis: int = -1,
@@ -364,8 +364,8 @@ def vecdot(
 
 
 def tensordot(
-    x1: Operand,
-    x2: Operand,
+    x1: ArrayLike,
+    x2: ArrayLike,
     /,
     *,
     axes: Any = 2,
@@ -401,7 +401,7 @@ def tensordot(
     )
 
 
-def matrix_transpose(x: Operand, /) -> Array:
+def matrix_transpose(x: ArrayLike, /) -> Array:
     """Matrices with rows and columns exchanged.
 
     Arguments:

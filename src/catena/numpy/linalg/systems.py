@@ -29,7 +29,6 @@ from catena.numpy.boundary import (
 from catena.numpy.creation import default_int, eye
 from catena.numpy.diagonals import diagonal
 from catena.numpy.einstein import einsum
-from catena.numpy.hot import Operand
 from catena.numpy.index_update import IndexUpdateRef
 from catena.numpy.indexing import read
 from catena.numpy.linalg.decompositions import (
@@ -45,6 +44,7 @@ from catena.numpy.products import matmul
 from catena.numpy.shaping import ravel, reshaped
 from catena.runtime import lapack
 from catena.transform.custom_jvp import custom_jvp
+from catena.typing import ArrayLike
 
 
 class SlogdetResult(NamedTuple):
@@ -68,7 +68,7 @@ def _unless_singular(gufunc, *values):
         return None
 
 
-def det(a: Operand) -> Array:
+def det(a: ArrayLike) -> Array:
     """The determinants of matrices.
 
     Arguments:
@@ -151,7 +151,7 @@ def _permuted(x, permutation):
     return read(x, tuple(grid))
 
 
-def slogdet(a: Operand, *, method: str | None = None) -> SlogdetResult:
+def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
     """The signs of determinants, and the logarithms of their sizes.
 
     Arguments:
@@ -205,7 +205,7 @@ def _qr_diagonal(a):
 # Systems
 
 
-def solve(a: Operand, b: Operand) -> Array:
+def solve(a: ArrayLike, b: ArrayLike) -> Array:
     """The solutions ``x`` of ``a @ x = b``.
 
     Arguments:
@@ -263,7 +263,7 @@ def _solve(a, b):
     return solve_with_lu(factors, permutation, broadcast_to(b, (*stack, *b.shape[-2:])))
 
 
-def inv(a: Operand) -> Array:
+def inv(a: ArrayLike) -> Array:
     """The inverses of matrices.
 
     Arguments:
@@ -284,7 +284,9 @@ def inv(a: Operand) -> Array:
     return _solve(a, broadcast_to(eye(a.shape[-1], dtype=a.dtype), a.shape))
 
 
-def pinv(a: Operand, rtol: Operand | None = None, hermitian: bool = False, *, rcond: Operand | None = None) -> Array:
+def pinv(
+    a: ArrayLike, rtol: ArrayLike | None = None, hermitian: bool = False, *, rcond: ArrayLike | None = None
+) -> Array:
     """The pseudo-inverses of matrices, by singular value decomposition.
 
     Arguments:
@@ -375,7 +377,7 @@ _pinv_hermitian.defjvp(lambda primals, tangents: _pinv_rule(primals, tangents, T
 
 
 def lstsq(
-    a: Operand, b: Operand, rcond: float | None = None, *, numpy_resid: bool = False
+    a: ArrayLike, b: ArrayLike, rcond: float | None = None, *, numpy_resid: bool = False
 ) -> tuple[Array, Array, Array, Array]:
     """The solution of ``a @ x = b`` by least squares; of several, the shortest.
 
@@ -458,7 +460,7 @@ def _least_squares_value(a, b, rcond: float) -> tuple:
     return x, np.add.reduce(squares, 0), np.add.reduce(used, 0, np.int32), s
 
 
-def matrix_power(a: Operand, n: int) -> Array:
+def matrix_power(a: ArrayLike, n: int) -> Array:
     """Matrices to an integer power, by repeated squaring; negative powers are those of inverses.
 
     Arguments:
@@ -496,7 +498,7 @@ def matrix_power(a: Operand, n: int) -> Array:
     return result
 
 
-def multi_dot(arrays: Sequence[Operand], *, precision: Any = None) -> Array:
+def multi_dot(arrays: Sequence[ArrayLike], *, precision: Any = None) -> Array:
     """The product of several matrices, in the order that is the least work.
 
     Arguments:
@@ -535,7 +537,7 @@ def multi_dot(arrays: Sequence[Operand], *, precision: Any = None) -> Array:
     return einsum(*pairs, ends, optimize="optimal", precision=precision)
 
 
-def tensorinv(a: Operand, ind: int = 2) -> Array:
+def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
     """The inverse of an array as a map of its last axes to its first ones by ``tensordot``.
 
     Arguments:
@@ -561,7 +563,7 @@ def tensorinv(a: Operand, ind: int = 2) -> Array:
     return reshaped(inv(reshaped(a, (n, n))), (*last, *first))
 
 
-def tensorsolve(a: Operand, b: Operand, axes: tuple[int, ...] | None = None) -> Array:
+def tensorsolve(a: ArrayLike, b: ArrayLike, axes: tuple[int, ...] | None = None) -> Array:
     """The solution ``x`` of ``tensordot(a, x, x.ndim) = b``.
 
     Arguments:
@@ -588,11 +590,11 @@ def tensorsolve(a: Operand, b: Operand, axes: tuple[int, ...] | None = None) -> 
 
 
 def matrix_rank(
-    M: Operand,  # noqa: N803
-    rtol: Operand | None = None,
+    M: ArrayLike,  # noqa: N803
+    rtol: ArrayLike | None = None,
     *,
     hermitian: bool = False,
-    tol: Operand | None = None,
+    tol: ArrayLike | None = None,
 ) -> Array:
     """The ranks of matrices: the numbers of singular values that are not negligible.
 
