@@ -7,13 +7,16 @@ TYPES_VENV := .venv-types
 JAX_VERSION := 0.10.2
 INSTALL := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-checked test-pythons test-machines test-targets lint types format same-bits calibrate bench random-programs random-exact random-transformations random-quality differential bench-numpy bench-overhead bench-batches bench-primitives accuracy attack compare-lax bench-random compare-random extents clean
+.PHONY: demo test test-interpreted test-checked test-pythons test-machines test-targets lint types format same-bits calibrate bench random-programs random-exact random-transformations random-quality differential bench-numpy bench-overhead bench-batches bench-primitives accuracy attack compare-lax bench-random compare-random extents clean
 
 demo: $(VENV)/.has-demo    # train a classifier on handwritten digits
 	$(BIN)/python examples/digits.py
 
 test: $(VENV)/.has-test    # all tests, and every example in every docstring
 	$(BIN)/python -m pytest -n 2 -q
+
+test-interpreted: $(VENV)/.has-test    # the tests as where there is no compiler; at the end, what was skipped and why; PART=k/n makes a part
+	CATENA_COMPILER=none $(BIN)/python -m pytest -n 2 -q -rs $(if $(PART),--part $(PART))
 
 test-checked: $(VENV)/.has-test    # the tests with bounds checks in every load and store of compiled programs; PART=k/n makes a part
 	CATENA_CHECK_BOUNDS=1 $(BIN)/python -m pytest -n 2 -q $(if $(PART),--part $(PART))

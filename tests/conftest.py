@@ -29,6 +29,7 @@ import pytest  # noqa: E402
 from catena.compiler import stored  # noqa: E402
 from catena.core import lazy  # noqa: E402
 from catena.core.config import config  # noqa: E402
+from without_compiler import reason_to_skip, whole_file_reason  # noqa: E402
 
 collect_ignore = ["house/types"]  # programs that a type checker reads; nobody runs them
 
@@ -60,6 +61,10 @@ def pytest_collection_modifyitems(config, items):
     for item in items:
         if isinstance(item, pytest.DoctestItem):
             defined[item.dtest.docstring] = max(defined.get(item.dtest.docstring, ""), item.name, key=depth)
+    for item in items:
+        reason = None if lazy.has_compiler() else reason_to_skip(item.nodeid)
+        if reason is not None:
+            item.add_marker(pytest.mark.skip(reason=reason))
     k, n = map(int, config.getoption("--part").split("/"))
     items[:] = [
         item
@@ -67,6 +72,21 @@ def pytest_collection_modifyitems(config, items):
         if zlib.crc32(item.nodeid.encode()) % n == k
         and (not isinstance(item, pytest.DoctestItem) or depth(item.name) == depth(defined[item.dtest.docstring]))
     ]
+
+
+class Skipped(pytest.File):
+    """A file of tests that need a compiler, where there is none: it is not even imported."""
+
+    def collect(self):
+        pytest.skip(whole_file_reason(self.path), allow_module_level=True)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file(file_path, parent):
+    found = yield
+    if found and not lazy.has_compiler() and whole_file_reason(file_path):
+        return [Skipped.from_parent(parent, path=file_path)]
+    return found
 
 
 def depth(name: str) -> int:

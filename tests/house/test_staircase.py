@@ -20,7 +20,7 @@ STEPS = [
     {"parallel", "random", "nn", "scipy", "ops", "image", "dlpack", "export", "tools", "flatten_util"},
     {"ad_checkpoint", "custom_derivatives", "monitoring", "profiler"},
     {"extend", "interpreters", "experimental", "debug"},
-    {"__init__"},
+    {"__init__", "__main__"},
     {"compat"},
 ]
 

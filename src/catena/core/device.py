@@ -9,6 +9,7 @@ from typing import NamedTuple
 from catena.core import config
 from catena.core.array import Array, ExtendedArray
 from catena.core.errors import JaxRuntimeError
+from catena.core.lazy import has_compiler
 from catena.core.placed import PlacedArray, PlacedKeys
 
 
@@ -35,7 +36,7 @@ class Device:
     @property
     def client(self) -> Client:
         """The platform that the device belongs to."""
-        return Client()
+        return Client(executor="llvm" if has_compiler() else "numpy")
 
     def default_memory(self) -> Memory:
         """The memory that arrays are put in."""
@@ -102,11 +103,14 @@ class Memory(NamedTuple):
 
 
 class Client(NamedTuple):
-    """The platform behind the devices."""
+    """The platform behind the devices. Its ``executor`` runs programs: ``"llvm"`` as native code; ``"numpy"`` step by
+    step, where there is no compiler.
+    """
 
     platform: str = "cpu"
     platform_version: str = "catena"
     runtime_type: str = "catena"
+    executor: str = "llvm"
 
     def devices(self) -> list[Device]:
         """The devices of this platform."""

@@ -171,11 +171,17 @@ def _without_x64(full: np.dtype, fun_name: str):
 
 
 def levels_to_user() -> int:
-    """The ``stacklevel`` with which a warning from the calling function points at the user's line."""
+    """The ``stacklevel`` with which a warning from the calling function points at the user's line: in it frames of the
+    import system do not count.
+    """
     frame, level = sys._getframe(1), 1
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):
-        frame, level = frame.f_back, level + 1
+    while frame.f_back is not None and frame.f_code.co_filename.startswith((PACKAGE, IMPORTING)):
+        frame = frame.f_back
+        level += not frame.f_code.co_filename.startswith(IMPORTING)
     return level
+
+
+IMPORTING = "<frozen importlib"
 
 
 # ----------------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from functools import cache
 from types import ModuleType
 
+from catena.core.dtypes import levels_to_user
 from catena.core.errors import CompileError
 from catena.core.locks import loading
 
@@ -46,23 +47,32 @@ COMPILERS = ("llvm", "none")  # what the environment variable CATENA_COMPILER ma
 
 @cache
 def has_compiler() -> bool:
-    """Whether programs are compiled. Where llvmlite cannot be imported, or ``CATENA_COMPILER`` is ``none``, they are
-    evaluated step by step.
+    """Whether programs are compiled; else they are evaluated step by step, and a warning says so if nobody chose it.
 
-    Raises: ValueError: ``CATENA_COMPILER`` is something else.
+    Raises: ValueError: ``CATENA_COMPILER`` is neither of ``COMPILERS``.
     """
+    reason = why_no_compiler()
+    if reason == NOT_INSTALLED:
+        warnings.warn(
+            f"{NOT_INSTALLED}: catena runs without its compiler, and jit evaluates step by step. To compile, install "
+            "it (pip install llvmlite); CATENA_COMPILER=none says that this is meant.",
+            RuntimeWarning,
+            stacklevel=levels_to_user(),
+        )
+    return reason is None
+
+
+NOT_INSTALLED = "llvmlite is not installed"
+
+
+def why_no_compiler() -> str | None:
+    """Why programs are not compiled, or ``None`` where they are."""
     chosen = os.environ.get("CATENA_COMPILER", "llvm")
     if chosen not in COMPILERS:
         raise ValueError(f"CATENA_COMPILER must be one of {', '.join(COMPILERS)}, got {chosen!r}")
-    if chosen == "llvm" and importlib.util.find_spec("llvmlite") is None:
-        warnings.warn(
-            "llvmlite is not installed: catena runs without its compiler, and jit evaluates step by step. "
-            "CATENA_COMPILER=none says that this is meant.",
-            RuntimeWarning,
-            stacklevel=2,
-        )
-        return False
-    return chosen == "llvm"
+    if chosen == "none":
+        return "CATENA_COMPILER=none"
+    return NOT_INSTALLED if importlib.util.find_spec("llvmlite") is None else None
 
 
 def llvm() -> ModuleType:

@@ -24,7 +24,8 @@ def _scipy(name):
 
 
 def _erf_inv(x):
-    return np.where(x == 0, x, load("scipy.special").erfinv(x))
+    """SciPy's function of doubles: what normal numbers are made of should not lose digits."""
+    return np.where(x == 0, x, load("scipy.special").erfinv(x.astype(np.float64)).astype(x.dtype))
 
 
 def _lgamma(x):

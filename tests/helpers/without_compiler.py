@@ -1,0 +1,92 @@
+"""Which tests are skipped with ``CATENA_COMPILER=none``, and why: ``make test-interpreted``.
+
+A test that compares numbers and fails there is a defect of the executor, no line of this table.
+"""
+
+from pathlib import Path
+
+GRAPHS = "it compiles graphs of its own making, and looks at what the compiler makes of them"
+TEXTS = "it reads the compiler's texts, plans and reports"
+DISK = "machine code on disk: there is none"
+MEMORY = "which memory compiled programs write their results to"
+THREADS = "the compiler's threads and locks"
+LAPACK = "compiled programs call LAPACK themselves"
+LONG = "it ends work that takes minutes step by step, or one call of NumPy's"
+ACCURACY = "functions are as accurate as NumPy's and SciPy's, and have other last bits"
+BITS = "NumPy's bits depend on how operands lie in memory"
+
+# a reason, a file, and which of its tests, with or without parameters; without any: all of them
+ROWS = [
+    (GRAPHS, "compiler/test_bounds.py"),
+    (GRAPHS, "compiler/test_cascades.py"),
+    (GRAPHS, "compiler/test_contraction.py"),
+    (GRAPHS, "compiler/test_control.py"),
+    (GRAPHS, "compiler/test_elementwise.py"),
+    (GRAPHS, "compiler/test_epilogues.py"),
+    (GRAPHS, "compiler/test_extremes.py"),
+    (GRAPHS, "compiler/test_ordering.py"),
+    (GRAPHS, "compiler/test_pauses.py"),
+    (GRAPHS, "compiler/test_random_programs.py"),
+    (GRAPHS, "compiler/test_row_sorting.py"),
+    (GRAPHS, "compiler/test_rows.py"),
+    (GRAPHS, "compiler/test_structure.py"),
+    (GRAPHS, "compiler/test_stack_runtime.py"),
+    (GRAPHS, "compiler/test_targets.py"),
+    (GRAPHS, "compiler/test_threads.py"),
+    (GRAPHS, "compiler/test_vector_math.py"),
+    (GRAPHS, "compiler/test_found_by_search.py", "test_running_folds_over_nothing_write_nothing"),
+    (GRAPHS, "compiler/test_library.py", "test_cholesky_and_triangular_solve",
+     "test_cholesky_of_an_indefinite_matrix_is_nan", "test_factorisations", "test_eigenvalues",
+     "test_batches_shared_out_among_threads", "test_tridiagonal_solve", "test_fft"),
+    (DISK, "compiler/test_cache.py", "test_second_compilation_reads_the_code",
+     "test_damaged_entries_are_ignored_and_replaced", "test_untrusted_entries_are_ignored",
+     "test_off_switch_and_unwritable_places"),
+    (TEXTS, "compiler/test_cache.py", "test_dump_writes_every_stage"),
+    (MEMORY, "compiler/test_donation.py", "test_an_elementwise_result_is_computed_in_place",
+     "test_an_update_in_place_does_not_copy", "test_a_loop_carries_the_memory_on",
+     "test_a_training_step_updates_all_of_its_state", "test_large_results_use_memory_again_when_the_last_view_dies"),
+    (LONG, "compiler/test_interrupts.py",
+     "test_an_interrupt_ends_a_loop_within_a_second[a sum that is never stored]",
+     "test_an_interrupt_ends_a_loop_within_a_second[an outer sum]", "test_loops_in_other_threads_go_on"),
+    (TEXTS, "compiler/test_interrupts.py", "test_a_short_loop_is_not_slowed_by_questions",
+     "test_what_takes_seconds_asks_for_signals", "test_work_that_is_interruptible_gives_the_same"),
+    (TEXTS, "compiler/test_shared.py", "test_a_second_batch_size_compiles_no_kernel_again",
+     "test_code_lives_as_long_as_a_program_that_calls_it", "test_programs_say_what_they_linked",
+     "test_threads_compile_and_free_the_same_kernels_at_once"),
+    (DISK, "compiler/test_shared.py", "test_a_second_run_finds_on_disk_what_it_links"),
+    (DISK, "compiler/test_stored_programs.py", "test_programs_under_the_names_of_others_are_compiled_again",
+     "test_donated_arguments_and_the_program_s_text", "test_flags_types_and_donation_are_part_of_the_name",
+     "test_threads_are_part_of_the_name", "test_damaged_entries_are_made_again",
+     "test_a_program_whose_code_is_gone_is_made_again"),
+    (TEXTS, "core/test_core.py", "test_dumping_the_stages"),
+    (DISK, "core/test_core.py", "test_the_cache_on_disk"),
+    (TEXTS, "house/test_docs.py", "test_examples[compiler.md]"),
+    (TEXTS, "house/test_checked_mode.py"),
+    (THREADS, "lax/test_scatter_many.py", "test_the_parts_are_shared_out_among_threads"),
+    (ACCURACY, "lax/test_accuracy.py", "test_accurate[lgamma-float64---eager]",
+     "test_accurate[lgamma-float64---compiled]", "test_accurate[erfc-float64---eager]",
+     "test_accurate[erfc-float64---compiled]", "test_accurate_functions_of_several_arguments[pow-eager]",
+     "test_accurate_functions_of_several_arguments[pow-compiled]"),
+    (BITS, "lax/test_same_bits.py", "test_functions_of_the_numpy_api"),
+    (DISK, "lax/test_same_bits.py", "test_a_loop_without_an_image_is_loaded_by_llvm",
+     "test_a_process_finds_loops_without_loading_llvm", "test_loops_are_made_in_checked_mode_too"),
+    (DISK, "random/test_stored.py", "test_changed_source_is_never_kept", "test_only_the_packages_own_are_kept",
+     "test_damaged_programs_are_made_again", "test_the_machine_is_part_of_the_name"),
+]  # fmt: skip
+
+
+HERE = Path(__file__).resolve().parent.parent
+
+
+def whole_file_reason(path: Path) -> str | None:
+    """Why a file of tests is skipped; ``None`` where it is read."""
+    return next((reason for reason, file, *tests in ROWS if not tests and path == HERE / file), None)
+
+
+def reason_to_skip(name: str) -> str | None:
+    """Why a test is skipped, by its name as pytest shows it; ``None`` where it runs."""
+    file, _, test = name.removeprefix("tests/").partition("::")
+    for reason, skipped, *tests in ROWS:
+        if file == skipped and (test in tests or test.partition("[")[0] in tests):
+            return reason
+    return None
