@@ -10,12 +10,13 @@ TEXTS = "it reads the compiler's texts, plans and reports"
 DISK = "machine code on disk: there is none"
 MEMORY = "which memory compiled programs write their results to"
 THREADS = "the compiler's threads and locks"
-LAPACK = "compiled programs call LAPACK themselves"
+ROUTINES = "which routines compiled programs call, and how"
 LONG = "it ends work that takes minutes step by step, or one call of NumPy's"
 ACCURACY = "functions are as accurate as NumPy's and SciPy's, and have other last bits"
 BITS = "NumPy's bits depend on how operands lie in memory"
 
-# a reason, a file, and which of its tests, with or without parameters; without any: all of them
+# a reason, a file of tests (or of the package: its docstrings), and which of its tests, with or without parameters;
+# without any: all of them
 ROWS = [
     (GRAPHS, "compiler/test_bounds.py"),
     (GRAPHS, "compiler/test_cascades.py"),
@@ -62,11 +63,18 @@ ROWS = [
     (DISK, "core/test_core.py", "test_the_cache_on_disk"),
     (TEXTS, "house/test_docs.py", "test_examples[compiler.md]"),
     (TEXTS, "house/test_checked_mode.py"),
+    (ROUTINES, "house/test_machines.py", "test_eager_and_compiled_code_call_the_same_routine"),
+    (DISK, "house/test_machines.py", "test_programs_on_disk_are_those_of_this_library"),
     (THREADS, "lax/test_scatter_many.py", "test_the_parts_are_shared_out_among_threads"),
     (ACCURACY, "lax/test_accuracy.py", "test_accurate[lgamma-float64---eager]",
      "test_accurate[lgamma-float64---compiled]", "test_accurate[erfc-float64---eager]",
      "test_accurate[erfc-float64---compiled]", "test_accurate_functions_of_several_arguments[pow-eager]",
      "test_accurate_functions_of_several_arguments[pow-compiled]"),
+    (ACCURACY, "random/test_vectors.py", *(f"test_recorded_values[{name}]" for name in (
+        "ball", "f", "gamma", "loggamma", "lognormal", "nn.initializers.glorot_normal", "normal", "normal_vmap_split",
+    ))),
+    (ACCURACY, "random/test_random.py", "test_flags"),
+    (ACCURACY, "src/catena/random/normal.py", "catena.random.normal.normal", "catena.random.normal.truncated_normal"),
     (BITS, "lax/test_same_bits.py", "test_functions_of_the_numpy_api"),
     (DISK, "lax/test_same_bits.py", "test_a_loop_without_an_image_is_loaded_by_llvm",
      "test_a_process_finds_loops_without_loading_llvm", "test_loops_are_made_in_checked_mode_too"),
