@@ -5,6 +5,7 @@ import subprocess
 import sys
 import sysconfig
 import textwrap
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,11 +17,13 @@ from catena.lax import linalg
 from catena.runtime import kernels, lapack_calls, layout, library
 from catena.transform import execute
 
+TESTS = Path(__file__).parents[1]
+
 
 def run_script(script: str, *arguments: str) -> str:
     """What a Python of its own prints that runs a script."""
     command = [sys.executable, "-W", "error", "-c", textwrap.dedent(script), *arguments]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([*sys.path, str(TESTS)])}
     done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300)
     assert done.returncode == 0, done.stderr
     return done.stdout
