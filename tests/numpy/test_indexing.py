@@ -572,3 +572,21 @@ def test_a_mapped_scalar_takes_new_axes():
     x = jnp.arange(4)
     assert catena.vmap(lambda i: i[..., None] == jnp.arange(3))(x).shape == (4, 3)
     assert catena.jit(lambda i: i[None, ..., None])(1).shape == (1, 1)
+
+
+@pytest.mark.parametrize("method", ["set", "add", "subtract", "multiply", "divide", "min", "max", "power"])
+@pytest.mark.parametrize("shape", [(3,), (4, 3), (3, 4, 2)])
+def test_values_of_fewer_axes_are_repeated(method, shape):
+    """Whatever the index: NumPy's ``ufunc.at`` reads past the end of a vector that is added at a matrix of positions."""
+    rng = np.random.default_rng(0)
+    x = jnp.arange(1.0, 1 + np.prod(shape)).reshape(shape)
+    for axes in ((2,), (2, 3), (1, 3), (2, 1), (2, 2, 3)):
+        i = rng.integers(0, 3, axes) if method != "set" else rng.permutation(12).reshape(2, 2, 3)[0, 0] % 3
+        for index in (i, (i,), (..., i % 2), (i, slice(0, 1)), (i, i % 2)):
+            if len(index if isinstance(index, tuple) else (index,)) > len(shape):
+                continue
+            whole = x[index].shape
+            for drop in range(len(whole)):
+                values = jnp.asarray(rng.integers(1, 4, whole[drop:]), x.dtype)
+                update = lambda v: getattr(x.at[index], method)(v)
+                assert (update(values) == update(jnp.broadcast_to(values, whole) + 0)).all(), (index, values.shape)

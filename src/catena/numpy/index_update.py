@@ -315,7 +315,11 @@ def _write(ufunc, new, key, values):
     entries = key if type(key) is tuple else (key,)
     arrays = [np.asarray(k) for k in entries if isinstance(k, np.ndarray | np.bool_ | bool)]
     if any(k.dtype != dtypes.BOOL for k in arrays):  # an element may be addressed twice
-        ufunc.at(new, _machine_indices(key), np.asarray(values, new.dtype))  # a hundred times faster so
+        values = np.asarray(values, new.dtype)  # a hundred times faster so
+        axes = max(k.ndim for k in arrays)
+        if 0 < values.ndim < axes and new.ndim == 1:  # NumPy to 2.5, at least, reads past the end of such values
+            values = values.reshape((1,) * (axes - values.ndim) + values.shape)
+        ufunc.at(new, _machine_indices(key), values)
         return
     part = new[key]
     if arrays or type(part) is not np.ndarray:  # a copy, or a scalar
