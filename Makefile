@@ -5,21 +5,24 @@ BIN := $(VENV)/bin
 JAX_VENV := .venv-jax
 TYPES_VENV := .venv-types
 JAX_VERSION := 0.10.2
+MYPY_VERSION := 2.4.1
+PYRIGHT_VERSION := 1.1.414
 INSTALL := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-interpreted test-checked test-pythons test-machines test-targets lint types format same-bits calibrate bench random-programs random-exact random-transformations random-quality differential bench-numpy bench-overhead bench-batches bench-primitives accuracy attack compare-lax bench-random compare-random extents clean
+.PHONY: demo test test-interpreted test-checked test-pythons test-machines test-targets lint mypy types format same-bits calibrate bench random-programs random-exact random-transformations random-quality differential bench-numpy bench-overhead bench-batches bench-primitives accuracy attack compare-lax bench-random compare-random extents clean
 
 demo: $(VENV)/.has-demo    # train a classifier on handwritten digits
 	$(BIN)/python examples/digits.py
 
 test: $(VENV)/.has-test    # all tests, and every example in every docstring
-	$(BIN)/python -m pytest -n 2 -q
+	$(BIN)/python -m compileall -q src/catena    # once, not in each of the processes that tests start
+	$(BIN)/python -m pytest -n 2 --dist worksteal -q
 
 test-interpreted: $(VENV)/.has-test    # the tests as where there is no compiler; at the end, what was skipped and why; PART=k/n makes a part
-	CATENA_COMPILER=none $(BIN)/python -m pytest -n 2 -q -rs $(if $(PART),--part $(PART))
+	CATENA_COMPILER=none $(BIN)/python -m pytest -n 2 --dist worksteal -q -rs $(if $(PART),--part $(PART))
 
 test-checked: $(VENV)/.has-test    # the tests with bounds checks in every load and store of compiled programs; PART=k/n makes a part
-	CATENA_CHECK_BOUNDS=1 $(BIN)/python -m pytest -n 2 -q $(if $(PART),--part $(PART))
+	CATENA_CHECK_BOUNDS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -q $(if $(PART),--part $(PART))
 
 test-pythons:    # the tests on every Python from 3.11 on that the machine has, each with the newest dependencies, the first also with the oldest; ONLY=3.13 selects, PART=k/n makes a part
 	$(PYTHON) benchmarks/elsewhere.py pythons --only "$(ONLY)" -- -n 2 $(if $(PART),--part $(PART))
@@ -28,8 +31,8 @@ test-machines: $(VENV)/.has-test    # the tests with NumPy and OpenBLAS set to o
 	$(BIN)/python benchmarks/elsewhere.py machines --only "$(ONLY)" -- -n 2 $(if $(PART),--part $(PART))
 
 test-targets: $(VENV)/.has-test    # the tests with machine code for processors of 2013 (AVX2) and of 2003 (SSE2); PART likewise
-	CATENA_TARGET=x86-64-v3 $(BIN)/python -m pytest -n 2 -q $(if $(PART),--part $(PART))
-	CATENA_TARGET=x86-64 $(BIN)/python -m pytest -n 2 -q $(if $(PART),--part $(PART))
+	CATENA_TARGET=x86-64-v3 $(BIN)/python -m pytest -n 2 --dist worksteal -q $(if $(PART),--part $(PART))
+	CATENA_TARGET=x86-64 $(BIN)/python -m pytest -n 2 --dist worksteal -q $(if $(PART),--part $(PART))
 
 same-bits: $(VENV)/.has-test    # 24,000 calls again, laid out otherwise in memory, on 1 and 8 threads, cold and warm: the same bits
 	$(BIN)/python benchmarks/same_bits.py --every 1 --write .same-bits.json
@@ -39,11 +42,14 @@ same-bits: $(VENV)/.has-test    # 24,000 calls again, laid out otherwise in memo
 calibrate: $(VENV)/.has-test    # NumPy, loops and programs beside each other, and where lax/policy.py is not the best choice here; ONLY=text selects
 	$(BIN)/python benchmarks/calibrate.py --only "$(ONLY)"
 
-lint: $(VENV)/.has-test
+lint: $(VENV)/.has-test mypy
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-types: $(VENV)/.has-test $(TYPES_VENV)/.has-pyright    # what a type checker says of users' programs
+mypy: $(VENV)/.has-test $(TYPES_VENV)/.has-checkers    # core and transform, as pyproject.toml says; `make lint` runs it too
+	$(TYPES_VENV)/bin/mypy --python-executable $(BIN)/python
+
+types: $(VENV)/.has-test $(TYPES_VENV)/.has-checkers    # what a type checker says of users' programs
 	PATH="$(abspath $(TYPES_VENV))/bin:$$PATH" $(BIN)/python -m pytest -q tests/house/test_types.py
 
 format: $(VENV)/.has-test
@@ -100,7 +106,7 @@ compare-lax: $(VENV)/.has-demo $(JAX_VENV)/.has-jax    # what 4000 good calls of
 	$(BIN)/python benchmarks/differential_lax.py --jax-python $(JAX_VENV)/bin/python --only "$(ONLY)"
 
 clean:
-	rm -rf $(VENV) $(JAX_VENV) $(TYPES_VENV) build .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(JAX_VENV) $(TYPES_VENV) build .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Stamps inside the environments say what is installed there: a second run starts at once, and an environment
@@ -119,9 +125,9 @@ $(VENV)/.has-test: pyproject.toml $(VENV)/.made
 	$(BIN)/python $(INSTALL) --editable '.[test,demo]'
 	@touch $@
 
-$(TYPES_VENV)/.has-pyright: Makefile
+$(TYPES_VENV)/.has-checkers: Makefile
 	$(PYTHON) -m venv $(TYPES_VENV)
-	$(TYPES_VENV)/bin/python $(INSTALL) pyright
+	$(TYPES_VENV)/bin/python $(INSTALL) mypy==$(MYPY_VERSION) pyright==$(PYRIGHT_VERSION)
 	@touch $@
 
 $(JAX_VENV)/.has-jax: Makefile

@@ -1,7 +1,11 @@
 """Rules for every test: the run is hermetic, and one test's configuration never reaches the next."""
 
+import atexit
+import gc
 import os
+import shutil
 import signal
+import tempfile
 import zlib
 from collections import Counter
 from pathlib import Path
@@ -14,6 +18,22 @@ MEANT = ("CATENA_CHECK_BOUNDS", "CATENA_COMPILER", "CATENA_DIFFERENTIAL", "CATEN
 for name in [n for n in os.environ if n.startswith(("JAX_", "CATENA_")) and n not in MEANT]:
     del os.environ[name]
 os.environ["CATENA_NUM_CPU_DEVICES"] = "8"  # for tests of placement and pmap: the number is fixed once devices are used
+
+# Programs are kept on disk for the other workers and the processes that tests start, and go when this run ends: no
+# run uses what another has compiled.
+if "FOLDER_OF_THE_TESTS" not in os.environ:
+
+    def remove(folder: str, made_by: int):
+        if os.getpid() == made_by:  # not in a process that a test forked
+            shutil.rmtree(folder, ignore_errors=True)
+
+    os.environ["FOLDER_OF_THE_TESTS"] = tempfile.mkdtemp(prefix="catena-tests-")
+    atexit.register(remove, os.environ["FOLDER_OF_THE_TESTS"], os.getpid())
+os.environ["CATENA_CACHE_DIR"] = os.path.join(os.environ["FOLDER_OF_THE_TESTS"], "programs")
+
+# OpenBLAS's threads wait by asking the system for their turn again and again, a tenth of a second after each product
+# (a third of the suite's time): 2**4 rounds of it are enough. Processes that tests start inherit it.
+os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
 
 # A Python that a test starts runs the source that is tested, not what is installed.
 SOURCE = str(Path(__file__).parent.parent / "src")
@@ -89,9 +109,23 @@ def pytest_collect_file(file_path, parent):
     return found
 
 
+def pytest_collection_finish():
+    """What is collected stays: the garbage collector need not look through 30,000 tests again and again."""
+    gc.collect()
+    gc.freeze()
+
+
 def depth(name: str) -> int:
     """How deep in the package a dotted name stands."""
     return name.count(".")
+
+
+@pytest.fixture
+def unfrozen():
+    """Collection's objects are looked through again: among them, say, a module's variable that holds a tracer."""
+    gc.unfreeze()
+    yield
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

@@ -602,7 +602,6 @@ def test_intermediate_values_are_freed_at_once(run):
 
 # ---- leaks
 
-
 leaked = []
 
 
@@ -617,7 +616,7 @@ leaked = []
         lambda keep: jax.checkpoint(keep)(X),
     ],
 )
-def test_checking_leaks(run):
+def test_checking_leaks(run, unfrozen):
     def keep(x):
         leaked.append(x * 2)
         return x
@@ -663,6 +662,7 @@ def kept_cotangent(keep):
 )
 def test_every_transformation_checks_leaks(run, name):
     """Each names itself; it may keep what it makes, as a tape does its unknowns, and nobody else may."""
+    leaked = []
 
     def keep(x):
         leaked.append(x * 2)
@@ -895,7 +895,8 @@ def test_dumping_the_stages(tmp_path):
     assert {"".join(p.suffixes) for p in tmp_path.iterdir()} == {".graph", ".nests", ".ll", ".opt.ll", ".s"}
 
 
-def test_the_cache_on_disk(tmp_path):
+def test_the_cache_on_disk(tmp_path, monkeypatch):
+    monkeypatch.delenv("CATENA_CACHE_DIR")
     x = np.arange(5, dtype=np.float32)
     try:
         jax.config.update("jax_compilation_cache_dir", str(tmp_path / "cache"))

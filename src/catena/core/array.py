@@ -8,7 +8,7 @@ out of Python.
 import operator
 import warnings
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast, overload
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from catena.core.traceback import shorten
 
 if TYPE_CHECKING:  # the methods that the NumPy API gives to Array, as a type checker reads them
     from catena.core.array_methods import ArrayMethods
+    from catena.core.placement import Placement
 else:
     ArrayMethods = object
 
@@ -44,9 +45,12 @@ class Array(ArrayMethods, metaclass=ArrayType):
     """
 
     __slots__ = ("_value", "_weak", "_aval", "__weakref__")
-    _placement = None  # nobody put it anywhere; see `core/placed.py`
+    _value: np.ndarray  # a `Deleted` once the buffer was deleted
+    _weak: bool
+    _aval: Any  # None until it is asked for
+    _placement: "Placement | None" = None  # nobody put it anywhere; see `core/placed.py`
     __array_priority__ = 100
-    __hash__ = None
+    __hash__ = None  # type: ignore[assignment]
     _is_array = True
 
     def __init__(self):
@@ -287,7 +291,7 @@ class Array(ArrayMethods, metaclass=ArrayType):
         True
         """
         if not self.is_deleted():
-            self._value = Deleted(self.aval)
+            self._value = cast(np.ndarray, Deleted(self.aval))
             self._aval = None  # so that no cache keyed by types takes this array for one with data
 
 
@@ -337,7 +341,7 @@ class ExtendedArray(Array):
     @property
     def aval(self) -> ShapedArray:
         aval = self._aval
-        return self._value.aval if aval is None else aval  # None: it was deleted
+        return self._value.aval if aval is None else aval  # type: ignore[attr-defined]  # None: it was deleted
 
     @property
     def dtype(self):
@@ -435,7 +439,11 @@ def fresh_array(value: np.ndarray, aval) -> Array:
     return array
 
 
-def as_array(x) -> Array | Token:
+@overload
+def as_array(x: Token) -> Token: ...
+@overload
+def as_array(x: Any) -> Array: ...
+def as_array(x):
     """A Python scalar, NumPy scalar or NumPy array as an Array; NumPy arrays are copied, since others may
     write to them. Tokens, the values that are no arrays, stay what they are.
     """
@@ -506,7 +514,7 @@ def read_only(value: np.ndarray) -> np.ndarray:
     well.
     """
     if value.flags.writeable:
-        owner = value
+        owner: Any = value
         while isinstance(owner, np.ndarray):
             owner.flags.writeable = False
             owner = owner.base

@@ -31,5 +31,5 @@ def offer_buffer(kind: type) -> None:
 
     slot = _Get(fill)
     _slots.append(slot)
-    table = ctypes.c_void_p.from_address(id(kind) + SLOT).value
+    table = ctypes.c_void_p.from_address(id(kind) + SLOT).value or 0
     ctypes.c_void_p.from_address(table).value = ctypes.cast(slot, ctypes.c_void_p).value

@@ -3,7 +3,7 @@
 from catena.core.aval import same_type
 from catena.core.context import context
 from catena.core.errors import JaxprTypeError
-from catena.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, subjaxprs, type_of_results
+from catena.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var, subjaxprs, type_of_results
 from catena.core.printer import equation_text
 
 
@@ -26,7 +26,7 @@ def check_if_enabled(jaxpr: Jaxpr) -> Jaxpr:
 
 def check_one(jaxpr: Jaxpr) -> None:
     """Check one jaxpr without those inside it."""
-    bound = set()
+    bound: set[Var] = set()
     for v in [*jaxpr.constvars, *jaxpr.invars]:
         bind(v, bound, "an argument")
     for eqn in jaxpr.eqns:

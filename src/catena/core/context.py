@@ -5,6 +5,7 @@ is one attribute load whichever applies (about 40 ns: this sits on the hot path 
 """
 
 import threading
+from typing import TYPE_CHECKING, Any
 
 from catena.core.source import NO_NAMES, NameStack, Source
 
@@ -17,6 +18,11 @@ class Context(threading.local):
     runs and the stack tells. ``global_key`` and ``local_key`` hold the values of all flags that change what tracing
     yields, process-wide and as overridden in this thread, each numbered; every cache key contains both.
     """
+
+    if TYPE_CHECKING:
+        default_placement: Any
+        num_cpu_devices: int  # these two are set where flags are declared
+        default_device: Any
 
     trace = None
     source: Source | None = None

@@ -1,6 +1,7 @@
 """The dtypes: which there are, of which kind, and how they are called."""
 
 import builtins
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -51,7 +52,7 @@ BITS.update({
 })  # fmt: skip
 
 # The 64-bit dtypes, which arrays have only when x64 is on, with what they are otherwise.
-TO_32_BITS = {
+TO_32_BITS: dict[np.dtype, np.dtype] = {
     np.dtype("int64"): np.dtype("int32"),
     np.dtype("uint64"): np.dtype("uint32"),
     np.dtype("float64"): np.dtype("float32"),
@@ -84,6 +85,7 @@ class ExtendedDType:
     """
 
     __slots__ = ("name", "itemsize", "_impl")
+    _impl: Any
     type = extended
     _rules = None
 

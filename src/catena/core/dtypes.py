@@ -55,7 +55,7 @@ from catena.core.source import PACKAGE
 # ----------------------------------------------------------------------------------------------------
 # Reading what the user wrote
 
-_WEAK_SCALARS = {
+_WEAK_SCALARS: dict[bool, dict] = {
     x64: {t: (d if x64 else TO_32_BITS.get(d, d), t is not bool) for t, d in python_scalar_dtypes.items()}
     for x64 in (False, True)
 }

@@ -9,7 +9,7 @@ GUARDS = (None, "allow", "log", "disallow", "log_explicit", "disallow_explicit")
 BEHAVIOURS = ("ignore", "raise")
 OFF, ON = (False, bool), (True, bool)
 
-GROUPS = {
+GROUPS: dict[str, dict[str, tuple]] = {
     "XLA compiles nothing here": {
         "jax_backend_target": ("", str),
         "jax_captured_constants_report_frames": (0, int),

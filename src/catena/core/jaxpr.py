@@ -67,6 +67,12 @@ class Jaxpr:
     """A function: ``lambda constvars ; invars. let eqns in outvars``."""
 
     __slots__ = ("constvars", "invars", "eqns", "outvars", "effects", "debug_info", "__weakref__")
+    constvars: list[Var]
+    invars: list[Var]
+    eqns: list[Eqn]
+    outvars: list
+    effects: frozenset
+    debug_info: Any  # a `staging.DebugInfo`, or None
 
     def __init__(self, constvars, invars, outvars, eqns, effects=None, debug_info=None):
         eqns = list(eqns)
@@ -266,7 +272,7 @@ def last_uses(jaxpr: Jaxpr) -> dict[int, list]:
     for v in jaxpr.outvars:
         if type(v) is Var:
             last.pop(v, None)
-    at = {}
+    at: dict[int, list[Var]] = {}
     for v, i in last.items():
         at.setdefault(i, []).append(v)
     return at

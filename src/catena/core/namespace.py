@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from types import FunctionType, ModuleType
-from typing import TypeVar
+from typing import TypeVar, cast
 
 F = TypeVar("F", bound=Callable)
 
@@ -41,4 +41,4 @@ def alias(function: F, name: str, module: str | None = None) -> F:
     other.__doc__ = function.__doc__ and function.__doc__.replace(f".{function.__name__}(", f".{name}(")
     other.__kwdefaults__, other.__qualname__ = function.__kwdefaults__, name
     other.__annotations__, other.__module__ = function.__annotations__, module or function.__module__
-    return other
+    return cast(F, other)

@@ -41,10 +41,10 @@ class PlacedArray(Array):
     @property
     def aval(self):
         known = self._aval
-        return self._value.aval if known is None else known.aval  # None: it was deleted
+        return self._value.aval if known is None else known.aval  # it was deleted
 
     @property
-    def _placement(self) -> Placement | None:
+    def _placement(self) -> Placement | None:  # type: ignore[override]
         return self._aval.placement if self._aval is not None else None
 
     def __iter__(self):
@@ -97,7 +97,7 @@ def place(x, placement: Placement | None):
         return x
     value, aval = x._value, x.aval
     if aval.extended:
-        array = _new(ExtendedArray if placement is None else PlacedKeys)
+        array: Any = _new(ExtendedArray if placement is None else PlacedKeys)
         array._value, array._weak, array._aval = value, x._weak, aval
         if placement is not None:
             array._placement = placement.of_result(value.shape)
@@ -111,7 +111,7 @@ def place(x, placement: Placement | None):
 
 def retyped(x: Array, aval) -> Array:
     """``x``, where it is, with the type ``aval``, which differs at most in weakness."""
-    return make_plain(x._value, aval) if type(x) is Array else placed_array(x._value, aval, x._placement)
+    return make_plain(x._value, aval) if x._placement is None else placed_array(x._value, aval, x._placement)
 
 
 def results_placement(operation: str, args, names=None) -> Placement | None:

@@ -123,7 +123,7 @@ class Printer:
         consts = "".join(f" {binder(v, names)}" for v in jaxpr.constvars) or " "
         arguments = "".join(f" {binder(v, names)}" for v in jaxpr.invars)
         used = used_variables(jaxpr)
-        eqns = []
+        eqns: list = []
         for eqn in jaxpr.eqns:
             eqns += [Line("; ") if eqns else "", self.equation(eqn, names, used)]
         result = ", ".join(atom(v, names) for v in jaxpr.outvars)

@@ -156,7 +156,7 @@ class Shard(NamedTuple):
     """The part of an array that one device holds: the device, the part's index, its copy number, and its data."""
 
     device: Device
-    index: tuple
+    index: tuple  # type: ignore[assignment]  # JAX's name; of tuples' methods nobody wants this one
     replica_id: int
     data: Any
 

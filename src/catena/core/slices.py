@@ -60,7 +60,7 @@ class Slice:
             other.stride,
         )
 
-    __hash__ = None
+    __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self):
         return f"Slice(start={self.start}, size={self.size}, stride={self.stride})"

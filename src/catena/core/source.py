@@ -4,6 +4,7 @@ import itertools
 import opcode
 import os
 import sys
+from types import CodeType, FrameType
 from typing import NamedTuple
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -60,7 +61,7 @@ class Source(NamedTuple):
     microseconds.
     """
 
-    code: object
+    code: CodeType
     lasti: int
     name_stack: NameStack = NO_NAMES
     backward: bool = False
@@ -128,7 +129,7 @@ def transposed(source: Source | None, outer: tuple, around: NameStack) -> Source
 
 def user_source(name_stack: NameStack = NO_NAMES) -> Source | None:
     """The innermost frame outside this package, or None when there is none (a call from C)."""
-    frame = sys._getframe(1)
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         code = frame.f_code
         if not code.co_filename.startswith(PACKAGE):

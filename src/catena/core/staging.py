@@ -186,7 +186,7 @@ def join_words(words: list[str]) -> str:
 def shared_constants(jaxpr: Jaxpr, values: list) -> Jaxpr:
     """The jaxpr with equal constants read from one: functions convert a NumPy array each time they are given it."""
     seen: dict = {}  # by type and some of the bytes: the constants that may be equal
-    first = {}
+    first: dict[Var, Var] = {}
     for v, x in zip(jaxpr.constvars, values, strict=True):
         if type(x) is Array and type(x._value) is np.ndarray:
             data = np.ascontiguousarray(x._value).reshape(-1).view(np.uint8)

@@ -8,6 +8,7 @@ other.
 """
 
 import operator
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +23,7 @@ class Trace:
     """
 
     __slots__ = ("parent", "alive", "__weakref__")
-    name = "trace"
+    name: Any = "trace"  # JaxprTrace has a property
 
     def __init__(self, parent):
         self.parent = parent
@@ -56,7 +57,7 @@ class Tracer:
 
     __slots__ = ("_trace", "aval", "__weakref__")
     __array_priority__ = 1000
-    __hash__ = None
+    __hash__ = None  # type: ignore[assignment]
     _is_array = True
     label = "Tracer"
 

@@ -78,7 +78,7 @@ def shorten(error: BaseException) -> BaseException:
         mark_hidden(error.__traceback__)
         return error
     error.__traceback__ = user_frames(error.__traceback__)
-    error.__shortened__ = True  # for `filter_uncaught`, which says so
+    error.__shortened__ = True  # type: ignore[attr-defined]  # for `filter_uncaught`, which says so
     cause = error.__context__
     if cause is not None and error.__cause__ is None and is_own(cause):
         error.__suppress_context__ = True  # what the package itself caught on its way to this error

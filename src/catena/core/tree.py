@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from catena.core.tree_errors import (
     broadcast_prefix,
@@ -36,6 +36,7 @@ __all__ = [
 ]
 
 IsLeaf = Callable[[Any], bool] | None
+C = TypeVar("C", bound=type)
 _MISSING: Any = object()
 
 
@@ -491,7 +492,7 @@ def register_pytree_node(
     default_registry.register_node(nodetype, flatten_func, unflatten_func, flatten_with_keys_func)
 
 
-def register_pytree_node_class(cls: type) -> type:
+def register_pytree_node_class(cls: C) -> C:
     """Class decorator: a pytree node by its methods `tree_flatten` and (class method) `tree_unflatten`.
 
     >>> @register_pytree_node_class
@@ -509,7 +510,7 @@ def register_pytree_node_class(cls: type) -> type:
     2
     """
     _check_class("register_pytree_node_class", cls)
-    register_pytree_node(cls, lambda x: x.tree_flatten(), cls.tree_unflatten)
+    register_pytree_node(cls, lambda x: x.tree_flatten(), cls.tree_unflatten)  # type: ignore[attr-defined]
     return cls
 
 
@@ -542,7 +543,7 @@ def register_pytree_with_keys(
     register_pytree_node(nodetype, flatten_func or without_keys, unflatten_func, flatten_with_keys)
 
 
-def register_pytree_with_keys_class(cls: type) -> type:
+def register_pytree_with_keys_class(cls: C) -> C:
     """Class decorator: a pytree node by its methods `tree_flatten_with_keys` and `tree_unflatten`.
 
     A method `tree_flatten`, if there is one, is used where keys are not needed.
@@ -564,7 +565,8 @@ def register_pytree_with_keys_class(cls: type) -> type:
     """
     _check_class("register_pytree_with_keys_class", cls)
     flatten = (lambda x: x.tree_flatten()) if hasattr(cls, "tree_flatten") else None
-    register_pytree_with_keys(cls, lambda x: x.tree_flatten_with_keys(), cls.tree_unflatten, flatten)
+    unflatten = cls.tree_unflatten  # type: ignore[attr-defined]
+    register_pytree_with_keys(cls, lambda x: x.tree_flatten_with_keys(), unflatten, flatten)
     return cls
 
 
@@ -603,7 +605,7 @@ def register_dataclass(
     return nodetype
 
 
-def register_static(cls: type) -> type:
+def register_static(cls: C) -> C:
     """Class decorator: a pytree node without leaves, whose instances are static data.
 
     Instances must be hashable and comparable, as they become part of the tree's structure.

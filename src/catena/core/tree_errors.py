@@ -176,7 +176,7 @@ def equality_errors_treedef(treedef1: PyTreeDef, treedef2: PyTreeDef) -> Iterato
 
 
 def _equality_errors(x: Any, y: Any, view: View) -> Iterator[Difference]:
-    todo = [((), x, y)]
+    todo: list[tuple[KeyPath, Any, Any]] = [((), x, y)]
     while todo:
         path, x, y = todo.pop()
         a, b = view.level(x), view.level(y)

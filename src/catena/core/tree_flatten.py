@@ -124,7 +124,7 @@ class _Open(NamedTuple):
     node: Any  # kept alive: its id stands for it in the set of enclosing nodes
     pairs: Any  # iterator over keyed children
     treedefs: list  # of the children so far
-    kind: NodeKind | None
+    kind: Any  # a NodeKind; None in the artificial node at the root
     data: Any
     key: KeyEntry  # in the node around it
 

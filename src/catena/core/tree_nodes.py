@@ -128,7 +128,7 @@ _ONE_SHOT_ITERATORS = frozenset(
         type({}.values()),
         type(iter({}.items())),
         type(iter(set())),
-        type(x for x in ()),
+        type(x for x in ""),
         filter,
         map,
         zip,
@@ -248,7 +248,7 @@ def _bad_flatten(nodetype: type, expected: str, got: Any) -> ValueError:
 
 def dataclass_kind(nodetype: type, data_fields: Sequence[str], meta_fields: Sequence[str]) -> NodeKind:
     """A kind that reads fields as children and static data, and rebuilds by a call with keywords."""
-    data_fields, meta_fields = tuple(data_fields), tuple(meta_fields)
+    data_fields, meta_fields = tuple(data_fields), tuple(meta_fields or ())
     get_data, get_meta = _getter(data_fields), _getter(meta_fields)
     keys = [GetAttrKey(name) for name in data_fields]
 
@@ -285,7 +285,7 @@ def dataclass_fields(
         fields = [f for f in dataclasses.fields(nodetype) if f.init and f.name not in drop_fields]
         data_fields = [f.name for f in fields if not f.metadata.get("static", False)]
         meta_fields = [f.name for f in fields if f.metadata.get("static", False)]
-    data_fields, meta_fields = tuple(data_fields), tuple(meta_fields)
+    data_fields, meta_fields = tuple(data_fields), tuple(meta_fields or ())
     _check_fields(data_fields, meta_fields)
     if is_dataclass:
         _check_complete(nodetype, {*data_fields, *meta_fields}, set(drop_fields))

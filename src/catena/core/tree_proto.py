@@ -54,7 +54,7 @@ def decoded(data: bytes) -> list[Node]:
 
 def _decoded_node(fields: dict[int, Any], strings: list[str]) -> Node:
     packed = dict(_fields(fields.get(_KEYS, b""))).get(_NUMBERS, b"")
-    return Node((None, *KINDS)[fields[_KIND]], fields.get(_ARITY, 0), tuple([strings[i] for i in _varints(packed)]))
+    return Node(("", *KINDS)[fields[_KIND]], fields.get(_ARITY, 0), tuple([strings[i] for i in _varints(packed)]))
 
 
 # ---- the wire format -------------------------------------------------

@@ -43,6 +43,13 @@ class PyTreeDef:
     """
 
     __slots__ = ("__weakref__", "_children", "_data", "_hash", "_kind", "_num_leaves", "_num_nodes", "_steps")
+    _children: tuple[PyTreeDef, ...]
+    _data: Any
+    _hash: Any  # None until it is asked for
+    _kind: Any  # a NodeKind; None in a leaf
+    _num_leaves: int
+    _num_nodes: int
+    _steps: list[tuple] | None
 
     def __init__(self):
         raise TypeError("PyTreeDef has no constructor: make one with tree_structure or tree_flatten.")
@@ -121,7 +128,8 @@ class PyTreeDef:
         >>> structure([0, 0]).flatten_up_to([1, {"a": 2}])
         [1, {'a': 2}]
         """
-        subtrees, todo = [], [(self, tree, None)]
+        subtrees: list = []
+        todo: list[tuple[PyTreeDef, Any, Any]] = [(self, tree, None)]
         while todo:
             node, x, path = todo.pop()
             if node is LEAF:
@@ -409,15 +417,16 @@ def fold(treedef: PyTreeDef, on_leaf: Callable[[], Any], on_node: Callable[[PyTr
 
 def _unflatten_steps(treedef: PyTreeDef) -> list[tuple]:
     """The program of `unflatten`: (leaves to push, children to take, unflatten, data) per inner node."""
-    steps, fresh = [], 0
+    steps: list[tuple] = []
+    fresh = 0
     for node in postorder(treedef):
         if node is LEAF:
             fresh += 1
             continue
         steps.append((fresh, len(node._children), node._kind.unflatten, node._data))
         fresh = 0
-    treedef._steps = steps or [(1, 1, None, None)]
-    return treedef._steps
+    treedef._steps = steps = steps or [(1, 1, None, None)]
+    return steps
 
 
 def _hash_node(node: PyTreeDef, children: list[int]) -> int:
@@ -525,7 +534,7 @@ def _matching_children(node: PyTreeDef, x: Any, path: Any) -> Sequence[Any]:
     return children
 
 
-def _matching_values(keys: tuple, d: dict, path: Any) -> list[Any]:
+def _matching_values(keys: tuple, d: Any, path: Any) -> list[Any]:
     try:
         if len(d) == len(keys):
             return [d[k] for k in keys]

@@ -402,7 +402,7 @@ def batch_jaxpr(closed: ClosedJaxpr, axis: Axis, mapped: tuple, instantiate_outp
     """
     if isinstance(instantiate_outputs, bool):
         instantiate_outputs = (instantiate_outputs,) * len(closed.out_avals)
-    mapped_out = []
+    mapped_out: list[bool] = []
 
     def fun(*args):
         run = lambda *xs: eval_jaxpr(closed.jaxpr, closed.consts, *xs)  # noqa: E731

@@ -27,7 +27,8 @@ class Generations:
 
     def clear(self) -> None:
         """Forget everything."""
-        self.young, self.old = {}, {}
+        self.young: dict = {}
+        self.old: dict = {}
 
     def setdefault(self, key, value):
         """What is remembered for ``key``; it is ``value`` from now on if there was nothing."""

@@ -187,7 +187,7 @@ interpreted.calls[checkpoint_p] = interpreted.call_of("jaxpr")
 # ---- names for values, which policies refer to
 
 
-name_p = Primitive(
+name_p: Primitive = Primitive(
     "name",
     abstract=lambda aval, *, name: aval,
     evaluate=lambda x, *, name: x,
@@ -289,8 +289,8 @@ def checkpoint(
         )
     none_static = static_argnums in ((), None) and static_argnames in ((), None)
     signature = None if none_static else signature_of(fun)  # 10 us
-    given = [None if static in ((), None) else static for static in (static_argnums, static_argnames)]
-    nums, names = resolve_argnums(signature, *given, "static")
+    given_nums, given_names = (None if static in ((), None) else static for static in (static_argnums, static_argnames))
+    nums, names = resolve_argnums(signature, given_nums, given_names, "static")
 
     calls = call_cache(fun, ("checkpoint", nums, names))
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import types
 from collections.abc import Callable
+from typing import cast
 
 from catena.core import dtypes
 from catena.core.array import as_array
@@ -99,7 +100,7 @@ class SkipConstants:
 
     def __init__(self, rule: Callable, count: int):
         self.rule, self.count = rule, count
-        functools.update_wrapper(self, rule, assigned=("__name__",), updated=())
+        functools.update_wrapper(cast(Callable, self), rule, assigned=("__name__",), updated=())
 
     def __reduce__(self):
         return type(self), (self.rule, self.count)
@@ -138,7 +139,7 @@ class CustomFunction:
 
     def __init__(self, fun: Callable, nondiff_argnums=(), nondiff_argnames=()):
         check_callable(fun)
-        functools.update_wrapper(self, fun)
+        functools.update_wrapper(cast(Callable, self), fun)
         self.fun = fun
         self.nondiff_argnums = nondiff_positions(fun, nondiff_argnums, nondiff_argnames)
         self.symbolic_zeros = False

@@ -63,7 +63,7 @@ def custom_gradient(fun: Callable) -> Callable:
         return rule(ct)
 
     wrapped.defvjp(fwd, bwd)
-    wrapped.__name__ = getattr(fun, "__name__", "custom_gradient")
+    wrapped.__name__ = getattr(fun, "__name__", "custom_gradient")  # type: ignore[attr-defined]
     wrapped.__doc__ = fun.__doc__
     return wrapped
 

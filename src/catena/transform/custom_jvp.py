@@ -110,13 +110,13 @@ class custom_jvp(CustomFunction, Generic[P, R]):  # noqa: N801
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         if self.jvp is None:
             raise AttributeError(f"No JVP defined for custom_jvp function {function_name(self.fun)} using defjvp.")
-        args = positional(self, args, kwargs)
-        nums = {i % len(args) for i in self.nondiff_argnums}
-        args = tuple([tree_map(constant, x) if i in nums else x for i, x in enumerate(args)])
-        nondiff, diff, call = without_nondiff(self.fun, self.nondiff_argnums, args)
+        given = positional(self, args, kwargs)
+        nums = {i % len(given) for i in self.nondiff_argnums}
+        given = tuple([tree_map(constant, x) if i in nums else x for i, x in enumerate(given)])
+        nondiff, diff, call = without_nondiff(self.fun, self.nondiff_argnums, given)
         leaves, tree = tree_flatten(diff)
         if context.trace is None:
-            return call_eagerly(self.fun, args, leaves)
+            return call_eagerly(self.fun, given, leaves)
         leaves = [leaf_value(x) for x in leaves]
         trees: dict = {}
         flat = with_tree(flatten_function(call, tree), trees)

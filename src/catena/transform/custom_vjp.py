@@ -348,8 +348,8 @@ class custom_vjp(CustomFunction, Generic[P, R]):  # noqa: N801
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         if self.fwd is None or self.bwd is None:
             raise AttributeError(f"No VJP defined for custom_vjp function {function_name(self.fun)} using defvjp.")
-        args = positional(self, args, kwargs)
-        nondiff, diff, call = without_nondiff(self.fun, self.nondiff_argnums, args)
+        given = positional(self, args, kwargs)
+        nondiff, diff, call = without_nondiff(self.fun, self.nondiff_argnums, given)
         if any(isinstance(x, Tracer) for x in tree_leaves(nondiff)):
             raise UnexpectedTracerError(
                 "Found a JAX Tracer object passed as an argument to a custom_vjp function in a position indicated by "
@@ -358,13 +358,13 @@ class custom_vjp(CustomFunction, Generic[P, R]):  # noqa: N801
             )
         leaves, tree = tree_flatten(diff)
         if context.trace is None:
-            return call_eagerly(self.fun, args, leaves)
+            return call_eagerly(self.fun, given, leaves)
         leaves = [leaf_value(x) for x in leaves]
         in_avals = [get_aval(x) for x in leaves]
         trees: dict = {}
         flat = with_tree(flatten_function(call, tree), trees)
         fwd = ForwardRule(
-            self, dict(zip([i % len(args) for i in self.nondiff_argnums], nondiff, strict=True)), tree, trees
+            self, dict(zip([i % len(given) for i in self.nondiff_argnums], nondiff, strict=True)), tree, trees
         )
         bwd = BackwardRule(self, nondiff, tree, in_avals, trees)
         params = {"name": function_name(self.fun), "symbolic_zeros": self.symbolic_zeros}

@@ -5,6 +5,9 @@ Both are trees: their leaves are the residuals, the values from the forward pass
 they may be returned from compiled and vectorised functions, and passed to others.
 """
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 from catena.core import dtypes
@@ -144,7 +147,8 @@ class VJPFunction:
         self.program, self.in_tree, self.out_tree = program, in_tree, out_tree
         self.out_avals, self.place = out_avals, place
         self.arguments = {id(x): i for i, x in enumerate(primals)} if program is not None else {}
-        self.linear = self.places = None
+        self.linear: Any = None  # with ``places``, once it is taken apart
+        self.places: tuple = ()
 
     @property
     def jaxpr(self):
@@ -218,7 +222,7 @@ class VJPFunction:
         program = self.program or self.program_of_jaxpr()
         return tree_unflatten(self.in_tree, [self.finish(ct) for ct in backward_pass(program, cts)])
 
-    finish = staticmethod(materialise)
+    finish: Callable = staticmethod(materialise)
 
     def call_error(self, count: int) -> str:
         name = self.place.split(" at ")[0]
@@ -291,7 +295,7 @@ class VJPFunction:
 class TransposedFunction(VJPFunction):
     """The transpose of a linear function: it takes and gives values of the function's own types, integers too."""
 
-    finish = staticmethod(instantiate)
+    finish: Callable = staticmethod(instantiate)
 
     def __call__(self, out_ct):
         if tree_structure(out_ct) != self.out_tree:

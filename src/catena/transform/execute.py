@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 import time
 import warnings
+from typing import Any
 
 import numpy as np
 
@@ -115,7 +116,7 @@ class Program:
         return outs if placement is None else [place(x, placement) for x in outs]
 
     @staticmethod
-    def result(kind: str, x, computed: list, arrays) -> Array:
+    def result(kind: str, x, computed: list, arrays) -> Any:
         """One result; what is an argument, a constant or an earlier result too is wrapped anew, since the user may
         delete or donate what a call returned.
         """
@@ -149,7 +150,7 @@ class Program:
         addresses = [
             stacks.addresses(x, a.dtype.item) if is_stack(a) else x for x, a in zip(values, in_avals, strict=True)
         ]
-        outs = self.empty_results(values)
+        outs: Any = self.empty_results(values)
         head = np.zeros((), np.uint64)
         run_entry(self.entry, tuple(addresses), (*outs, head) if self.executable.returns_stacks else outs)
         given = [x for x in values if x.dtype == object]
@@ -302,7 +303,7 @@ def classify_results(closed: ClosedJaxpr):
     arguments = {v: i for i, v in enumerate(jaxpr.invars)}
     constants = dict(zip(jaxpr.constvars, closed.consts, strict=True))
     computed: dict = {}
-    results = []
+    results: list[tuple] = []
     for v in jaxpr.outvars:
         if type(v) is Literal:
             results.append(("constant", as_array(v.val)))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 from operator import itemgetter
+from typing import Any
 
 import numpy as np
 
@@ -182,7 +183,8 @@ def _bind(eqn: Eqn, avals: list, *values) -> list:
 
 
 def _value(x) -> np.ndarray:
-    return (x if isinstance(x, VALUES) else as_array(x))._value
+    array: Any = x if isinstance(x, VALUES) else as_array(x)
+    return array._value
 
 
 def empty(length: int, aval) -> np.ndarray:

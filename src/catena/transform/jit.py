@@ -78,7 +78,7 @@ class JitFunction(Generic[P, R]):
                 return self._call(args, kwargs)
             if self._plain and not kwargs and (not args or type(args[0]) is Array):  # hot: Arrays only, seen before
                 try:
-                    found = self._fast.get((context.global_key, context.local_key, *[x._aval for x in args]))
+                    found = self._fast.get((context.global_key, context.local_key, *[x._aval for x in args]))  # type: ignore[attr-defined]
                 except AttributeError:  # not an Array
                     found = None
                 if found is not None:
@@ -104,7 +104,7 @@ class JitFunction(Generic[P, R]):
 
     def _hot_key(self, args, kwargs, leaves: list) -> tuple:
         """What a call is known by beside the types of its leaves, which are appended to ``leaves``."""
-        statics = ()
+        statics: Any = ()
         if not self._plain:
             nums, names = self._static_nums, self._static_names
             statics = [(i, type(args[i]), args[i]) for i in nums if i < len(args)]

@@ -93,7 +93,7 @@ def _transpose(cts, *args, jaxpr, **params):
 def scatter_cotangents(outs, nonzero_in, args) -> list:
     """One entry for each argument: a cotangent, a symbolic zero, or ``None`` where it is not linear."""
     flags, outs = iter(nonzero_in), iter(outs)
-    result = []
+    result: list = []
     for x in args:
         if type(x) is not UndefinedPrimal:
             result.append(None)

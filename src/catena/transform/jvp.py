@@ -178,7 +178,7 @@ def jvp_jaxpr(closed: ClosedJaxpr, nonzeros: tuple, instantiate_outputs):
     """
     if isinstance(instantiate_outputs, bool):
         instantiate_outputs = (instantiate_outputs,) * len(closed.out_avals)
-    nonzeros_out = []
+    nonzeros_out: list[bool] = []
 
     def fun(*args):
         primals, given = args[: len(nonzeros)], iter(args[len(nonzeros) :])

@@ -271,7 +271,7 @@ def partial_eval_jaxpr(closed: ClosedJaxpr, unknown: tuple, instantiate_outputs)
     if isinstance(instantiate_outputs, bool):
         instantiate_outputs = (instantiate_outputs,) * len(closed.out_avals)
     info = closed.jaxpr.debug_info or DebugInfo("partial evaluation", "a jaxpr")
-    split = {}
+    split: dict = {}
 
     def known_part(*known_args):
         given = iter(known_args)

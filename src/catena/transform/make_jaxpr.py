@@ -68,10 +68,10 @@ class named_axes:  # noqa: N801
 def trace(fun, args, kwargs, static: tuple, traced_for: str):
     """The closed jaxpr of ``fun`` at these arguments and the tree of its result."""
     check_may_trace(fun)
-    static = {i % len(args) for i in static if -len(args) <= i < len(args)} if args else set()
-    dynamic = tuple(x for i, x in enumerate(args) if i not in static)
+    places = {i % len(args) for i in static if -len(args) <= i < len(args)} if args else set()
+    dynamic = tuple(x for i, x in enumerate(args) if i not in places)
     leaves, in_tree = tree_flatten((dynamic, kwargs))
-    names = argument_names(fun, args, kwargs, static)
+    names = argument_names(fun, args, kwargs, places)
     avals = [leaf_aval(x) for x in leaves]
     if None in avals:
         position = avals.index(None)

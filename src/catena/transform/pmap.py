@@ -77,7 +77,7 @@ def _abstract(*avals, jaxpr, out_axes, axis_size, **params):
     return [with_axis(a, d, axis_size) for a, d in zip(jaxpr.out_avals, out_axes, strict=True)]
 
 
-pmap_p = Primitive(
+pmap_p: Primitive = Primitive(
     "pmap",
     multiple_results=True,
     takes_arrays=True,
@@ -192,7 +192,7 @@ def pmap(
     ]
     arguments.check_disjoint(*numbers)
     places = OnDevices(None if devices is None else tuple(devices))
-    compiled = JitFunction(mapped, *numbers, inline=False, keep_unused=False, places=places)
+    compiled: Any = JitFunction(mapped, *numbers, inline=False, keep_unused=False, places=places)
     compiled.__wrapped__ = fun
     return compiled
 

@@ -26,7 +26,7 @@ class Saving(NamedTuple):
 
     forward: ClosedJaxpr
     rest: ClosedJaxpr
-    count: int
+    count: int  # type: ignore[assignment]  # nobody counts in these tuples
 
 
 class SavedEquation(NamedTuple):

@@ -114,7 +114,7 @@ def transpose_jaxpr(closed: ClosedJaxpr, linear: tuple, zero_cts: tuple, any_dty
       A closed jaxpr from the other arguments followed by the nonzero cotangents to the cotangents of the
       linear arguments that are not symbolically zero; and a tuple of bools: which these are.
     """
-    nonzero_in = []
+    nonzero_in: list[bool] = []
     residual_avals = [a for a, lin in zip(closed.in_avals, linear, strict=True) if not lin]
     ct_avals = [a for a, z in zip(closed.out_avals, zero_cts, strict=True) if not z]
 
