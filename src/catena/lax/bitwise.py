@@ -6,7 +6,7 @@ from catena.core import dtypes
 from catena.lax.elementwise import BITS, INTEGER, elementwise, lower_rule, spread_operands
 
 # ------------------------------------------------------------------------------------------------------------
-# Evaluation
+# What several share
 
 
 def _unsigned(dtype) -> np.dtype:
@@ -29,6 +29,110 @@ def _from_low_bits(bits, dtype):
         return bits.view(dtype)
     width = _width(dtype)
     return (bits & ((1 << width) - 1)).astype(np.uint8).astype(dtype)
+
+
+def _on_bits(fun):
+    """A bitwise function of NumPy's for the narrow integers, too."""
+
+    def evaluate(*xs):
+        if xs[0].dtype.kind != "V":
+            return fun(*xs)
+        return _from_low_bits(fun(*[_low_bits(x) for x in xs]), xs[0].dtype)
+
+    return evaluate
+
+
+AS_IS: dict = {}  # these functions know the narrow integers themselves
+
+# ---- not
+
+not_p = elementwise("not", _on_bits(np.invert), BITS, None, wider=AS_IS)
+
+
+def bitwise_not(x):
+    r"""Elementwise logical or bitwise not: :math:`\neg x`.
+
+    Arguments:
+      x: array of integers or booleans.
+    Returns:
+      An array of the same type.
+    Raises:
+      TypeError: the dtype of ``x`` is not admitted.
+
+    >>> import catena.lax as lax, numpy as np
+    >>> lax.bitwise_not(np.uint8(1)).item()
+    254
+    """
+    return not_p.bind(x)
+
+
+# ---- and
+
+and_p = elementwise("and", _on_bits(np.bitwise_and), BITS, None, None, wider=AS_IS)
+
+
+def bitwise_and(x, y):
+    r"""Elementwise logical or bitwise and: :math:`x \wedge y`.
+
+    Arguments:
+      x, y: arrays of the same dtype, integers or booleans, of shapes that broadcast.
+    Returns:
+      An array of that dtype.
+    Raises:
+      TypeError: the dtypes differ or are not admitted, or the shapes do not fit.
+
+    >>> import catena.lax as lax
+    >>> lax.bitwise_and(6, 3).item()
+    2
+    """
+    return and_p.bind(x, y)
+
+
+# ---- or
+
+or_p = elementwise("or", _on_bits(np.bitwise_or), BITS, None, None, wider=AS_IS)
+
+
+def bitwise_or(x, y):
+    r"""Elementwise logical or bitwise or: :math:`x \vee y`.
+
+    Arguments:
+      x, y: arrays of the same dtype, integers or booleans, of shapes that broadcast.
+    Returns:
+      An array of that dtype.
+    Raises:
+      TypeError: the dtypes differ or are not admitted, or the shapes do not fit.
+
+    >>> import catena.lax as lax
+    >>> lax.bitwise_or(6, 3).item()
+    7
+    """
+    return or_p.bind(x, y)
+
+
+# ---- xor
+
+xor_p = elementwise("xor", _on_bits(np.bitwise_xor), BITS, None, None, wider=AS_IS)
+
+
+def bitwise_xor(x, y):
+    r"""Elementwise logical or bitwise exclusive or: :math:`x \oplus y`.
+
+    Arguments:
+      x, y: arrays of the same dtype, integers or booleans, of shapes that broadcast.
+    Returns:
+      An array of that dtype.
+    Raises:
+      TypeError: the dtypes differ or are not admitted, or the shapes do not fit.
+
+    >>> import catena.lax as lax
+    >>> lax.bitwise_xor(6, 3).item()
+    5
+    """
+    return xor_p.bind(x, y)
+
+
+# ---- shift_left
 
 
 def _shift(fun, beyond):
@@ -54,9 +158,64 @@ def _shift_left(x, by):
     return _from_low_bits(bits << by.astype(bits.dtype), x.dtype)
 
 
+shift_left_p = elementwise("shift_left", _shift(_shift_left, _zero), INTEGER, None, None, wider=AS_IS)
+
+
+def shift_left(x, y):
+    r"""Elementwise shift to the left: :math:`x \ll y`; zero where ``y`` is the width of the dtype or more.
+
+    Arguments:
+      x, y: integer arrays of the same dtype, of shapes that broadcast. A negative ``y`` counts as a large
+        one.
+    Returns:
+      An array of that dtype.
+    Raises:
+      TypeError: the dtypes differ or are not integers, or the shapes do not fit.
+
+    >>> import catena.lax as lax
+    >>> lax.shift_left(1, 4).item(), lax.shift_left(1, 32).item()
+    (16, 0)
+    """
+    return shift_left_p.bind(x, y)
+
+
+# ---- shift_right_logical
+
+
 def _shift_right_logical(x, by):
     bits = _low_bits(x)
     return _from_low_bits(bits >> by.astype(bits.dtype), x.dtype)
+
+
+shift_right_logical_p = elementwise(
+    "shift_right_logical",
+    _shift(_shift_right_logical, _zero),
+    INTEGER,
+    None,
+    None,
+    wider=AS_IS,
+)
+
+
+def shift_right_logical(x, y):
+    r"""Elementwise shift to the right that brings zeros in: :math:`x \gg y` on the bits of ``x``.
+
+    Arguments:
+      x, y: integer arrays of the same dtype, of shapes that broadcast. A negative ``y`` counts as a large
+        one.
+    Returns:
+      An array of that dtype; zero where ``y`` is the width of the dtype or more.
+    Raises:
+      TypeError: the dtypes differ or are not integers, or the shapes do not fit.
+
+    >>> import catena.lax as lax
+    >>> lax.shift_right_logical(-8, 1).item()
+    2147483644
+    """
+    return shift_right_logical_p.bind(x, y)
+
+
+# ---- shift_right_arithmetic
 
 
 def _signed(x):
@@ -84,8 +243,62 @@ def _sign_bits(x):
     return _from_signed(np.asarray(signed >> last), x.dtype)
 
 
+shift_right_arithmetic_p = elementwise(
+    "shift_right_arithmetic",
+    _shift(_shift_right_arithmetic, _sign_bits),
+    INTEGER,
+    None,
+    None,
+    wider=AS_IS,
+)
+
+
+def shift_right_arithmetic(x, y):
+    r"""Elementwise shift to the right that repeats the sign bit: :math:`\lfloor x / 2^y \rfloor`.
+
+    Arguments:
+      x, y: integer arrays of the same dtype, of shapes that broadcast. A negative ``y`` counts as a large
+        one.
+    Returns:
+      An array of that dtype; 0 or -1 where ``y`` is the width of the dtype or more.
+    Raises:
+      TypeError: the dtypes differ or are not integers, or the shapes do not fit.
+
+    >>> import catena.lax as lax
+    >>> lax.shift_right_arithmetic(-8, 1).item(), lax.shift_right_arithmetic(-8, 40).item()
+    (-4, -1)
+    """
+    return shift_right_arithmetic_p.bind(x, y)
+
+
+# ---- population_count
+
+
 def _population_count(x):
     return np.bitwise_count(_low_bits(x)).astype(x.dtype)
+
+
+population_count_p = elementwise("population_count", _population_count, INTEGER, None, wider=AS_IS)
+
+
+def population_count(x):
+    """Elementwise number of bits that are one.
+
+    Arguments:
+      x: array of integers.
+    Returns:
+      An array of the same type.
+    Raises:
+      TypeError: the dtype of ``x`` is not an integer dtype.
+
+    >>> import catena.lax as lax
+    >>> lax.population_count(7).item()
+    3
+    """
+    return population_count_p.bind(x)
+
+
+# ---- clz
 
 
 def _clz(x):
@@ -96,6 +309,29 @@ def _clz(x):
         bits = bits | (bits >> np.asarray(shift, bits.dtype))
         shift *= 2
     return (_width(x.dtype) - np.bitwise_count(bits)).astype(x.dtype)
+
+
+clz_p = elementwise("clz", _clz, INTEGER, None, wider=AS_IS)
+
+
+def clz(x):
+    """Elementwise number of leading zero bits.
+
+    Arguments:
+      x: array of integers.
+    Returns:
+      An array of the same type.
+    Raises:
+      TypeError: the dtype of ``x`` is not an integer dtype.
+
+    >>> import catena.lax as lax
+    >>> lax.clz(1).item()
+    31
+    """
+    return clz_p.bind(x)
+
+
+# ---- mulhi
 
 
 def _mulhi(x, y):
@@ -119,17 +355,6 @@ def _mulhi_64(x, y):
     return high.view(np.int64) - np.where(x < 0, y, 0) - np.where(y < 0, x, 0)
 
 
-def _on_bits(fun):
-    """A bitwise function of NumPy's for the narrow integers, too."""
-
-    def evaluate(*xs):
-        if xs[0].dtype.kind != "V":
-            return fun(*xs)
-        return _from_low_bits(fun(*[_low_bits(x) for x in xs]), xs[0].dtype)
-
-    return evaluate
-
-
 def _mulhi_lower(b, x, y):
     """Narrow integers are multiplied in a wider dtype: the compiler has the operation for whole bytes."""
     dtype = x.dtype
@@ -141,195 +366,7 @@ def _mulhi_lower(b, x, y):
     return b.convert(high, dtype)
 
 
-# ------------------------------------------------------------------------------------------------------------
-# Primitives
-
-AS_IS: dict = {}  # these functions know the narrow integers themselves
-
-not_p = elementwise("not", _on_bits(np.invert), BITS, None, wider=AS_IS)
-and_p = elementwise("and", _on_bits(np.bitwise_and), BITS, None, None, wider=AS_IS)
-or_p = elementwise("or", _on_bits(np.bitwise_or), BITS, None, None, wider=AS_IS)
-xor_p = elementwise("xor", _on_bits(np.bitwise_xor), BITS, None, None, wider=AS_IS)
-shift_left_p = elementwise("shift_left", _shift(_shift_left, _zero), INTEGER, None, None, wider=AS_IS)
-shift_right_logical_p = elementwise(
-    "shift_right_logical",
-    _shift(_shift_right_logical, _zero),
-    INTEGER,
-    None,
-    None,
-    wider=AS_IS,
-)
-shift_right_arithmetic_p = elementwise(
-    "shift_right_arithmetic",
-    _shift(_shift_right_arithmetic, _sign_bits),
-    INTEGER,
-    None,
-    None,
-    wider=AS_IS,
-)
-population_count_p = elementwise("population_count", _population_count, INTEGER, None, wider=AS_IS)
-clz_p = elementwise("clz", _clz, INTEGER, None, wider=AS_IS)
 mulhi_p = elementwise("mulhi", _mulhi, INTEGER, None, None, wider=AS_IS, lower=_mulhi_lower)
-
-
-# ------------------------------------------------------------------------------------------------------------
-# Functions
-
-
-def bitwise_not(x):
-    r"""Elementwise logical or bitwise not: :math:`\neg x`.
-
-    Arguments:
-      x: array of integers or booleans.
-    Returns:
-      An array of the same type.
-    Raises:
-      TypeError: the dtype of ``x`` is not admitted.
-
-    >>> import catena.lax as lax, numpy as np
-    >>> lax.bitwise_not(np.uint8(1)).item()
-    254
-    """
-    return not_p.bind(x)
-
-
-def bitwise_and(x, y):
-    r"""Elementwise logical or bitwise and: :math:`x \wedge y`.
-
-    Arguments:
-      x, y: arrays of the same dtype, integers or booleans, of shapes that broadcast.
-    Returns:
-      An array of that dtype.
-    Raises:
-      TypeError: the dtypes differ or are not admitted, or the shapes do not fit.
-
-    >>> import catena.lax as lax
-    >>> lax.bitwise_and(6, 3).item()
-    2
-    """
-    return and_p.bind(x, y)
-
-
-def bitwise_or(x, y):
-    r"""Elementwise logical or bitwise or: :math:`x \vee y`.
-
-    Arguments:
-      x, y: arrays of the same dtype, integers or booleans, of shapes that broadcast.
-    Returns:
-      An array of that dtype.
-    Raises:
-      TypeError: the dtypes differ or are not admitted, or the shapes do not fit.
-
-    >>> import catena.lax as lax
-    >>> lax.bitwise_or(6, 3).item()
-    7
-    """
-    return or_p.bind(x, y)
-
-
-def bitwise_xor(x, y):
-    r"""Elementwise logical or bitwise exclusive or: :math:`x \oplus y`.
-
-    Arguments:
-      x, y: arrays of the same dtype, integers or booleans, of shapes that broadcast.
-    Returns:
-      An array of that dtype.
-    Raises:
-      TypeError: the dtypes differ or are not admitted, or the shapes do not fit.
-
-    >>> import catena.lax as lax
-    >>> lax.bitwise_xor(6, 3).item()
-    5
-    """
-    return xor_p.bind(x, y)
-
-
-def shift_left(x, y):
-    r"""Elementwise shift to the left: :math:`x \ll y`; zero where ``y`` is the width of the dtype or more.
-
-    Arguments:
-      x, y: integer arrays of the same dtype, of shapes that broadcast. A negative ``y`` counts as a large
-        one.
-    Returns:
-      An array of that dtype.
-    Raises:
-      TypeError: the dtypes differ or are not integers, or the shapes do not fit.
-
-    >>> import catena.lax as lax
-    >>> lax.shift_left(1, 4).item(), lax.shift_left(1, 32).item()
-    (16, 0)
-    """
-    return shift_left_p.bind(x, y)
-
-
-def shift_right_logical(x, y):
-    r"""Elementwise shift to the right that brings zeros in: :math:`x \gg y` on the bits of ``x``.
-
-    Arguments:
-      x, y: integer arrays of the same dtype, of shapes that broadcast. A negative ``y`` counts as a large
-        one.
-    Returns:
-      An array of that dtype; zero where ``y`` is the width of the dtype or more.
-    Raises:
-      TypeError: the dtypes differ or are not integers, or the shapes do not fit.
-
-    >>> import catena.lax as lax
-    >>> lax.shift_right_logical(-8, 1).item()
-    2147483644
-    """
-    return shift_right_logical_p.bind(x, y)
-
-
-def shift_right_arithmetic(x, y):
-    r"""Elementwise shift to the right that repeats the sign bit: :math:`\lfloor x / 2^y \rfloor`.
-
-    Arguments:
-      x, y: integer arrays of the same dtype, of shapes that broadcast. A negative ``y`` counts as a large
-        one.
-    Returns:
-      An array of that dtype; 0 or -1 where ``y`` is the width of the dtype or more.
-    Raises:
-      TypeError: the dtypes differ or are not integers, or the shapes do not fit.
-
-    >>> import catena.lax as lax
-    >>> lax.shift_right_arithmetic(-8, 1).item(), lax.shift_right_arithmetic(-8, 40).item()
-    (-4, -1)
-    """
-    return shift_right_arithmetic_p.bind(x, y)
-
-
-def population_count(x):
-    """Elementwise number of bits that are one.
-
-    Arguments:
-      x: array of integers.
-    Returns:
-      An array of the same type.
-    Raises:
-      TypeError: the dtype of ``x`` is not an integer dtype.
-
-    >>> import catena.lax as lax
-    >>> lax.population_count(7).item()
-    3
-    """
-    return population_count_p.bind(x)
-
-
-def clz(x):
-    """Elementwise number of leading zero bits.
-
-    Arguments:
-      x: array of integers.
-    Returns:
-      An array of the same type.
-    Raises:
-      TypeError: the dtype of ``x`` is not an integer dtype.
-
-    >>> import catena.lax as lax
-    >>> lax.clz(1).item()
-    31
-    """
-    return clz_p.bind(x)
 
 
 def mulhi(x, y):

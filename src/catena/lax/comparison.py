@@ -29,7 +29,7 @@ from catena.lax.signed_zeros import maximum, minimum
 from catena.lax.structure import broadcast_to, front, move_axis
 
 # ------------------------------------------------------------------------------------------------------------
-# Comparisons
+# What several share
 
 
 def _sortable(x):
@@ -44,12 +44,11 @@ def _sortable(x):
     return np.where(bits < 0, np.bitwise_xor(bits, np.iinfo(bits.dtype).max), bits)
 
 
-def _total(compare):
-    return lambda x, y: compare(_sortable(x), _sortable(y))
-
-
 def _compare(name, evaluate, admitted=ORDERED, **rules):
     return elementwise(name, evaluate, admitted, None, None, result=to_bool, **rules)
+
+
+# ---- eq
 
 
 def _equality(name, evaluate):
@@ -68,15 +67,6 @@ def _equality(name, evaluate):
 
 
 eq_p = _equality("eq", lambda x, y: x == y)
-ne_p = _equality("ne", lambda x, y: x != y)
-lt_p = _compare("lt", np.less)
-le_p = _compare("le", np.less_equal)
-gt_p = _compare("gt", np.greater)
-ge_p = _compare("ge", np.greater_equal)
-eq_to_p = _compare("eq_to", _total(np.equal), op="eq_total")
-le_to_p = _compare("le_to", _total(np.less_equal), op="le_total")
-lt_to_p = _compare("lt_to", _total(np.less), op="lt_total")
-is_finite_p = elementwise("is_finite", np.isfinite, FLOAT, None, result=to_bool)
 
 
 def eq(x, y):
@@ -96,6 +86,11 @@ def eq(x, y):
     return eq_p.bind(x, y)
 
 
+# ---- ne
+
+ne_p = _equality("ne", lambda x, y: x != y)
+
+
 def ne(x, y):
     r"""Elementwise inequality: :math:`x \neq y`.
 
@@ -111,6 +106,11 @@ def ne(x, y):
     False
     """
     return ne_p.bind(x, y)
+
+
+# ---- lt
+
+lt_p = _compare("lt", np.less)
 
 
 def lt(x, y):
@@ -130,6 +130,11 @@ def lt(x, y):
     return lt_p.bind(x, y)
 
 
+# ---- le
+
+le_p = _compare("le", np.less_equal)
+
+
 def le(x, y):
     r"""Elementwise comparison: :math:`x \leq y`.
 
@@ -145,6 +150,11 @@ def le(x, y):
     True
     """
     return le_p.bind(x, y)
+
+
+# ---- gt
+
+gt_p = _compare("gt", np.greater)
 
 
 def gt(x, y):
@@ -164,6 +174,11 @@ def gt(x, y):
     return gt_p.bind(x, y)
 
 
+# ---- ge
+
+ge_p = _compare("ge", np.greater_equal)
+
+
 def ge(x, y):
     r"""Elementwise comparison: :math:`x \geq y`.
 
@@ -179,6 +194,11 @@ def ge(x, y):
     False
     """
     return ge_p.bind(x, y)
+
+
+# ---- is_finite
+
+is_finite_p = elementwise("is_finite", np.isfinite, FLOAT, None, result=to_bool)
 
 
 def is_finite(x):
@@ -198,8 +218,7 @@ def is_finite(x):
     return is_finite_p.bind(x)
 
 
-# ------------------------------------------------------------------------------------------------------------
-# Selection
+# ---- select_n
 
 
 def _select_n_abstract(which, *cases):
@@ -296,6 +315,7 @@ select_n_p = Primitive(
     batch=_select_n_batch,
     lower=_select_n_lower,
 )
+
 _select_by_loop = native.by_loop(select_n_p, lambda which, *cases: _choose(which, cases[-1], cases[0]))
 
 
@@ -319,6 +339,9 @@ def select_n(which, *cases):
     return select_n_p.bind(which, *cases)
 
 
+# ---- select
+
+
 def select(pred, on_true, on_false):
     """Elementwise choice between two arrays.
 
@@ -337,8 +360,16 @@ def select(pred, on_true, on_false):
     return select_n_p.bind(pred, on_false, on_true)
 
 
-# ------------------------------------------------------------------------------------------------------------
-# Clamping
+# ---- spread_pair
+
+
+def spread_pair(t, shape):
+    """The tangent ``t`` broadcast to ``shape``, and zeros like it."""
+    t = broadcast_to(t, shape)
+    return t, zeros(get_aval(t))
+
+
+# ---- clamp
 
 
 def _clamp_abstract(low, x, high):
@@ -371,12 +402,6 @@ def _clamp_jvp(primals, tangents):
     return out, total
 
 
-def spread_pair(t, shape):
-    """The tangent ``t`` broadcast to ``shape``, and zeros like it."""
-    t = broadcast_to(t, shape)
-    return t, zeros(get_aval(t))
-
-
 def _clamp_batch(axis, args, dims):
     args, dim = align_batched(args, dims)
     shape = broadcast_shapes(*[get_aval(x).shape for x in args])
@@ -399,6 +424,7 @@ clamp_p = Primitive(
     batch=_clamp_batch,
     lower=_clamp_lower,
 )
+
 clamp_p.evaluate = native.elementwise(
     clamp_p, lambda low, x, high: minimum(maximum(low, x), high), ELEMENTWISE["clamp"], WIDER
 )
@@ -422,3 +448,21 @@ def clamp(min, x, max):
     [0, 1, 3]
     """
     return clamp_p.bind(min, x, max)
+
+
+# ---- eq_to
+
+
+def _total(compare):
+    return lambda x, y: compare(_sortable(x), _sortable(y))
+
+
+eq_to_p = _compare("eq_to", _total(np.equal), op="eq_total")
+
+# ---- le_to
+
+le_to_p = _compare("le_to", _total(np.less_equal), op="le_total")
+
+# ---- lt_to
+
+lt_to_p = _compare("lt_to", _total(np.less), op="lt_total")

@@ -12,25 +12,15 @@ from catena.lax.declared import neg_p
 from catena.lax.elementwise import COMPLEX, COMPONENT, CONJUGABLE, elementwise
 from catena.lax.structure import broadcast_to, unbroadcast
 
-
-def _real_of(x, *_):
-    return dtypes.to_real_dtype(x.dtype)
+# ---- complex
 
 
 def _complex_of(x, *_):
     return dtypes.to_complex_dtype(x.dtype)
 
 
-def _zero_like(x):
-    return zeros(get_aval(x).strip_weak_type())
-
-
 def _neg(x):
     return neg_p.bind(x)
-
-
-# ------------------------------------------------------------------------------------------------------------
-# Evaluation
 
 
 def _make_complex(x, y):
@@ -39,33 +29,11 @@ def _make_complex(x, y):
     return out
 
 
-def _conj(x, *, input_dtype):
-    return np.conjugate(x) if x.dtype.kind == "c" else x.astype(dtypes.to_complex_dtype(x.dtype))
-
-
-# ------------------------------------------------------------------------------------------------------------
-# Transposes
-
-
 def _complex_transpose(ct, x, y):
     parts = ((x, lambda: real(ct)), (y, lambda: imag(_neg(ct))))
     if type(ct) is Zero:
         return [Zero(p.aval) if is_undefined_primal(p) else None for p, _ in parts]
     return [unbroadcast(part(), p.aval) if is_undefined_primal(p) else None for p, part in parts]
-
-
-def _real_transpose(ct, x):
-    return [Zero(x.aval) if type(ct) is Zero else complex(ct, _zero_like(ct))]
-
-
-def _imag_transpose(ct, x):
-    return [Zero(x.aval) if type(ct) is Zero else complex(_zero_like(ct), _neg(ct))]
-
-
-def _conj_transpose(ct, x, *, input_dtype):
-    if type(ct) is Zero:
-        return [Zero(x.aval)]
-    return [conj(ct) if dtypes.is_complex(input_dtype) else real(ct)]
 
 
 def _complex_jvp(primals, tangents):
@@ -76,28 +44,8 @@ def _complex_jvp(primals, tangents):
     return out, complex(*[zeros(t.aval) if type(t) is Zero else broadcast_to(t, shape) for t in tangents])
 
 
-# ------------------------------------------------------------------------------------------------------------
-# Primitives
-
-
-def _conj_lower(b, x, *, input_dtype):
-    if dtypes.is_complex(x.dtype):
-        return b.map("conj", x)
-    return b.map("complex", x, b.full(x.shape, np.zeros((), x.dtype)))
-
-
 complex_p = elementwise(
     "complex", _make_complex, COMPONENT, jvp=_complex_jvp, transpose=_complex_transpose, result=_complex_of,
-)  # fmt: skip
-real_p = elementwise(
-    "real", lambda x: x.real, COMPLEX, lambda t, x, y: real(t), transpose=_real_transpose, result=_real_of
-)
-imag_p = elementwise(
-    "imag", lambda x: x.imag, COMPLEX, lambda t, x, y: imag(t), transpose=_imag_transpose, result=_real_of
-)
-conj_p = elementwise(
-    "conj", _conj, CONJUGABLE, lambda t, x, y, *, input_dtype: conj_p.bind(t, input_dtype=input_dtype),
-    transpose=_conj_transpose, lower=_conj_lower, result=_complex_of,
 )  # fmt: skip
 
 
@@ -118,6 +66,26 @@ def complex(x, y):
     return complex_p.bind(x, y)
 
 
+# ---- real
+
+
+def _real_of(x, *_):
+    return dtypes.to_real_dtype(x.dtype)
+
+
+def _zero_like(x):
+    return zeros(get_aval(x).strip_weak_type())
+
+
+def _real_transpose(ct, x):
+    return [Zero(x.aval) if type(ct) is Zero else complex(ct, _zero_like(ct))]
+
+
+real_p = elementwise(
+    "real", lambda x: x.real, COMPLEX, lambda t, x, y: real(t), transpose=_real_transpose, result=_real_of
+)
+
+
 def real(x):
     """Elementwise real part.
 
@@ -133,6 +101,18 @@ def real(x):
     1.0
     """
     return real_p.bind(x)
+
+
+# ---- imag
+
+
+def _imag_transpose(ct, x):
+    return [Zero(x.aval) if type(ct) is Zero else complex(_zero_like(ct), _neg(ct))]
+
+
+imag_p = elementwise(
+    "imag", lambda x: x.imag, COMPLEX, lambda t, x, y: imag(t), transpose=_imag_transpose, result=_real_of
+)
 
 
 def imag(x):
@@ -152,6 +132,31 @@ def imag(x):
     return imag_p.bind(x)
 
 
+# ---- conj
+
+
+def _conj(x, *, input_dtype):
+    return np.conjugate(x) if x.dtype.kind == "c" else x.astype(dtypes.to_complex_dtype(x.dtype))
+
+
+def _conj_transpose(ct, x, *, input_dtype):
+    if type(ct) is Zero:
+        return [Zero(x.aval)]
+    return [conj(ct) if dtypes.is_complex(input_dtype) else real(ct)]
+
+
+def _conj_lower(b, x, *, input_dtype):
+    if dtypes.is_complex(x.dtype):
+        return b.map("conj", x)
+    return b.map("complex", x, b.full(x.shape, np.zeros((), x.dtype)))
+
+
+conj_p = elementwise(
+    "conj", _conj, CONJUGABLE, lambda t, x, y, *, input_dtype: conj_p.bind(t, input_dtype=input_dtype),
+    transpose=_conj_transpose, lower=_conj_lower, result=_complex_of,
+)  # fmt: skip
+
+
 def conj(x):
     r"""Elementwise complex conjugate: :math:`\overline{x}`.
 
@@ -167,6 +172,9 @@ def conj(x):
     (1-2j)
     """
     return conj_p.bind(x, input_dtype=get_aval(x).dtype)
+
+
+# ---- match_dtype
 
 
 def match_dtype(x, dtype):

@@ -21,7 +21,7 @@ from catena.lax.structure import as_ints, broadcast_to, like
 from catena.lax.transcendental import exp, log1p_p
 
 # ------------------------------------------------------------------------------------------------------------
-# Evaluation
+# What several share
 
 
 def _running(accumulate, wider):
@@ -36,51 +36,6 @@ def _running(accumulate, wider):
         return casts.convert(np.flip(out, axis) if reverse else out, dtype)
 
     return evaluate
-
-
-def _accumulate(ufunc):
-    return lambda x, axis: ufunc.accumulate(x, axis, dtype=x.dtype)
-
-
-def _sum(x, axis):
-    """Running sums, kept in twice the precision, that begin with 0, as XLA's do: that of -0 is 0."""
-    out = np.add.accumulate(x, axis, dtype=_TWICE.get(x.dtype, x.dtype)).astype(x.dtype, copy=False)
-    return _without_negative_zeros(out, axis)
-
-
-_TWICE = {np.dtype(np.float32): np.dtype(np.float64), np.dtype(np.complex64): np.dtype(np.complex128)}
-
-
-def _without_negative_zeros(out, axis):
-    """A running sum is -0 only where all before it are."""
-    first = np.take(out, [0], axis) if out.shape[axis] else out
-    if out.dtype.kind in "fc" and np.any((first == 0) & (np.signbit(first.real) | np.signbit(first.imag))):
-        out = np.add(out, 0, out)
-    return out
-
-
-def _extreme(ufunc):
-    return lambda x, axis: ordered(ufunc, lambda f, x: f.accumulate(x, axis), x)
-
-
-def _logaddexp(x, y):
-    """For complex numbers: relative to the one with the larger real part."""
-    larger, smaller = np.where(x.real >= y.real, x, y), np.where(x.real >= y.real, y, x)
-    return np.where(np.isneginf(larger.real), larger, larger + np.log1p(np.exp(smaller - larger)))
-
-
-def _cumlogsumexp(x, axis):
-    if x.dtype.kind != "c":
-        return _without_negative_zeros(np.logaddexp.accumulate(x, axis), axis)
-    out = x.copy()
-    rows = np.moveaxis(out, axis, 0)
-    for i in range(1, rows.shape[0]):
-        rows[i] = _logaddexp(rows[i - 1], rows[i])
-    return out
-
-
-# ------------------------------------------------------------------------------------------------------------
-# Derivatives
 
 
 def prefix_scan(combine, x, t, axis: int):
@@ -120,11 +75,6 @@ def _interleave(even, odd, axis: int):
     return add(spaced(even, 0, 0 if longer else 1), spaced(odd, 1, 1 if longer else 0))
 
 
-def _by_rule(primitive):
-    """Combine values by ``primitive`` and tangents by its differentiation rule."""
-    return lambda x1, t1, x2, t2: primitive.jvp((x1, x2), (t1, t2))
-
-
 def _complex_logaddexp(x1, x2):
     """``_logaddexp`` of complex numbers, as primitives."""
     first = ge(real(x1), real(x2))
@@ -132,23 +82,6 @@ def _complex_logaddexp(x1, x2):
     height = real(larger)
     nothing = eq(height, broadcast_to(like(height, -np.inf), get_aval(height).shape))
     return select(nothing, larger, add(larger, log1p_p.bind(exp(sub(smaller, larger)))))
-
-
-def _real_logaddexp(x1, x2):
-    gap = sub(x1, x2)
-    nan = ne_p.bind(gap, gap)  # equal infinities
-    return select(nan, add(x1, x2), add(max_p.bind(x1, x2), log1p_p.bind(exp(neg_p.bind(abs_p.bind(gap))))))
-
-
-def _logaddexp_pair(x1, t1, x2, t2):
-    aval = get_aval(x1)
-    infinity, zero = (broadcast_to(like(x1, v), aval.shape) for v in (np.inf, 0))
-    out = (_complex_logaddexp if dtypes.is_complex(aval.dtype) else _real_logaddexp)(x1, x2)
-
-    def finite(v):
-        return select(eq(v, infinity), zero, v)
-
-    return out, add(mul(t1, exp(sub(finite(x1), finite(out)))), mul(t2, exp(sub(finite(x2), finite(out)))))
 
 
 def _jvp(find, combine):
@@ -163,20 +96,6 @@ def _jvp(find, combine):
         return out, rev(tangent, (axis,)) if reverse else tangent
 
     return jvp
-
-
-def _cumsum_jvp(primals, tangents, **params):
-    (x,), (t,) = primals, tangents
-    out = cumsum_p.bind(x, **params)
-    return out, Zero.of_primal(out) if type(t) is Zero else cumsum_p.bind(t, **params)
-
-
-def _cumsum_transpose(ct, x, *, axis, reverse):
-    return [Zero(x.aval) if type(ct) is Zero else cumsum_p.bind(ct, axis=axis, reverse=not reverse)]
-
-
-# ------------------------------------------------------------------------------------------------------------
-# Primitives
 
 
 def _lower(b, x, *, name, axis, reverse):
@@ -220,20 +139,37 @@ def _cumulative(name, accumulate, jvp, *, admitted=ANY_NUMBER, wider=WIDER, tran
     return primitive
 
 
+# ---- cumsum
+
+
+def _without_negative_zeros(out, axis):
+    """A running sum is -0 only where all before it are."""
+    first = np.take(out, [0], axis) if out.shape[axis] else out
+    if out.dtype.kind in "fc" and np.any((first == 0) & (np.signbit(first.real) | np.signbit(first.imag))):
+        out = np.add(out, 0, out)
+    return out
+
+
+def _sum(x, axis):
+    """Running sums, kept in twice the precision, that begin with 0, as XLA's do: that of -0 is 0."""
+    out = np.add.accumulate(x, axis, dtype=_TWICE.get(x.dtype, x.dtype)).astype(x.dtype, copy=False)
+    return _without_negative_zeros(out, axis)
+
+
+_TWICE = {np.dtype(np.float32): np.dtype(np.float64), np.dtype(np.complex64): np.dtype(np.complex128)}
+
+
+def _cumsum_jvp(primals, tangents, **params):
+    (x,), (t,) = primals, tangents
+    out = cumsum_p.bind(x, **params)
+    return out, Zero.of_primal(out) if type(t) is Zero else cumsum_p.bind(t, **params)
+
+
+def _cumsum_transpose(ct, x, *, axis, reverse):
+    return [Zero(x.aval) if type(ct) is Zero else cumsum_p.bind(ct, axis=axis, reverse=not reverse)]
+
+
 cumsum_p = _cumulative("cumsum", _sum, _cumsum_jvp, wider=WIDER_WITH_HALF, transpose=_cumsum_transpose)
-cumprod_p = _cumulative(
-    "cumprod", _accumulate(np.multiply), _jvp(lambda: cumprod_p, _by_rule(mul_p)), wider=WIDER_WITH_HALF
-)
-cummax_p = _cumulative("cummax", _extreme(np.maximum), _jvp(lambda: cummax_p, _by_rule(max_p)))
-cummin_p = _cumulative("cummin", _extreme(np.minimum), _jvp(lambda: cummin_p, _by_rule(min_p)))
-cumlogsumexp_p = _cumulative(
-    "cumlogsumexp", _cumlogsumexp, _jvp(lambda: cumlogsumexp_p, _logaddexp_pair), admitted=INEXACT,
-    wider=WIDER_WITH_HALF,
-)  # fmt: skip
-
-
-# ------------------------------------------------------------------------------------------------------------
-# Functions
 
 
 def cumsum(operand, axis: int = 0, reverse: bool = False):
@@ -256,6 +192,23 @@ def cumsum(operand, axis: int = 0, reverse: bool = False):
     return cumsum_p.bind(operand, axis=as_ints((axis,), "cumsum: axis")[0], reverse=bool(reverse))
 
 
+# ---- cumprod
+
+
+def _by_rule(primitive):
+    """Combine values by ``primitive`` and tangents by its differentiation rule."""
+    return lambda x1, t1, x2, t2: primitive.jvp((x1, x2), (t1, t2))
+
+
+def _accumulate(ufunc):
+    return lambda x, axis: ufunc.accumulate(x, axis, dtype=x.dtype)
+
+
+cumprod_p = _cumulative(
+    "cumprod", _accumulate(np.multiply), _jvp(lambda: cumprod_p, _by_rule(mul_p)), wider=WIDER_WITH_HALF
+)
+
+
 def cumprod(operand, axis: int = 0, reverse: bool = False):
     """Running products along an axis.
 
@@ -274,6 +227,16 @@ def cumprod(operand, axis: int = 0, reverse: bool = False):
     [1, 2, 6]
     """
     return cumprod_p.bind(operand, axis=as_ints((axis,), "cumprod: axis")[0], reverse=bool(reverse))
+
+
+# ---- cummax
+
+
+def _extreme(ufunc):
+    return lambda x, axis: ordered(ufunc, lambda f, x: f.accumulate(x, axis), x)
+
+
+cummax_p = _cumulative("cummax", _extreme(np.maximum), _jvp(lambda: cummax_p, _by_rule(max_p)))
 
 
 def cummax(operand, axis: int = 0, reverse: bool = False):
@@ -296,6 +259,11 @@ def cummax(operand, axis: int = 0, reverse: bool = False):
     return cummax_p.bind(operand, axis=as_ints((axis,), "cummax: axis")[0], reverse=bool(reverse))
 
 
+# ---- cummin
+
+cummin_p = _cumulative("cummin", _extreme(np.minimum), _jvp(lambda: cummin_p, _by_rule(min_p)))
+
+
 def cummin(operand, axis: int = 0, reverse: bool = False):
     """Running minima along an axis.
 
@@ -314,6 +282,48 @@ def cummin(operand, axis: int = 0, reverse: bool = False):
     [3, 1, 1]
     """
     return cummin_p.bind(operand, axis=as_ints((axis,), "cummin: axis")[0], reverse=bool(reverse))
+
+
+# ---- cumlogsumexp
+
+
+def _logaddexp(x, y):
+    """For complex numbers: relative to the one with the larger real part."""
+    larger, smaller = np.where(x.real >= y.real, x, y), np.where(x.real >= y.real, y, x)
+    return np.where(np.isneginf(larger.real), larger, larger + np.log1p(np.exp(smaller - larger)))
+
+
+def _cumlogsumexp(x, axis):
+    if x.dtype.kind != "c":
+        return _without_negative_zeros(np.logaddexp.accumulate(x, axis), axis)
+    out = x.copy()
+    rows = np.moveaxis(out, axis, 0)
+    for i in range(1, rows.shape[0]):
+        rows[i] = _logaddexp(rows[i - 1], rows[i])
+    return out
+
+
+def _real_logaddexp(x1, x2):
+    gap = sub(x1, x2)
+    nan = ne_p.bind(gap, gap)  # equal infinities
+    return select(nan, add(x1, x2), add(max_p.bind(x1, x2), log1p_p.bind(exp(neg_p.bind(abs_p.bind(gap))))))
+
+
+def _logaddexp_pair(x1, t1, x2, t2):
+    aval = get_aval(x1)
+    infinity, zero = (broadcast_to(like(x1, v), aval.shape) for v in (np.inf, 0))
+    out = (_complex_logaddexp if dtypes.is_complex(aval.dtype) else _real_logaddexp)(x1, x2)
+
+    def finite(v):
+        return select(eq(v, infinity), zero, v)
+
+    return out, add(mul(t1, exp(sub(finite(x1), finite(out)))), mul(t2, exp(sub(finite(x2), finite(out)))))
+
+
+cumlogsumexp_p = _cumulative(
+    "cumlogsumexp", _cumlogsumexp, _jvp(lambda: cumlogsumexp_p, _logaddexp_pair), admitted=INEXACT,
+    wider=WIDER_WITH_HALF,
+)  # fmt: skip
 
 
 def cumlogsumexp(operand, axis: int = 0, reverse: bool = False):

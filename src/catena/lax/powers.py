@@ -22,15 +22,86 @@ from catena.lax.elementwise import (
 )
 from catena.lax.structure import broadcast_to, like
 
-# ------------------------------------------------------------------------------------------------------------
-# Rules
+# ---- square
+
+square_p = elementwise(
+    "square", np.square, NUMBER, lambda t, x, y: mul(t, mul(like(x, 2), x)), of_complex=complex_edges.square
+)
 
 
-def _pow(x, y):
-    """NumPy's power, of real numbers by way of float64: NumPy's is off by up to 0.9 units."""
-    if x.dtype.kind == "c":
-        return np.power(x, y.astype(x.dtype, copy=False))
-    return np.power(x.astype(np.float64), y.astype(np.float64)).astype(x.dtype)
+def square(x):
+    r"""Elementwise square: :math:`x^2`.
+
+    Arguments:
+      x: array of numbers.
+    Returns:
+      An array of the same type.
+    Raises:
+      TypeError: the dtype is not admitted.
+
+    >>> import catena.lax as lax
+    >>> lax.square(3).item()
+    9
+    """
+    return square_p.bind(x)
+
+
+# ---- sqrt
+
+sqrt_p = elementwise("sqrt", np.sqrt, INEXACT, lambda t, x, y: mul(t, div(like(y, 0.5), y)))
+
+
+def sqrt(x, *, accuracy=None):
+    r"""Elementwise square root: :math:`\sqrt{x}`.
+
+    Arguments:
+      x: array of floats or complex numbers.
+      accuracy: the accuracy asked for, an ``AccuracyMode`` or a ``Tolerance``.
+    Returns:
+      An array of the same type.
+    Raises:
+      TypeError: the dtype is not admitted.
+
+    >>> import catena.lax as lax
+    >>> lax.sqrt(9.0).item()
+    3.0
+    """
+    if accuracy is not None:
+        check_accuracy(accuracy)
+    return sqrt_p.bind(x)
+
+
+# ---- rsqrt
+
+
+def _rsqrt(x):
+    return np.divide(x.dtype.type(1), np.sqrt(x))
+
+
+rsqrt_p = elementwise("rsqrt", _rsqrt, INEXACT, lambda t, x, y: mul(t, mul(like(y, -0.5), div(y, x))))
+
+
+def rsqrt(x, *, accuracy=None):
+    r"""Elementwise reciprocal square root: :math:`1 \over \sqrt{x}`.
+
+    Arguments:
+      x: array of floats or complex numbers.
+      accuracy: the accuracy asked for, an ``AccuracyMode`` or a ``Tolerance``.
+    Returns:
+      An array of the same type.
+    Raises:
+      TypeError: the dtype is not admitted.
+
+    >>> import catena.lax as lax
+    >>> lax.rsqrt(4.0).item()
+    0.5
+    """
+    if accuracy is not None:
+        check_accuracy(accuracy)
+    return rsqrt_p.bind(x)
+
+
+# ---- cbrt
 
 
 def _cbrt(x):
@@ -38,12 +109,50 @@ def _cbrt(x):
     return np.cbrt(x.astype(np.float64)).astype(x.dtype)
 
 
-def _rsqrt(x):
-    return np.divide(x.dtype.type(1), np.sqrt(x))
+cbrt_p = elementwise("cbrt", _cbrt, FLOAT, lambda t, x, y: mul(t, mul(like(y, 1 / 3), integer_pow(y, -2))))
 
 
-def _pow_tangent_x(t, x, y, z):
-    return mul(t, pow_derivative(x, y))
+def cbrt(x, *, accuracy=None):
+    r"""Elementwise cube root: :math:`\sqrt[3]{x}`.
+
+    Arguments:
+      x: array of floats.
+      accuracy: the accuracy asked for, an ``AccuracyMode`` or a ``Tolerance``.
+    Returns:
+      An array of the same type.
+    Raises:
+      TypeError: the dtype is not admitted.
+
+    >>> import catena.lax as lax
+    >>> lax.cbrt(-8.0).item()
+    -2.0
+    """
+    if accuracy is not None:
+        check_accuracy(accuracy)
+    return cbrt_p.bind(x)
+
+
+# ---- reciprocal
+
+
+def reciprocal(x):
+    r"""Elementwise reciprocal: :math:`1 \over x`.
+
+    Arguments:
+      x: array of floats or complex numbers.
+    Returns:
+      An array of the same type.
+    Raises:
+      TypeError: the dtype is not admitted.
+
+    >>> import catena.lax as lax
+    >>> lax.reciprocal(4.0).item()
+    0.25
+    """
+    return integer_pow_p.bind(x, y=-1)
+
+
+# ---- pow
 
 
 def pow_derivative(x, y):
@@ -56,6 +165,17 @@ def pow_derivative(x, y):
     slope = mul(select(is_zero, ones, y), pow(x, sub(y, like(y, 1))))
     shape = get_aval(slope).shape
     return select(broadcast_to(is_zero, shape), broadcast_to(like(slope, 0), shape), slope)
+
+
+def _pow(x, y):
+    """NumPy's power, of real numbers by way of float64: NumPy's is off by up to 0.9 units."""
+    if x.dtype.kind == "c":
+        return np.power(x, y.astype(x.dtype, copy=False))
+    return np.power(x.astype(np.float64), y.astype(np.float64)).astype(x.dtype)
+
+
+def _pow_tangent_x(t, x, y, z):
+    return mul(t, pow_derivative(x, y))
 
 
 def _pow_tangent_y(t, x, y, z):
@@ -87,15 +207,6 @@ def _pow_lower(b, x, y):
     return b.convert(b.map("pow", b.convert(x, wide), b.convert(y, wide)), x.dtype)
 
 
-# ------------------------------------------------------------------------------------------------------------
-# Primitives
-
-square_p = elementwise(
-    "square", np.square, NUMBER, lambda t, x, y: mul(t, mul(like(x, 2), x)), of_complex=complex_edges.square
-)
-sqrt_p = elementwise("sqrt", np.sqrt, INEXACT, lambda t, x, y: mul(t, div(like(y, 0.5), y)))
-rsqrt_p = elementwise("rsqrt", _rsqrt, INEXACT, lambda t, x, y: mul(t, mul(like(y, -0.5), div(y, x))))
-cbrt_p = elementwise("cbrt", _cbrt, FLOAT, lambda t, x, y: mul(t, mul(like(y, 1 / 3), integer_pow(y, -2))))
 pow_p = elementwise(
     "pow",
     _pow,
@@ -105,104 +216,6 @@ pow_p = elementwise(
     abstract=_pow_abstract,
     lower=_pow_lower,
 )
-
-
-# ------------------------------------------------------------------------------------------------------------
-# Functions
-
-
-def square(x):
-    r"""Elementwise square: :math:`x^2`.
-
-    Arguments:
-      x: array of numbers.
-    Returns:
-      An array of the same type.
-    Raises:
-      TypeError: the dtype is not admitted.
-
-    >>> import catena.lax as lax
-    >>> lax.square(3).item()
-    9
-    """
-    return square_p.bind(x)
-
-
-def sqrt(x, *, accuracy=None):
-    r"""Elementwise square root: :math:`\sqrt{x}`.
-
-    Arguments:
-      x: array of floats or complex numbers.
-      accuracy: the accuracy asked for, an ``AccuracyMode`` or a ``Tolerance``.
-    Returns:
-      An array of the same type.
-    Raises:
-      TypeError: the dtype is not admitted.
-
-    >>> import catena.lax as lax
-    >>> lax.sqrt(9.0).item()
-    3.0
-    """
-    if accuracy is not None:
-        check_accuracy(accuracy)
-    return sqrt_p.bind(x)
-
-
-def rsqrt(x, *, accuracy=None):
-    r"""Elementwise reciprocal square root: :math:`1 \over \sqrt{x}`.
-
-    Arguments:
-      x: array of floats or complex numbers.
-      accuracy: the accuracy asked for, an ``AccuracyMode`` or a ``Tolerance``.
-    Returns:
-      An array of the same type.
-    Raises:
-      TypeError: the dtype is not admitted.
-
-    >>> import catena.lax as lax
-    >>> lax.rsqrt(4.0).item()
-    0.5
-    """
-    if accuracy is not None:
-        check_accuracy(accuracy)
-    return rsqrt_p.bind(x)
-
-
-def cbrt(x, *, accuracy=None):
-    r"""Elementwise cube root: :math:`\sqrt[3]{x}`.
-
-    Arguments:
-      x: array of floats.
-      accuracy: the accuracy asked for, an ``AccuracyMode`` or a ``Tolerance``.
-    Returns:
-      An array of the same type.
-    Raises:
-      TypeError: the dtype is not admitted.
-
-    >>> import catena.lax as lax
-    >>> lax.cbrt(-8.0).item()
-    -2.0
-    """
-    if accuracy is not None:
-        check_accuracy(accuracy)
-    return cbrt_p.bind(x)
-
-
-def reciprocal(x):
-    r"""Elementwise reciprocal: :math:`1 \over x`.
-
-    Arguments:
-      x: array of floats or complex numbers.
-    Returns:
-      An array of the same type.
-    Raises:
-      TypeError: the dtype is not admitted.
-
-    >>> import catena.lax as lax
-    >>> lax.reciprocal(4.0).item()
-    0.25
-    """
-    return integer_pow_p.bind(x, y=-1)
 
 
 def pow(x, y):

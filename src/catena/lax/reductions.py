@@ -31,7 +31,7 @@ from catena.lax.signed_zeros import ordered
 from catena.lax.structure import as_ints, check_no_sharding, dense
 
 # ------------------------------------------------------------------------------------------------------------
-# What all reductions share
+# What several share
 
 
 def as_axes(name: str, axes) -> tuple:
@@ -110,22 +110,6 @@ def reduction(
     return primitive
 
 
-def _extreme_lower(kind, primitive, worst):
-    """Lowering of the largest or smallest element; complex ones are compared by the elementwise primitive."""
-
-    def lower(b, x, *, axes):
-        if not dtypes.is_complex(x.dtype) or not axes:
-            return b.reduce(kind, x, axes)
-        scalar = ShapedArray((), x.dtype)
-        info = DebugInfo("compilation", primitive.name)
-        body, _ = trace_to_closed_jaxpr(lambda a, c: [primitive.bind(a, c)], [scalar, scalar], info)
-        value = worst(x.dtype)
-        start = b.constant(np.asarray(complex(value, value), x.dtype))
-        return b.reduce_general([x], [start], axes, body)[0]
-
-    return lower
-
-
 def initial_value(name: str, value, dtype):
     """What a fold of elements of ``dtype`` begins with, as a scalar of that dtype. A weak value becomes one; infinities
     stand for the ends of the range of integers, but no other number that an integer dtype lacks is taken.
@@ -160,16 +144,45 @@ def spread_back(y, shape, axes):
     return broadcast_in_dim(y, shape, kept_axes(len(shape), axes))
 
 
-# ------------------------------------------------------------------------------------------------------------
-# Evaluation
-
-
-def _reduce_by(ufunc):
-    return lambda x, axes: ufunc.reduce(x, axis=axes, dtype=x.dtype)
-
-
 BLOCK = 32  # so many rows are added one after another ...
 MANY = 8 * BLOCK  # ... where there are so many
+
+
+def _sum_of_rows(x, axis: int):
+    """The sum along one axis, which stays."""
+    blocks = x.shape[axis] // BLOCK
+    if blocks < 8:
+        return np.add.reduce(x, axis, keepdims=True)
+    before, after = (slice(None),) * axis, x.shape[axis + 1 :]
+    whole, rest = x[(*before, slice(blocks * BLOCK))], x[(*before, slice(blocks * BLOCK, None))]
+    parts = np.add.reduce(whole.reshape(*x.shape[:axis], blocks, BLOCK, *after), axis + 1)
+    return _sum_of_rows(parts, axis) + np.add.reduce(rest, axis, keepdims=True)
+
+
+LONG = 64  # from which length on the last axis is folded by halves
+
+
+def has_infinity(dtype) -> bool:
+    """Whether a float or complex dtype has infinities."""
+    return bool(np.isinf(casts.convert(np.asarray(np.inf, np.float32), dtype)))
+
+
+def _size(shape, axes) -> int:
+    size = 1
+    for a in axes:
+        size *= shape[a]
+    return size
+
+
+def _zero_jvp(find):
+    def jvp(primals, tangents, **params):
+        out = find().bind(*primals, **params)
+        return out, Zero.of_primal(out)
+
+    return jvp
+
+
+# ---- reduce_sum
 
 
 def add_reduce(x, axis, dtype=None, out=..., keepdims=False):
@@ -190,18 +203,56 @@ def add_reduce(x, axis, dtype=None, out=..., keepdims=False):
     return x if keepdims else x.squeeze(axes)
 
 
-def _sum_of_rows(x, axis: int):
-    """The sum along one axis, which stays."""
-    blocks = x.shape[axis] // BLOCK
-    if blocks < 8:
-        return np.add.reduce(x, axis, keepdims=True)
-    before, after = (slice(None),) * axis, x.shape[axis + 1 :]
-    whole, rest = x[(*before, slice(blocks * BLOCK))], x[(*before, slice(blocks * BLOCK, None))]
-    parts = np.add.reduce(whole.reshape(*x.shape[:axis], blocks, BLOCK, *after), axis + 1)
-    return _sum_of_rows(parts, axis) + np.add.reduce(rest, axis, keepdims=True)
+def _sum_jvp(primals, tangents, *, axes):
+    (x,), (t,) = primals, tangents
+    out = reduce_sum_p.bind(x, axes=axes)
+    return out, Zero.of_primal(out) if type(t) is Zero else reduce_sum_p.bind(t, axes=axes)
 
 
-LONG = 64  # from which length on the last axis is folded by halves
+def _sum_transpose(ct, x, *, axes):
+    return [Zero(x.aval) if type(ct) is Zero else spread_back(ct, x.aval.shape, axes)]
+
+
+reduction(
+    reduce_sum_p,
+    lambda x, axes: add_reduce(x, axes, x.dtype),
+    ANY_NUMBER,
+    _sum_jvp,
+    kind="sum",
+    wider=WIDER_WITH_HALF,
+    transpose=_sum_transpose,
+)
+
+
+def reduce_sum(operand, axes, *, out_sharding=None):
+    """Sum along axes.
+
+    Arguments:
+      operand: array of numbers.
+      axes: the axes to reduce, a sequence of nonnegative integers.
+      out_sharding: must be None.
+    Returns:
+      An array without those axes.
+    Raises:
+      TypeError: the dtype is not admitted.
+      ValueError: an axis is repeated or does not exist.
+
+    >>> import catena.lax as lax, numpy as np
+    >>> lax.reduce_sum(np.array([[1, 2], [3, 4]]), (0,)).tolist()
+    [4, 6]
+    """
+    check_no_sharding("reduce_sum", out_sharding)
+    return reduce_sum_p.bind(operand, axes=as_axes("reduce_sum", axes))
+
+
+# ---- reduce_prod
+
+
+def reduced_axis_first(x, axes):
+    """``x`` with the axes to reduce as one, in front of the others."""
+    shape = get_aval(x).shape
+    kept = kept_axes(len(shape), axes)
+    return reshape(transpose(x, (*axes, *kept)), (_size(shape, axes), *(shape[i] for i in kept)))
 
 
 def _product(x, axes):
@@ -215,62 +266,6 @@ def _product(x, axes):
                 y[..., 0] *= x[..., -1]
             x = y
     return np.multiply.reduce(x, axis=axes, dtype=x.dtype)
-
-
-def _extreme(ufunc):
-    """Reduction by maximum or minimum."""
-    return lambda x, axes: ordered(ufunc, lambda f, x: f.reduce(x, axis=axes), x)
-
-
-def lowest(dtype):
-    """The identity of the maximum."""
-    kind = dtypes.KIND[dtype]
-    if kind in "fc":
-        return -np.inf if has_infinity(dtype) else dtypes.finfo(dtype).min
-    return False if kind == "b" else dtypes.iinfo(dtype).min
-
-
-def highest(dtype):
-    """The identity of the minimum."""
-    kind = dtypes.KIND[dtype]
-    if kind in "fc":
-        return np.inf if has_infinity(dtype) else dtypes.finfo(dtype).max
-    return True if kind == "b" else dtypes.iinfo(dtype).max
-
-
-def has_infinity(dtype) -> bool:
-    """Whether a float or complex dtype has infinities."""
-    return bool(np.isinf(casts.convert(np.asarray(np.inf, np.float32), dtype)))
-
-
-# ------------------------------------------------------------------------------------------------------------
-# Derivatives
-
-
-def _sum_jvp(primals, tangents, *, axes):
-    (x,), (t,) = primals, tangents
-    out = reduce_sum_p.bind(x, axes=axes)
-    return out, Zero.of_primal(out) if type(t) is Zero else reduce_sum_p.bind(t, axes=axes)
-
-
-def _sum_transpose(ct, x, *, axes):
-    return [Zero(x.aval) if type(ct) is Zero else spread_back(ct, x.aval.shape, axes)]
-
-
-def _extreme_jvp(find):
-    """The mean of the tangents at the places where the extreme is reached."""
-
-    def jvp(primals, tangents, *, axes):
-        (x,), (t,) = primals, tangents
-        out = find().bind(x, axes=axes)
-        if type(t) is Zero:
-            return out, Zero.of_primal(out)
-        aval = get_aval(x)
-        here = convert(eq(x, spread_back(out, aval.shape, axes)), aval.dtype, aval.weak_type)
-        count = reduce_sum_p.bind(here, axes=axes)
-        return out, div(reduce_sum_p.bind(mul(t, here), axes=axes), count)
-
-    return jvp
 
 
 def _prod_jvp(primals, tangents, *, axes):
@@ -298,41 +293,76 @@ def _halves(x, half: int) -> list:
     return parts if n == 2 * half else [*parts, slice_in_dim(x, n - 1, n)]
 
 
-def reduced_axis_first(x, axes):
-    """``x`` with the axes to reduce as one, in front of the others."""
-    shape = get_aval(x).shape
-    kept = kept_axes(len(shape), axes)
-    return reshape(transpose(x, (*axes, *kept)), (_size(shape, axes), *(shape[i] for i in kept)))
+reduce_prod_p = reduction("reduce_prod", _product, ANY_NUMBER, _prod_jvp, kind="prod", wider=WIDER_WITH_HALF)
 
 
-def _size(shape, axes) -> int:
-    size = 1
-    for a in axes:
-        size *= shape[a]
-    return size
+def reduce_prod(operand, axes):
+    """Product along axes.
+
+    Arguments:
+      operand: array of numbers.
+      axes: the axes to reduce, a sequence of nonnegative integers.
+    Returns:
+      An array without those axes.
+    Raises:
+      TypeError: the dtype is not admitted.
+      ValueError: an axis is repeated or does not exist.
+
+    >>> import catena.lax as lax, numpy as np
+    >>> lax.reduce_prod(np.array([[1, 2], [3, 4]]), (0,)).tolist()
+    [3, 8]
+    """
+    return reduce_prod_p.bind(operand, axes=as_axes("reduce_prod", axes))
 
 
-def _zero_jvp(find):
-    def jvp(primals, tangents, **params):
-        out = find().bind(*primals, **params)
-        return out, Zero.of_primal(out)
+# ---- reduce_max
+
+
+def _extreme_lower(kind, primitive, worst):
+    """Lowering of the largest or smallest element; complex ones are compared by the elementwise primitive."""
+
+    def lower(b, x, *, axes):
+        if not dtypes.is_complex(x.dtype) or not axes:
+            return b.reduce(kind, x, axes)
+        scalar = ShapedArray((), x.dtype)
+        info = DebugInfo("compilation", primitive.name)
+        body, _ = trace_to_closed_jaxpr(lambda a, c: [primitive.bind(a, c)], [scalar, scalar], info)
+        value = worst(x.dtype)
+        start = b.constant(np.asarray(complex(value, value), x.dtype))
+        return b.reduce_general([x], [start], axes, body)[0]
+
+    return lower
+
+
+def _extreme(ufunc):
+    """Reduction by maximum or minimum."""
+    return lambda x, axes: ordered(ufunc, lambda f, x: f.reduce(x, axis=axes), x)
+
+
+def lowest(dtype):
+    """The identity of the maximum."""
+    kind = dtypes.KIND[dtype]
+    if kind in "fc":
+        return -np.inf if has_infinity(dtype) else dtypes.finfo(dtype).min
+    return False if kind == "b" else dtypes.iinfo(dtype).min
+
+
+def _extreme_jvp(find):
+    """The mean of the tangents at the places where the extreme is reached."""
+
+    def jvp(primals, tangents, *, axes):
+        (x,), (t,) = primals, tangents
+        out = find().bind(x, axes=axes)
+        if type(t) is Zero:
+            return out, Zero.of_primal(out)
+        aval = get_aval(x)
+        here = convert(eq(x, spread_back(out, aval.shape, axes)), aval.dtype, aval.weak_type)
+        count = reduce_sum_p.bind(here, axes=axes)
+        return out, div(reduce_sum_p.bind(mul(t, here), axes=axes), count)
 
     return jvp
 
 
-# ------------------------------------------------------------------------------------------------------------
-# Primitives
-
-reduction(
-    reduce_sum_p,
-    lambda x, axes: add_reduce(x, axes, x.dtype),
-    ANY_NUMBER,
-    _sum_jvp,
-    kind="sum",
-    wider=WIDER_WITH_HALF,
-    transpose=_sum_transpose,
-)
-reduce_prod_p = reduction("reduce_prod", _product, ANY_NUMBER, _prod_jvp, kind="prod", wider=WIDER_WITH_HALF)
 reduce_max_p = reduction(
     "reduce_max",
     _extreme(np.maximum),
@@ -342,6 +372,39 @@ reduce_max_p = reduction(
     lower=_extreme_lower("max", max_p, lowest),
     of_nothing=lowest,
 )
+
+
+def reduce_max(operand, axes):
+    """Largest element along axes; NaN where there is one, and the lowest value of the dtype where there is
+    nothing.
+
+    Arguments:
+      operand: array.
+      axes: the axes to reduce, a sequence of nonnegative integers.
+    Returns:
+      An array without those axes.
+    Raises:
+      TypeError: the dtype is not admitted.
+      ValueError: an axis is repeated or does not exist.
+
+    >>> import catena.lax as lax, numpy as np
+    >>> lax.reduce_max(np.array([[1, 2], [3, 4]]), (0,)).tolist()
+    [3, 4]
+    """
+    return reduce_max_p.bind(operand, axes=as_axes("reduce_max", axes))
+
+
+# ---- reduce_min
+
+
+def highest(dtype):
+    """The identity of the minimum."""
+    kind = dtypes.KIND[dtype]
+    if kind in "fc":
+        return np.inf if has_infinity(dtype) else dtypes.finfo(dtype).max
+    return True if kind == "b" else dtypes.iinfo(dtype).max
+
+
 reduce_min_p = reduction(
     "reduce_min",
     _extreme(np.minimum),
@@ -351,9 +414,106 @@ reduce_min_p = reduction(
     lower=_extreme_lower("min", min_p, highest),
     of_nothing=highest,
 )
+
+
+def reduce_min(operand, axes):
+    """Smallest element along axes; NaN where there is one, and the highest value of the dtype where there is
+    nothing.
+
+    Arguments:
+      operand: array.
+      axes: the axes to reduce, a sequence of nonnegative integers.
+    Returns:
+      An array without those axes.
+    Raises:
+      TypeError: the dtype is not admitted.
+      ValueError: an axis is repeated or does not exist.
+
+    >>> import catena.lax as lax, numpy as np
+    >>> lax.reduce_min(np.array([[1, 2], [3, 4]]), (0,)).tolist()
+    [1, 2]
+    """
+    return reduce_min_p.bind(operand, axes=as_axes("reduce_min", axes))
+
+
+# ---- reduce_and
+
+
+def _reduce_by(ufunc):
+    return lambda x, axes: ufunc.reduce(x, axis=axes, dtype=x.dtype)
+
+
 reduce_and_p = reduction("reduce_and", _reduce_by(np.bitwise_and), BITS, _zero_jvp(lambda: reduce_and_p), kind="and")
+
+
+def reduce_and(operand, axes):
+    """Bitwise and (of booleans: whether all hold) along axes.
+
+    Arguments:
+      operand: array of integers or booleans.
+      axes: the axes to reduce, a sequence of nonnegative integers.
+    Returns:
+      An array without those axes.
+    Raises:
+      TypeError: the dtype is not admitted.
+      ValueError: an axis is repeated or does not exist.
+
+    >>> import catena.lax as lax, numpy as np
+    >>> lax.reduce_and(np.array([[6, 2], [3, 3]]), (0,)).tolist()
+    [2, 2]
+    """
+    return reduce_and_p.bind(operand, axes=as_axes("reduce_and", axes))
+
+
+# ---- reduce_or
+
 reduce_or_p = reduction("reduce_or", _reduce_by(np.bitwise_or), BITS, _zero_jvp(lambda: reduce_or_p), kind="or")
+
+
+def reduce_or(operand, axes):
+    """Bitwise or (of booleans: whether any holds) along axes.
+
+    Arguments:
+      operand: array of integers or booleans.
+      axes: the axes to reduce, a sequence of nonnegative integers.
+    Returns:
+      An array without those axes.
+    Raises:
+      TypeError: the dtype is not admitted.
+      ValueError: an axis is repeated or does not exist.
+
+    >>> import catena.lax as lax, numpy as np
+    >>> lax.reduce_or(np.array([[6, 2], [3, 3]]), (0,)).tolist()
+    [7, 3]
+    """
+    return reduce_or_p.bind(operand, axes=as_axes("reduce_or", axes))
+
+
+# ---- reduce_xor
+
 reduce_xor_p = reduction("reduce_xor", _reduce_by(np.bitwise_xor), BITS, _zero_jvp(lambda: reduce_xor_p), kind="xor")
+
+
+def reduce_xor(operand, axes):
+    """Bitwise exclusive or (of booleans: whether an odd number holds) along axes.
+
+    Arguments:
+      operand: array of integers or booleans.
+      axes: the axes to reduce, a sequence of nonnegative integers.
+    Returns:
+      An array without those axes.
+    Raises:
+      TypeError: the dtype is not admitted.
+      ValueError: an axis is repeated or does not exist.
+
+    >>> import catena.lax as lax, numpy as np
+    >>> lax.reduce_xor(np.array([[6, 2], [3, 3]]), (0,)).tolist()
+    [5, 1]
+    """
+    return reduce_xor_p.bind(operand, axes=as_axes("reduce_xor", axes))
+
+
+# ---- argmax
 
 
 def _argreduction(name, find, admitted, kind) -> Primitive:
@@ -387,148 +547,6 @@ def _argreduction(name, find, admitted, kind) -> Primitive:
 
 
 argmax_p = _argreduction("argmax", np.argmax, ORDERED, "max")
-argmin_p = _argreduction("argmin", np.argmin, ORDERED, "min")
-
-
-# ------------------------------------------------------------------------------------------------------------
-# Functions
-
-
-def reduce_sum(operand, axes, *, out_sharding=None):
-    """Sum along axes.
-
-    Arguments:
-      operand: array of numbers.
-      axes: the axes to reduce, a sequence of nonnegative integers.
-      out_sharding: must be None.
-    Returns:
-      An array without those axes.
-    Raises:
-      TypeError: the dtype is not admitted.
-      ValueError: an axis is repeated or does not exist.
-
-    >>> import catena.lax as lax, numpy as np
-    >>> lax.reduce_sum(np.array([[1, 2], [3, 4]]), (0,)).tolist()
-    [4, 6]
-    """
-    check_no_sharding("reduce_sum", out_sharding)
-    return reduce_sum_p.bind(operand, axes=as_axes("reduce_sum", axes))
-
-
-def reduce_prod(operand, axes):
-    """Product along axes.
-
-    Arguments:
-      operand: array of numbers.
-      axes: the axes to reduce, a sequence of nonnegative integers.
-    Returns:
-      An array without those axes.
-    Raises:
-      TypeError: the dtype is not admitted.
-      ValueError: an axis is repeated or does not exist.
-
-    >>> import catena.lax as lax, numpy as np
-    >>> lax.reduce_prod(np.array([[1, 2], [3, 4]]), (0,)).tolist()
-    [3, 8]
-    """
-    return reduce_prod_p.bind(operand, axes=as_axes("reduce_prod", axes))
-
-
-def reduce_max(operand, axes):
-    """Largest element along axes; NaN where there is one, and the lowest value of the dtype where there is
-    nothing.
-
-    Arguments:
-      operand: array.
-      axes: the axes to reduce, a sequence of nonnegative integers.
-    Returns:
-      An array without those axes.
-    Raises:
-      TypeError: the dtype is not admitted.
-      ValueError: an axis is repeated or does not exist.
-
-    >>> import catena.lax as lax, numpy as np
-    >>> lax.reduce_max(np.array([[1, 2], [3, 4]]), (0,)).tolist()
-    [3, 4]
-    """
-    return reduce_max_p.bind(operand, axes=as_axes("reduce_max", axes))
-
-
-def reduce_min(operand, axes):
-    """Smallest element along axes; NaN where there is one, and the highest value of the dtype where there is
-    nothing.
-
-    Arguments:
-      operand: array.
-      axes: the axes to reduce, a sequence of nonnegative integers.
-    Returns:
-      An array without those axes.
-    Raises:
-      TypeError: the dtype is not admitted.
-      ValueError: an axis is repeated or does not exist.
-
-    >>> import catena.lax as lax, numpy as np
-    >>> lax.reduce_min(np.array([[1, 2], [3, 4]]), (0,)).tolist()
-    [1, 2]
-    """
-    return reduce_min_p.bind(operand, axes=as_axes("reduce_min", axes))
-
-
-def reduce_and(operand, axes):
-    """Bitwise and (of booleans: whether all hold) along axes.
-
-    Arguments:
-      operand: array of integers or booleans.
-      axes: the axes to reduce, a sequence of nonnegative integers.
-    Returns:
-      An array without those axes.
-    Raises:
-      TypeError: the dtype is not admitted.
-      ValueError: an axis is repeated or does not exist.
-
-    >>> import catena.lax as lax, numpy as np
-    >>> lax.reduce_and(np.array([[6, 2], [3, 3]]), (0,)).tolist()
-    [2, 2]
-    """
-    return reduce_and_p.bind(operand, axes=as_axes("reduce_and", axes))
-
-
-def reduce_or(operand, axes):
-    """Bitwise or (of booleans: whether any holds) along axes.
-
-    Arguments:
-      operand: array of integers or booleans.
-      axes: the axes to reduce, a sequence of nonnegative integers.
-    Returns:
-      An array without those axes.
-    Raises:
-      TypeError: the dtype is not admitted.
-      ValueError: an axis is repeated or does not exist.
-
-    >>> import catena.lax as lax, numpy as np
-    >>> lax.reduce_or(np.array([[6, 2], [3, 3]]), (0,)).tolist()
-    [7, 3]
-    """
-    return reduce_or_p.bind(operand, axes=as_axes("reduce_or", axes))
-
-
-def reduce_xor(operand, axes):
-    """Bitwise exclusive or (of booleans: whether an odd number holds) along axes.
-
-    Arguments:
-      operand: array of integers or booleans.
-      axes: the axes to reduce, a sequence of nonnegative integers.
-    Returns:
-      An array without those axes.
-    Raises:
-      TypeError: the dtype is not admitted.
-      ValueError: an axis is repeated or does not exist.
-
-    >>> import catena.lax as lax, numpy as np
-    >>> lax.reduce_xor(np.array([[6, 2], [3, 3]]), (0,)).tolist()
-    [5, 1]
-    """
-    return reduce_xor_p.bind(operand, axes=as_axes("reduce_xor", axes))
 
 
 def argmax(operand, axis: int, index_dtype):
@@ -550,6 +568,11 @@ def argmax(operand, axis: int, index_dtype):
     """
     index_dtype = dtypes.check_user_dtype_supported(index_dtype, "argmax")
     return argmax_p.bind(operand, axes=as_ints((axis,), "argmax: axis"), index_dtype=index_dtype)
+
+
+# ---- argmin
+
+argmin_p = _argreduction("argmin", np.argmin, ORDERED, "min")
 
 
 def argmin(operand, axis: int, index_dtype):

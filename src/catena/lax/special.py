@@ -16,31 +16,7 @@ from catena.lax.structure import broadcast_to, like
 from catena.lax.transcendental import exp, log, log1p
 
 # ------------------------------------------------------------------------------------------------------------
-# Evaluation: SciPy's functions, and their values where SciPy's differ from the limits or from XLA's
-
-
-def _scipy(name):
-    return lambda *xs: getattr(load("scipy.special"), name)(*xs)
-
-
-def _erf_inv(x):
-    """SciPy's function of doubles: what normal numbers are made of should not lose digits."""
-    return np.where(x == 0, x, load("scipy.special").erfinv(x.astype(np.float64)).astype(x.dtype))
-
-
-def _lgamma(x):
-    return np.where(np.isinf(x), x.dtype.type(np.inf), load("scipy.special").gammaln(x))
-
-
-def _digamma(x):
-    return np.where(x == 0, x.dtype.type(np.nan), load("scipy.special").psi(x))
-
-
-def _zeta(x, q):
-    """SciPy's function where its result is rounded to a smaller float; of doubles it is off by twenty units."""
-    if x.dtype == np.float64:
-        return _algorithm("zeta")(x, q)
-    return np.where(np.isinf(x), x.dtype.type(np.nan), load("scipy.special").zeta(x, q))
+# What several share
 
 
 def _algorithm(name):
@@ -48,17 +24,154 @@ def _algorithm(name):
     return lambda *xs: mathematics.evaluated(incomplete.ALGORITHMS[name], *xs).astype(xs[0].dtype, copy=False)
 
 
-def _incomplete_gamma(scipy_name, name):
-    """SciPy's function, but for huge shapes, where it loses the digits of the tails."""
+bessel = LazyModule("catena.compiler.vector_math.bessel")
+incomplete = LazyModule("catena.compiler.vector_math.incomplete")
+mathematics = LazyModule("catena.compiler.vector_math.mathematics")
 
-    def evaluate(a, x):
-        out = getattr(load("scipy.special"), scipy_name)(a, x)
-        huge = a >= incomplete.HUGE_SHAPE
-        if not np.any(huge):
-            return out
-        return np.where(huge, _algorithm(name)(np.where(huge, a, np.nan), x), out)
 
-    return evaluate
+def _special(name, evaluate, *tangents, **rules):
+    return elementwise(name, evaluate, FLOAT, *tangents, wider=WIDER_WITH_HALF, **rules)
+
+
+TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
+NO_PARAMETER_DERIVATIVE = "its derivative by a parameter is no function that this system has"
+
+# ---- erf
+
+
+def _scipy(name):
+    return lambda *xs: getattr(load("scipy.special"), name)(*xs)
+
+
+def _gaussian(t, x, scale: float):
+    return mul(like(x, scale), mul(t, exp(neg(square(x)))))
+
+
+erf_p = _special("erf", _scipy("erf"), lambda t, x, y: _gaussian(t, x, TWO_OVER_ROOT_PI))
+
+
+def erf(x):
+    r"""Elementwise error function: :math:`\mathrm{erf}(x)`.
+
+    Arguments:
+      x: array of floats.
+    Returns:
+      An array of the same type.
+    Raises:
+      TypeError: the dtype is not admitted.
+
+    >>> import catena.lax as lax
+    >>> lax.erf(0.0).item()
+    0.0
+    """
+    return erf_p.bind(x)
+
+
+# ---- erfc
+
+erfc_p = _special("erfc", _scipy("erfc"), lambda t, x, y: _gaussian(t, x, -TWO_OVER_ROOT_PI))
+
+
+def erfc(x):
+    r"""Elementwise complement of the error function: :math:`1 - \mathrm{erf}(x)`.
+
+    Arguments:
+      x: array of floats.
+    Returns:
+      An array of the same type.
+    Raises:
+      TypeError: the dtype is not admitted.
+
+    >>> import catena.lax as lax
+    >>> lax.erfc(0.0).item()
+    1.0
+    """
+    return erfc_p.bind(x)
+
+
+# ---- erf_inv
+
+
+def _erf_inv(x):
+    """SciPy's function of doubles: what normal numbers are made of should not lose digits."""
+    return np.where(x == 0, x, load("scipy.special").erfinv(x.astype(np.float64)).astype(x.dtype))
+
+
+erf_inv_p = _special("erf_inv", _erf_inv, lambda t, x, y: mul(like(x, 1 / TWO_OVER_ROOT_PI), mul(t, exp(square(y)))))
+
+
+def erf_inv(x):
+    r"""Elementwise inverse of the error function.
+
+    Arguments:
+      x: array of floats.
+    Returns:
+      An array of the same type.
+    Raises:
+      TypeError: the dtype is not admitted.
+
+    >>> import catena.lax as lax
+    >>> lax.erf_inv(0.0).item()
+    0.0
+    """
+    return erf_inv_p.bind(x)
+
+
+# ---- lgamma
+
+
+def _lgamma(x):
+    return np.where(np.isinf(x), x.dtype.type(np.inf), load("scipy.special").gammaln(x))
+
+
+lgamma_p = _special("lgamma", _lgamma, lambda t, x, y: mul(t, digamma(x)))
+
+
+def lgamma(x):
+    r"""Elementwise logarithm of the absolute value of the gamma function: :math:`\log |\Gamma(x)|`.
+
+    Arguments:
+      x: array of floats.
+    Returns:
+      An array of the same type.
+    Raises:
+      TypeError: the dtype is not admitted.
+
+    >>> import catena.lax as lax
+    >>> lax.lgamma(2.0).item()
+    0.0
+    """
+    return lgamma_p.bind(x)
+
+
+# ---- digamma
+
+
+def _digamma(x):
+    return np.where(x == 0, x.dtype.type(np.nan), load("scipy.special").psi(x))
+
+
+digamma_p = _special("digamma", _digamma, lambda t, x, y: mul(t, polygamma(like(x, 1), x)))
+
+
+def digamma(x):
+    r"""Elementwise derivative of the logarithm of the gamma function: :math:`\psi(x)`.
+
+    Arguments:
+      x: array of floats.
+    Returns:
+      An array of the same type.
+    Raises:
+      TypeError: the dtype is not admitted.
+
+    >>> import catena.lax as lax
+    >>> lax.digamma(1.0).item()
+    -0.577216
+    """
+    return digamma_p.bind(x)
+
+
+# ---- bessel_i0e
 
 
 def _bessel(scipy_name, name):
@@ -73,37 +186,29 @@ def _bessel(scipy_name, name):
     return evaluate
 
 
-def _betainc(a, b, x):
-    """In float64: SciPy computes floats as such, and loses all digits of small results."""
-    return load("scipy.special").betainc(*[v.astype(np.float64) for v in (a, b, x)]).astype(x.dtype)
+bessel_i0e_p = _special(
+    "bessel_i0e", _bessel("i0e", "bessel_i0e"), lambda t, x, y: mul(t, sub(bessel_i1e(x), mul(sign(x), y))),
+)  # fmt: skip
 
 
-def _polygamma(n, x):
-    special = load("scipy.special")
-    n64, x64 = n.astype(np.float64), x.astype(np.float64)
-    signs = np.where(np.fmod(n64, 2) == 0, -1.0, 1.0)
-    out = np.where(n64 == 0, _digamma(x64), signs * special.gamma(n64 + 1) * special.zeta(n64 + 1, x64))
-    return np.where((n64 >= 0) & (np.floor(n64) == n64), out, np.nan).astype(x.dtype)
+def bessel_i0e(x):
+    r"""Elementwise modified Bessel function of order 0 times :math:`e^{-|x|}`.
+
+    Arguments:
+      x: array of floats.
+    Returns:
+      An array of the same type.
+    Raises:
+      TypeError: the dtype is not admitted.
+
+    >>> import catena.lax as lax
+    >>> lax.bessel_i0e(0.0).item()
+    1.0
+    """
+    return bessel_i0e_p.bind(x)
 
 
-# ------------------------------------------------------------------------------------------------------------
-# Derivatives
-
-
-def _gaussian(t, x, scale: float):
-    return mul(like(x, scale), mul(t, exp(neg(square(x)))))
-
-
-def _igamma_slope(a, x):
-    """The derivative of P(a, x) by x: x^(a-1) e^-x / gamma(a)."""
-    return exp(sub(add(neg(x), mul(sub(a, like(a, 1)), log(x))), lgamma(a)))
-
-
-def _betainc_slope(a, b, x):
-    """The derivative by x: x^(a-1) (1-x)^(b-1) / B(a, b)."""
-    log_beta = sub(add(lgamma(a), lgamma(b)), lgamma(add(a, b)))
-    powers = add(mul(sub(b, like(b, 1)), log1p(neg(x))), mul(sub(a, like(a, 1)), log(x)))
-    return exp(sub(powers, log_beta))
+# ---- bessel_i1e
 
 
 def _bessel_i1e_tangent(t, x, y):
@@ -115,24 +220,27 @@ def _bessel_i1e_tangent(t, x, y):
     return mul(t, select(large, slope, broadcast_to(like(x, 0.5), aval.shape)))
 
 
-def _polygamma_tangent(t, n, x, y):
-    return mul(t, polygamma(add(n, like(n, 1)), x))
+bessel_i1e_p = _special("bessel_i1e", _bessel("i1e", "bessel_i1e"), _bessel_i1e_tangent)
 
 
-# ------------------------------------------------------------------------------------------------------------
-# Primitives
+def bessel_i1e(x):
+    r"""Elementwise modified Bessel function of order 1 times :math:`e^{-|x|}`.
 
-bessel = LazyModule("catena.compiler.vector_math.bessel")
-incomplete = LazyModule("catena.compiler.vector_math.incomplete")
-mathematics = LazyModule("catena.compiler.vector_math.mathematics")
+    Arguments:
+      x: array of floats.
+    Returns:
+      An array of the same type.
+    Raises:
+      TypeError: the dtype is not admitted.
+
+    >>> import catena.lax as lax
+    >>> lax.bessel_i1e(0.0).item()
+    0.0
+    """
+    return bessel_i1e_p.bind(x)
 
 
-def _special(name, evaluate, *tangents, **rules):
-    return elementwise(name, evaluate, FLOAT, *tangents, wider=WIDER_WITH_HALF, **rules)
-
-
-TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
-NO_PARAMETER_DERIVATIVE = "its derivative by a parameter is no function that this system has"
+# ---- polygamma
 
 
 def _jvp_in(find, names, *tangents):
@@ -154,167 +262,21 @@ def _jvp_in(find, names, *tangents):
     return jvp
 
 
-erf_p = _special("erf", _scipy("erf"), lambda t, x, y: _gaussian(t, x, TWO_OVER_ROOT_PI))
-erfc_p = _special("erfc", _scipy("erfc"), lambda t, x, y: _gaussian(t, x, -TWO_OVER_ROOT_PI))
-erf_inv_p = _special("erf_inv", _erf_inv, lambda t, x, y: mul(like(x, 1 / TWO_OVER_ROOT_PI), mul(t, exp(square(y)))))
-lgamma_p = _special("lgamma", _lgamma, lambda t, x, y: mul(t, digamma(x)))
-digamma_p = _special("digamma", _digamma, lambda t, x, y: mul(t, polygamma(like(x, 1), x)))
+def _polygamma(n, x):
+    special = load("scipy.special")
+    n64, x64 = n.astype(np.float64), x.astype(np.float64)
+    signs = np.where(np.fmod(n64, 2) == 0, -1.0, 1.0)
+    out = np.where(n64 == 0, _digamma(x64), signs * special.gamma(n64 + 1) * special.zeta(n64 + 1, x64))
+    return np.where((n64 >= 0) & (np.floor(n64) == n64), out, np.nan).astype(x.dtype)
+
+
+def _polygamma_tangent(t, n, x, y):
+    return mul(t, polygamma(add(n, like(n, 1)), x))
+
+
 polygamma_p = _special(
     "polygamma", _polygamma, jvp=_jvp_in(lambda: polygamma_p, ("m", "x"), None, _polygamma_tangent),
 )  # fmt: skip
-zeta_p = _special("zeta", _zeta, NoRule(NO_PARAMETER_DERIVATIVE))
-igamma_p = _special(
-    "igamma", _incomplete_gamma("gammainc", "igamma"),
-    lambda t, a, x, y: mul(t, igamma_grad_a(a, x)),
-    lambda t, a, x, y: mul(t, _igamma_slope(a, x)),
-)  # fmt: skip
-igammac_p = _special(
-    "igammac", _incomplete_gamma("gammaincc", "igammac"),
-    lambda t, a, x, y: neg(mul(t, igamma_grad_a(a, x))),
-    lambda t, a, x, y: neg(mul(t, _igamma_slope(a, x))),
-)  # fmt: skip
-igamma_grad_a_p = _special(
-    "igamma_grad_a", _algorithm("igamma_grad_a"), NoRule("second derivatives of igamma by a are not "
-    "available"),
-)  # fmt: skip
-random_gamma_grad_p = _special(
-    "random_gamma_grad", _algorithm("random_gamma_grad"),
-    NoRule("second derivatives of gamma samples by their parameter are not available"),
-)  # fmt: skip
-regularized_incomplete_beta_p = _special(
-    "regularized_incomplete_beta", _betainc, op="betainc",
-    jvp=_jvp_in(
-        lambda: regularized_incomplete_beta_p, ("a", "b", "x"), None, None,
-        lambda t, a, b, x, y: mul(t, _betainc_slope(a, b, x)),
-    ),
-)  # fmt: skip
-bessel_i0e_p = _special(
-    "bessel_i0e", _bessel("i0e", "bessel_i0e"), lambda t, x, y: mul(t, sub(bessel_i1e(x), mul(sign(x), y))),
-)  # fmt: skip
-bessel_i1e_p = _special("bessel_i1e", _bessel("i1e", "bessel_i1e"), _bessel_i1e_tangent)
-
-
-# ------------------------------------------------------------------------------------------------------------
-# Functions
-
-
-def erf(x):
-    r"""Elementwise error function: :math:`\mathrm{erf}(x)`.
-
-    Arguments:
-      x: array of floats.
-    Returns:
-      An array of the same type.
-    Raises:
-      TypeError: the dtype is not admitted.
-
-    >>> import catena.lax as lax
-    >>> lax.erf(0.0).item()
-    0.0
-    """
-    return erf_p.bind(x)
-
-
-def erfc(x):
-    r"""Elementwise complement of the error function: :math:`1 - \mathrm{erf}(x)`.
-
-    Arguments:
-      x: array of floats.
-    Returns:
-      An array of the same type.
-    Raises:
-      TypeError: the dtype is not admitted.
-
-    >>> import catena.lax as lax
-    >>> lax.erfc(0.0).item()
-    1.0
-    """
-    return erfc_p.bind(x)
-
-
-def erf_inv(x):
-    r"""Elementwise inverse of the error function.
-
-    Arguments:
-      x: array of floats.
-    Returns:
-      An array of the same type.
-    Raises:
-      TypeError: the dtype is not admitted.
-
-    >>> import catena.lax as lax
-    >>> lax.erf_inv(0.0).item()
-    0.0
-    """
-    return erf_inv_p.bind(x)
-
-
-def lgamma(x):
-    r"""Elementwise logarithm of the absolute value of the gamma function: :math:`\log |\Gamma(x)|`.
-
-    Arguments:
-      x: array of floats.
-    Returns:
-      An array of the same type.
-    Raises:
-      TypeError: the dtype is not admitted.
-
-    >>> import catena.lax as lax
-    >>> lax.lgamma(2.0).item()
-    0.0
-    """
-    return lgamma_p.bind(x)
-
-
-def digamma(x):
-    r"""Elementwise derivative of the logarithm of the gamma function: :math:`\psi(x)`.
-
-    Arguments:
-      x: array of floats.
-    Returns:
-      An array of the same type.
-    Raises:
-      TypeError: the dtype is not admitted.
-
-    >>> import catena.lax as lax
-    >>> lax.digamma(1.0).item()
-    -0.577216
-    """
-    return digamma_p.bind(x)
-
-
-def bessel_i0e(x):
-    r"""Elementwise modified Bessel function of order 0 times :math:`e^{-|x|}`.
-
-    Arguments:
-      x: array of floats.
-    Returns:
-      An array of the same type.
-    Raises:
-      TypeError: the dtype is not admitted.
-
-    >>> import catena.lax as lax
-    >>> lax.bessel_i0e(0.0).item()
-    1.0
-    """
-    return bessel_i0e_p.bind(x)
-
-
-def bessel_i1e(x):
-    r"""Elementwise modified Bessel function of order 1 times :math:`e^{-|x|}`.
-
-    Arguments:
-      x: array of floats.
-    Returns:
-      An array of the same type.
-    Raises:
-      TypeError: the dtype is not admitted.
-
-    >>> import catena.lax as lax
-    >>> lax.bessel_i1e(0.0).item()
-    0.0
-    """
-    return bessel_i1e_p.bind(x)
 
 
 def polygamma(m, x):
@@ -334,6 +296,19 @@ def polygamma(m, x):
     return polygamma_p.bind(m, x)
 
 
+# ---- zeta
+
+
+def _zeta(x, q):
+    """SciPy's function where its result is rounded to a smaller float; of doubles it is off by twenty units."""
+    if x.dtype == np.float64:
+        return _algorithm("zeta")(x, q)
+    return np.where(np.isinf(x), x.dtype.type(np.nan), load("scipy.special").zeta(x, q))
+
+
+zeta_p = _special("zeta", _zeta, NoRule(NO_PARAMETER_DERIVATIVE))
+
+
 def zeta(x, q):
     r"""Elementwise Hurwitz zeta function: :math:`\sum_{k \geq 0} (k + q)^{-x}`.
 
@@ -349,6 +324,34 @@ def zeta(x, q):
     1.644934
     """
     return zeta_p.bind(x, q)
+
+
+# ---- igamma
+
+
+def _incomplete_gamma(scipy_name, name):
+    """SciPy's function, but for huge shapes, where it loses the digits of the tails."""
+
+    def evaluate(a, x):
+        out = getattr(load("scipy.special"), scipy_name)(a, x)
+        huge = a >= incomplete.HUGE_SHAPE
+        if not np.any(huge):
+            return out
+        return np.where(huge, _algorithm(name)(np.where(huge, a, np.nan), x), out)
+
+    return evaluate
+
+
+def _igamma_slope(a, x):
+    """The derivative of P(a, x) by x: x^(a-1) e^-x / gamma(a)."""
+    return exp(sub(add(neg(x), mul(sub(a, like(a, 1)), log(x))), lgamma(a)))
+
+
+igamma_p = _special(
+    "igamma", _incomplete_gamma("gammainc", "igamma"),
+    lambda t, a, x, y: mul(t, igamma_grad_a(a, x)),
+    lambda t, a, x, y: mul(t, _igamma_slope(a, x)),
+)  # fmt: skip
 
 
 def igamma(a, x):
@@ -368,6 +371,15 @@ def igamma(a, x):
     return igamma_p.bind(a, x)
 
 
+# ---- igammac
+
+igammac_p = _special(
+    "igammac", _incomplete_gamma("gammaincc", "igammac"),
+    lambda t, a, x, y: neg(mul(t, igamma_grad_a(a, x))),
+    lambda t, a, x, y: neg(mul(t, _igamma_slope(a, x))),
+)  # fmt: skip
+
+
 def igammac(a, x):
     r"""Elementwise regularised upper incomplete gamma function: :math:`Q(a, x) = 1 - P(a, x)`.
 
@@ -385,6 +397,14 @@ def igammac(a, x):
     return igammac_p.bind(a, x)
 
 
+# ---- igamma_grad_a
+
+igamma_grad_a_p = _special(
+    "igamma_grad_a", _algorithm("igamma_grad_a"), NoRule("second derivatives of igamma by a are not "
+    "available"),
+)  # fmt: skip
+
+
 def igamma_grad_a(a, x):
     r"""Elementwise derivative by ``a`` of the lower incomplete gamma function.
 
@@ -400,6 +420,14 @@ def igamma_grad_a(a, x):
     -0.43173
     """
     return igamma_grad_a_p.bind(a, x)
+
+
+# ---- random_gamma_grad
+
+random_gamma_grad_p = _special(
+    "random_gamma_grad", _algorithm("random_gamma_grad"),
+    NoRule("second derivatives of gamma samples by their parameter are not available"),
+)  # fmt: skip
 
 
 def random_gamma_grad(*args):
@@ -420,6 +448,30 @@ def random_gamma_grad(*args):
     if len(args) != 2:
         raise TypeError(f"random_gamma_grad takes the shape parameters and the samples, got {len(args)} arguments")
     return random_gamma_grad_p.bind(*args)
+
+
+# ---- regularized_incomplete_beta
+
+
+def _betainc(a, b, x):
+    """In float64: SciPy computes floats as such, and loses all digits of small results."""
+    return load("scipy.special").betainc(*[v.astype(np.float64) for v in (a, b, x)]).astype(x.dtype)
+
+
+def _betainc_slope(a, b, x):
+    """The derivative by x: x^(a-1) (1-x)^(b-1) / B(a, b)."""
+    log_beta = sub(add(lgamma(a), lgamma(b)), lgamma(add(a, b)))
+    powers = add(mul(sub(b, like(b, 1)), log1p(neg(x))), mul(sub(a, like(a, 1)), log(x)))
+    return exp(sub(powers, log_beta))
+
+
+regularized_incomplete_beta_p = _special(
+    "regularized_incomplete_beta", _betainc, op="betainc",
+    jvp=_jvp_in(
+        lambda: regularized_incomplete_beta_p, ("a", "b", "x"), None, None,
+        lambda t, a, b, x, y: mul(t, _betainc_slope(a, b, x)),
+    ),
+)  # fmt: skip
 
 
 def betainc(a, b, x):

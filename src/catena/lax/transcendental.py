@@ -16,52 +16,7 @@ from catena.lax.powers import rsqrt, square
 from catena.lax.structure import like
 
 # ------------------------------------------------------------------------------------------------------------
-# Evaluation, where it is not NumPy's
-
-
-def _logistic(x):
-    if x.dtype.kind == "c":
-        return np.reciprocal(np.exp(-x) + x.dtype.type(1))
-    one = x.dtype.type(1)
-    small = np.exp(-np.abs(x))  # at most one, so that neither half of the line overflows
-    return np.where(x < 0, small, one) / (one + small)
-
-
-_F32 = np.dtype(np.float32)
-
-
-def _atan2(x, y):
-    """The angle of the point (y, x); for complex arguments by the logarithm, as XLA continues it."""
-    if x.dtype.kind != "c":
-        return np.arctan2(x, y)
-    i = x.dtype.type(1j)
-    return -i * np.log((y + i * x) / np.sqrt(x * x + y * y))
-
-
-def _logistic_lower(b, x):
-    """The same formula as eagerly: it keeps subnormal results. Small floats are rounded once, at the end."""
-    if x.dtype in WIDER_WITH_HALF:
-        return b.convert(_logistic_lower(b, b.convert(x, _F32)), x.dtype)
-    one = b.constant(np.asarray(1, x.dtype))
-    if x.dtype.kind == "c":
-        return b.map("div", one, b.map("add", one, b.map("exp", b.map("neg", x))))
-    small = b.map("exp", b.map("neg", b.map("abs", x)))
-    negative = b.map("lt", x, b.constant(np.asarray(0, x.dtype)))
-    return b.map("div", b.map("select", negative, small, one), b.map("add", one, small))
-
-
-def _atan2_lower(b, x, y):
-    x, y = spread_operands(b, (x, y))
-    if x.dtype.kind != "c":
-        return b.map("atan2", x, y)
-    i, minus_i = (b.constant(np.asarray(c, x.dtype)) for c in (1j, -1j))
-    size = b.map("sqrt", b.map("add", b.map("mul", x, x), b.map("mul", y, y)))
-    point = b.map("add", y, b.map("mul", i, x))
-    return b.map("mul", minus_i, b.map("log", b.map("div", point, size)))
-
-
-# ------------------------------------------------------------------------------------------------------------
-# Primitives
+# What several share
 
 
 def _function(name, evaluate, tangent, **rules):
@@ -72,53 +27,9 @@ def one_minus(x):
     return sub(like(x, 1), x)
 
 
-def _exp2_tangent(t, x, y):
-    return mul(log(like(x, 2)), mul(t, y))
-
-
-def _logistic_tangent(t, x, y):
-    return mul(t, mul(y, one_minus(y)))
-
-
-def _tanh_tangent(t, x, y):
-    """``t (1 - y^2)``, as ``(t + t y)(1 - y)``, which keeps its digits where ``y`` is near one."""
-    return mul(add(t, mul(t, y)), one_minus(y))
-
-
-def _atanh_tangent(t, x, y):
-    return mul(integer_pow(add(like(x, 1), x), -1), div(t, one_minus(x)))
-
-
-def _atan2_factor(x, y, numerator):
-    return div(numerator, add(square(x), square(y)))
-
+# ---- exp
 
 exp_p = _function("exp", np.exp, lambda t, x, y: mul(t, y))
-exp2_p = _function("exp2", np.exp2, _exp2_tangent)
-expm1_p = _function("expm1", np.expm1, lambda t, x, y: mul(t, add(y, like(y, 1))), of_complex=complex_edges.expm1)
-log_p = _function(log_p, np.log, lambda t, x, y: div(t, x))
-log1p_p = _function("log1p", np.log1p, lambda t, x, y: div(t, add(x, like(x, 1))), of_complex=complex_edges.log1p)
-logistic_p = _function("logistic", _logistic, _logistic_tangent, lower=_logistic_lower, wider=WIDER_WITH_HALF)
-sin_p = _function("sin", np.sin, lambda t, x, y: mul(t, cos(x)))
-cos_p = _function("cos", np.cos, lambda t, x, y: neg(mul(t, sin(x))))
-tan_p = _function("tan", np.tan, lambda t, x, y: mul(t, add(like(y, 1), square(y))))
-asin_p = _function("asin", np.arcsin, lambda t, x, y: mul(t, rsqrt(one_minus(square(x)))))
-acos_p = _function("acos", np.arccos, lambda t, x, y: mul(t, neg(rsqrt(one_minus(square(x))))))
-atan_p = _function("atan", np.arctan, lambda t, x, y: div(t, add(like(x, 1), square(x))))
-sinh_p = _function("sinh", np.sinh, lambda t, x, y: mul(t, cosh(x)))
-cosh_p = _function("cosh", np.cosh, lambda t, x, y: mul(t, sinh(x)))
-tanh_p = _function("tanh", np.tanh, _tanh_tangent)
-asinh_p = _function("asinh", np.arcsinh, lambda t, x, y: mul(t, rsqrt(add(square(x), like(x, 1)))))
-acosh_p = _function("acosh", np.arccosh, lambda t, x, y: mul(t, rsqrt(sub(square(x), like(x, 1)))))
-atanh_p = _function("atanh", np.arctanh, _atanh_tangent)
-atan2_p = elementwise(
-    "atan2", _atan2, INEXACT, lambda t, x, y, z: mul(t, _atan2_factor(x, y, y)),
-    lambda t, x, y, z: mul(t, _atan2_factor(x, y, neg(x))), lower=_atan2_lower,
-)  # fmt: skip
-
-
-# ------------------------------------------------------------------------------------------------------------
-# Functions
 
 
 def exp(x, *, accuracy=None):
@@ -141,6 +52,16 @@ def exp(x, *, accuracy=None):
     return exp_p.bind(x)
 
 
+# ---- exp2
+
+
+def _exp2_tangent(t, x, y):
+    return mul(log(like(x, 2)), mul(t, y))
+
+
+exp2_p = _function("exp2", np.exp2, _exp2_tangent)
+
+
 def exp2(x, *, accuracy=None):
     r"""Elementwise power of two: :math:`2^x`.
 
@@ -159,6 +80,11 @@ def exp2(x, *, accuracy=None):
     if accuracy is not None:
         check_accuracy(accuracy)
     return exp2_p.bind(x)
+
+
+# ---- expm1
+
+expm1_p = _function("expm1", np.expm1, lambda t, x, y: mul(t, add(y, like(y, 1))), of_complex=complex_edges.expm1)
 
 
 def expm1(x, *, accuracy=None):
@@ -181,6 +107,11 @@ def expm1(x, *, accuracy=None):
     return expm1_p.bind(x)
 
 
+# ---- log
+
+log_p = _function(log_p, np.log, lambda t, x, y: div(t, x))
+
+
 def log(x, *, accuracy=None):
     r"""Elementwise natural logarithm: :math:`\log x`.
 
@@ -199,6 +130,11 @@ def log(x, *, accuracy=None):
     if accuracy is not None:
         check_accuracy(accuracy)
     return log_p.bind(x)
+
+
+# ---- log1p
+
+log1p_p = _function("log1p", np.log1p, lambda t, x, y: div(t, add(x, like(x, 1))), of_complex=complex_edges.log1p)
 
 
 def log1p(x, *, accuracy=None):
@@ -221,6 +157,39 @@ def log1p(x, *, accuracy=None):
     return log1p_p.bind(x)
 
 
+# ---- logistic
+
+
+def _logistic(x):
+    if x.dtype.kind == "c":
+        return np.reciprocal(np.exp(-x) + x.dtype.type(1))
+    one = x.dtype.type(1)
+    small = np.exp(-np.abs(x))  # at most one, so that neither half of the line overflows
+    return np.where(x < 0, small, one) / (one + small)
+
+
+_F32 = np.dtype(np.float32)
+
+
+def _logistic_lower(b, x):
+    """The same formula as eagerly: it keeps subnormal results. Small floats are rounded once, at the end."""
+    if x.dtype in WIDER_WITH_HALF:
+        return b.convert(_logistic_lower(b, b.convert(x, _F32)), x.dtype)
+    one = b.constant(np.asarray(1, x.dtype))
+    if x.dtype.kind == "c":
+        return b.map("div", one, b.map("add", one, b.map("exp", b.map("neg", x))))
+    small = b.map("exp", b.map("neg", b.map("abs", x)))
+    negative = b.map("lt", x, b.constant(np.asarray(0, x.dtype)))
+    return b.map("div", b.map("select", negative, small, one), b.map("add", one, small))
+
+
+def _logistic_tangent(t, x, y):
+    return mul(t, mul(y, one_minus(y)))
+
+
+logistic_p = _function("logistic", _logistic, _logistic_tangent, lower=_logistic_lower, wider=WIDER_WITH_HALF)
+
+
 def logistic(x, *, accuracy=None):
     r"""Elementwise logistic function: :math:`1 \over 1 + e^{-x}`.
 
@@ -239,6 +208,11 @@ def logistic(x, *, accuracy=None):
     if accuracy is not None:
         check_accuracy(accuracy)
     return logistic_p.bind(x)
+
+
+# ---- sin
+
+sin_p = _function("sin", np.sin, lambda t, x, y: mul(t, cos(x)))
 
 
 def sin(x, *, accuracy=None):
@@ -261,6 +235,11 @@ def sin(x, *, accuracy=None):
     return sin_p.bind(x)
 
 
+# ---- cos
+
+cos_p = _function("cos", np.cos, lambda t, x, y: neg(mul(t, sin(x))))
+
+
 def cos(x, *, accuracy=None):
     r"""Elementwise cosine.
 
@@ -279,6 +258,11 @@ def cos(x, *, accuracy=None):
     if accuracy is not None:
         check_accuracy(accuracy)
     return cos_p.bind(x)
+
+
+# ---- tan
+
+tan_p = _function("tan", np.tan, lambda t, x, y: mul(t, add(like(y, 1), square(y))))
 
 
 def tan(x, *, accuracy=None):
@@ -301,6 +285,11 @@ def tan(x, *, accuracy=None):
     return tan_p.bind(x)
 
 
+# ---- asin
+
+asin_p = _function("asin", np.arcsin, lambda t, x, y: mul(t, rsqrt(one_minus(square(x)))))
+
+
 def asin(x):
     r"""Elementwise inverse of the sine.
 
@@ -316,6 +305,11 @@ def asin(x):
     0.0
     """
     return asin_p.bind(x)
+
+
+# ---- acos
+
+acos_p = _function("acos", np.arccos, lambda t, x, y: mul(t, neg(rsqrt(one_minus(square(x))))))
 
 
 def acos(x):
@@ -335,6 +329,11 @@ def acos(x):
     return acos_p.bind(x)
 
 
+# ---- atan
+
+atan_p = _function("atan", np.arctan, lambda t, x, y: div(t, add(like(x, 1), square(x))))
+
+
 def atan(x):
     r"""Elementwise inverse of the tangent.
 
@@ -350,6 +349,11 @@ def atan(x):
     0.0
     """
     return atan_p.bind(x)
+
+
+# ---- sinh
+
+sinh_p = _function("sinh", np.sinh, lambda t, x, y: mul(t, cosh(x)))
 
 
 def sinh(x):
@@ -369,6 +373,11 @@ def sinh(x):
     return sinh_p.bind(x)
 
 
+# ---- cosh
+
+cosh_p = _function("cosh", np.cosh, lambda t, x, y: mul(t, sinh(x)))
+
+
 def cosh(x):
     r"""Elementwise hyperbolic cosine.
 
@@ -384,6 +393,17 @@ def cosh(x):
     1.0
     """
     return cosh_p.bind(x)
+
+
+# ---- tanh
+
+
+def _tanh_tangent(t, x, y):
+    """``t (1 - y^2)``, as ``(t + t y)(1 - y)``, which keeps its digits where ``y`` is near one."""
+    return mul(add(t, mul(t, y)), one_minus(y))
+
+
+tanh_p = _function("tanh", np.tanh, _tanh_tangent)
 
 
 def tanh(x, *, accuracy=None):
@@ -406,6 +426,11 @@ def tanh(x, *, accuracy=None):
     return tanh_p.bind(x)
 
 
+# ---- asinh
+
+asinh_p = _function("asinh", np.arcsinh, lambda t, x, y: mul(t, rsqrt(add(square(x), like(x, 1)))))
+
+
 def asinh(x):
     r"""Elementwise inverse of the hyperbolic sine.
 
@@ -421,6 +446,11 @@ def asinh(x):
     0.0
     """
     return asinh_p.bind(x)
+
+
+# ---- acosh
+
+acosh_p = _function("acosh", np.arccosh, lambda t, x, y: mul(t, rsqrt(sub(square(x), like(x, 1)))))
 
 
 def acosh(x):
@@ -440,6 +470,16 @@ def acosh(x):
     return acosh_p.bind(x)
 
 
+# ---- atanh
+
+
+def _atanh_tangent(t, x, y):
+    return mul(integer_pow(add(like(x, 1), x), -1), div(t, one_minus(x)))
+
+
+atanh_p = _function("atanh", np.arctanh, _atanh_tangent)
+
+
 def atanh(x):
     r"""Elementwise inverse of the hyperbolic tangent.
 
@@ -455,6 +495,37 @@ def atanh(x):
     0.0
     """
     return atanh_p.bind(x)
+
+
+# ---- atan2
+
+
+def _atan2(x, y):
+    """The angle of the point (y, x); for complex arguments by the logarithm, as XLA continues it."""
+    if x.dtype.kind != "c":
+        return np.arctan2(x, y)
+    i = x.dtype.type(1j)
+    return -i * np.log((y + i * x) / np.sqrt(x * x + y * y))
+
+
+def _atan2_lower(b, x, y):
+    x, y = spread_operands(b, (x, y))
+    if x.dtype.kind != "c":
+        return b.map("atan2", x, y)
+    i, minus_i = (b.constant(np.asarray(c, x.dtype)) for c in (1j, -1j))
+    size = b.map("sqrt", b.map("add", b.map("mul", x, x), b.map("mul", y, y)))
+    point = b.map("add", y, b.map("mul", i, x))
+    return b.map("mul", minus_i, b.map("log", b.map("div", point, size)))
+
+
+def _atan2_factor(x, y, numerator):
+    return div(numerator, add(square(x), square(y)))
+
+
+atan2_p = elementwise(
+    "atan2", _atan2, INEXACT, lambda t, x, y, z: mul(t, _atan2_factor(x, y, y)),
+    lambda t, x, y, z: mul(t, _atan2_factor(x, y, neg(x))), lower=_atan2_lower,
+)  # fmt: skip
 
 
 def atan2(x, y):
