@@ -204,7 +204,7 @@ class RichBar:
 
 @jax.jit
 def gradient_norms(params, images, labels):
-    """The length of each example's own gradient: which images still pull at the parameters?"""
+    """The length of each example's own gradient: which images still pull at the parameters."""
     grads = jax.vmap(jax.grad(loss), in_axes=(None, 0, 0))(params, images, labels)
     squares = [jnp.sum(g.reshape(len(images), -1) ** 2, axis=1) for g in jax.tree.leaves(grads)]
     return jnp.sqrt(sum(squares))

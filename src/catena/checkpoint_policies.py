@@ -13,10 +13,9 @@ PRODUCTS = ("dot_general", "conv_general_dilated", "ragged_dot_general")
 def everything_saveable(*_, **__) -> bool:
     """Keep every value, as without ``checkpoint``.
 
-    Example:
-      >>> from catena import checkpoint_policies
-      >>> checkpoint_policies.everything_saveable()
-      True
+    >>> from catena import checkpoint_policies
+    >>> checkpoint_policies.everything_saveable()
+    True
     """
     return True
 
@@ -24,10 +23,9 @@ def everything_saveable(*_, **__) -> bool:
 def nothing_saveable(*_, **__) -> bool:
     """Keep nothing but the arguments; the default.
 
-    Example:
-      >>> from catena import checkpoint_policies
-      >>> checkpoint_policies.nothing_saveable()
-      False
+    >>> from catena import checkpoint_policies
+    >>> checkpoint_policies.nothing_saveable()
+    False
     """
     return False
 
@@ -35,9 +33,8 @@ def nothing_saveable(*_, **__) -> bool:
 def dots_saveable(prim, *args, **params) -> bool:
     """Keep the results of matrix products and convolutions.
 
-    Example:
-      >>> import catena as jax
-      >>> f = jax.checkpoint(lambda x: x @ x, policy=jax.checkpoint_policies.dots_saveable)
+    >>> import catena as jax
+    >>> f = jax.checkpoint(lambda x: x @ x, policy=jax.checkpoint_policies.dots_saveable)
     """
     return prim.name in PRODUCTS
 
@@ -48,9 +45,8 @@ checkpoint_dots = dots_saveable
 def dots_with_no_batch_dims_saveable(prim, *args, **params) -> bool:
     """Keep the results of matrix products that have no batch dimensions.
 
-    Example:
-      >>> import catena as jax
-      >>> f = jax.checkpoint(lambda x: x @ x, policy=jax.checkpoint_policies.dots_with_no_batch_dims_saveable)
+    >>> import catena as jax
+    >>> f = jax.checkpoint(lambda x: x @ x, policy=jax.checkpoint_policies.dots_with_no_batch_dims_saveable)
     """
     return prim.name == "dot_general" and not any(params["dimension_numbers"][1])
 
@@ -65,9 +61,8 @@ def _is_named(prim, params, names) -> bool:
 def save_only_these_names(*names_which_can_be_saved: str) -> Callable[..., bool]:
     """Keep the values given one of these names by ``checkpoint_name``, and no others.
 
-    Example:
-      >>> from catena import checkpoint_policies
-      >>> policy = checkpoint_policies.save_only_these_names("attention")
+    >>> from catena import checkpoint_policies
+    >>> policy = checkpoint_policies.save_only_these_names("attention")
     """
     names = frozenset(names_which_can_be_saved)
     return lambda prim, *_, **params: _is_named(prim, params, names)
@@ -76,9 +71,8 @@ def save_only_these_names(*names_which_can_be_saved: str) -> Callable[..., bool]
 def save_any_names_but_these(*names_not_to_save: str) -> Callable[..., bool]:
     """Keep every named value except those with these names.
 
-    Example:
-      >>> from catena import checkpoint_policies
-      >>> policy = checkpoint_policies.save_any_names_but_these("scores")
+    >>> from catena import checkpoint_policies
+    >>> policy = checkpoint_policies.save_any_names_but_these("scores")
     """
     names = frozenset(names_not_to_save)
     return lambda prim, *_, **params: prim.name == "name" and params["name"] not in names
@@ -87,9 +81,8 @@ def save_any_names_but_these(*names_not_to_save: str) -> Callable[..., bool]:
 def save_anything_except_these_names(*names_not_to_save: str) -> Callable[..., bool]:
     """Keep every value except those with these names.
 
-    Example:
-      >>> from catena import checkpoint_policies
-      >>> policy = checkpoint_policies.save_anything_except_these_names("scores")
+    >>> from catena import checkpoint_policies
+    >>> policy = checkpoint_policies.save_anything_except_these_names("scores")
     """
     names = frozenset(names_not_to_save)
     return lambda prim, *_, **params: not _is_named(prim, params, names)
@@ -98,9 +91,8 @@ def save_anything_except_these_names(*names_not_to_save: str) -> Callable[..., b
 def save_from_both_policies(policy_1: Callable[..., bool], policy_2: Callable[..., bool]) -> Callable[..., bool]:
     """Keep what either of two policies keeps.
 
-    Example:
-      >>> from catena import checkpoint_policies as p
-      >>> policy = p.save_from_both_policies(p.dots_saveable, p.save_only_these_names("scores"))
+    >>> from catena import checkpoint_policies as p
+    >>> policy = p.save_from_both_policies(p.dots_saveable, p.save_only_these_names("scores"))
     """
     return lambda prim, *args, **params: bool(policy_1(prim, *args, **params) or policy_2(prim, *args, **params))
 
@@ -112,14 +104,13 @@ def save_and_offload_only_these_names(
 
     On the CPU both memories are the same, so offloaded values are simply kept.
 
-    Example:
-      >>> from catena import checkpoint_policies as p
-      >>> policy = p.save_and_offload_only_these_names(
-      ...     names_which_can_be_saved=["a"],
-      ...     names_which_can_be_offloaded=["b"],
-      ...     offload_src="device",
-      ...     offload_dst="pinned_host",
-      ... )
+    >>> from catena import checkpoint_policies as p
+    >>> policy = p.save_and_offload_only_these_names(
+    ...     names_which_can_be_saved=["a"],
+    ...     names_which_can_be_offloaded=["b"],
+    ...     offload_src="device",
+    ...     offload_dst="pinned_host",
+    ... )
     """
     check_memory(offload_src)
     check_memory(offload_dst)
@@ -132,9 +123,8 @@ def save_and_offload_only_these_names(
 def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Callable[..., bool]:
     """Keep the results of matrix products without batch dimensions in ``offload_dst``; on the CPU, simply keep them.
 
-    Example:
-      >>> from catena import checkpoint_policies
-      >>> policy = checkpoint_policies.offload_dot_with_no_batch_dims("device", "pinned_host")
+    >>> from catena import checkpoint_policies
+    >>> policy = checkpoint_policies.offload_dot_with_no_batch_dims("device", "pinned_host")
     """
     check_memory(offload_src)
     check_memory(offload_dst)

@@ -23,24 +23,21 @@ def ravel_pytree(pytree: Any) -> tuple[Any, Callable]:
 
     Arguments:
       pytree: a tree of arrays and scalars.
-
     Returns:
       ``(vector, unravel)``: the vector has the dtype that all leaves promote to; ``unravel`` maps a vector of
       its length and dtype to a tree like ``pytree``, with the shapes and dtypes of its leaves. Where these are of
       one dtype, the vector may have another, which its parts keep. Such functions are equal for trees of one type.
-
     Raises:
       ValueError: from ``unravel``, for a vector of another shape. TypeError: for one of another dtype, where the
         leaves are not all of one.
 
-    Example:
-      >>> import catena.numpy as jnp
-      >>> from catena.flatten_util import ravel_pytree
-      >>> vector, unravel = ravel_pytree({"a": jnp.ones(2), "b": 3.0})
-      >>> vector
-      Array([1., 1., 3.], dtype=float32)
-      >>> unravel(2 * vector)
-      {'a': Array([2., 2.], dtype=float32), 'b': Array(6., dtype=float32)}
+    >>> import catena.numpy as jnp
+    >>> from catena.flatten_util import ravel_pytree
+    >>> vector, unravel = ravel_pytree({"a": jnp.ones(2), "b": 3.0})
+    >>> vector
+    Array([1., 1., 3.], dtype=float32)
+    >>> unravel(2 * vector)
+    {'a': Array([2., 2.], dtype=float32), 'b': Array(6., dtype=float32)}
     """
     leaves, tree = tree_flatten(pytree)
     leaves = [leaf_value(x) for x in leaves]

@@ -1,5 +1,6 @@
 """Making arrays: values and types of ``array``, ``zeros``, ``arange``, ``linspace``, ``eye`` and their
-kin."""
+kin.
+"""
 
 import functools
 

@@ -1,5 +1,6 @@
 """Fast paths of the NumPy API against the general ones: a function of concrete arrays gives the dtype, weakness, shape
-and values that its jaxpr gives, which knows no fast path. The arrays are those that fast paths could get wrong."""
+and values that its jaxpr gives, which knows no fast path. The arrays are those that fast paths could get wrong.
+"""
 
 import importlib.util
 import pathlib

@@ -34,7 +34,8 @@ def operand(name: str):
 
 def unfit(way: str, names) -> bool:
     """What a way does not take: orders of complex numbers are JAX's own affair, Python's ``+`` is Python's, and what
-    needs arrays makes narrow weak numbers of two scalars."""
+    needs arrays makes narrow weak numbers of two scalars.
+    """
     return way == "operator" and all(n in PYTHON for n in names)
 
 

@@ -1,5 +1,6 @@
 """Elementwise functions of ``catena.numpy``: values, dtypes, weak types, both paths, jit, errors, ufunc
-methods."""
+methods.
+"""
 
 import operator
 

@@ -1,6 +1,4 @@
-"""The language: avals and dtypes, values, primitives, traces, jaxprs. The names that users of ``jax.core``
-know.
-"""
+"""The language: avals and dtypes, values, primitives, traces, jaxprs. The names that users of ``jax.core`` know."""
 
 from catena.core.aval import AbstractToken as AbstractToken
 from catena.core.aval import ShapedArray as ShapedArray

@@ -29,9 +29,7 @@ _new = object.__new__
 
 
 class ArrayType(type):
-    """The type of Array: tracers count as instances, so that ``isinstance(x, Array)`` holds while tracing
-    too.
-    """
+    """The type of Array: tracers count as instances, so that ``isinstance(x, Array)`` holds while tracing too."""
 
     def __instancecheck__(cls, x):
         return getattr(type(x), "_is_array", False)
@@ -328,8 +326,7 @@ def deleted_error(aval) -> RuntimeError:
 
 
 class ExtendedArray(Array):
-    """An array of an extended dtype, such as random keys: opaque elements, held in a NumPy array of the same
-    shape.
+    """An array of an extended dtype, such as random keys: opaque elements, held in a NumPy array of the same shape.
 
     ``_value`` has the dtype's storage dtype (``ExtendedDType.physical``), so that whatever only moves
     elements around (indexing, reshape, concatenate, select ...) works on it as it is. Only the dtype's own
@@ -429,9 +426,7 @@ def extended_value(value, aval) -> ExtendedArray | Token:
 
 
 def fresh_array(value: np.ndarray, aval) -> Array:
-    """``typed_array`` for NumPy arrays of plain dtypes: nothing to check, for the results of compiled
-    programs.
-    """
+    """``typed_array`` for NumPy arrays of plain dtypes: nothing to check, for the results of compiled programs."""
     array = _new(Array)
     array._value = value
     array._weak = aval.weak_type
@@ -510,9 +505,7 @@ def scalar_value(x) -> np.ndarray:
 
 
 def read_only(value: np.ndarray) -> np.ndarray:
-    """A view of ``value`` that cannot be written to, nor be made writable: the memory's owner is locked as
-    well.
-    """
+    """A view of ``value`` that cannot be written to, nor be made writable: the memory's owner is locked as well."""
     if value.flags.writeable:
         owner: Any = value
         while isinstance(owner, np.ndarray):

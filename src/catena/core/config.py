@@ -1,5 +1,4 @@
-"""Configuration flags, under JAX's names: process-wide by ``config.update`` or the environment, per thread by
-``with``.
+"""Configuration flags, under JAX's names: process-wide by ``config.update`` or the environment, per thread by ``with``.
 
 Every flag is one row of a table. Flags that change what tracing yields take part in every cache key: the
 context carries one small integer for the process-wide values and one for a thread's overrides.
@@ -210,9 +209,8 @@ def as_device(flag: Flag, value):
     if value is None or isinstance(value, str) or hasattr(value, "platform"):
         return value or None
     raise ValueError(
-        f"{flag.name} must be a device (such as `jax.devices('cpu')[0]`), the name of a platform such as "
-        f"'cpu', or None; "
-        f"got {value!r}"
+        f"{flag.name} must be a device (such as `jax.devices('cpu')[0]`), the name of a platform such as 'cpu', or "
+        f"None; got {value!r}"
     )
 
 
@@ -288,9 +286,7 @@ class Config:
         return context.x64
 
     def parse_flags_with_absl(self) -> None:
-        """Set flags from command-line arguments of the form ``--jax_enable_x64=true``, and leave the others
-        alone.
-        """
+        """Set flags from command-line arguments of the form ``--jax_enable_x64=true``, and leave the others alone."""
         parse_arguments()
 
     def __getattr__(self, name: str):
@@ -398,9 +394,7 @@ UNSET = object()  # the local value of a flag that this thread does not override
 
 
 class FlagContext:
-    """A context manager for one flag: ``with debug_nans(True):`` sets it in this thread; booleans default to
-    True.
-    """
+    """A context manager for one flag: ``with debug_nans(True):`` sets it in this thread; booleans default to True."""
 
     def __init__(self, name: str):
         self.flag = FLAGS[name]
@@ -436,8 +430,8 @@ devices_in_use: list = []  # holds True from then on
 
 
 def fix_number_of_devices() -> None:
-    """Let the number of virtual CPU devices be what it is from now on. Where nobody set the flag, what XLA was told
-    counts.
+    """Let the number of virtual CPU devices be what it is from now on. Where nobody set the flag, what
+    XLA was told counts.
     """
     if not devices_in_use:
         devices_in_use.append(True)
@@ -502,10 +496,9 @@ threefry_partitionable = FlagContext("jax_threefry_partitionable")
 def checking_leaks():
     """Raise an error where a tracer outlives its trace, in this thread within a ``with`` block.
 
-    Example:
-      >>> import catena as jax
-      >>> with jax.checking_leaks():
-      ...     y = jax.jit(lambda x: x + 1)(1)
+    >>> import catena as jax
+    >>> with jax.checking_leaks():
+    ...     y = jax.jit(lambda x: x + 1)(1)
     """
     return override("jax_check_tracer_leaks", True)
 
@@ -516,10 +509,9 @@ def disable_jit(disable: bool = True):
     Arguments:
       disable: whether to disable; ``False`` enables again inside.
 
-    Example:
-      >>> import catena as jax
-      >>> with jax.disable_jit():
-      ...     y = jax.jit(lambda x: print(x) or x)(1)
-      1
+    >>> import catena as jax
+    >>> with jax.disable_jit():
+    ...     y = jax.jit(lambda x: print(x) or x)(1)
+    1
     """
     return override("jax_disable_jit", disable)

@@ -93,9 +93,7 @@ class transformation:  # noqa: N801
 
 
 class extend_axis_env:  # noqa: N801
-    """Bring the axis ``name`` of ``size`` into scope within a ``with`` block; an unnamed axis changes
-    nothing.
-    """
+    """Bring the axis ``name`` of ``size`` into scope within a ``with`` block; an unnamed axis changes nothing."""
 
     __slots__ = ("name", "size", "previous")
 

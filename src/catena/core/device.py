@@ -17,8 +17,7 @@ class Device:
     """A device that holds arrays and runs programs.
 
     Devices are listed by ``catena.devices()``. All CPU devices are views of the same processor; having
-    several of them
-    lets programs for many devices be written and tested on one machine.
+    several of them lets programs for many devices be written and tested on one machine.
     """
 
     platform = "cpu"
@@ -57,9 +56,7 @@ class Device:
         return Memory(self, kind)
 
     def memory_stats(self) -> None:
-        """The statistics of the device's allocator; the CPU's memory is the process's, which has none:
-        ``None``.
-        """
+        """The statistics of the device's allocator; the CPU's memory is the process's, which has none: ``None``."""
         return None
 
     def live_buffers(self) -> list:
@@ -122,9 +119,7 @@ class Client(NamedTuple):
 
 
 def live_arrays() -> list[Array]:
-    """All arrays that are alive in this process; the garbage collector knows them, so arrays pay nothing for
-    it.
-    """
+    """All arrays that are alive in this process; the garbage collector knows them, so arrays pay nothing for it."""
     return [x for x in gc.get_objects() if type(x) in ARRAYS and not x.is_deleted()]
 
 
@@ -148,17 +143,14 @@ def devices(backend: str | None = None) -> list[Device]:
 
     Arguments:
       backend: ``"cpu"``, or ``None`` for the default.
-
     Returns:
       The devices in order of their numbers; ``jax_num_cpu_devices`` says how many there are.
-
     Raises:
       RuntimeError: when there is no such backend.
 
-    Example:
-      >>> import catena as jax
-      >>> jax.devices()[0]
-      CpuDevice(id=0)
+    >>> import catena as jax
+    >>> jax.devices()[0]
+    CpuDevice(id=0)
     """
     check_backend(backend)
     check_platforms(config.read("jax_platform_name") or config.read("jax_platforms"))
@@ -172,8 +164,7 @@ def check_backend(backend) -> None:
         return
     if backend in ("gpu", "cuda", "rocm", "tpu", "metal"):
         raise RuntimeError(
-            f"Unknown backend: '{backend}' requested, but no platforms that are instances of {backend} are "
-            f"present. "
+            f"Unknown backend: '{backend}' requested, but no platforms that are instances of {backend} are present. "
             "Platforms present are: cpu"
         )
     raise RuntimeError(f"Unknown backend {backend}. Available backends are ['cpu']")
@@ -196,10 +187,9 @@ def local_devices(
       process_index: the number of a process; 0 is the only one. ``host_id`` is its older name.
       backend: as for ``devices``.
 
-    Example:
-      >>> import catena as jax
-      >>> len(jax.local_devices()) == jax.local_device_count()
-      True
+    >>> import catena as jax
+    >>> len(jax.local_devices()) == jax.local_device_count()
+    True
     """
     for index in (process_index, host_id):
         if index not in (None, 0):
@@ -210,10 +200,9 @@ def local_devices(
 def process_index(backend: str | None = None) -> int:
     """The number of this process among those that compute together: it is the only one.
 
-    Example:
-      >>> import catena as jax
-      >>> jax.process_index()
-      0
+    >>> import catena as jax
+    >>> jax.process_index()
+    0
     """
     check_backend(backend)
     return 0
@@ -222,10 +211,9 @@ def process_index(backend: str | None = None) -> int:
 def process_count(backend: str | None = None) -> int:
     """The number of processes that compute together.
 
-    Example:
-      >>> import catena as jax
-      >>> jax.process_count()
-      1
+    >>> import catena as jax
+    >>> jax.process_count()
+    1
     """
     check_backend(backend)
     return 1
@@ -234,10 +222,9 @@ def process_count(backend: str | None = None) -> int:
 def device_count(backend: str | None = None) -> int:
     """The number of devices of a backend.
 
-    Example:
-      >>> import catena as jax
-      >>> jax.device_count() >= 1
-      True
+    >>> import catena as jax
+    >>> jax.device_count() >= 1
+    True
     """
     return len(devices(backend))
 
@@ -245,10 +232,9 @@ def device_count(backend: str | None = None) -> int:
 def local_device_count(backend: str | None = None) -> int:
     """The number of devices of this process.
 
-    Example:
-      >>> import catena as jax
-      >>> jax.local_device_count() >= 1
-      True
+    >>> import catena as jax
+    >>> jax.local_device_count() >= 1
+    True
     """
     return len(local_devices(backend=backend))
 
@@ -256,10 +242,9 @@ def local_device_count(backend: str | None = None) -> int:
 def default_backend() -> str:
     """The name of the platform that runs programs by default.
 
-    Example:
-      >>> import catena as jax
-      >>> jax.default_backend()
-      'cpu'
+    >>> import catena as jax
+    >>> jax.default_backend()
+    'cpu'
     """
     return "cpu"
 

@@ -27,9 +27,7 @@ float0 = np.dtype([("float0", np.void, 0)])
 
 
 class ByDType(dict):
-    """What is known of each dtype; asked about another, such as that of keys, the error that NumPy's users
-    know.
-    """
+    """What is known of each dtype; asked about another, such as that of keys, the error that NumPy's users know."""
 
     def __missing__(self, dtype):
         raise TypeError(f"Cannot interpret '{dtype}' as a data type")

@@ -447,7 +447,8 @@ def promote(*pairs) -> tuple:
 
 def least_common(*dtypes):
     """The dtype to which ``dtypes`` promote, in every mode of promotion: for what a function does with its arguments,
-    not for what the user mixes."""
+    not for what the user mixes.
+    """
     return available(_least_type([(available(d), False) for d in dtypes], "standard")[0])
 
 

@@ -37,9 +37,7 @@ class Literal:
 
 
 class Eqn(NamedTuple):
-    """One application of a primitive: ``outvars = primitive[params] invars``, with effects and the user's
-    line.
-    """
+    """One application of a primitive: ``outvars = primitive[params] invars``, with effects and the user's line."""
 
     invars: list
     outvars: list
@@ -113,9 +111,7 @@ class Jaxpr:
 
     @property
     def in_aval_qdds(self) -> list:
-        """The types of the arguments, as ``in_avals``: values here have no type that changes as the jaxpr
-        runs.
-        """
+        """The types of the arguments, as ``in_avals``: values here have no type that changes as the jaxpr runs."""
         return self.in_avals
 
     @property
@@ -234,7 +230,6 @@ def eval_jaxpr(jaxpr: Jaxpr, consts, *args) -> list:
       jaxpr: what to run.
       consts: a value for each constvar.
       args: a value for each invar.
-
     Returns:
       The list of results.
     """

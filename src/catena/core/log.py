@@ -16,16 +16,12 @@ def announce(message: str, *args, loud: bool) -> None:
 
 
 def set_level(level: str) -> None:
-    """Show messages of this level and above on standard error; ``NOTSET`` leaves the log to Python's
-    defaults.
-    """
+    """Show messages of this level and above on standard error; ``NOTSET`` leaves the log to Python's defaults."""
     show("catena", logging.NOTSET if level == "NOTSET" else getattr(logging, level))
 
 
 def set_debug_modules(names: str | None) -> None:
-    """Show everything that the modules in a comma-separated list log; the names of the last call are put
-    back.
-    """
+    """Show everything that the modules in a comma-separated list log; the names of the last call are put back."""
     wanted = {own_name(name.strip()) for name in (names or "").split(",") if name.strip()}
     for name in [n for n in _handlers if n.endswith("(debug)")]:
         if name.removesuffix("(debug)") not in wanted:

@@ -213,7 +213,6 @@ class RuleTable(MutableMapping):
       name: an identifier that is no attribute of primitives yet.
       missing: what the error says where there is no rule, with ``{}`` for the primitive.
       optional: whether primitives may do without, without saying why.
-
     Raises:
       ValueError: the name is taken.
 

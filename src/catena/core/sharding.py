@@ -19,10 +19,9 @@ class SingleDeviceSharding(Sharding):
       device: the device.
       memory_kind: the kind of its memory; ``"device"`` by default.
 
-    Example:
-      >>> import catena as jax, catena.numpy as jnp
-      >>> jnp.ones(3).sharding
-      SingleDeviceSharding(device=CpuDevice(id=0), memory_kind=device)
+    >>> import catena as jax, catena.numpy as jnp
+    >>> jnp.ones(3).sharding
+    SingleDeviceSharding(device=CpuDevice(id=0), memory_kind=device)
     """
 
     __slots__ = ("device", "memory_kind")

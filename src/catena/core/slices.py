@@ -74,14 +74,12 @@ def dslice(start, size=None, stride=None) -> Slice:
         at 0.
       size: the number of elements.
       stride: the distance between them; 1 by default.
-
     Returns:
       A ``Slice``.
 
-    Example:
-      >>> import catena as jax, catena.numpy as jnp
-      >>> jnp.arange(10.0)[jax.ds(3, 2)]
-      Array([3., 4.], dtype=float32)
+    >>> import catena as jax, catena.numpy as jnp
+    >>> jnp.arange(10.0)[jax.ds(3, 2)]
+    Array([3., 4.], dtype=float32)
     """
     if size is None:
         start, size = 0, start

@@ -221,7 +221,6 @@ def trace_to_jaxpr(fun, in_avals, debug_info: DebugInfo) -> tuple[Jaxpr, list]:
       fun: from flat arguments to the flat list of results.
       in_avals: the types of the arguments.
       debug_info: what to say about the function in error messages.
-
     Returns:
       The jaxpr, and the values of its constvars: Arrays, or tracers of enclosing traces.
     """
@@ -255,8 +254,7 @@ def result_place(debug_info: DebugInfo, position: int) -> str:
 
 
 def trace_to_closed_jaxpr(fun, in_avals, debug_info: DebugInfo) -> tuple[ClosedJaxpr, list]:
-    """As ``trace_to_jaxpr``, with concrete constants closed over and tracers of outer traces as leading
-    arguments.
+    """As ``trace_to_jaxpr``, with concrete constants closed over and tracers of outer traces as leading arguments.
 
     Returns:
       The closed jaxpr, and the outer tracers to pass before its other arguments.

@@ -7,8 +7,7 @@ from catena.core.aval import AbstractToken
 
 
 class ShapeDtypeStruct:
-    """A container for the shape, dtype and weakness of an array; stands in for arrays where no values are
-    needed.
+    """A container for the shape, dtype and weakness of an array; stands in for arrays where no values are needed.
 
     Arguments:
       shape: a sequence of integers.
@@ -18,10 +17,9 @@ class ShapeDtypeStruct:
       manual_axis_type: which manual mesh axes the value varies over, or ``None``.
       is_ref: whether it describes a mutable reference.
 
-    Example:
-      >>> import catena as jax, catena.numpy as jnp
-      >>> jax.ShapeDtypeStruct((2, 3), jnp.float32)
-      ShapeDtypeStruct(shape=(2, 3), dtype=float32)
+    >>> import catena as jax, catena.numpy as jnp
+    >>> jax.ShapeDtypeStruct((2, 3), jnp.float32)
+    ShapeDtypeStruct(shape=(2, 3), dtype=float32)
     """
 
     __slots__ = ("shape", "dtype", "sharding", "weak_type", "manual_axis_type", "is_ref", "__weakref__")

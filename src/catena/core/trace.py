@@ -18,9 +18,7 @@ from catena.core.token import Token
 
 
 class Trace:
-    """One level of interpretation. ``alive`` ends with the transformation, so that escaped tracers are
-    recognised.
-    """
+    """One level of interpretation. ``alive`` ends with the transformation, so that escaped tracers are recognised."""
 
     __slots__ = ("parent", "alive", "__weakref__")
     name: Any = "trace"  # JaxprTrace has a property

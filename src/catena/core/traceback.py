@@ -44,9 +44,7 @@ def is_library(file_name: str) -> bool:
 
 
 def user_frames(traceback: TracebackType | None) -> TracebackType | None:
-    """The traceback without the package's frames and those of libraries that it called; all of it if none is
-    left.
-    """
+    """The traceback without the package's frames and those of libraries that it called; all of it if none is left."""
     kept, internal = [], False
     entry = traceback
     while entry is not None:
@@ -94,9 +92,7 @@ def is_own(error: BaseException) -> bool:
 
 
 class Boundary:
-    """A context manager from whose exceptions the package's frames are removed, so that the user's frames
-    remain.
-    """
+    """A context manager from whose exceptions the package's frames are removed, so that the user's frames remain."""
 
     __slots__ = ()
 
@@ -113,8 +109,8 @@ boundary = Boundary()
 
 
 def api_boundary(fun: Fun) -> Fun:
-    """The same for a function: one from whose exceptions the package's frames are removed, so that the user's
-    frames remain.
+    """The same for a function: one from whose exceptions the package's frames are removed, so that
+    the user's frames remain.
     """
 
     @functools.wraps(fun)

@@ -49,9 +49,7 @@ def tree_flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], PyTreeDe
     Arguments:
         tree: any pytree; dicts are taken in the order of their sorted keys, None has no leaves.
         is_leaf: a function of each node met; where it returns True, the node is a leaf.
-
     Returns: the list of leaves and the `PyTreeDef`.
-
     Raises: ValueError when the keys of a dict cannot be sorted.
 
     >>> tree_flatten({"b": 1, "a": (2, None)})
@@ -88,9 +86,7 @@ def tree_unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
     Arguments:
         treedef: a structure.
         leaves: as many leaves as it has.
-
     Returns: a pytree.
-
     Raises: ValueError when the number of leaves is wrong.
 
     >>> tree_unflatten(tree_structure({"a": 0, "b": [0]}), [1, 2])
@@ -109,7 +105,6 @@ def tree_flatten_with_path(
         tree: any pytree.
         is_leaf: as for `tree_flatten`.
         is_leaf_takes_path: call `is_leaf(path, x)`.
-
     Returns: a list of `(path, leaf)` and the `PyTreeDef`.
 
     >>> tree_flatten_with_path({"a": [5]})[0]
@@ -140,9 +135,7 @@ def tree_map(f: Callable, tree: Any, *rest: Any, is_leaf: IsLeaf = None) -> Any:
         tree: a pytree.
         rest: pytrees that `tree` is a prefix of; `f` gets their subtrees at the leaves of `tree`.
         is_leaf: as for `tree_flatten`, applied to `tree`.
-
     Returns: a pytree with the structure of `tree`.
-
     Raises: ValueError naming the key path where a tree in `rest` departs from `tree`.
 
     >>> tree_map(lambda x, y: x + y, {"a": 1, "b": [2]}, {"a": 10, "b": [20]})
@@ -190,9 +183,7 @@ def tree_reduce(
         tree: a pytree.
         initializer: where to start; without it, the first leaf.
         is_leaf: as for `tree_flatten`.
-
     Returns: the result.
-
     Raises: TypeError when there is neither a leaf nor an initializer.
 
     >>> tree_reduce(lambda total, x: total + x, {"a": 1, "b": (2, 3)})
@@ -216,9 +207,7 @@ def tree_reduce_associative(
         tree: a pytree.
         identity: the result for a tree without leaves.
         is_leaf: as for `tree_flatten`.
-
     Returns: the combination of all leaves.
-
     Raises: TypeError when there is neither a leaf nor an identity.
 
     >>> tree_reduce_associative(lambda a, b: f"({a}{b})", ["p", "q", "r", "s"])
@@ -271,7 +260,6 @@ def tree_broadcast(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf = None) -> 
         prefix_tree: a pytree that is a prefix of `full_tree`.
         full_tree: the pytree whose structure the result has.
         is_leaf: as for `tree_flatten`, applied to `prefix_tree`.
-
     Raises: ValueError naming the key path where `prefix_tree` is not a prefix.
 
     >>> tree_broadcast({"a": 1, "b": 2}, {"a": [0, 0], "b": 0})
@@ -287,9 +275,7 @@ def tree_transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, py
         outer_treedef: the structure of the outer tree.
         inner_treedef: the structure at each of its leaves; None: read it off the first.
         pytree_to_transpose: a tree of the composed structure.
-
     Returns: a tree of structure inner of outer.
-
     Raises: TypeError when the structure does not fit; ValueError when it cannot be read off.
 
     >>> tree_transpose(tree_structure([0, 0]), tree_structure((0, 0, 0)), [(1, 2, 3), (4, 5, 6)])
@@ -479,7 +465,6 @@ def register_pytree_node(
         flatten_func: from an instance to `(children, aux_data)`; aux_data is static, hashable and comparable.
         unflatten_func: from `(aux_data, children)` to an instance. It must accept children of any type.
         flatten_with_keys_func: from an instance to `(pairs of key and child, aux_data)`.
-
     Raises: ValueError when the class is registered already; TypeError for a non-class or non-callable.
 
     >>> class Pair:
@@ -524,7 +509,6 @@ def register_pytree_with_keys(
         flatten_with_keys: from an instance to `(pairs of key and child, aux_data)`.
         unflatten_func: from `(aux_data, children)` to an instance.
         flatten_func: from an instance to `(children, aux_data)`, where that can be faster.
-
     Raises: as `register_pytree_node`.
 
     >>> from catena.tree_util import GetAttrKey
@@ -583,9 +567,7 @@ def register_dataclass(
         data_fields: the fields that are children. Default: those not marked static, see `static`.
         meta_fields: the fields that are static: hashable and comparable.
         drop_fields: fields left out; they get their defaults when an instance is rebuilt.
-
     Returns: the class.
-
     Raises: ValueError when fields are missing, unknown or in both lists, or the class is registered already;
         TypeError when only one list is given, or none for a class that is not a dataclass.
 

@@ -100,11 +100,11 @@ def _prefix_errors(path: KeyPath, prefix: Any, full: Any, prefix_view: TreeView,
 
 def _different_types(path: KeyPath, a: str, b: str) -> Callable[[str], ValueError]:
     return lambda name: ValueError(
-        f"pytree structure error: different types at key path\n"
+        "pytree structure error: different types at key path\n"
         f"    {name}{keystr(path)}\n"
         f"At that key path, the prefix pytree {name} has a subtree of type\n"
         f"    {a}\n"
-        f"but at the same key path the full pytree has a subtree of different type\n"
+        "but at the same key path the full pytree has a subtree of different type\n"
         f"    {b}."
     )
 
@@ -122,16 +122,15 @@ def _different_lengths(path: KeyPath, a: Level, b: Level) -> Callable[[str], Val
     a_keys, b_keys = [str(key_name(k)) for k in a.keys], [str(key_name(k)) for k in b.keys]
     difference = [k for k in a_keys if k not in b_keys] + [k for k in b_keys if k not in a_keys]
     return lambda name: ValueError(
-        f"pytree structure error: different numbers of pytree children at key path\n"
+        "pytree structure error: different numbers of pytree children at key path\n"
         f"    {name}{keystr(path)}\n"
         f"At that key path, the prefix pytree {name} has a subtree of type\n"
         f"    {a.type}\n"
         f"with {len(a_keys)} child keys\n"
         f"    {' '.join(a_keys)}\n"
-        f"but at the same key path the full pytree has a subtree of the same type but with "
-        f"{len(b_keys)} child keys\n"
+        f"but at the same key path the full pytree has a subtree of the same type but with {len(b_keys)} child keys\n"
         f"    {' '.join(b_keys)}\n"
-        f"so the symmetric difference on key sets is\n"
+        "so the symmetric difference on key sets is\n"
         f"    {' '.join(difference)}"
     )
 
@@ -139,15 +138,15 @@ def _different_lengths(path: KeyPath, a: Level, b: Level) -> Callable[[str], Val
 def _different_metadata(path: KeyPath, a: Level, b: Level) -> Callable[[str], ValueError]:
     diff = "\n".join(load("difflib").ndiff(str(a.data).splitlines(), str(b.data).splitlines()))
     return lambda name: ValueError(
-        f"pytree structure error: different pytree metadata at key path\n"
+        "pytree structure error: different pytree metadata at key path\n"
         f"    {name}{keystr(path)}\n"
         f"At that key path, the prefix pytree {name} has a subtree of type\n"
         f"    {a.type}\n"
-        f"with metadata\n"
+        "with metadata\n"
         f"    {a.data}\n"
-        f"but at the same key path the full pytree has a subtree of the same type but with metadata\n"
+        "but at the same key path the full pytree has a subtree of the same type but with metadata\n"
         f"    {b.data}\n"
-        f"so the diff in the metadata at these pytree nodes is\n"
+        "so the diff in the metadata at these pytree nodes is\n"
         f"{textwrap.indent(diff, '    ')}"
     )
 

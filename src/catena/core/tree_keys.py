@@ -109,7 +109,6 @@ def keystr(keys: KeyPath, *, simple: bool = False, separator: str = "") -> str:
         keys: a key path, as yielded by `tree_flatten_with_path`.
         simple: print only the bare keys, indices and names.
         separator: what to put between entries.
-
     Returns: the entries of the path, printed and joined.
 
     >>> path = (DictKey("layer"), SequenceKey(0), GetAttrKey("w"))

@@ -37,9 +37,7 @@ class Partial(functools.partial):
     Arguments:
         func: a callable, hashable for use with `jit`.
         args, kw: arguments to bind, pytrees.
-
     Returns: a callable pytree.
-
     Raises: TypeError when `func` is not callable.
 
     >>> from catena.tree import leaves

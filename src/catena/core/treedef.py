@@ -458,10 +458,9 @@ def same_data(a: Any, b: Any) -> bool:
         return a is b or bool(a == b)
     except Exception as e:
         raise ValueError(
-            "Exception raised while checking equality of metadata fields of pytree. Make sure that metadata "
-            "fields are hashable and have simple equality semantics. (Note: arrays cannot be passed as "
-            "metadata fields!) "
-            f"The metadata are {_brief(a)} and {_brief(b)}."
+            "Exception raised while checking equality of metadata fields of pytree. Make sure that metadata fields "
+            "are hashable and have simple equality semantics. (Note: arrays cannot be passed as metadata fields!) The "
+            f"metadata are {_brief(a)} and {_brief(b)}."
         ) from e
 
 

@@ -1,6 +1,4 @@
-"""Arithmetic: sums, products, quotients, powers, roots, rounding, and the larger and smaller of two
-numbers.
-"""
+"""Arithmetic: sums, products, quotients, powers, roots, rounding, and the larger and smaller of two numbers."""
 
 import enum
 import operator
@@ -52,9 +50,7 @@ def _same(ct):
 
 
 def _choice_tangents(x, y, out):
-    """The share of ``x`` in the derivative of the larger (or smaller) of two numbers: all, nothing, or half
-    in ties.
-    """
+    """The share of ``x`` in the derivative of the larger (or smaller) of two numbers: all, nothing, or half in ties."""
     one, zero, two = like(out, 1), like(out, 0), like(out, 2)
     shape = get_aval(out).shape
     one, zero, two = (broadcast_to(c, shape) for c in (one, zero, two))
@@ -103,9 +99,7 @@ def _add_transpose(ct, x, y):
 
 
 def _sum_jvp(bind_tangents, negate_second=_same):
-    """Differentiation of a sum or difference: the same operation on the tangents, broadcast like the
-    operands.
-    """
+    """Differentiation of a sum or difference: the same operation on the tangents, broadcast like the operands."""
 
     def jvp(primals, tangents):
         out = bind_tangents(*primals)
@@ -245,8 +239,7 @@ div_p = elementwise(
 
 
 def div(x, y):
-    r"""Elementwise quotient: :math:`x \over y`; of integers rounded towards zero, and -1 for division by
-    zero.
+    r"""Elementwise quotient: :math:`x \over y`; of integers rounded towards zero, and -1 for division by zero.
 
     Arguments:
       x, y: arrays of the same dtype, numbers, of shapes that broadcast.
@@ -281,8 +274,7 @@ rem_p = elementwise("rem", _remainder, REAL, lambda t, x, y, z: t, _rem_tangent_
 
 
 def rem(x, y):
-    r"""Elementwise remainder of division towards zero, with the sign of ``x``; for integers ``x`` where
-    ``y`` is 0.
+    r"""Elementwise remainder of division towards zero, with the sign of ``x``; for integers ``x`` where ``y`` is 0.
 
     Arguments:
       x, y: arrays of the same dtype, real numbers, of shapes that broadcast.
@@ -332,8 +324,7 @@ max_p = elementwise(
 
 
 def max(x, y):
-    r"""Elementwise larger one: :math:`\mathrm{max}(x, y)`; complex numbers compare by real, then imaginary
-    part.
+    r"""Elementwise larger one: :math:`\mathrm{max}(x, y)`; complex numbers compare by real, then imaginary part.
 
     Arguments:
       x, y: arrays of the same dtype, numbers or booleans, of shapes that broadcast.
@@ -357,8 +348,7 @@ min_p = elementwise(
 
 
 def min(x, y):
-    r"""Elementwise smaller one: :math:`\mathrm{min}(x, y)`; complex numbers compare by real, then imaginary
-    part.
+    r"""Elementwise smaller one: :math:`\mathrm{min}(x, y)`; complex numbers compare by real, then imaginary part.
 
     Arguments:
       x, y: arrays of the same dtype, numbers or booleans, of shapes that broadcast.

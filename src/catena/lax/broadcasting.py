@@ -97,8 +97,7 @@ def _broadcast_in_dim_abstract(x, *, shape, broadcast_dimensions):
         )
     if any(n not in (1, shape[d]) for n, d in zip(x.shape, dims, strict=True)):
         raise TypeError(
-            "broadcast_in_dim operand dimension sizes must either be 1, or be equal to their corresponding "
-            "dimensions "
+            "broadcast_in_dim operand dimension sizes must either be 1, or be equal to their corresponding dimensions "
             f"in the target broadcast shape; got operand of shape {x.shape}, target broadcast shape {shape}, "
             f"broadcast_dimensions {dims}"
         )

@@ -235,18 +235,15 @@ def pure_callback(
       vmap_method: how it is vectorised: ``"sequential"`` and ``"sequential_unrolled"`` call it for each example,
         ``"expand_dims"`` and ``"broadcast_all"`` call it once with a leading axis (of size 1, or broadcast, where an
         argument is not mapped).
-
     Returns:
       What the callback returns.
-
     Raises:
       JaxRuntimeError: where the callback raises, or returns something else than it promised.
 
-    Example:
-      >>> import catena as jax, catena.numpy as jnp, numpy as np
-      >>> f = lambda x: jax.pure_callback(np.sin, jax.ShapeDtypeStruct(x.shape, x.dtype), x)
-      >>> jax.jit(f)(jnp.zeros(2))
-      Array([0., 0.], dtype=float32)
+    >>> import catena as jax, catena.numpy as jnp, numpy as np
+    >>> f = lambda x: jax.pure_callback(np.sin, jax.ShapeDtypeStruct(x.shape, x.dtype), x)
+    >>> jax.jit(f)(jnp.zeros(2))
+    Array([0., 0.], dtype=float32)
     """
     check_callable(callback)
     if vmap_method is not None and vmap_method not in VMAP_METHODS:
@@ -309,15 +306,13 @@ def io_callback(callback: Callable, result_shape_dtypes, *args, sharding=None, o
       args, kwargs: trees of arrays to call it with.
       sharding: the device to call it for; only ``None``.
       ordered: whether it happens in program order with the other ordered callbacks.
-
     Returns:
       What the callback returns.
 
-    Example:
-      >>> import catena as jax
-      >>> from catena.experimental import io_callback
-      >>> io_callback(lambda x: x, jax.ShapeDtypeStruct((), "float32"), 2.0)
-      Array(2., dtype=float32)
+    >>> import catena as jax
+    >>> from catena.experimental import io_callback
+    >>> io_callback(lambda x: x, jax.ShapeDtypeStruct((), "float32"), 2.0)
+    Array(2., dtype=float32)
     """
     check_callable(callback)
     check_no_sharding(sharding, "io_callback")
@@ -407,10 +402,9 @@ def debug_callback(
       ordered: whether it happens in program order with the other ordered ones.
       partitioned: whether each device calls it with its own part; there is one device, so both mean the same.
 
-    Example:
-      >>> import catena as jax
-      >>> jax.debug.callback(lambda x: print("got", x), 1.0)
-      got 1.0
+    >>> import catena as jax
+    >>> jax.debug.callback(lambda x: print("got", x), 1.0)
+    got 1.0
     """
     if callback is OMITTED:
         return with_options(debug_callback, args, kwargs, ordered=ordered, partitioned=partitioned)
@@ -473,9 +467,8 @@ def debug_log(
     Arguments:
       fmt, args, ordered, partitioned, skip_format_check, kwargs: as for ``debug.print``.
 
-    Example:
-      >>> import catena as jax
-      >>> jax.debug.log("x = {x}", x=3)
+    >>> import catena as jax
+    >>> jax.debug.log("x = {x}", x=3)
     """
     options = {"ordered": ordered, "partitioned": partitioned, "skip_format_check": skip_format_check}
     if fmt is OMITTED:
@@ -502,10 +495,9 @@ def debug_print(
       partitioned: whether each device prints its own part; there is one device, so both mean the same.
       skip_format_check: whether unused arguments are admitted.
 
-    Example:
-      >>> import catena as jax
-      >>> jax.jit(lambda x: jax.debug.print("x = {x}", x=x))(3)
-      x = 3
+    >>> import catena as jax
+    >>> jax.jit(lambda x: jax.debug.print("x = {x}", x=x))(3)
+    x = 3
     """
     options = {"ordered": ordered, "partitioned": partitioned, "skip_format_check": skip_format_check}
     if fmt is OMITTED:

@@ -1,8 +1,7 @@
 """Ciphers on counters, the source of random bits: Threefry and Philox, of two and of four 32-bit words.
 
 A counter is encrypted under a key; the encrypted counters are as good as random. All are made of a few
-operations on
-uint32 values, each word of key and counter a value of its own, of shapes that broadcast.
+operations on uint32 values, each word of key and counter a value of its own, of shapes that broadcast.
 Source: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3" (SC 2011).
 """
 

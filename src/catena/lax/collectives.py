@@ -131,18 +131,15 @@ def psum(x, axis_name, *, axis_index_groups=None):
       x: a tree of arrays.
       axis_name: the name of the axis, or a tuple of names.
       axis_index_groups: groups of indices to sum within, which together cover the axis.
-
     Returns:
       A tree like ``x``, the same for every example. A Python number gives a Python number: ``psum(1, axis)`` is the
       size of the axis (in groups of different sizes an array: that of the example's own group).
-
     Raises:
       NameError: when no such axis is in scope.
 
-    Example:
-      >>> import catena as jax, catena.numpy as jnp
-      >>> jax.vmap(lambda x: x / jax.lax.psum(x, "i"), axis_name="i")(jnp.arange(4.0))
-      Array([0.        , 0.16666667, 0.33333334, 0.5       ], dtype=float32)
+    >>> import catena as jax, catena.numpy as jnp
+    >>> jax.vmap(lambda x: x / jax.lax.psum(x, "i"), axis_name="i")(jnp.arange(4.0))
+    Array([0.        , 0.16666667, 0.33333334, 0.5       ], dtype=float32)
     """
     leaves, tree = tree_flatten(x)
     arrays = [as_integer(leaf_value(leaf)) for leaf in leaves if type(leaf) not in NUMBER]
@@ -172,10 +169,9 @@ def pmean(x, axis_name, *, axis_index_groups=None):
     Arguments:
       x, axis_name, axis_index_groups: as for ``psum``.
 
-    Example:
-      >>> import catena as jax, catena.numpy as jnp
-      >>> jax.vmap(lambda x: x - jax.lax.pmean(x, "i"), axis_name="i")(jnp.arange(3.0))
-      Array([-1.,  0.,  1.], dtype=float32)
+    >>> import catena as jax, catena.numpy as jnp
+    >>> jax.vmap(lambda x: x - jax.lax.pmean(x, "i"), axis_name="i")(jnp.arange(3.0))
+    Array([-1.,  0.,  1.], dtype=float32)
     """
     count = group_size(groups_of(axis_index_groups, axis_size(axis_name), equal=False), axis_name)
     total = psum(tree_map(leaf_value, x), axis_name, axis_index_groups=axis_index_groups)
@@ -194,10 +190,9 @@ def pmax(x, axis_name, *, axis_index_groups=None):
     Arguments:
       x, axis_name, axis_index_groups: as for ``psum``.
 
-    Example:
-      >>> import catena as jax, catena.numpy as jnp
-      >>> jax.vmap(lambda x: jax.lax.pmax(x, "i"), axis_name="i")(jnp.arange(3.0))
-      Array([2., 2., 2.], dtype=float32)
+    >>> import catena as jax, catena.numpy as jnp
+    >>> jax.vmap(lambda x: jax.lax.pmax(x, "i"), axis_name="i")(jnp.arange(3.0))
+    Array([2., 2., 2.], dtype=float32)
     """
     return bind_reduction(pmax_p, x, axis_name, axis_index_groups)
 
@@ -208,9 +203,8 @@ def pmin(x, axis_name, *, axis_index_groups=None):
     Arguments:
       x, axis_name, axis_index_groups: as for ``psum``.
 
-    Example:
-      >>> import catena as jax, catena.numpy as jnp
-      >>> jax.vmap(lambda x: jax.lax.pmin(x, "i"), axis_name="i")(jnp.arange(3.0))
-      Array([0., 0., 0.], dtype=float32)
+    >>> import catena as jax, catena.numpy as jnp
+    >>> jax.vmap(lambda x: jax.lax.pmin(x, "i"), axis_name="i")(jnp.arange(3.0))
+    Array([0., 0., 0.], dtype=float32)
     """
     return bind_reduction(pmin_p, x, axis_name, axis_index_groups)

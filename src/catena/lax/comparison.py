@@ -33,9 +33,7 @@ from catena.lax.structure import broadcast_to, front, move_axis
 
 
 def _sortable(x):
-    """Integers in the order of IEEE 754's totalOrder of the floats ``x``: -NaN < -inf < ... < -0 < 0 < ... <
-    NaN.
-    """
+    """Integers in the order of IEEE 754's totalOrder of the floats ``x``: -NaN < -inf < ... < -0 < 0 < ... < NaN."""
     if dtypes.KIND[x.dtype] != "f":
         return x
     if x.dtype in WIDER:
@@ -324,8 +322,7 @@ def select_n(which, *cases):
 
     Arguments:
       which: booleans (for at most two cases) or integers, a scalar or an array of the shape of the cases.
-        Integers
-        out of range choose the first or the last case.
+        Integers out of range choose the first or the last case.
       cases: at least one array; all of the same shape and dtype.
     Returns:
       An array of the type of the cases: of each position, the element of the case that ``which`` says.
@@ -431,8 +428,7 @@ clamp_p.evaluate = native.elementwise(
 
 
 def clamp(min, x, max):
-    """Elementwise restriction to an interval: ``min`` where ``x < min``, ``max`` where ``x > max``, else
-    ``x``.
+    """Elementwise restriction to an interval: ``min`` where ``x < min``, ``max`` where ``x > max``, else ``x``.
 
     Arguments:
       min, max: scalars, or arrays of the shape of ``x``; of the dtype of ``x``. Where ``min > max``, ``max``

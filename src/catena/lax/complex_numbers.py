@@ -1,6 +1,4 @@
-"""Complex numbers and their parts. Cotangents follow JAX's convention: the transpose of a map is not
-conjugated.
-"""
+"""Complex numbers and their parts. Cotangents follow JAX's convention: the transpose of a map is not conjugated."""
 
 import numpy as np
 

@@ -159,16 +159,13 @@ def _check_numbers(lhs, rhs, dimension_numbers):
     ):
         if not all(0 <= d < aval.ndim for d in (*batch, *contract)):
             raise TypeError(
-                f"dot_general requires {side} dimension numbers to be nonnegative and less than the number "
-                "of axes of "
-                f"the {side} value, got {side}_batch of {batch} and {side}_contracting of {contract} for "
-                f"{side} of "
+                f"dot_general requires {side} dimension numbers to be nonnegative and less than the number of axes of "
+                f"the {side} value, got {side}_batch of {batch} and {side}_contracting of {contract} for {side} of "
                 f"rank {aval.ndim}"
             )
     if len(lhs_batch) != len(rhs_batch):
         raise TypeError(
-            "dot_general requires equal numbers of lhs_batch and rhs_batch dimensions, got lhs_batch "
-            f"{lhs_batch} and "
+            f"dot_general requires equal numbers of lhs_batch and rhs_batch dimensions, got lhs_batch {lhs_batch} and "
             f"rhs_batch {rhs_batch}."
         )
     for side, batch, contract in (("lhs", lhs_batch, lhs_contract), ("rhs", rhs_batch, rhs_contract)):
@@ -179,8 +176,7 @@ def _check_numbers(lhs, rhs, dimension_numbers):
                 )
         if set(batch) & set(contract):
             raise TypeError(
-                f"dot_general requires {side} batch dimensions to be disjoint from contracting dimensions, "
-                "got "
+                f"dot_general requires {side} batch dimensions to be disjoint from contracting dimensions, got "
                 f"{side}_batch {batch} and {side}_contracting {contract}."
             )
     _check_sizes("lhs batch dimensions and rhs batch", lhs, rhs, lhs_batch, rhs_batch)
@@ -221,8 +217,7 @@ def _check_preferred(name: str, dtype, preferred):
     both_inexact = dtypes.is_inexact(dtype) and dtypes.is_inexact(preferred)
     if both_numbers and dtypes.itemsize_bits(preferred) < dtypes.itemsize_bits(dtype):
         raise TypeError(
-            "`preferred_element_type` must not be narrower than the original type, got "
-            "preferred_element_type of "
+            "`preferred_element_type` must not be narrower than the original type, got preferred_element_type of "
             f"{dtypes.dtype_name(preferred)} for result type of {dtypes.dtype_name(dtype)}."
         )
     if both_inexact and dtypes.is_complex(dtype) and not dtypes.is_complex(preferred):
@@ -496,9 +491,8 @@ def canonical_numbers(dimension_numbers) -> tuple:
         ints = [tuple(map(operator.index, dims)) for dims in (lhs_contract, rhs_contract, lhs_batch, rhs_batch)]
     except (TypeError, ValueError):
         raise TypeError(
-            "dot_general: dimension_numbers must be ((lhs_contracting, rhs_contracting), (lhs_batch, "
-            "rhs_batch)), each "
-            f"a sequence of integers, got {dimension_numbers!r}"
+            "dot_general: dimension_numbers must be ((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch)), "
+            f"each a sequence of integers, got {dimension_numbers!r}"
         ) from None
     return (ints[0], ints[1]), (ints[2], ints[3])
 
@@ -587,8 +581,8 @@ def dot(
         if not (1 <= len(lhs_shape) <= 2 and 1 <= len(rhs_shape) <= 2 and lhs_shape[-1] == rhs_shape[0]):
             raise ValueError(
                 "jax.lax.dot: dimension_numbers must be specified when not performing simple un-batched "
-                "matrix-matrix, "
-                f"matrix-vector, or vector-vector products; got lhs_shape={lhs_shape} rhs_shape={rhs_shape}"
+                f"matrix-matrix, matrix-vector, or vector-vector products; got lhs_shape={lhs_shape} "
+                f"rhs_shape={rhs_shape}"
             )
         dimension_numbers = _MATRIX_NUMBERS[len(lhs_shape)]
     else:

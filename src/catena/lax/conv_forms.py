@@ -112,8 +112,7 @@ def conv_transpose(
     preferred_element_type=None,
     use_consistent_padding: bool = False,
 ):
-    """The transposed convolution ("deconvolution"): the input, dilated by the strides, convolved with the
-    kernel.
+    """The transposed convolution ("deconvolution"): the input, dilated by the strides, convolved with the kernel.
 
     Arguments:
       lhs: the input.

@@ -114,9 +114,7 @@ def convert_element_type(operand, new_dtype):
 
 
 def convert(x, new_dtype, weak_type: bool = False):
-    """``x`` with dtype ``new_dtype`` (canonical) and weakness ``weak_type``; itself where it has that type
-    already.
-    """
+    """``x`` with dtype ``new_dtype`` (canonical) and weakness ``weak_type``; itself where it has that type already."""
     aval = get_aval(x)
     if aval.dtype == new_dtype and aval.weak_type == weak_type and isinstance(x, Array):
         return x
@@ -153,10 +151,8 @@ def _bitcast_abstract(x, *, new_dtype):
     shape = _bitcast_shape(x, new_dtype)
     if x.dtype != new_dtype and {dtypes.KIND[x.dtype], dtypes.KIND[new_dtype]} & {"b", "c"}:
         raise TypeError(
-            "lax.bitcast_convert_type does not support bool or complex values unless the operand and "
-            "destination "
-            f"types match. Got operand dtype={x.dtype}, {new_dtype=}. Consider using the arr.view() method "
-            f"instead."
+            "lax.bitcast_convert_type does not support bool or complex values unless the operand and destination "
+            f"types match. Got operand dtype={x.dtype}, {new_dtype=}. Consider using the arr.view() method instead."
         )
     return ShapedArray(shape, new_dtype)
 
@@ -186,7 +182,7 @@ def _bitcast_packed(x, new_dtype, old: int, new: int):
 
 
 def _packed(bits: np.ndarray) -> np.ndarray:
-    """Bits along the last axis as bytes. (NumPy's function knows 32 axes.)"""
+    """Bits along the last axis as bytes; NumPy's function knows only 32 axes."""
     rows = np.packbits(bits.reshape(math.prod(bits.shape[:-1]), bits.shape[-1]), axis=-1, bitorder="little")
     return rows.reshape(*bits.shape[:-1], rows.shape[-1])
 
@@ -229,8 +225,8 @@ def _as_narrow(b, bits, dtype):
 
 
 def _cut_bytes(b, x, width: int, count: int = 0):
-    """Each byte as an array of its ``count`` (by default all) parts of ``width`` bits, the lowest first, along a new
-    last axis.
+    """Each byte as an array of its ``count`` (by default all) parts of ``width`` bits, the lowest first, along
+    a new last axis.
     """
     count = count or 8 // width
     shape = (*x.shape, count)
@@ -271,8 +267,7 @@ def bitcast_convert_type(operand, new_dtype):
     Arguments:
       operand: array or scalar.
       new_dtype: the dtype of the result. A smaller one adds a last axis (least significant part first); a
-        larger
-        one takes the last axis away, whose size must be the ratio of the widths.
+        larger one takes the last axis away, whose size must be the ratio of the widths.
     Returns:
       An array of dtype ``new_dtype``.
     Raises:

@@ -43,7 +43,8 @@ from catena.lax.window_shapes import dilated, padtype_to_pads, window_count
 
 class ConvDimensionNumbers(NamedTuple):
     """Which axis is which: ``lhs_spec`` (batch, feature, space...), ``rhs_spec`` (output feature, input
-    feature, space...), ``out_spec`` (batch, feature, space...)."""
+    feature, space...), ``out_spec`` (batch, feature, space...).
+    """
 
     lhs_spec: Sequence[int]
     rhs_spec: Sequence[int]
@@ -71,9 +72,8 @@ def conv_general_permutations(dimension_numbers: tuple[str, str, str]) -> tuple:
     for i, (spec, (a, b)) in enumerate(zip(dimension_numbers, ("NC", "OI", "NC"), strict=True)):
         if spec.count(a) != 1 or spec.count(b) != 1:
             raise TypeError(
-                f"convolution dimension_numbers[{i}] must contain the characters '{a}' and '{b}' exactly "
-                "once, "
-                f"got {spec}."
+                f"convolution dimension_numbers[{i}] must contain the characters '{a}' and '{b}' exactly once, got "
+                f"{spec}."
             )
         if len(set(spec)) != len(spec):
             raise TypeError(f"convolution dimension_numbers[{i}] cannot have duplicate characters, got {spec}.")
@@ -144,33 +144,28 @@ def _check_counts(lhs, rhs, numbers, feature_groups: int, batch_groups: int):
     batch, out_features = lhs.shape[numbers.lhs_spec[0]], rhs.shape[numbers.rhs_spec[0]]
     if lhs_features % feature_groups:
         raise ValueError(
-            f"{name} feature_group_count must divide lhs feature dimension size, but {feature_groups} does "
-            "not "
-            f"divide {lhs_features}."
+            f"{name} feature_group_count must divide lhs feature dimension size, but {feature_groups} does not divide "
+            f"{lhs_features}."
         )
     if lhs_features // feature_groups != rhs_features:
         raise ValueError(
-            f"{name} lhs feature dimension size divided by feature_group_count must equal the rhs input "
-            "feature "
+            f"{name} lhs feature dimension size divided by feature_group_count must equal the rhs input feature "
             f"dimension size, but {lhs_features} // {feature_groups} != {rhs_features}."
         )
     for what, count in (("feature_group_count", feature_groups), ("batch_group_count", batch_groups)):
         if out_features % count:
             raise ValueError(
-                f"{name} rhs output feature dimension size must be a multiple of {what}, but {out_features} "
-                "is "
-                f"not a multiple of {count}."
+                f"{name} rhs output feature dimension size must be a multiple of {what}, but {out_features} is not a "
+                f"multiple of {count}."
             )
     if batch % batch_groups:
         raise ValueError(
-            f"{name} batch_group_count must divide lhs batch dimension size, but {batch_groups} does not "
-            "divide "
+            f"{name} batch_group_count must divide lhs batch dimension size, but {batch_groups} does not divide "
             f"{batch}."
         )
     if batch_groups > 1 and feature_groups > 1:
         raise ValueError(
-            f"{name} at most one of batch_group_count and feature_group_count may be > 1, got {batch_groups} "
-            "and "
+            f"{name} at most one of batch_group_count and feature_group_count may be > 1, got {batch_groups} and "
             f"{feature_groups}."
         )
 
@@ -179,8 +174,7 @@ def _check_lengths(n_space: int, **values):
     for what, given in values.items():
         if len(given) != n_space:
             raise ValueError(
-                f"conv_general_dilated window and {what} must have the same number of dimensions, but got "
-                f"{n_space} "
+                f"conv_general_dilated window and {what} must have the same number of dimensions, but got {n_space} "
                 f"and {len(given)}"
             )
     for what in ("lhs_dilation", "rhs_dilation"):
@@ -563,8 +557,7 @@ def _pairs(padding, n_space: int) -> tuple:
         pairs = tuple((operator.index(low), operator.index(high)) for low, high in padding)
     except (TypeError, ValueError):
         raise ValueError(
-            "padding argument to conv_general_dilated should be a string or a sequence of (low, high) pairs, "
-            "got "
+            "padding argument to conv_general_dilated should be a string or a sequence of (low, high) pairs, got "
             f"{padding}"
         ) from None
     if len(pairs) != n_space:

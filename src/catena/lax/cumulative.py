@@ -39,8 +39,7 @@ def _running(accumulate, wider):
 
 
 def prefix_scan(combine, x, t, axis: int):
-    """Running combinations of pairs (value, tangent), by an odd-even tree: ``combine(x1, t1, x2, t2)`` gives
-    a pair.
+    """Running combinations of pairs (value, tangent), by an odd-even tree: ``combine(x1, t1, x2, t2)`` gives a pair.
 
     Blelloch, Prefix sums and their applications (1990). The tree decides how ties share a derivative.
     """

@@ -47,8 +47,7 @@ def _dynamic_slice_abstract(operand, *starts, slice_sizes):
     _check_starts("dynamic_slice", operand, starts)
     if len(slice_sizes) != operand.ndim:
         raise ValueError(
-            "dynamic_slice slice_sizes must have one size for every dimension of the operand, got "
-            "slice_sizes "
+            "dynamic_slice slice_sizes must have one size for every dimension of the operand, got slice_sizes "
             f"{slice_sizes} for operand shape {operand.shape}."
         )
     if any(n < 0 for n in slice_sizes):
@@ -444,8 +443,7 @@ def dynamic_update_index_in_dim(operand, update, index, axis: int, *, allow_nega
     if get_aval(update).ndim != ndim:
         if get_aval(update).ndim != ndim - 1:
             raise TypeError(
-                f"dynamic_update_index_in_dim: update must have the operand's rank {ndim} or one less, got "
-                "shape "
+                f"dynamic_update_index_in_dim: update must have the operand's rank {ndim} or one less, got shape "
                 f"{get_aval(update).shape} for operand shape {get_aval(operand).shape}"
             )
         update = expand_dims(update, (axis,))

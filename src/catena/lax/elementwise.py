@@ -115,9 +115,7 @@ class Tolerance:
 
 
 def check_accuracy(accuracy):
-    """Raise where an accuracy is asked that is more than ours; there is one implementation, the most
-    accurate.
-    """
+    """Raise where an accuracy is asked that is more than ours; there is one implementation, the most accurate."""
     if accuracy is None or isinstance(accuracy, AccuracyMode):
         return
     if not isinstance(accuracy, Tolerance):

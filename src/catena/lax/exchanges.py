@@ -126,14 +126,12 @@ def ppermute(x, axis_name, perm: Sequence[tuple[int, int]]):
       x: a tree of arrays.
       axis_name: the name of the axis.
       perm: pairs ``(source, destination)`` of indices, each at most once; who receives nothing gets zeros.
-
     Raises:
       NameError: when no such axis is in scope. ValueError: where an index repeats or does not exist.
 
-    Example:
-      >>> import catena as jax, catena.numpy as jnp
-      >>> jax.vmap(lambda x: jax.lax.ppermute(x, "i", [(0, 1), (1, 2)]), axis_name="i")(jnp.arange(1.0, 4.0))
-      Array([0., 1., 2.], dtype=float32)
+    >>> import catena as jax, catena.numpy as jnp
+    >>> jax.vmap(lambda x: jax.lax.ppermute(x, "i", [(0, 1), (1, 2)]), axis_name="i")(jnp.arange(1.0, 4.0))
+    Array([0., 1., 2.], dtype=float32)
     """
     size = axis_size(axis_name)
     pairs = tuple((int(s), int(d)) for s, d in perm)
@@ -146,10 +144,9 @@ def ppermute(x, axis_name, perm: Sequence[tuple[int, int]]):
 def pshuffle(x, axis_name, perm: Sequence[int]):
     """Reorder examples along a named axis: example ``i`` gets the value of example ``perm[i]``.
 
-    Example:
-      >>> import catena as jax, catena.numpy as jnp
-      >>> jax.vmap(lambda x: jax.lax.pshuffle(x, "i", [2, 0, 1]), axis_name="i")(jnp.arange(3.0))
-      Array([2., 0., 1.], dtype=float32)
+    >>> import catena as jax, catena.numpy as jnp
+    >>> jax.vmap(lambda x: jax.lax.pshuffle(x, "i", [2, 0, 1]), axis_name="i")(jnp.arange(3.0))
+    Array([2., 0., 1.], dtype=float32)
     """
     if sorted(perm) != list(range(axis_size(axis_name))):
         raise ValueError(f"`perm` does not represent a permutation: {perm}")
@@ -207,15 +204,13 @@ def all_gather(x, axis_name, *, axis_index_groups=None, axis: int = 0, tiled: bo
       axis: where the stacked axis appears.
       tiled: whether to concatenate along ``axis`` instead of stacking.
       to: what the result varies over; ``"varying"`` or ``"reduced"``, which mean the same here.
-
     Raises:
       NameError: when no such axis is in scope.
 
-    Example:
-      >>> import catena as jax, catena.numpy as jnp
-      >>> jax.vmap(lambda x: jax.lax.all_gather(x, "i"), axis_name="i")(jnp.arange(2.0))
-      Array([[0., 1.],
-             [0., 1.]], dtype=float32)
+    >>> import catena as jax, catena.numpy as jnp
+    >>> jax.vmap(lambda x: jax.lax.all_gather(x, "i"), axis_name="i")(jnp.arange(2.0))
+    Array([[0., 1.],
+           [0., 1.]], dtype=float32)
     """
     if to not in ("varying", "reduced", "invarying"):
         raise ValueError(f"all_gather: `to` must be 'varying', 'reduced' or 'invarying', got {to!r}")
@@ -285,10 +280,9 @@ def psum_scatter(x, axis_name, *, scatter_dimension: int = 0, axis_index_groups=
       axis_index_groups: groups of indices to work within.
       tiled: whether the slices keep the axis.
 
-    Example:
-      >>> import catena as jax, catena.numpy as jnp
-      >>> jax.vmap(lambda x: jax.lax.psum_scatter(x, "i"), axis_name="i")(jnp.arange(4.0).reshape(2, 2))
-      Array([2., 4.], dtype=float32)
+    >>> import catena as jax, catena.numpy as jnp
+    >>> jax.vmap(lambda x: jax.lax.psum_scatter(x, "i"), axis_name="i")(jnp.arange(4.0).reshape(2, 2))
+    Array([2., 4.], dtype=float32)
     """
     size = axis_size(axis_name)
     groups = groups_of(axis_index_groups, size)
@@ -353,11 +347,10 @@ def all_to_all(x, axis_name, split_axis: int, concat_axis: int, *, axis_index_gr
       axis_index_groups: groups of indices to exchange within.
       tiled: whether the axes stay (cut and concatenated) instead of being removed and inserted.
 
-    Example:
-      >>> import catena as jax, catena.numpy as jnp
-      >>> jax.vmap(lambda x: jax.lax.all_to_all(x, "i", 0, 0), axis_name="i")(jnp.arange(4.0).reshape(2, 2))
-      Array([[0., 2.],
-             [1., 3.]], dtype=float32)
+    >>> import catena as jax, catena.numpy as jnp
+    >>> jax.vmap(lambda x: jax.lax.all_to_all(x, "i", 0, 0), axis_name="i")(jnp.arange(4.0).reshape(2, 2))
+    Array([[0., 2.],
+           [1., 3.]], dtype=float32)
     """
     size = axis_size(axis_name)
     groups = groups_of(axis_index_groups, size)
@@ -374,7 +367,7 @@ def all_to_all(x, axis_name, split_axis: int, concat_axis: int, *, axis_index_gr
             return exchange(all_to_all_p, leaf, split_axis=split, concat_axis=concat, **params)
         if aval.shape[split] != n:
             raise ValueError(
-                f"all_to_all requires the size of the mapped axis axis_name to equal x.shape[split_axis], but they are "
+                "all_to_all requires the size of the mapped axis axis_name to equal x.shape[split_axis], but they are "
                 f"{n} and {aval.shape[split]} respectively."
             )
         # insert the axis to concatenate along; then drop the axis that was cut, now of size 1
@@ -393,10 +386,9 @@ def all_to_all(x, axis_name, split_axis: int, concat_axis: int, *, axis_index_gr
 def pswapaxes(x, axis_name, axis: int, *, axis_index_groups=None):
     """Swap a named axis with an axis of the value, of the same size.
 
-    Example:
-      >>> import catena as jax, catena.numpy as jnp
-      >>> jax.vmap(lambda x: jax.lax.pswapaxes(x, "i", 0), axis_name="i")(jnp.arange(4.0).reshape(2, 2))
-      Array([[0., 2.],
-             [1., 3.]], dtype=float32)
+    >>> import catena as jax, catena.numpy as jnp
+    >>> jax.vmap(lambda x: jax.lax.pswapaxes(x, "i", 0), axis_name="i")(jnp.arange(4.0).reshape(2, 2))
+    Array([[0., 2.],
+           [1., 3.]], dtype=float32)
     """
     return all_to_all(x, axis_name, axis, axis, axis_index_groups=axis_index_groups)

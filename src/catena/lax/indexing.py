@@ -89,10 +89,8 @@ def check_gather(operand_shape, indices_shape, n: GatherDimensionNumbers, slice_
         )
     if len(slice_sizes) != len(n.offset_dims) + dropped:
         raise TypeError(
-            "All components of the offset index in a gather op must either be a offset dimension or "
-            "explicitly "
-            f"collapsed/batching; got len(slice_sizes)={len(slice_sizes)}, "
-            f"output_slice_sizes={n.offset_dims}, "
+            "All components of the offset index in a gather op must either be a offset dimension or explicitly "
+            f"collapsed/batching; got len(slice_sizes)={len(slice_sizes)}, output_slice_sizes={n.offset_dims}, "
             f"collapsed_slice_dims={n.collapsed_slice_dims}, operand_batching_dims={n.operand_batching_dims}."
         )
     for i, (size, bound) in enumerate(zip(slice_sizes, operand_shape, strict=True)):
@@ -104,8 +102,7 @@ def check_gather(operand_shape, indices_shape, n: GatherDimensionNumbers, slice_
         for i, d in enumerate(dims):
             if slice_sizes[d] != 1 and not (kind == "batch" and slice_sizes[d] == operand_shape[d] == 0):
                 raise TypeError(
-                    f"Gather op can only {kind} slice dims with bound 1, but bound is {slice_sizes[d]} for "
-                    f"index {d} "
+                    f"Gather op can only {kind} slice dims with bound 1, but bound is {slice_sizes[d]} for index {d} "
                     f"at position {i}."
                 )
 
@@ -344,8 +341,7 @@ def _checked_fill_value(fill_value, dtype):
 
 
 def index_take(src, idxs, axes: Sequence[int]):
-    """The elements of ``src`` at several index arrays along several axes, indices taken modulo the axes'
-    sizes.
+    """The elements of ``src`` at several index arrays along several axes, indices taken modulo the axes' sizes.
 
     Arguments:
       src: the array to read.

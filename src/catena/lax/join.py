@@ -59,8 +59,7 @@ def _concatenate_abstract(*xs, dimension):
         raise TypeError(f"concatenate dimension out of bounds: dimension {dimension} for shapes {shapes}.")
     if len({insert(x.shape, dimension, 0)[: dimension + 1] + x.shape[dimension + 1 :] for x in xs}) > 1:
         raise TypeError(
-            "Cannot concatenate arrays with shapes that differ in dimensions other than the one being "
-            "concatenated: "
+            "Cannot concatenate arrays with shapes that differ in dimensions other than the one being concatenated: "
             f"concatenating along dimension {dimension} for shapes {shapes}."
         )
     check_same_dtypes("concatenate", xs)
@@ -97,8 +96,7 @@ def concatenate(operands, dimension: int):
 
     Arguments:
       operands: a sequence of arrays of the same dtype, whose shapes differ at most along the axis; or one
-        array,
-        whose rows are joined.
+        array, whose rows are joined.
       dimension: the axis, not negative.
     Returns:
       The joined array.

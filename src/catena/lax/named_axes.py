@@ -43,14 +43,12 @@ def axis_size(axis_name) -> int:
 
     Arguments:
       axis_name: the name, or a tuple of names for the product of the sizes.
-
     Raises:
       NameError: when no such axis is in scope.
 
-    Example:
-      >>> import catena as jax, catena.numpy as jnp
-      >>> jax.vmap(lambda x: x * jax.lax.axis_size("i"), axis_name="i")(jnp.ones(3))
-      Array([3., 3., 3.], dtype=float32)
+    >>> import catena as jax, catena.numpy as jnp
+    >>> jax.vmap(lambda x: x * jax.lax.axis_size("i"), axis_name="i")(jnp.ones(3))
+    Array([3., 3., 3.], dtype=float32)
     """
     size = 1
     for name in axis_tuple(axis_name):
@@ -85,14 +83,12 @@ def axis_index(axis_name):
 
     Arguments:
       axis_name: the name, or a tuple of names for the index in row-major order.
-
     Raises:
       NameError: when no such axis is in scope.
 
-    Example:
-      >>> import catena as jax, catena.numpy as jnp
-      >>> jax.vmap(lambda x: jax.lax.axis_index("i"), axis_name="i")(jnp.zeros(3))
-      Array([0, 1, 2], dtype=int32)
+    >>> import catena as jax, catena.numpy as jnp
+    >>> jax.vmap(lambda x: jax.lax.axis_index("i"), axis_name="i")(jnp.zeros(3))
+    Array([0, 1, 2], dtype=int32)
     """
     index = None
     for name in axis_tuple(axis_name):

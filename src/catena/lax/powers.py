@@ -188,10 +188,9 @@ def _pow_abstract(x, y):
     y_kind = dtypes.KIND.get(y.dtype, "-")
     if y_kind not in "iufc" or (y_kind in "fc" and x.dtype != y.dtype):
         raise TypeError(
-            "the first argument to pow must have an inexact dtype (float or complex), and the second "
-            "argument must have "
-            "an inexact or integer dtype, and two inexact dtypes must match, "
-            f"but got {dtypes.dtype_name(x.dtype)} and {dtypes.dtype_name(y.dtype)} respectively."
+            "the first argument to pow must have an inexact dtype (float or complex), and the second argument must "
+            "have an inexact or integer dtype, and two inexact dtypes must match, but got "
+            f"{dtypes.dtype_name(x.dtype)} and {dtypes.dtype_name(y.dtype)} respectively."
         )
     shape = broadcast_operand_shapes("pow", (x.shape, y.shape))
     return ShapedArray(shape, x.dtype, x.weak_type and y.weak_type)

@@ -119,8 +119,7 @@ def _check_numbers(lhs, rhs, group_sizes, numbers: RaggedDotDimensionNumbers, ha
         return
     if len(groups) != 1 or not 0 <= groups[0] < rhs.ndim:
         raise TypeError(
-            "ragged_dot_general requires exactly one rhs group dimension when lhs ragged dimension is "
-            "noncontracting, "
+            "ragged_dot_general requires exactly one rhs group dimension when lhs ragged dimension is noncontracting, "
             f"got {groups}."
         )
     if groups[0] in (*rhs_contract, *rhs_batch):

@@ -1,5 +1,4 @@
-"""Random bits from a state, as an operation of the language: counters encrypted under the first half of the
-state.
+"""Random bits from a state, as an operation of the language: counters encrypted under the first half of the state.
 
 The state is four words: a key of two and a 64-bit counter, low word first. The bits equal those of XLA on the
 CPU.
@@ -191,8 +190,7 @@ hidden = HiddenState()
 
 
 def rng_uniform(a, b, shape):
-    """Uniform numbers from a hidden state: every call gives others. For reproducible numbers use
-    ``catena.random``.
+    """Uniform numbers from a hidden state: every call gives others. For reproducible numbers use ``catena.random``.
 
     Arguments:
       a, b: scalars of one dtype, the bounds: floats in ``[a, b)``, integers likewise.

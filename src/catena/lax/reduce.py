@@ -52,7 +52,8 @@ _REDUCTION_OF = {
 
 def _named_monoid(computation, dtype, init):
     """The reduction that ``computation`` from the value ``init`` is; None where it is not one, or where the value is
-    not known while tracing."""
+    not known while tracing.
+    """
     found = _MONOIDS.get(behind_boundary(computation))
     if found is None or isinstance(init, Tracer):
         return None

@@ -1,6 +1,4 @@
-"""Reductions: sums, products and their kin along axes, the place of the largest element, and folds by any
-function.
-"""
+"""Reductions: sums, products and their kin along axes, the place of the largest element, and folds by any function."""
 
 import numpy as np
 
@@ -269,9 +267,7 @@ def _product(x, axes):
 
 
 def _prod_jvp(primals, tangents, *, axes):
-    """Differentiate a tree of products: unlike a quotient by each factor, it is exact where factors are
-    zero.
-    """
+    """Differentiate a tree of products: unlike a quotient by each factor, it is exact where factors are zero."""
     (x,), (t,) = primals, tangents
     out = reduce_prod_p.bind(x, axes=axes)
     aval = get_aval(x)
@@ -375,8 +371,7 @@ reduce_max_p = reduction(
 
 
 def reduce_max(operand, axes):
-    """Largest element along axes; NaN where there is one, and the lowest value of the dtype where there is
-    nothing.
+    """Largest element along axes; NaN where there is one, and the lowest value of the dtype where there is nothing.
 
     Arguments:
       operand: array.
@@ -417,8 +412,7 @@ reduce_min_p = reduction(
 
 
 def reduce_min(operand, axes):
-    """Smallest element along axes; NaN where there is one, and the highest value of the dtype where there is
-    nothing.
+    """Smallest element along axes; NaN where there is one, and the highest value of the dtype where there is nothing.
 
     Arguments:
       operand: array.

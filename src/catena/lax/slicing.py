@@ -99,8 +99,7 @@ def slice_in_dim(operand, start_index, limit_index, stride: int = 1, axis: int =
     Arguments:
       operand: array.
       start_index, limit_index: the first index and the one after the last; None means the end of the axis;
-        negative
-        ones count from it.
+        negative ones count from it.
       stride: the step, positive.
       axis: the axis.
     Returns:
@@ -255,9 +254,7 @@ def _sum_all(x):
 
 
 def _unpad(ct, padding_config):
-    """The cotangent of the padded operand: the elements at its places, and zeros for those that were cut
-    off.
-    """
+    """The cotangent of the padded operand: the elements at its places, and zeros for those that were cut off."""
     crop = tuple((-lo, -hi, 0) for lo, hi, _ in padding_config)
     ct = pad_p.bind(ct, scalar_zero(ct), padding_config=crop)
     return slice(ct, (0,) * len(crop), get_aval(ct).shape, tuple(interior + 1 for _, _, interior in padding_config))
@@ -301,8 +298,7 @@ def pad(operand, padding_value, padding_config):
       operand: array.
       padding_value: scalar of the same dtype.
       padding_config: for each axis, how many to put before, after and between; before and after, negative
-        numbers
-        cut off.
+        numbers cut off.
     Returns:
       The larger (or smaller) array.
     Raises:

@@ -76,8 +76,7 @@ def check_no_sharding(name: str, sharding):
     """Raise where a function is asked to place its result: that is done by functions of their own."""
     if sharding is not None:
         raise ValueError(
-            f"lax.{name}: sharding must be None, got {sharding!r}; to place an array, use catena.device_put "
-            f"or "
+            f"lax.{name}: sharding must be None, got {sharding!r}; to place an array, use catena.device_put or "
             "catena.lax.with_sharding_constraint on it"
         )
 

@@ -143,8 +143,7 @@ def check_windows(name: str, shape, window_dimensions, window_strides, padding, 
     ):
         if len(given) != len(window_dimensions):
             raise TypeError(
-                f"{name} got inconsistent {what} and window_dimensions: got {what} {given} and "
-                "window_dimensions "
+                f"{name} got inconsistent {what} and window_dimensions: got {what} {given} and window_dimensions "
                 f"{window_dimensions}."
             )
     if len(padding) != len(window_dimensions):

@@ -125,15 +125,13 @@ def check_batching(operand_shape, indices_shape, operand_dims, indices_dims, op:
     check_range(indices_dims, len(indices_shape) - 1, op, names[1])
     if len(operand_dims) != len(indices_dims):
         raise TypeError(
-            f"{op.capitalize()} op requires equal numbers of {names[0]} and {names[1]}, got "
-            f"{tuple(operand_dims)} "
-            f"and {tuple(indices_dims)}."
+            f"{op.capitalize()} op requires equal numbers of {names[0]} and {names[1]}, got {tuple(operand_dims)} and "
+            f"{tuple(indices_dims)}."
         )
     sizes = tuple(operand_shape[d] for d in operand_dims), tuple(indices_shape[d] for d in indices_dims)
     if sizes[0] != sizes[1]:
         raise TypeError(
-            f"{op.capitalize()} op requires operand batching dimensions and indices batching dimensions to "
-            "have the "
+            f"{op.capitalize()} op requires operand batching dimensions and indices batching dimensions to have the "
             f"same shape, got {sizes[0]} and {sizes[1]}."
         )
 
@@ -158,8 +156,7 @@ def check_integer_indices(indices, op: str):
         raise ValueError("indices must have an integer type")
     if not indices.shape:
         raise TypeError(
-            f"{op.capitalize()} index leaf dimension must be within [0, rank(indices) + 1). rank(indices) is "
-            "0 and "
+            f"{op.capitalize()} index leaf dimension must be within [0, rank(indices) + 1). rank(indices) is 0 and "
             f"{op} index leaf dimension is -1."
         )
 
@@ -199,18 +196,15 @@ def check_scatter(operand_shape, indices_shape, updates_shape, n: ScatterDimensi
         if updates_shape[axis] > operand_shape[d]:
             raise TypeError(
                 "Bounds of the window dimensions of updates must not exceed the bounds of the corresponding "
-                "dimensions "
-                f"of operand. For dimension {axis}, updates bound is {updates_shape[axis]}, operand bound is "
-                f"{operand_shape[d]}."
+                f"dimensions of operand. For dimension {axis}, updates bound is {updates_shape[axis]}, operand bound "
+                f"is {operand_shape[d]}."
             )
     scatter_axes = (d for d in range(len(updates_shape)) if d not in n.update_window_dims)
     for axis, size in zip(scatter_axes, indices_shape[:-1], strict=True):
         if updates_shape[axis] != size:
             raise TypeError(
-                "Bounds of the scatter dimensions of updates must be the same as the bounds of the "
-                "corresponding "
-                f"dimensions of scatter indices. For scatter dimension {axis}, updates bound is "
-                f"{updates_shape[axis]}, "
+                "Bounds of the scatter dimensions of updates must be the same as the bounds of the corresponding "
+                f"dimensions of scatter indices. For scatter dimension {axis}, updates bound is {updates_shape[axis]}, "
                 f"indices bound is {size}."
             )
 

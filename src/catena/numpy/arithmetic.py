@@ -229,8 +229,7 @@ def divmod(x1: ArrayLike, x2: ArrayLike, /) -> tuple[Array, Array]:
 
 
 def static_exponent(y):
-    """The exponent as a Python integer where it is known to be one: a Python or NumPy integer, not an
-    Array."""
+    """The exponent as a Python integer where it is known to be one: a Python or NumPy integer, not an Array."""
     if isinstance(y, bool | int | np.bool_ | np.integer) or (
         isinstance(y, np.ndarray) and not y.ndim and y.dtype.kind in "biu"
     ):
@@ -265,8 +264,7 @@ def _inexact_power(x, y, dtype, weak):
 
 
 def _integer_to_integer(x, y):
-    """Integers to integer powers in the ring of their width, by squaring; negative exponents count as
-    unsigned."""
+    """Integers to integer powers in the ring of their width, by squaring; negative exponents count as unsigned."""
     if type(y) is Array and direct(y) and not y.ndim and y._value < 0:
         return lax.integer_pow(x, int(y._value))  # raises
     base, exponent = broadcast_together("power", [x, y])
@@ -290,8 +288,7 @@ def _wrapping_power(x, y):
 power, pow = (
     document_binary(
         second_names(binary(name, "pow", _power, REAL, scalars=frozenset({float}))),
-        "The first array to the power of the second, element by element. An exponent that is a Python "
-        "integer is "
+        "The first array to the power of the second, element by element. An exponent that is a Python integer is "
         "computed by multiplication.",
         _PROMOTED,
         f"jnp.{name}(jnp.array([2, 3]), 2)",
@@ -421,7 +418,8 @@ minimum = document_binary(
 
 def _ignoring_nan(name: str, numpy_fun, extremum, which: str, result: str):
     """The function ``name``: the other element where one is NaN, and otherwise an extremum; of equal elements the
-    second, which has the whole derivative."""
+    second, which has the whole derivative.
+    """
 
     def general(x, y):
         x, y = broadcast_together(name, promote(name, x, y))
@@ -490,10 +488,8 @@ def clip(arr: ArrayLike | None = None, /, min: ArrayLike | None = None, max: Arr
     given = [as_operand("clip", x, i) for i, x in enumerate((arr, min, max)) if x is not None]
     if any(dtypes.is_complex(dtype_of(x)[0]) for x in given):
         raise ValueError(
-            "Clip received a complex value either through the input or the min/max keywords. Complex values "
-            "have no "
-            "ordering and cannot be clipped. Please convert to a real value or array by taking the real or "
-            "imaginary "
+            "Clip received a complex value either through the input or the min/max keywords. Complex values have no "
+            "ordering and cannot be clipped. Please convert to a real value or array by taking the real or imaginary "
             "components via jax.numpy.real/imag respectively."
         )
     result = as_array_argument("clip", arr)

@@ -202,8 +202,7 @@ def variance_dtypes(name: str, dtype, found) -> tuple:
         return accumulator(wide), dtypes.to_real_dtype(wide)
     if dtypes.is_complex(found) and not dtypes.is_complex(dtype):
         raise ValueError(
-            f"jax.numpy.{name} does not yet support real dtype parameters when computing the variance of an "
-            "array of "
+            f"jax.numpy.{name} does not yet support real dtype parameters when computing the variance of an array of "
             "complex values, since its semantics are unclear."
         )
     wide = dtypes.to_inexact_dtype(dtypes.least_common(found, dtype))

@@ -299,8 +299,7 @@ def one_inexact(name: str, x):
 
 
 def same_rank(name: str, xs: list) -> list:
-    """Operands broadcast to one rank by leading axes of size 1; 0-d ones stay, since every operation takes
-    them."""
+    """Operands broadcast to one rank by leading axes of size 1; 0-d ones stay, since every operation takes them."""
     ranks = {x.ndim for x in xs if x.ndim}
     if len(ranks) < 2:
         return xs
@@ -315,13 +314,11 @@ def _mind_rank_promotion(name: str, xs):
     shapes = " ".join(str(x.shape) for x in xs)
     if context.numpy_rank_promotion == "raise":
         raise ValueError(
-            f"Operands could not be broadcast together for {name} on shapes {shapes} and with the config "
-            "option "
+            f"Operands could not be broadcast together for {name} on shapes {shapes} and with the config option "
             "jax_numpy_rank_promotion='raise'."
         )
     warnings.warn(
-        f"Following NumPy automatic rank promotion for {name} on shapes {shapes}. Set the "
-        "jax_numpy_rank_promotion "
+        f"Following NumPy automatic rank promotion for {name} on shapes {shapes}. Set the jax_numpy_rank_promotion "
         "config option to 'allow' to disable this warning.",
         UserWarning,
         stacklevel=dtypes.levels_to_user(),
@@ -334,8 +331,9 @@ def broadcast_together(name: str, xs: list, error: type = TypeError) -> list:
 
 
 def spread_together(name: str, xs: list, error: type = TypeError) -> list:
-    """The same for a mask, or other arguments that are meant to be spread over an array, in every mode of rank
-    promotion."""
+    """The same for a mask, or other arguments that are meant to be spread over an array, in every
+    mode of rank promotion.
+    """
     if len({x.shape for x in xs}) == 1:
         return xs
     try:

@@ -99,8 +99,7 @@ def _positional(args: tuple, copy, order, ndmin) -> tuple:
 
 
 def from_object(x, dtype=None):
-    """``x`` as an Array or traced value, of ``dtype`` where one is given; Arrays of it already are not
-    copied."""
+    """``x`` as an Array or traced value, of ``dtype`` where one is given; Arrays of it already are not copied."""
     kind = type(x)
     if kind in SCALARS:
         return _from_scalar(x, dtype)
@@ -294,8 +293,7 @@ def _cast(x, dtype):
         if dtype == dtypes.BOOL:
             return lax.ne(x, make_array(np.zeros((), x.dtype)))
         warnings.warn(
-            "Casting from complex to real dtypes will soon raise a ValueError. Please first use jnp.real or "
-            "jnp.imag "
+            "Casting from complex to real dtypes will soon raise a ValueError. Please first use jnp.real or jnp.imag "
             "to take the real/imaginary component of your input.",
             DeprecationWarning,
             stacklevel=dtypes.levels_to_user(),
@@ -372,10 +370,8 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
 def _impure(name: str) -> Callable:
     def refuse(*args: Any, **kwargs: Any) -> Array:
         raise NotImplementedError(
-            f"jnp.{name}() is not implemented because it may be non-pure and thus unsafe for use with JIT "
-            "and other "
-            f"transformations. Consider using jnp.asarray(np.{name}(...)) instead, outside of transformed "
-            "functions."
+            f"jnp.{name}() is not implemented because it may be non-pure and thus unsafe for use with JIT and other "
+            f"transformations. Consider using jnp.asarray(np.{name}(...)) instead, outside of transformed functions."
         )
 
     refuse.__name__ = refuse.__qualname__ = name

@@ -100,8 +100,7 @@ def _cumulative(name, word, fun, first, x, axis, dtype, include_initial):
         )
     if axis is None and x.ndim > 1:
         raise ValueError(
-            f"The input array has rank {x.ndim}, however axis was not set to an explicit value. The axis "
-            "argument is "
+            f"The input array has rank {x.ndim}, however axis was not set to an explicit value. The axis argument is "
             "only optional for one-dimensional arrays."
         )
     axis = canonical_axis(

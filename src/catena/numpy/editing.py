@@ -66,8 +66,7 @@ def repeat(
       An array.
     Raises:
       ConcretizationTypeError: ``repeats`` is traced and there is no ``total_repeat_length``. ValueError: the
-        lengths do
-      not fit. TypeError: ``repeats`` is negative.
+        lengths do not fit. TypeError: ``repeats`` is negative.
 
     >>> import catena.numpy as jnp
     >>> jnp.repeat(jnp.array([1, 2]), jnp.array([2, 3]))
@@ -82,8 +81,7 @@ def repeat(
     if known is None and total_repeat_length is None:
         raise ConcretizationTypeError(
             repeats,
-            "When jit-compiling jnp.repeat, the total number of repeats must be static. To fix this, "
-            "either specify a "
+            "When jit-compiling jnp.repeat, the total number of repeats must be static. To fix this, either specify a "
             "static value for `repeats`, or pass a static value to `total_repeat_length`.",
         )
     if not dtypes.is_integer(repeats.dtype) and repeats.dtype != dtypes.BOOL:
@@ -128,9 +126,7 @@ def _repeat_evenly(a, count: int, axis: int):
 
 
 def _repeat_traced(a, repeats, axis: int, length: int):
-    """Each slice begins where the counts before it end; the running number of beginnings is the slice to
-    take.
-    """
+    """Each slice begins where the counts before it end; the running number of beginnings is the slice to take."""
     if not a.shape[axis] or not length:
         return read(a, along(axis, np.zeros((length if a.shape[axis] else 0,), np.int32)))
     dtype = default_int()
@@ -225,8 +221,7 @@ def _traced(values) -> bool:
 def _rolled(a, shift, axes: tuple):
     if shift.ndim > 1 or (shift.ndim and len(axes) > 1 and shift.shape[0] not in (1, len(axes))):
         raise ValueError(
-            "shape mismatch: objects cannot be broadcast to a single shape.  Mismatch is between arg 0 "
-            "with shape "
+            "shape mismatch: objects cannot be broadcast to a single shape.  Mismatch is between arg 0 with shape "
             f"({len(axes)},) and arg 1 with shape {shift.shape}."
         )
     count = max(shift.size, len(axes))

@@ -32,9 +32,7 @@ class _Shaped:
 
 
 def _parsed(name: str, subscripts, operands: tuple) -> tuple:
-    """``(subscripts, arrays)`` from either way of calling ``einsum``; the subscripts as one string with an
-    arrow.
-    """
+    """``(subscripts, arrays)`` from either way of calling ``einsum``; the subscripts as one string with an arrow."""
     if isinstance(subscripts, str):
         arrays = [as_array_argument(name, x, i) for i, x in enumerate(operands)]
         args = (subscripts, *(_Shaped(a.shape) for a in arrays))

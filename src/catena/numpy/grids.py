@@ -438,8 +438,7 @@ def _in_range(column, n: int, mode: str):
         if known is None:
             raise ConcretizationTypeError(
                 column,
-                "The error occurred because ravel_multi_index was jit-compiled with mode='raise'. Use "
-                "mode='wrap' or "
+                "The error occurred because ravel_multi_index was jit-compiled with mode='raise'. Use mode='wrap' or "
                 "mode='clip' instead.",
             )
         if ((known._value < 0) | (known._value >= n)).any():

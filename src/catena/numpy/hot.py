@@ -291,8 +291,7 @@ def _typed(x):
 
 
 def fits(dtype, kind, scalar) -> bool:
-    """Whether NumPy's result for an array of ``dtype`` and this Python scalar has the same dtype, as JAX's
-    has."""
+    """Whether NumPy's result for an array of ``dtype`` and this Python scalar has the same dtype, as JAX's has."""
     if kind is int:
         return dtype is not BOOL and -0x80000000 <= scalar <= 0x7FFFFFFF
     return kind is float and dtype in REAL
@@ -399,7 +398,8 @@ class Operator(NamedTuple):
 
 def refuse(symbol: str, name: str, left, right):
     """NotImplemented, so that Python asks the other operand; but never a list, which would do something
-    else, unless its class (a NamedTuple, say) defines the operator itself."""
+    else, unless its class (a NamedTuple, say) defines the operator itself.
+    """
     asks_right = isinstance(right, list | tuple) and not has_operator(type(right), name, True)
     if isinstance(left, list | tuple) or asks_right:
         names = f"'{type(left).__name__}' and '{type(right).__name__}'"

@@ -300,9 +300,7 @@ def _numpy_values(values, dtype):
 
 
 def _fits(new: np.ndarray, key, values: np.ndarray) -> bool:
-    """Whether the values have no more axes than the elements have; NumPy would drop leading axes of size
-    1.
-    """
+    """Whether the values have no more axes than the elements have; NumPy would drop leading axes of size 1."""
     if values.shape[0] != 1:
         return True
     return values.ndim <= new[key].ndim
@@ -379,10 +377,10 @@ def _converted(values, x):
         promoted = dtypes.promote_pair(x.dtype, x.weak_type, dtype, weak)[0]
         if promoted != x.dtype:
             warnings.warn(
-                "scatter inputs have incompatible types: cannot safely cast value from dtype="
-                f"{dtypes.dtype_name(dtype)} to dtype={dtypes.dtype_name(x.dtype)} with "
-                "jax_numpy_dtype_promotion="
-                f"{context.numpy_dtype_promotion}. In future JAX releases this will result in an error.",
+                "scatter inputs have incompatible types: cannot safely cast value from "
+                f"dtype={dtypes.dtype_name(dtype)} to dtype={dtypes.dtype_name(x.dtype)} with "
+                f"jax_numpy_dtype_promotion={context.numpy_dtype_promotion}. In future JAX releases this will result "
+                "in an error.",
                 FutureWarning,
                 stacklevel=dtypes.levels_to_user(),
             )

@@ -47,9 +47,7 @@ class Extent(NamedTuple):
 
 
 class Token(NamedTuple):
-    """One position of an index: its meaning, and the dimension that it addresses (None for new axes and
-    extents).
-    """
+    """One position of an index: its meaning, and the dimension that it addresses (None for new axes and extents)."""
 
     item: object
     dim: int | None
@@ -60,8 +58,7 @@ class Token(NamedTuple):
 
 
 def parse(shape: tuple, index) -> list:
-    """The tokens of ``index`` for an array of ``shape``; whole spans stand for the ellipsis and what is left
-    out.
+    """The tokens of ``index`` for an array of ``shape``; whole spans stand for the ellipsis and what is left out.
 
     The ellipsis, where it covers no dimension, still separates advanced indices, as in NumPy: then it is a
     Token of None that is no new axis, marked by dimension -1.
@@ -113,8 +110,7 @@ def _tokens(item, shape, dim: int, position: int) -> list:
         expected = shape[dim : dim + item.value.ndim]
         if item.value.shape != expected:
             raise IndexError(
-                f"boolean index did not match shape of indexed array in index {position}: got "
-                f"{item.value.shape}, "
+                f"boolean index did not match shape of indexed array in index {position}: got {item.value.shape}, "
                 f"expected {list(expected)}"
             )
         return [Token(where, dim + i) for i, where in enumerate(np.nonzero(item.value))]
@@ -185,16 +181,13 @@ def _as_array(item, position: int):
     if hasattr(item, "__index__"):
         return np.asarray(operator.index(item))
     raise IndexError(
-        "only integers, slices (`:`), ellipsis (`...`), newaxis (`None`) and integer or boolean arrays are "
-        "valid "
+        "only integers, slices (`:`), ellipsis (`...`), newaxis (`None`) and integer or boolean arrays are valid "
         f"indices. Got {item!r}"
     )
 
 
 def _array_item(item):
-    """An array as an item: known scalars become ints, known arrays NumPy arrays, masks their shape or
-    positions.
-    """
+    """An array as an item: known scalars become ints, known arrays NumPy arrays, masks their shape or positions."""
     known = find_concrete(item)
     if item.dtype == dtypes.BOOL:
         if known is None:
@@ -228,8 +221,7 @@ def _span(item: slice, n: int, position: int) -> Span:
             )
         if entry is not None and not hasattr(entry, "__index__"):
             raise TypeError(
-                f"'{type(entry).__name__}' object cannot be interpreted as an integer; slice entries must "
-                "be integers, "
+                f"'{type(entry).__name__}' object cannot be interpreted as an integer; slice entries must be integers, "
                 f"got {item} at position {position}"
             )
     start, stop, step = item.indices(n)
@@ -271,9 +263,7 @@ def check_not_empty(tokens, shape):
 
 
 class Component(NamedTuple):
-    """One component of the index vectors: positions in ``dim``, whose last axis is the batch axis before
-    ``end``.
-    """
+    """One component of the index vectors: positions in ``dim``, whose last axis is the batch axis before ``end``."""
 
     dim: int
     value: object

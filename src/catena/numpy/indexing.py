@@ -62,9 +62,7 @@ def getitem(x, index):
 
 
 def _read_by_numpy(value, index):
-    """NumPy's ``value[index]``; None where the index is out of bounds, traced or wrong: the general path
-    knows.
-    """
+    """NumPy's ``value[index]``; None where the index is out of bounds, traced or wrong: the general path knows."""
     kind = type(index)
     try:
         if kind is int:
@@ -306,7 +304,6 @@ def _axis_of_mask(entries, place: int, rank: int) -> int:
 def _check_mask(mask, expected, position: int):
     if mask.shape != expected:
         raise IndexError(
-            f"boolean index did not match shape of indexed array in index {position}: got {mask.shape}, "
-            "expected "
+            f"boolean index did not match shape of indexed array in index {position}: got {mask.shape}, expected "
             f"{list(expected)}"
         )

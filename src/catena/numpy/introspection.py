@@ -1,5 +1,4 @@
-"""Questions about arrays, their text, and files: ``shape``, ``array_repr``, ``printoptions``, ``save``,
-``load``."""
+"""Questions about arrays, their text, and files: ``shape``, ``array_repr``, ``printoptions``, ``save``, ``load``."""
 
 from __future__ import annotations
 
@@ -49,7 +48,8 @@ present_as(shape, shape)
 
 def _lengths(name: str, a) -> tuple:
     """The shape of ``a``, without making an Array of it; a warning, in the name of the function ``name``, where it is
-    neither an array nor a scalar."""
+    neither an array nor a scalar.
+    """
     if getattr(type(a), "_is_array", False):
         return a.shape
     if hasattr(type(a), "__jax_array__") or takes_part(type(a)):
@@ -281,8 +281,7 @@ def load(file: str | os.PathLike | BinaryIO, *args: Any, **kwargs: Any) -> Any:
 
 
 def _restored(value: np.ndarray) -> np.ndarray:
-    """A loaded array; NumPy writes bfloat16, the only dtype of two bytes without a name there, as raw
-    bytes."""
+    """A loaded array; NumPy writes bfloat16, the only dtype of two bytes without a name there, as raw bytes."""
     if value.dtype == np.dtype("V2"):
         return value.view("bfloat16")
     return value

@@ -1,5 +1,4 @@
-"""Comparisons, truth, and tests of elements: ``equal``, ``logical_and``, ``isnan``, ``isclose`` and their
-kin."""
+"""Comparisons, truth, and tests of elements: ``equal``, ``logical_and``, ``isnan``, ``isclose`` and their kin."""
 
 from __future__ import annotations
 

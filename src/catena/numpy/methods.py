@@ -281,8 +281,7 @@ def copy(self) -> Array:
 
 
 def view(self, dtype: Any = None, type: None = None) -> Array:
-    """The bits of the array as elements of another dtype; the last axis grows or shrinks where their sizes
-    differ.
+    """The bits of the array as elements of another dtype; the last axis grows or shrinks where their sizes differ.
 
     Arguments:
       dtype: the dtype; None for that of the array.
@@ -306,9 +305,8 @@ def view(self, dtype: Any = None, type: None = None) -> Array:
         raise ValueError("view() of a 0d array is only supported if the itemsize is unchanged.")
     if new > old and (self.shape[-1] * old) % new:
         raise ValueError(
-            "When changing to a larger dtype, its size must be a divisor of the total size in bytes of the "
-            "last axis of "
-            "the array."
+            "When changing to a larger dtype, its size must be a divisor of the total size in bytes of the last axis "
+            "of the array."
         )
     return _view_bits(self, dtype, old, new)
 

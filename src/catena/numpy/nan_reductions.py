@@ -1,5 +1,4 @@
-"""Reductions that skip NaN: ``nansum``, ``nanmax``, ``nanmean``, ``nanargmax``, ``nancumsum`` and their
-kin."""
+"""Reductions that skip NaN: ``nansum``, ``nanmax``, ``nanmean``, ``nanargmax``, ``nancumsum`` and their kin."""
 
 from __future__ import annotations
 

@@ -57,8 +57,7 @@ def pad(array: ArrayLike, pad_width: Any, mode: str | Callable[..., Any] = "cons
       An array of the dtype of ``array``.
     Raises:
       TypeError: ``pad_width`` does not hold integers. ValueError: it is negative or of the wrong shape, or an
-        option
-      does not belong to the mode. NotImplementedError: the mode is unknown.
+        option does not belong to the mode. NotImplementedError: the mode is unknown.
 
     >>> import catena.numpy as jnp
     >>> jnp.pad(jnp.arange(3), (1, 2), mode="edge")
@@ -231,9 +230,7 @@ def _periodic(array, axis: int, before: int, after: int, mode: str, reflect_type
 
 
 def _reflected_places(places, n: int, mode: str) -> tuple:
-    """For each place the element that stands there, and the number of reflections on the way (negative to
-    the left).
-    """
+    """For each place the element that stands there, and the number of reflections on the way (negative to the left)."""
     if mode == "wrap":
         return places % n, places // n
     period = n - 1 if mode == "reflect" else n

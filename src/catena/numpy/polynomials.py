@@ -342,9 +342,7 @@ def _companion_roots(p):
 
 
 def _roots_with_leading_zeros(p):
-    """As many roots as there are coefficients less one; those that leading zeros take away are NaN, at the
-    end.
-    """
+    """As many roots as there are coefficients less one; those that leading zeros take away are NaN, at the end."""
     n = p.size
     dtype = dtypes.to_complex_dtype(p.dtype)
     if n < 2:

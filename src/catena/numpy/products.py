@@ -1,5 +1,4 @@
-"""Products of vectors and matrices: ``matmul``, ``dot``, ``tensordot`` and their kin; all are
-``lax.dot_general``."""
+"""Products of vectors and matrices: ``matmul``, ``dot``, ``tensordot`` and their kin; all are ``lax.dot_general``."""
 
 from __future__ import annotations
 
@@ -144,8 +143,7 @@ def dot(
     preferred_element_type: DTypeLike | None = None,
     out_sharding: Any = None,
 ) -> Array:
-    """The sum over the last axis of ``a`` and the last but one of ``b`` (the last of a vector) of their
-    products.
+    """The sum over the last axis of ``a`` and the last but one of ``b`` (the last of a vector) of their products.
 
     Arguments:
       a, b: arrays or scalars; with a scalar it is the ordinary product.

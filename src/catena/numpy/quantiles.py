@@ -338,7 +338,8 @@ _SHORT = 128  # so few elements are sorted as fast as partitioned
 
 def _with_in_place(rows: np.ndarray, places: list) -> np.ndarray:
     """A copy of rows in which the elements of some places, in ascending order, are where sorting brings them. NumPy
-    partitions at one place by vectors, at several element by element; so what lies behind a place is done next."""
+    partitions at one place by vectors, at several element by element; so what lies behind a place is done next.
+    """
     ordered = rows.copy(order="C")
     if rows.shape[-1] <= _SHORT or len(places) > _MANY:
         ordered.sort(-1)
@@ -352,7 +353,8 @@ def _with_in_place(rows: np.ndarray, places: list) -> np.ndarray:
 
 def _partitioned_at(rows: np.ndarray, q: np.ndarray, n: int, method: str) -> np.ndarray:
     """The same for one fraction, for which Python numbers are faster. NaN, if there is any, is among the elements
-    behind it, and then their maximum."""
+    behind it, and then their maximum.
+    """
     position = float(q * rows.dtype.type(n - 1))
     if position != position:
         return np.full(rows.shape[:-1], np.nan, rows.dtype)

@@ -1,5 +1,6 @@
-"""Evenly spaced numbers and grids: ``arange``, ``linspace``, ``logspace``, ``geomspace``, ``meshgrid``,
-``mgrid`` ..."""
+"""Evenly spaced numbers and grids: ``arange``, ``linspace``, ``logspace``,
+``geomspace``, ``meshgrid``, ``mgrid`` ...
+"""
 
 from __future__ import annotations
 
@@ -340,8 +341,9 @@ def geomspace(
 
 
 def _spaced_powers(start, stop, num, endpoint):
-    """The progression between concrete scalars, computed in float64: in float32, NumPy's log10(1000) is not 3. None
-    for all else."""
+    """The progression between concrete scalars, computed in float64: in float32, NumPy's log10(1000) is not 3.
+    None for all else.
+    """
     if not (
         direct(start) and direct(stop) and start.dtype in REAL and start.ndim == 0 and type(num) is int and num > 1
     ):
@@ -482,8 +484,8 @@ class _Grid:
 
 
 def slice_range(key: slice, name: str) -> Array:
-    """The numbers that a slice given to the object ``name`` stands for: a range, or with an imaginary step that many
-    numbers, ends included.
+    """The numbers that a slice given to the object ``name`` stands for: a range, or with an imaginary step that
+    many numbers, ends included.
     """
     start, stop, step = (
         concrete_or_error(lambda v: v, getattr(key, part), f"slice {part} of {name}")

@@ -1,5 +1,5 @@
-"""Reductions: ``sum``, ``max``, ``mean``, ``var``, ``argmax`` and their kin; those that skip NaN are in
-``nan_reductions``.
+"""Reductions: ``sum``, ``max``, ``mean``, ``var``, ``argmax`` and their kin; those that skip
+NaN are in ``nan_reductions``.
 
 Axes are integers, or names of axes mapped by ``vmap`` or ``shard_map``, along which the values of all
 instances are reduced too. Sums of float16 and bfloat16 are accumulated in float32.
@@ -47,8 +47,7 @@ _TESTED = REAL_OR_INT | {BOOL}
 
 
 class Reduction(NamedTuple):
-    """What a reduction is made of: over axes, over named axes, with an initial value, and its neutral
-    element."""
+    """What a reduction is made of: over axes, over named axes, with an initial value, and its neutral element."""
 
     name: str
     over_axes: Any

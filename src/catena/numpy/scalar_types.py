@@ -1,5 +1,4 @@
-"""Dtypes in the namespace: scalar types such as ``jnp.float32``, abstract kinds, and questions about
-dtypes."""
+"""Dtypes in the namespace: scalar types such as ``jnp.float32``, abstract kinds, and questions about dtypes."""
 
 from __future__ import annotations
 

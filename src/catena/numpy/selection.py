@@ -76,8 +76,7 @@ def where(
       An array of the dtype that ``x`` and ``y`` promote to; without them, what ``nonzero`` returns.
     Raises:
       TypeError: an argument is no array, or only one of ``x`` and ``y`` is given. ValueError: the shapes do
-        not
-      broadcast.
+        not broadcast.
 
     >>> import catena.numpy as jnp
     >>> jnp.where(jnp.array([True, False]), 1, jnp.array([5, 6]))
@@ -164,8 +163,8 @@ def piecewise(
     *args: Any,
     **kw: Any,
 ) -> Array:
-    """A function defined by cases: of each element, the value of the function whose condition holds (the last
-    that does).
+    """A function defined by cases: of each element, the value of the function whose condition holds
+    (the last that does).
 
     Arguments:
       x: an array.
@@ -260,8 +259,7 @@ def _choice_numbers(a, n: int, mode: str):
         if known is None:
             raise ConcretizationTypeError(
                 a,
-                "The error occurred because jnp.choose was jit-compiled with mode='raise'. Use mode='wrap' "
-                "or "
+                "The error occurred because jnp.choose was jit-compiled with mode='raise'. Use mode='wrap' or "
                 "mode='clip' instead.",
             )
         if ((known._value < 0) | (known._value >= n)).any():

@@ -91,8 +91,7 @@ def unique(
       The distinct elements; a tuple where more is asked for, in the order of the arguments.
     Raises:
       ConcretizationTypeError: ``ar`` is traced and there is no ``size``. ValueError: the axis is out of
-        bounds, or
-      there is nothing to fill with.
+        bounds, or there is nothing to fill with.
 
     >>> import catena.numpy as jnp
     >>> jnp.unique(jnp.array([3, 1, 3]), return_counts=True)
@@ -244,8 +243,8 @@ def _unique_of_all(name: str, x, size, fill_value) -> tuple:
 
 
 def unique_all(x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None) -> UniqueAllResult:
-    """The distinct elements, the position of the first of each, which of them each element is, and how often
-    each occurs.
+    """The distinct elements, the position of the first of each, which of them each element is, and
+    how often each occurs.
 
     Arguments:
       x: an array.
@@ -335,9 +334,7 @@ def _two_sets(name: str, ar1, ar2, size) -> list:
 
 
 def _sized(values, mask, size, fill_value):
-    """The values at which a mask holds; where there are less than ``size``, the fill value, the first of
-    them, or 0.
-    """
+    """The values at which a mask holds; where there are less than ``size``, the fill value, the first of them, or 0."""
     if size is None:
         return compress(mask, values)
     if not values.shape[0]:
@@ -421,9 +418,7 @@ def intersect1d(
 
 
 def _first_of_both(ordered, owner, starts):
-    """Where a run of equal elements begins in which elements of both arrays occur (those of the first come
-    first).
-    """
+    """Where a run of equal elements begins in which elements of both arrays occur (those of the first come first)."""
     n = ordered.shape[0]
     if n < 2:
         return lax.full((n,), False, bool)
@@ -526,8 +521,8 @@ def setxor1d(
 
 
 def _last_owner(second, first):
-    """For each element whether the last of its run belongs to the second array; in a run, those of the first
-    come first.
+    """For each element whether the last of its run belongs to the second array; in a run, those of
+    the first come first.
     """
     n = second.shape[0]
     index = lax.sub(lax.cumsum(lax.convert_element_type(first, default_int())), np.ones((), default_int()))

@@ -1,5 +1,4 @@
-"""The same elements in another shape: ``reshape``, ``transpose``, ``squeeze``, ``broadcast_to`` and their
-kin.
+"""The same elements in another shape: ``reshape``, ``transpose``, ``squeeze``, ``broadcast_to`` and their kin.
 
 For concrete arrays all of these are views: arrays are immutable, so nothing is copied but where the order of
 elements in memory demands it.
@@ -160,9 +159,8 @@ def permutation(a, axes) -> tuple:
     axes = tuple(static_int(i, "axes of transpose") for i in axes)
     if len(axes) != a.ndim or sorted(i % a.ndim for i in axes if -a.ndim <= i < a.ndim) != list(range(a.ndim)):
         raise TypeError(
-            f"transpose permutation isn't a permutation of operand dimensions, got permutation {axes} for "
-            "operand shape "
-            f"{a.shape}."
+            f"transpose permutation isn't a permutation of operand dimensions, got permutation {axes} for operand "
+            f"shape {a.shape}."
         )
     return tuple(i % a.ndim for i in axes)
 

@@ -174,8 +174,8 @@ def _cut(x, axis: int, start, stop):
 
 
 def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
-    """An array in which the ``kth`` element along an axis stands where sorting puts it, lesser ones before,
-    greater after.
+    """An array in which the ``kth`` element along an axis stands where sorting puts it, lesser
+    ones before, greater after.
 
     Arguments:
       a: an array of real numbers.
@@ -305,9 +305,7 @@ def positions_in(a, v, side: str, method: str = "scan"):
 
 
 def _search_by_numpy(a, v, side: str, dtype):
-    """NumPy's search; many values are sorted first, so that memory is read in order (four times faster at
-    1e6).
-    """
+    """NumPy's search; many values are sorted first, so that memory is read in order (four times faster at 1e6)."""
     if v.size <= 1 << 16 or a.size <= 1 << 16:
         return np.asarray(run(a.searchsorted, v, side)).astype(dtype)
     flat = v.reshape(-1)

@@ -354,8 +354,7 @@ def cov(
       A matrix, a row for each variable; a scalar for one variable.
     Raises:
       ValueError: the arrays have more than two dimensions, or the weights do not fit. TypeError: ``fweights``
-        are no
-      integers.
+        are no integers.
 
     >>> import catena.numpy as jnp
     >>> jnp.cov(jnp.array([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]))

@@ -185,8 +185,7 @@ def refuse_in_place(name: str, inplace: bool):
     """Functions that write into arguments in NumPy return a new array here, and want to be told so."""
     if inplace:
         raise ValueError(
-            f"jax.numpy.{name} cannot modify arrays in-place, because JAX arrays are immutable. Pass "
-            "inplace=False to "
+            f"jax.numpy.{name} cannot modify arrays in-place, because JAX arrays are immutable. Pass inplace=False to "
             "instead return an updated array."
         )
 

@@ -1,5 +1,4 @@
-"""The class of universal functions: ``jnp.add`` and its kin, with ``reduce``, ``accumulate``, ``at`` and the
-rest.
+"""The class of universal functions: ``jnp.add`` and its kin, with ``reduce``, ``accumulate``, ``at`` and the rest.
 
 A ufunc is an elementwise function with its algebra. The common ones know faster ways to reduce; all others
 are reduced by a loop over the axis.
@@ -170,8 +169,7 @@ class ufunc:  # noqa: N801  (its name in NumPy)
         self._check_binary("reduce", out)
         if where is not None and self._ufunc.identity is None and initial is None:
             raise ValueError(
-                f"reduction operation '{self.__name__}' does not have an identity, so to use a where mask "
-                "one has to "
+                f"reduction operation '{self.__name__}' does not have an identity, so to use a where mask one has to "
                 "specify 'initial'."
             )
         if self._ufunc.reduce is not None:
@@ -273,8 +271,7 @@ class ufunc:  # noqa: N801  (its name in NumPy)
 
     @_overridable_method
     def at(self, a: ArrayLike, indices: Any, b: ArrayLike | None = None, /, *, inplace: bool = True) -> Array:
-        """``a`` with the function applied to the elements at ``indices``, once for each time that an index
-        occurs.
+        """``a`` with the function applied to the elements at ``indices``, once for each time that an index occurs.
 
         Arguments:
           a: an array.
@@ -288,7 +285,7 @@ class ufunc:  # noqa: N801  (its name in NumPy)
         if inplace:
             raise NotImplementedError(
                 "Because JAX arrays are immutable, jnp.ufunc.at() cannot operate inplace like\n"
-                f"np.ufunc.at(). Instead, you can pass inplace=False and capture the result; e.g.\n"
+                "np.ufunc.at(). Instead, you can pass inplace=False and capture the result; e.g.\n"
                 f">>> arr = jnp.{self.__name__}.at(arr, ind, val, inplace=False)\n"
             )
         if self._ufunc.at is not None:
@@ -296,8 +293,7 @@ class ufunc:  # noqa: N801  (its name in NumPy)
         return self._at_by_scan(a, indices, b)
 
     def _at_by_scan(self, a, indices, b):
-        """One element after another: the flat positions that ``indices`` name are those it picks from an
-        iota."""
+        """One element after another: the flat positions that ``indices`` name are those it picks from an iota."""
         a = as_array_argument(f"{self.__name__}.at", a)
         positions = lax.reshape(lax.iota(np.dtype("int32"), a.size), a.shape)[indices]
         where = lax.reshape(positions, (positions.size,))

@@ -1,5 +1,4 @@
-"""The universal functions of the namespace: elementwise functions together with the reductions that go with
-them."""
+"""The universal functions of the namespace: elementwise functions together with the reductions that go with them."""
 
 from __future__ import annotations
 

@@ -201,9 +201,7 @@ def _binomial(key, n, p, *, shape, dtype):
 
 
 def draw_binomial(key, n, p):
-    """Binomial numbers: by inversion where few succeed, by rejection elsewhere, of the rarer of success and
-    failure.
-    """
+    """Binomial numbers: by inversion where few succeed, by rejection elsewhere, of the rarer of success and failure."""
     dtype, shape = get_aval(n).dtype, get_aval(n).shape
     number = lambda x: np.asarray(x, dtype)[()]  # noqa: E731
     whole = lambda x: full(shape, x, dtype)  # noqa: E731

@@ -207,8 +207,7 @@ def gamma(key, a, shape=None, dtype=None, *, out_sharding=None) -> Array:
 
 
 def loggamma(key, a, shape=None, dtype=None, *, out_sharding=None) -> Array:
-    """Logarithms of numbers of the gamma distribution, accurate where those underflow; differentiable in
-    ``a``.
+    """Logarithms of numbers of the gamma distribution, accurate where those underflow; differentiable in ``a``.
 
     Arguments:
       key: a key, typed or raw.

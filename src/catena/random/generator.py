@@ -31,9 +31,8 @@ class Generator:
       random_bits: ``random_bits(key, bit_width, shape)`` gives ``uint{bit_width}[*shape]``.
       fold_in: ``fold_in(key, data)`` with a uint32 scalar gives a key.
       bits_at: for generators that count: ``bits_at(key, bit_width, high, low, count)`` gives the bits
-        numbered from the
-        64-bit position ``(high, low)``, a multiple of ``count``; lets eager draws of any size share one
-        compiled kernel.
+        numbered from the 64-bit position ``(high, low)``, a multiple of ``count``; lets eager draws of any size share
+        one compiled kernel.
       split_at: the same for keys: ``split_at(key, high, low, count)`` gives ``uint32[count, *key_shape]``.
       counts: whether ``bits_at`` and ``split_at`` describe the streams that are drawn under the flags in
         force.
@@ -104,8 +103,7 @@ def register_generator(
       fold_in: ``fold_in(key, data: uint32 scalar)`` gives a key.
       tag: the short name in ``key<tag>``; the name by default.
       bits_at, split_at, counts: for generators that can start anywhere, see ``Generator``; without them
-        everything works,
-        and eager draws of each new size are compiled anew.
+        everything works, and eager draws of each new size are compiled anew.
       joint: whether the functions draw through ``lax.rng_bit_generator``, see ``Generator``.
     Returns:
       The generator; it may be passed as ``impl`` in place of its name.

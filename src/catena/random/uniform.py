@@ -107,8 +107,8 @@ def is_exact(minval, maxval) -> bool:
 
 @sampler
 def _uniform(key, minval, maxval, *, shape, dtype, exact=True):
-    """Uniform numbers; ``exact`` says that products with the width are exact, else they are not rounded by
-    themselves.
+    """Uniform numbers; ``exact`` says that products with the width are exact, else they are
+    not rounded by themselves.
     """
     minval, maxval = [lift(as_float(x, dtype), shape) for x in (minval, maxval)]
     unit = lax.sub(one_to_two(key, shape, dtype), dtype.type(1))

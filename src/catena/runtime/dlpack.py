@@ -64,9 +64,8 @@ def from_dlpack(x, copy=None) -> Array:
         return make_array(value)
     if copy is False:
         raise ValueError(
-            "from_dlpack: copy must not be False here, since the memory of x can still be written to by its "
-            "owner "
-            "or holds a dtype that arrays cannot have"
+            "from_dlpack: copy must not be False here, since the memory of x can still be written to by its owner or "
+            "holds a dtype that arrays cannot have"
         )
     return make_array(casts.convert(np.array(value, order="C"), dtypes.canonical(value.dtype)))
 

@@ -1,5 +1,4 @@
-"""``debug.breakpoint``: stop in the middle of a traced or compiled function and look at the values of its
-variables.
+"""``debug.breakpoint``: stop in the middle of a traced or compiled function and look at the values of its variables.
 
 At the breakpoint the frames of the user's functions are captured. Traced values in them travel through a
 debug callback, so that they have arrived as numbers when the program, compiled, vectorised or differentiated,
@@ -92,24 +91,21 @@ def breakpoint(  # noqa: A001  (the name that JAX gives it)
       token: a tree of arrays; the breakpoint is reached when they are computed, and they are returned. What
         is computed from the returned arrays is computed after the breakpoint.
       kwargs: ``stdin`` and ``stdout``: text files that replace those of the process.
-
     Returns:
       ``token``.
-
     Raises:
       ValueError: for another backend, or where both ``ordered`` and ``token`` are given.
 
-    Example:
-      >>> import io, catena as jax
-      >>> @jax.jit
-      ... def f(x):
-      ...     y = x + 1
-      ...     jax.debug.breakpoint(stdin=io.StringIO("p y\\ncontinue\\n"))
-      ...     return y
-      >>> f(1)
-      Entering the debugger; `help` lists the commands.
-      (catena) Array(2, dtype=int32)
-      (catena) Array(2, dtype=int32, weak_type=True)
+    >>> import io, catena as jax
+    >>> @jax.jit
+    ... def f(x):
+    ...     y = x + 1
+    ...     jax.debug.breakpoint(stdin=io.StringIO("p y\\ncontinue\\n"))
+    ...     return y
+    >>> f(1)
+    Entering the debugger; `help` lists the commands.
+    (catena) Array(2, dtype=int32)
+    (catena) Array(2, dtype=int32, weak_type=True)
     """
     if backend not in (None, "cli"):
         raise ValueError(f"debug.breakpoint has the backend 'cli' only, got {backend!r}")

@@ -21,15 +21,13 @@ def saved_residuals(f: Callable, *args, **kwargs) -> list[tuple]:
     Arguments:
       f: a function of trees of arrays.
       args, kwargs: its arguments.
-
     Returns:
       For each value a pair: its aval, and a text that says where it comes from.
 
-    Example:
-      >>> import catena.numpy as jnp
-      >>> from catena.tools.residuals import saved_residuals
-      >>> [str(aval) for aval, _ in saved_residuals(jnp.sin, jnp.ones(3))]
-      ['float32[3]']
+    >>> import catena.numpy as jnp
+    >>> from catena.tools.residuals import saved_residuals
+    >>> [str(aval) for aval, _ in saved_residuals(jnp.sin, jnp.ones(3))]
+    ['float32[3]']
     """
     check_callable(f)
     leaves, tree = tree_flatten((args, kwargs))
@@ -80,18 +78,16 @@ def innermost(eqn: Eqn, v) -> Eqn:
 
 
 def print_saved_residuals(f: Callable, *args, **kwargs) -> None:
-    """Print what the derivative of ``f`` at these arguments keeps from the forward pass, a line for each
-    value.
+    """Print what the derivative of ``f`` at these arguments keeps from the forward pass, a line for each value.
 
     Arguments:
       f: a function of trees of arrays.
       args, kwargs: its arguments.
 
-    Example:
-      >>> import catena.numpy as jnp
-      >>> from catena.ad_checkpoint import print_saved_residuals
-      >>> print_saved_residuals(lambda x: x * x, 3.0)
-      f32[] from the argument x
+    >>> import catena.numpy as jnp
+    >>> from catena.ad_checkpoint import print_saved_residuals
+    >>> print_saved_residuals(lambda x: x * x, 3.0)
+    f32[] from the argument x
     """
     for aval, text in saved_residuals(f, *args, **kwargs):
         print(f"{aval.str_short(short_dtypes=True)} {text}")

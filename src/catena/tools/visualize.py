@@ -27,10 +27,9 @@ def inspect_array_sharding(value: Any, *, callback: Callable) -> None:
       value: a tree of arrays.
       callback: called with a sharding, or with a device where one device holds the whole array.
 
-    Example:
-      >>> import catena as jax, catena.numpy as jnp
-      >>> jax.debug.inspect_array_sharding(jnp.ones(2), callback=lambda sharding: print("seen"))
-      seen
+    >>> import catena as jax, catena.numpy as jnp
+    >>> jax.debug.inspect_array_sharding(jnp.ones(2), callback=lambda sharding: print("seen"))
+    seen
     """
     if not callable(callback):
         raise TypeError(f"callback must be a function of a sharding, got {callback!r}")
@@ -50,12 +49,11 @@ def visualize_array_sharding(arr: Array, **kwargs) -> None:
       arr: an array with one or two axes.
       kwargs: options of ``visualize_sharding``.
 
-    Example:
-      >>> import catena as jax, catena.numpy as jnp
-      >>> jax.debug.visualize_array_sharding(jnp.ones(8), use_color=False)
-      ┌─────────┐
-      │  CPU 0  │
-      └─────────┘
+    >>> import catena as jax, catena.numpy as jnp
+    >>> jax.debug.visualize_array_sharding(jnp.ones(8), use_color=False)
+    ┌─────────┐
+    │  CPU 0  │
+    └─────────┘
     """
     inspect_array_sharding(arr, callback=lambda sharding: visualize_sharding(arr.shape, sharding, **kwargs))
 
@@ -79,18 +77,16 @@ def visualize_sharding(
       scale: how many columns an element takes.
       min_width, max_width: the least width of a box, and the greatest of the picture, in columns.
       color_map: from the number of a device to the code of an ANSI background colour.
-
     Raises:
       ValueError: where the shape has not one or two axes, or a part is not a block.
 
-    Example:
-      >>> import catena as jax
-      >>> jax.debug.visualize_sharding((2, 2), jax.devices()[0], use_color=False)
-      ┌─────────┐
-      │         │
-      │  CPU 0  │
-      │         │
-      └─────────┘
+    >>> import catena as jax
+    >>> jax.debug.visualize_sharding((2, 2), jax.devices()[0], use_color=False)
+    ┌─────────┐
+    │         │
+    │  CPU 0  │
+    │         │
+    └─────────┘
     """
     shape = tuple(shape)
     if len(shape) not in (1, 2):

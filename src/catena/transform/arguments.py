@@ -59,9 +59,7 @@ POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR
 
 
 def resolve_argnums(signature, argnums, argnames, kind: str) -> tuple[tuple, tuple]:
-    """Positions and names that agree: where only one of the two is given, the other is read off the
-    signature.
-    """
+    """Positions and names that agree: where only one of the two is given, the other is read off the signature."""
     nums, names = as_int_tuple(argnums, f"{kind}_argnums"), as_name_tuple(argnames, f"{kind}_argnames")
     if signature is None:
         return nums, names
@@ -116,9 +114,8 @@ def check_disjoint(static: tuple[tuple, tuple], donate: tuple[tuple, tuple]):
     ):
         if both:
             raise ValueError(
-                f"static_{kind} and donate_{kind} cannot intersect, but {sorted(both)} appear in both: a "
-                f"static argument is "
-                "no array that could be donated"
+                f"static_{kind} and donate_{kind} cannot intersect, but {sorted(both)} appear in both: a static "
+                "argument is no array that could be donated"
             )
 
 
@@ -133,8 +130,7 @@ class Static:
             self._hash = hash(value)
         except TypeError as error:
             raise ValueError(
-                "Non-hashable static arguments are not supported. An error occurred while trying to hash an "
-                "object of "
+                "Non-hashable static arguments are not supported. An error occurred while trying to hash an object of "
                 f"type {type(value)}, {value}. The error was:\nTypeError: {error}\nA static argument is compared with "
                 "those of earlier calls: pass a tuple for a list, a frozen dataclass for a dict, and arrays as "
                 "arguments that are not static."
@@ -217,21 +213,16 @@ def bad_leaf(fun, x, name: str) -> Exception:
     """The error for an argument that is not a value of the language."""
     if hasattr(x, "__jax_array__"):
         return ValueError(
-            f"The argument {name} of {function_place(fun)} is a {type(x).__name__}, which has __jax_array__ "
-            f"but is not a "
-            "pytree. Transformations see only pytrees: convert it with jax.numpy.asarray(), or register its "
-            "class with "
-            f"jax.tree_util.register_pytree_node_class or register_dataclass to keep {type(x).__name__} "
-            f"through the transformation."
+            f"The argument {name} of {function_place(fun)} is a {type(x).__name__}, which has __jax_array__ but is not "
+            "a pytree. Transformations see only pytrees: convert it with jax.numpy.asarray(), or register its class "
+            f"with jax.tree_util.register_pytree_node_class or register_dataclass to keep {type(x).__name__} through "
+            "the transformation."
         )
     return TypeError(
-        f"Error interpreting argument to {fun!r} as an abstract array. The problematic value is of type "
-        f"{type(x)} and was "
-        f"passed to the function at path {name}.\nThis typically means that a jit-wrapped function was "
-        f"called with a non-array "
-        f"argument. If {name} should be a compile-time constant of {function_name(fun)}, mark it with "
-        f"static_argnums or static_argnames."
-        f"{how_to_register(x)}"
+        f"Error interpreting argument to {fun!r} as an abstract array. The problematic value is of type {type(x)} and "
+        f"was passed to the function at path {name}.\nThis typically means that a jit-wrapped function was called with "
+        f"a non-array argument. If {name} should be a compile-time constant of {function_name(fun)}, mark it with "
+        f"static_argnums or static_argnames.{how_to_register(x)}"
     )
 
 

@@ -176,9 +176,8 @@ class MappedOutputs:
             self.known = mapped
         elif any(m and not k for m, k in zip(mapped, self.known, strict=True)):
             raise ValueError(
-                "under vmap, the derivative rule of a custom function closes over a mapped value that the "
-                "function itself "
-                "does not depend on; pass the value as an argument"
+                "under vmap, the derivative rule of a custom function closes over a mapped value that the function "
+                "itself does not depend on; pass the value as an argument"
             )
         return self.known
 
@@ -319,7 +318,6 @@ def batch_flat(fun, axis: Axis, args, dims, function: str = "", tag: object = No
       dims: the position of the axis in each, or ``None``.
       function: the name and place of the user's function, for error messages.
       tag: the tag of another batch trace, whose values this one takes for its own.
-
     Returns:
       The results and the position of the axis in each, or ``None``.
     """
@@ -394,11 +392,9 @@ def batch_jaxpr(closed: ClosedJaxpr, axis: Axis, mapped: tuple, instantiate_outp
       axis: the axis.
       mapped: for each argument, whether it is mapped (along axis 0).
       instantiate_outputs: a bool, or one for each result: whether to force the result to be mapped.
-
     Returns:
       A closed jaxpr whose mapped arguments and results have the axis in front, and a tuple of bools: which
-        results
-      are mapped.
+        results are mapped.
     """
     if isinstance(instantiate_outputs, bool):
         instantiate_outputs = (instantiate_outputs,) * len(closed.out_avals)

@@ -204,14 +204,12 @@ def checkpoint_name(x, name: str):
     Arguments:
       x: a tree of arrays.
       name: the name.
-
     Returns:
       ``x``, unchanged.
 
-    Example:
-      >>> from catena.ad_checkpoint import checkpoint_name
-      >>> checkpoint_name(1.0, "loss")
-      Array(1., dtype=float32, weak_type=True)
+    >>> from catena.ad_checkpoint import checkpoint_name
+    >>> checkpoint_name(1.0, "loss")
+    Array(1., dtype=float32, weak_type=True)
     """
     if not isinstance(name, str):
         raise TypeError(f"checkpoint_name takes a str as name, got {name!r}")
@@ -270,14 +268,12 @@ def checkpoint(
       static_argnums, static_argnames: arguments passed as they are; where they cannot be hashed, each call
         traces anew.
       concrete: must be False; use ``static_argnums`` for values that decide Python control flow.
-
     Returns:
       A function with the same results.
 
-    Example:
-      >>> import catena as jax, catena.numpy as jnp
-      >>> jax.grad(jax.checkpoint(lambda x: jnp.sin(jnp.sin(x))))(0.0)
-      Array(1., dtype=float32, weak_type=True)
+    >>> import catena as jax, catena.numpy as jnp
+    >>> jax.grad(jax.checkpoint(lambda x: jnp.sin(jnp.sin(x))))(0.0)
+    Array(1., dtype=float32, weak_type=True)
     """
     if fun is None:
         options = {k: v for k, v in locals().items() if k != "fun"}

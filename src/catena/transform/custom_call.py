@@ -1,5 +1,4 @@
-"""What ``custom_jvp`` and ``custom_vjp`` share: a primitive that is bound together with Python functions, its
-rule.
+"""What ``custom_jvp`` and ``custom_vjp`` share: a primitive that is bound together with Python functions, its rule.
 
 Each trace takes what it needs: evaluation runs the function, a JVP trace runs the rule, a batch trace
 vectorises both, a jaxpr trace writes an equation that keeps both.
@@ -40,9 +39,7 @@ def _lower(b, *operands, call_jaxpr, **params):
 
 
 class CustomCall(Primitive):
-    """A call of a function together with its derivative rule; ``rule_names`` are the parameters that hold the
-    rule.
-    """
+    """A call of a function together with its derivative rule; ``rule_names`` are the parameters that hold the rule."""
 
     __slots__ = ("rule_names",)
 
@@ -235,9 +232,7 @@ def without_nondiff(fun: Callable, nondiff_argnums, args):
 
 
 class SymbolicZero:
-    """A zero tangent or cotangent as a rule with ``symbolic_zeros`` sees it; it has the ``aval`` of the
-    value.
-    """
+    """A zero tangent or cotangent as a rule with ``symbolic_zeros`` sees it; it has the ``aval`` of the value."""
 
     __slots__ = ("aval",)
 

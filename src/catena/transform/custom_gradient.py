@@ -26,17 +26,15 @@ def custom_gradient(fun: Callable) -> Callable:
 
     Arguments:
       fun: returns a pair: the value, and a function from its cotangent to the cotangent(s) of the arguments.
-
     Returns:
       A function that returns the value and is differentiated in reverse by that function.
 
-    Example:
-      >>> import catena as jax
-      >>> @jax.custom_gradient
-      ... def f(x):
-      ...     return x**2, lambda g: (g * x,)
-      >>> jax.grad(f)(3.0)
-      Array(3., dtype=float32, weak_type=True)
+    >>> import catena as jax
+    >>> @jax.custom_gradient
+    ... def f(x):
+    ...     return x**2, lambda g: (g * x,)
+    >>> jax.grad(f)(3.0)
+    Array(3., dtype=float32, weak_type=True)
     """
     check_callable(fun)
 
@@ -88,16 +86,14 @@ def closure_convert(fun: Callable, *example_args) -> tuple[Callable, list]:
     Arguments:
       fun: the function.
       example_args: arguments of the types it will be called with.
-
     Returns:
       ``(converted, consts)``, where ``converted(*args, *consts)`` equals ``fun(*args)``, and ``consts`` are
       the values of float or complex dtype that were closed over.
 
-    Example:
-      >>> import catena as jax
-      >>> f, consts = jax.closure_convert(lambda x: 2.0 * x, 1.0)
-      >>> f(3.0, *consts)
-      Array(6., dtype=float32, weak_type=True)
+    >>> import catena as jax
+    >>> f, consts = jax.closure_convert(lambda x: 2.0 * x, 1.0)
+    >>> f(3.0, *consts)
+    Array(6., dtype=float32, weak_type=True)
     """
     check_callable(fun)
     leaves, in_tree = tree_flatten(example_args)
@@ -193,14 +189,12 @@ def linear_call(fun: Callable, fun_transpose: Callable, residual_args, linear_ar
       fun_transpose: from ``(residual_args, cotangent)`` to a tree like ``linear_args``.
       residual_args: what the function depends on without being linear in it.
       linear_args: what it is linear in.
-
     Returns:
       ``fun(residual_args, linear_args)``.
 
-    Example:
-      >>> from catena.custom_derivatives import linear_call
-      >>> linear_call(lambda r, x: r * x, lambda r, ct: r * ct, 2.0, 3.0)
-      Array(6., dtype=float32, weak_type=True)
+    >>> from catena.custom_derivatives import linear_call
+    >>> linear_call(lambda r, x: r * x, lambda r, ct: r * ct, 2.0, 3.0)
+    Array(6., dtype=float32, weak_type=True)
     """
     residuals, residual_tree = tree_flatten(residual_args)
     linear, linear_tree = tree_flatten(linear_args)

@@ -33,9 +33,7 @@ custom_jvp_call_p = CustomCall("custom_jvp_call", ("jvp",))
 
 
 class JVPRule:
-    """The rule of one call as a flat function of primals and tangents; ``trees`` notes the tree of the
-    result.
-    """
+    """The rule of one call as a flat function of primals and tangents; ``trees`` notes the tree of the result."""
 
     __slots__ = ("custom", "nondiff", "tree", "trees", "__name__")
 
@@ -62,16 +60,15 @@ class custom_jvp(CustomFunction, Generic[P, R]):  # noqa: N801
       nondiff_argnums: positions of arguments that are not differentiated and are passed first to the rule.
       nondiff_argnames: their names, as an alternative.
 
-    Example:
-      >>> import catena as jax, catena.numpy as jnp
-      >>> @jax.custom_jvp
-      ... def f(x):
-      ...     return jnp.sin(x)
-      >>> @f.defjvp
-      ... def f_jvp(primals, tangents):
-      ...     return f(primals[0]), 10.0 * tangents[0]
-      >>> jax.grad(f)(0.0)
-      Array(10., dtype=float32, weak_type=True)
+    >>> import catena as jax, catena.numpy as jnp
+    >>> @jax.custom_jvp
+    ... def f(x):
+    ...     return jnp.sin(x)
+    >>> @f.defjvp
+    ... def f_jvp(primals, tangents):
+    ...     return f(primals[0]), 10.0 * tangents[0]
+    >>> jax.grad(f)(0.0)
+    Array(10., dtype=float32, weak_type=True)
     """
 
     def __init__(self, fun: Callable[P, R], nondiff_argnums=(), nondiff_argnames=()):
@@ -84,7 +81,6 @@ class custom_jvp(CustomFunction, Generic[P, R]):  # noqa: N801
         Arguments:
           jvp: the rule.
           symbolic_zeros: whether zero tangents arrive as ``SymbolicZero`` objects instead of arrays.
-
         Returns:
           ``jvp``, so that this may be used as a decorator.
         """
@@ -92,9 +88,7 @@ class custom_jvp(CustomFunction, Generic[P, R]):  # noqa: N801
         return jvp
 
     def defjvps(self, *jvps: Callable | None) -> None:
-        """Set the rule argument by argument: each a function ``(tangent, value, *primals) -> tangent``, or
-        ``None``.
-        """
+        """Set the rule argument by argument: each a function ``(tangent, value, *primals) -> tangent``, or ``None``."""
         if self.nondiff_argnums:
             raise TypeError("Can't use ``defjvps`` with ``nondiff_argnums``.")
 
@@ -147,16 +141,14 @@ def flatten_rule_result(custom: custom_jvp, pair):
     rule_name, fun_name = function_name(custom.jvp), function_name(custom.fun)
     if not isinstance(pair, (tuple, list)) or len(pair) != 2:
         raise TypeError(
-            f"Custom JVP rule {rule_name} for function {fun_name} must produce a pair (list or tuple of "
-            f"length two) "
+            f"Custom JVP rule {rule_name} for function {fun_name} must produce a pair (list or tuple of length two) "
             f"representing primal and tangent outputs, but got {pair}."
         )
     primals, tree = tree_flatten(pair[0])
     tangents, tangent_tree = tree_flatten(pair[1])
     if tree != tangent_tree:
         raise TypeError(
-            f"Custom JVP rule {rule_name} for function {fun_name} must produce primal and tangent outputs "
-            f"with equal "
+            f"Custom JVP rule {rule_name} for function {fun_name} must produce primal and tangent outputs with equal "
             f"container (pytree) structures, but got {tree} and {tangent_tree} respectively."
         )
     primals = [leaf_value(x) for x in primals]
@@ -173,9 +165,7 @@ def checked_tangent(primal, tangent):
     got = get_aval(tangent)
     if got.shape != expected.shape or got.dtype != expected.dtype:
         raise TypeError(
-            "Custom JVP rule must produce primal and tangent outputs with corresponding shapes and dtypes. "
-            "Expected "
-            f"{expected.str_short()} (tangent type of {get_aval(primal).str_short()}) but got "
-            f"{got.str_short()}."
+            "Custom JVP rule must produce primal and tangent outputs with corresponding shapes and dtypes. Expected "
+            f"{expected.str_short()} (tangent type of {get_aval(primal).str_short()}) but got {got.str_short()}."
         )
     return tangent

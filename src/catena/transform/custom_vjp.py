@@ -84,9 +84,7 @@ custom_vjp_call_p = CustomVJPCall("custom_vjp_call", ("fwd", "bwd"))
 
 
 class CustomVJPPrimal:
-    """An argument as a forward rule with ``symbolic_zeros`` sees it: its ``value``, and whether it is
-    ``perturbed``.
-    """
+    """An argument as a forward rule with ``symbolic_zeros`` sees it: its ``value``, and whether it is ``perturbed``."""
 
     __slots__ = ("value", "perturbed")
 
@@ -97,10 +95,9 @@ class CustomVJPPrimal:
 def custom_vjp_primal_tree_values(tree):
     """The tree of the values of a tree of ``CustomVJPPrimal``s.
 
-    Example:
-      >>> from catena.custom_derivatives import CustomVJPPrimal, custom_vjp_primal_tree_values
-      >>> custom_vjp_primal_tree_values((CustomVJPPrimal(1.0, True), 2.0))
-      (1.0, 2.0)
+    >>> from catena.custom_derivatives import CustomVJPPrimal, custom_vjp_primal_tree_values
+    >>> custom_vjp_primal_tree_values((CustomVJPPrimal(1.0, True), 2.0))
+    (1.0, 2.0)
     """
     return tree_map(lambda x: x.value if isinstance(x, CustomVJPPrimal) else x, tree)
 
@@ -220,8 +217,7 @@ class ForwardRule:
     """The forward rule of one call as a flat function.
 
     ``rule(perturbed, *leaves)`` gives the flat results, the flat residuals and the tree of these;
-    ``perturbed`` says which
-    leaves are differentiated by. ``trees`` notes the tree of the result.
+    ``perturbed`` says which leaves are differentiated by. ``trees`` notes the tree of the result.
     """
 
     __slots__ = ("custom", "nondiff", "tree", "trees", "__name__")
@@ -248,9 +244,8 @@ class ForwardRule:
         outs, out_tree = tree_flatten(value)
         if self.trees.setdefault("out", out_tree) != out_tree:
             raise TypeError(
-                f"Custom VJP fwd rule {self.__name__} for function {function_name(self.custom.fun)} must "
-                f"produce a primal "
-                f"output of the structure of the function's, {self.trees['out']}, but got {out_tree}."
+                f"Custom VJP fwd rule {self.__name__} for function {function_name(self.custom.fun)} must produce a "
+                f"primal output of the structure of the function's, {self.trees['out']}, but got {out_tree}."
             )
         residuals, residual_tree = tree_flatten(residuals)
         return [leaf_value(x) for x in outs], [leaf_value(x) for x in residuals], residual_tree
@@ -270,13 +265,10 @@ def check_pair(custom: custom_vjp, pair):
         return pair
     name, fun_name = function_name(custom.fwd), function_name(custom.fun)
     raise TypeError(
-        f"Custom VJP fwd rule {name} for function {fun_name} must produce a pair (list or tuple of length "
-        f"two) where the "
-        f"first element represents the primal output (equal to those of the custom_vjp-decorated function "
-        f"{fun_name}) and "
-        "the second element represents residuals (i.e. values stored from the forward pass for use on the "
-        "backward pass), "
-        f"but instead of a pair the fwd rule {name} produced {pair}."
+        f"Custom VJP fwd rule {name} for function {fun_name} must produce a pair (list or tuple of length two) where "
+        "the first element represents the primal output (equal to those of the custom_vjp-decorated function "
+        f"{fun_name}) and the second element represents residuals (i.e. values stored from the forward pass for use on "
+        f"the backward pass), but instead of a pair the fwd rule {name} produced {pair}."
     )
 
 
@@ -314,14 +306,13 @@ class custom_vjp(CustomFunction, Generic[P, R]):  # noqa: N801
         rule.
       nondiff_argnames: their names, as an alternative.
 
-    Example:
-      >>> import catena as jax, catena.numpy as jnp
-      >>> @jax.custom_vjp
-      ... def f(x):
-      ...     return jnp.sin(x)
-      >>> f.defvjp(lambda x: (f(x), x), lambda x, ct: (10.0 * jnp.cos(x) * ct,))
-      >>> jax.grad(f)(0.0)
-      Array(10., dtype=float32, weak_type=True)
+    >>> import catena as jax, catena.numpy as jnp
+    >>> @jax.custom_vjp
+    ... def f(x):
+    ...     return jnp.sin(x)
+    >>> f.defvjp(lambda x: (f(x), x), lambda x, ct: (10.0 * jnp.cos(x) * ct,))
+    >>> jax.grad(f)(0.0)
+    Array(10., dtype=float32, weak_type=True)
     """
 
     def __init__(self, fun: Callable[P, R], nondiff_argnums=(), nondiff_argnames=()):
@@ -373,18 +364,16 @@ class custom_vjp(CustomFunction, Generic[P, R]):  # noqa: N801
 
 
 def flatten_cotangents(result, tree, in_avals) -> list:
-    """The cotangents that a backward rule returned, one for each leaf of the arguments, symbolic where zero;
-    checked.
+    """The cotangents that a backward rule returned, one for each leaf of the arguments,
+    symbolic where zero; checked.
     """
     args = tree_unflatten(tree, in_avals)
     is_none = lambda x: x is None  # noqa: E731
     if not isinstance(result, (tuple, list)) or len(result) != len(args):
         raise TypeError(
-            "Custom VJP bwd rule must produce an output with the same container (pytree) structure as the "
-            "args tuple of "
-            "the primal function, and in particular must produce a tuple of length equal to the number of "
-            "arguments to "
-            f"the primal function, but got bwd output structure {tree_structure(result)} for primal input "
+            "Custom VJP bwd rule must produce an output with the same container (pytree) structure as the args tuple "
+            "of the primal function, and in particular must produce a tuple of length equal to the number of "
+            f"arguments to the primal function, but got bwd output structure {tree_structure(result)} for primal input "
             f"structure {tree}."
         )
     flat: list = []
@@ -392,10 +381,9 @@ def flatten_cotangents(result, tree, in_avals) -> list:
         flat += flatten_one(arg, ct, is_none)
     if len(flat) != len(in_avals):
         raise TypeError(
-            "Custom VJP bwd rule must produce an output with the same container (pytree) structure as the "
-            "args tuple of "
-            f"the primal function, but got bwd output structure {tree_structure(result)} for primal input "
-            f"structure {tree}."
+            "Custom VJP bwd rule must produce an output with the same container (pytree) structure as the args tuple "
+            f"of the primal function, but got bwd output structure {tree_structure(result)} for primal input structure "
+            f"{tree}."
         )
     paths = [keystr(path) for path, _ in tree_flatten_with_path(args)[0]]
     return [checked_cotangent(ct, aval, path) for ct, aval, path in zip(flat, in_avals, paths, strict=True)]

@@ -1,5 +1,4 @@
-"""The functions that ``linearize`` and ``vjp`` return: the derivative at a point, applied forwards or
-backwards.
+"""The functions that ``linearize`` and ``vjp`` return: the derivative at a point, applied forwards or backwards.
 
 Both are trees: their leaves are the residuals, the values from the forward pass that the derivative needs. So
 they may be returned from compiled and vectorised functions, and passed to others.
@@ -253,8 +252,7 @@ class VJPFunction:
             return ct
         raise ValueError(
             "unexpected JAX type (e.g. shape/dtype) for argument to VJP function: got "
-            f"{dtypes.dtype_name(dtype)}[{','.join(map(str, shape))}], but expected {expected.str_short()} "
-            f"because the "
+            f"{dtypes.dtype_name(dtype)}[{','.join(map(str, shape))}], but expected {expected.str_short()} because the "
             f"corresponding output of the differentiated function had JAX type {aval.str_short()}"
         )
 
@@ -311,7 +309,7 @@ class TransposedFunction(VJPFunction):
         got = get_aval(ct)
         if got.shape != aval.shape or got.dtype != aval.dtype:
             raise TypeError(
-                f"cotangent type does not match function output: linear_transpose was given a cotangent of type "
+                "cotangent type does not match function output: linear_transpose was given a cotangent of type "
                 f"{got.str_short()} where {aval.str_short()} was expected"
             )
         return ct

@@ -33,8 +33,7 @@ programs = LazyModule("catena.compiler.programs")
 
 
 class Program:
-    """A compiled jaxpr, with the results that need no computation (arguments passed through, constants) taken
-    out.
+    """A compiled jaxpr, with the results that need no computation (arguments passed through, constants) taken out.
 
     ``results`` holds for each result what it is: ``("computed", i)``, that once more ``("again", i)``, ``("argument",
     i)`` or ``("constant", Array)``; ``used`` the positions of the arguments that the program is given, ``donated`` of
@@ -189,10 +188,9 @@ class Program:
             again = [j for j in places[id(arrays[i])] if j != i]
             if again:
                 raise JaxRuntimeError(
-                    f"jit({self.name}) was called with the same array of type {arrays[i].aval.str_short()} "
-                    f"as argument {i}, "
-                    f"which is donated, and as argument {again[0]}: f(donate(a), a). Pass a copy, or do not "
-                    f"donate it."
+                    f"jit({self.name}) was called with the same array of type {arrays[i].aval.str_short()} as argument "
+                    f"{i}, which is donated, and as argument {again[0]}: f(donate(a), a). Pass a copy, or do not "
+                    "donate it."
                 )
 
 
@@ -230,9 +228,7 @@ def only_value(aval):
 
 
 def used_arguments(jaxpr: Jaxpr, keep_unused: bool) -> list[int]:
-    """The positions of the arguments that the program reads or returns; with ``keep_unused``, of all with
-    data.
-    """
+    """The positions of the arguments that the program reads or returns; with ``keep_unused``, of all with data."""
     read = {v for eqn in jaxpr.eqns for v in eqn.invars if type(v) is Var}
     read.update(v for v in jaxpr.outvars if type(v) is Var)
     return [i for i, v in enumerate(jaxpr.invars) if v.aval.dtype != dtypes.float0 and (keep_unused or v in read)]
@@ -286,9 +282,7 @@ def rerun(closed: ClosedJaxpr, arrays) -> None:
 
 
 def run_entry(entry, values: tuple, outs: tuple):
-    """Call a native entry; arguments that it cannot read in place (strides, byte order) are copied and tried
-    again.
-    """
+    """Call a native entry; arguments that it cannot read in place (strides, byte order) are copied and tried again."""
     status = entry(values, outs)
     while status > 0:
         bad = status - 1

@@ -26,7 +26,6 @@ def call_forward(function: Callable, rule: Callable, leaves, name: str) -> tuple
       rule: from the same to the results, the residuals and the tree of these.
       leaves: the arguments.
       name: of the function.
-
     Returns:
       As the rule. One that closes over traced values is called as it is.
     """

@@ -47,17 +47,14 @@ def jvp(fun: Callable, primals: Sequence, tangents: Sequence, has_aux: bool = Fa
       primals: a tuple or list of its arguments: the point.
       tangents: the direction, of the same structure, shapes and dtypes (float0 for integer arguments).
       has_aux: whether ``fun`` returns a pair whose second part is not differentiated.
-
     Returns:
       ``(value, tangent)``, or ``(value, tangent, aux)``.
-
     Raises:
       TypeError: where structures or dtypes differ. ValueError: where shapes differ.
 
-    Example:
-      >>> import catena as jax, catena.numpy as jnp
-      >>> jax.jvp(jnp.sin, (0.0,), (2.0,))[1]
-      Array(2., dtype=float32, weak_type=True)
+    >>> import catena as jax, catena.numpy as jnp
+    >>> jax.jvp(jnp.sin, (0.0,), (2.0,))[1]
+    Array(2., dtype=float32, weak_type=True)
     """
     check_function(fun)
     if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
@@ -69,8 +66,7 @@ def jvp(fun: Callable, primals: Sequence, tangents: Sequence, has_aux: bool = Fa
     tangent_leaves, tangent_tree = tree_flatten(tuple(tangents))
     if tree != tangent_tree:
         raise TypeError(
-            "primal and tangent arguments to jax.jvp must have the same tree structure; primals have tree "
-            "structure "
+            "primal and tangent arguments to jax.jvp must have the same tree structure; primals have tree structure "
             f"{tree} whereas tangents have tree structure {tangent_tree}."
         )
     primal_leaves = [value_leaf(x) for x in primal_leaves]
@@ -95,12 +91,10 @@ def check_tangent(primal, tangent):
         shape, dtype = got.shape, got.dtype
     if dtype != expected.dtype:
         raise TypeError(
-            "primal and tangent arguments to jax.jvp do not match; dtypes must be equal, or in case of "
-            "int/bool primal "
-            f"dtype the tangent dtype must be float0. Got primal dtype {get_aval(primal).dtype} and so "
-            f"expected tangent "
-            f"dtype {dtypes.dtype_name(expected.dtype)}, but got tangent dtype {dtypes.dtype_name(dtype)} "
-            f"instead."
+            "primal and tangent arguments to jax.jvp do not match; dtypes must be equal, or in case of int/bool "
+            f"primal dtype the tangent dtype must be float0. Got primal dtype {get_aval(primal).dtype} and so expected "
+            f"tangent dtype {dtypes.dtype_name(expected.dtype)}, but got tangent dtype {dtypes.dtype_name(dtype)} "
+            "instead."
         )
     if shape != expected.shape:
         raise ValueError(
@@ -117,16 +111,14 @@ def linearize(fun: Callable, *primals, has_aux: bool = False):
       fun: a function of trees of arrays.
       primals: the point.
       has_aux: whether ``fun`` returns a pair whose second part is not differentiated.
-
     Returns:
       ``(value, f_jvp)`` or ``(value, f_jvp, aux)``, where ``f_jvp`` maps tangents to the tangent of the
       value.
 
-    Example:
-      >>> import catena as jax, catena.numpy as jnp
-      >>> y, f_jvp = jax.linearize(jnp.sin, 0.0)
-      >>> f_jvp(3.0)
-      Array(3., dtype=float32, weak_type=True)
+    >>> import catena as jax, catena.numpy as jnp
+    >>> y, f_jvp = jax.linearize(jnp.sin, 0.0)
+    >>> f_jvp(3.0)
+    Array(3., dtype=float32, weak_type=True)
     """
     check_function(fun)
     leaves, tree = tree_flatten(primals)
@@ -152,16 +144,14 @@ def vjp(fun: Callable, *primals, has_aux: bool = False, reduce_axes=()):
       primals: the point.
       has_aux: whether ``fun`` returns a pair whose second part is not differentiated.
       reduce_axes: named axes over which cotangents are summed; must be empty.
-
     Returns:
       ``(value, f_vjp)`` or ``(value, f_vjp, aux)``; ``f_vjp`` maps a cotangent of the value to a tuple of
       cotangents of the arguments and may be called any number of times.
 
-    Example:
-      >>> import catena as jax, catena.numpy as jnp
-      >>> y, f_vjp = jax.vjp(jnp.sin, 0.0)
-      >>> f_vjp(2.0)
-      (Array(2., dtype=float32, weak_type=True),)
+    >>> import catena as jax, catena.numpy as jnp
+    >>> y, f_vjp = jax.vjp(jnp.sin, 0.0)
+    >>> f_vjp(2.0)
+    (Array(2., dtype=float32, weak_type=True),)
     """
     check_function(fun)
     check_no_reduce_axes(reduce_axes)
@@ -189,17 +179,14 @@ def linear_transpose(fun: Callable, *primals, reduce_axes=()) -> Callable:
       fun: a function that is linear in all its arguments.
       primals: arrays or ``ShapeDtypeStruct``s that give the types of the arguments.
       reduce_axes: must be empty.
-
     Returns:
       A function from a cotangent of the result to a tuple of cotangents of the arguments, a tree as that of ``vjp``.
-
     Raises:
       TypeError: where ``fun`` uses an operation that is not linear, or the dtypes are not inexact.
 
-    Example:
-      >>> import catena as jax
-      >>> jax.linear_transpose(lambda x: 3.0 * x, 1.0)(2.0)
-      (Array(6., dtype=float32, weak_type=True),)
+    >>> import catena as jax
+    >>> jax.linear_transpose(lambda x: 3.0 * x, 1.0)(2.0)
+    (Array(6., dtype=float32, weak_type=True),)
     """
     check_function(fun)
     check_no_reduce_axes(reduce_axes)
@@ -207,9 +194,8 @@ def linear_transpose(fun: Callable, *primals, reduce_axes=()) -> Callable:
     in_avals = [struct_aval(x) for x in leaves]
     if len({dtypes.is_inexact(a.dtype) for a in in_avals}) > 1 or any(a.dtype == bool for a in in_avals):
         raise TypeError(
-            "linear_transpose only supports functions whose arguments are all of float or complex dtypes, "
-            "or all integers, "
-            f"got {', '.join(a.str_short() for a in in_avals)}"
+            "linear_transpose only supports functions whose arguments are all of float or complex dtypes, or all "
+            f"integers, got {', '.join(a.str_short() for a in in_avals)}"
         )
     flat = flatten_function(fun, tree)
     with boundary:
@@ -254,18 +240,15 @@ def grad(
       holomorphic: whether ``fun`` is a holomorphic function of complex arguments.
       allow_int: whether integer arguments are admitted; their gradients are of dtype float0.
       reduce_axes: must be empty.
-
     Returns:
       A function with the arguments of ``fun`` that returns the gradient, or a pair of it and the auxiliary
       data.
-
     Raises:
       TypeError: where an argument cannot be differentiated by, or the result is not a real scalar.
 
-    Example:
-      >>> import catena as jax, catena.numpy as jnp
-      >>> jax.grad(lambda x: x**3)(2.0)
-      Array(12., dtype=float32, weak_type=True)
+    >>> import catena as jax, catena.numpy as jnp
+    >>> jax.grad(lambda x: x**3)(2.0)
+    Array(12., dtype=float32, weak_type=True)
     """
     value_and_grad_f = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes)
 
@@ -290,14 +273,12 @@ def value_and_grad(
 
     Arguments:
       fun, argnums, has_aux, holomorphic, allow_int, reduce_axes: as for ``grad``.
-
     Returns:
       A function that returns ``(value, gradient)``, where ``value`` is ``(value, aux)`` with ``has_aux``.
 
-    Example:
-      >>> import catena as jax
-      >>> jax.value_and_grad(lambda x: x**2)(3.0)
-      (Array(9., dtype=float32, weak_type=True), Array(6., dtype=float32, weak_type=True))
+    >>> import catena as jax
+    >>> jax.value_and_grad(lambda x: x**2)(3.0)
+    (Array(9., dtype=float32, weak_type=True), Array(6., dtype=float32, weak_type=True))
     """
     check_function(fun)
     check_no_reduce_axes(reduce_axes)
@@ -336,9 +317,7 @@ def check_argnums(argnums) -> tuple:
 
 
 def split_arguments(fun, nums, args, kwargs):
-    """The positions and values of the arguments to differentiate by, and how to make the flat function of
-    them.
-    """
+    """The positions and values of the arguments to differentiate by, and how to make the flat function of them."""
     if any(not -len(args) <= i < len(args) for i in nums):
         shown = nums[0] if len(nums) == 1 else nums
         raise TypeError(
@@ -384,10 +363,9 @@ def check_grad_input(x, holomorphic: bool, allow_int: bool, name: str):
             )
     elif not dtypes.is_inexact(dtype) and not allow_int:
         raise TypeError(
-            f"{name} requires real- or complex-valued inputs (input dtype that is a sub-dtype of "
-            f"np.inexact), but got "
-            f"{dtypes.dtype_name(dtype)}. If you want to use Boolean- or integer-valued inputs, use vjp or "
-            "set allow_int to True. For the derivative by a number, pass a float (3.0, not 3), or x.astype(float); by "
+            f"{name} requires real- or complex-valued inputs (input dtype that is a sub-dtype of np.inexact), but got "
+            f"{dtypes.dtype_name(dtype)}. If you want to use Boolean- or integer-valued inputs, use vjp or set "
+            "allow_int to True. For the derivative by a number, pass a float (3.0, not 3), or x.astype(float); by "
             "another argument, say which (argnums)."
         )
     return x
@@ -423,14 +401,13 @@ def check_real_output(aval, holomorphic: bool, name: str):
         raise TypeError(
             f"{name} requires real-valued outputs (output dtype that is a sub-dtype of np.floating), but got "
             f"{dtypes.dtype_name(aval.dtype)}. For holomorphic differentiation, pass holomorphic=True. For "
-            f"differentiation of "
-            "non-holomorphic functions involving complex outputs, use jax.vjp directly."
+            "differentiation of non-holomorphic functions involving complex outputs, use jax.vjp directly."
         )
     elif not dtypes.is_floating(aval.dtype):
         raise TypeError(
             f"{name} requires real-valued outputs (output dtype that is a sub-dtype of np.floating), but got "
-            f"{dtypes.dtype_name(aval.dtype)}. For differentiation of functions with integer outputs, use "
-            f"jax.vjp directly."
+            f"{dtypes.dtype_name(aval.dtype)}. For differentiation of functions with integer outputs, use jax.vjp "
+            "directly."
         )
 
 
@@ -450,16 +427,14 @@ def jacfwd(
 
     Arguments:
       fun, argnums, has_aux, holomorphic: as for ``grad``; ``fun`` may return any tree of arrays.
-
     Returns:
       A function that returns, for each leaf of the value and of the argument, an array of the leaf's shape
       followed by the argument's.
 
-    Example:
-      >>> import catena as jax, catena.numpy as jnp
-      >>> jax.jacfwd(lambda x: x**2)(jnp.arange(2.0))
-      Array([[0., 0.],
-             [0., 2.]], dtype=float32)
+    >>> import catena as jax, catena.numpy as jnp
+    >>> jax.jacfwd(lambda x: x**2)(jnp.arange(2.0))
+    Array([[0., 0.],
+           [0., 2.]], dtype=float32)
     """
     check_function(fun)
     nums = check_argnums(argnums)
@@ -505,15 +480,13 @@ def jacrev(
 
     Arguments:
       fun, argnums, has_aux, holomorphic, allow_int: as for ``grad``; ``fun`` may return any tree of arrays.
-
     Returns:
       As for ``jacfwd``.
 
-    Example:
-      >>> import catena as jax, catena.numpy as jnp
-      >>> jax.jacrev(lambda x: x**2)(jnp.arange(2.0))
-      Array([[0., 0.],
-             [0., 2.]], dtype=float32)
+    >>> import catena as jax, catena.numpy as jnp
+    >>> jax.jacrev(lambda x: x**2)(jnp.arange(2.0))
+    Array([[0., 0.],
+           [0., 2.]], dtype=float32)
     """
     check_function(fun)
     nums = check_argnums(argnums)
@@ -560,15 +533,13 @@ def hessian(
 
     Arguments:
       fun, argnums, has_aux, holomorphic: as for ``grad``.
-
     Returns:
       A function that returns the second derivatives, nested by argument twice.
 
-    Example:
-      >>> import catena as jax, catena.numpy as jnp
-      >>> jax.hessian(lambda x: jnp.sum(x**3))(jnp.arange(2.0))
-      Array([[0., 0.],
-             [0., 6.]], dtype=float32)
+    >>> import catena as jax, catena.numpy as jnp
+    >>> jax.hessian(lambda x: jnp.sum(x**3))(jnp.arange(2.0))
+    Array([[0., 0.],
+           [0., 6.]], dtype=float32)
     """
     return jacfwd(jacrev(fun, argnums, has_aux, holomorphic), argnums, has_aux, holomorphic)
 
@@ -583,9 +554,8 @@ def check_jacfwd_input(x, holomorphic: bool):
     elif not dtypes.is_floating(dtype):
         raise TypeError(
             "jacfwd requires real-valued inputs (input dtype that is a sub-dtype of np.floating), but got "
-            f"{dtypes.dtype_name(dtype)}. For holomorphic differentiation, pass holomorphic=True. For "
-            f"differentiation of "
-            "non-holomorphic functions involving complex inputs or integer inputs, use jax.jvp directly."
+            f"{dtypes.dtype_name(dtype)}. For holomorphic differentiation, pass holomorphic=True. For differentiation "
+            "of non-holomorphic functions involving complex inputs or integer inputs, use jax.jvp directly."
         )
     return x
 
@@ -593,7 +563,7 @@ def check_jacfwd_input(x, holomorphic: bool):
 def check_jacfwd_output(aval, holomorphic: bool):
     if holomorphic and not dtypes.is_complex(aval.dtype):
         raise TypeError(
-            f"jacfwd with holomorphic=True requires outputs with complex dtype, but got "
+            "jacfwd with holomorphic=True requires outputs with complex dtype, but got "
             f"{dtypes.dtype_name(aval.dtype)}."
         )
 

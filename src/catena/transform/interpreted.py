@@ -107,8 +107,8 @@ def _last_uses(eqns, read: list, numbers: dict, kept: set) -> list[tuple]:
 
 
 def _function(eqn: Eqn):
-    """The function of NumPy values that evaluates an equation with one result of a plain type, or None: it is evaluated
-    otherwise.
+    """The function of NumPy values that evaluates an equation with one result of a plain type, or None:
+    it is evaluated otherwise.
     """
     primitive = eqn.primitive
     if not primitive.own:

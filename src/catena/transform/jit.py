@@ -468,8 +468,7 @@ def jit(
     inline: bool = False,
     compiler_options: dict | None = None,
 ):
-    """Compile a function: the first call for each type of arguments traces and compiles, later ones run
-    native code.
+    """Compile a function: the first call for each type of arguments traces and compiles, later ones run native code.
 
     Arguments:
       fun: a pure function of trees of arrays. Without it, a decorator is returned.
@@ -484,18 +483,15 @@ def jit(
       device, backend: where to run: arguments are moved there. The CPU is the only backend.
       inline: whether the call dissolves into the equations around it when it is itself traced.
       compiler_options: options of XLA by name; they are checked, and there is nothing here that they govern.
-
     Returns:
       A function with the signature of ``fun``, with methods ``trace``, ``lower``, ``eval_shape`` and
       ``clear_cache``.
-
     Raises:
       TypeError: when ``fun`` is not callable, or is a generator function.
 
-    Example:
-      >>> import catena as jax, catena.numpy as jnp
-      >>> jax.jit(lambda x: jnp.sum(x * x))(jnp.arange(4.0))
-      Array(14., dtype=float32)
+    >>> import catena as jax, catena.numpy as jnp
+    >>> jax.jit(lambda x: jnp.sum(x * x))(jnp.arange(4.0))
+    Array(14., dtype=float32)
     """
     if fun is None:
         options = {k: v for k, v in locals().items() if k != "fun"}

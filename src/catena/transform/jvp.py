@@ -133,9 +133,8 @@ def explained_closures(name: str):
         yield
     except UnexpectedTracerError as error:
         error.add_note(
-            f"If the custom derivative function {name} or its rule closes over this value: that is not "
-            f"supported, since the "
-            "rule says nothing about its derivative; pass it as an argument."
+            f"If the custom derivative function {name} or its rule closes over this value: that is not supported, "
+            "since the rule says nothing about its derivative; pass it as an argument."
         )
         raise
 
@@ -148,7 +147,6 @@ def jvp_flat(fun, primals, tangents, *, linearizing: bool = False):
       primals: the point.
       tangents: the direction; symbolic zeros are allowed.
       linearizing: whether this is half of a linearization, for what tracers print.
-
     Returns:
       The results and their tangents, symbolic where they are zero.
     """
@@ -170,7 +168,6 @@ def jvp_jaxpr(closed: ClosedJaxpr, nonzeros: tuple, instantiate_outputs):
       closed: what to differentiate.
       nonzeros: for each argument, whether it has a tangent.
       instantiate_outputs: a bool, or one for each result: whether to materialise zero tangents.
-
     Returns:
       A closed jaxpr from primals and the tangents that exist to results and the tangents that exist, and a
       tuple of

@@ -153,7 +153,6 @@ def linearize_flat(fun, primals) -> tuple[list, Linearized]:
     Arguments:
       fun: from flat arguments to a flat list of results.
       primals: the point; non-differentiable dtypes get no unknown.
-
     Returns:
       The results, and the linear program from the tangents of all primals to those of the results.
     """
@@ -173,7 +172,6 @@ def linearize_linear(fun, in_avals, linear_args) -> tuple[list, Linearized]:
       fun: from flat arguments to a flat list of results.
       in_avals: for the linear arguments, their types.
       linear_args: ``None`` where the argument is linear, else its value.
-
     Returns:
       The raw results and the linear program from the linear arguments to them.
     """
@@ -261,7 +259,6 @@ def partial_eval_jaxpr(closed: ClosedJaxpr, unknown: tuple, instantiate_outputs)
       closed: what to split.
       unknown: for each argument, whether it is unknown.
       instantiate_outputs: a bool, or one for each result: whether to force the result to be unknown.
-
     Returns:
       ``(known, rest, unknown_out, forwarded)``: ``known`` maps the known arguments to the known results
       followed by residuals; ``rest`` maps residuals followed by unknown arguments to the unknown results;

@@ -25,14 +25,12 @@ def make_jaxpr(fun: Callable, static_argnums=(), axis_env=None, return_shape: bo
       axis_env: a sequence of ``(name, size)``: named axes that collectives in ``fun`` may refer to.
       return_shape: whether to return the shapes of the result as well.
       options: ``abstracted_axes`` is not supported and must be ``None``.
-
     Returns:
       A function of the arguments of ``fun``, or of ``ShapeDtypeStruct``s, that returns a ``ClosedJaxpr``.
 
-    Example:
-      >>> import catena as jax
-      >>> jax.make_jaxpr(lambda x: 2.0 * x)(1.0)
-      { lambda ; a:f32[]. let b:f32[] = mul 2.0:f32[] a in (b,) }
+    >>> import catena as jax
+    >>> jax.make_jaxpr(lambda x: 2.0 * x)(1.0)
+    { lambda ; a:f32[]. let b:f32[] = mul 2.0:f32[] a in (b,) }
     """
     check_callable(fun)
     if any(v is not None for v in options.values()):
@@ -95,14 +93,12 @@ def eval_shape(fun: Callable, *args, **kwargs):
     Arguments:
       fun: a function of trees of arrays.
       args, kwargs: its arguments, or ``ShapeDtypeStruct``s in their place.
-
     Returns:
       A tree like the result of ``fun``, with a ``ShapeDtypeStruct`` for each array.
 
-    Example:
-      >>> import catena as jax, catena.numpy as jnp
-      >>> jax.eval_shape(jnp.dot, jax.ShapeDtypeStruct((2, 3), jnp.float32), jnp.ones(3))
-      ShapeDtypeStruct(shape=(2,), dtype=float32)
+    >>> import catena as jax, catena.numpy as jnp
+    >>> jax.eval_shape(jnp.dot, jax.ShapeDtypeStruct((2, 3), jnp.float32), jnp.ones(3))
+    ShapeDtypeStruct(shape=(2,), dtype=float32)
     """
     check_function(fun)
     with boundary:

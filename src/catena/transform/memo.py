@@ -11,8 +11,8 @@ all_caches: weakref.WeakSet = weakref.WeakSet()  # everything with a method clea
 
 
 class CallCache:
-    """What calls of one transformed function traced, by the types of the arguments; and ``fast``, how to run what
-    was seen before.
+    """What calls of one transformed function traced, by the types of the arguments; and ``fast``, how to run
+    what was seen before.
     """
 
     __slots__ = ("entries", "fast", "__weakref__")

@@ -32,17 +32,14 @@ def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
       src: where the values are now; a device or a sharding.
       donate: whether the memory of ``x`` may be taken; a bool or a tree prefix.
       may_alias: whether the result may share memory with ``x``; with ``False`` it is always a copy.
-
     Returns:
       A tree of Arrays.
-
     Raises:
       ValueError: where ``device`` is not a device, or memory is to be both shared and given away.
 
-    Example:
-      >>> import catena as jax, numpy as np
-      >>> jax.device_put(np.ones(2, np.float32))
-      Array([1., 1.], dtype=float32)
+    >>> import catena as jax, numpy as np
+    >>> jax.device_put(np.ones(2, np.float32))
+    Array([1., 1.], dtype=float32)
     """
     leaves, tree = tree_flatten(x)
     targets = flatten_axes("device_put device", tree, device) if leaves else []
@@ -81,10 +78,9 @@ def put(x, placement: Placement | None, may_alias):
 def device_get(x):
     """A tree of arrays as a tree of NumPy arrays, without copying where possible; random keys stay what they are.
 
-    Example:
-      >>> import catena as jax, catena.numpy as jnp
-      >>> jax.device_get(jnp.ones(2))
-      array([1., 1.], dtype=float32)
+    >>> import catena as jax, catena.numpy as jnp
+    >>> jax.device_get(jnp.ones(2))
+    array([1., 1.], dtype=float32)
     """
     return tree_map(lambda leaf: np.asarray(leaf) if isinstance(leaf, Array) and not leaf.aval.extended else leaf, x)
 
@@ -92,10 +88,9 @@ def device_get(x):
 def block_until_ready(x):
     """``x``, once all its arrays are computed; here they always are.
 
-    Example:
-      >>> import catena as jax, catena.numpy as jnp
-      >>> jax.block_until_ready(jnp.ones(2))
-      Array([1., 1.], dtype=float32)
+    >>> import catena as jax, catena.numpy as jnp
+    >>> jax.block_until_ready(jnp.ones(2))
+    Array([1., 1.], dtype=float32)
     """
     for leaf in tree_flatten(x)[0]:
         if hasattr(leaf, "block_until_ready"):
@@ -106,9 +101,8 @@ def block_until_ready(x):
 def effects_barrier() -> None:
     """Wait for the effects of what was called: prints, callbacks. Here they have all happened when a call returns.
 
-    Example:
-      >>> import catena as jax
-      >>> jax.effects_barrier()
+    >>> import catena as jax
+    >>> jax.effects_barrier()
     """
 
 
@@ -118,11 +112,10 @@ def live_arrays(platform: str | None = None) -> list[Array]:
     Arguments:
       platform: ``"cpu"`` or ``None``.
 
-    Example:
-      >>> import catena as jax, catena.numpy as jnp
-      >>> x = jnp.ones(2)
-      >>> any(x is y for y in jax.live_arrays())
-      True
+    >>> import catena as jax, catena.numpy as jnp
+    >>> x = jnp.ones(2)
+    >>> any(x is y for y in jax.live_arrays())
+    True
     """
     if platform not in (None, "cpu"):
         raise RuntimeError(f"Unknown backend {platform}. Available backends are ['cpu']")
@@ -132,9 +125,8 @@ def live_arrays(platform: str | None = None) -> list[Array]:
 def clear_caches() -> None:
     """Forget everything that was traced and compiled in this process; the cache on disk stays.
 
-    Example:
-      >>> import catena as jax
-      >>> jax.clear_caches()
+    >>> import catena as jax
+    >>> jax.clear_caches()
     """
     for function in list(all_caches):
         function.clear_cache()
@@ -145,9 +137,8 @@ def clear_caches() -> None:
 def typeof(x):
     """The type of a value of the language: its ``ShapedArray``.
 
-    Example:
-      >>> import catena as jax, catena.numpy as jnp
-      >>> jax.typeof(jnp.ones(2))
-      ShapedArray(float32[2])
+    >>> import catena as jax, catena.numpy as jnp
+    >>> jax.typeof(jnp.ones(2))
+    ShapedArray(float32[2])
     """
     return get_aval(x)

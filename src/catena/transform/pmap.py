@@ -142,17 +142,14 @@ def pmap(
       backend: the platform; ``"cpu"`` or ``None``.
       axis_size: the size of the mapped axis, where no argument tells it.
       donate_argnums: positions of arguments whose memory may be reused.
-
     Returns:
       The parallel function.
-
     Raises:
       ValueError: where the mapped axis is larger than the number of devices.
 
-    Example:
-      >>> import catena as jax, catena.numpy as jnp
-      >>> jax.pmap(lambda x: jax.lax.psum(x, "i"), axis_name="i")(jnp.arange(1.0))
-      Array([0.], dtype=float32)
+    >>> import catena as jax, catena.numpy as jnp
+    >>> jax.pmap(lambda x: jax.lax.psum(x, "i"), axis_name="i")(jnp.arange(1.0))
+    Array([0.], dtype=float32)
     """
     check_function(fun)
     check_backend(backend)
@@ -208,9 +205,8 @@ def bind_pmap(fun, call, args, kwargs, name, in_axes, out_axes, axis_size, avail
     size = mapped_size(fun, args, kwargs, leaves, dims, axis_size, "pmap")
     if size > available:
         raise ValueError(
-            f"pmap of {function_name(fun)} over {size} examples needs {size} devices, but only {available} "
-            f"are available; set "
-            "jax_num_cpu_devices (CATENA_NUM_CPU_DEVICES) to have more virtual CPU devices, or use vmap"
+            f"pmap of {function_name(fun)} over {size} examples needs {size} devices, but only {available} are "
+            "available; set jax_num_cpu_devices (CATENA_NUM_CPU_DEVICES) to have more virtual CPU devices, or use vmap"
         )
     result = {}
 

@@ -11,16 +11,14 @@ from catena.transform.functions import check_callable
 
 
 class named_scope:  # noqa: N801
-    """Name the operations inside a ``with`` block or a decorated function; the name is kept with each
-    equation.
+    """Name the operations inside a ``with`` block or a decorated function; the name is kept with each equation.
 
     Arguments:
       name: the name.
 
-    Example:
-      >>> import catena as jax
-      >>> with jax.named_scope("layer"):
-      ...     y = 2
+    >>> import catena as jax
+    >>> with jax.named_scope("layer"):
+    ...     y = 2
     """
 
     def __init__(self, name: str):
@@ -54,10 +52,9 @@ def named_call(fun: Callable, *, name: str | None = None) -> Callable:
       fun: the function.
       name: the name; by default that of the function.
 
-    Example:
-      >>> import catena as jax
-      >>> jax.named_call(lambda x: x + 1, name="increment")(1)
-      2
+    >>> import catena as jax
+    >>> jax.named_call(lambda x: x + 1, name="increment")(1)
+    2
     """
     check_callable(fun)
     return named_scope(function_name(fun) if name is None else name)(fun)
@@ -68,18 +65,16 @@ def ensure_compile_time_eval():
 
     Returns:
       A context manager; inside it, operations on concrete arrays give concrete arrays.
-
     Raises:
       UnexpectedTracerError: inside, where a traced value is used.
 
-    Example:
-      >>> import catena as jax, catena.numpy as jnp
-      >>> @jax.jit
-      ... def f(x):
-      ...     with jax.ensure_compile_time_eval():
-      ...         n = int(jnp.sum(jnp.ones(3)))
-      ...     return x * n
-      >>> f(2)
-      Array(6, dtype=int32, weak_type=True)
+    >>> import catena as jax, catena.numpy as jnp
+    >>> @jax.jit
+    ... def f(x):
+    ...     with jax.ensure_compile_time_eval():
+    ...         n = int(jnp.sum(jnp.ones(3)))
+    ...     return x * n
+    >>> f(2)
+    Array(6, dtype=int32, weak_type=True)
     """
     return set_trace(None)

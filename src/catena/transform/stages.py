@@ -115,9 +115,7 @@ class Stage:
         return tuple(i for i, d in enumerate(self._call.donated) if d)
 
     def _checked_leaves(self, args, kwargs) -> list:
-        """The leaves of the arguments, or an error where their structure or types differ from what was
-        traced.
-        """
+        """The leaves of the arguments, or an error where their structure or types differ from what was traced."""
         leaves, tree = tree_flatten((args, kwargs))
         if tree != self._in_tree:
             raise TypeError(self._structure_error((args, kwargs)))
@@ -132,9 +130,8 @@ class Stage:
         ]
         if wrong:
             raise TypeError(
-                "Argument types differ from the types for which this computation was compiled. Perhaps you "
-                "are calling the "
-                "compiled executable with a different enable_x64 mode than when it was AOT compiled? The "
+                "Argument types differ from the types for which this computation was compiled. Perhaps you are "
+                "calling the compiled executable with a different enable_x64 mode than when it was AOT compiled? The "
                 "mismatches are:\n" + "\n".join(wrong)
             )
 
@@ -147,8 +144,7 @@ class Stage:
             for d in differences[:5]
         ]
         return (
-            "Function compiled with input pytree does not match the input pytree it was called with. There "
-            "are "
+            "Function compiled with input pytree does not match the input pytree it was called with. There are "
             f"{len(differences)} mismatches, including:\n" + "\n".join(lines)
         )
 
@@ -171,7 +167,6 @@ class Traced(Stage):
 
         Arguments:
           lowering_platforms: names of platforms; the graph is the same for all of them.
-
         Raises:
           TypeError: they are no strings.
         """
@@ -230,9 +225,8 @@ class Compiled(Stage):
         super().__init__(*parts)
         if self._call.outer:
             raise TypeError(
-                f"{self.fun_name} closes over traced values, {self._call.outer[0]!r} for one; pass them as "
-                f"arguments to "
-                "compile it ahead of time"
+                f"{self.fun_name} closes over traced values, {self._call.outer[0]!r} for one; pass them as arguments "
+                "to compile it ahead of time"
             )
         self._program = program_of(self._call.closed, self._call.donated, self.fun_name, self._keep_unused)
 
@@ -318,8 +312,7 @@ class Compiled(Stage):
     def _array(x) -> Array:
         if isinstance(x, Tracer):
             raise TypeError(
-                "Cannot apply JAX transformations to a function lowered and compiled for a particular "
-                "signature. "
+                "Cannot apply JAX transformations to a function lowered and compiled for a particular signature. "
                 f"Detected argument of Tracer type {type(x)}."
             )
         return x if isinstance(x, Array) else as_array(x)

@@ -21,7 +21,6 @@ def backward_pass(linear: Linearized, cotangents, *, named: bool = True) -> list
       linear: the linear program.
       cotangents: one for each output; symbolic zeros are allowed.
       named: whether the name stacks of what it does say that it is a transposition.
-
     Returns:
       One cotangent for each input, symbolic where it is zero. The tape is only read, so this may be called
       again.
@@ -109,7 +108,6 @@ def transpose_jaxpr(closed: ClosedJaxpr, linear: tuple, zero_cts: tuple, any_dty
       linear: for each argument, whether it is linear in it.
       zero_cts: for each result, whether its cotangent is symbolically zero.
       any_dtype: whether cotangents may have the dtypes that users' rules give them.
-
     Returns:
       A closed jaxpr from the other arguments followed by the nonzero cotangents to the cotangents of the
       linear arguments that are not symbolically zero; and a tuple of bools: which these are.

@@ -45,18 +45,15 @@ def vmap(
       spmd_axis_name: the name of a mesh axis, or a tuple of names, over whose devices sharding constraints inside
         ``fun`` spread the mapped axis; one device has nothing to spread.
       sum_match: whether a mapped result with ``out_axes`` ``None`` is summed instead of refused.
-
     Returns:
       The vectorised function.
-
     Raises:
       ValueError: where sizes of mapped axes differ, an axis does not exist, or a mapped result has out axis
         ``None``.
 
-    Example:
-      >>> import catena as jax, catena.numpy as jnp
-      >>> jax.vmap(jnp.dot)(jnp.ones((2, 3)), jnp.ones((2, 3)))
-      Array([3., 3.], dtype=float32)
+    >>> import catena as jax, catena.numpy as jnp
+    >>> jax.vmap(jnp.dot)(jnp.ones((2, 3)), jnp.ones((2, 3)))
+    Array([3., 3.], dtype=float32)
     """
     check_function(fun)
     names = spmd_axis_name if isinstance(spmd_axis_name, tuple) else (spmd_axis_name,)
@@ -65,9 +62,8 @@ def vmap(
     in_axes = tuple(in_axes) if isinstance(in_axes, list) else in_axes
     if in_axes is not None and type(in_axes) is not int and not isinstance(in_axes, tuple):
         raise TypeError(
-            "vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional "
-            "arguments passed "
-            f"to the function, but got {in_axes}."
+            "vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional arguments "
+            f"passed to the function, but got {in_axes}."
         )
     check_axes("vmap in_axes", in_axes)
     check_axes("vmap out_axes", out_axes)
@@ -77,9 +73,8 @@ def vmap(
     def vmap_f(*args, **kwargs):
         if isinstance(in_axes, tuple) and len(in_axes) != len(args):
             raise ValueError(
-                "vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional "
-                "arguments passed "
-                f"to the function, but got len(in_axes)={len(in_axes)}, len(args)={len(args)}"
+                "vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional arguments "
+                f"passed to the function, but got len(in_axes)={len(in_axes)}, len(args)={len(args)}"
             )
         leaves, tree = tree_flatten((args, kwargs))
         dims = flatten_axes("vmap in_axes", tree, (in_axes, 0), tupled_args=True)
@@ -143,8 +138,7 @@ def canonical_dim(x, dim, transformation: str = "vmap"):
     if not -len(shape) <= dim < len(shape):
         raise ValueError(
             f"{transformation} was requested to map its argument along axis {dim}, which implies that its rank should "
-            f"be at least "
-            f"{dim + 1 if dim >= 0 else -dim}, but is only {len(shape)} (its shape is {shape})"
+            f"be at least {dim + 1 if dim >= 0 else -dim}, but is only {len(shape)} (its shape is {shape})"
         )
     return dim % len(shape)
 
@@ -159,8 +153,7 @@ def mapped_size(fun, args, kwargs, leaves, dims, axis_size, transformation: str 
     if not sizes:
         if not leaves:
             raise ValueError(
-                "vmap wrapped function must be passed at least one argument containing an array or "
-                "axis_size must be "
+                "vmap wrapped function must be passed at least one argument containing an array or axis_size must be "
                 f"specified, got empty *args={args} and **kwargs={kwargs}"
             )
         raise ValueError("vmap must have at least one non-None value in in_axes or axis_size must be specified")

@@ -30,18 +30,15 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = 
       elems: a tree of arrays of one length along ``axis``.
       reverse: whether to take suffixes instead.
       axis: the axis.
-
     Returns:
       A tree like ``elems``: at position ``i``, the elements ``0 ... i`` combined.
-
     Raises:
       TypeError: ``fn`` is not callable, or does not return a tree like its arguments.
       ValueError: the lengths differ, or the axis does not exist.
 
-    Example:
-      >>> import catena.lax as lax, numpy as np
-      >>> lax.associative_scan(lax.add, np.arange(5)).tolist()
-      [0, 1, 3, 6, 10]
+    >>> import catena.lax as lax, numpy as np
+    >>> lax.associative_scan(lax.add, np.arange(5)).tolist()
+    [0, 1, 3, 6, 10]
     """
     if not callable(fn):
         raise TypeError("lax.associative_scan: fn argument should be callable.")

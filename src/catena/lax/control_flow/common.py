@@ -59,9 +59,7 @@ def jit_is_disabled() -> bool:
 
 
 class Body(NamedTuple):
-    """A traced function: its jaxpr, the values for its leading arguments (what it closes over), the result's
-    tree.
-    """
+    """A traced function: its jaxpr, the values for its leading arguments (what it closes over), the result's tree."""
 
     jaxpr: ClosedJaxpr
     consts: list
@@ -121,9 +119,7 @@ def _trace_body(fun, in_tree, in_avals, name, adapt) -> Body:
 
 
 def with_common_consts(bodies: Sequence[Body]) -> tuple[tuple, list]:
-    """The jaxprs of bodies that are called with the same operands, each taking the constants of all of them
-    first.
-    """
+    """The jaxprs of bodies that are called with the same operands, each taking the constants of all of them first."""
     consts = {id(c): c for body in bodies for c in body.consts}
     position = {key: i for i, key in enumerate(consts)}
     places = tuple(tuple(position[id(c)] for c in body.consts) for body in bodies)

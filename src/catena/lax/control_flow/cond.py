@@ -398,8 +398,7 @@ _MISSING: Any = object()
 
 
 def cond(pred, true_fun: Callable, false_fun: Callable, *operands, operand: Any = _MISSING) -> Any:
-    """``true_fun(*operands)`` where ``pred`` holds, else ``false_fun(*operands)``; only the branch taken
-    runs.
+    """``true_fun(*operands)`` where ``pred`` holds, else ``false_fun(*operands)``; only the branch taken runs.
 
     Arguments:
       pred: a boolean or number, scalar.
@@ -407,17 +406,14 @@ def cond(pred, true_fun: Callable, false_fun: Callable, *operands, operand: Any 
         call ``cond(pred, true_operand, true_fun, false_operand, false_fun)`` is understood as well.
       operands: trees of arrays.
       operand: one operand, as an alternative.
-
     Returns:
       What the branch returns.
-
     Raises:
       TypeError: ``pred`` is not a scalar, a branch is not callable, or the branches' results differ in type.
 
-    Example:
-      >>> import catena.lax as lax
-      >>> lax.cond(True, lambda x: x + 1, lambda x: x - 1, 3)
-      Array(4, dtype=int32, weak_type=True)
+    >>> import catena.lax as lax
+    >>> lax.cond(True, lambda x: x + 1, lambda x: x - 1, 3)
+    Array(4, dtype=int32, weak_type=True)
     """
     operands = given_operands(operands, operand)
     if len(operands) == 2 and not callable(true_fun) and callable(false_fun) and callable(operands[1]):
@@ -473,18 +469,15 @@ def switch(index, branches: Sequence[Callable], *operands, operand: Any = _MISSI
       branches: functions of the operands that return trees of one structure and type.
       operands: trees of arrays.
       operand: one operand, as an alternative.
-
     Returns:
       What the branch returns.
-
     Raises:
       TypeError: ``index`` is not an integer scalar, a branch is not callable, or the results differ in type.
       ValueError: there are no branches.
 
-    Example:
-      >>> import catena.lax as lax
-      >>> lax.switch(5, [lambda x: x, lambda x: 10 * x], 3)
-      Array(30, dtype=int32, weak_type=True)
+    >>> import catena.lax as lax
+    >>> lax.switch(5, [lambda x: x, lambda x: 10 * x], 3)
+    Array(30, dtype=int32, weak_type=True)
     """
     operands = given_operands(operands, operand)
     try:

@@ -1,5 +1,4 @@
-"""``custom_linear_solve``: a solver of a linear system whose derivatives are given by the system, not by its
-steps.
+"""``custom_linear_solve``: a solver of a linear system whose derivatives are given by the system, not by its steps.
 
 With ``A(x) = b`` the derivative is ``A(dx) = db - dA(x)``: another system with the same matrix, solved by the
 same solver; and the transpose of solving with ``A`` is solving with the transpose of ``A``.
@@ -27,9 +26,7 @@ from catena.transform.transpose import transpose_jaxpr
 
 
 class LinearSolve(NamedTuple):
-    """Something for each of the four functions of a linear solve; the last two may be missing in one that
-    cannot be
-    transposed."""
+    """Something for each function of a linear solve; the last two may be missing where nothing is transposed."""
 
     matvec: Any
     vecmat: Any
@@ -111,8 +108,7 @@ def _batch(axis, args, dims, *, const_lengths, jaxprs):
 
 @memoised
 def batched_functions(first, jaxprs: LinearSolve, axis, consts_m: tuple, b_m: tuple):
-    """The four functions over a mapped axis; which parts of the solution, and of the auxiliary results, are
-    mapped.
+    """The four functions over a mapped axis; which parts of the solution, and of the auxiliary results, are mapped.
 
     Right-hand side and solution are mapped in the same components in all four.
     """
@@ -171,8 +167,7 @@ def custom_linear_solve(
     symmetric: bool = False,
     has_aux: bool = False,
 ) -> Any:
-    """Solve ``matvec(x) = b`` by ``solve(matvec, b)``, differentiable through the system and not through the
-    solver.
+    """Solve ``matvec(x) = b`` by ``solve(matvec, b)``, differentiable through the system and not through the solver.
 
     Arguments:
       matvec: a linear function from trees like ``b`` to trees like ``b``, invertible.
@@ -182,18 +177,15 @@ def custom_linear_solve(
       symmetric: whether ``matvec`` is its own transpose; then ``solve`` serves for both, if there is no
         ``transpose_solve``.
       has_aux: whether ``solve`` and ``transpose_solve`` return ``(solution, auxiliary data)``.
-
     Returns:
       The solution, a tree like ``b``; with ``has_aux`` the pair ``(solution, auxiliary data)``.
-
     Raises:
       ValueError: ``matvec`` or ``solve`` returns other shapes than those of ``b``.
       TypeError: they return another structure; or, in reverse mode, there is no ``transpose_solve``.
 
-    Example:
-      >>> import catena.lax as lax, numpy as np
-      >>> lax.custom_linear_solve(lambda x: 2.0 * x, np.ones(2), lambda matvec, b: b / 2.0).tolist()
-      [0.5, 0.5]
+    >>> import catena.lax as lax, numpy as np
+    >>> lax.custom_linear_solve(lambda x: 2.0 * x, np.ones(2), lambda matvec, b: b / 2.0).tolist()
+    [0.5, 0.5]
     """
     leaves, tree = common.flatten_values(b)
     in_tree, avals = treedef_tuple((tree,)), [get_aval(x).strip_weak_type() for x in leaves]

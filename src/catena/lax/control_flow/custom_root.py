@@ -35,19 +35,16 @@ def custom_root(
       tangent_solve: ``(g, y) -> x`` with ``g(x) = y``, for the linear function ``g``, the derivative of ``f``
         at the root. For scalars: ``lambda g, y: y / g(1.0)``.
       has_aux: whether ``solve`` returns ``(root, auxiliary data)``.
-
     Returns:
       The root; with ``has_aux`` the pair ``(root, auxiliary data)``.
-
     Raises:
       TypeError: ``f`` or ``solve`` returns another structure than that of ``initial_guess``.
 
-    Example:
-      >>> import catena as jax, catena.lax as lax
-      >>> newton = lambda f, x: lax.fori_loop(0, 8, lambda i, x: x - f(x) / (2.0 * x), x)
-      >>> root = lambda a: lax.custom_root(lambda x: x * x - a, 1.0, newton, lambda g, y: y / g(1.0))
-      >>> root(4.0), jax.grad(root)(4.0)
-      (Array(2., dtype=float32, weak_type=True), Array(0.25, dtype=float32, weak_type=True))
+    >>> import catena as jax, catena.lax as lax
+    >>> newton = lambda f, x: lax.fori_loop(0, 8, lambda i, x: x - f(x) / (2.0 * x), x)
+    >>> root = lambda a: lax.custom_root(lambda x: x * x - a, 1.0, newton, lambda g, y: y / g(1.0))
+    >>> root(4.0), jax.grad(root)(4.0)
+    (Array(2., dtype=float32, weak_type=True), Array(0.25, dtype=float32, weak_type=True))
     """
     leaves, tree = common.flatten_values(initial_guess)
     in_tree, avals = treedef_tuple((tree,)), [get_aval(x) for x in leaves]

@@ -24,8 +24,7 @@ from catena.lax.structure import like
 def fori_loop(
     lower, upper, body_fun: Callable[[Any, Any], Any], init_val: Any, *, unroll: int | bool | None = None
 ) -> Any:
-    """``for i in range(lower, upper): val = body_fun(i, val)``. Differentiable in both modes, whatever the
-    bounds.
+    """``for i in range(lower, upper): val = body_fun(i, val)``. Differentiable in both modes, whatever the bounds.
 
     Arguments:
       lower, upper: the bounds: integer scalars of one type, known or traced.
@@ -33,18 +32,15 @@ def fori_loop(
       init_val: the first value: a tree of arrays and scalars.
       unroll: how many iterations each step of the compiled loop does; ``True`` for all. Only with known
         bounds.
-
     Returns:
       The last value.
-
     Raises:
       TypeError: ``body_fun`` is not callable or changes the type of the value, or the bounds differ in type.
       ValueError: ``unroll`` is given and the bounds are traced.
 
-    Example:
-      >>> import catena.lax as lax
-      >>> lax.fori_loop(0, 4, lambda i, total: total + i, 0)
-      Array(6, dtype=int32, weak_type=True)
+    >>> import catena.lax as lax
+    >>> lax.fori_loop(0, 4, lambda i, total: total + i, 0)
+    Array(6, dtype=int32, weak_type=True)
     """
     if not callable(body_fun):
         raise TypeError("lax.fori_loop: body_fun argument should be callable.")

@@ -1,5 +1,4 @@
-"""The rules of loops over many items, shared by ``scan`` (items in arrays) and ``stack_scan`` (items in
-stacks).
+"""The rules of loops over many items, shared by ``scan`` (items in arrays) and ``stack_scan`` (items in stacks).
 
 Such a loop is called with ``[*leading, *consts, *carry, *xs]`` and returns ``[*carry, *ys]``; its body maps
 ``[*consts, *carry, *x]`` to ``[*carry, *y]``. Which components of the carry have a tangent, are unknown, or
@@ -70,7 +69,6 @@ def derivative_body(jaxpr: ClosedJaxpr, num_consts: int, num_carry: int, nonzero
       jaxpr: the body.
       num_consts, num_carry: how its arguments are grouped.
       nonzeros: for each argument, whether it has a tangent.
-
     Returns:
       A body with arguments ``[consts, their tangents, carry, its tangents, x, its tangents]`` and results in
       the same manner; which components of the carry have tangents; which of the other results have.
@@ -289,7 +287,6 @@ def pruned_body(jaxpr: ClosedJaxpr, num_consts: int, num_carry: int, used: tuple
       jaxpr: the body.
       used: for each result of the loop, whether it is used.
       held: components of the carry that are needed in any case.
-
     Returns:
       The smaller body, which of its arguments it has, and which components of the carry.
     """
@@ -319,9 +316,7 @@ class Backward(NamedTuple):
 
 
 def loop_transpose(primitive: Primitive, leading: int):
-    """The ``transpose`` rule: the loop run backwards, cotangents of the carry carried, those of constants
-    summed.
-    """
+    """The ``transpose`` rule: the loop run backwards, cotangents of the carry carried, those of constants summed."""
 
     def rule(cts, *args, jaxpr, num_consts, num_carry, reverse, **params):
         lead, consts, carry, xs = split(args, leading, num_consts, num_carry)
@@ -371,7 +366,6 @@ def backward_body(jaxpr: ClosedJaxpr, linear_consts: tuple, num_carry: int, line
     Arguments:
       jaxpr: the body, linear in its carry and in the constants and items flagged.
       nonzero_cts: for each result, whether it has a cotangent.
-
     Returns:
       A ``Backward``. Its body maps ``[residual constants, sums of constants' cotangents, carry's cotangents,
       residual items, cotangents of results]`` to ``[sums, carry's cotangents, items' cotangents]``.

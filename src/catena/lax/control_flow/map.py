@@ -21,17 +21,14 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> A
       f: a function of one item.
       xs: a tree of arrays with equal leading axes.
       batch_size: how many items to do at once, vectorised; one by default.
-
     Returns:
       The results, stacked along a new leading axis.
-
     Raises:
       ValueError: the leading axes differ or there are none, or ``batch_size`` is negative.
 
-    Example:
-      >>> import catena.lax as lax, numpy as np
-      >>> lax.map(lambda x: x * x, np.arange(4)).tolist()
-      [0, 1, 4, 9]
+    >>> import catena.lax as lax, numpy as np
+    >>> lax.map(lambda x: x * x, np.arange(4)).tolist()
+    [0, 1, 4, 9]
     """
     if not batch_size:
         return scan(lambda _, x: (None, f(x)), None, xs)[1]

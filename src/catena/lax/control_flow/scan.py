@@ -230,19 +230,16 @@ def scan(
       unroll: how many iterations each step of the compiled loop does; ``True`` for all.
       _split_transpose: makes no difference: where it pays, the compiler takes what needs not wait for the carry out
         of the backward loop (sums of products, above all), whichever is asked for.
-
     Returns:
       The last carry, and the results ``y`` stacked along a new leading axis.
-
     Raises:
       TypeError: ``f`` is not callable, does not return a pair, or changes the type of the carry.
       ValueError: the leading axes differ from each other or from ``length``, or there is no length.
 
-    Example:
-      >>> import catena.lax as lax, numpy as np
-      >>> total, partial = lax.scan(lambda c, x: (c + x, c), 0.0, np.arange(4.0))
-      >>> partial.tolist()
-      [0.0, 0.0, 1.0, 3.0]
+    >>> import catena.lax as lax, numpy as np
+    >>> total, partial = lax.scan(lambda c, x: (c + x, c), 0.0, np.arange(4.0))
+    >>> partial.tolist()
+    [0.0, 0.0, 1.0, 3.0]
     """
     if not callable(f):
         raise TypeError("lax.scan: f argument should be a callable.")
@@ -279,8 +276,8 @@ def bind_scan(body: common.Body, carry: list, xs: list, length: int, reverse: bo
 
 class SlimBody(NamedTuple):
     """A body without what it only hands on: carries that never change are constants (``fixed`` flags them),
-    and
-    results that are items are not collected (``forwarded`` says which item each result is, or ``None``)."""
+    and results that are items are not collected (``forwarded`` says which item each result is, or ``None``).
+    """
 
     jaxpr: ClosedJaxpr
     fixed: tuple

@@ -506,18 +506,15 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
       body_fun: from the value to the next one, of the same structure, shapes and dtypes.
       init_val: the first value: a tree of arrays and scalars. Weakly typed ones take the dtype that the body
         returns.
-
     Returns:
       The first value for which the condition does not hold.
-
     Raises:
       TypeError: a function is not callable, the condition is not a boolean scalar, or the body changes the
         type.
 
-    Example:
-      >>> import catena.lax as lax
-      >>> lax.while_loop(lambda x: x < 100, lambda x: 2 * x, 3)
-      Array(192, dtype=int32, weak_type=True)
+    >>> import catena.lax as lax
+    >>> lax.while_loop(lambda x: x < 100, lambda x: 2 * x, 3)
+    Array(192, dtype=int32, weak_type=True)
     """
     if not (callable(body_fun) and callable(cond_fun)):
         raise TypeError("lax.while_loop: body_fun and cond_fun arguments should be callable.")

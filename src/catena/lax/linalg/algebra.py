@@ -97,8 +97,8 @@ def lower_triangle(b, x, keep_lower: bool):
 
 
 def check_matrix(name: str, aval, position: int = 0):
-    """TypeError where ``aval`` is no stack of matrices of floats; NotImplementedError where LAPACK has no routines for
-    these floats.
+    """TypeError where ``aval`` is no stack of matrices of floats; NotImplementedError where LAPACK has no
+    routines for these floats.
     """
     if aval.dtype not in LAPACK_DTYPES:
         kinds = "subtypes of floating, complexfloating"

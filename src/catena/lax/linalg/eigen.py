@@ -136,10 +136,8 @@ def _eig_jvp(primals, tangents, *, compute_left_eigenvectors, compute_right_eige
     has_vectors = compute_left_eigenvectors or compute_right_eigenvectors
     if has_vectors and not enable_eigvec_derivs:
         raise NotImplementedError(
-            "Derivatives of non-symmetric eigenvectors are only valid under assumptions on the input that "
-            "cannot be "
-            "checked (see the enable_eigvec_derivs argument to lax.linalg.eig). Pass "
-            "enable_eigvec_derivs=True to "
+            "Derivatives of non-symmetric eigenvectors are only valid under assumptions on the input that cannot be "
+            "checked (see the enable_eigvec_derivs argument to lax.linalg.eig). Pass enable_eigvec_derivs=True to "
             "lax.linalg.eig to opt in."
         )
     (x,), (t,) = primals, tangents

@@ -108,8 +108,7 @@ def _update_abstract(r, w):
     check_matrix("cholesky_update", r)
     if r.shape[-1] != r.shape[-2] or w.shape != r.shape[:-1]:
         raise ValueError(
-            "Rank-1 update to Cholesky decomposition takes a square matrix and a vector of the same size as "
-            "input. "
+            "Rank-1 update to Cholesky decomposition takes a square matrix and a vector of the same size as input. "
             f"Got shapes {r.shape} and {w.shape} instead"
         )
     if r.dtype != w.dtype or r.dtype.kind == "c":
@@ -239,16 +238,14 @@ def lu(x):
 def _permutation_abstract(pivots, *, permutation_size):
     if pivots.dtype != np.int32:
         raise TypeError(
-            f"lu_pivots_to_permutation does not accept dtype {pivots.dtype} at position 0. Accepted dtypes "
-            "at "
-            "position 0 are subtypes of int32."
+            f"lu_pivots_to_permutation does not accept dtype {pivots.dtype} at position 0. Accepted dtypes at position "
+            "0 are subtypes of int32."
         )
     if pivots.ndim < 1:
         raise TypeError(f"Input 0 to lu_pivots_to_permutation must have rank at least 1, but got shape={pivots.shape}")
     if permutation_size < pivots.shape[-1]:
         raise ValueError(
-            f"Output permutation size {permutation_size} has to exceed the trailing dimension of the pivots. "
-            "Got "
+            f"Output permutation size {permutation_size} has to exceed the trailing dimension of the pivots. Got "
             f"pivots size {pivots.shape[-1]}"
         )
     return ShapedArray((*pivots.shape[:-1], permutation_size), np.int32)
@@ -437,8 +434,7 @@ def _householder_abstract(a, taus):
         )
     if a.shape[:-2] != taus.shape[:-1] or taus.shape[-1] > a.shape[-1]:
         raise ValueError(
-            "The second argument to householder_product must have one number for each of at most the columns "
-            "of the "
+            "The second argument to householder_product must have one number for each of at most the columns of the "
             f"first, and its dtype, got {a.str_short()} and {taus.str_short()}"
         )
     return ShapedArray(a.shape, a.dtype)
@@ -487,9 +483,8 @@ def _ormqr_abstract(a, taus, c, *, left, transpose):
         )
     if a.shape[:-2] != taus.shape[:-1] or a.shape[:-2] != c.shape[:-2] or taus.shape[-1] > a.shape[-1]:
         raise ValueError(
-            "ormqr expects a, taus and c to have the same batch dimensions, and at most one factor for each "
-            "column "
-            f"of a. Got shapes {a.shape}, {taus.shape} and {c.shape}."
+            "ormqr expects a, taus and c to have the same batch dimensions, and at most one factor for each column of "
+            f"a. Got shapes {a.shape}, {taus.shape} and {c.shape}."
         )
     return ShapedArray(c.shape, c.dtype)
 

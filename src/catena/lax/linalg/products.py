@@ -20,8 +20,7 @@ def _abstract(a, c, *, alpha, beta):
         raise TypeError(f"Input 0 to symmetric_product must have rank at least 2, but got shape={a.shape}")
     if c.shape != (*a.shape[:-1], a.shape[-2]):
         raise ValueError(
-            "symmetric_update expects a rectangular matrix of shape (m, n) and a square matrix of shape (n, "
-            "n). Got "
+            "symmetric_update expects a rectangular matrix of shape (m, n) and a square matrix of shape (n, n). Got "
             f"shapes {a.shape} and {c.shape}."
         )
     if a.dtype != c.dtype:

@@ -157,8 +157,7 @@ def _tridiagonal_abstract(dl, d, du, b, *, perturb_singular):
         )
     if b.shape[:-1] != d.shape:
         raise TypeError(
-            "tridiagonal_solve requires that the leading ndim-1 dimensions of b equal the dimensions of the "
-            "diagonal "
+            "tridiagonal_solve requires that the leading ndim-1 dimensions of b equal the dimensions of the diagonal "
             f"arguments, got b of shape {b.shape} and diagonals of shape {d.shape}."
         )
     return ShapedArray(b.shape, b.dtype)

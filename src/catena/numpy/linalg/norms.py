@@ -70,9 +70,8 @@ def norm(x: ArrayLike, ord: Any = None, axis: Axis = None, keepdims: bool = Fals
     if len(axes) == 2:
         return _matrix_norm(x, "fro" if ord is None else ord, axes, keepdims)
     raise ValueError(
-        f"Improper number of axes for norm: axis={axes}. Pass one axis to compute a vector-norm, or two "
-        "axes to compute "
-        "a matrix-norm."
+        f"Improper number of axes for norm: axis={axes}. Pass one axis to compute a vector-norm, or two axes to "
+        "compute a matrix-norm."
     )
 
 

@@ -59,8 +59,8 @@ class SlogdetResult(NamedTuple):
 
 
 def _unless_singular(gufunc, *values):
-    """What a generalised ufunc of NumPy's LAPACK finds as an Array; None where a matrix is singular, or the shapes
-    do not fit.
+    """What a generalised ufunc of NumPy's LAPACK finds as an Array; None where a matrix is singular, or the
+    shapes do not fit.
     """
     try:
         return make_array(lapack.strict.run(lapack.stacked, gufunc, *values, out=...))
@@ -121,8 +121,7 @@ def _det(a):
 
 @_det.defjvp
 def _det_jvp(primals, tangents):
-    """The trace of adjugate times tangent, without division by the last pivot, so that it holds for rank ``n
-    - 1``.
+    """The trace of adjugate times tangent, without division by the last pivot: it holds for rank ``n - 1`` too.
 
     With ``y`` from the lower triangular system and ``u`` the last pivot, ``u`` times the solution of the
     upper one is that of the system with 1 for ``u`` and with all but the last row of ``y`` multiplied by
@@ -229,8 +228,7 @@ def solve(a: ArrayLike, b: ArrayLike) -> Array:
     n = a.shape[-1]
     if b.ndim == 0 or (b.ndim > 1 and b.ndim == a.ndim - 1 and b.shape == a.shape[:-1]):
         raise ValueError(
-            f"Invalid shapes for solve: {a.shape}, {b.shape}. Prior to JAX v0.5.0, this would have been "
-            "treated as a "
+            f"Invalid shapes for solve: {a.shape}, {b.shape}. Prior to JAX v0.5.0, this would have been treated as a "
             "batched 1-dimensional solve. To recover this behavior, use solve(a, b[..., None]).squeeze(-1)."
         )
     vector = b.ndim == 1
@@ -525,8 +523,7 @@ def multi_dot(arrays: Sequence[ArrayLike], *, precision: Any = None) -> Array:
         )
     if any(x.shape[-1] != y.shape[0] for x, y in zip(arrays, arrays[1:], strict=False)):
         raise ValueError(
-            "multi_dot: last dimension of each array must match first dimension of following array. Got "
-            "array shapes "
+            "multi_dot: last dimension of each array must match first dimension of following array. Got array shapes "
             f"{shapes}"
         )
     labels = [[i, i + 1] for i in range(len(arrays))]
