@@ -5,8 +5,8 @@ import string
 import numpy as np
 import pytest
 
-from catena.compiler import contraction
-from catena.compiler.contraction import Axis, Contraction
+from catena.compiler.plan import contraction
+from catena.compiler.plan.contraction import Axis, Contraction
 from catena.compiler.types import TYPES
 from catena.lax.convolution import ConvDimensionNumbers
 from compiled import check, compile_fn

@@ -4,11 +4,9 @@ import numpy as np
 import pytest
 
 import catena
-from catena.compiler import epilogues
-from catena.compiler.fuse import fuse
 from catena.compiler.graph import Builder
-from catena.compiler.nests import NestBuilder
-from catena.compiler.rows import group_rows
+from catena.compiler.host import this_machine
+from catena.compiler.plan.passes import plan
 from compiled import check
 
 F32 = np.float32
@@ -72,16 +70,8 @@ def test_epilogues(program):
     b = Builder()
     out = program(b, *[b.input(a.shape, a.dtype) for a in ARGUMENTS])
     b.region.outputs = out if isinstance(out, list) else [out]
-    fused = fuse(b.region)
-    nests = NestBuilder(fused)
-
-    def nest_of(step):
-        step.nest = step.nest or nests.kernel(step.kernel)
-        return step.nest
-
-    group_rows(fused, nest_of)
-    epilogues.attach(fused, nest_of)
-    assert any(step.epilogue is not None for step in fused.steps) == joins
+    steps = plan(b.region, this_machine()).fused.steps
+    assert any(step.epilogue is not None for step in steps) == joins
 
 
 def test_batches_and_broadcasts_across_rows():

@@ -2,6 +2,7 @@
 
 import signal
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,8 +10,8 @@ import pytest
 import catena as jax
 from catena import lax
 from catena import numpy as jnp
-from catena.compiler import workers
-from catena.compiler.emit import parallel
+from catena.compiler import host
+from catena.compiler.plan import sharing
 
 
 def wave(*extents):
@@ -97,13 +98,18 @@ def everything(n):
     return folds, [f() for f in others(n).values()]
 
 
+def on_one_thread(monkeypatch):
+    alone = replace(host.this_machine(), threads=False)
+    monkeypatch.setattr(host, "this_machine", lambda: alone)
+
+
 @pytest.mark.parametrize("threads", ["one", "several"])
 def test_nests_that_pause_give_the_same(monkeypatch, threads):
     n = 96 * 310 + 5
     expected = jax.jit(everything, static_argnums=0)(n)
-    monkeypatch.setattr(parallel, "GROUP", 1 << 16)
+    monkeypatch.setattr(sharing, "GROUP", 1 << 16)
     if threads == "one":
-        monkeypatch.setattr(workers, "parallel_for", lambda machine: None)
+        on_one_thread(monkeypatch)
     run = jax.jit(lambda: everything(n)).lower().compile()
     assert run.as_text().count("call i1 %t") > 20
     for found, wanted in zip(jax.tree.leaves(run()), jax.tree.leaves(expected), strict=True):
@@ -112,7 +118,7 @@ def test_nests_that_pause_give_the_same(monkeypatch, threads):
 
 @pytest.mark.parametrize("name", others(9600))
 def test_on_one_thread_every_long_nest_pauses(monkeypatch, name):
-    monkeypatch.setattr(workers, "parallel_for", lambda machine: None)
+    on_one_thread(monkeypatch)
     assert "call i1 @ask_python(" in jax.jit(lambda: others(96 * 2**21)[name]()).lower().compile().as_text("llvm")
 
 

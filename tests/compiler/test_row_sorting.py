@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from catena.compiler import host, link
-from catena.compiler.emit import quicksort, sort_steps, sorting
+from catena.compiler.emit import quicksort, sorting
+from catena.compiler.machine import Machine
 from catena.core.lazy import llvm
 from compiled import check
 
@@ -20,9 +21,8 @@ PATTERNS = ["random", "few values", "sorted", "reversed", "one value", "organ pi
 def way(request, monkeypatch):
     """Both ways to sort, also where the processor would choose one of them."""
     if request.param == "radix":
-        monkeypatch.setattr(quicksort, "is_available", lambda *_: False)
-        monkeypatch.setattr(sort_steps, "is_available", lambda *_: False)
-    elif not quicksort.is_available(host.this_machine(), 8, False):
+        monkeypatch.setattr(Machine, "compresses", lambda *_: False)
+    elif not host.this_machine().compresses(8):
         pytest.skip("this processor does not compress vectors")
 
 
@@ -117,9 +117,7 @@ def compiled_sort(bits, paired, vectors):
     return function, engine
 
 
-@pytest.mark.skipif(
-    not quicksort.is_available(host.this_machine(), 8, False), reason="this processor does not compress vectors"
-)
+@pytest.mark.skipif(not host.this_machine().compresses(8), reason="this processor does not compress vectors")
 @pytest.mark.parametrize("bits,paired", sorted(quicksort.REGISTERS))
 def test_ranks_that_are_asked_for_and_levels_that_run_out(bits, paired):
     function, engine = compiled_sort(bits, paired, 2)

@@ -4,23 +4,25 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from catena.compiler import loops
+from catena.compiler import compile as compiler
 from catena.compiler.compile import compile_region
-from catena.compiler.emit import program
 from catena.compiler.graph import Builder
+from catena.compiler.plan.verify import verify
 from catena.core.config import config
 
 assert config is not None  # importing it declares the flags that the compiler reads
-_schedule = loops.schedule
+_plan = compiler.plan
 f32, i32 = np.dtype(np.float32), np.dtype(np.int32)
 
 
-def _verified(nest, vector_bytes):
-    loops.verify(_schedule(nest, vector_bytes))
-    return nest
+def _verified(*region):
+    program = _plan(*region)
+    verify(program)
+    assert str(program)
+    return program
 
 
-loops.schedule = program.loops.schedule = _verified
+compiler.plan = _verified
 
 
 def compile_fn(f, *args):

@@ -51,13 +51,11 @@ LONGER = {}  # "folder/file.py": the reason
 MAX_CLASS_LINES, MAX_ATTRIBUTES = 300, 12
 # "folder/file.py:class": lines, attributes (None where within the limit), the reason. These numbers may only shrink.
 LARGER = {
-    "compiler/contraction.py:_Loops": (None, 14, "plans and writes: to be split in the compiler's redesign"),
-    "compiler/emit/emitter.py:Emitter": (330, None, "likewise"),
-    "compiler/emit/nest.py:NestWriter": (550, 26, "likewise"),
-    "compiler/emit/program.py:ProgramWriter": (440, 30, "likewise"),
-    "compiler/executable.py:Parts": (None, 17, "likewise: what a compiled program consists of, a field each"),
-    "compiler/fuse.py:_Fuser": (None, 14, "likewise"),
-    "compiler/graph.py:Builder": (410, None, "a method for every form of nodes that lower rules write"),
+    "compiler/emit/emitter.py:Emitter": (315, None, "a method for every idiom of LLVM's text"),
+    "compiler/emit/nest.py:NestWriter": (530, 25, "one loop nest while it is written: to be split in the redesign"),
+    "compiler/executable.py:Parts": (None, 17, "what a compiled program consists of, a field each"),
+    "compiler/plan/fuse.py:_Fuser": (None, 14, "what fusion knows of each value: a table each"),
+    "compiler/graph.py:Builder": (395, None, "a method for every form of nodes that lower rules write"),
     "compiler/loops.py:Nest": (None, 14, "a loop nest and its schedule"),
     "core/context.py:Context": (None, 13, "what 'now' means to a thread, read in one attribute load"),
     "lax/windowed.py:Addressing": (None, 18, "how a gather or scatter addresses: each derived once from the numbers"),

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from catena.compiler import host, link, shared, workers
+from catena.compiler import host, link, loops, shared, workers
+from catena.compiler.emit.clock import Clock
 from catena.compiler.emit.entry import STACK_ARENA, write_program
 from catena.compiler.emit.loop import write_loop
-from catena.compiler.emit.module import Module
 from catena.compiler.emit.program import ProgramWriter
 from catena.compiler.executable import Executable, Parts
 from catena.compiler.graph import Builder, Region, physical
 from catena.compiler.image import image
 from catena.compiler.machine import Machine
+from catena.compiler.plan.passes import plan
+from catena.compiler.program import Program
 from catena.compiler.report import describe
 from catena.compiler.simplify import simplify
 from catena.core.context import context
@@ -38,7 +41,9 @@ def compile_jaxpr(closed_jaxpr, *, name: str = "main", donated=()) -> Executable
 
 def text_of(closed_jaxpr, donated=(), machine: Machine | None = None) -> str:
     """The LLVM IR that `compile_jaxpr` compiles, or would for another machine."""
-    module = write_program(_writer(machine or host.this_machine()), lower(closed_jaxpr), *_terms(closed_jaxpr, donated))
+    returns_stacks, given = _terms(closed_jaxpr, donated)
+    program = plan(lower(closed_jaxpr), machine or host.this_machine(), given)
+    module = write_program(_writer(program.machine), program, returns_stacks)
     return link.with_helpers(module.text(), module.helpers)
 
 
@@ -59,19 +64,24 @@ def lower(closed_jaxpr) -> Region:
     return b.region
 
 
-def _writer(machine: Machine, keep_nests: bool = False) -> ProgramWriter:
+def _writer(machine: Machine, clock: Clock | None = None) -> ProgramWriter:
     """What writes programs for a machine."""
-    return ProgramWriter(machine, keep_nests, workers.parallel_for(machine))
+    return ProgramWriter(machine, workers.parallel_for(machine), clock)
+
+
+def program_of(closed_jaxpr, donated: Sequence[bool] = (), machine: Machine | None = None) -> Program:
+    """The program that `compile_jaxpr` compiles, or would for another machine."""
+    return plan(lower(closed_jaxpr), machine or host.this_machine(), _terms(closed_jaxpr, donated)[1])
 
 
 def nests(closed_jaxpr) -> list[str]:
     """The loop nests of the program, as text."""
-    return write_program(_writer(host.this_machine(), keep_nests=True), lower(closed_jaxpr), False, ()).nests
+    return [loops.show(nest) for nest in program_of(closed_jaxpr).nests()]
 
 
 def explain(closed_jaxpr) -> list[str]:
     """What the program does, a line for each pass over memory, library call and loop."""
-    return describe(lower(closed_jaxpr))
+    return describe(program_of(closed_jaxpr).fused)
 
 
 def compile_region(
@@ -80,42 +90,53 @@ def compile_region(
     name: str = "main",
     returns_stacks: bool = False,
     donated: Sequence[int] = (),
+    clocks: list[Clock] | None = None,
 ) -> Executable:
-    """Compiles a graph; `donated` lists the inputs whose memory results may take."""
+    """Compiles a graph; `donated` lists the inputs whose memory results may take. Where a list of `clocks` is given,
+    the program measures its steps, and its clock joins the list.
+    """
     times = times or link.Times()
     dump = context.dump_ir_to
-    writer = _writer(host.this_machine(), keep_nests=bool(dump))
-    module = write_program(writer, region, returns_stacks, donated)
+    stages: dict[str, str] = {}
+    shown = (lambda name, made: stages.update({name: str(made)})) if dump else None
+    program = plan(region, host.this_machine(), donated, shown)
+    times.mark("plan")
+    clock = None if clocks is None else Clock(program)
+    writer = _writer(program.machine, clock)
+    if clock is not None:
+        clocks.append(clock)
+    module = write_program(writer, program, returns_stacks)
     text = link.with_helpers(module.text(), module.helpers)
     level = link.code_level(text)
-    plan = shared.plan(module, text, level, alone=bool(dump))
+    division = shared.plan(module, text, level, alone=bool(dump))
     times.mark("emit")
-    code_name = link.object_name(plan.text, level)
+    code_name = link.object_name(division.text, level)
     if dump:
         code, optimised = link.compile_text(text, times, level)
-        _dump(Path(dump), name, region, module, text, str(optimised))
+        stages |= {"nests": _shown_nests(program), "ll": text, "opt.ll": str(optimised)}
+        _dump(Path(dump), name, {"graph": str(region), **stages, "s": link.assembly(text, level)})
     else:
-        code = link.object_code(code_name, plan.text, times, level)
+        code = link.object_code(code_name, division.text, times, level)
     parts = Parts(
-        code,
-        code_name,
-        module.constants,
-        module.externals,
-        [(v.shape, v.dtype) for v in region.outputs],
-        writer.reused,
-        module.arena_bytes,
-        len(module.functions),
-        module.flops,
-        module.bytes,
-        bool(module.interruptible or module.sites or module.arena_bytes > STACK_ARENA),
-        writer.uses_stacks,
-        returns_stacks,
-        module.sites,
-        plan.exports,
-        plan.imports,
-        plan.linked,
+        code=code,
+        code_name=code_name,
+        constants=module.constants,
+        externals=module.externals,
+        out_specs=[(v.shape, v.dtype) for v in region.outputs],
+        reused=program.reused,
+        arena_bytes=program.arena_bytes,
+        functions=len(module.functions),
+        flops=program.flops,
+        bytes=program.bytes,
+        can_fail=bool(module.interruptible or module.sites or program.arena_bytes > STACK_ARENA),
+        uses_stacks="stacks" in writer.uses,
+        returns_stacks=returns_stacks,
+        sites=module.sites,
+        exports=division.exports,
+        imports=division.imports,
+        linked=division.linked,
     )
-    executable = Executable(parts, lambda: text, times.seconds, plan.codes)
+    executable = Executable(parts, lambda: text, times.seconds, division.codes)
     times.mark("load")
     return executable
 
@@ -125,7 +146,9 @@ def loop_text(closed_jaxpr, name: str) -> str:
 
     Raises: CompileError where the function is not elementwise.
     """
-    module = write_loop(ProgramWriter(host.this_machine()), lower(closed_jaxpr))
+    region = lower(closed_jaxpr)
+    program = plan(region, replace(host.this_machine(), threads=False))
+    module = write_loop(ProgramWriter(program.machine), program, [*region.inputs, *region.outputs])
     if module is None:
         raise CompileError(f"{name} is no elementwise function: it needs tables, routines or memory")
     return link.with_helpers(module.text(), module.helpers)
@@ -147,10 +170,13 @@ def assembly(text: str) -> str:
     return link.assembly(text, link.code_level(text))
 
 
-def _dump(folder: Path, name: str, region: Region, module: Module, text: str, optimised: str) -> None:
+def _shown_nests(program: Program) -> str:
+    return "\n\n".join(loops.show(nest) for nest in program.nests())
+
+
+def _dump(folder: Path, name: str, stages: dict[str, str]) -> None:
+    """Writes what each stage made of a program, a file each."""
     folder.mkdir(parents=True, exist_ok=True)
     stem = f"{name}-{len(list(folder.glob('*.graph'))):03d}"
-    stages = {"graph": str(region), "nests": "\n\n".join(module.nests), "ll": text, "opt.ll": optimised}
-    stages["s"] = link.assembly(text, link.code_level(text))
     for suffix, content in stages.items():
         (folder / f"{stem}.{suffix}").write_text(content)

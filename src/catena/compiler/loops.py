@@ -18,7 +18,7 @@ import numpy as np
 from catena.compiler import affine
 from catena.compiler.affine import Affine
 from catena.compiler.body import Body, Stmt
-from catena.compiler.types import DTYPES
+from catena.compiler.types import DTYPES, TYPES, Type
 from catena.core.dtypes import KIND
 from catena.core.errors import CompileError
 
@@ -44,7 +44,7 @@ class Fold(NamedTuple):
     dests: tuple  # (buffer, dtype, offset) for each result
     running: bool = False
     inits: tuple = ()  # statements, for general folds
-    partial: bool = False  # stores its accumulators as they are (see `emit.partial`)
+    partial: bool = False  # stores its accumulators as they are (see `plan.partial`)
 
 
 @dataclass
@@ -75,12 +75,16 @@ class Nest:
         seen |= {d[0]: None for f in self.folds for d in f.dests}
         return list(seen)
 
+    def loaded(self) -> list[int]:
+        """The values that the nest reads, in order; what it reads as it writes is not among them."""
+        return list(dict.fromkeys(s.attr[0] for s in self.stmts if s.op == "load"))
+
     def written(self) -> set[int]:
         return {s.buffer for s in self.stores} | {d[0] for f in self.folds for d in f.dests}
 
     def key(self, buffers: list[int], opened: Collection[int] = ()) -> tuple:
         """The nest's structure, with its buffers numbered in this order: equal keys give equal text. The extents of
-        `opened` loops are not in the text (see `emit.ranges`).
+        `opened` loops are not in the text (see `plan.ranges`).
         """
         at = {b: i for i, b in enumerate(buffers)}
         stmts = tuple(
@@ -319,6 +323,32 @@ def _window_dimension(nest: Nest, d: int) -> bool:
         affine.coefficient(s.offset, d) == 1 and not any(nest.depends[t] >> d & 1 for t, _ in s.offset[2])
         for s in nest.stores
     )
+
+
+def is_idempotent(nest: Nest, d: int, in_place: bool) -> bool:
+    """Whether iterations of a dimension may be done twice."""
+    return not (d in nest.reduced or in_place or nest.sequential or any(f.running for f in nest.folds))
+
+
+# How two partial results become one.
+COMBINE = {
+    "sum": "add",
+    "dot": "add",
+    "prod": "mul",
+    "max": "max",
+    "min": "min",
+    "and": "and",
+    "or": "or",
+    "xor": "xor",
+}
+
+
+def accumulator_type(fold: Fold, name: str) -> Type:
+    """Narrow floats accumulate in f32; running sums, which know no blocks (see `cascades`), in f64."""
+    t = TYPES[name]
+    if t.kind == "f" and fold.running and fold.kind == "sum":
+        return TYPES["float64"]
+    return TYPES["float32"] if t.narrow and t.kind == "f" else t
 
 
 # ---- printing and checking ---------------------------------------------------------------------------------

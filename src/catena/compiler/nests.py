@@ -9,9 +9,9 @@ import numpy as np
 
 from catena.compiler import affine, loops
 from catena.compiler.body import INDEX, Body, clamped_start, places
-from catena.compiler.fuse import Fused, Kernel
 from catena.compiler.graph import Value
 from catena.compiler.loops import Fold, Nest, Store
+from catena.compiler.plan.fuse import Fused, Kernel, Step
 from catena.compiler.types import NAMES
 from catena.core.dtypes import KIND
 
@@ -31,6 +31,12 @@ class NestBuilder:
         )
 
     # ---- kernels -------------------------------------------------------------------------------------------
+
+    def of(self, step: Step) -> Nest:
+        """The loop nest of a step that is a kernel, made once."""
+        if step.nest is None:
+            step.nest = self.kernel(step.kernel)
+        return step.nest
 
     def kernel(self, kernel: Kernel) -> Nest:
         own = frozenset(v.number for v in kernel.roots if v.form not in ("reduce", "argreduce"))

@@ -1,7 +1,6 @@
 """What became of a program: a line for each kernel, library call and loop, with the lines of the user's that they do.
 
-`describe(region)` fuses the region again, which is cheap, and reports the steps in order. What stands in one line
-is one pass over memory.
+`describe` reports the steps in order, as the passes left them. What stands in one line is one pass over memory.
 """
 
 from __future__ import annotations
@@ -10,11 +9,10 @@ import os
 from collections import Counter
 from collections.abc import Iterable
 
-from catena.compiler import epilogues, products
-from catena.compiler.fuse import REDUCE_FORMS, Fused, Kernel, Step, fuse
-from catena.compiler.graph import Region, Value
-from catena.compiler.nests import NestBuilder
-from catena.compiler.rows import RowGroup, group_rows
+from catena.compiler.graph import Value
+from catena.compiler.plan.fuse import REDUCE_FORMS, Fused, Kernel, Step
+from catena.compiler.plan.products import sizes
+from catena.compiler.plan.stitch import RowGroup
 
 LOOPS = ("while", "scan", "branch")
 TITLES = {
@@ -31,28 +29,16 @@ TITLES = {
 }
 
 
-def describe(region: Region) -> list[str]:
-    """The steps of a region as lines of text; those of loops and branches are indented."""
-    fused = fuse(region)
-    builder = NestBuilder(fused)
-    kernels = {}
-
-    def nest_of(step: Step):
-        if step.nest is None:
-            step.nest = builder.kernel(step.kernel)
-            kernels[id(step.nest)] = step
-        return step.nest
-
-    group_rows(fused, nest_of)
-    epilogues.attach(fused, nest_of)
+def describe(fused: Fused) -> list[str]:
+    """The steps of a region, after all passes, as lines of text; those of loops and branches are indented."""
     lines = []
     for step in fused.steps:
         if step.kernel is not None:
             lines += _kernel(fused, step.kernel, step.writes)
         elif step.group is not None:
-            lines += _rows(fused, step.group, kernels)
+            lines += _rows(fused, step.group)
         else:
-            lines += _node(fused, step.node)
+            lines += _node(fused, step.node, step.bodies)
             if step.follower is not None:
                 lines += [f"  | on its rows: {line}" for line in _kernel(fused, step.follower.kernel, step.writes)]
     return lines
@@ -67,9 +53,9 @@ def _kernel(fused: Fused, kernel: Kernel, writes: list[int]) -> list[str]:
     return [_line(f"kernel over {_extents(kernel.space)}", _operations(made), results, made)]
 
 
-def _rows(fused: Fused, group: RowGroup, kernels: dict) -> list[str]:
+def _rows(fused: Fused, group: RowGroup) -> list[str]:
     """A row group: its kernels one by one, marked, below a line for all."""
-    steps = [kernels[id(nest)] for nest in group.nests]
+    steps = group.members
     head = f"rows: {len(steps)} kernels together, on {group.block} of {group.count} rows at a time"
     if group.private:
         head += f"; {len(group.private)} arrays between them stay in cache"
@@ -109,31 +95,40 @@ def _operation(v: Value) -> str:
 # ---- the other steps ---------------------------------------------------------------------------------------
 
 
-def _node(fused: Fused, v: Value) -> list[str]:
+def _node(fused: Fused, v: Value, bodies: list[Fused]) -> list[str]:
     if v.form == "convolve":
         return [_line("convolution", f"{_extents(v.args[0].shape)} with {_extents(v.args[1].shape)}", [v], [v])]
     if v.form == "dot":
-        batch, m, n, k = products.sizes(v)
+        batch, m, n, k = sizes(v)
         times = f"{batch} times " if batch > 1 else ""
         return [_line("product", f"{times}{m} x {k} x {n}", [v], [v])]
     op = v.params["op"] if v.form == "multi" else v.form
     results = v.results if v.form == "multi" else [v]
     if op in LOOPS:
-        return _loop(op, v, results)
+        return _loop(op, v, results, bodies)
     what = v.params["routine"] if op == "lapack" and "routine" in v.params else TITLES.get(op, op)
     return [_line("library call" if op == "lapack" else "step", what, results, [v])]
 
 
-def _loop(op: str, v: Value, results: list[Value]) -> list[str]:
+def _loop(op: str, v: Value, results: list[Value], bodies: list[Fused]) -> list[str]:
     if op == "branch":
-        lines = [_line("branch", f"one of {len(v.params['branches'])}", results, [v])]
-        for k, region in enumerate(v.params["branches"]):
-            lines += [f"  case {k}:", *("    " + line for line in describe(region))]
+        lines = [_line("branch", f"one of {len(bodies)}", results, [v])]
+        for k, case in enumerate(bodies):
+            lines += [f"  case {k}:", *("    " + line for line in describe(case))]
         return lines
     count = f"{v.params['length']} iterations" if op == "scan" else "until its condition fails"
-    body = describe(v.params["body"])
-    test = describe(v.params["cond"]) if op == "while" else []
-    return [_line("loop", count, results, [v]), *("  " + line for line in [*test, *body])]
+    inner = [line for body in bodies for line in describe(body)]
+    return [_line("loop", count, results, [v]), *("  " + line for line in inner)]
+
+
+def places(fused: Fused, step: Step) -> str:
+    """The user's lines that a step does, by file."""
+    members = step.group.members if step.group is not None else [step, *([step.follower] if step.follower else [])]
+    made = [] if step.node is None else [step.node]
+    for member in members:
+        if member.kernel is not None:
+            made += _made(fused, member.kernel.roots)
+    return _places(made)
 
 
 # ---- text --------------------------------------------------------------------------------------------------

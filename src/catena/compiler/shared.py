@@ -1,6 +1,6 @@
 """Kernels that programs share: those whose machine code is in this process already are linked, not compiled again.
 
-A kernel's function is named by its text, which tells neither the extent of its outermost loop (see `emit.ranges`) nor
+A kernel's function is named by its text, which tells neither the extent of its outermost loop (see `plan.ranges`) nor
 anything of the program around it. So a function at a new batch size, or another one with the same layer, finds most of
 its kernels here. A program keeps the code of those that it calls; code that no program uses is freed.
 """

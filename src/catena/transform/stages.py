@@ -21,6 +21,7 @@ from catena.core.tree_keys import keystr
 from catena.core.zeros import get_aval
 from catena.transform.execute import program_of, run_program
 from catena.transform.jit_primitive import jit_p
+from catena.transform.profile import Profile, profile
 
 compiler = LazyModule("catena.compiler.compile")
 
@@ -215,7 +216,7 @@ class Lowered(Stage):
         return self.compile().cost_analysis()
 
 
-STAGES = ("kernels", "nests", "llvm", "assembly")
+STAGES = ("kernels", "program", "nests", "llvm", "assembly")
 
 
 class Compiled(Stage):
@@ -255,8 +256,9 @@ class Compiled(Stage):
         """The program as text.
 
         Arguments:
-          stage: ``"kernels"`` for what it does, a line for each pass over memory, ``"nests"`` for its loop nests,
-            ``"llvm"`` for LLVM IR, ``"assembly"`` for machine code; ``None`` for the first three.
+          stage: ``"kernels"`` for what it does, a line for each pass over memory, ``"program"`` for the steps that run
+            and their memory, ``"nests"`` for its loop nests, ``"llvm"`` for LLVM IR, ``"assembly"`` for machine code;
+            ``None`` for all but the last.
         Raises:
           ValueError: another stage.
         """
@@ -265,15 +267,23 @@ class Compiled(Stage):
         executable = self._program.executable
         if executable is None:
             return "; nothing to compute\n"
-        return "\n\n".join(self._stage(executable, s) for s in ([stage] if stage else STAGES[:3])) + "\n"
+        return "\n\n".join(self._stage(executable, s) for s in ([stage] if stage else STAGES[:-1])) + "\n"
 
     def _stage(self, executable, stage: str) -> str:
         if stage == "kernels":
             return "\n".join(compiler.explain(self._call.closed))
+        if stage == "program":
+            return str(compiler.program_of(self._call.closed, self._call.donated))
         if stage == "nests":
             return "\n\n".join(compiler.nests(self._call.closed))
         text = executable.as_text()
         return compiler.assembly(text) if stage == "assembly" else text
+
+    @api_boundary
+    def profile(self, *args, **kwargs) -> Profile:
+        """Run the program on these arguments with a clock around every step; the result prints as a table."""
+        leaves = [self._array(x) for x in self._checked_leaves(args, kwargs)]
+        return profile(self.fun_name, self._call.closed, [x._value for x in leaves])
 
     def cost_analysis(self) -> dict:
         """Estimates of the work: floating-point operations and bytes moved."""

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from catena.compiler.emit import stack_steps
 from catena.compiler.emit.module import Module
 from catena.compiler.emit.program import ProgramWriter
-from catena.compiler.graph import Region
+from catena.compiler.program import Program
 from catena.runtime import kernels
 from catena.runtime.layout import DATA, FLAGS, READY, TUPLE_ITEMS
 from catena.runtime.status import OUT_OF_MEMORY
@@ -17,24 +15,23 @@ HUGE_PAGES = 14  # advice for `madvise`, on Linux
 LONG = 200  # lines
 
 
-def write_program(
-    w: ProgramWriter, region: Region, returns_stacks: bool = False, donated: Sequence[int] = ()
-) -> Module:
+def write_program(w: ProgramWriter, program: Program, returns_stacks: bool = False) -> Module:
     """The module of a program; one that returns stacks leaves the head of their chain in one more result."""
     e = w.e
-    inputs = [_argument(e, "args", i) for i in range(len(region.inputs))]
-    outputs = [_pointer(e, _object(e, "outs", i)) for i in range(len(region.outputs))]
-    if returns_stacks:
-        w.returned_stacks = _pointer(e, _object(e, "outs", len(region.outputs)))
+    inputs = [_object(e, "args", i) for i in range(len(program.inputs))]
+    for i, buffer in enumerate(program.outputs):
+        w.place(buffer, _pointer(e, _object(e, "outs", i)))
+    stacks_at = _pointer(e, _object(e, "outs", len(program.outputs))) if returns_stacks else None
     _check_arguments(e, inputs)
-    pointers = [_pointer(e, obj) for obj in inputs]
+    for buffer, obj in zip(program.inputs, inputs):
+        w.place(buffer, _pointer(e, obj))
     before, start = len(e.lines), e.block
     e.block = "body"
-    w.region(region, pointers, outputs, donated=donated)
+    w.block(program.body)
     body = e.lines[before:]
-    prologue, epilogue = _arena(w, start)
+    prologue, epilogue = _arena(program, start)
     save, restore = _one_blas_thread(w)
-    make_stacks, drop_stacks = stack_steps.frame_lines(w)
+    make_stacks, drop_stacks = stack_steps.frame_lines(w, stacks_at)
     w.helpers.update(ARENA_CALLS)
     lines = [
         f"define i64 @entry(ptr %args, ptr %outs){_effort(w, body)} {{",
@@ -58,7 +55,7 @@ def write_program(
         "  ret i64 %result",
         "}",
     ]
-    return w.finish(_GLOBALS + (FREE_ARENA if epilogue else "") + "\n".join(lines))
+    return w.finish(_GLOBALS + (FREE_ARENA if epilogue else "") + "\n".join(lines), program)
 
 
 ARENA_CALLS = {
@@ -90,10 +87,6 @@ def _object(e, table: str, i: int) -> str:
     return e.op(f"load ptr, ptr {e.element(f'%{table}', 'i8', TUPLE_ITEMS + 8 * i)}")
 
 
-def _argument(e, table: str, i: int) -> str:
-    return _object(e, table, i)
-
-
 def _pointer(e, obj: str) -> str:
     return e.op(f"load ptr, ptr {e.element(obj, 'i8', DATA)}")
 
@@ -117,7 +110,7 @@ def _check_arguments(e, objects: list[str]) -> None:
 
 def _one_blas_thread(w: ProgramWriter) -> tuple[list[str], list[str]]:
     """BLAS runs on one thread while any program runs (we cut large products); the last restores the setting."""
-    if not w.uses_blas or not kernels.can_limit_threads():
+    if "blas" not in w.uses or not kernels.can_limit_threads():
         return [], []
     at = len(w.e.lines)
     users = w.external(kernels.BLAS_USERS)
@@ -162,9 +155,9 @@ done:
 """
 
 
-def _arena(w: ProgramWriter, start: str) -> tuple[list[str], list[str]]:
+def _arena(program: Program, start: str) -> tuple[list[str], list[str]]:
     """Where temporaries live: the stack, or memory kept between calls (a concurrent call allocates its own)."""
-    size = w.arena.peak
+    size = program.arena_bytes
     if not size:
         return [], []
     if size <= STACK_ARENA:
@@ -172,6 +165,7 @@ def _arena(w: ProgramWriter, start: str) -> tuple[list[str], list[str]]:
     size = -(-size // 4096) * 4096
     align = 4096 if size < 4 << 20 else 2 << 20
     size = -(-size // align) * align
+    advice = [f"  %advice = call i32 @madvise(ptr %fresh, i64 {size}, i32 {HUGE_PAGES})"]
     prologue = [
         "  %kept = atomicrmw xchg ptr @arena_cache, ptr null acq_rel",
         "  %none = icmp eq ptr %kept, null",
@@ -183,7 +177,7 @@ def _arena(w: ProgramWriter, start: str) -> tuple[list[str], list[str]]:
         "refuse:",
         f"  ret i64 {OUT_OF_MEMORY}",
         "advise:",
-        *([f"  %advice = call i32 @madvise(ptr %fresh, i64 {size}, i32 {HUGE_PAGES})"] if w.machine.huge_pages else []),
+        *(advice if program.machine.huge_pages else []),
         "  br label %ready",
         "ready:",
         f"  %arena = phi ptr [ %kept, %{start} ], [ %fresh, %advise ]",

@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from catena.compiler.emit import folds, ops
-from catena.compiler.loops import is_extreme
+from catena.compiler.loops import accumulator_type, is_extreme
 from catena.compiler.types import DTYPES, TYPES, Type, constant, vector
 
 COMPONENTS = (("max", "int"), ("max", "uint"), ("min", "int"))
@@ -31,7 +31,7 @@ class Extremes(folds.Accumulators):
     def component_types(self) -> list[Type]:
         name = self.fold.types[0]
         self.is_raw = TYPES[self.w.nest.stmts[self.fold.stmts[0]].type].kind != "f"
-        self.format = TYPES[name] if self.is_raw else folds.accumulator_type(self.fold, name)
+        self.format = TYPES[name] if self.is_raw else accumulator_type(self.fold, name)
         return [TYPES[f"{integer}{self.format.bits}"] for _, integer in COMPONENTS]
 
     def _initial(self, j: int, t: Type, copy) -> str:

@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-from catena.compiler.emit import cascades, ops
-from catena.compiler.loops import Fold
+from catena.compiler.emit import ops
+from catena.compiler.loops import COMBINE, Fold, accumulator_type
+from catena.compiler.plan.cascades import is_cascaded
 from catena.compiler.types import TYPES, constant, vector
 
-COMBINE = {
-    "sum": "add",
-    "dot": "add",
-    "prod": "mul",
-    "max": "max",
-    "min": "min",
-    "and": "and",
-    "or": "or",
-    "xor": "xor",
-}
 REDUCE_INT = {"sum": "add", "prod": "mul", "and": "and", "or": "or", "xor": "xor"}
 
 
@@ -36,14 +27,6 @@ def identity(kind: str, name: str):
     if t.kind == "u":
         return 0 if low else (1 << t.bits) - 1
     return -(1 << (t.bits - 1)) if low else (1 << (t.bits - 1)) - 1
-
-
-def accumulator_type(fold: Fold, name: str):
-    """Narrow floats accumulate in f32; running sums, which know no blocks (see `cascades`), in f64."""
-    t = TYPES[name]
-    if t.kind == "f" and fold.running and fold.kind == "sum":
-        return TYPES["float64"]
-    return TYPES["float32"] if t.narrow and t.kind == "f" else t
 
 
 def store_identities(writer, copy) -> None:
@@ -87,7 +70,7 @@ class Accumulators:
         for c in range(self.copies):
             starts = [self._initial(j, t, copies[min(c, len(copies) - 1)]) for j, t in enumerate(self.types)]
             self.slots.append([self._slot(t, start) for t, start in zip(self.types, starts)])
-        levels = writer.cascade.levels if writer.cascade and cascades.is_cascaded(fold) else 0
+        levels = writer.cascade.levels if writer.cascade and is_cascaded(fold) else 0
         t = self.types[0]
         zero = constant(0, t, self.width)
         self.upper = [[self._slot(t, zero) for _ in range(self.copies)] for _ in range(levels)]

@@ -1,24 +1,14 @@
-"""The steps of a program that are Fourier transforms: which transforms stand side by side in vectors.
-
-Where the axis is not the last one, its neighbours in memory fill the lanes. Along the last axis, short rows are brought
-into lanes, one each. A long row, of length a b, is a matrix: its columns are transformed, times the roots that stand
-between (the *twist*), then its rows, whose results are the columns of the result.
-
-Source: Bailey, "FFTs in external or hierarchical memory", J. Supercomputing 4 (1990).
-"""
+"""Fourier transforms as `plan.fourier` has them: sweeps over columns and rows, in tasks for the threads."""
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from catena.compiler.emit import butterflies, half_spectrum
 from catena.compiler.emit.butterflies import Pass
 from catena.compiler.emit.emitter import Emitter
-from catena.compiler.emit.tasks import TASKS, WORTHWHILE, over_rows, row_tasks
+from catena.compiler.emit.tasks import over_rows
 from catena.compiler.fourier import (
-    REAL,
-    cost,
     half_roots,
     is_split,
     is_written_out,
@@ -27,59 +17,22 @@ from catena.compiler.fourier import (
     roots_of_pass,
     twist_roots,
 )
+from catena.compiler.plan.fourier import COLUMNS, FEW, HALVES, MANY, SHORT, Half, Numbers, Sweep, Transforms
+from catena.compiler.program import Transform
 from catena.compiler.types import TYPES, literal
-from catena.core.dtypes import KIND
 
-EXCHANGE = 4.0  # what bringing rows to lanes costs a number, in the operations of `fourier.cost`
-NEAR = 1 << 15  # bytes of scratch memory beyond which passes get slower, by how much:
-SLOWER = 1.5
-FAR = 1 << 20  # bytes of an operand that is not in a cache near by
 LINE = 64
-WORK = 64  # units of work (see `parallel.work`) for each number in a sweep
+WORK = 64  # units of work (see `plan.sharing.work`) for each number in a sweep
 PIECE = 1 << 12  # numbers of a half spectrum that are done at once
-
-
-@dataclass(frozen=True)
-class Sweep:
-    """Transforms of length `n` side by side, as many as there are `lanes`.
-
-    They are columns, whose elements are `step` complex numbers apart, or rows, which are `step` apart; of operands
-    and of results.
-    """
-
-    n: int
-    lanes: int
-    steps: tuple[int, int]
-    rows: tuple[bool, bool]
-    swapped: tuple[bool, bool]  # whether real and imaginary parts change places, which makes a transform its inverse
-    scale: float | None = None
-    twist: int | None = None  # the other length, if results are multiplied by the roots between two sweeps
-    far: bool = False  # whether operands and results are in main memory
-
-
-@dataclass(frozen=True)
-class Half:
-    """What lies between real rows, as `h` complex numbers, and their half spectrum."""
-
-    h: int
-    to_spectrum: bool
 
 
 class Writer:
     """Writes transforms of one kind of numbers."""
 
-    def __init__(self, w, real: str):
-        self.w, self.real = w, real
-        self.scalar = TYPES[real].register
-        self.bytes = TYPES[real].bytes
-        self.width = w.machine.vector_bytes // self.bytes
-
-    def blocks(self, lanes: int) -> int:
-        return -(-lanes // self.width)
-
-    def scratch(self, n: int) -> int:
-        """Bytes of the two buffers of lanes for transforms of length `n`; squares are whole there."""
-        return 2 * -(-2 * n // self.width) * self.width * self.width * self.bytes
+    def __init__(self, w, numbers: Numbers):
+        self.w, self.real, self.width, self.bytes = w, numbers.real, numbers.width, numbers.bytes
+        self.scalar = TYPES[numbers.real].register
+        self.blocks, self.scratch = numbers.blocks, numbers.scratch
 
     def at(self, e: Emitter, pointer: str, numbers) -> str:
         """The address so many complex numbers further."""
@@ -165,49 +118,30 @@ class Writer:
         return self.w.constant(half_roots(half.h, self.width, self.real))
 
 
-def transform(w, frame, i: int, node) -> None:
-    """The transform along one axis. Real rows count as rows of half as many complex numbers."""
-    (x,), (out,) = node.args, node.results
-    source = w.address(frame, x)
-    half = None
-    if x.dtype == out.dtype:
-        w.take(frame, x, out, i)
+def transform(w, step: Transform) -> None:
+    """Writes the transforms along one axis."""
+    p, v = step.plan, Writer(w, step.plan.numbers)
+    source, target, *parts = (w.pointer(b) for b in (step.source, step.target, *step.parts))
+    if p.how == COLUMNS:
+        _columns(v, p, source, target, parts[0], p.whole)
     else:
-        w.define(frame, out)
-        half = Half(x.shape[-1] // 2, True) if KIND[x.dtype] == "f" else Half(out.shape[-1] // 2, False)
-    target = w.address(frame, out)
-    if out.size == 0:
-        return
-    axis, inverse = node.params["axis"], node.params["inverse"]
-    outer, inner = math.prod(x.shape[:axis]), math.prod(x.shape[axis + 1 :])
-    n = x.shape[axis] if half is None else half.h
-    v = Writer(w, REAL[max(x.dtype.itemsize, out.dtype.itemsize)])
-    w.units += 16 * out.size
-    w.flops += w.trips * int(5 * outer * inner * n * math.log2(n))
-    scale, far = 1 / n if inverse else None, outer * n * inner * 2 * v.bytes > FAR
-    if inner > 1:
-        s = Sweep(n, inner, (inner, inner), (False, False), (inverse, inverse), scale, far=far)
-        return _columns(v, source, target, outer, s)
-    rows = Sweep(n, outer, (n, n), (True, True), (inverse, inverse), scale, far=far)
-    _Rows(v, rows, half).write(source, target)
+        _Rows(v, p, parts).write(source, target)
 
 
 # ---- columns -----------------------------------------------------------------------------------------------
 
 
-def _columns(v: Writer, source: str, target: str, outer: int, s: Sweep) -> None:
+def _columns(v: Writer, p: Transforms, source: str, target: str, scratch: str, s: Sweep) -> None:
     """One sweep over matrices, whose results may be written over them."""
-    w, blocks, size = v.w, v.blocks(s.lanes), s.n * s.lanes
-    each, items = s.n * min(v.width, s.lanes), outer * blocks
-    scratch = w.allocate(v.scratch(s.n) * row_tasks(items, each))
+    blocks, size = v.blocks(s.lanes), s.n * s.lanes
 
     def body(e: Emitter, p: list[str], item: str) -> None:
         offset = e.op(f"mul i64 {e.op(f'udiv i64 {item}, {blocks}')}, {size}")
         x, y = (v.at(e, q, offset) for q in p[:2])
         v.block(e, s, x, y, _own(e, p[2], v.scratch(s.n)), p[3:], e.op(f"urem i64 {item}, {blocks}"))
 
-    over_rows(w, [source, target, scratch.pointer, *v.tables(s)], items, each, body, WORK * items * each)
-    w._free(scratch)
+    items, each = p.items(s)
+    over_rows(v.w, [source, target, scratch, *v.tables(s)], items, each, body, WORK * items * each)
 
 
 def _own(e: Emitter, scratch: str, size: int) -> str:
@@ -221,48 +155,32 @@ def _own(e: Emitter, scratch: str, size: int) -> str:
 class _Rows:
     """Writes the transforms of rows, perhaps with half spectra before or after them."""
 
-    def __init__(self, v: Writer, s: Sweep, half: Half | None):
-        self.v, self.s, self.half = v, s, half
-        self.outer, self.n = s.lanes, s.n
-        self.sizes = (s.n, s.n)  # of the rows of operands and of results
-        if half is not None:
-            self.sizes = (s.n, s.n + 1) if half.to_spectrum else (s.n + 1, s.n)
+    def __init__(self, v: Writer, p: Transforms, parts: list[str]):
+        self.v, self.plan, self.parts = v, p, parts
+        self.half, self.outer, self.n, self.sizes = p.half, p.outer, p.whole.n, p.sizes
 
     def write(self, source: str, target: str) -> None:
-        if self.n == 1:
-            return self._by_pieces(source, target)
-        halves = _halves(self.v, self.n)
-        if halves is None or _cost(self.v, self.s) <= self.outer * sum(_cost(self.v, s) for s in self._sweeps(*halves)):
-            return self._short(source, target)
-        if self.outer < TASKS and self.outer * self.n >= WORTHWHILE:
-            return self._few(source, target, *self._sweeps(*halves))
-        return self._many(source, target, *self._sweeps(*halves))
-
-    def _sweeps(self, a: int, b: int) -> tuple[Sweep, Sweep]:
-        return _two_sweeps(self.s, a, b)
+        {HALVES: self._by_pieces, SHORT: self._short, FEW: self._few, MANY: self._many}[self.plan.how](source, target)
 
     def _short(self, source: str, target: str) -> None:
         """Rows brought into lanes."""
-        v, n = self.v, self.n
-        blocks = v.blocks(self.outer)
-        sizes = [v.scratch(n), self._row_bytes * v.width if self.half is not None else 0]
+        v, s = self.v, self.plan.whole
 
         def body(e: Emitter, p: list[str], scratch: list[str], tables: list[str], item: str) -> None:
-            first, count = v.share(e, self.s, item)
+            first, count = v.share(e, s, item)
             x, y = (v.at(e, q, e.op(f"mul i64 {first}, {size}")) for q, size in zip(p, self.sizes))
-            block = replace(self.s, lanes=count)
+            block = replace(s, lanes=count)
 
             def sweep(x: str, y: str) -> None:
                 v.block(e, block, x, y, scratch[0], tables, "0")
 
             self._with_half(e, x, y, scratch[1], count, tables[-1], sweep)
 
-        self._over(source, target, blocks, n * min(v.width, self.outer), sizes, v.tables(self.s), body)
+        self._over(source, target, *self.plan.short_items, v.tables(s), body)
 
-    def _many(self, source: str, target: str, first: Sweep, second: Sweep) -> None:
+    def _many(self, source: str, target: str) -> None:
         """Two sweeps for each row, one row after another."""
-        v = self.v
-        sizes = [max(v.scratch(first.n), v.scratch(second.n)), self._row_bytes, self._row_bytes]
+        v, (first, second) = self.v, self.plan.sweeps
 
         def body(e: Emitter, p: list[str], scratch: list[str], tables: list[str], row: str) -> None:
             x, y = (v.at(e, q, e.op(f"mul i64 {row}, {size}")) for q, size in zip(p, self.sizes))
@@ -272,31 +190,28 @@ class _Rows:
                 places = ((x, scratch[2]), (scratch[2], y))
                 for k, s in enumerate((first, second)):
                     number, opened = e.begin_loop(0, v.blocks(s.lanes))
-                    if self.s.far:
+                    if self.plan.whole.far:
                         _prefetch(e, behind[k], 2 * v.bytes * self.sizes[k], number, v.blocks(s.lanes), k)
                     v.block(e, s, *places[k], scratch[0], tables[2 * k : 2 * k + 2], number)
                     e.end_loop(opened)
 
             self._with_half(e, x, y, scratch[1], 1, tables[-1], two_sweeps)
 
-        self._over(source, target, self.outer, self.n, sizes, [*v.tables(first), *v.tables(second)], body)
+        self._over(source, target, self.outer, self.n, [*v.tables(first), *v.tables(second)], body)
 
-    def _few(self, source: str, target: str, first: Sweep, second: Sweep) -> None:
+    def _few(self, source: str, target: str) -> None:
         """Two sweeps, each over all rows, by all threads."""
-        w, half = self.v.w, self.half
-        between = [w.allocate(self._row_bytes * self.outer) for _ in range(1 if half is None else 2)]
+        (*between, scratch), (first, second), half = self.parts, self.plan.sweeps, self.half
         x, y = source, target
         if half is not None and half.to_spectrum:
-            y = between[1].pointer
+            y = between[1]
         elif half is not None:
-            x = between[1].pointer
+            x = between[1]
             self._by_pieces(source, x)
-        _columns(self.v, x, between[0].pointer, self.outer, first)
-        _columns(self.v, between[0].pointer, y, self.outer, second)
+        _columns(self.v, self.plan, x, between[0], scratch, first)
+        _columns(self.v, self.plan, between[0], y, scratch, second)
         if half is not None and half.to_spectrum:
             self._by_pieces(y, target)
-        for block in between:
-            w._free(block)
 
     def _by_pieces(self, source: str, target: str) -> None:
         """Nothing but the half spectra, by all threads."""
@@ -329,30 +244,16 @@ class _Rows:
         self.v.half(e, self.half, *own, roots)
         e.end_loop(opened)
 
-    @property
-    def _row_bytes(self) -> int:
-        return 2 * self.v.bytes * self.n
-
-    def _over(self, source: str, target: str, items: int, each: int, sizes: list[int], tables: list[str], body) -> None:
-        """Runs `body` for each item, in tasks that have scratch memory of these sizes."""
-        w = self.v.w
-        scratch = [w.allocate(size * row_tasks(items, each)) for size in sizes]
+    def _over(self, source: str, target: str, items: int, each: int, tables: list[str], body) -> None:
+        """Runs `body` for each item, in tasks that have scratch memory of their own."""
+        sizes = self.plan.task_bytes
 
         def task(e: Emitter, p: list[str], item: str) -> None:
             own = [_own(e, q, size) for q, size in zip(p[2:], sizes)]
             body(e, p[:2], own, p[2 + len(sizes) :], item)
 
         tables = tables if self.half is None else [*tables, self.v.half_table(self.half)]
-        pointers = [source, target, *(block.pointer for block in scratch), *tables]
-        over_rows(w, pointers, items, each, task, WORK * items * each)
-        for block in scratch:
-            w._free(block)
-
-
-def _two_sweeps(s: Sweep, a: int, b: int) -> tuple[Sweep, Sweep]:
-    """The sweeps that transform a row of length a b."""
-    first = Sweep(a, b, (b, b), (False, False), (s.swapped[0], False), twist=b)
-    return first, Sweep(b, a, (b, a), (True, False), (False, s.swapped[1]), s.scale)
+        over_rows(self.v.w, [source, target, *self.parts, *tables], items, each, task, WORK * items * each)
 
 
 def _prefetch(e: Emitter, row: str, size: int, part: str, parts: int, write: int) -> None:
@@ -363,19 +264,3 @@ def _prefetch(e: Emitter, row: str, size: int, part: str, parts: int, write: int
     place = e.element(row, "i8", e.op(f"add i64 {first}, {e.op(f'mul i64 {line}, {LINE}')}"))
     e.do(f"call void @llvm.prefetch.p0(ptr {place}, i32 {write}, i32 3, i32 1)")
     e.end_loop(opened)
-
-
-# ---- the choice of sweeps ----------------------------------------------------------------------------------
-
-
-def _halves(v: Writer, n: int) -> tuple[int, int] | None:
-    """The factors of `n` that make the best two sweeps."""
-    factors = [a for a in range(1, math.isqrt(n) + 1) if n % a == 0][1:][-8:]
-    row = Sweep(n, 1, (n, n), (True, True), (False, False))
-    pairs = {pair for a in factors for pair in ((a, n // a), (n // a, a))}
-    return min(sorted(pairs), key=lambda pair: sum(_cost(v, s) for s in _two_sweeps(row, *pair)), default=None)
-
-
-def _cost(v: Writer, s: Sweep) -> float:
-    each = cost(radices(s.n)) + EXCHANGE * sum(s.rows)
-    return v.blocks(s.lanes) * s.n * each * (SLOWER if v.scratch(s.n) > NEAR else 1)

@@ -89,13 +89,13 @@ def table(w) -> str:
     question calls.
     """
     e = w.e
-    if w.ask is None:
-        w.ask = e.slot(f"[{2 + 1 + len(ROUTINES)} x ptr]", 16)
+    if "table" not in w.asks:
+        w.asks["table"] = e.slot(f"[{2 + 1 + len(ROUTINES)} x ptr]", 16)
     w.helpers["ask_python"], w.helpers["ask_by_table"] = ("text", TEXT), ("text", BY_TABLE)
     words = ["@ask_by_table", "null", *_targets(w)]
     for i, word in enumerate(words):
-        e.do(f"store ptr {word}, ptr {e.element(w.ask, 'ptr', i)}")
-    return w.ask
+        e.do(f"store ptr {word}, ptr {e.element(w.asks['table'], 'ptr', i)}")
+    return w.asks["table"]
 
 
 def stop_if_asked(w, ask: str) -> None:
@@ -110,7 +110,7 @@ def _targets(w) -> list[str]:
 
 def _fuel(w) -> str:
     """The slot of the work that is left until the next question."""
-    if w.fuel is None:
-        w.fuel = w.e.slot("i64", 8)
-        w.e.slots.append(f"  store i64 {BUDGET}, ptr {w.fuel}")
-    return w.fuel
+    if "fuel" not in w.asks:
+        w.asks["fuel"] = w.e.slot("i64", 8)
+        w.e.slots.append(f"  store i64 {BUDGET}, ptr {w.asks['fuel']}")
+    return w.asks["fuel"]

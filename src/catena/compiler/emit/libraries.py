@@ -6,103 +6,54 @@ import numpy as np
 
 from catena.compiler.emit import parallel, tasks
 from catena.compiler.emit.emitter import Emitter
-from catena.compiler.graph import Value
+from catena.compiler.program import Host, Lapack
 from catena.runtime import kernels
 from catena.runtime import library as routines
 
 CALLBACK_RAISED = -1
-CHUNKS = 32  # that the members of a batch are shared out in, at most
-PASSES = 16  # that a routine makes over a matrix for each of its rows, when it is asked how long many will take
-CALL = 64  # what a call costs besides, as so many more elements in each row
-FEWEST = 16  # members of a batch between two questions whether somebody pressed Ctrl-C
-LINE = 64  # bytes
 
 
-def host(w, frame, i: int, node: Value) -> None:
+def host(w, step: Host) -> None:
     """Calls `i32 callback(ptr pointers)` with the addresses of operands and results; nonzero ends the program."""
     e = w.e
-    results = node.results
-    pointers = [w.address(frame, x) for x in node.args] + [w.define(frame, out) for out in results]
+    pointers = [w.pointer(b) for b in (*step.ins, *step.outs)]
     table = e.slot(f"[{max(len(pointers), 1)} x ptr]", 16)
     for k, p in enumerate(pointers):
         e.do(f"store ptr {p}, ptr {e.element(table, 'ptr', k)}")
-    ins, outs = (tuple((v.shape, v.dtype) for v in values) for values in (node.args, results))
-    target = w.external(kernels.Callback(node.params["callback"], ins, outs))
+    target = w.external(kernels.Callback(step.callback, *step.specs))
     status = e.op(f"call i32 {target}(ptr {table})")
     w.stop_if(e.op(f"icmp ne i32 {status}, 0"), CALLBACK_RAISED)
 
 
-def lapack(w, frame, i: int, node: Value) -> None:
-    """Calls a routine for every batch member; see `runtime/lapack_calls.py` for the plan."""
-    p, batch = node.params, node.params["batch"]
-    sources = [w.address(frame, x) for x in node.args]
-    outs = []
-    for k, out in enumerate(node.results):
-        if k in p["copies"]:
-            operand = node.args[p["copies"][k]]
-            source = w.address(frame, operand)
-            shared = sum(x is operand for x in node.args) > 1
-            if shared or not w.take(frame, operand, out, i):
-                if out.number not in frame.blocks:
-                    w.define(frame, out)
-                w.copy(w.address(frame, out), source, out.nbytes)
-        else:
-            w.define(frame, out)
-        outs.append(w.address(frame, out))
-    if batch:
-        w.uses_blas = True
-        w.units += _work(node)
-        _for_all(w, node, sources, outs)
-
-
-def _work(node: Value) -> int:
-    """Units of work, as `parallel.work` estimates them: each element meets all others of its row."""
-    return sum(x.size for x in node.args) * _row(node)
-
-
-def _row(node: Value) -> int:
-    return max((x.shape[-1] for x in node.args if x.ndim), default=1)
-
-
-def _for_all(w, node: Value, sources: list[str], outs: list[str]) -> None:
-    """Calls the routine for all members of a batch, in chunks on the threads of the pool where that pays; each chunk
-    has workspaces of its own.
-    """
-    p, batch = node.params, node.params["batch"]
-    units = PASSES * sum(x.nbytes for x in node.args) // 4 * (_row(node) + CALL)
-    groups = min(units // parallel.GROUP, batch // FEWEST)
-    group = batch // groups if groups > 1 else batch
-    chunks = min(group, CHUNKS) if batch > 1 and _work(node) >= parallel.WORTHWHILE else 1
-    sizes = {k: _workspace(a) for k, a in enumerate(p["plan"]) if isinstance(a, tuple) and a[0] == "work"}
-    work = {k: w.allocate(size * chunks) for k, size in sizes.items()}
-    target = w.external(kernels.Routine(p["routine"]))
-    pointers = [*sources, *outs, *[block.pointer for block in work.values()], target]
-    text = _chunk(w, node, sizes, chunks, groups > 1)
+def lapack(w, step: Lapack) -> None:
+    """Calls a routine for every batch member, in chunks on the threads of the pool where that pays."""
+    w.uses.add("blas")
+    pointers = [w.pointer(b) for b in (*step.ins, *step.outs, *step.work.values())]
+    pointers.append(w.external(kernels.Routine(step.routine)))
+    batch, groups = step.batch, step.groups
+    text = _chunk(w, step, groups > 1)
     if groups > 1:
-        tasks.in_groups(w, batch, groups, lambda part: parallel.through_pool(w, text, [*pointers, part], chunks), units)
+        run = lambda part: parallel.through_pool(w, text, [*pointers, part], step.chunks)
+        tasks.in_groups(w, batch, groups, run, step.units)
     else:
-        parallel.through_pool(w, text, pointers, chunks)
-    for block in work.values():
-        w._free(block)
+        parallel.through_pool(w, text, pointers, step.chunks)
 
 
-def _workspace(arg: tuple) -> int:
-    """The bytes of a workspace, whole cache lines so that those of two threads share none."""
-    return -(-arg[2] * np.dtype(arg[1]).itemsize // LINE) * LINE
-
-
-def _chunk(w, node: Value, sizes: dict[int, int], chunks: int, in_groups: bool) -> str:
+def _chunk(w, step: Lapack, in_groups: bool) -> str:
     """The text of the function that calls the routine for the members of chunk %k, of a batch or of a group of it."""
-    p, batch, e = node.params, node.params["batch"], Emitter()
-    operands = [*node.args, *node.results]
-    names = [("in", k) for k in range(len(node.args))] + [("out", k) for k in range(len(node.results))]
-    loaded = [parallel.load_pointer(e, i) for i in range(len(operands) + len(sizes) + 1)]
-    work = {k: _shifted(e, loaded[len(operands) + i], "%k", size) for i, (k, size) in enumerate(sizes.items())}
+    batch, e = step.batch, Emitter()
+    operands = [*step.ins, *step.outs]
+    names = [("in", k) for k in range(len(step.ins))] + [("out", k) for k in range(len(step.outs))]
+    loaded = [parallel.load_pointer(e, i) for i in range(len(operands) + len(step.work) + 1)]
+    work = {
+        k: _shifted(e, loaded[len(operands) + i], "%k", buffer.bytes // step.chunks)
+        for i, (k, buffer) in enumerate(step.work.items())
+    }
     whole = ("0", str(batch))
     part = tasks.part_of_group(e, parallel.load_pointer(e, len(loaded))) if in_groups else whole
-    t, opened = e.begin_loop(*tasks.balanced(e, *part, chunks))
-    steps = {name: _shifted(e, pointer, t, x.nbytes // batch) for name, pointer, x in zip(names, loaded, operands)}
-    args = ", ".join(f"ptr {_argument(w, a, steps, work.get(k))}" for k, a in enumerate(p["plan"]))
+    t, opened = e.begin_loop(*tasks.balanced(e, *part, step.chunks))
+    steps = {name: _shifted(e, pointer, t, x.bytes // batch) for name, pointer, x in zip(names, loaded, operands)}
+    args = ", ".join(f"ptr {_argument(w, a, steps, work.get(k))}" for k, a in enumerate(step.arguments))
     e.do(f"call void {loaded[-1]}({args})")
     e.end_loop(opened)
     return "\n".join(["(ptr %args, i64 %k) {", "entry:", *e.slots, *e.lines, "  ret void", "}"])

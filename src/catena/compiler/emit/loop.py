@@ -11,15 +11,16 @@ from catena.compiler.elementwise import BLOCK
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.emit.module import Module
 from catena.compiler.emit.program import ProgramWriter
-from catena.compiler.graph import Region
+from catena.compiler.graph import Value
+from catena.compiler.program import Program
 
 
-def write_loop(w: ProgramWriter, region: Region) -> Module | None:
-    """The module with the function ``loop`` for a region over ``BLOCK`` elements; None where it needs more than memory
-    on the stack: tables, routines, large temporaries.
+def write_loop(w: ProgramWriter, program: Program, operands: list[Value]) -> Module | None:
+    """The module with the function ``loop`` for a program over ``BLOCK`` elements, given the values that are its
+    arguments and results; None where it needs more than memory on the stack: tables, routines, large temporaries.
     """
     w.sites = None  # no checks of bounds: blocks are as long as the nests that run over them
-    e, operands = w.e, [*region.inputs, *region.outputs]
+    e, inputs = w.e, len(program.inputs)
     sizes = [v.dtype.itemsize for v in operands]
     total = e.op("load i64, ptr %dims")
     bases = [e.op(f"load ptr, ptr {e.element('%args', 'ptr', i)}") for i in range(len(operands))]
@@ -32,24 +33,24 @@ def write_loop(w: ProgramWriter, region: Region) -> Module | None:
     start, opened = e.begin_loop(0, total, BLOCK)
     count = e.op(f"call i64 @llvm.smin.i64(i64 {e.op(f'sub i64 {total}, {start}')}, i64 {BLOCK})")
     whole = e.op(f"icmp eq i64 {count}, {BLOCK}")
-    pointers, there = [], []
-    for i in range(len(operands)):
+    there = []
+    for i, buffer in enumerate([*program.inputs, *program.outputs]):
         first = e.op(f"getelementptr i8, ptr {bases[i]}, i64 {e.op(f'mul i64 {start}, {steps[i]}')}")
         there.append((first, e.op(f"and i1 {whole}, {dense[i]}")))
-        if i < len(region.inputs):
+        if i < inputs:
             _copy_unless(e, there[i][1], sizes[i], count, (first, steps[i]), (staged[i], sizes[i]))
-        pointers.append(e.op(f"select i1 {there[i][1]}, ptr {first}, ptr {staged[i]}"))
-    w.region(region, pointers[: len(region.inputs)], pointers[len(region.inputs) :])
-    for i in range(len(region.inputs), len(operands)):
+        w.place(buffer, e.op(f"select i1 {there[i][1]}, ptr {first}, ptr {staged[i]}"))
+    w.block(program.body)
+    for i in range(inputs, len(operands)):
         first, direct = there[i]
         _copy_unless(e, direct, sizes[i], count, (staged[i], sizes[i]), (first, steps[i]))
     e.end_loop(opened)
     e.jump(done)
     e.start(done)
-    if w.constants or w.externals or w.arena.peak or w.uses_stacks or w.fuel is not None:
+    if not w.texts.is_plain or program.arena_bytes or w.uses or w.asks:
         return None
     lines = ["define void @loop(ptr %args, ptr %dims, ptr %steps, ptr %data) {", "entry:", *e.slots, *e.lines]
-    return w.finish("\n".join([*lines, "  ret void", "}"]))
+    return w.finish("\n".join([*lines, "  ret void", "}"]), program)
 
 
 def _cleared_block(e: Emitter, size: int) -> str:

@@ -27,7 +27,6 @@ class Module:
     externals: list  # addresses or callables, bound at load in this order
     helpers: dict
     arena_bytes: int
-    nests: list[str]
     flops: int = 0
     bytes: int = 0
     interruptible: bool = False
@@ -66,6 +65,68 @@ class Module:
         inner = [called for name in needed for called in calls(self.functions[name])]
         count = Counter([*inner, *calls(self.entry)])
         return {n for n in inner if count[n] == 1 and n not in linked and NOT_INLINED not in self.functions[n]}
+
+
+class Texts:
+    """What a program's text consists of beside its entry, while it is being written."""
+
+    def __init__(self):
+        self.functions: dict[str, str] = {}  # text -> name
+        self.kernels: dict[tuple, str] = {}  # structure of a loop nest -> name of its function
+        self.helpers: dict = {}
+        self._constants: list[np.ndarray] = []
+        self._constant_at: dict[int, int] = {}
+        self._externals: list = []
+        self._literals: dict[str, str] = {}  # constants in memory, for routines that want addresses
+
+    def constant(self, array: np.ndarray) -> tuple[int, bool]:
+        """The number of a constant array, and whether it is new."""
+        known = self._constant_at.get(id(array))
+        if known is not None:
+            return known, False
+        self._constants.append(array)
+        return self._constant_at.setdefault(id(array), len(self._constants) - 1), True
+
+    def external(self, target) -> int:
+        """The number of a library function or callback."""
+        if target not in self._externals:
+            self._externals.append(target)
+        return self._externals.index(target)
+
+    def literal(self, name: str, value: str) -> str:
+        """The name of a constant in the module."""
+        self._literals[f"@{name}"] = f"@{name} = private unnamed_addr constant {value}"
+        return f"@{name}"
+
+    def function(self, body: str) -> str:
+        return self.functions.setdefault(body, f"f{digest(body)}")
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether nothing is bound at load."""
+        return not self._constants and not self._externals
+
+    def module(self, entry: str, globals_: list[str], program, interruptible: bool, sites: list[str]) -> Module:
+        head = [
+            f"@constants = global [{max(len(self._constants), 1)} x ptr] zeroinitializer, align 16",
+            f"@externals = global [{max(len(self._externals), 1)} x ptr] zeroinitializer, align 16",
+            *self._literals.values(),
+            *globals_,
+        ]
+        functions = {name: body for body, name in self.functions.items()}
+        return Module(
+            head="\n".join(head),
+            functions=functions,
+            entry=entry,
+            constants=self._constants,
+            externals=self._externals,
+            helpers=self.helpers,
+            arena_bytes=program.arena_bytes,
+            flops=program.flops,
+            bytes=program.bytes,
+            interruptible=interruptible,
+            sites=sites,
+        )
 
 
 _FUNCTION = re.compile(r"@(f[0-9a-f]{24})\b")  # see `digest`

@@ -4,7 +4,7 @@ Statements are placed in the outermost loop where all they depend on is defined.
 into segments (full blocks of `unroll` vectors, single vectors, a tail); each segment writes the inner loops
 once. A nest without folds over its lanes ends in one last vector that overlaps the one before it, since
 writing an element twice is harmless; folds mask the overlap, and nests that update in place get a tail of
-exact width. Loops whose iterations are known only when they run have `ranges` (see `emit.ranges`). Nests of
+exact width. Loops whose iterations are known only when they run have `ranges` (see `plan.ranges`). Nests of
 few iterations are unrolled with constant indices, so that small arrays can live in registers.
 """
 
@@ -19,6 +19,9 @@ from catena.compiler.emit import cascades, extremes, folds, ops, pauses
 from catena.compiler.emit.bounds import Guard
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.loops import Nest
+from catena.compiler.plan.cascades import plan as plan_cascade
+from catena.compiler.plan.pauses import Pause, beside
+from catena.compiler.plan.ranges import Range
 from catena.compiler.types import TYPES, constant, vector
 
 UNROLL_LIMIT = 64  # statements of a fully unrolled nest
@@ -33,16 +36,6 @@ class Segment(NamedTuple):
     unroll: int
     clamp: bool = False  # the last block moves back to end at `stop`
     masked: bool = False  # lanes that moved back with the last block do nothing the second time
-
-
-class Range(NamedTuple):
-    """The iterations of a loop: from `start` to `stop`, names of integers. Of a reduced SIMD dimension they are whole
-    blocks, and `extent` is where the dimension ends; None where whole blocks cover it.
-    """
-
-    start: str
-    stop: str
-    extent: str | None = None
 
 
 class Copy:
@@ -70,7 +63,7 @@ class NestWriter:
         ranges: dict[int, Range] | None = None,
         outer=(),
         guard=None,
-        pause: pauses.Pause | None = None,
+        pause: Pause | None = None,
     ):
         self.e, self.nest, self.pointers, self.in_place = e, nest, pointers, in_place
         self.ranges, self.outer = ranges or {}, outer
@@ -90,8 +83,8 @@ class NestWriter:
         self.small = not self.ranges and self._unrolled() <= UNROLL_LIMIT
         self.width, self.active, self.iv = 1, None, {}
         self.tiled = False  # whether the copies are the lines of a square
-        self.cascade = None if self.small else cascades.plan(nest, self.kept)
-        self.pause = None if pause is None else pauses.beside(pause, self.cascade)
+        self.cascade = None if self.small else plan_cascade(nest, self.kept)
+        self.pause = None if pause is None else beside(pause, self.cascade)
         self.folds: list[folds.Accumulators] = []
 
     def write(self) -> None:
@@ -309,7 +302,7 @@ class NestWriter:
         start = 0
         if n <= width:
             return [Segment(0, n, n, 1)]
-        if is_idempotent(self.nest, d, self.in_place):
+        if loops.is_idempotent(self.nest, d, self.in_place):
             return [Segment(0, n, width, unroll, clamp=bool(n % (width * unroll)))]
         out = []
         for u in dict.fromkeys((unroll, 1)):
@@ -329,7 +322,7 @@ class NestWriter:
                 self._segment(level, d, s, copies)
             return
         r, width, unroll = self.ranges[d], self.nest.width, self.nest.unroll
-        clamp = is_idempotent(self.nest, d, self.in_place)
+        clamp = loops.is_idempotent(self.nest, d, self.in_place)
         self._segment(level, d, Segment(r.start, r.stop, width, unroll, clamp), copies)
         if r.extent is not None:
             self._rest(level, d, r, copies)
@@ -582,8 +575,3 @@ class NestWriter:
     @property
     def lanes_reduced(self) -> bool:
         return self.nest.vector is not None and self.nest.vector in self.nest.reduced
-
-
-def is_idempotent(nest: Nest, d: int, in_place: bool) -> bool:
-    """Whether iterations of a dimension may be done twice."""
-    return not (d in nest.reduced or in_place or nest.sequential or any(f.running for f in nest.folds))

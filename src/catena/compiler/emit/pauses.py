@@ -1,56 +1,8 @@
-"""Pauses of long nests: loops that may take seconds are cut into blocks, and ask before each whether to go on.
-
-Chunks are most often short, and the program asks between them (`parallel.through_pool`). But the loop that is cut into
-chunks may be short and one inside it long, a fold may be one that knows no chunks, or there is one thread and nothing
-is cut. Then the nest itself asks, by a function whose address it is given (`interrupts.table`). Which iterations follow
-each other, and so every bit, is as without.
-"""
+"""What a long nest does at a pause (see `plan.pauses`)."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-from catena.compiler.emit import parallel
-from catena.compiler.emit.cascades import Cascade
 from catena.compiler.emit.emitter import Emitter
-from catena.compiler.loops import Nest
-
-PER_GROUP = 32  # pauses in as much work as a group of chunks has; nests that do less than two of these have none
-
-
-class Pause(NamedTuple):
-    """Which loop of a nest is cut into blocks, and of how many of its iterations."""
-
-    level: int
-    block: int
-
-
-def plan(nest: Nest, part: float = 1.0) -> Pause | None:
-    """The pauses of a scheduled nest, of whose iterations each call does a `part`; None where calls are short."""
-    pace = parallel.GROUP // PER_GROUP
-    if parallel.work(nest) * part < 2 * pace:
-        return None
-    cost = parallel.half_units(nest) / 2
-    for level in reversed(range(len(nest.order))):
-        d = nest.order[level]
-        cost *= steps(nest, d)
-        trips = -(-nest.extents[d] // steps(nest, d))
-        if cost * trips >= pace:
-            return Pause(level, max(int(pace / cost), 1))
-        cost *= trips
-    return None
-
-
-def steps(nest: Nest, d: int) -> int:
-    """The iterations that one round of a loop does."""
-    return nest.width * nest.unroll if d == nest.vector else nest.width if d == nest.tile else 1
-
-
-def beside(pause: Pause, cascade: Cascade | None) -> Pause:
-    """The pause of a nest whose sums go in blocks: theirs stay whole."""
-    if cascade is None or cascade.level != pause.level:
-        return pause
-    return pause._replace(block=-(-pause.block // cascade.block) * cascade.block)
 
 
 def write(e: Emitter) -> None:

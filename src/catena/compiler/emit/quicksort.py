@@ -19,7 +19,6 @@ from functools import cache
 
 from catena.compiler.emit import sorting
 from catena.compiler.emit.emitter import Emitter
-from catena.compiler.machine import Machine
 
 REGISTER = 512  # bits
 SAMPLES = 16  # keys whose median is the pivot
@@ -372,11 +371,6 @@ def _pivot(e: Emitter, bits: int, keys: str) -> str:
 # ---- the functions that a program needs --------------------------------------------------------------------
 
 REGISTERS = {(8, False): 2, (16, False): 4, (32, False): 8, (64, False): 16, (64, True): 4}  # of a network; measured
-
-
-def is_available(machine: Machine, bits: int, paired: bool) -> bool:
-    """Whether the processor compresses vectors of such keys."""
-    return (bits, paired) in REGISTERS and machine.compresses(bits)
 
 
 def capacity(bits: int, paired: bool) -> int:

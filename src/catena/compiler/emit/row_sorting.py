@@ -9,45 +9,24 @@ Source: Frazer and McKellar, "Samplesort: a sampling approach to minimal storage
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from catena.compiler.emit import quicksort, sorting
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.emit.tasks import in_tasks
-from catena.compiler.machine import Machine
+from catena.compiler.plan.sorting import SAMPLES, Keys
 
-LONG = 1 << 16  # keys of a row that is sorted by several threads
-LEAST_CHUNK, MOST_CHUNK = 1 << 13, 1 << 15
-LEAST_BUCKETS, MOST_BUCKETS = 16, 128
-BUCKET = 1 << 16  # keys
-SAMPLES = 16  # keys for each bucket
 WORK_OF_KEY = 64  # units of work (see `parallel.work`) for each key that is sorted
 
 
-@dataclass(frozen=True)
-class Rows:
-    """Rows of `n` keys of `bits` bits, perhaps with 32-bit positions that order equal ones."""
+class Rows(Keys):
+    """Writes what is done with rows of keys."""
 
-    bits: int
-    paired: bool
-    n: int
-    machine: Machine
+    @classmethod
+    def of(cls, keys: Keys) -> Rows:
+        return cls(keys.bits, keys.paired, keys.n, keys.quick)
 
     @property
     def types(self) -> list[str]:
         return [f"i{self.bits}", "i32"][: 1 + self.paired]
-
-    @property
-    def sizes(self) -> list[int]:
-        return [self.bits // 8, 4][: 1 + self.paired]
-
-    @property
-    def quick(self) -> bool:
-        return quicksort.is_available(self.machine, self.bits, self.paired)
-
-    @property
-    def long(self) -> bool:
-        return self.quick and self.n >= LONG
 
     def at(self, e: Emitter, pointers: list[str], offset) -> list[str]:
         return [e.element(p, t, offset) for p, t in zip(pointers, self.types)]
@@ -80,15 +59,13 @@ def _pointers(names: list[str]) -> str:
 # ---- a long row --------------------------------------------------------------------------------------------
 
 
-def sort_long(w, r: Rows, rows: list[str], spares: list[str], low: int, high: int) -> None:
-    """Sorts a long row on several threads as far as the ranks from `low` to `high` ask for it."""
-    chunk = min(max(r.n // 16, LEAST_CHUNK), MOST_CHUNK)
-    buckets = 1 << min(max((r.n // BUCKET).bit_length(), LEAST_BUCKETS.bit_length() - 1), MOST_BUCKETS.bit_length() - 1)
+def sort_long(w, r: Rows, rows: list[str], spares: list[str], tables: list[str], low: int, high: int) -> None:
+    """Sorts a long row on several threads as far as the ranks from `low` to `high` ask for it; for the `tables` see
+    `Keys.tables`.
+    """
+    chunk, buckets = r.chunk, r.buckets
     chunks, count = -(-r.n // chunk), len(rows)
-    sample = [w.allocate(SAMPLES * buckets * size) for size in r.sizes * 2]
-    tables = [w.allocate(8 * n) for n in (chunks * (buckets + 1), chunks * buckets, buckets + 1)]
-    bounds, targets, starts = (block.pointer for block in tables)
-    own, other = [block.pointer for block in sample[:count]], [block.pointer for block in sample[count:]]
+    own, other, (bounds, targets, starts) = tables[:count], tables[count : 2 * count], tables[2 * count :]
     _take_sample(w, r, rows, own, other, buckets)
 
     def split(e, p):
@@ -105,8 +82,6 @@ def sort_long(w, r: Rows, rows: list[str], spares: list[str], low: int, high: in
     _place_pieces(w.e, bounds, targets, starts, chunks, buckets)
     in_tasks(w, [*rows, *spares, bounds, targets], chunks, gather, units)
     in_tasks(w, [*rows, *spares, starts], buckets, finish, units)
-    for block in (*sample, *tables):
-        w._free(block)
 
 
 def _take_sample(w, r: Rows, rows: list[str], own: list[str], other: list[str], buckets: int) -> None:

@@ -5,27 +5,18 @@ when that is full, it is sorted and all but its first k are dropped (where k is 
 insertion: most are in order). Keys equal to the threshold come too late to be
 among the first k, so the selection is stable, and a row in the worst order costs no more than sorting it. Long rows
 are cut into parts that depend on their length alone; the least keys of the parts, sorted, hold those of the row.
-
-Where k is not small beside the row, a quicksort that stops at k is faster (`sort_steps.argsort`), if there is one.
 """
 
 from __future__ import annotations
 
 from functools import cache
 
-from catena.compiler.emit import parallel, quicksort, sort_steps, sorting
+from catena.compiler.emit import parallel, sorting
 from catena.compiler.emit.emitter import Emitter
+from catena.compiler.plan.sorting import BLOCK, FEW
+from catena.compiler.program import Select
 
-LEAST_ROOM = 256  # keys in the buffer; at least, ROOM times k
-ROOM = 4
-FEW = 32  # up to so many, keys are inserted one by one
-BLOCK = 64  # keys that are compared at once
-PART = 1 << 15  # least keys in a part of a row
-PARTS = 16
-SPARSE = 256  # keys for each of the k, from which on few enough pass the threshold
-WORTHWHILE = 1 << 16  # keys from which threads pay
-TASKS = 64
-WORK = 4  # units of work (see `parallel.work`) for each key
+WORK = 4  # units of work (see `plan.sharing.work`) for each key
 
 
 @cache
@@ -143,34 +134,20 @@ def _sort(bits: int, few: bool) -> tuple:
     return (bits, True, FEW + BLOCK) if few else (bits, True)
 
 
-def select(w, frame, i: int, node) -> None:
-    """The step that finds the places of the k least keys of each row."""
-    (keys,), (out,) = node.args, node.results
-    n, k, bits = keys.shape[-1], out.shape[-1], 8 * keys.dtype.itemsize
-    if n < SPARSE * k and quicksort.is_available(w.machine, 64, False):
-        return sort_steps.argsort(w, frame, i, node)
-    index = w.define(frame, out)
-    if out.size == 0:
-        return None
-    rows, size = keys.size // n, bits // 8
-    parts = max(1, min(PARTS, n // max(PART, 8 * k)))
-    few = k <= FEW
-    room = min(n // parts + parts, FEW + BLOCK if few else max(ROOM * k, LEAST_ROOM) + BLOCK)
-    tasks = min(TASKS, rows * parts) if keys.size >= WORTHWHILE else 1
-    scratch = [w.allocate(tasks * room * each) for each in (size, size, 4, 4)]
-    best = [w.allocate(rows * parts * k * each) for each in (size, 4)] if parts > 1 else []
-    results = [b.pointer for b in best] or [scratch[0].pointer, index]
-    pointers = [w.address(frame, keys), *(b.pointer for b in scratch), *results]
-    w.helpers[symbol(bits, few)] = ("selection", bits, few)
-    for sort in {_sort(bits, few), _sort(bits, False)}:
+def select(w, step: Select) -> None:
+    """Finds the places of the k least keys of each row."""
+    p = step.plan
+    columns, best = ([w.pointer(b) for b in buffers] for buffers in (step.columns, step.best))
+    index = w.pointer(step.out)
+    results = best or [columns[0], index]
+    w.helpers[symbol(p.bits, p.few)] = ("selection", p.bits, p.few)
+    for sort in {_sort(p.bits, p.few), _sort(p.bits, False)}:
         w.helpers[sorting.symbol(*sort)] = ("sorting", *sort)
-    w.units += keys.size
-    task = _task(n, k, bits, few, rows, parts, room, tasks)
-    parallel.through_pool(w, task, pointers, tasks, units=WORK * keys.size)
-    if parts > 1:
-        _join(w.e, bits, rows, parts, k, [*results, scratch[1].pointer, scratch[3].pointer], index)
-    for block in (*scratch, *best):
-        w._free(block)
+    text = _task(p.n, p.k, p.bits, p.few, p.rows, p.parts, p.room, p.tasks)
+    pointers = [w.pointer(step.source), *columns, *results]
+    parallel.through_pool(w, text, pointers, p.tasks, units=WORK * p.rows * p.n)
+    if p.parts > 1:
+        _join(w.e, p.bits, p.rows, p.parts, p.k, [*results, columns[1], columns[3]], index)
 
 
 def _task(n: int, k: int, bits: int, few: bool, rows: int, parts: int, room: int, tasks: int) -> str:

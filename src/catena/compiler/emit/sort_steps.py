@@ -1,58 +1,33 @@
-"""The steps of a program that sort and select: keys alone, the order of keys, and keys of given ranks.
-
-For the order of keys up to 32 bits, a key and its position are sorted as one integer, which is faster than moving
-two; wider keys have their positions beside them.
-"""
+"""The steps of a program that sort and select: keys alone, the order of keys, and keys of given ranks."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from catena.compiler.emit.emitter import Emitter
-from catena.compiler.emit.quicksort import is_available
 from catena.compiler.emit.row_sorting import WORK_OF_KEY, Rows, sort_long
-from catena.compiler.emit.tasks import in_tasks, over_rows, row_tasks
-from catena.compiler.machine import Machine
+from catena.compiler.emit.tasks import in_tasks, over_rows
+from catena.compiler.plan.sorting import position_bits
+from catena.compiler.program import Order, Ranks, Sort
 from catena.compiler.types import vector
 
 FILL = 1 << 14  # keys in a task that prepares a part of a long row
-WORK_OF_ELEMENT = 8  # units of work (see `parallel.work`) for each of them
-MANY_BYTES = 1 << 11  # keys of a byte, from which on counting them is quickest
+WORK_OF_ELEMENT = 8  # units of work (see `plan.sharing.work`) for each of them
 LANES = 16  # elements that are handled at once outside of the sorts
 
 
 # ---- keys alone --------------------------------------------------------------------------------------------
 
 
-def sort_keys(w, frame, i: int, node) -> None:
+def sort(w, step: Sort) -> None:
     """Sorts each row of unsigned keys."""
-    (keys,), (out,) = node.args, node.results
-    pointer = _own_copy(w, frame, i, keys, out)
-    if out.size == 0:
-        return
-    r = _rows_of(w, out)
-    rows = out.size // r.n
-    w.units += out.size
-    spare = w.allocate(r.sizes[0] * r.n * (1 if r.long else row_tasks(rows, r.n)))
+    r = Rows.of(step.keys)
+    at, spare, *tables = (w.pointer(b) for b in (step.at, step.spare, *step.tables))
     if r.long:
-        _each_long_row(w, r, rows, [pointer], lambda row: sort_long(w, r, row, [spare.pointer], 0, r.n))
+        _each_long_row(w, r, step.rows, [at], lambda row: sort_long(w, r, row, [spare], tables, 0, r.n))
     else:
-        over_rows(
-            w, [pointer, spare.pointer], rows, r.n, lambda e, p, row: _sort_row(w, e, r, p, row), WORK_OF_KEY * out.size
-        )
-    w._free(spare)
-
-
-def _own_copy(w, frame, i: int, keys, out) -> str:
-    """Memory that holds the keys and may be written: their own, where nobody else reads it."""
-    source = w.address(frame, keys)
-    if not w.take(frame, keys, out, i):
-        w.copy(w.address(frame, out), source, out.nbytes)
-    return w.address(frame, out)
-
-
-def _rows_of(w, keys) -> Rows:
-    return Rows(8 * keys.dtype.itemsize, False, keys.shape[-1], w.machine)
+        units = WORK_OF_KEY * step.rows * r.n
+        over_rows(w, [at, spare], step.rows, r.n, lambda e, p, row: _sort_row(w, e, r, p, row), units)
 
 
 def _each_long_row(w, r: Rows, rows: int, pointers: list[str], body) -> None:
@@ -74,18 +49,10 @@ def _part(e: Emitter, r: Rows, pointer: str, number: str, t: str | None = None) 
 # ---- keys of given ranks -----------------------------------------------------------------------------------
 
 
-def ranked(w, frame, i: int, node) -> None:
-    """The keys of given ranks of each row. A rank and the next one cost a selection together."""
-    keys, ranks = node.args
-    (out,) = node.results
-    result, wanted = w.define(frame, out), w.address(frame, ranks)
-    if out.size == 0:
-        return
-    r, each = _rows_of(w, keys), out.shape[-1]
-    rows = keys.size // r.n
-    w.units += keys.size
-    scratch = [w.allocate(r.sizes[0] * r.n * row_tasks(rows, r.n)) for _ in range(2)]
-    pointers = [w.address(frame, keys), wanted, result, *(b.pointer for b in scratch)]
+def ranks(w, step: Ranks) -> None:
+    """Finds the keys of given ranks of each row. A rank and the next one cost a selection together."""
+    r, each = Rows.of(step.keys), step.each
+    pointers = [w.pointer(b) for b in (step.source, step.ranks, step.out, *step.columns)]
 
     def body(e, p, row):
         own, spare = (_part(e, r, q, "%k") for q in p[3:])
@@ -93,9 +60,7 @@ def ranked(w, frame, i: int, node) -> None:
         wanted, result = (e.element(q, t, e.op(f"mul i64 {row}, {each}")) for q, t in zip(p[1:], ("i32", r.types[0])))
         _select_ranks(w, e, r, own, spare, wanted, result, each)
 
-    over_rows(w, pointers, rows, r.n, body, WORK_OF_KEY * keys.size)
-    for block in scratch:
-        w._free(block)
+    over_rows(w, pointers, step.rows, r.n, body, WORK_OF_KEY * step.rows * r.n)
 
 
 def _select_ranks(w, e: Emitter, r: Rows, own: str, spare: str, wanted: str, result: str, each: int) -> None:
@@ -122,47 +87,22 @@ def _select_ranks(w, e: Emitter, r: Rows, own: str, spare: str, wanted: str, res
 # ---- the order of keys -------------------------------------------------------------------------------------
 
 
-def argsort(w, frame, i: int, node) -> None:
-    """The stable order of each row by several rows of unsigned keys, the first the most significant; of that, as much
-    as the result has room for."""
-    (out,) = node.results
-    index = w.define(frame, out)
-    if out.size == 0:
-        return
-    n, k = node.args[0].shape[-1], out.shape[-1]
-    rows, sources = node.args[0].size // n, [w.address(frame, x) for x in node.args]
-    w.units += len(node.args) * node.args[0].size
-    orders = [_Order(_plan(w.machine, 8 * x.dtype.itemsize, n), 8 * x.dtype.itemsize, k) for x in node.args]
-    long = all(o.plan.long for o in orders)
-    tasks = 1 if long else row_tasks(rows, n)
-    wide, several = max(o.plan.sizes[0] for o in orders), len(orders) > 1
-    sizes = [wide, wide] + [4, 4] * several + [4, 4] * any(o.plan.paired for o in orders)
-    scratch = [w.allocate(tasks * n * size) for size in sizes]
-    pointers = [*sources, index, *(b.pointer for b in scratch)]
+def order(w, step: Order) -> None:
+    """Finds the order of each row."""
+    orders = [_Order(Rows.of(keys), bits, step.k) for keys, bits in zip(step.keys, step.bits)]
+    n = orders[0].plan.n
+    pointers = [w.pointer(b) for b in (*step.sources, step.out, *step.columns)]
 
     def short(e: Emitter, p: list[str], row: str) -> None:
         _short_order(w, e, orders, _pointers_of_row(e, orders, p, row, "%k"))
 
-    if long:
-        row, opened = w.e.begin_loop(0, rows)
-        _long_order(w, orders, _pointers_of_row(w.e, orders, pointers, row, "0"))
+    if step.tables:
+        tables = [[w.pointer(b) for b in each] for each in step.tables]
+        row, opened = w.e.begin_loop(0, step.rows)
+        _long_order(w, orders, tables, _pointers_of_row(w.e, orders, pointers, row, "0"))
         w.e.end_loop(opened)
     else:
-        over_rows(w, pointers, rows, n, short, WORK_OF_KEY * node.args[0].size)
-    for block in scratch:
-        w._free(block)
-
-
-def _plan(machine: Machine, bits: int, n: int) -> Rows:
-    """How keys are sorted together with their positions. One digit takes a single pass of the radix sort."""
-    if not is_available(machine, 64, False) or (bits == 8 and n >= MANY_BYTES):
-        return Rows(bits, True, n, machine)
-    joined = bits + _position_bits(n)
-    return Rows(32, False, n, machine) if joined <= 32 else Rows(64, joined > 64, n, machine)
-
-
-def _position_bits(n: int) -> int:
-    return max(n - 1, 1).bit_length()
+        over_rows(w, pointers, step.rows, n, short, WORK_OF_KEY * step.rows * n)
 
 
 @dataclass(frozen=True)
@@ -176,7 +116,7 @@ class _Order:
 
     def fill(self, e: Emitter, source: str, order: str | None, columns: list[str], low, high) -> None:
         """Keys, in the order found so far, and their positions, as they are sorted."""
-        key, wide, shift = f"i{self.bits}", self.plan.types[0], _position_bits(self.plan.n)
+        key, wide, shift = f"i{self.bits}", self.plan.types[0], position_bits(self.plan.n)
 
         def body(i, width):
             x = _load(e, key, source, i, width) if order is None else _look_up(e, key, source, order, i, width)
@@ -193,7 +133,7 @@ class _Order:
 
     def extract(self, e: Emitter, columns: list[str], order: str | None, out: str, low, high) -> None:
         """The order by this key and those before it."""
-        wide, mask = self.plan.types[0], (1 << _position_bits(self.plan.n)) - 1
+        wide, mask = self.plan.types[0], (1 << position_bits(self.plan.n)) - 1
 
         def body(i, width):
             if self.plan.paired:
@@ -253,11 +193,11 @@ def _short_order(w, e: Emitter, orders: list[_Order], p: _RowPointers) -> None:
         o.extract(e, own, before, after, 0, size)
 
 
-def _long_order(w, orders: list[_Order], p: _RowPointers) -> None:
-    for o, source, before, after, size in _passes(orders, p):
+def _long_order(w, orders: list[_Order], tables: list[list[str]], p: _RowPointers) -> None:
+    for table, (o, source, before, after, size) in zip(reversed(tables), _passes(orders, p)):
         own, spare = p.columns(o.plan)
         _in_chunks(w, o.fill, source, before, own, o.plan.n)
-        sort_long(w, o.plan, own, spare, 0, size)
+        sort_long(w, o.plan, own, spare, table, 0, size)
         _in_chunks(w, o.extract, own, before, after, size)
 
 

@@ -9,9 +9,8 @@ from collections.abc import Callable
 
 from catena.compiler.emit import interrupts, parallel
 from catena.compiler.emit.emitter import Emitter
-
-WORTHWHILE = 1 << 15  # elements from which threads pay
-TASKS = 16
+from catena.compiler.plan import sharing
+from catena.compiler.plan.tasks import row_tasks
 
 
 def in_tasks(w, pointers: list[str], tasks: int, body: Callable[[Emitter, list[str]], None], units: int = 0) -> None:
@@ -23,11 +22,6 @@ def in_tasks(w, pointers: list[str], tasks: int, body: Callable[[Emitter, list[s
     parallel.through_pool(w, text, pointers, tasks, units=units)
 
 
-def row_tasks(rows: int, n: int) -> int:
-    """Among how many tasks rows are shared out."""
-    return min(TASKS, rows) if rows * n >= WORTHWHILE else 1
-
-
 def over_rows(
     w, pointers: list[str], rows: int, n: int, body: Callable[[Emitter, list[str], str], None], units: int = 0
 ) -> None:
@@ -35,7 +29,7 @@ def over_rows(
     is many `units` of work, it is done in groups of rows, and a signal may end it in between.
     """
     tasks = row_tasks(rows, n)
-    groups = min(units // parallel.GROUP, rows // tasks)
+    groups = min(units // sharing.GROUP, rows // tasks)
 
     def share(e: Emitter, own: list[str]) -> None:
         start, count = part_of_group(e, own[-1]) if groups > 1 else ("0", str(rows))

@@ -52,6 +52,21 @@ class Step:
     nest: Any = None  # the kernel's loop nest, once it is built
     epilogue: Any = None  # of a product: the loop nest of the kernel that follows on each block of rows (`epilogues`)
     follower: Step | None = None  # the step that the epilogue was
+    bodies: list[Fused] = field(default_factory=list)  # of a loop (its condition first) or branch
+
+    def what(self) -> str:
+        """What a line of text says of the step."""
+        if self.kernel is not None:
+            over = f", reduces {self.kernel.axes}" if self.kernel.axes else ""
+            return f"kernel over {self.kernel.space}{over}"
+        if self.group is not None:
+            return f"{len(self.group.members)} kernels on {self.group.block} rows at a time"
+        follows = ", then a kernel on its rows" if self.follower is not None else ""
+        return (self.node.params["op"] if self.node.form == "multi" else self.node.form) + follows
+
+
+def _numbers(values) -> str:
+    return " ".join(f"v{n}" for n in sorted(values))
 
 
 @dataclass
@@ -60,6 +75,17 @@ class Fused:
     steps: list[Step]
     stored: set[int]
     roots: dict[int, int]  # value -> the value whose memory it shares
+    nests: Any = None  # a `nests.NestBuilder`, once loop nests are made
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines())
+
+    def _lines(self) -> list[str]:
+        lines = []
+        for step in self.steps:
+            lines.append(f"{step.what()}: {_numbers(step.reads)} -> {_numbers(step.writes)}")
+            lines += [f"  {line}" for body in step.bodies for line in body._lines()]
+        return lines
 
     def root(self, v: Value) -> int:
         return self.roots.get(v.number, v.number)
@@ -69,8 +95,21 @@ class Fused:
 
 
 def fuse(region: Region) -> Fused:
-    """The steps of a region, in order."""
-    return _Fuser(region).run()
+    """The steps of a region, in order; those of the regions of its loops and branches are in the steps."""
+    fused = _Fuser(region).run()
+    for step in fused.steps:
+        if step.node is not None and step.node.form == "multi":
+            step.bodies = [fuse(inner) for inner in control_regions(step.node)]
+    return fused
+
+
+def control_regions(node: Value) -> list[Region]:
+    """The regions that a loop or branch runs: of `while`, the condition and the body."""
+    p = node.params
+    inner = {"while": ("cond", "body"), "scan": ("body",), "branch": ()}.get(p["op"])
+    if inner is None:
+        return []
+    return [p[key] for key in inner] + list(p.get("branches", ()))
 
 
 class _Fuser:

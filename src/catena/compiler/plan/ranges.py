@@ -11,9 +11,18 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from catena.compiler import affine
-from catena.compiler.emit import cascades
-from catena.compiler.emit.nest import Range, is_idempotent
-from catena.compiler.loops import Nest
+from catena.compiler.loops import Nest, is_idempotent
+from catena.compiler.plan import cascades
+
+
+class Range(NamedTuple):
+    """The iterations of a loop: from `start` to `stop`, names of integers. Of a reduced SIMD dimension they are whole
+    blocks, and `extent` is where the dimension ends; None where whole blocks cover it.
+    """
+
+    start: str
+    stop: str
+    extent: str | None = None
 
 
 class Open(NamedTuple):

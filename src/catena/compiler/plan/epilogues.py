@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import math
 
-from catena.compiler import products, rows
-from catena.compiler.fuse import Fused, Step
 from catena.compiler.graph import Value
+from catena.compiler.plan import products, stitch
+from catena.compiler.plan.fuse import Fused, Step
 
 AHEAD = 8  # steps to look over for the kernel
 
@@ -53,4 +53,4 @@ def _runs_by_rows(step: Step, v: Value, nest_of) -> bool:
     if not shape or kernel.space[: len(shape)] != shape or any(a < len(shape) for a in kernel.axes) or count < 2:
         return False
     row_bytes = {v.number: v.nbytes // count}
-    return rows.reads_own_rows(nest_of(step), {v.number}, shape, row_bytes)
+    return stitch.reads_own_rows(nest_of(step), {v.number}, shape, row_bytes)

@@ -16,9 +16,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from catena.compiler import affine
-from catena.compiler.fuse import Fused, Step
+from catena.compiler import affine, loops
 from catena.compiler.loops import LOADS, Nest
+from catena.compiler.plan.fuse import Fused, Step
 from catena.compiler.types import TYPES
 
 SMALLEST = 1 << 14  # elements of a kernel below which everything stays in cache anyhow
@@ -36,6 +36,7 @@ class RowGroup:
     count: int  # rows in all
     private: dict[int, int]
     block: int
+    members: list[Step]
 
 
 def group_rows(fused: Fused, nest_of) -> None:
@@ -175,5 +176,30 @@ def _grouped(fused: Fused, members: list[int], nest_of, readers: dict[int, set[i
         return None
     private = {n: sizes[n] for n in writes if readers.get(n, set()) <= set(members)}
     block = max(1, min(count, BLOCK // max(row, 1)))
-    group = RowGroup([nest_of(s) for s in steps], rows, count, private, block)
+    group = RowGroup([nest_of(s) for s in steps], rows, count, private, block, steps)
     return Step(None, None, reads, [n for n in writes if n not in private], group=group)
+
+
+def merge_rows(group: RowGroup) -> None:
+    """Makes row dimensions one where every access of every nest crosses them contiguously."""
+    dims = [d for d in range(group.rows) if group.nests[0].extents[d] != 1]
+    kept = dims[-1:]
+    for d, e in reversed(list(zip(dims, dims[1:]))):
+        if all(_crosses(nest, d, e) for nest in group.nests):
+            for nest in group.nests:
+                loops.merge_into(nest, d, e)
+        else:
+            kept.insert(0, d)
+    for nest in group.nests:
+        nest.rows = tuple(kept)
+
+
+def _crosses(nest: Nest, d: int, e: int) -> bool:
+    return all(affine.coefficient(a, d) == affine.coefficient(a, e) * nest.extents[e] for a in nest.offsets())
+
+
+def blocks(group: RowGroup) -> tuple[int, int]:
+    """The rows in a block of a merged group, and how many blocks there are."""
+    extents = [group.nests[0].extents[d] for d in group.nests[0].rows]
+    block = min(group.block, extents[-1])
+    return block, math.prod(extents[:-1]) * -(-extents[-1] // block)

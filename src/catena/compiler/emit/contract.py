@@ -1,0 +1,203 @@
+"""The loops of products and convolutions around the tile function (`tiles`), by a plan of `plan.contraction`.
+
+Source: Goto and van de Geijn, "Anatomy of High-Performance Matrix Multiplication", ACM TOMS 34 (2008).
+"""
+
+from __future__ import annotations
+
+import math
+
+from catena.compiler.emit import launches, parallel, tiles
+from catena.compiler.emit.emitter import Emitter
+from catena.compiler.plan.contraction import Plan, Tasks
+from catena.compiler.program import Contract
+
+
+def contract(w, step: Contract) -> None:
+    """Writes a product by tiles, and what follows on the rows that a task has computed."""
+    p = step.plan
+    a, b, c = (w.pointer(buffer) for buffer in (step.a, step.b, step.c))
+    if step.rest is None:
+        rest = w.e.element(b, p.contraction.type.memory, p.panels * p.columns)
+    else:
+        rest = w.pointer(step.rest)
+    after = None
+    if step.after is not None:
+        own = [w.pointer(buffer) for buffer in step.operands.values()]
+        after = launches.row_function(w, step.after, list(step.operands), step.contract), own
+    _Loops(w, p, step.tasks, after).write([a, b, rest, c])
+
+
+class _Loops:
+    """Writes the function of a task: its table holds `pointers` to A, to B or its panels, to the columns beyond the
+    panels, and to C, then those of `after`: a function that the task calls for the range of rows that it has computed.
+    """
+
+    def __init__(self, w, p: Plan, tasks: Tasks, after: tuple[str, list[str]] | None):
+        self.w, self.plan, self.tasks, self.after = w, p, tasks, after
+        self.contraction, self.type = p.contraction, p.contraction.type
+        self.e = Emitter()
+        self.pointers = 4 + (len(after[1]) if after else 0)
+        self.numbers: list[int] = []  # that tasks read from their table, so that other batch sizes share their text
+
+    def write(self, pointers: list[str]) -> None:
+        t, extra = self.tasks, self.after[1] if self.after else []
+        body = self._task(t.units, t.each, t.blocks, t.by_columns)
+        parallel.through_pool(self.w, body, [*pointers, *extra], t.count, self.numbers, self.contraction.products // 8)
+
+    def _number(self, value: int) -> str:
+        """A number that the task's text does not tell."""
+        i = len(self.numbers)
+        self.numbers.append(value)
+        if not i:
+            self.e.slots += [
+                f"  %numbers_at = getelementptr ptr, ptr %args, i64 {self.pointers}",
+                "  %numbers = load ptr, ptr %numbers_at",
+            ]
+        self.e.slots += [f"  %n{i}_at = getelementptr i64, ptr %numbers, i64 {i}", f"  %n{i} = load i64, ptr %n{i}_at"]
+        return f"%n{i}"
+
+    # ---- one task ------------------------------------------------------------------------------------------
+
+    def _task(self, units: int, each: int, blocks: int, by_columns: bool) -> str:
+        e = self.e
+        a, b, rest, c = (e.op(f"load ptr, ptr {e.element('%args', 'ptr', i)}") for i in range(4))
+        member, block, low, high = "%k", "0", "0", self._number(units)
+        if blocks > 1:
+            member, block = _divide(e, "%k", self._number(blocks)) if self.contraction.batch else ("0", "%k")
+            each = self._number(each)
+            low = e.op(f"mul nuw nsw i64 {block}, {each}")
+            high = e.op(f"call i64 @llvm.smin.i64(i64 {e.op(f'add nuw nsw i64 {low}, {each}')}, i64 {high})")
+        a, b, rest, c = self._member(member, a, b, rest, c)
+        if self.plan.outside is not None:
+            self._parts(a, b, rest, c, low, high, by_columns, block, blocks)
+        else:
+            length = self._number(self.plan.inside[-1].extent)
+            self._columns(a, b, rest, c, length, "false", low, high, by_columns, block, blocks)
+        if self.after is not None:
+            self._follow(member, low, high)
+        return "\n".join(["(ptr %args, i64 %k) nounwind {", "entry:", *e.slots, *e.lines, "  ret void", "}"])
+
+    def _follow(self, member: str, low: str, high: str) -> None:
+        """The call of what comes after, for the rows of this task."""
+        e, (name, pointers) = self.e, self.after
+        unit = self.plan.row.extent if self.plan.strips else self.plan.rows
+        count = self._number(math.prod(x.extent for x in self.contraction.rows))
+        before = e.op(f"mul nuw nsw i64 {member}, {count}")
+        end = e.op(f"call i64 @llvm.smin.i64(i64 {e.op(f'mul nuw nsw i64 {high}, {unit}')}, i64 {count})")
+        bounds = [e.op(f"add nuw nsw i64 {before}, {x}") for x in (e.op(f"mul nuw nsw i64 {low}, {unit}"), end)]
+        own = [e.op(f"load ptr, ptr {e.element('%args', 'ptr', 4 + i)}") for i in range(len(pointers))]
+        e.do(f"call void @{name}({', '.join([*(f'ptr {p}' for p in own), *(f'i64 {x}' for x in bounds)])})")
+
+    def _member(self, member: str, a: str, b: str, rest: str, c: str) -> list[str]:
+        """The pointers of a batch member."""
+        e, p = self.e, self.plan
+        length = math.prod(x.extent for x in self.contraction.terms)
+        for i, x in enumerate(reversed(self.contraction.batch)):
+            last = i == len(self.contraction.batch) - 1
+            member, at = (None, member) if last else _divide(e, member, x.extent)
+            a, c = self._moved(a, at, x.a), self._moved(c, at, x.c)
+            b = self._moved(b, at, x.b * length * p.panels * p.columns if p.packed else x.b)
+            rest = self._moved(rest, at, x.b * length * p.rest if p.packed else x.b)
+        return [a, b, rest, c]
+
+    def _parts(self, a, b, rest, c, low, high, by_columns, block, blocks) -> None:
+        """A part of the terms after the other; all but the first are added to what is there."""
+        e, (count, axis, size) = self.e, self.plan.outside
+        part, opened = e.begin_loop(0, self._number(count))
+        length, at = self._number(self.plan.inside[-1].extent), part
+        if size is not None:
+            size = self._number(size)
+            at = e.op(f"mul nuw nsw i64 {part}, {size}")
+            left = e.op(f"sub nuw nsw i64 {self._number(axis.extent)}, {at}")
+            length = e.op(f"call i64 @llvm.smin.i64(i64 {left}, i64 {size})")
+        adds = e.op(f"icmp ne i64 {part}, 0")
+        a, b = self._moved(a, at, axis.a), self._moved(b, at, self._b(axis.b, self.plan.columns))
+        rest = self._moved(rest, at, self._b(axis.b, self.plan.rest))
+        self._columns(a, b, rest, c, length, adds, low, high, by_columns, block, blocks)
+        e.end_loop(opened)
+
+    def _b(self, stride: int, columns: int) -> int:
+        """A stride of a term axis in B: in panels, the axes' strides count terms."""
+        return stride * columns if self.plan.packed else stride
+
+    def _columns(self, a, b, rest, c, length, adds, low, high, by_columns, block, blocks) -> None:
+        """Panel after panel of columns, then those beyond."""
+        e, p = self.e, self.plan
+        rows = ("0", self._number(self.plan.units)) if by_columns else (low, high)
+        if p.panels:
+            j, opened = e.begin_loop(*((low, high) if by_columns else (0, p.panels)))
+            at = j
+            if p.packed:
+                at = e.op(f"mul nuw nsw i64 {j}, {self._number(math.prod(x.extent for x in self.contraction.terms))}")
+            b = self._moved(b, at, p.columns)
+            self._rows(a, b, self._moved(c, j, p.columns), length, adds, p.columns, *rows)
+            e.end_loop(opened)
+        if p.rest:
+            c = e.element(c, self.type.memory, p.panels * p.columns)
+            if by_columns:
+                last = e.op(f"icmp eq i64 {block}, {self._number(blocks - 1)}")
+                self._if(last, lambda: self._rows(a, rest, c, length, adds, p.rest, *rows))
+            else:
+                self._rows(a, rest, c, length, adds, p.rest, *rows)
+
+    def _rows(self, a, b, c, length, adds, columns: int, low, high) -> None:
+        """Every row from `low` to `high` (see `_units`) of some columns."""
+        e, p = self.e, self.plan
+        u, opened = e.begin_loop(low, high)
+        if self.plan.strips:
+            for i, x in enumerate(reversed(self.plan.strips)):
+                u, at = (u, u) if i == len(self.plan.strips) - 1 else _divide(e, u, x.extent)
+                a, c = self._moved(a, at, x.a), self._moved(c, at, x.c)
+            if self.plan.down:
+                t, tiles_opened = e.begin_loop(0, self.plan.down)
+                self._call(self._moved(a, t, p.rows * self.plan.row.a), b, self._moved(c, t, p.rows * self.plan.row.c),
+                           length, adds, p.rows, columns)  # fmt: skip
+                e.end_loop(tiles_opened)
+            if self.plan.left:
+                a, c = (
+                    e.element(x, self.type.memory, self.plan.down * p.rows * by)
+                    for x, by in ((a, self.plan.row.a), (c, self.plan.row.c))
+                )
+                self._call(a, b, c, length, adds, self.plan.left, columns)
+        else:
+            a, c = self._moved(a, u, p.rows * self.plan.row.a), self._moved(c, u, p.rows * self.plan.row.c)
+            if not self.plan.left:
+                self._call(a, b, c, length, adds, p.rows, columns)
+            else:
+                short = e.op(f"icmp eq i64 {u}, {self._number(self.plan.down)}")
+                self._if(short, lambda: self._call(a, b, c, length, adds, self.plan.left, columns),
+                         lambda: self._call(a, b, c, length, adds, p.rows, columns))  # fmt: skip
+        e.end_loop(opened)
+
+    def _call(self, a, b, c, length, adds, rows: int, columns: int) -> None:
+        *outer, inner = (tiles.Term(x.extent, x.a, self._b(x.b, columns)) for x in self.plan.inside)
+        tile = tiles.Tile(self.type, self.plan.width, rows, columns, tuple(outer), self.plan.outside is not None)
+        name = self.w.function(tiles.text(tile))
+        strides = f"i64 {self.plan.row.a}, i64 {inner.a}, i64 {inner.b}, i64 {self.plan.row.c}"
+        self.e.do(f"call void @{name}(ptr {a}, ptr {b}, ptr {c}, i64 {length}, {strides}, i1 {adds})")
+
+    def _if(self, condition: str, then, otherwise=None) -> None:
+        e = self.e
+        yes, no, done = e.label(), e.label(), e.label()
+        e.branch(condition, yes, no)
+        for label, action in ((yes, then), (no, otherwise)):
+            e.start(label)
+            if action is not None:
+                action()
+            e.jump(done)
+        e.start(done)
+
+    def _moved(self, pointer: str, steps: str, by: int) -> str:
+        if not by:
+            return pointer
+        offset = self.e.op(f"mul nsw i64 {steps}, {by}") if by != 1 else steps
+        return self.e.element(pointer, self.type.memory, offset)
+
+
+def _divide(e: Emitter, x: str, n: int | str) -> tuple[str, str]:
+    """Quotient and remainder."""
+    if n == 1:
+        return x, "0"
+    quotient = e.op(f"udiv i64 {x}, {n}")
+    return quotient, e.op(f"sub i64 {x}, {e.op(f'mul i64 {quotient}, {n}')}")

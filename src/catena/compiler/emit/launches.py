@@ -1,0 +1,179 @@
+"""Loop nests of a program: written where they run, or as functions that programs share, called once or in tasks."""
+
+from __future__ import annotations
+
+from catena.compiler import loops
+from catena.compiler.emit import bounds, interrupts, parallel
+from catena.compiler.emit.emitter import Emitter
+from catena.compiler.emit.nest import NestWriter
+from catena.compiler.loops import Nest
+from catena.compiler.plan.pauses import Pause
+from catena.compiler.plan.ranges import Open
+from catena.compiler.program import Launch, Rows
+
+MOST_TEXTS = 2048
+_texts: dict[tuple, tuple[str, dict]] = {}  # of nests that are functions, with the helpers that they need
+
+
+def launch(w, step: Launch) -> None:
+    """Writes a nest here, or as a function and a call."""
+    nest = step.nest
+    pointers = {b: w.pointer(buffer) for b, buffer in step.operands.items()}
+    if step.opened is None:
+        w.loops_here += 1
+        w.e.contract = step.contract
+        NestWriter(w.e, nest, pointers, step.in_place, guard=_guard(w, w.e, nest, False)).write()
+        w.e.contract = False
+        return
+    numbers, ask = step.opened.whole(nest), interrupts.table(w) if step.pause else None
+    of_nest = (nest, list(pointers), step.in_place, step.opened, step.contract, step.pause)
+    if step.parts:
+        body, needs = _text(w, *of_nest, step.parts)
+        w.helpers.update(needs)
+        name = w.function(body)
+    else:
+        name = kernel(w, *of_nest)
+    if step.chunk is not None:
+        each = [step.parts.get(b, 0) for b in pointers]
+        parallel.call(w, name, list(pointers.values()), numbers, step.cut, step.chunk, step.units, each, ask)
+        return
+    given = [*pointers.values(), *([ask] if ask else [])]
+    w.e.do(f"call void @{name}({', '.join([*(f'ptr {p}' for p in given), *(f'i64 {n}' for n in numbers)])})")
+    if ask:
+        interrupts.stop_if_asked(w, ask)
+    bounds.stop_if_violated(w)
+
+
+def _guard(w, e: Emitter, nest: Nest, own_function: bool, sizes=None) -> bounds.Guard | None:
+    """What writes the bounds checks of a nest, in checked mode."""
+    if w.sites is None:
+        return None
+    return bounds.Guard(w.sites, e, w.values, loops.show(nest), own_function, sizes or {})
+
+
+# ---- nests as functions --------------------------------------------------------------------------------------
+
+
+def kernel(w, nest: Nest, buffers: list[int], in_place: bool, opened: Open, contract: bool, pause=None) -> str:
+    """The name of the function that runs a nest on ranges of its open loops; equal nests have one."""
+    dims = (*nest.rows, opened.outer, opened.folded)
+    sizes = tuple(w.values[b].nbytes for b in buffers) if w.sites is not None else ()  # checks hang on them
+    key = (nest.key(buffers, dims), in_place, opened.key(nest), contract, sizes, pause)
+    known = w.texts.kernels
+    if key not in known:
+        known[key] = _remembered(w, key, nest, buffers, in_place, opened, contract, pause)
+    return known[key]
+
+
+def _remembered(w, key: tuple, *of_nest) -> str:
+    """The name of a nest's function; texts of programs written before are at hand, but not their checks of bounds."""
+    if w.sites is not None:
+        body, needs = _text(w, *of_nest)
+    else:
+        if key not in _texts:
+            if len(_texts) >= MOST_TEXTS:
+                _texts.clear()
+            _texts[key] = _text(w, *of_nest)
+        body, needs = _texts[key]
+    w.helpers.update(needs)
+    return w.function(body)
+
+
+def _text(
+    w,
+    nest: Nest,
+    buffers: list[int],
+    in_place: bool,
+    opened: Open,
+    contract: bool,
+    pause: Pause | None,
+    sizes: dict | None = None,
+) -> tuple[str, dict]:
+    """Parameters and body of the function of a nest, and the helpers that it needs; `sizes` are those of buffers that
+    are parts of values.
+    """
+    e, written = Emitter(), nest.written()
+    e.contract = contract
+    outer = [f"%o{j}" for j in range(len(nest.rows) - 1)]
+    names, guard = {b: f"%b{i}" for i, b in enumerate(buffers)}, _guard(w, e, nest, True, sizes)
+    NestWriter(e, nest, names, in_place, opened.ranges(), outer, guard, pause).write()
+    params = [f"ptr{'' if b in written else ' readonly'} %b{i}" for i, b in enumerate(buffers)]
+    params += [*(["ptr %ask"] if pause else []), *(f"i64 {x}" for x in outer), *opened.parameters]
+    head = f"({', '.join(params)}) nounwind {{"
+    return "\n".join([head, "entry:", *e.slots, *e.lines, "  ret void", "}"]), e.needs
+
+
+def row_function(w, nest: Nest, buffers: list[int], contract: bool, pause: Pause | None = None) -> str:
+    """The name of the function that runs a nest of a row group on a range of rows."""
+    return kernel(w, nest, buffers, False, Open(nest.rows[-1]), contract, pause)
+
+
+# ---- row groups ----------------------------------------------------------------------------------------------
+
+
+def rows(w, step: Rows) -> None:
+    """Writes a row group as one function and its call, through the pool when it pays.
+
+    Each nest is a function of the pointers, the indices of the outer row dimensions, and a range of the innermost one.
+    Private values have a scratch block on the stack; their pointer is moved back by the rows before the block, so that
+    nests address them as if the whole array were there.
+    """
+    first = step.group[0]
+    extents = [first.extents[d] for d in first.rows]
+    ask = interrupts.table(w) if any(step.pauses) else None
+    body = _rows_text(w, step, list(step.operands), len(extents))
+    pointers = [*(w.pointer(b) for b in step.operands.values()), *([ask] if ask else [])]
+    numbers = [step.blocks_each, step.blocks_in_all, *extents]
+    parallel.through_pool(w, body, pointers, -(-step.blocks_in_all // step.blocks_each), numbers, step.units, ask)
+
+
+def _rows_text(w, step: Rows, buffers: list[int], dims: int) -> str:
+    """The text of the function that runs chunk %k. Its table holds the blocks in each chunk, all blocks, and the
+    extents of the row dimensions, so that any number of rows shares it.
+    """
+    e, block, asks = Emitter(), step.block, any(step.pauses)
+    pointers = {b: parallel.load_pointer(e, i) for i, b in enumerate(buffers)}
+    ask = parallel.load_pointer(e, len(buffers)) if asks else None
+    each, blocks, *extents = parallel.load_numbers(e, len(buffers) + asks, 2 + dims)
+    scratch = {n: e.slot(f"[{size * block} x i8]", 64) for n, size in step.private.items()}
+    first = e.op(f"mul nsw i64 %k, {each}")
+    end = e.op(f"add nsw i64 {first}, {each}")
+    last = e.op(f"call i64 @llvm.smin.i64(i64 {end}, i64 {blocks})")
+    k, opened = e.begin_loop(first, last)
+    outer, inner = "0", k
+    if dims > 1:
+        across = e.op(f"udiv i64 {e.op(f'add i64 {extents[-1]}, {block - 1}')}, {block}")
+        outer, inner = _divide(e, k, across)
+    low = e.op(f"mul i64 {inner}, {block}")
+    end = e.op(f"add i64 {low}, {block}")
+    high = e.op(f"call i64 @llvm.smin.i64(i64 {end}, i64 {extents[-1]})")
+    before = low
+    if dims > 1:
+        before = e.op(f"add i64 {low}, {e.op(f'mul i64 {outer}, {extents[-1]}')}")
+    for n, slot in scratch.items():
+        back = e.op(f"mul i64 {before}, {-step.private[n]}")
+        pointers[n] = e.op(f"getelementptr i8, ptr {slot}, i64 {back}")
+    indices = [f"i64 {x}" for x in (*_outer_indices(e, outer, extents[:-1]), low, high)]
+    for nest, pause in zip(step.group, step.pauses):
+        names = nest.buffers()
+        name = row_function(w, nest, names, step.contract, pause)
+        given = [f"ptr {p}" for p in (*(pointers[b] for b in names), *([ask] if pause else []))]
+        e.do(f"call void @{name}({', '.join(given + indices)})")
+    e.end_loop(opened)
+    return "\n".join(["(ptr %args, i64 %k) nounwind {", "entry:", *e.slots, *e.lines, "  ret void", "}"])
+
+
+def _outer_indices(e: Emitter, position: str, extents: list[str]) -> list[str]:
+    """The position in row-major order as one index per dimension."""
+    out = []
+    for n in reversed(extents[1:]):
+        position, index = _divide(e, position, n)
+        out.insert(0, index)
+    return [position, *out] if extents else []
+
+
+def _divide(e: Emitter, x: str, n: str) -> tuple[str, str]:
+    """Quotient and remainder."""
+    quotient = e.op(f"udiv i64 {x}, {n}")
+    whole = e.op(f"mul i64 {quotient}, {n}")
+    return quotient, e.op(f"sub i64 {x}, {whole}")

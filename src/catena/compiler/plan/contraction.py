@@ -1,0 +1,218 @@
+"""Products and convolutions as one form: C[batch, rows, columns] is a sum over terms of A times B.
+
+Each axis says how far apart its steps lie in A, B and C. Windows of a convolution are row and term axes that
+overlap in A, so no patches are ever written down. `plan` chooses the tile that registers hold, whether B is
+packed first, the part of the terms that stays in cache, and what one thread does at a time; it looks at sizes
+alone, so results do not depend on the number of threads. `emit.contract` writes the loops around the tile function.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from catena.compiler.types import Type
+
+REGISTERS = {64: 32, 32: 16, 16: 16}  # by the bytes of a vector register
+RAGGED = 0.04  # of the time: what tiles at edges, which are functions of their own, may cost to compile
+MOST_ROWS = 8  # of a tile: each has an address in a register
+MOST_VECTORS = 4  # in a row of a tile
+TERMS = 512  # of a long sum that are added up at a time: a panel of B then fits a second-level cache
+PANEL_BYTES = 512 << 10  # of B in one tile's columns, for sums over several axes
+THREADS_FLOOR = 1 << 21  # multiplications below which threads do not pay
+THREADS_FLOOR_IN_LOOPS = 1 << 20  # the same where the threads are still awake from the iteration before
+TASK = 1 << 19  # multiplications that make a task
+TASK_ROWS = 256  # rows of a task at most, so that their part of A stays in a second-level cache
+MOST_TASKS = 64
+DIRECT_BYTES = 48 << 10  # of B that stays in a first-level cache: it is read where it lies
+PACKED_ROWS = 48  # rows from which packing B, a copy, costs little beside what is computed from it
+
+
+class Axis(NamedTuple):
+    """Steps, and the elements of A, B and C from one to the next."""
+
+    extent: int
+    a: int
+    b: int
+    c: int
+
+
+class Contraction(NamedTuple):
+    """The axes, outermost first; the columns of B and C lie side by side (of B unless it is packed)."""
+
+    type: Type
+    batch: tuple[Axis, ...]
+    rows: tuple[Axis, ...]
+    columns: int
+    terms: tuple[Axis, ...]
+
+    @property
+    def products(self) -> int:
+        return math.prod(x.extent for x in (*self.batch, *self.rows, *self.terms)) * self.columns
+
+
+class Plan(NamedTuple):
+    contraction: Contraction
+    width: int
+    rows: int  # of a tile
+    columns: int
+    packed: bool  # whether B lies in panels of a tile's columns
+    outside: tuple[int, Axis, int | None] | None  # a loop around the tiles: how often, its axis, steps at once
+    inside: tuple[Axis, ...]  # the terms of a tile
+
+    @property
+    def panels(self) -> int:
+        return self.contraction.columns // self.columns
+
+    @property
+    def rest(self) -> int:
+        """Columns beyond the panels."""
+        return self.contraction.columns % self.columns
+
+    @property
+    def strips(self) -> tuple[Axis, ...]:
+        """The row axes outside of that which is cut into tiles."""
+        return self.contraction.rows[:-1]
+
+    @property
+    def row(self) -> Axis:
+        """The axis that is cut into tiles."""
+        return self.contraction.rows[-1] if self.contraction.rows else Axis(1, 0, 0, 0)
+
+    @property
+    def down(self) -> int:
+        """Whole tiles along `row`."""
+        return self.row.extent // self.rows
+
+    @property
+    def left(self) -> int:
+        """Rows beyond them."""
+        return self.row.extent % self.rows
+
+    @property
+    def units(self) -> int:
+        """What tasks are made of: strips of rows, or the tiles of the only one."""
+        return math.prod(x.extent for x in self.strips) if self.strips else self.down + bool(self.left)
+
+
+class Tasks(NamedTuple):
+    """How a contraction is shared out: `blocks` tasks a batch member, of `each` of its `units` of rows or columns."""
+
+    count: int
+    units: int
+    each: int
+    blocks: int
+    by_columns: bool
+
+
+def merged(axes) -> tuple[Axis, ...]:
+    """The axes without those of one step, neighbours made one where A, B and C cross them evenly."""
+    out: list[Axis] = []
+    for x in axes:
+        if x.extent == 1:
+            continue
+        if out and all(p == q * x.extent for p, q in zip(out[-1][1:], x[1:])):
+            x = Axis(out.pop().extent * x.extent, *x[1:])
+        out.append(x)
+    return tuple(out)
+
+
+# ---- what to do --------------------------------------------------------------------------------------------
+
+
+def plan(contraction: Contraction, vector_bytes: int, contiguous: bool) -> Plan:
+    """The plan; `contiguous` says whether the columns of B lie side by side."""
+    width = vector_bytes // contraction.type.bytes
+    contraction = contraction._replace(rows=_tiled_last(contraction, width, REGISTERS[vector_bytes]))
+    extent = contraction.rows[-1].extent if contraction.rows else 1
+    rows, columns, _ = _tile(extent, contraction.columns, width, REGISTERS[vector_bytes])
+    bytes_ = math.prod(x.extent for x in contraction.terms) * contraction.columns * contraction.type.bytes
+    repeats = math.prod(x.extent for x in contraction.rows)
+    packed = not contiguous or (bytes_ > DIRECT_BYTES and repeats >= PACKED_ROWS and contraction.columns > columns)
+    if packed:
+        terms, batch = _counting(contraction.terms), _counting(contraction.batch)
+        contraction = contraction._replace(terms=merged(terms), batch=merged(batch))
+    return Plan(contraction, width, rows, columns, packed, *_blocked(contraction, columns))
+
+
+def _counting(axes) -> tuple[Axis, ...]:
+    """The axes with strides in B as in an array of just these: what they count of is a packed row or member."""
+    step, out = 1, []
+    for x in reversed(axes):
+        out.insert(0, x._replace(b=step))
+        step *= x.extent
+    return tuple(out)
+
+
+def _tiled_last(contraction: Contraction, width: int, registers: int) -> tuple[Axis, ...]:
+    """The row axes, that whose steps are cut into tiles moved to the end: the quickest one, and of those that
+    take about the same time that with the smallest step.
+    """
+    times = [_tile(x.extent, contraction.columns, width, registers)[2] / x.extent for x in contraction.rows]
+    good = [x for x, t in zip(contraction.rows, times) if t <= 1.1 * min(times)]
+    last = min(good, key=lambda x: abs(x.a), default=None)
+    return (*(x for x in contraction.rows if x is not last), *([last] if good else []))
+
+
+def _tile(rows: int, columns: int, width: int, registers: int) -> tuple[int, int, float]:
+    """The rows and columns of a tile by which all rows and columns take least time, and that time."""
+    best, least = (1, width), math.inf
+    for vectors in range(1, MOST_VECTORS + 1):
+        for m in range(1, min(MOST_ROWS, (registers - 1 - vectors) // vectors) + 1):
+            time = _time(rows, columns, m, vectors, width)
+            if time < least:
+                best, least = (m, vectors * width), time
+    return min(best[0], rows), min(best[1], columns), least
+
+
+def _time(rows: int, columns: int, m: int, vectors: int, width: int) -> float:
+    """Cycles for one term: two multiplications or two loads each, and four until a sum can be added to again."""
+    n = vectors * width
+
+    def cycles(m: int, vectors: int) -> float:
+        return max(m * vectors / 2, 4.0) + 0.1 * (m + vectors) + 0.2 if m and vectors else 0.0
+
+    down, left = divmod(rows, m)
+    across, rest = divmod(columns, n)
+    rest = -(-rest // width)
+    inner = down * cycles(m, vectors) + cycles(left, vectors)
+    total = across * inner + down * cycles(m, rest) + cycles(left, rest)
+    return total * (1 + RAGGED * (bool(left) + bool(rest)))
+
+
+def _blocked(contraction: Contraction, columns: int):
+    """What is looped over around the tiles, with so many columns, and the terms of a tile."""
+    first, *others = terms = contraction.terms or (Axis(1, 0, 0, 0),)
+    if not others and first.extent > TERMS + TERMS // 2:
+        count = -(-first.extent // TERMS)
+        size = -(-first.extent // count)
+        return (-(-first.extent // size), first, size), (first._replace(extent=size),)
+    panel = math.prod(x.extent for x in terms) * min(columns, contraction.columns) * contraction.type.bytes
+    if others and panel > PANEL_BYTES:
+        return (first.extent, first, None), tuple(others)
+    return None, terms
+
+
+def tasks(p: Plan, in_loop: bool, by_rows: bool) -> Tasks:
+    """The tasks of a contraction, in a loop or not; `by_rows` where each has to compute whole rows."""
+    members = math.prod(x.extent for x in p.contraction.batch)
+    floor = THREADS_FLOOR_IN_LOOPS if in_loop else THREADS_FLOOR
+    total = p.contraction.products
+    wanted = min(MOST_TASKS, total // TASK) if total >= floor else 1
+    by_columns = not by_rows and p.units < min(-(-wanted // members), 4) and p.panels > p.units
+    units = p.panels if by_columns else p.units
+    each = -(-units // max(1, -(-wanted // members)))
+    if not by_columns and not p.strips:
+        each = min(each, max(TASK_ROWS // p.rows, 1))
+    blocks = -(-units // each)
+    return Tasks(members * blocks, units, each, blocks, by_columns)
+
+
+def has_rows_in_order(p: Plan) -> bool:
+    """Whether the rows of C follow each other in memory in the order in which tasks compute them."""
+    step = p.contraction.columns
+    for x in reversed((*p.contraction.batch, *p.contraction.rows)):
+        if x.c != step:
+            return False
+        step *= x.extent
+    return True

@@ -1,0 +1,152 @@
+"""Loops and branches as steps.
+
+A loop's carries live in the memory of its results, small ones in slots on the stack, which LLVM promotes to registers;
+small constants of the loop are copied into such slots too. The body computes each new carry in place where the old one
+is dead by then, else beside it and copies at the end of the iteration. Slices of `scan` are parts of the whole arrays.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from catena.compiler.graph import Region, Value
+from catena.compiler.plan.fuse import control_regions
+from catena.compiler.plan.memory import SLOT_BYTES
+from catena.compiler.plan.planner import Frame, Planner
+from catena.compiler.program import SLICE, SLOT, Branch, Buffer, Scan, While
+
+
+def while_loop(p: Planner, frame: Frame, i: int, node: Value) -> None:
+    n = node.params
+    nc, nb = n["cond_consts"], n["body_consts"]
+    operands, init = node.args[: nc + nb], node.args[nc + nb :]
+    consts = [_close(p, frame, x) for x in operands]
+    carries = _start_carries(p, frame, i, init, node.results, {frame.fused.root(x) for x in operands})
+    flag = Buffer(SLOT, 1)
+    cond, body = frame.fused.steps[i].bodies
+    before, p.depth = p.costs.units, p.depth + 1
+    test = p.block(cond, consts[:nc] + carries, [flag])
+    iteration = p.block(body, consts[nc:] + carries, list(carries), _carried(len(carries), nb))
+    p.depth -= 1
+    units = p.costs.units - before
+    frame.steps.append(While(test, iteration, consts, carries, flag, _frees_stacks(n["body"]), units))
+    _finish_carries(p, frame, node.results, carries)
+
+
+def scan(p: Planner, frame: Frame, i: int, node: Value) -> None:
+    n = node.params
+    nk, nc, length, results = n["consts"], n["carries"], n["length"], node.results
+    consts, init, xs = node.args[:nk], node.args[nk : nk + nc], node.args[nk + nc :]
+    inputs = [_close(p, frame, x) for x in consts]
+    sources = [p.address(frame, x) for x in xs]
+    keep = {frame.fused.root(x) for x in (*consts, *xs)}
+    carries = _start_carries(p, frame, i, init, results[:nc], keep)
+    whole = [p.define(frame, y) for y in results[nc:]]
+    if length:
+        slices = [_slice(source, x, length) for source, x in zip(sources, xs)]
+        made = [_slice(target, y, length) for target, y in zip(whole, results[nc:])]
+        (body,), costs = frame.fused.steps[i].bodies, p.costs
+        before, p.depth, costs.trips = costs.units, p.depth + 1, costs.trips * length
+        iteration = p.block(body, inputs + carries + slices, carries + made, _carried(nc, nk))
+        p.depth, costs.trips = p.depth - 1, costs.trips // length
+        units = costs.units - before
+        costs.units += (length - 1) * units
+        frees = _frees_stacks(n["body"])
+        frame.steps.append(Scan(iteration, length, n["reverse"], inputs, carries, slices, made, frees, units))
+    _finish_carries(p, frame, results, carries)
+
+
+def branch(p: Planner, frame: Frame, i: int, node: Value) -> None:
+    index, *operands = node.args
+    inputs = [p.address(frame, x) for x in operands]
+    outs = [p.define(frame, out) for out in node.results]
+    at = p.address(frame, index)
+    cases = [p.block(case, inputs, list(outs)) for case in frame.fused.steps[i].bodies]
+    bits, clamped = 8 * index.dtype.itemsize, index.dtype.kind != "b"
+    frame.steps.append(Branch(cases, at, bits, clamped, inputs, outs))
+
+
+# ---- carries and constants -----------------------------------------------------------------------------------
+
+
+def _start_carries(p: Planner, frame: Frame, i: int, init, results: list[Value], keep: set[int]) -> list[Buffer]:
+    """Memory of the carries, holding their initial values: the operand's own where it dies here, and the loop does not
+    read it as a constant too (those are to `keep`).
+    """
+    held = keep - frame.protected
+    frame.protected |= held
+    buffers, used, roots = [], set(), [frame.fused.root(x) for x in init]
+    for x, out, r in zip(init, results, roots):
+        source = p.address(frame, x)
+        shared = r in used or roots.count(r) > 1
+        used.add(r)
+        if shared or not p.take(frame, x, out, i):
+            if out.number not in frame.blocks:
+                p.define(frame, out)
+            buffer, size = frame.blocks[out.number], out.nbytes
+            if out.number in frame.targets and 0 < size <= SLOT_BYTES:
+                buffer = p.allocate(size)
+            p.copy(frame, buffer, source, size)
+            buffers.append(buffer)
+        else:
+            buffers.append(frame.blocks[out.number])
+    frame.protected -= held
+    return buffers
+
+
+def _finish_carries(p: Planner, frame: Frame, results: list[Value], carries: list[Buffer]) -> None:
+    """Moves carries out of their slots, to results that must lie elsewhere."""
+    for out, buffer in zip(results, carries):
+        p.copy(frame, frame.blocks[out.number], buffer, out.nbytes)
+
+
+def _close(p: Planner, frame: Frame, x: Value) -> Buffer:
+    """Where a loop's constant is: in a slot, if it is small, that nothing else in the loop can touch."""
+    source, size = p.address(frame, x), x.nbytes
+    if not 0 < size <= SLOT_BYTES or source.kind == SLOT:
+        return source
+    slot = p.allocate(size)
+    p.copy(frame, slot, source, size)
+    return slot
+
+
+def _slice(whole: Buffer, x: Value, length: int) -> Buffer:
+    return Buffer(SLICE, x.nbytes // length, base=whole)
+
+
+def _carried(n: int, first: int) -> dict[int, int]:
+    return {k: first + k for k in range(n)}
+
+
+# ---- stacks that an iteration makes --------------------------------------------------------------------------
+
+
+def _frees_stacks(region: Region) -> bool:
+    """Whether stacks that an iteration makes cannot be seen after it: they are freed at its end."""
+    return _makes_stacks(region) and not _stacks_escape(region)
+
+
+def _makes_stacks(region: Region) -> bool:
+    return any(v.params["op"] == "stack_new" or any(map(_makes_stacks, control_regions(v))) for v in _nodes(region))
+
+
+def _stacks_escape(region: Region) -> bool:
+    """Whether stacks of a region may outlive it: their addresses are results, or items of other stacks."""
+    return any(v.dtype == np.uint64 for v in region.outputs) or _stores_addresses(region)
+
+
+def _stores_addresses(region: Region) -> bool:
+    return any(
+        v.params["op"] == "stack_write"
+        and v.args[2].dtype == np.uint64
+        or any(map(_stores_addresses, control_regions(v)))
+        for v in _nodes(region)
+    )
+
+
+def _nodes(region: Region):
+    """The nodes of a region that do more than compute one value."""
+    return (v for v in region.values if v.form == "multi")
+
+
+RULES = {"while": while_loop, "scan": scan, "branch": branch}

@@ -1,0 +1,201 @@
+"""Fourier transforms as steps: which transforms stand side by side in vectors, and which sweeps do a long one.
+
+Where the axis is not the last one, its neighbours in memory fill the lanes. Along the last axis, short rows are brought
+into lanes, one each. A long row, of length a b, is a matrix: its columns are transformed, times the roots that stand
+between (the *twist*), then its rows, whose results are the columns of the result.
+
+Source: Bailey, "FFTs in external or hierarchical memory", J. Supercomputing 4 (1990).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from catena.compiler.fourier import REAL, cost, radices
+from catena.compiler.graph import Value
+from catena.compiler.plan.planner import Frame, Planner
+from catena.compiler.plan.tasks import TASKS, WORTHWHILE, row_tasks
+from catena.compiler.program import Transform
+from catena.compiler.types import TYPES
+from catena.core.dtypes import KIND
+
+EXCHANGE = 4.0  # what bringing rows to lanes costs a number, in the operations of `fourier.cost`
+NEAR = 1 << 15  # bytes of scratch memory beyond which passes get slower, by how much:
+SLOWER = 1.5
+FAR = 1 << 20  # bytes of an operand that is not in a cache near by
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """Transforms of length `n` side by side, as many as there are `lanes`.
+
+    They are columns, whose elements are `step` complex numbers apart, or rows, which are `step` apart; of operands
+    and of results.
+    """
+
+    n: int
+    lanes: int
+    steps: tuple[int, int]
+    rows: tuple[bool, bool]
+    swapped: tuple[bool, bool]  # whether real and imaginary parts change places, which makes a transform its inverse
+    scale: float | None = None
+    twist: int | None = None  # the other length, if results are multiplied by the roots between two sweeps
+    far: bool = False  # whether operands and results are in main memory
+
+
+@dataclass(frozen=True)
+class Half:
+    """What lies between real rows, as `h` complex numbers, and their half spectrum."""
+
+    h: int
+    to_spectrum: bool
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """Complex numbers whose parts are of the type `real`, `width` of them to a vector."""
+
+    real: str
+    width: int
+
+    @property
+    def bytes(self) -> int:
+        """Of a part of a number."""
+        return TYPES[self.real].bytes
+
+    def blocks(self, lanes: int) -> int:
+        return -(-lanes // self.width)
+
+    def scratch(self, n: int) -> int:
+        """Bytes of the two buffers of lanes for transforms of length `n`; squares are whole there."""
+        return 2 * -(-2 * n // self.width) * self.width * self.width * self.bytes
+
+
+COLUMNS, SHORT, MANY, FEW, HALVES = "columns", "short rows", "many long rows", "few long rows", "half spectra"
+
+
+@dataclass(frozen=True)
+class Transforms:
+    """How transforms are done: columns in one sweep; short rows brought into lanes; many long rows by two sweeps each;
+    few long ones by two sweeps, each over all rows; or nothing but the half spectra.
+    """
+
+    how: str
+    numbers: Numbers
+    outer: int  # matrices of columns, or rows
+    whole: Sweep
+    sweeps: tuple[Sweep, ...]
+    half: Half | None
+
+    @property
+    def row_bytes(self) -> int:
+        return 2 * self.numbers.bytes * self.whole.n
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """Numbers in the rows of operands and of results."""
+        n = self.whole.n
+        if self.half is None:
+            return n, n
+        return (n, n + 1) if self.half.to_spectrum else (n + 1, n)
+
+    def items(self, s: Sweep) -> tuple[int, int]:
+        """What tasks are made of where one sweep goes over all columns, and the numbers in each."""
+        return self.outer * self.numbers.blocks(s.lanes), s.n * min(self.numbers.width, s.lanes)
+
+    def columns_scratch(self, s: Sweep) -> int:
+        return self.numbers.scratch(s.n) * row_tasks(*self.items(s))
+
+    @property
+    def short_items(self) -> tuple[int, int]:
+        """What tasks are made of where rows are brought into lanes, and the numbers in each."""
+        return self.numbers.blocks(self.outer), self.whole.n * min(self.numbers.width, self.outer)
+
+    @property
+    def task_bytes(self) -> list[int]:
+        """Of the scratch memory of each task over rows: lanes, rows between sweeps and half spectra."""
+        v = self.numbers
+        if self.how == SHORT:
+            return [v.scratch(self.whole.n), self.row_bytes * v.width if self.half is not None else 0]
+        return [max(v.scratch(s.n) for s in self.sweeps), self.row_bytes, self.row_bytes]
+
+    def scratch(self) -> list[int]:
+        """The bytes of all scratch memory."""
+        if self.how == HALVES:
+            return []
+        if self.how == COLUMNS:
+            return [self.columns_scratch(self.whole)]
+        if self.how == FEW:
+            between = [self.row_bytes * self.outer] * (1 if self.half is None else 2)
+            return [*between, max(map(self.columns_scratch, self.sweeps))]
+        tasks = row_tasks(*(self.short_items if self.how == SHORT else (self.outer, self.whole.n)))
+        return [size * tasks for size in self.task_bytes]
+
+    def describe(self) -> str:
+        by = f" by {' x '.join(str(s.n) for s in self.sweeps)}" if self.sweeps else ""
+        return f"{self.outer} times {self.whole.n}{by}, {self.how}{', of real numbers' * (self.half is not None)}"
+
+
+def fourier(p: Planner, frame: Frame, i: int, node: Value) -> None:
+    """The transform along one axis. Real rows count as rows of half as many complex numbers."""
+    (x,), (out,) = node.args, node.results
+    source, half = p.address(frame, x), None
+    if x.dtype == out.dtype:
+        p.take(frame, x, out, i)
+    else:
+        p.define(frame, out)
+        half = Half(x.shape[-1] // 2, True) if KIND[x.dtype] == "f" else Half(out.shape[-1] // 2, False)
+    if out.size == 0:
+        return
+    axis, inverse = node.params["axis"], node.params["inverse"]
+    outer, inner = math.prod(x.shape[:axis]), math.prod(x.shape[axis + 1 :])
+    n = x.shape[axis] if half is None else half.h
+    real = REAL[max(x.dtype.itemsize, out.dtype.itemsize)]
+    v = Numbers(real, p.machine.vector_bytes // TYPES[real].bytes)
+    p.costs.units += 16 * out.size
+    p.costs.flops += p.costs.trips * int(5 * outer * inner * n * math.log2(n))
+    plan = _plan(v, n, outer, inner, inverse, half)
+    parts = [p.allocate(size) for size in plan.scratch()]
+    frame.steps.append(Transform(plan, source, p.address(frame, out), parts))
+    for part in parts:
+        p.free(part)
+
+
+def _plan(v: Numbers, n: int, outer: int, inner: int, inverse: bool, half: Half | None) -> Transforms:
+    scale, far = 1 / n if inverse else None, outer * n * inner * 2 * v.bytes > FAR
+    swapped = (inverse, inverse)
+    if inner > 1:
+        s = Sweep(n, inner, (inner, inner), (False, False), swapped, scale, far=far)
+        return Transforms(COLUMNS, v, outer, s, (), half)
+    s = Sweep(n, outer, (n, n), (True, True), swapped, scale, far=far)
+    if n == 1:
+        return Transforms(HALVES, v, outer, s, (), half)
+    halves = _halves(v, n)
+    sweeps = () if halves is None else _two_sweeps(s, *halves)
+    if not sweeps or _cost(v, s) <= outer * sum(_cost(v, each) for each in sweeps):
+        return Transforms(SHORT, v, outer, s, (), half)
+    how = FEW if outer < TASKS and outer * n >= WORTHWHILE else MANY
+    return Transforms(how, v, outer, s, sweeps, half)
+
+
+def _two_sweeps(s: Sweep, a: int, b: int) -> tuple[Sweep, Sweep]:
+    """The sweeps that transform a row of length a b."""
+    first = Sweep(a, b, (b, b), (False, False), (s.swapped[0], False), twist=b)
+    return first, Sweep(b, a, (b, a), (True, False), (False, s.swapped[1]), s.scale)
+
+
+def _halves(v: Numbers, n: int) -> tuple[int, int] | None:
+    """The factors of `n` that make the best two sweeps."""
+    factors = [a for a in range(1, math.isqrt(n) + 1) if n % a == 0][1:][-8:]
+    row = Sweep(n, 1, (n, n), (True, True), (False, False))
+    pairs = {pair for a in factors for pair in ((a, n // a), (n // a, a))}
+    return min(sorted(pairs), key=lambda pair: sum(_cost(v, s) for s in _two_sweeps(row, *pair)), default=None)
+
+
+def _cost(v: Numbers, s: Sweep) -> float:
+    each = cost(radices(s.n)) + EXCHANGE * sum(s.rows)
+    return v.blocks(s.lanes) * s.n * each * (SLOWER if v.scratch(s.n) > NEAR else 1)
+
+
+RULES = {"fourier": fourier}

@@ -1,0 +1,127 @@
+"""Loop nests as steps: written in place, as functions, in tasks for threads, or in tasks whose results are folded."""
+
+from __future__ import annotations
+
+import math
+
+from catena.compiler import loops
+from catena.compiler.loops import Nest
+from catena.compiler.plan import partial, pauses, ranges, sharing, stitch
+from catena.compiler.plan.planner import Frame, Planner
+from catena.compiler.program import Launch, Rows, nest_flops
+
+INLINE, INLINE_IN_LOOP = 64, 4096  # nests of at most so much work (blocks * statements) are written in place
+
+
+def launch(p: Planner, frame: Frame, nest: Nest, in_place: bool = False) -> None:
+    """Adds the steps that run a nest; `in_place` says that it writes memory which it reads."""
+    schedule(p, nest)
+    operands = p.operands(frame, nest)
+    blocks = nest.trips // max(1, nest.width if nest.vector is not None else 1)
+    contract = p.depth > 0
+    if blocks <= 1 or blocks * len(nest.stmts) <= (INLINE_IN_LOOP if p.depth else INLINE):
+        frame.steps.append(Launch(nest, operands, in_place, contract))
+        return
+    chunk = sharing.chunk(nest, in_place)
+    if chunk is None and (size := partial.chunk(nest, in_place)) is not None:
+        _in_parts(p, frame, nest, size)
+        return
+    chunk = chunk if p.machine.threads else None
+    opened = ranges.choose(nest, in_place, nest.order[0] if chunk else None)
+    units, pause = sharing.work(nest), pauses.plan(nest, chunk / nest.extents[nest.order[0]] if chunk else 1)
+    frame.steps.append(Launch(nest, operands, in_place, contract, opened, chunk, units=units, pause=pause))
+
+
+def schedule(p: Planner, nest: Nest) -> None:
+    """Orders the loops of a nest, and counts what it costs."""
+    loops.schedule(nest, p.machine.vector_bytes)
+    costs = p.costs
+    costs.flops += costs.trips * nest_flops(nest)
+    costs.units += sharing.work(nest)
+    costs.bytes += costs.trips * nest.trips * 4 * (len(nest.buffers()))
+
+
+def _in_parts(p: Planner, frame: Frame, nest: Nest, size: int) -> None:
+    """A reduction in tasks of `size` iterations, and the folds of what these leave."""
+    split = partial.split(frame.fused.region.values, nest, size)
+    for part in split.made:
+        p.define(frame, part)
+    operands, units = p.operands(frame, nest), sharing.work(nest)
+    pause = pauses.plan(nest, size / nest.extents[ranges.first_folded(nest)])
+    frame.steps.append(
+        Launch(nest, operands, False, p.depth > 0, split.opened, size, split.cut, split.each, units, pause)
+    )
+    for join in split.joins:
+        launch(p, frame, join)
+    for part in split.made:
+        p.free(frame.blocks.pop(part.number))
+
+
+# ---- rules ---------------------------------------------------------------------------------------------------
+
+
+def kernel(p: Planner, frame: Frame, i: int, _) -> None:
+    step = frame.fused.steps[i]
+    nest = frame.nests.of(step)
+    written = [p.define(frame, frame.fused.region.values[n]) for n in step.writes]
+    reads = {frame.blocks[r] for r in step.reads if r in frame.blocks}
+    launch(p, frame, nest, in_place=any(b in reads for b in written))
+
+
+def rows(p: Planner, frame: Frame, i: int, _) -> None:
+    """A row group, in tasks of whole blocks of rows."""
+    step = frame.fused.steps[i]
+    group, values = step.group, frame.fused.region.values
+    for n in step.writes:
+        p.define(frame, values[n])
+    stitch.merge_rows(group)
+    for nest in group.nests:
+        schedule(p, nest)
+    names = dict.fromkeys(b for nest in group.nests for b in nest.buffers() if b not in group.private)
+    operands = {b: p.address(frame, values[b]) for b in names}
+    block, blocks = stitch.blocks(group)
+    work = sum(sharing.work(nest) for nest in group.nests)
+    chunks = min(sharing.chunks(work), blocks) if work > sharing.WORTHWHILE else 1
+    each = -(-blocks // chunks)
+    rows = math.prod(group.nests[0].extents[d] for d in group.nests[0].rows)
+    stops = [pauses.plan(nest, block / rows) for nest in group.nests]
+    frame.steps.append(Rows(group.nests, group.private, operands, p.depth > 0, block, each, blocks, work, stops))
+
+
+def concatenate(p: Planner, frame: Frame, i: int, v) -> None:
+    p.define(frame, v)
+    for nest in frame.nests.concatenate(v):
+        launch(p, frame, nest)
+
+
+def update(p: Planner, frame: Frame, i: int, v) -> None:
+    """A part of an array, or elements that indices name, written over a copy or over the array itself."""
+    if frame.reads_again(v):
+        source, target = p.address(frame, v.args[0]), p.define(frame, v)
+        p.copy(frame, target, source, v.nbytes)
+    else:
+        p.start_as(frame, v.args[0], v, i)
+    build = {"dynamic_update_slice": frame.nests.update_slice, "scatter": frame.nests.scatter}[v.form]
+    launch(p, frame, build(v), in_place=True)
+
+
+def cumulative(p: Planner, frame: Frame, i: int, v) -> None:
+    p.define(frame, v)
+    launch(p, frame, frame.nests.cumulative(v))
+
+
+def reduce_general(p: Planner, frame: Frame, i: int, node) -> None:
+    for out in node.results:
+        p.define(frame, out)
+    launch(p, frame, frame.nests.reduce_general(node))
+
+
+RULES = {
+    "kernel": kernel,
+    "rows": rows,
+    "concatenate": concatenate,
+    "dynamic_update_slice": update,
+    "scatter": update,
+    "cumulative": cumulative,
+    "reduce_general": reduce_general,
+}

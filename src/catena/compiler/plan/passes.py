@@ -1,0 +1,93 @@
+"""The passes: from a graph to a program.
+
+    fuse          which values are stored, and which loop nests compute them       Region -> Fused
+    stitch        kernels over the same rows run together, block by block          Fused -> Fused
+    epilogues     the kernel after a product runs on each block of its rows        Fused -> Fused
+    place         memory for every value; nests are scheduled and shared out       Fused -> Program
+
+Regions of loops and branches go through each pass with the region around them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from catena.compiler.graph import Region
+from catena.compiler.machine import Machine
+from catena.compiler.nests import NestBuilder
+from catena.compiler.plan import control, epilogues, fourier, launches, libraries, products, sorting, stitch
+from catena.compiler.plan.fuse import Fused, fuse
+from catena.compiler.plan.planner import Planner
+from catena.compiler.program import ARGUMENT, RESULT, Buffer, Program
+
+RULES = {
+    **launches.RULES,
+    **products.RULES,
+    **sorting.RULES,
+    **fourier.RULES,
+    **libraries.RULES,
+    **control.RULES,
+}
+Shown = Callable[[str, object], None]  # takes the name of a pass and what it made
+
+
+def plan(region: Region, machine: Machine, donated: Sequence[int] = (), shown: Shown | None = None) -> Program:
+    """The program of a graph for a machine.
+
+    Arguments: `region`; `machine`; `donated`, the inputs whose memory results may take; `shown`, called after
+      each pass with its name and what it made.
+    Raises: CompileError naming the operation that cannot be compiled.
+    """
+    fused = None
+    for name, run in PASSES:
+        fused = run(region) if fused is None else run(fused)
+        if shown is not None:
+            shown(name, fused)
+    program = place(fused, machine, donated)
+    if shown is not None:
+        shown("place", program)
+    return program
+
+
+def _fuse(region: Region) -> Fused:
+    fused = fuse(region)
+    for each in tree(fused):
+        each.nests = NestBuilder(each)
+    return fused
+
+
+def _stitch(fused: Fused) -> Fused:
+    for each in tree(fused):
+        stitch.group_rows(each, each.nests.of)
+    return fused
+
+
+def _epilogues(fused: Fused) -> Fused:
+    for each in tree(fused):
+        epilogues.attach(each, each.nests.of)
+    return fused
+
+
+PASSES = (("fuse", _fuse), ("stitch", _stitch), ("epilogues", _epilogues))
+
+
+def tree(fused: Fused) -> Iterator[Fused]:
+    """The steps of a region, then those of the regions in it."""
+    pending = [fused]
+    while pending:
+        each = pending.pop()
+        yield each
+        pending += [body for step in each.steps for body in step.bodies]
+
+
+def place(fused: Fused, machine: Machine, donated: Sequence[int] = ()) -> Program:
+    """The last pass: the program of fused steps."""
+    region = fused.region
+    inputs = [Buffer(ARGUMENT, v.nbytes, i) for i, v in enumerate(region.inputs)]
+    outputs = [Buffer(RESULT, v.nbytes, k) for k, v in enumerate(region.outputs)]
+    planner = Planner(machine, RULES)
+    body = planner.block(fused, inputs, list(outputs), donated=donated)
+    costs = planner.costs
+    return Program(
+        body, inputs, outputs, machine, fused, planner.arena.peak, planner.reused, flops=costs.flops, bytes=costs.bytes
+    )

@@ -1,0 +1,278 @@
+"""From fused steps to a program: where every value lives, and what each step becomes.
+
+Values get memory in the order of the steps: outputs are computed where they must end up, operands that die are updated
+in place, everything else is a slot on the stack or a piece of the arena, given back after its last use. Loops and
+branches are planned where they stand, so the memory of their bodies is free again after them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from catena.compiler import loops
+from catena.compiler.graph import Value
+from catena.compiler.machine import Machine
+from catena.compiler.nests import NestBuilder
+from catena.compiler.plan.fuse import Fused
+from catena.compiler.plan.fuse import Step as FusedStep
+from catena.compiler.plan.memory import SLOT_BYTES, SLOTS, Arena
+from catena.compiler.program import ARENA, CONSTANT, SLOT, Block, Buffer, Copy, Step
+from catena.core.errors import CompileError
+
+
+@dataclass
+class Frame:
+    """One region while it is planned."""
+
+    fused: Fused
+    steps: list[Step] = field(default_factory=list)
+    blocks: dict[int, Buffer] = field(default_factory=dict)  # root value -> memory
+    targets: dict[int, Buffer] = field(default_factory=dict)  # root value -> where it must be computed
+    last_use: dict[int, int] = field(default_factory=dict)
+    protected: set[int] = field(default_factory=set)  # roots whose memory must not be overwritten
+
+    @property
+    def nests(self) -> NestBuilder:
+        return self.fused.nests
+
+    def starts_as(self, node: Value, result: int, old: Value) -> bool:
+        """Whether a result of a loop is a large carry that starts as `old`, which the loop reads nowhere else."""
+        p = node.params
+        if p["op"] not in ("while", "scan") or old.nbytes <= SLOT_BYTES:
+            return False
+        first = p["cond_consts"] + p["body_consts"] if p["op"] == "while" else p["consts"]
+        roots = [self.fused.root(x) for x in node.args]
+        carries = len(node.results) if p["op"] == "while" else p["carries"]
+        starts = {out.number: roots[first + j] for j, out in enumerate(node.results[:carries])}
+        return starts.get(result) == old.number and roots.count(old.number) == 1
+
+    def reads_again(self, update: Value) -> bool:
+        """Whether an update reads the array that it changes as its updates or indices too: it needs a copy then."""
+        x, *others = (self.fused.root(a) for a in update.args)
+        return x in others
+
+
+@dataclass
+class Costs:
+    """What a program does, counted while it is planned; what loops do, as often as they run (`while` once)."""
+
+    flops: int = 0
+    bytes: int = 0
+    units: int = 0  # of work, as `parallel.work` estimates it
+    trips: int = 1  # iterations of the loops around what is being planned
+
+
+Rule = Callable[["Planner", Frame, int, Value], None]
+
+
+class Planner:
+    """Plans regions; `rules` tell for each form of node that is no kernel how it becomes steps."""
+
+    def __init__(self, machine: Machine, rules: dict[str, Rule]):
+        self.machine, self.rules = machine, rules
+        self.arena = Arena()
+        self.costs = Costs()
+        self.depth = 0  # loops around what is being planned
+        self.reused: dict[int, int] = {}  # result of the program -> donated argument in whose memory it is
+        self._slot_bytes = 0
+        self._live: set[Buffer] = set()  # pieces of the arena
+        self._constants: dict[int, Buffer] = {}
+
+    # ---- regions -------------------------------------------------------------------------------------------
+
+    def block(
+        self,
+        fused: Fused,
+        inputs: list[Buffer],
+        dests: list[Buffer],
+        carried: dict[int, int] | None = None,
+        donated: Sequence[int] = (),
+    ) -> Block:
+        """The steps of a region that reads `inputs` and leaves its outputs at `dests`.
+
+        `carried` maps an output to the input whose memory is that output's destination (loop carries). Inputs
+        that are `donated` give their memory to outputs where that is safe: `self.reused` tells which.
+        """
+        frame = Frame(fused)
+        for v, buffer in zip(fused.region.inputs, inputs):
+            frame.blocks[v.number] = buffer
+            frame.protected.add(v.number)
+        for i, step in enumerate(fused.steps):
+            frame.last_use.update(dict.fromkeys(step.reads, i))
+        if donated:
+            self._reuse(frame, donated, inputs, dests)
+        copies = self._destinations(frame, dests, carried or {})
+        for i, step in enumerate(fused.steps):
+            before = len(frame.steps)
+            self._step(frame, i, step)
+            for planned in frame.steps[before:]:
+                planned.origin = (frame.fused, step)
+            self._release(frame, i, step)
+        self._final_copies(frame, copies, dests, carried or {})
+        for r, buffer in frame.blocks.items():
+            if r not in frame.protected and r not in frame.targets:  # those are whoever's who runs the region
+                self.free(buffer)
+        return Block(frame.steps, fused.region.values)
+
+    def _destinations(self, frame: Frame, dests: list[Buffer], carried: dict[int, int]) -> list[int]:
+        """Chooses which outputs are computed in place; returns the others, to be copied in the end."""
+        region, end = frame.fused.region, len(frame.fused.steps)
+        made = {w: i for i, step in enumerate(frame.fused.steps) for w in step.writes}
+        for out in region.outputs:
+            r = frame.fused.root(out)
+            if r not in made:
+                frame.last_use[r] = end
+        copies = []
+        for k, out in enumerate(region.outputs):
+            r = frame.fused.root(out)
+            if r in made and r not in frame.targets and self._may_write(frame, made[r], r, carried.get(k)):
+                frame.targets[r] = dests[k]
+                frame.last_use[r] = end
+            elif not (k in carried and r == region.inputs[carried[k]].number):
+                copies.append(k)
+                frame.last_use[r] = end
+        return copies
+
+    def _reuse(self, frame: Frame, donated: Sequence[int], inputs: list[Buffer], dests: list[Buffer]) -> None:
+        """Chooses outputs that are computed in the memory of donated inputs, and makes that their destination."""
+        region, free = frame.fused.region, list(donated)
+        made = {w: i for i, step in enumerate(frame.fused.steps) for w in step.writes}
+        kept = {frame.fused.root(out) for out in region.outputs} - set(made)
+        for k, out in enumerate(region.outputs):
+            r = frame.fused.root(out)
+            for i in free:
+                x = region.inputs[i]
+                alike = (x.shape, x.dtype) == (out.shape, out.dtype)
+                if alike and x.number not in kept and r in made and self._may_write(frame, made[r], r, i):
+                    free.remove(i)
+                    self.reused[k], dests[k] = i, inputs[i]
+                    break
+
+    @staticmethod
+    def _may_write(frame: Frame, step: int, r: int, carry: int | None) -> bool:
+        """Whether the step may compute `r` over the memory of the loop carry `carry`."""
+        if carry is None:
+            return True
+        old = frame.fused.region.inputs[carry]
+        last = frame.last_use.get(old.number, -1)
+        if last != step:
+            return last < step
+        s = frame.fused.steps[step]
+        if s.kernel is not None:
+            return old.number not in s.kernel.moved and not s.kernel.axes
+        if s.node is None:
+            return False
+        if s.node.form in ("dynamic_update_slice", "scatter"):
+            return frame.fused.root(s.node.args[0]) == old.number and not frame.reads_again(s.node)
+        return s.node.form == "multi" and frame.starts_as(s.node, r, old)
+
+    def _final_copies(self, frame: Frame, copies: list[int], dests: list[Buffer], carried: dict[int, int]) -> None:
+        overwritten = set(dests) if carried else set()
+        moves = []
+        for k in copies:
+            out = frame.fused.region.outputs[k]
+            source, size = self.address(frame, out), out.nbytes
+            if source in overwritten and source is not dests[k] and size:
+                staged = self.allocate(size)
+                self.copy(frame, staged, source, size)
+                source = staged
+            moves.append((dests[k], source, size))
+        for dest, source, size in moves:
+            self.copy(frame, dest, source, size)
+
+    # ---- memory --------------------------------------------------------------------------------------------
+
+    def allocate(self, size: int) -> Buffer:
+        if size <= SLOT_BYTES and (self._slot_bytes < SLOTS or not size):
+            self._slot_bytes += size
+            return Buffer(SLOT, size)
+        buffer = Buffer(ARENA, size, *self.arena.allocate(size))
+        self._live.add(buffer)
+        return buffer
+
+    def free(self, buffer: Buffer) -> None:
+        """Gives a piece of the arena back; other memory is not the arena's."""
+        if buffer in self._live:
+            self._live.remove(buffer)
+            self.arena.release(buffer.place, buffer.room)
+
+    @staticmethod
+    def copy(frame: Frame, target: Buffer, source: Buffer, size: int) -> None:
+        if target is not source and size:
+            frame.steps.append(Copy(target, source, size))
+
+    def address(self, frame: Frame, v: Value) -> Buffer:
+        """Where a stored value is."""
+        r = frame.fused.root(v)
+        buffer = frame.blocks.get(r)
+        if buffer is None:
+            source = frame.fused.region.values[r]
+            if source.form != "constant":
+                raise CompileError(f"the compiler lost the memory of {source!r}")
+            buffer = frame.blocks[r] = self._constant(source.params["array"])
+            frame.protected.add(r)  # constants outlive the run: nothing is computed in their memory
+        return buffer
+
+    def _constant(self, array: np.ndarray) -> Buffer:
+        known = self._constants.get(id(array))
+        if known is None:
+            known = self._constants[id(array)] = Buffer(CONSTANT, array.nbytes, len(self._constants), array=array)
+        return known
+
+    def define(self, frame: Frame, v: Value) -> Buffer:
+        """Memory for a value about to be computed."""
+        buffer = frame.blocks[v.number] = frame.targets.get(v.number) or self.allocate(v.nbytes)
+        return buffer
+
+    def take(self, frame: Frame, operand: Value, v: Value, step: int) -> bool:
+        """Gives `v` the memory of `operand` if that dies here; True when `v` starts as the operand."""
+        r = frame.fused.root(operand)
+        source = frame.blocks.get(r)
+        target = frame.targets.get(v.number)
+        if target is not None:
+            frame.blocks[v.number] = target
+            return source is target
+        dies = frame.last_use.get(r, -1) == step and r not in frame.protected and source is not None
+        if dies:
+            frame.blocks[v.number] = source
+            del frame.blocks[r]
+            return True
+        self.define(frame, v)
+        return False
+
+    def start_as(self, frame: Frame, operand: Value, v: Value, step: int) -> Buffer:
+        """Memory for a value that starts as the operand: its own where that dies here, else a copy."""
+        source = self.address(frame, operand)
+        if not self.take(frame, operand, v, step):
+            self.copy(frame, frame.blocks[v.number], source, v.nbytes)
+        return frame.blocks[v.number]
+
+    def operands(self, frame: Frame, nest: loops.Nest) -> dict[int, Buffer]:
+        """Where the values are that a nest touches."""
+        values = frame.fused.region.values
+        return {b: self.address(frame, values[b]) for b in nest.buffers()}
+
+    def _release(self, frame: Frame, i: int, step: FusedStep) -> None:
+        """Frees what this step read or wrote for the last time."""
+        for r in (*step.reads, *step.writes):
+            if frame.last_use.get(r, -1) <= i and r not in frame.protected:
+                buffer = frame.blocks.pop(r, None)
+                if buffer is not None and r not in frame.targets:
+                    self.free(buffer)
+
+    # ---- steps ---------------------------------------------------------------------------------------------
+
+    def _step(self, frame: Frame, i: int, step: FusedStep) -> None:
+        if step.kernel is not None:
+            form = "kernel"
+        elif step.group is not None:
+            form = "rows"
+        else:
+            form = step.node.params["op"] if step.node.form == "multi" else step.node.form
+        rule = self.rules.get(form)
+        if rule is None:
+            raise CompileError(f"operation {form!r} cannot be compiled")
+        rule(self, frame, i, step.node)

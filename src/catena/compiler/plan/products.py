@@ -1,0 +1,297 @@
+"""Products of arrays as steps: real ones by tiles (see `contraction`), complex ones by BLAS, tiny ones and those with a
+vector as loop nests; convolutions by tiles.
+
+Tiles read the left operand where it lies, through transposes; the right one too when its columns lie side by
+side and it is small or read few times, else it is packed into panels first. BLAS reads operands where they lie
+when each of their groups of dimensions (batch, free, contracted) has one stride and the matrix has one unit
+stride; else they are copied into that layout first.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from catena.compiler.emit import bounds
+from catena.compiler.graph import Value
+from catena.compiler.plan import contraction, stitch
+from catena.compiler.plan.contraction import Axis, Contraction
+from catena.compiler.plan.fuse import Step
+from catena.compiler.plan.launches import launch, schedule
+from catena.compiler.plan.planner import Frame, Planner
+from catena.compiler.plan.stitch import RowGroup
+from catena.compiler.program import NULL, Buffer, Contract, Gemm
+from catena.compiler.types import NAMES, TYPES
+from catena.core.context import context
+from catena.core.dtypes import KIND
+
+FLOOR = 16 * 16 * 16  # multiplications from which a product is more than a loop nest
+FEWEST_COLUMNS = 4  # of a product by tiles, whose lanes are columns; with fewer, lanes are terms
+
+
+def dot(p: Planner, frame: Frame, i: int, v: Value) -> None:
+    p.define(frame, v)
+    if has_tiles(v):
+        _tiled(p, frame, frame.fused.steps[i])
+    elif KIND[v.dtype] == "c" and v.size and _is_large(v):
+        _by_blas(p, frame, v)
+    else:
+        launch(p, frame, frame.nests.dot(v))
+
+
+def _is_large(v: Value) -> bool:
+    lhs, rhs = v.args
+    same = lhs.dtype == rhs.dtype == v.dtype
+    batch, m, n, k = sizes(v)
+    return same and m * n * k >= FLOOR and k > 0
+
+
+def has_tiles(v: Value) -> bool:
+    """Whether a value is a contraction by tiles."""
+    if v.form == "convolve":
+        return v.size > 0
+    if v.form != "dot" or v.size == 0 or KIND[v.dtype] not in "fiu" or TYPES[NAMES[v.dtype]].narrow:
+        return False
+    return _is_large(v) and sizes(v)[2] >= FEWEST_COLUMNS
+
+
+def row_shape(v: Value) -> tuple:
+    """The leading dimensions of a contraction by tiles that are not its columns."""
+    if v.form == "convolve":
+        return v.shape[:-1]
+    lhs, (lc, _, _, _) = v.args[0], v.params["numbers"]
+    return v.shape[: lhs.ndim - len(lc)]
+
+
+# ---- by tiles ----------------------------------------------------------------------------------------------
+
+
+def _tiled(p: Planner, frame: Frame, step: Step) -> None:
+    """A product by tiles."""
+    v = step.node
+    lhs, rhs = v.args
+    lc, rc, lb, rb = v.params["numbers"]
+    lfree = [d for d in range(lhs.ndim) if d not in lc and d not in lb]
+    rfree = [d for d in range(rhs.ndim) if d not in rc and d not in rb]
+    (a, sa), (b, sb), sc = strides(frame, lhs), strides(frame, rhs), row_major(v.shape)
+    batch = [Axis(lhs.shape[p], sa[p], sb[q], sc[i]) for i, (p, q) in enumerate(zip(lb, rb))]
+    lines = [Axis(lhs.shape[d], sa[d], 0, sc[len(lb) + i]) for i, d in enumerate(lfree)]
+    terms = [Axis(lhs.shape[p], sa[p], sb[q], 0) for p, q in zip(lc, rc)]
+    columns = [Axis(rhs.shape[d], 0, sb[d], 0) for d in rfree]
+    _contract(p, frame, step, (a, b), (batch, lines, terms, columns), (rhs, rb, rc, rfree))
+
+
+def convolve(p: Planner, frame: Frame, i: int, v: Value) -> None:
+    """A convolution, N *S O: rows are places, terms are the taps of the window and the channels of a group. Windows are
+    read where they lie.
+    """
+    p.define(frame, v)
+    if not v.size:
+        return
+    lhs, rhs = v.args
+    n = v.params
+    (a, sa), (b, sb), sc = strides(frame, lhs), strides(frame, rhs), row_major(v.shape)
+    (image, c, *space), (o, inner, *taps) = n["lhs_spec"], n["rhs_spec"]
+    groups, members = n["feature_groups"] * n["batch_groups"], rhs.shape[o]
+    by_channel = n["feature_groups"] > 1
+    group = Axis(groups, sa[c] * rhs.shape[inner] if by_channel else sa[image] * v.shape[0],
+                 sb[o] * (members // groups), members // groups)  # fmt: skip
+    lines = [Axis(v.shape[0], sa[image], 0, sc[0])]
+    lines += [Axis(v.shape[1 + k], sa[d] * s, 0, sc[1 + k]) for k, (d, s) in enumerate(zip(space, n["strides"]))]
+    terms = [(Axis(rhs.shape[e], sa[d] * r, sb[e], 0), e) for d, e, r in zip(space, taps, n["dilation"])]
+    terms = sorted([*terms, (Axis(rhs.shape[inner], sa[c], sb[inner], 0), inner)], key=lambda x: -x[0].a)
+    columns = [Axis(members // groups, 0, sb[o], 0)]
+    axes = ([group], lines, [x for x, _ in terms], columns)
+    split, dims = _split(frame, rhs, o, groups)
+    layout = (split, [o], [dims[e] for _, e in terms], [o + 1])
+    _contract(p, frame, frame.fused.steps[i], (a, b), axes, layout)
+
+
+def _split(frame: Frame, x: Value, d: int, groups: int) -> tuple[Value, list[int]]:
+    """`x` with dimension `d` as groups and members, and where the other dimensions are."""
+    shape = (*x.shape[:d], groups, x.shape[d] // groups, *x.shape[d + 1 :])
+    return _beside(frame, "reshape", shape, (x,)), [e + (e > d) for e in range(x.ndim)]
+
+
+def _contract(p: Planner, frame: Frame, step: Step, operands, axes, layout) -> None:
+    """The contraction of stored operands; `layout` is a view of the right one, for packing it, and its
+    dimensions by kind (batch, terms, columns).
+    """
+    v = step.node
+    a, b = operands
+    batch, lines, terms, columns = map(contraction.merged, axes)
+    n = math.prod(x.extent for x in columns)
+    form = Contraction(TYPES[NAMES[v.dtype]], batch, lines, n, terms)
+    if context.check_bounds:
+        _check_bounds(form, a, b, v, columns)
+    side_by_side = not columns or (len(columns) == 1 and columns[0].b == 1)
+    plan = contraction.plan(form, p.machine.vector_bytes, side_by_side)
+    panels, rest = _panels(p, frame, *layout, plan) if plan.packed else (p.address(frame, b), None)
+    costs = p.costs
+    costs.units += form.products // 8
+    costs.flops += costs.trips * 2 * form.products
+    costs.bytes += costs.trips * sum(x.nbytes for x in (a, b, v))
+    after = _epilogue(p, frame, step, plan)
+    of_after = {} if after is None else p.operands(frame, after)
+    tasks = contraction.tasks(plan, p.depth > 0, after is not None)
+    c = p.address(frame, v)
+    frame.steps.append(Contract(plan, tasks, p.address(frame, a), panels, rest, c, p.depth > 0, after, of_after))
+    if step.epilogue is not None and after is None:
+        launch(p, frame, step.epilogue)
+
+
+def _check_bounds(form: Contraction, a: Value, b: Value, v: Value, columns) -> None:
+    """In checked mode, that the walks over the operands and the result stay inside: their steps are all known."""
+    axes = [*form.batch, *form.rows, *form.terms, *columns]
+    bounds.check_walk("its left operand", [(x.extent, x.a) for x in axes], a.size)
+    bounds.check_walk("its right operand", [(x.extent, x.b) for x in axes], b.size)
+    bounds.check_walk("its result", [(x.extent, x.c) for x in axes if x not in columns] + [(form.columns, 1)], v.size)
+
+
+def _epilogue(p: Planner, frame: Frame, step: Step, plan: contraction.Plan):
+    """The scheduled loop nest that a product's epilogue runs on its rows; None where rows are not one dimension."""
+    nest, values = step.epilogue, frame.fused.region.values
+    if nest is None:
+        return None
+    for n in step.writes:
+        if n != step.node.number:
+            p.define(frame, values[n])
+    stitch.merge_rows(RowGroup([nest], len(row_shape(step.node)), 0, {}, 0, []))
+    if len(nest.rows) != 1 or not contraction.has_rows_in_order(plan):
+        nest.rows = ()
+        return None
+    schedule(p, nest)
+    return nest
+
+
+def _panels(p: Planner, frame: Frame, x: Value, batch, terms, columns, plan) -> tuple[Buffer, Buffer]:
+    """`x` packed: for each batch member and panel, the columns of each term; and the columns beyond the panels."""
+    members, length, n = (math.prod(x.shape[d] for d in dims) for dims in (batch, terms, columns))
+    order = (*batch, *terms, *columns)
+    flat = _beside(frame, "transpose", [x.shape[d] for d in order], (x,), perm=order)
+    flat = _beside(frame, "reshape", (members, length, n), (flat,))
+    whole = plan.panels * plan.columns
+    packed: list[Buffer] = []
+    for start, count, each in ((0, plan.panels, plan.columns), (whole, int(plan.rest > 0), plan.rest)):
+        if not count:
+            packed.append(packed[0] if packed else Buffer(NULL, 0))
+            continue
+        part = flat
+        if count * each < n:
+            shape = (members, length, count * each)
+            part = _beside(frame, "slice", shape, (flat,), start=(0, 0, start), strides=(1, 1, 1))
+        part = _beside(frame, "reshape", (members, length, count, each), (part,))
+        part = _beside(frame, "transpose", (members, count, length, each), (part,), perm=(0, 2, 1, 3))
+        packed.append(_copied(p, frame, part))
+    return tuple(packed)
+
+
+def _copied(p: Planner, frame: Frame, part: Value) -> Buffer:
+    """Memory that holds a view's elements in their order."""
+    packed = _beside(frame, "packed", part.shape, (part,))
+    buffer = p.define(frame, packed)
+    launch(p, frame, frame.nests.copy(part, packed))
+    return buffer
+
+
+def _beside(frame: Frame, form: str, shape, args, **params) -> Value:
+    """A value beside those of the graph, which only the nests planned here read."""
+    values = frame.fused.region.values
+    new = Value(form, tuple(shape), args[0].dtype, args, params, len(values))
+    values.append(new)
+    return new
+
+
+def row_major(shape) -> list[int]:
+    """Elements from one step to the next in each dimension of a contiguous array."""
+    strides, step = [0] * len(shape), 1
+    for d in reversed(range(len(shape))):
+        strides[d] = step
+        step *= shape[d]
+    return strides
+
+
+# ---- by BLAS -----------------------------------------------------------------------------------------------
+
+
+def sizes(v: Value) -> tuple[int, int, int, int]:
+    """Batch, rows, columns and contracted length."""
+    lhs, rhs = v.args
+    lc, rc, lb, rb = v.params["numbers"]
+    batch = math.prod(lhs.shape[d] for d in lb)
+    k = math.prod(lhs.shape[d] for d in lc)
+    m = math.prod(lhs.shape) // max(batch * k, 1) if lhs.size else 0
+    n = math.prod(rhs.shape) // max(batch * k, 1) if rhs.size else 0
+    return batch, m, n, k
+
+
+def strides(frame: Frame, x: Value) -> tuple[Value, list[int]] | None:
+    """The stored value under the transposes of `x`, and the stride of each dimension of `x` in it."""
+    order = list(range(x.ndim))
+    while not frame.fused.is_stored(x) and x.form == "transpose":
+        order = [x.params["perm"][d] for d in order]
+        x = x.args[0]
+    if not frame.fused.is_stored(x):
+        return None
+    steps = row_major(x.shape)
+    return x, [steps[d] for d in order]
+
+
+def _group(x: Value, strides: list[int], dims) -> int | None:
+    """The single stride of a group of dimensions, 0 when it has one element; None when there is none."""
+    dims = [d for d in dims if x.shape[d] != 1]
+    for a, b in zip(dims, dims[1:]):
+        if strides[a] != strides[b] * x.shape[b]:
+            return None
+    return strides[dims[-1]] if dims else 0
+
+
+def _matrix(p: Planner, frame: Frame, x: Value, batch, rows, columns) -> tuple[Buffer, tuple[int, int, int]]:
+    """Where `x` is as batches of matrices, and the strides of batches, rows and columns; one of the last two is 1."""
+    r, c = (math.prod(x.shape[d] for d in dims) for dims in (rows, columns))
+    found = strides(frame, x)
+    if found is not None:
+        base, steps = found
+        groups = [_group(x, steps, g) for g in (batch, rows, columns)]
+        if None not in groups:
+            s, down, across = groups
+            down, across = (down or (1 if across != 1 else c)), (across or (1 if down != 1 else r))
+            if r == 1:
+                down = max(c, 1) if across == 1 else 1
+            if (down == 1 and across >= r) or (across == 1 and down >= c):
+                return p.address(frame, base), (s, down, across)
+    order = (*batch, *rows, *columns)
+    moved = _beside(frame, "transpose", [x.shape[d] for d in order], (x,), perm=order)
+    return _copied(p, frame, moved), (r * c, c, 1)
+
+
+def _by_blas(p: Planner, frame: Frame, v: Value) -> None:
+    lhs, rhs = v.args
+    lc, rc, lb, rb = v.params["numbers"]
+    lfree = [d for d in range(lhs.ndim) if d not in lc and d not in lb]
+    rfree = [d for d in range(rhs.ndim) if d not in rc and d not in rb]
+    batch, m, n, k = sizes(v)
+    a, left = _matrix(p, frame, lhs, lb, lfree, lc)
+    b, right = _matrix(p, frame, rhs, rb, rc, rfree)
+    costs = p.costs
+    costs.units += batch * m * n * k // 8
+    costs.flops += costs.trips * 2 * (4 if KIND[v.dtype] == "c" else 1) * batch * m * n * k
+    frame.steps.append(Gemm(Product(v.dtype, batch, m, n, k, left, right), a, b, p.address(frame, v)))
+
+
+@dataclass(frozen=True)
+class Product:
+    """Batches of C = A B, rows of C contiguous, A and B with the strides (batch, rows, columns)."""
+
+    dtype: np.dtype
+    batch: int
+    m: int
+    n: int
+    k: int
+    a: tuple[int, int, int]
+    b: tuple[int, int, int]
+
+
+RULES = {"dot": dot, "convolve": convolve}

@@ -1,0 +1,74 @@
+"""Checks a program: every step reads what was written before, and no two live pieces of memory overlap."""
+
+from __future__ import annotations
+
+from catena.compiler import loops
+from catena.compiler.program import ARENA, ARGUMENT, CONSTANT, NULL, Block, Buffer, Copy, Launch, Program, Step
+from catena.core.errors import CompileError
+
+
+def verify(program: Program) -> None:
+    """Raises CompileError naming the first step that is wrong."""
+    spans: dict[Buffer, list[int]] = {}
+    written = {b for b in program.inputs}
+    _block(program.body, written, spans, 0)
+    reused = {program.outputs[k] for k in program.reused}
+    for k, buffer in enumerate(program.outputs):
+        if buffer.bytes and buffer not in written and buffer not in reused:
+            raise CompileError(f"program: nothing writes result {k}")
+    _check_arena(program, spans)
+
+
+def _block(block: Block, written: set[Buffer], spans: dict[Buffer, list[int]], at: int) -> int:
+    """Checks the steps of a block, from place `at` on; returns the place after them."""
+    for step in block.steps:
+        start = at
+        for buffer in step.reads():
+            owner = buffer.owner()
+            if owner.bytes and owner not in written and owner.kind not in (CONSTANT, ARGUMENT, NULL):
+                raise CompileError(f"program: {_shown(step)} reads {buffer}, which nothing has written")
+        _check_nests(step)
+        at += 1
+        if inner := step.blocks():
+            # What the step writes is there for its blocks: the carries of a loop, and slices of whole arrays.
+            inside = written | set(step.reads()) | {s for s in getattr(step, "slices", ())}
+            ends = []
+            for each in inner:
+                after = set(inside)
+                at = _block(each, after, spans, at)
+                ends.append(after)
+            written |= set.intersection(*ends) if step.name == "branch" else ends[0]
+        written.update(b for buffer in step.writes() for b in (buffer, buffer.owner()))
+        for buffer in (*step.reads(), *step.writes(), *step.scratch()):
+            span = spans.setdefault(buffer.owner(), [start, at])
+            span[0], span[1] = min(span[0], start), max(span[1], at)
+    return at
+
+
+def _check_nests(step: Step) -> None:
+    for nest in step.nests():
+        loops.verify(nest)
+    if isinstance(step, Launch) and not step.in_place and not step.parts:
+        shared = set(step.reads()) & set(step.writes())
+        if any(b.bytes for b in shared):
+            raise CompileError(f"program: {_shown(step)} writes memory that it reads, and is not said to be in place")
+    if isinstance(step, Copy) and step.bytes > min(step.source.bytes, step.target.bytes):
+        raise CompileError(f"program: {_shown(step)} copies more than there is")
+
+
+def _check_arena(program: Program, spans: dict[Buffer, list[int]]) -> None:
+    pieces = [(b, span) for b, span in spans.items() if b.kind == ARENA and b.bytes]
+    pieces.sort(key=lambda piece: piece[0].place)
+    for i, (b, (start, stop)) in enumerate(pieces):
+        end = b.place + b.bytes
+        if end > program.arena_bytes:
+            raise CompileError(f"program: {b} reaches beyond the {program.arena_bytes} bytes of temporaries")
+        for c, (first, last) in pieces[i + 1 :]:
+            if c.place >= end:
+                break
+            if first < stop and start < last:
+                raise CompileError(f"program: {b} and {c} are in use at the same time and overlap")
+
+
+def _shown(step: Step) -> str:
+    return f"{step.name} ({step.detail()})"

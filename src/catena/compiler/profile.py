@@ -1,0 +1,106 @@
+"""What each step of a program takes: the program runs with a clock around every step."""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from catena.compiler import report
+from catena.compiler.compile import compile_region, lower
+from catena.compiler.emit import clock
+from catena.compiler.emit.clock import Clock
+from catena.compiler.graph import Builder
+from catena.compiler.program import Buffer, Step
+from catena.core.errors import CompileError
+
+COPIED = 1 << 25  # bytes that are copied to measure memory: more than caches hold
+WIDTH = 768  # of the matrices whose product measures arithmetic
+
+
+@dataclass(frozen=True)
+class Row:
+    """One step: how deep it is in loops and branches, what it is, the user's lines that it does; seconds of all its
+    runs together, the bytes that one run reads and writes at most, and its arithmetic operations.
+    """
+
+    depth: int
+    what: str
+    places: str
+    seconds: float
+    runs: int
+    bytes: int
+    flops: int
+
+    @property
+    def bytes_per_second(self) -> float:
+        return self.bytes * self.runs / self.seconds if self.seconds else 0.0
+
+    @property
+    def flops_per_second(self) -> float:
+        return self.flops * self.runs / self.seconds if self.seconds else 0.0
+
+
+@dataclass(frozen=True)
+class Ceilings:
+    """What this machine does at most in a second, as measured: bytes copied, operations of a product of float32."""
+
+    bytes_per_second: float
+    flops_per_second: float
+
+
+def profile(closed_jaxpr, values: Sequence[np.ndarray], repeats: int) -> tuple[float, list[Row]]:
+    """The seconds of the quickest of so many runs, and its steps in the order of the program's text.
+
+    Raises: CompileError where the system has no clock that programs can read.
+    """
+    if not clock.is_available():
+        raise CompileError("profile: this system has no clock_gettime, by which programs measure their steps")
+    clocks: list[Clock] = []
+    executable = compile_region(lower(closed_jaxpr), clocks=clocks)
+    (found,) = clocks
+    executable(*values)
+    best, table = float("inf"), found.table
+    for _ in range(repeats):
+        found.table[:] = 0
+        start = time.perf_counter()
+        executable(*values)
+        seconds = time.perf_counter() - start
+        if seconds < best:
+            best, table = seconds, found.table.copy()
+    return best, [_row(depth, step, *table[:, i]) for i, (depth, step) in enumerate(found.steps)]
+
+
+def _row(depth: int, step: Step, nanoseconds: int, runs: int) -> Row:
+    what = f"{step.name} {step.detail()}".rstrip()
+    size = sum(_touched(b) for b in (*step.reads(), *step.writes()))
+    places = report.places(*step.origin) if step.origin is not None else ""
+    return Row(depth, what, places, int(nanoseconds) * 1e-9, int(runs), size, step.flops())
+
+
+def _touched(buffer: Buffer) -> int:
+    return buffer.bytes
+
+
+@functools.cache
+def ceilings() -> Ceilings:
+    """Measured once in a process, in some tens of milliseconds."""
+    source, target = np.ones(COPIED, np.uint8), np.empty(COPIED, np.uint8)
+    b = Builder()
+    x, y = (b.input((WIDTH, WIDTH), np.dtype(np.float32)) for _ in range(2))
+    b.region.outputs = [b.dot_general(x, y, (((1,), (0,)), ((), ())), np.dtype(np.float32))]
+    product, a = compile_region(b.region), np.ones((WIDTH, WIDTH), np.float32)
+    copying = _quickest(lambda: np.copyto(target, source))
+    return Ceilings(2 * COPIED / copying, 2 * WIDTH**3 / _quickest(lambda: product(a, a)))
+
+
+def _quickest(run) -> float:
+    times = []
+    for _ in range(5):
+        start = time.perf_counter()
+        run()
+        times.append(time.perf_counter() - start)
+    return min(times)

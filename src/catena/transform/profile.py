@@ -1,0 +1,82 @@
+"""``f.profile(*args)``: what each step of a compiled function takes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from catena.core.lazy import LazyModule, has_compiler
+
+compiler_profile = LazyModule("catena.compiler.profile")
+
+
+class Profile:
+    """The steps of a compiled function and what they took; prints as a table.
+
+    ``rows`` have ``what`` the step is, the user's lines as ``places``, how deep it is in loops and branches
+    (``depth``), ``seconds`` of all its ``runs`` together, the ``bytes`` that one run reads and writes at most and its
+    ``flops``, ``bytes_per_second`` and ``flops_per_second``. ``seconds`` is what the whole call took, ``ceilings`` what
+    this machine does at most in a second, as measured.
+    """
+
+    def __init__(self, name: str, seconds: float, rows: Sequence[Any], ceilings: Any):
+        self.name, self.seconds, self.rows, self.ceilings = name, seconds, tuple(rows), ceilings
+
+    def __repr__(self) -> str:
+        most = self.ceilings
+        head = (
+            f"{self.name}: {duration(self.seconds)}; this machine copies {rate(most.bytes_per_second)}B/s and does "
+            f"{rate(most.flops_per_second)}flop/s"
+        )
+        titles = ("time", "share", "runs", "B/s", "of peak", "flop/s", "of peak", "step")
+        lines = [titles, *(self._line(row) for row in self.rows)]
+        widths = [max(len(line[i]) for line in lines) for i in range(len(titles) - 1)]
+        shown = ["  ".join([*(x.rjust(n) for x, n in zip(line, widths, strict=False)), line[-1]]) for line in lines]
+        return "\n".join([head, *("  " + line.rstrip() for line in shown)])
+
+    def _line(self, row: Any) -> tuple[str, ...]:
+        moved, done = row.bytes_per_second, row.flops_per_second
+        place = f"   ({row.places})" if row.places else ""
+        return (
+            duration(row.seconds),
+            share(row.seconds, self.seconds),
+            str(row.runs),
+            rate(moved),
+            share(moved, self.ceilings.bytes_per_second),
+            rate(done) if row.flops else "",
+            share(done, self.ceilings.flops_per_second) if row.flops else "",
+            "  " * row.depth + row.what + place,
+        )
+
+
+REPEATS = 5
+
+
+def profile(name: str, closed, values: Sequence[np.ndarray]) -> Profile:
+    """The profile of a closed jaxpr on the values of its arguments: that of the quickest of some runs."""
+    if not has_compiler():
+        raise RuntimeError("profile: there is no compiler here (see docs/without_llvm.md), so no program to profile")
+    seconds, rows = compiler_profile.profile(closed, values, REPEATS)
+    return Profile(name, seconds, rows, compiler_profile.ceilings())
+
+
+def duration(seconds: float) -> str:
+    """A time with a unit."""
+    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+        if seconds >= scale:
+            return f"{seconds / scale:.3g} {unit}"
+    return f"{seconds * 1e9:.0f} ns"
+
+
+def rate(number: float) -> str:
+    """A number with a prefix of thousands."""
+    for prefix, scale in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if round(number / scale, 2) >= 1:
+            return f"{number / scale:.3g} {prefix}"
+    return f"{number:.3g} "
+
+
+def share(part: float, whole: float) -> str:
+    return f"{100 * part / whole:.0f} %" if whole else ""
