@@ -13,6 +13,7 @@ THREADS = "the compiler's threads and locks"
 ROUTINES = "which routines compiled programs call, and how"
 LONG = "it ends work that takes minutes step by step, or one call of NumPy's"
 ACCURACY = "functions are as accurate as NumPy's and SciPy's, and have other last bits"
+ARRAYS = "NumPy has no arrays with such extents"
 BITS = "NumPy's bits depend on how operands lie in memory"
 
 # a reason, a file of tests (or of the package: its docstrings), and which of its tests, with or without parameters;
@@ -65,6 +66,12 @@ ROWS = [
     (TEXTS, "house/test_checked_mode.py"),
     (ROUTINES, "house/test_machines.py", "test_eager_and_compiled_code_call_the_same_routine"),
     (DISK, "house/test_machines.py", "test_programs_on_disk_are_those_of_this_library"),
+    (TEXTS, "transform/test_explain.py", "test_rows_products_and_places", "test_loops_and_branches_are_shown_inside",
+     "test_library_calls_sorts_and_scatters", "test_a_function_that_needs_no_arguments_is_explained_as_called_without"),
+    (TEXTS, "transform/test_jit.py", "test_stages", "test_a_program_is_compiled_once_by_all_threads"),
+    (THREADS, "runtime/test_threads_and_forks.py", "test_a_child_of_a_fork_finds_no_lock_taken",
+     "test_a_fork_waits_for_what_another_thread_imports"),
+    (ARRAYS, "runtime/test_hostile_inputs.py", "test_empty_values_may_have_any_other_extent"),
     (THREADS, "lax/test_scatter_many.py", "test_the_parts_are_shared_out_among_threads"),
     (ACCURACY, "lax/test_accuracy.py", "test_accurate[lgamma-float64---eager]",
      "test_accurate[lgamma-float64---compiled]", "test_accurate[erfc-float64---eager]",

@@ -42,8 +42,16 @@ close((jnp.ones((300, 300)) @ jnp.ones((300, 2)))[0], [300, 300])
 assert jax.random.normal(jax.random.key(0), (1000,)).std() > 0.9
 assert jax.random.bits(jax.random.split(jax.random.key(1))[0]).dtype == "uint32"
 close(jnp.sort(-x), -np.arange(4.0, 0, -1))
+f = jax.jit(jnp.sin)
+f(1.0)
+text = f.explain(x)
+assert "sin: 1 equation, evaluated one after the other, since there is no compiler here" in text
+assert "different type of x: now float32[4]" in text
+compiled = f.lower(x).compile()
+close(compiled(x), np.sin(x), 1e-6)
+assert "sin" in f.lower(x).as_text()
 try:
-    jax.jit(jnp.sin).lower(x).compile().cost_analysis()
+    compiled.cost_analysis()
 except jax.errors.CompileError as error:
     assert "no compiler" in str(error)
 else:

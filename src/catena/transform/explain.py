@@ -1,6 +1,6 @@
 """``f.explain(...)``: what a jitted function was compiled to, and why more than once, in words."""
 
-from catena.core.lazy import LazyModule
+from catena.core.lazy import LazyModule, has_compiler
 from catena.core.source import function_place
 from catena.transform import misses
 
@@ -15,10 +15,13 @@ def explanation(compiled, keys: list[tuple], names: list[str]) -> str:
       keys: the cache keys of the function, oldest first.
       names: the names of its arguments' leaves.
     """
+    equations = counted(len(compiled._call.closed.eqns), "equation")
+    if not has_compiler():
+        head = f"{compiled.fun_name}: {equations}, evaluated one after the other, since there is no compiler here"
+        return "\n".join([head, *(recompilations(keys, names) if len(keys) > 1 else [])])
     lines = compiler.explain(compiled._call.closed)
     memory = compiled.memory_analysis()
     count = sum(not line.startswith(" ") for line in lines)
-    equations = counted(len(compiled._call.closed.eqns), "equation")
     head = f"{compiled.fun_name}: {equations} became {counted(count, 'step')}"
     history = [*recompilations(keys, names), *linked(compiled.runtime_executable())] if len(keys) > 1 else []
     return "\n".join([head, *("  " + line for line in lines), sizes(memory), *history])
