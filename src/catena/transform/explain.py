@@ -16,7 +16,7 @@ def explanation(compiled, keys: list[tuple], names: list[str]) -> str:
       names: the names of its arguments' leaves.
     """
     equations = counted(len(compiled._call.closed.eqns), "equation")
-    if not has_compiler():
+    if not has_compiler() and compiled.runtime_executable() is not None:
         head = f"{compiled.fun_name}: {equations}, evaluated one after the other, since there is no compiler here"
         return "\n".join([head, *(recompilations(keys, names) if len(keys) > 1 else [])])
     lines = compiler.explain(compiled._call.closed)
