@@ -31,7 +31,7 @@ import numpy as np
 
 from catena.compiler import convolution, fission, indexing, library, ordering, windows
 from catena.core.dtypes import KIND, float0, is_extended
-from catena.core.errors import CompileError, OutOfMemoryError
+from catena.core.errors import ADDRESSABLE, CompileError, OutOfMemoryError, value_too_large
 from catena.core.stack import is_stack
 from catena.runtime import stacks
 
@@ -40,18 +40,9 @@ COMPARISONS = frozenset("eq ne lt le gt ge lt_total le_total eq_total is_finite"
 REDUCTIONS = frozenset("sum prod max min and or xor".split())
 
 
-# What a process can address on a processor of today. A larger value cannot be stored, nor be gone through in an hour.
-ADDRESSABLE = 1 << 47
-
-
 def too_large(value: Value) -> OutOfMemoryError:
     """The error for a value that no machine can hold."""
-    place = f", at {value.source}" if value.source else ""
-    return OutOfMemoryError(
-        f"RESOURCE_EXHAUSTED: Out of memory: a value of shape {value.shape} and dtype {value.dtype} has "
-        f"{value.nbytes:,} bytes; a program may have values of at most {ADDRESSABLE:,} bytes each, whether it "
-        f"allocates memory for them or not{place}"
-    )
+    return value_too_large(value.shape, value.dtype, value.nbytes, value.source)
 
 
 class Value:

@@ -6,7 +6,6 @@ from catena.core.array import as_array, make_array
 from catena.core.aval import ShapedArray
 from catena.core.source import function_place
 from catena.core.staging import DebugInfo, trace_to_closed_jaxpr
-from catena.transform import interpreted
 
 
 class Inlined:
@@ -88,6 +87,5 @@ def register_lowering(
         return lambda given: register_lowering(primitive, given, platform)
     if platform in (None, "cpu"):
         primitive.lower = rule if isinstance(rule, Inlined) else WritesMLIR(primitive, rule)
-        interpreted.calls[primitive] = primitive.lower.interpreted
         primitive.own = False  # programs with it are no longer what the package makes of them
     return rule

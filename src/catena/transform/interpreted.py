@@ -111,9 +111,12 @@ def _function(eqn: Eqn):
     it is evaluated otherwise.
     """
     primitive = eqn.primitive
-    if not primitive.own:
-        primitive.rule("lower")  # one that programs cannot have is refused here too
-    if primitive in calls or primitive.takes_arrays or primitive.multiple_results or _is_special(eqn.outvars[0].aval):
+    if (
+        _call_rule(primitive) is not None
+        or primitive.takes_arrays
+        or primitive.multiple_results
+        or _is_special(eqn.outvars[0].aval)
+    ):
         return None
     found, others = formulas.get(primitive, (primitive.rule("evaluate"), ()))
     function = primitive.evaluate if eqn.invars and eqn.invars[0].aval.dtype in others else found
@@ -144,14 +147,23 @@ def _step(eqn: Eqn, function, inputs: list, outputs: list, last: tuple, spare: d
         kind = avals[0].shape, avals[0].dtype
         out = [i for i in last if isinstance(function, np.ufunc) and spare.get(i) == kind][:1]
         return function, _getter([*inputs, *out]), outputs[0], avals[0].dtype, tuple(i for i in last if i not in out)
-    if primitive in calls:
-        call = calls[primitive](**eqn.params)
+    call_rule = _call_rule(primitive)
+    if call_rule is not None:
+        call = call_rule(**eqn.params)
     elif primitive.takes_arrays or any(map(_is_special, avals)):
         call = functools.partial(_bind, eqn, [v.aval for v in eqn.invars])
     else:
         call = functools.partial(_several, functools.partial(primitive.rule("evaluate"), **eqn.params), avals)
     where = slice(outputs[0], outputs[-1] + 1) if outputs else slice(0)
     return call, _getter(inputs), where, None, last
+
+
+def _call_rule(primitive):
+    """The rule of a primitive in ``calls``, or what its user said it compiles to (see ``interpreters.mlir``); one that
+    programs cannot have is refused here too.
+    """
+    said = None if primitive.own else getattr(primitive.rule("lower"), "interpreted", None)
+    return said or calls.get(primitive)
 
 
 def _is_special(aval) -> bool:

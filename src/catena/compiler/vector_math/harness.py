@@ -2,8 +2,9 @@
 
 import ctypes
 
-import llvmlite.binding as llvm
 import numpy as np
+
+from catena.core.lazy import llvm
 
 from . import library
 from .text import FORMATS, Type
@@ -50,17 +51,18 @@ class Compiled:
     """
 
     def __init__(self, name: str, elem: str, width: int) -> None:
-        llvm.initialize_native_target()
-        llvm.initialize_native_asmprinter()
-        features = llvm.get_host_cpu_features().flatten()
-        target = llvm.Target.from_default_triple()
-        machine = target.create_target_machine(cpu=llvm.get_host_cpu_name(), features=features, opt=2)
-        module = llvm.parse_assembly(module_text(name, elem, width))
+        binding = llvm()
+        binding.initialize_native_target()
+        binding.initialize_native_asmprinter()
+        features = binding.get_host_cpu_features().flatten()
+        target = binding.Target.from_default_triple()
+        machine = target.create_target_machine(cpu=binding.get_host_cpu_name(), features=features, opt=2)
+        module = binding.parse_assembly(module_text(name, elem, width))
         module.verify()
-        builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=2))
+        builder = binding.create_pass_builder(machine, binding.create_pipeline_tuning_options(speed_level=2))
         builder.getModulePassManager().run(module, builder)
         self.assembly = machine.emit_assembly(module)
-        self.engine = llvm.create_mcjit_compiler(module, machine)
+        self.engine = binding.create_mcjit_compiler(module, machine)
         self.engine.finalize_object()
         self.arity, self.scalar = library.arity(name), FORMATS[elem].scalar
         types = [ctypes.c_void_p] * (self.arity + 1) + [ctypes.c_int64]
