@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from catena.core import dtypes
+from catena.core.trace import leaf_value
 from catena.core.tree import tree_flatten, tree_unflatten
 from catena.core.zeros import get_aval
 from catena.lax.convert import convert_element_type
@@ -15,7 +16,6 @@ from catena.lax.join import concatenate
 from catena.lax.shape import reshape
 from catena.lax.slicing import slice_in_dim
 from catena.numpy.creation import zeros
-from catena.transform.custom_call import leaf_value
 
 
 def ravel_pytree(pytree: Any) -> tuple[Any, Callable]:

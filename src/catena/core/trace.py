@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from catena.core import errors
-from catena.core.array import Array
+from catena.core import dtypes, errors
+from catena.core.array import Array, as_array
 from catena.core.token import Token
 
 
@@ -274,8 +274,14 @@ def escaped(tracer) -> errors.UnexpectedTracerError:
     )
 
 
-def check_alive(x):
-    """``x``, or an error where it is a tracer whose trace has ended."""
-    if isinstance(x, Tracer) and not x._trace.alive:
-        raise escaped(x)
-    return x
+def leaf_value(x):
+    """A leaf of the user's data as a value of the language.
+
+    Raises:
+      TypeError: it is none, and no Python or NumPy value that stands for one.
+    """
+    if isinstance(x, VALUES):
+        return x
+    if dtypes.is_scalar_or_numpy(x):
+        return as_array(x)
+    raise TypeError(f"Argument '{x}' of type {type(x)} is not a valid JAX type.{errors.how_to_register(x)}")

@@ -3,9 +3,9 @@
 import functools
 from collections.abc import Callable
 
+from catena.core.axes import move_axis
 from catena.core.unbuilt import absent as _absent
 from catena.interpreters.rules import Rules
-from catena.lax.structure import move_axis
 from catena.transform.batch import batch_rules as _batch_rules
 
 not_mapped = None

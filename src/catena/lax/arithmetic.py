@@ -7,6 +7,7 @@ import numpy as np
 
 from catena.core import dtypes
 from catena.core.aval import ShapedArray
+from catena.core.axes import at_front
 from catena.core.primitive import NoRule
 from catena.core.structural import add_any_p
 from catena.core.zeros import UndefinedPrimal, Zero, get_aval, is_undefined_primal
@@ -27,7 +28,7 @@ from catena.lax.elementwise import (
     spread_operands,
 )
 from catena.lax.signed_zeros import maximum, minimum
-from catena.lax.structure import broadcast_to, front, like, unbroadcast
+from catena.lax.structure import broadcast_to, like, unbroadcast
 
 # ------------------------------------------------------------------------------------------------------------
 # What several share
@@ -627,7 +628,7 @@ def _add_any_abstract(x, y):
 
 
 def _add_any_batch(axis, args, dims):
-    return add_any_p.bind(*[front(axis, x, d) for x, d in zip(args, dims, strict=True)]), 0
+    return add_any_p.bind(*[at_front(axis.size, x, d) for x, d in zip(args, dims, strict=True)]), 0
 
 
 elementwise(

@@ -11,6 +11,7 @@ from catena.core import casts, dtypes
 from catena.core import shapes as core_shapes
 from catena.core.array import Array, make_array
 from catena.core.aval import ShapedArray
+from catena.core.axes import move_axis
 from catena.core.placed import follow
 from catena.core.primitive import NoRule, Primitive, define
 from catena.core.shapes import check_positions
@@ -21,15 +22,7 @@ from catena.lax.convert import convert
 from catena.lax.elementwise import NUMBER, check_admitted
 from catena.lax.native import repeated_kernel
 from catena.lax.policy import LARGE
-from catena.lax.structure import (
-    as_ints,
-    canonical_axis,
-    canonical_shape,
-    check_no_sharding,
-    linear_jvp,
-    move_axis,
-    repeated,
-)
+from catena.lax.structure import as_ints, canonical_axis, canonical_shape, check_no_sharding, linear_jvp, repeated
 
 
 def structural(
@@ -161,7 +154,7 @@ def broadcast_in_dim(operand, shape, broadcast_dimensions, *, out_sharding=None)
     >>> lax.broadcast_in_dim(np.array([1, 2]), (3, 2), (1,)).tolist()
     [[1, 2], [1, 2], [1, 2]]
     """
-    check_no_sharding("broadcast_in_dim", out_sharding)
+    check_no_sharding("lax.broadcast_in_dim", out_sharding)
     shape, dims = (
         canonical_shape(shape, "broadcast_in_dim"),
         as_ints(broadcast_dimensions, "broadcast_in_dim: broadcast_dimensions"),
@@ -305,7 +298,7 @@ def full(shape, fill_value, dtype=None, *, sharding=None):
     >>> lax.full((2,), 7).tolist()
     [7, 7]
     """
-    check_no_sharding("full", sharding)
+    check_no_sharding("lax.full", sharding)
     shape = canonical_shape(shape, "full")
     check_nonnegative("full", "shape", shape)
     if np.shape(fill_value):
@@ -349,7 +342,7 @@ def full_like(x, fill_value, dtype=None, shape=None, sharding=None):
     check_nonnegative("full_like", "shape", shape)
     if dtype is not None:
         return full(shape, fill_value, dtype, sharding=sharding)
-    check_no_sharding("full_like", sharding)
+    check_no_sharding("lax.full_like", sharding)
     if np.shape(fill_value):
         raise TypeError(f"full must be called with scalar fill_value, got fill_value.shape {np.shape(fill_value)}.")
     value = as_scalar(fill_value, aval.dtype, aval.weak_type)
@@ -467,7 +460,7 @@ def broadcasted_iota(dtype, shape, dimension, *, out_sharding=None):
     >>> lax.broadcasted_iota("int32", (2, 3), 1).tolist()
     [[0, 1, 2], [0, 1, 2]]
     """
-    check_no_sharding("broadcasted_iota", out_sharding)
+    check_no_sharding("lax.broadcasted_iota", out_sharding)
     dtype = dtypes.check_user_dtype_supported(dtype, "iota")
     return iota_p.bind(
         dtype=dtype,

@@ -17,21 +17,22 @@ import numpy as np
 from catena.core import dtypes
 from catena.core.array import Array, as_array
 from catena.core.aval import ShapedArray
+from catena.core.axes import at_front, move_axis
 from catena.core.casts import convert
 from catena.core.effects import debug_effect, io_effect, ordered_debug_effect, ordered_io_effect
 from catena.core.errors import JaxRuntimeError
 from catena.core.lazy import LazyModule
 from catena.core.primitive import Primitive
 from catena.core.source import function_name
+from catena.core.trace import leaf_value
 from catena.core.traceback import user_frames
 from catena.core.tree import tree_flatten, tree_leaves, tree_structure, tree_unflatten
 from catena.core.zeros import Zero, get_aval
 from catena.lax.control_flow.map import map as lax_map
 from catena.lax.join import concatenate
+from catena.lax.structure import check_no_sharding
 from catena.transform import interpreted
 from catena.transform.arguments import leaf_aval
-from catena.transform.batch import at_front, move_axis
-from catena.transform.custom_call import leaf_value
 from catena.transform.functions import check_callable
 
 logging = LazyModule("logging")
@@ -248,7 +249,7 @@ def pure_callback(
     check_callable(callback)
     if vmap_method is not None and vmap_method not in VMAP_METHODS:
         raise ValueError(f"vmap_method must be one of {VMAP_METHODS} or None, got {vmap_method!r}")
-    check_no_sharding(sharding, "pure_callback")
+    check_no_sharding("pure_callback", sharding)
     leaves, in_tree = tree_flatten((args, kwargs))
     result_avals, out_tree = result_types(result_shape_dtypes)
     flat = FlatCallback(callback, in_tree, "pure_callback")
@@ -256,11 +257,6 @@ def pure_callback(
         *[leaf_value(x) for x in leaves], callback=flat, result_avals=result_avals, vmap_method=vmap_method
     )
     return tree_unflatten(out_tree, outs)
-
-
-def check_no_sharding(sharding, name: str):
-    if sharding is not None:
-        raise ValueError(f"{name} runs on the host for the one CPU device; sharding must be None, got {sharding!r}")
 
 
 # ---- callbacks with effects
@@ -315,7 +311,7 @@ def io_callback(callback: Callable, result_shape_dtypes, *args, sharding=None, o
     Array(2., dtype=float32)
     """
     check_callable(callback)
-    check_no_sharding(sharding, "io_callback")
+    check_no_sharding("io_callback", sharding)
     leaves, in_tree = tree_flatten((args, kwargs))
     result_avals, out_tree = result_types(result_shape_dtypes)
     flat = FlatCallback(callback, in_tree, "io_callback")

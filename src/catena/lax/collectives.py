@@ -11,7 +11,9 @@ from collections.abc import Callable
 import numpy as np
 
 from catena.core import dtypes
+from catena.core.axes import at_front
 from catena.core.primitive import NoRule, Primitive
+from catena.core.trace import leaf_value
 from catena.core.tree import tree_flatten, tree_map, tree_unflatten
 from catena.core.zeros import Zero, get_aval, instantiate
 from catena.lax.arithmetic import div, mul
@@ -21,8 +23,6 @@ from catena.lax.join import concatenate
 from catena.lax.named_axes import INSIDE_ONLY, axis_size, axis_tuple, group_size, groups_of, permute_rows
 from catena.lax.reductions import reduce_max, reduce_min, reduce_sum
 from catena.lax.shape import broadcast_in_dim
-from catena.transform.batch import at_front
-from catena.transform.custom_call import leaf_value
 
 
 def _reduce_abstract(*avals, axes, axis_index_groups):

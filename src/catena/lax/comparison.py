@@ -4,6 +4,7 @@ import numpy as np
 
 from catena.core import dtypes
 from catena.core.aval import ShapedArray
+from catena.core.axes import at_front, move_axis
 from catena.core.primitive import Primitive
 from catena.core.shapes import broadcast_shapes
 from catena.core.structural import add_any_p, broadcast_in_dim_p
@@ -26,7 +27,7 @@ from catena.lax.elementwise import (
 )
 from catena.lax.policy import CHOSEN, ELEMENTWISE
 from catena.lax.signed_zeros import maximum, minimum
-from catena.lax.structure import broadcast_to, front, move_axis
+from catena.lax.structure import broadcast_to
 
 # ------------------------------------------------------------------------------------------------------------
 # What several share
@@ -283,14 +284,14 @@ def _select_n_transpose(ct, which, *cases):
 
 def _select_n_batch(axis, args, dims):
     (which, *cases), (d, *case_dims) = args, dims
-    cases = [front(axis, x, c) for x, c in zip(cases, case_dims, strict=True)]
+    cases = [at_front(axis.size, x, c) for x, c in zip(cases, case_dims, strict=True)]
     if d is not None:
         which = move_axis(which, d, 0)
         if get_aval(which).ndim == 1:  # one choice for each example
             shape = get_aval(cases[0]).shape
             which = broadcast_in_dim_p.bind(which, shape=shape, broadcast_dimensions=(0,))
     elif get_aval(which).ndim:
-        which = front(axis, which, None)
+        which = at_front(axis.size, which, None)
     return select_n(which, *cases), 0
 
 

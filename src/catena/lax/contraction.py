@@ -20,7 +20,7 @@ from catena.lax.convert import convert
 from catena.lax.policy import LARGE, LONG_SUM, is_small_product
 from catena.lax.reductions import add_reduce
 from catena.lax.shape import transpose
-from catena.lax.structure import dense
+from catena.lax.structure import check_no_sharding, dense
 
 DotDimensionNumbers = tuple[tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]]
 
@@ -497,14 +497,6 @@ def canonical_numbers(dimension_numbers) -> tuple:
     return (ints[0], ints[1]), (ints[2], ints[3])
 
 
-def refuse_sharding(name: str, out_sharding):
-    """ValueError where a result's sharding is asked for: contractions here do not place their results."""
-    if out_sharding is not None:
-        raise ValueError(
-            f"{name}: out_sharding must be None, got {out_sharding}; use lax.with_sharding_constraint on the result"
-        )
-
-
 def preferred_dtype(name: str, dtype):
     """The canonical form of ``preferred_element_type``."""
     return None if dtype is None else dtypes.check_user_dtype_supported(dtype, name)
@@ -536,7 +528,7 @@ def dot_general(
     >>> dot_general(np.ones((2, 3, 4)), np.ones((2, 4, 5)), (((2,), (1,)), ((0,), (0,)))).shape
     (2, 3, 5)
     """
-    refuse_sharding("dot_general", out_sharding)
+    check_no_sharding("dot_general", out_sharding, "out_sharding")
     return dot_general_p.bind(
         lhs,
         rhs,
@@ -575,7 +567,7 @@ def dot(
     >>> dot(np.arange(3), np.arange(3))
     Array(5, dtype=int32)
     """
-    refuse_sharding("dot", out_sharding)
+    check_no_sharding("dot", out_sharding, "out_sharding")
     if dimension_numbers is None:
         lhs_shape, rhs_shape = get_aval(lhs).shape, get_aval(rhs).shape
         if not (1 <= len(lhs_shape) <= 2 and 1 <= len(rhs_shape) <= 2 and lhs_shape[-1] == rhs_shape[0]):

@@ -9,6 +9,7 @@ import numpy as np
 from catena.core import casts, dtypes
 from catena.core.array import Array
 from catena.core.aval import ShapedArray
+from catena.core.axes import move_axis
 from catena.core.structural import convert_element_type_p
 from catena.core.zeros import Zero, get_aval
 from catena.lax import native
@@ -19,7 +20,6 @@ from catena.lax.elementwise import (
     elementwise,
 )
 from catena.lax.policy import CONVERTED, SHARED, SINGLE_AND_DOUBLE
-from catena.lax.structure import move_axis
 
 # ------------------------------------------------------------------------------------------------------------
 # Values

@@ -21,20 +21,16 @@ import numpy as np
 
 from catena.core import dtypes
 from catena.core.aval import ShapedArray
+from catena.core.axes import move_axis
 from catena.core.primitive import Primitive
 from catena.core.zeros import Zero, add_tangents, get_aval, instantiate, is_undefined_primal
 from catena.lax import native
-from catena.lax.contraction import (
-    PrecisionLike,
-    canonicalize_precision,
-    preferred_dtype,
-    refuse_sharding,
-)
+from catena.lax.contraction import PrecisionLike, canonicalize_precision, preferred_dtype
 from catena.lax.convert import convert_element_type
-from catena.lax.indexing import check_same_dtypes
+from catena.lax.elementwise import check_same_dtypes
 from catena.lax.patches import convolution_in_numpy
 from catena.lax.shape import reshape, rev
-from catena.lax.structure import move_axis
+from catena.lax.structure import check_no_sharding
 from catena.lax.window_shapes import dilated, padtype_to_pads, window_count
 
 # ------------------------------------------------------------------------------------------------------------
@@ -206,7 +202,7 @@ def _abstract(
     precision,
     preferred_element_type,
 ):
-    check_same_dtypes("conv_general_dilated", lhs, rhs)
+    check_same_dtypes("conv_general_dilated", (lhs, rhs))
     _check_counts(lhs, rhs, dimension_numbers, feature_group_count, batch_group_count)
     _check_lengths(lhs.ndim - 2, window_strides=window_strides, lhs_dilation=lhs_dilation, rhs_dilation=rhs_dilation)
     dtype = lhs.dtype if preferred_element_type is None else preferred_element_type
@@ -514,7 +510,7 @@ def conv_general_dilated(
     >>> conv_general_dilated(np.ones((1, 1, 4)), np.ones((1, 1, 2)), (1,), "VALID")
     Array([[[2., 2., 2.]]], dtype=float32)
     """
-    refuse_sharding("conv_general_dilated", out_sharding)
+    check_no_sharding("conv_general_dilated", out_sharding, "out_sharding")
     lhs_shape, rhs_shape = get_aval(lhs).shape, get_aval(rhs).shape
     numbers = conv_dimension_numbers(lhs_shape, rhs_shape, dimension_numbers)
     n_space = len(lhs_shape) - 2

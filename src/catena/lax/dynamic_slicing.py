@@ -10,17 +10,19 @@ import numpy as np
 from catena.core import dtypes
 from catena.core.array import Array, make_array
 from catena.core.aval import ShapedArray
+from catena.core.axes import at_front, move_axis
 from catena.core.primitive import Primitive
 from catena.core.shapes import holds, position_dtype
 from catena.core.trace import Tracer
 from catena.core.zeros import Zero, get_aval, instantiate, is_undefined_primal, zeros
 from catena.lax.convert import convert
-from catena.lax.indexing import check_same_dtypes, gather, static_sizes
+from catena.lax.elementwise import check_same_dtypes
+from catena.lax.indexing import gather, static_sizes
 from catena.lax.join import concatenate
 from catena.lax.positions import from_end
 from catena.lax.scatter import scatter_p
 from catena.lax.shape import broadcast_in_dim, expand_dims, slice_in_dim, squeeze
-from catena.lax.structure import canonical_axis, front, move_axis
+from catena.lax.structure import canonical_axis
 from catena.lax.windowed import (
     CLIP,
     GatherDimensionNumbers,
@@ -142,7 +144,7 @@ def _dynamic_update_slice_abstract(operand, update, *starts):
             "dynamic_update_slice update shape must be smaller than operand shape, got update shape "
             f"{update.shape} for operand shape {operand.shape}."
         )
-    check_same_dtypes("dynamic_update_slice", operand, update)
+    check_same_dtypes("dynamic_update_slice", (operand, update))
     return ShapedArray(operand.shape, operand.dtype, operand.weak_type and update.weak_type)
 
 
@@ -174,7 +176,7 @@ def _dynamic_update_slice_transpose(ct, operand, update, *starts):
 def _dynamic_update_slice_batch(axis, args, dims):
     operand, update, *starts = args
     operand_dim, update_dim, *start_dims = dims
-    operand, update = front(axis, operand, operand_dim), front(axis, update, update_dim)
+    operand, update = at_front(axis.size, operand, operand_dim), at_front(axis.size, update, update_dim)
     if all(d is None for d in start_dims):
         return dynamic_update_slice_p.bind(operand, update, _index_like(0, starts), *starts), 0
     windows = tuple(range(1, len(starts) + 1))

@@ -11,13 +11,14 @@ import numpy as np
 
 from catena.core import dtypes
 from catena.core.aval import ShapedArray
+from catena.core.axes import move_axis
 from catena.core.primitive import NoRule, Primitive, define
 from catena.core.shapes import broadcast_shapes
 from catena.core.structural import broadcast_in_dim_p
 from catena.core.zeros import Zero, add_tangents, get_aval
 from catena.lax import native
 from catena.lax.policy import BY_NUMPY, ELEMENTWISE
-from catena.lax.structure import add_axis, broadcast_to, move_axis
+from catena.lax.structure import add_axis, broadcast_to
 
 # ------------------------------------------------------------------------------------------------------------
 # Admitted dtypes

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from catena.core.axes import at_front, move_axis
 from catena.core.primitive import Primitive
+from catena.core.trace import leaf_value
 from catena.core.tree import tree_map
 from catena.core.zeros import Zero, get_aval, instantiate
 from catena.lax.comparison import select_n
@@ -14,8 +16,7 @@ from catena.lax.dynamic_slicing import dynamic_index_in_dim
 from catena.lax.named_axes import INSIDE_ONLY, axis_index, axis_size, axis_tuple, groups_of, permute_rows, size_of
 from catena.lax.reductions import reduce_sum
 from catena.lax.shape import broadcast_in_dim, reshape
-from catena.transform.batch import Axis, at_front, move_axis
-from catena.transform.custom_call import leaf_value
+from catena.transform.batch import Axis
 
 ALONG: dict = {}  # by primitive: what it does to all examples as rows, see `linear_collective`
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from catena.core import dtypes
 from catena.core.aval import ShapedArray
+from catena.core.axes import move_axis
 from catena.core.primitive import Primitive
 from catena.core.zeros import Zero, get_aval, instantiate
 from catena.lax import native
@@ -21,7 +22,7 @@ from catena.lax.arithmetic import mul
 from catena.lax.complex_numbers import conj, real
 from catena.lax.convert import convert_element_type
 from catena.lax.shape import pad
-from catena.lax.structure import broadcast_to, move_axis
+from catena.lax.structure import broadcast_to
 from catena.runtime import fourier
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from catena.core import dtypes
 from catena.core.aval import ShapedArray
+from catena.core.axes import move_axis
 from catena.core.primitive import Primitive
 from catena.core.zeros import Zero, get_aval, instantiate, zeros
 from catena.lax import native
@@ -17,7 +18,7 @@ from catena.lax.declared import scatter_add_p
 from catena.lax.join import concatenate
 from catena.lax.positions import around
 from catena.lax.shape import expand_dims
-from catena.lax.structure import canonical_axis, canonical_shape, move_axis
+from catena.lax.structure import canonical_axis, canonical_shape
 from catena.lax.windowed import (
     FILL_OR_DROP,
     MODE_NAMES,
@@ -36,14 +37,6 @@ from catena.lax.windowed import (
     check_unique,
     shift,
 )
-
-
-def check_same_dtypes(op: str, *avals):
-    """TypeError unless all have one dtype."""
-    if any(a.dtype != avals[0].dtype for a in avals):
-        got = ", ".join(dtypes.dtype_name(a.dtype) for a in avals)
-        raise TypeError(f"lax.{op} requires arguments to have the same dtypes, got {got}.")
-
 
 # ------------------------------------------------------------------------------------------------------------
 # gather

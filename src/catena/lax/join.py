@@ -6,12 +6,13 @@ import numpy as np
 
 from catena.core.array import Array
 from catena.core.aval import ShapedArray
+from catena.core.axes import at_front, move_axis
 from catena.core.structural import reduce_sum_p
 from catena.core.zeros import Zero, get_aval, instantiate, is_undefined_primal
 from catena.lax import native
 from catena.lax.elementwise import check_same_dtypes
 from catena.lax.shape import insert, reshape, slice_in_dim, structural, unary_transpose
-from catena.lax.structure import as_ints, canonical_axis, front, move_axis
+from catena.lax.structure import as_ints, canonical_axis
 
 
 def _instantiated_jvp(find):
@@ -75,7 +76,7 @@ def _cut_concatenated(ct, avals, *, dimension):
 
 
 def _concatenate_batch(axis, args, dims, *, dimension):
-    args = [front(axis, x, d) for x, d in zip(args, dims, strict=True)]
+    args = [at_front(axis.size, x, d) for x, d in zip(args, dims, strict=True)]
     return concatenate_p.bind(*args, dimension=dimension + 1), 0
 
 
@@ -212,7 +213,7 @@ def _stack_abstract(*xs, axis):
 
 
 def _stack_batch(mapped, args, dims, *, axis):
-    return stack_p.bind(*[front(mapped, x, d) for x, d in zip(args, dims, strict=True)], axis=axis + 1), 0
+    return stack_p.bind(*[at_front(mapped.size, x, d) for x, d in zip(args, dims, strict=True)], axis=axis + 1), 0
 
 
 def _stack_lower(b, *xs, axis):

@@ -3,6 +3,7 @@
 import numpy as np
 
 from catena.core.aval import ShapedArray
+from catena.core.axes import at_front
 from catena.core.primitive import Primitive
 from catena.core.zeros import Zero, get_aval
 from catena.lax import native
@@ -10,7 +11,6 @@ from catena.lax.comparison import clamp
 from catena.lax.elementwise import ORDERED, check_admitted
 from catena.lax.shape import broadcasted_iota
 from catena.lax.sorting import PERMUTES, sort_p, take_along
-from catena.lax.structure import front
 
 
 def _abstract(rows, ranks):
@@ -37,7 +37,7 @@ def _jvp(primals, tangents):
 
 
 def _batch(axis, args, dims):
-    return order_statistics_p.bind(*(front(axis, x, d) for x, d in zip(args, dims, strict=True))), 0
+    return order_statistics_p.bind(*(at_front(axis.size, x, d) for x, d in zip(args, dims, strict=True))), 0
 
 
 def _lower(b, rows, ranks):

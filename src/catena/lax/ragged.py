@@ -14,6 +14,7 @@ import numpy as np
 
 from catena.core import dtypes
 from catena.core.aval import ShapedArray
+from catena.core.axes import move_axis
 from catena.core.primitive import Primitive
 from catena.core.staging import DebugInfo, trace_to_closed_jaxpr
 from catena.core.zeros import Zero, add_tangents, get_aval, instantiate, is_undefined_primal
@@ -27,13 +28,12 @@ from catena.lax.contraction import (
     dot_general,
     dot_general_p,
     preferred_dtype,
-    refuse_sharding,
 )
 from catena.lax.convert import convert_element_type
 from catena.lax.cumulative import cumsum
 from catena.lax.dynamic_slicing import dynamic_slice_in_dim
 from catena.lax.shape import broadcast, broadcast_in_dim, broadcasted_iota, reshape, transpose
-from catena.lax.structure import move_axis
+from catena.lax.structure import check_no_sharding
 from catena.transform.batch import batch_flat
 from catena.transform.linearize import linearize_linear
 from catena.transform.transpose import backward_pass
@@ -338,7 +338,7 @@ def ragged_dot_general(
     >>> ragged_dot_general(np.ones((1, 3)), np.ones((3, 1)), np.array([1, 2]), numbers).reshape(-1)
     Array([1., 2.], dtype=float32)
     """
-    refuse_sharding("ragged_dot_general", out_sharding)
+    check_no_sharding("ragged_dot_general", out_sharding, "out_sharding")
     if not isinstance(ragged_dot_dimension_numbers, RaggedDotDimensionNumbers):
         raise TypeError(
             "ragged_dot_general: ragged_dot_dimension_numbers must be RaggedDotDimensionNumbers, got "

@@ -13,6 +13,7 @@ import numpy as np
 
 from catena.core import dtypes
 from catena.core.aval import ShapedArray
+from catena.core.axes import at_front
 from catena.core.jaxpr import ClosedJaxpr
 from catena.core.primitive import NoRule, Primitive
 from catena.core.staging import DebugInfo, trace_to_jaxpr
@@ -27,7 +28,7 @@ from catena.lax.convert import bitcast_convert_type, convert_element_type
 from catena.lax.join import concatenate
 from catena.lax.reshaping import reshape, squeeze
 from catena.lax.slicing import slice as lax_slice
-from catena.lax.structure import canonical_shape, check_no_sharding, front
+from catena.lax.structure import canonical_shape, check_no_sharding
 from catena.transform.execute import run_jaxpr
 
 U32 = np.uint32
@@ -65,7 +66,7 @@ def rng_bit_generator(key, shape, dtype=np.uint32, algorithm=RandomAlgorithm.RNG
     >>> bits.tolist(), state.tolist()
     ([1713891541, 3781805453], [0, 0, 1, 0])
     """
-    check_no_sharding("rng_bit_generator", out_sharding)
+    check_no_sharding("lax.rng_bit_generator", out_sharding)
     shape = canonical_shape(shape, "rng_bit_generator")
     dtype = dtypes.check_user_dtype_supported(dtype, "rng_bit_generator")
     algorithm = RandomAlgorithm(algorithm)
@@ -143,7 +144,7 @@ def _evaluate(key, *, shape, dtype, algorithm):
 
 def _batch(axis, args, dims, *, shape, dtype, algorithm):
     """One draw for all, from the first state, as XLA does; the other states pass unchanged."""
-    keys = front(axis, args[0], dims[0])
+    keys = at_front(axis.size, args[0], dims[0])
     first = squeeze(lax_slice(keys, (0, 0), (1, keys.shape[1])), (0,))
     after, bits = rng_bit_generator_p.bind(first, shape=(axis.size, *shape), dtype=dtype, algorithm=algorithm)
     rest = lax_slice(keys, (1, 0), keys.shape)

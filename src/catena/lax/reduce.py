@@ -10,6 +10,7 @@ import numpy as np
 from catena.core import casts, dtypes
 from catena.core.array import as_array, make_array, typed_array
 from catena.core.aval import ShapedArray
+from catena.core.axes import at_front
 from catena.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from catena.core.primitive import Primitive
 from catena.core.staging import DebugInfo, trace_to_closed_jaxpr
@@ -22,8 +23,8 @@ from catena.lax.elementwise import NOT_LINEAR
 from catena.lax.join import concatenate
 from catena.lax.reductions import check_axes, check_initial_value, initial_value, kept_axes, reduced_axis_first
 from catena.lax.shape import broadcast_in_dim, reshape, skip, slice_in_dim
-from catena.lax.structure import as_ints, check_no_sharding, front
-from catena.transform.batch import Axis, at_front, batch_flat
+from catena.lax.structure import as_ints, check_no_sharding
+from catena.transform.batch import Axis, batch_flat
 from catena.transform.canonical import canonical
 from catena.transform.jvp import jvp_flat
 
@@ -133,7 +134,7 @@ def _jvp(primals, tangents, **params):
 def _batch(axis, args, dims, *, jaxpr, dimensions):
     n = len(args) // 2
     if all(d is None for d in dims[n:]):
-        operands = [front(axis, x, d) for x, d in zip(args[:n], dims[:n], strict=True)]
+        operands = [at_front(axis.size, x, d) for x, d in zip(args[:n], dims[:n], strict=True)]
         outs = reduce_p.bind(*operands, *args[n:], jaxpr=jaxpr, dimensions=skip(dimensions, 0))
         return outs, [0] * n
     fold = functools.partial(_fold, jaxpr=jaxpr, dimensions=dimensions)
@@ -189,7 +190,7 @@ def reduce(operands, init_values, computation, dimensions, out_sharding=None):
     >>> lax.reduce(np.arange(1, 5), 1, lambda x, y: lax.mul(x, y), (0,)).item()
     24
     """
-    check_no_sharding("reduce", out_sharding)
+    check_no_sharding("lax.reduce", out_sharding)
     xs, tree = tree_flatten(operands)
     inits, init_tree = tree_flatten(init_values)
     if tree != init_tree:

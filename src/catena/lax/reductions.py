@@ -239,7 +239,7 @@ def reduce_sum(operand, axes, *, out_sharding=None):
     >>> lax.reduce_sum(np.array([[1, 2], [3, 4]]), (0,)).tolist()
     [4, 6]
     """
-    check_no_sharding("reduce_sum", out_sharding)
+    check_no_sharding("lax.reduce_sum", out_sharding)
     return reduce_sum_p.bind(operand, axes=as_axes("reduce_sum", axes))
 
 

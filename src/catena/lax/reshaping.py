@@ -5,12 +5,13 @@ import math
 import numpy as np
 
 from catena.core.array import Array
+from catena.core.axes import move_axis
 from catena.core.structural import reshape_p, squeeze_p, transpose_p
 from catena.core.zeros import get_aval
 from catena.lax import native
 from catena.lax.broadcasting import check_nonnegative, reshaped, skip, structural, unary_transpose
 from catena.lax.policy import LARGE
-from catena.lax.structure import as_ints, canonical_axis, canonical_shape, check_no_sharding, move_axis
+from catena.lax.structure import as_ints, canonical_axis, canonical_shape, check_no_sharding
 
 # ------------------------------------------------------------------------------------------------------------
 # reshape, squeeze, collapse
@@ -74,7 +75,7 @@ def reshape(operand, new_sizes, dimensions=None, *, out_sharding=None):
     >>> lax.reshape(np.arange(4), (2, 2)).tolist()
     [[0, 1], [2, 3]]
     """
-    check_no_sharding("reshape", out_sharding)
+    check_no_sharding("lax.reshape", out_sharding)
     new_sizes = canonical_shape(new_sizes, "reshape")
     shape = get_aval(operand).shape
     if dimensions is not None:

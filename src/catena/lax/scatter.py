@@ -11,6 +11,7 @@ import numpy as np
 
 from catena.core import dtypes
 from catena.core.aval import ShapedArray
+from catena.core.axes import at_front, move_axis
 from catena.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
 from catena.core.primitive import Primitive
 from catena.core.zeros import Zero, get_aval, instantiate, is_undefined_primal, zeros
@@ -19,11 +20,10 @@ from catena.lax.arithmetic import add, add_p, div, max_p, min_p, mul, mul_p, neg
 from catena.lax.comparison import eq, select_n
 from catena.lax.convert import convert_element_type
 from catena.lax.declared import scatter_add_p
-from catena.lax.elementwise import ANY, NOT_LINEAR, NUMBER, WIDER, check_admitted
-from catena.lax.indexing import check_same_dtypes, gather_p
+from catena.lax.elementwise import ANY, NOT_LINEAR, NUMBER, WIDER, check_admitted, check_same_dtypes
+from catena.lax.indexing import gather_p
 from catena.lax.shape import broadcast, iota, reshape
 from catena.lax.signed_zeros import as_floats, as_integers, has_both_zeros
-from catena.lax.structure import front, move_axis
 from catena.lax.windowed import (
     CLIP,
     FILL_OR_DROP,
@@ -51,7 +51,7 @@ def scatter_abstract(name: str, admitted):
             raise ValueError(f"scatter: mode must be one of 'clip', 'fill', 'drop' and 'promise_in_bounds', got {mode}")
         if name is not None:
             check_admitted(name, operand, admitted, 0)
-        check_same_dtypes("scatter" if name is None else f"scatter_{name}", operand, updates)
+        check_same_dtypes("scatter" if name is None else f"scatter_{name}", (operand, updates))
         check_scatter(operand.shape, indices.shape, updates.shape, dimension_numbers)
         return ShapedArray(operand.shape, operand.dtype, operand.weak_type and updates.weak_type)
 
@@ -175,7 +175,7 @@ def update_jaxpr(primitive: Primitive | None, dtype):
 def batch_scatter(axis, args, dims, primitive, *, dimension_numbers, **params):
     (operand, indices, updates), (operand_dim, indices_dim, updates_dim) = args, dims
     n = dimension_numbers
-    operand, updates = front(axis, operand, operand_dim), front(axis, updates, updates_dim)
+    operand, updates = at_front(axis.size, operand, operand_dim), at_front(axis.size, updates, updates_dim)
     if indices_dim is None:
         numbers = ScatterDimensionNumbers(
             (0, *shift(n.update_window_dims)),

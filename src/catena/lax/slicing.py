@@ -7,13 +7,14 @@ import numpy as np
 
 from catena.core.array import make_array
 from catena.core.aval import ShapedArray
+from catena.core.axes import at_front, move_axis
 from catena.core.structural import reduce_sum_p, slice_p
 from catena.core.zeros import Zero, get_aval, instantiate, is_undefined_primal
 from catena.lax.arithmetic import sub_p
 from catena.lax.broadcasting import broadcast_in_dim, full, insert, reshaped, structural, unary_transpose
 from catena.lax.comparison import select
 from catena.lax.policy import LARGE
-from catena.lax.structure import as_ints, canonical_axis, front, move_axis
+from catena.lax.structure import as_ints, canonical_axis
 from catena.runtime import buffers
 
 _builtin_slice = slice
@@ -271,7 +272,7 @@ def _pad_batch(axis, args, dims, *, padding_config):
     (x, value), (d, value_dim) = args, dims
     if value_dim is None:
         return pad_p.bind(x, value, padding_config=insert(padding_config, d, (0, 0, 0))), d
-    x = front(axis, x, d)
+    x = at_front(axis.size, x, d)
     config = ((0, 0, 0), *padding_config)
     padded = pad_p.bind(x, scalar_zero(x), padding_config=config)
     ours = full(get_aval(x).shape, True)

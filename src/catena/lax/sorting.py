@@ -7,13 +7,14 @@ import numpy as np
 
 from catena.core import dtypes
 from catena.core.aval import ShapedArray
+from catena.core.axes import at_front, move_axis
 from catena.core.primitive import NoRule, Primitive
 from catena.core.shapes import NUMPY_SORTS, check_positions
 from catena.core.zeros import Zero, get_aval
 from catena.lax import native
 from catena.lax.indexing import gather
 from catena.lax.shape import broadcasted_iota, expand_dims
-from catena.lax.structure import canonical_axis, front, move_axis
+from catena.lax.structure import canonical_axis
 from catena.lax.windowed import PROMISE_IN_BOUNDS, GatherDimensionNumbers
 
 # ------------------------------------------------------------------------------------------------------------
@@ -192,7 +193,7 @@ def _sort_jvp(primals, tangents, *, dimension, is_stable, num_keys):
 
 
 def _sort_batch(axis, args, dims, *, dimension, is_stable, num_keys):
-    args = [front(axis, x, d) for x, d in zip(args, dims, strict=True)]
+    args = [at_front(axis.size, x, d) for x, d in zip(args, dims, strict=True)]
     outs = sort_p.bind(*args, dimension=dimension + 1, is_stable=is_stable, num_keys=num_keys)
     return outs, [0] * len(outs)
 

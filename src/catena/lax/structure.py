@@ -6,8 +6,9 @@ import operator
 import numpy as np
 
 from catena.core.array import make_array
+from catena.core.axes import broadcast_axis
 from catena.core.errors import JAXTypeError
-from catena.core.structural import broadcast_in_dim_p, reduce_sum_p, transpose_p
+from catena.core.structural import broadcast_in_dim_p, reduce_sum_p
 from catena.core.trace import Tracer
 from catena.core.zeros import Zero, get_aval
 
@@ -72,11 +73,11 @@ def repeated(value: np.ndarray, shape: tuple) -> np.ndarray:
 _FEW = 4096
 
 
-def check_no_sharding(name: str, sharding):
+def check_no_sharding(name: str, sharding, parameter: str = "sharding"):
     """Raise where a function is asked to place its result: that is done by functions of their own."""
     if sharding is not None:
         raise ValueError(
-            f"lax.{name}: sharding must be None, got {sharding!r}; to place an array, use catena.device_put or "
+            f"{name}: {parameter} must be None, got {sharding!r}; to place an array, use catena.device_put or "
             "catena.lax.with_sharding_constraint on it"
         )
 
@@ -84,30 +85,9 @@ def check_no_sharding(name: str, sharding):
 # ---- axes of values
 
 
-def move_axis(x, src: int, dst: int):
-    """``x`` with its axis ``src`` at the position ``dst``, the others in their order."""
-    if src == dst:
-        return x
-    permutation = [i for i in range(get_aval(x).ndim) if i != src]
-    permutation.insert(dst, src)
-    return transpose_p.bind(x, permutation=tuple(permutation))
-
-
 def add_axis(x, dim: int):
     """``x`` with a new axis of size 1 at ``dim``."""
-    return spread(x, (*get_aval(x).shape[:dim], 1, *get_aval(x).shape[dim:]), dim)
-
-
-def broadcast_batched(x, size: int, dim: int = 0):
-    """``x`` repeated ``size`` times along a new axis at ``dim``."""
-    shape = get_aval(x).shape
-    return spread(x, (*shape[:dim], size, *shape[dim:]), dim)
-
-
-def spread(x, shape: tuple, new_axis: int):
-    """``x`` broadcast to ``shape``, which has one axis more, at ``new_axis``."""
-    dims = tuple(i for i in range(len(shape)) if i != new_axis)
-    return broadcast_in_dim_p.bind(x, shape=tuple(shape), broadcast_dimensions=dims)
+    return broadcast_axis(x, 1, dim)
 
 
 def broadcast_to(x, shape: tuple):
@@ -131,11 +111,6 @@ def unbroadcast(ct, aval):
     return broadcast_in_dim_p.bind(total, shape=aval.shape, broadcast_dimensions=kept)
 
 
-def front(axis, x, dim):
-    """``x`` with its batch axis first; repeated along a new one where it is not batched."""
-    return broadcast_batched(x, axis.size) if dim is None else move_axis(x, dim, 0)
-
-
 # ---- constants
 
 
@@ -150,12 +125,6 @@ def like(x, value):
     """The scalar ``value`` with the dtype, and weakness, of ``x``."""
     aval = get_aval(x)
     return make_array(np.asarray(value, aval.dtype), aval.weak_type)
-
-
-def full_like_aval(aval, value):
-    """An array of the type ``aval`` filled with ``value``."""
-    scalar = make_array(np.asarray(value, aval.dtype), aval.weak_type)
-    return broadcast_to(scalar, aval.shape)
 
 
 # ---- derivatives

@@ -12,6 +12,7 @@ import numpy as np
 from catena.core import dtypes
 from catena.core.array import as_array, make_array, typed_array
 from catena.core.aval import ShapedArray
+from catena.core.axes import at_front, move_axis
 from catena.core.evaluate import abstract_eval
 from catena.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from catena.core.primitive import NoRule, Primitive
@@ -22,14 +23,12 @@ from catena.core.zeros import Zero, get_aval, instantiate
 from catena.lax import native
 from catena.lax.arithmetic import add_p, max_p, min_p, sub_p
 from catena.lax.comparison import ge, le, select_n
-from catena.lax.elementwise import ANY, NUMBER, ORDERED, WIDER_WITH_HALF, check_admitted
-from catena.lax.indexing import check_same_dtypes
+from catena.lax.elementwise import ANY, NUMBER, ORDERED, WIDER_WITH_HALF, check_admitted, check_same_dtypes
 from catena.lax.reductions import initial_value
 from catena.lax.scatter import scatter_add_p
 from catena.lax.shape import broadcast, iota, pad, reshape
 from catena.lax.shape import slice as slice_
 from catena.lax.signed_zeros import as_floats, as_integers, has_both_zeros
-from catena.lax.structure import front, move_axis
 from catena.lax.window_shapes import (
     check_windows,
     dilated,
@@ -233,13 +232,6 @@ reduce_window_min_p = _monoid("reduce_window_min", np.minimum, highest, ANY, _mi
 # select_and_gather_add: what stands in one array where another has its largest (smallest) element of a window
 
 
-class SelectPrim(str):
-    """The comparison that decides which element of a window is chosen, printed as JAX prints it."""
-
-    __slots__ = ()
-    __repr__ = str.__str__
-
-
 def _chosen(operand, select_prim, window_dimensions, window_strides, padding, base_dilation, window_dilation):
     """The place of every window's first chosen element in the padded operand, and that one's shape."""
     wide = operand.astype(WIDER_WITH_HALF.get(operand.dtype, operand.dtype), copy=False)
@@ -310,7 +302,7 @@ def _gather_add_transpose(ct, tangents, operand, *, select_prim, base_dilation, 
 
 def _selection_batch(primitive):
     def batch(axis, args, dims, **params):
-        args = [front(axis, x, d) for x, d in zip(args, dims, strict=True)]
+        args = [at_front(axis.size, x, d) for x, d in zip(args, dims, strict=True)]
         return primitive.bind(*args, **_with_batch(params)), 0
 
     return batch
@@ -362,7 +354,7 @@ def _scatter_add_abstract(source, operand, *, select_prim, **params):
         raise TypeError(
             f"select_and_scatter_add requires a source of the shape of the windows, {expected}, got {source.shape}"
         )
-    check_same_dtypes("select_and_scatter_add", source, operand)
+    check_same_dtypes("select_and_scatter_add", (source, operand))
     return ShapedArray(operand.shape, source.dtype)
 
 
@@ -476,7 +468,7 @@ def _general_batch(axis, args, dims, **params):
     if any(d is not None for d in init_dims):
         return batch_flat(lambda *xs: _one_by_one(*xs, **params), axis, args, dims)
     operands, inits = _halves(args)
-    operands = [front(axis, x, d) for x, d in zip(operands, operand_dims, strict=True)]
+    operands = [at_front(axis.size, x, d) for x, d in zip(operands, operand_dims, strict=True)]
     outs = reduce_window_p.bind(*operands, *inits, **_with_batch(params))
     return outs, [0] * len(outs)
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from catena import lax
 from catena.core import dtypes
+from catena.core.axes import at_front
 from catena.core.context import context
 from catena.core.evaluate import quiet
 from catena.core.jaxpr import ClosedJaxpr
@@ -13,7 +14,6 @@ from catena.core.primitive import NoRule, Primitive
 from catena.core.shapes import broadcast_shapes
 from catena.core.staging import DebugInfo, trace_to_jaxpr
 from catena.core.zeros import Zero, add_tangents, get_aval
-from catena.lax.structure import front
 from catena.random.sampler import spread
 from catena.transform import interpreted
 from catena.transform.execute import run_jaxpr
@@ -99,7 +99,7 @@ def _jvp(primals, tangents):
 
 
 def _batch(axis, args, dims):
-    return multiply_add_p.bind(*[front(axis, x, d) for x, d in zip(args, dims, strict=True)]), 0
+    return multiply_add_p.bind(*[at_front(axis.size, x, d) for x, d in zip(args, dims, strict=True)]), 0
 
 
 multiply_add_p = Primitive(

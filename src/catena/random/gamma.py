@@ -17,12 +17,13 @@ from catena import lax
 from catena.core import dtypes
 from catena.core.array import Array
 from catena.core.aval import ShapedArray
+from catena.core.axes import at_front
 from catena.core.context import context
 from catena.core.jaxpr import ClosedJaxpr
 from catena.core.primitive import NoRule, Primitive
 from catena.core.staging import DebugInfo, trace_to_jaxpr
 from catena.core.zeros import Zero, get_aval
-from catena.lax.structure import canonical_shape, front
+from catena.lax.structure import canonical_shape
 from catena.random.continuous import _exponential, smallest
 from catena.random.dtype import generator_of, key_aval
 from catena.random.keys import asked_shape, consumed_key, pair, split_key
@@ -165,7 +166,7 @@ def _jvp(primals, tangents, *, impl, log_space):
 
 
 def _batch(axis, args, dims, **params):
-    return random_gamma_p.bind(*[front(axis, x, d) for x, d in zip(args, dims, strict=True)], **params), 0
+    return random_gamma_p.bind(*[at_front(axis.size, x, d) for x, d in zip(args, dims, strict=True)], **params), 0
 
 
 random_gamma_p = Primitive(

@@ -11,6 +11,7 @@ import numpy as np
 
 from catena.core import dtypes
 from catena.core.aval import ShapedArray
+from catena.core.axes import at_front, move_axis
 from catena.core.config import threefry_partitionable
 from catena.core.context import context
 from catena.core.jaxpr import ClosedJaxpr
@@ -19,7 +20,6 @@ from catena.core.primitive import NoRule, Primitive
 from catena.core.staging import DebugInfo, trace_to_jaxpr
 from catena.core.zeros import get_aval
 from catena.lax.random_bits import no_tangents
-from catena.lax.structure import front, move_axis
 from catena.random import kernels
 from catena.random.dtype import STORAGE, U32, generator_of, is_key_dtype, key_aval, stored, words_of
 from catena.random.generator import Generator
@@ -378,7 +378,7 @@ def _fold_in_evaluate(keys, data, *, impl):
 
 
 def _fold_in_batch(axis, args, dims, *, impl):
-    keys, data = [front(axis, x, d) for x, d in zip(args, dims, strict=True)]
+    keys, data = [at_front(axis.size, x, d) for x, d in zip(args, dims, strict=True)]
     return random_fold_in_p.bind(keys, data, impl=impl), 0
 
 

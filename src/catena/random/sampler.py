@@ -13,6 +13,7 @@ from catena.core.shapes import broadcast_shapes
 from catena.core.zeros import get_aval
 from catena.lax.broadcasting import broadcast_in_dim, broadcast_to_rank
 from catena.lax.convert import convert_element_type
+from catena.lax.structure import check_no_sharding as refuse_sharding
 from catena.random import kernels, reuse
 from catena.random.keys import asked_shape
 from catena.transform.jit import jit
@@ -61,18 +62,12 @@ def sampler(fun=None, *, positional: bool = True):
 
 # ---- what samplers check
 
+check_no_sharding = functools.partial(refuse_sharding, parameter="out_sharding")
+
 
 def is_wider_than_defaults(dtype) -> bool:
     """Whether a dtype has 64 bits while x64 is off, as ``jax_explicit_x64_dtypes`` may allow."""
     return not context.x64 and dtypes.BITS.get(dtype, 0) >= 64
-
-
-def check_no_sharding(name: str, out_sharding):
-    if out_sharding is not None:
-        raise ValueError(
-            f"{name}: out_sharding must be None, got {out_sharding!r}; place the result with "
-            "catena.device_put or catena.lax.with_sharding_constraint"
-        )
 
 
 def float_dtype(dtype, name: str):

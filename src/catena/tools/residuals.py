@@ -7,10 +7,10 @@ from collections.abc import Callable
 from catena.core.jaxpr import Eqn, Jaxpr, Literal
 from catena.core.source import function_place
 from catena.core.staging import DebugInfo, trace_to_jaxpr
+from catena.core.trace import leaf_value
 from catena.core.tree import tree_flatten
 from catena.core.zeros import get_aval
 from catena.transform.arguments import argument_names
-from catena.transform.custom_call import leaf_value
 from catena.transform.functions import check_callable, flatten_function
 from catena.transform.linearize import linear_jaxpr, linearize_flat
 

@@ -9,6 +9,7 @@ import threading
 from typing import Any, NamedTuple
 
 from catena.core import dtypes
+from catena.core.axes import at_front, broadcast_axis, move_axis
 from catena.core.context import context, extend_axis_env, set_trace, transformation
 from catena.core.evaluate import abstract_eval
 from catena.core.jaxpr import ClosedJaxpr, eval_jaxpr
@@ -16,7 +17,7 @@ from catena.core.leaks import running
 from catena.core.primitive import RuleTable
 from catena.core.source import function_name
 from catena.core.staging import DebugInfo, trace_to_jaxpr
-from catena.core.structural import broadcast_in_dim_p, reduce_sum_p, transpose_p
+from catena.core.structural import reduce_sum_p
 from catena.core.trace import Trace, Tracer, escaped, same_value
 from catena.core.zeros import Zero, get_aval, zeros
 from catena.transform.memo import memoised
@@ -340,14 +341,6 @@ def pack_argument(trace: BatchTrace, x, dim):
     return x if dim is None else Zero(x.aval.update(shape=shape[:dim] + shape[dim + 1 :]))
 
 
-def at_front(size: int, x, dim):
-    """``x`` with its mapped axis moved to the front; without one, repeated along a new axis."""
-    if type(x) is Zero:
-        aval = x.aval
-        return Zero(aval.update(shape=(size, *aval.shape))) if dim is None else x
-    return match_axis(size, dim, 0, x)
-
-
 def match_axis(size: int, source, target, x, sum_match: bool = False):
     """Move the mapped axis of ``x`` from ``source`` to ``target``; ``None`` stands for unmapped."""
     if source == target:
@@ -359,28 +352,6 @@ def match_axis(size: int, source, target, x, sum_match: bool = False):
             raise ValueError(f"a value mapped along axis {source} was to be returned unmapped")
         return reduce_sum_p.bind(x, axes=(source,))
     return move_axis(x, source, target)
-
-
-def move_axis(x, source: int, target: int):
-    """``x`` with one axis moved."""
-    ndim = get_aval(x).ndim
-    source, target = source % ndim, target % ndim
-    if source == target:
-        return x
-    order = [i for i in range(ndim) if i != source]
-    order.insert(target, source)
-    return transpose_p.bind(x, permutation=tuple(order))
-
-
-def broadcast_axis(x, size: int, axis: int):
-    """``x`` repeated along a new axis."""
-    aval = get_aval(x)
-    axis %= aval.ndim + 1
-    wide = aval.update(shape=(*aval.shape[:axis], size, *aval.shape[axis:]))  # tokens refuse
-    if wide.dtype == dtypes.float0:
-        return zeros(wide)
-    dims = tuple(i for i in range(wide.ndim) if i != axis)
-    return broadcast_in_dim_p.bind(x, shape=wide.shape, broadcast_dimensions=dims)
 
 
 @memoised

@@ -20,14 +20,13 @@ from catena.core.namespace import alias
 from catena.core.primitive import NoRule, Primitive
 from catena.core.source import function_place
 from catena.core.staging import DebugInfo, trace_to_closed_jaxpr
-from catena.core.trace import Tracer
+from catena.core.trace import Tracer, leaf_value
 from catena.core.traceback import api_boundary
 from catena.core.tree import tree_flatten, tree_unflatten
 from catena.core.zeros import UndefinedPrimal, Zero, get_aval
 from catena.transform import interpreted
 from catena.transform.arguments import Static, argument_names, resolve_argnums, signature_of
 from catena.transform.batch import batch_jaxpr, move_to_front
-from catena.transform.custom_call import leaf_value
 from catena.transform.execute import run_jaxpr
 from catena.transform.functions import check_callable
 from catena.transform.jit_primitive import jaxpr_axis_names, scatter_cotangents, split_tangents

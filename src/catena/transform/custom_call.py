@@ -12,7 +12,6 @@ from collections.abc import Callable
 from typing import cast
 
 from catena.core import dtypes
-from catena.core.array import as_array
 from catena.core.context import context
 from catena.core.errors import how_to_register
 from catena.core.jaxpr import Eqn, Var, jaxpr_as_fun
@@ -164,12 +163,6 @@ def _rebuild(kind, attributes: dict):
 
 
 # ---- arguments of custom functions
-
-
-def leaf_value(x):
-    """A leaf as a value of the language, or an error."""
-    check_leaf(x)
-    return x if isinstance(x, VALUES) else as_array(x)
 
 
 def check_leaf(x):

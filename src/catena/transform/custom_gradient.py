@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from catena.core import dtypes
+from catena.core.axes import at_front
 from catena.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from catena.core.primitive import Primitive
 from catena.core.source import function_place
 from catena.core.staging import DebugInfo, trace_to_jaxpr
-from catena.core.trace import Tracer
+from catena.core.trace import Tracer, leaf_value
 from catena.core.tree import tree_flatten, tree_unflatten
 from catena.core.tree_partial import Partial
 from catena.core.zeros import UndefinedPrimal, Zero, get_aval, instantiate
 from catena.transform import interpreted
-from catena.transform.batch import at_front, batch_jaxpr, move_to_front
-from catena.transform.custom_call import leaf_value
+from catena.transform.batch import batch_jaxpr, move_to_front
 from catena.transform.custom_vjp import custom_vjp
 from catena.transform.execute import run_jaxpr
 from catena.transform.functions import check_callable

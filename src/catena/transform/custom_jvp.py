@@ -11,7 +11,7 @@ from catena.core.context import context
 from catena.core.source import function_name
 from catena.core.staging import JaxprTracer
 from catena.core.structural import stop_gradient_p
-from catena.core.trace import Tracer
+from catena.core.trace import Tracer, leaf_value
 from catena.core.tree import tree_flatten, tree_map, tree_unflatten
 from catena.core.zeros import Zero, get_aval, instantiate
 from catena.transform.custom_call import (
@@ -19,7 +19,6 @@ from catena.transform.custom_call import (
     CustomFunction,
     SymbolicZero,
     call_eagerly,
-    leaf_value,
     positional,
     symbolic,
     without_nondiff,

@@ -13,6 +13,7 @@ from typing import Generic, ParamSpec, TypeVar
 
 from catena.core import config, dtypes
 from catena.core.aval import ShapedArray
+from catena.core.axes import at_front
 from catena.core.context import context, users_function
 from catena.core.errors import UnexpectedTracerError
 from catena.core.evaluate import concrete
@@ -20,7 +21,7 @@ from catena.core.jaxpr import ClosedJaxpr
 from catena.core.primitive import Primitive
 from catena.core.source import function_name
 from catena.core.staging import DebugInfo, trace_to_jaxpr
-from catena.core.trace import Tracer
+from catena.core.trace import Tracer, leaf_value
 from catena.core.tree import (
     tree_flatten,
     tree_flatten_with_path,
@@ -31,14 +32,13 @@ from catena.core.tree import (
 )
 from catena.core.tree_keys import keystr
 from catena.core.zeros import UndefinedPrimal, Zero, get_aval, instantiate
-from catena.transform.batch import at_front, batch_flat, move_to_front
+from catena.transform.batch import batch_flat, move_to_front
 from catena.transform.custom_call import (
     CustomCall,
     CustomFunction,
     SymbolicZero,
     call_eagerly,
     check_leaf,
-    leaf_value,
     positional,
     symbolic,
     without_nondiff,

@@ -10,10 +10,8 @@ from typing import Any
 import numpy as np
 
 from catena.core import dtypes
-from catena.core.array import as_array
-from catena.core.errors import how_to_register
 from catena.core.jaxpr import eval_jaxpr
-from catena.core.trace import VALUES
+from catena.core.trace import leaf_value
 from catena.core.traceback import api_boundary
 from catena.core.tree import (
     register_pytree_node,
@@ -30,15 +28,6 @@ from catena.core.tree_partial import Partial
 from catena.core.zeros import Zero, get_aval, instantiate
 from catena.transform.linearize import linear_jaxpr, linearize_linear
 from catena.transform.transpose import backward_pass
-
-
-def value_leaf(x):
-    """``x`` as a value of the language; a Python or NumPy value becomes an Array."""
-    if isinstance(x, VALUES):
-        return x
-    if dtypes.is_scalar_or_numpy(x):
-        return as_array(x)
-    raise TypeError(f"Argument '{x}' of type {type(x)} is not a valid JAX type.{how_to_register(x)}")
 
 
 def materialise(ct):
@@ -66,7 +55,7 @@ class LinearCall:
 
     def check(self, tangent, primal_aval):
         """``tangent`` as a value, or an error where it is not a tangent of the primal."""
-        tangent = value_leaf(tangent)
+        tangent = leaf_value(tangent)
         expected, got = primal_aval.to_tangent_aval(), get_aval(tangent)
         if got.shape != expected.shape or got.dtype != expected.dtype:
             raise ValueError(
@@ -244,7 +233,7 @@ class VJPFunction:
         if isinstance(ct, (np.ndarray, np.generic)) and ct.dtype == dtypes.float0:
             shape, dtype = ct.shape, ct.dtype
         else:
-            ct = value_leaf(ct)
+            ct = leaf_value(ct)
             shape, dtype = get_aval(ct).shape, get_aval(ct).dtype
         if shape == expected.shape and expected.dtype == dtypes.float0:
             return Zero(expected)  # whatever it is, nothing depends on it
@@ -305,7 +294,7 @@ class TransposedFunction(VJPFunction):
 
     def check(self, ct, aval):
         """``ct`` as a value, or an error where it is not of the type ``aval``."""
-        ct = value_leaf(ct)
+        ct = leaf_value(ct)
         got = get_aval(ct)
         if got.shape != aval.shape or got.dtype != aval.dtype:
             raise TypeError(

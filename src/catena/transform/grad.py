@@ -9,24 +9,19 @@ import numpy as np
 
 from catena.core import dtypes
 from catena.core.array import make_array
+from catena.core.axes import at_front
 from catena.core.errors import how_to_register
 from catena.core.namespace import alias
 from catena.core.source import function_place
 from catena.core.staging import DebugInfo
 from catena.core.structural import reshape_p, slice_p, transpose_p
-from catena.core.trace import VALUES
+from catena.core.trace import VALUES, leaf_value
 from catena.core.traceback import api_boundary, boundary
 from catena.core.tree import tree_flatten, tree_unflatten
 from catena.core.zeros import Zero, get_aval, instantiate
 from catena.transform.arguments import argument_name, leaf_names
-from catena.transform.batch import Axis, at_front, batch_flat
-from catena.transform.derivative_functions import (
-    LinearFunction,
-    TransposedFunction,
-    VJPFunction,
-    materialise,
-    value_leaf,
-)
+from catena.transform.batch import Axis, batch_flat
+from catena.transform.derivative_functions import LinearFunction, TransposedFunction, VJPFunction, materialise
 from catena.transform.functions import FlatFunction, check_function, flatten_function, named_after
 from catena.transform.jvp import jvp_flat
 from catena.transform.linearize import linearize_flat, linearize_linear
@@ -69,7 +64,7 @@ def jvp(fun: Callable, primals: Sequence, tangents: Sequence, has_aux: bool = Fa
             "primal and tangent arguments to jax.jvp must have the same tree structure; primals have tree structure "
             f"{tree} whereas tangents have tree structure {tangent_tree}."
         )
-    primal_leaves = [value_leaf(x) for x in primal_leaves]
+    primal_leaves = [leaf_value(x) for x in primal_leaves]
     tangent_leaves = [check_tangent(p, t) for p, t in zip(primal_leaves, tangent_leaves, strict=True)]
     flat = flatten_function(fun, tree, has_aux=has_aux)
     with boundary:
@@ -86,7 +81,7 @@ def check_tangent(primal, tangent):
         got = expected if expected.dtype == dtypes.float0 else None
         shape, dtype = tangent.shape, tangent.dtype
     else:
-        tangent = value_leaf(tangent)
+        tangent = leaf_value(tangent)
         got = get_aval(tangent)
         shape, dtype = got.shape, got.dtype
     if dtype != expected.dtype:
@@ -122,7 +117,7 @@ def linearize(fun: Callable, *primals, has_aux: bool = False):
     """
     check_function(fun)
     leaves, tree = tree_flatten(primals)
-    leaves = [value_leaf(x) for x in leaves]
+    leaves = [leaf_value(x) for x in leaves]
     flat = flatten_function(fun, tree, has_aux=has_aux)
     with boundary:
         outs, program = linearize_flat(flat, leaves)
@@ -156,7 +151,7 @@ def vjp(fun: Callable, *primals, has_aux: bool = False, reduce_axes=()):
     check_function(fun)
     check_no_reduce_axes(reduce_axes)
     leaves, tree = tree_flatten(primals)
-    leaves = [value_leaf(x) for x in leaves]
+    leaves = [leaf_value(x) for x in leaves]
     flat = flatten_function(fun, tree, has_aux=has_aux)
     with boundary:
         outs, program = linearize_flat(flat, leaves)
@@ -351,7 +346,7 @@ def checked_leaves(check, leaves: list, fun, args, positions) -> list:
 
 def check_grad_input(x, holomorphic: bool, allow_int: bool, name: str):
     """``x`` as a value that can be differentiated by, or an error."""
-    x = value_leaf(x)
+    x = leaf_value(x)
     dtype = get_aval(x).dtype
     if dtypes.is_extended(dtype):
         if not allow_int:
@@ -444,7 +439,7 @@ def jacfwd(
     def jacobian_f(*args, **kwargs):
         positions, dynamic, flat_of = split_arguments(fun, nums, args, kwargs)
         leaves, tree = tree_flatten(dynamic)
-        check = lambda x: check_jacfwd_input(value_leaf(x), holomorphic)
+        check = lambda x: check_jacfwd_input(leaf_value(x), holomorphic)
         leaves = checked_leaves(check, leaves, fun, args, positions)
         flat = flat_of(tree, has_aux)
         basis = standard_basis([get_aval(x) for x in leaves])

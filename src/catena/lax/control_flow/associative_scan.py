@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from catena.core.structural import slice_p
+from catena.core.trace import leaf_value
 from catena.core.tree import tree_flatten, tree_unflatten
 from catena.core.zeros import get_aval, zeros
 from catena.lax.arithmetic import add_p
@@ -56,7 +57,7 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = 
         out, out_tree = tree_flatten(fn(tree_unflatten(tree, a), tree_unflatten(tree, b)))
         if out_tree != tree:
             raise TypeError(f"lax.associative_scan: fn must return a tree like its arguments, {tree}, got {out_tree}")
-        return [common.leaf_value(x) for x in out]
+        return [leaf_value(x) for x in out]
 
     outs = prefixes(combine, leaves, axis)
     if reverse:

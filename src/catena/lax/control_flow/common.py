@@ -7,15 +7,13 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from catena.core import config, dtypes
-from catena.core.array import as_array
 from catena.core.aval import same_type
 from catena.core.context import context, set_trace
 from catena.core.effects import KNOWN, check_effects
-from catena.core.errors import how_to_register
 from catena.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
 from catena.core.source import function_place
 from catena.core.staging import DebugInfo, hoist_constants, trace_to_jaxpr
-from catena.core.trace import VALUES, Tracer
+from catena.core.trace import Tracer, leaf_value
 from catena.core.tree import LEAF as LEAF
 from catena.core.tree import PyTreeDef, tree_flatten, tree_flatten_with_path, tree_unflatten
 from catena.core.tree_errors import equality_errors_treedef
@@ -28,15 +26,6 @@ from catena.transform.execute import run_jaxpr
 from catena.transform.memo import memoised
 
 # ---- values
-
-
-def leaf_value(x):
-    """A leaf of the user's data as a value of the language, or an error."""
-    if isinstance(x, VALUES):
-        return x
-    if dtypes.is_scalar_or_numpy(x):
-        return as_array(x)
-    raise TypeError(f"Argument '{x}' of type {type(x)} is not a valid JAX type.{how_to_register(x)}")
 
 
 def flatten_values(tree) -> tuple[list, PyTreeDef]:

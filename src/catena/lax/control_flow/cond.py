@@ -15,12 +15,13 @@ import numpy as np
 from catena.core import dtypes
 from catena.core.array import Array
 from catena.core.aval import ShapedArray, same_type
+from catena.core.axes import at_front, move_axis
 from catena.core.dead_code import dead_code_elimination, pruned
 from catena.core.jaxpr import ClosedJaxpr, Jaxpr, Var, eval_jaxpr
 from catena.core.primitive import Primitive
 from catena.core.source import function_place
 from catena.core.structural import broadcast_in_dim_p, stop_gradient_p
-from catena.core.trace import Tracer
+from catena.core.trace import Tracer, leaf_value
 from catena.core.tree import equality_errors_treedef, tree_flatten_with_path, tree_unflatten
 from catena.core.tree_keys import keystr
 from catena.core.zeros import Zero, get_aval, is_undefined_primal, zeros
@@ -29,11 +30,10 @@ from catena.lax.control_flow import common
 from catena.lax.control_flow.common import either, merge, partition, split, with_invars
 from catena.lax.control_flow.loop_rules import undefined
 from catena.lax.control_flow.per_lane import batch_per_lane
-from catena.lax.control_flow.scan import spread
 from catena.lax.control_flow.while_loop import choose
 from catena.lax.convert import convert
 from catena.transform import interpreted
-from catena.transform.batch import batch_jaxpr, move_axis
+from catena.transform.batch import batch_jaxpr
 from catena.transform.jit_primitive import jaxpr_axis_names, scatter_cotangents, split_tangents
 from catena.transform.jvp import jvp_jaxpr
 from catena.transform.linearize import partial_eval_jaxpr
@@ -60,9 +60,9 @@ def _axis_names(params):
 
 def _evaluate(index, *args, branches):
     last = len(branches) - 1
-    branch = branches[min(max(int(common.leaf_value(index)), 0), last)]
+    branch = branches[min(max(int(leaf_value(index)), 0), last)]
     outs = eval_jaxpr(branch.jaxpr, branch.consts, *args)
-    return common.converted([common.leaf_value(x) for x in outs], branches[0].out_avals)
+    return common.converted([leaf_value(x) for x in outs], branches[0].out_avals)
 
 
 def _interpreted(*, branches):
@@ -336,7 +336,7 @@ def batch_by_choice(axis, args, dims, branches):
       nowhere.
     """
     index = move_axis(args[0], dims[0], 0)
-    operands = [spread(axis, x) if d is None else move_axis(x, d, 0) for x, d in zip(args[1:], dims[1:], strict=True)]
+    operands = [at_front(axis.size, x, d) for x, d in zip(args[1:], dims[1:], strict=True)]
     results = []
     for i, branch in enumerate(branches):
         batched, _ = batch_jaxpr(branch, axis, (True,) * len(operands), True)
@@ -450,7 +450,7 @@ def as_predicate(pred):
     """``pred`` as a boolean scalar."""
     if not dtypes.is_scalar_or_numpy(pred) and not isinstance(pred, (Array, Tracer)):
         raise TypeError(f"Pred must be a scalar, got {pred} of type {type(pred)}")
-    pred = common.leaf_value(pred)
+    pred = leaf_value(pred)
     aval = get_aval(pred)
     if aval.shape:
         raise TypeError(f"Pred must be a scalar, got {pred} of shape {aval.shape}.")
@@ -500,7 +500,7 @@ def switch(index, branches: Sequence[Callable], *operands, operand: Any = _MISSI
 
 def as_index(index):
     """``index`` as an integer scalar."""
-    index = common.leaf_value(index)
+    index = leaf_value(index)
     aval = get_aval(index)
     if aval.shape:
         raise TypeError(f"Branch index must be scalar, got {index} of shape {aval.shape}.")

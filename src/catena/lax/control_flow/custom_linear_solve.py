@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from catena.core.axes import at_front
 from catena.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from catena.core.primitive import Primitive
 from catena.core.tree import tree_unflatten, treedef_children, treedef_tuple
@@ -16,7 +17,7 @@ from catena.core.zeros import Zero, add_tangents, get_aval, instantiate, is_unde
 from catena.lax.arithmetic import neg_p
 from catena.lax.control_flow import common
 from catena.lax.control_flow.common import either, split
-from catena.transform.batch import at_front, batch_jaxpr, move_to_front
+from catena.transform.batch import batch_jaxpr, move_to_front
 from catena.transform.jit_primitive import jaxpr_axis_names
 from catena.transform.jvp import jvp_jaxpr
 from catena.transform.memo import memoised

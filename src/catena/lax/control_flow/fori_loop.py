@@ -9,7 +9,7 @@ import numpy as np
 
 from catena.core import dtypes
 from catena.core.array import Array
-from catena.core.trace import Tracer
+from catena.core.trace import Tracer, leaf_value
 from catena.core.tree import tree_unflatten, treedef_children, treedef_tuple
 from catena.core.zeros import get_aval
 from catena.lax.arithmetic import add
@@ -67,7 +67,7 @@ def known_bound(x) -> int | None:
 
 def check_bounds(lower, upper):
     """The bounds as values of one type."""
-    lower, upper = common.leaf_value(lower), common.leaf_value(upper)
+    lower, upper = leaf_value(lower), leaf_value(upper)
     a, b = get_aval(lower), get_aval(upper)
     for bound, aval in ((lower, a), (upper, b)):
         if aval.shape:
@@ -99,7 +99,7 @@ def counted_step(body_fun):
 def counted_loop(lower: int, upper: int, body_fun, leaves, tree, unroll):
     """The loop as a ``scan`` that carries the counter."""
     length = max(upper - lower, 0)
-    counter = common.leaf_value(lower)
+    counter = leaf_value(lower)
     body, avals = trace_step(body_fun, counted_step, [get_aval(counter)], leaves, tree, "scan")
     carry = [counter, *common.converted(leaves, avals)]
     last, _ = bind_scan(body, carry, [], length, False, unroll_factor(1 if unroll is None else unroll, length))
@@ -109,7 +109,7 @@ def counted_loop(lower: int, upper: int, body_fun, leaves, tree, unroll):
 def loop_in_python(lower: int, upper: int, body_fun, value):
     """The loop in Python, for when jit is disabled: ``body_fun`` sees concrete values."""
     for i in range(lower, upper):
-        value = body_fun(common.leaf_value(i), value)
+        value = body_fun(leaf_value(i), value)
     leaves, tree = common.flatten_values(value)
     return tree_unflatten(tree, leaves)
 

@@ -5,12 +5,12 @@ example ran by itself. So examples run in blocks, those that are done unchanged;
 registers and first-level cache, and a block of quick examples does not wait for the slow ones elsewhere.
 """
 
+from catena.core.axes import move_axis
 from catena.core.jaxpr import subjaxprs
 from catena.core.structural import broadcast_in_dim_p
 from catena.core.zeros import get_aval
 from catena.lax.control_flow.map import reshaped, rows
 from catena.lax.join import concatenate_p
-from catena.transform.batch import move_axis
 
 BLOCK = 128  # examples
 LIGHT = 8  # elements of each value in a body that is worth it

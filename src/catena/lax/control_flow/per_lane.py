@@ -5,11 +5,11 @@ to
 example do not: here the batch becomes a ``scan`` over the examples, whose body is the operation as it was.
 """
 
+from catena.core.axes import move_axis
 from catena.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
 from catena.core.staging import DebugInfo
 from catena.core.zeros import get_aval
 from catena.lax.control_flow.scan import scan_p
-from catena.transform.batch import move_axis
 
 
 def batch_per_lane(primitive, axis, args, dims, params: dict):

@@ -10,11 +10,12 @@ import numpy as np
 
 from catena.core import errors
 from catena.core.array import typed_array
+from catena.core.axes import broadcast_axis, move_axis
 from catena.core.jaxpr import ClosedJaxpr, Var, eval_jaxpr
 from catena.core.primitive import Primitive
 from catena.core.staging import DebugInfo, trace_to_jaxpr
 from catena.core.structural import broadcast_in_dim_p, slice_p, squeeze_p
-from catena.core.trace import Tracer
+from catena.core.trace import Tracer, leaf_value
 from catena.core.tree import tree_map, tree_unflatten, treedef_children, treedef_tuple
 from catena.core.zeros import get_aval
 from catena.lax.control_flow import common
@@ -27,7 +28,7 @@ from catena.lax.control_flow.loop_rules import (
 )
 from catena.lax.join import concatenate_p
 from catena.transform import interpreted
-from catena.transform.batch import batch_jaxpr, mapped_aval, move_axis
+from catena.transform.batch import batch_jaxpr, mapped_aval
 from catena.transform.jit_primitive import jaxpr_axis_names
 from catena.transform.memo import memoised
 
@@ -47,7 +48,7 @@ def _evaluate(*args, **params):
 
 def run_steps(args, *, jaxpr, num_consts, num_carry, length, reverse, **params) -> list:
     """Run the loop iteration by iteration in Python, operation by operation."""
-    consts, carry, xs = common.split([common.leaf_value(x) for x in args], num_consts, num_carry)
+    consts, carry, xs = common.split([leaf_value(x) for x in args], num_consts, num_carry)
     rows = []
     for i in reversed(range(length)) if reverse else range(length):
         outs = eval_jaxpr(jaxpr.jaxpr, jaxpr.consts, *consts, *carry, *[item(x, i) for x in xs])
@@ -109,17 +110,11 @@ def _batch(axis, args, dims, *, jaxpr, num_consts, num_carry, **params):
         if i >= num_consts + num_carry:
             moved.append(x if d is None else move_axis(x, d, 1))
         elif d is None and num_consts <= i and carry_d[i - num_consts]:
-            moved.append(spread(axis, x))
+            moved.append(broadcast_axis(x, axis.size))
         else:
             moved.append(x if d is None else move_axis(x, d, 0))
     outs = scan_p.bind(*moved, jaxpr=batched, num_consts=num_consts, num_carry=num_carry, **params)
     return outs, [0 if d else None for d in carry_d] + [1 if d else None for d in ys_d]
-
-
-def spread(axis, x):
-    """``x`` repeated along a new leading axis."""
-    shape = get_aval(x).shape
-    return broadcast_in_dim_p.bind(x, shape=(axis.size, *shape), broadcast_dimensions=tuple(range(1, len(shape) + 1)))
 
 
 @memoised
@@ -402,4 +397,4 @@ def scan_in_python(f, init, xs, length: int, reverse: bool):
     leaves = [common.flatten_values(y) for y in ys]
     columns = [list(column) for column in zip(*[row for row, _ in leaves], strict=True)]
     out = [stacked(column, mapped_aval(get_aval(column[0]), length)) for column in columns]
-    return tree_map(common.leaf_value, carry), tree_unflatten(leaves[0][1], out)
+    return tree_map(leaf_value, carry), tree_unflatten(leaves[0][1], out)

@@ -16,11 +16,13 @@ import numpy as np
 
 from catena.core.array import typed_array
 from catena.core.aval import ShapedArray
+from catena.core.axes import at_front
 from catena.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from catena.core.primitive import NoRule, Primitive
 from catena.core.stack import stack_aval
 from catena.core.staging import DebugInfo, trace_to_jaxpr
 from catena.core.structural import stack_add_p, stack_empty_p
+from catena.core.trace import leaf_value
 from catena.core.zeros import Zero, add_tangents, get_aval
 from catena.lax.arithmetic import add_p, max_p, sub_p
 from catena.lax.comparison import lt_p
@@ -30,7 +32,7 @@ from catena.lax.control_flow.per_lane import batch_per_lane
 from catena.lax.control_flow.scan import scan_p
 from catena.runtime import stacks as runtime
 from catena.transform import interpreted
-from catena.transform.batch import at_front
+from catena.transform.execute import physical_type
 from catena.transform.jit_primitive import jaxpr_axis_names
 from catena.transform.memo import memoised
 
@@ -76,13 +78,8 @@ stack_read_p = Primitive(  # (stack, i) -> item i, or zeros beyond the end
     "stack_read",
     abstract=lambda stack, i, *, item: item,
     evaluate=COMPILED, jvp=COMPILED, transpose=COMPILED, batch=COMPILED,
-    lower=lambda b, stack, i, *, item: b.stack_read(stack, i, *physical(item)),
+    lower=lambda b, stack, i, *, item: b.stack_read(stack, i, *physical_type(item)),
 )  # fmt: skip
-
-
-def physical(aval) -> tuple:
-    """The shape and dtype by which compiled programs hold values of the type ``aval``."""
-    return aval.dtype.physical(aval.shape) if common.dtypes.is_extended(aval.dtype) else (aval.shape, aval.dtype)
 
 
 # ---- the loop over stacks
@@ -101,7 +98,7 @@ def _evaluate(*args, **params):
 
 def run_steps(args, *, jaxpr, num_consts, num_carry, reverse) -> list:
     """Run the loop iteration by iteration in Python, operation by operation."""
-    n, *args = [common.leaf_value(x) for x in args]
+    n, *args = [leaf_value(x) for x in args]
     consts, carry, xs = common.split(args, num_consts, num_carry)
     rows = []
     for i in reversed(range(int(n))) if reverse else range(int(n)):
@@ -141,7 +138,7 @@ def read(stack, i: int):
 
 def collect(rows: list[list], avals) -> list:
     """Stacks of the columns of ``rows``."""
-    columns = [[np.asarray(common.leaf_value(row[k])._value) for row in rows] for k in range(len(avals))]
+    columns = [[np.asarray(leaf_value(row[k])._value) for row in rows] for k in range(len(avals))]
     return [
         typed_array(runtime.one_stack(runtime.Stack(c)), stack_aval(a)) for c, a in zip(columns, avals, strict=True)
     ]
@@ -154,7 +151,7 @@ def _batch(axis, args, dims, **params):
 def _lower(b, n, *operands, jaxpr, num_consts, num_carry, reverse):
     consts, carry, xs = common.split(operands, num_consts, num_carry)
     test, body = counted_loop(jaxpr, num_consts, num_carry, reverse)
-    made = [b.stack_new(*physical(a)) for a in jaxpr.out_avals[num_carry:]]
+    made = [b.stack_new(*physical_type(a)) for a in jaxpr.out_avals[num_carry:]]
     start = b.constant(np.zeros((), np.int32))
     outs = b.while_loop(test, [n], body, [n, *consts, *xs], [start, *carry, *made])
     return outs[1:]

@@ -19,12 +19,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from catena.core.array import as_array
+from catena.core.axes import broadcast_axis, move_axis
 from catena.core.dead_code import dead_code_elimination
 from catena.core.jaxpr import ClosedJaxpr, Jaxpr, Var, eval_jaxpr
 from catena.core.primitive import NoRule, Primitive
 from catena.core.stack import stack_aval
 from catena.core.staging import DebugInfo, trace_to_jaxpr
 from catena.core.structural import broadcast_in_dim_p
+from catena.core.trace import leaf_value
 from catena.core.tree import tree_unflatten, treedef_tuple
 from catena.core.zeros import Zero, get_aval, instantiate
 from catena.lax.arithmetic import add_p
@@ -34,12 +36,13 @@ from catena.lax.control_flow.common import either, merge, partition, split, take
 from catena.lax.control_flow.lockstep import block_size, in_blocks, is_light, joined
 from catena.lax.control_flow.loop_rules import derivative_body, nonzero, pruned_body, split_body
 from catena.lax.control_flow.per_lane import batch_per_lane
-from catena.lax.control_flow.scan import carry_name, scan_p, spread
-from catena.lax.control_flow.stack import INT, collect, physical, stack_scan_p, stack_write_p
+from catena.lax.control_flow.scan import carry_name, scan_p
+from catena.lax.control_flow.stack import INT, collect, stack_scan_p, stack_write_p
 from catena.lax.reductions import reduce_or_p
 from catena.runtime import stacks
 from catena.transform import interpreted
-from catena.transform.batch import batch_jaxpr, move_axis
+from catena.transform.batch import batch_jaxpr
+from catena.transform.execute import physical_type
 from catena.transform.jit_primitive import jaxpr_axis_names
 from catena.transform.memo import memoised
 
@@ -83,7 +86,7 @@ def _save_evaluate(*args, **params):
 
 def run_steps(args, *, cond_jaxpr, cond_nconsts, body_jaxpr, body_nconsts) -> tuple[list, list]:
     """Run the loop in Python, operation by operation: the last carry, and what each iteration saves."""
-    cond_consts, body_consts, carry = split([common.leaf_value(x) for x in args], cond_nconsts, body_nconsts)
+    cond_consts, body_consts, carry = split([leaf_value(x) for x in args], cond_nconsts, body_nconsts)
     rows: list = []
     while bool(eval_jaxpr(cond_jaxpr.jaxpr, cond_jaxpr.consts, *cond_consts, *carry)[0]):
         outs = eval_jaxpr(body_jaxpr.jaxpr, body_jaxpr.consts, *body_consts, *carry)
@@ -320,7 +323,10 @@ def _run_batched(batched, axis, args, dims, cond_nconsts: int, body_nconsts: int
     moved = [x if d is None else move_axis(x, d, 0) for x, d in zip(args, dims, strict=True)]
     cond_consts, body_consts, carry = split(moved, cond_nconsts, body_nconsts)
     carry_dims = dims[cond_nconsts + body_nconsts :]
-    carry = [spread(axis, x) if m and d is None else x for x, m, d in zip(carry, carry_mapped, carry_dims, strict=True)]
+    carry = [
+        broadcast_axis(x, axis.size) if m and d is None else x
+        for x, m, d in zip(carry, carry_mapped, carry_dims, strict=True)
+    ]
     consts = cond_consts + body_consts if batched.cond_mapped else body_consts
     outs = while_p.bind(
         *cond_consts, *consts, *carry, cond_jaxpr=batched.cond, cond_nconsts=cond_nconsts,
@@ -401,7 +407,7 @@ def _lower(b, *operands, cond_jaxpr, cond_nconsts, body_jaxpr, body_nconsts):
 def _save_lower(b, *operands, cond_jaxpr, cond_nconsts, body_jaxpr, body_nconsts):
     cond_consts, body_consts, carry = split(operands, cond_nconsts, body_nconsts)
     cond, body = saving_loop(body_jaxpr, body_nconsts, cond_jaxpr, cond_nconsts)
-    stacks = [b.stack_new(*physical(a)) for a in body_jaxpr.out_avals[len(carry) :]]
+    stacks = [b.stack_new(*physical_type(a)) for a in body_jaxpr.out_avals[len(carry) :]]
     start = b.constant(np.zeros((), np.int32))
     outs = b.while_loop(cond, cond_consts, body, body_consts, [*carry, start, *stacks])
     return outs

@@ -4,6 +4,7 @@ import numpy as np
 
 from catena.core import dtypes
 from catena.core.aval import ShapedArray
+from catena.core.axes import at_front
 from catena.core.primitive import NoRule, Primitive
 from catena.core.structural import reduce_sum_p
 from catena.core.zeros import get_aval
@@ -15,7 +16,7 @@ from catena.lax.contraction import dot_general
 from catena.lax.convert import convert_element_type
 from catena.lax.indexing import gather
 from catena.lax.shape import broadcast, broadcast_in_dim, broadcasted_iota, expand_dims, transpose
-from catena.lax.structure import broadcast_to, front
+from catena.lax.structure import broadcast_to
 from catena.lax.windowed import PROMISE_IN_BOUNDS, GatherDimensionNumbers
 
 NOT_LINEAR = NoRule("it is not linear in its operands")
@@ -66,7 +67,7 @@ def kernel_primitive(
         return results if multiple_results else results[0]
 
     def batch_in_front(axis, args, dims, **params):
-        out = primitive.bind(*[front(axis, x, d) for x, d in zip(args, dims, strict=True)], **params)
+        out = primitive.bind(*[at_front(axis.size, x, d) for x, d in zip(args, dims, strict=True)], **params)
         return out, [0] * len(out) if multiple_results else 0
 
     primitive = Primitive(

@@ -4,6 +4,7 @@ import numpy as np
 
 from catena.core import dtypes
 from catena.core.aval import ShapedArray
+from catena.core.axes import at_front
 from catena.core.primitive import Primitive
 from catena.core.zeros import Zero, add_tangents, get_aval
 from catena.lax import native
@@ -11,7 +12,6 @@ from catena.lax.arithmetic import mul
 from catena.lax.comparison import select_n
 from catena.lax.elementwise import INEXACT, check_admitted
 from catena.lax.linalg.algebra import NOT_LINEAR, lower_mask, mm, scalar, swap
-from catena.lax.structure import front
 
 
 def _abstract(a, c, *, alpha, beta):
@@ -49,7 +49,7 @@ def _jvp(primals, tangents, *, alpha, beta):
 
 
 def _batch(axis, args, dims, **params):
-    return symmetric_product_p.bind(*[front(axis, x, d) for x, d in zip(args, dims, strict=True)], **params), 0
+    return symmetric_product_p.bind(*[at_front(axis.size, x, d) for x, d in zip(args, dims, strict=True)], **params), 0
 
 
 def _lower(b, a, c, *, alpha, beta):

@@ -1,6 +1,7 @@
 """Triangular and tridiagonal systems."""
 
 from catena.core.aval import ShapedArray
+from catena.core.axes import at_front, move_axis
 from catena.core.zeros import Zero, add_tangents, get_aval, instantiate
 from catena.lax.arithmetic import add_p, mul, neg, sub
 from catena.lax.linalg.algebra import (
@@ -17,7 +18,6 @@ from catena.lax.linalg.algebra import (
     triu,
 )
 from catena.lax.shape import expand_dims, pad, reshape, squeeze
-from catena.lax.structure import front, move_axis
 from catena.runtime import lapack
 
 # ------------------------------------------------------------------------------------------------------------
@@ -74,7 +74,7 @@ def _triangular_batch(axis, args, dims, *, left_side, **params):
             merged = reshape(b, (*shape[:-3], shape[-3] * shape[-2], shape[-1]))
         out = reshape(triangular_solve_p.bind(a, merged, left_side=left_side, **params), shape)
         return out, len(shape) - 1 if left_side else len(shape) - 3
-    a, b = front(axis, a, a_dim), front(axis, b, b_dim)
+    a, b = at_front(axis.size, a, a_dim), at_front(axis.size, b, b_dim)
     return triangular_solve_p.bind(a, b, left_side=left_side, **params), 0
 
 
