@@ -6,6 +6,7 @@ a hang, and another worker goes on with the next case.
 
 import argparse
 import collections
+import contextlib
 import json
 import os
 import queue
@@ -18,9 +19,11 @@ import time
 from itertools import chain
 from pathlib import Path
 
+from attack.outcomes import slowness
 from attack.worker import SECONDS
 
 HERE = Path(__file__).resolve().parent
+SILENCE = object()
 FAMILIES = ("signals", "forks", "threads", "memory", "extents", "cache", "values")
 
 
@@ -64,9 +67,8 @@ class Family:
         reader.start()
         began = None
         while True:
-            try:
-                line = lines.get(timeout=SECONDS)
-            except queue.Empty:
+            line = self.next_line(lines)
+            if line is SILENCE:
                 os.killpg(worker.pid, signal.SIGKILL)
                 return began
             if line is None:
@@ -78,6 +80,15 @@ class Family:
             elif "ended" in facts:
                 self.record(facts["name"], facts["ended"], facts["note"], facts["seconds"])
                 self.next, began = facts["number"] + 1, None
+
+    def next_line(self, lines: queue.Queue):
+        """What the worker says next, None at its end; `SILENCE` when it takes too long, however busy the machine is."""
+        start, slower = time.perf_counter(), 1.0
+        while time.perf_counter() - start < SECONDS * slower:
+            with contextlib.suppress(queue.Empty):
+                return lines.get(timeout=SECONDS)
+            slower = slowness()
+        return SILENCE
 
     def record(self, name: str, ended: str, note: str, seconds: float) -> None:
         """Keep how a case ended, and say so where it is not well."""

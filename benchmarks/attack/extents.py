@@ -46,7 +46,7 @@ def attacked(program, extent, mode):
 
     def case():
         found = None
-        with at_most(SECONDS, 6.0):
+        with at_most(SECONDS):
             found = MODES[mode](lambda: PROGRAMS[program](extent))
         if found is not None and mode == "compiled" and program in ("scan", "fori", "ones") and extent < 2**31:
             check(int(found) == max(extent, 0), f"{found} instead of {extent}")

@@ -9,7 +9,7 @@ import numpy as np
 
 import catena as jax
 import catena.numpy as jnp
-from attack.outcomes import check
+from attack.outcomes import check, slowness
 from attack.threads import WORK as CHILD
 from catena import lax
 
@@ -59,7 +59,7 @@ def attacked(busy, work):
 def run_child(work: str) -> None:
     """What a child does, and its end."""
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    signal.alarm(SECONDS)
+    signal.alarm(int(SECONDS * slowness()))
     code = 3
     try:
         for k in (1, 2):

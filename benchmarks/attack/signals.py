@@ -7,10 +7,10 @@ import numpy as np
 
 import catena as jax
 import catena.numpy as jnp
-from attack.outcomes import Wrong, check
+from attack.outcomes import Wrong, check, slowness
 from catena import lax
 
-LATEST = 3.0  # seconds from the signal to the exception; one on a quiet machine, and ours is not
+LATEST = 2.0  # seconds from the signal to the exception; one is promised. On a busy machine, as many times that
 DELAYS = (0.01, 0.1, 0.35, 0.8)
 N = 20_000_000
 
@@ -91,6 +91,9 @@ WORK = {
     "elementwise": of_program(lambda x: jnp.sin(jnp.cos(jnp.exp(x))), numbers()),
     "sum of much": of_program(lambda x: (x + jnp.zeros((2**38,), "float32")).sum(), jnp.float32(1)),
     "outer sum": of_program(lambda x: jnp.outer(x, x).sum(), jnp.ones(10**6, "int8")),
+    "few beside many": of_program(lambda x: (jnp.arange(3.0)[:, None] == x + jnp.zeros(2**38)).sum(), jnp.float32(1)),
+    "few and many": of_program(lambda x: (jnp.arange(3.0)[:, None] * x < jnp.zeros(2**38)).any(1), jnp.float32(1)),
+    "transform": of_program(lambda x: jnp.fft.rfft(x[: 1 << 24]), numbers()),
     "cumulative sum": of_program(jnp.cumsum, numbers()),
     "product": of_program(lambda x: x @ x, jnp.ones((2000, 2000))),
     "batched svd": of_program(lambda x: jnp.linalg.svd(x)[1], matrices(200)),
@@ -104,6 +107,10 @@ WORK = {
     "eager": lambda: again(lambda: jnp.sin(jnp.ones(100)) @ jnp.ones(100)),
     "eager sort": of_function(jnp.sort, numbers((N // 8,))),
     "eager svd": of_function(jnp.linalg.svd, matrices(100)),
+    "eager eigh": of_function(jnp.linalg.eigh, matrices(100)),
+    "eager inverse": of_function(jnp.linalg.inv, matrices(200)),
+    "eager qr": of_function(jnp.linalg.qr, matrices(100)),
+    "eager product": of_function(lambda x: x @ x, matrices(200)),
     "compiling": compiling,
     "tracing": tracing,
 }
@@ -132,7 +139,7 @@ def attacked(name: str, delay: float):
             signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, before)
         late = time.perf_counter() - sent
-        check(late < LATEST, f"{late:.1f} s late")
+        check(late < LATEST or late < LATEST * slowness(), f"{late:.1f} s late")
         check(float(jax.jit(lambda x: jnp.sum(x * delay))(jnp.ones(4))) == float(np.float32(4 * np.float32(delay))))
 
     return case

@@ -12,10 +12,10 @@ import signal
 import sys
 import time
 
-from attack.outcomes import Wrong, is_refusal
+from attack.outcomes import Wrong, is_refusal, slowness
 
 MEMORY = 6 << 30  # bytes of address space for a worker
-SECONDS = 40  # for one case, before it counts as a hang: many times what any takes
+SECONDS = 40  # for one case, before it counts as a hang: many times what any takes; as many times more as `slowness`
 
 
 def end_of(case) -> tuple[str, str]:
@@ -44,7 +44,7 @@ def main() -> None:
     say(total=len(cases))
     for number, (name, case) in enumerate(cases[first:], first):
         say(begins=number, name=name)
-        faulthandler.dump_traceback_later(SECONDS - 5, exit=False)
+        faulthandler.dump_traceback_later((SECONDS - 5) * slowness(), exit=False)
         start = time.perf_counter()
         ended, note = end_of(case)
         faulthandler.cancel_dump_traceback_later()

@@ -161,29 +161,53 @@ def test_positions_beyond_32_bits_are_written():
     assert "i64[] = add" in text and str(LONG) in text
 
 
-@pytest.mark.parametrize(
-    "find",
-    [
-        lambda x: lax.argmax(x, 0, "int32"),
-        jnp.argmax,
-        jnp.argmin,
-        jnp.argsort,
-        lambda x: jnp.argpartition(x, 3),
-        lambda x: jnp.lexsort((x,)),
-        lambda x: lax.top_k(x, 2),
-        lambda x: lax.approx_max_k(x.astype("float32"), 2),
-        lambda x: jnp.nonzero(x, size=3),
-        lambda x: jnp.argwhere(x, size=3),
-        lambda x: jnp.searchsorted(x, jnp.int8(3)),
-        lambda x: jnp.digitize(jnp.int8(3), x),
-        lambda x: jnp.indices((LONG,)),
-        lambda x: lax.iota("int32", LONG),
-        lambda x: jnp.insert(x, jnp.argmax(x), 3),
-    ],
-)
+FIND = [
+    lambda x: lax.argmax(x, 0, "int32"),
+    jnp.argmax,
+    jnp.argmin,
+    jnp.argsort,
+    lambda x: jnp.argpartition(x, 3),
+    lambda x: jnp.lexsort((x,)),
+    lambda x: lax.top_k(x, 2),
+    lambda x: jnp.nonzero(x, size=3),
+    lambda x: jnp.argwhere(x, size=3),
+    lambda x: jnp.searchsorted(x, jnp.int8(3)),
+    lambda x: jnp.digitize(jnp.int8(3), x),
+    lambda x: jnp.indices((LONG,)),
+    lambda x: lax.iota("int32", LONG),
+    lambda x: jnp.insert(x, jnp.argmax(x), 3),
+    lambda x: jnp.arange(LONG),
+    lambda x: jnp.insert(x, jnp.array([3]), jnp.int8(5)),
+    lambda x: jnp.unique(x, return_index=True, size=3),
+    lambda x: jnp.compress(x, x, size=3),
+    lambda x: jax.random.choice(jax.random.key(0), x, (2,)),
+    lambda x: jax.random.choice(jax.random.key(0), LONG, (2,)),
+]
+
+
+@pytest.mark.parametrize("find", [*FIND, lambda x: lax.approx_max_k(x.astype("float32"), 2)])
 def test_results_that_cannot_hold_positions(find):
     with pytest.raises(OverflowError, match=r"int32 cannot hold the positions of \d+ elements"):
         jax.eval_shape(find, jax.ShapeDtypeStruct((LONG,), "int8"))
+
+
+@pytest.mark.parametrize("find", FIND)
+def test_eager_results_that_cannot_hold_positions(long, find):
+    """It is said before minutes of work, or gigabytes of positions."""
+    with pytest.raises(OverflowError, match=r"int32 cannot hold the positions of \d+ elements"):
+        find(long)
+
+
+def test_an_element_is_inserted_without_positions():
+    found = jax.eval_shape(lambda x: jnp.insert(x, -3, jnp.int8(5)), jax.ShapeDtypeStruct((LONG,), "int8"))
+    assert found.shape == (LONG + 1,)
+
+
+@pytest.mark.parametrize("arguments", [(300,), (300.0,), (2.5,), (-3,), (2, 300), (0, 300, 2)])
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "float32"])
+def test_ranges_count_around_where_an_integer_ends(arguments, dtype):
+    compiled = jax.jit(lambda: jnp.arange(*arguments, dtype=dtype))()
+    assert jnp.array_equal(jnp.arange(*arguments, dtype=dtype), compiled)
 
 
 def test_narrow_indices_into_longer_axes():

@@ -2,6 +2,11 @@
 numbers, and sizes that no machine has.
 """
 
+import os
+import subprocess
+import sys
+import textwrap
+
 import numpy as np
 import pytest
 
@@ -109,7 +114,7 @@ def ones(*shape):
 
 TOO_LARGE = {
     "zeros": lambda: jnp.zeros((10**6, 10**6, 100)),
-    "arange": lambda: jnp.arange(10**14),
+    "arange": lambda: jnp.arange(1, 10**14),
     "eye": lambda: jnp.eye(2**30),
     "broadcast sum": lambda: jnp.ones(2**20)[:, None] + jnp.ones(2**20) + jnp.ones((2**10, 1, 1)),
     "pad": lambda: jnp.pad(jnp.ones(3), 2**45),
@@ -131,6 +136,30 @@ def test_too_little_memory_is_an_error(name):
 def test_too_little_memory_for_a_compiled_program_is_also_a_runtime_error():
     with pytest.raises(jax.errors.JaxRuntimeError, match=r"RESOURCE_EXHAUSTED.*shape \(1048576, 1048576, 1024\)"):
         jax.jit(ones(2**20, 2**20, 2**10))()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="what is in use is read as on Linux")
+def test_compiling_with_too_little_memory_is_an_error_and_not_the_end():
+    """LLVM ends the process where it cannot have memory."""
+    script = """
+        import resource
+        import catena as jax
+        from catena import numpy as jnp
+        jax.jit(lambda x: jnp.tanh(x) + 1)(1.0)
+        limits = resource.getrlimit(resource.RLIMIT_AS)
+        used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (used + (1 << 20), limits[1]))
+        try:
+            jax.jit(lambda x: jnp.sort(x * 3))(jnp.ones(5))
+        except MemoryError as error:
+            print(error)
+        resource.setrlimit(resource.RLIMIT_AS, limits)
+        print(jax.jit(lambda x: jnp.sort(x * 3))(jnp.ones(5))[0])
+    """
+    env = os.environ | {"CATENA_CACHE": "0"}
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, env=env)
+    said, result = done.stdout.splitlines()
+    assert said.startswith("RESOURCE_EXHAUSTED: Out of memory while") and result == "3.0", done.stderr
 
 
 def test_types_of_any_size_can_be_reasoned_about():

@@ -17,6 +17,9 @@ from catena.compiler.host import generator, identity, image_generator, this_mach
 from catena.core.errors import CompileError
 from catena.core.lazy import llvm
 from catena.core.locks import Shared
+from catena.runtime.buffers import check_room
+
+ROOM, ROOM_PER_BYTE = 16 << 20, 20  # bytes of memory that LLVM may need, and for each byte of the text
 
 
 @dataclass
@@ -121,6 +124,7 @@ def relocatable_code(text: str) -> bytes:
 
 def _compile(text: str, times: Times, tm) -> tuple[bytes, object]:
     text += _missing(text)
+    check_room(ROOM + ROOM_PER_BYTE * len(text), "compiling a program")
     module = parsed(text)
     times.mark("parse")
     run_passes(module, tm, PASSES)

@@ -12,7 +12,7 @@ from catena import lax
 from catena.core import dtypes
 from catena.core.array import Array, make_array
 from catena.core.errors import ConcretizationTypeError
-from catena.core.shapes import position_dtype
+from catena.core.shapes import check_positions, position_dtype
 from catena.core.trace import Tracer, find_concrete
 from catena.lax.positions import around, as_position, constant, from_end
 from catena.numpy.boundary import (
@@ -285,6 +285,9 @@ def insert(arr: ArrayLike, obj: ArrayLike | slice, values: ArrayLike, axis: int 
         arr, axis = ravel(arr), 0
     axis = canonical_axis(operator.index(axis), arr.ndim)
     n = arr.shape[axis]
+    if type(obj) is int:
+        place = min(max(obj + n if obj < 0 else obj, 0), n)
+        return _inserted_at(arr, place, _values_to_insert(values, arr, axis, True), axis)
     index = np.arange(*obj.indices(n)) if isinstance(obj, slice) else obj
     index = as_array_argument("insert", index, 1)
     if not dtypes.is_integer(index.dtype):
@@ -297,8 +300,9 @@ def insert(arr: ArrayLike, obj: ArrayLike | slice, values: ArrayLike, axis: int 
     count = values.shape[axis] if single else index.size
     if single:
         places = broadcast_to(places, (count,))
-    order = _stable_order(places)
     total = n + count
+    check_positions("insert", total, default_int(), axis)
+    order = _stable_order(places)
     shape = tuple(total if i == axis else s for i, s in enumerate(arr.shape))
     starts = lax.add(read(places, order), np.arange(count, dtype=places.dtype))
     where = IndexUpdateRef(lax.full((count,), 0, places.dtype), order).set(starts)
@@ -308,6 +312,14 @@ def insert(arr: ArrayLike, obj: ArrayLike | slice, values: ArrayLike, axis: int 
     zeros = lax.full_like(arr, 0, shape=shape)
     result = IndexUpdateRef(zeros, along(axis, kept)).set(arr)
     return IndexUpdateRef(result, along(axis, where)).set(checked_broadcast(values, part))
+
+
+def _inserted_at(arr, place: int, values, axis: int):
+    """All of the values before one element."""
+    part = tuple(values.shape[axis] if i == axis else s for i, s in enumerate(arr.shape))
+    values = checked_broadcast(convert(values, arr.dtype), part)
+    sides = (lax.slice_in_dim(arr, 0, place, axis=axis), lax.slice_in_dim(arr, place, None, axis=axis))
+    return lax.concatenate([sides[0], values, sides[1]], axis)
 
 
 def _wrapped(index, n: int):

@@ -41,6 +41,8 @@ from catena.numpy.placement import placed
 from catena.transform.vmap import vmap
 from catena.typing import ArrayLike, DTypeLike
 
+MOST_POSITIONS = 2**31  # that int32 can number
+
 
 def arange(
     start: ArrayLike,
@@ -109,8 +111,11 @@ def _range(values, dtype):
         )
     if len(values) == 3 and values[2] == 0:
         raise ZeroDivisionError("arange: step must not be 0")
-    if context.trace is not None and len(values) == 2 and values[0] == 0:
-        return lax.iota(dtype, max(0, int(np.ceil(values[1]))))
+    if len(values) == 2 and values[0] == 0:  # positions, which count around where a short integer ends
+        count = max(0, values[1] if type(values[1]) is int else int(np.ceil(values[1])))
+        if context.trace is not None or count > MOST_POSITIONS:
+            return lax.iota(dtype, count)
+        values = [0, count]
     numbers = np.arange(*values)
     return make_array(casts.convert(numbers, dtype))
 

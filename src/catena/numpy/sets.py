@@ -128,10 +128,10 @@ def _unique(name: str, ar, axis, equal_nan: bool, size, fill_value, wanted: tupl
 
 
 def _unique_by_numpy(ar, axis, equal_nan: bool, size, fill_value, wanted: tuple) -> tuple:
+    dtype = int_of_positions("unique", ar.size + 1) if any(wanted[1:]) else default_int()
     found = np.unique(ar._value, *wanted[1:], axis, equal_nan=equal_nan)
     found = iter(found if isinstance(found, tuple) else (found,))
     values, index, inverse, counts = (next(found) if want else None for want in wanted)
-    dtype = int_of_positions("unique", ar.size + 1) if any(wanted[1:]) else default_int()
     if size is not None:
         fill = values[0] if fill_value is None else convert(as_operand("unique", fill_value), ar.dtype)._value
         values = _of_size(values, size, fill)

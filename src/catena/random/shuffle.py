@@ -11,7 +11,7 @@ import numpy as np
 from catena import lax
 from catena.core import dtypes
 from catena.core.array import Array
-from catena.core.shapes import broadcast_shapes
+from catena.core.shapes import broadcast_shapes, check_positions
 from catena.core.zeros import get_aval
 from catena.lax.structure import canonical_axis
 from catena.numpy import asarray, cumsum, searchsorted, take
@@ -147,6 +147,7 @@ def permuted(key, a, axis: int):
 def chosen(key, total: int, draws: int, shape: tuple, replace: bool, p, mode: str):
     """The numbers of the entries drawn."""
     integer = dtypes.canonicalize_dtype(int)
+    check_positions("choice", total + 1, integer)
     if p is None:
         if replace:
             return _randint(key, np.asarray(0, integer), np.asarray(total, integer), shape=shape, dtype=integer)

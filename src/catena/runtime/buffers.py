@@ -42,6 +42,16 @@ def idle_bound() -> int:
     return min(memory // 8, 1 << 30)
 
 
+def check_room(size: int, purpose: str) -> None:
+    """Raises OutOfMemoryError unless so many bytes could be had now. For what ends the process where it cannot have
+    them, as LLVM does; they are only asked for, nothing touches them.
+    """
+    try:
+        mmap.mmap(-1, size, **PRIVATE).close()
+    except OSError as error:
+        raise OutOfMemoryError(f"RESOURCE_EXHAUSTED: Out of memory while {purpose}") from error
+
+
 class Mapping:
     """Memory of the system's, from `start` on; large ones lie on huge pages where the system has them."""
 

@@ -14,9 +14,11 @@ from collections.abc import Mapping
 import numpy as np
 
 from catena.core.lazy import llvm
+from catena.runtime.buffers import check_room
 from catena.runtime.kernels import Callback, table_of
 
 ENTRY_TYPE = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.py_object, ctypes.py_object)
+ROOM = 4 << 20  # bytes that loading takes besides: the engine, what is rounded to pages
 _FREE_STACKS = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 _FREE_ARENA = ctypes.CFUNCTYPE(None)
 
@@ -28,6 +30,7 @@ class Code:
     """
 
     def __init__(self, code: bytes, machine, linked: Mapping[str, Code]):
+        check_room(ROOM + 2 * len(code), "loading a compiled program")
         binding, self._linked = llvm(), tuple(linked.values())
         declared = binding.parse_assembly("\n".join(f'declare void @"{name}"()' for name in linked))
         self._engine = binding.create_mcjit_compiler(declared, machine)
