@@ -74,7 +74,9 @@ def elementwise(primitive, in_numpy, row: Elementwise, wider: dict, of_complex=N
         return casts.convert(out, dtype) if out.dtype == wider[dtype] else out
 
     if not has_compiler():
-        LOOPS[primitive.name] = Loops(primitive.name, primitive.bind, row.arity, widened)
+        loops = LOOPS[primitive.name] = Loops(primitive.name, primitive.bind, row.arity, widened)
+        if isinstance(in_numpy, np.ufunc):
+            loops.update(dict.fromkeys(row.loop - interpreted.formulas[primitive][1], in_numpy))
         evaluate = widened
         return evaluate
     special, compiled = row.loop | wider.keys(), by_loop(primitive, in_numpy, row.arity)
