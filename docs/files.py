@@ -1,11 +1,15 @@
-"""Writes the list of files in `architecture.md` from the first lines of the files: `python docs/files.py`."""
+"""Writes the lists of files in the docs: those of the source in `architecture.md`, from the files' first lines, and the
+decisions in `decisions/README.md`, from their titles: `python docs/files.py`; with `--check` it writes nothing and
+fails where a list is out of date.
+"""
 
 import ast
+import re
+import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 SOURCES = HERE.parent / "src" / "catena"
-START, END = "<!-- files -->\n", "<!-- end of files -->\n"
 
 
 def first_line(path: Path) -> str:
@@ -16,8 +20,8 @@ def first_line(path: Path) -> str:
     return sentence if sentence.endswith(".") or not sentence else sentence + "."
 
 
-def listing() -> str:
-    """The list: a heading for each folder, a line for each file that is not empty."""
+def files() -> str:
+    """A heading for each folder, a line for each file that is not empty."""
     lines = []
     folders = sorted({path.parent for path in SOURCES.rglob("*.py")})
     for folder in folders:
@@ -27,12 +31,38 @@ def listing() -> str:
     return "\n".join(lines)
 
 
-def updated(text: str) -> str:
+def decisions() -> str:
+    """A line for each decision."""
+    pages = sorted((HERE / "decisions").glob("[0-9]*.md"))
+    titles = [(page.name, *re.match(r"# (\d+)\. (.*)", page.read_text()).groups()) for page in pages]
+    return "\n".join([f"{number}. [{title}]({name})" for name, number, title in titles]) + "\n\n"
+
+
+LISTS = {"architecture.md": ("files", files), "decisions/README.md": ("decisions", decisions)}
+
+
+def updated(page: str, text: str) -> str:
     """The page with the list as it should be."""
-    before, rest = text.split(START)
-    return before + START + "\n" + listing() + END + rest.split(END)[1]
+    name, listing = LISTS[page]
+    start, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->\n"
+    before, rest = text.split(start)
+    return before + start + "\n" + listing() + end + rest.split(end)[1]
+
+
+def main() -> int:
+    outdated = []
+    for page in LISTS:
+        path = HERE / page
+        text = path.read_text()
+        if text != updated(page, text):
+            outdated.append(page)
+            if "--check" not in sys.argv:
+                path.write_text(updated(page, text))
+    if "--check" in sys.argv and outdated:
+        print(f"run `python docs/files.py`: {', '.join(outdated)} out of date")
+        return 1
+    return 0
 
 
 if __name__ == "__main__":
-    page = HERE / "architecture.md"
-    page.write_text(updated(page.read_text()))
+    sys.exit(main())

@@ -35,13 +35,48 @@ def test_every_file_says_what_it_is(path):
     assert docstring and docstring[0].isalnum() or docstring and docstring[0] in "`*", f"{path} has no docstring"
 
 
-@pytest.mark.parametrize("script, page", [("files.py", "architecture.md"), ("configuration.py", "configuration.md")])
-def test_what_scripts_write(script, page):
-    spec = importlib.util.spec_from_file_location("script", ROOT / "docs" / script)
+def script(name: str):
+    spec = importlib.util.spec_from_file_location("script", ROOT / "docs" / name)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    text = (ROOT / "docs" / page).read_text()
-    assert text == module.updated(text), f"docs/{page} is out of date: run `python docs/{script}`"
+    return module
+
+
+def test_the_page_of_configuration_is_current():
+    text = (ROOT / "docs" / "configuration.md").read_text()
+    assert text == script("configuration.py").updated(text), "run `python docs/configuration.py`"
+
+
+def test_lists_of_files_are_current(tmp_path, monkeypatch, capsys):
+    files = script("files.py")
+    monkeypatch.setattr("sys.argv", ["files.py", "--check"])
+    assert files.main() == 0, capsys.readouterr().out
+    page = tmp_path / "decisions" / "README.md"
+    (page.parent / "0001-x.md").parent.mkdir()
+    (page.parent / "0001-x.md").write_text("# 1. Why x\n")
+    page.write_text("before\n<!-- decisions -->\nold\n<!-- end of decisions -->\nafter\n")
+    monkeypatch.setattr(files, "HERE", tmp_path)
+    monkeypatch.setattr(files, "LISTS", {"decisions/README.md": ("decisions", files.decisions)})
+    assert files.main() == 1 and "old" in page.read_text()
+    monkeypatch.setattr("sys.argv", ["files.py"])
+    assert files.main() == 0 and "1. [Why x](0001-x.md)" in page.read_text() and "old" not in page.read_text()
+
+
+def test_decisions_are_short_and_say_what_was_refused():
+    pages = sorted((ROOT / "docs" / "decisions").glob("[0-9]*.md"))
+    assert [int(p.name[:4]) for p in pages] == list(range(1, len(pages) + 1))
+    for page in pages:
+        text = page.read_text()
+        assert len(text.splitlines()) <= 40 and "efused" in text, page.name
+        for target in re.findall(r"`([a-z]+/[a-z_]+(?:\.py|/))`", text):
+            assert (SOURCES / target).exists() or (ROOT / target).exists(), f"{page.name} names {target}"
+
+
+def test_links_of_pages_lead_somewhere():
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+    for page in pages:
+        for link in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text()):
+            assert link.startswith("http") or (page.parent / link).exists(), f"{page.name}: {link}"
 
 
 # ---- pages that messages point at
