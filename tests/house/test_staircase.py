@@ -52,7 +52,6 @@ MAX_CLASS_LINES, MAX_ATTRIBUTES = 300, 12
 # "folder/file.py:class": lines, attributes (None where within the limit), the reason. These numbers may only shrink.
 LARGER = {
     "compiler/emit/emitter.py:Emitter": (315, None, "a method for every idiom of LLVM's text"),
-    "compiler/emit/nest.py:NestWriter": (530, 25, "one loop nest while it is written: to be split in the redesign"),
     "compiler/executable.py:Parts": (None, 17, "what a compiled program consists of, a field each"),
     "compiler/plan/fuse.py:_Fuser": (None, 14, "what fusion knows of each value: a table each"),
     "compiler/graph.py:Builder": (395, None, "a method for every form of nodes that lower rules write"),

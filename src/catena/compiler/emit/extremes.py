@@ -20,9 +20,9 @@ from catena.compiler.types import DTYPES, TYPES, Type, constant, vector
 COMPONENTS = (("max", "int"), ("max", "uint"), ("min", "int"))
 
 
-def accumulators(writer, index: int, fold, copies) -> folds.Accumulators:
-    """The accumulators of a fold."""
-    return (Extremes if is_extreme(fold) else folds.Accumulators)(writer, index, fold, copies)
+def accumulators(body, levels: int, index: int, fold, copies) -> folds.Accumulators:
+    """The accumulators of a fold; for sums that go in blocks, `levels` above the first."""
+    return (Extremes if is_extreme(fold) else folds.Accumulators)(body, levels, index, fold, copies)
 
 
 class Extremes(folds.Accumulators):
@@ -30,7 +30,7 @@ class Extremes(folds.Accumulators):
 
     def component_types(self) -> list[Type]:
         name = self.fold.types[0]
-        self.is_raw = TYPES[self.w.nest.stmts[self.fold.stmts[0]].type].kind != "f"
+        self.is_raw = TYPES[self.body.nest.stmts[self.fold.stmts[0]].type].kind != "f"
         self.format = TYPES[name] if self.is_raw else accumulator_type(self.fold, name)
         return [TYPES[f"{integer}{self.format.bits}"] for _, integer in COMPONENTS]
 
@@ -59,7 +59,7 @@ class Extremes(folds.Accumulators):
         return out
 
     def _write(self, row: list[str], copy) -> None:
-        width = 1 if self.w.lanes_reduced else self.width
+        width = 1 if self.body.layout.lanes_reduced else self.width
         super()._write([self._as_float(self._extreme(row, width), width)], copy)
 
     def _extreme(self, row: list[str], width: int) -> str:

@@ -29,9 +29,9 @@ def identity(kind: str, name: str):
     return -(1 << (t.bits - 1)) if low else (1 << (t.bits - 1)) - 1
 
 
-def store_identities(writer, copy) -> None:
+def store_identities(body, copy) -> None:
     """Fills the results of folds over no elements (running ones have none); `copy` knows what folds begin with."""
-    e, nest = writer.e, writer.nest
+    e, nest = body.e, body.nest
     for fold in nest.folds:
         if fold.running:
             continue
@@ -43,11 +43,11 @@ def store_identities(writer, copy) -> None:
             for d, extent in enumerate(nest.extents):
                 n *= extent if d not in nest.reduced else 1
             if fold.inits:
-                x = writer._use(fold.inits[j], copy, 1)
+                x = body.use(fold.inits[j], copy, 1)
             else:
                 value = identity(fold.kind, dtype) if not fold.kind.startswith("arg") else 0
                 x = constant(value, t, 1)
-            start = e.element(writer.pointers[buffer], t.memory, first)
+            start = e.element(body.pointers[buffer], t.memory, first)
             i, opened = e.begin_loop(0, n)
             place = e.op(f"mul nsw i64 {i}, {step}")
             e.store(t, x, e.element(start, t.memory, place), 1)
@@ -57,20 +57,20 @@ def store_identities(writer, copy) -> None:
 class Accumulators:
     """One fold of a nest, between the opening of its loops and their end."""
 
-    def __init__(self, writer, index: int, fold: Fold, copies):
-        self.w, self.e, self.index, self.fold = writer, writer.e, index, fold
+    def __init__(self, body, levels: int, index: int, fold: Fold, copies):
+        self.body, self.e, self.index, self.fold = body, body.e, index, fold
         self.types = self.component_types()
-        nest = writer.nest
-        if writer.lanes_reduced:
+        nest = body.nest
+        if body.layout.lanes_reduced:
             self.width = min(nest.width, nest.extents[nest.vector])
             self.copies = nest.unroll if nest.extents[nest.vector] >= nest.width * nest.unroll else 1
         else:
-            self.width, self.copies = writer.width, len(copies)
+            self.width, self.copies = body.width, len(copies)
         self.slots = []
         for c in range(self.copies):
             starts = [self._initial(j, t, copies[min(c, len(copies) - 1)]) for j, t in enumerate(self.types)]
             self.slots.append([self._slot(t, start) for t, start in zip(self.types, starts)])
-        levels = writer.cascade.levels if writer.cascade and is_cascaded(fold) else 0
+        levels = levels if is_cascaded(fold) else 0
         t = self.types[0]
         zero = constant(0, t, self.width)
         self.upper = [[self._slot(t, zero) for _ in range(self.copies)] for _ in range(levels)]
@@ -98,7 +98,7 @@ class Accumulators:
 
     def _initial(self, j: int, t, copy) -> str:
         if self.fold.inits:
-            x = self.w._use(self.fold.inits[j], copy, 1)
+            x = self.body.use(self.fold.inits[j], copy, 1)
             return self.e.splat(x, t.register, self.width)
         if self.fold.kind.startswith("arg") and j == 1:
             return constant((1 << (t.bits - 1)) - 1, t, self.width)
@@ -116,9 +116,9 @@ class Accumulators:
     def step(self, copies) -> None:
         """Takes in the values of this iteration."""
         for c, copy in enumerate(copies):
-            new = [self.w._use(s, copy, self.width) for s in self.fold.stmts]
+            new = [self.body.use(s, copy, self.width) for s in self.fold.stmts]
             out = new if self.fold.kind == "general" else self._taken(c, new)
-            active = self.w.active if self.w.lanes_reduced else None
+            active = self.body.active if self.body.layout.lanes_reduced else None
             for j, x in enumerate(out):
                 if active is not None:
                     r = vector(self.types[j].register, self.width)
@@ -176,7 +176,7 @@ class Accumulators:
             values = [[self.e.op(f"load {v}, ptr {slot}")] for slot in self.upper[-1]]
         else:
             values = [[self._get(c, j) for j in range(len(self.types))] for c in range(self.copies)]
-        if self.w.lanes_reduced:
+        if self.body.layout.lanes_reduced:
             while len(values) > 1:
                 values = [self._combine(values[i], values[i + 1], self.width) for i in range(0, len(values), 2)]
             self._write(self._across_lanes(values[0]), copies[0])
@@ -188,13 +188,13 @@ class Accumulators:
         positions = self.fold.kind.startswith("arg") and not self.fold.partial
         results, types = (row[1:], self.types[1:]) if positions else (row, self.types)
         for j, (x, t, (_, dtype, offset)) in enumerate(zip(results, types, self.fold.dests)):
-            width = 1 if self.w.lanes_reduced else self.width
+            width = 1 if self.body.layout.lanes_reduced else self.width
             target = TYPES[dtype]
             if positions or (self.fold.running and self.fold.kind == "sum"):
                 x = ops.convert(self.e, x, t, target, width)
             if target.narrow:
                 x = ops.round_to(self.e, x, target, width)
-            self.w.write_access(("fold", self.index, j), dtype, offset, x, copy, None, width)
+            self.body.write_access(("fold", self.index, j), dtype, offset, x, copy, None, width)
 
     def _across_lanes(self, row: list[str]) -> list[str]:
         width, kind, t = self.width, self.fold.kind, self.types[0]

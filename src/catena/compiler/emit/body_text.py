@@ -1,0 +1,254 @@
+"""The body of a loop nest as LLVM IR: its statements, in lanes or one by one, and what they read and write."""
+
+from __future__ import annotations
+
+from catena.compiler import loops
+from catena.compiler.emit import ops
+from catena.compiler.emit.bounds import Guard
+from catena.compiler.emit.emitter import Emitter
+from catena.compiler.emit.layout import Layout
+from catena.compiler.loops import LOADS
+from catena.compiler.types import TYPES, constant, vector
+
+
+class Copy:
+    """The state of one unrolled copy of the body: statement results and advanced pointers."""
+
+    def __init__(self, env: dict, pointers: dict, base=None):
+        self.env, self.pointers, self.base = env, pointers, base
+
+    def child(self) -> Copy:
+        return Copy(dict(self.env), dict(self.pointers), self.base)
+
+
+class BodyWriter:
+    """Writes statements with `e`; `pointers` gives each buffer's base address. How many lanes there are and which of
+    them are active is up to the loops around (`nest.NestWriter`), which also tell their indices (`iv`) and the folds
+    that are open.
+    """
+
+    def __init__(self, e: Emitter, layout: Layout, pointers: dict[int, str], guard: Guard | None):
+        self.e, self.layout, self.nest, self.pointers, self.guard = e, layout, layout.nest, pointers, guard
+        self.width, self.active = 1, None
+        self.iv: dict[int, object] = {}
+        self.tiled = False  # whether the copies are the lines of a square
+        self.folds: list = []
+
+    def first_copy(self) -> Copy:
+        return Copy({}, {key: (self.pointers[buffer], offset[0]) for key, buffer, _, offset in self.layout.accesses})
+
+    def advance(self, c: Copy, d: int, i) -> None:
+        """Moves every pointer to index `i` of dimension `d`; equal moves share their instructions."""
+        moved: dict = {}
+        for key, _, memory, offset in self.layout.accesses:
+            coefficient = next((k for dim, k in offset[1] if dim == d), 0)
+            if not coefficient:
+                continue
+            base, const = c.pointers[key]
+            if isinstance(i, int):
+                c.pointers[key] = base, const + i * coefficient
+                continue
+            known = moved.get((base, memory, coefficient))
+            if known is None:
+                by = i if coefficient == 1 else self.e.op(f"mul nsw i64 {i}, {coefficient}")
+                known = moved[base, memory, coefficient] = self.e.op(f"getelementptr {memory}, ptr {base}, i64 {by}")
+            c.pointers[key] = known, const
+
+    # ---- statements ----------------------------------------------------------------------------------------
+
+    def is_along_lanes(self, i: int) -> bool:
+        """Whether a statement depends on the dimension that becomes lanes."""
+        return self.nest.vector is not None and bool(self.nest.depends[i] >> self.nest.vector & 1)
+
+    def is_lanes(self, i: int) -> bool:
+        return self.width > 1 and self.is_along_lanes(i)
+
+    def statement(self, i: int, copies: list[Copy]) -> None:
+        s = self.nest.stmts[i]
+        if s.op == "const":
+            return
+        if self.tiled and loops.is_transposed(s, self.nest.tile, self.nest.vector):
+            self._transposed(i, s, copies)
+            return
+        if self.tiled and self.nest.depends[i] >> self.nest.tile & 1:
+            for c in copies:
+                c.env[i] = self._one(i, s, c)
+            return
+        if not self.is_along_lanes(i):
+            result = self._one(i, s, copies[0])
+            for c in copies:
+                c.env[i] = result
+        elif self.width > 1 and i in self.layout.loads_together:
+            for c in copies:
+                c.env[i], c.env[self.layout.loads_together[i]] = self._read_pair(i, s, c)
+        elif self.width == 1 or i not in self.layout.loads_together.values():
+            for c in copies:
+                c.env[i] = self._one(i, s, c)
+
+    def _one(self, i: int, s, c: Copy) -> str:
+        width = self.width if self.is_lanes(i) else 1
+        if s.op == "affine":
+            return self._affine(s.attr, c, width)
+        if s.op in LOADS:
+            mask = self.use(s.args[0], c, width) if s.args else None
+            return self._load(i, s, c, width, mask)
+        if s.op == "accumulator":
+            return self.folds[s.attr[0]].current(s.attr[1], c)
+        types = [TYPES[self.nest.stmts[a].type] for a in s.args]
+        return ops.emit(self.e, s.op, TYPES[s.type], [self.use(a, c, width) for a in s.args], types, s.attr, width)
+
+    def use(self, i: int, c: Copy, width: int | None = None) -> str:
+        """Statement `i` in `width` lanes."""
+        s = self.nest.stmts[i]
+        width = self.width if width is None else width
+        t = TYPES[s.type]
+        if s.op == "const":
+            return constant(s.attr, t, width)
+        x = c.env[i]
+        if width == 1 or self.is_lanes(i):
+            return x
+        return self.e.splat(x, t.register, width)
+
+    def _affine(self, a, c: Copy, width: int) -> str:
+        """The value of an index expression."""
+        e, total = self.e, str(a[0])
+        for d, k in a[1]:
+            if d == self.nest.vector:
+                continue
+            total = self._sum(total, self._times(self.iv[d], k))
+        own = next((k for d, k in a[1] if d == self.nest.vector), 0)
+        if own and c.base is not None:
+            total = self._sum(total, self._times(c.base, own))
+        lanes = []
+        for t, k in a[2]:
+            if width > 1 and self.is_lanes(t):
+                x = c.env[t]
+                lanes.append(x if k == 1 else e.op(f"mul <{width} x i64> {x}, splat (i64 {k})"))
+            else:
+                total = self._sum(total, self._times(self.use(t, c, 1), k))
+        if width == 1:
+            return total if total[0] == "%" else e.op(f"add i64 0, {total}")
+        out = e.splat(total, "i64", width)
+        if own:
+            lanes.append(e.lanes(width, own))
+        for x in lanes:
+            out = e.op(f"add <{width} x i64> {out}, {x}")
+        return out
+
+    def _times(self, x, k: int) -> str:
+        if isinstance(x, int) or not x.startswith("%"):
+            return str(int(x) * k)
+        return x if k == 1 else self.e.op(f"mul nsw i64 {x}, {k}")
+
+    def _sum(self, a: str, b: str) -> str:
+        if a[0] != "%" and b[0] != "%":
+            return str(int(a) + int(b))
+        if b == "0":
+            return a
+        return b if a == "0" else self.e.op(f"add nsw i64 {a}, {b}")
+
+    def store_all(self, copies: list[Copy]) -> None:
+        """The nest's stores."""
+        pairs = self.layout.stores_together if self.width > 1 else {}
+        for i, s in enumerate(self.nest.stores):
+            if i in pairs.values():
+                continue
+            for c in copies:
+                if i in pairs:
+                    self._write_pair(i, pairs[i], c)
+                    continue
+                mask = self.use(s.mask, c) if s.mask >= 0 else None
+                self.write_access(("store", i), s.dtype, s.offset, self.use(s.stmt, c), c, mask)
+
+    # ---- several at once ----------------------------------------------------------------------------------
+
+    def _read_pair(self, i: int, s, c: Copy) -> list[str]:
+        """Two loads as one of whole vectors."""
+        buffer, dtype, offset = s.attr
+        t = TYPES[dtype]
+        pointer, _ = self._address(i, t.memory, offset, c, self.width)
+        self._check("load", buffer, pointer, t, 2 * self.width)
+        return [self.e.widen(raw, t, self.width) for raw in self.e.load_interleaved(t, pointer, self.width)]
+
+    def _write_pair(self, i: int, j: int, c: Copy) -> None:
+        """Two stores as one of whole vectors."""
+        s = self.nest.stores[i]
+        t = TYPES[s.dtype]
+        pointer, _ = self._address(("store", i), t.memory, s.offset, c, self.width)
+        self._check("store", s.buffer, pointer, t, 2 * self.width)
+        parts = [self.e.narrow(self.use(self.nest.stores[k].stmt, c), t, self.width) for k in (i, j)]
+        self.e.store_interleaved(t, parts, pointer, self.width)
+
+    def _transposed(self, i: int, s, copies: list[Copy]) -> None:
+        """A load for all lines of a square: contiguous rows, transposed in registers."""
+        t, width = TYPES[s.attr[1]], self.width
+        stride, v = self.layout.coefficient(i, self.nest.vector), vector(t.memory, self.width)
+        base, const = copies[0].pointers[i]
+        places = [self.e.element(base, t.memory, const + k * stride) for k in range(width)]
+        for place in places:
+            self._check("load", s.attr[0], place, t, width)
+        rows = [self.e.op(f"load {v}, ptr {place}, align {t.bytes}") for place in places]
+        for c, row in zip(copies, self.e.transposed(rows, t.memory), strict=True):
+            c.env[i] = self.e.widen(row, t, width)
+
+    # ---- memory --------------------------------------------------------------------------------------------
+
+    def _address(self, key, memory: str, offset, c: Copy, width: int) -> tuple[str, bool]:
+        """The pointer of an access and whether it is one pointer per lane."""
+        base, const = c.pointers[key]
+        pointer = self.e.element(base, memory, const)
+        vectors = []
+        for t, k in offset[2]:
+            if width > 1 and self.is_lanes(t):
+                vectors.append((t, k))
+            else:
+                pointer = self.e.element(pointer, memory, self._times(self.use(t, c, 1), k))
+        if not vectors:
+            return pointer, False
+        own = next((k for d, k in offset[1] if d == self.nest.vector), 0)
+        at = self.e.lanes(width, own)
+        for t, k in vectors:
+            x = c.env[t]
+            x = x if k == 1 else self.e.op(f"mul <{width} x i64> {x}, splat (i64 {k})")
+            at = self.e.op(f"add <{width} x i64> {at}, {x}")
+        return self.e.op(f"getelementptr {memory}, ptr {pointer}, <{width} x i64> {at}"), True
+
+    def _load(self, key, s, c: Copy, width: int, mask: str | None) -> str:
+        t, offset = TYPES[s.attr[1]], s.attr[2]
+        pointer, spread = self._address(key, t.memory, offset, c, width)
+        if spread:
+            self._check("load", s.attr[0], pointer, t, width, None, mask)
+            return self.e.widen(self.e.gather(t, pointer, width, mask), t, width)
+        stride = next((k for d, k in offset[1] if d == self.nest.vector), 0)
+        if width > 1 and not stride:
+            return self._masked_scalar(s.attr[0], t, pointer, width, mask)
+        self._check("load", s.attr[0], pointer, t, width, stride, mask)
+        return self.e.load(t, pointer, width, stride, mask)
+
+    def _masked_scalar(self, buffer: int, t, pointer: str, width: int, mask: str | None) -> str:
+        """One address for all lanes, read only where some lane's mask holds."""
+        some = (
+            self.e.op(f"call i1 @llvm.vector.reduce.or.v{width}i1(<{width} x i1> {mask})") if mask is not None else None
+        )
+        self._check("load", buffer, pointer, t, 1, 1, some)
+        return self.e.splat(self.e.load(t, pointer, 1, 1, some), t.register, width)
+
+    def _check(self, what: str, buffer: int, pointer: str, t, width: int, stride: int | None = 1, mask=None) -> None:
+        """In checked mode, compares an access with its buffer's extent (see `bounds`)."""
+        if self.guard is not None:
+            self.guard.check(what, buffer, self.pointers[buffer], pointer, t, width, stride, mask)
+
+    def write_access(
+        self, key, dtype: str, offset, x: str, c: Copy, mask: str | None = None, width: int | None = None
+    ) -> None:
+        t = TYPES[dtype]
+        width = self.width if width is None else width
+        pointer, spread = self._address(key, t.memory, offset, c, width)
+        buffer = self.layout.buffers[key]
+        if spread:
+            self._check("store", buffer, pointer, t, width, None, mask)
+            self.e.scatter(t, self.e.narrow(x, t, width), pointer, width, mask)
+            return
+        stride = next((k for d, k in offset[1] if d == self.nest.vector), 0)
+        self._check("store", buffer, pointer, t, width, stride or 1, mask)
+        self.e.store(t, x, pointer, width, stride or 1, mask)

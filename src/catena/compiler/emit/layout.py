@@ -1,0 +1,91 @@
+"""What is known of a scheduled loop nest before it is written: its statements by loop, and their accesses."""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+
+from catena.compiler import affine
+from catena.compiler.affine import Affine
+from catena.compiler.loops import LOADS, Nest
+from catena.compiler.types import TYPES
+
+
+class Layout:
+    """The facts of one nest."""
+
+    def __init__(self, nest: Nest):
+        self.nest = nest
+        self.kept = sum(d not in nest.reduced for d in nest.order)  # loops around those that are folded away
+
+    @cached_property
+    def levels(self) -> list[list[int]]:
+        """Statements by the number of loops around them."""
+        by_level: list[list[int]] = [[] for _ in range(len(self.nest.order) + 1)]
+        position = {d: i for i, d in enumerate(self.nest.order)}
+        for i, mask in enumerate(self.nest.depends):
+            deepest = max((position[d] + 1 for d in self.nest.order if mask >> d & 1), default=0)
+            by_level[deepest].append(i)
+        return by_level
+
+    @cached_property
+    def accesses(self) -> list[tuple]:
+        """(key, buffer, memory type, offset) of each load, store and fold result."""
+        out = [(i, *s.attr) for i, s in enumerate(self.nest.stmts) if s.op in LOADS]
+        out += [(("store", i), s.buffer, s.dtype, s.offset) for i, s in enumerate(self.nest.stores)]
+        out += [(("fold", i, j), b, t, o) for i, f in enumerate(self.nest.folds) for j, (b, t, o) in enumerate(f.dests)]
+        return [(k, b, TYPES[t].memory, o) for k, b, t, o in out]
+
+    @cached_property
+    def buffers(self) -> dict[object, int]:
+        """The value that each access touches, by its key."""
+        return {key: buffer for key, buffer, _, _ in self.accesses}
+
+    @cached_property
+    def _offsets(self) -> dict[object, Affine]:
+        return {key: offset for key, _, _, offset in self.accesses}
+
+    def coefficient(self, key, d: int) -> int:
+        """How far an access moves with a step of dimension `d`."""
+        return affine.coefficient(self._offsets[key], d)
+
+    @cached_property
+    def loads_together(self) -> dict:
+        """Pairs of loads that are done as one of whole vectors: first to second."""
+        return self._together((i, *s.attr) for i, s in enumerate(self.nest.stmts) if s.op == "load" and not s.args)
+
+    @cached_property
+    def stores_together(self) -> dict:
+        """Pairs of stores, likewise."""
+        return self._together((i, s.buffer, s.dtype, s.offset) for i, s in enumerate(self.nest.stores) if s.mask < 0)
+
+    def _together(self, accesses) -> dict:
+        """The accesses to what others leave out, such as imaginary parts between real ones: first to second.
+
+        Each access is a key, the buffer, its type and the offset.
+        """
+        found, waiting = {}, {}
+        for key, buffer, dtype, (const, dims, data) in accesses:
+            if data or dict(dims).get(self.nest.vector) != 2:
+                continue
+            first = waiting.pop((buffer, dtype, const - 1, dims), None)
+            if first is None:
+                waiting[buffer, dtype, const, dims] = key
+            else:
+                found[first] = key
+        return found
+
+    @property
+    def unrolled(self) -> int:
+        """Statements when all loops are unrolled; a nest of one block has no loops."""
+        n = 1
+        for d in self.nest.order:
+            lanes = max(self.nest.width, 1) if d == self.nest.vector else 1
+            n *= math.ceil(self.nest.extents[d] / lanes)
+        work = sum(s.op != "const" for s in self.nest.stmts) + len(self.nest.stores) + len(self.nest.folds)
+        return n * work if n > 1 else 0
+
+    @property
+    def lanes_reduced(self) -> bool:
+        """Whether the lanes are folded away."""
+        return self.nest.vector is not None and self.nest.vector in self.nest.reduced
