@@ -19,8 +19,8 @@ MANY = RNG.normal(size=(T, 60, N)).astype(np.float32)
 def graph(f, *args) -> tuple[str, str]:
     """The graph of a jitted function, as text: outside of its first loop, and the loop's body."""
     region = jax.jit(f).lower(*args).compiler_ir()
-    loop = next(v for v in region.values if v.form == "multi" and v.params["op"] in ("scan", "while"))
-    return str(region), str(loop.params["body"])
+    loop = next(v for v in region.values if v.form in ("scan", "while"))
+    return str(region), str(loop.params.body)
 
 
 def check(f, *args, rtol=2e-5):
@@ -173,8 +173,8 @@ def test_conditions_too():
         return lax.while_loop(lambda s: s < jnp.exp(w).sum(), lambda s: s * 2, 1.0)
 
     region = jax.jit(f).lower(W).compiler_ir()
-    loop = next(v for v in region.values if v.form == "multi")
-    assert "op=exp" in str(region) and "op=exp" not in str(loop.params["cond"])
+    loop = next(v for v in region.values if v.form in ("scan", "while"))
+    assert "op=exp" in str(region) and "op=exp" not in str(loop.params.cond)
     check(f, W)
 
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from catena.compiler import affine, complex_math
 from catena.compiler.affine import Affine
+from catena.compiler.forms import Indices
 from catena.compiler.graph import Value
 from catena.compiler.types import NAMES
 from catena.core.dtypes import KIND
@@ -132,7 +133,7 @@ class Body:
         if v.form == "map":
             return self._map(v, [self.read(a, index, mask) for a in v.args])
         if v.form == "constant":
-            return self.scalar(v.params["array"])
+            return self.scalar(v.params.array)
         if isinstance(index, Flat) and v.form != "reshape":
             if v.form == "broadcast" and v.args[0].size == 1:
                 return self.read(v.args[0], (affine.ZERO,) * v.args[0].ndim, mask)
@@ -184,13 +185,10 @@ class Body:
         return tuple(reversed(out + [rest])) if shape else ()
 
     def _map(self, v: Value, xs: list):
-        op = v.params["op"]
+        op = v.params.op
         if KIND[v.dtype] == "c" or KIND[v.args[0].dtype] == "c" or (len(v.args) > 1 and KIND[v.args[1].dtype] == "c"):
             return complex_math.expand(self, op, v, xs)
-        attr = v.params.get("y")
-        if op == "reduce_precision":
-            attr = (v.params["exponent_bits"], v.params["mantissa_bits"])
-        return self.stmt(op, NAMES[v.dtype], tuple(xs), attr)
+        return self.stmt(op, NAMES[v.dtype], tuple(xs), v.params.y)
 
 
 def _hashable(value):
@@ -232,7 +230,7 @@ def _split(a: Affine, n: int, body: Body) -> tuple[Affine, Affine]:
 
 
 def _iota(body: Body, v: Value, index, mask):
-    position = body.affine(index[v.params["dimension"]])
+    position = body.affine(index[v.params.dimension])
     if KIND[v.dtype] == "c":
         part = "float32" if v.dtype == np.complex64 else "float64"
         return body.stmt("convert", part, (position,)), body.const(0.0, part)
@@ -241,11 +239,11 @@ def _iota(body: Body, v: Value, index, mask):
 
 def _broadcast(body: Body, v: Value, index, mask):
     x = v.args[0]
-    return body.read(x, tuple(index[d] if n != 1 else affine.ZERO for d, n in zip(v.params["dims"], x.shape)), mask)
+    return body.read(x, tuple(index[d] if n != 1 else affine.ZERO for d, n in zip(v.params.dims, x.shape)), mask)
 
 
 def _transpose(body: Body, v: Value, index, mask):
-    perm = v.params["perm"]
+    perm = v.params.perm
     moved = [affine.ZERO] * len(perm)
     for d, p in enumerate(perm):
         moved[p] = index[d]
@@ -291,12 +289,12 @@ def groups(a: tuple, b: tuple) -> list[tuple[list, list]]:
 
 
 def _slice(body: Body, v: Value, index, mask):
-    moved = (affine.shift(affine.scale(ix, s), lo) for ix, lo, s in zip(index, v.params["start"], v.params["strides"]))
+    moved = (affine.shift(affine.scale(ix, s), lo) for ix, lo, s in zip(index, v.params.start, v.params.strides))
     return body.read(v.args[0], tuple(moved), mask)
 
 
 def _reverse(body: Body, v: Value, index, mask):
-    dims = v.params["dims"]
+    dims = v.params.dims
     moved = (
         affine.shift(affine.scale(ix, -1), n - 1) if d in dims else ix for d, (ix, n) in enumerate(zip(index, v.shape))
     )
@@ -316,7 +314,7 @@ def choose(body: Body, mask: int, yes, no, dtype):
 def _pad(body: Body, v: Value, index, mask):
     x, fill = v.args
     moved, within = [], -1
-    for ix, (lo, _, mid), n in zip(index, v.params["config"], x.shape):
+    for ix, (lo, _, mid), n in zip(index, v.params.config, x.shape):
         at = affine.shift(ix, -lo)
         if mid:
             outer, inner = _split_floor(at, mid + 1, body)
@@ -348,10 +346,10 @@ def _window(body: Body, v: Value, index, mask):
     rank, p = x.ndim, v.params
     moved, within = [], -1
     for d in range(rank):
-        at = affine.add(affine.scale(index[d], p["strides"][d]), affine.scale(index[rank + d], p["window_dilation"][d]))
-        at = affine.shift(at, -p["padding"][d][0])
-        if p["base_dilation"][d] > 1:
-            at, inner = _split_floor(at, p["base_dilation"][d], body)
+        at = affine.add(affine.scale(index[d], p.strides[d]), affine.scale(index[rank + d], p.window_dilation[d]))
+        at = affine.shift(at, -p.padding[d][0])
+        if p.base_dilation[d] > 1:
+            at, inner = _split_floor(at, p.base_dilation[d], body)
             within = body.both(within, body.stmt("eq", "bool", (body.affine(inner), body.const(0, INDEX))))
         within = body.both(within, body.inside(at, x.shape[d]))
         moved.append(at)
@@ -386,27 +384,27 @@ def _gather(body: Body, v: Value, index, mask):
     return choose(body, within, yes, body.read(fill[0], (), mask), v.dtype) if within >= 0 else yes
 
 
-def places(body: Body, x: Value, indices: Value, p: dict, index, mask: int = -1) -> tuple[tuple, int]:
+def places(body: Body, x: Value, indices: Value, p: Indices, index, mask: int = -1) -> tuple[tuple, int]:
     """Where a gather reads `x`, or a scatter writes it, at a place of its windows; and the mask of places that exist.
 
     `indices` has one row of start indices per batch position: see `indexing`.
     """
-    batch = tuple(index[d] for d in p["batch_dims"])
+    batch = tuple(index[d] for d in p.batch_dims)
     moved = [affine.ZERO] * x.ndim
-    for out, d in zip(p["offset_dims"], p["window_dims"]):
+    for out, d in zip(p.offset_dims, p.window_dims):
         moved[d] = index[out]
-    for d, pos in p["batching"]:
+    for d, pos in p.batching:
         moved[d] = affine.add(moved[d], batch[pos])
     within = -1
-    for k, d in enumerate(p["start_index_map"]):
-        at, room = (*batch, affine.constant(k)), x.shape[d] - p["slice_sizes"][d]
-        if p["mode"] == "clip":
+    for k, d in enumerate(p.start_index_map):
+        at, room = (*batch, affine.constant(k)), x.shape[d] - p.slice_sizes[d]
+        if p.mode == "clip":
             start = clamped_start(body, indices, at, room, mask)
         else:
             s = body.read(indices, at, mask)  # where the mask does not hold, there may be no such index
             s = s if body.stmts[s].type == INDEX else body.stmt("convert", INDEX, (s,))
             start = affine.term(s)
-            if p["mode"] == "fill":
+            if p.mode == "fill":
                 within = body.both(within, body.inside(start, room + 1))
         moved[d] = affine.add(moved[d], start)
     return tuple(moved), within

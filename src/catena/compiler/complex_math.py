@@ -82,7 +82,7 @@ def expand(body, op: str, v, xs: list):
     if op in _REAL:
         return _REAL[op](*pairs[0]).number
     if op == "integer_pow":
-        return _numbers(_power(pairs[0], v.params["y"]))
+        return _numbers(_power(pairs[0], v.params.y))
     rule = _COMPLEX.get(op)
     if rule is None:
         raise CompileError(f"operation {op!r} on {v.dtype.name} cannot be compiled")

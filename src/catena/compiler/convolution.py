@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from catena.compiler.forms import Convolve
 from catena.compiler.types import TYPES
 from catena.core.dtypes import KIND
 
@@ -90,8 +91,8 @@ def _direct(b, x, w, lhs_spec, rhs_spec, window: _Window, feature_groups: int, b
     kernel = [(w.shape[d] - 1) * r + 1 for d, r in zip(rhs_spec[2:], window.rhs_dilation)]
     out = [max(0, (n - k) // s + 1) if k <= n else 0 for n, k, s in zip(space, kernel, window.strides)]
     shape = (x.shape[lhs_spec[0]] // batch_groups, *out, w.shape[rhs_spec[0]])
-    return b.value("convolve", shape, x.dtype, [x, w], lhs_spec=lhs_spec, rhs_spec=rhs_spec, strides=window.strides,
-                   dilation=window.rhs_dilation, feature_groups=feature_groups, batch_groups=batch_groups)  # fmt: skip
+    params = Convolve(lhs_spec, rhs_spec, window.strides, window.rhs_dilation, feature_groups, batch_groups)
+    return b.value("convolve", shape, x.dtype, [x, w], params)
 
 
 def _by_phases(b, x, w, lhs_spec, rhs_spec, window: _Window, feature_groups: int, batch_groups: int):

@@ -12,13 +12,10 @@ done where less is remembered for each iteration than is saved in it, within a b
 
 from __future__ import annotations
 
-from catena.compiler.costs import COSTLY
+from catena.compiler.forms import COSTLY, FORMS, Input
 from catena.core.dtypes import KIND
 
 MOST_BYTES = 1 << 26  # for what is remembered of all iterations
-CHEAP = frozenset("map iota broadcast transpose reshape slice reverse pad gather dynamic_slice window alias".split())
-PURE = CHEAP | frozenset("reduce argreduce cumulative concatenate dynamic_update_slice scatter dot convolve".split())
-LINEAR = frozenset("transpose reshape broadcast slice reverse".split())
 
 
 def hoist_invariants(b, body, consts: list) -> list:
@@ -43,16 +40,27 @@ def _costly_roots(body, fixed: set[int]) -> list:
         if v.number in seen:
             continue
         seen.add(v.number)
-        if v.form not in CHEAP and v.form not in ("constant", "input") or v.params.get("op") in COSTLY:
+        if not _is_cheap(v) and v.form not in ("constant", "input"):
             found.append(v)
         else:
             ask.extend(v.args)
     return sorted(found, key=lambda v: v.number)
 
 
+def _is_cheap(v) -> bool:
+    """Whether computing a value costs no more than reading it."""
+    form = FORMS[v.form]
+    return (form.inline or form.alias) and not (v.form == "map" and v.params.op in COSTLY)
+
+
+def _has_body(v) -> bool:
+    """Whether a region belongs to a value."""
+    return v.form == "scatter" and v.params.body is not None
+
+
 def _to_input(v):
     """The same value, given from outside."""
-    v.form, v.args, v.params = "input", (), {}
+    v.form, v.args, v.params = "input", (), Input()
     return v
 
 
@@ -63,7 +71,8 @@ class Outside:
         self.b, self.made = b, {v.number: x for v, x in zip(body.inputs, consts)}
         self.fixed = set(self.made)
         for v in body.live():
-            copied = v.form in ("constant", "iota") or (v.form in PURE and v.args and v.params.get("body") is None)
+            pure = FORMS[v.form].pure and not _has_body(v)
+            copied = v.form in ("constant", "iota") or (pure and v.args)
             if copied and all(a.number in self.fixed for a in v.args):
                 self.fixed.add(v.number)
 
@@ -80,8 +89,8 @@ class Outside:
 
     def _copied(self, x):
         if x.form == "constant":
-            return self.b.constant(x.params["array"])
-        return self.b.value(x.form, x.shape, x.dtype, [self.made[a.number] for a in x.args], **x.params)
+            return self.b.constant(x.params.array)
+        return self.b.value(x.form, x.shape, x.dtype, [self.made[a.number] for a in x.args], x.params)
 
 
 class Scan:
@@ -119,7 +128,7 @@ class Scan:
             if v.form in ("map", "transpose") and any(a.number in items for a in v.args):
                 if all(a.number in items or a.number in outside.fixed for a in v.args):
                     items[v.number] = None
-            elif v.form == "dot" and not v.params["numbers"][2]:
+            elif v.form == "dot" and not v.params.numbers[2]:
                 for i in (0, 1):
                     item, other = v.args[i], v.args[1 - i]
                     if item.number in items and other.number in outside.fixed and self._pays([v], other.nbytes):
@@ -149,11 +158,11 @@ class Scan:
                 continue
             ask.pop()
             if items[x.number] is None and x.form == "transpose":
-                perm = (0, *(d + 1 for d in x.params["perm"]))
+                perm = (0, *(d + 1 for d in x.params.perm))
                 items[x.number] = self.b.transpose(items[x.args[0].number], perm)
             elif items[x.number] is None:
                 args = [items.get(a.number) or self._repeated(outside.copy(a)) for a in x.args]
-                items[x.number] = self.b.value("map", (self.length, *x.shape), x.dtype, args, **x.params)
+                items[x.number] = self.b.value("map", (self.length, *x.shape), x.dtype, args, x.params)
         return items[item.number]
 
     def _repeated(self, x):
@@ -161,7 +170,7 @@ class Scan:
 
     def _all_products(self, v, i: int, every, other):
         """The product of all items, operand `i`, with the other operand; items lead."""
-        lc, rc, _, _ = v.params["numbers"]
+        lc, rc, _, _ = v.params.numbers
         if i == 0:
             numbers = ((tuple(d + 1 for d in lc), rc), ((), ()))
             return self.b.dot_general(every, other, numbers, v.dtype)
@@ -184,7 +193,7 @@ class Scan:
 
     def _term(self, out, carry, users: dict):
         """What is added to a carry that is used for nothing else."""
-        if out.form != "map" or out.params["op"] != "add" or carry not in out.args:
+        if out.form != "map" or out.params.op != "add" or carry not in out.args:
             return None
         once = users[carry.number] == [out] and carry not in self.body.outputs
         last = not users[out.number] and self.body.outputs.count(out) == 1
@@ -193,9 +202,9 @@ class Scan:
 
     def _product_of_sum(self, term, saved: int):
         core, path = _core(term)
-        if core.form != "dot" or core.params["numbers"][2] or core in self.body.outputs:
+        if core.form != "dot" or core.params.numbers[2] or core in self.body.outputs:
             return None
-        (a, lc), (b, rc) = map(_before_transposes, core.args, core.params["numbers"][:2])
+        (a, lc), (b, rc) = map(_before_transposes, core.args, core.params.numbers[:2])
         if not self._pays([x for x in dict.fromkeys((a, b)) if not self._is_kept(x)], saved):
             return None
         every, dtype = [self._kept(a), self._kept(b)], core.dtype
@@ -225,14 +234,14 @@ class Scan:
     def _along(self, path: list, total):
         """The linear operations that led from the core to the term, on the total."""
         for v in path:
-            total = self.b.value(v.form, v.shape, v.dtype, [total], **v.params)
+            total = self.b.value(v.form, v.shape, v.dtype, [total], v.params)
         return total
 
 
 def _before_transposes(x, dims: tuple) -> tuple:
     """What an operand of a product is a transpose of, and its contracted dimensions there."""
     while x.form == "transpose" and x.ndim - len(dims) <= 1:  # no order of other dimensions to keep
-        dims, x = tuple(x.params["perm"][d] for d in dims), x.args[0]
+        dims, x = tuple(x.params.perm[d] for d in dims), x.args[0]
     return x, dims
 
 
@@ -247,7 +256,7 @@ def _core(term) -> tuple:
 
 def _is_linear(v) -> bool:
     if v.form == "reduce":
-        return v.params["kind"] == "sum"
-    if v.form == "map" and v.params["op"] == "convert":
+        return v.params.kind == "sum"
+    if v.form == "map" and v.params.op == "convert":
         return KIND[v.dtype] == KIND[v.args[0].dtype] == "f"
-    return v.form in LINEAR
+    return FORMS[v.form].linear

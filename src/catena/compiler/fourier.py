@@ -15,6 +15,7 @@ from functools import cache, lru_cache
 
 import numpy as np
 
+from catena.compiler.forms import Fourier
 from catena.core.errors import CompileError
 
 KINDS = ("fft", "ifft", "rfft", "irfft")
@@ -50,7 +51,7 @@ def _along(b, x, axis: int, inverse: bool):
         order = (*(d for d in range(x.ndim) if d != axis), axis)
         back = tuple(order.index(d) for d in range(x.ndim))
         return b.transpose(_along(b, b.transpose(x, order), x.ndim - 1, inverse), back)
-    return b.multi("fourier", [x], [(x.shape, x.dtype)], axis=axis, inverse=inverse)[0]
+    return b.multi("fourier", [x], [(x.shape, x.dtype)], Fourier(axis, inverse))[0]
 
 
 def _by_chirp(b, x, axis: int, inverse: bool):
@@ -80,7 +81,7 @@ def _from_real(b, x):
     if n % 2 or radices(n // 2) is None:
         whole = _along(b, b.map("complex", x, b.full(x.shape, np.zeros((), x.dtype))), x.ndim - 1, False)
         return b.slice(whole, (0,) * x.ndim, shape)
-    return b.multi("fourier", [x], [(shape, dtype)], axis=x.ndim - 1, inverse=False)[0]
+    return b.multi("fourier", [x], [(shape, dtype)], Fourier(x.ndim - 1, False))[0]
 
 
 def _to_real(b, x, n: int):
@@ -93,7 +94,7 @@ def _to_real(b, x, n: int):
         rest = b.slice(x, (0,) * (x.ndim - 1) + (1,), (*batch, m - 1 + n % 2))
         rest = b.map("conj", b.reverse(rest, (x.ndim - 1,)))
         return b.map("real", _along(b, b.concatenate([x, rest], x.ndim - 1), x.ndim - 1, True))
-    return b.multi("fourier", [x], [((*batch, n), dtype)], axis=x.ndim - 1, inverse=True)[0]
+    return b.multi("fourier", [x], [((*batch, n), dtype)], Fourier(x.ndim - 1, True))[0]
 
 
 # ---- passes ------------------------------------------------------------------------------------------------

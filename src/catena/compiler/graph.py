@@ -14,7 +14,9 @@ written.
     reduce argreduce reduce_general cumulative   along axes
     concatenate dynamic_update_slice scatter     written piecewise
     dot convolve                                 contractions
-    multi + output                               several results: argsort, lapack, while, scan, branch, host
+    sort_keys argsort lapack while scan ...      several results, each an `output`
+
+`FORMS` (`forms.py`) says what each form is.
 
 Loops and branches hold `Region`s: closed graphs with their own inputs and outputs.
 """
@@ -30,14 +32,37 @@ from typing import Any
 import numpy as np
 
 from catena.compiler import convolution, fission, indexing, library, ordering, windows
+from catena.compiler.forms import (
+    NOTHING,
+    OPS,
+    REDUCTIONS,
+    Branch,
+    Broadcast,
+    Concatenate,
+    Constant,
+    Cumulative,
+    Dot,
+    Host,
+    Input,
+    Iota,
+    Map,
+    NewStack,
+    Output,
+    Pad,
+    Reduce,
+    ReduceGeneral,
+    Reverse,
+    Scan,
+    Slice,
+    Transpose,
+    While,
+    Window,
+)
 from catena.core.dtypes import KIND, float0, is_extended
 from catena.core.errors import ADDRESSABLE, CompileError, OutOfMemoryError, value_too_large
 from catena.core.stack import is_stack
 from catena.runtime import stacks
 
-VIEWS = frozenset("broadcast transpose reshape slice reverse pad gather dynamic_slice window".split())
-COMPARISONS = frozenset("eq ne lt le gt ge lt_total le_total eq_total is_finite".split())
-REDUCTIONS = frozenset("sum prod max min and or xor".split())
 
 
 def too_large(value: Value) -> OutOfMemoryError:
@@ -50,9 +75,9 @@ class Value:
 
     __slots__ = ("form", "shape", "dtype", "args", "params", "number", "source", "_results", "__weakref__")
 
-    def __init__(self, form: str, shape: tuple, dtype: np.dtype, args: tuple, params: dict, number: int, source=None):
+    def __init__(self, form: str, shape: tuple, dtype: np.dtype, args: tuple, params, number: int, source=None):
         self.form, self.shape, self.dtype = form, shape, dtype
-        self.args, self.params, self.number = args, params, number
+        self.args, self.params, self.number = args, params, number  # of the type that its row in `FORMS` names
         self.source = source  # where in the user's program it was first asked for
         self._results: tuple = ()
 
@@ -83,7 +108,7 @@ class Value:
         return f"v{self.number}:{self.dtype.name}{list(self.shape)}"
 
 
-@dataclass
+@dataclass(eq=False)
 class Region:
     """A closed graph: inputs, every value in creation (hence topological) order, outputs."""
 
@@ -118,9 +143,11 @@ class Region:
         return users
 
 
-def _brief(params: dict) -> str:
+def _brief(params) -> str:
     shown = []
-    for key, val in params.items():
+    for key, val in zip(params._fields, params):
+        if val is None:
+            continue
         text = f"array{list(val.shape)}" if isinstance(val, np.ndarray) and val.ndim else str(val)
         shown.append(f"{key}={text}" if len(text) < 200 else f"{key}=...")
     return " ".join(shown)
@@ -136,7 +163,7 @@ class Builder:
 
     # ---- making values -------------------------------------------------------------------------------------
 
-    def value(self, form: str, shape, dtype, args=(), key: Any = None, **params) -> Value:
+    def value(self, form: str, shape, dtype, args=(), params: Any = NOTHING, key: Any = None) -> Value:
         """A pure value; the same `form`, arguments and parameters give the same object."""
         shape, args = tuple(int(n) for n in shape), tuple(args)
         identity = (
@@ -144,7 +171,7 @@ class Builder:
             shape,
             dtype,
             tuple(a.number for a in args),
-            key if key is not None else _key(params),
+            params if key is None else key,
         )
         known = self._known.get(identity)
         if known is None:
@@ -160,26 +187,26 @@ class Builder:
         return new
 
     def multi(
-        self, op: str, args: Sequence[Value], outs: Sequence[tuple], effect: bool = False, **params
+        self, form: str, args: Sequence[Value], outs: Sequence[tuple], params: Any = NOTHING, effect: bool = False
     ) -> list[Value]:
-        """A node with several results; `outs` lists their (shape, dtype)."""
+        """The results of a node that has several; `outs` lists their (shape, dtype)."""
         outs = [(tuple(int(n) for n in shape), np.dtype(dtype)) for shape, dtype in outs]
-        node = self._append("multi", (), np.dtype(np.int8), tuple(args), {"op": op, "outs": outs, **params})
+        node = self._append(form, (), np.dtype(np.int8), tuple(args), params)
         if effect:
             self.region.effects.append(node)
-        results = [self._append("output", s, d, (node,), {"index": i}) for i, (s, d) in enumerate(outs)]
+        results = [self._append("output", s, d, (node,), Output(i)) for i, (s, d) in enumerate(outs)]
         node.results = results
         return results
 
     def input(self, shape, dtype) -> Value:
-        new = self._append("input", tuple(shape), np.dtype(dtype), (), {"index": len(self.region.inputs)})
+        new = self._append("input", tuple(shape), np.dtype(dtype), (), Input(len(self.region.inputs)))
         self.region.inputs.append(new)
         return new
 
     # ---- elementwise ---------------------------------------------------------------------------------------
 
-    def map(self, op: str, *xs: Value, **params) -> Value:
-        """Elementwise `op`; 0-d operands broadcast."""
+    def map(self, op: str, *xs: Value, y: Any = None) -> Value:
+        """Elementwise `op`, with what else it depends on (see `Map`); 0-d operands broadcast."""
         if op in ("real", "conj") and xs[0].dtype.kind != "c":
             return xs[0]
         if op == "imag" and xs[0].dtype.kind != "c":
@@ -188,7 +215,7 @@ class Builder:
         for x in xs:
             if x.shape and x.shape != shape:
                 raise CompileError(f"map {op}: operands of shapes {[y.shape for y in xs]} do not agree")
-        return self.value("map", shape, _map_dtype(op, xs), [self._spread(x, shape) for x in xs], op=op, **params)
+        return self.value("map", shape, _map_dtype(op, xs), [self._spread(x, shape) for x in xs], Map(op, y))
 
     def _spread(self, x: Value, shape: tuple) -> Value:
         return x if x.shape == shape else self.broadcast_in_dim(x, shape, ())
@@ -198,8 +225,8 @@ class Builder:
         if x.dtype == dtype:
             return x
         if x.form == "constant" and x.shape == ():
-            return self.constant(convert_scalar(x.params["array"], dtype))
-        return self.value("map", x.shape, dtype, [x], op="convert")
+            return self.constant(convert_scalar(x.params.array, dtype))
+        return self.value("map", x.shape, dtype, [x], Map("convert"))
 
     def bitcast(self, x: Value, dtype) -> Value:
         """The bits of `x` as `dtype`; a width change adds or removes a last dimension, as XLA does."""
@@ -208,38 +235,30 @@ class Builder:
         if x.dtype == dtype:
             return x
         if old == new and "c" not in (x.dtype.kind, dtype.kind):
-            if x.params.get("op") == "bitcast":  # what lay between may have had fewer values: a bool has two
+            if x.params == Map("bitcast"):  # what lay between may have had fewer values: a bool has two
                 return self.bitcast(x.args[0], dtype)
-            return self.value("map", x.shape, dtype, [x], op="bitcast")
+            return self.value("map", x.shape, dtype, [x], Map("bitcast"))
         shape = x.shape if old == new else x.shape + (old // new,) if old > new else x.shape[:-1]
         return self.value("alias", shape, dtype, [x])
 
     def reduce_precision(self, x: Value, exponent_bits: int, mantissa_bits: int) -> Value:
-        return self.value(
-            "map",
-            x.shape,
-            x.dtype,
-            [x],
-            op="reduce_precision",
-            exponent_bits=int(exponent_bits),
-            mantissa_bits=int(mantissa_bits),
-        )
+        return self.map("reduce_precision", x, y=(int(exponent_bits), int(mantissa_bits)))
 
     def constant(self, array, dtype=None) -> Value:
         array = np.asarray(array) if dtype is None else np.asarray(array).astype(dtype)
         key = (array.tobytes(),) if array.size <= 16 else (id(array),)
-        return self.value("constant", array.shape, array.dtype, (), key=key, array=array)
+        return self.value("constant", array.shape, array.dtype, (), Constant(array), key)
 
     def full(self, shape, scalar) -> Value:
         scalar = scalar if isinstance(scalar, Value) else self.constant(scalar)
         return self._spread(scalar, tuple(shape))
 
     def iota(self, dtype, shape, dimension: int) -> Value:
-        return self.value("iota", shape, dtype, dimension=int(dimension))
+        return self.value("iota", shape, dtype, (), Iota(int(dimension)))
 
     def barrier(self, xs: Sequence[Value]) -> list[Value]:
         """The same values under new numbers: what is computed from them is not merged with what was computed before."""
-        return [self._append("reshape", x.shape, x.dtype, (x,), {}) for x in xs]
+        return [self._append("reshape", x.shape, x.dtype, (x,), NOTHING) for x in xs]
 
     # ---- views ---------------------------------------------------------------------------------------------
 
@@ -248,15 +267,15 @@ class Builder:
         if shape == x.shape and dims == tuple(range(len(shape))):
             return x
         if x.form == "broadcast":
-            inner = x.params["dims"]
+            inner = x.params.dims
             return self.broadcast_in_dim(x.args[0], shape, [dims[d] for d in inner])
-        return self.value("broadcast", shape, x.dtype, [x], dims=dims)
+        return self.value("broadcast", shape, x.dtype, [x], Broadcast(dims))
 
     def transpose(self, x: Value, permutation) -> Value:
         perm = tuple(int(p) for p in permutation)
         if perm == tuple(range(len(perm))):
             return x
-        return self.value("transpose", [x.shape[p] for p in perm], x.dtype, [x], perm=perm)
+        return self.value("transpose", [x.shape[p] for p in perm], x.dtype, [x], Transpose(perm))
 
     def reshape(self, x: Value, new_shape) -> Value:
         new_shape = tuple(int(n) for n in new_shape)
@@ -269,18 +288,18 @@ class Builder:
         shape = [max(0, -(-(hi - lo) // st)) for lo, hi, st in zip(start, limit, strides)]
         if tuple(shape) == x.shape:
             return x
-        return self.value("slice", shape, x.dtype, [x], start=tuple(start), strides=strides)
+        return self.value("slice", shape, x.dtype, [x], Slice(tuple(start), strides))
 
     def reverse(self, x: Value, dimensions) -> Value:
         dims = tuple(sorted(int(d) for d in dimensions if x.shape[d] > 1))
-        return self.value("reverse", x.shape, x.dtype, [x], dims=dims) if dims else x
+        return self.value("reverse", x.shape, x.dtype, [x], Reverse(dims)) if dims else x
 
     def pad(self, x: Value, padding_value: Value, padding_config) -> Value:
         config = tuple((int(lo), int(hi), int(mid)) for lo, hi, mid in padding_config)
         shape = [max(0, lo + hi + n + max(n - 1, 0) * mid) for (lo, hi, mid), n in zip(config, x.shape)]
         if all(c == (0, 0, 0) for c in config):
             return x
-        return self.value("pad", shape, x.dtype, [x, padding_value], config=config)
+        return self.value("pad", shape, x.dtype, [x, padding_value], Pad(config))
 
     def concatenate(self, xs: Sequence[Value], dimension: int) -> Value:
         xs = [x for x in xs if x.shape[dimension]] or list(xs)[:1]
@@ -288,7 +307,7 @@ class Builder:
             return xs[0]
         shape = list(xs[0].shape)
         shape[dimension] = sum(x.shape[dimension] for x in xs)
-        return self.value("concatenate", shape, xs[0].dtype, xs, dimension=int(dimension))
+        return self.value("concatenate", shape, xs[0].dtype, xs, Concatenate(int(dimension)))
 
     def window(self, x: Value, pad_value: Value, dims, strides, padding, base_dilation, window_dilation) -> Value:
         """Every window of `x`: shape = positions + window dimensions; outside of `x` reads `pad_value`."""
@@ -298,10 +317,7 @@ class Builder:
             shape + tuple(dims),
             x.dtype,
             [x, pad_value],
-            strides=tuple(strides),
-            padding=tuple(tuple(p) for p in padding),
-            base_dilation=tuple(base_dilation),
-            window_dilation=tuple(window_dilation),
+            Window(tuple(strides), tuple(tuple(p) for p in padding), tuple(base_dilation), tuple(window_dilation)),
         )
 
     # ---- reductions ----------------------------------------------------------------------------------------
@@ -312,19 +328,19 @@ class Builder:
         axes = tuple(sorted(int(a) for a in axes))
         if not axes:
             return x
-        return self.value("reduce", _without(x.shape, axes), x.dtype, [x], kind=kind, axes=axes)
+        return self.value("reduce", _without(x.shape, axes), x.dtype, [x], Reduce(kind, axes))
 
     def argreduce(self, kind: str, x: Value, axis: int, index_dtype) -> Value:
-        return self.value("argreduce", _without(x.shape, (axis,)), index_dtype, [x], kind=kind, axes=(int(axis),))
+        return self.value("argreduce", _without(x.shape, (axis,)), index_dtype, [x], Reduce(kind, (int(axis),)))
 
     def reduce_general(self, xs, inits, axes, body_closed_jaxpr) -> list[Value]:
         axes = tuple(sorted(int(a) for a in axes))
         outs = [(_without(x.shape, axes), x.dtype) for x in xs]
         body = region_of(body_closed_jaxpr)
-        return self.multi("reduce_general", [*xs, *inits], outs, axes=axes, body=body)
+        return self.multi("reduce_general", [*xs, *inits], outs, ReduceGeneral(axes, body))
 
     def cumulative(self, kind: str, x: Value, axis: int, reverse: bool = False) -> Value:
-        return self.value("cumulative", x.shape, x.dtype, [x], kind=kind, axis=int(axis), reverse=bool(reverse))
+        return self.value("cumulative", x.shape, x.dtype, [x], Cumulative(kind, int(axis), bool(reverse)))
 
     def reduce_window(
         self, kind, x, init_value, window_dimensions, window_strides, padding, base_dilation, window_dilation
@@ -385,7 +401,7 @@ class Builder:
         shape = [lhs.shape[d] for d in numbers[2]]
         shape += [n for d, n in enumerate(lhs.shape) if d not in numbers[0] and d not in numbers[2]]
         shape += [n for d, n in enumerate(rhs.shape) if d not in numbers[1] and d not in numbers[3]]
-        return self.value("dot", shape, out_dtype, [lhs, rhs], numbers=numbers)
+        return self.value("dot", shape, out_dtype, [lhs, rhs], Dot(numbers))
 
     def conv(
         self,
@@ -428,14 +444,14 @@ class Builder:
 
     def host_call(self, callback: Callable, operands: Sequence[Value], out_avals, ordered: bool = False) -> list[Value]:
         outs = [(a.shape, a.dtype) for a in out_avals]
-        return self.multi("host", operands, outs, effect=True, callback=callback, ordered=ordered)
+        return self.multi("host", operands, outs, Host(callback, ordered), effect=True)
 
     # ---- stacks: growing lists, known by their addresses (see `stacks.py`) ---------------------------------
 
     def stack_new(self, shape, dtype) -> Value:
         """A new empty stack of items of one shape and dtype."""
         item_bytes = math.prod(shape) * np.dtype(dtype).itemsize
-        return self.multi("stack_new", [], [((), np.uint64)], item_bytes=item_bytes)[0]
+        return self.multi("stack_new", [], [((), np.uint64)], NewStack(item_bytes))[0]
 
     def stack_length(self, stack: Value) -> Value:
         return self.multi("stack_length", [stack], [((), np.int32)])[0]
@@ -486,17 +502,14 @@ class Builder:
             "while",
             [*cond_consts, *body_consts, *init],
             outs,
-            cond=cond,
-            body=body,
-            cond_consts=len(cond_consts),
-            body_consts=len(body_consts),
+            While(cond, body, len(cond_consts), len(body_consts)),
             effect=bool(cond.effects or body.effects),
         )
 
     def branch(self, index: Value, branches_closed, operands) -> list[Value]:
-        regions = [region_of(c) for c in branches_closed]
+        regions = tuple(region_of(c) for c in branches_closed)
         outs = [(x.shape, x.dtype) for x in regions[0].outputs]
-        return self.multi("branch", [index, *operands], outs, branches=regions, effect=any(r.effects for r in regions))
+        return self.multi("branch", [index, *operands], outs, Branch(regions), effect=any(r.effects for r in regions))
 
     def scan(self, body_closed, consts, init, xs, length: int, reverse: bool = False) -> tuple[list, list]:
         body = region_of(body_closed)
@@ -509,11 +522,7 @@ class Builder:
             "scan",
             [*loop.consts, *loop.init, *loop.xs],
             outs,
-            body=body,
-            consts=len(loop.consts),
-            carries=n,
-            length=int(length),
-            reverse=bool(reverse),
+            Scan(body, len(loop.consts), n, int(length), bool(reverse)),
             effect=bool(body.effects),
         )
         return loop.results(results[:n], results[n:])
@@ -563,7 +572,10 @@ def convert_scalar(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
 
 
 def _map_dtype(op: str, xs: Sequence[Value]) -> np.dtype:
-    if op in COMPARISONS:
+    facts = OPS.get(op)
+    if facts is None:
+        raise CompileError(f"map: no elementwise operation is called {op!r}")
+    if facts.comparison:
         return np.dtype(np.bool_)
     if op in ("select", "clamp"):
         return xs[1].dtype
@@ -576,7 +588,3 @@ def _map_dtype(op: str, xs: Sequence[Value]) -> np.dtype:
 
 def _without(shape: tuple, axes) -> tuple:
     return tuple(n for d, n in enumerate(shape) if d not in axes)
-
-
-def _key(params: dict) -> tuple:
-    return tuple(params.items())

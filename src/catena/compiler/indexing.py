@@ -11,6 +11,7 @@ import math
 
 import numpy as np
 
+from catena.compiler.forms import Indices, Scatter
 from catena.core.dtypes import KIND
 from catena.core.errors import CompileError
 
@@ -39,13 +40,15 @@ def gather(b, operand, indices, numbers, slice_sizes, mode: str, fill_value=None
         shape,
         operand.dtype,
         args,
-        offset_dims=offset_dims,
-        window_dims=window_dims,
-        batch_dims=batch_dims,
-        batching=tuple(zip(batching, start_batching)),
-        start_index_map=tuple(n.start_index_map),
-        slice_sizes=tuple(slice_sizes),
-        mode=mode,
+        Indices(
+            offset_dims=offset_dims,
+            window_dims=window_dims,
+            batch_dims=batch_dims,
+            batching=tuple(zip(batching, start_batching)),
+            start_index_map=tuple(n.start_index_map),
+            slice_sizes=tuple(slice_sizes),
+            mode=mode,
+        ),
     )
 
 
@@ -63,9 +66,7 @@ def scatter(b, kind: str, operand, indices, updates, numbers, mode: str, update_
     for d, w in zip(window_out, window_dims):
         sizes[w] = updates.shape[d]
     batch_dims = tuple(d for d in range(len(updates.shape)) if d not in window_out)
-    params = dict(
-        key=(kind, id(update_body), repr(n), mode),
-        kind=kind,
+    places = Indices(
         offset_dims=window_out,
         window_dims=window_dims,
         batch_dims=batch_dims,
@@ -73,8 +74,8 @@ def scatter(b, kind: str, operand, indices, updates, numbers, mode: str, update_
         start_index_map=tuple(n.scatter_dims_to_operand_dims),
         slice_sizes=tuple(sizes),
         mode=_mode(mode),
-        body=update_body,
     )
+    params = Scatter(kind, places, update_body)
     if _pays_in_parts(operand, updates, params):
         return _scatter_in_parts(b, operand, indices, updates, params)
     if _are_points(operand, updates, params):
@@ -82,8 +83,8 @@ def scatter(b, kind: str, operand, indices, updates, numbers, mode: str, update_
     return _scatter(b, operand, indices, updates, params)
 
 
-def _scatter(b, operand, indices, updates, params: dict):
-    return b.value("scatter", operand.shape, operand.dtype, [operand, indices, updates], **params)
+def _scatter(b, operand, indices, updates, params: Scatter):
+    return b.value("scatter", operand.shape, operand.dtype, [operand, indices, updates], params)
 
 
 # ---- many single elements: their places are found by vectors, before the updates, which go one after another --------
@@ -91,33 +92,28 @@ def _scatter(b, operand, indices, updates, params: dict):
 POINTS = 1 << 12  # updates
 
 
-def _are_points(operand, updates, p: dict) -> bool:
+def _are_points(operand, updates, p: Scatter) -> bool:
     """Whether each of many updates goes to one element, whose place takes several indices."""
-    whole = len(p["start_index_map"]) == operand.ndim > 1 and not p["batching"]
-    alone = set(p["slice_sizes"]) == {1} and not p["offset_dims"] and operand.size < 1 << 31
-    return whole and alone and updates.size >= POINTS and KIND[updates.dtype] != "c" and p["kind"] != "general"
+    at = p.indices
+    whole = len(at.start_index_map) == operand.ndim > 1 and not at.batching
+    alone = set(at.slice_sizes) == {1} and not at.offset_dims and operand.size < 1 << 31
+    return whole and alone and updates.size >= POINTS and KIND[updates.dtype] != "c" and p.kind != "general"
 
 
-def _scatter_points(b, operand, indices, updates, p: dict):
+def _scatter_points(b, operand, indices, updates, p: Scatter):
     """The update of elements that are numbered in one row; -1 is none of them."""
     places, inside = None, None
-    for k, d in enumerate(p["start_index_map"]):
+    for k, d in enumerate(p.indices.start_index_map):
         start = (0,) * (indices.ndim - 1) + (k,)
         index = b.reshape(b.slice(indices, start, (*indices.shape[:-1], k + 1)), updates.shape)
         step, last = math.prod(operand.shape[d + 1 :]), operand.shape[d] - 1
-        index, here = _within(b, index, last, p["mode"])
+        index, here = _within(b, index, last, p.indices.mode)
         part = b.map("mul", b.convert(index, np.int32), b.constant(np.int32(step)))
         places = part if places is None else b.map("add", places, part)
         inside = here if inside is None else b.map("and", inside, here)
     places = b.map("select", inside, places, b.full(places.shape, np.int32(-1)))
-    row = {
-        **p,
-        "window_dims": (),
-        "start_index_map": (0,),
-        "slice_sizes": (1,),
-        "mode": "fill",
-        "key": (p["key"], "row"),
-    }
+    at = p.indices._replace(window_dims=(), start_index_map=(0,), slice_sizes=(1,), mode="fill")
+    row = p._replace(indices=at)
     places = b.reshape(places, (*places.shape, 1))
     return b.reshape(_scatter(b, b.reshape(operand, (operand.size,)), places, updates, row), operand.shape)
 
@@ -137,13 +133,13 @@ MANY = 1 << 18  # updates
 PER_ELEMENT = 4  # updates in a part for each element of the result
 
 
-def _pays_in_parts(operand, updates, p: dict) -> bool:
+def _pays_in_parts(operand, updates, p: Scatter) -> bool:
     few = operand.size * PARTS * PER_ELEMENT <= updates.size
-    plain = KIND[operand.dtype] in "fiu" and operand.dtype.itemsize >= 4 and p["kind"] in ("add", "mul", "min", "max")
-    return updates.size >= MANY and few and plain and not p["batching"] and p["batch_dims"][:1] == (0,)
+    plain = KIND[operand.dtype] in "fiu" and operand.dtype.itemsize >= 4 and p.kind in ("add", "mul", "min", "max")
+    return updates.size >= MANY and few and plain and not p.indices.batching and p.indices.batch_dims[:1] == (0,)
 
 
-def _scatter_in_parts(b, operand, indices, updates, p: dict):
+def _scatter_in_parts(b, operand, indices, updates, p: Scatter):
     """The updates, cut along the first axis of the indices, go to an array for each part."""
     size = updates.shape[0] // PARTS
 
@@ -153,11 +149,11 @@ def _scatter_in_parts(b, operand, indices, updates, p: dict):
     def parts(x):
         return b.reshape(cut(x, 0, size * PARTS), (PARTS, size, *x.shape[1:]))
 
-    own = b.full((PARTS, *operand.shape), _neutral(p["kind"], operand.dtype))
+    own = b.full((PARTS, *operand.shape), _neutral(p.kind, operand.dtype))
     out = _scatter(b, own, parts(indices), parts(updates), _one_axis_more(p))
     result = operand
     for k in range(PARTS):
-        result = b.map(p["kind"], result, b.reshape(cut(out, k, k + 1), operand.shape))
+        result = b.map(p.kind, result, b.reshape(cut(out, k, k + 1), operand.shape))
     if size * PARTS < updates.shape[0]:
         rest = (cut(x, size * PARTS, x.shape[0]) for x in (indices, updates))
         result = _scatter(b, result, *rest, p)
@@ -170,19 +166,23 @@ def _neutral(kind: str, dtype):
     return np.asarray({"add": -0.0 if KIND[dtype] == "f" else 0, "mul": 1, "min": most, "max": least}[kind], dtype)
 
 
-def _one_axis_more(p: dict) -> dict:
+def _one_axis_more(p: Scatter) -> Scatter:
     """The parameters where operand, indices and updates have a batch axis in front."""
-    later = {name: tuple(d + 1 for d in p[name]) for name in ("offset_dims", "window_dims", "start_index_map")}
-    batch_dims = (0, *(d + 1 for d in p["batch_dims"]))
-    sizes = (1, *p["slice_sizes"])
-    return {
-        **p,
-        **later,
-        "batch_dims": batch_dims,
-        "slice_sizes": sizes,
-        "batching": ((0, 0),),
-        "key": (p["key"], "parts"),
-    }
+    at = p.indices
+
+    def later(dims: tuple) -> tuple:
+        return tuple(d + 1 for d in dims)
+
+    return p._replace(
+        indices=at._replace(
+            offset_dims=later(at.offset_dims),
+            window_dims=later(at.window_dims),
+            batch_dims=(0, *later(at.batch_dims)),
+            batching=((0, 0),),
+            start_index_map=later(at.start_index_map),
+            slice_sizes=(1, *at.slice_sizes),
+        )
+    )
 
 
 def _mode(mode) -> str:

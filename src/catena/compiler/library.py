@@ -27,6 +27,7 @@ import math
 import numpy as np
 
 from catena.compiler import fourier
+from catena.compiler.forms import Lapack
 from catena.core.dtypes import KIND
 from catena.core.errors import CompileError
 from catena.runtime import lapack_calls
@@ -57,10 +58,7 @@ def call(b, routine: Call, ins: list, batch: tuple) -> list:
         "lapack",
         ins,
         specs,
-        routine=routine.routine,
-        plan=routine.arguments,
-        copies=routine.copies,
-        batch=math.prod(batch),
+        Lapack(routine.routine, routine.arguments, routine.copies, math.prod(batch)),
     )
 
 

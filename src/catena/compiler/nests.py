@@ -56,7 +56,7 @@ class NestBuilder:
         return loops.from_body(body, kernel.axes, stores, folds)
 
     def _reduce(self, body: Body, v: Value, index: tuple, number: int) -> list[Fold]:
-        kind, axes = v.params["kind"], v.params["axes"]
+        kind, axes = v.params.kind, v.params.axes
         x = body.read(v.args[0], index)
         kept = tuple(ix for d, ix in enumerate(index) if d not in axes)
         offset = body.offset(v.shape, kept)
@@ -86,20 +86,20 @@ class NestBuilder:
         return Fold("general", (re, im), (part, part), dests, inits=(body.const(1.0, part), body.const(0.0, part)))
 
     def _argreduce(self, body: Body, v: Value, index: tuple) -> Fold:
-        (axis,) = v.params["axes"]
+        (axis,) = v.params.axes
         x, at = body.read(v.args[0], index), body.affine(index[axis])
         position = INDEX
         if v.args[0].shape[axis] < 2**31:
             position, at = "int32", body.stmt("convert", "int32", (at,))
         kept = tuple(ix for d, ix in enumerate(index) if d != axis)
         dest = (v.number, NAMES[v.dtype], body.offset(v.shape, kept))
-        return Fold("arg" + v.params["kind"], (x, at), (NAMES[v.args[0].dtype], position), (dest,))
+        return Fold("arg" + v.params.kind, (x, at), (NAMES[v.args[0].dtype], position), (dest,))
 
     # ---- nodes written piecewise ---------------------------------------------------------------------------
 
     def concatenate(self, v: Value) -> list[Nest]:
         """A nest for a few neighbours of one shape, which stand in each other's rows."""
-        nests, at, axis = [], 0, v.params["dimension"]
+        nests, at, axis = [], 0, v.params.dimension
         for parts in _alike(v.args):
             shape = parts[0].shape
             body, index, stores = self.body(shape), dims(len(shape)), []
@@ -127,15 +127,15 @@ class NestBuilder:
     def scatter(self, v: Value) -> Nest:
         x, indices, updates = v.args
         body, index = self.body(updates.shape), dims(updates.ndim)
-        moved, mask = places(body, x, indices, v.params, index)
+        moved, mask = places(body, x, indices, v.params.indices, index)
         new = body.read(updates, index)
         stores = self._combine(body, v, moved, new, mask)
         nest = loops.from_body(body, (), stores, sequential=True)
-        nest.independent = frozenset(v.params["batch_dims"][k] for _, k in v.params["batching"])
+        nest.independent = frozenset(v.params.indices.batch_dims[k] for _, k in v.params.indices.batching)
         return nest
 
     def _combine(self, body: Body, v: Value, at: tuple, new, mask: int) -> list[Store]:
-        kind = v.params["kind"]
+        kind = v.params.kind
         if kind == "set":
             return store_value(body, v, at, new, mask)
         offset, every = body.offset(v.shape, at), (1 << len(body.extents)) - 1
@@ -147,9 +147,9 @@ class NestBuilder:
         return store_value(body, v, at, self._combined(body, v, old, new), mask)
 
     def _combined(self, body: Body, v: Value, old, new):
-        kind = v.params["kind"]
+        kind = v.params.kind
         if kind == "general":
-            return run_scalar(body, v.params["body"], [old, new])[0]
+            return run_scalar(body, v.params.body, [old, new])[0]
         if isinstance(new, tuple):
             part = part_name(v)
             if kind in ("add", "sub"):
@@ -162,7 +162,7 @@ class NestBuilder:
     # ---- folds with a body of their own, and running ones --------------------------------------------------
 
     def reduce_general(self, node: Value) -> Nest:
-        outs, axes = node.results, node.params["axes"]
+        outs, axes = node.results, node.params.axes
         n = len(outs)
         xs, inits = node.args[:n], node.args[n:]
         body = self.body(xs[0].shape)
@@ -173,7 +173,7 @@ class NestBuilder:
         new = [body.read(x, index) for x in xs]
         types = flatten(((part_name(x),) * 2 if KIND[x.dtype] == "c" else NAMES[x.dtype]) for x in xs)
         acc = pairs(accumulators(body, 0, types, every), xs)
-        out = run_scalar(body, node.params["body"], [*acc, *new])
+        out = run_scalar(body, node.params.body, [*acc, *new])
         dests = []
         for o in outs:
             offset = body.offset(o.shape, kept)
@@ -185,9 +185,9 @@ class NestBuilder:
         return loops.from_body(body, axes, [], [fold])
 
     def cumulative(self, v: Value) -> Nest:
-        (x,), kind, axis = v.args, v.params["kind"], v.params["axis"]
+        (x,), kind, axis = v.args, v.params.kind, v.params.axis
         body, index = self.body(x.shape), dims(x.ndim)
-        if v.params["reverse"]:
+        if v.params.reverse:
             back = affine.shift(affine.scale(index[axis], -1), x.shape[axis] - 1)
             index = index[:axis] + (back,) + index[axis + 1 :]
         new = body.read(x, index)
@@ -230,7 +230,7 @@ class NestBuilder:
 
     def dot(self, v: Value) -> Nest:
         lhs, rhs = v.args
-        lc, rc, lb, rb = v.params["numbers"]
+        lc, rc, lb, rb = v.params.numbers
         lfree = [d for d in range(lhs.ndim) if d not in lc and d not in lb]
         rfree = [d for d in range(rhs.ndim) if d not in rc and d not in rb]
         extents = (*v.shape, *(lhs.shape[d] for d in lc))

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
+from catena.compiler.forms import Map
 from catena.core.dtypes import KIND
 from catena.core.errors import CompileError
 
@@ -27,7 +28,7 @@ def sort(b, xs, dimension: int, num_keys: int) -> list:
     if len(rows) == 1 and KIND[rows[0].dtype] != "c":
         x = _orderly(b, rows[0])
         (keys,) = b.multi("sort_keys", [sort_key(b, x)], [(x.shape, key_dtype(x.dtype))])
-        ordered = b.value("map", x.shape, x.dtype, [keys], op="sort_unkey")
+        ordered = b.value("map", x.shape, x.dtype, [keys], Map("sort_unkey"))
         return [b.transpose(b.convert(ordered, rows[0].dtype), back)]
     keys = [k for x in rows[:num_keys] for k in _keys(b, x)]
     order = _argsort(b, keys)
@@ -52,7 +53,7 @@ def _orderly(b, x):
 def sort_key(b, x, merge_zeros: bool = False):
     """Unsigned integers that order as the elements do."""
     x = _orderly(b, x)
-    return b.value("map", x.shape, key_dtype(x.dtype), [x], op="sort_key", y=bool(merge_zeros))
+    return b.value("map", x.shape, key_dtype(x.dtype), [x], Map("sort_key", bool(merge_zeros)))
 
 
 def _argsort(b, keys: list):
@@ -82,7 +83,7 @@ def ranked(b, x, ranks):
     if x.shape[-1] >= 2**31:
         raise CompileError(f"selection: rows of {x.shape[-1]} elements are longer than 2**31 - 1")
     (keys,) = b.multi("ranked", [sort_key(b, x), ranks], [(ranks.shape, key_dtype(x.dtype))])
-    return b.convert(b.value("map", ranks.shape, x.dtype, [keys], op="sort_unkey"), dtype)
+    return b.convert(b.value("map", ranks.shape, x.dtype, [keys], Map("sort_unkey")), dtype)
 
 
 def top_k(b, x, k: int, axis: int) -> list:

@@ -9,24 +9,11 @@ import os
 from collections import Counter
 from collections.abc import Iterable
 
+from catena.compiler.forms import FORMS
 from catena.compiler.graph import Value
-from catena.compiler.plan.fuse import REDUCE_FORMS, Fused, Kernel, Step
+from catena.compiler.plan.fuse import Fused, Kernel, Step
 from catena.compiler.plan.products import sizes
 from catena.compiler.plan.stitch import RowGroup
-
-LOOPS = ("while", "scan", "branch")
-TITLES = {
-    "sort_keys": "sort",
-    "argsort": "sort, with positions",
-    "select": "selection, with positions",
-    "ranked": "selection by rank",
-    "reduce_general": "reduction with a function of its own",
-    "host": "call of a Python function",
-    "scatter": "scatter",
-    "dynamic_update_slice": "update of a part, in place where the old array is not needed any more",
-    "cumulative": "cumulative operation",
-    "concatenate": "concatenation",
-}
 
 
 def describe(fused: Fused) -> list[str]:
@@ -85,11 +72,11 @@ def _operations(values: list[Value]) -> str:
 
 def _operation(v: Value) -> str:
     if v.form == "map":
-        return v.params["op"]
-    if v.form in REDUCE_FORMS:
+        return v.params.op
+    if FORMS[v.form].fold:
         arg = "arg" if v.form == "argreduce" else ""
-        return f"{arg}{v.params['kind']} over axis {', '.join(map(str, v.params['axes']))}"
-    return v.form if v.form in ("gather", "window", "iota", "dynamic_slice") else ""
+        return f"{arg}{v.params.kind} over axis {', '.join(map(str, v.params.axes))}"
+    return FORMS[v.form].title
 
 
 # ---- the other steps ---------------------------------------------------------------------------------------
@@ -102,21 +89,22 @@ def _node(fused: Fused, v: Value, bodies: list[Fused]) -> list[str]:
         batch, m, n, k = sizes(v)
         times = f"{batch} times " if batch > 1 else ""
         return [_line("product", f"{times}{m} x {k} x {n}", [v], [v])]
-    op = v.params["op"] if v.form == "multi" else v.form
-    results = v.results if v.form == "multi" else [v]
-    if op in LOOPS:
-        return _loop(op, v, results, bodies)
-    what = v.params["routine"] if op == "lapack" and "routine" in v.params else TITLES.get(op, op)
-    return [_line("library call" if op == "lapack" else "step", what, results, [v])]
+    form = FORMS[v.form]
+    results = v.results if form.several else [v]
+    if form.control:
+        return _loop(v, results, bodies)
+    if v.form == "lapack":
+        return [_line("library call", v.params.routine, results, [v])]
+    return [_line("step", form.title or v.form, results, [v])]
 
 
-def _loop(op: str, v: Value, results: list[Value], bodies: list[Fused]) -> list[str]:
-    if op == "branch":
+def _loop(v: Value, results: list[Value], bodies: list[Fused]) -> list[str]:
+    if v.form == "branch":
         lines = [_line("branch", f"one of {len(bodies)}", results, [v])]
         for k, case in enumerate(bodies):
             lines += [f"  case {k}:", *("    " + line for line in describe(case))]
         return lines
-    count = f"{v.params['length']} iterations" if op == "scan" else "until its condition fails"
+    count = f"{v.params.length} iterations" if v.form == "scan" else "until its condition fails"
     inner = [line for body in bodies for line in describe(body)]
     return [_line("loop", count, results, [v]), *("  " + line for line in inner)]
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from catena.compiler.forms import Indices, Scatter
+
 
 def positions(shape, dims, strides, padding, base_dilation, window_dilation) -> tuple:
     """The number of window positions along each dimension."""
@@ -40,15 +42,7 @@ def select_and_scatter_add(b, source, operand, select_op, dims, strides, padding
         operand.shape,
         operand.dtype,
         [zeros, indices, source],
-        kind="add",
-        offset_dims=(),
-        window_dims=(),
-        batch_dims=every,
-        batching=(),
-        start_index_map=every,
-        slice_sizes=(1,) * rank,
-        mode="fill",
-        body=None,
+        Scatter("add", Indices((), (), every, (), every, (1,) * rank, "fill")),
     )
 
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 from catena.compiler import vector_math
 from catena.compiler.emit import special
 from catena.compiler.emit.emitter import Emitter
+from catena.compiler.forms import OPS
 from catena.compiler.types import TYPES, Type, constant, vector
 from catena.core.errors import CompileError
 
-EXACT = frozenset("select neg abs max min sign clamp floor ceil trunc round_half_even round_half_away".split())
 COMPARE = {
     "eq": ("oeq", "eq", "eq"),
     "ne": ("une", "ne", "ne"),
@@ -46,7 +46,7 @@ def emit(e: Emitter, op: str, t: Type, xs: list[str], types: list[Type], attr, w
         out = _float(e, op, types[0], xs, width, attr)
     else:
         out = _integer(e, op, types[0], xs, width, attr)
-    if t.narrow and op not in EXACT and not (op == "bitcast" and t.kind == "f"):  # rounding would quiet a NaN
+    if t.narrow and not OPS[op].exact and not (op == "bitcast" and t.kind == "f"):  # rounding would quiet a NaN
         out = round_to(e, out, t, width)
     return out
 

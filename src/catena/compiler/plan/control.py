@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from catena.compiler import forms
+from catena.compiler.forms import FORMS
 from catena.compiler.graph import Region, Value
 from catena.compiler.plan.fuse import control_regions
 from catena.compiler.plan.memory import SLOT_BYTES
@@ -17,8 +19,8 @@ from catena.compiler.program import SLICE, SLOT, Branch, Buffer, Scan, While
 
 
 def while_loop(p: Planner, frame: Frame, i: int, node: Value) -> None:
-    n = node.params
-    nc, nb = n["cond_consts"], n["body_consts"]
+    n: forms.While = node.params
+    nc, nb = n.cond_consts, n.body_consts
     operands, init = node.args[: nc + nb], node.args[nc + nb :]
     consts = [_close(p, frame, x) for x in operands]
     carries = _start_carries(p, frame, i, init, node.results, {frame.fused.root(x) for x in operands})
@@ -29,13 +31,13 @@ def while_loop(p: Planner, frame: Frame, i: int, node: Value) -> None:
     iteration = p.block(body, consts[nc:] + carries, list(carries), _carried(len(carries), nb))
     p.depth -= 1
     units = p.costs.units - before
-    frame.steps.append(While(test, iteration, consts, carries, flag, _frees_stacks(n["body"]), units))
+    frame.steps.append(While(test, iteration, consts, carries, flag, _frees_stacks(n.body), units))
     _finish_carries(p, frame, node.results, carries)
 
 
 def scan(p: Planner, frame: Frame, i: int, node: Value) -> None:
-    n = node.params
-    nk, nc, length, results = n["consts"], n["carries"], n["length"], node.results
+    n: forms.Scan = node.params
+    nk, nc, length, results = n.consts, n.carries, n.length, node.results
     consts, init, xs = node.args[:nk], node.args[nk : nk + nc], node.args[nk + nc :]
     inputs = [_close(p, frame, x) for x in consts]
     sources = [p.address(frame, x) for x in xs]
@@ -51,8 +53,8 @@ def scan(p: Planner, frame: Frame, i: int, node: Value) -> None:
         p.depth, costs.trips = p.depth - 1, costs.trips // length
         units = costs.units - before
         costs.units += (length - 1) * units
-        frees = _frees_stacks(n["body"])
-        frame.steps.append(Scan(iteration, length, n["reverse"], inputs, carries, slices, made, frees, units))
+        frees = _frees_stacks(n.body)
+        frame.steps.append(Scan(iteration, length, n.reverse, inputs, carries, slices, made, frees, units))
     _finish_carries(p, frame, results, carries)
 
 
@@ -127,7 +129,7 @@ def _frees_stacks(region: Region) -> bool:
 
 
 def _makes_stacks(region: Region) -> bool:
-    return any(v.params["op"] == "stack_new" or any(map(_makes_stacks, control_regions(v))) for v in _nodes(region))
+    return any(v.form == "stack_new" or any(map(_makes_stacks, control_regions(v))) for v in _nodes(region))
 
 
 def _stacks_escape(region: Region) -> bool:
@@ -137,16 +139,14 @@ def _stacks_escape(region: Region) -> bool:
 
 def _stores_addresses(region: Region) -> bool:
     return any(
-        v.params["op"] == "stack_write"
-        and v.args[2].dtype == np.uint64
-        or any(map(_stores_addresses, control_regions(v)))
+        v.form == "stack_write" and v.args[2].dtype == np.uint64 or any(map(_stores_addresses, control_regions(v)))
         for v in _nodes(region)
     )
 
 
 def _nodes(region: Region):
     """The nodes of a region that do more than compute one value."""
-    return (v for v in region.values if v.form == "multi")
+    return (v for v in region.values if FORMS[v.form].several)
 
 
 RULES = {"while": while_loop, "scan": scan, "branch": branch}

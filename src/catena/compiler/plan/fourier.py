@@ -148,7 +148,7 @@ def fourier(p: Planner, frame: Frame, i: int, node: Value) -> None:
         half = Half(x.shape[-1] // 2, True) if KIND[x.dtype] == "f" else Half(out.shape[-1] // 2, False)
     if out.size == 0:
         return
-    axis, inverse = node.params["axis"], node.params["inverse"]
+    axis, inverse = node.params.axis, node.params.inverse
     outer, inner = math.prod(x.shape[:axis]), math.prod(x.shape[axis + 1 :])
     n = x.shape[axis] if half is None else half.h
     real = REAL[max(x.dtype.itemsize, out.dtype.itemsize)]

@@ -18,11 +18,9 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
-from catena.compiler.costs import COSTLY
-from catena.compiler.graph import VIEWS, Region, Value
+from catena.compiler.forms import COSTLY, FORMS
+from catena.compiler.graph import Region, Value
 
-INLINE = VIEWS | {"map", "iota"}
-REDUCE_FORMS = frozenset({"reduce", "argreduce"})
 MAX_DEPTH, MAX_OPS, MAX_ROOTS, MAX_KERNEL = 48, 100, 12, 160
 CHEAP = 2
 
@@ -62,7 +60,7 @@ class Step:
         if self.group is not None:
             return f"{len(self.group.members)} kernels on {self.group.block} rows at a time"
         follows = ", then a kernel on its rows" if self.follower is not None else ""
-        return (self.node.params["op"] if self.node.form == "multi" else self.node.form) + follows
+        return self.node.form + follows
 
 
 def _numbers(values) -> str:
@@ -98,18 +96,14 @@ def fuse(region: Region) -> Fused:
     """The steps of a region, in order; those of the regions of its loops and branches are in the steps."""
     fused = _Fuser(region).run()
     for step in fused.steps:
-        if step.node is not None and step.node.form == "multi":
+        if step.node is not None:
             step.bodies = [fuse(inner) for inner in control_regions(step.node)]
     return fused
 
 
 def control_regions(node: Value) -> list[Region]:
     """The regions that a loop or branch runs: of `while`, the condition and the body."""
-    p = node.params
-    inner = {"while": ("cond", "body"), "scan": ("body",), "branch": ()}.get(p["op"])
-    if inner is None:
-        return []
-    return [p[key] for key in inner] + list(p.get("branches", ()))
+    return list(node.params.regions) if FORMS[node.form].control else []
 
 
 class _Fuser:
@@ -147,9 +141,9 @@ class _Fuser:
                 self.stored.add(n)
             elif n in self.needed:
                 self.stored.add(n)
-        elif v.form not in INLINE:
+        elif not FORMS[v.form].inline:
             self.stored.add(n)
-            if v.form == "alias":
+            if FORMS[v.form].alias:
                 self._share(v)
         elif v.form == "reshape" and n in self.needed:
             self.stored.add(n)
@@ -168,7 +162,7 @@ class _Fuser:
         depth, weight, costly = (
             0,
             0.0 if v.form != "map" else 1.0,
-            v.form == "map" and v.params["op"] in COSTLY,
+            v.form == "map" and v.params.op in COSTLY,
         )
         for a in {a.number: a for a in v.args}.values():
             if a.number not in self.stored:
@@ -196,18 +190,16 @@ class _Fuser:
         """Whether `user` reads elements of `v` several times, or through an index map that needs memory."""
         if user.form == "broadcast":
             return user.size > v.size
-        if user.form in ("window", "gather", "dot", "convolve", "scatter", "pad"):
-            return True
         if user.form == "reshape":
-            return v.form in VIEWS
-        return False
+            return FORMS[v.form].view
+        return FORMS[user.form].rereads
 
     # ---- kernels -------------------------------------------------------------------------------------------
 
     def _place(self, v: Value) -> None:
         if v.form in ("input", "constant", "output") or v.number in self.roots:
             return
-        if v.form in INLINE or v.form in REDUCE_FORMS:
+        if FORMS[v.form].inline or FORMS[v.form].fold:
             self._place_in_kernel(v)
             return
         reads = set()
@@ -220,7 +212,7 @@ class _Fuser:
         for r in reads:
             self.readers.setdefault(r, set()).add(len(self.steps) - 1)
         self.moved |= reads
-        outs = [o.number for o in v.results] if v.form == "multi" else [v.number]
+        outs = [o.number for o in v.results] if FORMS[v.form].several else [v.number]
         self.steps[-1].writes = outs
         for o in outs:
             self.at[o] = len(self.steps) - 1
@@ -251,9 +243,9 @@ class _Fuser:
         return found, ops
 
     def _place_in_kernel(self, v: Value) -> None:
-        if v.form in REDUCE_FORMS:
+        if FORMS[v.form].fold:
             (x,) = v.args
-            space, axes = x.shape, v.params["axes"]
+            space, axes = x.shape, v.params.axes
             leaves, ops = (
                 self._leaves(x, ())
                 if x.number not in self.stored
@@ -294,7 +286,7 @@ class _Fuser:
                 continue
             own = {r.number: r for r in kernel.roots}
             inside = [r for r in leaves if r in own]
-            if any(not leaves[r] or own[r].form in REDUCE_FORMS for r in inside):
+            if any(not leaves[r] or FORMS[own[r].form].fold for r in inside):
                 continue
             small = math.prod(space) <= 64
             if inside or small or any(r in kernel.reads for r in leaves):
@@ -309,7 +301,7 @@ class _Fuser:
             for v in step.kernel.roots:
                 n = v.number
                 if (
-                    v.form in INLINE
+                    FORMS[v.form].inline
                     and n not in self.needed
                     and n not in self.moved
                     and self.readers.get(n, {i}) == {i}
@@ -326,15 +318,14 @@ def _needed(region: Region, live: list[Value]) -> set[int]:
     """Values that must be in memory because of who reads them."""
     needed = {v.number for v in region.outputs}
     for v in reversed(live):
-        if v.form in ("multi", "alias"):
-            inline = v.form == "multi" and v.params["op"] == "reduce_general"
-            if not inline:
-                needed.update(a.number for a in v.args)
-        elif v.form in ("dot", "convolve"):
+        where = FORMS[v.form].in_memory
+        if where == "all":
+            needed.update(a.number for a in v.args)
+        elif where == "bare":
             needed.update(_under_transposes(a).number for a in v.args)
-        elif v.form in ("dynamic_update_slice", "scatter"):
+        elif where == "first":
             needed.add(v.args[0].number)
-            needed.update(a.number for a in v.args[1:] if a.form in INLINE and _reaches(a, v.args[0]))
+            needed.update(a.number for a in v.args[1:] if FORMS[a.form].inline and _reaches(a, v.args[0]))
         elif v.form == "reshape" and v.number in needed:
             needed.add(v.args[0].number)
     return needed
@@ -355,6 +346,6 @@ def _reaches(v: Value, target: Value, budget: int = 64) -> bool:
         x, budget = stack.pop(), budget - 1
         if x is target:
             return True
-        if x.form in INLINE or x.form == "alias":
+        if FORMS[x.form].inline or FORMS[x.form].alias:
             stack.extend(x.args)
     return bool(stack)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from catena.compiler import forms
 from catena.compiler.graph import Value
 from catena.compiler.plan import sharing
 from catena.compiler.plan.planner import Frame, Planner
@@ -20,12 +21,13 @@ def host(p: Planner, frame: Frame, i: int, node: Value) -> None:
     results = node.results
     ins, outs = [p.address(frame, x) for x in node.args], [p.define(frame, out) for out in results]
     specs = tuple(tuple((v.shape, v.dtype) for v in values) for values in (node.args, results))
-    frame.steps.append(Host(node.params["callback"], specs, ins, outs))
+    frame.steps.append(Host(node.params.callback, specs, ins, outs))
 
 
 def lapack(p: Planner, frame: Frame, i: int, node: Value) -> None:
     """A routine for every batch member, in chunks for the threads; each chunk has workspaces of its own."""
-    n, batch = node.params, node.params["batch"]
+    n: forms.Lapack = node.params
+    batch = n.batch
     ins = [p.address(frame, x) for x in node.args]
     outs = [_result(p, frame, i, node, k) for k in range(len(node.results))]
     if not batch:
@@ -36,9 +38,9 @@ def lapack(p: Planner, frame: Frame, i: int, node: Value) -> None:
     groups = min(units // sharing.GROUP, batch // FEWEST)
     group = batch // groups if groups > 1 else batch
     chunks = min(group, CHUNKS) if batch > 1 and work >= sharing.WORTHWHILE else 1
-    spaces = {k: _workspace(a) for k, a in enumerate(n["plan"]) if isinstance(a, tuple) and a[0] == "work"}
+    spaces = {k: _workspace(a) for k, a in enumerate(n.plan) if isinstance(a, tuple) and a[0] == "work"}
     buffers = {k: p.allocate(size * chunks) for k, size in spaces.items()}
-    step = Lapack(n["routine"], n["plan"], batch, ins, outs, buffers, chunks, groups, units)
+    step = Lapack(n.routine, n.plan, batch, ins, outs, buffers, chunks, groups, units)
     frame.steps.append(step)
     for buffer in buffers.values():
         p.free(buffer)
@@ -46,10 +48,10 @@ def lapack(p: Planner, frame: Frame, i: int, node: Value) -> None:
 
 def _result(p: Planner, frame: Frame, i: int, node: Value, k: int):
     """Memory of a result, which starts as an operand where the routine overwrites that."""
-    out, n = node.results[k], node.params
-    if k not in n["copies"]:
+    out, copies = node.results[k], node.params.copies
+    if k not in copies:
         return p.define(frame, out)
-    operand = node.args[n["copies"][k]]
+    operand = node.args[copies[k]]
     source = p.address(frame, operand)
     shared = sum(x is operand for x in node.args) > 1
     if shared or not p.take(frame, operand, out, i):
@@ -78,7 +80,7 @@ def _workspace(argument: tuple) -> int:
 
 def new_stack(p: Planner, frame: Frame, i: int, node: Value) -> None:
     (out,) = node.results
-    frame.steps.append(NewStack(node.params["item_bytes"], p.define(frame, out)))
+    frame.steps.append(NewStack(node.params.item_bytes, p.define(frame, out)))
 
 
 def stack_length(p: Planner, frame: Frame, i: int, node: Value) -> None:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from catena.compiler import affine
 from catena.compiler.body import Stmt
+from catena.compiler.forms import NOTHING
 from catena.compiler.graph import Value
 from catena.compiler.loops import COMBINE, Fold, Nest, accumulator_type
 from catena.compiler.plan import ranges, sharing
@@ -70,7 +71,7 @@ def _part(values: list[Value], made: list[Value], nest: Nest, fold: Fold, count:
     dests, loads = [], []
     chunks = len(nest.extents)  # one more dimension
     for name in results:
-        part = Value("partial", (count, length), DTYPES[name], (), {}, len(values))
+        part = Value("beside", (count, length), DTYPES[name], (), NOTHING, len(values))
         values.append(part)
         made.append(part)
         dests.append((part.number, name, offset))

@@ -40,12 +40,11 @@ class Frame:
 
     def starts_as(self, node: Value, result: int, old: Value) -> bool:
         """Whether a result of a loop is a large carry that starts as `old`, which the loop reads nowhere else."""
-        p = node.params
-        if p["op"] not in ("while", "scan") or old.nbytes <= SLOT_BYTES:
+        if node.form not in ("while", "scan") or old.nbytes <= SLOT_BYTES:
             return False
-        first = p["cond_consts"] + p["body_consts"] if p["op"] == "while" else p["consts"]
+        first = node.params.consts
         roots = [self.fused.root(x) for x in node.args]
-        carries = len(node.results) if p["op"] == "while" else p["carries"]
+        carries = len(node.results) if node.form == "while" else node.params.carries
         starts = {out.number: roots[first + j] for j, out in enumerate(node.results[:carries])}
         return starts.get(result) == old.number and roots.count(old.number) == 1
 
@@ -167,7 +166,7 @@ class Planner:
             return False
         if s.node.form in ("dynamic_update_slice", "scatter"):
             return frame.fused.root(s.node.args[0]) == old.number and not frame.reads_again(s.node)
-        return s.node.form == "multi" and frame.starts_as(s.node, r, old)
+        return frame.starts_as(s.node, r, old)
 
     def _final_copies(self, frame: Frame, copies: list[int], dests: list[Buffer], carried: dict[int, int]) -> None:
         overwritten = set(dests) if carried else set()
@@ -212,7 +211,7 @@ class Planner:
             source = frame.fused.region.values[r]
             if source.form != "constant":
                 raise CompileError(f"the compiler lost the memory of {source!r}")
-            buffer = frame.blocks[r] = self._constant(source.params["array"])
+            buffer = frame.blocks[r] = self._constant(source.params.array)
             frame.protected.add(r)  # constants outlive the run: nothing is computed in their memory
         return buffer
 
@@ -271,7 +270,7 @@ class Planner:
         elif step.group is not None:
             form = "rows"
         else:
-            form = step.node.params["op"] if step.node.form == "multi" else step.node.form
+            form = step.node.form
         rule = self.rules.get(form)
         if rule is None:
             raise CompileError(f"operation {form!r} cannot be compiled")

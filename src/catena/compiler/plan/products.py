@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from catena.compiler.emit import bounds
+from catena.compiler.forms import NOTHING, Convolve, Slice, Transpose
 from catena.compiler.graph import Value
 from catena.compiler.plan import contraction, stitch
 from catena.compiler.plan.contraction import Axis, Contraction
@@ -61,7 +62,7 @@ def row_shape(v: Value) -> tuple:
     """The leading dimensions of a contraction by tiles that are not its columns."""
     if v.form == "convolve":
         return v.shape[:-1]
-    lhs, (lc, _, _, _) = v.args[0], v.params["numbers"]
+    lhs, (lc, _, _, _) = v.args[0], v.params.numbers
     return v.shape[: lhs.ndim - len(lc)]
 
 
@@ -72,7 +73,7 @@ def _tiled(p: Planner, frame: Frame, step: Step) -> None:
     """A product by tiles."""
     v = step.node
     lhs, rhs = v.args
-    lc, rc, lb, rb = v.params["numbers"]
+    lc, rc, lb, rb = v.params.numbers
     lfree = [d for d in range(lhs.ndim) if d not in lc and d not in lb]
     rfree = [d for d in range(rhs.ndim) if d not in rc and d not in rb]
     (a, sa), (b, sb), sc = strides(frame, lhs), strides(frame, rhs), row_major(v.shape)
@@ -91,16 +92,16 @@ def convolve(p: Planner, frame: Frame, i: int, v: Value) -> None:
     if not v.size:
         return
     lhs, rhs = v.args
-    n = v.params
+    n: Convolve = v.params
     (a, sa), (b, sb), sc = strides(frame, lhs), strides(frame, rhs), row_major(v.shape)
-    (image, c, *space), (o, inner, *taps) = n["lhs_spec"], n["rhs_spec"]
-    groups, members = n["feature_groups"] * n["batch_groups"], rhs.shape[o]
-    by_channel = n["feature_groups"] > 1
+    (image, c, *space), (o, inner, *taps) = n.lhs_spec, n.rhs_spec
+    groups, members = n.feature_groups * n.batch_groups, rhs.shape[o]
+    by_channel = n.feature_groups > 1
     group = Axis(groups, sa[c] * rhs.shape[inner] if by_channel else sa[image] * v.shape[0],
                  sb[o] * (members // groups), members // groups)  # fmt: skip
     lines = [Axis(v.shape[0], sa[image], 0, sc[0])]
-    lines += [Axis(v.shape[1 + k], sa[d] * s, 0, sc[1 + k]) for k, (d, s) in enumerate(zip(space, n["strides"]))]
-    terms = [(Axis(rhs.shape[e], sa[d] * r, sb[e], 0), e) for d, e, r in zip(space, taps, n["dilation"])]
+    lines += [Axis(v.shape[1 + k], sa[d] * s, 0, sc[1 + k]) for k, (d, s) in enumerate(zip(space, n.strides))]
+    terms = [(Axis(rhs.shape[e], sa[d] * r, sb[e], 0), e) for d, e, r in zip(space, taps, n.dilation)]
     terms = sorted([*terms, (Axis(rhs.shape[inner], sa[c], sb[inner], 0), inner)], key=lambda x: -x[0].a)
     columns = [Axis(members // groups, 0, sb[o], 0)]
     axes = ([group], lines, [x for x, _ in terms], columns)
@@ -170,7 +171,7 @@ def _panels(p: Planner, frame: Frame, x: Value, batch, terms, columns, plan) -> 
     """`x` packed: for each batch member and panel, the columns of each term; and the columns beyond the panels."""
     members, length, n = (math.prod(x.shape[d] for d in dims) for dims in (batch, terms, columns))
     order = (*batch, *terms, *columns)
-    flat = _beside(frame, "transpose", [x.shape[d] for d in order], (x,), perm=order)
+    flat = _beside(frame, "transpose", [x.shape[d] for d in order], (x,), Transpose(order))
     flat = _beside(frame, "reshape", (members, length, n), (flat,))
     whole = plan.panels * plan.columns
     packed: list[Buffer] = []
@@ -181,22 +182,22 @@ def _panels(p: Planner, frame: Frame, x: Value, batch, terms, columns, plan) -> 
         part = flat
         if count * each < n:
             shape = (members, length, count * each)
-            part = _beside(frame, "slice", shape, (flat,), start=(0, 0, start), strides=(1, 1, 1))
+            part = _beside(frame, "slice", shape, (flat,), Slice((0, 0, start), (1, 1, 1)))
         part = _beside(frame, "reshape", (members, length, count, each), (part,))
-        part = _beside(frame, "transpose", (members, count, length, each), (part,), perm=(0, 2, 1, 3))
+        part = _beside(frame, "transpose", (members, count, length, each), (part,), Transpose((0, 2, 1, 3)))
         packed.append(_copied(p, frame, part))
     return tuple(packed)
 
 
 def _copied(p: Planner, frame: Frame, part: Value) -> Buffer:
     """Memory that holds a view's elements in their order."""
-    packed = _beside(frame, "packed", part.shape, (part,))
+    packed = _beside(frame, "beside", part.shape, (part,))
     buffer = p.define(frame, packed)
     launch(p, frame, frame.nests.copy(part, packed))
     return buffer
 
 
-def _beside(frame: Frame, form: str, shape, args, **params) -> Value:
+def _beside(frame: Frame, form: str, shape, args, params=NOTHING) -> Value:
     """A value beside those of the graph, which only the nests planned here read."""
     values = frame.fused.region.values
     new = Value(form, tuple(shape), args[0].dtype, args, params, len(values))
@@ -219,7 +220,7 @@ def row_major(shape) -> list[int]:
 def sizes(v: Value) -> tuple[int, int, int, int]:
     """Batch, rows, columns and contracted length."""
     lhs, rhs = v.args
-    lc, rc, lb, rb = v.params["numbers"]
+    lc, rc, lb, rb = v.params.numbers
     batch = math.prod(lhs.shape[d] for d in lb)
     k = math.prod(lhs.shape[d] for d in lc)
     m = math.prod(lhs.shape) // max(batch * k, 1) if lhs.size else 0
@@ -231,7 +232,7 @@ def strides(frame: Frame, x: Value) -> tuple[Value, list[int]] | None:
     """The stored value under the transposes of `x`, and the stride of each dimension of `x` in it."""
     order = list(range(x.ndim))
     while not frame.fused.is_stored(x) and x.form == "transpose":
-        order = [x.params["perm"][d] for d in order]
+        order = [x.params.perm[d] for d in order]
         x = x.args[0]
     if not frame.fused.is_stored(x):
         return None
@@ -263,13 +264,13 @@ def _matrix(p: Planner, frame: Frame, x: Value, batch, rows, columns) -> tuple[B
             if (down == 1 and across >= r) or (across == 1 and down >= c):
                 return p.address(frame, base), (s, down, across)
     order = (*batch, *rows, *columns)
-    moved = _beside(frame, "transpose", [x.shape[d] for d in order], (x,), perm=order)
+    moved = _beside(frame, "transpose", [x.shape[d] for d in order], (x,), Transpose(order))
     return _copied(p, frame, moved), (r * c, c, 1)
 
 
 def _by_blas(p: Planner, frame: Frame, v: Value) -> None:
     lhs, rhs = v.args
-    lc, rc, lb, rb = v.params["numbers"]
+    lc, rc, lb, rb = v.params.numbers
     lfree = [d for d in range(lhs.ndim) if d not in lc and d not in lb]
     rfree = [d for d in range(rhs.ndim) if d not in rc and d not in rb]
     batch, m, n, k = sizes(v)

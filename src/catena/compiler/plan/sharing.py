@@ -6,7 +6,7 @@ the number of threads.
 
 from __future__ import annotations
 
-from catena.compiler.costs import COSTLY
+from catena.compiler.forms import COSTLY
 from catena.compiler.loops import Nest
 
 WORTHWHILE = 1 << 19  # units of work below which threads cost more than they give
