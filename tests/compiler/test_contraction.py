@@ -5,6 +5,7 @@ import string
 import numpy as np
 import pytest
 
+from catena.compiler.machine import AARCH64, X86_64, X86_64_V3, X86_64_V4
 from catena.compiler.plan import contraction
 from catena.compiler.plan.contraction import Axis, Contraction
 from catena.compiler.types import TYPES
@@ -181,16 +182,16 @@ def test_neighbouring_axes_are_one_where_all_operands_cross_them_evenly():
 
 
 def test_tiles_fit_the_registers_and_the_sizes():
-    for vector_bytes, registers in contraction.REGISTERS.items():
+    for machine in (X86_64, X86_64_V3, X86_64_V4, AARCH64):
         for m, n, k in ((1000, 1000, 1000), (7, 40, 9), (1, 17, 64), (5, 4, 3)):
-            p = contraction.plan(matrices(m, n, k), vector_bytes, True)
+            p = contraction.plan(matrices(m, n, k), machine, True)
             vectors = -(-p.columns // p.width)
-            assert p.rows * vectors + vectors + 1 <= registers
+            assert p.rows * vectors + vectors + 1 <= machine.vector_registers
             assert p.rows <= m and p.columns <= n and p.panels * p.columns + p.rest == n
 
 
 def test_large_operands_are_packed_and_small_ones_read_where_they_lie():
-    assert contraction.plan(matrices(512, 512, 512), 64, True).packed
-    assert not contraction.plan(matrices(16, 512, 512), 64, True).packed  # hardly read twice
-    assert not contraction.plan(matrices(512, 64, 64), 64, True).packed  # stays in cache
-    assert contraction.plan(matrices(512, 64, 64), 64, False).packed  # its columns do not lie side by side
+    assert contraction.plan(matrices(512, 512, 512), X86_64_V4, True).packed
+    assert not contraction.plan(matrices(16, 512, 512), X86_64_V4, True).packed  # hardly read twice
+    assert not contraction.plan(matrices(512, 64, 64), X86_64_V4, True).packed  # stays in cache
+    assert contraction.plan(matrices(512, 64, 64), X86_64_V4, False).packed  # its columns do not lie side by side

@@ -14,7 +14,7 @@ import pytest
 import catena as jax
 from catena import lax
 from catena import numpy as jnp
-from catena.compiler.plan import sharing
+from catena.compiler.machine import Sharing
 
 LOOPS = {
     "while, tiny body": lambda x: lax.while_loop(lambda c: c >= 0, lambda c: (c + 1) % 7, x),
@@ -136,7 +136,7 @@ def test_work_that_is_interruptible_gives_the_same(monkeypatch):
     monkeypatch.setenv("CATENA_CACHE", "0")
     x = jnp.asarray(np.random.default_rng(0).normal(size=200_000).astype(np.float32).reshape(-1, 64)[:3125].ravel())
     expected = jax.jit(in_groups)(x)
-    monkeypatch.setattr(sharing, "GROUP", 1 << 17)
+    monkeypatch.setattr(Sharing, "group", 1 << 17)
     text = jax.jit(lambda x: in_groups(x)).lower(x).compile()
     assert text.as_text().count("call i1 @ask_python(") > 10
     for found, wanted in zip(jax.tree.leaves(text(x)), jax.tree.leaves(expected), strict=True):

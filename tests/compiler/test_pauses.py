@@ -11,7 +11,7 @@ import catena as jax
 from catena import lax
 from catena import numpy as jnp
 from catena.compiler import host
-from catena.compiler.plan import sharing
+from catena.compiler.machine import Sharing
 
 
 def wave(*extents):
@@ -107,7 +107,7 @@ def on_one_thread(monkeypatch):
 def test_nests_that_pause_give_the_same(monkeypatch, threads):
     n = 96 * 310 + 5
     expected = jax.jit(everything, static_argnums=0)(n)
-    monkeypatch.setattr(sharing, "GROUP", 1 << 16)
+    monkeypatch.setattr(Sharing, "group", 1 << 16)
     if threads == "one":
         on_one_thread(monkeypatch)
     run = jax.jit(lambda: everything(n)).lower().compile()

@@ -64,7 +64,6 @@ from catena.core.stack import is_stack
 from catena.runtime import stacks
 
 
-
 def too_large(value: Value) -> OutOfMemoryError:
     """The error for a value that no machine can hold."""
     return value_too_large(value.shape, value.dtype, value.nbytes, value.source)

@@ -7,7 +7,7 @@ import mmap
 import os
 from dataclasses import replace
 
-from catena.compiler.machine import LEVELS, Machine
+from catena.compiler.machine import LEVELS, Machine, Memory
 from catena.core.errors import CompileError
 from catena.core.lazy import llvm
 from catena.core.locks import hold_during_fork, made_once
@@ -58,7 +58,7 @@ def _native() -> Machine:
         absent=frozenset(features) - has,
         vector_bytes=wide,
         vector_registers=32 if wide == 64 or "neon" in has else 16,
-        huge_pages=hasattr(mmap, "MADV_HUGEPAGE"),
+        memory=Memory(huge_pages=hasattr(mmap, "MADV_HUGEPAGE")),
     )
 
 
@@ -75,7 +75,7 @@ def chosen_machine(name: str, native: Machine) -> Machine:
     missing = sorted(level.features - native.features)
     if missing:
         raise CompileError(f"CATENA_TARGET={name}: this processor lacks {', '.join(missing)}")
-    return replace(level, triple=native.triple, huge_pages=native.huge_pages)
+    return replace(level, triple=native.triple, memory=native.memory)
 
 
 def identity() -> tuple[str, ...]:

@@ -11,6 +11,91 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, kw_only=True)
+class Memory:
+    """The memory of one core, and from what size on it matters."""
+
+    first_cache: int = 48 << 10  # bytes of the nearest: of rows that stay there, a block takes half
+    second_cache: int = 1 << 20  # bytes of the one behind it: the panel of a product, or a row, takes half
+    line: int = 64  # bytes that are read and written together: two threads that write into one wait for each other
+    huge_pages: bool = True  # whether `madvise` takes 14 for the advice that a piece of memory may have huge pages
+    least_kernel: int = 1 << 14  # elements of a kernel below which everything stays in cache anyhow
+    least_row: int = 16  # elements of a row that is worth being kept there between kernels
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sharing:
+    """What threads cost. A unit of work is about a fifth of a nanosecond: one element read, written or combined. Chunks
+    follow from these numbers and from sizes, never from the number of threads.
+    """
+
+    worthwhile: int = 1 << 19  # units of work below which threads cost more than they give
+    chunk: int = 1 << 16  # units of work that make a chunk
+    most_chunks: int = 64  # but for loops so long that a chunk would be more than
+    long_chunk: int = 1 << 24  # units of work
+    long_rows: int = 1 << 15  # elements of all rows, from which on rows are shared out
+    row_tasks: int = 16  # among which rows are shared out, at most
+    calls: int = 32  # chunks that a batch of library calls is shared out in, at most
+
+    @property
+    def group(self) -> int:
+        """Units of work between two questions whether somebody pressed Ctrl-C: about a tenth of a second."""
+        return 32 * self.long_chunk
+
+    def chunks(self, work: int) -> int:
+        """Into how many chunks so much work is cut, where the loops allow it."""
+        return max(min(self.most_chunks, max(work // self.chunk, 2)), work // self.long_chunk)
+
+    def tasks(self, rows: int, n: int) -> int:
+        """Among how many tasks rows of `n` elements are shared out."""
+        return min(self.row_tasks, rows) if rows * n >= self.long_rows else 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Products:
+    """Products and convolutions by tiles that registers hold, and by BLAS."""
+
+    most_rows: int = 8  # of a tile: each has an address in a general register
+    most_vectors: int = 4  # in a row of a tile
+    ragged: float = 0.04  # of the time: what tiles at edges, functions of their own, may cost to compile and to call
+    terms: int = 512  # of a long sum that are added up at a time: a panel of B then fits a second-level cache
+    packed_rows: int = 48  # rows from which packing B, a copy, costs little beside what is computed from it
+    shared: int = 1 << 21  # multiplications below which threads do not pay
+    shared_in_loops: int = 1 << 20  # the same where the threads are still awake from the iteration before
+    task: int = 1 << 19  # multiplications that make a task
+    task_rows: int = 256  # of a task at most, so that their part of A stays in a second-level cache
+    most_tasks: int = 64
+    blas_shared: int = 160**3  # multiplications by BLAS below which threads do not pay
+    blas_task: int = 128**3  # multiplications by BLAS that make a task
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sorting:
+    """Sorts and selections; numbers are keys where nothing else is said."""
+
+    many_bytes: int = 1 << 11  # keys of a byte, from which on counting them is quickest
+    long: int = 1 << 16  # from which on several threads sort a row, or look for its least keys
+    least_chunk: int = 1 << 13  # that a thread splits at a time
+    most_chunk: int = 1 << 15  # likewise
+    least_buckets: int = 16  # parts that a long row is split into
+    most_buckets: int = 128  # likewise
+    bucket: int = 1 << 16  # about as many are in a part
+    samples: int = 16  # for each part, of which its bounds are chosen
+    part: int = 1 << 15  # at least, where a row is cut to look for the least keys
+    parts: int = 16  # that such a row is cut into, at most
+    sparse: int = 256  # for each one that is asked for, from which on few enough pass the threshold
+    tasks: int = 64  # of a selection, at most
+
+
+@dataclass(frozen=True, kw_only=True)
+class Transforms:
+    """Fourier transforms."""
+
+    exchange: float = 4.0  # what bringing rows to lanes costs a number, in the operations of `fourier.cost`
+    near: int = 1 << 15  # bytes of scratch memory beyond which passes get slower
+    slower: float = 1.5  # by so much
+
+
+@dataclass(frozen=True, kw_only=True)
 class Machine:
     """What planning and writing a program hang on."""
 
@@ -21,7 +106,11 @@ class Machine:
     vector_bytes: int  # of a SIMD register
     vector_registers: int
     threads: bool = True  # whether loops may be shared out among threads
-    huge_pages: bool = False  # whether `madvise` takes 14 for the advice that a piece of memory may have huge pages
+    memory: Memory = Memory()
+    sharing: Sharing = Sharing()
+    products: Products = Products()
+    sorting: Sorting = Sorting()
+    transforms: Transforms = Transforms()
 
     @property
     def flags(self) -> str:
@@ -53,7 +142,6 @@ def _x86(cpu: str, features: frozenset[str], vector_bytes: int, vector_registers
         features=features,
         vector_bytes=vector_bytes,
         vector_registers=vector_registers,
-        huge_pages=True,
     )
 
 
@@ -65,6 +153,5 @@ AARCH64 = Machine(
     features=frozenset(("neon",)),
     vector_bytes=16,
     vector_registers=32,
-    huge_pages=True,
 )
 LEVELS = {m.cpu: m for m in (X86_64, X86_64_V3, X86_64_V4)}

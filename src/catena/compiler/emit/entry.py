@@ -177,7 +177,7 @@ def _arena(program: Program, start: str) -> tuple[list[str], list[str]]:
         "refuse:",
         f"  ret i64 {OUT_OF_MEMORY}",
         "advise:",
-        *(advice if program.machine.huge_pages else []),
+        *(advice if program.machine.memory.huge_pages else []),
         "  br label %ready",
         "ready:",
         f"  %arena = phi ptr [ %kept, %{start} ], [ %fresh, %advise ]",

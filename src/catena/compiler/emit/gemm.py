@@ -16,8 +16,6 @@ from catena.runtime import kernels
 from catena.runtime import library as routines
 
 BLAS_NAMES = {"float32": "sgemm", "float64": "dgemm", "complex64": "cgemm", "complex128": "zgemm"}
-THREADS_FLOOR = 160**3  # multiplications below which threads do not pay
-CHUNK = 128**3  # multiplications that make a block of work
 
 
 def gemm(w, step: Gemm) -> None:
@@ -25,7 +23,7 @@ def gemm(w, step: Gemm) -> None:
     w.uses.add("blas")
     pointers = [w.pointer(b) for b in (step.a, step.b, step.c)]
     pointers.append(w.external(kernels.Routine(BLAS_NAMES[p.dtype.name])))
-    if p.batch * p.m * p.n * p.k >= THREADS_FLOOR and (p.batch > 1 or p.m > 1):
+    if p.batch * p.m * p.n * p.k >= w.machine.products.blas_shared and (p.batch > 1 or p.m > 1):
         _in_parallel(w, p, pointers)
     else:
         _shared(w, p, pointers)
@@ -59,7 +57,7 @@ def _in_parallel(w, p: Product, pointers: list[str]) -> None:
     """
     extent = p.batch if p.batch > 1 else p.m
     each = p.batch * p.m * p.n * p.k / extent
-    step = min(-(-extent // 2), max(int(CHUNK // each), 1))
+    step = min(-(-extent // 2), max(int(w.machine.products.blas_task // each), 1))
     step = step if p.batch > 1 else min(-(-step // 16) * 16, extent)
     e = Emitter()
     e.lines += ["  %lo = mul nsw i64 %k, " + str(step), f"  %end = add nsw i64 %lo, {step}",

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from catena.compiler.emit import bounds, interrupts
 from catena.compiler.emit.emitter import Emitter
-from catena.compiler.plan import sharing
 
 
 def call(
@@ -71,7 +70,7 @@ def through_pool(
     """
     chunk, e = w.function(body), w.e
     pointers = [*pointers, w.numbers(numbers)] if numbers else pointers
-    groups = min(chunks, units // sharing.GROUP)
+    groups = min(chunks, units // w.machine.sharing.group)
     if groups < 2:
         _run(w, chunk, _table(w, pointers), chunks, ask)
     else:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from catena.compiler.emit import quicksort, sorting
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.emit.tasks import in_tasks
-from catena.compiler.plan.sorting import SAMPLES, Keys
+from catena.compiler.plan.sorting import Keys
 
 WORK_OF_KEY = 64  # units of work (see `parallel.work`) for each key that is sorted
 
@@ -22,7 +22,7 @@ class Rows(Keys):
 
     @classmethod
     def of(cls, keys: Keys) -> Rows:
-        return cls(keys.bits, keys.paired, keys.n, keys.quick)
+        return cls(keys.bits, keys.paired, keys.n, keys.quick, keys.limits)
 
     @property
     def types(self) -> list[str]:
@@ -86,7 +86,7 @@ def sort_long(w, r: Rows, rows: list[str], spares: list[str], tables: list[str],
 
 def _take_sample(w, r: Rows, rows: list[str], own: list[str], other: list[str], buckets: int) -> None:
     """Some keys at equal distances, in order."""
-    e, size = w.e, SAMPLES * buckets
+    e, size = w.e, r.limits.samples * buckets
     i, opened = e.begin_loop(0, size)
     at = e.op(f"mul i64 {i}, {r.n // size}")
     for t, source, to in zip(r.types, r.at(e, rows, at), r.at(e, own, i)):
@@ -107,7 +107,8 @@ def _split_chunk(e: Emitter, r: Rows, rows, spares, sample: str, bounds: str, ch
         j, opened = e.begin_loop(step, buckets, 2 * step)
         places = [e.element(own, "i64", e.op(f"add i64 {j}, {by}")) for by in (-step, 0, step)]
         low, high = (e.op(f"load i64, ptr {places[k]}") for k in (0, 2))
-        splitter = e.op(f"load {r.types[0]}, ptr {e.element(sample, r.types[0], e.op(f'mul i64 {j}, {SAMPLES}'))}")
+        at = e.op(f"mul i64 {j}, {r.limits.samples}")
+        splitter = e.op(f"load {r.types[0]}, ptr {e.element(sample, r.types[0], at)}")
         parts = _pointers([*r.at(e, rows, low), *r.at(e, spares, low)])
         size = e.op(f"sub i64 {high}, {low}")
         name = quicksort.pass_symbol(r.bits, r.paired)

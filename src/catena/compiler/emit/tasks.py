@@ -9,8 +9,6 @@ from collections.abc import Callable
 
 from catena.compiler.emit import interrupts, parallel
 from catena.compiler.emit.emitter import Emitter
-from catena.compiler.plan import sharing
-from catena.compiler.plan.tasks import row_tasks
 
 
 def in_tasks(w, pointers: list[str], tasks: int, body: Callable[[Emitter, list[str]], None], units: int = 0) -> None:
@@ -28,8 +26,8 @@ def over_rows(
     """Runs what `body` writes, given the pointers and the number of a row, for each row; `%k` is the task. Where that
     is many `units` of work, it is done in groups of rows, and a signal may end it in between.
     """
-    tasks = row_tasks(rows, n)
-    groups = min(units // sharing.GROUP, rows // tasks)
+    tasks = w.machine.sharing.tasks(rows, n)
+    groups = min(units // w.machine.sharing.group, rows // tasks)
 
     def share(e: Emitter, own: list[str]) -> None:
         start, count = part_of_group(e, own[-1]) if groups > 1 else ("0", str(rows))

@@ -11,21 +11,8 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+from catena.compiler.machine import Machine, Products
 from catena.compiler.types import Type
-
-REGISTERS = {64: 32, 32: 16, 16: 16}  # by the bytes of a vector register
-RAGGED = 0.04  # of the time: what tiles at edges, which are functions of their own, may cost to compile
-MOST_ROWS = 8  # of a tile: each has an address in a register
-MOST_VECTORS = 4  # in a row of a tile
-TERMS = 512  # of a long sum that are added up at a time: a panel of B then fits a second-level cache
-PANEL_BYTES = 512 << 10  # of B in one tile's columns, for sums over several axes
-THREADS_FLOOR = 1 << 21  # multiplications below which threads do not pay
-THREADS_FLOOR_IN_LOOPS = 1 << 20  # the same where the threads are still awake from the iteration before
-TASK = 1 << 19  # multiplications that make a task
-TASK_ROWS = 256  # rows of a task at most, so that their part of A stays in a second-level cache
-MOST_TASKS = 64
-DIRECT_BYTES = 48 << 10  # of B that stays in a first-level cache: it is read where it lies
-PACKED_ROWS = 48  # rows from which packing B, a copy, costs little beside what is computed from it
 
 
 class Axis(NamedTuple):
@@ -120,19 +107,20 @@ def merged(axes) -> tuple[Axis, ...]:
 # ---- what to do --------------------------------------------------------------------------------------------
 
 
-def plan(contraction: Contraction, vector_bytes: int, contiguous: bool) -> Plan:
+def plan(contraction: Contraction, machine: Machine, contiguous: bool) -> Plan:
     """The plan; `contiguous` says whether the columns of B lie side by side."""
-    width = vector_bytes // contraction.type.bytes
-    contraction = contraction._replace(rows=_tiled_last(contraction, width, REGISTERS[vector_bytes]))
+    width, limits = machine.vector_bytes // contraction.type.bytes, machine.products
+    contraction = contraction._replace(rows=_tiled_last(contraction, width, machine))
     extent = contraction.rows[-1].extent if contraction.rows else 1
-    rows, columns, _ = _tile(extent, contraction.columns, width, REGISTERS[vector_bytes])
+    rows, columns, _ = _tile(extent, contraction.columns, width, machine)
     bytes_ = math.prod(x.extent for x in contraction.terms) * contraction.columns * contraction.type.bytes
     repeats = math.prod(x.extent for x in contraction.rows)
-    packed = not contiguous or (bytes_ > DIRECT_BYTES and repeats >= PACKED_ROWS and contraction.columns > columns)
+    often = bytes_ > machine.memory.first_cache and repeats >= limits.packed_rows and contraction.columns > columns
+    packed = not contiguous or often
     if packed:
         terms, batch = _counting(contraction.terms), _counting(contraction.batch)
         contraction = contraction._replace(terms=merged(terms), batch=merged(batch))
-    return Plan(contraction, width, rows, columns, packed, *_blocked(contraction, columns))
+    return Plan(contraction, width, rows, columns, packed, *_blocked(contraction, columns, machine))
 
 
 def _counting(axes) -> tuple[Axis, ...]:
@@ -144,28 +132,28 @@ def _counting(axes) -> tuple[Axis, ...]:
     return tuple(out)
 
 
-def _tiled_last(contraction: Contraction, width: int, registers: int) -> tuple[Axis, ...]:
+def _tiled_last(contraction: Contraction, width: int, machine: Machine) -> tuple[Axis, ...]:
     """The row axes, that whose steps are cut into tiles moved to the end: the quickest one, and of those that
     take about the same time that with the smallest step.
     """
-    times = [_tile(x.extent, contraction.columns, width, registers)[2] / x.extent for x in contraction.rows]
+    times = [_tile(x.extent, contraction.columns, width, machine)[2] / x.extent for x in contraction.rows]
     good = [x for x, t in zip(contraction.rows, times) if t <= 1.1 * min(times)]
     last = min(good, key=lambda x: abs(x.a), default=None)
     return (*(x for x in contraction.rows if x is not last), *([last] if good else []))
 
 
-def _tile(rows: int, columns: int, width: int, registers: int) -> tuple[int, int, float]:
+def _tile(rows: int, columns: int, width: int, machine: Machine) -> tuple[int, int, float]:
     """The rows and columns of a tile by which all rows and columns take least time, and that time."""
-    best, least = (1, width), math.inf
-    for vectors in range(1, MOST_VECTORS + 1):
-        for m in range(1, min(MOST_ROWS, (registers - 1 - vectors) // vectors) + 1):
-            time = _time(rows, columns, m, vectors, width)
+    best, least, limits = (1, width), math.inf, machine.products
+    for vectors in range(1, limits.most_vectors + 1):
+        for m in range(1, min(limits.most_rows, (machine.vector_registers - 1 - vectors) // vectors) + 1):
+            time = _time(rows, columns, m, vectors, width, limits.ragged)
             if time < least:
                 best, least = (m, vectors * width), time
     return min(best[0], rows), min(best[1], columns), least
 
 
-def _time(rows: int, columns: int, m: int, vectors: int, width: int) -> float:
+def _time(rows: int, columns: int, m: int, vectors: int, width: int, ragged: float) -> float:
     """Cycles for one term: two multiplications or two loads each, and four until a sum can be added to again."""
     n = vectors * width
 
@@ -177,33 +165,34 @@ def _time(rows: int, columns: int, m: int, vectors: int, width: int) -> float:
     rest = -(-rest // width)
     inner = down * cycles(m, vectors) + cycles(left, vectors)
     total = across * inner + down * cycles(m, rest) + cycles(left, rest)
-    return total * (1 + RAGGED * (bool(left) + bool(rest)))
+    return total * (1 + ragged * (bool(left) + bool(rest)))
 
 
-def _blocked(contraction: Contraction, columns: int):
+def _blocked(contraction: Contraction, columns: int, machine: Machine):
     """What is looped over around the tiles, with so many columns, and the terms of a tile."""
+    longest = machine.products.terms
     first, *others = terms = contraction.terms or (Axis(1, 0, 0, 0),)
-    if not others and first.extent > TERMS + TERMS // 2:
-        count = -(-first.extent // TERMS)
+    if not others and first.extent > longest + longest // 2:
+        count = -(-first.extent // longest)
         size = -(-first.extent // count)
         return (-(-first.extent // size), first, size), (first._replace(extent=size),)
     panel = math.prod(x.extent for x in terms) * min(columns, contraction.columns) * contraction.type.bytes
-    if others and panel > PANEL_BYTES:
+    if others and panel > machine.memory.second_cache // 2:
         return (first.extent, first, None), tuple(others)
     return None, terms
 
 
-def tasks(p: Plan, in_loop: bool, by_rows: bool) -> Tasks:
+def tasks(p: Plan, limits: Products, in_loop: bool, by_rows: bool) -> Tasks:
     """The tasks of a contraction, in a loop or not; `by_rows` where each has to compute whole rows."""
     members = math.prod(x.extent for x in p.contraction.batch)
-    floor = THREADS_FLOOR_IN_LOOPS if in_loop else THREADS_FLOOR
+    floor = limits.shared_in_loops if in_loop else limits.shared
     total = p.contraction.products
-    wanted = min(MOST_TASKS, total // TASK) if total >= floor else 1
+    wanted = min(limits.most_tasks, total // limits.task) if total >= floor else 1
     by_columns = not by_rows and p.units < min(-(-wanted // members), 4) and p.panels > p.units
     units = p.panels if by_columns else p.units
     each = -(-units // max(1, -(-wanted // members)))
     if not by_columns and not p.strips:
-        each = min(each, max(TASK_ROWS // p.rows, 1))
+        each = min(each, max(limits.task_rows // p.rows, 1))
     blocks = -(-units // each)
     return Tasks(members * blocks, units, each, blocks, by_columns)
 

@@ -14,16 +14,11 @@ from dataclasses import dataclass
 
 from catena.compiler.fourier import REAL, cost, radices
 from catena.compiler.graph import Value
+from catena.compiler.machine import Machine
 from catena.compiler.plan.planner import Frame, Planner
-from catena.compiler.plan.tasks import TASKS, WORTHWHILE, row_tasks
 from catena.compiler.program import Transform
 from catena.compiler.types import TYPES
 from catena.core.dtypes import KIND
-
-EXCHANGE = 4.0  # what bringing rows to lanes costs a number, in the operations of `fourier.cost`
-NEAR = 1 << 15  # bytes of scratch memory beyond which passes get slower, by how much:
-SLOWER = 1.5
-FAR = 1 << 20  # bytes of an operand that is not in a cache near by
 
 
 @dataclass(frozen=True)
@@ -58,6 +53,7 @@ class Numbers:
 
     real: str
     width: int
+    machine: Machine
 
     @property
     def bytes(self) -> int:
@@ -105,7 +101,7 @@ class Transforms:
         return self.outer * self.numbers.blocks(s.lanes), s.n * min(self.numbers.width, s.lanes)
 
     def columns_scratch(self, s: Sweep) -> int:
-        return self.numbers.scratch(s.n) * row_tasks(*self.items(s))
+        return self.numbers.scratch(s.n) * self.numbers.machine.sharing.tasks(*self.items(s))
 
     @property
     def short_items(self) -> tuple[int, int]:
@@ -129,7 +125,8 @@ class Transforms:
         if self.how == FEW:
             between = [self.row_bytes * self.outer] * (1 if self.half is None else 2)
             return [*between, max(map(self.columns_scratch, self.sweeps))]
-        tasks = row_tasks(*(self.short_items if self.how == SHORT else (self.outer, self.whole.n)))
+        items = self.short_items if self.how == SHORT else (self.outer, self.whole.n)
+        tasks = self.numbers.machine.sharing.tasks(*items)
         return [size * tasks for size in self.task_bytes]
 
     def describe(self) -> str:
@@ -152,7 +149,7 @@ def fourier(p: Planner, frame: Frame, i: int, node: Value) -> None:
     outer, inner = math.prod(x.shape[:axis]), math.prod(x.shape[axis + 1 :])
     n = x.shape[axis] if half is None else half.h
     real = REAL[max(x.dtype.itemsize, out.dtype.itemsize)]
-    v = Numbers(real, p.machine.vector_bytes // TYPES[real].bytes)
+    v = Numbers(real, p.machine.vector_bytes // TYPES[real].bytes, p.machine)
     p.costs.units += 16 * out.size
     p.costs.flops += p.costs.trips * int(5 * outer * inner * n * math.log2(n))
     plan = _plan(v, n, outer, inner, inverse, half)
@@ -163,7 +160,7 @@ def fourier(p: Planner, frame: Frame, i: int, node: Value) -> None:
 
 
 def _plan(v: Numbers, n: int, outer: int, inner: int, inverse: bool, half: Half | None) -> Transforms:
-    scale, far = 1 / n if inverse else None, outer * n * inner * 2 * v.bytes > FAR
+    scale, far = 1 / n if inverse else None, outer * n * inner * 2 * v.bytes > v.machine.memory.second_cache
     swapped = (inverse, inverse)
     if inner > 1:
         s = Sweep(n, inner, (inner, inner), (False, False), swapped, scale, far=far)
@@ -175,7 +172,8 @@ def _plan(v: Numbers, n: int, outer: int, inner: int, inverse: bool, half: Half 
     sweeps = () if halves is None else _two_sweeps(s, *halves)
     if not sweeps or _cost(v, s) <= outer * sum(_cost(v, each) for each in sweeps):
         return Transforms(SHORT, v, outer, s, (), half)
-    how = FEW if outer < TASKS and outer * n >= WORTHWHILE else MANY
+    limits = v.machine.sharing
+    how = FEW if outer < limits.row_tasks and outer * n >= limits.long_rows else MANY
     return Transforms(how, v, outer, s, sweeps, half)
 
 
@@ -194,8 +192,9 @@ def _halves(v: Numbers, n: int) -> tuple[int, int] | None:
 
 
 def _cost(v: Numbers, s: Sweep) -> float:
-    each = cost(radices(s.n)) + EXCHANGE * sum(s.rows)
-    return v.blocks(s.lanes) * s.n * each * (SLOWER if v.scratch(s.n) > NEAR else 1)
+    costs = v.machine.transforms
+    each = cost(radices(s.n)) + costs.exchange * sum(s.rows)
+    return v.blocks(s.lanes) * s.n * each * (costs.slower if v.scratch(s.n) > costs.near else 1)
 
 
 RULES = {"fourier": fourier}

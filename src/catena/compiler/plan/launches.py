@@ -22,13 +22,14 @@ def launch(p: Planner, frame: Frame, nest: Nest, in_place: bool = False) -> None
     if blocks <= 1 or blocks * len(nest.stmts) <= (INLINE_IN_LOOP if p.depth else INLINE):
         frame.steps.append(Launch(nest, operands, in_place, contract))
         return
-    chunk = sharing.chunk(nest, in_place)
-    if chunk is None and (size := partial.chunk(nest, in_place)) is not None:
+    chunk = sharing.chunk(p.machine.sharing, nest, in_place)
+    if chunk is None and (size := partial.chunk(p.machine.sharing, nest, in_place)) is not None:
         _in_parts(p, frame, nest, size)
         return
     chunk = chunk if p.machine.threads else None
     opened = ranges.choose(nest, in_place, nest.order[0] if chunk else None)
-    units, pause = sharing.work(nest), pauses.plan(nest, chunk / nest.extents[nest.order[0]] if chunk else 1)
+    units = sharing.work(nest)
+    pause = pauses.plan(p.machine.sharing, nest, chunk / nest.extents[nest.order[0]] if chunk else 1)
     frame.steps.append(Launch(nest, operands, in_place, contract, opened, chunk, units=units, pause=pause))
 
 
@@ -47,7 +48,7 @@ def _in_parts(p: Planner, frame: Frame, nest: Nest, size: int) -> None:
     for part in split.made:
         p.define(frame, part)
     operands, units = p.operands(frame, nest), sharing.work(nest)
-    pause = pauses.plan(nest, size / nest.extents[ranges.first_folded(nest)])
+    pause = pauses.plan(p.machine.sharing, nest, size / nest.extents[ranges.first_folded(nest)])
     frame.steps.append(
         Launch(nest, operands, False, p.depth > 0, split.opened, size, split.cut, split.each, units, pause)
     )
@@ -81,10 +82,11 @@ def rows(p: Planner, frame: Frame, i: int, _) -> None:
     operands = {b: p.address(frame, values[b]) for b in names}
     block, blocks = stitch.blocks(group)
     work = sum(sharing.work(nest) for nest in group.nests)
-    chunks = min(sharing.chunks(work), blocks) if work > sharing.WORTHWHILE else 1
+    limits = p.machine.sharing
+    chunks = min(limits.chunks(work), blocks) if work > limits.worthwhile else 1
     each = -(-blocks // chunks)
     rows = math.prod(group.nests[0].extents[d] for d in group.nests[0].rows)
-    stops = [pauses.plan(nest, block / rows) for nest in group.nests]
+    stops = [pauses.plan(limits, nest, block / rows) for nest in group.nests]
     frame.steps.append(Rows(group.nests, group.private, operands, p.depth > 0, block, each, blocks, work, stops))
 
 

@@ -6,15 +6,12 @@ import numpy as np
 
 from catena.compiler import forms
 from catena.compiler.graph import Value
-from catena.compiler.plan import sharing
 from catena.compiler.plan.planner import Frame, Planner
 from catena.compiler.program import Host, Lapack, NewStack, ReadStack, StackLength, WriteStack
 
-CHUNKS = 32  # that the members of a batch are shared out in, at most
 PASSES = 16  # that a routine makes over a matrix for each of its rows, when it is asked how long many will take
 CALL = 64  # what a call costs besides, as so many more elements in each row
 FEWEST = 16  # members of a batch between two questions whether somebody pressed Ctrl-C
-LINE = 64  # bytes
 
 
 def host(p: Planner, frame: Frame, i: int, node: Value) -> None:
@@ -32,13 +29,14 @@ def lapack(p: Planner, frame: Frame, i: int, node: Value) -> None:
     outs = [_result(p, frame, i, node, k) for k in range(len(node.results))]
     if not batch:
         return
-    work = _work(node)
+    work, sharing = _work(node), p.machine.sharing
     p.costs.units += work
     units = PASSES * sum(x.nbytes for x in node.args) // 4 * (_row(node) + CALL)
-    groups = min(units // sharing.GROUP, batch // FEWEST)
+    groups = min(units // sharing.group, batch // FEWEST)
     group = batch // groups if groups > 1 else batch
-    chunks = min(group, CHUNKS) if batch > 1 and work >= sharing.WORTHWHILE else 1
-    spaces = {k: _workspace(a) for k, a in enumerate(n.plan) if isinstance(a, tuple) and a[0] == "work"}
+    chunks = min(group, sharing.calls) if batch > 1 and work >= sharing.worthwhile else 1
+    line = p.machine.memory.line
+    spaces = {k: _workspace(a, line) for k, a in enumerate(n.plan) if isinstance(a, tuple) and a[0] == "work"}
     buffers = {k: p.allocate(size * chunks) for k, size in spaces.items()}
     step = Lapack(n.routine, n.plan, batch, ins, outs, buffers, chunks, groups, units)
     frame.steps.append(step)
@@ -70,9 +68,9 @@ def _row(node: Value) -> int:
     return max((x.shape[-1] for x in node.args if x.ndim), default=1)
 
 
-def _workspace(argument: tuple) -> int:
+def _workspace(argument: tuple, line: int) -> int:
     """The bytes of a workspace, whole cache lines so that those of two threads share none."""
-    return -(-argument[2] * np.dtype(argument[1]).itemsize // LINE) * LINE
+    return -(-argument[2] * np.dtype(argument[1]).itemsize // line) * line
 
 
 # ---- stacks --------------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from catena.compiler.body import Stmt
 from catena.compiler.forms import NOTHING
 from catena.compiler.graph import Value
 from catena.compiler.loops import COMBINE, Fold, Nest, accumulator_type
+from catena.compiler.machine import Sharing
 from catena.compiler.plan import ranges, sharing
 from catena.compiler.types import DTYPES
 from catena.core.dtypes import KIND
@@ -20,11 +21,11 @@ from catena.core.dtypes import KIND
 FEWEST = 8  # iterations in a chunk for each partial result that it leaves
 
 
-def chunk(nest: Nest, in_place: bool) -> int | None:
+def chunk(limits: Sharing, nest: Nest, in_place: bool) -> int | None:
     """Iterations of the outermost reduced loop in one chunk; None when the nest stays on one thread."""
     total = sharing.work(nest)
     foldable = all(f.kind in COMBINE or f.kind.startswith("arg") for f in nest.folds)
-    if total < sharing.WORTHWHILE or in_place or nest.sequential or not nest.folds or not foldable:
+    if total < limits.worthwhile or in_place or nest.sequential or not nest.folds or not foldable:
         return None
     if any(f.running for f in nest.folds) or nest.rows:
         return None
@@ -32,7 +33,7 @@ def chunk(nest: Nest, in_place: bool) -> int | None:
     step = ranges.step(nest, outer)
     kept = math.prod(n for d, n in enumerate(nest.extents) if d not in nest.reduced)
     most = nest.trips // (FEWEST * kept * len(nest.folds))
-    count = min(sharing.chunks(total), nest.extents[outer] // step, most)
+    count = min(limits.chunks(total), nest.extents[outer] // step, most)
     if count < 2:
         return None
     size = -(-nest.extents[outer] // count // step) * step

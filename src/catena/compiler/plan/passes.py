@@ -40,7 +40,7 @@ def plan(region: Region, machine: Machine, donated: Sequence[int] = (), shown: S
     """
     fused = None
     for name, run in PASSES:
-        fused = run(region) if fused is None else run(fused)
+        fused = run(region if fused is None else fused, machine)
         if shown is not None:
             shown(name, fused)
     program = place(fused, machine, donated)
@@ -49,20 +49,20 @@ def plan(region: Region, machine: Machine, donated: Sequence[int] = (), shown: S
     return program
 
 
-def _fuse(region: Region) -> Fused:
+def _fuse(region: Region, machine: Machine) -> Fused:
     fused = fuse(region)
     for each in tree(fused):
         each.nests = NestBuilder(each)
     return fused
 
 
-def _stitch(fused: Fused) -> Fused:
+def _stitch(fused: Fused, machine: Machine) -> Fused:
     for each in tree(fused):
-        stitch.group_rows(each, each.nests.of)
+        stitch.group_rows(each, each.nests.of, machine)
     return fused
 
 
-def _epilogues(fused: Fused) -> Fused:
+def _epilogues(fused: Fused, machine: Machine) -> Fused:
     for each in tree(fused):
         epilogues.attach(each, each.nests.of)
     return fused

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from catena.compiler.loops import Nest
+from catena.compiler.machine import Sharing
 from catena.compiler.plan import sharing
 from catena.compiler.plan.cascades import Cascade
 
@@ -24,9 +25,9 @@ class Pause(NamedTuple):
     block: int
 
 
-def plan(nest: Nest, part: float = 1.0) -> Pause | None:
+def plan(limits: Sharing, nest: Nest, part: float = 1.0) -> Pause | None:
     """The pauses of a scheduled nest, of whose iterations each call does a `part`; None where calls are short."""
-    pace = sharing.GROUP // PER_GROUP
+    pace = limits.group // PER_GROUP
     if sharing.work(nest) * part < 2 * pace:
         return None
     cost = sharing.half_units(nest) / 2

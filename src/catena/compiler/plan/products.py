@@ -128,7 +128,7 @@ def _contract(p: Planner, frame: Frame, step: Step, operands, axes, layout) -> N
     if context.check_bounds:
         _check_bounds(form, a, b, v, columns)
     side_by_side = not columns or (len(columns) == 1 and columns[0].b == 1)
-    plan = contraction.plan(form, p.machine.vector_bytes, side_by_side)
+    plan = contraction.plan(form, p.machine, side_by_side)
     panels, rest = _panels(p, frame, *layout, plan) if plan.packed else (p.address(frame, b), None)
     costs = p.costs
     costs.units += form.products // 8
@@ -136,7 +136,7 @@ def _contract(p: Planner, frame: Frame, step: Step, operands, axes, layout) -> N
     costs.bytes += costs.trips * sum(x.nbytes for x in (a, b, v))
     after = _epilogue(p, frame, step, plan)
     of_after = {} if after is None else p.operands(frame, after)
-    tasks = contraction.tasks(plan, p.depth > 0, after is not None)
+    tasks = contraction.tasks(plan, p.machine.products, p.depth > 0, after is not None)
     c = p.address(frame, v)
     frame.steps.append(Contract(plan, tasks, p.address(frame, a), panels, rest, c, p.depth > 0, after, of_after))
     if step.epilogue is not None and after is None:

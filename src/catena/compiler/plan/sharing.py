@@ -8,16 +8,11 @@ from __future__ import annotations
 
 from catena.compiler.forms import COSTLY
 from catena.compiler.loops import Nest
-
-WORTHWHILE = 1 << 19  # units of work below which threads cost more than they give
-CHUNK = 1 << 16  # units of work that make a chunk
-MOST_CHUNKS = 64  # but for loops so long that a chunk would be more than
-LONG_CHUNK = 1 << 24  # units of work
-GROUP = 32 * LONG_CHUNK  # units of work between two questions whether somebody pressed Ctrl-C
+from catena.compiler.machine import Sharing
 
 
 def work(nest: Nest) -> int:
-    """Units of about a fifth of a nanosecond: one element read, written or combined."""
+    """Units of work, see `Sharing`."""
     return nest.trips * half_units(nest) // 2
 
 
@@ -28,10 +23,10 @@ def half_units(nest: Nest) -> int:
     return max(body + len(nest.stores), 1)
 
 
-def chunk(nest: Nest, in_place: bool) -> int | None:
+def chunk(sharing: Sharing, nest: Nest, in_place: bool) -> int | None:
     """Iterations of the outermost loop in one chunk; None when the nest stays on one thread."""
     total = work(nest)
-    if total < WORTHWHILE or any(f.running for f in nest.folds):
+    if total < sharing.worthwhile or any(f.running for f in nest.folds):
         return None
     if nest.sequential and nest.order[0] not in nest.independent:
         return None
@@ -44,16 +39,11 @@ def chunk(nest: Nest, in_place: bool) -> int | None:
     step = nest.width * nest.unroll if outer == nest.vector else 1
     if outer == nest.vector and (extent < 4 * step or (in_place and extent % step)):
         return None
-    count = min(chunks(total), extent // step)
+    count = min(sharing.chunks(total), extent // step)
     if count < 2:
         return None
     size = -(-extent // count)
     return -(-size // step) * step
-
-
-def chunks(work: int) -> int:
-    """Into how many chunks so much work is cut, where the loops allow it."""
-    return max(min(MOST_CHUNKS, max(work // CHUNK, 2)), work // LONG_CHUNK)
 
 
 def _lift_long_loop(nest: Nest) -> None:

@@ -9,30 +9,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from catena.compiler.graph import Value
-from catena.compiler.machine import Machine
+from catena.compiler.machine import Machine, Sorting
 from catena.compiler.plan.planner import Frame, Planner
-from catena.compiler.plan.tasks import row_tasks
 from catena.compiler.program import Buffer, Order, Ranks, Select, Sort
 
-MANY_BYTES = 1 << 11  # keys of a byte, from which on counting them is quickest
-
-# Rows so long that several threads sort one: how they are cut.
-LONG = 1 << 16  # keys
-LEAST_CHUNK, MOST_CHUNK = 1 << 13, 1 << 15
-LEAST_BUCKETS, MOST_BUCKETS = 16, 128
-BUCKET = 1 << 16  # keys
-SAMPLES = 16  # keys for each bucket
-
-# Selection: the buffer for what passes the threshold, and the parts of long rows.
+# Selection: the buffer for what passes the threshold.
 LEAST_ROOM = 256  # keys in the buffer; at least, ROOM times k
 ROOM = 4
 FEW = 32  # up to so many, keys are inserted one by one
 BLOCK = 64  # keys that are compared at once
-PART = 1 << 15  # least keys in a part of a row
-PARTS = 16
-SPARSE = 256  # keys for each of the k, from which on few enough pass the threshold
-SELECTION_WORTHWHILE = 1 << 16  # keys from which threads pay
-SELECTION_TASKS = 64
 
 QUICK = {(8, False), (16, False), (32, False), (64, False), (64, True)}  # bits and positions that quicksort takes
 
@@ -47,6 +32,7 @@ class Keys:
     paired: bool
     n: int
     quick: bool
+    limits: Sorting
 
     @property
     def sizes(self) -> list[int]:
@@ -54,18 +40,18 @@ class Keys:
 
     @property
     def long(self) -> bool:
-        return self.quick and self.n >= LONG
+        return self.quick and self.n >= self.limits.long
 
     @property
     def chunk(self) -> int:
         """Keys of a chunk of a long row."""
-        return min(max(self.n // 16, LEAST_CHUNK), MOST_CHUNK)
+        return min(max(self.n // 16, self.limits.least_chunk), self.limits.most_chunk)
 
     @property
     def buckets(self) -> int:
-        return 1 << min(
-            max((self.n // BUCKET).bit_length(), LEAST_BUCKETS.bit_length() - 1), MOST_BUCKETS.bit_length() - 1
-        )
+        s = self.limits
+        bits = max((self.n // s.bucket).bit_length(), s.least_buckets.bit_length() - 1)
+        return 1 << min(bits, s.most_buckets.bit_length() - 1)
 
     def tables(self) -> list[int]:
         """Bytes of what sorting a long row needs beside a spare row: a sample and a spare one, where the pieces of
@@ -74,12 +60,12 @@ class Keys:
         if not self.long:
             return []
         chunks = -(-self.n // self.chunk)
-        sample = [SAMPLES * self.buckets * size for size in self.sizes * 2]
+        sample = [self.limits.samples * self.buckets * size for size in self.sizes * 2]
         return sample + [8 * count for count in (chunks * (self.buckets + 1), chunks * self.buckets, self.buckets + 1)]
 
 
 def keys(machine: Machine, bits: int, paired: bool, n: int) -> Keys:
-    return Keys(bits, paired, n, (bits, paired) in QUICK and machine.compresses(bits))
+    return Keys(bits, paired, n, (bits, paired) in QUICK and machine.compresses(bits), machine.sorting)
 
 
 def _rows_of(p: Planner, v: Value) -> Keys:
@@ -95,7 +81,7 @@ def sort_keys(p: Planner, frame: Frame, i: int, node: Value) -> None:
     r = _rows_of(p, out)
     rows = out.size // r.n
     p.costs.units += out.size
-    spare = p.allocate(r.sizes[0] * r.n * (1 if r.long else row_tasks(rows, r.n)))
+    spare = p.allocate(r.sizes[0] * r.n * (1 if r.long else p.machine.sharing.tasks(rows, r.n)))
     tables = _allocate(p, r.tables())
     frame.steps.append(Sort(r, rows, at, spare, tables))
     _free(p, [spare, *tables])
@@ -111,7 +97,7 @@ def ranked(p: Planner, frame: Frame, i: int, node: Value) -> None:
     r = _rows_of(p, source)
     rows = source.size // r.n
     p.costs.units += source.size
-    columns = _allocate(p, [r.sizes[0] * r.n * row_tasks(rows, r.n)] * 2)
+    columns = _allocate(p, [r.sizes[0] * r.n * p.machine.sharing.tasks(rows, r.n)] * 2)
     frame.steps.append(Ranks(r, rows, out.shape[-1], p.address(frame, source), wanted, result, columns))
     _free(p, columns)
 
@@ -129,7 +115,7 @@ def argsort(p: Planner, frame: Frame, i: int, node: Value) -> None:
     p.costs.units += len(node.args) * node.args[0].size
     bits = [8 * x.dtype.itemsize for x in node.args]
     joined = [joined_keys(p.machine, b, n) for b in bits]
-    tasks = 1 if all(r.long for r in joined) else row_tasks(rows, n)
+    tasks = 1 if all(r.long for r in joined) else p.machine.sharing.tasks(rows, n)
     wide, several = max(r.sizes[0] for r in joined), len(joined) > 1
     sizes = [wide, wide] + [4, 4] * several + [4, 4] * any(r.paired for r in joined)
     columns = _allocate(p, [tasks * n * size for size in sizes])
@@ -140,7 +126,7 @@ def argsort(p: Planner, frame: Frame, i: int, node: Value) -> None:
 
 def joined_keys(machine: Machine, bits: int, n: int) -> Keys:
     """How keys are sorted together with their positions. One digit takes a single pass of the radix sort."""
-    if not machine.compresses(64) or (bits == 8 and n >= MANY_BYTES):
+    if not machine.compresses(64) or (bits == 8 and n >= machine.sorting.many_bytes):
         return keys(machine, bits, True, n)
     both = bits + position_bits(n)
     return keys(machine, 32, False, n) if both <= 32 else keys(machine, 64, both > 64, n)
@@ -174,16 +160,17 @@ def select(p: Planner, frame: Frame, i: int, node: Value) -> None:
     """
     (source,), (out,) = node.args, node.results
     n, k, bits = source.shape[-1], out.shape[-1], 8 * source.dtype.itemsize
-    if n < SPARSE * k and p.machine.compresses(64):
+    limits = p.machine.sorting
+    if n < limits.sparse * k and p.machine.compresses(64):
         argsort(p, frame, i, node)
         return
     index = p.define(frame, out)
     if out.size == 0:
         return
     rows, size = source.size // n, bits // 8
-    parts = max(1, min(PARTS, n // max(PART, 8 * k)))
+    parts = max(1, min(limits.parts, n // max(limits.part, 8 * k)))
     room = min(n // parts + parts, FEW + BLOCK if k <= FEW else max(ROOM * k, LEAST_ROOM) + BLOCK)
-    tasks = min(SELECTION_TASKS, rows * parts) if source.size >= SELECTION_WORTHWHILE else 1
+    tasks = min(limits.tasks, rows * parts) if source.size >= limits.long else 1
     columns = _allocate(p, [tasks * room * each for each in (size, size, 4, 4)])
     best = _allocate(p, [rows * parts * k * each for each in (size, 4)]) if parts > 1 else []
     p.costs.units += source.size

@@ -18,12 +18,10 @@ from dataclasses import dataclass
 
 from catena.compiler import affine, loops
 from catena.compiler.loops import LOADS, Nest
+from catena.compiler.machine import Machine
 from catena.compiler.plan.fuse import Fused, Step
 from catena.compiler.types import TYPES
 
-SMALLEST = 1 << 14  # elements of a kernel below which everything stays in cache anyhow
-SHORTEST_ROW, LONGEST_ROW = 16, 1 << 19  # elements; bytes of all that a group touches in one row
-BLOCK = 24 << 10  # bytes of the rows in a block: half of a first-level cache
 AHEAD = 24  # steps to look over for members
 
 
@@ -39,16 +37,16 @@ class RowGroup:
     members: list[Step]
 
 
-def group_rows(fused: Fused, nest_of) -> None:
+def group_rows(fused: Fused, nest_of, machine: Machine) -> None:
     """Puts kernels into row groups; `nest_of(step)` gives a step's loop nest."""
     steps, taken, out, readers = fused.steps, set(), [], None
     for i, step in enumerate(steps):
         if i in taken:
             continue
-        members = _members(fused, i, taken, nest_of) if _may_lead(step) else [i]
+        members = _members(fused, i, taken, nest_of) if _may_lead(step, machine) else [i]
         if len(members) > 1:
             readers = readers or _readers(fused)
-        grouped = _grouped(fused, members, nest_of, readers) if len(members) > 1 else None
+        grouped = _grouped(fused, members, nest_of, readers, machine) if len(members) > 1 else None
         if grouped is not None:
             taken.update(members)
         out.append(grouped or step)
@@ -66,12 +64,12 @@ def _readers(fused: Fused) -> dict[int, set[int]]:
     return found
 
 
-def _may_lead(step: Step) -> bool:
+def _may_lead(step: Step, machine: Machine) -> bool:
     kernel = step.kernel
     if kernel is None or not kernel.axes or kernel.axes[0] == 0:
         return False
     size, rows = math.prod(kernel.space), math.prod(kernel.space[: kernel.axes[0]])
-    return size >= SMALLEST and rows > 1 and size // rows >= SHORTEST_ROW
+    return size >= machine.memory.least_kernel and rows > 1 and size // rows >= machine.memory.least_row
 
 
 def _members(fused: Fused, lead: int, taken: set[int], nest_of) -> list[int]:
@@ -163,7 +161,7 @@ def _masked(nest: Nest, t: int, mask: int) -> tuple[int, int] | None:
     return None if low is None or high is None else (low, high)
 
 
-def _grouped(fused: Fused, members: list[int], nest_of, readers: dict[int, set[int]]) -> Step | None:
+def _grouped(fused: Fused, members: list[int], nest_of, readers: dict[int, set[int]], machine: Machine) -> Step | None:
     """The step of a group, or None where its rows are too long to stay in cache."""
     steps = [fused.steps[i] for i in members]
     rows = steps[0].kernel.axes[0]
@@ -172,10 +170,10 @@ def _grouped(fused: Fused, members: list[int], nest_of, readers: dict[int, set[i
     reads = set().union(*(s.reads for s in steps)) - set(writes)
     sizes = _row_bytes(fused, [*reads, *writes], count)
     row = sum(sizes.values())
-    if row > LONGEST_ROW:
+    if row > machine.memory.second_cache // 2:
         return None
     private = {n: sizes[n] for n in writes if readers.get(n, set()) <= set(members)}
-    block = max(1, min(count, BLOCK // max(row, 1)))
+    block = max(1, min(count, machine.memory.first_cache // 2 // max(row, 1)))
     group = RowGroup([nest_of(s) for s in steps], rows, count, private, block, steps)
     return Step(None, None, reads, [n for n in writes if n not in private], group=group)
 
