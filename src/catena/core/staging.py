@@ -142,13 +142,8 @@ class JaxprTrace(Trace):
         jaxpr = Jaxpr(constvars, self.invars, outvars, self.eqns, frozenset(self.effects), self.debug_info)
         return prune_constants(shared_constants(jaxpr, values), values)
 
-    # The current trace's job while an inner function is staged out of a custom rule.
-
-    def process_custom_jvp(self, primitive, fun, jvp, args, params):
-        return primitive.stage(self, fun, jvp, args, params)
-
-    def process_custom_vjp(self, primitive, fun, fwd, bwd, args, params):
-        return primitive.stage(self, fun, fwd, bwd, args, params)
+    def process_call(self, primitive, functions, args, params):
+        return primitive.stage(self, functions, args, params)
 
     # ---- error messages
 

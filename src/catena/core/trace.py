@@ -38,13 +38,11 @@ class Trace:
     def process(self, primitive, args, params):
         raise TypeError(f"{type(self).__name__} does not process primitives")
 
-    def process_custom_jvp(self, primitive, fun, jvp, args, params):
-        """A transformation that asks for no derivative looks at what the function does."""
-        return fun(*args)
-
-    def process_custom_vjp(self, primitive, fun, fwd, bwd, args, params):
-        """Likewise."""
-        return fun(*args)
+    def process_call(self, primitive, functions, args, params):
+        """A call of a function together with its derivative rule: ``functions``, the function first. A transformation
+        that asks for no derivative looks at what the function does.
+        """
+        return functions[0](*args)
 
 
 class Tracer:

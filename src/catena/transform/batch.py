@@ -107,27 +107,12 @@ class BatchTrace(Trace):
             return [self.pack(v, d) for v, d in zip(out, dim_out, strict=True)]
         return self.pack(out, dim_out)
 
-    def process_custom_jvp(self, primitive, fun, jvp, args, params):
-        values, dims, outputs = self.unpack_custom(args)
-        rule = VectorisedJVP(jvp, self, dims, outputs)
-        with set_trace(self.parent):
-            outs = primitive.bind_functions(Vectorised(fun, self, dims, outputs, rule), rule, *values, **params)
-        return self.pack_custom(outs, outputs)
-
-    def process_custom_vjp(self, primitive, fun, fwd, bwd, args, params):
-        values, dims, outputs = self.unpack_custom(args)
-        forward = VectorisedForward(fwd, self, dims, outputs)
-        functions = Vectorised(fun, self, dims, outputs, forward), forward, VectorisedBackward(bwd, self, dims, outputs)
-        with set_trace(self.parent):
-            outs = primitive.bind_functions(*functions, *values, **params)
-        return self.pack_custom(outs, outputs)
-
-    def unpack_custom(self, args):
+    def process_call(self, primitive, functions, args, params):
         pairs = [self.unpack(x) for x in args]
-        dims = tuple(d for _, d in pairs)
-        return [v for v, _ in pairs], dims, MappedOutputs()
-
-    def pack_custom(self, outs, outputs: "MappedOutputs"):
+        outputs = MappedOutputs()
+        functions = primitive.batch_of_functions(functions, self, tuple(d for _, d in pairs), outputs)
+        with set_trace(self.parent):
+            outs = primitive.bind_functions(functions, [v for v, _ in pairs], params)
         mapped = outputs.settle([None] * len(outs)) if outputs.known is None else outputs.known
         return [self.pack(x, 0 if m else None) for x, m in zip(outs, mapped, strict=True)]
 

@@ -58,24 +58,29 @@ class CustomCall(Primitive):
         self.rule_names = rule_names
         interpreted.calls[self] = interpreted.call_of("call_jaxpr")
 
-    def bind_functions(self, fun: Callable, *functions_and_args, **params):
-        """Call ``fun`` with the functions of its rule under the current trace."""
-        n = len(self.rule_names)
-        functions, args = functions_and_args[:n], functions_and_args[n:]
+    def bind_functions(self, functions: tuple, args, params: dict) -> list:
+        """Call the first function, whose rule the others are, under the current trace."""
         trace = context.trace
-        if trace is None:
-            return fun(*args)
-        process = trace.process_custom_jvp if n == 1 else trace.process_custom_vjp
-        return process(self, fun, *functions, args, params)
+        return functions[0](*args) if trace is None else trace.process_call(self, functions, args, params)
 
     def bind(self, *args, call_jaxpr, num_consts: int = 0, **params):
         """Call the function of a traced equation again."""
-        functions = [params.pop(name) for name in self.rule_names]
-        return self.bind_functions(jaxpr_as_fun(call_jaxpr), *functions, *args, **params)
+        rule = [params.pop(name) for name in self.rule_names]
+        return self.bind_functions((jaxpr_as_fun(call_jaxpr), *rule), args, params)
 
-    def stage(self, trace, fun: Callable, *functions_args_params):
+    def jvp_of_functions(self, functions: tuple, primals, tangents, params: dict) -> tuple[list, list]:
+        """The results and their tangents, by the rule; not all tangents are zero."""
+        raise NotImplementedError
+
+    def batch_of_functions(self, functions: tuple, trace, dims: tuple, outputs) -> tuple:
+        """The functions over the mapped axes ``dims`` of the arguments under a batch trace; ``outputs`` notes which
+        results are mapped.
+        """
+        raise NotImplementedError
+
+    def stage(self, trace, functions: tuple, args, params: dict) -> list:
         """Write the call as an equation of the jaxpr that ``trace`` is writing."""
-        *functions, args, params = functions_args_params
+        fun, *functions = functions
         closed, outer = trace_to_closed_jaxpr(fun, [get_aval(x) for x in args], DebugInfo(self.name, params["name"]))
         rule = dict(zip(self.rule_names, functions, strict=True))
         if outer:

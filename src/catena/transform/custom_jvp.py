@@ -14,6 +14,7 @@ from catena.core.structural import stop_gradient_p
 from catena.core.trace import Tracer, leaf_value
 from catena.core.tree import tree_flatten, tree_map, tree_unflatten
 from catena.core.zeros import Zero, get_aval, instantiate
+from catena.transform.batch import Vectorised, VectorisedJVP
 from catena.transform.custom_call import (
     CustomCall,
     CustomFunction,
@@ -28,7 +29,26 @@ from catena.transform.functions import flatten_function
 P = ParamSpec("P")
 R = TypeVar("R")
 
-custom_jvp_call_p = CustomCall("custom_jvp_call", ("jvp",))
+
+class CustomJVPCall(CustomCall):
+    """The call of a function together with its forward derivative."""
+
+    __slots__ = ()
+
+    def batch_of_functions(self, functions, trace, dims, outputs):
+        fun, jvp = functions
+        rule = VectorisedJVP(jvp, trace, dims, outputs)
+        return Vectorised(fun, trace, dims, outputs, rule), rule
+
+    def jvp_of_functions(self, functions, primals, tangents, params):
+        if not params["symbolic_zeros"]:
+            tangents = [instantiate(t) for t in tangents]
+        outs = functions[1](*primals, *tangents)
+        half = len(outs) // 2
+        return outs[:half], outs[half:]
+
+
+custom_jvp_call_p = CustomJVPCall("custom_jvp_call", ("jvp",))
 
 
 class JVPRule:
@@ -115,7 +135,7 @@ class custom_jvp(CustomFunction, Generic[P, R]):  # noqa: N801
         flat = with_tree(flatten_function(call, tree), trees)
         rule = JVPRule(self, nondiff, tree, trees)
         params = {"name": function_name(self.fun), "symbolic_zeros": self.symbolic_zeros}
-        outs = custom_jvp_call_p.bind_functions(flat, rule, *leaves, **params)
+        outs = custom_jvp_call_p.bind_functions((flat, rule), leaves, params)
         return tree_unflatten(trees["out"], outs)
 
 

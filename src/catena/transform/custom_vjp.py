@@ -32,7 +32,7 @@ from catena.core.tree import (
 )
 from catena.core.tree_keys import keystr
 from catena.core.zeros import UndefinedPrimal, Zero, get_aval, instantiate
-from catena.transform.batch import batch_flat, move_to_front
+from catena.transform.batch import Vectorised, VectorisedBackward, VectorisedForward, batch_flat, move_to_front
 from catena.transform.custom_call import (
     CustomCall,
     CustomFunction,
@@ -61,8 +61,14 @@ class CustomVJPCall(CustomCall):
 
     __slots__ = ()
 
-    def jvp_of_functions(self, fun, fwd, bwd, primals, tangents, *, symbolic_zeros: bool, **params):
+    def batch_of_functions(self, functions, trace, dims, outputs):
+        fun, fwd, bwd = functions
+        forward = VectorisedForward(fwd, trace, dims, outputs)
+        return Vectorised(fun, trace, dims, outputs, forward), forward, VectorisedBackward(bwd, trace, dims, outputs)
+
+    def jvp_of_functions(self, functions, primals, tangents, params):
         """The results of the forward rule, and their tangents as one linear operation."""
+        _, fwd, bwd = functions
         perturbed = tuple(type(t) is not Zero for t in tangents)
         outs, residuals, residual_tree = fwd(perturbed, *primals)
         out_avals = tuple(get_aval(x).to_tangent_aval() for x in outs)
@@ -75,7 +81,7 @@ class CustomVJPCall(CustomCall):
             bwd=bwd,
             perturbed=perturbed,
             out_avals=out_avals,
-            symbolic_zeros=symbolic_zeros,
+            symbolic_zeros=params["symbolic_zeros"],
         )
         return outs, [Zero(a) if a.dtype == dtypes.float0 else t for a, t in zip(out_avals, tangents_out, strict=True)]
 
@@ -359,7 +365,7 @@ class custom_vjp(CustomFunction, Generic[P, R]):  # noqa: N801
         )
         bwd = BackwardRule(self, nondiff, tree, in_avals, trees)
         params = {"name": function_name(self.fun), "symbolic_zeros": self.symbolic_zeros}
-        outs = custom_vjp_call_p.bind_functions(flat, fwd, bwd, *leaves, **params)
+        outs = custom_vjp_call_p.bind_functions((flat, fwd, bwd), leaves, params)
         return tree_unflatten(trees["out"], outs)
 
 

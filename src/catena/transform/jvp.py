@@ -94,27 +94,12 @@ class JVPTrace(Trace):
             return [self.pack(p, t) for p, t in zip(out, tangent_out, strict=True)]
         return out if type(tangent_out) is Zero else JVPTracer(self, out, tangent_out)
 
-    def process_custom_jvp(self, primitive, fun, jvp, args, params):
+    def process_call(self, primitive, functions, args, params):
         primals, tangents = self.unpack_all(args)
-        with set_trace(self.parent), users_function():
+        with set_trace(self.parent), users_function(), explained_closures(params["name"]):
             if all(type(t) is Zero for t in tangents):
-                with explained_closures(params["name"]):
-                    return primitive.bind_functions(fun, jvp, *primals, **params)
-            if not params["symbolic_zeros"]:
-                tangents = [instantiate(t) for t in tangents]
-            with explained_closures(params["name"]):
-                outs = jvp(*primals, *tangents)
-        half = len(outs) // 2
-        return [self.pack(p, t) for p, t in zip(outs[:half], outs[half:], strict=True)]
-
-    def process_custom_vjp(self, primitive, fun, fwd, bwd, args, params):
-        primals, tangents = self.unpack_all(args)
-        with set_trace(self.parent), users_function():
-            if all(type(t) is Zero for t in tangents):
-                with explained_closures(params["name"]):
-                    return primitive.bind_functions(fun, fwd, bwd, *primals, **params)
-            with explained_closures(params["name"]):
-                outs, tangents_out = primitive.jvp_of_functions(fun, fwd, bwd, primals, tangents, **params)
+                return primitive.bind_functions(functions, primals, params)
+            outs, tangents_out = primitive.jvp_of_functions(functions, primals, tangents, params)
         return [self.pack(p, t) for p, t in zip(outs, tangents_out, strict=True)]
 
     def unpack_all(self, args):

@@ -115,17 +115,11 @@ class TapeTrace(Trace):
         """A context in which the parent trace is current, to compute with known values."""
         return set_trace(self.parent)
 
-    def process_custom_jvp(self, primitive, fun, jvp, args, params):
-        if not any(self.is_unknown(x) for x in args):
-            with self.known():
-                return primitive.bind_functions(fun, jvp, *args, **params)
-        return fun(*args)
-
-    def process_custom_vjp(self, primitive, fun, fwd, bwd, args, params):
-        if not any(self.is_unknown(x) for x in args):
-            with self.known():
-                return primitive.bind_functions(fun, fwd, bwd, *args, **params)
-        return fun(*args)
+    def process_call(self, primitive, functions, args, params):
+        if any(self.is_unknown(x) for x in args):
+            return functions[0](*args)
+        with self.known():
+            return primitive.bind_functions(functions, args, params)
 
 
 class Linearized(NamedTuple):
