@@ -9,7 +9,7 @@ MYPY_VERSION := 2.4.1
 PYRIGHT_VERSION := 1.1.414
 INSTALL := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-interpreted test-checked test-pythons test-machines test-targets lint mypy types format same-bits calibrate bench random-programs random-exact random-transformations random-quality differential bench-numpy bench-overhead bench-batches bench-primitives accuracy attack compare-lax bench-random compare-random extents clean
+.PHONY: demo test test-interpreted test-checked test-pythons test-machines test-targets coverage lint mypy types format same-bits calibrate bench random-programs random-exact random-transformations random-quality differential bench-numpy bench-overhead bench-batches bench-primitives accuracy attack compare-lax bench-random compare-random extents clean
 
 demo: $(VENV)/.has-demo    # train a classifier on handwritten digits
 	$(BIN)/python examples/digits.py
@@ -42,6 +42,10 @@ same-bits: $(VENV)/.has-test    # 24,000 calls again, laid out otherwise in memo
 calibrate: $(VENV)/.has-test    # NumPy, loops and programs beside each other, and where lax/policy.py is not the best choice here; ONLY=text selects
 	$(BIN)/python benchmarks/calibrate.py --only "$(ONLY)"
 
+coverage: $(VENV)/.has-coverage    # which lines and branches of the source tests reach, below a floor an error; PART=k/n adds a part to what was reached before, REPORT=1 sums up
+	$(if $(REPORT),,$(BIN)/python -m coverage run $(if $(PART),--append) -m pytest -q $(if $(PART),--part $(PART)))
+	$(BIN)/python -m coverage report $(if $(PART),--fail-under=0)
+
 lint: $(VENV)/.has-test mypy
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -56,7 +60,7 @@ format: $(VENV)/.has-test
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(VENV)/.has-demo $(JAX_VENV)/.has-jax    # compiled programs beside JAX; ONLY=text selects, LONG=1 adds the longest, WRITE=1 writes docs/benchmarks.md
+bench: $(VENV)/.has-demo $(JAX_VENV)/.has-jax    # compiled programs beside JAX; ONLY=text selects, LONG=1 adds the longest, WRITE=1 writes docs/benchmarks.md and draws docs/benchmark_history.md
 	$(BIN)/python benchmarks/compiler.py --jax-python $(JAX_VENV)/bin/python --only "$(ONLY)" $(if $(LONG),--long) $(if $(WRITE),--write)
 
 random-programs: $(VENV)/.has-demo    # 2000 random programs: compiled = eager, the same bits on one thread and on two
@@ -106,7 +110,7 @@ compare-lax: $(VENV)/.has-demo $(JAX_VENV)/.has-jax    # what 4000 good calls of
 	$(BIN)/python benchmarks/differential_lax.py --jax-python $(JAX_VENV)/bin/python --only "$(ONLY)"
 
 clean:
-	rm -rf $(VENV) $(JAX_VENV) $(TYPES_VENV) build .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	rm -rf $(VENV) $(JAX_VENV) $(TYPES_VENV) build .pytest_cache .ruff_cache .mypy_cache .hypothesis .coverage
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Stamps inside the environments say what is installed there: a second run starts at once, and an environment
@@ -123,6 +127,10 @@ $(VENV)/.has-demo: pyproject.toml $(VENV)/.made
 
 $(VENV)/.has-test: pyproject.toml $(VENV)/.made
 	$(BIN)/python $(INSTALL) --editable '.[test,demo]'
+	@touch $@
+
+$(VENV)/.has-coverage: $(VENV)/.has-test
+	$(BIN)/python $(INSTALL) --editable '.[test,demo,coverage]'
 	@touch $@
 
 $(TYPES_VENV)/.has-checkers: Makefile

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import fresh
+import history
 from side_by_side import OURS, THEIRS, Worker, alternate, best, check_equal, options_of, serve, show
 from workloads import compilation, elementwise, indexing, loops, models, products, rows, transforms
 from workloads.inputs import Inputs
@@ -235,6 +236,11 @@ def main():
         pair.close()
     text = report(rows)
     print("\n" + text)
+    measured = [r for r in rows if not r.fault]
+    kept = history.record([{"group": r.group, "name": r.name, "ours": r.ours, "theirs": r.theirs} for r in measured])
+    if kept:
+        history.main()
+    print(f"kept in {kept}" if kept else "not kept in the history: the tree differs from its commit")
     if options.write:
         DOCUMENT.write_text(document(text, "0.10.2"))
     failed = any(r.fault for r in rows)
