@@ -49,12 +49,13 @@ assert "different type of x: now float32[4]" in text
 compiled = f.lower(x).compile()
 close(compiled(x), np.sin(x), 1e-6)
 assert "sin" in f.lower(x).as_text()
-try:
-    compiled.cost_analysis()
-except jax.errors.CompileError as error:
-    assert "no compiler" in str(error)
-else:
-    raise AssertionError
+for ask in (compiled.cost_analysis, compiled.memory_analysis, compiled.as_text, lambda: f.profile(x)):
+    try:
+        ask()
+    except jax.errors.CompileError as error:
+        assert "no compiler" in str(error)
+    else:
+        raise AssertionError
 import sys
 assert "llvmlite.binding" not in sys.modules
 """

@@ -295,11 +295,13 @@ class JitFunction(Generic[P, R]):
 
         Returns:
           A ``Profile``: ``rows`` with times, bytes and operations, beside what this machine does at most.
-        Example:
-          >>> import catena as jax
-          >>> table = jax.jit(lambda x: jax.numpy.sort(jax.numpy.exp(x))).profile(jax.numpy.ones(1000))
-          >>> [row.what.split()[0] for row in table.rows]
-          ['launch', 'sort', 'launch']
+        Raises:
+          CompileError: there is no compiler.
+
+        >>> import catena as jax
+        >>> table = jax.jit(lambda x: jax.numpy.sort(jax.numpy.exp(x))).profile(jax.numpy.ones(1000))
+        >>> [row.what.split()[0] for row in table.rows]
+        ['launch', 'sort', 'launch']
         """
         return self.lower(*args, **kwargs).compile().profile(*args, **kwargs)
 

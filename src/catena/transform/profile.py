@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from catena.core.lazy import LazyModule, has_compiler
+from catena.core.errors import CompileError
+from catena.core.lazy import NO_COMPILER, LazyModule, has_compiler
 
 compiler_profile = LazyModule("catena.compiler.profile")
 
@@ -57,7 +58,7 @@ REPEATS = 5
 def profile(name: str, closed, values: Sequence[np.ndarray]) -> Profile:
     """The profile of a closed jaxpr on the values of its arguments: that of the quickest of some runs."""
     if not has_compiler():
-        raise RuntimeError("profile: there is no compiler here (see docs/without_llvm.md), so no program to profile")
+        raise CompileError(NO_COMPILER)
     seconds, rows = compiler_profile.profile(closed, values, REPEATS)
     return Profile(name, seconds, rows, compiler_profile.ceilings())
 
