@@ -14,7 +14,8 @@ import pytest
 import catena as jax
 from catena import lax
 from catena import numpy as jnp
-from catena.compiler.machine import Sharing
+from catena.compiler import compile as compiler
+from catena.compiler.machine import X86_64_V3, Sharing
 
 LOOPS = {
     "while, tiny body": lambda x: lax.while_loop(lambda c: c >= 0, lambda c: (c + 1) % 7, x),
@@ -118,6 +119,16 @@ LONG = {
 @pytest.mark.parametrize("name", LONG)
 def test_what_takes_seconds_asks_for_signals(name):
     assert "call i1 @ask_python(" in jax.jit(LONG[name]).lower().compile().as_text()
+
+
+@pytest.mark.parametrize("name", ["a sort", "an order of one row"])
+def test_one_row_that_one_thread_sorts_asks_before_each_pass(name):
+    """Where a processor does not compress vectors, rows are sorted by digits."""
+    programs = LONG | {"an order of one row": lambda: jnp.argsort(jnp.sin(jnp.arange(2.0**26)))}
+    text = compiler.text_of(jax.make_jaxpr(programs[name])(), machine=X86_64_V3)
+    assert "_asking(" in text and "@ask_by_table" in text
+    small = compiler.text_of(jax.make_jaxpr(lambda: jnp.sort(jnp.sin(jnp.arange(2.0**15))))(), machine=X86_64_V3)
+    assert "_asking(" not in small
 
 
 def in_groups(x):

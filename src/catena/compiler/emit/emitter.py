@@ -18,6 +18,7 @@ class Emitter:
         self.needs: dict[str, str] = {}  # helper functions: name -> declaration or definition
         self.count = 0
         self.block = "entry"
+        self.ask: str | None = None  # the address of the table by which long work asks whether to go on
         self.contract = False  # whether a product may be rounded together with the sum that it goes into
 
     def name(self) -> str:

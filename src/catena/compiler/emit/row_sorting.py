@@ -24,6 +24,10 @@ class Rows(Keys):
     def of(cls, keys: Keys) -> Rows:
         return cls(keys.bits, keys.paired, keys.n, keys.quick, keys.limits)
 
+    def asks(self, w) -> bool:
+        """Whether sorting a row takes one thread so long that a signal should end it in between."""
+        return not self.quick and WORK_OF_KEY * self.n >= w.machine.sharing.group
+
     @property
     def types(self) -> list[str]:
         return [f"i{self.bits}", "i32"][: 1 + self.paired]
@@ -40,9 +44,12 @@ class Rows(Keys):
         """The call that brings the keys of the ranks from `low` to `high` of a row to their places."""
         bits, paired = self.bits, self.paired
         if not self.quick:
-            w.helpers[sorting.symbol(bits, paired)] = ("sorting", bits, paired)
+            asks = e.ask is not None
+            key = (bits, paired, sorting.SHORT, asks)
+            w.helpers[sorting.symbol(*key)] = ("sorting", *key)
             order = [x for pair in zip(rows, spares) for x in pair]
-            return e.do(f"call void @{sorting.symbol(bits, paired)}({_pointers(order)}, i64 {n})")
+            ask = f", ptr {e.ask}" if asks else ""
+            return e.do(f"call void @{sorting.symbol(*key)}({_pointers(order)}, i64 {n}{ask})")
         w.helpers.update(quicksort.needs(bits, paired, self.n))
         if self.n <= quicksort.capacity(bits, paired):
             few = quicksort.network_symbol(bits, paired, quicksort.registers(bits, self.n))

@@ -27,7 +27,7 @@ def sort(w, step: Sort) -> None:
         _each_long_row(w, r, step.rows, [at], lambda row: sort_long(w, r, row, [spare], tables, 0, r.n))
     else:
         units = WORK_OF_KEY * step.rows * r.n
-        over_rows(w, [at, spare], step.rows, r.n, lambda e, p, row: _sort_row(w, e, r, p, row), units)
+        over_rows(w, [at, spare], step.rows, r.n, lambda e, p, row: _sort_row(w, e, r, p, row), units, r.asks(w))
 
 
 def _each_long_row(w, r: Rows, rows: int, pointers: list[str], body) -> None:
@@ -60,7 +60,7 @@ def ranks(w, step: Ranks) -> None:
         wanted, result = (e.element(q, t, e.op(f"mul i64 {row}, {each}")) for q, t in zip(p[1:], ("i32", r.types[0])))
         _select_ranks(w, e, r, own, spare, wanted, result, each)
 
-    over_rows(w, pointers, step.rows, r.n, body, WORK_OF_KEY * step.rows * r.n)
+    over_rows(w, pointers, step.rows, r.n, body, WORK_OF_KEY * step.rows * r.n, r.asks(w))
 
 
 def _select_ranks(w, e: Emitter, r: Rows, own: str, spare: str, wanted: str, result: str, each: int) -> None:
@@ -102,7 +102,8 @@ def order(w, step: Order) -> None:
         _long_order(w, orders, tables, _pointers_of_row(w.e, orders, pointers, row, "0"))
         w.e.end_loop(opened)
     else:
-        over_rows(w, pointers, step.rows, n, short, WORK_OF_KEY * step.rows * n)
+        asks = any(o.plan.asks(w) for o in orders)
+        over_rows(w, pointers, step.rows, n, short, WORK_OF_KEY * step.rows * n, asks)
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,8 @@ others.
 `catena_sort_u32(keys, spare, n)` sorts keys; `catena_argsort_u32(keys, spare, index, spare_index, n)` moves
 32-bit indices along with them. Both are stable, and leave the result in the first arrays. A radix pass over a
 digit in which all keys agree is skipped, so small ranges of integers cost few passes. (Knuth, The Art of
-Computer Programming 3, 5.2.5)
+Computer Programming 3, 5.2.5) A function that `asks` has one more argument, a table as `interrupts` makes it, and asks
+before each pass whether to go on; where not, it leaves the keys in some order.
 """
 
 from __future__ import annotations
@@ -15,26 +16,28 @@ SHORT = 32
 
 
 @cache
-def define(bits: int, paired: bool, short: int = SHORT) -> str:
+def define(bits: int, paired: bool, short: int = SHORT, asks: bool = False) -> str:
     """The definition of one sorting function, which inserts up to `short` keys."""
-    name = symbol(bits, paired, short)
+    name = symbol(bits, paired, short, asks)
     extra = ", ptr noalias %index, ptr noalias %spare_index" if paired else ""
+    ask = ", ptr %ask" if asks else ""
     return "\n".join(
         [
-            f"define internal void @{name}(ptr noalias %keys, ptr noalias %spare{extra}, i64 %n) {{",
+            f"define internal void @{name}(ptr noalias %keys, ptr noalias %spare{extra}, i64 %n{ask}) {{",
             "entry:",
             f"  %count = alloca [{256 * (bits // 8)} x i64], align 64",
             f"  %short = icmp sle i64 %n, {short}",
             "  br i1 %short, label %insertion, label %radix",
             *_insertion(bits, paired),
-            *_radix(bits, paired),
+            *_radix(bits, paired, asks),
             "}",
         ]
     )
 
 
-def symbol(bits: int, paired: bool, short: int = SHORT) -> str:
-    return f"catena_{'argsort' if paired else 'sort'}_u{bits}" + (f"_{short}" if short != SHORT else "")
+def symbol(bits: int, paired: bool, short: int = SHORT, asks: bool = False) -> str:
+    name = f"catena_{'argsort' if paired else 'sort'}_u{bits}" + (f"_{short}" if short != SHORT else "")
+    return name + "_asking" if asks else name
 
 
 def _insertion(bits: int, paired: bool) -> list[str]:
@@ -88,8 +91,9 @@ def _insertion(bits: int, paired: bool) -> list[str]:
     ]
 
 
-def _radix(bits: int, paired: bool) -> list[str]:
+def _radix(bits: int, paired: bool, asks: bool) -> list[str]:
     t, passes = f"i{bits}", bits // 8
+    first = [f"ask{p}" if asks else f"pass{p}" for p in range(passes)] + [f"pass{passes}"]  # where passes begin
     lines = [
         "radix:",
         f"  call void @llvm.memset.p0.i64(ptr %count, i8 0, i64 {256 * passes * 8}, i1 false)",
@@ -109,13 +113,13 @@ def _radix(bits: int, paired: bool) -> list[str]:
     lines += [
         "  %h_next = add i64 %h, 1",
         "  %h_more = icmp slt i64 %h_next, %n",
-        "  br i1 %h_more, label %tally, label %pass0",
+        f"  br i1 %h_more, label %tally, label %{first[0]}",
     ]
     source = ("%keys", "%spare", "%index", "%spare_index") if paired else ("%keys", "%spare", "%keys", "%spare")
-    before = "tally"
     for p in range(passes):
-        lines += _pass(bits, paired, p, before, source)
-        before, source = f"end{p}", (f"%from{p}", f"%into{p}", f"%xfrom{p}", f"%xinto{p}")
+        lines += _question(p) if asks else []
+        lines += _pass(bits, paired, p, first[p + 1], source)
+        source = (f"%from{p}", f"%into{p}", f"%xfrom{p}", f"%xinto{p}")
     size = bits // 8
     lines += [
         f"pass{passes}:",
@@ -148,7 +152,16 @@ def _digit(name: str, key: str, bits: int, p: int) -> list[str]:
     ]
 
 
-def _pass(bits: int, paired: bool, p: int, before: str, source: tuple) -> list[str]:
+def _question(p: int) -> list[str]:
+    return [
+        f"ask{p}:",
+        f"  %question{p} = load ptr, ptr %ask",
+        f"  %stop{p} = call i1 %question{p}(ptr %ask)",
+        f"  br i1 %stop{p}, label %done_radix, label %pass{p}",
+    ]
+
+
+def _pass(bits: int, paired: bool, p: int, after: str, source: tuple) -> list[str]:
     """Prefix sums of the counts, then every key to its place; skipped when one digit holds all keys."""
     t, (a, b, xa, xb) = f"i{bits}", source
     move = (
@@ -199,5 +212,5 @@ def _pass(bits: int, paired: bool, p: int, before: str, source: tuple) -> list[s
         f"  %into{p} = phi ptr [ {b}, %pass{p} ], [ {a}, %spread{p} ]",
         f"  %xfrom{p} = phi ptr [ {xa}, %pass{p} ], [ {xb}, %spread{p} ]",
         f"  %xinto{p} = phi ptr [ {xb}, %pass{p} ], [ {xa}, %spread{p} ]",
-        f"  br label %pass{p + 1}",
+        f"  br label %{after}",
     ]

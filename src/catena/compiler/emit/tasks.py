@@ -11,35 +11,49 @@ from catena.compiler.emit import interrupts, parallel
 from catena.compiler.emit.emitter import Emitter
 
 
-def in_tasks(w, pointers: list[str], tasks: int, body: Callable[[Emitter, list[str]], None], units: int = 0) -> None:
-    """Runs what `body` writes, given the pointers, for each task `%k` through the pool; for `units` see there."""
+def in_tasks(
+    w, pointers: list[str], tasks: int, body: Callable[[Emitter, list[str]], None], units: int = 0, ask=None
+) -> None:
+    """Runs what `body` writes, given the pointers, for each task `%k` through the pool; for `units` and `ask` see
+    there.
+    """
     e = Emitter()
     own = [e.op(f"load ptr, ptr {e.element('%args', 'ptr', j)}") for j in range(len(pointers))]
     body(e, own)
     text = "\n".join(["(ptr %args, i64 %k) nounwind {", "entry:", *e.slots, *e.lines, "  ret void", "}"])
-    parallel.through_pool(w, text, pointers, tasks, units=units)
+    parallel.through_pool(w, text, pointers, tasks, units=units, ask=ask)
 
 
 def over_rows(
-    w, pointers: list[str], rows: int, n: int, body: Callable[[Emitter, list[str], str], None], units: int = 0
+    w,
+    pointers: list[str],
+    rows: int,
+    n: int,
+    body: Callable[[Emitter, list[str], str], None],
+    units: int = 0,
+    asks: bool = False,
 ) -> None:
     """Runs what `body` writes, given the pointers and the number of a row, for each row; `%k` is the task. Where that
-    is many `units` of work, it is done in groups of rows, and a signal may end it in between.
+    is many `units` of work, it is done in groups of rows, and a signal may end it in between. Where work on one row
+    `asks` whether to go on, the emitter knows whom.
     """
+    ask = interrupts.table(w) if asks else None
+    given = [*pointers, ask] if asks else pointers
     tasks = w.machine.sharing.tasks(rows, n)
     groups = min(units // w.machine.sharing.group, rows // tasks)
 
     def share(e: Emitter, own: list[str]) -> None:
         start, count = part_of_group(e, own[-1]) if groups > 1 else ("0", str(rows))
         first, stop = balanced(e, start, count, tasks)
+        e.ask = own[len(pointers)] if asks else None
         row, opened = e.begin_loop(first, stop)
         body(e, own[: len(pointers)], row)
         e.end_loop(opened)
 
     if groups > 1:
-        in_groups(w, rows, groups, lambda part: in_tasks(w, [*pointers, part], tasks, share), units)
+        in_groups(w, rows, groups, lambda part: in_tasks(w, [*given, part], tasks, share, ask=ask), units)
     else:
-        in_tasks(w, pointers, tasks, share)
+        in_tasks(w, given, tasks, share, ask=ask)
 
 
 def in_groups(w, count: int, groups: int, run: Callable[[str], None], units: int) -> None:
