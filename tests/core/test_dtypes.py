@@ -330,6 +330,8 @@ def test_user_dtypes(x32):
     for bad in ("foo", 3, np.zeros(2), np.floating):
         with pytest.raises(TypeError, match="zeros: dtype must stand for a dtype"):
             check(bad, "zeros")
+    with pytest.raises(ValueError, match="zeros: dtype must stand for a dtype, got Array.*x.dtype instead of x"):
+        check(jnp.zeros(2), "zeros")
     with pytest.raises(TypeError, match="zeros: dtype must be that of particular keys"):
         check(dtypes.prng_key, "zeros")
     with pytest.raises(ValueError, match="zeros: dtype must not be None"):

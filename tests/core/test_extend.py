@@ -366,3 +366,25 @@ def test_primitives_take_rules_of_every_table(interval_rules):
     with pytest.raises(ValueError, match="a table of rules cannot be called 'bind'"):
         CorePrimitive("bound", bind=rule)
     registry.pop("bound", None)
+
+
+def test_rules_of_linear_and_bilinear_primitives_by_their_short_ways():
+    def primitive(name, f):
+        p = core.Primitive(name)
+        p.def_impl(lambda *args: f(*args))
+        p.def_abstract_eval(lambda *avals: jax.core.ShapedArray(avals[0].shape, avals[0].dtype))
+        return p
+
+    product = primitive("product", jnp.multiply)
+    ad.defbilinear(product, lambda ct, x, y: product.bind(ct, y), lambda ct, x, y: product.bind(x, ct))
+    assert jax.grad(lambda x, y: product.bind(x, y) * 2.0, (0, 1))(3.0, 4.0) == (8.0, 6.0)
+    assert jax.jvp(lambda x: product.bind(x, x), (3.0,), (1.0,)) == (9.0, 6.0)
+    half = primitive("half", lambda x: jnp.asarray(x) / 2)
+    ad.deflinear(half, lambda ct: [half.bind(ct)])
+    assert jax.grad(lambda x: half.bind(x) * half.bind(x))(3.0) == 1.5
+    assert jax.jvp(half.bind, (3.0,), (1.0,)) == (1.5, 0.5)
+    assert ad.get_primitive_transpose(half) is ad.primitive_transposes[half]
+    with pytest.raises(NotImplementedError, match="Transpose rule .* for 'alone' not implemented"):
+        ad.get_primitive_transpose(core.Primitive("alone"))
+    zeros = ad.zeros_like_aval(jax.core.ShapedArray((2,), np.dtype("float32")))
+    assert zeros.shape == (2,) and not zeros.any() and ad.add_jaxvals(1.0, 2.0) == 3.0

@@ -17,7 +17,7 @@ ALIASES = {  # of types, in the words of JAX's signatures
     "Sections", "Shape", "Unflatten", "ConvGeneralDilatedDimensionNumbers", "DotDimensionNumbers",
 }  # fmt: skip
 OF_PYTHON = {"Any", "BinaryIO", "Callable", "Hashable", "Iterable", "PathLike", "Sequence", "None", "True", "False"}
-TYPE_VARIABLES = {"P", "R", "T"}
+TYPE_VARIABLES = set("CPRT")
 RESULTS = {"UniqueAllResult", "UniqueCountsResult", "UniqueInverseResult"}
 RESULTS |= {"EigResult", "EighResult", "QRResult", "SVDResult", "SlogdetResult"}  # named tuples, as NumPy's
 

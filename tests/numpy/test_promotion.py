@@ -251,3 +251,12 @@ def test_the_derivatives_of_a_product_of_two_dtypes_have_the_dtypes_of_its_opera
 def test_a_weak_operand_of_a_product_takes_the_dtype_of_the_other():
     assert jnp.dot(jnp.ones((2, 2), "int8"), jnp.full((2, 2), 3)).dtype == "int8"
     assert jnp.dot(jnp.ones((2, 2), "bfloat16"), jnp.full((2, 2), 3.0)).dtype == "bfloat16"
+
+
+@pytest.mark.parametrize("name", "add gcd lcm heaviside hypot arctan2 nextafter logical_and less power ldexp".split())
+def test_every_function_of_two_arrays_asks_about_ranks(name):
+    a, b = jnp.ones((2, 3), int), jnp.ones(3, int)
+    with jax.numpy_rank_promotion("raise"):
+        for args in ((a, b), (b, a)):
+            with pytest.raises(ValueError, match="rank"):
+                getattr(jnp, name)(*args)

@@ -138,3 +138,19 @@ def test_transformed_functions_say_what_they_are():
     assert repr(jax.vjp(energy, 1.0)[1]).startswith("<VJP of energy at ")
     assert repr(jax.linearize(energy, 1.0)[1]) == "<linear function of tangents of types float32[]>"
     assert "all flags at their defaults" in repr(jax.config) or "=" in repr(jax.config)
+
+
+NESTED = {  # how deep, at least, under the usual recursion limit and with pytest's own frames; docs/differences.md
+    "jvp": (100, lambda f: lambda x: jax.jvp(f, (x,), (jnp.ones(()),))[0]),
+    "linearize": (75, lambda f: lambda x: jax.linearize(f, x)[0]),
+    "vjp": (75, lambda f: lambda x: jax.vjp(f, x)[0]),
+}
+
+
+@pytest.mark.parametrize("name", NESTED)
+def test_transformations_nest(name):
+    depth, transform = NESTED[name]
+    f = lambda x: x * 2
+    for _ in range(depth):
+        f = transform(f)
+    assert f(jnp.ones(())) == 2

@@ -68,8 +68,18 @@ def as_dtype(x):
     if isinstance(x, ScalarType):
         return x.dtype
     if hasattr(x, "shape") and not isinstance(x, type):
-        raise TypeError(f"expected a dtype, got an array of dtype {x.dtype}; pass x.dtype instead of x")
+        # NumPy, which JAX asks here, refuses arrays of its own by a TypeError.
+        error = TypeError if isinstance(x, np.ndarray | np.generic) else ValueError
+        raise error(f"expected a dtype, got an array of dtype {x.dtype}; pass x.dtype instead of x")
     return np.dtype(x)
+
+
+def asked_dtype(dtype, fun_name: str):
+    """The same of the argument ``dtype`` of a function, which the error names."""
+    try:
+        return as_dtype(dtype)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{fun_name}: dtype must stand for a dtype, got {dtype!r}: {error}") from None
 
 
 def _is_python_scalar_type(x) -> bool:
@@ -141,10 +151,7 @@ def check_user_dtype_supported(dtype, fun_name: str):
         return dtype
     if is_extended(dtype):
         raise TypeError(f"{fun_name}: dtype must be that of particular keys, such as key.dtype; got {dtype}")
-    try:
-        full = as_dtype(dtype)
-    except TypeError as error:
-        raise TypeError(f"{fun_name}: dtype must stand for a dtype, got {dtype!r}: {error}") from error
+    full = asked_dtype(dtype, fun_name)
     if full not in KIND and full != float0:
         raise TypeError(f"{fun_name}: dtype must be bool or that of a number, got {full}")
     return full if context.x64 or full not in TO_32_BITS else _without_x64(full, fun_name)

@@ -84,13 +84,13 @@ def zeros(aval):
     return broadcast_in_dim_p.bind(scalar, shape=aval.shape, broadcast_dimensions=())
 
 
-def add_tangents(a, b):
+def add_tangents(x, y):
     """The sum of two tangents or cotangents, either of which may be a symbolic zero."""
-    if type(a) is Zero:
-        return b
-    if type(b) is Zero:
-        return a
-    aval = get_aval(a)
+    if type(x) is Zero:
+        return y
+    if type(y) is Zero:
+        return x
+    aval = get_aval(x)
     if is_stack(aval):
-        return stack_add_p.bind(a, b, aval=aval)
-    return add_any_p.bind(a, b)
+        return stack_add_p.bind(x, y, aval=aval)
+    return add_any_p.bind(x, y)

@@ -26,7 +26,7 @@ class WithoutAxis:
 primitive_batchers = Rules(_batch_rules, WithoutAxis, lambda rule: functools.partial(rule, None))
 
 
-def defvectorized(primitive) -> None:
+def defvectorized(prim) -> None:
     """Of an elementwise primitive of arguments that are mapped along one axis: it takes them as they are.
 
     >>> from catena.extend.core import Primitive
@@ -39,9 +39,9 @@ def defvectorized(primitive) -> None:
         moved = [
             x if d is not_mapped or d == first else move_axis(x, d, first) for x, d in zip(args, dims, strict=True)
         ]
-        return primitive.bind(*moved, **params), first
+        return prim.bind(*moved, **params), first
 
-    primitive_batchers[primitive] = rule
+    primitive_batchers[prim] = rule
 
 
 _absent(globals())

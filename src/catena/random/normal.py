@@ -54,7 +54,7 @@ def inexact_dtype(dtype, name: str):
     """The canonical float or complex dtype asked of the sampler ``name``."""
     if dtype is None:
         return dtypes.canonicalize_dtype(float)
-    full = dtypes.as_dtype(dtype)
+    full = dtypes.asked_dtype(dtype, name)
     if not dtypes.is_inexact(full):
         raise ValueError(f"dtype argument to `{name}` must be a float or complex dtype, got {dtypes.dtype_name(full)}")
     return dtypes.check_user_dtype_supported(dtype, name)

@@ -74,10 +74,7 @@ def float_dtype(dtype, name: str):
     """The canonical float dtype asked of the sampler ``name``, the default one where ``dtype`` is None."""
     if dtype is None:
         return dtypes.canonicalize_dtype(float)
-    try:
-        full = dtypes.as_dtype(dtype)
-    except TypeError as error:
-        raise TypeError(f"{name}: dtype must stand for a dtype, got {dtype!r}: {error}") from None
+    full = dtypes.asked_dtype(dtype, name)
     if not dtypes.is_floating(full):
         raise ValueError(f"dtype argument to `{name}` must be a float dtype, got {dtypes.dtype_name(full)}")
     return dtypes.check_user_dtype_supported(dtype, name)
