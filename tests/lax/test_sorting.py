@@ -5,8 +5,10 @@ import numpy as np
 import pytest
 
 import catena
+import catena.numpy as jnp
 from catena import lax
 from catena.core.dtypes import FLOATS, itemsize_bits
+from catena.lax import native
 from checkers import check_primitive, raises
 
 DTYPES = ["float32", "float16", "int32", "int8", "uint16", "bool", ml_dtypes.bfloat16, ml_dtypes.int4]
@@ -152,3 +154,20 @@ def test_errors():
     )
     raises(ValueError, "top_k is not compatible with complex inputs.", lax.top_k, x.astype(np.complex64), 1)
     raises(ValueError, "operand must be a floating type", lax.approx_max_k, x.astype(np.int32), 1)
+
+
+LONG = {
+    "sort": lambda: jnp.sort(jnp.arange(2**22, dtype="int16")),
+    "argsort": lambda: jnp.argsort(jnp.arange(2**22, dtype="int8")),
+    "integer product": lambda: jnp.ones((300, 300), "int32") @ jnp.ones((300, 301), "int32"),
+}
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_what_numpy_would_work_on_for_long_is_a_program_at_once(monkeypatch, name):
+    """Programs ask for signals."""
+    seen = []
+    kernel = native.kernel
+    monkeypatch.setattr(native, "kernel", lambda *key: (seen.append(key[0].name), kernel(*key))[1])
+    LONG[name]()
+    assert seen

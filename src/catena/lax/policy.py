@@ -50,6 +50,7 @@ class Shaped(NamedTuple):
     exact: bool = False  # whether NumPy and the program give the same bits; of integers and booleans they always do
     narrow: bool = True  # small floats too, which not every operation accumulates alike in NumPy and compiled
     least: int = LARGE  # elements of the first and the last operand, from which on a program runs
+    longest: int = 1 << 25  # elements of the first, from which on it runs at once: NumPy takes long, and no Ctrl-C
 
 
 _number, _product = INTEGERS | SINGLE_AND_DOUBLE | COMPLEXES, INTEGERS | SINGLE_AND_DOUBLE
@@ -97,13 +98,15 @@ def is_small_product(left: int, right: int, k: int) -> bool:
 
 _exact, _exact_wide = Shaped(exact=True), Shaped(exact=True, narrow=False)
 _summing, _wide = Shaped(), Shaped(narrow=False)
+_sorting = Shaped(exact=True, longest=1 << 22)
 SHAPED = {
     **dict.fromkeys("reduce_max reduce_min reduce_and reduce_or reduce_xor argmax argmin".split(), _exact),
-    **dict.fromkeys("sort top_k approx_top_k transpose reduce_window_max reduce_window_min".split(), _exact),
+    **dict.fromkeys("sort top_k approx_top_k".split(), _sorting),
+    **dict.fromkeys("transpose reduce_window_max reduce_window_min".split(), _exact),
     **dict.fromkeys("gather order_statistics scatter scatter-min scatter-max cummax cummin".split(), _exact_wide),
     **dict.fromkeys("reduce_sum reduce_prod reduce reduce_window_sum reduce_window".split(), _summing),
-    "dot_general": Shaped(least=0),  # what is no small product
-    "conv_general_dilated": Shaped(least=1 << 12),
+    "dot_general": Shaped(least=0, longest=LARGE),  # what is no small product
+    "conv_general_dilated": Shaped(least=1 << 12, longest=LARGE),
     **dict.fromkeys("cumsum cumprod cumlogsumexp symmetric_product".split(), _wide),
     **dict.fromkeys("scatter-add scatter-sub scatter-mul".split(), _wide),
     "fft": Shaped(narrow=False, least=1 << 12),

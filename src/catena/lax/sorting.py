@@ -13,6 +13,7 @@ from catena.core.shapes import NUMPY_SORTS, check_positions
 from catena.core.zeros import Zero, get_aval
 from catena.lax import native
 from catena.lax.indexing import gather
+from catena.lax.policy import SHAPED
 from catena.lax.shape import broadcasted_iota, expand_dims
 from catena.lax.structure import canonical_axis
 from catena.lax.windowed import PROMISE_IN_BOUNDS, GatherDimensionNumbers
@@ -126,7 +127,7 @@ def _sort_abstract(*operands, dimension, is_stable, num_keys):
 def _sort_evaluate(*operands, dimension, is_stable, num_keys):
     if operands[0].size == 0:
         return list(operands)
-    if len(operands) == 1 and operands[0].dtype.itemsize > 1:
+    if len(operands) == 1 and operands[0].dtype.itemsize > 1 and operands[0].size < SHAPED["sort"].longest:
         return [sort_values(operands[0], dimension, is_stable)]
     params = {"dimension": dimension, "is_stable": is_stable, "num_keys": num_keys}
     return _sort_repeated(*operands, **params)

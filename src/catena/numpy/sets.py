@@ -107,6 +107,7 @@ def unique(
 
 
 _ALL = (True, True, True, True)
+_FEW = 1 << 12  # elements; of more that differ, NumPy's set of hashes takes thirty times as long as a sort
 
 
 def _unique(name: str, ar, axis, equal_nan: bool, size, fill_value, wanted: tuple = _ALL) -> tuple:
@@ -129,9 +130,11 @@ def _unique(name: str, ar, axis, equal_nan: bool, size, fill_value, wanted: tupl
 
 def _unique_by_numpy(ar, axis, equal_nan: bool, size, fill_value, wanted: tuple) -> tuple:
     dtype = int_of_positions("unique", ar.size + 1) if any(wanted[1:]) else default_int()
-    found = np.unique(ar._value, *wanted[1:], axis, equal_nan=equal_nan)
+    asked = wanted if any(wanted[1:]) else (*wanted[:3], ar.size > _FEW)  # for values alone NumPy hashes
+    found = np.unique(ar._value, *asked[1:], axis, equal_nan=equal_nan)
     found = iter(found if isinstance(found, tuple) else (found,))
-    values, index, inverse, counts = (next(found) if want else None for want in wanted)
+    values, index, inverse, counts = (next(found) if want else None for want in asked)
+    counts = counts if wanted[3] else None
     if size is not None:
         fill = values[0] if fill_value is None else convert(as_operand("unique", fill_value), ar.dtype)._value
         values = _of_size(values, size, fill)
