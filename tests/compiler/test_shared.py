@@ -208,7 +208,7 @@ CASES = {
 def test_a_second_batch_size_compiles_no_kernel_again(case, compiled):
     f, make = CASES[case]
     step = jax.jit(f)
-    for n in (400, 500, 700):
+    for n in (400, 450, 480):  # one number of levels of sums (see `plan.cascades`), on vectors of any width
         np.testing.assert_allclose(step(make(n)).shape, jax.eval_shape(f, make(n)).shape)
     first, *others = compiled
     assert defined(first) > 0 and not first.imports
