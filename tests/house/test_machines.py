@@ -32,8 +32,10 @@ def run_script(script: str, *arguments: str) -> str:
 # ---- systems without what only Linux has
 
 ELSEWHERE = """
-    import ctypes, mmap, os, platform, signal, sys
-    import numpy, scipy, llvmlite.binding, pytest      # they have builds for each system
+    import contextlib, ctypes, mmap, os, platform, signal, sys
+    import numpy, scipy, pytest      # they have builds for each system
+    with contextlib.suppress(ModuleNotFoundError):
+        import llvmlite.binding
 
     class CDLL(ctypes.CDLL):
         def __init__(self, name, *args, **kwargs):
