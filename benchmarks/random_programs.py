@@ -18,7 +18,7 @@ import numpy as np
 import catena as jax
 import catena.numpy as jnp
 from catena import lax
-from catena.compiler import workers
+from catena.compiler.native import workers
 
 ULPS = 16  # for each operation
 LARGEST = 1 << 20  # elements

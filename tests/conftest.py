@@ -46,7 +46,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 import hypothesis  # noqa: E402
 import pytest  # noqa: E402
 
-from catena.compiler import stored  # noqa: E402
+from catena.compiler.native import stored  # noqa: E402
 from catena.core import lazy  # noqa: E402
 from catena.core.config import config  # noqa: E402
 from without_compiler import reason_to_skip, whole_file_reason  # noqa: E402

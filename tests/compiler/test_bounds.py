@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from catena.compiler.emit import bounds
-from catena.compiler.ordering import take_last
+from catena.compiler.graph.ordering import take_last
+from catena.compiler.plan import products
 from catena.core.config import override
 from catena.core.errors import CompileError, JaxRuntimeError
 from compiled import compile_fn, run
@@ -64,7 +64,7 @@ def test_programs_are_as_they_were_outside_of_checked_mode():
 
 
 def test_walks_of_products():
-    bounds.check_walk("it", [(3, 4), (4, 1)], 12)
+    products.check_walk("it", [(3, 4), (4, 1)], 12)
     for steps in ([(3, 4), (5, 1)], [(3, -4)]):
         with pytest.raises(CompileError, match="walks over it"):
-            bounds.check_walk("it", steps, 12)
+            products.check_walk("it", steps, 12)

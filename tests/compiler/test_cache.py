@@ -5,7 +5,7 @@ import os
 import numpy as np
 import pytest
 
-from catena.compiler import cache
+from catena.compiler.native import cache
 from catena.core.config import config
 from compiled import compile_fn
 

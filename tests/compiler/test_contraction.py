@@ -5,10 +5,10 @@ import string
 import numpy as np
 import pytest
 
+from catena.compiler.graph.types import TYPES
 from catena.compiler.machine import AARCH64, X86_64, X86_64_V3, X86_64_V4
 from catena.compiler.plan import contraction
 from catena.compiler.plan.contraction import Axis, Contraction
-from catena.compiler.types import TYPES
 from catena.lax.convolution import ConvDimensionNumbers
 from compiled import check, compile_fn
 

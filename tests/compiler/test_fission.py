@@ -6,7 +6,7 @@ import pytest
 import catena as jax
 import catena.numpy as jnp
 from catena import lax
-from catena.compiler import fission
+from catena.compiler.graph import fission
 
 RNG = np.random.default_rng(0)
 T, B, N, M = 7, 3, 16, 24

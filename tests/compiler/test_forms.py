@@ -4,9 +4,10 @@ without a row.
 
 import pytest
 
-from catena.compiler import body, complex_math, forms, graph
 from catena.compiler.emit import ops
-from catena.compiler.forms import FORMS, OPS
+from catena.compiler.graph import forms, graph
+from catena.compiler.graph.forms import FORMS, OPS
+from catena.compiler.kernels import body, complex_math
 from catena.compiler.plan.passes import RULES
 from catena.core.config import config
 from catena.core.errors import CompileError

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import catena as jax
-from catena.compiler import fourier
+from catena.compiler.graph import fourier
 from catena.lax import fft
 
 REFERENCE = {"FFT": np.fft.fftn, "IFFT": np.fft.ifftn, "RFFT": np.fft.rfftn, "IRFFT": np.fft.irfftn}

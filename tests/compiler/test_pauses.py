@@ -10,8 +10,8 @@ import pytest
 import catena as jax
 from catena import lax
 from catena import numpy as jnp
-from catena.compiler import host
 from catena.compiler.machine import Sharing
+from catena.compiler.native import host
 
 
 def wave(*extents):

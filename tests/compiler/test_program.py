@@ -7,12 +7,12 @@ import pytest
 
 import catena as jax
 import catena.numpy as jnp
-from catena.compiler import compile as compiler
 from catena.compiler.emit.program import RULES as EMITTED
 from catena.compiler.machine import AARCH64, X86_64_V3
+from catena.compiler.native import compile as compiler
 from catena.compiler.plan.passes import PASSES, plan
+from catena.compiler.plan.program import ARENA, Copy, Launch, StackLength, Step
 from catena.compiler.plan.verify import verify
-from catena.compiler.program import ARENA, Copy, Launch, StackLength, Step
 from catena.core.config import config
 from catena.core.errors import CompileError
 from golden_programs import CASES

@@ -5,9 +5,9 @@ import ctypes
 import numpy as np
 import pytest
 
-from catena.compiler import host, link
 from catena.compiler.emit import quicksort, sorting
 from catena.compiler.machine import Machine
+from catena.compiler.native import host, link
 from catena.core.lazy import llvm
 from compiled import check
 

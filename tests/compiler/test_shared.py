@@ -9,8 +9,8 @@ import pytest
 
 import catena as jax
 import catena.numpy as jnp
-from catena.compiler import compile as compiling
-from catena.compiler import link, shared
+from catena.compiler.native import compile as compiling
+from catena.compiler.native import link, shared
 from catena.core.context import context
 from catena.runtime import native
 

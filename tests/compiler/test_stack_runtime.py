@@ -1,4 +1,4 @@
-"""The native functions of stacks (compiler/stacks.py), alone."""
+"""The native functions of stacks (compiler/emit/stacks.py), alone."""
 
 import ctypes
 
@@ -6,7 +6,7 @@ import llvmlite.binding as llvm
 import numpy as np
 import pytest
 
-from catena.compiler.stacks import RUNTIME
+from catena.compiler.emit.stacks import RUNTIME
 from catena.runtime.stacks import Stack, addresses, one_stack
 
 SIGNATURES = {

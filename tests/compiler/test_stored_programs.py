@@ -6,9 +6,9 @@ import pytest
 import catena as jax
 import catena.numpy as jnp
 from catena import lax
-from catena.compiler import cache, programs, stored
-from catena.compiler import compile as compiler
-from catena.compiler.fingerprint import fingerprint
+from catena.compiler.native import cache, programs, stored
+from catena.compiler.native import compile as compiler
+from catena.compiler.native.fingerprint import fingerprint
 from catena.core.config import config
 from catena.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
 from catena.core.primitive import registry

@@ -11,9 +11,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from catena.compiler import host, link
 from catena.compiler.emit import halves
 from catena.compiler.machine import AARCH64, X86_64, X86_64_V3
+from catena.compiler.native import host, link
 from catena.core.errors import CompileError
 from catena.runtime.native import Code
 
@@ -38,7 +38,7 @@ def test_programs_for_other_machines():
 
 VALUES = """
 import numpy as np, catena as jax, catena.numpy as jnp
-from catena.compiler import host
+from catena.compiler.native import host
 x = np.linspace(-4, 4, 1003, dtype=np.float32)
 def f(x):
     h = x.astype(jnp.float16) * 3

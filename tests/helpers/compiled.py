@@ -4,9 +4,9 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from catena.compiler import compile as compiler
-from catena.compiler.compile import compile_region
-from catena.compiler.graph import Builder
+from catena.compiler.graph.graph import Builder
+from catena.compiler.native import compile as compiler
+from catena.compiler.native.compile import compile_region
 from catena.compiler.plan.verify import verify
 from catena.core.config import config
 

@@ -20,10 +20,10 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[2] / "src"))
 
 import catena as jax
-from catena.compiler import compile as compiler
-from catena.compiler import link
 from catena.compiler.emit import entry
 from catena.compiler.machine import AARCH64, ICE_LAKE, LEVELS, X86_64_V3, Machine
+from catena.compiler.native import compile as compiler
+from catena.compiler.native import link
 from catena.core.config import override
 from catena.core.lazy import llvm
 from catena.runtime import kernels, library

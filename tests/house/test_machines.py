@@ -12,7 +12,7 @@ import pytest
 
 import catena as jax
 import catena.numpy as jnp
-from catena.compiler import host
+from catena.compiler.native import host
 from catena.lax import linalg
 from catena.runtime import kernels, lapack_calls, layout, library
 from catena.transform import execute

@@ -14,7 +14,7 @@ import pytest
 import catena
 import catena.numpy as jnp
 from catena import lax
-from catena.compiler import elementwise as compiled_loops
+from catena.compiler.native import elementwise as compiled_loops
 from catena.core.config import override
 from catena.core.lazy import load
 from catena.lax import native, policy
@@ -136,7 +136,7 @@ def jaxpr_of(fun, *dtypes):
 
 
 def test_a_loop_without_an_image_is_loaded_by_llvm(monkeypatch):
-    monkeypatch.setattr(load("catena.compiler.compile"), "loop_image", lambda text: None)
+    monkeypatch.setattr(load("catena.compiler.native.compile"), "loop_image", lambda text: None)
     dtype = np.dtype("float32")
     ufunc = compiled_loops.ufunc("linked", jaxpr_of(lambda x: lax.exp(x) + 1, dtype), (dtype,), ("no image",))
     x = numbers("float32")

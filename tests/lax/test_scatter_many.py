@@ -5,7 +5,7 @@ import pytest
 
 import catena as jax
 import catena.numpy as jnp
-from catena.compiler import indexing
+from catena.compiler.graph import indexing
 
 rng = np.random.default_rng(8)
 UFUNCS = {"add": np.add, "mul": np.multiply, "min": np.minimum, "max": np.maximum}

@@ -8,8 +8,8 @@ import pytest
 import catena as jax
 import catena.numpy as jnp
 from catena import random
-from catena.compiler import compile as compiler
-from catena.compiler import host, stored
+from catena.compiler.native import compile as compiler
+from catena.compiler.native import host, stored
 from catena.core import lazy
 from catena.core.config import config
 from catena.random import kernels

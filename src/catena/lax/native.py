@@ -20,7 +20,7 @@ from catena.runtime import buffers
 from catena.transform import interpreted
 from catena.transform.execute import program_of, run_entry
 
-compiled_loops = LazyModule("catena.compiler.elementwise")
+compiled_loops = LazyModule("catena.compiler.native.elementwise")
 
 # ------------------------------------------------------------------------------------------------------------
 # Loops

@@ -4,8 +4,8 @@ A sampler whose element ``i`` depends on element ``i`` of the random bits alone 
 and of 1,024 elements that start at any position; a draw of any shape is a few calls of these. So new shapes compile
 nothing, results do not depend on how they are computed, and the first draw in a process is quick.
 
-The small kernels of the package's own samplers are kept on disk whole (``compiler/stored.py``): another process finds
-them by name, and neither traces nor compiles.
+The small kernels of the package's own samplers are kept on disk whole (``compiler/native/stored.py``): another process
+finds them by name, and neither traces nor compiles.
 
 While such a kernel is traced there is a *window*, ``window.place``: the 64-bit position of the first element, and the
 size. Inside it a sampler that asks for bits of its shape is given those of the window (``primitives.bits_of``).
@@ -34,8 +34,8 @@ from catena.random import reuse
 from catena.random.dtype import STORAGE, U32, generator_of, stored
 from catena.transform.execute import run_entry
 
-compiler = LazyModule("catena.compiler.compile")
-stored_programs = LazyModule("catena.compiler.stored")
+compiler = LazyModule("catena.compiler.native.compile")
+stored_programs = LazyModule("catena.compiler.native.stored")
 
 LARGE, SMALL = 1 << 16, 1 << 10
 WORD = ShapedArray((), U32)

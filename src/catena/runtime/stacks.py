@@ -1,7 +1,7 @@
 """Stacks of finished programs: who owns their memory, and what an array of stacks holds.
 
 An array of stacks is a NumPy array of ``Stack`` objects. A stack that a compiled program made is the address
-of a record in native memory (``compiler/stacks.py`` describes it), kept alive by the arena of that run; one
+of a record in native memory (``compiler/emit/stacks.py`` describes it), kept alive by the arena of that run; one
 that was made in Python is a list of items, laid out as such a record when a compiled program asks for its
 address.
 """

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from catena.compiler import cache
+from catena.compiler.native import cache
 from catena.core import config, lazy
 from catena.core.device import devices
 from catena.runtime import threads

@@ -29,7 +29,7 @@ from catena.runtime import buffers, stacks
 from catena.transform.interpreted import Interpreted
 from catena.transform.memo import memoised
 
-programs = LazyModule("catena.compiler.programs")
+programs = LazyModule("catena.compiler.native.programs")
 
 
 class Program:

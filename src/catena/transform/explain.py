@@ -4,7 +4,7 @@ from catena.core.lazy import LazyModule, has_compiler
 from catena.core.source import function_place
 from catena.transform import misses
 
-compiler = LazyModule("catena.compiler.compile")
+compiler = LazyModule("catena.compiler.native.compile")
 
 
 def explanation(compiled, keys: list[tuple], names: list[str]) -> str:

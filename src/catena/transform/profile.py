@@ -10,7 +10,7 @@ import numpy as np
 from catena.core.errors import CompileError
 from catena.core.lazy import NO_COMPILER, LazyModule, has_compiler
 
-compiler_profile = LazyModule("catena.compiler.profile")
+compiler_profile = LazyModule("catena.compiler.native.profile")
 
 
 class Profile:

@@ -23,7 +23,7 @@ from catena.transform.execute import program_of, run_program
 from catena.transform.jit_primitive import jit_p
 from catena.transform.profile import Profile, profile
 
-compiler = LazyModule("catena.compiler.compile")
+compiler = LazyModule("catena.compiler.native.compile")
 
 
 class ArgInfo:

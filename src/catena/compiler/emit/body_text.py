@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from catena.compiler import loops
 from catena.compiler.emit import ops
 from catena.compiler.emit.bounds import Guard
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.emit.layout import Layout
-from catena.compiler.loops import LOADS
-from catena.compiler.types import TYPES, constant, vector
+from catena.compiler.graph.types import TYPES, constant, vector
+from catena.compiler.kernels import loops
+from catena.compiler.kernels.loops import LOADS
 
 
 class Copy:

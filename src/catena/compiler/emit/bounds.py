@@ -7,8 +7,7 @@ Masked lanes may point anywhere. What tiles of products read is known when they 
 
 from __future__ import annotations
 
-from catena.compiler.types import Type
-from catena.core.errors import CompileError
+from catena.compiler.graph.types import Type
 from catena.runtime.status import FIRST_VIOLATION
 
 GLOBAL = "@violation = global i64 0, align 8\n"
@@ -93,13 +92,3 @@ def stop_if_violated(w) -> None:
     e.do(f"store i64 {found}, ptr %status")
     e.jump("finish")
     e.start(go)
-
-
-def check_walk(what: str, steps, size: int) -> None:
-    """Raises unless a walk of `(extent, stride)` steps from the first of `size` elements stays among them."""
-    if any(n == 0 for n, _ in steps):
-        return
-    reach = [(n - 1) * stride for n, stride in steps]
-    low, high = sum(r for r in reach if r < 0), sum(r for r in reach if r > 0)
-    if low < 0 or high >= size:
-        raise CompileError(f"a product walks over {what} from {low} to {high}, beyond its {size} elements")

@@ -19,8 +19,8 @@ from functools import cache
 
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.emit.module import NOT_INLINED
-from catena.compiler.fourier import MOST_RADIX, root_of_unity
-from catena.compiler.types import TYPES, constant, vector
+from catena.compiler.graph.fourier import MOST_RADIX, root_of_unity
+from catena.compiler.graph.types import TYPES, constant, vector
 
 
 class Lanes:

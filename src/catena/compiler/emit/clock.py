@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from catena.compiler.program import Program, Step
+from catena.compiler.plan.program import Program, Step
 
 TEXT = """
 declare i32 @clock_gettime(i32, ptr)

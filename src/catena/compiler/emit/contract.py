@@ -10,7 +10,7 @@ import math
 from catena.compiler.emit import launches, parallel, tiles
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.plan.contraction import Plan, Tasks
-from catena.compiler.program import Contract
+from catena.compiler.plan.program import Contract
 
 
 def contract(w, step: Contract) -> None:

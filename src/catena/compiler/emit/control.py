@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from catena.compiler.emit import interrupts
-from catena.compiler.program import Branch, Buffer, Scan, While
+from catena.compiler.plan.program import Branch, Buffer, Scan, While
 
 
 def while_loop(w, step: While) -> None:

@@ -5,7 +5,7 @@ on them.
 from __future__ import annotations
 
 from catena.compiler.emit import small_floats
-from catena.compiler.types import TYPES, Type, vector
+from catena.compiler.graph.types import TYPES, Type, vector
 
 
 class Emitter:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from catena.compiler.emit import stack_steps
 from catena.compiler.emit.module import Module
 from catena.compiler.emit.program import ProgramWriter
-from catena.compiler.program import Program
+from catena.compiler.plan.program import Program
 from catena.runtime import kernels
 from catena.runtime.layout import DATA, FLAGS, READY, TUPLE_ITEMS
 from catena.runtime.status import OUT_OF_MEMORY

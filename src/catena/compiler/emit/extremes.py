@@ -14,8 +14,8 @@ from __future__ import annotations
 import numpy as np
 
 from catena.compiler.emit import folds, ops
-from catena.compiler.loops import accumulator_type, is_extreme
-from catena.compiler.types import DTYPES, TYPES, Type, constant, vector
+from catena.compiler.graph.types import DTYPES, TYPES, Type, constant, vector
+from catena.compiler.kernels.loops import accumulator_type, is_extreme
 
 COMPONENTS = (("max", "int"), ("max", "uint"), ("min", "int"))
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from catena.compiler.emit import ops
-from catena.compiler.loops import COMBINE, Fold, accumulator_type
+from catena.compiler.graph.types import TYPES, constant, vector
+from catena.compiler.kernels.loops import COMBINE, Fold, accumulator_type
 from catena.compiler.plan.cascades import is_cascaded
-from catena.compiler.types import TYPES, constant, vector
 
 REDUCE_INT = {"sum": "add", "prod": "mul", "and": "and", "or": "or", "xor": "xor"}
 

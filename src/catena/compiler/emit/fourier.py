@@ -8,7 +8,7 @@ from catena.compiler.emit import butterflies, half_spectrum
 from catena.compiler.emit.butterflies import Pass
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.emit.tasks import over_rows
-from catena.compiler.fourier import (
+from catena.compiler.graph.fourier import (
     half_roots,
     is_split,
     is_written_out,
@@ -17,9 +17,9 @@ from catena.compiler.fourier import (
     roots_of_pass,
     twist_roots,
 )
+from catena.compiler.graph.types import TYPES, literal
 from catena.compiler.plan.fourier import COLUMNS, FEW, HALVES, MANY, SHORT, Half, Numbers, Sweep, Transforms
-from catena.compiler.program import Transform
-from catena.compiler.types import TYPES, literal
+from catena.compiler.plan.program import Transform
 
 LINE = 64
 WORK = 64  # units of work (see `plan.sharing.work`) for each number in a sweep

@@ -11,7 +11,7 @@ import numpy as np
 from catena.compiler.emit import parallel
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.plan.products import Product
-from catena.compiler.program import Gemm
+from catena.compiler.plan.program import Gemm
 from catena.runtime import kernels
 from catena.runtime import library as routines
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from catena.compiler import loops
 from catena.compiler.emit import bounds, interrupts, parallel
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.emit.nest import NestWriter
-from catena.compiler.loops import Nest
+from catena.compiler.kernels import loops
+from catena.compiler.kernels.loops import Nest
 from catena.compiler.plan.pauses import Pause
+from catena.compiler.plan.program import Launch, Rows
 from catena.compiler.plan.ranges import Open
-from catena.compiler.program import Launch, Rows
 
 MOST_TEXTS = 2048
 _texts: dict[tuple, tuple[str, dict]] = {}  # of nests that are functions, with the helpers that they need

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from functools import cached_property
 
-from catena.compiler import affine
-from catena.compiler.affine import Affine
-from catena.compiler.loops import LOADS, Nest
-from catena.compiler.types import TYPES
+from catena.compiler.graph import affine
+from catena.compiler.graph.affine import Affine
+from catena.compiler.graph.types import TYPES
+from catena.compiler.kernels.loops import LOADS, Nest
 
 
 class Layout:

@@ -6,7 +6,7 @@ import numpy as np
 
 from catena.compiler.emit import parallel, tasks
 from catena.compiler.emit.emitter import Emitter
-from catena.compiler.program import Host, Lapack
+from catena.compiler.plan.program import Host, Lapack
 from catena.runtime import kernels
 from catena.runtime import library as routines
 

@@ -1,4 +1,4 @@
-"""The inner loop of a NumPy ufunc: an elementwise graph over ``BLOCK`` elements, run along strided operands.
+"""The inner loop of a NumPy ufunc: an elementwise graph over a block of elements, run along strided operands.
 
 NumPy gives the addresses of the operands, their number of elements and the distances between these. Operands that lie
 side by side are read where they are; others, and the rest of an array that is no whole block, go through a block on
@@ -7,32 +7,31 @@ the stack. So one code computes each element, wherever it lies and however many 
 
 from __future__ import annotations
 
-from catena.compiler.elementwise import BLOCK
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.emit.module import Module
 from catena.compiler.emit.program import ProgramWriter
-from catena.compiler.graph import Value
-from catena.compiler.program import Program
+from catena.compiler.graph.graph import Value
+from catena.compiler.plan.program import Program
 
 
 def write_loop(w: ProgramWriter, program: Program, operands: list[Value]) -> Module | None:
-    """The module with the function ``loop`` for a program over ``BLOCK`` elements, given the values that are its
+    """The module with the function ``loop`` for a program over a block of elements, given the values that are its
     arguments and results; None where it needs more than memory on the stack: tables, routines, large temporaries.
     """
     w.sites = None  # no checks of bounds: blocks are as long as the nests that run over them
-    e, inputs = w.e, len(program.inputs)
+    e, inputs, block = w.e, len(program.inputs), operands[-1].size
     sizes = [v.dtype.itemsize for v in operands]
     total = e.op("load i64, ptr %dims")
     bases = [e.op(f"load ptr, ptr {e.element('%args', 'ptr', i)}") for i in range(len(operands))]
     steps = [e.op(f"load i64, ptr {e.element('%steps', 'i64', i)}") for i in range(len(operands))]
     dense = [e.op(f"icmp eq i64 {step}, {size}") for step, size in zip(steps, sizes)]
-    staged = [_cleared_block(e, size) for size in sizes]
+    staged = [_cleared_block(e, block * size) for size in sizes]
     some, done = e.label(), e.label()
     e.branch(e.op(f"icmp sgt i64 {total}, 0"), some, done)
     e.start(some)
-    start, opened = e.begin_loop(0, total, BLOCK)
-    count = e.op(f"call i64 @llvm.smin.i64(i64 {e.op(f'sub i64 {total}, {start}')}, i64 {BLOCK})")
-    whole = e.op(f"icmp eq i64 {count}, {BLOCK}")
+    start, opened = e.begin_loop(0, total, block)
+    count = e.op(f"call i64 @llvm.smin.i64(i64 {e.op(f'sub i64 {total}, {start}')}, i64 {block})")
+    whole = e.op(f"icmp eq i64 {count}, {block}")
     there = []
     for i, buffer in enumerate([*program.inputs, *program.outputs]):
         first = e.op(f"getelementptr i8, ptr {bases[i]}, i64 {e.op(f'mul i64 {start}, {steps[i]}')}")
@@ -55,8 +54,8 @@ def write_loop(w: ProgramWriter, program: Program, operands: list[Value]) -> Mod
 
 def _cleared_block(e: Emitter, size: int) -> str:
     """A block on the stack. Its elements beyond the last operand's are computed with, so they are numbers."""
-    block = e.slot(f"[{BLOCK * size} x i8]", 64)
-    e.do(f"store <{BLOCK * size} x i8> zeroinitializer, ptr {block}, align 64")
+    block = e.slot(f"[{size} x i8]", 64)
+    e.do(f"store <{size} x i8> zeroinitializer, ptr {block}, align 64")
     return block
 
 

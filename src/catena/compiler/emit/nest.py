@@ -13,13 +13,13 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from catena.compiler import loops
 from catena.compiler.emit import cascades, extremes, folds, pauses
 from catena.compiler.emit.body_text import BodyWriter, Copy
 from catena.compiler.emit.bounds import Guard
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.emit.layout import Layout
-from catena.compiler.loops import Nest
+from catena.compiler.kernels import loops
+from catena.compiler.kernels.loops import Nest
 from catena.compiler.plan.cascades import plan as plan_cascade
 from catena.compiler.plan.pauses import Pause, beside
 from catena.compiler.plan.ranges import Range

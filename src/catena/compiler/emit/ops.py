@@ -11,8 +11,8 @@ from __future__ import annotations
 from catena.compiler import vector_math
 from catena.compiler.emit import special
 from catena.compiler.emit.emitter import Emitter
-from catena.compiler.forms import OPS
-from catena.compiler.types import TYPES, Type, constant, vector
+from catena.compiler.graph.forms import OPS
+from catena.compiler.graph.types import TYPES, Type, constant, vector
 from catena.core.errors import CompileError
 
 COMPARE = {

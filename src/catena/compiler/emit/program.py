@@ -29,10 +29,10 @@ from catena.compiler.emit import (
 from catena.compiler.emit.clock import Clock
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.emit.module import Module, Texts
-from catena.compiler.graph import Value
+from catena.compiler.graph.graph import Value
 from catena.compiler.machine import Machine
 from catena.compiler.plan.memory import SLOT_BYTES
-from catena.compiler.program import (
+from catena.compiler.plan.program import (
     ARENA,
     CONSTANT,
     NULL,

@@ -13,8 +13,8 @@ from functools import cache
 
 from catena.compiler.emit import parallel, sorting
 from catena.compiler.emit.emitter import Emitter
+from catena.compiler.plan.program import Select
 from catena.compiler.plan.sorting import BLOCK, FEW
-from catena.compiler.program import Select
 
 WORK = 4  # units of work (see `plan.sharing.work`) for each key
 

@@ -15,7 +15,7 @@ from functools import cache
 import ml_dtypes
 import numpy as np
 
-from catena.compiler.types import DTYPES, vector
+from catena.compiler.graph.types import DTYPES, vector
 from catena.core.dtypes import itemsize_bits
 
 BY_TABLE = frozenset({"float8_e8m0fnu"})

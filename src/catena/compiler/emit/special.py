@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from catena.compiler.emit.emitter import Emitter
-from catena.compiler.types import DTYPES, TYPES, Type, constant, vector
+from catena.compiler.graph.types import DTYPES, TYPES, Type, constant, vector
 from catena.core.dtypes import itemsize_bits
 
 

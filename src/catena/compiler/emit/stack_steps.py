@@ -1,4 +1,4 @@
-"""Steps that make, write and read stacks, as calls of the functions in `compiler/stacks.py`.
+"""Steps that make, write and read stacks, as calls of the functions in `compiler/emit/stacks.py`.
 
 The stacks of a run hang on the slot `%stacks` of the entry function. They are freed when the program returns,
 unless it returns stacks: then the head of their chain goes to one more result, and the caller owns them.
@@ -6,8 +6,8 @@ unless it returns stacks: then the head of their chain goes to one more result, 
 
 from __future__ import annotations
 
-from catena.compiler import stacks
-from catena.compiler.program import NewStack, ReadStack, StackLength, WriteStack
+from catena.compiler.emit import stacks
+from catena.compiler.plan.program import NewStack, ReadStack, StackLength, WriteStack
 from catena.runtime.status import OUT_OF_MEMORY
 
 

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from catena.compiler.emit.emitter import Emitter
-from catena.compiler.types import Type, vector
+from catena.compiler.graph.types import Type, vector
 
 
 class Term(NamedTuple):

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from catena.compiler.loops import Nest
-from catena.compiler.types import TYPES
+from catena.compiler.graph.types import TYPES
+from catena.compiler.kernels.loops import Nest
 
 BLOCK = 32  # steps of a block, and blocks of a block of the next level
 

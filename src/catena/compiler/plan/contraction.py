@@ -11,8 +11,8 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+from catena.compiler.graph.types import Type
 from catena.compiler.machine import Machine, Products
-from catena.compiler.types import Type
 
 
 class Axis(NamedTuple):

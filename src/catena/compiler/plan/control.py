@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from catena.compiler import forms
-from catena.compiler.forms import FORMS
-from catena.compiler.graph import Region, Value
+from catena.compiler.graph import forms
+from catena.compiler.graph.forms import FORMS
+from catena.compiler.graph.graph import Region, Value
 from catena.compiler.plan.fuse import control_regions
 from catena.compiler.plan.memory import SLOT_BYTES
 from catena.compiler.plan.planner import Frame, Planner
-from catena.compiler.program import SLICE, SLOT, Branch, Buffer, Scan, While
+from catena.compiler.plan.program import SLICE, SLOT, Branch, Buffer, Scan, While
 
 
 def while_loop(p: Planner, frame: Frame, i: int, node: Value) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 
-from catena.compiler.graph import Value
+from catena.compiler.graph.graph import Value
 from catena.compiler.plan import products, stitch
 from catena.compiler.plan.fuse import Fused, Step
 

@@ -12,12 +12,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from catena.compiler.fourier import REAL, cost, radices
-from catena.compiler.graph import Value
+from catena.compiler.graph.fourier import REAL, cost, radices
+from catena.compiler.graph.graph import Value
+from catena.compiler.graph.types import TYPES
 from catena.compiler.machine import Machine
 from catena.compiler.plan.planner import Frame, Planner
-from catena.compiler.program import Transform
-from catena.compiler.types import TYPES
+from catena.compiler.plan.program import Transform
 from catena.core.dtypes import KIND
 
 

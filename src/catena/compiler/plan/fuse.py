@@ -18,8 +18,8 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
-from catena.compiler.forms import COSTLY, FORMS
-from catena.compiler.graph import Region, Value
+from catena.compiler.graph.forms import COSTLY, FORMS
+from catena.compiler.graph.graph import Region, Value
 
 MAX_DEPTH, MAX_OPS, MAX_ROOTS, MAX_KERNEL = 48, 100, 12, 160
 CHEAP = 2

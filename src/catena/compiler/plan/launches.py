@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 
-from catena.compiler import loops
-from catena.compiler.loops import Nest
+from catena.compiler.kernels import loops
+from catena.compiler.kernels.loops import Nest
 from catena.compiler.plan import partial, pauses, ranges, sharing, stitch
 from catena.compiler.plan.planner import Frame, Planner
-from catena.compiler.program import Launch, Rows, nest_flops
+from catena.compiler.plan.program import Launch, Rows, nest_flops
 
 INLINE, INLINE_IN_LOOP = 64, 4096  # nests of at most so much work (blocks * statements) are written in place
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from catena.compiler import forms
-from catena.compiler.graph import Value
+from catena.compiler.graph import forms
+from catena.compiler.graph.graph import Value
 from catena.compiler.plan.planner import Frame, Planner
-from catena.compiler.program import Host, Lapack, NewStack, ReadStack, StackLength, WriteStack
+from catena.compiler.plan.program import Host, Lapack, NewStack, ReadStack, StackLength, WriteStack
 
 PASSES = 16  # that a routine makes over a matrix for each of its rows, when it is asked how long many will take
 CALL = 64  # what a call costs besides, as so many more elements in each row

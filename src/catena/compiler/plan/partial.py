@@ -8,14 +8,14 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from catena.compiler import affine
-from catena.compiler.body import Stmt
-from catena.compiler.forms import NOTHING
-from catena.compiler.graph import Value
-from catena.compiler.loops import COMBINE, Fold, Nest, accumulator_type
+from catena.compiler.graph import affine
+from catena.compiler.graph.forms import NOTHING
+from catena.compiler.graph.graph import Value
+from catena.compiler.graph.types import DTYPES
+from catena.compiler.kernels.body import Stmt
+from catena.compiler.kernels.loops import COMBINE, Fold, Nest, accumulator_type
 from catena.compiler.machine import Sharing
 from catena.compiler.plan import ranges, sharing
-from catena.compiler.types import DTYPES
 from catena.core.dtypes import KIND
 
 FEWEST = 8  # iterations in a chunk for each partial result that it leaves

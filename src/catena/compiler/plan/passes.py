@@ -12,13 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from catena.compiler.graph import Region
+from catena.compiler.graph.graph import Region
 from catena.compiler.machine import Machine
-from catena.compiler.nests import NestBuilder
 from catena.compiler.plan import control, epilogues, fourier, launches, libraries, products, sorting, stitch
 from catena.compiler.plan.fuse import Fused, fuse
+from catena.compiler.plan.nests import NestBuilder
 from catena.compiler.plan.planner import Planner
-from catena.compiler.program import ARGUMENT, RESULT, Buffer, Program
+from catena.compiler.plan.program import ARGUMENT, RESULT, Buffer, Program
 
 RULES = {
     **launches.RULES,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from catena.compiler.loops import Nest
+from catena.compiler.kernels.loops import Nest
 from catena.compiler.machine import Sharing
 from catena.compiler.plan import sharing
 from catena.compiler.plan.cascades import Cascade

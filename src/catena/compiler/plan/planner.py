@@ -12,14 +12,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from catena.compiler import loops
-from catena.compiler.graph import Value
+from catena.compiler.graph.graph import Value
+from catena.compiler.kernels import loops
 from catena.compiler.machine import Machine
-from catena.compiler.nests import NestBuilder
 from catena.compiler.plan.fuse import Fused
 from catena.compiler.plan.fuse import Step as FusedStep
 from catena.compiler.plan.memory import SLOT_BYTES, SLOTS, Arena
-from catena.compiler.program import ARENA, CONSTANT, SLOT, Block, Buffer, Copy, Step
+from catena.compiler.plan.nests import NestBuilder
+from catena.compiler.plan.program import ARENA, CONSTANT, SLOT, Block, Buffer, Copy, Step
 from catena.core.errors import CompileError
 
 

@@ -14,19 +14,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from catena.compiler.emit import bounds
-from catena.compiler.forms import NOTHING, Convolve, Slice, Transpose
-from catena.compiler.graph import Value
+from catena.compiler.graph.forms import NOTHING, Convolve, Slice, Transpose
+from catena.compiler.graph.graph import Value
+from catena.compiler.graph.types import NAMES, TYPES
 from catena.compiler.plan import contraction, stitch
 from catena.compiler.plan.contraction import Axis, Contraction
 from catena.compiler.plan.fuse import Step
 from catena.compiler.plan.launches import launch, schedule
 from catena.compiler.plan.planner import Frame, Planner
+from catena.compiler.plan.program import NULL, Buffer, Contract, Gemm
 from catena.compiler.plan.stitch import RowGroup
-from catena.compiler.program import NULL, Buffer, Contract, Gemm
-from catena.compiler.types import NAMES, TYPES
 from catena.core.context import context
 from catena.core.dtypes import KIND
+from catena.core.errors import CompileError
 
 FLOOR = 16 * 16 * 16  # multiplications from which a product is more than a loop nest
 FEWEST_COLUMNS = 4  # of a product by tiles, whose lanes are columns; with fewer, lanes are terms
@@ -146,9 +146,19 @@ def _contract(p: Planner, frame: Frame, step: Step, operands, axes, layout) -> N
 def _check_bounds(form: Contraction, a: Value, b: Value, v: Value, columns) -> None:
     """In checked mode, that the walks over the operands and the result stay inside: their steps are all known."""
     axes = [*form.batch, *form.rows, *form.terms, *columns]
-    bounds.check_walk("its left operand", [(x.extent, x.a) for x in axes], a.size)
-    bounds.check_walk("its right operand", [(x.extent, x.b) for x in axes], b.size)
-    bounds.check_walk("its result", [(x.extent, x.c) for x in axes if x not in columns] + [(form.columns, 1)], v.size)
+    check_walk("its left operand", [(x.extent, x.a) for x in axes], a.size)
+    check_walk("its right operand", [(x.extent, x.b) for x in axes], b.size)
+    check_walk("its result", [(x.extent, x.c) for x in axes if x not in columns] + [(form.columns, 1)], v.size)
+
+
+def check_walk(what: str, steps, size: int) -> None:
+    """Raises unless a walk of `(extent, stride)` steps from the first of `size` elements stays among them."""
+    if any(n == 0 for n, _ in steps):
+        return
+    reach = [(n - 1) * stride for n, stride in steps]
+    low, high = sum(r for r in reach if r < 0), sum(r for r in reach if r > 0)
+    if low < 0 or high >= size:
+        raise CompileError(f"a product walks over {what} from {low} to {high}, beyond its {size} elements")
 
 
 def _epilogue(p: Planner, frame: Frame, step: Step, plan: contraction.Plan):

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from catena.compiler import affine
-from catena.compiler.loops import Nest, is_idempotent
+from catena.compiler.graph import affine
+from catena.compiler.kernels.loops import Nest, is_idempotent
 from catena.compiler.plan import cascades
 
 

@@ -6,8 +6,8 @@ the number of threads.
 
 from __future__ import annotations
 
-from catena.compiler.forms import COSTLY
-from catena.compiler.loops import Nest
+from catena.compiler.graph.forms import COSTLY
+from catena.compiler.kernels.loops import Nest
 from catena.compiler.machine import Sharing
 
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from catena.compiler.graph import Value
+from catena.compiler.graph.graph import Value
 from catena.compiler.machine import Machine, Sorting
 from catena.compiler.plan.planner import Frame, Planner
-from catena.compiler.program import Buffer, Order, Ranks, Select, Sort
+from catena.compiler.plan.program import Buffer, Order, Ranks, Select, Sort
 
 # Selection: the buffer for what passes the threshold.
 LEAST_ROOM = 256  # keys in the buffer; at least, ROOM times k

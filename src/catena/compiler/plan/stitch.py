@@ -16,11 +16,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from catena.compiler import affine, loops
-from catena.compiler.loops import LOADS, Nest
+from catena.compiler.graph import affine
+from catena.compiler.graph.types import TYPES
+from catena.compiler.kernels import loops
+from catena.compiler.kernels.loops import LOADS, Nest
 from catena.compiler.machine import Machine
 from catena.compiler.plan.fuse import Fused, Step
-from catena.compiler.types import TYPES
 
 AHEAD = 24  # steps to look over for members
 

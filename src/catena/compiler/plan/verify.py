@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from catena.compiler import loops
-from catena.compiler.program import ARENA, ARGUMENT, CONSTANT, NULL, Block, Buffer, Copy, Launch, Program, Step
+from catena.compiler.kernels import loops
+from catena.compiler.plan.program import ARENA, ARGUMENT, CONSTANT, NULL, Block, Buffer, Copy, Launch, Program, Step
 from catena.core.errors import CompileError
 
 

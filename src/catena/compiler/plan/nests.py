@@ -7,12 +7,13 @@ import math
 
 import numpy as np
 
-from catena.compiler import affine, loops
-from catena.compiler.body import INDEX, Body, clamped_start, places
-from catena.compiler.graph import Value
-from catena.compiler.loops import Fold, Nest, Store
+from catena.compiler.graph import affine
+from catena.compiler.graph.graph import Value
+from catena.compiler.graph.types import NAMES
+from catena.compiler.kernels import loops
+from catena.compiler.kernels.body import INDEX, Body, clamped_start, places
+from catena.compiler.kernels.loops import Fold, Nest, Store
 from catena.compiler.plan.fuse import Fused, Kernel, Step
-from catena.compiler.types import NAMES
 from catena.core.dtypes import KIND
 
 

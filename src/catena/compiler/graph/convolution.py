@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from catena.compiler.forms import Convolve
-from catena.compiler.types import TYPES
+from catena.compiler.graph.forms import Convolve
+from catena.compiler.graph.types import TYPES
 from catena.core.dtypes import KIND
 
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from catena.compiler import link
 from catena.compiler.emit.module import Module, calls, digest
+from catena.compiler.native import link
 from catena.runtime.native import Code, known
 
 _BOUND = re.compile(r"@(?:constants|externals|violation|arena_cache)\b")  # what differs between programs

@@ -26,8 +26,8 @@ import math
 
 import numpy as np
 
-from catena.compiler import fourier
-from catena.compiler.forms import Lapack
+from catena.compiler.graph import fourier
+from catena.compiler.graph.forms import Lapack
 from catena.core.dtypes import KIND
 from catena.core.errors import CompileError
 from catena.runtime import lapack_calls

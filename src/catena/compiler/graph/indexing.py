@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from catena.compiler.forms import Indices, Scatter
+from catena.compiler.graph.forms import Indices, Scatter
 from catena.core.dtypes import KIND
 from catena.core.errors import CompileError
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from catena.compiler import cache, stored
-from catena.compiler.executable import Executable
-from catena.compiler.fingerprint import fingerprint
+from catena.compiler.native import cache, stored
+from catena.compiler.native.executable import Executable
+from catena.compiler.native.fingerprint import fingerprint
 from catena.core.jaxpr import ClosedJaxpr
 from catena.core.lazy import LazyModule
 
-compiler = LazyModule("catena.compiler.compile")  # a fifth of a second, which a program that is found does not need
+compiler = LazyModule("catena.compiler.native.compile")  # 0.2 s, which a program that is found does not need
 
 
 def program(closed: ClosedJaxpr, *, name: str = "main", donated: tuple[bool, ...] = ()) -> Executable:

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from catena.compiler.forms import Map
+from catena.compiler.graph.forms import Map
 from catena.core.dtypes import KIND
 from catena.core.errors import CompileError
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from catena.compiler import host
+from catena.compiler.native import host
 from catena.runtime import status
 from catena.runtime.native import Code, Native, offer
 

@@ -15,13 +15,13 @@ from pathlib import Path
 
 import numpy as np
 
-from catena.compiler import cache
-from catena.compiler.stored import DTYPES, source_stamp
+from catena.compiler.native import cache
+from catena.compiler.native.stored import DTYPES, source_stamp
 from catena.core import lazy
 from catena.core.lazy import LazyModule, load
 from catena.runtime import images, ufuncs
 
-compiler = LazyModule("catena.compiler.compile")
+compiler = LazyModule("catena.compiler.native.compile")
 
 BLOCK = 32  # elements that the code of a function computes at once: two vectors of floats where these are widest
 _PLACE = struct.Struct("<Q")  # before an image: where its function begins

@@ -11,9 +11,10 @@ import time
 from collections import Counter
 from dataclasses import dataclass, field
 
-from catena.compiler import cache, vector_math
+from catena.compiler import vector_math
 from catena.compiler.emit import halves, quicksort, selection, small_floats, sorting, stack_steps
-from catena.compiler.host import generator, identity, image_generator, this_machine
+from catena.compiler.native import cache
+from catena.compiler.native.host import generator, identity, image_generator, this_machine
 from catena.core.errors import CompileError
 from catena.core.lazy import llvm
 from catena.core.locks import Shared

@@ -16,11 +16,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from catena.compiler import affine, complex_math
-from catena.compiler.affine import Affine
-from catena.compiler.forms import Indices
-from catena.compiler.graph import Value
-from catena.compiler.types import NAMES
+from catena.compiler.graph import affine
+from catena.compiler.graph.affine import Affine
+from catena.compiler.graph.forms import Indices
+from catena.compiler.graph.graph import Value
+from catena.compiler.graph.types import NAMES
+from catena.compiler.kernels import complex_math
 from catena.core.dtypes import KIND
 
 INDEX = "int64"

@@ -31,8 +31,8 @@ from typing import Any
 
 import numpy as np
 
-from catena.compiler import convolution, fission, indexing, library, ordering, windows
-from catena.compiler.forms import (
+from catena.compiler.graph import convolution, fission, indexing, library, ordering, windows
+from catena.compiler.graph.forms import (
     NOTHING,
     OPS,
     REDUCTIONS,

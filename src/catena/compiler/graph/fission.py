@@ -12,7 +12,7 @@ done where less is remembered for each iteration than is saved in it, within a b
 
 from __future__ import annotations
 
-from catena.compiler.forms import COSTLY, FORMS, Input
+from catena.compiler.graph.forms import COSTLY, FORMS, Input
 from catena.core.dtypes import KIND
 
 MOST_BYTES = 1 << 26  # for what is remembered of all iterations

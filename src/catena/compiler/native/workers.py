@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from catena.compiler import cache, host
 from catena.compiler.machine import Machine
+from catena.compiler.native import cache, host
 from catena.core.lazy import LazyModule
 from catena.core.locks import made_once
 from catena.runtime import threads
 from catena.runtime.native import Code
 
-link = LazyModule("catena.compiler.link")
+link = LazyModule("catena.compiler.native.link")
 LEVEL = 0  # LLVM's effort
 
 

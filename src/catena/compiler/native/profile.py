@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from catena.compiler import report
-from catena.compiler.compile import compile_region, lower
 from catena.compiler.emit import clock
 from catena.compiler.emit.clock import Clock
-from catena.compiler.graph import Builder
-from catena.compiler.program import Buffer, Step
+from catena.compiler.graph.graph import Builder
+from catena.compiler.native import report
+from catena.compiler.native.compile import compile_region, lower
+from catena.compiler.plan.program import Buffer, Step
 from catena.core.errors import CompileError
 
 COPIED = 1 << 25  # bytes that are copied to measure memory: more than caches hold

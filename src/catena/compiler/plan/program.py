@@ -25,7 +25,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from catena.compiler.loops import Nest
+from catena.compiler.kernels.loops import Nest
 from catena.compiler.machine import Machine
 
 ARGUMENT, RESULT, CONSTANT, SLOT, ARENA, SLICE, NULL = "argument result constant slot arena slice null".split()

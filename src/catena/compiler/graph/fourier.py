@@ -15,7 +15,7 @@ from functools import cache, lru_cache
 
 import numpy as np
 
-from catena.compiler.forms import Fourier
+from catena.compiler.graph.forms import Fourier
 from catena.core.errors import CompileError
 
 KINDS = ("fft", "ifft", "rfft", "irfft")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from catena.compiler.forms import Indices, Scatter
+from catena.compiler.graph.forms import Indices, Scatter
 
 
 def positions(shape, dims, strides, padding, base_dilation, window_dilation) -> tuple:

@@ -14,11 +14,12 @@ import math
 import os
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import numpy as np
 
-from catena.compiler import cache, host, workers
-from catena.compiler.executable import Executable, Parts
+from catena.compiler.native import cache, host, workers
+from catena.compiler.native.executable import Executable, Parts
 from catena.core import lazy
 from catena.core.config import TRACED
 from catena.core.context import context
@@ -26,7 +27,7 @@ from catena.core.dtypes import ALL
 from catena.runtime import kernels, threads
 from catena.runtime.native import resolved
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+ROOT = str(Path(__file__).parents[2])
 DTYPES = {d.name: d for d in ALL}
 ROUTINES = {c.__name__: c for c in (kernels.Routine, kernels.ThreadControl, kernels.PythonRoutine)}
 CELLS = {"BLAS_USERS": kernels.BLAS_USERS, "PENDING_ERROR": kernels.PENDING_ERROR}

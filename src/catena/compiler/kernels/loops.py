@@ -15,10 +15,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from catena.compiler import affine
-from catena.compiler.affine import Affine
-from catena.compiler.body import Body, Stmt
-from catena.compiler.types import DTYPES, TYPES, Type
+from catena.compiler.graph import affine
+from catena.compiler.graph.affine import Affine
+from catena.compiler.graph.types import DTYPES, TYPES, Type
+from catena.compiler.kernels.body import Body, Stmt
 from catena.core.dtypes import KIND
 from catena.core.errors import CompileError
 

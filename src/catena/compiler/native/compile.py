@@ -6,19 +6,20 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from catena.compiler import host, link, loops, shared, workers
 from catena.compiler.emit.clock import Clock
 from catena.compiler.emit.entry import STACK_ARENA, write_program
 from catena.compiler.emit.loop import write_loop
 from catena.compiler.emit.program import ProgramWriter
-from catena.compiler.executable import Executable, Parts
-from catena.compiler.graph import Builder, Region, physical
-from catena.compiler.image import image
+from catena.compiler.graph.graph import Builder, Region, physical
+from catena.compiler.graph.simplify import simplify
+from catena.compiler.kernels import loops
 from catena.compiler.machine import Machine
+from catena.compiler.native import host, link, shared, workers
+from catena.compiler.native.executable import Executable, Parts
+from catena.compiler.native.image import image
+from catena.compiler.native.report import describe
 from catena.compiler.plan.passes import plan
-from catena.compiler.program import Program
-from catena.compiler.report import describe
-from catena.compiler.simplify import simplify
+from catena.compiler.plan.program import Program
 from catena.core.context import context
 from catena.core.errors import CompileError
 from catena.core.stack import is_stack
