@@ -892,7 +892,8 @@ def test_dumping_the_stages(tmp_path):
         jax.jit(lambda x: jnp.sin(x) * 3.25)(X)
     finally:
         jax.config.update("jax_dump_ir_to", "")
-    assert {"".join(p.suffixes) for p in tmp_path.iterdir()} == {".graph", ".nests", ".ll", ".opt.ll", ".s"}
+    stages = {".graph", ".fuse", ".stitch", ".epilogues", ".place", ".nests", ".ll", ".opt.ll", ".s"}
+    assert {"".join(p.suffixes) for p in tmp_path.iterdir()} == stages
 
 
 def test_the_cache_on_disk(tmp_path, monkeypatch):
