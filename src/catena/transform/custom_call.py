@@ -80,9 +80,9 @@ class CustomCall(Primitive):
 
     def stage(self, trace, functions: tuple, args, params: dict) -> list:
         """Write the call as an equation of the jaxpr that ``trace`` is writing."""
-        fun, *functions = functions
+        fun, *rules = functions
         closed, outer = trace_to_closed_jaxpr(fun, [get_aval(x) for x in args], DebugInfo(self.name, params["name"]))
-        rule = dict(zip(self.rule_names, functions, strict=True))
+        rule = dict(zip(self.rule_names, rules, strict=True))
         if outer:
             rule = {k: SKIP[k](f, len(outer)) for k, f in rule.items()}
         atoms = [x._var if type(x) is JaxprTracer and x._trace is trace else trace.constant(x) for x in (*outer, *args)]

@@ -28,13 +28,13 @@ NOTHING = Nothing()
 
 
 class Input(NamedTuple):
-    index: int = 0
+    index: int = 0  # type: ignore[assignment]  # a method of tuples that nobody needs
 
 
 class Output(NamedTuple):
     """One of the results of a node that has several."""
 
-    index: int
+    index: int  # type: ignore[assignment]
 
 
 class Constant(NamedTuple):

@@ -117,7 +117,7 @@ def radices(n: int) -> tuple[int, ...] | None:
 def smooth_length(least: int) -> int:
     """The length, of those from `least` on whose factors are 2, 3 and 5, that costs least."""
     lengths = [2**a * 3**b * 5**c for a in range(least.bit_length() + 1) for b in range(3) for c in range(3)]
-    return min((n for n in lengths if n >= least), key=lambda n: (n * cost(radices(n)), n))
+    return min((n for n in lengths if n >= least), key=lambda n: (n * cost(radices(n) or ()), n))
 
 
 def _least_factor(n: int) -> int | None:

@@ -396,11 +396,11 @@ class Builder:
             lhs, rhs = self.convert(lhs, wide), self.convert(rhs, wide)
             if wide != out_dtype:
                 return self.convert(self.dot_general(lhs, rhs, dimension_numbers, wide), out_dtype)
-        numbers = tuple(tuple(int(d) for d in dims) for dims in (lc, rc, lb, rb))
+        numbers = [tuple(int(d) for d in dims) for dims in (lc, rc, lb, rb)]
         shape = [lhs.shape[d] for d in numbers[2]]
         shape += [n for d, n in enumerate(lhs.shape) if d not in numbers[0] and d not in numbers[2]]
         shape += [n for d, n in enumerate(rhs.shape) if d not in numbers[1] and d not in numbers[3]]
-        return self.value("dot", shape, out_dtype, [lhs, rhs], Dot(numbers))
+        return self.value("dot", shape, out_dtype, [lhs, rhs], Dot((numbers[0], numbers[1], numbers[2], numbers[3])))
 
     def conv(
         self,

@@ -8,6 +8,7 @@ its index is from.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -102,7 +103,8 @@ def _are_points(operand, updates, p: Scatter) -> bool:
 
 def _scatter_points(b, operand, indices, updates, p: Scatter):
     """The update of elements that are numbered in one row; -1 is none of them."""
-    places, inside = None, None
+    places: Any = None
+    inside: Any = None
     for k, d in enumerate(p.indices.start_index_map):
         start = (0,) * (indices.ndim - 1) + (k,)
         index = b.reshape(b.slice(indices, start, (*indices.shape[:-1], k + 1)), updates.shape)
@@ -155,8 +157,8 @@ def _scatter_in_parts(b, operand, indices, updates, p: Scatter):
     for k in range(PARTS):
         result = b.map(p.kind, result, b.reshape(cut(out, k, k + 1), operand.shape))
     if size * PARTS < updates.shape[0]:
-        rest = (cut(x, size * PARTS, x.shape[0]) for x in (indices, updates))
-        result = _scatter(b, result, *rest, p)
+        left, new = (cut(x, size * PARTS, x.shape[0]) for x in (indices, updates))
+        result = _scatter(b, result, left, new, p)
     return result
 
 

@@ -23,6 +23,7 @@ Where LAPACK does not converge, results are NaN.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -226,7 +227,7 @@ def _tridiagonal_solve(b, dl, d, du, x, *, outs, **_):
     return [_or_nan(b, _flip(b, results[3]), results[4], 2)]
 
 
-LIBRARY = {
+LIBRARY: dict[str, Callable] = {
     "cholesky": _cholesky, "triangular_solve": _triangular_solve, "lu": _lu, "qr": _qr,
     "householder_product": _householder_product, "eigh": _eigh, "svd": _svd, "eig": _eig, "schur": _schur,
     "hessenberg": _hessenberg, "tridiagonal": _tridiagonal, "tridiagonal_solve": _tridiagonal_solve, "fft": fourier.fft,

@@ -14,7 +14,12 @@ from catena.compiler.graph.forms import Map
 from catena.core.dtypes import KIND
 from catena.core.errors import CompileError
 
-UNSIGNED = {1: np.dtype(np.uint8), 2: np.dtype(np.uint16), 4: np.dtype(np.uint32), 8: np.dtype(np.uint64)}
+UNSIGNED: dict[int, np.dtype] = {
+    1: np.dtype(np.uint8),
+    2: np.dtype(np.uint16),
+    4: np.dtype(np.uint32),
+    8: np.dtype(np.uint64),
+}
 
 
 def sort(b, xs, dimension: int, num_keys: int) -> list:

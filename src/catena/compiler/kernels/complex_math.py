@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -463,7 +464,7 @@ def cbrt(x):
 
 
 _REAL = {"real": lambda a, b: a, "imag": lambda a, b: b, "abs": hypot}
-_COMPLEX = {
+_COMPLEX: dict[str, Callable] = {
     "add": lambda x, y: (x[0] + y[0], x[1] + y[1]),
     "sub": lambda x, y: (x[0] - y[0], x[1] - y[1]),
     "mul": mul,

@@ -104,7 +104,7 @@ def compile_region(
     times.mark("plan")
     clock = None if clocks is None else Clock(program)
     writer = _writer(program.machine, clock)
-    if clock is not None:
+    if clocks is not None and clock is not None:
         clocks.append(clock)
     module = write_program(writer, program, returns_stacks)
     text = link.with_helpers(module.text(), module.helpers)

@@ -42,7 +42,7 @@ def ufunc(name: str, make_jaxpr: Callable, dtypes: Sequence[np.dtype], facts: tu
         made = compiler.loop_image(text)
         if made is None:
             return _linked(name, text, [*dtypes, result])
-        content = _packed(*made, result)
+        content = _packed(made[0], made[1], result)
         if key:
             cache.save(key, content)
     place, result, image = _unpacked(content)
@@ -80,7 +80,7 @@ def _processor() -> str:
     """What machine code depends on, as far as it can be seen without LLVM: its version, and the processor's features
     as NumPy and the system tell them.
     """
-    features = np._core._multiarray_umath.__cpu_features__
+    features = np._core._multiarray_umath.__cpu_features__  # type: ignore[attr-defined]
     seen = [load("llvmlite").__version__, platform.machine(), sorted(features.items()), os.environ.get("CATENA_TARGET")]
     listed = Path("/proc/cpuinfo")
     if listed.exists():

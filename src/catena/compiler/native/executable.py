@@ -58,7 +58,7 @@ class Executable:
         self.returns_stacks, self.free_stacks = parts.returns_stacks, self.native.free_stacks
         self._seconds = seconds
         if parts.can_fail or self.native.callbacks or self.free_stacks:
-            self.entry.errcheck = functools.partial(status.raise_failure, parts.sites)
+            self.entry.errcheck = functools.partial(status.raise_failure, parts.sites)  # type: ignore[assignment]
 
     def __call__(self, *args: np.ndarray) -> tuple[np.ndarray, ...]:
         """The results; a program that returns stacks gives their addresses, then the head of their chain."""

@@ -83,7 +83,8 @@ def identity() -> tuple[str, ...]:
     and which BLAS is called, with integers of 32 bits or of 64.
     """
     m = this_machine()
-    blas = library.path().name if library.bundled() is not None else "SciPy's"
+    path = library.path()
+    blas = path.name if path is not None and library.bundled() is not None else "SciPy's"
     return str(llvm().llvm_version_info), m.cpu, m.flags, str(layout.TUPLE_ITEMS), blas
 
 

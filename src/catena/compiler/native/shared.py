@@ -66,5 +66,5 @@ def _keys(module: Module, frequent: frozenset[str], level: int) -> dict[str, str
         inner = [facts[c] for c in calls(body) if c in facts]
         own = {symbol for symbol in frequent if f"{symbol}(" in body}
         bound = _BOUND.search(body) or None in inner
-        facts[name] = None if bound else frozenset(own).union(*inner)
+        facts[name] = None if bound else frozenset(own).union(*[x for x in inner if x is not None])
     return {name: digest(f"{name} {level} {sorted(x)}") for name, x in facts.items() if x is not None}

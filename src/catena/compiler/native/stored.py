@@ -150,7 +150,9 @@ def _external(kind: str, name: str):
 def _described(constants: Sequence[np.ndarray], consts: Sequence) -> tuple[list, list[bytes]]:
     """Where to find each constant: among the jaxpr's own, or as bytes in a table; and the tables."""
     own = {id(x): i for i, x in enumerate(consts)}
-    found, tables, start = [], [], 0
+    found: list = []
+    tables: list[bytes] = []
+    start = 0
     for x in constants:
         if id(x) in own:
             found.append(own[id(x)])

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import mpmath as mp
+import mpmath as mp  # type: ignore[import-untyped]
 import numpy as np
 
 from .harness import Compiled
@@ -275,13 +275,17 @@ def samples(name: str, elem: str, count: int) -> tuple[np.ndarray, ...]:
 def _samples(domain: Domain, elem: str, count: int, seed: int) -> np.ndarray:
     scalar = FORMATS[elem].scalar
     info, random = np.finfo(scalar), np.random.default_rng(seed)
-    low, high = max(domain.low, -info.max), min(domain.high, info.max)
+    low, high = max(domain.low, -float(info.max)), min(domain.high, float(info.max))
     exponents = random.integers(info.minexp - info.nmant, info.maxexp, count // 3)
     signs = random.choice([-1.0, 1.0], count // 3)
     magnitudes = np.ldexp(random.uniform(1, 2, count // 3).astype(np.longdouble), exponents) * signs
     near = np.array([b for b in domain.breakpoints if float(info.tiny) < abs(b) < float(info.max)])
     steps = random.integers(-3, 4, (5, near.size)) * np.spacing(near.astype(scalar))
-    groups = [magnitudes, random.uniform(*domain.interesting, count // 3), (near + steps).ravel()]
+    groups = [
+        magnitudes,
+        random.uniform(domain.interesting[0], domain.interesting[1], count // 3),
+        (near + steps).ravel(),
+    ]
     if np.isfinite(domain.high - domain.low):
         groups.append(random.uniform(low, high, count // 3))
     values = np.concatenate([np.asarray(g, np.longdouble) for g in groups])

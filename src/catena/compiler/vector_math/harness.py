@@ -69,7 +69,7 @@ class Compiled:
         self.function = ctypes.CFUNCTYPE(None, *types)(self.engine.get_function_address("run"))
 
     def __call__(self, *arrays: np.ndarray) -> np.ndarray:
-        arrays = [np.ascontiguousarray(a, self.scalar) for a in arrays]
-        out = np.empty_like(arrays[0])
-        self.function(*(a.ctypes.data for a in arrays), out.ctypes.data, out.size)
+        given: list[np.ndarray] = [np.ascontiguousarray(a, self.scalar) for a in arrays]
+        out = np.empty_like(given[0])
+        self.function(*(a.ctypes.data for a in given), out.ctypes.data, out.size)
         return out

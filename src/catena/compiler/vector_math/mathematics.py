@@ -100,5 +100,5 @@ def evaluated(algorithm: Callable, *xs: np.ndarray) -> np.ndarray:
     """An algorithm on NumPy arrays of one float dtype, in double precision."""
     precision = PRECISION["double" if xs[0].dtype == DOUBLE else "float"]
     shape = broadcast_shapes(*[x.shape for x in xs])
-    xs = [np.broadcast_to(x.astype(DOUBLE), shape) for x in xs]
-    return np.asarray(algorithm(Numpy, *xs, precision=precision))
+    doubles = [np.broadcast_to(x.astype(DOUBLE), shape) for x in xs]
+    return np.asarray(algorithm(Numpy, *doubles, precision=precision))

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import mpmath as mp
+import mpmath as mp  # type: ignore[import-untyped]
 
 mp.mp.dps = 60
 HALF_LN2 = mp.log(2) / 2

@@ -121,8 +121,8 @@ def tan(x: Value) -> Value:
         result = (select(even, sine, -cosine) / select(even, cosine, sine)).to_float()
     else:
         n, r = reduce_angle(x, as_pair=True)
-        even, sine, cosine = (n & 1).equals(0), fast_two_sum(*sin_kernel(r)), fast_two_sum(*cos_kernel(r))
-        above = Pair(*(select(even, s, -c) for s, c in zip(sine, cosine, strict=True)))
-        below = Pair(*(select(even, c, s) for s, c in zip(sine, cosine, strict=True)))
+        even, sines, cosines = (n & 1).equals(0), fast_two_sum(*sin_kernel(r)), fast_two_sum(*cos_kernel(r))
+        above = Pair(*(select(even, s, -c) for s, c in zip(sines, cosines, strict=True)))
+        below = Pair(*(select(even, c, s) for s, c in zip(sines, cosines, strict=True)))
         result = divide(above, below).high
     return select(fabs(x) < x.format.tiny, x, result)
