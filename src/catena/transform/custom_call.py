@@ -73,9 +73,7 @@ class CustomCall(Primitive):
         raise NotImplementedError
 
     def batch_of_functions(self, functions: tuple, trace, dims: tuple, outputs) -> tuple:
-        """The functions over the mapped axes ``dims`` of the arguments under a batch trace; ``outputs`` notes which
-        results are mapped.
-        """
+        """The functions over the mapped axes ``dims`` of the arguments; ``outputs`` notes which results are mapped."""
         raise NotImplementedError
 
     def stage(self, trace, functions: tuple, args, params: dict) -> list:

@@ -16,8 +16,10 @@ def explanation(compiled, keys: list[tuple], names: list[str]) -> str:
       names: the names of its arguments' leaves.
     """
     equations = counted(len(compiled._call.closed.eqns), "equation")
-    if not has_compiler() and compiled.runtime_executable() is not None:
-        head = f"{compiled.fun_name}: {equations}, evaluated one after the other, since there is no compiler here"
+    if not has_compiler():
+        nothing = compiled.runtime_executable() is None
+        how = " became 0 steps" if nothing else ", evaluated one after the other, since there is no compiler here"
+        head = f"{compiled.fun_name}: {equations}{how}"
         return "\n".join([head, *(recompilations(keys, names) if len(keys) > 1 else [])])
     lines = compiler.explain(compiled._call.closed)
     memory = compiled.memory_analysis()
