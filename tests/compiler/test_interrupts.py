@@ -14,8 +14,8 @@ import pytest
 import catena as jax
 from catena import lax
 from catena import numpy as jnp
-from catena.compiler import compile as compiler
 from catena.compiler.machine import X86_64_V3, Sharing
+from catena.compiler.native import compile as compiler
 
 LOOPS = {
     "while, tiny body": lambda x: lax.while_loop(lambda c: c >= 0, lambda c: (c + 1) % 7, x),
