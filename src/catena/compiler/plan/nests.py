@@ -21,10 +21,11 @@ class NestBuilder:
     """Builds the nests of one region."""
 
     def __init__(self, fused: Fused):
-        self.fused = fused
+        # Not the plan itself, which holds this: a cycle would keep the graph until the garbage collector runs.
+        self.stored, self.roots = fused.stored, fused.roots
 
     def body(self, extents, local: frozenset = frozenset()) -> Body:
-        stored, roots = self.fused.stored, self.fused.roots
+        stored, roots = self.stored, self.roots
         return Body(
             extents,
             lambda v: v.number in stored and v.number not in local,
