@@ -248,3 +248,9 @@ def test_names_of_mesh_axes_on_one_device():
         np.testing.assert_array_equal(jax.vmap(lambda x: 2 * x, spmd_axis_name=name)(jnp.arange(3)), [0, 2, 4])
     with pytest.raises(TypeError, match="spmd_axis_name"):
         jax.vmap(lambda x: x, spmd_axis_name=3)
+
+
+def test_scalars_are_sliced_along_no_axes():
+    """Explicit strides of a scalar are an empty tuple, which is not none: the gradient of a pad that did nothing."""
+    assert (jax.vmap(lambda x: jax.lax.slice(x, (), (), ()))(jnp.arange(3.0)) == jnp.arange(3.0)).all()
+    assert (jax.vmap(jax.grad(lambda x: jax.lax.pad(x, 0.0, ())))(jnp.arange(3.0)) == 1).all()

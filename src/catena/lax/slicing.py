@@ -80,7 +80,7 @@ def _slice_batch(axis, args, dims, *, start_indices, limit_indices, strides):
         x,
         start_indices=insert(start_indices, d, 0),
         limit_indices=insert(limit_indices, d, axis.size),
-        strides=strides and insert(strides, d, 1),
+        strides=None if strides is None else insert(strides, d, 1),
     ), d
 
 
