@@ -9,7 +9,7 @@ MYPY_VERSION := 2.4.1
 PYRIGHT_VERSION := 1.1.414
 INSTALL := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-interpreted test-checked test-pythons test-machines test-targets coverage lint mypy types format same-bits calibrate bench random-programs random-exact random-transformations random-quality differential bench-numpy bench-overhead bench-batches bench-primitives accuracy attack compare-lax bench-random compare-random extents clean
+.PHONY: demo test test-interpreted test-null test-checked test-pythons test-machines test-targets coverage lint mypy types format same-bits calibrate bench random-programs random-exact random-transformations random-quality differential bench-numpy bench-overhead bench-batches bench-primitives accuracy attack compare-lax bench-random compare-random extents clean
 
 demo: $(VENV)/.has-demo    # train a classifier on handwritten digits
 	$(BIN)/python examples/digits.py
@@ -20,6 +20,9 @@ test: $(VENV)/.has-test    # all tests, and every example in every docstring
 
 test-interpreted: $(VENV)/.has-test    # the tests as where there is no compiler; at the end, what was skipped and why; PART=k/n makes a part
 	CATENA_COMPILER=none $(BIN)/python -m pytest -n 2 --dist worksteal -q -rs $(if $(PART),--part $(PART))
+
+test-null: $(VENV)/.has-test    # the compiler's tests with programs interpreted in NumPy, half an hour: the oracle for what writes them
+	CATENA_TEST_DEVICE=null $(BIN)/python -m pytest tests/compiler -n 2 --dist worksteal -q -rs
 
 test-checked: $(VENV)/.has-test    # the tests with bounds checks in every load and store of compiled programs; PART=k/n makes a part
 	CATENA_CHECK_BOUNDS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -q $(if $(PART),--part $(PART))

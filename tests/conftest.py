@@ -13,8 +13,11 @@ from pathlib import Path
 # Before catena is imported: a stray variable in the user's shell must not decide a test.
 # But `CATENA_CHECK_BOUNDS=1` runs the tests in checked mode (`make test-checked`), `CATENA_DIFFERENTIAL=1` makes
 # `numpy/test_differential.py` compile all calls, `CATENA_NUM_THREADS=1` is part of `make test-machines`, `CATENA_TARGET`
-# of `make test-targets`, and `CATENA_COMPILER=none` is `make test-interpreted`.
-MEANT = ("CATENA_CHECK_BOUNDS", "CATENA_COMPILER", "CATENA_DIFFERENTIAL", "CATENA_NUM_THREADS", "CATENA_TARGET")
+# of `make test-targets`, `CATENA_COMPILER=none` is `make test-interpreted`, `CATENA_TEST_DEVICE=null` `make test-null`.
+MEANT = (
+    "CATENA_CHECK_BOUNDS", "CATENA_COMPILER", "CATENA_DIFFERENTIAL", "CATENA_NUM_THREADS", "CATENA_TARGET",
+    "CATENA_TEST_DEVICE",
+)  # fmt: skip
 for name in [n for n in os.environ if n.startswith(("JAX_", "CATENA_")) and n not in MEANT]:
     del os.environ[name]
 os.environ["CATENA_NUM_CPU_DEVICES"] = "8"  # for tests of placement and pmap: the number is fixed once devices are used
@@ -29,6 +32,8 @@ if "FOLDER_OF_THE_TESTS" not in os.environ:
 
     os.environ["FOLDER_OF_THE_TESTS"] = tempfile.mkdtemp(prefix="catena-tests-")
     atexit.register(remove, os.environ["FOLDER_OF_THE_TESTS"], os.getpid())
+if os.environ.get("CATENA_TEST_DEVICE") == "null":
+    os.environ["CATENA_CACHE"] = "0"  # what is found on disk was compiled, not planned
 os.environ["CATENA_CACHE_DIR"] = os.path.join(os.environ["FOLDER_OF_THE_TESTS"], "programs")
 
 # OpenBLAS's threads wait by asking the system for their turn again and again, a tenth of a second after each product
@@ -51,6 +56,10 @@ from catena.core import lazy  # noqa: E402
 from catena.core.config import config  # noqa: E402
 from without_compiler import reason_to_skip, whole_file_reason  # noqa: E402
 
+if os.environ.get("CATENA_TEST_DEVICE") == "null":
+    import null_device
+
+    null_device.install()
 collect_ignore = ["house/types"]  # programs that a type checker reads; nobody runs them
 
 # No test measures time: a busy machine must not fail one. Every run draws the same examples, so that a failure is

@@ -1,0 +1,95 @@
+"""Products, convolutions and Fourier transforms in NumPy, computed in twice the precision where there is one."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+from catena.compiler.interpret import operations
+from catena.compiler.interpret.memory import Memory
+from catena.compiler.plan.contraction import Axis, Plan
+from catena.compiler.plan.fourier import COLUMNS
+from catena.compiler.plan.program import Contract, Gemm, Transform
+from catena.core.errors import CompileError
+
+WIDER = {np.dtype(a): np.dtype(b) for a, b in (("float32", "float64"), ("complex64", "complex128"))}
+
+
+def contract(memory: Memory, step: Contract) -> None:
+    """C = A B, walking over the operands as the plan's axes say."""
+    p, form = step.plan, step.plan.contraction
+    dtype = operations.memory(form.type)
+    lengths = [math.prod(x.extent for x in axes) for axes in (form.batch, form.rows, form.terms)]
+    members, rows, terms = lengths
+    a = _walk(memory[step.a].view(dtype), (*form.batch, *form.rows, *form.terms), "a").reshape(lengths)
+    if p.packed:
+        b = _unpacked(memory, step, dtype, members, terms)
+    else:
+        axes = (*form.batch, *form.terms, Axis(form.columns, 0, 1, 1))
+        b = _walk(memory[step.b].view(dtype), axes, "b").reshape(members, terms, form.columns)
+    made = _product(*(operations.widen(x, form.type) for x in (a, b)))
+    axes = (*form.batch, *form.rows, Axis(form.columns, 0, 1, 1))
+    target = _walk(memory[step.c].view(dtype), axes, "c", writeable=True)
+    target[...] = operations.narrow(made, form.type).reshape(target.shape)
+
+
+def _product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    wide = WIDER.get(a.dtype, a.dtype)
+    return (a.astype(wide) @ b.astype(wide)).astype(a.dtype)
+
+
+def _walk(flat: np.ndarray, axes: tuple, operand: str, writeable: bool = False) -> np.ndarray:
+    """The elements that the steps of axes lead to, from the first one on.
+
+    Raises: CompileError: some are beyond.
+    """
+    steps = [getattr(x, operand) for x in axes]
+    reach = [(x.extent - 1) * s for x, s in zip(axes, steps)]
+    if min(reach, default=0) < 0 or sum(reach) >= flat.size:
+        raise CompileError(f"a product walks over {operand} to {sum(reach)}, beyond its {flat.size} elements")
+    strides = [s * flat.itemsize for s in steps]
+    return as_strided(flat, [x.extent for x in axes], strides, writeable=writeable)
+
+
+def _unpacked(memory: Memory, step: Contract, dtype: np.dtype, members: int, terms: int) -> np.ndarray:
+    """B from its panels, and the columns beyond them; its axes count members and terms."""
+    p: Plan = step.plan
+    parts = []
+    for buffer, panels, columns in ((step.b, p.panels, p.columns), (step.rest, 1, p.rest)):
+        if panels and columns:
+            lines = memory[buffer].view(dtype).reshape(-1, panels, terms, columns)
+            parts.append(lines.transpose(0, 2, 1, 3).reshape(len(lines), terms, panels * columns))
+    whole = np.concatenate(parts, axis=-1)
+    form, line = p.contraction, whole.shape[-1]
+    axes = [Axis(x.extent, 0, x.b * terms * line, 0) for x in form.batch]
+    axes += [*(Axis(x.extent, 0, x.b * line, 0) for x in form.terms), Axis(line, 0, 1, 0)]
+    return _walk(whole.reshape(-1), tuple(axes), "b").reshape(members, terms, line)
+
+
+def gemm(memory: Memory, step: Gemm) -> None:
+    """Batches of matrix products."""
+    p = step.product
+    shapes = ((p.a, (p.batch, p.m, p.k)), (p.b, (p.batch, p.k, p.n)), ((p.m * p.n, p.n, 1), (p.batch, p.m, p.n)))
+    axes = [tuple(Axis(n, s, s, s) for n, s in zip(shape, strides)) for strides, shape in shapes]
+    a, b = (_walk(memory[x].view(p.dtype), axis, "a") for x, axis in zip((step.a, step.b), axes))
+    _walk(memory[step.c].view(p.dtype), axes[2], "c", writeable=True)[...] = _product(a, b)
+
+
+def transform(memory: Memory, step: Transform) -> None:
+    """Fourier transforms of columns or rows, or between real rows and their half spectra."""
+    p, s = step.plan, step.plan.whole
+    real = np.dtype(p.numbers.real)
+    numbers = np.dtype(f"complex{16 * real.itemsize}")
+    shape = (p.outer, s.n, s.lanes) if p.how == COLUMNS else (p.outer, -1)
+    source, target = (memory[b].view(numbers) for b in (step.source, step.target))
+    if p.half is None:
+        function = np.fft.ifft if s.swapped[0] else np.fft.fft
+        result = function(source.reshape(shape).astype(np.complex128), axis=1)
+    elif p.half.to_spectrum:
+        result = np.fft.rfft(memory[step.source].view(real).reshape(shape).astype(np.float64), axis=1)
+    else:
+        result = np.fft.irfft(source.reshape(shape).astype(np.complex128), 2 * p.half.h, axis=1)
+        target = memory[step.target].view(real)
+    target[:] = result.astype(target.dtype).reshape(-1)
