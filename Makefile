@@ -21,8 +21,12 @@ test: $(VENV)/.has-test    # all tests, and every example in every docstring
 test-interpreted: $(VENV)/.has-test    # the tests as where there is no compiler; at the end, what was skipped and why; PART=k/n makes a part
 	CATENA_COMPILER=none $(BIN)/python -m pytest -n 2 --dist worksteal -q -rs $(if $(PART),--part $(PART))
 
+# About what only native code has: the words of its checks of bounds, its answer to Ctrl-C, its clocks.
+NOT_ON_NULL := --ignore tests/compiler/test_bounds.py --ignore tests/compiler/test_interrupts.py \
+	--deselect tests/compiler/test_program.py::test_a_profile_has_every_step_and_how_often_it_ran
+
 test-null: $(VENV)/.has-test    # the compiler's tests with programs interpreted in NumPy, half an hour: the oracle for what writes them
-	CATENA_TEST_DEVICE=null $(BIN)/python -m pytest tests/compiler -n 2 --dist worksteal -q -rs
+	CATENA_TEST_DEVICE=null $(BIN)/python -m pytest tests/compiler -n 2 --dist worksteal -q $(NOT_ON_NULL)
 
 test-checked: $(VENV)/.has-test    # the tests with bounds checks in every load and store of compiled programs; PART=k/n makes a part
 	CATENA_CHECK_BOUNDS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -q $(if $(PART),--part $(PART))
