@@ -300,7 +300,9 @@ def test_stages():
     marks = {"kernels": "kernel over", "nests": "nest ", "llvm": "define", "assembly": "entry:"}
     for stage, mark in marks.items():
         assert mark in compiled.as_text(stage) and (mark in whole or stage == "assembly")
-    with pytest.raises(ValueError, match="stage must be None or one of kernels, nests, llvm, assembly, got 'hlo'"):
+    with pytest.raises(
+        ValueError, match="stage must be None or one of kernels, program, nests, llvm, assembly, got 'hlo'"
+    ):
         compiled.as_text("hlo")
 
 
