@@ -329,7 +329,8 @@ def _folded(c: Lanes, start: str, stop: str, values: list[str], step) -> list[st
 @cache
 def define_exchange(real: str, width: int, to_lanes: bool, far: bool) -> str:
     """Parameters and body of the function that brings `count` rows of `n` reals, `step` apart, to lanes, or back: in
-    squares of vectors, of which the last one may be cut off. If they are `far`, the next rows are asked for."""
+    squares of vectors, of which the last one may be cut off. If they are `far`, the next rows are asked for.
+    """
     e = Emitter()
     c = Lanes(e, real, width)
     last = e.op("sub i64 %count, 1")

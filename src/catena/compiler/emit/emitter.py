@@ -1,5 +1,5 @@
-"""Writing LLVM IR text: names, blocks, stack slots, and the small idioms (splats, lanes, memory access) built
-on them.
+"""Writing LLVM IR text: names, blocks, stack slots, and the small idioms (splats, lanes, memory
+access) built on them.
 """
 
 from __future__ import annotations

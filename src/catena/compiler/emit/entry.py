@@ -77,7 +77,8 @@ define void @free_arena() {
 def _effort(w: ProgramWriter, body: list[str]) -> str:
     """Programs without loops run each line once. Where they are nothing but calls, optimisation finds nothing; where
     they are long, LLVM is superlinear in them: 500 calls take it 0.9 s, or 0.04 s without optimisation. The loop nests
-    are functions of their own and keep their optimisation."""
+    are functions of their own and keep their optimisation.
+    """
     vectors = any(" select <" in line for line in body)  # LLVM 20's fast selection aborts on selects of vectors
     plain = not w.loops and (len(body) > LONG or not w.loops_here) and not vectors
     return " optnone noinline" if plain else ""

@@ -20,7 +20,8 @@ from catena.compiler.emit.module import NOT_INLINED
 @cache
 def define(real: str, width: int, to_spectrum: bool) -> str:
     """Parameters and body of the function that makes the elements from `first` to `last` of X, or of Z; the one that
-    makes the first element of X makes the last one too."""
+    makes the first element of X makes the last one too.
+    """
     e = Emitter()
     c = Lanes(e, real, width)
     zero, others, loop, done = (e.label() for _ in range(4))
@@ -50,7 +51,8 @@ def define(real: str, width: int, to_spectrum: bool) -> str:
 
 def _backward(c: Lanes, k: str, count: str) -> tuple:
     """The conjugates of the numbers from `k` on downwards. Only the last `count` reals are read: what comes before may
-    be in front of the row."""
+    be in front of the row.
+    """
     e, width = c.e, c.width
     unread = c.pair_masks(e.op(f"sub i64 {2 * width}, {count}"))
     masks = [e.op(f"xor <{width} x i1> {mask}, splat (i1 true)") for mask in unread]

@@ -85,8 +85,8 @@ def end_of_iteration(w, cost: int, trips: int | None) -> None:
 
 
 def table(w) -> str:
-    """What nests that pause are given: the address of the question, the flag that a handler has raised, and what the
-    question calls.
+    """What nests that pause are given: the address of the question, the flag that a handler has raised, and
+    what the question calls.
     """
     e = w.e
     if "table" not in w.asks:

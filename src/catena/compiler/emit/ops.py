@@ -125,7 +125,8 @@ def _float_extreme(name: str):
 
 def _scalar_extreme(e: Emitter, name: str, t: Type, a: str, b: str) -> str:
     """By comparisons that do not wait for each other: LLVM looks at the sign of scalars in general registers, which
-    takes a chain of operations twice the time."""
+    takes a chain of operations twice the time.
+    """
     r, (order, logic) = t.register, {"maximum": ("ogt", "and"), "minimum": ("olt", "or")}[name]
     bits = "i64" if r == "double" else "i32"
     best = e.op(f"select i1 {e.op(f'fcmp {order} {r} {a}, {b}')}, {r} {a}, {r} {b}")

@@ -123,7 +123,8 @@ def _bytes(element: str) -> int:
 
 def network(c: Columns, rows: list) -> list:
     """The elements of some vectors in order. The network counts them down the columns, so that most comparisons are
-    between registers; at the end they are brought into the order of memory."""
+    between registers; at the end they are brought into the order of memory.
+    """
     size = len(rows) * c.lanes
     span = 2
     while span <= size:
@@ -161,7 +162,8 @@ def _kept(c: Columns, row: list, other: list, upper: str) -> list:
 
 def _down_to_across(c: Columns, rows: list) -> list:
     """Vectors of consecutive elements from those whose columns hold consecutive elements: as often as the number of
-    vectors halves, each of the first half is interleaved with its counterpart."""
+    vectors halves, each of the first half is interleaved with its counterpart.
+    """
     half, lanes = len(rows) // 2, c.lanes
     low = [k // 2 + k % 2 * lanes for k in range(lanes)]
     high = [k + lanes // 2 for k in low]
@@ -195,7 +197,8 @@ def network_symbol(bits: int, paired: bool, vectors: int) -> str:
 @cache
 def define_pass(bits: int, paired: bool) -> str:
     """The definition of the function that brings the keys less than a pivot to the front, and returns how many there
-    are; both parts stay in order. The spare rows have the room of the row."""
+    are; both parts stay in order. The spare rows have the room of the row.
+    """
     e = Emitter()
     c = Columns(e, bits, paired)
     pivot = e.splat("%pivot", f"i{bits}", c.lanes)
@@ -242,7 +245,8 @@ def _whole_vectors(c: Columns, pivot: str, low: str, high: str, start: str, vect
 
 def _append(c: Columns, row: list, mask: str, rows: str, end: str) -> None:
     """Writes the lanes of the mask at the end of a stream, and some more, which are written over later: a stream is
-    never longer than what has been read."""
+    never longer than what has been read.
+    """
     at = c.e.op(f"load i64, ptr {end}")
     c.store(c.compress(row, mask), c.at(_arguments(rows, len(row) > 1), at))
     c.e.do(f"store i64 {c.e.op(f'add i64 {at}, {c.count(mask)}')}, ptr {end}")
@@ -268,7 +272,8 @@ def _rest(c: Columns, pivot: str, low: str, high: str, start: str) -> None:
 def define_sort(bits: int, paired: bool, vectors: int) -> str:
     """The definition of the function that sorts `n` keys as far as the ranks from `%low` to `%high` ask for it, in at
     most `%depth` levels before it turns to the radix sort. It calls itself for the left part, where both are needed,
-    and goes on with the other."""
+    and goes on with the other.
+    """
     e, rows, spares = Emitter(), _arguments("", paired), _arguments("spare_", paired)
     e.jump("part")
     e.start("part")

@@ -67,8 +67,8 @@ def _pointers(names: list[str]) -> str:
 
 
 def sort_long(w, r: Rows, rows: list[str], spares: list[str], tables: list[str], low: int, high: int) -> None:
-    """Sorts a long row on several threads as far as the ranks from `low` to `high` ask for it; for the `tables` see
-    `Keys.tables`.
+    """Sorts a long row on several threads as far as the ranks from `low` to `high` ask for it; for
+    the `tables` see `Keys.tables`.
     """
     chunk, buckets = r.chunk, r.buckets
     chunks, count = -(-r.n // chunk), len(rows)

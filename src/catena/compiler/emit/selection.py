@@ -22,7 +22,8 @@ WORK = 4  # units of work (see `plan.sharing.work`) for each key
 @cache
 def define(bits: int, few: bool) -> str:
     """The definition of the function that selects from one part of a row: the `k` least of `n` keys at `%row`, and
-    their places counted from `%first`, come to the front of `%keys` and `%index`, which have room for `%room`."""
+    their places counted from `%first`, come to the front of `%keys` and `%index`, which have room for `%room`.
+    """
     t, lanes = f"i{bits}", BLOCK
     first, full = (str(FEW), "sub i64 0, 1") if few else ("%room", f"sub i64 %room, {lanes}")
     sort = f"call void @{sorting.symbol(*_sort(bits, few))}(ptr %keys, ptr %spare, ptr %index, ptr %spare_index, i64"

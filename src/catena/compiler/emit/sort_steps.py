@@ -108,8 +108,9 @@ def order(w, step: Order) -> None:
 
 @dataclass(frozen=True)
 class _Order:
-    """How the order by one of the keys is found: `bits` is the width of the key, `k` how much of the order is asked for
-    in the end."""
+    """How the order by one of the keys is found: `bits` is the width of the key, `k` how much of the order is asked
+    for in the end.
+    """
 
     plan: Rows
     bits: int
@@ -177,7 +178,8 @@ def _pointers_of_row(e: Emitter, orders: list[_Order], pointers: list[str], row:
 
 def _passes(orders: list[_Order], p: _RowPointers):
     """From the least significant key to the first one: how, its source, the order before and where to write the next
-    one, and how much of that is needed."""
+    one, and how much of that is needed.
+    """
     before = None
     for number, (o, source) in enumerate(zip(reversed(orders), reversed(p.sources))):
         last = number == len(orders) - 1
@@ -203,8 +205,9 @@ def _long_order(w, orders: list[_Order], tables: list[list[str]], p: _RowPointer
 
 
 def _in_chunks(w, function, first, second, third, n: int) -> None:
-    """Calls `function(e, first, second, third, low, high)` for chunks, in tasks; the three are pointers, lists of them
-    or None."""
+    """Calls `function(e, first, second, third, low, high)` for chunks, in tasks; the three are pointers, lists
+    of them or None.
+    """
     groups = [x if isinstance(x, list) else [x] for x in (first, second, third)]
     passed = [p for group in groups for p in group if p is not None]
 

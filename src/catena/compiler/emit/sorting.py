@@ -1,5 +1,4 @@
-"""Sorting unsigned keys, as LLVM IR text: insertion for short rows, least-significant-digit radix for the
-others.
+"""Sorting unsigned keys, as LLVM IR text: insertion for short rows, least-significant-digit radix for the others.
 
 `catena_sort_u32(keys, spare, n)` sorts keys; `catena_argsort_u32(keys, spare, index, spare_index, n)` moves
 32-bit indices along with them. Both are stable, and leave the result in the first arrays. A radix pass over a

@@ -14,8 +14,8 @@ from catena.compiler.emit.emitter import Emitter
 def in_tasks(
     w, pointers: list[str], tasks: int, body: Callable[[Emitter, list[str]], None], units: int = 0, ask=None
 ) -> None:
-    """Runs what `body` writes, given the pointers, for each task `%k` through the pool; for `units` and `ask` see
-    there.
+    """Runs what `body` writes, given the pointers, for each task `%k` through the pool; for `units`
+    and `ask` see there.
     """
     e = Emitter()
     own = [e.op(f"load ptr, ptr {e.element('%args', 'ptr', j)}") for j in range(len(pointers))]

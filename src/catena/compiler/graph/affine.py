@@ -1,5 +1,4 @@
-"""Affine index expressions: constant + sum of coefficient * loop dimension + sum of coefficient * computed
-value.
+"""Affine index expressions: constant + sum of coefficient * loop dimension + sum of coefficient * computed value.
 
 Plain tuples, so that equal expressions compare and hash fast: `(constant, ((dim, coefficient), ...), ((stmt,
 coefficient), ...))` with both lists sorted and without zeros.

@@ -553,8 +553,8 @@ def region_of(closed_jaxpr) -> Region:
 
 
 def convert_scalar(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """A 0-d constant in another dtype, by XLA's rules (saturating float to integer, NaN to 0, complex to its
-    real part).
+    """A 0-d constant in another dtype, by XLA's rules (saturating float to integer, NaN to 0, complex
+    to its real part).
     """
     if array.dtype.kind == "c" and dtype.kind != "c":
         array = array.real

@@ -270,9 +270,7 @@ def _reshape(body: Body, v: Value, index, mask):
 
 
 def groups(a: tuple, b: tuple) -> list[tuple[list, list]]:
-    """Factors a reshape from `a` to `b` (without zero sizes) into the smallest runs of dimensions of equal
-    product.
-    """
+    """Factors a reshape from `a` to `b` (without zero sizes) into the smallest runs of dimensions of equal product."""
     out, i, j = [], 0, 0
     while i < len(a) or j < len(b):
         ins, outs, p, q = [], [], 1, 1

@@ -212,9 +212,7 @@ def is_transposed(s: Stmt, d: int, vector: int) -> bool:
 
 
 def _merge(nest: Nest) -> None:
-    """Drops dimensions of one element and merges d into d + 1 where every offset has c_d = c_(d+1) *
-    extent_(d+1).
-    """
+    """Drops dimensions of one element and merges d into d + 1 where every offset has c_d = c_(d+1) * extent_(d+1)."""
     accesses = [dict(a[1]) for a in set(nest.offsets())]
     gone = {d for d, n in enumerate(nest.extents) if n == 1}
     live = [d for d in range(len(nest.extents)) if d not in gone]

@@ -157,7 +157,8 @@ def parsed(text: str):
 
 def is_valid(module) -> bool:
     """Whether the passes kept the module's form. SROA of LLVM 22 puts the parts of a vector together before they are
-    computed where they are stored from the last to the first; code generation then aborts the process."""
+    computed where they are stored from the last to the first; code generation then aborts the process.
+    """
     try:
         module.verify()
     except RuntimeError:

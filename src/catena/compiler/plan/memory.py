@@ -1,6 +1,4 @@
-"""Where values live: an arena planned by liveness while the program is written, and stack slots for small
-values.
-"""
+"""The arena, where values live that are not small enough for slots on the stack: best fit, by liveness."""
 
 from __future__ import annotations
 
@@ -21,8 +19,8 @@ class Block:
 
 
 class Arena:
-    """Best-fit allocation of offsets; the program's writer frees a block at its last use, so blocks overlap
-    in time never.
+    """Best-fit allocation of offsets; the planner frees a block after its last use, so blocks that
+    are in use never overlap.
     """
 
     def __init__(self):

@@ -24,8 +24,8 @@ QUICK = {(8, False), (16, False), (32, False), (64, False), (64, True)}  # bits 
 
 @dataclass(frozen=True)
 class Keys:
-    """Rows of `n` keys of `bits` bits, perhaps with 32-bit positions that order equal ones; `quick` where they are
-    sorted by quicksort.
+    """Rows of `n` keys of `bits` bits, perhaps with 32-bit positions that order equal ones; `quick` where they
+    are sorted by quicksort.
     """
 
     bits: int

@@ -1,5 +1,5 @@
-"""Unevaluated sums high + low of two floats (T. J. Dekker 1971; D. E. Knuth, TAOCP 4.2.2), for steps that
-need more bits.
+"""Unevaluated sums high + low of two floats (T. J. Dekker 1971; D. E. Knuth, TAOCP 4.2.2), for steps
+that need more bits.
 """
 
 from typing import NamedTuple

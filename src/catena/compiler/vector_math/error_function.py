@@ -39,8 +39,8 @@ def small_erf(x: Value) -> Value:
 
 
 def large_erfc(a: Value) -> Value:
-    """erfc(a) for a >= 0.45: exp(-a^2) times a smooth function of q = (a - 3) / (a + 3) (Shepherd &
-    Laframboise 1981).
+    """erfc(a) for a >= 0.45: exp(-a^2) times a smooth function of q = (a - 3) / (a + 3)
+    (Shepherd & Laframboise 1981).
     """
     a = minimum(a, 30.0)
     square = two_product(a, a)
@@ -59,9 +59,7 @@ def erf(x: Value) -> Value:
 
 
 def tiny_erf(x: Value) -> Value:
-    """2/sqrt(pi) x for subnormal x: one product, since the polynomial's fma would round twice at the
-    coarse end.
-    """
+    """2/sqrt(pi) x for subnormal x: one product, since the polynomial's fma would round twice at the coarse end."""
     return x * 1.1283791670955126
 
 

@@ -46,9 +46,7 @@ def module_text(name: str, elem: str, width: int) -> str:
 
 
 class Compiled:
-    """One function compiled for this machine, as a callable on arrays whose length is a multiple of the
-    width.
-    """
+    """One function compiled for this machine, as a callable on arrays whose length is a multiple of the width."""
 
     def __init__(self, name: str, elem: str, width: int) -> None:
         binding = llvm()

@@ -122,8 +122,8 @@ def _stirling_rest(m, a):
 
 
 def _excess(m, x, ratio):
-    """x - log(1 + x) for ``ratio`` = 1 + x, to all its digits where x is small: with s = x / (2 + x), the logarithm is
-    2 atanh(s).
+    """x - log(1 + x) for ``ratio`` = 1 + x, to all its digits where x is small: with s = x / (2 + x), the
+    logarithm is 2 atanh(s).
     """
     near = m.abs(x) < 0.25
     e = m.where(near, x, 0.0)

@@ -104,7 +104,8 @@ def short_atan(x: Value) -> Value:
 
 def atan2(y: Value, x: Value) -> Value:
     """The sign is set last, in the type of the result: LLVM makes of the sign of a double that becomes a half a call of
-    ``__truncdfhf2``, which nobody has."""
+    ``__truncdfhf2``, which nobody has.
+    """
     if x.elem == "float":
         return copysign(octant(y.to_double(), x.to_double(), tables.ATAN_SHORT["double"]).to_float(), y)
     return copysign(octant(y, x, tables.ATAN["double"]), y)

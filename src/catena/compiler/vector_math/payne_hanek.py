@@ -1,5 +1,4 @@
-"""The reduction of large angles modulo pi/2 (Payne & Hanek, "Radian Reduction for Trigonometric Functions",
-1983).
+"""The reduction of large angles modulo pi/2 (Payne & Hanek, "Radian Reduction for Trigonometric Functions", 1983).
 
 Cold functions in hand-written LLVM IR, returning { r, the rounding error of r, n }: one for a double, one for
 a float through it, and a loop over the lanes of a vector.

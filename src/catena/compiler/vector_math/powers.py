@@ -37,9 +37,7 @@ def rsqrt(x: Value) -> Value:
 
 
 def cbrt(x: Value) -> Value:
-    """Halley's iteration for m^(-1/3) from a polynomial, then a Newton step for the root with its exact
-    residual.
-    """
+    """Halley's iteration for m^(-1/3) from a polynomial, then a Newton step for the root with its exact residual."""
     fmt, a = x.format, fabs(x)
     thirds = fmt.mantissa_bits // 3 + 1
     subnormal = a < fmt.tiny

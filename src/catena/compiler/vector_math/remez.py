@@ -1,5 +1,4 @@
-"""Computes the minimax polynomials of `tables.py`; run by hand: `python -m catena.compiler.vector_math.remez
-[NAME ...]`.
+"""Computes the minimax polynomials of `tables.py`, by hand: `python -m catena.compiler.vector_math.remez [NAME ...]`.
 
 Remez's exchange algorithm (E. Remez 1934; Cheney, "Introduction to Approximation Theory", ch. 3) on a fixed
 Chebyshev grid, in 60-digit arithmetic by mpmath: find the polynomial p that minimises max |weight(x) (f(x) -
@@ -30,9 +29,7 @@ class Fit:
 
 
 def grid_of(low, high, count: int) -> list:
-    """Chebyshev points, clustered at the ends; an even count never hits the midpoint (where quotients are
-    0/0).
-    """
+    """Chebyshev points, clustered at the ends; an even count never hits the midpoint (where quotients are 0/0)."""
     middle, half = (mp.mpf(low) + high) / 2, (mp.mpf(high) - low) / 2
     return [middle - half * mp.cos(mp.pi * (k + mp.mpf(1) / 2) / count) for k in range(count)]
 
@@ -131,9 +128,7 @@ def erfinv_over_x(x):
 
 
 def erfinv_from_log(w):
-    """erf_inv(x) / x with w = -log(1 - x^2): 1 - x = e^-w / (1 + x) without cancellation, then Newton on
-    log erfc.
-    """
+    """erf_inv(x) / x with w = -log(1 - x^2): 1 - x = e^-w / (1 + x) without cancellation, then Newton on log erfc."""
     x = inverse_log(w)
     target = mp.log(mp.exp(-w) / (1 + x))
     y = mp.sqrt(w) if w > 1 else mp.mpf(1) / 2

@@ -82,9 +82,7 @@ def literal(type_: Type, number) -> str:
 
 
 class Writer:
-    """The body of one function: its lines, the next SSA number, the current block, what it declares and
-    calls.
-    """
+    """The body of one function: its lines, the next SSA number, the current block, what it declares and calls."""
 
     def __init__(self) -> None:
         self.lines: list[str] = ["entry:"]
@@ -318,9 +316,7 @@ def any_lane(mask: Value) -> Value:
 
 
 def if_any(mask: Value, slow: Callable[[], Sequence[Value]], fast: Sequence[Value]) -> list[Value]:
-    """`slow()` where any lane of the mask is set, else `fast`: a branch per vector, for rare and
-    expensive lanes.
-    """
+    """`slow()` where any lane of the mask is set, else `fast`: a branch per vector, for rare and expensive lanes."""
     writer = mask.writer
     condition = any_lane(mask)
     before, rare, join = writer.block, writer.label("rare"), writer.label("join")
