@@ -200,6 +200,8 @@ def test_spelt_dtypes_are_remembered_only_where_flags_do_not_change_them():
         with jax.enable_x64(True):
             assert jnp.zeros(1, float).dtype == np.float64
             assert jnp.zeros(1, "int32").dtype == np.int32
-    for wrong in ("no dtype", jnp.ones(1), [np.float32], object):
+    for wrong in ("no dtype", np.ones(1), [np.float32], object):
         with pytest.raises(TypeError):
             jnp.zeros(1, wrong)
+    with pytest.raises(ValueError, match="dtype"):
+        jnp.zeros(1, jnp.ones(1))
