@@ -5,6 +5,7 @@ The call is a hot path: the native entry reads the data pointers straight out of
 
 from __future__ import annotations
 
+import functools
 import sys
 import time
 import warnings
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from catena.core import dtypes, log
-from catena.core.array import Array, Deleted, as_array, deleted_error, live, typed_array
+from catena.core.array import Array, Deleted, as_array, deleted_error, fresh_array, live, typed_array
 from catena.core.aval import same_type
 from catena.core.config import override
 from catena.core.context import context
@@ -25,6 +26,7 @@ from catena.core.lazy import LazyModule, has_compiler
 from catena.core.placed import place, results_placement, retyped
 from catena.core.stack import is_stack
 from catena.core.struct import ShapeDtypeStruct
+from catena.core.tree import tree_unflatten
 from catena.runtime import buffers, stacks
 from catena.transform.interpreted import Interpreted
 from catena.transform.memo import memoised
@@ -352,3 +354,45 @@ def run_program(program: Program, arrays, out_avals) -> list:
         else retyped(out, aval)
         for out, aval in zip(outs, out_avals, strict=True)
     ]
+
+
+# ---- the hot path of a call ------------------------------------------------------------------------------
+
+
+def how_to_run(program: Program, call, placed: bool) -> tuple:
+    """What ``run_fast`` needs: the native entry, how to make the memory of its results, their types and their tree, and
+    the program, which owns the entry's code: another thread may have replaced it meanwhile.
+    Where there is more to do than to call the entry, a function of the arguments and None stand for the first two.
+    """
+    one_result = call.out_tree.num_nodes == call.out_tree.num_leaves == 1  # an empty tuple is one node as well
+    out_tree = None if one_result else call.out_tree
+    out_avals = [v.aval for v in call.closed.jaxpr.outvars]
+    extended = any(a.extended for a in out_avals)
+    if call.placing is not None:
+        run = functools.partial(run_program, program)
+        return functools.partial(call.placing.run, run, call.donated), None, out_avals, out_tree, program
+    if (
+        placed
+        or not program.simple
+        or program.donated
+        or program.entry is None
+        or extended
+        or out_avals != program.computed_avals
+    ):
+        return functools.partial(run_program, program), None, out_avals, out_tree, program
+    return program.entry, program.specs, out_avals, out_tree, program
+
+
+def run_fast(found, args):
+    """Run a program that was seen before on Arrays of its types."""
+    entry, specs, avals, out_tree, _ = found
+    if specs is None:
+        outs = entry(args, avals)
+        return outs[0] if out_tree is None else tree_unflatten(out_tree, outs)
+    outs = tuple([make(shape, dtype) for make, shape, dtype in specs])
+    values = tuple([x._value for x in args])
+    if entry(values, outs):
+        run_entry(entry, values, outs)
+    if out_tree is None:
+        return fresh_array(outs[0], avals[0])
+    return tree_unflatten(out_tree, [fresh_array(o, a) for o, a in zip(outs, avals)])  # noqa: B905 (hot)

@@ -26,7 +26,7 @@ from catena.core.traceback import api_boundary, shorten
 from catena.core.tree import tree_flatten, tree_unflatten
 from catena.core.tree_flatten import flatten_into
 from catena.transform import arguments, explain, misses, stages
-from catena.transform.execute import Program, program_of, run_entry, run_program
+from catena.transform.execute import how_to_run, program_of, run_fast
 from catena.transform.functions import check_function
 from catena.transform.jit_primitive import jit_p
 from catena.transform.memo import call_cache
@@ -375,45 +375,6 @@ def readable_array(x: np.ndarray) -> Array:
 
 READERS = dict.fromkeys((bool, int, float, complex, np.bool_, np.int32, np.int64, np.float32, np.float64), scalar_array)
 READERS[np.ndarray] = readable_array
-
-
-def how_to_run(program: Program, call: TracedCall, placed: bool) -> tuple:
-    """What ``run_fast`` needs: the native entry, how to make the memory of its results, their types and their tree, and
-    the program, which owns the entry's code: another thread may have replaced it meanwhile.
-    Where there is more to do than to call the entry, a function of the arguments and None stand for the first two.
-    """
-    one_result = call.out_tree.num_nodes == call.out_tree.num_leaves == 1  # an empty tuple is one node as well
-    out_tree = None if one_result else call.out_tree
-    out_avals = [v.aval for v in call.closed.jaxpr.outvars]
-    extended = any(a.extended for a in out_avals)
-    if call.placing is not None:
-        run = functools.partial(run_program, program)
-        return functools.partial(call.placing.run, run, call.donated), None, out_avals, out_tree, program
-    if (
-        placed
-        or not program.simple
-        or program.donated
-        or program.entry is None
-        or extended
-        or out_avals != program.computed_avals
-    ):
-        return functools.partial(run_program, program), None, out_avals, out_tree, program
-    return program.entry, program.specs, out_avals, out_tree, program
-
-
-def run_fast(found, args):
-    """Run a program that was seen before on Arrays of its types."""
-    entry, specs, avals, out_tree, _ = found
-    if specs is None:
-        outs = entry(args, avals)
-        return outs[0] if out_tree is None else tree_unflatten(out_tree, outs)
-    outs = tuple([make(shape, dtype) for make, shape, dtype in specs])
-    values = tuple([x._value for x in args])
-    if entry(values, outs):
-        run_entry(entry, values, outs)
-    if out_tree is None:
-        return fresh_array(outs[0], avals[0])
-    return tree_unflatten(out_tree, [fresh_array(o, a) for o, a in zip(outs, avals)])  # noqa: B905 (hot)
 
 
 def traced_once(fun, *args, **kwargs):

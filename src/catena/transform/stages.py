@@ -6,6 +6,7 @@ import functools
 from typing import NamedTuple
 
 from catena.core.array import Array, as_array
+from catena.core.context import context
 from catena.core.device import devices as all_devices
 from catena.core.errors import JaxRuntimeError
 from catena.core.foreign_options import OPTIONS
@@ -19,7 +20,7 @@ from catena.core.tree_errors import equality_errors_treedef
 from catena.core.tree_flatten import flatten_into
 from catena.core.tree_keys import keystr
 from catena.core.zeros import get_aval
-from catena.transform.execute import program_of, run_program
+from catena.transform.execute import how_to_run, program_of, run_fast, run_program
 from catena.transform.jit_primitive import jit_p
 from catena.transform.profile import Profile, profile
 
@@ -230,11 +231,16 @@ class Compiled(Stage):
                 "to compile it ahead of time"
             )
         self._program = program_of(self._call.closed, self._call.donated, self.fun_name, self._keep_unused)
+        how = how_to_run(self._program, self._call, False)
+        plain = how[1] is not None and not self._program.stacks  # there is nothing to do but to call the entry
+        self._how = how if plain else None
 
     def __call__(self, *args, **kwargs):
         leaves: list = []
         if flatten_into((args, kwargs), leaves) is self._in_tree:  # hot path: Arrays of the expected types
             if all([type(x) is Array and x._aval is a for x, a in zip(leaves, self._avals, strict=True)]):
+                if self._how is not None and context.default_placement is None and not context.debug_checks:
+                    return run_fast(self._how, leaves)
                 if self._call.placing is None:
                     return tree_unflatten(self._call.out_tree, self._program(leaves))
         return self._general_call(args, kwargs)
