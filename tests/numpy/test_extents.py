@@ -1,6 +1,7 @@
 """Arrays of 40 axes, of more than any array can have, and of sizes 0 and 1: a sample of `benchmarks/extents.py`."""
 
 import importlib.util
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -265,3 +266,18 @@ def test_incomplete_beta_of_huge_parameters(a, b):
     x = np.float32([mean, mean + deviation, mean - 2 * deviation, 0, 1])
     expected = scipy.special.betainc(float(a), float(b), x.astype(float))
     np.testing.assert_allclose(jax.jit(lambda x: lax.betainc(a * jnp.ones(5), b * jnp.ones(5), x))(x), expected, 1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", "int16", "uint16"])
+@pytest.mark.parametrize("f", [jnp.sum, jnp.prod, lambda x: jnp.delete(x, 5)])
+def test_long_arrays_of_narrow_integers_are_not_converted_whole(dtype, f):
+    """An array of 2**31 bytes would take 8 GiB more."""
+    x = jnp.ones(1 << 20, dtype)
+    f(x)
+    tracemalloc.start()
+    try:
+        f(x)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 1.5 * x.nbytes

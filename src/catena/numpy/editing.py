@@ -389,7 +389,9 @@ def delete(
     if dtypes.is_integer(obj.dtype) and obj.ndim == 0:
         if known is None:
             return _without_one(arr, axis, obj)
-        return _without(arr, axis, np.asarray([canonical_axis(int(known._value), n)]))
+        place = canonical_axis(int(known._value), n)
+        sides = (lax.slice_in_dim(arr, 0, place, axis=axis), lax.slice_in_dim(arr, place + 1, None, axis=axis))
+        return lax.concatenate(sides, axis)
     if dtypes.is_integer(obj.dtype) and assume_unique_indices and known is None:
         taken = _wrapped(reshaped(obj, (obj.size,)), n)
         return read(arr, along(axis, _positions_without(taken, n, n - obj.size)))

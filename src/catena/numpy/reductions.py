@@ -198,18 +198,21 @@ def plain_axis(axis) -> bool:
 _INTS = frozenset({int})
 
 
+NARROW = frozenset(map(np.dtype, ("int8", "int16", "uint8", "uint16")))  # NumPy converts them as it adds them up
+
+
 def _fast(reduction, numpy_fun, a, axis, dtype, keepdims, where, promote_integers):
     """A sum or product of a concrete array of a common dtype by NumPy, or None."""
     if context.trace is not None or context.debug_checks or not plain_axis(axis):
         return None
     value = a._value
     found = value.dtype
-    if value.size >= LARGE:
-        return None
+    if value.size >= LARGE and (dtype is not None or found in REAL or widened(found) == found):
+        return None  # on all threads; but narrow integers would be converted whole before
     if dtype is None:
         dtype = found
         if found not in REAL:
-            if found not in INT and (found is not BOOL or not promote_integers):
+            if found not in INT and found not in NARROW and (found is not BOOL or not promote_integers):
                 return None
             dtype = widened(found) if promote_integers else found
     else:
