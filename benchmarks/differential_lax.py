@@ -16,6 +16,7 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+from answers import difference, explanation, outcome
 from side_by_side import run_side_by_side
 
 HELPERS = Path(__file__).resolve().parent.parent / "tests" / "helpers"
@@ -139,22 +140,6 @@ def good_calls() -> list[str]:
 # ----------------------------------------------------------------------------- in the worker process
 
 
-def described(jax, value) -> list:
-    leaves = [str(jax.tree.structure(value))]
-    for x in jax.tree.leaves(value):
-        a = np.asarray(x)
-        plain = a.astype(np.float32) if a.dtype.kind == "V" and a.dtype.itemsize else a
-        leaves.append((str(a.dtype), a.shape, bool(getattr(x, "weak_type", False)), plain))
-    return leaves
-
-
-def outcome(jax, function):
-    try:
-        return described(jax, function())
-    except Exception as error:  # whatever is raised is what is compared
-        return [kind.__name__ for kind in type(error).__mro__], str(error).split("\n")[0][:160]
-
-
 def run(library: str, calls_file: str, results_file: str) -> None:
     warnings.simplefilter("ignore")
     jax = importlib.import_module(library)
@@ -181,7 +166,6 @@ def _ramp(jnp, dtype: str, low: float, shape: tuple):
 
 # ------------------------------------------------------------------------------ in the parent process
 
-TOLERANCE = {"float16": 4e-3, "bfloat16": 3e-2, "float8_e4m3fn": 0.13}  # else 1e-4
 REFUSED = r"^(Type|Value|Name|Runtime)Error: .* \| "  # ours is an error that says what does not fit
 STUMBLES = (
     r"(Index|Assertion|ZeroDivision|Overflow|Attribute|MLIR|JaxRuntime|NotImplemented|Key)Error|.*(Cannot lower"
@@ -222,35 +206,6 @@ EXPLAINED = [
 ]
 
 
-def difference(ours, theirs) -> str | None:
-    """What differs, said as "ours | theirs"."""
-    failed = isinstance(ours[0], list), isinstance(theirs[0], list)
-    if not any(failed):
-        same = len(ours) == len(theirs) and ours[0] == theirs[0] and all(map(agree, ours[1:], theirs[1:]))
-    else:
-        same = all(failed) and theirs[0][0] in ours[0]
-    return None if same else " | ".join(f"{r[0][0]}: {r[1]}" if f else short(r) for r, f in zip((ours, theirs), failed))
-
-
-def short(result) -> str:
-    shown = [f"{d}{list(s)}{' weak' * w} {np.ravel(v)[:8]}" for d, s, w, v in result[1:4]]
-    return "returns " + ", ".join(shown)
-
-
-def agree(a, b) -> bool:
-    if a[:3] != b[:3] or a[3].dtype.kind not in "fc":
-        return a[:3] == b[:3] and np.array_equal(a[3], b[3])
-    tolerance = TOLERANCE.get(a[0], 1e-4)
-    scale = np.abs(b[3][np.isfinite(b[3])]).max(initial=0)
-    signs = a[3].dtype.kind == "c" or np.array_equal(*[np.signbit(v[3]) & (v[3] == 0) for v in (a, b)])
-    with np.errstate(all="ignore"):
-        return signs and np.allclose(a[3], b[3], tolerance, tolerance * scale, equal_nan=True)
-
-
-def explanation(call: str, what: str) -> str | None:
-    return next((why for of, text, why in EXPLAINED if re.search(of, call) and re.search(text, what)), None)
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--jax-python", default=".venv-jax/bin/python", help="a Python that has JAX")
@@ -270,7 +225,7 @@ def main() -> int:
     unexplained, explained = 0, {}
     for key in calls:
         what = difference(results["catena"][key], results["jax"][key])
-        why = what and explanation(f"{key[0]} {key[1]}", what)
+        why = what and explanation(EXPLAINED, f"{key[0]} {key[1]}", what)
         if why:
             explained.setdefault(why, []).append(key[1])
         elif what:

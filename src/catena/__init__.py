@@ -111,6 +111,7 @@ __dir__ = _shown(
     "nn",
     "numpy",
     "random",
+    "scipy",
     "sharding",
     "stages",
     "tree",
@@ -118,4 +119,4 @@ __dir__ = _shown(
     "typing",
 )
 
-_absent(globals(), "experimental", "interpreters")
+_absent(globals(), "experimental", "interpreters", "scipy")

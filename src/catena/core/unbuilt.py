@@ -14,7 +14,7 @@ NAMES = {
         "custom_batching distributed dlpack empty_ref export ffi free_ref freeze fwd_and_bwd host_count host_id "
         "host_ids image lib make_array_from_callback make_array_from_process_local_data "
         "make_array_from_single_device_arrays make_mesh make_user_context memory monitoring new_ref ops "
-        "print_environment_info process_indices profiler ref remove_size_one_mesh_axis_from_type reshard scipy "
+        "print_environment_info process_indices profiler ref remove_size_one_mesh_axis_from_type reshard "
         "set_mesh shard_map smap thread_guard transfer_guard transfer_guard_device_to_device "
         "transfer_guard_device_to_host transfer_guard_host_to_device version"
     ),
@@ -33,6 +33,7 @@ NAMES = {
         "AbstractDevice AbstractMesh AxisType ManualAxisType Mesh NamedSharding PartitionSpec auto_axes explicit_axes "
         "get_abstract_mesh get_mesh make_single_device_sharding reshard set_mesh use_abstract_mesh"
     ),
+    "catena.scipy": "cluster fft integrate interpolate linalg ndimage optimize signal sparse spatial special stats",
     "catena.ad_checkpoint": "Offloadable Recompute Saveable",
     "catena.custom_derivatives": "remat_opt_p zero_from_primal",
     "catena.core": "AbstractValue Atom ParamDict Value ensure_compile_time_eval eval_context max_dim min_dim",
@@ -54,7 +55,10 @@ NAMES = {
 }
 MODULES = frozenset(
     "catena.api_util catena.custom_batching catena.distributed catena.dlpack catena.example_libraries catena.export "
-    "catena.ffi catena.image catena.lib catena.monitoring catena.ops catena.profiler catena.ref catena.scipy "
+    "catena.ffi catena.image catena.lib catena.monitoring catena.ops catena.profiler catena.ref "
+    "catena.scipy.cluster catena.scipy.fft catena.scipy.integrate catena.scipy.interpolate catena.scipy.linalg "
+    "catena.scipy.ndimage catena.scipy.optimize catena.scipy.signal catena.scipy.sparse catena.scipy.spatial "
+    "catena.scipy.special catena.scipy.stats "
     "catena.test_util catena.version catena.experimental.checkify catena.experimental.compilation_cache "
     "catena.experimental.jet catena.experimental.mesh_utils catena.experimental.multihost_utils "
     "catena.experimental.ode catena.experimental.pallas "
