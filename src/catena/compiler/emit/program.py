@@ -31,36 +31,9 @@ from catena.compiler.emit.emitter import Emitter
 from catena.compiler.emit.module import Module, Texts
 from catena.compiler.graph.graph import Value
 from catena.compiler.machine import Machine
+from catena.compiler.plan import program as steps
 from catena.compiler.plan.memory import SLOT_BYTES
-from catena.compiler.plan.program import (
-    ARENA,
-    CONSTANT,
-    NULL,
-    SLOT,
-    Block,
-    Branch,
-    Buffer,
-    Contract,
-    Copy,
-    Gemm,
-    Host,
-    Lapack,
-    Launch,
-    NewStack,
-    Order,
-    Program,
-    Ranks,
-    ReadStack,
-    Rows,
-    Scan,
-    Select,
-    Sort,
-    StackLength,
-    Step,
-    Transform,
-    While,
-    WriteStack,
-)
+from catena.compiler.plan.program import ARENA, CONSTANT, NULL, SLOT, Block, Buffer, Program, Step
 from catena.core.context import context
 from catena.core.errors import CompileError
 
@@ -180,28 +153,28 @@ class ProgramWriter:
         return self.texts.module(entry, globals_, program, bool(self.asks), sites)
 
 
-def _copy(w: ProgramWriter, step: Copy) -> None:
+def _copy(w: ProgramWriter, step: steps.Copy) -> None:
     w.copy_bytes(w.pointer(step.target), w.pointer(step.source), step.bytes)
 
 
 RULES: dict[type[Step], Callable[[ProgramWriter, Step], None]] = {
-    Copy: _copy,
-    Launch: launches.launch,
-    Rows: launches.rows,
-    Contract: contract.contract,
-    Gemm: gemm.gemm,
-    Sort: sort_steps.sort,
-    Order: sort_steps.order,
-    Ranks: sort_steps.ranks,
-    Select: selection.select,
-    Transform: fourier.transform,
-    Lapack: libraries.lapack,
-    Host: libraries.host,
-    While: control.while_loop,
-    Scan: control.scan,
-    Branch: control.branch,
-    NewStack: stack_steps.new,
-    StackLength: stack_steps.length,
-    WriteStack: stack_steps.write,
-    ReadStack: stack_steps.read,
+    steps.Copy: _copy,
+    steps.Launch: launches.launch,
+    steps.Rows: launches.rows,
+    steps.Contract: contract.contract,
+    steps.Gemm: gemm.gemm,
+    steps.Sort: sort_steps.sort,
+    steps.Order: sort_steps.order,
+    steps.Ranks: sort_steps.ranks,
+    steps.Select: selection.select,
+    steps.Transform: fourier.transform,
+    steps.Lapack: libraries.lapack,
+    steps.Host: libraries.host,
+    steps.While: control.while_loop,
+    steps.Scan: control.scan,
+    steps.Branch: control.branch,
+    steps.NewStack: stack_steps.new,
+    steps.StackLength: stack_steps.length,
+    steps.WriteStack: stack_steps.write,
+    steps.ReadStack: stack_steps.read,
 }

@@ -15,31 +15,9 @@ import numpy as np
 from catena.compiler.interpret import keys, libraries, nests, products
 from catena.compiler.interpret.memory import Memory
 from catena.compiler.interpret.nests import Place
+from catena.compiler.plan import program as steps
 from catena.compiler.plan import ranges
-from catena.compiler.plan.program import (
-    Block,
-    Branch,
-    Contract,
-    Copy,
-    Gemm,
-    Host,
-    Lapack,
-    Launch,
-    NewStack,
-    Order,
-    Program,
-    Ranks,
-    ReadStack,
-    Rows,
-    Scan,
-    Select,
-    Sort,
-    StackLength,
-    Step,
-    Transform,
-    While,
-    WriteStack,
-)
+from catena.compiler.plan.program import Block, Program, Step
 from catena.core.errors import CompileError
 
 
@@ -65,14 +43,14 @@ def _block(memory: Memory, block: Block) -> None:
             memory.forget(buffer)
 
 
-def _copy(memory: Memory, step: Copy) -> None:
+def _copy(memory: Memory, step: steps.Copy) -> None:
     memory[step.target][: step.bytes] = memory[step.source][: step.bytes].copy()
 
 
 # ---- loop nests ----------------------------------------------------------------------------------------------
 
 
-def _launch(memory: Memory, step: Launch) -> None:
+def _launch(memory: Memory, step: steps.Launch) -> None:
     nest, places = step.nest, memory.places(step.operands)
     if not step.parts:
         nests.run(nest, places)
@@ -86,7 +64,7 @@ def _launch(memory: Memory, step: Launch) -> None:
         nests.run(nest, places | own, {folded: (low, high)})
 
 
-def _rows(memory: Memory, step: Rows) -> None:
+def _rows(memory: Memory, step: steps.Rows) -> None:
     """Loop nests in turn on each block of rows; what is private holds those of the block."""
     places, first = memory.places(step.operands), step.group[0]
     *outer, inner = extents = [first.extents[d] for d in first.rows]
@@ -104,7 +82,7 @@ def _private(size: int, first: int, rows: int) -> Place:
     return Place(np.full(size * rows, 0xFF, np.uint8), size * first)
 
 
-def _contract(memory: Memory, step: Contract) -> None:
+def _contract(memory: Memory, step: steps.Contract) -> None:
     products.contract(memory, step)
     if step.after is not None:
         nests.run(step.after, memory.places(step.operands))
@@ -113,21 +91,21 @@ def _contract(memory: Memory, step: Contract) -> None:
 # ---- control flow --------------------------------------------------------------------------------------------
 
 
-def _while(memory: Memory, step: While) -> None:
+def _while(memory: Memory, step: steps.While) -> None:
     _block(memory, step.cond)
     while memory[step.flag][0]:
         _iteration(memory, step)
         _block(memory, step.cond)
 
 
-def _scan(memory: Memory, step: Scan) -> None:
+def _scan(memory: Memory, step: steps.Scan) -> None:
     for k in range(step.length):
         for part in (*step.slices, *step.made):
             memory.move(part, step.length - 1 - k if step.reverse else k)
         _iteration(memory, step)
 
 
-def _iteration(memory: Memory, step: While | Scan) -> None:
+def _iteration(memory: Memory, step: steps.While | steps.Scan) -> None:
     """One iteration of a loop; stacks that it makes and nobody can see after it are freed at its end."""
     known = set(memory.stacks)
     _block(memory, step.body)
@@ -136,7 +114,7 @@ def _iteration(memory: Memory, step: While | Scan) -> None:
             del memory.stacks[handle]
 
 
-def _branch(memory: Memory, step: Branch) -> None:
+def _branch(memory: Memory, step: steps.Branch) -> None:
     index = int(memory[step.index].view(f"int{step.bits}")[0])
     last = len(step.cases) - 1
     index = min(max(index, 0), last) if step.clamped else index if 0 <= index < last else last
@@ -146,17 +124,17 @@ def _branch(memory: Memory, step: Branch) -> None:
 # ---- stacks --------------------------------------------------------------------------------------------------
 
 
-def _new_stack(memory: Memory, step: NewStack) -> None:
+def _new_stack(memory: Memory, step: steps.NewStack) -> None:
     memory.made += 1
     memory.stacks[memory.made] = [step.item_bytes]
     _set(memory, step.out, "uint64", memory.made)
 
 
-def _stack_length(memory: Memory, step: StackLength) -> None:
+def _stack_length(memory: Memory, step: steps.StackLength) -> None:
     _set(memory, step.out, "int32", len(_items(memory, step.stack)) - 1)
 
 
-def _write_stack(memory: Memory, step: WriteStack) -> None:
+def _write_stack(memory: Memory, step: steps.WriteStack) -> None:
     items, at = _items(memory, step.stack), _get(memory, step.at, "int64")
     size = items[0]
     items += [np.zeros(size, np.uint8)] * (at + 2 - len(items))  # items that were never written are zero
@@ -164,7 +142,7 @@ def _write_stack(memory: Memory, step: WriteStack) -> None:
     _set(memory, step.out, "uint64", _get(memory, step.stack, "uint64"))
 
 
-def _read_stack(memory: Memory, step: ReadStack) -> None:
+def _read_stack(memory: Memory, step: steps.ReadStack) -> None:
     items, at = _items(memory, step.stack), _get(memory, step.at, "int64")
     memory[step.out][:] = items[at + 1] if 0 <= at < len(items) - 1 else 0
 
@@ -186,23 +164,23 @@ def _set(memory: Memory, buffer, dtype: str, value: int) -> None:
 
 
 RULES: dict[type[Step], Callable[[Memory, Step], None]] = {
-    Copy: _copy,
-    Launch: _launch,
-    Rows: _rows,
-    Contract: _contract,
-    Gemm: products.gemm,
-    Sort: keys.sort,
-    Order: keys.order,
-    Ranks: keys.ranks,
-    Select: keys.select,
-    Transform: products.transform,
-    Lapack: libraries.lapack,
-    Host: libraries.host,
-    While: _while,
-    Scan: _scan,
-    Branch: _branch,
-    NewStack: _new_stack,
-    StackLength: _stack_length,
-    WriteStack: _write_stack,
-    ReadStack: _read_stack,
+    steps.Copy: _copy,
+    steps.Launch: _launch,
+    steps.Rows: _rows,
+    steps.Contract: _contract,
+    steps.Gemm: products.gemm,
+    steps.Sort: keys.sort,
+    steps.Order: keys.order,
+    steps.Ranks: keys.ranks,
+    steps.Select: keys.select,
+    steps.Transform: products.transform,
+    steps.Lapack: libraries.lapack,
+    steps.Host: libraries.host,
+    steps.While: _while,
+    steps.Scan: _scan,
+    steps.Branch: _branch,
+    steps.NewStack: _new_stack,
+    steps.StackLength: _stack_length,
+    steps.WriteStack: _write_stack,
+    steps.ReadStack: _read_stack,
 }
