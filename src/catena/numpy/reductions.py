@@ -454,7 +454,10 @@ def count_nonzero(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Ar
     """
     if axis is None and not keepdims and direct(a) and a._value.dtype in _TESTED:  # the hot path
         return make_array(np.array(np.count_nonzero(a._value), default_int()))
-    return sum(truth(as_array_argument("count_nonzero", a)), axis, default_int(), keepdims=keepdims)
+    true = truth(as_array_argument("count_nonzero", a))
+    if axis is None and not keepdims and direct(true):  # a sum would be of integers, each of four or eight bytes
+        return make_array(np.array(np.count_nonzero(true._value), default_int()))
+    return sum(true, axis, default_int(), keepdims=keepdims)
 
 
 @along_axes
