@@ -21,7 +21,7 @@ from pathlib import Path
 import fresh
 import history
 from side_by_side import OURS, THEIRS, Worker, alternate, best, check_equal, options_of, serve, show
-from workloads import compilation, elementwise, indexing, loops, models, products, rows, transforms
+from workloads import compilation, elementwise, indexing, loops, models, products, rows, segments, transforms
 from workloads.inputs import Inputs
 
 GROUPS = {
@@ -29,6 +29,7 @@ GROUPS = {
     "rows": rows,
     "products": products,
     "indexing": indexing,
+    "segments": segments,
     "transforms": transforms,
     "loops": loops,
     "models": models,

@@ -110,6 +110,7 @@ __dir__ = _shown(
     "lax",
     "nn",
     "numpy",
+    "ops",
     "random",
     "scipy",
     "sharding",
@@ -119,4 +120,4 @@ __dir__ = _shown(
     "typing",
 )
 
-_absent(globals(), "experimental", "interpreters", "scipy")
+_absent(globals(), "experimental", "interpreters", "ops", "scipy")

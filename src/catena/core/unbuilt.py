@@ -13,7 +13,7 @@ NAMES = {
         "NamedSharding P Ref Shard ad api_util array_garbage_collection_guard auto_pcast copy_to_host_async "
         "custom_batching distributed dlpack empty_ref export ffi free_ref freeze fwd_and_bwd host_count host_id "
         "host_ids image lib make_array_from_callback make_array_from_process_local_data "
-        "make_array_from_single_device_arrays make_mesh make_user_context memory monitoring new_ref ops "
+        "make_array_from_single_device_arrays make_mesh make_user_context memory monitoring new_ref "
         "print_environment_info process_indices profiler ref remove_size_one_mesh_axis_from_type reshard "
         "set_mesh shard_map smap thread_guard transfer_guard transfer_guard_device_to_device "
         "transfer_guard_device_to_host transfer_guard_host_to_device version"
@@ -55,7 +55,7 @@ NAMES = {
 }
 MODULES = frozenset(
     "catena.api_util catena.custom_batching catena.distributed catena.dlpack catena.example_libraries catena.export "
-    "catena.ffi catena.image catena.lib catena.monitoring catena.ops catena.profiler catena.ref "
+    "catena.ffi catena.image catena.lib catena.monitoring catena.profiler catena.ref "
     "catena.scipy.cluster catena.scipy.fft catena.scipy.integrate catena.scipy.interpolate catena.scipy.linalg "
     "catena.scipy.ndimage catena.scipy.optimize catena.scipy.signal catena.scipy.sparse catena.scipy.spatial "
     "catena.scipy.special catena.scipy.stats "
