@@ -7,21 +7,27 @@ through doubles, which is cheaper than pairs.
 """
 
 from collections.abc import Callable
+from functools import partial
 
 from . import tables
-from .constants import HALF_PI, ONE_FIFTH, ONE_SEVENTH, ONE_THIRD
+from .constants import HALF_PI, LN2, ONE_FIFTH, ONE_SEVENTH, ONE_THIRD
 from .double_double import Pair, add, constant, divide, fast_two_sum, multiply, square_root, total, two_product, two_sum
-from .logarithm import INFINITY, log1p_of_pair, log_pair
+from .logarithm import INFINITY, beyond_quadratic, log1p_of_pair, log_pair, reduce_normal_log
 from .text import Value, copysign, fabs, fma, horner, minimum, select, sqrt
 
 
-def through_double(function: Callable[..., Value]) -> Callable[..., Value]:
-    """A function of doubles as one of floats too: widen, compute, round once."""
+def through_double(
+    function: Callable[..., Value], *, floats: Callable[..., Value] | None = None
+) -> Callable[..., Value]:
+    """A function of doubles as one of floats too: widen, compute, round once. ``floats`` computes of widened floats
+    what need not be right to the last bits of a double.
+    """
+    of_floats = floats or function
 
     def widened(*args: Value) -> Value:
         if args[0].elem == "double":
             return function(*args)
-        return function(*(a.to_double() for a in args)).to_float()
+        return of_floats(*(a.to_double() for a in args)).to_float()
 
     return widened
 
@@ -126,11 +132,48 @@ def octant(y: Value, x: Value, table: tuple) -> Value:
     return select(base.equals(0.0), part, base + (signed + base_low))
 
 
+def asinh_of_float(x: Value) -> Value:
+    """As `asinh`, of a widened float: nothing overflows, and what rounds is far below its last bit."""
+    a = fabs(x)
+    square = a * a
+    result = log1p_short(a + square / (sqrt(square + 1.0) + 1.0))
+    return copysign(select(a < INFINITY, select(a < FLOAT_EPSILON, a, result), a), x)
+
+
+def acosh_of_float(x: Value) -> Value:
+    """As `acosh`, of a widened float."""
+    t = x - 1.0
+    result = log1p_short(t + sqrt(fma(t, t, t + t)))
+    return select(x < INFINITY, select(x < 1.0, float("nan"), result), x)
+
+
+def atanh_of_float(x: Value) -> Value:
+    """As `atanh`, of a widened float."""
+    a = fabs(x)
+    b = select(a < 1.0, a, 0.5)
+    result = log1p_short((b + b) / (1.0 - b)) * 0.5
+    result = select(a < FLOAT_EPSILON, a, result)
+    outside = select(a.equals(1.0), INFINITY, a.like(float("nan")))
+    return copysign(select(a < 1.0, result, outside), x)
+
+
+def log1p_short(t: Value) -> Value:
+    """log(1 + t) of a double t >= 0, with an error of some units of its last place."""
+    u = t + 1.0
+    k, f = reduce_normal_log(u)
+    lost = select(u < 2.0, t - (u - 1.0), 0.0)  # of t; a greater t loses nothing that counts
+    high, low = LN2[u.elem]
+    tail = fma(k, low, beyond_quadratic(f) + lost)
+    return fma(k, high, f + fma(f * -0.5, f, tail))
+
+
+FLOAT_EPSILON = 2.0**-23
+
 # Beyond these, x^2 + 1 is x^2 to double precision, and asinh(x) = acosh(x) = log(2x).
 HUGE = 2.0**28
 
 
-@through_double
+@partial(through_double, floats=asinh_of_float)
 def asinh(x: Value) -> Value:
     """log1p(a + a^2 / (1 + sqrt(1 + a^2))) with the sign of x."""
     a = fabs(x)
@@ -143,7 +186,7 @@ def asinh(x: Value) -> Value:
     return copysign(select(a < INFINITY, select(a < x.format.epsilon, a, result), a), x)
 
 
-@through_double
+@partial(through_double, floats=acosh_of_float)
 def acosh(x: Value) -> Value:
     """log1p(t + sqrt(t (t + 2))), t = x - 1."""
     huge = x > HUGE
@@ -163,7 +206,7 @@ def log1p_or_log_of_double(t: Pair, huge: Value, x: Value) -> Pair:
     return log_pair(select(huge, finite, u.high), select(huge, 0.0, u.low + t.low), select(huge, 1.0, u.high.like(0.0)))
 
 
-@through_double
+@partial(through_double, floats=atanh_of_float)
 def atanh(x: Value) -> Value:
     """log1p(2a / (1 - a)) / 2 with the sign of x."""
     a = fabs(x)
