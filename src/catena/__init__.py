@@ -1,5 +1,7 @@
 """catena: expressing and composing transformations of numerical programs, under JAX's public names."""
 
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
 from catena.core.lazy import without_collection as _without_collection
 from catena.core.namespace import shown as _shown
 from catena.core.traceback import open_door as _open_door
@@ -14,7 +16,6 @@ with _without_collection():
     from catena import dtypes as dtypes
     from catena import errors as errors
     from catena import lax as lax
-    from catena import nn as nn
     from catena import numpy as numpy
     from catena import random as random
     from catena import sharding as sharding
@@ -91,6 +92,9 @@ with _without_collection():
     from catena.transform.scopes import named_scope as named_scope
     from catena.transform.vmap import vmap as vmap
 
+if _TYPE_CHECKING:
+    from catena import nn as nn
+
 _open_door(globals(), "catena")
 
 __version__ = "0.10.2"
@@ -120,4 +124,4 @@ __dir__ = _shown(
     "typing",
 )
 
-_absent(globals(), "experimental", "interpreters", "ops", "scipy")
+_absent(globals(), "experimental", "interpreters", "nn", "ops", "scipy")

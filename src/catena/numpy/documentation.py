@@ -83,6 +83,7 @@ def family(**words: str) -> Callable[[Fun], Fun]:
         if fun.__doc__ is None:  # python -OO
             return fun
         text, mark, example = inspect.cleandoc(fun.__doc__).partition("\n\n>>>")
+        text, before_source, source = text.partition("\n\nSource:")
         purpose, own = _sections(text)
         code = fun.__code__
         names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
@@ -97,7 +98,7 @@ def family(**words: str) -> Callable[[Fun], Fun]:
             own["Returns"] or _indented(words["returns"], 4),
             "Raises:",
             own["Raises"] or _indented(words["raises"], 2),
-        ]) + mark + example  # fmt: skip
+        ]) + before_source + source + mark + example  # fmt: skip
         return fun
 
     return complete
