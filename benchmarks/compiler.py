@@ -21,13 +21,14 @@ from pathlib import Path
 import fresh
 import history
 from side_by_side import OURS, THEIRS, Worker, alternate, best, check_equal, options_of, serve, show
-from workloads import compilation, elementwise, indexing, loops, models, products, rows, segments, transforms
+from workloads import compilation, elementwise, images, indexing, loops, models, products, rows, segments, transforms
 from workloads.inputs import Inputs
 
 GROUPS = {
     "elementwise": elementwise,
     "rows": rows,
     "products": products,
+    "images": images,
     "indexing": indexing,
     "segments": segments,
     "transforms": transforms,

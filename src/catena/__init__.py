@@ -1,9 +1,7 @@
 """catena: expressing and composing transformations of numerical programs, under JAX's public names."""
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
-from typing import Any as _Any
 
-from catena.core.lazy import load as _load
 from catena.core.lazy import without_collection as _without_collection
 from catena.core.namespace import shown as _shown
 from catena.core.traceback import open_door as _open_door
@@ -102,35 +100,18 @@ _open_door(globals(), "catena")
 __version__ = "0.10.2"
 __version_info__ = tuple(int(part) for part in __version__.split("."))
 
-
-def as_jax() -> _Any:
-    """Make ``import jax`` mean catena, for everybody in this process who imports it from now on: existing programs,
-    and the libraries they use, run unchanged. ``python -m catena run`` does it from outside.
-
-    Returns:
-      The alias: ``remove()`` takes it away, as does leaving a ``with`` block.
-    Raises:
-      RuntimeError: the real JAX is imported already, whose objects its importers hold.
-
-    >>> import catena
-    >>> with catena.as_jax():
-    ...     import jax.numpy as jnp
-    >>> jnp is catena.numpy
-    True
-    """
-    return _load("catena.compat.alias").as_jax()
-
-
 __dir__ = _shown(
     globals(),
     "ad_checkpoint",
     "checkpoint_policies",
     "core",
+    "custom_batching",
     "custom_derivatives",
     "debug",
     "dtypes",
     "errors",
     "experimental",
+    "image",
     "interpreters",
     "lax",
     "nn",
@@ -145,4 +126,4 @@ __dir__ = _shown(
     "typing",
 )
 
-_absent(globals(), "experimental", "interpreters", "nn", "ops", "scipy")
+_absent(globals(), "custom_batching", "experimental", "image", "interpreters", "nn", "ops", "scipy")

@@ -18,11 +18,10 @@ STEPS = [
     {"typing", "dtypes", "tree", "tree_util", "errors", "sharding", "stages", "checkpoint_policies"},
     {"numpy"},
     {"parallel", "random", "nn", "scipy", "ops", "image", "dlpack", "export", "tools", "flatten_util"},
-    {"ad_checkpoint", "custom_derivatives", "monitoring", "profiler"},
+    {"ad_checkpoint", "custom_batching", "custom_derivatives", "monitoring", "profiler"},
     {"extend", "interpreters", "experimental", "debug"},
-    {"__init__"},
+    {"__init__", "__main__"},
     {"compat"},
-    {"__main__"},
 ]
 
 # (from, to): an edge on the same step or upwards, and why it is right.
@@ -37,7 +36,6 @@ FORBIDDEN = {("lax", "compiler")}
 
 # (file, module): what one file may load of a folder that its own may not import, and why.
 DOORS = {
-    ("__init__.py", "catena.compat.alias"): "the alias is loaded when it is asked for",
     ("lax/native.py", "catena.compiler.native.elementwise"): "the one way from eager evaluation to compiled loops",
     ("lax/special.py", "catena.compiler.vector_math.bessel"): "NumPy has no such functions, and SciPy's are off",
     ("lax/special.py", "catena.compiler.vector_math.incomplete"): "as above",
@@ -124,7 +122,7 @@ def imports(path: Path, *, runtime_only: bool = True) -> list[tuple[int, str]]:
     """(line, full name) of every import in a file, and of what it loads by name when needed."""
     skipped = type_checking_blocks(path) if runtime_only else set()
     named = [(node.lineno, name) for node in NODES[path] if node not in skipped for name in imported(path, node)]
-    loaded = [(getattr(node, "lineno", 0), first_string(node, ("LazyModule", "load", "_load"))) for node in NODES[path]]
+    loaded = [(getattr(node, "lineno", 0), first_string(node, ("LazyModule", "load"))) for node in NODES[path]]
     return named + [(line, name) for line, name in loaded if name is not None]
 
 

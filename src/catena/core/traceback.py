@@ -32,17 +32,9 @@ LIBRARIES = tuple(
 NOTE = "The frames of catena itself are left out of this traceback; set CATENA_TRACEBACK_FILTERING=off to see them."
 
 
-EXCLUDED: set[str] = set()  # files of libraries on top of this one, whose frames say as little to a user as ours
-
-
-def register_exclusion(file_name: str) -> None:
-    """Leave the frames of a library's file out of tracebacks, as those of the package are."""
-    EXCLUDED.add(file_name)
-
-
 def is_internal(file_name: str) -> bool:
-    """Whether a frame of this file belongs to the package, or to a file that asked for it."""
-    return file_name.startswith(PACKAGE) or file_name in EXCLUDED
+    """Whether a frame of this file belongs to the package."""
+    return file_name.startswith(PACKAGE)
 
 
 def is_library(file_name: str) -> bool:

@@ -2,8 +2,7 @@
 
 import opcode
 import sys
-from types import FrameType, ModuleType
-from typing import Any, NoReturn
+from typing import Any
 
 from catena.core.errors import page
 from catena.core.lazy import load
@@ -12,8 +11,8 @@ from catena.core.lazy import load
 NAMES = {
     "catena": (
         "NamedSharding P Ref Shard ad api_util array_garbage_collection_guard auto_pcast copy_to_host_async "
-        "custom_batching distributed dlpack empty_ref export ffi free_ref freeze fwd_and_bwd host_count host_id "
-        "host_ids image lib make_array_from_callback make_array_from_process_local_data "
+        "distributed dlpack empty_ref export ffi free_ref freeze fwd_and_bwd host_count host_id "
+        "host_ids lib make_array_from_callback make_array_from_process_local_data "
         "make_array_from_single_device_arrays make_mesh make_user_context memory monitoring new_ref "
         "print_environment_info process_indices profiler ref remove_size_one_mesh_axis_from_type reshard "
         "set_mesh shard_map smap thread_guard transfer_guard transfer_guard_device_to_device "
@@ -50,8 +49,8 @@ NAMES = {
     ),
 }
 MODULES = frozenset(
-    "catena.api_util catena.custom_batching catena.distributed catena.dlpack catena.example_libraries catena.export "
-    "catena.ffi catena.image catena.lib catena.monitoring catena.profiler catena.ref "
+    "catena.api_util catena.distributed catena.dlpack catena.example_libraries catena.export "
+    "catena.ffi catena.lib catena.monitoring catena.profiler catena.ref "
     "catena.scipy.cluster catena.scipy.fft catena.scipy.integrate catena.scipy.interpolate catena.scipy.linalg "
     "catena.scipy.ndimage catena.scipy.optimize catena.scipy.signal catena.scipy.sparse catena.scipy.spatial "
     "catena.scipy.special catena.scipy.stats "
@@ -80,19 +79,13 @@ def absent(namespace: dict[str, Any], *late: str) -> None:
         if name in late:
             return load(f"{module}.{name}")
         if name in unbuilt or f"{module}.{name}" in MODULES:
-            refuse(not_built(f"{module}.{name}"), name, sys.modules[module], sys._getframe(1))
+            frame = sys._getframe(1)
+            if frame.f_code.co_code[frame.f_lasti] == _IMPORT_FROM:  # which would drop an AttributeError's message
+                raise ImportError(not_built(f"{module}.{name}"), name=module)
+            raise AttributeError(not_built(f"{module}.{name}"), name=name, obj=sys.modules[module])
         raise AttributeError(f"module {module!r} has no attribute {name!r}", name=name, obj=sys.modules[module])
 
     namespace["__getattr__"] = ask
-
-
-def refuse(message: str, name: str, module: ModuleType, asker: FrameType) -> NoReturn:
-    """Say that a module has no such name: an AttributeError, or for a statement `from module import name`, which would
-    drop its message, an ImportError. ``asker``: the frame that asks.
-    """
-    if asker.f_code.co_code[asker.f_lasti] == _IMPORT_FROM:
-        raise ImportError(message, name=module.__name__)
-    raise AttributeError(message, name=name, obj=module)
 
 
 def not_built(name: str) -> str:

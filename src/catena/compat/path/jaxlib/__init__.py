@@ -1,5 +1,0 @@
-"""Imported as ``jaxlib`` where nobody imported ``jax`` before."""
-
-import catena
-
-catena.as_jax()
