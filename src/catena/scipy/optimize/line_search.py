@@ -1,0 +1,114 @@
+"""Steps that satisfy the strong Wolfe conditions: algorithms 3.5 and 3.6 of Nocedal and Wright (2006).
+
+Both algorithms are one loop with one evaluation of the function and its gradient: as long as no interval is known to
+hold a step, steps are doubled; then the interval shrinks. So the function is compiled once, however it is searched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from catena import lax
+from catena import numpy as jnp
+from catena.core.array import Array
+from catena.core.dtypes import finfo
+
+DECREASE, CURVATURE = 1e-4, 0.9  # the constants of the two conditions for quasi-Newton methods
+FOUND, COLLAPSED, EXHAUSTED = 0, 1, 3  # what came of a search; JAX adds these to 2 in the status of a minimisation
+
+
+class Step(NamedTuple):
+    """A step, the value of the function there, and its slope along the direction."""
+
+    size: Array
+    value: Array
+    slope: Array
+
+
+class Search(NamedTuple):
+    """The state of a search. ``low`` is the best step of those that decrease the value enough, ``high`` the other end
+    of the interval where there is one, and ``last`` the end that it had before.
+    """
+
+    trial: Array
+    low: Step
+    high: Step
+    last: Step
+    enclosed: Array  # whether low and high enclose a step
+    found: Array
+    collapsed: Array
+    evaluations: Array
+    value: Array  # at the last trial
+    gradient: Array
+
+
+def strong_wolfe(
+    function: Callable, point, direction, value, gradient, first, max_evaluations: int
+) -> tuple[Search, Array]:
+    """A step along a direction of descent.
+
+    Arguments:
+      function: of a point to its value and gradient.
+      point, direction: where the search starts, and where it goes, ``(n,)``.
+      value, gradient: of the function there.
+      first: the size of the first step that is tried.
+      max_evaluations: how often the function is evaluated at most.
+    Returns:
+      The state in which the search ended, and what came of it. If it has found a step, that is its last trial.
+    """
+    slope = jnp.vdot(gradient, direction)
+    start = Step(jnp.zeros_like(value), value, slope)
+    least = finfo(value.dtype).eps
+
+    def go_on(search: Search):
+        return ~search.found & ~search.collapsed & (search.evaluations < max_evaluations)
+
+    def evaluate(search: Search) -> Search:
+        value, gradient = function(point + search.trial * direction)
+        trial = Step(search.trial, value, jnp.vdot(gradient, direction))
+        low, high = search.low, search.high
+        decreases = value <= start.value + DECREASE * trial.size * slope  # false for NaN, from which a search returns
+        too_far = ~decreases | ((value >= low.value) & (low.size > 0))
+        found = ~too_far & (jnp.abs(trial.slope) <= -CURVATURE * slope)
+        ahead = jnp.where(search.enclosed, high.size - low.size, 1)
+        turned = trial.slope * ahead >= 0  # the step lies behind the trial, between it and the old low
+        enclosed = search.enclosed | too_far | turned
+        new_high = _choose(too_far, trial, _choose(turned, low, high))
+        new_low = _choose(too_far, low, trial)
+        last = _choose(too_far | turned, high, low)
+        last = _choose(search.enclosed, last, new_high)  # there was no interval before
+        within = _interpolated(new_low, new_high, last, search.enclosed)
+        width = jnp.abs(new_high.size - new_low.size)
+        collapsed = enclosed & (width <= least * jnp.maximum(new_low.size, least))
+        following = jnp.where(enclosed, within, 2 * trial.size)
+        return Search(
+            jnp.where(found, trial.size, following),
+            *(new_low, new_high, last, enclosed, found, ~found & collapsed, search.evaluations + 1, value, gradient),
+        )
+
+    begin = Search(jnp.asarray(first, value.dtype), start, start, start, False, False, False, 0, value, gradient)
+    search = lax.while_loop(go_on, evaluate, begin)
+    return search, jnp.where(search.found, FOUND, jnp.where(search.collapsed, COLLAPSED, EXHAUSTED))
+
+
+def _choose(condition, one: Step, other: Step) -> Step:
+    return Step(*(jnp.where(condition, a, b) for a, b in zip(one, other, strict=True)))
+
+
+def _interpolated(low: Step, high: Step, last: Step, cubic) -> Array:
+    """The next step in an interval: the least value of the cubic through what is known of its ends and the end before,
+    of the quadratic where there was none, or the middle where these lie close to an end.
+    """
+    width = high.size - low.size
+    quadratic = -low.slope * width**2 / (2 * (high.value - low.value - low.slope * width))
+    u, v = width, last.size - low.size
+    p = high.value - low.value - low.slope * u
+    q = last.value - low.value - low.slope * v
+    scale = (u * v) ** 2 * (u - v)
+    a = (v**2 * p - u**2 * q) / scale
+    b = (u**3 * q - v**3 * p) / scale
+    by_cubic = (jnp.sqrt(b * b - 3 * a * low.slope) - b) / (3 * a)
+    share = jnp.where(cubic, by_cubic, jnp.nan) / width
+    share = jnp.where((share > 0.2) & (share < 0.8), share, quadratic / width)
+    return low.size + width * jnp.where((share > 0.1) & (share < 0.9), share, 0.5)
