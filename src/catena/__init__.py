@@ -18,6 +18,7 @@ with _without_collection():
     from catena import lax as lax
     from catena import numpy as numpy
     from catena import random as random
+    from catena import ref as ref
     from catena import sharding as sharding
     from catena import stages as stages
     from catena import tree as tree
@@ -57,9 +58,14 @@ with _without_collection():
     from catena.core.device import process_count as process_count
     from catena.core.device import process_index as process_index
     from catena.core.dtypes import float0 as float0
+    from catena.core.ref import Ref as Ref
     from catena.core.slices import ds as ds
     from catena.core.struct import ShapeDtypeStruct as ShapeDtypeStruct
     from catena.lax.callbacks import pure_callback as pure_callback
+    from catena.lax.refs import empty_ref as empty_ref
+    from catena.lax.refs import free_ref as free_ref
+    from catena.lax.refs import freeze as freeze
+    from catena.lax.refs import new_ref as new_ref
     from catena.transform.checkpoint import checkpoint as checkpoint
     from catena.transform.checkpoint import remat as remat
     from catena.transform.custom_gradient import closure_convert as closure_convert
@@ -118,6 +124,7 @@ __dir__ = _shown(
     "numpy",
     "ops",
     "random",
+    "ref",
     "scipy",
     "sharding",
     "stages",

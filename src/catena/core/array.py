@@ -16,6 +16,7 @@ from catena.core import dtypes
 from catena.core.aval import ShapedArray, abstract_token
 from catena.core.buffers import offer_buffer
 from catena.core.errors import how_to_register
+from catena.core.ref import Cell, Ref, core_of
 from catena.core.token import Token, new_token
 from catena.core.traceback import shorten
 
@@ -455,8 +456,10 @@ def as_array(x):
         return make_array(np.array(x, dtype=dtypes.canonicalize_dtype(x.dtype), order="C"), False)
     if isinstance(x, (bool, int, float, complex)):
         return as_array(_plain(x))
-    if kind is Token or getattr(kind, "_is_placed", False):
+    if kind is Token or kind is Cell or getattr(kind, "_is_placed", False):
         return x
+    if kind is Ref:
+        return core_of(x)
     raise TypeError(f"Value {x!r} of type {type(x)} is not a valid JAX type.{how_to_register(x)}")
 
 

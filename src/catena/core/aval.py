@@ -4,6 +4,8 @@ Avals are interned: equal avals are one object, so equality and hash are those o
 identity, which the caches on the hot path rely on.
 """
 
+from __future__ import annotations
+
 import numpy as np
 
 from catena.core import dtypes
@@ -57,7 +59,7 @@ class ShapedArray:
             raise TypeError("len() of unsized object")
         return self.shape[0]
 
-    def update(self, shape=None, dtype=None, weak_type=None) -> "ShapedArray":
+    def update(self, shape=None, dtype=None, weak_type=None) -> ShapedArray:
         """The same aval with some parts replaced."""
         return ShapedArray(
             self.shape if shape is None else shape,
@@ -65,11 +67,11 @@ class ShapedArray:
             self.weak_type if weak_type is None else weak_type,
         )
 
-    def strip_weak_type(self) -> "ShapedArray":
+    def strip_weak_type(self) -> ShapedArray:
         """The same aval, no longer weak."""
         return ShapedArray(self.shape, self.dtype) if self.weak_type else self
 
-    def to_tangent_aval(self) -> "ShapedArray":
+    def to_tangent_aval(self) -> ShapedArray:
         """The type of this value's tangents: itself for inexact dtypes, float0 for the rest."""
         if dtypes.is_inexact(self.dtype):
             return self
@@ -118,7 +120,7 @@ class AbstractToken:
         """``Tok``, as jaxprs print it."""
         return "Tok"
 
-    def strip_weak_type(self) -> "AbstractToken":
+    def strip_weak_type(self) -> AbstractToken:
         """The same type: tokens are never weak."""
         return self
 
@@ -131,6 +133,63 @@ class AbstractToken:
 
 
 abstract_token = object.__new__(AbstractToken)
+
+
+class AbstractRef:
+    """The type of a reference: the type of what it refers to, and that it may be read and written in place.
+
+    Arguments:
+      inner_aval: the type of the value.
+      memory_space: where the value lies; there is one place, ``None``.
+      kind: a word that is passed on.
+
+    >>> AbstractRef(ShapedArray((3,), np.float32))
+    Ref{float32[3]}
+    """
+
+    __slots__ = ("inner_aval", "memory_space", "kind", "shape", "dtype", "weak_type", "ndim", "size", "__weakref__")
+    extended = True  # references are of a class of their own
+
+    def __new__(cls, inner_aval, memory_space=None, kind=None):
+        key = (cls, inner_aval, memory_space, kind)
+        found = _interned.get(key)
+        if found is None:
+            made = object.__new__(cls)
+            made.inner_aval, made.memory_space, made.kind = inner_aval, memory_space, kind
+            for part in ("shape", "dtype", "weak_type", "ndim", "size"):
+                setattr(made, part, getattr(inner_aval, part))
+            found = _interned.setdefault(key, made)
+        return found
+
+    def __reduce__(self):
+        return AbstractRef, (self.inner_aval, self.memory_space, self.kind)
+
+    def __copy__(self):
+        return self
+
+    def __deepcopy__(self, memo):
+        return self
+
+    def update(self, inner_aval=None, memory_space=None, kind=None, *, shape=None) -> AbstractRef:
+        """The same type with some parts replaced."""
+        inner = self.inner_aval if inner_aval is None else inner_aval
+        inner = inner if shape is None else inner.update(shape=shape)
+        return AbstractRef(inner, memory_space or self.memory_space, kind or self.kind)
+
+    def strip_weak_type(self) -> AbstractRef:
+        """The same type, no longer weak."""
+        return self.update(self.inner_aval.strip_weak_type())
+
+    def to_tangent_aval(self) -> AbstractRef:
+        """The type of the reference that holds the tangent of the value."""
+        return self.update(self.inner_aval.to_tangent_aval())
+
+    def str_short(self, short_dtypes: bool = False) -> str:
+        """``Ref{float32[3]}``, or ``Ref{f32[3]}`` with short dtypes."""
+        return f"Ref{{{self.inner_aval.str_short(short_dtypes)}}}"
+
+    def __repr__(self):
+        return self.str_short()
 
 
 def same_type(a, b) -> bool:

@@ -5,6 +5,8 @@ users' own classes are kept by every jaxpr that has them; what a compiled progra
 for them nobody knows, so these refuse them.
 """
 
+from __future__ import annotations
+
 from collections.abc import Set
 
 
@@ -47,6 +49,40 @@ class OrderedIOEffect(Effect):
     ordered = True
 
 
+class RefEffect(Effect):
+    """Something happens to the reference that is operand ``index``, in program order."""
+
+    ordered = True
+
+    def __init__(self, index: int):
+        self.index = index
+
+    def __repr__(self):
+        return f"{type(self).__name__}({self.index})"
+
+    def __eq__(self, other):
+        return type(self) is type(other) and self.index == other.index
+
+    def __hash__(self):
+        return hash((type(self), self.index))
+
+    def at(self, index: int) -> RefEffect:
+        """The same effect on another operand."""
+        return type(self)(index)
+
+
+class ReadEffect(RefEffect):
+    """The value is read."""
+
+
+class WriteEffect(RefEffect):
+    """The value is replaced, at least in part."""
+
+
+class AccumEffect(RefEffect):
+    """Something is added to the value."""
+
+
 debug_effect = DebugEffect()
 ordered_debug_effect = OrderedDebugEffect()
 io_effect = IOEffect()
@@ -56,8 +92,18 @@ SHOWN = frozenset([debug_effect, ordered_debug_effect])
 KNOWN = SHOWN | {io_effect, ordered_io_effect}
 
 
+def of_operands(effects, places) -> frozenset:
+    """The effects of a jaxpr as those of an equation that calls it.
+
+    Arguments:
+      effects: of the jaxpr.
+      places: from the number of an argument of the jaxpr to that of the operand.
+    """
+    return frozenset([e.at(places(e.index)) if isinstance(e, RefEffect) else e for e in effects])
+
+
 def check_effects(effects, allowed: frozenset, where: str):
     """Raise NotImplementedError where there are effects that are not allowed."""
-    refused = [e for e in effects if e not in allowed]
+    refused = [e for e in effects if e not in allowed and not isinstance(e, RefEffect)]
     if refused:
         raise NotImplementedError(f"Effects not supported in {where}: {refused}")

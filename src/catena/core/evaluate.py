@@ -10,10 +10,11 @@ import numpy as np
 
 from catena.core import dtypes
 from catena.core.array import Array, as_array, typed_array
-from catena.core.aval import abstract_token
+from catena.core.aval import AbstractRef, abstract_token
 from catena.core.context import context
 from catena.core.errors import UnexpectedTracerError
 from catena.core.placed import place, results_placement
+from catena.core.ref import use_of_reference
 from catena.core.source import user_source
 
 
@@ -69,6 +70,10 @@ def _checked_types(primitive, avals: tuple, params: dict):
     try:
         if abstract_token in avals and not primitive.takes_tokens:
             raise TypeError(f"{primitive} takes arrays, but operand {avals.index(abstract_token)} is a token")
+        if not primitive.takes_tokens and not primitive.takes_references:
+            for i, aval in enumerate(avals):
+                if type(aval) is AbstractRef:
+                    raise ValueError(f"operand {i} of {primitive}: {use_of_reference(aval)}")
         return primitive.abstract(*avals, **params)
     except (TypeError, ValueError, IndexError) as error:
         if not any(note.startswith(_NOTE) for note in getattr(error, "__notes__", ())):

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from catena.core import printer
 from catena.core.context import context, set_trace
+from catena.core.effects import RefEffect
 from catena.core.evaluate import abstract_eval
 from catena.core.source import Source
 
@@ -78,7 +79,10 @@ class Jaxpr:
         _put(self, "invars", list(invars))
         _put(self, "outvars", list(outvars))
         _put(self, "eqns", eqns)
-        _put(self, "effects", join_effects(eqns) if effects is None else frozenset(effects))
+        effects = join_effects(eqns) if effects is None else frozenset(effects)
+        if any(isinstance(e, RefEffect) for e in effects):
+            effects = of_arguments(effects, self.invars, self.constvars, eqns)
+        _put(self, "effects", effects)
         _put(self, "debug_info", debug_info)
 
     def __setattr__(self, name, value):
@@ -221,6 +225,16 @@ def join_effects(eqns) -> frozenset:
     """The effects of all these equations."""
     effects = [e.effects for e in eqns if e.effects]
     return frozenset().union(*effects) if effects else frozenset()
+
+
+def of_arguments(effects: frozenset, invars: list, constvars: list, eqns: list) -> frozenset:
+    """These effects, those on references as the equations have them on arguments; constants are numbered -1, -2 ...
+    What happens to references that are made inside is nobody else's concern.
+    """
+    number = {v: i for i, v in enumerate(invars)} | {v: -1 - i for i, v in enumerate(constvars)}
+    on_refs = [(e, eqn.invars[e.index]) for eqn in eqns for e in eqn.effects if isinstance(e, RefEffect)]
+    others = [e for e in effects if not isinstance(e, RefEffect)]
+    return frozenset([*others, *(e.at(number[v]) for e, v in on_refs if v in number)])
 
 
 def eval_jaxpr(jaxpr: Jaxpr, consts, *args) -> list:

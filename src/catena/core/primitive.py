@@ -74,7 +74,8 @@ class Primitive:
       name: how it prints in jaxprs; registered names are unique.
       multiple_results: whether it returns a list of results instead of one.
       takes_arrays: whether ``evaluate`` works on Arrays instead of NumPy values.
-      takes_tokens: whether operands may be tokens instead of arrays.
+      takes_tokens: whether operands may be tokens instead of arrays; those that call jaxprs take references as well.
+      takes_references: whether operands may be references.
       places_results: whether ``evaluate`` itself puts its results on the devices that they belong to.
       effects: from the operands' types and the parameters to the set of effects of one application.
       axis_names: from the parameters to the named axes that the primitive reads.
@@ -100,6 +101,7 @@ class Primitive:
         multiple_results: bool = False,
         takes_arrays: bool = False,
         takes_tokens: bool = False,
+        takes_references: bool = False,
         places_results: bool = False,
         effects=no_effects,
         axis_names=no_axis_names,
@@ -109,6 +111,7 @@ class Primitive:
         self.multiple_results = multiple_results
         self.takes_arrays = takes_arrays
         self.takes_tokens = takes_tokens
+        self.takes_references = takes_references
         self.places_results = places_results
         self.effects = effects
         self.axis_names = axis_names
@@ -161,6 +164,19 @@ class Primitive:
 
     def __deepcopy__(self, memo):
         return self
+
+
+class StatePrimitive(Primitive):
+    """A primitive that makes a reference, or writes to one: every transformation has a part in it, whatever the
+    operands (``Trace.process_state``).
+    """
+
+    def bind(self, *args, **params) -> Any:
+        """Apply the primitive under the current trace."""
+        trace = context.trace
+        if trace is None:
+            return evaluate(self, args, params)
+        return trace.process_state(self, args, params)
 
 
 class Implementation:

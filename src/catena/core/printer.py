@@ -61,6 +61,8 @@ def equation_text(eqn) -> str:
     return render(Printer(False, False).equation(eqn, Names()))
 
 
+ON_REFERENCES = {"get": 1, "swap": 2, "addupdate": 2}  # the operands before those of the index
+
 UNUSED = "_"  # the name of every result that nobody reads
 
 
@@ -142,10 +144,31 @@ class Printer:
     def equation(self, eqn, names: Names, used=None):
         if used is not None:
             names.names.update((v, UNUSED) for v in eqn.outvars if v not in used)
+        if eqn.primitive.name in ON_REFERENCES:
+            return [self.on_reference(eqn, names), self.annotation(eqn)]
         outs = " ".join(binder(v, names) for v in eqn.outvars)
         head = f"{outs} = {eqn.primitive.name}" if eqn.outvars else eqn.primitive.name
         operands = "".join(f" {atom(v, names)}" for v in eqn.invars)
         return [head, self.parameters(eqn, names), operands, self.annotation(eqn)]
+
+    def on_reference(self, eqn, names: Names) -> str:
+        """A read or write as it stands in programs: ``b <- a[0]``, ``a[0] <- b``, ``a[0] += b``; with what was there,
+        ``c, a[0] <- a[0], b``.
+        """
+        count = ON_REFERENCES[eqn.primitive.name]
+        operands = [names.of(v) if not is_literal(v) else scalar_text(v.val) for v in eqn.invars]
+        shape, part = eqn.invars[0].aval.shape, operands[0]
+        given = operands[count:]
+        for step in eqn.params["path"] or (None,):
+            part += "[...]" if step is None else step.text(given[: step.count], shape)
+            given = given[step.count :] if step is not None else given
+        if eqn.primitive.name == "get":
+            return f"{binder(eqn.outvars[0], names)} <- {part}"
+        value = atom(eqn.invars[1], names)
+        if eqn.primitive.name == "addupdate":
+            return f"{part} += {value}"
+        unused = names.of(eqn.outvars[0]) == UNUSED
+        return f"{part} <- {value}" if unused else f"{binder(eqn.outvars[0], names)}, {part} <- {part}, {value}"
 
     def annotation(self, eqn) -> str:
         notes = []

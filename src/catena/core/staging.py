@@ -4,13 +4,14 @@ import numpy as np
 
 from catena.core import dtypes
 from catena.core.array import Array, as_array
-from catena.core.aval import ShapedArray
+from catena.core.aval import AbstractRef, ShapedArray
 from catena.core.check import check_if_enabled
 from catena.core.context import context
 from catena.core.errors import how_to_register
 from catena.core.evaluate import abstract_eval
 from catena.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var
 from catena.core.leaks import running
+from catena.core.ref import Cell, Ref, as_ref, core_of
 from catena.core.source import NO_NAMES, user_source
 from catena.core.struct import ShapeDtypeStruct
 from catena.core.trace import VALUES, Trace, Tracer, escaped
@@ -73,7 +74,8 @@ class JaxprTrace(Trace):
         """A new argument of the jaxpr."""
         var = Var(aval)
         self.invars.append(var)
-        return JaxprTracer(self, aval, var)
+        tracer = JaxprTracer(self, aval, var)
+        return as_ref(tracer) if type(aval) is AbstractRef else tracer
 
     def process(self, primitive, args, params):
         atoms = [x._var if type(x) is JaxprTracer and x._trace is self else self.constant(x) for x in args]
@@ -94,6 +96,10 @@ class JaxprTrace(Trace):
 
     def constant(self, x):
         """The literal or constant variable that stands for ``x``."""
+        if type(x) is Ref:
+            x = core_of(x)
+            if type(x) is JaxprTracer and x._trace is self:
+                return x._var
         found = self.constants.get(id(x))
         if found is not None:
             return found[0]
@@ -236,9 +242,26 @@ def check_result(x, position: int, debug_info: DebugInfo):
     """``x`` if it is a value of the language, else an error that names the function."""
     if isinstance(x, VALUES) or dtypes.is_scalar_or_numpy(x):
         return x
+    if type(x) is Ref:
+        raise escaping_reference(x, debug_info, position)
     raise TypeError(
         f"function {debug_info.function_place} traced for {debug_info.traced_for} returned a value of type "
         f"{type(x)}{result_place(debug_info, position)}, which is not a valid JAX type.{how_to_register(x)}"
+    )
+
+
+def escaping_reference(ref: Ref, debug_info: DebugInfo, position: int) -> ValueError:
+    """The error for a reference among the results of a traced function."""
+    core, names = ref._core, debug_info.arg_names or []
+    passed = core._trace.invars.index(core._var) if type(core) is JaxprTracer and core.source is None else None
+    if passed is not None:
+        made = f"It was passed in as the argument {names[passed]}." if passed < len(names) else "It is an argument."
+    else:
+        made = f"It was made at {getattr(core, 'source', None) or ref.source}."
+    return ValueError(
+        f"function {debug_info.function_place} traced for {debug_info.traced_for} returned a mutable array reference "
+        f"of type {ref.aval.str_short()}{result_place(debug_info, position)}, but references cannot be returned: "
+        f"ref[...] is the value. {made}"
     )
 
 
@@ -259,12 +282,12 @@ def trace_to_closed_jaxpr(fun, in_avals, debug_info: DebugInfo) -> tuple[ClosedJ
 
 
 def hoist_tracers(jaxpr: Jaxpr, values: list) -> tuple[ClosedJaxpr, list]:
-    """Close over the concrete constants; make those that are tracers into leading arguments."""
-    if not any(isinstance(v, Tracer) for v in values):
+    """Close over the concrete constants; make those that are tracers or references into leading arguments."""
+    if not any(isinstance(v, (Tracer, Cell)) for v in values):
         return ClosedJaxpr(jaxpr, values), []
     entrys = list(zip(jaxpr.constvars, values, strict=True))
-    outer = [(c, v) for c, v in entrys if type(v) is not Array and isinstance(v, Tracer)]
-    known = [(c, v) for c, v in entrys if type(v) is Array or not isinstance(v, Tracer)]
+    outer = [(c, v) for c, v in entrys if type(v) is not Array and isinstance(v, (Tracer, Cell))]
+    known = [(c, v) for c, v in entrys if type(v) is Array or not isinstance(v, (Tracer, Cell))]
     info = jaxpr.debug_info
     if info is not None and info.arg_names is not None:
         names = [None] * len(outer) + list(info.arg_names)

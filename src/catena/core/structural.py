@@ -4,11 +4,14 @@ They are declared here, below the transformations that use them; each gets its r
 by ``define``.
 """
 
-from catena.core.primitive import Primitive
+from catena.core.primitive import Primitive, StatePrimitive
 
 add_any_p = Primitive("add_any")
+addupdate_p = StatePrimitive("addupdate")
 broadcast_in_dim_p = Primitive("broadcast_in_dim")
 convert_element_type_p = Primitive("convert_element_type")
+get_p = Primitive("get")
+new_ref_p = StatePrimitive("new_ref")
 reduce_sum_p = Primitive("reduce_sum")
 reshape_p = Primitive("reshape")
 slice_p = Primitive("slice")
@@ -16,4 +19,5 @@ squeeze_p = Primitive("squeeze")
 stack_add_p = Primitive("stack_add")
 stack_empty_p = Primitive("stack_empty")
 stop_gradient_p = Primitive("stop_gradient")
+swap_p = StatePrimitive("swap")
 transpose_p = Primitive("transpose")

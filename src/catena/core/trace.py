@@ -14,6 +14,7 @@ import numpy as np
 
 from catena.core import dtypes, errors
 from catena.core.array import Array, as_array
+from catena.core.ref import Cell, Ref
 from catena.core.token import Token
 
 
@@ -37,6 +38,12 @@ class Trace:
 
     def process(self, primitive, args, params):
         raise TypeError(f"{type(self).__name__} does not process primitives")
+
+    def process_state(self, primitive, args, params):
+        """An operation that makes a reference or writes to one: transformations see to it that what they carry along
+        has a reference of its own.
+        """
+        return self.process(primitive, args, params)
 
     def process_call(self, primitive, functions, args, params):
         """A call of a function together with its derivative rule: ``functions``, the function first. A transformation
@@ -246,7 +253,7 @@ for _name in PROPERTIES_OF_DATA:
     setattr(Tracer, _name, property(without_data(_name)))
 
 
-VALUES = (Array, Tracer, Token)  # what values of the language are instances of
+VALUES = (Array, Tracer, Token, Cell)  # what values of the language are instances of
 
 
 def find_concrete(x):
@@ -280,6 +287,6 @@ def leaf_value(x):
     """
     if isinstance(x, VALUES):
         return x
-    if dtypes.is_scalar_or_numpy(x):
+    if dtypes.is_scalar_or_numpy(x) or type(x) is Ref:
         return as_array(x)
     raise TypeError(f"Argument '{x}' of type {type(x)} is not a valid JAX type.{errors.how_to_register(x)}")

@@ -10,11 +10,11 @@ from catena.core.lazy import load
 # By module: names that JAX 0.10.2 has there. What is built meanwhile is found before anybody looks here.
 NAMES = {
     "catena": (
-        "NamedSharding P Ref Shard ad api_util array_garbage_collection_guard auto_pcast copy_to_host_async "
-        "distributed dlpack empty_ref export ffi free_ref freeze fwd_and_bwd host_count host_id "
+        "NamedSharding P Shard ad api_util array_garbage_collection_guard auto_pcast copy_to_host_async "
+        "distributed dlpack export ffi fwd_and_bwd host_count host_id "
         "host_ids lib make_array_from_callback make_array_from_process_local_data "
-        "make_array_from_single_device_arrays make_mesh make_user_context memory monitoring new_ref "
-        "print_environment_info process_indices profiler ref remove_size_one_mesh_axis_from_type reshard "
+        "make_array_from_single_device_arrays make_mesh make_user_context memory monitoring "
+        "print_environment_info process_indices profiler remove_size_one_mesh_axis_from_type reshard "
         "set_mesh shard_map smap thread_guard transfer_guard transfer_guard_device_to_device "
         "transfer_guard_device_to_host transfer_guard_host_to_device version"
     ),
@@ -50,7 +50,7 @@ NAMES = {
 }
 MODULES = frozenset(
     "catena.api_util catena.distributed catena.dlpack catena.example_libraries catena.export "
-    "catena.ffi catena.lib catena.monitoring catena.profiler catena.ref "
+    "catena.ffi catena.lib catena.monitoring catena.profiler "
     "catena.scipy.fft catena.scipy.linalg catena.scipy.ndimage catena.scipy.signal catena.scipy.sparse "
     "catena.scipy.spatial catena.scipy.special catena.scipy.stats "
     "catena.test_util catena.version catena.experimental.checkify catena.experimental.compilation_cache "

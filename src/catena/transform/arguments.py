@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from catena.core import dtypes
-from catena.core.aval import AbstractToken, ShapedArray
+from catena.core.aval import AbstractRef, AbstractToken, ShapedArray
 from catena.core.context import context
 from catena.core.errors import how_to_register
+from catena.core.ref import Ref
 from catena.core.source import function_name, function_place
 from catena.core.trace import VALUES
 from catena.core.tree import tree_unflatten
@@ -194,8 +195,10 @@ def leaf_aval(x):
     """The type of a leaf, or ``None`` where it is not a value of the language."""
     if isinstance(x, VALUES):
         return x.aval
-    if isinstance(x, (ShapedArray, AbstractToken)):
+    if isinstance(x, (ShapedArray, AbstractToken, AbstractRef)):
         return x
+    if type(x) is Ref:
+        return x.aval
     if dtypes.is_scalar_or_numpy(x):
         return aval_of_python_value(x)
     if isinstance(x, (np.ndarray, np.generic)):  # of strings, objects, dates
@@ -207,6 +210,36 @@ def leaf_aval(x):
             getattr(x, "weak_type", False) or False,
         )
     return None
+
+
+def check_aliasing(values, names, what: str):
+    """Raise where one reference is passed twice, or closed over and passed: what is written through one name would be
+    read through the other.
+
+    Arguments:
+      values: what is closed over and passed, references by their cells or tracers.
+      names: of these; None for what is closed over.
+      what: the function and what it is traced for.
+    """
+    seen: dict = {}
+    for x, name in zip(values, names, strict=True):
+        if type(x.aval) is not AbstractRef:
+            continue
+        if id(x) not in seen:
+            seen[id(x)] = name
+            continue
+        first = seen[id(x)]
+        made = f" It was made at {x.source}." if getattr(x, "source", None) is not None else ""
+        kind = f"reference of type {x.aval.str_short()}"
+        if first is None or name is None:
+            raise ValueError(
+                f"when tracing {what}, a mutable array {kind} was both closed over and passed as the argument "
+                f"{name or first}: pass it, or close over it.{made}"
+            )
+        raise ValueError(
+            "only one reference to a mutable array may be passed as an argument to a function, but when tracing "
+            f"{what} the {kind} appeared at both {first} and {name}.{made}"
+        )
 
 
 def bad_leaf(fun, x, name: str) -> Exception:

@@ -15,11 +15,13 @@ from catena.core.evaluate import abstract_eval
 from catena.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from catena.core.leaks import running
 from catena.core.primitive import RuleTable
+from catena.core.ref import is_reference
 from catena.core.source import function_name
 from catena.core.staging import DebugInfo, trace_to_jaxpr
 from catena.core.structural import reduce_sum_p
 from catena.core.trace import Trace, Tracer, escaped, same_value
 from catena.core.zeros import Zero, get_aval, zeros
+from catena.transform.discharge import pure, through_values
 from catena.transform.memo import memoised
 
 batch_rules = RuleTable("batch", "Batching rule for '{}' not implemented")
@@ -92,6 +94,9 @@ class BatchTrace(Trace):
             if all(d is None for d in dims) and self.axis.name not in primitive.axis_names(params):
                 return primitive.bind(*values, **params)
             rule = primitive.batch or batch_rules.of(primitive)
+            if primitive.takes_tokens and any(map(is_reference, values)):
+                context.trace = self
+                return through_values(primitive, args, params)
             try:
                 if self.axis.size == 0 and can_be_empty(primitive, args, params):
                     rule = results_of_no_example(primitive, args)
@@ -103,6 +108,14 @@ class BatchTrace(Trace):
                 raise plain from None
         finally:
             context.trace = self
+        if primitive.multiple_results:
+            return [self.pack(v, d) for v, d in zip(out, dim_out, strict=True)]
+        return self.pack(out, dim_out)
+
+    def process_state(self, primitive, args, params):
+        pairs = [self.unpack(x) for x in args]
+        with set_trace(self.parent):
+            out, dim_out = primitive.batch(self.axis, [x for x, _ in pairs], [d for _, d in pairs], **params)
         if primitive.multiple_results:
             return [self.pack(v, d) for v, d in zip(out, dim_out, strict=True)]
         return self.pack(out, dim_out)
@@ -355,6 +368,7 @@ def batch_jaxpr(closed: ClosedJaxpr, axis: Axis, mapped: tuple, instantiate_outp
     if isinstance(instantiate_outputs, bool):
         instantiate_outputs = (instantiate_outputs,) * len(closed.out_avals)
     mapped_out: list[bool] = []
+    closed = pure(closed)
 
     def fun(*args):
         run = lambda *xs: eval_jaxpr(closed.jaxpr, closed.consts, *xs)  # noqa: E731

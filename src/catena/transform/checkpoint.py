@@ -11,6 +11,7 @@ from collections.abc import Callable, Hashable
 from typing import Any, ParamSpec, TypeVar, overload
 
 from catena.core.array import Array
+from catena.core.aval import AbstractRef
 from catena.core.context import context
 from catena.core.dead_code import dead_code_elimination, prune_call
 from catena.core.effects import SHOWN, check_effects
@@ -25,8 +26,9 @@ from catena.core.traceback import api_boundary
 from catena.core.tree import tree_flatten, tree_unflatten
 from catena.core.zeros import UndefinedPrimal, Zero, get_aval
 from catena.transform import interpreted
-from catena.transform.arguments import Static, argument_names, resolve_argnums, signature_of
+from catena.transform.arguments import Static, argument_names, check_aliasing, resolve_argnums, signature_of
 from catena.transform.batch import batch_jaxpr, move_to_front
+from catena.transform.discharge import call_rule, pure
 from catena.transform.execute import run_jaxpr
 from catena.transform.functions import check_callable
 from catena.transform.jit_primitive import jaxpr_axis_names, scatter_cotangents, split_tangents
@@ -113,7 +115,7 @@ def split_by_policy(closed: ClosedJaxpr, unknown: tuple, policy):
       results and the ``saved_count`` values that are saved; ``rest`` maps those of all arguments that ``read`` marks
       and the saved values to the unknown results, computing again what was not saved.
     """
-    forward, whole, count = saving(closed, unknown, policy or nothing)
+    forward, whole, count = saving(pure(closed), unknown, policy or nothing)
     known, _, unknown_out, _ = partial_eval_jaxpr(forward, unknown, False)
     num_known = len(unknown_out) - sum(unknown_out) - count
     unknown_out = unknown_out[: len(unknown_out) - count]
@@ -180,6 +182,7 @@ checkpoint_p = Primitive(
     prune=prune_call,
     save=_save,
 )
+checkpoint_p.discharge = call_rule(checkpoint_p)
 interpreted.calls[checkpoint_p] = interpreted.call_of("jaxpr")
 
 
@@ -324,9 +327,12 @@ def checkpoint(
             info = DebugInfo("checkpoint", function_place(fun), argument_names(fun, args, kwargs, static, names))
             closed, outer = trace_to_closed_jaxpr(flat_fun, avals, info)
             found = closed, outer, result["tree"]
-            if not outer and all(type(x) is Static for _, x in statics):
+            if not any(isinstance(x, Tracer) for x in outer) and all(type(x) is Static for _, x in statics):
                 calls.entries[key] = found
         closed, outer, out_tree = found
+        if any(type(a) is AbstractRef for a in avals):
+            places = [*[None] * len(outer), *argument_names(fun, args, kwargs, static, names)]
+            check_aliasing([*outer, *leaves], places, f"{function_place(fun)} for checkpoint")
         outs = checkpoint_p.bind(
             *outer, *leaves, jaxpr=closed, prevent_cse=prevent_cse, differentiated=False, policy=policy
         )

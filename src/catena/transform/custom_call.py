@@ -17,6 +17,7 @@ from catena.core.errors import how_to_register
 from catena.core.jaxpr import Eqn, Var, jaxpr_as_fun
 from catena.core.pickling import global_name
 from catena.core.primitive import NoRule, Primitive
+from catena.core.ref import Ref
 from catena.core.source import function_name, user_source
 from catena.core.staging import DebugInfo, JaxprTracer, trace_to_closed_jaxpr
 from catena.core.trace import VALUES
@@ -24,6 +25,7 @@ from catena.core.tree import tree_leaves
 from catena.core.zeros import Zero, get_aval
 from catena.transform import interpreted
 from catena.transform.arguments import resolve_argnums, signature_of
+from catena.transform.discharge import State, discharged, put_back, values_of
 from catena.transform.functions import check_callable
 
 BY_TRACE = NoRule("the trace takes the function and its rule apart instead")
@@ -56,6 +58,7 @@ class CustomCall(Primitive):
             lower=_lower,
         )
         self.rule_names = rule_names
+        self.discharge = self.discharge_call
         interpreted.calls[self] = interpreted.call_of("call_jaxpr")
 
     def bind_functions(self, functions: tuple, args, params: dict) -> list:
@@ -67,6 +70,14 @@ class CustomCall(Primitive):
         """Call the function of a traced equation again."""
         rule = [params.pop(name) for name in self.rule_names]
         return self.bind_functions((jaxpr_as_fun(call_jaxpr), *rule), args, params)
+
+    def discharge_call(self, *operands, call_jaxpr, **params) -> list:
+        """The call on values. A rule that takes references cannot take values: who differentiates is told so."""
+        inner, written = discharged(call_jaxpr)
+        if any(type(x) is State for x in operands):
+            params |= dict.fromkeys(self.rule_names, functools.partial(refuse_rule, params["name"]))
+        outs = self.bind(*values_of(operands), call_jaxpr=inner, **params)
+        return put_back(operands, written, outs)
 
     def jvp_of_functions(self, functions: tuple, primals, tangents, params: dict) -> tuple[list, list]:
         """The results and their tangents, by the rule; not all tangents are zero."""
@@ -90,6 +101,14 @@ class CustomCall(Primitive):
         trace.eqns.append(Eqn(atoms, outvars, self, all_params, closed.effects, source))
         trace.effects |= closed.effects
         return [JaxprTracer(trace, v.aval, v, source) for v in outvars]
+
+
+def refuse_rule(name: str, *args):
+    """The rule of a call with references where they have become values."""
+    raise NotImplementedError(
+        f"the custom derivative function {name} takes a reference, so the jitted function, loop or branch that calls "
+        "it cannot be differentiated as a whole: differentiate inside it, jit(grad(f)) instead of grad(jit(f))"
+    )
 
 
 class SkipConstants:
@@ -170,7 +189,7 @@ def _rebuild(kind, attributes: dict):
 
 def check_leaf(x):
     """Raise TypeError where a leaf is no value of the language, nor a Python or NumPy value that stands for one."""
-    if not isinstance(x, VALUES) and not dtypes.is_scalar_or_numpy(x):
+    if not isinstance(x, (*VALUES, Ref)) and not dtypes.is_scalar_or_numpy(x):
         raise TypeError(f"Value {x!r} of type {type(x)} is not a valid JAX type.{how_to_register(x)}")
 
 

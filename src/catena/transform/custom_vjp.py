@@ -19,6 +19,7 @@ from catena.core.errors import UnexpectedTracerError
 from catena.core.evaluate import concrete
 from catena.core.jaxpr import ClosedJaxpr
 from catena.core.primitive import Primitive
+from catena.core.ref import as_users_see
 from catena.core.source import function_name
 from catena.core.staging import DebugInfo, trace_to_jaxpr
 from catena.core.trace import Tracer, leaf_value
@@ -207,6 +208,7 @@ custom_vjp_linear_p = Primitive(
     "custom_vjp_linear",
     multiple_results=True,
     takes_arrays=True,
+    takes_references=True,  # among the residuals, for the backward rule to write to
     abstract=_linear_abstract,
     evaluate=_linear_evaluate,
     jvp=_linear_jvp,
@@ -240,13 +242,15 @@ class ForwardRule:
 
     def value(self, *leaves) -> list:
         """What the function itself gives."""
-        outs = tree_leaves(self.custom.fun(*self.arguments(tree_unflatten(self.tree, leaves))))
+        outs = tree_leaves(self.custom.fun(*self.arguments(tree_unflatten(self.tree, as_users_see(leaves)))))
         return [leaf_value(x) for x in outs]
 
     def call(self, perturbed, *leaves):
         if self.custom.symbolic_zeros:
             leaves = [CustomVJPPrimal(x, on) for x, on in zip(leaves, perturbed, strict=True)]
-        value, residuals = check_pair(self.custom, self.custom.fwd(*self.arguments(tree_unflatten(self.tree, leaves))))
+        value, residuals = check_pair(
+            self.custom, self.custom.fwd(*self.arguments(tree_unflatten(self.tree, as_users_see(leaves))))
+        )
         outs, out_tree = tree_flatten(value)
         if self.trees.setdefault("out", out_tree) != out_tree:
             raise TypeError(
@@ -295,7 +299,7 @@ class BackwardRule:
 
     def __call__(self, residual_tree, *residuals_and_cts):
         n = residual_tree.num_leaves
-        residuals = tree_unflatten(residual_tree, residuals_and_cts[:n])
+        residuals = tree_unflatten(residual_tree, as_users_see(residuals_and_cts[:n]))
         ct = tree_unflatten(self.trees["out"], [symbolic(x) for x in residuals_and_cts[n:]])
         return flatten_cotangents(self.custom.bwd(*self.nondiff, residuals, ct), self.tree, self.in_avals)
 

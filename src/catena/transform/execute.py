@@ -15,7 +15,7 @@ import numpy as np
 
 from catena.core import dtypes, log
 from catena.core.array import Array, Deleted, as_array, deleted_error, fresh_array, live, typed_array
-from catena.core.aval import same_type
+from catena.core.aval import AbstractRef, same_type
 from catena.core.config import override
 from catena.core.context import context
 from catena.core.effects import KNOWN
@@ -24,10 +24,13 @@ from catena.core.evaluate import check_may_run, check_results, concrete
 from catena.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
 from catena.core.lazy import LazyModule, has_compiler
 from catena.core.placed import place, results_placement, retyped
+from catena.core.ref import core_of, is_reference
 from catena.core.stack import is_stack
 from catena.core.struct import ShapeDtypeStruct
 from catena.core.tree import tree_unflatten
 from catena.runtime import buffers, stacks
+from catena.transform.arguments import check_aliasing
+from catena.transform.discharge import discharged, has_references
 from catena.transform.interpreted import Interpreted
 from catena.transform.memo import memoised
 
@@ -56,9 +59,13 @@ class Program:
         "stacks",
         "reused",
         "used_names",
+        "references",
     )
 
     def __init__(self, closed: ClosedJaxpr, donated: tuple = (), name: str = "main", keep_unused: bool = False):
+        self.references: dict[int, int | None] = {}  # by argument: which result is its new value, if there is one
+        if has_references(closed):
+            closed, donated = self.discharge(closed, donated)
         unknown = closed.jaxpr.effects - KNOWN
         if unknown:
             raise ValueError(f"Cannot lower jaxpr with effects: {set(unknown)}")
@@ -91,8 +98,50 @@ class Program:
         self.reused = self.executable.reused if self.executable is not None else {}
         self.simple = len(self.used) == len(jaxpr.invars) and all(kind == "computed" for kind, _ in self.results)
 
+    def discharge(self, closed: ClosedJaxpr, donated: tuple):
+        """The jaxpr without references, and what is donated: the old values of those that are written to."""
+        count = len(closed.out_avals)
+        self.references = {i: None for i, a in enumerate(closed.in_avals) if type(a) is AbstractRef}
+        closed, written = discharged(closed)
+        self.references |= {i: count + k for k, i in enumerate(written)}
+        flags = donated or (False,) * len(closed.in_avals)
+        return closed, tuple(f and i not in self.references or i in written for i, f in enumerate(flags))
+
     def __call__(self, arrays) -> list:
-        """Run on Arrays of the right types and return the list of result Arrays; delete the donated ones."""
+        """Run on Arrays of the right types and return the list of result Arrays; delete the donated ones.
+
+        References are updated: a program that may work in their memory does so.
+        """
+        return self.run_on_references(list(arrays)) if self.references else self.run(arrays)
+
+    def run_on_references(self, arrays: list) -> list:
+        """``run`` on arguments some of which are cells, which have their new values afterwards."""
+        cells = {i: core_of(arrays[i]) for i in self.references}
+        if len({id(c) for c in cells.values()}) < len(cells):
+            names = [self.name_of_argument(i) for i in cells]
+            check_aliasing(list(cells.values()), names, f"{self.name} for jit")
+        before = {i: c.value for i, c in cells.items()}
+        for i, cell in cells.items():
+            arrays[i] = typed_array(before[i], cell.aval.inner_aval)
+            if self.references[i] is not None:
+                cell._value = None  # who looks now would see half of it
+        try:
+            outs = self.run(arrays)
+            for i, k in self.references.items():
+                before[i] = before[i] if k is None else outs[k]._value
+        finally:
+            for i, cell in cells.items():
+                cell._value = before[i]
+        return outs[: len(outs) - len([k for k in self.references.values() if k is not None])]
+
+    def name_of_argument(self, i: int) -> str:
+        """What an argument is called in errors."""
+        info = self.closed.jaxpr.debug_info
+        names = info.arg_names if info is not None else None
+        return names[i] if names and i < len(names) and names[i] else f"argument {i}"
+
+    def run(self, arrays) -> list:
+        """``__call__`` on Arrays alone."""
         if context.debug_checks:
             check_may_run(f"jit({self.name})")
         if self.donated:
@@ -104,7 +153,7 @@ class Program:
         placement = results_placement(f"jit({self.name})", used, self.used_names)
         del used  # so that donated memory has no more owners than it had
         for i in self.reused.values():
-            if not is_ours(values, i):
+            if not is_ours(values, i, 1 + (self.used[i] in self.references)):
                 values[i] = buffers.copy(values[i])
         try:
             computed = self.compute(values) if self.executable is not None else []
@@ -208,11 +257,11 @@ IN_LIST = _references(
 )  # of a value that a list alone holds; interpreters count what is on the stack or not
 
 
-def is_ours(values: list, i: int) -> bool:
-    """Whether a program may work in the memory of a value: only its Array and the list hold it. NumPy's
-    write flag does not count, which an Array clears when NumPy has looked at it.
+def is_ours(values: list, i: int, holders: int = 1) -> bool:
+    """Whether a program may work in the memory of a value: only the list holds it and its Array, and who keeps it for a
+    reference. NumPy's write flag does not count, which an Array clears when NumPy has looked at it.
     """
-    if _references(values, i) > IN_LIST + 1:  # the Array has it, too
+    if _references(values, i) > IN_LIST + holders:
         return False
     flags = values[i].flags
     own = flags.owndata or isinstance(values[i].base, buffers.mmap.mmap)
@@ -336,7 +385,7 @@ def run_jaxpr(
 
 def typed(x, aval, primitive) -> Array:
     """``concrete(x)``, which is of the type that the program was made for: it reads that much memory."""
-    array = concrete(x, primitive)
+    array = core_of(x) if is_reference(x) else concrete(x, primitive)
     if array.aval is not aval and not same_type(array.aval, aval):
         raise TypeError(
             f"{primitive} was called with a {type(x).__name__} that was said to be {aval.str_short()}, and is "
@@ -373,6 +422,7 @@ def how_to_run(program: Program, call, placed: bool) -> tuple:
         return functools.partial(call.placing.run, run, call.donated), None, out_avals, out_tree, program
     if (
         placed
+        or program.references
         or not program.simple
         or program.donated
         or program.entry is None

@@ -6,6 +6,7 @@ import functools
 import inspect
 from collections.abc import Callable
 
+from catena.core.ref import Ref, as_users_see, made_at
 from catena.core.source import function_name
 from catena.core.trace import Tracer
 from catena.core.tree import tree_flatten, tree_unflatten
@@ -48,7 +49,7 @@ class FlatFunction:
         self.call, self.in_tree, self.has_aux = call, in_tree, has_aux
 
     def __call__(self, *leaves):
-        out = self.call(*tree_unflatten(self.in_tree, leaves))
+        out = self.call(*tree_unflatten(self.in_tree, as_users_see(leaves)))
         traced_aux = []
         if self.has_aux:
             if not isinstance(out, (tuple, list)) or len(out) != 2:
@@ -62,6 +63,7 @@ class FlatFunction:
             self.aux_leaves = [TRACED if isinstance(x, Tracer) else x for x in leaves]
         outs, self.out_tree = tree_flatten(out)
         self.count = len(outs)
+        check_no_references(outs)
         return outs + traced_aux
 
     def main(self, outs) -> list:
@@ -74,6 +76,16 @@ class FlatFunction:
     def aux(self):
         """The auxiliary data of the last call."""
         return tree_unflatten(self.aux_tree, self.aux_leaves)
+
+
+def check_no_references(outs):
+    """Raise where a reference is among the results of a function."""
+    for x in outs:
+        if type(x) is Ref:
+            raise ValueError(
+                f"the function returned a reference of type {x.aval.str_short()}, made at {made_at(x)}, but references "
+                "cannot be returned from transformed functions: ref[...] is the value"
+            )
 
 
 def flatten_function(fun, in_tree, *, has_aux: bool = False) -> FlatFunction:

@@ -16,12 +16,14 @@ import numpy as np
 
 from catena.core import dtypes
 from catena.core.array import Array, as_array, fresh_array, make_array
+from catena.core.aval import AbstractRef
 from catena.core.context import context
 from catena.core.jaxpr import eval_jaxpr
 from catena.core.pickling import global_name
+from catena.core.ref import Cell, core_of, is_reference
 from catena.core.source import function_name, function_place
 from catena.core.staging import DebugInfo, hoist_tracers, trace_to_jaxpr
-from catena.core.trace import VALUES
+from catena.core.trace import VALUES, Tracer
 from catena.core.traceback import api_boundary, shorten
 from catena.core.tree import tree_flatten, tree_unflatten
 from catena.core.tree_flatten import flatten_into
@@ -44,11 +46,12 @@ class TracedCall:
     over, and where its arguments and results are put (None: where they belong by themselves).
     """
 
-    __slots__ = ("closed", "out_tree", "outer", "donated", "placing")
+    __slots__ = ("closed", "out_tree", "outer", "donated", "placing", "has_references")
 
     def __init__(self, closed, out_tree, outer, donated, placing=None):
         self.closed, self.out_tree, self.outer, self.donated = closed, out_tree, outer, donated
         self.placing = placing
+        self.has_references = any(type(a) is AbstractRef for a in closed.in_avals)
 
 
 class JitFunction(Generic[P, R]):
@@ -154,7 +157,7 @@ class JitFunction(Generic[P, R]):
         """Remember how to run a call, for the hot path."""
         if call.outer or not self._splits or context.debug_checks or context.debug_key_reuse is True:
             return
-        arrays = [x if isinstance(x, Array) else known_array(x) for x in leaves]
+        arrays = [x if isinstance(x, (Array, Cell)) else known_array(x) for x in leaves]
         program = program_of(call.closed, call.donated, self._name, self._keep_unused)
         if program.stacks:
             return
@@ -187,9 +190,20 @@ class JitFunction(Generic[P, R]):
             if len(self._calls) == misses.MANY:
                 misses.warn_of_many(self._fun, key, list(self._calls), self._leaf_names(args, kwargs))
             call = self._trace(args, kwargs, statics, in_tree, avals)
-            if not call.outer:
+            if not any(isinstance(x, Tracer) for x in call.outer):
                 self._calls[key] = call
+        if call.has_references:
+            leaves = [core_of(x) for x in leaves]
+            self._check_aliasing(call, leaves, args, kwargs)
         return leaves, call, in_tree, avals
+
+    def _check_aliasing(self, call: TracedCall, leaves, args, kwargs):
+        values = [x for x in (*call.outer, *leaves) if is_reference(x)]
+        if len({id(x) for x in values}) < len(values):
+            names = [*[None] * len(call.outer), *self._leaf_names(args, kwargs)]
+            pairs = [(x, n) for x, n in zip((*call.outer, *leaves), names, strict=True) if is_reference(x)]
+            what = f"{function_place(self._fun)} for jit"
+            arguments.check_aliasing([x for x, _ in pairs], [n for _, n in pairs], what)
 
     def _split(self, args, kwargs):
         """Static arguments as part of a cache key, and the others."""

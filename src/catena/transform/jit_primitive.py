@@ -9,6 +9,7 @@ from catena.core.primitive import Primitive
 from catena.core.zeros import UndefinedPrimal, Zero
 from catena.transform import interpreted
 from catena.transform.batch import batch_jaxpr, move_to_front
+from catena.transform.discharge import call_rule
 from catena.transform.execute import run_jaxpr
 from catena.transform.jvp import jvp_jaxpr
 from catena.transform.linearize import partial_eval_jaxpr
@@ -143,4 +144,5 @@ jit_p = Primitive(
     lower=_lower,
     prune=prune_call,
 )
+jit_p.discharge = call_rule(jit_p)
 interpreted.calls[jit_p] = interpreted.call_of("jaxpr")

@@ -11,9 +11,11 @@ from catena.core.errors import UnexpectedTracerError
 from catena.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from catena.core.leaks import running
 from catena.core.primitive import RuleTable
+from catena.core.ref import is_reference
 from catena.core.staging import trace_to_jaxpr
 from catena.core.trace import Trace, Tracer, escaped, same_value
 from catena.core.zeros import Zero, get_aval, instantiate
+from catena.transform.discharge import pure, through_values
 from catena.transform.memo import memoised
 
 jvp_rules = RuleTable("jvp", "Differentiation rule for '{}' not implemented")
@@ -87,12 +89,23 @@ class JVPTrace(Trace):
                         primals[i] = self.unpack(primals[i])[0]
                         tangents[i] = Zero.of_primal(primals[i])
             rule = primitive.jvp or jvp_rules.of(primitive)
+            if primitive.takes_tokens and any(map(is_reference, primals)):
+                context.trace = self
+                return through_values(primitive, args, params)
             out, tangent_out = rule(primals, tangents, **params)
         finally:
             context.trace = self
         if primitive.multiple_results:
             return [self.pack(p, t) for p, t in zip(out, tangent_out, strict=True)]
         return out if type(tangent_out) is Zero else JVPTracer(self, out, tangent_out)
+
+    def process_state(self, primitive, args, params):
+        primals, tangents = self.unpack_all(args)
+        with set_trace(self.parent):
+            out, tangent_out = primitive.jvp(primals, tangents, **params)
+        if primitive.multiple_results:
+            return [self.pack(p, t) for p, t in zip(out, tangent_out, strict=True)]
+        return self.pack(out, tangent_out)
 
     def process_call(self, primitive, functions, args, params):
         primals, tangents = self.unpack_all(args)
@@ -161,6 +174,8 @@ def jvp_jaxpr(closed: ClosedJaxpr, nonzeros: tuple, instantiate_outputs):
     if isinstance(instantiate_outputs, bool):
         instantiate_outputs = (instantiate_outputs,) * len(closed.out_avals)
     nonzeros_out: list[bool] = []
+
+    closed = pure(closed)
 
     def fun(*args):
         primals, given = args[: len(nonzeros)], iter(args[len(nonzeros) :])

@@ -15,10 +15,12 @@ from catena.core.evaluate import abstract_eval, evaluate
 from catena.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var, eval_jaxpr
 from catena.core.leaks import running
 from catena.core.primitive import RuleTable
+from catena.core.ref import is_reference
 from catena.core.source import user_source
 from catena.core.staging import DebugInfo, hoist_tracers, trace_to_jaxpr
 from catena.core.trace import Trace, Tracer
 from catena.core.zeros import Zero, get_aval, instantiate
+from catena.transform.discharge import pure, through_values
 from catena.transform.jvp import jvp_flat
 from catena.transform.memo import memoised
 
@@ -93,8 +95,16 @@ class TapeTrace(Trace):
             finally:
                 context.trace = self
         if primitive.partial_eval is not None:
+            if any(map(is_reference, args)):
+                return through_values(primitive, args, params)
             return primitive.partial_eval(self, args, **params)
         return self.record(primitive, args, params)
+
+    def process_state(self, primitive, args, params):
+        if not args or any(self.is_unknown(x) for x in args):  # without operands: it is a tangent's
+            return self.record(primitive, args, params)
+        with self.known():
+            return primitive.bind(*args, **params)
 
     def record(self, primitive, args, params):
         """Write the application down and return its unknown results."""
@@ -261,6 +271,7 @@ def partial_eval_jaxpr(closed: ClosedJaxpr, unknown: tuple, instantiate_outputs)
     """
     if isinstance(instantiate_outputs, bool):
         instantiate_outputs = (instantiate_outputs,) * len(closed.out_avals)
+    closed = pure(closed)
     info = closed.jaxpr.debug_info or DebugInfo("partial evaluation", "a jaxpr")
     split: dict = {}
 

@@ -6,12 +6,15 @@ from catena.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from catena.core.primitive import RuleTable
 from catena.core.source import transposed
 from catena.core.staging import trace_to_jaxpr
-from catena.core.structural import convert_element_type_p
-from catena.core.zeros import UndefinedPrimal, Zero, add_tangents, get_aval
+from catena.core.structural import convert_element_type_p, new_ref_p
+from catena.core.zeros import UndefinedPrimal, Zero, add_tangents, get_aval, zeros
+from catena.transform.discharge import pure
 from catena.transform.linearize import Linearized, TapeTracer, linearize_linear
 from catena.transform.memo import memoised
 
 transpose_rules = RuleTable("transpose", "Transpose rule (for reverse-mode differentiation) for '{}' not implemented")
+
+cotangent_rules = RuleTable("cotangent", optional=True)  # of operations on references: they are done, not asked
 
 
 def backward_pass(linear: Linearized, cotangents, *, named: bool = True) -> list:
@@ -35,6 +38,10 @@ def backward_pass(linear: Linearized, cotangents, *, named: bool = True) -> list
     around = context.name_stack.transform("transpose") if named else context.name_stack
     try:
         for primitive, args, outs, params, source in reversed(linear.entries):
+            if primitive.cotangent is not None:
+                context.source = before if source is None else transposed(source, tape.outer, around)
+                primitive.cotangent(Cotangents(tape, cts), args, outs, params)
+                continue
             ct = taken(cts, outs) if primitive.multiple_results else cts[outs[0].index]
             if ct is not None:
                 if not primitive.multiple_results:
@@ -44,6 +51,41 @@ def backward_pass(linear: Linearized, cotangents, *, named: bool = True) -> list
     finally:
         context.source = before
     return [cotangent_of(tape, cts, x) for x in linear.inputs]
+
+
+class Cotangents:
+    """The cotangents so far, as the rules of operations on references see them.
+
+    Where the forward pass writes a tangent to a reference, the backward pass finds its cotangent in another, which
+    gathers what the reads give; it is made when it is first needed.
+    """
+
+    __slots__ = ("tape", "cts")
+
+    def __init__(self, tape, cts: list):
+        self.tape, self.cts = tape, cts
+
+    def has(self, x) -> bool:
+        """Whether there is a cotangent of the unknown ``x``."""
+        return self.cts[x.index] is not None
+
+    def take(self, x):
+        """The cotangent of the unknown ``x``, None where it is zero; it is cleared away."""
+        ct, self.cts[x.index] = self.cts[x.index], None
+        return ct
+
+    def reference(self, x):
+        """The reference to the cotangent of what ``x`` refers to: an unknown, or else there is none."""
+        if not self.tape.is_unknown(x):
+            return None
+        if self.cts[x.index] is None:
+            self.cts[x.index] = new_ref_p.bind(zeros(x.aval.inner_aval), memory_space=None, kind=None)
+        return self.cts[x.index]
+
+    def add(self, x, ct):
+        """Add to the cotangent of an operand, if it is unknown."""
+        if self.tape.is_unknown(x):
+            accumulate(self.cts, x, ct)
 
 
 def taken(cts, outs) -> list | None:
@@ -113,6 +155,7 @@ def transpose_jaxpr(closed: ClosedJaxpr, linear: tuple, zero_cts: tuple, any_dty
       linear arguments that are not symbolically zero; and a tuple of bools: which these are.
     """
     nonzero_in: list[bool] = []
+    closed = pure(closed)
     residual_avals = [a for a, lin in zip(closed.in_avals, linear, strict=True) if not lin]
     ct_avals = [a for a, z in zip(closed.out_avals, zero_cts, strict=True) if not z]
 

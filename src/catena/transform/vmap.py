@@ -8,6 +8,7 @@ from typing import Any, ParamSpec, TypeVar
 from catena.core import dtypes
 from catena.core.array import as_array
 from catena.core.errors import how_to_register
+from catena.core.ref import Ref, as_users_see
 from catena.core.source import function_place
 from catena.core.trace import VALUES
 from catena.core.traceback import api_boundary
@@ -17,7 +18,7 @@ from catena.core.tree_keys import keystr
 from catena.core.zeros import get_aval
 from catena.transform.arguments import argument_names, leaf_names
 from catena.transform.batch import Axis, batch_flat, match_axis
-from catena.transform.functions import check_function, named_after
+from catena.transform.functions import check_function, check_no_references, named_after
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -84,9 +85,10 @@ def vmap(
         result = {}
 
         def flat_fun(*xs):
-            call_args, call_kwargs = tree_unflatten(tree, xs)
+            call_args, call_kwargs = tree_unflatten(tree, as_users_see(xs))
             out = fun(*call_args, **call_kwargs)
             outs, result["tree"] = tree_flatten(out)
+            check_no_references(outs)
             return [result_leaf(x) for x in outs]
 
         outs, out_dims = batch_flat(flat_fun, Axis(axis_name, size), leaves, dims, function_place(fun))
@@ -112,7 +114,7 @@ def mapped_leaf(x):
     """``x``, which has a mapped axis, as a value of the language, or an error."""
     if isinstance(x, VALUES):
         return x
-    if dtypes.is_scalar_or_numpy(x):
+    if dtypes.is_scalar_or_numpy(x) or type(x) is Ref:
         return as_array(x)
     raise TypeError(
         f"Argument {x!r} of type {type(x)} is not a valid JAX type; what vmap maps over are trees of arrays. "

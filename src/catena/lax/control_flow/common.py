@@ -11,6 +11,7 @@ from catena.core.aval import same_type
 from catena.core.context import context, set_trace
 from catena.core.effects import KNOWN, check_effects
 from catena.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
+from catena.core.ref import Cell, is_reference
 from catena.core.source import function_place
 from catena.core.staging import DebugInfo, hoist_constants, trace_to_jaxpr
 from catena.core.trace import Tracer, leaf_value
@@ -20,6 +21,7 @@ from catena.core.tree_errors import equality_errors_treedef
 from catena.core.tree_keys import keystr
 from catena.core.zeros import get_aval
 from catena.lax.convert import convert
+from catena.transform import arguments
 from catena.transform.arguments import argument_names, leaf_paths
 from catena.transform.canonical import canonical, traced_bodies
 from catena.transform.execute import run_jaxpr
@@ -194,14 +196,21 @@ def either(a: Sequence[bool], b: Sequence[bool]) -> tuple:
     return tuple(x or y for x, y in zip(a, b, strict=True))
 
 
-def evaluates_alone(primitive, closed: ClosedJaxpr, in_avals: tuple, params: dict) -> ClosedJaxpr:
-    """A jaxpr that applies ``primitive`` once, remembered on ``closed``, one of its parameters."""
-    key = ("alone", primitive, in_avals, tuple(params.items()))
+def evaluates_alone(primitive, closed: ClosedJaxpr, in_avals: tuple, params: dict, numbers: tuple) -> ClosedJaxpr:
+    """A jaxpr that applies ``primitive`` once, remembered on ``closed``, one of its parameters.
+
+    Arguments:
+      in_avals: the types of the arguments of the jaxpr.
+      numbers: for each operand the argument that it is.
+    """
+    key = ("alone", primitive, in_avals, tuple(params.items()), numbers)
     found = closed.memo.get(key)
     if found is None:
         invars = [Var(a) for a in in_avals]
-        outvars = [Var(a) for a in primitive.abstract(*in_avals, **params)]
-        eqn = Eqn(invars, outvars, primitive, params, primitive.effects(in_avals, params))
+        operands = [invars[i] for i in numbers]
+        avals = tuple([v.aval for v in operands])
+        outvars = [Var(a) for a in primitive.abstract(*avals, **params)]
+        eqn = Eqn(operands, outvars, primitive, params, primitive.effects(avals, params))
         found = closed.memo[key] = ClosedJaxpr(Jaxpr([], invars, outvars, [eqn], None, closed.jaxpr.debug_info), [])
     return found
 
@@ -216,8 +225,35 @@ def run_alone(primitive, closed: ClosedJaxpr, args, params: dict) -> list:
       params: its parameters.
     """
     args = [leaf_value(x) for x in args]
-    program = evaluates_alone(primitive, closed, tuple(get_aval(x) for x in args), params)
-    return run_jaxpr(program, args, primitive, (), primitive.name)
+    distinct, numbers = without_repeated_references(args)
+    program = evaluates_alone(primitive, closed, tuple(get_aval(x) for x in distinct), params, numbers)
+    return run_jaxpr(program, distinct, primitive, (), primitive.name)
+
+
+def without_repeated_references(args: list) -> tuple[list, tuple]:
+    """The arguments, each reference once, and for each its number among these: the condition and the body of a loop may
+    close over the same one.
+    """
+    distinct: list = []
+    places: dict = {}
+    numbers = []
+    for x in args:
+        number = places.get(id(x)) if type(x) is Cell else None
+        if number is None:
+            number = places[id(x)] = len(distinct)
+            distinct.append(x)
+        numbers.append(number)
+    return distinct, tuple(numbers)
+
+
+def check_aliasing(functions: Sequence, consts: list, leaves: list, names: Sequence, what: str):
+    """Raise where a reference is an operand twice, or an operand of a function that closes over it."""
+    references = [x for x in (*consts, *leaves) if is_reference(x)]
+    if len({id(x) for x in references}) < len(references):
+        places = [*[None] * len(consts), *names]
+        pairs = [(x, n) for x, n in zip((*consts, *leaves), places, strict=True) if is_reference(x)]
+        where = f"{function_place(functions[0])} for {what}"
+        arguments.check_aliasing([x for x, _ in pairs], [n for _, n in pairs], where)
 
 
 # ---- errors: what differs, and where

@@ -14,9 +14,10 @@ import numpy as np
 
 from catena.core import dtypes
 from catena.core.array import Array
-from catena.core.aval import ShapedArray, same_type
+from catena.core.aval import AbstractRef, ShapedArray, same_type
 from catena.core.axes import at_front, move_axis
 from catena.core.dead_code import dead_code_elimination, pruned
+from catena.core.effects import of_operands
 from catena.core.jaxpr import ClosedJaxpr, Jaxpr, Var, eval_jaxpr
 from catena.core.primitive import Primitive
 from catena.core.source import function_place
@@ -30,6 +31,7 @@ from catena.lax.control_flow import common
 from catena.lax.control_flow.common import either, merge, partition, split, with_invars
 from catena.lax.control_flow.loop_rules import undefined
 from catena.lax.control_flow.per_lane import batch_per_lane
+from catena.lax.control_flow.state import cond_rule
 from catena.lax.control_flow.while_loop import choose
 from catena.lax.convert import convert
 from catena.transform import interpreted
@@ -51,7 +53,7 @@ def _abstract(index, *avals, branches):
 
 
 def _effects(avals, params):
-    return frozenset().union(*[b.effects for b in params["branches"]])
+    return of_operands(frozenset().union(*[b.effects for b in params["branches"]]), lambda i: i + 1)
 
 
 def _axis_names(params):
@@ -389,6 +391,7 @@ cond_p = Primitive(
     batch=_batch,
     lower=_lower,
 )
+cond_p.discharge = cond_rule(cond_p)
 interpreted.calls[cond_p] = _interpreted
 
 
@@ -520,6 +523,9 @@ def bind_branches(what: str, index, functions, names, operands):
     for other in shown[1:]:
         check_same_results(what, shown[0], other)
     jaxprs, consts = common.with_common_consts(bodies)
+    if any(type(a) is AbstractRef for a in avals):
+        names = common.argument_names(functions[-1], operands, {})
+        common.check_aliasing(functions[::-1], consts, leaves, names, what)
     outs = cond_p.bind(index, *consts, *leaves, branches=with_joined_types(jaxprs[0], tuple(jaxprs)))
     return tree_unflatten(bodies[0].out_tree, outs)
 

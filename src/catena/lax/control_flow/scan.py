@@ -13,6 +13,7 @@ from catena.core.array import typed_array
 from catena.core.axes import broadcast_axis, move_axis
 from catena.core.jaxpr import ClosedJaxpr, Var, eval_jaxpr
 from catena.core.primitive import Primitive
+from catena.core.ref import is_reference
 from catena.core.staging import DebugInfo, trace_to_jaxpr
 from catena.core.structural import broadcast_in_dim_p, slice_p, squeeze_p
 from catena.core.trace import Tracer, leaf_value
@@ -26,6 +27,7 @@ from catena.lax.control_flow.loop_rules import (
     loop_save,
     loop_transpose,
 )
+from catena.lax.control_flow.state import scan_rule
 from catena.lax.join import concatenate_p
 from catena.transform import interpreted
 from catena.transform.batch import batch_jaxpr, mapped_aval
@@ -198,6 +200,7 @@ scan_p.partial_eval = loop_partial_eval(scan_p, 0)
 scan_p.save = loop_save(lambda aval, params: mapped_aval(aval, params["length"]))
 scan_p.transpose = loop_transpose(scan_p, 0)
 scan_p.prune = loop_prune(0)
+scan_p.discharge = scan_rule(scan_p)
 interpreted.calls[scan_p] = _interpreted
 
 
@@ -245,6 +248,9 @@ def scan(
         return scan_in_python(f, init, tree_unflatten(xs_tree, xs_leaves), length, reverse)
     x_avals = [get_aval(x).update(shape=get_aval(x).shape[1:]) for x in xs_leaves]
     body, carry_avals, y_tree = trace_scan_body(f, init_tree, [get_aval(x) for x in init_leaves], xs_tree, x_avals)
+    if any(map(is_reference, xs_leaves)):
+        names = common.argument_names(f, (init, xs), {})[len(init_leaves) :]
+        common.check_aliasing([f], body.consts, xs_leaves, names, "scan")
     carry = common.converted(init_leaves, carry_avals)
     carry, ys = bind_scan(body, carry, xs_leaves, length, bool(reverse), unroll_factor(unroll, length))
     return tree_unflatten(init_tree, carry), tree_unflatten(y_tree, ys)

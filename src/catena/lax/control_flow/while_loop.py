@@ -21,6 +21,7 @@ import numpy as np
 from catena.core.array import as_array
 from catena.core.axes import broadcast_axis, move_axis
 from catena.core.dead_code import dead_code_elimination
+from catena.core.effects import of_operands
 from catena.core.jaxpr import ClosedJaxpr, Jaxpr, Var, eval_jaxpr
 from catena.core.primitive import NoRule, Primitive
 from catena.core.stack import stack_aval
@@ -38,6 +39,7 @@ from catena.lax.control_flow.loop_rules import derivative_body, nonzero, pruned_
 from catena.lax.control_flow.per_lane import batch_per_lane
 from catena.lax.control_flow.scan import carry_name, scan_p
 from catena.lax.control_flow.stack import INT, collect, stack_scan_p, stack_write_p
+from catena.lax.control_flow.state import while_rule
 from catena.lax.reductions import reduce_or_p
 from catena.runtime import stacks
 from catena.transform import interpreted
@@ -59,7 +61,8 @@ def _save_abstract(*avals, body_jaxpr, body_nconsts, **params):
 
 
 def _effects(avals, params):
-    return params["cond_jaxpr"].effects | params["body_jaxpr"].effects
+    n = params["cond_nconsts"]
+    return params["cond_jaxpr"].effects | of_operands(params["body_jaxpr"].effects, lambda i: i + n)
 
 
 def _axis_names(params):
@@ -463,6 +466,7 @@ while_save_p = Primitive(
 )
 
 
+while_p.discharge = while_rule(while_p)
 interpreted.calls[while_p] = _interpreted
 interpreted.calls[while_save_p] = _interpreted_saving
 
