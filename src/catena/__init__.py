@@ -62,10 +62,10 @@ with _without_collection():
     from catena.core.slices import ds as ds
     from catena.core.struct import ShapeDtypeStruct as ShapeDtypeStruct
     from catena.lax.callbacks import pure_callback as pure_callback
-    from catena.lax.refs import empty_ref as empty_ref
-    from catena.lax.refs import free_ref as free_ref
-    from catena.lax.refs import freeze as freeze
-    from catena.lax.refs import new_ref as new_ref
+    from catena.lax.ref_lives import empty_ref as empty_ref
+    from catena.lax.ref_lives import free_ref as free_ref
+    from catena.lax.ref_lives import freeze as freeze
+    from catena.lax.ref_lives import new_ref as new_ref
     from catena.transform.checkpoint import checkpoint as checkpoint
     from catena.transform.checkpoint import remat as remat
     from catena.transform.custom_gradient import closure_convert as closure_convert

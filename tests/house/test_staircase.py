@@ -15,7 +15,7 @@ STEPS = [
     {"compiler"},
     {"transform"},
     {"lax"},
-    {"typing", "dtypes", "tree", "tree_util", "errors", "sharding", "stages", "checkpoint_policies"},
+    {"typing", "dtypes", "tree", "tree_util", "errors", "ref", "sharding", "stages", "checkpoint_policies"},
     {"numpy"},
     {"parallel", "random", "nn", "scipy", "ops", "image", "dlpack", "export", "tools", "flatten_util"},
     {"ad_checkpoint", "custom_batching", "custom_derivatives", "monitoring", "profiler"},

@@ -167,8 +167,9 @@ class Primitive:
 
 
 class StatePrimitive(Primitive):
-    """A primitive that makes a reference, or writes to one: every transformation has a part in it, whatever the
-    operands (``Trace.process_state``).
+    """A primitive that makes a reference, or writes to one.
+
+    Every transformation has a part in it, whatever the operands (``Trace.process_state``).
     """
 
     def bind(self, *args, **params) -> Any:

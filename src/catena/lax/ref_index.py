@@ -355,8 +355,9 @@ def addressed(step: Index, shape: tuple, operands) -> tuple:
 
 
 def numpy_part(path: tuple, memory: np.ndarray, operands, writing: bool) -> tuple[np.ndarray, Any] | None:
-    """A view of memory and the key in it that the path leads to, or None where NumPy has no such (writing through
-    copies, or outside).
+    """A view of memory and the key in it that the path leads to.
+
+    None where NumPy has no such: a write would go to a copy, or outside.
     """
     operands = [x._value for x in operands]
     key: Any = None

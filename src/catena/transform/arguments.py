@@ -2,6 +2,7 @@
 
 import inspect
 import operator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from catena.core.trace import VALUES
 from catena.core.tree import tree_unflatten
 from catena.core.tree_flatten import flatten_with
 from catena.core.tree_keys import keystr
-from catena.core.zeros import aval_of_python_value
+from catena.core.zeros import aval_of_python_value, get_aval
 
 
 def signature_of(fun) -> inspect.Signature | None:
@@ -212,34 +213,40 @@ def leaf_aval(x):
     return None
 
 
-def check_aliasing(values, names, what: str):
+def check_aliasing(functions, closed_over, passed, names: Callable, what: str):
     """Raise where one reference is passed twice, or closed over and passed: what is written through one name would be
     read through the other.
 
     Arguments:
-      values: what is closed over and passed, references by their cells or tracers.
-      names: of these; None for what is closed over.
-      what: the function and what it is traced for.
+      functions: those that take the values; the first is named.
+      closed_over, passed: the values, references among them by their cells or tracers.
+      names: gives the names of those that are passed.
+      what: what the functions are traced for.
     """
+    references = [x for x in (*closed_over, *passed) if type(get_aval(x)) is AbstractRef]
+    if len({id(x) for x in references}) == len(references):
+        return
     seen: dict = {}
-    for x, name in zip(values, names, strict=True):
-        if type(x.aval) is not AbstractRef:
-            continue
-        if id(x) not in seen:
-            seen[id(x)] = name
-            continue
-        first = seen[id(x)]
-        made = f" It was made at {x.source}." if getattr(x, "source", None) is not None else ""
-        kind = f"reference of type {x.aval.str_short()}"
-        if first is None or name is None:
-            raise ValueError(
-                f"when tracing {what}, a mutable array {kind} was both closed over and passed as the argument "
-                f"{name or first}: pass it, or close over it.{made}"
-            )
-        raise ValueError(
-            "only one reference to a mutable array may be passed as an argument to a function, but when tracing "
-            f"{what} the {kind} appeared at both {first} and {name}.{made}"
+    for x, name in zip((*closed_over, *passed), [*[None] * len(closed_over), *names()], strict=True):
+        if type(get_aval(x)) is AbstractRef and id(x) in seen:
+            raise aliased(x, seen[id(x)], name, f"{function_place(functions[0])} for {what}")
+        seen[id(x)] = name
+
+
+def aliased(x, first: str | None, name: str | None, what: str) -> ValueError:
+    """The error for a reference that arrives twice; a place without a name is a closure."""
+    source = getattr(x, "source", None)
+    made = f" It was made at {source}." if source is not None else ""
+    kind = f"reference of type {x.aval.str_short()}"
+    if first is None or name is None:
+        return ValueError(
+            f"when tracing {what}, a mutable array {kind} was both closed over and passed as the argument "
+            f"{name or first}: pass it, or close over it.{made}"
         )
+    return ValueError(
+        "only one reference to a mutable array may be passed as an argument to a function, but when tracing "
+        f"{what} the {kind} appeared at both {first} and {name}.{made}"
+    )
 
 
 def bad_leaf(fun, x, name: str) -> Exception:

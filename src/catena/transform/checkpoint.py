@@ -331,8 +331,8 @@ def checkpoint(
                 calls.entries[key] = found
         closed, outer, out_tree = found
         if any(type(a) is AbstractRef for a in avals):
-            places = [*[None] * len(outer), *argument_names(fun, args, kwargs, static, names)]
-            check_aliasing([*outer, *leaves], places, f"{function_place(fun)} for checkpoint")
+            given = lambda: argument_names(fun, args, kwargs, static, names)  # noqa: E731
+            check_aliasing([fun], outer, leaves, given, "checkpoint")
         outs = checkpoint_p.bind(
             *outer, *leaves, jaxpr=closed, prevent_cse=prevent_cse, differentiated=False, policy=policy
         )

@@ -29,7 +29,7 @@ from catena.core.stack import is_stack
 from catena.core.struct import ShapeDtypeStruct
 from catena.core.tree import tree_unflatten
 from catena.runtime import buffers, stacks
-from catena.transform.arguments import check_aliasing
+from catena.transform.arguments import aliased
 from catena.transform.discharge import discharged, has_references
 from catena.transform.interpreted import Interpreted
 from catena.transform.memo import memoised
@@ -59,13 +59,9 @@ class Program:
         "stacks",
         "reused",
         "used_names",
-        "references",
     )
 
     def __init__(self, closed: ClosedJaxpr, donated: tuple = (), name: str = "main", keep_unused: bool = False):
-        self.references: dict[int, int | None] = {}  # by argument: which result is its new value, if there is one
-        if has_references(closed):
-            closed, donated = self.discharge(closed, donated)
         unknown = closed.jaxpr.effects - KNOWN
         if unknown:
             raise ValueError(f"Cannot lower jaxpr with effects: {set(unknown)}")
@@ -98,50 +94,8 @@ class Program:
         self.reused = self.executable.reused if self.executable is not None else {}
         self.simple = len(self.used) == len(jaxpr.invars) and all(kind == "computed" for kind, _ in self.results)
 
-    def discharge(self, closed: ClosedJaxpr, donated: tuple):
-        """The jaxpr without references, and what is donated: the old values of those that are written to."""
-        count = len(closed.out_avals)
-        self.references = {i: None for i, a in enumerate(closed.in_avals) if type(a) is AbstractRef}
-        closed, written = discharged(closed)
-        self.references |= {i: count + k for k, i in enumerate(written)}
-        flags = donated or (False,) * len(closed.in_avals)
-        return closed, tuple(f and i not in self.references or i in written for i, f in enumerate(flags))
-
     def __call__(self, arrays) -> list:
-        """Run on Arrays of the right types and return the list of result Arrays; delete the donated ones.
-
-        References are updated: a program that may work in their memory does so.
-        """
-        return self.run_on_references(list(arrays)) if self.references else self.run(arrays)
-
-    def run_on_references(self, arrays: list) -> list:
-        """``run`` on arguments some of which are cells, which have their new values afterwards."""
-        cells = {i: core_of(arrays[i]) for i in self.references}
-        if len({id(c) for c in cells.values()}) < len(cells):
-            names = [self.name_of_argument(i) for i in cells]
-            check_aliasing(list(cells.values()), names, f"{self.name} for jit")
-        before = {i: c.value for i, c in cells.items()}
-        for i, cell in cells.items():
-            arrays[i] = typed_array(before[i], cell.aval.inner_aval)
-            if self.references[i] is not None:
-                cell._value = None  # who looks now would see half of it
-        try:
-            outs = self.run(arrays)
-            for i, k in self.references.items():
-                before[i] = before[i] if k is None else outs[k]._value
-        finally:
-            for i, cell in cells.items():
-                cell._value = before[i]
-        return outs[: len(outs) - len([k for k in self.references.values() if k is not None])]
-
-    def name_of_argument(self, i: int) -> str:
-        """What an argument is called in errors."""
-        info = self.closed.jaxpr.debug_info
-        names = info.arg_names if info is not None else None
-        return names[i] if names and i < len(names) and names[i] else f"argument {i}"
-
-    def run(self, arrays) -> list:
-        """``__call__`` on Arrays alone."""
+        """Run on Arrays of the right types and return the list of result Arrays; delete the donated ones."""
         if context.debug_checks:
             check_may_run(f"jit({self.name})")
         if self.donated:
@@ -153,7 +107,7 @@ class Program:
         placement = results_placement(f"jit({self.name})", used, self.used_names)
         del used  # so that donated memory has no more owners than it had
         for i in self.reused.values():
-            if not is_ours(values, i, 1 + (self.used[i] in self.references)):
+            if not is_ours(values, i, self.holders(i)):
                 values[i] = buffers.copy(values[i])
         try:
             computed = self.compute(values) if self.executable is not None else []
@@ -164,6 +118,10 @@ class Program:
             for i in self.donated:
                 arrays[i].delete()
         return outs if placement is None else [place(x, placement) for x in outs]
+
+    def holders(self, i: int) -> int:
+        """How many hold a value that the program is given, beside the list of them: its Array."""
+        return 1
 
     @staticmethod
     def result(kind: str, x, computed: list, arrays) -> Any:
@@ -243,6 +201,54 @@ class Program:
                     f"{i}, which is donated, and as argument {again[0]}: f(donate(a), a). Pass a copy, or do not "
                     "donate it."
                 )
+
+
+class ProgramOnReferences(Program):
+    """A program of a jaxpr with references: compiled, it takes their values and returns new ones, in the same memory
+    where it may. ``references`` says for each such argument which result is its new value, if it has one.
+    """
+
+    __slots__ = ("references",)
+
+    def __init__(self, closed: ClosedJaxpr, donated: tuple = (), name: str = "main", keep_unused: bool = False):
+        count = len(closed.out_avals)
+        self.references = {i: None for i, a in enumerate(closed.in_avals) if type(a) is AbstractRef}
+        closed, written = discharged(closed)
+        self.references |= {i: count + k for k, i in enumerate(written)}
+        flags = donated or (False,) * len(closed.in_avals)
+        given = tuple(f and i not in self.references or i in written for i, f in enumerate(flags))
+        super().__init__(closed, given, name, keep_unused)
+
+    def __call__(self, arrays) -> list:
+        """Run on Arrays and references, which have their new values afterwards."""
+        arrays = list(arrays)
+        cells = {i: core_of(arrays[i]) for i in self.references}
+        if len({id(c) for c in cells.values()}) < len(cells):
+            i, j = next((i, j) for j in cells for i in cells if i < j and cells[i] is cells[j])
+            names = self.name_of_argument(i), self.name_of_argument(j)
+            raise aliased(cells[i], *names, f"{self.name} for jit")
+        before = {i: c.value for i, c in cells.items()}
+        for i, cell in cells.items():
+            arrays[i] = typed_array(before[i], cell.aval.inner_aval)
+            if self.references[i] is not None:
+                cell._value = None  # who looks now would see half of it
+        try:
+            outs = super().__call__(arrays)
+            for i, k in self.references.items():
+                before[i] = before[i] if k is None else outs[k]._value
+        finally:
+            for i, cell in cells.items():
+                cell._value = before[i]
+        return outs[: len(outs) - len([k for k in self.references.values() if k is not None])]
+
+    def holders(self, i: int) -> int:
+        return 1 + (self.used[i] in self.references)
+
+    def name_of_argument(self, i: int) -> str:
+        """What an argument is called in errors."""
+        info = self.closed.jaxpr.debug_info
+        names = info.arg_names if info is not None else None
+        return names[i] if names and i < len(names) and names[i] else f"argument {i}"
 
 
 READY = ("C_CONTIGUOUS", "ALIGNED")
@@ -367,7 +373,8 @@ def classify_results(closed: ClosedJaxpr):
 
 @memoised
 def _program_of(closed: ClosedJaxpr, donated: tuple = (), name: str = "main", keep_unused: bool = False) -> Program:
-    return Program(closed, donated, name, keep_unused)
+    kind = ProgramOnReferences if has_references(closed) else Program
+    return kind(closed, donated, name, keep_unused)
 
 
 def program_of(closed: ClosedJaxpr, donated: tuple = (), name: str = "main", keep_unused: bool = False) -> Program:
@@ -422,7 +429,7 @@ def how_to_run(program: Program, call, placed: bool) -> tuple:
         return functools.partial(call.placing.run, run, call.donated), None, out_avals, out_tree, program
     if (
         placed
-        or program.references
+        or type(program) is not Program
         or not program.simple
         or program.donated
         or program.entry is None

@@ -20,7 +20,7 @@ from catena.core.aval import AbstractRef
 from catena.core.context import context
 from catena.core.jaxpr import eval_jaxpr
 from catena.core.pickling import global_name
-from catena.core.ref import Cell, core_of, is_reference
+from catena.core.ref import Cell, core_of
 from catena.core.source import function_name, function_place
 from catena.core.staging import DebugInfo, hoist_tracers, trace_to_jaxpr
 from catena.core.trace import VALUES, Tracer
@@ -194,16 +194,9 @@ class JitFunction(Generic[P, R]):
                 self._calls[key] = call
         if call.has_references:
             leaves = [core_of(x) for x in leaves]
-            self._check_aliasing(call, leaves, args, kwargs)
+            names = lambda: self._leaf_names(args, kwargs)  # noqa: E731
+            arguments.check_aliasing([self._fun], call.outer, leaves, names, "jit")
         return leaves, call, in_tree, avals
-
-    def _check_aliasing(self, call: TracedCall, leaves, args, kwargs):
-        values = [x for x in (*call.outer, *leaves) if is_reference(x)]
-        if len({id(x) for x in values}) < len(values):
-            names = [*[None] * len(call.outer), *self._leaf_names(args, kwargs)]
-            pairs = [(x, n) for x, n in zip((*call.outer, *leaves), names, strict=True) if is_reference(x)]
-            what = f"{function_place(self._fun)} for jit"
-            arguments.check_aliasing([x for x, _ in pairs], [n for _, n in pairs], what)
 
     def _split(self, args, kwargs):
         """Static arguments as part of a cache key, and the others."""

@@ -11,7 +11,7 @@ from catena.core.aval import same_type
 from catena.core.context import context, set_trace
 from catena.core.effects import KNOWN, check_effects
 from catena.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
-from catena.core.ref import Cell, is_reference
+from catena.core.ref import Cell
 from catena.core.source import function_place
 from catena.core.staging import DebugInfo, hoist_constants, trace_to_jaxpr
 from catena.core.trace import Tracer, leaf_value
@@ -21,7 +21,6 @@ from catena.core.tree_errors import equality_errors_treedef
 from catena.core.tree_keys import keystr
 from catena.core.zeros import get_aval
 from catena.lax.convert import convert
-from catena.transform import arguments
 from catena.transform.arguments import argument_names, leaf_paths
 from catena.transform.canonical import canonical, traced_bodies
 from catena.transform.execute import run_jaxpr
@@ -244,16 +243,6 @@ def without_repeated_references(args: list) -> tuple[list, tuple]:
             distinct.append(x)
         numbers.append(number)
     return distinct, tuple(numbers)
-
-
-def check_aliasing(functions: Sequence, consts: list, leaves: list, names: Sequence, what: str):
-    """Raise where a reference is an operand twice, or an operand of a function that closes over it."""
-    references = [x for x in (*consts, *leaves) if is_reference(x)]
-    if len({id(x) for x in references}) < len(references):
-        places = [*[None] * len(consts), *names]
-        pairs = [(x, n) for x, n in zip((*consts, *leaves), places, strict=True) if is_reference(x)]
-        where = f"{function_place(functions[0])} for {what}"
-        arguments.check_aliasing([x for x, _ in pairs], [n for _, n in pairs], where)
 
 
 # ---- errors: what differs, and where

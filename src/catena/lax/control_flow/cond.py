@@ -35,6 +35,7 @@ from catena.lax.control_flow.state import cond_rule
 from catena.lax.control_flow.while_loop import choose
 from catena.lax.convert import convert
 from catena.transform import interpreted
+from catena.transform.arguments import argument_names, check_aliasing
 from catena.transform.batch import batch_jaxpr
 from catena.transform.jit_primitive import jaxpr_axis_names, scatter_cotangents, split_tangents
 from catena.transform.jvp import jvp_jaxpr
@@ -524,8 +525,8 @@ def bind_branches(what: str, index, functions, names, operands):
         check_same_results(what, shown[0], other)
     jaxprs, consts = common.with_common_consts(bodies)
     if any(type(a) is AbstractRef for a in avals):
-        names = common.argument_names(functions[-1], operands, {})
-        common.check_aliasing(functions[::-1], consts, leaves, names, what)
+        names = lambda: argument_names(functions[-1], operands, {})  # noqa: E731
+        check_aliasing(functions[::-1], consts, leaves, names, what)
     outs = cond_p.bind(index, *consts, *leaves, branches=with_joined_types(jaxprs[0], tuple(jaxprs)))
     return tree_unflatten(bodies[0].out_tree, outs)
 

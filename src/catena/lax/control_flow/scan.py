@@ -30,6 +30,7 @@ from catena.lax.control_flow.loop_rules import (
 from catena.lax.control_flow.state import scan_rule
 from catena.lax.join import concatenate_p
 from catena.transform import interpreted
+from catena.transform.arguments import check_aliasing
 from catena.transform.batch import batch_jaxpr, mapped_aval
 from catena.transform.jit_primitive import jaxpr_axis_names
 from catena.transform.memo import memoised
@@ -249,8 +250,8 @@ def scan(
     x_avals = [get_aval(x).update(shape=get_aval(x).shape[1:]) for x in xs_leaves]
     body, carry_avals, y_tree = trace_scan_body(f, init_tree, [get_aval(x) for x in init_leaves], xs_tree, x_avals)
     if any(map(is_reference, xs_leaves)):
-        names = common.argument_names(f, (init, xs), {})[len(init_leaves) :]
-        common.check_aliasing([f], body.consts, xs_leaves, names, "scan")
+        names = lambda: common.argument_names(f, (init, xs), {})[len(init_leaves) :]  # noqa: E731
+        check_aliasing([f], body.consts, xs_leaves, names, "scan")
     carry = common.converted(init_leaves, carry_avals)
     carry, ys = bind_scan(body, carry, xs_leaves, length, bool(reverse), unroll_factor(unroll, length))
     return tree_unflatten(init_tree, carry), tree_unflatten(y_tree, ys)
