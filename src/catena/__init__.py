@@ -9,6 +9,7 @@ from catena.core.unbuilt import absent as _absent
 from catena.runtime import layout as _layout  # noqa: F401  (refuses a Python or NumPy on which programs cannot run)
 
 with _without_collection():
+    from catena import ad as ad
     from catena import ad_checkpoint as ad_checkpoint
     from catena import checkpoint_policies as checkpoint_policies
     from catena import custom_derivatives as custom_derivatives
@@ -108,6 +109,7 @@ __version_info__ = tuple(int(part) for part in __version__.split("."))
 
 __dir__ = _shown(
     globals(),
+    "ad",
     "ad_checkpoint",
     "checkpoint_policies",
     "core",

@@ -18,7 +18,7 @@ STEPS = [
     {"typing", "dtypes", "tree", "tree_util", "errors", "ref", "sharding", "stages", "checkpoint_policies"},
     {"numpy"},
     {"parallel", "random", "nn", "scipy", "ops", "image", "dlpack", "export", "tools", "flatten_util"},
-    {"ad_checkpoint", "custom_batching", "custom_derivatives", "monitoring", "profiler"},
+    {"ad", "ad_checkpoint", "custom_batching", "custom_derivatives", "monitoring", "profiler"},
     {"extend", "interpreters", "experimental", "debug"},
     {"__init__", "__main__"},
     {"compat"},

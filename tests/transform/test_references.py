@@ -254,3 +254,42 @@ def test_random_programs_are_their_twins(seed):
         got, by = run(a, b)
         np.testing.assert_allclose(got, value, rtol=1e-5, atol=1e-6)
         np.testing.assert_allclose(by, gradient, rtol=1e-4, atol=1e-5)
+
+
+# ---- cotangents added to references
+
+
+def test_vjp_adds_to_references():
+    def f(p, y):
+        return jnp.sin(p["a"]) * y
+
+    _, f_vjp = jax.vjp(f, {"a": X}, 2.0 * X)
+    by_a, by_y = f_vjp(jnp.ones(3))
+    total = jax.new_ref(jnp.ones(3))
+    pull = f_vjp.with_refs({"a": total}, jax.ad.GradValue())
+    assert pull(jnp.ones(3))[0] == {"a": jax.ad.GradRef()}
+    np.testing.assert_allclose(jax.jit(pull)(jnp.ones(3))[1], by_y)
+    np.testing.assert_allclose(total[...], 1.0 + 2.0 * by_a["a"], rtol=1e-6)
+    assert f_vjp.with_refs({"a": jax.ad.DontWant()}, total)(jnp.ones(3)) == (
+        {"a": jax.ad.DidntWant()},
+        jax.ad.GradRef(),
+    )
+    for wrong, error in ((None, TypeError), (jax.new_ref(jnp.ones(2)), ValueError), (jnp.ones(3), TypeError)):
+        with pytest.raises(error, match="with_refs|cannot be added"):
+            f_vjp.with_refs({"a": wrong}, total)(jnp.ones(3))
+    with pytest.raises(TypeError, match="tree like the arguments"):
+        f_vjp.with_refs(total)
+
+
+def test_the_cotangent_of_a_reference_is_one():
+    def f(ref, x):
+        ref[0] = ref[1] * x
+        return jnp.sum(ref[...] ** 2)
+
+    ref, ct = jax.new_ref(X), jax.new_ref(jnp.zeros(3))
+    value, f_vjp = jax.vjp(f, ref, 3.0)
+    assert float(value) == 49.0 and ref[...].tolist() == [6.0, 2.0, 3.0]
+    _, by_x = f_vjp.with_refs(ct, jax.ad.GradValue())(1.0)
+    assert float(by_x) == 24.0 and ct[...].tolist() == [0.0, 40.0, 6.0]
+    with pytest.raises(TypeError, match="with_refs"):
+        f_vjp(1.0)

@@ -10,7 +10,7 @@ from catena.core.lazy import load
 # By module: names that JAX 0.10.2 has there. What is built meanwhile is found before anybody looks here.
 NAMES = {
     "catena": (
-        "NamedSharding P Shard ad api_util array_garbage_collection_guard auto_pcast copy_to_host_async "
+        "NamedSharding P Shard api_util array_garbage_collection_guard auto_pcast copy_to_host_async "
         "distributed dlpack export ffi fwd_and_bwd host_count host_id "
         "host_ids lib make_array_from_callback make_array_from_process_local_data "
         "make_array_from_single_device_arrays make_mesh make_user_context memory monitoring "

@@ -10,7 +10,10 @@ from typing import Any
 import numpy as np
 
 from catena.core import dtypes
+from catena.core.aval import AbstractRef
 from catena.core.jaxpr import eval_jaxpr
+from catena.core.ref import Ref, core_of, is_reference
+from catena.core.structural import addupdate_p
 from catena.core.trace import leaf_value
 from catena.core.traceback import api_boundary
 from catena.core.tree import (
@@ -102,18 +105,17 @@ class LinearFunction(Partial):
 register_pytree_node(LinearFunction, lambda f: (f.args, f.func), lambda func, args: LinearFunction(func, *args))
 
 
-@register_pytree_node_class
-class NotNeeded:
-    """Stands in ``args_res`` for an argument that the derivative does not need."""
+class Mark:
+    """A word about a cotangent, of one of the classes below; a tree without leaves. All of a class are equal."""
 
     def __repr__(self):
-        return "NotNeeded()"
+        return f"{type(self).__name__}()"
 
     def __eq__(self, other):
-        return isinstance(other, NotNeeded)
+        return type(self) is type(other)
 
     def __hash__(self):
-        return hash(NotNeeded)
+        return hash(type(self))
 
     def tree_flatten(self):
         return (), None
@@ -121,6 +123,45 @@ class NotNeeded:
     @classmethod
     def tree_unflatten(cls, static, children):
         return cls()
+
+
+@register_pytree_node_class
+class GradValue(Mark):
+    """Asks ``with_refs`` for a cotangent as a value."""
+
+
+@register_pytree_node_class
+class DontWant(Mark):
+    """Tells ``with_refs`` that nobody wants a cotangent."""
+
+
+@register_pytree_node_class
+class GradRef(Mark):
+    """Stands for a cotangent that was added to a reference."""
+
+
+@register_pytree_node_class
+class DidntWant(Mark):
+    """Stands for a cotangent that nobody wanted."""
+
+
+@register_pytree_node_class
+class NotNeeded(Mark):
+    """Stands in ``args_res`` for an argument that the derivative does not need."""
+
+
+@api_boundary
+def pull_into(function, wanted, out_ct):
+    """What the result of ``with_refs`` does."""
+    return function.pull(out_ct, list(wanted))
+
+
+def check_takes(ref: Ref, aval):
+    """Raise where a cotangent cannot be added to a reference."""
+    if (ref.shape, ref.dtype) != (aval.shape, aval.dtype):
+        raise ValueError(
+            f"a cotangent of type {aval.str_short()} cannot be added to a reference of type {ref.aval.str_short()}"
+        )
 
 
 @register_pytree_node_class
@@ -189,26 +230,64 @@ class VJPFunction:
         others = iter(self.opaque_residuals)
         return [next(others) if i is None else args[i] for i in self.places]
 
-    def with_refs(self, *references) -> "VJPFunction":
-        """The same function, for arguments whose cotangents are returned; there are no references to add them to.
+    def with_refs(self, *maybe_ct_refs) -> Partial:
+        """The same function, which adds cotangents to references instead of returning them.
 
         Arguments:
-          references: ``None`` for each argument.
+          maybe_ct_refs: for each argument a tree like it, with a reference to add to, ``GradValue()`` where the
+            cotangent is to be returned, or ``DontWant()``. An argument that is a reference needs one.
+        Returns:
+          A function of the cotangent that returns a tree like the arguments: ``GradRef()`` where it was added.
+        Raises:
+          TypeError: the trees differ from those of the arguments, or a leaf is none of these.
+
+        >>> import catena as jax, catena.numpy as jnp
+        >>> total = jax.new_ref(jnp.zeros(2))
+        >>> _, f_vjp = jax.vjp(lambda x: 3.0 * x, jnp.ones(2))
+        >>> f_vjp.with_refs(total)(jnp.ones(2)), f_vjp.with_refs(total)(jnp.ones(2)), total
+        ((GradRef(),), (GradRef(),), Ref([6., 6.], dtype=float32))
         """
-        if any(x is not None for x in references):
-            raise TypeError(f"with_refs takes None for each argument, since there are no references; got {references}")
-        return self
+        leaves, tree = tree_flatten(maybe_ct_refs, is_leaf=lambda x: x is None or isinstance(x, Mark))
+        if tree != self.in_tree:
+            raise TypeError(f"with_refs takes a tree like the arguments, {self.in_tree}, got {tree}")
+        for x in leaves:
+            if not isinstance(x, (Ref, GradValue, DontWant)):
+                raise TypeError(f"with_refs takes references, GradValue() and DontWant(), got {x!r}")
+        return Partial(pull_into, self, leaves)
 
     @api_boundary
     def __call__(self, out_ct, *extra):
         if extra:
             raise TypeError(self.call_error(1 + len(extra)))
+        return self.pull(out_ct, [GradValue()] * self.in_tree.num_leaves)
+
+    def pull(self, out_ct, wanted: list):
+        """Pull a cotangent back: each is returned, added to the reference that is ``wanted``, or dropped."""
         leaves, tree = tree_flatten(out_ct)
         if tree != self.out_tree:
             raise ValueError(self.structure_error(out_ct))
         cts = [self.check(ct, a) for ct, a in zip(leaves, self.out_avals, strict=True)]
         program = self.program or self.program_of_jaxpr()
-        return tree_unflatten(self.in_tree, [self.finish(ct) for ct in backward_pass(program, cts)])
+        held = {i: core_of(x) for i, x in enumerate(wanted) if type(x) is Ref}
+        of_references = {i: x for i, x in held.items() if is_reference(program.inputs[i])}
+        found = backward_pass(program, cts, references=of_references)
+        return tree_unflatten(self.in_tree, [self.hand_over(ct, x) for ct, x in zip(found, wanted, strict=True)])
+
+    def hand_over(self, ct, wanted):
+        """What stands for a cotangent in the result."""
+        if type(wanted) is DontWant:
+            return DidntWant()
+        if type(wanted) is Ref:
+            if type(ct) is not Zero and not is_reference(ct):
+                check_takes(wanted, get_aval(ct))
+                addupdate_p.bind(core_of(wanted), ct, path=())
+            return GradRef()
+        if type(get_aval(ct)) is AbstractRef:
+            raise TypeError(
+                f"an argument is a reference of type {get_aval(ct).str_short()}, so its cotangent is one: call "
+                "f_vjp.with_refs(...) with a reference for it"
+            )
+        return self.finish(ct)
 
     finish: Callable = staticmethod(materialise)
 

@@ -17,13 +17,14 @@ transpose_rules = RuleTable("transpose", "Transpose rule (for reverse-mode diffe
 cotangent_rules = RuleTable("cotangent", optional=True)  # of operations on references: they are done, not asked
 
 
-def backward_pass(linear: Linearized, cotangents, *, named: bool = True) -> list:
+def backward_pass(linear: Linearized, cotangents, *, named: bool = True, references: dict | None = None) -> list:
     """Pull cotangents of the outputs back to the inputs.
 
     Arguments:
       linear: the linear program.
       cotangents: one for each output; symbolic zeros are allowed.
       named: whether the name stacks of what it does say that it is a transposition.
+      references: by the number of an input that is a reference, the reference to its cotangent.
     Returns:
       One cotangent for each input, symbolic where it is zero. The tape is only read, so this may be called
       again.
@@ -33,6 +34,9 @@ def backward_pass(linear: Linearized, cotangents, *, named: bool = True) -> list
     for out, ct in zip(linear.outputs, cotangents, strict=True):
         if type(out) is TapeTracer and out._trace is tape:
             accumulate(cts, out, ct)
+    for i, reference in (references or {}).items():
+        if tape.is_unknown(linear.inputs[i]):
+            cts[linear.inputs[i].index] = reference
     inputs = sum([type(x) is TapeTracer and x._trace is tape for x in linear.inputs])  # they have the first numbers
     before = context.source
     around = context.name_stack.transform("transpose") if named else context.name_stack
