@@ -330,6 +330,9 @@ def test_linear_call():
     close(jax.jit(jax.grad(f, 1))(2.0, 3.0), 200.0)
     close(jax.vmap(jax.grad(f, 1), (0, None))(X, 3.0), 100 * X)
     close(jax.jvp(lambda x: f(2.0, x), (3.0,), (1.0,))[1], 2.0)
+    close(jax.grad(f, 0)(2.0, 3.0), 3.0)  # of the residuals ``fun`` is a function like any other
+    close(jax.jvp(f, (2.0, 3.0), (1.0, 1.0))[1], 5.0)
+    close(jax.grad(jax.grad(f, 1), 0)(2.0, 3.0), 100.0)
 
 
 # ---- errors

@@ -29,6 +29,7 @@ from catena.nn.activations import sparse_sigmoid as sparse_sigmoid
 from catena.nn.activations import squareplus as squareplus
 from catena.nn.activations import swish as swish
 from catena.nn.activations import tanh as tanh
+from catena.nn.attention import dot_product_attention as dot_product_attention
 from catena.nn.functions import logmeanexp as logmeanexp
 from catena.nn.functions import one_hot as one_hot
 from catena.nn.functions import standardize as standardize

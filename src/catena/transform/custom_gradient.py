@@ -13,12 +13,13 @@ from catena.core.staging import DebugInfo, trace_to_jaxpr
 from catena.core.trace import Tracer, leaf_value
 from catena.core.tree import tree_flatten, tree_unflatten
 from catena.core.tree_partial import Partial
-from catena.core.zeros import UndefinedPrimal, Zero, get_aval, instantiate
+from catena.core.zeros import UndefinedPrimal, Zero, add_tangents, get_aval, instantiate
 from catena.transform import interpreted
 from catena.transform.batch import batch_jaxpr, move_to_front
 from catena.transform.custom_vjp import custom_vjp
 from catena.transform.execute import run_jaxpr
 from catena.transform.functions import check_callable
+from catena.transform.jvp import jvp_jaxpr
 
 
 def custom_gradient(fun: Callable) -> Callable:
@@ -135,11 +136,22 @@ def _evaluate(*args, fun, **params):
 
 
 def _jvp(primals, tangents, *, num_residuals, **params):
-    if any(type(t) is not Zero for t in tangents[:num_residuals]):
-        raise TypeError("linear_call cannot be differentiated with respect to its residual arguments")
+    """The linear part of the derivative is the same call of the tangents; as a function of the residuals, ``fun`` is
+    differentiated like any other.
+    """
     outs = linear_call_p.bind(*primals, num_residuals=num_residuals, **params)
-    linear = [instantiate(t) for t in tangents[num_residuals:]]
-    return outs, linear_call_p.bind(*primals[:num_residuals], *linear, num_residuals=num_residuals, **params)
+    residuals, linear = tangents[:num_residuals], tangents[num_residuals:]
+    changes = [Zero.of_primal(x) for x in outs]
+    if any(type(t) is not Zero for t in linear):
+        linear = [instantiate(t) for t in linear]
+        changes = linear_call_p.bind(*primals[:num_residuals], *linear, num_residuals=num_residuals, **params)
+    if any(type(t) is not Zero for t in residuals):
+        nonzero = tuple(type(t) is not Zero for t in residuals) + (False,) * len(linear)
+        derivative, _ = jvp_jaxpr(params["fun"], nonzero, True)
+        given = [t for t in residuals if type(t) is not Zero]
+        more = eval_jaxpr(derivative.jaxpr, derivative.consts, *primals, *given)[len(outs) :]
+        changes = [add_tangents(x, y) for x, y in zip(changes, more, strict=True)]
+    return outs, changes
 
 
 def _transpose(cts, *args, num_residuals, fun, transpose):
