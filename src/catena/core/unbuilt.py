@@ -21,9 +21,8 @@ NAMES = {
     "catena.lax": (
         "all_gather_p all_to_all_p axis_index_p composite dce_sink dce_sink_p device_put_p pbroadcast pcast "
         "platform_dependent pmax_p pmin_p ppermute_p precv psend psum_p ragged_all_to_all ragged_all_to_all_p "
-        "scaled_dot select_and_scatter_p sharding_constraint_p stage stage_p with_sharding_constraint"
+        "select_and_scatter_p sharding_constraint_p stage stage_p with_sharding_constraint"
     ),
-    "catena.nn": "get_scaled_dot_general_config scaled_dot_general scaled_matmul",
     "catena.sharding": (
         "AbstractDevice AbstractMesh AxisType ManualAxisType Mesh NamedSharding PartitionSpec auto_axes explicit_axes "
         "get_abstract_mesh get_mesh make_single_device_sharding reshard set_mesh use_abstract_mesh"

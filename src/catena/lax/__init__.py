@@ -249,6 +249,7 @@ from catena.lax.reshaping import squeeze as squeeze
 from catena.lax.reshaping import squeeze_p as squeeze_p
 from catena.lax.reshaping import transpose as transpose
 from catena.lax.reshaping import transpose_p as transpose_p
+from catena.lax.scaled import scaled_dot as scaled_dot
 from catena.lax.scatter import scatter_add_p as scatter_add_p
 from catena.lax.scatter import scatter_max_p as scatter_max_p
 from catena.lax.scatter import scatter_min_p as scatter_min_p

@@ -23,8 +23,8 @@ def scaled_dot(
 
     Arguments:
       lhs, rhs: arrays of any floats.
-      lhs_scale, rhs_scale: arrays of the operands' ranks, whose sizes divide theirs: each scale is for a
-        block of neighbouring elements; none by default.
+      lhs_scale, rhs_scale: arrays of the operands' shapes, but for contracted axes, whose sizes divide theirs: each
+        scale is for a block of neighbouring elements; none by default.
       dimension_numbers: as for ``dot_general``; by default the matrix product over the last two axes.
       preferred_element_type: the dtype to return, by default bfloat16; sums are kept in float32 at least.
     Returns:
@@ -47,19 +47,23 @@ def scaled_dot(
         dimension_numbers = (((rank - 1,), (rank - 2,)), (batch, batch))
     out_dtype = preferred_dtype("scaled_dot", preferred_element_type) or dtypes.BFLOAT16
     wide = np.dtype(np.float64 if out_dtype == np.float64 else np.float32)
-    operands = [_scaled("LHS", lhs, lhs_scale, wide), _scaled("RHS", rhs, rhs_scale, wide)]
+    over_lhs, over_rhs = dimension_numbers[0]
+    operands = [_scaled("LHS", lhs, lhs_scale, over_lhs, wide), _scaled("RHS", rhs, rhs_scale, over_rhs, wide)]
     out = dot_general(*operands, dimension_numbers, preferred_element_type=wide)
     return convert_element_type(out, out_dtype)
 
 
-def _scaled(name: str, x, scale, dtype):
+def _scaled(name: str, x, scale, contracted, dtype):
     """``x`` times its scales."""
     x = convert_element_type(x, dtype)
     if scale is None:
         return x
     shape, blocks = get_aval(x).shape, get_aval(scale).shape
+    contracted = {d % len(shape) for d in contracted}
     for d, (n, count) in enumerate(zip(shape, blocks, strict=True)):
-        if count == 0 or n % count:
+        if d not in contracted and n != count:
+            raise TypeError(f"{name} dim {d} of size {n} must be that of its scale, which is {count}.")
+        if n != count and (count == 0 or n % count):
             raise TypeError(f"{name} dim {d} of size {n} must be divisible by its scale's dim size {count}.")
     split = tuple(k for n, count in zip(shape, blocks, strict=True) for k in (count, n // count))
     spread = broadcast_in_dim(convert_element_type(scale, dtype), split, tuple(range(0, 2 * len(shape), 2)))

@@ -33,6 +33,9 @@ from catena.nn.attention import dot_product_attention as dot_product_attention
 from catena.nn.functions import logmeanexp as logmeanexp
 from catena.nn.functions import one_hot as one_hot
 from catena.nn.functions import standardize as standardize
+from catena.nn.scaled import get_scaled_dot_general_config as get_scaled_dot_general_config
+from catena.nn.scaled import scaled_dot_general as scaled_dot_general
+from catena.nn.scaled import scaled_matmul as scaled_matmul
 from catena.numpy.softmax import log_softmax as log_softmax
 from catena.numpy.softmax import logsumexp as logsumexp
 from catena.numpy.softmax import softmax as softmax
