@@ -55,7 +55,7 @@ MODULES = frozenset(
     "catena.test_util catena.version catena.experimental.checkify catena.experimental.compilation_cache "
     "catena.experimental.jet catena.experimental.mesh_utils catena.experimental.multihost_utils "
     "catena.experimental.ode catena.experimental.pallas "
-    "catena.experimental.pjit catena.experimental.shard_map catena.experimental.sparse "
+    "catena.experimental.pjit catena.experimental.shard_map "
     "catena.extend.backend catena.extend.linear_util catena.extend.random catena.extend.source_info_util "
     "catena.interpreters.partial_eval catena.interpreters.pxla".split()
 )
