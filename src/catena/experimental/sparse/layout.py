@@ -106,6 +106,25 @@ def wrapped(indices, sizes: Sequence[int]):
     return jnp.where(indices < 0, indices + np.array(sizes, indices.dtype), indices)
 
 
+def columns_of(indices, which: Sequence[int]):
+    """Some columns of indices, (*batch, nse, k)."""
+    return indices[..., np.array(which, int)] if len(which) else indices[..., :0]
+
+
+def put_outside(indices, sizes: Sequence[int], outside: Sequence[int] | None = None):
+    """Indices, (*batch, nse, k), those below 0 counted from the end; rows of which any is out of bounds are so in all.
+
+    Arguments:
+      indices: the indices.
+      sizes: the sizes of the sparse axes.
+      outside: what stands for out of bounds; by default ``sizes``.
+    """
+    ends = np.array(sizes, indices.dtype)
+    indices = jnp.where(indices < 0, indices + ends, indices)
+    inside = jnp.all((indices >= 0) & (indices < ends), axis=-1, keepdims=True)
+    return jnp.where(inside, indices, ends if outside is None else np.array(outside, indices.dtype))
+
+
 def columns(indices, which: Sequence[int]):
     """Some columns of indices, (nse, k)."""
     return jnp.concatenate([indices[:, :0], *(indices[:, d : d + 1] for d in which)], axis=1)
