@@ -277,7 +277,7 @@ def specified_count(mat, n_batch: int, n_dense: int) -> int:
 # Elements of dense arrays
 
 
-def _extract(indices, arr, *, assume_unique):
+def extract_rows(indices, arr, *, assume_unique):
     n_batch, n_sparse = indices.ndim - 2, indices.shape[-1]
     sizes = arr.shape[n_batch : n_batch + n_sparse]
 
@@ -298,7 +298,7 @@ def first_of_each(indices, sizes: Sequence[int]):
     return read_rows(first, indices, range(len(sizes))) == order
 
 
-bcoo_extract_p = composed("bcoo_extract", _extract, linear=(1,))
+bcoo_extract_p = composed("bcoo_extract", extract_rows, linear=(1,))
 
 
 def bcoo_extract(sparr: BCOO, arr, *, assume_unique: bool | None = None) -> BCOO:

@@ -32,7 +32,7 @@ from catena.lax.contraction import canonical_numbers, canonicalize_precision, do
 # Sparse times dense
 
 
-def _dot_general(data, indices, rhs, *, dimension_numbers, preferred_element_type, lhs_spinfo):
+def dot_general_of(data, indices, rhs, *, dimension_numbers, preferred_element_type, lhs_spinfo):
     (lc, rc), (lb, rb) = dimension_numbers
     shape, dtype = lhs_spinfo.shape, sum_dtype(data.dtype, rhs.dtype)
     n_batch, n_sparse, _, _ = layout_of(data.shape, indices.shape, shape)
@@ -71,7 +71,7 @@ def sum_dtype(*operands):
     return jnp.promote_types(dtype, jnp.float32) if dtypes.is_inexact(dtype) else dtype
 
 
-bcoo_dot_general_p = composed("bcoo_dot_general", _dot_general, linear=(0, 2))
+bcoo_dot_general_p = composed("bcoo_dot_general", dot_general_of, linear=(0, 2))
 
 
 def product_type(lhs, rhs, dimension_numbers, preferred) -> tuple:
