@@ -104,15 +104,11 @@ def bcoo_broadcast_in_dim(
     BCOO(float32[3, 2], nse=2, n_batch=1)
     """
     shape, dims = tuple(shape), tuple(broadcast_dimensions)
-    if len(dims) == mat.ndim and sorted(dims) == list(dims):
-        dense_type(lambda x: lax.broadcast_in_dim(x, shape, dims), mat)
-    elif len(dims) != mat.ndim or len(set(dims)) != len(dims):
-        raise ValueError(f"bcoo_broadcast_in_dim: {mat.ndim} axes cannot go to broadcast_dimensions={dims}")
-    dims = tuple(sorted(dims))
+    dense_type(lambda x: lax.broadcast_in_dim(x, shape, dims), mat)
     batch, sparse, dense = dims[: mat.n_batch], dims[mat.n_batch : mat.n_batch + mat.n_sparse], dims[mat.n_batch :]
     dense = dense[mat.n_sparse :]
     end = min(dense, default=len(shape))
-    n_batch = min(sparse) if sparse else end if not dense else (max(batch, default=-1) + 1)
+    n_batch = min(sparse, default=end)
     places = [sparse.index(d) if d in sparse else None for d in range(n_batch, end)]
     for d, place in enumerate(places, n_batch):
         if shape[d] != (1 if place is None else mat.shape[mat.n_batch + place]):
