@@ -20,7 +20,17 @@ FILES = sorted(p.relative_to(SOURCES).as_posix() for p in SOURCES.rglob("*.py") 
 
 
 @pytest.mark.parametrize(
-    "page", ["architecture.md", "tour.md", "differences.md", "compiler.md", "random.md", "configuration.md", "image.md"]
+    "page",
+    [
+        "architecture.md",
+        "tour.md",
+        "differences.md",
+        "compiler.md",
+        "random.md",
+        "configuration.md",
+        "image.md",
+        "sparse.md",
+    ],
 )
 def test_examples(page):
     failed, tried = doctest.testfile(

@@ -5,12 +5,12 @@ import itertools
 import numpy as np
 import pytest
 import scipy.sparse
-from sparse_reference import LAYOUTS, SHAPE, check, dense_of, random_mat
 
 import catena as jax
 import catena.numpy as jnp
 from catena import lax
 from catena.experimental import sparse
+from sparse_reference import LAYOUTS, SHAPE, check, dense_of, random_mat
 
 MATRIX = jnp.array([[0, 1.0, 0], [2, 0, 3]])
 MATVEC = ((1,), (0,)), ((), ())

@@ -4,12 +4,12 @@ import itertools
 
 import numpy as np
 import pytest
-from sparse_reference import LAYOUTS, SHAPE, check, dense_of, random_mat
 
 import catena as jax
 import catena.numpy as jnp
 from catena import lax
 from catena.experimental import sparse
+from sparse_reference import LAYOUTS, SHAPE, check, dense_of, random_mat
 
 
 @pytest.fixture(params=LAYOUTS, ids=str)

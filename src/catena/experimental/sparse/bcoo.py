@@ -19,7 +19,6 @@ from catena.experimental.sparse.layout import (
     Layout,
     SparseInfo,
     add_rows,
-    in_bounds,
     layout_of,
     masked,
     over_batch,
@@ -37,7 +36,7 @@ class BCOO(JAXSparse):
     they add up; those whose position is out of bounds are padding, and count for nothing.
 
     Arguments:
-      args: ``data``, of shape (\\*batch, nse, \\*dense), and ``indices``, of shape (\\*batch, nse, n_sparse), of integers.
+      args: ``data``, of shape (\\*batch, nse, \\*dense), and ``indices``, integers of shape (\\*batch, nse, n_sparse).
         A batch axis of size 1 stands for all examples.
       shape: the shape of the array.
       indices_sorted: a promise that the positions of each example are in order.
@@ -48,10 +47,10 @@ class BCOO(JAXSparse):
 
     >>> import catena.numpy as jnp
     >>> from catena.experimental import sparse
-    >>> M = sparse.BCOO((jnp.array([1., 2., 3.]), jnp.array([[0, 1], [1, 0], [1, 2]])), shape=(2, 3))
+    >>> M = sparse.BCOO((jnp.array([1.0, 2.0, 3.0]), jnp.array([[0, 1], [1, 0], [1, 2]])), shape=(2, 3))
     >>> M
     BCOO(float32[2, 3], nse=3)
-    >>> M @ jnp.arange(3.)
+    >>> M @ jnp.arange(3.0)
     Array([1., 6.], dtype=float32)
     """
 
@@ -191,7 +190,7 @@ def bcoo_todense(mat: BCOO):
       The array of the shape of ``mat``, with duplicates added up and padding left out.
 
     >>> import catena.numpy as jnp
-    >>> bcoo_todense(BCOO((jnp.array([1., 2.]), jnp.array([[0], [0]])), shape=(2,)))
+    >>> bcoo_todense(BCOO((jnp.array([1.0, 2.0]), jnp.array([[0], [0]])), shape=(2,)))
     Array([3., 0.], dtype=float32)
     """
     return bcoo_todense_p.bind(*mat._bufs, spinfo=mat._info)
@@ -238,7 +237,7 @@ def bcoo_fromdense(mat, *, nse: int | None = None, n_batch: int = 0, n_dense: in
       TypeError: ``index_dtype`` is not of integers.
 
     >>> import catena.numpy as jnp
-    >>> M = bcoo_fromdense(jnp.array([[0., 5.], [7., 0.]]))
+    >>> M = bcoo_fromdense(jnp.array([[0.0, 5.0], [7.0, 0.0]]))
     >>> M.data, M.indices
     (Array([5., 7.], dtype=float32), Array([[0, 1],
                                             [1, 0]], dtype=int32))
@@ -316,7 +315,7 @@ def bcoo_extract(sparr: BCOO, arr, *, assume_unique: bool | None = None) -> BCOO
       ValueError: the shapes differ.
 
     >>> import catena.numpy as jnp
-    >>> bcoo_extract(BCOO.fromdense(jnp.eye(2)), jnp.array([[1., 2.], [3., 4.]])).data
+    >>> bcoo_extract(BCOO.fromdense(jnp.eye(2)), jnp.array([[1.0, 2.0], [3.0, 4.0]])).data
     Array([1., 4.], dtype=float32)
     """
     if not isinstance(sparr, BCOO):

@@ -45,8 +45,8 @@ def bcoo_conv_general_dilated(
       TypeError, ValueError: as ``lax.conv_general_dilated``.
 
     >>> import catena.numpy as jnp
-    >>> signal = BCOO.fromdense(jnp.array([[[1., 0., 2.]]]))
-    >>> kernel = BCOO.fromdense(jnp.array([[[3., 1.]]]))
+    >>> signal = BCOO.fromdense(jnp.array([[[1.0, 0.0, 2.0]]]))
+    >>> kernel = BCOO.fromdense(jnp.array([[[3.0, 1.0]]]))
     >>> bcoo_conv_general_dilated(signal, kernel, window_strides=(1,), padding="VALID").todense()
     Array([[[3., 2.]]], dtype=float32)
     """
@@ -79,9 +79,11 @@ def bcoo_conv_general_dilated(
     buffers = [*lhs._bufs, *rhs._bufs]
     data, indices = over_batch(one, common_batch(2, *buffers))(*buffers)
     mat = BCOO((data.astype(out.dtype), indices), shape=(1, 1, size))
-    return bcoo_transpose(bcoo_update_layout(mat, n_batch=0), permutation=np.argsort(numbers.out_spec).tolist()) if (
-        numbers.out_spec != (0, 1, 2)
-    ) else mat
+    return (
+        bcoo_transpose(bcoo_update_layout(mat, n_batch=0), permutation=np.argsort(numbers.out_spec).tolist())
+        if (numbers.out_spec != (0, 1, 2))
+        else mat
+    )
 
 
 def every_element(x) -> BCOO:

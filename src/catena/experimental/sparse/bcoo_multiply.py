@@ -53,7 +53,7 @@ def bcoo_multiply_dense(sp_mat: BCOO, v):
       TypeError: the dtypes differ.
 
     >>> import catena.numpy as jnp
-    >>> bcoo_multiply_dense(BCOO.fromdense(jnp.array([0., 2., 3.])), jnp.arange(3.))
+    >>> bcoo_multiply_dense(BCOO.fromdense(jnp.array([0.0, 2.0, 3.0])), jnp.arange(3.0))
     Array([2., 6.], dtype=float32)
     """
     v = jnp.asarray(v)
@@ -83,7 +83,7 @@ def bcoo_multiply_sparse(lhs: BCOO, rhs: BCOO) -> BCOO:
       NotImplementedError: the numbers of dense axes differ.
 
     >>> import catena.numpy as jnp
-    >>> M = BCOO.fromdense(jnp.array([0., 2., 3.]))
+    >>> M = BCOO.fromdense(jnp.array([0.0, 2.0, 3.0]))
     >>> bcoo_multiply_sparse(M, M).todense()
     Array([0., 4., 9.], dtype=float32)
     """

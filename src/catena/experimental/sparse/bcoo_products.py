@@ -50,7 +50,9 @@ def dot_general_of(data, indices, rhs, *, dimension_numbers, preferred_element_t
         indices = wrapped(indices, sizes)
         read = columns(indices, contracted)
         data = masked(data, in_bounds(read, [sizes[d] for d in contracted]))
-        return add_rows(outer(data, read_rows(rhs, read, axes), dtype), columns(indices, free), [sizes[d] for d in free])
+        return add_rows(
+            outer(data, read_rows(rhs, read, axes), dtype), columns(indices, free), [sizes[d] for d in free]
+        )
 
     buffers = [lax.transpose(x, [*mapped, *range(n_batch, x.ndim)]) for x in (data, indices)]
     rhs = lax.expand_dims(lax.transpose(rhs, [*taken, *left]), [i for i, d in enumerate(mapped) if d not in partner])
@@ -159,7 +161,7 @@ def bcoo_dot_general_sampled(A, B, indices, *, dimension_numbers):
       TypeError: the shapes do not fit.
 
     >>> import catena.numpy as jnp
-    >>> A = jnp.arange(4.).reshape(2, 2)
+    >>> A = jnp.arange(4.0).reshape(2, 2)
     >>> bcoo_dot_general_sampled(A, A, jnp.array([[0, 0], [1, 1]]), dimension_numbers=(([1], [0]), ([], [])))
     Array([ 2., 11.], dtype=float32)
     """
@@ -218,9 +220,7 @@ bcoo_spdot_general_p = composed("bcoo_spdot_general", _spdot_general, multiple_r
 
 
 def sparse_product(lhs: BCOO, rhs: BCOO, dimension_numbers, preferred) -> BCOO:
-    """The contraction of two sparse arrays: every pair of specified elements gives one, those at one position are added
-    up.
-    """
+    """The contraction of two sparse arrays: each pair of specified elements gives one; those at one position add up."""
     numbers, aval = product_type(lhs, rhs, dimension_numbers, preferred)
     (lc, rc), (lb, rb) = numbers
     if lhs.n_dense or rhs.n_dense:
@@ -228,7 +228,9 @@ def sparse_product(lhs: BCOO, rhs: BCOO, dimension_numbers, preferred) -> BCOO:
     if any(d >= lhs.n_batch for d in lb) or any(d >= rhs.n_batch for d in rb):
         raise NotImplementedError(f"bcoo_dot_general: batch axes of a product must be so of both, got {lb} and {rb}")
     if any(d < lhs.n_batch for d in lc) or any(d < rhs.n_batch for d in rc):
-        raise NotImplementedError(f"bcoo_dot_general: batch axes of sparse arrays are not contracted, got {lc} and {rc}")
+        raise NotImplementedError(
+            f"bcoo_dot_general: batch axes of sparse arrays are not contracted, got {lc} and {rc}"
+        )
     if rhs.n_batch > len(rb) and lhs.n_sparse > len(lc):
         raise ValueError(
             f"bcoo_dot_general: free batch axes of {rhs} would come after free sparse axes of {lhs} in the product"
@@ -248,9 +250,7 @@ def sparse_product(lhs: BCOO, rhs: BCOO, dimension_numbers, preferred) -> BCOO:
 # The function
 
 
-def bcoo_dot_general(
-    lhs, rhs, *, dimension_numbers, precision=None, preferred_element_type=None, out_sharding=None
-):
+def bcoo_dot_general(lhs, rhs, *, dimension_numbers, precision=None, preferred_element_type=None, out_sharding=None):
     """A contraction of arrays of which one or both are sparse.
 
     Arguments:
@@ -267,8 +267,8 @@ def bcoo_dot_general(
       NotImplementedError: axes are used in a way that is not said above.
 
     >>> import catena.numpy as jnp
-    >>> M = BCOO.fromdense(jnp.array([[0., 2.], [3., 0.]]))
-    >>> bcoo_dot_general(M, jnp.array([1., 10.]), dimension_numbers=(([1], [0]), ([], [])))
+    >>> M = BCOO.fromdense(jnp.array([[0.0, 2.0], [3.0, 0.0]]))
+    >>> bcoo_dot_general(M, jnp.array([1.0, 10.0]), dimension_numbers=(([1], [0]), ([], [])))
     Array([20.,  3.], dtype=float32)
     """
     canonicalize_precision(precision)

@@ -112,8 +112,10 @@ def bcoo_broadcast_in_dim(
     places = [sparse.index(d) if d in sparse else None for d in range(n_batch, end)]
     for d, place in enumerate(places, n_batch):
         if shape[d] != (1 if place is None else mat.shape[mat.n_batch + place]):
-            raise NotImplementedError(f"bcoo_broadcast_in_dim: a sparse axis of size {shape[d]} cannot be added to {mat}")
-    sizes = [mat.data.shape[:mat.n_batch], mat.indices.shape[:mat.n_batch]]
+            raise NotImplementedError(
+                f"bcoo_broadcast_in_dim: a sparse axis of size {shape[d]} cannot be added to {mat}"
+            )
+    sizes = [mat.data.shape[: mat.n_batch], mat.indices.shape[: mat.n_batch]]
     batch_of = lambda own: tuple(own[batch.index(d)] if d in batch else shape[d] for d in range(n_batch))
     data = lax.broadcast_in_dim(
         mat.data,
@@ -172,7 +174,7 @@ def bcoo_rev(operand: BCOO, dimensions: Sequence[int]) -> BCOO:
       dimensions: the axes.
 
     >>> import catena.numpy as jnp
-    >>> bcoo_rev(BCOO.fromdense(jnp.arange(3.)), (0,)).todense()
+    >>> bcoo_rev(BCOO.fromdense(jnp.arange(3.0)), (0,)).todense()
     Array([2., 1., 0.], dtype=float32)
     """
     dense_type(lambda x: lax.rev(x, dimensions), operand)
@@ -205,7 +207,7 @@ def bcoo_reshape(
       ValueError: batch, sparse and dense axes are mixed.
 
     >>> import catena.numpy as jnp
-    >>> bcoo_reshape(BCOO.fromdense(jnp.arange(6.)), new_sizes=(2, 3))
+    >>> bcoo_reshape(BCOO.fromdense(jnp.arange(6.0)), new_sizes=(2, 3))
     BCOO(float32[2, 3], nse=5)
     """
     shape = dense_type(lambda x: lax.reshape(x, new_sizes, dimensions), mat).shape
@@ -241,7 +243,7 @@ def reshaped(mat: BCOO, shape: tuple, n_batch: int, first_dense: int) -> BCOO:
 
 
 def flat_index(indices, own: Sequence[int], sizes: Sequence[int]):
-    """Indices in an array of sizes ``own`` as those of the same elements in one of ``sizes``; out of bounds stays so."""
+    """Indices in an array of sizes ``own`` as those of the same elements in one of ``sizes``."""
     indices = put_outside(indices, own)
     inside = jnp.all(indices < np.array(own, indices.dtype), axis=-1, keepdims=True)
     flat = jnp.zeros(indices.shape[:-1], indices.dtype)
@@ -271,7 +273,7 @@ def bcoo_concatenate(operands: Sequence[BCOO], *, dimension: int) -> BCOO:
       NotImplementedError: it is a dense axis.
 
     >>> import catena.numpy as jnp
-    >>> M = BCOO.fromdense(jnp.array([0., 4.]))
+    >>> M = BCOO.fromdense(jnp.array([0.0, 4.0]))
     >>> bcoo_concatenate([M, M], dimension=0).todense()
     Array([0., 4., 0., 4.], dtype=float32)
     """

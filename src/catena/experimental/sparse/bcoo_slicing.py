@@ -12,7 +12,7 @@ from catena import lax
 from catena import numpy as jnp
 from catena.experimental.sparse.bcoo import BCOO
 from catena.experimental.sparse.bcoo_layout import bcoo_update_layout
-from catena.experimental.sparse.bcoo_shape import bcoo_reshape, bcoo_squeeze, bcoo_transpose, dense_type, inside_only
+from catena.experimental.sparse.bcoo_shape import bcoo_squeeze, bcoo_transpose, dense_type, inside_only
 from catena.experimental.sparse.bcoo_sorting import bcoo_sum_duplicates
 from catena.transform.vmap import vmap
 
@@ -32,13 +32,15 @@ def bcoo_slice(
       ValueError: positions are not in the array, or not given for each axis.
 
     >>> import catena.numpy as jnp
-    >>> bcoo_slice(BCOO.fromdense(jnp.arange(4.)), start_indices=[1], limit_indices=[3]).todense()
+    >>> bcoo_slice(BCOO.fromdense(jnp.arange(4.0)), start_indices=[1], limit_indices=[3]).todense()
     Array([1., 2.], dtype=float32)
     """
     starts, limits = list(map(operator.index, start_indices)), list(map(operator.index, limit_indices))
     steps = [1] * mat.ndim if strides is None else list(map(operator.index, strides))
     if not len(starts) == len(limits) == len(steps) == mat.ndim:
-        raise ValueError(f"bcoo_slice: {mat.ndim} starts, limits and strides are needed, got {starts}, {limits}, {steps}")
+        raise ValueError(
+            f"bcoo_slice: {mat.ndim} starts, limits and strides are needed, got {starts}, {limits}, {steps}"
+        )
     bounds = list(zip(starts, limits, mat.shape, strict=True))
     if any(not 0 <= start <= limit <= size for start, limit, size in bounds) or any(s <= 0 for s in steps):
         raise ValueError(f"bcoo_slice: starts {starts}, limits {limits} and strides {steps} are not in {mat}")
@@ -62,7 +64,7 @@ def bcoo_slice(
 def window(mat: BCOO, bounds: Sequence[tuple], shape: tuple) -> BCOO:
     """The part of the sparse axes of ``mat`` between (start, limit), by steps."""
     n, sizes = mat.n_batch, mat.shape[mat.n_batch : mat.n_batch + mat.n_sparse]
-    if all(start is not None and isinstance(start, int) and start == 0 and limit == size and step == 1 for (start, limit, step), size in zip(bounds, sizes, strict=True)):
+    if [(0, size, 1) for size in sizes] == [b if isinstance(b[0], int) else None for b in bounds]:
         return BCOO(mat._bufs, shape=shape)
     new = np.array(shape[n : n + mat.n_sparse], mat.indices.dtype)
     indices = inside_only(mat).indices
@@ -93,7 +95,7 @@ def bcoo_dynamic_slice(mat: BCOO, start_indices: Sequence, slice_sizes: Sequence
       ValueError: there is not one position for each axis.
 
     >>> import catena.numpy as jnp
-    >>> bcoo_dynamic_slice(BCOO.fromdense(jnp.arange(4.)), [jnp.array(2)], [2]).todense()
+    >>> bcoo_dynamic_slice(BCOO.fromdense(jnp.arange(4.0)), [jnp.array(2)], [2]).todense()
     Array([2., 3.], dtype=float32)
     """
     starts, shape = list(start_indices), tuple(map(operator.index, slice_sizes))
@@ -104,7 +106,7 @@ def bcoo_dynamic_slice(mat: BCOO, start_indices: Sequence, slice_sizes: Sequence
     n, ends = mat.n_batch, mat.n_batch + mat.n_sparse
 
     def part(x, axes: dict):
-        """The window of ``x`` along the axes of ``mat`` that are its own, but for those of size 1 that stand for all."""
+        """The window of ``x`` along those of its axes that are axes of ``mat``; one of size 1 stands for all."""
         axes = {own: d for own, d in axes.items() if not (d < n and x.shape[own] == 1)}
         first = [starts[axes[i]] if i in axes else 0 for i in range(x.ndim)]
         return lax.dynamic_slice(x, first, [shape[axes[i]] if i in axes else x.shape[i] for i in range(x.ndim)])
@@ -146,12 +148,13 @@ def bcoo_gather(
     >>> import catena.numpy as jnp
     >>> from catena import lax
     >>> numbers = lax.GatherDimensionNumbers((), collapsed_slice_dims=(0,), start_index_map=(0,))
-    >>> bcoo_gather(BCOO.fromdense(jnp.arange(4.)), jnp.array([[3], [1]]), numbers, (1,)).todense()
+    >>> bcoo_gather(BCOO.fromdense(jnp.arange(4.0)), jnp.array([[3], [1]]), numbers, (1,)).todense()
     Array([3., 1.], dtype=float32)
     """
     start_indices = jnp.asarray(start_indices)
     shape = dense_type(
-        lambda x: lax.gather(x, start_indices, dimension_numbers, slice_sizes, mode=mode, fill_value=fill_value), operand
+        lambda x: lax.gather(x, start_indices, dimension_numbers, slice_sizes, mode=mode, fill_value=fill_value),
+        operand,
     ).shape
     if dimension_numbers.operand_batching_dims:
         raise NotImplementedError("bcoo_gather: operand_batching_dims are not for sparse arrays")

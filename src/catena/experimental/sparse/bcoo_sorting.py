@@ -13,7 +13,7 @@ from catena import numpy as jnp
 from catena.core.trace import Tracer
 from catena.experimental.sparse.bcoo import BCOO
 from catena.experimental.sparse.composed import composed
-from catena.experimental.sparse.layout import common_batch, in_bounds, layout_of, masked, over_batch, read_rows, wrapped
+from catena.experimental.sparse.layout import common_batch, in_bounds, layout_of, over_batch, read_rows, wrapped
 
 
 def order_of(indices, sizes: Sequence[int]):
@@ -67,7 +67,7 @@ def bcoo_sort_indices(mat: BCOO) -> BCOO:
       mat: a sparse array.
 
     >>> import catena.numpy as jnp
-    >>> bcoo_sort_indices(BCOO((jnp.array([1., 2.]), jnp.array([[3], [0]])), shape=(4,))).data
+    >>> bcoo_sort_indices(BCOO((jnp.array([1.0, 2.0]), jnp.array([[3], [0]])), shape=(4,))).data
     Array([2., 1.], dtype=float32)
     """
     buffers = bcoo_sort_indices_p.bind(*mat._bufs, spinfo=mat._info)
@@ -136,7 +136,7 @@ def bcoo_sum_duplicates(mat: BCOO, nse: int | None = None) -> BCOO:
       ValueError: the array is traced, and ``nse`` is not given.
 
     >>> import catena.numpy as jnp
-    >>> bcoo_sum_duplicates(BCOO((jnp.array([1., 2., 5.]), jnp.array([[3], [0], [3]])), shape=(4,))).data
+    >>> bcoo_sum_duplicates(BCOO((jnp.array([1.0, 2.0, 5.0]), jnp.array([[3], [0], [3]])), shape=(4,))).data
     Array([2., 6.], dtype=float32)
     """
     asked = mat.nse if nse is None else operator.index(nse)

@@ -39,10 +39,10 @@ class BCSR(JAXSparse):
 
     >>> import catena.numpy as jnp
     >>> from catena.experimental import sparse
-    >>> M = sparse.BCSR.fromdense(jnp.array([[0., 1., 0.], [2., 0., 3.]]))
+    >>> M = sparse.BCSR.fromdense(jnp.array([[0.0, 1.0, 0.0], [2.0, 0.0, 3.0]]))
     >>> M.indptr
     Array([0, 1, 3], dtype=int32)
-    >>> M @ jnp.arange(3.)
+    >>> M @ jnp.arange(3.0)
     Array([1., 6.], dtype=float32)
     """
 
@@ -239,7 +239,7 @@ def bcsr_fromdense(mat, *, nse: int | None = None, n_batch: int = 0, n_dense: in
       ValueError: there are not two such axes.
 
     >>> import catena.numpy as jnp
-    >>> bcsr_fromdense(jnp.array([[0., 5.], [7., 0.]]))
+    >>> bcsr_fromdense(jnp.array([[0.0, 5.0], [7.0, 0.0]]))
     BCSR(float32[2, 2], nse=2)
     """
     mat = jnp.asarray(mat)
@@ -270,7 +270,7 @@ def bcsr_extract(indices, indptr, mat):
 
     >>> import catena.numpy as jnp
     >>> M = bcsr_fromdense(jnp.eye(2))
-    >>> bcsr_extract(M.indices, M.indptr, jnp.array([[1., 2.], [3., 4.]]))
+    >>> bcsr_extract(M.indices, M.indptr, jnp.array([[1.0, 2.0], [3.0, 4.0]]))
     Array([1., 4.], dtype=float32)
     """
     return bcsr_extract_p.bind(jnp.asarray(indices), jnp.asarray(indptr), jnp.asarray(mat))
@@ -287,9 +287,7 @@ def _dot_general(data, indices, indptr, rhs, **params):
 bcsr_dot_general_p = composed("bcsr_dot_general", _dot_general, linear=(0, 3))
 
 
-def bcsr_dot_general(
-    lhs, rhs, *, dimension_numbers, precision=None, preferred_element_type=None, out_sharding=None
-):
+def bcsr_dot_general(lhs, rhs, *, dimension_numbers, precision=None, preferred_element_type=None, out_sharding=None):
     """A contraction of a ``BCSR`` array with a dense one.
 
     Arguments:
@@ -303,8 +301,8 @@ def bcsr_dot_general(
       NotImplementedError: ``rhs`` is sparse, or axes are used in a way that ``bcoo_dot_general`` does not know.
 
     >>> import catena.numpy as jnp
-    >>> M = bcsr_fromdense(jnp.array([[0., 2.], [3., 0.]]))
-    >>> bcsr_dot_general(M, jnp.array([1., 10.]), dimension_numbers=(([1], [0]), ([], [])))
+    >>> M = bcsr_fromdense(jnp.array([[0.0, 2.0], [3.0, 0.0]]))
+    >>> bcsr_dot_general(M, jnp.array([1.0, 10.0]), dimension_numbers=(([1], [0]), ([], [])))
     Array([20.,  3.], dtype=float32)
     """
     if isinstance(rhs, JAXSparse) or (isinstance(lhs, JAXSparse) and not isinstance(lhs, BCSR)):

@@ -38,8 +38,8 @@ class COO(JAXSparse):
 
     >>> import catena.numpy as jnp
     >>> from catena.experimental import sparse
-    >>> M = sparse.COO.fromdense(jnp.array([[0., 1.], [2., 0.]]))
-    >>> M, M @ jnp.arange(2.)
+    >>> M = sparse.COO.fromdense(jnp.array([[0.0, 1.0], [2.0, 0.0]]))
+    >>> M, M @ jnp.arange(2.0)
     (COO(float32[2, 2], nse=2), Array([1., 0.], dtype=float32))
     """
 
@@ -101,7 +101,9 @@ class COO(JAXSparse):
 def matrix_product(mat: JAXSparse, other, matvec, matmat):
     """``mat @ other`` by the product with a vector or that with a matrix."""
     if isinstance(other, JAXSparse):
-        raise NotImplementedError(f"the product of {mat} and {other}: one must be dense; BCOO has one of two sparse arrays")
+        raise NotImplementedError(
+            f"the product of {mat} and {other}: one must be dense; BCOO has one of two sparse arrays"
+        )
     other = jnp.asarray(other)
     if other.ndim not in (1, 2):
         raise NotImplementedError(f"the product of {mat} and an array of shape {other.shape}")
@@ -126,7 +128,7 @@ def product(data, row, col, other, *, spinfo, transpose: bool):
 
 
 def specified(mat, *, nse: int, index_dtype) -> tuple:
-    """The elements of a matrix that are not 0, ``nse`` of them, their rows and columns; where there are fewer, zeros."""
+    """``nse`` elements of a matrix that are not 0, with zeros where there are fewer, their rows and columns."""
     row, col = jnp.nonzero(mat, size=nse, fill_value=mat.shape)
     data = read_rows(mat, jnp.stack([row, col], axis=1), (0, 1))
     found = row < mat.shape[0]
@@ -178,7 +180,7 @@ def coo_fromdense(mat, *, nse: int | None = None, index_dtype=jnp.int32) -> COO:
       index_dtype: the dtype of the indices.
 
     >>> import catena.numpy as jnp
-    >>> coo_fromdense(jnp.array([[0., 5.], [7., 0.]])).col
+    >>> coo_fromdense(jnp.array([[0.0, 5.0], [7.0, 0.0]])).col
     Array([1, 0], dtype=int32)
     """
     mat, params = checked_matrix("coo_fromdense", mat, nse, index_dtype)
@@ -199,7 +201,7 @@ def coo_matvec(mat: COO, v, transpose: bool = False):
       ValueError: the shapes or dtypes do not fit.
 
     >>> import catena.numpy as jnp
-    >>> coo_matvec(COO.fromdense(jnp.array([[0., 5.], [7., 0.]])), jnp.array([1., 2.]))
+    >>> coo_matvec(COO.fromdense(jnp.array([[0.0, 5.0], [7.0, 0.0]])), jnp.array([1.0, 2.0]))
     Array([10.,  7.], dtype=float32)
     """
     v = jnp.asarray(v)
@@ -221,7 +223,7 @@ def coo_matmat(mat: COO, B, *, transpose: bool = False):
       ValueError: the shapes or dtypes do not fit.
 
     >>> import catena.numpy as jnp
-    >>> coo_matmat(COO.fromdense(jnp.array([[0., 5.], [7., 0.]])), jnp.eye(2))
+    >>> coo_matmat(COO.fromdense(jnp.array([[0.0, 5.0], [7.0, 0.0]])), jnp.eye(2))
     Array([[0., 5.],
            [7., 0.]], dtype=float32)
     """

@@ -6,8 +6,6 @@ import math
 import operator
 from collections.abc import Callable, Sequence
 
-import numpy as np
-
 from catena import numpy as jnp
 from catena import random
 from catena.experimental.sparse.base import JAXSparse
@@ -95,7 +93,7 @@ def random_bcoo(
       ValueError: numbers of axes or elements are not possible.
 
     >>> from catena import random
-    >>> random_bcoo(random.key(0), (4, 5), nse=3)
+    >>> random_bcoo(random.key(0), (4, 5), nse=3, dtype="float32")
     BCOO(float32[4, 5], nse=3)
     """
     shape = tuple(operator.index(n) for n in shape)

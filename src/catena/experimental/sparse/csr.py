@@ -41,8 +41,8 @@ class CSR(Compressed):
 
     >>> import catena.numpy as jnp
     >>> from catena.experimental import sparse
-    >>> M = sparse.CSR.fromdense(jnp.array([[0., 1.], [2., 0.]]))
-    >>> M, M @ jnp.arange(2.)
+    >>> M = sparse.CSR.fromdense(jnp.array([[0.0, 1.0], [2.0, 0.0]]))
+    >>> M, M @ jnp.arange(2.0)
     (CSR(float32[2, 2], nse=2), Array([1., 0.], dtype=float32))
     """
 
@@ -90,8 +90,8 @@ class CSC(Compressed):
 
     >>> import catena.numpy as jnp
     >>> from catena.experimental import sparse
-    >>> M = sparse.CSC.fromdense(jnp.array([[0., 1.], [2., 0.]]))
-    >>> M, M @ jnp.arange(2.)
+    >>> M = sparse.CSC.fromdense(jnp.array([[0.0, 1.0], [2.0, 0.0]]))
+    >>> M, M @ jnp.arange(2.0)
     (CSC(float32[2, 2], nse=2), Array([1., 0.], dtype=float32))
     """
 
@@ -175,7 +175,7 @@ def csr_fromdense(mat, *, nse: int | None = None, index_dtype=np.int32) -> CSR:
       index_dtype: the dtype of the indices.
 
     >>> import catena.numpy as jnp
-    >>> csr_fromdense(jnp.array([[0., 5.], [7., 0.]])).indptr
+    >>> csr_fromdense(jnp.array([[0.0, 5.0], [7.0, 0.0]])).indptr
     Array([0, 1, 2], dtype=int32)
     """
     mat, params = checked_matrix("csr_fromdense", mat, nse, index_dtype)
@@ -201,7 +201,7 @@ def csr_matvec(mat: CSR, v, transpose: bool = False):
       ValueError: the shapes or dtypes do not fit.
 
     >>> import catena.numpy as jnp
-    >>> csr_matvec(CSR.fromdense(jnp.array([[0., 5.], [7., 0.]])), jnp.array([1., 2.]))
+    >>> csr_matvec(CSR.fromdense(jnp.array([[0.0, 5.0], [7.0, 0.0]])), jnp.array([1.0, 2.0]))
     Array([10.,  7.], dtype=float32)
     """
     v = jnp.asarray(v)
@@ -223,7 +223,7 @@ def csr_matmat(mat: CSR, B, *, transpose: bool = False):
       ValueError: the shapes or dtypes do not fit.
 
     >>> import catena.numpy as jnp
-    >>> csr_matmat(CSR.fromdense(jnp.array([[0., 5.], [7., 0.]])), jnp.eye(2))
+    >>> csr_matmat(CSR.fromdense(jnp.array([[0.0, 5.0], [7.0, 0.0]])), jnp.eye(2))
     Array([[0., 5.],
            [7., 0.]], dtype=float32)
     """

@@ -1,4 +1,4 @@
-"""``todense``: any sparse array, or a dense one, as a dense array; an operation of its own, so that ``sparsify`` sees it."""
+"""``todense``: any array as a dense one; an operation of its own, so that ``sparsify`` sees it."""
 
 from __future__ import annotations
 

@@ -72,8 +72,8 @@ def value_and_grad(fun: Callable, argnums: int | Sequence[int] = 0, has_aux=Fals
 
     >>> import catena.numpy as jnp
     >>> from catena.experimental import sparse
-    >>> M = sparse.BCOO.fromdense(jnp.array([[0., 2.], [3., 0.]]))
-    >>> value, gradient = value_and_grad(lambda M: (M @ jnp.array([1., 10.])).sum())(M)
+    >>> M = sparse.BCOO.fromdense(jnp.array([[0.0, 2.0], [3.0, 0.0]]))
+    >>> value, gradient = value_and_grad(lambda M: (M @ jnp.array([1.0, 10.0])).sum())(M)
     >>> value, gradient.data
     (Array(23., dtype=float32), Array([10.,  1.], dtype=float32))
     """
@@ -98,8 +98,8 @@ def grad(fun: Callable, argnums: int | Sequence[int] = 0, has_aux=False, **kwarg
 
     >>> import catena.numpy as jnp
     >>> from catena.experimental import sparse
-    >>> M = sparse.BCOO.fromdense(jnp.array([[0., 2.], [3., 0.]]))
-    >>> grad(lambda M: (M @ jnp.array([1., 10.])).sum())(M).todense()
+    >>> M = sparse.BCOO.fromdense(jnp.array([[0.0, 2.0], [3.0, 0.0]]))
+    >>> grad(lambda M: (M @ jnp.array([1.0, 10.0])).sum())(M).todense()
     Array([[ 0., 10.],
            [ 1.,  0.]], dtype=float32)
     """
@@ -149,7 +149,7 @@ def jacfwd(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = Fals
 
     >>> import catena.numpy as jnp
     >>> from catena.experimental import sparse
-    >>> jacfwd(lambda M: M @ jnp.array([1., 10.]))(sparse.eye(2))
+    >>> jacfwd(lambda M: M @ jnp.array([1.0, 10.0]))(sparse.eye(2))
     BCOO(float32[2, 2, 2], nse=2, n_batch=1)
     """
     return _jacobian(transformations.jacfwd, fun, argnums, has_aux, kwargs)
@@ -169,7 +169,7 @@ def jacrev(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = Fals
 
     >>> import catena.numpy as jnp
     >>> from catena.experimental import sparse
-    >>> jacrev(lambda M: M @ jnp.array([1., 10.]))(sparse.eye(2)).data
+    >>> jacrev(lambda M: M @ jnp.array([1.0, 10.0]))(sparse.eye(2)).data
     Array([[ 1.,  0.],
            [ 0., 10.]], dtype=float32)
     """

@@ -1,4 +1,4 @@
-"""How sparse arrays are laid out: which axes are batch, sparse and dense axes, and how rows are addressed by indices."""
+"""How sparse arrays are laid out: batch, sparse and dense axes, and rows that are addressed by indices."""
 
 from __future__ import annotations
 
@@ -95,7 +95,9 @@ def over_batch(function: Callable, sizes: Sequence[int]) -> Callable:
 
 def common_batch(n_batch: int, *buffers) -> tuple:
     """The sizes of the leading axes of buffers, where one of size 1 in a buffer fits any in another."""
-    return tuple(max(sizes, key=lambda n: (n != 1, n)) for sizes in zip(*(x.shape[:n_batch] for x in buffers), strict=True))
+    return tuple(
+        max(sizes, key=lambda n: (n != 1, n)) for sizes in zip(*(x.shape[:n_batch] for x in buffers), strict=True)
+    )
 
 
 # ---- rows addressed by indices

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from catena import numpy as jnp
 from catena.experimental.sparse.bcoo import BCOO
 from catena.experimental.sparse.bcoo_layout import bcoo_update_layout
-from catena.experimental.sparse.bcoo_shape import bcoo_reshape, bcoo_transpose
+from catena.experimental.sparse.bcoo_shape import bcoo_transpose
 from catena.experimental.sparse.bcoo_sorting import bcoo_sort_indices, bcoo_sum_duplicates, without_zeros
 from catena.experimental.sparse.bcsr import BCSR
 from catena.experimental.sparse.sparsify import sparsify
@@ -59,7 +59,9 @@ def sort_indices(self: BCOO) -> BCOO:
     return bcoo_sort_indices(self)
 
 
-def update_layout(self: BCOO, *, n_batch: int | None = None, n_dense: int | None = None, on_inefficient="error") -> BCOO:
+def update_layout(
+    self: BCOO, *, n_batch: int | None = None, n_dense: int | None = None, on_inefficient="error"
+) -> BCOO:
     """The same array with other numbers of batch and dense axes; see ``bcoo_update_layout``."""
     return bcoo_update_layout(self, n_batch=n_batch, n_dense=n_dense, on_inefficient=on_inefficient)
 

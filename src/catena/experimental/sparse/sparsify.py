@@ -86,7 +86,8 @@ def rule_of(primitive, values) -> Callable:
       NotImplementedError: nothing.
     """
     kinds = {type(x) for x in values if is_sparse(x)}
-    found = CALLS.get(primitive) or (TABLES[kinds.pop()].get(primitive) if len(kinds) == 1 and kinds <= TABLES.keys() else None)
+    table = TABLES.get(kinds.pop(), {}) if len(kinds) == 1 else {}
+    found = CALLS.get(primitive) or table.get(primitive)
     if found is None:
         shown = ", ".join(map(str, filter(is_sparse, values)))
         raise NotImplementedError(
@@ -97,9 +98,7 @@ def rule_of(primitive, values) -> Callable:
 
 
 def run_sparse(fun: Callable, values) -> list:
-    """Run a function of flat arguments, some of them sparse arrays, on values that look dense; what it returns, with
-    sparse arrays again.
-    """
+    """What a function of flat arguments returns for values of which some are sparse arrays, and look dense to it."""
     with running(SparseTrace(context.trace)) as trace:
         outs = fun(*[trace.pack(x) for x in values])
         outs = [trace.unpack(x) for x in outs]
@@ -108,6 +107,7 @@ def run_sparse(fun: Callable, values) -> list:
 
 
 # ---- loops, branches and calls
+
 
 def body_of(closed) -> Callable:
     """A jaxpr as a function of values of which some are sparse arrays."""
@@ -203,9 +203,9 @@ def sparsify(f: Callable, use_tracer: bool = False) -> Callable:
 
     >>> import catena.numpy as jnp
     >>> from catena.experimental import sparse
-    >>> M = sparse.BCOO.fromdense(jnp.array([[0., 2.], [3., 0.]]))
-    >>> sparsify(lambda M, v: -jnp.sin(M).T @ v)(M, jnp.ones(2))
-    Array([-0.14112, -0.90929747], dtype=float32)
+    >>> M = sparse.BCOO.fromdense(jnp.array([[0.0, 2.0], [3.0, 0.0]]))
+    >>> sparsify(lambda M, v: -jnp.square(M).T @ v)(M, jnp.ones(2))
+    Array([-9., -4.], dtype=float32)
     """
     check_function(f)
 
