@@ -33,7 +33,12 @@ CASES = [
         for shape, m, antialias in itertools.product(shapes, METHODS, (True, False))
     ),
     *((f"jax.image.resize(x, (4, 9), {m!r})", F32) for m in ALIASES),
+    *((f"jax.image.resize(x, (4, 9), jax.image.ResizeMethod({k}), False)", F32) for k in range(7)),
     *((f"jax.image.resize(x, (4, 9), jax.image.ResizeMethod({k}))", F32) for k in range(7)),
+    *(
+        (f"jax.image.scale_and_translate(x, (4, 9), (0, 1), s, t, jax.image.ResizeMethod(5), {a})", 1e-4)
+        for a in (True, False)
+    ),
     *(
         (f"jax.image.resize((9 * x).astype({d!r}), {shape}, {m!r})", {"float16": 5e-3, "bfloat16": 4e-2}.get(d, F32))
         for d, shape, m in itertools.product(DTYPES, ((3, 9),), METHODS)
@@ -112,6 +117,11 @@ GRADIENTS = [
     *((f"jax.image.scale_and_translate(x, (5, 9), (0, 1), s, t, {m!r}, False)", 1e-3) for m in METHODS[1:]),
 ]
 EXPLAINED = [
+    (
+        r"grad [st] .*scale_and.*'area'",
+        "returns",
+        "3.9 / 1.3 is 3: at a kink, another of the derivatives of both sides",
+    ),
     (r"'LINEAR'|None\)|, 3\)", "TypeError.*AssertionError", "what is no method is a TypeError"),
     (r"\(1,\), s, t,", "ValueError.*AssertionError", "arguments that do not fit are a ValueError"),
     (r"\[\[1.0\]\]|None|'a'", "TypeError.*AttributeError", "what is no array is a TypeError"),

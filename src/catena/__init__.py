@@ -27,6 +27,7 @@ with _without_collection():
     from catena import typing as typing
     from catena.core.array import Array as Array
     from catena.core.config import allow_f16_reductions as allow_f16_reductions
+    from catena.core.config import array_garbage_collection_guard as array_garbage_collection_guard
     from catena.core.config import check_tracer_leaks as check_tracer_leaks
     from catena.core.config import checking_leaks as checking_leaks
     from catena.core.config import config as config
@@ -49,30 +50,42 @@ with _without_collection():
     from catena.core.config import numpy_dtype_promotion as numpy_dtype_promotion
     from catena.core.config import numpy_rank_promotion as numpy_rank_promotion
     from catena.core.config import softmax_custom_jvp as softmax_custom_jvp
+    from catena.core.config import thread_guard as thread_guard
     from catena.core.config import threefry_partitionable as threefry_partitionable
+    from catena.core.config import transfer_guard as transfer_guard
+    from catena.core.config import transfer_guard_device_to_device as transfer_guard_device_to_device
+    from catena.core.config import transfer_guard_device_to_host as transfer_guard_device_to_host
+    from catena.core.config import transfer_guard_host_to_device as transfer_guard_host_to_device
     from catena.core.device import Device as Device
     from catena.core.device import default_backend as default_backend
     from catena.core.device import device_count as device_count
     from catena.core.device import devices as devices
+    from catena.core.device import host_count as host_count
+    from catena.core.device import host_id as host_id
+    from catena.core.device import host_ids as host_ids
     from catena.core.device import local_device_count as local_device_count
     from catena.core.device import local_devices as local_devices
     from catena.core.device import process_count as process_count
     from catena.core.device import process_index as process_index
+    from catena.core.device import process_indices as process_indices
     from catena.core.dtypes import float0 as float0
     from catena.core.ref import Ref as Ref
     from catena.core.slices import ds as ds
     from catena.core.struct import ShapeDtypeStruct as ShapeDtypeStruct
+    from catena.core.user_context import make_user_context as make_user_context
     from catena.lax.callbacks import pure_callback as pure_callback
     from catena.lax.ref_lives import empty_ref as empty_ref
     from catena.lax.ref_lives import free_ref as free_ref
     from catena.lax.ref_lives import freeze as freeze
     from catena.lax.ref_lives import new_ref as new_ref
+    from catena.tools.environment import print_environment_info as print_environment_info
     from catena.transform.checkpoint import checkpoint as checkpoint
     from catena.transform.checkpoint import remat as remat
     from catena.transform.custom_gradient import closure_convert as closure_convert
     from catena.transform.custom_gradient import custom_gradient as custom_gradient
     from catena.transform.custom_jvp import custom_jvp as custom_jvp
     from catena.transform.custom_vjp import custom_vjp as custom_vjp
+    from catena.transform.forward_backward import fwd_and_bwd as fwd_and_bwd
     from catena.transform.grad import grad as grad
     from catena.transform.grad import hessian as hessian
     from catena.transform.grad import jacfwd as jacfwd
@@ -88,6 +101,7 @@ with _without_collection():
     from catena.transform.make_jaxpr import make_jaxpr as make_jaxpr
     from catena.transform.placement import block_until_ready as block_until_ready
     from catena.transform.placement import clear_caches as clear_caches
+    from catena.transform.placement import copy_to_host_async as copy_to_host_async
     from catena.transform.placement import device_get as device_get
     from catena.transform.placement import device_put as device_put
     from catena.transform.placement import effects_barrier as effects_barrier
@@ -98,14 +112,13 @@ with _without_collection():
     from catena.transform.scopes import named_call as named_call
     from catena.transform.scopes import named_scope as named_scope
     from catena.transform.vmap import vmap as vmap
+    from catena.version import __version__ as __version__
+    from catena.version import __version_info__ as __version_info__
 
 if _TYPE_CHECKING:
     from catena import nn as nn
 
 _open_door(globals(), "catena")
-
-__version__ = "0.10.2"
-__version_info__ = tuple(int(part) for part in __version__.split("."))
 
 __dir__ = _shown(
     globals(),
@@ -116,6 +129,7 @@ __dir__ = _shown(
     "custom_batching",
     "custom_derivatives",
     "debug",
+    "dlpack",
     "dtypes",
     "errors",
     "experimental",
@@ -130,9 +144,23 @@ __dir__ = _shown(
     "scipy",
     "sharding",
     "stages",
+    "test_util",
     "tree",
     "tree_util",
     "typing",
+    "version",
 )
 
-_absent(globals(), "custom_batching", "experimental", "image", "interpreters", "nn", "ops", "scipy")
+_absent(
+    globals(),
+    "custom_batching",
+    "dlpack",
+    "experimental",
+    "image",
+    "interpreters",
+    "nn",
+    "ops",
+    "scipy",
+    "test_util",
+    "version",
+)

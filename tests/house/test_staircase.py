@@ -15,11 +15,11 @@ STEPS = [
     {"compiler"},
     {"transform"},
     {"lax"},
-    {"typing", "dtypes", "tree", "tree_util", "errors", "ref", "sharding", "stages", "checkpoint_policies"},
+    {"typing", "version", "dtypes", "tree", "tree_util", "errors", "ref", "sharding", "stages", "checkpoint_policies"},
     {"numpy"},
     {"parallel", "random", "nn", "scipy", "ops", "image", "dlpack", "export", "tools", "flatten_util"},
     {"ad", "ad_checkpoint", "custom_batching", "custom_derivatives", "monitoring", "profiler"},
-    {"extend", "interpreters", "experimental", "debug"},
+    {"extend", "test_util", "interpreters", "experimental", "debug"},
     {"__init__", "__main__"},
     {"compat"},
 ]

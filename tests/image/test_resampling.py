@@ -11,7 +11,6 @@ from checkers import check_jvp
 
 RNG = np.random.default_rng(5)
 SMOOTH = [m for m in ResizeMethod if m is not ResizeMethod.NEAREST]
-RADIUS = {"LINEAR": 1, "CUBIC": 2, "CUBIC_PYTORCH": 2, "LANCZOS3": 3, "LANCZOS5": 5}
 
 
 def kernel(name: str, x: float) -> float:
@@ -21,7 +20,7 @@ def kernel(name: str, x: float) -> float:
     if name.startswith("LANCZOS"):
         radius = int(name[-1])
         return float(np.sinc(x) * np.sinc(x / radius)) if x < radius else 0.0
-    a = -0.5 if name == "CUBIC" else -0.75
+    a = -0.75 if name == "-0.75" else -0.5
     if x < 1:
         return (a + 2) * x**3 - (a + 3) * x**2 + 1
     return a * (x**3 - 5 * x**2 + 8 * x - 4) if x < 2 else 0.0
@@ -35,6 +34,10 @@ def sampled(line, method, new, scale, translation, antialias) -> list:
         if method is ResizeMethod.AREA:
             ends = place - step / 2, place + step / 2
             w = [max(min(ends[1], i + 1) - max(ends[0], i), 0) for i in range(len(line))]
+        elif method is ResizeMethod.CUBIC_PYTORCH and not antialias:  # edges repeated
+            beyond = np.pad(line, 3, mode="edge")
+            out.append(sum(kernel("-0.75", place - i + 2.5) * x for i, x in enumerate(beyond)))
+            continue
         else:
             stretch = max(step, 1) if antialias else 1
             w = [kernel(method.name, (place - i - 0.5) / stretch) for i in range(len(line))]

@@ -374,19 +374,24 @@ def refresh_derived() -> None:
 @contextlib.contextmanager
 def override(name: str, value):
     """Set a flag in this thread within a ``with`` block."""
-    flag = FLAGS[name]
-    value = convert(flag, value)
+    with overridden(FLAGS[name].attribute, convert(FLAGS[name], value)):
+        yield
+
+
+@contextlib.contextmanager
+def overridden(attribute: str, value):
+    """Set an attribute of this thread's context that caches keep apart, within a ``with`` block."""
     own = vars(context)
-    had, previous = flag.attribute in own, own.get(flag.attribute)
-    setattr(context, flag.attribute, value)
+    had, previous = attribute in own, own.get(attribute)
+    setattr(context, attribute, value)
     refresh_derived()
     try:
         yield
     finally:
         if had:
-            setattr(context, flag.attribute, previous)
+            setattr(context, attribute, previous)
         else:
-            delattr(context, flag.attribute)
+            delattr(context, attribute)
         refresh_derived()
 
 
@@ -491,6 +496,12 @@ allow_f16_reductions = FlagContext("jax_allow_f16_reductions")
 jax2tf_associative_scan_reductions = FlagContext("jax2tf_associative_scan_reductions")
 softmax_custom_jvp = FlagContext("jax_softmax_custom_jvp")
 threefry_partitionable = FlagContext("jax_threefry_partitionable")
+array_garbage_collection_guard = FlagContext("jax_array_garbage_collection_guard")
+thread_guard = FlagContext("jax_thread_guard")
+transfer_guard = FlagContext("jax_transfer_guard")
+transfer_guard_device_to_device = FlagContext("jax_transfer_guard_device_to_device")
+transfer_guard_device_to_host = FlagContext("jax_transfer_guard_device_to_host")
+transfer_guard_host_to_device = FlagContext("jax_transfer_guard_host_to_device")
 
 
 def checking_leaks():

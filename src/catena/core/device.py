@@ -10,6 +10,7 @@ from catena.core import config
 from catena.core.array import Array, ExtendedArray
 from catena.core.errors import JaxRuntimeError
 from catena.core.lazy import has_compiler
+from catena.core.namespace import alias
 from catena.core.placed import PlacedArray, PlacedKeys
 
 
@@ -217,6 +218,21 @@ def process_count(backend: str | None = None) -> int:
     """
     check_backend(backend)
     return 1
+
+
+def process_indices(backend: str | None = None) -> list[int]:
+    """The numbers of the processes that compute together.
+
+    >>> import catena as jax
+    >>> jax.process_indices()
+    [0]
+    """
+    return list(range(process_count(backend)))
+
+
+host_id = alias(process_index, "host_id")  # older names
+host_count = alias(process_count, "host_count")
+host_ids = alias(process_indices, "host_ids")
 
 
 def device_count(backend: str | None = None) -> int:

@@ -10,18 +10,13 @@ from catena.core.lazy import load
 # By module: names that JAX 0.10.2 has there. What is built meanwhile is found before anybody looks here.
 NAMES = {
     "catena": (
-        "NamedSharding P Shard api_util array_garbage_collection_guard auto_pcast copy_to_host_async "
-        "distributed dlpack export ffi fwd_and_bwd host_count host_id "
-        "host_ids lib make_array_from_callback make_array_from_process_local_data "
-        "make_array_from_single_device_arrays make_mesh make_user_context memory monitoring "
-        "print_environment_info process_indices profiler remove_size_one_mesh_axis_from_type reshard "
-        "set_mesh shard_map smap thread_guard transfer_guard transfer_guard_device_to_device "
-        "transfer_guard_device_to_host transfer_guard_host_to_device version"
+        "NamedSharding P Shard api_util auto_pcast distributed export ffi lib make_array_from_callback "
+        "make_array_from_process_local_data make_array_from_single_device_arrays make_mesh memory monitoring profiler "
+        "remove_size_one_mesh_axis_from_type reshard set_mesh shard_map smap"
     ),
     "catena.lax": (
-        "all_gather_p all_to_all_p axis_index_p composite dce_sink dce_sink_p device_put_p pbroadcast pcast "
-        "platform_dependent pmax_p pmin_p ppermute_p precv psend psum_p ragged_all_to_all ragged_all_to_all_p "
-        "select_and_scatter_p sharding_constraint_p stage stage_p with_sharding_constraint"
+        "device_put_p pbroadcast pcast precv psend ragged_all_to_all ragged_all_to_all_p select_and_scatter_p "
+        "sharding_constraint_p stage_p with_sharding_constraint"
     ),
     "catena.sharding": (
         "AbstractDevice AbstractMesh AxisType ManualAxisType Mesh NamedSharding PartitionSpec auto_axes explicit_axes "
@@ -48,15 +43,13 @@ NAMES = {
     ),
 }
 MODULES = frozenset(
-    "catena.api_util catena.distributed catena.dlpack catena.example_libraries catena.export "
-    "catena.ffi catena.lib catena.monitoring catena.profiler "
-    "catena.scipy.fft catena.scipy.ndimage catena.scipy.signal catena.scipy.sparse "
-    "catena.scipy.spatial catena.scipy.special catena.scipy.stats "
-    "catena.test_util catena.version catena.experimental.checkify catena.experimental.compilation_cache "
-    "catena.experimental.jet catena.experimental.mesh_utils catena.experimental.multihost_utils "
-    "catena.experimental.ode catena.experimental.pallas "
-    "catena.experimental.pjit catena.experimental.shard_map "
-    "catena.extend.backend catena.extend.linear_util catena.extend.random catena.extend.source_info_util "
+    "catena.api_util catena.distributed catena.example_libraries catena.export catena.ffi catena.lib "
+    "catena.monitoring catena.profiler catena.scipy.fft catena.scipy.ndimage catena.scipy.signal "
+    "catena.scipy.sparse catena.scipy.spatial catena.scipy.special catena.scipy.stats "
+    "catena.experimental.checkify catena.experimental.compilation_cache catena.experimental.jet "
+    "catena.experimental.mesh_utils catena.experimental.multihost_utils catena.experimental.ode "
+    "catena.experimental.pallas catena.experimental.pjit catena.experimental.shard_map catena.extend.backend "
+    "catena.extend.linear_util catena.extend.random catena.extend.source_info_util "
     "catena.interpreters.partial_eval catena.interpreters.pxla".split()
 )
 _IMPORT_FROM = opcode.opmap["IMPORT_FROM"]

@@ -19,6 +19,7 @@ from catena.numpy.boundary import as_array_argument, canonical_axis, convert
 from catena.transform.custom_gradient import linear_call
 from catena.transform.jit import jit
 
+EPS = float(np.finfo(np.float32).eps)  # whatever the dtype: what it decides should not depend on it
 MOST_TAPS = 24  # of a new sample, up to which it is summed from them; a product of matrices is quicker beyond
 
 
@@ -107,7 +108,7 @@ def _resized(image, shape, method, antialias):
 @lru_cache(256)
 def line(method: ResizeMethod, n: int, new: int, antialias: bool) -> tuple:
     """The matrix of weights that takes lines of ``n`` samples to ``new``, and its transpose, each as `Taps`."""
-    matrix = weights(np, method, n, new, np.float64(n / new), 0.0, antialias, float(np.finfo(np.float32).eps))
+    matrix = weights(np, method, n, new, np.float64(n / new), 0.0, antialias, EPS)
     return taps(matrix), taps(matrix.T)
 
 
@@ -195,10 +196,9 @@ def scale_and_translate(
 @partial(jit, static_argnums=(3, 4, 5, 6))
 def _moved(image, scale, translation, shape, axes, method, antialias):
     dtype = dtypes.promote_types(dtypes.promote_types(scale.dtype, translation.dtype), np.float32)
-    eps = float(dtypes.finfo(image.dtype).eps)
     for i, axis in enumerate(axes):
         step = 1 / scale[i].astype(dtype)
         moved = translation[i].astype(dtype)
-        matrix = weights(numpy, method, image.shape[axis], shape[axis], step, moved, antialias, eps)
+        matrix = weights(numpy, method, image.shape[axis], shape[axis], step, moved, antialias, EPS)
         image = _product(image, matrix, axis)
     return image

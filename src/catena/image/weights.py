@@ -21,9 +21,9 @@ import numpy as np
 class ResizeMethod(enum.Enum):
     """How samples are interpolated.
 
-    ``NEAREST`` takes the nearest sample, ``LINEAR`` a mean of two neighbours, ``CUBIC`` and ``CUBIC_PYTORCH`` cubics
-    over four (of Keys, with -0.5 and -0.75), ``LANCZOS3`` and ``LANCZOS5`` windowed sinc functions over six and ten,
-    ``AREA`` the mean over the area that a new sample covers.
+    ``NEAREST`` takes the nearest sample, ``LINEAR`` a mean of two neighbours, ``CUBIC`` a cubic over four (of Keys,
+    with -0.5), ``CUBIC_PYTORCH`` the same, but without ``antialias`` that with -0.75, the edges repeated, ``LANCZOS3``
+    and ``LANCZOS5`` windowed sinc functions over six and ten, ``AREA`` the mean over the area that a new sample covers.
 
     >>> from catena.image import ResizeMethod
     >>> ResizeMethod.from_string("bilinear")
@@ -82,7 +82,7 @@ def _lanczos(radius: int, xp, x):
 KERNELS = {
     ResizeMethod.LINEAR: _triangle,
     ResizeMethod.CUBIC: partial(_keys, -0.5),
-    ResizeMethod.CUBIC_PYTORCH: partial(_keys, -0.75),
+    ResizeMethod.CUBIC_PYTORCH: partial(_keys, -0.5),  # where it is antialiased; else see `_clamped`
     ResizeMethod.LANCZOS3: partial(_lanczos, 3),
     ResizeMethod.LANCZOS5: partial(_lanczos, 5),
 }
@@ -100,11 +100,31 @@ def weights(xp: Any, method: ResizeMethod, n: int, new: int, step, translation, 
         beyond the edges.
     """
     places = (np.arange(new, dtype=step.dtype) + 0.5 - translation) * step
-    distance = xp.abs(places - (np.arange(n, dtype=step.dtype) + 0.5)[:, None])
-    if method is ResizeMethod.AREA:
-        raw = xp.clip((step + 1) / 2 - distance, 0, xp.minimum(step, 1))
+    if method is ResizeMethod.CUBIC_PYTORCH and not antialias:
+        raw = _clamped(xp, partial(_keys, -0.75), 2, n, places)
     else:
-        raw = KERNELS[method](xp, distance / xp.maximum(step, 1) if antialias else distance)
+        raw = _raw(xp, method, n, places, step, antialias)
     total = raw.sum(0)
     counts = (xp.abs(total) > 1000 * eps) & (places >= 0) & (places <= n)
     return xp.where(counts, raw / xp.where(counts, total, 1), 0)
+
+
+def _raw(xp, method, n: int, places, step, antialias: bool):
+    """What a kernel says of each old sample."""
+    distance = xp.abs(places - _centres(0, n, places)[:, None])
+    if method is ResizeMethod.AREA:
+        return xp.clip((step + 1) / 2 - distance, 0, xp.minimum(step, 1))
+    return KERNELS[method](xp, distance / xp.maximum(step, 1) if antialias else distance)
+
+
+def _clamped(xp, kernel, radius: int, n: int, places):
+    """The same where the line goes on beyond its ends with its first and last sample."""
+    raw = kernel(xp, xp.abs(places - _centres(-radius, n + radius, places)[:, None]))
+    if n < 2:
+        return raw.sum(0, keepdims=True)[:n]
+    ends = radius + 1
+    return xp.concatenate([raw[:ends].sum(0)[None], raw[ends:-ends], raw[-ends:].sum(0)[None]])
+
+
+def _centres(first: int, end: int, like):
+    return np.arange(first, end, dtype=like.dtype) + 0.5

@@ -74,9 +74,12 @@ from catena.lax.broadcasting import full_like as full_like
 from catena.lax.broadcasting import iota as iota
 from catena.lax.broadcasting import iota_p as iota_p
 from catena.lax.collectives import pmax as pmax
+from catena.lax.collectives import pmax_p as pmax_p
 from catena.lax.collectives import pmean as pmean
 from catena.lax.collectives import pmin as pmin
+from catena.lax.collectives import pmin_p as pmin_p
 from catena.lax.collectives import psum as psum
+from catena.lax.collectives import psum_p as psum_p
 from catena.lax.comparison import clamp as clamp
 from catena.lax.comparison import clamp_p as clamp_p
 from catena.lax.comparison import eq as eq
@@ -107,6 +110,11 @@ from catena.lax.complex_numbers import imag as imag
 from catena.lax.complex_numbers import imag_p as imag_p
 from catena.lax.complex_numbers import real as real
 from catena.lax.complex_numbers import real_p as real_p
+from catena.lax.composites import composite as composite
+from catena.lax.composites import dce_sink as dce_sink
+from catena.lax.composites import dce_sink_p as dce_sink_p
+from catena.lax.composites import platform_dependent as platform_dependent
+from catena.lax.composites import stage as stage
 from catena.lax.contraction import DotAlgorithm as DotAlgorithm
 from catena.lax.contraction import DotAlgorithmPreset as DotAlgorithmPreset
 from catena.lax.contraction import DotDimensionNumbers as DotDimensionNumbers
@@ -171,8 +179,11 @@ from catena.lax.dynamic_slicing import index_in_dim as index_in_dim
 from catena.lax.elementwise import AccuracyMode as AccuracyMode
 from catena.lax.elementwise import Tolerance as Tolerance
 from catena.lax.exchanges import all_gather as all_gather
+from catena.lax.exchanges import all_gather_p as all_gather_p
 from catena.lax.exchanges import all_to_all as all_to_all
+from catena.lax.exchanges import all_to_all_p as all_to_all_p
 from catena.lax.exchanges import ppermute as ppermute
+from catena.lax.exchanges import ppermute_p as ppermute_p
 from catena.lax.exchanges import pshuffle as pshuffle
 from catena.lax.exchanges import psum_scatter as psum_scatter
 from catena.lax.exchanges import pswapaxes as pswapaxes
@@ -200,6 +211,7 @@ from catena.lax.join import tile_p as tile_p
 from catena.lax.join import unstack as unstack
 from catena.lax.join import unstack_p as unstack_p
 from catena.lax.named_axes import axis_index as axis_index
+from catena.lax.named_axes import axis_index_p as axis_index_p
 from catena.lax.named_axes import axis_size as axis_size
 from catena.lax.powers import cbrt as cbrt
 from catena.lax.powers import cbrt_p as cbrt_p

@@ -85,6 +85,24 @@ def device_get(x):
     return tree_map(lambda leaf: np.asarray(leaf) if isinstance(leaf, Array) and not leaf.aval.extended else leaf, x)
 
 
+def copy_to_host_async(x):
+    """``x``, whose arrays are on their way to the host's memory; here they always are in it.
+
+    Arguments:
+      x: a tree; leaves that are not arrays are left alone.
+    Returns:
+      ``x``.
+
+    >>> import catena as jax, catena.numpy as jnp
+    >>> jax.copy_to_host_async(jnp.ones(2))
+    Array([1., 1.], dtype=float32)
+    """
+    for leaf in tree_flatten(x)[0]:
+        if isinstance(leaf, Array):
+            leaf.copy_to_host_async()
+    return x
+
+
 def block_until_ready(x):
     """``x``, once all its arrays are computed; here they always are.
 
