@@ -21,7 +21,19 @@ from pathlib import Path
 import fresh
 import history
 from side_by_side import OURS, THEIRS, Worker, alternate, best, check_equal, options_of, serve, show
-from workloads import compilation, elementwise, images, indexing, loops, models, products, rows, segments, transforms
+from workloads import (
+    checks,
+    compilation,
+    elementwise,
+    images,
+    indexing,
+    loops,
+    models,
+    products,
+    rows,
+    segments,
+    transforms,
+)
 from workloads.inputs import Inputs
 
 GROUPS = {
@@ -33,6 +45,7 @@ GROUPS = {
     "segments": segments,
     "transforms": transforms,
     "loops": loops,
+    "checks": checks,
     "models": models,
     "compilation": compilation,
 }

@@ -30,7 +30,9 @@ FILES = sorted(p.relative_to(SOURCES).as_posix() for p in SOURCES.rglob("*.py") 
         "configuration.md",
         "image.md",
         "sparse.md",
-    ],
+        "checkify.md",
+        "experimental.md",
+    ],  # one a line
 )
 def test_examples(page):
     failed, tried = doctest.testfile(

@@ -83,13 +83,18 @@ class AccumEffect(RefEffect):
     """Something is added to the value."""
 
 
+class CheckEffect(Effect):
+    """Something is asserted: ``catena.experimental.checkify``."""
+
+
 debug_effect = DebugEffect()
 ordered_debug_effect = OrderedDebugEffect()
 io_effect = IOEffect()
 ordered_io_effect = OrderedIOEffect()
+check_effect = CheckEffect()
 
 SHOWN = frozenset([debug_effect, ordered_debug_effect])
-KNOWN = SHOWN | {io_effect, ordered_io_effect}
+KNOWN = SHOWN | {io_effect, ordered_io_effect, check_effect}
 
 
 def of_operands(effects, places) -> frozenset:

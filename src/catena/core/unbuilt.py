@@ -46,8 +46,7 @@ MODULES = frozenset(
     "catena.api_util catena.distributed catena.example_libraries catena.export catena.ffi catena.lib "
     "catena.monitoring catena.profiler catena.scipy.fft catena.scipy.ndimage catena.scipy.signal "
     "catena.scipy.sparse catena.scipy.spatial catena.scipy.special catena.scipy.stats "
-    "catena.experimental.checkify catena.experimental.compilation_cache catena.experimental.jet "
-    "catena.experimental.mesh_utils catena.experimental.multihost_utils catena.experimental.ode "
+    "catena.experimental.compilation_cache catena.experimental.mesh_utils catena.experimental.multihost_utils "
     "catena.experimental.pallas catena.experimental.pjit catena.experimental.shard_map catena.extend.backend "
     "catena.extend.linear_util catena.extend.random catena.extend.source_info_util "
     "catena.interpreters.partial_eval catena.interpreters.pxla".split()

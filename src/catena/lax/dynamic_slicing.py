@@ -25,6 +25,7 @@ from catena.lax.shape import broadcast_in_dim, expand_dims, slice_in_dim, squeez
 from catena.lax.structure import canonical_axis
 from catena.lax.windowed import (
     CLIP,
+    PROMISE_IN_BOUNDS,
     GatherDimensionNumbers,
     ScatterDimensionNumbers,
 )
@@ -111,7 +112,7 @@ def _dynamic_slice_batch(axis, args, dims, *, slice_sizes):
         operand, slice_sizes = move_axis(operand, dim, 0), (1, *slice_sizes)
         numbers = GatherDimensionNumbers(windows, (), windows, (0,), (0,))
     indices = _stack_starts(axis, starts, start_dims)
-    return gather(operand, indices, numbers, slice_sizes, mode=CLIP), 0
+    return gather(operand, indices, numbers, slice_sizes, mode=PROMISE_IN_BOUNDS), 0  # which clips as well
 
 
 def _dynamic_slice_lower(b, operand, *starts, slice_sizes):
@@ -277,14 +278,15 @@ def _known_start(start: int, size: int, allow_negative: bool, dtype):
     if start < 0:
         if not allow_negative:
             raise ValueError(f"Index {start} is out of bounds for dimension {size} if allow_negative_indices=False")
-        start = max(start + size, 0)
-    start = min(start, size)
+        start += size
     if dtype is None or not dtypes.is_integer(dtype):
         dtype = dtypes.python_scalar_dtype(int)[0]
+    held = dtypes.iinfo(dtype)
+    start = min(max(start, int(held.min)), max(size, int(held.max)))
     found = _DEFAULT_INDICES.get((start, dtype))
     if found is None:
         found = make_array(np.asarray(start).astype(position_dtype(start, dtype)))
-        if start < 128:
+        if abs(start) < 128:
             _DEFAULT_INDICES[start, dtype] = found
     return found
 

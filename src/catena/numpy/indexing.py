@@ -19,7 +19,7 @@ from catena.core.shapes import position_dtype
 from catena.core.trace import Tracer
 from catena.core.traceback import shorten
 from catena.lax.positions import as_position
-from catena.lax.windowed import FILL_OR_DROP, PROMISE_IN_BOUNDS, GatherScatterMode
+from catena.lax.windowed import CLIP, FILL_OR_DROP, PROMISE_IN_BOUNDS, GatherScatterMode
 from catena.numpy.boundary import SCALARS
 from catena.numpy.indexers import Plan, Span, check_not_empty, has_block, is_array, parse, traced_mask
 from catena.numpy.masked import Selection
@@ -117,7 +117,7 @@ def _read(x, index, mode=None, fill_value=None, indices_are_sorted=False, unique
     if has_block(tokens):
         x, tokens = _slice_spans(x, tokens)
         return _gather(x, tokens, x.shape, mode, None, indices_are_sorted, unique_indices, wrap)
-    return _read_basic(x, tokens, wrap)
+    return _read_basic(x, tokens, wrap, mode)
 
 
 def check_static(tokens, shape, wrap: bool):
@@ -144,14 +144,15 @@ def _known_in_bounds(tokens, shape, wrap: bool) -> bool:
 # ---- basic indices: slices, integers, scalars, new axes
 
 
-def _read_basic(x, tokens, wrap: bool):
+def _read_basic(x, tokens, wrap: bool, mode: GatherScatterMode):
     if all(isinstance(t.item, Span) and t.item.whole for t in tokens if t.item is not None):
         return _add_new_axes(x, tokens)
-    if any(is_array(t.item) for t in tokens):
+    static = not any(is_array(t.item) for t in tokens)
+    if static and (mode is CLIP or _known_in_bounds(tokens, x.shape, wrap)):
+        x = _slice_all(x, tokens, wrap)
+    else:  # the index itself is written down, so that checks may find it out of bounds
         x, tokens = _slice_spans(x, tokens, strided_only=True)
         x = _dynamic_window(x, tokens, wrap)
-    else:
-        x = _slice_all(x, tokens, wrap)
     dropped = tuple(t.dim for t in tokens if t.dim is not None and t.dim >= 0 and not isinstance(t.item, Span))
     return _add_new_axes(lax.squeeze(x, dropped) if dropped else x, tokens)
 
@@ -208,13 +209,13 @@ def _slice_spans(x, tokens, strided_only: bool = False):
 
 
 def _dynamic_window(x, tokens, wrap: bool):
-    """Scalar indices, some traced, and slices of step 1, as one dynamic slice."""
+    """Scalar indices, some traced or out of bounds, and slices of step 1, as one dynamic slice, which clamps."""
     starts, sizes, negative = [0] * x.ndim, list(x.shape), [False] * x.ndim
     for item, dim in tokens:
         if isinstance(item, Span):
             starts[dim], sizes[dim] = item.start if item.size else 0, item.size
         elif item is not None:
-            starts[dim] = _clamped(item, x.shape[dim], wrap) if isinstance(item, int) else item
+            starts[dim] = max(item, 0) if isinstance(item, int) and not wrap else item
             sizes[dim], negative[dim] = 1, wrap
     return lax.dynamic_slice(x, _same_dtype(starts, x.shape), sizes, allow_negative_indices=tuple(negative))
 

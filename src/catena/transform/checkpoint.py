@@ -14,7 +14,7 @@ from catena.core.array import Array
 from catena.core.aval import AbstractRef
 from catena.core.context import context
 from catena.core.dead_code import dead_code_elimination, prune_call
-from catena.core.effects import SHOWN, check_effects
+from catena.core.effects import SHOWN, check_effect, check_effects
 from catena.core.jaxpr import ClosedJaxpr, Jaxpr, Var, eval_jaxpr, subjaxprs
 from catena.core.log import announce
 from catena.core.namespace import alias
@@ -70,7 +70,9 @@ def _jvp(primals, tangents, *, jaxpr, **params):
 
 
 def _partial_eval(tape, args, *, jaxpr, policy, **params):
-    check_effects(jaxpr.effects, SHOWN, "partial-eval of `checkpoint`/`remat`, which would have them twice")
+    check_effects(
+        jaxpr.effects, SHOWN | {check_effect}, "partial-eval of `checkpoint`/`remat`, which would have them twice"
+    )
     unknown = tuple(tape.is_unknown(x) for x in args)
     known, rest, unknown_out, saved_count, read = split_by_policy(jaxpr, unknown, policy)
     if params["differentiated"] and all(unknown_out):  # it is what is computed again, and that is not done twice
