@@ -52,7 +52,9 @@ def test_forms_of_points():
     assert ours((x[:, None], y)).shape == (5, 5) and ours(POINTS[0]).shape == (1,)
     line = RegularGridInterpolator(GRID[:1], VALUES["plain"][:, 0])
     np.testing.assert_array_equal(line(x), line(x[:, None]))
-    assert line((0.5,)).shape == (1,)
+    assert line((0.5,)).shape == () and line(0.5).shape == (1,)
+    np.testing.assert_array_equal(jax.jit(lambda own, x: own(x))(ours, POINTS[:5]), pairs)
+    assert len(jax.tree.leaves(ours)) == 4
 
 
 def test_three_axes_and_derivatives():

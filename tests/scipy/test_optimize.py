@@ -63,7 +63,8 @@ def test_a_batch_is_a_loop():
 
 def test_derivative_by_an_argument():
     best = lambda a: minimize(lambda x: jnp.sum((x - a) ** 2 + x**2), jnp.zeros(2), method="BFGS").x
-    np.testing.assert_allclose(jax.jacfwd(best)(3.0), [0.5, 0.5], atol=1e-4)
+    for jacobian in (jax.jacfwd, jax.jacrev):
+        np.testing.assert_allclose(jacobian(best)(3.0), [0.5, 0.5], atol=1e-4)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -111,6 +112,7 @@ def test_a_search_leaves_where_the_function_is_not_defined():
         (TypeError, lambda: minimize(bowl, jnp.zeros(2, int), method="BFGS")),
         (TypeError, lambda: minimize(bowl, [0.0, 0.0], method="BFGS")),
         (TypeError, lambda: minimize(bowl, jnp.zeros(2), method="BFGS", options={"maxcor": 3})),
+        (TypeError, lambda: minimize(bowl, jnp.zeros(2), method="BFGS", options=["maxiter"])),
         (TypeError, lambda: minimize(lambda x: x, jnp.zeros(2), method="BFGS")),
     ],
 )

@@ -14,6 +14,7 @@ from catena.core.array import Array
 from catena.core.errors import ConcretizationTypeError
 from catena.core.namespace import shown as _shown
 from catena.core.trace import find_concrete
+from catena.core.tree import register_pytree_node_class
 from catena.numpy.boundary import as_array_argument
 from catena.numpy.promotion import promote_dtypes_inexact
 from catena.typing import ArrayLike
@@ -21,6 +22,7 @@ from catena.typing import ArrayLike
 _METHODS = ("linear", "nearest")
 
 
+@register_pytree_node_class
 class RegularGridInterpolator:
     """A function between its values on a grid of rectangles.
 
@@ -75,7 +77,7 @@ class RegularGridInterpolator:
           xi: the points, ``(..., d)``, or a tuple of the arrays of their coordinates, which broadcast together.
           method: ``"linear"`` or ``"nearest"``; by default that of the interpolator.
         Returns:
-          An array ``(..., *values.shape[d:])``; a single point counts as one of a row.
+          An array ``(..., *values.shape[d:])``; a single point ``(d,)`` counts as one of a row.
         Raises:
           ValueError: there is no such method, the points do not have ``d`` coordinates, or they are outside of the
             grid where that is an error.
@@ -91,15 +93,27 @@ class RegularGridInterpolator:
             return result
         return jnp.where(self._spread(outside), self.fill_value.astype(result.dtype), result)
 
+    def tree_flatten(self):
+        """The grid, the values and what is outside; the method and what is an error are fixed."""
+        return (self.grid, self.values, self.fill_value), (self.method, self.bounds_error)
+
+    @classmethod
+    def tree_unflatten(cls, aux_data, children):
+        """The interpolator of these parts."""
+        self = cls.__new__(cls)
+        (self.grid, self.values, self.fill_value), (self.method, self.bounds_error) = children, aux_data
+        return self
+
     def _coordinates(self, xi) -> list:
         """The coordinates of points, an array for each axis of the grid."""
         d = len(self.grid)
         if isinstance(xi, tuple):
             xi = jnp.broadcast_arrays(*promote_dtypes_inexact("RegularGridInterpolator", *xi))
             xi = jnp.stack(xi, axis=-1)
-        (xi,) = promote_dtypes_inexact("RegularGridInterpolator", xi)
-        if xi.ndim < 2:
-            xi = xi.reshape(-1, 1) if d == 1 else xi.reshape(1, -1)
+        else:
+            (xi,) = promote_dtypes_inexact("RegularGridInterpolator", xi)
+            if xi.ndim < 2:
+                xi = xi.reshape(-1, 1) if d == 1 else xi.reshape(1, -1)
         if xi.shape[-1] != d:
             raise ValueError(
                 f"RegularGridInterpolator: points must have {d} coordinates, as the grid, got the shape {xi.shape}"

@@ -106,12 +106,19 @@ def _step_as_before(state: State, slope):
 
 def _rank_two(inverse, step, change, moved):
     """Equation 6.17, multiplied out: two products with vectors, and one pass over the matrix."""
-    curvature = jnp.vdot(change, step)
+    curvature, sound = _curvature(step, change, moved)
     image = inverse @ change
     scale = (curvature + jnp.vdot(change, image)) / curvature**2
     cross = jnp.outer(image, step) / curvature
     new = inverse + scale * jnp.outer(step, step) - cross - cross.T
-    return jnp.where(moved & (curvature > 0), new, inverse)
+    return jnp.where(sound, new, inverse)
+
+
+def _curvature(step, change, moved) -> tuple:
+    """The product of a step and the change of the gradient, which line searches make positive, and whether it is."""
+    product = jnp.vdot(change, step)
+    sound = moved & (product > 0)
+    return jnp.where(sound, product, 1), sound
 
 
 # ---- L-BFGS
@@ -173,15 +180,14 @@ def _two_loops(history: History, gradient):
 
 
 def _remembered(history: History, step, change, moved):
-    curvature = jnp.vdot(change, step)
+    curvature, sound = _curvature(step, change, moved)
     new = History(
         *(rows.at[history.count % len(rows)].set(x) for rows, x in
           [(history.steps, step), (history.changes, change), (history.inverses, 1 / curvature)]),
-        curvature / jnp.vdot(change, change),
+        curvature / jnp.where(sound, jnp.vdot(change, change), 1),
         history.count + 1,
     )  # fmt: skip
-    kept = moved & (curvature > 0)
-    return History(*(jnp.where(kept, a, b) for a, b in zip(new, history, strict=True)))
+    return History(*(jnp.where(sound, a, b) for a, b in zip(new, history, strict=True)))
 
 
 def result(state: State, converged, status, inverse) -> dict:

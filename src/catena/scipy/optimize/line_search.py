@@ -39,13 +39,12 @@ class Search(NamedTuple):
     found: Array
     collapsed: Array
     evaluations: Array
+    tries: Array  # how many of them since it is known whether an interval encloses a step
     value: Array  # at the last trial
     gradient: Array
 
 
-def strong_wolfe(
-    function: Callable, point, direction, value, gradient, first, max_evaluations: int
-) -> tuple[Search, Array]:
+def strong_wolfe(function: Callable, point, direction, value, gradient, first, max_tries: int) -> tuple[Search, Array]:
     """A step along a direction of descent.
 
     Arguments:
@@ -53,7 +52,7 @@ def strong_wolfe(
       point, direction: where the search starts, and where it goes, ``(n,)``.
       value, gradient: of the function there.
       first: the size of the first step that is tried.
-      max_evaluations: how often the function is evaluated at most.
+      max_tries: how many steps are tried at most before an interval is found, and then in it.
     Returns:
       The state in which the search ended, and what came of it. If it has found a step, that is its last trial.
     """
@@ -62,7 +61,7 @@ def strong_wolfe(
     least = finfo(value.dtype).eps
 
     def go_on(search: Search):
-        return ~search.found & ~search.collapsed & (search.evaluations < max_evaluations)
+        return ~search.found & ~search.collapsed & (search.tries < max_tries)
 
     def evaluate(search: Search) -> Search:
         value, gradient = function(point + search.trial * direction)
@@ -82,12 +81,14 @@ def strong_wolfe(
         width = jnp.abs(new_high.size - new_low.size)
         collapsed = enclosed & (width <= least * jnp.maximum(new_low.size, least))
         following = jnp.where(enclosed, within, 2 * trial.size)
+        tries = jnp.where(enclosed & ~search.enclosed, 0, search.tries + 1)
         return Search(
             jnp.where(found, trial.size, following),
-            *(new_low, new_high, last, enclosed, found, ~found & collapsed, search.evaluations + 1, value, gradient),
+            *(new_low, new_high, last, enclosed, found, ~found & collapsed, search.evaluations + 1, tries),
+            *(value, gradient),
         )
 
-    begin = Search(jnp.asarray(first, value.dtype), start, start, start, False, False, False, 0, value, gradient)
+    begin = Search(jnp.asarray(first, value.dtype), start, start, start, False, False, False, 0, 0, value, gradient)
     search = lax.while_loop(go_on, evaluate, begin)
     return search, jnp.where(search.found, FOUND, jnp.where(search.collapsed, COLLAPSED, EXHAUSTED))
 
@@ -101,14 +102,19 @@ def _interpolated(low: Step, high: Step, last: Step, cubic) -> Array:
     of the quadratic where there was none, or the middle where these lie close to an end.
     """
     width = high.size - low.size
-    quadratic = -low.slope * width**2 / (2 * (high.value - low.value - low.slope * width))
+    quadratic = _quotient(-low.slope * width, 2 * (high.value - low.value - low.slope * width))
     u, v = width, last.size - low.size
     p = high.value - low.value - low.slope * u
     q = last.value - low.value - low.slope * v
     scale = (u * v) ** 2 * (u - v)
-    a = (v**2 * p - u**2 * q) / scale
-    b = (u**3 * q - v**3 * p) / scale
-    by_cubic = (jnp.sqrt(b * b - 3 * a * low.slope) - b) / (3 * a)
-    share = jnp.where(cubic, by_cubic, jnp.nan) / width
-    share = jnp.where((share > 0.2) & (share < 0.8), share, quadratic / width)
+    a, b = _quotient(v**2 * p - u**2 * q, scale), _quotient(u**3 * q - v**3 * p, scale)
+    square = b * b - 3 * a * low.slope
+    by_cubic = _quotient(jnp.sqrt(jnp.where(square > 0, square, 1)) - b, 3 * a * width)
+    share = jnp.where(cubic & (square > 0) & (by_cubic > 0.2) & (by_cubic < 0.8), by_cubic, quadratic)
     return low.size + width * jnp.where((share > 0.1) & (share < 0.9), share, 0.5)
+
+
+def _quotient(p, q):
+    """``p / q``, and 0 where that is no number, so that derivatives are numbers, too."""
+    sound = (q != 0) & jnp.isfinite(p) & jnp.isfinite(q)
+    return jnp.where(sound, jnp.where(sound, p, 0) / jnp.where(sound, q, 1), 0)

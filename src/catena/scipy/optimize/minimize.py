@@ -83,6 +83,8 @@ def minimize(
     x0, method = as_array_argument("minimize", x0), method.lower()
     if x0.ndim != 1:
         raise TypeError(f"minimize: x0 must have one axis, got the shape {x0.shape}")
+    if not isinstance(options, Mapping | None):
+        raise TypeError(f"minimize: options must be a mapping or None, got {options!r}")
     options = dict.fromkeys(_TOLERANCES[method], tol) | dict(options or {}) if tol is not None else dict(options or {})
     known = _METHODS[method].__kwdefaults__
     for name in options:
