@@ -124,6 +124,7 @@ __dir__ = _shown(
     globals(),
     "ad",
     "ad_checkpoint",
+    "api_util",
     "checkpoint_policies",
     "core",
     "custom_batching",
@@ -153,6 +154,7 @@ __dir__ = _shown(
 
 _absent(
     globals(),
+    "api_util",
     "custom_batching",
     "dlpack",
     "experimental",

@@ -1,6 +1,9 @@
 """The language: avals and dtypes, values, primitives, traces, jaxprs. The names that users of ``jax.core`` know."""
 
+from typing import Any as _Any
+
 from catena.core.aval import AbstractToken as AbstractToken
+from catena.core.aval import AbstractValue as AbstractValue
 from catena.core.aval import ShapedArray as ShapedArray
 from catena.core.aval import abstract_token as abstract_token
 from catena.core.check import check_jaxpr as check_jaxpr
@@ -18,6 +21,10 @@ from catena.core.trace import Trace as Trace
 from catena.core.trace import Tracer as Tracer
 from catena.core.unbuilt import absent as _absent
 from catena.core.zeros import get_aval as get_aval
+
+Atom = Var | Literal  # what equations read
+Value = _Any
+ParamDict = dict[str, _Any]
 
 __dir__ = _shown(globals())
 

@@ -14,7 +14,13 @@ from catena.core.shapes import check_axes
 _interned: dict = {}
 
 
-class ShapedArray:
+class AbstractValue:
+    """The type of a value: of an array, or of a token."""
+
+    __slots__ = ()
+
+
+class ShapedArray(AbstractValue):
     """The type of an array: its shape, its dtype, and whether it is weak (from a Python scalar)."""
 
     __slots__ = ("shape", "dtype", "weak_type", "ndim", "size", "extended", "__weakref__")
@@ -92,7 +98,7 @@ class ShapedArray:
         return f"ShapedArray({self.str_short()}{weak})"
 
 
-class AbstractToken:
+class AbstractToken(AbstractValue):
     """The type of a token: a value that carries nothing but order. There is one such type.
 
     To what asks for shape and dtype it looks like a scalar without data (float0), so programs neither take nor

@@ -36,7 +36,7 @@ from collections.abc import Callable, Iterator, MutableMapping
 from typing import TYPE_CHECKING, Any
 
 from catena.core.array import as_array
-from catena.core.context import context
+from catena.core.context import context, set_trace
 from catena.core.evaluate import abstract_eval, concrete, evaluate, evaluated_by
 
 registry: dict[str, "Primitive"] = {}
@@ -128,6 +128,17 @@ class Primitive:
         if trace is None:
             return evaluate(self, args, params)
         return trace.process(self, args, params)
+
+    call_primitive = False  # whether the first argument of `bind` is a function
+
+    def bind_with_trace(self, trace, args, params):
+        """Apply the primitive under a given trace."""
+        with set_trace(trace):
+            return self.bind(*args, **params)
+
+    def get_bind_params(self, params: dict) -> tuple[list, dict]:
+        """What ``bind`` is given before the operands, and the parameters, to apply an equation's primitive again."""
+        return [], params
 
     def rule(self, kind: str):
         """The rule of this kind; a missing one raises a clear error with the stated reason."""

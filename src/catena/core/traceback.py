@@ -32,9 +32,12 @@ LIBRARIES = tuple(
 NOTE = "The frames of catena itself are left out of this traceback; set CATENA_TRACEBACK_FILTERING=off to see them."
 
 
+EXCLUDED: list[str] = []  # what the paths of further files begin with, that count as the package's
+
+
 def is_internal(file_name: str) -> bool:
     """Whether a frame of this file belongs to the package."""
-    return file_name.startswith(PACKAGE)
+    return file_name.startswith(PACKAGE) or any(map(file_name.startswith, EXCLUDED))
 
 
 def is_library(file_name: str) -> bool:

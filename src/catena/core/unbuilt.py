@@ -10,7 +10,7 @@ from catena.core.lazy import load
 # By module: names that JAX 0.10.2 has there. What is built meanwhile is found before anybody looks here.
 NAMES = {
     "catena": (
-        "NamedSharding P Shard api_util auto_pcast distributed export ffi lib make_array_from_callback "
+        "NamedSharding P Shard auto_pcast distributed export ffi lib make_array_from_callback "
         "make_array_from_process_local_data make_array_from_single_device_arrays make_mesh memory monitoring profiler "
         "remove_size_one_mesh_axis_from_type reshard set_mesh shard_map smap"
     ),
@@ -25,31 +25,19 @@ NAMES = {
     "catena.scipy": "fft ndimage signal sparse spatial special stats",
     "catena.ad_checkpoint": "Offloadable Recompute Saveable",
     "catena.custom_derivatives": "remat_opt_p zero_from_primal",
-    "catena.core": "AbstractValue Atom ParamDict Value ensure_compile_time_eval eval_context max_dim min_dim",
+    "catena.core": "ensure_compile_time_eval eval_context max_dim min_dim",
     "catena.experimental": "EArray compilation_cache cur_qdd primal_tangent_dtype shard_map",
-    "catena.extend": "backend linear_util lowering mlir pallas random sharding source_info_util xla",
-    "catena.extend.core": (
-        "CallPrimitive DebugInfo DropVar InconclusiveDimensionOperation JaxprTypeError TraceTag array_types call_impl "
-        "concrete_or_error find_top_trace gensym get_opaque_trace_state jaxprs_in_params mapped_aval new_jaxpr_eqn "
-        "primal_dtype_to_tangent_dtype set_current_trace subjaxprs take_current_trace unmapped_aval valid_jaxtype"
-    ),
-    "catena.interpreters": "partial_eval pxla",
-    "catena.interpreters.ad": (
-        "add_jaxvals add_jaxvals_p defbilinear deflinear get_primitive_transpose jvp linearize zeros_like_aval"
-    ),
-    "catena.interpreters.batching": (
-        "axis_primitive_batchers bdim_at_front broadcast defbroadcasting defreducer fancy_primitive_batchers "
-        "register_vmappable unregister_vmappable"
-    ),
+    "catena.extend": "backend lowering mlir pallas sharding xla",
+    "catena.interpreters": "pxla",
+    "catena.interpreters.ad": "add_jaxvals defbilinear deflinear get_primitive_transpose linearize zeros_like_aval",
+    "catena.interpreters.batching": "register_vmappable unregister_vmappable",
 }
 MODULES = frozenset(
-    "catena.api_util catena.distributed catena.example_libraries catena.export catena.ffi catena.lib "
-    "catena.monitoring catena.profiler catena.scipy.fft catena.scipy.ndimage catena.scipy.signal "
-    "catena.scipy.sparse catena.scipy.spatial catena.scipy.special catena.scipy.stats "
-    "catena.experimental.compilation_cache catena.experimental.mesh_utils catena.experimental.multihost_utils "
-    "catena.experimental.pallas catena.experimental.pjit catena.experimental.shard_map catena.extend.backend "
-    "catena.extend.linear_util catena.extend.random catena.extend.source_info_util "
-    "catena.interpreters.partial_eval catena.interpreters.pxla".split()
+    "catena.distributed catena.example_libraries catena.export catena.ffi catena.lib catena.monitoring "
+    "catena.profiler catena.scipy.fft catena.scipy.ndimage catena.scipy.signal catena.scipy.sparse "
+    "catena.scipy.spatial catena.scipy.special catena.scipy.stats catena.experimental.compilation_cache "
+    "catena.experimental.mesh_utils catena.experimental.multihost_utils catena.experimental.pallas "
+    "catena.experimental.pjit catena.experimental.shard_map catena.extend.backend catena.interpreters.pxla".split()
 )
 _IMPORT_FROM = opcode.opmap["IMPORT_FROM"]
 

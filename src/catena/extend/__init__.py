@@ -3,4 +3,4 @@
 from catena.core.unbuilt import absent as _absent
 from catena.extend import core as core
 
-_absent(globals())
+_absent(globals(), "linear_util", "random", "source_info_util")

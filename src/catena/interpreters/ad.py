@@ -3,6 +3,10 @@
 from collections.abc import Callable
 from functools import reduce
 
+from catena.core.structural import add_any_p as add_jaxvals_p  # noqa: F401
+from catena.core.trace import leaf_value as _leaf_value
+from catena.core.tree import tree_flatten as _flatten
+from catena.core.tree import tree_unflatten as _unflatten
 from catena.core.unbuilt import absent as _absent
 from catena.core.zeros import UndefinedPrimal as UndefinedPrimal
 from catena.core.zeros import Zero as Zero
@@ -13,6 +17,7 @@ from catena.core.zeros import is_undefined_primal as is_undefined_primal
 from catena.interpreters.rules import Rules
 from catena.transform.jvp import JVPTrace as JVPTrace
 from catena.transform.jvp import JVPTracer as JVPTracer
+from catena.transform.jvp import jvp_flat as _jvp_flat
 from catena.transform.jvp import jvp_rules as _jvp_rules
 from catena.transform.transpose import transpose_rules as primitive_transposes  # noqa: F401
 
@@ -98,6 +103,44 @@ def defbilinear(prim, lhs_rule: Callable, rhs_rule: Callable) -> None:
         return [None, None if type(ct) is Zero else rhs_rule(ct, lhs, rhs, **params)]
 
     primitive_transposes[prim] = transpose_rule
+
+
+def jvp(
+    fun: Callable, primals, tangents, has_aux: bool = False, instantiate: bool = True, transform_stack: bool = True
+) -> tuple:
+    """The forward derivative of a function of flat arguments.
+
+    Arguments:
+      fun: a function of arrays that returns a tree of them.
+      primals, tangents: the point and the direction.
+      has_aux: whether the function returns a pair whose second part is not differentiated.
+      instantiate: whether tangents that are zero are arrays, instead of ``Zero``.
+      transform_stack: whether names of scopes say that this is a derivative; here they always do.
+    Returns:
+      The result and its tangent, trees alike, and what is not differentiated.
+
+    >>> from catena.interpreters import ad
+    >>> ad.jvp(lambda x: [x * x], (3.0,), (1.0,))
+    ([Array(9., dtype=float32, weak_type=True)], [Array(6., dtype=float32, weak_type=True)])
+    """
+    call, found = getattr(fun, "call_wrapped", fun), {}
+
+    def flat(*xs):
+        out = call(*xs)
+        if has_aux:
+            out, found["aux"] = out
+        outs, found["tree"] = _flatten(out)
+        return [_leaf_value(x) for x in outs]
+
+    outs, out_tangents = _jvp_flat(flat, [_leaf_value(x) for x in primals], [_tangent(t) for t in tangents])
+    if instantiate:
+        out_tangents = [instantiate_zeros(t) for t in out_tangents]
+    pair = _unflatten(found["tree"], outs), _unflatten(found["tree"], out_tangents)
+    return (*pair, found["aux"]) if has_aux else pair
+
+
+def _tangent(t):
+    return t if type(t) is Zero else _leaf_value(t)
 
 
 def zeros_like_aval(aval):

@@ -4,6 +4,8 @@ from collections.abc import Callable
 
 from catena.core import primitive as core_primitive
 from catena.core.aval import AbstractToken, ShapedArray
+from catena.core.jaxpr import ClosedJaxpr, Jaxpr, jaxpr_as_fun
+from catena.extend.linear_util import wrap_init
 
 
 class Primitive(core_primitive.Primitive):
@@ -72,6 +74,36 @@ class Primitive(core_primitive.Primitive):
 
     def __reduce__(self):
         raise TypeError(f"the primitive {self.name} cannot be pickled: another process would not know its rules")
+
+
+class CallPrimitive(Primitive):
+    """A primitive that calls a function: ``bind(f, *args)`` with a ``WrappedFun``. The call itself leaves no equation:
+    what the function does stands in its place.
+
+    >>> from catena.extend import linear_util as lu
+    >>> from catena.extend.core import CallPrimitive
+    >>> CallPrimitive("my_call").bind(lu.wrap_init(lambda x: [x + 1]), 2)
+    [3]
+    """
+
+    multiple_results = True
+    call_primitive = True
+
+    def bind(self, *args, **params):
+        """Call the function, the first argument, with the others."""
+        f, *operands = args
+        return f.call_wrapped(*operands)
+
+    def get_bind_params(self, params: dict) -> tuple[list, dict]:
+        """The function that an equation calls, and the other parameters."""
+        rest = dict(params)
+        jaxpr = rest.pop("call_jaxpr")
+        if isinstance(jaxpr, Jaxpr):
+            jaxpr = ClosedJaxpr(jaxpr)
+        return [wrap_init(jaxpr_as_fun(jaxpr))], rest
+
+
+call_p, closed_call_p = CallPrimitive("call"), CallPrimitive("closed_call")
 
 
 def checked_types(primitive: Primitive, out):

@@ -1,5 +1,7 @@
 """The primitives of the language, by JAX's names."""
 
+from catena.extend.core.primitive import call_p as call_p
+from catena.extend.core.primitive import closed_call_p as closed_call_p
 from catena.lax import abs_p as abs_p
 from catena.lax import acos_p as acos_p
 from catena.lax import acosh_p as acosh_p

@@ -1,0 +1,297 @@
+"""Looking at jaxprs and traces, and making them by hand: functions of ``jax.extend.core``."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from catena.core import dtypes
+from catena.core.context import context
+from catena.core.errors import ConcretizationTypeError
+from catena.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
+from catena.core.trace import VALUES, Trace, Tracer, find_concrete
+from catena.core.zeros import get_aval
+
+array_types: frozenset = frozenset({np.ndarray, *(np.dtype(d).type for d in dtypes.KIND)})
+
+
+class DropVar(Var):
+    """The variable of a result that nobody reads; it prints as ``_``."""
+
+    __slots__ = ()
+
+    def __repr__(self):
+        return "_"
+
+
+class TraceTag:
+    """What the traces of one transformation have in common."""
+
+
+class InconclusiveDimensionOperation(Exception):
+    """An operation on lengths that are not known has no definite result; lengths here always are."""
+
+    __module__ = "catena.errors"
+
+
+class JaxprTypeError(TypeError):
+    """A jaxpr whose equations do not fit together."""
+
+    __module__ = "catena.errors"
+
+
+def new_jaxpr_eqn(invars, outvars, primitive, params, effects, source_info=None, ctx=None) -> Eqn:
+    """An equation.
+
+    Arguments:
+      invars, outvars: variables and literals that are read, variables that are bound.
+      primitive, params: what is applied.
+      effects: its effects.
+      source_info: the place that it comes from.
+      ctx: flags in force where it was made; equations here are made with what they need.
+    Returns:
+      An equation.
+    """
+    return Eqn(list(invars), list(outvars), primitive, params, frozenset(effects), source_info)
+
+
+def jaxprs_in_params(params: dict) -> Iterator[Jaxpr]:
+    """The jaxprs among the parameters of an equation.
+
+    >>> import catena as jax
+    >>> from catena.extend.core import jaxprs_in_params
+    >>> (call,) = jax.make_jaxpr(jax.jit(lambda x: x + 1))(1.0).eqns
+    >>> list(jaxprs_in_params(call.params))
+    [{ lambda ; a:f32[]. let b:f32[] = add a 1.0:f32[] in (b,) }]
+    """
+    for value in params.values():
+        for x in value if isinstance(value, (tuple, list)) else (value,):
+            if isinstance(x, (Jaxpr, ClosedJaxpr)):
+                yield getattr(x, "jaxpr", x)
+
+
+def subjaxprs(jaxpr: Jaxpr) -> Iterator[Jaxpr]:
+    """The jaxprs among the parameters of the equations of a jaxpr.
+
+    >>> import catena as jax
+    >>> from catena.extend.core import subjaxprs
+    >>> len(list(subjaxprs(jax.make_jaxpr(jax.jit(lambda x: x + 1))(1.0).jaxpr)))
+    1
+    """
+    for eqn in jaxpr.eqns:
+        yield from jaxprs_in_params(eqn.params)
+
+
+def gensym() -> Callable[[Any], Var]:
+    """A function that makes new variables of given types.
+
+    >>> import catena as jax
+    >>> from catena.extend.core import gensym
+    >>> gensym()(jax.typeof(1.0)).aval.dtype
+    dtype('float32')
+    """
+    return Var
+
+
+def mapped_aval(size: int, axis: int | None, aval):
+    """The type of one example of values of type ``aval``, mapped along ``axis``.
+
+    Raises:
+      ValueError: the axis is not of this size.
+
+    >>> import catena as jax, catena.numpy as jnp
+    >>> from catena.extend.core import mapped_aval
+    >>> mapped_aval(3, 0, jax.typeof(jnp.ones((3, 2)))).shape
+    (2,)
+    """
+    if axis is None:
+        return aval
+    if aval.shape[axis] != size:
+        raise ValueError(f"axis {axis} of {aval.str_short()} is not of size {size}")
+    return aval.update(shape=aval.shape[:axis] + aval.shape[axis + 1 :])
+
+
+def unmapped_aval(size: int, axis: int | None, aval, explicit_mesh_axis=None):
+    """The type of values whose examples, along ``axis``, are of type ``aval``.
+
+    Arguments:
+      size, axis: the new axis; none where ``axis`` is None.
+      aval: the type of an example.
+      explicit_mesh_axis: must be None; there are no meshes.
+
+    >>> import catena as jax, catena.numpy as jnp
+    >>> from catena.extend.core import unmapped_aval
+    >>> unmapped_aval(3, 1, jax.typeof(jnp.ones(2))).shape
+    (2, 3)
+    """
+    if explicit_mesh_axis is not None:
+        raise NotImplementedError(f"there are no meshes; explicit_mesh_axis must be None, got {explicit_mesh_axis!r}")
+    return aval if axis is None else aval.update(shape=(*aval.shape[:axis], size, *aval.shape[axis:]))
+
+
+def primal_dtype_to_tangent_dtype(primal_dtype):
+    """The dtype of tangents of values of a dtype.
+
+    >>> import numpy as np
+    >>> from catena.extend.core import primal_dtype_to_tangent_dtype
+    >>> primal_dtype_to_tangent_dtype(np.dtype("float32"))
+    dtype('float32')
+    """
+    return primal_dtype if dtypes.is_inexact(primal_dtype) else dtypes.float0
+
+
+def valid_jaxtype(x: Any) -> bool:
+    """Whether a value is an array, a scalar, or stands for one.
+
+    >>> from catena.extend.core import valid_jaxtype
+    >>> valid_jaxtype(3), valid_jaxtype("a")
+    (True, False)
+    """
+    if not isinstance(x, VALUES) and not dtypes.is_scalar_or_numpy(x):
+        return False
+    try:
+        get_aval(x)
+    except TypeError:
+        return False
+    return True
+
+
+def concrete_or_error(force: Any, val: Any, context: str = ""):
+    """``force(val)``, where the value is known.
+
+    Arguments:
+      force: a function such as ``operator.index``, or None for the value itself.
+      val: the value.
+      context: what the error says besides.
+    Raises:
+      ConcretizationTypeError: the value is traced.
+
+    >>> from catena.extend.core import concrete_or_error
+    >>> concrete_or_error(int, 3.0)
+    3
+    """
+    found = find_concrete(val)
+    if found is None and isinstance(val, Tracer):
+        raise ConcretizationTypeError(val, context)
+    value = val if found is None else found
+    return value if force is None else force(value)
+
+
+# ---- the current trace
+
+
+class EvalTrace(Trace):
+    """What stands for the trace where nothing is traced: operations are evaluated."""
+
+    __slots__ = ()
+    name = "eval"
+
+    def __init__(self):
+        super().__init__(None)
+
+    def process(self, primitive, args, params):
+        """Evaluate an operation."""
+        with set_current_trace(self):
+            return primitive.bind(*args, **params)
+
+    def __repr__(self):
+        return "EvalTrace"
+
+
+eval_trace = EvalTrace()
+
+
+def find_top_trace(_: Any) -> Trace:
+    """The current trace, whatever the values.
+
+    >>> from catena.extend.core import find_top_trace
+    >>> find_top_trace([])
+    EvalTrace
+    """
+    return eval_trace if context.trace is None else context.trace
+
+
+@contextlib.contextmanager
+def set_current_trace(trace: Trace | None, check_leaks: bool = False) -> Iterator[None]:
+    """Make a trace the current one within a ``with`` block.
+
+    Arguments:
+      trace: the trace; None, or what stands for evaluation, evaluates.
+      check_leaks: whether tracers that outlive the block are looked for; traces that transformations make do so by
+        themselves, where the flag ``jax_check_tracer_leaks`` is set.
+    """
+    before = context.trace
+    context.trace = None if trace is eval_trace else trace
+    try:
+        yield
+    finally:
+        context.trace = before
+
+
+@contextlib.contextmanager
+def take_current_trace() -> Iterator[Trace]:
+    """The current trace, with none in force within the ``with`` block."""
+    trace = find_top_trace(())
+    with set_current_trace(None):
+        yield trace
+
+
+class OpaqueTraceState:
+    """Which trace is the current one, to be compared with another."""
+
+    __slots__ = ("trace",)
+
+    def __init__(self):
+        self.trace = context.trace
+
+    def __eq__(self, other) -> bool:
+        return isinstance(other, OpaqueTraceState) and self.trace is other.trace
+
+    def __hash__(self) -> int:
+        return id(self.trace)
+
+
+def get_opaque_trace_state(convention: Any = None) -> OpaqueTraceState:
+    """Which trace is the current one.
+
+    Arguments:
+      convention: JAX's word for who asks; one answer serves all.
+
+    >>> from catena.extend.core import get_opaque_trace_state
+    >>> get_opaque_trace_state() == get_opaque_trace_state()
+    True
+    """
+    return OpaqueTraceState()
+
+
+def unsafe_am_i_under_a_jit_DO_NOT_USE() -> bool:  # noqa: N802  (JAX's name)
+    """Whether the running function is being traced to a jaxpr."""
+    trace = context.trace
+    while trace is not None:
+        if trace.label == "JitTracer" if hasattr(trace, "label") else False:
+            return True
+        trace = trace.parent
+    return False
+
+
+def unsafe_am_i_under_a_vmap_DO_NOT_USE() -> bool:  # noqa: N802  (JAX's name)
+    """Whether the running function is being vectorised."""
+    trace = context.trace
+    while trace is not None:
+        if trace.name == "vmap":
+            return True
+        trace = trace.parent
+    return False
+
+
+def unsafe_get_axis_names_DO_NOT_USE() -> list:  # noqa: N802  (JAX's name)
+    """The names of the axes that collectives may refer to."""
+    return [name for name in context.axis_env if name is not None]
+
+
+def call_impl(f, *args, **params):
+    """The evaluation of a primitive that calls a function."""
+    return f.call_wrapped(*args, **params)

@@ -1,0 +1,205 @@
+"""Interpreters of jaxprs as users write them, partial evaluation, and rules in JAX's manner."""
+
+import numpy as np
+import pytest
+
+import catena as jax
+import catena.numpy as jnp
+from catena.core import traceback
+from catena.extend import core, random, source_info_util
+from catena.extend import linear_util as lu
+from catena.interpreters import ad, batching, mlir
+from catena.interpreters import partial_eval as pe
+
+X = jnp.arange(1.0, 4.0)
+
+
+def inverse_of(f):
+    """The inverse of a function of one argument that is made of invertible operations, by walking its jaxpr backwards."""
+    inverses = {
+        core.primitives.exp_p: jnp.log,
+        core.primitives.tanh_p: jnp.arctanh,
+        core.primitives.neg_p: jnp.negative,
+    }
+
+    def inverse(y):
+        closed = jax.make_jaxpr(f)(y)
+        known = {closed.jaxpr.outvars[0]: y}
+        for eqn in reversed(closed.jaxpr.eqns):
+            (x,), (out,) = eqn.invars, eqn.outvars
+            known[x] = inverses[eqn.primitive](known[out])
+        return known[closed.jaxpr.invars[0]]
+
+    return inverse
+
+
+def test_an_inverting_interpreter():
+    f = lambda x: jnp.exp(jnp.tanh(-x))
+    np.testing.assert_allclose(inverse_of(f)(f(X)), X, rtol=1e-4)
+    np.testing.assert_allclose(jax.jit(jax.vmap(inverse_of(f)))(f(X)), X, rtol=1e-4)
+
+
+def test_evaluation_by_hand():
+    closed = jax.make_jaxpr(lambda x: jax.jit(lambda y: y * 2)(x) + 1)(X)
+
+    def evaluate(jaxpr, consts, *args):
+        env = dict(zip([*jaxpr.constvars, *jaxpr.invars], [*consts, *args], strict=True))
+        read = lambda v: v.val if isinstance(v, core.Literal) else env[v]
+        for eqn in jaxpr.eqns:
+            subfuns, params = eqn.primitive.get_bind_params(eqn.params)
+            outs = eqn.primitive.bind(*subfuns, *map(read, eqn.invars), **params)
+            env.update(zip(eqn.outvars, outs if eqn.primitive.multiple_results else [outs], strict=True))
+        return [read(v) for v in jaxpr.outvars]
+
+    np.testing.assert_array_equal(evaluate(closed.jaxpr, closed.consts, X)[0], 2 * X + 1)
+    assert [s.eqns[0].primitive for s in core.subjaxprs(closed.jaxpr)] == [core.primitives.mul_p]
+
+
+def test_dead_code():
+    jaxpr = jax.make_jaxpr(lambda x, y: (x + X, jnp.sin(y)))(X, 1.0).jaxpr
+    smaller, used = pe.dce_jaxpr(jaxpr, [False, True])
+    assert [e.primitive.name for e in smaller.eqns] == ["sin"] and used == [False, True]
+    _, used = pe.dce_jaxpr(jaxpr, [False, True], instantiate=True)
+    assert used == [True, True]
+    smaller, consts, used = pe.dce_jaxpr_consts(jaxpr, [False, True])
+    assert consts == [False] * len(jaxpr.constvars) and not smaller.constvars
+    (call,) = jax.make_jaxpr(jax.jit(lambda x, y: (x + 1, y * 2)))(1.0, 2.0).eqns
+    read, eqn = pe.dce_jaxpr_call_rule([True, False], call)
+    assert read == [True, False] and len(eqn.outvars) == 1 and len(eqn.params["jaxpr"].eqns) == 1
+    assert pe.dce_jaxpr_call_rule([False, False], call) == ([False, False], None)
+
+
+def test_partial_evaluation():
+    fun = lu.wrap_init(lambda x, y: [jnp.sin(x), jnp.sin(x) * y])
+    pvals = [pe.PartialVal.known(X), pe.PartialVal.unknown(jax.typeof(X))]
+    jaxpr, out, consts = pe.trace_to_jaxpr_nounits(fun, pvals)
+    assert [p.is_known() for p in out] == [True, False] and [e.primitive.name for e in jaxpr.eqns] == ["mul"]
+    np.testing.assert_allclose(out[0].get_known(), np.sin(X), rtol=1e-6)
+    np.testing.assert_allclose(jax.core.eval_jaxpr(jaxpr, (), *consts, X)[0], np.sin(X) * X, rtol=1e-6)
+    with pytest.raises(TypeError, match="either a type or a value"):
+        pe.PartialVal((None, None))
+    whole, avals, consts = pe.trace_to_jaxpr_dynamic(fun, [jax.typeof(X)] * 2, auto_dce=True)
+    assert len(whole.eqns) == 3 and len(avals) == 2 and consts == []
+
+
+def test_rules_that_know_the_axis():
+    p = core.Primitive("row_sum")
+    p.def_abstract_eval(lambda x, *, axes: jax.core.ShapedArray(np.sum(np.empty(x.shape), axes).shape, x.dtype))
+    p.def_impl(lambda x, *, axes: jnp.sum(x, axes))
+    mlir.register_lowering(p, mlir.lower_fun(lambda x, *, axes: jnp.sum(x, axes), multiple_results=False))
+    batching.defreducer(p)
+    rows = jnp.ones((2, 3, 4))
+    for axis in (0, 1, 2):
+        expected = np.sum(np.moveaxis(rows, axis, 0), 1)
+        np.testing.assert_array_equal(jax.vmap(lambda x: p.bind(x, axes=(0,)), in_axes=axis)(rows), expected)
+    sizes = []
+    batching.axis_primitive_batchers[p] = lambda axis, args, dims, *, axes: (
+        sizes.append((axis.size, axis.name)) or p.bind(jnp.moveaxis(args[0], dims[0], 0), axes=(1,)),
+        0,
+    )
+    jax.vmap(lambda x: p.bind(x, axes=(0,)), axis_name="i")(jnp.ones((5, 2)))
+    assert sizes == [(5, "i")]
+
+
+def test_broadcasting_rules():
+    p = core.Primitive("sum_of_two")
+    p.def_abstract_eval(lambda x, y: jax.core.ShapedArray(np.broadcast_shapes(x.shape, y.shape), x.dtype))
+    p.def_impl(jnp.add)
+    batching.defbroadcasting(p)
+    x, y = jnp.ones((3, 2)), jnp.arange(24.0).reshape(4, 2, 3)
+    np.testing.assert_array_equal(jax.vmap(p.bind, in_axes=(0, 2))(x, y), x[:, None] + np.moveaxis(y, 2, 0))
+    assert batching.bdim_at_front(X, batching.not_mapped, 2).shape == (2, 3)
+    with pytest.raises(NotImplementedError, match="no meshes"):
+        batching.broadcast(X, 2, 0, "x")
+
+
+def test_forward_derivatives():
+    value, tangent = ad.jvp(lambda x: {"a": jnp.sin(x), "b": 1.0}, (X,), (X,))
+    np.testing.assert_allclose(tangent["a"], np.cos(X) * X, rtol=1e-6)
+    assert tangent["b"] == 0 and value["b"] == 1
+    _, tangent, aux = ad.jvp(lambda x: ([1.0], "aux"), (X,), (X,), has_aux=True, instantiate=False)
+    assert type(tangent[0]) is ad.Zero and aux == "aux"
+
+
+def test_types_and_traces():
+    aval = jax.typeof(jnp.ones((3, 2)))
+    assert core.unmapped_aval(3, 0, core.mapped_aval(3, 0, aval)) is aval and isinstance(aval, jax.core.AbstractValue)
+    with pytest.raises(ValueError, match="axis 0"):
+        core.mapped_aval(5, 0, aval)
+    assert core.primal_dtype_to_tangent_dtype(np.dtype("int32")) == jax.dtypes.float0
+    outside, seen = core.get_opaque_trace_state(), []
+
+    def f(x):
+        seen.append(core.get_opaque_trace_state() == outside)
+        seen.append(core.find_top_trace([x]) is x._trace)
+        with core.take_current_trace() as trace:
+            seen.append(isinstance(jnp.sin(1.0), jax.Array) and not isinstance(jnp.sin(1.0), jax.core.Tracer))
+            with core.set_current_trace(trace):
+                return x + 1
+
+    jax.jit(f)(1.0)
+    assert seen == [False, True, True]
+    under = []
+    jax.jit(
+        lambda x: under.append((core.unsafe_am_i_under_a_jit_DO_NOT_USE(), core.unsafe_get_axis_names_DO_NOT_USE()))
+    )(1)
+    jax.vmap(lambda x: under.append(core.unsafe_am_i_under_a_vmap_DO_NOT_USE()), axis_name="i")(X)
+    assert under == [(True, []), True] and not core.unsafe_am_i_under_a_jit_DO_NOT_USE()
+    with pytest.raises(jax.errors.ConcretizationTypeError):
+        jax.jit(lambda x: core.concrete_or_error(int, x))(1)
+
+
+def test_calls_of_functions():
+    call = core.CallPrimitive("my_call")
+    twice = lu.wrap_init(lambda x: [2 * x])
+    np.testing.assert_array_equal(jax.jit(jax.vmap(lambda x: call.bind(twice, x)[0]))(X), 2 * X)
+    assert call.call_primitive and not core.Primitive("plain").call_primitive
+    (f,), params = call.get_bind_params({"call_jaxpr": jax.make_jaxpr(lambda x: x + 1)(1.0), "name": "n"})
+    assert f.call_wrapped(2.0)[0] == 3 and params == {"name": "n"}
+
+
+def test_generators():
+    parts = {
+        "key_shape": (1,),
+        "seed": lambda seed: jnp.full(1, seed, "uint32"),
+        "split": lambda key, shape: jnp.broadcast_to(key, (*shape, 1)) + jnp.uint32(1),
+        "random_bits": lambda key, width, shape: jnp.full(shape, key[0], f"uint{width}"),
+        "fold_in": lambda key, data: key + data.astype("uint32"),
+    }
+    first, second = (random.define_prng_impl(name="counting", tag="cnt", **parts) for _ in range(2))
+    assert first != second  # of one name
+    key = random.seed_with_impl(first, 5)
+    assert str(key.dtype) == "key<cnt>" and jax.random.bits(jax.random.split(key)[0]) == 6
+    keys = random.random_seed(jnp.arange(3), random.threefry_prng_impl)
+    assert (keys[2] == jax.random.key(2)).all() and keys.shape == (3,)
+
+
+def test_sources():
+    eqn = jax.make_jaxpr(jnp.sin)(1.0).eqns[0]
+    assert "test_interpreters.py" in source_info_util.summarize(eqn.source_info)
+    with jax.named_scope("a"), source_info_util.extend_name_stack("b") as stack:
+        assert str(stack) == str(source_info_util.current_name_stack()) == "a/b"
+        assert "test_interpreters.py" in source_info_util.summarize(source_info_util.current())
+        with source_info_util.reset_name_stack():
+            assert str(source_info_util.current().name_stack) == ""
+    with source_info_util.user_context(eqn.source_info):
+        inner = jax.make_jaxpr(lambda x: jnp.cos(x))(1.0)
+    assert inner.eqns[0].primitive.name == "cos"
+
+
+def test_files_that_tracebacks_leave_out(tmp_path):
+    path = str(tmp_path / "library.py")
+    names = {"jax": jax}
+    exec(compile("call = lambda f: jax.jit(f)(1.0)", path, "exec"), names)
+
+    def frames():
+        with pytest.raises(ZeroDivisionError) as info:
+            jax.jit(lambda x: names["call"](lambda x: 1 // 0))(1.0)
+        return [str(entry.path) for entry in info.traceback]
+
+    assert path in frames()
+    source_info_util.register_exclusion(str(tmp_path))
+    try:
+        assert path not in frames()
+    finally:
+        traceback.EXCLUDED.remove(str(tmp_path))
