@@ -38,9 +38,12 @@ FORBIDDEN = {("lax", "compiler")}
 # (file, module): what one file may load of a folder that its own may not import, and why.
 DOORS = {
     ("lax/native.py", "catena.compiler.native.elementwise"): "the one way from eager evaluation to compiled loops",
-    ("lax/special.py", "catena.compiler.vector_math.bessel"): "NumPy has no such functions, and SciPy's are off",
+    ("lax/special.py", "catena.compiler.vector_math.algorithms"): "NumPy has no such functions, and SciPy's are off",
+    ("lax/special.py", "catena.compiler.vector_math.bessel"): "as above",
     ("lax/special.py", "catena.compiler.vector_math.incomplete"): "as above",
     ("lax/special.py", "catena.compiler.vector_math.mathematics"): "as above",
+    ("scipy/special/primitives.py", "catena.compiler.vector_math.algorithms"): "as above",
+    ("scipy/special/primitives.py", "catena.compiler.vector_math.mathematics"): "as above",
 }
 
 # Where a module is loaded inside a function on purpose: what it loads, slowly, only when needed.

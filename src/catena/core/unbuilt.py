@@ -22,7 +22,7 @@ NAMES = {
         "AbstractDevice AbstractMesh AxisType ManualAxisType Mesh NamedSharding PartitionSpec auto_axes explicit_axes "
         "get_abstract_mesh get_mesh make_single_device_sharding reshard set_mesh use_abstract_mesh"
     ),
-    "catena.scipy": "fft ndimage signal sparse spatial special stats",
+    "catena.scipy": "fft ndimage signal sparse spatial stats",
     "catena.ad_checkpoint": "Offloadable Recompute Saveable",
     "catena.custom_derivatives": "remat_opt_p zero_from_primal",
     "catena.core": "ensure_compile_time_eval eval_context max_dim min_dim",
@@ -35,7 +35,7 @@ NAMES = {
 MODULES = frozenset(
     "catena.distributed catena.example_libraries catena.export catena.ffi catena.lib catena.monitoring "
     "catena.profiler catena.scipy.fft catena.scipy.ndimage catena.scipy.signal catena.scipy.sparse "
-    "catena.scipy.spatial catena.scipy.special catena.scipy.stats catena.experimental.compilation_cache "
+    "catena.scipy.spatial catena.scipy.stats catena.experimental.compilation_cache "
     "catena.experimental.mesh_utils catena.experimental.multihost_utils catena.experimental.pallas "
     "catena.experimental.pjit catena.experimental.shard_map catena.extend.backend catena.interpreters.pxla".split()
 )

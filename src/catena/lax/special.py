@@ -21,9 +21,10 @@ from catena.lax.transcendental import exp, log, log1p
 
 def _algorithm(name):
     """The compiler's own algorithm, run by NumPy in double precision."""
-    return lambda *xs: mathematics.evaluated(incomplete.ALGORITHMS[name], *xs).astype(xs[0].dtype, copy=False)
+    return lambda *xs: mathematics.evaluated(algorithms.ALGORITHMS[name], *xs).astype(xs[0].dtype, copy=False)
 
 
+algorithms = LazyModule("catena.compiler.vector_math.algorithms")
 bessel = LazyModule("catena.compiler.vector_math.bessel")
 incomplete = LazyModule("catena.compiler.vector_math.incomplete")
 mathematics = LazyModule("catena.compiler.vector_math.mathematics")
@@ -306,7 +307,15 @@ def _zeta(x, q):
     return np.where(np.isinf(x), x.dtype.type(np.nan), load("scipy.special").zeta(x, q))
 
 
-zeta_p = _special("zeta", _zeta, NoRule(NO_PARAMETER_DERIVATIVE))
+zeta_by_x_p = _special(
+    "zeta_by_x", _algorithm("zeta_by_x"), NoRule("second derivatives of zeta by its exponent are not available")
+)
+
+zeta_p = _special(
+    "zeta", _zeta,
+    lambda t, x, q, y: mul(t, zeta_by_x_p.bind(x, q)),
+    lambda t, x, q, y: neg(mul(t, mul(x, zeta(add(x, like(x, 1)), q)))),
+)  # fmt: skip
 
 
 def zeta(x, q):

@@ -292,6 +292,9 @@ OPS: dict[str, Op] = {
     **_rows("div rem pow integer_pow sqrt rsqrt cbrt exp exp2 expm1 log log1p log2 logistic", costly=True),
     **_rows("sin cos tan asin acos atan atan2 sinh cosh tanh asinh acosh atanh", costly=True),
     **_rows("erf erfc erf_inv lgamma digamma bessel_i0e bessel_i1e igamma igammac igamma_grad_a", costly=True),
-    **_rows("random_gamma_grad betainc zeta polygamma", costly=True),
+    **_rows("random_gamma_grad betainc zeta polygamma gamma beta log_beta ndtr log_ndtr ndtri owens_t", costly=True),
+    **_rows("erfcx faddeeva_real faddeeva_imag dawsn exp1 expi expn sine_integral cosine_integral", costly=True),
+    **_rows("fresnel_s fresnel_c spence hyp1f1 hyp1f1_by_a hyp1f1_by_b hyp2f1 hyp2f1_by_a hyp2f1_by_b", costly=True),
+    **_rows("hyp2f1_by_c zeta_by_x riemann_zeta riemann_zeta_slope poch bessel_i0 bessel_i1", costly=True),
 }
 COSTLY = frozenset(name for name, op in OPS.items() if op.costly)

@@ -13,7 +13,7 @@ import numpy as np
 from catena.compiler.emit.ops import BOOL_ALIAS
 from catena.compiler.graph.forms import OPS
 from catena.compiler.graph.types import DTYPES, Type
-from catena.compiler.vector_math import incomplete, mathematics
+from catena.compiler.vector_math import algorithms, mathematics
 from catena.core.dtypes import itemsize_bits
 from catena.core.errors import CompileError
 from catena.core.lazy import LazyModule
@@ -223,7 +223,7 @@ _FLOAT = {
     "digamma": _double(lambda x: special.psi(x)),
     "bessel_i0e": _double(lambda x: special.i0e(x)),
     "bessel_i1e": _double(lambda x: special.i1e(x)),
-    **{name: _algorithm(function) for name, function in incomplete.ALGORITHMS.items()},
+    **{name: _algorithm(function) for name, function in algorithms.ALGORITHMS.items()},
 }
 
 

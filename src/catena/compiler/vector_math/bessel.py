@@ -5,6 +5,8 @@ one sign; beyond, Q(1/x) / sqrt(x). The minimax polynomials are by ``remez.py``,
 the whole result, with errors below 2^-34 (2^-58). The form is that of NIST DLMF 10.25.2 and 10.40.1.
 """
 
+import math
+
 # Splits and polynomials P and Q, low power first, by order; for results in single and in double precision.
 SINGLE = {
     "split": 12.0,
@@ -81,3 +83,22 @@ def bessel_i0e(m, x, precision):
 def bessel_i1e(m, x, precision):
     """The odd one, of order 1."""
     return _scaled(m, x, 1, SINGLE if precision > 1e-12 else DOUBLE)
+
+
+def _unscaled(m, x, scaled, even: bool):
+    """exp(|x|) times it, in two steps, so that nothing overflows too early."""
+    a = m.abs(x)
+    large = a > 700.0
+    front = m.exp(m.where(large, 0.5 * a, a))
+    value = m.where(large, (front * scaled) * front, front * scaled)
+    return m.where(a < math.inf, value, x * x if even else x)
+
+
+def bessel_i0(m, x, precision):
+    """I0(x)."""
+    return _unscaled(m, x, bessel_i0e(m, x, precision), True)
+
+
+def bessel_i1(m, x, precision):
+    """I1(x)."""
+    return _unscaled(m, x, bessel_i1e(m, x, precision), False)

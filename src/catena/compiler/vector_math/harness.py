@@ -13,7 +13,7 @@ from .text import FORMATS, Type
 def loop(name: str, elem: str, width: int) -> str:
     """void @run(inputs..., output, n): the function over n elements, n a multiple of width."""
     type_, symbol = Type(elem, width), library.symbol(name, elem, width)
-    inputs = ["%x", "%y", "%z"][: library.arity(name)]
+    inputs = ["%x", "%y", "%z", "%w"][: library.arity(name)]
     loads = []
     for p in inputs:
         loads.append(f"  {p}.at = getelementptr {elem}, ptr {p}, i64 %i")

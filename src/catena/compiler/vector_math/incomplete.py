@@ -384,6 +384,29 @@ def zeta(m, s, q, precision):
     return m.where((s >= 1.0) & m.equal(q, q) & (s < INF), out, NAN)
 
 
+FAR = 24  # terms, after which the asymptotic series serves for exponents from 0 to 1, too
+
+
+def riemann_zeta(m, s, precision):
+    """The Riemann zeta function: of negative numbers by the functional equation (DLMF 25.4.1)."""
+    negative, beyond = s < 0.0, s > 60.0
+    t = m.where(negative, 1.0 - s, m.where(beyond | m.equal(s, 1.0), 60.0, s))
+    total = m.like(s, 0.0)
+    for k in range(FAR - 1, 0, -1):
+        total = total + m.power(m.like(s, float(k)), -t)
+    total = total + _asymptotic(m, t, m.like(s, float(FAR)), precision)
+    quarter = m.where(negative, s, 0.0) * 0.5
+    turn = quarter - 2.0 * m.floor(quarter * 0.5)  # of pi, in [0, 2)
+    back = turn > 1.0
+    turn = m.where(back, turn - 1.0, turn)
+    sine = m.sin(math.pi * m.where(turn > 0.5, 1.0 - turn, turn))
+    sine = m.where(back, -sine, sine)
+    growth = m.exp(m.lgamma(m.where(negative, t, 1.0)) - m.where(negative, t, 0.0) * 1.8378770664093453)
+    value = m.where(negative, 2.0 * growth * sine * total, total)
+    value = m.where(m.equal(s, 1.0), INF, m.where(beyond, 1.0, value))
+    return m.where(m.equal(s, s) & (s > -INF), value, NAN)
+
+
 def polygamma(m, n, x, precision):
     """(-1)^(n+1) n! zeta(n + 1, x), and digamma where n is 0."""
     half = n * 0.5

@@ -9,11 +9,11 @@ from collections.abc import Callable
 from functools import cache
 
 from . import (
+    algorithms,
     bessel,
     error_function,
     exponential,
     gamma,
-    incomplete,
     inverse,
     logarithm,
     payne_hanek,
@@ -58,17 +58,17 @@ ELEMENTARY: dict[str, Callable[..., Value]] = {
     "lgamma": gamma.lgamma,
     "digamma": gamma.digamma,
 }
-ALGORITHMS = {name: written(fun) for name, fun in incomplete.ALGORITHMS.items()}
+ALGORITHMS = {name: written(fun) for name, fun in algorithms.ALGORITHMS.items()}
 BESSEL = {fun.__name__: written(fun) for fun in (bessel.bessel_i0e, bessel.bessel_i1e)}
 EXACT = {"rem": remainder.rem}
 FUNCTIONS = ELEMENTARY | BESSEL | ALGORITHMS | EXACT
-BINARY = frozenset({"atan2", "pow", "hypot", *EXACT, *ALGORITHMS}) - {"betainc"}
+BINARY = frozenset({"atan2", "pow", "hypot", *EXACT})
 NAMES = tuple(FUNCTIONS)
-PARAMETERS = ("x", "y", "z")
+PARAMETERS = ("x", "y", "z", "w")
 
 
 def arity(name: str) -> int:
-    return 2 if name in BINARY else 3 if name == "betainc" else 1
+    return algorithms.arity(name) if name in ALGORITHMS else 2 if name in BINARY else 1
 
 
 def define(name: str, elem: str, width: int) -> str:

@@ -14,7 +14,7 @@ import numpy as np
 from catena.core.lazy import load
 from catena.core.shapes import broadcast_shapes
 
-from . import error_function, exponential, gamma, logarithm, powers, text
+from . import error_function, exponential, gamma, logarithm, powers, text, trigonometric
 
 DOUBLE = np.dtype(np.float64)
 PRECISION = {"float": 2.0**-32, "double": 2.0**-53}  # of what is rounded to this type
@@ -23,7 +23,7 @@ PRECISION = {"float": 2.0**-32, "double": 2.0**-53}  # of what is rounded to thi
 class Numpy:
     """The mathematics of NumPy and SciPy, on arrays of doubles."""
 
-    exp, log, log1p, abs, floor = np.exp, np.log, np.log1p, np.abs, np.floor
+    exp, log, log1p, abs, floor, sin, cos = np.exp, np.log, np.log1p, np.abs, np.floor, np.sin, np.cos
     where, maximum, sqrt, power, equal, like = np.where, np.maximum, np.sqrt, np.power, np.equal, np.full_like
 
     @staticmethod
@@ -37,6 +37,10 @@ class Numpy:
     @staticmethod
     def erfc(x):
         return load("scipy.special").erfc(x)
+
+    @staticmethod
+    def erf_inv(x):
+        return load("scipy.special").erfinv(x)
 
     @staticmethod
     def fma(x, y, z):
@@ -61,6 +65,7 @@ class Written:
 
     exp, log, log1p = exponential.exp, logarithm.log, logarithm.log1p
     abs, floor, sqrt, maximum, fma = text.fabs, text.floor, text.sqrt, text.maximum, text.fma
+    sin, cos, erf_inv = trigonometric.sin, trigonometric.cos, error_function.erf_inv
     lgamma, digamma, erfc, power = gamma.lgamma, gamma.digamma, error_function.erfc, powers.pow
     iterate = staticmethod(text.while_any)
 

@@ -1,0 +1,36 @@
+"""The algorithms that are written once, for NumPy and for LLVM, by name; see ``mathematics``."""
+
+from collections.abc import Callable
+
+from . import bessel, dual, factorials, hypergeometric, incomplete, integrals, normal
+
+FUNCTIONS = incomplete.ALGORITHMS | {
+    function.__name__: function
+    for function in (
+        *(integrals.erfcx, integrals.faddeeva_real, integrals.faddeeva_imag, integrals.dawsn),
+        *(integrals.exp1, integrals.expi, integrals.expn, integrals.sine_integral, integrals.cosine_integral),
+        *(integrals.fresnel_s, integrals.fresnel_c, integrals.spence),
+        *(factorials.gamma, factorials.beta, factorials.log_beta, factorials.poch),
+        *(normal.ndtr, normal.log_ndtr, normal.ndtri, normal.owens_t),
+        *(hypergeometric.hyp1f1, hypergeometric.hyp2f1, incomplete.riemann_zeta),
+        *(bessel.bessel_i0, bessel.bessel_i1),
+    )
+}
+
+# By the operand of which it is the derivative, for those that no other function gives.
+DERIVATIVES = {
+    "zeta_by_x": (incomplete.zeta, 0),
+    "riemann_zeta_slope": (incomplete.riemann_zeta, 0),
+    "hyp1f1_by_a": (hypergeometric.hyp1f1, 0),
+    "hyp1f1_by_b": (hypergeometric.hyp1f1, 1),
+    "hyp2f1_by_a": (hypergeometric.hyp2f1_off_integers, 0),
+    "hyp2f1_by_b": (hypergeometric.hyp2f1_off_integers, 1),
+    "hyp2f1_by_c": (hypergeometric.hyp2f1_off_integers, 2),
+}
+ALGORITHMS = FUNCTIONS | {name: dual.derivative(*of) for name, of in DERIVATIVES.items()}
+
+
+def arity(name: str) -> int:
+    """How many operands the algorithm has, between its mathematics and its precision."""
+    algorithm: Callable = DERIVATIVES[name][0] if name in DERIVATIVES else ALGORITHMS[name]
+    return algorithm.__code__.co_argcount - 2

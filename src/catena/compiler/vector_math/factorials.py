@@ -1,0 +1,146 @@
+"""The gamma and beta functions themselves, beside their logarithms.
+
+Sources: Abramowitz and Stegun 6.1.15, 6.1.17, 6.1.37; Didonato and Morris, Algorithm 708: Significant digit computation
+of the incomplete beta function ratios (1992), for the logarithm of the beta function of large parameters.
+"""
+
+import math
+
+from . import fitted
+from .incomplete import LARGE_SHAPE, _stirling_rest
+from .integrals import fitted_to
+
+INF, NAN = math.inf, math.nan
+RECURRENCE = 12.0  # up to which gamma(x) is a product, beyond it Stirling's formula
+HALF_LOG_TWO_PI, ROOT_TWO_PI = 0.9189385332046727, 2.5066282746310002
+
+
+def sign_of_gamma(m, x):
+    """The sign of gamma(x): it changes at every pole, at zero too."""
+    whole = m.floor(x)
+    even = m.equal(m.floor(whole * 0.5) * 2.0, whole)
+    at_zero = m.where(m.equal(x, 0.0) & (1.0 / x < 0.0), m.like(x, -1.0), 1.0)
+    return m.where((x > 0.0) | even, at_zero, -1.0)
+
+
+def _product(m, on, x):
+    """gamma(x) for |x| < 12 from that of a number in [2, 3): factors one by one, and what is rounded off them."""
+    x = m.where(on, x, 2.5)
+    down = x >= 3.0
+
+    def step(on, at, high, low):
+        factor = m.where(down, at - 1.0, at)
+        product = high * factor
+        low = m.where(on, low * factor + m.product_error(high, factor, product), low)
+        high = m.where(on, product, high)
+        at = m.where(on, m.where(down, at - 1.0, at + 1.0), at)
+        return ((at >= 3.0) | (at < 2.0)) & on, at, high, low
+
+    one = m.like(x, 1.0)
+    _, at, high, low = m.iterate(step, ((x >= 3.0) | (x < 2.0), x, one, m.like(x, 0.0)))
+    value = fitted_to(m, fitted.GAMMA, at)
+    return m.where(down, value * high + value * low, value / high * (1.0 - low / high))
+
+
+def _stirling(m, x):
+    """gamma(x) for x >= 12, as two factors whose product may overflow."""
+    half = m.power(x, 0.5 * x)  # whose exponent is exact
+    return half * m.exp(-x) * m.exp(_stirling_rest(m, x)), half * (ROOT_TWO_PI / m.sqrt(x))
+
+
+def gamma(m, x, precision):
+    """Gamma(x); NaN at the negative poles."""
+    a = m.abs(x)
+    small = (a < RECURRENCE) & ~m.equal(x, 0.0)
+    near = _product(m, small & ~(m.equal(m.floor(x), x) & (x < 0.0)), x)
+    b = m.where(a >= RECURRENCE, m.where(a < 200.0, a, 200.0), RECURRENCE)
+    first, second = _stirling(m, b)
+    fraction = b - 2.0 * m.floor(b * 0.5)  # in [0, 2)
+    nearest = m.floor(fraction + 0.5)
+    sine = m.sin(math.pi * (fraction - nearest))
+    sine = m.where(m.equal(nearest, 1.0), -sine, sine)
+    reflected = -(math.pi / (b * m.where(m.equal(sine, 0.0), 1.0, sine))) / first / second
+    value = m.where(a < RECURRENCE, near, m.where(x < 0.0, reflected, first * second))
+    value = m.where(a < 2.0**-1000, 1.0 / x, value)
+    value = m.where(x < -200.0, 0.0, m.where(m.equal(x, INF), INF, value))
+    pole = (x < 0.0) & m.equal(m.floor(x), x)
+    return m.where(pole | ~m.equal(x, x), NAN, value)
+
+
+def _sum_and_rest(x, y):
+    """x + y, and what is rounded off it (D. E. Knuth, TAOCP 4.2.2)."""
+    total = x + y
+    part = total - x
+    return total, (x - (total - part)) + (y - part)
+
+
+def _beta_of_small(m, on, a, b, precision):
+    """B(a, b) as a quotient of gamma functions, where these do not overflow."""
+    a, b = m.where(on, a, 1.0), m.where(on, b, 1.0)
+    total, lost = _sum_and_rest(a, b)
+    ratio = gamma(m, a, precision) * gamma(m, b, precision) / gamma(m, total, precision)
+    return ratio - ratio * (lost * m.digamma(total))
+
+
+def log_beta(m, a, b, precision):
+    """log |B(a, b)|: Stirling's series are combined where parameters are large, so that nothing cancels."""
+    swap = a > b
+    p, q = m.where(swap, b, a), m.where(swap, a, b)
+    positive = p > 0.0
+    large, both = positive & (q >= LARGE_SHAPE), p >= LARGE_SHAPE
+    # Both parameters are small, or one is negative.
+    total = p + q
+    tiny = p < 1e-290
+    ratio = _beta_of_small(m, positive & ~large & ~tiny, p, q, precision)
+    small = m.where(positive & ~tiny, m.log(m.abs(ratio)), m.lgamma(p) + (m.lgamma(q) - m.lgamma(total)))
+    # One is large.
+    s, t = m.where(large, p, 1.0), m.where(large, m.where(q < INF, q, 1e300), LARGE_SHAPE)
+    quotient = s / t
+    rests = _stirling_rest(m, t) - _stirling_rest(m, s + t)
+    mixed = m.lgamma(s) + rests - (t + (s - 0.5)) * m.log1p(quotient) - s * (m.log(t) - 1.0)
+    # Both are.
+    s = m.where(both & large, s, LARGE_SHAPE)
+    quotient = s / t
+    rests = rests + _stirling_rest(m, s)
+    even = (s - 0.5) * (m.log(quotient) - m.log1p(quotient)) - t * m.log1p(quotient)
+    whole = HALF_LOG_TWO_PI - 0.5 * m.log(t) + rests + even
+    value = m.where(large, m.where(both, whole, mixed), small)
+    value = m.where(m.equal(q, INF) & positive, -INF, value)
+    return m.where(m.equal(a, a) & m.equal(b, b), value, NAN)
+
+
+def beta(m, a, b, precision):
+    """B(a, b)."""
+    total = a + b
+    sign = sign_of_gamma(m, a) * sign_of_gamma(m, b) * sign_of_gamma(m, total)
+    small = (m.abs(a) < 60.0) & (m.abs(b) < 60.0) & (a > 1e-100) & (b > 1e-100)
+    value = m.where(small, _beta_of_small(m, small, a, b, precision), sign * m.exp(log_beta(m, a, b, precision)))
+    pole = (a < 0.0) & m.equal(m.floor(a), a) | (b < 0.0) & m.equal(m.floor(b), b)
+    return m.where(m.equal(a, a) & m.equal(b, b) & ~pole, value, NAN)
+
+
+def poch(m, z, n, precision):
+    """gamma(z + n) / gamma(z): as a quotient where these are small, else by Stirling's series or logarithms."""
+    total, lost = _sum_and_rest(z, n)
+    at_pole, from_pole = (total <= 0.0) & m.equal(m.floor(total), total), (z <= 0.0) & m.equal(m.floor(z), z)
+    small = (m.abs(z) < 100.0) & (m.abs(total) < 100.0) & ~at_pole & ~from_pole
+    near = m.where(small, total, 1.0)
+    ratio = gamma(m, near, precision) / gamma(m, m.where(small, z, 1.0), precision)
+    ratio = ratio + ratio * (m.where(small, lost, 0.0) * m.digamma(near))
+    large = (z >= LARGE_SHAPE) & (total >= LARGE_SHAPE) & (total < INF)
+    s, t = m.where(large, z, LARGE_SHAPE), m.where(large, n, 0.0)
+    whole = s + t
+    rests = _stirling_rest(m, whole) - _stirling_rest(m, s)
+    log = (s - 0.5) * m.log1p(t / s) + t * (m.log(whole) - 1.0) + rests
+    apart = m.where(large | at_pole | from_pole, 1.5, total), m.where(large | at_pole | from_pole, 1.5, z)
+    log = m.where(large, log, m.lgamma(apart[0]) - m.lgamma(apart[1]))
+    value = m.where(small, ratio, sign_of_gamma(m, total) * sign_of_gamma(m, z) * m.exp(log))
+    value = m.where(from_pole, 0.0, m.where(at_pole, INF, value))
+    # Both are poles: (z)_n = (-1)^n (1 - z - n)_n, where gamma functions of positive numbers are.
+    both = from_pole & at_pole
+    p, q = m.where(both, 1.0 - z, 1.0), m.where(both, 1.0 - total, 1.0)
+    mirrored = m.exp(m.lgamma(p) - m.lgamma(q))
+    odd = ~m.equal(m.floor(n * 0.5) * 2.0, n)
+    value = m.where(both, m.where(odd, -mirrored, mirrored), value)
+    value = m.where(m.equal(n, 0.0), 1.0, value)
+    return m.where(m.equal(z, z) & m.equal(n, n), value, NAN)

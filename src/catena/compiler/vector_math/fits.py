@@ -1,0 +1,123 @@
+"""Computes the polynomials of `fitted.py`, by hand: `python -m catena.compiler.vector_math.fits > fitted.py`.
+
+Interpolation at Chebyshev points (Trefethen, "Approximation Theory and Approximation Practice", 2013, ch. 4), in
+60-digit arithmetic by mpmath, of the lowest degree whose error is below 2^-57 of the function. Each piece is a
+polynomial in t, which runs from -1 to 1 while the variable runs through its interval.
+"""
+
+import textwrap
+
+import mpmath as mp  # type: ignore[import-untyped]
+
+mp.mp.dps = 60
+HEAD = "Polynomials in t from -1 to 1, low power first, by pieces (low, high, coefficients); `fits.py` prints them."
+INDENT = " " * 8
+GOAL = mp.mpf(2) ** -57
+X0 = mp.findroot(mp.ei, 0.37)  # the zero of the exponential integral
+C0 = mp.findroot(mp.ci, 0.6)  # the first zero of the cosine integral
+
+
+def sici_parts(x):
+    """The auxiliary functions f and g of the sine and cosine integrals, DLMF 6.2.17-18."""
+    sine, cosine = mp.si(x) - mp.pi / 2, mp.ci(x)
+    return -sine * mp.cos(x) + cosine * mp.sin(x), -sine * mp.sin(x) - cosine * mp.cos(x)
+
+
+def fresnel_parts(x):
+    """Those of Fresnel's integrals, DLMF 7.5.3-4."""
+    s, c, angle = 0.5 - mp.fresnels(x), 0.5 - mp.fresnelc(x), mp.pi * x * x / 2
+    return s * mp.cos(angle) - c * mp.sin(angle), c * mp.cos(angle) + s * mp.sin(angle)
+
+
+def quantile(r):
+    """How far the normal quantile of exp(-r^2 / 2) lies above -r."""
+    p = mp.exp(-r * r / 2)
+    guess = -r + mp.log(2 * mp.pi * r * r) / (2 * r)
+    return mp.findroot(lambda x: mp.log(mp.ncdf(x) / p), guess) + r
+
+
+def of_inverse(function, power=1):
+    """As a function of x^-power; 0 is replaced by what is nearly so."""
+    return lambda u: function(mp.mpf(max(u, mp.mpf(10) ** -12)) ** (-mp.mpf(1) / power))
+
+
+def of_root(function, power):
+    return lambda u: function(mp.mpf(max(u, mp.mpf(10) ** -30)) ** (mp.mpf(1) / power))
+
+
+def two_pieces(function, bounds):
+    return [(function, *ends) for ends in zip(bounds, bounds[1:])]
+
+
+INVERSE = mp.mpf(1)
+# Name -> pieces: a function of the variable, and its interval. What the variable is stands where the table is used.
+FITS = {
+    "DAWSON": [(of_root(lambda x: mp.exp(-x * x) * mp.erfi(x) * mp.sqrt(mp.pi) / 2 / x, 2), 0, 1)],
+    "EXP1_SMALL": [(lambda x: mp.e1(max(x, mp.mpf(10) ** -40)) + mp.log(max(x, mp.mpf(10) ** -40)), 0, 1)],
+    "EXP1_LARGE": [(lambda q: mp.exp(3 * (1 + q) / (1 - q)) * mp.e1(3 * (1 + q) / (1 - q)) * (1 + 3 * (1 + q) / (1 - q))
+                    if q < 1 else mp.mpf(1), low, high) for low, high in ((-0.5, 0.25), (0.25, 1))],
+    "EI_SMALL": [(lambda x: (mp.ei(x) - mp.log(x / X0)) / (x - X0), low, high) for low, high in ((0.001, 3), (3, 6))],
+    "EI_LARGE": two_pieces(
+        of_inverse(lambda x: x * mp.exp(-x) * mp.ei(x)), (0, INVERSE / 40, INVERSE / 20, INVERSE / 10, INVERSE / 6)),
+    "SI": [(of_root(lambda x: mp.si(x) / x, 2), 0, 16)],
+    "CI": [(lambda x: (mp.ci(x) - mp.log(x / C0)) / (x - C0), 0.001, 4)],
+    "SICI_F": two_pieces(of_inverse(lambda x: x * sici_parts(x)[0], 2), (0, INVERSE / 64, INVERSE / 16)),
+    "SICI_G": two_pieces(of_inverse(lambda x: x * x * sici_parts(x)[1], 2), (0, INVERSE / 64, INVERSE / 16)),
+    "FRESNEL_S": [(of_root(lambda x: mp.fresnels(x) / x**3, 4), 0, 6.5536)],
+    "FRESNEL_C": [(of_root(lambda x: mp.fresnelc(x) / x, 4), 0, 6.5536)],
+    "FRESNEL_F": two_pieces(of_inverse(lambda x: x * fresnel_parts(x)[0], 4), (0, INVERSE / 40, INVERSE / 6.5536)),
+    "FRESNEL_G": two_pieces(of_inverse(lambda x: x**3 * fresnel_parts(x)[1], 4), (0, INVERSE / 40, INVERSE / 6.5536)),
+    "QUANTILE": two_pieces(quantile, (2.27, 3.5, 6, 12, 39)),
+    "GAMMA": [(mp.gamma, 2, 3)],
+}  # fmt: skip
+
+
+def interpolant(function, low, high, degree: int) -> list:
+    """Coefficients by powers of t, low power first."""
+    low, high = mp.mpf(low), mp.mpf(high)
+    count = degree + 1
+    nodes = [mp.cos(mp.pi * (k + mp.mpf(1) / 2) / count) for k in range(count)]
+    values = [function((low + high) / 2 + (high - low) / 2 * t) for t in nodes]
+    out, before, now = [mp.mpf(0)] * count, [mp.mpf(1)], [mp.mpf(0), mp.mpf(1)]
+    for j in range(count):
+        c = 2 * mp.fsum(v * mp.chebyt(j, t) for v, t in zip(values, nodes)) / count / (2 if j == 0 else 1)
+        polynomial = before if j == 0 else now
+        for k, p in enumerate(polynomial):
+            out[k] += c * p
+        if j:
+            doubled = [mp.mpf(0), *(2 * p for p in now)]
+            before, now = now, [d - (before[k] if k < len(before) else 0) for k, d in enumerate(doubled)]
+    return out
+
+
+def greatest_error(function, low, high, coefficients) -> mp.mpf:
+    worst = mp.mpf(0)
+    for k in range(1, 40):
+        t = mp.cos(mp.pi * (k + mp.mpf("0.37")) / 40)
+        want = function((mp.mpf(low) + high) / 2 + (mp.mpf(high) - low) / 2 * t)
+        worst = max(worst, abs(mp.polyval(coefficients[::-1], t) / want - 1))
+    return worst
+
+
+def fit(function, low, high) -> list:
+    for degree in range(6, 45, 2):
+        coefficients = interpolant(function, low, high, degree)
+        if greatest_error(function, low, high, coefficients) < GOAL:
+            return coefficients
+    raise ValueError(f"no polynomial of moderate degree between {low} and {high}")
+
+
+def main():
+    print(f'"""{HEAD}"""')
+    for name, pieces in FITS.items():
+        print(f"\n{name} = (")
+        for function, low, high in pieces:
+            numbers = ", ".join(repr(float(c)) for c in fit(function, low, high)) + ","
+            print(f"    ({float(low)!r}, {float(high)!r}, (")
+            print(textwrap.fill(numbers, 112, initial_indent=INDENT, subsequent_indent=INDENT, break_on_hyphens=False))
+            print("    )),")
+        print(")  # fmt: skip")
+
+
+if __name__ == "__main__":
+    main()

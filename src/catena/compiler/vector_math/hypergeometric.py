@@ -1,0 +1,256 @@
+"""Hypergeometric functions of real arguments: Kummer's M(a, b, x) and Gauss's F(a, b; c; x).
+
+Sources: NIST DLMF 13.2.39 (Kummer's transformation), 13.7.1-2 (large arguments), 15.8.1 (Pfaff's transformation),
+15.8.4 and 15.8.10 (around 1); Pearson, Olver and Porter, Numerical methods for the computation of the confluent and
+Gauss hypergeometric functions (2017), for the choice among them.
+
+Known imperfections: parameters above some hundreds, and negative ones of large size, lose digits where terms of a
+series cancel; so do differences c - a - b next to an integer, for x next to 1.
+"""
+
+import math
+
+from .factorials import gamma, sign_of_gamma
+
+INF, NAN = math.inf, math.nan
+TERMS = 20000.0
+FAR = 64.0  # from which on the asymptotic series of M has all digits, for moderate parameters
+
+
+def _is_pole(m, x):
+    """Whether x is a pole of the gamma function: a whole number that is not positive."""
+    return (x <= 0.0) & m.equal(m.floor(x), x)
+
+
+def _gamma_ratio(m, above: tuple, below: tuple, precision):
+    """The product of gamma functions over that of others, whose poles make it zero."""
+    small, zero, pole = above[0] < INF, above[0] > INF, above[0] > INF
+    for x in (*above, *below):
+        small = small & (m.abs(x) < 30.0)
+    for x in below:
+        zero = zero | _is_pole(m, x)
+    for x in above:
+        pole = pole | _is_pole(m, x)
+    product, log = m.like(above[0], 1.0), m.like(above[0], 0.0)
+    for x, top in (*((x, True) for x in above), *((x, False) for x in below)):
+        safe = m.where(_is_pole(m, x), 1.0, x)
+        value = gamma(m, m.where(small, safe, 1.0), precision)
+        product = product * value if top else product / value
+        product = m.where(small, product, sign_of_gamma(m, safe))
+        log = log + m.lgamma(safe) if top else log - m.lgamma(safe)
+    value = m.where(small, product, product * m.exp(log))
+    return m.where(pole, INF, m.where(zero, 0.0, value))
+
+
+# ------------------------------------------------------------------------------------------------------------
+# Kummer's function
+
+
+def _kummer_series(m, on, a, b, x, precision):
+    """The sum of (a)_k / (b)_k x^k / k!, and the greatest of its terms."""
+    a, b, x = m.where(on, a, 1.0), m.where(on, b, 1.0), m.where(on, x, 0.5)
+
+    def step(on, term, total, lost, peak, k):
+        term = m.where(on, term * ((a + k) / (b + k)) * (x / (k + 1.0)), term)
+        part = term - lost
+        new = total + part
+        total, lost = m.where(on, new, total), m.where(on, (new - total) - part, lost)
+        peak = m.where(on, m.maximum(peak, m.abs(term)), peak)
+        k = k + 1.0
+        settling = (k < m.abs(x)) | (b + k < 1.0) | (m.abs(term) > precision * 0.1 * m.abs(total))
+        return on & settling & (m.abs(term) > 0.0) & (k < TERMS) & (m.abs(total) < INF), term, total, lost, peak, k
+
+    one, zero = m.like(x, 1.0), m.like(x, 0.0)
+    _, _, total, lost, peak, _ = m.iterate(step, (on, one, one, zero, one, zero))
+    return total - lost, peak
+
+
+def _kummer_far(m, on, a, b, x, precision):
+    """The asymptotic series for large x, less its factor: the sum of (b - a)_k (1 - a)_k / (k! x^k)."""
+    p, q, x = m.where(on, b - a, 1.0), m.where(on, 1.0 - a, 1.0), m.where(on, x, 1e9)
+
+    def step(on, term, total, k):
+        new = term * ((p + k) * (q + k) / ((k + 1.0) * x))
+        smaller = m.abs(new) < m.abs(term)
+        term = m.where(on, new, term)
+        total = m.where(on & smaller, total + term, total)
+        return on & smaller & (m.abs(term) > precision * 0.1 * m.abs(total)), term, total, k + 1.0
+
+    one = m.like(x, 1.0)
+    return m.iterate(step, (on, one, one, m.like(x, 0.0)))[2]
+
+
+def hyp1f1(m, a, b, x, precision):
+    """M(a, b, x)."""
+    size = m.abs(x)
+    inside = (size < INF) & (m.abs(a) < INF) & (m.abs(b) < INF) & ~_is_pole(m, b)
+    polynomial = _is_pole(m, a) & (a > -200.0)
+    spread = m.maximum(m.abs((b - a) * (1.0 - a)), m.abs(a * (a - b + 1.0)))
+    far = inside & ~polynomial & (((size > FAR) & (size > 2.0 * spread + 10.0)) | (size > 700.0))
+    near = inside & ~far
+    # M(a, b, x) = exp(x) M(b - a, b, -x): whichever series has the lesser terms beside its sum.
+    c = b - a
+    direct, peak = _kummer_series(m, near, a, b, x, precision)
+    other, other_peak = _kummer_series(m, near & ~polynomial, c, b, -x, precision)
+    better = peak * m.abs(other) > other_peak * m.abs(direct)
+    half = m.exp(0.5 * m.where(near, x, 0.0))
+    value = m.where(better & ~polynomial, half * (half * other), direct)
+    # Beyond: with the roles of a and b - a exchanged where x is negative.
+    negative = x < 0.0
+    p, q = m.where(negative, c, a), m.where(negative, a, c)
+    series = _kummer_far(m, far, p, b, size, precision)
+    factor = _gamma_ratio(m, (m.where(far, b, 1.0),), (m.where(far, p, 1.0),), precision)
+    power = m.power(m.where(far, size, 1.0), -m.where(far, q, 0.0))
+    growth = m.exp(0.5 * m.where(far & ~negative, x, 0.0))
+    value = m.where(far, (factor * series * power * growth) * growth, value)
+    value = m.where(m.equal(a, 0.0) | m.equal(x, 0.0), 1.0, value)
+    value = m.where(m.equal(x, INF) & ~m.equal(a, 0.0), INF, value)
+    value = m.where(m.equal(x, -INF) & (a > 0.0), 0.0, value)
+    known = m.equal(a, a) & m.equal(b, b) & m.equal(x, x)
+    pole = _is_pole(m, b) & ~(polynomial & (a > b))
+    return m.where(known, m.where(pole, INF, m.where(_is_pole(m, b) & ~pole, _short(m, a, b, x), value)), NAN)
+
+
+def _short(m, a, b, x):
+    """The polynomial of a degree -a that ends before the pole of its coefficients."""
+    on = _is_pole(m, a) & _is_pole(m, b) & (a > b)
+    a, b = m.where(on, a, 0.0), m.where(on, b, -1.0)
+
+    def step(on, term, total, k):
+        term = term * ((a + k) / (b + k)) * (x / (k + 1.0))
+        total = m.where(on, total + term, total)
+        return on & (a + k + 1.0 < 0.0), term, total, k + 1.0
+
+    one = m.like(x, 1.0)
+    return m.iterate(step, (on & (a < 0.0), one, one, m.like(x, 0.0)))[2]
+
+
+# ------------------------------------------------------------------------------------------------------------
+# Gauss's function
+
+
+def _gauss_series(m, on, a, b, c, x, precision):
+    """The sum of (a)_k (b)_k / (c)_k x^k / k!."""
+    a, b, c, x = m.where(on, a, 1.0), m.where(on, b, 1.0), m.where(on, c, 1.0), m.where(on, x, 0.0)
+
+    def step(on, term, total, lost, k):
+        term = m.where(on, term * ((a + k) / (c + k)) * ((b + k) / (k + 1.0)) * x, term)
+        part = term - lost
+        new = total + part
+        total, lost = m.where(on, new, total), m.where(on, (new - total) - part, lost)
+        k = k + 1.0
+        ratio = (a + k) * (b + k) * x / ((c + k) * (k + 1.0))
+        growing = (m.abs(ratio) > 1.0) | (c + k < 1.0)
+        settling = growing | (m.abs(term) > precision * 0.1 * (1.0 - m.abs(x)) * m.abs(total))
+        return on & settling & (m.abs(term) > 0.0) & (k < TERMS) & (m.abs(total) < INF), term, total, lost, k
+
+    one, zero = m.like(x, 1.0), m.like(x, 0.0)
+    _, _, total, lost, _ = m.iterate(step, (on, one, one, zero, zero))
+    return total - lost
+
+
+def _around_one(m, on, a, b, c, y, precision):
+    """F(a, b; c; 1 - y) by two series in y, where s = c - a - b is no integer."""
+    s = c - a - b
+    a, b, c, s = m.where(on, a, 0.25), m.where(on, b, 0.25), m.where(on, c, 1.0), m.where(on, s, 0.5)
+    y = m.where(on, y, 0.0)
+    first = _gamma_ratio(m, (c, s), (c - a, c - b), precision)
+    second = _gamma_ratio(m, (c, -s), (a, b), precision)
+    low, high = (_gauss_series(m, on, *abc, y, precision) for abc in ((a, b, 1.0 - s), (c - a, c - b, 1.0 + s)))
+    return first * low + m.power(m.where(on, y, 1.0), s) * second * high
+
+
+def _around_one_whole(m, on, a, b, n, y, precision):
+    """F(a, b; a + b + n; 1 - y) for whole n >= 0, by logarithms (DLMF 15.8.10)."""
+    a, b, n, y = m.where(on, a, 0.5), m.where(on, b, 0.5), m.where(on, n, 0.0), m.where(on, y, 0.5)
+    c = a + b + n
+
+    def finite_step(on, term, total, k):
+        total = m.where(on, total + term, total)
+        term = term * ((a + k) * (b + k) / ((k + 1.0) * (1.0 - n + k))) * y
+        return on & (k + 1.0 < n), term, total, k + 1.0
+
+    one, zero = m.like(y, 1.0), m.like(y, 0.0)
+    finite = m.iterate(finite_step, (on & (n > 0.0), one, zero, zero))[2]
+    finite = m.where(n > 0.0, finite * _gamma_ratio(m, (m.where(n > 0.0, n, 1.0), c), (a + n, b + n), precision), 0.0)
+
+    def step(on, term, total, bracket, k):
+        part = term * bracket
+        total = m.where(on, total + part, total)
+        p, q = a + n + k, b + n + k
+        bracket = bracket + (1.0 / p + 1.0 / q - 1.0 / (k + 1.0) - 1.0 / (n + k + 1.0))
+        term = m.where(on, term * (p * q / ((k + 1.0) * (n + k + 1.0))) * y, term)
+        return on & (m.abs(part) > precision * 0.1 * m.abs(total)) & (k < TERMS), term, total, bracket, k + 1.0
+
+    start = m.log(y) - m.digamma(one) - m.digamma(n + 1.0) + m.digamma(a + n) + m.digamma(b + n)
+    total = m.iterate(step, (on, one, zero, start, zero))[2]
+    odd = ~m.equal(m.floor(n * 0.5) * 2.0, n)
+    front = _gamma_ratio(m, (c,), (a, b, n + 1.0), precision) * m.power(y, n)
+    return finite - m.where(odd, -front, front) * total
+
+
+NEAR_ONE = 0.9  # from which on the series in 1 - x is used
+CLOSE = 0.98  # up to which the series in x does where c - a - b is nearly an integer
+
+
+def _gauss(m, on, a, b, c, z, y, precision, by_logarithms: bool):
+    """F(a, b; c; z) for 0 <= z < 1 and y = 1 - z."""
+    s = c - a - b
+    nearest = m.floor(s + 0.5)
+    distance = m.abs(s - nearest)
+    whole = m.equal(distance, 0.0) if by_logarithms else distance > INF
+    # F(a, b; c; z) = (1 - z)^s F(c - a, c - b; c; z), which is a polynomial where c - a or c - b ends it.
+    short = _is_pole(m, c - a) | _is_pole(m, c - b)
+    factor = m.where(short, m.power(m.where(on & short, y, 1.0), m.where(on & short, s, 0.0)), 1.0)
+    p, q = m.where(short, c - a, a), m.where(short, c - b, b)
+    ends = _is_pole(m, p) | _is_pole(m, q)
+    near = on & (z > NEAR_ONE) & ~ends & ((distance > 0.05) | (z > CLOSE) & (distance > 0.0) | whole)
+    series = factor * _gauss_series(m, on & ~near, p, q, c, z, precision)
+    value = m.where(near, _around_one(m, near & ~whole, a, b, c, y, precision), series)
+    if not by_logarithms:
+        return value
+    negative = s < 0.0
+    p, q = m.where(negative, c - a, a), m.where(negative, c - b, b)
+    factor = m.where(negative, m.power(m.where(near & whole, y, 1.0), m.where(near & whole, s, 0.0)), 1.0)
+    return m.where(near & whole, factor * _around_one_whole(m, near & whole, p, q, m.abs(nearest), y, precision), value)
+
+
+def _hyp2f1(m, a, b, c, x, precision, by_logarithms: bool):
+    known = m.equal(a, a) & m.equal(b, b) & m.equal(c, c) & m.equal(x, x)
+    finite = (m.abs(a) < INF) & (m.abs(b) < INF) & (m.abs(c) < INF) & (m.abs(x) < INF)
+    ends_a, ends_b = _is_pole(m, a), _is_pole(m, b)
+    swap = ends_b & ~(ends_a & (a > b)) | ~ends_a & ~ends_b & (b < a)
+    a, b = m.where(swap, b, a), m.where(swap, a, b)  # a ends the series first, or is the lesser
+    polynomial = _is_pole(m, a)
+    pole = _is_pole(m, c) & ~(polynomial & (a > c))
+    on = known & finite & ~pole & (m.abs(c) > 0.0)
+    # Pfaff's transformation of negative arguments (1 - x)^-a F(a, c - b; c; x / (x - 1)).
+    negative = (x < -0.25) & ~polynomial
+    inside = on & (x < 1.0) & ~polynomial
+    y = 1.0 / (1.0 - m.where(inside & negative, x, 0.0))
+    z = m.where(negative, -x * y, x)
+    y = m.where(negative, y, 1.0 - x)
+    front = m.where(inside & negative, m.power(y, a), 1.0)
+    other = m.where(negative, c - b, b)
+    value = front * _gauss(m, inside, a, other, c, z, y, precision, by_logarithms)
+    terms = _gauss_series(m, on & polynomial, a, b, c, x, precision)
+    value = m.where(polynomial, terms, value)
+    s = c - a - b
+    converges = m.equal(x, 1.0) & (s > 0.0) & on
+    at_one = _gamma_ratio(m, tuple(m.where(converges, v, 1.0) for v in (c, s)),
+                          tuple(m.where(converges, v, 1.0) for v in (c - a, c - b)), precision)  # fmt: skip
+    value = m.where(m.equal(x, 1.0) & ~polynomial, m.where(s > 0.0, at_one, INF), value)
+    value = m.where((x > 1.0) & ~polynomial, INF, value)
+    value = m.where(pole, INF, value)
+    value = m.where(m.equal(x, 0.0) | m.equal(a, 0.0) | m.equal(b, 0.0), 1.0, value)
+    return m.where(known, value, NAN)
+
+
+def hyp2f1(m, a, b, c, x, precision):
+    """F(a, b; c; x) for x <= 1, and polynomials everywhere; infinite beyond."""
+    return _hyp2f1(m, a, b, c, x, precision, True)
+
+
+def hyp2f1_off_integers(m, a, b, c, x, precision):
+    """The same by formulas that hold around whole values of c - a - b too, and so have derivatives there."""
+    return _hyp2f1(m, a, b, c, x, precision, False)

@@ -1,0 +1,359 @@
+"""Integrals: Dawson's, exponential, sine, cosine and Fresnel integrals, the dilogarithm, the complex error function.
+
+Sources: NIST DLMF 6.2, 6.9, 6.12 (exponential, sine and cosine integrals), 7.5 (Fresnel integrals), 8.19 (E_n), 25.12
+(the dilogarithm, in powers of the logarithm after Debye); Cody and Thacher, Chebyshev approximations for the
+exponential integral Ei(x) (1969), for the pieces and the form around the zero; Al Azah and Chandler-Wilde, Computation
+of the complex error function using modified trapezoidal rules (2021). Polynomials are those of ``fits.py``.
+"""
+
+import math
+
+from . import fitted, tables
+from .incomplete import BERNOULLI
+
+INF, NAN = math.inf, math.nan
+STEPS = 2000.0  # of a continued fraction or series
+
+
+def horner(m, coefficients, x):
+    """The polynomial with these coefficients, low power first."""
+    result = m.fma(x, coefficients[-1], coefficients[-2])
+    for c in reversed(coefficients[:-2]):
+        result = m.fma(result, x, c)
+    return result
+
+
+def fitted_to(m, pieces, x):
+    """The polynomial of the piece in which ``x`` lies; the first and the last reach beyond their ends."""
+    result = None
+    for low, high, coefficients in pieces:
+        value = horner(m, coefficients, (x - (low + high) / 2) * (2 / (high - low)))
+        result = value if result is None else m.where(x > low, value, result)
+    return result
+
+
+def exp_of_square(m, x, factor: float):
+    """exp(factor x^2), with what is rounded off the square; ``factor`` is a power of two, or less zero."""
+    square = x * x
+    large = m.exp(factor * square)
+    lost = factor * m.product_error(x, x, m.where(square < INF, square, 1.0))
+    return m.where((large < INF) & (square < INF), large + large * lost, large)
+
+
+# ------------------------------------------------------------------------------------------------------------
+# Error functions
+
+
+FAR = 25.0  # from which on the asymptotic series of erfcx has all digits
+ASYMPTOTIC = tuple((-1) ** k * math.prod(range(1, 2 * k, 2)) / 2**k / math.sqrt(math.pi) for k in range(9))
+
+
+def erfcx(m, x, precision):
+    """exp(x^2) erfc(x)."""
+    a = m.abs(x)
+    b = m.where(a < FAR, a, FAR)
+    near = horner(m, tables.ERFC["double"], (b - 3.0) / (b + 3.0)) / (2.0 * b + 1.0)
+    inverse = 1.0 / m.maximum(a, FAR)
+    far = inverse * horner(m, ASYMPTOTIC, inverse * inverse)
+    tail = m.where(a < FAR, near, far)
+    small = m.where(a < 0.5, x, 0.5)
+    around_zero = exp_of_square(m, small, 1.0) * m.erfc(small)
+    negative = 2.0 * exp_of_square(m, m.where(x < 0.0, x, -1.0), 1.0) - tail
+    return m.where(a < 0.5, around_zero, m.where(x < 0.0, negative, m.where(m.equal(x, x), tail, NAN)))
+
+
+SPACING = math.sqrt(math.pi / 12)
+MIDPOINTS = tuple(SPACING * (k + 0.5) for k in range(12))
+MULTIPLES = tuple(SPACING * (k + 1) for k in range(12))
+
+
+def _faddeeva_in_quadrant(m, x, y):
+    """w(x + iy) = exp(-z^2) erfc(-iz) for x, y >= 0: the trapezoidal or the midpoint rule, that whose poles are farther
+    away, with its error added (Al Azah and Chandler-Wilde 2021).
+    """
+    phase = x * (1 / SPACING)
+    phase = phase - m.floor(phase)
+    trapezoidal = (phase >= 0.25) & (phase <= 0.75)
+    real, imag, both = m.like(x, 0.0), m.like(x, 0.0), 2.0 * x * y
+    for middle, multiple in zip(MIDPOINTS, MULTIPLES):
+        node = m.where(trapezoidal, m.like(x, multiple), middle)
+        weight = m.where(trapezoidal, m.like(x, math.exp(-(multiple**2))), math.exp(-(middle**2)))
+        a = (x - node) * (x + node) - y * y
+        part = weight / (a * a + both * both)
+        real, imag = real + part * a, imag - part * both
+    scale = 2 * SPACING / math.pi
+    real, imag = -(scale * (y * real + x * imag)), scale * (x * real - y * imag)
+    norm = x * x + y * y
+    pole = m.where(trapezoidal, SPACING / math.pi / m.where(trapezoidal, norm, 1.0), 0.0)
+    real, imag = real + pole * y, imag + pole * x
+    # 2 E exp(-z^2 + i theta) / (E exp(i theta) +- 1)
+    theta, e = x * (2 * math.pi / SPACING), m.exp(y * (-2 * math.pi / SPACING))
+    cosine, sine = e * m.cos(theta), e * m.sin(theta)
+    below = cosine + m.where(trapezoidal, m.like(x, -1.0), 1.0)
+    size = 2.0 * _exp_of_difference(m, x, y) / (below * below + sine * sine)
+    real_up, imag_up = cosine * below + sine * sine, sine * below - cosine * sine
+    c, s = m.cos(both), m.sin(both)
+    wanted = (y < x) | (y < math.pi / SPACING)
+    more_real, more_imag = size * (real_up * c + imag_up * s), size * (imag_up * c - real_up * s)
+    return m.where(wanted, real + more_real, real), m.where(wanted, imag + more_imag, imag)
+
+
+def _exp_of_difference(m, x, y):
+    """exp(y^2 - x^2), with what is rounded off the squares and their difference."""
+    p, q = y * y, x * x
+    d = p - q
+    back = d - p
+    lost = (p - (d - back)) - (q + back)
+    return m.exp(d) * (1.0 + (lost + m.product_error(y, y, p) - m.product_error(x, x, q)))
+
+
+LAPLACE = 2e4  # from which on two terms of Laplace's continued fraction have all digits
+
+
+def _faddeeva(m, x, y):
+    """w(x + iy) in the whole plane, by its symmetries (DLMF 7.4)."""
+    a, b = m.abs(x), m.abs(y)
+    large = m.maximum(a, b) > LAPLACE
+    real, imag = _faddeeva_in_quadrant(m, m.where(large, 1.0, a), m.where(large, 1.0, b))
+    scale = 1.0 / m.where(large, m.maximum(a, b), 1.0)
+    u, v = m.where(large, a, 1.0) * scale, m.where(large, b, 1.0) * scale
+    both_infinite = m.equal(a, INF) & m.equal(b, INF)
+    u, v = m.where(both_infinite, 1.0, m.where(m.equal(a, INF), 1.0, u)), m.where(m.equal(b, INF), 1.0, v)
+    small = 0.5 * (scale * scale) / (u * u + v * v)
+    u, v = u - small * u, v + small * v  # i / sqrt(pi) / (z - 1 / (2 z)), divided by the scale
+    front = scale * (1 / math.sqrt(math.pi)) / (u * u + v * v)
+    real, imag = m.where(large, front * v, real), m.where(large, front * u, imag)
+    imag = m.where(x < 0.0, -imag, imag)
+    below = y < 0.0
+    p, q = m.where(below & ~large, x, 0.0), m.where(below & ~large, y, 0.0)
+    reflection, angle = 2.0 * _exp_of_difference(m, p, q), 2.0 * p * q
+    real = m.where(below, reflection * m.cos(angle) - real, real)
+    imag = m.where(below, imag - reflection * m.sin(angle), imag)
+    beyond = below & large
+    growth = m.where(beyond & (b > a), INF, 0.0)
+    real = m.where(beyond, m.where(b > a, growth, real), real)
+    known = m.equal(x, x) & m.equal(y, y)
+    return m.where(known, real, NAN), m.where(known, imag, NAN)
+
+
+def faddeeva_real(m, x, y, precision):
+    """The real part of w(x + iy)."""
+    return _faddeeva(m, x, y)[0]
+
+
+def faddeeva_imag(m, x, y, precision):
+    """Its imaginary part."""
+    return _faddeeva(m, x, y)[1]
+
+
+def dawsn(m, x, precision):
+    """exp(-x^2) times the integral of exp(t^2) from 0 to x: a multiple of the imaginary part of w(x)."""
+    a = m.abs(x)
+    small = x * fitted_to(m, fitted.DAWSON, m.where(a < 1.0, x * x, 1.0))
+    b = m.where(a < LAPLACE, a, LAPLACE)
+    _, imag = _faddeeva_in_quadrant(m, m.maximum(b, 1.0), m.like(x, 0.0))
+    inverse = 1.0 / m.maximum(a, 1.0)
+    far = 0.5 * inverse + 0.25 * inverse * (inverse * inverse)
+    large = m.where(a < LAPLACE, imag * (math.sqrt(math.pi) / 2), far)
+    return m.where(a < 1.0, small, m.where(x < 0.0, -large, large))
+
+
+# ------------------------------------------------------------------------------------------------------------
+# Exponential, sine and cosine integrals
+
+EI_ZERO, EI_ZERO_LOW = 0.3725074107813666, 1.3140183414386028e-17
+CI_ZERO, CI_ZERO_LOW = 0.6165054856207163, -4.209920321433186e-17
+
+
+def _exp1_of_positive(m, x):
+    small = m.where(x < 1.0, x, 1.0)
+    near = fitted_to(m, fitted.EXP1_SMALL, small) - m.log(small)
+    far = m.where(x < 800.0, m.maximum(x, 1.0), 800.0)
+    beyond = m.exp(-far) * fitted_to(m, fitted.EXP1_LARGE, (far - 3.0) / (far + 3.0)) / (far + 1.0)
+    return m.where(x < 1.0, near, m.where(x < 800.0, beyond, 0.0))
+
+
+def exp1(m, x, precision):
+    """E1(x), NaN for negative x."""
+    value = _exp1_of_positive(m, m.where(x > 0.0, x, 1.0))
+    return m.where(x > 0.0, value, m.where(m.equal(x, 0.0), INF, NAN))
+
+
+def _log_over(m, x, distance, zero: float):
+    """log(x / zero), with all digits around the zero, from which x is ``distance`` away."""
+    near = m.abs(distance) < zero / 2
+    return m.where(near, m.log1p(m.where(near, distance, 0.0) / zero), m.log(x / zero))
+
+
+def expi(m, x, precision):
+    """Ei(x)."""
+    a = m.maximum(x, 0.0)
+    small = m.where((a > 0.0) & (a < 6.0), a, 6.0)
+    distance = (small - EI_ZERO) - EI_ZERO_LOW
+    around = _log_over(m, small, distance, EI_ZERO) + distance * fitted_to(m, fitted.EI_SMALL, small)
+    b = m.where(a > 6.0, m.where(a < 800.0, a, 800.0), 6.0)
+    series = fitted_to(m, fitted.EI_LARGE, 1.0 / b) / b
+    half = m.exp(m.where(b > 700.0, b * 0.5, b))
+    large = m.where(b > 700.0, half * (half * series), half * series)
+    value = m.where(a < 6.0, around, large)
+    value = m.where(x < 0.0, -_exp1_of_positive(m, m.where(x < 0.0, -x, 1.0)), value)
+    value = m.where(m.equal(x, 0.0), -INF, m.where(m.equal(x, INF), INF, value))
+    return m.where(m.equal(x, x), value, NAN)
+
+
+def _sine_and_cosine_parts(m, a):
+    """f(a) and g(a), DLMF 6.2.17-18, for a >= 4."""
+    inverse = 1.0 / a
+    u = inverse * inverse
+    return inverse * fitted_to(m, fitted.SICI_F, u), u * fitted_to(m, fitted.SICI_G, u)
+
+
+def _ends(m, a):
+    """The argument where it is small, where it is large, and what trigonometric functions are taken of."""
+    large = m.where(a > 4.0, a, 4.0)
+    return m.where(a < 4.0, a, 4.0), large, m.where(large < INF, large, 0.0)
+
+
+def sine_integral(m, x, precision):
+    """Si(x)."""
+    a = m.abs(x)
+    small, large, angle = _ends(m, a)
+    f, g = _sine_and_cosine_parts(m, large)
+    far = math.pi / 2 - (f * m.cos(angle) + g * m.sin(angle))
+    near = x * fitted_to(m, fitted.SI, small * small)
+    return m.where(a < 4.0, near, m.where(m.equal(x, x), m.where(x < 0.0, -far, far), NAN))
+
+
+def cosine_integral(m, x, precision):
+    """Ci(x), NaN for negative x."""
+    small, large, angle = _ends(m, m.where(x > 0.0, x, 1.0))
+    f, g = _sine_and_cosine_parts(m, large)
+    distance = (small - CI_ZERO) - CI_ZERO_LOW
+    near = _log_over(m, small, distance, CI_ZERO) + distance * fitted_to(m, fitted.CI, small)
+    value = m.where(x < 4.0, near, f * m.sin(angle) - g * m.cos(angle))
+    return m.where(x > 0.0, value, m.where(m.equal(x, 0.0), -INF, NAN))
+
+
+def expn(m, n, x, precision):
+    """E_n(x): the power series up to 1 (DLMF 8.19.8), the continued fraction beyond (8.19.17)."""
+    proper_x = (x > 0.0) & (x < INF)
+    series, on = x <= 1.0, proper_x & (n > 0.0)
+    value = m.where(series, _expn_series(m, on & series, n, x, precision), 0.0)
+    value = m.where(series, value, _expn_fraction(m, on & ~series, n, x, precision))
+    down = m.where(proper_x & (n <= 0.0) & (n > -LEAST_ORDER), -n, 0.0)
+    value = m.where((n <= 0.0) & (n > -LEAST_ORDER), _expn_downwards(m, down, m.where(proper_x, x, 1.0)), value)
+    at_zero = m.where(n > 1.0, 1.0 / m.where(n > 1.0, n - 1.0, 1.0), INF)
+    value = m.where(m.equal(x, 0.0), at_zero, m.where(m.equal(x, INF), 0.0, value))
+    return m.where((n > -LEAST_ORDER) & (x >= 0.0), value, NAN)
+
+
+LEAST_ORDER = 1000.0
+
+
+def _expn_downwards(m, count, x):
+    """E_(-count)(x) for whole counts, from E_0 by E_(n-1) = (exp(-x) + (1 - n) E_n) / x, DLMF 8.19.12."""
+    front = m.exp(-x)
+
+    def step(on, value, k):
+        k = k + 1.0
+        value = m.where(on, (front + k * value) / x, value)
+        return on & (k < count), value, k
+
+    return m.iterate(step, (count > 0.0, front / x, m.like(x, 0.0)))[1]
+
+
+def _expn_series(m, on, n, x, precision):
+    n, x = m.where(on, n, 1.0), m.where(on, x, 0.5)
+    less = n - 1.0
+    odd = ~m.equal(m.floor(less * 0.5), less * 0.5)
+    front = m.exp(less * m.log(x) - m.lgamma(n)) * (m.digamma(n) - m.log(x))
+    start = m.where(m.equal(n, 1.0), m.like(x, 0.0), 1.0 / m.where(m.equal(n, 1.0), 1.0, less))
+
+    def step(on, term, total, k):
+        k = k + 1.0
+        term = term * -x / k
+        part = term / m.where(m.equal(k, less), 1.0, k - less)
+        total = m.where(on & ~m.equal(k, less), total - part, total)
+        return on & ((m.abs(part) > precision * 0.1 * m.abs(total)) | (k <= less) & (k < 40.0)), term, total, k
+
+    one = m.like(x, 1.0)
+    total = m.iterate(step, (on, one, start, m.like(x, 0.0)))[2]
+    return total + m.where(odd, -front, front)
+
+
+def _expn_fraction(m, on, n, x, precision):
+    n, x = m.where(on, n, 1.0), m.where(on, x, 2.0)
+    first = 1.0 / (x + n)
+
+    def step(on, b, d, part, h, k):
+        """The next convergent is greater by a term that never cancels (Steed's evaluation)."""
+        k, b = k + 1.0, b + 2.0
+        factor = k * (n - 1.0 + k)
+        new = 1.0 / (b - factor * d)
+        part = m.where(on, part * (factor * d * new), part)
+        d, h = m.where(on, new, d), m.where(on, h + part, h)
+        return on & (part > precision * 0.1 * h) & (k < STEPS), b, d, part, h, k
+
+    h = m.iterate(step, (on, x + n, first, first, first, m.like(x, 0.0)))[4]
+    return h * m.exp(-x)
+
+
+# ------------------------------------------------------------------------------------------------------------
+# Fresnel integrals
+
+
+def _fresnel_parts(m, x):
+    """|x|, and for x >= 1.6 the functions f and g (DLMF 7.5.2) with the cosine and sine of pi x^2 / 2."""
+    a = m.abs(x)
+    b = m.where(a < 1e17, m.maximum(a, 1.6), 1e17)
+    square = b * b
+    lost = m.product_error(b, b, square)
+    turns = (square - 4.0 * m.floor(square * 0.25)) + (lost - 4.0 * m.floor(lost * 0.25))
+    angle = turns * (math.pi / 2)
+    inverse = 1.0 / b
+    u = inverse * inverse
+    f = inverse * fitted_to(m, fitted.FRESNEL_F, u * u)
+    g = inverse * u * fitted_to(m, fitted.FRESNEL_G, u * u)
+    return a, f, g, m.cos(angle), m.sin(angle)
+
+
+def _odd(m, x, a, near, far):
+    return m.where(a < 1.6, near, m.where(m.equal(x, x), m.where(x < 0.0, -far, far), NAN))
+
+
+def fresnel_s(m, x, precision):
+    """S(x), the integral of sin(pi t^2 / 2)."""
+    a, f, g, cosine, sine = _fresnel_parts(m, x)
+    square = m.where(a < 1.6, x * x, 1.0)
+    near = x * square * fitted_to(m, fitted.FRESNEL_S, square * square)
+    return _odd(m, x, a, near, 0.5 - (f * cosine + g * sine))
+
+
+def fresnel_c(m, x, precision):
+    """C(x), the integral of cos(pi t^2 / 2)."""
+    a, f, g, cosine, sine = _fresnel_parts(m, x)
+    square = m.where(a < 1.6, x * x, 1.0)
+    near = x * fitted_to(m, fitted.FRESNEL_C, square * square)
+    return _odd(m, x, a, near, 0.5 + (f * sine - g * cosine))
+
+
+# ------------------------------------------------------------------------------------------------------------
+# The dilogarithm
+
+DEBYE = tuple(b / (2 * k + 1) for k, b in enumerate(BERNOULLI[:9], 1))  # B(2k) / (2k + 1)!
+
+
+def spence(m, x, precision):
+    """Li2(1 - x): with w = -log(x), w - w^2 / 4 + ... around 1, elsewhere by reflection and inversion."""
+    low, high = x < 0.5, x > 2.0
+    inner = m.where(low, x, m.where(high, 1.0 / m.where(high, x, 1.0), 0.5))
+    other = m.log1p(-inner)
+    log = m.log(m.where(x > 0.0, x, 1.0))
+    w = 0.0 - m.where(low | high, other, log)
+    square = w * w
+    series = w * (1.0 + square * horner(m, DEBYE, square)) - 0.25 * square
+    sixth = math.pi**2 / 6
+    value = m.where(low, sixth - log * other - series, series)
+    value = m.where(high, series - sixth - log * (0.5 * log + other), value)
+    value = m.where(m.equal(x, INF), -INF, value)
+    return m.where(x > 0.0, value, m.where(m.equal(x, 0.0), sixth, NAN))

@@ -1,0 +1,85 @@
+"""The normal distribution: its function, the logarithm and the inverse of it, and Owen's T function.
+
+Sources: NIST DLMF 7.12 (erfc); Owen, Tables for computing bivariate normal probabilities (1956), for the reflection of
+T; Patefield and Tandy, Fast and accurate calculation of Owen's T function (2000), who compare quadratures of its
+integral. Polynomials are those of ``fits.py``.
+"""
+
+import math
+
+import numpy as np
+
+from . import fitted
+from .integrals import erfcx, exp_of_square, fitted_to
+
+INF, NAN = math.inf, math.nan
+ROOT_HALF = math.sqrt(0.5)
+
+
+def ndtr(m, x, precision):
+    """The distribution function."""
+    low = x < -1.0
+    tail = m.where(low, x, -1.0)
+    scaled = erfcx(m, tail * -ROOT_HALF, precision)
+    far = 0.5 * exp_of_square(m, tail, -0.5) * m.where(m.equal(tail, -INF), 0.0, scaled)
+    return m.where(low, far, 0.5 * m.erfc(m.where(low, 0.0, x) * -ROOT_HALF))
+
+
+def log_ndtr(m, x, precision):
+    """Its logarithm, also where it is zero."""
+    low = x < -1.0
+    tail = m.where(low, x, -1.0)
+    square = 0.5 * tail * tail
+    far = m.log(0.5 * erfcx(m, tail * -ROOT_HALF, precision)) - square
+    near = m.log1p(-ndtr(m, m.where(low, 0.0, -x), precision))
+    return m.where(low, m.where(m.equal(square, INF), -INF, far), near)
+
+
+CENTRE = 0.425  # of p - 1/2, up to which the inverse error function serves
+
+
+def ndtri(m, p, precision):
+    """The quantile of probability ``p``."""
+    q = p - 0.5
+    centre = m.abs(q) <= CENTRE
+    middle = math.sqrt(2.0) * m.erf_inv(2.0 * m.where(centre, q, 0.0))
+    tail = m.where(q > 0.0, 1.0 - p, p)
+    proper = (tail > 0.0) & ~centre
+    r = m.sqrt(-2.0 * m.log(m.where(proper, tail, 0.05)))
+    far = fitted_to(m, fitted.QUANTILE, r) - r
+    value = m.where(centre, middle, m.where(q > 0.0, -far, far))
+    value = m.where(m.equal(p, 0.0), -INF, m.where(m.equal(p, 1.0), INF, value))
+    return m.where((p >= 0.0) & (p <= 1.0), value, NAN)
+
+
+NODES, WEIGHTS = (v.tolist() for v in np.polynomial.legendre.leggauss(32))
+WIDTH = 8.6  # beyond which exp(-t^2 / 2) is nothing beside its integral
+
+
+def _owens_integral(m, h, a):
+    """T(h, a) for 0 <= a <= 1: the integral of exp(-h^2 (1 + x^2) / 2) / (1 + x^2) over [0, a], where it counts."""
+    end = m.where(h * a > WIDTH, WIDTH / m.where(h > 1.0, h, 1.0), a)
+    total, half = m.like(h, 0.0), 0.5 * end
+    for node, weight in zip(NODES, WEIGHTS):
+        x = half * (1.0 + node)
+        u = h * x
+        total = total + weight * m.exp(-0.5 * (u * u)) / (1.0 + x * x)
+    return exp_of_square(m, h, -0.5) * total * half / (2.0 * math.pi)
+
+
+def owens_t(m, h, a, precision):
+    """T(h, a), even in h and odd in a; beyond a = 1 by reflection, whose terms are no greater than the result."""
+    g, b = m.abs(h), m.abs(a)
+    g = m.where(g < 100.0, g, 100.0)  # where it is zero
+    steep = b > 1.0
+    product = m.where(steep, g * m.where(steep & (b < INF), b, 1.0), g)
+    product = m.where(m.equal(b, INF) & (g > 0.0), INF, product)
+    inner = _owens_integral(
+        m, m.where(product < 100.0, product, 100.0), m.where(steep, 1.0 / m.where(steep, b, 1.0), b)
+    )
+    one = ndtr(m, -g, precision)
+    other = ndtr(m, -product, precision)
+    outer = 0.5 * one + other * (0.5 - one) - inner
+    value = m.where(steep, outer, inner)
+    value = m.where(a < 0.0, -value, value)
+    return m.where(m.equal(h, h) & m.equal(a, a), value, NAN)

@@ -1,0 +1,183 @@
+"""The primitives of the special functions: each an algorithm of the compiler's library, with its derivatives.
+
+Eagerly they are loops of compiled code, as the special functions of ``lax`` are; in programs they are calls of the same
+code. Where there is no compiler, NumPy runs the same algorithms. Floats are rounded once, from doubles.
+"""
+
+import math
+
+from catena.core.lazy import LazyModule
+from catena.core.primitive import NoRule
+from catena.core.zeros import get_aval
+from catena.lax.arithmetic import add, div, mul, neg, sub
+from catena.lax.comparison import eq, select
+from catena.lax.elementwise import FLOAT, WIDER_WITH_HALF, elementwise
+from catena.lax.powers import square
+from catena.lax.special import digamma, erf
+from catena.lax.structure import broadcast_to, like
+from catena.lax.transcendental import cos, exp, log1p, sin
+
+algorithms = LazyModule("catena.compiler.vector_math.algorithms")
+mathematics = LazyModule("catena.compiler.vector_math.mathematics")
+
+ROOT_PI, ROOT_TWO_PI = math.sqrt(math.pi), math.sqrt(2 * math.pi)
+
+
+def special(name: str, *tangents):
+    """The primitive of an algorithm; ``tangents``: a rule an operand, as `elementwise` takes them."""
+
+    def evaluate(*xs):
+        found = mathematics.evaluated(algorithms.ALGORITHMS[name], *xs)
+        return found.astype(xs[0].dtype, copy=False)
+
+    return elementwise(name, evaluate, FLOAT, *tangents, wider=WIDER_WITH_HALF)
+
+
+def times(x, number: float):
+    return mul(like(x, number), x)
+
+
+def plus(x, number: float):
+    return add(x, like(x, number))
+
+
+def safe(x, bad, replacement: float):
+    """``x``, but for the elements where ``bad``."""
+    return select(bad, broadcast_to(like(x, replacement), get_aval(x).shape), x)
+
+
+# ------------------------------------------------------------------------------------------------------------
+# Gamma and beta functions
+
+
+def _by_parameter(t, a, b, y):
+    """log B(a, b) by a."""
+    return mul(t, sub(digamma(a), digamma(add(a, b))))
+
+
+gamma_p = special("gamma", lambda t, x, y: mul(t, mul(y, digamma(x))))
+log_beta_p = special(
+    "log_beta", lambda t, a, b, y: _by_parameter(t, a, b, y), lambda t, a, b, y: _by_parameter(t, b, a, y)
+)
+poch_p = special(
+    "poch",
+    lambda t, z, m, y: mul(t, mul(y, sub(digamma(add(z, m)), digamma(z)))),
+    lambda t, z, m, y: mul(t, mul(y, digamma(add(z, m)))),
+)
+riemann_zeta_p = special("riemann_zeta", lambda t, x, y: mul(t, riemann_zeta_slope_p.bind(x)))
+riemann_zeta_slope_p = special(
+    "riemann_zeta_slope", NoRule("second derivatives of the zeta function are not available")
+)
+beta_p = special(
+    "beta",
+    lambda t, a, b, y: mul(y, _by_parameter(t, a, b, y)),
+    lambda t, a, b, y: mul(y, _by_parameter(t, b, a, y)),
+)
+
+# ------------------------------------------------------------------------------------------------------------
+# Modified Bessel functions
+
+i0_p = special("bessel_i0", lambda t, x, y: mul(t, i1_p.bind(x)))
+i1_p = special("bessel_i1", lambda t, x, y: mul(t, sub(i0_p.bind(x), _over(y, x))))
+
+
+def _over(y, x):
+    """I1(x) / x, 1/2 at 0."""
+    zero = eq(x, like(x, 0))
+    return safe(div(y, safe(x, zero, 1)), zero, 0.5)
+
+
+# ------------------------------------------------------------------------------------------------------------
+# The normal distribution and error functions
+
+
+def _density(x, factor: float = 1 / ROOT_TWO_PI):
+    return times(exp(times(square(x), -0.5)), factor)
+
+
+ndtr_p = special("ndtr", lambda t, x, y: mul(t, _density(x)))
+log_ndtr_p = special(
+    "log_ndtr", lambda t, x, y: div(times(t, math.sqrt(2 / math.pi)), erfcx_p.bind(times(x, -math.sqrt(0.5)))),
+)  # fmt: skip
+ndtri_p = special("ndtri", lambda t, x, y: mul(t, times(exp(times(square(y), 0.5)), ROOT_TWO_PI)))
+owens_t_p = special(
+    "owens_t",
+    lambda t, h, a, y: mul(t, mul(_density(h, -0.5 / ROOT_TWO_PI), erf(times(mul(a, h), math.sqrt(0.5))))),
+    lambda t, h, a, y: mul(t, div(
+        exp(times(mul(square(h), plus(square(a), 1)), -0.5)), times(plus(square(a), 1), 2 * math.pi))),
+)  # fmt: skip
+erfcx_p = special("erfcx", lambda t, x, y: mul(t, sub(times(mul(x, y), 2), like(x, 2 / ROOT_PI))))
+dawsn_p = special("dawsn", lambda t, x, y: mul(t, sub(like(x, 1), times(mul(x, y), 2))))
+
+# w' = -2 z w + 2 i / sqrt(pi), and w is holomorphic.
+
+
+def _slope_of_real(x, y, u, v):
+    return times(sub(mul(x, u), mul(y, v)), -2)
+
+
+def _slope_of_imag(x, y, u, v):
+    return plus(times(add(mul(x, v), mul(y, u)), -2), 2 / ROOT_PI)
+
+
+faddeeva_real_p = special(
+    "faddeeva_real",
+    lambda t, x, y, u: mul(t, _slope_of_real(x, y, u, faddeeva_imag_p.bind(x, y))),
+    lambda t, x, y, u: neg(mul(t, _slope_of_imag(x, y, u, faddeeva_imag_p.bind(x, y)))),
+)
+faddeeva_imag_p = special(
+    "faddeeva_imag",
+    lambda t, x, y, v: mul(t, _slope_of_imag(x, y, faddeeva_real_p.bind(x, y), v)),
+    lambda t, x, y, v: mul(t, _slope_of_real(x, y, faddeeva_real_p.bind(x, y), v)),
+)
+
+# ------------------------------------------------------------------------------------------------------------
+# Integrals
+
+
+def _cardinal_sine(x):
+    zero = eq(x, like(x, 0))
+    return safe(div(sin(x), safe(x, zero, 1)), zero, 1)
+
+
+def _expn_slope(t, n, x, y):
+    """-E_(n-1)(x)."""
+    return neg(mul(t, expn_p.bind(sub(n, like(n, 1)), x)))
+
+
+def _dilogarithm_slope(x):
+    """log(x) / (1 - x), -1 at 1."""
+    distance = plus(x, -1)
+    one = eq(distance, like(x, 0))
+    return safe(neg(div(log1p(distance), safe(distance, one, 1))), one, -1)
+
+
+exp1_p = special("exp1", lambda t, x, y: neg(mul(t, div(exp(neg(x)), x))))
+expi_p = special("expi", lambda t, x, y: mul(t, div(exp(x), x)))
+expn_p = special("expn", None, _expn_slope)
+sine_integral_p = special("sine_integral", lambda t, x, y: mul(t, _cardinal_sine(x)))
+cosine_integral_p = special("cosine_integral", lambda t, x, y: mul(t, div(cos(x), x)))
+fresnel_s_p = special("fresnel_s", lambda t, x, y: mul(t, sin(times(square(x), math.pi / 2))))
+fresnel_c_p = special("fresnel_c", lambda t, x, y: mul(t, cos(times(square(x), math.pi / 2))))
+spence_p = special("spence", lambda t, x, y: mul(t, _dilogarithm_slope(x)))
+
+# ------------------------------------------------------------------------------------------------------------
+# Hypergeometric functions
+
+ONCE = NoRule("second derivatives by a parameter of a hypergeometric function are not available")
+hyp1f1_by_a_p, hyp1f1_by_b_p = (special(f"hyp1f1_by_{name}", ONCE) for name in "ab")
+hyp2f1_by_a_p, hyp2f1_by_b_p, hyp2f1_by_c_p = (special(f"hyp2f1_by_{name}", ONCE) for name in "abc")
+
+hyp1f1_p = special(
+    "hyp1f1",
+    lambda t, a, b, x, y: mul(t, hyp1f1_by_a_p.bind(a, b, x)),
+    lambda t, a, b, x, y: mul(t, hyp1f1_by_b_p.bind(a, b, x)),
+    lambda t, a, b, x, y: mul(t, mul(div(a, b), hyp1f1_p.bind(plus(a, 1), plus(b, 1), x))),
+)
+hyp2f1_p = special(
+    "hyp2f1",
+    lambda t, a, b, c, x, y: mul(t, hyp2f1_by_a_p.bind(a, b, c, x)),
+    lambda t, a, b, c, x, y: mul(t, hyp2f1_by_b_p.bind(a, b, c, x)),
+    lambda t, a, b, c, x, y: mul(t, hyp2f1_by_c_p.bind(a, b, c, x)),
+    lambda t, a, b, c, x, y: mul(t, mul(div(mul(a, b), c), hyp2f1_p.bind(plus(a, 1), plus(b, 1), plus(c, 1), x))),
+)

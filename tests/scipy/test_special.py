@@ -1,0 +1,329 @@
+"""The special functions: values beside mpmath, derivatives beside differences, edges, dtypes and refusals."""
+
+import mpmath as mp
+import numpy as np
+import pytest
+
+import catena
+from catena import numpy as jnp
+from catena.compiler.vector_math import algorithms, dual, hypergeometric, mathematics
+from catena.scipy import special
+
+mp.mp.dps = 80
+
+
+def w(x, y):
+    z = mp.mpc(x, y)
+    return mp.exp(-z * z) * mp.erfc(-1j * z)
+
+
+def owen(h, a):
+    return mp.quad(lambda x: mp.exp(-h * h * (1 + x * x) / 2) / (1 + x * x), [0, a / 2, a]) / (2 * mp.pi)
+
+
+# Function, what it is, columns of arguments, units in the last place of doubles.
+CASES = {
+    "gamma": (mp.gamma, [(0.5, 3.7, 11.9, 12.1, 170.6, -0.5, -11.5, -60.3, 1e-30)], 8),
+    "gammaln": (lambda x: mp.log(abs(mp.gamma(x))), [(0.5, 3.7, 1e10)], 4),
+    "factorial": (lambda n: mp.gamma(n + 1), [(0.0, 5.0, 20.0, 2.5)], 8),
+    "comb": (mp.binomial, [(5.0, 30.0, 10.5), (2.0, 15.0, 3.25)], 16),
+    "poch": (lambda z, n: mp.gamma(z + n) / mp.gamma(z), [(2.0, 1.5, 1e8, -3.5), (3.0, 2.5, 0.5, 2.0)], 32),
+    "beta": (mp.beta, [(2.0, 0.3, 1e-5, 300.0), (3.0, 50.0, 2.0, 0.5)], 16),
+    "betaln": (lambda a, b: mp.log(mp.beta(a, b)), [(2.0, 1e8, 25.0, 1e-5), (3.0, 2.5, 4e5, 2e6)], 16),
+    "multigammaln": (
+        lambda a, d: mp.log(mp.pi) * 3 / 2 + sum(mp.loggamma(a - mp.mpf(j) / 2) for j in range(3)),
+        [(5.0, 7.5), (3.0, 3.0)],
+        8,
+    ),
+    "gammainc": (lambda a, x: mp.gammainc(a, 0, x, regularized=True), [(2.0, 0.5, 30.0), (1.0, 3.0, 29.0)], 32),
+    "gammaincc": (lambda a, x: mp.gammainc(a, x, mp.inf, regularized=True), [(2.0, 0.5), (1.0, 3.0)], 32),
+    "digamma": (mp.digamma, [(0.1, 2.0, 50.0)], 4),
+    "zeta": (mp.zeta, [(2.0, 3.5), (1.0, 0.25)], 8),
+    "erf": (mp.erf, [(0.1, -2.0)], 4),
+    "erfc": (mp.erfc, [(0.1, 5.0)], 4),
+    "erfinv": (mp.erfinv, [(0.1, -0.9)], 4),
+    "erfcx": (lambda x: mp.exp(x * x) * mp.erfc(x), [(-20.0, -0.3, 0.2, 0.6, 24.0, 26.0, 1e10)], 4),
+    "dawsn": (lambda x: mp.exp(-x * x) * mp.erfi(x) * mp.sqrt(mp.pi) / 2, [(1e-9, 0.9, 1.1, -6.0, 1e5)], 6),
+    "ndtr": (mp.ncdf, [(-37.0, -1.5, 0.3, 5.0)], 6),
+    "log_ndtr": (lambda x: mp.log(mp.ncdf(x)), [(-1e3, -5.0, 0.3, 6.0)], 6),
+    "ndtri": (lambda p: -mp.sqrt(2) * mp.erfinv(1 - 2 * p), [(1e-30, 0.01, 0.4, 0.6, 0.999)], 6),
+    "owens_t": (owen, [(0.5, 3.0, -0.2, 6.0), (0.4, 0.9, 3.0, -1.5)], 16),
+    "exp1": (mp.e1, [(1e-10, 0.9, 1.1, 30.0)], 5),
+    "expi": (mp.ei, [(-2.0, 0.3725, 3.0, 8.0, 15.0, 30.0, 705.0)], 5),
+    "expn": (mp.expint, [(0.0, 1.0, 3.0, 3.0, 20.0), (2.0, 0.5, 0.5, 4.0, 1.5)], 16),
+    "spence": (lambda x: mp.polylog(2, 1 - x), [(1e-5, 0.4, 0.9, 1.9, 2.5, 1e6)], 5),
+    "i0": (lambda x: mp.besseli(0, x), [(0.5, -20.0, 705.0)], 8),
+    "i1": (lambda x: mp.besseli(1, x), [(0.5, -20.0, 705.0)], 8),
+    "i0e": (lambda x: mp.besseli(0, x) * mp.exp(-abs(x)), [(0.5, -20.0)], 4),
+    "i1e": (lambda x: mp.besseli(1, x) * mp.exp(-abs(x)), [(0.5, -20.0)], 4),
+    "hyp1f1": (mp.hyp1f1, [(1.5, 0.3, -2.5, 2.0), (2.5, 1.0, 0.7, 3.5), (0.7, -30.0, 5.0, 80.0)], 64),
+    "hyp2f1": (
+        mp.hyp2f1,
+        [(0.5, 1.0, 1.0, 3.5, -2.0), (1.5, 2.0, 1.0, 4.0, 1.3), (2.2, 3.0, 2.0, 1.5, 0.4), (0.95, -50.0, 0.99, 0.9999, 3.0)],
+        128,
+    ),
+    "entr": (lambda x: -x * mp.log(x), [(0.1, 2.0)], 4),
+    "rel_entr": (lambda p, q: p * mp.log(p / q), [(0.1, 2.0, 0.5), (0.4, 1.0, 0.5000001)], 64),
+    "kl_div": (lambda p, q: p * mp.log(p / q) - p + q, [(0.1, 2.0), (0.4, 1.0)], 16),
+    "xlogy": (lambda x, y: x * mp.log(y), [(0.1, 2.0), (0.4, 3.0)], 4),
+    "xlog1py": (lambda x, y: x * mp.log1p(y), [(0.1, 2.0), (1e-9, 3.0)], 4),
+    "logit": (lambda p: mp.log(p / (1 - p)), [(1e-9, 0.3, 0.5000001, 0.9)], 5),
+    "expit": (lambda x: 1 / (1 + mp.exp(-x)), [(-30.0, 0.5)], 4),
+    "boxcox": (lambda x, k: (x**k - 1) / k, [(2.0, 0.3), (1e-5, -2.0)], 32),
+    "boxcox1p": (lambda x, k: ((1 + x) ** k - 1) / k, [(2.0, 1e-9), (0.5, -2.0)], 32),
+}  # fmt: skip
+
+
+def call(name: str, *columns):
+    if name == "multigammaln":
+        return special.multigammaln(columns[0], 3)
+    return getattr(special, name)(*columns)
+
+
+def exact(name: str) -> list:
+    reference, columns, _ = CASES[name]
+    return [mp.re(reference(*map(mp.mpf, point))) for point in zip(*columns)]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_values(name):
+    with catena.enable_x64(True):
+        found = np.asarray(call(name, *(jnp.asarray(c) for c in CASES[name][1])))
+    assert found.dtype == np.float64
+    for point, got, want in zip(zip(*CASES[name][1]), found, exact(name), strict=True):
+        assert abs(got - want) <= CASES[name][2] * np.spacing(abs(float(want))), (point, got, float(want))
+
+
+IN_FLOATS = "gamma beta erfcx dawsn ndtr log_ndtr ndtri owens_t exp1 expi spence i0 zeta".split()
+
+
+@pytest.mark.parametrize("name", IN_FLOATS)
+def test_floats_are_doubles_rounded(name):
+    columns = [np.float32(c) for c in CASES[name][1]]
+    found = np.asarray(call(name, *(jnp.asarray(c) for c in columns)))
+    reference, least, greatest = CASES[name][0], 2.0**-126, 2.0**127
+    for point, got in zip(zip(*columns), found, strict=True):
+        want = float(mp.re(reference(*(mp.mpf(float(x)) for x in point))))
+        if least < abs(want) < greatest:
+            assert abs(got - want) <= 0.51 * np.spacing(abs(np.float32(want))), (point, got, want)
+
+
+def test_compiled_together():
+    """What is compiled has the bits of what is eager."""
+    names = ("gamma", "comb", "erfcx", "ndtri", "expi", "xlogy", "logit", "boxcox", "rel_entr")
+    columns = {name: [jnp.asarray(np.float32(c)) for c in CASES[name][1]] for name in names}
+    compiled = catena.jit(lambda given: {name: call(name, *xs) for name, xs in given.items()})(columns)
+    for name, found in compiled.items():
+        np.testing.assert_array_max_ulp(np.asarray(found), np.asarray(call(name, *columns[name])), 1)
+
+
+# ---- derivatives
+
+SLOPES = {  # where derivatives are compared with differences
+    "gamma": (2.3,), "gammaln": (2.3,), "factorial": (1.3,), "comb": (5.5, 2.2), "poch": (2.3, 1.2), "beta": (1.3, 2.4),
+    "betaln": (1.3, 12.4), "gammainc": (1.3, 2.4), "gammaincc": (1.3, 2.4), "digamma": (1.7,), "zeta": (2.5, 1.2),
+    "erfcx": (-0.4,), "dawsn": (0.7,), "ndtr": (-1.5,), "log_ndtr": (-3.0,), "ndtri": (0.02,), "owens_t": (0.7, 1.3),
+    "exp1": (0.7,), "expi": (0.7,), "spence": (0.7,), "i0": (0.7,), "i1": (0.7,), "hyp1f1": (0.7, 1.4, 1.2),
+    "hyp2f1": (0.7, 1.4, 2.5, 0.3), "entr": (0.7,), "rel_entr": (0.7, 0.3), "kl_div": (0.7, 0.3), "xlogy": (0.7, 0.3),
+    "xlog1py": (0.7, 0.3), "logit": (0.7,), "expit": (0.7,), "boxcox": (0.7, 0.3), "boxcox1p": (0.7, 0.3),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SLOPES)
+def test_derivatives(name):
+    point, step = SLOPES[name], 1e-5
+    function = getattr(special, name)
+    with catena.enable_x64(True):
+        for i in range(len(point)) if name != "hyp2f1" else (0, 3):  # its other derivatives are those of the next test
+            up, down = (function(*point[:i], point[i] + s, *point[i + 1 :]) for s in (step, -step))
+            slope = catena.grad(function, i)(*map(float, point))
+            np.testing.assert_allclose(slope, (up - down) / (2 * step), 1e-6, 1e-8)
+
+
+def test_derivatives_of_pairs():
+    with catena.enable_x64(True):
+        for function in (special.fresnel, special.sici):
+            slopes = catena.jacfwd(function)(0.7)
+            for k, slope in enumerate(slopes):
+                difference = (function(0.7 + 1e-5)[k] - function(0.7 - 1e-5)[k]) / 2e-5
+                np.testing.assert_allclose(slope, difference, 1e-7)
+
+
+def test_the_derivative_of_the_complex_error_function_is_holomorphic():
+    with catena.enable_x64(True):
+        z = 0.3 + 0.4j
+        slope = catena.grad(special.wofz, holomorphic=True)(z)
+        np.testing.assert_allclose(slope, -2 * z * special.wofz(z) + 2j / np.sqrt(np.pi), 1e-13)
+        slope = catena.grad(special.loggamma, holomorphic=True)(-1.3 + 0.4j)
+        np.testing.assert_allclose(complex(slope), complex(mp.digamma(-1.3 + 0.4j)), 1e-12)
+
+
+def test_derivatives_at_edges_are_numbers():
+    zero = jnp.zeros(())
+    assert catena.grad(special.xlogy)(zero, 2.0) == np.float32(np.log(2))
+    assert catena.grad(special.spence)(1.0) == -1
+    assert catena.grad(special.i1)(0.0) == 0.5
+    assert catena.grad(special.log_ndtr)(-1e20) > 1e19
+    assert catena.grad(special.log_ndtr)(100.0) == 0
+    np.testing.assert_allclose(catena.grad(special.boxcox, 1)(2.0, 0.0), np.log(2) ** 2 / 2, 1e-6)
+
+
+def test_derivatives_by_dual_numbers():
+    """The derivative of an algorithm, in NumPy: the third branch of the hypergeometric function, and Kummer's."""
+    slope = dual.derivative(algorithms.ALGORITHMS["hyp1f1"], 1)
+    got = mathematics.evaluated(slope, np.array([0.5]), np.array([1.5]), np.array([3.0]))
+    np.testing.assert_allclose(got, float(mp.diff(lambda b: mp.hyp1f1(0.5, b, 3), 1.5)), 1e-12)
+    for x in (0.3, 0.95, -2.0):
+        slope = dual.derivative(hypergeometric.hyp2f1_off_integers, 2)
+        got = mathematics.evaluated(slope, *(np.array([v]) for v in (0.7, 1.4, 2.5, x)))
+        np.testing.assert_allclose(got, float(mp.diff(lambda c: mp.hyp2f1(0.7, 1.4, c, x), 2.5)), 1e-10)
+
+
+# ---- edges
+
+INF, NAN = np.inf, np.nan
+EDGES = [
+    ("gamma", (0.0, INF), (-0.0, -INF), (-2.0, NAN), (INF, INF), (-INF, NAN), (200.0, INF), (-200.5, 0.0)),
+    ("gammasgn", (0.0, 1.0), (-0.0, -1.0), (-0.5, -1.0), (-1.5, 1.0), (-2.0, NAN), (INF, 1.0), (-INF, NAN)),
+    ("loggamma", (-0.5, NAN), (1.0, 0.0)),
+    ("factorial", (-1.0, 0.0), (0.0, 1.0)),
+    ("erfcx", (-30.0, INF), (INF, 0.0), (-INF, INF), (NAN, NAN)),
+    ("dawsn", (0.0, 0.0), (-0.0, -0.0), (INF, 0.0), (NAN, NAN)),
+    ("ndtr", (-INF, 0.0), (INF, 1.0), (0.0, 0.5), (NAN, NAN)),
+    ("log_ndtr", (-INF, -INF), (INF, 0.0), (NAN, NAN)),
+    ("ndtri", (0.0, -INF), (1.0, INF), (0.5, 0.0), (-0.1, NAN), (1.1, NAN), (NAN, NAN)),
+    ("exp1", (0.0, INF), (-1.0, NAN), (INF, 0.0), (NAN, NAN)),
+    ("expi", (0.0, -INF), (INF, INF), (-INF, 0.0), (NAN, NAN)),
+    ("spence", (1.0, 0.0), (-1.0, NAN), (INF, -INF), (NAN, NAN)),
+    ("i0", (0.0, 1.0), (INF, INF), (-INF, INF), (NAN, NAN)),
+    ("i1", (-0.0, -0.0), (INF, INF), (-INF, -INF), (NAN, NAN)),
+    ("entr", (0.0, 0.0), (-1.0, -INF), (INF, -INF), (NAN, NAN)),
+    ("logit", (0.0, -INF), (1.0, INF), (0.5, 0.0), (2.0, NAN)),
+    ("zeta", (0.0, -0.5), (1.0, INF), (-2.0, 0.0), (INF, 1.0), (NAN, NAN)),
+    ("expn", (1, 0.0, INF), (3, 0.0, 0.5), (2, -1.0, NAN), (2, INF, 0.0), (-1, 2.0, 0.75 * np.exp(-2))),
+    ("poch", (3.0, 0.0, 1.0), (-3.0, 2.0, 6.0), (-3.0, 4.0, 0.0), (0.0, 0.0, 1.0)),
+    ("beta", (1.0, 1.0, 1.0), (0.0, 1.0, INF), (-0.0, 1.0, -INF), (INF, 1.0, 0.0), (-1.0, 0.5, NAN)),
+    ("betaln", (INF, 1.0, -INF), (0.0, 1.0, INF), (NAN, 1.0, NAN)),
+    ("owens_t", (0.0, INF, 0.25), (0.0, 1.0, 0.125), (1.0, 0.0, 0.0), (INF, 1.0, 0.0), (NAN, 1.0, NAN)),
+    ("xlogy", (0.0, 0.0, 0.0), (0.0, NAN, NAN), (0.0, -1.0, 0.0), (1.0, 0.0, -INF)),
+    ("rel_entr", (0.0, 0.0, 0.0), (1.0, 0.0, INF), (-1.0, 1.0, INF), (1.0, NAN, NAN)),
+    ("kl_div", (0.0, 2.0, 2.0), (1.0, 0.0, INF), (1.0, 1.0, 0.0)),
+    ("boxcox", (2.0, 0.0, float(np.log(2))), (0.0, 2.0, -0.5), (0.0, 0.0, -INF), (0.0, -1.0, -INF)),
+    ("comb", (5, 6, 0.0), (5, -1, 0.0), (-1, 1, 0.0), (5, 0, 1.0)),
+    ("hyp1f1", (0.0, 2.0, 5.0, 1.0), (1.0, -1.0, 0.5, INF), (-2.0, 3.0, 0.0, 1.0), (1.0, 1.0, NAN, NAN)),
+    ("hyp2f1", (1.0, 1.0, 2.0, 1.0, INF), (1.0, 2.0, 4.0, 1.0, 3.0), (-2.0, 1.0, 1.0, 3.0, 4.0), (1.0, 1.0, 2.0, 2.0, INF)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name, cases", [(name, cases) for name, *cases in EDGES], ids=[name for name, *_ in EDGES])
+def test_edges(name, cases):
+    *columns, want = map(np.asarray, zip(*cases))
+    with catena.enable_x64(name == "hyp2f1"):  # which takes long to compile
+        floats = [jnp.asarray(c, float) for c in columns]
+        found = np.asarray(getattr(special, name)(*floats))
+    np.testing.assert_allclose(found, want, 1e-6)
+    zero = want == 0
+    if name in ("dawsn", "i1"):
+        assert (np.signbit(found) == np.signbit(want))[zero].all()
+
+
+def test_complex_numbers():
+    with catena.enable_x64(True):
+        z = np.array([0.3 + 0.4j, -1.3 + 0.4j, -1.3 - 0.4j, 5 - 9j, -4 - 3j, 40.0 + 1e-3j, 1e5 + 1e5j])
+        points = [mp.mpc(v) for v in z.tolist()]
+        np.testing.assert_allclose(special.wofz(z), [complex(w(p.real, p.imag)) for p in points], 1e-13)
+        few, points = z[:4], points[:4]
+        np.testing.assert_allclose(special.loggamma(few), [complex(mp.loggamma(p)) for p in points], 1e-13)
+        np.testing.assert_allclose(special.gamma(few), [complex(mp.gamma(p)) for p in points], 1e-12)
+        erfcx = [complex(mp.exp(p * p) * mp.erfc(p)) for p in points]
+        np.testing.assert_allclose(special.erfcx(few), erfcx, 1e-12)
+
+
+def test_spherical_harmonics():
+    with catena.enable_x64(True):
+        n, m = np.array([0, 1, 1, 3, 20, 6, 2]), np.array([0, 1, -1, 2, -15, -6, 5])
+        theta, phi = np.linspace(0.1, 3.0, 7), np.linspace(0.0, 6.0, 7)
+        want = [
+            0 if abs(b) > a else complex(mp.spherharm(int(a), int(b), s, t)) for a, b, s, t in zip(n, m, theta, phi)
+        ]
+        np.testing.assert_allclose(special.sph_harm_y(n, m, theta, phi), want, 1e-12, 1e-15)
+        np.testing.assert_allclose(catena.jit(special.sph_harm_y, static_argnames="n_max")(n, m, theta, phi, n_max=20),
+                                   want, 1e-12, 1e-15)  # fmt: skip
+
+
+def test_bessel_functions_of_several_orders():
+    z = np.float32([[0.0, 1e-6, 1.0], [20.0, -7.5, 2.4048]])
+    found = np.asarray(special.bessel_jn(z, v=3))
+    assert found.shape == (4, 2, 3)
+    want = [[[float(mp.besselj(v, float(x))) for x in row] for row in z] for v in range(4)]
+    np.testing.assert_allclose(found, want, 1e-5, 1e-6)
+    slope = catena.grad(lambda x: special.bessel_jn(x, v=1)[0])(2.0)
+    np.testing.assert_allclose(slope, -float(mp.besselj(1, 2)), 1e-5)
+
+
+def test_bernoulli_numbers():
+    with catena.enable_x64(True):
+        found = special.bernoulli(64)
+        want = [float(mp.bernoulli(k)) for k in range(65)]
+        assert found.tolist() == want
+    assert special.bernoulli(1).tolist() == [1.0, -0.5]
+    assert np.isinf(special.bernoulli(80)[80])
+
+
+def test_the_slope_of_zeta():
+    with catena.enable_x64(True):
+        slope = catena.grad(special.zeta)(2.5, 1.2)
+        np.testing.assert_allclose(slope, float(mp.zeta(2.5, 1.2, 1)), 1e-13)
+        np.testing.assert_allclose(catena.grad(special.zeta)(-0.5), float(mp.zeta(-0.5, derivative=1)), 1e-12)
+
+
+# ---- types
+
+
+def test_dtypes():
+    assert special.erfcx(2).dtype == np.float32 and not special.erfcx(2).weak_type
+    assert special.entr(2).weak_type
+    assert special.gammainc(jnp.ones(2, "bfloat16"), 2).dtype == jnp.bfloat16
+    assert special.expit(jnp.ones(2, "float16")).dtype == np.float16
+    assert special.beta(jnp.ones(3, "int8"), jnp.ones((2, 1), "float16")).shape == (2, 3)
+    assert special.poch(jnp.zeros((0, 3)), 1).shape == (0, 3)
+    assert special.wofz(0.5).dtype == np.complex64
+
+
+def test_mapped():
+    a, x = np.float32([[1.0, 2.0], [3.0, 0.5]]), np.float32([0.4, 1.4])
+    mapped = catena.vmap(special.gammainc, (0, None))(a, x)
+    np.testing.assert_array_equal(mapped, special.gammainc(a, x))
+    mapped = catena.vmap(special.hyp1f1, (None, 0, None))(1.5, a, 0.3)
+    np.testing.assert_array_equal(mapped, special.hyp1f1(1.5, a, 0.3))
+
+
+@pytest.mark.parametrize(
+    "call, error",
+    [
+        (lambda z: special.dawsn(z), ValueError),
+        (lambda z: special.erf(z), TypeError),
+        (lambda z: special.fresnel(z), NotImplementedError),
+        (lambda z: special.ndtr(z), TypeError),
+        (lambda z: special.ndtr(2), TypeError),
+        (lambda z: special.spence(jnp.ones(2, "bfloat16")), TypeError),
+        (lambda z: special.polygamma(1.0, 2.0), ValueError),
+        (lambda z: special.log_ndtr(1.0, 31), ValueError),
+        (lambda z: special.log_ndtr(1.0, 2.5), TypeError),
+        (lambda z: special.bernoulli(-1), ValueError),
+        (lambda z: special.bernoulli(2.5), TypeError),
+        (lambda z: special.bessel_jn(1.0, v=2.5), TypeError),
+        (lambda z: special.bessel_jn(1.0, v=5, n_iter=2), ValueError),
+        (lambda z: special.bessel_jn(z, v=2), TypeError),
+        (lambda z: special.factorial(3, exact=True), NotImplementedError),
+        (lambda z: special.sph_harm_y(1, 1, 0.5, 0.5, diff_n=1), NotImplementedError),
+        (lambda z: special.sph_harm_y(1.5, 1, 0.5, 0.5), TypeError),
+        (lambda z: special.multigammaln(3.0, jnp.arange(2)), TypeError),
+        (lambda z: special.beta(jnp.ones(2), jnp.ones(3)), (TypeError, ValueError)),
+        (lambda z: special.hyp1f1(None, 1, 2), TypeError),
+        (lambda z: special.gamma([1.0]), TypeError),
+    ],
+)
+def test_refusals(call, error):
+    with pytest.raises(error):
+        call(jnp.asarray(0.5 + 0.3j))
