@@ -46,6 +46,7 @@ GROUPS = {
     "transforms": transforms,
     "loops": loops,
     "checks": checks,
+    "sparse": sparse,
     "models": models,
     "compilation": compilation,
 }

@@ -81,4 +81,4 @@ from catena.experimental.sparse.layout import SparseEfficiencyWarning as SparseE
 from catena.experimental.sparse.sparsify import SparseTracer as SparseTracer
 from catena.experimental.sparse.sparsify import sparsify as sparsify
 
-_absent(globals())
+_absent(globals(), "linalg")

@@ -106,8 +106,8 @@ def random_bcoo(
     count = math.ceil(nse * size) if 0 < nse < 1 else operator.index(nse)
     if not 0 <= count <= size:
         raise ValueError(f"random_bcoo: nse must be in [0, {size}], got {nse}")
-    key_of_data, key_of_indices = random.split(key)
-    data = generator(key_of_data, shape=(*batch, count, *dense), dtype=dtype, **kwds)
+    keys = random.split(key, 1 + math.prod(batch))
+    data = generator(keys[0], shape=(*batch, count, *dense), dtype=dtype, **kwds)
     indices_dtype = jnp.int32 if indices_dtype is None else indices_dtype
 
     def positions(key):
@@ -118,6 +118,5 @@ def random_bcoo(
         flat = jnp.sort(flat) if sorted_indices else flat
         return jnp.stack(jnp.unravel_index(flat, sizes), axis=1).astype(indices_dtype) if size else flat[:, None]
 
-    keys = random.split(key_of_indices, math.prod(batch)).reshape(batch)
-    indices = over_batch(positions, batch)(keys) if batch else positions(key_of_indices)
+    indices = over_batch(positions, batch)(keys[1:].reshape(batch))
     return BCOO((data, indices), shape=shape, indices_sorted=sorted_indices)
