@@ -32,6 +32,7 @@ from workloads import (
     products,
     rows,
     segments,
+    sparse,
     transforms,
 )
 from workloads.inputs import Inputs
