@@ -29,6 +29,7 @@ FILES = sorted(p.relative_to(SOURCES).as_posix() for p in SOURCES.rglob("*.py") 
         "random.md",
         "configuration.md",
         "image.md",
+        "references.md",
         "scipy.md",
         "sparse.md",
         "checkify.md",

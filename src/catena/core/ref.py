@@ -138,9 +138,15 @@ def made_at(ref: Ref) -> str:
     return str(source) if source is not None else "an unknown line"
 
 
-def as_users_see(leaves) -> list:
-    """The values, references among them as ``Ref``."""
-    return [as_ref(x) if type(getattr(x, "aval", None)) is AbstractRef and type(x) is not Ref else x for x in leaves]
+def as_users_see(leaves):
+    """The values, references among them as ``Ref``. Most programs have none: to ask is quicker than to make a list."""
+    for x in leaves:
+        try:
+            if type(x.aval) is AbstractRef:
+                return [as_ref(x) if is_reference(x) and type(x) is not Ref else x for x in leaves]
+        except AttributeError:  # not a value of the language
+            pass
+    return leaves
 
 
 def core_of(x):

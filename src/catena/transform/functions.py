@@ -80,12 +80,12 @@ class FlatFunction:
 
 def check_no_references(outs):
     """Raise where a reference is among the results of a function."""
-    for x in outs:
-        if type(x) is Ref:
-            raise ValueError(
-                f"the function returned a reference of type {x.aval.str_short()}, made at {made_at(x)}, but references "
-                "cannot be returned from transformed functions: ref[...] is the value"
-            )
+    if Ref in map(type, outs):
+        ref = next(x for x in outs if type(x) is Ref)
+        raise ValueError(
+            f"the function returned a reference of type {ref.aval.str_short()}, made at {made_at(ref)}, but references "
+            "cannot be returned from transformed functions: ref[...] is the value"
+        )
 
 
 def flatten_function(fun, in_tree, *, has_aux: bool = False) -> FlatFunction:

@@ -9,6 +9,7 @@ import numpy as np
 
 from catena.core import dtypes
 from catena.core.array import make_array
+from catena.core.aval import AbstractRef
 from catena.core.axes import at_front
 from catena.core.errors import how_to_register
 from catena.core.namespace import alias
@@ -78,7 +79,7 @@ def jvp(fun: Callable, primals: Sequence, tangents: Sequence, has_aux: bool = Fa
 def check_tangent(primal, tangent):
     """``tangent`` as a value, or an error where its type is not that of tangents of ``primal``."""
     expected = get_aval(primal).to_tangent_aval()
-    if is_reference(primal) and not is_reference(tangent):
+    if type(expected) is AbstractRef and not is_reference(tangent):
         raise TypeError(f"the tangent of a reference is a reference of type {expected.str_short()}, got {tangent!r}")
     if isinstance(tangent, (np.ndarray, np.generic)) and tangent.dtype == dtypes.float0:
         got = expected if expected.dtype == dtypes.float0 else None
@@ -350,10 +351,11 @@ def checked_leaves(check, leaves: list, fun, args, positions) -> list:
 def check_grad_input(x, holomorphic: bool, allow_int: bool, name: str):
     """``x`` as a value that can be differentiated by, or an error."""
     x = leaf_value(x)
-    dtype = get_aval(x).dtype
-    if is_reference(x):
+    aval = get_aval(x)
+    dtype = aval.dtype
+    if type(aval) is AbstractRef:
         raise TypeError(
-            f"{name} by a reference of type {x.aval.str_short()}: differentiate by its value, and make the reference "
+            f"{name} by a reference of type {aval.str_short()}: differentiate by its value, and make the reference "
             "inside; or use vjp, whose with_refs takes a reference for the cotangent"
         )
     if dtypes.is_extended(dtype):
