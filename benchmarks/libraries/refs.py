@@ -90,7 +90,7 @@ CASES = [
     "jax.vmap(lambda x, n: (lambda r: (r.__setitem__(n, s), r.addupdate(x, ...), r[...]))(jax.new_ref(x)))(m, is_)",
     "jax.vmap(lambda x: (lambda r: (r.__setitem__(0, x), r[...]))(jax.new_ref(v)))(v)",
     *(
-        f"(lambda r: (jax.vmap(lambda r, x, n: ({body}), in_axes=({axis}, 0, 0))(r, v[:3], is_), r[...]))(jax.new_ref({x}))"
+        with_ref(f"jax.vmap(lambda r, x, n: ({body}), in_axes=({axis}, 0, 0))(r, v[:3], is_)", x)
         for axis, x in ((0, "m"), (1, "m.T"))
         for body in (
             "r[n]",
@@ -120,4 +120,22 @@ CASES = [
     "(lambda r: (jax.vjp(lambda v: jnp.sin(v), v)[1].with_refs(r)(v), r[...])[1])(jax.new_ref(v))",
 ]
 GRADIENTS = [gradient(body) for body in BODIES]
-EXPLAINED = []
+EXPLAINED = [
+    (
+        r"\b(get\(r, 5|r\[5\]|swap\(r, 5|addupdate\(r, 5)",
+        r"^ValueError.*\|",
+        "5 is out of bounds, also where JAX moves it inside",
+    ),
+    (r"^jit .*\(r, 2\b|^jit .*r\[2\]", r"^ValueError.*\|", "2 is out of bounds, also where JAX moves it inside"),
+    (
+        r"^eager .*(ds\(i|slice\()",
+        r"TracerBoolConversionError",
+        "JAX raises, depending on what ran before it: alone, it returns the same",
+    ),
+    (r"r \+ 1", r"TypeError.*AttributeError", "a reference has no operators: an AttributeError is JAX's by accident"),
+    (
+        r"^jit jax.new_ref\(v, memory_space",
+        r"NotImplementedError.*ValueError",
+        "refused before the result is looked at",
+    ),
+]

@@ -138,7 +138,7 @@ def made_at(ref: Ref) -> str:
     return str(source) if source is not None else "an unknown line"
 
 
-def as_users_see(leaves):
+def for_users(leaves):
     """The values, references among them as ``Ref``. Most programs have none: to ask is quicker than to make a list."""
     for x in leaves:
         try:

@@ -13,6 +13,7 @@ from catena.core.aval import ShapedArray
 from catena.core.axes import at_front, move_axis
 from catena.core.primitive import Primitive
 from catena.core.shapes import holds, position_dtype
+from catena.core.structural import add_any_p
 from catena.core.trace import Tracer
 from catena.core.zeros import Zero, get_aval, instantiate, is_undefined_primal, zeros
 from catena.lax.convert import convert
@@ -86,6 +87,11 @@ def _dynamic_slice_transpose(ct, operand, *starts, slice_sizes):
     return [whole] + [None] * len(starts)
 
 
+def _dynamic_slice_transpose_onto(before, ct, operand, *starts, slice_sizes):
+    window = add_any_p.bind(dynamic_slice_p.bind(before, *starts, slice_sizes=slice_sizes), ct)
+    return dynamic_update_slice_p.bind(before, window, *starts)
+
+
 def _stack_starts(axis, starts, dims):
     """Batched scalars as one ``[batch, len(starts)]`` array."""
     columns = [
@@ -125,6 +131,7 @@ dynamic_slice_p = Primitive(
     evaluate=_dynamic_slice_evaluate,
     jvp=_dynamic_slice_jvp,
     transpose=_dynamic_slice_transpose,
+    transpose_onto=_dynamic_slice_transpose_onto,
     batch=_dynamic_slice_batch,
     lower=_dynamic_slice_lower,
 )
@@ -167,10 +174,10 @@ def _dynamic_update_slice_transpose(ct, operand, update, *starts):
     operand_ct = update_ct = None
     ct = instantiate(ct)
     update_aval = update.aval if is_undefined_primal(update) else get_aval(update)
+    if is_undefined_primal(update):  # first, so that the other may overwrite what was read
+        update_ct = dynamic_slice_p.bind(ct, *starts, slice_sizes=update_aval.shape)
     if is_undefined_primal(operand):
         operand_ct = dynamic_update_slice_p.bind(ct, zeros(update_aval), *starts)
-    if is_undefined_primal(update):
-        update_ct = dynamic_slice_p.bind(ct, *starts, slice_sizes=update_aval.shape)
     return [operand_ct, update_ct] + [None] * len(starts)
 
 

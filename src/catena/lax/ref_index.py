@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from catena.core import dtypes
+from catena.core.context import context
 from catena.core.errors import NonConcreteBooleanIndexError
 from catena.core.slices import Slice, is_static
 from catena.core.trace import VALUES, Tracer, leaf_value
@@ -145,7 +146,7 @@ def entry_of(item, size: int, axis: int) -> tuple[Any, list]:
         raise TypeError(
             f"a reference is indexed by integers, slices, ds(start, size), ... and arrays of integers; {kind}"
         )
-    if not isinstance(item, (*VALUES, np.ndarray)):
+    if not isinstance(item, (*VALUES, np.ndarray)) or is_known_scalar(item):
         i = operator.index(item)
         if not -size <= i < size:
             raise ValueError(f"index {i} is out of bounds for axis {axis} of size {size}")
@@ -159,6 +160,11 @@ def entry_of(item, size: int, axis: int) -> tuple[Any, list]:
     if not dtypes.is_integer(aval.dtype):
         raise TypeError(f"an index of a reference must be of an integer dtype, got {aval.str_short()}")
     return (ARRAY if aval.shape else SCALAR), [value]
+
+
+def is_known_scalar(item) -> bool:
+    """Whether an array is one integer that is known, where nothing is traced."""
+    return context.trace is None and not np.ndim(item) and item.dtype.kind in "iu"
 
 
 def span_of(item: slice, size: int) -> Span:

@@ -8,7 +8,7 @@ from typing import Generic, ParamSpec, TypeVar
 
 from catena.core import dtypes
 from catena.core.context import context
-from catena.core.ref import as_users_see
+from catena.core.ref import for_users
 from catena.core.source import function_name
 from catena.core.staging import JaxprTracer
 from catena.core.structural import stop_gradient_p
@@ -63,7 +63,7 @@ class JVPRule:
 
     def __call__(self, *primals_and_tangents):
         half = len(primals_and_tangents) // 2
-        primals = tree_unflatten(self.tree, as_users_see(primals_and_tangents[:half]))
+        primals = tree_unflatten(self.tree, for_users(primals_and_tangents[:half]))
         tangents = tree_unflatten(self.tree, [symbolic(t) for t in primals_and_tangents[half:]])
         self.trees["out"], outs = flatten_rule_result(self.custom, self.custom.jvp(*self.nondiff, primals, tangents))
         return outs

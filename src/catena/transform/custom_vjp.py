@@ -19,7 +19,7 @@ from catena.core.errors import UnexpectedTracerError
 from catena.core.evaluate import concrete
 from catena.core.jaxpr import ClosedJaxpr
 from catena.core.primitive import Primitive
-from catena.core.ref import as_users_see
+from catena.core.ref import for_users
 from catena.core.source import function_name
 from catena.core.staging import DebugInfo, trace_to_jaxpr
 from catena.core.trace import Tracer, leaf_value
@@ -242,14 +242,14 @@ class ForwardRule:
 
     def value(self, *leaves) -> list:
         """What the function itself gives."""
-        outs = tree_leaves(self.custom.fun(*self.arguments(tree_unflatten(self.tree, as_users_see(leaves)))))
+        outs = tree_leaves(self.custom.fun(*self.arguments(tree_unflatten(self.tree, for_users(leaves)))))
         return [leaf_value(x) for x in outs]
 
     def call(self, perturbed, *leaves):
         if self.custom.symbolic_zeros:
             leaves = [CustomVJPPrimal(x, on) for x, on in zip(leaves, perturbed, strict=True)]
         value, residuals = check_pair(
-            self.custom, self.custom.fwd(*self.arguments(tree_unflatten(self.tree, as_users_see(leaves))))
+            self.custom, self.custom.fwd(*self.arguments(tree_unflatten(self.tree, for_users(leaves))))
         )
         outs, out_tree = tree_flatten(value)
         if self.trees.setdefault("out", out_tree) != out_tree:
@@ -299,7 +299,7 @@ class BackwardRule:
 
     def __call__(self, residual_tree, *residuals_and_cts):
         n = residual_tree.num_leaves
-        residuals = tree_unflatten(residual_tree, as_users_see(residuals_and_cts[:n]))
+        residuals = tree_unflatten(residual_tree, for_users(residuals_and_cts[:n]))
         ct = tree_unflatten(self.trees["out"], [symbolic(x) for x in residuals_and_cts[n:]])
         return flatten_cotangents(self.custom.bwd(*self.nondiff, residuals, ct), self.tree, self.in_avals)
 

@@ -203,6 +203,19 @@ class Program:
                 )
 
 
+def as_values(closed: ClosedJaxpr, donated: tuple = ()) -> tuple[ClosedJaxpr, tuple, tuple]:
+    """A jaxpr without references, what of its arguments is donated, and the positions of those that it writes to: their
+    old values are given away for the new ones.
+    """
+    is_reference = [type(a) is AbstractRef for a in closed.in_avals]
+    closed, written = discharged(closed)
+    if True not in is_reference:
+        return closed, donated, written
+    flags = donated or (False,) * len(is_reference)
+    given = tuple(f and not r or i in written for i, (f, r) in enumerate(zip(flags, is_reference, strict=True)))
+    return closed, given, written
+
+
 class ProgramOnReferences(Program):
     """A program of a jaxpr with references: compiled, it takes their values and returns new ones, in the same memory
     where it may. ``references`` says for each such argument which result is its new value, if it has one.
@@ -213,10 +226,8 @@ class ProgramOnReferences(Program):
     def __init__(self, closed: ClosedJaxpr, donated: tuple = (), name: str = "main", keep_unused: bool = False):
         count = len(closed.out_avals)
         self.references = {i: None for i, a in enumerate(closed.in_avals) if type(a) is AbstractRef}
-        closed, written = discharged(closed)
+        closed, given, written = as_values(closed, donated)
         self.references |= {i: count + k for k, i in enumerate(written)}
-        flags = donated or (False,) * len(closed.in_avals)
-        given = tuple(f and i not in self.references or i in written for i, f in enumerate(flags))
         super().__init__(closed, given, name, keep_unused)
 
     def __call__(self, arrays) -> list:

@@ -3,6 +3,7 @@
 from catena.core.lazy import LazyModule, has_compiler
 from catena.core.source import function_place
 from catena.transform import misses
+from catena.transform.execute import as_values
 
 compiler = LazyModule("catena.compiler.native.compile")
 
@@ -21,7 +22,7 @@ def explanation(compiled, keys: list[tuple], names: list[str]) -> str:
         how = " became 0 steps" if nothing else ", evaluated one after the other, since there is no compiler here"
         head = f"{compiled.fun_name}: {equations}{how}"
         return "\n".join([head, *(recompilations(keys, names) if len(keys) > 1 else [])])
-    lines = compiler.explain(compiled._call.closed)
+    lines = compiler.explain(as_values(compiled._call.closed)[0])
     memory = compiled.memory_analysis()
     count = sum(not line.startswith(" ") for line in lines)
     head = f"{compiled.fun_name}: {equations} became {counted(count, 'step')}"

@@ -6,7 +6,7 @@ import functools
 import inspect
 from collections.abc import Callable
 
-from catena.core.ref import Ref, as_users_see, made_at
+from catena.core.ref import Ref, for_users, made_at
 from catena.core.source import function_name
 from catena.core.trace import Tracer
 from catena.core.tree import tree_flatten, tree_unflatten
@@ -49,7 +49,7 @@ class FlatFunction:
         self.call, self.in_tree, self.has_aux = call, in_tree, has_aux
 
     def __call__(self, *leaves):
-        out = self.call(*tree_unflatten(self.in_tree, as_users_see(leaves)))
+        out = self.call(*tree_unflatten(self.in_tree, for_users(leaves)))
         traced_aux = []
         if self.has_aux:
             if not isinstance(out, (tuple, list)) or len(out) != 2:

@@ -20,7 +20,7 @@ from catena.core.tree_errors import equality_errors_treedef
 from catena.core.tree_flatten import flatten_into
 from catena.core.tree_keys import keystr
 from catena.core.zeros import get_aval
-from catena.transform.execute import how_to_run, program_of, run_fast, run_program
+from catena.transform.execute import as_values, how_to_run, program_of, run_fast, run_program
 from catena.transform.jit_primitive import jit_p
 from catena.transform.profile import Profile, profile
 
@@ -203,7 +203,7 @@ class Lowered(Stage):
         """The graph as the compiler's own data structure."""
         if dialect not in (None, "graph"):
             raise ValueError(f"dialect must be None or 'graph', got {dialect!r}")
-        return compiler.lower(self._call.closed)
+        return compiler.lower(as_values(self._call.closed)[0])
 
     def compile(self, compiler_options: dict | None = None, *, device_assignment=None) -> Compiled:
         """Compile to native code."""
@@ -225,9 +225,10 @@ class Compiled(Stage):
 
     def __init__(self, *parts):
         super().__init__(*parts)
-        if self._call.outer:
+        traced = [x for x in self._call.outer if isinstance(x, Tracer)]
+        if traced:
             raise TypeError(
-                f"{self.fun_name} closes over traced values, {self._call.outer[0]!r} for one; pass them as arguments "
+                f"{self.fun_name} closes over traced values, {traced[0]!r} for one; pass them as arguments "
                 "to compile it ahead of time"
             )
         self._program = program_of(self._call.closed, self._call.donated, self.fun_name, self._keep_unused)
@@ -242,14 +243,14 @@ class Compiled(Stage):
                 if self._how is not None and context.default_placement is None and not context.debug_checks:
                     return run_fast(self._how, leaves)
                 if self._call.placing is None:
-                    return tree_unflatten(self._call.out_tree, self._program(leaves))
+                    return tree_unflatten(self._call.out_tree, self._program([*self._call.outer, *leaves]))
         return self._general_call(args, kwargs)
 
     @api_boundary
     def _general_call(self, args, kwargs):
         leaves = [self._array(x) for x in self._checked_leaves(args, kwargs)]
         if self._call.placing is None:
-            return tree_unflatten(self._call.out_tree, self._program(leaves))
+            return tree_unflatten(self._call.out_tree, self._program([*self._call.outer, *leaves]))
         run = functools.partial(run_program, self._program)
         outs = self._call.placing.run(run, self._call.donated, leaves, self._call.closed.out_avals)
         return tree_unflatten(self._call.out_tree, outs)
@@ -276,12 +277,13 @@ class Compiled(Stage):
         return "\n\n".join(self._stage(executable, s) for s in ([stage] if stage else STAGES[:-1])) + "\n"
 
     def _stage(self, executable, stage: str) -> str:
+        closed, donated, _ = as_values(self._call.closed, self._call.donated)
         if stage == "kernels":
-            return "\n".join(compiler.explain(self._call.closed))
+            return "\n".join(compiler.explain(closed))
         if stage == "program":
-            return str(compiler.program_of(self._call.closed, self._call.donated))
+            return str(compiler.program_of(closed, donated))
         if stage == "nests":
-            return "\n\n".join(compiler.nests(self._call.closed))
+            return "\n\n".join(compiler.nests(closed))
         text = executable.as_text()
         return compiler.assembly(text) if stage == "assembly" else text
 
@@ -289,7 +291,8 @@ class Compiled(Stage):
     def profile(self, *args, **kwargs) -> Profile:
         """Run the program on these arguments with a clock around every step; the result prints as a table."""
         leaves = [self._array(x) for x in self._checked_leaves(args, kwargs)]
-        return profile(self.fun_name, self._call.closed, [x._value for x in leaves])
+        values = [x._value for x in (*self._call.outer, *leaves)]
+        return profile(self.fun_name, as_values(self._call.closed)[0], values)
 
     def cost_analysis(self) -> dict:
         """Estimates of the work: floating-point operations and bytes moved."""

@@ -14,6 +14,10 @@ from catena.transform.memo import memoised
 
 transpose_rules = RuleTable("transpose", "Transpose rule (for reverse-mode differentiation) for '{}' not implemented")
 
+# For those that read a part of their first operand: from ``(before, cotangent, *operands, **params)``, where ``before``
+# is the cotangent of that operand so far, to the sum of it and what ``transpose`` gives, zeros but for the part. In a
+# loop this is the difference between the size of the part and the size of the whole at every step.
+onto_rules = RuleTable("transpose_onto", optional=True)
 cotangent_rules = RuleTable("cotangent", optional=True)  # of operations on references: they are done, not asked
 
 
@@ -109,6 +113,11 @@ def transpose_entry(tape, cts, primitive, args, params, ct, inputs: int):
     input of the whole program keeps it; on the way there, where rules count on it, the cotangent has its own type.
     """
     operands = [UndefinedPrimal(x.aval) if type(x) is TapeTracer and x._trace is tape else x for x in args]
+    if primitive.transpose_onto is not None and type(operands[0]) is UndefinedPrimal:
+        before = cts[args[0].index]
+        if before is not None and get_aval(before).dtype == get_aval(ct).dtype:
+            cts[args[0].index] = primitive.transpose_onto(before, ct, *operands, **params)
+            return
     rule = primitive.transpose or transpose_rules.of(primitive)
     for x, operand, ct_in in zip(args, operands, rule(ct, *operands, **params), strict=True):
         if ct_in is not None and type(operand) is UndefinedPrimal:

@@ -8,7 +8,7 @@ from typing import Any, ParamSpec, TypeVar
 from catena.core import dtypes
 from catena.core.array import as_array
 from catena.core.errors import how_to_register
-from catena.core.ref import Ref, as_users_see
+from catena.core.ref import Ref, for_users
 from catena.core.source import function_place
 from catena.core.trace import VALUES
 from catena.core.traceback import api_boundary
@@ -85,7 +85,7 @@ def vmap(
         result = {}
 
         def flat_fun(*xs):
-            call_args, call_kwargs = tree_unflatten(tree, as_users_see(xs))
+            call_args, call_kwargs = tree_unflatten(tree, for_users(xs))
             out = fun(*call_args, **call_kwargs)
             outs, result["tree"] = tree_flatten(out)
             check_no_references(outs)
