@@ -11,7 +11,7 @@ from catena.core.lazy import load
 NAMES = {
     "catena": (
         "NamedSharding P Shard auto_pcast distributed export ffi lib make_array_from_callback "
-        "make_array_from_process_local_data make_array_from_single_device_arrays make_mesh memory monitoring profiler "
+        "make_array_from_process_local_data make_array_from_single_device_arrays make_mesh memory "
         "remove_size_one_mesh_axis_from_type reshard set_mesh shard_map smap"
     ),
     "catena.lax": (
@@ -23,6 +23,10 @@ NAMES = {
         "get_abstract_mesh get_mesh make_single_device_sharding reshard set_mesh use_abstract_mesh"
     ),
     "catena.scipy": "fft ndimage signal sparse spatial stats",
+    "catena.profiler": (
+        "ProfileData ProfileEvent ProfileOptions ProfilePlane device_memory_profile register_subprocess "
+        "save_device_memory_profile start_server stop_server"
+    ),
     "catena.ad_checkpoint": "Offloadable Recompute Saveable",
     "catena.custom_derivatives": "remat_opt_p zero_from_primal",
     "catena.core": "ensure_compile_time_eval eval_context max_dim min_dim",
@@ -33,11 +37,11 @@ NAMES = {
     "catena.interpreters.batching": "register_vmappable unregister_vmappable",
 }
 MODULES = frozenset(
-    "catena.distributed catena.example_libraries catena.export catena.ffi catena.lib catena.monitoring "
-    "catena.profiler catena.scipy.fft catena.scipy.ndimage catena.scipy.signal catena.scipy.sparse "
-    "catena.scipy.spatial catena.scipy.stats catena.experimental.compilation_cache "
-    "catena.experimental.mesh_utils catena.experimental.multihost_utils catena.experimental.pallas "
-    "catena.experimental.pjit catena.experimental.shard_map catena.extend.backend catena.interpreters.pxla".split()
+    "catena.distributed catena.example_libraries catena.export catena.ffi catena.lib catena.scipy.fft "
+    "catena.scipy.ndimage catena.scipy.signal catena.scipy.sparse catena.scipy.spatial catena.scipy.stats "
+    "catena.experimental.compilation_cache catena.experimental.mesh_utils catena.experimental.multihost_utils "
+    "catena.experimental.pallas catena.experimental.pjit catena.experimental.shard_map catena.extend.backend "
+    "catena.interpreters.pxla".split()
 )
 _IMPORT_FROM = opcode.opmap["IMPORT_FROM"]
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from catena.core import dtypes, log
+from catena.core import dtypes, events, log
 from catena.core.array import Array, Deleted, as_array, deleted_error, fresh_array, live, typed_array
 from catena.core.aval import AbstractRef, same_type
 from catena.core.config import override
@@ -326,7 +326,8 @@ def compile_logged(closed: ClosedJaxpr, name: str, donated: tuple):
     if not has_compiler():
         return Interpreted(closed)
     start = time.perf_counter()
-    executable = programs.program(closed, name=name, donated=donated)
+    with events.timed(events.COMPILE, fun_name=f"jit({name})"):
+        executable = programs.program(closed, name=name, donated=donated)
     log.announce("Compiled jit(%s) in %.3f s", name, time.perf_counter() - start, loud=context.log_compiles)
     return executable
 

@@ -14,7 +14,7 @@ from typing import Any, Generic, ParamSpec, TypeVar, overload
 
 import numpy as np
 
-from catena.core import dtypes
+from catena.core import dtypes, events
 from catena.core.array import Array, as_array, fresh_array, make_array
 from catena.core.aval import AbstractRef
 from catena.core.context import context
@@ -250,7 +250,8 @@ class JitFunction(Generic[P, R]):
             self._leaf_names(args, kwargs),
             lambda: arguments.leaf_paths(result["tree"]),
         )
-        jaxpr, consts = trace_to_jaxpr(flat_fun, avals, info)
+        with events.timed(events.TRACE, fun_name=self._name):
+            jaxpr, consts = trace_to_jaxpr(flat_fun, avals, info)
         info.result_paths = None
         closed, outer = hoist_tracers(jaxpr, consts)
         donated = self._donated(args, kwargs, len(avals))
