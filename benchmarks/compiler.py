@@ -22,6 +22,7 @@ import fresh
 import history
 from side_by_side import OURS, THEIRS, Worker, alternate, best, check_equal, options_of, serve, show
 from workloads import (
+    attention,
     checks,
     compilation,
     elementwise,
@@ -51,6 +52,7 @@ GROUPS = {
     "checks": checks,
     "sparse": sparse,
     "models": models,
+    "attention": attention,
     "compilation": compilation,
 }
 SCRIPTS, MEMORY = "second run of a script", "peak memory"

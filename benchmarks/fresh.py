@@ -26,6 +26,8 @@ MEMORY = (
     "layer norm gradient, 1e7",
     "cross entropy and gradient, 1e7",
     "attention gradient",
+    "attention gradient, 4,096 positions",
+    "attention gradient, 16,384 positions",
     "convolution gradients",
     "argsort, 1e6",
     "embedding gradient",

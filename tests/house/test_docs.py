@@ -34,6 +34,7 @@ FILES = sorted(p.relative_to(SOURCES).as_posix() for p in SOURCES.rglob("*.py") 
         "sparse.md",
         "checkify.md",
         "experimental.md",
+        "nn.md",
     ],  # one a line
 )
 def test_examples(page):

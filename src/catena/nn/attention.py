@@ -16,7 +16,7 @@ from catena.numpy.softmax import logsumexp, softmax
 from catena.transform.jit import jit
 from catena.typing import ArrayLike
 
-STORED = 1 << 22  # scores: more are computed by blocks
+STORED = 1 << 24  # scores, 64 MiB: so many are computed by blocks
 
 
 def dot_product_attention(

@@ -28,7 +28,7 @@ from catena.transform.custom_jvp import custom_jvp
 
 MASKED = -0.7 * float(np.finfo(np.float32).max)  # the score where a mask is false
 LEAST = MASKED / 2  # the least score that counts: that of masked ones less this has exponential 0
-BLOCK = 512  # positions of queries, times ``g``, and of keys in a block: 1 MiB of scores
+BLOCK = 256  # positions of queries, times ``g``, and of keys in a block: 256 KiB of scores stay in a cache
 
 
 class Window(NamedTuple):

@@ -40,7 +40,7 @@ def logmeanexp(x: ArrayLike, axis: Axis = None, where: ArrayLike | None = None, 
     Array(1000., dtype=float32)
     """
     x = as_array_argument("logmeanexp", x)
-    where = None if where is None else broadcast_to(mask_argument("logmeanexp", where), x.shape)
+    where = None if where is None else jnp.broadcast_to(mask_argument("logmeanexp", where), x.shape)
     total = logsumexp(x, axis, keepdims=keepdims, where=where)
     return total - jnp.log(jnp.asarray(count(x, axis, where, keepdims), dtypes.to_real_dtype(total.dtype)))
 
