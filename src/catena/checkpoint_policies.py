@@ -6,8 +6,34 @@ A policy is a function ``(primitive, *avals, **params) -> bool``: whether the re
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 PRODUCTS = ("dot_general", "conv_general_dilated", "ragged_dot_general")
+
+
+class _Decision:
+    """What a policy of the user's may return instead of a bool."""
+
+    __slots__ = ("name", "kept")
+
+    def __init__(self, name: str, kept: bool):
+        self.name, self.kept = name, kept
+
+    def __bool__(self) -> bool:
+        return self.kept
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+Saveable, Recompute = _Decision("Saveable", True), _Decision("Recompute", False)
+
+
+class Offloadable(NamedTuple):
+    """The decision to keep a value in another memory; on the CPU it is simply kept."""
+
+    src: str
+    dst: str
 
 
 def everything_saveable(*_, **__) -> bool:

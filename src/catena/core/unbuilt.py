@@ -27,8 +27,6 @@ NAMES = {
         "ProfileData ProfileEvent ProfileOptions ProfilePlane device_memory_profile register_subprocess "
         "save_device_memory_profile start_server stop_server"
     ),
-    "catena.ad_checkpoint": "Offloadable Recompute Saveable",
-    "catena.custom_derivatives": "remat_opt_p zero_from_primal",
     "catena.core": "ensure_compile_time_eval eval_context max_dim min_dim",
     "catena.experimental": "EArray compilation_cache cur_qdd primal_tangent_dtype shard_map",
     "catena.extend": "backend lowering mlir pallas sharding xla",

@@ -20,9 +20,9 @@ from catena.core.primitive import NoRule, Primitive
 from catena.core.ref import Ref
 from catena.core.source import function_name, user_source
 from catena.core.staging import DebugInfo, JaxprTracer, trace_to_closed_jaxpr
-from catena.core.trace import VALUES
+from catena.core.trace import VALUES, leaf_value
 from catena.core.tree import tree_leaves
-from catena.core.zeros import Zero, get_aval
+from catena.core.zeros import Zero, get_aval, instantiate
 from catena.transform import interpreted
 from catena.transform.arguments import resolve_argnums, signature_of
 from catena.transform.discharge import State, discharged, put_back, values_of
@@ -259,6 +259,16 @@ class SymbolicZero:
     ndim = property(lambda self: self.aval.ndim)
     size = property(lambda self: self.aval.size)
 
+    @staticmethod
+    def from_primal_value(val) -> SymbolicZero:
+        """The zero tangent of a value.
+
+        >>> from catena.custom_derivatives import SymbolicZero
+        >>> SymbolicZero.from_primal_value(1.0).dtype
+        dtype('float32')
+        """
+        return SymbolicZero(get_aval(leaf_value(val)).to_tangent_aval())
+
     def __repr__(self):
         return f"SymbolicZero({self.aval.str_short()})"
 
@@ -266,3 +276,22 @@ class SymbolicZero:
 def symbolic(tangent):
     """A tangent as rules see it."""
     return SymbolicZero(tangent.aval) if type(tangent) is Zero else tangent
+
+
+def zero_from_primal(val, symbolic_zeros: bool = False):
+    """The zero tangent of a value.
+
+    Arguments:
+      val: an array or scalar.
+      symbolic_zeros: whether it is a ``SymbolicZero`` instead of an array.
+    Returns:
+      A zero of the type of tangents of ``val``: for integers and booleans of dtype float0.
+    Raises:
+      TypeError: ``val`` is not an array or scalar.
+
+    >>> from catena.custom_derivatives import zero_from_primal
+    >>> zero_from_primal(2.0)
+    Array(0., dtype=float32, weak_type=True)
+    """
+    zero = SymbolicZero.from_primal_value(val)
+    return zero if symbolic_zeros else instantiate(Zero(zero.aval))
