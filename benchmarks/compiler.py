@@ -35,6 +35,7 @@ from workloads import (
     rows,
     segments,
     sparse,
+    statistics,
     transforms,
 )
 from workloads.inputs import Inputs
@@ -48,6 +49,7 @@ GROUPS = {
     "segments": segments,
     "references": references,
     "transforms": transforms,
+    "statistics": statistics,
     "loops": loops,
     "checks": checks,
     "sparse": sparse,

@@ -28,6 +28,7 @@ STEPS = [
 ALLOWED = {
     ("api_util", "extend"): "it flattens functions that linear_util wraps",
     ("nn", "random"): "the initial values of parameters are drawn",
+    ("scipy", "random"): "samples of estimated densities are drawn",
     ("tree", "tree_util"): "the same functions under shorter names",
 }
 

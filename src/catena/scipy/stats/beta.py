@@ -1,0 +1,80 @@
+"""The beta distribution."""
+
+from __future__ import annotations
+
+from catena import numpy as jnp
+from catena.core.array import Array
+from catena.scipy.special import betainc, betaln, xlog1py, xlogy
+from catena.scipy.stats.methods import distribution, log_probability, unless
+from catena.typing import ArrayLike
+
+_method = distribution("beta", a="the first shape, positive.", b="the second shape, positive.")
+
+
+@_method
+def logpdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """The logarithm of the density of the beta distribution.
+
+    >>> from catena.scipy.stats import beta
+    >>> beta.logpdf(0.5, 2.0, 3.0).item()
+    0.405465
+    """
+    z = (x - loc) / scale
+    density = xlogy(a - 1, z) + xlog1py(b - 1, -z) - betaln(a, b) - jnp.log(scale)
+    return unless((a <= 0) | (b <= 0), unless((z < 0) | (z > 1), density, -jnp.inf), jnp.nan)
+
+
+@_method
+def pdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """The density of the beta distribution.
+
+    >>> from catena.scipy.stats import beta
+    >>> beta.pdf(0.5, 2.0, 3.0).item()
+    1.5
+    """
+    return jnp.exp(logpdf(x, a, b, loc, scale))
+
+
+@_method
+def cdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """The probability of what is at most ``x`` under the beta distribution.
+
+    >>> from catena.scipy.stats import beta
+    >>> beta.cdf(0.5, 2.0, 3.0).item()
+    0.6875
+    """
+    return betainc(a, b, jnp.clip((x - loc) / scale, 0, 1))
+
+
+@_method
+def logcdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """The logarithm of ``cdf``, precise in both tails.
+
+    >>> from catena.scipy.stats import beta
+    >>> beta.logcdf(0.5, 2.0, 3.0).item()
+    -0.374693
+    """
+    return log_probability(cdf(x, a, b, loc, scale), sf(x, a, b, loc, scale))
+
+
+@_method
+def sf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """The probability of what is greater than ``x`` under the beta distribution.
+
+    >>> from catena.scipy.stats import beta
+    >>> beta.sf(0.5, 2.0, 3.0).item()
+    0.3125
+    """
+    below = cdf(x, a, b, loc, scale)
+    return jnp.where(below < 0.5, 1 - below, betainc(b, a, 1 - jnp.clip((x - loc) / scale, 0, 1)))
+
+
+@_method
+def logsf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """The logarithm of ``sf``, precise in both tails.
+
+    >>> from catena.scipy.stats import beta
+    >>> beta.logsf(0.5, 2.0, 3.0).item()
+    -1.16315
+    """
+    return log_probability(sf(x, a, b, loc, scale), cdf(x, a, b, loc, scale))

@@ -1,0 +1,78 @@
+"""The gamma distribution."""
+
+from __future__ import annotations
+
+from catena import numpy as jnp
+from catena.core.array import Array
+from catena.scipy.special import gammainc, gammaincc, gammaln, xlogy
+from catena.scipy.stats.methods import distribution, log_probability, unless
+from catena.typing import ArrayLike
+
+_method = distribution("gamma", a="the shape, positive.")
+
+
+@_method
+def logpdf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """The logarithm of the density of the gamma distribution.
+
+    >>> from catena.scipy.stats import gamma
+    >>> gamma.logpdf(1.0, 2.0).item()
+    -1.0
+    """
+    z = (x - loc) / scale
+    return unless((z < 0) | (z == jnp.inf), xlogy(a - 1, z) - z - gammaln(a) - jnp.log(scale), -jnp.inf)
+
+
+@_method
+def pdf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """The density of the gamma distribution.
+
+    >>> from catena.scipy.stats import gamma
+    >>> gamma.pdf(1.0, 2.0).item()
+    0.367879
+    """
+    return jnp.exp(logpdf(x, a, loc, scale))
+
+
+@_method
+def cdf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """The probability of what is at most ``x`` under the gamma distribution.
+
+    >>> from catena.scipy.stats import gamma
+    >>> gamma.cdf(1.0, 2.0).item()
+    0.264241
+    """
+    return gammainc(a, jnp.maximum((x - loc) / scale, 0))
+
+
+@_method
+def logcdf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """The logarithm of ``cdf``, precise in both tails.
+
+    >>> from catena.scipy.stats import gamma
+    >>> gamma.logcdf(1.0, 2.0).item()
+    -1.33089
+    """
+    return log_probability(cdf(x, a, loc, scale), sf(x, a, loc, scale))
+
+
+@_method
+def sf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """The probability of what is greater than ``x`` under the gamma distribution.
+
+    >>> from catena.scipy.stats import gamma
+    >>> gamma.sf(1.0, 2.0).item()
+    0.735759
+    """
+    return gammaincc(a, jnp.maximum((x - loc) / scale, 0))
+
+
+@_method
+def logsf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """The logarithm of ``sf``, precise in both tails.
+
+    >>> from catena.scipy.stats import gamma
+    >>> gamma.logsf(1.0, 2.0).item()
+    -0.306853
+    """
+    return log_probability(sf(x, a, loc, scale), cdf(x, a, loc, scale))

@@ -1,0 +1,92 @@
+"""What the methods of distributions share: their operands, the words of their docstrings, and probabilities near 1.
+
+A method is written as its formula. The decorator brings the arguments to arrays of one float dtype, and completes
+the docstring: what a parameter means is said once for each distribution.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from catena import numpy as jnp
+from catena.numpy.boundary import SCALARS, promote_inexact, strong
+from catena.numpy.documentation import family
+
+Fun = TypeVar("Fun", bound=Callable[..., Any])
+
+_WORDS = {
+    "x": "where to evaluate.",
+    "k": "the counts at which to evaluate; those that are no integers are taken as such where the formula has them.",
+    "q": "probabilities; beyond [0, 1] the result is NaN.",
+    "loc": "by how much the distribution is shifted.",
+    "scale": "by how much it is stretched, positive.",
+    "returns": "An array of the shape to which the arguments broadcast, of the float dtype to which they promote.",
+    "raises": "TypeError: an argument is neither an array nor a scalar, or the shapes do not broadcast.",
+}
+
+
+def distribution(name: str, **words: str) -> Callable[[Fun], Fun]:
+    """A decorator for the methods of a distribution.
+
+    Arguments:
+      name: the distribution, as error messages call it.
+      words: what its parameters mean, by name.
+    """
+    explained = family(**_WORDS | words)
+
+    def method(fun: Fun) -> Fun:
+        explained(fun)
+        full, parameters = f"{name}.{fun.__name__}", inspect.signature(fun)
+        defaults = fun.__defaults__ or ()
+        required = len(parameters.parameters) - len(defaults)
+
+        @functools.wraps(fun)
+        def promoted(*args, **kwargs):
+            if kwargs or len(args) < required:
+                args = parameters.bind(*args, **kwargs)  # a TypeError where they do not fit
+                args.apply_defaults()
+                args = args.args
+            operands = promote_inexact(full, *args, *defaults[len(args) - required :])
+            if operands[0].weak_type and not all(getattr(x, "weak_type", type(x) in SCALARS) for x in args):
+                operands = [strong(x) for x in operands]  # integers beside Python floats: an array is not weak
+            return fun(*operands)
+
+        return promoted
+
+    return method
+
+
+# ---- parts of formulas
+
+
+def log_probability(p, complement):
+    """The logarithm of a probability that is known together with its complement: the less of both has all digits."""
+    small = p <= 0.5
+    return jnp.where(small, jnp.log(jnp.where(small, p, 1)), jnp.log1p(-jnp.where(small, 0, complement)))
+
+
+def log1mexp(x):
+    """``log(1 - exp(-x))`` for ``x >= 0``; Machler (2012): one formula for each side of log 2."""
+    small = x < 0.6931471805599453
+    near = jnp.log(-jnp.expm1(-jnp.where(small, x, 1)))
+    return jnp.where(small, near, jnp.log1p(-jnp.exp(-jnp.where(small, 1, x))))
+
+
+def log1p_square(x):
+    """``log(1 + x**2)``, also where the square overflows."""
+    size = jnp.abs(x)
+    above = jnp.where(size > 1, size, 1)
+    return 2 * jnp.log(above) + jnp.log1p(jnp.square(jnp.where(size > 1, 1 / above, size)))
+
+
+def unless(outside, value, there):
+    """``value``, but ``there`` where ``outside`` is true: comparisons of NaN are not, so that NaN passes through."""
+    return jnp.where(outside, there, value)
+
+
+def quantile(q, value):
+    """``value``, NaN where ``q`` is no probability."""
+    return jnp.where((q >= 0) & (q <= 1), value, jnp.nan)
