@@ -140,6 +140,10 @@ def test_derivatives():
     summed = jax.grad(lambda d: jnp.sum(with_data(d).sum_duplicates(nse=9).data ** 2))(mat.data)
     where = jax.grad(lambda d: jnp.sum(with_data(d).todense() ** 2))(mat.data)
     np.testing.assert_allclose(summed, where, rtol=1e-5, atol=1e-6)
+    padded = sparse.BCOO((jnp.ones(2), jnp.array([[0], [2]])), shape=(2,))
+    assert jax.grad(lambda d: ((sparse.BCOO((d, padded.indices), shape=(2,))) / jnp.array([2.0, 0])).sum())(
+        padded.data
+    ).tolist() == [0.5, 0]
     made = jax.grad(lambda x: jnp.sum(sparse.BCOO.fromdense(x, nse=4).data ** 2))(MATRIX)
     np.testing.assert_allclose(made, 2 * MATRIX)
 

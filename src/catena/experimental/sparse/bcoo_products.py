@@ -47,8 +47,7 @@ def dot_general_of(data, indices, rhs, *, dimension_numbers, preferred_element_t
     axes = [left.index(partner[d + n_batch]) for d in contracted]
 
     def one(data, indices, rhs):
-        indices = wrapped(indices, sizes)
-        read = columns(indices, contracted)
+        read, written = (wrapped(columns(indices, own), [sizes[d] for d in own]) for own in (contracted, free))
         data = masked(data, in_bounds(read, [sizes[d] for d in contracted]))
         return add_rows(
             outer(data, read_rows(rhs, read, axes), dtype), columns(indices, free), [sizes[d] for d in free]

@@ -10,6 +10,7 @@ from catena import numpy as jnp
 from catena import random
 from catena.experimental.sparse.base import JAXSparse
 from catena.experimental.sparse.bcoo import BCOO
+from catena.experimental.sparse.bcoo_sorting import bcoo_sort_indices
 from catena.experimental.sparse.bcsr import BCSR
 from catena.experimental.sparse.coo import COO
 from catena.experimental.sparse.csr import CSC, CSR
@@ -115,8 +116,8 @@ def random_bcoo(
         if not n_sparse:
             return jnp.zeros((count, 0), indices_dtype)
         flat = random.choice(key, size, shape=(count,), replace=not unique_indices).astype(indices_dtype)
-        flat = jnp.sort(flat) if sorted_indices else flat
         return jnp.stack(jnp.unravel_index(flat, sizes), axis=1).astype(indices_dtype) if size else flat[:, None]
 
     indices = over_batch(positions, batch)(keys[1:].reshape(batch))
-    return BCOO((data, indices), shape=shape, indices_sorted=sorted_indices)
+    mat = BCOO((data, indices), shape=shape)
+    return BCOO(bcoo_sort_indices(mat)._bufs, shape=shape, indices_sorted=True) if sorted_indices else mat

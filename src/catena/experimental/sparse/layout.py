@@ -134,8 +134,10 @@ def columns(indices, which: Sequence[int]):
 
 def in_bounds(indices, sizes: Sequence[int]):
     """Which rows of indices, (nse, k), address something in an array of these sizes: (nse,)."""
-    inside = (indices >= 0) & (indices < np.array(sizes, indices.dtype).reshape(1, -1))
-    return jnp.all(inside, axis=1)
+    inside = jnp.ones(indices.shape[0], bool)
+    for d, size in enumerate(sizes):  # column by column, which is one loop with what reads the rows
+        inside &= (indices[:, d] >= 0) & (indices[:, d] < np.array(size, indices.dtype))
+    return inside
 
 
 def read_rows(x, indices, axes: Sequence[int]):

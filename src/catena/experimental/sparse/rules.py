@@ -28,7 +28,7 @@ from catena.experimental.sparse.bcoo_shape import (
 from catena.experimental.sparse.bcoo_slicing import bcoo_dynamic_slice, bcoo_gather, bcoo_slice
 from catena.experimental.sparse.bcoo_sorting import bcoo_sum_duplicates
 from catena.experimental.sparse.dense import todense_p
-from catena.experimental.sparse.layout import common_batch
+from catena.experimental.sparse.layout import common_batch, put_outside
 
 
 def is_sparse(x) -> bool:
@@ -120,9 +120,12 @@ def _mul(x, y):
 def _div(x, y):
     if is_sparse(y):
         raise refuse("a quotient")
-    y = jnp.asarray(y)
     ones = with_data(x, jnp.ones_like(x.data))
-    return with_data(x, lax.div(x.data, bcoo_multiply_dense(ones, y)))
+    divisor = bcoo_multiply_dense(ones, jnp.asarray(y))
+    sizes = x.shape[x.n_batch : x.n_batch + x.n_sparse]
+    inside = jnp.all(put_outside(x.indices, sizes) < np.array(sizes, x.indices.dtype), axis=-1)
+    inside = jnp.expand_dims(inside, tuple(range(x.n_batch + 1, divisor.ndim)))
+    return with_data(x, lax.div(x.data, jnp.where(inside, divisor, np.ones((), divisor.dtype))))
 
 
 def _dot_general(x, y, *, dimension_numbers, precision=None, preferred_element_type=None):
