@@ -1,7 +1,9 @@
 """catena: expressing and composing transformations of numerical programs, under JAX's public names."""
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
+from typing import Any as _Any
 
+from catena.core.lazy import load as _load
 from catena.core.lazy import without_collection as _without_collection
 from catena.core.namespace import shown as _shown
 from catena.core.traceback import open_door as _open_door
@@ -119,6 +121,25 @@ if _TYPE_CHECKING:
     from catena import nn as nn
 
 _open_door(globals(), "catena")
+
+
+def as_jax() -> _Any:
+    """Make ``import jax`` mean catena, for everybody in this process who imports it from now on: existing programs,
+    and the libraries they use, run unchanged. ``python -m catena run`` does it from outside.
+
+    Returns:
+      The alias: ``remove()`` takes it away, as does leaving a ``with`` block.
+    Raises:
+      RuntimeError: the real JAX is imported already, whose objects its importers hold.
+
+    >>> import catena
+    >>> with catena.as_jax():
+    ...     import jax.numpy as jnp
+    >>> jnp is catena.numpy
+    True
+    """
+    return _load("catena.compat.alias").as_jax()
+
 
 __dir__ = _shown(
     globals(),

@@ -20,8 +20,9 @@ STEPS = [
     {"parallel", "random", "nn", "scipy", "ops", "image", "dlpack", "export", "tools", "flatten_util"},
     {"ad", "ad_checkpoint", "custom_batching", "custom_derivatives", "monitoring", "profiler"},
     {"extend", "api_util", "test_util", "interpreters", "experimental", "debug"},
-    {"__init__", "__main__"},
+    {"__init__"},
     {"compat"},
+    {"__main__"},
 ]
 
 # (from, to): an edge on the same step or upwards, and why it is right.
@@ -38,6 +39,7 @@ FORBIDDEN = {("lax", "compiler")}
 
 # (file, module): what one file may load of a folder that its own may not import, and why.
 DOORS = {
+    ("__init__.py", "catena.compat.alias"): "the alias is loaded when it is asked for",
     ("lax/native.py", "catena.compiler.native.elementwise"): "the one way from eager evaluation to compiled loops",
     ("lax/special.py", "catena.compiler.vector_math.algorithms"): "NumPy has no such functions, and SciPy's are off",
     ("lax/special.py", "catena.compiler.vector_math.bessel"): "as above",
@@ -127,7 +129,7 @@ def imports(path: Path, *, runtime_only: bool = True) -> list[tuple[int, str]]:
     """(line, full name) of every import in a file, and of what it loads by name when needed."""
     skipped = type_checking_blocks(path) if runtime_only else set()
     named = [(node.lineno, name) for node in NODES[path] if node not in skipped for name in imported(path, node)]
-    loaded = [(getattr(node, "lineno", 0), first_string(node, ("LazyModule", "load"))) for node in NODES[path]]
+    loaded = [(getattr(node, "lineno", 0), first_string(node, ("LazyModule", "load", "_load"))) for node in NODES[path]]
     return named + [(line, name) for line, name in loaded if name is not None]
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from catena.core import dtypes, errors
 from catena.core.array import Array, as_array
+from catena.core.context import context
 from catena.core.ref import Cell, Ref
 from catena.core.token import Token
 
@@ -269,6 +270,11 @@ def same_value(a, b) -> bool:
         return type(a) is type(b) and a._trace is b._trace and a.repeats(b)
     known = not isinstance(a, Tracer) and not isinstance(b, Tracer)
     return known and a.aval == b.aval and np.array_equal(np.asarray(a), np.asarray(b))
+
+
+def trace_state_clean() -> bool:
+    """Whether nothing is being traced or transformed in this thread."""
+    return context.trace is None
 
 
 def escaped(tracer) -> errors.UnexpectedTracerError:

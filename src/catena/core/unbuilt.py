@@ -2,7 +2,8 @@
 
 import opcode
 import sys
-from typing import Any
+from types import FrameType, ModuleType
+from typing import Any, NoReturn
 
 from catena.core.errors import page
 from catena.core.lazy import load
@@ -59,13 +60,19 @@ def absent(namespace: dict[str, Any], *late: str) -> None:
         if name in late:
             return load(f"{module}.{name}")
         if name in unbuilt or f"{module}.{name}" in MODULES:
-            frame = sys._getframe(1)
-            if frame.f_code.co_code[frame.f_lasti] == _IMPORT_FROM:  # which would drop an AttributeError's message
-                raise ImportError(not_built(f"{module}.{name}"), name=module)
-            raise AttributeError(not_built(f"{module}.{name}"), name=name, obj=sys.modules[module])
+            refuse(not_built(f"{module}.{name}"), name, sys.modules[module], sys._getframe(1))
         raise AttributeError(f"module {module!r} has no attribute {name!r}", name=name, obj=sys.modules[module])
 
     namespace["__getattr__"] = ask
+
+
+def refuse(message: str, name: str, module: ModuleType, asker: FrameType) -> NoReturn:
+    """Say that a module has no such name: an AttributeError, or for a statement `from module import name`, which would
+    drop its message, an ImportError. ``asker``: the frame that asks.
+    """
+    if asker.f_code.co_code[asker.f_lasti] == _IMPORT_FROM:
+        raise ImportError(message, name=module.__name__)
+    raise AttributeError(message, name=name, obj=module)
 
 
 def not_built(name: str) -> str:

@@ -1,0 +1,24 @@
+"""Hamiltonian Monte Carlo of a correlated Gaussian, in a scan."""
+
+import blackjax
+import jax
+import jax.numpy as jnp
+
+
+def example():
+    precision = jnp.array([[2.0, 0.8], [0.8, 1.0]])
+    kernel = blackjax.hmc(lambda x: -0.5 * x @ precision @ x, 0.3, jnp.ones(2), 8)
+
+    @jax.jit
+    def step(state):
+        def one(state, key):
+            state, info = kernel.step(key, state)
+            return state, (state.position, info.acceptance_rate)
+
+        _, (positions, rates) = jax.lax.scan(one, state, jax.random.split(jax.random.key(7), 500))
+        return state, jnp.append(positions.mean(0), rates.mean())
+
+    return step, kernel.init(jnp.array([1.0, -1.0]))
+
+
+TOLERANCE = 0.02  # rounding takes chains apart

@@ -1,0 +1,5 @@
+"""Imported as ``jaxlib`` where nobody imported ``jax`` before."""
+
+import catena
+
+catena.as_jax()

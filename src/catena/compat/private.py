@@ -1,0 +1,73 @@
+"""JAX's private modules, as far as libraries reach into them: names of ``jax._src`` and ``jaxlib``, and ours for them.
+
+A name is here when a library that is used needs it; who reaches for another is told which one, and from where.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from types import ModuleType
+from typing import Any
+
+from catena.core.lazy import load
+from catena.core.unbuilt import refuse
+
+# Module -> name in it -> where it is: a module of ours and a name in it. Or: module -> the module of ours.
+NAMES: dict[str, dict[str, str] | str] = {
+    "jaxlib": {"__version__": "catena:__version__"},
+    "jaxlib.version": {"__version__": "catena:__version__", "__version_info__": "catena:__version_info__"},
+    "jax._src": {},
+    "jax._src.ad_util": {"stop_gradient_p": "catena.core.structural:stop_gradient_p"},
+    "jax._src.compiler": {},
+    "jax._src.config": {"config": "catena:config"},
+    "jax._src.core": {
+        "ShapedArray": "catena.core:ShapedArray",
+        "Tracer": "catena.core:Tracer",
+        "trace_state_clean": "catena.core.trace:trace_state_clean",
+    },
+    "jax._src.dispatch": {"wait_for_tokens": "catena:effects_barrier"},
+    "jax._src.dtypes": {"TypePromotionError": "catena.core.lattice:TypePromotionError"},
+    "jax._src.flatten_util": "catena.flatten_util",
+    "jax._src.state": {},
+    "jax._src.state.types": {"AbstractRef": "catena.core.aval:AbstractRef"},
+    "jax._src.traceback_util": {
+        "api_boundary": "catena.core.traceback:api_boundary",
+        "register_exclusion": "catena.extend.source_info_util:register_exclusion",
+    },
+    "jax._src.typing": {"Array": "catena:Array", "ArrayLike": "catena.typing:ArrayLike"},
+}
+
+
+class PrivateModule(ModuleType):
+    """A private module of JAX's: its names are looked up where ours stand."""
+
+    def __getattr__(self, name: str) -> Any:
+        if f"{self.__name__}.{name}" in NAMES:
+            return importlib.import_module(f"{self.__name__}.{name}")
+        if name.startswith("__"):
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}", name=name, obj=self)
+        caller = sys._getframe(1)
+        refuse(
+            f"{self.__name__}.{name} is private to JAX, and catena, which is jax here, has no such name; "
+            f"{caller.f_globals.get('__name__', 'somebody')} reaches for it. What is there stands in "
+            "catena/compat/private.py.",
+            name,
+            self,
+            caller,
+        )
+
+
+def module(name: str) -> ModuleType | None:
+    """The stand-in for a private module; None where there is none."""
+    if name not in NAMES:
+        return None
+    names = NAMES[name]
+    if isinstance(names, str):
+        return load(names)
+    made = PrivateModule(name, "Names of JAX's that catena has elsewhere.")
+    made.__path__ = []  # so that its submodules are asked for
+    for key, place in names.items():
+        source, _, attribute = place.partition(":")
+        setattr(made, key, getattr(load(source), attribute))
+    return made

@@ -1,0 +1,146 @@
+"""The alias: programs that import JAX get catena, here and in the processes they start; the real JAX is respected."""
+
+import importlib
+import importlib.metadata
+import os
+import subprocess
+import sys
+import types
+from pathlib import Path
+
+import pytest
+
+import catena
+from catena.compat import private
+from catena.compat.run import install_alias, uninstall_alias
+
+SRC = str(Path(catena.__file__).parents[1])
+ENVIRONMENT = {**os.environ, "PYTHONPATH": SRC}
+PROGRAM = """
+import sys
+import jax, jax.numpy as jnp
+from jax import lax, random
+import jax.tree_util
+print(jax.__name__, float(jax.grad(jnp.sin)(0.0)), sys.argv[1:], __name__)
+"""
+
+
+def python(*arguments, **options):
+    done = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, env=ENVIRONMENT, **options)
+    return done.stdout.strip(), done.stderr.strip()
+
+
+def public_modules():
+    """Modules of ours that a program may import under JAX's name."""
+    return [
+        "numpy",
+        "numpy.linalg",
+        "lax",
+        "lax.linalg",
+        "random",
+        "tree_util",
+        "nn.initializers",
+        "core",
+        "extend.core",
+    ]
+
+
+def test_every_module_is_the_same_object_under_both_names():
+    with catena.as_jax():
+        for name in public_modules():
+            ours = importlib.import_module(f"catena.{name}")
+            assert importlib.import_module(f"jax.{name}") is ours
+            assert ours.__spec__.name == f"catena.{name}"  # what Python's own machinery goes by
+
+
+def test_the_alias_goes_and_takes_everything_along():
+    before = set(sys.modules), list(sys.path), list(sys.meta_path)
+    alias = catena.as_jax()
+    assert catena.as_jax() is alias  # once is enough
+    import jax.numpy  # noqa: F401
+
+    alias.remove()
+    alias.remove()
+    assert not [name for name in sys.modules if name.split(".")[0] in ("jax", "jaxlib")]
+    assert (list(sys.path), list(sys.meta_path)) == before[1:]
+
+
+def test_versions_are_those_of_the_api():
+    with catena.as_jax():
+        jaxlib = importlib.import_module("jaxlib")
+        assert importlib.metadata.version("jax") == importlib.metadata.version("jaxlib") == catena.__version__
+        assert jaxlib.__version__ == jaxlib.version.__version__ == catena.__version__
+
+
+def test_over_the_real_jax_it_is_refused(monkeypatch):
+    monkeypatch.setitem(sys.modules, "jax", types.ModuleType("jax"))
+    with pytest.raises(RuntimeError, match="JAX itself is imported already.*before the first import"):
+        catena.as_jax()
+
+
+def test_what_is_missing_is_named():
+    with catena.as_jax():
+        with pytest.raises(ModuleNotFoundError, match="No module named 'jax.nonsense'"):
+            importlib.import_module("jax.nonsense")
+        with pytest.raises(ModuleNotFoundError, match="jax._src.nonsense is private to JAX"):
+            importlib.import_module("jax._src.nonsense")
+        core = importlib.import_module("jax._src.core")
+        with pytest.raises(AttributeError, match=r"jax._src.core.nonsense is private.*test_alias reaches for it"):
+            core.nonsense
+        with pytest.raises(ImportError, match=r"jax._src.core.nonsense is private"):
+            exec("from jax._src.core import nonsense")
+
+
+def test_every_private_name_is_there():
+    with catena.as_jax():
+        for name, names in private.NAMES.items():
+            module = importlib.import_module(name)
+            for key in names:
+                assert getattr(module, key) is not None
+
+
+def test_run_a_script(tmp_path):
+    (tmp_path / "neighbour.py").write_text("x = 1")
+    (tmp_path / "script.py").write_text("import neighbour\n" + PROGRAM)
+    assert python("-m", "catena", "run", str(tmp_path / "script.py"), "--steps", "3") == (
+        "catena 1.0 ['--steps', '3'] __main__",
+        "",
+    )
+
+
+def test_run_a_module(tmp_path):
+    (tmp_path / "program.py").write_text(PROGRAM)
+    assert python("-m", "catena", "run", "-m", "program", "a", cwd=tmp_path) == ("catena 1.0 ['a'] __main__", "")
+
+
+def test_processes_that_a_program_starts_have_it_too(tmp_path):
+    (tmp_path / "script.py").write_text(
+        """
+import multiprocessing
+import jax.numpy as jnp
+
+def square(x):
+    import jax
+    return jax.__name__, float(jnp.square(x))
+
+if __name__ == "__main__":
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        print(pool.map(square, [3.0]))
+"""
+    )
+    assert python("-m", "catena", "run", str(tmp_path / "script.py")) == ("[('catena', 9.0)]", "")
+
+
+def test_run_says_what_is_wrong(tmp_path):
+    assert "there is no file 'absent.py'" in python("-m", "catena", "run", "absent.py", cwd=tmp_path)[1]
+    assert "a script, or -m and a module, is needed" in python("-m", "catena", "run")[1]
+
+
+def test_the_switch_of_an_environment(tmp_path):
+    assert "written" in install_alias(str(tmp_path))
+    start = (
+        f"import site; site.addsitedir({str(tmp_path)!r}); import jax, jaxlib; print(jax.__name__, jaxlib.__version__)"
+    )
+    assert python("-c", start) == (f"catena {catena.__version__}", "")
+    assert "removed" in uninstall_alias(str(tmp_path))
+    assert "There is no" in uninstall_alias(str(tmp_path))
