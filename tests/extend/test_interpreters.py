@@ -93,7 +93,7 @@ def test_rules_that_know_the_axis():
         expected = np.sum(np.moveaxis(rows, axis, 0), 1)
         np.testing.assert_array_equal(jax.vmap(lambda x: p.bind(x, axes=(0,)), in_axes=axis)(rows), expected)
     sizes = []
-    batching.axis_primitive_batchers[p] = lambda axis, args, dims, *, axes: (
+    batching.fancy_primitive_batchers[p] = lambda axis, args, dims, *, axes: (
         sizes.append((axis.size, axis.name)) or p.bind(jnp.moveaxis(args[0], dims[0], 0), axes=(1,)),
         0,
     )
@@ -203,3 +203,18 @@ def test_files_that_tracebacks_leave_out(tmp_path):
         assert path not in frames()
     finally:
         traceback.EXCLUDED.remove(str(tmp_path))
+
+
+@pytest.mark.parametrize("table", ["axis_primitive_batchers", "fancy_primitive_batchers"])
+def test_rules_that_ask_for_the_axis(table):
+    count_p = core.Primitive("count")
+    count_p.def_abstract_eval(lambda x: x)
+    count_p.def_impl(lambda x: x)
+
+    def by_size(size, name, _, args, dims):
+        return args[0] * size if name == "i" else args[0], dims[0]
+
+    rule = by_size if table == "axis_primitive_batchers" else lambda a, xs, ds: by_size(a.size, a.name, None, xs, ds)
+    getattr(batching, table)[count_p] = rule
+    np.testing.assert_array_equal(jax.vmap(count_p.bind, axis_name="i")(X), 3 * X)
+    assert getattr(batching, table)[count_p] is rule

@@ -10,6 +10,7 @@ from catena.core.structural import reshape_p
 from catena.core.trace import leaf_value
 from catena.core.unbuilt import absent as _absent
 from catena.interpreters.rules import Rules
+from catena.transform.batch import Axis
 from catena.transform.batch import batch_rules as _batch_rules
 
 not_mapped = None
@@ -42,8 +43,25 @@ class WithAxis:
         return self.rule(axis, tuple(args), tuple(dims), **params)
 
 
-axis_primitive_batchers = Rules(_batch_rules, WithAxis)
-fancy_primitive_batchers = axis_primitive_batchers
+class WithAxisSize:
+    """The older form: ``rule(size, name, None, args, dims, **params)``."""
+
+    __slots__ = ("rule",)
+
+    def __init__(self, rule: Callable):
+        self.rule = rule
+
+    def __call__(self, axis, args, dims, **params):
+        return self.rule(axis.size, axis.name, None, tuple(args), tuple(dims), **params)
+
+
+# One table in three conventions: a primitive has one rule, the last that it was given.
+fancy_primitive_batchers = Rules(_batch_rules, WithAxis)
+axis_primitive_batchers = Rules(
+    _batch_rules,
+    WithAxisSize,
+    lambda rule: lambda size, name, _, args, dims, **params: rule(Axis(name, size), args, dims, **params),
+)
 
 
 def broadcast(x, sz: int, axis: int, mesh_axis=None):
