@@ -97,6 +97,16 @@ def test_sequential():
     assert jax.vmap(jax.vmap(f))(jnp.ones((2, 3)), jnp.ones((2, 3))).shape == (2, 3)
 
 
+def test_arguments_by_name():
+    f = sequential_vmap(jnp.multiply)  # which has keyword-only parameters, with defaults
+    np.testing.assert_array_equal(jax.vmap(f)(X, X), X * X)
+    np.testing.assert_array_equal(jax.vmap(scaled)(X, y=X)["product"], 10 * X)
+    g = custom_vmap(lambda x, *, k: k * x)
+    g.def_vmap(lambda size, batched, x: (x, True))
+    with pytest.raises(TypeError, match="positional, got k"):
+        g(X, k=2)
+
+
 def rule_of(rule):
     f = custom_vmap(lambda x: x)
     f.def_vmap(rule)

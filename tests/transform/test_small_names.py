@@ -22,6 +22,12 @@ def test_decisions_of_policies():
     assert counts[0] == counts[2] < counts[1]
 
 
+def test_copies_to_the_host():
+    x = jnp.ones(2)
+    assert jax.copy_to_host_async({"a": x, "b": 3})["a"] is x
+    np.testing.assert_array_equal(jax.jit(jax.copy_to_host_async)(x), x)
+
+
 def test_zero_tangents():
     assert zero_from_primal(jnp.ones(2)).tolist() == [0, 0]
     assert np.asarray(zero_from_primal(3)).dtype == jax.dtypes.float0

@@ -79,9 +79,9 @@ class custom_vmap:  # noqa: N801
             raise TypeError(f"the custom_vmap function {name} has no signature, so it takes no keyword arguments")
         if signature is not None:
             bound = signature.bind(*args, **kwargs)
-            bound.apply_defaults()
             if bound.kwargs:
                 raise TypeError(f"arguments of a custom_vmap function are positional, got {', '.join(bound.kwargs)}")
+            bound.apply_defaults()
             args = bound.args
         leaves, in_tree = tree_flatten(list(args))
         leaves = [leaf_value(x) for x in leaves]

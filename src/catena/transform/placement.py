@@ -98,7 +98,7 @@ def copy_to_host_async(x):
     Array([1., 1.], dtype=float32)
     """
     for leaf in tree_flatten(x)[0]:
-        if isinstance(leaf, Array):
+        if isinstance(leaf, Array) and not isinstance(leaf, Tracer):
             leaf.copy_to_host_async()
     return x
 
