@@ -5,6 +5,7 @@ import dataclasses
 import functools
 import pickle
 import threading
+import typing
 from collections import OrderedDict, defaultdict, namedtuple
 
 import numpy as np
@@ -728,3 +729,18 @@ def test_what_is_no_protocol_buffer_of_a_tree():
             tu.PyTreeDef.deserialize_using_proto(tu.default_registry, bad)
     with pytest.raises(TypeError, match="bytes"):
         tu.PyTreeDef.deserialize_using_proto(tu.default_registry, "text")
+
+
+def test_named_tuples_with_a_length_of_their_own():
+    class Stack(typing.NamedTuple):
+        rows: object
+
+        def __len__(self):
+            return 3
+
+        def __getitem__(self, i):
+            return Stack(self.rows[i])
+
+    leaves, tree = jax.tree.flatten(Stack(5))
+    assert leaves == [5]
+    assert jax.tree.unflatten(tree, [6]).rows == 6

@@ -29,7 +29,7 @@ STEPS = [
 ALLOWED = {
     ("api_util", "extend"): "it flattens functions that linear_util wraps",
     ("nn", "random"): "the initial values of parameters are drawn",
-    ("scipy", "random"): "samples of estimated densities are drawn",
+    ("scipy", "random"): "rotations are drawn, and samples of estimated densities",
     ("tree", "tree_util"): "the same functions under shorter names",
 }
 

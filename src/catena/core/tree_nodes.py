@@ -103,6 +103,7 @@ ORDERED_DICT = NodeKind(
     lambda keys, children: OrderedDict(zip(keys, children)),
     _dict_keys,
 )
+_ALL = slice(None)
 DEFAULT_DICT = NodeKind(
     defaultdict,
     "custom",
@@ -110,11 +111,12 @@ DEFAULT_DICT = NodeKind(
     lambda data, children: defaultdict(data[0], zip(data[1], children)),
     lambda data, n: _dict_keys(data[1], n),
 )
-# One kind serves every named tuple: its node data is the class itself.
+# One kind serves every named tuple: its node data is the class itself. Its children are those of the tuple, whatever
+# methods of its own for length and indexing the class has.
 NAMED_TUPLE = NodeKind(
     tuple,
     "named tuple",
-    lambda x: (x, type(x)),
+    lambda x: (tuple.__getitem__(x, _ALL), type(x)),
     lambda cls, children: cls(*children),
     lambda cls, n: [GetAttrKey(name) for name in cls._fields],
 )

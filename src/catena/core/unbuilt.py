@@ -23,7 +23,7 @@ NAMES = {
         "AbstractDevice AbstractMesh AxisType ManualAxisType Mesh NamedSharding PartitionSpec auto_axes explicit_axes "
         "get_abstract_mesh get_mesh make_single_device_sharding reshard set_mesh use_abstract_mesh"
     ),
-    "catena.scipy": "fft ndimage signal sparse spatial",
+    "catena.scipy": "",
     "catena.profiler": (
         "ProfileData ProfileEvent ProfileOptions ProfilePlane device_memory_profile register_subprocess "
         "save_device_memory_profile start_server stop_server"
@@ -36,8 +36,7 @@ NAMES = {
     "catena.interpreters.batching": "register_vmappable unregister_vmappable",
 }
 MODULES = frozenset(
-    "catena.distributed catena.example_libraries catena.export catena.ffi catena.lib catena.scipy.fft "
-    "catena.scipy.ndimage catena.scipy.signal catena.scipy.sparse catena.scipy.spatial "
+    "catena.distributed catena.example_libraries catena.export catena.ffi catena.lib "
     "catena.experimental.compilation_cache catena.experimental.mesh_utils catena.experimental.multihost_utils "
     "catena.experimental.pallas catena.experimental.pjit catena.experimental.shard_map catena.extend.backend "
     "catena.interpreters.pxla".split()

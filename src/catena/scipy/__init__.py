@@ -4,7 +4,20 @@ from catena.core.namespace import shown as _shown
 from catena.core.unbuilt import absent as _absent
 
 # Loaded when they are first asked for.
-_MODULES = ("cluster", "integrate", "interpolate", "linalg", "optimize", "special", "stats")
+_MODULES = (
+    "cluster",
+    "fft",
+    "integrate",
+    "interpolate",
+    "linalg",
+    "ndimage",
+    "optimize",
+    "signal",
+    "sparse",
+    "spatial",
+    "special",
+    "stats",
+)
 
 __dir__ = _shown(globals(), *_MODULES)
 

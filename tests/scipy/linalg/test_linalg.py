@@ -212,6 +212,12 @@ def test_systems_are_solved(dtype):
         assert_near(x, linalg.solve(p, b, assume_a="pos"), 1e-4)
         assert_near(linalg.solve_triangular(a, b, lower=True), linalg.solve(low, b), 1e-4)
         assert_near(linalg.solve_triangular(a, b, "C", lower=True), linalg.solve(adjoint(low), b), 1e-4)
+    slopes = [
+        jax.grad(lambda p, b, how=how: linalg.solve(p, b, assume_a=how).real.sum(), (0, 1))(p[0], p[1])
+        for how in ("gen", "pos")
+    ]
+    for by_lu, by_cholesky in zip(*slopes, strict=True):
+        assert_near(by_cholesky, by_lu, 1e-4)
     with pytest.warns(FutureWarning, match="stack of vectors"):
         assert linalg.cho_solve(cho, matrices(3, 4)).shape == (3, 4)
 

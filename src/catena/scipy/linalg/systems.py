@@ -48,7 +48,16 @@ def solve(
     if assume_a != "pos":
         return jnp.linalg.solve(a, b)
     a, b, undo = in_columns("solve", *inexact(a, b))
-    return undo(_solve_cholesky(cholesky(a, lower), b, lower))
+    return undo(_solve_positive(a, b, bool(lower)))
+
+
+@partial(jit, static_argnums=2)
+def _solve_positive(a, b, lower: bool):
+    """With the derivatives of the system, in which every element of ``a`` counts."""
+    factor = cholesky(lax.stop_gradient(a), lower)
+    solve = lambda _, b: _solve_cholesky(factor, b, lower)  # noqa: E731
+    turned = lambda _, b: jnp.conj(_solve_cholesky(factor, jnp.conj(b), lower))  # noqa: E731
+    return lax.custom_linear_solve(lambda x: a @ x, b, solve, turned)
 
 
 def _solve_cholesky(c, b, lower: bool):
