@@ -26,6 +26,11 @@ def masked(where, x, neutral):
     return x if where is None else lax.select(where, x, lax.full_like(x, neutral))
 
 
+def _exponentials(x, where):
+    """Exponentials, 0 where the mask is false: not of -inf, which takes processors ten times as long."""
+    return masked(where, lax.exp(masked(where, x, 0)), 0)
+
+
 def _with_mask(name: str, where, *xs) -> tuple:
     """Arrays and the mask, broadcast together."""
     if where is None:
@@ -73,13 +78,12 @@ def logsumexp(
     if b is None:
         (a,) = promote_dtypes_inexact("logsumexp", a)
         where, a = _with_mask("logsumexp", where, a)
-        exponents = masked(where, a, -np.inf)
     else:
         where, a, b = _with_mask("logsumexp", where, *promote_dtypes_inexact("logsumexp", a, b))
         b = masked(where, b, 0)
-        exponents = masked(lax.ne(b, lax.full_like(b, 0)), a, -np.inf)
-    greatest = _greatest(exponents, axis)
-    terms = lax.exp(lax.sub(exponents, broadcast_to(convert(greatest, exponents.dtype), exponents.shape)))
+        where = lax.ne(b, lax.full_like(b, 0))
+    greatest = _greatest(masked(where, a, -np.inf), axis)
+    terms = _exponentials(lax.sub(a, broadcast_to(convert(greatest, a.dtype), a.shape)), where)
     total = sum(terms if b is None else lax.mul(b, terms), axis, keepdims=keepdims)
     greatest = lax.reshape(greatest, total.shape)
     if return_sign:
@@ -125,7 +129,7 @@ def softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None):
 
 def _softmax(x, axis, where):
     below, where = _below_greatest("softmax", x, axis, where)
-    terms = lax.exp(below)
+    terms = _exponentials(below, where)
     return masked(where, lax.div(terms, broadcast_to(_total(terms, axis, where), terms.shape)), 0)
 
 
@@ -161,19 +165,19 @@ def log_softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None):
     Array([-1000.,     0.], dtype=float32)
     """
     below, where = _below_greatest("log_softmax", x, axis, where)
-    logarithm = lax.log(_total(lax.exp(below), axis, where))
+    logarithm = lax.log(_total(_exponentials(below, where), axis, where))
     return masked(where, lax.sub(below, broadcast_to(logarithm, below.shape)), -np.inf)
 
 
 def _below_greatest(name: str, x, axis, where) -> tuple:
-    """How far numbers lie below the greatest one along axes (-inf where they are masked), and the mask."""
+    """How far numbers lie below the greatest one along axes, and the mask."""
     x = as_array_argument(name, x)
     if x.dtype == dtypes.BOOL:
         raise TypeError(f"{name} takes numbers, got an array of booleans")
     split_axes(axis, x.ndim)  # an axis that only the mask has is an error
     where, x = _with_mask(name, where, x)
     greatest = max(lax.stop_gradient(x), axis, keepdims=True, initial=lowest(x.dtype), where=where)
-    return masked(where, _difference(x, broadcast_to(greatest, x.shape)), -np.inf), where
+    return _difference(x, broadcast_to(greatest, x.shape)), where
 
 
 def _difference(x, greatest):
