@@ -47,11 +47,11 @@ def dot_general_of(data, indices, rhs, *, dimension_numbers, preferred_element_t
     axes = [left.index(partner[d + n_batch]) for d in contracted]
 
     def one(data, indices, rhs):
-        read, written = (wrapped(columns(indices, own), [sizes[d] for d in own]) for own in (contracted, free))
-        data = masked(data, in_bounds(read, [sizes[d] for d in contracted]))
-        return add_rows(
-            outer(data, read_rows(rhs, read, axes), dtype), columns(indices, free), [sizes[d] for d in free]
-        )
+        read, written = (columns(indices, own) for own in (contracted, free))
+        over, into = ([sizes[d] for d in own] for own in (contracted, free))
+        data = masked(data, in_bounds(read, over, [-n for n in over]))
+        products = outer(data, read_rows(rhs, wrapped(read, over), axes), dtype)
+        return add_rows(products, wrapped(written, into), into)
 
     buffers = [lax.transpose(x, [*mapped, *range(n_batch, x.ndim)]) for x in (data, indices)]
     rhs = lax.expand_dims(lax.transpose(rhs, [*taken, *left]), [i for i, d in enumerate(mapped) if d not in partner])

@@ -132,11 +132,12 @@ def columns(indices, which: Sequence[int]):
     return jnp.concatenate([indices[:, :0], *(indices[:, d : d + 1] for d in which)], axis=1)
 
 
-def in_bounds(indices, sizes: Sequence[int]):
-    """Which rows of indices, (nse, k), address something in an array of these sizes: (nse,)."""
+def in_bounds(indices, sizes: Sequence[int], least: Sequence[int] | None = None):
+    """Which rows of indices, (nse, k), address something in an array of these sizes, (nse,); from ``least`` or 0 on."""
     inside = jnp.ones(indices.shape[0], bool)
     for d, size in enumerate(sizes):  # column by column, which is one loop with what reads the rows
-        inside &= (indices[:, d] >= 0) & (indices[:, d] < np.array(size, indices.dtype))
+        first, end = (np.array(n, indices.dtype) for n in (least[d] if least else 0, size))
+        inside &= (indices[:, d] >= first) & (indices[:, d] < end)
     return inside
 
 
