@@ -339,6 +339,44 @@ def test_checkpoint_and_custom_rules_write():
         assert float(ref[1]) == 5.0
 
 
+def test_jaxprs_inside_primitives_may_have_references_of_their_own():
+    def rotated(x):
+        ref = jax.new_ref(x)
+        ref[0] = ref[1]
+        return ref[...]
+
+    composed = lax.composite(rotated, "rotated")
+    expected = [2.0, 2.0]
+    x = jnp.array([1.0, 2.0])
+    for run in (composed, jax.jit(composed), jax.jit(lambda x: jax.vmap(composed)(x[None])[0])):
+        assert run(x).tolist() == expected
+    _, gradient = jax.value_and_grad(lambda x: composed(x).sum())(x)
+    assert gradient.tolist() == [0.0, 2.0]
+
+
+def test_stages_show_programs_on_references():
+    ref, other = ref_of(), ref_of()
+
+    @jax.jit
+    def step(ref):
+        ref[0] += other[1]
+
+    lowered = step.lower(ref)
+    compiled = lowered.compile()
+    assert "float32[3]" in lowered.as_text() and "step" in step.explain(ref)
+    assert compiled.as_text("nests") and compiled.as_text("program")
+    compiled(ref)
+    assert float(ref[0]) == 1.0
+    assert ref.unsafe_buffer_pointer() == address(ref) and not ref.committed and ref.sharding.device_set
+
+
+def test_callbacks_show_the_value(capsys):
+    ref = ref_of()
+    jax.debug.print("{}", ref)
+    jax.jit(lambda r: jax.debug.print("{}", r))(ref)
+    assert capsys.readouterr().out == "[0. 1. 2.]\n" * 2
+
+
 # ---- what jaxprs say
 
 

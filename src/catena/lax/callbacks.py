@@ -23,6 +23,7 @@ from catena.core.effects import debug_effect, io_effect, ordered_debug_effect, o
 from catena.core.errors import JaxRuntimeError
 from catena.core.lazy import LazyModule
 from catena.core.primitive import Primitive
+from catena.core.ref import Ref
 from catena.core.source import function_name
 from catena.core.trace import leaf_value
 from catena.core.traceback import user_frames
@@ -415,7 +416,8 @@ def debug_callback(
 
     functools.update_wrapper(called, callback)
     flat = FlatCallback(called, in_tree, "debug.callback")
-    debug_callback_p.bind(*[leaf_value(x) for x in leaves], callback=flat, ordered=ordered)
+    values = [leaf_value(x[...] if type(x) is Ref else x) for x in leaves]  # of a reference, what it refers to now
+    debug_callback_p.bind(*values, callback=flat, ordered=ordered)
 
 
 F_STRING = (

@@ -19,6 +19,7 @@ from catena.lax.elementwise import NOT_LINEAR
 from catena.lax.identity import copy_p
 from catena.transform import interpreted
 from catena.transform.batch import batch_flat
+from catena.transform.discharge import call_rule
 from catena.transform.execute import run_jaxpr
 from catena.transform.functions import check_callable
 from catena.transform.jit_primitive import jit_p
@@ -36,6 +37,7 @@ def _run(jaxpr) -> Callable:
 composite_p = Primitive(
     "composite",
     multiple_results=True,
+    takes_arrays=True,
     takes_tokens=True,
     effects=lambda avals, params: params["jaxpr"].effects,
     abstract=lambda *avals, jaxpr, **params: jaxpr.out_avals,
@@ -45,6 +47,7 @@ composite_p = Primitive(
     batch=lambda axis, args, dims, *, jaxpr, **params: batch_flat(_run(jaxpr), axis, args, dims),
     lower=lambda b, *operands, jaxpr, **params: b.call(jaxpr, operands),
 )
+composite_p.discharge = call_rule(composite_p)
 interpreted.calls[composite_p] = interpreted.call_of("jaxpr")
 
 

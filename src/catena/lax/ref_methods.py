@@ -8,10 +8,12 @@ import numpy as np
 
 from catena.core.array import Array, make_array, typed_array
 from catena.core.context import context
+from catena.core.device import devices
 from catena.core.ref import Cell, Ref
+from catena.core.sharding import Sharding, sharding_of
 from catena.lax.ref_index import Permute, Reshape
 from catena.lax.ref_views import RefIndexer, RefView
-from catena.lax.refs import addupdate, get, set, swap  # noqa: A004
+from catena.lax.refs import addupdate, get, memory_of, set, swap  # noqa: A004
 from catena.runtime import buffers
 
 
@@ -42,6 +44,16 @@ def reshaped(self, *shape) -> RefView:
     sizes = tuple(shape[0]) if len(shape) == 1 and not hasattr(shape[0], "__index__") else shape
     found = np.empty(self.shape, np.bool_).reshape(sizes).shape
     return extended(self, Reshape(found))
+
+
+def unsafe_buffer_pointer(self: Ref) -> int:
+    """The address of the first element, until somebody writes while a snapshot is about."""
+    return memory_of(self._core).value.ctypes.data
+
+
+def sharding(self: Ref) -> Sharding:
+    """Where the memory is: on the first device."""
+    return sharding_of((devices()[0],), None)
 
 
 def extended(self, step) -> RefView:
@@ -103,3 +115,8 @@ for _class in (Ref, RefView):
     _class.at = property(RefIndexer, doc="Parts as references: ``ref.at[index]``.")  # type: ignore[attr-defined]
     _class.T = property(permuted, doc="The reference with its axes reversed.")  # type: ignore[attr-defined]
 Ref.__repr__ = ref_repr  # type: ignore[method-assign]  # type: ignore[method-assign]
+Ref.unsafe_buffer_pointer = unsafe_buffer_pointer  # type: ignore[attr-defined]
+Ref.sharding = property(sharding)  # type: ignore[attr-defined]
+Ref.committed = Ref._committed = property(  # type: ignore[attr-defined]
+    lambda self: False, doc="Whether the user chose the device: there is no way to."
+)

@@ -113,7 +113,16 @@ def apply(primitive, args, params):
         return rule(*args, **params)
     if any(type(x) is State for x in args):
         raise NotImplementedError(discharge_rules.missing.format(primitive.name))
-    return primitive.bind(*args, **params)
+    return primitive.bind(*args, **{k: without_own_references(v) for k, v in params.items()})
+
+
+def without_own_references(parameter):
+    """A parameter of a primitive that knows of no references; jaxprs in it may have references of their own."""
+    if isinstance(parameter, ClosedJaxpr):
+        return pure(parameter)
+    if type(parameter) is tuple and any(isinstance(x, ClosedJaxpr) for x in parameter):
+        return tuple(without_own_references(x) for x in parameter)
+    return parameter
 
 
 def through_values(primitive, args, params):

@@ -211,7 +211,7 @@ def as_values(closed: ClosedJaxpr, donated: tuple = ()) -> tuple[ClosedJaxpr, tu
     closed, written = discharged(closed)
     if True not in is_reference:
         return closed, donated, written
-    flags = donated or (False,) * len(is_reference)
+    flags = (False,) * (len(is_reference) - len(donated)) + donated  # what is closed over stands in front
     given = tuple(f and not r or i in written for i, (f, r) in enumerate(zip(flags, is_reference, strict=True)))
     return closed, given, written
 

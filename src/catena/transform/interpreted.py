@@ -24,6 +24,7 @@ from catena.core.lazy import NO_COMPILER
 from catena.core.stack import is_stack
 from catena.core.trace import VALUES
 from catena.runtime import buffers
+from catena.transform.discharge import pure
 from catena.transform.memo import memoised
 
 calls: dict = {}  # primitive -> from its parameters to a function of NumPy values that gives the list of its results
@@ -87,7 +88,7 @@ def call_of(parameter: str):
 @memoised
 def steps(closed: ClosedJaxpr) -> Steps:
     """The steps of a jaxpr, without those whose results nobody reads."""
-    return Steps(pruned(closed, [True] * len(closed.out_avals)))
+    return Steps(pruned(pure(closed), [True] * len(closed.out_avals)))
 
 
 def _check_sizes(eqn: Eqn):
