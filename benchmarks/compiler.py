@@ -36,6 +36,7 @@ from workloads import (
     rows,
     segments,
     sparse,
+    special,
     statistics,
     transforms,
 )
@@ -49,6 +50,7 @@ GROUPS = {
     "indexing": indexing,
     "segments": segments,
     "references": references,
+    "special": special,
     "transforms": transforms,
     "statistics": statistics,
     "linear algebra": linear_algebra,

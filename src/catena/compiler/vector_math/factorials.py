@@ -8,7 +8,7 @@ import math
 
 from . import fitted
 from .incomplete import LARGE_SHAPE, _stirling_rest
-from .integrals import fitted_to
+from .polynomials import fitted_to
 
 INF, NAN = math.inf, math.nan
 RECURRENCE = 12.0  # up to which gamma(x) is a product, beyond it Stirling's formula

@@ -13,6 +13,9 @@ mp.mp.dps = 60
 HEAD = "Polynomials in t from -1 to 1, low power first, by pieces (low, high, coefficients); `fits.py` prints them."
 INDENT = " " * 8
 GOAL = mp.mpf(2) ** -57
+GOALS = dict.fromkeys(
+    ("QUANTILE_SINGLE", "QUANTILE_CENTRE_SINGLE"), mp.mpf(2) ** -31
+)  # for results in single precision
 X0 = mp.findroot(mp.ei, 0.37)  # the zero of the exponential integral
 C0 = mp.findroot(mp.ci, 0.6)  # the first zero of the cosine integral
 
@@ -34,6 +37,11 @@ def quantile(r):
     p = mp.exp(-r * r / 2)
     guess = -r + mp.log(2 * mp.pi * r * r) / (2 * r)
     return mp.findroot(lambda x: mp.log(mp.ncdf(x) / p), guess) + r
+
+
+def central_quantile(q):
+    """The normal quantile of 1/2 + q, over q."""
+    return mp.sqrt(2) * mp.erfinv(2 * q) / q
 
 
 def of_inverse(function, power=1):
@@ -68,6 +76,8 @@ FITS = {
     "FRESNEL_F": two_pieces(of_inverse(lambda x: x * fresnel_parts(x)[0], 4), (0, INVERSE / 40, INVERSE / 6.5536)),
     "FRESNEL_G": two_pieces(of_inverse(lambda x: x**3 * fresnel_parts(x)[1], 4), (0, INVERSE / 40, INVERSE / 6.5536)),
     "QUANTILE": two_pieces(quantile, (2.27, 3.5, 6, 12, 39)),
+    "QUANTILE_SINGLE": two_pieces(quantile, (2.27, 3.5, 6, 15)),
+    "QUANTILE_CENTRE_SINGLE": [(of_root(central_quantile, 2), 0, 0.180625)],
     "GAMMA": [(mp.gamma, 2, 3)],
 }  # fmt: skip
 
@@ -99,10 +109,10 @@ def greatest_error(function, low, high, coefficients) -> mp.mpf:
     return worst
 
 
-def fit(function, low, high) -> list:
+def fit(function, low, high, goal=GOAL) -> list:
     for degree in range(6, 45, 2):
         coefficients = interpolant(function, low, high, degree)
-        if greatest_error(function, low, high, coefficients) < GOAL:
+        if greatest_error(function, low, high, coefficients) < goal:
             return coefficients
     raise ValueError(f"no polynomial of moderate degree between {low} and {high}")
 
@@ -112,7 +122,7 @@ def main():
     for name, pieces in FITS.items():
         print(f"\n{name} = (")
         for function, low, high in pieces:
-            numbers = ", ".join(repr(float(c)) for c in fit(function, low, high)) + ","
+            numbers = ", ".join(repr(float(c)) for c in fit(function, low, high, GOALS.get(name, GOAL))) + ","
             print(f"    ({float(low)!r}, {float(high)!r}, (")
             print(textwrap.fill(numbers, 112, initial_indent=INDENT, subsequent_indent=INDENT, break_on_hyphens=False))
             print("    )),")

@@ -9,27 +9,12 @@ of the complex error function using modified trapezoidal rules (2021). Polynomia
 import math
 
 from . import fitted, tables
+from .factorials import gamma
 from .incomplete import BERNOULLI
+from .polynomials import fitted_to, horner
 
 INF, NAN = math.inf, math.nan
 STEPS = 2000.0  # of a continued fraction or series
-
-
-def horner(m, coefficients, x):
-    """The polynomial with these coefficients, low power first."""
-    result = m.fma(x, coefficients[-1], coefficients[-2])
-    for c in reversed(coefficients[:-2]):
-        result = m.fma(result, x, c)
-    return result
-
-
-def fitted_to(m, pieces, x):
-    """The polynomial of the piece in which ``x`` lies; the first and the last reach beyond their ends."""
-    result = None
-    for low, high, coefficients in pieces:
-        value = horner(m, coefficients, (x - (low + high) / 2) * (2 / (high - low)))
-        result = value if result is None else m.where(x > low, value, result)
-    return result
 
 
 def exp_of_square(m, x, factor: float):
@@ -48,14 +33,20 @@ FAR = 25.0  # from which on the asymptotic series of erfcx has all digits
 ASYMPTOTIC = tuple((-1) ** k * math.prod(range(1, 2 * k, 2)) / 2**k / math.sqrt(math.pi) for k in range(9))
 
 
-def erfcx(m, x, precision):
-    """exp(x^2) erfc(x)."""
-    a = m.abs(x)
+def erfcx_of_tail(m, a, precision):
+    """exp(a^2) erfc(a) for a >= 1/2."""
     b = m.where(a < FAR, a, FAR)
     near = horner(m, tables.ERFC["double"], (b - 3.0) / (b + 3.0)) / (2.0 * b + 1.0)
     inverse = 1.0 / m.maximum(a, FAR)
-    far = inverse * horner(m, ASYMPTOTIC, inverse * inverse)
-    tail = m.where(a < FAR, near, far)
+    square = inverse * inverse
+    series = ASYMPTOTIC[:5] if precision > 1e-12 else ASYMPTOTIC
+    return m.where(a < FAR, near, inverse * horner(m, series, square))
+
+
+def erfcx(m, x, precision):
+    """exp(x^2) erfc(x)."""
+    a = m.abs(x)
+    tail = erfcx_of_tail(m, a, precision)
     small = m.where(a < 0.5, x, 0.5)
     around_zero = exp_of_square(m, small, 1.0) * m.erfc(small)
     negative = 2.0 * exp_of_square(m, m.where(x < 0.0, x, -1.0), 1.0) - tail
@@ -266,7 +257,9 @@ def _expn_series(m, on, n, x, precision):
     n, x = m.where(on, n, 1.0), m.where(on, x, 0.5)
     less = n - 1.0
     odd = ~m.equal(m.floor(less * 0.5), less * 0.5)
+    whole = m.equal(m.floor(n), n)
     front = m.exp(less * m.log(x) - m.lgamma(n)) * (m.digamma(n) - m.log(x))
+    between = gamma(m, m.where(whole, 0.5, 1.0 - n), precision) * m.power(x, less)
     start = m.where(m.equal(n, 1.0), m.like(x, 0.0), 1.0 / m.where(m.equal(n, 1.0), 1.0, less))
 
     def step(on, term, total, k):
@@ -278,7 +271,7 @@ def _expn_series(m, on, n, x, precision):
 
     one = m.like(x, 1.0)
     total = m.iterate(step, (on, one, start, m.like(x, 0.0)))[2]
-    return total + m.where(odd, -front, front)
+    return total + m.where(whole, m.where(odd, -front, front), between)
 
 
 def _expn_fraction(m, on, n, x, precision):

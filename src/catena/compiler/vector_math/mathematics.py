@@ -39,6 +39,11 @@ class Numpy:
         return load("scipy.special").erfc(x)
 
     @staticmethod
+    def small_erf(x):
+        """The error function of a number between -1 and 1."""
+        return load("scipy.special").erf(x)
+
+    @staticmethod
     def erf_inv(x):
         return load("scipy.special").erfinv(x)
 
@@ -65,6 +70,7 @@ class Written:
 
     exp, log, log1p = exponential.exp, logarithm.log, logarithm.log1p
     abs, floor, sqrt, maximum, fma = text.fabs, text.floor, text.sqrt, text.maximum, text.fma
+    small_erf = error_function.small_erf
     sin, cos, erf_inv = trigonometric.sin, trigonometric.cos, error_function.erf_inv
     lgamma, digamma, erfc, power = gamma.lgamma, gamma.digamma, error_function.erfc, powers.pow
     iterate = staticmethod(text.while_any)

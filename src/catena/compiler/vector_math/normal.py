@@ -10,7 +10,8 @@ import math
 import numpy as np
 
 from . import fitted
-from .integrals import erfcx, exp_of_square, fitted_to
+from .integrals import erfcx, erfcx_of_tail, exp_of_square
+from .polynomials import fitted_to
 
 INF, NAN = math.inf, math.nan
 ROOT_HALF = math.sqrt(0.5)
@@ -27,12 +28,15 @@ def ndtr(m, x, precision):
 
 def log_ndtr(m, x, precision):
     """Its logarithm, also where it is zero."""
-    low = x < -1.0
-    tail = m.where(low, x, -1.0)
+    a = m.abs(x)
+    tail = m.maximum(a, 0.75)
+    scaled = 0.5 * erfcx_of_tail(m, tail * ROOT_HALF, precision)
     square = 0.5 * tail * tail
-    far = m.log(0.5 * erfcx(m, tail * -ROOT_HALF, precision)) - square
-    near = m.log1p(-ndtr(m, m.where(low, 0.0, -x), precision))
-    return m.where(low, m.where(m.equal(square, INF), -INF, far), near)
+    below = m.log(scaled) - square
+    front = m.exp(-square) if precision > 1e-12 else exp_of_square(m, tail, -0.5)
+    upper = m.where(a < 0.75, 0.5 - 0.5 * m.small_erf(m.where(a < 0.75, x, 0.0) * ROOT_HALF), scaled * front)
+    value = m.where(x < -0.75, m.where(m.equal(a, INF), -INF, below), m.log1p(-upper))
+    return m.where(m.equal(x, x), value, NAN)
 
 
 CENTRE = 0.425  # of p - 1/2, up to which the inverse error function serves
@@ -41,12 +45,16 @@ CENTRE = 0.425  # of p - 1/2, up to which the inverse error function serves
 def ndtri(m, p, precision):
     """The quantile of probability ``p``."""
     q = p - 0.5
-    centre = m.abs(q) <= CENTRE
-    middle = math.sqrt(2.0) * m.erf_inv(2.0 * m.where(centre, q, 0.0))
+    centre, single = m.abs(q) <= CENTRE, precision > 1e-12
+    inner = m.where(centre, q, 0.0)
+    if single:
+        middle = inner * fitted_to(m, fitted.QUANTILE_CENTRE_SINGLE, inner * inner)
+    else:
+        middle = math.sqrt(2.0) * m.erf_inv(2.0 * inner)
     tail = m.where(q > 0.0, 1.0 - p, p)
     proper = (tail > 0.0) & ~centre
     r = m.sqrt(-2.0 * m.log(m.where(proper, tail, 0.05)))
-    far = fitted_to(m, fitted.QUANTILE, r) - r
+    far = fitted_to(m, fitted.QUANTILE_SINGLE if single else fitted.QUANTILE, r) - r
     value = m.where(centre, middle, m.where(q > 0.0, -far, far))
     value = m.where(m.equal(p, 0.0), -INF, m.where(m.equal(p, 1.0), INF, value))
     return m.where((p >= 0.0) & (p <= 1.0), value, NAN)

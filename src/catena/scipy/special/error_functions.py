@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import operator
 
+import numpy as np
+
 from catena import lax
 from catena.core import dtypes
 from catena.core.array import Array
@@ -106,7 +108,7 @@ def wofz(z: ArrayLike) -> Array:
     (z,) = promote_inexact("wofz", z)
     if dtypes.is_complex(z.dtype):
         return _faddeeva(lax.real(z), lax.imag(z))
-    z = convert(z, dtypes.canonical(max(z.dtype, dtypes.as_dtype("float32"), key=lambda d: d.itemsize)))
+    z = convert(z, max(z.dtype, np.dtype("float32"), key=lambda dtype: dtype.itemsize))
     return _faddeeva(z, lax.full_like(z, 0))
 
 
@@ -214,7 +216,7 @@ def owens_t(h: ArrayLike, a: ArrayLike) -> Array:
       h: numbers.
       a: numbers, of a shape that broadcasts with ``h``.
     Returns:
-      An array of the float dtype that the arguments promote to.
+      An array of the float dtype that the arguments promote to, of 32 bits at least.
     Raises:
       TypeError: an argument is neither an array nor a scalar.
       ValueError: an argument is complex, or shapes do not broadcast.
@@ -226,4 +228,6 @@ def owens_t(h: ArrayLike, a: ArrayLike) -> Array:
     >>> special.owens_t(jnp.array([0.0, 1.0]), 1.0)
     Array([0.125     , 0.06674188], dtype=float32)
     """
-    return strong(owens_t_p.bind(*real("owens_t", h, a)))
+    h, a = real("owens_t", h, a)
+    wide = max(h.dtype, np.dtype("float32"), key=lambda dtype: dtype.itemsize)
+    return owens_t_p.bind(convert(h, wide), convert(a, wide))

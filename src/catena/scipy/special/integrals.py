@@ -6,6 +6,7 @@ import numpy as np
 
 from catena import numpy as jnp
 from catena.core.array import Array
+from catena.numpy.boundary import broadcast_together
 from catena.scipy.special.arguments import numbers, plain_float, plain_floats, real, strong
 from catena.scipy.special.primitives import cosine_integral_p, exp1_p, expi_p, expn_p, sine_integral_p, spence_p
 from catena.transform.jit import jit
@@ -44,7 +45,7 @@ def expn(n: ArrayLike, x: ArrayLike) -> Array:
     """The exponential integral of order ``n``: that of ``exp(-x * t) / t**n`` from 1 on.
 
     Arguments:
-      n: whole numbers.
+      n: orders, whole or not.
       x: numbers, of a shape that broadcasts with ``n``.
     Returns:
       An array of the float dtype that the arguments promote to; NaN for negative ``x``.
@@ -59,7 +60,7 @@ def expn(n: ArrayLike, x: ArrayLike) -> Array:
     >>> special.expn(jnp.array([0, 1, 2]), 1.0)
     Array([0.36787945, 0.21938394, 0.14849551], dtype=float32)
     """
-    return strong(expn_p.bind(*real("expn", n, x)))
+    return strong(expn_p.bind(*broadcast_together("expn", real("expn", n, x), ValueError)))
 
 
 def sici(x: ArrayLike) -> tuple[Array, Array]:

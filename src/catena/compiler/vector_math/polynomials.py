@@ -1,0 +1,18 @@
+"""Polynomials in one mathematics, and those of ``fits.py`` by pieces."""
+
+
+def horner(m, coefficients, x):
+    """The polynomial with these coefficients, low power first."""
+    result = m.fma(x, coefficients[-1], coefficients[-2])
+    for c in reversed(coefficients[:-2]):
+        result = m.fma(result, x, c)
+    return result
+
+
+def fitted_to(m, pieces, x):
+    """The polynomial of the piece in which ``x`` lies; the first and the last reach beyond their ends."""
+    result = None
+    for low, high, coefficients in pieces:
+        value = horner(m, coefficients, (x - (low + high) / 2) * (2 / (high - low)))
+        result = value if result is None else m.where(x > low, value, result)
+    return result
