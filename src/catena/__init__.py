@@ -180,6 +180,7 @@ _absent(
     "api_util",
     "custom_batching",
     "dlpack",
+    "example_libraries",
     "experimental",
     "image",
     "interpreters",

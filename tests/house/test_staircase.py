@@ -19,7 +19,7 @@ STEPS = [
     {"numpy"},
     {"parallel", "random", "nn", "scipy", "ops", "image", "dlpack", "export", "tools", "flatten_util"},
     {"ad", "ad_checkpoint", "custom_batching", "custom_derivatives", "monitoring", "profiler"},
-    {"extend", "api_util", "test_util", "interpreters", "experimental", "debug"},
+    {"extend", "api_util", "test_util", "interpreters", "experimental", "example_libraries", "debug"},
     {"__init__"},
     {"compat"},
     {"__main__"},

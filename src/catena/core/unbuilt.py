@@ -36,11 +36,20 @@ NAMES = {
     "catena.interpreters.batching": "register_vmappable unregister_vmappable",
 }
 MODULES = frozenset(
-    "catena.distributed catena.example_libraries catena.export catena.ffi catena.lib "
+    "catena.distributed catena.export catena.ffi catena.lib "
     "catena.experimental.compilation_cache catena.experimental.mesh_utils catena.experimental.multihost_utils "
-    "catena.experimental.pallas catena.experimental.pjit catena.experimental.shard_map catena.extend.backend "
+    "catena.experimental.pjit catena.experimental.shard_map catena.extend.backend "
     "catena.interpreters.pxla".split()
 )
+# Modules that are no part of the package, and what they are about.
+OTHER_MACHINES = {
+    "catena.experimental.colocated_python": "Python on the hosts of remote accelerators",
+    "catena.experimental.jax2tf": "programs for TensorFlow",
+    "catena.experimental.mosaic": "kernels of GPUs and TPUs",
+    "catena.experimental.pallas": "kernels of GPUs and TPUs",
+    "catena.experimental.roofline": "the costs of programs on TPUs",
+    "catena.experimental.topologies": "accelerators that are not attached",
+}
 _IMPORT_FROM = opcode.opmap["IMPORT_FROM"]
 
 
@@ -58,7 +67,7 @@ def absent(namespace: dict[str, Any], *late: str) -> None:
     def ask(name: str) -> Any:
         if name in late:
             return load(f"{module}.{name}")
-        if name in unbuilt or f"{module}.{name}" in MODULES:
+        if name in unbuilt or is_missing(f"{module}.{name}"):
             refuse(not_built(f"{module}.{name}"), name, sys.modules[module], sys._getframe(1))
         raise AttributeError(f"module {module!r} has no attribute {name!r}", name=name, obj=sys.modules[module])
 
@@ -75,8 +84,16 @@ def refuse(message: str, name: str, module: ModuleType, asker: FrameType) -> NoR
 
 
 def not_built(name: str) -> str:
-    """What is said of a name that JAX has and this package does not have yet."""
+    """What is said of a name that JAX has and this package does not have yet, or will not have."""
+    about = OTHER_MACHINES.get(".".join(name.split(".")[:3]))
+    if about is not None:
+        return f"{name} is about {about}: another machine than catena compiles for, and so no part of it"
     return f"{name} is not built yet; see {page('differences.md')}#what-is-not-there-yet"
+
+
+def is_missing(name: str) -> bool:
+    """Whether a module, or the one that it stands in, is one of JAX's that is not here."""
+    return any(m in MODULES or m in OTHER_MACHINES for m in (name, name.rpartition(".")[0]))
 
 
 class Finder:
@@ -84,7 +101,7 @@ class Finder:
 
     @staticmethod
     def find_spec(name: str, path=None, target=None):
-        if name in MODULES or name.rpartition(".")[0] in MODULES:
+        if is_missing(name):
             raise ModuleNotFoundError(not_built(name), name=name)
 
 

@@ -3,4 +3,4 @@
 from catena.core.unbuilt import absent as _absent
 from catena.lax.callbacks import io_callback as io_callback
 
-_absent(globals(), "checkify", "jet", "ode", "sparse")
+_absent(globals(), "checkify", "jet", "ode", "rnn", "sparse")
