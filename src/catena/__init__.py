@@ -74,6 +74,7 @@ with _without_collection():
     from catena.core.ref import Ref as Ref
     from catena.core.slices import ds as ds
     from catena.core.struct import ShapeDtypeStruct as ShapeDtypeStruct
+    from catena.core.trace import ensure_compile_time_eval as ensure_compile_time_eval
     from catena.core.user_context import make_user_context as make_user_context
     from catena.lax.callbacks import pure_callback as pure_callback
     from catena.lax.ref_lives import empty_ref as empty_ref
@@ -110,7 +111,6 @@ with _without_collection():
     from catena.transform.placement import live_arrays as live_arrays
     from catena.transform.placement import typeof as typeof
     from catena.transform.pmap import pmap as pmap
-    from catena.transform.scopes import ensure_compile_time_eval as ensure_compile_time_eval
     from catena.transform.scopes import named_call as named_call
     from catena.transform.scopes import named_scope as named_scope
     from catena.transform.vmap import vmap as vmap

@@ -436,13 +436,26 @@ def test_ensure_compile_time_eval():
         return x * n
 
     close(f(2.0), 6.0)
-    with pytest.raises(jax.errors.UnexpectedTracerError):
-        jax.jit(lambda x: (jax.ensure_compile_time_eval().__enter__(), x + 1)[1] if False else leak_into_eval(x))(1.0)
 
 
-def leak_into_eval(x):
-    with jax.ensure_compile_time_eval():
-        return x + 1
+def test_ensure_compile_time_eval_traces_what_is_traced():
+    def f(x):
+        with jax.ensure_compile_time_eval():
+            y = jnp.sin(x) + jax.nn.relu(x)  # custom derivatives are handed on, too
+            return y * float(jnp.sum(jnp.ones(3)))
+
+    g = lambda x: 3 * (jnp.sin(x) + x)
+    for run in (lambda f: f, jax.jit, jax.grad, lambda f: jax.jit(jax.grad(f)), lambda f: jax.vmap(jax.grad(f))):
+        x = jnp.ones(2) if "vmap" in run.__code__.co_names else 1.0
+        close(run(f)(x), run(g)(x))
+
+    @jax.jit
+    def nested(x):
+        with jax.ensure_compile_time_eval():
+            slope = float(jax.grad(lambda a: a * a)(3.0))
+            return jax.vmap(lambda a: a + x)(jnp.ones(2)) * slope
+
+    close(nested(2.0), [18.0, 18.0])
 
 
 def test_unknown_values_are_errors_that_name_the_argument():

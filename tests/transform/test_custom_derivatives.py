@@ -631,3 +631,17 @@ def test_a_forward_rule_over_traced_values_is_called_as_it_is():
         return f(x)
 
     assert jax.jit(jax.value_and_grad(loss))(1.0, 2.0) == (400.0, 1.0)
+
+
+def test_booleans_among_the_residuals_stay_what_they_are():
+    @jax.custom_vjp
+    def f(x):
+        return x * x
+
+    f.defvjp(
+        lambda x: (x * x, (x, True, (False, 3.0))), lambda res, g: (2 * g * res[0] if res[1] and not res[2][0] else g,)
+    )
+    runs = (jax.grad(f), jax.jit(jax.grad(f)), jax.grad(jax.jit(f)), jax.grad(jax.checkpoint(f)))
+    for run in (*runs, lambda x: jax.vmap(jax.grad(f))(x[None])[0], jax.grad(lambda x: jax.vmap(f)(x[None])[0])):
+        assert run(jnp.float32(3.0)) == 6.0
+    assert jax.grad(lambda x: jax.lax.scan(lambda c, _: (f(c), None), x, None, 2)[0])(2.0) == 32.0

@@ -33,6 +33,7 @@ NAMES: dict[str, dict[str, str] | str] = {
     "jax._src.state.types": {"AbstractRef": "catena.core.aval:AbstractRef"},
     "jax._src.traceback_util": {
         "api_boundary": "catena.core.traceback:api_boundary",
+        "include_frame": "catena.core.traceback:include_frame",
         "register_exclusion": "catena.extend.source_info_util:register_exclusion",
     },
     "jax._src.typing": {"Array": "catena:Array", "ArrayLike": "catena.typing:ArrayLike"},

@@ -19,12 +19,15 @@ from catena.core.namespace import shown as _shown
 from catena.core.primitive import Primitive as Primitive
 from catena.core.trace import Trace as Trace
 from catena.core.trace import Tracer as Tracer
+from catena.core.trace import ensure_compile_time_eval as ensure_compile_time_eval
 from catena.core.unbuilt import absent as _absent
 from catena.core.zeros import get_aval as get_aval
 
 Atom = Var | Literal  # what equations read
 Value = _Any
 ParamDict = dict[str, _Any]
+
+eval_context = ensure_compile_time_eval
 
 __dir__ = _shown(globals())
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from catena.core import dtypes, errors
 from catena.core.array import Array, as_array
-from catena.core.context import context
+from catena.core.context import context, set_trace
 from catena.core.ref import Cell, Ref
 from catena.core.token import Token
 
@@ -51,6 +51,47 @@ class Trace:
         that asks for no derivative looks at what the function does.
         """
         return functions[0](*args)
+
+
+class FoldingTrace(Trace):
+    """Evaluates operations on known values at once, and hands the others to the trace that is current outside."""
+
+    __slots__ = ()
+    name = "ensure_compile_time_eval"
+
+    def process(self, primitive, args, params):
+        """Evaluate an operation, or hand it on."""
+        with set_trace(self.parent if any(isinstance(x, Tracer) for x in args) else None):
+            return primitive.bind(*args, **params)
+
+    process_state = process
+
+    def process_call(self, primitive, functions, args, params):
+        """The same for a call of a function with its derivative rule."""
+        if any(isinstance(x, Tracer) for x in args):
+            with set_trace(self.parent):
+                return self.parent.process_call(primitive, functions, args, params)
+        with set_trace(None):
+            return functions[0](*args)
+
+
+def ensure_compile_time_eval():
+    """Evaluate operations on known values at once, although a function is being traced.
+
+    Returns:
+      A context manager; inside it, operations on concrete arrays give concrete arrays. Those on traced values are
+      traced as outside.
+
+    >>> import catena as jax, catena.numpy as jnp
+    >>> @jax.jit
+    ... def f(x):
+    ...     with jax.ensure_compile_time_eval():
+    ...         n = int(jnp.sum(jnp.ones(3)))
+    ...     return x * n
+    >>> f(2)
+    Array(6, dtype=int32, weak_type=True)
+    """
+    return set_trace(None if context.trace is None else FoldingTrace(context.trace))
 
 
 class Tracer:

@@ -18,7 +18,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import Any, TypeVar
 
 from catena.core.context import context
@@ -38,6 +38,11 @@ EXCLUDED: list[str] = []  # what the paths of further files begin with, that cou
 def is_internal(file_name: str) -> bool:
     """Whether a frame of this file belongs to the package."""
     return file_name.startswith(PACKAGE) or any(map(file_name.startswith, EXCLUDED))
+
+
+def include_frame(frame: FrameType) -> bool:
+    """Whether a frame stays in tracebacks that are shown to users."""
+    return not is_internal(frame.f_code.co_filename)
 
 
 def is_library(file_name: str) -> bool:

@@ -28,7 +28,7 @@ NAMES = {
         "ProfileData ProfileEvent ProfileOptions ProfilePlane device_memory_profile register_subprocess "
         "save_device_memory_profile start_server stop_server"
     ),
-    "catena.core": "ensure_compile_time_eval eval_context max_dim min_dim",
+    "catena.core": "max_dim min_dim",
     "catena.experimental": "EArray compilation_cache cur_qdd primal_tangent_dtype shard_map",
     "catena.extend": "backend lowering mlir pallas sharding xla",
     "catena.interpreters": "pxla",

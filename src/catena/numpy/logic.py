@@ -13,6 +13,7 @@ from catena.core import dtypes
 from catena.core.array import Array, make_array
 from catena.core.evaluate import quiet
 from catena.core.shapes import broadcast_shapes
+from catena.core.struct import ShapeDtypeStruct
 from catena.numpy.boundary import (
     all_weak,
     as_array_argument,
@@ -452,7 +453,7 @@ def iscomplexobj(x: ArrayLike) -> bool:
     """Whether the dtype of ``x`` is complex.
 
     Arguments:
-      x: an array or a scalar; None and strings are not complex.
+      x: an array, what stands for one (``ShapeDtypeStruct``), or a scalar; None and strings are not complex.
     Returns:
       A Python bool.
     Raises:
@@ -464,6 +465,8 @@ def iscomplexobj(x: ArrayLike) -> bool:
     """
     if x is None or isinstance(x, str):  # no number at all, as NumPy says
         return False
+    if isinstance(x, ShapeDtypeStruct):
+        return dtypes.is_complex(x.dtype)
     return dtypes.is_complex(dtype_of(as_array_or_list("iscomplexobj", x))[0])
 
 

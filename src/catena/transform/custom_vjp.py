@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Generic, ParamSpec, TypeVar
+from typing import Generic, NamedTuple, ParamSpec, TypeVar
 
 from catena.core import config, dtypes
 from catena.core.aval import ShapedArray
@@ -32,6 +32,7 @@ from catena.core.tree import (
     tree_unflatten,
 )
 from catena.core.tree_keys import keystr
+from catena.core.treedef import PyTreeDef
 from catena.core.zeros import UndefinedPrimal, Zero, get_aval, instantiate
 from catena.transform.batch import Vectorised, VectorisedBackward, VectorisedForward, batch_flat, move_to_front
 from catena.transform.custom_call import (
@@ -257,7 +258,7 @@ class ForwardRule:
                 f"Custom VJP fwd rule {self.__name__} for function {function_name(self.custom.fun)} must produce a "
                 f"primal output of the structure of the function's, {self.trees['out']}, but got {out_tree}."
             )
-        residuals, residual_tree = tree_flatten(residuals)
+        residuals, residual_tree = ResidualTree.flatten(residuals)
         return [leaf_value(x) for x in outs], [leaf_value(x) for x in residuals], residual_tree
 
     def arguments(self, diff) -> list:
@@ -282,6 +283,32 @@ def check_pair(custom: custom_vjp, pair):
     )
 
 
+class ResidualTree(NamedTuple):
+    """The structure of residuals, with those in it that are ``True`` or ``False``: the backward rule may ask ``if``."""
+
+    tree: PyTreeDef
+    known: tuple[tuple[int, bool], ...]
+
+    @staticmethod
+    def flatten(residuals) -> tuple[list, ResidualTree]:
+        """The residuals to carry along, and their structure."""
+        leaves, tree = tree_flatten(residuals)
+        known = tuple((i, x) for i, x in enumerate(leaves) if type(x) is bool)
+        return [x for x in leaves if type(x) is not bool], ResidualTree(tree, known)
+
+    @property
+    def num_leaves(self) -> int:
+        """How many residuals are carried along."""
+        return self.tree.num_leaves - len(self.known)
+
+    def unflatten(self, leaves):
+        """The residuals as the forward rule returned them."""
+        all_leaves = list(leaves)
+        for i, x in self.known:  # in order, so that each finds its place
+            all_leaves.insert(i, x)
+        return tree_unflatten(self.tree, all_leaves)
+
+
 class BackwardRule:
     """The backward rule of one call as a flat function of the residuals' tree, residuals and cotangents."""
 
@@ -299,7 +326,7 @@ class BackwardRule:
 
     def __call__(self, residual_tree, *residuals_and_cts):
         n = residual_tree.num_leaves
-        residuals = tree_unflatten(residual_tree, for_users(residuals_and_cts[:n]))
+        residuals = residual_tree.unflatten(for_users(residuals_and_cts[:n]))
         ct = tree_unflatten(self.trees["out"], [symbolic(x) for x in residuals_and_cts[n:]])
         return flatten_cotangents(self.custom.bwd(*self.nondiff, residuals, ct), self.tree, self.in_avals)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 
-from catena.core.context import context, set_trace
+from catena.core.context import context
 from catena.core.source import function_name
 from catena.transform.functions import check_callable
 
@@ -58,23 +58,3 @@ def named_call(fun: Callable, *, name: str | None = None) -> Callable:
     """
     check_callable(fun)
     return named_scope(function_name(fun) if name is None else name)(fun)
-
-
-def ensure_compile_time_eval():
-    """Evaluate operations on known values at once, although a function is being traced.
-
-    Returns:
-      A context manager; inside it, operations on concrete arrays give concrete arrays.
-    Raises:
-      UnexpectedTracerError: inside, where a traced value is used.
-
-    >>> import catena as jax, catena.numpy as jnp
-    >>> @jax.jit
-    ... def f(x):
-    ...     with jax.ensure_compile_time_eval():
-    ...         n = int(jnp.sum(jnp.ones(3)))
-    ...     return x * n
-    >>> f(2)
-    Array(6, dtype=int32, weak_type=True)
-    """
-    return set_trace(None)
