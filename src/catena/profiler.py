@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from catena.core import events as _events
+from catena.core.locks import new_lock as _new_lock
 from catena.core.namespace import shown as _shown
 from catena.core.source import function_name as _function_name
 from catena.core.traceback import open_door as _open_door
@@ -58,7 +59,7 @@ def _plain(x):
     return x if isinstance(x, str | int | float | bool) else str(x)
 
 
-_lock = threading.Lock()
+_lock = _new_lock()
 _recorder: list[_Recorder] = []  # the one that is at work, if any
 
 

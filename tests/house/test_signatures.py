@@ -19,6 +19,7 @@ ALIASES = {  # of types, in the words of JAX's signatures
 OF_PYTHON = {"Any", "BinaryIO", "Callable", "Hashable", "Iterable", "PathLike", "Sequence", "None", "True", "False"}
 TYPE_VARIABLES = set("CPRT")
 RESULTS = {"UniqueAllResult", "UniqueCountsResult", "UniqueInverseResult"}
+RESULTS |= {"UserContext", "BlockScaleConfig", "Literal", "Sequence"}  # what make_user_context and nn give and take
 RESULTS |= {"EigResult", "EighResult", "QRResult", "SVDResult", "SlogdetResult"}  # named tuples, as NumPy's
 
 

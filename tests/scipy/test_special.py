@@ -3,6 +3,7 @@
 import mpmath as mp
 import numpy as np
 import pytest
+import scipy.special
 
 import catena
 from catena import numpy as jnp
@@ -327,3 +328,14 @@ def test_mapped():
 def test_refusals(call, error):
     with pytest.raises(error):
         call(jnp.asarray(0.5 + 0.3j))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_seams_of_the_normal_distribution(dtype):
+    """Where one formula ends and the next begins, at the point itself and its neighbours."""
+    with catena.enable_x64(True):
+        seams = np.array([-1.0, -0.75, 0.75, 1.0, 0.0, -5.0, 5.0], dtype)
+        x = np.concatenate([seams, np.nextafter(seams, -np.inf), np.nextafter(seams, np.inf)]).astype(dtype)
+        for name in ("ndtr", "log_ndtr"):
+            expected = getattr(scipy.special, name)(x.astype(np.float64))
+            np.testing.assert_allclose(getattr(special, name)(x), expected, rtol=1e-6 if dtype == "float32" else 1e-13)

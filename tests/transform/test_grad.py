@@ -448,11 +448,12 @@ def test_the_parts_of_a_vjp_function():
     before = pull(jnp.ones(2))
     assert len(pull.args_res) == 2 and any(leaf is x for leaf in jax.tree.leaves(pull.args_res))
     assert len(pull.jaxpr.constvars) == len(jax.tree.leaves(pull))
-    after, back = pull(jnp.ones(2)), pull.with_refs(None, None)(jnp.ones(2))
+    value = jax.ad.GradValue()
+    after, back = pull(jnp.ones(2)), pull.with_refs(value, {"a": value})(jnp.ones(2))
     jax.tree.map(np.testing.assert_array_equal, before, after)
     jax.tree.map(np.testing.assert_array_equal, before, back)
     with pytest.raises(TypeError, match="references"):
-        pull.with_refs(x, None)
+        pull.with_refs(x, {"a": value})
 
 
 def test_the_residuals_of_a_vjp_function_can_be_exchanged():

@@ -30,14 +30,18 @@ class _Held:
     def __hash__(self) -> int:
         return hash(self.key)
 
+    def __repr__(self) -> str:
+        return repr(self.value)
+
 
 class UserContext:
     """A value in force: ``with c(5): ...`` sets it in this thread, ``c.value`` reads it."""
 
     def __init__(self, default_value):
         self._attribute = f"user_context_{next(_numbers)}"
-        setattr(Context, self._attribute, _Held(default_value))
-        TRACED.append(Flag(f"jax_{self._attribute}", default_value, object, "A value of the user's.", traced=True))
+        held = _Held(default_value)
+        setattr(Context, self._attribute, held)
+        TRACED.append(Flag(f"jax_{self._attribute}", held, object, "A value of the user's.", traced=True))
         refresh_global()
 
     def __call__(self, new_value):

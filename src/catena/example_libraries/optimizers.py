@@ -480,5 +480,5 @@ def clip_grads(grad_tree, max_norm):
     return tree_map(scale, grad_tree)
 
 
-_open_door(globals(), "catena.example_libraries.optimizers")
+_open_door(globals(), "catena.example_libraries.optimizers", own=True)
 __dir__ = _shown(globals())

@@ -17,7 +17,6 @@ from collections.abc import Callable, Sequence
 
 import catena.numpy as jnp
 from catena import lax, random
-from catena.core.namespace import alias as _alias
 from catena.core.namespace import shown as _shown
 from catena.core.struct import ShapeDtypeStruct
 from catena.core.traceback import open_door as _open_door
@@ -27,8 +26,7 @@ from catena.transform.make_jaxpr import eval_shape
 
 Layer = tuple[Callable, Callable]
 
-glorot = _alias(glorot_normal, "glorot", "catena.example_libraries.stax")
-randn = _alias(normal, "randn", "catena.example_libraries.stax")
+glorot, randn = glorot_normal, normal
 logsoftmax = log_softmax
 
 
@@ -399,5 +397,5 @@ def shape_dependent(make_layer: Callable[[tuple], Layer]) -> Layer:
     return lambda rng, input_shape: make_layer(input_shape)[0](rng, input_shape), apply_fun
 
 
-_open_door(globals(), "catena.example_libraries.stax")
+_open_door(globals(), "catena.example_libraries.stax", own=True)
 __dir__ = _shown(globals())

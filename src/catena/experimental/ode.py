@@ -350,5 +350,5 @@ def odeint(func: Callable, y0, t, *args, rtol=1.4e-8, atol=1.4e-8, mxstep=jnp.in
     return integrate(func, float(rtol), float(atol), float(mxstep), float(hmax), y0, leaf_value(t), args)
 
 
-_open_door(globals(), "catena.experimental.ode")
+_open_door(globals(), "catena.experimental.ode", own=True)
 __dir__ = _shown(globals())

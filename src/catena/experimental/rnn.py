@@ -202,5 +202,5 @@ def lstm(
     return lstm_ref(x, h_0, c_0, *parts, seq_lengths, *sizes)
 
 
-_open_door(globals(), "catena.experimental.rnn")
+_open_door(globals(), "catena.experimental.rnn", own=True)
 __dir__ = _shown(globals())

@@ -9,10 +9,10 @@ their own.
 from __future__ import annotations
 
 import functools
-import threading
 from collections.abc import Callable as Callable
 from typing import Any
 
+from catena.core.context import context
 from catena.core.namespace import shown as _shown
 from catena.core.source import function_name as _function_name
 
@@ -305,22 +305,19 @@ def cache(call: Callable, *, explain: Callable | None = None) -> Callable:
     (1, 1)
     """
     known: dict = {}
-    lock = threading.Lock()
 
     @functools.wraps(call)
     def remembered(fun: WrappedFun, *args):
-        key = (fun, args)
-        with lock:
-            found = known.get(key)
+        key = (fun, args, context.trace, context.global_key, context.local_key)
+        found = known.get(key)
         if found is not None:
             result, stores = found
             fun.populate_stores(stores)
             return result
         if explain is not None:
-            explain(fun, any(other.f is fun.f for other, _ in list(known)), {}, args, 0.0)
+            explain(fun, any(other.f is fun.f for other, *_ in list(known)), {}, args, 0.0)
         result = call(fun, *args)
-        with lock:
-            known[key] = (result, fun.stores)
+        known[key] = (result, fun.stores)
         return result
 
     remembered.cache_clear = known.clear  # type: ignore[attr-defined]

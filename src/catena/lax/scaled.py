@@ -5,7 +5,7 @@ import numpy as np
 from catena.core import dtypes
 from catena.core.zeros import get_aval
 from catena.lax.arithmetic import mul
-from catena.lax.contraction import DotDimensionNumbers, dot_general, preferred_dtype
+from catena.lax.contraction import dot_general, preferred_dtype
 from catena.lax.convert import convert_element_type
 from catena.lax.shape import broadcast_in_dim, reshape
 
@@ -16,7 +16,7 @@ def scaled_dot(
     *,
     lhs_scale=None,
     rhs_scale=None,
-    dimension_numbers: DotDimensionNumbers | None = None,
+    dimension_numbers=None,
     preferred_element_type=None,
 ):
     """The contraction of two arrays, each multiplied by scales that are shared by blocks of its elements.

@@ -1,6 +1,7 @@
 """Why a jitted function is traced again (``jax_explain_cache_misses``, ``f.explain()``, and one warning)."""
 
 from catena.core import config, log
+from catena.core.context import context
 from catena.core.source import PACKAGE, function_place, user_source
 
 MANY = 5  # programs of one function, after which it is worth asking why
@@ -70,5 +71,6 @@ def type_differences(now: tuple, before: tuple, names: list[str]) -> list[str]:
 
 def changed_flags() -> str:
     """The flags that differ from their defaults, which is what a reader compares."""
-    changed = [f"{f.name}={config.read(f.name)!r}" for f in config.TRACED if config.read(f.name) != f.default]
+    now = [(flag, getattr(context, flag.attribute)) for flag in config.TRACED]  # those of `make_user_context`, too
+    changed = [f"{flag.name}={value!r}" for flag, value in now if value != flag.default]
     return f"now {', '.join(changed)}" if changed else "now all flags that matter have their defaults"

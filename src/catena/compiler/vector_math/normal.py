@@ -35,7 +35,7 @@ def log_ndtr(m, x, precision):
     below = m.log(scaled) - square
     front = m.exp(-square) if precision > 1e-12 else exp_of_square(m, tail, -0.5)
     upper = m.where(a < 0.75, 0.5 - 0.5 * m.small_erf(m.where(a < 0.75, x, 0.0) * ROOT_HALF), scaled * front)
-    value = m.where(x < -0.75, m.where(m.equal(a, INF), -INF, below), m.log1p(-upper))
+    value = m.where(x <= -0.75, m.where(m.equal(a, INF), -INF, below), m.log1p(-upper))
     return m.where(m.equal(x, x), value, NAN)
 
 
