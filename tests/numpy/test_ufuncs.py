@@ -299,7 +299,9 @@ def test_isclose_family():
 
 def test_questions_answered_in_python():
     assert jnp.iscomplexobj(1j) is True and jnp.isrealobj(jnp.ones(1)) is True
-    assert jnp.iscomplexobj(catena.ShapeDtypeStruct((2,), jnp.complex64)) and jnp.isrealobj(catena.ShapeDtypeStruct((), int))
+    assert jnp.iscomplexobj(catena.ShapeDtypeStruct((2,), jnp.complex64)) and jnp.isrealobj(
+        catena.ShapeDtypeStruct((), int)
+    )
     assert jnp.isscalar(jnp.float32(1)) is True and jnp.isscalar(jnp.ones(1)) is False
 
 
