@@ -32,4 +32,5 @@ def test_zero_tangents():
     assert zero_from_primal(jnp.ones(2)).tolist() == [0, 0]
     assert np.asarray(zero_from_primal(3)).dtype == jax.dtypes.float0
     assert type(zero_from_primal(1.0, True)) is SymbolicZero
+    assert zero_from_primal({"a": (1.0, None)})["a"][0] == 0.0
     assert SymbolicZero.from_primal_value(jnp.ones((2, 3))).shape == (2, 3)

@@ -21,7 +21,7 @@ from catena.core.ref import Ref
 from catena.core.source import function_name, user_source
 from catena.core.staging import DebugInfo, JaxprTracer, trace_to_closed_jaxpr
 from catena.core.trace import VALUES, leaf_value
-from catena.core.tree import tree_leaves
+from catena.core.tree import tree_leaves, tree_map
 from catena.core.zeros import Zero, get_aval, instantiate
 from catena.transform import interpreted
 from catena.transform.arguments import resolve_argnums, signature_of
@@ -279,19 +279,19 @@ def symbolic(tangent):
 
 
 def zero_from_primal(val, symbolic_zeros: bool = False):
-    """The zero tangent of a value.
+    """The zero tangents of values.
 
     Arguments:
-      val: an array or scalar.
-      symbolic_zeros: whether it is a ``SymbolicZero`` instead of an array.
+      val: a tree of arrays and scalars.
+      symbolic_zeros: whether they are ``SymbolicZero``s instead of arrays.
     Returns:
-      A zero of the type of tangents of ``val``: for integers and booleans of dtype float0.
+      A tree of zeros of the types of tangents of ``val``: for integers and booleans of dtype float0.
     Raises:
-      TypeError: ``val`` is not an array or scalar.
+      TypeError: a leaf of ``val`` is not an array or scalar.
 
     >>> from catena.custom_derivatives import zero_from_primal
-    >>> zero_from_primal(2.0)
-    Array(0., dtype=float32, weak_type=True)
+    >>> zero_from_primal((2.0, None))
+    (Array(0., dtype=float32, weak_type=True), None)
     """
-    zero = SymbolicZero.from_primal_value(val)
-    return zero if symbolic_zeros else instantiate(Zero(zero.aval))
+    zeros = tree_map(SymbolicZero.from_primal_value, val)
+    return zeros if symbolic_zeros else tree_map(lambda zero: instantiate(Zero(zero.aval)), zeros)

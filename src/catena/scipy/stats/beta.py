@@ -48,7 +48,7 @@ def cdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: Arr
 
 @_method
 def logcdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """The logarithm of ``cdf``, precise in both tails.
+    """The logarithm of ``cdf``, precise in both tails until the probability itself underflows.
 
     >>> from catena.scipy.stats import beta
     >>> beta.logcdf(0.5, 2.0, 3.0).item()
@@ -71,7 +71,7 @@ def sf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: Arra
 
 @_method
 def logsf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """The logarithm of ``sf``, precise in both tails.
+    """The logarithm of ``sf``, precise in both tails until the probability itself underflows.
 
     >>> from catena.scipy.stats import beta
     >>> beta.logsf(0.5, 2.0, 3.0).item()

@@ -47,7 +47,7 @@ def cdf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) ->
 
 @_method
 def logcdf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """The logarithm of ``cdf``, precise in both tails.
+    """The logarithm of ``cdf``, precise in both tails until the probability itself underflows.
 
     >>> from catena.scipy.stats import gamma
     >>> gamma.logcdf(1.0, 2.0).item()
@@ -69,7 +69,7 @@ def sf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> 
 
 @_method
 def logsf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """The logarithm of ``sf``, precise in both tails.
+    """The logarithm of ``sf``, precise in both tails until the probability itself underflows.
 
     >>> from catena.scipy.stats import gamma
     >>> gamma.logsf(1.0, 2.0).item()
