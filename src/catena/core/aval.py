@@ -9,7 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from catena.core import dtypes
+from catena.core.manual_axes import NOT_MANUAL, ManualAxisType
 from catena.core.shapes import check_axes
+from catena.core.type_sharding import axes_text, fitted, said
 
 _interned: dict = {}
 
@@ -21,29 +23,54 @@ class AbstractValue:
 
 
 class ShapedArray(AbstractValue):
-    """The type of an array: its shape, its dtype, and whether it is weak (from a Python scalar)."""
+    """The type of an array: its shape, its dtype, and whether it is weak (from a Python scalar).
 
-    __slots__ = ("shape", "dtype", "weak_type", "ndim", "size", "extended", "__weakref__")
+    Arguments:
+      shape: the lengths of the axes.
+      dtype: the type of the elements.
+      weak_type: whether the dtype yields to others.
+      sharding: a NamedSharding over an AbstractMesh; what it says of axes that are Explicit belongs to the type.
+      manual_axis_type: over which Manual axes of a mesh the value varies (see ``ManualAxisType``).
 
-    def __new__(cls, shape, dtype, weak_type: bool = False):
+    ``plain`` says that neither of the last two says anything, as of nearly all types.
+
+    >>> ShapedArray((2, 3), np.float32)
+    ShapedArray(float32[2,3])
+    """
+
+    __slots__ = (
+        "shape", "dtype", "weak_type", "ndim", "size", "extended", "plain", "said_sharding", "manual_axis_type",
+        "__weakref__",
+    )  # fmt: skip
+
+    def __new__(cls, shape, dtype, weak_type: bool = False, *, sharding=None, manual_axis_type=NOT_MANUAL):
         shape = tuple(shape)
-        key = (cls, shape, dtype, bool(weak_type))
+        if sharding is None and manual_axis_type is NOT_MANUAL:
+            key = (cls, shape, dtype, bool(weak_type))
+            found = _interned.get(key)
+            return found if found is not None else cls._intern(*key[1:])
+        sharding = None if sharding is None else said(sharding, shape, manual_axis_type != NOT_MANUAL)
+        if sharding is None and manual_axis_type == NOT_MANUAL:
+            return cls(shape, dtype, weak_type)
+        key = (cls, shape, dtype, bool(weak_type), sharding, manual_axis_type)
         found = _interned.get(key)
         return found if found is not None else cls._intern(*key[1:])
 
     @classmethod
-    def _intern(cls, shape, dtype, weak_type):
+    def _intern(cls, shape, dtype, weak_type, *layout):
         """The slow half of ``__new__``: canonical parts, then one object for each distinct aval."""
         shape = tuple(int(d) for d in shape)
         check_axes(shape)
         if not isinstance(dtype, dtypes.ExtendedDType):
             dtype = np.dtype(dtype)
         made = object.__new__(cls)
-        made._fill(shape, dtype, weak_type)
-        return _interned.setdefault((cls, shape, dtype, weak_type), made)
+        made._fill(shape, dtype, weak_type, *layout)
+        return _interned.setdefault((cls, shape, dtype, weak_type, *layout), made)
 
-    def _fill(self, shape, dtype, weak_type):
+    def _fill(self, shape, dtype, weak_type, sharding=None, manual_axis_type=NOT_MANUAL):
         self.shape, self.dtype, self.weak_type = shape, dtype, weak_type
+        self.said_sharding, self.manual_axis_type = sharding, manual_axis_type
+        self.plain = sharding is None and manual_axis_type == NOT_MANUAL
         self.ndim = len(shape)
         self.extended = isinstance(dtype, dtypes.ExtendedDType)  # such arrays are of a class of their own
         size = 1
@@ -52,7 +79,9 @@ class ShapedArray(AbstractValue):
         self.size = size
 
     def __reduce__(self):
-        return type(self), (self.shape, self.dtype, self.weak_type)
+        if self.plain:
+            return type(self), (self.shape, self.dtype, self.weak_type)
+        return _laid_out, (type(self), self.shape, self.dtype, self.weak_type, self.said_sharding, self.mat)
 
     def __copy__(self):
         return self
@@ -65,17 +94,38 @@ class ShapedArray(AbstractValue):
             raise TypeError("len() of unsized object")
         return self.shape[0]
 
-    def update(self, shape=None, dtype=None, weak_type=None) -> ShapedArray:
-        """The same aval with some parts replaced."""
-        return ShapedArray(
-            self.shape if shape is None else shape,
-            self.dtype if dtype is None else dtype,
-            self.weak_type if weak_type is None else weak_type,
-        )
+    @property
+    def mat(self) -> ManualAxisType:
+        """Over which Manual axes of a mesh the value varies: ``manual_axis_type``."""
+        return self.manual_axis_type
+
+    @property
+    def vma(self) -> frozenset:
+        """The names of the Manual axes over which the value varies."""
+        return self.manual_axis_type.varying
+
+    def update(self, shape=None, dtype=None, weak_type=None, **layout) -> ShapedArray:
+        """The same aval with some parts replaced: besides these, ``sharding`` and ``manual_axis_type``. A sharding is
+        cut or filled up to a new number of axes.
+        """
+        shape = self.shape if shape is None else tuple(shape)
+        dtype = self.dtype if dtype is None else dtype
+        weak_type = self.weak_type if weak_type is None else weak_type
+        if self.plain and not layout:
+            return ShapedArray(shape, dtype, weak_type)
+        sharding = self.said_sharding
+        if sharding is not None and len(shape) != self.ndim:
+            sharding = fitted(sharding, len(shape))
+        kept = {"sharding": sharding, "manual_axis_type": self.manual_axis_type}
+        return ShapedArray(shape, dtype, weak_type, **(kept | layout))
+
+    def unplaced(self) -> ShapedArray:
+        """The same aval without what is said of meshes."""
+        return self if self.plain else ShapedArray(self.shape, self.dtype, self.weak_type)
 
     def strip_weak_type(self) -> ShapedArray:
         """The same aval, no longer weak."""
-        return ShapedArray(self.shape, self.dtype) if self.weak_type else self
+        return self.update(weak_type=False) if self.weak_type else self
 
     def to_tangent_aval(self) -> ShapedArray:
         """The type of this value's tangents: itself for inexact dtypes, float0 for the rest."""
@@ -83,12 +133,19 @@ class ShapedArray(AbstractValue):
             return self
         if isinstance(self.dtype, dtypes.ExtendedDType):
             return ShapedArray(self.shape, self.dtype.tangent_dtype())
-        return ShapedArray(self.shape, dtypes.float0)
+        return self.update(dtype=dtypes.float0, weak_type=False)
 
     def str_short(self, short_dtypes: bool = False) -> str:
         """``float32[2,3]``, or ``f32[2,3]`` with short dtypes."""
         name = dtypes.short_dtype_name(self.dtype) if short_dtypes else dtypes.dtype_name(self.dtype)
-        return f"{name}[{','.join(map(str, self.shape))}]"
+        if self.plain:
+            return f"{name}[{','.join(map(str, self.shape))}]"
+        return f"{name}[{axes_text(self.shape, self.said_sharding)}]{self.states_text()}"
+
+    def states_text(self) -> str:
+        """``{V:(data,model)}``, ``{U:data}``: the axes of a mesh over which copies differ, or wait to be added."""
+        spec = self.said_sharding.spec if self.said_sharding is not None else NOT_MANUAL
+        return self.manual_axis_type.joined(spec.unreduced, spec.reduced).text()
 
     def __str__(self):
         return ("~" if self.weak_type else "") + self.str_short()
@@ -96,6 +153,11 @@ class ShapedArray(AbstractValue):
     def __repr__(self):
         weak = ", weak_type=True" if self.weak_type else ""
         return f"ShapedArray({self.str_short()}{weak})"
+
+
+def _laid_out(cls, shape, dtype, weak_type, sharding, manual_axis_type):
+    """A type that is read from a pickle."""
+    return cls(shape, dtype, weak_type, sharding=sharding, manual_axis_type=manual_axis_type)
 
 
 class AbstractToken(AbstractValue):
@@ -200,4 +262,9 @@ class AbstractRef:
 
 def same_type(a, b) -> bool:
     """Whether two avals agree in all but weakness."""
-    return a is b or (a.shape == b.shape and a.dtype == b.dtype and type(a) is type(b))
+    if a is b:
+        return True
+    alike = a.shape == b.shape and a.dtype == b.dtype and type(a) is type(b)
+    if not alike or type(a) is not ShapedArray or (a.plain and b.plain):
+        return alike
+    return a.said_sharding == b.said_sharding and a.manual_axis_type == b.manual_axis_type
