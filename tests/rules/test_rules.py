@@ -151,7 +151,10 @@ ELSEWHERE = {
     "transform/test_checkpoint.py": "name",
     "lax/test_composites.py": "composite dce_sink",
     "transform/test_custom_vmap.py": "custom_vmap_call",
+    "experimental/test_buffer_callback.py": "buffer_callback",
     "experimental/test_checkify.py": "check",
+    "experimental/test_notes.py": "compute_on control_dep fused_call layout_constraint shard_alike xla_metadata_call "
+    "xla_metadata_value",
     "experimental/sparse/test_bcoo.py": "bcoo_dot_general bcoo_dot_general_sampled bcoo_extract bcoo_extract_repeated "
     "bcoo_fromdense bcoo_sort_indices bcoo_spdot_general bcoo_sum_duplicates bcoo_todense bcoo_transpose",
     "experimental/sparse/test_formats.py": "bcsr_dot_general bcsr_extract bcsr_fromdense bcsr_todense coo_fromdense "
@@ -170,7 +173,8 @@ ELSEWHERE = {
 
 def test_every_primitive_has_a_case():
     """Or a file of tests of its own; what is in both, or nowhere, is named."""
-    for late in ("custom_batching", "experimental.checkify", "experimental.sparse.linalg", "scipy.special"):
+    experimental = "buffer_callback checkify control_deps fused layout scheduling_groups shard_alike sparse.linalg"
+    for late in ("custom_batching", "scipy.special", *(f"experimental.{name}" for name in experimental.split())):
         importlib.import_module(f"catena.{late}")
     cases = {c.covers for c in CASES.values()}
     elsewhere = {name for names in ELSEWHERE.values() for name in names.split()}

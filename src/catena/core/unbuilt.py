@@ -29,7 +29,7 @@ NAMES = {
         "save_device_memory_profile start_server stop_server"
     ),
     "catena.core": "max_dim min_dim",
-    "catena.experimental": "EArray compilation_cache cur_qdd primal_tangent_dtype shard_map",
+    "catena.experimental": "EArray cur_qdd primal_tangent_dtype shard_map",
     "catena.extend": "backend lowering mlir pallas sharding xla",
     "catena.interpreters": "pxla",
     "catena.interpreters.ad": "add_jaxvals defbilinear deflinear get_primitive_transpose linearize zeros_like_aval",
@@ -37,7 +37,7 @@ NAMES = {
 }
 MODULES = frozenset(
     "catena.distributed catena.export catena.ffi catena.lib "
-    "catena.experimental.compilation_cache catena.experimental.mesh_utils catena.experimental.multihost_utils "
+    "catena.experimental.mesh_utils catena.experimental.multihost_utils "
     "catena.experimental.pjit catena.experimental.shard_map catena.extend.backend "
     "catena.interpreters.pxla".split()
 )

@@ -3,4 +3,8 @@
 from catena.core.unbuilt import absent as _absent
 from catena.lax.callbacks import io_callback as io_callback
 
-_absent(globals(), "checkify", "jet", "ode", "rnn", "sparse")
+_absent(
+    globals(),
+    *"buffer_callback checkify compilation_cache compute_on control_deps fused jet key_reuse layout ode random".split(),
+    *"rnn scheduling_groups shard_alike sparse xla_metadata".split(),
+)

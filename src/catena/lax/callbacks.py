@@ -132,13 +132,16 @@ def interpreted_callback(*, callback, result_avals=(), **params):
 VMAP_METHODS = ("sequential", "sequential_unrolled", "expand_dims", "broadcast_all", "legacy_vectorized")
 
 
-def _pure_jvp(primals, tangents, **params):
-    if all(type(t) is Zero for t in tangents):
-        outs = pure_callback_p.bind(*primals, **params)
-        return outs, [Zero.of_primal(x) for x in outs]
-    raise ValueError(
-        "Pure callbacks do not support JVP. Please use `jax.custom_jvp` to use callbacks while taking gradients."
-    )
+def jvp_refused(find, message: str):
+    """The jvp rule of a callback: what it returns has no derivative, which matters where its operands have one."""
+
+    def rule(primals, tangents, **params):
+        if all(type(t) is Zero for t in tangents):
+            outs = find().bind(*primals, **params)
+            return outs, [Zero.of_primal(x) for x in outs]
+        raise ValueError(message)
+
+    return rule
 
 
 def transpose_refused(message: str):
@@ -150,27 +153,35 @@ def transpose_refused(message: str):
     return rule
 
 
-def _pure_batch(axis, args, dims, *, callback, vmap_method, result_avals, **params):
-    if axis.on_devices:  # each calls with its own example
-        vmap_method = "sequential"
-    moved = [x if d is None else move_axis(x, d, 0) for x, d in zip(args, dims, strict=True)]
-    batched_avals = tuple(a.update(shape=(axis.size, *a.shape)) for a in result_avals)
-    if vmap_method in ("expand_dims", "broadcast_all", "legacy_vectorized"):
-        given = [match_method(axis.size, x, d, vmap_method) for x, d in zip(moved, dims, strict=True)]
-        outs = pure_callback_p.bind(
-            *given, callback=callback, vmap_method=vmap_method, result_avals=batched_avals, **params
-        )
+def batched_by_method(find):
+    """The batch rule of a callback with a ``vmap_method``, which is called once or for each example."""
+
+    def rule(axis, args, dims, *, vmap_method, result_avals, **params):
+        primitive = find()
+        if axis.on_devices:  # each calls with its own example
+            vmap_method = "sequential"
+        moved = [x if d is None else move_axis(x, d, 0) for x, d in zip(args, dims, strict=True)]
+        batched_avals = tuple(a.update(shape=(axis.size, *a.shape)) for a in result_avals)
+        if vmap_method in ("expand_dims", "broadcast_all", "legacy_vectorized"):
+            given = [match_method(axis.size, x, d, vmap_method) for x, d in zip(moved, dims, strict=True)]
+            outs = primitive.bind(*given, vmap_method=vmap_method, result_avals=batched_avals, **params)
+            return outs, [0] * len(outs)
+        if vmap_method is None:
+            raise NotImplementedError(
+                f"vmap is only supported for the {primitive.name} primitive when vmap_method is one of "
+                f"{', '.join(map(repr, VMAP_METHODS))}. Got vmap_method=None."
+            )
+        one = functools.partial(primitive.bind, vmap_method=vmap_method, result_avals=result_avals, **params)
+        outs = one_by_one(axis, one, moved, dims, unrolled=vmap_method == "sequential_unrolled")
         return outs, [0] * len(outs)
-    if vmap_method is None:
-        raise NotImplementedError(
-            "vmap is only supported for the pure_callback primitive when vmap_method is one of "
-            f"{', '.join(map(repr, VMAP_METHODS))}. Got vmap_method=None."
-        )
-    one = functools.partial(
-        pure_callback_p.bind, callback=callback, vmap_method=vmap_method, result_avals=result_avals, **params
-    )
-    outs = one_by_one(axis, one, moved, dims, unrolled=vmap_method == "sequential_unrolled")
-    return outs, [0] * len(outs)
+
+    return rule
+
+
+def check_method(vmap_method) -> None:
+    """Raise where this is no way to vectorise a callback."""
+    if vmap_method is not None and vmap_method not in VMAP_METHODS:
+        raise ValueError(f"vmap_method must be one of {VMAP_METHODS} or None, got {vmap_method!r}")
 
 
 def match_method(size: int, x, dim, method: str):
@@ -200,11 +211,14 @@ pure_callback_p = Primitive(
     takes_arrays=True,
     abstract=lambda *avals, result_avals, **params: result_avals,
     evaluate=evaluate_callback,
-    jvp=_pure_jvp,
+    jvp=jvp_refused(
+        lambda: pure_callback_p,
+        "Pure callbacks do not support JVP. Please use `jax.custom_jvp` to use callbacks while taking gradients.",
+    ),
     transpose=transpose_refused(
         "Pure callbacks do not support transpose. Please use `jax.custom_vjp` to use callbacks while taking gradients."
     ),
-    batch=_pure_batch,
+    batch=batched_by_method(lambda: pure_callback_p),
     lower=lower_callback(lambda params: False),
 )
 interpreted.calls[pure_callback_p] = interpreted_callback
@@ -248,8 +262,7 @@ def pure_callback(
     Array([0., 0.], dtype=float32)
     """
     check_callable(callback)
-    if vmap_method is not None and vmap_method not in VMAP_METHODS:
-        raise ValueError(f"vmap_method must be one of {VMAP_METHODS} or None, got {vmap_method!r}")
+    check_method(vmap_method)
     check_no_sharding("pure_callback", sharding)
     leaves, in_tree = tree_flatten((args, kwargs))
     result_avals, out_tree = result_types(result_shape_dtypes)
@@ -261,13 +274,6 @@ def pure_callback(
 
 
 # ---- callbacks with effects
-
-
-def _io_jvp(primals, tangents, **params):
-    if all(type(t) is Zero for t in tangents):
-        outs = io_callback_p.bind(*primals, **params)
-        return outs, [Zero.of_primal(x) for x in outs]
-    raise ValueError("IO callbacks do not support JVP.")
 
 
 def _io_batch(axis, args, dims, *, ordered, **params):
@@ -286,7 +292,7 @@ io_callback_p = Primitive(
     effects=lambda avals, params: frozenset([ordered_io_effect if params["ordered"] else io_effect]),
     abstract=lambda *avals, result_avals, **params: result_avals,
     evaluate=evaluate_callback,
-    jvp=_io_jvp,
+    jvp=jvp_refused(lambda: io_callback_p, "IO callbacks do not support JVP."),
     transpose=transpose_refused("IO callbacks do not support transpose."),
     batch=_io_batch,
     lower=lower_callback(lambda params: params["ordered"]),

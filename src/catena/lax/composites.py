@@ -34,21 +34,49 @@ def _run(jaxpr) -> Callable:
     return lambda *xs: eval_jaxpr(jaxpr.jaxpr, jaxpr.consts, *xs)
 
 
-composite_p = Primitive(
-    "composite",
-    multiple_results=True,
-    takes_arrays=True,
-    takes_tokens=True,
-    effects=lambda avals, params: params["jaxpr"].effects,
-    abstract=lambda *avals, jaxpr, **params: jaxpr.out_avals,
-    evaluate=lambda *args, jaxpr, name, **params: run_jaxpr(jaxpr, args, composite_p, (), name),
-    jvp=lambda primals, tangents, *, jaxpr, **params: jvp_flat(_run(jaxpr), primals, tangents),
-    transpose=lambda cts, *args, jaxpr, **params: jit_p.transpose(cts, *args, jaxpr=jaxpr, name="composite"),
-    batch=lambda axis, args, dims, *, jaxpr, **params: batch_flat(_run(jaxpr), axis, args, dims),
-    lower=lambda b, *operands, jaxpr, **params: b.call(jaxpr, operands),
-)
-composite_p.discharge = call_rule(composite_p)
-interpreted.calls[composite_p] = interpreted.call_of("jaxpr")
+def annotated_call(name: str, title: Callable[[dict], str] | None = None) -> Primitive:
+    """A primitive that calls a jaxpr, its parameter ``jaxpr``; its other parameters say something of the call.
+
+    Arguments:
+      name: how it is called in jaxprs.
+      title: from the parameters to what errors call the program; by default ``name``.
+    """
+    named = title or (lambda params: name)
+    primitive = Primitive(
+        name,
+        multiple_results=True,
+        takes_arrays=True,
+        takes_tokens=True,
+        effects=lambda avals, params: params["jaxpr"].effects,
+        abstract=lambda *avals, jaxpr, **params: jaxpr.out_avals,
+        evaluate=lambda *args, jaxpr, **params: run_jaxpr(jaxpr, args, primitive, (), named(params)),
+        jvp=lambda primals, tangents, *, jaxpr, **params: jvp_flat(_run(jaxpr), primals, tangents),
+        transpose=lambda cts, *args, jaxpr, **params: jit_p.transpose(cts, *args, jaxpr=jaxpr, name=name),
+        batch=lambda axis, args, dims, *, jaxpr, **params: batch_flat(_run(jaxpr), axis, args, dims),
+        lower=lambda b, *operands, jaxpr, **params: b.call(jaxpr, operands),
+    )
+    primitive.discharge = call_rule(primitive)
+    interpreted.calls[primitive] = interpreted.call_of("jaxpr")
+    return primitive
+
+
+def call_annotated(primitive: Primitive, function: Callable, args: tuple, parameters: Callable[[Any], dict]) -> Any:
+    """``function(*args)`` as one call by such a primitive; ``parameters`` gets the tree of the result."""
+    leaves, tree = tree_flatten(args)
+    leaves = [leaf_value(x) for x in leaves]
+    trees = {}
+
+    def flat(*xs):
+        outs, trees["out"] = tree_flatten(function(*tree_unflatten(tree, xs)))
+        return [leaf_value(x) for x in outs]
+
+    info = DebugInfo(primitive.name, function_name(function))
+    jaxpr, outer = trace_to_closed_jaxpr(flat, [get_aval(x) for x in leaves], info)
+    outs = primitive.bind(*outer, *leaves, jaxpr=jaxpr, **parameters(trees["out"]))
+    return tree_unflatten(trees["out"], outs)
+
+
+composite_p = annotated_call("composite", lambda params: params["name"])
 
 
 def composite(decomposition: Callable, name: str, version: int = 0) -> Callable:
@@ -69,19 +97,10 @@ def composite(decomposition: Callable, name: str, version: int = 0) -> Callable:
 
     @functools.wraps(decomposition)
     def call(*args, **attributes):
-        leaves, tree = tree_flatten(args)
-        leaves = [leaf_value(x) for x in leaves]
-        trees = {}
-
-        def flat(*xs):
-            outs, trees["out"] = tree_flatten(decomposition(*tree_unflatten(tree, xs), **attributes))
-            return [leaf_value(x) for x in outs]
-
-        info = DebugInfo("composite", function_name(decomposition))
-        jaxpr, outer = trace_to_closed_jaxpr(flat, [get_aval(x) for x in leaves], info)
         flattened = tuple((k, *map(_hashable, tree_flatten(v))) for k, v in attributes.items())
-        outs = composite_p.bind(*outer, *leaves, name=name, version=version, attributes=flattened, jaxpr=jaxpr)
-        return tree_unflatten(trees["out"], outs)
+        parameters = {"name": name, "version": version, "attributes": flattened}
+        function = functools.partial(decomposition, **attributes) if attributes else decomposition
+        return call_annotated(composite_p, function, args, lambda tree: parameters)
 
     return call
 
