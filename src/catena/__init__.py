@@ -71,7 +71,12 @@ with _without_collection():
     from catena.core.device import process_index as process_index
     from catena.core.device import process_indices as process_indices
     from catena.core.dtypes import float0 as float0
+    from catena.core.mesh import make_mesh as make_mesh
+    from catena.core.mesh import set_mesh as set_mesh
+    from catena.core.named_sharding import NamedSharding as NamedSharding
+    from catena.core.partition_spec import P as P
     from catena.core.ref import Ref as Ref
+    from catena.core.sharding import Shard as Shard
     from catena.core.slices import ds as ds
     from catena.core.struct import ShapeDtypeStruct as ShapeDtypeStruct
     from catena.core.trace import ensure_compile_time_eval as ensure_compile_time_eval

@@ -336,6 +336,8 @@ EVALUATION_FLAGS = (
     "default_placement",
 )  # what evaluation asks about, as one bool: debug_checks
 
+MESHES = ("mesh", "abstract_mesh", "physical_mesh")  # those in force in a thread, which caches keep apart
+
 
 def _process_wide() -> tuple:
     return *(getattr(Context, flag.attribute) for flag in TRACED), Context.default_device
@@ -361,6 +363,7 @@ def refresh_derived() -> None:
     overrides = tuple((flag.name, own[flag.attribute]) for flag in TRACED if flag.attribute in own)
     if own.get("default_placement", Context.default_placement) != Context.default_placement:
         overrides += (("default_placement", context.default_placement),)
+    overrides += tuple((name, own[name]) for name in MESHES if name in own)
     if overrides:
         context.local_key = _number(overrides)
     else:

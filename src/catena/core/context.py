@@ -23,6 +23,10 @@ class Context(threading.local):
         default_placement: Any
         num_cpu_devices: int  # these two are set where flags are declared
         default_device: Any
+        mesh: Any
+        abstract_mesh: Any
+        physical_mesh: Any
+        mesh_stack: tuple
 
     trace = None
     source: Source | None = None
@@ -34,6 +38,10 @@ class Context(threading.local):
     numpy_rank_promotion: str = "allow"
     global_key: int = 0
     local_key: int = -1
+    mesh = None  # the mesh that set_mesh put in force, the abstract one, that of `with mesh:`, and those before it
+    abstract_mesh = None
+    physical_mesh = None
+    mesh_stack = ()
     default_placement = None  # where results go that follow no data, if it is not the first device
     debug_nans: bool = False
     debug_infs: bool = False

@@ -10,6 +10,8 @@ class ManualAxisType:
       varying: the names of the axes along which devices hold different values.
       unreduced: those along which each device holds a term of a sum that is still to be taken.
       reduced: those along which such a sum has been taken, so that cotangents are unreduced.
+    Raises:
+      ValueError: an axis stands in two of them.
 
     >>> ManualAxisType(varying={"data"})
     ManualAxisType(varying=frozenset({'data'}), unreduced=frozenset(), reduced=frozenset())
@@ -19,6 +21,33 @@ class ManualAxisType:
 
     def __init__(self, *, varying=_none, unreduced=_none, reduced=_none):
         self.varying, self.unreduced, self.reduced = frozenset(varying), frozenset(unreduced), frozenset(reduced)
+        for word, other in (("varying", "unreduced"), ("varying", "reduced"), ("unreduced", "reduced")):
+            if getattr(self, word) & getattr(self, other):
+                raise ValueError(f"{word} and {other} must not have axes in common, got {self}")
+
+    @property
+    def vur(self) -> frozenset:
+        """All of the axes."""
+        return self.varying | self.unreduced | self.reduced
+
+    @property
+    def empty(self) -> bool:
+        """Whether there are none."""
+        return not self.vur
+
+    def invarying(self, mesh) -> frozenset:
+        """The other Manual axes of a mesh, along which all devices hold the same."""
+        return frozenset(mesh.manual_axes) - self.vur
+
+    def to_ct_mat(self) -> "ManualAxisType":
+        """The type of cotangents: what is reduced in one is unreduced in the other."""
+        return ManualAxisType(varying=self.varying, unreduced=self.reduced, reduced=self.unreduced)
+
+    def update(self, **kwargs) -> "ManualAxisType":
+        """The same type with some parts replaced."""
+        return ManualAxisType(
+            **{"varying": self.varying, "unreduced": self.unreduced, "reduced": self.reduced} | kwargs
+        )
 
     def joined(self, unreduced, reduced) -> "ManualAxisType":
         """The same with further axes."""

@@ -1,15 +1,132 @@
-"""Where arrays are: on one device, or on several as ``pmap`` leaves them."""
+"""How arrays are laid out over devices: what all layouts have in common, and the layout on one device."""
+
+from __future__ import annotations
 
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from catena.core.device import Device, Memory
 from catena.core.placement import Placement
 
 
+class IndivisibleError(ValueError):
+    """The size of an axis is no multiple of the number of devices that it is split over."""
+
+
+class Tiles(NamedTuple):
+    """An array cut into tiles: how many along each axis, and for each device which tile is its own."""
+
+    counts: tuple
+    places: np.ndarray  # (devices, axes)
+
+
 class Sharding:
-    """How an array is laid out over devices."""
+    """How an array is laid out over devices.
+
+    A layout says which devices there are, in order, and cuts an array of any number of axes into tiles; all else
+    follows.
+    """
 
     __slots__ = ()
+    memory_kind: str | None
+
+    @property
+    def _device_assignment(self) -> tuple:
+        """The devices in the order of the layout."""
+        raise TypeError(f"{type(self).__name__} names no devices: it must be a subclass that does")
+
+    def _tiles(self, ndim: int) -> Tiles:
+        """How arrays with ``ndim`` axes are cut; by default not at all."""
+        return Tiles((1,) * ndim, np.zeros((self.num_devices, ndim), int))
+
+    @property
+    def device_set(self) -> set[Device]:
+        """The devices that hold the array."""
+        return set(self._device_assignment)
+
+    @property
+    def addressable_devices(self) -> set[Device]:
+        """The devices that hold the array and belong to this process."""
+        return self.device_set
+
+    @property
+    def num_devices(self) -> int:
+        """How many devices hold the array."""
+        return len(self._device_assignment)
+
+    @property
+    def has_addressable_devices(self) -> bool:
+        """Whether any of the devices belongs to this process."""
+        return bool(self.addressable_devices)
+
+    @property
+    def is_fully_addressable(self) -> bool:
+        """Whether all of the devices belong to this process."""
+        return self.addressable_devices == self.device_set
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        """Whether every device holds all of the array."""
+        return self.num_devices == 1
+
+    def check_compatible_aval(self, aval_shape: tuple) -> None:
+        """Raise ValueError where arrays of this shape have too few axes for the layout."""
+
+    def shard_shape(self, global_shape: tuple) -> tuple:
+        """The shape of the part that each device holds.
+
+        Raises:
+          ValueError: the layout does not divide the shape.
+        """
+        self.check_compatible_aval(global_shape)
+        counts = self._tiles(len(global_shape)).counts
+        for axis, (size, count) in enumerate(zip(global_shape, counts, strict=True)):
+            if size % count:
+                raise IndivisibleError(
+                    f"{self} splits axis {axis} into {count} parts, which its size {size} is no multiple of (the shape "
+                    f"is {tuple(global_shape)}, the numbers of parts are {list(counts)})"
+                )
+        return tuple(size // count for size, count in zip(global_shape, counts, strict=True))
+
+    def devices_indices_map(self, global_shape: tuple) -> dict[Device, tuple]:
+        """For each device, the part of an array of this shape that it holds, as an index of slices.
+
+        Raises:
+          ValueError: the layout does not divide the shape.
+        """
+        sizes, (counts, places) = self.shard_shape(global_shape), self._tiles(len(global_shape))
+        return {
+            device: tuple(
+                slice(None) if c == 1 else slice(i * n, (i + 1) * n)
+                for i, n, c in zip(place, sizes, counts, strict=True)
+            )
+            for device, place in zip(self._device_assignment, places.tolist(), strict=True)
+        }
+
+    def addressable_devices_indices_map(self, global_shape: tuple) -> dict[Device, tuple]:
+        """The same for the devices that belong to this process."""
+        return self.devices_indices_map(global_shape)
+
+    def is_equivalent_to(self, other: Sharding, ndim: int) -> bool:
+        """Whether ``other`` lays out arrays of ``ndim`` axes in the same way, on the same devices in the same order."""
+        if self == other:
+            return True
+        return isinstance(other, Sharding) and self._layout(ndim) == other._layout(ndim)
+
+    def _layout(self, ndim: int) -> tuple:
+        """What layouts that are equivalent have in common."""
+        counts, places = self._tiles(ndim)
+        return self._device_assignment, self.memory_kind, counts, places.tobytes(), self._summed
+
+    @property
+    def _summed(self) -> frozenset:
+        """The axes of the mesh along which devices hold summands of the array."""
+        return frozenset()
+
+    def with_memory_kind(self, kind: str) -> Sharding:
+        """The same layout in another of the devices' memories."""
+        raise TypeError(f"{type(self).__name__} has one kind of memory")
 
 
 class SingleDeviceSharding(Sharding):
@@ -32,35 +149,11 @@ class SingleDeviceSharding(Sharding):
         self.device = device
         self.memory_kind = device.memory(memory_kind).kind if memory_kind is not None else "device"
 
-    num_devices = 1
-    is_fully_replicated = True
-    is_fully_addressable = True
-
     @property
-    def device_set(self) -> set[Device]:
-        """The devices that hold the array."""
-        return {self.device}
+    def _device_assignment(self) -> tuple:
+        return (self.device,)
 
-    @property
-    def addressable_devices(self) -> set[Device]:
-        """The devices that hold the array and belong to this process."""
-        return {self.device}
-
-    def devices_indices_map(self, global_shape: tuple) -> dict[Device, tuple]:
-        """For each device, the part of an array of this shape that it holds."""
-        return {self.device: whole(global_shape)}
-
-    addressable_devices_indices_map = devices_indices_map
-
-    def shard_shape(self, global_shape: tuple) -> tuple:
-        """The shape of the part that each device holds."""
-        return tuple(global_shape)
-
-    def is_equivalent_to(self, other: Sharding, ndim: int) -> bool:
-        """Whether ``other`` lays out arrays of ``ndim`` axes in the same way."""
-        return self == other
-
-    def with_memory_kind(self, kind: str) -> "SingleDeviceSharding":
+    def with_memory_kind(self, kind: str) -> SingleDeviceSharding:
         """The same device with another of its memories."""
         return SingleDeviceSharding(self.device, memory_kind=kind)
 
@@ -84,6 +177,20 @@ def _rebuild(device: Device, memory_kind: str) -> SingleDeviceSharding:
     return SingleDeviceSharding(device, memory_kind=memory_kind)
 
 
+def make_single_device_sharding(device, *, memory_kind=None) -> SingleDeviceSharding:
+    """The layout of arrays that are whole on one device.
+
+    Arguments:
+      device: the device.
+      memory_kind: the kind of its memory; ``"device"`` by default.
+
+    >>> import catena as jax
+    >>> jax.sharding.make_single_device_sharding(jax.devices()[0])
+    SingleDeviceSharding(device=CpuDevice(id=0), memory_kind=device)
+    """
+    return SingleDeviceSharding(device, memory_kind=memory_kind)
+
+
 class DeviceSlices(Sharding):
     """An array on several devices, as ``pmap`` gives it: each has its slice along ``axis``, or all of it."""
 
@@ -93,45 +200,22 @@ class DeviceSlices(Sharding):
         self.devices, self.axis = devices, axis
 
     memory_kind = "device"
-    is_fully_addressable = True
+
+    @property
+    def _device_assignment(self) -> tuple:
+        return self.devices
 
     @property
     def is_fully_replicated(self) -> bool:
         """Whether every device has all of the array."""
         return self.axis is None
 
-    @property
-    def num_devices(self) -> int:
-        """How many devices hold the array."""
-        return len(self.devices)
-
-    @property
-    def device_set(self) -> set[Device]:
-        """The devices that hold the array."""
-        return set(self.devices)
-
-    addressable_devices = device_set
-
-    def devices_indices_map(self, global_shape: tuple) -> dict[Device, tuple]:
-        """For each device, the part of an array of this shape that it holds."""
-        everything = whole(global_shape)
-        if self.axis is None:
-            return dict.fromkeys(self.devices, everything)
-        size = self.shard_shape(global_shape)[self.axis]
-        return {
-            d: (*everything[: self.axis], slice(i * size, (i + 1) * size), *everything[self.axis + 1 :])
-            for i, d in enumerate(self.devices)
-        }
-
-    addressable_devices_indices_map = devices_indices_map
-
-    def shard_shape(self, global_shape: tuple) -> tuple:
-        """The shape of the part that each device holds."""
-        return tuple(n // len(self.devices) if i == self.axis else n for i, n in enumerate(global_shape))
-
-    def is_equivalent_to(self, other: Sharding, ndim: int) -> bool:
-        """Whether ``other`` lays out arrays of ``ndim`` axes in the same way."""
-        return self == other
+    def _tiles(self, ndim: int) -> Tiles:
+        counts, places = super()._tiles(ndim)
+        if self.axis is not None:
+            places[:, self.axis] = range(len(self.devices))
+            counts = (*counts[: self.axis], len(self.devices), *counts[self.axis + 1 :])
+        return Tiles(counts, places)
 
     def __eq__(self, other):
         return type(other) is DeviceSlices and (self.devices, self.axis) == (other.devices, other.axis)
