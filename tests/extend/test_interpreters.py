@@ -218,3 +218,99 @@ def test_rules_that_ask_for_the_axis(table):
     getattr(batching, table)[count_p] = rule
     np.testing.assert_array_equal(jax.vmap(count_p.bind, axis_name="i")(X), 3 * X)
     assert getattr(batching, table)[count_p] is rule
+
+
+def test_rules_for_dead_code_act():
+    """The first result depends on the first operand only, the second on the second."""
+    p, seen = core.Primitive("two"), []
+    p.multiple_results = True
+    p.def_abstract_eval(lambda *avals, which: [avals[which.index(i)] for i in which])
+    run = lambda *xs, which: [x * 2 for x in xs]
+    p.def_impl(run)
+    mlir.register_lowering(p, mlir.lower_fun(run))
+
+    def rule(used, eqn):
+        seen.append(used)
+        left = lambda xs: [x for x, u in zip(xs, used, strict=True) if u]
+        kept = tuple(left(eqn.params["which"]))
+        eqn = eqn.replace(invars=left(eqn.invars), outvars=left(eqn.outvars), params={"which": kept})
+        return used, eqn if any(used) else None
+
+    pe.dce_rules[p] = rule
+    assert pe.dce_rules[p] is rule and pe.dce_rules.get(core.Primitive("other")) is None
+    f = lambda x, y: p.bind(jnp.sin(x), jnp.cos(y), which=(0, 1))
+    jaxpr = jax.make_jaxpr(f)(1.0, 2.0).jaxpr
+    smaller, used = pe.dce_jaxpr(jaxpr, [False, True])
+    assert [e.primitive.name for e in smaller.eqns] == ["cos", "two"] and used == [False, True]
+    assert not pe.dce_jaxpr(jaxpr, [False, False])[0].eqns
+    assert pe.dce_jaxpr(jaxpr, [True, True])[1] == [True, True]  # it is asked of every equation
+    assert seen == [[False, True], [False, False], [True, True]]
+    np.testing.assert_array_equal(jax.jit(lambda x, y: f(x, y)[1])(1.0, 2.0), jax.jit(lambda y: 2 * jnp.cos(y))(2.0))
+    (call,) = jax.make_jaxpr(jax.jit(f))(1.0, 2.0).eqns
+    assert pe.dce_rules[call.primitive]([False, True], call)[0] == [False, True]  # a rule of the system's
+    pe.dce_rules[p] = lambda used, eqn: ([False, False], None)
+    with pytest.raises(ValueError, match="leaves out result 0, which is used"):
+        pe.dce_jaxpr(jaxpr, [True, True])
+
+
+def test_rules_for_what_checkpoint_keeps_act():
+    p = core.Primitive("my_sin")
+    p.def_abstract_eval(lambda x: x)
+    p.def_impl(jnp.sin)
+    mlir.register_lowering(p, mlir.lower_fun(jnp.sin, multiple_results=False))
+    ad.defjvp(p, lambda t, x: t * jnp.cos(x))
+    f = jax.checkpoint(lambda x: p.bind(jnp.exp(p.bind(x))))
+    names = lambda f: [
+        e.primitive.name for e in jax.make_jaxpr(jax.linearize(f, 0.5)[1])(1.0).eqns[-1].params["jaxpr"].eqns
+    ]
+    assert names(f).count("my_sin") == 1  # computed again
+
+    def keep(policy, unknown, there, eqn):
+        assert there == [True] and not policy(p, *[v.aval for v in eqn.invars])
+        if any(unknown):
+            return None, eqn, [True], [True], []
+        return eqn, None, [False], [False], []
+
+    pe.partial_eval_jaxpr_custom_rules[p] = keep
+    g = jax.checkpoint(lambda x: p.bind(jnp.exp(p.bind(x))))
+    assert names(g).count("my_sin") == 0
+    expected = np.cos(np.exp(np.sin(0.5))) * np.exp(np.sin(0.5)) * np.cos(0.5)
+    for h in (f, g):
+        np.testing.assert_allclose([jax.grad(h)(0.5), jax.jit(jax.grad(h))(0.5)], expected, rtol=1e-5)
+
+
+def test_a_split_may_keep_something_else_than_results():
+    """An operation of two results, of which one is known; forward it keeps what the other needs."""
+    p, first, second = (core.Primitive(name) for name in ("pair", "pair_known", "pair_rest"))
+    p.multiple_results = first.multiple_results = True
+    runs = {
+        p: lambda x, y: [jnp.exp(x) + 1, jnp.exp(x) * y],
+        first: lambda x: [jnp.exp(x) + 1, jnp.exp(x)],
+        second: lambda e, y: e * y,
+    }
+    for q, run in runs.items():
+        q.def_impl(run)
+        q.def_abstract_eval(lambda x, *rest, q=q: [x, x] if q.multiple_results else x)
+        mlir.register_lowering(q, mlir.lower_fun(run, q.multiple_results))
+    ad.primitive_jvps[p] = lambda primals, tangents: (
+        p.bind(*primals),
+        [ad.Zero(jax.typeof(primals[0])), p.bind(primals[0], tangents[1])[1]],
+    )
+    ad.primitive_transposes[p] = lambda cts, x, y: [None, jnp.exp(x) * cts[1]]
+    ad.defjvp(second, None, lambda t, e, y: second.bind(e, t))
+    ad.primitive_transposes[second] = lambda ct, e, y: [None, e * ct]
+
+    def split(policy, unknown, there, eqn):
+        if unknown != [False, True]:
+            return None, eqn, [True] * 2, [True] * 2, []
+        kept = core.Var(eqn.outvars[0].aval)
+        x, y = eqn.invars
+        known = core.new_jaxpr_eqn([x], [eqn.outvars[0], kept], first, {}, core.no_effects)
+        rest = core.new_jaxpr_eqn([kept, y], [eqn.outvars[1]], second, {}, core.no_effects)
+        return known, rest, [False, True], [False, True], [kept]
+
+    pe.partial_eval_jaxpr_custom_rules[p] = split
+    f = jax.checkpoint(lambda x, y: sum(p.bind(x, y)))
+    y, tangent = jax.linearize(lambda y: f(0.5, y), 2.0)
+    np.testing.assert_allclose([y, tangent(1.0)], [3 * np.exp(0.5) + 1, np.exp(0.5)], rtol=1e-6)
+    np.testing.assert_allclose(jax.jit(jax.grad(f, 1))(0.5, 2.0), np.exp(0.5), rtol=1e-6)

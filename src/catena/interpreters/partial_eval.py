@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from catena.core.dead_code import Deciding as _Deciding
 from catena.core.dead_code import dead_code_elimination as _without_dead_code
+from catena.core.dead_code import prune_rules as _prune_rules
 from catena.core.jaxpr import Eqn as _Eqn
 from catena.core.jaxpr import Jaxpr as _Jaxpr
 from catena.core.jaxpr import Var as _Var
@@ -15,8 +17,10 @@ from catena.core.staging import trace_to_jaxpr as _trace_to_jaxpr
 from catena.core.trace import leaf_value as _leaf_value
 from catena.core.unbuilt import absent as _absent
 from catena.core.zeros import get_aval as _get_aval
+from catena.interpreters.rules import Rules as _Rules
 from catena.transform.linearize import linearize_linear as _run_on_tape
 from catena.transform.linearize import program_to_jaxpr as _tape_to_jaxpr
+from catena.transform.saving import split_rules as _split_rules
 
 DynamicJaxprTracer = JaxprTracer  # here all tracing to jaxprs is of one kind
 Val = Any
@@ -164,10 +168,24 @@ def trace_to_jaxpr_nounits(fun, pvals: Sequence[PartialVal], instantiate: bool |
     return convert_constvars_jaxpr(jaxpr), out, consts
 
 
-# Rules of primitives for a partial evaluation and a search for dead code that are JAX's own: kept for who asks.
-dce_rules: dict[Any, Callable] = {}
-partial_eval_jaxpr_custom_rules: dict[Any, Callable] = {}
-custom_partial_eval_rules: dict[Any, Callable] = {}
+def _deciding(prune: Callable) -> Callable:
+    """A ``prune`` of the system in JAX's convention."""
+
+    def rule(used_outputs: list[bool], eqn: _Eqn) -> tuple:
+        if not any(used_outputs) and not eqn.effects:
+            return [False] * len(eqn.invars), None
+        left = eqn if all(used_outputs) else prune(eqn, used_outputs)
+        read = {v for v in left.invars if isinstance(v, _Var)}
+        return [v in read for v in eqn.invars], left
+
+    return rule
+
+
+# Rules for dead code: `rule(used_outputs, eqn)` gives for each operand whether it is still read, and what is left of
+# the equation, or None. They hold wherever dead code is looked for: here, under `jit`, in derivatives and loops.
+dce_rules = _Rules(_prune_rules, _Deciding, _deciding)
+# What `checkpoint` keeps of an equation: see `transform.saving`.
+partial_eval_jaxpr_custom_rules = _split_rules
 
 
 def dce_jaxpr_call_rule(used_outputs: list[bool], eqn: _Eqn) -> tuple:

@@ -139,9 +139,9 @@ def _save(eqn, unknown: tuple, saving: Callable) -> SavedEquation:
     forward, rest, count = saving(eqn.params["jaxpr"], unknown)
     saved = [Var(a) for a in forward.out_avals[len(eqn.outvars) :]]
     return SavedEquation(
-        eqn.replace(outvars=[*eqn.outvars, *saved], params={**eqn.params, "jaxpr": forward}),
+        [eqn.replace(outvars=[*eqn.outvars, *saved], params={**eqn.params, "jaxpr": forward})],
         saved,
-        eqn.replace(invars=[*eqn.invars, *saved], params={**eqn.params, "jaxpr": rest, "differentiated": True}),
+        [eqn.replace(invars=[*eqn.invars, *saved], params={**eqn.params, "jaxpr": rest, "differentiated": True})],
     )
 
 

@@ -16,6 +16,10 @@ from catena.transform.linearize import partial_eval_jaxpr
 from catena.transform.memo import memoised
 
 save_rules = RuleTable("save", optional=True)
+# A user's rules, in JAX's convention: ``rule(policy, unknown, there, eqn)`` gives the equation that is run forward
+# and the one that is run backward, or None, for each result whether it is unknown and whether the backward one gives it,
+# and the variables that the forward one gives besides, for the backward one.
+split_rules = RuleTable("split_by_policy", optional=True)
 
 
 class Saving(NamedTuple):
@@ -30,11 +34,26 @@ class Saving(NamedTuple):
 
 
 class SavedEquation(NamedTuple):
-    """An equation in two versions: ``forward`` gives the variables ``saved`` after its results, ``rest`` takes them."""
+    """An equation in two versions: ``forward`` gives the variables ``saved`` besides its results, ``rest`` takes them.
+    ``unknown`` says which results are unknown in the forward pass, where a rule knows.
+    """
 
-    forward: Eqn
+    forward: list[Eqn]
     saved: list
-    rest: Eqn
+    rest: list[Eqn]
+    unknown: tuple | None = None
+
+
+class Inner:
+    """What a policy saves of the jaxprs inside an equation."""
+
+    __slots__ = ("policy",)
+
+    def __init__(self, policy: Callable):
+        self.policy = policy
+
+    def __call__(self, closed: ClosedJaxpr, unknown: tuple) -> Saving:
+        return saving(closed, unknown, self.policy)
 
 
 @memoised
@@ -48,20 +67,45 @@ def saving(closed: ClosedJaxpr, unknown: tuple, policy: Callable) -> Saving:
     saved: list[Var] = []
     for eqn in jaxpr.eqns:
         flags = tuple([type(v) is Var and v in unknown_vars for v in eqn.invars])
-        if not any(flags) and policy(eqn.primitive, *[v.aval for v in eqn.invars], **eqn.params):
+        own = eqn.primitive.split_by_policy is None
+        if own and not any(flags) and policy(eqn.primitive, *[v.aval for v in eqn.invars], **eqn.params):
             forward.append(eqn)
             saved += eqn.outvars
             continue
-        parts = eqn.primitive.save and eqn.primitive.save(eqn, flags, lambda body, flags: saving(body, flags, policy))
-        parts = parts or SavedEquation(eqn, [], eqn)
-        forward.append(parts.forward)
+        parts = saved_equation(eqn, flags, policy)
+        forward += parts.forward
         saved += parts.saved
-        rest.append(parts.rest)
+        rest += parts.rest
         if any(flags):
-            unknown_vars.update(v for v, u in zip(eqn.outvars, unknown_results(eqn, flags), strict=True) if u)
+            unknown_out = parts.unknown or unknown_results(eqn, flags)
+            unknown_vars.update(v for v, u in zip(eqn.outvars, unknown_out, strict=True) if u)
     forward_jaxpr = jaxpr.replace(outvars=[*jaxpr.outvars, *saved], eqns=forward)
     rest_jaxpr = jaxpr.replace(invars=[*jaxpr.invars, *saved], eqns=rest)
     return Saving(ClosedJaxpr(forward_jaxpr, inlined.consts), ClosedJaxpr(rest_jaxpr, inlined.consts), len(saved))
+
+
+def saved_equation(eqn: Eqn, unknown: tuple, policy: Callable) -> SavedEquation:
+    """The two versions of an equation of which the policy does not save all results."""
+    if eqn.primitive.split_by_policy is not None:
+        return split_by_rule(eqn, unknown, policy)
+    parts = eqn.primitive.save and eqn.primitive.save(eqn, unknown, Inner(policy))
+    return parts or SavedEquation([eqn], [], [eqn])
+
+
+def split_by_rule(eqn: Eqn, unknown: tuple, policy: Callable) -> SavedEquation:
+    """The two versions by a user's rule. What the backward one does not give, though it is known, is saved."""
+    rule = eqn.primitive.split_by_policy
+    known, later, unknown_out, later_out, residuals = rule(policy, list(unknown), [True] * len(unknown), eqn)
+    forward, rest = [known] if known else [], [later] if later else []
+    bound = {v for e in forward for v in e.outvars}
+    if later and any(unknown_out):
+        forward.append(later.replace(outvars=[Var(v.aval) if v in bound else v for v in later.outvars]))
+    saved = [v for v in residuals if v in bound]
+    saved += [
+        v for v, u, again in zip(eqn.outvars, unknown_out, later_out, strict=True)
+        if not u and not again and v not in saved
+    ]  # fmt: skip
+    return SavedEquation(forward, saved, rest, tuple(unknown_out))
 
 
 def unknown_results(eqn: Eqn, unknown: tuple) -> tuple:

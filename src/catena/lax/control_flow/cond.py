@@ -209,9 +209,9 @@ def _save(eqn, unknown: tuple, saving) -> SavedEquation | None:
     rest = tuple(with_slots(part.rest, place, slots) for part, place in zip(parts, places, strict=True))
     saved = [Var(a) for a in slots]
     return SavedEquation(
-        eqn.replace(outvars=[*eqn.outvars, *saved], params={**eqn.params, "branches": forward}),
+        [eqn.replace(outvars=[*eqn.outvars, *saved], params={**eqn.params, "branches": forward})],
         saved,
-        eqn.replace(invars=[*eqn.invars, *saved], params={**eqn.params, "branches": rest}),
+        [eqn.replace(invars=[*eqn.invars, *saved], params={**eqn.params, "branches": rest})],
     )
 
 

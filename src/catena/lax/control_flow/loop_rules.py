@@ -249,9 +249,9 @@ def loop_save(stacked: Callable):
             return None
         saved = [Var(stacked(a, eqn.params)) for a in forward.out_avals[-count:]]
         return SavedEquation(
-            eqn.replace(outvars=[*eqn.outvars, *saved], params={**eqn.params, "jaxpr": forward}),
+            [eqn.replace(outvars=[*eqn.outvars, *saved], params={**eqn.params, "jaxpr": forward})],
             saved,
-            eqn.replace(invars=[*eqn.invars, *saved], params={**eqn.params, "jaxpr": rest}),
+            [eqn.replace(invars=[*eqn.invars, *saved], params={**eqn.params, "jaxpr": rest})],
         )
 
     return rule
