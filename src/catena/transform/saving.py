@@ -17,7 +17,7 @@ from catena.transform.memo import memoised
 
 save_rules = RuleTable("save", optional=True)
 # A user's rules, in JAX's convention: ``rule(policy, unknown, there, eqn)`` gives the equation that is run forward
-# and the one that is run backward, or None, for each result whether it is unknown and whether the backward one gives it,
+# and the one that is run backward, or None, for each result whether it is unknown and whether the latter gives it,
 # and the variables that the forward one gives besides, for the backward one.
 split_rules = RuleTable("split_by_policy", optional=True)
 
