@@ -314,3 +314,178 @@ def test_a_split_may_keep_something_else_than_results():
     y, tangent = jax.linearize(lambda y: f(0.5, y), 2.0)
     np.testing.assert_allclose([y, tangent(1.0)], [3 * np.exp(0.5) + 1, np.exp(0.5)], rtol=1e-6)
     np.testing.assert_allclose(jax.jit(jax.grad(f, 1))(0.5, 2.0), np.exp(0.5), rtol=1e-6)
+
+
+class Counted(jax.core.Tracer):
+    """A tracer of one's own."""
+
+    def __init__(self, trace, val):
+        self._trace, self.val = trace, val
+
+    @property
+    def aval(self):
+        return jax.typeof(self.val)
+
+
+class Counting(jax.core.Trace):
+    """A trace of one's own, as JAX's users write it: it counts operations."""
+
+    def __init__(self, parent_trace):
+        super().__init__()
+        self.parent_trace, self.count, self.calls = parent_trace, {}, 0
+
+    def process_primitive(self, primitive, tracers, params):
+        self.count[primitive.name] = self.count.get(primitive.name, 0) + 1
+        vals = [x.val if isinstance(x, Counted) and x._trace is self else x for x in tracers]
+        out = primitive.bind_with_trace(self.parent_trace, vals, list(map(jax.typeof, vals)), params)
+        return [Counted(self, o) for o in out] if primitive.multiple_results else Counted(self, out)
+
+    def process_custom_jvp_call(self, primitive, fun, jvp, tracers, *, symbolic_zeros):
+        self.calls += 1
+        with core.set_current_trace(self):
+            return fun.call_wrapped(*tracers)
+
+
+def counted(f, *args):
+    with core.take_current_trace() as parent:
+        trace = Counting(parent)
+        with core.set_current_trace(trace, check_leaks=True):
+            out = f(*[Counted(trace, x) for x in args])
+    return (out.val if isinstance(out, Counted) else out), trace
+
+
+def test_a_trace_of_ones_own():
+    f = lambda x: jax.lax.sin(x) * jax.lax.sin(2 * x)
+    value, trace = counted(f, X)
+    np.testing.assert_allclose(value, np.sin(X) * np.sin(2 * X), rtol=1e-5)
+    assert trace.count == {"sin": 2, "mul": 2} and trace.is_valid() and repr(trace.parent_trace) == "EvalTrace"
+    for transformed in (jax.jit, jax.vmap, lambda g: jax.jit(jax.vmap(g))):
+        np.testing.assert_allclose(transformed(lambda x: counted(f, x)[0])(X), f(X), rtol=1e-5)
+    inner = jax.grad(lambda x: counted(jnp.sin, x)[0])
+    np.testing.assert_allclose([inner(1.0), counted(jax.grad(jnp.sin), 1.0)[0]], np.cos(1.0), rtol=1e-6)
+    _, trace = counted(jax.jit(f), X)
+    assert trace.count == {"jit": 1}
+    g = jax.custom_jvp(lambda x: x * 2)
+    g.defjvps(lambda t, out, x: 3 * t)
+    value, trace = counted(g, 1.0)
+    assert value == 2 and trace.calls == 1 and trace.count == {"mul": 1}
+    with core.set_current_trace(jax.core.Trace()), pytest.raises(NotImplementedError, match="process_primitive"):
+        jax.lax.sin(1.0)
+
+
+def test_what_traces_and_tracers_answer():
+    def look(x):
+        trace = x._trace
+        assert trace.is_valid() and x.full_lower() is x and trace.full_raise(x) is x and not trace.requires_low
+        twice = trace.process_primitive(core.primitives.add_p, (x, x), {})
+        seen.append((x, x.get_referent(), x.to_concrete_value()))
+        return twice
+
+    seen = []
+    np.testing.assert_array_equal(jax.jit(look)(X), 2 * X)
+    np.testing.assert_array_equal(jax.vmap(look)(X), 2 * X)
+    assert jax.grad(look)(1.0) == 2
+    (jitted, same, unknown), (_, mapped, no_value), (_, primal, value) = seen
+    assert jitted is same and unknown is no_value is None and not jitted._trace.is_valid()
+    np.testing.assert_array_equal(mapped, X)
+    assert primal == value == 1.0
+
+
+def test_leaks_of_a_trace_of_ones_own(monkeypatch):
+    kept = []
+    with jax.checking_leaks(), pytest.raises(Exception, match="Leaked"):
+        counted(lambda x: kept.append(x) or x, 1.0)
+    with core.take_current_trace() as outside:
+        assert core.find_top_trace([]) is outside and not core.nonempty_axis_env_DO_NOT_USE()
+    jax.vmap(lambda x: kept.append(core.nonempty_axis_env_DO_NOT_USE()) or x, axis_name="i")(X)
+    assert kept[-1] is True
+
+
+def test_threefry():
+    """Against the known answers of the authors' Random123: key and counter zero, and all ones."""
+    word = lambda x: jnp.uint32(x)
+    for key, counter, known in (
+        ((0, 0), (0, 0), (0x6B200159, 0x99BA4EFE)),
+        ((0xFFFFFFFF, 0xFFFFFFFF), (0xFFFFFFFF, 0xFFFFFFFF), (0x1CB996FC, 0xBB002BE7)),
+        ((0x13198A2E, 0x03707344), (0x243F6A88, 0x85A308D3), (0xC4923A9C, 0x483DF7A0)),
+    ):
+        operands = [*map(word, key), *map(word, counter)]
+        for bind in (random.threefry2x32_p.bind, jax.jit(random.threefry2x32_p.bind)):
+            assert tuple(map(int, bind(*operands))) == known
+    keys, counts = jnp.arange(6, dtype="uint32").reshape(3, 2), jnp.arange(5, dtype="uint32")
+    rows = jax.vmap(random.threefry_2x32, (0, None))(keys, counts)
+    np.testing.assert_array_equal(rows, [random.threefry_2x32(k, counts) for k in keys])
+    assert random.threefry_2x32(keys[0], counts[:0]).shape == (0,)
+    for bad in (jnp.arange(4), jnp.arange(4.0)):
+        with pytest.raises(TypeError, match="uint32"):
+            random.threefry_2x32(keys[0], bad)
+    with pytest.raises(TypeError, match="four uint32"):
+        random.threefry2x32_p.bind(1, 2, 3, 4)
+
+
+def test_primitives_are_of_one_class():
+    p = core.Primitive("mine")
+    assert isinstance(jax.lax.sin_p, core.Primitive) and isinstance(core.primitives.call_p, core.Primitive)
+    assert core.primitives.call_p.multiple_results and not p.multiple_results
+    assert jax.lax.sin_p.abstract_eval(jax.typeof(X), accuracy=None) == (jax.typeof(X), frozenset())
+    with pytest.raises(NotImplementedError, match="Abstract evaluation for 'mine'"):
+        p.abstract_eval(jax.typeof(X))
+    (made,) = (
+        e.primitive
+        for e in jax.make_jaxpr(jax.jit(lambda x: jax.new_ref(x)[...]))(1.0).eqns[0].params["jaxpr"].eqns
+        if e.primitive.ref_allocating
+    )
+    assert made.name == "new_ref" and not p.is_high()
+
+    class Several(core.Primitive):
+        multiple_results = True
+
+    q = Several("several")
+    q.def_impl(lambda x: [x, x])
+    q.def_abstract_eval(lambda x: [x, x])
+    assert len(q.bind(1.0)) == 2
+    with pytest.raises(ValueError, match="2 operands, but 1 types"):
+        jax.lax.add_p.bind_with_trace(None, (1.0, 2.0), (jax.typeof(1.0),), {})
+
+
+def test_effects_of_users():
+    class Loud(core.Effect):
+        pass
+
+    p, q = core.Primitive("loud"), core.Primitive("generic")
+    p.def_effectful_abstract_eval(lambda x: (x, {Loud()}))
+    q.def_effectful_abstract_eval2(lambda x: x)
+    for primitive in (p, q):
+        primitive.def_impl(lambda x: x)
+        mlir.register_lowering(primitive, mlir.lower_fun(lambda x: x, multiple_results=False))
+    f = lambda primitive: jax.jit(lambda x: (primitive.bind(x), x + 1)[1])
+    assert str(jax.make_jaxpr(f(q))(1.0).effects) == "frozenset({GenericEffect(prim=generic)})" and f(q)(1.0) == 2
+    with pytest.raises(ValueError, match="Cannot lower jaxpr with effects: .*Loud"):
+        f(p)(1.0)
+    assert not mlir.lowerable_effects.contains(Loud())
+    mlir.lowerable_effects.add_type(Loud)
+    assert f(p)(1.0) == 2 and mlir.lowerable_effects.filter_not_in({Loud()}) == []
+
+
+def test_binding_that_a_user_defines():
+    p, seen = core.Primitive("mine"), []
+
+    def bind(trace, args, avals, params):
+        seen.append((type(trace).__name__, [a.shape for a in avals], params))
+        return core.primitives.mul_p.bind_with_trace(trace, (args[0], args[0]), avals * 2, {})
+
+    assert p.def_bind_with_trace(bind) is bind
+    assert p.bind(3.0, k=2) == 9 and jax.jit(p.bind)(3.0) == 9 and jax.grad(p.bind)(3.0) == 6
+    assert seen[0] == ("EvalTrace", [()], {"k": 2}) and seen[1][0] == "JaxprTrace"
+
+
+def test_programs_as_functions():
+    closed = jax.make_jaxpr(lambda x, y: x - y)(1.0, 2.0)
+    assert core.jaxpr_as_fun(closed)(3.0, 2.0) == [1] == core.jaxpr_as_fun(closed, 3.0)(2.0)
+    lines = [
+        jax.make_jaxpr(lambda *xs: jax.core.eval_jaxpr(closed.jaxpr, [], *xs, propagate_source_info=p))(1.0, 2.0).eqns[
+            0
+        ]
+        for p in (True, False)
+    ]
+    assert str(lines[0].source_info) == str(closed.eqns[0].source_info) != str(lines[1].source_info)

@@ -28,6 +28,7 @@ STEPS = [
 # (from, to): an edge on the same step or upwards, and why it is right.
 ALLOWED = {
     ("api_util", "extend"): "it flattens functions that linear_util wraps",
+    ("extend", "interpreters"): "primitives in it are given rules as users give them",
     ("nn", "random"): "the initial values of parameters are drawn",
     ("scipy", "random"): "rotations are drawn, and samples of estimated densities",
     ("tree", "tree_util"): "the same functions under shorter names",

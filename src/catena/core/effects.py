@@ -29,6 +29,22 @@ Effects = Set[Effect]
 no_effects: frozenset = frozenset()
 
 
+class GenericEffect(Effect):
+    """What a primitive ``prim`` does besides, if nothing more is to be said of it."""
+
+    def __init__(self, prim):
+        self.prim = prim
+
+    def __repr__(self):
+        return f"GenericEffect(prim={self.prim})"
+
+    def __eq__(self, other):
+        return type(other) is GenericEffect and self.prim is other.prim
+
+    def __hash__(self):
+        return hash((GenericEffect, id(self.prim)))
+
+
 class DebugEffect(Effect):
     """Something is shown to the user, in no particular order."""
 
@@ -93,6 +109,42 @@ io_effect = IOEffect()
 ordered_io_effect = OrderedIOEffect()
 check_effect = CheckEffect()
 
+
+class EffectTypes:
+    """Classes of effects.
+
+    Arguments:
+      types: the first of them.
+
+    >>> types = EffectTypes(DebugEffect)
+    >>> types.contains(debug_effect), types.filter_not_in({debug_effect, io_effect})
+    (True, [IO])
+    """
+
+    def __init__(self, *types: type[Effect]):
+        self._types = types
+
+    def add_type(self, effect_type: type[Effect]) -> None:
+        """Add a class; what is derived from it belongs to it."""
+        self._types = (*self._types, effect_type)
+
+    def contains(self, eff: Effect) -> bool:
+        """Whether an effect is of one of these classes."""
+        return isinstance(eff, self._types)
+
+    def filter_in(self, effects) -> list[Effect]:
+        """The effects that are."""
+        return [e for e in effects if self.contains(e)]
+
+    def filter_not_in(self, effects) -> list[Effect]:
+        """The effects that are not."""
+        return [e for e in effects if not self.contains(e)]
+
+
+# With which effects programs are compiled. An equation with one of a user's class is compiled as any other.
+lowerable_effects = EffectTypes(
+    DebugEffect, OrderedDebugEffect, IOEffect, OrderedIOEffect, CheckEffect, GenericEffect, RefEffect
+)
 SHOWN = frozenset([debug_effect, ordered_debug_effect])
 KNOWN = SHOWN | {io_effect, ordered_io_effect, check_effect}
 

@@ -4,6 +4,7 @@ A ``Jaxpr`` binds variables once each, by equations that apply primitives to var
 ``ClosedJaxpr`` adds the values of its constants.
 """
 
+import functools
 from typing import Any, NamedTuple
 
 from catena.core import printer
@@ -237,13 +238,15 @@ def of_arguments(effects: frozenset, invars: list, constvars: list, eqns: list) 
     return frozenset([*others, *(e.at(number[v]) for e, v in on_refs if v in number)])
 
 
-def eval_jaxpr(jaxpr: Jaxpr, consts, *args) -> list:
+def eval_jaxpr(jaxpr: Jaxpr, consts, *args, propagate_source_info: bool = True) -> list:
     """Run the equations one by one under the current trace.
 
     Arguments:
       jaxpr: what to run.
       consts: a value for each constvar.
       args: a value for each invar.
+      propagate_source_info: whether what is traced meanwhile says that it comes from the lines that the jaxpr's
+        equations come from, instead of the line of this call.
     Returns:
       The list of results.
     """
@@ -256,7 +259,8 @@ def eval_jaxpr(jaxpr: Jaxpr, consts, *args) -> list:
     try:
         for i, eqn in enumerate(jaxpr.eqns):
             values = [v.val if type(v) is Literal else env[v] for v in eqn.invars]
-            context.source = eqn.source or before
+            if propagate_source_info:
+                context.source = eqn.source or before
             out = eqn.primitive.bind(*values, **eqn.params)
             if eqn.primitive.multiple_results:
                 env.update(zip(eqn.outvars, out, strict=True))
@@ -287,9 +291,9 @@ def last_uses(jaxpr: Jaxpr) -> dict[int, list]:
     return at
 
 
-def jaxpr_as_fun(closed: ClosedJaxpr):
-    """The closed jaxpr as a Python function from flat arguments to the list of results."""
-    return lambda *args: eval_jaxpr(closed.jaxpr, closed.consts, *args)
+def jaxpr_as_fun(closed_jaxpr: ClosedJaxpr, *args):
+    """The closed jaxpr as a Python function from flat arguments, after those that are given, to the list of results."""
+    return functools.partial(eval_jaxpr, closed_jaxpr.jaxpr, closed_jaxpr.consts, *args)
 
 
 def subjaxprs(params: dict):

@@ -36,8 +36,11 @@ from collections.abc import Callable, Iterator, MutableMapping
 from typing import TYPE_CHECKING, Any
 
 from catena.core.array import as_array
+from catena.core.aval import AbstractToken, ShapedArray
 from catena.core.context import context, set_trace
+from catena.core.effects import GenericEffect
 from catena.core.evaluate import abstract_eval, concrete, evaluate, evaluated_by
+from catena.core.trace import eval_trace, in_force, leaf_value
 
 registry: dict[str, "Primitive"] = {}
 tables: dict[str, "RuleTable"] = {}
@@ -67,8 +70,163 @@ def no_axis_names(params) -> tuple:
     return ()
 
 
-class Primitive:
-    """A named operation of the language and its rules.
+class Operation:
+    """A named operation, and what is asked of all of them: the language's own (``Primitive``), and those of users,
+    which are made by this class (``catena.extend.core.Primitive``) and get one rule after the other.
+
+    ``def_abstract_eval`` gives it types, ``def_impl`` values; ``catena.interpreters.ad`` and ``batching`` say how it is
+    differentiated and vectorised, and ``mlir.register_lowering`` with ``mlir.lower_fun`` what it compiles to.
+
+    Arguments:
+      name: how it prints in jaxprs.
+
+    >>> import catena as jax, catena.numpy as jnp
+    >>> from catena.extend.core import Primitive
+    >>> twice_p = Primitive("twice")
+    >>> _ = twice_p.def_abstract_eval(lambda x: x)
+    >>> _ = twice_p.def_impl(lambda x: 2 * x)
+    >>> twice_p.bind(jnp.arange(3.0))
+    Array([0., 2., 4.], dtype=float32)
+    """
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, table: str) -> Any: ...
+
+    multiple_results = False
+    call_primitive = False  # whether the first argument of `bind` is a function
+    ref_primitive = False  # whether it works on references
+    ref_allocating = False  # whether it makes one
+    own = False  # whether its name says in every process what it computes: not so for those of users
+    interpreted = False  # whether a function of the user's evaluates it, which native programs know nothing of
+    takes_arrays = takes_tokens = True  # the others of the attributes are explained in ``Primitive``
+    takes_references = places_results = False
+    effects = staticmethod(no_effects)
+    axis_names = staticmethod(no_axis_names)
+
+    def __init__(self, name: str):
+        self.name = name
+        for kind in tables:
+            setattr(self, kind, None)  # in one order, so that reading an attribute is fast
+        self.abstract, self.evaluate = without_rule(self, "abstract"), without_rule(self, "evaluate")
+
+    def bind(self, *args, **params) -> Any:
+        """Apply the primitive under the current trace; evaluation comes first and is one call."""
+        trace = context.trace
+        if trace is None:
+            return evaluate(self, args, params)
+        return trace.process(self, args, params)
+
+    def bind_with_trace(self, trace, args, avals, params, /):
+        """Apply the primitive under a given trace.
+
+        Arguments:
+          trace: the trace, or None for evaluation.
+          args: the operands.
+          avals: their types, which they also know themselves.
+          params: the parameters.
+        """
+        if len(args) != len(avals):
+            raise ValueError(f"{self} is applied to {len(args)} operands, but {len(avals)} types are given")
+        with set_trace(in_force(trace)):
+            return self.bind(*args, **params)
+
+    def def_bind_with_trace(self, bind_with_trace: Callable) -> Callable:
+        """Let ``bind_with_trace(trace, args, avals, params)`` say what ``bind`` does. It is called with no trace in
+        force; ``trace`` is the one that was.
+        """
+
+        def bind(*args, **params):
+            trace = eval_trace if context.trace is None else context.trace
+            values = [leaf_value(x) for x in args]
+            with set_trace(None):
+                return bind_with_trace(trace, values, [x.aval for x in values], params)
+
+        self.bind, self.bind_with_trace = bind, bind_with_trace  # type: ignore[method-assign]
+        return bind_with_trace
+
+    def abstract_eval(self, *args, **kwargs) -> tuple:
+        """The type of the result, or of several, and the set of effects, from those of operands and the parameters."""
+        return self.abstract(*args, **kwargs), self.effects(args, kwargs)
+
+    def def_abstract_eval(self, abstract_eval: Callable) -> Callable:
+        """Let a function give the type of the result, or several, from those of the arguments and the parameters."""
+        self.abstract = lambda *avals, **params: checked_types(self, abstract_eval(*avals, **params))
+        self.effects = no_effects  # type: ignore[method-assign]
+        return abstract_eval
+
+    def def_effectful_abstract_eval(self, effectful_abstract_eval: Callable) -> Callable:
+        """Let a function give the type of the result, or several, and the set of effects of the application.
+
+        An equation with effects stays in its jaxpr whether its results are read or not.
+
+        >>> import catena as jax
+        >>> from catena.extend.core import Effect, Primitive
+        >>> class Noise(Effect):
+        ...     pass
+        >>> beep_p = Primitive("beep")
+        >>> _ = beep_p.def_effectful_abstract_eval(lambda x: (x, {Noise()}))
+        >>> jax.make_jaxpr(lambda x: (beep_p.bind(x), x + 1)[1])(1.0).effects
+        frozenset({Noise})
+        """
+        rule = effectful_abstract_eval
+        self.def_abstract_eval(lambda *avals, **params: rule(*avals, **params)[0])
+        self.effects = lambda avals, params: frozenset(rule(*avals, **params)[1])  # type: ignore[method-assign]
+        return rule
+
+    def def_effectful_abstract_eval2(self, abstract_eval: Callable) -> Callable:
+        """``def_abstract_eval`` of a primitive with an effect that has no other name than the primitive."""
+        self.def_abstract_eval(abstract_eval)
+        self.effects = lambda avals, params: frozenset([GenericEffect(self)])  # type: ignore[method-assign]
+        return abstract_eval
+
+    def get_bind_params(self, params: dict) -> tuple[list, dict]:
+        """What ``bind`` is given before the operands, and the parameters, to apply an equation's primitive again."""
+        return [], params
+
+    def is_high(self, *avals, **params) -> bool:
+        """Whether it works on objects of the user's own type: there are none."""
+        return False
+
+    def rule(self, kind: str):
+        """The rule of this kind; a missing one raises a clear error with the stated reason."""
+        return tables[kind].of(self)
+
+    @property
+    def impl(self):
+        """The function that evaluates the primitive, from arrays and parameters to an array, or several; another one
+        may be set, and what was read before be set again.
+        """
+        return Implementation(self, self.evaluate, self.takes_arrays, self.interpreted)
+
+    @impl.setter
+    def impl(self, function):
+        if isinstance(function, Implementation) and function.primitive is self:
+            self.evaluate, self.takes_arrays = function.rule, function.takes_arrays
+            self.interpreted = function.interpreted
+        else:
+            self.evaluate, self.takes_arrays, self.interpreted = with_values(self, function), True, True
+
+    def def_impl(self, impl):
+        """Let ``impl`` evaluate the primitive: from arrays and the parameters to an array, or several."""
+        self.impl = impl
+        return impl
+
+    def __repr__(self):
+        return self.name
+
+    def __reduce__(self):
+        raise TypeError(f"the primitive {self.name} cannot be pickled: another process would not know its rules")
+
+    def __copy__(self):
+        return self
+
+    def __deepcopy__(self, memo):
+        return self
+
+
+class Primitive(Operation):
+    """An operation of the language, with its rules.
 
     Arguments:
       name: how it prints in jaxprs; registered names are unique.
@@ -82,16 +240,11 @@ class Primitive:
       rules: the rules by the names of their tables, as described at the head of this module.
     """
 
-    if TYPE_CHECKING:
-
-        def __getattr__(self, table: str) -> Any: ...
+    own = True
 
     def __init__(self, name: str, **meaning):
-        self.name = name
-        self.own = True  # its name says in every process what it computes; not so for those of users
-        self.interpreted = False  # whether a function of the user's evaluates it, which native programs know nothing of
-        for kind in tables:
-            setattr(self, kind, None)  # in one order, so that reading an attribute is fast
+        super().__init__(name)
+        self.abstract = self.evaluate = None
         self.define(**meaning)
         registry[name] = self
 
@@ -122,59 +275,8 @@ class Primitive:
             setattr(self, kind, rule)
         return self
 
-    def bind(self, *args, **params) -> Any:
-        """Apply the primitive under the current trace; evaluation comes first and is one call."""
-        trace = context.trace
-        if trace is None:
-            return evaluate(self, args, params)
-        return trace.process(self, args, params)
-
-    call_primitive = False  # whether the first argument of `bind` is a function
-
-    def bind_with_trace(self, trace, args, params):
-        """Apply the primitive under a given trace."""
-        with set_trace(trace):
-            return self.bind(*args, **params)
-
-    def get_bind_params(self, params: dict) -> tuple[list, dict]:
-        """What ``bind`` is given before the operands, and the parameters, to apply an equation's primitive again."""
-        return [], params
-
-    def rule(self, kind: str):
-        """The rule of this kind; a missing one raises a clear error with the stated reason."""
-        return tables[kind].of(self)
-
-    @property
-    def impl(self):
-        """The function that evaluates the primitive, from arrays and parameters to an array, or several; another one
-        may be set, and what was read before be set again.
-        """
-        return Implementation(self, self.evaluate, self.takes_arrays, self.interpreted)
-
-    @impl.setter
-    def impl(self, function):
-        if isinstance(function, Implementation) and function.primitive is self:
-            self.evaluate, self.takes_arrays = function.rule, function.takes_arrays
-            self.interpreted = function.interpreted
-        else:
-            self.evaluate, self.takes_arrays, self.interpreted = with_values(self, function), True, True
-
-    def def_impl(self, impl):
-        """Let ``impl`` evaluate the primitive: from arrays and the parameters to an array, or several."""
-        self.impl = impl
-        return impl
-
-    def __repr__(self):
-        return self.name
-
     def __reduce__(self):
         return find, (self.name,)
-
-    def __copy__(self):
-        return self
-
-    def __deepcopy__(self, memo):
-        return self
 
 
 class StatePrimitive(Primitive):
@@ -220,6 +322,28 @@ def with_values(primitive: Primitive, function):
     return evaluate
 
 
+def without_rule(primitive: Operation, kind: str) -> Callable:
+    """The rule of a primitive that was given none of this kind: it says so."""
+
+    def refuse(*args, **params):
+        raise NotImplementedError(tables[kind].missing.format(primitive.name))
+
+    return refuse
+
+
+def checked_types(primitive: Operation, out):
+    """What a user's rule gave as the type of the result, or of several; an error where it is not that."""
+    several = isinstance(out, (tuple, list))
+    if several != primitive.multiple_results:
+        raise ValueError(
+            f"{primitive}.abstract_eval() method should return a tuple or a list iff {primitive}.multiple_results."
+        )
+    for aval in out if several else (out,):
+        if not isinstance(aval, (ShapedArray, AbstractToken)):
+            raise TypeError(f"the abstract evaluation of {primitive} must give types such as ShapedArray, got {aval!r}")
+    return out
+
+
 def as_value(x):
     """What a user's function returned, as a value of the language."""
     return x if hasattr(x, "_trace") else as_array(x)
@@ -257,7 +381,7 @@ class RuleTable(MutableMapping):
             check_is_free(name)
         self.name, self.missing, self.optional = name, missing or f"No {name} rule for '{{}}'", optional
         tables[name] = self
-        setattr(Primitive, name, None)
+        setattr(Operation, name, None)
         unclaimed.pop(name, None)
 
     def of(self, primitive: Primitive) -> Callable:
@@ -276,7 +400,7 @@ class RuleTable(MutableMapping):
         """Forget the table and its rules."""
         for primitive in list(registry.values()):
             vars(primitive).pop(self.name, None)
-        delattr(Primitive, self.name)
+        delattr(Operation, self.name)
         del tables[self.name]
 
     def __getitem__(self, primitive: Primitive) -> Callable:
@@ -300,7 +424,7 @@ class RuleTable(MutableMapping):
 
 def check_is_free(name: str):
     """Raise where a rule cannot have this name."""
-    if not name.isidentifier() or hasattr(Primitive, name) or name in tables:
+    if not name.isidentifier() or hasattr(Operation, name) or name in tables:
         raise ValueError(f"a table of rules cannot be called {name!r}: that is an attribute of primitives already")
 
 

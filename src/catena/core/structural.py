@@ -12,6 +12,7 @@ broadcast_in_dim_p = Primitive("broadcast_in_dim")
 convert_element_type_p = Primitive("convert_element_type")
 get_p = Primitive("get")
 new_ref_p = StatePrimitive("new_ref")
+new_ref_p.ref_primitive = new_ref_p.ref_allocating = True
 reduce_sum_p = Primitive("reduce_sum")
 reshape_p = Primitive("reshape")
 slice_p = Primitive("slice")

@@ -20,14 +20,46 @@ from catena.core.token import Token
 
 
 class Trace:
-    """One level of interpretation. ``alive`` ends with the transformation, so that escaped tracers are recognised."""
+    """One level of interpretation. ``alive`` ends with the transformation, so that escaped tracers are recognised.
+
+    A user's interpreter is a class with ``process_primitive(primitive, tracers, params)``, which is called with no
+    trace in force; it may have ``process_custom_jvp_call`` and ``process_custom_vjp_call`` for functions with
+    derivative rules.
+    """
 
     __slots__ = ("parent", "alive", "__weakref__")
     name: Any = "trace"  # JaxprTrace has a property
+    requires_low = False  # nothing stands for an object of the user's own type
 
-    def __init__(self, parent):
+    def __init__(self, parent=None):
         self.parent = parent
         self.alive = True
+
+    @property
+    def parent_trace(self) -> "Trace":
+        """The trace that was current outside."""
+        return eval_trace if self.parent is None else self.parent
+
+    @parent_trace.setter
+    def parent_trace(self, trace: "Trace | None"):
+        self.parent = in_force(trace)
+
+    @property
+    def main(self) -> Any:
+        """What the traces of one transformation have in common, or None."""
+        return getattr(self, "tag", None)
+
+    def is_valid(self) -> bool:
+        """Whether the transformation still runs."""
+        return self.alive
+
+    def invalidate(self) -> None:
+        """End the transformation, as ``end``."""
+        self.end()
+
+    def full_raise(self, x):
+        """``x``: values of other traces are known here as they are."""
+        return x
 
     def end(self):
         """The transformation is over: tracers of this trace that are still about have escaped."""
@@ -38,7 +70,18 @@ class Trace:
         return []
 
     def process(self, primitive, args, params):
-        raise TypeError(f"{type(self).__name__} does not process primitives")
+        """Do an operation: by ``process_primitive``, where a user's class has one."""
+        if type(self).process_primitive is Trace.process_primitive:
+            raise NotImplementedError(f"{type(self).__name__} must have a method process_primitive")
+        with set_trace(None):
+            return self.process_primitive(primitive, list(args), params)
+
+    def process_primitive(self, primitive, tracers, params):
+        """Do an operation under this trace."""
+        if type(self).process is Trace.process:
+            raise NotImplementedError(f"{type(self).__name__} must have a method process_primitive")
+        with set_trace(self):
+            return self.process(primitive, tracers, params)
 
     def process_state(self, primitive, args, params):
         """An operation that makes a reference or writes to one: transformations see to it that what they carry along
@@ -50,7 +93,47 @@ class Trace:
         """A call of a function together with its derivative rule: ``functions``, the function first. A transformation
         that asks for no derivative looks at what the function does.
         """
-        return functions[0](*args)
+        own = getattr(self, "process_custom_jvp_call" if len(functions) == 2 else "process_custom_vjp_call", None)
+        if own is None:
+            return functions[0](*args)
+        trees = {} if len(functions) == 2 else {"out_trees": None}
+        with set_trace(None):
+            return own(primitive, *map(Wrapped, functions), list(args), symbolic_zeros=False, **trees)
+
+    def __repr__(self):
+        return type(self).__name__
+
+
+class Wrapped:
+    """A function of flat arguments as it is given to a user's trace."""
+
+    __slots__ = ("call_wrapped",)
+
+    def __init__(self, function):
+        self.call_wrapped = function
+
+    def __call__(self, *args):
+        return self.call_wrapped(*args)
+
+
+class EvalTrace(Trace):
+    """What stands for the trace where nothing is traced, for those who ask: operations are evaluated."""
+
+    __slots__ = ()
+    name = "eval"
+
+    def process(self, primitive, args, params):
+        """Evaluate an operation."""
+        with set_trace(None):
+            return primitive.bind(*args, **params)
+
+
+eval_trace = EvalTrace()
+
+
+def in_force(trace):
+    """``trace`` as the context holds it: None where it stands for evaluation."""
+    return None if trace is eval_trace else trace
 
 
 class FoldingTrace(Trace):
@@ -146,6 +229,20 @@ class Tracer:
     def nbytes(self) -> int:
         """The bytes that the elements take."""
         return self.aval.size * self.aval.dtype.itemsize
+
+    # ---- what interpreters of users ask
+
+    def full_lower(self):
+        """This tracer: a value of which a transformation knows nothing is no tracer of it."""
+        return self
+
+    def get_referent(self):
+        """What is transformed: the value behind this tracer, or the tracer itself."""
+        return self
+
+    def to_concrete_value(self):
+        """The Array behind this tracer where its value is known although it is traced, else ``None``."""
+        return self.concrete_value()
 
     # ---- conversions: possible only where the value is known
 

@@ -104,6 +104,11 @@ def _check_no_mesh(mesh_axis):
         raise NotImplementedError(f"there are no meshes; mesh_axis must be None, got {mesh_axis!r}")
 
 
+def _mapped_along(axis: int, out, prim) -> tuple:
+    """The result, or several, with the mapped axis of each."""
+    return (out, [axis] * len(out)) if prim.multiple_results else (out, axis)
+
+
 def defbroadcasting(prim) -> None:
     """Of an elementwise primitive of arguments that broadcast: mapped axes go to the front, and shorter shapes are
     filled up behind them.
@@ -122,7 +127,7 @@ def defbroadcasting(prim) -> None:
             x = move_axis(x, d, 0)
             return reshape_p.bind(x, new_sizes=(x.shape[0], *(1,) * (rank + 1 - x.ndim), *x.shape[1:]), dimensions=None)
 
-        return prim.bind(*map(filled, args, dims), **params), 0
+        return _mapped_along(0, prim.bind(*map(filled, args, dims), **params), prim)
 
     primitive_batchers[prim] = rule
 
@@ -156,7 +161,7 @@ def defvectorized(prim) -> None:
         moved = [
             x if d is not_mapped or d == first else move_axis(x, d, first) for x, d in zip(args, dims, strict=True)
         ]
-        return prim.bind(*moved, **params), first
+        return _mapped_along(first, prim.bind(*moved, **params), prim)
 
     primitive_batchers[prim] = rule
 

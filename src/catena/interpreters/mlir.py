@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from catena.core.array import as_array, make_array
 from catena.core.aval import ShapedArray
+from catena.core.effects import lowerable_effects as lowerable_effects
 from catena.core.source import function_place
 from catena.core.staging import DebugInfo, trace_to_closed_jaxpr
 

@@ -48,6 +48,9 @@ class BatchTracer(Tracer):
         self.aval = aval.update(shape=aval.shape[:dim] + aval.shape[dim + 1 :])
         self.source = None
 
+    def get_referent(self):
+        return self.value.get_referent() if isinstance(self.value, Tracer) else self.value
+
     def repeats(self, other) -> bool:
         return self.dim == other.dim and same_value(self.value, other.value)
 

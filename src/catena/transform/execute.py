@@ -18,7 +18,7 @@ from catena.core.array import Array, Deleted, as_array, deleted_error, fresh_arr
 from catena.core.aval import AbstractRef, same_type
 from catena.core.config import override
 from catena.core.context import context
-from catena.core.effects import KNOWN
+from catena.core.effects import lowerable_effects
 from catena.core.errors import DeletedArgumentError, JaxRuntimeError
 from catena.core.evaluate import check_may_run, check_results, concrete
 from catena.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
@@ -62,7 +62,7 @@ class Program:
     )
 
     def __init__(self, closed: ClosedJaxpr, donated: tuple = (), name: str = "main", keep_unused: bool = False):
-        unknown = closed.jaxpr.effects - KNOWN
+        unknown = lowerable_effects.filter_not_in(closed.jaxpr.effects)
         if unknown:
             raise ValueError(f"Cannot lower jaxpr with effects: {set(unknown)}")
         if any(isinstance(c, ShapeDtypeStruct) for c in closed.consts):

@@ -33,6 +33,9 @@ class JVPTracer(Tracer):
     def concrete_value(self):
         return self.primal.concrete_value() if isinstance(self.primal, Tracer) else self.primal
 
+    def get_referent(self):
+        return self.primal.get_referent() if isinstance(self.primal, Tracer) else self.primal
+
     def repeats(self, other) -> bool:
         return same_value(self.primal, other.primal)
 

@@ -30,6 +30,7 @@ from catena.extend.core.tools import get_opaque_trace_state as get_opaque_trace_
 from catena.extend.core.tools import jaxprs_in_params as jaxprs_in_params
 from catena.extend.core.tools import mapped_aval as mapped_aval
 from catena.extend.core.tools import new_jaxpr_eqn as new_jaxpr_eqn
+from catena.extend.core.tools import nonempty_axis_env_DO_NOT_USE as nonempty_axis_env_DO_NOT_USE
 from catena.extend.core.tools import primal_dtype_to_tangent_dtype as primal_dtype_to_tangent_dtype
 from catena.extend.core.tools import set_current_trace as set_current_trace
 from catena.extend.core.tools import subjaxprs as subjaxprs

@@ -1,5 +1,8 @@
 """The primitives of the language, by JAX's names."""
 
+from catena.core.structural import add_any_p as add_jaxvals_p  # noqa: F401
+from catena.core.structural import get_p as get_p
+from catena.core.structural import swap_p as swap_p
 from catena.extend.core.primitive import call_p as call_p
 from catena.extend.core.primitive import closed_call_p as closed_call_p
 from catena.lax import abs_p as abs_p

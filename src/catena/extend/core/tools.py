@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
-from catena.core import dtypes
+from catena.core import dtypes, leaks
 from catena.core.context import context
 from catena.core.errors import ConcretizationTypeError
 from catena.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
-from catena.core.trace import VALUES, Trace, Tracer, find_concrete
+from catena.core.trace import VALUES, Trace, Tracer, eval_trace, find_concrete, in_force
 from catena.core.zeros import get_aval
 
 array_types: frozenset = frozenset({np.ndarray, *(np.dtype(d).type for d in dtypes.KIND)})
@@ -183,27 +183,6 @@ def concrete_or_error(force: Any, val: Any, context: str = ""):
 # ---- the current trace
 
 
-class EvalTrace(Trace):
-    """What stands for the trace where nothing is traced: operations are evaluated."""
-
-    __slots__ = ()
-    name = "eval"
-
-    def __init__(self):
-        super().__init__(None)
-
-    def process(self, primitive, args, params):
-        """Evaluate an operation."""
-        with set_current_trace(self):
-            return primitive.bind(*args, **params)
-
-    def __repr__(self):
-        return "EvalTrace"
-
-
-eval_trace = EvalTrace()
-
-
 def find_top_trace(_: Any) -> Trace:
     """The current trace, whatever the values.
 
@@ -214,29 +193,59 @@ def find_top_trace(_: Any) -> Trace:
     return eval_trace if context.trace is None else context.trace
 
 
-@contextlib.contextmanager
-def set_current_trace(trace: Trace | None, check_leaks: bool = False) -> Iterator[None]:
+class set_current_trace:  # noqa: N801  (a context manager, used like a keyword)
     """Make a trace the current one within a ``with`` block.
 
     Arguments:
       trace: the trace; None, or what stands for evaluation, evaluates.
-      check_leaks: whether tracers that outlive the block are looked for; traces that transformations make do so by
-        themselves, where the flag ``jax_check_tracer_leaks`` is set.
+      check_leaks: whether a tracer of the trace that somebody still holds when the block ends is an error, where the
+        flag ``jax_check_tracer_leaks`` is set.
+    Raises:
+      LeakedTracerError: as said.
+
+    >>> from catena.extend.core import find_top_trace, set_current_trace
+    >>> with set_current_trace(None):
+    ...     find_top_trace([])
+    EvalTrace
     """
-    before = context.trace
-    context.trace = None if trace is eval_trace else trace
-    try:
-        yield
-    finally:
-        context.trace = before
+
+    __slots__ = ("trace", "check_leaks", "prev")
+
+    def __init__(self, trace: Trace | None, check_leaks: bool = False):
+        self.trace, self.check_leaks = trace, check_leaks
+
+    def __enter__(self) -> None:
+        self.prev = find_top_trace(())
+        context.trace = in_force(self.trace)
+
+    def __exit__(self, exc_type, exc_value, traceback) -> None:
+        context.trace = in_force(self.prev)
+        if self.check_leaks and context.check_tracer_leaks and self.trace is not None and exc_type is None:
+            trace, self.trace = self.trace, None
+            trace.invalidate()
+            kept, watched = trace.holders(), weakref.ref(trace)
+            del trace
+            leaks.check(watched, kept)
 
 
-@contextlib.contextmanager
-def take_current_trace() -> Iterator[Trace]:
-    """The current trace, with none in force within the ``with`` block."""
-    trace = find_top_trace(())
-    with set_current_trace(None):
-        yield trace
+class take_current_trace:  # noqa: N801
+    """The current trace, with none in force within the ``with`` block.
+
+    >>> from catena.extend.core import take_current_trace
+    >>> with take_current_trace() as trace:
+    ...     trace
+    EvalTrace
+    """
+
+    __slots__ = ("prev",)
+
+    def __enter__(self) -> Trace:
+        self.prev = find_top_trace(())
+        context.trace = None
+        return self.prev
+
+    def __exit__(self, exc_type, exc_value, traceback) -> None:
+        context.trace = in_force(self.prev)
 
 
 class OpaqueTraceState:
@@ -290,6 +299,16 @@ def unsafe_am_i_under_a_vmap_DO_NOT_USE() -> bool:  # noqa: N802  (JAX's name)
 def unsafe_get_axis_names_DO_NOT_USE() -> list:  # noqa: N802  (JAX's name)
     """The names of the axes that collectives may refer to."""
     return [name for name in context.axis_env if name is not None]
+
+
+def nonempty_axis_env_DO_NOT_USE() -> bool:  # noqa: N802  (JAX's name)
+    """Whether there are axes that collectives may refer to.
+
+    >>> from catena.extend.core import nonempty_axis_env_DO_NOT_USE
+    >>> nonempty_axis_env_DO_NOT_USE()
+    False
+    """
+    return bool(unsafe_get_axis_names_DO_NOT_USE())
 
 
 def call_impl(f, *args, **params):
