@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from catena.core import dtypes
+from catena.core.context import Context
 from catena.core.manual_axes import NOT_MANUAL, ManualAxisType
 from catena.core.shapes import check_axes
 from catena.core.type_sharding import axes_text, fitted, said
@@ -20,6 +21,7 @@ class AbstractValue:
     """The type of a value: of an array, or of a token."""
 
     __slots__ = ()
+    said_sharding = None
 
 
 class ShapedArray(AbstractValue):
@@ -49,7 +51,7 @@ class ShapedArray(AbstractValue):
             key = (cls, shape, dtype, bool(weak_type))
             found = _interned.get(key)
             return found if found is not None else cls._intern(*key[1:])
-        sharding = None if sharding is None else said(sharding, shape, manual_axis_type != NOT_MANUAL)
+        sharding = None if sharding is None else said(sharding, shape)
         if sharding is None and manual_axis_type == NOT_MANUAL:
             return cls(shape, dtype, weak_type)
         key = (cls, shape, dtype, bool(weak_type), sharding, manual_axis_type)
@@ -71,6 +73,8 @@ class ShapedArray(AbstractValue):
         self.shape, self.dtype, self.weak_type = shape, dtype, weak_type
         self.said_sharding, self.manual_axis_type = sharding, manual_axis_type
         self.plain = sharding is None and manual_axis_type == NOT_MANUAL
+        if sharding is not None:
+            Context.laid_out = True
         self.ndim = len(shape)
         self.extended = isinstance(dtype, dtypes.ExtendedDType)  # such arrays are of a class of their own
         size = 1
@@ -119,9 +123,27 @@ class ShapedArray(AbstractValue):
         kept = {"sharding": sharding, "manual_axis_type": self.manual_axis_type}
         return ShapedArray(shape, dtype, weak_type, **(kept | layout))
 
-    def unplaced(self) -> ShapedArray:
-        """The same aval without what is said of meshes."""
-        return self if self.plain else ShapedArray(self.shape, self.dtype, self.weak_type)
+    def without_axis(self, axis: int) -> ShapedArray:
+        """The type of what stands at one place of an axis."""
+        shape = self.shape[:axis] + self.shape[axis + 1 :]
+        if self.said_sharding is None:
+            return self.update(shape=shape)
+        spec = self.said_sharding.spec
+        parts = spec.partitions[:axis] + spec.partitions[axis + 1 :]
+        return self.update(shape=shape, sharding=self.said_sharding.update(spec=spec.update(partitions=parts)))
+
+    def with_axis(self, axis: int, size: int, part=None) -> ShapedArray:
+        """The type of ``size`` such values along a new axis, which ``part``, an entry of a PartitionSpec, splits."""
+        shape = (*self.shape[:axis], size, *self.shape[axis:])
+        if self.said_sharding is None:
+            return self.update(shape=shape)
+        spec = self.said_sharding.spec
+        parts = (*spec.partitions[:axis], part, *spec.partitions[axis:])
+        return self.update(shape=shape, sharding=self.said_sharding.update(spec=spec.update(partitions=parts)))
+
+    def unsplit(self) -> ShapedArray:
+        """The same aval without a sharding."""
+        return self if self.said_sharding is None else self.update(sharding=None)
 
     def strip_weak_type(self) -> ShapedArray:
         """The same aval, no longer weak."""
@@ -217,6 +239,7 @@ class AbstractRef:
 
     __slots__ = ("inner_aval", "memory_space", "kind", "shape", "dtype", "weak_type", "ndim", "size", "__weakref__")
     extended = True  # references are of a class of their own
+    said_sharding = None
 
     def __new__(cls, inner_aval, memory_space=None, kind=None):
         key = (cls, inner_aval, memory_space, kind)

@@ -134,6 +134,10 @@ class InconclusiveDimensionOperation(Exception):
     """A comparison of symbolic dimensions that cannot be decided."""
 
 
+class ShardingTypeError(Exception):
+    """It does not follow from the shardings of the operands how a result is to be split."""
+
+
 class JaxprTypeError(TypeError):
     """A jaxpr that does not type-check."""
 

@@ -13,6 +13,7 @@ from catena.core.array import Array, as_array, typed_array
 from catena.core.aval import AbstractRef, abstract_token
 from catena.core.context import context
 from catena.core.errors import UnexpectedTracerError
+from catena.core.factors import AS_CALLED, rule_of, split_results
 from catena.core.placed import place, results_placement
 from catena.core.ref import use_of_reference
 from catena.core.source import user_source
@@ -44,6 +45,8 @@ def abstract_eval(primitive, avals: tuple, params: dict):
     Not so those of primitives that call jaxprs and functions: the cache, which is everybody's, would keep alive what
     these close over.
     """
+    if context.laid_out and any([a.said_sharding is not None for a in avals]):
+        return types_of_split(primitive, avals, params)
     if primitive.takes_arrays or primitive.takes_tokens:
         found = _checked_types(primitive, avals, params)
         return tuple(found) if primitive.multiple_results else found
@@ -59,6 +62,25 @@ def abstract_eval(primitive, avals: tuple, params: dict):
         if len(abstract_cache) >= _CACHE_LIMIT:
             abstract_cache.clear()
         abstract_cache[key] = found
+    return found
+
+
+def types_of_split(primitive, avals: tuple, params: dict):
+    """The types of results where those of operands say how they are split."""
+    if rule_of(primitive) is AS_CALLED:
+        found = _checked_types(primitive, avals, params)
+        return tuple(found) if primitive.multiple_results else found
+    key = (primitive, avals, tuple(params.items()))
+    try:
+        found = abstract_cache.get(key)
+    except TypeError:  # a parameter that cannot be hashed
+        found, key = None, None
+    if found is None:
+        outs = abstract_eval(primitive, tuple([a.unsplit() if a.said_sharding else a for a in avals]), params)
+        typed, certain = split_results(primitive, avals, outs if primitive.multiple_results else (outs,), params)
+        found = tuple(typed) if primitive.multiple_results else typed[0]
+        if certain and key is not None:
+            abstract_cache[key] = found
     return found
 
 

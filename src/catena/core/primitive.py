@@ -434,6 +434,8 @@ evaluate_rules = RuleTable("evaluate", "Evaluation rule for '{}' not implemented
 lower_rules = RuleTable(
     "lower", "MLIR translation rule for primitive '{}' not found for platform cpu (mlir.lower_fun makes one)"
 )
+# How it may be computed in parts (``core/factors.py``); the table is ``parallel/rules.py``, loaded where it is needed.
+sharding_rules = RuleTable("sharding", "there is no rule for '{}' on arrays that are split", optional=True)
 
 
 def find(name: str) -> Primitive:

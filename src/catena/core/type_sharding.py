@@ -3,13 +3,12 @@
 from catena.core.manual_axes import names_text
 
 
-def said(sharding, shape: tuple, keep: bool):
+def said(sharding, shape: tuple):
     """What of a sharding belongs to the type of an array, or ``None`` if nothing does.
 
     Arguments:
       sharding: a NamedSharding over an AbstractMesh.
       shape: the shape of the array.
-      keep: whether to return a sharding that splits nothing, too.
     Raises:
       ValueError: the mesh is not abstract, or does not divide an axis.
     """
@@ -19,7 +18,7 @@ def said(sharding, shape: tuple, keep: bool):
     explicit = set(mesh.explicit_axes)
     parts = tuple(_kept(part, explicit) for part in spec.partitions)
     parts += (None,) * (len(shape) - len(parts))
-    if not keep and not any(parts) and not spec.unreduced and not spec.reduced:
+    if not any(parts) and not spec.unreduced and not spec.reduced:
         return None
     if len(parts) > len(shape):
         raise ValueError(f"{spec} names {len(parts)} axes, the array has the shape {shape}")

@@ -12,6 +12,7 @@ import numpy as np
 from catena.core import dtypes
 from catena.core.aval import ShapedArray
 from catena.core.axes import move_axis
+from catena.core.factors import elementwise as elementwise_factors
 from catena.core.primitive import NoRule, Primitive, define
 from catena.core.shapes import broadcast_shapes
 from catena.core.structural import broadcast_in_dim_p
@@ -291,6 +292,7 @@ def elementwise(primitive, evaluate, admitted, *tangents, op=None, result=same_d
         primitive.jvp = rules.pop("jvp", None) or jvp_rule(primitive, tangents)
     primitive.transpose = rules.pop("transpose", NOT_LINEAR)
     primitive.batch = batch_rule(primitive)
+    primitive.sharding = elementwise_factors
     primitive.lower = rules.pop("lower", None) or lower_rule(op or name)
     if rules:
         raise TypeError(f"unknown rules for {name}: {sorted(rules)}")
