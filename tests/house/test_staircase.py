@@ -41,6 +41,7 @@ FORBIDDEN = {("lax", "compiler")}
 # (file, module): what one file may load of a folder that its own may not import, and why.
 DOORS = {
     ("__init__.py", "catena.compat.alias"): "the alias is loaded when it is asked for",
+    ("core/factors.py", "catena.parallel.rules"): "the table of sharding rules is loaded when an array is first split",
     ("lax/native.py", "catena.compiler.native.elementwise"): "the one way from eager evaluation to compiled loops",
     ("lax/special.py", "catena.compiler.vector_math.algorithms"): "NumPy has no such functions, and SciPy's are off",
     ("lax/special.py", "catena.compiler.vector_math.bessel"): "as above",
