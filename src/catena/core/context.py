@@ -42,8 +42,8 @@ class Context(threading.local):
     abstract_mesh = None
     physical_mesh = None
     mesh_stack = ()
-    laid_out: bool = False  # whether types say shardings anywhere in this process; until then nobody looks for them
-    deriving: bool = False  # whether a rule of a transformation runs on such types: what is in doubt is settled then
+    laid_out = False  # whether types say shardings anywhere in this process; until then nobody looks for them
+    deriving = False  # whether a rule of a transformation runs on such types: what is in doubt is settled then
     default_placement = None  # where results go that follow no data, if it is not the first device
     debug_nans: bool = False
     debug_infs: bool = False
