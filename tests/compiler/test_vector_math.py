@@ -104,6 +104,20 @@ def test_subnormals_are_not_flushed():
     assert (harness.Compiled("expm1", "double", 8)(np.full(16, 5e-324)) == 5e-324).all()
 
 
+def test_results_below_the_normal_numbers_are_rounded_once():
+    """By the exponential of doubles, which is exact enough; NaN of either sign stays NaN beside them."""
+    x = np.linspace(-104.5, -86.5, 4096, dtype=np.float32)
+    least = np.finfo(np.float32).smallest_subnormal
+    with np.errstate(under="ignore"):
+        exact = np.exp(x.astype(np.float64))
+        bound = np.where(exact < 2.0**-135, 0.501 * least, 1.1 * np.spacing(exact.astype(np.float32)))
+    assert (np.abs(harness.Compiled("exp", "float", 8)(x) - exact) <= bound).all()
+    odd = np.array([0xFFC12345, 0x7FC12345, 0xFF812345, 0x42B17217], np.uint32).view(np.float32)
+    low = np.array([-100, -np.inf, -90, -1e30], np.float32)
+    beside = harness.Compiled("exp", "float", 8)(np.concatenate([odd, low]))
+    assert np.isnan(beside[:3]).all() and np.isfinite(beside[3:]).all() and beside[5] == beside[7] == 0
+
+
 @pytest.mark.parametrize("width", [1, 8])
 @pytest.mark.parametrize("elem", FORMATS)
 def test_remainders_are_exact(elem, width):

@@ -143,6 +143,24 @@ def test_float_to_integer_saturates():
     assert both(to("bool"), f32(0, np.nan, 2)) == [False, True, True]
 
 
+INTEGERS = "int4 uint4 int8 uint8 int16 uint16 int32 uint32 int64 uint64".split()
+
+
+@pytest.mark.parametrize("source", ["float16", "bfloat16", "float32", "float64"])
+def test_every_float_to_every_integer(source):
+    """At the ends of the integers, a step to both sides, and far beyond: the nearest integer, NaN 0."""
+    ends = [s * 2.0**bits for bits in (3, 4, 7, 8, 15, 16, 31, 32, 63, 64) for s in (1, -1)]
+    near = [y for x in ends for y in (x - 1, x - 0.5, x, x + 1)] + [np.inf, -np.inf, np.nan, -0.5]
+    steps = np.nextafter(np.float32(ends), np.float32(0)).tolist() + np.nextafter(ends, 0).tolist()
+    with catena.enable_x64(True), np.errstate(over="ignore"):
+        x = np.array(near + steps).astype(source)
+        finite = [0.0 if v != v else min(max(v, -1e30), 1e30) for v in x.astype(np.float64).tolist()]
+        got = catena.jit(lambda x: [lax.convert_element_type(x, target) for target in INTEGERS])(x)
+        for target, y in zip(INTEGERS, got, strict=True):
+            least, most = int(catena.numpy.iinfo(target).min), int(catena.numpy.iinfo(target).max)
+            assert np.asarray(y).astype(object).tolist() == [min(max(int(v), least), most) for v in finite], target
+
+
 def test_complex_to_real_warns():
     with pytest.warns(np.exceptions.ComplexWarning):
         assert lax.convert_element_type(np.complex64(1 + 2j), "float32").item() == 1

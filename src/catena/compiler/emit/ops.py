@@ -416,15 +416,28 @@ def convert(e: Emitter, x: str, s: Type, t: Type, width: int) -> str:
 
 
 def _float_to_int(e: Emitter, x: str, s: Type, t: Type, width: int) -> str:
+    """Towards zero; what is too large or too small becomes the nearest integer, NaN 0.
+
+    Written out in compares and selections, since LLVM takes vectors apart for `fptosi.sat`.
+    """
     a, b = vector(s.register, width), vector(t.register, width)
-    name = "fptosi" if t.kind == "i" else "fptoui"
-    short = "f64" if s.register == "double" else "f32"
-    whole = f"i{t.bits}"
-    to, dot = vector(whole, width), "" if width == 1 else f"v{width}"
-    out = e.op(f"call {to} @llvm.{name}.sat.{dot}{whole}.{dot}{short}({a} {x})")
-    if whole == t.register:
-        return out
-    return e.op(f"{'sext' if t.kind == 'i' else 'zext'} {to} {out} to {b}")
+    least = -(1 << (t.bits - 1)) if t.kind == "i" else 0
+    end = least + (1 << t.bits)  # one beyond the greatest; powers of two, hence floats
+    cast = "fptosi" if t.kind == "i" else "fptoui"
+
+    def choose(condition: str, bound: float, type_: str, chosen: str, other: str) -> str:
+        mask = e.op(f"fcmp {condition} {a} {x}, {constant(bound, s, width)}")
+        return e.op(f"select {vector('i1', width)} {mask}, {type_} {chosen}, {type_} {other}")
+
+    if t.bits <= (53 if s.register == "double" else 24):  # the greatest integer is a float, too
+        inside = choose("ogt", end - 1, a, constant(end - 1, s, width), x)
+        inside = choose("olt", least, a, constant(least, s, width), inside)
+        return e.op(f"{cast} {a} {choose('uno', 0, a, constant(0, s, width), inside)} to {b}")
+    # What is outside converts to anything, and is then replaced.
+    out = e.op(f"freeze {b} " + e.op(f"{cast} {a} {x} to {b}"))
+    out = choose("oge", end, b, constant(end - 1, t, width), out)
+    out = choose("olt", least, b, constant(least, t, width), out)
+    return choose("uno", 0, b, constant(0, t, width), out)
 
 
 def _bitcast(e, t, xs, types, attr, width):

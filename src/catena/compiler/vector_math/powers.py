@@ -105,7 +105,7 @@ def log2_pair(x: Value) -> Pair:
 
 def exp2_pair(high: Value, low: Value) -> Value:
     """2^(high + low)."""
-    bounded = maximum(minimum(high, 1100.0), -1100.0)
+    bounded = maximum(minimum(high, 1025.0), -1100.0)
     low = select(bounded.equals(high), low, 0.0)
     n, n_integer = round_to_integer(bounded)
     ln2, ln2_low = LN2["double"]
@@ -113,7 +113,7 @@ def exp2_pair(high: Value, low: Value) -> Value:
     r = fast_two_sum(r.high, r.low + fma(bounded - n, ln2_low, low * ln2))
     tail = fma(r.high * r.high, horner(r.high, tables.EXP["double"]), r.low)
     one = two_sum(r.high, 1.0)
-    return scale(one.high + (one.low + tail), n_integer)
+    return scale(2.0 * (one.high + (one.low + tail)), n_integer - 1)
 
 
 def positive_power(a: Value, y: Value) -> Value:
