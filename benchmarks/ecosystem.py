@@ -2,7 +2,8 @@
 
     python benchmarks/ecosystem.py                # every library; writes docs/ecosystem.md with --write
     python benchmarks/ecosystem.py --only optax
-    python benchmarks/ecosystem.py --tests        # also the tests that are in the wheels, on both
+    python benchmarks/ecosystem.py --tests        # also the tests that they carry, on both
+    python benchmarks/ecosystem.py --only optax --files losses    # some of these alone
 
 `make clients` calls this. It makes two environments under ``build/clients``: one with JAX, one without. Both get the
 same wheels, without what these say that they need, and that by name below. The examples are in ``clients/``, one for
@@ -19,6 +20,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+from ecosystem_tests import TESTS, compare, folder_of
 
 ROOT = Path(__file__).resolve().parent.parent
 PLACE = ROOT / "build" / "clients"
@@ -46,8 +48,6 @@ BESIDES = (
     "absl-py typing_extensions wadler-lindig msgpack rich multipledispatch tqdm fastprogress toolz PyYAML treescope "
     "tabulate jmp pytest pytest-xdist"
 ).split()
-# Tests in the wheels: library -> where.
-TESTS = {"optax": "optax", "einops": "einops/tests", "dm-haiku": "haiku", "distrax": "distrax"}
 
 
 def environment(kind: str) -> Path:
@@ -110,67 +110,110 @@ def row(wheel: str, example: str) -> dict:
     return found | {"apart": apart, "equal": apart <= theirs["tolerance"], "tolerance": theirs["tolerance"]} | ratios
 
 
-def tests(wheel: str) -> str:
-    """What the tests in a wheel say on catena and on JAX."""
-    library = wheel.partition("=")[0]
-    if library not in TESTS:
-        return ""
-    said = []
-    for kind in ("catena", "jax"):
-        folder = next((PLACE / kind).glob("lib/python*/site-packages")) / TESTS[library]
-        files = [str(path) for path in sorted(folder.rglob("*_test.py")) + sorted(folder.rglob("test_*.py"))]
-        done = subprocess.run(
-            command(kind, "pytest", "-q", "-n", "2", "-p", "no:cacheprovider", "-W", "ignore", *files),
-            capture_output=True,
-            text=True,
-        )
-        (PLACE / f"{library}-{kind}.log").write_text(done.stdout + done.stderr)
-        said.append(f"{kind}: {(done.stdout.strip().splitlines() or ['no output'])[-1]}")
-    return "; ".join(said)
+def download(wheel: str, folder: Path) -> None:
+    """Fetch the source distribution of a library."""
+    fetch = ["-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps", "--no-binary", ":all:"]
+    subprocess.run([environment("jax"), *fetch, "--dest", folder, wheel], check=True)
 
 
-def line(found: dict) -> str:
+def tests(wheel: str, only: str, fresh: bool) -> dict | None:
+    """What a library's own tests say on catena and on JAX; None where it carries none."""
+    if wheel.partition("=")[0] not in TESTS:
+        return None
+    sites = {kind: next((PLACE / kind).glob("lib/python*/site-packages")) for kind in ("catena", "jax")}
+    folders = {kind: folder_of(wheel, site, PLACE, download) for kind, site in sites.items()}
+    commands = {kind: command(kind, "pytest") for kind in sites}
+    return compare(wheel, commands, folders, PLACE, only, fresh)
+
+
+def cells(found: dict) -> list[str]:
+    """The row of the table for what was found of a library."""
+    wheel = [found["library"], found["example"]]
+    said = [tests_cell(found)]
     if "problem" in found:
-        cells = f"does not run: {found['problem']} | | | | {found.get('tests', '')}"
-        return f"| {found['library']} | {found['example']} | {cells} |"
+        return [*wheel, f"does not run: {found['problem']}", "", "", "", *said]
+    if "equal" not in found:
+        return [*wheel, "", "", "", "", *said]
     equal = f"equal to {found['apart']:.0e}" if found["equal"] else f"**differs**: {found['apart']:.0e}"
-    ratios = " | ".join(f"{found[key]:.1f}x" for key in ("first", "step", "memory"))
-    return f"| {found['library']} | {found['example']} | {equal} | {ratios} | {found.get('tests', '')} |"
+    return [*wheel, equal, *(f"{found[key]:.1f}x" for key in ("first", "step", "memory")), *said]
+
+
+def tests_cell(found: dict) -> str:
+    said = found.get("tests")
+    if not said:
+        return "carries none" if found["library"].partition("=")[0] not in TESTS else ""
+    failed = len(said["failures"])
+    return f"{said['passed']} passed ({said['jax']} on JAX)" + (f", [{failed} fail only here](#tests)" if failed else "")
 
 
 HEAD = """# Libraries written for JAX
 
-Written by `make clients`: released wheels, unchanged, on JAX 0.10.2 and on catena (`python -m catena run`). Ratios are
-JAX's figure by ours, so above 1 catena is quicker or smaller: the time from the start of the process to the first
-result, the least time of a step, the peak memory of the process. An example's results are compared over ten steps.
+Written by `make clients TESTS=1 WRITE=1`: released wheels, unchanged, on JAX 0.10.2 and on catena (`python -m catena
+run`). Ratios are JAX's figure by ours, so above 1 catena is quicker or smaller: the time from the start of the process
+to the first result, the least time of a step, the peak memory of the process. An example's results are compared over
+ten steps. Tests are those in the wheel or the source distribution.
 
-| library | example | results | first result | step | memory | tests in the wheel |
+| library | example | results | first result | step | memory | its tests |
 |---|---|---|---|---|---|---|
 """
+TESTS_HEAD = """
+## Tests
+
+Tests that pass on JAX and not here, and why. A test of the file itself is its import.
+
+"""
+
+
+def page(rows: list[dict]) -> str:
+    """docs/ecosystem.md"""
+    table = "\n".join(f"| {' | '.join(cells(found))} |" for found in rows)
+    failures = [
+        f"- {found['library']}, `{test}`: {(why or message)}"
+        for found in rows
+        for test, message, why in (found.get("tests") or {"failures": []})["failures"]
+    ]
+    return HEAD + table + "\n\n" + means(rows) + "\n" + (TESTS_HEAD + "\n".join(failures) + "\n" if failures else "")
+
+
+def means(rows: list[dict]) -> str:
+    measured = [found for found in rows if "first" in found]
+    said = []
+    for key, what in (("first", "first result"), ("step", "step"), ("memory", "memory")):
+        if measured:
+            mean = math.exp(sum(math.log(found[key]) for found in measured) / len(measured))
+            said.append(f"{what} {mean:.2f}x, least {min(found[key] for found in measured):.2f}x")
+    return f"Geometric means: {'; '.join(said)}." if said else ""
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", default="", help="libraries whose name has this text")
-    parser.add_argument("--tests", action="store_true", help="also run the tests in the wheels")
-    parser.add_argument("--write", action="store_true", help="write docs/ecosystem.md")
+    parser.add_argument("--tests", action="store_true", help="run the tests that the libraries carry, too")
+    parser.add_argument("--files", default="", help="tests in files whose path has this pattern, and no examples")
+    parser.add_argument("--fresh", action="store_true", help="run the tests on JAX again, whose answers are kept")
+    parser.add_argument("--write", action="store_true", help="write docs/ecosystem.md from what was found last of each")
     options = parser.parse_args()
-    rows = []
-    for wheel, example in LIBRARIES.items():
-        if options.only in wheel:
-            found = row(wheel, example)
-            if options.tests:
-                found["tests"] = tests(wheel)
-            rows.append(found)
-            print(line(found), flush=True)
-    measured = [found for found in rows if "problem" not in found]
-    for key in ("first", "step", "memory"):
-        if measured:
-            mean = math.exp(sum(math.log(found[key]) for found in measured) / len(measured))
-            print(f"{key}: geometric mean {mean:.2f}x, least {min(found[key] for found in measured):.2f}x")
+    kept = PLACE / "found.json"
+    known = json.loads(kept.read_text()) if kept.exists() else {}
+    asked = [wheel for wheel in LIBRARIES if options.only in wheel]
+    for wheel in asked:
+        found = known.get(wheel, {}) | {"library": wheel, "example": LIBRARIES[wheel]}
+        if not options.files:
+            found = {"tests": found.get("tests")} | row(wheel, LIBRARIES[wheel])
+        if options.tests or options.files:
+            said = found["tests"] = tests(wheel, options.files, options.fresh)
+            for failure in said["failures"] if said else ():
+                print("   ", ": ".join(filter(None, failure)))
+        print(f"| {' | '.join(cells(found))} |", flush=True)
+        if not options.files:
+            known[wheel] = found
+            kept.write_text(json.dumps(known, indent=1))
+    rows = [known[wheel] for wheel in LIBRARIES if wheel in known]
+    print(means(rows))
     if options.write:
-        (ROOT / "docs" / "ecosystem.md").write_text(HEAD + "\n".join(map(line, rows)) + "\n")
-    sys.exit(any("problem" in found or not found["equal"] for found in rows))
+        (ROOT / "docs" / "ecosystem.md").write_text(page(rows))
+    bad = [found for found in rows if found["library"] in asked and not found.get("equal", True) or "problem" in found]
+    sys.exit(bool(bad))
 
 
 if __name__ == "__main__":

@@ -13,12 +13,24 @@ from typing import Any
 from catena.core.lazy import load
 from catena.core.unbuilt import refuse
 
+# In pickles: the functions of generators, for which the generator itself stands, and the steps of key paths.
+IMPLEMENTATION = "catena.compat.pickles:Implementation"
+THREEFRY = ("threefry_seed", "threefry_split", "threefry_random_bits", "threefry_fold_in")
+RBG = ("_rbg_seed", "_rbg_split", "_rbg_random_bits", "_rbg_fold_in", "_unsafe_rbg_split", "_unsafe_rbg_fold_in")
+KEYS = ("DictKey", "SequenceKey", "GetAttrKey", "FlattenedIndexKey")
+
 # Module -> name in it -> where it is: a module of ours and a name in it. Or: module -> the module of ours.
 NAMES: dict[str, dict[str, str] | str] = {
     "jaxlib": {"__version__": "catena:__version__"},
     "jaxlib.version": {"__version__": "catena:__version__", "__version_info__": "catena:__version_info__"},
+    "jaxlib._jax": {},
+    "jaxlib._jax.pytree": {
+        "PyTreeDef": "catena.compat.pickles:Structure",
+        **{name: f"catena.tree_util:{name}" for name in KEYS},
+    },
     "jax._src": {},
     "jax._src.ad_util": {"stop_gradient_p": "catena.core.structural:stop_gradient_p"},
+    "jax._src.array": {"_reconstruct_array": "catena.compat.pickles:array"},
     "jax._src.compiler": {},
     "jax._src.config": {"config": "catena:config"},
     "jax._src.core": {
@@ -29,6 +41,20 @@ NAMES: dict[str, dict[str, str] | str] = {
     "jax._src.dispatch": {"wait_for_tokens": "catena:effects_barrier"},
     "jax._src.dtypes": {"TypePromotionError": "catena.core.lattice:TypePromotionError"},
     "jax._src.flatten_util": "catena.flatten_util",
+    "jax._src.lax": {},
+    "jax._src.lax.convolution": {"ConvDimensionNumbers": "catena.lax:ConvDimensionNumbers"},
+    "jax._src.lax.lax": {name: f"catena.lax:{name}" for name in ("Precision", "RandomAlgorithm", "RoundingMethod")},
+    "jax._src.lax.slicing": {
+        name: f"catena.lax:{name}"
+        for name in ("GatherDimensionNumbers", "GatherScatterMode", "ScatterDimensionNumbers")
+    },
+    "jax._src.random": {},
+    "jax._src.random.prng": {
+        "PRNGImpl": IMPLEMENTATION,
+        "PRNGKeyArray": "catena.compat.pickles:Keys",
+    },
+    "jax._src.random.rbg": dict.fromkeys(RBG, IMPLEMENTATION),
+    "jax._src.random.threefry2x32": dict.fromkeys(THREEFRY, IMPLEMENTATION),
     "jax._src.state": {},
     "jax._src.state.types": {"AbstractRef": "catena.core.aval:AbstractRef"},
     "jax._src.traceback_util": {
@@ -36,6 +62,7 @@ NAMES: dict[str, dict[str, str] | str] = {
         "include_frame": "catena.core.traceback:include_frame",
         "register_exclusion": "catena.extend.source_info_util:register_exclusion",
     },
+    "jax._src.tree_util": {"default_registry": "catena.tree_util:default_registry"},
     "jax._src.typing": {"Array": "catena:Array", "ArrayLike": "catena.typing:ArrayLike"},
 }
 

@@ -73,6 +73,11 @@ class ShapeDtypeStruct:
     def _key(self):
         return self.shape, self.dtype, self.sharding, self.weak_type, self.manual_axis_type, self.is_ref
 
+    def __setstate__(self, state):
+        for name, value in state[1].items():  # JAX's, too, which keeps a placement as a private part
+            if (part := name.removeprefix("_")) in self.__slots__:
+                setattr(self, part, value)
+
     def __len__(self):
         if not self.shape:
             raise TypeError("len() of unsized object")

@@ -80,7 +80,7 @@ class PyTreeDef:
         >>> structure({"a": 1}).node_data()
         (<class 'dict'>, ['a'])
         """
-        if self is LEAF:
+        if self._kind is None:
             return None
         return self._type, None if self._kind is NAMED_TUPLE else _public_data(self)
 
@@ -132,7 +132,7 @@ class PyTreeDef:
         todo: list[tuple[PyTreeDef, Any, Any]] = [(self, tree, None)]
         while todo:
             node, x, path = todo.pop()
-            if node is LEAF:
+            if node._kind is None:
                 subtrees.append(x)
                 continue
             children = _matching_children(node, x, path)
@@ -179,7 +179,7 @@ class PyTreeDef:
         leaves, todo = [], [(self, arg)]
         while todo:
             node, x = todo.pop()
-            if node is LEAF:
+            if node._kind is None:
                 leaves.append(x)
                 continue
             xs = list(x)
@@ -252,7 +252,7 @@ class PyTreeDef:
         return f"PyTreeDef({fold(self, lambda: '*', _print_node)})"
 
     def __reduce__(self):
-        parts = [None if n is LEAF else (n._type, n._data, len(n._children)) for n in postorder(self)]
+        parts = [None if n._kind is None else (n._type, n._data, len(n._children)) for n in postorder(self)]
         return _from_postorder, (parts,)
 
 
@@ -373,7 +373,7 @@ _PROTO_TYPES = {"list": list, "tuple": tuple, "dict": dict, "None": type(None)}
 
 def _proto_node(node: PyTreeDef) -> Node:
     """A node as `tree_proto` writes it."""
-    if node is LEAF:
+    if node._kind is None:
         return Node("leaf", 0)
     name = node._type.__name__
     if node._kind not in (LIST, TUPLE, DICT, NONE):
@@ -405,7 +405,7 @@ def fold(treedef: PyTreeDef, on_leaf: Callable[[], Any], on_node: Callable[[PyTr
     """Evaluate a treedef bottom-up, leaves from left to right."""
     results: list[Any] = []
     for node in postorder(treedef):
-        if node is LEAF:
+        if node._kind is None:
             results.append(on_leaf())
             continue
         split = len(results) - len(node._children)
@@ -420,7 +420,7 @@ def _unflatten_steps(treedef: PyTreeDef) -> list[tuple]:
     steps: list[tuple] = []
     fresh = 0
     for node in postorder(treedef):
-        if node is LEAF:
+        if node._kind is None:
             fresh += 1
             continue
         steps.append((fresh, len(node._children), node._kind.unflatten, node._data))
