@@ -142,8 +142,9 @@ def tests_cell(found: dict) -> str:
     said = found.get("tests")
     if not said:
         return "carries none" if found["library"].partition("=")[0] not in TESTS else ""
-    failed = len(said["failures"])
-    return f"{said['passed']} passed ({said['jax']} on JAX)" + (f", [{failed} fail only here](#tests)" if failed else "")
+    failed = len(said["fail here"])
+    here = f"[{failed} fail here](#tests)" if failed else "0 fail here"
+    return f"{said['passed']} pass, {here}, {said['fail on both']} on both"
 
 
 HEAD = """# Libraries written for JAX
@@ -159,18 +160,18 @@ ten steps. Tests are those in the wheel or the source distribution.
 TESTS_HEAD = """
 ## Tests
 
-Tests that pass on JAX and not here, and why. A test of the file itself is its import.
+Tests that fail here and pass on JAX, and why.
 
 """
 
 
 def page(rows: list[dict]) -> str:
-    """docs/ecosystem.md"""
+    """The text of docs/ecosystem.md."""
     table = "\n".join(f"| {' | '.join(cells(found))} |" for found in rows)
     failures = [
         f"- {found['library']}, `{test}`: {(why or message)}"
         for found in rows
-        for test, message, why in (found.get("tests") or {"failures": []})["failures"]
+        for test, message, why in (found.get("tests") or {"fail here": []})["fail here"]
     ]
     return HEAD + table + "\n\n" + means(rows) + "\n" + (TESTS_HEAD + "\n".join(failures) + "\n" if failures else "")
 
@@ -202,7 +203,7 @@ def main() -> None:
             found = {"tests": found.get("tests")} | row(wheel, LIBRARIES[wheel])
         if options.tests or options.files:
             said = found["tests"] = tests(wheel, options.files, options.fresh)
-            for failure in said["failures"] if said else ():
+            for failure in said["fail here"] if said else ():
                 print("   ", ": ".join(filter(None, failure)))
         print(f"| {' | '.join(cells(found))} |", flush=True)
         if not options.files:

@@ -112,37 +112,39 @@ def reason(library: str, test: str, message: str) -> str:
 def compare(
     wheel: str, commands: dict[str, list[str]], folders: dict[str, Path], place: Path, only: str, fresh: bool
 ) -> dict:
-    """Counts of a library's tests, and those that pass on JAX and not here.
+    """Counts of a library's tests here, and those that fail here and pass on JAX.
 
     Arguments:
       wheel: the library.
       commands: "catena" and "jax" -> the command that runs pytest there.
       folders: likewise -> where the tests are.
-      place: where reports are kept.
+      place: where answers are kept.
       only: pattern of files.
-      fresh: whether to ask JAX again.
+      fresh: whether to ask JAX again. It is asked about files in which a test fails here.
     """
     library = wheel.partition("=")[0]
-    found = {"passed": 0, "jax": 0, "failures": []}
+    found = {"passed": 0, "skipped": 0, "fail on both": 0, "fail here": []}
     for file in files(folders["catena"], only):
         name = str(file.relative_to(folders["catena"]))
-        ours, theirs = (
-            run(
-                commands[kind],
-                folders[kind] / name,
-                place / "tests" / wheel / kind / name.replace("/", ".").replace(".py", ".json"),
-                again=kind == "catena" or fresh,
-            )
-            for kind in ("catena", "jax")
-        )
-        passed, expected = (
-            {test for test, (outcome, _) in said.items() if outcome == "passed"} for said in (ours, theirs)
-        )
-        found["passed"] += len(passed)
-        found["jax"] += len(expected)
-        for test in sorted(expected - passed):
-            outcome, message = ours.get(test, ours.get("the file", ["absent", ""]))
-            first = (message.strip().splitlines() or [outcome])[0][:200]
-            found["failures"].append((f"{name}::{test}", first, reason(library, f"{name}::{test}", message)))
-        print(f"  {name}: {len(passed)} passed, {len(expected)} on JAX", flush=True)
+
+        def ask(kind: str, again: bool, name: str = name) -> Outcomes:
+            kept = place / "tests" / wheel / kind / name.replace("/", ".").replace(".py", ".json")
+            return run(commands[kind], folders[kind] / name, kept, again)
+
+        ours = ask("catena", True)
+        counts = {
+            kind: sum(outcome == kind for outcome, _ in ours.values()) for kind in ("passed", "skipped", "failed")
+        }
+        theirs = ask("jax", fresh) if counts["failed"] else {}
+        expected = {test for test, (outcome, _) in theirs.items() if outcome == "passed"}
+        whole = next((said for said in ours.values() if len(ours) == 1 and said[0] == "failed"), None)
+        bad = expected if whole else {test for test in expected if ours.get(test, [""])[0] == "failed"}
+        for test in sorted(bad):
+            message = ours.get(test, whole)[1]
+            first = (message.strip().splitlines() or ["no message"])[0][:200]
+            found["fail here"].append((f"{name}::{test}", first, reason(library, f"{name}::{test}", message)))
+        found["passed"] += counts["passed"]
+        found["skipped"] += counts["skipped"]
+        found["fail on both"] += 0 if whole and bad else counts["failed"] - len(bad)
+        print(f"  {name}: {counts['passed']} passed, {len(bad)} fail here only, {counts['failed']} fail", flush=True)
     return found

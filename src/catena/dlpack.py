@@ -11,6 +11,7 @@ from catena.core.array import Array as _Array
 from catena.core.namespace import shown as _shown
 from catena.core.traceback import open_door as _open_door
 from catena.numpy.conversion import from_dlpack as _from_dlpack
+from catena.runtime.dlpack import is_supported as _is_supported
 from catena.typing import DTypeLike as _DTypeLike
 
 
@@ -20,7 +21,9 @@ def from_dlpack(external_array: Any, device: Any = None, copy: bool | None = Non
     Arguments:
       external_array: an object with ``__dlpack__`` and ``__dlpack_device__``, on the CPU.
       device: the device to put the result on; None for the default one.
-      copy: False to share memory or raise, True to copy; None copies where the other library could still write.
+      copy: False to share memory or raise, True to copy; None copies what cannot be shared: NumPy arrays that can
+        still be written to, and dtypes that arrays cannot have (64 bits where these are not enabled). Memory of other
+        libraries is shared: what they write to it, the result has too.
     Returns:
       An array.
     Raises:
@@ -36,7 +39,7 @@ def from_dlpack(external_array: Any, device: Any = None, copy: bool | None = Non
 
 
 def is_supported_dtype(dtype: _DTypeLike) -> bool:
-    """Whether arrays of a dtype can be handed to other libraries: those that NumPy has itself.
+    """Whether arrays of a dtype can be handed to other libraries: DLPack has a name for it.
 
     Arguments:
       dtype: a dtype.
@@ -50,7 +53,7 @@ def is_supported_dtype(dtype: _DTypeLike) -> bool:
     (True, False)
     """
     found = _dtypes.as_dtype(dtype)
-    return isinstance(found, _np.dtype) and found.kind in "biufc"
+    return isinstance(found, _np.dtype) and _is_supported(found)
 
 
 _open_door(globals(), "catena.dlpack")

@@ -256,33 +256,6 @@ def test_complex_to_real_warns():
     assert jnp.array([2j]).astype(bool).tolist() == [True]
 
 
-# ---- DLPack
-
-
-def test_dlpack_to_numpy_shares_read_only_memory():
-    view = np.from_dlpack(M)
-    assert not view.flags.writeable
-    assert view.__array_interface__["data"][0] == M.unsafe_buffer_pointer()
-
-
-def test_dlpack_from_numpy_copies_what_can_be_written():
-    source = np.ones(3, "float32")
-    x = jnp.from_dlpack(source)
-    source[0] = 5
-    assert x.tolist() == [1, 1, 1] and jnp.from_dlpack(np.ones(2)).dtype == "float32"
-    assert jnp.from_dlpack(M).unsafe_buffer_pointer() == M.unsafe_buffer_pointer()
-    with pytest.raises(ValueError, match="copy must not be False"):
-        jnp.from_dlpack(source, copy=False)
-
-
-def test_dlpack_refusals():
-    with pytest.raises(TypeError, match="must have __dlpack__"):
-        jnp.from_dlpack([1])
-    with pytest.raises(BufferError, match="bfloat16"):
-        jnp.ones(2, "bfloat16").__dlpack__()
-    assert M.__dlpack_device__() == (1, 0)
-
-
 VIEWED = "complex64 float32 int16 int8 uint32 bfloat16 float16".split()
 
 

@@ -299,6 +299,7 @@ def test_isclose_family():
 
 def test_questions_answered_in_python():
     assert jnp.iscomplexobj(1j) is True and jnp.isrealobj(jnp.ones(1)) is True
+    assert jnp.iscomplexobj(jnp.complex64) and jnp.isrealobj(jnp.bfloat16) and jnp.isrealobj(np.array([object()]))
     assert jnp.iscomplexobj(catena.ShapeDtypeStruct((2,), jnp.complex64)) and jnp.isrealobj(
         catena.ShapeDtypeStruct((), int)
     )

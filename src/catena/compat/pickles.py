@@ -70,5 +70,7 @@ def become(unfinished: Any, cls: type, finished: Any) -> None:
 class Implementation:
     """JAX's description of a generator: making it gives ours of that name. Its functions are placeholders."""
 
-    def __new__(cls, key_shape: tuple, seed: Any, split: Any, bits: Any, fold_in: Any, name: str, tag: str) -> Generator:
+    def __new__(
+        cls, key_shape: tuple, seed: Any, split: Any, bits: Any, fold_in: Any, name: str, tag: str
+    ) -> Generator:
         return find_generator(name)

@@ -350,8 +350,8 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
     Arguments:
       x: an object with ``__dlpack__`` and ``__dlpack_device__``, on the CPU.
       device: the device to put the result on; None for the default one.
-      copy: False to share memory or raise, True to copy; None copies where the other library could still
-        write.
+      copy: False to share memory or raise, True to copy; None shares the memory of other libraries, which must not
+        write to it any more, and copies NumPy arrays that can be written to and dtypes that arrays cannot have.
     Returns:
       An array of the shape and (canonical) dtype of ``x``.
     Raises:

@@ -12,6 +12,7 @@ from catena import lax
 from catena.core import dtypes
 from catena.core.array import Array, make_array
 from catena.core.evaluate import quiet
+from catena.core.scalar_types import ScalarType
 from catena.core.shapes import broadcast_shapes
 from catena.core.struct import ShapeDtypeStruct
 from catena.numpy.boundary import (
@@ -453,7 +454,8 @@ def iscomplexobj(x: ArrayLike) -> bool:
     """Whether the dtype of ``x`` is complex.
 
     Arguments:
-      x: an array, what stands for one (``ShapeDtypeStruct``), or a scalar; None and strings are not complex.
+      x: an array, what stands for one (``ShapeDtypeStruct``), a scalar, or a type of scalars (``jnp.float32``); None,
+        strings and arrays of objects are not complex.
     Returns:
       A Python bool.
     Raises:
@@ -463,9 +465,9 @@ def iscomplexobj(x: ArrayLike) -> bool:
     >>> jnp.iscomplexobj(jnp.array(1j))
     True
     """
-    if x is None or isinstance(x, str):  # no number at all, as NumPy says
-        return False
-    if isinstance(x, ShapeDtypeStruct):
+    if x is None or isinstance(x, str) or (isinstance(x, np.ndarray) and x.dtype.kind == "O"):
+        return False  # no number at all, as NumPy says
+    if isinstance(x, ShapeDtypeStruct | ScalarType):
         return dtypes.is_complex(x.dtype)
     return dtypes.is_complex(dtype_of(as_array_or_list("iscomplexobj", x))[0])
 
