@@ -3,8 +3,8 @@
 Export is NumPy's, of a read-only view: NumPy's versioned capsules say that the memory must not be written to,
 and consumers that know only the older protocol, which cannot say so, get a copy. Import shares the memory of other
 libraries' arrays, which is what they offer it for: who writes to it there writes to an Array. NumPy arrays that can
-still be written to are copied, as they are by ``asarray``; a view of NumPy's may be read-only while the array that it is
-a view of is not: then it is copied too.
+still be written to are copied, as they are by ``asarray``; a view of NumPy's may be read-only while the array that it
+is a view of is not: then it is copied too.
 
 NumPy has none of the dtypes of machine learning. Their bits travel as unsigned integers, with the dtype written into
 the capsule behind NumPy's back. Layout and codes: DLPack 1.1 (https://dmlc.github.io/dlpack/latest/c_api.html).
