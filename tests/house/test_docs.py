@@ -35,6 +35,7 @@ FILES = sorted(p.relative_to(SOURCES).as_posix() for p in SOURCES.rglob("*.py") 
         "sparse.md",
         "checkify.md",
         "experimental.md",
+        "extending.md",
         "nn.md",
     ],  # one a line
 )

@@ -19,7 +19,7 @@ STEPS = [
     {"numpy"},
     {"parallel", "random", "nn", "scipy", "ops", "image", "dlpack", "export", "tools", "flatten_util"},
     {"ad", "ad_checkpoint", "custom_batching", "custom_derivatives", "monitoring", "profiler"},
-    {"extend", "api_util", "test_util", "interpreters", "experimental", "example_libraries", "debug"},
+    {"extend", "ffi", "api_util", "test_util", "interpreters", "experimental", "example_libraries", "debug"},
     {"__init__"},
     {"compat"},
     {"__main__"},
@@ -29,6 +29,7 @@ STEPS = [
 ALLOWED = {
     ("api_util", "extend"): "it flattens functions that linear_util wraps",
     ("extend", "interpreters"): "primitives in it are given rules as users give them",
+    ("ffi", "interpreters"): "a compilation rule that calls a C function",
     ("nn", "random"): "the initial values of parameters are drawn",
     ("scipy", "random"): "rotations are drawn, and samples of estimated densities",
     ("tree", "tree_util"): "the same functions under shorter names",

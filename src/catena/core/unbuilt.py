@@ -11,7 +11,7 @@ from catena.core.lazy import load
 # By module: names that JAX 0.10.2 has there. What is built meanwhile is found before anybody looks here.
 NAMES = {
     "catena": (
-        "auto_pcast distributed export ffi lib make_array_from_callback "
+        "auto_pcast distributed export lib make_array_from_callback "
         "make_array_from_process_local_data make_array_from_single_device_arrays memory "
         "remove_size_one_mesh_axis_from_type reshard shard_map smap"
     ),
@@ -33,7 +33,7 @@ NAMES = {
     "catena.interpreters.batching": "register_vmappable unregister_vmappable",
 }
 MODULES = frozenset(
-    "catena.distributed catena.export catena.ffi catena.lib "
+    "catena.distributed catena.export catena.lib "
     "catena.experimental.mesh_utils catena.experimental.multihost_utils "
     "catena.experimental.pjit catena.experimental.shard_map catena.extend.backend "
     "catena.interpreters.pxla".split()
@@ -47,6 +47,34 @@ OTHER_MACHINES = {
     "catena.experimental.roofline": "the costs of programs on TPUs",
     "catena.experimental.topologies": "accelerators that are not attached",
 }
+# Names that will not come, by module, and why.
+_NO_MLIR = (
+    "it makes or reads MLIR, and programs here compile without it (mlir.lower_fun is what a primitive compiles to)"
+)
+_NO_CALL_FRAME = "it serves handlers that read XLA's call frame, and C functions are called directly here"
+WITHOUT_MEANING = {
+    "catena.ffi": {
+        "build_ffi_lowering_function": _NO_MLIR,
+        "include_dir": _NO_CALL_FRAME,
+        "register_ffi_target_as_batch_partitionable": _NO_CALL_FRAME,
+        "register_ffi_type": _NO_CALL_FRAME,
+        "register_ffi_type_id": _NO_CALL_FRAME,
+    },
+    "catena.interpreters.partial_eval": {
+        "custom_partial_eval_rules": "partial evaluation has rules of another form here (partial_eval_rules)",
+    },
+    "catena.interpreters.mlir": dict.fromkeys(
+        "AxisContext ConstantHandler DEVICE_TO_DEVICE_TYPE LoweringParameters LoweringResult LoweringRule "
+        "LoweringRuleContext ModuleContext RECV_FROM_HOST_TYPE SEND_TO_HOST_TYPE SPMDAxisContext "
+        "ShapePolyLoweringState ShardingContext Token TokenSet Value aval_to_ir_type aval_to_ir_types "
+        "core_call_lowering dense_int_array dense_int_elements dtype_to_ir_type emit_python_callback flatten_ir_types "
+        "flatten_ir_values i32_attr i64_attr ir ir_attribute ir_constant ir_constants ir_tree_registry "
+        "ir_type_handlers jaxpr_subcomp lower_jaxpr_to_fun lower_jaxpr_to_module make_ir_context merge_mlir_modules "
+        "module_to_bytecode module_to_string register_constant_handler shape_tensor token_type "
+        "unflatten_ir_values_like_types".split(),
+        _NO_MLIR,
+    ),
+}
 _IMPORT_FROM = opcode.opmap["IMPORT_FROM"]
 
 
@@ -59,7 +87,7 @@ def absent(namespace: dict[str, Any], *late: str) -> None:
       late: modules in it that are loaded when they are first asked for.
     """
     module = namespace["__name__"]
-    unbuilt = frozenset(NAMES.get(module, "").split())
+    unbuilt = frozenset(NAMES.get(module, "").split()) | WITHOUT_MEANING.get(module, {}).keys()
 
     def ask(name: str) -> Any:
         if name in late:
@@ -85,6 +113,10 @@ def not_built(name: str) -> str:
     about = OTHER_MACHINES.get(".".join(name.split(".")[:3]))
     if about is not None:
         return f"{name} is about {about}: another machine than catena compiles for, and so no part of it"
+    module, _, last = name.rpartition(".")
+    reason = WITHOUT_MEANING.get(module, {}).get(last)
+    if reason is not None:
+        return f"{name} is no part of catena: {reason}"
     return f"{name} is not built yet; see {page('differences.md')}#what-is-not-there-yet"
 
 

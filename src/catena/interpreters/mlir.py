@@ -1,5 +1,7 @@
 """What primitives compile to. There is no MLIR here: a primitive compiles to a function of other primitives."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 
 from catena.core.array import as_array, make_array
@@ -7,6 +9,7 @@ from catena.core.aval import ShapedArray
 from catena.core.effects import lowerable_effects as lowerable_effects
 from catena.core.source import function_place
 from catena.core.staging import DebugInfo, trace_to_closed_jaxpr
+from catena.core.unbuilt import absent as _absent
 
 
 class Inlined:
@@ -14,6 +17,10 @@ class Inlined:
 
     def __init__(self, fun: Callable, multiple_results: bool):
         self.fun, self.multiple_results = fun, multiple_results
+
+    def of(self, primitive) -> Inlined:
+        """The rule for one primitive."""
+        return self
 
     def __call__(self, builder, *operands, **params):
         """Trace the function for the operands and write what it does."""
@@ -65,7 +72,7 @@ class WritesMLIR:
 
 
 def register_lowering(
-    primitive,
+    prim,
     rule: Callable | None = None,
     platform: str | None = None,
     inline: bool = True,
@@ -74,7 +81,7 @@ def register_lowering(
     """Say what a primitive compiles to. Without a rule, a decorator is returned.
 
     Arguments:
-      primitive: the primitive.
+      prim: the primitive.
       rule: what ``lower_fun`` gives. Another function is taken for one that writes MLIR, and kept: programs that hold
         the primitive raise NotImplementedError when they are compiled.
       platform: ``"cpu"`` or ``None``; rules for other platforms are for other machines.
@@ -85,8 +92,11 @@ def register_lowering(
     >>> _ = mlir.register_lowering(Primitive("halve"), mlir.lower_fun(lambda x: x / 2, multiple_results=False))
     """
     if rule is None:
-        return lambda given: register_lowering(primitive, given, platform)
+        return lambda given: register_lowering(prim, given, platform)
     if platform in (None, "cpu"):
-        primitive.lower = rule if isinstance(rule, Inlined) else WritesMLIR(primitive, rule)
-        primitive.own = False  # programs with it are no longer what the package makes of them
+        prim.lower = rule.of(prim) if isinstance(rule, Inlined) else WritesMLIR(prim, rule)
+        prim.own = False  # programs with it are no longer what the package makes of them
     return rule
+
+
+_absent(globals())
