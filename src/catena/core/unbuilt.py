@@ -30,7 +30,6 @@ NAMES = {
     "catena.extend": "backend lowering mlir pallas sharding xla",
     "catena.interpreters": "pxla",
     "catena.interpreters.ad": "add_jaxvals defbilinear deflinear get_primitive_transpose linearize zeros_like_aval",
-    "catena.interpreters.batching": "register_vmappable unregister_vmappable",
 }
 MODULES = frozenset(
     "catena.distributed catena.export catena.lib "

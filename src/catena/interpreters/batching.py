@@ -12,6 +12,8 @@ from catena.core.unbuilt import absent as _absent
 from catena.interpreters.rules import Rules
 from catena.transform.batch import Axis
 from catena.transform.batch import batch_rules as _batch_rules
+from catena.transform.vmappable import register as register_vmappable  # noqa: F401
+from catena.transform.vmappable import unregister as unregister_vmappable  # noqa: F401
 
 not_mapped = None
 

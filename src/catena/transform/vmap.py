@@ -19,6 +19,7 @@ from catena.core.zeros import get_aval
 from catena.transform.arguments import argument_names, leaf_names
 from catena.transform.batch import Axis, batch_flat, match_axis
 from catena.transform.functions import check_function, check_no_references, named_after
+from catena.transform.vmappable import axis_types, classes, example_of, is_vmappable, leaves_of_trees, whole_of
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -61,11 +62,13 @@ def vmap(
     if not all(isinstance(name, str) or name is None for name in names):
         raise TypeError(f"spmd_axis_name must be a name, a tuple of names or None, got {spmd_axis_name!r}")
     in_axes = tuple(in_axes) if isinstance(in_axes, list) else in_axes
-    if in_axes is not None and type(in_axes) is not int and not isinstance(in_axes, tuple):
+    if in_axes is not None and type(in_axes) is not int and not isinstance(in_axes, (tuple, *axis_types())):
         raise TypeError(
             "vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional arguments "
             f"passed to the function, but got {in_axes}."
         )
+    if axis_size is not None and not hasattr(axis_size, "__index__"):
+        raise TypeError(f"vmap axis_size must be an integer or None, got {axis_size!r} of type {type(axis_size)}")
     check_axes("vmap in_axes", in_axes)
     check_axes("vmap out_axes", out_axes)
 
@@ -77,34 +80,43 @@ def vmap(
                 "vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional arguments "
                 f"passed to the function, but got len(in_axes)={len(in_axes)}, len(args)={len(args)}"
             )
-        leaves, tree = tree_flatten((args, kwargs))
+        leaves, tree = tree_flatten((args, kwargs), leaves_of_trees())
         dims = flatten_axes("vmap in_axes", tree, (in_axes, 0), tupled_args=True)
+        whole = {i: dims[i] for i, x in enumerate(leaves) if is_vmappable(x)} if classes else {}
+        dims = [None if i in whole else d for i, d in enumerate(dims)]
         leaves = [x if d is None else mapped_leaf(x) for x, d in zip(leaves, dims, strict=True)]
         dims = [canonical_dim(x, d) for x, d in zip(leaves, dims, strict=True)]
         size = mapped_size(fun, args, kwargs, leaves, dims, axis_size)
         result = {}
 
         def flat_fun(*xs):
-            call_args, call_kwargs = tree_unflatten(tree, for_users(xs))
+            xs = [example_of(x, size, whole[i]) if i in whole else x for i, x in enumerate(for_users(xs))]
+            call_args, call_kwargs = tree_unflatten(tree, xs)
             out = fun(*call_args, **call_kwargs)
-            outs, result["tree"] = tree_flatten(out)
+            outs, result["tree"] = tree_flatten(out, leaves_of_trees())
             check_no_references(outs)
-            return [result_leaf(x) for x in outs]
+            result["targets"] = targets = flatten_axes("vmap out_axes", result["tree"], out_axes)
+            result["whole"] = wholes = {}
+            for i, x in enumerate(outs if classes else ()):
+                if is_vmappable(x):
+                    place = lambda x, d, t, i=i: place_axis(x, d, t, size, sum_match, result["tree"], i)
+                    wholes[i], outs[i] = whole_of(x, size, targets[i], place), None
+            return [None if i in wholes else result_leaf(x) for i, x in enumerate(outs)]
 
         outs, out_dims = batch_flat(flat_fun, Axis(axis_name, size), leaves, dims, function_place(fun))
-        targets = flatten_axes("vmap out_axes", result["tree"], out_axes)
+        out_tree, wholes = result["tree"], result["whole"]
         outs = [
-            place_axis(x, d, t, size, sum_match, result["tree"], i)
-            for i, (x, d, t) in enumerate(zip(outs, out_dims, targets, strict=True))
+            wholes[i] if i in wholes else place_axis(x, d, t, size, sum_match, out_tree, i)
+            for i, (x, d, t) in enumerate(zip(outs, out_dims, result["targets"], strict=True))
         ]
-        return tree_unflatten(result["tree"], outs)
+        return tree_unflatten(out_tree, outs)
 
     return vmap_f
 
 
 def check_axes(name: str, axes) -> None:
     """Raise where the leaves of ``axes`` are anything but integers and None; True is no axis."""
-    if any(type(axis) is not int for axis in tree_flatten(axes)[0]):
+    if any(type(axis) is not int and not isinstance(axis, axis_types()) for axis in tree_flatten(axes)[0]):
         raise TypeError(
             f"{name} must be an int, None, or (nested) container with those types as leaves, but got {axes}."
         )
@@ -136,6 +148,8 @@ def canonical_dim(x, dim, transformation: str = "vmap"):
     """``dim`` counted from the front, or an error where the argument has no such axis."""
     if dim is None:
         return None
+    if type(dim) is not int:
+        raise TypeError(f"{transformation} maps over arrays by an integer, got {dim!r} for one of {get_aval(x)}")
     shape = get_aval(x).shape
     if not -len(shape) <= dim < len(shape):
         raise ValueError(
