@@ -10,10 +10,11 @@ import numpy as np
 
 from catena.core import dtypes
 from catena.core.array import Array, as_array, typed_array
-from catena.core.aval import AbstractRef, abstract_token
+from catena.core.aval import AbstractRef, ShapedArray, abstract_token
 from catena.core.context import context
 from catena.core.errors import UnexpectedTracerError
 from catena.core.factors import AS_CALLED, rule_of, split_results
+from catena.core.manual_axes import ManualAxisType
 from catena.core.placed import place, results_placement
 from catena.core.ref import use_of_reference
 from catena.core.source import user_source
@@ -96,12 +97,43 @@ def _checked_types(primitive, avals: tuple, params: dict):
             for i, aval in enumerate(avals):
                 if type(aval) is AbstractRef:
                     raise ValueError(f"operand {i} of {primitive}: {use_of_reference(aval)}")
+        if any(map(varying_axes, avals)):
+            return types_that_vary(primitive, avals, params)
         return primitive.abstract(*avals, **params)
     except (TypeError, ValueError, IndexError) as error:
         if not any(note.startswith(_NOTE) for note in getattr(error, "__notes__", ())):
             shown = [f"{k}={v!r}" for k, v in params.items() if v and type(v) is tuple]
             error.add_note(f"{_NOTE}{primitive}({', '.join([*(a.str_short() for a in avals), *shown])})")
         raise
+
+
+def varying_axes(aval) -> frozenset:
+    """The axes of a mesh over which a value of this type varies; nothing is said of those of other types."""
+    if type(aval) is AbstractRef:
+        aval = aval.inner_aval
+    return aval.vma if type(aval) is ShapedArray else frozenset()
+
+
+def of_varying(aval, axes: frozenset):
+    """The type of a value that varies over these axes."""
+    if type(aval) is AbstractRef:
+        return aval.update(of_varying(aval.inner_aval, axes))
+    return aval if varying_axes(aval) == axes else aval.update(manual_axis_type=ManualAxisType(varying=axes))
+
+
+def types_that_vary(primitive, avals, params: dict):
+    """The type(s) of results, by the ``abstract`` rule, which sees nothing of axes, and the ``varying`` rule."""
+    axes = [varying_axes(a) for a in avals]
+    found = primitive.varying(axes, **params) if primitive.varying else frozenset().union(*axes)
+    if found is None:
+        return primitive.abstract(*avals, **params)
+    plain = primitive.abstract(
+        *[of_varying(a, frozenset()) if x else a for a, x in zip(avals, axes, strict=True)], **params
+    )
+    if not primitive.multiple_results:
+        return of_varying(plain, found)
+    each = found if isinstance(found, list) else [found] * len(plain)
+    return [of_varying(a, x) for a, x in zip(plain, each, strict=True)]
 
 
 def evaluate(primitive, args, params):

@@ -39,7 +39,7 @@ from catena.core.array import as_array
 from catena.core.aval import AbstractToken, ShapedArray
 from catena.core.context import context, set_trace
 from catena.core.effects import GenericEffect
-from catena.core.evaluate import abstract_eval, concrete, evaluate, evaluated_by
+from catena.core.evaluate import abstract_eval, concrete, evaluate, evaluated_by, varying_axes
 from catena.core.trace import eval_trace, in_force, leaf_value
 
 registry: dict[str, "Primitive"] = {}
@@ -115,6 +115,8 @@ class Operation:
         trace = context.trace
         if trace is None:
             return evaluate(self, args, params)
+        if context.typed_axes and self.varying is None:
+            args = varying_alike(args)
         return trace.process(self, args, params)
 
     def bind_with_trace(self, trace, args, avals, params, /):
@@ -290,6 +292,8 @@ class StatePrimitive(Primitive):
         trace = context.trace
         if trace is None:
             return evaluate(self, args, params)
+        if context.typed_axes and self.varying is None:
+            args = varying_alike(args)
         return trace.process_state(self, args, params)
 
 
@@ -436,6 +440,40 @@ lower_rules = RuleTable(
 )
 # How it may be computed in parts (``core/factors.py``); the table is ``parallel/rules.py``, loaded where it is needed.
 sharding_rules = RuleTable("sharding", "there is no rule for '{}' on arrays that are split", optional=True)
+
+# In a `shard_map`, where types say over which axes of the mesh values vary: from the operands' axes, a set each, and
+# the parameters to the set of the result's, or sets of the results'. Those without a rule are handed operands that vary
+# over the same axes, and so do their results.
+varying_rules = RuleTable("varying", optional=True)
+
+pvary_p = Primitive("pvary")  # the same on all devices, from now on each device's own; see ``lax/varying.py``
+
+
+def as_bodies_say(operands, /, **params) -> None:
+    """The ``varying`` rule of primitives whose results are those of jaxprs, whose types say it."""
+
+
+def varying_alike(args) -> tuple:
+    """The operands, all varying over the axes over which any of them does."""
+    axes = [varying_axes(x.aval if hasattr(x, "aval") else None) for x in args]
+    union = frozenset().union(*axes)
+    if all(a == union for a in axes):
+        return args
+    return tuple([x if a == union else made_varying(x, union - a) for x, a in zip(args, axes, strict=True)])
+
+
+def made_varying(x, axes: frozenset):
+    """``x``, which is the same along these axes, as a value that varies over them."""
+    aval = getattr(x, "aval", None)
+    if aval is not None and not hasattr(aval, "manual_axis_type"):  # a token, or a reference, which stays what it is
+        return x
+    return pvary_p.bind(x, axes=in_order(axes))
+
+
+def in_order(axes) -> tuple:
+    """Names of axes as they stand in the mesh in force."""
+    mesh = context.abstract_mesh.axis_names if context.abstract_mesh is not None else ()
+    return tuple([*(n for n in mesh if n in axes), *(n for n in axes if n not in mesh)])
 
 
 def find(name: str) -> Primitive:

@@ -13,6 +13,7 @@ from catena.core.source import function_name
 HOIST_ABOVE = 10  # an inner jaxpr with more equations is printed once, in front, under a name
 
 HIDDEN = {  # parameters that the types of the operands and results already tell
+    "axis_index": lambda k, v: k == "varies",
     "broadcast_in_dim": lambda k, v: k == "shape" or (k == "broadcast_dimensions" and v == ()),
     "dot_general": lambda k, v: k in ("precision", "preferred_element_type") and v is None,
     **{f"random_{name}": lambda k, v: k == "impl" for name in ("bits", "split", "fold_in", "unwrap", "gamma")},

@@ -5,7 +5,10 @@ import numpy as np
 from catena.core import dtypes
 from catena.core.array import as_array, as_base, make_array
 from catena.core.aval import ShapedArray
+from catena.core.context import context
 from catena.core.errors import how_to_register
+from catena.core.evaluate import varying_axes
+from catena.core.primitive import made_varying
 from catena.core.stack import is_stack
 from catena.core.structural import add_any_p, broadcast_in_dim_p, stack_add_p, stack_empty_p
 
@@ -76,12 +79,18 @@ def zeros(aval):
     if aval.dtype == dtypes.float0:
         return np.zeros(aval.shape, dtypes.float0)
     if is_stack(aval):
-        scalar = stack_empty_p.bind(item=aval.dtype.item)
+        x = stack_empty_p.bind(item=aval.dtype.item)
     else:
-        scalar = make_array(np.zeros((), aval.dtype), aval.weak_type)
-    if not aval.shape:
-        return scalar
-    return broadcast_in_dim_p.bind(scalar, shape=aval.shape, broadcast_dimensions=())
+        x = make_array(np.zeros((), aval.dtype), aval.weak_type)
+    if aval.shape:
+        x = broadcast_in_dim_p.bind(x, shape=aval.shape, broadcast_dimensions=())
+    return as_varying(x, aval)
+
+
+def as_varying(x, aval):
+    """``x``, varying over the axes over which values of the type ``aval`` do."""
+    missing = varying_axes(aval) - varying_axes(get_aval(x)) if context.typed_axes else None
+    return made_varying(x, missing) if missing else x
 
 
 def add_tangents(x, y):

@@ -23,10 +23,16 @@ from catena.lax.join import concatenate
 from catena.lax.named_axes import INSIDE_ONLY, axis_size, axis_tuple, group_size, groups_of, permute_rows
 from catena.lax.reductions import reduce_max, reduce_min, reduce_sum
 from catena.lax.shape import broadcast_in_dim
+from catena.lax.varying import all_or_none, entering, psum_invariant_p, typed_names
 
 
 def _reduce_abstract(*avals, axes, axis_index_groups):
     return avals
+
+
+def _same_along(operands, /, *, axes, axis_index_groups):
+    """What extrema vary over: not over the axes along which they are taken, if not in groups."""
+    return [found if axis_index_groups else found - set(axes) for found in operands]
 
 
 def reduction(name: str, reduce: Callable, repeat: Callable, rules: dict) -> Primitive:
@@ -108,10 +114,16 @@ def _extremum_jvp(name: str):
 
 
 pmax_p = reduction(
-    "pmax", reduce_max, lambda x, n: x, {"jvp": _extremum_jvp("pmax"), "transpose": NoRule("a maximum is not linear")}
+    "pmax",
+    reduce_max,
+    lambda x, n: x,
+    {"jvp": _extremum_jvp("pmax"), "transpose": NoRule("a maximum is not linear"), "varying": _same_along},
 )
 pmin_p = reduction(
-    "pmin", reduce_min, lambda x, n: x, {"jvp": _extremum_jvp("pmin"), "transpose": NoRule("a minimum is not linear")}
+    "pmin",
+    reduce_min,
+    lambda x, n: x,
+    {"jvp": _extremum_jvp("pmin"), "transpose": NoRule("a minimum is not linear"), "varying": _same_along},
 )
 
 
@@ -120,8 +132,18 @@ def bind_reduction(primitive: Primitive, x, axis_name, axis_index_groups):
     groups = groups_of(axis_index_groups, axis_size(axis_name), equal=False)
     if groups is not None and len(names) > 1:
         within = WITHIN_GROUPS[primitive]
-        return tree_map(lambda leaf: own_row(within(all_rows(leaf_value(leaf), names), groups), names), x)
-    return tree_map(lambda leaf: primitive.bind(leaf_value(leaf), axes=names, axis_index_groups=groups)[0], x)
+        return tree_map(lambda leaf: own_row(within(all_rows(entering(leaf, names), names), groups), names), x)
+    return tree_map(lambda leaf: reduce_one(primitive, leaf, names, groups), x)
+
+
+def reduce_one(primitive: Primitive, leaf, names: tuple, groups):
+    """An array reduced along named axes; a sum that is the same for all is another primitive where types say so."""
+    typed = typed_names(names)
+    if primitive is not psum_p or groups is not None or not typed:
+        return primitive.bind(entering(leaf, names), axes=names, axis_index_groups=groups)[0]
+    x = psum_invariant_p.bind(all_or_none(leaf, names, "jax.lax.psum"), axes=typed)
+    others = tuple(name for name in names if name not in typed)
+    return psum_p.bind(x, axes=others, axis_index_groups=None)[0] if others else x
 
 
 def psum(x, axis_name, *, axis_index_groups=None):

@@ -9,7 +9,7 @@ from typing import Any
 from catena.core.context import context
 from catena.core.effects import debug_effect
 from catena.core.jaxpr import eval_jaxpr
-from catena.core.primitive import Primitive
+from catena.core.primitive import Primitive, as_bodies_say
 from catena.core.source import function_name
 from catena.core.staging import DebugInfo, trace_to_closed_jaxpr
 from catena.core.trace import Tracer, leaf_value
@@ -49,6 +49,7 @@ def annotated_call(name: str, title: Callable[[dict], str] | None = None) -> Pri
         takes_tokens=True,
         effects=lambda avals, params: params["jaxpr"].effects,
         abstract=lambda *avals, jaxpr, **params: jaxpr.out_avals,
+        varying=as_bodies_say,
         evaluate=lambda *args, jaxpr, **params: run_jaxpr(jaxpr, args, primitive, (), named(params)),
         jvp=lambda primals, tangents, *, jaxpr, **params: jvp_flat(_run(jaxpr), primals, tangents),
         transpose=lambda cts, *args, jaxpr, **params: jit_p.transpose(cts, *args, jaxpr=jaxpr, name=name),

@@ -11,17 +11,20 @@ from catena.core.primitive import Primitive
 from catena.core.trace import leaf_value
 from catena.core.tree import tree_map
 from catena.core.zeros import Zero, get_aval, instantiate
-from catena.lax.comparison import select_n
-from catena.lax.dynamic_slicing import dynamic_index_in_dim
+from catena.lax.arithmetic import mul
+from catena.lax.comparison import eq, select_n
+from catena.lax.dynamic_slicing import dynamic_index_in_dim, dynamic_slice_in_dim
 from catena.lax.named_axes import INSIDE_ONLY, axis_index, axis_size, axis_tuple, groups_of, permute_rows, size_of
 from catena.lax.reductions import reduce_sum
 from catena.lax.shape import broadcast_in_dim, reshape
-from catena.transform.batch import Axis
+from catena.lax.slicing import slice_in_dim
+from catena.lax.varying import all_or_none, entering, linear_jvp, typed_names
+from catena.transform.batch import Axis, batch_flat
 
-ALONG: dict = {}  # by primitive: what it does to all examples as rows, see `linear_collective`
 
-
-def linear_collective(name: str, abstract, along, transpose, of_equals=lambda x, axis, /, **params: None) -> Primitive:
+def linear_collective(
+    name: str, abstract, along, transpose, of_equals=lambda x, axis, /, **params: None, **rules
+) -> Primitive:
     """A collective that is linear in its one operand.
 
     Arguments:
@@ -34,56 +37,57 @@ def linear_collective(name: str, abstract, along, transpose, of_equals=lambda x,
     """
 
     def batch(mapped, args, dims, /, **params):
-        if mapped.name != params["axis_name"]:
+        names = params["axis_name"]
+        if mapped.name not in names:
             return shifted(at_front(mapped.size, args[0], dims[0]), params)
+        if len(names) > 1:
+            outs, out_dims = batch_flat(lambda x: [together(x, params)], mapped, args, dims)
+            return outs[0], out_dims[0]
         common = of_equals(args[0], mapped, **params) if dims[0] is None else None
         if common is not None:
             return common, None
         return along(at_front(mapped.size, args[0], dims[0]), mapped, **params)
 
     def shifted(x, params):
-        moved = {
-            k: v + 1 if k in ("axis", "split_axis", "concat_axis", "scatter_dimension") else v
-            for k, v in params.items()
-        }
+        moved = {k: v + 1 if k in AXES_OF_ARRAYS else v for k, v in params.items()}
         return primitive.bind(x, **moved), 0
 
-    def jvp(primals, tangents, **params):
-        out = primitive.bind(primals[0], **params)
-        t = tangents[0]
-        return out, Zero.of_primal(out) if type(t) is Zero else primitive.bind(t, **params)
+    def together(x, params):
+        """Along several axes as if they were one: their examples are numbered in row-major order."""
+        names = params["axis_name"]
+        out, dim = along(all_rows(x, names), Axis(None, axis_size(names)), **params)
+        return out if dim is None else own_row(out, names)
 
-    primitive = Primitive(
+    primitive: Primitive = Primitive(
         name,
-        axis_names=lambda params: (params["axis_name"],),
+        axis_names=lambda params: params["axis_name"],
         abstract=abstract,
         evaluate=INSIDE_ONLY,
-        jvp=jvp,
         transpose=lambda ct, x, **params: [transpose(instantiate(ct), **params)],
         batch=batch,
         lower=INSIDE_ONLY,
+        **rules,
     )
-    ALONG[primitive] = along
+    primitive.jvp = linear_jvp(primitive)
     return primitive
 
 
-# ---- several names as one: their examples are numbered in row-major order
+AXES_OF_ARRAYS = ("all_gather_dimension", "split_axis", "concat_axis", "scatter_dimension")
 
 
-def exchange(primitive: Primitive, x, axis_name, **params):
+def exchange(primitive: Primitive, x, axis_name, /, **params):
     """Apply a linear collective along one named axis, or along several as if they were one."""
     names = axis_tuple(axis_name)
-    if len(names) == 1:
-        return primitive.bind(x, axis_name=names[0], **params)
-    out, dim = ALONG[primitive](all_rows(x, names), Axis(None, axis_size(names)), axis_name=None, **params)
-    return out if dim is None else own_row(out, names)
+    return primitive.bind(entering(x, names), axis_name=names, **params)
 
 
 def all_rows(x, names: tuple):
     """The values of all examples as rows: the same for every example."""
     shape = get_aval(x).shape
     for name in reversed(names):
-        x = all_gather_p.bind(x, axis_name=name, axis=0, size=size_of(name), tiled=False, groups=None)
+        x = all_gather_p.bind(
+            x, axis_name=(name,), all_gather_dimension=0, axis_size=size_of(name), tiled=False, axis_index_groups=None
+        )
     return reshape(x, (axis_size(names), *shape))
 
 
@@ -154,20 +158,55 @@ def pshuffle(x, axis_name, perm: Sequence[int]):
     return ppermute(x, axis_name, list(zip(perm, range(len(perm)), strict=True)))
 
 
+def _from_one(x, axis, *, axis_name, source):
+    shape = get_aval(x).shape
+    return reshape(slice_in_dim(x, source, source + 1), shape[1:]), None
+
+
+def _to_one(ct, *, axis_name, source):
+    total = reduce_sum(all_rows(ct, axis_name), (0,))
+    mine = eq(axis_index(axis_name), np.int32(source))
+    return select_n(broadcast_in_dim(mine, get_aval(ct).shape, ()), instantiate(Zero(get_aval(ct))), total)
+
+
+pbroadcast_p = linear_collective("pbroadcast", _same_type, _from_one, _to_one, of_equals=lambda x, axis, /, **params: x)
+
+
+def pbroadcast(x, axis_name, source):
+    """The value of one example for all of them.
+
+    Arguments:
+      x: a tree of arrays.
+      axis_name: the name of the axis, or a tuple of names.
+      source: the index of the example.
+    Raises:
+      NameError: when no such axis is in scope. ValueError: there is no such index.
+
+    >>> import catena as jax, catena.numpy as jnp
+    >>> jax.vmap(lambda x: jax.lax.pbroadcast(x, "i", 2), axis_name="i")(jnp.arange(3.0))
+    Array([2., 2., 2.], dtype=float32)
+    """
+    size = axis_size(axis_name)
+    if not 0 <= source < size:
+        raise ValueError(f"pbroadcast source must be in range({size}), got {source}")
+    return tree_map(lambda leaf: exchange(pbroadcast_p, leaf_value(leaf), axis_name, source=int(source)), x)
+
+
 # ---- gathering and scattering
 
 
-def _gather_abstract(aval, *, axis_name, axis, size, tiled, groups):
-    n = len(groups[0]) if groups else size
+def _gather_abstract(aval, *, axis_name, all_gather_dimension, axis_size, tiled, axis_index_groups=None):
+    n = len(axis_index_groups[0]) if axis_index_groups else axis_size
     shape = list(aval.shape)
     if tiled:
-        shape[axis] *= n
+        shape[all_gather_dimension] *= n
     else:
-        shape.insert(axis, n)
+        shape.insert(all_gather_dimension, n)
     return aval.update(shape=tuple(shape))
 
 
-def _gather_along(x, mapped, *, axis_name, axis, size, tiled, groups):
+def _gather_along(x, mapped, *, axis_name, all_gather_dimension, axis_size, tiled, axis_index_groups=None):
+    axis, groups = all_gather_dimension, axis_index_groups
     rows = groups or (tuple(range(mapped.size)),)
     full_shape = get_aval(x).shape
     x = permute_rows(x, [i for g in rows for i in g])
@@ -189,9 +228,27 @@ all_gather_p = linear_collective(
     "all_gather",
     _gather_abstract,
     _gather_along,
-    lambda ct, *, axis_name, axis, size, tiled, groups: reduce_scatter_p.bind(
-        ct, axis_name=axis_name, scatter_dimension=axis, size=size, tiled=tiled, groups=groups
+    lambda ct, *, all_gather_dimension, **params: reduce_scatter_p.bind(
+        ct, scatter_dimension=all_gather_dimension, **params
     ),
+)
+
+
+def _own_part(ct, *, axis_name, all_gather_dimension, axis_size, tiled):
+    """What the cotangent of the gathered value is of this example's own part."""
+    size = get_aval(ct).shape[all_gather_dimension] // axis_size
+    start = mul(axis_index(axis_name), np.int32(size))
+    if tiled:
+        return dynamic_slice_in_dim(ct, start, size, all_gather_dimension)
+    return dynamic_index_in_dim(ct, start, all_gather_dimension, keepdims=False)
+
+
+all_gather_invariant_p = linear_collective(
+    "all_gather_invariant",
+    _gather_abstract,
+    _gather_along,
+    _own_part,
+    varying=lambda operands, /, *, axis_name, **params: operands[0] - set(axis_name),
 )
 
 
@@ -204,9 +261,11 @@ def all_gather(x, axis_name, *, axis_index_groups=None, axis: int = 0, tiled: bo
       axis_index_groups: groups of indices to gather within.
       axis: where the stacked axis appears.
       tiled: whether to concatenate along ``axis`` instead of stacking.
-      to: what the result varies over; ``"varying"`` or ``"reduced"``, which mean the same here.
+      to: inside ``jax.shard_map``, whether the type of the result says that it varies over the axis (``"varying"``) or
+        that it is the same for all (``"invarying"``). ``"reduced"`` says in addition that cotangents are still to be
+        added up; no type here says so, and it counts as ``"invarying"``, whose cotangents are.
     Raises:
-      NameError: when no such axis is in scope.
+      NameError: when no such axis is in scope. ValueError: there is no such kind.
 
     >>> import catena as jax, catena.numpy as jnp
     >>> jax.vmap(lambda x: jax.lax.all_gather(x, "i"), axis_name="i")(jnp.arange(2.0))
@@ -217,11 +276,15 @@ def all_gather(x, axis_name, *, axis_index_groups=None, axis: int = 0, tiled: bo
         raise ValueError(f"all_gather: `to` must be 'varying', 'reduced' or 'invarying', got {to!r}")
     size = axis_size(axis_name)
     groups = groups_of(axis_index_groups, size)
+    same = to != "varying" and groups is None and typed_names(axis_tuple(axis_name))
 
     def one(leaf):
         leaf = leaf_value(leaf)
         at = canonical(axis, get_aval(leaf).ndim + (not tiled), "all_gather axis")
-        return exchange(all_gather_p, leaf, axis_name, axis=at, size=size, tiled=tiled, groups=groups)
+        params = {"all_gather_dimension": at, "axis_size": size, "tiled": tiled}
+        if same:
+            return exchange(all_gather_invariant_p, leaf, axis_name, **params)
+        return exchange(all_gather_p, leaf, axis_name, **params, axis_index_groups=groups)
 
     return tree_map(one, x)
 
@@ -232,8 +295,8 @@ def canonical(axis: int, ndim: int, what: str) -> int:
     return axis % ndim
 
 
-def scatter_abstract(aval, *, scatter_dimension, size, tiled, groups, axis_name=None):
-    n = len(groups[0]) if groups else size
+def scatter_abstract(aval, *, scatter_dimension, axis_size, tiled, axis_index_groups, axis_name=None):
+    n = len(axis_index_groups[0]) if axis_index_groups else axis_size
     shape = list(aval.shape)
     if shape[scatter_dimension] % n if tiled else shape[scatter_dimension] != n:
         raise ValueError(
@@ -247,8 +310,8 @@ def scatter_abstract(aval, *, scatter_dimension, size, tiled, groups, axis_name=
     return aval.update(shape=tuple(shape))
 
 
-def _scatter_along(x, mapped, *, axis_name, scatter_dimension, size, tiled, groups):
-    rows = groups or (tuple(range(mapped.size)),)
+def _scatter_along(x, mapped, *, axis_name, scatter_dimension, axis_size, tiled, axis_index_groups):
+    rows = axis_index_groups or (tuple(range(mapped.size)),)
     full_shape = get_aval(x).shape
     x = permute_rows(x, [i for g in rows for i in g])
     total = reduce_sum(reshape(x, (len(rows), len(rows[0]), *full_shape[1:])), (1,))
@@ -265,9 +328,7 @@ reduce_scatter_p = linear_collective(
     "reduce_scatter",
     scatter_abstract,
     _scatter_along,
-    lambda ct, *, axis_name, scatter_dimension, size, tiled, groups: all_gather_p.bind(
-        ct, axis_name=axis_name, axis=scatter_dimension, size=size, tiled=tiled, groups=groups
-    ),
+    lambda ct, *, scatter_dimension, **params: all_gather_p.bind(ct, all_gather_dimension=scatter_dimension, **params),
 )
 
 
@@ -289,16 +350,17 @@ def psum_scatter(x, axis_name, *, scatter_dimension: int = 0, axis_index_groups=
     groups = groups_of(axis_index_groups, size)
 
     def one(leaf):
-        leaf = leaf_value(leaf)
+        leaf = all_or_none(leaf, axis_tuple(axis_name), "jax.lax.psum_scatter")
         at = canonical(scatter_dimension, get_aval(leaf).ndim, "psum_scatter scatter_dimension")
-        scatter_abstract(get_aval(leaf), scatter_dimension=at, size=size, tiled=tiled, groups=groups)
-        return exchange(reduce_scatter_p, leaf, axis_name, scatter_dimension=at, size=size, tiled=tiled, groups=groups)
+        params = {"scatter_dimension": at, "axis_size": size, "tiled": tiled, "axis_index_groups": groups}
+        scatter_abstract(get_aval(leaf), **params)
+        return exchange(reduce_scatter_p, leaf, axis_name, **params)
 
     return tree_map(one, x)
 
 
-def exchange_abstract(aval, *, axis_name, split_axis, concat_axis, size, groups):
-    n = len(groups[0]) if groups else size
+def exchange_abstract(aval, *, axis_name, split_axis, concat_axis, axis_size, axis_index_groups):
+    n = len(axis_index_groups[0]) if axis_index_groups else axis_size
     shape = list(aval.shape)
     if shape[split_axis] % n:
         raise ValueError(
@@ -309,8 +371,8 @@ def exchange_abstract(aval, *, axis_name, split_axis, concat_axis, size, groups)
     return aval.update(shape=tuple(shape))
 
 
-def _exchange_along(x, mapped, *, axis_name, split_axis, concat_axis, size, groups):
-    rows = groups or (tuple(range(mapped.size)),)
+def _exchange_along(x, mapped, *, axis_name, split_axis, concat_axis, axis_size, axis_index_groups):
+    rows = axis_index_groups or (tuple(range(mapped.size)),)
     n = len(rows[0])
     order = [i for g in rows for i in g]
     x = permute_rows(x, order)
@@ -331,8 +393,8 @@ all_to_all_p = linear_collective(
     "all_to_all",
     exchange_abstract,
     _exchange_along,
-    lambda ct, *, axis_name, split_axis, concat_axis, size, groups: all_to_all_p.bind(
-        ct, axis_name=axis_name, split_axis=concat_axis, concat_axis=split_axis, size=size, groups=groups
+    lambda ct, *, split_axis, concat_axis, **params: all_to_all_p.bind(
+        ct, split_axis=concat_axis, concat_axis=split_axis, **params
     ),
 )
 
@@ -362,10 +424,10 @@ def all_to_all(x, axis_name, split_axis: int, concat_axis: int, *, axis_index_gr
         aval = get_aval(leaf)
         split = canonical(split_axis, aval.ndim, "all_to_all split_axis")
         concat = canonical(concat_axis, aval.ndim, "all_to_all concat_axis")
-        params = {"axis_name": axis_name, "size": size, "groups": groups}
+        params = {"axis_size": size, "axis_index_groups": groups}
         if tiled:
-            exchange_abstract(aval, split_axis=split, concat_axis=concat, **params)
-            return exchange(all_to_all_p, leaf, split_axis=split, concat_axis=concat, **params)
+            exchange_abstract(aval, axis_name=axis_name, split_axis=split, concat_axis=concat, **params)
+            return exchange(all_to_all_p, leaf, axis_name, split_axis=split, concat_axis=concat, **params)
         if aval.shape[split] != n:
             raise ValueError(
                 "all_to_all requires the size of the mapped axis axis_name to equal x.shape[split_axis], but they are "
@@ -376,7 +438,9 @@ def all_to_all(x, axis_name, split_axis: int, concat_axis: int, *, axis_index_gr
         place = concat if concat <= split else concat + 1
         shape.insert(place, 1)
         split_now = split + (place <= split)
-        out = exchange(all_to_all_p, reshape(leaf, tuple(shape)), split_axis=split_now, concat_axis=place, **params)
+        out = exchange(
+            all_to_all_p, reshape(leaf, tuple(shape)), axis_name, split_axis=split_now, concat_axis=place, **params
+        )
         out_shape = list(get_aval(out).shape)
         del out_shape[split_now]
         return reshape(out, tuple(out_shape))

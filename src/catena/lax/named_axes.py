@@ -9,6 +9,7 @@ import numpy as np
 from catena.core import dtypes
 from catena.core.aval import ShapedArray
 from catena.core.context import context
+from catena.core.manual_axes import ManualAxisType
 from catena.core.primitive import NoRule, Primitive
 from catena.core.zeros import Zero, get_aval
 from catena.lax.arithmetic import add, mul
@@ -59,19 +60,21 @@ def axis_size(axis_name) -> int:
 # ---- the index along an axis
 
 
-def _index_batch(axis, args, dims, *, axis_name):
+def _index_abstract(*, axis_name, varies=False):
+    index = ShapedArray((), np.int32)
+    return index.update(manual_axis_type=ManualAxisType(varying={axis_name})) if varies else index
+
+
+def _index_batch(axis, args, dims, *, axis_name, varies=False):
     return iota(np.int32, axis.size), 0
 
 
 axis_index_p = Primitive(
     "axis_index",
     axis_names=lambda params: (params["axis_name"],),
-    abstract=lambda *, axis_name: ShapedArray((), np.int32),
+    abstract=_index_abstract,
     evaluate=INSIDE_ONLY,
-    jvp=lambda primals, tangents, *, axis_name: (
-        axis_index_p.bind(axis_name=axis_name),
-        Zero(ShapedArray((), dtypes.float0)),
-    ),
+    jvp=lambda primals, tangents, **params: (axis_index_p.bind(**params), Zero(ShapedArray((), dtypes.float0))),
     transpose=NoRule("it has no operands"),
     batch=_index_batch,
     lower=INSIDE_ONLY,
@@ -92,7 +95,7 @@ def axis_index(axis_name):
     """
     index = None
     for name in axis_tuple(axis_name):
-        one = axis_index_p.bind(axis_name=name)
+        one = axis_index_p.bind(axis_name=name, **({"varies": True} if name in context.typed_axes else {}))
         index = one if index is None else add(mul(index, np.int32(size_of(name))), one)
     return index
 

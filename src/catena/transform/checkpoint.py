@@ -18,7 +18,7 @@ from catena.core.effects import SHOWN, check_effect, check_effects
 from catena.core.jaxpr import ClosedJaxpr, Jaxpr, Var, eval_jaxpr, subjaxprs
 from catena.core.log import announce
 from catena.core.namespace import alias
-from catena.core.primitive import NoRule, Primitive
+from catena.core.primitive import NoRule, Primitive, as_bodies_say
 from catena.core.source import function_place
 from catena.core.staging import DebugInfo, trace_to_closed_jaxpr
 from catena.core.trace import Tracer, leaf_value
@@ -175,6 +175,7 @@ checkpoint_p = Primitive(
     effects=lambda avals, params: params["jaxpr"].effects,
     axis_names=lambda params: jaxpr_axis_names(params["jaxpr"]),
     abstract=_abstract,
+    varying=as_bodies_say,
     evaluate=_evaluate,
     jvp=_jvp,
     partial_eval=_partial_eval,

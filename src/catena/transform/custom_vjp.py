@@ -16,7 +16,7 @@ from catena.core.aval import ShapedArray
 from catena.core.axes import at_front
 from catena.core.context import context, users_function
 from catena.core.errors import UnexpectedTracerError
-from catena.core.evaluate import concrete
+from catena.core.evaluate import concrete, varying_axes
 from catena.core.jaxpr import ClosedJaxpr
 from catena.core.primitive import Primitive
 from catena.core.ref import for_users
@@ -453,6 +453,17 @@ def checked_cotangent(ct, aval, path: str):
             "Custom VJP bwd rule must produce an output with the same type as the args tuple of the primal "
             f"function, but at output{path} the bwd rule produced an output of type {got.str_short()} corresponding to "
             f"an input of type {aval.str_short()}, so the shapes do not match"
+        )
+    if varying_axes(got) != varying_axes(expected):
+        raise ValueError(
+            "Custom VJP bwd rule must produce an output with the same type as the args tuple of the primal "
+            f"function, but at output{path} the bwd rule produced an output of type {got.str_short()} corresponding to "
+            f"an input of type {aval.str_short()}, so the manual axis types do not match; "
+            + (
+                "sum it over the others by jax.lax.psum"
+                if varying_axes(got) - varying_axes(expected)
+                else "use jax.lax.pcast(..., to='varying')"
+            )
         )
     return ct
 

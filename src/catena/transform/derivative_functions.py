@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from catena.core import dtypes
-from catena.core.aval import AbstractRef
+from catena.core.aval import AbstractRef, ShapedArray
+from catena.core.evaluate import of_varying, varying_axes
 from catena.core.jaxpr import eval_jaxpr
 from catena.core.ref import Ref, core_of, is_reference
 from catena.core.structural import addupdate_p
@@ -316,11 +317,13 @@ class VJPFunction:
             shape, dtype = get_aval(ct).shape, get_aval(ct).dtype
         if shape == expected.shape and expected.dtype == dtypes.float0:
             return Zero(expected)  # whatever it is, nothing depends on it
-        if shape == expected.shape and dtype == expected.dtype:
+        varies = frozenset() if dtype == dtypes.float0 else varying_axes(get_aval(ct))
+        if shape == expected.shape and dtype == expected.dtype and varies == varying_axes(expected):
             return ct
+        given = of_varying(ShapedArray(shape, dtype), varies)
         raise ValueError(
             "unexpected JAX type (e.g. shape/dtype) for argument to VJP function: got "
-            f"{dtypes.dtype_name(dtype)}[{','.join(map(str, shape))}], but expected {expected.str_short()} because the "
+            f"{given.str_short()}, but expected {expected.str_short()} because the "
             f"corresponding output of the differentiated function had JAX type {aval.str_short()}"
         )
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from catena.core.aval import same_type
 from catena.core.dead_code import prune_call
 from catena.core.jaxpr import ClosedJaxpr, eval_jaxpr, jaxpr_as_fun
-from catena.core.primitive import NoRule, Primitive
+from catena.core.primitive import NoRule, Primitive, as_bodies_say
 from catena.core.staging import DebugInfo, trace_to_closed_jaxpr
 from catena.core.zeros import get_aval
 from catena.transform import interpreted
@@ -76,6 +76,7 @@ forward_call_p = Primitive(
     takes_arrays=True,
     effects=lambda avals, params: params["forward"].effects,
     abstract=lambda *avals, forward, **params: forward.out_avals,
+    varying=as_bodies_say,
     evaluate=_evaluate,
     jvp=_jvp,
     transpose=NoRule("it is no linear operation"),

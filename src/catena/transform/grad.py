@@ -20,7 +20,7 @@ from catena.core.structural import reshape_p, slice_p, transpose_p
 from catena.core.trace import VALUES, leaf_value
 from catena.core.traceback import api_boundary, boundary
 from catena.core.tree import tree_flatten, tree_unflatten
-from catena.core.zeros import Zero, get_aval, instantiate
+from catena.core.zeros import Zero, as_varying, get_aval, instantiate
 from catena.transform.arguments import argument_name, leaf_names
 from catena.transform.batch import Axis, batch_flat
 from catena.transform.derivative_functions import LinearFunction, TransposedFunction, VJPFunction, materialise
@@ -419,7 +419,7 @@ def check_real_output(aval, holomorphic: bool, name: str):
 def ones_like(x):
     """A one of the type of the scalar ``x``."""
     aval = get_aval(x)
-    return make_array(np.ones((), aval.dtype), aval.weak_type)
+    return as_varying(make_array(np.ones((), aval.dtype), aval.weak_type), aval)
 
 
 # ---- Jacobians

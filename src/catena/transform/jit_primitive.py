@@ -5,7 +5,7 @@ from catena.core.dead_code import prune_call
 from catena.core.evaluate import concrete
 from catena.core.jaxpr import ClosedJaxpr
 from catena.core.placed import place
-from catena.core.primitive import Primitive
+from catena.core.primitive import Primitive, as_bodies_say
 from catena.core.zeros import UndefinedPrimal, Zero
 from catena.transform import interpreted
 from catena.transform.batch import batch_jaxpr, move_to_front
@@ -136,6 +136,7 @@ jit_p = Primitive(
     effects=_effects,
     axis_names=lambda params: jaxpr_axis_names(params["jaxpr"]),
     abstract=_abstract,
+    varying=as_bodies_say,
     evaluate=_evaluate,
     jvp=_jvp,
     partial_eval=partial_eval_call(_bind_known, _bind_rest),

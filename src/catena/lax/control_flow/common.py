@@ -10,6 +10,7 @@ from catena.core import config, dtypes
 from catena.core.aval import same_type
 from catena.core.context import context, set_trace
 from catena.core.effects import KNOWN, check_effects
+from catena.core.evaluate import varying_axes
 from catena.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
 from catena.core.ref import Cell
 from catena.core.source import function_place
@@ -301,6 +302,11 @@ def type_difference(a, b) -> str:
         parts.append("the dtypes do not match")
     if a.shape != b.shape:
         parts.append("the shapes do not match")
+    if missing := sorted(varying_axes(a) ^ varying_axes(b)):
+        names = ", ".join(map(repr, missing))
+        parts.append(
+            f"the manual axis types do not match (jax.lax.pcast(..., ({names},), to='varying') makes a value vary)"
+        )
     return ", and ".join(parts)
 
 

@@ -19,7 +19,7 @@ from catena.core.axes import at_front, move_axis
 from catena.core.dead_code import dead_code_elimination, pruned
 from catena.core.effects import of_operands
 from catena.core.jaxpr import ClosedJaxpr, Jaxpr, Var, eval_jaxpr
-from catena.core.primitive import Primitive
+from catena.core.primitive import Primitive, as_bodies_say
 from catena.core.source import function_place
 from catena.core.structural import broadcast_in_dim_p, stop_gradient_p
 from catena.core.trace import Tracer, leaf_value
@@ -383,6 +383,7 @@ cond_p = Primitive(
     effects=_effects,
     axis_names=_axis_names,
     abstract=_abstract,
+    varying=as_bodies_say,
     evaluate=_evaluate,
     jvp=_jvp,
     partial_eval=_partial_eval,

@@ -12,7 +12,7 @@ from catena.core import errors
 from catena.core.array import typed_array
 from catena.core.axes import broadcast_axis, move_axis
 from catena.core.jaxpr import ClosedJaxpr, Var, eval_jaxpr
-from catena.core.primitive import Primitive
+from catena.core.primitive import Primitive, as_bodies_say
 from catena.core.ref import is_reference
 from catena.core.staging import DebugInfo, trace_to_jaxpr
 from catena.core.structural import broadcast_in_dim_p, slice_p, squeeze_p
@@ -192,6 +192,7 @@ scan_p = Primitive(
     effects=lambda avals, params: params["jaxpr"].effects,
     axis_names=lambda params: jaxpr_axis_names(params["jaxpr"]),
     abstract=_abstract,
+    varying=as_bodies_say,
     evaluate=_evaluate,
     batch=_batch,
     lower=_lower,

@@ -18,7 +18,7 @@ from catena.core.array import typed_array
 from catena.core.aval import ShapedArray
 from catena.core.axes import at_front
 from catena.core.jaxpr import ClosedJaxpr, eval_jaxpr
-from catena.core.primitive import NoRule, Primitive
+from catena.core.primitive import NoRule, Primitive, as_bodies_say
 from catena.core.stack import stack_aval
 from catena.core.staging import DebugInfo, trace_to_jaxpr
 from catena.core.structural import stack_add_p, stack_empty_p
@@ -193,6 +193,7 @@ stack_scan_p = Primitive(
     effects=lambda avals, params: params["jaxpr"].effects,
     axis_names=lambda params: jaxpr_axis_names(params["jaxpr"]),
     abstract=_abstract,
+    varying=as_bodies_say,
     evaluate=_evaluate,
     batch=_batch,
     lower=_lower,

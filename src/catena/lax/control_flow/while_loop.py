@@ -23,7 +23,7 @@ from catena.core.axes import broadcast_axis, move_axis
 from catena.core.dead_code import dead_code_elimination
 from catena.core.effects import of_operands
 from catena.core.jaxpr import ClosedJaxpr, Jaxpr, Var, eval_jaxpr
-from catena.core.primitive import NoRule, Primitive
+from catena.core.primitive import NoRule, Primitive, as_bodies_say
 from catena.core.stack import stack_aval
 from catena.core.staging import DebugInfo, trace_to_jaxpr
 from catena.core.structural import broadcast_in_dim_p
@@ -444,6 +444,7 @@ while_p = Primitive(
     effects=_effects,
     axis_names=_axis_names,
     abstract=_abstract,
+    varying=as_bodies_say,
     evaluate=_evaluate,
     batch=_batch,
     transpose=NoRule(
@@ -459,6 +460,7 @@ while_save_p = Primitive(
     effects=_effects,
     axis_names=_axis_names,
     abstract=_save_abstract,
+    varying=as_bodies_say,
     evaluate=_save_evaluate,
     batch=_save_batch,
     transpose=NoRule("partial evaluation splits it into a known and a linear half first"),
