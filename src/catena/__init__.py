@@ -86,6 +86,8 @@ with _without_collection():
     from catena.lax.ref_lives import free_ref as free_ref
     from catena.lax.ref_lives import freeze as freeze
     from catena.lax.ref_lives import new_ref as new_ref
+    from catena.parallel.shard_map import shard_map as shard_map
+    from catena.parallel.shard_map import smap as smap
     from catena.tools.environment import print_environment_info as print_environment_info
     from catena.transform.checkpoint import checkpoint as checkpoint
     from catena.transform.checkpoint import remat as remat

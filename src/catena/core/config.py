@@ -336,7 +336,7 @@ EVALUATION_FLAGS = (
     "default_placement",
 )  # what evaluation asks about, as one bool: debug_checks
 
-MESHES = ("mesh", "abstract_mesh", "physical_mesh")  # those in force in a thread, which caches keep apart
+MESHES = ("mesh", "abstract_mesh", "physical_mesh", "typed_axes")  # those in force in a thread, which caches keep apart
 
 
 def _process_wide() -> tuple:

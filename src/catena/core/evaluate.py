@@ -97,7 +97,7 @@ def _checked_types(primitive, avals: tuple, params: dict):
             for i, aval in enumerate(avals):
                 if type(aval) is AbstractRef:
                     raise ValueError(f"operand {i} of {primitive}: {use_of_reference(aval)}")
-        if any(map(varying_axes, avals)):
+        if primitive.varying or any(map(varying_axes, avals)):
             return types_that_vary(primitive, avals, params)
         return primitive.abstract(*avals, **params)
     except (TypeError, ValueError, IndexError) as error:

@@ -264,7 +264,7 @@ def parameter_text(value) -> str:
         return dtypes.dtype_name(value)
     if isinstance(value, type):
         return value.__name__
-    if callable(value) and not hasattr(value, "_fields"):
+    if callable(value) and not hasattr(value, "_fields") and not hasattr(value, "axis_names"):  # a mesh is callable
         return function_name(value)
     if isinstance(value, np.generic):
         return str(value.item())

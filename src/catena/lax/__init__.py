@@ -182,6 +182,7 @@ from catena.lax.exchanges import all_gather as all_gather
 from catena.lax.exchanges import all_gather_p as all_gather_p
 from catena.lax.exchanges import all_to_all as all_to_all
 from catena.lax.exchanges import all_to_all_p as all_to_all_p
+from catena.lax.exchanges import pbroadcast as pbroadcast
 from catena.lax.exchanges import ppermute as ppermute
 from catena.lax.exchanges import ppermute_p as ppermute_p
 from catena.lax.exchanges import pshuffle as pshuffle
@@ -357,6 +358,7 @@ from catena.lax.transcendental import tan as tan
 from catena.lax.transcendental import tan_p as tan_p
 from catena.lax.transcendental import tanh as tanh
 from catena.lax.transcendental import tanh_p as tanh_p
+from catena.lax.varying import pcast as pcast
 from catena.lax.window_shapes import padtype_to_pads as padtype_to_pads
 from catena.lax.window_shapes import reduce_window_shape_tuple as reduce_window_shape_tuple
 from catena.lax.windowed import GatherDimensionNumbers as GatherDimensionNumbers

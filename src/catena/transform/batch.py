@@ -35,6 +35,7 @@ class Axis(NamedTuple):
     name: Any
     size: int
     on_devices: bool = False
+    spread: tuple = ()  # the axes of a mesh over whose devices the examples are spread: `spmd_axis_name` of vmap
 
 
 class BatchTracer(Tracer):

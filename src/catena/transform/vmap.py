@@ -87,6 +87,7 @@ def vmap(
         leaves = [x if d is None else mapped_leaf(x) for x, d in zip(leaves, dims, strict=True)]
         dims = [canonical_dim(x, d) for x, d in zip(leaves, dims, strict=True)]
         size = mapped_size(fun, args, kwargs, leaves, dims, axis_size)
+        axis = Axis(axis_name, size, spread=() if spmd_axis_name is None else names)
         result = {}
 
         def flat_fun(*xs):
@@ -103,7 +104,7 @@ def vmap(
                     wholes[i], outs[i] = whole_of(x, size, targets[i], place), None
             return [None if i in wholes else result_leaf(x) for i, x in enumerate(outs)]
 
-        outs, out_dims = batch_flat(flat_fun, Axis(axis_name, size), leaves, dims, function_place(fun))
+        outs, out_dims = batch_flat(flat_fun, axis, leaves, dims, function_place(fun))
         out_tree, wholes = result["tree"], result["whole"]
         outs = [
             wholes[i] if i in wholes else place_axis(x, d, t, size, sum_match, out_tree, i)

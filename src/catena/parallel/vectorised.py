@@ -1,0 +1,139 @@
+"""A ``shard_map`` on one processor: the program of one device, vectorised over the axes of the mesh.
+
+The part of each device is a row; a collective works on the rows. What a device would send another is then a permutation
+of rows, which the compiler sees, and a value that is the same on all devices is computed once.
+"""
+
+from __future__ import annotations
+
+from catena.core.axes import at_front
+from catena.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var, eval_jaxpr
+from catena.core.primitive import pvary_p
+from catena.core.staging import trace_to_jaxpr
+from catena.core.structural import slice_p, squeeze_p
+from catena.core.zeros import get_aval
+from catena.lax.named_axes import axis_index_p
+from catena.lax.shape import reshape
+from catena.lax.shape import transpose as transpose_axes
+from catena.parallel.region import Region, outside
+from catena.parallel.specs import partition_of, spec_names
+from catena.transform.batch import Axis, batch_flat
+from catena.transform.memo import memoised
+
+
+@memoised
+def vectorised(closed: ClosedJaxpr, region: Region, in_specs: tuple, out_specs: tuple) -> ClosedJaxpr:
+    """The program of one device as a program of whole arrays, without named axes."""
+    body = without_types(closed)
+
+    def fun(*args):
+        rows = [cut(x, spec, region) for x, spec in zip(args, in_specs, strict=True)]
+        outs = over_axes(body, region, 0, rows, in_specs, out_specs)
+        return [joined(x, spec, region) for x, spec in zip(outs, out_specs, strict=True)]
+
+    avals = [whole(a, spec, region) for a, spec in zip(body.in_avals, in_specs, strict=True)]
+    with outside():
+        jaxpr, consts = trace_to_jaxpr(fun, avals, closed.jaxpr.debug_info)
+    return ClosedJaxpr(jaxpr, consts)
+
+
+def over_axes(body: ClosedJaxpr, region: Region, k: int, args, in_specs, out_specs) -> list:
+    """Run ``body`` over the axes of the mesh from number ``k`` on; rows along an axis stand in front."""
+    if k == len(region.axes):
+        return eval_jaxpr(body.jaxpr, body.consts, *args)
+    name = region.axes[k]
+    axis = Axis(name, region.mesh.shape[name], on_devices=True)
+    dims = [0 if name in spec_names(spec) else None for spec in in_specs]
+    run = lambda *xs: over_axes(body, region, k + 1, xs, in_specs, out_specs)  # noqa: E731
+    outs, dims = batch_flat(run, axis, args, dims)
+    return [
+        at_front(axis.size, x, d) if name in spec_names(spec) else of_first(x, d)
+        for x, d, spec in zip(outs, dims, out_specs, strict=True)
+    ]
+
+
+def of_first(x, dim):
+    """What the first device along an axis has."""
+    if dim is None:
+        return x
+    shape = get_aval(x).shape
+    first = tuple(1 if i == dim else n for i, n in enumerate(shape))
+    row = slice_p.bind(x, start_indices=(0,) * len(shape), limit_indices=first, strides=None)
+    return squeeze_p.bind(row, dimensions=(dim,))
+
+
+def whole(aval, spec, region: Region):
+    """The plain type of an array whose parts have the type ``aval``."""
+    parts = partition_of(spec, aval.ndim)
+    return aval.update(shape=tuple(n * region.size(names) for n, names in zip(aval.shape, parts, strict=True)))
+
+
+def in_mesh_order(spec, region: Region) -> list:
+    return [name for name in region.axes if name in spec_names(spec)]
+
+
+def cut(x, spec, region: Region):
+    """The parts of an array: an axis in front for each axis of the mesh that it is split over, in the mesh's order."""
+    names = in_mesh_order(spec, region)
+    if not names:
+        return x
+    shape, places = [], {}
+    for n, split in zip(get_aval(x).shape, partition_of(spec, get_aval(x).ndim), strict=True):
+        for name in split:
+            places[name] = len(shape)
+            shape.append(region.mesh.shape[name])
+        shape.append(n // region.size(split))
+    front = [places[name] for name in names]
+    order = [*front, *(i for i in range(len(shape)) if i not in front)]
+    x = reshape(x, tuple(shape))
+    return x if order == sorted(order) else transpose_axes(x, order)
+
+
+def joined(x, spec, region: Region):
+    """The array whose parts ``x`` holds, as ``cut`` makes them."""
+    names = in_mesh_order(spec, region)
+    if not names:
+        return x
+    local, order, shape = get_aval(x).shape[len(names) :], [], []
+    for d, split in enumerate(partition_of(spec, len(local))):
+        order += [*(names.index(name) for name in split), len(names) + d]
+        shape.append(local[d] * region.size(split))
+    x = x if order == sorted(order) else transpose_axes(x, order)
+    return reshape(x, tuple(shape))
+
+
+@memoised
+def without_types(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """A jaxpr whose types say nothing of meshes, bodies inside it included; without the ``pvary`` that led there."""
+    jaxpr = closed.jaxpr
+    plain: dict = {}
+
+    def bound(v):
+        plain[v] = Var(v.aval.unplaced()) if hasattr(v.aval, "unplaced") and not v.aval.plain else v
+        return plain[v]
+
+    read = lambda v: v if type(v) is Literal else plain[v]  # noqa: E731
+    constvars, invars = [bound(v) for v in jaxpr.constvars], [bound(v) for v in jaxpr.invars]
+    eqns: list[Eqn] = []
+    for eqn in jaxpr.eqns:
+        if eqn.primitive is pvary_p:
+            plain[eqn.outvars[0]] = read(eqn.invars[0])
+            continue
+        params = {k: parameter_without_types(v) for k, v in eqn.params.items()}
+        if eqn.primitive is axis_index_p:
+            params = {"axis_name": params["axis_name"]}
+        elif "check_vma" in params:
+            params["check_vma"] = False
+        invars_read = [read(v) for v in eqn.invars]
+        eqns.append(eqn._replace(invars=invars_read, outvars=[bound(v) for v in eqn.outvars], params=params))
+    outvars = [read(v) for v in jaxpr.outvars]
+    return ClosedJaxpr(Jaxpr(constvars, invars, outvars, eqns, jaxpr.effects, jaxpr.debug_info), closed.consts)
+
+
+def parameter_without_types(value):
+    """A parameter of an equation, jaxprs in it without types that speak of meshes."""
+    if isinstance(value, ClosedJaxpr):
+        return without_types(value)
+    if type(value) is tuple and any(isinstance(x, ClosedJaxpr) for x in value):
+        return tuple(parameter_without_types(x) for x in value)
+    return value
