@@ -13,10 +13,10 @@ NAMES = {
     "catena": (
         "auto_pcast distributed export lib make_array_from_callback "
         "make_array_from_process_local_data make_array_from_single_device_arrays memory "
-        "remove_size_one_mesh_axis_from_type reshard shard_map smap"
+        "remove_size_one_mesh_axis_from_type reshard"
     ),
     "catena.lax": (
-        "device_put_p pbroadcast pcast precv psend ragged_all_to_all ragged_all_to_all_p select_and_scatter_p "
+        "device_put_p precv psend ragged_all_to_all ragged_all_to_all_p select_and_scatter_p "
         "sharding_constraint_p stage_p with_sharding_constraint"
     ),
     "catena.sharding": ("auto_axes explicit_axes reshard"),
@@ -26,7 +26,7 @@ NAMES = {
         "save_device_memory_profile start_server stop_server"
     ),
     "catena.core": "max_dim min_dim",
-    "catena.experimental": "EArray cur_qdd primal_tangent_dtype shard_map",
+    "catena.experimental": "EArray cur_qdd primal_tangent_dtype",
     "catena.extend": "backend lowering mlir pallas sharding xla",
     "catena.interpreters": "pxla",
     "catena.interpreters.ad": "add_jaxvals defbilinear deflinear get_primitive_transpose linearize zeros_like_aval",
@@ -34,7 +34,7 @@ NAMES = {
 MODULES = frozenset(
     "catena.distributed catena.export catena.lib "
     "catena.experimental.mesh_utils catena.experimental.multihost_utils "
-    "catena.experimental.pjit catena.experimental.shard_map catena.extend.backend "
+    "catena.experimental.pjit catena.extend.backend "
     "catena.interpreters.pxla".split()
 )
 # Modules that are no part of the package, and what they are about.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Hashable, Set
+from collections.abc import Callable, Hashable
 from typing import Any
 
 from catena.core.context import context
@@ -33,7 +33,7 @@ def shard_map(
     out_specs: Any,
     in_specs: Any = s.INFER,
     mesh: Mesh | AbstractMesh | None = None,
-    axis_names: Set[Hashable] = frozenset(),
+    axis_names: set | frozenset = frozenset(),
     check_vma: bool = True,
 ) -> Callable:
     """Map a function over the devices of a mesh: each runs it on its part of the arguments.

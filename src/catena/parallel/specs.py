@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from catena.core.aval import ShapedArray
 from catena.core.evaluate import varying_axes
 from catena.core.manual_axes import ManualAxisType
 from catena.core.named_sharding import DuplicateSpecError, NamedSharding
@@ -135,11 +136,16 @@ def global_aval(aval, spec: PartitionSpec, region: Region, around: frozenset):
 
 def typed(aval, shape: tuple, varying, sharding):
     """The type ``aval`` with another shape and layout."""
-    aval = aval if aval.plain else aval.unplaced()
+    aval = untyped(aval)
     layout: dict[str, Any] = {} if sharding is None else {"sharding": sharding}
     if varying:
         layout["manual_axis_type"] = ManualAxisType(varying=varying)
     return aval.update(shape=shape, **layout)
+
+
+def untyped(aval):
+    """The type ``aval`` without what it says of meshes."""
+    return aval if type(aval) is not ShapedArray or aval.plain else ShapedArray(aval.shape, aval.dtype, aval.weak_type)
 
 
 def explicit_parts(aval) -> list[tuple]:

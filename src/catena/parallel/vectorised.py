@@ -16,7 +16,7 @@ from catena.lax.named_axes import axis_index_p
 from catena.lax.shape import reshape
 from catena.lax.shape import transpose as transpose_axes
 from catena.parallel.region import Region, outside
-from catena.parallel.specs import partition_of, spec_names
+from catena.parallel.specs import partition_of, spec_names, untyped
 from catena.transform.batch import Axis, batch_flat
 from catena.transform.memo import memoised
 
@@ -109,7 +109,8 @@ def without_types(closed: ClosedJaxpr) -> ClosedJaxpr:
     plain: dict = {}
 
     def bound(v):
-        plain[v] = Var(v.aval.unplaced()) if hasattr(v.aval, "unplaced") and not v.aval.plain else v
+        aval = untyped(v.aval)
+        plain[v] = v if aval is v.aval else Var(aval)
         return plain[v]
 
     read = lambda v: v if type(v) is Literal else plain[v]  # noqa: E731
