@@ -31,7 +31,7 @@ class Context(threading.local):
     trace = None
     source: Source | None = None
     axis_env: dict = {}
-    typed_axes: frozenset = frozenset()  # the named axes over which types say whether values vary: see `shard_map`
+    typed_axes = frozenset()  # the named axes over which types say whether values vary: see `shard_map`
     name_stack: NameStack = NO_NAMES
     traceback_filtering: str = "auto"
     x64: bool = False
