@@ -4,7 +4,6 @@ from catena.core.aval import AbstractRef as AbstractRef
 from catena.core.namespace import shown as _shown
 from catena.core.ref import Ref as Ref
 from catena.core.unbuilt import absent as _absent
-from catena.lax import ref_methods as _methods  # noqa: F401
 from catena.lax.ref_lives import empty_ref as empty_ref
 from catena.lax.ref_lives import free_ref as free_ref
 from catena.lax.ref_lives import freeze as freeze

@@ -87,7 +87,7 @@ ROWS = [
         "ball", "f", "gamma", "loggamma", "lognormal", "nn.initializers.glorot_normal", "normal", "normal_vmap_split",
     ))),
     (ACCURACY, "random/test_random.py", "test_flags"),
-    (ACCURACY, "src/catena/random/normal.py", "catena.random.normal.normal", "catena.random.normal.truncated_normal"),
+    (ACCURACY, "src/catena/random/normal_family.py", "catena.random.normal_family.normal", "catena.random.normal_family.truncated_normal"),
     (BITS, "lax/test_same_bits.py", "test_functions_of_the_numpy_api"),
     (DISK, "lax/test_same_bits.py", "test_a_loop_without_an_image_is_loaded_by_llvm",
      "test_a_process_finds_loops_without_loading_llvm", "test_loops_are_made_in_checked_mode_too"),

@@ -59,7 +59,7 @@ def test_runs_of_parts_add_up_and_changed_trees_are_not_kept(history, tmp_path, 
     assert path.name == "2026-02-03-abc.json"
     [kept] = history.entries(tmp_path)
     assert kept["rows"] == [row("a", "x", 3.0), row("b", "y", 2.0)] and kept["subject"] == "A subject"
-    answers["status"] = " M src/catena/lax/reduce.py"
+    answers["status"] = " M src/catena/lax/general_reduction.py"
     assert history.record([row("a", "x", 9.0)], tmp_path) is None and json.loads(path.read_text()) == kept
 
 

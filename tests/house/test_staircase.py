@@ -41,7 +41,6 @@ FORBIDDEN = {("lax", "compiler")}
 
 # (file, module): what one file may load of a folder that its own may not import, and why.
 DOORS = {
-    ("__init__.py", "catena.compat.alias"): "the alias is loaded when it is asked for",
     ("core/factors.py", "catena.parallel.rules"): "the table of sharding rules is loaded when an array is first split",
     ("lax/native.py", "catena.compiler.native.elementwise"): "the one way from eager evaluation to compiled loops",
     ("lax/special.py", "catena.compiler.vector_math.algorithms"): "NumPy has no such functions, and SciPy's are off",
@@ -68,7 +67,7 @@ LARGER = {
     "compiler/kernels/loops.py:Nest": (None, 14, "a loop nest and its schedule"),
     "core/context.py:Context": (None, 13, "what 'now' means to a thread, read in one attribute load"),
     "lax/windowed.py:Addressing": (None, 18, "how a gather or scatter addresses: each derived once from the numbers"),
-    "numpy/ufunc.py:ufunc": (306, None, "NumPy's ufunc with the documentation of its methods"),
+    "numpy/ufunc_class.py:ufunc": (306, None, "NumPy's ufunc with the documentation of its methods"),
     "transform/execute.py:Program": (None, 13, "a compiled call, all that a call needs looked up beforehand"),
     "transform/jit.py:JitFunction": (None, 14, "a jitted function, all that a call needs looked up beforehand"),
 }

@@ -6,7 +6,7 @@ import pytest
 import catena
 import catena.numpy
 from catena.lax import linalg
-from catena.lax.fft import FftType, fft
+from catena.lax.fourier import FftType, fft
 from checkers import check_grads, check_jit, check_primitive, check_vmap, raises
 
 

@@ -15,7 +15,7 @@ from catena.core.config import config
 from catena.random import kernels
 from catena.random.generator import generators
 
-SAMPLER = sys.modules["catena.random.uniform"]._uniform.fun  # `random.uniform` is the function
+SAMPLER = sys.modules["catena.random.uniform_family"]._uniform.fun  # `random.uniform` is the function
 
 DRAWS = {
     "normal": lambda key: random.normal(key, (100,)),

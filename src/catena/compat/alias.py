@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from catena.compat import private
 
@@ -84,7 +85,7 @@ def _missing(name: str, said: str) -> str:
     return said.replace("catena", "jax", 1) if "not built" in said else f"No module named {name!r} (jax is catena here)"
 
 
-def as_jax() -> Alias:
+def as_jax() -> Any:
     """Make ``import jax`` mean catena, for everybody in this process who imports it from now on.
 
     Every public submodule is found under JAX's name, ``jaxlib`` has a version, and ``importlib.metadata`` says that

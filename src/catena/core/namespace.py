@@ -1,10 +1,56 @@
-"""The names of a public module: what tab completion and ``dir`` show of it, and second names for functions."""
+"""The names of a public module: where they come from, what ``dir`` shows of them, second names for functions."""
 
+import sys
 from collections.abc import Callable
 from types import FunctionType, ModuleType
-from typing import TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
+
+from catena.core.lazy import load
+from catena.core.unbuilt import no_such_name
 
 F = TypeVar("F", bound=Callable)
+
+
+class Origin(NamedTuple):
+    """Where a public name comes from: a module, and its name there."""
+
+    module: str
+    name: str
+
+
+def origins(package: dict) -> dict[str, Origin]:
+    """The public names of a package and where they come from: each is a line ``from module import name as public`` of
+    the stub beside its ``__init__.py``, which type checkers read too.
+    """
+    path = package["__file__"].rpartition(".")[0] + ".pyi"
+    lines = package["__loader__"].get_data(path).decode().splitlines()  # by the loader: also from a zip file
+    words = (line.split() for line in lines if line.startswith("from "))
+    return {public: Origin(module, name) for _, module, _, name, _, public in words}
+
+
+def late(package: dict, opened: Callable[[str, Any], Any] | None = None) -> None:
+    """Load each name of a public package when it is first asked for, so that programs wait for what they use only.
+
+    Arguments:
+      package: its ``globals()``.
+      opened: makes the public form of a function, from its name and the function of the module that it comes from.
+    """
+    module, names = package["__name__"], origins(package)
+
+    def ask(name: str) -> Any:
+        origin = names.get(name)
+        if origin is None:
+            no_such_name(module, name, sys._getframe(1))
+        if origin.module == module:
+            return load(f"{module}.{origin.name}")
+        value = getattr(load(origin.module), origin.name)
+        if opened is not None and type(value) is FunctionType and not name.startswith("_"):
+            value = opened(name, value)
+        return package.setdefault(name, value)  # of several threads that ask at once all get the first one's
+
+    package["__getattr__"] = ask
+    package["__all__"] = [name for name in names if not name.startswith("_")]
+    package["__dir__"] = lambda: sorted({*names, *(name for name in package if name.endswith("__"))})
 
 
 def shown(module: dict, *submodules: str) -> Callable[[], list[str]]:

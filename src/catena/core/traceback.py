@@ -145,6 +145,15 @@ def is_boundary(fun) -> bool:
     return "shorten" in fun.__code__.co_names
 
 
+def door(fun: Fun, module: str) -> Fun:
+    """``fun`` as a function of a public module: a boundary that is found by the module's name, as pickling needs."""
+    if is_boundary(fun):
+        return fun
+    public = api_boundary(fun)
+    public.__module__ = module
+    return public
+
+
 def open_door(namespace: dict, module: str, *, own: bool = False):
     """Make every function of a public module, given by its ``globals()``, a boundary that is found by this module's
     name, as pickling needs. ``own``: only those that are defined in it, the others being what it works with.
@@ -152,9 +161,8 @@ def open_door(namespace: dict, module: str, *, own: bool = False):
     for name, fun in list(namespace.items()):
         if own and getattr(fun, "__module__", None) != module:
             continue
-        if type(fun) is type(open_door) and not name.startswith("_") and not is_boundary(fun):
-            namespace[name] = public = api_boundary(fun)
-            public.__module__ = module
+        if type(fun) is type(open_door) and not name.startswith("_"):
+            namespace[name] = door(fun, module)
 
 
 # ---- exceptions that nobody catches

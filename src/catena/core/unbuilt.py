@@ -86,16 +86,21 @@ def absent(namespace: dict[str, Any], *late: str) -> None:
       late: modules in it that are loaded when they are first asked for.
     """
     module = namespace["__name__"]
-    unbuilt = frozenset(NAMES.get(module, "").split()) | WITHOUT_MEANING.get(module, {}).keys()
 
     def ask(name: str) -> Any:
         if name in late:
             return load(f"{module}.{name}")
-        if name in unbuilt or is_missing(f"{module}.{name}"):
-            refuse(not_built(f"{module}.{name}"), name, sys.modules[module], sys._getframe(1))
-        raise AttributeError(f"module {module!r} has no attribute {name!r}", name=name, obj=sys.modules[module])
+        no_such_name(module, name, sys._getframe(1))
 
     namespace["__getattr__"] = ask
+
+
+def no_such_name(module: str, name: str, asker: FrameType) -> NoReturn:
+    """Say that a module has no such name, or not yet. ``asker``: the frame that asks."""
+    known = name in NAMES.get(module, "").split() or name in WITHOUT_MEANING.get(module, ())
+    if known or is_missing(f"{module}.{name}"):
+        refuse(not_built(f"{module}.{name}"), name, sys.modules[module], asker)
+    raise AttributeError(f"module {module!r} has no attribute {name!r}", name=name, obj=sys.modules[module])
 
 
 def refuse(message: str, name: str, module: ModuleType, asker: FrameType) -> NoReturn:

@@ -21,7 +21,7 @@ from catena.lax.elementwise import check_same_dtypes
 from catena.lax.indexing import gather, static_sizes
 from catena.lax.join import concatenate
 from catena.lax.positions import from_end
-from catena.lax.scatter import scatter_p
+from catena.lax.scatter_primitives import scatter_p
 from catena.lax.shape import broadcast_in_dim, expand_dims, slice_in_dim, squeeze
 from catena.lax.structure import canonical_axis
 from catena.lax.windowed import (

@@ -17,6 +17,7 @@ from catena.core.structural import addupdate_p, new_ref_p
 from catena.core.trace import leaf_value
 from catena.core.traceback import api_boundary
 from catena.core.zeros import Zero, get_aval, zeros
+from catena.lax import ref_methods as _methods  # noqa: F401  (gives references their methods)
 from catena.lax.refs import DISCHARGED, STATEFUL, memory_of
 from catena.transform.discharge import State
 

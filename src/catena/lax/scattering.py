@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from catena.core.zeros import get_aval
-from catena.lax.scatter import (
+from catena.lax.scatter_primitives import (
     COMBINES,
     bind_scatter,
     scatter_add_p,

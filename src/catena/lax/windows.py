@@ -25,7 +25,7 @@ from catena.lax.arithmetic import add_p, max_p, min_p, sub_p
 from catena.lax.comparison import ge, le, select_n
 from catena.lax.elementwise import ANY, NUMBER, ORDERED, WIDER_WITH_HALF, check_admitted, check_same_dtypes
 from catena.lax.reductions import initial_value
-from catena.lax.scatter import scatter_add_p
+from catena.lax.scatter_primitives import scatter_add_p
 from catena.lax.shape import broadcast, iota, pad, reshape
 from catena.lax.shape import slice as slice_
 from catena.lax.signed_zeros import as_floats, as_integers, has_both_zeros

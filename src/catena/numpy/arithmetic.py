@@ -287,7 +287,7 @@ def _wrapping_power(x, y):
 
 power, pow = (
     document_binary(
-        second_names(binary(name, "pow", _power, REAL, scalars=frozenset({float}))),
+        second_names(binary(name, lax.pow_p.name, _power, REAL, scalars=frozenset({float}))),
         "The first array to the power of the second, element by element. An exponent that is a Python integer is "
         "computed by multiplication.",
         _PROMOTED,
@@ -300,7 +300,7 @@ power, pow = (
 )
 
 float_power = document_binary(
-    binary("float_power", "pow", _lax(lax.pow, "float_power", promote_inexact), REAL),
+    binary("float_power", lax.pow_p.name, _lax(lax.pow, "float_power", promote_inexact), REAL),
     "The first array to the power of the second, element by element, computed in floating point.",
     _INEXACT,
     "jnp.float_power(2, jnp.array([3, -1]))",
@@ -315,7 +315,7 @@ def _square(x):
 
 
 square = document_unary(
-    unary("square", (np.square, "square"), _square, NUMBER),
+    unary("square", (np.square, lax.square_p.name), _square, NUMBER),
     "The square of each element.",
     "of its dtype",
     "jnp.square(jnp.array([3, -4]))",

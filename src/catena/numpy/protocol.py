@@ -13,9 +13,10 @@ the classes. Elementwise functions, operators and ufuncs catch it on their gener
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any, TypeVar
 
-from catena.core.traceback import shorten
+from catena.core.traceback import door, shorten
 from catena.core.tree import tree_map
 
 Fun = TypeVar("Fun", bound=Callable[..., Any])
@@ -81,19 +82,23 @@ def present_as(fun: Any, public: Fun) -> Fun:
     return public
 
 
-def open_namespace(namespace: dict[str, Any], module: str):
-    """Make the functions of a public module overridable, but for the ``CLOSED`` ones.
-
-    They are found by the module's name, as pickling needs.
+def opened(name: str, fun: Callable[..., Any], module: str) -> Callable[..., Any]:
+    """The form of a function that users of a public module know: it asks the classes of its arguments, but for the
+    ``CLOSED`` ones, and is found by the module's name, as pickling needs.
     """
+    if name not in CLOSED:
+        fun = overridable(fun)
+        if fun.__module__ != "catena.numpy":
+            fun.__module__ = module
+    return door(fun, module)
+
+
+def open_namespace(namespace: dict[str, Any], module: str):
+    """Give a public module, by its ``globals()``, the public forms of its functions."""
     for name, fun in list(namespace.items()):
-        if type(fun) is _function and not name.startswith("_") and name not in CLOSED:
-            namespace[name] = public = overridable(fun)
-            if public.__module__ != "catena.numpy":
-                public.__module__ = module
+        if type(fun) is FunctionType and not name.startswith("_"):
+            namespace[name] = opened(name, fun, module)
 
-
-_function = type(overridable)
 
 # Functions that make arrays of objects, or speak of dtypes and printing: they ask no class.
 CLOSED = frozenset(

@@ -9,7 +9,7 @@ from catena.numpy.boundary import as_array_argument, canonical_axis, static_axis
 from catena.numpy.cumulative import cumprod, cumsum
 from catena.numpy.logic import truth
 from catena.numpy.reductions import all, any, max, min, prod, sum
-from catena.numpy.ufunc import register, ufunc
+from catena.numpy.ufunc_class import register, ufunc
 
 
 def _without_dtype(reduction):

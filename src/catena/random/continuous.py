@@ -12,7 +12,7 @@ from catena.random.kernels import remembered
 from catena.random.keys import asked_shape, consumed_key
 from catena.random.primitives import bits_of
 from catena.random.sampler import as_float, check_no_sharding, float_dtype, lift, safe_float, sampler, shape_of, spread
-from catena.random.uniform import _uniform, rows
+from catena.random.uniform_family import _uniform, rows
 
 
 def smallest(dtype):

@@ -9,11 +9,11 @@ from catena.core import dtypes
 from catena.core.array import Array
 from catena.core.shapes import broadcast_shapes
 from catena.core.zeros import get_aval
-from catena.random.gamma import anywhere
+from catena.random.gamma_family import anywhere
 from catena.random.keys import consumed_key, pair, split_key
 from catena.random.primitives import random_clone_p
 from catena.random.sampler import as_float, check_no_sharding, float_dtype, sampler, shape_of, spread
-from catena.random.uniform import _uniform
+from catena.random.uniform_family import _uniform
 
 
 def integer_dtype(dtype, name: str):

@@ -12,7 +12,7 @@ from catena.core.zeros import get_aval
 from catena.lax import linalg
 from catena.numpy import asarray, broadcast_to, diagonal, einsum
 from catena.random.keys import asked_shape, consumed_key
-from catena.random.normal import _normal, inexact_dtype
+from catena.random.normal_family import _normal, inexact_dtype
 from catena.random.sampler import as_float, check_no_sharding, float_dtype, sampler
 
 METHODS = ("svd", "eigh", "cholesky")

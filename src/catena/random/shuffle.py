@@ -19,7 +19,7 @@ from catena.random.continuous import _gumbel, checked_mode
 from catena.random.keys import asked_shape, consumed_key, pair
 from catena.random.primitives import bits_of
 from catena.random.sampler import check_no_sharding, sampler
-from catena.random.uniform import _randint, _uniform
+from catena.random.uniform_family import _randint, _uniform
 
 
 def as_array_or_count(x, name: str):

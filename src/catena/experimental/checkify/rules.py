@@ -26,7 +26,7 @@ from catena.experimental.checkify.errors import Check, DivisionByZeroError, OOBE
 from catena.experimental.checkify.trace import CheckTrace, check_rules, source
 from catena.lax.control_flow.stack import stack_read_p, stack_write_p
 from catena.lax.order_statistics import order_statistics_p
-from catena.lax.scatter_apply import scatter_apply_p
+from catena.lax.scatter_by_function import scatter_apply_p
 from catena.lax.windowed import CLIP
 from catena.transform.checkpoint import name_p
 

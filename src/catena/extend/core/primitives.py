@@ -158,7 +158,7 @@ from catena.lax.linalg import triangular_solve_p as triangular_solve_p
 from catena.lax.linalg import tridiagonal_p as tridiagonal_p
 from catena.lax.linalg import tridiagonal_solve_p as tridiagonal_solve_p
 from catena.lax.named_axes import axis_index_p as axis_index_p
-from catena.random.gamma import random_gamma_p as random_gamma_p
+from catena.random.gamma_family import random_gamma_p as random_gamma_p
 from catena.random.primitives import random_bits_p as random_bits_p
 from catena.random.primitives import random_fold_in_p as random_fold_in_p
 from catena.random.primitives import random_seed_p as random_seed_p

@@ -27,7 +27,7 @@ from catena.lax.structure import canonical_shape
 from catena.random.continuous import _exponential, smallest
 from catena.random.dtype import generator_of, key_aval
 from catena.random.keys import asked_shape, consumed_key, pair, split_key
-from catena.random.normal import _normal
+from catena.random.normal_family import _normal
 from catena.random.primitives import check_is_key
 from catena.random.sampler import (
     as_float,
@@ -39,7 +39,7 @@ from catena.random.sampler import (
     shape_of,
     spread,
 )
-from catena.random.uniform import _rademacher, _uniform
+from catena.random.uniform_family import _rademacher, _uniform
 from catena.transform.execute import run_jaxpr
 
 # ---- the primitive

@@ -20,7 +20,7 @@ from catena.random.sampler import (
     shape_of,
     spread,
 )
-from catena.random.uniform import _rademacher, _uniform
+from catena.random.uniform_family import _rademacher, _uniform
 
 SQRT_2 = np.sqrt(2.0)
 

@@ -15,7 +15,7 @@ from catena.core.primitive import NoRule, Primitive
 from catena.core.staging import DebugInfo, trace_to_closed_jaxpr
 from catena.core.zeros import get_aval
 from catena.lax.elementwise import ANY, NOT_LINEAR
-from catena.lax.scatter import Site, batch_scatter, bind_scatter, lowered_mode, scatter_abstract
+from catena.lax.scatter_primitives import Site, batch_scatter, bind_scatter, lowered_mode, scatter_abstract
 from catena.lax.scattering import scatter
 from catena.lax.shape import broadcast, reshape
 from catena.lax.windowed import (

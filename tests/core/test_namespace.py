@@ -1,0 +1,50 @@
+"""Public packages load their names when they are first asked for."""
+
+import importlib
+import os
+import pkgutil
+import subprocess
+import sys
+
+import pytest
+
+from catena.core import namespace
+
+PACKAGES = ("catena", "catena.lax", "catena.lax.linalg", "catena.numpy", "catena.numpy.fft", "catena.numpy.linalg", "catena.random")  # fmt: skip
+PROGRAM = """
+import sys
+import catena as jax, catena.numpy as jnp
+jnp.ones(2) + 1
+late = ("catena.random", "catena.lax.control_flow", "catena.lax.convolution", "catena.numpy.linalg", "catena.numpy.sets",
+        "catena.transform.pmap", "catena.compiler", "scipy", "llvmlite")
+print([m for m in late if m in sys.modules])
+from catena.numpy import *
+print(linspace(0, 1, 3).tolist(), callable(fft.fft), "unique" in dir(jnp), jax.lax.scan is jax.lax.scan)
+"""
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_every_name_is_found(package):
+    module = importlib.import_module(package)
+    names = namespace.origins(vars(module))
+    assert len(names) > 15
+    for public, origin in names.items():
+        value = getattr(module, public)
+        assert getattr(module, public) is value, f"{package}.{public} is another object each time"
+        if getattr(value, "__module__", "").startswith("catena") and isinstance(value, type(namespace.late)):
+            assert getattr(importlib.import_module(value.__module__), value.__name__, value) is not None
+    assert set(names) <= set(dir(module))
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_no_module_hides_a_name(package):
+    """Importing a module puts it into its package under its own name: no public name may be the same."""
+    module = importlib.import_module(package)
+    inside = {m.name for m in pkgutil.iter_modules(module.__path__)}
+    hidden = [n for n, origin in namespace.origins(vars(module)).items() if n in inside and origin.module != package]
+    assert not hidden
+
+
+def test_what_is_not_used_is_not_loaded():
+    process = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, env=dict(os.environ))
+    assert process.stdout.splitlines() == ["[]", "[0.0, 0.5, 1.0] True True True"], process.stderr
