@@ -28,7 +28,7 @@ def test_every_name_is_found(package):
     module = importlib.import_module(package)
     names = namespace.origins(vars(module))
     assert len(names) > 15
-    for public, origin in names.items():
+    for public in names:
         value = getattr(module, public)
         assert getattr(module, public) is value, f"{package}.{public} is another object each time"
         if getattr(value, "__module__", "").startswith("catena") and isinstance(value, type(namespace.late)):
