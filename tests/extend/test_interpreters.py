@@ -1,14 +1,16 @@
 """Interpreters of jaxprs as users write them, partial evaluation, and rules in JAX's manner."""
 
+import functools
+
 import numpy as np
 import pytest
 
 import catena as jax
 import catena.numpy as jnp
 from catena.core import traceback
-from catena.extend import core, random, source_info_util
+from catena.extend import backend, core, random, source_info_util
 from catena.extend import linear_util as lu
-from catena.interpreters import ad, batching, mlir
+from catena.interpreters import ad, batching, mlir, xla
 from catena.interpreters import partial_eval as pe
 
 X = jnp.arange(1.0, 4.0)
@@ -489,3 +491,72 @@ def test_programs_as_functions():
         for p in (True, False)
     ]
     assert str(lines[0].source_info) == str(closed.eqns[0].source_info) != str(lines[1].source_info)
+
+
+def test_types_say_how_they_are_stacked_added_and_printed():
+    aval, weak, key = jax.typeof(jnp.ones((2, 3))), jax.typeof(1.0), jax.typeof(jax.random.key(0))
+    assert (
+        aval.dec_rank(2, 0).shape == (3,) and aval.inc_rank(4, 1).shape == (2, 4, 3) and aval.inc_rank(4, None) is aval
+    )
+    with pytest.raises(ValueError, match="axis 0 of .* is not of size 7"):
+        aval.dec_rank(7, 0)
+    assert not weak.normalize().weak_type and aval.update_weak_type(True).weak_type
+    assert aval.to_ct_aval() is aval.at_least_vspace() is aval and key.to_ct_aval().dtype == jax.dtypes.float0
+    assert (
+        aval.lo_ty() == [aval] and aval.lower_val(1) == [1] and aval.raise_val(1) == 1 == aval.leading_axis_spec() + 1
+    )
+    assert weak.vspace_add(jnp.ones(2), 1.0)[0] == 2 and not aval.is_high and not aval.has_qdd
+    token, ref = core.AbstractToken(), jax.typeof(jax.new_ref(jnp.ones(2)))
+    assert token.inc_rank(2, 0) is token.dec_rank(2, 0) is token.normalize() is token
+    assert isinstance(ref, jax.core.AbstractValue) and ref.update_weak_type(False) is ref
+    plain = jax.core.AbstractValue()
+    assert repr(plain) == plain.str_short() == "AbstractValue"
+    for f in (plain.update, plain.to_tangent_aval, plain.to_ct_aval, plain.at_least_vspace):
+        with pytest.raises(NotImplementedError, match="must have a method"):
+            f()
+    for f in (plain.inc_rank, plain.dec_rank):
+        with pytest.raises(TypeError, match="have no axes"):
+            f(2, 0)
+
+
+def test_variables_and_literals_print():
+    jaxpr = jax.make_jaxpr(lambda x: jnp.sin(x) + 2.0)(X).jaxpr
+    with pytest.deprecated_call(match="core.JaxprPpContext is deprecated"):
+        names = jax.core.JaxprPpContext()
+    x, constant, out = jaxpr.invars[0], jaxpr.eqns[1].invars[1], jaxpr.outvars[0]
+    assert (x.pretty_print(names), out.pretty_print(names, print_dtype=False)) == ("a:f32[3]", "b")
+    assert (constant.pretty_print(names), constant.pretty_print(names, print_dtype=False)) == ("2.0:f32[]", "2.0")
+    assert core.DropVar(x.aval).pretty_print(names) == "_" and x.initial_qdd is x.final_qdd is None
+    assert core.Literal(2.0, constant.aval).hash == hash(2.0) and constant.hash is None
+
+
+def test_names_of_core_that_moved():
+    with pytest.deprecated_call(match="Use catena.extend.core.find_top_trace"):
+        assert jax.core.find_top_trace is core.find_top_trace
+    with pytest.deprecated_call(match="Use catena.errors.JaxprTypeError"):
+        assert jax.core.JaxprTypeError is jax.errors.JaxprTypeError is core.JaxprTypeError
+    assert (jax.core.max_dim(2, 3), jax.core.min_dim(2, 3)) == (3, 2)
+    with pytest.raises(TypeError):
+        jax.core.max_dim(2, "a")
+
+
+def test_the_platform():
+    cpu = backend.get_backend()
+    assert backend.get_backend("cpu") == backend.backends()["cpu"] == cpu == backend.get_backend(cpu)
+    assert isinstance(cpu, xla.Backend) and cpu.local_devices() == jax.devices() and cpu.process_index() == 0
+    assert cpu.device_count() == cpu.local_device_count() == len(jax.devices()) and cpu.live_arrays()
+    assert backend.backend_xla_version("cpu") is None
+    with pytest.raises(RuntimeError, match="Unknown backend zz"):
+        backend.get_backend("zz")
+    assert backend.get_default_device() == jax.devices()[0]
+    with pytest.raises(TypeError, match="cache for nothing has no method"):
+        backend.register_backend_cache([], "nothing")
+    with pytest.raises(AttributeError, match="get_compile_options is no part of catena: it belongs to XLA"):
+        backend.get_compile_options(1, 1)
+    traced, f = [], jax.jit(lambda x: traced.append(1) or x)
+    cached = functools.cache(lambda: traced.append(2))
+    backend.register_backend_cache(cached, "a test")
+    f(1.0), cached()
+    backend.clear_backends()
+    f(1.0), cached(), cached()
+    assert traced == [1, 2, 1, 2] and backend.clear_in_memory_compilation_cache() is None

@@ -17,6 +17,8 @@ from catena.core.jaxpr import jaxpr_as_fun as jaxpr_as_fun
 from catena.core.jaxpr import subjaxprs as subjaxprs
 from catena.core.namespace import shown as _shown
 from catena.core.primitive import Primitive as Primitive
+from catena.core.shapes import max_dim as max_dim
+from catena.core.shapes import min_dim as min_dim
 from catena.core.trace import Trace as Trace
 from catena.core.trace import Tracer as Tracer
 from catena.core.trace import ensure_compile_time_eval as ensure_compile_time_eval
@@ -31,4 +33,15 @@ eval_context = ensure_compile_time_eval
 
 __dir__ = _shown(globals())
 
-_absent(globals())
+_EXTENSION = (
+    "CallPrimitive DebugInfo DropVar Effect Effects concrete_or_error find_top_trace gensym get_opaque_trace_state "
+    "jaxprs_in_params new_jaxpr_eqn no_effects nonempty_axis_env_DO_NOT_USE primal_dtype_to_tangent_dtype "
+    "unsafe_am_i_under_a_jit_DO_NOT_USE unsafe_am_i_under_a_vmap_DO_NOT_USE unsafe_get_axis_names_DO_NOT_USE "
+    "valid_jaxtype"
+)
+_absent(
+    globals(),
+    moved={name: f"catena.extend.core.{name}" for name in _EXTENSION.split()}
+    | {name: f"catena.errors.{name}" for name in ("InconclusiveDimensionOperation", "JaxprTypeError")}
+    | {"JaxprPpContext": "catena.core.printer.Names"},
+)

@@ -18,10 +18,84 @@ _interned: dict = {}
 
 
 class AbstractValue:
-    """The type of a value: of an array, or of a token."""
+    """The type of a value: of an array, a token, a reference; what is said of all of them."""
 
     __slots__ = ()
     said_sharding = None
+    is_high = has_qdd = False  # no value is made of others, or has a type that changes while a program runs
+
+    def update(self, **kwargs) -> AbstractValue:
+        """The same type with some parts replaced."""
+        raise NotImplementedError(f"{type(self).__name__} must have a method update")
+
+    def to_tangent_aval(self) -> AbstractValue:
+        """The type of tangents."""
+        raise NotImplementedError(f"{type(self).__name__} must have a method to_tangent_aval")
+
+    def to_ct_aval(self) -> AbstractValue:
+        """The type of cotangents: that of tangents."""
+        return self.to_tangent_aval()
+
+    def at_least_vspace(self) -> AbstractValue:
+        """The type of values that can be added: that of tangents."""
+        return self.to_tangent_aval()
+
+    def vspace_add(self, x, y):
+        """The sum of two values of this type."""
+        return x + y
+
+    def str_short(self, short_dtypes: bool = False) -> str:
+        """The type in a few letters."""
+        return type(self).__name__
+
+    def strip_weak_type(self) -> AbstractValue:
+        """The same type, no longer weak."""
+        return self
+
+    def update_weak_type(self, weak_type: bool) -> AbstractValue:
+        """The same type, weak or not, where there is such a thing."""
+        return self
+
+    def normalize(self) -> AbstractValue:
+        """The type that equal programs have: not a weak one."""
+        return self.strip_weak_type()
+
+    def inc_rank(self, size: int, spec: int | None) -> AbstractValue:
+        """The type of values whose examples, along the axis ``spec``, are of this type."""
+        if spec is None:
+            return self
+        if not hasattr(self, "with_axis"):
+            raise TypeError(f"values of type {self} have no axes, and cannot be stacked")
+        return self.with_axis(spec, size)
+
+    def dec_rank(self, size: int, spec: int | None) -> AbstractValue:
+        """The type of one example of values of this type, which are mapped along the axis ``spec``."""
+        if spec is None:
+            return self
+        if not hasattr(self, "without_axis"):
+            raise TypeError(f"values of type {self} have no axes, and cannot be mapped")
+        if self.shape[spec] != size:
+            raise ValueError(f"axis {spec} of {self.str_short()} is not of size {size}")
+        return self.without_axis(spec)
+
+    def leading_axis_spec(self) -> int:
+        """What stands for the first axis in ``inc_rank`` and ``dec_rank``."""
+        return 0
+
+    def lo_ty(self) -> list[AbstractValue]:
+        """The types of what values of this type are made of: themselves."""
+        return [self]
+
+    def lower_val(self, val) -> list:
+        """What a value is made of: itself."""
+        return [val]
+
+    def raise_val(self, val):
+        """The value that is made of these: the only one."""
+        return val
+
+    def __repr__(self):
+        return type(self).__name__
 
 
 class ShapedArray(AbstractValue):
@@ -141,6 +215,10 @@ class ShapedArray(AbstractValue):
         parts = (*spec.partitions[:axis], part, *spec.partitions[axis:])
         return self.update(shape=shape, sharding=self.said_sharding.update(spec=spec.update(partitions=parts)))
 
+    def update_weak_type(self, weak_type: bool) -> ShapedArray:
+        """The same type, weak or not."""
+        return self.update(weak_type=weak_type)
+
     def unsplit(self) -> ShapedArray:
         """The same aval without a sharding."""
         return self if self.said_sharding is None else self.update(sharding=None)
@@ -210,9 +288,11 @@ class AbstractToken(AbstractValue):
         """``Tok``, as jaxprs print it."""
         return "Tok"
 
-    def strip_weak_type(self) -> AbstractToken:
-        """The same type: tokens are never weak."""
+    def inc_rank(self, size: int, spec: int | None) -> AbstractToken:
+        """The same type: a token is one for all examples."""
         return self
+
+    dec_rank = inc_rank
 
     def to_tangent_aval(self) -> ShapedArray:
         """The type of tangents: there are none, so float0."""
@@ -225,7 +305,7 @@ class AbstractToken(AbstractValue):
 abstract_token = object.__new__(AbstractToken)
 
 
-class AbstractRef:
+class AbstractRef(AbstractValue):
     """The type of a reference: the type of what it refers to, and that it may be read and written in place.
 
     Arguments:
@@ -239,7 +319,6 @@ class AbstractRef:
 
     __slots__ = ("inner_aval", "memory_space", "kind", "shape", "dtype", "weak_type", "ndim", "size", "__weakref__")
     extended = True  # references are of a class of their own
-    said_sharding = None
 
     def __new__(cls, inner_aval, memory_space=None, kind=None):
         key = (cls, inner_aval, memory_space, kind)

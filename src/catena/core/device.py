@@ -118,6 +118,16 @@ class Client(NamedTuple):
         """How many there are."""
         return len(self.devices())
 
+    def live_arrays(self) -> list[Array]:
+        """All arrays that are alive in this process."""
+        return live_arrays()
+
+    def process_index(self) -> int:
+        """The number of this process: the only one."""
+        return 0
+
+    local_devices, local_device_count, live_buffers = devices, device_count, live_arrays
+
 
 def live_arrays() -> list[Array]:
     """All arrays that are alive in this process; the garbage collector knows them, so arrays pay nothing for it."""

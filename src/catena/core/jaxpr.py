@@ -18,9 +18,14 @@ class Var:
     """A variable: its identity is its name, its aval its type."""
 
     __slots__ = ("aval",)
+    initial_qdd = final_qdd = None  # no type changes while the program runs
 
     def __init__(self, aval):
         self.aval = aval
+
+    def pretty_print(self, context, *, print_dtype: bool = True) -> str:
+        """The variable as jaxprs print it, by the names that ``context`` gives (``jax.core.JaxprPpContext``)."""
+        return printer.binder(self, context) if print_dtype else context.of(self)
 
     def __repr__(self):
         return f"Var(id={id(self)}):{self.aval.str_short()}"
@@ -33,6 +38,18 @@ class Literal:
 
     def __init__(self, val, aval):
         self.val, self.aval = val, aval
+
+    @property
+    def hash(self) -> int | None:
+        """The hash of the value, where it has one."""
+        try:
+            return hash(self.val)
+        except TypeError:
+            return None
+
+    def pretty_print(self, context, *, print_dtype: bool = True) -> str:
+        """The constant as jaxprs print it."""
+        return printer.atom(self, context) if print_dtype else printer.scalar_text(self.val)
 
     def __repr__(self):
         return f"Literal({self.val})"

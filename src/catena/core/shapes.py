@@ -1,5 +1,7 @@
 """Shapes: how many axes an array may have, what several broadcast to, and which integers number the elements."""
 
+import operator
+
 import numpy as np
 
 from catena.core import dtypes
@@ -14,6 +16,24 @@ def check_axes(shape):
     """ValueError where a shape has more axes than an array can have."""
     if len(shape) > MOST_AXES:
         raise ValueError(f"arrays have at most {MOST_AXES} axes, but one of {len(shape)} is asked for: shape {shape}")
+
+
+def max_dim(d1, d2):
+    """The greater one of two lengths.
+
+    >>> max_dim(2, 3)
+    3
+    """
+    return d1 if operator.index(d1) >= operator.index(d2) else d2
+
+
+def min_dim(d1, d2):
+    """The smaller one of two lengths.
+
+    >>> min_dim(2, 3)
+    2
+    """
+    return d1 if operator.index(d1) <= operator.index(d2) else d2
 
 
 def broadcast_shapes(*shapes: tuple) -> tuple:

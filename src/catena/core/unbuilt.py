@@ -2,6 +2,7 @@
 
 import opcode
 import sys
+import warnings
 from types import FrameType, ModuleType
 from typing import Any, NoReturn
 
@@ -25,17 +26,13 @@ NAMES = {
         "ProfileData ProfileEvent ProfileOptions ProfilePlane device_memory_profile register_subprocess "
         "save_device_memory_profile start_server stop_server"
     ),
-    "catena.core": "max_dim min_dim",
     "catena.experimental": "EArray cur_qdd primal_tangent_dtype",
-    "catena.extend": "backend lowering mlir pallas sharding xla",
-    "catena.interpreters": "pxla",
-    "catena.interpreters.ad": "add_jaxvals defbilinear deflinear get_primitive_transpose linearize zeros_like_aval",
+    "catena.extend": "pallas sharding",
+    "catena.interpreters.ad": "linearize",
 }
 MODULES = frozenset(
-    "catena.distributed catena.export catena.lib "
-    "catena.experimental.mesh_utils catena.experimental.multihost_utils "
-    "catena.experimental.pjit catena.extend.backend "
-    "catena.interpreters.pxla".split()
+    "catena.distributed catena.export catena.lib catena.experimental.mesh_utils "
+    "catena.experimental.multihost_utils catena.experimental.pjit catena.interpreters.pxla".split()
 )
 # Modules that are no part of the package, and what they are about.
 OTHER_MACHINES = {
@@ -50,6 +47,7 @@ OTHER_MACHINES = {
 _NO_MLIR = (
     "it makes or reads MLIR, and programs here compile without it (mlir.lower_fun is what a primitive compiles to)"
 )
+_NO_XLA = "it belongs to XLA, and programs here are compiled by LLVM directly"
 _NO_CALL_FRAME = "it serves handlers that read XLA's call frame, and C functions are called directly here"
 WITHOUT_MEANING = {
     "catena.ffi": {
@@ -59,6 +57,13 @@ WITHOUT_MEANING = {
         "register_ffi_type": _NO_CALL_FRAME,
         "register_ffi_type_id": _NO_CALL_FRAME,
     },
+    "catena.extend": {
+        "ifrt_programs": _NO_XLA,
+        "lowering": _NO_MLIR,
+        "mlir": _NO_MLIR,
+        "xla": _NO_XLA,
+    },
+    "catena.extend.backend": dict.fromkeys(("get_compile_options", "ifrt_proxy", "register_backend_factory"), _NO_XLA),
     "catena.interpreters.partial_eval": {
         "custom_partial_eval_rules": "partial evaluation has rules of another form here (partial_eval_rules)",
     },
@@ -77,19 +82,26 @@ WITHOUT_MEANING = {
 _IMPORT_FROM = opcode.opmap["IMPORT_FROM"]
 
 
-def absent(namespace: dict[str, Any], *late: str) -> None:
+def absent(namespace: dict[str, Any], *late: str, moved: dict[str, str] | None = None) -> None:
     """Give a public module its ``__getattr__``, which Python asks for what is not there. Type checkers do not see it,
     so that they report what is missing.
 
     Arguments:
       namespace: the ``globals()`` of the module.
       late: modules in it that are loaded when they are first asked for.
+      moved: names that are found elsewhere, deprecated here, and where they are.
     """
+    elsewhere = moved or {}
     module = namespace["__name__"]
 
     def ask(name: str) -> Any:
         if name in late:
             return load(f"{module}.{name}")
+        if name in elsewhere:
+            home, _, there = elsewhere[name].rpartition(".")
+            message = f"{module}.{name} is deprecated. Use {home}.{there}."
+            warnings.warn(message, DeprecationWarning, stacklevel=2)
+            return getattr(load(home), there)
         no_such_name(module, name, sys._getframe(1))
 
     namespace["__getattr__"] = ask
@@ -117,11 +129,16 @@ def not_built(name: str) -> str:
     about = OTHER_MACHINES.get(".".join(name.split(".")[:3]))
     if about is not None:
         return f"{name} is about {about}: another machine than catena compiles for, and so no part of it"
-    module, _, last = name.rpartition(".")
-    reason = WITHOUT_MEANING.get(module, {}).get(last)
+    reason = why_absent(name)
     if reason is not None:
         return f"{name} is no part of catena: {reason}"
     return f"{name} is not built yet; see {page('differences.md')}#what-is-not-there-yet"
+
+
+def why_absent(name: str) -> str | None:
+    """Why a name of JAX is no part of this package, where that is so."""
+    module, _, last = name.rpartition(".")
+    return WITHOUT_MEANING.get(module, {}).get(last)
 
 
 def is_missing(name: str) -> bool:
@@ -134,7 +151,7 @@ class Finder:
 
     @staticmethod
     def find_spec(name: str, path=None, target=None):
-        if is_missing(name):
+        if is_missing(name) or why_absent(name):
             raise ModuleNotFoundError(not_built(name), name=name)
 
 

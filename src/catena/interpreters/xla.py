@@ -1,5 +1,6 @@
 """Running one primitive as a program."""
 
+from catena.core.device import Client as Backend  # noqa: F401
 from catena.transform.jit import jit
 
 

@@ -5,6 +5,8 @@ from catena.core.check import check_jaxpr as check_jaxpr
 from catena.core.effects import Effect as Effect
 from catena.core.effects import Effects as Effects
 from catena.core.effects import no_effects as no_effects
+from catena.core.errors import InconclusiveDimensionOperation as InconclusiveDimensionOperation
+from catena.core.errors import JaxprTypeError as JaxprTypeError
 from catena.core.jaxpr import ClosedJaxpr as ClosedJaxpr
 from catena.core.jaxpr import Eqn as JaxprEqn  # noqa: F401
 from catena.core.jaxpr import Jaxpr as Jaxpr
@@ -18,8 +20,6 @@ from catena.extend.core.debug_info import DebugInfo as DebugInfo
 from catena.extend.core.primitive import CallPrimitive as CallPrimitive
 from catena.extend.core.primitive import Primitive as Primitive
 from catena.extend.core.tools import DropVar as DropVar
-from catena.extend.core.tools import InconclusiveDimensionOperation as InconclusiveDimensionOperation
-from catena.extend.core.tools import JaxprTypeError as JaxprTypeError
 from catena.extend.core.tools import TraceTag as TraceTag
 from catena.extend.core.tools import array_types as array_types
 from catena.extend.core.tools import call_impl as call_impl

@@ -23,24 +23,16 @@ class DropVar(Var):
 
     __slots__ = ()
 
+    def pretty_print(self, context, *, print_dtype: bool = True) -> str:
+        """``_``."""
+        return "_"
+
     def __repr__(self):
         return "_"
 
 
 class TraceTag:
     """What the traces of one transformation have in common."""
-
-
-class InconclusiveDimensionOperation(Exception):
-    """An operation on lengths that are not known has no definite result; lengths here always are."""
-
-    __module__ = "catena.errors"
-
-
-class JaxprTypeError(TypeError):
-    """A jaxpr whose equations do not fit together."""
-
-    __module__ = "catena.errors"
 
 
 def new_jaxpr_eqn(invars, outvars, primitive, params, effects, source_info=None, ctx=None) -> Eqn:
