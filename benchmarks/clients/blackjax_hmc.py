@@ -11,14 +11,17 @@ def example():
 
     @jax.jit
     def step(state):
-        def one(state, key):
-            state, info = kernel.step(key, state)
-            return state, (state.position, info.acceptance_rate)
+        chain, seed = state
+        keys = jax.random.split(jax.random.key(seed), 500)
 
-        _, (positions, rates) = jax.lax.scan(one, state, jax.random.split(jax.random.key(7), 500))
-        return state, jnp.append(positions.mean(0), rates.mean())
+        def one(chain, key):
+            chain, info = kernel.step(key, chain)
+            return chain, (chain.position, info.acceptance_rate)
 
-    return step, kernel.init(jnp.array([1.0, -1.0]))
+        chain, (positions, rates) = jax.lax.scan(one, chain, keys)
+        return (chain, seed + 1), jnp.append(positions.mean(0), rates.mean())
+
+    return step, (kernel.init(jnp.array([1.0, -1.0])), 7)
 
 
 TOLERANCE = 0.02  # rounding takes chains apart

@@ -228,3 +228,12 @@ def test_the_variance_of_numbers_far_from_zero_is_as_precise_as_their_mean(shape
     bound = (4 * np.spacing(np.float32(1e4))) ** 2 / exact + 1e-6
     for f in (jnp.var, catena.jit(jnp.var, static_argnums=1)):
         assert (abs(np.asarray(f(x, axis), float) / exact - 1) < bound).all()
+
+
+@pytest.mark.parametrize("axes", [range(2), np.arange(2), {0, 1}], ids=["range", "array", "set"])
+def test_several_axes_come_in_whatever_can_be_gone_through(axes):
+    x = np.arange(6, dtype=np.float32).reshape(1, 3, 2)
+    for f in (jnp.sum, jnp.max, jnp.mean, jnp.flip, jnp.median, jnp.linalg.norm, catena.nn.softmax, jnp.expand_dims):
+        np.testing.assert_array_equal(f(x, axis=axes), f(x, axis=(0, 1)))
+    with pytest.raises(TypeError):
+        jnp.mean(x, axis=iter(axes))  # could be gone through once only

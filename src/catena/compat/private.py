@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from operator import attrgetter
 from types import ModuleType
 from typing import Any
 
@@ -19,7 +20,7 @@ THREEFRY = ("threefry_seed", "threefry_split", "threefry_random_bits", "threefry
 RBG = ("_rbg_seed", "_rbg_split", "_rbg_random_bits", "_rbg_fold_in", "_unsafe_rbg_split", "_unsafe_rbg_fold_in")
 KEYS = ("DictKey", "SequenceKey", "GetAttrKey", "FlattenedIndexKey")
 
-# Module -> name in it -> where it is: a module of ours and a name in it. Or: module -> the module of ours.
+# Module -> name in it -> where it is: a module and a name in it. Or: module -> the module of ours.
 NAMES: dict[str, dict[str, str] | str] = {
     "jaxlib": {"__version__": "catena:__version__"},
     "jaxlib.version": {"__version__": "catena:__version__", "__version_info__": "catena:__version_info__"},
@@ -31,6 +32,7 @@ NAMES: dict[str, dict[str, str] | str] = {
     "jax._src": {},
     "jax._src.ad_util": {"stop_gradient_p": "catena.core.structural:stop_gradient_p"},
     "jax._src.array": {"_reconstruct_array": "catena.compat.pickles:array"},
+    "jax._src.checkify": "catena.experimental.checkify",
     "jax._src.compiler": {},
     "jax._src.config": {"config": "catena:config"},
     "jax._src.core": {
@@ -39,7 +41,13 @@ NAMES: dict[str, dict[str, str] | str] = {
         "trace_state_clean": "catena.core.trace:trace_state_clean",
     },
     "jax._src.dispatch": {"wait_for_tokens": "catena:effects_barrier"},
-    "jax._src.dtypes": {"TypePromotionError": "catena.core.lattice:TypePromotionError"},
+    "jax._src.dtypes": {
+        "DType": "numpy:dtype",
+        "ExtendedDType": "catena.core.dtypes:ExtendedDType",
+        "TypePromotionError": "catena.core.lattice:TypePromotionError",
+        "extended": "catena.dtypes:extended",
+        "finfo": "catena.numpy:finfo",
+    },
     "jax._src.flatten_util": "catena.flatten_util",
     "jax._src.lax": {},
     "jax._src.lax.convolution": {"ConvDimensionNumbers": "catena.lax:ConvDimensionNumbers"},
@@ -61,8 +69,12 @@ NAMES: dict[str, dict[str, str] | str] = {
         "api_boundary": "catena.core.traceback:api_boundary",
         "include_frame": "catena.core.traceback:include_frame",
         "register_exclusion": "catena.extend.source_info_util:register_exclusion",
+        "_exclude_paths": "catena.core.traceback:EXCLUDED",
     },
-    "jax._src.tree_util": {"default_registry": "catena.tree_util:default_registry"},
+    "jax._src.tree_util": {
+        "_registry": "catena.core.tree_nodes:default_nodes.kinds",
+        "default_registry": "catena.tree_util:default_registry",
+    },
     "jax._src.typing": {"Array": "catena:Array", "ArrayLike": "catena.typing:ArrayLike"},
 }
 
@@ -97,5 +109,5 @@ def module(name: str) -> ModuleType | None:
     made.__path__ = []  # so that its submodules are asked for
     for key, place in names.items():
         source, _, attribute = place.partition(":")
-        setattr(made, key, getattr(load(source), attribute))
+        setattr(made, key, attrgetter(attribute)(load(source)))
     return made

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import operator
 import warnings
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
@@ -154,10 +155,10 @@ def static_int(x, what: str) -> int:
 
 
 def static_axis(axis):
-    """An axis, a tuple of axes or None, known while tracing."""
+    """An axis, several as a tuple, or None; known while tracing. Several come in whatever can be gone through twice."""
     if axis is None or type(axis) is int:
         return axis
-    if isinstance(axis, tuple | list):
+    if isinstance(axis, Iterable) and getattr(axis, "ndim", 1) and not isinstance(axis, str | Iterator):
         return tuple(static_axis(a) for a in axis)
     return static_int(axis, "The axis argument must be known statically.")
 

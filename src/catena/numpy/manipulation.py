@@ -8,8 +8,6 @@ from __future__ import annotations
 import operator
 from collections.abc import Sequence
 
-import numpy as np
-
 from catena import lax
 from catena.core.array import Array, make_array
 from catena.numpy.boundary import (
@@ -99,10 +97,8 @@ def atleast_3d(*arys: ArrayLike) -> Array | list[Array]:
 
 
 def _axes_argument(axes) -> tuple:
-    axes = static_axis(axes) if isinstance(axes, tuple | list) else axes
-    if isinstance(axes, tuple):
-        return axes
-    return tuple(map(operator.index, axes)) if np.iterable(axes) else (operator.index(axes),)
+    axes = static_axis(axes)
+    return axes if isinstance(axes, tuple) else (axes,)
 
 
 def moveaxis(a: ArrayLike, source: Shape, destination: Shape) -> Array:
