@@ -99,6 +99,16 @@ def test_every_private_name_is_there():
                 assert getattr(module, key) is not None
 
 
+def test_private_modules_are_attributes_as_long_as_the_alias_is_there():
+    with catena.as_jax():
+        import jax
+
+        assert jax._src.pjit.jit_p is catena.extend.core.primitives.jit_p
+        with pytest.raises(AttributeError, match="jax._src.pjit.nothing is private to JAX"):
+            jax._src.pjit.nothing  # noqa: B018
+    assert not hasattr(catena, "_src")
+
+
 def test_run_a_script(tmp_path):
     (tmp_path / "neighbour.py").write_text("x = 1")
     (tmp_path / "script.py").write_text("import neighbour\n" + PROGRAM)

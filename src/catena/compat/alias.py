@@ -40,6 +40,7 @@ class Alias:
             sys.path.remove(FOLDER)
         for name in [name for name in sys.modules if name.partition(".")[0] in NAMES]:
             del sys.modules[name]
+        vars(sys.modules["catena"]).pop("_src", None)
         importlib.invalidate_caches()
 
     def __enter__(self) -> Alias:
@@ -119,6 +120,7 @@ def as_jax() -> Any:
         sys.path.insert(0, FOLDER)
     importlib.invalidate_caches()
     sys.modules["jax"], sys.modules["jaxlib"] = sys.modules["catena"], found("jaxlib")
+    importlib.import_module("jax._src")  # for those who write jax._src.module without importing it
     return alias
 
 

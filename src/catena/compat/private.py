@@ -32,6 +32,10 @@ NAMES: dict[str, dict[str, str] | str] = {
     "jax._src": {},
     "jax._src.ad_util": {"stop_gradient_p": "catena.core.structural:stop_gradient_p"},
     "jax._src.array": {"_reconstruct_array": "catena.compat.pickles:array"},
+    "jax._src.api": {},
+    "jax._src.api_util": {
+        "infer_argnums_and_argnames": "catena.transform.arguments:infer_argnums_and_argnames",
+    },
     "jax._src.checkify": "catena.experimental.checkify",
     "jax._src.compiler": {},
     "jax._src.config": {"config": "catena:config"},
@@ -63,6 +67,7 @@ NAMES: dict[str, dict[str, str] | str] = {
     },
     "jax._src.random.rbg": dict.fromkeys(RBG, IMPLEMENTATION),
     "jax._src.random.threefry2x32": dict.fromkeys(THREEFRY, IMPLEMENTATION),
+    "jax._src.pjit": {"jit_p": "catena.extend.core.primitives:jit_p"},
     "jax._src.state": {},
     "jax._src.state.types": {"AbstractRef": "catena.core.aval:AbstractRef"},
     "jax._src.traceback_util": {

@@ -61,14 +61,19 @@ POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR
 
 
 def resolve_argnums(signature, argnums, argnames, kind: str) -> tuple[tuple, tuple]:
-    """Positions and names that agree: where only one of the two is given, the other is read off the signature."""
+    """Positions and names that agree (see below), checked to exist in the signature, where that is known."""
     nums, names = as_int_tuple(argnums, f"{kind}_argnums"), as_name_tuple(argnames, f"{kind}_argnames")
     if signature is None:
         return nums, names
     check_argnums(signature, nums, kind)
     check_argnames(signature, names, kind)
-    parameters = list(signature.parameters.values())
-    positional = [p for p in parameters if p.kind in POSITIONAL]
+    return infer_argnums_and_argnames(signature, None if argnums is None else nums, None if argnames is None else names)
+
+
+def infer_argnums_and_argnames(sig: inspect.Signature, argnums, argnames) -> tuple[tuple, tuple]:
+    """Positions and names that agree: where only one of the two is given, the other is read off the signature."""
+    nums, names = as_int_tuple(argnums, "argnums"), as_name_tuple(argnames, "argnames")
+    positional = [p for p in sig.parameters.values() if p.kind in POSITIONAL]
     if argnums is None and names:
         nums = tuple(i for i, p in enumerate(positional) if p.name in names)
     if argnames is None and nums:
