@@ -1,21 +1,25 @@
 """Two of gymnax's environments, 64 of each side by side, driven by a linear policy; rewards and observations."""
 
+from functools import partial
+
 import gymnax
 import jax
 import jax.numpy as jnp
 
 
 def example():
-    games = [gymnax.make(name) for name in ("CartPole-v1", "Pendulum-v1")]
-    weights = [jnp.array([0.1, 0.5, 2.0, 1.0]), jnp.array([[-1.0], [-4.0], [-1.0]])]
+    players = [
+        (*gymnax.make("CartPole-v1"), lambda x: (x @ jnp.array([0.1, 0.5, 2.0, 1.0]) > 0).astype(int)),
+        (*gymnax.make("Pendulum-v1"), lambda x: x @ jnp.array([[-1.0], [-4.0], [-1.0]])),
+    ]
 
-    def play(game, settings, weights, key, decide):
+    def play(game, settings, decide, key):
         reset, keys = jax.random.split(key)
         observation, state = game.reset(reset, settings)
 
         def one(carry, key):
             observation, state = carry
-            observation, state, reward, _, _ = game.step(key, state, decide(observation @ weights), settings)
+            observation, state, reward, _, _, _ = game.step(key, state, decide(observation), settings)
             return (observation, state), reward
 
         (observation, _), rewards = jax.lax.scan(one, (observation, state), jax.random.split(keys, 100))
@@ -25,8 +29,8 @@ def example():
     def step(seed):
         keys = jax.random.split(jax.random.key(seed), 64)
         found = []
-        for (game, settings), w, decide in zip(games, weights, (lambda x: (x > 0).astype(int), lambda x: x), strict=True):
-            observations, rewards = jax.vmap(lambda key: play(game, settings, w, key, decide))(keys)  # noqa: B023
+        for player in players:
+            observations, rewards = jax.vmap(partial(play, *player))(keys)
             found += [observations.mean(0), rewards.sum()[None]]
         return seed + 1, jnp.concatenate(found)
 

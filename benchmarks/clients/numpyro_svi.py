@@ -1,7 +1,6 @@
 """Variational inference of a hierarchical regression: a guide that numpyro makes, trained by its Adam."""
 
 import jax
-import jax.numpy as jnp
 import numpyro
 import numpyro.distributions as dist
 from numpyro.infer import SVI, Trace_ELBO

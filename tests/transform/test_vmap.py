@@ -254,3 +254,15 @@ def test_scalars_are_sliced_along_no_axes():
     """Explicit strides of a scalar are an empty tuple, which is not none: the gradient of a pad that did nothing."""
     assert (jax.vmap(lambda x: jax.lax.slice(x, (), (), ()))(jnp.arange(3.0)) == jnp.arange(3.0)).all()
     assert (jax.vmap(jax.grad(lambda x: jax.lax.pad(x, 0.0, ())))(jnp.arange(3.0)) == 1).all()
+
+
+def test_callables_whose_names_are_no_strings_are_transformed():
+    class Scaled:
+        __name__ = property(lambda self: None)  # as that of modules of equinox may be
+
+        def __call__(self, x):
+            return 2.0 * x
+
+    for transform in (jax.vmap, jax.jacfwd, jax.checkpoint, jax.jit, jax.make_jaxpr, jax.pmap):
+        transform(Scaled())(jnp.ones(1))
+    assert jax.grad(Scaled())(1.0) == 2.0

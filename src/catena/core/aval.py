@@ -235,6 +235,8 @@ class ShapedArray(AbstractValue):
             return ShapedArray(self.shape, self.dtype.tangent_dtype())
         return self.update(dtype=dtypes.float0, weak_type=False)
 
+    at_least_vspace = to_tangent_aval  # the older name, that libraries know
+
     def str_short(self, short_dtypes: bool = False) -> str:
         """``float32[2,3]``, or ``f32[2,3]`` with short dtypes."""
         name = dtypes.short_dtype_name(self.dtype) if short_dtypes else dtypes.dtype_name(self.dtype)

@@ -30,7 +30,7 @@ from catena.transform.arguments import Static, argument_names, check_aliasing, r
 from catena.transform.batch import batch_jaxpr, move_to_front
 from catena.transform.discharge import call_rule, pure
 from catena.transform.execute import run_jaxpr
-from catena.transform.functions import check_callable
+from catena.transform.functions import check_callable, wraps
 from catena.transform.jit_primitive import jaxpr_axis_names, scatter_cotangents, split_tangents
 from catena.transform.jvp import jvp_jaxpr
 from catena.transform.linearize import partial_eval_jaxpr
@@ -295,7 +295,7 @@ def checkpoint(
 
     calls = call_cache(fun, ("checkpoint", nums, names))
 
-    @functools.wraps(fun)
+    @wraps(fun)
     @api_boundary
     def checkpointed(*args, **kwargs):
         static = {i % len(args) for i in nums if -len(args) <= i < len(args)}

@@ -93,7 +93,10 @@ def flatten_function(fun, in_tree, *, has_aux: bool = False) -> FlatFunction:
     return FlatFunction(fun, in_tree, has_aux)
 
 
-WRAPPED = ("__module__", "__name__", "__qualname__", "__doc__")
+def wraps(fun: Callable) -> Callable:
+    """``functools.wraps`` for callables of any class, whose names need not be strings."""
+    names = [name for name in functools.WRAPPER_ASSIGNMENTS if isinstance(getattr(fun, name, None), str | dict)]
+    return functools.wraps(fun, assigned=names)
 
 
 def named_after(fun: Callable, what: str) -> Callable:
@@ -102,7 +105,7 @@ def named_after(fun: Callable, what: str) -> Callable:
     """
 
     def decorate(transformed):
-        functools.update_wrapper(transformed, fun, assigned=WRAPPED)
+        wraps(fun)(transformed)
         own = getattr(fun, "__doc__", None)
         title = f"{what} of {function_name(fun)}, with the same arguments."
         transformed.__doc__ = f"{title}\n\n{function_name(fun)}: {own}" if own else title

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 
 from catena.core.context import context
@@ -13,7 +12,7 @@ from catena.core.struct import struct_of
 from catena.core.traceback import api_boundary, boundary
 from catena.core.tree import tree_flatten, tree_unflatten
 from catena.transform.arguments import argument_names, as_int_tuple, bad_leaf, check_may_trace, leaf_aval
-from catena.transform.functions import check_callable, check_function
+from catena.transform.functions import check_callable, check_function, wraps
 
 
 def make_jaxpr(fun: Callable, static_argnums=(), axis_env=None, return_shape: bool = False, **options) -> Callable:
@@ -37,7 +36,7 @@ def make_jaxpr(fun: Callable, static_argnums=(), axis_env=None, return_shape: bo
         raise TypeError(f"make_jaxpr does not take {', '.join(options)}")
     static = as_int_tuple(static_argnums, "static_argnums")
 
-    @functools.wraps(fun, assigned=("__module__", "__name__", "__qualname__", "__doc__"))
+    @wraps(fun)
     @api_boundary
     def make_jaxpr_f(*args, **kwargs):
         with named_axes(axis_env or ()):

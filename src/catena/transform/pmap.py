@@ -6,7 +6,6 @@ whole; what the user sees is one example a device, with collectives between them
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -26,7 +25,7 @@ from catena.transform import arguments, interpreted
 from catena.transform.arguments import as_int_tuple
 from catena.transform.batch import Axis, batch_flat, match_axis
 from catena.transform.execute import run_jaxpr
-from catena.transform.functions import check_function
+from catena.transform.functions import check_function, wraps
 from catena.transform.jit import JitFunction
 from catena.transform.jit_primitive import jaxpr_axis_names, jit_p
 from catena.transform.memo import memoised
@@ -162,7 +161,7 @@ def pmap(
     donate = as_int_tuple(donate_argnums, "donate_argnums")
     count = len(devices) if devices is not None else None
 
-    @functools.wraps(fun, assigned=("__module__", "__name__", "__qualname__", "__doc__"))
+    @wraps(fun)
     def mapped(*args, **kwargs):
         if any(i >= len(args) for i in static):
             given = f"{len(args)} positional argument{'s' if len(args) != 1 else ''}"

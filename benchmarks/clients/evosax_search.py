@@ -1,8 +1,8 @@
-"""CMA-ES and differential evolution on Rosenbrock's function."""
+"""A natural evolution strategy and differential evolution on Rosenbrock's function."""
 
 import jax
 import jax.numpy as jnp
-from evosax.algorithms import CMA_ES, DifferentialEvolution
+from evosax.algorithms import SNES, DifferentialEvolution
 
 
 def rosenbrock(x):
@@ -11,7 +11,7 @@ def rosenbrock(x):
 
 def example():
     key = jax.random.key(0)
-    strategy = CMA_ES(population_size=32, solution=jnp.zeros(6))
+    strategy = SNES(population_size=32, solution=jnp.zeros(6))
     other = DifferentialEvolution(population_size=32, solution=jnp.zeros(6))
     settings, others = strategy.default_params, other.default_params
     crowd = jax.random.normal(key, (32, 6))
@@ -33,6 +33,3 @@ def example():
 
     first = strategy.init(key, jnp.zeros(6), settings)
     return step, ((first, other.init(key, crowd, rosenbrock(crowd), others)), 1)
-
-
-TOLERANCE = 1e-3  # eigenvectors of close eigenvalues
