@@ -9,7 +9,7 @@ MYPY_VERSION := 2.4.1
 PYRIGHT_VERSION := 1.1.414
 INSTALL := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-interpreted test-null test-checked test-pythons test-machines test-targets coverage lint mypy types format same-bits calibrate bench clients random-programs random-exact random-transformations random-quality differential bench-numpy bench-overhead bench-batches bench-primitives accuracy attack compare-lax compare-libraries bench-random compare-random extents clean
+.PHONY: demo test test-interpreted test-null test-checked test-pythons test-machines test-targets coverage lint mypy types format same-bits calibrate bench clients random-programs random-sharded random-exact random-transformations random-quality differential bench-numpy bench-overhead bench-batches bench-primitives accuracy attack compare-lax compare-libraries bench-random compare-random extents clean
 
 demo: $(VENV)/.has-demo    # train a classifier on handwritten digits
 	$(BIN)/python examples/digits.py
@@ -72,6 +72,9 @@ bench: $(VENV)/.has-demo $(JAX_VENV)/.has-jax    # compiled programs beside JAX;
 
 random-programs: $(VENV)/.has-demo    # 2000 random programs: compiled = eager, the same bits on one thread and on two
 	$(BIN)/python benchmarks/random_programs.py
+
+random-sharded: $(VENV)/.has-demo    # 1000 random programs for one device of random meshes: sharded = unsharded, values and gradients
+	$(BIN)/python benchmarks/sharded_programs.py
 
 random-exact: $(VENV)/.has-demo    # 1000 random programs of exact operations over every dtype: compiled = eager, bit for bit
 	$(BIN)/python benchmarks/random_exact_programs.py

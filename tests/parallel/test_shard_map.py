@@ -8,6 +8,7 @@ import catena.numpy as jnp
 from catena import lax
 from catena.sharding import AxisType
 from catena.sharding import PartitionSpec as P
+from sharded_programs import differences
 
 AUTO = (AxisType.Auto,) * 2
 X = np.arange(8, dtype=np.float32)
@@ -330,3 +331,10 @@ def test_types_with_explicit_axes_are_what_in_specs_must_say():
     explicit = jax.make_mesh((2, 4), ("x", "y"))
     with pytest.raises(ValueError, match="jax.reshard"):
         jax.shard_map(lambda x: x, mesh=explicit, in_specs=P("x"), out_specs=P("x"))(X)
+
+
+@pytest.mark.parametrize("seed", [3, 10])
+def test_random_programs_are_those_on_whole_arrays(seed):
+    """A sample of ``make random-sharded``."""
+    for check_vma in (True, False):
+        assert not differences(seed, check_vma, compiled=True)

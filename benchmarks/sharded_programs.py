@@ -1,0 +1,38 @@
+"""Random programs for one device of a random mesh: sharded = unsharded, values and gradients.
+
+`python benchmarks/sharded_programs.py --count N --seed S` makes programs of `tests/helpers/sharded_programs.py`, with
+`check_vma` and without, every other one compiled, and lists those whose results differ from those of the same
+mathematics on whole arrays.
+"""
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "helpers"))
+os.environ.setdefault("CATENA_NUM_CPU_DEVICES", "8")
+
+from sharded_programs import differences  # noqa: E402
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--count", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    wrong = 0
+    for seed in range(options.seed, options.seed + options.count):
+        for check_vma in (True, False):
+            try:
+                found = differences(seed, check_vma, compiled=bool(seed % 2))
+            except Exception as error:  # noqa: BLE001  (whatever it is, it is listed, and the others are run)
+                found = [f"program {seed}, {check_vma=}: {type(error).__name__}: {error}"]
+            wrong += bool(found)
+            print(*found, sep="\n", end="\n" if found else "", flush=True)
+    print(f"{options.count} programs with check_vma and without: {wrong} differ")
+    return min(wrong, 1)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
