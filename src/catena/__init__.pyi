@@ -10,6 +10,7 @@ from catena import dtypes as dtypes
 from catena import errors as errors
 from catena import example_libraries as example_libraries
 from catena import experimental as experimental
+from catena import export as export
 from catena import ffi as ffi
 from catena import image as image
 from catena import interpreters as interpreters

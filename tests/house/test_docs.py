@@ -36,6 +36,7 @@ FILES = sorted(p.relative_to(SOURCES).as_posix() for p in SOURCES.rglob("*.py") 
         "checkify.md",
         "experimental.md",
         "extending.md",
+        "export.md",
         "nn.md",
     ],  # one a line
 )

@@ -30,6 +30,7 @@ ALLOWED = {
     ("api_util", "extend"): "it flattens functions that linear_util wraps",
     ("extend", "interpreters"): "primitives in it are given rules as users give them",
     ("ffi", "interpreters"): "a compilation rule that calls a C function",
+    ("export", "random"): "programs hold random keys",
     ("nn", "random"): "the initial values of parameters are drawn",
     ("scipy", "random"): "rotations are drawn, and samples of estimated densities",
     ("tree", "tree_util"): "the same functions under shorter names",

@@ -637,3 +637,8 @@ def test_no_warnings():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         random.normal(KEY), random.split(KEY), random.gamma(KEY, 0.01)
+
+
+def test_keys_that_a_jitted_function_closes_over():
+    keys = random.split(random.key(3), 2)
+    np.testing.assert_array_equal(random.key_data(jax.jit(lambda: keys)()), random.key_data(keys))

@@ -12,7 +12,7 @@ from catena.core.lazy import load
 # By module: names that JAX 0.10.2 has there. What is built meanwhile is found before anybody looks here.
 NAMES = {
     "catena": (
-        "auto_pcast distributed export lib make_array_from_callback "
+        "auto_pcast distributed lib make_array_from_callback "
         "make_array_from_process_local_data make_array_from_single_device_arrays memory "
         "remove_size_one_mesh_axis_from_type reshard"
     ),
@@ -31,7 +31,7 @@ NAMES = {
     "catena.interpreters.ad": "linearize",
 }
 MODULES = frozenset(
-    "catena.distributed catena.export catena.lib catena.experimental.mesh_utils "
+    "catena.distributed catena.lib catena.experimental.mesh_utils "
     "catena.experimental.multihost_utils catena.experimental.pjit catena.interpreters.pxla".split()
 )
 # Modules that are no part of the package, and what they are about.

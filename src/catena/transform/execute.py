@@ -27,6 +27,7 @@ from catena.core.placed import place, results_placement, retyped
 from catena.core.ref import core_of, is_reference
 from catena.core.stack import is_stack
 from catena.core.struct import ShapeDtypeStruct
+from catena.core.trace import leaf_value
 from catena.core.tree import tree_unflatten
 from catena.runtime import buffers, stacks
 from catena.transform.arguments import aliased
@@ -373,7 +374,7 @@ def classify_results(closed: ClosedJaxpr):
         elif v in arguments:
             results.append(("argument", arguments[v]))
         elif v in constants:
-            results.append(("constant", as_array(constants[v])))
+            results.append(("constant", leaf_value(constants[v])))
         elif v.aval.dtype == dtypes.float0:
             results.append(("constant", only_value(v.aval)))
         elif v in computed:
