@@ -76,6 +76,8 @@ def write_aval(aval) -> list:
     """The type of an array: dtype, shape, and whether it is weak."""
     if type(aval) is not ShapedArray:
         raise NotImplementedError(f"only arrays can be exported, not a value of type {aval.str_short()}")
+    if not aval.plain:
+        raise NotImplementedError(f"types that say how arrays are laid out over a mesh cannot be exported: {aval}")
     return [write_dtype(aval.dtype), list(aval.shape), aval.weak_type]
 
 
