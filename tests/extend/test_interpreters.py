@@ -560,3 +560,18 @@ def test_the_platform():
     backend.clear_backends()
     f(1.0), cached(), cached()
     assert traced == [1, 2, 1, 2] and backend.clear_in_memory_compilation_cache() is None
+
+
+def test_words_for_errors_and_parts_that_are_refused():
+    info = core.DebugInfo("jit", "f at file.py:3", ("x",), None)
+    assert info == ("jit", "f at file.py:3", ("x",), None)
+    assert info.set_result_paths({"a": 1, "b": [2, 3]}).result_paths == (
+        "result['a']",
+        "result['b'][0]",
+        "result['b'][1]",
+    )
+    with pytest.raises(NotImplementedError, match="is_high must be False"):
+        core.Jaxpr([], [], [], [], is_high=True)
+    with pytest.raises(NotImplementedError, match="must be None"):
+        core.Var(jax.typeof(1.0), 1)
+    assert core.primitives.threefry2x32_p is random.threefry2x32_p

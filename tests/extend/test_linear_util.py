@@ -75,7 +75,7 @@ def test_words_for_errors():
     assert info.func_name.endswith("f") and info.func_filename == __file__ and info.func_lineno > 0
     assert info.safe_arg_names(3) == (None,) * 3 and info.with_unknown_names().arg_names is None
     assert info.filter_arg_names([True, False, False, True]) == ("x", "z[1]")
-    assert info.set_result_paths(["a"]).safe_result_paths(1) == ("a",)
+    assert info.set_result_paths([1.0]).safe_result_paths(1) == ("result[0]",)
 
 
 def test_positions():

@@ -20,7 +20,9 @@ class Var:
     __slots__ = ("aval",)
     initial_qdd = final_qdd = None  # no type changes while the program runs
 
-    def __init__(self, aval):
+    def __init__(self, aval, initial_qdd=None, final_qdd=None):
+        if initial_qdd is not None or final_qdd is not None:
+            raise NotImplementedError("no type changes while a program runs: initial_qdd and final_qdd must be None")
         self.aval = aval
 
     def pretty_print(self, context, *, print_dtype: bool = True) -> str:
@@ -91,7 +93,9 @@ class Jaxpr:
     effects: frozenset
     debug_info: Any  # a `staging.DebugInfo`, or None
 
-    def __init__(self, constvars, invars, outvars, eqns, effects=None, debug_info=None):
+    def __init__(self, constvars, invars, outvars, eqns, effects=None, debug_info=None, is_high: bool = False):
+        if is_high:
+            raise NotImplementedError("there are no objects of the user's own type in jaxprs: is_high must be False")
         eqns = list(eqns)
         _put(self, "constvars", list(constvars))
         _put(self, "invars", list(invars))

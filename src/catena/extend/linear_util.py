@@ -103,11 +103,9 @@ class WrappedFun:
             if own is not None:
                 own.store(other.val)
 
-    def replace_debug_info(self, debug_info) -> WrappedFun:
+    def replace_debug_info(self, dbg) -> WrappedFun:
         """The same function with other words for errors."""
-        return WrappedFun(
-            self.f, self.f_transformed, self.transforms, self.stores, self.params, self.in_type, debug_info
-        )
+        return WrappedFun(self.f, self.f_transformed, self.transforms, self.stores, self.params, self.in_type, dbg)
 
     def with_unknown_names(self) -> WrappedFun:
         """The same function, nothing said of the names of its arguments."""

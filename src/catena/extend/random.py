@@ -6,25 +6,18 @@ import itertools
 from collections.abc import Callable, Hashable
 from typing import Any
 
-from numpy import broadcast_shapes as _broadcast_shapes
-
 from catena import numpy as _jnp
 from catena import random as _random
 from catena.core.array import Array
-from catena.core.aval import ShapedArray as _ShapedArray
 from catena.core.namespace import shown as _shown
-from catena.core.primitive import Operation as _Primitive
 from catena.core.traceback import open_door as _open_door
 from catena.core.unbuilt import absent as _absent
-from catena.interpreters import batching as _batching
-from catena.interpreters import mlir as _mlir
-from catena.lax.ciphers import threefry_2x32 as _cipher
+from catena.extend.core.threefry import threefry2x32_p as threefry2x32_p
 from catena.numpy.boundary import as_array_argument
 from catena.random.generator import find_generator as _find
 from catena.random.generator import generators as _generators
 from catena.random.generator import register_generator as _register
 from catena.random.primitives import random_seed_p
-from catena.transform.jit import jit as _jit
 
 threefry_prng_impl = _find("threefry2x32")
 rbg_prng_impl = _find("rbg")
@@ -111,27 +104,6 @@ def random_seed(seeds: Any, impl: Hashable) -> Array:
 
 
 _open_door(globals(), "catena.extend.random")
-
-
-def _apply_threefry(k1, k2, x1, x2) -> list:
-    _threefry_types(k1.aval, k2.aval, x1.aval, x2.aval)
-    k1, k2, x1, x2 = _jnp.broadcast_arrays(k1, k2, x1, x2)
-    return _cipher([k1, k2], [x1, x2])
-
-
-def _threefry_types(*avals) -> list:
-    if any(a.dtype != "uint32" for a in avals):
-        shown = ", ".join(a.str_short() for a in avals)
-        raise TypeError(f"threefry2x32 takes four uint32 arrays, the words of a key and of a counter, got {shown}")
-    return [_ShapedArray(_broadcast_shapes(*(a.shape for a in avals)), "uint32")] * 2
-
-
-threefry2x32_p = _Primitive("threefry2x32")  # two words of a key, two of counters: two words of bits
-threefry2x32_p.multiple_results = True
-threefry2x32_p.def_abstract_eval(_threefry_types)
-threefry2x32_p.def_impl(_jit(_apply_threefry))
-_batching.defbroadcasting(threefry2x32_p)
-_mlir.register_lowering(threefry2x32_p, _mlir.lower_fun(_apply_threefry))
 
 
 def threefry_2x32(keypair: Any, count: Any) -> Array:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
+
+from catena.core.tree import tree_flatten_with_path
+from catena.core.tree_keys import keystr
 
 
-@dataclass(frozen=True)
-class DebugInfo:
+class DebugInfo(NamedTuple):
     """What errors say of a function that is traced.
 
     ``traced_for`` is the transformation, ``func_src_info`` the function's name and place, ``arg_names`` the names of
@@ -39,20 +40,20 @@ class DebugInfo:
     def replace_func_name(self, name: str) -> DebugInfo:
         """The same for another name."""
         _, at, place = self.func_src_info.partition(" at ")
-        return replace(self, func_src_info=name + at + place)
+        return self._replace(func_src_info=name + at + place)
 
     def with_unknown_names(self) -> DebugInfo:
         """The same, nothing said of arguments and results."""
-        return replace(self, arg_names=None, result_paths=None)
+        return self._replace(arg_names=None, result_paths=None)
 
-    def set_result_paths(self, result_paths) -> DebugInfo:
-        """The same with the names of the results."""
-        return replace(self, result_paths=tuple(result_paths))
+    def set_result_paths(self, ans) -> DebugInfo:
+        """The same with the names of the leaves of a result: ``result[0]``, ``result['a']``."""
+        return self._replace(result_paths=tuple(f"result{keystr(path)}" for path, _ in tree_flatten_with_path(ans)[0]))
 
     def resolve_result_paths(self) -> DebugInfo:
         """The same, with names instead of a function that returns them."""
         paths = self.result_paths
-        return replace(self, result_paths=tuple(paths())) if callable(paths) else self
+        return self._replace(result_paths=tuple(paths())) if callable(paths) else self
 
     def safe_arg_names(self, expected_count: int) -> tuple:
         """The names of so many arrays, or as many times None."""

@@ -5,6 +5,7 @@ from catena.core.structural import get_p as get_p
 from catena.core.structural import swap_p as swap_p
 from catena.extend.core.primitive import call_p as call_p
 from catena.extend.core.primitive import closed_call_p as closed_call_p
+from catena.extend.core.threefry import threefry2x32_p as threefry2x32_p
 from catena.lax import abs_p as abs_p
 from catena.lax import acos_p as acos_p
 from catena.lax import acosh_p as acosh_p
