@@ -76,7 +76,7 @@ from catena.core.device import process_index as process_index
 from catena.core.device import process_indices as process_indices
 from catena.core.dtypes import float0 as float0
 from catena.core.mesh import make_mesh as make_mesh
-from catena.core.mesh import set_mesh as set_mesh
+from catena.core.set_mesh import set_mesh as set_mesh
 from catena.core.named_sharding import NamedSharding as NamedSharding
 from catena.core.partition_spec import P as P
 from catena.core.ref import Ref as Ref

@@ -7,10 +7,10 @@ from catena.core.mesh import AxisType as AxisType
 from catena.core.mesh import Mesh as Mesh
 from catena.core.mesh import get_abstract_mesh as get_abstract_mesh
 from catena.core.mesh import get_mesh as get_mesh
-from catena.core.mesh import set_mesh as set_mesh
 from catena.core.mesh import use_abstract_mesh as use_abstract_mesh
 from catena.core.named_sharding import NamedSharding as NamedSharding
 from catena.core.partition_spec import PartitionSpec as PartitionSpec
+from catena.core.set_mesh import set_mesh as set_mesh
 from catena.core.sharding import Sharding as Sharding
 from catena.core.sharding import SingleDeviceSharding as SingleDeviceSharding
 from catena.core.sharding import make_single_device_sharding as make_single_device_sharding

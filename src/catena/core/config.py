@@ -356,7 +356,9 @@ def refresh_global() -> None:
 def refresh_derived() -> None:
     """Recompute what this thread derives from its overrides."""
     own = vars(context)
-    if "default_device" in own:
+    if "mesh_placement" in own:
+        context.default_placement = own["mesh_placement"]
+    elif "default_device" in own:
         context.default_placement = default_placement(context.default_device)
     else:
         own.pop("default_placement", None)

@@ -15,7 +15,7 @@ from catena.core.context import context
 from catena.core.errors import UnexpectedTracerError
 from catena.core.factors import AS_CALLED, rule_of, split_results
 from catena.core.manual_axes import ManualAxisType
-from catena.core.placed import place, results_placement
+from catena.core.placed import place, place_result, results_placement, unplaced
 from catena.core.ref import use_of_reference
 from catena.core.source import user_source
 
@@ -160,7 +160,7 @@ def evaluate(primitive, args, params):
     if context.debug_checks:
         out = evaluate_checked(primitive, values, params, out_aval)
         if context.default_placement is not None:
-            return placed_results(primitive, typed_results(primitive, out, out_aval), context.default_placement)
+            return placed_results(primitive, typed_results(primitive, out, out_aval), context.default_placement, args)
     else:
         out = quiet.run(primitive.evaluate, *values, **params)
     if primitive.multiple_results:
@@ -184,19 +184,23 @@ def evaluate_arrays(primitive, args, params):
     if primitive.places_results:
         return out
     placement = results_placement(primitive.name, args)
-    return out if placement is None else placed_results(primitive, out, placement)
+    return out if placement is None else placed_results(primitive, out, placement, args)
 
 
 def evaluate_placed(primitive, args, params):
     """Apply a primitive to arrays some of which were put on devices."""
     placement = results_placement(primitive.name, args)
-    out = evaluate(primitive, [place(x, None) if isinstance(x, Array) else x for x in args], params)
-    return placed_results(primitive, out, placement)
+    out = evaluate(primitive, [unplaced(x) if isinstance(x, Array) else x for x in args], params)
+    return placed_results(primitive, out, placement, args)
 
 
-def placed_results(primitive, out, placement):
+def placed_results(primitive, out, placement, args):
     """Results on the devices that they belong to."""
-    return [place(x, placement) for x in out] if primitive.multiple_results else place(out, placement)
+    if placement is None or placement.layout is None:
+        return [place(x, placement) for x in out] if primitive.multiple_results else place(out, placement)
+    if primitive.multiple_results:
+        return [place_result(x, placement, args) for x in out]
+    return place_result(out, placement, args)
 
 
 def evaluated_by(rule, values, params: dict, out_aval, multiple_results: bool):

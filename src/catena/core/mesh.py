@@ -430,37 +430,6 @@ def hold(**parts) -> None:
     refresh_derived()
 
 
-class set_mesh:  # noqa: N801  (a context manager, used like a function)
-    """Put a mesh in force in this thread: at once, and in a ``with`` block until its end.
-
-    Arguments:
-      mesh: the mesh, or ``None`` for none.
-    Raises:
-      ValueError: it is no Mesh, or a function is being traced.
-
-    >>> import catena as jax
-    >>> with jax.set_mesh(jax.make_mesh((1,), ("data",))):
-    ...     jax.sharding.get_abstract_mesh().axis_names
-    ('data',)
-    """
-
-    __slots__ = ("prev_mesh", "prev_abstract_mesh")
-
-    def __init__(self, mesh: Mesh | None):
-        if mesh is not None and not isinstance(mesh, Mesh):
-            raise ValueError(f"set_mesh takes a jax.sharding.Mesh or None, got {mesh!r}")
-        if context.trace is not None:
-            raise ValueError("set_mesh is for outside of jit and other transformations; a function is being traced")
-        self.prev_mesh, self.prev_abstract_mesh = concrete_mesh(), get_abstract_mesh()
-        hold(mesh=mesh, abstract_mesh=None if mesh is None else mesh.abstract_mesh)
-
-    def __enter__(self):
-        return None
-
-    def __exit__(self, exc_type, exc_value, traceback):
-        hold(mesh=self.prev_mesh, abstract_mesh=self.prev_abstract_mesh)
-
-
 class use_abstract_mesh:  # noqa: N801
     """Put an abstract mesh in force in this thread within a ``with`` block.
 
@@ -521,8 +490,3 @@ def get_abstract_mesh() -> AbstractMesh:
     AbstractMesh((), axis_types=())
     """
     return context.abstract_mesh or EMPTY_ABSTRACT
-
-
-def named_mesh() -> Mesh | AbstractMesh | None:
-    """The mesh that a bare PartitionSpec refers to: that of ``set_mesh``, or of the older ``with mesh:``."""
-    return context.mesh or context.physical_mesh or context.abstract_mesh

@@ -96,6 +96,21 @@ class NamedSharding(Sharding):
                 f"shape {tuple(aval_shape)}{'; for scalars the PartitionSpec is P()' if not aval_shape else ''}"
             )
 
+    def whole(self, ndim: int) -> NamedSharding:
+        """The layout of arrays of which each of the devices has a copy."""
+        return self.update(spec=PartitionSpec(*(None,) * ndim if self.mesh.explicit_axes else ()))
+
+    def as_typed(self, aval) -> NamedSharding:
+        """This layout, with what the type of an array says of Explicit axes in place of what it says itself."""
+        if aval.said_sharding is None:
+            return self
+        said, spec = aval.said_sharding.spec, (*self.spec, *(None,) * aval.ndim)
+        automatic = set(self.mesh.auto_axes)
+        entries = [
+            (*names_of(e), *(n for n in names_of(own) if n in automatic)) for e, own in zip(said, spec, strict=False)
+        ]
+        return self.update(spec=said.update(partitions=entries))
+
     def with_memory_kind(self, kind: str) -> NamedSharding:
         """The same layout in another of the devices' memories."""
         return NamedSharding(self.mesh, self.spec, kind)

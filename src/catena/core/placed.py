@@ -6,6 +6,7 @@ array keeps the operations on it on its devices; an uncommitted one only says wh
 """
 
 import functools
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,7 +30,16 @@ class PlacedType(NamedTuple):
 
 @functools.lru_cache(4096)
 def placed_type(aval, placement: Placement) -> PlacedType:
+    """The type of an array at ``placement``: along Explicit axes of a mesh, its layout belongs to it."""
+    if placement.layout is not None or not aval.plain:
+        aval = aval.update(sharding=said_sharding(placement.layout))
     return PlacedType(aval, placement)
+
+
+def said_sharding(layout):
+    """What a layout says of the types of arrays: the part over Explicit axes of its mesh, if there are any."""
+    mesh = getattr(layout, "mesh", None)
+    return layout.update(mesh=mesh.abstract_mesh, memory_kind=None) if mesh is not None and mesh.explicit_axes else None
 
 
 class PlacedArray(Array):
@@ -92,7 +102,9 @@ def placed_array(value: np.ndarray, aval, placement: Placement) -> PlacedArray:
 
 
 def place(x, placement: Placement | None):
-    """The array ``x`` at ``placement``; at ``None``, where nobody put it. It shares its memory with ``x``."""
+    """The array ``x`` at ``placement``; at ``None``, where nobody put it. It shares its memory with ``x``, and has its
+    type, but for what ``placement`` says of it.
+    """
     if type(x) is Token or placement is None and (type(x) is Array or type(x) is ExtendedArray):
         return x
     value, aval = x._value, x.aval
@@ -100,13 +112,15 @@ def place(x, placement: Placement | None):
         array: Any = _new(ExtendedArray if placement is None else PlacedKeys)
         array._value, array._weak, array._aval = value, x._weak, aval
         if placement is not None:
-            array._placement = placement.of_result(value.shape)
+            array._placement = placement
         if hasattr(x, "used"):
             array.used = x.used
         return array
     if type(value) is Deleted:
         return x
-    return make_plain(value, aval) if placement is None else placed_array(value, aval, placement.of_result(value.shape))
+    if placement is None:
+        return make_plain(value, aval if aval.plain else aval.update(sharding=None))
+    return placed_array(value, aval, placement)
 
 
 def retyped(x: Array, aval) -> Array:
@@ -128,23 +142,27 @@ def results_placement(operation: str, args, names=None) -> Placement | None:
             if found is None:
                 found, first = own, i
             elif own.devices != found.devices:
-                names = NAMES_OF_TWO if names is None and len(args) == 2 else names
-                there = described(args[first], first, operation, names)
+                there = described(args, first, operation, names)
                 raise ValueError(
                     f"Received incompatible devices for jitted computation. Got {there} and "
-                    f"{described(x, i, operation, names)}. Put them on one device by catena.device_put."
+                    f"{described(args, i, operation, names)}. Put them on the same devices by catena.device_put."
                 )
-            elif found.axis is None:
-                found = own
-    return context.default_placement if found is None else found
+    own = context.default_placement
+    if found is None:
+        return own
+    if own is not None and own.committed and own.devices != found.devices:
+        there = described(args, first, operation, names)
+        raise ValueError(
+            f"Received incompatible devices for jitted computation. Got {there} and the mesh in force with "
+            f"{where(own.devices)}. Put the argument on the mesh by catena.device_put."
+        )
+    return found
 
 
-NAMES_OF_TWO = ("x", "y")
-
-
-def described(x, i: int, operation: str, names) -> str:
+def described(args, i: int, operation: str, names) -> str:
     """An argument and where it is, for the error."""
-    name = names[i] if names is not None else f"args[{i}]"
+    names = ("x", "y") if names is None and len(args) == 2 else names
+    name, x = names[i] if names is not None else f"args[{i}]", args[i]
     return f"argument {name} of {operation} with shape {x.aval.str_short()} and with {where(x._placement.devices)}"
 
 
@@ -155,4 +173,29 @@ def where(devices) -> str:
 
 def follow(x, operation: str, args):
     """The array ``x``, computed from ``args`` past the primitives, where such a result belongs."""
-    return place(x, results_placement(operation, args))
+    return place_result(x, results_placement(operation, args), args)
+
+
+def place_result(x, placement: Placement | None, args):
+    """A result of ``args`` at ``placement``, for which no rule says how it lies on several devices: as that argument of
+    its shape which is split most, else whole on each.
+    """
+    if placement is None or placement.layout is None or type(x) is Token or layout_of(x) is not None:
+        return place(x, placement) if layout_of(x) is None else x
+    shape = x.shape
+    alike = [own for a in args if (own := layout_of(a)) is not None and a.shape == shape]
+    layout = placement.layout.whole(len(shape))
+    if alike and x.aval.plain:
+        layout = min(alike, key=lambda own: math.prod(own.shard_shape(shape)))
+    return place(x, placement._replace(layout=layout.as_typed(x.aval)))
+
+
+def layout_of(x):
+    """How a committed array lies on several devices; ``None`` for others."""
+    placement = x._placement if type(x) is PlacedArray or type(x) is PlacedKeys else None
+    return placement.layout if placement is not None and placement.committed else None
+
+
+def unplaced(x: Array) -> Array:
+    """The array ``x``, with its type, as one that nobody put anywhere: what is evaluated on."""
+    return place(x, None) if x.aval.extended or x.aval.plain else make_plain(live(x), x.aval)

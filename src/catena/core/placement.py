@@ -1,21 +1,16 @@
-"""The word for where an array is: the devices, and who chose them."""
+"""The word for where an array is: the devices, who chose them, and how it is laid out over several."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class Placement(NamedTuple):
-    """The devices that hold an array: each a copy, or each its slice along ``axis``. ``committed`` says whether the
-    user chose them, so that results stay there too.
+    """The devices that hold an array, in order. ``committed`` says whether the user chose them, so that results stay
+    there too; ``layout`` is the Sharding, or ``None`` where the whole array is in the own memory of one device.
     """
 
     devices: tuple
     committed: bool = True
-    axis: int | None = None
-
-    def of_result(self, shape: tuple) -> "Placement":
-        """Where a result of this shape is: it keeps the sliced axis if there is one slice for each device."""
-        fits = self.axis is not None and self.axis < len(shape) and shape[self.axis] == len(self.devices)
-        return self if self.axis is None or fits else self._replace(axis=None)
+    layout: Any = None
 
 
 def default_placement(device) -> Placement | None:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from catena.core.device import Device, Memory
+from catena.core.device import Device
 from catena.core.placement import Placement
 
 
@@ -124,6 +124,14 @@ class Sharding:
         """The axes of the mesh along which devices hold summands of the array."""
         return frozenset()
 
+    def as_typed(self, aval) -> Sharding:
+        """This layout, as the type of an array wants it: only layouts over meshes have such types."""
+        return self
+
+    def whole(self, ndim: int) -> Sharding:
+        """The layout of arrays of which each of the devices has a copy."""
+        raise TypeError(f"{type(self).__name__} says nothing of copies: it must be a subclass that does")
+
     def with_memory_kind(self, kind: str) -> Sharding:
         """The same layout in another of the devices' memories."""
         raise TypeError(f"{type(self).__name__} has one kind of memory")
@@ -152,6 +160,10 @@ class SingleDeviceSharding(Sharding):
     @property
     def _device_assignment(self) -> tuple:
         return (self.device,)
+
+    def whole(self, ndim: int) -> SingleDeviceSharding:
+        """The layout of arrays of which each of the devices has a copy: the same."""
+        return self
 
     def with_memory_kind(self, kind: str) -> SingleDeviceSharding:
         """The same device with another of its memories."""
@@ -191,48 +203,16 @@ def make_single_device_sharding(device, *, memory_kind=None) -> SingleDeviceShar
     return SingleDeviceSharding(device, memory_kind=memory_kind)
 
 
-class DeviceSlices(Sharding):
-    """An array on several devices, as ``pmap`` gives it: each has its slice along ``axis``, or all of it."""
-
-    __slots__ = ("devices", "axis")
-
-    def __init__(self, devices: tuple, axis: int | None):
-        self.devices, self.axis = devices, axis
-
-    memory_kind = "device"
-
-    @property
-    def _device_assignment(self) -> tuple:
-        return self.devices
-
-    @property
-    def is_fully_replicated(self) -> bool:
-        """Whether every device has all of the array."""
-        return self.axis is None
-
-    def _tiles(self, ndim: int) -> Tiles:
-        counts, places = super()._tiles(ndim)
-        if self.axis is not None:
-            places[:, self.axis] = range(len(self.devices))
-            counts = (*counts[: self.axis], len(self.devices), *counts[self.axis + 1 :])
-        return Tiles(counts, places)
-
-    def __eq__(self, other):
-        return type(other) is DeviceSlices and (self.devices, self.axis) == (other.devices, other.axis)
-
-    def __hash__(self):
-        return hash((self.devices, self.axis))
-
-    def __reduce__(self):
-        return DeviceSlices, (self.devices, self.axis)
-
-    def __repr__(self):
-        return f"DeviceSlices(devices={list(self.devices)}, axis={self.axis})"
+def sharding_of(placement: Placement) -> Sharding:
+    """How an array that is placed so lies on its devices."""
+    return SingleDeviceSharding(placement.devices[0]) if placement.layout is None else placement.layout
 
 
-def sharding_of(devices: tuple, axis: int | None) -> Sharding:
-    """The sharding of an array on these devices."""
-    return SingleDeviceSharding(devices[0]) if len(devices) == 1 else DeviceSlices(devices, axis)
+def placement_of(sharding: Sharding, committed: bool = True) -> Placement:
+    """The placement that a layout describes."""
+    if type(sharding) is SingleDeviceSharding and sharding.memory_kind == "device":
+        return Placement((sharding.device,), committed)
+    return Placement(sharding._device_assignment, committed, sharding)
 
 
 class Shard(NamedTuple):
@@ -245,24 +225,3 @@ class Shard(NamedTuple):
 
     def __repr__(self):
         return f"Shard(device={self.device!r}, index={self.index}, replica_id={self.replica_id}, data={self.data})"
-
-
-def whole(shape: tuple) -> tuple:
-    """The index of all of an array."""
-    return tuple(slice(None) for _ in shape)
-
-
-def target_placement(target) -> Placement | None:
-    """The place that ``target`` names: a device, a sharding, a memory of a device, or ``None``."""
-    if target is None:
-        return None
-    if isinstance(target, Device):
-        return Placement((target,))
-    if isinstance(target, (SingleDeviceSharding, Memory)):
-        return Placement((target.device,))
-    if isinstance(target, DeviceSlices):
-        return Placement(target.devices, True, target.axis)
-    raise ValueError(
-        "`jax.device_put` only accepts `None`, `jax.sharding.Sharding`, `jax.Device`, `Format`, `jax.memory.Space` or "
-        f"a pytree of these values. Received invalid value: {target}"
-    )

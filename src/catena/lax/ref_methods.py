@@ -10,7 +10,7 @@ from catena.core.array import Array, make_array, typed_array
 from catena.core.context import context
 from catena.core.device import devices
 from catena.core.ref import Cell, Ref
-from catena.core.sharding import Sharding, sharding_of
+from catena.core.sharding import Sharding, SingleDeviceSharding
 from catena.lax.ref_index import Permute, Reshape
 from catena.lax.ref_views import RefIndexer, RefView
 from catena.lax.refs import addupdate, get, memory_of, set, swap  # noqa: A004
@@ -53,7 +53,7 @@ def unsafe_buffer_pointer(self: Ref) -> int:
 
 def sharding(self: Ref) -> Sharding:
     """Where the memory is: on the first device."""
-    return sharding_of((devices()[0],), None)
+    return SingleDeviceSharding(devices()[0])
 
 
 def extended(self, step) -> RefView:

@@ -17,7 +17,7 @@ from catena.core.array import Array, live, make_array
 from catena.core.context import context
 from catena.core.device import Device, devices_of
 from catena.core.placed import PlacedArray, place
-from catena.core.sharding import target_placement
+from catena.core.targets import check_layout, target_placement
 from catena.core.trace import Tracer
 from catena.core.traceback import api_boundary, is_boundary, shorten
 from catena.numpy import (
@@ -441,7 +441,9 @@ def to_device(self, device: Any, *, stream: None = None) -> Array:
     """
     if stream is not None:
         raise NotImplementedError("stream argument of array.to_device()")
-    return self if device is None else place(self, target_placement(device))
+    placement = target_placement(device)
+    check_layout(placement, self.shape)
+    return self if placement is None else place(self, placement)
 
 
 # ----------------------------------------------------------------------------------------------------

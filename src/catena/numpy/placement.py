@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from catena.core.array import Array
+from catena.core.array import Array, live, typed_array
 from catena.core.context import context
 from catena.core.device import Device, devices_of
-from catena.core.placed import place, results_placement, where
+from catena.core.placed import follow, place, where
 from catena.core.placement import Placement
-from catena.core.sharding import Shard, Sharding, sharding_of, target_placement
+from catena.core.sharding import Shard, Sharding, SingleDeviceSharding, sharding_of
+from catena.core.targets import check_layout, target_placement
 from catena.core.trace import Tracer
 
 
@@ -24,8 +23,9 @@ def placed(x, device=None, sharding=None, like=None):
     if target is None:
         if context.default_placement is None and (like is None or type(like) is Array) or type(x) is not Array:
             return x
-        return place(x, results_placement("full_like", (like,)))
+        return follow(x, "full_like", (like,))
     chosen = target_placement(target)
+    check_layout(chosen, x.shape)
     if isinstance(x, Tracer):
         return x
     own = x._placement
@@ -44,7 +44,7 @@ def placed(x, device=None, sharding=None, like=None):
 def sharding(x: Array) -> Sharding:
     """Where an array is."""
     placement = x._placement
-    return sharding_of(devices_of(x), None if placement is None else placement.axis)
+    return SingleDeviceSharding(devices_of(x)[0]) if placement is None else sharding_of(placement)
 
 
 def device(x: Array) -> Device | Sharding:
@@ -64,9 +64,17 @@ def shards(x: Array) -> list[Shard]:
     if len(devices) == 1:
         [(only, index)] = sharding(x).devices_indices_map(x.shape).items()
         return [Shard(only, index, 0, x)]
-    layout: Any = sharding(x)
-    rest = place(x, None)
-    return [
-        Shard(d, index, i if layout.is_fully_replicated else 0, place(rest[index], Placement((d,))))
-        for i, (d, index) in enumerate(layout.devices_indices_map(x.shape).items())
-    ]
+    parts: dict = {}
+    found = []
+    for device, index in sharding(x).devices_indices_map(x.shape).items():
+        replica = parts[str(index)] = parts.get(str(index), -1) + 1
+        found.append(Shard(device, index, replica, place(part(x, index), Placement((device,)))))
+    return found
+
+
+def part(x: Array, index: tuple) -> Array:
+    """What stands at an index of slices: a view."""
+    if x.aval.extended:
+        return place(x, None)[index]
+    value = live(x)[index]
+    return typed_array(value, x.aval.update(shape=value.shape, sharding=None))

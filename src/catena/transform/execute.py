@@ -23,7 +23,7 @@ from catena.core.errors import DeletedArgumentError, JaxRuntimeError
 from catena.core.evaluate import check_may_run, check_results, concrete
 from catena.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
 from catena.core.lazy import LazyModule, has_compiler
-from catena.core.placed import place, results_placement, retyped
+from catena.core.placed import place_result, results_placement, retyped
 from catena.core.ref import core_of, is_reference
 from catena.core.stack import is_stack
 from catena.core.struct import ShapeDtypeStruct
@@ -118,7 +118,7 @@ class Program:
         finally:
             for i in self.donated:
                 arrays[i].delete()
-        return outs if placement is None else [place(x, placement) for x in outs]
+        return outs if placement is None else [place_result(x, placement, arrays) for x in outs]
 
     def holders(self, i: int) -> int:
         """How many hold a value that the program is given, beside the list of them: its Array."""

@@ -13,7 +13,7 @@ from catena.core.errors import how_to_register
 from catena.core.evaluate import abstract_cache
 from catena.core.placed import place
 from catena.core.placement import Placement
-from catena.core.sharding import target_placement
+from catena.core.targets import check_layout, target_placement
 from catena.core.token import Token
 from catena.core.trace import Tracer
 from catena.core.tree import tree_flatten, tree_map, tree_unflatten
@@ -71,6 +71,7 @@ def put(x, placement: Placement | None, may_alias):
         return x
     if placement is None:
         placement = array._placement if array is x else context.default_placement
+    check_layout(placement, array.shape)
     value = live(array).copy() if array is x and may_alias is False else live(array)
     return place(typed_array(value, array.aval), placement)
 

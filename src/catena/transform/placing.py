@@ -4,9 +4,11 @@ from typing import NamedTuple
 
 from catena.core.array import Array, as_array
 from catena.core.device import Device, check_backend, devices
-from catena.core.placed import place, results_placement, where
+from catena.core.partition_spec import PartitionSpec
+from catena.core.placed import place, place_result, results_placement, where
 from catena.core.placement import Placement
-from catena.core.sharding import Sharding, target_placement
+from catena.core.sharding import Sharding, placement_of, sharding_of
+from catena.core.targets import check_layout, of_mesh_in_force, target_placement
 from catena.core.tree import tree_flatten, tree_unflatten
 from catena.core.tree_errors import broadcast_prefix, flatten_axes
 
@@ -22,9 +24,15 @@ class Placing(NamedTuple):
 
     @property
     def device(self) -> Placement | None:
-        """The one place where the program runs, if the user asked for one."""
+        """The place where the program runs, if the user asked for one, for what is whole there."""
         if self.strip:
             return None
+        chosen = self.chosen
+        return chosen if chosen is None or chosen.layout is None else chosen._replace(layout=chosen.layout.whole(0))
+
+    @property
+    def chosen(self) -> Placement | None:
+        """One of the places that the user asked for."""
         return next((p for p in (*self.results, *self.arguments) if p is not None), None)
 
     def put(self, leaves) -> list:
@@ -32,7 +40,7 @@ class Placing(NamedTuple):
         arrays = [x if isinstance(x, Array) else as_array(x) for x in leaves]
         if self.strip:
             return [place(x, None) for x in arrays]
-        put = [x if p is None else place(place(x, None), p) for x, p in zip(arrays, self.arguments, strict=True)]
+        put = [x if p is None else put_argument(x, p) for x, p in zip(arrays, self.arguments, strict=True)]
         self.check(put)
         return put
 
@@ -47,8 +55,12 @@ class Placing(NamedTuple):
             )
 
     def place(self, outs) -> list:
-        """The results on their devices."""
-        return [x if p is None else place(place(x, None), p) for x, p in zip(outs, self.results, strict=True)]
+        """The results on their devices: those for which the user asked for nothing, on those of the others."""
+        chosen = self.chosen
+        return [
+            place(x, p) if p is not None else place_result(x, chosen, ()) if x._placement is None else x
+            for x, p in zip(outs, self.results, strict=True)
+        ]
 
     def run(self, program, donated, leaves, out_avals) -> list:
         """Run a program between the two."""
@@ -58,6 +70,24 @@ class Placing(NamedTuple):
             if given and moved.is_deleted():
                 x.delete()
         return outs
+
+
+def put_argument(x: Array, asked: Placement) -> Array:
+    """An argument where ``in_shardings`` wants it.
+
+    Raises:
+      ValueError: it is committed to another layout, or its shape does not fit this one.
+    """
+    check_layout(asked, x.shape)
+    own = x._placement
+    if own is not None and own.committed and (own.layout is not None or asked.layout is not None):
+        given, wanted = sharding_of(own), sharding_of(asked)
+        if not given.is_equivalent_to(wanted, x.ndim):
+            raise ValueError(
+                f"in_shardings asks for {wanted}, and the argument, of type {x.aval.str_short()}, is committed to "
+                f"{given}. Move it by catena.device_put, or leave in_shardings away."
+            )
+    return place(x, asked)
 
 
 class Places(NamedTuple):
@@ -76,9 +106,18 @@ class Places(NamedTuple):
         if self.out_shardings is not None:
             tree, asked = self.out_shardings
             numbers = flatten_axes("jit out_shardings", out_tree, tree_unflatten(tree, range(len(asked))))
-            results = [asked[i] for i in numbers]
-        chosen = next((p for p in results if p is not None), None)  # one program runs on one device
-        return Placing(self.arguments(in_tree), (chosen,) * count[1])
+            results = [placement_asked(asked[i], "out_shardings") for i in numbers]
+        chosen = next((p for p in results if p is not None), None)
+        for placement, aval in zip(results, closed.out_avals, strict=True):
+            check_layout(placement, aval.shape)
+            if placement is not None and placement.devices != chosen.devices and placement.layout is not None:
+                raise ValueError(
+                    "Received incompatible devices for jitted computation. Got output shardings with "
+                    f"{where(chosen.devices)} and with {where(placement.devices)}."
+                )
+        if chosen is not None and chosen.layout is None:  # one program runs on one device
+            results = [chosen] * count[1]
+        return Placing(self.arguments(in_tree), tuple(results))
 
     def arguments(self, in_tree) -> tuple:
         if self.in_shardings is None:
@@ -95,7 +134,7 @@ class Places(NamedTuple):
                     f"of length {len(prefix)} for an args tuple of length {len(args)}"
                 )
             prefix = tuple(prefix)
-        return tuple(asked[i] for i in broadcast_prefix(prefix, args))
+        return tuple(placement_asked(asked[i], "in_shardings") for i in broadcast_prefix(prefix, args))
 
 
 def asked_places(in_shardings, out_shardings, device, backend) -> Places | None:
@@ -120,11 +159,18 @@ def asked_places(in_shardings, out_shardings, device, backend) -> Places | None:
 
 
 def places(name: str, shardings) -> tuple | None:
-    """A tree of shardings as its tree and the places that they name."""
+    """A tree of shardings as its tree and the places that they name; of PartitionSpecs, themselves."""
     if shardings is None:
         return None
     leaves, tree = tree_flatten(shardings, is_leaf=lambda x: x is None)
     for leaf in leaves:
-        if leaf is not None and not isinstance(leaf, (Device, Sharding)):
+        if leaf is not None and not isinstance(leaf, (Device, Sharding, PartitionSpec)):
             raise TypeError(f"the leaves of {name} must be shardings, devices or None, got {leaf!r}")
-    return tree, tuple(target_placement(leaf) for leaf in leaves)
+    return tree, tuple(leaf if isinstance(leaf, PartitionSpec) else target_placement(leaf) for leaf in leaves)
+
+
+def placement_asked(asked, name: str) -> Placement | None:
+    """A place, where it is one; a PartitionSpec, for which the mesh in force counts, when the function is traced."""
+    if isinstance(asked, PartitionSpec):
+        return placement_of(of_mesh_in_force(asked, RuntimeError, f"in {name} of jit"))
+    return asked

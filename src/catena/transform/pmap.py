@@ -13,8 +13,11 @@ from catena.core.context import extend_axis_env
 from catena.core.device import Device, check_backend
 from catena.core.device import devices as all_devices
 from catena.core.jaxpr import ClosedJaxpr, Var, eval_jaxpr
-from catena.core.placement import Placement
+from catena.core.mesh import Mesh
+from catena.core.named_sharding import NamedSharding
+from catena.core.partition_spec import P
 from catena.core.primitive import Primitive
+from catena.core.sharding import placement_of
 from catena.core.source import function_name, function_place
 from catena.core.staging import DebugInfo, hoist_tracers, trace_to_jaxpr
 from catena.core.structural import slice_p, squeeze_p
@@ -93,6 +96,9 @@ pmap_p: Primitive = Primitive(
 interpreted.calls[pmap_p] = lambda **params: interpreted.steps(as_jit(params)["jaxpr"])
 
 
+UNNAMED = "_internal_pmap_axis_name"  # what JAX calls the axis of the mesh where the user gave no name
+
+
 class OnDevices(NamedTuple):
     """Where the results of a ``pmap`` are: on each device its example, or the same on all."""
 
@@ -101,9 +107,12 @@ class OnDevices(NamedTuple):
     def placing(self, in_tree, out_tree, closed) -> Placing:
         """The devices of the call of ``pmap`` that ``closed`` consists of."""
         eqn = next(eqn for eqn in closed.eqns if eqn.primitive is pmap_p)
-        used = tuple(self.devices or all_devices())[: eqn.params["axis_size"]]
-        where = dict(zip(eqn.outvars, [Placement(used, True, axis) for axis in eqn.params["out_axes"]], strict=True))
-        results = tuple(where.get(v) if type(v) is Var else Placement(used) for v in closed.jaxpr.outvars)
+        name, size = eqn.params["axis_name"], eqn.params["axis_size"]
+        mesh = Mesh(list(self.devices or all_devices())[:size], (UNNAMED if type(name) is _UnnamedAxis else name,))
+        splits = [P() if axis is None else P(*(None,) * axis, mesh.axis_names[0]) for axis in eqn.params["out_axes"]]
+        where = dict(zip(eqn.outvars, splits, strict=True))
+        specs = [where.get(v, P()) if type(v) is Var else P() for v in closed.jaxpr.outvars]
+        results = tuple(placement_of(NamedSharding(mesh, spec)) for spec in specs)
         return Placing((None,) * in_tree.num_leaves, results, strip=True)
 
 

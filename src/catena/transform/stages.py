@@ -344,7 +344,7 @@ def size_in_bytes(avals) -> int:
 
 def place_asked(placement) -> Sharding:
     """The sharding of an argument or result for which the user asked for ``placement``, or for nothing."""
-    return sharding_of(placement.devices, placement.axis) if placement is not None else on_the_device()
+    return sharding_of(placement) if placement is not None else on_the_device()
 
 
 def on_the_device() -> SingleDeviceSharding:

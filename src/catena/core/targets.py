@@ -1,0 +1,51 @@
+"""What users name as the place of an array: a device, a layout, a specification for the mesh in force."""
+
+from catena.core.context import context
+from catena.core.device import Device, Memory
+from catena.core.named_sharding import NamedSharding
+from catena.core.partition_spec import PartitionSpec
+from catena.core.placement import Placement
+from catena.core.sharding import Sharding, SingleDeviceSharding, placement_of
+
+
+def target_placement(target) -> Placement | None:
+    """The place that ``target`` names, or ``None`` where it names none.
+
+    Raises:
+      ValueError: it is nothing of that kind, or a PartitionSpec where no mesh is in force, or a layout over an abstract
+        mesh.
+    """
+    if target is None:
+        return None
+    if isinstance(target, Device):
+        return Placement((target,))
+    if isinstance(target, Memory):
+        target = SingleDeviceSharding(target.device, memory_kind=target.kind)
+    if isinstance(target, PartitionSpec):
+        target = of_mesh_in_force(target)
+    if isinstance(target, Sharding):
+        return placement_of(target)
+    raise ValueError(
+        "`jax.device_put` only accepts `None`, `jax.sharding.Sharding`, `jax.Device`, `Format`, `jax.memory.Space` or "
+        f"a pytree of these values. Received invalid value: {target}"
+    )
+
+
+def of_mesh_in_force(spec: PartitionSpec, error: type = ValueError, where: str = "here") -> NamedSharding:
+    """The layout that a bare PartitionSpec means.
+
+    Raises:
+      An ``error``: no mesh is in force.
+    """
+    if context.mesh is None:
+        raise error(
+            f"{spec} is passed {where} and no mesh is in force that it could refer to; put one in force by "
+            "`with jax.set_mesh(mesh):`, or pass a NamedSharding"
+        )
+    return NamedSharding(context.mesh, spec)
+
+
+def check_layout(placement: Placement | None, shape: tuple) -> None:
+    """Raise ValueError where arrays of this shape cannot be laid out so."""
+    if placement is not None and placement.layout is not None:
+        placement.layout.shard_shape(shape)
