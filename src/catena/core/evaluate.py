@@ -15,7 +15,8 @@ from catena.core.context import context
 from catena.core.errors import UnexpectedTracerError
 from catena.core.factors import AS_CALLED, rule_of, split_results
 from catena.core.manual_axes import ManualAxisType
-from catena.core.placed import place, place_result, results_placement, unplaced
+from catena.core.placed import layout_of, place, place_result, results_placement, unplaced
+from catena.core.propagation import layouts_of_results
 from catena.core.ref import use_of_reference
 from catena.core.source import user_source
 
@@ -190,8 +191,17 @@ def evaluate_arrays(primitive, args, params):
 def evaluate_placed(primitive, args, params):
     """Apply a primitive to arrays some of which were put on devices."""
     placement = results_placement(primitive.name, args)
-    out = evaluate(primitive, [unplaced(x) if isinstance(x, Array) else x for x in args], params)
-    return placed_results(primitive, out, placement, args)
+    bare = [unplaced(x) if isinstance(x, Array) else x for x in args]
+    out = evaluate(primitive, bare, params)
+    if placement is None or placement.layout is None:
+        return placed_results(primitive, out, placement, args)
+    outs = out if primitive.multiple_results else [out]
+    avals = [concrete(x, primitive).aval for x in bare]
+    layouts = layouts_of_results(
+        primitive, avals, [x.aval for x in outs], params, map(layout_of, args), placement.layout.mesh
+    )
+    placed = [place(x, placement._replace(layout=own)) for x, own in zip(outs, layouts, strict=True)]
+    return placed if primitive.multiple_results else placed[0]
 
 
 def placed_results(primitive, out, placement, args):

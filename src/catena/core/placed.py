@@ -133,7 +133,7 @@ def results_placement(operation: str, args, names=None) -> Placement | None:
     default device; ``None`` if nobody says so.
 
     Raises:
-      ValueError: arguments are committed to different devices.
+      ValueError: arguments are committed to different devices, or laid out over meshes that do not go together.
     """
     found, first = None, 0
     for i, x in enumerate(args):
@@ -141,22 +141,35 @@ def results_placement(operation: str, args, names=None) -> Placement | None:
         if (kind is PlacedArray or kind is PlacedKeys) and (own := x._placement).committed:
             if found is None:
                 found, first = own, i
-            elif own.devices != found.devices:
-                there = described(args, first, operation, names)
-                raise ValueError(
-                    f"Received incompatible devices for jitted computation. Got {there} and "
-                    f"{described(args, i, operation, names)}. Put them on the same devices by catena.device_put."
-                )
+            elif own is not found:
+                check_together(own, found, operation, args, names, first, i)
     own = context.default_placement
-    if found is None:
-        return own
-    if own is not None and own.committed and own.devices != found.devices:
-        there = described(args, first, operation, names)
+    if found is None or own is None or not own.committed:
+        return own if found is None else found
+    check_together(own, found, operation, args, names, first, None)
+    return own
+
+
+def check_together(a: Placement, b: Placement, operation: str, args, names, first: int, i: int | None) -> None:
+    """Raise ValueError where these are different devices, or meshes of which types say different things.
+
+    Arguments:
+      a, b: the placements of argument ``i``, or of the mesh in force, and of argument ``first``.
+      operation, args, names: the operation, its arguments and their names.
+    """
+    if a.devices != b.devices:
+        other = described(args, i, operation, names) if i is not None else f"the mesh in force with {where(a.devices)}"
         raise ValueError(
-            f"Received incompatible devices for jitted computation. Got {there} and the mesh in force with "
-            f"{where(own.devices)}. Put the argument on the mesh by catena.device_put."
+            f"Received incompatible devices for jitted computation. Got {described(args, first, operation, names)} and "
+            f"{other}. Put them on the same devices by catena.device_put."
         )
-    return found
+    if a.layout is not None and b.layout is not None and a.layout is not b.layout:
+        ours, theirs = a.layout.mesh, b.layout.mesh
+        if ours is not theirs and (ours.explicit_axes or theirs.explicit_axes) and ours != theirs:
+            raise ValueError(
+                f"the operands of {operation} are laid out over different meshes, of which types tell: {theirs} and "
+                f"{ours}. Put them on one mesh by catena.device_put, and that mesh in force by catena.set_mesh."
+            )
 
 
 def described(args, i: int, operation: str, names) -> str:

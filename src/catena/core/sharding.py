@@ -215,13 +215,13 @@ def placement_of(sharding: Sharding, committed: bool = True) -> Placement:
     return Placement(sharding._device_assignment, committed, sharding)
 
 
-class Shard(NamedTuple):
+class Shard:
     """The part of an array that one device holds: the device, the part's index, its copy number, and its data."""
 
-    device: Device
-    index: tuple  # type: ignore[assignment]  # JAX's name; of tuples' methods nobody wants this one
-    replica_id: int
-    data: Any
+    __slots__ = ("device", "index", "replica_id", "data")
+
+    def __init__(self, device: Device, index: tuple, replica_id: int, data: Any):
+        self.device, self.index, self.replica_id, self.data = device, index, replica_id, data
 
     def __repr__(self):
         return f"Shard(device={self.device!r}, index={self.index}, replica_id={self.replica_id}, data={self.data})"

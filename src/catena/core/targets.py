@@ -3,7 +3,7 @@
 from catena.core.context import context
 from catena.core.device import Device, Memory
 from catena.core.named_sharding import NamedSharding
-from catena.core.partition_spec import PartitionSpec
+from catena.core.partition_spec import UNCONSTRAINED, PartitionSpec
 from catena.core.placement import Placement
 from catena.core.sharding import Sharding, SingleDeviceSharding, placement_of
 
@@ -48,4 +48,6 @@ def of_mesh_in_force(spec: PartitionSpec, error: type = ValueError, where: str =
 def check_layout(placement: Placement | None, shape: tuple) -> None:
     """Raise ValueError where arrays of this shape cannot be laid out so."""
     if placement is not None and placement.layout is not None:
+        if UNCONSTRAINED in getattr(placement.layout, "spec", ()):
+            raise ValueError(f"{placement.layout} leaves an axis to the compiler, which is for constraints in programs")
         placement.layout.shard_shape(shape)

@@ -16,6 +16,7 @@ from catena.core import dtypes
 from catena.core.array import Array, live, make_array
 from catena.core.context import context
 from catena.core.device import Device, devices_of
+from catena.core.errors import JaxRuntimeError
 from catena.core.placed import PlacedArray, place
 from catena.core.targets import check_layout, target_placement
 from catena.core.trace import Tracer
@@ -556,7 +557,8 @@ def on_device_size_in_bytes(self) -> int:
     >>> jnp.ones(3).on_device_size_in_bytes()
     12
     """
-    return self.nbytes
+    layout = placement.sharding(self)
+    return self.nbytes if len(layout.device_set) == 1 else layout.num_devices * self.addressable_data(0).nbytes
 
 
 def unsafe_buffer_pointer(self) -> int:
@@ -564,12 +566,16 @@ def unsafe_buffer_pointer(self) -> int:
 
     Returns:
       An integer.
+    Raises:
+      JaxRuntimeError: the array is on several devices.
 
     >>> import catena.numpy as jnp
     >>> x = jnp.ones(3)
     >>> x.unsafe_buffer_pointer() == x.unsafe_buffer_pointer()
     True
     """
+    if len(devices_of(self)) > 1:
+        raise JaxRuntimeError("the array is on several devices; ask one of its addressable_shards for its data")
     return live(self).__array_interface__["data"][0]
 
 

@@ -27,7 +27,7 @@ from catena.core.dtypes import as_dtype
 from catena.core.evaluate import check_may_run, check_value
 from catena.core.jaxpr import ClosedJaxpr
 from catena.core.lazy import LazyModule, has_compiler
-from catena.core.placed import place
+from catena.core.placed import place_result
 from catena.core.staging import DebugInfo, trace_to_jaxpr
 from catena.core.traceback import shorten
 from catena.random import reuse
@@ -171,7 +171,7 @@ class Plan:
         check_may_run(name)
         out = self.compute(storage)
         check_value(name, out._value)
-        return place(out, context.default_placement)
+        return place_result(out, context.default_placement, ())
 
     def compute(self, storage):
         if self.size <= SMALL and not any(self.spread):

@@ -9,6 +9,7 @@ import numpy as np
 from catena.core import config, dtypes
 from catena.core.array import Array, as_array, typed_array
 from catena.core.context import context
+from catena.core.placed import place_result
 from catena.core.trace import Tracer
 from catena.core.zeros import get_aval
 from catena.lax.convert import convert_element_type
@@ -130,7 +131,8 @@ def key_of_int(seed: int, impl: Generator):
         if len(_seeded) >= SEEDS_KEPT:
             _seeded.clear()
         storage = _seeded[signature] = made._value
-    return typed_array(storage, key_aval((), impl))
+    made = typed_array(storage, key_aval((), impl))
+    return made if context.default_placement is None else place_result(made, context.default_placement, ())
 
 
 SEEDS_KEPT = 4096

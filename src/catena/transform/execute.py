@@ -23,7 +23,7 @@ from catena.core.errors import DeletedArgumentError, JaxRuntimeError
 from catena.core.evaluate import check_may_run, check_results, concrete
 from catena.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
 from catena.core.lazy import LazyModule, has_compiler
-from catena.core.placed import place_result, results_placement, retyped
+from catena.core.placed import layout_of, place, results_placement, retyped
 from catena.core.ref import core_of, is_reference
 from catena.core.stack import is_stack
 from catena.core.struct import ShapeDtypeStruct
@@ -33,6 +33,7 @@ from catena.runtime import buffers, stacks
 from catena.transform.arguments import aliased
 from catena.transform.discharge import discharged, has_references
 from catena.transform.interpreted import Interpreted
+from catena.transform.layouts import layouts_of_program
 from catena.transform.memo import memoised
 
 programs = LazyModule("catena.compiler.native.programs")
@@ -118,7 +119,14 @@ class Program:
         finally:
             for i in self.donated:
                 arrays[i].delete()
-        return outs if placement is None else [place_result(x, placement, arrays) for x in outs]
+        return outs if placement is None else self.placed(outs, placement, arrays)
+
+    def placed(self, outs: list, placement, arrays) -> list:
+        """The results where they belong."""
+        if placement.layout is None:
+            return [place(x, placement) for x in outs]
+        layouts = layouts_of_program(self.closed, tuple(map(layout_of, arrays)), placement.layout.mesh)
+        return [place(x, placement._replace(layout=own)) for x, own in zip(outs, layouts, strict=True)]
 
     def holders(self, i: int) -> int:
         """How many hold a value that the program is given, beside the list of them: its Array."""

@@ -12,7 +12,7 @@ from catena.core.device import ARRAYS
 from catena.core.errors import how_to_register
 from catena.core.evaluate import abstract_cache
 from catena.core.placed import place
-from catena.core.placement import Placement
+from catena.core.placement import Placement, default_placement
 from catena.core.targets import check_layout, target_placement
 from catena.core.token import Token
 from catena.core.trace import Tracer
@@ -70,7 +70,7 @@ def put(x, placement: Placement | None, may_alias):
     if array is x and placement is None and may_alias is not False:
         return x
     if placement is None:
-        placement = array._placement if array is x else context.default_placement
+        placement = array._placement if array is x else default_placement(context.default_device)
     check_layout(placement, array.shape)
     value = live(array).copy() if array is x and may_alias is False else live(array)
     return place(typed_array(value, array.aval), placement)

@@ -87,6 +87,8 @@ def put_argument(x: Array, asked: Placement) -> Array:
                 f"in_shardings asks for {wanted}, and the argument, of type {x.aval.str_short()}, is committed to "
                 f"{given}. Move it by catena.device_put, or leave in_shardings away."
             )
+    if x.aval.plain and getattr(asked.layout, "mesh", None) is not None and asked.layout.mesh.explicit_axes:
+        asked = asked._replace(layout=asked.layout.whole(x.ndim))  # the program was traced for what is not split
     return place(x, asked)
 
 

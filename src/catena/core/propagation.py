@@ -1,0 +1,151 @@
+"""How the results of an operation lie on a mesh, given how its operands do.
+
+Along Auto axes nobody says it, so it follows the data: forwards, through the factors that each primitive walks over
+(``core/factors.py``). Where two operands disagree on an index range, it is not split.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+
+from catena.core.factors import AS_CALLED, REDUCTIONS, Factor, entry, factors_of, rule_of
+from catena.core.mesh import Mesh
+from catena.core.named_sharding import NamedSharding
+from catena.core.partition_spec import PartitionSpec, names_of
+
+Split = tuple  # for each axis of an array the names of the mesh's axes that split it, as a tuple
+
+
+class Splits:
+    """The way of splits over one mesh through operations."""
+
+    def __init__(self, mesh: Mesh):
+        self.mesh, self.sizes = mesh, mesh.shape
+
+    def of_operation(self, primitive, avals, outs, params, splits: list[Split]) -> list[Split]:
+        """The splits of an operation's results."""
+        rule = rule_of(primitive)
+        if rule is AS_CALLED or not rule or not any(any(s) for s in splits):
+            return [whole(a) for a in outs]
+        if primitive.name in WRITES:
+            return [splits[0]]
+        return self.by_factors(primitive, factors_of(primitive, avals, outs, params), outs, splits)
+
+    def by_factors(self, primitive, factors: list[Factor], outs, splits: list[Split]) -> list[Split]:
+        said: list[list[tuple]] = [[] for _ in factors]  # the names by which the operands split each index range
+        for i, split in enumerate(splits):
+            for axis, names in enumerate(split):
+                if names:
+                    for k, taken in self.dealt(factors, i, axis, names).items():
+                        said[k].append(taken)
+        return [self.result(primitive, factors, said, j, out) for j, out in enumerate(outs)]
+
+    def result(self, primitive, factors: list[Factor], said: list[list[tuple]], j: int, out) -> Split:
+        """The split of result ``j``, one index range after the other: a name that is used up splits no second one."""
+        split: list[tuple] = [()] * out.ndim
+        full = [True] * out.ndim  # whether the outer index ranges of an axis are split to single elements
+        used: set = set()
+        for factor, offers in zip(factors, said, strict=True):
+            axis = factor.results[j]
+            if axis is None or factor.kind in REDUCTIONS or factor.kind == "whole":
+                continue
+            names = functools.reduce(merged, [unused(offer, used) for offer in offers], ())
+            stays = factor.kind == "pass" or out.shape[axis] == factor.size or primitive.name in RESIZED
+            fits = stays and full[axis] and not out.shape[axis] % self.ways((*split[axis], *names))
+            if names and fits:
+                split[axis] += names
+                used.update(names)
+            full[axis] = full[axis] and fits and self.ways(names) == factor.size
+        return tuple(split)
+
+    def dealt(self, factors, operand: int, axis: int, names: tuple) -> dict[int, tuple]:
+        """Which index ranges of an axis the names split: an outer one as far as it goes, then the next."""
+        own = [k for k, f in enumerate(factors) if f.operands[operand] == axis]
+        if len(own) == 1:
+            return {own[0]: names}
+        dealt: dict[int, tuple] = {}
+        position, ways = 0, 1
+        for name in names:
+            while position < len(own) and ways == factors[own[position]].size:
+                position, ways = position + 1, 1
+            ways *= self.sizes[name]
+            if position == len(own) or factors[own[position]].size % ways:
+                break
+            dealt[own[position]] = (*dealt.get(own[position], ()), name)
+        return dealt
+
+    def ways(self, names) -> int:
+        return math.prod(self.sizes[n] for n in names)
+
+
+WRITES = ("scatter", "scatter-add", "scatter-mul", "scatter-min", "scatter-max", "dynamic_update_slice")
+RESIZED = ("pad", "concatenate", "split")  # the result has other sizes, and keeps the split where it divides them
+
+
+def whole(aval) -> Split:
+    """The split of an array that is not split."""
+    return ((),) * aval.ndim
+
+
+def unused(names: tuple, used: set) -> tuple:
+    """The names before the first one that is used up."""
+    return tuple(itertools.takewhile(lambda name: name not in used, names))
+
+
+def merged(a: tuple, b: tuple) -> tuple:
+    """What two operands say of one index range: the longer, if the shorter is how it begins; else nothing."""
+    short, long = sorted((a, b), key=len)
+    return long if long[: len(short)] == short else ()
+
+
+def split_of(layout, mesh: Mesh, ndim: int) -> Split:
+    """A layout as a split over ``mesh``, which has its devices; where these axes cannot say it, not split."""
+    if not isinstance(layout, NamedSharding):
+        return ((),) * ndim
+    if layout.mesh.shape_tuple == mesh.shape_tuple:
+        split = [*map(names_of, layout.spec), *[()] * ndim][:ndim]
+        return tuple(split)
+    counts, _ = layout._tiles(ndim)
+    runs = {
+        math.prod(mesh.axis_sizes[i:j]): mesh.axis_names[i:j]
+        for i in range(len(mesh.axis_names))
+        for j in range(i + 1, len(mesh.axis_names) + 1)
+    }
+    split = [runs.get(count, ()) if count > 1 else () for count in counts]
+    names = [n for s in split for n in s]
+    if len(set(names)) == len(names) and layout_of_split(mesh, split).is_equivalent_to(layout, ndim):
+        return tuple(split)
+    return ((),) * ndim
+
+
+def layout_of_split(mesh: Mesh, split) -> NamedSharding:
+    """The layout over a mesh with this split; where all axes are Auto, trailing axes without one are not named."""
+    entries = list(map(entry, split))
+    while entries and entries[-1] is None and not mesh.explicit_axes:
+        entries.pop()
+    return NamedSharding(mesh, PartitionSpec(*entries))
+
+
+def layouts_of_results(primitive, avals, outs, params, layouts, mesh: Mesh) -> list[NamedSharding]:
+    """How the results of an operation lie on a mesh.
+
+    Arguments:
+      primitive, avals, params: the operation.
+      outs: the types of its results.
+      layouts: how the operands lie; ``None`` for those that are not split.
+      mesh: the mesh.
+    """
+    key = (primitive, tuple(avals), tuple(outs), tuple(params.items()), tuple(layouts), mesh)
+    try:
+        return _operation(*key)
+    except TypeError:  # a parameter that cannot be hashed
+        return _operation.__wrapped__(*key)
+
+
+@functools.lru_cache(4096)
+def _operation(primitive, avals, outs, params, layouts, mesh):
+    splits = [split_of(layout, mesh, a.ndim) for layout, a in zip(layouts, avals, strict=True)]
+    found = Splits(mesh).of_operation(primitive, avals, outs, dict(params), splits)
+    return [layout_of_split(mesh, s).as_typed(a) for s, a in zip(found, outs, strict=True)]
