@@ -5,6 +5,7 @@ This is the path of every eager operation that has no shortcut of its own: keep 
 
 import contextvars
 import threading
+from typing import Any
 
 import numpy as np
 
@@ -14,11 +15,13 @@ from catena.core.aval import AbstractRef, ShapedArray, abstract_token
 from catena.core.context import context
 from catena.core.errors import UnexpectedTracerError
 from catena.core.factors import AS_CALLED, rule_of, split_results
+from catena.core.lazy import LazyModule
 from catena.core.manual_axes import ManualAxisType
 from catena.core.placed import layout_of, place, place_result, results_placement, unplaced
-from catena.core.propagation import layouts_of_results
 from catena.core.ref import use_of_reference
 from catena.core.source import user_source
+
+propagation: Any = LazyModule("catena.core.propagation")  # for arrays on meshes
 
 
 class _Quiet(threading.local):
@@ -197,7 +200,7 @@ def evaluate_placed(primitive, args, params):
         return placed_results(primitive, out, placement, args)
     outs = out if primitive.multiple_results else [out]
     avals = [concrete(x, primitive).aval for x in bare]
-    layouts = layouts_of_results(
+    layouts = propagation.layouts_of_results(
         primitive, avals, [x.aval for x in outs], params, map(layout_of, args), placement.layout.mesh
     )
     placed = [place(x, placement._replace(layout=own)) for x, own in zip(outs, layouts, strict=True)]

@@ -1,11 +1,15 @@
 """What users name as the place of an array: a device, a layout, a specification for the mesh in force."""
 
+from typing import Any
+
 from catena.core.context import context
 from catena.core.device import Device, Memory
-from catena.core.named_sharding import NamedSharding
+from catena.core.lazy import LazyModule
 from catena.core.partition_spec import UNCONSTRAINED, PartitionSpec
 from catena.core.placement import Placement
 from catena.core.sharding import Sharding, SingleDeviceSharding, placement_of
+
+layouts: Any = LazyModule("catena.core.named_sharding")  # programs without a mesh need not wait for it
 
 
 def target_placement(target) -> Placement | None:
@@ -31,7 +35,7 @@ def target_placement(target) -> Placement | None:
     )
 
 
-def of_mesh_in_force(spec: PartitionSpec, error: type = ValueError, where: str = "here") -> NamedSharding:
+def of_mesh_in_force(spec: PartitionSpec, error: type = ValueError, where: str = "here") -> Sharding:
     """The layout that a bare PartitionSpec means.
 
     Raises:
@@ -42,7 +46,7 @@ def of_mesh_in_force(spec: PartitionSpec, error: type = ValueError, where: str =
             f"{spec} is passed {where} and no mesh is in force that it could refer to; put one in force by "
             "`with jax.set_mesh(mesh):`, or pass a NamedSharding"
         )
-    return NamedSharding(context.mesh, spec)
+    return layouts.NamedSharding(context.mesh, spec)
 
 
 def check_layout(placement: Placement | None, shape: tuple) -> None:

@@ -18,7 +18,6 @@ from catena.core.context import context
 from catena.core.device import Device, devices_of
 from catena.core.errors import JaxRuntimeError
 from catena.core.placed import PlacedArray, place
-from catena.core.targets import check_layout, target_placement
 from catena.core.trace import Tracer
 from catena.core.traceback import api_boundary, is_boundary, shorten
 from catena.numpy import (
@@ -442,9 +441,7 @@ def to_device(self, device: Any, *, stream: None = None) -> Array:
     """
     if stream is not None:
         raise NotImplementedError("stream argument of array.to_device()")
-    placement = target_placement(device)
-    check_layout(placement, self.shape)
-    return self if placement is None else place(self, placement)
+    return placement.moved(self, device)
 
 
 # ----------------------------------------------------------------------------------------------------

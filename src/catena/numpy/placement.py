@@ -37,6 +37,13 @@ def placed(x, device=None, sharding=None, like=None):
     return place(x, chosen)
 
 
+def moved(x: Array, target) -> Array:
+    """``x`` where the user wants it, or as it is where that is ``None``."""
+    chosen = target_placement(target)
+    check_layout(chosen, x.shape)
+    return x if chosen is None else place(x, chosen)
+
+
 # ----------------------------------------------------------------------------------------------------
 # What arrays say of their place
 

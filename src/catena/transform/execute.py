@@ -33,10 +33,10 @@ from catena.runtime import buffers, stacks
 from catena.transform.arguments import aliased
 from catena.transform.discharge import discharged, has_references
 from catena.transform.interpreted import Interpreted
-from catena.transform.layouts import layouts_of_program
 from catena.transform.memo import memoised
 
 programs = LazyModule("catena.compiler.native.programs")
+layouts_of_programs = LazyModule("catena.transform.layouts")
 
 
 class Program:
@@ -125,7 +125,9 @@ class Program:
         """The results where they belong."""
         if placement.layout is None:
             return [place(x, placement) for x in outs]
-        layouts = layouts_of_program(self.closed, tuple(map(layout_of, arrays)), placement.layout.mesh)
+        layouts = layouts_of_programs.layouts_of_program(
+            self.closed, tuple(map(layout_of, arrays)), placement.layout.mesh
+        )
         return [place(x, placement._replace(layout=own)) for x, own in zip(outs, layouts, strict=True)]
 
     def holders(self, i: int) -> int:
