@@ -338,3 +338,53 @@ def test_random_programs_are_those_on_whole_arrays(seed):
     """A sample of ``make random-sharded``."""
     for check_vma in (True, False):
         assert not differences(seed, check_vma, compiled=True)
+
+
+def test_runs_of_rows_are_exchanged():
+    rng = np.random.default_rng(0)
+    rows, out = rng.normal(size=(2, 5, 3)).astype(np.float32), rng.normal(size=(2, 6, 3)).astype(np.float32)
+    starts, sizes = np.array([[0, 1, 2, 3], [2, 0, 1, 1]]), np.array([[1, 0, 2, 1], [2, 1, 0, 3]])  # two runs to each
+    received = sizes.reshape(2, 2, 2).transpose(1, 0, 2).reshape(2, 4)
+    targets = (np.cumsum(received, 1) - received).reshape(2, 2, 2).transpose(1, 0, 2).reshape(2, 4)
+    expected, weights = out.copy(), np.cos(np.arange(36.0)).reshape(2, 6, 3).astype(np.float32)
+    rows_ct, out_ct = np.zeros_like(rows), weights.copy()
+    for i, k in np.ndindex(2, 4):
+        here, there = slice(starts[i, k], starts[i, k] + sizes[i, k]), slice(targets[i, k], targets[i, k] + sizes[i, k])
+        expected[k // 2, there] = rows[i, here]
+        rows_ct[i, here] += weights[k // 2, there]
+        out_ct[k // 2, there] = 0
+    places = starts, sizes, targets, received
+    step = lambda *xs: lax.ragged_all_to_all(*[x[0] for x in xs], axis_name="x")[None]  # noqa: E731
+    for check_vma in (True, False):
+        fun = jax.shard_map(step, mesh=mesh((2,), ("x",)), in_specs=P("x"), out_specs=P("x"), check_vma=check_vma)
+        total = lambda rows, out: (fun(rows, out, *places) * weights).sum()  # noqa: B023, E731
+        np.testing.assert_array_equal(fun(rows, out, *places), expected)
+        found = jax.jit(jax.grad(total, argnums=(0, 1)))(rows, out)
+        np.testing.assert_allclose(found[0], rows_ct, rtol=1e-6)
+        np.testing.assert_allclose(found[1], out_ct, rtol=1e-6)
+
+
+def ragged(*changed):
+    """A call of ``ragged_all_to_all`` with some arguments replaced."""
+    integers = np.zeros(2, np.int32)
+    args = [X, X] + [integers] * 4
+    for i, x in changed:
+        args[i] = x
+    return jax.shard_map(
+        lambda: lax.ragged_all_to_all(*args, axis_name="x"), mesh=mesh(), in_specs=(), out_specs=P("x")
+    )()
+
+
+@pytest.mark.parametrize(
+    ("i", "x", "words"),
+    [
+        (0, X[0], "arrays of rows"),
+        (1, X.astype(int), "one shape and dtype"),
+        (2, X[:2], "integer"),
+        (3, np.zeros((2, 1), int), "one axis"),
+        (4, np.zeros(4, int), "as long as"),
+    ],
+)
+def test_exchanges_that_are_refused(i, x, words):
+    with pytest.raises(ValueError, match=words):
+        ragged((i, x))

@@ -17,8 +17,7 @@ NAMES = {
         "remove_size_one_mesh_axis_from_type reshard"
     ),
     "catena.lax": (
-        "device_put_p precv psend ragged_all_to_all ragged_all_to_all_p select_and_scatter_p "
-        "sharding_constraint_p stage_p with_sharding_constraint"
+        "device_put_p precv psend select_and_scatter_p sharding_constraint_p stage_p with_sharding_constraint"
     ),
     "catena.sharding": ("auto_axes explicit_axes reshard"),
     "catena.scipy": "",

@@ -220,6 +220,8 @@ from catena.lax.powers import square_p as square_p
 from catena.lax.ragged import RaggedDotDimensionNumbers as RaggedDotDimensionNumbers
 from catena.lax.ragged import ragged_dot as ragged_dot
 from catena.lax.ragged import ragged_dot_general as ragged_dot_general
+from catena.lax.ragged_exchange import ragged_all_to_all as ragged_all_to_all
+from catena.lax.ragged_exchange import ragged_all_to_all_p as ragged_all_to_all_p
 from catena.lax.random_bits import RandomAlgorithm as RandomAlgorithm
 from catena.lax.random_bits import rng_bit_generator as rng_bit_generator
 from catena.lax.random_bits import rng_bit_generator_p as rng_bit_generator_p
