@@ -19,11 +19,13 @@ from pathlib import Path
 from typing import Any
 
 from catena.core import events as _events
+from catena.core.device import devices as _devices
 from catena.core.locks import new_lock as _new_lock
 from catena.core.namespace import shown as _shown
 from catena.core.source import function_name as _function_name
 from catena.core.traceback import open_door as _open_door
 from catena.core.unbuilt import absent as _absent
+from catena.tools import memory_profile as _memory_profile
 
 
 class _Recorder:
@@ -176,6 +178,39 @@ class StepTraceAnnotation(TraceAnnotation):
     ...     with jax.profiler.StepTraceAnnotation("train", step_num=step):
     ...         x = step
     """
+
+
+def device_memory_profile(backend: str | None = None) -> bytes:
+    """What lives in memory: a profile that ``pprof`` and https://github.com/google/pprof show, arrays by their types.
+
+    Arguments:
+      backend: ``"cpu"``, or None for the default.
+    Returns:
+      The compressed profile.
+
+    >>> import gzip
+    >>> import catena as jax, catena.numpy as jnp
+    >>> x = jnp.ones((3, 5))
+    >>> b"float32[3,5]" in gzip.decompress(jax.profiler.device_memory_profile())
+    True
+    """
+    _devices(backend)
+    return _memory_profile.profile()
+
+
+def save_device_memory_profile(filename: str | os.PathLike, backend: str | None = None) -> None:
+    """Write ``device_memory_profile`` to a file: ``pprof -top FILE`` shows who holds how much.
+
+    Arguments:
+      filename: the path of the file.
+      backend: ``"cpu"``, or None for the default.
+
+    >>> import tempfile, pathlib
+    >>> import catena as jax
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     jax.profiler.save_device_memory_profile(pathlib.Path(folder) / "memory.prof")
+    """
+    Path(filename).write_bytes(device_memory_profile(backend))
 
 
 def annotate_function(func: Callable, name: str | None = None, **decorator_kwargs: Any) -> Callable:

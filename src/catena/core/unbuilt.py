@@ -21,10 +21,6 @@ NAMES = {
     ),
     "catena.sharding": ("auto_axes explicit_axes reshard"),
     "catena.scipy": "",
-    "catena.profiler": (
-        "ProfileData ProfileEvent ProfileOptions ProfilePlane device_memory_profile register_subprocess "
-        "save_device_memory_profile start_server stop_server"
-    ),
     "catena.experimental": "EArray cur_qdd primal_tangent_dtype",
     "catena.extend": "pallas sharding",
     "catena.interpreters.ad": "linearize",
@@ -63,6 +59,10 @@ WITHOUT_MEANING = {
         "xla": _NO_XLA,
     },
     "catena.extend.backend": dict.fromkeys(("get_compile_options", "ifrt_proxy", "register_backend_factory"), _NO_XLA),
+    "catena.profiler": dict.fromkeys(
+        "ProfileData ProfileEvent ProfileOptions ProfilePlane register_subprocess start_server stop_server".split(),
+        "it reads or steers XLA's profiler; jax.profiler.trace writes files that Perfetto opens",
+    ),
     "catena.interpreters.partial_eval": {
         "custom_partial_eval_rules": "partial evaluation has rules of another form here (partial_eval_rules)",
     },
