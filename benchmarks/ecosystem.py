@@ -116,14 +116,14 @@ def download(wheel: str, folder: Path) -> None:
     subprocess.run([environment("jax"), *fetch, "--dest", folder, wheel], check=True)
 
 
-def tests(wheel: str, only: str, fresh: bool) -> dict | None:
+def tests(wheel: str, only: str) -> dict | None:
     """What a library's own tests say on catena and on JAX; None where it carries none."""
     if wheel.partition("=")[0] not in TESTS:
         return None
     sites = {kind: next((PLACE / kind).glob("lib/python*/site-packages")) for kind in ("catena", "jax")}
     folders = {kind: folder_of(wheel, site, PLACE, download) for kind, site in sites.items()}
     commands = {kind: command(kind, "pytest") for kind in sites}
-    return compare(wheel, commands, folders, PLACE, only, fresh)
+    return compare(wheel, commands, folders, PLACE, only)
 
 
 def cells(found: dict) -> list[str]:
@@ -191,7 +191,6 @@ def main() -> None:
     parser.add_argument("--only", default="", help="libraries whose name has this text")
     parser.add_argument("--tests", action="store_true", help="run the tests that the libraries carry, too")
     parser.add_argument("--files", default="", help="tests in files whose path has this pattern, and no examples")
-    parser.add_argument("--fresh", action="store_true", help="run the tests on JAX again, whose answers are kept")
     parser.add_argument("--write", action="store_true", help="write docs/ecosystem.md from what was found last of each")
     options = parser.parse_args()
     kept = PLACE / "found.json"
@@ -202,7 +201,7 @@ def main() -> None:
         if not options.files:
             found = {"tests": found.get("tests")} | row(wheel, LIBRARIES[wheel])
         if options.tests or options.files:
-            said = found["tests"] = tests(wheel, options.files, options.fresh)
+            said = found["tests"] = tests(wheel, options.files)
             for failure in said["fail here"] if said else ():
                 print("   ", ": ".join(filter(None, failure)))
         print(f"| {' | '.join(cells(found))} |", flush=True)

@@ -5,10 +5,12 @@ What JAX answers is kept under ``build/clients/tests``: it does not change while
 """
 
 import json
+import os
 import re
 import subprocess
 import tarfile
 import xml.etree.ElementTree as xml
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -26,11 +28,13 @@ TESTS = {
     "numpyro": "sdist:test",
     "flax": "sdist:tests",
 }
+ENVIRONMENT = {"JAX_PLATFORMS": "cpu", "EINOPS_TEST_BACKENDS": "numpy,jax"}
 SECONDS = 600  # that a file may take
 # Library, pattern of "file::test", pattern of the message: why it fails here, where it is not for catena to mend.
 EXPLAINED: list[tuple[str, str, str, str]] = []
 
 
+WHOLE = "the file"  # the name of a test that stands for all in its file
 Outcomes = dict[str, list[str]]  # test -> "passed", "failed" or "skipped", and the message
 
 
@@ -38,43 +42,62 @@ def outcomes(report: Path) -> Outcomes:
     """What a report of pytest's says."""
     found = {}
     for case in xml.parse(report).iter("testcase"):
-        name = f"{case.get('classname', '').rpartition('.')[2]}::{case.get('name')}"
-        name = re.sub(r"0x[0-9a-f]+", "0x", name)  # addresses in names of cases
-        kinds = {child.tag: child.get("message", "") for child in case}
+        place, name = case.get("classname", ""), case.get("name")
+        test = f"{place.rpartition('.')[2]}::{name}" if place else WHOLE
+        test = re.sub(r"0x[0-9a-f]+", "0x", test)  # addresses in names of cases
+        kinds = {child.tag: child for child in case}
         failed = kinds.get("failure", kinds.get("error"))
         if failed is not None:
-            found[name] = ["failed", failed]
+            errors = [line[1:].strip() for line in (failed.text or "").splitlines() if line.startswith("E  ")]
+            said = failed.get("message", "").strip()
+            found[test] = ["failed", errors[-1] if test == WHOLE and errors else said]
         else:
-            found[name] = ["skipped", kinds["skipped"]] if "skipped" in kinds else ["passed", ""]
+            found[test] = ["skipped" if "skipped" in kinds else "passed", ""]
     return found
 
 
-def run(command: list[str], file: Path, kept: Path, again: bool) -> Outcomes:
+def run(command: list[str], file: Path, kept: Path, tests: list[str] | None = None) -> Outcomes:
     """The outcomes of a file of tests; one failure of the whole file where it did not end by itself.
 
     Arguments:
       command: what runs pytest.
       file: the tests.
-      kept: where the answer is kept; beside it, what was printed.
-      again: whether to run them if there is an answer.
+      kept: where the outcomes are kept; beside it, what was printed.
+      tests: those that are wanted and are not in what is kept; None for all, again. `WHOLE`: can the file be imported?
     """
-    if kept.exists() and not again:
-        return json.loads(kept.read_text())
+    known: Outcomes = json.loads(kept.read_text()) if tests is not None and kept.exists() else {}
+    if tests is not None and not set(tests) - known.keys():
+        return known
     kept.parent.mkdir(parents=True, exist_ok=True)
     report, log = kept.with_suffix(".xml"), kept.with_suffix(".log")
     report.unlink(missing_ok=True)
+    if tests == [WHOLE]:
+        asked = ["--collect-only", str(file)]
+    else:
+        asked = [str(file)] if tests is None else [f"{file}::{node(test, file)}" for test in tests if test not in known]
     options = ["-q", "-p", "no:cacheprovider", "-W", "ignore", "-o", "addopts=", f"--junitxml={report}"]
     try:
         with log.open("w") as output:
             done = subprocess.run(
-                [*command, *options, str(file)], cwd=kept.parent, stdout=output, stderr=output, timeout=SECONDS
+                [*command, *options, *asked],
+                cwd=kept.parent,
+                stdout=output,
+                stderr=output,
+                timeout=SECONDS,
+                env=os.environ | ENVIRONMENT,
             )
-        said = f"pytest ended with {done.returncode}; see {log}"
+        ended = "failed" if done.returncode else "passed"
+        whole = {WHOLE: [ended, f"pytest ended with {done.returncode}; see {log}"]}
     except subprocess.TimeoutExpired:
-        said = f"did not end in {SECONDS} s"
-    found = outcomes(report) if report.exists() else {"the file": ["failed", said]}
-    kept.write_text(json.dumps(found, indent=1))
-    return found
+        whole = {WHOLE: ["failed", f"did not end in {SECONDS} s"]}
+    found = (outcomes(report) if report.exists() else {}) or whole
+    kept.write_text(json.dumps(known | found, indent=1))
+    return known | found
+
+
+def node(test: str, file: Path) -> str:
+    """A test as pytest's command line has it: without the name of the file where it stands in no class."""
+    return test.removeprefix(f"{file.stem}::")
 
 
 def folder_of(wheel: str, site: Path, place: Path, download: Callable[[str, Path], None]) -> Path:
@@ -109,9 +132,7 @@ def reason(library: str, test: str, message: str) -> str:
     return ""
 
 
-def compare(
-    wheel: str, commands: dict[str, list[str]], folders: dict[str, Path], place: Path, only: str, fresh: bool
-) -> dict:
+def compare(wheel: str, commands: dict[str, list[str]], folders: dict[str, Path], place: Path, only: str) -> dict:
     """Counts of a library's tests here, and those that fail here and pass on JAX.
 
     Arguments:
@@ -119,32 +140,28 @@ def compare(
       commands: "catena" and "jax" -> the command that runs pytest there.
       folders: likewise -> where the tests are.
       place: where answers are kept.
-      only: pattern of files.
-      fresh: whether to ask JAX again. It is asked about files in which a test fails here.
+      only: pattern of files. JAX is asked about tests that fail here.
     """
     library = wheel.partition("=")[0]
     found = {"passed": 0, "skipped": 0, "fail on both": 0, "fail here": []}
     for file in files(folders["catena"], only):
         name = str(file.relative_to(folders["catena"]))
 
-        def ask(kind: str, again: bool, name: str = name) -> Outcomes:
-            kept = place / "tests" / wheel / kind / name.replace("/", ".").replace(".py", ".json")
-            return run(commands[kind], folders[kind] / name, kept, again)
-
-        ours = ask("catena", True)
-        counts = {
-            kind: sum(outcome == kind for outcome, _ in ours.values()) for kind in ("passed", "skipped", "failed")
+        places = {
+            kind: place / "tests" / wheel / kind / name.replace("/", ".").replace(".py", ".json") for kind in commands
         }
-        theirs = ask("jax", fresh) if counts["failed"] else {}
-        expected = {test for test, (outcome, _) in theirs.items() if outcome == "passed"}
-        whole = next((said for said in ours.values() if len(ours) == 1 and said[0] == "failed"), None)
-        bad = expected if whole else {test for test in expected if ours.get(test, [""])[0] == "failed"}
+        ours = run(commands["catena"], folders["catena"] / name, places["catena"])
+        counts = Counter({"passed": 0, "skipped": 0, "failed": 0})
+        counts.update(outcome for outcome, _ in ours.values())
+        failed = {test: message for test, (outcome, message) in ours.items() if outcome == "failed"}
+        theirs = run(commands["jax"], folders["jax"] / name, places["jax"], list(failed)) if failed else {}
+        bad = [test for test, message in failed.items() if theirs.get(test, [""])[0] == "passed"]
         for test in sorted(bad):
-            message = ours.get(test, whole)[1]
-            first = (message.strip().splitlines() or ["no message"])[0][:200]
+            message = failed[test]
+            first = (message.splitlines() or ["no message"])[0][:200]
             found["fail here"].append((f"{name}::{test}", first, reason(library, f"{name}::{test}", message)))
         found["passed"] += counts["passed"]
         found["skipped"] += counts["skipped"]
-        found["fail on both"] += 0 if whole and bad else counts["failed"] - len(bad)
-        print(f"  {name}: {counts['passed']} passed, {len(bad)} fail here only, {counts['failed']} fail", flush=True)
+        found["fail on both"] += counts["failed"] - len(bad)
+        print(f"  {name}: {counts['passed']} pass, {counts['failed']} fail, {len(bad)} of them pass on JAX", flush=True)
     return found

@@ -154,3 +154,10 @@ def test_the_switch_of_an_environment(tmp_path):
     assert python("-c", start) == (f"catena {catena.__version__}", "")
     assert "removed" in uninstall_alias(str(tmp_path))
     assert "There is no" in uninstall_alias(str(tmp_path))
+
+
+def test_backends_are_there_once_devices_are_used():
+    program = (
+        "import jax; from jax._src import xla_bridge as b; print(len(b._backends)); jax.devices(); print(*b._backends)"
+    )
+    assert python("-c", f"import catena; catena.as_jax(); {program}") == ("0\ncpu", "")

@@ -282,3 +282,7 @@ def test_functions_of_trees_that_return_nothing_can_be_called_again(nothing):
     f = jax.jit(lambda x, tree: nothing)
     for tree in ((), [1.0], {"a": jnp.ones(2)}):
         assert [f(jnp.arange(3), tree) for _ in range(3)] == [nothing] * 3
+
+
+def test_the_type_of_jitted_functions_has_the_name_that_programs_look_for():
+    assert "PjitFunction" in str(type(jax.jit(jnp.sin)))

@@ -80,6 +80,8 @@ NAMES: dict[str, dict[str, str] | str] = {
         "_registry": "catena.core.tree_nodes:default_nodes.kinds",
         "default_registry": "catena.tree_util:default_registry",
     },
+    "jax._src.xla_bridge": {"_backends": "catena.compat.backends:backends"},
+ (Names that libraries look for: the type of jitted functions, the backends in use)
     "jax._src.typing": {"Array": "catena:Array", "ArrayLike": "catena.typing:ArrayLike"},
 }
 

@@ -352,6 +352,10 @@ class JitFunction(Generic[P, R]):
         return self
 
 
+# The name of JAX's class: programs ask for it to know whether a function is jitted ("PjitFunction" in str(type(f))).
+JitFunction.__name__ = JitFunction.__qualname__ = "PjitFunction"
+
+
 def known_array(x) -> Array:
     """A Python or NumPy value as an Array whose type is known, for the hot path."""
     array = as_array(x)
