@@ -9,7 +9,7 @@ MYPY_VERSION := 2.4.1
 PYRIGHT_VERSION := 1.1.414
 INSTALL := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-interpreted test-null test-checked test-pythons test-machines test-targets coverage lint mypy types format same-bits calibrate bench clients random-programs random-sharded random-exact random-transformations random-quality differential bench-numpy bench-overhead bench-batches bench-primitives accuracy attack compare-lax compare-libraries bench-random compare-random extents clean
+.PHONY: demo test test-interpreted test-null test-checked test-pythons test-machines test-targets coverage lint mypy types format same-bits calibrate bench clients interchange random-programs random-sharded random-exact random-transformations random-quality differential bench-numpy bench-overhead bench-batches bench-primitives accuracy attack compare-lax compare-libraries bench-random compare-random extents clean
 
 demo: $(VENV)/.has-demo    # train a classifier on handwritten digits
 	$(BIN)/python examples/digits.py
@@ -85,8 +85,11 @@ random-transformations: $(VENV)/.has-demo $(JAX_VENV)/.has-jax    # 5000 random 
 random-quality: $(VENV)/.has-test    # statistical tests of every generator; writes docs/random_quality.md
 	$(BIN)/python benchmarks/random_quality.py --write
 
-clients: $(VENV)/.has-demo    # libraries written for JAX, from their wheels, on JAX and on catena; ONLY=text, TESTS=1 runs those in the wheels, WRITE=1 writes docs/ecosystem.md
+clients: $(VENV)/.has-demo    # libraries written for JAX, from their wheels, on JAX and on catena; ONLY=text, TESTS=1 also runs their own tests, WRITE=1 writes docs/ecosystem.md
 	$(BIN)/python benchmarks/ecosystem.py --only "$(ONLY)" $(if $(TESTS),--tests) $(if $(WRITE),--write)
+
+interchange: $(VENV)/.has-demo    # arrays handed to PyTorch, pandas, scikit-learn, SciPy ... and taken from them, beside JAX, in the environments of clients
+	$(BIN)/python benchmarks/interchange.py
 
 bench-random: $(VENV)/.has-demo $(JAX_VENV)/.has-jax    # draws beside JAX; PART=draws, samplers, first or reuse selects
 	$(BIN)/python benchmarks/sampling.py --jax-python $(JAX_VENV)/bin/python $(if $(PART),--part $(PART))

@@ -65,6 +65,16 @@ def test_the_alias_goes_and_takes_everything_along():
     assert (list(sys.path), list(sys.meta_path)) == before[1:]
 
 
+def test_the_namespace_of_arrays_has_the_name_by_which_libraries_know_it():
+    with catena.as_jax():
+        import jax.numpy as jnp
+
+        assert jnp.__name__ == "jax.numpy" and jnp.ones(1).__array_namespace__() is jnp
+        with pytest.raises(AttributeError, match="nonsense"):
+            jnp.nonsense
+    assert catena.numpy.__name__ == "catena.numpy"
+
+
 def test_versions_are_those_of_the_api():
     with catena.as_jax():
         jaxlib = importlib.import_module("jaxlib")

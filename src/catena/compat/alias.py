@@ -21,6 +21,7 @@ from catena.compat import private
 
 FOLDER = str(Path(__file__).parent / "path")
 NAMES = ("jax", "jaxlib")
+NUMPY = "catena.numpy"
 
 
 class Alias:
@@ -41,6 +42,7 @@ class Alias:
         for name in [name for name in sys.modules if name.partition(".")[0] in NAMES]:
             del sys.modules[name]
         vars(sys.modules["catena"]).pop("_src", None)
+        sys.modules[NUMPY].__name__ = NUMPY
         importlib.invalidate_caches()
 
     def __enter__(self) -> Alias:
@@ -121,6 +123,7 @@ def as_jax() -> Any:
     importlib.invalidate_caches()
     sys.modules["jax"], sys.modules["jaxlib"] = sys.modules["catena"], found("jaxlib")
     importlib.import_module("jax._src")  # for those who write jax._src.module without importing it
+    sys.modules[NUMPY].__name__ = "jax.numpy"  # by this array-api-compat, and SciPy, know whose namespace it is
     return alias
 
 

@@ -81,7 +81,6 @@ NAMES: dict[str, dict[str, str] | str] = {
         "default_registry": "catena.tree_util:default_registry",
     },
     "jax._src.xla_bridge": {"_backends": "catena.compat.backends:backends"},
- (Names that libraries look for: the type of jitted functions, the backends in use)
     "jax._src.typing": {"Array": "catena:Array", "ArrayLike": "catena.typing:ArrayLike"},
 }
 
