@@ -88,8 +88,9 @@ random-quality: $(VENV)/.has-test    # statistical tests of every generator; wri
 clients: $(VENV)/.has-demo    # libraries written for JAX, from their wheels, on JAX and on catena; ONLY=text, TESTS=1 also runs their own tests, WRITE=1 writes docs/ecosystem.md
 	$(BIN)/python benchmarks/ecosystem.py --only "$(ONLY)" $(if $(TESTS),--tests) $(if $(WRITE),--write)
 
-interchange: $(VENV)/.has-demo    # arrays handed to PyTorch, pandas, scikit-learn, SciPy ... and taken from them, beside JAX, in the environments of clients
+interchange: $(VENV)/.has-demo    # arrays to and from PyTorch, pandas, scikit-learn, SciPy ..., beside JAX; the namespace beside the array API standard's
 	$(BIN)/python benchmarks/interchange.py
+	build/clients/catena/bin/python benchmarks/array_api.py
 
 bench-random: $(VENV)/.has-demo $(JAX_VENV)/.has-jax    # draws beside JAX; PART=draws, samplers, first or reuse selects
 	$(BIN)/python benchmarks/sampling.py --jax-python $(JAX_VENV)/bin/python $(if $(PART),--part $(PART))

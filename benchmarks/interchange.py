@@ -128,9 +128,8 @@ def numpy_functions() -> str:
     x = jnp.array([[4.0, 1.0], [1.0, 3.0]])
     assert np.linalg.inv(x).shape == scipy.linalg.expm(x).shape == (2, 2)
     assert np.sum(x) == 9 and np.add(x, 1).tolist() == (x + 1).tolist()
-    assert scipy.optimize.minimize(
-        lambda y: float(jnp.sum((jnp.asarray(y) - 1) ** 2)), np.zeros(2), method="Nelder-Mead"
-    ).success
+    distance = lambda y: float(jnp.sum((jnp.asarray(y) - 1) ** 2))  # noqa: E731
+    assert scipy.optimize.minimize(distance, np.zeros(2), method="Nelder-Mead").success
     return "accepted"
 
 

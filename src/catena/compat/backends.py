@@ -1,4 +1,4 @@
-"""The backends that are in use, as libraries read them in ``jax._src.xla_bridge``: chex asks whether there is one yet."""
+"""The backends in use, as libraries read them in ``jax._src.xla_bridge``: chex asks whether there is one yet."""
 
 from __future__ import annotations
 
