@@ -42,26 +42,33 @@ LIBRARIES = {
     "jaxopt==0.8.5": "jaxopt_fits",
     "einops==0.8.2": "einops_layers",
     "chex": "chex_checks",
+    # For the tests that they carry: the four built on equinox, which like lineax, optimistix and diffrax carries none.
+    "tinygp==0.3.1": "",
+    "quadax==0.3.1": "",
+    "interpax==0.3.16": "",
+    "flowjax==19.1.2": "",
+    "rlax==0.1.9": "",
 }
 # What these import besides JAX.
 BESIDES = (
     "absl-py typing_extensions wadler-lindig msgpack rich multipledispatch tqdm fastprogress toolz PyYAML treescope "
-    "tabulate jmp pytest pytest-xdist"
+    "tabulate jmp pytest pytest-xdist scikit-learn dm-tree cloudpickle dill"
 ).split()
+UNASKED = ["paramax"]  # what flowjax imports, and needs JAX itself
 
 
 def environment(kind: str) -> Path:
     """The Python of an environment with every library, and with JAX or with catena."""
     folder = PLACE / kind
     python = folder / "bin" / "python"
-    wanted = json.dumps([JAX, *BESIDES, *LIBRARIES])
+    wanted = json.dumps([JAX, *BESIDES, *LIBRARIES, *UNASKED])
     made = folder / "made.json"
     if not made.exists() or made.read_text() != wanted:
         subprocess.run([sys.executable, "-m", "venv", folder], check=True)
         install = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
         base = [JAX] if kind == "jax" else ["--editable", str(ROOT)]
         subprocess.run([*install, *base, *BESIDES], check=True)
-        subprocess.run([*install, "--no-deps", *LIBRARIES], check=True)
+        subprocess.run([*install, "--no-deps", *LIBRARIES, *UNASKED], check=True)
         made.write_text(wanted)
     return python
 
@@ -198,7 +205,7 @@ def main() -> None:
     asked = [wheel for wheel in LIBRARIES if options.only in wheel]
     for wheel in asked:
         found = known.get(wheel, {}) | {"library": wheel, "example": LIBRARIES[wheel]}
-        if not options.files:
+        if not options.files and LIBRARIES[wheel]:
             found = {"tests": found.get("tests")} | row(wheel, LIBRARIES[wheel])
         if options.tests or options.files:
             said = found["tests"] = tests(wheel, options.files)
