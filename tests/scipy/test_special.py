@@ -44,7 +44,7 @@ CASES = {
     "erfc": (mp.erfc, [(0.1, 5.0)], 4),
     "erfinv": (mp.erfinv, [(0.1, -0.9)], 4),
     "erfcx": (lambda x: mp.exp(x * x) * mp.erfc(x), [(-20.0, -0.3, 0.2, 0.6, 24.0, 26.0, 1e10)], 4),
-    "dawsn": (lambda x: mp.exp(-x * x) * mp.erfi(x) * mp.sqrt(mp.pi) / 2, [(1e-9, 0.9, 1.1, -6.0, 1e5)], 6),
+    "dawsn": (lambda x: mp.exp(-x * x) * mp.erfi(x) * mp.sqrt(mp.pi) / 2, [(1e-9, 0.9, 1.1, 1.7, 3.2, -6.0, 7.9, 8.1, 30.0, 1e5)], 2),
     "ndtr": (mp.ncdf, [(-37.0, -1.5, 0.3, 5.0)], 6),
     "log_ndtr": (lambda x: mp.log(mp.ncdf(x)), [(-1e3, -5.0, 0.3, 6.0)], 6),
     "ndtri": (lambda p: -mp.sqrt(2) * mp.erfinv(1 - 2 * p), [(1e-30, 0.01, 0.4, 0.6, 0.999)], 6),
@@ -339,3 +339,17 @@ def test_seams_of_the_normal_distribution(dtype):
         for name in ("ndtr", "log_ndtr"):
             expected = getattr(scipy.special, name)(x.astype(np.float64))
             np.testing.assert_allclose(getattr(special, name)(x), expected, rtol=1e-6 if dtype == "float32" else 1e-13)
+
+
+def test_softmax_is_over_all_axes_unless_one_is_named():
+    x = np.array([[1.0, 2.0, -1.0], [0.5, 0.0, 3.0]], np.float32)
+    for axis in (None, 0, (0, 1), ()):
+        for ours, theirs in (
+            (special.softmax, scipy.special.softmax),
+            (special.log_softmax, scipy.special.log_softmax),
+        ):
+            got = ours(x) if axis is None else ours(x, axis=axis)
+            np.testing.assert_allclose(got, theirs(x, axis=axis), rtol=2e-6, atol=1e-6)
+    assert special.softmax(2.0) == 1 and special.log_softmax(2.0) == 0
+    with pytest.raises(TypeError):
+        special.softmax(x, 0)

@@ -32,6 +32,12 @@ def fresnel_parts(x):
     return s * mp.cos(angle) - c * mp.sin(angle), c * mp.cos(angle) + s * mp.sin(angle)
 
 
+def dawson(x):
+    """Dawson's integral, also where its factors are huge and tiny."""
+    with mp.workdps(60 + int(x * x)):
+        return +(mp.exp(-x * x) * mp.erfi(x) * mp.sqrt(mp.pi) / 2)
+
+
 def quantile(r):
     """How far the normal quantile of exp(-r^2 / 2) lies above -r."""
     p = mp.exp(-r * r / 2)
@@ -61,6 +67,7 @@ INVERSE = mp.mpf(1)
 # Name -> pieces: a function of the variable, and its interval. What the variable is stands where the table is used.
 FITS = {
     "DAWSON": [(of_root(lambda x: mp.exp(-x * x) * mp.erfi(x) * mp.sqrt(mp.pi) / 2 / x, 2), 0, 1)],
+    "DAWSON_MIDDLE": two_pieces(dawson, (1, 2.5, 4, 6, 8)),
     "EXP1_SMALL": [(lambda x: mp.e1(max(x, mp.mpf(10) ** -40)) + mp.log(max(x, mp.mpf(10) ** -40)), 0, 1)],
     "EXP1_LARGE": [(lambda q: mp.exp(3 * (1 + q) / (1 - q)) * mp.e1(3 * (1 + q) / (1 - q)) * (1 + 3 * (1 + q) / (1 - q))
                     if q < 1 else mp.mpf(1), low, high) for low, high in ((-0.5, 0.25), (0.25, 1))],

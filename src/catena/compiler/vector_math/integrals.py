@@ -137,15 +137,18 @@ def faddeeva_imag(m, x, y, precision):
     return _faddeeva(m, x, y)[1]
 
 
+DOUBLE_FACTORIALS = tuple(float(math.prod(range(1, 2 * k, 2))) for k in range(1, 18))
+
+
 def dawsn(m, x, precision):
-    """exp(-x^2) times the integral of exp(t^2) from 0 to x: a multiple of the imaginary part of w(x)."""
+    """exp(-x^2) times the integral of exp(t^2) from 0 to x; beyond 8 its divergent series (DLMF 7.12.1)."""
     a = m.abs(x)
     small = x * fitted_to(m, fitted.DAWSON, m.where(a < 1.0, x * x, 1.0))
-    b = m.where(a < LAPLACE, a, LAPLACE)
-    _, imag = _faddeeva_in_quadrant(m, m.maximum(b, 1.0), m.like(x, 0.0))
-    inverse = 1.0 / m.maximum(a, 1.0)
-    far = 0.5 * inverse + 0.25 * inverse * (inverse * inverse)
-    large = m.where(a < LAPLACE, imag * (math.sqrt(math.pi) / 2), far)
+    middle = fitted_to(m, fitted.DAWSON_MIDDLE, m.where(a < 8.0, m.maximum(a, 1.0), 8.0))
+    half = 0.5 / m.maximum(a, 8.0)
+    u = 2.0 * (half * half)
+    far = half + half * (u * horner(m, DOUBLE_FACTORIALS, u))
+    large = m.where(a < 8.0, middle, far)
     return m.where(a < 1.0, small, m.where(x < 0.0, -large, large))
 
 

@@ -2,9 +2,7 @@
 
 from catena.core.namespace import shown as _shown
 from catena.core.unbuilt import absent as _absent
-from catena.numpy.softmax import log_softmax as log_softmax
 from catena.numpy.softmax import logsumexp as logsumexp
-from catena.numpy.softmax import softmax as softmax
 from catena.scipy.special.bernoulli import bernoulli as bernoulli
 from catena.scipy.special.bessel import bessel_jn as bessel_jn
 from catena.scipy.special.bessel import i0 as i0
@@ -55,6 +53,8 @@ from catena.scipy.special.logarithms import logit as logit
 from catena.scipy.special.logarithms import rel_entr as rel_entr
 from catena.scipy.special.logarithms import xlog1py as xlog1py
 from catena.scipy.special.logarithms import xlogy as xlogy
+from catena.scipy.special.soft_maximum import log_softmax as log_softmax
+from catena.scipy.special.soft_maximum import softmax as softmax
 
 __dir__ = _shown(globals())
 
