@@ -105,7 +105,7 @@ def test_the_method():
         (TypeError, "must be arrays or scalars, but got 'a'", (decay, 1.0, T, "a")),
         (IndexError, "one axis", (decay, 1.0, jnp.float32(1))),
         (IndexError, "one axis", (decay, 1.0, jnp.zeros(0))),
-        (ValueError, "each component of y0: 1, but it has 2", (lambda y, t: jnp.ones(2), 1.0, T)),
+        (TypeError, "each component of y0: 1, but it has 2", (lambda y, t: jnp.ones(2), 1.0, T)),
     ],
 )
 def test_wrong_arguments(kind, pattern, args):

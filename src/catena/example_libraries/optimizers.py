@@ -107,12 +107,13 @@ def optimizer(opt_maker: Callable[..., tuple[Callable, Callable, Callable]]) -> 
         @functools.wraps(update)
         def tree_update(i, gradients, state: OptimizerState):
             leaves, tree = tree_flatten(gradients)
+            before_update = unpacked(state)
             if tree != state.tree_def:
                 raise TypeError(
                     "optimizer update function was passed a gradient tree that did not match the parameter tree "
                     f"structure with which it was initialized: parameter tree {state.tree_def} and grad tree {tree}."
                 )
-            states = [update(i, g, s) for g, s in zip(leaves, unpacked(state), strict=True)]
+            states = [update(i, g, s) for g, s in zip(leaves, before_update, strict=True)]
             new = pack(states, tree)
             for before, after in zip(state.subtree_defs, new.subtree_defs, strict=True):
                 if before != after:
@@ -138,8 +139,9 @@ def pack(states: Sequence, tree: PyTreeDef) -> OptimizerState:
 
 
 def unpacked(state: OptimizerState) -> list:
-    """The states of all parameters."""
-    return [tree_unflatten(d, leaves) for d, leaves in zip(state.subtree_defs, state.packed_state, strict=True)]
+    """The states of all parameters; a ValueError of what is no state."""
+    packed_state, _, subtree_defs = state
+    return [tree_unflatten(d, leaves) for d, leaves in zip(subtree_defs, packed_state, strict=True)]
 
 
 def unpack_optimizer_state(opt_state: OptimizerState):

@@ -44,7 +44,9 @@ STAGES = (
     (9017 / 3168, -355 / 33, 46732 / 5247, 49 / 176, -5103 / 18656),
     (35 / 384, 0.0, 500 / 1113, 125 / 192, -2187 / 6784, 11 / 84),  # the last stage is the solution of order 5
 )
-ERROR = (71 / 57600, 0.0, -71 / 16695, 71 / 1920, -17253 / 339200, 22 / 525, -1 / 40)  # less that of order 4
+# Less the solution of order 4 of Shampine, "Some practical Runge-Kutta formulas" (1986): two thirds of Dormand's and
+# Prince's estimate.
+ERROR = (71 / 86400, 0.0, -142 / 50085, 71 / 2880, -5751 / 169600, 44 / 1575, -1 / 60)
 MIDDLE = (
     6025192743 / 60171106304, 0.0, 51252292925 / 130801643196, -2691868925 / 90256659456,
     187940372067 / 3189068634112, -1776094331 / 39487288512, 11237099 / 470086768,
@@ -294,7 +296,7 @@ def integrate(func, rtol, atol, mxstep, hmax, y0, ts, args: tuple):
     def slope(y, t, *leaves):
         out = ravel_pytree(func(unravel(y.astype(narrow)), t, *tree_unflatten(tree, leaves)))[0]
         if out.shape != y.shape:
-            raise ValueError(f"func must return a derivative for each component of y0: {y.size}, but it has {out.size}")
+            raise TypeError(f"func must return a derivative for each component of y0: {y.size}, but it has {out.size}")
         return [out.astype(wide)]
 
     avals = [get_aval(x) for x in (vector.astype(wide), ts[0], *leaves)]
@@ -322,9 +324,8 @@ def odeint(func: Callable, y0, t, *args, rtol=1.4e-8, atol=1.4e-8, mxstep=jnp.in
     Returns:
       The states at the times ``t``: a tree as ``y0``, with a leading axis of length ``m`` at every array.
     Raises:
-      TypeError: ``func`` cannot be called, ``t`` holds no floats, ``y0`` is of integers, or an argument is no tree
-        of arrays.
-      ValueError: ``func`` returns another number of components than ``y0`` has.
+      TypeError: ``func`` cannot be called, or returns another number of components than ``y0`` has, ``t`` holds no
+        floats, ``y0`` is of integers, or an argument is no tree of arrays.
       IndexError: ``t`` is not of one axis, or empty.
 
     >>> import catena.numpy as jnp
