@@ -298,5 +298,6 @@ EXPLAINED = [
     (r"average='other'", "ValueError", "unknown averages are refused where there is one segment, too"),
     (r"istft\(jsp.signal.stft\(pair", "", "the times of a stack are as many as its samples"),
     (r"axis=3|axes=2|axes=\(2,\)|axis=1\)|\(s\)", "AxisError", "an AxisError is a ValueError and an IndexError"),
+    (r"detrend\(", r"(?s)^returns (\S+) .*\| returns \1 ", "what is left of a line is rounding"),
     (r"fftconvolve\(", "", "sums of integers are rounded by Fourier transforms"),
 ]

@@ -184,15 +184,15 @@ SAME = "the arrays are equal; what stands in padding is not"
 EXPLAINED = [
     (".*", r".* \| AssertionError.*", "ValueError, TypeError or NotImplementedError instead of a failed assertion"),
     (".*", r".* \| AttributeError.*", "as above, instead of an attribute that a number or an array lacks"),
-    (r"bi\[:1\]", r"returns.* \| ValueError: Cannot lower", "JAX fails where buffers share a batch axis of size 1"),
+    (r"bi\[:1\]", r"(?s)returns.* \| ValueError: Cannot lower", "JAX fails where buffers share a batch axis of size 1"),
     (
         r"vmap.*bi\[:1\]",
         "ValueError.*",
         "vmap maps leaves: those that share a batch axis of size 1 have no axis to map",
     ),
-    (r"bi\[:1\]", r"returns .* \| returns", "which of the buffers keep a batch axis of size 1"),
-    (r"\(d, padded\)", r"returns .* \| returns", SAME),
-    (r"BCOO.* \* jax.experimental.sparse.BCOO|bcoo_conv", r"returns .* \| returns", SAME),
+    (r"bi\[:1\]", r"(?s)returns .* \| returns", "which of the buffers keep a batch axis of size 1"),
+    (r"\(d, padded\)", r"(?s)returns .* \| returns", SAME),
+    (r"BCOO.* \* jax.experimental.sparse.BCOO|bcoo_conv", r"(?s)returns .* \| returns", SAME),
     (r"x\[:0\]", r"returns .* \| TypeError", "padding of an array without elements is as any"),
     (r"x != 0", "returns .* weak", "weakness of the integers that booleans become"),
 ]
