@@ -575,3 +575,19 @@ def test_words_for_errors_and_parts_that_are_refused():
     with pytest.raises(NotImplementedError, match="must be None"):
         core.Var(jax.typeof(1.0), 1)
     assert core.primitives.threefry2x32_p is random.threefry2x32_p
+
+
+def test_a_trace_of_ones_own_sees_calls():
+    """By ``process_call``: of primitives that call functions, and where it says so itself."""
+
+    class Naming(Counting):
+        def process_call(self, call_primitive, f, tracers, params):
+            self.calls += 1
+            with core.set_current_trace(self):
+                return f.call_wrapped(*tracers)
+
+    with core.take_current_trace() as parent:
+        trace = Naming(parent)
+        with core.set_current_trace(trace):
+            (out,) = core.CallPrimitive("my_call").bind(lu.wrap_init(lambda x: [x * 3]), Counted(trace, 2.0))
+    assert out.val == 6 and trace.calls == 1 and trace.count == {"mul": 1}

@@ -148,7 +148,7 @@ class JaxprTrace(Trace):
         jaxpr = Jaxpr(constvars, self.invars, outvars, self.eqns, frozenset(self.effects), self.debug_info)
         return prune_constants(shared_constants(jaxpr, values), values)
 
-    def process_call(self, primitive, functions, args, params):
+    def process_custom(self, primitive, functions, args, params):
         return primitive.stage(self, functions, args, params)
 
     # ---- error messages

@@ -89,7 +89,7 @@ class Trace:
         """
         return self.process(primitive, args, params)
 
-    def process_call(self, primitive, functions, args, params):
+    def process_custom(self, primitive, functions, args, params):
         """A call of a function together with its derivative rule: ``functions``, the function first. A transformation
         that asks for no derivative looks at what the function does.
         """
@@ -149,11 +149,11 @@ class FoldingTrace(Trace):
 
     process_state = process
 
-    def process_call(self, primitive, functions, args, params):
+    def process_custom(self, primitive, functions, args, params):
         """The same for a call of a function with its derivative rule."""
         if any(isinstance(x, Tracer) for x in args):
             with set_trace(self.parent):
-                return self.parent.process_call(primitive, functions, args, params)
+                return self.parent.process_custom(primitive, functions, args, params)
         with set_trace(None):
             return functions[0](*args)
 

@@ -124,7 +124,7 @@ class BatchTrace(Trace):
             return [self.pack(v, d) for v, d in zip(out, dim_out, strict=True)]
         return self.pack(out, dim_out)
 
-    def process_call(self, primitive, functions, args, params):
+    def process_custom(self, primitive, functions, args, params):
         pairs = [self.unpack(x) for x in args]
         outputs = MappedOutputs()
         functions = primitive.batch_of_functions(functions, self, tuple(d for _, d in pairs), outputs)

@@ -64,7 +64,7 @@ class CustomCall(Primitive):
     def bind_functions(self, functions: tuple, args, params: dict) -> list:
         """Call the first function, whose rule the others are, under the current trace."""
         trace = context.trace
-        return functions[0](*args) if trace is None else trace.process_call(self, functions, args, params)
+        return functions[0](*args) if trace is None else trace.process_custom(self, functions, args, params)
 
     def bind(self, *args, call_jaxpr, num_consts: int = 0, **params):
         """Call the function of a traced equation again."""

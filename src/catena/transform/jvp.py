@@ -110,7 +110,7 @@ class JVPTrace(Trace):
             return [self.pack(p, t) for p, t in zip(out, tangent_out, strict=True)]
         return self.pack(out, tangent_out)
 
-    def process_call(self, primitive, functions, args, params):
+    def process_custom(self, primitive, functions, args, params):
         primals, tangents = self.unpack_all(args)
         with set_trace(self.parent), users_function(), explained_closures(params["name"]):
             if all(type(t) is Zero for t in tangents):

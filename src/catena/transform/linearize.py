@@ -125,7 +125,7 @@ class TapeTrace(Trace):
         """A context in which the parent trace is current, to compute with known values."""
         return set_trace(self.parent)
 
-    def process_call(self, primitive, functions, args, params):
+    def process_custom(self, primitive, functions, args, params):
         if any(self.is_unknown(x) for x in args):
             return functions[0](*args)
         with self.known():

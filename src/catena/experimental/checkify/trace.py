@@ -56,7 +56,7 @@ class CheckTrace(Trace):
         finally:
             context.trace = self
 
-    def process_call(self, primitive, functions, args, params):
+    def process_custom(self, primitive, functions, args, params):
         if self.parent is None:
             return functions[0](*args)  # nobody differentiates around
         call = CheckedCall(self.enabled, *functions)

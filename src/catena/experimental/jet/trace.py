@@ -81,7 +81,7 @@ class JetTrace(Trace):
             return [self.pack(p, t) for p, t in zip(out, terms, strict=True)]
         return self.pack(out, terms)
 
-    def process_call(self, primitive, functions, args, params):
+    def process_custom(self, primitive, functions, args, params):
         primals, series = zip(*map(self.unpack, args), strict=True)
         derivative = lambda primals, tangents: primitive.jvp_of_functions(functions, primals, tangents, params)[1]  # noqa: E731
         with set_trace(self.parent):

@@ -1,5 +1,6 @@
 """Primitives of users that call functions."""
 
+from catena.core.context import context, set_trace
 from catena.core.jaxpr import ClosedJaxpr, Jaxpr, jaxpr_as_fun
 from catena.core.primitive import Operation as Primitive
 from catena.extend.linear_util import wrap_init
@@ -21,7 +22,12 @@ class CallPrimitive(Primitive):
     def bind(self, *args, **params):
         """Call the function, the first argument, with the others."""
         f, *operands = args
-        return f.call_wrapped(*operands)
+        trace = context.trace
+        own = getattr(trace, "process_call", None)  # a user's trace may have it
+        if own is None:
+            return f.call_wrapped(*operands)
+        with set_trace(None):
+            return own(self, f, operands, params)
 
     def get_bind_params(self, params: dict) -> tuple[list, dict]:
         """The function that an equation calls, and the other parameters."""
