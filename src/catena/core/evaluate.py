@@ -15,7 +15,7 @@ from catena.core.aval import AbstractRef, ShapedArray, abstract_token
 from catena.core.context import context
 from catena.core.errors import UnexpectedTracerError
 from catena.core.factors import AS_CALLED, rule_of, split_results
-from catena.core.lazy import LazyModule
+from catena.core.lazy import LazyModule, load
 from catena.core.manual_axes import ManualAxisType
 from catena.core.placed import layout_of, place, place_result, results_placement, unplaced
 from catena.core.ref import use_of_reference
@@ -89,6 +89,13 @@ def types_of_split(primitive, avals: tuple, params: dict):
     return found
 
 
+def is_defined(primitive) -> bool:
+    """Whether a primitive that was only declared has its rules; the module that defines it is loaded."""
+    if primitive.abstract is None and primitive.home is not None:
+        load(primitive.home)
+    return primitive.abstract is not None
+
+
 _NOTE = "In the operation "
 
 
@@ -97,6 +104,8 @@ def _checked_types(primitive, avals: tuple, params: dict):
     try:
         if abstract_token in avals and not primitive.takes_tokens:
             raise TypeError(f"{primitive} takes arrays, but operand {avals.index(abstract_token)} is a token")
+        if primitive.abstract is None and not is_defined(primitive):
+            raise NotImplementedError(f"the primitive {primitive} is declared and not defined")
         if not primitive.takes_tokens and not primitive.takes_references:
             for i, aval in enumerate(avals):
                 if type(aval) is AbstractRef:

@@ -39,7 +39,7 @@ from catena.core.array import as_array
 from catena.core.aval import AbstractToken, ShapedArray
 from catena.core.context import context, set_trace
 from catena.core.effects import GenericEffect
-from catena.core.evaluate import abstract_eval, concrete, evaluate, evaluated_by, varying_axes
+from catena.core.evaluate import abstract_eval, concrete, evaluate, evaluated_by, is_defined, varying_axes
 from catena.core.trace import eval_trace, in_force, leaf_value
 
 registry: dict[str, "Primitive"] = {}
@@ -244,9 +244,10 @@ class Primitive(Operation):
 
     own = True
 
-    def __init__(self, name: str, **meaning):
+    def __init__(self, name: str, *, home: str | None = None, **meaning):
         super().__init__(name)
         self.abstract = self.evaluate = None
+        self.home = home  # the module that defines what is only declared here; it is loaded at the first use
         self.define(**meaning)
         registry[name] = self
 
@@ -397,6 +398,8 @@ class RuleTable(MutableMapping):
         rule = getattr(primitive, self.name)
         if rule:
             return rule
+        if rule is None and primitive.abstract is None and is_defined(primitive):
+            return self.of(primitive)
         reason = f": {rule.reason}" if rule is not None else ""
         raise NotImplementedError(self.missing.format(primitive.name) + reason)
 
@@ -446,7 +449,7 @@ sharding_rules = RuleTable("sharding", "there is no rule for '{}' on arrays that
 # over the same axes, and so do their results.
 varying_rules = RuleTable("varying", optional=True)
 
-pvary_p = Primitive("pvary")  # the same on all devices, from now on each device's own; see ``lax/varying.py``
+pvary_p = Primitive("pvary", home="catena.lax.varying")  # the same on all devices, now each device's own
 
 
 def as_bodies_say(operands, /, **params) -> None:

@@ -4,7 +4,7 @@ which is differentiated by a gather. Each gets its rules with its family, by ``d
 
 from catena.core.primitive import Primitive
 
-log_p = Primitive("log")
+log_p = Primitive("log", home="catena.lax.transcendental")
 max_p = Primitive("max")
 min_p = Primitive("min")
 neg_p = Primitive("neg")
