@@ -90,6 +90,7 @@ from catena.lax.ref_lives import empty_ref as empty_ref
 from catena.lax.ref_lives import free_ref as free_ref
 from catena.lax.ref_lives import freeze as freeze
 from catena.lax.ref_lives import new_ref as new_ref
+from catena.lax.resharding import reshard as reshard
 from catena.parallel.shard_map import shard_map as shard_map
 from catena.parallel.shard_map import smap as smap
 from catena.tools.environment import print_environment_info as print_environment_info

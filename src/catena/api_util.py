@@ -16,6 +16,7 @@ from catena.core.tree import tree_flatten_with_path as _flatten_with_path
 from catena.core.tree import tree_unflatten as _unflatten
 from catena.core.tree_errors import flatten_axes as _flatten_axes
 from catena.core.tree_keys import keystr as _keystr
+from catena.core.type_sharding import in_types as _in_types
 from catena.core.zeros import get_aval as _get_aval
 from catena.extend import linear_util as _lu
 from catena.extend.core.debug_info import DebugInfo as _DebugInfo
@@ -253,7 +254,8 @@ def shaped_abstractify(x) -> _ShapedArray:
     ShapedArray(float32[], weak_type=True)
     """
     if isinstance(x, _ShapeDtypeStruct):
-        return _ShapedArray(x.shape, _dtypes.canonicalize_dtype(x.dtype), bool(getattr(x, "weak_type", False)))
+        dtype, weak = _dtypes.canonicalize_dtype(x.dtype), bool(getattr(x, "weak_type", False))
+        return _ShapedArray(x.shape, dtype, weak, sharding=_in_types(x.sharding))
     return _get_aval(x)
 
 

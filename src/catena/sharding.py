@@ -15,5 +15,8 @@ from catena.core.sharding import Sharding as Sharding
 from catena.core.sharding import SingleDeviceSharding as SingleDeviceSharding
 from catena.core.sharding import make_single_device_sharding as make_single_device_sharding
 from catena.core.unbuilt import absent as _absent
+from catena.lax.resharding import auto_axes as auto_axes
+from catena.lax.resharding import explicit_axes as explicit_axes
+from catena.lax.resharding import reshard as reshard
 
 _absent(globals())

@@ -6,15 +6,19 @@ identity, which the caches on the hot path rely on.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from catena.core import dtypes
 from catena.core.context import Context
+from catena.core.lazy import LazyModule, load
 from catena.core.manual_axes import NOT_MANUAL, ManualAxisType
 from catena.core.shapes import check_axes
-from catena.core.type_sharding import axes_text, fitted, said
+from catena.core.type_sharding import axes_of, axes_text, fitted, said
 
 _interned: dict = {}
+layouts: Any = LazyModule("catena.core.named_sharding")  # types stand below meshes, and are there before them
 
 
 class AbstractValue:
@@ -147,8 +151,9 @@ class ShapedArray(AbstractValue):
         self.shape, self.dtype, self.weak_type = shape, dtype, weak_type
         self.said_sharding, self.manual_axis_type = sharding, manual_axis_type
         self.plain = sharding is None and manual_axis_type == NOT_MANUAL
-        if sharding is not None:
+        if sharding is not None and not Context.laid_out:
             Context.laid_out = True
+            load("catena.parallel.rules")
         self.ndim = len(shape)
         self.extended = isinstance(dtype, dtypes.ExtendedDType)  # such arrays are of a class of their own
         size = 1
@@ -171,6 +176,11 @@ class ShapedArray(AbstractValue):
         if not self.shape:
             raise TypeError("len() of unsized object")
         return self.shape[0]
+
+    @property
+    def sharding(self):
+        """How arrays of this type are split, over an abstract mesh: where nothing is said, that in force."""
+        return layouts.sharding_of_type(self)
 
     @property
     def mat(self) -> ManualAxisType:
@@ -206,14 +216,25 @@ class ShapedArray(AbstractValue):
         parts = spec.partitions[:axis] + spec.partitions[axis + 1 :]
         return self.update(shape=shape, sharding=self.said_sharding.update(spec=spec.update(partitions=parts)))
 
-    def with_axis(self, axis: int, size: int, part=None) -> ShapedArray:
-        """The type of ``size`` such values along a new axis, which ``part``, an entry of a PartitionSpec, splits."""
+    def with_axis(self, axis: int, size: int, split=None) -> ShapedArray:
+        """The type of ``size`` such values along a new axis, which is split as a vector of the sharding ``split``."""
         shape = (*self.shape[:axis], size, *self.shape[axis:])
-        if self.said_sharding is None:
+        sharding = self.said_sharding or split
+        if sharding is None:
             return self.update(shape=shape)
-        spec = self.said_sharding.spec
-        parts = (*spec.partitions[:axis], part, *spec.partitions[axis:])
-        return self.update(shape=shape, sharding=self.said_sharding.update(spec=spec.update(partitions=parts)))
+        own = (None,) * self.ndim if self.said_sharding is None else sharding.spec.partitions
+        part = None if split is None else split.spec.partitions[0]
+        if {n for entry in own for n in axes_of(entry)}.intersection(axes_of(part)):
+            part = None  # what is split already along one axis is not along another
+        spec = sharding.spec.update(partitions=(*own[:axis], part, *own[axis:]))
+        return self.update(shape=shape, sharding=sharding.update(spec=spec))
+
+    def along(self, axis: int):
+        """How one axis is split: as a vector of the sharding that is returned, or ``None``."""
+        if self.said_sharding is None or self.said_sharding.spec.partitions[axis] is None:
+            return None
+        parts = self.said_sharding.spec.partitions[axis : axis + 1]
+        return self.said_sharding.update(spec=type(self.said_sharding.spec)(*parts))
 
     def update_weak_type(self, weak_type: bool) -> ShapedArray:
         """The same type, weak or not."""
@@ -279,6 +300,10 @@ class AbstractToken(AbstractValue):
     def __reduce__(self):
         return AbstractToken, ()
 
+    def with_axis(self, axis: int, size: int, split=None):
+        """Refused, as below."""
+        return self.update(shape=(size,))
+
     def update(self, **parts):
         """Tokens have no parts to replace: they cannot be stacked, nor get an axis or a dtype."""
         raise TypeError(
@@ -340,6 +365,18 @@ class AbstractRef(AbstractValue):
         return self
 
     def __deepcopy__(self, memo):
+        return self
+
+    def with_axis(self, axis: int, size: int, split=None) -> AbstractRef:
+        """The type of a reference to ``size`` such values along a new axis."""
+        return self.update(self.inner_aval.with_axis(axis, size, split))
+
+    def without_axis(self, axis: int) -> AbstractRef:
+        """The type of a reference to what stands at one place of an axis."""
+        return self.update(self.inner_aval.without_axis(axis))
+
+    def unsplit(self) -> AbstractRef:
+        """The same type: what it refers to is not split."""
         return self
 
     def update(self, inner_aval=None, memory_space=None, kind=None, *, shape=None) -> AbstractRef:

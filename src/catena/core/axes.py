@@ -22,7 +22,7 @@ def broadcast_axis(x, size: int, axis: int = 0):
     """``x`` repeated ``size`` times along a new axis."""
     aval = get_aval(x)
     axis %= aval.ndim + 1
-    wide = aval.update(shape=(*aval.shape[:axis], size, *aval.shape[axis:]))  # tokens refuse
+    wide = aval.with_axis(axis, size)  # tokens refuse
     if wide.dtype == dtypes.float0:
         return zeros(wide)
     dims = tuple([i for i in range(wide.ndim) if i != axis])
@@ -33,5 +33,5 @@ def at_front(size: int, x, dim):
     """``x`` with its mapped axis moved to the front; without one, repeated along a new axis."""
     if type(x) is Zero:
         aval = x.aval
-        return Zero(aval.update(shape=(size, *aval.shape))) if dim is None else x
+        return Zero(aval.with_axis(0, size)) if dim is None else x
     return broadcast_axis(x, size) if dim is None else move_axis(x, dim, 0)

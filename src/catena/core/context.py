@@ -44,7 +44,7 @@ class Context(threading.local):
     physical_mesh = None
     mesh_stack = ()
     laid_out = False  # whether types say shardings anywhere in this process; until then nobody looks for them
-    deriving = False  # whether a rule of a transformation runs on such types: what is in doubt is settled then
+    settling = False  # whether what is in doubt about them is settled without a word: see `settling`
     default_placement = None  # where results go that follow no data, if it is not the first device
     debug_nans: bool = False
     debug_infs: bool = False
@@ -69,6 +69,24 @@ class set_trace:  # noqa: N801  (a context manager, used like a keyword)
 
     def __exit__(self, *exc_info):
         context.trace = self.previous
+
+
+class settling:  # noqa: N801
+    """Within a ``with`` block, doubts about how results are split are settled by splitting less, and are no errors:
+    rules of transformations run so, and functions that are told how their results are to be.
+    """
+
+    __slots__ = ("now", "before")
+
+    def __init__(self, now: bool = True):
+        self.now = now
+
+    def __enter__(self):
+        self.before = context.settling
+        context.settling = self.before or self.now
+
+    def __exit__(self, *exc_info):
+        context.settling = self.before
 
 
 class users_function:  # noqa: N801

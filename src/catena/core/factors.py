@@ -75,7 +75,7 @@ def split_results(primitive, avals, outs: tuple, params: dict) -> tuple[list, bo
       ShardingTypeError: they do not, in a program of the user's.
     """
     sharding = next(a.said_sharding for a in avals if a.said_sharding is not None)
-    typing = Typing(primitive, avals, outs, sharding.mesh, context.source is None and not context.deriving)
+    typing = Typing(primitive, avals, outs, sharding.mesh, context.source is None and not context.settling)
     specs = typing.results(factors_of(primitive, avals, outs, params))
     plain = type(sharding.spec)
     made = [sharding.update(spec=plain(*[entry(names) for names in spec])) for spec in specs]

@@ -6,8 +6,9 @@ import functools
 
 import numpy as np
 
+from catena.core.aval import ShapedArray
 from catena.core.device import MEMORY_KINDS
-from catena.core.mesh import AbstractMesh, Mesh
+from catena.core.mesh import AbstractMesh, Mesh, get_abstract_mesh
 from catena.core.partition_spec import UNCONSTRAINED, PartitionSpec, names_of
 from catena.core.sharding import Sharding, Tiles
 
@@ -183,3 +184,10 @@ def tiles(axes: tuple, partitions: tuple, ndim: int) -> Tiles:
             places[:, axis] = places[:, axis] * size + where[name]
     places.flags.writeable = False
     return Tiles(tuple(counts), places)
+
+
+def sharding_of_type(aval: ShapedArray) -> NamedSharding:
+    """How arrays of this type are split, over an abstract mesh: where nothing is said, that in force."""
+    if aval.said_sharding is not None:
+        return aval.said_sharding
+    return NamedSharding(get_abstract_mesh(), PartitionSpec(*(None,) * aval.ndim))

@@ -16,6 +16,7 @@ HIDDEN = {  # parameters that the types of the operands and results already tell
     "axis_index": lambda k, v: k == "varies",
     "broadcast_in_dim": lambda k, v: k == "shape" or (k == "broadcast_dimensions" and v == ()),
     "dot_general": lambda k, v: k in ("precision", "preferred_element_type") and v is None,
+    "reshard": lambda k, v: True,
     **{f"random_{name}": lambda k, v: k == "impl" for name in ("bits", "split", "fold_in", "unwrap", "gamma")},
 }
 

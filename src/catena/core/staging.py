@@ -15,6 +15,7 @@ from catena.core.ref import Cell, Ref, as_ref, core_of
 from catena.core.source import NO_NAMES, user_source
 from catena.core.struct import ShapeDtypeStruct
 from catena.core.trace import VALUES, Trace, Tracer, escaped
+from catena.core.type_sharding import in_types
 
 
 class DebugInfo:
@@ -108,7 +109,8 @@ class JaxprTrace(Trace):
                 raise escaped(x)
             aval, value = x.aval, x
         elif isinstance(x, ShapeDtypeStruct):  # will do for shapes; whoever wants to compute finds that it is no array
-            aval, value = ShapedArray(x.shape, dtypes.canonicalize_dtype(x.dtype, allow_extended_dtype=True)), x
+            dtype = dtypes.canonicalize_dtype(x.dtype, allow_extended_dtype=True)
+            aval, value = ShapedArray(x.shape, dtype, sharding=in_types(x.sharding)), x
         else:
             value = x if isinstance(x, Array) else as_array(x)
             aval = value.aval

@@ -59,7 +59,8 @@ class ShapeDtypeStruct:
     @classmethod
     def like(cls, x) -> "ShapeDtypeStruct":
         """The description of an existing array."""
-        return cls(x.shape, x.dtype, weak_type=getattr(x, "weak_type", False))
+        said = getattr(x, "said_sharding", None)
+        return cls(x.shape, x.dtype, weak_type=getattr(x, "weak_type", False), sharding=said)
 
     def update(self, **kwargs) -> "ShapeDtypeStruct":
         """The same with some parts replaced."""

@@ -15,6 +15,7 @@ new_ref_p = StatePrimitive("new_ref")
 new_ref_p.ref_primitive = new_ref_p.ref_allocating = True
 reduce_sum_p = Primitive("reduce_sum")
 reshape_p = Primitive("reshape")
+reshard_p = Primitive("reshard")
 slice_p = Primitive("slice")
 squeeze_p = Primitive("squeeze")
 stack_add_p = Primitive("stack_add")

@@ -29,6 +29,14 @@ def said(sharding, shape: tuple):
     return sharding if parts == spec.partitions else sharding.update(spec=spec.update(partitions=parts))
 
 
+def in_types(sharding):
+    """A layout as types have it: over an abstract mesh, or ``None`` where there are no Explicit axes."""
+    mesh = getattr(sharding, "mesh", None)
+    if mesh is None or not mesh.explicit_axes:
+        return None
+    return sharding.update(mesh=mesh.abstract_mesh, memory_kind=None)
+
+
 def _kept(part, explicit: set):
     """The entry of a spec for one axis, as types have it: ``None`` where an axis of the mesh is not Explicit."""
     names = axes_of(part)

@@ -14,12 +14,9 @@ NAMES = {
     "catena": (
         "auto_pcast distributed lib make_array_from_callback "
         "make_array_from_process_local_data make_array_from_single_device_arrays memory "
-        "remove_size_one_mesh_axis_from_type reshard"
+        "remove_size_one_mesh_axis_from_type"
     ),
-    "catena.lax": (
-        "device_put_p precv psend select_and_scatter_p sharding_constraint_p stage_p with_sharding_constraint"
-    ),
-    "catena.sharding": ("auto_axes explicit_axes reshard"),
+    "catena.lax": "device_put_p precv psend select_and_scatter_p stage_p",
     "catena.scipy": "",
     "catena.experimental": "EArray cur_qdd primal_tangent_dtype",
     "catena.extend": "pallas sharding",

@@ -10,7 +10,7 @@ from catena.core.errors import how_to_register
 from catena.core.evaluate import varying_axes
 from catena.core.primitive import made_varying
 from catena.core.stack import is_stack
-from catena.core.structural import add_any_p, broadcast_in_dim_p, stack_add_p, stack_empty_p
+from catena.core.structural import add_any_p, broadcast_in_dim_p, reshard_p, stack_add_p, stack_empty_p
 
 
 class Zero:
@@ -84,13 +84,20 @@ def zeros(aval):
         x = make_array(np.zeros((), aval.dtype), aval.weak_type)
     if aval.shape:
         x = broadcast_in_dim_p.bind(x, shape=aval.shape, broadcast_dimensions=())
-    return as_varying(x, aval)
+    return as_typed(as_varying(x, aval), aval)
 
 
 def as_varying(x, aval):
     """``x``, varying over the axes over which values of the type ``aval`` do."""
     missing = varying_axes(aval) - varying_axes(get_aval(x)) if context.typed_axes else None
     return made_varying(x, missing) if missing else x
+
+
+def as_typed(x, aval):
+    """``x``, split as values of the type ``aval`` are."""
+    if not context.laid_out or type(x) is Zero or get_aval(x).said_sharding == aval.said_sharding:
+        return x
+    return x if get_aval(x).dtype == dtypes.float0 else reshard_p.bind(x, dst_sharding=aval.said_sharding)
 
 
 def add_tangents(x, y):

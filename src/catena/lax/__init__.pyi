@@ -254,6 +254,8 @@ from catena.lax.reshaping import squeeze as squeeze
 from catena.lax.reshaping import squeeze_p as squeeze_p
 from catena.lax.reshaping import transpose as transpose
 from catena.lax.reshaping import transpose_p as transpose_p
+from catena.lax.resharding import sharding_constraint_p as sharding_constraint_p
+from catena.lax.resharding import with_sharding_constraint as with_sharding_constraint
 from catena.lax.scaled import scaled_dot as scaled_dot
 from catena.lax.scatter_by_function import scatter_apply as scatter_apply
 from catena.lax.scatter_primitives import scatter_add_p as scatter_add_p

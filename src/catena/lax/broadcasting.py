@@ -22,7 +22,7 @@ from catena.lax.convert import convert
 from catena.lax.elementwise import NUMBER, check_admitted
 from catena.lax.native import repeated_kernel
 from catena.lax.policy import LARGE
-from catena.lax.structure import as_ints, canonical_axis, canonical_shape, check_no_sharding, linear_jvp, repeated
+from catena.lax.structure import as_ints, canonical_axis, canonical_shape, linear_jvp, repeated, told
 
 
 def structural(
@@ -144,7 +144,7 @@ def broadcast_in_dim(operand, shape, broadcast_dimensions, *, out_sharding=None)
       shape: the shape of the result.
       broadcast_dimensions: for each axis of ``operand``, in increasing order, the axis of the result that it
         becomes.
-      out_sharding: must be None.
+      out_sharding: how types say that the result is split, a NamedSharding or PartitionSpec.
     Returns:
       An array of the shape ``shape``.
     Raises:
@@ -154,7 +154,8 @@ def broadcast_in_dim(operand, shape, broadcast_dimensions, *, out_sharding=None)
     >>> lax.broadcast_in_dim(np.array([1, 2]), (3, 2), (1,)).tolist()
     [[1, 2], [1, 2], [1, 2]]
     """
-    check_no_sharding("lax.broadcast_in_dim", out_sharding)
+    if out_sharding is not None:
+        return told(out_sharding, broadcast_in_dim, operand, shape, broadcast_dimensions)
     shape, dims = (
         canonical_shape(shape, "broadcast_in_dim"),
         as_ints(broadcast_dimensions, "broadcast_in_dim: broadcast_dimensions"),
@@ -173,7 +174,7 @@ def broadcast(operand, sizes, *, out_sharding=None):
     Arguments:
       operand: array or scalar.
       sizes: the sizes of the new axes.
-      out_sharding: must be None.
+      out_sharding: how types say that the result is split, a NamedSharding or PartitionSpec.
     Returns:
       An array of the shape ``(*sizes, *operand.shape)``.
     Raises:
@@ -288,7 +289,7 @@ def full(shape, fill_value, dtype=None, *, sharding=None):
       shape: the shape, a sequence of integers or one.
       fill_value: a scalar.
       dtype: the dtype; by default that of ``fill_value``.
-      sharding: must be None.
+      sharding: how types say that the result is split, a NamedSharding or PartitionSpec.
     Returns:
       The array.
     Raises:
@@ -298,7 +299,8 @@ def full(shape, fill_value, dtype=None, *, sharding=None):
     >>> lax.full((2,), 7).tolist()
     [7, 7]
     """
-    check_no_sharding("lax.full", sharding)
+    if sharding is not None:
+        return told(sharding, full, shape, fill_value, dtype)
     shape = canonical_shape(shape, "full")
     check_nonnegative("full", "shape", shape)
     if np.shape(fill_value):
@@ -327,7 +329,7 @@ def full_like(x, fill_value, dtype=None, shape=None, sharding=None):
       fill_value: a scalar.
       dtype: the dtype, if it is not that of ``x``.
       shape: the shape, if it is not that of ``x``.
-      sharding: must be None.
+      sharding: how types say that the result is split, a NamedSharding or PartitionSpec.
     Returns:
       The array; weakly typed where ``x`` is and ``dtype`` is not given.
     Raises:
@@ -342,7 +344,8 @@ def full_like(x, fill_value, dtype=None, shape=None, sharding=None):
     check_nonnegative("full_like", "shape", shape)
     if dtype is not None:
         return full(shape, fill_value, dtype, sharding=sharding)
-    check_no_sharding("lax.full_like", sharding)
+    if sharding is not None:
+        return told(sharding, full_like, x, fill_value, dtype, shape)
     if np.shape(fill_value):
         raise TypeError(f"full must be called with scalar fill_value, got fill_value.shape {np.shape(fill_value)}.")
     value = as_scalar(fill_value, aval.dtype, aval.weak_type)
@@ -356,7 +359,7 @@ def empty(shape, dtype, *, out_sharding=None):
     Arguments:
       shape: the shape.
       dtype: the dtype.
-      out_sharding: must be None.
+      out_sharding: how types say that the result is split, a NamedSharding or PartitionSpec.
     Returns:
       The array.
     Raises:
@@ -449,7 +452,7 @@ def broadcasted_iota(dtype, shape, dimension, *, out_sharding=None):
       dtype: a number dtype.
       shape: the shape.
       dimension: the axis.
-      out_sharding: must be None.
+      out_sharding: how types say that the result is split, a NamedSharding or PartitionSpec.
     Returns:
       An array of the shape ``shape``.
     Raises:
@@ -460,7 +463,8 @@ def broadcasted_iota(dtype, shape, dimension, *, out_sharding=None):
     >>> lax.broadcasted_iota("int32", (2, 3), 1).tolist()
     [[0, 1, 2], [0, 1, 2]]
     """
-    check_no_sharding("lax.broadcasted_iota", out_sharding)
+    if out_sharding is not None:
+        return told(out_sharding, broadcasted_iota, dtype, shape, dimension)
     dtype = dtypes.check_user_dtype_supported(dtype, "iota")
     return iota_p.bind(
         dtype=dtype,

@@ -161,7 +161,7 @@ def batched_by_method(find):
         if axis.on_devices:  # each calls with its own example
             vmap_method = "sequential"
         moved = [x if d is None else move_axis(x, d, 0) for x, d in zip(args, dims, strict=True)]
-        batched_avals = tuple(a.update(shape=(axis.size, *a.shape)) for a in result_avals)
+        batched_avals = tuple(a.with_axis(0, axis.size) for a in result_avals)
         if vmap_method in ("expand_dims", "broadcast_all", "legacy_vectorized"):
             given = [match_method(axis.size, x, d, vmap_method) for x, d in zip(moved, dims, strict=True)]
             outs = primitive.bind(*given, vmap_method=vmap_method, result_avals=batched_avals, **params)

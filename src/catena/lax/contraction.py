@@ -20,7 +20,7 @@ from catena.lax.convert import convert
 from catena.lax.policy import LARGE, LONG_SUM, is_small_product
 from catena.lax.reductions import add_reduce
 from catena.lax.shape import transpose
-from catena.lax.structure import check_no_sharding, dense
+from catena.lax.structure import dense, told
 
 DotDimensionNumbers = tuple[tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]]
 
@@ -518,7 +518,7 @@ def dot_general(
       dimension_numbers: ``((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch))``, sequences of axes.
       precision: how precisely accelerators compute; CPUs always use full precision.
       preferred_element_type: the dtype in which to accumulate and return; by default the operands'.
-      out_sharding: must be None.
+      out_sharding: how types say that the result is split, a NamedSharding or PartitionSpec.
     Returns:
       An array with the batch axes, then the remaining axes of ``lhs``, then those of ``rhs``.
     Raises:
@@ -528,7 +528,8 @@ def dot_general(
     >>> dot_general(np.ones((2, 3, 4)), np.ones((2, 4, 5)), (((2,), (1,)), ((0,), (0,)))).shape
     (2, 3, 5)
     """
-    check_no_sharding("dot_general", out_sharding, "out_sharding")
+    if out_sharding is not None:
+        return told(out_sharding, dot_general, lhs, rhs, dimension_numbers, precision, preferred_element_type)
     return dot_general_p.bind(
         lhs,
         rhs,
@@ -557,7 +558,7 @@ def dot(
       dimension_numbers: as for ``dot_general``; then the ranks are arbitrary.
       precision: how precisely accelerators compute; CPUs always use full precision.
       preferred_element_type: the dtype in which to accumulate and return; by default the operands'.
-      out_sharding: must be None.
+      out_sharding: how types say that the result is split, a NamedSharding or PartitionSpec.
     Returns:
       The product over the last axis of ``lhs`` and the first of ``rhs``.
     Raises:
@@ -567,7 +568,16 @@ def dot(
     >>> dot(np.arange(3), np.arange(3))
     Array(5, dtype=int32)
     """
-    check_no_sharding("dot", out_sharding, "out_sharding")
+    if out_sharding is not None:
+        return told(
+            out_sharding,
+            dot,
+            lhs,
+            rhs,
+            dimension_numbers=dimension_numbers,
+            precision=precision,
+            preferred_element_type=preferred_element_type,
+        )
     if dimension_numbers is None:
         lhs_shape, rhs_shape = get_aval(lhs).shape, get_aval(rhs).shape
         if not (1 <= len(lhs_shape) <= 2 and 1 <= len(rhs_shape) <= 2 and lhs_shape[-1] == rhs_shape[0]):

@@ -30,7 +30,7 @@ from catena.lax.convert import convert_element_type
 from catena.lax.elementwise import check_same_dtypes
 from catena.lax.patches import convolution_in_numpy
 from catena.lax.shape import reshape, rev
-from catena.lax.structure import check_no_sharding
+from catena.lax.structure import told
 from catena.lax.window_shapes import dilated, padtype_to_pads, window_count
 
 # ------------------------------------------------------------------------------------------------------------
@@ -499,7 +499,7 @@ def conv_general_dilated(
       batch_group_count: into how many groups the batch falls, each convolved with its own output features.
       precision: how precisely accelerators compute; CPUs always use full precision.
       preferred_element_type: the dtype in which to accumulate and return; by default the operands'.
-      out_sharding: must be None.
+      out_sharding: how types say that the result is split, a NamedSharding or PartitionSpec.
     Returns:
       The result in its layout.
     Raises:
@@ -510,7 +510,23 @@ def conv_general_dilated(
     >>> conv_general_dilated(np.ones((1, 1, 4)), np.ones((1, 1, 2)), (1,), "VALID")
     Array([[[2., 2., 2.]]], dtype=float32)
     """
-    check_no_sharding("conv_general_dilated", out_sharding, "out_sharding")
+    if out_sharding is not None:
+        return told(
+            out_sharding,
+            conv_general_dilated,
+            lhs,
+            rhs,
+            window_strides,
+            padding,
+            lhs_dilation,
+            rhs_dilation,
+            dimension_numbers,
+            feature_group_count,
+            batch_group_count,
+            precision,
+            preferred_element_type,
+            None,
+        )
     lhs_shape, rhs_shape = get_aval(lhs).shape, get_aval(rhs).shape
     numbers = conv_dimension_numbers(lhs_shape, rhs_shape, dimension_numbers)
     n_space = len(lhs_shape) - 2

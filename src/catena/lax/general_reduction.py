@@ -23,7 +23,7 @@ from catena.lax.elementwise import NOT_LINEAR
 from catena.lax.join import concatenate
 from catena.lax.reductions import check_axes, check_initial_value, initial_value, kept_axes, reduced_axis_first
 from catena.lax.shape import broadcast_in_dim, reshape, skip, slice_in_dim
-from catena.lax.structure import as_ints, check_no_sharding
+from catena.lax.structure import as_ints, told
 from catena.transform.batch import Axis, batch_flat
 from catena.transform.canonical import canonical
 from catena.transform.jvp import jvp_flat
@@ -179,7 +179,7 @@ def reduce(operands, init_values, computation, dimensions, out_sharding=None):
         should be
         associative: in which order elements are combined is not said.
       dimensions: the axes to reduce, nonnegative.
-      out_sharding: must be None.
+      out_sharding: how types say that the result is split, a NamedSharding or PartitionSpec.
     Returns:
       A tree of arrays like ``operands``, without those axes.
     Raises:
@@ -190,7 +190,8 @@ def reduce(operands, init_values, computation, dimensions, out_sharding=None):
     >>> lax.reduce(np.arange(1, 5), 1, lambda x, y: lax.mul(x, y), (0,)).item()
     24
     """
-    check_no_sharding("lax.reduce", out_sharding)
+    if out_sharding is not None:
+        return told(out_sharding, reduce, operands, init_values, computation, dimensions, None)
     xs, tree = tree_flatten(operands)
     inits, init_tree = tree_flatten(init_values)
     if tree != init_tree:

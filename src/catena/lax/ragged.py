@@ -33,7 +33,7 @@ from catena.lax.convert import convert_element_type
 from catena.lax.cumulative import cumsum
 from catena.lax.dynamic_slicing import dynamic_slice_in_dim
 from catena.lax.shape import broadcast, broadcast_in_dim, broadcasted_iota, reshape, transpose
-from catena.lax.structure import check_no_sharding
+from catena.lax.structure import told
 from catena.transform.batch import batch_flat
 from catena.transform.linearize import linearize_linear
 from catena.transform.transpose import backward_pass
@@ -326,7 +326,7 @@ def ragged_dot_general(
       preferred_element_type: the dtype in which to accumulate and return; by default the operands'.
       group_offset: an integer, or an array of one: the group that the first element of the group axis of
         ``rhs`` belongs to, where it has only some of the groups.
-      out_sharding: must be None.
+      out_sharding: how types say that the result is split, a NamedSharding or PartitionSpec.
     Returns:
       As ``dot_general`` for the group of each element, where the ragged axis is not contracted. Where it is,
       one product for each group, along a new first axis.
@@ -338,7 +338,19 @@ def ragged_dot_general(
     >>> ragged_dot_general(np.ones((1, 3)), np.ones((3, 1)), np.array([1, 2]), numbers).reshape(-1)
     Array([1., 2.], dtype=float32)
     """
-    check_no_sharding("ragged_dot_general", out_sharding, "out_sharding")
+    if out_sharding is not None:
+        return told(
+            out_sharding,
+            ragged_dot_general,
+            lhs,
+            rhs,
+            group_sizes,
+            ragged_dot_dimension_numbers,
+            precision,
+            preferred_element_type,
+            group_offset,
+            None,
+        )
     if not isinstance(ragged_dot_dimension_numbers, RaggedDotDimensionNumbers):
         raise TypeError(
             "ragged_dot_general: ragged_dot_dimension_numbers must be RaggedDotDimensionNumbers, got "
@@ -377,7 +389,7 @@ def ragged_dot(
       precision: how precisely accelerators compute; CPUs always use full precision.
       preferred_element_type: the dtype in which to accumulate and return; by default the operands'.
       group_offset: the group of the first matrix of ``rhs``, where it has only some of the groups.
-      out_sharding: must be None.
+      out_sharding: how types say that the result is split, a NamedSharding or PartitionSpec.
     Returns:
       ``[m, n]``.
     Raises:

@@ -28,7 +28,7 @@ from catena.lax.convert import bitcast_convert_type, convert_element_type
 from catena.lax.join import concatenate
 from catena.lax.reshaping import reshape, squeeze
 from catena.lax.slicing import slice as lax_slice
-from catena.lax.structure import canonical_shape, check_no_sharding
+from catena.lax.structure import canonical_shape, told
 from catena.transform.execute import run_jaxpr
 
 U32 = np.uint32
@@ -55,7 +55,7 @@ def rng_bit_generator(key, shape, dtype=np.uint32, algorithm=RandomAlgorithm.RNG
       shape: the shape of the bits.
       dtype: an unsigned integer dtype of 8 to 64 bits.
       algorithm: the cipher, a ``RandomAlgorithm``.
-      out_sharding: must be None.
+      out_sharding: how types say that the result is split, a NamedSharding or PartitionSpec.
     Returns:
       The new state, and an array of ``shape`` and ``dtype``.
     Raises:
@@ -66,7 +66,8 @@ def rng_bit_generator(key, shape, dtype=np.uint32, algorithm=RandomAlgorithm.RNG
     >>> bits.tolist(), state.tolist()
     ([1713891541, 3781805453], [0, 0, 1, 0])
     """
-    check_no_sharding("lax.rng_bit_generator", out_sharding)
+    if out_sharding is not None:
+        return told(out_sharding, rng_bit_generator, key, shape, dtype, algorithm)
     shape = canonical_shape(shape, "rng_bit_generator")
     dtype = dtypes.check_user_dtype_supported(dtype, "rng_bit_generator")
     algorithm = RandomAlgorithm(algorithm)

@@ -26,7 +26,7 @@ from catena.lax.elementwise import (
 from catena.lax.join import concatenate_p
 from catena.lax.shape import as_scalar, broadcast_in_dim, reshape, skip, slice_in_dim, transpose
 from catena.lax.signed_zeros import ordered
-from catena.lax.structure import as_ints, check_no_sharding, dense
+from catena.lax.structure import as_ints, dense, told
 
 # ------------------------------------------------------------------------------------------------------------
 # What several share
@@ -228,7 +228,7 @@ def reduce_sum(operand, axes, *, out_sharding=None):
     Arguments:
       operand: array of numbers.
       axes: the axes to reduce, a sequence of nonnegative integers.
-      out_sharding: must be None.
+      out_sharding: how types say that the result is split, a NamedSharding or PartitionSpec.
     Returns:
       An array without those axes.
     Raises:
@@ -239,7 +239,8 @@ def reduce_sum(operand, axes, *, out_sharding=None):
     >>> lax.reduce_sum(np.array([[1, 2], [3, 4]]), (0,)).tolist()
     [4, 6]
     """
-    check_no_sharding("lax.reduce_sum", out_sharding)
+    if out_sharding is not None:
+        return told(out_sharding, reduce_sum, operand, axes)
     return reduce_sum_p.bind(operand, axes=as_axes("reduce_sum", axes))
 
 

@@ -11,7 +11,7 @@ from catena.core.zeros import get_aval
 from catena.lax import native
 from catena.lax.broadcasting import check_nonnegative, reshaped, skip, structural, unary_transpose
 from catena.lax.policy import LARGE
-from catena.lax.structure import as_ints, canonical_axis, canonical_shape, check_no_sharding
+from catena.lax.structure import as_ints, canonical_axis, canonical_shape, told
 
 # ------------------------------------------------------------------------------------------------------------
 # reshape, squeeze, collapse
@@ -65,7 +65,7 @@ def reshape(operand, new_sizes, dimensions=None, *, out_sharding=None):
       operand: array or scalar.
       new_sizes: the shape of the result, a sequence of integers or one.
       dimensions: an order to read the axes of ``operand`` in, if it is not their own.
-      out_sharding: must be None.
+      out_sharding: how types say that the result is split, a NamedSharding or PartitionSpec.
     Returns:
       An array of the shape ``new_sizes``; ``operand`` itself where nothing changes.
     Raises:
@@ -75,7 +75,8 @@ def reshape(operand, new_sizes, dimensions=None, *, out_sharding=None):
     >>> lax.reshape(np.arange(4), (2, 2)).tolist()
     [[0, 1], [2, 3]]
     """
-    check_no_sharding("lax.reshape", out_sharding)
+    if out_sharding is not None:
+        return told(out_sharding, reshape, operand, new_sizes, dimensions)
     new_sizes = canonical_shape(new_sizes, "reshape")
     shape = get_aval(operand).shape
     if dimensions is not None:

@@ -2,15 +2,19 @@
 
 import math
 import operator
+from typing import Any
 
 import numpy as np
 
 from catena.core.array import make_array
 from catena.core.axes import broadcast_axis
 from catena.core.errors import JAXTypeError
+from catena.core.lazy import LazyModule
 from catena.core.structural import broadcast_in_dim_p, reduce_sum_p
 from catena.core.trace import Tracer
 from catena.core.zeros import Zero, get_aval
+
+resharding: Any = LazyModule("catena.lax.resharding")  # for arrays on meshes
 
 # ---- axis numbers
 
@@ -71,6 +75,16 @@ def repeated(value: np.ndarray, shape: tuple) -> np.ndarray:
 
 
 _FEW = 4096
+
+
+def told(target, function, *args, **kwargs):
+    """What ``function`` gives, split as its parameter ``out_sharding`` says: see ``resharding.told``."""
+    return resharding.told(target, function, *args, **kwargs)
+
+
+def resharded(name: str, x, target):
+    """The result ``x`` of a function, split as its parameter ``out_sharding`` says."""
+    return resharding.resharded(name, x, target)
 
 
 def check_no_sharding(name: str, sharding, parameter: str = "sharding"):

@@ -15,6 +15,7 @@ from catena.core.errors import ConcretizationTypeError
 from catena.core.shapes import check_positions, position_dtype
 from catena.core.trace import Tracer, find_concrete
 from catena.lax.positions import around, as_position, constant, from_end
+from catena.lax.structure import told
 from catena.numpy.boundary import (
     as_array_argument,
     as_operand,
@@ -61,7 +62,7 @@ def repeat(
       axis: the axis; None flattens the array first.
       total_repeat_length: the length of the result, needed where ``repeats`` is traced: what is too long is
         cut, what is too short is filled with the last slice.
-      out_sharding: the sharding of the result; None for that of a single device.
+      out_sharding: how types say that the result is split, a NamedSharding or PartitionSpec.
     Returns:
       An array.
     Raises:
@@ -72,6 +73,8 @@ def repeat(
     >>> jnp.repeat(jnp.array([1, 2]), jnp.array([2, 3]))
     Array([1, 1, 2, 2, 2], dtype=int32)
     """
+    if out_sharding is not None:
+        return told(out_sharding, repeat, a, repeats, axis, total_repeat_length=total_repeat_length)
     a = as_array_argument("repeat", a, 0)
     repeats = as_array_argument("repeat", repeats, 1)
     if axis is None or a.ndim == 0:
@@ -93,7 +96,7 @@ def repeat(
     else:
         repeats = ravel(repeats) if repeats.ndim == 0 else repeats
         result = _repeat_traced(a, broadcast_to(repeats, (a.shape[axis],)), axis, length)
-    return placed(result, None, out_sharding)
+    return placed(result)
 
 
 def _check_repeats(repeats, n: int):

@@ -16,6 +16,7 @@ from catena import lax
 from catena.core import dtypes
 from catena.core.array import Array
 from catena.core.lazy import LazyModule
+from catena.lax.structure import told
 from catena.numpy.boundary import as_array_argument, convert, promoted_dtype, refuse_out, user_dtype
 from catena.numpy.indexing import read
 from catena.numpy.placement import placed
@@ -70,7 +71,7 @@ def einsum(
       precision: the precision of products, as for ``lax.dot_general``.
       preferred_element_type: the dtype to accumulate in, and of the result.
       _dot_general: a function to use instead of ``lax.dot_general``.
-      out_sharding: the sharding of the result; None for that of a single device.
+      out_sharding: how types say that the result is split, a NamedSharding or PartitionSpec.
     Returns:
       An array of the dtype that the operands promote to.
     Raises:
@@ -82,6 +83,18 @@ def einsum(
     >>> jnp.einsum("ij,j->i", jnp.array([[1, 2], [3, 4]]), jnp.array([10, 1]))
     Array([12, 34], dtype=int32)
     """
+    if out_sharding is not None:
+        return told(
+            out_sharding,
+            einsum,
+            subscripts,
+            *operands,
+            out=out,
+            optimize=optimize,
+            precision=precision,
+            preferred_element_type=preferred_element_type,
+            _dot_general=_dot_general,
+        )
     refuse_out("einsum", out)
     args, arrays = _parsed("einsum", subscripts, operands)
     if not arrays:
@@ -99,7 +112,7 @@ def einsum(
     names, result = terms[0]
     result = _arranged(names, result, result_labels)
     final = dtype if preferred is None else preferred
-    return placed(convert(result, final, weak and preferred is None), None, out_sharding)
+    return placed(convert(result, final, weak and preferred is None))
 
 
 _plans: dict = {}

@@ -19,7 +19,7 @@ import numpy as np
 from catena import lax
 from catena.core import dtypes
 from catena.core.array import Array, make_array
-from catena.core.context import context
+from catena.core.context import context, settling
 from catena.core.errors import NonConcreteBooleanIndexError
 from catena.core.evaluate import quiet
 from catena.core.source import drops_its_call
@@ -157,15 +157,9 @@ class IndexUpdateRef:
         >>> jnp.arange(3.0).at[5].get(mode="fill", fill_value=-1)
         Array(-1., dtype=float32)
         """
-        result = read(
-            self.array,
-            self.index,
-            mode,
-            fill_value,
-            indices_are_sorted,
-            unique_indices,
-            wrap_negative_indices,
-        )
+        how = mode, fill_value, indices_are_sorted, unique_indices, wrap_negative_indices
+        with settling(out_sharding is not None):
+            result = read(self.array, self.index, *how)
         return placed(result, None, out_sharding)
 
     def apply(
@@ -222,7 +216,8 @@ def _method(name: str, purpose: str, update, example: str, result: str):
     ) -> Array:
         hints = (indices_are_sorted, unique_indices, mode, wrap_negative_indices)
         try:
-            result = update(self.array, self.index, values, hints)
+            with settling(out_sharding is not None):
+                result = update(self.array, self.index, values, hints)
             if out_sharding is not None:
                 result = placed(result, None, out_sharding)
         except Exception as error:

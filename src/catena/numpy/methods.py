@@ -20,6 +20,7 @@ from catena.core.errors import JaxRuntimeError
 from catena.core.placed import PlacedArray, place
 from catena.core.trace import Tracer
 from catena.core.traceback import api_boundary, is_boundary, shorten
+from catena.lax.structure import told
 from catena.numpy import (
     arithmetic,
     averages,
@@ -168,7 +169,7 @@ def reshape(self, *args: Any, order: str = "C", out_sharding: Any = None) -> Arr
     Arguments:
       *args: the shape, as one tuple or as several integers; one length may be -1, for as many as remain.
       order: "C" reads and writes with the last index changing fastest, "F" with the first.
-      out_sharding: the sharding of the result; None for that of a single device.
+      out_sharding: how types say that the result is split, a NamedSharding or PartitionSpec.
     Returns:
       An array of the same elements.
     Raises:
@@ -178,18 +179,20 @@ def reshape(self, *args: Any, order: str = "C", out_sharding: Any = None) -> Arr
     >>> jnp.arange(6).reshape(2, -1).shape
     (2, 3)
     """
+    if out_sharding is not None:
+        return told(out_sharding, reshape, self, *args, order=order)
     shape = args[0] if len(args) == 1 else args
     if type(shape) is tuple and order == "C" and type(self) is Array and context.trace is None:  # the hot path
         try:
             value = self._value.reshape(shape)
             if value.shape == shape or -1 in shape:  # NumPy takes any negative length for -1
                 reshaped = make_array(value, self._weak)
-                plain = out_sharding is None and context.default_placement is None
-                return reshaped if plain else placed(reshaped, None, out_sharding)
+                plain = context.default_placement is None
+                return reshaped if plain else placed(reshaped)
         except (ValueError, TypeError):  # the general path says what is wrong
             pass
     try:
-        return placed(shaping.reshaped(self, shape, order), None, out_sharding)
+        return placed(shaping.reshaped(self, shape, order))
     except Exception as error:
         shorten(error)
         raise
@@ -200,7 +203,7 @@ def flatten(self, order: str = "C", *, out_sharding: Any = None) -> Array:
 
     Arguments:
       order: "C" with the last index changing fastest, "F" with the first.
-      out_sharding: the sharding of the result; None for that of a single device.
+      out_sharding: how types say that the result is split, a NamedSharding or PartitionSpec.
     Returns:
       An array with one axis.
 

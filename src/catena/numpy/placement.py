@@ -10,6 +10,7 @@ from catena.core.placement import Placement
 from catena.core.sharding import Shard, Sharding, SingleDeviceSharding, sharding_of
 from catena.core.targets import check_layout, target_placement
 from catena.core.trace import Tracer
+from catena.lax.structure import resharded
 
 
 def placed(x, device=None, sharding=None, like=None):
@@ -19,6 +20,8 @@ def placed(x, device=None, sharding=None, like=None):
     Raises:
       ValueError: ``x`` was computed from what is committed to other devices.
     """
+    if isinstance(sharding, (NamedSharding, PartitionSpec)):
+        return resharded("a function of catena.numpy", x, sharding)
     target = device if device is not None else sharding
     if target is None:
         if context.default_placement is None and (like is None or type(like) is Array) or type(x) is not Array:

@@ -16,7 +16,7 @@ from catena.core.context import context
 from catena.core.evaluate import quiet
 from catena.core.shapes import broadcast_shapes
 from catena.lax.policy import LONG_SUM, is_small_product
-from catena.lax.structure import dense
+from catena.lax.structure import dense, told
 from catena.numpy.boundary import (
     broadcast_to,
     canonical_axis,
@@ -90,7 +90,7 @@ def matmul(
       b: an array of shape (..., k, m), or (k,); the leading axes of both broadcast together.
       precision: a ``lax.Precision`` or its name; products are always computed in full precision here.
       preferred_element_type: the dtype to accumulate in and return.
-      out_sharding: the sharding of the result; None for that of a single device.
+      out_sharding: how types say that the result is split, a NamedSharding or PartitionSpec.
     Returns:
       An array of shape (..., n, m), without the axis of an argument that is a vector.
     Raises:
@@ -101,6 +101,8 @@ def matmul(
     >>> jnp.matmul(jnp.array([[1, 2], [3, 4]]), jnp.array([1, 1]))
     Array([3, 7], dtype=int32)
     """
+    if out_sharding is not None:
+        return told(out_sharding, matmul, a, b, precision=precision, preferred_element_type=preferred_element_type)
     if type(a) is Array and type(b) is Array and context.trace is None and not context.debug_checks:  # the hot path
         if precision is None and preferred_element_type is None and out_sharding is None:
             product = fast_product(a, b)
@@ -110,7 +112,7 @@ def matmul(
     for i, x in enumerate((a, b)):
         if not x.ndim:
             raise ValueError(f"matmul input operand {i} must have ndim at least 1, but it has ndim 0")
-    return placed(_matmul(a, b, precision, dtype, weak), None, out_sharding)
+    return placed(_matmul(a, b, precision, dtype, weak))
 
 
 def _matmul(a, b, precision, dtype, weak):
@@ -149,7 +151,7 @@ def dot(
       a, b: arrays or scalars; with a scalar it is the ordinary product.
       precision: a ``lax.Precision`` or its name; products are always computed in full precision here.
       preferred_element_type: the dtype to accumulate in and return.
-      out_sharding: the sharding of the result; None for that of a single device.
+      out_sharding: how types say that the result is split, a NamedSharding or PartitionSpec.
     Returns:
       An array with the other axes of ``a``, then those of ``b``.
     Raises:
@@ -159,13 +161,15 @@ def dot(
     >>> jnp.dot(jnp.array([1, 2, 3]), jnp.array([4, 5, 6]))
     Array(32, dtype=int32)
     """
+    if out_sharding is not None:
+        return told(out_sharding, dot, a, b, precision=precision, preferred_element_type=preferred_element_type)
     if type(a) is Array and type(b) is Array and context.trace is None and not context.debug_checks:  # the hot path
         if precision is None and preferred_element_type is None and out_sharding is None:
             product = fast_product(a, b)
             if product is not None:
                 return product
     a, b, dtype, weak = _operands("dot", a, b, preferred_element_type)
-    return placed(_dot(a, b, precision, dtype, weak), None, out_sharding)
+    return placed(_dot(a, b, precision, dtype, weak))
 
 
 def _dot(a, b, precision, dtype, weak):
@@ -272,7 +276,7 @@ def tensordot(
         of axes.
       precision: a ``lax.Precision`` or its name; products are always computed in full precision here.
       preferred_element_type: the dtype to accumulate in and return.
-      out_sharding: the sharding of the result; None for that of a single device.
+      out_sharding: how types say that the result is split, a NamedSharding or PartitionSpec.
     Returns:
       An array with the other axes of ``a``, then those of ``b``.
     Raises:
@@ -282,9 +286,13 @@ def tensordot(
     >>> jnp.tensordot(jnp.ones((2, 3, 4)), jnp.ones((3, 4, 5)), axes=2).shape
     (2, 5)
     """
+    if out_sharding is not None:
+        return told(
+            out_sharding, tensordot, a, b, axes, precision=precision, preferred_element_type=preferred_element_type
+        )
     a, b, dtype, weak = _operands("tensordot", a, b, preferred_element_type)
     contracting = _paired_axes(a, b, axes)
-    return placed(_contract(a, b, contracting, ((), ()), precision, dtype, weak), None, out_sharding)
+    return placed(_contract(a, b, contracting, ((), ()), precision, dtype, weak))
 
 
 def _paired_axes(a, b, axes) -> tuple:

@@ -13,6 +13,7 @@ from catena.core import dtypes
 from catena.core.array import Array, make_array
 from catena.core.context import context
 from catena.lax.order_statistics import order_statistics
+from catena.lax.structure import told
 from catena.numpy.boundary import (
     as_array_argument,
     broadcast_to,
@@ -121,18 +122,20 @@ def percentile(
     Arguments:
       q: percentages in [0, 100], a scalar or an array with one axis.
       out, overwrite_input: not supported; arrays are immutable.
-      out_sharding: the sharding of the result; None for that of a single device.
+      out_sharding: how types say that the result is split, a NamedSharding or PartitionSpec.
 
     >>> import catena.numpy as jnp
     >>> jnp.percentile(jnp.array([1.0, 2.0, 3.0, 4.0, 5.0]), 50)
     Array(3., dtype=float32)
     """
+    if out_sharding is not None:
+        return told(out_sharding, percentile, a, q, axis, out, overwrite_input, method, keepdims, weights=weights)
     if out is None and weights is None and out_sharding is None and not overwrite_input:  # the hot path
         if (found := _of_value(a, q, axis, method, keepdims, percent=True)) is not None:
             return found
     q = _fraction("percentile", q)
     result = _quantile("percentile", a, q, axis, out, overwrite_input, method, keepdims, weights, skip_nan=False)
-    return placed(result, None, out_sharding)
+    return placed(result)
 
 
 @_along_axes

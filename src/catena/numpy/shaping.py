@@ -17,6 +17,7 @@ from catena.core.array import Array, make_array
 from catena.core.context import context
 from catena.core.shapes import check_axes
 from catena.core.trace import Tracer
+from catena.lax.structure import told
 from catena.numpy import boundary
 from catena.numpy.boundary import (
     array_arguments,
@@ -39,7 +40,7 @@ def reshape(a: ArrayLike, shape: Any, order: str = "C", *, copy: bool | None = N
       shape: the new shape, of the same size; one length may be -1, which is then inferred.
       order: "C" to take and put the elements with the last index changing fastest, "F" with the first.
       copy: whether a copy is wanted; arrays are immutable, so it makes no difference.
-      out_sharding: the sharding of the result; None for that of a single device.
+      out_sharding: how types say that the result is split, a NamedSharding or PartitionSpec.
     Returns:
       An array of that shape.
     Raises:
@@ -50,9 +51,11 @@ def reshape(a: ArrayLike, shape: Any, order: str = "C", *, copy: bool | None = N
     Array([[0, 1, 2],
            [3, 4, 5]], dtype=int32)
     """
+    if out_sharding is not None:
+        return told(out_sharding, reshape, a, shape, order, copy=copy)
     del copy
     a = as_array_argument("reshape", a)
-    return placed(reshaped(a, shape, order), None, out_sharding)
+    return placed(reshaped(a, shape, order))
 
 
 def reshaped(a, shape, order: str = "C"):
@@ -117,7 +120,7 @@ def ravel(a: ArrayLike, order: str = "C", *, out_sharding: Any = None) -> Array:
     Arguments:
       a: an array or a scalar.
       order: "C" to take the elements with the last index changing fastest, "F" with the first.
-      out_sharding: the sharding of the result; None for that of a single device.
+      out_sharding: how types say that the result is split, a NamedSharding or PartitionSpec.
     Returns:
       An array with one axis.
     Raises:
@@ -127,10 +130,12 @@ def ravel(a: ArrayLike, order: str = "C", *, out_sharding: Any = None) -> Array:
     >>> jnp.ravel(jnp.array([[1, 2], [3, 4]]), order="F")
     Array([1, 3, 2, 4], dtype=int32)
     """
+    if out_sharding is not None:
+        return told(out_sharding, ravel, a, order)
     if order == "K":
         raise NotImplementedError("Ravel not implemented for order='K'.")
     a = as_array_argument("ravel", a)
-    return placed(reshaped(a, (a.size,), order), None, out_sharding)
+    return placed(reshaped(a, (a.size,), order))
 
 
 def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
@@ -294,7 +299,7 @@ def broadcast_to(array: ArrayLike, shape: int | Sequence[int], *, out_sharding: 
     Arguments:
       array: an array or a scalar.
       shape: the new shape, with which that of ``array`` broadcasts.
-      out_sharding: the sharding of the result; None for that of a single device.
+      out_sharding: how types say that the result is split, a NamedSharding or PartitionSpec.
     Returns:
       An array of that shape.
     Raises:
@@ -305,8 +310,10 @@ def broadcast_to(array: ArrayLike, shape: int | Sequence[int], *, out_sharding: 
     Array([[0, 1, 2],
            [0, 1, 2]], dtype=int32)
     """
+    if out_sharding is not None:
+        return told(out_sharding, broadcast_to, array, shape)
     array = as_array_argument("broadcast_to", array)
-    return placed(checked_broadcast(array, shape_argument(shape)), None, out_sharding)
+    return placed(checked_broadcast(array, shape_argument(shape)))
 
 
 def checked_broadcast(array, shape: tuple):

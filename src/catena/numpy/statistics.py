@@ -14,7 +14,7 @@ from catena.core import dtypes
 from catena.core.array import Array, make_array
 from catena.core.errors import ConcretizationTypeError
 from catena.core.trace import find_concrete
-from catena.lax.structure import dense
+from catena.lax.structure import dense, told
 from catena.numpy import reductions
 from catena.numpy.arithmetic import absolute
 from catena.numpy.averages import average
@@ -62,7 +62,7 @@ def bincount(
       weights: how much each counts; by default 1.
       minlength: the least length of the result.
       length: the length of the result, needed while tracing; greater integers are not counted.
-      out_sharding: the sharding of the result; None for that of a single device.
+      out_sharding: how types say that the result is split, a NamedSharding or PartitionSpec.
     Returns:
       A 1-D array: integers, or of the dtype of the weights.
     Raises:
@@ -73,6 +73,8 @@ def bincount(
     >>> jnp.bincount(jnp.array([1, 1, 3]))
     Array([0, 2, 0, 1], dtype=int32)
     """
+    if out_sharding is not None:
+        return told(out_sharding, bincount, x, weights, minlength, length=length)
     x = as_array_argument("bincount", x)
     if x.dtype == dtypes.BOOL:
         x = convert(x, np.dtype("int32"))
@@ -88,7 +90,7 @@ def bincount(
     if length is None:
         length = max(minlength, _greatest(x) + 1 if x.size else 0)
     result = _counts(x, weights, operator.index(length))
-    return placed(result, None, out_sharding)
+    return placed(result)
 
 
 def _greatest(x) -> int:

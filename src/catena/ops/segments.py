@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from catena import lax, numpy
 from catena.core import dtypes
 from catena.core.array import Array
+from catena.lax.structure import told
 from catena.lax.windowed import GatherScatterMode, ScatterDimensionNumbers
 from catena.lax.windows import highest, lowest
 from catena.numpy.boundary import as_array_argument, static_int
@@ -33,6 +34,8 @@ MIN = Reducer(lax.scatter_min, highest, lax.reduce_min)
 
 def _segments(name: str, reducer: Reducer, data, segment_ids, num_segments, bucket_size, hints, out_sharding):
     """The reduction of the rows of ``data`` with equal ids, as row ``id`` of the result."""
+    if out_sharding is not None:
+        return told(out_sharding, _segments, name, reducer, data, segment_ids, num_segments, bucket_size, hints, None)
     data, ids = as_array_argument(name, data), as_array_argument(name, segment_ids, 1)
     if not dtypes.is_integer(ids.dtype):
         raise TypeError(f"{name}: segment_ids must be integers, got {dtypes.dtype_name(ids.dtype)}")
@@ -54,7 +57,7 @@ def _segments(name: str, reducer: Reducer, data, segment_ids, num_segments, buck
         unique_indices=hints[1],
         mode=hints[2],
     )
-    return placed(result if bucket_size is None else reducer.reduce(result, (0,)), None, out_sharding)
+    return placed(result if bucket_size is None else reducer.reduce(result, (0,)))
 
 
 def _number(name: str, argument: str, x, least: int) -> int:

@@ -318,7 +318,7 @@ COUPLED = NoRule("its parts depend on one another")
 
 RULES = {
     **dict.fromkeys(
-        "add_any clamp convert_element_type copy multiply_add name random_clone random_fold_in random_seed reshard "
+        "add_any clamp convert_element_type copy multiply_add name random_clone random_fold_in random_seed "
         "select_n sharding_constraint stop_gradient".split(),
         elementwise,
     ),
@@ -386,8 +386,8 @@ RULES = {
     **dict.fromkeys(
         "addupdate after_all check composite cond create_token custom_jvp_call custom_linear_solve custom_vjp_call "
         "custom_vjp_forward custom_vjp_linear custom_vmap_call dce_sink debug_callback free_ref freeze get io_callback "
-        "jit linear_call new_ref pmap pure_callback remat2 scan shard_map stack_scan swap while while_save zeros_ref "
-        "todense".split(),
+        "jit linear_call new_ref pmap pure_callback remat2 reshard scan shard_map stack_scan swap while while_save "
+        "zeros_ref todense".split(),
         AS_CALLED,
     ),
     **dict.fromkeys("stack_add stack_empty stack_length stack_read stack_write".split(), ON_STACKS),

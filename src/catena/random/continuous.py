@@ -8,10 +8,11 @@ from catena import lax
 from catena.core import dtypes
 from catena.core.array import Array
 from catena.core.context import context
+from catena.lax.structure import told
 from catena.random.kernels import remembered
 from catena.random.keys import asked_shape, consumed_key
 from catena.random.primitives import bits_of
-from catena.random.sampler import as_float, check_no_sharding, float_dtype, lift, safe_float, sampler, shape_of, spread
+from catena.random.sampler import as_float, float_dtype, lift, safe_float, sampler, shape_of, spread
 from catena.random.uniform_family import _uniform, rows
 
 
@@ -31,15 +32,17 @@ def beside_minus_one(dtype):
 
 def draw_simple(name: str, body, key, shape, dtype, out_sharding, **statics):
     """Check the arguments of a sampler without parameters, and draw."""
+    if out_sharding is not None:
+        return told(out_sharding, draw_simple, name, body, key, shape, dtype, None, **statics)
     key = consumed_key(name, key)
-    check_no_sharding(name, out_sharding)
     return body(key, shape=asked_shape(shape), dtype=float_dtype(dtype, name), **statics)
 
 
 def draw_with(name: str, body, key, parameter, shape, dtype, out_sharding=None):
     """Check the arguments of a sampler with one parameter that broadcasts, and draw."""
+    if out_sharding is not None:
+        return told(out_sharding, draw_with, name, body, key, parameter, shape, dtype, None)
     key = consumed_key(name, key)
-    check_no_sharding(name, out_sharding)
     dtype = float_dtype(dtype, name)
     shape = shape_of(shape, name, parameter)
     return body(key, safe_float(parameter, dtype, name), shape=shape, dtype=dtype)
@@ -53,7 +56,7 @@ def exponential(key, shape=(), dtype=None, *, out_sharding=None) -> Array:
       key: a key, typed or raw.
       shape: the shape of the result.
       dtype: a float dtype.
-      out_sharding: must be None.
+      out_sharding: how types say that the result is split, a NamedSharding or PartitionSpec.
     Returns:
       An array of that shape and dtype.
     Raises:
@@ -81,7 +84,7 @@ def laplace(key, shape=(), dtype=None, *, out_sharding=None) -> Array:
       key: a key, typed or raw.
       shape: the shape of the result.
       dtype: a float dtype.
-      out_sharding: must be None.
+      out_sharding: how types say that the result is split, a NamedSharding or PartitionSpec.
     Returns:
       An array of that shape and dtype.
     Raises:
@@ -110,7 +113,7 @@ def logistic(key, shape=(), dtype=None, *, out_sharding=None) -> Array:
       key: a key, typed or raw.
       shape: the shape of the result.
       dtype: a float dtype.
-      out_sharding: must be None.
+      out_sharding: how types say that the result is split, a NamedSharding or PartitionSpec.
     Returns:
       An array of that shape and dtype.
     Raises:
@@ -139,7 +142,7 @@ def cauchy(key, shape=(), dtype=None, *, out_sharding=None) -> Array:
       key: a key, typed or raw.
       shape: the shape of the result.
       dtype: a float dtype.
-      out_sharding: must be None.
+      out_sharding: how types say that the result is split, a NamedSharding or PartitionSpec.
     Returns:
       An array of that shape and dtype.
     Raises:
@@ -170,7 +173,7 @@ def gumbel(key, shape=(), dtype=None, mode: str | None = None, *, out_sharding=N
       dtype: a float dtype.
       mode: ``"high"`` draws twice the bits, for a finer upper tail; ``"highest"`` makes both tails as fine as floats
         are; ``"low"`` neither. The default is low, or high where ``jax_high_dynamic_range_gumbel`` is set.
-      out_sharding: must be None.
+      out_sharding: how types say that the result is split, a NamedSharding or PartitionSpec.
     Returns:
       An array of that shape and dtype.
     Raises:
@@ -243,7 +246,7 @@ def rayleigh(key, scale, shape=None, dtype=None, *, out_sharding=None) -> Array:
       scale: the scale, that broadcasts to ``shape``.
       shape: the shape of the result; that of ``scale`` by default.
       dtype: a float dtype.
-      out_sharding: must be None.
+      out_sharding: how types say that the result is split, a NamedSharding or PartitionSpec.
     Returns:
       An array of that shape and dtype.
     Raises:
@@ -272,7 +275,7 @@ def pareto(key, b, shape=None, dtype=None, *, out_sharding=None) -> Array:
       b: the shape parameter, that broadcasts to ``shape``.
       shape: the shape of the result; that of ``b`` by default.
       dtype: a float dtype.
-      out_sharding: must be None.
+      out_sharding: how types say that the result is split, a NamedSharding or PartitionSpec.
     Returns:
       An array of that shape and dtype.
     Raises:
@@ -332,7 +335,7 @@ def triangular(key, left, mode, right, shape=None, dtype=None, *, out_sharding=N
       left, mode, right: where the density starts, peaks and ends; they broadcast to ``shape``.
       shape: the shape of the result; that of the parameters by default.
       dtype: a float dtype.
-      out_sharding: must be None.
+      out_sharding: how types say that the result is split, a NamedSharding or PartitionSpec.
     Returns:
       An array of that shape and dtype.
     Raises:
@@ -344,8 +347,9 @@ def triangular(key, left, mode, right, shape=None, dtype=None, *, out_sharding=N
     >>> random.triangular(random.key(0), 0.0, 0.5, 1.0, (2,)).shape
     (2,)
     """
+    if out_sharding is not None:
+        return told(out_sharding, triangular, key, left, mode, right, shape, dtype)
     key = consumed_key("triangular", key)
-    check_no_sharding("triangular", out_sharding)
     dtype = float_dtype(dtype, "triangular")
     shape = shape_of(shape, "triangular", left, mode, right)
     return _triangular(

@@ -9,10 +9,11 @@ from catena.core import dtypes
 from catena.core.array import Array
 from catena.core.shapes import broadcast_shapes
 from catena.core.zeros import get_aval
+from catena.lax.structure import told
 from catena.random.gamma_family import anywhere
 from catena.random.keys import consumed_key, pair, split_key
 from catena.random.primitives import random_clone_p
-from catena.random.sampler import as_float, check_no_sharding, float_dtype, sampler, shape_of, spread
+from catena.random.sampler import as_float, float_dtype, sampler, shape_of, spread
 from catena.random.uniform_family import _uniform
 
 
@@ -41,7 +42,7 @@ def geometric(key, p, shape=None, dtype=None, *, out_sharding=None) -> Array:
       p: the probability of success, that broadcasts to ``shape``.
       shape: the shape of the result; that of ``p`` by default.
       dtype: an integer dtype.
-      out_sharding: must be None.
+      out_sharding: how types say that the result is split, a NamedSharding or PartitionSpec.
     Returns:
       An array of that shape and dtype, at least 1.
     Raises:
@@ -53,8 +54,9 @@ def geometric(key, p, shape=None, dtype=None, *, out_sharding=None) -> Array:
     >>> random.geometric(random.key(0), 0.5, (3,)).shape
     (3,)
     """
+    if out_sharding is not None:
+        return told(out_sharding, geometric, key, p, shape, dtype)
     key = consumed_key("geometric", key)
-    check_no_sharding("geometric", out_sharding)
     dtype = integer_dtype(dtype, "geometric")
     real = dtypes.canonicalize_dtype(float)
     return _geometric(key, as_float(p, real), shape=shape_of(shape, "geometric", p), dtype=dtype)
@@ -81,7 +83,7 @@ def poisson(key, lam, shape=None, dtype=None, *, out_sharding=None) -> Array:
       lam: the mean, that broadcasts to ``shape``.
       shape: the shape of the result; that of ``lam`` by default.
       dtype: an integer dtype.
-      out_sharding: must be None.
+      out_sharding: how types say that the result is split, a NamedSharding or PartitionSpec.
     Returns:
       An array of that shape and dtype; -1 where ``lam`` is negative or NaN.
     Raises:
@@ -94,8 +96,9 @@ def poisson(key, lam, shape=None, dtype=None, *, out_sharding=None) -> Array:
     >>> random.poisson(random.key(0), 3.0, (3,)).shape
     (3,)
     """
+    if out_sharding is not None:
+        return told(out_sharding, poisson, key, lam, shape, dtype)
     key = consumed_key("poisson", key)
-    check_no_sharding("poisson", out_sharding)
     dtype = integer_dtype(dtype, "poisson")
     shape = shape_of(shape, "poisson", lam)
     return _poisson(key, spread(as_float(lam, np.float32), shape), shape=shape, dtype=dtype)

@@ -23,7 +23,7 @@ from catena.core.jaxpr import ClosedJaxpr
 from catena.core.primitive import NoRule, Primitive
 from catena.core.staging import DebugInfo, trace_to_jaxpr
 from catena.core.zeros import Zero, get_aval
-from catena.lax.structure import canonical_shape
+from catena.lax.structure import canonical_shape, told
 from catena.random.continuous import _exponential, smallest
 from catena.random.dtype import generator_of, key_aval
 from catena.random.keys import asked_shape, consumed_key, pair, split_key
@@ -32,7 +32,6 @@ from catena.random.primitives import check_is_key
 from catena.random.sampler import (
     as_float,
     check_broadcasts,
-    check_no_sharding,
     float_dtype,
     safe_float,
     sampler,
@@ -191,7 +190,7 @@ def gamma(key, a, shape=None, dtype=None, *, out_sharding=None) -> Array:
       a: the shape parameter, positive, that broadcasts to ``shape``.
       shape: the shape of the result; that of ``a`` by default.
       dtype: a float dtype.
-      out_sharding: must be None.
+      out_sharding: how types say that the result is split, a NamedSharding or PartitionSpec.
     Returns:
       An array of that shape and dtype.
     Raises:
@@ -215,7 +214,7 @@ def loggamma(key, a, shape=None, dtype=None, *, out_sharding=None) -> Array:
       a: the shape parameter, positive, that broadcasts to ``shape``.
       shape: the shape of the result; that of ``a`` by default.
       dtype: a float dtype.
-      out_sharding: must be None.
+      out_sharding: how types say that the result is split, a NamedSharding or PartitionSpec.
     Returns:
       An array of that shape and dtype.
     Raises:
@@ -231,8 +230,9 @@ def loggamma(key, a, shape=None, dtype=None, *, out_sharding=None) -> Array:
 
 
 def gamma_of(name: str, key, a, shape, dtype, out_sharding, log_space: bool):
+    if out_sharding is not None:
+        return told(out_sharding, gamma_of, name, key, a, shape, dtype, None, log_space)
     key = consumed_key(name, key)
-    check_no_sharding(name, out_sharding)
     dtype = float_dtype(dtype, name)
     return _gamma(key, as_float(a, dtype), shape=shape_of(shape, name, a), log_space=log_space)
 
@@ -253,7 +253,7 @@ def beta(key, a, b, shape=None, dtype=None, *, out_sharding=None) -> Array:
       a, b: the parameters, positive, that broadcast to ``shape``.
       shape: the shape of the result; that of the parameters by default.
       dtype: a float dtype.
-      out_sharding: must be None.
+      out_sharding: how types say that the result is split, a NamedSharding or PartitionSpec.
     Returns:
       An array of that shape and dtype.
     Raises:
@@ -265,8 +265,9 @@ def beta(key, a, b, shape=None, dtype=None, *, out_sharding=None) -> Array:
     >>> random.beta(random.key(0), 2.0, 3.0, (3,)).shape
     (3,)
     """
+    if out_sharding is not None:
+        return told(out_sharding, beta, key, a, b, shape, dtype)
     key = consumed_key("beta", key)
-    check_no_sharding("beta", out_sharding)
     dtype = float_dtype(dtype, "beta")
     a, b = [safe_float(x, dtype, "beta") for x in (a, b)]
     return _beta(key, a, b, shape=shape_of(shape, "beta", a, b))
@@ -290,7 +291,7 @@ def dirichlet(key, alpha, shape=None, dtype=None, *, out_sharding=None) -> Array
       shape: the shape of the array of vectors, to which ``alpha.shape[:-1]`` broadcasts and equals by
         default.
       dtype: a float dtype.
-      out_sharding: must be None.
+      out_sharding: how types say that the result is split, a NamedSharding or PartitionSpec.
     Returns:
       An array of shape ``(*shape, n)``; each vector sums to 1.
     Raises:
@@ -303,8 +304,9 @@ def dirichlet(key, alpha, shape=None, dtype=None, *, out_sharding=None) -> Array
     >>> random.dirichlet(random.key(0), np.ones(3, np.float32), (2,)).shape
     (2, 3)
     """
+    if out_sharding is not None:
+        return told(out_sharding, dirichlet, key, alpha, shape, dtype)
     key = consumed_key("dirichlet", key)
-    check_no_sharding("dirichlet", out_sharding)
     dtype = float_dtype(dtype, "dirichlet")
     own = np.shape(alpha)
     if not own:
@@ -331,7 +333,7 @@ def chisquare(key, df, shape=None, dtype=None, *, out_sharding=None) -> Array:
       df: the degrees of freedom, positive, that broadcast to ``shape``.
       shape: the shape of the result; that of ``df`` by default.
       dtype: a float dtype.
-      out_sharding: must be None.
+      out_sharding: how types say that the result is split, a NamedSharding or PartitionSpec.
     Returns:
       An array of that shape and dtype.
     Raises:
@@ -343,8 +345,9 @@ def chisquare(key, df, shape=None, dtype=None, *, out_sharding=None) -> Array:
     >>> random.chisquare(random.key(0), 3.0, (2,)).shape
     (2,)
     """
+    if out_sharding is not None:
+        return told(out_sharding, chisquare, key, df, shape, dtype)
     key = consumed_key("chisquare", key)
-    check_no_sharding("chisquare", out_sharding)
     dtype = float_dtype(dtype, "chisquare")
     return _chisquare(key, safe_float(df, dtype, "chisquare"), shape=shape_of(shape, "chisquare", df))
 
@@ -363,7 +366,7 @@ def f(key, dfnum, dfden, shape=None, dtype=None, *, out_sharding=None) -> Array:
       dfnum, dfden: the degrees of freedom above and below, positive, that broadcast to ``shape``.
       shape: the shape of the result; that of the parameters by default.
       dtype: a float dtype.
-      out_sharding: must be None.
+      out_sharding: how types say that the result is split, a NamedSharding or PartitionSpec.
     Returns:
       An array of that shape and dtype.
     Raises:
@@ -375,8 +378,9 @@ def f(key, dfnum, dfden, shape=None, dtype=None, *, out_sharding=None) -> Array:
     >>> random.f(random.key(0), 3.0, 4.0, (2,)).shape
     (2,)
     """
+    if out_sharding is not None:
+        return told(out_sharding, f, key, dfnum, dfden, shape, dtype)
     key = consumed_key("f", key)
-    check_no_sharding("f", out_sharding)
     dtype = float_dtype(dtype, "f")
     dfnum, dfden = [safe_float(x, dtype, "f") for x in (dfnum, dfden)]
     return _f(key, dfnum, dfden, shape=shape_of(shape, "f", dfnum, dfden))
@@ -397,7 +401,7 @@ def t(key, df, shape=None, dtype=None, *, out_sharding=None) -> Array:
       df: the degrees of freedom, positive, that broadcast to ``shape``.
       shape: the shape of the result; that of ``df`` by default.
       dtype: a float dtype.
-      out_sharding: must be None.
+      out_sharding: how types say that the result is split, a NamedSharding or PartitionSpec.
     Returns:
       An array of that shape and dtype.
     Raises:
@@ -409,8 +413,9 @@ def t(key, df, shape=None, dtype=None, *, out_sharding=None) -> Array:
     >>> random.t(random.key(0), 3.0, (2,)).shape
     (2,)
     """
+    if out_sharding is not None:
+        return told(out_sharding, t, key, df, shape, dtype)
     key = consumed_key("t", key)
-    check_no_sharding("t", out_sharding)
     dtype = float_dtype(dtype, "t")
     return _t(key, safe_float(df, dtype, "t"), shape=shape_of(shape, "t", df), dtype=dtype)
 
@@ -434,7 +439,7 @@ def generalized_normal(key, p, shape=(), dtype=None, *, out_sharding=None) -> Ar
       p: the power, positive.
       shape: the shape of the result.
       dtype: a float dtype.
-      out_sharding: must be None.
+      out_sharding: how types say that the result is split, a NamedSharding or PartitionSpec.
     Returns:
       An array of that shape and dtype.
     Raises:
@@ -446,8 +451,9 @@ def generalized_normal(key, p, shape=(), dtype=None, *, out_sharding=None) -> Ar
     >>> random.generalized_normal(random.key(0), 1.5, (2,)).shape
     (2,)
     """
+    if out_sharding is not None:
+        return told(out_sharding, generalized_normal, key, p, shape, dtype)
     key = consumed_key("generalized_normal", key)
-    check_no_sharding("generalized_normal", out_sharding)
     dtype = float_dtype(dtype, "generalized_normal")
     shape = shape_of(shape, "generalized_normal", p)
     return _generalized_normal(key, as_float(p, dtype), shape=shape, dtype=dtype)
@@ -470,7 +476,7 @@ def ball(key, d: int, p=2, shape=(), dtype=None, *, out_sharding=None) -> Array:
       p: the norm, positive; an array that broadcasts to ``shape`` has one for each point.
       shape: the shape of the array of points.
       dtype: a float dtype.
-      out_sharding: must be None.
+      out_sharding: how types say that the result is split, a NamedSharding or PartitionSpec.
     Returns:
       An array of shape ``(*shape, d)``.
     Raises:
@@ -482,8 +488,9 @@ def ball(key, d: int, p=2, shape=(), dtype=None, *, out_sharding=None) -> Array:
     >>> random.ball(random.key(0), 3, shape=(2,)).shape
     (2, 3)
     """
+    if out_sharding is not None:
+        return told(out_sharding, ball, key, d, p, shape, dtype)
     key = consumed_key("ball", key)
-    check_no_sharding("ball", out_sharding)
     (d,) = canonical_shape(d)
     if d < 0:
         raise ValueError(f"ball: d must not be negative, got {d}")

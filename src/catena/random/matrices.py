@@ -10,10 +10,11 @@ from catena.core.array import Array
 from catena.core.shapes import broadcast_shapes
 from catena.core.zeros import get_aval
 from catena.lax import linalg
+from catena.lax.structure import told
 from catena.numpy import asarray, broadcast_to, diagonal, einsum
 from catena.random.keys import asked_shape, consumed_key
 from catena.random.normal_family import _normal, inexact_dtype
-from catena.random.sampler import as_float, check_no_sharding, float_dtype, sampler
+from catena.random.sampler import as_float, float_dtype, sampler
 
 METHODS = ("svd", "eigh", "cholesky")
 
@@ -30,7 +31,7 @@ def multivariate_normal(
       shape: the shape of the array of vectors, to which the leading axes broadcast; those by default.
       dtype: a float dtype.
       method: the factorisation of the covariance: ``cholesky``, ``eigh`` or ``svd``.
-      out_sharding: must be None.
+      out_sharding: how types say that the result is split, a NamedSharding or PartitionSpec.
     Returns:
       An array of shape ``(*shape, n)``.
     Raises:
@@ -43,8 +44,9 @@ def multivariate_normal(
     >>> random.multivariate_normal(random.key(0), np.zeros(2, np.float32), np.eye(2, dtype=np.float32), (3,)).shape
     (3, 2)
     """
+    if out_sharding is not None:
+        return told(out_sharding, multivariate_normal, key, mean, cov, shape, dtype, method)
     key = consumed_key("multivariate_normal", key)
-    check_no_sharding("multivariate_normal", out_sharding)
     dtype = float_dtype(dtype, "multivariate_normal")
     mean, cov = as_float(asarray(mean), dtype), as_float(asarray(cov), dtype)
     if method not in METHODS:
@@ -97,7 +99,7 @@ def orthogonal(key, n: int, shape=(), dtype=None, m: int | None = None, *, out_s
       shape: the shape of the array of matrices.
       dtype: a float or complex dtype.
       m: the number of columns; ``n`` by default.
-      out_sharding: must be None.
+      out_sharding: how types say that the result is split, a NamedSharding or PartitionSpec.
     Returns:
       An array of shape ``(*shape, n, m)``.
     Raises:
@@ -109,8 +111,9 @@ def orthogonal(key, n: int, shape=(), dtype=None, m: int | None = None, *, out_s
     >>> random.orthogonal(random.key(0), 3).shape
     (3, 3)
     """
+    if out_sharding is not None:
+        return told(out_sharding, orthogonal, key, n, shape, dtype, m)
     key = consumed_key("orthogonal", key)
-    check_no_sharding("orthogonal", out_sharding)
     if n < 0 or (m is not None and m < 0):
         raise ValueError(f"negative dimensions are not allowed, got {n} and {m}")
     dtype = inexact_dtype(dtype, "normal")

@@ -8,11 +8,11 @@ from catena import lax
 from catena.core import dtypes
 from catena.core.array import Array
 from catena.core.shapes import broadcast_shapes
+from catena.lax.structure import told
 from catena.random.kernels import remembered
 from catena.random.keys import asked_shape, consumed_key, pair
 from catena.random.sampler import (
     as_float,
-    check_no_sharding,
     float_dtype,
     lift,
     safe_float,
@@ -33,7 +33,7 @@ def normal(key, shape=(), dtype=None, *, out_sharding=None) -> Array:
       key: a key, typed or raw.
       shape: the shape of the result.
       dtype: a float or complex dtype; complex numbers have variance 1/2 in each part.
-      out_sharding: must be None.
+      out_sharding: how types say that the result is split, a NamedSharding or PartitionSpec.
     Returns:
       An array of that shape and dtype.
     Raises:
@@ -45,8 +45,9 @@ def normal(key, shape=(), dtype=None, *, out_sharding=None) -> Array:
     >>> random.normal(random.key(0), (2,))
     Array([1.6226422, 2.0252647], dtype=float32)
     """
+    if out_sharding is not None:
+        return told(out_sharding, normal, key, shape, dtype)
     key = consumed_key("normal", key)
-    check_no_sharding("normal", out_sharding)
     return _normal(key, shape=asked_shape(shape), dtype=inexact_dtype(dtype, "normal"))
 
 
@@ -91,7 +92,7 @@ def truncated_normal(key, lower, upper, shape=None, dtype=None, *, out_sharding=
       lower, upper: the bounds, that broadcast to ``shape``.
       shape: the shape of the result; that of the bounds by default.
       dtype: a float dtype.
-      out_sharding: must be None.
+      out_sharding: how types say that the result is split, a NamedSharding or PartitionSpec.
     Returns:
       An array of that shape and dtype.
     Raises:
@@ -103,8 +104,9 @@ def truncated_normal(key, lower, upper, shape=None, dtype=None, *, out_sharding=
     >>> random.truncated_normal(random.key(0), -1.0, 1.0, (2,))
     Array([0.8618594, 0.9412883], dtype=float32)
     """
+    if out_sharding is not None:
+        return told(out_sharding, truncated_normal, key, lower, upper, shape, dtype)
     key = consumed_key("truncated_normal", key)
-    check_no_sharding("truncated_normal", out_sharding)
     dtype = float_dtype(dtype, "truncated_normal")
     shape = shape_of(shape, "truncated_normal", lower, upper)
     return _truncated_normal(key, as_float(lower, dtype), as_float(upper, dtype), shape=shape, dtype=dtype)
@@ -129,7 +131,7 @@ def lognormal(key, sigma=1.0, shape=None, dtype=None, *, out_sharding=None) -> A
       sigma: the standard deviation of the logarithm, that broadcasts to ``shape``.
       shape: the shape of the result; that of ``sigma`` by default.
       dtype: a float dtype.
-      out_sharding: must be None.
+      out_sharding: how types say that the result is split, a NamedSharding or PartitionSpec.
     Returns:
       An array of that shape and dtype.
     Raises:
@@ -141,8 +143,9 @@ def lognormal(key, sigma=1.0, shape=None, dtype=None, *, out_sharding=None) -> A
     >>> random.lognormal(random.key(0), 0.5, (2,)).shape
     (2,)
     """
+    if out_sharding is not None:
+        return told(out_sharding, lognormal, key, sigma, shape, dtype)
     key = consumed_key("lognormal", key)
-    check_no_sharding("lognormal", out_sharding)
     dtype = float_dtype(dtype, "lognormal")
     shape = shape_of(shape, "lognormal", sigma)
     return _lognormal(key, safe_float(sigma, dtype, "lognormal"), shape=shape, dtype=dtype)
@@ -163,7 +166,7 @@ def maxwell(key, shape=(), dtype=None, *, out_sharding=None) -> Array:
       key: a key, typed or raw.
       shape: the shape of the result.
       dtype: a float dtype.
-      out_sharding: must be None.
+      out_sharding: how types say that the result is split, a NamedSharding or PartitionSpec.
     Returns:
       An array of that shape and dtype.
     Raises:
@@ -175,8 +178,9 @@ def maxwell(key, shape=(), dtype=None, *, out_sharding=None) -> Array:
     >>> random.maxwell(random.key(0), (2,)).shape
     (2,)
     """
+    if out_sharding is not None:
+        return told(out_sharding, maxwell, key, shape, dtype)
     key = consumed_key("maxwell", key)
-    check_no_sharding("maxwell", out_sharding)
     return _maxwell(key, shape=asked_shape(shape), dtype=float_dtype(dtype, "maxwell"))
 
 
@@ -230,7 +234,7 @@ def wald(key, mean, shape=None, dtype=None, *, out_sharding=None) -> Array:
       mean: the mean, that broadcasts to ``shape``.
       shape: the shape of the result; that of ``mean`` by default.
       dtype: a float dtype.
-      out_sharding: must be None.
+      out_sharding: how types say that the result is split, a NamedSharding or PartitionSpec.
     Returns:
       An array of that shape and dtype.
     Raises:
@@ -242,8 +246,9 @@ def wald(key, mean, shape=None, dtype=None, *, out_sharding=None) -> Array:
     >>> random.wald(random.key(0), 1.0, (2,)).shape
     (2,)
     """
+    if out_sharding is not None:
+        return told(out_sharding, wald, key, mean, shape, dtype)
     key = consumed_key("wald", key)
-    check_no_sharding("wald", out_sharding)
     dtype = float_dtype(dtype, "wald")
     return _wald(key, safe_float(mean, dtype, "wald"), shape=shape_of(shape, "wald", mean), dtype=dtype)
 

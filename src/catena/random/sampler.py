@@ -13,7 +13,6 @@ from catena.core.shapes import broadcast_shapes
 from catena.core.zeros import get_aval
 from catena.lax.broadcasting import broadcast_in_dim, broadcast_to_rank
 from catena.lax.convert import convert_element_type
-from catena.lax.structure import check_no_sharding as refuse_sharding
 from catena.random import kernels, reuse
 from catena.random.keys import asked_shape
 from catena.transform.jit import jit
@@ -61,8 +60,6 @@ def sampler(fun=None, *, positional: bool = True):
 
 
 # ---- what samplers check
-
-check_no_sharding = functools.partial(refuse_sharding, parameter="out_sharding")
 
 
 def is_wider_than_defaults(dtype) -> bool:

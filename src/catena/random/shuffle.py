@@ -13,12 +13,12 @@ from catena.core import dtypes
 from catena.core.array import Array
 from catena.core.shapes import broadcast_shapes, check_positions
 from catena.core.zeros import get_aval
-from catena.lax.structure import canonical_axis
+from catena.lax.structure import canonical_axis, told
 from catena.numpy import asarray, cumsum, searchsorted, take
 from catena.random.continuous import _gumbel, checked_mode
 from catena.random.keys import asked_shape, consumed_key, pair
 from catena.random.primitives import bits_of
-from catena.random.sampler import check_no_sharding, sampler
+from catena.random.sampler import sampler
 from catena.random.uniform_family import _randint, _uniform
 
 
@@ -42,7 +42,7 @@ def permutation(key, x, axis: int = 0, independent: bool = False, *, out_shardin
       x: an array to permute, or an integer ``n`` for ``arange(n)``.
       axis: the axis along which to permute.
       independent: whether each vector along the axis is permuted by itself.
-      out_sharding: must be None.
+      out_sharding: how types say that the result is split, a NamedSharding or PartitionSpec.
     Returns:
       An array like ``x``.
     Raises:
@@ -55,8 +55,9 @@ def permutation(key, x, axis: int = 0, independent: bool = False, *, out_shardin
     >>> random.permutation(random.key(0), 5).tolist()
     [0, 1, 4, 3, 2]
     """
+    if out_sharding is not None:
+        return told(out_sharding, permutation, key, x, axis, independent)
     key = consumed_key("permutation", key)
-    check_no_sharding("permutation", out_sharding)
     x, counted = as_array_or_count(x, "x")
     if counted:
         return shuffled_range(key, x)
@@ -195,7 +196,7 @@ def categorical(
       shape: the shape of the result, which ends with the other axes of ``logits``; those by default.
       replace: whether, along the leading axes of ``shape``, a category may be drawn more than once.
       mode: ``"high"`` or ``"low"``, as in ``gumbel``.
-      out_sharding: must be None.
+      out_sharding: how types say that the result is split, a NamedSharding or PartitionSpec.
     Returns:
       An integer array; of int32 without replacement.
     Raises:
@@ -208,8 +209,9 @@ def categorical(
     >>> random.categorical(random.key(0), np.zeros((2, 3), np.float32)).shape
     (2,)
     """
+    if out_sharding is not None:
+        return told(out_sharding, categorical, key, logits, axis, shape, replace, mode)
     key = consumed_key("categorical", key)
-    check_no_sharding("categorical", out_sharding)
     logits, mode = asarray(logits), checked_mode(mode)
     if not dtypes.is_floating(logits.dtype):
         logits = lax.convert_element_type(logits, dtypes.canonicalize_dtype(float))

@@ -11,6 +11,7 @@ from catena.core import dtypes
 from catena.core.array import Array, scalar_value
 from catena.core.context import context
 from catena.core.zeros import get_aval
+from catena.lax.structure import told
 from catena.random.dtype import generator_of
 from catena.random.fused import multiply_add
 from catena.random.kernels import remembered
@@ -19,7 +20,6 @@ from catena.random.primitives import bits_of, random_bits_p, stream
 from catena.random.sampler import (
     as_float,
     check_broadcasts,
-    check_no_sharding,
     float_dtype,
     integer_dtype,
     lift,
@@ -38,7 +38,7 @@ def bits(key, shape=(), dtype=None, *, out_sharding=None) -> Array:
       key: a key, typed or raw.
       shape: the shape of the result.
       dtype: an unsigned integer dtype; uint32 by default, uint64 with x64.
-      out_sharding: must be None.
+      out_sharding: how types say that the result is split, a NamedSharding or PartitionSpec.
     Returns:
       An array of that shape and dtype.
     Raises:
@@ -51,8 +51,9 @@ def bits(key, shape=(), dtype=None, *, out_sharding=None) -> Array:
     >>> random.bits(random.key(0), (2,))
     Array([4070199207, 4202968722], dtype=uint32)
     """
+    if out_sharding is not None:
+        return told(out_sharding, bits, key, shape, dtype)
     key = consumed_key("bits", key)
-    check_no_sharding("bits", out_sharding)
     if dtype is None:
         dtype = UNSIGNED[64 if context.x64 else 32]
     else:
@@ -78,7 +79,7 @@ def uniform(key, shape=(), dtype=None, minval=0.0, maxval=1.0, *, out_sharding=N
       shape: the shape of the result.
       dtype: a float dtype.
       minval, maxval: the bounds, scalars or arrays that broadcast to ``shape``.
-      out_sharding: must be None.
+      out_sharding: how types say that the result is split, a NamedSharding or PartitionSpec.
     Returns:
       An array of that shape and dtype.
     Raises:
@@ -90,8 +91,9 @@ def uniform(key, shape=(), dtype=None, minval=0.0, maxval=1.0, *, out_sharding=N
     >>> random.uniform(random.key(0), (3,))
     Array([0.947667  , 0.9785799 , 0.33229148], dtype=float32)
     """
+    if out_sharding is not None:
+        return told(out_sharding, uniform, key, shape, dtype, minval, maxval)
     key = consumed_key("uniform", key)
-    check_no_sharding("uniform", out_sharding)
     dtype, shape = float_dtype(dtype, "uniform"), asked_shape(shape)
     for bound in (minval, maxval):
         check_broadcasts("uniform", shape, np.shape(bound))
@@ -144,7 +146,7 @@ def randint(key, shape, minval, maxval, dtype=None, *, out_sharding=None) -> Arr
       minval, maxval: the bounds, integers that broadcast to ``shape``; where none lies between, ``minval`` is
         drawn.
       dtype: an integer dtype.
-      out_sharding: must be None.
+      out_sharding: how types say that the result is split, a NamedSharding or PartitionSpec.
     Returns:
       An array of that shape and dtype.
     Raises:
@@ -158,8 +160,9 @@ def randint(key, shape, minval, maxval, dtype=None, *, out_sharding=None) -> Arr
     >>> random.randint(random.key(0), (5,), 0, 10).tolist()
     [9, 0, 2, 3, 1]
     """
+    if out_sharding is not None:
+        return told(out_sharding, randint, key, shape, minval, maxval, dtype)
     key = consumed_key("randint", key)
-    check_no_sharding("randint", out_sharding)
     if dtype is not None and not dtypes.issubdtype(dtype, np.integer):
         raise TypeError(f"randint only accepts integer dtypes, got {dtypes.dtype_name(dtypes.as_dtype(dtype))}")
     dtype, shape = integer_dtype(dtype, "randint"), asked_shape(shape)
@@ -237,7 +240,7 @@ def bernoulli(key, p=0.5, shape=None, mode: str = "low", *, out_sharding=None) -
       shape: the shape of the result; that of ``p`` by default.
       mode: ``"high"`` draws twice the bits, to be right for very small probabilities, too; ``"low"`` does
         not.
-      out_sharding: must be None.
+      out_sharding: how types say that the result is split, a NamedSharding or PartitionSpec.
     Returns:
       A boolean array.
     Raises:
@@ -250,8 +253,9 @@ def bernoulli(key, p=0.5, shape=None, mode: str = "low", *, out_sharding=None) -
     >>> random.bernoulli(random.key(0), 0.3, (4,)).tolist()
     [False, False, False, False]
     """
+    if out_sharding is not None:
+        return told(out_sharding, bernoulli, key, p, shape, mode)
     key = consumed_key("bernoulli", key)
-    check_no_sharding("bernoulli", out_sharding)
     if mode not in ("high", "low"):
         raise ValueError(f"got mode={mode!r}, expected 'high' or 'low'")
     dtype = dtypes.canonicalize_dtype(float if type(p) is float else dtypes.dtype(p))
@@ -284,7 +288,7 @@ def rademacher(key, shape=(), dtype=None, *, out_sharding=None) -> Array:
       key: a key, typed or raw.
       shape: the shape of the result.
       dtype: any number dtype; the default integer.
-      out_sharding: must be None.
+      out_sharding: how types say that the result is split, a NamedSharding or PartitionSpec.
     Returns:
       An array of that shape and dtype.
     Raises:
@@ -296,8 +300,9 @@ def rademacher(key, shape=(), dtype=None, *, out_sharding=None) -> Array:
     >>> random.rademacher(random.key(0), (4,)).tolist()
     [-1, -1, 1, 1]
     """
+    if out_sharding is not None:
+        return told(out_sharding, rademacher, key, shape, dtype)
     key = consumed_key("rademacher", key)
-    check_no_sharding("rademacher", out_sharding)
     dtype = dtypes.check_user_dtype_supported(int if dtype is None else dtype, "rademacher")
     return _rademacher(key, shape=asked_shape(shape), dtype=dtype)
 

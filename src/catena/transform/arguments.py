@@ -17,6 +17,7 @@ from catena.core.trace import VALUES
 from catena.core.tree import tree_unflatten
 from catena.core.tree_flatten import flatten_with
 from catena.core.tree_keys import keystr
+from catena.core.type_sharding import in_types
 from catena.core.zeros import aval_of_python_value, get_aval
 
 
@@ -214,6 +215,7 @@ def leaf_aval(x):
             x.shape,
             dtypes.canonicalize_dtype(x.dtype, allow_extended_dtype=True),
             getattr(x, "weak_type", False) or False,
+            sharding=in_types(getattr(x, "sharding", None)),
         )
     return None
 

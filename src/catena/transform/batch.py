@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from catena.core import dtypes
 from catena.core.axes import at_front, broadcast_axis, move_axis
-from catena.core.context import context, extend_axis_env, set_trace, transformation
+from catena.core.context import context, extend_axis_env, set_trace, settling, transformation
 from catena.core.evaluate import abstract_eval
 from catena.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from catena.core.leaks import running
@@ -20,7 +20,7 @@ from catena.core.source import function_name
 from catena.core.staging import DebugInfo, trace_to_jaxpr
 from catena.core.structural import reduce_sum_p
 from catena.core.trace import Trace, Tracer, escaped, same_value
-from catena.core.zeros import Zero, get_aval, zeros
+from catena.core.zeros import Zero, as_typed, get_aval, zeros
 from catena.transform.discharge import pure, through_values
 from catena.transform.memo import memoised
 
@@ -28,14 +28,16 @@ batch_rules = RuleTable("batch", "Batching rule for '{}' not implemented")
 
 
 class Axis(NamedTuple):
-    """The axis that a batch trace maps: its size, its name if collectives may refer to it, and whether its examples
-    are on devices of their own, which do by themselves what cannot be vectorised.
+    """The axis that a batch trace maps: its size, its name if collectives may refer to it, whether its examples are on
+    devices of their own, which do by themselves what cannot be vectorised, and how types say that it is split: as a
+    vector of this sharding.
     """
 
     name: Any
     size: int
     on_devices: bool = False
     spread: tuple = ()  # the axes of a mesh over whose devices the examples are spread: `spmd_axis_name` of vmap
+    split: Any = None
 
 
 class BatchTracer(Tracer):
@@ -46,7 +48,10 @@ class BatchTracer(Tracer):
     def __init__(self, trace, value, dim):
         self._trace, self.value, self.dim = trace, value, dim
         aval = get_aval(value)
-        self.aval = aval.update(shape=aval.shape[:dim] + aval.shape[dim + 1 :])
+        if aval.said_sharding is None:
+            self.aval = aval.update(shape=aval.shape[:dim] + aval.shape[dim + 1 :])
+        else:
+            self.aval = aval.without_axis(dim)
         self.source = None
 
     def get_referent(self):
@@ -104,7 +109,10 @@ class BatchTrace(Trace):
             try:
                 if self.axis.size == 0 and can_be_empty(primitive, args, params):
                     rule = results_of_no_example(primitive, args)
-                out, dim_out = rule(self.axis, values, dims, **params)
+                if context.laid_out and any([get_aval(x).said_sharding is not None for x in values]):
+                    out, dim_out = batch_of_split(rule, self.axis, primitive, args, (values, dims), params)
+                else:
+                    out, dim_out = rule(self.axis, values, dims, **params)
             except (TypeError, ValueError):
                 plain = error_of_one_example(primitive, args, params)
                 if plain is None:
@@ -132,6 +140,21 @@ class BatchTrace(Trace):
             outs = primitive.bind_functions(functions, [v for v, _ in pairs], params)
         mapped = outputs.settle([None] * len(outs)) if outputs.known is None else outputs.known
         return [self.pack(x, 0 if m else None) for x, m in zip(outs, mapped, strict=True)]
+
+
+def batch_of_split(rule, axis: Axis, primitive, args, given, params):
+    """A batching rule on values whose types say how they are split: the results are split as those of one example."""
+    avals = abstract_eval(primitive, tuple([get_aval(x) for x in args]), params)
+    with settling():
+        outs, dims = rule(axis, *given, **params)
+    if not primitive.multiple_results:
+        return typed_batch(outs, dims, avals, axis), dims
+    return [typed_batch(x, d, a, axis) for x, d, a in zip(outs, dims, avals, strict=True)], dims
+
+
+def typed_batch(x, dim, aval, axis: Axis):
+    """``x``, split as examples of the type ``aval`` along the mapped axis."""
+    return as_typed(x, aval if dim is None else aval.with_axis(dim, axis.size, axis.split))
 
 
 def error_of_one_example(primitive, args, params) -> Exception | None:
@@ -339,8 +362,7 @@ def pack_argument(trace: BatchTrace, x, dim):
     """A mapped value as a tracer; a mapped symbolic zero loses its axis."""
     if type(x) is not Zero:
         return trace.pack(x, dim)
-    shape = x.aval.shape
-    return x if dim is None else Zero(x.aval.update(shape=shape[:dim] + shape[dim + 1 :]))
+    return x if dim is None else Zero(x.aval.without_axis(dim))
 
 
 def match_axis(size: int, source, target, x, sum_match: bool = False):
@@ -380,14 +402,14 @@ def batch_jaxpr(closed: ClosedJaxpr, axis: Axis, mapped: tuple, instantiate_outp
         mapped_out[:] = [d is not None or f for d, f in zip(dims, instantiate_outputs, strict=True)]
         return [at_front(axis.size, x, d) if m else x for x, d, m in zip(outs, dims, mapped_out, strict=True)]
 
-    avals = [mapped_aval(a, axis.size) if m else a for a, m in zip(closed.in_avals, mapped, strict=True)]
+    avals = [mapped_aval(a, axis.size, axis.split) if m else a for a, m in zip(closed.in_avals, mapped, strict=True)]
     jaxpr, consts = trace_to_jaxpr(fun, avals, closed.jaxpr.debug_info)
     return ClosedJaxpr(jaxpr, consts), tuple(mapped_out)
 
 
-def mapped_aval(aval, size: int):
+def mapped_aval(aval, size: int, split=None):
     """The type of ``aval`` with an axis of ``size`` in front."""
-    return aval.update(shape=(size, *aval.shape))
+    return aval.with_axis(0, size, split)
 
 
 def move_to_front(axis: Axis, args, dims) -> tuple[list, tuple]:

@@ -187,7 +187,7 @@ def _linear_batch(axis, args, dims, *, num_residuals, bwd, out_avals, perturbed,
             for ct, d in zip(outs, out_dims, strict=True)
         ]
 
-    batched_avals = tuple(a.update(shape=(axis.size, *a.shape)) for a in out_avals)
+    batched_avals = tuple(a.with_axis(0, axis.size, axis.split) for a in out_avals)
     outs = custom_vjp_linear_p.bind(
         *moved[:num_residuals],
         *tangents,

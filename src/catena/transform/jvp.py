@@ -6,15 +6,16 @@ tangents. Tangents known to be zero stay symbolic and cost nothing.
 
 import contextlib
 
-from catena.core.context import context, set_trace, transformation, users_function
+from catena.core.context import context, set_trace, settling, transformation, users_function
 from catena.core.errors import UnexpectedTracerError
+from catena.core.evaluate import abstract_eval
 from catena.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from catena.core.leaks import running
 from catena.core.primitive import RuleTable
 from catena.core.ref import is_reference
 from catena.core.staging import trace_to_jaxpr
 from catena.core.trace import Trace, Tracer, escaped, same_value
-from catena.core.zeros import Zero, get_aval, instantiate
+from catena.core.zeros import Zero, as_typed, get_aval, instantiate
 from catena.transform.discharge import pure, through_values
 from catena.transform.memo import memoised
 
@@ -95,7 +96,10 @@ class JVPTrace(Trace):
             if primitive.takes_tokens and any(map(is_reference, primals)):
                 context.trace = self
                 return through_values(primitive, args, params)
-            out, tangent_out = rule(primals, tangents, **params)
+            if context.laid_out and any([get_aval(x).said_sharding is not None for x in primals]):
+                out, tangent_out = jvp_of_split(rule, primitive, primals, tangents, params)
+            else:
+                out, tangent_out = rule(primals, tangents, **params)
         finally:
             context.trace = self
         if primitive.multiple_results:
@@ -125,6 +129,17 @@ class JVPTrace(Trace):
             primals.append(primal)
             tangents.append(Zero.of_primal(primal) if tangent is None else tangent)
         return primals, tangents
+
+
+def jvp_of_split(rule, primitive, primals, tangents, params):
+    """A rule on values whose types say how they are split: results and tangents are split as those without it."""
+    avals = abstract_eval(primitive, tuple([get_aval(x) for x in primals]), params)
+    with settling():
+        outs, tangents_out = rule(primals, tangents, **params)
+    if not primitive.multiple_results:
+        return as_typed(outs, avals), as_typed(tangents_out, avals)
+    typed = [list(map(as_typed, xs, avals)) for xs in (outs, tangents_out)]
+    return typed[0], typed[1]
 
 
 @contextlib.contextmanager

@@ -63,7 +63,7 @@ def placed(size: int, dim, target, x):
 
 def with_axis(aval, dim, size: int):
     """The type of an argument or result with its mapped axis."""
-    return aval if dim is None else aval.update(shape=(*aval.shape[:dim], size, *aval.shape[dim:]))
+    return aval if dim is None else aval.with_axis(dim, size)
 
 
 def as_jit(params: dict) -> dict:
@@ -244,4 +244,4 @@ def bind_pmap(fun, call, args, kwargs, name, in_axes, out_axes, axis_size, avail
 
 def without_axis(aval, dim):
     """The type of one example."""
-    return aval if dim is None else aval.update(shape=aval.shape[:dim] + aval.shape[dim + 1 :])
+    return aval if dim is None else aval.without_axis(dim)

@@ -7,7 +7,7 @@ from catena.core.primitive import RuleTable
 from catena.core.source import transposed
 from catena.core.staging import trace_to_jaxpr
 from catena.core.structural import convert_element_type_p, new_ref_p
-from catena.core.zeros import UndefinedPrimal, Zero, add_tangents, get_aval, zeros
+from catena.core.zeros import UndefinedPrimal, Zero, add_tangents, as_typed, get_aval, zeros
 from catena.transform.discharge import pure
 from catena.transform.linearize import Linearized, TapeTracer, linearize_linear
 from catena.transform.memo import memoised
@@ -44,6 +44,7 @@ def backward_pass(linear: Linearized, cotangents, *, named: bool = True, referen
     inputs = sum([type(x) is TapeTracer and x._trace is tape for x in linear.inputs])  # they have the first numbers
     before = context.source
     around = context.name_stack.transform("transpose") if named else context.name_stack
+    settled, context.settling = context.settling, True
     try:
         for primitive, args, outs, params, source in reversed(linear.entries):
             if primitive.cotangent is not None:
@@ -57,7 +58,7 @@ def backward_pass(linear: Linearized, cotangents, *, named: bool = True, referen
                 context.source = before if source is None else transposed(source, tape.outer, around)
                 transpose_entry(tape, cts, primitive, args, params, ct, inputs)
     finally:
-        context.source = before
+        context.source, context.settling = before, settled
     return [cotangent_of(tape, cts, x) for x in linear.inputs]
 
 
@@ -128,6 +129,8 @@ def transpose_entry(tape, cts, primitive, args, params, ct, inputs: int):
 
 def accumulate(cts, tracer, ct):
     if type(ct) is not Zero:
+        if context.laid_out:
+            ct = as_typed(ct, tracer.aval)
         before = cts[tracer.index]
         if before is not None:
             ct = add_tangents(of_dtype(before, tracer.aval), of_dtype(ct, tracer.aval))

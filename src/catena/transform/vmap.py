@@ -7,6 +7,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from catena.core import dtypes
 from catena.core.array import as_array
+from catena.core.context import context
 from catena.core.errors import how_to_register
 from catena.core.ref import Ref, for_users
 from catena.core.source import function_place
@@ -87,7 +88,8 @@ def vmap(
         leaves = [x if d is None else mapped_leaf(x) for x, d in zip(leaves, dims, strict=True)]
         dims = [canonical_dim(x, d) for x, d in zip(leaves, dims, strict=True)]
         size = mapped_size(fun, args, kwargs, leaves, dims, axis_size)
-        axis = Axis(axis_name, size, spread=() if spmd_axis_name is None else names)
+        spread = () if spmd_axis_name is None else names
+        axis = Axis(axis_name, size, spread=spread, split=split_of(leaves, dims))
         result = {}
 
         def flat_fun(*xs):
@@ -175,6 +177,23 @@ def mapped_size(fun, args, kwargs, leaves, dims, axis_size, transformation: str 
             )
         raise ValueError("vmap must have at least one non-None value in in_axes or axis_size must be specified")
     raise ValueError(size_error(fun, args, kwargs, leaves, dims, axis_size, transformation))
+
+
+def split_of(leaves, dims):
+    """How types say that the mapped axis is split.
+
+    Raises:
+      ValueError: arguments are split along it in different ways.
+    """
+    if not context.laid_out:
+        return None
+    found = [get_aval(x).along(d) for x, d in zip(leaves, dims, strict=True) if d is not None and get_aval(x).ndim]
+    if any(s != found[0] for s in found):
+        specs = ", ".join(sorted({"P(None,)" if s is None else str(s.spec) for s in found}))
+        raise ValueError(
+            f"vmap: the mapped axes of all arguments must be split alike, but they are {specs}; jax.reshard changes it"
+        )
+    return found[0] if found else None
 
 
 def size_error(fun, args, kwargs, leaves, dims, axis_size, transformation: str) -> str:

@@ -92,4 +92,4 @@ def traced(function, name: str, multiple_results: bool, avals: tuple, params: tu
 
 def without_axis(aval, dim: int | None):
     """The type of one example."""
-    return aval if dim is None else aval.update(shape=aval.shape[:dim] + aval.shape[dim + 1 :])
+    return aval if dim is None else aval.without_axis(dim)

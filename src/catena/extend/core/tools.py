@@ -103,7 +103,7 @@ def mapped_aval(size: int, axis: int | None, aval):
         return aval
     if aval.shape[axis] != size:
         raise ValueError(f"axis {axis} of {aval.str_short()} is not of size {size}")
-    return aval.update(shape=aval.shape[:axis] + aval.shape[axis + 1 :])
+    return aval.without_axis(axis)
 
 
 def unmapped_aval(size: int, axis: int | None, aval, explicit_mesh_axis=None):
@@ -121,7 +121,7 @@ def unmapped_aval(size: int, axis: int | None, aval, explicit_mesh_axis=None):
     """
     if explicit_mesh_axis is not None:
         raise NotImplementedError(f"there are no meshes; explicit_mesh_axis must be None, got {explicit_mesh_axis!r}")
-    return aval if axis is None else aval.update(shape=(*aval.shape[:axis], size, *aval.shape[axis:]))
+    return aval if axis is None else aval.with_axis(axis, size)
 
 
 def primal_dtype_to_tangent_dtype(primal_dtype):

@@ -11,6 +11,7 @@ import numpy as np
 from catena.core import errors
 from catena.core.array import typed_array
 from catena.core.axes import broadcast_axis, move_axis
+from catena.core.context import context
 from catena.core.jaxpr import ClosedJaxpr, Var, eval_jaxpr
 from catena.core.primitive import Primitive, as_bodies_say
 from catena.core.ref import is_reference
@@ -248,7 +249,8 @@ def scan(
     length = scan_length(xs_leaves, length)
     if common.jit_is_disabled() and length:
         return scan_in_python(f, init, tree_unflatten(xs_tree, xs_leaves), length, reverse)
-    x_avals = [get_aval(x).update(shape=get_aval(x).shape[1:]) for x in xs_leaves]
+    check_not_split(xs_leaves)
+    x_avals = [get_aval(x).without_axis(0) for x in xs_leaves]
     body, carry_avals, y_tree = trace_scan_body(f, init_tree, [get_aval(x) for x in init_leaves], xs_tree, x_avals)
     if any(map(is_reference, xs_leaves)):
         names = lambda: common.argument_names(f, (init, xs), {})[len(init_leaves) :]  # noqa: E731
@@ -256,6 +258,17 @@ def scan(
     carry = common.converted(init_leaves, carry_avals)
     carry, ys = bind_scan(body, carry, xs_leaves, length, bool(reverse), unroll_factor(unroll, length))
     return tree_unflatten(init_tree, carry), tree_unflatten(y_tree, ys)
+
+
+def check_not_split(xs: list):
+    """Raise ValueError where an array to loop over is split along its leading axis."""
+    for x in xs if context.laid_out else ():
+        split = get_aval(x).along(0)
+        if split is not None:
+            raise ValueError(
+                f"scan: xs must not be split along axis 0, over which the loop goes, but one of the type "
+                f"{get_aval(x).str_short()} is over {split.spec[0]!r}; reshard it (jax.reshard)"
+            )
 
 
 def bind_scan(body: common.Body, carry: list, xs: list, length: int, reverse: bool, unroll: int):

@@ -211,7 +211,7 @@ interpreted.calls[stack_scan_p] = _interpreted
 def added(x, y, *, aval):
     """The sum of two stacks, or arrays of stacks, of the type ``aval``, item by item."""
     if aval.shape:
-        body = add_jaxpr(aval.update(shape=aval.shape[1:]))
+        body = add_jaxpr(aval.without_axis(0))
         sizes = {"length": aval.shape[0], "num_carry": 0, "num_consts": 0}
         return scan_p.bind(x, y, jaxpr=body, reverse=False, unroll=1, **sizes)[0]
     n = max_p.bind(stack_length_p.bind(x), stack_length_p.bind(y))
@@ -236,7 +236,7 @@ SUM = DebugInfo("transposition", "a sum of stacks")
 
 def _add_batch(axis, args, dims, *, aval):
     x, y = [at_front(axis.size, x, d) for x, d in zip(args, dims, strict=True)]
-    return stack_add_p.bind(x, y, aval=aval.update(shape=(axis.size, *aval.shape))), 0
+    return stack_add_p.bind(x, y, aval=aval.with_axis(0, axis.size)), 0
 
 
 stack_add_p.define(

@@ -310,7 +310,7 @@ def block_body(body_jaxpr, body_nconsts: int, cond_jaxpr, cond_nconsts: int, axi
     """A loop over one block in lockstep; operands that are not mapped come first."""
     loop = masked_loop(body_jaxpr, body_nconsts, cond_jaxpr, cond_nconsts, axis, mapped)
     avals = [*cond_jaxpr.in_avals[:cond_nconsts], *body_jaxpr.in_avals]
-    wide = [a.update(shape=(axis.size, *a.shape)) if m else a for a, m in zip(avals, mapped, strict=True)]
+    wide = [a.with_axis(0, axis.size, axis.split) if m else a for a, m in zip(avals, mapped, strict=True)]
 
     def run(*operands):
         fixed, blocks = split(operands, mapped.count(False))
