@@ -322,7 +322,7 @@ RULES = {
         "select_n sharding_constraint stop_gradient".split(),
         elementwise,
     ),
-    **dict.fromkeys("optimization_barrier psum pmax pmin ppermute pvary".split(), together),
+    **dict.fromkeys("optimization_barrier psum psum_invariant pmax pmin ppermute pvary".split(), together),
     # structure
     "transpose": axes_to(transpose),
     "broadcast_in_dim": axes_to(broadcast_in_dim),
@@ -391,7 +391,7 @@ RULES = {
         AS_CALLED,
     ),
     **dict.fromkeys("stack_add stack_empty stack_length stack_read stack_write".split(), ON_STACKS),
-    **dict.fromkeys("all_gather all_to_all axis_index reduce_scatter".split(), COLLECTIVE),
+    **dict.fromkeys("all_gather all_gather_invariant all_to_all axis_index pbroadcast reduce_scatter".split(), COLLECTIVE),
     "spsolve": SOLVED,
 }
 
