@@ -7,6 +7,7 @@ where a primitive calls a jaxpr or a function, whose types say it all; a ``NoRul
 
 from catena.core.factors import AS_CALLED, Factor, elementwise
 from catena.core.primitive import NoRule, registry
+from catena.lax.resharding import reshard_p
 from catena.parallel.reshaping import reshape
 
 # ------------------------------------------------------------------------------------------------------------
@@ -386,12 +387,15 @@ RULES = {
     **dict.fromkeys(
         "addupdate after_all check composite cond create_token custom_jvp_call custom_linear_solve custom_vjp_call "
         "custom_vjp_forward custom_vjp_linear custom_vmap_call dce_sink debug_callback free_ref freeze get io_callback "
-        "jit linear_call new_ref pmap pure_callback remat2 reshard scan shard_map stack_scan swap while while_save "
+        "jit linear_call new_ref pmap pure_callback remat2 scan shard_map stack_scan swap while while_save "
         "zeros_ref todense".split(),
         AS_CALLED,
     ),
     **dict.fromkeys("stack_add stack_empty stack_length stack_read stack_write".split(), ON_STACKS),
-    **dict.fromkeys("all_gather all_gather_invariant all_to_all axis_index pbroadcast reduce_scatter".split(), COLLECTIVE),
+    **dict.fromkeys(
+        "all_gather all_gather_invariant all_to_all axis_index pbroadcast reduce_scatter".split(), COLLECTIVE
+    ),
+    reshard_p.name: AS_CALLED,
     "spsolve": SOLVED,
 }
 

@@ -266,7 +266,7 @@ def check_not_split(xs: list):
         split = get_aval(x).along(0)
         if split is not None:
             raise ValueError(
-                f"scan: xs must not be split along axis 0, over which the loop goes, but one of the type "
+                "scan: xs must not be split along axis 0, over which the loop goes, but one of the type "
                 f"{get_aval(x).str_short()} is over {split.spec[0]!r}; reshard it (jax.reshard)"
             )
 
