@@ -1,11 +1,14 @@
 """Every rule of sharding, checked by what it claims: computed in parts, and put together, it is the whole."""
 
 import functools
+import importlib
+import pkgutil
 
 import numpy as np
 import pytest
 
-import catena
+import catena.parallel
+import catena.transform
 import structured_cases  # noqa: F401  more cases
 from catena import lax, random, vmap
 from catena.core.factors import AS_CALLED, elementwise
@@ -13,6 +16,13 @@ from catena.core.primitive import NoRule, registry
 from catena.parallel import rules
 from rule_cases import CASES, Case
 from split_parts import checked
+
+for folder in (catena.lax, catena.random, catena.transform, catena.parallel):
+    for module in pkgutil.walk_packages(folder.__path__, f"{folder.__name__}."):
+        importlib.import_module(module.name)
+for late in ("custom_batching", "experimental.checkify", "experimental.sparse.linalg", "scipy.special"):
+    importlib.import_module(f"catena.{late}")
+rules.fill()
 
 
 @pytest.fixture(autouse=True)
@@ -22,7 +32,6 @@ def x64():
 
 
 def test_every_primitive_has_a_rule_or_a_reason():
-    rules.fill()
     without = [n for n, p in registry.items() if not callable(p.sharding) and p.sharding is not AS_CALLED]
     reasons = {n: registry[n].sharding for n in without}
     assert all(isinstance(r, NoRule) and len(r.reason.split()) >= 4 for r in reasons.values())
