@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 
 from catena.core.context import context, settling
-from catena.core.mesh import AbstractMesh, AxisType, get_abstract_mesh, named_mesh, use_abstract_mesh
+from catena.core.mesh import AbstractMesh, AxisType, get_abstract_mesh, use_abstract_mesh
 from catena.core.named_sharding import NamedSharding
 from catena.core.partition_spec import PartitionSpec, names_of
 from catena.core.placed import place, retyped
@@ -76,6 +76,11 @@ reshard_p.define(
 
 # ------------------------------------------------------------------------------------------------------------
 # What users name
+
+
+def named_mesh():
+    """The mesh that a bare PartitionSpec refers to: that of ``set_mesh``, or of the older ``with mesh:``."""
+    return context.mesh or context.physical_mesh or context.abstract_mesh
 
 
 def sharding_asked(name: str, target) -> NamedSharding:

@@ -20,7 +20,6 @@ from catena.core.errors import JaxRuntimeError
 from catena.core.placed import PlacedArray, place
 from catena.core.trace import Tracer
 from catena.core.traceback import api_boundary, is_boundary, shorten
-from catena.lax.structure import told
 from catena.numpy import (
     arithmetic,
     averages,
@@ -180,15 +179,14 @@ def reshape(self, *args: Any, order: str = "C", out_sharding: Any = None) -> Arr
     (2, 3)
     """
     if out_sharding is not None:
-        return told(out_sharding, reshape, self, *args, order=order)
+        return shaping.told(out_sharding, reshape, self, *args, order=order)
     shape = args[0] if len(args) == 1 else args
     if type(shape) is tuple and order == "C" and type(self) is Array and context.trace is None:  # the hot path
         try:
             value = self._value.reshape(shape)
             if value.shape == shape or -1 in shape:  # NumPy takes any negative length for -1
                 reshaped = make_array(value, self._weak)
-                plain = context.default_placement is None
-                return reshaped if plain else placed(reshaped)
+                return reshaped if context.default_placement is None else placed(reshaped)
         except (ValueError, TypeError):  # the general path says what is wrong
             pass
     try:

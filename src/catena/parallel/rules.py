@@ -393,7 +393,8 @@ RULES = {
     ),
     **dict.fromkeys("stack_add stack_empty stack_length stack_read stack_write".split(), ON_STACKS),
     **dict.fromkeys(
-        "all_gather all_gather_invariant all_to_all axis_index pbroadcast reduce_scatter".split(), COLLECTIVE
+        "all_gather all_gather_invariant all_to_all axis_index pbroadcast ragged_all_to_all reduce_scatter".split(),
+        COLLECTIVE,
     ),
     reshard_p.name: AS_CALLED,
     "spsolve": SOLVED,
