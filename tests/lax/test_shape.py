@@ -163,7 +163,11 @@ def test_errors_of_broadcasting():
         (2.0,),
         1,
     )
-    raises(ValueError, "lax.full: sharding must be None, got 5", lambda: lax.full((2,), 1, sharding=5))
+    raises(
+        TypeError,
+        "full: out_sharding must be a NamedSharding or a PartitionSpec, got 5",
+        lambda: lax.full((2,), 1, sharding=5),
+    )
     raises(TypeError, "iota does not accept dtype bool. Accepted dtypes are subtypes of integer, floating, "
            "complexfloating.", lax.iota, "bool", 2)  # fmt: skip
     raises(ValueError, "iota dimension must be between 0 and len(shape), got dimension=2 for shape=(2, 3)",

@@ -299,7 +299,7 @@ ERRORS = {
     "covariance": (lambda: random.multivariate_normal(KEY, jnp.zeros(3), jnp.eye(2)), ValueError, "requires cov.shape"),
     "scalar alpha": (lambda: random.dirichlet(KEY, 1.0), ValueError, "requires alpha.ndim >= 1"),
     "broadcast": (lambda: random.gamma(KEY, jnp.ones(3), (2,)), ValueError, "must be broadcast-compatible with shape argument"),
-    "sharding": (lambda: random.normal(KEY, out_sharding="x"), ValueError, "out_sharding must be None"),
+    "sharding": (lambda: random.normal(KEY, out_sharding="x"), TypeError, "out_sharding must be a NamedSharding"),
     "taken name": (lambda: random.register_generator("rbg", key_shape=(4,), seed=abs, random_bits=abs, split=abs, fold_in=abs), ValueError, "is taken"),
     "five words": (lambda: random.register_generator("five", key_shape=(5,), seed=abs, random_bits=abs, split=abs, fold_in=abs), ValueError, "one to 4 words"),
 }  # fmt: skip

@@ -178,19 +178,17 @@ def reshape(self, *args: Any, order: str = "C", out_sharding: Any = None) -> Arr
     >>> jnp.arange(6).reshape(2, -1).shape
     (2, 3)
     """
-    if out_sharding is not None:
-        return shaping.told(out_sharding, reshape, self, *args, order=order)
     shape = args[0] if len(args) == 1 else args
     if type(shape) is tuple and order == "C" and type(self) is Array and context.trace is None:  # the hot path
         try:
             value = self._value.reshape(shape)
-            if value.shape == shape or -1 in shape:  # NumPy takes any negative length for -1
-                reshaped = make_array(value, self._weak)
-                return reshaped if context.default_placement is None else placed(reshaped)
+            if out_sharding is None and (value.shape == shape or -1 in shape):  # NumPy takes any negative length for -1
+                plain = make_array(value, self._weak)
+                return plain if context.default_placement is None else placed(plain)
         except (ValueError, TypeError):  # the general path says what is wrong
             pass
     try:
-        return placed(shaping.reshaped(self, shape, order))
+        return shaping.reshape(self, shape, order, out_sharding=out_sharding)
     except Exception as error:
         shorten(error)
         raise
