@@ -411,10 +411,10 @@ class FlagContext:
         self.__name__ = name.removeprefix("jax_")
         self.__doc__ = f"Set the flag {name} in this thread within a ``with`` block. {self.flag.help}"
 
-    def __call__(self, *new_val):
-        if len(new_val) > 1 or not new_val and self.flag.kind is not bool and self.flag.kind != (False, True, "warn"):
-            raise TypeError(f"{self.__name__} takes one value, got {len(new_val)}")
-        return override(self.flag.name, new_val[0] if new_val else True)
+    def __call__(self, new_val=UNSET):
+        if new_val is UNSET and self.flag.kind is not bool and self.flag.kind != (False, True, "warn"):
+            raise TypeError(f"{self.__name__} takes a value, got none")
+        return override(self.flag.name, True if new_val is UNSET else new_val)
 
     @property
     def value(self):

@@ -33,47 +33,68 @@ lowerable_effects.add_type(FfiEffect)
 
 
 class PlainC:
-    """A function of plain C, by its ``ctypes`` signature."""
+    """A function of plain C, by its ``ctypes`` signature. Addresses are passed as integers, which is quicker than by
+    pointer objects, and checked by ``elements``: the dtype that each argument points at, or None.
+    """
 
-    __slots__ = ("function",)
+    __slots__ = ("function", "types", "elements", "raw")
 
     def __init__(self, function):
-        self.function = function
+        self.function, self.types = function, tuple(function.argtypes)
+        self.elements = [element_of(kind) for kind in self.types]
+        plain = [ctypes.c_void_p if is_pointer(kind) else kind for kind in self.types]
+        address = ctypes.cast(function, ctypes.c_void_p).value
+        self.raw = ctypes.CFUNCTYPE(function.restype, *plain)(address)
 
     def __call__(self, name: str, operands: list[np.ndarray], results: list[np.ndarray], attributes: tuple) -> None:
         given = [*operands, *results, *[getattr(value, "value", value) for _, value in attributes]]
-        types = self.function.argtypes
-        if len(types) != len(given):
+        if len(self.types) != len(given):
             raise TypeError(
-                f"ffi_call({name!r}): the C function takes {len(types)} arguments, and is given {len(given)}: "
+                f"ffi_call({name!r}): the C function takes {len(self.types)} arguments, and is given {len(given)}: "
                 f"{len(operands)} operands, {len(results)} results and {len(attributes)} attributes"
             )
-        labels = [f"operand {i}" for i in range(len(operands))] + [f"result {i}" for i in range(len(results))]
-        labels += [f"attribute {key}" for key, _ in attributes]
-        passed = [as_argument(f"ffi_call({name!r}): {w}", t, x) for w, t, x in zip(labels, types, given, strict=True)]
-        code = self.function(*passed)
+        try:
+            code = self.raw(*map(as_argument, self.types, self.elements, given))
+        except (TypeError, ctypes.ArgumentError) as error:
+            labels = [f"operand {i}" for i in range(len(operands))] + [f"result {i}" for i in range(len(results))]
+            labels += [f"attribute {key}" for key, _ in attributes]
+            raise TypeError(f"ffi_call({name!r}): {self.mismatch(labels, given) or error}") from None
         if self.function.restype is ctypes.c_int and code:
             raise JaxRuntimeError(f"ffi_call({name!r}): the C function returned {code}")
 
+    def mismatch(self, labels: list[str], given: list) -> str | None:
+        """What is wrong with the first argument that the function does not take."""
+        for label, kind, element, value in zip(labels, self.types, self.elements, given, strict=True):
+            if isinstance(value, np.ndarray) and element is not None and element != value.dtype:
+                return f"{label} has dtype {value.dtype}, but the C function takes {element}"
+            if isinstance(value, np.ndarray) and not is_pointer(kind) and not hasattr(kind, "_dtype_"):
+                return f"{label} is an array, but the C function takes {kind.__name__}"
+            try:
+                kind.from_param(as_argument(kind, element, value)) if not is_pointer(kind) else None
+            except (TypeError, ctypes.ArgumentError) as error:
+                return f"{label} cannot be passed as {kind.__name__}: {error}"
+        return None
 
-def as_argument(label: str, kind, value):
-    """A value as the ``ctypes`` type ``kind`` takes it: arrays by their address, numbers as they are."""
+
+def is_pointer(kind) -> bool:
+    """Whether a ``ctypes`` type is an address."""
+    return kind is ctypes.c_void_p or issubclass(kind, ctypes._Pointer)
+
+
+def element_of(kind) -> np.dtype | None:
+    """The dtype that a ``ctypes`` type points at, if it says so."""
+    return np.dtype(kind._type_) if issubclass(kind, ctypes._Pointer) else None
+
+
+def as_argument(kind, element: np.dtype | None, value):
+    """A value as ``ctypes`` passes it: arrays by their address, unless the type is one of ``numpy.ctypeslib``."""
     if isinstance(value, np.ndarray):
-        if kind is ctypes.c_void_p:
-            return value.ctypes.data
-        element = getattr(kind, "_type_", None)
-        if isinstance(element, type) and issubclass(kind, ctypes._Pointer):
-            if np.dtype(element) != value.dtype:
-                raise TypeError(f"{label} has dtype {value.dtype}, but the C function takes {np.dtype(element)}")
-            return value.ctypes.data_as(kind)
-        if not hasattr(kind, "_dtype_"):  # what numpy.ctypeslib.ndpointer makes
-            raise TypeError(f"{label} is an array, but the C function takes {kind.__name__}")
-    value = value.encode() if isinstance(value, str) else value.item() if isinstance(value, np.generic) else value
-    try:
-        kind.from_param(value)
-    except (TypeError, ctypes.ArgumentError) as error:
-        raise TypeError(f"{label} cannot be passed as {kind.__name__}: {error}") from None
-    return value
+        if element is not None and element != value.dtype:
+            raise TypeError
+        return value.ctypes.data if is_pointer(kind) else value
+    if isinstance(value, str):
+        return value.encode()
+    return value.item() if isinstance(value, np.generic) else value
 
 
 class Original:
@@ -128,12 +149,21 @@ def call_target(operands, target_name, result_avals, layouts, aliases, attribute
     for i, k in aliases:
         results[k] = given[i] = np.array(given[i], order="C")
     find_target(target_name)(target_name, given, results, attributes)
-    return [laid_out(x, tuple(np.argsort(order))) for x, order in zip(results, output_layouts, strict=True)]
+    return [
+        x if is_rows(order) else laid_out(x, tuple(np.argsort(order)))
+        for x, order in zip(results, output_layouts, strict=True)
+    ]
+
+
+def is_rows(layout: tuple) -> bool:
+    """Whether the last axis is the fastest, the one before it the next ..."""
+    return layout == tuple(range(len(layout)))
 
 
 def laid_out(x, layout: tuple) -> np.ndarray:
     """A value in memory with its axes in this order, the first the slowest."""
-    x = np.transpose(np.asarray(x), layout)
+    x = np.asarray(x)
+    x = x if is_rows(layout) else np.transpose(x, layout)
     return x if x.flags.c_contiguous else np.array(x, order="C")
 
 

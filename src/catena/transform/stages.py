@@ -32,8 +32,8 @@ class ArgInfo:
 
     __slots__ = ("_aval", "donated")
 
-    def __init__(self, aval, donated: bool):
-        self._aval, self.donated = aval, donated
+    def __init__(self, _aval, donated: bool):
+        self._aval, self.donated = _aval, donated
 
     shape = property(lambda self: self._aval.shape)
     dtype = property(lambda self: self._aval.dtype)
