@@ -1,4 +1,5 @@
-"""Traces of what a program does when: files in the Trace Event format that https://ui.perfetto.dev opens.
+"""Traces of what a program does when, in the Trace Event format, which https://ui.perfetto.dev opens, and in XLA's; and
+which arrays are alive.
 
 A trace holds tracing and compiling of jitted functions, and what users annotate. What the steps inside of a compiled
 program take, ``f.profile(*args)`` says.
@@ -26,13 +27,18 @@ from catena.core.source import function_name as _function_name
 from catena.core.traceback import open_door as _open_door
 from catena.core.unbuilt import absent as _absent
 from catena.tools import memory_profile as _memory_profile
+from catena.tools.profile_data import ProfileData as ProfileData
+from catena.tools.profile_data import ProfileEvent as ProfileEvent
+from catena.tools.profile_data import ProfilePlane as ProfilePlane
+from catena.tools.profile_data import xspace as _xspace
 
 
 class _Recorder:
     """A trace that is being taken."""
 
-    def __init__(self, folder: Path, perfetto: bool):
+    def __init__(self, folder: Path, perfetto: bool, level: int):
         self.folder, self.perfetto, self.events, self.threads = folder, perfetto, [], {}
+        self.level, self.began = level, time.time()
 
     def add(self, name: str, start: float, end: float, metadata: dict) -> None:
         """Something that happened in this thread, between these seconds since the epoch."""
@@ -55,6 +61,8 @@ class _Recorder:
         files = [f"{platform.node() or 'host'}.trace.json.gz", *["perfetto_trace.json.gz"] * self.perfetto]
         for name in files:
             (self.folder / name).write_bytes(gzip.compress(text))
+        space = _xspace(self.events, self.threads, self.began, time.time(), os.getpid())
+        (self.folder / f"{platform.node() or 'host'}.xplane.pb").write_bytes(space)
 
 
 def _plain(x):
@@ -65,31 +73,79 @@ _lock = _new_lock()
 _recorder: list[_Recorder] = []  # the one that is at work, if any
 
 
+_OPTIONS = {
+    "advanced_configuration": {},
+    "duration_ms": 0,
+    "enable_hlo_proto": True,
+    "host_tracer_level": 2,
+    "include_dataset_ops": True,
+    "python_tracer_level": 1,
+    "raise_error_on_start_failure": False,
+    "repository_path": "",
+    "session_id": "",
+    "start_timestamp_ns": 0,
+}
+
+
+class ProfileOptions:
+    """What a trace is to hold.
+
+    ``host_tracer_level``: 0 for nothing, 1 for what users annotate, from 2 on (the default) also tracing and compiling.
+    ``session_id``: the name of the folder of the trace; by default the time. The others, among them
+    ``python_tracer_level``, speak of tracers that are not here: values are checked, and read back.
+
+    >>> import catena as jax
+    >>> options = jax.profiler.ProfileOptions()
+    >>> options.host_tracer_level = 1
+    """
+
+    __slots__ = tuple(_OPTIONS)
+
+    def __init__(self):
+        for name, value in _OPTIONS.items():
+            setattr(self, name, dict(value) if isinstance(value, dict) else value)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        kind = type(_OPTIONS.get(name))
+        if name in _OPTIONS and type(value) is not kind:
+            raise TypeError(f"ProfileOptions.{name} must be of {kind}, got {value!r}")
+        if name == "session_id" and (os.sep in value or value in (".", "..")):
+            raise ValueError(f"ProfileOptions.session_id is the name of a folder, got {value!r}")
+        object.__setattr__(self, name, value)
+
+    def __repr__(self):
+        return f"ProfileOptions({', '.join(f'{name}={getattr(self, name)!r}' for name in _OPTIONS)})"
+
+
 def start_trace(
     log_dir: os.PathLike | str,
     create_perfetto_link: bool = False,
     create_perfetto_trace: bool = False,
-    profiler_options: Any = None,
+    profiler_options: ProfileOptions | None = None,
 ) -> None:
     """Begin to take a trace, until `stop_trace`.
 
     Arguments:
-      log_dir: the folder to write to: ``plugins/profile/TIME/HOST.trace.json.gz`` in it.
+      log_dir: the folder to write to: ``plugins/profile/TIME/HOST.trace.json.gz`` in it, and ``HOST.xplane.pb``.
       create_perfetto_link: must be False: nothing is served; open the file in Perfetto.
       create_perfetto_trace: whether to write ``perfetto_trace.json.gz`` beside it, which is the same.
-      profiler_options: must be None.
+      profiler_options: what it is to hold.
     Raises:
-      RuntimeError: one is being taken. ValueError: an option is not as described.
+      RuntimeError: one is being taken. ValueError, TypeError: an option is not as described.
     """
-    if create_perfetto_link or profiler_options is not None:
-        wrong = "create_perfetto_link" if create_perfetto_link else "profiler_options"
-        raise ValueError(f"start_trace: {wrong} has no meaning here; open the file that is written at ui.perfetto.dev")
-    folder = Path(log_dir) / "plugins" / "profile" / time.strftime("%Y_%m_%d_%H_%M_%S")
+    if create_perfetto_link:
+        raise ValueError("start_trace: create_perfetto_link: nothing is served; open the file at ui.perfetto.dev")
+    options = ProfileOptions() if profiler_options is None else profiler_options
+    if not isinstance(options, ProfileOptions):
+        raise TypeError(f"start_trace: profiler_options must be ProfileOptions or None, got {profiler_options!r}")
+    name = options.session_id or time.strftime("%Y_%m_%d_%H_%M_%S")
+    folder = Path(log_dir) / "plugins" / "profile" / name
     with _lock:
         if _recorder:
             raise RuntimeError("a trace is being taken already; there can be one at a time")
-        _recorder.append(_Recorder(folder, bool(create_perfetto_trace)))
-    _events.spans.append(_recorder[0].span)
+        _recorder.append(_Recorder(folder, bool(create_perfetto_trace), options.host_tracer_level))
+    if options.host_tracer_level > 1:
+        _events.spans.append(_recorder[0].span)
 
 
 def stop_trace() -> None:
@@ -112,7 +168,7 @@ def trace(
     log_dir: os.PathLike | str,
     create_perfetto_link: bool = False,
     create_perfetto_trace: bool = False,
-    profiler_options: Any = None,
+    profiler_options: ProfileOptions | None = None,
 ) -> Iterator[None]:
     """Take a trace of a ``with`` block; arguments and errors are those of `start_trace`.
 
@@ -162,7 +218,7 @@ class TraceAnnotation:
         return self
 
     def __exit__(self, *exc_info) -> None:
-        for recorder in tuple(_recorder):
+        for recorder in [r for r in _recorder if r.level > 0]:
             recorder.add(self._name, self._start, time.time(), self._metadata)
 
 

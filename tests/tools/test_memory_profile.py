@@ -75,5 +75,5 @@ def test_arrays_by_type(tmp_path):
     assert read((tmp_path / "memory.prof").read_bytes())
     with pytest.raises(RuntimeError, match="Unknown backend"):
         jax.profiler.device_memory_profile("zz")
-    with pytest.raises(AttributeError, match="start_server is no part of catena: it reads or steers XLA's profiler"):
+    with pytest.raises(AttributeError, match="start_server is no part of catena: it serves a profiler"):
         jax.profiler.start_server(9999)

@@ -57,8 +57,8 @@ WITHOUT_MEANING = {
     },
     "catena.extend.backend": dict.fromkeys(("get_compile_options", "ifrt_proxy", "register_backend_factory"), _NO_XLA),
     "catena.profiler": dict.fromkeys(
-        "ProfileData ProfileEvent ProfileOptions ProfilePlane register_subprocess start_server stop_server".split(),
-        "it reads or steers XLA's profiler; jax.profiler.trace writes files that Perfetto opens",
+        ("register_subprocess", "start_server", "stop_server"),
+        "it serves a profiler to other processes; jax.profiler.trace writes files that Perfetto opens",
     ),
     "catena.interpreters.partial_eval": {
         "custom_partial_eval_rules": "partial evaluation has rules of another form here (partial_eval_rules)",

@@ -1,7 +1,6 @@
 """What lives in memory, as a profile that ``pprof`` reads: the arrays, by their types.
 
-Source: the format of profiles, https://github.com/google/pprof/blob/main/proto/profile.proto, written in the encoding
-of protocol buffers: a message is a sequence of fields, each a number, a kind and a value.
+Source: the format of profiles, https://github.com/google/pprof/blob/main/proto/profile.proto.
 """
 
 from __future__ import annotations
@@ -9,22 +8,7 @@ from __future__ import annotations
 import gzip
 
 from catena.core.device import devices_of, live_arrays
-
-
-def varint(n: int) -> bytes:
-    """An integer, seven bits a byte, the lowest first."""
-    out = bytearray()
-    while n > 127:
-        out.append(n & 127 | 128)
-        n >>= 7
-    return bytes([*out, n])
-
-
-def field(number: int, value: int | bytes) -> bytes:
-    """A field: an integer, or bytes with their length."""
-    if isinstance(value, int):
-        return varint(number << 3) + varint(value)
-    return varint(number << 3 | 2) + varint(len(value)) + value
+from catena.core.protobuf import field, varint
 
 
 class Strings(dict):
