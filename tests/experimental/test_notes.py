@@ -68,6 +68,7 @@ def test_layouts():
     np.testing.assert_array_equal(mapped, x)
     assert np.asarray(mapped).strides == (4, 32, 8)
     np.testing.assert_array_equal(jax.jit(lambda x: layout.with_layout_constraint(x, layout.Layout((2, 1, 0))))(x), x)
+    assert layout.with_layout_constraint(jnp.float32(3), layout.Layout(())).shape == ()
     first = layout.Layout([1, 0])
     assert first == layout.Layout((0, 1)).update(major_to_minor=(1, 0)) and hash(first) == hash(layout.Layout((1, 0)))
     place = x.sharding

@@ -122,7 +122,7 @@ class Format:
 def laid_out(x: np.ndarray, *, layout: Layout) -> np.ndarray:
     """The array with its axes in this order in memory."""
     order = layout.major_to_minor
-    return np.ascontiguousarray(x.transpose(order)).transpose(np.argsort(order))
+    return np.asarray(x.transpose(order), order="C").transpose(np.argsort(order))  # which keeps scalars scalars
 
 
 def _batch(axis, args, dims, *, layout):
