@@ -31,6 +31,7 @@ FILES = sorted(p.relative_to(SOURCES).as_posix() for p in SOURCES.rglob("*.py") 
         "image.md",
         "references.md",
         "scipy.md",
+        "shard_map.md",
         "scipy_matrices.md",
         "sparse.md",
         "checkify.md",

@@ -6,7 +6,7 @@ import pytest
 import catena as jax
 import catena.numpy as jnp
 from catena import lax
-from catena.sharding import AxisType
+from catena.sharding import AxisType, NamedSharding
 from catena.sharding import PartitionSpec as P
 from sharded_programs import differences
 
@@ -327,8 +327,27 @@ def test_deprecated_name():
     np.testing.assert_array_equal(fun(X), X[:4] + X[4:])
 
 
-def test_types_with_explicit_axes_are_what_in_specs_must_say():
+def test_results_lie_where_out_specs_say():
+    fun = mapped(lambda x: (x * 2, lax.psum(x, "x")), P("x"), (P("x"), P()))
+    split, whole = NamedSharding(mesh(), P("x")), NamedSharding(mesh(), P())
+    for outs in (fun(X), jax.jit(fun)(X), jax.jit(fun)(jax.device_put(X, split))):
+        assert [y.sharding for y in outs] == [split, whole] and all(y.committed for y in outs)
+    np.testing.assert_array_equal(outs[0].addressable_shards[5].data, 2 * X[4:])
+    assert jax.jit(lambda x: fun(x)[0] + 1)(X).sharding == split
+    abstract = jax.shard_map(lambda x: x, mesh=mesh().abstract_mesh, in_specs=P("x"), out_specs=P("x"))
+    assert abstract(jax.device_put(X, split)).sharding == split
+    with pytest.raises(ValueError, match="not laid out over devices"):
+        abstract(X)
+
+
+def test_types_with_explicit_axes_say_how_arguments_are_laid_out():
     explicit = jax.make_mesh((2, 4), ("x", "y"))
+    x = jax.device_put(X, NamedSharding(explicit, P("x")))
+    fun = jax.shard_map(lambda x: x * 2, mesh=explicit, out_specs=P("x"))
+    assert jax.typeof(fun(x)).str_short() == "float32[8@x]"
+    text = str(jax.make_jaxpr(fun)(x))
+    assert "b:f32[8@x] = shard_map[" in text and "in_specs=(P('x',),)" in text and "c:f32[4]{V:x}" in text
+    np.testing.assert_array_equal(jax.grad(lambda x: fun(x).sum())(x), np.full(8, 2))
     with pytest.raises(ValueError, match="jax.reshard"):
         jax.shard_map(lambda x: x, mesh=explicit, in_specs=P("x"), out_specs=P("x"))(X)
 

@@ -201,7 +201,8 @@ def pmean(x, axis_name, *, axis_index_groups=None):
     def mean(v):
         dtype = get_aval(v).dtype
         inexact = dtype if dtypes.is_inexact(dtype) else dtypes.canonicalize_dtype(np.float64)
-        return div(convert_element_type(v, inexact), convert_element_type(count, inexact))
+        size = np.asarray(count, inexact) if type(count) is int else convert_element_type(count, inexact)
+        return div(convert_element_type(v, inexact), size)
 
     return tree_map(mean, total)
 

@@ -10,14 +10,19 @@ from typing import NamedTuple
 
 import numpy as np
 
+from catena.core.array import Array
 from catena.core.axes import at_front
+from catena.core.context import context
 from catena.core.dead_code import dead_code_elimination
 from catena.core.evaluate import concrete, varying_axes
 from catena.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from catena.core.manual_axes import ManualAxisType
+from catena.core.mesh import Mesh
+from catena.core.named_sharding import NamedSharding
 from catena.core.partition_spec import PartitionSpec
-from catena.core.placed import place
+from catena.core.placed import layout_of, place
 from catena.core.primitive import Primitive, as_bodies_say
+from catena.core.sharding import placement_of
 from catena.core.staging import DebugInfo, trace_to_jaxpr
 from catena.core.zeros import UndefinedPrimal, Zero, get_aval
 from catena.lax.arithmetic import div
@@ -60,8 +65,27 @@ def _abstract(*avals, **params):
 
 
 def _evaluate(*args, **params):
-    arrays = [place(concrete(x, shard_map_p), None) for x in args]
-    return run_jaxpr(as_whole(params), arrays, shard_map_p, (), "shard_map")
+    arrays = [concrete(x, shard_map_p) for x in args]
+    mesh = mesh_of_devices(params["mesh"], arrays)
+    outs = run_jaxpr(as_whole(params), [place(x, None) for x in arrays], shard_map_p, (), "shard_map")
+    layouts = [NamedSharding(mesh, spec) for spec in params["out_specs"]]
+    return [place(x, placement_of(own)) if isinstance(x, Array) else x for x, own in zip(outs, layouts, strict=True)]
+
+
+def mesh_of_devices(mesh, arrays) -> Mesh:
+    """The mesh with devices that an abstract one speaks of: the one in force, or that of an argument.
+
+    Raises:
+      ValueError: there is none.
+    """
+    layouts = [layout_of(x) for x in arrays]
+    for known in (mesh, context.mesh, *[x.mesh for x in layouts if isinstance(x, NamedSharding)]):
+        if isinstance(known, Mesh) and known.shape_tuple == mesh.shape_tuple:
+            return known
+    raise ValueError(
+        f"shard_map over {mesh!s} was called on arrays that are not laid out over devices: put them there by "
+        "jax.device_put(x, NamedSharding(mesh, spec)), or use jax.set_mesh(mesh) with a Mesh"
+    )
 
 
 # ---- derivatives

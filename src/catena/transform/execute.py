@@ -21,9 +21,10 @@ from catena.core.context import context
 from catena.core.effects import lowerable_effects
 from catena.core.errors import DeletedArgumentError, JaxRuntimeError
 from catena.core.evaluate import check_may_run, check_results, concrete
-from catena.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
+from catena.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var, subjaxprs
 from catena.core.lazy import LazyModule, has_compiler
 from catena.core.placed import layout_of, place, results_placement, retyped
+from catena.core.placement import Placement
 from catena.core.ref import core_of, is_reference
 from catena.core.stack import is_stack
 from catena.core.struct import ShapeDtypeStruct
@@ -106,7 +107,7 @@ class Program:
         values = [x._value for x in used]
         if Deleted in map(type, values):
             raise self.deleted_argument(values)
-        placement = results_placement(f"jit({self.name})", used, self.used_names)
+        placement = results_placement(f"jit({self.name})", used, self.used_names) or on_mesh(self.closed)
         del used  # so that donated memory has no more owners than it had
         for i in self.reused.values():
             if not is_ours(values, i, self.holders(i)):
@@ -435,6 +436,24 @@ def run_program(program: Program, arrays, out_avals) -> list:
     ]
 
 
+def on_mesh(closed: ClosedJaxpr) -> Placement | None:
+    """Where results are of a program that is mapped over devices in some part, though its arguments lie nowhere."""
+    if on_mesh not in closed.memo:
+        mesh = mesh_of(closed.jaxpr)
+        closed.memo[on_mesh] = None if mesh is None else layouts_of_programs.whole_on(mesh)
+    return closed.memo[on_mesh]
+
+
+def mesh_of(jaxpr: Jaxpr):
+    """The mesh of the devices that a part of a jaxpr is mapped over, or ``None``."""
+    for eqn in jaxpr.eqns:
+        mesh = eqn.params.get("mesh") if eqn.primitive.name == "shard_map" else None
+        found = mesh if hasattr(mesh, "_flat") else next(filter(None, map(mesh_of, subjaxprs(eqn.params))), None)
+        if found is not None:
+            return found
+    return None
+
+
 # ---- the hot path of a call ------------------------------------------------------------------------------
 
 
@@ -452,6 +471,7 @@ def how_to_run(program: Program, call, placed: bool) -> tuple:
         return functools.partial(call.placing.run, run, call.donated), None, out_avals, out_tree, program
     if (
         placed
+        or on_mesh(program.closed)
         or type(program) is not Program
         or not program.simple
         or program.donated

@@ -9,7 +9,9 @@ from catena.core.jaxpr import Literal
 from catena.core.mesh import Mesh
 from catena.core.named_sharding import NamedSharding
 from catena.core.partition_spec import PartitionSpec, names_of
+from catena.core.placement import Placement
 from catena.core.propagation import Split, Splits, layout_of_split, merged, split_of, whole
+from catena.core.sharding import placement_of
 
 
 class ProgramSplits(Splits):
@@ -83,9 +85,22 @@ class ProgramSplits(Splits):
         outs = [self.of_program(b.jaxpr, splits[1:]) for b in params["branches"]]
         return [functools.reduce(agreed, ways) for ways in zip(*outs, strict=True)]
 
+    def shard_map(self, params, splits: list[Split]) -> list[Split]:
+        """What is put together of the parts of devices is split as it says."""
+        outs = params["jaxpr"].out_avals
+        if params["mesh"].shape_tuple != self.mesh.shape_tuple:
+            return [whole(a) for a in outs]
+        specs = zip(params["out_specs"], outs, strict=True)
+        return [tuple([*map(names_of, spec), *[()] * a.ndim][: a.ndim]) for spec, a in specs]
+
 
 CONSTRAINTS = ("sharding_constraint", "reshard")
-CALLS = {"scan": ProgramSplits.scan, "while": ProgramSplits.loop, "cond": ProgramSplits.branches}
+CALLS = {
+    "scan": ProgramSplits.scan,
+    "while": ProgramSplits.loop,
+    "cond": ProgramSplits.branches,
+    "shard_map": ProgramSplits.shard_map,
+}
 BODIES = ("jaxpr", "call_jaxpr", "fun_jaxpr", "call")
 
 
@@ -104,3 +119,8 @@ def layouts_of_program(closed, layouts: tuple, mesh: Mesh) -> list[NamedSharding
         found = [layout_of_split(mesh, s).as_typed(v.aval) for s, v in zip(results, closed.jaxpr.outvars, strict=True)]
         found = closed.memo.setdefault(key, found)
     return found
+
+
+def whole_on(mesh: Mesh) -> Placement:
+    """The placement on a mesh of what is not split."""
+    return placement_of(NamedSharding(mesh, PartitionSpec()))
