@@ -26,6 +26,7 @@ class AbstractValue:
 
     __slots__ = ()
     said_sharding = None
+    shape: tuple
     is_high = has_qdd = False  # no value is made of others, or has a type that changes while a program runs
 
     def update(self, **kwargs) -> AbstractValue:
@@ -346,6 +347,9 @@ class AbstractRef(AbstractValue):
 
     __slots__ = ("inner_aval", "memory_space", "kind", "shape", "dtype", "weak_type", "ndim", "size", "__weakref__")
     extended = True  # references are of a class of their own
+    inner_aval: ShapedArray
+    memory_space: Any
+    kind: Any
 
     def __new__(cls, inner_aval, memory_space=None, kind=None):
         key = (cls, inner_aval, memory_space, kind)
@@ -379,7 +383,9 @@ class AbstractRef(AbstractValue):
         """The same type: what it refers to is not split."""
         return self
 
-    def update(self, inner_aval=None, memory_space=None, kind=None, *, shape=None) -> AbstractRef:
+    def update(  # type: ignore[override]
+        self, inner_aval=None, memory_space=None, kind=None, *, shape=None
+    ) -> AbstractRef:
         """The same type with some parts replaced."""
         inner = self.inner_aval if inner_aval is None else inner_aval
         inner = inner if shape is None else inner.update(shape=shape)

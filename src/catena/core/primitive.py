@@ -90,6 +90,8 @@ class Operation:
     """
 
     if TYPE_CHECKING:
+        abstract: Any
+        evaluate: Any
 
         def __getattr__(self, table: str) -> Any: ...
 
@@ -154,7 +156,7 @@ class Operation:
     def def_abstract_eval(self, abstract_eval: Callable) -> Callable:
         """Let a function give the type of the result, or several, from those of the arguments and the parameters."""
         self.abstract = lambda *avals, **params: checked_types(self, abstract_eval(*avals, **params))
-        self.effects = no_effects  # type: ignore[method-assign]
+        self.effects = no_effects
         return abstract_eval
 
     def def_effectful_abstract_eval(self, effectful_abstract_eval: Callable) -> Callable:
@@ -173,13 +175,13 @@ class Operation:
         """
         rule = effectful_abstract_eval
         self.def_abstract_eval(lambda *avals, **params: rule(*avals, **params)[0])
-        self.effects = lambda avals, params: frozenset(rule(*avals, **params)[1])  # type: ignore[method-assign]
+        self.effects = lambda avals, params: frozenset(rule(*avals, **params)[1])
         return rule
 
     def def_effectful_abstract_eval2(self, abstract_eval: Callable) -> Callable:
         """``def_abstract_eval`` of a primitive with an effect that has no other name than the primitive."""
         self.def_abstract_eval(abstract_eval)
-        self.effects = lambda avals, params: frozenset([GenericEffect(self)])  # type: ignore[method-assign]
+        self.effects = lambda avals, params: frozenset([GenericEffect(self)])
         return abstract_eval
 
     def get_bind_params(self, params: dict) -> tuple[list, dict]:
@@ -389,7 +391,7 @@ class RuleTable(MutableMapping):
         setattr(Operation, name, None)
         unclaimed.pop(name, None)
 
-    def of(self, primitive: Primitive) -> Callable:
+    def of(self, primitive: Operation) -> Callable:
         """The rule of a primitive.
 
         Raises:
