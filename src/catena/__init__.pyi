@@ -5,6 +5,7 @@ from catena import checkpoint_policies as checkpoint_policies
 from catena import custom_batching as custom_batching
 from catena import custom_derivatives as custom_derivatives
 from catena import debug as debug
+from catena import distributed as distributed
 from catena import dlpack as dlpack
 from catena import dtypes as dtypes
 from catena import errors as errors
@@ -15,6 +16,7 @@ from catena import ffi as ffi
 from catena import image as image
 from catena import interpreters as interpreters
 from catena import lax as lax
+from catena import memory as memory
 from catena import monitoring as monitoring
 from catena import nn as nn
 from catena import numpy as numpy
@@ -91,6 +93,9 @@ from catena.lax.ref_lives import free_ref as free_ref
 from catena.lax.ref_lives import freeze as freeze
 from catena.lax.ref_lives import new_ref as new_ref
 from catena.lax.resharding import reshard as reshard
+from catena.parallel.arrays import make_array_from_callback as make_array_from_callback
+from catena.parallel.arrays import make_array_from_process_local_data as make_array_from_process_local_data
+from catena.parallel.arrays import make_array_from_single_device_arrays as make_array_from_single_device_arrays
 from catena.parallel.shard_map import shard_map as shard_map
 from catena.parallel.shard_map import smap as smap
 from catena.tools.environment import print_environment_info as print_environment_info

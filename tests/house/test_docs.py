@@ -39,6 +39,7 @@ FILES = sorted(p.relative_to(SOURCES).as_posix() for p in SOURCES.rglob("*.py") 
         "extending.md",
         "export.md",
         "nn.md",
+        "sharding.md",
     ],  # one a line
 )
 def test_examples(page):

@@ -18,7 +18,7 @@ STEPS = [
     {"typing", "version", "dtypes", "tree", "tree_util", "errors", "ref", "sharding", "stages", "checkpoint_policies"},
     {"numpy"},
     {"parallel", "random", "nn", "scipy", "ops", "image", "dlpack", "export", "tools", "flatten_util"},
-    {"ad", "ad_checkpoint", "custom_batching", "custom_derivatives", "monitoring", "profiler"},
+    {"ad", "ad_checkpoint", "custom_batching", "distributed", "memory", "custom_derivatives", "monitoring", "profiler"},
     {"extend", "ffi", "api_util", "test_util", "interpreters", "experimental", "example_libraries", "debug"},
     {"__init__"},
     {"compat"},

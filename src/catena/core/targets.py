@@ -3,11 +3,12 @@
 from typing import Any
 
 from catena.core.context import context
-from catena.core.device import Device, Memory
+from catena.core.device import Device, Memory, default_device
 from catena.core.lazy import LazyModule
+from catena.core.memory import MemorySpace
 from catena.core.partition_spec import UNCONSTRAINED, PartitionSpec
 from catena.core.placement import Placement
-from catena.core.sharding import Sharding, SingleDeviceSharding, placement_of
+from catena.core.sharding import Sharding, SingleDeviceSharding, placement_of, sharding_of
 
 layouts: Any = LazyModule("catena.core.named_sharding")  # programs without a mesh need not wait for it
 
@@ -33,6 +34,21 @@ def target_placement(target) -> Placement | None:
         "`jax.device_put` only accepts `None`, `jax.sharding.Sharding`, `jax.Device`, `Format`, `jax.memory.Space` or "
         f"a pytree of these values. Received invalid value: {target}"
     )
+
+
+def in_memory(x, target):
+    """What ``target`` means for the value ``x``: a space of memory, the layout that it has, in that memory.
+
+    Raises:
+      ValueError: the space is any memory, which is none to put something in.
+    """
+    if not isinstance(target, MemorySpace):
+        return target
+    if target is MemorySpace.Any:
+        raise ValueError("Space.Any is no memory to put arrays in; take Space.Device or Space.Host")
+    placement = getattr(x, "_placement", None)
+    layout = SingleDeviceSharding(default_device()) if placement is None else sharding_of(placement)
+    return layout.with_memory_kind("device" if target is MemorySpace.Device else "pinned_host")
 
 
 def of_mesh_in_force(spec: PartitionSpec, error: type = ValueError, where: str = "here") -> Sharding:

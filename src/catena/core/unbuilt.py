@@ -11,21 +11,14 @@ from catena.core.lazy import load
 
 # By module: names that JAX 0.10.2 has there. What is built meanwhile is found before anybody looks here.
 NAMES = {
-    "catena": (
-        "auto_pcast distributed lib make_array_from_callback "
-        "make_array_from_process_local_data make_array_from_single_device_arrays memory "
-        "remove_size_one_mesh_axis_from_type"
-    ),
+    "catena": "auto_pcast lib remove_size_one_mesh_axis_from_type",
     "catena.lax": "device_put_p precv psend select_and_scatter_p stage_p",
     "catena.scipy": "",
     "catena.experimental": "EArray cur_qdd primal_tangent_dtype",
     "catena.extend": "pallas sharding",
     "catena.interpreters.ad": "linearize",
 }
-MODULES = frozenset(
-    "catena.distributed catena.lib catena.experimental.mesh_utils "
-    "catena.experimental.multihost_utils catena.experimental.pjit catena.interpreters.pxla".split()
-)
+MODULES = frozenset("catena.lib catena.interpreters.pxla".split())
 # Modules that are no part of the package, and what they are about.
 OTHER_MACHINES = {
     "catena.experimental.colocated_python": "Python on the hosts of remote accelerators",

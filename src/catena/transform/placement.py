@@ -13,7 +13,7 @@ from catena.core.errors import how_to_register
 from catena.core.evaluate import abstract_cache
 from catena.core.placed import place
 from catena.core.placement import Placement, default_placement
-from catena.core.targets import check_layout, target_placement
+from catena.core.targets import check_layout, in_memory, target_placement
 from catena.core.token import Token
 from catena.core.trace import Tracer
 from catena.core.tree import tree_flatten, tree_map, tree_unflatten
@@ -43,7 +43,7 @@ def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
     """
     leaves, tree = tree_flatten(x)
     targets = flatten_axes("device_put device", tree, device) if leaves else []
-    targets = [target_placement(d) for d in targets]
+    targets = [target_placement(in_memory(x, d)) for x, d in zip(leaves, targets, strict=True)]
     target_placement(src)
     donated = broadcast_prefix(donate, x) if leaves else []
     if may_alias and any(donated):
