@@ -28,7 +28,7 @@ def public_functions() -> dict:
     """Every public function by its name in ``catena.numpy``; classes are not among them."""
     found = {}
     for prefix, module in MODULES.items():
-        for name, f in vars(module).items():
+        for name, f in ((name, getattr(module, name)) for name in dir(module)):
             if not name.startswith("_") and callable(f) and not isinstance(f, type | types.ModuleType):
                 found[prefix + name] = f
     return found

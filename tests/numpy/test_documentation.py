@@ -21,8 +21,8 @@ MODULES = {"": jnp, "linalg.": jnp.linalg, "fft.": jnp.fft}
 FUNCTIONS = {
     prefix + name: f
     for prefix, module in MODULES.items()
-    for name, f in vars(module).items()
-    if not name.startswith("_") and callable(f) and not isinstance(f, type | types.ModuleType)
+    for name in dir(module)
+    if not name.startswith("_") and callable(f := getattr(module, name)) and not isinstance(f, type | types.ModuleType)
 }
 METHODS = {
     f"Array.{name}": f

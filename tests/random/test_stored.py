@@ -1,6 +1,5 @@
 """Kernels of eager draws that are kept on disk whole: found by another process, drawing the same numbers."""
 
-import sys
 
 import numpy as np
 import pytest
@@ -12,10 +11,10 @@ from catena.compiler.native import compile as compiler
 from catena.compiler.native import host, stored
 from catena.core import lazy
 from catena.core.config import config
-from catena.random import kernels
+from catena.random import kernels, uniform_family
 from catena.random.generator import generators
 
-SAMPLER = sys.modules["catena.random.uniform_family"]._uniform.fun  # `random.uniform` is the function
+SAMPLER = uniform_family._uniform.fun
 
 DRAWS = {
     "normal": lambda key: random.normal(key, (100,)),
