@@ -222,7 +222,15 @@ def samplers_with_axes(only: str):
             continue
 
         def draw(key, rank, text=text):
-            return eval(text, {**{n: getattr(jax.random, n) for n in jax.random.__all__}, "jnp": jnp, "key": key, "S": (1,) * (rank - 1) + (3,)})
+            return eval(
+                text,
+                {
+                    **{n: getattr(jax.random, n) for n in jax.random.__all__},
+                    "jnp": jnp,
+                    "key": key,
+                    "S": (1,) * (rank - 1) + (3,),
+                },
+            )
 
         for impl in ("threefry2x32", "rbg"):
             key = jax.random.key(7, impl=impl)

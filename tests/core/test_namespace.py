@@ -48,3 +48,15 @@ def test_no_module_hides_a_name(package):
 def test_what_is_not_used_is_not_loaded():
     process = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, env=dict(os.environ))
     assert process.stdout.splitlines() == ["[]", "[0.0, 0.5, 1.0] True True True"], process.stderr
+
+
+WRITTEN = """
+import pickle, catena as jax, catena.numpy as jnp
+print(pickle.dumps(jax.make_jaxpr(lambda x: jax.lax.cumsum(x))(jnp.ones(2)).eqns[-1].primitive).hex())
+"""
+READ = "import pickle, sys; print(pickle.loads(bytes.fromhex(sys.stdin.read())))"
+
+
+def test_a_pickled_primitive_loads_the_module_that_makes_it():
+    run = lambda text, given: subprocess.run([sys.executable, "-c", text], input=given, capture_output=True, text=True)
+    assert run(READ, run(WRITTEN, "").stdout).stdout == "cumsum\n"

@@ -14,14 +14,11 @@ from catena import lax, random, vmap
 from catena.core.factors import AS_CALLED, elementwise
 from catena.core.primitive import NoRule, registry
 from catena.parallel import rules
+from everything import load_everything
 from rule_cases import CASES, Case
 from split_parts import checked
 
-for folder in (catena.lax, catena.random, catena.transform, catena.parallel):
-    for module in pkgutil.walk_packages(folder.__path__, f"{folder.__name__}."):
-        importlib.import_module(module.name)
-for late in ("custom_batching", "experimental.checkify", "experimental.sparse.linalg", "scipy.special"):
-    importlib.import_module(f"catena.{late}")
+load_everything()
 rules.fill()
 
 

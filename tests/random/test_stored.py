@@ -1,6 +1,5 @@
 """Kernels of eager draws that are kept on disk whole: found by another process, drawing the same numbers."""
 
-
 import numpy as np
 import pytest
 

@@ -1,16 +1,11 @@
 """Every primitive has all its rules, or says why not."""
 
-import importlib
-import pkgutil
-
 import pytest
 
-import catena
 from catena.core.primitive import NoRule, registry, tables, unclaimed
+from everything import load_everything
 
-for module in pkgutil.walk_packages(catena.__path__, "catena."):
-    if not module.name.startswith(("catena.compiler.", "catena.compat")):
-        importlib.import_module(module.name)
+load_everything()
 
 PRIMITIVES = sorted(registry)
 RULES = [name for name, table in tables.items() if not table.optional]

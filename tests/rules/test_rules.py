@@ -12,7 +12,10 @@ import structured_cases  # noqa: F401  more cases
 from catena.core import dtypes
 from catena.core.primitive import registry
 from checkers import assert_close, check_grads, check_jit, check_reference, check_vmap, flat_outputs
+from everything import load_everything
 from rule_cases import CASES, arguments
+
+load_everything()
 
 DIFFERENTIABLE = [c for c in CASES.values() if c.order]
 EVERY_DTYPE = [pytest.param(c, d, id=f"{c.name}-{d}") for c in CASES.values() for d in c.dtypes]
@@ -145,6 +148,7 @@ def test_batches_of_nothing(case):
 
 # Primitives that no case fits, by the file of tests that checks their rules.
 ELSEWHERE = {
+    "test_ffi.py": "ffi_call",
     "lax/test_collectives.py": "all_gather all_to_all axis_index pmap pmax pmin ppermute psum reduce_scatter",
     "parallel/test_shard_map.py": "all_gather_invariant pbroadcast psum_invariant pvary ragged_all_to_all shard_map",
     "transform/test_custom_derivatives.py": "custom_jvp_call custom_vjp_call custom_vjp_linear custom_vjp_forward linear_call",

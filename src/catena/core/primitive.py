@@ -32,6 +32,7 @@ And only for primitives that call functions:
 Arrays are positional arguments of ``bind``, static parameters are keywords.
 """
 
+import sys
 from collections.abc import Callable, Iterator, MutableMapping
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +41,7 @@ from catena.core.aval import AbstractToken, ShapedArray
 from catena.core.context import context, set_trace
 from catena.core.effects import GenericEffect
 from catena.core.evaluate import abstract_eval, concrete, evaluate, evaluated_by, is_defined, varying_axes
+from catena.core.lazy import load
 from catena.core.trace import eval_trace, in_force, leaf_value
 
 registry: dict[str, "Primitive"] = {}
@@ -68,6 +70,14 @@ def no_effects(avals, params) -> frozenset:
 
 def no_axis_names(params) -> tuple:
     return ()
+
+
+def module_in_the_making() -> str | None:
+    """The module whose import is under way, in which primitives are made."""
+    frame = sys._getframe(2)
+    while frame is not None and frame.f_code.co_name != "<module>":
+        frame = frame.f_back
+    return frame.f_globals.get("__name__") if frame is not None else None
 
 
 class Operation:
@@ -249,7 +259,7 @@ class Primitive(Operation):
     def __init__(self, name: str, *, home: str | None = None, **meaning):
         super().__init__(name)
         self.abstract = self.evaluate = None
-        self.home = home  # the module that defines what is only declared here; it is loaded at the first use
+        self.home = home or module_in_the_making()  # it is loaded at the first use of what is only declared elsewhere
         self.define(**meaning)
         registry[name] = self
 
@@ -281,7 +291,7 @@ class Primitive(Operation):
         return self
 
     def __reduce__(self):
-        return find, (self.name,)
+        return find, (self.name, self.home)
 
 
 class StatePrimitive(Primitive):
@@ -481,6 +491,8 @@ def in_order(axes) -> tuple:
     return tuple([*(n for n in mesh if n in axes), *(n for n in axes if n not in mesh)])
 
 
-def find(name: str) -> Primitive:
-    """The registered primitive of this name."""
+def find(name: str, home: str | None = None) -> Primitive:
+    """The registered primitive of this name, as pickles name it; ``home``: the module that makes it."""
+    if name not in registry and home is not None:
+        load(home)
     return registry[name]
