@@ -1,8 +1,6 @@
 """Every rule of sharding, checked by what it claims: computed in parts, and put together, it is the whole."""
 
 import functools
-import importlib
-import pkgutil
 
 import numpy as np
 import pytest

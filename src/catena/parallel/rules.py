@@ -386,14 +386,18 @@ RULES = {
     # what calls jaxprs and functions, or has effects
     **dict.fromkeys(
         "addupdate after_all check composite cond create_token custom_jvp_call custom_linear_solve custom_vjp_call "
-        "custom_vjp_forward custom_vjp_linear custom_vmap_call dce_sink debug_callback ffi_call free_ref freeze get "
-        "io_callback jit linear_call new_ref pmap pure_callback remat2 scan shard_map stack_scan swap while "
-        "while_save zeros_ref todense".split(),
+        "custom_vjp_forward custom_vjp_linear custom_vmap_call dce_sink debug_callback free_ref freeze get io_callback "
+        "jit linear_call new_ref pmap pure_callback remat2 scan shard_map stack_scan swap while while_save zeros_ref "
+        "todense buffer_callback call_exported compute_on control_dep ffi_call fused_call layout_constraint "
+        "shard_alike xla_metadata_call xla_metadata_value".split(),
         AS_CALLED,
     ),
     **dict.fromkeys("stack_add stack_empty stack_length stack_read stack_write".split(), ON_STACKS),
     **dict.fromkeys(
-        "all_gather all_gather_invariant all_to_all axis_index pbroadcast ragged_all_to_all reduce_scatter".split(),
+        (
+            "all_gather all_gather_invariant all_to_all axis_index pbroadcast psum_invariant ragged_all_to_all "
+            "reduce_scatter"
+        ).split(),
         COLLECTIVE,
     ),
     reshard_p.name: AS_CALLED,
