@@ -117,7 +117,7 @@ bench-batches: $(VENV)/.has-demo $(JAX_VENV)/.has-jax    # the first call at one
 bench-primitives: $(VENV)/.has-demo $(JAX_VENV)/.has-jax    # every primitive evaluated eagerly beside JAX, at 1e6 elements, worst first; SIZE=1e3, ONLY=text selects
 	$(BIN)/python benchmarks/primitives.py --jax-python $(JAX_VENV)/bin/python $(if $(SIZE),--size $(SIZE)) --only "$(ONLY)"
 
-accuracy: $(VENV)/.has-test $(JAX_VENV)/.has-jax    # errors of the elementwise functions in ulps, beside JAX's; writes docs/accuracy.md; COUNT=3000 arguments, ONLY=text selects and writes nothing
+accuracy: $(VENV)/.has-test $(JAX_VENV)/.has-jax    # errors of the elementwise functions in ulps, beside JAX's; writes docs/accuracy.md; COUNT=3000 arguments, ONLY=text selects and writes nothing, but ONLY=special. writes docs/accuracy_special.md
 	$(BIN)/python benchmarks/accuracy.py --jax-python $(JAX_VENV)/bin/python $(if $(COUNT),--count $(COUNT)) --only "$(ONLY)"
 
 attack: $(VENV)/.has-demo    # a thousand attacks by threads, forks, signals, a hostile cache and inputs, too little memory, sizes beyond machines; ONLY=family selects

@@ -1,9 +1,10 @@
 """The accuracy of every elementwise function, eager and compiled, beside JAX's on the same arguments.
 
-`make accuracy` runs this and writes `docs/accuracy.md`. Arguments span every exponent, subnormals and the
-neighbourhoods of breakpoints; the references are mpmath's, to 200 bits. Each library computes in a process of
-its own. Samples, references and the measure of errors are those of `catena.compiler.vector_math.accuracy`,
-which tests the compiler's library by itself.
+`make accuracy` runs this and writes `docs/accuracy.md`; `make accuracy ONLY=special.` compares the functions of
+`scipy.special` that are no primitives (`accuracy_special.py`), and writes `docs/accuracy_special.md`. Arguments span
+every exponent, subnormals and the neighbourhoods of breakpoints; the references are mpmath's, to 200 bits. Each library
+computes in a process of its own. Samples, references and the measure of errors are those of
+`catena.compiler.vector_math.accuracy`, which tests the compiler's library by itself.
 """
 
 import argparse
@@ -18,7 +19,9 @@ from pathlib import Path
 
 import numpy as np
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "accuracy.md"
+DOCS = Path(__file__).resolve().parent.parent / "docs"
+# What ONLY selects -> the page that is written then; all but the special functions without.
+PAGES = {"": DOCS / "accuracy.md", "special.": DOCS / "accuracy_special.md"}
 TYPES = {"float": np.float32, "double": np.float64}
 OURS, THEIRS = "catena", "jax"
 
@@ -30,22 +33,39 @@ CALLS = {
     "round_to_even": lambda lax: lambda x: lax.round(x, lax.RoundingMethod.TO_NEAREST_EVEN),
 }
 
+# Of functions with several results, or of complex numbers, by the last part of a name.
+PARTS = {
+    "sine": lambda jax, f: lambda *xs: f(*xs)[0],
+    "cosine": lambda jax, f: lambda *xs: f(*xs)[1],
+    "real": lambda jax, f: lambda x, y: f(jax.lax.complex(x, y)).real,
+    "imag": lambda jax, f: lambda x, y: f(jax.lax.complex(x, y)).imag,
+}
+
 # ------------------------------------------------------------------------------ in the process of a library
 
 
 def evaluate(library: str, folder: Path):
     """Every function on its arguments in `folder`, eager and compiled, into a file beside them."""
     jax = importlib.import_module(library)
+    importlib.import_module(f"{library}.scipy.special")
     jax.config.update("jax_enable_x64", True)
     given, results = np.load(folder / "arguments.npz"), {}
     names = sorted({key.rpartition("#")[0] for key in given})
     for name in names:
         args = [jax.numpy.asarray(given[key]) for key in sorted(given) if key.rpartition("#")[0] == name]
         function = name.split("/")[0]
-        call = CALLS[function](jax.lax) if function in CALLS else getattr(jax.lax, function)
+        call = call_of(jax, function)
         results[f"{name}#eager"] = np.asarray(call(*args))
         results[f"{name}#compiled"] = np.asarray(jax.jit(call)(*args))
     np.savez(folder / f"{library}.npz", **results)
+
+
+def call_of(jax, function: str) -> Callable:
+    """The function of a library: of `lax`, or of `scipy.special`."""
+    if function.startswith("special."):
+        _, name, *part = function.split(".")
+        return PARTS.get("".join(part), lambda jax, f: f)(jax, getattr(jax.scipy.special, name))
+    return CALLS[function](jax.lax) if function in CALLS else getattr(jax.lax, function)
 
 
 # ------------------------------------------------------------------------------ in the process that compares
@@ -53,7 +73,8 @@ def evaluate(library: str, folder: Path):
 
 def parent_modules():
     """What the parent needs and JAX's environment lacks."""
-    global mp, harness
+    global mp, harness, accuracy_special
+    import accuracy_special
     import mpmath as mp
 
     from catena.compiler.vector_math import accuracy as harness
@@ -212,7 +233,8 @@ def functions() -> dict[str, Function]:
         for name, reference in harness.REFERENCES.items()
         if name not in NO_PRIMITIVE
     }
-    return dict(sorted((shared | further_functions()).items()))
+    special = accuracy_special.functions(Function, log_uniform, whole_orders)
+    return dict(sorted((shared | further_functions() | special).items()))
 
 
 def run_library(python: str, library: str, folder: Path):
@@ -227,7 +249,7 @@ def cases(count: int, only: str) -> dict:
     out = {}
     for name, function in functions().items():
         for elem, dtype in TYPES.items():
-            if only not in name:
+            if only not in name or (not only and name.startswith("special.")):
                 continue
             samples = tuple(np.asarray(x, dtype) for x in function.draw(elem, max(16, int(count * function.share))))
             columns = [np.array(c, dtype) for c in zip(*function.specials)]
@@ -321,6 +343,11 @@ Eager evaluation is by compiled code too, and has the same bits; what NumPy comp
 REASONS: dict[str, str] = {
     "cos": "both are within a hundredth of a unit of correct rounding",
     "tan": "NumPy's, for small arrays, is within 0.53 units; compiled it is as JAX's",
+    "special.entr": "both are within a unit",
+    "special.i0": "both are within two units",
+    "special.kl_div": "both are within two units",
+    "special.logit": "both are within two units",
+    "special.sici.cosine": "both are within two units, next to a zero",
 }
 
 
@@ -372,9 +399,9 @@ def main():
         return
     parent_modules()
     rows = list(measure(options))
-    if not options.only:
+    if options.only in PAGES:
         version = subprocess.check_output([options.jax_python, "-c", "import jax; print('JAX', jax.__version__)"])
-        PAGE.write_text(page(rows, options.count, version.decode().strip()))
+        PAGES[options.only].write_text(page(rows, options.count, version.decode().strip()))
 
 
 if __name__ == "__main__":

@@ -180,7 +180,7 @@ def test_poisson_cdf_and_entropy():
     mu, k = np.array([1e-6, 0.3, 4.0, 60.0, 99.0, 101.0, 900.0]), np.arange(2000)[:, None]
     theirs = np.sum(-scipy.stats.poisson.pmf(k, mu) * np.maximum(scipy.stats.poisson.logpmf(k, mu), -1e4), axis=0)
     np.testing.assert_allclose(stats.poisson.entropy(mu), theirs, rtol=1e-9)
-    assert stats.poisson.entropy(0.0) == 0
+    assert stats.poisson.entropy(0.0) == 0 and stats.poisson.entropy(jnp.float16(3.0)).dtype == jnp.float16
     assert float(stats.poisson.entropy(1e6)) == pytest.approx(0.5 * np.log(2 * np.pi * np.e * 1e6), rel=1e-7)
     assert np.isnan(stats.poisson.entropy(np.array([-1.0, np.nan]))).all() and stats.poisson.entropy(np.inf) == np.inf
     around = jnp.array([3.0, 99.9, 100.1])

@@ -236,3 +236,9 @@ def test_policies_and_axes(function):
 def test_methods_of_ranks():
     with pytest.raises(ValueError, match="method must be one of"):
         stats.rankdata(TIES, "other")
+
+
+def test_a_density_of_floats_times_one_of_python_numbers_is_of_floats():
+    data = np.linspace(-1, 1, 8).astype(np.float32)
+    with jax.enable_x64(True):
+        assert stats.gaussian_kde(data).integrate_gaussian(0.1, 0.5).dtype == np.float32

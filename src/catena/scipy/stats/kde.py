@@ -273,7 +273,9 @@ def _log_mixture(points, dataset, weights, covariance):
 
 def _exponents(points, dataset, covariance) -> tuple:
     """The exponents of normal densities around samples, at points, and the logarithm of their common factor."""
-    root = lax.linalg.cholesky(covariance)
+    dtype = jnp.result_type(points, dataset, covariance)
+    points, dataset = points.astype(dtype), dataset.astype(dtype)
+    root = lax.linalg.cholesky(covariance.astype(dtype))
     whiten = partial(lax.linalg.triangular_solve, root, left_side=True, lower=True)
     pairs = zip(whiten(points), whiten(dataset), strict=True)
     distance = sum(jnp.square(of_points[:, None] - of_samples) for of_points, of_samples in pairs)

@@ -77,4 +77,4 @@ def _entropy(mu):
     summed = -jnp.sum(jnp.exp(logs) * jnp.maximum(logs, -1e4), axis=-1)
     large = jnp.maximum(mu, _LARGE)
     series = 0.5 * (math.log(2 * math.pi) + 1 + jnp.log(large)) + jnp.polyval(np.array([*_SERIES[::-1], 0]), 1 / large)
-    return unless(mu < 0, jnp.where(mu > _LARGE, series, summed), jnp.nan)
+    return unless(mu < 0, jnp.where(mu > _LARGE, series, summed), jnp.nan).astype(mu.dtype)
