@@ -85,7 +85,7 @@ random-transformations: $(VENV)/.has-demo $(JAX_VENV)/.has-jax    # 5000 random 
 random-quality: $(VENV)/.has-test    # statistical tests of every generator; writes docs/random_quality.md
 	$(BIN)/python benchmarks/random_quality.py --write
 
-clients: $(VENV)/.has-demo    # libraries written for JAX, from their wheels, on JAX and on catena; ONLY=text, TESTS=1 also runs their own tests, WRITE=1 writes docs/ecosystem.md
+clients: $(VENV)/.has-demo    # libraries written for JAX, from their wheels, on JAX and on catena; ONLY=text, TESTS=1 runs their own tests instead, WRITE=1 writes docs/ecosystem.md
 	$(BIN)/python benchmarks/ecosystem.py --only "$(ONLY)" $(if $(TESTS),--tests) $(if $(WRITE),--write)
 
 interchange: $(VENV)/.has-demo    # arrays to and from PyTorch, pandas, scikit-learn, SciPy ..., beside JAX; the namespace beside the array API standard's

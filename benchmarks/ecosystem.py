@@ -1,8 +1,9 @@
 """Libraries written for JAX, from their released wheels, on JAX and on catena: the same results, and what they cost.
 
-    python benchmarks/ecosystem.py                # every library; writes docs/ecosystem.md with --write
+    python benchmarks/ecosystem.py                # an example for every library, on both
     python benchmarks/ecosystem.py --only optax
-    python benchmarks/ecosystem.py --tests        # also the tests that they carry, on both
+    python benchmarks/ecosystem.py --tests        # the tests that they carry, on both
+    python benchmarks/ecosystem.py --only no-library --write    # docs/ecosystem.md, from what was found last of each
     python benchmarks/ecosystem.py --only optax --files losses    # some of these alone
 
 `make clients` calls this. It makes two environments under ``build/clients``: one with JAX, one without. Both get the
@@ -196,8 +197,8 @@ def means(rows: list[dict]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", default="", help="libraries whose name has this text")
-    parser.add_argument("--tests", action="store_true", help="run the tests that the libraries carry, too")
-    parser.add_argument("--files", default="", help="tests in files whose path has this pattern, and no examples")
+    parser.add_argument("--tests", action="store_true", help="the tests that libraries carry, not the examples")
+    parser.add_argument("--files", default="", help="only tests in files whose path has this pattern; nothing is kept")
     parser.add_argument("--write", action="store_true", help="write docs/ecosystem.md from what was found last of each")
     options = parser.parse_args()
     kept = PLACE / "found.json"
@@ -205,7 +206,7 @@ def main() -> None:
     asked = [wheel for wheel in LIBRARIES if options.only in wheel]
     for wheel in asked:
         found = known.get(wheel, {}) | {"library": wheel, "example": LIBRARIES[wheel]}
-        if not options.files and LIBRARIES[wheel]:
+        if not (options.tests or options.files) and LIBRARIES[wheel]:
             found = {"tests": found.get("tests")} | row(wheel, LIBRARIES[wheel])
         if options.tests or options.files:
             said = found["tests"] = tests(wheel, options.files)

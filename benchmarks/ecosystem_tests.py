@@ -33,8 +33,17 @@ TESTS = {
 }
 ENVIRONMENT = {"JAX_PLATFORMS": "cpu", "EINOPS_TEST_BACKENDS": "numpy,jax"}
 SECONDS = 600  # that a file may take
-# Library, pattern of "file::test", pattern of the message: why it fails here, where it is not for catena to mend.
-EXPLAINED: list[tuple[str, str, str, str]] = []
+# Patterns of library, of "file::test" and of the message: why it fails here and is not for catena to mend.
+EXPLAINED = [
+    ("", "", "dialect must be", "it looks at the program in HLO, XLA's language, which catena does not write"),
+    ("haiku", "test_custom_key", "one to 4 words", "its generator has keys of 13 words, catena's have four at most"),
+    (
+        "optax",
+        "LBFGSTest::test_against_plain_implementation",
+        "Not equal to tolerance",
+        "fifteen steps that amplify rounding: in double precision both runs are as far off as from each other, 1e-4",
+    ),
+]
 
 
 WHOLE = "the file"  # the name of a test that stands for all in its file
@@ -130,7 +139,7 @@ def files(folder: Path, only: str) -> Iterator[Path]:
 def reason(library: str, test: str, message: str) -> str:
     """Why a test fails here, if that is known."""
     for which, tests, messages, why in EXPLAINED:
-        if which == library and re.search(tests, test) and re.search(messages, message):
+        if re.search(which, library) and re.search(tests, test) and re.search(messages, message):
             return why
     return ""
 
