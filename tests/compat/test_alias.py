@@ -3,6 +3,7 @@
 import importlib
 import importlib.metadata
 import os
+import re
 import subprocess
 import sys
 import types
@@ -126,6 +127,13 @@ def test_run_a_script(tmp_path):
         "catena 1.0 ['--steps', '3'] __main__",
         "",
     )
+
+
+def test_the_program_in_the_readme(tmp_path):
+    readme = (Path(__file__).parents[2] / "README.md").read_text()
+    program, shown = re.search(r"```python\n(# fit.py\n.*?)```.*?fit.py\n(.*?)\n```", readme, re.DOTALL).groups()
+    (tmp_path / "fit.py").write_text(program)
+    assert python("-m", "catena", "run", str(tmp_path / "fit.py")) == (shown, "")
 
 
 def test_run_a_module(tmp_path):
