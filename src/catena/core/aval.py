@@ -375,6 +375,10 @@ class AbstractRef(AbstractValue):
         """The type of a reference to ``size`` such values along a new axis."""
         return self.update(self.inner_aval.with_axis(axis, size, split))
 
+    def along(self, axis: int):
+        """How one axis of what it refers to is split, or ``None``."""
+        return self.inner_aval.along(axis)
+
     def without_axis(self, axis: int) -> AbstractRef:
         """The type of a reference to what stands at one place of an axis."""
         return self.update(self.inner_aval.without_axis(axis))

@@ -146,6 +146,8 @@ def results_placement(operation: str, args, names=None) -> Placement | None:
     own = context.default_placement
     if found is None or own is None or not own.committed:
         return own if found is None else found
+    if context.mesh is not None and context.abstract_mesh != context.mesh.abstract_mesh:
+        return found  # inside of auto_axes or explicit_axes: the same mesh, with axes of other types
     check_together(own, found, operation, args, names, first, None)
     return own
 

@@ -34,7 +34,7 @@ def _evaluate(x, *, dst_sharding):
         here = [m for m in (getattr(layout, "mesh", None), context.mesh) if m is not None and m.size == mesh.size]
         if not here:
             return retyped(x, _abstract(x.aval, dst_sharding=dst_sharding))
-        dst_sharding = NamedSharding(here[0], dst_sharding.spec)
+        dst_sharding = NamedSharding(here[0].update(axis_types=mesh.axis_types), dst_sharding.spec)
     return retyped(x, x.aval.unsplit()) if mesh is None else place(place(x, None), target_placement(dst_sharding))
 
 
