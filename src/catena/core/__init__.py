@@ -7,6 +7,7 @@ from catena.core.aval import AbstractValue as AbstractValue
 from catena.core.aval import ShapedArray as ShapedArray
 from catena.core.aval import abstract_token as abstract_token
 from catena.core.check import check_jaxpr as check_jaxpr
+from catena.core.dtypes import pytype_aval_mappings as pytype_aval_mappings
 from catena.core.jaxpr import ClosedJaxpr as ClosedJaxpr
 from catena.core.jaxpr import Eqn as JaxprEqn  # noqa: F401
 from catena.core.jaxpr import Jaxpr as Jaxpr

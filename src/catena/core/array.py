@@ -460,6 +460,8 @@ def as_array(x):
         return x
     if kind is Ref:
         return core_of(x)
+    if kind in dtypes.pytype_aval_mappings:
+        return as_array(dtypes.canonicalize_dtype_handlers.get(kind, np.asarray)(x))
     raise TypeError(f"Value {x!r} of type {type(x)} is not a valid JAX type.{how_to_register(x)}")
 
 

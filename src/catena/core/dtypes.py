@@ -15,6 +15,7 @@ Every cache is keyed by the flags that it depends on: x64 and the promotion mode
 
 import sys
 import warnings
+from collections.abc import Callable
 
 import numpy as np
 from ml_dtypes import bfloat16, finfo, iinfo  # noqa: F401  (part of this module's interface)
@@ -234,10 +235,18 @@ def _full_dtype(x):
 
 
 def is_scalar_or_numpy(x) -> bool:
-    """Whether ``x`` is a Python or NumPy scalar or a NumPy array, of a dtype that arrays here can have."""
+    """Whether ``x`` is a Python or NumPy scalar or a NumPy array, of a dtype that arrays here can have, or of a class
+    that was registered as one of such (``pytype_aval_mappings``).
+    """
     if isinstance(x, np.ndarray | np.generic):
         return x.dtype in KIND or x.dtype == float0 or x.dtype.newbyteorder("=") in KIND
-    return isinstance(x, bool | int | float | complex)
+    return isinstance(x, bool | int | float | complex) or type(x) in pytype_aval_mappings
+
+
+# Classes whose instances are taken as arrays: what gives an instance's type, and what makes a NumPy array of it. Those
+# of Python and NumPy are entered where their rule is; users enter theirs, by `jax.core` and `interpreters.xla`.
+pytype_aval_mappings: dict[type, Callable] = {}
+canonicalize_dtype_handlers: dict[type, Callable] = {}
 
 
 def is_weakly_typed(x) -> bool:

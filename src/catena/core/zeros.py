@@ -66,7 +66,16 @@ def aval_of_python_value(x):
         return ShapedArray((), dtypes.canonicalize_dtype(x.dtype))
     if isinstance(x, (bool, int, float, complex)):
         return as_array(x).aval
-    raise TypeError(f"Value {x!r} of type {type(x)} is not a valid JAX type.{how_to_register(x)}")
+    registered = dtypes.pytype_aval_mappings.get(type(x))
+    if registered is None:
+        raise TypeError(f"Value {x!r} of type {type(x)} is not a valid JAX type.{how_to_register(x)}")
+    return as_array(x).aval if registered is aval_of_python_value else registered(x)
+
+
+_NUMPY_SCALARS = {dtype.type for dtype in dtypes.ALL if isinstance(dtype, np.dtype)}
+for _kind in {bool, int, float, complex, np.ndarray, *_NUMPY_SCALARS}:
+    dtypes.pytype_aval_mappings[_kind] = aval_of_python_value
+    dtypes.canonicalize_dtype_handlers[_kind] = np.asarray
 
 
 def instantiate(tangent):

@@ -1,6 +1,7 @@
 """Running one primitive as a program."""
 
 from catena.core.device import Client as Backend  # noqa: F401
+from catena.core.dtypes import canonicalize_dtype_handlers  # noqa: F401
 from catena.transform.jit import jit
 
 

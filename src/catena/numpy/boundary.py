@@ -82,7 +82,7 @@ def _converted_foreign(name: str, x, position):
     convert = getattr(x, "__jax_array__", None)
     if convert is not None and not isinstance(x, type):
         return as_array_argument(name, _converted(x, convert()), position)
-    if isinstance(x, bool | int | float | complex):  # an instance of a subclass, such as an IntEnum
+    if dtypes.is_scalar_or_numpy(x):  # an instance of a subclass, such as an IntEnum, or of a registered class
         return as_array(x)
     where = position if isinstance(position, str) else f"at position {position}"
     error = TypeError(f"{name} requires ndarray or scalar arguments, got {type(x)} {where}.")
