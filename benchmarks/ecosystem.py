@@ -56,7 +56,8 @@ LIBRARIES = {
 BESIDES = (
     "absl-py typing_extensions wadler-lindig msgpack rich multipledispatch tqdm fastprogress toolz PyYAML treescope "
     "tabulate jmp pytest pytest-xdist six decorator cloudpickle gast dm-tree dm-env tensorstore aiofiles psutil "
-    "humanize simplejson scikit-learn dill etils[epath,epy] matplotlib seaborn gymnasium dotmap prometheus-client protobuf"
+    "humanize simplejson scikit-learn dill etils[epath,epy] matplotlib seaborn gymnasium dotmap "
+    "prometheus-client protobuf"
 ).split()
 # The same, where they would bring JAX along.
 WITHOUT_NEEDS = "tfp-nightly orbax-checkpoint paramax jaxkd".split()

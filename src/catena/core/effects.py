@@ -7,7 +7,7 @@ for them nobody knows, so these refuse them.
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Container, Set
 
 
 class Effect:
@@ -132,6 +132,8 @@ class EffectTypes:
         """Whether an effect is of one of these classes."""
         return isinstance(eff, self._types)
 
+    __contains__ = contains
+
     def filter_in(self, effects) -> list[Effect]:
         """The effects that are."""
         return [e for e in effects if self.contains(e)]
@@ -145,8 +147,9 @@ class EffectTypes:
 lowerable_effects = EffectTypes(
     DebugEffect, OrderedDebugEffect, IOEffect, OrderedIOEffect, CheckEffect, GenericEffect, RefEffect
 )
+# Those that may happen in loops and branches.
+control_flow_allowed_effects = EffectTypes(DebugEffect, OrderedDebugEffect, IOEffect, OrderedIOEffect, CheckEffect)
 SHOWN = frozenset([debug_effect, ordered_debug_effect])
-KNOWN = SHOWN | {io_effect, ordered_io_effect, check_effect}
 
 
 def of_operands(effects, places) -> frozenset:
@@ -159,7 +162,7 @@ def of_operands(effects, places) -> frozenset:
     return frozenset([e.at(places(e.index)) if isinstance(e, RefEffect) else e for e in effects])
 
 
-def check_effects(effects, allowed: frozenset, where: str):
+def check_effects(effects, allowed: Container[Effect], where: str):
     """Raise NotImplementedError where there are effects that are not allowed."""
     refused = [e for e in effects if e not in allowed and not isinstance(e, RefEffect)]
     if refused:

@@ -15,6 +15,7 @@ NAMES = {
     "catena.lax": "device_put_p precv psend select_and_scatter_p stage_p",
     "catena.scipy": "",
     "catena.experimental": "EArray cur_qdd primal_tangent_dtype",
+    "catena.experimental.hijax": "AvalMutableQDD AvalQDD HiPspec TransformedRef VJPHiPrimitive",
     "catena.extend": "pallas sharding",
     "catena.interpreters.ad": "linearize",
 }

@@ -1,5 +1,7 @@
 """Symbolic zeros and undefined primals: the markers that differentiation rules read."""
 
+from collections.abc import Callable
+
 import numpy as np
 
 from catena.core import dtypes
@@ -66,12 +68,13 @@ def aval_of_python_value(x):
         return ShapedArray((), dtypes.canonicalize_dtype(x.dtype))
     if isinstance(x, (bool, int, float, complex)):
         return as_array(x).aval
-    registered = dtypes.pytype_aval_mappings.get(type(x))
+    registered = dtypes.pytype_aval_mappings.get(type(x)) or high_types.get(type(x))
     if registered is None:
         raise TypeError(f"Value {x!r} of type {type(x)} is not a valid JAX type.{how_to_register(x)}")
     return as_array(x).aval if registered is aval_of_python_value else registered(x)
 
 
+high_types: dict[type, Callable] = {}  # classes of values that are no arrays, and what gives their types
 _NUMPY_SCALARS = {dtype.type for dtype in dtypes.ALL if isinstance(dtype, np.dtype)}
 for _kind in {bool, int, float, complex, np.ndarray, *_NUMPY_SCALARS}:
     dtypes.pytype_aval_mappings[_kind] = aval_of_python_value

@@ -7,5 +7,5 @@ _absent(
     globals(),
     *"buffer_callback checkify compilation_cache compute_on control_deps fused jet key_reuse layout mesh_utils".split(),
     *"multihost_utils ode pjit random rnn scheduling_groups serialize_executable shard_alike shard_map sparse".split(),
-    "xla_metadata",
+    *"hijax xla_metadata".split(),
 )

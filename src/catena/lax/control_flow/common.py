@@ -9,7 +9,7 @@ from typing import NamedTuple
 from catena.core import config, dtypes
 from catena.core.aval import same_type
 from catena.core.context import context, set_trace
-from catena.core.effects import KNOWN, check_effects
+from catena.core.effects import check_effects, control_flow_allowed_effects
 from catena.core.evaluate import varying_axes
 from catena.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
 from catena.core.ref import Cell
@@ -103,7 +103,7 @@ def _trace_body(fun, in_tree, in_avals, name, adapt) -> Body:
     names = argument_names(call, tree_unflatten(in_tree, list(in_avals)), {})
     jaxpr, consts = trace_to_jaxpr(flat, in_avals, DebugInfo(name, function_place(fun), names, paths))
     if jaxpr.effects:
-        check_effects(jaxpr.effects, KNOWN, f"`{name}`")
+        check_effects(jaxpr.effects, control_flow_allowed_effects, f"`{name}`")
     info = DebugInfo(name, function_place(fun), [None] * len(consts) + names)
     hoisted = hoist_constants(jaxpr).replace(debug_info=info, effects=jaxpr.effects)
     return Body(canonical(ClosedJaxpr(hoisted, [])), consts, result["tree"])
