@@ -83,6 +83,15 @@ def test_versions_are_those_of_the_api():
         assert jaxlib.__version__ == jaxlib.version.__version__ == catena.__version__
 
 
+def test_modules_say_all_their_names():
+    """Libraries wrap whole namespaces."""
+    with catena.as_jax():
+        import jax
+
+        for module, name in ((jax.numpy, "abs"), (jax.numpy.linalg, "inv"), (jax.lax, "scan"), (jax.random, "normal")):
+            assert callable(vars(module)[name]) and callable(module.__dict__[name])
+
+
 def test_over_the_real_jax_it_is_refused(monkeypatch):
     monkeypatch.setitem(sys.modules, "jax", types.ModuleType("jax"))
     with pytest.raises(RuntimeError, match="JAX itself is imported already.*before the first import"):

@@ -18,6 +18,7 @@ from types import ModuleType
 from typing import Any
 
 from catena.compat import private
+from catena.core.namespace import make_whole
 
 FOLDER = str(Path(__file__).parent / "path")
 NAMES = ("jax", "jaxlib")
@@ -116,6 +117,7 @@ def as_jax() -> Any:
             "imported it holds its objects. Call catena.as_jax() before the first import of jax, or start the program "
             "with: python -m catena run"
         )
+    make_whole()
     alias = Alias()
     sys.meta_path.insert(0, alias)
     if FOLDER not in sys.path:

@@ -28,6 +28,30 @@ def origins(package: dict) -> dict[str, Origin]:
     return {public: Origin(module, name) for _, module, _, name, _, public in words}
 
 
+class Whole(ModuleType):
+    """A module whose ``__dict__`` holds all its names, loaded or not, for programs that go through them all."""
+
+    @property
+    def __dict__(self) -> dict[str, Any]:  # type: ignore[override]
+        for name in self.__all__:
+            getattr(self, name)
+        return _dict_of(self)
+
+
+_dict_of = vars(ModuleType)["__dict__"].__get__
+_packages: list[str] = []  # whose names are loaded late
+_kinds: list[type] = [ModuleType]  # what such packages are; the last one counts
+
+
+def make_whole() -> None:
+    """From now on give programs that go through ``vars`` of a package all of its names. Not done for everybody: Python
+    finds names in plain modules faster.
+    """
+    _kinds.append(Whole)
+    for package in _packages:
+        sys.modules[package].__class__ = Whole
+
+
 def late(package: dict, opened: Callable[[str, Any], Any] | None = None) -> None:
     """Load each name of a public package when it is first asked for, so that programs wait for what they use only.
 
@@ -48,6 +72,8 @@ def late(package: dict, opened: Callable[[str, Any], Any] | None = None) -> None
             value = opened(name, value)
         return package.setdefault(name, value)  # of several threads that ask at once all get the first one's
 
+    _packages.append(module)
+    sys.modules[module].__class__ = _kinds[-1]
     package["__getattr__"] = ask
     package["__all__"] = [name for name in names if not name.startswith("_")]
     package["__dir__"] = lambda: sorted({*names, *(name for name in package if name.endswith("__"))})
