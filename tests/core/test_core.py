@@ -1042,7 +1042,7 @@ def test_completion_shows_no_private_modules(name):
     module = importlib.import_module(f"catena{name}")
     shown = dir(module)
     inner = {n for n in shown if isinstance(getattr(module, n), types.ModuleType) and not n.startswith("__")}
-    public = {"ad", "ad_checkpoint", "example_libraries", "api_util", "checkpoint_policies", "core", "custom_batching", "dlpack", "export", "ffi", "image", "monitoring", "ops",
+    public = {"ad", "ad_checkpoint", "distributed", "example_libraries", "memory", "api_util", "checkpoint_policies", "core", "custom_batching", "dlpack", "export", "ffi", "image", "monitoring", "ops",
               "profiler", "scipy", "test_util", "version", "custom_derivatives", "debug", "dtypes", "errors", "experimental",
               "fft", "flatten_util", "initializers", "interpreters", "lax", "linalg", "nn", "numpy", "random", "ref", "sharding", "stages", "tree",
               "tree_util", "typing"}  # fmt: skip

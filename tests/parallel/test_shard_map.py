@@ -1,5 +1,7 @@
 """``shard_map``: what each device computes, put together; types that say what varies; derivatives, nesting, errors."""
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -320,7 +322,8 @@ def test_refusals(number):
         fun()
 
 
-def test_deprecated_name():
+def test_deprecated_name(monkeypatch):
+    monkeypatch.delitem(sys.modules, "catena.experimental.shard_map", raising=False)
     with pytest.warns(DeprecationWarning, match="use jax.shard_map"):
         from catena.experimental.shard_map import shard_map
     fun = shard_map(lambda x: lax.psum(x, "x"), mesh(), P("x"), P(), check_rep=False)

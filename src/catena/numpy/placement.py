@@ -10,7 +10,7 @@ from catena.core.placement import Placement
 from catena.core.sharding import Shard, Sharding, SingleDeviceSharding, sharding_of
 from catena.core.targets import check_layout, target_placement
 from catena.core.trace import Tracer
-from catena.core.zeros import as_typed, get_aval
+from catena.core.zeros import as_typed
 from catena.lax.structure import resharded
 
 
@@ -25,8 +25,9 @@ def placed(x, device=None, sharding=None, like=None):
         return resharded("a function of catena.numpy", x, sharding)
     target = device
     if target is None:
-        if context.laid_out and like is not None and get_aval(like).shape == x.shape:
-            x = as_typed(x, get_aval(like))
+        own = getattr(like, "aval", None) if context.laid_out else None
+        if own is not None and own.shape == x.shape:
+            x = as_typed(x, own)
         if context.default_placement is None and (like is None or type(like) is Array) or type(x) is not Array:
             return x
         return follow(x, "full_like", (like,))
