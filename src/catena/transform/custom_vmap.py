@@ -215,6 +215,7 @@ def _lower(b, *operands, call, rule):
 custom_vmap_call_p = Primitive(
     "custom_vmap_call",
     multiple_results=True,
+    takes_arrays=True,
     takes_tokens=True,
     effects=lambda avals, params: params["call"].effects,
     abstract=_abstract,
