@@ -41,7 +41,9 @@ close((jnp.ones((300, 300)) @ jnp.ones((300, 2)))[0], [300, 300])
 assert jax.random.normal(jax.random.key(0), (1000,)).std() > 0.9
 assert jax.random.bits(jax.random.split(jax.random.key(1))[0]).dtype == "uint32"
 close(jnp.sort(-x), -np.arange(4.0, 0, -1))
-close(jax.custom_batching.custom_vmap(lambda x: jnp.sin(x) + 1)(x), np.sin(x) + 1, 1e-6)
+g = jax.custom_batching.custom_vmap(lambda x: jnp.sin(x) + 1)
+g.def_vmap(lambda n, batched, x: (jnp.sin(x) + 1, True))
+close(g(x), np.sin(x) + 1, 1e-6)
 f = jax.jit(jnp.sin)
 f(1.0)
 text = f.explain(x)
