@@ -89,6 +89,25 @@ def entry(names: tuple):
     return None if not names else names[0] if len(names) == 1 else names
 
 
+def dealt(factors, operand: int, axis: int, names: tuple, sizes) -> tuple[dict[int, tuple], bool]:
+    """Which factors of an operand's axis the names split: an outer one as far as it goes, then the next; and whether
+    all names were dealt. ``sizes``: those of the mesh's axes.
+    """
+    own = [k for k, f in enumerate(factors) if f.operands[operand] == axis]
+    if len(own) == 1:
+        return {own[0]: names}, True
+    found: dict[int, tuple] = {}
+    position, ways = 0, 1
+    for name in names:
+        while position < len(own) and ways == factors[own[position]].size:
+            position, ways = position + 1, 1
+        ways *= sizes[name]
+        if position == len(own) or factors[own[position]].size % ways:
+            return found, False
+        found[own[position]] = (*found.get(own[position], ()), name)
+    return found, True
+
+
 class Typing:
     """Finds out how the results of one application are split."""
 
@@ -145,21 +164,11 @@ class Typing:
                 )
 
     def dealt(self, factors, operand: int, axis: int, names: tuple) -> dict[int, tuple]:
-        """Which factors of an axis the names split: an outer one as far as it goes, then the next."""
-        own = [k for k, f in enumerate(factors) if f.operands[operand] == axis]
-        if len(own) == 1:
-            return {own[0]: names}
-        dealt: dict[int, tuple] = {}
-        position, ways = 0, 1
-        for name in names:
-            while position < len(own) and ways == factors[own[position]].size:
-                position, ways = position + 1, 1
-            ways *= self.sizes[name]
-            if position == len(own) or factors[own[position]].size % ways:
-                self.doubt(f"the parts over {text(names)} are no parts of the axes of the result: say out_sharding=")
-                break
-            dealt[own[position]] = (*dealt.get(own[position], ()), name)
-        return dealt
+        """Which factors of an axis the names split; that they cannot all be dealt is a doubt."""
+        found, complete = dealt(factors, operand, axis, names, self.sizes)
+        if not complete:
+            self.doubt(f"the parts over {text(names)} are no parts of the axes of the result: say out_sharding=")
+        return found
 
     def appended(self, factors, found, factor: Factor, before: tuple, names: tuple) -> tuple:
         """The names that split an axis of a result, ``before`` being those that split its outer factors."""

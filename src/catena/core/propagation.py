@@ -10,7 +10,7 @@ import functools
 import itertools
 import math
 
-from catena.core.factors import AS_CALLED, REDUCTIONS, Factor, entry, factors_of, rule_of
+from catena.core.factors import AS_CALLED, REDUCTIONS, Factor, dealt, entry, factors_of, rule_of
 from catena.core.mesh import Mesh
 from catena.core.named_sharding import NamedSharding
 from catena.core.partition_spec import PartitionSpec, names_of
@@ -38,7 +38,7 @@ class Splits:
         for i, split in enumerate(splits):
             for axis, names in enumerate(split):
                 if names:
-                    for k, taken in self.dealt(factors, i, axis, names).items():
+                    for k, taken in dealt(factors, i, axis, names, self.sizes)[0].items():
                         said[k].append(taken)
         return [self.result(primitive, factors, said, j, out) for j, out in enumerate(outs)]
 
@@ -59,22 +59,6 @@ class Splits:
                 used.update(names)
             full[axis] = full[axis] and fits and self.ways(names) == factor.size
         return tuple(split)
-
-    def dealt(self, factors, operand: int, axis: int, names: tuple) -> dict[int, tuple]:
-        """Which index ranges of an axis the names split: an outer one as far as it goes, then the next."""
-        own = [k for k, f in enumerate(factors) if f.operands[operand] == axis]
-        if len(own) == 1:
-            return {own[0]: names}
-        dealt: dict[int, tuple] = {}
-        position, ways = 0, 1
-        for name in names:
-            while position < len(own) and ways == factors[own[position]].size:
-                position, ways = position + 1, 1
-            ways *= self.sizes[name]
-            if position == len(own) or factors[own[position]].size % ways:
-                break
-            dealt[own[position]] = (*dealt.get(own[position], ()), name)
-        return dealt
 
     def ways(self, names) -> int:
         return math.prod(self.sizes[n] for n in names)
