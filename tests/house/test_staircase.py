@@ -32,6 +32,7 @@ ALLOWED = {
     ("extend", "interpreters"): "primitives in it are given rules as users give them",
     ("ffi", "interpreters"): "a compilation rule that calls a C function",
     ("export", "random"): "programs hold random keys",
+    ("parallel", "random"): "keys are sent by their words, and numbers drawn in parts, each from its own position on",
     ("nn", "random"): "the initial values of parameters are drawn",
     ("scipy", "random"): "rotations are drawn, and samples of estimated densities",
     ("tree", "tree_util"): "the same functions under shorter names",

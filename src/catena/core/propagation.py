@@ -10,7 +10,7 @@ import functools
 import itertools
 import math
 
-from catena.core.factors import AS_CALLED, REDUCTIONS, Factor, dealt, entry, factors_of, rule_of
+from catena.core.factors import AS_CALLED, Factor, dealt, entry, factors_of, rule_of
 from catena.core.mesh import Mesh
 from catena.core.named_sharding import NamedSharding
 from catena.core.partition_spec import PartitionSpec, names_of
@@ -31,29 +31,34 @@ class Splits:
             return [whole(a) for a in outs]
         if primitive.name in WRITES:
             return [splits[0]]
-        return self.by_factors(primitive, factors_of(primitive, avals, outs, params), outs, splits)
+        factors = factors_of(primitive, avals, outs, params)
+        said = self.said(primitive, factors, avals, splits)
+        return [self.follows(primitive, factors, said, [f.results[j] for f in factors], o) for j, o in enumerate(outs)]
 
-    def by_factors(self, primitive, factors: list[Factor], outs, splits: list[Split]) -> list[Split]:
-        said: list[list[tuple]] = [[] for _ in factors]  # the names by which the operands split each index range
-        for i, split in enumerate(splits):
+    def said(self, primitive, factors: list[Factor], avals, splits: list[Split]) -> list[list[tuple]]:
+        """The names by which the operands split each index range."""
+        found: list[list[tuple]] = [[] for _ in factors]
+        for i, (aval, split) in enumerate(zip(avals, splits, strict=True)):
             for axis, names in enumerate(split):
                 if names:
                     for k, taken in dealt(factors, i, axis, names, self.sizes)[0].items():
-                        said[k].append(taken)
-        return [self.result(primitive, factors, said, j, out) for j, out in enumerate(outs)]
+                        if stays(primitive, factors[k], aval.shape[axis]):
+                            found[k].append(taken)
+        return found
 
-    def result(self, primitive, factors: list[Factor], said: list[list[tuple]], j: int, out) -> Split:
-        """The split of result ``j``, one index range after the other: a name that is used up splits no second one."""
-        split: list[tuple] = [()] * out.ndim
-        full = [True] * out.ndim  # whether the outer index ranges of an axis are split to single elements
+    def follows(self, primitive, factors: list[Factor], said: list[list[tuple]], axes: list, aval) -> Split:
+        """The split of an array of which ``axes`` belong to the factors, one index range after the other: a name that
+        is used up splits no second one.
+        """
+        split: list[tuple] = [()] * aval.ndim
+        full = [True] * aval.ndim  # whether the outer index ranges of an axis are split to single elements
         used: set = set()
-        for factor, offers in zip(factors, said, strict=True):
-            axis = factor.results[j]
-            if axis is None or factor.kind in REDUCTIONS or factor.kind == "whole":
+        for factor, offers, axis in zip(factors, said, axes, strict=True):
+            if axis is None:
                 continue
             names = functools.reduce(merged, [unused(offer, used) for offer in offers], ())
-            stays = factor.kind == "pass" or out.shape[axis] == factor.size or primitive.name in RESIZED
-            fits = stays and full[axis] and not out.shape[axis] % self.ways((*split[axis], *names))
+            fits = stays(primitive, factor, aval.shape[axis]) and full[axis]
+            fits = fits and not aval.shape[axis] % self.ways((*split[axis], *names))
             if names and fits:
                 split[axis] += names
                 used.update(names)
@@ -62,6 +67,11 @@ class Splits:
 
     def ways(self, names) -> int:
         return math.prod(self.sizes[n] for n in names)
+
+
+def stays(primitive, factor: Factor, size: int) -> bool:
+    """Whether an axis of this size is split as the index range that it belongs to."""
+    return factor.kind == "pass" or size == factor.size or primitive.name in RESIZED
 
 
 WRITES = ("scatter", "scatter-add", "scatter-mul", "scatter-min", "scatter-max", "dynamic_update_slice")

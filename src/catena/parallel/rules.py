@@ -58,8 +58,12 @@ def transpose(x, out, *, permutation):
     return [(a, b, "pass") for b, a in enumerate(permutation)]
 
 
-def broadcast_in_dim(x, out, *, shape, broadcast_dimensions):
-    return [(a, b, "pass") for a, b in enumerate(broadcast_dimensions) if x.shape[a] == shape[b]]
+def broadcast_in_dim(avals, outs, params) -> list[Factor]:
+    """Axes that stay, and those along which all elements are the same."""
+    (x, *_), shape = avals, params["shape"]
+    stay = {b: a for a, b in enumerate(params["broadcast_dimensions"]) if x.shape[a] == shape[b]}
+    rest = (None,) * (len(avals) - 1)
+    return [Factor(n, (stay.get(b), *rest), (b,)) for b, n in enumerate(shape)]
 
 
 def squeeze(x, out, *, dimensions):
@@ -326,7 +330,7 @@ RULES = {
     **dict.fromkeys("optimization_barrier psum psum_invariant pmax pmin ppermute pvary".split(), together),
     # structure
     "transpose": axes_to(transpose),
-    "broadcast_in_dim": axes_to(broadcast_in_dim),
+    "broadcast_in_dim": broadcast_in_dim,
     "squeeze": axes_to(squeeze),
     "reshape": reshape,
     "rev": axes_to(besides("window", "dimensions")),

@@ -1,112 +1,227 @@
-"""How the results of a program lie on a mesh, given how its arguments do: from equation to equation, forwards."""
+"""How the values of a program lie on a mesh, given how some of them do: what is known spreads to a fixed point.
+
+Every equation ties the splits of its operands and results together, through the factors that its primitive walks over
+(``core/factors.py``); loops tie what they carry from step to step. A split spreads along these ties forwards and
+backwards until nothing changes, first through elementwise operations, then through products, then through the others,
+so that the most certain is said first (the idea is Shardy's: OpenXLA, 2024). Arguments, constraints and results that
+somebody laid out are pinned. Where two ties disagree, nothing follows from them.
+"""
 
 from __future__ import annotations
 
-import functools
+from typing import NamedTuple
 
-from catena.core.factors import AS_CALLED, rule_of
-from catena.core.jaxpr import Literal
+from catena.core.factors import AS_CALLED, Factor, elementwise, factors_of, rule_of
+from catena.core.jaxpr import Eqn, Jaxpr, Var
 from catena.core.mesh import Mesh
 from catena.core.named_sharding import NamedSharding
 from catena.core.partition_spec import PartitionSpec, names_of
 from catena.core.placement import Placement
-from catena.core.propagation import Split, Splits, layout_of_split, merged, split_of, whole
+from catena.core.propagation import WRITES, Split, Splits, layout_of_split, split_of, whole
 from catena.core.sharding import placement_of
+from catena.transform.flattened import flattened
+
+
+class Tie(NamedTuple):
+    """Values whose axes belong to index ranges that they share. Ties of a lower rank speak first."""
+
+    primitive: object
+    values: list
+    factors: list[Factor]
+    rank: int
+
+
+class Identity:
+    """Stands for a primitive where two values are the same."""
+
+    name = "identity"
+
+
+SAME, ELEMENTWISE, PRODUCTS, OTHERS = range(4)
+CONSTRAINTS = ("sharding_constraint", "reshard")
 
 
 class ProgramSplits(Splits):
-    """The way of splits over one mesh through programs."""
+    """The splits of all values of a program without calls, over one mesh.
 
-    def of_program(self, jaxpr, splits: list[Split]) -> list[Split]:
-        """The splits of a jaxpr's results."""
-        known = dict(zip(jaxpr.invars, splits, strict=True))
+    ``split`` says what is known of each variable; ``pinned`` for those that are not to change, axis by axis.
+    """
 
-        def read(x) -> Split:
-            return whole(x.aval) if isinstance(x, Literal) else known.get(x) or whole(x.aval)
+    def __init__(self, mesh: Mesh):
+        super().__init__(mesh)
+        self.split: dict[Var, Split] = {}
+        self.pinned: dict[Var, tuple] = {}
+        self.ties: list[Tie] = []
 
+    def of(self, x) -> Split:
+        """What is known of a value."""
+        return self.split.get(x) or whole_value(x.aval)
+
+    def pin(self, v, split: Split, free: tuple = ()) -> None:
+        """A value that lies so, but for axes that are ``free``."""
+        if type(v) is Var:
+            self.split[v] = split
+            self.pinned[v] = tuple(not (free and free[i]) for i in range(len(split)))
+
+    def spread(self, jaxpr: Jaxpr) -> None:
+        """From what is known to what follows."""
+        self.tie_program(jaxpr)
+        changed: dict[Var, int] = dict.fromkeys(self.split, 1)
+        for rank in (SAME, ELEMENTWISE, PRODUCTS, OTHERS):
+            self.settle([t for t in self.ties if t.rank <= rank], dict(changed), changed)
+
+    def settle(self, ties: list[Tie], version: dict, changed: dict) -> None:
+        """Let these ties speak until nothing changes: those of which a value changed since they last did."""
+        heard: dict[int, int] = {}
+        clock, before = max(version.values(), default=0), -1
+        while clock != before:
+            before = clock
+            for order in (range(len(ties)), range(len(ties) - 1, -1, -1)):
+                for i in order:
+                    newest = max((version.get(v, 0) for v in ties[i].values if type(v) is Var), default=0)
+                    if newest > heard.get(i, 0):
+                        heard[i] = clock
+                        for v in self.speak(ties[i]):
+                            clock += 1
+                            version[v] = changed[v] = clock
+
+    def speak(self, tie: Tie) -> list[Var]:
+        """Extend what is known of the values of a tie; those of which more is known now."""
+        avals, known = [x.aval for x in tie.values], [self.of(x) for x in tie.values]
+        said = self.said(tie.primitive, tie.factors, avals, known)
+        grown = []
+        for i, v in enumerate(tie.values):
+            if type(v) is Var and known[i]:
+                axes = [f.operands[i] for f in tie.factors]
+                more = self.extended(v, known[i], self.follows(tie.primitive, tie.factors, said, axes, v.aval))
+                if more != known[i]:
+                    self.split[v] = more
+                    grown.append(v)
+        return grown
+
+    def extended(self, v: Var, known: Split, found: Split) -> Split:
+        """What is known, with what was found along axes where it says more and takes no name from another axis."""
+        pinned = self.pinned.get(v, (False,) * len(known))
+        out = list(known)
+        for axis, names in enumerate(found):
+            own = out[axis]
+            others = {n for k, split in enumerate(out) if k != axis for n in split}
+            if not pinned[axis] and len(names) > len(own) and names[: len(own)] == own and not others & {*names}:
+                out[axis] = names
+        return tuple(out)
+
+    # ---- what ties values
+
+    def tie_program(self, jaxpr: Jaxpr) -> None:
+        for v in (*jaxpr.invars, *jaxpr.constvars):
+            self.typed(v)
         for eqn in jaxpr.eqns:
-            outs = self.of_operation(
-                eqn.primitive,
-                tuple(x.aval for x in eqn.invars),
-                [v.aval for v in eqn.outvars],
-                eqn.params,
-                [read(x) for x in eqn.invars],
-            )
-            known.update(zip(eqn.outvars, outs, strict=True))
-        return [read(x) for x in jaxpr.outvars]
+            for v in eqn.outvars:
+                self.typed(v)
+            name = eqn.primitive.name
+            if name in CONSTRAINTS:
+                self.constrain(eqn)
+            elif name in TIES:
+                TIES[name](self, eqn)
+            elif rule_of(eqn.primitive) is not AS_CALLED:
+                self.tie_operation(eqn)
 
-    def of_operation(self, primitive, avals, outs, params, splits: list[Split]) -> list[Split]:
-        """The splits of an operation's results."""
-        if primitive.name in CONSTRAINTS:
-            return [self.constrained(params["sharding"], splits[0])]
-        if primitive.name in CALLS:
-            return CALLS[primitive.name](self, params, splits)
-        if rule_of(primitive) is AS_CALLED:
-            return self.of_call(avals, outs, params, splits)
-        return super().of_operation(primitive, avals, outs, params, splits)
+    def typed(self, v: Var) -> None:
+        """Types say how values are split along Explicit axes."""
+        said = getattr(v.aval, "said_sharding", None)
+        if said is not None and v not in self.pinned and said.mesh.shape_tuple == self.mesh.shape_tuple:
+            self.pin(v, split_of_spec(said.spec, v.aval.ndim))
 
-    def of_call(self, avals, outs, params, splits: list[Split]) -> list[Split]:
-        """What calls a jaxpr on its operands is split as this; of other calls nothing is known."""
-        inner = next((j for name in BODIES if (j := params.get(name)) is not None), None)
-        jaxpr = getattr(inner, "jaxpr", inner)
-        if jaxpr is None or len(jaxpr.invars) != len(avals) or len(jaxpr.outvars) != len(outs):
-            return [whole(a) for a in outs]
-        return self.of_program(jaxpr, splits)
+    def tie_operation(self, eqn: Eqn) -> None:
+        avals, outs = tuple(x.aval for x in eqn.invars), [v.aval for v in eqn.outvars]
+        factors = factors_of(eqn.primitive, avals, outs, eqn.params)
+        joined = [f._replace(operands=f.operands + f.results) for f in factors]
+        values = [*eqn.invars, *eqn.outvars]
+        if eqn.primitive.name in WRITES:
+            self.same(eqn.invars[0], eqn.outvars[0])
+        rule = rule_of(eqn.primitive)
+        rank = ELEMENTWISE if rule is elementwise else PRODUCTS if eqn.primitive.name in PRODUCT else OTHERS
+        if any(f.operands.count(None) < len(values) - 1 for f in joined):
+            self.ties.append(Tie(eqn.primitive, values, joined, rank))
 
-    def constrained(self, sharding, split: Split) -> Split:
-        """The split that a constraint asks for, where it is one for this mesh."""
+    def same(self, *values, behind: int = 0) -> None:
+        """These values are the same, or the first one has ``behind`` more axes in front."""
+        last = values[-1].aval
+        ndim = getattr(last, "ndim", 0)
+        axes = [(k + behind, *[k] * (len(values) - 1)) for k in range(ndim)]
+        factors = [Factor(last.shape[k], own, ()) for k, own in enumerate(axes)]
+        if factors:
+            self.ties.append(Tie(Identity, list(values), factors, SAME))
+
+    def constrain(self, eqn: Eqn) -> None:
+        """What a constraint asks for, where it is one for this mesh."""
+        sharding, ndim = eqn.params["sharding"], eqn.outvars[0].aval.ndim
         spec = getattr(sharding, "spec", None)
-        if spec is None or sharding.mesh.shape_tuple != self.mesh.shape_tuple:
-            return split
-        wanted = [*map(names_of, spec), *[()] * len(split)]
-        free = [e is PartitionSpec.UNCONSTRAINED for e in spec] + [False] * len(split)
-        return tuple(own if f else w for own, w, f in zip(split, wanted, free, strict=False))
+        if spec is not None and sharding.mesh.shape_tuple == self.mesh.shape_tuple:
+            free = [e is PartitionSpec.UNCONSTRAINED for e in spec] + [False] * ndim
+            self.pin(eqn.outvars[0], split_of_spec(spec, ndim), tuple(free[:ndim]))
+        self.same(eqn.invars[0], eqn.outvars[0])
 
-    def scan(self, params, splits: list[Split]) -> list[Split]:
-        """A scan: the axis that is scanned is walked along, and not split; what is carried keeps what all steps say."""
-        fixed, carried = params["num_consts"], params["num_carry"]
-        rows = [s[1:] for s in splits[fixed + carried :]]
-        body = params["jaxpr"].jaxpr
-        carry = splits[fixed : fixed + carried]
-        outs = self.of_program(body, [*splits[:fixed], *carry, *rows])
-        carry = [agreed(a, b) for a, b in zip(carry, outs, strict=False)]
-        outs = self.of_program(body, [*splits[:fixed], *carry, *rows])
-        return [*carry, *[((), *s) for s in outs[carried:]]]
+    def scan(self, eqn: Eqn) -> None:
+        """A scan walks along the first axis of ``xs``, and carries a value through all steps."""
+        body, fixed, carried = eqn.params["jaxpr"].jaxpr, eqn.params["num_consts"], eqn.params["num_carry"]
+        first = fixed + carried
+        self.tie_program(body)
+        for outer, inner in zip(eqn.invars[:fixed], body.invars[:fixed], strict=True):
+            self.same(outer, inner)
+        for k in range(carried):
+            self.same(eqn.invars[fixed + k], body.invars[fixed + k], body.outvars[k], eqn.outvars[k])
+        for rows, row in zip(eqn.invars[first:], body.invars[first:], strict=True):
+            self.same(rows, row, behind=1)
+        for rows, row in zip(eqn.outvars[carried:], body.outvars[carried:], strict=True):
+            self.same(rows, row, behind=1)
 
-    def loop(self, params, splits: list[Split]) -> list[Split]:
-        """A while loop: what is carried keeps what all steps say."""
-        first = params["cond_nconsts"]
-        carry = splits[first + params["body_nconsts"] :]
-        outs = self.of_program(params["body_jaxpr"].jaxpr, splits[first:])
-        return [agreed(a, b) for a, b in zip(carry, outs, strict=True)]
+    def loop(self, eqn: Eqn) -> None:
+        """A while loop: what is carried is the same before, in and after each step."""
+        asks, body = eqn.params["cond_jaxpr"].jaxpr, eqn.params["body_jaxpr"].jaxpr
+        first, second = eqn.params["cond_nconsts"], eqn.params["body_nconsts"]
+        self.tie_program(asks)
+        self.tie_program(body)
+        for outer, inner in zip(eqn.invars, [*asks.invars[:first], *body.invars[:second]], strict=False):
+            self.same(outer, inner)
+        carried = zip(eqn.invars[first + second :], asks.invars[first:], body.invars[second:], strict=True)
+        for values in zip(carried, body.outvars, eqn.outvars, strict=True):
+            self.same(*values[0], *values[1:])
 
-    def branches(self, params, splits: list[Split]) -> list[Split]:
-        """A condition: the results are split as in all of its branches."""
-        outs = [self.of_program(b.jaxpr, splits[1:]) for b in params["branches"]]
-        return [functools.reduce(agreed, ways) for ways in zip(*outs, strict=True)]
+    def branches(self, eqn: Eqn) -> None:
+        """A condition: its operands and results are those of all branches."""
+        for branch in eqn.params["branches"]:
+            self.tie_program(branch.jaxpr)
+            for outer, inner in zip(eqn.invars[1:], branch.jaxpr.invars, strict=True):
+                self.same(outer, inner)
+            for outer, inner in zip(eqn.outvars, branch.jaxpr.outvars, strict=True):
+                self.same(outer, inner)
 
-    def shard_map(self, params, splits: list[Split]) -> list[Split]:
+    def shard_map(self, eqn: Eqn) -> None:
         """What is put together of the parts of devices is split as it says."""
-        outs = params["jaxpr"].out_avals
-        if params["mesh"].shape_tuple != self.mesh.shape_tuple:
-            return [whole(a) for a in outs]
-        specs = zip(params["out_specs"], outs, strict=True)
-        return [tuple([*map(names_of, spec), *[()] * a.ndim][: a.ndim]) for spec, a in specs]
+        if eqn.params["mesh"].shape_tuple == self.mesh.shape_tuple:
+            for v, spec in zip(eqn.outvars, eqn.params["out_specs"], strict=True):
+                self.pin(v, split_of_spec(spec, v.aval.ndim))
 
 
-CONSTRAINTS = ("sharding_constraint", "reshard")
-CALLS = {
+TIES = {
     "scan": ProgramSplits.scan,
     "while": ProgramSplits.loop,
     "cond": ProgramSplits.branches,
     "shard_map": ProgramSplits.shard_map,
 }
-BODIES = ("jaxpr", "call_jaxpr", "fun_jaxpr", "call")
+PRODUCT = ("dot_general", "conv_general_dilated", "ragged_dot_general")
 
 
-def agreed(a: Split, b: Split) -> Split:
-    """A split that goes with both, axis by axis."""
-    return tuple(map(merged, a, b))
+def whole_value(aval) -> Split:
+    """The split of a value that is not split; tokens have no axes."""
+    return whole(aval) if hasattr(aval, "ndim") else ()
+
+
+def split_of_spec(spec, ndim: int) -> Split:
+    """A PartitionSpec as a split; what it leaves open is not split."""
+    names = [() if e is PartitionSpec.UNCONSTRAINED else names_of(e) for e in spec]
+    return tuple([*names, *[()] * ndim][:ndim])
 
 
 def layouts_of_program(closed, layouts: tuple, mesh: Mesh) -> list[NamedSharding]:
@@ -114,9 +229,12 @@ def layouts_of_program(closed, layouts: tuple, mesh: Mesh) -> list[NamedSharding
     key = (layouts_of_program, layouts, mesh)
     found = closed.memo.get(key)
     if found is None:
-        splits = [split_of(x, mesh, v.aval.ndim) for x, v in zip(layouts, closed.jaxpr.invars, strict=True)]
-        results = ProgramSplits(mesh).of_program(closed.jaxpr, splits)
-        found = [layout_of_split(mesh, s).as_typed(v.aval) for s, v in zip(results, closed.jaxpr.outvars, strict=True)]
+        jaxpr = flattened(closed).jaxpr
+        splits = ProgramSplits(mesh)
+        for v, layout in zip(jaxpr.invars, layouts, strict=True):
+            splits.pin(v, split_of(layout, mesh, v.aval.ndim))
+        splits.spread(jaxpr)
+        found = [layout_of_split(mesh, splits.of(v)).as_typed(v.aval) for v in jaxpr.outvars]
         found = closed.memo.setdefault(key, found)
     return found
 
