@@ -311,3 +311,9 @@ def test_pmap_is_a_wrapper_of_its_function():
 def test_pmap_speaks_of_itself(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+@pytest.mark.parametrize("extremum", [lax.pmax, lax.pmin])
+def test_extrema_along_names_have_no_derivative(extremum):
+    with pytest.raises(NotImplementedError, match="all_gather"):
+        over_axis(jax.grad(lambda x: extremum(x, "i")))

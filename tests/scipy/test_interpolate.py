@@ -106,3 +106,9 @@ def test_bad_points():
             ours(points)
     with pytest.raises(ValueError, match="method must be"):
         ours(POINTS, "cubic")
+
+
+def test_integers_take_the_width_of_the_floats_beside_them():
+    grid, values, half = np.arange(4), np.arange(4, dtype=np.float16), np.array([[1.5]], np.float16)
+    assert RegularGridInterpolator((grid,), values)(half).dtype == np.float16
+    assert RegularGridInterpolator((grid.astype(np.float16),), values)(np.array([[1]])).dtype == np.float16

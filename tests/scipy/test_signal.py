@@ -210,3 +210,10 @@ def test_integers_become_floats():
     assert jsp.signal.convolve(jnp.arange(3), jnp.arange(3)).dtype == np.float32
     assert jsp.fft.dct(jnp.arange(3)).dtype == np.float32
     assert jsp.signal.detrend(jnp.arange(3)).dtype == np.float32
+
+
+@pytest.mark.parametrize("f", [jsp.signal.welch, lambda x, **how: jsp.signal.csd(x, x, **how)])
+def test_medians_have_the_width_of_the_signal(f):
+    with jax.enable_x64(True):
+        powers = jax.eval_shape(lambda x: f(x, nperseg=64, average="median")[1], LONG)
+    assert powers.dtype in (np.float32, np.complex64)

@@ -15,10 +15,12 @@ from catena.core.context import Context
 from catena.core.lazy import LazyModule, load
 from catena.core.manual_axes import NOT_MANUAL, ManualAxisType
 from catena.core.shapes import check_axes
-from catena.core.type_sharding import axes_of, axes_text, fitted, said
+from catena.core.type_sharding import axes_of, axes_text, fitted, kinds_text, said
 
 _interned: dict = {}
 layouts: Any = LazyModule("catena.core.named_sharding")  # types stand below meshes, and are there before them
+specs: Any = LazyModule("catena.parallel.specs")
+memory: Any = LazyModule("catena.core.memory")
 
 
 class AbstractValue:
@@ -49,7 +51,7 @@ class AbstractValue:
         """The sum of two values of this type."""
         return x + y
 
-    def str_short(self, short_dtypes: bool = False) -> str:
+    def str_short(self, short_dtypes: bool = False, mesh_axis_types: bool = False) -> str:
         """The type in a few letters."""
         return type(self).__name__
 
@@ -87,6 +89,24 @@ class AbstractValue:
         """What stands for the first axis in ``inc_rank`` and ``dec_rank``."""
         return 0
 
+    def shard(self, mesh, manual_axes, check_vma: bool, spec) -> AbstractValue:
+        """The type of the part that one device has of a value of this type.
+
+        Arguments:
+          mesh, manual_axes, check_vma: as for ``shard_map``, whose axes become Manual.
+          spec: how it is split.
+        """
+        return specs.local_aval(self, spec, specs.region_of(mesh, manual_axes, check_vma, spec))
+
+    def unshard(self, mesh, check_vma: bool, spec) -> AbstractValue:
+        """The type of the value whose parts, one for each device, are of this type."""
+        region = specs.region_of(mesh, specs.spec_names(spec), check_vma, spec)
+        return specs.global_aval(self, spec, region, frozenset())
+
+    def update_manual_axis_type(self, mat: ManualAxisType) -> AbstractValue:
+        """The same type, of values that vary over other Manual axes, where there is such a thing."""
+        return self
+
     def lo_ty(self) -> list[AbstractValue]:
         """The types of what values of this type are made of: themselves."""
         return [self]
@@ -112,6 +132,7 @@ class ShapedArray(AbstractValue):
       weak_type: whether the dtype yields to others.
       sharding: a NamedSharding over an AbstractMesh; what it says of axes that are Explicit belongs to the type.
       manual_axis_type: over which Manual axes of a mesh the value varies (see ``ManualAxisType``).
+      memory_space: the memory that it is in: that of devices.
 
     ``plain`` says that neither of the last two says anything, as of nearly all types.
 
@@ -124,8 +145,12 @@ class ShapedArray(AbstractValue):
         "__weakref__",
     )  # fmt: skip
 
-    def __new__(cls, shape, dtype, weak_type: bool = False, *, sharding=None, manual_axis_type=NOT_MANUAL):
+    def __new__(
+        cls, shape, dtype, weak_type: bool = False, *, sharding=None, manual_axis_type=NOT_MANUAL, memory_space=None
+    ):
         shape = tuple(shape)
+        if memory_space is not None and memory_space is not memory.MemorySpace.Device:
+            raise NotImplementedError(f"types speak of the memory of devices only, so not of {memory_space!r}")
         if sharding is None and manual_axis_type is NOT_MANUAL:
             key = (cls, shape, dtype, bool(weak_type))
             found = _interned.get(key)
@@ -189,6 +214,11 @@ class ShapedArray(AbstractValue):
         return self.manual_axis_type
 
     @property
+    def memory_space(self):
+        """The memory that values of this type are in: that of the device."""
+        return memory.MemorySpace.Device
+
+    @property
     def vma(self) -> frozenset:
         """The names of the Manual axes over which the value varies."""
         return self.manual_axis_type.varying
@@ -237,6 +267,15 @@ class ShapedArray(AbstractValue):
         parts = self.said_sharding.spec.partitions[axis : axis + 1]
         return self.said_sharding.update(spec=type(self.said_sharding.spec)(*parts))
 
+    def nospec(self, mesh, check_vma: bool, all_names):
+        """The spec of results of this type where ``out_specs`` says nothing: what varies does so along one axis."""
+        names = self.vma if check_vma else all_names
+        return layouts.PartitionSpec(tuple(names)) if names else layouts.PartitionSpec()
+
+    def update_manual_axis_type(self, mat: ManualAxisType) -> ShapedArray:
+        """The same type, of values that vary over other Manual axes."""
+        return self.update(manual_axis_type=mat)
+
     def update_weak_type(self, weak_type: bool) -> ShapedArray:
         """The same type, weak or not."""
         return self.update(weak_type=weak_type)
@@ -259,12 +298,13 @@ class ShapedArray(AbstractValue):
 
     at_least_vspace = to_tangent_aval  # the older name, that libraries know
 
-    def str_short(self, short_dtypes: bool = False) -> str:
-        """``float32[2,3]``, or ``f32[2,3]`` with short dtypes."""
+    def str_short(self, short_dtypes: bool = False, mesh_axis_types: bool = False) -> str:
+        """``float32[2,3]``, or ``f32[2,3]`` with short dtypes; and, if asked, the axes of its mesh by their kinds."""
         name = dtypes.short_dtype_name(self.dtype) if short_dtypes else dtypes.dtype_name(self.dtype)
+        mesh = f"({kinds_text(self.sharding.mesh)})" if mesh_axis_types else ""
         if self.plain:
-            return f"{name}[{','.join(map(str, self.shape))}]"
-        return f"{name}[{axes_text(self.shape, self.said_sharding)}]{self.states_text()}"
+            return f"{name}[{','.join(map(str, self.shape))}]{mesh}"
+        return f"{name}[{axes_text(self.shape, self.said_sharding)}]{self.states_text()}{mesh}"
 
     def states_text(self) -> str:
         """``{V:(data,model)}``, ``{U:data}``: the axes of a mesh over which copies differ, or wait to be added."""
@@ -312,7 +352,7 @@ class AbstractToken(AbstractValue):
             "all examples (in_axes and out_axes None), in a loop it is carried along."
         )
 
-    def str_short(self, short_dtypes: bool = False) -> str:
+    def str_short(self, short_dtypes: bool = False, mesh_axis_types: bool = False) -> str:
         """``Tok``, as jaxprs print it."""
         return "Tok"
 
@@ -395,6 +435,39 @@ class AbstractRef(AbstractValue):
         inner = inner if shape is None else inner.update(shape=shape)
         return AbstractRef(inner, memory_space or self.memory_space, kind or self.kind)
 
+    def lower_val(self, ref) -> list:
+        """What a reference is made of: itself."""
+        return [ref]
+
+    def raise_val(self, *vals):
+        """The reference that is made of these: the only one."""
+        (ref,) = vals
+        return ref
+
+    def shard(self, mesh, manual_axes, check_vma: bool, spec) -> AbstractRef:
+        """The type of a reference to the part that one device has."""
+        return self.update(self.inner_aval.shard(mesh, manual_axes, check_vma, spec))
+
+    def unshard(self, mesh, check_vma: bool, spec) -> AbstractRef:
+        """Refused: references do not leave a ``shard_map``."""
+        raise TypeError(f"{self.str_short()} cannot be returned from a shard_map: return what it refers to")
+
+    def update_manual_axis_type(self, mat: ManualAxisType) -> AbstractRef:
+        """The type of a reference to values that vary over other Manual axes."""
+        return self.update(self.inner_aval.update_manual_axis_type(mat))
+
+    @property
+    def sharding(self):
+        """How what it refers to is split."""
+        return self.inner_aval.sharding
+
+    @property
+    def manual_axis_type(self) -> ManualAxisType:
+        """Over which Manual axes of a mesh what it refers to varies."""
+        return self.inner_aval.manual_axis_type
+
+    mat = manual_axis_type
+
     def strip_weak_type(self) -> AbstractRef:
         """The same type, no longer weak."""
         return self.update(self.inner_aval.strip_weak_type())
@@ -403,9 +476,9 @@ class AbstractRef(AbstractValue):
         """The type of the reference that holds the tangent of the value."""
         return self.update(self.inner_aval.to_tangent_aval())
 
-    def str_short(self, short_dtypes: bool = False) -> str:
+    def str_short(self, short_dtypes: bool = False, mesh_axis_types: bool = False) -> str:
         """``Ref{float32[3]}``, or ``Ref{f32[3]}`` with short dtypes."""
-        return f"Ref{{{self.inner_aval.str_short(short_dtypes)}}}"
+        return f"Ref{{{self.inner_aval.str_short(short_dtypes, mesh_axis_types)}}}"
 
     def __repr__(self):
         return self.str_short()

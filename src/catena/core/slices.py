@@ -66,7 +66,7 @@ class Slice:
         return f"Slice(start={self.start}, size={self.size}, stride={self.stride})"
 
 
-def dslice(start, size=None, stride=None) -> Slice:
+def ds(start, size=None, stride=None) -> Slice:
     """A slice of a known size from a place that may be known only when the program runs, for use as an index.
 
     Arguments:
@@ -84,6 +84,3 @@ def dslice(start, size=None, stride=None) -> Slice:
     if size is None:
         start, size = 0, start
     return Slice(start, size, 1 if stride is None else stride)
-
-
-ds = dslice

@@ -14,9 +14,11 @@ import numpy as np
 
 from catena.core import dtypes, errors
 from catena.core.array import Array, as_array
+from catena.core.aval import ShapedArray
 from catena.core.context import context, set_trace
 from catena.core.ref import Cell, Ref
 from catena.core.token import Token
+from catena.core.type_members import give, member_of
 
 
 class Trace:
@@ -93,12 +95,32 @@ class Trace:
         """A call of a function together with its derivative rule: ``functions``, the function first. A transformation
         that asks for no derivative looks at what the function does.
         """
-        own = getattr(self, "process_custom_jvp_call" if len(functions) == 2 else "process_custom_vjp_call", None)
-        if own is None:
+        name = "process_custom_jvp_call" if len(functions) == 2 else "process_custom_vjp_call"
+        if getattr(type(self), name) is getattr(Trace, name):
             return functions[0](*args)
         trees = {} if len(functions) == 2 else {"out_trees": None}
         with set_trace(None):
-            return own(primitive, *map(Wrapped, functions), list(args), symbolic_zeros=False, **trees)
+            return getattr(self, name)(primitive, *map(Wrapped, functions), list(args), symbolic_zeros=False, **trees)
+
+    def process_custom_jvp_call(self, primitive, fun, jvp, tracers, /, *, symbolic_zeros):
+        """A call of a function with a rule for tangents, as ``process_custom`` of this trace has it."""
+        return self._call_custom(primitive, (fun, jvp), tracers, symbolic_zeros)
+
+    def process_custom_vjp_call(self, primitive, fun, fwd, bwd, tracers, /, *, out_trees, symbolic_zeros):
+        """A call of a function with a rule for cotangents, as ``process_custom`` of this trace has it; ``out_trees``
+        is what a trace is told of the trees of results, which the functions know themselves.
+        """
+        return self._call_custom(primitive, (fun, fwd, bwd), tracers, symbolic_zeros)
+
+    def _call_custom(self, primitive, functions, args, symbolic_zeros):
+        params = {"name": getattr(functions[0], "__name__", primitive.name), "symbolic_zeros": symbolic_zeros}
+        with set_trace(in_force(self)):
+            return self.process_custom(primitive, functions, args, params)
+
+    def process_call(self, call_primitive, f, tracers, params, /):
+        """A call of a function by a ``CallPrimitive``: what the function does, under this trace."""
+        with set_trace(in_force(self)):
+            return f.call_wrapped(*tracers)
 
     def __repr__(self):
         return type(self).__name__
@@ -291,7 +313,7 @@ class Tracer:
             return operator.index(value)
         raise errors.TracerIntegerConversionError(self)
 
-    def item(self, *args):
+    def _item(self, *args):
         """The element as a Python scalar; only for values that are known while tracing."""
         value = self.concrete_value()
         if value is not None:
@@ -327,6 +349,14 @@ class Tracer:
 
     def __reduce__(self):
         raise errors.ConcretizationTypeError(self, "A traced value was to be pickled, and it has none yet.")
+
+    def __getattr__(self, name: str):
+        """What the type gives to its values besides (``aval_method``, ``aval_property``)."""
+        if name.startswith("_") or name == "aval":
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+        if name in PLACES:
+            raise AttributeError(f"{name} of {errors.describe_tracer(self)} is not known. {PLACES[name]}", name=name)
+        return member_of(self, name)
 
     def repeats(self, other) -> bool:
         """Whether ``other``, a tracer of the same trace, is known to have the same value."""
@@ -386,6 +416,20 @@ METHODS_OF_DATA = (
 PROPERTIES_OF_DATA = (
     "addressable_shards", "committed", "global_shards", "is_fully_addressable", "is_fully_replicated", "traceback",
 )  # fmt: skip
+PLACES = {
+    "sharding": "jax.typeof(x).sharding is what its type says of it.",
+    "device": "A program runs on the device of its arguments; jax.device_put(x, device) is an array there.",
+}
+for _name in PLACES:
+    setattr(Tracer, _name, property(lambda self, name=_name: Tracer.__getattr__(self, name)))  # type: ignore[misc]
+
+
+def give_member(name: str, member) -> None:
+    """Let types of arrays give a method or property to their values, which tracers ask for."""
+    give(Tracer, ShapedArray, name, member)
+
+
+give_member("item", Tracer._item)
 for _name in METHODS_OF_DATA:
     setattr(Tracer, _name, without_data(_name, "()"))
 for _name in PROPERTIES_OF_DATA:

@@ -75,3 +75,11 @@ def axes_text(shape: tuple, sharding) -> str:
         return ",".join(map(str, shape))
     parts = zip(shape, map(axes_of, sharding.spec.partitions), strict=True)
     return ",".join(f"{n}@{names_text(names)}" if names else str(n) for n, names in parts)
+
+
+def kinds_text(mesh) -> str:
+    """``{Explicit: ('data',), Auto: ('model',)}``: the axes of a mesh by their kinds."""
+    kinds: dict = {}
+    for name, kind in zip(mesh.axis_names, mesh.axis_types, strict=True):
+        kinds[kind.name] = (*kinds.get(kind.name, ()), name)
+    return f"{{{', '.join(f'{kind}: {names!r}' for kind, names in kinds.items())}}}"

@@ -8,7 +8,6 @@ that are evaluated at once; what is traced has arrays, so transformations refuse
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -19,6 +18,8 @@ from catena.core.context import context as _context
 from catena.core.effects import control_flow_allowed_effects as control_flow_allowed_effects
 from catena.core.namespace import shown as _shown
 from catena.core.primitive import Operation as _Operation
+from catena.core.type_members import aval_method as aval_method
+from catena.core.type_members import aval_property as aval_property
 from catena.core.unbuilt import absent as _absent
 from catena.core.zeros import Zero as Zero
 from catena.core.zeros import get_aval as _get_aval
@@ -114,27 +115,6 @@ class MutableHiType(HiType):
     """The type of values with a state, whose own type may change while a program runs (``has_qdd``)."""
 
     has_qdd = True
-
-
-@dataclass(frozen=True)
-class aval_property:  # noqa: N801
-    """A property of values that are known by their type alone: ``fget`` takes the value.
-
-    >>> from catena.experimental import hijax
-    >>> class Pair(hijax.HiType):
-    ...     first = hijax.aval_property(lambda pair: pair.parts[0])
-    >>> isinstance(Pair().first, hijax.aval_property)
-    True
-    """
-
-    fget: Callable
-
-
-@dataclass(frozen=True)
-class aval_method:  # noqa: N801
-    """A method of values that are known by their type alone: ``fun`` takes the value and the arguments."""
-
-    fun: Callable
 
 
 def register_hitype(val_cls: type, typeof_fn: Callable[[Any], AbstractValue]) -> None:

@@ -106,7 +106,7 @@ psum_p = reduction(
 
 def _extremum_jvp(name: str):
     def jvp(primals, tangents, *, axes, axis_index_groups):
-        raise TypeError(
+        raise NotImplementedError(
             f"{name} along a named axis has no derivative; write it with all_gather and a maximum or minimum, which has"
         )
 

@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 
 from catena.core.array import Array, make_array, typed_array
+from catena.core.aval import AbstractRef
 from catena.core.context import context
 from catena.core.device import devices
 from catena.core.ref import Cell, Ref
 from catena.core.sharding import Sharding, SingleDeviceSharding
+from catena.core.type_members import aval_method, aval_property
 from catena.lax.ref_index import Permute, Reshape
 from catena.lax.ref_views import RefIndexer, RefView
 from catena.lax.refs import addupdate, get, memory_of, set, swap  # noqa: A004
@@ -114,6 +116,9 @@ for _class in (Ref, RefView):
         setattr(_class, _name, _method)
     _class.at = property(RefIndexer, doc="Parts as references: ``ref.at[index]``.")  # type: ignore[attr-defined]
     _class.T = property(permuted, doc="The reference with its axes reversed.")  # type: ignore[attr-defined]
+for _name in ("get", "set", "swap", "addupdate", "reshape", "transpose"):
+    setattr(AbstractRef, _name, aval_method(METHODS[_name]))
+AbstractRef.at, AbstractRef.T = aval_property(RefIndexer), aval_property(permuted)  # type: ignore[attr-defined]
 Ref.__repr__ = ref_repr  # type: ignore[method-assign]  # type: ignore[method-assign]
 Ref.unsafe_buffer_pointer = unsafe_buffer_pointer  # type: ignore[attr-defined]
 Ref.sharding = property(sharding)  # type: ignore[attr-defined]

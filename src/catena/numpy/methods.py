@@ -18,7 +18,7 @@ from catena.core.context import context
 from catena.core.device import Device, devices_of
 from catena.core.errors import JaxRuntimeError
 from catena.core.placed import PlacedArray, place
-from catena.core.trace import Tracer
+from catena.core.trace import Tracer, give_member
 from catena.core.traceback import api_boundary, is_boundary, shorten
 from catena.numpy import (
     arithmetic,
@@ -687,12 +687,12 @@ def install():
         setattr(Array, f"__{operator.name}__", operator.on_arrays())
         setattr(Tracer, f"__{operator.name}__", operator.on_tracers())
     Array.__pow__, Array.__matmul__ = _array_pow, _array_matmul
-    for cls in (Array, Tracer):
-        for name, method in (SIGNS | METHODS).items():
-            setattr(cls, name, method if is_boundary(method) else api_boundary(method))
-        for name, (getter, doc) in PROPERTIES.items():
-            setattr(cls, name, property(getter, doc=doc))
-        cls.__hash__ = None  # defining __eq__ does not take it away after the class is made
+    methods = {name: method if is_boundary(method) else api_boundary(method) for name, method in METHODS.items()}
+    properties = {name: property(getter, doc=doc) for name, (getter, doc) in PROPERTIES.items()}
+    for name, member in (SIGNS | methods | properties).items():
+        setattr(Array, name, member)
+        give_member(name, member)
+    Array.__hash__ = Tracer.__hash__ = None  # defining __eq__ does not take it away after the class is made
     for name, method in ARRAY_METHODS.items():
         setattr(Array, name, api_boundary(method))
     for name, (getter, doc) in ARRAY_PROPERTIES.items():

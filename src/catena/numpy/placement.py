@@ -12,6 +12,7 @@ from catena.core.targets import check_layout, target_placement
 from catena.core.trace import Tracer
 from catena.core.zeros import as_typed
 from catena.lax.structure import resharded
+from catena.transform.placement import device_put
 
 
 def placed(x, device=None, sharding=None, like=None):
@@ -46,6 +47,8 @@ def placed(x, device=None, sharding=None, like=None):
 
 def moved(x: Array, target) -> Array:
     """``x`` where the user wants it, or as it is where that is ``None``."""
+    if isinstance(x, Tracer):
+        return device_put(x, target)
     chosen = target_placement(target)
     check_layout(chosen, x.shape)
     return x if chosen is None else place(x, chosen)

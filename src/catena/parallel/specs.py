@@ -115,6 +115,14 @@ def check_is_replicated(spec: PartitionSpec, aval, region: Region, place: Callab
 # ---- types
 
 
+def region_of(mesh, axes, typed: bool, spec: PartitionSpec) -> Region:
+    """What a function would be traced in, some of whose mesh's axes become Manual; ``spec`` names no others there."""
+    region = Region(mesh, tuple(name for name in mesh.axis_names if name in axes), typed)
+    if typed:
+        check_are_specs("spec", spec, region)
+    return region
+
+
 def local_aval(aval, spec: PartitionSpec, region: Region):
     """The type of the part of an array that each device has."""
     shape = tuple(n // region.size(names) for n, names in zip(aval.shape, partition_of(spec, aval.ndim), strict=True))

@@ -16,7 +16,7 @@ from catena.core.namespace import shown as _shown
 from catena.core.trace import find_concrete
 from catena.core.tree import register_pytree_node_class
 from catena.numpy.boundary import as_array_argument
-from catena.numpy.promotion import promote_dtypes_inexact
+from catena.numpy.promotion import promote_dtypes, promote_dtypes_inexact
 from catena.typing import ArrayLike
 
 _METHODS = ("linear", "nearest")
@@ -57,7 +57,7 @@ class RegularGridInterpolator:
     ):
         self.method, self.bounds_error = _checked_method(method), bounds_error
         (self.values,) = promote_dtypes_inexact("RegularGridInterpolator", values)
-        self.grid = tuple(promote_dtypes_inexact("RegularGridInterpolator", p)[0] for p in points)
+        self.grid = tuple(promote_dtypes("RegularGridInterpolator", p)[0] for p in points)
         lengths = tuple(p.shape for p in self.grid)
         if lengths != tuple((n,) for n in self.values.shape[: len(self.grid)]):
             raise ValueError(
@@ -87,7 +87,9 @@ class RegularGridInterpolator:
         outside = reduce(jnp.logical_or, [(x < p[0]) | (x > p[-1]) for x, p in zip(coordinates, self.grid)])
         if self.bounds_error:
             _refuse(outside)
-        cells = [_cell(p, x) for p, x in zip(self.grid, coordinates)]
+        cells = [
+            _cell(*promote_dtypes_inexact("RegularGridInterpolator", *both)) for both in zip(self.grid, coordinates)
+        ]
         result = (self._linear if method == "linear" else self._nearest)(cells)
         if self.bounds_error or self.fill_value is None:
             return result
@@ -108,10 +110,10 @@ class RegularGridInterpolator:
         """The coordinates of points, an array for each axis of the grid."""
         d = len(self.grid)
         if isinstance(xi, tuple):
-            xi = jnp.broadcast_arrays(*promote_dtypes_inexact("RegularGridInterpolator", *xi))
+            xi = jnp.broadcast_arrays(*promote_dtypes("RegularGridInterpolator", *xi))
             xi = jnp.stack(xi, axis=-1)
         else:
-            (xi,) = promote_dtypes_inexact("RegularGridInterpolator", xi)
+            (xi,) = promote_dtypes("RegularGridInterpolator", xi)
             if xi.ndim < 2:
                 xi = xi.reshape(-1, 1) if d == 1 else xi.reshape(1, -1)
         if xi.shape[-1] != d:

@@ -23,11 +23,10 @@ class CallPrimitive(Primitive):
         """Call the function, the first argument, with the others."""
         f, *operands = args
         trace = context.trace
-        own = getattr(trace, "process_call", None)  # a user's trace may have it
-        if own is None:
+        if trace is None:
             return f.call_wrapped(*operands)
         with set_trace(None):
-            return own(self, f, operands, params)
+            return trace.process_call(self, f, operands, params)
 
     def get_bind_params(self, params: dict) -> tuple[list, dict]:
         """The function that an equation calls, and the other parameters."""

@@ -314,7 +314,7 @@ def _averaged(powers, average: str):
     if average == "mean" or n == 1:
         return powers.mean(-2)
     even = 2.0 * np.arange(1, (n - 1) // 2 + 1)
-    bias = 1 + np.sum(1 / (even + 1) - 1 / even)
+    bias = 1 + float(np.sum(1 / (even + 1) - 1 / even))
     if not dtypes.is_complex(powers.dtype):
         return jnp.median(powers, -2) / bias
     return lax.complex(jnp.median(powers.real, -2), jnp.median(powers.imag, -2)) / bias

@@ -1,0 +1,80 @@
+"""Methods and properties that a type gives to values of which only the type is known.
+
+A class of types has them as attributes; tracers look for what they do not have themselves at their type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple, cast
+
+from catena.core.traceback import shorten
+
+
+class aval_property(NamedTuple):  # noqa: N801
+    """A property of values that are known by their type alone: ``fget`` takes the value.
+
+    >>> from catena.experimental import hijax
+    >>> class Pair(hijax.HiType):
+    ...     first = hijax.aval_property(lambda pair: pair.parts[0])
+    >>> isinstance(Pair().first, hijax.aval_property)
+    True
+    """
+
+    fget: Callable
+
+
+class aval_method(NamedTuple):  # noqa: N801
+    """A method of values that are known by their type alone: ``fun`` takes the value and the arguments.
+
+    >>> import catena as jax
+    >>> jax.typeof(jax.numpy.ones(3)).sum.fun(jax.numpy.ones(3))
+    Array(3., dtype=float32)
+    """
+
+    fun: Callable
+
+
+def member_of(value: Any, name: str) -> Any:
+    """What the type of a value gives to it under a name.
+
+    Raises:
+      AttributeError: nothing.
+    """
+    member = getattr(type(value.aval), name, None)
+    if type(member) is aval_method:
+        return partial(member.fun, value)
+    if type(member) is aval_property:
+        return member.fget(value)
+    raise AttributeError(f"{type(value).__name__!r} object has no attribute {name!r}", name=name, obj=value)
+
+
+def give(tracers: type, types: type, name: str, member: Any) -> None:
+    """Let a class of types give a member to its values, and tracers ask for it: a method, or a property. What Python
+    itself calls, a special method, is that of tracers.
+    """
+    if name.startswith("__"):
+        setattr(tracers, name, member)
+    elif isinstance(member, property):
+        setattr(types, name, aval_property(cast(Callable, member.fget)))
+        setattr(tracers, name, property(lambda self: member_of(self, name), doc=member.__doc__))
+    else:
+        setattr(types, name, aval_method(member))
+        setattr(tracers, name, _asked(name, member.__doc__))
+
+
+def _asked(name: str, doc: str | None) -> Callable:
+    def method(self, *args, **kwargs):
+        try:
+            member = getattr(type(self.aval), name, None)
+            if type(member) is not aval_method:
+                return member_of(self, name)(*args, **kwargs)
+            return member.fun(self, *args, **kwargs)
+        except Exception as error:
+            shorten(error)
+            raise
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = doc
+    return method
