@@ -45,6 +45,7 @@ FORBIDDEN = {("lax", "compiler")}
 # (file, module): what one file may load of a folder that its own may not import, and why.
 DOORS = {
     ("core/aval.py", "catena.parallel.rules"): "as below, and the rules of what types with shardings need",
+    ("core/aval.py", "catena.parallel.specs"): "types say of what type their parts on a mesh are",
     ("core/factors.py", "catena.parallel.rules"): "the table of sharding rules is loaded when an array is first split",
     ("lax/native.py", "catena.compiler.native.elementwise"): "the one way from eager evaluation to compiled loops",
     ("lax/special.py", "catena.compiler.vector_math.algorithms"): "NumPy has no such functions, and SciPy's are off",
