@@ -11,6 +11,7 @@ import numpy as np
 import catena as jax
 import catena.numpy as jnp
 from catena import lax
+from catena.core.config import override
 from catena.sharding import AxisType
 from catena.sharding import PartitionSpec as P
 
@@ -318,8 +319,8 @@ def array_of(x, entries, state):
     return jnp.transpose(x, order).reshape(shape)
 
 
-def differences(seed: int, check_vma: bool, *, compiled: bool = False) -> list[str]:
-    """Where values or gradients of a program differ from those of the reference."""
+def differences(seed: int, check_vma: bool, *, compiled: bool = False, executor: str | None = None) -> list[str]:
+    """Where values or gradients of a program, run by an executor, differ from those of the reference."""
     case = program(seed, check_vma)
 
     def loss(fun):
@@ -330,11 +331,13 @@ def differences(seed: int, check_vma: bool, *, compiled: bool = False) -> list[s
         return jax.value_and_grad(total, argnums=(0, 1), has_aux=True)
 
     run = jax.jit if compiled else lambda fun: fun
-    with jax.enable_x64(True):
+    with jax.enable_x64(True), override("jax_executor", executor):
         found = jax.tree.leaves(run(loss(case.sharded))(case.x, case.w))
         expected = jax.tree.leaves(jax.jit(loss(case.whole))(case.x, case.w))
     wrong = []
     for what, a, b in zip(("loss", "value", "gradient by x", "gradient by w"), found, expected, strict=True):
         if a.shape != b.shape or not np.allclose(a, b, rtol=1e-9, atol=1e-9):
-            wrong.append(f"{case.described}: {what}: {np.asarray(a).ravel()[:4]} and {np.asarray(b).ravel()[:4]}")
+            wrong.append(
+                f"{case.described}, {executor}: {what}: {np.asarray(a).ravel()[:4]} and {np.asarray(b).ravel()[:4]}"
+            )
     return wrong

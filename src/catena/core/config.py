@@ -115,6 +115,20 @@ FLAGS = {
             str,
             "Where object code is kept; by default the user's cache folder.",
         ),
+        Flag(
+            "jax_executor",
+            None,
+            (None, "vectorised", "threads", "mpi"),
+            "What runs programs of one device on a mesh: one program for all, a thread for each, a process for each. "
+            "By default, several processes are 'mpi', and one is 'vectorised'.",
+            traced=True,
+        ),
+        Flag(
+            "jax_ordered_sums",
+            False,
+            bool,
+            "Sums over the processes of MPI are folded in order of rank, as threads do it: the same bits everywhere.",
+        ),
         Flag("jax_default_device", None, "device", "Where new arrays are made."),
         Flag("jax_platforms", "cpu", str, "The platforms to use."),
         Flag("jax_platform_name", "", str, "The platform to use; an older name of jax_platforms."),

@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from catena.core.array import Array
+from catena.core.array import Array, typed_array
+from catena.core.aval import ShapedArray
 from catena.core.axes import at_front
 from catena.core.context import context
 from catena.core.dead_code import dead_code_elimination
@@ -28,28 +29,18 @@ from catena.core.zeros import UndefinedPrimal, Zero, get_aval
 from catena.lax.arithmetic import div
 from catena.lax.collectives import psum_p
 from catena.lax.shape import reshape
+from catena.parallel import execution
 from catena.parallel.region import Region, inside
 from catena.parallel.specs import global_aval, spec_names
-from catena.parallel.vectorised import vectorised
+from catena.parallel.vectorised import as_whole, region_of, whole_types
 from catena.transform import interpreted
 from catena.transform.batch import Axis, batch_flat
-from catena.transform.execute import run_jaxpr
+from catena.transform.execute import physical_type, run_jaxpr, typed
 from catena.transform.jit_primitive import jaxpr_axis_names, scatter_cotangents, split_tangents
 from catena.transform.jvp import jvp_jaxpr
 from catena.transform.linearize import partial_eval_jaxpr
 from catena.transform.memo import memoised
 from catena.transform.transpose import transpose_jaxpr
-
-
-def region_of(params: dict) -> Region:
-    """The region of the call with these parameters."""
-    axes = tuple(name for name in params["mesh"].axis_names if name in params["newly_manual_axes"])
-    return Region(params["mesh"], axes, params["check_vma"])
-
-
-def as_whole(params: dict) -> ClosedJaxpr:
-    """The call as a program of whole arrays."""
-    return vectorised(params["jaxpr"], region_of(params), params["in_specs"], params["out_specs"])
 
 
 def chosen(items, flags) -> tuple:
@@ -67,9 +58,31 @@ def _abstract(*avals, **params):
 def _evaluate(*args, **params):
     arrays = [concrete(x, shard_map_p) for x in args]
     mesh = mesh_of_devices(params["mesh"], arrays)
-    outs = run_jaxpr(as_whole(params), [place(x, None) for x in arrays], shard_map_p, (), "shard_map")
+    outs = run([place(x, None) for x in arrays], params)
     layouts = [NamedSharding(mesh, spec) for spec in params["out_specs"]]
     return [place(x, placement_of(own)) if isinstance(x, Array) else x for x, own in zip(outs, layouts, strict=True)]
+
+
+def run(arrays, params: dict) -> list:
+    """Whole results, by the executor in force."""
+    if execution.executor() == execution.VECTORISED:
+        return run_jaxpr(as_whole(params), arrays, shard_map_p, (), "shard_map")
+    in_avals, out_avals = whole_types(params)
+    values = [typed(x, a, shard_map_p)._value for x, a in zip(arrays, in_avals, strict=True)]
+    return [typed_array(x, a) for x, a in zip(execution.run(values, params), out_avals, strict=True)]
+
+
+def _lower(b, *operands, **params):
+    if execution.executor() == execution.VECTORISED:
+        return b.call(as_whole(params), operands)
+    out_types = [ShapedArray(*physical_type(a)) for a in whole_types(params)[1]]
+    return b.host_call(lambda *values: execution.run(values, params), operands, out_types, ordered=True)
+
+
+def _steps(**params):
+    if execution.executor() == execution.VECTORISED:
+        return interpreted.steps(as_whole(params))
+    return lambda *values: execution.run(values, params)
 
 
 def mesh_of_devices(mesh, arrays) -> Mesh:
@@ -337,7 +350,7 @@ shard_map_p: Primitive = Primitive(
     partial_eval=_partial_eval,
     transpose=_transpose,
     batch=_batch,
-    lower=lambda b, *operands, **params: b.call(as_whole(params), operands),
+    lower=_lower,
     prune=_prune,
 )
-interpreted.calls[shard_map_p] = lambda **params: interpreted.steps(as_whole(params))
+interpreted.calls[shard_map_p] = _steps

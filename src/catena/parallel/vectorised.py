@@ -37,6 +37,26 @@ def vectorised(closed: ClosedJaxpr, region: Region, in_specs: tuple, out_specs: 
     return ClosedJaxpr(jaxpr, consts)
 
 
+def region_of(params: dict) -> Region:
+    """The region of the call of ``shard_map`` with these parameters."""
+    axes = tuple(name for name in params["mesh"].axis_names if name in params["newly_manual_axes"])
+    return Region(params["mesh"], axes, params["check_vma"])
+
+
+def as_whole(params: dict) -> ClosedJaxpr:
+    """That call as a program of whole arrays."""
+    return vectorised(params["jaxpr"], region_of(params), params["in_specs"], params["out_specs"])
+
+
+def whole_types(params: dict) -> tuple[list, list]:
+    """The plain types of the arguments and results of that program."""
+    region, jaxpr = region_of(params), params["jaxpr"]
+    pairs = (jaxpr.in_avals, params["in_specs"]), (jaxpr.out_avals, params["out_specs"])
+    return tuple(
+        [whole(untyped(a), spec, region) for a, spec in zip(avals, specs, strict=True)] for avals, specs in pairs
+    )
+
+
 def over_axes(body: ClosedJaxpr, region: Region, k: int, args, in_specs, out_specs) -> list:
     """Run ``body`` over the axes of the mesh from number ``k`` on; rows along an axis stand in front."""
     if k == len(region.axes):

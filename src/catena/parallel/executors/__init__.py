@@ -1,0 +1,1 @@
+"""What runs the programs of the devices of a mesh."""

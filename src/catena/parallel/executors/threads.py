@@ -1,0 +1,200 @@
+"""The devices of a mesh as threads of this process: they meet, and read each other's memory.
+
+Compiled programs run without the interpreter's lock, so that the devices compute side by side. Where devices wait for
+one that will never come, since it has ended or waits elsewhere, that is found at once, and is an error.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from catena.core.context import context
+from catena.core.errors import JaxRuntimeError
+from catena.parallel.communicator import Communicator, Group, fold, speaking
+from catena.parallel.execution import Local
+
+
+class Stopped(Exception):
+    """This device ends because another one has failed."""
+
+
+class Team:
+    """The devices of one run: which of them wait, have ended, or have failed."""
+
+    def __init__(self, sizes: Mapping):
+        self.sizes = sizes
+        self.devices = [
+            ThreadCommunicator(self, dict(zip(sizes, map(int, place), strict=True)))
+            for place in np.ndindex(*sizes.values())
+        ]
+        self.meetings: dict[tuple, Meeting] = {}
+        self.lock = threading.Lock()
+        self.waiting: dict[int, Meeting] = {}
+        self.ended: set[int] = set()
+        self.errors: dict[int, BaseException] = {}
+
+    def meeting(self, members: tuple) -> Meeting:
+        """Where these devices meet."""
+        with self.lock:
+            return self.meetings.setdefault(members, Meeting(members))
+
+    def wait(self, meeting: Meeting, number: int) -> None:
+        """Return when all of a meeting have come.
+
+        Raises:
+          Stopped: a device has failed. JaxRuntimeError: some of them will never come.
+        """
+        device = self.devices[number]
+        with self.lock:
+            if self.errors:
+                raise Stopped
+            self.waiting[number] = meeting
+            if all(self.waiting.get(i) is meeting for i in meeting.members):
+                for i in meeting.members:
+                    del self.waiting[i]
+                    if i != number:
+                        self.devices[i].gate.release()
+                return
+            self.check_progress()
+        device.gate.acquire()
+        if self.errors:
+            raise Stopped
+
+    def check_progress(self) -> None:
+        """Raise where every device waits or has ended."""
+        if self.waiting and len(self.waiting) + len(self.ended) == len(self.devices):
+            lines = [f"  device {d.number} {self.state(d)}" for d in self.devices]
+            raise JaxRuntimeError(
+                "the devices of a mesh do not meet: each collective must be reached by all devices along its axes, in "
+                "the same order\n" + "\n".join(lines)
+            )
+
+    def state(self, device: Communicator) -> str:
+        return "has ended" if device.number in self.ended else f"waits at {device.where}"
+
+    def end(self, number: int, error: BaseException | None) -> None:
+        """Note that a device has ended; if it failed, the others end too."""
+        with self.lock:
+            self.ended.add(number)
+            try:
+                if error is None and not self.errors:
+                    self.check_progress()
+            except JaxRuntimeError as found:
+                error = found
+            if error is not None:
+                self.errors.setdefault(number, error)
+                for i in self.waiting:
+                    self.devices[i].gate.release()
+                self.waiting.clear()
+
+
+class Meeting:
+    """Where devices of a group meet: ``slots`` hold what each has brought, and for which line of the program."""
+
+    def __init__(self, members: tuple):
+        self.members = members
+        self.slots: list = [None] * len(members)
+
+
+class ThreadGroup(Group):
+    """Devices that are threads."""
+
+    def __init__(self, device: ThreadCommunicator, members: tuple, rank: int):
+        self.device, self.size, self.rank = device, len(members), rank
+        self.meeting = device.team.meeting(members)
+
+    def shared(self, x: np.ndarray, read: Callable):
+        """What ``read`` makes of all arrays that the devices have brought, in order."""
+        slots, team, number = self.meeting.slots, self.device.team, self.device.number
+        slots[self.rank] = x, self.device.where
+        team.wait(self.meeting, number)
+        for rank, (theirs, where) in enumerate(slots):
+            if where != self.device.where or theirs.shape != x.shape:
+                raise JaxRuntimeError(
+                    f"the devices of a mesh do different things: device {number} is at {self.device.where} with an "
+                    f"array of shape {x.shape}, device {self.meeting.members[rank]} at {where}, {theirs.shape}"
+                )
+        out = read([theirs for theirs, _ in slots])
+        team.wait(self.meeting, number)  # from here on the others may use their memory again
+        return out
+
+    def gather(self, x):
+        return self.shared(x, np.stack)
+
+    def exchange(self, x):
+        return self.shared(x, lambda all_rows: np.stack([rows[self.rank] for rows in all_rows]))
+
+    def permute(self, x, pairs):
+        sources = [source for source, destination in pairs if destination == self.rank]
+        return self.shared(x, lambda slots: slots[sources[0]].copy() if sources else np.zeros_like(x))
+
+    def broadcast(self, x, source):
+        return self.shared(x, lambda slots: slots[source].copy())
+
+    def scatter_sum(self, x):
+        return self.shared(x, lambda all_rows: fold([rows[self.rank] for rows in all_rows], "sum"))
+
+
+class ThreadCommunicator(Communicator):
+    """The connection of a device that is a thread; its ``gate`` is closed while it waits."""
+
+    def __init__(self, team: Team, coordinates: Mapping):
+        super().__init__(team.sizes, coordinates)
+        self.team = team
+        self.gate = threading.Lock()
+        self.gate.acquire()
+
+    def connect(self, members, rank):
+        return ThreadGroup(self, members, rank)
+
+
+def on_all(sizes: Mapping, work: Callable[[Communicator], None]) -> None:
+    """Call ``work`` for every device of a mesh with these axes, all at once; for the last one in this thread.
+
+    Raises:
+      What it raises on the device that failed first.
+    """
+    team = Team(sizes)
+    state = dict(vars(context))
+
+    def device(number: int) -> None:
+        error = None
+        try:
+            with speaking(team.devices[number]) as communicator:
+                work(communicator)
+        except Stopped:
+            pass
+        except BaseException as raised:  # raised again by the thread that waits for all
+            error = raised
+        team.end(number, error)
+
+    def in_thread(number: int) -> None:
+        vars(context).update(state)
+        device(number)
+
+    threads = [threading.Thread(target=in_thread, args=(i,), daemon=True) for i in range(len(team.devices) - 1)]
+    for thread in threads:
+        thread.start()
+    device(len(threads))
+    for thread in threads:
+        thread.join()
+    for error in team.errors.values():
+        raise error
+
+
+def run(local: Local, values) -> list[np.ndarray]:
+    """The whole results of a program of one device, for whole arguments."""
+    outs = [np.empty(*kind) for kind in local.out_types]
+
+    def device(communicator: Communicator) -> None:
+        parts = local.run(local.parts(values, communicator))
+        places = local.places(communicator)
+        for out, part, where, spec in zip(outs, parts, places, local.out_specs, strict=True):
+            if local.returns(spec, communicator):
+                out[where] = part
+
+    on_all(local.sizes, device)
+    return outs
