@@ -46,6 +46,8 @@ FORBIDDEN = {("lax", "compiler")}
 DOORS = {
     ("core/aval.py", "catena.parallel.rules"): "as below, and the rules of what types with shardings need",
     ("core/aval.py", "catena.parallel.specs"): "types say of what type their parts on a mesh are",
+    ("core/face.py", "catena.tools.faces"): "what notebooks show is drawn where tools are",
+    ("transform/profile.py", "catena.tools.page.document"): "the page of a profile, made when somebody asks for it",
     ("core/factors.py", "catena.parallel.rules"): "the table of sharding rules is loaded when an array is first split",
     ("lax/native.py", "catena.compiler.native.elementwise"): "the one way from eager evaluation to compiled loops",
     ("lax/special.py", "catena.compiler.vector_math.algorithms"): "NumPy has no such functions, and SciPy's are off",

@@ -16,6 +16,7 @@ from catena.core import dtypes
 from catena.core.aval import ShapedArray, abstract_token
 from catena.core.buffers import offer_buffer
 from catena.core.errors import how_to_register
+from catena.core.face import Face
 from catena.core.ref import Cell, Ref, core_of
 from catena.core.token import Token, new_token
 from catena.core.traceback import shorten
@@ -36,7 +37,7 @@ class ArrayType(type):
         return getattr(type(x), "_is_array", False)
 
 
-class Array(ArrayMethods, metaclass=ArrayType):
+class Array(Face, ArrayMethods, metaclass=ArrayType):
     """An immutable array on a device.
 
     Arrays are made by functions of ``catena.numpy``, never by calling this class. They hold a NumPy array

@@ -11,6 +11,7 @@ from catena.core import printer
 from catena.core.context import context, set_trace
 from catena.core.effects import RefEffect
 from catena.core.evaluate import abstract_eval
+from catena.core.face import Face
 from catena.core.source import Source
 
 
@@ -82,7 +83,7 @@ class Eqn(NamedTuple):
 _put = object.__setattr__
 
 
-class Jaxpr:
+class Jaxpr(Face):
     """A function: ``lambda constvars ; invars. let eqns in outvars``."""
 
     __slots__ = ("constvars", "invars", "eqns", "outvars", "effects", "debug_info", "__weakref__")
@@ -153,7 +154,7 @@ class Jaxpr:
         return printer.jaxpr_text(self)
 
 
-class ClosedJaxpr:
+class ClosedJaxpr(Face):
     """A jaxpr together with the values of its constants."""
 
     __slots__ = ("jaxpr", "consts", "memo", "__weakref__")

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from typing import Any
 
+from catena.core.face import Face
 from catena.core.tree_keys import KeyEntry, keystr
 from catena.core.tree_nodes import (
     DICT,
@@ -32,7 +33,7 @@ from catena.core.tree_nodes import (
 from catena.core.tree_proto import Node, decoded, encoded
 
 
-class PyTreeDef:
+class PyTreeDef(Face):
     """The structure of a pytree.
 
     Made by `tree_structure` and `tree_flatten`, never by its constructor. Comparable, hashable and picklable.

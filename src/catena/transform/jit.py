@@ -18,6 +18,7 @@ from catena.core import dtypes, events
 from catena.core.array import Array, as_array, fresh_array, make_array
 from catena.core.aval import AbstractRef
 from catena.core.context import context
+from catena.core.face import Face
 from catena.core.jaxpr import eval_jaxpr
 from catena.core.pickling import global_name
 from catena.core.ref import Cell, core_of
@@ -54,7 +55,7 @@ class TracedCall:
         self.has_references = any(type(a) is AbstractRef for a in closed.in_avals)
 
 
-class JitFunction(Generic[P, R]):
+class JitFunction(Face, Generic[P, R]):
     """A function that is compiled when it is called; made by ``jit``.
 
     Calling it runs the compiled program. ``trace``, ``lower`` and ``eval_shape`` stop at earlier stages,

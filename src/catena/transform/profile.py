@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +13,7 @@ from catena.core.errors import CompileError
 from catena.core.lazy import NO_COMPILER, LazyModule, has_compiler
 
 compiler_profile = LazyModule("catena.compiler.native.profile")
+page = LazyModule("catena.tools.page.document")
 
 
 class Profile:
@@ -19,11 +22,30 @@ class Profile:
     ``rows`` have ``what`` the step is, the user's lines as ``places``, how deep it is in loops and branches
     (``depth``), ``seconds`` of all its ``runs`` together, the ``bytes`` that one run reads and writes at most and its
     ``flops``, ``bytes_per_second`` and ``flops_per_second``. ``seconds`` is what the whole call took, ``ceilings`` what
-    this machine does at most in a second, as measured.
+    this machine does at most in a second, as measured, ``closed`` the jaxpr.
     """
 
-    def __init__(self, name: str, seconds: float, rows: Sequence[Any], ceilings: Any):
+    def __init__(self, name: str, seconds: float, rows: Sequence[Any], ceilings: Any, closed: Any):
         self.name, self.seconds, self.rows, self.ceilings = name, seconds, tuple(rows), ceilings
+        self.closed = closed
+
+    def save(self, path: str | os.PathLike) -> None:
+        """Write a page to look around in: the source beside what became of it, stage by stage, and what each step took.
+
+        Arguments:
+          path: where to; the page is one file, for any browser, and needs no network.
+
+        >>> import os, tempfile
+        >>> import catena as jax
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     jax.jit(jax.numpy.sin).profile(1.0).save(os.path.join(folder, "sin.html"))
+        ...     os.listdir(folder)
+        ['sin.html']
+        """
+        Path(path).write_text(page.of_profiles(self.name, [self]), encoding="utf-8")
+
+    def _repr_html_(self) -> str:
+        return page.framed(page.of_profiles(self.name, [self]))
 
     def __repr__(self) -> str:
         most = self.ceilings
@@ -60,7 +82,7 @@ def profile(name: str, closed, values: Sequence[np.ndarray]) -> Profile:
     if not has_compiler():
         raise CompileError(NO_COMPILER)
     seconds, rows = compiler_profile.profile(closed, values, REPEATS)
-    return Profile(name, seconds, rows, compiler_profile.ceilings())
+    return Profile(name, seconds, rows, compiler_profile.ceilings(), closed)
 
 
 def duration(seconds: float) -> str:

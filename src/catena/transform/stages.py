@@ -9,6 +9,7 @@ from catena.core.array import Array, as_array
 from catena.core.context import context
 from catena.core.device import devices as all_devices
 from catena.core.errors import JaxRuntimeError
+from catena.core.face import Face
 from catena.core.foreign_options import OPTIONS
 from catena.core.lazy import LazyModule
 from catena.core.sharding import Sharding, SingleDeviceSharding, sharding_of
@@ -63,7 +64,7 @@ class MemoryStats(NamedTuple):
         return given + self.output_size_in_bytes + self.temp_size_in_bytes
 
 
-class Stage:
+class Stage(Face):
     """What all stages tell about the function: its types, trees and donated arguments."""
 
     def __init__(self, fun, fun_name, call, in_tree, avals, names, keep_unused: bool = False):

@@ -28,6 +28,7 @@ from catena.compiler.emit import (
 )
 from catena.compiler.emit.clock import Clock
 from catena.compiler.emit.emitter import Emitter
+from catena.compiler.emit.marks import Marks
 from catena.compiler.emit.module import Module, Texts
 from catena.compiler.graph.graph import Value
 from catena.compiler.machine import Machine
@@ -41,12 +42,12 @@ from catena.core.errors import CompileError
 class ProgramWriter:
     """Writes blocks of steps into one function; see the module's head."""
 
-    def __init__(self, machine: Machine, pool=None, clock: Clock | None = None):
+    def __init__(self, machine: Machine, pool=None, clock: Clock | Marks | None = None):
         self.e = Emitter()
         self.texts = Texts()
         self.machine = machine
         self.pool = pool  # the external that runs loops in parallel, if there is one
-        self.clock = clock  # of programs that are profiled
+        self.clock = clock  # of programs that are profiled, or whose text is shown
         self.sites = bounds.Sites() if context.check_bounds else None  # in checked mode, the accesses
         self.values: list[Value] = []  # of the block that is being written
         self.asks: dict[str, str] = {}  # slots by which it asks whether somebody pressed Ctrl-C (see `interrupts`)

@@ -120,7 +120,7 @@ class Region:
         lines = [f"region({', '.join(map(repr, self.inputs))})"]
         for v in self.live():
             if v.form not in ("input", "output"):
-                lines.append(f"  {v!r} = {v.form} {' '.join(f'v{a.number}' for a in v.args)} {_brief(v.params)}")
+                lines.append(f"  {show(v)}")
         return "\n".join(lines + [f"  return {', '.join(map(repr, self.outputs))}"])
 
     def live(self) -> list[Value]:
@@ -140,6 +140,11 @@ class Region:
             for n in {a.number for a in v.args}:
                 users[n].append(v)
         return users
+
+
+def show(v: Value) -> str:
+    """A value and what forms it."""
+    return f"{v!r} = {v.form} {' '.join(f'v{a.number}' for a in v.args)} {_brief(v.params)}"
 
 
 def _brief(params) -> str:

@@ -18,16 +18,18 @@ from catena.compiler.plan.stitch import RowGroup
 
 def describe(fused: Fused) -> list[str]:
     """The steps of a region, after all passes, as lines of text; those of loops and branches are indented."""
-    lines = []
-    for step in fused.steps:
-        if step.kernel is not None:
-            lines += _kernel(fused, step.kernel, step.writes)
-        elif step.group is not None:
-            lines += _rows(fused, step.group)
-        else:
-            lines += _node(fused, step.node, step.bodies)
-            if step.follower is not None:
-                lines += [f"  | on its rows: {line}" for line in _kernel(fused, step.follower.kernel, step.writes)]
+    return [line for step in fused.steps for line in step_lines(fused, step)]
+
+
+def step_lines(fused: Fused, step: Step) -> list[str]:
+    """One step as lines of text."""
+    if step.kernel is not None:
+        return _kernel(fused, step.kernel, step.writes)
+    if step.group is not None:
+        return _rows(fused, step.group)
+    lines = _node(fused, step.node, step.bodies)
+    if step.follower is not None:
+        lines += [f"  | on its rows: {line}" for line in _kernel(fused, step.follower.kernel, step.writes)]
     return lines
 
 
@@ -35,7 +37,7 @@ def describe(fused: Fused) -> list[str]:
 
 
 def _kernel(fused: Fused, kernel: Kernel, writes: list[int]) -> list[str]:
-    made = _made(fused, kernel.roots)
+    made = computed(fused, kernel.roots)
     results = [v for v in kernel.roots if v.number in writes]
     return [_line(f"kernel over {_extents(kernel.space)}", _operations(made), results, made)]
 
@@ -50,7 +52,7 @@ def _rows(fused: Fused, group: RowGroup) -> list[str]:
     return [head, *("  | " + line for line in inner)]
 
 
-def _made(fused: Fused, roots: Iterable[Value]) -> list[Value]:
+def computed(fused: Fused, roots: Iterable[Value]) -> list[Value]:
     """The values that a kernel computes: its roots, and what they read that is not in memory."""
     roots = list(roots)
     found: dict[int, Value] = {}
@@ -109,14 +111,23 @@ def _loop(v: Value, results: list[Value], bodies: list[Fused]) -> list[str]:
     return [_line("loop", count, results, [v]), *("  " + line for line in inner)]
 
 
+def members(step: Step) -> list[Step]:
+    """The steps that run together as this one."""
+    return step.group.members if step.group is not None else [step, *([step.follower] if step.follower else [])]
+
+
+def values(fused: Fused, step: Step) -> list[Value]:
+    """What a step computes, in memory or not."""
+    made = [] if step.node is None else [step.node, *step.node.results]
+    for member in members(step):
+        if member.kernel is not None:
+            made += computed(fused, member.kernel.roots)
+    return made
+
+
 def places(fused: Fused, step: Step) -> str:
     """The user's lines that a step does, by file."""
-    members = step.group.members if step.group is not None else [step, *([step.follower] if step.follower else [])]
-    made = [] if step.node is None else [step.node]
-    for member in members:
-        if member.kernel is not None:
-            made += _made(fused, member.kernel.roots)
-    return _places(made)
+    return _places(values(fused, step))
 
 
 # ---- text --------------------------------------------------------------------------------------------------

@@ -71,7 +71,7 @@ def _numbers(values) -> str:
 class Fused:
     region: Region
     steps: list[Step]
-    stored: set[int]
+    stored: dict[int, str]  # values in memory, and why they are there
     roots: dict[int, int]  # value -> the value whose memory it shares
     nests: Any = None  # a `nests.NestBuilder`, once loop nests are made
 
@@ -112,7 +112,7 @@ class _Fuser:
         self.live = region.live()
         self.users = region.users()
         self.needed = _needed(region, self.live)
-        self.stored: set[int] = set()
+        self.stored: dict[int, str] = {}  # and why
         self.roots: dict[int, int] = {}
         self.depth: dict[int, int] = {}
         self.weight: dict[int, float] = {}
@@ -138,20 +138,21 @@ class _Fuser:
         n = v.number
         if v.form == "constant":
             if v.size != 1 or v.ndim:
-                self.stored.add(n)
+                self.stored[n] = "it is there before the program runs"
             elif n in self.needed:
-                self.stored.add(n)
+                self.stored[n] = self.needed[n]
         elif not FORMS[v.form].inline:
-            self.stored.add(n)
+            self.stored[n] = self.needed.get(n) or "it is made as a whole before it is read"
             if FORMS[v.form].alias:
                 self._share(v)
         elif v.form == "reshape" and n in self.needed:
-            self.stored.add(n)
+            self.stored[n] = self.needed[n]
             self._share(v)
         else:
             self._measure(v)
-            if n in self.needed or self._must_store(v):
-                self.stored.add(n)
+            reason = self.needed.get(n) or self._why_stored(v)
+            if reason is not None:
+                self.stored[n] = reason
                 self.depth[n], self.weight[n] = 0, 0.0
 
     def _share(self, v: Value) -> None:
@@ -173,17 +174,20 @@ class _Fuser:
         if costly:
             self.costly.add(v.number)
 
-    def _must_store(self, v: Value) -> bool:
+    def _why_stored(self, v: Value) -> str | None:
+        """Why a value that could be computed where it is read is stored all the same; None where it is not."""
         n = v.number
         if self.depth[n] >= MAX_DEPTH or self.weight[n] > MAX_OPS:
-            return True
-        users = self.users[n]
-        if v.size == 1 and v.ndim == 0 and self.weight[n] <= CHEAP and n not in self.costly:
-            return False
+            return "the kernel that reads it would become too long"
+        users, costly = self.users[n], n in self.costly
+        if v.size == 1 and v.ndim == 0 and self.weight[n] <= CHEAP and not costly:
+            return None
         for u in users:
-            if self._repeats(u, v) and (n in self.costly or self.weight[n] > CHEAP):
-                return True
-        return len(users) > 1 and (n in self.costly or self.weight[n] > 1)
+            if self._repeats(u, v) and (costly or self.weight[n] > CHEAP):
+                return f"{u.form} v{u.number} would compute each element several times"
+        if len(users) > 1 and (costly or self.weight[n] > 1):
+            return f"{len(users)} readers would compute it again"
+        return None
 
     @staticmethod
     def _repeats(user: Value, v: Value) -> bool:
@@ -311,23 +315,28 @@ class _Fuser:
             step.writes = [n for n in step.writes if n not in step.kernel.dropped]
         for step in self.steps:
             if step.kernel is not None:
-                self.stored -= step.kernel.dropped
+                for n in step.kernel.dropped:
+                    del self.stored[n]
 
 
-def _needed(region: Region, live: list[Value]) -> set[int]:
-    """Values that must be in memory because of who reads them."""
-    needed = {v.number for v in region.outputs}
+def _needed(region: Region, live: list[Value]) -> dict[int, str]:
+    """Values that must be in memory because of who reads them, and who that is."""
+    needed = {v.number: "it is a result" for v in region.outputs}
     for v in reversed(live):
         where = FORMS[v.form].in_memory
         if where == "all":
-            needed.update(a.number for a in v.args)
+            read = v.args
         elif where == "bare":
-            needed.update(_under_transposes(a).number for a in v.args)
+            read = tuple(map(_under_transposes, v.args))
         elif where == "first":
-            needed.add(v.args[0].number)
-            needed.update(a.number for a in v.args[1:] if FORMS[a.form].inline and _reaches(a, v.args[0]))
+            read = (v.args[0], *(a for a in v.args[1:] if FORMS[a.form].inline and _reaches(a, v.args[0])))
         elif v.form == "reshape" and v.number in needed:
-            needed.add(v.args[0].number)
+            read = (v.args[0],)
+        else:
+            continue
+        reason = needed[v.number] if v.form == "reshape" else f"{v.form} v{v.number} reads memory"
+        for a in read:
+            needed.setdefault(a.number, reason)
     return needed
 
 

@@ -639,10 +639,12 @@ class ReadStack(Step):
 def show(program: Program) -> str:
     """The program as text, a line for each step, those of loops and branches indented."""
     counts = f"{len(program.inputs)} arguments, {len(program.outputs)} results"
-    lines = [f"program of {counts}, {program.arena_bytes} bytes of temporaries"]
-    for depth, step in program.steps():
-        memory = f"{', '.join(map(str, step.reads()))} -> {', '.join(map(str, step.writes()))}"
-        detail = step.detail()
-        margin = "  " * (depth + 1)
-        lines += [f"{margin}{step.name} {detail}".rstrip(), f"{margin}    {memory}"]
-    return "\n".join(lines)
+    head = f"program of {counts}, {program.arena_bytes} bytes of temporaries"
+    return "\n".join([head, *(line for depth, step in program.steps() for line in show_step(depth, step))])
+
+
+def show_step(depth: int, step: Step) -> list[str]:
+    """What a step is, and under it the memory that it reads and writes."""
+    memory = f"{', '.join(map(str, step.reads()))} -> {', '.join(map(str, step.writes()))}"
+    margin = "  " * (depth + 1)
+    return [f"{margin}{step.name} {step.detail()}".rstrip(), f"{margin}    {memory}"]
