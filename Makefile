@@ -9,7 +9,7 @@ MYPY_VERSION := 2.4.1
 PYRIGHT_VERSION := 1.1.414
 INSTALL := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-interpreted test-null test-checked test-pythons test-machines test-targets coverage lint mypy types format same-bits calibrate bench clients interchange random-programs random-sharded random-exact random-transformations random-quality differential bench-numpy bench-overhead bench-batches bench-primitives accuracy attack compare-lax compare-libraries bench-random compare-random extents clean
+.PHONY: demo test test-interpreted test-null test-checked test-pythons test-machines test-targets coverage lint mypy types format same-bits calibrate bench clients interchange random-programs random-sharded random-exact random-transformations random-vectors random-quality differential bench-numpy bench-overhead bench-batches bench-primitives accuracy attack compare-lax compare-libraries bench-random compare-random extents clean
 
 demo: $(VENV)/.has-demo    # train a classifier on handwritten digits
 	$(BIN)/python examples/digits.py
@@ -81,6 +81,9 @@ random-exact: $(VENV)/.has-demo    # 1000 random programs of exact operations ov
 
 random-transformations: $(VENV)/.has-demo $(JAX_VENV)/.has-jax    # 5000 random programs through eight modes beside JAX, an hour of two cores the first time; COUNT, SEED and MINUTES make less
 	$(BIN)/python benchmarks/random_transformations.py --jax-python $(JAX_VENV)/bin/python $(if $(COUNT),--count $(COUNT)) $(if $(SEED),--seed $(SEED)) $(if $(MINUTES),--minutes $(MINUTES))
+
+random-vectors: $(VENV)/.has-test    # all 2,241 draws that were recorded from JAX, two minutes; the tests draw a part of them
+	CATENA_EVERY_RECORD=1 $(BIN)/python -m pytest -n 2 -q tests/random/test_vectors.py
 
 random-quality: $(VENV)/.has-test    # statistical tests of every generator; writes docs/random_quality.md
 	$(BIN)/python benchmarks/random_quality.py --write

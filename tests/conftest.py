@@ -13,10 +13,11 @@ from pathlib import Path
 # Before catena is imported: a stray variable in the user's shell must not decide a test.
 # But `CATENA_CHECK_BOUNDS=1` runs the tests in checked mode (`make test-checked`), `CATENA_DIFFERENTIAL=1` makes
 # `numpy/test_differential.py` compile all calls, `CATENA_NUM_THREADS=1` is part of `make test-machines`, `CATENA_TARGET`
-# of `make test-targets`, `CATENA_COMPILER=none` is `make test-interpreted`, `CATENA_TEST_DEVICE=null` `make test-null`.
+# of `make test-targets`, `CATENA_COMPILER=none` is `make test-interpreted`, `CATENA_TEST_DEVICE=null` `make test-null`,
+# `CATENA_EVERY_RECORD=1` `make random-vectors`.
 MEANT = (
-    "CATENA_CHECK_BOUNDS", "CATENA_COMPILER", "CATENA_DIFFERENTIAL", "CATENA_NUM_THREADS", "CATENA_TARGET",
-    "CATENA_TEST_DEVICE",
+    "CATENA_CHECK_BOUNDS", "CATENA_COMPILER", "CATENA_DIFFERENTIAL", "CATENA_EVERY_RECORD", "CATENA_NUM_THREADS",
+    "CATENA_TARGET", "CATENA_TEST_DEVICE",
 )  # fmt: skip
 for name in [n for n in os.environ if n.startswith(("JAX_", "CATENA_")) and n not in MEANT]:
     del os.environ[name]
