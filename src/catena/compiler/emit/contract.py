@@ -5,6 +5,7 @@ Source: Goto and van de Geijn, "Anatomy of High-Performance Matrix Multiplicatio
 
 from __future__ import annotations
 
+import functools
 import math
 
 from catena.compiler.emit import launches, parallel, tiles
@@ -41,9 +42,9 @@ class _Loops:
         self.numbers: list[int] = []  # that tasks read from their table, so that other batch sizes share their text
 
     def write(self, pointers: list[str]) -> None:
-        t, extra = self.tasks, self.after[1] if self.after else []
-        body = self._task(t.units, t.each, t.blocks, t.by_columns)
-        parallel.through_pool(self.w, body, [*pointers, *extra], t.count, self.numbers, self.contraction.products // 8)
+        extra = self.after[1] if self.after else []
+        body, count = self._task(), self.tasks.count
+        parallel.through_pool(self.w, body, [*pointers, *extra], count, self.numbers, self.contraction.products // 8)
 
     def _number(self, value: int) -> str:
         """A number that the task's text does not tell."""
@@ -59,24 +60,39 @@ class _Loops:
 
     # ---- one task ------------------------------------------------------------------------------------------
 
-    def _task(self, units: int, each: int, blocks: int, by_columns: bool) -> str:
-        e = self.e
+    def _task(self) -> str:
+        e, t = self.e, self.tasks
         a, b, rest, c = (e.op(f"load ptr, ptr {e.element('%args', 'ptr', i)}") for i in range(4))
-        member, block, low, high = "%k", "0", "0", self._number(units)
-        if blocks > 1:
-            member, block = _divide(e, "%k", self._number(blocks)) if self.contraction.batch else ("0", "%k")
-            each = self._number(each)
-            low = e.op(f"mul nuw nsw i64 {block}, {each}")
-            high = e.op(f"call i64 @llvm.smin.i64(i64 {e.op(f'add nuw nsw i64 {low}, {each}')}, i64 {high})")
+        member, row_block, column_block = "%k", "0", "0"
+        if t.column_blocks > 1:
+            member, column_block = _divide(e, member, self._number(t.column_blocks))
+        if t.row_blocks > 1:
+            member, row_block = (
+                _divide(e, member, self._number(t.row_blocks)) if self.contraction.batch else ("0", member)
+            )
+        rows = self._block(row_block, self.plan.units, t.rows, t.row_blocks)
+        panels = ("0", str(self.plan.panels))
+        if t.column_blocks > 1:
+            panels = self._block(column_block, self.plan.panels, t.columns, t.column_blocks)
+        last = e.op(f"icmp eq i64 {column_block}, {self._number(t.column_blocks - 1)}") if t.column_blocks > 1 else None
         a, b, rest, c = self._member(member, a, b, rest, c)
         if self.plan.outside is not None:
-            self._parts(a, b, rest, c, low, high, by_columns, block, blocks)
+            self._parts(a, b, rest, c, rows, panels, last)
         else:
             length = self._number(self.plan.inside[-1].extent)
-            self._columns(a, b, rest, c, length, "false", low, high, by_columns, block, blocks)
+            self._columns(a, b, rest, c, length, "false", rows, panels, last)
         if self.after is not None:
-            self._follow(member, low, high)
+            self._follow(member, *rows)
         return "\n".join(["(ptr %args, i64 %k) nounwind {", "entry:", *e.slots, *e.lines, "  ret void", "}"])
+
+    def _block(self, block: str, extent: int, each: int, blocks: int) -> tuple[str, str]:
+        """Where a block of rows or panels begins and ends."""
+        e, high = self.e, self._number(extent)
+        if blocks == 1:
+            return "0", high
+        each = self._number(each)
+        low = e.op(f"mul nuw nsw i64 {block}, {each}")
+        return low, e.op(f"call i64 @llvm.smin.i64(i64 {e.op(f'add nuw nsw i64 {low}, {each}')}, i64 {high})")
 
     def _follow(self, member: str, low: str, high: str) -> None:
         """The call of what comes after, for the rows of this task."""
@@ -101,7 +117,7 @@ class _Loops:
             rest = self._moved(rest, at, x.b * length * p.rest if p.packed else x.b)
         return [a, b, rest, c]
 
-    def _parts(self, a, b, rest, c, low, high, by_columns, block, blocks) -> None:
+    def _parts(self, a, b, rest, c, rows, panels, last) -> None:
         """A part of the terms after the other; all but the first are added to what is there."""
         e, (count, axis, size) = self.e, self.plan.outside
         part, opened = e.begin_loop(0, self._number(count))
@@ -114,19 +130,18 @@ class _Loops:
         adds = e.op(f"icmp ne i64 {part}, 0")
         a, b = self._moved(a, at, axis.a), self._moved(b, at, self._b(axis.b, self.plan.columns))
         rest = self._moved(rest, at, self._b(axis.b, self.plan.rest))
-        self._columns(a, b, rest, c, length, adds, low, high, by_columns, block, blocks)
+        self._columns(a, b, rest, c, length, adds, rows, panels, last)
         e.end_loop(opened)
 
     def _b(self, stride: int, columns: int) -> int:
         """A stride of a term axis in B: in panels, the axes' strides count terms."""
         return stride * columns if self.plan.packed else stride
 
-    def _columns(self, a, b, rest, c, length, adds, low, high, by_columns, block, blocks) -> None:
-        """Panel after panel of columns, then those beyond."""
+    def _columns(self, a, b, rest, c, length, adds, rows, panels, last) -> None:
+        """Panel after panel of columns, then, in the `last` block of them, those beyond."""
         e, p = self.e, self.plan
-        rows = ("0", self._number(self.plan.units)) if by_columns else (low, high)
         if p.panels:
-            j, opened = e.begin_loop(*((low, high) if by_columns else (0, p.panels)))
+            j, opened = e.begin_loop(*panels)
             at = j
             if p.packed:
                 at = e.op(f"mul nuw nsw i64 {j}, {self._number(math.prod(x.extent for x in self.contraction.terms))}")
@@ -135,11 +150,8 @@ class _Loops:
             e.end_loop(opened)
         if p.rest:
             c = e.element(c, self.type.memory, p.panels * p.columns)
-            if by_columns:
-                last = e.op(f"icmp eq i64 {block}, {self._number(blocks - 1)}")
-                self._if(last, lambda: self._rows(a, rest, c, length, adds, p.rest, *rows))
-            else:
-                self._rows(a, rest, c, length, adds, p.rest, *rows)
+            beyond = functools.partial(self._rows, a, rest, c, length, adds, p.rest, *rows)
+            beyond() if last is None else self._if(last, beyond)
 
     def _rows(self, a, b, c, length, adds, columns: int, low, high) -> None:
         """Every row from `low` to `high` (see `_units`) of some columns."""

@@ -83,13 +83,13 @@ class Plan(NamedTuple):
 
 
 class Tasks(NamedTuple):
-    """How a contraction is shared out: `blocks` tasks a batch member, of `each` of its `units` of rows or columns."""
+    """How a contraction is shared out: each batch member is cut into blocks of `rows` units and `columns` panels."""
 
     count: int
-    units: int
-    each: int
-    blocks: int
-    by_columns: bool
+    row_blocks: int
+    rows: int
+    column_blocks: int
+    columns: int
 
 
 def merged(axes) -> tuple[Axis, ...]:
@@ -183,18 +183,24 @@ def _blocked(contraction: Contraction, columns: int, machine: Machine):
 
 
 def tasks(p: Plan, limits: Products, in_loop: bool, by_rows: bool) -> Tasks:
-    """The tasks of a contraction, in a loop or not; `by_rows` where each has to compute whole rows."""
+    """The tasks of a contraction, in a loop or not; `by_rows` where each has to compute whole rows.
+
+    A task reads its rows of A and its columns of B: of all ways to make about as many tasks as are wanted, that one is
+    taken which reads least.
+    """
     members = math.prod(x.extent for x in p.contraction.batch)
     floor = limits.shared_in_loops if in_loop else limits.shared
     total = p.contraction.products
     wanted = min(limits.most_tasks, total // limits.task) if total >= floor else 1
-    by_columns = not by_rows and p.units < min(-(-wanted // members), 4) and p.panels > p.units
-    units = p.panels if by_columns else p.units
-    each = -(-units // max(1, -(-wanted // members)))
-    if not by_columns and not p.strips:
-        each = min(each, max(limits.task_rows // p.rows, 1))
-    blocks = -(-units // each)
-    return Tasks(members * blocks, units, each, blocks, by_columns)
+    wanted = max(1, -(-wanted // members))
+    rows, columns = math.prod(x.extent for x in p.contraction.rows), p.contraction.columns
+    ways = [(min(p.units, -(-wanted // c)), c) for c in range(1, 1 if by_rows else min(p.panels, wanted) + 1)]
+    down, across = min(ways, key=lambda way: way[0] * columns + way[1] * rows, default=(min(p.units, wanted), 1))
+    units, panels = -(-p.units // down), max(1, -(-p.panels // across))
+    if not p.strips:
+        units = min(units, max(limits.task_rows // p.rows, 1))
+    down, across = -(-p.units // units), max(1, -(-p.panels // panels))
+    return Tasks(members * down * across, down, units, across, panels)
 
 
 def has_rows_in_order(p: Plan) -> bool:
