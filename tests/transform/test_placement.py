@@ -388,3 +388,24 @@ def test_the_number_that_xla_was_told(environment, first, number):
         [sys.executable, "-c", program], env=clean | environment, capture_output=True, text=True, check=True
     )
     assert done.stdout.split() == [str(number)]
+
+
+def test_calls_that_were_seen_put_results_where_the_first_did():
+    first, second, third = [jax.device_put(np.arange(8.0, dtype=np.float32), d) for d in jax.devices()[:3]]
+    mesh = jax.make_mesh((8,), ("i",), axis_types=(jax.sharding.AxisType.Auto,))
+    split = jax.device_put(first, jax.sharding.NamedSharding(mesh, jax.P("i")))
+    f = jax.jit(lambda x, y: (x + y, 2 * x.sum()))
+    laid_out = jax.jit(lambda x: x + 1, out_shardings=split.sharding)
+    for _ in range(3):
+        assert [x.devices() for x in f(second, second)] == [second.devices()] * 2
+        assert [x.devices() for x in f(third, np.ones(8, np.float32))] == [third.devices()] * 2
+        assert [x.sharding.spec for x in f(split, split)] == [jax.P("i"), jax.P()]
+        assert laid_out(np.ones(8)).sharding == split.sharding and laid_out(np.ones(8)).committed
+        with jax.default_device(jax.devices()[5]):
+            assert f(np.ones(8), np.ones(8))[1].devices() == {jax.devices()[5]}
+            assert f(second, second)[0].devices() == second.devices()
+        with pytest.raises(ValueError, match="incompatible devices"):
+            f(second, third)
+    second.delete()
+    with pytest.raises(RuntimeError, match="deleted"):
+        f(second, second)

@@ -77,6 +77,7 @@ communicate_p = Primitive(
     transpose=ONCE,
     batch=ONCE,
     lower=_lower,
+    sharding=NoRule("it is part of the program of one device, whose arrays have no parts"),
 )
 
 

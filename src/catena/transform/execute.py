@@ -23,7 +23,7 @@ from catena.core.errors import DeletedArgumentError, JaxRuntimeError
 from catena.core.evaluate import check_may_run, check_results, concrete
 from catena.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var, subjaxprs
 from catena.core.lazy import LazyModule, has_compiler
-from catena.core.placed import layout_of, place, results_placement, retyped
+from catena.core.placed import PlacedArray, layout_of, place, results_placement, retyped
 from catena.core.placement import Placement
 from catena.core.ref import core_of, is_reference
 from catena.core.stack import is_stack
@@ -37,6 +37,7 @@ from catena.transform.interpreted import Interpreted
 from catena.transform.memo import memoised
 
 programs = LazyModule("catena.compiler.native.programs")
+_new = object.__new__
 layouts_of_programs = LazyModule("catena.transform.layouts")
 
 
@@ -457,30 +458,56 @@ def mesh_of(jaxpr: Jaxpr):
 # ---- the hot path of a call ------------------------------------------------------------------------------
 
 
-def how_to_run(program: Program, call, placed: bool) -> tuple:
+def how_to_run(program: Program, call, placed: bool, outs=None) -> tuple:
     """What ``run_fast`` needs: the native entry, how to make the memory of its results, their types and their tree, and
     the program, which owns the entry's code: another thread may have replaced it meanwhile.
     Where there is more to do than to call the entry, a function of the arguments and None stand for the first two.
+
+    Arguments:
+      program, call: what is run.
+      placed: whether somebody said where arguments or results are.
+      outs: the results of a call on arguments of the same types, if these say where results belong.
     """
     one_result = call.out_tree.num_nodes == call.out_tree.num_leaves == 1  # an empty tuple is one node as well
     out_tree = None if one_result else call.out_tree
     out_avals = [v.aval for v in call.closed.jaxpr.outvars]
-    extended = any(a.extended for a in out_avals)
+    direct = (
+        type(program) is Program
+        and program.simple
+        and not program.donated
+        and program.entry is not None
+        and not any(a.extended for a in out_avals)
+    )
+    placed = placed or call.placing is not None or on_mesh(program.closed) is not None
+    if direct and placed and outs is not None and all(type(x._value) is np.ndarray for x in outs):
+        makers = [(PlacedArray if type(x) is PlacedArray else Array, x.aval.weak_type, type_of(x)) for x in outs]
+        run = functools.partial(run_placed, program.entry, program.specs, makers)
+        return run, None, out_avals, out_tree, program
     if call.placing is not None:
         run = functools.partial(run_program, program)
         return functools.partial(call.placing.run, run, call.donated), None, out_avals, out_tree, program
-    if (
-        placed
-        or on_mesh(program.closed)
-        or type(program) is not Program
-        or not program.simple
-        or program.donated
-        or program.entry is None
-        or extended
-        or out_avals != program.computed_avals
-    ):
+    if placed or not direct or out_avals != program.computed_avals:
         return functools.partial(run_program, program), None, out_avals, out_tree, program
     return program.entry, program.specs, out_avals, out_tree, program
+
+
+def type_of(x: Array):
+    """The type of an array; for one that was placed, with its place."""
+    return x.aval if x._aval is None else x._aval
+
+
+def run_placed(entry, specs, makers, args, out_avals) -> list:
+    """Run a native entry on arrays of which some were placed; its results are of known types at known places."""
+    outs = tuple([make(shape, dtype) for make, shape, dtype in specs])
+    values = tuple([x._value for x in args])
+    if entry(values, outs):
+        run_entry(entry, values, outs)
+    arrays = []
+    for value, (kind, weak, known) in zip(outs, makers):  # noqa: B905 (hot)
+        array = _new(kind)
+        array._value, array._weak, array._aval = value, weak, known
+        arrays.append(array)
+    return arrays
 
 
 def run_fast(found, args):

@@ -21,6 +21,7 @@ from catena.core.context import context
 from catena.core.face import Face
 from catena.core.jaxpr import eval_jaxpr
 from catena.core.pickling import global_name
+from catena.core.placed import PlacedArray
 from catena.core.ref import Cell, core_of
 from catena.core.source import function_name, function_place
 from catena.core.staging import DebugInfo, hoist_tracers, trace_to_jaxpr
@@ -80,7 +81,7 @@ class JitFunction(Face, Generic[P, R]):
         try:
             if context.trace is not None:
                 return self._call(args, kwargs)
-            if self._plain and not kwargs and (not args or type(args[0]) is Array):  # hot: Arrays only, seen before
+            if self._plain and not kwargs and (not args or type(args[0]) in WITH_TYPES):  # hot: Arrays, seen before
                 try:
                     found = self._fast.get((context.global_key, context.local_key, *[x._aval for x in args]))  # type: ignore[attr-defined]
                 except AttributeError:  # not an Array
@@ -135,7 +136,7 @@ class JitFunction(Face, Generic[P, R]):
                 self._check_are_values(leaves, args, kwargs)
                 raise
         if context.trace is None:
-            self._remember(args, kwargs, leaves, call)
+            self._remember(args, kwargs, leaves, call, outs)
         return tree_unflatten(call.out_tree, outs)
 
     def _bound(self, call: TracedCall):
@@ -154,8 +155,8 @@ class JitFunction(Face, Generic[P, R]):
             params["keep_unused"] = True
         return params
 
-    def _remember(self, args, kwargs, leaves, call: TracedCall):
-        """Remember how to run a call, for the hot path."""
+    def _remember(self, args, kwargs, leaves, call: TracedCall, outs):
+        """Remember how to run a call that returned ``outs``, for the hot path."""
         if call.outer or not self._splits or context.debug_checks or context.debug_key_reuse is True:
             return
         arrays = [x if isinstance(x, (Array, Cell)) else known_array(x) for x in leaves]
@@ -164,8 +165,10 @@ class JitFunction(Face, Generic[P, R]):
             return
         avals = [x._aval for x in arrays]
         placed = context.default_placement is not None or any(x._placement is not None for x in arrays)
-        self._fast[(*self._hot_key(args, kwargs, []), *avals)] = how = how_to_run(program, call, placed)
-        if self._plain and not kwargs and all(type(x) is Array for x in args):
+        known = all(type(x) in WITH_TYPES and type(x._value) is np.ndarray for x in arrays)
+        how = how_to_run(program, call, placed, outs if known else None)
+        self._fast[(*self._hot_key(args, kwargs, []), *avals)] = how
+        if self._plain and not kwargs and all(type(x) in WITH_TYPES for x in args):
             self._fast[(context.global_key, context.local_key, *avals)] = how
 
     # ---- from arguments to a traced call
@@ -388,6 +391,7 @@ def readable_array(x: np.ndarray) -> Array:
 
 READERS = dict.fromkeys((bool, int, float, complex, np.bool_, np.int32, np.int64, np.float32, np.float64), scalar_array)
 READERS[np.ndarray] = readable_array
+WITH_TYPES = frozenset([Array, PlacedArray])  # whose types say where they are, and so where results belong
 
 
 def traced_once(fun, *args, **kwargs):
