@@ -48,7 +48,7 @@ f = jax.jit(jnp.sin)
 f(1.0)
 text = f.explain(x)
 assert "sin: 1 equation, evaluated one after the other, since there is no compiler here" in text
-assert "different type of x: now float32[4]" in text
+assert "x changed shape and weak type: now float32[4]" in text
 compiled = f.lower(x).compile()
 close(compiled(x), np.sin(x), 1e-6)
 assert "sin" in f.lower(x).as_text()

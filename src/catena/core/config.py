@@ -258,6 +258,11 @@ def _number(values: tuple) -> int:
     return _key_numbers.setdefault(values, next(_numbers))
 
 
+def key_values(number: int) -> tuple:
+    """The values that a number in a cache key stands for; none for the one that stands for no overrides."""
+    return next((values for values, found in list(_key_numbers.items()) if found == number), ())
+
+
 AFTER_UPDATE = {"jax_logging_level": log.set_level, "jax_debug_log_modules": log.set_debug_modules}
 
 

@@ -3,30 +3,31 @@
 from catena.core.lazy import LazyModule, has_compiler
 from catena.core.source import function_place
 from catena.transform import misses
+from catena.transform.arguments import argument_name
 from catena.transform.execute import as_values
 
 compiler = LazyModule("catena.compiler.native.compile")
 
 
-def explanation(compiled, keys: list[tuple], names: list[str]) -> str:
-    """The text of ``f.explain()``.
+def explanation(compiled, fun, calls: dict) -> str:
+    """The text of ``f.explain(...)``.
 
     Arguments:
       compiled: the function, compiled (``stages.Compiled``).
-      keys: the cache keys of the function, oldest first.
-      names: the names of its arguments' leaves.
+      fun: the function.
+      calls: what was traced, by cache key, oldest first.
     """
     equations = counted(len(compiled._call.closed.eqns), "equation")
     if not has_compiler():
         nothing = compiled.runtime_executable() is None
         how = " became 0 steps" if nothing else ", evaluated one after the other, since there is no compiler here"
         head = f"{compiled.fun_name}: {equations}{how}"
-        return "\n".join([head, *(recompilations(keys, names) if len(keys) > 1 else [])])
+        return "\n".join([head, *(recompilations(fun, calls) if len(calls) > 1 else [])])
     lines = compiler.explain(as_values(compiled._call.closed)[0])
     memory = compiled.memory_analysis()
     count = sum(not line.startswith(" ") for line in lines)
     head = f"{compiled.fun_name}: {equations} became {counted(count, 'step')}"
-    history = [*recompilations(keys, names), *linked(compiled.runtime_executable())] if len(keys) > 1 else []
+    history = [*recompilations(fun, calls), *linked(compiled.runtime_executable())] if len(calls) > 1 else []
     return "\n".join([head, *("  " + line for line in lines), sizes(memory), *history])
 
 
@@ -55,14 +56,23 @@ def shown(size: int) -> str:
     return f"{size} bytes"
 
 
-def recompilations(keys: list[tuple], names: list[str]) -> list[str]:
-    """Why the function was traced each time after the first."""
-    return [f"traced {len(keys)} times:", *reasons(keys, [names] * len(keys))]
+def recompilations(fun, calls: dict) -> list[str]:
+    """Why a function was traced each time after the first, and what to do about it."""
+    return [f"traced {len(calls)} times:", *reasons(fun, calls)]
 
 
-def reasons(keys: list[tuple], names: list[list[str]]) -> list[str]:
-    """For each trace but the first, numbered, what was new; ``names``: those of the leaves, for each trace."""
-    return [f"  {i + 1}. {'; '.join(misses.history(keys[i], keys[:i], names[i]))}" for i in range(1, len(keys))]
+def reasons(fun, calls: dict) -> list[str]:
+    """For each trace but the first, numbered, what changed; then a cure for each kind of change."""
+    keys = list(calls)
+    names = [leaf_names(call) for call in calls.values()]
+    found = [misses.changes(fun, keys[i], keys[:i], names[i]) for i in range(1, len(keys))]
+    lines = [f"  {i}. {'; '.join(map(str, changes))}" for i, changes in enumerate(found, 2)]
+    return [*lines, *("  " + cure for cure in misses.cures([change for changes in found for change in changes]))]
+
+
+def leaf_names(call) -> list[str]:
+    """The names of the leaves of the arguments of a traced call."""
+    return call.closed.debug_info.arg_names[-len(call.donated) :] if call.donated else []
 
 
 def all_traces(fun, calls: dict) -> str:
@@ -75,12 +85,15 @@ def all_traces(fun, calls: dict) -> str:
     place = function_place(fun)
     if not calls:
         return f"{place}: not traced yet; call it, or give explain the arguments of a call"
-    keys, names = list(calls), [call.closed.debug_info.arg_names for call in calls.values()]
-    times = "once" if len(keys) == 1 else f"{len(keys)} times"
-    return "\n".join([f"{place}: traced {times}", f"  1. {first_types(keys[0], names[0])}", *reasons(keys, names)])
+    (key, call), *_ = calls.items()
+    times = "once" if len(calls) == 1 else f"{len(calls)} times"
+    return "\n".join(
+        [f"{place}: traced {times}", f"  1. {first_types(fun, key, leaf_names(call))}", *reasons(fun, calls)]
+    )
 
 
-def first_types(key: tuple, names: list[str]) -> str:
+def first_types(fun, key: tuple, names: list[str]) -> str:
     """The types of the arguments of a trace, and its static arguments."""
     types = [f"{name}: {aval}" for name, aval in zip(names, key[1], strict=True)]
-    return ", ".join(types + [f"{name}={static.value!r}" for name, static in key[2]]) or "no arguments"
+    statics = [f"{k if isinstance(k, str) else argument_name(fun, k)}={static.value!r}" for k, static in key[2]]
+    return ", ".join(types + statics) or "no arguments"

@@ -189,10 +189,7 @@ class JitFunction(Face, Generic[P, R]):
         call = self._calls.get(key)
         if call is None:
             arguments.check_may_trace(self._fun)
-            if context.explain_cache_misses:
-                misses.explain(self._fun, key, list(self._calls), self._leaf_names(args, kwargs))
-            if len(self._calls) == misses.MANY:
-                misses.warn_of_many(self._fun, key, list(self._calls), self._leaf_names(args, kwargs))
+            misses.missed(self._fun, key, list(self._calls), lambda: self._leaf_names(args, kwargs))
             call = self._trace(args, kwargs, statics, in_tree, avals)
             if not any(isinstance(x, Tracer) for x in call.outer):
                 self._calls[key] = call
@@ -294,12 +291,13 @@ class JitFunction(Face, Generic[P, R]):
         """What became of the function for these arguments: which operations are one pass over memory, what calls
         of libraries and loops there are, with the lines of its source; and why it was compiled more than once.
 
-        Without the arguments that the function needs: for which types it was traced so far, and why each time.
+        Without the arguments that the function needs: for which types it was traced so far, and why each time: which
+        argument changed, in which respect, and what to do.
         """
         if not args and not kwargs and arguments.needs_arguments(self._fun):
             return explain.all_traces(self._fun, dict(self._calls))
         compiled = self.lower(*args, **kwargs).compile()
-        return explain.explanation(compiled, list(self._calls), self._leaf_names(args, kwargs))
+        return explain.explanation(compiled, self._fun, dict(self._calls))
 
     def profile(self, *args, **kwargs):
         """What each step of the program for these arguments takes, as a table: the program is run some times with a
