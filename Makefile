@@ -9,7 +9,7 @@ MYPY_VERSION := 2.4.1
 PYRIGHT_VERSION := 1.1.414
 INSTALL := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-interpreted test-null test-checked test-pythons test-machines test-targets coverage lint mypy types format same-bits calibrate bench clients interchange random-programs random-sharded random-exact random-transformations random-vectors random-quality differential bench-numpy bench-overhead bench-batches bench-primitives accuracy attack compare-lax compare-libraries bench-random compare-random extents clean
+.PHONY: demo test test-interpreted test-null test-checked test-pythons test-machines test-targets coverage lint mypy types format same-bits calibrate bench clients interchange random-programs random-sharded random-exact random-transformations random-vectors random-quality differential bench-numpy bench-overhead bench-batches bench-primitives accuracy attack compare-lax compare-libraries misuses bench-random compare-random extents clean
 
 demo: $(VENV)/.has-demo    # train a classifier on handwritten digits
 	$(BIN)/python examples/digits.py
@@ -128,6 +128,9 @@ attack: $(VENV)/.has-demo    # a thousand attacks by threads, forks, signals, a 
 
 compare-lax: $(VENV)/.has-demo $(JAX_VENV)/.has-jax    # what 4000 good calls of lax return and 800 bad ones raise, beside JAX; ONLY=text selects
 	$(BIN)/python benchmarks/differential_lax.py --jax-python $(JAX_VENV)/bin/python --only "$(ONLY)"
+
+misuses: $(VENV)/.has-demo    # 307 recorded misuses replayed: types of errors as in JAX, messages that say name, expected, got and line; ONLY=text selects
+	$(BIN)/python benchmarks/misuses.py --only "$(ONLY)"
 
 compare-libraries: $(VENV)/.has-demo $(JAX_VENV)/.has-jax    # calls of scipy, nn, image and other libraries beside JAX, and their gradients; ONLY=pattern, PART=k/n select, X64=1 makes them in double precision
 	$(BIN)/python benchmarks/differential_libraries.py --jax-python $(JAX_VENV)/bin/python --only "$(ONLY)" $(if $(PART),--part $(PART)) $(if $(X64),--x64)

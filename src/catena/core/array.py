@@ -53,7 +53,7 @@ class Array(Face, ArrayMethods, metaclass=ArrayType):
     __hash__ = None  # type: ignore[assignment]
     _is_array = True
 
-    def __init__(self):
+    def __init__(self, *args, **kwargs):
         raise TypeError("Array cannot be instantiated directly; use catena.numpy.array, zeros, asarray ...")
 
     # ---- type
@@ -141,7 +141,8 @@ class Array(Face, ArrayMethods, metaclass=ArrayType):
                 )
             if self._value.size > 1:
                 raise ValueError(
-                    "The truth value of an array with more than one element is ambiguous. Use a.any() or a.all()"
+                    "The truth value of an array with more than one element is ambiguous. Use a.any() or a.all(); its "
+                    f"shape is {self.shape}"
                 )
             return bool(self._value)
         except Exception as error:

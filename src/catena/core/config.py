@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from catena.core import log
 from catena.core.context import Context, context
 from catena.core.foreign_flags import FOREIGN
+from catena.core.lazy import load
 from catena.core.placement import default_placement
 from catena.core.traceback import api_boundary
 
@@ -337,7 +338,9 @@ def find_flag(name: str) -> Flag:
     try:
         return FLAGS[name] if name in FLAGS else FLAGS[f"jax_{name.removeprefix('catena_')}"]
     except KeyError:
-        raise AttributeError(f"Unrecognized config option: {name}") from None
+        close = load("difflib").get_close_matches(name, FLAGS, 1)
+        hint = f". Did you mean: {close[0]}?" if close else ""
+        raise AttributeError(f"Unrecognized config option: {name}{hint}") from None
 
 
 def read(name: str):

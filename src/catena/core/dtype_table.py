@@ -30,7 +30,13 @@ class ByDType(dict):
     """What is known of each dtype; asked about another, such as that of keys, the error that NumPy's users know."""
 
     def __missing__(self, dtype):
-        raise TypeError(f"Cannot interpret '{dtype}' as a data type")
+        message = f"Cannot interpret '{dtype}' as a data type"
+        if str(dtype).startswith("key<"):
+            message += (
+                ": a random key is no number. Draw numbers from it, jax.random.normal(key), or look at its words, "
+            )
+            message += "jax.random.key_data(key)."
+        raise TypeError(message)
 
 
 # One letter for each family, by dtype: 'b', 'i', 'u', 'f' or 'c'. NumPy's own `kind` is 'V' for all those of

@@ -36,7 +36,10 @@ class ShapeDtypeStruct:
     ):
         if dtype is None:
             raise ValueError("ShapeDtypeStruct: dtype must be specified.")
-        self.shape = tuple(shape)
+        try:
+            self.shape = tuple(shape)
+        except TypeError:
+            raise TypeError(f"ShapeDtypeStruct: shape must be a tuple of integers, got {shape!r}") from None
         self.dtype = dtype if dtypes.is_extended(dtype) else np.dtype(dtype)
         self.sharding, self.weak_type = sharding, weak_type
         self.manual_axis_type, self.is_ref = manual_axis_type, is_ref

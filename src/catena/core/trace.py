@@ -281,7 +281,8 @@ class Tracer:
             return bool(value)
         if self.aval.size != 1:
             raise ValueError(
-                "The truth value of an array with more than one element is ambiguous. Use a.any() or a.all()"
+                "The truth value of an array with more than one element is ambiguous. Use a.any() or a.all(); its "
+                f"shape is {self.aval.shape}"
             )
         raise errors.TracerBoolConversionError(self)
 

@@ -288,7 +288,10 @@ def tree_transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, py
     check_treedef("tree_transpose: inner_treedef", inner_treedef)
     # As in JAX it is the number of leaves that must fit: rows may be other containers of the same size.
     if len(leaves) != outer_treedef.num_leaves * inner_treedef.num_leaves:
-        raise TypeError(f"Mismatch\n{treedef}\n != \n{outer_treedef.compose(inner_treedef)}")
+        raise TypeError(
+            f"Mismatch\n{treedef}\n != \n{outer_treedef.compose(inner_treedef)}\nThe first is the structure of "
+            "pytree_to_transpose, the second what outer_treedef and inner_treedef promise."
+        )
     n = inner_treedef.num_leaves
     return inner_treedef.unflatten([outer_treedef.unflatten(leaves[i::n]) for i in range(n)])
 

@@ -497,7 +497,7 @@ def _brief(x: Any) -> str:
 
 def _wrong_leaf_count(treedef: PyTreeDef, leaves: list) -> ValueError:
     if len(leaves) > treedef._num_leaves:
-        return ValueError(f"Too many leaves for PyTreeDef; expected {treedef._num_leaves}.")
+        return ValueError(f"Too many leaves for PyTreeDef; expected {treedef._num_leaves}, got {len(leaves)}.")
     return ValueError(f"Too few leaves for PyTreeDef; expected {treedef._num_leaves}, got {len(leaves)}")
 
 

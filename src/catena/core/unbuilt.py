@@ -102,7 +102,45 @@ def no_such_name(module: str, name: str, asker: FrameType) -> NoReturn:
     known = name in NAMES.get(module, "").split() or name in WITHOUT_MEANING.get(module, ())
     if known or is_missing(f"{module}.{name}"):
         refuse(not_built(f"{module}.{name}"), name, sys.modules[module], asker)
-    raise AttributeError(f"module {module!r} has no attribute {name!r}", name=name, obj=sys.modules[module])
+    now = OLDER.get(module, {}).get(name)
+    hint = f": it has gone from JAX, and {now} does the same" if now else ""
+    raise AttributeError(f"module {module!r} has no attribute {name!r}{hint}", name=name, obj=sys.modules[module])
+
+
+# Names that JAX had once, which programs and forum threads still use, and what does the same.
+OLDER = {
+    "catena": {
+        "tree_map": "jax.tree.map",
+        "tree_multimap": "jax.tree.map",
+        "tree_leaves": "jax.tree.leaves",
+        "tree_flatten": "jax.tree.flatten",
+        "tree_unflatten": "jax.tree.unflatten",
+        "tree_structure": "jax.tree.structure",
+        "tree_reduce": "jax.tree.reduce",
+        "tree_transpose": "jax.tree.transpose",
+        "xmap": "jax.shard_map",
+        "partial": "functools.partial",
+        "mask": "jnp.where",
+    },
+    "catena.numpy": {
+        "DeviceArray": "jax.Array",
+        "alltrue": "jnp.all",
+        "sometrue": "jnp.any",
+        "product": "jnp.prod",
+        "cumproduct": "jnp.cumprod",
+        "in1d": "jnp.isin",
+        "msort": "jnp.sort(x, axis=0)",
+        "round_": "jnp.round",
+        "row_stack": "jnp.vstack",
+        "trapz": "jnp.trapezoid",
+    },
+    "catena.ops": {
+        "index_update": "x.at[index].set(y)",
+        "index_add": "x.at[index].add(y)",
+        "index": "x.at[index]",
+    },
+    "catena.random": {"shuffle": "jax.random.permutation"},
+}
 
 
 def refuse(message: str, name: str, module: ModuleType, asker: FrameType) -> NoReturn:

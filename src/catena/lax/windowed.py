@@ -43,7 +43,8 @@ class GatherScatterMode(enum.Enum):
             return s
         if s in _MODES:
             return _MODES[s]
-        raise ValueError(f'Unknown gather mode "{s}"')
+        names = ", ".join(repr(mode) for mode in _MODES if mode is not None)
+        raise ValueError(f'Unknown gather mode "{s}"; the modes are {names}')
 
 
 _MODES = {

@@ -138,7 +138,9 @@ def not_numeric(x, dtype) -> TypeError:
 def refuse_out(name: str, out):
     """Arrays are immutable, so results are never written into an argument."""
     if out is not None:
-        raise NotImplementedError(f"The 'out' argument to jnp.{name} is not supported.")
+        raise NotImplementedError(
+            f"The 'out' argument to jnp.{name} is not supported. Arrays do not change: assign what it returns."
+        )
 
 
 def concrete_or_error(kind, x, what: str):

@@ -134,7 +134,7 @@ def _from_numpy(x, dtype):
 def _from_other(x, dtype):
     """An object that is none of the known kinds but can be converted."""
     if x is None:
-        raise ValueError("None is not a valid value for jnp.array")
+        raise ValueError("None is not a valid value for jnp.array: it takes numbers, arrays and sequences of them")
     if hasattr(x, "__jax_array__") and not isinstance(x, type):
         return from_object(x.__jax_array__(), dtype)
     if isinstance(x, _PYTHON_NUMBERS):
@@ -281,7 +281,8 @@ def astype(x: ArrayLike, dtype: DTypeLike | None, /, *, copy: bool = False, devi
     x = as_array_argument("astype", x)
     dtype = dtypes.canonical(np.dtype("float64")) if dtype is None else user_dtype(dtype, "astype")
     if dtypes.is_extended(dtype) != dtypes.is_extended(x.dtype):
-        raise ValueError(f"Cannot convert_element_type from {dtypes.dtype_name(x.dtype)} to {dtypes.dtype_name(dtype)}")
+        error = NotImplementedError if dtypes.is_extended(x.dtype) else ValueError
+        raise error(f"Cannot convert_element_type from {dtypes.dtype_name(x.dtype)} to {dtypes.dtype_name(dtype)}")
     result = _cast(x, dtype)
     return placed(_copied(result) if copy and result is source else result, device)
 

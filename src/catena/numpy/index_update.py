@@ -60,7 +60,9 @@ class IndexUpdateHelper:
         return f"_IndexUpdateHelper({self.array!r})"
 
     def __getattr__(self, name):
-        raise AttributeError(f"'_IndexUpdateHelper' object has no attribute '{name}'")
+        raise AttributeError(
+            f"'_IndexUpdateHelper' object has no attribute '{name}': index it first, x.at[index].{name}"
+        )
 
 
 class _Operation:
@@ -129,7 +131,10 @@ class IndexUpdateRef:
         return f"_IndexUpdateRef({self.array!r}, {self.index!r})"
 
     def __getattr__(self, name):
-        raise AttributeError(f"'_IndexUpdateRef' object has no attribute '{name}'")
+        raise AttributeError(
+            f"'_IndexUpdateRef' object has no attribute '{name}'; x.at[index] has get, set, apply, "
+            f"{', '.join(self.__class__.__annotations__)}"
+        )
 
     def get(
         self,

@@ -196,7 +196,8 @@ def _array_item(item):
         return Mask(value) if value.ndim else Extent(int(value))
     if not dtypes.is_integer(item.dtype):
         raise TypeError(
-            f"Indexer must have integer or boolean type, got indexer with type {dtypes.dtype_name(item.dtype)}"
+            f"Indexer must have integer or boolean type, got indexer with type {dtypes.dtype_name(item.dtype)}; "
+            "convert it, x[i.astype(int)]"
         )
     if known is None:
         return item
@@ -217,7 +218,7 @@ def _span(item: slice, n: int, position: int) -> Span:
                 "part of a shape. Where only its start varies, take a slice of fixed length: jax.lax.dynamic_slice(x, "
                 "(i,), (3,)) is x[i:i+3], jax.lax.dynamic_update_slice writes one; where its length varies, keep the "
                 "shape and leave elements out: jnp.where(jnp.arange(len(x)) < n, x, 0); or make what decides a static "
-                "argument of jit (static_argnames)."
+                "argument of jit (static_argnames).\n" + entry.describe_origin()
             )
         if entry is not None and not hasattr(entry, "__index__"):
             raise TypeError(

@@ -192,7 +192,7 @@ def _stacked(name: str, xs: list, axis: int, dtype):
         listed = ", ".join(str(x.shape) for x in xs)
         raise ValueError(f"Cannot stack arrays with different numbers of dimensions: got {listed}.")
     if len(shapes) > 1:
-        raise ValueError("All input arrays must have the same shape.")
+        raise ValueError(f"All input arrays must have the same shape. Got {', '.join(str(x.shape) for x in xs)}.")
     dtype, weak = _joined_dtype(name, xs, dtype)
     axis = canonical_axis(axis, xs[0].ndim + 1)
     check_axes((len(xs), *xs[0].shape))
@@ -397,7 +397,10 @@ def _section_sizes(name: str, indices_or_sections, n: int, uneven: bool) -> list
         raise ValueError(f"{name}: number of sections must be positive, got {count}")
     each, rest = divmod(n, count)
     if rest and not uneven:
-        raise ValueError(f"array split does not result in an equal division: rest is {rest}")
+        raise ValueError(
+            f"array split does not result in an equal division: rest is {rest} of {n} in {count} parts; "
+            "jnp.array_split makes parts of different lengths"
+        )
     return [each + 1] * rest + [each] * (count - rest)
 
 

@@ -150,6 +150,11 @@ def __reversed__(self):  # noqa: N807
     return (self[i] for i in reversed(range(self.shape[0])))
 
 
+def __delitem__(self, i):  # noqa: N807
+    """Refused: arrays are immutable."""
+    raise AttributeError("__delitem__: arrays are immutable. Instead of del x[i], use x = jnp.delete(x, i).")
+
+
 def __setitem__(self, i, x):  # noqa: N807
     """Refused: arrays are immutable."""
     raise TypeError(
@@ -633,6 +638,7 @@ METHODS = {
     "__round__": __round__,
     "__contains__": __contains__,
     "__reversed__": __reversed__,
+    "__delitem__": __delitem__,
     "__setitem__": __setitem__,
     "__getitem__": indexing.getitem,
     "__array_namespace__": __array_namespace__,

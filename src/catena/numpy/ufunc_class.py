@@ -113,7 +113,7 @@ class ufunc:  # noqa: N801  (its name in NumPy)
         """The function of the elements of ``args``; ``out`` and ``where`` are not supported."""
         try:
             if out is not None:
-                raise NotImplementedError(f"out argument of {self}")
+                raise NotImplementedError(f"out argument of {self}: arrays do not change, assign what it returns")
             if where is not None:
                 raise NotImplementedError(f"where argument of {self}")
             return self._of_elements(*args)

@@ -316,7 +316,9 @@ def fold_in(key, data) -> Array:
         )
     if type(data) is int:
         if not 0 <= data < 1 << 32:
-            raise OverflowError(f"Python integer {data} out of bounds for uint32")
+            raise OverflowError(
+                f"Python integer {data} out of bounds for uint32: data of fold_in must be in 0 ... 2**32 - 1"
+            )
         data = np.uint32(data)
     if not isinstance(data, np.uint32):
         data = convert_element_type(data, np.uint32)

@@ -9,7 +9,7 @@ from typing import Generic, ParamSpec, TypeVar
 from catena.core import dtypes
 from catena.core.context import context
 from catena.core.ref import for_users
-from catena.core.source import function_name
+from catena.core.source import function_name, function_place
 from catena.core.staging import JaxprTracer
 from catena.core.structural import stop_gradient_p
 from catena.core.trace import Tracer, leaf_value
@@ -123,7 +123,10 @@ class custom_jvp(CustomFunction, Generic[P, R]):  # noqa: N801
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         if self.jvp is None:
-            raise AttributeError(f"No JVP defined for custom_jvp function {function_name(self.fun)} using defjvp.")
+            raise AttributeError(
+                f"No JVP defined for custom_jvp function {function_name(self.fun)} using defjvp. "
+                f"Give it one: {function_name(self.fun)}.defjvp(rule), of {function_place(self.fun)}."
+            )
         given = positional(self, args, kwargs)
         nums = {i % len(given) for i in self.nondiff_argnums}
         given = tuple([tree_map(constant, x) if i in nums else x for i, x in enumerate(given)])

@@ -20,7 +20,7 @@ from catena.core.evaluate import concrete, varying_axes
 from catena.core.jaxpr import ClosedJaxpr
 from catena.core.primitive import Primitive
 from catena.core.ref import for_users
-from catena.core.source import function_name
+from catena.core.source import function_name, function_place
 from catena.core.staging import DebugInfo, trace_to_jaxpr
 from catena.core.trace import Tracer, leaf_value
 from catena.core.tree import (
@@ -375,7 +375,10 @@ class custom_vjp(CustomFunction, Generic[P, R]):  # noqa: N801
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         if self.fwd is None or self.bwd is None:
-            raise AttributeError(f"No VJP defined for custom_vjp function {function_name(self.fun)} using defvjp.")
+            raise AttributeError(
+                f"No VJP defined for custom_vjp function {function_name(self.fun)} using defvjp. "
+                f"Give it one: {function_name(self.fun)}.defvjp(fwd, bwd), of {function_place(self.fun)}."
+            )
         given = positional(self, args, kwargs)
         nondiff, diff, call = without_nondiff(self.fun, self.nondiff_argnums, given)
         if any(isinstance(x, Tracer) for x in tree_leaves(nondiff)):

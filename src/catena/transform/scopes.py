@@ -23,7 +23,7 @@ class named_scope:  # noqa: N801
 
     def __init__(self, name: str):
         if not isinstance(name, str):
-            raise TypeError("named_scope name argument must be a string.")
+            raise TypeError(f"named_scope name argument must be a string. Got {name!r}.")
         self.name = name
 
     def __call__(self, fun: Callable) -> Callable:

@@ -86,7 +86,7 @@ def vmap(
         whole = {i: dims[i] for i, x in enumerate(leaves) if is_vmappable(x)} if classes else {}
         dims = [None if i in whole else d for i, d in enumerate(dims)]
         leaves = [x if d is None else mapped_leaf(x) for x, d in zip(leaves, dims, strict=True)]
-        dims = [canonical_dim(x, d) for x, d in zip(leaves, dims, strict=True)]
+        dims = canonical_dims(fun, args, kwargs, leaves, dims)
         size = mapped_size(fun, args, kwargs, leaves, dims, axis_size)
         spread = () if spmd_axis_name is None else names
         axis = Axis(axis_name, size, spread=spread, split=split_of(leaves, dims))
@@ -145,6 +145,19 @@ def result_leaf(x):
         f"Output from batched function {x!r} with type {type(x)} is not a valid JAX type; vmap returns trees of "
         f"arrays.{how_to_register(x)}"
     )
+
+
+def canonical_dims(fun, args, kwargs, leaves: list, dims: list) -> list:
+    """``canonical_dim`` of the leaves of the arguments of ``fun``."""
+    found: list = []
+    try:
+        for x, d in zip(leaves, dims, strict=True):
+            found.append(canonical_dim(x, d))
+    except (TypeError, ValueError) as error:
+        names = argument_names(fun, args, kwargs)
+        where = f" (It is {names[len(found)]} of {function_place(fun)}.)" if len(names) == len(leaves) else ""
+        raise type(error)(f"{error}{where}") from None
+    return found
 
 
 def canonical_dim(x, dim, transformation: str = "vmap"):

@@ -493,7 +493,7 @@ def switch(index, branches: Sequence[Callable], *operands, operand: Any = _MISSI
         raise TypeError("lax.switch: branches argument should be a sequence of callables.")
     index = as_index(index)
     if not branches:
-        raise ValueError("Empty branch sequence")
+        raise ValueError("Empty branch sequence: lax.switch needs at least one function in branches, got none")
     if len(branches) == 1:
         return branches[0](*operands)
     if common.jit_is_disabled() and common.is_concrete(index):

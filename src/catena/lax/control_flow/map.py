@@ -30,12 +30,12 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> A
     >>> lax.map(lambda x: x * x, np.arange(4)).tolist()
     [0, 1, 4, 9]
     """
+    leaves, tree = common.flatten_values(xs)
+    length = scan_length(leaves, None, "map") if leaves else 0
     if not batch_size:
         return scan(lambda _, x: (None, f(x)), None, xs)[1]
     if batch_size < 0:
         raise ValueError(f"lax.map: batch_size must be positive, got {batch_size}")
-    leaves, tree = common.flatten_values(xs)
-    length = scan_length(leaves, None)
     whole = length // batch_size
     at_once = vmap(f)
     if whole == 0 or whole == 1 and length == batch_size:

@@ -355,11 +355,14 @@ def is_pair(treedef) -> bool:
     )
 
 
-def scan_length(xs_leaves: list, length) -> int:
-    """The number of iterations."""
+def scan_length(xs_leaves: list, length, name: str = "scan") -> int:
+    """The number of iterations; ``name`` is the function's that is called so."""
     for x in xs_leaves:
         if not get_aval(x).shape:
-            raise ValueError(f"scan got value with no leading axis to scan over: {x}.")
+            raise ValueError(
+                f"{name} got value with no leading axis to scan over: {x}. All of xs need one, of one length; what is "
+                "the same in every step stands in the carry, or is closed over."
+            )
     sizes = list(dict.fromkeys(get_aval(x).shape[0] for x in xs_leaves))
     if length is not None:
         length = concrete_length(length)
