@@ -28,6 +28,7 @@ from catena import scipy as scipy
 from catena import sharding as sharding
 from catena import stages as stages
 from catena import test_util as test_util
+from catena import tools as tools
 from catena import tree as tree
 from catena import tree_util as tree_util
 from catena import typing as typing

@@ -1045,7 +1045,7 @@ def test_completion_shows_no_private_modules(name):
     public = {"ad", "ad_checkpoint", "distributed", "example_libraries", "memory", "api_util", "checkpoint_policies", "core", "custom_batching", "dlpack", "export", "ffi", "image", "monitoring", "ops",
               "profiler", "scipy", "test_util", "version", "custom_derivatives", "debug", "dtypes", "errors", "experimental",
               "fft", "flatten_util", "initializers", "interpreters", "lax", "linalg", "nn", "numpy", "random", "ref", "sharding", "stages", "tree",
-              "tree_util", "typing"}  # fmt: skip
+              "tools", "tree_util", "typing"}  # fmt: skip
     assert inner <= public
     assert "__doc__" in shown or "__all__" in vars(module)
     assert not {"np", "Any", "Callable", "jnp"} & set(shown)

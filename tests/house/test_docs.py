@@ -67,6 +67,13 @@ def test_the_page_of_configuration_is_current():
     assert text == script("configuration.py").updated(text), "run `python docs/configuration.py`"
 
 
+def test_the_gallery_of_errors_is_current():
+    errors = script("errors.py")
+    text = (ROOT / "docs" / "errors.md").read_text()
+    assert sum(map(len, errors.read_mistakes().values())) >= 60
+    assert text == errors.updated(text), "run `python docs/errors.py`"
+
+
 def test_lists_of_files_are_current(tmp_path, monkeypatch, capsys):
     files = script("files.py")
     monkeypatch.setattr("sys.argv", ["files.py", "--check"])

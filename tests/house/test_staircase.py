@@ -35,6 +35,7 @@ ALLOWED = {
     ("parallel", "random"): "keys are sent by their words, and numbers drawn in parts, each from its own position on",
     ("nn", "random"): "the initial values of parameters are drawn",
     ("scipy", "random"): "rotations are drawn, and samples of estimated densities",
+    ("tools", "random"): "the names of samplers, and which keys they use up",
     ("tree", "tree_util"): "the same functions under shorter names",
 }
 

@@ -1,0 +1,3 @@
+from catena.tools.impurities import purity as purity
+from catena.tools.linting import check_keys as check_keys
+from catena.tools.linting import lint as lint
