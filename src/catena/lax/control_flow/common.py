@@ -37,8 +37,8 @@ def flatten_values(tree) -> tuple[list, PyTreeDef]:
 
 
 def is_concrete(x) -> bool:
-    """Whether the value of ``x`` is known in Python: not traced."""
-    return not isinstance(x, Tracer)
+    """Whether the value of ``x`` is known in Python: not traced, or only differentiated."""
+    return not isinstance(x, Tracer) or x.concrete_value() is not None
 
 
 def jit_is_disabled() -> bool:

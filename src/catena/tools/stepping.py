@@ -1,0 +1,204 @@
+"""``replay``: run a function eagerly up to a line of its source, and look at every variable there by its name.
+
+Jitted functions and loops and branches of ``lax`` run in Python, operation by operation, so that the values at the line
+are known: in a function called by a function, in a turn of a loop, under ``vmap`` for all examples, under ``grad`` the
+values and not the derivatives.
+"""
+
+from __future__ import annotations
+
+import functools
+import linecache
+import sys
+from collections.abc import Callable
+from types import CodeType, FrameType
+from typing import Any
+
+import numpy as np
+
+from catena.core import dtypes
+from catena.core.array import Array
+from catena.core.config import disable_jit
+from catena.core.source import function_place
+from catena.core.trace import Tracer
+from catena.core.traceback import is_internal, is_library, shorten
+from catena.tools.breakpoint import map_leaves
+from catena.tools.debugger import Debugger
+from catena.tools.frames import Frame
+from catena.transform.batch import BatchTracer
+from catena.transform.jvp import JVPTracer
+
+
+class Reached(BaseException):
+    """Ends the run when the line is reached; no handler of the user's catches it."""
+
+
+class Stop:
+    """Where ``replay`` stopped: ``frames``, innermost first, and the ``variables`` of the innermost one by their names;
+    ``stop["x"]`` is one of them.
+    """
+
+    def __init__(self, frames: list[Frame]):
+        self.frames = frames
+        self.variables = frames[0].variables
+
+    def __getitem__(self, name: str):
+        for frame in self.frames:
+            if name in frame.variables:
+                return frame.variables[name]
+        raise KeyError(f"there is no variable {name!r}; there are {', '.join(self.variables)}")
+
+    def __repr__(self) -> str:
+        frame = self.frames[0]
+        text = linecache.getline(frame.file_name, frame.line).strip()
+        head = f"{frame.file_name}:{frame.line} ({frame.function}), before: {text}"
+        return "\n".join([head, *(f"  {name} = {shown(x)}" for name, x in frame.variables.items())])
+
+    def debug(self, **streams) -> None:
+        """Open the debugger of ``debug.breakpoint`` on the frames.
+
+        Arguments:
+          streams: ``stdin`` and ``stdout``, text files in place of the process's.
+        """
+        Debugger(self.frames, **streams).cmdloop()
+
+
+def shown(value, most: int = 90) -> str:
+    """A value in a line: arrays by their types and a few of their numbers."""
+    if isinstance(value, Array) and not dtypes.is_extended(value.dtype):
+        numbers = np.array2string(np.asarray(value), threshold=8, edgeitems=2, separator=", ")
+        text = f"{value.aval.str_short()} {' '.join(numbers.split())}"
+    else:
+        text = " ".join(repr(value).split())
+    return text if len(text) <= most else f"{text[: most - 4]} ..."
+
+
+def replay(fun: Callable) -> Callable:
+    """``fun`` as a function that runs eagerly up to a line, and returns the variables there.
+
+    Arguments:
+      fun: a function, jitted or not, of arrays and whatever it takes.
+    Returns:
+      A function of the same arguments and ``until``: a line of the user's as ``"file.py:12"``, or its number where it
+      is in the file of ``fun``. It stops when the line is about to run; with ``hit=n`` the n-th time, such as in turn n
+      of a loop; with ``when=condition`` where the condition of the variables, a dict, holds first. It returns a
+      ``Stop``: ``variables`` by name, ``frames`` of the callers, ``stop["x"]``, ``stop.debug()``.
+    Raises:
+      ValueError: the line is not reached.
+
+    >>> import catena as jax
+    >>> from catena import tools
+    >>> @jax.jit
+    ... def f(x):
+    ...     y = x + 1
+    ...     z = y * 2
+    ...     return z
+    >>> tools.replay(f)(3.0, until=4)["y"]
+    Array(4., dtype=float32, weak_type=True)
+    """
+
+    @functools.wraps(fun)
+    def replayed(*args, until: str | int, hit: int = 1, when: Callable[[dict], Any] | None = None, **kwargs) -> Stop:
+        python = fun
+        while hasattr(python, "__wrapped__"):
+            python = python.__wrapped__
+        stepper = Stepper(*place_of(until, getattr(python, "__code__", None)), hit, when)
+        before = sys.gettrace()
+        try:
+            with disable_jit():
+                sys.settrace(stepper.on_call)
+                fun(*args, **kwargs)
+        except Reached:
+            return Stop(stepper.frames)
+        except Exception as error:
+            shorten(error)
+            raise
+        finally:
+            sys.settrace(before)
+        raise ValueError(stepper.missed(function_place(fun)))
+
+    return replayed
+
+
+def place_of(until: str | int, code: CodeType | None) -> tuple[str, int]:
+    """The end of a file's name, and a line."""
+    file_name, _, line = str(until).rpartition(":")
+    if not line.isdigit():
+        raise ValueError(f"until must be a line, as 'file.py:12' or 12, got {until!r}")
+    if not file_name and code is None:
+        raise ValueError(f"until must name the file, as 'file.py:12', since the function has no source; got {until!r}")
+    return file_name or code.co_filename, int(line)  # type: ignore[union-attr]
+
+
+class Stepper:
+    """Watches the user's lines, and stops at one."""
+
+    def __init__(self, file_name: str, line: int, hit: int, when: Callable | None):
+        self.file_name, self.line, self.left, self.when = file_name, line, hit, when
+        self.lines: set[int] = set()  # those of the file that were reached
+        self.frames: list[Frame] = []
+
+    def on_call(self, frame: FrameType, event: str, arg):
+        return self.on_line if self.is_of(frame.f_code) else None
+
+    def is_of(self, code: CodeType) -> bool:
+        name, wanted = code.co_filename, self.file_name
+        return name == wanted or name.endswith("/" + wanted.lstrip("./"))
+
+    def on_line(self, frame: FrameType, event: str, arg):
+        if event == "line":
+            self.lines.add(frame.f_lineno)
+            if frame.f_lineno == self.line and self.counts(frame):
+                self.frames = users_frames(frame)
+                raise Reached
+        return self.on_line
+
+    def counts(self, frame: FrameType) -> bool:
+        """Whether this time is the one."""
+        if self.when is not None and not self.when(known_variables(frame)):
+            return False
+        self.left -= 1
+        return self.left == 0
+
+    def missed(self, place: str) -> str:
+        """What is said where the line is not reached."""
+        head = f"{place} did not stop at {self.file_name}:{self.line}"
+        if not self.lines:
+            return f"{head}: no line of this file ran"
+        if self.line in self.lines:
+            return f"{head}: the line ran, but not so often, or the condition never held"
+        near = sorted(sorted(self.lines, key=lambda line: abs(line - self.line))[:8])
+        return f"{head}: the line did not run; lines near it that ran: {', '.join(map(str, near))}"
+
+
+def users_frames(frame: FrameType | None) -> list[Frame]:
+    """The frames of the user's from here to the call of ``replay``, innermost first."""
+    frames = []
+    while frame is not None and frame.f_code is not REPLAYED:
+        code = frame.f_code
+        if not is_internal(code.co_filename) and not is_library(code.co_filename):
+            variables = known_variables(frame)
+            frames.append(Frame(code.co_filename, code.co_name, frame.f_lineno, variables, frame.f_globals))
+        frame = frame.f_back
+    return frames
+
+
+REPLAYED = next(c for c in replay.__code__.co_consts if isinstance(c, CodeType))
+
+
+def known_variables(frame: FrameType) -> dict:
+    """The variables of a frame, traced values as arrays."""
+    return {name: map_leaves(known, x) for name, x in frame.f_locals.items()}
+
+
+def known(x):
+    """The value of a tracer of an eager transformation: all examples under ``vmap``, the value under ``grad``."""
+    while isinstance(x, Tracer):
+        if isinstance(x, BatchTracer):
+            x = x.value
+        elif isinstance(x, JVPTracer):
+            x = x.primal
+        else:
+            value = x.concrete_value()
+            return x if value is None else value
+    return x
