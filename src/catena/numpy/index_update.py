@@ -65,6 +65,19 @@ class IndexUpdateHelper:
         )
 
 
+def __delitem__(self, i):  # noqa: N807
+    """Refused: arrays are immutable."""
+    raise AttributeError("__delitem__: arrays are immutable. Instead of del x[i], use x = jnp.delete(x, i).")
+
+
+def __setitem__(self, i, x):  # noqa: N807
+    """Refused: arrays are immutable."""
+    raise TypeError(
+        "JAX arrays are immutable and do not support in-place item assignment. Instead of x[idx] = y, use "
+        "x = x.at[idx].set(y) or another .at[] method."
+    )
+
+
 class _Operation:
     """One way to combine old elements and new values: by lax on arrays, by scatter, and by NumPy in place."""
 

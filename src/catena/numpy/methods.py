@@ -150,19 +150,6 @@ def __reversed__(self):  # noqa: N807
     return (self[i] for i in reversed(range(self.shape[0])))
 
 
-def __delitem__(self, i):  # noqa: N807
-    """Refused: arrays are immutable."""
-    raise AttributeError("__delitem__: arrays are immutable. Instead of del x[i], use x = jnp.delete(x, i).")
-
-
-def __setitem__(self, i, x):  # noqa: N807
-    """Refused: arrays are immutable."""
-    raise TypeError(
-        "JAX arrays are immutable and do not support in-place item assignment. Instead of x[idx] = y, use "
-        "x = x.at[idx].set(y) or another .at[] method."
-    )
-
-
 # ----------------------------------------------------------------------------------------------------
 # Shape
 
@@ -638,8 +625,8 @@ METHODS = {
     "__round__": __round__,
     "__contains__": __contains__,
     "__reversed__": __reversed__,
-    "__delitem__": __delitem__,
-    "__setitem__": __setitem__,
+    "__delitem__": index_update.__delitem__,
+    "__setitem__": index_update.__setitem__,
     "__getitem__": indexing.getitem,
     "__array_namespace__": __array_namespace__,
 }
