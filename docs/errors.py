@@ -42,7 +42,9 @@ def read_mistakes() -> dict[str, list[Mistake]]:
             mistakes = groups.setdefault(head[3:], [])
             continue
         cause, cure = (line[2:] for line in lines if line.startswith("> "))
-        code = "\n".join(line for line in lines if not line.startswith("> "))
+        code = "\n".join(
+            line or "\n" for line in lines if not line.startswith("> ")
+        )  # two empty lines around functions
         mistakes.append(Mistake(head[2:], code, cause, cure))
     return groups
 
