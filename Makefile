@@ -9,7 +9,7 @@ MYPY_VERSION := 2.4.1
 PYRIGHT_VERSION := 1.1.414
 INSTALL := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-interpreted test-null test-checked test-pythons test-machines test-targets coverage lint mypy types format same-bits calibrate bench clients interchange random-programs random-sharded random-exact random-transformations random-vectors random-quality differential bench-numpy bench-overhead bench-batches bench-primitives accuracy attack compare-lax compare-libraries misuses bench-random compare-random extents clean
+.PHONY: demo test test-interpreted test-null test-checked test-pythons test-machines test-targets coverage lint mypy types format same-bits calibrate bench clients interchange random-programs random-sharded random-exact random-transformations random-vectors random-quality differential bench-numpy bench-overhead bench-batches bench-progress bench-primitives accuracy attack compare-lax compare-libraries misuses bench-random compare-random extents clean
 
 demo: $(VENV)/.has-demo    # train a classifier on handwritten digits
 	$(BIN)/python examples/digits.py
@@ -116,6 +116,9 @@ bench-overhead: $(VENV)/.has-demo $(JAX_VENV)/.has-jax    # side by side with JA
 
 bench-batches: $(VENV)/.has-demo $(JAX_VENV)/.has-jax    # the first call at one batch size after another, beside JAX
 	$(BIN)/python benchmarks/batches.py --jax-python $(JAX_VENV)/bin/python --only "$(ONLY)"
+
+bench-progress: $(VENV)/.has-demo    # what a live bar costs a loop: less than 1 % of its time
+	$(BIN)/python benchmarks/progress.py
 
 bench-primitives: $(VENV)/.has-demo $(JAX_VENV)/.has-jax    # every primitive evaluated eagerly beside JAX, at 1e6 elements, worst first; SIZE=1e3, ONLY=text selects
 	$(BIN)/python benchmarks/primitives.py --jax-python $(JAX_VENV)/bin/python $(if $(SIZE),--size $(SIZE)) --only "$(ONLY)"

@@ -26,6 +26,7 @@ FILES = sorted(p.relative_to(SOURCES).as_posix() for p in SOURCES.rglob("*.py") 
         "tour.md",
         "differences.md",
         "compiler.md",
+        "debugging.md",
         "random.md",
         "configuration.md",
         "image.md",

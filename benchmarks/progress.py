@@ -1,0 +1,78 @@
+"""What a live bar costs: loops with one beside loops without, in seconds of processor time, the least of some runs.
+
+python benchmarks/progress.py            # bars by what is installed
+python benchmarks/progress.py --plain    # bars of characters
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+
+import catena as jax
+import catena.numpy as jnp
+from catena import lax, tools
+from catena.tools import progress_bars
+
+SIZE, STEPS, REPEATS = 2000, 100_000, 5
+LIMIT = 0.01  # of a loop's time
+
+
+def step(x):
+    return jnp.sin(x) * 1.01 + 0.1
+
+
+def scan(loop):
+    return lambda x, n: loop(lambda c, _: (step(c), c[0]), x, None, length=STEPS)
+
+
+def fori_loop(loop):
+    return lambda x, n: loop(0, STEPS, lambda i, c: step(c) + 0.1 * i, x)
+
+
+def fori_loop_of_unknown_length(loop):
+    return lambda x, n: loop(0, n, lambda i, c: step(c) + 0.1 * i, x)
+
+
+def while_loop(loop):
+    return lambda x, n: loop(lambda state: state[0] < n, lambda state: (state[0] + 1, step(state[1])), (0, x))
+
+
+LOOPS = {
+    scan: lax.scan,
+    fori_loop: lax.fori_loop,
+    fori_loop_of_unknown_length: lax.fori_loop,
+    while_loop: lax.while_loop,
+}
+
+
+def seconds(function, *args) -> float:
+    start = time.process_time()
+    jax.block_until_ready(function(*args))
+    return time.process_time() - start
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--plain", action="store_true", help="bars of characters, whatever is installed")
+    options = parser.parse_args()
+    progress_bars.is_watched = lambda: True
+    if options.plain:
+        progress_bars.new_bar = progress_bars.PlainBar
+    sys.stderr = open(os.devnull, "w")
+    x, worst = jnp.ones(SIZE), 0.0
+    for make, loop in LOOPS.items():
+        plain, shown = jax.jit(make(loop)), jax.jit(make(tools.progress(loop)))
+        for function in (plain, shown):
+            seconds(function, x, STEPS)
+        pairs = [(seconds(plain, x, STEPS), seconds(shown, x, STEPS)) for _ in range(REPEATS)]
+        a, b = (min(column) for column in zip(*pairs, strict=True))
+        worst = max(worst, b / a - 1)
+        print(f"{make.__name__:28} without a bar {a:.3f} s, with one {b:.3f} s: {100 * (b / a - 1):+.1f} %", flush=True)
+    return int(worst > LIMIT)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
