@@ -107,10 +107,23 @@ def traced_anew(fun: Callable) -> Callable:
 
 
 @functools.cache
-def is_users(code: CodeType) -> bool:
-    """Whether code is the user's: neither this package's nor a library's, nor what Python writes for classes."""
-    written = code.co_filename == "<string>" and code.co_name.startswith("__")
-    return not (written or is_internal(code.co_filename) or is_library(code.co_filename))
+def is_users(code: CodeType, package: str = "") -> bool:
+    """Whether code is the user's: neither this package's nor a library's, nor what Python writes for classes.
+
+    Arguments:
+      code: the code.
+      package: the folder of a library whose function is looked at, which then counts as the user's.
+    """
+    name = code.co_filename
+    if name == "<string>" and code.co_name.startswith("__") or is_internal(name) or is_library(name):
+        return False
+    return "-packages" + os.sep not in name or bool(package) and name.startswith(package)
+
+
+def package_of(fun) -> str:
+    """The folder of the library that a function stands in; empty where it is the user's."""
+    name = getattr(getattr(fun, "__code__", None), "co_filename", "")
+    return os.path.dirname(name) if "-packages" + os.sep in name else ""
 
 
 # ---- what a function can reach
@@ -219,6 +232,7 @@ class Watch:
         self.places: list[list] = []  # a place and its parts as they were
         self.known: dict[int, Place] = {}
         self.at: tuple[str, int] | None = None  # the user's line that runs
+        self.package = package_of(fun)
         self.look_at("random", random._inst)  # type: ignore[attr-defined]
         self.look_at("numpy.random", np.random.mtrand._rand)
         self.look_into(fun)
@@ -243,7 +257,7 @@ class Watch:
                 self.look_at("self", inner)
             self.look_at("self", fun)
             return
-        if not is_users(fun.__code__):
+        if not is_users(fun.__code__, self.package):
             return
         for name in globals_of(fun.__code__) & fun.__globals__.keys():
             self.watch_name(f"the global {name}", name, fun.__globals__)
@@ -288,7 +302,9 @@ class Watch:
 
     def on_line(self, frame, event, arg):
         """A line of the user's is about to run: what the one before did is seen now."""
-        if not is_users(frame.f_code) or frame.f_code.co_flags & inspect.CO_GENERATOR:  # a generator's asker counts
+        if (
+            not is_users(frame.f_code, self.package) or frame.f_code.co_flags & inspect.CO_GENERATOR
+        ):  # a generator's asker counts
             return None
         self.compare()
         self.at = frame.f_code.co_filename, frame.f_lineno
@@ -298,7 +314,11 @@ class Watch:
 
     def on_call(self, frame, event, arg):
         """A function of C is about to be called."""
-        if event == "c_call" and is_users(frame.f_code) and isinstance(arg, BuiltinFunctionType | BuiltinMethodType):
+        if (
+            event == "c_call"
+            and is_users(frame.f_code, self.package)
+            and isinstance(arg, BuiltinFunctionType | BuiltinMethodType)
+        ):
             try:
                 what = EFFECTS.get(arg)
             except TypeError:  # a method of an object without a hash
