@@ -1,9 +1,9 @@
 """``progress``: live bars for loops that run inside compiled programs, and for compilation that takes long.
 
-A loop with a bar is a loop of loops: the inner one does many steps, the outer one calls Python between them. Where the
-number of steps is known there are about a hundred calls; elsewhere Python answers each with how many steps to do until
-it wants to be called again, so that a tenth of a second passes. The steps themselves are as they were. A call only
-writes down how far the loop is; a thread draws it.
+A loop with a bar is a loop of loops: the inner one does many steps, the outer one may call Python between them. Python
+answers each call with how many steps to do until it wants to be called again, so that half a second passes, however
+long a step takes: a call costs some ten microseconds. It only writes down how far the loop is; a thread draws it. The
+steps themselves are as they were.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from catena.core.tree import tree_leaves, tree_map
 from catena.lax.callbacks import debug_callback, pure_callback
 from catena.transform.jit import JitFunction
 
-PARTS = 100  # calls for a loop whose length is known
-PERIOD = 0.1  # seconds between two looks at a bar
+PARTS = 100  # of a loop whose length is known; between them Python may be called
+PERIOD = 0.5  # seconds between two calls, and between two looks at a bar
 PATIENCE = 1.0  # seconds of compilation before a bar for it
 
 
@@ -85,16 +85,16 @@ def scan_with_bar(meter: Meter, f, init, xs=None, length=None, reverse=False, un
     parts, steps, rest = parts_of(length)
     whole = parts * steps
 
-    def part(carry, numbered):
-        number, rows = numbered
+    def part(state, numbered):
+        (carry, awaited), (number, rows) = state, numbered
         carry, ys = lax.scan(f, carry, rows, steps, **options)
-        done = parts - number if reverse else number + 1
-        meter.show(done * steps + rest * reverse, length)
-        return carry, ys
+        done = (parts - number if reverse else number + 1) * steps + rest * reverse
+        return (carry, meter.tell(done, length, awaited)), ys
 
     def all_parts(carry):
         rows = tree_map(lambda x: lax.reshape(x[:whole], (parts, steps, *x.shape[1:])), xs)
-        carry, ys = lax.scan(part, carry, (np.arange(parts, dtype=np.int32), rows), parts, reverse=reverse)
+        numbered = np.arange(parts, dtype=np.int32), rows
+        (carry, _), ys = lax.scan(part, (carry, np.int32(0)), numbered, parts, reverse=reverse)
         return carry, tree_map(lambda y: lax.reshape(y, (whole, *y.shape[2:])), ys)
 
     def what_is_left(carry):
@@ -102,13 +102,15 @@ def scan_with_bar(meter: Meter, f, init, xs=None, length=None, reverse=False, un
 
     xs = tree_map(leaf_value, xs)
     meter.show(0, length)
-    if not rest:
-        return all_parts(init)
     first, second = (what_is_left, all_parts) if reverse else (all_parts, what_is_left)
-    carry, a = first(init)
-    carry, b = second(carry)
+    if rest:
+        carry, a = first(init)
+        carry, b = second(carry)
+        ys = tree_map(lambda u, v: lax.concatenate([v, u] if reverse else [u, v], 0), a, b)
+    else:
+        carry, ys = all_parts(init)
     meter.show(length, length)
-    return carry, tree_map(lambda u, v: lax.concatenate([v, u] if reverse else [u, v], 0), a, b)
+    return carry, ys
 
 
 def map_with_bar(meter: Meter, f, xs, *, batch_size=None):
@@ -126,17 +128,17 @@ def fori_with_bar(meter: Meter, lower, upper, body_fun, init_val, *, unroll=None
     length = int(upper - lower)
     parts, steps, rest = parts_of(length)
 
-    def part(number, value):
+    def part(number, state):
+        value, awaited = state
         start = lower + number * steps
         value = lax.fori_loop(0, steps, lambda j, v: body_fun(start + j, v), value, unroll=unroll)
-        meter.show((number + 1) * steps, length)
-        return value
+        return value, meter.tell((number + 1) * steps, length, awaited)
 
     meter.show(0, length)
-    value = lax.fori_loop(0, parts, part, init_val)
+    value, _ = lax.fori_loop(0, parts, part, (init_val, np.int32(0)))
     if rest:
         value = lax.fori_loop(lower + parts * steps, upper, body_fun, value)
-        meter.show(length, length)
+    meter.show(length, length)
     return value
 
 
@@ -192,6 +194,10 @@ class Meter:
         """Say how far it is when the program is here; ``total`` is None where nobody knows it."""
         debug_callback(self.arrived, done, -1 if total is None else total)
 
+    def tell(self, done, total, awaited):
+        """The same, if so many steps as were awaited are done; how many are awaited next."""
+        return lax.cond(done >= awaited, lambda: done.astype(np.int32) + self.ask(done, total), lambda: awaited)
+
     def ask(self, done, total):
         """The same; how many steps to do next is the answer."""
         answer = ShapeDtypeStruct((), np.dtype(np.int32))
@@ -209,7 +215,7 @@ class Meter:
             run.end()
 
     def next_steps(self, done, total):
-        """As many steps as a tenth of a second has room for, but no more than four times as many as just now."""
+        """As many steps as half a second has room for, but no more than four times as many as just now."""
         self.arrived(done, total)
         run, now = self.threads.run, time.perf_counter()
         steps, seconds = max(int(done) - run.asked[0], 1), max(now - run.asked[1], 1e-9)
