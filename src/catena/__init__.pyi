@@ -39,6 +39,7 @@ from catena.core.config import allow_f16_reductions as allow_f16_reductions
 from catena.core.config import array_garbage_collection_guard as array_garbage_collection_guard
 from catena.core.config import check_tracer_leaks as check_tracer_leaks
 from catena.core.config import checking_leaks as checking_leaks
+from catena.core.config import checks as checks
 from catena.core.config import config as config
 from catena.core.config import debug_infs as debug_infs
 from catena.core.config import debug_key_reuse as debug_key_reuse

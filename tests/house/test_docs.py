@@ -36,6 +36,7 @@ FILES = sorted(p.relative_to(SOURCES).as_posix() for p in SOURCES.rglob("*.py") 
         "scipy_matrices.md",
         "sparse.md",
         "checkify.md",
+        "checks.md",
         "experimental.md",
         "extending.md",
         "export.md",

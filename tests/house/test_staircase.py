@@ -72,12 +72,13 @@ LARGER = {
     "compiler/native/executable.py:Parts": (None, 17, "what a compiled program consists of, a field each"),
     "compiler/plan/fuse.py:_Fuser": (None, 14, "what fusion knows of each value: a table each"),
     "compiler/graph/graph.py:Builder": (395, None, "a method for every form of nodes that lower rules write"),
+    "compiler/emit/program.py:ProgramWriter": (None, 13, "what the steps of one program write to and share"),
     "compiler/kernels/loops.py:Nest": (None, 14, "a loop nest and its schedule"),
     "core/context.py:Context": (None, 13, "what 'now' means to a thread, read in one attribute load"),
     "lax/windowed.py:Addressing": (None, 18, "how a gather or scatter addresses: each derived once from the numbers"),
     "numpy/ufunc_class.py:ufunc": (306, None, "NumPy's ufunc with the documentation of its methods"),
     "transform/execute.py:Program": (None, 13, "a compiled call, all that a call needs looked up beforehand"),
-    "transform/jit.py:JitFunction": (None, 14, "a jitted function, all that a call needs looked up beforehand"),
+    "transform/jit.py:JitFunction": (None, 13, "a jitted function, all that a call needs looked up beforehand"),
 }
 
 

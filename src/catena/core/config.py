@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from catena.core import log
 from catena.core.context import Context, context
+from catena.core.failures import checks_named
 from catena.core.foreign_flags import FOREIGN
 from catena.core.lazy import load
 from catena.core.placement import default_placement
@@ -23,9 +24,9 @@ from catena.core.traceback import api_boundary
 class Flag(NamedTuple):
     """A configuration flag.
 
-    ``name`` is JAX's; ``kind`` is bool, int, float, str, "device" or a tuple of the values admitted; ``traced`` tells
-    whether the flag changes what tracing, compiling or calling a compiled function does, so that caches keep the values
-    apart; ``attribute`` is where the context keeps the value in force.
+    ``name`` is JAX's; ``kind`` is bool, int, float, str, "device", "checks" or a tuple of the values admitted;
+    ``traced`` tells whether the flag changes what tracing, compiling or calling a compiled function does, so that
+    caches keep the values apart; ``attribute`` is where the context keeps the value in force.
     """
 
     name: str
@@ -92,6 +93,14 @@ FLAGS = {
         Flag("jax_default_matmul_precision", None, (None, *PRECISIONS), "Precision of products.", traced=True),
         Flag("jax_debug_nans", False, bool, "An error where an operation yields a NaN.", traced=True),
         Flag("jax_debug_infs", False, bool, "An error where an operation yields an infinity.", traced=True),
+        Flag(
+            "jax_checks",
+            "",
+            "checks",
+            "What is checked in every operation, compiled ones too: `index`, `nan`, `inf`, `div`, `overflow`, several "
+            "with commas, or `all`.",
+            traced=True,
+        ),
         Flag("jax_disable_jit", False, bool, "jit calls the Python function instead.", traced=True),
         Flag("jax_enable_checks", False, bool, "Check every jaxpr that is made.", traced=True),
         Flag("jax_check_tracer_leaks", False, bool, "An error where a tracer outlives its trace.", traced=True),
@@ -236,7 +245,11 @@ def as_float(flag: Flag, value) -> float:
         raise ValueError(f"new float config value must be of type float, got {value} of type {type(value)}.") from None
 
 
-KINDS = {int: as_int, float: as_float, str: as_text, "device": as_device}
+def as_checks(flag: Flag, value) -> str:
+    return checks_named(value)
+
+
+KINDS = {int: as_int, float: as_float, str: as_text, "device": as_device, "checks": as_checks}
 
 
 def as_bool(flag: Flag, value) -> bool:
@@ -354,6 +367,7 @@ TRACED = [flag for flag in FLAGS.values() if flag.traced]
 EVALUATION_FLAGS = (
     "debug_nans",
     "debug_infs",
+    "checks",
     "no_execution",
     "default_placement",
 )  # what evaluation asks about, as one bool: debug_checks
@@ -502,6 +516,7 @@ def from_environment(flag: Flag, variable: str):
 _initialise()
 config = Config()
 
+checks = FlagContext("jax_checks")
 check_tracer_leaks = FlagContext("jax_check_tracer_leaks")
 debug_infs = FlagContext("jax_debug_infs")
 debug_key_reuse = FlagContext("jax_debug_key_reuse")

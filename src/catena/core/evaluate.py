@@ -22,6 +22,7 @@ from catena.core.ref import use_of_reference
 from catena.core.source import user_source
 
 propagation: Any = LazyModule("catena.core.propagation")  # for arrays on meshes
+value_checks: Any = LazyModule("catena.core.value_checks")
 
 
 class _Quiet(threading.local):
@@ -244,10 +245,12 @@ def concrete(x, primitive) -> Array:
 
 
 def evaluate_checked(primitive, values, params, out_aval):
-    """Evaluate under the flags ``jax_no_execution``, ``jax_debug_nans`` and ``jax_debug_infs``."""
+    """Evaluate under the flags ``jax_no_execution``, ``jax_checks``, ``jax_debug_nans`` and ``jax_debug_infs``."""
     check_may_run(primitive.name)
     out = quiet.run(primitive.evaluate, *values, **params)
     outs, avals = (out, out_aval) if primitive.multiple_results else ((out,), (out_aval,))
+    if context.checks:
+        value_checks.check_operation(primitive, params, values, outs)
     for value, aval in zip(outs, avals, strict=True):
         if not aval.extended:  # keys are held by numbers that mean nothing
             check_value(primitive.name, value, values)

@@ -55,7 +55,8 @@ NO_NAMES = NameStack()
 
 class Source(NamedTuple):
     """A place in the user's program: a code object and an instruction in it, the names of enclosing scopes, and
-    whether what is done is the backward pass of what stands there.
+    whether what is done is the backward pass of what stands there. Where checks are made, it is known too which
+    examples of a ``vmap`` the elements of the result belong to.
 
     The line is computed on demand: capturing costs two attribute loads, a line table lookup costs
     microseconds.
@@ -65,6 +66,7 @@ class Source(NamedTuple):
     lasti: int
     name_stack: NameStack = NO_NAMES
     backward: bool = False
+    examples: tuple = ()  # the shape of the result, and its axes that stand for a vmap, with their names
 
     @property
     def file_name(self) -> str:
@@ -80,6 +82,14 @@ class Source(NamedTuple):
             if start <= self.lasti < stop and line is not None:
                 return line
         return self.code.co_firstlineno
+
+    def mapped(self, dim: int, name, shape: tuple) -> "Source":
+        """The source of a result of this shape, one more axis of which stands for a vmap."""
+        before, known = self.examples or (None, ())
+        if before != shape:  # it is inside what is mapped now
+            known = tuple((d + (d >= dim), n) for d, n in known)
+            return self._replace(examples=(shape, ((dim, name), *known)))
+        return self._replace(examples=(shape, (*known, (dim, name))))
 
     @property
     def exact(self) -> str:

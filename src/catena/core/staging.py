@@ -40,6 +40,15 @@ class JaxprTracer(Tracer):
     def repeats(self, other) -> bool:
         return self._trace.repeated(self._var, other._var)
 
+    def note_mapped(self, dim: int, name) -> None:
+        """Have the equation say that this axis of its result stands for a vmap."""
+        for i in range(len(self._trace.eqns) - 1, -1, -1):
+            eqn = self._trace.eqns[i]
+            if self._var in eqn.outvars:
+                if eqn.source is not None:
+                    self._trace.eqns[i] = eqn._replace(source=eqn.source.mapped(dim, name, self.aval.shape))
+                return
+
     def describe_origin(self) -> str:
         return self._trace.describe_origin(self)
 

@@ -10,14 +10,16 @@ from typing import Any, NamedTuple
 
 from catena.core import dtypes
 from catena.core.axes import at_front, broadcast_axis, move_axis
+from catena.core.config import override
 from catena.core.context import context, extend_axis_env, set_trace, settling, transformation
 from catena.core.evaluate import abstract_eval
+from catena.core.failures import FOUND, note_example
 from catena.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from catena.core.leaks import running
 from catena.core.primitive import RuleTable
 from catena.core.ref import is_reference
 from catena.core.source import function_name
-from catena.core.staging import DebugInfo, trace_to_jaxpr
+from catena.core.staging import DebugInfo, JaxprTracer, trace_to_jaxpr
 from catena.core.structural import reduce_sum_p
 from catena.core.trace import Trace, Tracer, escaped, same_value
 from catena.core.zeros import Zero, as_typed, get_aval, zeros
@@ -113,6 +115,12 @@ class BatchTrace(Trace):
                     out, dim_out = batch_of_split(rule, self.axis, primitive, args, (values, dims), params)
                 else:
                     out, dim_out = rule(self.axis, values, dims, **params)
+            except FOUND as error:
+                if hasattr(error, "examples"):
+                    with override("jax_checks", ""):
+                        out, dim_out = rule(self.axis, values, dims, **params)
+                    note_example_of(error, self.axis, out, dim_out)
+                raise
             except (TypeError, ValueError):
                 plain = error_of_one_example(primitive, args, params)
                 if plain is None:
@@ -120,6 +128,8 @@ class BatchTrace(Trace):
                 raise plain from None
         finally:
             context.trace = self
+        if context.checks or context.debug_nans or context.debug_infs:
+            note_examples(self.axis, *((out, dim_out) if primitive.multiple_results else ([out], [dim_out])))
         if primitive.multiple_results:
             return [self.pack(v, d) for v, d in zip(out, dim_out, strict=True)]
         return self.pack(out, dim_out)
@@ -140,6 +150,31 @@ class BatchTrace(Trace):
             outs = primitive.bind_functions(functions, [v for v, _ in pairs], params)
         mapped = outputs.settle([None] * len(outs)) if outputs.known is None else outputs.known
         return [self.pack(x, 0 if m else None) for x, m in zip(outs, mapped, strict=True)]
+
+
+def note_examples(axis: Axis, outs, dims) -> None:
+    """Have the equations that made these values say along which axes their results are mapped."""
+    for x, dim in zip(outs, dims, strict=True):
+        x, dim = innermost(x, dim)
+        if type(x) is JaxprTracer and dim is not None:
+            x.note_mapped(dim, axis.name)
+
+
+def note_example_of(error: Exception, axis: Axis, out, dim) -> None:
+    """Have a failure know which example of this axis it is, given the operation's result(s) and where that lies."""
+    for x, d in zip(out, dim, strict=True) if isinstance(out, list | tuple) else [(out, dim)]:
+        x, d = innermost(x, d)
+        if d is not None:
+            note_example(error, get_aval(x).shape, d, axis.name)
+            return
+
+
+def innermost(x, dim):
+    """What traces of other axes hold, this one running inside of theirs, and where the mapped axis lies in it."""
+    while type(x) is BatchTracer and dim is not None:
+        dim += dim >= x.dim
+        x = x.value
+    return x, dim
 
 
 def batch_of_split(rule, axis: Axis, primitive, args, given, params):

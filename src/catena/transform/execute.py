@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from catena.core import dtypes, events, log
+from catena.core import dtypes, events, failures, log
 from catena.core.array import Array, Deleted, as_array, deleted_error, fresh_array, live, typed_array
 from catena.core.aval import AbstractRef, same_type
 from catena.core.config import override
@@ -65,7 +65,14 @@ class Program:
         "used_names",
     )
 
-    def __init__(self, closed: ClosedJaxpr, donated: tuple = (), name: str = "main", keep_unused: bool = False):
+    def __init__(
+        self,
+        closed: ClosedJaxpr,
+        donated: tuple = (),
+        name: str = "main",
+        keep_unused: bool = False,
+        checked: bool = True,
+    ):
         unknown = lowerable_effects.filter_not_in(closed.jaxpr.effects)
         if unknown:
             raise ValueError(f"Cannot lower jaxpr with effects: {set(unknown)}")
@@ -89,7 +96,7 @@ class Program:
             kept = {i for kind, i in self.results if kind == "argument"}  # whoever gets them must find them whole
             written = () if self.stacks else {*self.donated} - kept
             given_up = tuple(i in written for i in self.used) if written else ()
-            self.executable = compile_logged(ClosedJaxpr(trimmed, consts), name, given_up)
+            self.executable = compile_logged(ClosedJaxpr(trimmed, consts), name, given_up, checked)
             self.entry = self.executable.entry
         else:
             self.executable, self.entry = None, None
@@ -102,6 +109,7 @@ class Program:
         """Run on Arrays of the right types and return the list of result Arrays; delete the donated ones."""
         if context.debug_checks:
             check_may_run(f"jit({self.name})")
+        cell = failures.new_cell() if self.executable is not None and self.executable.checks else None
         if self.donated:
             self.check_donation(arrays)
         used = [arrays[i] for i in self.used]
@@ -114,10 +122,10 @@ class Program:
             if not is_ours(values, i, self.holders(i)):
                 values[i] = buffers.copy(values[i])
         try:
-            computed = self.compute(values) if self.executable is not None else []
+            computed = self.compute(values, cell) if self.executable is not None else []
             outs = [self.result(kind, x, computed, arrays) for kind, x in self.results]
-            if context.debug_checks:
-                self.check(arrays, outs)
+            if context.debug_nans or context.debug_infs:
+                self.check(arrays, outs, cell)
         finally:
             for i in self.donated:
                 arrays[i].delete()
@@ -146,14 +154,14 @@ class Program:
         found = arrays[x] if kind == "argument" else computed[x] if kind == "again" else x
         return typed_array(live(found), found.aval)
 
-    def compute(self, values) -> list:
-        """The computed results for NumPy values, as Arrays."""
+    def compute(self, values, cell=None) -> list:
+        """The computed results for NumPy values, as Arrays; the cell takes what checks find."""
         if type(self.executable) is Interpreted:
             return self.executable.run(values)
         if self.stacks:
-            return self.compute_with_stacks(values)
+            return self.compute_with_stacks(values, cell)
         outs = self.empty_results(values)
-        run_entry(self.entry, tuple(values), outs)
+        run_entry(self.entry, tuple(values), outs if cell is None else (*outs, cell))
         return [typed_array(o, a) for o, a in zip(outs, self.computed_avals, strict=True)]
 
     def empty_results(self, values) -> tuple:
@@ -165,7 +173,7 @@ class Program:
             )
         return tuple([make(shape, dtype) for make, shape, dtype in self.specs])
 
-    def compute_with_stacks(self, values) -> list:
+    def compute_with_stacks(self, values, cell=None) -> list:
         """As ``compute``, where arguments or results are stacks: programs know these by their addresses."""
         in_avals = [self.closed.in_avals[i] for i in self.used]
         addresses = [
@@ -173,7 +181,8 @@ class Program:
         ]
         outs: Any = self.empty_results(values)
         head = np.zeros((), np.uint64)
-        run_entry(self.entry, tuple(addresses), (*outs, head) if self.executable.returns_stacks else outs)
+        behind = ([head] if self.executable.returns_stacks else []) + ([] if cell is None else [cell])
+        run_entry(self.entry, tuple(addresses), (*outs, *behind))
         given = [x for x in values if x.dtype == object]
         arena = stacks.Arena(int(head), self.executable, (given, self.closed.consts))
         outs = [
@@ -182,16 +191,18 @@ class Program:
         ]
         return [typed_array(o, a) for o, a in zip(outs, self.computed_avals, strict=True)]
 
-    def check(self, arrays, outs):
-        """Where a debug flag finds a bad number in the results, run again in steps to name the operation."""
+    def check(self, arrays, outs, cell):
+        """Where a debug flag finds a bad number in the results, name the operation that made the first one."""
         try:
             check_results(f"the results of jit({self.name})", outs, arrays, "argument")
         except FloatingPointError as error:
             found = error
         else:
             return
-        rerun(self.closed, arrays)
-        raise found  # the operations do it only together, or there are none
+        if type(self.executable) is Interpreted:
+            rerun(self.closed, arrays)
+        first = None if cell is None else failures.found(self.executable.checks, cell)
+        raise first or found  # none, where arguments are handed on
 
     def deleted_argument(self, values) -> Exception:
         """The error for arguments without data."""
@@ -236,12 +247,12 @@ class ProgramOnReferences(Program):
 
     __slots__ = ("references",)
 
-    def __init__(self, closed: ClosedJaxpr, donated: tuple = (), name: str = "main", keep_unused: bool = False):
+    def __init__(self, closed: ClosedJaxpr, donated: tuple = (), name: str = "main", *how: bool):
         count = len(closed.out_avals)
         self.references = {i: None for i, a in enumerate(closed.in_avals) if type(a) is AbstractRef}
         closed, given, written = as_values(closed, donated)
         self.references |= {i: count + k for k, i in enumerate(written)}
-        super().__init__(closed, given, name, keep_unused)
+        super().__init__(closed, given, name, *how)
 
     def __call__(self, arrays) -> list:
         """Run on Arrays and references, which have their new values afterwards."""
@@ -333,14 +344,15 @@ def usable_donations(closed: ClosedJaxpr, donated: tuple, used: list[int]) -> li
     return usable
 
 
-def compile_logged(closed: ClosedJaxpr, name: str, donated: tuple):
-    """Compile, and say so in the log."""
+def compile_logged(closed: ClosedJaxpr, name: str, donated: tuple, checked: bool):
+    """Compile, and say so in the log; with the checks in force, where those are wanted."""
     log.announce("Compiling jit(%s) for arguments of types %s", name, closed.in_avals, loud=context.log_compiles)
     if not has_compiler():
         return Interpreted(closed)
+    checks = failures.kinds_in_force() if checked else frozenset()
     start = time.perf_counter()
     with events.timed(events.COMPILE, fun_name=f"jit({name})"):
-        executable = programs.program(closed, name=name, donated=donated)
+        executable = programs.program(closed, name=name, donated=donated, checks=checks)
     log.announce("Compiled jit(%s) in %.3f s", name, time.perf_counter() - start, loud=context.log_compiles)
     return executable
 
@@ -397,14 +409,16 @@ def classify_results(closed: ClosedJaxpr):
 
 
 @memoised
-def _program_of(closed: ClosedJaxpr, donated: tuple = (), name: str = "main", keep_unused: bool = False) -> Program:
+def _program_of(closed: ClosedJaxpr, donated: tuple, name: str, *how: bool) -> Program:
     kind = ProgramOnReferences if has_references(closed) else Program
-    return kind(closed, donated, name, keep_unused)
+    return kind(closed, donated, name, *how)
 
 
-def program_of(closed: ClosedJaxpr, donated: tuple = (), name: str = "main", keep_unused: bool = False) -> Program:
-    """The compiled program of a jaxpr; compiled at the first call."""
-    return _program_of(closed, donated if any(donated) else (), name, keep_unused)
+def program_of(
+    closed: ClosedJaxpr, donated: tuple = (), name: str = "main", keep_unused: bool = False, checked: bool = True
+) -> Program:
+    """The compiled program of a jaxpr, with the checks in force where it is to be ``checked``."""
+    return _program_of(closed, donated if any(donated) else (), name, keep_unused, checked)
 
 
 def run_jaxpr(
@@ -478,17 +492,19 @@ def how_to_run(program: Program, call, placed: bool, outs=None) -> tuple:
         and program.entry is not None
         and not any(a.extended for a in out_avals)
     )
+    checked = direct and program.executable.checks
+    specs = [*program.specs, (failures.new_cell, None, None)] if checked else program.specs
     placed = placed or call.placing is not None or on_mesh(program.closed) is not None
     if direct and placed and outs is not None and all(type(x._value) is np.ndarray for x in outs):
         makers = [(PlacedArray if type(x) is PlacedArray else Array, x.aval.weak_type, type_of(x)) for x in outs]
-        run = functools.partial(run_placed, program.entry, program.specs, makers)
+        run = functools.partial(run_placed, program.entry, specs, makers)
         return run, None, out_avals, out_tree, program
     if call.placing is not None:
         run = functools.partial(run_program, program)
         return functools.partial(call.placing.run, run, call.donated), None, out_avals, out_tree, program
     if placed or not direct or out_avals != program.computed_avals:
         return functools.partial(run_program, program), None, out_avals, out_tree, program
-    return program.entry, program.specs, out_avals, out_tree, program
+    return program.entry, specs, out_avals, out_tree, program
 
 
 def type_of(x: Array):

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from catena.core import failures, value_checks
 from catena.core.array import as_array, typed_array
 from catena.core.aval import abstract_token
 from catena.core.context import context
@@ -55,8 +56,11 @@ class Steps:
         dropped = _last_uses(jaxpr.eqns, read, numbers, kept)
         functions = [_function(eqn) for eqn in jaxpr.eqns]
         spare = _spare(jaxpr.eqns, functions, read, numbers)
+        kinds = frozenset(context.checks.split(",")) if context.checks else None
         self._steps = [
-            _step(eqn, function, inputs, [numbers[v] for v in eqn.outvars], last, spare)
+            _checked_step(kinds, eqn, inputs, [numbers[v] for v in eqn.outvars], last)
+            if kinds
+            else _step(eqn, function, inputs, [numbers[v] for v in eqn.outvars], last, spare)
             for eqn, function, inputs, last in zip(jaxpr.eqns, functions, read, dropped, strict=True)
         ]
 
@@ -159,6 +163,35 @@ def _step(eqn: Eqn, function, inputs: list, outputs: list, last: tuple, spare: d
     return call, _getter(inputs), where, None, last
 
 
+def _checked_step(kinds: frozenset, eqn: Eqn, inputs: list, outputs: list, last: tuple) -> tuple:
+    """As ``_step``, for an equation that is tested."""
+    function, avals = _function(eqn), [v.aval for v in eqn.outvars]
+    call, operands, _, _, last = _step(eqn, None, inputs, outputs, last, {})
+    if function is not None:
+        call = functools.partial(_several, lambda *values: [function(*values)], avals)
+    if value_checks.runs_program(eqn):
+        call = functools.partial(_around, eqn, call)
+    elif not any(_is_special(v.aval) for v in (*eqn.invars, *eqn.outvars)):
+        call = functools.partial(_checked, kinds, eqn, call)
+    where = slice(outputs[0], outputs[-1] + 1) if outputs else slice(0)
+    return call, operands, where, None, last
+
+
+def _checked(kinds: frozenset, eqn: Eqn, call, *values) -> list:
+    outs = call(*values)
+    value_checks.check_operation(eqn.primitive, eqn.params, values, outs, kinds, eqn)
+    return outs
+
+
+def _around(eqn: Eqn, call, *values) -> list:
+    """A loop, or another equation that runs a program: failures in it know its line."""
+    try:
+        return call(*values)
+    except failures.FOUND as error:
+        failures.note_loop(error, eqn.source)
+        raise
+
+
 def _call_rule(primitive):
     """The rule of a primitive in ``calls``, or what its user said it compiles to (see ``interpreters.mlir``); one that
     programs cannot have is refused here too.
@@ -214,6 +247,7 @@ class Interpreted:
     entry = None  # no native code
     reused: dict = {}
     returns_stacks = False
+    checks: list = []  # steps raise at once
     report = {"bytes": 0}  # of machine code
 
     def __init__(self, closed: ClosedJaxpr):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import types
 from collections.abc import Callable
-from typing import Any, Generic, ParamSpec, TypeVar, overload
+from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar, overload
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from catena.core.array import Array, as_array, fresh_array, make_array
 from catena.core.aval import AbstractRef
 from catena.core.context import context
 from catena.core.face import Face
+from catena.core.failures import checks_named
 from catena.core.jaxpr import eval_jaxpr
 from catena.core.pickling import global_name
 from catena.core.placed import PlacedArray
@@ -32,7 +33,7 @@ from catena.core.tree_flatten import flatten_into
 from catena.transform import arguments, explain, misses, stages
 from catena.transform.execute import how_to_run, program_of, run_fast
 from catena.transform.functions import check_function
-from catena.transform.jit_primitive import jit_p
+from catena.transform.jit_primitive import checked_call, checking, jit_p
 from catena.transform.memo import call_cache
 from catena.transform.placing import asked_places
 
@@ -56,6 +57,14 @@ class TracedCall:
         self.has_references = any(type(a) is AbstractRef for a in closed.in_avals)
 
 
+class Options(NamedTuple):
+    """What a user asks of a compiled function beside where things are: see ``jit``."""
+
+    inline: bool = False
+    keep_unused: bool = False
+    checks: str = ""
+
+
 class JitFunction(Face, Generic[P, R]):
     """A function that is compiled when it is called; made by ``jit``.
 
@@ -63,18 +72,18 @@ class JitFunction(Face, Generic[P, R]):
     ``clear_cache`` forgets what was compiled.
     """
 
-    def __init__(self, fun, static, donate, *, inline: bool, keep_unused: bool, places=None):
+    def __init__(self, fun, static, donate, *, options: Options, places=None):
         functools.update_wrapper(self, fun, updated=())
         found = getattr(fun, "__dict__", {})
         vars(self).update({k: x for k, x in found.items() if not hasattr(type(self), k)})  # none hides a method
         self._fun = fun
         self._static_nums, self._static_names = static
         self._donate_nums, self._donate_names = donate
-        self._inline, self._keep_unused, self._places = inline, keep_unused, places
+        self._options, self._places = options, places
         self._plain = not (static[0] or static[1])
         self._splits = all(i >= 0 for i in static[0])  # static arguments are where they are called
         self._name = function_name(fun)
-        self._cache = call_cache(fun, ("jit", *static, *donate, inline, keep_unused, places))
+        self._cache = call_cache(fun, ("jit", *static, *donate, options, places))
         self._calls, self._fast = self._cache.entries, self._cache.fast
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -123,11 +132,12 @@ class JitFunction(Face, Generic[P, R]):
 
     def _call(self, args, kwargs):
         if context.disable_jit:
-            return self._fun(*args, **kwargs)
+            with checking(self._options.checks):
+                return self._fun(*args, **kwargs)
         leaves, call, _, _ = self._traced_call(args, kwargs)
         if call.placing is not None and context.trace is None:
             outs = call.placing.run(self._bound(call), call.donated, leaves, None)
-        elif self._inline and context.trace is not None:
+        elif self._options.inline and context.trace is not None:
             outs = eval_jaxpr(call.closed.jaxpr, call.closed.consts, *call.outer, *leaves)
         else:
             try:
@@ -149,18 +159,18 @@ class JitFunction(Face, Generic[P, R]):
             params["donated_invars"] = (False,) * len(call.outer) + call.donated
         if context.trace is not None and call.placing is not None and call.placing.device is not None:
             params["device"] = call.placing.device  # for what transformations make of the call
-        if self._inline:
+        if self._options.inline:
             params["inline"] = True
-        if self._keep_unused:
+        if self._options.keep_unused:
             params["keep_unused"] = True
         return params
 
     def _remember(self, args, kwargs, leaves, call: TracedCall, outs):
         """Remember how to run a call that returned ``outs``, for the hot path."""
-        if call.outer or not self._splits or context.debug_checks or context.debug_key_reuse is True:
+        if call.outer or not self._splits or looks_at_results() or context.debug_key_reuse is True:
             return
         arrays = [x if isinstance(x, (Array, Cell)) else known_array(x) for x in leaves]
-        program = program_of(call.closed, call.donated, self._name, self._keep_unused)
+        program = program_of(call.closed, call.donated, self._name, self._options.keep_unused)
         if program.stacks:
             return
         avals = [x._aval for x in arrays]
@@ -251,10 +261,12 @@ class JitFunction(Face, Generic[P, R]):
             self._leaf_names(args, kwargs),
             lambda: arguments.leaf_paths(result["tree"]),
         )
-        with events.timed(events.TRACE, fun_name=self._name):
+        checks = self._options.checks
+        with events.timed(events.TRACE, fun_name=self._name), checking(checks):
             jaxpr, consts = trace_to_jaxpr(flat_fun, avals, info)
         info.result_paths = None
         closed, outer = hoist_tracers(jaxpr, consts)
+        closed = checked_call(closed, self._name, checks)
         donated = self._donated(args, kwargs, len(avals))
         placing = self._places.placing(in_tree, result["tree"], closed) if self._places is not None else None
         return TracedCall(closed, result["tree"], outer, donated, placing)
@@ -280,7 +292,7 @@ class JitFunction(Face, Generic[P, R]):
         """Trace for these arguments (arrays, or anything with shape and dtype) without compiling."""
         _, call, in_tree, avals = self._traced_call(args, kwargs)
         return stages.Traced(
-            self._fun, self._name, call, in_tree, avals, self._leaf_names(args, kwargs), self._keep_unused
+            self._fun, self._name, call, in_tree, avals, self._leaf_names(args, kwargs), self._options.keep_unused
         )
 
     def lower(self, *args, **kwargs) -> stages.Lowered:
@@ -341,8 +353,7 @@ class JitFunction(Face, Generic[P, R]):
                 self._static_names,
                 self._donate_nums,
                 self._donate_names,
-                self._inline,
-                self._keep_unused,
+                self._options,
                 self._places,
             ),
         )
@@ -401,9 +412,15 @@ def traced_once(fun, *args, **kwargs):
     return tree_unflatten(call.out_tree, outs)
 
 
-def _rebuild_jit(fun, static_nums, static_names, donate_nums, donate_names, inline, keep_unused, places=None):
+def _rebuild_jit(fun, static_nums, static_names, donate_nums, donate_names, options, places=None):
     static, donate = (static_nums, static_names), (donate_nums, donate_names)
-    return JitFunction(fun, static, donate, inline=inline, keep_unused=keep_unused, places=places)
+    return JitFunction(fun, static, donate, options=Options(*options), places=places)
+
+
+def looks_at_results() -> bool:
+    """Whether flags ask for more at a call than to run the program."""
+    flags = context.no_execution, context.debug_nans, context.debug_infs, context.default_placement is not None
+    return context.debug_checks and any(flags)
 
 
 @overload
@@ -422,6 +439,7 @@ def jit(
     backend: str | None = ...,
     inline: bool = ...,
     compiler_options: dict | None = ...,
+    checks: str | tuple[str, ...] | None = ...,
 ) -> JitFunction[P, R]: ...
 
 
@@ -441,6 +459,7 @@ def jit(
     backend: str | None = ...,
     inline: bool = ...,
     compiler_options: dict | None = ...,
+    checks: str | tuple[str, ...] | None = ...,
 ) -> Callable[[Callable[P, R]], JitFunction[P, R]]: ...
 
 
@@ -459,6 +478,7 @@ def jit(
     backend: str | None = None,
     inline: bool = False,
     compiler_options: dict | None = None,
+    checks: str | tuple[str, ...] | None = None,
 ):
     """Compile a function: the first call for each type of arguments traces and compiles, later ones run native code.
 
@@ -475,6 +495,8 @@ def jit(
       device, backend: where to run: arguments are moved there. The CPU is the only backend.
       inline: whether the call dissolves into the equations around it when it is itself traced.
       compiler_options: options of XLA by name; they are checked, and there is nothing here that they govern.
+      checks: what to check in every operation: ``"index"``, ``"nan"``, ``"inf"``, ``"div"``, ``"overflow"``, several
+        with commas or as a tuple, or ``"all"``. The call raises where a check fails: see ``catena.checks``.
     Returns:
       A function with the signature of ``fun``, with methods ``trace``, ``lower``, ``eval_shape`` and
       ``clear_cache``.
@@ -500,4 +522,4 @@ def jit(
         )
     donate = arguments.resolve_argnums(signature, donate_argnums, donate_argnames, "donate")
     arguments.check_disjoint(static, donate)
-    return JitFunction(fun, static, donate, inline=inline, keep_unused=keep_unused, places=places)
+    return JitFunction(fun, static, donate, options=Options(inline, keep_unused, checks_named(checks)), places=places)

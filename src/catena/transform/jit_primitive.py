@@ -1,9 +1,14 @@
 """The ``jit`` primitive: a call of a jaxpr that is compiled as a whole, and its rules."""
 
+from contextlib import nullcontext
+
 from catena.core.array import Array
+from catena.core.config import override
+from catena.core.context import context
 from catena.core.dead_code import prune_call
 from catena.core.evaluate import concrete
-from catena.core.jaxpr import ClosedJaxpr
+from catena.core.failures import checks_named
+from catena.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
 from catena.core.placed import place
 from catena.core.primitive import Primitive, as_bodies_say
 from catena.core.zeros import UndefinedPrimal, Zero
@@ -20,7 +25,11 @@ def _abstract(*avals, jaxpr, **params):
     return jaxpr.out_avals
 
 
-def _evaluate(*args, jaxpr, name, donated_invars=(), keep_unused=False, device=None, **params):
+def _evaluate(*args, jaxpr, name, donated_invars=(), keep_unused=False, device=None, checks="", **params):
+    if checks:
+        with checking(checks):
+            given = {"donated_invars": donated_invars, "keep_unused": keep_unused, "device": device}
+            return _evaluate(*args, jaxpr=jaxpr, name=name, **given, **params)
     if device is None:
         return run_jaxpr(jaxpr, args, jit_p, donated_invars, name, keep_unused)
     moved = [place(place(concrete(x, jit_p), None), device) for x in args]
@@ -110,8 +119,28 @@ def _batch(axis, args, dims, *, jaxpr, **params):
     return outs, [0 if m else None for m in mapped_out]
 
 
-def _lower(b, *operands, jaxpr, **params):
-    return b.call(jaxpr, operands)
+def checking(checks: str):
+    """Look for these kinds of failures too, if there are any, in this thread within a ``with`` block."""
+    return nullcontext() if not checks else override("jax_checks", checks_named(f"{context.checks},{checks}"))
+
+
+def checked_call(closed: ClosedJaxpr, name: str, checks: str) -> ClosedJaxpr:
+    """A jaxpr that calls this one, which is checked; itself where nothing is asked for."""
+    if not checks:
+        return closed
+    jaxpr = closed.jaxpr
+    invars, outvars = [Var(v.aval) for v in jaxpr.invars], [Var(a) for a in closed.out_avals]
+    call = Eqn(invars, outvars, jit_p, {"name": name, "jaxpr": closed, "checks": checks}, jaxpr.effects, None)
+    return ClosedJaxpr(Jaxpr([], invars, outvars, [call], jaxpr.effects, jaxpr.debug_info), [])
+
+
+def _lower(b, *operands, jaxpr, checks="", **params):
+    return b.call(jaxpr, operands, checks)
+
+
+def _interpreted(*, jaxpr, checks="", **params):
+    with checking(checks):
+        return interpreted.steps(jaxpr)
 
 
 def _effects(avals, params):
@@ -146,4 +175,4 @@ jit_p = Primitive(
     prune=prune_call,
 )
 jit_p.discharge = call_rule(jit_p)
-interpreted.calls[jit_p] = interpreted.call_of("jaxpr")
+interpreted.calls[jit_p] = _interpreted

@@ -29,7 +29,7 @@ from catena.transform.arguments import as_int_tuple
 from catena.transform.batch import Axis, batch_flat, match_axis
 from catena.transform.execute import run_jaxpr
 from catena.transform.functions import check_function, wraps
-from catena.transform.jit import JitFunction
+from catena.transform.jit import JitFunction, Options
 from catena.transform.jit_primitive import jaxpr_axis_names, jit_p
 from catena.transform.memo import memoised
 from catena.transform.placing import Placing
@@ -197,7 +197,7 @@ def pmap(
     ]
     arguments.check_disjoint(*numbers)
     places = OnDevices(None if devices is None else tuple(devices))
-    compiled: Any = JitFunction(mapped, *numbers, inline=False, keep_unused=False, places=places)
+    compiled: Any = JitFunction(mapped, *numbers, options=Options(), places=places)
     compiled.__wrapped__ = fun
     return compiled
 

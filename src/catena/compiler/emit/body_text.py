@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from catena.compiler.emit import ops
+from catena.compiler.emit import checks, ops
 from catena.compiler.emit.bounds import Guard
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.emit.layout import Layout
@@ -27,12 +27,13 @@ class BodyWriter:
     that are open.
     """
 
-    def __init__(self, e: Emitter, layout: Layout, pointers: dict[int, str], guard: Guard | None):
+    def __init__(self, e: Emitter, layout: Layout, pointers: dict[int, str], guard: Guard | None, stops: bool):
         self.e, self.layout, self.nest, self.pointers, self.guard = e, layout, layout.nest, pointers, guard
         self.width, self.active = 1, None
         self.iv: dict[int, object] = {}
         self.tiled = False  # whether the copies are the lines of a square
         self.folds: list = []
+        self.tests = checks.Tests(stops)
 
     def first_copy(self) -> Copy:
         return Copy({}, {key: (self.pointers[buffer], offset[0]) for key, buffer, _, offset in self.layout.accesses})
@@ -66,6 +67,10 @@ class BodyWriter:
     def statement(self, i: int, copies: list[Copy]) -> None:
         s = self.nest.stmts[i]
         if s.op == "const":
+            return
+        if s.op == "check":
+            each = self.is_along_lanes(i) or (self.tiled and self.nest.depends[i] >> self.nest.tile & 1)
+            self.tests.pending += [(i, s, c) for c in (copies if each else copies[:1])]
             return
         if self.tiled and loops.is_transposed(s, self.nest.tile, self.nest.vector):
             self._transposed(i, s, copies)

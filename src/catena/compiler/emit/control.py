@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from catena.compiler.emit import interrupts
+from catena.compiler.emit.checks import LoopCounter, stop_if_failed
 from catena.compiler.plan.program import Branch, Buffer, Scan, While
 
 
@@ -11,6 +12,7 @@ def while_loop(w, step: While) -> None:
     _here(w, [*step.inputs, *step.carries])
     flag = w.pointer(step.flag)
     head, body, done = e.label(), e.label(), e.label()
+    counter = LoopCounter(w)
     e.jump(head)
     e.start(head)
     w.loops += 1
@@ -18,25 +20,34 @@ def while_loop(w, step: While) -> None:
     more = e.op(f"trunc i8 {e.op(f'load i8, ptr {flag}')} to i1")
     e.branch(more, body, done)
     e.start(body)
+    calls = w.checks.calls
     _iteration(w, step)
+    stop_if_failed(w, calls)
+    counter.next()
     interrupts.end_of_iteration(w, step.units, None)
     e.jump(head)
     e.start(done)
+    counter.end()
 
 
 def scan(w, step: Scan) -> None:
     e = w.e
     moving = [*step.slices, *step.made]
     _here(w, [*step.inputs, *step.carries, *(s.base for s in moving)])
+    counter = LoopCounter(w)
     k, opened = e.begin_loop(0, step.length)
     at = e.op(f"sub i64 {step.length - 1}, {k}") if step.reverse else k
+    counter.set(at)
     for s in moving:
         by = e.op(f"mul nsw i64 {at}, {s.bytes}")
         w.place(s, e.op(f"getelementptr i8, ptr {w.pointer(s.base)}, i64 {by}"))
     w.loops += 1
+    calls = w.checks.calls
     _iteration(w, step)
+    stop_if_failed(w, calls)
     interrupts.end_of_iteration(w, step.units, step.length)
     e.end_loop(opened)
+    counter.end()
 
 
 def _here(w, buffers: list[Buffer]) -> None:

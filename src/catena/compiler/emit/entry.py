@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from catena.compiler.emit import stack_steps
+from catena.compiler.emit import checks, stack_steps
 from catena.compiler.emit.module import Module
 from catena.compiler.emit.program import ProgramWriter
 from catena.compiler.plan.program import Program
@@ -16,18 +16,25 @@ LONG = 200  # lines
 
 
 def write_program(w: ProgramWriter, program: Program, returns_stacks: bool = False) -> Module:
-    """The module of a program; one that returns stacks leaves the head of their chain in one more result."""
+    """The module of a program; one that returns stacks leaves the head of their chain in one more result,
+    one that is checked what failed in the last.
+    """
     e = w.e
     inputs = [_object(e, "args", i) for i in range(len(program.inputs))]
     for i, buffer in enumerate(program.outputs):
         w.place(buffer, _pointer(e, _object(e, "outs", i)))
     stacks_at = _pointer(e, _object(e, "outs", len(program.outputs))) if returns_stacks else None
+    if program.cell is not None:
+        cell = _pointer(e, _object(e, "outs", len(program.outputs) + returns_stacks))
+        w.place(program.cell, cell)
+        w.checks.cell, w.checks.stops = cell, program.stops
     _check_arguments(e, inputs)
     for buffer, obj in zip(program.inputs, inputs):
         w.place(buffer, _pointer(e, obj))
     before, start = len(e.lines), e.block
     e.block = "body"
     w.block(program.body)
+    checks.stop_if_failed(w)
     body = e.lines[before:]
     prologue, epilogue = _arena(program, start)
     save, restore = _one_blas_thread(w)

@@ -22,12 +22,13 @@ def launch(w, step: Launch) -> None:
     if step.opened is None:
         w.loops_here += 1
         w.e.contract = step.contract
-        NestWriter(w.e, nest, pointers, step.in_place, guard=_guard(w, w.e, nest, False)).write()
+        NestWriter(w.e, nest, pointers, step.in_place, guard=_guard(w, w.e, nest, False), stops=w.checks.stops).write()
         w.e.contract = False
         return
     numbers, ask = step.opened.whole(nest), interrupts.table(w) if step.pause else None
     of_nest = (nest, list(pointers), step.in_place, step.opened, step.contract, step.pause)
     if step.parts:
+        w.checks.calls += nest.is_checked
         body, needs = _text(w, *of_nest, step.parts)
         w.helpers.update(needs)
         name = w.function(body)
@@ -58,6 +59,7 @@ def kernel(w, nest: Nest, buffers: list[int], in_place: bool, opened: Open, cont
     """The name of the function that runs a nest on ranges of its open loops; equal nests have one."""
     dims = (*nest.rows, opened.outer, opened.folded)
     sizes = tuple(w.values[b].nbytes for b in buffers) if w.sites is not None else ()  # checks hang on them
+    w.checks.calls += nest.is_checked
     key = (nest.key(buffers, dims), in_place, opened.key(nest), contract, sizes, pause)
     known = w.texts.kernels
     if key not in known:

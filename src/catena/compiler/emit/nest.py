@@ -41,7 +41,8 @@ class Segment(NamedTuple):
 class NestWriter:
     """Writes one nest with `e`; `pointers` gives each buffer's base address, `outer` the indices of the
     outermost dimensions where they are given, `ranges` the iterations of loops that are known when they run, `pause`
-    where a nest asks whether to go on.
+    where a nest asks whether to go on. One that is written where the program runs may end it (`stops`) when a check
+    fails.
     """
 
     def __init__(
@@ -54,9 +55,10 @@ class NestWriter:
         outer=(),
         guard: Guard | None = None,
         pause: Pause | None = None,
+        stops: bool = False,
     ):
         self.e, self.nest, self.layout = e, nest, Layout(nest)
-        self.body = BodyWriter(e, self.layout, pointers, guard)
+        self.body = BodyWriter(e, self.layout, pointers, guard, stops)
         self.in_place, self.ranges, self.outer = in_place, ranges or {}, outer
         self.small = not self.ranges and self.layout.unrolled <= UNROLL_LIMIT
         self.cascade = None if self.small else plan_cascade(nest, self.layout.kept)
@@ -86,6 +88,7 @@ class NestWriter:
             if opened and self.nest.stmts[i].op == "accumulator":  # a fold over one element has no loop of its own
                 self._open_folds(copies)
             self.body.statement(i, copies)
+        self.body.tests.flush(self.body)
         if opened:
             self._open_folds(copies)
         if level == len(self.nest.order):

@@ -16,6 +16,7 @@ import numpy as np
 
 from catena.compiler.emit import (
     bounds,
+    checks,
     contract,
     control,
     fourier,
@@ -51,6 +52,7 @@ class ProgramWriter:
         self.sites = bounds.Sites() if context.check_bounds else None  # in checked mode, the accesses
         self.values: list[Value] = []  # of the block that is being written
         self.asks: dict[str, str] = {}  # slots by which it asks whether somebody pressed Ctrl-C (see `interrupts`)
+        self.checks = checks.State()
         self.loops = 0  # loops written so far
         self.loops_here = 0  # nests, and loops over chunks, written where they run, not as functions
         self.uses: set[str] = set()  # "blas", "stacks": what the entry makes ready

@@ -43,7 +43,7 @@ class Constant(NamedTuple):
 
 class Map(NamedTuple):
     """An elementwise operation of `OPS`. `y` is what else it depends on: the power of integer_pow, whether zeros of
-    both signs have one sort_key, the bits of exponent and mantissa that reduce_precision leaves.
+    both signs have one sort_key, the bits of exponent and mantissa that reduce_precision leaves, the site of checked.
     """
 
     op: str
@@ -288,6 +288,7 @@ OPS: dict[str, Op] = {
     ),
     **_rows("sort_key sort_unkey"),
     **_rows("eq ne lt le gt ge lt_total le_total eq_total is_finite", comparison=True),
+    **_rows("checked", exact=True),
     **_rows("select neg abs max min sign clamp floor ceil trunc round_half_even round_half_away", exact=True),
     **_rows("div rem pow integer_pow sqrt rsqrt cbrt exp exp2 expm1 log log1p log2 logistic", costly=True),
     **_rows("sin cos tan asin acos atan atan2 sinh cosh tanh asinh acosh atanh", costly=True),

@@ -32,6 +32,7 @@ from typing import Any
 import numpy as np
 
 from catena.compiler.graph import convolution, fission, indexing, library, ordering, windows
+from catena.compiler.graph.checks import Checks
 from catena.compiler.graph.forms import (
     NOTHING,
     OPS,
@@ -115,6 +116,7 @@ class Region:
     values: list[Value] = field(default_factory=list)
     outputs: list[Value] = field(default_factory=list)
     effects: list[Value] = field(default_factory=list)
+    sites: list = field(default_factory=list)  # of a program, what it is checked for: see `checks`
 
     def __str__(self) -> str:
         lines = [f"region({', '.join(map(repr, self.inputs))})"]
@@ -160,8 +162,9 @@ def _brief(params) -> str:
 class Builder:
     """Writes a region. Every method returns a `Value`, or a list of them; shapes are static."""
 
-    def __init__(self):
+    def __init__(self, checks: Checks | None = None):
         self.region = Region([])
+        self.checks = checks or Checks(frozenset(), self.region.sites)  # what the equations are tested for
         self._known: dict[Any, Value] = {}
         self._source: Any = None  # of the equation that is being lowered
 
@@ -239,7 +242,7 @@ class Builder:
         if x.dtype == dtype:
             return x
         if old == new and "c" not in (x.dtype.kind, dtype.kind):
-            if x.params == Map("bitcast"):  # what lay between may have had fewer values: a bool has two
+            if x.form == "map" and x.params.op == "bitcast":  # a bool that lay between has but two values
                 return self.bitcast(x.args[0], dtype)
             return self.value("map", x.shape, dtype, [x], Map("bitcast"))
         shape = x.shape if old == new else x.shape + (old // new,) if old > new else x.shape[:-1]
@@ -470,17 +473,18 @@ class Builder:
 
     # ---- calls and control flow ----------------------------------------------------------------------------
 
-    def call(self, closed_jaxpr, operands: Sequence[Value]) -> list[Value]:
-        """The results of `closed_jaxpr`, written into this region (inlined)."""
+    def call(self, closed_jaxpr, operands: Sequence[Value], checks: str = "") -> list[Value]:
+        """The results of `closed_jaxpr`, written into this region (inlined), and tested for some kinds of failures."""
         jaxpr = closed_jaxpr.jaxpr
         constants = [self.constant(storage(c)) for c in closed_jaxpr.consts]
         env: dict[Any, Value] = dict(zip(jaxpr.constvars, constants))
         env.update(zip(jaxpr.invars, operands))
-        before = self._source
+        before, outside = self._source, self.checks
+        self.checks = outside.more(checks)
         for eqn in jaxpr.eqns:
             self._source = eqn.source or before
             self._equation(eqn, env)
-        self._source = before
+        self._source, self.checks = before, outside
         return [self._operand(v, env) for v in jaxpr.outvars]
 
     def _operand(self, atom, env) -> Value:
@@ -490,15 +494,15 @@ class Builder:
 
     def _equation(self, eqn, env) -> None:
         rule = eqn.primitive.lower or eqn.primitive.rule("lower")
-        result = rule(self, *[self._operand(v, env) for v in eqn.invars], **eqn.params)
-        results = result if isinstance(result, (list, tuple)) else [result]
+        operands = [self._operand(v, env) for v in eqn.invars]
+        results = self.checks.around(self, eqn, rule, operands)
         for var, out in zip(eqn.outvars, results, strict=True):
             if (out.shape, out.dtype) != physical(var.aval):
                 raise CompileError(f"lower rule of {eqn.primitive.name!r} gave {out!r} where {var.aval} was expected")
             env[var] = out
 
     def while_loop(self, cond_closed, cond_consts, body_closed, body_consts, init) -> list[Value]:
-        cond, body = region_of(cond_closed), region_of(body_closed)
+        cond, body = (region_of(closed, self.checks.inside(self._source)) for closed in (cond_closed, body_closed))
         cond_consts = fission.hoist_invariants(self, cond, list(cond_consts))
         body_consts = fission.hoist_invariants(self, body, list(body_consts))
         outs = [(x.shape, x.dtype) for x in init]
@@ -511,12 +515,15 @@ class Builder:
         )
 
     def branch(self, index: Value, branches_closed, operands) -> list[Value]:
-        regions = tuple(region_of(c) for c in branches_closed)
+        regions = tuple(region_of(c, self.checks) for c in branches_closed)
         outs = [(x.shape, x.dtype) for x in regions[0].outputs]
         return self.multi("branch", [index, *operands], outs, Branch(regions), effect=any(r.effects for r in regions))
 
-    def scan(self, body_closed, consts, init, xs, length: int, reverse: bool = False) -> tuple[list, list]:
-        body = region_of(body_closed)
+    def scan(
+        self, body_closed, consts, init, xs, length: int, reverse: bool = False, each: int = 1
+    ) -> tuple[list, list]:
+        """A loop whose iterations do `each` of the user's."""
+        body = region_of(body_closed, self.checks.inside(self._source, each))
         loop = fission.Scan(self, body, consts, init, xs, int(length))
         loop.split()
         n = len(loop.init)
@@ -549,9 +556,9 @@ def physical(aval) -> tuple[tuple, np.dtype]:
     return aval.dtype.physical(aval.shape) if is_extended(aval.dtype) else (aval.shape, aval.dtype)
 
 
-def region_of(closed_jaxpr) -> Region:
+def region_of(closed_jaxpr, checks: Checks | None = None) -> Region:
     """`closed_jaxpr` as a region of its own."""
-    b = Builder()
+    b = Builder(checks)
     inputs = [b.input(*physical(v.aval)) for v in closed_jaxpr.jaxpr.invars]
     b.region.outputs = b.call(closed_jaxpr, inputs)
     return b.region

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from catena.compiler.interpret.nests import Place
-from catena.compiler.plan.program import ARENA, CONSTANT, SLICE, Buffer, Program
+from catena.compiler.plan.program import ARENA, CELL, CONSTANT, SLICE, Buffer, Program
+from catena.core import failures
 from catena.core.errors import CompileError
 
 UNWRITTEN = 0xFF  # NaN in floats, -1 in integers
@@ -35,6 +36,13 @@ class Memory:
         self._moved: dict[Buffer, int] = {}  # of a slice, at which part of the whole it is
         self.stacks: dict[int, list] = {}
         self.made = 0
+        self.cell = failures.new_cell()  # what checks find
+        self.depth = 0  # loops around what runs
+
+    def enter(self, iteration: int) -> None:
+        """Says which iteration of the innermost loop begins."""
+        if self.depth <= failures.MOST_LOOPS:
+            self.cell[failures.LIVE + self.depth - 1] = iteration
 
     def results(self) -> list[np.ndarray]:
         return self._outputs
@@ -52,6 +60,8 @@ class Memory:
     def _new(self, buffer: Buffer) -> np.ndarray:
         if buffer.kind == ARENA:
             return self._arena[buffer.place : buffer.place + buffer.bytes]
+        if buffer.kind == CELL:
+            return bytes_of(self.cell)
         if buffer.kind == CONSTANT:
             return bytes_of(np.ascontiguousarray(buffer.array))
         return np.full(buffer.bytes, UNWRITTEN, np.uint8)

@@ -19,6 +19,7 @@ from catena.compiler.interpret import operations
 from catena.compiler.interpret.operations import memory, narrow, register, widen
 from catena.compiler.kernels import loops
 from catena.compiler.kernels.loops import COMBINE, Fold, Nest, accumulator_type
+from catena.core import failures
 from catena.core.errors import CompileError
 
 BLOCK = 1 << 18  # iterations that are evaluated at once
@@ -117,7 +118,23 @@ class _Block:
             return self.load(s)
         if s.op == "accumulator":
             return self.folds[s.attr[0]].current(s.attr[1], self)
+        if s.op == "check":
+            return self.check(s)
         return apply(self.nest, i, self.values)
+
+    def check(self, s) -> np.ndarray:
+        """A test: the first failure that it finds is noted in the program's cell, if nothing is noted there."""
+        failed, place, *shown = (self.values[a] for a in s.args)
+        cell = typed(self.places[loops.CHECKS], np.dtype(np.int64))
+        if failed.any() and not cell[0]:
+            shape = np.broadcast_shapes(failed.shape, place.shape)
+            at = int(np.argmax(np.broadcast_to(failed, shape)))
+            cell[0], cell[failures.PLACE] = s.attr + 1, np.broadcast_to(place, shape).reshape(-1)[at]
+            for k, x in enumerate(shown):
+                x = np.broadcast_to(x, shape).reshape(-1)[at]
+                cell[failures.VALUES + k] = np.float64(x).view(np.int64) if x.dtype.kind == "f" else x
+            cell[failures.FROZEN : failures.LIVE] = cell[failures.LIVE :]
+        return failed
 
     def index(self, a) -> np.ndarray:
         """The value of an index expression."""

@@ -18,6 +18,7 @@ from catena.compiler.interpret.nests import Place
 from catena.compiler.plan import program as steps
 from catena.compiler.plan import ranges
 from catena.compiler.plan.program import Block, Program, Step
+from catena.core import failures
 from catena.core.errors import CompileError
 
 
@@ -26,11 +27,14 @@ def run(program: Program, args: Sequence[np.ndarray]) -> list[np.ndarray]:
 
     Arguments: `program`, for any machine; `args`, arrays of the shapes and dtypes that it was planned for. Those whose
       memory the program takes for results are left as they are.
-    Raises: CompileError: a step reaches beyond its memory, or reads an item of a stack that was freed.
+    Raises: CompileError: a step reaches beyond its memory, or reads an item of a stack that was freed; what a check
+      raises that fails.
     """
     memory = Memory(program, args)
     with np.errstate(all="ignore"):
         _block(memory, program.body)
+    if program.stops and memory.cell[0]:
+        raise failures.found(program.fused.region.sites, memory.cell)
     return memory.results()
 
 
@@ -92,17 +96,28 @@ def _contract(memory: Memory, step: steps.Contract) -> None:
 
 
 def _while(memory: Memory, step: steps.While) -> None:
+    memory.depth += 1
+    memory.enter(0)
     _block(memory, step.cond)
+    k = 0
     while memory[step.flag][0]:
         _iteration(memory, step)
+        k += 1
+        memory.enter(k)
         _block(memory, step.cond)
+    memory.enter(0)
+    memory.depth -= 1
 
 
 def _scan(memory: Memory, step: steps.Scan) -> None:
-    for k in range(step.length):
+    memory.depth += 1
+    for k in reversed(range(step.length)) if step.reverse else range(step.length):
+        memory.enter(k)
         for part in (*step.slices, *step.made):
-            memory.move(part, step.length - 1 - k if step.reverse else k)
+            memory.move(part, k)
         _iteration(memory, step)
+    memory.enter(0)
+    memory.depth -= 1
 
 
 def _iteration(memory: Memory, step: steps.While | steps.Scan) -> None:

@@ -132,7 +132,8 @@ class Body:
         if self.stored(v):
             return self.load(v, self.offset(v.shape, index), mask)
         if v.form == "map":
-            return self._map(v, [self.read(a, index, mask) for a in v.args])
+            xs = [self.read(a, index, mask) for a in v.args]
+            return self._checked(v, xs, index, mask) if v.params.op == "checked" else self._map(v, xs)
         if v.form == "constant":
             return self.scalar(v.params.array)
         if isinstance(index, Flat) and v.form != "reshape":
@@ -184,6 +185,13 @@ class Body:
             out.append(inner)
             rest = outer
         return tuple(reversed(out + [rest])) if shape else ()
+
+    def _checked(self, v: Value, xs: list, index, mask: int):
+        """The value, whose test is a statement: whether it fails, the place in rows, and what is shown."""
+        x, failed, *shown = xs
+        place = self.affine(self.offset(v.shape, index))
+        self.stmt("check", "bool", (self.both(mask, failed), place, *shown), v.params.y)
+        return x
 
     def _map(self, v: Value, xs: list):
         op = v.params.op

@@ -24,6 +24,7 @@ from catena.core.errors import CompileError
 
 LOADS = ("load", "load_now")
 COPIES = 4  # of the accumulators of a fold, which do not wait for each other
+CHECKS = -1  # the number by which a nest that tests names the cell where failures are noted
 FEW = 4  # iterations of a nest without lanes: scalars in registers need no shuffles
 
 
@@ -73,14 +74,20 @@ class Nest:
         seen = {s.attr[0]: None for s in self.stmts if s.op in LOADS}
         seen |= {s.buffer: None for s in self.stores}
         seen |= {d[0]: None for f in self.folds for d in f.dests}
-        return list(seen)
+        return [*seen, *([CHECKS] if self.is_checked else [])]
+
+    @property
+    def is_checked(self) -> bool:
+        """Whether some statement is a test."""
+        return any(s.op == "check" for s in self.stmts)
 
     def loaded(self) -> list[int]:
         """The values that the nest reads, in order; what it reads as it writes is not among them."""
         return list(dict.fromkeys(s.attr[0] for s in self.stmts if s.op == "load"))
 
     def written(self) -> set[int]:
-        return {s.buffer for s in self.stores} | {d[0] for f in self.folds for d in f.dests}
+        written = {s.buffer for s in self.stores} | {d[0] for f in self.folds for d in f.dests}
+        return written | {CHECKS} if self.is_checked else written
 
     def key(self, buffers: list[int], opened: Collection[int] = ()) -> tuple:
         """The nest's structure, with its buffers numbered in this order: equal keys give equal text. The extents of

@@ -10,6 +10,7 @@ from catena.compiler.emit.clock import Clock
 from catena.compiler.emit.entry import STACK_ARENA, write_program
 from catena.compiler.emit.loop import write_loop
 from catena.compiler.emit.program import ProgramWriter
+from catena.compiler.graph.checks import Checks
 from catena.compiler.graph.graph import Builder, Region, physical
 from catena.compiler.graph.simplify import simplify
 from catena.compiler.kernels import loops
@@ -20,30 +21,31 @@ from catena.compiler.native.image import image
 from catena.compiler.native.report import describe
 from catena.compiler.plan.passes import plan
 from catena.compiler.plan.program import Program
+from catena.core import failures
 from catena.core.context import context
 from catena.core.errors import CompileError
 from catena.core.stack import is_stack
 from catena.runtime.native import Code
 
 
-def compile_jaxpr(closed_jaxpr, *, name: str = "main", donated=()) -> Executable:
+def compile_jaxpr(closed_jaxpr, *, name: str = "main", donated=(), checks: frozenset = frozenset()) -> Executable:
     """Compiles a closed jaxpr.
 
     Arguments: `closed_jaxpr`; `name`, for reports; `donated`, one flag for each argument: whether the caller
-      gives its memory up.
+      gives its memory up; `checks`, the kinds of failures that it looks for (`core.failures`).
     Returns: an `Executable`.
     Raises: CompileError naming the operation that cannot be compiled.
     """
     times = link.Times()
-    region = lower(closed_jaxpr)
+    region = lower(closed_jaxpr, checks)
     times.mark("lower")
     return compile_region(region, times, name, *_terms(closed_jaxpr, donated))
 
 
-def text_of(closed_jaxpr, donated=(), machine: Machine | None = None) -> str:
+def text_of(closed_jaxpr, donated=(), machine: Machine | None = None, checks: frozenset = frozenset()) -> str:
     """The LLVM IR that `compile_jaxpr` compiles, or would for another machine."""
     returns_stacks, given = _terms(closed_jaxpr, donated)
-    program = plan(lower(closed_jaxpr), machine or host.this_machine(), given)
+    program = plan(lower(closed_jaxpr, checks), machine or host.this_machine(), given)
     module = write_program(_writer(program.machine), program, returns_stacks)
     return link.with_helpers(module.text(), module.helpers)
 
@@ -56,10 +58,11 @@ def _terms(closed_jaxpr, donated: Sequence[bool]) -> tuple[bool, list[int]]:
     return any(is_stack(a) for a in closed_jaxpr.out_avals), [i for i, given in enumerate(donated) if given]
 
 
-def lower(closed_jaxpr) -> Region:
-    """The graph of a closed jaxpr."""
-    closed = simplify(closed_jaxpr)
-    b = Builder()
+def lower(closed_jaxpr, checks: frozenset = frozenset()) -> Region:
+    """The graph of a closed jaxpr; `checks` are the kinds of failures that it looks for."""
+    closed, sites = simplify(closed_jaxpr), []
+    b = Builder(Checks(checks, sites))
+    b.region.sites = sites
     inputs = [b.input(*physical(v.aval)) for v in closed.jaxpr.invars]
     b.region.outputs = b.call(closed, inputs)
     return b.region
@@ -72,7 +75,9 @@ def _writer(machine: Machine, clock: Clock | None = None) -> ProgramWriter:
 
 def program_of(closed_jaxpr, donated: Sequence[bool] = (), machine: Machine | None = None) -> Program:
     """The program that `compile_jaxpr` compiles, or would for another machine."""
-    return plan(lower(closed_jaxpr), machine or host.this_machine(), _terms(closed_jaxpr, donated)[1])
+    return plan(
+        lower(closed_jaxpr, failures.kinds_in_force()), machine or host.this_machine(), _terms(closed_jaxpr, donated)[1]
+    )
 
 
 def nests(closed_jaxpr) -> list[str]:
@@ -129,7 +134,7 @@ def compile_region(
         functions=len(module.functions),
         flops=program.flops,
         bytes=program.bytes,
-        can_fail=bool(module.interruptible or module.sites or program.arena_bytes > STACK_ARENA),
+        can_fail=bool(region.sites or module.interruptible or module.sites or program.arena_bytes > STACK_ARENA),
         uses_stacks="stacks" in writer.uses,
         returns_stacks=returns_stacks,
         sites=module.sites,
@@ -137,7 +142,7 @@ def compile_region(
         imports=division.imports,
         linked=division.linked,
     )
-    executable = Executable(parts, lambda: text, times.seconds, division.codes)
+    executable = Executable(parts, lambda: text, times.seconds, division.codes, region.sites)
     times.mark("load")
     return executable
 

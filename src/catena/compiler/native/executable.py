@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from catena.compiler.native import host
+from catena.core.failures import Site, new_cell
 from catena.runtime import status
 from catena.runtime.native import Code, Native, offer
 
@@ -44,11 +45,16 @@ class Executable:
     passes the same array for both, the program works in its memory. Where `returns_stacks`, `outs` has one uint64 more,
     which receives the head of the chain of all stacks that the run made; the caller gives them back with
     `free_stacks(head)`. `text` makes the program's LLVM IR when somebody wants to read it; `linked` has the code of
-    what it imports.
+    what it imports. `checks` say what the program tests; then `outs` has one array more, for what fails.
     """
 
     def __init__(
-        self, parts: Parts, text: Callable[[], str], seconds: dict[str, float], linked: Mapping[str, Code] | None = None
+        self,
+        parts: Parts,
+        text: Callable[[], str],
+        seconds: dict[str, float],
+        linked: Mapping[str, Code] | None = None,
+        checks: Sequence[Site] = (),
     ):
         self.parts, self._text = parts, text
         generator = host.new_generator(1)
@@ -57,19 +63,21 @@ class Executable:
         self.entry, self.out_specs, self.reused = self.native.entry, tuple(parts.out_specs), parts.reused
         self.returns_stacks, self.free_stacks = parts.returns_stacks, self.native.free_stacks
         self._seconds = seconds
+        self.checks = checks
         if parts.can_fail or self.native.callbacks or self.free_stacks:
-            self.entry.errcheck = functools.partial(status.raise_failure, parts.sites)  # type: ignore[assignment]
+            self.entry.errcheck = functools.partial(status.raise_failure, parts.sites, checks)  # type: ignore[assignment]
 
     def __call__(self, *args: np.ndarray) -> tuple[np.ndarray, ...]:
         """The results; a program that returns stacks gives their addresses, then the head of their chain."""
         specs = self.out_specs + ((((), np.uint64),) if self.returns_stacks else ())
+        cell = (new_cell(),) if self.checks else ()
         args = tuple(np.array(a, order="C") if i in self.reused.values() else a for i, a in enumerate(args))
         outs = tuple(args[self.reused[k]] if k in self.reused else np.empty(*spec) for k, spec in enumerate(specs))
-        refused = self.entry(args, outs)
+        refused = self.entry(args, outs + cell)
         while refused > 0:
             i = refused - 1
             args = (*args[:i], np.array(args[i], order="C", copy=True), *args[i + 1 :])
-            refused = self.entry(args, outs)
+            refused = self.entry(args, outs + cell)
         return outs
 
     @property

@@ -94,7 +94,7 @@ def _read(content: bytes, consts: Sequence, text: Callable[[], str]) -> tuple[Ex
 
 def keep(name: str | None, executable: Executable, note: dict, consts: Sequence = ()) -> None:
     """Keep a program, with a note, unless it calls Python or is bound to more than other processes can have."""
-    if name is None:
+    if name is None or executable.checks:  # what checks say of lines holds in this process
         return
     parts = executable.parts
     externals = [_external_name(x) for x in parts.externals]

@@ -111,11 +111,11 @@ class _Fuser:
         self.region = region
         self.live = region.live()
         self.users = region.users()
+        self.tests = _tests(self.live, self.users) if any(map(_is_checked, self.live)) else set()
         self.needed = _needed(region, self.live)
         self.stored: dict[int, str] = {}  # and why
         self.roots: dict[int, int] = {}
-        self.depth: dict[int, int] = {}
-        self.weight: dict[int, float] = {}
+        self.effort: dict[int, tuple[int, float]] = {}  # of inlined values: the depth of operations, and their number
         self.costly: set[int] = set()
         self.steps: list[Step] = []
         self.at: dict[int, int] = {}  # stored value -> index of the step that makes it
@@ -148,12 +148,14 @@ class _Fuser:
         elif v.form == "reshape" and n in self.needed:
             self.stored[n] = self.needed[n]
             self._share(v)
+        elif n in self.tests and n not in self.needed:
+            self.effort[n] = 0, 0.0
         else:
             self._measure(v)
             reason = self.needed.get(n) or self._why_stored(v)
             if reason is not None:
                 self.stored[n] = reason
-                self.depth[n], self.weight[n] = 0, 0.0
+                self.effort[n] = 0, 0.0
 
     def _share(self, v: Value) -> None:
         base = v.args[0].number
@@ -162,30 +164,32 @@ class _Fuser:
     def _measure(self, v: Value) -> None:
         depth, weight, costly = (
             0,
-            0.0 if v.form != "map" else 1.0,
+            0.0 if v.form != "map" or _is_checked(v) else 1.0,
             v.form == "map" and v.params.op in COSTLY,
         )
-        for a in {a.number: a for a in v.args}.values():
+        for a in {a.number: a for a in (v.args[:1] if _is_checked(v) else v.args)}.values():
             if a.number not in self.stored:
-                depth = max(depth, self.depth.get(a.number, 0))
-                weight += self.weight.get(a.number, 0.0) / max(len(self.users[a.number]), 1)
+                deep, heavy = self.effort.get(a.number, (0, 0.0))
+                depth = max(depth, deep)
+                weight += heavy / max(len(self.users[a.number]), 1)
                 costly = costly or a.number in self.costly
-        self.depth[v.number], self.weight[v.number] = depth + 1, weight
+        self.effort[v.number] = depth + 1, weight
         if costly:
             self.costly.add(v.number)
 
     def _why_stored(self, v: Value) -> str | None:
         """Why a value that could be computed where it is read is stored all the same; None where it is not."""
         n = v.number
-        if self.depth[n] >= MAX_DEPTH or self.weight[n] > MAX_OPS:
+        depth, weight = self.effort[n]
+        if depth >= MAX_DEPTH or weight > MAX_OPS:
             return "the kernel that reads it would become too long"
         users, costly = self.users[n], n in self.costly
-        if v.size == 1 and v.ndim == 0 and self.weight[n] <= CHEAP and not costly:
+        if v.size == 1 and v.ndim == 0 and weight <= CHEAP and not costly:
             return None
         for u in users:
-            if self._repeats(u, v) and (costly or self.weight[n] > CHEAP):
+            if self._repeats(u, v) and (costly or weight > CHEAP):
                 return f"{u.form} v{u.number} would compute each element several times"
-        if len(users) > 1 and (costly or self.weight[n] > 1):
+        if len(users) > 1 and (costly or weight > 1):
             return f"{len(users)} readers would compute it again"
         return None
 
@@ -241,7 +245,7 @@ class _Fuser:
                 r = self.root_of(x)
                 found[r] = found.get(r, True) and same and x.number == r
                 continue
-            ops += x.form == "map"
+            ops += x.form == "map" and x.number not in self.tests
             same = same and x.form == "map"
             stack.extend((a, same) for a in x.args)
         return found, ops
@@ -317,6 +321,24 @@ class _Fuser:
             if step.kernel is not None:
                 for n in step.kernel.dropped:
                     del self.stored[n]
+
+
+def _is_checked(v: Value) -> bool:
+    return v.form == "map" and v.params.op == "checked"
+
+
+def _tests(live: list[Value], users: dict[int, list[Value]]) -> set[int]:
+    """What only tests read. These are made where the value is that they test, of what is read there anyway: so they do
+    not count among the `users`, from which they are removed here.
+    """
+    tests: set[int] = set()
+    for v in reversed(live):
+        own = users[v.number]
+        real = [u for u in own if u.number not in tests and not (_is_checked(u) and u.args[0] is not v)]
+        if own and not real and FORMS[v.form].inline:
+            tests.add(v.number)
+        users[v.number] = real
+    return tests
 
 
 def _needed(region: Region, live: list[Value]) -> dict[int, str]:

@@ -79,7 +79,7 @@ def rows(p: Planner, frame: Frame, i: int, _) -> None:
     for nest in group.nests:
         schedule(p, nest)
     names = dict.fromkeys(b for nest in group.nests for b in nest.buffers() if b not in group.private)
-    operands = {b: p.address(frame, values[b]) for b in names}
+    operands = {b: p.operand(frame, b) for b in names}
     block, blocks = stitch.blocks(group)
     work = sum(sharing.work(nest) for nest in group.nests)
     limits = p.machine.sharing

@@ -87,7 +87,8 @@ def place(fused: Fused, machine: Machine, donated: Sequence[int] = ()) -> Progra
     outputs = [Buffer(RESULT, v.nbytes, k) for k, v in enumerate(region.outputs)]
     planner = Planner(machine, RULES)
     body = planner.block(fused, inputs, list(outputs), donated=donated)
-    costs = planner.costs
+    costs, checked = planner.costs, bool(region.sites)
     return Program(
-        body, inputs, outputs, machine, fused, planner.arena.peak, planner.reused, flops=costs.flops, bytes=costs.bytes
-    )
+        body, inputs, outputs, machine, fused, planner.arena.peak, planner.reused, costs.flops, costs.bytes,
+        cell=planner.cell if checked else None, stops=any(not site.is_quiet for site in region.sites),
+    )  # fmt: skip

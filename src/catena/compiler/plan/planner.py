@@ -19,7 +19,8 @@ from catena.compiler.plan.fuse import Fused
 from catena.compiler.plan.fuse import Step as FusedStep
 from catena.compiler.plan.memory import SLOT_BYTES, SLOTS, Arena
 from catena.compiler.plan.nests import NestBuilder
-from catena.compiler.plan.program import ARENA, CONSTANT, SLOT, Block, Buffer, Copy, Step
+from catena.compiler.plan.program import ARENA, CELL, CONSTANT, SLOT, Block, Buffer, Copy, Step
+from catena.core import failures
 from catena.core.errors import CompileError
 
 
@@ -75,6 +76,7 @@ class Planner:
         self.arena = Arena()
         self.costs = Costs()
         self.depth = 0  # loops around what is being planned
+        self.cell = Buffer(CELL, failures.WORDS * 8)
         self.reused: dict[int, int] = {}  # result of the program -> donated argument in whose memory it is
         self._slot_bytes = 0
         self._live: set[Buffer] = set()  # pieces of the arena
@@ -251,8 +253,11 @@ class Planner:
 
     def operands(self, frame: Frame, nest: loops.Nest) -> dict[int, Buffer]:
         """Where the values are that a nest touches."""
-        values = frame.fused.region.values
-        return {b: self.address(frame, values[b]) for b in nest.buffers()}
+        return {b: self.operand(frame, b) for b in nest.buffers()}
+
+    def operand(self, frame: Frame, number: int) -> Buffer:
+        """Where a value is that a nest names by its number."""
+        return self.cell if number == loops.CHECKS else self.address(frame, frame.fused.region.values[number])
 
     def _release(self, frame: Frame, i: int, step: FusedStep) -> None:
         """Frees what this step read or wrote for the last time."""

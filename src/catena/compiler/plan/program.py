@@ -28,7 +28,9 @@ import numpy as np
 from catena.compiler.kernels.loops import Nest
 from catena.compiler.machine import Machine
 
-ARGUMENT, RESULT, CONSTANT, SLOT, ARENA, SLICE, NULL = "argument result constant slot arena slice null".split()
+ARGUMENT, RESULT, CONSTANT, SLOT, ARENA, SLICE, NULL, CELL = (
+    "argument result constant slot arena slice null cell".split()
+)
 NUMBERED = (ARGUMENT, RESULT, CONSTANT)
 
 
@@ -44,6 +46,7 @@ class Buffer:
     arena     in the block of temporaries                   bytes from its start, `room` of them taken
     slice     the part of `base` that an iteration works on
     null      nowhere: nothing is read or written there
+    cell      memory of the caller's, behind the results: what checks found
     """
 
     kind: str
@@ -85,6 +88,8 @@ class Program:
     reused: dict[int, int] = field(default_factory=dict)  # result -> donated argument in whose memory it is
     flops: int = 0
     bytes: int = 0
+    cell: Buffer | None = None  # of a program that is checked
+    stops: bool = False  # where a check fails
 
     def __str__(self) -> str:
         return show(self)

@@ -12,6 +12,7 @@ from catena.core import errors
 from catena.core.array import typed_array
 from catena.core.axes import broadcast_axis, move_axis
 from catena.core.context import context
+from catena.core.failures import FOUND, note_iteration
 from catena.core.jaxpr import ClosedJaxpr, Var, eval_jaxpr
 from catena.core.primitive import Primitive, as_bodies_say
 from catena.core.ref import is_reference
@@ -72,7 +73,11 @@ def _interpreted(*, jaxpr, num_consts, num_carry, length, reverse, **params):
         consts, carry, xs = common.split(values, num_consts, num_carry)
         ys = [interpreted.empty(length, a) for a in row_avals]
         for i in reversed(range(length)) if reverse else range(length):
-            outs = body(*consts, *carry, *[x[i, ...] for x in xs])
+            try:
+                outs = body(*consts, *carry, *[x[i, ...] for x in xs])
+            except FOUND as error:
+                note_iteration(error, i)
+                raise
             carry = outs[:num_carry]
             for y, row in zip(ys, outs[num_carry:], strict=True):
                 y[i, ...] = row
@@ -147,7 +152,7 @@ def _lower(b, *operands, jaxpr, num_consts, num_carry, length, reverse, unroll, 
         start = rest if reverse else 0
         heads = [b.reshape(rows(b, x, start, start + whole * block), (whole, block, *x.shape[1:])) for x in xs]
         tails = [rows(b, x, *((0, rest) if reverse else (length - rest, length))) for x in xs]
-    carry, ys = b.scan(body, consts, init, heads, whole, reverse)
+    carry, ys = b.scan(body, consts, init, heads, whole, reverse, block)
     if block == 1:
         return [*carry, *ys]
     ys = [b.reshape(y, (whole * block, *y.shape[2:])) for y in ys]

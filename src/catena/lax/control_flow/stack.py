@@ -17,6 +17,7 @@ import numpy as np
 from catena.core.array import typed_array
 from catena.core.aval import ShapedArray
 from catena.core.axes import at_front
+from catena.core.failures import FOUND, note_iteration
 from catena.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from catena.core.primitive import NoRule, Primitive, as_bodies_say
 from catena.core.stack import stack_aval
@@ -121,7 +122,11 @@ def _interpreted(*, jaxpr, num_consts, num_carry, reverse):
         made: list = [[] for _ in jaxpr.out_avals[num_carry:]]
         for i in reversed(range(int(n))) if reverse else range(int(n)):
             rows = [x[()].read(i, a) for x, a in zip(xs, item_avals, strict=True)]
-            outs = body(*consts, *carry, *rows)
+            try:
+                outs = body(*consts, *carry, *rows)
+            except FOUND as error:
+                note_iteration(error, i)
+                raise
             carry = outs[:num_carry]
             for items, item in zip(made, outs[num_carry:], strict=True):
                 items.append(item)

@@ -22,6 +22,7 @@ from catena.core.array import as_array
 from catena.core.axes import broadcast_axis, move_axis
 from catena.core.dead_code import dead_code_elimination
 from catena.core.effects import of_operands
+from catena.core.failures import FOUND, note_iteration
 from catena.core.jaxpr import ClosedJaxpr, Jaxpr, Var, eval_jaxpr
 from catena.core.primitive import NoRule, Primitive, as_bodies_say
 from catena.core.stack import stack_aval
@@ -115,7 +116,11 @@ def _interpreted_saving(*, cond_jaxpr, cond_nconsts, body_jaxpr, body_nconsts):
         made: list = [[] for _ in range(num_items)]
         count = 0
         while test(*cond_consts, *carry)[0]:
-            outs = body(*consts, *carry)
+            try:
+                outs = body(*consts, *carry)
+            except FOUND as error:
+                note_iteration(error, count)
+                raise
             carry, count = outs[:num_carry], count + 1
             for items, item in zip(made, outs[num_carry:], strict=True):
                 items.append(item)
