@@ -60,7 +60,10 @@ def message_of(code: str) -> str:
 
 
 def steady(message: str) -> str:
-    """A message without what differs from machine to machine: its page is this one, addresses are left out."""
+    """A message without what differs from machine to machine: its page is this one, addresses and the folder where the
+    package lies are left out.
+    """
+    message = message.replace(f"{Path(jax.__file__).parents[1]}/", "")
     message = re.sub(r"\n+See \S+errors\.md#\w+", "", message)
     return re.sub(r" at 0x[0-9a-f]+", "", message).replace("\n\n", "\n")
 
