@@ -9,7 +9,7 @@ MYPY_VERSION := 2.4.1
 PYRIGHT_VERSION := 1.1.414
 INSTALL := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-interpreted test-null test-checked test-pythons test-machines test-targets coverage lint mypy types format same-bits calibrate bench clients interchange random-programs random-sharded random-exact random-transformations random-vectors random-quality differential bench-numpy bench-overhead bench-batches bench-progress bench-primitives accuracy attack compare-lax compare-libraries misuses bench-random compare-random extents clean
+.PHONY: demo test test-interpreted test-null test-checked test-pythons test-machines test-targets coverage lint mypy types format same-bits calibrate bench clients interchange random-programs random-sharded random-exact random-transformations random-vectors random-quality differential bench-numpy bench-overhead bench-batches bench-checks bench-progress bench-primitives accuracy attack compare-lax compare-libraries misuses bench-random compare-random extents clean
 
 demo: $(VENV)/.has-demo    # train a classifier on handwritten digits
 	$(BIN)/python examples/digits.py
@@ -119,6 +119,9 @@ bench-batches: $(VENV)/.has-demo $(JAX_VENV)/.has-jax    # the first call at one
 
 bench-progress: $(VENV)/.has-demo    # what a live bar costs a loop: less than 1 % of its time
 	$(BIN)/python benchmarks/progress.py
+
+bench-checks: $(VENV)/.has-demo $(JAX_VENV)/.has-jax    # what checks cost: index checks on gathers, NaN checks on chains, beside JAX's checkify; too much is an error; ONLY=text selects
+	$(BIN)/python benchmarks/checks.py --jax-python $(JAX_VENV)/bin/python --only "$(ONLY)"
 
 bench-primitives: $(VENV)/.has-demo $(JAX_VENV)/.has-jax    # every primitive evaluated eagerly beside JAX, at 1e6 elements, worst first; SIZE=1e3, ONLY=text selects
 	$(BIN)/python benchmarks/primitives.py --jax-python $(JAX_VENV)/bin/python $(if $(SIZE),--size $(SIZE)) --only "$(ONLY)"

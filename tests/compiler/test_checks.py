@@ -10,6 +10,7 @@ from catena.compiler.interpret.program import run as run_null
 from catena.compiler.native import host
 from catena.compiler.native.compile import lower
 from catena.compiler.plan.passes import plan
+from catena.core.config import FLAGS, from_environment
 from catena.transform import interpreted
 
 X = jnp.array([[1.0, 2.0, 3.0], [4.0, -5.0, 6.0]])
@@ -107,3 +108,92 @@ def test_what_is_found_and_where(name):
         eager = failure(f, *args)
     assert type(eager) is category and eager.iterations == iterations
     assert pytest.raises(category, match=words).matches(eager)
+
+
+def test_several_kinds_and_the_ways_to_ask(monkeypatch):
+    f = lambda x, i: jnp.log(x[i])
+    for ask in ("index,nan", ("nan", "index"), "all"):
+        assert type(failure(jax.jit(f, checks=ask), X[0], 9)) is IndexError
+        assert type(failure(jax.jit(f, checks=ask), -X[0], 1)) is FloatingPointError
+    plain = jax.jit(f)
+    assert np.isnan(plain(-X[0], 1))
+    with jax.checks("nan"):
+        assert type(failure(plain, -X[0], 1)) is FloatingPointError
+        with jax.checks(None):
+            assert np.isnan(plain(-X[0], 1))
+        plain(X[0], 9)
+        assert type(failure(jax.jit(f, checks="index"), X[0], 9)) is IndexError
+    assert np.isnan(plain(-X[0], 1))
+    jax.config.update("jax_checks", "nan")
+    try:
+        assert type(failure(plain, -X[0], 1)) is FloatingPointError
+        assert type(failure(jnp.log, -1.0)) is FloatingPointError
+    finally:
+        jax.config.update("jax_checks", "")
+    monkeypatch.setenv("CATENA_CHECKS", "div, nan")
+    assert from_environment(FLAGS["jax_checks"], "CATENA_CHECKS") == "nan,div"
+    for wrong, error in (("nans", ValueError), (3, TypeError), (("nan", 1), TypeError)):
+        with pytest.raises(error, match="checks must be"):
+            jax.jit(f, checks=wrong)
+
+
+def test_checks_of_a_function_that_others_call():
+    inner = jax.jit(log, checks="nan")
+    assert type(failure(jax.jit(lambda x: inner(x) + jnp.sqrt(x)), -1.0)) is FloatingPointError
+    assert np.isnan(jax.jit(lambda x: inner(abs(x)) + jnp.sqrt(x))(-1.0))
+    assert failure(jax.jit(jax.vmap(inner)), -X[0]).examples == (0,)
+    assert type(failure(jax.grad(lambda x: inner(x) * 2), -1.0)) is FloatingPointError
+    assert type(failure(inner.lower(1.0).compile(), -1.0)) is FloatingPointError
+    with jax.disable_jit():
+        assert type(failure(inner, -1.0)) is FloatingPointError
+
+
+def test_the_backward_pass_is_said_to_be_one():
+    norm = lambda x: jnp.sqrt(jnp.sum(x**2))
+    error = failure(jax.jit(jax.grad(norm), checks="nan"), jnp.zeros(3))
+    assert error.source.backward and any("backward pass of line" in note for note in error.__notes__)
+    until = jax.grad(lambda x: lax.fori_loop(0, 5, lambda i, y: jnp.sqrt(y), x))
+    assert type(failure(jax.jit(until, checks="div"), 0.0)) is ZeroDivisionError
+
+
+def test_large_arrays_report_the_first_element_on_any_thread():
+    x = jnp.ones(1 << 20).at[jnp.array([70_000, 900_000, 250_000])].set(-1.0)
+    f = jax.jit(lambda x: (jnp.sqrt(x) * 2).sum(), checks="nan")
+    for _ in range(3):
+        assert failure(f, x).position == (70_000,)
+    assert f(abs(x)) == 2 << 20
+    assert failure(jax.jit(lambda x: jnp.log(x).sum(1), checks="nan"), x.reshape(1024, 1024)).position == (68, 368)
+
+
+def test_numbers_that_are_given_are_not_made():
+    x = jnp.array([1.0, np.nan, np.inf])
+    f = jax.jit(
+        lambda x: jnp.where(jnp.isnan(x), 0, jnp.exp(-x) + x.sum() + (x[:, None] @ x[None])[0]), checks="nan,inf"
+    )
+    f(x)
+    chain = jax.jit(lambda x: jnp.sqrt(x * 2 + 1) - 3, checks="nan")
+    assert np.isnan(chain(x)[1])
+    assert failure(chain, x.at[2].set(-5.0)).position == (2,)
+
+
+def test_debug_nans_run_nothing_twice():
+    calls = []
+
+    def f(x):
+        jax.debug.callback(lambda: calls.append(1))
+        return log(x)
+
+    with jax.debug_nans(True):
+        error = failure(jax.jit(f), -1.0)
+    jax.effects_barrier()
+    assert calls == [1] and "in log at" in str(error)
+    with jax.debug_nans(True):
+        assert jax.jit(lambda x: jnp.where(x > 0, jnp.log(x), 0))(-1.0) == 0
+
+
+def test_programs_without_checks_are_what_they_were():
+    plain = jax.jit(log).lower(X).compile().as_text()
+    with jax.checks("all"):
+        checked = jax.jit(log).lower(X).compile().as_text()
+    assert "catena_note" in checked and "catena_note" not in plain
+    assert jax.jit(log).lower(X).compile().as_text() == plain

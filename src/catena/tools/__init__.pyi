@@ -1,3 +1,4 @@
+from catena.core.config import checks as checks
 from catena.tools.impurities import purity as purity
 from catena.tools.linting import check_keys as check_keys
 from catena.tools.linting import lint as lint

@@ -114,7 +114,8 @@ def scatter_cotangents(outs, nonzero_in, args) -> list:
 
 def _batch(axis, args, dims, *, jaxpr, **params):
     moved, mapped = move_to_front(axis, args, dims)
-    batched, mapped_out = batch_jaxpr(jaxpr, axis, mapped, False)
+    with checking(params.get("checks", "")):
+        batched, mapped_out = batch_jaxpr(jaxpr, axis, mapped, False)
     outs = jit_p.bind(*moved, jaxpr=batched, **params)
     return outs, [0 if m else None for m in mapped_out]
 

@@ -32,22 +32,88 @@ class Tests:
 
 def _write(body, pending: list, stops: bool) -> None:
     e, cell = body.e, body.pointers[CHECKS]
-    masks: dict[int, str] = {}
-    for i, s, c in pending:
-        width = body.width if body.is_lanes(i) else 1
-        x = body.use(s.args[0], c, width)
-        masks[width] = x if width not in masks else e.op(f"or {vector('i1', width)} {masks[width]}, {x}")
-    some = [x if width == 1 else _any(e, x, width) for width, x in masks.items()]
-    failed = some[0] if len(some) == 1 else e.op(f"or i1 {some[0]}, {some[1]}")
+    some = _failed(body, _suspects(body.nest, pending))
     cold, go = e.label(), e.label()
-    e.branch(e.op(f"call i1 @llvm.expect.i1(i1 {failed}, i1 false)"), cold, go)
+    e.branch(e.op(f"call i1 @llvm.expect.i1(i1 {some}, i1 false)"), cold, go)
     e.start(cold)
     for i, s, c in pending:
         _note(body, cell, i, s, c)
     if stops:
+        leave = e.label()
+        e.branch(_failed(body, [(i, s.args[0], c) for i, s, c in pending]), leave, go)
+        e.start(leave)
         e.do(f"store i64 {CHECK_FAILED}, ptr %status")
-    e.jump("finish" if stops else go)
+        e.jump("finish")
+    else:
+        e.jump(go)
     e.start(go)
+
+
+def _failed(body, masks: list) -> str:
+    """Whether one of some statements, with the test that it belongs to and the copy, holds in some lane."""
+    e, found = body.e, {}
+    for i, mask, c in masks:
+        width = body.width if body.is_lanes(i) else 1
+        x = body.use(mask, c, width)
+        found[width] = x if width not in found else e.op(f"or {vector('i1', width)} {found[width]}, {x}")
+    some = [x if width == 1 else _any(e, x, width) for width, x in found.items()]
+    return some[0] if len(some) == 1 else e.op(f"or i1 {some[0]}, {some[1]}")
+
+
+# Operations that give NaN where an operand is NaN.
+SPREADING = frozenset(
+    """add sub mul div neg abs sqrt rsqrt square integer_pow exp exp2 expm1 log log1p log2 sin cos tan asin acos atan
+    sinh cosh tanh asinh acosh atanh logistic erf erfc cbrt floor ceil trunc round_half_even max min fma convert
+    reciprocal
+    """.split()
+)
+
+
+def _suspects(nest, pending: list) -> list:
+    """What to look at in every iteration, for tests of one loop: the tests themselves; but of those for NaN, only
+    whether the last of a chain of operations is NaN, which it is where one before it is. What is exact, the cold block
+    asks.
+    """
+    numbers = {i: _tested_for_nan(nest, s.args[0]) for i, s, _ in pending}
+    behind: set[int] = set()  # numbers that make another tested one NaN
+    for y in {y for y in numbers.values() if y is not None}:
+        ask = _spread(nest, y)
+        while ask:
+            x = ask.pop()
+            if x not in behind:
+                behind.add(x)
+                ask += _spread(nest, x)
+    found = []
+    for i, s, c in pending:
+        y = numbers[i]
+        if y is None:
+            found.append((i, s.args[0], c))
+        elif y not in behind:
+            found.append((i, _is_nan(nest, s.args[0]), c))
+    return found
+
+
+def _spread(nest, i: int) -> list[int]:
+    """The statements that make this one NaN when they are."""
+    s = nest.stmts[i]
+    if s.op not in SPREADING or (s.op == "integer_pow" and not s.attr):
+        return []
+    return [a for a in s.args if TYPES[nest.stmts[a].type].kind == "f"]
+
+
+def _is_nan(nest, mask: int) -> int | None:
+    """The statement that a number is not itself, at the head of a conjunction, or None."""
+    while nest.stmts[mask].op == "and":
+        mask = nest.stmts[mask].args[0]
+    s = nest.stmts[mask]
+    of_float = s.op == "ne" and s.args[0] == s.args[1] and TYPES[nest.stmts[s.args[0]].type].kind == "f"
+    return mask if of_float else None
+
+
+def _tested_for_nan(nest, mask: int) -> int | None:
+    """The number that a test looks at, if it is one for NaN."""
+    head = _is_nan(nest, mask)
+    return None if head is None else nest.stmts[head].args[0]
 
 
 def _any(e, mask: str, width: int) -> str:
