@@ -4,6 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 JAX_VENV := .venv-jax
 TYPES_VENV := .venv-types
+MPI_VENV := .venv-mpi
 JAX_VERSION := 0.10.2
 MYPY_VERSION := 2.4.1
 PYRIGHT_VERSION := 1.1.414
@@ -30,6 +31,11 @@ test-null: $(VENV)/.has-test    # the compiler's tests with programs interpreted
 
 test-checked: $(VENV)/.has-test    # the tests with bounds checks in every load and store of compiled programs; PART=k/n makes a part
 	CATENA_CHECK_BOUNDS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -q $(if $(PART),--part $(PART))
+
+.PHONY: test-mpi
+test-mpi: $(MPI_VENV)/.has-mpi    # tests/mpi in 4 processes that work together, and processes that fail, hang and are killed; installs mpi4py and mpich
+	$(MPI_VENV)/bin/mpiexec -n 4 $(MPI_VENV)/bin/python tests/mpi/run.py
+	$(MPI_VENV)/bin/python -m pytest -q --import-mode=importlib tests/mpi
 
 test-pythons:    # the tests on every Python from 3.11 on that the machine has, each with the newest dependencies, the first also with the oldest; ONLY=3.13 selects, PART=k/n makes a part
 	$(PYTHON) benchmarks/elsewhere.py pythons --only "$(ONLY)" -- -n 2 $(if $(PART),--part $(PART))
@@ -142,7 +148,7 @@ compare-libraries: $(VENV)/.has-demo $(JAX_VENV)/.has-jax    # calls of scipy, n
 	$(BIN)/python benchmarks/differential_libraries.py --jax-python $(JAX_VENV)/bin/python --only "$(ONLY)" $(if $(PART),--part $(PART)) $(if $(X64),--x64)
 
 clean:
-	rm -rf $(VENV) $(JAX_VENV) $(TYPES_VENV) build .pytest_cache .ruff_cache .mypy_cache .hypothesis .coverage
+	rm -rf $(VENV) $(JAX_VENV) $(TYPES_VENV) $(MPI_VENV) build .pytest_cache .ruff_cache .mypy_cache .hypothesis .coverage
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Stamps inside the environments say what is installed there: a second run starts at once, and an environment
@@ -168,6 +174,11 @@ $(VENV)/.has-coverage: $(VENV)/.has-test
 $(TYPES_VENV)/.has-checkers: Makefile
 	$(PYTHON) -m venv $(TYPES_VENV)
 	$(TYPES_VENV)/bin/python $(INSTALL) mypy==$(MYPY_VERSION) pyright==$(PYRIGHT_VERSION)
+	@touch $@
+
+$(MPI_VENV)/.has-mpi: pyproject.toml
+	$(PYTHON) -m venv $(MPI_VENV)
+	$(MPI_VENV)/bin/python $(INSTALL) --editable '.[test,mpi]'
 	@touch $@
 
 $(JAX_VENV)/.has-jax: Makefile

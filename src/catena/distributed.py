@@ -1,18 +1,21 @@
-"""Several processes that compute together (``jax.distributed``): so far, the first and only one."""
+"""Several processes that compute together (``jax.distributed``): MPI starts them, and they find each other."""
 
 from __future__ import annotations
 
-import os
+import atexit
+import functools
 from collections.abc import Sequence
+from typing import Any
 
-from catena.core.device import cpu_device, devices
+from catena.core.device import local_devices, process_count, process_index
+from catena.core.job import launched
+from catena.core.lazy import LazyModule
 
-# The number of processes of a job, as launchers tell it.
-LAUNCHERS = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS")
+processes: Any = LazyModule("catena.parallel.processes")
 
 DETECTION = (None, "mpi4py", "deactivate")
 
-_initialized: list = []  # holds True from ``initialize`` to ``shutdown``
+_shutdown: list = []  # what ``shutdown`` calls, from ``initialize`` on
 
 
 def initialize(
@@ -28,36 +31,40 @@ def initialize(
     slice_index: int | None = None,
     partition_index: int | None = None,
 ) -> None:
-    """Let this process compute together with others: so far it must be the only one of its job.
+    """Let this process compute together with the others of its job, before anything asks for devices.
+
+    The launcher of MPI (``mpiexec -n 4 python train.py``, or ``srun``) starts the processes, and MPI carries what they
+    tell each other: nobody listens anywhere, so that addresses are checked and not needed. Where no launcher started
+    several processes, this is the only one.
 
     Arguments:
-      coordinator_address: where the first process is reached, as ``"host:port"``; one process needs none.
+      coordinator_address, coordinator_bind_address: where JAX's first process listens, as ``"host:port"``.
       num_processes: how many processes there are; by default what the launcher says, else one.
-      process_id: the number of this process.
-      local_device_ids: the numbers of its devices; all of them.
-      cluster_detection_method: how to find out the rest; ``None``, ``"mpi4py"`` or ``"deactivate"``.
-      initialization_timeout, heartbeat_timeout_seconds, shutdown_timeout_seconds: how long to wait for the others.
-      coordinator_bind_address: where the first process listens.
+      process_id: the number of this process; by default what the launcher says.
+      local_device_ids: the numbers of its devices, counted from 0; all of them.
+      cluster_detection_method: how to find out the rest: ``None`` and ``"mpi4py"`` ask the launcher,
+        ``"deactivate"`` takes what the arguments say.
+      initialization_timeout: how many seconds to wait for the others to come here.
+      heartbeat_timeout_seconds: after how many seconds a process that waits asks, and says, where the others are.
+      shutdown_timeout_seconds: how many seconds to wait for the others at the end.
       slice_index, partition_index: the part of the machine that the process is in; there is one, 0.
     Raises:
-      RuntimeError: it was called before, or there are more processes, which do not compute together yet.
-      ValueError: an argument does not go with one process.
+      RuntimeError: it was called before, or after devices were asked for, or the processes do not find each other.
+      ValueError: an argument does not go with the processes that there are.
 
     >>> import catena as jax
     >>> jax.distributed.initialize(num_processes=1, process_id=0)
     >>> jax.distributed.shutdown()
     """
-    if _initialized:
+    if _shutdown:
         raise RuntimeError("jax.distributed.initialize was called before; call it once, or shutdown() between")
     addresses = ("coordinator_address", coordinator_address), ("coordinator_bind_address", coordinator_bind_address)
     for name, address in addresses:
         if address is not None and not isinstance(address, str):
             raise ValueError(f"{name} must be a string such as 'localhost:1234', got {address!r}")
-    check_alone(num_processes)
-    numbers = {"process_id": process_id, "slice_index": slice_index, "partition_index": partition_index}
-    for name, number in numbers.items():
+    for name, number in (("slice_index", slice_index), ("partition_index", partition_index)):
         if number not in (None, 0):
-            raise ValueError(f"{name} must be None or 0, since there is one process, got {number!r}")
+            raise ValueError(f"{name} must be None or 0, since the machine has one part, got {number!r}")
     if cluster_detection_method not in DETECTION:
         raise ValueError(f"cluster_detection_method must be one of {DETECTION}, got {cluster_detection_method!r}")
     timeouts = {
@@ -68,38 +75,55 @@ def initialize(
     for name, seconds in timeouts.items():
         if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or seconds <= 0:
             raise ValueError(f"{name} must be a positive number of seconds, got {seconds!r}")
-    if local_device_ids is not None:
-        asked = {local_device_ids} if isinstance(local_device_ids, int) else set(local_device_ids)
-        if {cpu_device(i) for i in asked} != set(devices()):
-            raise ValueError(
-                f"local_device_ids must be those of all {len(devices())} devices, got {local_device_ids!r}"
-            )
-    _initialized.append(True)
-
-
-def check_alone(num_processes: int | None) -> None:
-    """Raise where there are, or are to be, several processes."""
     if num_processes is not None and (not isinstance(num_processes, int) or num_processes < 1):
         raise ValueError(f"num_processes must be a positive integer or None, got {num_processes!r}")
-    source, count = f"{num_processes=}", num_processes
-    for name in LAUNCHERS:
-        if count is None and os.environ.get(name, "").isdecimal():
-            source, count = f"{name}={os.environ[name]}", int(os.environ[name])
-    if count is not None and count > 1:
+    if number_of_processes(num_processes, cluster_detection_method) > 1:
+        processes.connect(initialization_timeout, heartbeat_timeout_seconds)
+    for name, given, found in (
+        ("num_processes", num_processes, process_count()),
+        ("process_id", process_id, process_index()),
+    ):
+        if given not in (None, found):
+            raise ValueError(f"{name} must be None or {found}, which the launcher says, got {given!r}")
+    if local_device_ids is not None:
+        asked = {local_device_ids} if isinstance(local_device_ids, int) else set(local_device_ids)
+        if asked != {d.local_hardware_id for d in local_devices()}:
+            raise ValueError(
+                f"local_device_ids must be those of all {len(local_devices())} devices, got {local_device_ids!r}"
+            )
+    _shutdown.append(functools.partial(processes.disconnect, shutdown_timeout_seconds) if process_count() > 1 else int)
+
+
+def number_of_processes(num_processes: int | None, method: str | None) -> int:
+    """How many processes there are to be.
+
+    Raises:
+      RuntimeError: there are to be several, and no launcher has started them.
+    """
+    found = launched()
+    if found is not None and method != "deactivate":
+        return found[1]
+    if (num_processes or 1) > 1 and found is None:
         raise RuntimeError(
-            f"{source}: several processes do not compute together yet. They will by MPI (mpiexec -n {count} python "
-            "train.py, with mpi4py installed); until then, one process with virtual devices "
-            "(jax_num_cpu_devices) runs the same program."
+            f"{num_processes=}: several processes compute together by MPI, whose launcher must start them: mpiexec -n "
+            f"{num_processes} python train.py, with mpi4py and an MPI installed (pip install mpi4py mpich). One "
+            "process with virtual devices (jax_num_cpu_devices) runs the same program."
         )
+    return num_processes or 1
 
 
 def shutdown() -> None:
-    """End computing together with others; without ``initialize`` before, nothing.
+    """End computing together with others, once they end it too; without ``initialize`` before, nothing. It is called
+    at the end of the program.
 
     >>> import catena as jax
     >>> jax.distributed.shutdown()
     """
-    _initialized.clear()
+    while _shutdown:
+        _shutdown.pop()()
+
+
+atexit.register(shutdown)
 
 
 def is_initialized() -> bool:
@@ -109,4 +133,4 @@ def is_initialized() -> bool:
     >>> jax.distributed.is_initialized()
     False
     """
-    return bool(_initialized)
+    return bool(_shutdown)

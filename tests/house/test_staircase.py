@@ -50,6 +50,8 @@ DOORS = {
     ("core/face.py", "catena.tools.faces"): "what notebooks show is drawn where tools are",
     ("transform/profile.py", "catena.tools.page.document"): "the page of a profile, made when somebody asks for it",
     ("core/factors.py", "catena.parallel.rules"): "the table of sharding rules is loaded when an array is first split",
+    ("core/parts.py", "catena.parallel.processes"): "arrays that span processes are asked for when there are several",
+    ("transform/placement.py", "catena.parallel.processes"): "as above",
     ("lax/native.py", "catena.compiler.native.elementwise"): "the one way from eager evaluation to compiled loops",
     ("lax/special.py", "catena.compiler.vector_math.algorithms"): "NumPy has no such functions, and SciPy's are off",
     ("lax/special.py", "catena.compiler.vector_math.bessel"): "as above",

@@ -82,7 +82,7 @@ def test_a_whole_is_its_parts(spec):
         (lambda: multihost_utils.host_local_array_to_global_array(N, MESH, None), ValueError, "PartitionSpecs"),
         (lambda: multihost_utils.sync_global_devices(3), TypeError, "must be a string"),
         (lambda: jax.device_put(N, jax.memory.Space.Any), ValueError, "no memory to put"),
-        (lambda: jax.distributed.initialize(num_processes=2), RuntimeError, "do not compute together yet"),
+        (lambda: jax.distributed.initialize(num_processes=2), RuntimeError, "mpiexec -n 2 python train.py"),
         (lambda: jax.distributed.initialize(num_processes=0), ValueError, "a positive integer"),
         (lambda: jax.distributed.initialize(process_id=1), ValueError, "process_id must be"),
         (lambda: jax.distributed.initialize(initialization_timeout=0), ValueError, "positive number of seconds"),

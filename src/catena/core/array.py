@@ -201,7 +201,8 @@ class Array(Face, ArrayMethods, metaclass=ArrayType):
             raise
 
     def __format__(self, spec):
-        return format(self._value[()] if not self._value.ndim else self._value, spec)
+        value = self._value
+        return format(value[()] if not value.ndim and type(value) is np.ndarray else value, spec)
 
     def item(self, *args: int) -> bool | int | float | complex:
         """The element as a Python scalar.
@@ -296,13 +297,17 @@ class Array(Face, ArrayMethods, metaclass=ArrayType):
             self._aval = None  # so that no cache keyed by types takes this array for one with data
 
 
-class Deleted:
-    """What an Array holds after its buffer was deleted: it knows its type, and any use of the data raises."""
+class Absent:
+    """What an Array holds whose data are not here: it knows its type, and any use of the data raises ``error()``."""
 
     __slots__ = ("aval",)
 
     def __init__(self, aval):
         self.aval = aval
+
+    def error(self) -> Exception:
+        """The error for any use of the data."""
+        raise NotImplementedError
 
     shape = property(lambda self: self.aval.shape)
     dtype = property(lambda self: self._refuse() if self.aval.extended else self.aval.dtype)
@@ -311,13 +316,23 @@ class Deleted:
     nbytes = property(lambda self: self.aval.size * self.aval.dtype.itemsize)
 
     def __getattr__(self, name):
-        raise deleted_error(self.aval)
+        raise self.error()
 
     def _refuse(self, *args, **kwargs):
-        raise deleted_error(self.aval)
+        raise self.error()
 
     __array__ = __getitem__ = __iter__ = __len__ = __bool__ = __int__ = __float__ = __complex__ = __index__ = _refuse
     __str__ = __format__ = __copy__ = __deepcopy__ = __reduce__ = _refuse
+
+
+class Deleted(Absent):
+    """What an Array holds after its buffer was deleted."""
+
+    __slots__ = ()
+
+    def error(self) -> Exception:
+        """The error for the use of an array that was deleted."""
+        return deleted_error(self.aval)
 
 
 def deleted_error(aval) -> RuntimeError:
@@ -376,7 +391,8 @@ class ExtendedArray(Array):
     tolist = __int__ = __float__ = __complex__ = __index__ = item
 
     def __repr__(self):
-        return self.aval.dtype.array_repr(live(self))
+        value = live(self)
+        return self.aval.dtype.array_repr(value) if type(value) is np.ndarray else str(value)
 
     def __str__(self):
         return repr(self)
@@ -538,6 +554,8 @@ def scalar(array: Array):
 def array_repr(array: Array) -> str:
     """``Array([1., 2.], dtype=float32)``, as users of JAX and NumPy read it."""
     value = live(array)
+    if type(value) is not np.ndarray:  # other processes have parts of it
+        return str(value)
     weak = ", weak_type=True" if array._weak else ""
     ending = f"dtype={value.dtype.name}{weak})"
     if value.size == 0:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from catena.core import config
 from catena.core.array import Array, ExtendedArray
 from catena.core.errors import JaxRuntimeError
+from catena.core.job import STRIDE, job
 from catena.core.lazy import has_compiler
 from catena.core.namespace import alias
 from catena.core.placed import PlacedArray, PlacedKeys
@@ -23,15 +24,22 @@ class Device:
 
     platform = "cpu"
     device_kind = "cpu"
-    process_index = 0
-    host_id = 0
-    task_id = 0
-
     id: int = 0
-    local_hardware_id: int = 0
 
     def __init__(self, number: int):
-        self.id = self.local_hardware_id = number
+        self.id = number
+
+    @property
+    def process_index(self) -> int:
+        """The number of the process that the device belongs to."""
+        return self.id // STRIDE if job.shared else 0
+
+    host_id = task_id = process_index
+
+    @property
+    def local_hardware_id(self) -> int | None:
+        """The number of the device among those of this process; ``None`` for those of others."""
+        return self.id - job.index * STRIDE if self.process_index == job.index else None
 
     @property
     def client(self) -> Client:
@@ -123,10 +131,18 @@ class Client(NamedTuple):
         return live_arrays()
 
     def process_index(self) -> int:
-        """The number of this process: the only one."""
-        return 0
+        """The number of this process."""
+        return job.index
 
-    local_devices, local_device_count, live_buffers = devices, device_count, live_arrays
+    def local_devices(self) -> list[Device]:
+        """The devices of this platform that belong to this process."""
+        return local_devices(backend=self.platform)
+
+    def local_device_count(self) -> int:
+        """How many these are."""
+        return len(self.local_devices())
+
+    live_buffers = live_arrays
 
 
 def live_arrays() -> list[Array]:
@@ -140,7 +156,7 @@ ARRAYS = (Array, ExtendedArray, PlacedArray, PlacedKeys)
 def devices_of(array: Array) -> tuple:
     """The devices that an array is on."""
     placement = array._placement
-    return (cpu_device(0),) if placement is None else placement.devices
+    return (first_device(),) if placement is None else placement.devices
 
 
 @functools.cache
@@ -149,13 +165,19 @@ def cpu_device(number: int) -> Device:
     return Device(number)
 
 
+def first_device() -> Device:
+    """The first device of this process, where arrays are that nobody put anywhere."""
+    return cpu_device(job.index * STRIDE)
+
+
 def devices(backend: str | None = None) -> list[Device]:
     """The devices of a backend.
 
     Arguments:
       backend: ``"cpu"``, or ``None`` for the default.
     Returns:
-      The devices in order of their numbers; ``jax_num_cpu_devices`` says how many there are.
+      The devices in order of their numbers, those of other processes too; ``jax_num_cpu_devices`` says how many there
+      are in each.
     Raises:
       RuntimeError: when there is no such backend.
 
@@ -166,6 +188,8 @@ def devices(backend: str | None = None) -> list[Device]:
     check_backend(backend)
     check_platforms(config.read("jax_platform_name") or config.read("jax_platforms"))
     config.fix_number_of_devices()
+    if job.shared:
+        return [cpu_device(number) for index in range(job.size) for number in job.numbers(index)]
     return [cpu_device(i) for i in range(config.read("jax_num_cpu_devices"))]
 
 
@@ -192,31 +216,34 @@ def check_platforms(platforms: str | None) -> None:
 def local_devices(
     process_index: int | None = None, backend: str | None = None, host_id: int | None = None
 ) -> list[Device]:
-    """The devices of this process.
+    """The devices of a process.
 
     Arguments:
-      process_index: the number of a process; 0 is the only one. ``host_id`` is its older name.
+      process_index: the number of the process; by default this one. ``host_id`` is its older name.
       backend: as for ``devices``.
+    Raises:
+      ValueError: there is no such process.
 
     >>> import catena as jax
     >>> len(jax.local_devices()) == jax.local_device_count()
     True
     """
-    for index in (process_index, host_id):
-        if index not in (None, 0):
-            raise ValueError(f"Unknown process_index {index}; this is the only process, number 0")
-    return devices(backend)
+    asked = next((index for index in (process_index, host_id) if index is not None), job.index)
+    if asked not in range(job.size):
+        raise ValueError(f"Unknown process_index {asked}; the processes have the numbers 0 to {job.size - 1}")
+    found = devices(backend)
+    return [d for d in found if d.process_index == asked] if job.shared else found
 
 
 def process_index(backend: str | None = None) -> int:
-    """The number of this process among those that compute together: it is the only one.
+    """The number of this process among those that compute together.
 
     >>> import catena as jax
     >>> jax.process_index()
     0
     """
     check_backend(backend)
-    return 0
+    return job.index
 
 
 def process_count(backend: str | None = None) -> int:
@@ -227,7 +254,7 @@ def process_count(backend: str | None = None) -> int:
     1
     """
     check_backend(backend)
-    return 1
+    return job.size
 
 
 def process_indices(backend: str | None = None) -> list[int]:
@@ -280,4 +307,4 @@ def default_device() -> Device:
     chosen = config.read("jax_default_device")
     if isinstance(chosen, Device):
         return chosen
-    return cpu_device(0)
+    return first_device()

@@ -19,6 +19,7 @@ from catena.core.config import refresh_derived
 from catena.core.context import context
 from catena.core.device import Device
 from catena.core.device import devices as all_devices
+from catena.core.job import job
 
 
 class AxisType(enum.Enum):
@@ -232,17 +233,27 @@ class Mesh(Axes, contextlib.ContextDecorator):
     @property
     def is_multi_process(self) -> bool:
         """Whether devices of other processes are among them."""
-        return False
+        return len(self.local_devices) < len(self._flat)
 
     @property
     def local_mesh(self) -> Mesh:
-        """The part of the mesh that belongs to this process."""
-        return self
+        """The part of the mesh that belongs to this process.
+
+        Raises:
+          ValueError: the devices of this process are no block of the grid.
+        """
+        if not self.is_multi_process:
+            return self
+        own = np.array([d.process_index == job.index for d in self._flat], bool).reshape(self.devices.shape)
+        block = tuple(slice(min(i), max(i) + 1) if len(i) else slice(0) for i in np.nonzero(own))
+        if not own.any() or not own[block].all():
+            raise ValueError(f"the devices of process {job.index} are no block of the grid of {self}")
+        return self.update(self.devices[block])
 
     @property
     def local_devices(self) -> list[Device]:
         """The devices that belong to this process."""
-        return list(self._flat)
+        return [d for d in self._flat if d.process_index == job.index]
 
     @property
     def abstract_mesh(self) -> AbstractMesh:

@@ -13,6 +13,8 @@ import numpy as np
 
 from catena.core.array import Array, Deleted, ExtendedArray, live
 from catena.core.context import context
+from catena.core.job import job
+from catena.core.parts import Parts, at_place
 from catena.core.placement import Placement
 from catena.core.token import Token
 
@@ -95,7 +97,7 @@ def make_plain(value: np.ndarray, aval) -> Array:
 def placed_array(value: np.ndarray, aval, placement: Placement) -> PlacedArray:
     """An Array of the type ``aval`` around ``value``, placed."""
     array = _new(PlacedArray)
-    array._value = value
+    array._value = at_place(value, aval, placement) if job.shared else value
     array._weak = aval.weak_type
     array._aval = placed_type(aval, placement)
     return array
@@ -108,6 +110,8 @@ def place(x, placement: Placement | None):
     if type(x) is Token or placement is None and (type(x) is Array or type(x) is ExtendedArray):
         return x
     value, aval = x._value, x.aval
+    if job.shared and type(value) is not Deleted:
+        value = at_place(value, aval, placement)
     if aval.extended:
         array: Any = _new(ExtendedArray if placement is None else PlacedKeys)
         array._value, array._weak, array._aval = value, x._weak, aval
@@ -213,4 +217,33 @@ def layout_of(x):
 
 def unplaced(x: Array) -> Array:
     """The array ``x``, with its type, as one that nobody put anywhere: what is evaluated on."""
-    return place(x, None) if x.aval.extended or x.aval.plain else make_plain(live(x), x.aval)
+    if x.aval.extended or x.aval.plain:
+        return place(x, None)
+    value = live(x)
+    return make_plain(at_place(value, x.aval, None) if job.shared else value, x.aval)
+
+
+def typed_parts(parts: Parts):
+    """The Array of which this process has these parts."""
+    array: Any = _new(PlacedKeys if parts.aval.extended else PlacedArray)
+    array._value, array._weak = parts, parts.aval.weak_type
+    array._aval = parts.aval if parts.aval.extended else placed_type(parts.aval, parts.placement)
+    if parts.aval.extended:
+        array._placement = parts.placement
+    return array
+
+
+def spans_processes(x) -> bool:
+    """Whether this is an array of which other processes hold parts."""
+    return type(getattr(x, "_value", None)) is Parts
+
+
+def in_one_piece(x):
+    """An array that spans processes, with all of its elements here; for that, all processes must ask."""
+    if not spans_processes(x):
+        return x
+    array = _new(type(x))
+    array._value, array._weak, array._aval = x._value.whole(), x._weak, x._aval
+    if x.aval.extended:
+        array._placement = x._placement
+    return array

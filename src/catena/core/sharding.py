@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from catena.core.device import Device
+from catena.core.job import job
 from catena.core.placement import Placement
 
 
@@ -48,7 +49,7 @@ class Sharding:
     @property
     def addressable_devices(self) -> set[Device]:
         """The devices that hold the array and belong to this process."""
-        return self.device_set
+        return {d for d in self.device_set if d.process_index == job.index} if job.shared else self.device_set
 
     @property
     def num_devices(self) -> int:
@@ -106,7 +107,8 @@ class Sharding:
 
     def addressable_devices_indices_map(self, global_shape: tuple) -> dict[Device, tuple]:
         """The same for the devices that belong to this process."""
-        return self.devices_indices_map(global_shape)
+        found = self.devices_indices_map(global_shape)
+        return {d: index for d, index in found.items() if d.process_index == job.index} if job.shared else found
 
     def is_equivalent_to(self, other: Sharding, ndim: int) -> bool:
         """Whether ``other`` lays out arrays of ``ndim`` axes in the same way, on the same devices in the same order."""

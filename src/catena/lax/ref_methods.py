@@ -9,7 +9,7 @@ import numpy as np
 from catena.core.array import Array, make_array, typed_array
 from catena.core.aval import AbstractRef
 from catena.core.context import context
-from catena.core.device import devices
+from catena.core.device import first_device
 from catena.core.ref import Cell, Ref
 from catena.core.sharding import Sharding, SingleDeviceSharding
 from catena.core.type_members import aval_method, aval_property
@@ -55,7 +55,7 @@ def unsafe_buffer_pointer(self: Ref) -> int:
 
 def sharding(self: Ref) -> Sharding:
     """Where the memory is: on the first device."""
-    return SingleDeviceSharding(devices()[0])
+    return SingleDeviceSharding(first_device())
 
 
 def extended(self, step) -> RefView:

@@ -657,12 +657,9 @@ ARRAY_PROPERTIES = {
     "_committed": (placement.committed, "Whether the user chose the device, as JAX's arrays spell it."),
     "sharding": (placement.sharding, "Where the array is."),
     "addressable_shards": (placement.shards, "The parts of the array on devices of this process, one for each."),
-    "global_shards": (placement.shards, "The parts of the array on all devices, one for each."),
-    "is_fully_addressable": (lambda self: True, "Whether this process has all of the array."),
-    "is_fully_replicated": (
-        lambda self: placement.sharding(self).is_fully_replicated,
-        "Whether every device of the array has all of it.",
-    ),
+    "global_shards": (placement.global_shards, "The parts on all devices; those in other processes have no data."),
+    "is_fully_addressable": (placement.is_here, "Whether all devices of the array belong to this process."),
+    "is_fully_replicated": (placement.is_copied, "Whether every device of the array has all of it."),
 }
 
 

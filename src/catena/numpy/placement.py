@@ -5,7 +5,8 @@ from __future__ import annotations
 from catena.core.array import Array, live, typed_array
 from catena.core.context import context
 from catena.core.device import Device, devices_of
-from catena.core.placed import follow, place, where
+from catena.core.job import job
+from catena.core.placed import follow, place, spans_processes, where
 from catena.core.placement import Placement
 from catena.core.sharding import Shard, Sharding, SingleDeviceSharding, sharding_of
 from catena.core.targets import check_layout, target_placement
@@ -75,22 +76,42 @@ def committed(x: Array) -> bool:
     return x._placement is not None and x._placement.committed
 
 
-def shards(x: Array) -> list[Shard]:
-    """The parts of an array, one for each of its devices."""
+def is_here(x: Array) -> bool:
+    """Whether all devices belong to this process."""
+    return not job.shared or sharding(x).is_fully_addressable
+
+
+def is_copied(x: Array) -> bool:
+    """Whether every device has all of it."""
+    return sharding(x).is_fully_replicated
+
+
+def global_shards(x: Array) -> list[Shard]:
+    """The parts of an array, one for each of its devices; of those in other processes, without their data."""
     devices = devices_of(x)
-    if len(devices) == 1:
+    if len(devices) == 1 and not spans_processes(x):
         [(only, index)] = sharding(x).devices_indices_map(x.shape).items()
         return [Shard(only, index, 0, x)]
     parts: dict = {}
     found = []
     for device, index in sharding(x).devices_indices_map(x.shape).items():
         replica = parts[str(index)] = parts.get(str(index), -1) + 1
-        found.append(Shard(device, index, replica, place(part(x, index), Placement((device,)))))
+        here = device.process_index == job.index
+        data = place(part(x, index), Placement((device,))) if here else None
+        found.append(Shard(device, index, replica, data))
     return found
+
+
+def shards(x: Array) -> list[Shard]:
+    """Those on devices of this process."""
+    return [s for s in global_shards(x) if s.data is not None]
 
 
 def part(x: Array, index: tuple) -> Array:
     """What stands at an index of slices: a view."""
+    if spans_processes(x):
+        value = x._value[index]
+        return typed_array(value, x.aval.update(shape=value.shape, sharding=None))
     if x.aval.extended:
         return place(x, None)[index]
     value = live(x)[index]

@@ -8,9 +8,14 @@ from typing import Any
 import numpy as np
 
 from catena.core.array import Array, as_array, live
+from catena.core.aval import ShapedArray
 from catena.core.dtypes import canonicalize_dtype, dtype_name
-from catena.core.sharding import Sharding
-from catena.core.tree import tree_map
+from catena.core.job import job
+from catena.core.parts import Parts, bounds, indices_here, spans
+from catena.core.placed import place, typed_parts
+from catena.core.sharding import Sharding, placement_of
+from catena.core.tree import tree_flatten, tree_map, tree_unflatten
+from catena.core.tree_errors import flatten_axes
 from catena.transform.placement import device_put
 
 
@@ -42,9 +47,12 @@ def make_array_from_callback(
     parts: dict = {}
     for index in sharding.addressable_devices_indices_map(shape).values():
         if str(index) not in parts:
-            parts[str(index)] = index, as_array(data_callback(index))
+            part = data_callback(index)
+            parts[str(index)] = index, part if isinstance(part, Array) else as_array(part)
+    if not parts and dtype is None:
+        raise ValueError(f"process {job.index} has no device of {sharding}: it must be told the dtype of the array")
     check_parts(shape, sharding, [part for _, part in parts.values()], dtype)
-    return assembled(shape, sharding, list(parts.values()))
+    return assembled(shape, sharding, list(parts.values()), dtype)
 
 
 def make_array_from_single_device_arrays(
@@ -85,7 +93,7 @@ def make_array_from_single_device_arrays(
     if missing:
         raise ValueError(f"no array is on the devices {missing} of the sharding; arrays must be one on each")
     check_parts(shape, sharding, list(arrays), dtype)
-    return assembled(shape, sharding, [(index, held[device]) for device, index in indices.items()])
+    return assembled(shape, sharding, [(index, held[device]) for device, index in indices.items()], dtype)
 
 
 def make_array_from_process_local_data(sharding: Sharding, local_data: Any, global_shape: tuple | None = None) -> Any:
@@ -105,10 +113,82 @@ def make_array_from_process_local_data(sharding: Sharding, local_data: Any, glob
     >>> jax.make_array_from_process_local_data(jax.NamedSharding(mesh, jax.P("data")), np.ones(2, np.float32))
     Array([1., 1.], dtype=float32)
     """
+    if job.shared:
+        return from_processes(sharding, local_data, global_shape)
     if global_shape is not None:
         shapes = tree_map(lambda x: global_shape, local_data) if is_shape(global_shape) else global_shape
         tree_map(check_global_shape, local_data, shapes)
     return device_put(local_data, sharding)
+
+
+def from_processes(sharding, local_data, global_shape):
+    """The same where there are several processes."""
+    leaves, tree = tree_flatten(local_data)
+    shardings = flatten_axes("sharding", tree, sharding)
+    if global_shape is None or is_shape(global_shape):
+        shapes = [global_shape] * len(leaves)
+    else:
+        shapes = tree_flatten(global_shape, is_leaf=is_shape)[0]
+    arrays = [from_process(s, as_array(x), shape) for s, x, shape in zip(shardings, leaves, shapes, strict=True)]
+    return tree_unflatten(tree, arrays)
+
+
+def from_process(sharding: Sharding, data, global_shape: tuple | None) -> Array:
+    """An array of which ``data`` is the part of this process: all places that its devices hold, in order. Along axes
+    on which it has the length of the whole, it is the whole.
+    """
+    check_sharding(sharding)
+    data = as_array(data)
+    if sharding.is_fully_addressable:
+        return device_put(data, sharding)
+    if not sharding.has_addressable_devices:
+        raise ValueError(f"process {job.index} has data for an array and no device of {sharding}")
+    counts, places = sharding._tiles(data.ndim)
+    own = places[[i for i, d in enumerate(sharding._device_assignment) if d.process_index == job.index]]
+    here = [sorted(set(column)) for column in own.T.tolist()]  # which tiles of each axis the process has
+    if global_shape is None:
+        shape = tuple(n * c // len(tiles) for n, c, tiles in zip(data.shape, counts, here, strict=True))
+    else:
+        shape = checked_shape(global_shape)
+    sizes = sharding.shard_shape(shape)
+    starts = []
+    for axis, (n, size, tiles) in enumerate(zip(data.shape, sizes, here, strict=True)):
+        if n not in (shape[axis], size * len(tiles)):
+            raise ValueError(
+                f"axis {axis} of the data of process {job.index} has {n} elements: it must have the {shape[axis]} of "
+                f"the whole, of shape {shape}, or the {size * len(tiles)} that the process's devices hold"
+            )
+        starts.append({t: t * size if n == shape[axis] else i * size for i, t in enumerate(tiles)})
+
+    def part(index):
+        corner = [b // size if size else 0 for (b, _), size in zip(bounds(index, shape), sizes, strict=True)]
+        first = [at[tile] for at, tile in zip(starts, corner, strict=True)]
+        return data[tuple(slice(b, b + n) for b, n in zip(first, sizes, strict=True))]
+
+    return make_array_from_callback(shape, sharding, part)
+
+
+def checked_shape(shape) -> tuple:
+    if None in shape:
+        raise ValueError(f"global_shape must be all integers where there are several processes, got {shape}")
+    return tuple(shape)
+
+
+def part_of_process(x: Array) -> Array:
+    """What the devices of this process hold of an array, in order.
+
+    Raises:
+      ValueError: they hold no block of it.
+    """
+    held = {bounds(s.index, x.shape): s.data for s in x.addressable_shards}
+    corner = [min(b[axis][0] for b in held) for axis in range(x.ndim)]
+    shape = tuple(max(b[axis][1] for b in held) - corner[axis] for axis in range(x.ndim))
+    whole = np.empty(shape, live(next(iter(held.values()))).dtype)
+    if sum(part.size for part in held.values()) != whole.size:
+        raise ValueError(f"process {job.index} has no block of an array that is laid out by {x.sharding}")
+    for where, part in held.items():
+        whole[tuple(slice(b - c, e - c) for (b, e), c in zip(where, corner, strict=True))] = live(part)
+    return as_array(whole)
 
 
 def is_shape(x) -> bool:
@@ -132,7 +212,7 @@ def check_sharding(sharding) -> None:
 def check_parts(shape: tuple, sharding: Sharding, parts: list[Array], dtype) -> None:
     """Raise ValueError where parts are not of the shape that the sharding makes, or of another dtype."""
     expected = sharding.shard_shape(shape)
-    kind = parts[0].dtype if dtype is None else canonicalize_dtype(dtype)
+    kind = parts[0].dtype if parts and dtype is None else canonicalize_dtype(dtype)
     for part in parts:
         if part.shape != expected:
             raise ValueError(
@@ -143,8 +223,10 @@ def check_parts(shape: tuple, sharding: Sharding, parts: list[Array], dtype) -> 
             raise ValueError(f"all parts must be {dtype_name(kind)}, got one of dtype {dtype_name(part.dtype)}")
 
 
-def assembled(shape: tuple, sharding: Sharding, parts: list) -> Array:
+def assembled(shape: tuple, sharding: Sharding, parts: list, dtype) -> Array:
     """The array of these indices and parts."""
+    if job.shared and not sharding.is_fully_addressable:
+        return spanning(shape, sharding, parts, dtype)
     first = parts[0][1]
     if len(parts) == 1 or sharding.is_fully_replicated:
         return device_put(first, sharding)
@@ -154,3 +236,14 @@ def assembled(shape: tuple, sharding: Sharding, parts: list) -> Array:
     for index, part in parts:
         whole[index] = live(part)
     return device_put(whole, sharding)
+
+
+def spanning(shape: tuple, sharding: Sharding, parts: list, dtype) -> Array:
+    """The array of which these are the parts of this process."""
+    held = {bounds(index, shape): part for index, part in parts}
+    placement = placement_of(sharding)
+    if not spans(placement):  # all of it, and copies in other processes
+        return place(parts[0][1], placement)
+    aval = parts[0][1].aval.update(shape=shape) if parts else ShapedArray(shape, canonicalize_dtype(dtype))
+    shards = {d: live(held[bounds(index, shape)]) for d, index in indices_here(placement, shape).items()}
+    return typed_parts(Parts(aval, placement, shards))

@@ -75,6 +75,8 @@ def export(array: Array, stream=None, max_version=None, dl_device=None, copy=Non
     if dl_device is not None and tuple(dl_device) != (DLDeviceType.kDLCPU, 0):
         raise BufferError(f"__dlpack__: dl_device must be the CPU, {(1, 0)}, got {dl_device!r}")
     value = live(array)
+    if type(value) is not np.ndarray:
+        raise BufferError(f"__dlpack__: {value.error()}")
     if not is_supported(value.dtype):
         raise BufferError(f"__dlpack__: arrays of dtype {value.dtype} cannot be exported; cast to another dtype first")
     code = CODES.get(value.dtype.name)

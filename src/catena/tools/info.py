@@ -12,6 +12,7 @@ import numpy as np
 from catena.compiler.native import cache
 from catena.core import config, lazy
 from catena.core.device import devices
+from catena.core.job import launched
 from catena.runtime import threads
 
 # Bits of a vector by the feature of a processor that stands for it, widest first.
@@ -85,6 +86,13 @@ def number_of_threads() -> str:
     return f"{threads.count()} of {os.cpu_count()} processors{' (CATENA_NUM_THREADS)' if chosen else ''}"
 
 
+def number_of_processes() -> str:
+    """How many a launcher has started, and whether there is an MPI by which they would work together."""
+    found, mpi = launched(), version("mpi4py")
+    started = f"{found[1]} ({found[0]})" if found is not None else "1"
+    return f"{started}, {f'mpi4py {mpi}' if mpi != 'not installed' else 'mpi4py is not installed'}"
+
+
 def cache_folder() -> str:
     """Where compiled programs are kept, and how many."""
     folder = cache.directory()
@@ -119,6 +127,7 @@ LINES: dict[str, Callable[[], str]] = {
     "executor": executor,
     "processor": processor,
     "threads": number_of_threads,
+    "processes": number_of_processes,
     "devices": lambda: ", ".join(map(repr, devices())),
     "cache": cache_folder,
     "configuration": changed_flags,

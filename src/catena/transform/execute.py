@@ -22,8 +22,17 @@ from catena.core.effects import lowerable_effects
 from catena.core.errors import DeletedArgumentError, JaxRuntimeError
 from catena.core.evaluate import check_may_run, check_results, concrete
 from catena.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var, subjaxprs
+from catena.core.job import job
 from catena.core.lazy import LazyModule, has_compiler
-from catena.core.placed import PlacedArray, layout_of, place, results_placement, retyped
+from catena.core.placed import (
+    PlacedArray,
+    in_one_piece,
+    layout_of,
+    place,
+    results_placement,
+    retyped,
+    spans_processes,
+)
 from catena.core.placement import Placement
 from catena.core.ref import core_of, is_reference
 from catena.core.stack import is_stack
@@ -107,6 +116,8 @@ class Program:
 
     def __call__(self, arrays) -> list:
         """Run on Arrays of the right types and return the list of result Arrays; delete the donated ones."""
+        if job.shared and any(map(spans_processes, arrays)):
+            return self.run_across(arrays)
         if context.debug_checks:
             check_may_run(f"jit({self.name})")
         cell = failures.new_cell() if self.executable is not None and self.executable.checks else None
@@ -130,6 +141,14 @@ class Program:
             for i in self.donated:
                 arrays[i].delete()
         return outs if placement is None else self.placed(outs, placement, arrays)
+
+    def run_across(self, arrays) -> list:
+        """Run on arrays of which other processes, which call this too, hold parts: on the wholes."""
+        try:
+            return self([in_one_piece(x) for x in arrays])
+        finally:
+            for i in self.donated:
+                arrays[i].delete()
 
     def placed(self, outs: list, placement, arrays) -> list:
         """The results where they belong."""

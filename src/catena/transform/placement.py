@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from catena.core import device as devices
@@ -11,7 +13,9 @@ from catena.core.context import context
 from catena.core.device import ARRAYS
 from catena.core.errors import how_to_register
 from catena.core.evaluate import abstract_cache
-from catena.core.placed import place
+from catena.core.job import job
+from catena.core.lazy import LazyModule
+from catena.core.placed import place, spans_processes, where
 from catena.core.placement import Placement, default_placement
 from catena.core.targets import check_layout, in_memory, target_placement
 from catena.core.token import Token
@@ -21,6 +25,8 @@ from catena.core.tree_errors import broadcast_prefix, flatten_axes
 from catena.core.zeros import get_aval
 from catena.transform import canonical
 from catena.transform.memo import all_caches
+
+processes: Any = LazyModule("catena.parallel.processes")  # where there are several
 
 
 def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
@@ -72,8 +78,30 @@ def put(x, placement: Placement | None, may_alias):
     if placement is None:
         placement = array._placement if array is x else default_placement(context.default_device)
     check_layout(placement, array.shape)
+    if job.shared and placement is not None:
+        check_moves(array, placement, array is not x)
+    if spans_processes(array):
+        return place(array, placement)
     value = live(array).copy() if array is x and may_alias is False else live(array)
     return place(typed_array(value, array.aval), placement)
+
+
+def check_moves(x: Array, placement: Placement, from_host: bool) -> None:
+    """Raise where processes put different values in one place, or an array in several on one device.
+
+    Raises:
+      AssertionError: the values differ. ValueError: the array spans processes.
+    """
+    if spans_processes(x):
+        if placement.layout is None and placement.devices != x._placement.devices:
+            raise ValueError(
+                "device_put on one device takes arrays of which this process has all, see "
+                f"multihost_utils.process_allgather; got {x.aval.str_short()} on {where(x._placement.devices)}"
+            )
+    elif len({d.process_index for d in placement.devices}) > 1:
+        own = x._placement
+        if from_host or own is None or not own.committed or len(own.devices) == 1:
+            processes.check_same(live(x), "device_put")
 
 
 def device_get(x):

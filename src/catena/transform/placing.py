@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from catena.core.array import Array, as_array
-from catena.core.device import Device, check_backend, devices
+from catena.core.device import Device, check_backend, first_device
 from catena.core.partition_spec import PartitionSpec
 from catena.core.placed import place, place_result, results_placement, where
 from catena.core.placement import Placement
@@ -154,7 +154,7 @@ def asked_places(in_shardings, out_shardings, device, backend) -> Places | None:
         for name, value in (("in_shardings", in_shardings), ("out_shardings", out_shardings)):
             if value is not None:
                 raise ValueError(f"If backend or device is specified on jit, then {name} should not be specified.")
-        return Places(None, None, Placement((device or devices(backend)[0],)))
+        return Places(None, None, Placement((device or first_device(),)))
     if in_shardings is None and out_shardings is None:
         return None
     return Places(places("in_shardings", in_shardings), places("out_shardings", out_shardings), None)

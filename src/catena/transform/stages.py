@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from catena.core.array import Array, as_array
 from catena.core.context import context
-from catena.core.device import devices as all_devices
+from catena.core.device import first_device
 from catena.core.errors import JaxRuntimeError
 from catena.core.face import Face
 from catena.core.foreign_options import OPTIONS
@@ -350,7 +350,7 @@ def place_asked(placement) -> Sharding:
 
 def on_the_device() -> SingleDeviceSharding:
     """The placement of what a program reads or writes, where nobody asked for another."""
-    return SingleDeviceSharding(all_devices()[0])
+    return SingleDeviceSharding(first_device())
 
 
 def check_compiler_options(options: dict | None) -> None:
