@@ -35,7 +35,7 @@ test-checked: $(VENV)/.has-test    # the tests with bounds checks in every load 
 .PHONY: test-mpi
 test-mpi: $(MPI_VENV)/.has-mpi    # tests/mpi in 4 processes that work together, and processes that fail, hang and are killed; installs mpi4py and mpich
 	$(MPI_VENV)/bin/mpiexec -n 4 $(MPI_VENV)/bin/python tests/mpi/run.py
-	$(MPI_VENV)/bin/python -m pytest -q --import-mode=importlib tests/mpi
+	KILLS=$(or $(KILLS),3) $(MPI_VENV)/bin/python -m pytest -q --import-mode=importlib tests/mpi
 
 test-pythons:    # the tests on every Python from 3.11 on that the machine has, each with the newest dependencies, the first also with the oldest; ONLY=3.13 selects, PART=k/n makes a part
 	$(PYTHON) benchmarks/elsewhere.py pythons --only "$(ONLY)" -- -n 2 $(if $(PART),--part $(PART))

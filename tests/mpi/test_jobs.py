@@ -1,7 +1,9 @@
 """Jobs of which a process fails, leaves, hangs or is killed: all end, soon, and somebody says why."""
 
 import os
+import random
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -17,9 +19,15 @@ HERE = Path(__file__).resolve().parent
 SOURCE = HERE.parents[1] / "src"
 
 
+def surroundings() -> dict:
+    """The environment of a job: one thread and one device for each process."""
+    own = {"PYTHONPATH": str(SOURCE), "CATENA_NUM_THREADS": "1", "CATENA_NUM_CPU_DEVICES": "1"}
+    return {**os.environ, **own}
+
+
 def job(program: str, *arguments: str, processes: int = 3, timeout: float = 60):
     """Run a program in several processes: the status of the job, its seconds, and what it wrote."""
-    environment = {**os.environ, "PYTHONPATH": str(SOURCE), "CATENA_NUM_THREADS": "1"}
+    environment = surroundings()
     command = [MPIEXEC, "-n", str(processes), sys.executable, HERE / "programs" / program, *arguments]
     start = time.monotonic()
     run = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=timeout)
@@ -60,3 +68,62 @@ def test_a_process_that_takes_long_is_waited_for():
     status, _, text = job("failing.py", "slow")
     assert status == 0 and text.count("met") == 3
     assert re.search(r"process 1 runs at .*failing\.py:\d+ \(slow\)", text), text
+
+
+# ---- killed while they train
+
+
+def weights(folder) -> dict:
+    """The bits of the newest checkpoint."""
+    program = (
+        "import sys, numpy as np; from catena.tools import checkpoint; import catena as jax\n"
+        "tree = checkpoint.restore(sys.argv[1]); del tree['key']\n"
+        "print(checkpoint.latest(sys.argv[1]), {k: np.asarray(x).tobytes().hex() for k, x in tree.items()})"
+    )
+    environment = surroundings()
+    command = [sys.executable, "-c", program, str(folder)]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
+
+
+STEPS = 20
+
+
+def test_a_job_that_is_killed_goes_on_to_the_same_bits(tmp_path):
+    """KILLS=20 kills it as many times."""
+    rng, saved = random.Random(0), 0
+    for _ in range(int(os.environ.get("KILLS", "3"))):
+        steps = STEPS * 1000  # so that it does not end by itself
+        delay = rng.uniform(0, 4)
+        status, _, text = job("training.py", str(tmp_path), str(steps), str(rng.randrange(3)), str(delay))
+        assert status != 0 and re.search("Killed|signal 9", text), text
+        assert time.time() - float(re.search(r"killed at ([\d.]+)", text)[1]) < 10, text  # all have ended
+        begun = [int(n) for n in re.findall(r"begins at (\d+)", text)]
+        assert not begun or begun[0] >= saved, text  # nothing that was saved is lost
+        saved = max([saved, *map(int, re.findall(r"saved (\d+)", text))])
+    assert saved > 0
+    status, _, text = job("training.py", str(tmp_path), str(saved + STEPS))
+    assert status == 0, text
+    again = tmp_path / "again"
+    status, _, text = job("training.py", str(again), str(saved + STEPS))
+    assert status == 0 and weights(again) == weights(tmp_path), text
+
+
+def test_a_job_that_is_told_to_end_saves_first(tmp_path):
+    environment = surroundings()
+    command = [MPIEXEC, "-n", "3", sys.executable, HERE / "programs" / "training.py", str(tmp_path), "1000000"]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as run:
+        lines = iter(run.stdout.readline, "")
+        said = next(line for line in lines if "saved" in line)
+        mine = [p for p in Path("/proc").iterdir() if p.name.isdecimal() and str(tmp_path) in command_line(p)]
+        workers = [int(p.name) for p in mine if "training.py" in command_line(p) and "mpiexec" not in command_line(p)]
+        os.kill(max(workers), signal.SIGTERM)
+        text = said + "".join(lines)
+    assert run.returncode == 0 and "got SIGTERM" in text, text
+    assert int(re.search(r"ended at (\d+)", text)[1]) > int(said.split()[1])
+
+
+def command_line(process: Path) -> str:
+    try:
+        return (process / "cmdline").read_text()
+    except OSError:
+        return ""
