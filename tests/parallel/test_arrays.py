@@ -121,7 +121,7 @@ def test_distributed_with_one_process(monkeypatch):
     jax.distributed.shutdown()
     assert not jax.distributed.is_initialized()
     monkeypatch.setenv("OMPI_COMM_WORLD_SIZE", "4")
-    with pytest.raises(RuntimeError, match="OMPI_COMM_WORLD_SIZE=4"):
+    with pytest.raises(RuntimeError, match="before devices are asked for"):
         jax.distributed.initialize()
 
 
