@@ -53,6 +53,7 @@ DOORS = {
     ("core/factors.py", "catena.parallel.rules"): "the table of sharding rules is loaded when an array is first split",
     ("core/parts.py", "catena.parallel.processes"): "arrays that span processes are asked for when there are several",
     ("transform/placement.py", "catena.parallel.processes"): "as above",
+    ("transform/execute.py", "catena.parallel.across"): "programs on arrays that span processes are partitioned",
     ("lax/native.py", "catena.compiler.native.elementwise"): "the one way from eager evaluation to compiled loops",
     ("lax/special.py", "catena.compiler.vector_math.algorithms"): "NumPy has no such functions, and SciPy's are off",
     ("lax/special.py", "catena.compiler.vector_math.bessel"): "as above",

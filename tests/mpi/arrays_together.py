@@ -9,6 +9,7 @@ import catena as jax
 import catena.numpy as jnp
 from catena import NamedSharding, P
 from catena.experimental import multihost_utils
+from catena.parallel import processes
 from catena.sharding import Mesh, SingleDeviceSharding
 
 I, N = jax.process_index(), jax.process_count()
@@ -171,6 +172,36 @@ def test_programs_on_arrays_that_span_processes():
     summed = jax.jit(lambda x: x.sum(), out_shardings=on())(x)
     assert summed.is_fully_replicated and float(summed) == WHOLE.sum()
     raises(ValueError, "incompatible devices", lambda: x + jax.device_put(WHOLE, HERE[0]))
+
+
+def test_jitted_programs_are_partitioned():
+    """Nobody asks for a whole; what each process computes is its part."""
+    mesh = Mesh(np.array(D), ("data",))
+    split = lambda x, *spec: jax.device_put(x, NamedSharding(mesh, P(*spec)))  # noqa: E731
+    n = len(D)
+    x, w = np.random.default_rng(0).normal(size=(4 * n, 8)).astype(np.float32), np.ones((8, 2 * n), np.float32) / 8
+
+    def step(w, x):
+        value, g = jax.value_and_grad(lambda w: jnp.mean(jnp.tanh(x @ w) ** 2))(w)
+        return w - g, value
+
+    def train(w, x):
+        return jax.lax.fori_loop(0, 5, lambda i, c: step(c[0], x), (w, 0.0))
+
+    gather, processes.gather = processes.gather, None
+    try:
+        results = [
+            jax.jit(f)(split(w, *spec), split(x, "data"))
+            for f in (step, train)
+            for spec in ((), (None, "data"))
+            for _ in range(2)
+        ]
+    finally:
+        processes.gather = gather
+    for (new, value), f in zip(results, [step] * 4 + [train] * 4, strict=True):
+        wanted, loss = f(jnp.asarray(w), jnp.asarray(x))
+        np.testing.assert_allclose(all_of(new), wanted, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(all_of(value), loss, rtol=1e-5)
 
 
 def test_donated_arrays_are_gone():

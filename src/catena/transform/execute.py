@@ -26,7 +26,6 @@ from catena.core.job import job
 from catena.core.lazy import LazyModule, has_compiler
 from catena.core.placed import (
     PlacedArray,
-    in_one_piece,
     layout_of,
     place,
     results_placement,
@@ -48,6 +47,7 @@ from catena.transform.memo import memoised
 programs = LazyModule("catena.compiler.native.programs")
 _new = object.__new__
 layouts_of_programs = LazyModule("catena.transform.layouts")
+across: Any = LazyModule("catena.parallel.across")  # where there are several processes
 
 
 class Program:
@@ -117,7 +117,7 @@ class Program:
     def __call__(self, arrays) -> list:
         """Run on Arrays of the right types and return the list of result Arrays; delete the donated ones."""
         if job.shared and any(map(spans_processes, arrays)):
-            return self.run_across(arrays)
+            return across.run(self, arrays)
         if context.debug_checks:
             check_may_run(f"jit({self.name})")
         cell = failures.new_cell() if self.executable is not None and self.executable.checks else None
@@ -141,14 +141,6 @@ class Program:
             for i in self.donated:
                 arrays[i].delete()
         return outs if placement is None else self.placed(outs, placement, arrays)
-
-    def run_across(self, arrays) -> list:
-        """Run on arrays of which other processes, which call this too, hold parts: on the wholes."""
-        try:
-            return self([in_one_piece(x) for x in arrays])
-        finally:
-            for i in self.donated:
-                arrays[i].delete()
 
     def placed(self, outs: list, placement, arrays) -> list:
         """The results where they belong."""
