@@ -178,7 +178,7 @@ $(TYPES_VENV)/.has-checkers: Makefile
 
 $(MPI_VENV)/.has-mpi: pyproject.toml
 	$(PYTHON) -m venv $(MPI_VENV)
-	$(MPI_VENV)/bin/python $(INSTALL) --editable '.[test,mpi]'
+	$(MPI_VENV)/bin/python $(INSTALL) --editable '.[test,demo,mpi]'
 	@touch $@
 
 $(JAX_VENV)/.has-jax: Makefile

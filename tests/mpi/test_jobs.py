@@ -9,6 +9,7 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 MPIEXEC = Path(sys.executable).with_name("mpiexec")
@@ -101,10 +102,10 @@ def test_a_job_that_is_killed_goes_on_to_the_same_bits(tmp_path):
         assert not begun or begun[0] >= saved, text  # nothing that was saved is lost
         saved = max([saved, *map(int, re.findall(r"saved (\d+)", text))])
     assert saved > 0
-    status, _, text = job("training.py", str(tmp_path), str(saved + STEPS))
+    status, _, text = job("training.py", str(tmp_path), str(saved + STEPS), timeout=600)
     assert status == 0, text
     again = tmp_path / "again"
-    status, _, text = job("training.py", str(again), str(saved + STEPS))
+    status, _, text = job("training.py", str(again), str(saved + STEPS), timeout=600)
     assert status == 0 and weights(again) == weights(tmp_path), text
 
 
@@ -120,6 +121,37 @@ def test_a_job_that_is_told_to_end_saves_first(tmp_path):
         text = said + "".join(lines)
     assert run.returncode == 0 and "got SIGTERM" in text, text
     assert int(re.search(r"ended at (\d+)", text)[1]) > int(said.split()[1])
+
+
+# ---- examples
+
+
+EXAMPLES = HERE.parents[1] / "examples"
+
+
+@pytest.mark.parametrize("name", ["stencil", "tensor_parallel", "data_parallel"])
+def test_an_example_gives_the_same_however_it_runs(name):
+    if name == "data_parallel":
+        pytest.importorskip("sklearn")
+        pytest.importorskip("matplotlib")
+    program = [sys.executable, EXAMPLES / f"{name}.py"]
+    four = {"CATENA_NUM_CPU_DEVICES": "4"}
+    ways = [
+        (program, {}),
+        (program, four),
+        (program, {**four, "CATENA_EXECUTOR": "threads"}),
+        ([MPIEXEC, "-n", "4", *program], {}),
+    ]
+    found = []
+    for command, own in ways:
+        environment = {**surroundings(), **own}
+        run = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+        assert run.returncode == 0, run.stderr
+        count, said = run.stdout.strip().splitlines()
+        assert count.startswith("4 devices" if found else "1 devices"), count
+        found.append(np.array(re.findall(r"\d+\.\d+", said), float))
+    for numbers in found[1:]:
+        np.testing.assert_allclose(numbers, found[0], rtol=2e-3)
 
 
 def command_line(process: Path) -> str:
