@@ -10,7 +10,7 @@ from catena.core.config import override
 from catena.parallel import execution
 from catena.parallel.communicator import SMALL, Group, fold, speaking
 from catena.parallel.executors import agreement
-from catena.parallel.executors.threads import on_all
+from catena.parallel.executors.threads import on_all, team_of
 from catena.parallel.vectorised import region_of
 from catena.sharding import AxisType
 from catena.sharding import PartitionSpec as P
@@ -161,7 +161,7 @@ def test_what_one_device_raises_ends_all():
     with threaded(), pytest.raises(jax.errors.JaxRuntimeError, match="on device 3"):
         jax.jit(mapped(fun))(X)
     with pytest.raises(KeyboardInterrupt):
-        on_all({"i": 3}, lambda communicator: interrupted(communicator))
+        on_all(team_of({"i": 3}), lambda communicator: interrupted(communicator))
 
 
 def interrupted(communicator):
@@ -190,7 +190,7 @@ def test_folds_are_in_order_of_rank_whatever_the_size():
         found["scattered", group.rank] = group.scatter_sum(rows[:, :3])
         found["sent", group.rank] = group.permute(rows[group.rank, :2], ((0, 1), (2, 0)))
 
-    on_all({"i": 3}, work)
+    on_all(team_of({"i": 3}), work)
     for rank in range(3):
         for n in (1, 5, SMALL):
             np.testing.assert_array_equal(found[n, rank], (rows[0, :n] + rows[1, :n]) + rows[2, :n])
@@ -208,7 +208,7 @@ def test_groups_are_numbered_in_the_order_of_the_names():
         group = communicator.group(("b", "a"))
         found[communicator.number] = group.rank, group.size, communicator.group(("b",), ((0, 2), (1,))).size
 
-    on_all({"a": 2, "b": 3}, work)
+    on_all(team_of({"a": 2, "b": 3}), work)
     assert found == {0: (0, 6, 2), 1: (2, 6, 1), 2: (4, 6, 2), 3: (1, 6, 2), 4: (3, 6, 1), 5: (5, 6, 2)}
 
 
@@ -226,7 +226,7 @@ def test_programs_that_differ_are_found_before_they_run():
 
     def agreed(both):
         locals_ = [execution.local_of(eqn_of(fun)[0]) for fun in both]
-        on_all({"a": 2, "b": 1}, lambda device: agreement.agree(device, locals_[device.number]))
+        on_all(team_of({"a": 2, "b": 1}), lambda device: agreement.agree(device, locals_[device.number]))
 
     agreed(programs)
     with pytest.raises(jax.errors.JaxRuntimeError, match=r"(?s)device 0: v.* = sin.*device 1: v.* = cos.*test_execut"):

@@ -71,11 +71,6 @@ class Local(NamedTuple):
         """Whether a device gives its part of a result: of those that have the same, the first does."""
         return not any(communicator.coordinates[name] for name in self.region.others(spec_names(spec)))
 
-    def places(self, communicator: Communicator) -> list:
-        """Where the parts of results go in the whole."""
-        avals = self.program.closed.out_avals
-        return [place(spec, a.shape, communicator) for spec, a in zip(self.out_specs, avals, strict=True)]
-
 
 def run_program(program: Program, values) -> list[np.ndarray]:
     """Run a program on NumPy values, wherever these are."""
@@ -88,6 +83,11 @@ def place(spec, shape: tuple, communicator: Communicator) -> tuple:
     """Where the part of a device lies in an array, by the shape of the part."""
     starts = [communicator.index(names) * n for names, n in zip(partition_of(spec, len(shape)), shape, strict=True)]
     return tuple(slice(start, start + n) for start, n in zip(starts, shape, strict=True))
+
+
+def deposit(out: np.ndarray, part: np.ndarray, spec, communicator: Communicator) -> None:
+    """Put the part of a device into the whole."""
+    out[place(spec, part.shape, communicator)] = part
 
 
 @memoised

@@ -7,39 +7,63 @@ one that will never come, since it has ended or waits elsewhere, that is found a
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
 from catena.core.context import context
 from catena.core.errors import JaxRuntimeError
 from catena.parallel.communicator import Communicator, Group, fold, speaking
-from catena.parallel.execution import Local
+from catena.parallel.execution import Local, deposit
 
 
 class Stopped(Exception):
     """This device ends because another one has failed."""
 
 
-class Team:
-    """The devices of one run: which of them wait, have ended, or have failed."""
+class ThreadCommunicator(Communicator):
+    """The connection of a device that is a thread; its ``gate`` is closed while it waits."""
 
-    def __init__(self, sizes: Mapping):
-        self.sizes = sizes
-        self.devices = [
-            ThreadCommunicator(self, dict(zip(sizes, map(int, place), strict=True)))
-            for place in np.ndindex(*sizes.values())
-        ]
+    def __init__(self, sizes: Mapping, coordinates: Mapping):
+        super().__init__(sizes, coordinates)
+        self.team: Team | None = None  # those that run beside it
+        self.gate = threading.Lock()
+        self.gate.acquire()
+
+    def connect(self, members, rank):
+        return ThreadGroup(self, members, rank)
+
+
+class Meeting:
+    """Where devices of a process meet: ``slots`` hold what each has brought, and for which line of the program;
+    ``result`` what one of them makes of it for all.
+    """
+
+    def __init__(self, members: tuple):
+        self.members = members
+        self.slots: dict = {}
+        self.result = None
+
+
+class Team:
+    """The devices of one run in this process: which of them wait, have ended, or have failed."""
+
+    def __init__(self, devices: Sequence[ThreadCommunicator]):
+        self.devices = {d.number: d for d in devices}
         self.meetings: dict[tuple, Meeting] = {}
         self.lock = threading.Lock()
         self.waiting: dict[int, Meeting] = {}
         self.ended: set[int] = set()
         self.errors: dict[int, BaseException] = {}
+        for device in devices:
+            device.team, device.groups = self, {}
 
-    def meeting(self, members: tuple) -> Meeting:
-        """Where these devices meet."""
+    def meeting(self, group: tuple) -> Meeting:
+        """Where those devices of a group meet that are in this process."""
         with self.lock:
-            return self.meetings.setdefault(members, Meeting(members))
+            if group not in self.meetings:
+                self.meetings[group] = Meeting(tuple(i for i in group if i in self.devices))
+            return self.meetings[group]
 
     def wait(self, meeting: Meeting, number: int) -> None:
         """Return when all of a meeting have come.
@@ -66,7 +90,7 @@ class Team:
     def check_progress(self) -> None:
         """Raise where every device waits or has ended."""
         if self.waiting and len(self.waiting) + len(self.ended) == len(self.devices):
-            lines = [f"  device {d.number} {self.state(d)}" for d in self.devices]
+            lines = [f"  device {i} {self.state(d)}" for i, d in sorted(self.devices.items())]
             raise JaxRuntimeError(
                 "the devices of a mesh do not meet: each collective must be reached by all devices along its axes, in "
                 "the same order\n" + "\n".join(lines)
@@ -91,34 +115,43 @@ class Team:
                 self.waiting.clear()
 
 
-class Meeting:
-    """Where devices of a group meet: ``slots`` hold what each has brought, and for which line of the program."""
-
-    def __init__(self, members: tuple):
-        self.members = members
-        self.slots: list = [None] * len(members)
-
-
-class ThreadGroup(Group):
-    """Devices that are threads."""
+class LocalGroup(Group):
+    """Devices of which some are threads of this process."""
 
     def __init__(self, device: ThreadCommunicator, members: tuple, rank: int):
-        self.device, self.size, self.rank = device, len(members), rank
+        self.device, self.members, self.size, self.rank = device, members, len(members), rank
         self.meeting = device.team.meeting(members)
+
+    def brought(self, x: np.ndarray) -> dict:
+        """What all devices of the group in this process have brought, by their numbers.
+
+        Raises:
+          JaxRuntimeError: they have brought it for different things.
+        """
+        slots, number, where = self.meeting.slots, self.device.number, self.device.where
+        slots[number] = x, where
+        self.device.team.wait(self.meeting, number)
+        for other, (theirs, line) in slots.items():
+            if line != where or theirs.shape != x.shape:
+                raise JaxRuntimeError(
+                    f"the devices of a mesh do different things: device {number} is at {where} with an array of shape "
+                    f"{x.shape}, device {other} at {line}, {theirs.shape}"
+                )
+        return {i: theirs for i, (theirs, _) in slots.items()}
+
+    def wait(self) -> None:
+        """Return when all devices of the group in this process have come."""
+        self.device.team.wait(self.meeting, self.device.number)
+
+
+class ThreadGroup(LocalGroup):
+    """Devices that are all threads of this process."""
 
     def shared(self, x: np.ndarray, read: Callable):
         """What ``read`` makes of all arrays that the devices have brought, in order."""
-        slots, team, number = self.meeting.slots, self.device.team, self.device.number
-        slots[self.rank] = x, self.device.where
-        team.wait(self.meeting, number)
-        for rank, (theirs, where) in enumerate(slots):
-            if where != self.device.where or theirs.shape != x.shape:
-                raise JaxRuntimeError(
-                    f"the devices of a mesh do different things: device {number} is at {self.device.where} with an "
-                    f"array of shape {x.shape}, device {self.meeting.members[rank]} at {where}, {theirs.shape}"
-                )
-        out = read([theirs for theirs, _ in slots])
-        team.wait(self.meeting, number)  # from here on the others may use their memory again
+        brought = self.brought(x)
+        out = read([brought[i] for i in self.members])
+        self.wait()  # from here on the others may use their memory again
         return out
 
     def gather(self, x):
@@ -138,26 +171,19 @@ class ThreadGroup(Group):
         return self.shared(x, lambda all_rows: fold([rows[self.rank] for rows in all_rows], "sum"))
 
 
-class ThreadCommunicator(Communicator):
-    """The connection of a device that is a thread; its ``gate`` is closed while it waits."""
-
-    def __init__(self, team: Team, coordinates: Mapping):
-        super().__init__(team.sizes, coordinates)
-        self.team = team
-        self.gate = threading.Lock()
-        self.gate.acquire()
-
-    def connect(self, members, rank):
-        return ThreadGroup(self, members, rank)
+def team_of(sizes: Mapping) -> list[ThreadCommunicator]:
+    """A device for each place of a mesh with these axes."""
+    places = np.ndindex(*sizes.values())
+    return [ThreadCommunicator(sizes, dict(zip(sizes, map(int, place), strict=True))) for place in places]
 
 
-def on_all(sizes: Mapping, work: Callable[[Communicator], None]) -> None:
-    """Call ``work`` for every device of a mesh with these axes, all at once; for the last one in this thread.
+def on_all(devices: Sequence[ThreadCommunicator], work: Callable[[Communicator], None]) -> None:
+    """Call ``work`` for every device, all at once; for the last one in this thread.
 
     Raises:
       What it raises on the device that failed first.
     """
-    team = Team(sizes)
+    team, numbers = Team(devices), [d.number for d in devices]
     state = dict(vars(context))
 
     def device(number: int) -> None:
@@ -175,10 +201,10 @@ def on_all(sizes: Mapping, work: Callable[[Communicator], None]) -> None:
         vars(context).update(state)
         device(number)
 
-    threads = [threading.Thread(target=in_thread, args=(i,), daemon=True) for i in range(len(team.devices) - 1)]
+    threads = [threading.Thread(target=in_thread, args=(i,), daemon=True) for i in numbers[:-1]]
     for thread in threads:
         thread.start()
-    device(len(threads))
+    device(numbers[-1])
     for thread in threads:
         thread.join()
     for error in team.errors.values():
@@ -191,10 +217,9 @@ def run(local: Local, values) -> list[np.ndarray]:
 
     def device(communicator: Communicator) -> None:
         parts = local.run(local.parts(values, communicator))
-        places = local.places(communicator)
-        for out, part, where, spec in zip(outs, parts, places, local.out_specs, strict=True):
+        for out, part, spec in zip(outs, parts, local.out_specs, strict=True):
             if local.returns(spec, communicator):
-                out[where] = part
+                deposit(out, part, spec, communicator)
 
-    on_all(local.sizes, device)
+    on_all(team_of(local.sizes), device)
     return outs
