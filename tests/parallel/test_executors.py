@@ -1,5 +1,7 @@
 """Executors: programs of one device on threads give what the vectorised program gives; what is wrong is an error."""
 
+import ctypes
+
 import numpy as np
 import pytest
 
@@ -7,11 +9,13 @@ import catena as jax
 import catena.numpy as jnp
 from catena import lax
 from catena.core.config import override
+from catena.core.primitive import Primitive, registry
 from catena.parallel import execution
 from catena.parallel.communicator import SMALL, Group, fold, speaking
 from catena.parallel.executors import agreement
 from catena.parallel.executors.threads import on_all, team_of
 from catena.parallel.vectorised import region_of
+from catena.runtime import kernels
 from catena.sharding import AxisType
 from catena.sharding import PartitionSpec as P
 from sharded_programs import differences
@@ -238,3 +242,36 @@ def test_a_group_says_what_it_cannot():
         Group().gather(X)
     with speaking(None) as nobody:
         assert nobody is None
+
+
+# ---- calls of C, as programs call MPI
+
+TWICE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p, ctypes.c_int32, ctypes.c_void_p)
+
+
+def test_programs_call_c_functions_with_words_that_are_filled_in_later():
+    seen = []
+
+    @TWICE
+    def twice(source, count, out, factor, space):
+        values = np.frombuffer((ctypes.c_float * count).from_address(source), np.float32)
+        np.frombuffer((ctypes.c_float * count).from_address(out), np.float32)[:] = factor * values
+        seen.append((kernels.waits_in(), space == call.cell.address + 8))
+        return int(values[0] > 50)
+
+    address = ctypes.cast(twice, ctypes.c_void_p).value
+    arguments = ("in", 0), 3, ("out", 0), ("int", 0), ("space", 1)
+    call = kernels.ForeignCall(address, arguments, 2, 64, lambda x: call.cell.words[0] * x, "a line")
+    lower = lambda b, x: b.host_call(call, [x], [jax.core.ShapedArray((3,), np.float32)], ordered=True)[0]  # noqa: E731
+    p = Primitive("a_call_of_c", abstract=lambda x: x, evaluate=lambda x: call(x), lower=lower)
+    try:
+        run = jax.jit(lambda x: lax.fori_loop(0, 3, lambda i, c: p.bind(c) + 1, x))
+        call.cell.words[0] = 2
+        np.testing.assert_array_equal(run(np.zeros(3, np.float32)), [7, 7, 7])
+        if seen:  # where there is a compiler
+            assert [count for (count, _), _ in seen] == list(range(seen[0][0][0], seen[0][0][0] + 3))
+            assert seen[0][0][1] == "a line" and seen[0][1] and kernels.waits_in() is None
+            with pytest.raises(RuntimeError, match="failed"):
+                run(np.full(3, 60, np.float32))
+    finally:
+        del registry["a_call_of_c"]

@@ -138,6 +138,7 @@ FLAGS = {
             False,
             bool,
             "Sums over the processes of MPI are folded in order of rank, as threads do it: the same bits everywhere.",
+            traced=True,
         ),
         Flag("jax_default_device", None, "device", "Where new arrays are made."),
         Flag("jax_platforms", "cpu", str, "The platforms to use."),

@@ -93,7 +93,8 @@ def deposit(out: np.ndarray, part: np.ndarray, spec, communicator: Communicator)
 @memoised
 def _local(closed: ClosedJaxpr, region: Region, in_specs: tuple, out_specs: tuple) -> Local:
     sizes = tuple(zip(region.axes, region.sizes, strict=True))
-    program = program_of(local_program(closed, sizes), (), "shard_map")
+    place = EXECUTORS["mpi"].place_alone(region.mesh) if executor() == "mpi" else None
+    program = program_of(local_program(closed, sizes, place), (), "shard_map")
     types = [physical_type(whole(a, spec, region)) for a, spec in zip(program.closed.out_avals, out_specs, strict=True)]
     return Local(program, closed, region, in_specs, out_specs, types)
 

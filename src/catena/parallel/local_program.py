@@ -7,7 +7,9 @@ the order of the program, in loops and branches too, and no call is left out tha
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,6 +18,7 @@ from catena.core.axes import move_axis
 from catena.core.context import context
 from catena.core.errors import JaxRuntimeError
 from catena.core.jaxpr import ClosedJaxpr, Literal, eval_jaxpr
+from catena.core.lazy import LazyModule
 from catena.core.primitive import NoRule, Primitive
 from catena.core.staging import trace_to_jaxpr
 from catena.core.zeros import get_aval
@@ -26,6 +29,8 @@ from catena.parallel.communicator import running
 from catena.parallel.region import outside
 from catena.parallel.vectorised import as_whole, without_types
 from catena.transform.memo import memoised
+
+mpi_calls = LazyModule("catena.parallel.executors.mpi_calls")
 
 # ---- the primitive: a call of the communicator
 
@@ -65,7 +70,10 @@ def _lower(b, *operands, **params):
     kind, shapes = params["kind"], [x.shape for x in operands]
     dtype = operands[0].dtype if operands else np.dtype(np.int32)
     out = ShapedArray(SHAPES[kind](params["size"], *shapes), dtype)
-    return b.host_call(lambda *values: perform(*values, **params), operands, [out], ordered=True)[0]
+    call = functools.partial(perform, **params)
+    if params["native"] and operands:
+        call = mpi_calls.native_call(*shapes, dtype, params, call) or call
+    return b.host_call(call, operands, [out], ordered=True)[0]
 
 
 ONCE = NoRule("the program of one device is made when all transformations are done")
@@ -84,65 +92,72 @@ communicate_p = Primitive(
 # ---- collectives in terms of it
 
 
+class Axes(NamedTuple):
+    """The sizes of the axes of the mesh; and where the device stands along them, if the program is for it alone."""
+
+    sizes: dict
+    place: dict | None
+
+
 class Along:
     """Devices along named axes, perhaps in groups, and what a value becomes by their collectives."""
 
-    def __init__(self, names, partition, sizes: dict):
-        self.names = tuple(names)
-        self.partition = partition
-        along = [sizes[name] for name in self.names]
+    def __init__(self, names, partition, axes: Axes):
+        self.names, self.partition, self.axes = tuple(names), partition, axes
+        along = [axes.sizes[name] for name in self.names]
         self.size = int(np.prod(along, dtype=int)) if partition is None else len(partition[0])
 
     def __call__(self, kind: str, *operands, detail=None):
         where = f"{kind}{'' if detail is None else f' ({detail})'} at {context.source or 'a line that nobody noted'}"
         params = {"kind": kind, "names": self.names, "partition": self.partition, "size": self.size}
-        return communicate_p.bind(*operands, **params, detail=detail, where=where)
+        native = self.axes.place is not None
+        return communicate_p.bind(*operands, **params, detail=detail, where=where, native=native)
 
 
 def reduction(operation: str) -> Callable:
-    def rule(sizes, *args, axes, axis_index_groups=None):
-        along = Along(axes, axis_index_groups, sizes)
+    def rule(mesh, *args, axes, axis_index_groups=None):
+        along = Along(axes, axis_index_groups, mesh)
         return [along("reduce", x, detail=operation) if axes else x for x in args]
 
     return rule
 
 
-def _psum_invariant(sizes, x, *, axes):
-    return Along(axes, None, sizes)("reduce", x, detail="sum")
+def _psum_invariant(mesh, x, *, axes):
+    return Along(axes, None, mesh)("reduce", x, detail="sum")
 
 
-def _gather(sizes, x, *, axis_name, all_gather_dimension, axis_size, tiled, axis_index_groups=None):
-    rows = move_axis(Along(axis_name, axis_index_groups, sizes)("gather", x), 0, all_gather_dimension)
+def _gather(axes, x, *, axis_name, all_gather_dimension, axis_size, tiled, axis_index_groups=None):
+    rows = move_axis(Along(axis_name, axis_index_groups, axes)("gather", x), 0, all_gather_dimension)
     return merged(rows, all_gather_dimension) if tiled else rows
 
 
-def _scatter(sizes, x, *, axis_name, scatter_dimension, axis_size, tiled, axis_index_groups):
-    along = Along(axis_name, axis_index_groups, sizes)
+def _scatter(axes, x, *, axis_name, scatter_dimension, axis_size, tiled, axis_index_groups):
+    along = Along(axis_name, axis_index_groups, axes)
     x = cut(x, scatter_dimension, along.size) if tiled else x
     return along("scatter_sum", move_axis(x, scatter_dimension, 0))
 
 
-def _exchange(sizes, x, *, axis_name, split_axis, concat_axis, axis_size, axis_index_groups):
-    along = Along(axis_name, axis_index_groups, sizes)
+def _exchange(axes, x, *, axis_name, split_axis, concat_axis, axis_size, axis_index_groups):
+    along = Along(axis_name, axis_index_groups, axes)
     rows = along("exchange", move_axis(cut(x, split_axis, along.size), split_axis, 0))
     return merged(move_axis(rows, 0, concat_axis), concat_axis)
 
 
-def _permute(sizes, x, *, axis_name, perm):
-    return Along(axis_name, None, sizes)("permute", x, detail=perm)
+def _permute(axes, x, *, axis_name, perm):
+    return Along(axis_name, None, axes)("permute", x, detail=perm)
 
 
-def _broadcast(sizes, x, *, axis_name, source):
-    return Along(axis_name, None, sizes)("broadcast", x, detail=source)
+def _broadcast(axes, x, *, axis_name, source):
+    return Along(axis_name, None, axes)("broadcast", x, detail=source)
 
 
-def _index(sizes, *, axis_name, varies=False):
-    return Along((axis_name,), None, sizes)("index")
+def _index(axes, *, axis_name, varies=False):
+    return Along((axis_name,), None, axes)("index") if axes.place is None else np.int32(axes.place[axis_name])
 
 
-def _ragged(sizes, operand, output, starts, lengths, targets, _, *, axis_name, axis_index_groups, adds=False):
+def _ragged(axes, operand, output, starts, lengths, targets, _, *, axis_name, axis_index_groups, adds=False):
     """Everybody has all operands, and is told which rows of each are for it."""
-    along = Along(axis_name, axis_index_groups, sizes)
+    along = Along(axis_name, axis_index_groups, axes)
     rows = along("gather", operand)
     n = along.size
     places = [along("exchange", reshape(x, (n, get_aval(x).shape[0] // n))) for x in (starts, lengths, targets)]
@@ -183,13 +198,19 @@ RULES: dict[Primitive, Callable] = {
 
 
 @memoised
-def local_program(closed: ClosedJaxpr, axes: tuple) -> ClosedJaxpr:
-    """The program of one device of a mesh with these axes (names and sizes), which calls its communicator."""
+def local_program(closed: ClosedJaxpr, sizes: tuple, place: tuple | None = None) -> ClosedJaxpr:
+    """The program of one device of a mesh, which calls its communicator.
+
+    Arguments:
+      closed: what a ``shard_map`` traced.
+      sizes: the names and sizes of the axes.
+      place: where the device stands along each, if the program is for this one alone: then it calls MPI itself.
+    """
     with outside():
-        return with_calls(without_types(closed), dict(axes))
+        return with_calls(without_types(closed), Axes(dict(sizes), None if place is None else dict(place)))
 
 
-def with_calls(closed: ClosedJaxpr, sizes: dict) -> ClosedJaxpr:
+def with_calls(closed: ClosedJaxpr, axes: Axes) -> ClosedJaxpr:
     """A jaxpr with its collectives along these axes as calls, those in bodies inside it too."""
     jaxpr = closed.jaxpr
 
@@ -200,7 +221,7 @@ def with_calls(closed: ClosedJaxpr, sizes: dict) -> ClosedJaxpr:
         try:
             for eqn in jaxpr.eqns:
                 context.source = eqn.source or before
-                out = applied(eqn, [read(v) for v in eqn.invars], sizes)
+                out = applied(eqn, [read(v) for v in eqn.invars], axes)
                 env.update(zip(eqn.outvars, out if eqn.primitive.multiple_results else (out,), strict=True))
         finally:
             context.source = before
@@ -210,21 +231,21 @@ def with_calls(closed: ClosedJaxpr, sizes: dict) -> ClosedJaxpr:
     return ClosedJaxpr(traced, consts)
 
 
-def applied(eqn, values: list, sizes: dict):
+def applied(eqn, values: list, axes: Axes):
     """What an equation gives."""
     rule = RULES.get(eqn.primitive)
     if rule is not None:
-        return rule(sizes, *values, **eqn.params)
+        return rule(axes, *values, **eqn.params)
     if eqn.primitive.name == "shard_map":  # over axes that are left: all of them on this device
-        whole = with_calls(as_whole(eqn.params), sizes)
+        whole = with_calls(as_whole(eqn.params), axes)
         return eval_jaxpr(whole.jaxpr, whole.consts, *values)
-    return eqn.primitive.bind(*values, **{k: parameter(v, sizes) for k, v in eqn.params.items()})
+    return eqn.primitive.bind(*values, **{k: parameter(v, axes) for k, v in eqn.params.items()})
 
 
-def parameter(value, sizes: dict):
+def parameter(value, axes: Axes):
     """A parameter of an equation, jaxprs in it with calls for collectives."""
     if isinstance(value, ClosedJaxpr):
-        return with_calls(value, sizes)
+        return with_calls(value, axes)
     if type(value) is tuple and any(isinstance(x, ClosedJaxpr) for x in value):
-        return tuple(parameter(x, sizes) for x in value)
+        return tuple(parameter(x, axes) for x in value)
     return value

@@ -79,6 +79,41 @@ class Cell:
         self.address = self.words.ctypes.data
 
 
+class ForeignCall:
+    """A call of a C function that returns 0, beside the same in Python, for where programs are interpreted.
+
+    Arguments:
+      address: of the function.
+      arguments: what it takes: ``("in", k)`` and ``("out", k)`` are addresses of operands and results, an integer is an
+        ``int``, ``("int", j)`` one that stands in word ``j``, ``("handle", j)`` the ``bits`` of word ``j``, and
+        ``("space", j)`` the address of words from ``j`` on.
+      words: how many words there are.
+      bits: the size of handles.
+      python: the same as a function of NumPy arrays.
+      where: the user's line.
+    """
+
+    def __init__(self, address: int, arguments: tuple, words: int, bits: int, python, where: str):
+        self.address, self.arguments, self.bits = address, arguments, bits
+        self.cell, self.python, self.where = Cell(words), python, where
+        SITES.append(weakref.ref(self))
+        self.site = len(SITES) - 1
+
+    def __call__(self, *values):
+        return self.python(*values)
+
+
+SITES: list = [None]  # calls of C functions that may wait for another process, by number
+WAITING = Cell(2)  # in which of them the program is, 0 for none; and how many there were before
+
+
+def waits_in() -> tuple[int, str] | None:
+    """In which call a program waits, if it does: how many there were before, and the user's line."""
+    site, count = WAITING.words.tolist()
+    call = SITES[site]() if site else None
+    return (count, call.where) if call is not None else None
+
+
 BLAS_USERS = Cell(2)  # running programs that use BLAS, and BLAS's number of threads before them
 PENDING_ERROR = Cell(3)  # what a signal handler raised; handlers run in one thread only, the main thread
 _restore = ctypes.PYFUNCTYPE(None, *[ctypes.c_void_p] * 3)(("PyErr_Restore", ctypes.pythonapi))

@@ -15,7 +15,7 @@ import numpy as np
 
 from catena.core.lazy import llvm
 from catena.runtime.buffers import check_room
-from catena.runtime.kernels import Callback, table_of
+from catena.runtime.kernels import Callback, ForeignCall, table_of
 
 ENTRY_TYPE = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.py_object, ctypes.py_object)
 ROOM = 4 << 20  # bytes that loading takes besides: the engine, what is rounded to pages
@@ -98,8 +98,8 @@ class Native:
             table_of(len(pointers)).from_address(self.code.variable(table))[:] = pointers
 
     @property
-    def callbacks(self) -> list[Callback]:
-        return [x for x in self._keep[1] if isinstance(x, Callback)]
+    def callbacks(self) -> list[Callback | ForeignCall]:
+        return [x for x in self._keep[1] if isinstance(x, (Callback, ForeignCall))]
 
 
 def _run(code: Code, function) -> None:

@@ -16,12 +16,37 @@ CALLBACK_RAISED = -1
 def host(w, step: Host) -> None:
     """Calls `i32 callback(ptr pointers)` with the addresses of operands and results; nonzero ends the program."""
     e = w.e
+    if isinstance(step.callback, kernels.ForeignCall):
+        return foreign(w, step)
     pointers = [w.pointer(b) for b in (*step.ins, *step.outs)]
     table = e.slot(f"[{max(len(pointers), 1)} x ptr]", 16)
     for k, p in enumerate(pointers):
         e.do(f"store ptr {p}, ptr {e.element(table, 'ptr', k)}")
     target = w.external(kernels.Callback(step.callback, *step.specs))
     status = e.op(f"call i32 {target}(ptr {table})")
+    w.stop_if(e.op(f"icmp ne i32 {status}, 0"), CALLBACK_RAISED)
+
+
+def foreign(w, step: Host) -> None:
+    """Calls a C function; nonzero ends the program. Meanwhile the process's cell says that the program is in it."""
+    e, call = w.e, step.callback
+    words, waiting = w.external(call.cell), w.external(kernels.WAITING)
+    word = lambda j: e.element(words, "i64", j)
+    read = lambda kind, j: f"{kind} {e.op(f'load {kind}, ptr {word(j)}')}"
+    arguments = {
+        "in": lambda k: f"ptr {w.pointer(step.ins[k])}",
+        "out": lambda k: f"ptr {w.pointer(step.outs[k])}",
+        "int": lambda j: read("i32", j),
+        "handle": lambda j: read(f"i{call.bits}", j),
+        "space": lambda j: f"ptr {word(j)}",
+    }
+    given = [f"i32 {a}" if isinstance(a, int) else arguments[a[0]](a[1]) for a in call.arguments]
+    count = e.element(waiting, "i64", 1)
+    before = e.op(f"load i64, ptr {count}")
+    e.do(f"store i64 {e.op(f'add i64 {before}, 1')}, ptr {count}")
+    e.do(f"store i64 {call.site}, ptr {waiting}")
+    status = e.op(f"call i32 {w.external(call)}({', '.join(given)})")
+    e.do(f"store i64 0, ptr {waiting}")
     w.stop_if(e.op(f"icmp ne i32 {status}, 0"), CALLBACK_RAISED)
 
 

@@ -26,16 +26,12 @@ def agree(communicator: Communicator, local) -> None:
     Raises:
       JaxRuntimeError: programs differ.
     """
-    key = (agree, communicator)
-    if key in local.closed.memo:
-        return
     group = communicator.group(tuple(communicator.sizes))
     lines = [f"in_specs={local.in_specs} out_specs={local.out_specs}", *equations(local.closed.jaxpr)]
     told = "\n".join(map(without_place, lines))
     digests = group.gather(np.frombuffer(hashlib.sha256(told.encode()).digest(), np.uint8))
     if (digests != digests[0]).any():
         raise JaxRuntimeError(difference([text.split("\n") for text in everybodys("\n".join(lines), group)]))
-    local.closed.memo[key] = True
 
 
 def without_place(line: str) -> str:

@@ -21,6 +21,7 @@ from catena.core.mesh import Mesh
 from catena.parallel.communicator import Communicator, fold
 from catena.parallel.execution import Local, deposit
 from catena.parallel.executors.agreement import agree
+from catena.parallel.executors.mpi_calls import MpiCall, native_type
 from catena.parallel.executors.threads import LocalGroup, ThreadCommunicator, on_all, team_of
 from catena.parallel.specs import spec_names
 
@@ -29,11 +30,11 @@ processes = LazyModule("catena.parallel.processes")
 
 
 class ProcessGroup(LocalGroup):
-    """Devices in several processes. ``here`` says which ranks are in which process, in the order of MPI's ranks."""
+    """Devices in several processes. ``here`` says for each process, in the order of MPI's ranks, which ranks it has."""
 
     def __init__(self, device: ProcessCommunicator, members: tuple, rank: int):
         super().__init__(device, members, rank)
-        homes = sorted({device.ranks[i] for i in members})
+        homes = list(dict.fromkeys(device.ranks[i] for i in members))
         self.here = [[k for k, i in enumerate(members) if device.ranks[i] == home] for home in homes]
         self.own = homes.index(device.ranks[members[rank]])
         self.leads = self.here[self.own][0] == rank
@@ -149,12 +150,6 @@ def in_order(rows: np.ndarray, here: list) -> np.ndarray:
     return rows if ranks == sorted(ranks) else rows[np.argsort(ranks)]
 
 
-def native_type(dtype: np.dtype, operation: str):
-    """MPI's type of such elements, where it does with them what NumPy does: its extrema of floats lose NaNs."""
-    kinds = "iufc" if operation == "sum" else "iu"
-    return MPI._typedict.get(dtype.char) if dtype.kind in kinds and dtype.isbuiltin == 1 and dtype.char != "e" else None
-
-
 @functools.cache
 def mpi_communicator(ranks: tuple, tag: int):
     """MPI's communicator of these processes, for one of the groups between them; all of them call, and nobody else."""
@@ -203,6 +198,23 @@ def ranks_of(mesh) -> tuple:
     return tuple(range(mesh.size))
 
 
+def place_alone(mesh) -> tuple | None:
+    """Where this process's device stands along the axes of a mesh, if every process has one at most, and this has."""
+    ranks = ranks_of(mesh)
+    here = devices_here(mesh)
+    return tuple(here[0].coordinates.items()) if here and len(set(ranks)) == len(ranks) else None
+
+
+def prepare(communicator: Communicator, local: Local) -> None:
+    """Before a program first runs: all must have the same, and its calls of MPI are told who takes part."""
+    if (prepare, communicator) not in local.closed.memo:
+        agree(communicator, local)
+        for call in local.program.executable.parts.externals if hasattr(local.program.executable, "parts") else ():
+            if isinstance(call, MpiCall):
+                call.connect(communicator)
+        local.closed.memo[prepare, communicator] = True
+
+
 def run_parts(local: Local, values) -> dict[int, list]:
     """The parts of results that devices of this process have, by their numbers.
 
@@ -213,7 +225,7 @@ def run_parts(local: Local, values) -> dict[int, list]:
     found: dict[int, list] = {}
 
     def device(communicator: Communicator) -> None:
-        agree(communicator, local)
+        prepare(communicator, local)
         found[communicator.number] = local.run(local.parts(values, communicator))
 
     on_all(devices_here(local.region.mesh), device)
@@ -227,7 +239,7 @@ def run(local: Local, values) -> list[np.ndarray]:
     outs: list = []
 
     def device(communicator: Communicator) -> None:
-        agree(communicator, local)
+        prepare(communicator, local)
         parts = local.run(local.parts(values, communicator))
         found = [
             together(part, spec, kind, local.region, communicator)
