@@ -349,9 +349,22 @@ class ExtendedArray(Array):
     ``_value`` has the dtype's storage dtype (``ExtendedDType.physical``), so that whatever only moves
     elements around (indexing, reshape, concatenate, select ...) works on it as it is. Only the dtype's own
     primitives look inside. ``used`` is what the watch over random keys notes on a key.
+
+    Arguments:
+      aval: its type.
+      data: the elements as they are held.
     """
 
     __slots__ = ("used",)
+
+    def __init__(self, aval, data):
+        value = as_array(data)._value
+        if not aval.extended or aval.dtype.physical(aval.shape) != (value.shape, value.dtype):
+            raise ValueError(
+                f"an array of type {aval.str_short()} is not held by numbers of dtype {value.dtype} and shape "
+                f"{value.shape}: the type must be of an extended dtype, and the numbers as it holds its elements"
+            )
+        self._value, self._weak, self._aval = value, aval.weak_type, aval
 
     @property
     def aval(self) -> ShapedArray:

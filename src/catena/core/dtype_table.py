@@ -122,6 +122,11 @@ class ExtendedDType:
         return f"Array({value.shape}, dtype={self.name})"
 
 
+def held(dtype):
+    """The NumPy dtype by which an element of a dtype is held: itself, where it is none that NumPy does not know."""
+    return dtype.physical(())[1] if isinstance(dtype, ExtendedDType) else dtype
+
+
 def is_extended(dtype) -> bool:
     """Whether ``dtype`` is an extended dtype, or the scalar type of some."""
     return isinstance(dtype, ExtendedDType) or (isinstance(dtype, type) and issubclass(dtype, extended))

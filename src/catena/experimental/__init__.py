@@ -1,5 +1,7 @@
 """What JAX keeps under ``experimental``."""
 
+from catena.core.array import ExtendedArray as EArray  # noqa: F401
+from catena.core.primal_tangent import primal_tangent_dtype as primal_tangent_dtype
 from catena.core.unbuilt import absent as _absent
 from catena.lax.callbacks import io_callback as io_callback
 

@@ -10,6 +10,8 @@ from catena.core import casts, dtypes
 from catena.core.array import Array
 from catena.core.aval import ShapedArray
 from catena.core.axes import move_axis
+from catena.core.dtype_table import held
+from catena.core.primal_tangent import PrimalTangentDType
 from catena.core.structural import convert_element_type_p
 from catena.core.zeros import Zero, get_aval
 from catena.lax import native
@@ -26,10 +28,13 @@ from catena.lax.policy import CONVERTED, SHARED, SINGLE_AND_DOUBLE
 
 
 def _convert_abstract(x, *, new_dtype, weak_type):
-    if dtypes.is_extended(x.dtype) or dtypes.is_extended(new_dtype):
-        if x.dtype != new_dtype:
+    extended = next((d for d in (x.dtype, new_dtype) if dtypes.is_extended(d)), None)
+    if extended is not None and x.dtype != new_dtype:
+        other = new_dtype if x.dtype is extended else x.dtype
+        if type(extended) is not PrimalTangentDType or other != held(extended):
+            hint = f"; {extended} is held as {held(extended)}" if type(extended) is PrimalTangentDType else ""
             raise ValueError(
-                f"Cannot convert_element_type from {dtypes.dtype_name(x.dtype)} to {dtypes.dtype_name(new_dtype)}"
+                f"Cannot convert_element_type from {dtypes.dtype_name(x.dtype)} to {dtypes.dtype_name(new_dtype)}{hint}"
             )
     return ShapedArray(x.shape, new_dtype, weak_type)
 
@@ -37,9 +42,10 @@ def _convert_abstract(x, *, new_dtype, weak_type):
 def _convert_jvp(primals, tangents, *, new_dtype, weak_type):
     (x,), (t,) = primals, tangents
     out = convert_element_type_p.bind(x, new_dtype=new_dtype, weak_type=weak_type)
-    if type(t) is Zero or not dtypes.is_inexact(new_dtype):
+    tangent_dtype = new_dtype.tangent_dtype() if dtypes.is_extended(new_dtype) else new_dtype
+    if type(t) is Zero or not dtypes.is_inexact(tangent_dtype):
         return out, Zero.of_primal(out)
-    return out, convert_element_type_p.bind(t, new_dtype=new_dtype, weak_type=weak_type)
+    return out, convert_element_type_p.bind(t, new_dtype=tangent_dtype, weak_type=weak_type)
 
 
 def _convert_transpose(ct, x, *, new_dtype, weak_type):
@@ -54,6 +60,7 @@ def _convert_in_numpy(x, *, new_dtype, weak_type):
 
 def _convert(x, *, new_dtype, weak_type):
     """NumPy's conversions, but for large arrays to and from small dtypes, which it converts element by element."""
+    new_dtype = held(new_dtype)
     if x.dtype == new_dtype:
         return x
     if x.size < CONVERTED:
@@ -72,7 +79,7 @@ convert_element_type_p.define(
     evaluate=_convert,
     jvp=_convert_jvp,
     transpose=_convert_transpose,
-    lower=lambda b, x, *, new_dtype, weak_type: b.convert(x, new_dtype),
+    lower=lambda b, x, *, new_dtype, weak_type: b.convert(x, held(new_dtype)),
 )
 convert_element_type_p.batch = batch_rule(convert_element_type_p)
 _convert_by_loop = native.by_loop(convert_element_type_p, _convert_in_numpy)
@@ -91,7 +98,8 @@ def convert_element_type(operand, new_dtype):
     Returns:
       An array of the shape of ``operand``.
     Raises:
-      ValueError: ``new_dtype`` is None, or one of the dtypes is extended and they differ.
+      ValueError: ``new_dtype`` is None, or one of the dtypes is extended and the other neither it nor what it is held
+        as.
       TypeError: ``new_dtype`` is not a dtype.
 
     >>> import catena.lax as lax, numpy as np

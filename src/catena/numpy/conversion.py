@@ -280,8 +280,9 @@ def astype(x: ArrayLike, dtype: DTypeLike | None, /, *, copy: bool = False, devi
     source = x
     x = as_array_argument("astype", x)
     dtype = dtypes.canonical(np.dtype("float64")) if dtype is None else user_dtype(dtype, "astype")
-    if dtypes.is_extended(dtype) != dtypes.is_extended(x.dtype):
-        error = NotImplementedError if dtypes.is_extended(x.dtype) else ValueError
+    extended = dtypes.is_extended(x.dtype)
+    if dtypes.is_extended(dtype) != extended and PrimalTangentDType not in (type(dtype), type(x.dtype)):
+        error = NotImplementedError if extended else ValueError
         raise error(f"Cannot convert_element_type from {dtypes.dtype_name(x.dtype)} to {dtypes.dtype_name(dtype)}")
     result = _cast(x, dtype)
     return placed(_copied(result) if copy and result is source else result, device)
