@@ -183,6 +183,7 @@ GRADIENTS = [
 SAME = "the arrays are equal; what stands in padding is not"
 EXPLAINED = [
     (".*", r".* \| AssertionError.*", "ValueError, TypeError or NotImplementedError instead of a failed assertion"),
+    (".*", r"(?s)ValueError.* \| MLIRError.*", "as above, instead of what the compiler says of an impossible type"),
     (".*", r".* \| AttributeError.*", "as above, instead of an attribute that a number or an array lacks"),
     (r"bi\[:1\]", r"(?s)returns.* \| ValueError: Cannot lower", "JAX fails where buffers share a batch axis of size 1"),
     (

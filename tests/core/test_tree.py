@@ -744,3 +744,48 @@ def test_named_tuples_with_a_length_of_their_own():
     leaves, tree = jax.tree.flatten(Stack(5))
     assert leaves == [5]
     assert jax.tree.unflatten(tree, [6]).rows == 6
+
+
+class Mark:
+    """Stands for nothing but itself."""
+
+
+class Boxed(list):
+    """A node whose data are what it is given."""
+
+    def __init__(self, children, data):
+        super().__init__(children)
+        self.data = data
+
+
+tu.register_pytree_node(Boxed, lambda b: (tuple(b), b.data), lambda data, children: Boxed(children, data))
+
+
+def test_equal_data_gives_one_structure_and_data_that_differ_do_not():
+    mark = Mark()
+    one = lambda *data: tu.tree_structure([Boxed([1, None], data), (2, None)])  # noqa: E731
+    assert one(mark, (64,), 1e-5, True) is one(mark, (64,), 1e-5, True)
+    told_apart = [(mark, (1,)), (mark, (1.0,)), (mark, (True,)), (mark, ((1,),)), (0.0,), (-0.0,), (Mark(), (1,))]
+    for a in told_apart:
+        for b in told_apart:
+            assert type(one(*a).children()[0].node_data()[1][-1]) is type(a[-1])
+            assert (one(*a) is one(*b)) is (a is b) or 0.0 in a
+    assert one([]) == one([])  # data without a hash
+
+
+def test_ends_and_nothing_in_trees_of_modules():
+    deep: object = 3.0
+    for _ in range(5000):
+        deep = [deep, None]
+    leaves, treedef = tu.tree_flatten(deep, is_leaf=lambda x: x == 3.0)
+    assert leaves == [3.0] and treedef.num_nodes == 10001
+    mixed = {"a": None, "b": [None, 1, (None, {})], "c": Boxed([None, 2], ("x",)), "d": ()}
+    for is_leaf in (None, lambda x: x is None, lambda x: isinstance(x, tuple)):
+        leaves, treedef = tu.tree_flatten(mixed, is_leaf)
+        slow = [leaf for _, leaf in tu.tree_flatten_with_path(mixed, is_leaf)[0]]
+        again = treedef.unflatten(leaves)
+        assert leaves == slow and tu.tree_flatten(again, is_leaf) == (leaves, treedef)
+        assert treedef.flatten_up_to(mixed) == leaves
+    with pytest.raises(ValueError, match=r"key path \['b'\]\[2\]"):
+        tu.tree_structure(mixed).flatten_up_to(mixed | {"b": [None, 1, [None, {}]]})
+    assert tu.tree_unflatten(tu.tree_structure(None), []) is None

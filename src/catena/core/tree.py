@@ -19,7 +19,7 @@ from catena.core.tree_errors import (
     flatten_axes,
     prefix_errors,
 )
-from catena.core.tree_flatten import flatten_into, flatten_with
+from catena.core.tree_flatten import flatten_into, flatten_unless, flatten_with
 from catena.core.tree_keys import KeyEntry, KeyPath
 from catena.core.tree_nodes import NAMED_TUPLE, NodeTable, custom_kind, dataclass_fields, dataclass_kind, default_nodes
 from catena.core.treedef import LEAF, TUPLE, PyTreeDef, check_treedef, make_node
@@ -56,7 +56,7 @@ def tree_flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], PyTreeDe
     ([2, 1], PyTreeDef({'a': (*, None), 'b': *}))
     """
     if is_leaf is not None:
-        return flatten_with(tree, is_leaf, with_path=False)
+        return flatten_unless(tree, is_leaf)
     leaves: list = []
     treedef = flatten_into(tree, leaves)
     return leaves, treedef
@@ -413,7 +413,7 @@ class PyTreeRegistry:
     def flatten(self, tree: Any, leaf_predicate: IsLeaf = None) -> tuple[list[Any], PyTreeDef]:
         """Leaves and structure. See `tree_flatten`."""
         if leaf_predicate is not None:
-            return flatten_with(tree, leaf_predicate, with_path=False, nodes=self.nodes)
+            return flatten_unless(tree, leaf_predicate, self.nodes)
         leaves: list = []
         treedef = flatten_into(tree, leaves, self.nodes)
         return leaves, treedef

@@ -17,6 +17,7 @@ from catena.core.tree_keys import KeyEntry, KeyPath, keystr
 from catena.core.tree_nodes import (
     DICT,
     LIST,
+    NONE,
     TUPLE,
     NodeKind,
     NodeTable,
@@ -27,6 +28,7 @@ from catena.core.tree_nodes import (
 from catena.core.treedef import LEAF, PyTreeDef, flat_node, interned, interned_flat, make_node
 
 EMPTY_DICT = flat_node(DICT, (), 0)
+NOTHING = flat_node(NONE, None, 0)  # None, of which trees of modules are full
 
 _STR_ONLY = frozenset({str})
 
@@ -105,11 +107,47 @@ def _flatten_node(x: Any, kind: NodeKind, leaves: list, leaf_types: set, kinds: 
         if kind_of_child is None:
             leaves.append(child)
             treedefs.append(LEAF)
+        elif child is None:
+            treedefs.append(NOTHING)
         else:
             treedefs.append(_flatten_node(child, kind_of_child, leaves, leaf_types, kinds, classify))
     if data is None:  # the look-up of make_node, without its call
         return interned.get((kind, tuple(map(id, treedefs)))) or make_node(kind, None, treedefs)
     return make_node(kind, data, treedefs)
+
+
+def flatten_unless(tree: Any, is_leaf: Callable, nodes: NodeTable = default_nodes) -> tuple[list, PyTreeDef]:
+    """The leaves and the treedef, where `is_leaf` ends the tree earlier: by recursion, and by the loop of
+    `flatten_with` what is too deep for it or has an error to explain.
+    """
+    leaves: list = []
+    try:
+        return leaves, _flatten_unless(tree, is_leaf, leaves, nodes)
+    except (RecursionError, UnsortableKeysError):
+        return flatten_with(tree, is_leaf, with_path=False, nodes=nodes)
+
+
+def _flatten_unless(x: Any, is_leaf: Callable, leaves: list, nodes: NodeTable) -> PyTreeDef:
+    cls, flag = type(x), is_leaf(x)
+    ends = flag is not False and (flag is True or is_true(flag))
+    kind = None if ends or cls in nodes.leaf_types else nodes.kinds.get(cls) or nodes.classify(cls)
+    if kind is None:
+        leaves.append(x)
+        return LEAF
+    if x is None:
+        return NOTHING
+    if kind is TUPLE or kind is LIST:
+        children, data = x, None
+    elif kind is DICT:
+        data, children, _ = _open_dict(x) if x else ((), (), None)
+    else:
+        children, data = kind.flatten(x)
+    treedefs, flat = [], True
+    for child in children:
+        treedef = _flatten_unless(child, is_leaf, leaves, nodes)
+        treedefs.append(treedef)
+        flat = flat and treedef is LEAF
+    return flat_node(kind, data, len(treedefs)) if flat else make_node(kind, data, treedefs)
 
 
 # The deepest tree that is flattened: one that makes new children for ever would fill the memory.

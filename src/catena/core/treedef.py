@@ -103,13 +103,17 @@ class PyTreeDef(Face):
             leaves = list(leaves)
         if len(leaves) != self._num_leaves:
             raise _wrong_leaf_count(self, leaves)
-        # Hot path. The steps say: push so many leaves, then build a node from the last so many results.
+        # Hot path. The steps say: push so many leaves, then build a node from the last so many results, or None.
         steps = self._steps or _unflatten_steps(self)
         if len(steps) == 1:
-            _, _, unflatten, data = steps[0]
-            return leaves[0] if unflatten is None else unflatten(data, leaves)
+            _, arity, unflatten, data = steps[0]
+            return unflatten(data, leaves) if unflatten is not None else leaves[0] if arity else None
         rest, results = iter(leaves), []
         for fresh, arity, unflatten, data in steps:
+            if unflatten is None:
+                results.extend(islice(rest, fresh))
+                results.append(None)
+                continue
             if fresh == arity:
                 results.append(unflatten(data, list(islice(rest, arity))))
                 continue
@@ -130,6 +134,11 @@ class PyTreeDef(Face):
         [1, {'a': 2}]
         """
         subtrees: list = []
+        try:
+            _collect(self, tree, subtrees)
+            return subtrees
+        except (ValueError, RecursionError):  # the loop below says where, and goes to any depth
+            subtrees.clear()
         todo: list[tuple[PyTreeDef, Any, Any]] = [(self, tree, None)]
         while todo:
             node, x, path = todo.pop()
@@ -280,9 +289,10 @@ interned_flat: dict[tuple, PyTreeDef] = {}  # nodes whose children are all leave
 interned: dict[tuple, PyTreeDef] = {}  # the others, by the ids of their children
 _MAX_INTERNED = 8192  # of each; emptied when full. Nothing but speed depends on what is in them
 
-# Equal values of these types are indistinguishable; equal tuples of _SCALARS are, given their types as well.
+# Equal values of these types are indistinguishable; equal tuples of _SCALARS are, given their types as well. Classes
+# of marks that stand for nothing but themselves, such as `missing = Missing()`, join these when they are first seen.
 _EXACT = frozenset({str, bytes, type(None), type})
-_SCALARS = _EXACT | {int, bool, float}
+_SCALARS = {*_EXACT, int, bool, float}
 
 
 def _intern_key(kind: NodeKind, data: Any, shape: Any) -> tuple | None:
@@ -293,10 +303,28 @@ def _intern_key(kind: NodeKind, data: Any, shape: Any) -> tuple | None:
         return (kind, shape, data) if type(data) in _EXACT else None
     if _EXACT.issuperset(map(type, data)):
         return kind, shape, data
+    types = _telling_types(data)
+    return types and (kind, shape, data, types)
+
+
+def _telling_types(data: tuple) -> tuple | None:
+    """The types of what a tuple holds, by which equal tuples are told apart; None where they do not tell enough."""
     types = tuple(map(type, data))
-    if not _SCALARS.issuperset(types) or (float in types and 0 in data):  # 0.0 == -0.0
+    if float in types and any(type(x) is float and x == 0 for x in data):  # 0.0 == -0.0
         return None
-    return kind, shape, data, types
+    if _SCALARS.issuperset(types):
+        return types
+    inner = [_telling_types(x) if type(x) is tuple else _telling_type(x) for x in data]
+    return None if None in inner else tuple(inner)
+
+
+def _telling_type(x: Any) -> type | None:
+    cls = type(x)
+    if cls not in _SCALARS:
+        if cls.__bases__ != (object,) or cls.__eq__ is not object.__eq__ or getattr(x, "__dict__", True):
+            return None
+        _SCALARS.add(cls)
+    return cls
 
 
 def flat_node(kind: NodeKind, data: Any, n: int) -> PyTreeDef:
@@ -417,14 +445,16 @@ def fold(treedef: PyTreeDef, on_leaf: Callable[[], Any], on_node: Callable[[PyTr
 
 
 def _unflatten_steps(treedef: PyTreeDef) -> list[tuple]:
-    """The program of `unflatten`: (leaves to push, children to take, unflatten, data) per inner node."""
+    """The program of `unflatten`: (leaves to push, children to take, unflatten, data) per inner node; no function for
+    None, which is most of them in trees of modules.
+    """
     steps: list[tuple] = []
     fresh = 0
     for node in postorder(treedef):
         if node._kind is None:
             fresh += 1
             continue
-        steps.append((fresh, len(node._children), node._kind.unflatten, node._data))
+        steps.append((fresh, len(node._children), None if node._kind is NONE else node._kind.unflatten, node._data))
         fresh = 0
     treedef._steps = steps = steps or [(1, 1, None, None)]
     return steps
@@ -532,6 +562,15 @@ def _matching_children(node: PyTreeDef, x: Any, path: Any) -> Sequence[Any]:
             f"value: {_brief(x)}." + _where(path)
         )
     return children
+
+
+def _collect(node: PyTreeDef, x: Any, subtrees: list) -> None:
+    """Append the subtrees of `x` at the leaves of a structure."""
+    for child, y in zip(node._children, _matching_children(node, x, None)) if node._kind else ((node, x),):
+        if child._kind is None:
+            subtrees.append(y)
+        elif y is not None or child._kind is not NONE:
+            _collect(child, y, subtrees)
 
 
 def _matching_values(keys: tuple, d: Any, path: Any) -> list[Any]:
