@@ -17,6 +17,7 @@ from catena import lax
 from catena.core import casts, dtypes
 from catena.core.array import Array, make_array
 from catena.core.context import context
+from catena.core.primal_tangent import PrimalTangentDType
 from catena.core.scalar_types import ScalarType
 from catena.core.shapes import MOST_AXES
 from catena.numpy.boundary import (
