@@ -109,3 +109,15 @@ def test_a_trace_hands_calls_with_rules_on():
 
 def test_slices_of_known_size_are_pickled_by_name():
     assert pickle.loads(pickle.dumps(jax.ds)) is jax.ds
+
+
+def test_users_traces_see_parameters_that_equations_leave_out():
+    class Looking(Passing):
+        def process_primitive(self, primitive, tracers, params):
+            seen.append((primitive.name, params.get("inline"), params.get("keep_unused")))
+            return super().process_primitive(primitive, tracers, params)
+
+    seen: list = []
+    with jax.extend.core.take_current_trace() as parent, jax.extend.core.set_current_trace(Looking(parent)):
+        jax.jit(lambda x: x + 1)(1.0)
+    assert seen == [("jit", False, False)]

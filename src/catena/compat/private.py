@@ -40,8 +40,10 @@ NAMES: dict[str, dict[str, str] | str] = {
     "jax._src.compiler": {},
     "jax._src.config": {"config": "catena:config"},
     "jax._src.core": {
-        "ShapedArray": "catena.core:ShapedArray",
-        "Tracer": "catena.core:Tracer",
+        **{name: f"catena.core:{name}" for name in ("AbstractValue", "Primitive", "ShapedArray", "Trace", "Tracer")},
+        **{name: f"catena.extend.core:{name}" for name in ("TraceTag", "set_current_trace", "take_current_trace")},
+        "jaxpr_as_fun": "catena.extend.core:jaxpr_as_fun",
+        "full_lower": "catena.compat.literals:full_lower",
         "trace_state_clean": "catena.core.trace:trace_state_clean",
     },
     "jax._src.dispatch": {"wait_for_tokens": "catena:effects_barrier"},
@@ -54,6 +56,7 @@ NAMES: dict[str, dict[str, str] | str] = {
     },
     "jax._src.flatten_util": "catena.flatten_util",
     "jax._src.lax": {},
+    "jax._src.literals": "catena.compat.literals",
     "jax._src.lax.convolution": {"ConvDimensionNumbers": "catena.lax:ConvDimensionNumbers"},
     "jax._src.lax.lax": {name: f"catena.lax:{name}" for name in ("Precision", "RandomAlgorithm", "RoundingMethod")},
     "jax._src.lax.slicing": {

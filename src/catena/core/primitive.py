@@ -115,6 +115,7 @@ class Operation:
     takes_references = places_results = False
     effects = staticmethod(no_effects)
     axis_names = staticmethod(no_axis_names)
+    usual: dict[str, Any] = {}  # parameters that equations leave out, by what they then are
 
     def __init__(self, name: str):
         self.name = name

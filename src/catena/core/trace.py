@@ -25,8 +25,8 @@ class Trace:
     """One level of interpretation. ``alive`` ends with the transformation, so that escaped tracers are recognised.
 
     A user's interpreter is a class with ``process_primitive(primitive, tracers, params)``, which is called with no
-    trace in force; it may have ``process_custom_jvp_call`` and ``process_custom_vjp_call`` for functions with
-    derivative rules.
+    trace in force and with all parameters, those that equations leave out among them; it may have
+    ``process_custom_jvp_call`` and ``process_custom_vjp_call`` for functions with derivative rules.
     """
 
     __slots__ = ("parent", "alive", "__weakref__")
@@ -76,7 +76,7 @@ class Trace:
         if type(self).process_primitive is Trace.process_primitive:
             raise NotImplementedError(f"{type(self).__name__} must have a method process_primitive")
         with set_trace(None):
-            return self.process_primitive(primitive, list(args), params)
+            return self.process_primitive(primitive, list(args), {**primitive.usual, **params})
 
     def process_primitive(self, primitive, tracers, params):
         """Do an operation under this trace."""

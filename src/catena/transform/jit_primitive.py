@@ -175,5 +175,6 @@ jit_p = Primitive(
     lower=_lower,
     prune=prune_call,
 )
+jit_p.usual = {"inline": False, "keep_unused": False}
 jit_p.discharge = call_rule(jit_p)
 interpreted.calls[jit_p] = _interpreted
