@@ -51,16 +51,22 @@ LIBRARIES = {
     "quadax==0.3.1": "quadax_integrals",
     "rlax==0.1.9": "rlax_losses",
     "tinygp==0.3.1": "tinygp_regression",
+    "brax==0.14.2": "brax_pendulum",
+    "e3nn-jax==0.21.0": "e3nn_layers",
+    "jaxns==3.0.0": "jaxns_evidence",
+    "quax==0.4.6": "quax_units",
+    "scico==0.0.7": "scico_denoise",
 }
 # What these import besides JAX.
 BESIDES = (
     "absl-py typing_extensions wadler-lindig msgpack rich multipledispatch tqdm fastprogress toolz PyYAML treescope "
     "tabulate jmp pytest pytest-xdist six decorator cloudpickle gast dm-tree dm-env tensorstore aiofiles psutil "
     "humanize simplejson scikit-learn dill etils[epath,epy] matplotlib seaborn gymnasium dotmap "
-    "prometheus-client protobuf"
+    "prometheus-client protobuf plum-dispatch beartype packaging flask flask-cors jinja2 ml-collections pillow "
+    "tensorboardx trimesh mujoco imageio tifffile pyabel sympy attrs"
 ).split()
 # The same, where they would bring JAX along.
-WITHOUT_NEEDS = "tfp-nightly orbax-checkpoint paramax jaxkd".split()
+WITHOUT_NEEDS = "tfp-nightly orbax-checkpoint paramax jaxkd jaxctx mujoco-mjx".split()
 
 
 def environment(kind: str) -> Path:

@@ -84,7 +84,11 @@ NAMES: dict[str, dict[str, str] | str] = {
         "default_registry": "catena.tree_util:default_registry",
     },
     "jax._src.xla_bridge": {"_backends": "catena.compat.backends:backends"},
-    "jax._src.typing": {"Array": "catena:Array", "ArrayLike": "catena.typing:ArrayLike"},
+    "jax._src.typing": {
+        "Array": "catena:Array",
+        "ArrayLike": "catena.typing:ArrayLike",
+        "SupportsDType": "catena.typing:SupportsDType",
+    },
 }
 
 
