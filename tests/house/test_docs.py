@@ -41,6 +41,7 @@ FILES = sorted(p.relative_to(SOURCES).as_posix() for p in SOURCES.rglob("*.py") 
         "extending.md",
         "export.md",
         "nn.md",
+        "profiling.md",
         "sharding.md",
     ],  # one a line
 )

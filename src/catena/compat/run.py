@@ -13,27 +13,29 @@ from catena.compat.alias import FOLDER, as_jax
 SWITCH = "catena_as_jax.pth"
 
 
-def run(arguments: list[str]) -> None:
+def run(arguments: list[str], command: str = "run") -> dict:
     """Run a script, or with ``-m`` a module, as Python would, with catena for JAX in it and in the processes it starts.
 
     Arguments:
       arguments: ``[-m] name``, and what the program finds in ``sys.argv`` behind its own name.
+      command: what the user said, for errors.
+    Returns:
+      The names of the program, which hold what it made.
     Raises:
       SystemExit: there is no such file; and whatever the program raises.
     """
     module = arguments[:1] == ["-m"]
     name, *rest = arguments[1:] if module else arguments
     if not module and not Path(name).exists():
-        raise SystemExit(f"python -m catena run: there is no file {name!r}; a module is named behind -m")
+        raise SystemExit(f"python -m catena {command}: there is no file {name!r}; a module is named behind -m")
     as_jax()
     for_children()
     sys.argv = [name, *rest]
     if module:
         sys.path.insert(0, os.getcwd())
-        runpy.run_module(name, run_name="__main__", alter_sys=True)
-    else:
-        sys.path.insert(0, str(Path(name).resolve().parent))
-        runpy.run_path(name, run_name="__main__")
+        return runpy.run_module(name, run_name="__main__", alter_sys=True)
+    sys.path.insert(0, str(Path(name).resolve().parent))
+    return runpy.run_path(name, run_name="__main__")
 
 
 def for_children() -> None:

@@ -1,6 +1,11 @@
 from catena.core.config import checks as checks
+from catena.tools.holding import Held as Held
+from catena.tools.holding import kept as kept
+from catena.tools.holding import memory as memory
 from catena.tools.impurities import purity as purity
 from catena.tools.linting import check_keys as check_keys
 from catena.tools.linting import lint as lint
 from catena.tools.progress_bars import progress as progress
 from catena.tools.stepping import replay as replay
+from catena.tools.watching import Watch as Watch
+from catena.tools.watching import watch as watch

@@ -14,6 +14,9 @@ from catena.core import config, lazy
 from catena.core.device import devices
 from catena.core.job import launched
 from catena.runtime import threads
+from catena.transform.profile import rate
+
+measured = lazy.LazyModule("catena.compiler.native.profile")
 
 # Bits of a vector by the feature of a processor that stands for it, widest first.
 VECTORS = {"AVX512F": 512, "AVX2": 256, "SVE": 128, "NEON": 128, "ASIMD": 128, "VSX": 128, "SSE2": 128}
@@ -91,6 +94,13 @@ def number_of_processes() -> str:
     found, mpi = launched(), version("mpi4py")
     started = f"{found[1]} ({found[0]})" if found is not None else "1"
     return f"{started}, {f'mpi4py {mpi}' if mpi != 'not installed' else 'mpi4py is not installed'}"
+def ceilings() -> str:
+    """What the machine does at most in a second, measured now."""
+    if not lazy.has_compiler():
+        return "not measured: there is no compiler"
+    most = measured.ceilings()
+    near = f"{rate(most.cached_bytes_per_second)}B/s in a cache"
+    return f"{rate(most.flops_per_second)}flop/s in products, copies {rate(most.bytes_per_second)}B/s, {near}"
 
 
 def cache_folder() -> str:
@@ -129,6 +139,7 @@ LINES: dict[str, Callable[[], str]] = {
     "threads": number_of_threads,
     "processes": number_of_processes,
     "devices": lambda: ", ".join(map(repr, devices())),
+    "ceilings": ceilings,
     "cache": cache_folder,
     "configuration": changed_flags,
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from catena.core.jaxpr import Eqn, Jaxpr, Literal
 from catena.core.source import function_place
@@ -13,6 +14,14 @@ from catena.core.zeros import get_aval
 from catena.transform.arguments import argument_names
 from catena.transform.functions import check_callable, flatten_function
 from catena.transform.linearize import linear_jaxpr, linearize_flat
+
+
+class Residual(NamedTuple):
+    """A value that is kept: its type, a text that says where it comes from, and the place, if it is an equation's."""
+
+    aval: Any
+    origin: str
+    source: Any
 
 
 def saved_residuals(f: Callable, *args, **kwargs) -> list[tuple]:
@@ -29,6 +38,14 @@ def saved_residuals(f: Callable, *args, **kwargs) -> list[tuple]:
     >>> [str(aval) for aval, _ in saved_residuals(jnp.sin, jnp.ones(3))]
     ['float32[3]']
     """
+    return [
+        (aval, f"{text} from {source.exact}" if source is not None else text)
+        for aval, text, source in residuals(f, *args, **kwargs)
+    ]
+
+
+def residuals(f: Callable, *args, **kwargs) -> list[Residual]:
+    """``saved_residuals``, with places that programs can use."""
     check_callable(f)
     leaves, tree = tree_flatten((args, kwargs))
     leaves = [leaf_value(x) for x in leaves]
@@ -45,24 +62,23 @@ def saved_residuals(f: Callable, *args, **kwargs) -> list[tuple]:
     made = {v: eqn for eqn in jaxpr.eqns for v in eqn.outvars}
     order = {v: i for i, v in enumerate([*jaxpr.invars, *jaxpr.constvars, *made])}
     kept = sorted(dict.fromkeys(jaxpr.outvars), key=lambda v: order.get(v, -1))
-    return [(v.aval, origin(jaxpr, v, made, names)) for v in kept]
+    return [Residual(v.aval, *origin(jaxpr, v, made, names)) for v in kept]
 
 
-def origin(jaxpr: Jaxpr, v, made: dict, names: list[str]) -> str:
-    """Where a value of a jaxpr comes from; ``made`` has the equations by their results."""
+def origin(jaxpr: Jaxpr, v, made: dict, names: list[str]) -> tuple[str, Any]:
+    """Where a value of a jaxpr comes from, in words and as a place; ``made`` has the equations by their results."""
     if type(v) is Literal:
-        return "from a literal"
+        return "from a literal", None
     if v in jaxpr.constvars:
-        return "from a constant"
+        return "from a constant", None
     if v in jaxpr.invars:
-        return f"from the argument {names[jaxpr.invars.index(v)]}"
+        return f"from the argument {names[jaxpr.invars.index(v)]}", None
     eqn = innermost(made[v], v)
-    place = f" from {eqn.source.exact}" if eqn.source is not None else ""
     if eqn.primitive.name == "name":
-        return f"named {eqn.params['name']!r}{place}"
+        return f"named {eqn.params['name']!r}", eqn.source
     if eqn.primitive.name == "jit":
-        return f"output of jitted function {eqn.params['name']!r}{place}"
-    return f"output of {'checkpoint' if eqn.primitive.name == 'remat2' else eqn.primitive.name}{place}"
+        return f"output of jitted function {eqn.params['name']!r}", eqn.source
+    return f"output of {'checkpoint' if eqn.primitive.name == 'remat2' else eqn.primitive.name}", eqn.source
 
 
 def innermost(eqn: Eqn, v) -> Eqn:

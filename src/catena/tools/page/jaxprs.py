@@ -11,8 +11,8 @@ from catena.core.layout import render
 from catena.core.printer import Names, Printer
 from catena.tools.page.places import Places
 
-MOST_LINES = 4000  # of one stage
-MOST_CHARACTERS = 400_000
+MOST_LINES = 3000  # of one stage
+MOST_CHARACTERS = 160_000
 
 Line = list  # [text, places, steps]
 
@@ -26,10 +26,10 @@ def line(text: str, places=(), steps=()) -> Line:
     return made
 
 
-def bounded(lines: list[Line]) -> list[Line]:
-    """As many lines as a page shows of one stage, and a line that says so."""
-    room, count = MOST_CHARACTERS, 0
-    while count < min(len(lines), MOST_LINES) and room > 0:
+def bounded(lines: list[Line], programs: int = 1) -> list[Line]:
+    """As many lines as a page of so many programs shows of one stage, and a line that says so."""
+    room, count = MOST_CHARACTERS // programs, 0
+    while count < min(len(lines), MOST_LINES // programs) and room > 0:
         room -= len(lines[count][0])
         count += 1
     if count == len(lines):

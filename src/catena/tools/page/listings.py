@@ -100,8 +100,8 @@ def texts(listing: Listing) -> list[Line]:
     return [line(text, (), steps) for text, steps in listing]
 
 
-def stages(closed, region: Region, linked: Linked) -> dict[str, list[Line]]:
-    """All stages by name."""
+def stages(closed, region: Region, linked: Linked, programs: int) -> dict[str, list[Line]]:
+    """All stages by name, for a page of so many programs."""
     listed = Listed(linked.program)
     made: dict[str, Callable[[], list[Line]]] = {
         "fusion": lambda: list(fusion(linked.program.fused, linked)),
@@ -112,4 +112,4 @@ def stages(closed, region: Region, linked: Linked) -> dict[str, list[Line]]:
         "llvm": lambda: texts(listed.llvm()),
         "assembly": lambda: texts(listed.assembly()),
     }
-    return {name: bounded(make()) for name, make in made.items()}
+    return {name: bounded(make(), programs) for name, make in made.items()}

@@ -74,10 +74,17 @@ function refresh(from) {
   for (const box of [$("source"), pane]) {
     if (!box || (from && box.contains(from.node))) continue;
     const first = rows.find((r) => r.lit && box.contains(r.node));
-    first?.node.scrollIntoView({ block: "center", inline: "nearest" });
+    reveal(first?.node, "center");
   }
-  if (from) from.node.scrollIntoView({ block: "nearest", inline: "nearest" });
+  reveal(from?.node, "nearest");
   $("status").textContent = from ? from.about || spoken() : "";
+}
+
+// Scrolls up and down only: the beginning of lines stays in sight.
+function reveal(node, block) {
+  const box = node?.closest(".pane, .lines"), left = box?.scrollLeft;
+  node?.scrollIntoView({ block, inline: "nearest" });
+  if (box) box.scrollLeft = left;
 }
 
 function light(each) {
@@ -144,6 +151,7 @@ function showSource() {
 function lineNote(file, line, places) {
   const extra = (DATA.notes || {})[`${file}:${line}`];
   if (extra) return extra;
+  if (DATA.notes) return { text: "", share: 0, about: "" };
   const seconds = places.length ? secondsOf(places) : 0;
   return { text: seconds ? duration(seconds) : "", share: seconds ? seconds / program.seconds : 0, about: "" };
 }
@@ -170,7 +178,7 @@ function underline(code, text, file, line, lit) {
 function table(titles, lines) {
   const made = element("table"), body = element("tbody");
   made.append(element("thead", {}, element("tr", {}, ...titles.map(([t, kind]) => element("th", { class: kind || "" }, t)))), body);
-  for (const { cells, places, steps, about } of lines) {
+  for (const { cells, places, steps, about, enter } of lines) {
     const node = element("tr", {}, ...cells.map((cell, i) => {
       const made = element("td", { class: titles[i][1] || "" }, typeof cell === "object" ? cell.text : cell);
       if (titles[i][1] === "text wide") made.title = cell;
@@ -178,7 +186,8 @@ function table(titles, lines) {
       return made;
     }));
     body.append(node);
-    row(node, places, steps, about);
+    row(node, places, steps, about).enter = enter;
+    if (enter) { node.lastChild.classList.add("enter"); node.lastChild.addEventListener("click", enter); }
   }
   return made;
 }
@@ -261,13 +270,16 @@ function memoryPane(box) {
   live.append(element("path", { class: "curve", d: `M${X(0)},90${steps}L${X(count)},90Z` }), element("text", { x: left - 6, y: 14, "text-anchor": "end" }, bytes(most)),
     element("text", { x: left, y: 106 }, "steps"));
   box.append(element("h2", {}, "All that is in use"), live);
-  const titles = [["bytes"], ["from"], ["to"], ["memory", "text"], ["holds", "text"], ["written by", "text"], ["read by", "text"]];
+  const titles = [["bytes"], ["from"], ["to"], ["memory", "text"], ["holds", "text"], ["written by", "text"], ["line", "text"], ["read by", "text"]];
   const sorted = [...buffers].sort((a, b) => b.bytes - a.bytes);
   box.append(element("h2", {}, "Who holds what"), table(titles, sorted.map((b) => ({ places: [], steps: users(b), about: told(b), cells: [
-    bytes(b.bytes), String(b.first), String(b.last), b.title, b.type || "", (b.writes || []).join(", "), (b.reads || b.scratch || []).join(", ")] }))));
+    bytes(b.bytes), String(b.first), String(b.last), b.title, b.type || "", (b.writes || []).join(", "), writer(b), (b.reads || b.scratch || []).join(", ")] }))));
 }
 
 const users = (b) => [...new Set([...(b.writes || []), ...(b.reads || []), ...(b.scratch || [])])];
+
+// The line of the user's that the innermost step which writes a piece of memory does.
+const writer = (b) => (b.writes || []).filter((i) => program.steps[i].leaf).map((i) => program.steps[i].where)[0] || "";
 
 function told(b) {
   const by = (b.writes || []).map((i) => `${i} ${program.steps[i].name} (${program.steps[i].where})`).join(", ");
@@ -302,13 +314,11 @@ function scriptPane(box) {
   const titles = [["time"], ["share"], ["calls"], ["each"], ["compiling"], ["traces"], ["function", "text"], ["called from", "text"], ["steps", "text"]];
   box.append(table(titles, calls.map((c) => ({ places: c.places, steps: [], about: `${c.name}, ${c.calls} calls`, cells: [
     duration(c.running), { text: percent(c.running, seconds), part: c.running / seconds }, String(c.calls), c.calls ? duration(c.running / c.calls) : "",
-    c.compiling ? duration(c.compiling) : "", String(c.traces), c.name, c.where, c.program === null ? c.why : "profiled"] }))),
+    c.compiling ? duration(c.compiling) : "", String(c.traces), c.name, c.where, c.program === null ? c.why : "its steps"],
+      enter: c.program === null ? null : () => show(c.program, "steps") }))),
     element("h2", {}, "When they were called (orange: traced and compiled)"), chart,
     element("h2", {}, "By line of the script"), table([["time"], ["share"], ["calls"], ["line", "text"]], lines.map((l) => ({ places: l.places, steps: [],
       cells: [duration(l.seconds), { text: percent(l.seconds, seconds), part: l.seconds / seconds }, String(l.calls), l.where] }))));
-  box.querySelectorAll("table")[0].querySelectorAll("tbody tr").forEach((tr, i) => {
-    if (calls[i].program !== null) tr.addEventListener("dblclick", () => show(calls[i].program, "steps"));
-  });
 }
 
 function heldPane(box) {
@@ -340,7 +350,7 @@ function open(name, focus = false) {
   const box = element("div", { class: "pane", id: `pane-${name}`, role: "tabpanel", "aria-label": PANES[name][0] });
   $("panes").append(box);
   PANES[name][1](box);
-  rows.find((r) => r.lit && box.contains(r.node))?.node.scrollIntoView({ block: "center", inline: "nearest" });
+  reveal(rows.find((r) => r.lit && box.contains(r.node))?.node, "center");
 }
 
 // ---- a program
@@ -358,6 +368,8 @@ function show(number, name) {
     $("summary").textContent = `${DATA.programs.length > 1 ? program.name + ": " : ""}${duration(program.seconds)} a call, ${program.steps.length} steps; this machine copies `
       + `${rate(top.bytes_per_second, "B/s")} and does ${rate(top.flops_per_second, "flop/s")}`;
   }
+  if (DATA.held) $("summary").textContent = DATA.held.about;
+  else if (!program) $("summary").textContent = DATA.script ? duration(DATA.script.seconds) : "";
   const shown = Object.keys(PANES).filter((key) => PANES[key][2] ? PANES[key][2]() : program);
   $("tabs").replaceChildren(...shown.map((key, i) => {
     const tab = element("button", { role: "tab", "data-pane": key, title: i < 10 ? `key ${(i + 1) % 10}` : "" }, PANES[key][0]);
@@ -407,7 +419,7 @@ const KEYS = {
   "↓ j": ["the next line or step", () => move(1)], "↑ k": ["the one before", () => move(-1)],
   "← h": ["the view before", () => turn(-1)], "→ l": ["the next view", () => turn(1)],
   s: ["to the source", () => $("source").focus()], v: ["to the view", () => { const box = document.querySelector(".pane:not([hidden])"); box.tabIndex = 0; box.focus(); }],
-  Escape: ["nothing selected", clear], t: ["dark or light", theme], "?": ["these keys", () => $("keys").showModal()],
+  Enter: ["the steps of the function that is selected", () => cursor?.enter?.()], Escape: ["nothing selected", clear], t: ["dark or light", theme], "?": ["these keys", () => $("keys").showModal()],
 };
 const ARROWS = { ArrowDown: "↓ j", j: "↓ j", ArrowUp: "↑ k", k: "↑ k", ArrowLeft: "← h", h: "← h", ArrowRight: "→ l", l: "→ l" };
 
@@ -416,7 +428,7 @@ document.addEventListener("keydown", (event) => {
   if (event.target.id === "divider" && event.key.startsWith("Arrow")) return;
   const digit = "1234567890".indexOf(event.key), key = KEYS[ARROWS[event.key] || event.key];
   if (event.key.length === 1 && digit >= 0) $("tabs").children[digit]?.click();
-  else if (key) key[1]();
+  else if (key && !(event.key === "Enter" && event.target.closest("button"))) key[1]();
   else return;
   event.preventDefault();
 });

@@ -14,8 +14,8 @@ from catena.transform.profile import Profile
 SHOWN = (ARGUMENT, RESULT, CONSTANT, ARENA)  # kinds of memory; slots on the stack are not
 
 
-def program_data(profile: Profile, places: Places) -> dict:
-    """What the page knows of a profile, as JSON has it."""
+def program_data(profile: Profile, places: Places, programs: int = 1) -> dict:
+    """What a page of so many programs knows of a profile, as JSON has it."""
     program = compiler.program_of(profile.closed)
     linked = Linked(program, places)
     return {
@@ -24,7 +24,7 @@ def program_data(profile: Profile, places: Places) -> dict:
         "ceilings": vars(profile.ceilings),
         "steps": steps(profile, linked),
         "memory": memory(program, linked, profile.closed.debug_info.arg_names),
-        "stages": listings.stages(profile.closed, program.fused.region, linked),
+        "stages": listings.stages(profile.closed, program.fused.region, linked, programs),
     }
 
 
