@@ -101,7 +101,8 @@ def _owners(module: Module) -> dict[str, tuple[int, ...]]:
 
 def _steps_first(blocks: Iterable[Listing]) -> Listing:
     """The lines of blocks in which steps write, then those of the others."""
-    mine, others = [], []
+    mine: Listing = []
+    others: Listing = []
     for block in blocks:
         (mine if any(steps for _, steps in block) else others).extend(block)
     return mine + others

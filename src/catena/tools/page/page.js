@@ -151,7 +151,6 @@ function showSource() {
 function lineNote(file, line, places) {
   const extra = (DATA.notes || {})[`${file}:${line}`];
   if (extra) return extra;
-  if (DATA.notes) return { text: "", share: 0, about: "" };
   const seconds = places.length ? secondsOf(places) : 0;
   return { text: seconds ? duration(seconds) : "", share: seconds ? seconds / program.seconds : 0, about: "" };
 }
