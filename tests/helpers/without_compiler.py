@@ -69,6 +69,8 @@ ROWS = [
     (TEXTS, "compiler/test_program.py", "test_what_is_wrong_is_found", "test_a_launch_that_writes_what_it_reads_says_so",
      "test_the_passes_are_shown_one_by_one", "test_a_profile_has_every_step_and_how_often_it_ran"),
     (TEXTS, "src/catena/transform/jit.py", "catena.transform.jit.JitFunction.profile"),
+    (TEXTS, "src/catena/transform/profile.py", "catena.transform.profile.Profile.save"),
+    (TEXTS, "house/test_docs.py", "test_examples[profiling.md]"),
     (TEXTS, "transform/test_explain.py", "test_rows_products_and_places", "test_loops_and_branches_are_shown_inside",
      "test_library_calls_sorts_and_scatters", "test_a_function_that_needs_no_arguments_is_explained_as_called_without"),
     (MEMORY, "lax/test_refs.py", "test_a_hundred_megabytes_are_updated_a_million_times_in_place",

@@ -193,14 +193,20 @@ def lowered(x: Lowered) -> str:
 
 def compiled(x: Compiled) -> str:
     """The types, the memory, what is one pass over memory, and the steps."""
-    closed, memory = x._call.closed, x.memory_analysis()
+    closed = x._call.closed
+    inside = native(x) if has_compiler() and x.runtime_executable() is not None else ""
+    return stage(x) + inside + details("jaxpr", jaxpr(closed))
+
+
+def native(x: Compiled) -> str:
+    """What the compiler made of a function."""
+    memory = x.memory_analysis()
     sizes = [("arguments", memory.argument_size_in_bytes), ("results", memory.output_size_in_bytes)]
     sizes += [("temporaries", memory.temp_size_in_bytes), ("machine code", memory.generated_code_size_in_bytes)]
     facts = f"<div>{quiet(', '.join(f'{name} {shown(size)}' for name, size in sizes))}</div>"
-    inside = ""
-    if has_compiler() and is_small(closed) and x.runtime_executable() is not None:
-        inside = listing(x.as_text("kernels")) + details("program", listing(x.as_text("program")))
-    return stage(x) + facts + inside + details("jaxpr", jaxpr(closed))
+    if not is_small(x._call.closed):
+        return facts
+    return facts + listing(x.as_text("kernels")) + details("program", listing(x.as_text("program")))
 
 
 def is_small(closed: ClosedJaxpr) -> bool:
