@@ -10,7 +10,7 @@ import catena as jax
 import catena.numpy as jnp
 from catena.compiler.native.compile import program_of
 from catena.core import lazy
-from catena.tools.page import document
+from catena.tools.page import document, listings
 
 pytestmark = pytest.mark.skipif(not lazy.has_compiler(), reason="there is no compiler, so nothing to profile")
 
@@ -153,6 +153,13 @@ def test_pieces_of_memory_in_use_at_once_do_not_overlap(data):
         for b in pieces[i + 1 :]:
             apart = a["at"] + a["bytes"] <= b["at"] or b["at"] + b["bytes"] <= a["at"]
             assert apart or a["last"] <= b["first"] or b["last"] <= a["first"]
+
+
+def test_long_lists_of_steps_are_there_once():
+    long = list(range(20))
+    stages = {"llvm": [["a", [], list(long)], ["b", [1], list(long)], ["c", [], [3]], ["d"]]}
+    assert listings.shared_lists(stages) == [long]
+    assert stages == {"llvm": [["a", [], 0], ["b", [1], 0], ["c", [], [3]], ["d"]]}
 
 
 def test_a_program_without_steps_has_a_page():

@@ -94,6 +94,8 @@ def number_of_processes() -> str:
     found, mpi = launched(), version("mpi4py")
     started = f"{found[1]} ({found[0]})" if found is not None else "1"
     return f"{started}, {f'mpi4py {mpi}' if mpi != 'not installed' else 'mpi4py is not installed'}"
+
+
 def ceilings() -> str:
     """What the machine does at most in a second, measured now."""
     if not lazy.has_compiler():

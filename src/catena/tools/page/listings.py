@@ -100,6 +100,18 @@ def texts(listing: Listing) -> list[Line]:
     return [line(text, (), steps) for text, steps in listing]
 
 
+LONG = 8  # steps of a line from which the page keeps the list once, for all lines
+
+
+def shared_lists(stages: dict[str, list[Line]]) -> list[list[int]]:
+    """The long lists of steps; in the lines, their numbers take their place."""
+    numbers: dict[tuple, int] = {}
+    for each in (x for lines in stages.values() for x in lines):
+        if len(each) == 3 and len(each[2]) > LONG:
+            each[2] = numbers.setdefault(tuple(each[2]), len(numbers))
+    return [list(steps) for steps in numbers]
+
+
 def stages(closed, region: Region, linked: Linked, programs: int) -> dict[str, list[Line]]:
     """All stages by name, for a page of so many programs."""
     listed = Listed(linked.program)

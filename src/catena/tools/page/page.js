@@ -293,7 +293,7 @@ const textPane = (name) => (box) => {
   for (const [text, places, steps] of program.stages[name]) {
     const node = element("div", { role: "option", "aria-selected": "false" }, text);
     box.append(node);
-    row(node, places, steps);
+    row(node, places, typeof steps === "number" ? program.lists[steps] : steps);
   }
 };
 

@@ -18,13 +18,15 @@ def program_data(profile: Profile, places: Places, programs: int = 1) -> dict:
     """What a page of so many programs knows of a profile, as JSON has it."""
     program = compiler.program_of(profile.closed)
     linked = Linked(program, places)
+    stages = listings.stages(profile.closed, program.fused.region, linked, programs)
     return {
         "name": profile.name,
         "seconds": profile.seconds,
         "ceilings": vars(profile.ceilings),
         "steps": steps(profile, linked),
         "memory": memory(program, linked, profile.closed.debug_info.arg_names),
-        "stages": listings.stages(profile.closed, program.fused.region, linked, programs),
+        "lists": listings.shared_lists(stages),
+        "stages": stages,
     }
 
 
