@@ -93,8 +93,8 @@ def replay(fun: Callable) -> Callable:
     ...     y = x + 1
     ...     z = y * 2
     ...     return z
-    >>> tools.replay(f)(3.0, until=4)["y"]
-    Array(4., dtype=float32, weak_type=True)
+    >>> tools.replay(f)(jax.numpy.float32(3), until=4)["y"]
+    Array(4., dtype=float32)
     """
 
     @functools.wraps(fun)
