@@ -132,6 +132,10 @@ bench-checks: $(VENV)/.has-demo $(JAX_VENV)/.has-jax    # what checks cost: inde
 bench-primitives: $(VENV)/.has-demo $(JAX_VENV)/.has-jax    # every primitive evaluated eagerly beside JAX, at 1e6 elements, worst first; SIZE=1e3, ONLY=text selects
 	$(BIN)/python benchmarks/primitives.py --jax-python $(JAX_VENV)/bin/python $(if $(SIZE),--size $(SIZE)) --only "$(ONLY)"
 
+.PHONY: bench-search
+bench-search: $(VENV)/.has-demo $(JAX_VENV)/.has-jax    # random programs slower than in JAX, shrunk, worst first; what earlier searches found comes first; MINUTES=10, SEED=0, FLOOR=1.0, CORPUS=1 for those alone, KEEP=1 keeps what is found
+	$(BIN)/python benchmarks/search.py --jax-python $(JAX_VENV)/bin/python --minutes $(or $(MINUTES),10) --seed $(or $(SEED),0) --floor $(or $(FLOOR),1.0) $(if $(CORPUS),--corpus) $(if $(KEEP),--keep)
+
 accuracy: $(VENV)/.has-test $(JAX_VENV)/.has-jax    # errors of the elementwise functions in ulps, beside JAX's; writes docs/accuracy.md; COUNT=3000 arguments, ONLY=text selects and writes nothing, but ONLY=special. writes docs/accuracy_special.md
 	$(BIN)/python benchmarks/accuracy.py --jax-python $(JAX_VENV)/bin/python $(if $(COUNT),--count $(COUNT)) --only "$(ONLY)"
 

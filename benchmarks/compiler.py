@@ -20,7 +20,7 @@ from pathlib import Path
 
 import fresh
 import history
-from side_by_side import OURS, THEIRS, Worker, alternate, best, check_equal, options_of, serve, show
+from side_by_side import OURS, THEIRS, Pair, alternate, best, check_equal, options_of, serve, show
 from workloads import (
     attention,
     checks,
@@ -122,28 +122,6 @@ class Row:
     @property
     def misses(self) -> bool:
         return self.ratio < FLOOR and self.group not in NOT_RUN_TIME
-
-
-class Pair:
-    """A worker for each library; one that ends is started again."""
-
-    def __init__(self, pythons):
-        self.pythons = pythons
-        self.workers = {library: self._start(library) for library in pythons}
-
-    def _start(self, library):
-        return Worker(self.pythons[library], __file__, library)
-
-    def ask(self, library, **request):
-        try:
-            return self.workers[library].ask(**request)
-        except (SystemExit, BrokenPipeError):
-            self.workers[library] = self._start(library)
-            raise RuntimeError(f"{library} failed") from None
-
-    def close(self):
-        for worker in self.workers.values():
-            worker.close()
 
 
 def measure(pair, group, name, options) -> Row:
@@ -253,7 +231,7 @@ def main():
         serve(options.serve, Calls)
         return
     os.environ.update(NO_DISK_CACHE)
-    pair = Pair({OURS: sys.executable, THEIRS: options.jax_python})
+    pair = Pair({OURS: sys.executable, THEIRS: options.jax_python}, __file__)
     rows = []
     try:
         for _, take in plan(pair, options).items():

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import shrinking
 from random_steps import OPERATIONS, Meta
 
 MODES = ("eager", "jit", "grad", "jit grad", "jvp", "vmap", "jit vmap grad", "vjp of jit")
@@ -278,25 +279,13 @@ def differing(program: Program, ours: dict, theirs: dict) -> dict:
 
 def without(program: Program, k: int) -> Program:
     """The program without its step ``k``, and without those that need it."""
-    renamed, steps = {i: i for i in range(3)}, []
-    for i, (name, args, params) in enumerate(program.steps):
-        if i != k and all(a in renamed for a in args):
-            renamed[i + 3] = len(steps) + 3
-            steps.append([name, [renamed[a] for a in args], params])
+    steps = shrinking.without(program.steps, k, len(program.shapes))
     return follow(np.random.default_rng(0), program._replace(steps=steps))
 
 
-def shrunk(servers, program: Program) -> tuple[Program, dict]:
+def shrunk(servers, program: Program, found: dict) -> tuple[Program, dict]:
     """The smallest program found by leaving out steps that differs still."""
-    found, k = faults(*servers, program), len(program.steps) - 1
-    while k >= 0:
-        smaller = without(program, k)
-        again = faults(*servers, smaller) if smaller.steps else {}
-        if again:
-            program, found = smaller, again
-            k = min(k, len(program.steps))
-        k -= 1
-    return program, found
+    return shrinking.smallest(program, found, without, lambda smaller: faults(*servers, smaller))
 
 
 def main() -> int:
@@ -322,9 +311,9 @@ def main() -> int:
         exact += program.exact
         if done % 100 == 0:
             print(f"{done} programs, {bad} differ", file=sys.stderr, flush=True)
-        if faults(*servers, program):
+        if found := faults(*servers, program):
             bad += 1
-            smallest, found = shrunk(servers, program)
+            smallest, found = shrunk(servers, program, found)
             print(f"program {seed}, shapes {smallest.shapes}, exact {smallest.exact}:")
             for i, step in enumerate(smallest.steps):
                 print(f"  {i + 3} = {step}")

@@ -110,6 +110,28 @@ class Worker:
         self.process.wait(timeout=30)
 
 
+class Pair:
+    """A worker for each library, by their Pythons; one that ends is started again."""
+
+    def __init__(self, pythons, script):
+        self.pythons, self.script = pythons, script
+        self.workers = {library: self._start(library) for library in pythons}
+
+    def _start(self, library):
+        return Worker(self.pythons[library], self.script, library)
+
+    def ask(self, library, **request):
+        try:
+            return self.workers[library].ask(**request)
+        except (SystemExit, BrokenPipeError):
+            self.workers[library] = self._start(library)
+            raise RuntimeError(f"{library} failed") from None
+
+    def close(self):
+        for worker in self.workers.values():
+            worker.close()
+
+
 def alternate(rounds, *measures):
     """Every measure once per round; all answers, by measure."""
     answers = [[] for _ in measures]
