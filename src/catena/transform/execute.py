@@ -112,7 +112,7 @@ class Program:
         types = [physical_type(a) for a in self.computed_avals]
         self.specs = [(buffers.maker(shape, dtype), shape, dtype) for shape, dtype in types]
         self.reused = self.executable.reused if self.executable is not None else {}
-        self.simple = len(self.used) == len(jaxpr.invars) and all(kind == "computed" for kind, _ in self.results)
+        self.simple = all(kind == "computed" for kind, _ in self.results)
 
     def __call__(self, arrays) -> list:
         """Run on Arrays of the right types and return the list of result Arrays; delete the donated ones."""
@@ -484,8 +484,9 @@ def mesh_of(jaxpr: Jaxpr):
 
 
 def how_to_run(program: Program, call, placed: bool, outs=None) -> tuple:
-    """What ``run_fast`` needs: the native entry, how to make the memory of its results, their types and their tree, and
-    the program, which owns the entry's code: another thread may have replaced it meanwhile.
+    """What ``run_fast`` needs: the native entry, how to make the memory of its results, their types and their tree,
+    which arguments are used, if not all are, and the program, which owns the entry's code: another thread may have
+    replaced it meanwhile.
     Where there is more to do than to call the entry, a function of the arguments and None stand for the first two.
 
     Arguments:
@@ -505,17 +506,18 @@ def how_to_run(program: Program, call, placed: bool, outs=None) -> tuple:
     )
     checked = direct and program.executable.checks
     specs = [*program.specs, (failures.new_cell, None, None)] if checked else program.specs
+    used = None if len(program.used) == len(program.closed.in_avals) else program.used
     placed = placed or call.placing is not None or on_mesh(program.closed) is not None
-    if direct and placed and outs is not None and all(type(x._value) is np.ndarray for x in outs):
+    if direct and placed and used is None and outs is not None and all(type(x._value) is np.ndarray for x in outs):
         makers = [(PlacedArray if type(x) is PlacedArray else Array, x.aval.weak_type, type_of(x)) for x in outs]
         run = functools.partial(run_placed, program.entry, specs, makers)
-        return run, None, out_avals, out_tree, program
+        return run, None, out_avals, out_tree, None, program
     if call.placing is not None:
         run = functools.partial(run_program, program)
-        return functools.partial(call.placing.run, run, call.donated), None, out_avals, out_tree, program
+        return functools.partial(call.placing.run, run, call.donated), None, out_avals, out_tree, None, program
     if placed or not direct or out_avals != program.computed_avals:
-        return functools.partial(run_program, program), None, out_avals, out_tree, program
-    return program.entry, specs, out_avals, out_tree, program
+        return functools.partial(run_program, program), None, out_avals, out_tree, None, program
+    return program.entry, specs, out_avals, out_tree, used, program
 
 
 def type_of(x: Array):
@@ -539,12 +541,12 @@ def run_placed(entry, specs, makers, args, out_avals) -> list:
 
 def run_fast(found, args):
     """Run a program that was seen before on Arrays of its types."""
-    entry, specs, avals, out_tree, _ = found
+    entry, specs, avals, out_tree, used, _ = found
     if specs is None:
         outs = entry(args, avals)
         return outs[0] if out_tree is None else tree_unflatten(out_tree, outs)
     outs = tuple([make(shape, dtype) for make, shape, dtype in specs])
-    values = tuple([x._value for x in args])
+    values = tuple([x._value for x in args] if used is None else [args[i]._value for i in used])
     if entry(values, outs):
         run_entry(entry, values, outs)
     if out_tree is None:
