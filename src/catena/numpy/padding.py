@@ -216,10 +216,18 @@ def _statistics(array, axis: int, before: int, after: int, mode: str, lengths) -
 
 
 def _periodic(array, axis: int, before: int, after: int, mode: str, reflect_type: str):
-    """Borders that continue the array by reflections or copies of itself, as one gather of its lines."""
+    """Borders that continue the array by reflections or copies of itself: parts of it, or a gather of its lines."""
     if reflect_type not in ("even", "odd"):
         raise ValueError(f"unsupported value for reflect_type, must be either 'even' or 'odd', got {reflect_type!r}")
     n = array.shape[axis]
+    own = 1 if mode == "reflect" else 0  # elements at the edge that are not repeated
+    if (reflect_type == "even" or mode == "wrap") and max(before, after) <= n - own:
+        if mode == "wrap":
+            borders = _line(array, axis, n - before, n), _line(array, axis, 0, after)
+        else:
+            first, last = _line(array, axis, own, own + before), _line(array, axis, n - own - after, n - own)
+            borders = _backwards(first, axis), _backwards(last, axis)
+        return lax.concatenate([borders[0], array, borders[1]], axis)
     places = np.arange(-before, n + after)
     index, turns = _reflected_places(places, n, mode)
     result = read(array, (slice(None),) * axis + (index,))

@@ -10,10 +10,11 @@ import numpy as np
 from catena import lax
 from catena.core import dtypes
 from catena.core.array import Array, make_array
-from catena.lax.positions import around
+from catena.core.shapes import position_dtype
+from catena.lax.positions import around, as_position, from_end
 from catena.numpy.boundary import as_array_argument, canonical_axis, direct, refuse_out
 from catena.numpy.index_update import IndexUpdateRef
-from catena.numpy.indexing import read
+from catena.numpy.indexing import fill_scalar, read
 from catena.numpy.selection import nonzero
 from catena.numpy.shaping import broadcast_to as broadcast_to_shape
 from catena.numpy.shaping import ravel, reshaped
@@ -161,12 +162,18 @@ def take_along_axis(
 
 
 def _along(arr, indices, axis: int, mode, fill_value, wrap: bool):
-    """``take_along_axis`` as one gather with an index for every other axis."""
+    """``take_along_axis`` as one gather of single elements, of which the other axes are batch axes."""
     others = lambda shape: tuple(1 if i == axis else n for i, n in enumerate(shape))  # noqa: E731
-    common = lax.broadcast_shapes(indices.shape, others(arr.shape))
-    arr = broadcast_to_shape(arr, tuple(arr.shape[i] if i == axis else n for i, n in enumerate(common)))
-    indices = broadcast_to_shape(indices, common)
-    return read(arr, along_index(common, axis, indices), mode, fill_value, wrap=wrap)
+    common, size = lax.broadcast_shapes(indices.shape, others(arr.shape)), arr.shape[axis]
+    if 0 in common:
+        return lax.full(common, 0, arr.dtype)
+    arr = broadcast_to_shape(arr, tuple(size if i == axis else n for i, n in enumerate(common)))
+    places = from_end(indices, size) if wrap else as_position(indices, position_dtype(size, indices.dtype))
+    places = lax.expand_dims(broadcast_to_shape(places, common), (len(common),))
+    batch = tuple(i for i in range(len(common)) if i != axis)
+    numbers = lax.GatherDimensionNumbers((), (axis,), (axis,), batch, batch)
+    sizes = (1,) * len(common)
+    return lax.gather(arr, places, numbers, sizes, mode=mode, fill_value=fill_scalar(fill_value))
 
 
 def along_index(shape: tuple, axis: int, indices) -> tuple:

@@ -4,8 +4,9 @@ access) built on them.
 
 from __future__ import annotations
 
-from catena.compiler.emit import small_floats
+from catena.compiler.emit import small_floats, strided
 from catena.compiler.graph.types import TYPES, Type, vector
+from catena.compiler.kernels.loops import most_stride
 
 
 class Emitter:
@@ -116,10 +117,10 @@ class Emitter:
 
     def load(self, t: Type, pointer: str, width: int, stride: int = 1, mask: str | None = None) -> str:
         """A value in registers, read from memory: `width` elements `stride` apart."""
-        raw = self._load_raw(t, pointer, width, stride, mask)
+        raw = self.load_raw(t, pointer, width, stride, mask)
         return self.widen(raw, t, width)
 
-    def _load_raw(self, t: Type, pointer: str, width: int, stride: int, mask: str | None) -> str:
+    def load_raw(self, t: Type, pointer: str, width: int, stride: int, mask: str | None) -> str:
         m, v = t.memory, vector(t.memory, width)
         if width == 1:
             if mask is not None:
@@ -129,7 +130,7 @@ class Emitter:
             pointer = self.element(pointer, m, 1 - width)
             if mask is not None:
                 mask = self.reversed(mask, "i1", width)
-            return self.reversed(self._load_raw(t, pointer, width, 1, mask), m, width)
+            return self.reversed(self.load_raw(t, pointer, width, 1, mask), m, width)
         if stride == 1 and mask is None:
             return self.op(f"load {v}, ptr {pointer}, align {t.bytes}")
         if stride == 1:
@@ -140,6 +141,8 @@ class Emitter:
             )
         if stride == 2:
             return self._load_every_second(t, pointer, width, mask)
+        if 2 < stride <= most_stride(t.bytes * width) and mask is None:
+            return strided.load(self, t, pointer, width, stride)
         addresses = self.op(f"getelementptr {m}, ptr {pointer}, <{width} x i64> {self.lanes(width, stride)}")
         return self.gather(t, addresses, width, mask)
 
@@ -149,17 +152,10 @@ class Emitter:
         """
         v, halves = vector(t.memory, width), []
         for start in (0, width - 1):
-            part = None if mask is None else self._mask_of_every_second(mask, start, width)
-            halves.append(self._load_raw(t, self.element(pointer, t.memory, start), width, 1, part))
+            part = None if mask is None else strided.mask_of_every_second(self, mask, start, width)
+            halves.append(self.load_raw(t, self.element(pointer, t.memory, start), width, 1, part))
         order = ", ".join(f"i32 {k if k < width else k + 1}" for k in range(0, 2 * width, 2))
         return self.op(f"shufflevector {v} {halves[0]}, {v} {halves[1]}, <{width} x i32> <{order}>")
-
-    def _mask_of_every_second(self, mask: str, start: int, width: int) -> str:
-        """For `width` neighbours from `start` on, the mask of those that are at even places; the others are off."""
-        v = vector("i1", width)
-        places = [n // 2 if n % 2 == 0 else width for n in range(start, start + width)]
-        order = ", ".join(f"i32 {k}" for k in places)
-        return self.op(f"shufflevector {v} {mask}, {v} zeroinitializer, <{width} x i32> <{order}>")
 
     def _store_every_second(self, t: Type, raw: str, pointer: str, width: int) -> None:
         """The reverse, by two masked stores; what lies between is not written."""
@@ -178,7 +174,7 @@ class Emitter:
         """
         v = vector(t.memory, width)
         parts = zip((0, width), masks)
-        halves = [self._load_raw(t, self.element(pointer, t.memory, at), width, 1, mask) for at, mask in parts]
+        halves = [self.load_raw(t, self.element(pointer, t.memory, at), width, 1, mask) for at, mask in parts]
         both = ", ".join(f"{v} {half}" for half in halves)
         orders = [", ".join(f"i32 {k}" for k in range(first, 2 * width, 2)) for first in (0, 1)]
         return [self.op(f"shufflevector {both}, <{width} x i32> <{order}>") for order in orders]

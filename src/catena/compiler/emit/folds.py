@@ -101,7 +101,7 @@ class Accumulators:
             x = self.body.use(self.fold.inits[j], copy, 1)
             return self.e.splat(x, t.register, self.width)
         if self.fold.kind.startswith("arg") and j == 1:
-            return constant((1 << (t.bits - 1)) - 1, t, self.width)
+            return constant(0, t, self.width)  # where all values are the worst there is, it is the first
         return constant(identity(self.fold.kind, self.fold.types[j]), t, self.width)
 
     def _get(self, c: int, j: int) -> str:
@@ -131,7 +131,26 @@ class Accumulators:
         old = [self._get(c, j) for j in range(len(self.types))]
         if self.fold.running:
             new = [ops.convert(self.e, x, TYPES[self.fold.types[0]], self.types[0], self.width) for x in new]
+        if self.fold.kind.startswith("arg"):
+            return self._take_later(old, new)
         return [self._multiply_add(new, old[0])] if self.fold.kind == "dot" else self._combine(old, new, self.width)
+
+    def _take_later(self, a: list[str], b: list[str]) -> list[str]:
+        """The better value where the new one stands behind the old: of equal ones that stays, and the first NaN."""
+        t, width = self.types[0], self.width
+        more = "gt" if self.fold.kind == "argmax" else "lt"
+        if t.kind == "f":
+            r = vector(t.register, width)
+            better, number = self.e.op(f"fcmp u{more} {r} {b[0]}, {a[0]}"), self.e.op(f"fcmp ord {r} {a[0]}, {a[0]}")
+            take = self.e.op(f"and {vector('i1', width)} {better}, {number}")
+        else:
+            take = ops.emit(self.e, more, TYPES["bool"], [b[0], a[0]], [t, t], None, width)
+        return self._chosen(take, a, b, width)
+
+    def _chosen(self, take: str, a: list[str], b: list[str], width: int) -> list[str]:
+        types = [vector(t.register, width) for t in self.types]
+        i1 = vector("i1", width)
+        return [self.e.op(f"select {i1} {take}, {r} {y}, {r} {x}") for r, x, y in zip(types, a, b)]
 
     def _multiply_add(self, xs: list[str], total: str) -> str:
         return ops.intrinsic(self.e, "fma", self.types[0], [*xs, total], self.width)
@@ -159,11 +178,7 @@ class Accumulators:
             first_nan = self.e.op(f"and {i1} {nan_b}, {fresh}")
             better = self.e.op(f"or {i1} {better}, {first_nan}")
         tie = self.e.op(f"and {i1} {same}, {earlier}")
-        take = self.e.op(f"or {i1} {better}, {tie}")
-        return [
-            self.e.op(f"select {i1} {take}, {vector(k.register, width)} {y}, {vector(k.register, width)} {x}")
-            for k, x, y in zip(self.types, a, b)
-        ]
+        return self._chosen(self.e.op(f"or {i1} {better}, {tie}"), a, b, width)
 
     def finish(self, copies) -> None:
         """Joins copies and lanes, and stores the results."""

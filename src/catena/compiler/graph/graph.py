@@ -31,7 +31,17 @@ from typing import Any
 
 import numpy as np
 
-from catena.compiler.graph import convolution, fission, indexing, library, ordering, windows
+from catena.compiler.graph import (
+    convolution,
+    fission,
+    indexing,
+    library,
+    ordering,
+    products,
+    reshapes,
+    transposes,
+    windows,
+)
 from catena.compiler.graph.checks import Checks
 from catena.compiler.graph.forms import (
     NOTHING,
@@ -42,7 +52,6 @@ from catena.compiler.graph.forms import (
     Concatenate,
     Constant,
     Cumulative,
-    Dot,
     Host,
     Input,
     Iota,
@@ -59,7 +68,7 @@ from catena.compiler.graph.forms import (
     While,
     Window,
 )
-from catena.core.dtypes import KIND, float0, is_extended
+from catena.core.dtypes import float0, is_extended
 from catena.core.errors import ADDRESSABLE, CompileError, OutOfMemoryError, value_too_large
 from catena.core.stack import is_stack
 from catena.runtime import stacks
@@ -222,7 +231,10 @@ class Builder:
         for x in xs:
             if x.shape and x.shape != shape:
                 raise CompileError(f"map {op}: operands of shapes {[y.shape for y in xs]} do not agree")
-        return self.value("map", shape, _map_dtype(op, xs), [self._spread(x, shape) for x in xs], Map(op, y))
+        xs = tuple(self._spread(x, shape) for x in xs)
+        if (perm := transposes.common(xs)) is not None:
+            return self.transpose(self.map(op, *(transposes.before(self, x, perm) for x in xs), y=y), perm)
+        return self.value("map", shape, _map_dtype(op, xs), xs, Map(op, y))
 
     def _spread(self, x: Value, shape: tuple) -> Value:
         return x if x.shape == shape else self.broadcast_in_dim(x, shape, ())
@@ -233,6 +245,8 @@ class Builder:
             return x
         if x.form == "constant" and x.shape == ():
             return self.constant(convert_scalar(x.params.array, dtype))
+        if x.form == "transpose":
+            return self.transpose(self.convert(x.args[0], dtype), x.params.perm)
         return self.value("map", x.shape, dtype, [x], Map("convert"))
 
     def bitcast(self, x: Value, dtype) -> Value:
@@ -280,6 +294,8 @@ class Builder:
 
     def transpose(self, x: Value, permutation) -> Value:
         perm = tuple(int(p) for p in permutation)
+        if x.form == "transpose":
+            x, perm = x.args[0], transposes.composed(x.params.perm, perm)
         if perm == tuple(range(len(perm))):
             return x
         return self.value("transpose", [x.shape[p] for p in perm], x.dtype, [x], Transpose(perm))
@@ -335,6 +351,10 @@ class Builder:
         axes = tuple(sorted(int(a) for a in axes))
         if not axes:
             return x
+        if (found := reshapes.unshaped(self, x, axes)) is not None:
+            return self.reshape(self.reduce(kind, *found), _without(x.shape, axes))
+        if x.form == "transpose":
+            return transposes.reduced(self, kind, x, axes)
         return self.value("reduce", _without(x.shape, axes), x.dtype, [x], Reduce(kind, axes))
 
     def argreduce(self, kind: str, x: Value, axis: int, index_dtype) -> Value:
@@ -397,18 +417,7 @@ class Builder:
     # ---- products, sorting, libraries ----------------------------------------------------------------------
 
     def dot_general(self, lhs: Value, rhs: Value, dimension_numbers, out_dtype) -> Value:
-        (lc, rc), (lb, rb) = dimension_numbers
-        out_dtype = np.dtype(out_dtype)
-        if KIND[out_dtype] in "fc":
-            wide = out_dtype if out_dtype.name in ("float64", "complex64", "complex128") else np.dtype(np.float32)
-            lhs, rhs = self.convert(lhs, wide), self.convert(rhs, wide)
-            if wide != out_dtype:
-                return self.convert(self.dot_general(lhs, rhs, dimension_numbers, wide), out_dtype)
-        numbers = [tuple(int(d) for d in dims) for dims in (lc, rc, lb, rb)]
-        shape = [lhs.shape[d] for d in numbers[2]]
-        shape += [n for d, n in enumerate(lhs.shape) if d not in numbers[0] and d not in numbers[2]]
-        shape += [n for d, n in enumerate(rhs.shape) if d not in numbers[1] and d not in numbers[3]]
-        return self.value("dot", shape, out_dtype, [lhs, rhs], Dot((numbers[0], numbers[1], numbers[2], numbers[3])))
+        return products.dot_general(self, lhs, rhs, dimension_numbers, np.dtype(out_dtype))
 
     def conv(
         self,

@@ -20,6 +20,7 @@ from catena.compiler.graph import affine
 from catena.compiler.graph.affine import Affine
 from catena.compiler.graph.forms import Indices
 from catena.compiler.graph.graph import Value
+from catena.compiler.graph.reshapes import groups
 from catena.compiler.graph.types import NAMES
 from catena.compiler.kernels import complex_math
 from catena.core.dtypes import KIND
@@ -51,6 +52,7 @@ class Body:
         self.depends: list[int] = []  # bit masks of dimensions
         self._known: dict[Stmt, int] = {}
         self._read: dict = {}
+        self.ranges: dict[int, tuple[int, int]] = {}  # of integers that are computed, where they are known
         self.local: dict = {}  # (value number, index) -> statements, for values computed in this body
 
     # ---- statements ----------------------------------------------------------------------------------------
@@ -103,11 +105,28 @@ class Body:
             mask = self.both(mask, self.stmt("lt", "bool", (self.affine(a), self.const(extent, INDEX))))
         return mask
 
+    def among(self, s: int, extent: int) -> int:
+        """The mask 0 <= s < extent of an integer that is computed, in its own type: narrow ones have more lanes."""
+        name, mask = self.stmts[s].type, -1
+        limits = np.iinfo(name)
+        if limits.min < 0:
+            mask = self.stmt("ge", "bool", (s, self.const(0, name)))
+        if limits.max >= extent:
+            mask = self.both(mask, self.stmt("lt", "bool", (s, self.const(extent, name))))
+        return mask
+
+    def position(self, s: int) -> int:
+        """An integer that is computed as one of type int64."""
+        return s if self.stmts[s].type == INDEX else self.stmt("convert", INDEX, (s,))
+
     def bounds(self, a: Affine) -> tuple:
-        """The least and greatest value of an expression, or Nones when it holds computed values."""
-        if a[2]:
-            return None, None
+        """The least and greatest value of an expression, or Nones when it holds computed values of unknown range."""
         low = high = a[0]
+        for t, c in a[2]:
+            if t not in self.ranges:
+                return None, None
+            ends = [c * end for end in self.ranges[t]]
+            low, high = low + min(ends), high + max(ends)
         for d, c in a[1]:
             reach = c * max(self.extents[d] - 1, 0)
             low, high = low + min(reach, 0), high + max(reach, 0)
@@ -229,8 +248,13 @@ def _split(a: Affine, n: int, body: Body) -> tuple[Affine, Affine]:
     low, high = body.bounds(rest)
     if low is not None and low >= 0 and high < n:
         return whole, rest
-    position, width = body.affine(rest), body.const(n, INDEX)
-    quotient = body.stmt("floor_div", INDEX, (position, width))
+    position = body.affine(rest)
+    if low is not None and low >= 0 and high < 1 << 31:  # by multiplications, of twice as many lanes
+        short = body.stmt("convert", "uint32", (position,))
+        quotient = body.position(body.stmt("div", "uint32", (short, body.const(n, "uint32"))))
+        body.ranges[quotient] = low // n, high // n
+    else:
+        quotient = body.stmt("floor_div", INDEX, (position, body.const(n, INDEX)))
     remainder = affine.add(rest, affine.scale(affine.term(quotient), -n))
     return affine.add(whole, affine.term(quotient)), remainder
 
@@ -277,27 +301,25 @@ def _reshape(body: Body, v: Value, index, mask):
     return body.read(x, tuple(moved), mask)
 
 
-def groups(a: tuple, b: tuple) -> list[tuple[list, list]]:
-    """Factors a reshape from `a` to `b` (without zero sizes) into the smallest runs of dimensions of equal product."""
-    out, i, j = [], 0, 0
-    while i < len(a) or j < len(b):
-        ins, outs, p, q = [], [], 1, 1
-        while not (ins or outs) or p != q:
-            if (p <= q and i < len(a)) or j >= len(b):
-                p, ins, i = p * a[i], ins + [i], i + 1
-            else:
-                q, outs, j = q * b[j], outs + [j], j + 1
-        while i < len(a) and a[i] == 1:
-            ins, i = ins + [i], i + 1
-        while j < len(b) and b[j] == 1:
-            outs, j = outs + [j], j + 1
-        out.append((ins, outs))
-    return out
-
-
 def _slice(body: Body, v: Value, index, mask):
     moved = (affine.shift(affine.scale(ix, s), lo) for ix, lo, s in zip(index, v.params.start, v.params.strides))
     return body.read(v.args[0], tuple(moved), mask)
+
+
+def _concatenate(body: Body, v: Value, index, mask):
+    """The part that the index lies in: each is read under a mask."""
+    d, at, found = v.params.dimension, 0, []
+    for x in v.args:
+        ix = affine.shift(index[d], -at)
+        low, high = body.bounds(ix)
+        at += x.shape[d]
+        if high is None or (high >= 0 and low < x.shape[d]):
+            found.append((x, (*index[:d], ix, *index[d + 1 :]), body.inside(ix, x.shape[d])))
+    (x, place, within), *others = reversed(found)
+    out = body.read(x, place, body.both(mask, within) if others else mask)
+    for x, place, within in others:
+        out = choose(body, within, body.read(x, place, body.both(mask, within)), out, v.dtype)
+    return out
 
 
 def _reverse(body: Body, v: Value, index, mask):
@@ -371,11 +393,13 @@ def clamped_start(body: Body, start: Value, index: tuple, room: int, mask: int =
     if room <= 0:
         return affine.ZERO
     at = body.read(start, index, mask)
-    at = at if body.stmts[at].type == INDEX else body.stmt("convert", INDEX, (at,))
+    name = body.stmts[at].type
     if body.stmts[at].op == "const":
         return affine.constant(min(max(int(body.stmts[at].attr), 0), room))
-    low = body.stmt("max", INDEX, (at, body.const(0, INDEX)))
-    return affine.term(body.stmt("min", INDEX, (low, body.const(room, INDEX))))
+    if room > np.iinfo(name).max:
+        at, name = body.position(at), INDEX
+    low = body.stmt("max", name, (at, body.const(0, name)))
+    return affine.term(body.position(body.stmt("min", name, (low, body.const(room, name)))))
 
 
 def _dynamic_slice(body: Body, v: Value, index, mask):
@@ -409,10 +433,9 @@ def places(body: Body, x: Value, indices: Value, p: Indices, index, mask: int = 
             start = clamped_start(body, indices, at, room, mask)
         else:
             s = body.read(indices, at, mask)  # where the mask does not hold, there may be no such index
-            s = s if body.stmts[s].type == INDEX else body.stmt("convert", INDEX, (s,))
-            start = affine.term(s)
+            start = affine.term(body.position(s))
             if p.mode == "fill":
-                within = body.both(within, body.inside(start, room + 1))
+                within = body.both(within, body.among(s, room + 1))
         moved[d] = affine.add(moved[d], start)
     return tuple(moved), within
 
@@ -424,6 +447,7 @@ _READ = {
     "reshape": _reshape,
     "slice": _slice,
     "reverse": _reverse,
+    "concatenate": _concatenate,
     "pad": _pad,
     "window": _window,
     "dynamic_slice": _dynamic_slice,

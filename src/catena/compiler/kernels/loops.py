@@ -301,13 +301,14 @@ def _pick(nest: Nest, kept: list[int], inner: list[int], width: int) -> int | No
         candidates = kept + inner[-1:]
     best, best_score = None, -1
     offsets = [(s.attr[2], 1) for s in nest.stmts if s.op in LOADS] + [(s.offset, 2) for s in nest.stores]
-    offsets += [(d[2], 2) for f in nest.folds for d in f.dests]
+    written = 2 if any(f.running for f in nest.folds) else 2 / max(len(nest.folds), 1)  # after the loops, not in them
+    offsets += [(d[2], written) for f in nest.folds for d in f.dests]
     for d in candidates:
         if d in nest.rows:
             continue
         score = min(nest.extents[d], width) / width
         for a, weight in offsets:
-            score += weight * _fit(a, d, nest)
+            score += weight * _fit(a, d, nest, most_stride(width * _widest(nest)))
         if d in nest.reduced:
             score += 0.5
         if score > best_score:
@@ -315,11 +316,16 @@ def _pick(nest: Nest, kept: list[int], inner: list[int], width: int) -> int | No
     return best
 
 
-def _fit(a: Affine, d: int, nest: Nest) -> float:
+def most_stride(vector_bytes: int) -> int:
+    """How far apart elements may lie that are read by whole vectors and shuffles, not one by one."""
+    return 8 if vector_bytes >= 64 else 4
+
+
+def _fit(a: Affine, d: int, nest: Nest, shuffled: int) -> float:
     if any(nest.depends[t] >> d & 1 for t, _ in a[2]):
         return -0.5
     c = affine.coefficient(a, d)
-    return 1.0 if abs(c) == 1 else 0.25 if c == 0 else 0.5 if c == 2 else -0.5
+    return 1.0 if abs(c) == 1 else 0.25 if c == 0 else 0.5 if c == 2 else 0.25 if 2 < c <= shuffled else -0.5
 
 
 def _window_dimension(nest: Nest, d: int) -> bool:

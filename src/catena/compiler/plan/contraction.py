@@ -14,6 +14,10 @@ from typing import NamedTuple
 from catena.compiler.graph.types import Type
 from catena.compiler.machine import Machine, Products
 
+# Where there is one row, and B is large, B is read once, from memory:
+TERMS_OF_ROW = 16  # that are added up at a time, along as many lines of B
+TASKS_OF_ROW = 8  # at most, each of columns that lie side by side
+
 
 class Axis(NamedTuple):
     """Steps, and the elements of A, B and C from one to the next."""
@@ -120,7 +124,9 @@ def plan(contraction: Contraction, machine: Machine, contiguous: bool) -> Plan:
     if packed:
         terms, batch = _counting(contraction.terms), _counting(contraction.batch)
         contraction = contraction._replace(terms=merged(terms), batch=merged(batch))
-    return Plan(contraction, width, rows, columns, packed, *_blocked(contraction, columns, machine))
+    alone = repeats == 1 and bytes_ > machine.memory.second_cache
+    longest = TERMS_OF_ROW if alone else limits.terms
+    return Plan(contraction, width, rows, columns, packed, *_blocked(contraction, columns, longest, machine))
 
 
 def _counting(axes) -> tuple[Axis, ...]:
@@ -168,9 +174,8 @@ def _time(rows: int, columns: int, m: int, vectors: int, width: int, ragged: flo
     return total * (1 + ragged * (bool(left) + bool(rest)))
 
 
-def _blocked(contraction: Contraction, columns: int, machine: Machine):
-    """What is looped over around the tiles, with so many columns, and the terms of a tile."""
-    longest = machine.products.terms
+def _blocked(contraction: Contraction, columns: int, longest: int, machine: Machine):
+    """What is looped over around the tiles, with so many columns, and the terms of a tile, `longest` at most."""
     first, *others = terms = contraction.terms or (Axis(1, 0, 0, 0),)
     if not others and first.extent > longest + longest // 2:
         count = -(-first.extent // longest)
@@ -191,11 +196,13 @@ def tasks(p: Plan, limits: Products, in_loop: bool, by_rows: bool) -> Tasks:
     members = math.prod(x.extent for x in p.contraction.batch)
     floor = limits.shared_in_loops if in_loop else limits.shared
     total = p.contraction.products
-    wanted = min(limits.most_tasks, total // limits.task) if total >= floor else 1
+    most = limits.most_tasks if p.strips or p.row.extent > 1 else TASKS_OF_ROW
+    wanted = min(most, total // limits.task) if total >= floor else 1
     wanted = max(1, -(-wanted // members))
     rows, columns = math.prod(x.extent for x in p.contraction.rows), p.contraction.columns
     ways = [(min(p.units, -(-wanted // c)), c) for c in range(1, 1 if by_rows else min(p.panels, wanted) + 1)]
-    down, across = min(ways, key=lambda way: way[0] * columns + way[1] * rows, default=(min(p.units, wanted), 1))
+    enough = [way for way in ways if math.prod(way) >= min(wanted, p.units * p.panels)] or ways[-1:]
+    down, across = min(enough, key=lambda way: way[0] * columns + way[1] * rows, default=(min(p.units, wanted), 1))
     units, panels = -(-p.units // down), max(1, -(-p.panels // across))
     if not p.strips:
         units = min(units, max(limits.task_rows // p.rows, 1))

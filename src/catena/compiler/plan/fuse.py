@@ -18,11 +18,13 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
-from catena.compiler.graph.forms import COSTLY, FORMS
+from catena.compiler.graph.forms import COSTLY, FORMS, PARTS
 from catena.compiler.graph.graph import Region, Value
 
 MAX_DEPTH, MAX_OPS, MAX_ROOTS, MAX_KERNEL = 48, 100, 12, 160
 CHEAP = 2
+CHEAP_INDEX = 8  # operations of an index that a gather computes where it reads: beside the gather they are nothing
+MAX_PARTS = 3  # of a concatenation that is read where its parts lie, and its readers
 
 
 @dataclass
@@ -141,6 +143,10 @@ class _Fuser:
                 self.stored[n] = "it is there before the program runs"
             elif n in self.needed:
                 self.stored[n] = self.needed[n]
+        elif v.form in PARTS and self._joins_in_place(v):
+            self._measure(v)
+            depth, weight = self.effort[n]
+            self.effort[n] = depth, weight + 1.0
         elif not FORMS[v.form].inline:
             self.stored[n] = self.needed.get(n) or "it is made as a whole before it is read"
             if FORMS[v.form].alias:
@@ -156,6 +162,17 @@ class _Fuser:
             if reason is not None:
                 self.stored[n] = reason
                 self.effort[n] = 0, 0.0
+
+    def _joins_in_place(self, v: Value) -> bool:
+        """Whether who reads a concatenation reads its parts, such as those of a roll: views of what is stored."""
+        users = self.users[v.number]
+        if v.number in self.needed or len(users) > MAX_PARTS:
+            return False
+        if all(u.form == "gather" and u.args[0] is not v for u in users):
+            return len(users) == 1  # indices of several axes: each reads its own part
+        views = all(a.number in self.stored or self.effort.get(a.number, (0, 1.0))[1] == 0.0 for a in v.args)
+        plain = all(u.form == "map" or FORMS[u.form].fold or FORMS[u.form].view for u in users)
+        return len(v.args) <= MAX_PARTS and views and plain and not any(FORMS[u.form].rereads for u in users)
 
     def _share(self, v: Value) -> None:
         base = v.args[0].number
@@ -187,7 +204,8 @@ class _Fuser:
         if v.size == 1 and v.ndim == 0 and weight <= CHEAP and not costly:
             return None
         for u in users:
-            if self._repeats(u, v) and (costly or weight > CHEAP):
+            cheap = CHEAP_INDEX if u.form == "gather" and u.args[0] is not v else CHEAP
+            if self._repeats(u, v) and (costly or weight > cheap):
                 return f"{u.form} v{u.number} would compute each element several times"
         if len(users) > 1 and (costly or weight > 1):
             return f"{len(users)} readers would compute it again"
@@ -377,6 +395,6 @@ def _reaches(v: Value, target: Value, budget: int = 64) -> bool:
         x, budget = stack.pop(), budget - 1
         if x is target:
             return True
-        if FORMS[x.form].inline or FORMS[x.form].alias:
+        if FORMS[x.form].inline or FORMS[x.form].alias or x.form in PARTS:
             stack.extend(x.args)
     return bool(stack)

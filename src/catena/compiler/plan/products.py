@@ -30,6 +30,7 @@ from catena.core.errors import CompileError
 
 FLOOR = 16 * 16 * 16  # multiplications from which a product is more than a loop nest
 FEWEST_COLUMNS = 4  # of a product by tiles, whose lanes are columns; with fewer, lanes are terms
+FEWEST_BESIDE_VECTOR = 64  # likewise where one operand is a vector, and the other is read once
 
 
 def dot(p: Planner, frame: Frame, i: int, v: Value) -> None:
@@ -55,14 +56,37 @@ def has_tiles(v: Value) -> bool:
         return v.size > 0
     if v.form != "dot" or v.size == 0 or KIND[v.dtype] not in "fiu" or TYPES[NAMES[v.dtype]].narrow:
         return False
-    return _is_large(v) and sizes(v)[2] >= FEWEST_COLUMNS
+    _, m, n, _ = sizes(v)
+    if m > 1 and n > 1:
+        return _is_large(v) and n >= FEWEST_COLUMNS
+    return _is_large(v) and max(m, n) >= FEWEST_BESIDE_VECTOR and not _has_terms_side_by_side(*_vector_first(v))
+
+
+def _vector_first(v: Value) -> tuple[Value, Value, tuple]:
+    """The operands and the numbers of their dimensions; where the right one is a vector, it is the left one instead:
+    the result is the same, and the matrix is read in the order of its columns.
+    """
+    lhs, rhs = v.args
+    lc, rc, lb, rb = v.params.numbers
+    _, m, n, _ = sizes(v)
+    return (rhs, lhs, (rc, lc, rb, lb)) if n == 1 < m else (lhs, rhs, v.params.numbers)
+
+
+def _has_terms_side_by_side(_, matrix: Value, numbers) -> bool:
+    """Whether what is summed over lies side by side in memory."""
+    order = list(range(matrix.ndim))
+    while matrix.form == "transpose":
+        order = [matrix.params.perm[d] for d in order]
+        matrix = matrix.args[0]
+    quickest = max((d for d in range(matrix.ndim) if matrix.shape[d] != 1), default=0)
+    return quickest in [order[d] for d in numbers[1]]
 
 
 def row_shape(v: Value) -> tuple:
     """The leading dimensions of a contraction by tiles that are not its columns."""
     if v.form == "convolve":
         return v.shape[:-1]
-    lhs, (lc, _, _, _) = v.args[0], v.params.numbers
+    lhs, _, (lc, _, _, _) = _vector_first(v)
     return v.shape[: lhs.ndim - len(lc)]
 
 
@@ -72,8 +96,7 @@ def row_shape(v: Value) -> tuple:
 def _tiled(p: Planner, frame: Frame, step: Step) -> None:
     """A product by tiles."""
     v = step.node
-    lhs, rhs = v.args
-    lc, rc, lb, rb = v.params.numbers
+    lhs, rhs, (lc, rc, lb, rb) = _vector_first(v)
     lfree = [d for d in range(lhs.ndim) if d not in lc and d not in lb]
     rfree = [d for d in range(rhs.ndim) if d not in rc and d not in rb]
     (a, sa), (b, sb), sc = strides(frame, lhs), strides(frame, rhs), row_major(v.shape)

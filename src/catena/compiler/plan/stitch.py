@@ -141,17 +141,23 @@ def _bounds(nest: Nest, a: affine.Affine, mask: int) -> tuple:
 
 def _clamped(nest: Nest, t: int) -> tuple[int, int] | None:
     """The bounds of a statement `min(max(x, low), high)`."""
-    s = nest.stmts[t]
+    s = nest.stmts[_unconverted(nest, t)]
     if s.op != "min" or nest.stmts[s.args[0]].op != "max":
         return None
     low, high = nest.stmts[nest.stmts[s.args[0]].args[1]], nest.stmts[s.args[1]]
     return (low.attr, high.attr) if low.op == high.op == "const" else None
 
 
+def _unconverted(nest: Nest, t: int) -> int:
+    """The integer that a statement is, in the type in which it was computed."""
+    return nest.stmts[t].args[0] if nest.stmts[t].op == "convert" else t
+
+
 def _masked(nest: Nest, t: int, mask: int) -> tuple[int, int] | None:
     """The bounds that a conjunction of comparisons gives to a statement."""
     low = high = None
     pending = [mask] if mask >= 0 else []
+    t = _unconverted(nest, t)
     while pending:
         s = nest.stmts[pending.pop()]
         if s.op == "and":

@@ -1,0 +1,66 @@
+"""Products of arrays: those without a sum are elementwise, and operands are read as they lie."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from catena.compiler.graph.forms import Dot
+from catena.core.dtypes import KIND
+
+
+def dot_general(b, lhs, rhs, dimension_numbers, out_dtype: np.dtype):
+    """The product of `lhs` and `rhs`, of floats summed in 32 bits at least; its dimensions are those of the batch, then
+    the free ones of `lhs` and of `rhs`.
+    """
+    if KIND[out_dtype] in "fc":
+        wide = out_dtype if out_dtype.name in ("float64", "complex64", "complex128") else np.dtype(np.float32)
+        lhs, rhs = b.convert(lhs, wide), b.convert(rhs, wide)
+        if wide != out_dtype:
+            return b.convert(dot_general(b, lhs, rhs, dimension_numbers, wide), out_dtype)
+    (lc, rc), (lb, rb) = dimension_numbers
+    numbers = Dot(tuple(tuple(int(d) for d in dims) for dims in (lc, rc, lb, rb)))
+    lc, rc, lb, rb = numbers.numbers
+    shape = [lhs.shape[d] for d in lb]
+    shape += [n for d, n in enumerate(lhs.shape) if d not in (*lc, *lb)]
+    shape += [n for d, n in enumerate(rhs.shape) if d not in (*rc, *rb)]
+    if not lc and KIND[out_dtype] in "fiu":
+        return _outer(b, b.convert(lhs, out_dtype), b.convert(rhs, out_dtype), lb, rb, shape)
+    found = _as_it_lies(b, lhs, rhs, numbers.numbers, out_dtype)
+    return found if found is not None else b.value("dot", shape, out_dtype, [lhs, rhs], numbers)
+
+
+def _outer(b, lhs, rhs, lb: tuple, rb: tuple, shape: list):
+    """A product without a sum, which is part of whatever reads it."""
+    own = {d: len(lb) + i for i, d in enumerate(d for d in range(lhs.ndim) if d not in lb)}
+    other = {d: lhs.ndim + i for i, d in enumerate(d for d in range(rhs.ndim) if d not in rb)}
+    left = [lb.index(d) if d in lb else own[d] for d in range(lhs.ndim)]
+    right = [rb.index(d) if d in rb else other[d] for d in range(rhs.ndim)]
+    return b.map("mul", b.broadcast_in_dim(lhs, shape, left), b.broadcast_in_dim(rhs, shape, right))
+
+
+def _as_it_lies(b, lhs, rhs, numbers: tuple, dtype: np.dtype):
+    """A product of which one operand is transposed within its free dimensions, with that operand as it lies: then it
+    is the result that is transposed, which is small where the other one has few rows. None where that is not so.
+    """
+    lc, rc, lb, rb = numbers
+    for x, own, batch, y, other, at in ((rhs, rc, rb, lhs, lc, 1), (lhs, lc, lb, rhs, rc, 0)):
+        free = [d for d in range(x.ndim) if d not in own and d not in batch]
+        terms = math.prod(y.shape[d] for d in other)
+        rows = y.size // max(terms * math.prod(x.shape[d] for d in batch), 1)
+        if x.form != "transpose" or rows > terms:
+            continue
+        perm = x.params.perm
+        kept = [perm[d] for d in free]
+        if kept == sorted(kept):
+            continue
+        sides, contracted, batches = [lhs, rhs], [lc, rc], [lb, rb]
+        sides[at], contracted[at] = x.args[0], tuple(perm[d] for d in own)
+        batches[at] = tuple(perm[d] for d in batch)
+        made = dot_general(b, *sides, (contracted, batches), dtype)
+        start = made.ndim - len(kept) if at else len(batch)
+        order = list(range(made.ndim))
+        order[start : start + len(kept)] = [start + sorted(kept).index(p) for p in kept]
+        return b.transpose(made, order)
+    return None

@@ -1,0 +1,43 @@
+"""Transposes move towards whoever reads them: elementwise operations and reductions are done in the order of memory,
+and products read a transposed operand where it lies.
+"""
+
+from __future__ import annotations
+
+
+def composed(inner: tuple, perm: tuple) -> tuple:
+    """The permutation that does `inner` and then `perm`."""
+    return tuple(inner[p] for p in perm)
+
+
+def common(xs) -> tuple | None:
+    """The permutation of the operands that are transposed, if it is one, and the others can be written without it."""
+    found = None
+    for x in xs:
+        if x.form == "transpose":
+            if found not in (None, x.params.perm):
+                return None
+            found = x.params.perm
+        elif x.form not in ("broadcast", "iota"):
+            return None
+    return found
+
+
+def before(b, x, perm: tuple):
+    """The operand in the order of dimensions that it has before a transpose by `perm`."""
+    if x.form == "transpose":
+        return x.args[0]
+    shape = [0] * len(perm)
+    for d, p in enumerate(perm):
+        shape[p] = x.shape[d]
+    if x.form == "iota":
+        return b.iota(x.dtype, shape, perm[x.params.dimension])
+    return b.broadcast_in_dim(x.args[0], shape, [perm[d] for d in x.params.dims])
+
+
+def reduced(b, kind: str, x, axes: tuple):
+    """The reduction of a transposed value as the transpose of a reduction."""
+    perm = x.params.perm
+    kept = [p for d, p in enumerate(perm) if d not in axes]
+    order = sorted(kept)
+    return b.transpose(b.reduce(kind, x.args[0], [perm[d] for d in axes]), [order.index(p) for p in kept])
