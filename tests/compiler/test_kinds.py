@@ -1,0 +1,90 @@
+"""Kinds of work that have a quick way of their own, against NumPy: what is read in parts, transposed, reshaped, in rows
+of a few elements, by positions; and calls that do not use all of their arguments.
+"""
+
+import numpy as np
+
+import catena as jax
+import catena.numpy as jnp
+
+
+def agree(f, reference, *xs):
+    """Compiled as NumPy computes it, or one function under both."""
+    got = jax.tree.leaves(jax.jit(f)(*xs))
+    expected = jax.tree.leaves(reference(*map(np.asarray, xs)))
+    for a, b in zip(got, expected, strict=True):
+        assert a.shape == b.shape
+        np.testing.assert_allclose(a, b, rtol=2e-5, atol=1e-5)
+
+
+def whole(seed: int, *shape):
+    return jnp.asarray(np.random.default_rng(seed).integers(-8, 9, shape).astype(np.float32))
+
+
+def test_joined_parts_are_read_where_they_lie():
+    def stencil(np, x):
+        return sum(np.roll(x, k, axis) for k in (-3, 1) for axis in (0, 1)), np.roll(x, 2, 0)[::2, 1:]
+
+    agree(lambda x: stencil(jnp, x), lambda x: stencil(np, x), whole(0, 37, 50))
+    for mode in ("reflect", "wrap", "symmetric", "edge"):
+        widths = [((1, 2), (0, 5)), ((7, 0), (3, 3))]
+        both = lambda np, x, mode=mode, widths=widths: [np.pad(x, w, mode=mode)[1:, ::-1] * 2 for w in widths]
+        agree(lambda x, both=both: both(jnp, x), lambda x, both=both: both(np, x), whole(1, 6, 19))
+
+
+def test_products_without_a_sum_and_of_permuted_operands():
+    x, y, v = whole(2, 5, 6, 7), whole(3, 5, 4), whole(4, 5)
+    equations = [("abc,ad->abcd", x, y), ("abc,ad->dcab", x, y), ("a,abc->cb", v, x), ("abc,a->cb", x, v)]
+    for equation, *operands in equations:
+        one = lambda np, *xs, e=equation: np.einsum(e, *xs)
+        agree(lambda *xs, one=one: one(jnp, *xs), lambda *xs, one=one: one(np, *xs), *operands)
+    moved = lambda np, v, x: np.tensordot(v, np.transpose(x * 2, (0, 2, 1)), 1)
+    agree(lambda *xs: moved(jnp, *xs), lambda *xs: moved(np, *xs), v, x)
+
+
+def test_reductions_of_reshapes_and_transposes():
+    def norms(np, x, y):
+        outer = np.transpose(x[:, :, None] * y[:, None, :], (0, 2, 1))
+        return np.sum(outer.reshape(len(x), -1) ** 2, 1), np.max(np.transpose(x + 1, (1, 0)) * 3, 0)
+
+    agree(lambda *xs: norms(jnp, *xs), lambda *xs: norms(np, *xs), whole(5, 9, 21), whole(6, 9, 5))
+    split = lambda np, x: np.transpose(x * x, (2, 0, 1)).reshape(6, -1)[::-1, 1:] - 1
+    agree(lambda x: split(jnp, x), lambda x: split(np, x), whole(7, 4, 9, 10))
+
+
+def test_rows_of_a_few_elements():
+    for k in (3, 4, 5, 7, 8):
+        x = whole(k, 70, k)
+        both = lambda np, x: (np.max(x, 1), np.min(x, 1), np.sum(x, 1), np.argmax(x, 1), x.reshape(-1)[k - 1 :: k] * 2)  # noqa: B023
+        agree(lambda x, both=both: both(jnp, x), lambda x, both=both: both(np, x), x)
+
+
+def test_positions_of_the_best_are_the_first():
+    for fill in (-np.inf, np.inf, np.nan, 1.0):
+        x = np.where(np.random.default_rng(0).random((40, 90)) < 0.7, fill, 0.5).astype(np.float32)
+        x[3], x[:, 5] = -np.inf, np.inf
+        for axis in (0, 1):
+            both = lambda np, x, axis=axis: (np.argmax(x, axis), np.argmin(x, axis))
+            agree(lambda x, both=both: both(jnp, x), lambda x, both=both: both(np, x), x)
+
+
+def test_a_long_vector_times_a_matrix():
+    v, m = whole(8, 700), whole(9, 700, 600)
+    both = lambda np, v, m: (v @ m, m.T @ v[:700], m @ v[:600])
+    agree(lambda *xs: both(jnp, *xs), lambda *xs: both(np, *xs), v, m)
+
+
+def test_gathers_of_computed_indices():
+    x, i = whole(10, 30, 40), np.random.default_rng(1).integers(-40, 40, (30, 40)).astype(np.int32)
+    agree(lambda x, i: jnp.take_along_axis(x, i, 1), lambda x, i: np.take_along_axis(x, i, 1), x, i)
+    agree(lambda x, i: jnp.take_along_axis(x, i % 30, 0), lambda x, i: np.take_along_axis(x, i % 30, 0), x, i)
+    agree(lambda x, i: x[i % 30, i], lambda x, i: x[i % 30, i], x, i)
+    beyond = jax.jit(jnp.take_along_axis, static_argnums=2)(x, np.full((30, 1), 40, np.uint8), 1)
+    assert np.isnan(beyond).all()
+
+
+def test_calls_that_do_not_use_all_of_their_arguments():
+    f = jax.jit(lambda x, unused, tree: (tree["b"] - x, x * 2))
+    for k in range(3):
+        one, two = f(jnp.full(3, k), jnp.ones(2), {"a": jnp.zeros(4), "b": jnp.arange(3)})
+        assert one.tolist() == [-k, 1 - k, 2 - k] and two.tolist() == [2 * k] * 3
