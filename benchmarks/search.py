@@ -160,13 +160,16 @@ def differentiated(jax, f):
 
 
 def looped(jax, f):
-    """The program again and again, with what it makes in its first argument."""
+    """The program again and again: what it makes moves both arguments, so that nothing is the same in each turn."""
 
-    def step(_, x, *rest):
-        made = f(x, *rest)[-1]
-        return (made if made.shape == x.shape else x + jax.numpy.mean(made) * 1e-3).astype(x.dtype)
+    def run(x, y, *rest):
+        def step(_, carry):
+            moved = sum(jax.numpy.mean(v) for v in f(*carry, *rest)) * 1e-3
+            return tuple((z + moved).astype(z.dtype) for z in carry)
 
-    return lambda x, *rest: jax.lax.fori_loop(0, LOOPS, lambda k, x: step(k, x, *rest), x)
+        return jax.lax.fori_loop(0, LOOPS, step, (x, y))
+
+    return run
 
 
 def mapped(jax, f):

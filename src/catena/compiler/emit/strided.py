@@ -6,9 +6,7 @@ from catena.compiler.graph.types import Type, vector
 
 
 def load(e, t: Type, pointer: str, width: int, stride: int) -> str:
-    """`width` elements `stride` apart, raw: of each vector a shuffle takes what it has; nothing behind the last element
-    is read.
-    """
+    """`width` elements `stride` apart, raw: a shuffle takes what each vector has; nothing behind the last is read."""
     v, out = vector(t.memory, width), "poison"
     for start in range(0, stride * width, width):
         here = {k: stride * k - start for k in range(width) if start <= stride * k < start + width}
