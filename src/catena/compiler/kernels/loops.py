@@ -223,11 +223,11 @@ def _merge(nest: Nest) -> None:
     accesses = [dict(a[1]) for a in set(nest.offsets())]
     gone = {d for d, n in enumerate(nest.extents) if n == 1}
     live = [d for d in range(len(nest.extents)) if d not in gone]
-    if any(f.running for f in nest.folds) or nest.sequential:
+    if any(f.running for f in nest.folds):
         live = []
     for d, e in reversed(list(zip(live, live[1:]))):
         extent = nest.extents[e]
-        same = (d in nest.reduced) == (e in nest.reduced) and d not in nest.rows
+        same = all((d in group) == (e in group) for group in (nest.reduced, nest.independent)) and d not in nest.rows
         if same and all(a.get(d, 0) == a.get(e, 0) * extent for a in accesses):
             nest.extents[e] *= nest.extents[d]
             nest.extents[d] = 1
