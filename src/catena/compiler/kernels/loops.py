@@ -318,7 +318,7 @@ def _pick(nest: Nest, kept: list[int], inner: list[int], width: int) -> int | No
 
 def most_stride(vector_bytes: int) -> int:
     """How far apart elements may lie that are read by whole vectors and shuffles, not one by one."""
-    return 8 if vector_bytes >= 64 else 4
+    return 5 if vector_bytes >= 64 else 4
 
 
 def _fit(a: Affine, d: int, nest: Nest, shuffled: int) -> float:
