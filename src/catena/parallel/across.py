@@ -24,7 +24,7 @@ def run(program: Program, arrays) -> list:
     """The results of a program, where they belong."""
     try:
         mesh = mesh_of(program, arrays)
-        if mesh is None or context.executor == "vectorised" or not hasattr(mpi, "run_parts"):
+        if mesh is None or context.executor == "vectorised":
             return program([in_one_piece(x) for x in arrays])
         return run_in_parts(program, arrays, mesh)
     finally:
