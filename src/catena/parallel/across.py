@@ -1,13 +1,16 @@
 """Programs on arrays of which each process holds parts: partitioned, and run on the parts by the executor ``mpi``.
 
-All processes call the same program. What cannot be partitioned (random keys among arguments or results, references,
-layouts that are none over one mesh) runs on the wholes, which all gather.
+All processes call the same program. A ``shard_map`` is the program of one device already. What cannot be partitioned
+(random keys among arguments or results, references, layouts that are none over one mesh) runs on the wholes, which all
+gather.
 """
 
 from __future__ import annotations
 
 from catena.core.array import Array, typed_array
 from catena.core.context import context
+from catena.core.jaxpr import ClosedJaxpr
+from catena.core.mesh import Mesh
 from catena.core.named_sharding import NamedSharding
 from catena.core.parts import Parts, spans
 from catena.core.placed import in_one_piece, layout_of, place, results_placement, typed_parts
@@ -16,8 +19,10 @@ from catena.core.sharding import placement_of
 from catena.parallel.execution import local_of
 from catena.parallel.executors import mpi
 from catena.parallel.partition import partition
+from catena.parallel.vectorised import whole_types
 from catena.transform.execute import Program
 from catena.transform.layouts import layouts_of_program
+from catena.transform.memo import memoised
 
 
 def run(program: Program, arrays) -> list:
@@ -44,23 +49,43 @@ def mesh_of(program: Program, arrays):
     return mesh if mesh is not None and plain and known and not extended else None
 
 
-def run_in_parts(program: Program, arrays, mesh) -> list:
+def run_in_parts(program: Program, arrays, mesh: Mesh) -> list:
     """The results, of which each process computes its parts."""
-    closed, layouts = program.closed, tuple(map(layout_of, arrays))
+    params = partitioned(program.closed, mesh, tuple(map(layout_of, arrays)))
+    return run_shard_map(arrays, mesh, params)
+
+
+@memoised
+def partitioned(closed: ClosedJaxpr, mesh: Mesh, layouts: tuple) -> dict:
+    """The parameters of the ``shard_map`` that a program is, for arguments that lie so."""
     out_layouts = layouts_of_program(closed, layouts, mesh)
     sides = (layouts, closed.in_avals), (out_layouts, closed.out_avals)
     splits = [
         tuple(None if s is None else split_of(s, mesh, a.ndim) for s, a in zip(*side, strict=True)) for side in sides
     ]
-    local = local_of(partition(closed, mesh, *splits).params)
-    found = mpi.run_parts(local, [x._value for x in arrays])
-    devices = {number: mesh._flat[number] for number in found}
+    return partition(closed, mesh, *splits).params
+
+
+def run_shard_map(arrays, mesh: Mesh, params: dict) -> list[Array]:
+    """The results of a ``shard_map`` over a mesh whose devices are in several processes."""
+    rest = tuple(params[key] for key in ("newly_manual_axes", "check_vma", "in_specs", "out_specs"))
+    params, places, results = plan(params["jaxpr"], mesh, *rest)
+    values = [place(x, where)._value for x, where in zip(arrays, places, strict=True)]
+    found = mpi.run_parts(local_of(params), values)
     outs: list[Array] = []
-    for k, (aval, layout) in enumerate(zip(closed.out_avals, out_layouts, strict=True)):
-        placement = placement_of(layout)
-        shards = {devices[number]: parts[k] for number, parts in found.items()}
+    for k, (aval, placement) in enumerate(results):
+        shards = {mesh._flat[number]: parts[k] for number, parts in found.items()}
         if spans(placement):
             outs.append(typed_parts(Parts(aval, placement, shards)))
         else:
             outs.append(place(typed_array(next(iter(shards.values())), aval), placement))
     return outs
+
+
+@memoised
+def plan(closed: ClosedJaxpr, mesh: Mesh, axes: frozenset, check_vma: bool, in_specs: tuple, out_specs: tuple) -> tuple:
+    """The parameters of a ``shard_map`` over this mesh, the places of its arguments, types and places of results."""
+    at = lambda spec: placement_of(NamedSharding(mesh, spec))  # noqa: E731
+    specs = {"in_specs": in_specs, "out_specs": out_specs}
+    params = {"jaxpr": closed, "mesh": mesh, "newly_manual_axes": axes, "check_vma": check_vma, **specs}
+    return params, [at(spec) for spec in in_specs], list(zip(whole_types(params)[1], map(at, out_specs), strict=True))

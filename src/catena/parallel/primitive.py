@@ -17,6 +17,7 @@ from catena.core.context import context
 from catena.core.dead_code import dead_code_elimination
 from catena.core.evaluate import concrete, varying_axes
 from catena.core.jaxpr import ClosedJaxpr, eval_jaxpr
+from catena.core.lazy import LazyModule
 from catena.core.manual_axes import ManualAxisType
 from catena.core.mesh import Mesh
 from catena.core.named_sharding import NamedSharding
@@ -42,6 +43,8 @@ from catena.transform.linearize import partial_eval_jaxpr
 from catena.transform.memo import memoised
 from catena.transform.transpose import transpose_jaxpr
 
+across = LazyModule("catena.parallel.across")
+
 
 def chosen(items, flags) -> tuple:
     """The items with a flag."""
@@ -58,6 +61,8 @@ def _abstract(*avals, **params):
 def _evaluate(*args, **params):
     arrays = [concrete(x, shard_map_p) for x in args]
     mesh = mesh_of_devices(params["mesh"], arrays)
+    if mesh.is_multi_process and execution.executor() == "mpi":
+        return across.run_shard_map(arrays, mesh, params)
     outs = run([place(x, None) for x in arrays], params)
     layouts = [NamedSharding(mesh, spec) for spec in params["out_specs"]]
     return [place(x, placement_of(own)) if isinstance(x, Array) else x for x, own in zip(outs, layouts, strict=True)]

@@ -23,6 +23,7 @@ import numpy as np
 
 from catena.core.lazy import LazyModule
 from catena.core.traceback import is_internal, is_library
+from catena.runtime.kernels import waits_in
 
 MPI: Any = LazyModule("mpi4py.MPI")
 
@@ -62,6 +63,7 @@ class Watch:
     def __init__(self, comm, limit: float):
         self.comm, self.limit = comm, limit
         self.waits: tuple[float, str] | None = None  # since when, and what for
+        self.inside: tuple[int, str] | None = None  # the collective that a program was seen in
         self.number = 0  # of times that the process has waited
         self.preempted = 0  # how often the process was told to end
         self.ending = False
@@ -132,6 +134,7 @@ class Watch:
                 told = True
                 self.send_all(ENDED)
             self.read(states, ended)
+            self.look_at_program()
             waits, now = self.waits, time.monotonic()
             if waits is None:
                 asked = 0.0
@@ -146,6 +149,15 @@ class Watch:
             if asked and (len(states) == self.comm.Get_size() or now - asked > PATIENCE):
                 self.judge(states, now - waits[0])
                 states.clear()
+
+    def look_at_program(self) -> None:
+        """Note whether a compiled program waits in a collective that it has called itself."""
+        found = waits_in()
+        if found is not None and found != self.inside:
+            self.begin(found[1])
+        elif found is None and self.inside is not None:
+            self.waits = None
+        self.inside = found
 
     def read(self, states: dict, ended: set) -> None:
         """Read the messages that have come."""

@@ -26,6 +26,7 @@ def agree(communicator: Communicator, local) -> None:
     Raises:
       JaxRuntimeError: programs differ.
     """
+    communicator.where = "comparing programs before they run"
     group = communicator.group(tuple(communicator.sizes))
     lines = [f"in_specs={local.in_specs} out_specs={local.out_specs}", *equations(local.closed.jaxpr)]
     told = "\n".join(map(without_place, lines))

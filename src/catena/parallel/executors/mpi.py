@@ -14,8 +14,9 @@ from collections.abc import Callable
 import numpy as np
 
 from catena.core.context import context
-from catena.core.device import process_count
+from catena.core.device import devices
 from catena.core.errors import JaxRuntimeError
+from catena.core.job import job
 from catena.core.lazy import LazyModule
 from catena.core.mesh import Mesh
 from catena.parallel.communicator import Communicator, fold
@@ -123,7 +124,7 @@ class ProcessGroup(LocalGroup):
 
 def waiting(where: str):
     """A ``with`` block in which this process waits for others; if there is a watch over them, it knows."""
-    return processes.waiting(where) if process_count() > 1 else NOBODY
+    return processes.waiting(where) if job.shared else NOBODY
 
 
 class Nobody:
@@ -193,9 +194,10 @@ def ranks_of(mesh) -> tuple:
     """The processes that the devices of a mesh are in, in its order: as they say, or where nobody has counted
     processes, one after the other.
     """
-    if isinstance(mesh, Mesh) and process_count() > 1:
-        return tuple(d.process_index for d in mesh.devices.flat)
-    return tuple(range(mesh.size))
+    if not job.shared:
+        return tuple(range(mesh.size))
+    flat = mesh.devices.flat if isinstance(mesh, Mesh) else devices()[: mesh.size]
+    return tuple(d.process_index for d in flat)
 
 
 def place_alone(mesh) -> tuple | None:
