@@ -75,7 +75,10 @@ def stays(primitive, factor: Factor, size: int) -> bool:
 
 
 WRITES = ("scatter", "scatter-add", "scatter-mul", "scatter-min", "scatter-max", "dynamic_update_slice")
-RESIZED = ("pad", "concatenate", "split")  # the result has other sizes, and keeps the split where it divides them
+# the result has other sizes, and keeps the split where it divides them
+RESIZED = ("pad", "concatenate", "split", "conv_general_dilated") + tuple(
+    f"reduce_window{kind}" for kind in ("", "_sum", "_max", "_min")
+)
 
 
 def whole(aval) -> Split:

@@ -28,13 +28,15 @@ from catena.core.zeros import get_aval
 from catena.lax.collectives import pmax_p, pmin_p
 from catena.lax.convert import convert_element_type
 from catena.lax.exchanges import all_gather
-from catena.parallel import linear, moves, structure
+from catena.parallel import halos, linear, moves, structure
 from catena.parallel.choice import SPLITTABLE, Choice, choose, operation
 from catena.parallel.moves import COLLECTIVES, Form, Move
 from catena.parallel.primitive import as_whole, shard_map_p
 from catena.parallel.region import Region, inside
 from catena.parallel.rules import local_params
-from catena.parallel.windowed import WINDOWED, is_split
+from catena.parallel.values import Value
+from catena.parallel.views import VIEWS
+from catena.parallel.windowed import WINDOWED, is_split, split_names
 from catena.transform.flattened import called, flattened
 from catena.transform.layouts import CONSTRAINTS, ProgramSplits, whole_value
 
@@ -78,26 +80,6 @@ class Partitioned(NamedTuple):
     def __call__(self, *args) -> list:
         """The results for whole arrays."""
         return shard_map_p.bind(*args, **self.params)
-
-
-class Value:
-    """A value of the program: its type as a whole, and a device's part of it in the forms in which it is known."""
-
-    __slots__ = ("aval", "forms", "maker")
-
-    def __init__(self, aval, form: Form, x, maker: Eqn | None = None):
-        self.aval, self.forms, self.maker = aval, {form: x}, maker
-
-    @property
-    def size(self) -> int:
-        """The bytes of the whole."""
-        return getattr(self.aval, "size", 0) * getattr(getattr(self.aval, "dtype", None), "itemsize", 0)
-
-    @property
-    def partial(self) -> tuple:
-        """The axes over which it is still to be summed, in all of its forms."""
-        found = [form.partial for form in self.forms]
-        return found[0] if all(found) else ()
 
 
 def partition(closed: ClosedJaxpr, mesh, in_splits: tuple, out_splits: tuple | None = None) -> Partitioned:
@@ -229,8 +211,12 @@ class Partitioner:
             return [Value(eqn.outvars[0].aval, form, self.get(values[0], form, eqn, "the constraint"), eqn)]
         if name in structure.STRUCTURED:
             return structure.STRUCTURED[name](self, eqn, values)
+        if name in VIEWS:
+            view = VIEWS[name](self, eqn, values)
+            if view is not None:
+                return [view]
         rule = rule_of(eqn.primitive)
-        split = any(any(form.split) or form.partial for value in values for form in value.forms)
+        split = any(value.is_split for value in values)
         if rule is AS_CALLED or not rule or not (split or any(any(self.planned(v)) for v in eqn.outvars)):
             return self.replicated(eqn, values)
         return self.operation(eqn, values, uses)
@@ -246,7 +232,9 @@ class Partitioner:
         avals, outs = tuple(v.aval for v in values), [v.aval for v in eqn.outvars]
         window = WINDOWED.get(eqn.primitive.name)
         factors = factors_of(eqn.primitive, avals, outs, eqn.params)
-        kinds = SPLITTABLE if window is None else (*SPLITTABLE, "window")
+        kinds = SPLITTABLE
+        if window is not None:
+            factors, kinds = window.factors(eqn, factors), (*SPLITTABLE, *window.kinds)
         plans = [self.planned(v) for v in eqn.outvars]
         kept = linear.kept_sums(eqn, values, uses)
         proposals = [self.proposal(v) for v in values] + plans
@@ -259,12 +247,16 @@ class Partitioner:
                 for v, split in zip(values, way.operands, strict=True)
             )
             later = kept + tuple(n for kind, names in way.reduced if kind == "sum" for n in names)
+            if window and window.sums:
+                later += split_names(window, factors, way)
             now = tuple(n for kind, names in way.reduced if kind != "sum" for n in names)
             for aval, split, plan in zip(outs, way.results, plans, strict=True):
+                if any(n % self.ways(names) for n, names in zip(aval.shape, split, strict=True)):
+                    return math.inf
                 size = self.part_size(aval, split)
                 total += moves.cost(moves.moves(Form(split, later), Form(plan)), size, self.sizes)
                 total += 2 * size * (1 - 1 / self.ways(now))
-            return total + (window.price(self, eqn, way) if window and is_split(eqn, factors, way) else 0)
+            return total + (window.price(self, eqn, way) if window and is_split(window, factors, way) else 0)
 
         way = choose(operation(factors, avals, outs, kinds), proposals, price, self.sizes)
         xs = [
@@ -273,8 +265,10 @@ class Partitioner:
         ]
         local = [self.local_aval(a, s) for a, s in zip(outs, way.results, strict=True)]
         params = local_params(eqn.primitive, [get_aval(x) for x in xs], local, eqn.params)
-        if window and is_split(eqn, factors, way):
-            results = window.run(self, eqn, way, xs, params)
+        if window and is_split(window, factors, way):
+            names = split_names(window, factors, way)
+            kept += names if window.sums else ()
+            results = window.run(self, eqn, way, xs, params, names)
         else:
             results = bound(eqn.primitive, xs, params)
         return self.reduced(eqn, way, kept, results)
@@ -298,11 +292,12 @@ class Partitioner:
         if kind in ("max", "min") or aval.dtype == bool:
             primitive = pmax_p if kind in ("max", "or") else pmin_p
             number = convert_element_type(x, np.int32) if aval.dtype == bool else x
-            self.tell(str(primitive), names, 2 * get_aval(number).size * get_aval(number).dtype.itemsize, eqn, why)
+            size = get_aval(number).size * get_aval(number).dtype.itemsize
+            self.tell(str(primitive), names, moves.sent(Move("sum", names), size, self.ways(names)), eqn, why)
             found = primitive.bind(number, axes=names, axis_index_groups=None)[0]
             return convert_element_type(found, aval.dtype) if aval.dtype == bool else found
         rows = all_gather(x, names, axis=0)
-        self.tell("all_gather", names, aval.size * aval.dtype.itemsize * self.ways(names), eqn, why)
+        self.tell("all_gather", names, aval.size * aval.dtype.itemsize * (self.ways(names) - 1), eqn, why)
         return eqn.primitive.bind(rows, axes=(0,))
 
     # ---- values in forms
@@ -311,49 +306,101 @@ class Partitioner:
 
     def proposal(self, value: Value) -> Split:
         """How a value lies: in the form in which it is smallest."""
+        if value.base is not None and not value.forms:
+            return self.viewable(value, self.proposal(value.base))
         return max(value.forms, key=lambda form: self.ways([n for names in form.split for n in names])).split
 
     def part_size(self, aval, split: Split) -> float:
         """The bytes of a device's part."""
-        return aval.size * aval.dtype.itemsize / self.ways([n for names in split for n in names])
+        itemsize = getattr(getattr(aval, "dtype", None), "itemsize", 0)
+        return getattr(aval, "size", 0) * itemsize / self.ways([n for names in split for n in names])
 
     def cost(self, value: Value, form: Form) -> float:
         """What it takes to have a value in this form."""
-        return min(self.cost_from(value, have, form) for have in value.forms)
+        known = min((self.cost_from(value, have, form) for have in value.forms), default=math.inf)
+        return known if value.base is None or not known else min(known, self.cost_of_view(value, form))
 
     def cost_from(self, value: Value, have: Form, form: Form) -> float:
         if have == form:
             return 0.0
         if not set(form.partial) <= set(have.partial):
             return math.inf
-        size = value.size / self.ways([n for names in have.split for n in names])
-        return moves.cost(moves.moves(have, form), size, self.sizes)
+        return moves.cost(moves.moves(have, form), self.part_size(value.aval, have.split), self.sizes)
 
     def get(self, value: Value, form: Form, eqn: Eqn | None, what: int | str):
         """A device's part of a value in this form; what is met on the way is remembered."""
-        if form not in value.forms:
-            have = min(value.forms, key=lambda have: self.cost_from(value, have, form))
-            x = value.forms[have]
-            for move, now in moves.moves(have, form):
-                self.tell_move(move, x, value, eqn, what)
-                x = value.forms[now] = moves.apply(move, x)
-        return value.forms[form]
+        if form in value.forms:
+            return value.forms[form]
+        have = min(value.forms, key=lambda have: self.cost_from(value, have, form), default=None)
+        known = math.inf if have is None else self.cost_from(value, have, form)
+        if have is None or (value.base is not None and self.cost_of_view(value, form) < known):
+            have = Form(self.viewable(value, form.split))
+            value.forms[have] = self.viewed(value, have.split, eqn, what)
+        x = value.forms[have]
+        for move, now in moves.moves(have, form):
+            self.tell_move(move, x, value, eqn, what)
+            x = value.forms[now] = moves.apply(move, x)
+        return x
+
+    # ---- views of values
+
+    def viewable(self, value: Value, split: Split) -> Split:
+        """A split of a view, without what its sizes, or those of what it views, do not divide."""
+        found = list(split)
+        for axis, view in value.views.items():
+            if value.base.aval.shape[axis] % self.ways(split[axis]) or view.size % self.ways(split[axis]):
+                found[axis] = ()
+        return tuple(found)
+
+    def cost_of_view(self, value: Value, form: Form) -> float:
+        """What it takes to have a view in this form, from what it views."""
+        if form.partial:
+            return math.inf
+        split = self.viewable(value, form.split)
+        size = self.part_size(value.base.aval, split)
+        total = self.cost(value.base, Form(split))
+        for axis, view in value.views.items():
+            n, ways = value.base.aval.shape[axis], self.ways(split[axis])
+            total += size * halos.elements_sent(halos.halo_of_view(view, n, ways), ways) / (n // ways) if n else 0
+            size *= view.size / n if n else 0
+        return total + moves.cost(moves.moves(Form(split), form), self.part_size(value.aval, split), self.sizes)
+
+    def viewed(self, value: Value, split: Split, eqn: Eqn | None, what: int | str):
+        """A device's part of a view."""
+        x = self.get(value.base, Form(split), eqn, what)
+        for axis, view in value.views.items():
+            n, ways = value.base.aval.shape[axis], self.ways(split[axis])
+            found = halos.halo_of_view(view, n, ways)
+            self.tell_halo(found, x, axis, split[axis], value, eqn, what)
+            x = halos.part_of_view(x, axis, split[axis], view, n, ways)
+        return x
+
+    def tell_halo(self, found, x, axis: int, names: tuple, value: Value, eqn: Eqn | None, what: int | str) -> None:
+        """Write the permutations of a halo down."""
+        row = get_aval(x).size * get_aval(x).dtype.itemsize // max(get_aval(x).shape[axis], 1)
+        for d, (first, last) in found.pieces.items():
+            if d % self.ways(names):
+                self.tell("ppermute", names, row * (last - first), eqn, self.reason(value, eqn, what), value)
+
+    # ---- what is sent
 
     def tell_move(self, move: Move, x, value: Value, eqn: Eqn | None, what: int | str) -> None:
-        if move.kind == "slice":
-            return
-        whole = value.aval.str_short(short_dtypes=True)
+        """Write a step from form to form down."""
+        if move.kind != "slice":
+            size = moves.sent(move, get_aval(x).size * get_aval(x).dtype.itemsize, self.ways(move.names))
+            self.tell(COLLECTIVES[move.kind], move.names, size, eqn, self.reason(value, eqn, what), value)
+
+    @staticmethod
+    def reason(value: Value, eqn: Eqn | None, what: int | str) -> str:
+        """Which value was needed for what."""
         needs = f"operand {what} of {eqn.primitive}" if isinstance(what, int) and eqn else str(what)
         made = f", made by {value.maker.primitive}" if value.maker is not None else ""
-        size = get_aval(x).size * get_aval(x).dtype.itemsize
-        self.tell(COLLECTIVES[move.kind], move.names, moves.sent(move, size, self.ways(move.names)), eqn, "")
-        source = eqn if eqn is not None and eqn.source is not None else value.maker
-        last = self.sent.pop()
-        self.sent.append(last._replace(source=source and source.source, why=f"{needs}: {whole}{made}"))
+        return f"{needs}: {value.aval.str_short(short_dtypes=True)}{made}"
 
-    def tell(self, kind: str, names: tuple, size: float, eqn: Eqn | None, why: str) -> None:
-        """Write a collective down."""
-        self.sent.append(Sent(kind, names, size, self.times, eqn.source if eqn is not None else None, why))
+    def tell(self, kind: str, names: tuple, size: float, eqn: Eqn | None, why: str, value: Value | None = None) -> None:
+        """Write a collective down, with the line of what needed it, or of what made the value."""
+        by = eqn if eqn is not None and eqn.source is not None else value.maker if value is not None else None
+        self.sent.append(Sent(kind, names, size, self.times, by.source if by is not None else None, why))
 
 
 def bound(primitive, xs: list, params: dict) -> list:
