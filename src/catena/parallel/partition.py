@@ -271,17 +271,18 @@ class Partitioner:
             results = window.run(self, eqn, way, xs, params, names)
         else:
             results = bound(eqn.primitive, xs, params)
-        return self.reduced(eqn, way, kept, results)
+        maker = next((v.maker for v in values if v.partial and kept and not way.reduced), None)
+        return self.reduced(eqn, way, kept, results, maker or eqn)
 
-    def reduced(self, eqn: Eqn, way: Choice, partial: tuple, results: list) -> list[Value]:
-        """The results of an operation, its extrema taken, its sums left."""
+    def reduced(self, eqn: Eqn, way: Choice, partial: tuple, results: list, maker: Eqn) -> list[Value]:
+        """The results of an operation, its extrema taken, its sums left; ``maker`` is who began these."""
         for kind, names in way.reduced:
             if kind == "sum":
                 partial += names
             else:
                 results = [self.fold(kind, names, x, eqn) for x in results]
         return [
-            Value(v.aval, Form(split, partial), x, eqn)
+            Value(v.aval, Form(split, partial), x, maker)
             for v, split, x in zip(eqn.outvars, way.results, results, strict=True)
         ]
 

@@ -9,3 +9,5 @@ from catena.tools.progress_bars import progress as progress
 from catena.tools.stepping import replay as replay
 from catena.tools.watching import Watch as Watch
 from catena.tools.watching import watch as watch
+from catena.tools.sharding import ShardingReport as ShardingReport
+from catena.tools.sharding import explain_sharding as explain_sharding

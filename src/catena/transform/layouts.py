@@ -224,6 +224,11 @@ def split_of_spec(spec, ndim: int) -> Split:
     return tuple([*names, *[()] * ndim][:ndim])
 
 
+def split_of_layout(layout, mesh: Mesh, ndim: int) -> Split | None:
+    """A layout as a split over a mesh; ``None``, which says nothing, stays."""
+    return None if layout is None else split_of(layout, mesh, ndim)
+
+
 def layouts_of_program(closed, layouts: tuple, mesh: Mesh) -> list[NamedSharding]:
     """How the results of a closed jaxpr lie on a mesh; remembered on it."""
     key = (layouts_of_program, layouts, mesh)
