@@ -37,6 +37,8 @@ ALLOWED = {
     ("nn", "random"): "the initial values of parameters are drawn",
     ("scipy", "random"): "rotations are drawn, and samples of estimated densities",
     ("tools", "random"): "the names of samplers, which keys they use up, and keys in checkpoints",
+    ("tools", "random"): "the names of samplers, and which keys they use up",
+    ("tools", "parallel"): "it says what partitioned programs send",
     ("tree", "tree_util"): "the same functions under shorter names",
 }
 
