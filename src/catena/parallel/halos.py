@@ -98,10 +98,7 @@ def halo(begins: list[int], length: int, part: int, valid: tuple) -> Halo:
     for d in sorted(pieces):
         where[d] = at - pieces[d][0]
         at += pieces[d][1] - pieces[d][0]
-    starts = []
-    for k, (a, b) in enumerate(needs):
-        j = a // part
-        starts.append(where[j - k] + a - j * part - (a - begins[k]) if a < b else 0)
+    starts = [where[a // part - k] + begins[k] - a // part * part if a < b else 0 for k, (a, b) in enumerate(needs)]
     return Halo(dict(sorted(pieces.items())), takers, starts)
 
 

@@ -4,14 +4,8 @@ from __future__ import annotations
 
 from catena.core.jaxpr import Eqn, eval_jaxpr
 from catena.parallel.moves import Form
-from catena.parallel.specs import untyped as without_layout
 from catena.parallel.vectorised import without_types
 from catena.transform.layouts import split_of_spec
-
-
-def untyped(aval):
-    """A type without what it says of meshes; those of tokens and references say nothing."""
-    return without_layout(aval) if hasattr(aval, "plain") else aval
 
 
 def results(p, eqn: Eqn, splits, outs) -> list:

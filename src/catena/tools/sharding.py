@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 from catena.core.mesh import AbstractMesh, Mesh, get_mesh
 from catena.core.named_sharding import NamedSharding
 from catena.core.tree import tree_flatten, tree_unflatten
-from catena.parallel.partition import Sent, partition
+from catena.parallel.forms import Sent
+from catena.parallel.partition import partition
 from catena.transform.jit import jit
 from catena.transform.layouts import split_of_layout
 
