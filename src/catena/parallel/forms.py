@@ -87,7 +87,7 @@ class Forms:
             return 0.0
         if not set(form.partial) <= set(have.partial):
             return math.inf
-        return moves.cost(moves.moves(have, form), self.part_size(value.aval, have.split), self.sizes)
+        return moves.cost(moves.moves(have, form, self.sizes), self.part_size(value.aval, have.split), self.sizes)
 
     def get(self, value: Value, form: Form, eqn: Eqn | None, what: int | str):
         """A device's part of a value in this form; what is met on the way is remembered."""
@@ -99,7 +99,7 @@ class Forms:
             have = Form(self.viewable(value, form.split))
             value.forms[have] = self.viewed(value, have.split, eqn, what)
         x = value.forms[have]
-        for move, now in moves.moves(have, form):
+        for move, now in moves.moves(have, form, self.sizes):
             self.tell_move(move, x, value, eqn, what)
             x = value.forms[now] = moves.apply(move, x)
         return x
@@ -125,7 +125,9 @@ class Forms:
             n, ways = value.base.aval.shape[axis], self.ways(split[axis])
             total += size * halos.elements_sent(halos.halo_of_view(view, n, ways), ways) / (n // ways) if n else 0
             size *= view.size / n if n else 0
-        return total + moves.cost(moves.moves(Form(split), form), self.part_size(value.aval, split), self.sizes)
+        return total + moves.cost(
+            moves.moves(Form(split), form, self.sizes), self.part_size(value.aval, split), self.sizes
+        )
 
     def viewed(self, value: Value, split: Split, eqn: Eqn | None, what: int | str):
         """A device's part of a view."""
@@ -149,8 +151,8 @@ class Forms:
     def tell_move(self, move: Move, x, value: Value, eqn: Eqn | None, what: int | str) -> None:
         """Write a step from form to form down."""
         if move.kind != "slice":
-            size = moves.sent(move, get_aval(x).size * get_aval(x).dtype.itemsize, self.ways(move.names))
-            self.tell(COLLECTIVES[move.kind], move.names, size, eqn, self.reason(value, eqn, what), value)
+            size = moves.sent(move, get_aval(x).size * get_aval(x).dtype.itemsize, self.sizes)
+            self.tell(COLLECTIVES[move.kind], move.all_names, size, eqn, self.reason(value, eqn, what), value)
 
     @staticmethod
     def reason(value: Value, eqn: Eqn | None, what: int | str) -> str:

@@ -17,8 +17,8 @@ from catena.core.propagation import Split
 from catena.core.zeros import get_aval
 from catena.lax.arithmetic import mul
 from catena.lax.collectives import psum_p
-from catena.lax.dynamic_slicing import dynamic_slice_in_dim
-from catena.lax.exchanges import all_gather, all_to_all, psum_scatter
+from catena.lax.dynamic_slicing import dynamic_index_in_dim, dynamic_slice_in_dim
+from catena.lax.exchanges import all_gather, all_to_all, ppermute, psum_scatter
 from catena.lax.named_axes import axis_index, axis_size
 from catena.random.dtype import generator_of, is_key_dtype
 from catena.random.primitives import random_unwrap_p, random_wrap_p
@@ -35,7 +35,8 @@ class Move(NamedTuple):
     """One step from form to form.
 
     ``kind`` is "slice" (each device keeps its part of the axis ``axis``), "gather" (it gets the others' parts of it),
-    "exchange" (it gets those of ``axis``, and keeps its part of the axis ``to``), "sum", or "scatter" (the sum, of
+    "exchange" (it gets those of ``axis``, and keeps its part of the axis ``to``), "permute" (of ``axis``, which the
+    axes ``new`` of the mesh split in place of ``names``, another device has its part), "sum", or "scatter" (the sum, of
     which each device keeps its part of ``axis``).
     """
 
@@ -43,21 +44,34 @@ class Move(NamedTuple):
     names: tuple
     axis: int = 0
     to: int = 0
+    new: tuple = ()
+
+    @property
+    def all_names(self) -> tuple:
+        """The axes of the mesh that it works along."""
+        return tuple(dict.fromkeys(self.names + self.new))
 
 
-COLLECTIVES = {"gather": "all_gather", "exchange": "all_to_all", "sum": "psum", "scatter": "psum_scatter"}
+COLLECTIVES = {
+    "gather": "all_gather",
+    "exchange": "all_to_all",
+    "permute": "ppermute",
+    "sum": "psum",
+    "scatter": "psum_scatter",
+}
 
 
-def moves(have: Form, want: Form) -> list[tuple[Move, Form]]:
+def moves(have: Form, want: Form, sizes) -> list[tuple[Move, Form]]:
     """The steps from one form to another, each with the form that it leads to. What makes parts smaller comes first,
-    what makes them larger last.
+    what makes them larger last. ``sizes`` are those of the mesh's axes.
     """
     if have == want:
         return []
-    way = Way(have, want)
+    way = Way(have, want, sizes)
     way.take_slices()
     way.take_sums()
     way.exchange()
+    way.permute()
     way.gather()
     way.take_slices()
     return way.steps
@@ -66,7 +80,8 @@ def moves(have: Form, want: Form) -> list[tuple[Move, Form]]:
 class Way:
     """The way from one form to another, and how far it has come."""
 
-    def __init__(self, have: Form, want: Form):
+    def __init__(self, have: Form, want: Form, sizes):
+        self.sizes = sizes
         self.now, self.goal = list(have.split), want.split
         self.partial, self.kept = have.partial, want.partial
         self.steps: list[tuple[Move, Form]] = []
@@ -117,6 +132,17 @@ class Way:
                     self.step("exchange", names, axis, to)
                     break
 
+    def permute(self) -> None:
+        """Other names split an axis into as many parts, or into parts of these: somebody has the new one."""
+        for axis in range(len(self.now)):
+            names = self.surplus(axis)
+            kept = self.now[axis][: len(self.now[axis]) - len(names)]
+            new = self.goal[axis][len(kept) :]
+            free = not any(set(new) & {*split} for k, split in enumerate(self.now) if k != axis)
+            if names and new and free and not count(new, self.sizes) % count(names, self.sizes):
+                self.now[axis] = (*kept, *new)
+                self.step("permute", names, axis, new=new)
+
     def gather(self) -> None:
         for axis in range(len(self.now)):
             names = self.surplus(axis)
@@ -124,8 +150,13 @@ class Way:
                 self.now[axis] = self.now[axis][: -len(names)]
                 self.step("gather", names, axis)
 
-    def step(self, kind: str, names: tuple, axis: int = 0, to: int = 0) -> None:
-        self.steps.append((Move(kind, names, axis, to), Form(tuple(self.now), self.partial)))
+    def step(self, kind: str, names: tuple, axis: int = 0, to: int = 0, new: tuple = ()) -> None:
+        self.steps.append((Move(kind, names, axis, to, new), Form(tuple(self.now), self.partial)))
+
+
+def count(names: tuple, sizes) -> int:
+    """The number of devices along axes of the mesh."""
+    return math.prod(sizes[n] for n in names)
 
 
 def runs(names: tuple, kind) -> list[tuple[tuple, str]]:
@@ -133,15 +164,21 @@ def runs(names: tuple, kind) -> list[tuple[tuple, str]]:
     return [(tuple(run), k) for k, run in itertools.groupby(names, kind)]
 
 
-def sent(move: Move, size: float, ways: int) -> float:
-    """What each device sends for a step among ``ways`` devices, of a part of ``size``."""
+def sent(move: Move, size: float, sizes) -> float:
+    """What each device sends for a step, of a part of ``size``."""
+    ways = count(move.names, sizes)
     if move.kind == "slice":
         return 0
+    if move.kind == "permute":
+        return grown(move, size, sizes)
     return {"gather": ways * size, "exchange": size, "sum": 2 * size, "scatter": size}[move.kind] * (ways - 1) / ways
 
 
-def grown(move: Move, size: float, ways: int) -> float:
+def grown(move: Move, size: float, sizes) -> float:
     """The size of the part after a step."""
+    ways = count(move.names, sizes)
+    if move.kind == "permute":
+        return size * ways / count(move.new, sizes)
     return size * {"gather": ways, "slice": 1 / ways, "scatter": 1 / ways}.get(move.kind, 1)
 
 
@@ -149,9 +186,8 @@ def cost(steps: list[tuple[Move, Form]], size: float, sizes) -> float:
     """What the steps send, from a part of ``size``; ``sizes`` are those of the mesh's axes."""
     total = 0.0
     for move, _ in steps:
-        ways = math.prod(sizes[n] for n in move.names)
-        total += sent(move, size, ways)
-        size = grown(move, size, ways)
+        total += sent(move, size, sizes)
+        size = grown(move, size, sizes)
     return total
 
 
@@ -175,8 +211,43 @@ def ways_of(names: tuple) -> int:
     return math.prod(map(axis_size, names))
 
 
+def matching(names: tuple, new: tuple, sizes) -> tuple[list[tuple], list[int]]:
+    """For a permutation: who sends to whom, and for each device which part of its own it sends.
+
+    Devices are numbered along the axes ``names`` and ``new`` together. A part along ``new`` is a part of one along
+    ``names``, which as many devices have as need something of it; whoever has what it needs keeps it.
+    """
+    axes = tuple(dict.fromkeys(names + new))
+    places = [dict(zip(axes, p, strict=True)) for p in np.ndindex(*[sizes[n] for n in axes])]
+    number = lambda place, of: int(np.ravel_multi_index([place[n] for n in of], [sizes[n] for n in of]))  # noqa: E731
+    parts = count(new, sizes) // count(names, sizes)
+    has = [number(place, names) for place in places]
+    needs = [number(place, new) for place in places]
+    givers = {k: k for k, need in enumerate(needs) if has[k] == need // parts}
+    free = [k for k in range(len(places)) if k not in givers]
+    for k, need in enumerate(needs):
+        if k not in givers:
+            giver = next(g for g in free if has[g] == need // parts)
+            free.remove(giver)
+            givers[k] = giver
+    sends = [0] * len(places)
+    for taker, giver in givers.items():
+        sends[giver] = needs[taker] % parts
+    return [(giver, taker) for taker, giver in givers.items()], sends
+
+
+def permuted(x, move: Move):
+    """This device's part of an axis that other axes of the mesh split."""
+    sizes = {n: axis_size(n) for n in move.all_names}
+    pairs, sends = matching(move.names, move.new, sizes)
+    size = get_aval(x).shape[move.axis] * ways_of(move.names) // ways_of(move.new)
+    start = dynamic_index_in_dim(np.array(sends, np.int32) * np.int32(size), axis_index(move.all_names), 0, False)
+    return ppermute(dynamic_slice_in_dim(x, start, size, move.axis), move.all_names, pairs)
+
+
 APPLY = {
     "slice": own_part,
+    "permute": permuted,
     "gather": lambda x, move: all_gather(x, move.names, axis=move.axis, tiled=True),
     "exchange": lambda x, move: all_to_all(x, move.names, move.to, move.axis, tiled=True),
     "sum": lambda x, move: psum_p.bind(x, axes=move.names, axis_index_groups=None)[0],

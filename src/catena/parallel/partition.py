@@ -222,7 +222,7 @@ class Partitioner(Forms):
                 if any(n % self.ways(names) for n, names in zip(aval.shape, split, strict=True)):
                     return math.inf
                 size = self.part_size(aval, split)
-                total += moves.cost(moves.moves(Form(split, later), Form(plan)), size, self.sizes)
+                total += moves.cost(moves.moves(Form(split, later), Form(plan), self.sizes), size, self.sizes)
                 total += 2 * size * (1 - 1 / self.ways(now))
             return total + (window.price(self, eqn, way) if window and is_split(window, factors, way) else 0)
 
@@ -262,7 +262,7 @@ class Partitioner(Forms):
             primitive = pmax_p if kind in ("max", "or") else pmin_p
             number = convert_element_type(x, np.int32) if aval.dtype == bool else x
             size = get_aval(number).size * get_aval(number).dtype.itemsize
-            self.tell(str(primitive), names, moves.sent(Move("sum", names), size, self.ways(names)), eqn, why)
+            self.tell(str(primitive), names, moves.sent(Move("sum", names), size, self.sizes), eqn, why)
             found = primitive.bind(number, axes=names, axis_index_groups=None)[0]
             return convert_element_type(found, aval.dtype) if aval.dtype == bool else found
         rows = all_gather(x, names, axis=0)
