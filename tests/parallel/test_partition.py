@@ -5,7 +5,7 @@ import pytest
 
 import catena as jax
 import catena.numpy as jnp
-from catena import P
+from catena import P, lax
 from catena.core.jaxpr import eval_jaxpr
 from catena.parallel.partition import partition
 from catena.parallel.primitive import as_whole
@@ -47,3 +47,54 @@ def test_partitioned_is_whole(name):
     for found, wanted in zip(run(parts, args), whole, strict=True):
         scale = max(1.0, float(np.abs(np.asarray(wanted, np.float64)).max(initial=0)))
         np.testing.assert_allclose(np.asarray(found) / scale, np.asarray(wanted) / scale, atol=5e-6, rtol=1e-5)
+
+
+def parts_of(f, args, *splits, mesh=MESHES[2, 4], outs=None):
+    closed = jax.make_jaxpr(f)(*args)
+    return closed, partition(closed, mesh, splits, outs)
+
+
+X = np.arange(1, 33, dtype=np.int32).reshape(8, 4)
+BITS = X % 3 > 0
+
+
+@pytest.mark.parametrize(
+    ("f", "x"),
+    [
+        (lambda x: lax.reduce(x, np.int32(1), lambda a, b: a * b % 7, (0,)), X),
+        (lambda x: lax.reduce_xor(x, (0,)), X),
+        (lambda x: lax.reduce_or(x, (0,)), X),
+        (lambda x: lax.reduce_and(x, (0,)), X | 1),
+        (lambda x: jnp.prod(x, 0), X % 3 + 1),
+        (lambda x: (lax.reduce_xor(x, (0,)), lax.reduce_or(x, (0,)), lax.reduce_and(x, (0,)), x.sum(0)), BITS),
+        (lambda x: (jnp.argmax(x, 0), jnp.argmin(x, 0)), np.where(X % 5 == 2, np.nan, X).astype(np.float32)),
+        (lambda x: jnp.take(x, np.array([1, 9, -3, -20]), axis=0), X),
+        (lambda x: x.at[np.array([0, 7, 7])].add(np.int32(2)), X),
+        (lambda x: jnp.pad(x, ((3, 2), (0, 1)), mode="wrap")[1:9], X),
+        (lambda x: jnp.concatenate([x[2:6], jnp.pad(x[:3], ((1, 0), (0, 0)), constant_values=9)]), X),
+        (lambda x: lax.pad(x, np.int32(5), [(-2, 1, 0), (1, 0, 1)]), X),
+        (lambda x: jnp.cumsum(x[::-1], 0) + jnp.sort(-x, 0), X),
+        (lambda x: jax.random.bits(jax.random.key(1), (8, 4)) + jnp.arange(8, dtype=np.uint32)[:, None] * x.size, X),
+    ],
+)
+def test_what_parts_must_know_of_each_other(f, x):
+    closed, parts = parts_of(f, [x], (("data", "model"), ()))
+    for found, wanted in zip(run(parts, [x]), eval_jaxpr(closed.jaxpr, closed.consts, x), strict=True):
+        np.testing.assert_array_equal(found, wanted)
+
+
+def test_sums_are_put_off():
+    def f(x, w):
+        return ((x @ w) * 2 - (x * x) @ w).sum(1)  # two sums over the mesh of (8, 16), or one of (8,)
+
+    args = [np.ones((8, 64), np.float32), np.ones((64, 16), np.float32)]
+    _, parts = parts_of(f, args, ((), ("model",)), (("model",), ()))
+    (sent,) = parts.sent
+    assert (sent.kind, sent.bytes) == ("psum", 2 * 8 * 4 * 3 / 4)
+
+
+def test_layouts_that_do_not_divide_are_refused():
+    with pytest.raises(ValueError, match=r"argument 0 of type int32\[8,4\] is laid out over \('data', 'model'\)"):
+        parts_of(lambda x: x, [X], ((), ("data", "model")))
+    with pytest.raises(ValueError, match="result 0"):
+        parts_of(lambda x: x[:3], [X], ((), ()), outs=((("model",), ()),))

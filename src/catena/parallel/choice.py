@@ -37,7 +37,7 @@ class Operation(NamedTuple):
     kinds: tuple
 
 
-SPLITTABLE = ("pass", *REDUCTIONS)
+SPLITTABLE = ("pass", *[kind for kind in REDUCTIONS if kind != "fold"])  # what users fold with may be anything
 WORK = 1 / 16  # bytes that may be sent to spare a device one product: 10 Gbyte/s beside 160 Gflop/s
 
 

@@ -106,9 +106,21 @@ class Partitioner(Forms):
             self.planned(v) if split is None else self.without_trivial(split)
             for v, split in zip(jaxpr.outvars, wanted, strict=True)
         ]
+        self.check_divides(jaxpr.invars, ins, "argument")
+        self.check_divides(jaxpr.outvars, outs, "result")
         local, consts = self.traced(jaxpr, ins, outs, flat.consts)
         specs = [tuple(PartitionSpec(*[e or None for e in split]) for split in side) for side in (ins, outs)]
         return Partitioned(ClosedJaxpr(local, consts), self.mesh, *specs, tuple(self.sent))
+
+    def check_divides(self, variables, splits: list[Split], what: str) -> None:
+        """Raise ValueError where an array cannot be split so."""
+        for i, (v, split) in enumerate(zip(variables, splits, strict=True)):
+            for axis, names in enumerate(split):
+                if v.aval.shape[axis] % self.ways(names):
+                    raise ValueError(
+                        f"{what} {i} of type {v.aval.str_short()} is laid out over {names} along axis {axis}, which "
+                        f"makes {self.ways(names)} parts of {v.aval.shape[axis]} elements"
+                    )
 
     def called(self, eqn: Eqn):
         """What stands in the place of a call; a ``shard_map`` over some of the mesh's axes only is taken as a whole."""
@@ -258,7 +270,7 @@ class Partitioner(Forms):
         """What the devices along axes of the mesh have, reduced."""
         aval = get_aval(x)
         why = f"{eqn.primitive} along axes that are split"
-        if kind in ("max", "min") or aval.dtype == bool:
+        if kind in ("max", "min") or (aval.dtype == bool and kind in ("and", "or")):
             primitive = pmax_p if kind in ("max", "or") else pmin_p
             number = convert_element_type(x, np.int32) if aval.dtype == bool else x
             size = get_aval(number).size * get_aval(number).dtype.itemsize

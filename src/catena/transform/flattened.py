@@ -5,6 +5,7 @@ Then each variable is one value, and what is known of it can be written down in 
 
 from __future__ import annotations
 
+from catena.core.factors import AS_CALLED, rule_of
 from catena.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var
 
 BODIES = ("jaxpr", "call_jaxpr", "fun_jaxpr", "call")
@@ -14,14 +15,20 @@ OF_DEVICES = ("shard_map", "pmap")
 
 def called(eqn: Eqn):
     """The jaxpr that an equation calls on its operands, or ``None``."""
-    if eqn.primitive.name in LOOPS or eqn.primitive.name in OF_DEVICES:
+    if eqn.primitive.name in LOOPS or eqn.primitive.name in OF_DEVICES or rule_of(eqn.primitive) is not AS_CALLED:
         return None
     body = next((j for name in BODIES if (j := eqn.params.get(name)) is not None), None)
     jaxpr = getattr(body, "jaxpr", body)
     if not isinstance(jaxpr, Jaxpr):
         return None
-    fits = len(jaxpr.invars) == len(eqn.invars) and len(jaxpr.outvars) == len(eqn.outvars)
+    fits = alike(jaxpr.invars, eqn.invars) and alike(jaxpr.outvars, eqn.outvars)
     return body if fits else None
+
+
+def alike(some: list, others: list) -> bool:
+    """Whether these are values of the same shapes."""
+    shapes = [[getattr(v.aval, "shape", None) for v in values] for values in (some, others)]
+    return shapes[0] == shapes[1]
 
 
 def flattened(closed: ClosedJaxpr, called=called) -> ClosedJaxpr:
