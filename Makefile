@@ -151,6 +151,13 @@ misuses: $(VENV)/.has-demo    # 307 recorded misuses replayed: types of errors a
 compare-libraries: $(VENV)/.has-demo $(JAX_VENV)/.has-jax    # calls of scipy, nn, image and other libraries beside JAX, and their gradients; ONLY=pattern, PART=k/n select, X64=1 makes them in double precision
 	$(BIN)/python benchmarks/differential_libraries.py --jax-python $(JAX_VENV)/bin/python --only "$(ONLY)" $(if $(PART),--part $(PART)) $(if $(X64),--x64)
 
+.PHONY: compare-partition random-partitioned
+compare-partition: $(VENV)/.has-demo $(JAX_VENV)/.has-jax    # what partitioned programs send between devices, beside JAX's compiled text
+	$(BIN)/python benchmarks/partition.py --jax-python $(JAX_VENV)/bin/python
+
+random-partitioned: $(VENV)/.has-demo    # 1000 random programs of whole arrays on random meshes: partitioned = whole, values and gradients
+	$(BIN)/python benchmarks/partitioned_programs.py
+
 clean:
 	rm -rf $(VENV) $(JAX_VENV) $(TYPES_VENV) $(MPI_VENV) build .pytest_cache .ruff_cache .mypy_cache .hypothesis .coverage
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
