@@ -31,14 +31,12 @@ ALLOWED = {
     ("experimental", "interpreters"): "primitives of hijax are given rules as users give them",
     ("extend", "interpreters"): "primitives in it are given rules as users give them",
     ("ffi", "interpreters"): "a compilation rule that calls a C function",
-    ("tools", "parallel"): "checkpoints read the parts of arrays",
+    ("tools", "parallel"): "checkpoints read the parts of arrays, and reports say what programs in parts send",
     ("export", "random"): "programs hold random keys",
     ("parallel", "random"): "keys are sent by their words, and numbers drawn in parts, each from its own position on",
     ("nn", "random"): "the initial values of parameters are drawn",
     ("scipy", "random"): "rotations are drawn, and samples of estimated densities",
     ("tools", "random"): "the names of samplers, which keys they use up, and keys in checkpoints",
-    ("tools", "random"): "the names of samplers, and which keys they use up",
-    ("tools", "parallel"): "it says what partitioned programs send",
     ("tree", "tree_util"): "the same functions under shorter names",
 }
 
