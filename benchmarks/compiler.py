@@ -221,11 +221,19 @@ def document(text: str, jax_version: str) -> str:
     )
 
 
+def keep(measured) -> None:
+    """Add what was measured to the history, and draw it."""
+    kept = history.record([{"group": r.group, "name": r.name, "ours": r.ours, "theirs": r.theirs} for r in measured])
+    if kept:
+        history.main()
+    print(f"kept in {kept}" if kept else "not kept in the history: the tree differs from its commit")
+
+
 def main():
     parser = options_of(__doc__.splitlines()[0], rounds=5, seconds=0.1)
     parser.add_argument("--group", default="", help="only this group")
     parser.add_argument("--long", action="store_true", help="also what takes JAX minutes to compile")
-    parser.add_argument("--write", action="store_true", help="write docs/benchmarks.md")
+    parser.add_argument("--write", action="store_true", help="write docs/benchmarks.md and the history")
     options = parser.parse_args()
     if options.serve:
         serve(options.serve, Calls)
@@ -241,12 +249,8 @@ def main():
         pair.close()
     text = report(rows)
     print("\n" + text)
-    measured = [r for r in rows if not r.fault]
-    kept = history.record([{"group": r.group, "name": r.name, "ours": r.ours, "theirs": r.theirs} for r in measured])
-    if kept:
-        history.main()
-    print(f"kept in {kept}" if kept else "not kept in the history: the tree differs from its commit")
     if options.write:
+        keep([r for r in rows if not r.fault])
         DOCUMENT.write_text(document(text, "0.10.2"))
     failed = any(r.fault for r in rows)
     missed = any(r.misses for r in rows if not r.fault)

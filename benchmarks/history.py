@@ -1,6 +1,6 @@
 """The history of `make bench`: one JSON a commit in `benchmarks/history`, from which a page draws trends.
 
-`benchmarks/compiler.py` records each run of a clean tree; runs of parts of the workloads at one commit add up.
+`make bench WRITE=1` records a run of a clean tree; runs of parts of the workloads at one commit add up.
 `python benchmarks/history.py` writes docs/benchmark_history.md anew. Times of different machines are never compared.
 """
 
