@@ -42,6 +42,11 @@ def transposed(b, x, w, bias, r):
     return b.map("neg", b.transpose(product(b, x, w), (1, 0)))
 
 
+def transposed_and_itself(b, x, w, bias, r):
+    y = product(b, x, w)
+    return [b.map("neg", b.transpose(y, (1, 0))), y]
+
+
 def needs_later_values(b, x, w, bias, r):
     y = product(b, x, w)
     return b.map("add", y, b.broadcast_in_dim(b.reduce("max", y, (0, 1)), (M, N), ()))
@@ -58,7 +63,8 @@ CASES = {
     with_residual_and_itself: (True, [X @ W + R, X @ W]),
     row_maxima: (True, (X @ W).max(1)),
     column_sums: (False, (X @ W).sum(0)),
-    transposed: (False, -(X @ W).T),
+    transposed: (True, -(X @ W).T),  # the product is turned
+    transposed_and_itself: (False, [-(X @ W).T, X @ W]),
     needs_later_values: (False, X @ W + (X @ W).max()),
 }
 

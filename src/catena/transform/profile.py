@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -42,7 +41,8 @@ class Profile:
         ...     os.listdir(folder)
         ['sin.html']
         """
-        Path(path).write_text(page.of_profiles(self.name, [self]), encoding="utf-8")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(page.of_profiles(self.name, [self]))
 
     def _repr_html_(self) -> str:
         return page.framed(page.of_profiles(self.name, [self]))

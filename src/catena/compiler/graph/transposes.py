@@ -10,12 +10,33 @@ def composed(inner: tuple, perm: tuple) -> tuple:
     return tuple(inner[p] for p in perm)
 
 
+def turnable(x) -> bool:
+    """Whether a transpose exchanges rows and columns of a product that adds along one axis, or of its conversion: then
+    the product may be turned.
+    """
+    product = product_under(x)
+    if product.form != "dot" or len(product.params.numbers[0]) > 1:
+        return False
+    lhs, (lc, _, lb, _) = product.args[0], product.params.numbers
+    batch, rows = len(lb), lhs.ndim - len(lc) - len(lb)
+    exchanged = (*range(batch), *range(batch + rows, product.ndim), *range(batch, batch + rows))
+    return x.params.perm == exchanged
+
+
+def product_under(x):
+    """What a transpose is of, before it was converted."""
+    under = x.args[0]
+    return under.args[0] if under.form == "map" and len(under.args) == 1 else under
+
+
 def common(xs) -> tuple | None:
-    """The permutation of the operands that are transposed, if it is one, and the others can be written without it."""
+    """The permutation of the operands that are transposed, if it is one, and the others can be written without it. A
+    product that can be turned (see ``plan.turning``) stays transposed.
+    """
     found = None
     for x in xs:
         if x.form == "transpose":
-            if found not in (None, x.params.perm):
+            if found not in (None, x.params.perm) or turnable(x):
                 return None
             found = x.params.perm
         elif x.form not in ("broadcast", "iota"):

@@ -12,7 +12,7 @@ import math
 from typing import NamedTuple
 
 from catena.compiler.graph.types import Type
-from catena.compiler.machine import Machine, Products
+from catena.compiler.machine import Machine
 
 # Where there is one row, and B is large, B is read once, from memory:
 TERMS_OF_ROW = 16  # that are added up at a time, along as many lines of B
@@ -187,13 +187,13 @@ def _blocked(contraction: Contraction, columns: int, longest: int, machine: Mach
     return None, terms
 
 
-def tasks(p: Plan, limits: Products, in_loop: bool, by_rows: bool) -> Tasks:
+def tasks(p: Plan, machine: Machine, in_loop: bool, by_rows: bool) -> Tasks:
     """The tasks of a contraction, in a loop or not; `by_rows` where each has to compute whole rows.
 
     A task reads its rows of A and its columns of B: of all ways to make about as many tasks as are wanted, that one is
     taken which reads least.
     """
-    members = math.prod(x.extent for x in p.contraction.batch)
+    limits, members = machine.products, math.prod(x.extent for x in p.contraction.batch)
     floor = limits.shared_in_loops if in_loop else limits.shared
     total = p.contraction.products
     most = limits.most_tasks if p.strips or p.row.extent > 1 else TASKS_OF_ROW
@@ -205,7 +205,9 @@ def tasks(p: Plan, limits: Products, in_loop: bool, by_rows: bool) -> Tasks:
     down, across = min(enough, key=lambda way: way[0] * columns + way[1] * rows, default=(min(p.units, wanted), 1))
     units, panels = -(-p.units // down), max(1, -(-p.panels // across))
     if not p.strips:
-        units = min(units, max(limits.task_rows // p.rows, 1))
+        read = math.prod(x.extent for x in p.contraction.terms) * columns // across * p.contraction.type.bytes
+        least = limits.packed_rows if read > machine.memory.second_cache else 1
+        units = max(min(units, limits.task_rows // p.rows), min(p.units, -(-least // p.rows)), 1)
     down, across = -(-p.units // units), max(1, -(-p.panels // panels))
     return Tasks(members * down * across, down, units, across, panels)
 

@@ -1,5 +1,6 @@
 """The passes: from a graph to a program.
 
+    turn          products that are only read transposed are computed so           Region -> Region
     fuse          which values are stored, and which loop nests compute them       Region -> Fused
     stitch        kernels over the same rows run together, block by block          Fused -> Fused
     epilogues     the kernel after a product runs on each block of its rows        Fused -> Fused
@@ -14,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from catena.compiler.graph.graph import Region
 from catena.compiler.machine import Machine
-from catena.compiler.plan import control, epilogues, fourier, launches, libraries, products, sorting, stitch
+from catena.compiler.plan import control, epilogues, fourier, launches, libraries, products, sorting, stitch, turning
 from catena.compiler.plan.fuse import Fused, fuse
 from catena.compiler.plan.nests import NestBuilder
 from catena.compiler.plan.planner import Planner
@@ -49,6 +50,10 @@ def plan(region: Region, machine: Machine, donated: Sequence[int] = (), shown: S
     return program
 
 
+def _turn(region: Region, machine: Machine) -> Region:
+    return turning.turn(region)
+
+
 def _fuse(region: Region, machine: Machine) -> Fused:
     fused = fuse(region)
     for each in tree(fused):
@@ -68,7 +73,7 @@ def _epilogues(fused: Fused, machine: Machine) -> Fused:
     return fused
 
 
-PASSES = (("fuse", _fuse), ("stitch", _stitch), ("epilogues", _epilogues))
+PASSES = (("turn", _turn), ("fuse", _fuse), ("stitch", _stitch), ("epilogues", _epilogues))
 
 
 def tree(fused: Fused) -> Iterator[Fused]:

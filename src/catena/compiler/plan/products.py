@@ -159,7 +159,7 @@ def _contract(p: Planner, frame: Frame, step: Step, operands, axes, layout) -> N
     costs.bytes += costs.trips * sum(x.nbytes for x in (a, b, v))
     after = _epilogue(p, frame, step, plan)
     of_after = {} if after is None else p.operands(frame, after)
-    tasks = contraction.tasks(plan, p.machine.products, p.depth > 0, after is not None)
+    tasks = contraction.tasks(plan, p.machine, p.depth > 0, after is not None)
     c = p.address(frame, v)
     frame.steps.append(Contract(plan, tasks, p.address(frame, a), panels, rest, c, p.depth > 0, after, of_after))
     if step.epilogue is not None and after is None:

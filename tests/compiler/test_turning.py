@@ -1,0 +1,76 @@
+"""Products that are only read transposed are computed so, with the same bits; and how products are shared out."""
+
+import numpy as np
+import pytest
+
+import catena as jax
+import catena.numpy as jnp
+from catena import lax
+from catena.compiler.graph.types import TYPES
+from catena.compiler.machine import ICE_LAKE
+from catena.compiler.plan import contraction
+from catena.compiler.plan.contraction import Axis, Contraction
+
+ROWS, COLUMNS, TERMS = 40, 24, 32
+
+
+def program(f, *args) -> str:
+    return jax.jit(f).lower(*args).compile().as_text("program")
+
+
+def operands(dtype, *batch):
+    rng = np.random.default_rng(0)
+    shapes = (*batch, ROWS, TERMS), (*batch, TERMS, COLUMNS)
+    return [jnp.array(rng.integers(-9, 9, s) + rng.random(s).round(2), dtype) for s in shapes]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16", "int32"])
+@pytest.mark.parametrize("batch", [(), (3,)])
+def test_the_bits_are_those_of_the_product(dtype, batch):
+    a, b = operands(dtype, *batch)
+    turned = lambda a, b: jnp.swapaxes(jnp.matmul(a, b), -1, -2) + 1
+    assert f"rows {COLUMNS}, columns {ROWS}" in program(turned, a, b)
+    plain = np.swapaxes(np.asarray(jax.jit(lambda a, b: jnp.matmul(a, b) + 1)(a, b)), -1, -2)
+    np.testing.assert_array_equal(np.asarray(jax.jit(turned)(a, b)), plain)
+
+
+def test_the_gradient_by_weights_lies_as_they_do():
+    x, w = operands("float32")
+    text = program(lambda w: w - 0.1 * jax.grad(lambda w: jnp.sum(jnp.tanh(x @ w)))(w), w)
+    assert f"rows {TERMS}, columns {COLUMNS}, terms {ROWS}" in text
+
+
+def test_a_product_with_another_reader_is_computed_once():
+    a, b = operands("float32")
+    f = lambda a, b: (a @ b, (a @ b).T * 2)
+    assert program(f, a, b).count("contract") == 1
+    y, twice = jax.jit(f)(a, b)
+    np.testing.assert_array_equal(np.asarray(twice), 2 * np.asarray(y).T)
+
+
+def test_in_the_body_of_a_loop():
+    a, b = operands("float32")
+    f = lambda a, b: lax.fori_loop(0, 3, lambda i, c: c + (a * i @ b).T, jnp.zeros((COLUMNS, ROWS)))
+    assert f"rows {COLUMNS}, columns {ROWS}" in program(f, a, b)
+    np.testing.assert_allclose(jax.jit(f)(a, b), 3 * (np.asarray(a) @ np.asarray(b)).T, rtol=1e-4)
+
+
+@pytest.mark.parametrize("rows, columns", [(1024, 1024), (64, 8192), (8192, 64), (8, 4096), (4096, 8), (1000, 999)])
+@pytest.mark.parametrize("by_rows", [False, True])
+def test_tasks_cover_every_row_and_column_once(rows, columns, by_rows):
+    machine, terms = ICE_LAKE, 512
+    form = Contraction(TYPES["float32"], (), (Axis(rows, terms, 0, columns),), columns, (Axis(terms, 1, columns, 0),))
+    p = contraction.plan(form, machine, True)
+    t = contraction.tasks(p, machine, False, by_rows)
+    assert t.count == t.row_blocks * t.column_blocks
+    assert (t.row_blocks - 1) * t.rows < p.units <= t.row_blocks * t.rows
+    assert (t.column_blocks - 1) * t.columns < max(p.panels, 1) <= t.column_blocks * t.columns
+    assert t.column_blocks == 1 or not by_rows
+
+
+def test_a_large_product_is_cut_both_ways():
+    """So that no task reads all of either operand."""
+    form = Contraction(TYPES["float32"], (), (Axis(1024, 1024, 0, 1024),), 1024, (Axis(1024, 1, 1024, 0),))
+    machine = ICE_LAKE
+    t = contraction.tasks(contraction.plan(form, machine, True), machine, False, False)
+    assert t.row_blocks == t.column_blocks == 8
