@@ -365,7 +365,7 @@ def shapes_and_indices(draw):
     return shape, tuple(items)
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(shapes_and_indices())
 def test_random_indices(case):
     shape, index = case

@@ -28,7 +28,7 @@ def test_vq(m, n, k):
     codes, distances = jsp.cluster.vq.vq(obs, book)
     assert codes.dtype == "int32" and distances.dtype == "float32"
     if m:
-        for ours, theirs in zip((codes, distances), scipy.cluster.vq.py_vq(obs, book), strict=True):
+        for ours, theirs in zip((codes, distances), scipy.cluster.vq.vq(obs, book), strict=True):
             np.testing.assert_allclose(ours, theirs, rtol=1e-5)
 
 

@@ -86,7 +86,7 @@ def close(actual, expected, tol):
     np.testing.assert_allclose(actual, expected, rtol=tol, atol=tol)
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(programs(), arrays)
 def test_values(steps, points):
     a, b = points.astype(np.float32)
@@ -102,7 +102,7 @@ def test_values(steps, points):
     close(jax.vmap(program, (1, None), 2)(np.stack([a, a], 1), b)[:, :, 1], expected, 2e-5)
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(programs(), arrays, arrays)
 def test_derivatives(steps, points, directions):
     with jax.enable_x64(True):

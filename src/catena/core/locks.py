@@ -25,6 +25,15 @@ def new_lock():
     return lock
 
 
+def new_gate():
+    """A closed gate: a thread waits for it (``acquire``) until another opens it (``release``). It belongs to what the
+    threads of one run do together, of which nothing lives on in the child of a fork.
+    """
+    gate = threading.Lock()
+    gate.acquire()
+    return gate
+
+
 def after_fork(renew) -> None:
     """Have ``renew()`` called in every child of a fork, where processes fork."""
     if hasattr(os, "register_at_fork"):

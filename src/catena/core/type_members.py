@@ -6,7 +6,7 @@ A class of types has them as attributes; tracers look for what they do not have 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import partial, update_wrapper
 from typing import Any, NamedTuple, cast
 
 from catena.core.traceback import shorten
@@ -61,10 +61,10 @@ def give(tracers: type, types: type, name: str, member: Any) -> None:
         setattr(tracers, name, property(lambda self: member_of(self, name), doc=member.__doc__))
     else:
         setattr(types, name, aval_method(member))
-        setattr(tracers, name, _asked(name, member.__doc__))
+        setattr(tracers, name, _asked(name, member))
 
 
-def _asked(name: str, doc: str | None) -> Callable:
+def _asked(name: str, fun: Callable) -> Callable:
     def method(self, *args, **kwargs):
         try:
             member = getattr(type(self.aval), name, None)
@@ -75,6 +75,6 @@ def _asked(name: str, doc: str | None) -> Callable:
             shorten(error)
             raise
 
+    update_wrapper(method, fun)
     method.__name__ = method.__qualname__ = name
-    method.__doc__ = doc
     return method

@@ -69,13 +69,10 @@ def memory() -> Held:
       A table, and a page. Python knows the line of an array that was made while it traces memory (module
       ``tracemalloc``); the others are listed by their types. What several arrays share is counted once.
 
-    >>> import tracemalloc
     >>> import catena as jax, catena.numpy as jnp
-    >>> tracemalloc.start(25)
-    >>> x = jnp.ones((1000, 5, 3))
+    >>> x = jnp.ones((1000, 5, 3))  # after ``tracemalloc.start(25)``, also this line
     >>> [(item.what, item.bytes) for item in jax.tools.memory().items if "1000,5,3" in item.what]
     [('float32[1000,5,3]', 60000)]
-    >>> tracemalloc.stop()
     """
     found: dict[tuple, list[int]] = {}
     seen: set[int] = set()

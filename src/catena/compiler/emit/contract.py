@@ -25,7 +25,8 @@ def contract(w, step: Contract) -> None:
     after = None
     if step.after is not None:
         own = [w.pointer(buffer) for buffer in step.operands.values()]
-        after = launches.row_function(w, step.after, list(step.operands), step.contract), own
+        name = launches.row_function(w, step.after, list(step.operands), step.contract, in_place=step.in_place)
+        after = name, own
     _Loops(w, p, step.tasks, after).write([a, b, rest, c])
 
 

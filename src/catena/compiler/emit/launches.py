@@ -105,9 +105,11 @@ def _text(
     return "\n".join([head, "entry:", *e.slots, *e.lines, "  ret void", "}"]), e.needs
 
 
-def row_function(w, nest: Nest, buffers: list[int], contract: bool, pause: Pause | None = None) -> str:
+def row_function(
+    w, nest: Nest, buffers: list[int], contract: bool, pause: Pause | None = None, in_place: bool = False
+) -> str:
     """The name of the function that runs a nest of a row group on a range of rows."""
-    return kernel(w, nest, buffers, False, Open(nest.rows[-1]), contract, pause)
+    return kernel(w, nest, buffers, in_place, Open(nest.rows[-1]), contract, pause)
 
 
 # ---- row groups ----------------------------------------------------------------------------------------------

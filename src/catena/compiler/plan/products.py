@@ -157,13 +157,15 @@ def _contract(p: Planner, frame: Frame, step: Step, operands, axes, layout) -> N
     costs.units += form.products // 8
     costs.flops += costs.trips * 2 * form.products
     costs.bytes += costs.trips * sum(x.nbytes for x in (a, b, v))
-    after = _epilogue(p, frame, step, plan)
+    after, in_place = _epilogue(p, frame, step, plan)
     of_after = {} if after is None else p.operands(frame, after)
     tasks = contraction.tasks(plan, p.machine, p.depth > 0, after is not None)
     c = p.address(frame, v)
-    frame.steps.append(Contract(plan, tasks, p.address(frame, a), panels, rest, c, p.depth > 0, after, of_after))
+    frame.steps.append(
+        Contract(plan, tasks, p.address(frame, a), panels, rest, c, p.depth > 0, after, in_place, of_after)
+    )
     if step.epilogue is not None and after is None:
-        launch(p, frame, step.epilogue)
+        launch(p, frame, step.epilogue, in_place)
 
 
 def _check_bounds(form: Contraction, a: Value, b: Value, v: Value, columns) -> None:
@@ -185,19 +187,21 @@ def check_walk(what: str, steps, size: int) -> None:
 
 
 def _epilogue(p: Planner, frame: Frame, step: Step, plan: contraction.Plan):
-    """The scheduled loop nest that a product's epilogue runs on its rows; None where rows are not one dimension."""
+    """The scheduled loop nest that a product's epilogue runs on its rows, None where rows are not one dimension; and
+    whether it writes memory that it reads.
+    """
     nest, values = step.epilogue, frame.fused.region.values
     if nest is None:
-        return None
-    for n in step.writes:
-        if n != step.node.number:
-            p.define(frame, values[n])
+        return None, False
+    written = [p.define(frame, values[n]) for n in step.writes if n != step.node.number]
+    reads = {frame.blocks[r] for r in step.reads if r in frame.blocks}
+    in_place = any(b in reads for b in written)
     stitch.merge_rows(RowGroup([nest], len(row_shape(step.node)), 0, {}, 0, []))
     if len(nest.rows) != 1 or not contraction.has_rows_in_order(plan):
         nest.rows = ()
-        return None
+        return None, in_place
     schedule(p, nest)
-    return nest
+    return nest, in_place
 
 
 def _panels(p: Planner, frame: Frame, x: Value, batch, terms, columns, plan) -> tuple[Buffer, Buffer]:

@@ -267,7 +267,8 @@ def extents(nest: Nest) -> str:
 class Contract(Step):
     """C = A B by tiles. `rest` holds the columns of B beyond the panels; None where B lies unpacked at `b`.
 
-    `after` is a loop nest that a task runs on the rows that it has computed, with its operands.
+    `after` is a loop nest that a task runs on the rows that it has computed, with its operands; `in_place` says that it
+    writes memory which it reads.
     """
 
     plan: Any  # contraction.Plan
@@ -278,6 +279,7 @@ class Contract(Step):
     c: Buffer
     contract: bool
     after: Nest | None = None
+    in_place: bool = False
     operands: dict[int, Buffer] = field(default_factory=dict)
     name: ClassVar[str] = "contract"
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from catena.core.context import context
 from catena.core.errors import JaxRuntimeError
+from catena.core.locks import new_gate, new_lock
 from catena.parallel.communicator import Communicator, Group, fold, speaking
 from catena.parallel.execution import Local, deposit
 
@@ -27,8 +28,7 @@ class ThreadCommunicator(Communicator):
     def __init__(self, sizes: Mapping, coordinates: Mapping):
         super().__init__(sizes, coordinates)
         self.team: Team | None = None  # those that run beside it
-        self.gate = threading.Lock()
-        self.gate.acquire()
+        self.gate = new_gate()
 
     def connect(self, members, rank):
         return ThreadGroup(self, members, rank)
@@ -51,7 +51,7 @@ class Team:
     def __init__(self, devices: Sequence[ThreadCommunicator]):
         self.devices = {d.number: d for d in devices}
         self.meetings: dict[tuple, Meeting] = {}
-        self.lock = threading.Lock()
+        self.lock = new_lock()
         self.waiting: dict[int, Meeting] = {}
         self.ended: set[int] = set()
         self.errors: dict[int, BaseException] = {}
