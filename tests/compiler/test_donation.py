@@ -129,3 +129,26 @@ def test_sizes_of_mappings_are_few_and_little_larger():
     for size in range(SMALLEST, 8 * PAGE, 12_345):
         assert size <= rounded(size) <= max(size * 9 / 8, size + PAGE if size > PAGE // 2 else size + (1 << 16))
     assert len({rounded(size) for size in range(SMALLEST, 8 * PAGE, 12_345)}) < 48
+
+
+@pytest.mark.parametrize(
+    "update",
+    [
+        lambda w, x: w + x @ w,
+        lambda w, x: w + w @ x,
+        lambda w, x: w + x @ w.T,
+        lambda w, x: w + w.T @ x,
+        lambda w, x: w + (x @ w).T,
+        lambda w, x: w + w[::-1] @ x,
+        lambda w, x: w.T + x @ x,
+        lambda w, x: w - jnp.tanh(x.T @ x),
+    ],
+)
+def test_what_a_product_reads_is_not_overwritten_by_its_epilogue(update):
+    """Tasks of the product read it while others write their rows of the update."""
+    w, x = array(96, 96) / 100, array(96, 96) / 100
+    expected = np.asarray(update(w, x))
+    got = jax.jit(update, donate_argnums=0)(jnp.array(w), x)
+    np.testing.assert_allclose(got, expected, rtol=2e-5, atol=2e-6)
+    carried = jax.jit(lambda w: lax.fori_loop(0, 1, lambda i, w: update(w, x), w))(w)
+    np.testing.assert_allclose(carried, expected, rtol=2e-5, atol=2e-6)

@@ -29,7 +29,7 @@ def attach(fused: Fused, nest_of) -> None:
         if j is None or not _runs_by_rows(steps[j], v, nest_of):
             continue
         step.epilogue = nest_of(steps[j])
-        step.follower = steps[j]
+        step.follower, step.operands = steps[j], frozenset(step.reads)
         step.reads |= steps[j].reads - set(step.writes)
         step.writes = [*step.writes, *steps[j].writes]
         gone.add(j)

@@ -52,6 +52,7 @@ class Step:
     nest: Any = None  # the kernel's loop nest, once it is built
     epilogue: Any = None  # of a product: the loop nest of the kernel that follows on each block of rows (`epilogues`)
     follower: Step | None = None  # the step that the epilogue was
+    operands: frozenset[int] = frozenset()  # of a product with an epilogue: what the product itself reads
     bodies: list[Fused] = field(default_factory=list)  # of a loop (its condition first) or branch
 
     def what(self) -> str:

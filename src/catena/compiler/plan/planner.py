@@ -167,8 +167,7 @@ class Planner:
         if s.node is None:
             return False
         if s.follower is not None and r != s.node.number:  # tasks of the product read all of its operands
-            kernel, product = s.follower.kernel, {frame.fused.root(a) for a in s.node.args}
-            return old.number not in kernel.moved | product and not kernel.axes
+            return old.number not in s.follower.kernel.moved | s.operands and not s.follower.kernel.axes
         if s.node.form in ("dynamic_update_slice", "scatter"):
             return frame.fused.root(s.node.args[0]) == old.number and not frame.reads_again(s.node)
         return frame.starts_as(s.node, r, old)
