@@ -146,7 +146,7 @@ def test_sizes_of_mappings_are_few_and_little_larger():
 )
 def test_what_a_product_reads_is_not_overwritten_by_its_epilogue(update):
     """Tasks of the product read it while others write their rows of the update."""
-    w, x = array(96, 96) / 100, array(96, 96) / 100
+    w, x = array(200, 200) / 100, array(200, 200) / 100  # large enough for several tasks
     expected = np.asarray(update(w, x))
     got = jax.jit(update, donate_argnums=0)(jnp.array(w), x)
     np.testing.assert_allclose(got, expected, rtol=2e-5, atol=2e-6)
