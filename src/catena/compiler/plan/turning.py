@@ -18,12 +18,14 @@ def turn(region: Region) -> Region:
     pending = [region]
     while pending:
         each = pending.pop()
-        users = each.users()
-        kept = {v.number for v in (*each.outputs, *each.effects)}
-        for v in each.live():
-            pending += control_regions(v)
-            if v.form == "transpose":
-                _turn(v, users, kept)
+        pending += [inner for v in each.values for inner in control_regions(v)]
+        found = [v for v in each.values if v.form == "transpose" and turnable(v)]
+        if found:
+            users = each.users()
+            kept = {v.number for v in (*each.outputs, *each.effects)}
+            for v in found:
+                if v.number in users:
+                    _turn(v, users, kept)
     return region
 
 
