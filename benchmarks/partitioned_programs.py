@@ -15,7 +15,7 @@ os.environ.setdefault("CATENA_NUM_CPU_DEVICES", "8")
 sys.path.insert(0, str(Path(__file__).parent))
 
 import numpy as np  # noqa: E402
-from random_programs import OPERATIONS, difference  # noqa: E402
+from random_programs import OPERATIONS, applied, difference  # noqa: E402
 
 import catena as jax  # noqa: E402
 import catena.numpy as jnp  # noqa: E402
@@ -36,13 +36,8 @@ def program(rng, seed: int):
     arguments = [jnp.asarray(rng.normal(size=shape).astype(np.float32)) for _ in range(2)]
 
     def function(x, y):
-        choose = np.random.default_rng(seed + 1)  # the same choices in every run
-        seen = [x, y]
-        for name in names:
-            new = OPERATIONS[name](choose, seen[-1], seen[int(choose.integers(len(seen)))])
-            if 0 < new.size <= LARGEST and new.ndim:
-                seen.append(new)
-        return seen[-1], jnp.mean(seen[-1] ** 2)
+        last = applied(names, seed, LARGEST, x, y)[-1]
+        return last, jnp.mean(last**2)
 
     return function, arguments, names
 

@@ -133,6 +133,19 @@ OPERATIONS = {
 }
 
 
+def applied(names, seed: int, largest: int, x, y) -> list:
+    """Two arrays, and what operations make of them in turn; results of more than ``largest`` elements, of none or
+    without axes are dropped.
+    """
+    choose = np.random.default_rng(seed + 1)  # the same choices in every run
+    seen = [x, y]
+    for name in names:
+        new = OPERATIONS[name](choose, seen[-1], seen[int(choose.integers(len(seen)))])
+        if 0 < new.size <= largest and new.ndim:
+            seen.append(new)
+    return seen
+
+
 def program(seed: int):
     """A function of two arrays, its arguments, and the names of its operations."""
     rng = np.random.default_rng(seed)
@@ -142,12 +155,7 @@ def program(seed: int):
     arguments = [jnp.asarray(rng.normal(size=shape).astype(np.float32)) for _ in range(2)]
 
     def function(x, y):
-        choose = np.random.default_rng(seed + 1)  # the same choices in every run
-        seen = [x, y]
-        for name in names:
-            new = OPERATIONS[name](choose, seen[-1], seen[int(choose.integers(len(seen)))])
-            if 0 < new.size <= LARGEST and new.ndim:
-                seen.append(new)
+        seen = applied(names, seed, LARGEST, x, y)
         return seen[-1], [jnp.mean(v) for v in seen[2:]]
 
     return function, arguments, names

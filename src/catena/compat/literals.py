@@ -11,41 +11,31 @@ import numpy as np
 from catena.core.trace import Tracer
 
 
-class TypedInt(int):
+class _Typed:
+    """What numbers with a dtype have in common."""
+
+    dtype: np.dtype
+
+    def __new__(cls, value, dtype):
+        self = super().__new__(cls, value)  # type: ignore[call-arg]  (the number's)
+        self.dtype = dtype
+        return self
+
+
+class TypedInt(_Typed, int):
     """An integer with a dtype.
 
     >>> TypedInt(3, np.dtype("int8")).dtype
     dtype('int8')
     """
 
-    dtype: np.dtype
 
-    def __new__(cls, value, dtype):
-        self = super().__new__(cls, value)
-        self.dtype = dtype
-        return self
-
-
-class TypedFloat(float):
+class TypedFloat(_Typed, float):
     """A float with a dtype."""
 
-    dtype: np.dtype
 
-    def __new__(cls, value, dtype):
-        self = super().__new__(cls, value)
-        self.dtype = dtype
-        return self
-
-
-class TypedComplex(complex):
+class TypedComplex(_Typed, complex):
     """A complex number with a dtype."""
-
-    dtype: np.dtype
-
-    def __new__(cls, value, dtype):
-        self = super().__new__(cls, value)
-        self.dtype = dtype
-        return self
 
 
 def full_lower(x: Any) -> Any:
