@@ -61,7 +61,10 @@ def evaluate(library: str, folder: Path):
 
 
 def call_of(jax, function: str) -> Callable:
-    """The function of a library: of `lax`, or of `scipy.special`."""
+    """The function of a library: of `lax`, of `scipy.special`, or the derivative of one by an operand."""
+    if function.startswith("slope."):
+        _, which, of = function.split(".", 2)
+        return jax.vmap(jax.grad(call_of(jax, of), int(which)))
     if function.startswith("special."):
         _, name, *part = function.split(".")
         return PARTS.get("".join(part), lambda jax, f: f)(jax, getattr(jax.scipy.special, name))
@@ -234,7 +237,8 @@ def functions() -> dict[str, Function]:
         if name not in NO_PRIMITIVE
     }
     special = accuracy_special.functions(Function, log_uniform, whole_orders)
-    return dict(sorted((shared | further_functions() | special).items()))
+    slopes = accuracy_special.slopes(Function, log_uniform)
+    return dict(sorted((shared | further_functions() | special | slopes).items()))
 
 
 def run_library(python: str, library: str, folder: Path):
@@ -249,7 +253,7 @@ def cases(count: int, only: str) -> dict:
     out = {}
     for name, function in functions().items():
         for elem, dtype in TYPES.items():
-            if only not in name or (not only and name.startswith("special.")):
+            if only not in name or (not only and name.startswith(("special.", "slope."))):
                 continue
             samples = tuple(np.asarray(x, dtype) for x in function.draw(elem, max(16, int(count * function.share))))
             columns = [np.array(c, dtype) for c in zip(*function.specials)]

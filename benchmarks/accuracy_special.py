@@ -139,3 +139,77 @@ def functions(make, log_uniform, whole_orders) -> dict:
                      log_uniform((1e-3, 1e2), (1e-3, 3.0)), 1),
     }  # fmt: skip
     return {f"special.{name}": make(*row) for name, row in rows.items()}
+
+
+# ------------------------------------------------------------------------------ derivatives
+
+
+def by_operand(reference, which: int):
+    """The derivative by an operand: a difference quotient over a distance at which it has thirty digits."""
+
+    def slope(*arguments):
+        with mp.workprec(500):
+            step = abs(arguments[which]) * mp.mpf(10) ** -16
+            ends = [[x + sign * step * (i == which) for i, x in enumerate(arguments)] for sign in (1, -1)]
+            return (reference(*ends[0]) - reference(*ends[1])) / (2 * step)
+
+    return slope
+
+
+def negated(draw):
+    """The same arguments, all negative."""
+    return lambda elem, count: tuple(-x for x in draw(elem, count))
+
+
+def slopes(make, log_uniform) -> dict:
+    """As `functions`, of derivatives by each operand, over wider domains: also where differences cancel."""
+    near, far = (1e-3, 1e2), (1e-6, 1e6)
+    rows = {
+        "beta": (mp.beta, log_uniform((1e-2, 30.0), (1e-2, 30.0)), 0.3),
+        "betaln": (lambda a, b: mp.loggamma(a) + mp.loggamma(b) - mp.loggamma(a + b), log_uniform(far, far), 0.3),
+        "boxcox": (lambda x, a: mp.expm1(a * mp.log(x)) / a, log_uniform((1.1, 1e2), far[:1] + (2.0,)), 0.3),
+        "boxcox1p": (lambda x, a: mp.expm1(a * mp.log1p(x)) / a, log_uniform((1e-6, 1e2), far[:1] + (2.0,)), 0.3),
+        "dawsn": (dawsn, log_uniform((1.1, 1e5)), 0.3),
+        "digamma": (mp.digamma, log_uniform((1e-6, 1e20)), 0.3),
+        "entr": (lambda x: -x * mp.log(x), log_uniform((1e-30, 0.3)), 0.3),
+        "erf": (mp.erf, log_uniform((1e-6, 8.0)), 0.3),
+        "erfcx": (scaled_erfc, log_uniform((1e-6, 1e5)), 0.3),
+        "erfcx.negative": (scaled_erfc, uniform((-8.0, 0.0)), 0.3),
+        "erfinv": (mp.erfinv, log_uniform((1e-6, 0.999)), 0.1),
+        "exp1": (mp.e1, log_uniform((1e-6, 80.0)), 0.3),
+        "expi": (mp.ei, log_uniform((1e-6, 80.0)), 0.3),
+        "expi.negative": (mp.ei, negated(log_uniform((1e-6, 80.0))), 0.3),
+        "expit": (lambda x: 1 / (1 + mp.exp(-x)), log_uniform((1e-6, 80.0)), 0.3),
+        "expit.negative": (lambda x: 1 / (1 + mp.exp(-x)), negated(log_uniform((1e-6, 80.0))), 0.3),
+        "fresnel.cosine": (mp.fresnelc, log_uniform((1e-3, 1e3)), 0.3),
+        "fresnel.sine": (mp.fresnels, log_uniform((1e-3, 1e3)), 0.3),
+        "gamma": (mp.gamma, off_integers(signed(uniform((0.01, 30.0)))), 0.3),
+        "gammainc": (lambda a, x: mp.gammainc(a, 0, x, regularized=True), log_uniform((0.1, 1e2), (0.1, 1e2)), 0.05),
+        "gammaincc": (lambda a, x: mp.gammainc(a, x, mp.inf, regularized=True),
+                      log_uniform((0.1, 50.0), (0.1, 50.0)), 0.05),
+        "gammaln": (mp.loggamma, log_uniform((1e-30, 1e30)), 0.3),
+        "i0": (lambda x: mp.besseli(0, x), log_uniform((1e-6, 80.0)), 0.1),
+        "i0e": (lambda x: mp.besseli(0, x) * mp.exp(-x), log_uniform((1e-6, 1e4)), 0.1),
+        "i1": (lambda x: mp.besseli(1, x), log_uniform((1e-6, 80.0)), 0.1),
+        "i1e": (lambda x: mp.besseli(1, x) * mp.exp(-x), log_uniform((3.0, 1e4)), 0.1),
+        "kl_div": (lambda x, y: x * mp.log(x / y) - x + y, log_uniform((1e-6, 1e-1), (1.0, 1e6)), 0.3),
+        "log_ndtr": (log_ndtr, uniform((-1000.0, 12.0)), 0.2),
+        "logit": (lambda p: mp.log(p / (1 - p)), log_uniform((1e-30, 0.9999)), 0.3),
+        "ndtr": (lambda x: mp.erfc(-x / mp.sqrt(2)) / 2, uniform((-12.0, 12.0)), 0.3),
+        "ndtri": (ndtri, log_uniform((1e-30, 0.45)), 0.1),
+        "owens_t": (owens_t, log_uniform((1e-2, 4.0), (1e-2, 1.0)), 0.01),
+        "poch": (mp.rf, log_uniform((1e-2, 15.0), (1e-2, 15.0)), 0.3),
+        "rel_entr": (lambda x, y: x * mp.log(x / y), log_uniform((1e-6, 1e-1), (1.0, 1e6)), 0.3),
+        "sici.cosine": (mp.ci, log_uniform((1e-6, 1.5)), 0.2),
+        "sici.sine": (mp.si, log_uniform((1e-6, 3.0)), 0.2),
+        "spence": (lambda x: mp.polylog(2, 1 - x).real, log_uniform((1e-30, 1e4)), 0.1),
+        "wofz.imag": (lambda x, y: faddeeva(x, y).imag, log_uniform((1e-2, 3.0), (3.0, 20.0)), 0.1),
+        "wofz.real": (lambda x, y: faddeeva(x, y).real, log_uniform((1e-2, 3.0), (3.0, 20.0)), 0.1),
+        "xlog1py": (lambda x, y: x * mp.log1p(y), log_uniform(near, far), 0.3),
+        "xlogy": (lambda x, y: x * mp.log(y), log_uniform(near, (2.0, 1e9)), 0.3),
+    }  # fmt: skip
+    return {
+        f"slope.{which}.special.{name}": make(by_operand(reference, which), *row)
+        for name, (reference, *row) in rows.items()
+        for which in range(len(row[0]("float", 4)))
+    }

@@ -4,6 +4,8 @@ import re
 
 import numpy as np
 
+NO_ANSWER = ["NoAnswer"]  # the kinds of what a call that does not end raises
+
 # Of the largest element, by dtype; 1e-4 for others.
 TOLERANCE = {"float16": 4e-3, "bfloat16": 3e-2, "float8_e4m3fn": 0.13, "float64": 1e-9, "complex128": 1e-9}
 
@@ -42,16 +44,16 @@ def short(result) -> str:
     return "returns " + ", ".join(shown)
 
 
-def agree(a, b, tolerance: float | None = None, zero_signs: bool = True) -> bool:
-    """Whether two leaves are of one type and as close as their dtype allows."""
+def agree(a, b, tolerance: float | None = None, zero_signs: bool = True, each: bool = False) -> bool:
+    """Whether two leaves are of one type and as close as their dtype allows; ``each``: each element for itself."""
     if a[:3] != b[:3] or a[3].dtype.kind not in "fc":
         return a[:3] == b[:3] and np.array_equal(a[3], b[3])
     tolerance = tolerance or TOLERANCE.get(a[0], 1e-4)
-    scale = np.abs(b[3][np.isfinite(b[3])]).max(initial=0)
+    least = np.finfo(b[3].dtype).tiny if each else tolerance * np.abs(b[3][np.isfinite(b[3])]).max(initial=0)
     loose = a[3].dtype.kind == "c" or not zero_signs
     signs = loose or np.array_equal(*[np.signbit(v[3]) & (v[3] == 0) for v in (a, b)])
     with np.errstate(all="ignore"):
-        return bool(signs and np.allclose(a[3], b[3], tolerance, tolerance * scale, equal_nan=True))
+        return bool(signs and np.allclose(a[3], b[3], tolerance, least, equal_nan=True))
 
 
 def explanation(table: list, call: str, what: str) -> str | None:

@@ -11,11 +11,13 @@
 - ``EXPLAINED = [(pattern, pattern, reason), ...]``, optional: differences that are meant, by patterns of "eager
   EXPRESSION", "jit EXPRESSION" or "grad OPERAND EXPRESSION" and of "ours | theirs"; the first that fits explains;
 - ``JIT = [...]``, optional: the cases that are compiled too, where JAX takes too long for all;
-- ``IMPORTS = ["experimental.sparse"]``, optional: modules that JAX only has when they are imported.
+- ``IMPORTS = ["experimental.sparse"]``, optional: modules that JAX only has when they are imported;
+- ``EACH = True``, optional: each element is compared for itself, not beside the greatest of its array.
 
-Arrays among the operands are the arguments of the compiled function. JAX's answers are kept in `.jax-answers/`, so
-that only new calls wait for it; dtypes, weak types, shapes, tree structures, values and kinds of exceptions are
-compared. What differs is printed, then the counts; a misspelt name, which both refuse, counts as a difference.
+Where numbers differ and SciPy has ours (`judge.py`), that explains. Arrays among the operands are the arguments of the
+compiled function. JAX's answers are kept in `.jax-answers/`, so that only new calls wait for it; a call that does not
+end has no answer. Dtypes, weak types, shapes, tree structures, values and kinds of exceptions are compared. What
+differs is printed, then the counts; a misspelt name, which both refuse, counts as a difference.
 """
 
 import argparse
@@ -25,20 +27,23 @@ import hashlib
 import importlib
 import pickle
 import re
+import subprocess
 import sys
+import tempfile
 import warnings
 import zlib
 from functools import partial
 from pathlib import Path
 
 import numpy as np
-from answers import difference, explanation, outcome
-from side_by_side import run_side_by_side
+from answers import NO_ANSWER, difference, explanation, outcome
+from judge import sides_with_us
 
 HERE = Path(__file__).resolve().parent
 ANSWERS = HERE.parent / ".jax-answers"
 SCIPY = "cluster fft integrate interpolate linalg ndimage optimize signal sparse spatial special stats".split()
 SCIPY += ["cluster.vq", "interpolate", "sparse.linalg", "spatial.transform"]
+LIMIT = 60  # seconds, or up to twice as many: a call that takes longer has no answer
 BATCH = 100  # calls after which JAX's answers are kept, and its programs forgotten
 
 # ----------------------------------------------------------------------------- in the worker process
@@ -57,7 +62,10 @@ def run(library: str, calls_file: str, results_file: str) -> None:
     names = {"jax": jax, "jnp": jax.numpy, "lax": jax.lax, "jsp": getattr(jax, "scipy", None), "nn": jax.nn, "np": np}
     operands = {name: jax.numpy.asarray(x) if is_array(x) else x for name, x in given["operands"].items()}
     call = partial(answer, jax, names | operands, {name for name, x in given["operands"].items() if is_array(x)})
-    Path(results_file).write_bytes(pickle.dumps({of: outcome(jax, partial(call, *of)) for of in given["calls"]}))
+    with Path(results_file).open("wb") as file:
+        for of in given["calls"]:
+            pickle.dump(outcome(jax, partial(call, *of)), file)
+            file.flush()
 
 
 def is_array(x) -> bool:
@@ -101,6 +109,7 @@ class Table:
         }
         self.explained = getattr(table, "EXPLAINED", [])
         self.imports = getattr(table, "IMPORTS", [])
+        self.each = getattr(table, "EACH", False)
         cases = dict(case if isinstance(case, tuple) else (case, None) for case in table.CASES)
         slopes = dict(case if isinstance(case, tuple) else (case, None) for case in getattr(table, "GRADIENTS", []))
         inexact = {key for key, x in self.operands.items() if is_array(x) and x.dtype.kind in "fc"}
@@ -114,8 +123,15 @@ class Table:
         return [of for of in self.tolerances if re.search(only, f"{self.name}: {of[0]} {of[1]}")]
 
     def answers(self, library: str, python: str, calls: list) -> dict:
-        given = {"x64": self.x64, "imports": self.imports, "operands": self.operands, "calls": calls}
-        return run_side_by_side(__file__, {library: python}, given)[library]
+        """By a worker, of which another takes the place behind a call that does not end."""
+        found = {}
+        while left := [of for of in calls if of not in found]:
+            given = {"x64": self.x64, "imports": self.imports, "operands": self.operands, "calls": left}
+            results = answered(library, python, given)
+            found |= dict(zip(left, results))
+            if len(results) < len(left):
+                found[left[len(results)]] = [NO_ANSWER, f"none in {LIMIT} seconds"]
+        return found
 
     def kept(self, calls: list, python: str) -> dict:
         """JAX's answers, of which those that it was asked before stand in a file."""
@@ -136,15 +152,42 @@ class Table:
         return hashlib.sha256(pickle.dumps((of, values))).hexdigest()
 
 
+def answered(library: str, python: str, given: dict) -> list:
+    """What a worker answers to the calls in turn, until one takes longer than `LIMIT`."""
+    with tempfile.TemporaryDirectory() as folder:
+        calls, results = Path(folder, "calls"), Path(folder, "results")
+        calls.write_bytes(pickle.dumps(given))
+        results.touch()
+        worker = subprocess.Popen([python, __file__, "--run", library, str(calls), str(results)])
+        size = -1
+        while worker.poll() is None and size != (size := results.stat().st_size):
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                worker.wait(timeout=LIMIT)
+        late = worker.poll() is None
+        worker.kill()
+        if worker.wait() and not late:
+            raise SystemExit("a worker failed")
+        with results.open("rb") as file:
+            return list(read(file))
+
+
+def read(file):
+    """What is whole of the pickles in a file."""
+    with contextlib.suppress(EOFError, pickle.UnpicklingError):
+        while True:
+            yield pickle.load(file)
+
+
 def compare(table: Table, calls: list, jax_python: str, show_explained: bool) -> tuple[int, int]:
     """Print what differs; how many differences are not explained, and how many are."""
     theirs = table.kept(calls, jax_python)
     ours = table.answers("catena", sys.executable, calls)
     unexplained, explained = 0, {}
     for of in calls:
-        what = difference(ours[of], theirs[of], tolerance=table.tolerances[of], zero_signs=False)
-        what = misspelt(theirs[of]) or what
-        why = what and explanation(table.explained, " ".join(of), what)
+        how = {"tolerance": table.tolerances[of], "zero_signs": False, "each": table.each}
+        what = misspelt(theirs[of]) or difference(ours[of], theirs[of], **how)
+        judged = what and sides_with_us(of, ours[of], theirs[of], table.operands, table.x64)
+        why = "SciPy has our numbers" if judged else what and explanation(table.explained, " ".join(of), what)
         if why:
             explained.setdefault(why, []).append(" ".join(of))
         elif what:

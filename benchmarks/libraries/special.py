@@ -195,6 +195,7 @@ GRADIENTS = [
 GRADIENTS = list(dict.fromkeys(GRADIENTS))
 
 VALUES = r"(?s)^returns (\S+) .*\| returns \1 "  # of one dtype and shape, weak neither: only values differ
+EACH = True
 EXPLAINED = [
     (
         r"zeta\((?!.*, )|zeta\(.*None|zeta\(\[|zeta\(a \+ 1\)",

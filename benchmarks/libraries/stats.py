@@ -406,6 +406,7 @@ GRADIENTS = [
 ]
 
 VALUES = r"(?s)^returns (\S+) .*\| returns \1 "  # of one dtype and shape, weak neither: only values differ
+EACH = True
 EXPLAINED = [
     (
         r"(edge|bad|kedge|gaps)\b",

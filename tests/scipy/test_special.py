@@ -169,6 +169,51 @@ def test_derivatives_at_edges_are_numbers():
     np.testing.assert_allclose(catena.grad(special.boxcox, 1)(2.0, 0.0), np.log(2) ** 2 / 2, 1e-6)
 
 
+def _far(x, first, second):
+    """1 / x^2 and two terms more of an asymptotic series."""
+    return (1 + first / (2 * x**2) + second / (4 * x**4)) / x**2
+
+
+FAR_SLOPES = [  # where differences of what is near one another have no digits
+    ("erfcx", np.float32, [(1e3, 5e4)], lambda x: -_far(x, -3, 15) / mp.sqrt(mp.pi)),
+    ("dawsn", np.float64, [(1e3, 5e4)], lambda x: -_far(x, 3, 15) / 2),
+    ("spence", np.float32, [(1e-20, 0.9)], lambda x: mp.log(x) / (1 - x)),
+    ("betaln", np.float64, [(2e5, 2e-6, 3.0), (2e-6, 2e5, -0.25)], lambda a, b: mp.psi(0, a) - mp.psi(0, a + b)),
+    ("poch", np.float32, [(1e5, 0.3), (-1e-3, 5.5)], lambda z, m: mp.rf(z, m) * (mp.psi(0, z + m) - mp.psi(0, z))),
+]
+
+
+@pytest.mark.parametrize("name, dtype, columns, reference", FAR_SLOPES, ids=lambda v: v if isinstance(v, str) else "")
+def test_derivatives_far_away(name, dtype, columns, reference):
+    columns = [np.array(c, dtype) for c in columns]
+    with catena.enable_x64(True), mp.workprec(300):
+        found = catena.grad(lambda *xs: getattr(special, name)(*xs).sum())(*columns)
+        want = [float(reference(*map(mp.mpf, point))) for point in zip(*(c.tolist() for c in columns))]
+    np.testing.assert_allclose(found, want, 16 * np.finfo(dtype).eps)
+
+
+def test_derivatives_of_fresnel_integrals_far_away():
+    """The square of a float, rounded, would be another angle."""
+    x = np.float32(123.4)
+    found = catena.jacfwd(special.fresnel)(x)
+    turn = mp.pi * mp.mpf(float(x)) ** 2 / 2
+    np.testing.assert_allclose(found, [float(mp.sin(turn)), float(mp.cos(turn))], 1e-6)
+
+
+def test_second_derivatives_of_what_has_a_slope_of_its_own():
+    with catena.enable_x64(True):
+        for name, x, want in (
+            ("erfcx", 0.7, lambda x: mp.exp(x * x) * mp.erfc(x)),
+            ("dawsn", 0.7, lambda x: mp.sqrt(mp.pi) / 2 * mp.exp(-x * x) * mp.erfi(x)),
+            ("fresnel", 0.7, mp.fresnels),
+        ):
+            function = lambda x: jnp.ravel(jnp.asarray(getattr(special, name)(x)))[0]
+            np.testing.assert_allclose(catena.grad(catena.grad(function))(x), float(mp.diff(want, x, 2)), 1e-9)
+        found = catena.grad(catena.grad(special.betaln), (0, 1))(1.3, 12.4)
+        want = mp.psi(1, 1.3) - mp.psi(1, 13.7), -mp.psi(1, 13.7)
+        np.testing.assert_allclose(found, [float(w) for w in want], 1e-12)
+
+
 def test_derivatives_by_dual_numbers():
     """The derivative of an algorithm, in NumPy: the third branch of the hypergeometric function, and Kummer's."""
     slope = dual.derivative(algorithms.ALGORITHMS["hyp1f1"], 1)

@@ -144,3 +144,34 @@ def poch(m, z, n, precision):
     value = m.where(both, m.where(odd, -mirrored, mirrored), value)
     value = m.where(m.equal(n, 0.0), 1.0, value)
     return m.where(m.equal(z, z) & m.equal(n, n), value, NAN)
+
+
+SHIFT = 10  # the argument from which the series is good; what is below is moved there
+DIGAMMA_SERIES = tuple(
+    b / (2 * k) for k, b in enumerate((1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510), 1)
+)
+
+
+def digamma_difference(m, x, d, precision):
+    """digamma(x + d) - digamma(x), where no difference of the two has digits: DLMF 5.5.2 and 5.11.2, term by term."""
+    total = x + d
+    proper = (x >= 0.0) & (total >= 0.0) & (x < INF) & (total < INF)
+    p, q, r = m.where(proper, x, 1.0), m.where(proper, d, 1.0), m.where(proper, total, 2.0)
+    value = q / r / p
+    for k in range(1, SHIFT):
+        value = value + q / ((p + float(k)) * (r + float(k)))
+    p, r = p + float(SHIFT), r + float(SHIFT)
+    ratio = q / p
+    value = value + m.where(ratio < -0.5, m.log(r / p), m.log1p(m.where(ratio < -0.5, 0.0, ratio)))
+    u, v = 1.0 / p, 1.0 / r
+    low = q * v * u  # u - v
+    square, other = u * u, v * v
+    quotient, power, series = 1.0, other, DIGAMMA_SERIES[0]  # of the difference of their powers and of themselves
+    for c in DIGAMMA_SERIES[1:]:
+        quotient = square * quotient + power
+        power = power * other
+        series = series + c * quotient
+    value = value + low * (0.5 + (u + v) * series)
+    apart = m.where(proper, m.like(x, 2.0), total), m.where(proper, m.like(x, 1.0), x)
+    improper = m.where(m.equal(x, INF) & (m.abs(d) < INF), 0.0, m.digamma(apart[0]) - m.digamma(apart[1]))
+    return m.where(proper, value, improper)

@@ -53,6 +53,17 @@ def erfcx(m, x, precision):
     return m.where(a < 0.5, around_zero, m.where(x < 0.0, negative, m.where(m.equal(x, x), tail, NAN)))
 
 
+SERIES_OF_SLOPE = 12.0  # from which on the series of the derivative of erfcx has all digits
+
+
+def erfcx_slope(m, x, precision):
+    """The derivative 2 x erfcx(x) - 2 / sqrt(pi), whose terms cancel in the series."""
+    square = m.where(x < SERIES_OF_SLOPE, m.like(x, 1.0), 1.0 / x)
+    square = square * square
+    far = 2.0 * square * horner(m, ASYMPTOTIC[1:], square)
+    return m.where(x < SERIES_OF_SLOPE, 2.0 * x * erfcx(m, x, precision) - 2.0 * ASYMPTOTIC[0], far)
+
+
 SPACING = math.sqrt(math.pi / 12)
 MIDPOINTS = tuple(SPACING * (k + 0.5) for k in range(12))
 MULTIPLES = tuple(SPACING * (k + 1) for k in range(12))
@@ -150,6 +161,14 @@ def dawsn(m, x, precision):
     far = half + half * (u * horner(m, DOUBLE_FACTORIALS, u))
     large = m.where(a < 8.0, middle, far)
     return m.where(a < 1.0, small, m.where(x < 0.0, -large, large))
+
+
+def dawsn_slope(m, x, precision):
+    """The derivative 1 - 2 x dawsn(x), whose terms cancel in the series."""
+    half = 0.5 / m.where(m.abs(x) < 8.0, m.like(x, 8.0), m.abs(x))
+    u = 2.0 * (half * half)
+    near = 1.0 - 2.0 * (x * dawsn(m, m.where(m.abs(x) < 8.0, x, 8.0), precision))
+    return m.where(m.abs(x) < 8.0, near, -(u * horner(m, DOUBLE_FACTORIALS, u)))
 
 
 # ------------------------------------------------------------------------------------------------------------
@@ -302,15 +321,32 @@ def _fresnel_parts(m, x):
     """|x|, and for x >= 1.6 the functions f and g (DLMF 7.5.2) with the cosine and sine of pi x^2 / 2."""
     a = m.abs(x)
     b = m.where(a < 1e17, m.maximum(a, 1.6), 1e17)
-    square = b * b
-    lost = m.product_error(b, b, square)
-    turns = (square - 4.0 * m.floor(square * 0.25)) + (lost - 4.0 * m.floor(lost * 0.25))
-    angle = turns * (math.pi / 2)
+    angle = _fresnel_angle(m, b)
     inverse = 1.0 / b
     u = inverse * inverse
     f = inverse * fitted_to(m, fitted.FRESNEL_F, u * u)
     g = inverse * u * fitted_to(m, fitted.FRESNEL_G, u * u)
     return a, f, g, m.cos(angle), m.sin(angle)
+
+
+def _fresnel_angle(m, b):
+    """pi b^2 / 2 less whole turns, of which the square is exact."""
+    square = b * b
+    lost = m.product_error(b, b, square)
+    turns = (square - 4.0 * m.floor(square * 0.25)) + (lost - 4.0 * m.floor(lost * 0.25 + 0.5))
+    return turns * (math.pi / 2)
+
+
+def fresnel_s_slope(m, x, precision):
+    """sin(pi x^2 / 2)."""
+    a = m.abs(x)
+    return m.where(a < INF, m.sin(_fresnel_angle(m, m.where(a < 1e17, a, 1e17))), NAN)
+
+
+def fresnel_c_slope(m, x, precision):
+    """cos(pi x^2 / 2)."""
+    a = m.abs(x)
+    return m.where(a < INF, m.cos(_fresnel_angle(m, m.where(a < 1e17, a, 1e17))), NAN)
 
 
 def _odd(m, x, a, near, far):

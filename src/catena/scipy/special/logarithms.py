@@ -141,7 +141,10 @@ def kl_div(p: ArrayLike, q: ArrayLike) -> Array:
 
 @jit
 def _kl_div(p, q):
-    return _rel_entr(p, q) + jnp.where((p >= 0) & (q >= 0), q - p, 0)
+    """What is greatest is added last."""
+    entropy, proper = _rel_entr(p, q), (p >= 0) & (q >= 0)
+    first, last = jnp.where(q > 2 * p, -p, q - p), jnp.where(q > 2 * p, q, 0)
+    return jnp.where(proper, entropy + first + last, entropy)
 
 
 # ---- log-odds
@@ -168,13 +171,13 @@ def logit(x: ArrayLike) -> Array:
 @custom_jvp
 @jit
 def _logit(x):
-    """Around 1/2 as log1p((2 x - 1) / (1 - x)), whose numerator is exact."""
-    rest = 1 - x
+    """Around 1/2 as log1p((2 x - 1) / (1 - x)), or mirrored: one division of what is exact, of one sign."""
     if dtypes.is_complex(x.dtype):
-        return jnp.log(x / rest)
-    near = jnp.abs(x - 0.5) < 0.25
+        return jnp.log(x / (1 - x))
+    near = jnp.abs(x - 0.5) <= 0.25
     inside = jnp.where(near, x, 0.5)
-    return jnp.where(near, jnp.log1p((inside - (1 - inside)) / (1 - inside)), jnp.log(x) - jnp.log1p(-x))
+    odds = jnp.log1p(jnp.abs(2 * inside - 1) / jnp.minimum(inside, 1 - inside))
+    return jnp.where(near, jnp.where(inside < 0.5, -odds, odds), jnp.log(x) - jnp.log1p(-x))
 
 
 @_logit.defjvp

@@ -13,9 +13,9 @@ from catena.lax.arithmetic import add, div, mul, neg, sub
 from catena.lax.comparison import eq, select
 from catena.lax.elementwise import FLOAT, WIDER_WITH_HALF, elementwise
 from catena.lax.powers import square
-from catena.lax.special import digamma, erf
+from catena.lax.special import digamma, erf, polygamma
 from catena.lax.structure import broadcast_to, like
-from catena.lax.transcendental import cos, exp, log1p, sin
+from catena.lax.transcendental import cos, exp, log, sin
 
 algorithms = LazyModule("catena.compiler.vector_math.algorithms")
 mathematics = LazyModule("catena.compiler.vector_math.mathematics")
@@ -50,9 +50,21 @@ def safe(x, bad, replacement: float):
 # Gamma and beta functions
 
 
+# digamma(a + b) - digamma(a), which no difference of the two gives where it is small
+digamma_difference_p = special(
+    "digamma_difference",
+    lambda t, a, b, y: mul(t, sub(_trigamma(add(a, b)), _trigamma(a))),
+    lambda t, a, b, y: mul(t, _trigamma(add(a, b))),
+)
+
+
+def _trigamma(x):
+    return polygamma(like(x, 1), x)
+
+
 def _by_parameter(t, a, b, y):
     """log B(a, b) by a."""
-    return mul(t, sub(digamma(a), digamma(add(a, b))))
+    return neg(mul(t, digamma_difference_p.bind(a, b)))
 
 
 gamma_p = special("gamma", lambda t, x, y: mul(t, mul(y, digamma(x))))
@@ -61,7 +73,7 @@ log_beta_p = special(
 )
 poch_p = special(
     "poch",
-    lambda t, z, m, y: mul(t, mul(y, sub(digamma(add(z, m)), digamma(z)))),
+    lambda t, z, m, y: mul(t, mul(y, digamma_difference_p.bind(z, m))),
     lambda t, z, m, y: mul(t, mul(y, digamma(add(z, m)))),
 )
 riemann_zeta_p = special("riemann_zeta", lambda t, x, y: mul(t, riemann_zeta_slope_p.bind(x)))
@@ -106,8 +118,11 @@ owens_t_p = special(
     lambda t, h, a, y: mul(t, div(
         exp(times(mul(square(h), plus(square(a), 1)), -0.5)), times(plus(square(a), 1), 2 * math.pi))),
 )  # fmt: skip
-erfcx_p = special("erfcx", lambda t, x, y: mul(t, sub(times(mul(x, y), 2), like(x, 2 / ROOT_PI))))
-dawsn_p = special("dawsn", lambda t, x, y: mul(t, sub(like(x, 1), times(mul(x, y), 2))))
+# Of the derivatives, the terms cancel for large numbers.
+erfcx_p = special("erfcx", lambda t, x, y: mul(t, erfcx_slope_p.bind(x)))
+erfcx_slope_p = special("erfcx_slope", lambda t, x, y: mul(t, times(add(erfcx_p.bind(x), mul(x, y)), 2)))
+dawsn_p = special("dawsn", lambda t, x, y: mul(t, dawsn_slope_p.bind(x)))
+dawsn_slope_p = special("dawsn_slope", lambda t, x, y: mul(t, times(add(dawsn_p.bind(x), mul(x, y)), -2)))
 
 # w' = -2 z w + 2 i / sqrt(pi), and w is holomorphic.
 
@@ -147,9 +162,8 @@ def _expn_slope(t, n, x, y):
 
 def _dilogarithm_slope(x):
     """log(x) / (1 - x), -1 at 1."""
-    distance = plus(x, -1)
-    one = eq(distance, like(x, 0))
-    return safe(neg(div(log1p(distance), safe(distance, one, 1))), one, -1)
+    one = eq(x, like(x, 1))
+    return safe(neg(div(log(x), safe(plus(x, -1), one, 1))), one, -1)
 
 
 exp1_p = special("exp1", lambda t, x, y: neg(mul(t, div(exp(neg(x)), x))))
@@ -157,8 +171,15 @@ expi_p = special("expi", lambda t, x, y: mul(t, div(exp(x), x)))
 expn_p = special("expn", None, _expn_slope)
 sine_integral_p = special("sine_integral", lambda t, x, y: mul(t, _cardinal_sine(x)))
 cosine_integral_p = special("cosine_integral", lambda t, x, y: mul(t, div(cos(x), x)))
-fresnel_s_p = special("fresnel_s", lambda t, x, y: mul(t, sin(times(square(x), math.pi / 2))))
-fresnel_c_p = special("fresnel_c", lambda t, x, y: mul(t, cos(times(square(x), math.pi / 2))))
+# sin(pi x^2 / 2) and its cosine, for which the square of a float has not enough digits
+fresnel_s_slope_p = special(
+    "fresnel_s_slope", lambda t, x, y: mul(t, mul(times(x, math.pi), fresnel_c_slope_p.bind(x)))
+)
+fresnel_c_slope_p = special(
+    "fresnel_c_slope", lambda t, x, y: neg(mul(t, mul(times(x, math.pi), fresnel_s_slope_p.bind(x))))
+)
+fresnel_s_p = special("fresnel_s", lambda t, x, y: mul(t, fresnel_s_slope_p.bind(x)))
+fresnel_c_p = special("fresnel_c", lambda t, x, y: mul(t, fresnel_c_slope_p.bind(x)))
 spence_p = special("spence", lambda t, x, y: mul(t, _dilogarithm_slope(x)))
 
 # ------------------------------------------------------------------------------------------------------------

@@ -1,0 +1,102 @@
+"""SciPy as the judge of the calls in which two libraries return other numbers.
+
+A call of `differential_libraries.py` is evaluated once more with SciPy in the place of ``jsp`` and NumPy in that of
+``jnp``, in double precision, at the very numbers that the libraries were given. Where the libraries differ, and SciPy
+has our numbers, the difference is JAX's. Derivatives are judged by central differences of what SciPy returns, element
+by element. What SciPy does not know, or refuses, it does not judge.
+"""
+
+import importlib
+import warnings
+
+import numpy as np
+from answers import NO_ANSWER, TOLERANCE
+
+SLOPES = 1e-6  # to what the differences of functions in double precision are known, of the derivative
+STEP = 3e-4  # of differences, of an argument: the formula's error is its fourth power
+NARROW = {"float64": "float32", "complex128": "complex64"}
+UNJUDGED = (ValueError, TypeError, ArithmeticError, AttributeError, LookupError, NotImplementedError, ImportError)
+
+
+class Scipy:
+    """SciPy, whose parts are imported when they are asked for."""
+
+    def __getattr__(self, part: str):
+        return importlib.import_module(f"scipy.{part}")
+
+
+def seen(x, x64: bool):
+    """An operand in double precision, with the digits that it has in a library."""
+    if not isinstance(x, np.ndarray | np.generic):
+        return x
+    x = np.asarray(x)
+    if x.dtype.kind in "fc":
+        narrow = x.dtype if x64 else NARROW.get(str(x.dtype), x.dtype)
+        return x.astype(narrow).astype("complex128" if x.dtype.kind == "c" else "float64")
+    return x.astype("int64") if x.dtype.kind in "iub" else x
+
+
+def leaves(value) -> list[np.ndarray]:
+    values = list(value) if isinstance(value, tuple | list) else [value]
+    return [np.asarray(x, "complex128" if np.iscomplexobj(x) else "float64") for x in values]
+
+
+def evaluated(expression: str, operands: dict, x64: bool, **replaced) -> list[np.ndarray]:
+    names = {"jsp": Scipy(), "jnp": np, "np": np} | {key: seen(x, x64) for key, x in operands.items()} | replaced
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return leaves(eval(compile(expression, "<case>", "eval"), names))
+
+
+def slopes(name: str, expression: str, operands: dict, x64: bool) -> list[np.ndarray]:
+    """The derivatives of the sum of what is returned by each element of an operand, by differences of four values."""
+    x = seen(operands[name], x64)
+    out = np.zeros(x.shape)
+    for index in np.ndindex(x.shape):
+        step = STEP * (abs(x[index]) or 1.0)
+        found = []
+        for count in (-2, -1, 1, 2):
+            moved = x.copy()
+            moved[index] += count * step
+            found.append(evaluated(expression, operands, x64, **{name: moved}))
+        with np.errstate(all="ignore"):
+            for least, less, more, most in zip(*found):
+                parts = np.where(most == least, 0, 8 * (more - less) - (most - least)).real
+                parts = np.where(np.isnan(most) & np.isnan(least), 0, parts)
+                out[index] += parts.sum() / (12 * step)
+    return [out]
+
+
+def close(a, b, tolerance: float, least: float = 0.0) -> np.ndarray:
+    """Where numbers agree, each for itself."""
+    with np.errstate(all="ignore"):
+        near = np.abs(a - b) <= tolerance * np.abs(b) + least
+    return near | (a == b) | (np.isnan(a) & np.isnan(b))
+
+
+def sides_with_us(call: tuple, ours: list, theirs: list, operands: dict, x64: bool) -> bool:
+    """Whether SciPy returns our numbers wherever theirs differ, or are none; the answers are `answers.described`."""
+    how, expression = call
+    alike = ours[0] == theirs[0] and [leaf[:3] for leaf in ours[1:]] == [leaf[:3] for leaf in theirs[1:]]
+    if not alike and theirs[0] != NO_ANSWER:
+        return False
+    try:
+        known = how.startswith("grad ")
+        true = slopes(how.split()[1], expression, operands, x64) if known else evaluated(expression, operands, x64)
+    except UNJUDGED:
+        return False
+    if [leaf[1] for leaf in ours[1:]] != [leaf.shape for leaf in true]:
+        return False
+    others = theirs[1:] if alike else [None] * len(true)
+    return all(_is_ours(*leaf, SLOPES * known) for leaf in zip(ours[1:], others, true))
+
+
+def _is_ours(ours, theirs, true, known: float) -> bool:
+    dtype, a = ours[0], ours[3]
+    tolerance = max(TOLERANCE.get(dtype, 1e-4), known)
+    inexact = a.dtype.kind in "fc"
+    with np.errstate(all="ignore"):
+        rounded = true.astype(a.dtype) if inexact else true
+    least = float(np.finfo(a.dtype).tiny) if inexact else 0.0
+    same = False if theirs is None else close(a, theirs[3], tolerance / 4, least)
+    return bool(np.all(same | close(a, rounded, tolerance, least)))
