@@ -55,6 +55,7 @@ LIBRARIES = {
     "e3nn-jax==0.21.0": "e3nn_layers",
     "jaxns==3.0.0": "jaxns_evidence",
     "quax==0.4.6": "quax_units",
+    "orbax-checkpoint": "orbax_checkpoint",
     "scico==0.0.7": "scico_denoise",
 }
 # What these import besides JAX.
@@ -66,22 +67,22 @@ BESIDES = (
     "tensorboardx trimesh mujoco imageio tifffile pyabel sympy attrs"
 ).split()
 # The same, where they would bring JAX along.
-WITHOUT_NEEDS = "tfp-nightly orbax-checkpoint paramax jaxkd jaxctx mujoco-mjx".split()
+WITHOUT_NEEDS = "tfp-nightly paramax jaxkd jaxctx mujoco-mjx".split()
 
 
 def environment(kind: str) -> Path:
     """The Python of an environment with every library, and with JAX or with catena."""
     folder = PLACE / kind
     python = folder / "bin" / "python"
-    wanted = json.dumps([JAX, *BESIDES, *WITHOUT_NEEDS, *LIBRARIES])
+    wanted = [JAX, *BESIDES, *WITHOUT_NEEDS, *LIBRARIES]
     made = folder / "made.json"
-    if not made.exists() or made.read_text() != wanted:
+    if not made.exists() or not set(wanted) <= set(json.loads(made.read_text())):
         subprocess.run([sys.executable, "-m", "venv", folder], check=True)
         install = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
         base = [JAX] if kind == "jax" else ["--editable", str(ROOT)]
         subprocess.run([*install, *base, *BESIDES], check=True)
         subprocess.run([*install, "--no-deps", *WITHOUT_NEEDS, *LIBRARIES], check=True)
-        made.write_text(wanted)
+        made.write_text(json.dumps(wanted))
     return python
 
 

@@ -111,6 +111,18 @@ def test_what_is_missing_is_named():
             exec("from jax._src.core import nonsense")
 
 
+def test_modules_that_libraries_import_from_public_packages_and_do_not_use():
+    with catena.as_jax():
+        from jax.experimental.colocated_python import serialization
+        from jax.extend import ifrt_programs
+
+        assert serialization.DeviceList is tuple
+        with pytest.raises(AttributeError, match=r"ifrt_programs.make_plugin_program is private.*test_alias reaches"):
+            ifrt_programs.ifrt_programs.make_plugin_program
+    with pytest.raises(ImportError, match="ifrt_programs is no part of catena"):
+        from catena.extend import ifrt_programs  # noqa: F401
+
+
 def test_every_private_name_is_there():
     with catena.as_jax():
         for name, names in private.NAMES.items():

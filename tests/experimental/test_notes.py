@@ -69,6 +69,10 @@ def test_layouts():
     assert np.asarray(mapped).strides == (4, 32, 8)
     np.testing.assert_array_equal(jax.jit(lambda x: layout.with_layout_constraint(x, layout.Layout((2, 1, 0))))(x), x)
     assert layout.with_layout_constraint(jnp.float32(3), layout.Layout(())).shape == ()
+    put = jax.device_put({"a": x[0]}, layout.Format(layout.Layout((1, 0)), x.sharding))["a"]
+    np.testing.assert_array_equal(put, x[0])
+    assert np.asarray(put).strides == (4, 12) and put.committed
+    assert not jax.device_put(np.ones(2), layout.Format()).committed
     first = layout.Layout([1, 0])
     assert first == layout.Layout((0, 1)).update(major_to_minor=(1, 0)) and hash(first) == hash(layout.Layout((1, 0)))
     place = x.sharding

@@ -68,7 +68,7 @@ def test_weights():
 
 
 def test_modules_of_other_machines_say_so():
-    for name in ("pallas", "pallas.tpu", "mosaic", "jax2tf", "roofline", "colocated_python", "topologies"):
+    for name in ("pallas", "pallas.tpu", "mosaic", "jax2tf", "roofline", "topologies"):
         with pytest.raises(ModuleNotFoundError, match="another machine"):
             __import__(f"catena.experimental.{name}")
     with pytest.raises(AttributeError, match="another machine"):

@@ -8,6 +8,7 @@ for processes that this one starts (see `run`).
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.util
 import sys
@@ -32,7 +33,7 @@ class Alias:
         """Part of Python's import system: the module of ours that a name of JAX's stands for; None for other names."""
         if name.partition(".")[0] not in NAMES:
             return None
-        return importlib.util.spec_from_loader(name, Loader(found(name)))
+        return importlib.util.spec_from_loader(name, Loader(name, found(name)))
 
     def remove(self) -> None:
         """Take the alias away: names that were imported stay bound, later imports find what Python finds."""
@@ -42,7 +43,10 @@ class Alias:
             sys.path.remove(FOLDER)
         for name in [name for name in sys.modules if name.partition(".")[0] in NAMES]:
             del sys.modules[name]
-        vars(sys.modules["catena"]).pop("_src", None)
+        for parent, _, last in (name.rpartition(".") for name in private.NAMES):
+            if parent not in private.NAMES and "catena" + parent[3:] in sys.modules:
+                with contextlib.suppress(AttributeError):
+                    delattr(sys.modules["catena" + parent[3:]], last)
         sys.modules[NUMPY].__name__ = NUMPY
         importlib.invalidate_caches()
 
@@ -56,8 +60,8 @@ class Alias:
 class Loader:
     """Gives the import system a module that is loaded already, under a second name."""
 
-    def __init__(self, module: ModuleType):
-        self.module, self.spec = module, module.__spec__
+    def __init__(self, name: str, module: ModuleType):
+        self.name, self.module, self.spec = name, module, module.__spec__
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         """The module; Python then sets its ``__spec__`` to that of the alias."""
@@ -66,6 +70,9 @@ class Loader:
     def exec_module(self, module: ModuleType) -> None:
         """Gives the module its own ``__spec__`` back; it was executed when it was loaded."""
         module.__spec__ = self.spec
+        for name in private.inside(self.name):
+            sys.modules[f"{self.name}.{name}"] = made = found(f"{self.name}.{name}")
+            setattr(module, name, made)
 
 
 def found(name: str) -> ModuleType:

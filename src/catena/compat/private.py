@@ -46,6 +46,7 @@ NAMES: dict[str, dict[str, str] | str] = {
         "full_lower": "catena.compat.literals:full_lower",
         "trace_state_clean": "catena.core.trace:trace_state_clean",
     },
+    "jax._src.distributed": {"global_state": "catena.compat.processes:global_state"},
     "jax._src.dispatch": {"wait_for_tokens": "catena:effects_barrier"},
     "jax._src.dtypes": {
         "DType": "numpy:dtype",
@@ -53,6 +54,7 @@ NAMES: dict[str, dict[str, str] | str] = {
         "TypePromotionError": "catena.core.lattice:TypePromotionError",
         "extended": "catena.dtypes:extended",
         "finfo": "catena.numpy:finfo",
+        "to_complex_dtype": "catena.core.dtypes:to_complex_dtype",
     },
     "jax._src.flatten_util": "catena.flatten_util",
     "jax._src.lax": {},
@@ -70,6 +72,7 @@ NAMES: dict[str, dict[str, str] | str] = {
     },
     "jax._src.random.rbg": dict.fromkeys(RBG, IMPLEMENTATION),
     "jax._src.random.threefry2x32": dict.fromkeys(THREEFRY, IMPLEMENTATION),
+    "jax._src.public_test_util": {"check_close": "catena.compat.testing:check_close"},
     "jax._src.pjit": {"jit_p": "catena.extend.core.primitives:jit_p"},
     "jax._src.state": {},
     "jax._src.state.types": {"AbstractRef": "catena.core.aval:AbstractRef"},
@@ -82,6 +85,7 @@ NAMES: dict[str, dict[str, str] | str] = {
     "jax._src.tree_util": {
         "_registry": "catena.core.tree_nodes:default_nodes.kinds",
         "default_registry": "catena.tree_util:default_registry",
+        "flatten_one_level": "catena.tree_util:flatten_one_level",
     },
     "jax._src.xla_bridge": {"_backends": "catena.compat.backends:backends"},
     "jax._src.typing": {
@@ -89,6 +93,12 @@ NAMES: dict[str, dict[str, str] | str] = {
         "ArrayLike": "catena.typing:ArrayLike",
         "SupportsDType": "catena.typing:SupportsDType",
     },
+    # In public packages: what orbax imports, to use it where there are accelerators.
+    "jax.experimental.colocated_python.func": {},
+    "jax.experimental.colocated_python.serialization": {"DeviceList": "builtins:tuple"},
+    "jax.extend.ifrt_programs": {},
+    "jax.extend.ifrt_programs.ifrt_programs": {},
+    "jax.interpreters.pxla": {},
 }
 
 
@@ -109,6 +119,11 @@ class PrivateModule(ModuleType):
             self,
             caller,
         )
+
+
+def inside(package: str) -> list[str]:
+    """The names of modules that stand in a public package of JAX's, and are put there with the alias."""
+    return [last for parent, _, last in (name.rpartition(".") for name in NAMES) if parent == package not in NAMES]
 
 
 def module(name: str) -> ModuleType | None:

@@ -37,6 +37,11 @@ class Sharding:
         """The devices in the order of the layout."""
         raise TypeError(f"{type(self).__name__} names no devices: it must be a subclass that does")
 
+    @property
+    def _addressable_device_assignment(self) -> tuple:
+        """Those of them that belong to this process; orbax reads this."""
+        return tuple(d for d in self._device_assignment if d.process_index == job.index)
+
     def _tiles(self, ndim: int) -> Tiles:
         """How arrays with ``ndim`` axes are cut; by default not at all."""
         return Tiles((1,) * ndim, np.zeros((self.num_devices, ndim), int))

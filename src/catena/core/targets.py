@@ -4,6 +4,7 @@ from typing import Any
 
 from catena.core.context import context
 from catena.core.device import Device, Memory, default_device
+from catena.core.formats import Format, Layout
 from catena.core.lazy import LazyModule
 from catena.core.memory import MemorySpace
 from catena.core.partition_spec import UNCONSTRAINED, PartitionSpec
@@ -20,6 +21,8 @@ def target_placement(target) -> Placement | None:
       ValueError: it is nothing of that kind, or a PartitionSpec where no mesh is in force, or a layout over an abstract
         mesh.
     """
+    if isinstance(target, Format):
+        target = target.sharding
     if target is None:
         return None
     if isinstance(target, Device):
@@ -34,6 +37,18 @@ def target_placement(target) -> Placement | None:
         "`jax.device_put` only accepts `None`, `jax.sharding.Sharding`, `jax.Device`, `Format`, `jax.memory.Space` or "
         f"a pytree of these values. Received invalid value: {target}"
     )
+
+
+def layout_of(target) -> Layout | None:
+    """The order of axes that ``target`` names, or ``None`` where it names none.
+
+    Raises:
+      ValueError: it leaves the order to the compiler, which has no part in this.
+    """
+    layout = target.layout if isinstance(target, Format) else None
+    if layout is Layout.AUTO:
+        raise ValueError(f"device_put: the layout must say in which order the axes are to lie, got {target}")
+    return layout
 
 
 def in_memory(x, target):

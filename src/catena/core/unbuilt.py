@@ -22,7 +22,6 @@ NAMES = {
 MODULES = frozenset("catena.lib catena.interpreters.pxla".split())
 # Modules that are no part of the package, and what they are about.
 OTHER_MACHINES = {
-    "catena.experimental.colocated_python": "Python on the hosts of remote accelerators",
     "catena.experimental.jax2tf": "programs for TensorFlow",
     "catena.experimental.mosaic": "kernels of GPUs and TPUs",
     "catena.experimental.pallas": "kernels of GPUs and TPUs",

@@ -9,5 +9,5 @@ _absent(
     globals(),
     *"buffer_callback checkify compilation_cache compute_on control_deps fused jet key_reuse layout mesh_utils".split(),
     *"multihost_utils ode pjit random rnn scheduling_groups serialize_executable shard_alike shard_map sparse".split(),
-    *"hijax xla_metadata".split(),
+    *"array_serialization colocated_python hijax xla_metadata".split(),
 )

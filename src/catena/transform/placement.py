@@ -13,11 +13,12 @@ from catena.core.context import context
 from catena.core.device import ARRAYS
 from catena.core.errors import how_to_register
 from catena.core.evaluate import abstract_cache
+from catena.core.formats import Layout, laid_out
 from catena.core.job import job
 from catena.core.lazy import LazyModule
 from catena.core.placed import place, spans_processes, where
 from catena.core.placement import Placement, default_placement
-from catena.core.targets import check_layout, in_memory, target_placement
+from catena.core.targets import check_layout, in_memory, layout_of, target_placement
 from catena.core.token import Token
 from catena.core.trace import Tracer
 from catena.core.tree import tree_flatten, tree_map, tree_unflatten
@@ -34,7 +35,8 @@ def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
 
     Arguments:
       x: a tree of arrays, NumPy arrays or scalars.
-      device: a device, a sharding over one, a tree prefix of these, or ``None`` for where the values are or would be.
+      device: a device, a sharding over one, a ``Format``, a tree prefix of these, or ``None`` for where the values are
+        or would be.
       src: where the values are now; a device or a sharding.
       donate: whether the memory of ``x`` may be taken; a bool or a tree prefix.
       may_alias: whether the result may share memory with ``x``; with ``False`` it is always a copy.
@@ -48,13 +50,14 @@ def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
     Array([1., 1.], dtype=float32)
     """
     leaves, tree = tree_flatten(x)
-    targets = flatten_axes("device_put device", tree, device) if leaves else []
-    targets = [target_placement(in_memory(x, d)) for x, d in zip(leaves, targets, strict=True)]
+    asked = flatten_axes("device_put device", tree, device) if leaves else []
+    targets = [target_placement(in_memory(x, d)) for x, d in zip(leaves, asked, strict=True)]
     target_placement(src)
     donated = broadcast_prefix(donate, x) if leaves else []
     if may_alias and any(donated):
         raise ValueError("may_alias and donate cannot be True at the same time.")
     outs = [put(leaf, d, may_alias) for leaf, d in zip(leaves, targets, strict=True)]
+    outs = [lying(out, layout) if (layout := layout_of(d)) else out for out, d in zip(outs, asked, strict=True)]
     for leaf, out, give in zip(leaves, outs, donated, strict=True):
         if give and type(leaf) in ARRAYS and out is not leaf:
             leaf.delete()
@@ -84,6 +87,18 @@ def put(x, placement: Placement | None, may_alias):
         return place(array, placement)
     value = live(array).copy() if array is x and may_alias is False else live(array)
     return place(typed_array(value, array.aval), placement)
+
+
+def lying(x: Array, layout: Layout) -> Array:
+    """The array with its axes in this order in memory; values in programs lie as the compiler chooses, keys as keys.
+
+    Raises:
+      ValueError: an array of this shape cannot lie so.
+    """
+    layout.check_compatible_aval(x.shape)
+    if isinstance(x, Tracer) or x.aval.extended or spans_processes(x):
+        return x
+    return place(typed_array(laid_out(live(x), layout=layout), x.aval), x._placement)
 
 
 def check_moves(x: Array, placement: Placement, from_host: bool) -> None:
