@@ -197,6 +197,11 @@ def test_jit_puts_arguments_and_results():
         assert jax.jit(lambda: jnp.zeros((8, 8)), out_shardings=on("x"))().sharding == on("x")
         with jax.set_mesh(MESH):
             assert jax.jit(f, in_shardings=P("x"), out_shardings=(P("y"), P()))(N, N)[0].sharding == on("y")
+    inner = jax.jit(lambda a: a + 1, out_shardings=on("y"))
+    inside = jax.jit(lambda a: inner(a) * 2)
+    assert inside(N).sharding == inside(X).sharding == jax.grad(lambda a: inner(a).sum())(X).sharding == on("y")
+    assert jax.vmap(inner)(N[None]).sharding == on(None, "y")
+    assert jax.jit(lambda a: jax.jit(jnp.sin, in_shardings=on("y"))(a) + 1)(N).sharding == on("y")
     given = jax.device_put(N, on("x"))
     assert jax.jit(lambda a: a + 1, donate_argnums=0, out_shardings=on("x"))(given).sharding == on("x")
     assert given.is_deleted()

@@ -317,3 +317,14 @@ def test_pmap_speaks_of_itself(call, message):
 def test_extrema_along_names_have_no_derivative(extremum):
     with pytest.raises(NotImplementedError, match="all_gather"):
         over_axis(jax.grad(lambda x: extremum(x, "i")))
+
+
+def test_random_keys_are_sent_and_not_added_up():
+    keys = jax.random.split(jax.random.key(0), 4)
+    sent = jax.vmap(lambda k: lax.ppermute(k, "i", [(0, 1), (3, 2)]), axis_name="i")(keys)
+    data = np.asarray(jax.random.key_data(keys))
+    zeros = np.zeros_like(data[0])
+    np.testing.assert_array_equal(jax.random.key_data(sent), [zeros, data[0], data[3], zeros])
+    for reduce in (lax.psum, lax.pmax, lax.pmin, lambda k, i: lax.psum_scatter(lax.all_gather(k, i), i)):
+        with pytest.raises(TypeError, match="does not accept dtype key<fry>"):
+            jax.vmap(lambda k, reduce=reduce: reduce(k, "i"), axis_name="i")(keys)

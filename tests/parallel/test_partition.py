@@ -7,8 +7,11 @@ import catena as jax
 import catena.numpy as jnp
 from catena import P, lax
 from catena.core.jaxpr import eval_jaxpr
+from catena.parallel.local_program import local_program
+from catena.parallel.packing import packed
 from catena.parallel.partition import partition
 from catena.parallel.primitive import as_whole
+from catena.parallel.vectorised import without_types
 from catena.sharding import Mesh
 from catena.transform.layouts import split_of_spec
 from partition_programs import PROGRAMS, SIZES, arguments
@@ -98,3 +101,37 @@ def test_layouts_that_do_not_divide_are_refused():
         parts_of(lambda x: x, [X], ((), ("data", "model")))
     with pytest.raises(ValueError, match="result 0"):
         parts_of(lambda x: x[:3], [X], ((), ()), outs=((("model",), ()),))
+
+
+def test_sums_that_a_loop_adds_up_are_taken_behind_it():
+    x, w = np.linspace(0.1, 1, 96, dtype=np.float32).reshape(3, 8, 4), np.ones((4, 4), np.float32)
+
+    def f(w, x):
+        def step(carry, x):
+            total, other, last = carry
+            added = total + jnp.sum(jnp.tanh(x @ w)), jnp.sum(x) + (other + jnp.max(x)), last * jnp.sum(x * x)
+            return added, jnp.sum(jnp.sin(x))
+
+        return lax.scan(step, (w[0, 0], w[0, 1], w[1, 1]), x)
+
+    closed, parts = parts_of(f, (w, x), ((), ()), ((), ("model",), ()))
+    outs = run(parts, (w, x))
+    for found, wanted in zip(outs, eval_jaxpr(closed.jaxpr, closed.consts, *map(jnp.asarray, (w, x))), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-5)
+    sums = sorted(s.times for s in parts.sent if s.kind == "psum")
+    assert sums == [1, 1, 3, 3], parts.sent  # those of ``total`` and of the rows once
+
+
+def test_sums_that_do_not_wait_for_each_other_are_one_message():
+    def program(x):
+        a, b = lax.psum(x, "i"), lax.psum(jnp.sum(x), "i")
+        c = lax.psum(x * a, "i")
+        d, e = lax.psum(jnp.sin(x), "i"), lax.psum(x.astype(jnp.int32), "i")
+        return a + b, c, d, e + lax.psum(c, "i").astype(jnp.int32)
+
+    body = without_types(jax.make_jaxpr(program, axis_env=[("i", 4)])(np.arange(3.0, dtype=np.float32)))
+    found = packed(body)
+    assert [len(e.invars) for e in found.eqns if e.primitive.name == "psum"] == [4, 1, 1]
+    calls = [e for e in local_program(body, (("i", 4),)).eqns if e.primitive.name == "communicate"]
+    assert [e.invars[0].aval.str_short() for e in calls] == ["float32[7]", "int32[3]", "float32[3]", "float32[3]"]
+    assert packed(found) is found

@@ -53,7 +53,7 @@ GROUPS: dict[str, dict[str, tuple]] = {
         "jax_raise_persistent_cache_errors": OFF,
         "jax_remove_custom_partitioning_ptr_from_cache_key": OFF,
     },
-    "nothing is transferred: one device, whose memory is the process's own": {
+    "nothing is transferred: the devices of a process share its memory": {
         "jax_array_garbage_collection_guard": (None, (None, "allow", "log", "fatal")),
         "jax_debug_leaked_clients_on_clear_backends": OFF,
         "jax_sort_devices_by_process_index": ON,
@@ -63,7 +63,7 @@ GROUPS: dict[str, dict[str, tuple]] = {
         "jax_transfer_guard_device_to_host": (None, GUARDS),
         "jax_transfer_guard_host_to_device": (None, GUARDS),
     },
-    "there are no other processes to talk to": {
+    "processes find each other by MPI's launcher, and speak by MPI, whatever is asked for": {
         "jax_check_proxy_envs": ON,
         "jax_cpu_collectives_implementation": ("gloo", ("gloo", "mpi", "megascale")),
         "jax_cpu_get_global_topology_timeout_minutes": (5, int),
@@ -107,7 +107,7 @@ GROUPS: dict[str, dict[str, tuple]] = {
         "jax_use_direct_linearize": ON,
         "jax_use_simplified_jaxpr_constants": OFF,
     },
-    "they belong to parts of JAX that are not here yet: shard_map, refs, export, jax2tf, error checking": {
+    "they change defaults of JAX's shard_map, refs, export, jax2tf and error checking, which are fixed here": {
         "check_vma": OFF,
         "jax2tf_associative_scan_reductions": OFF,
         "jax2tf_default_native_serialization": ON,

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 from catena.core import dtypes
-from catena.core.array import as_array, as_base, make_array
+from catena.core.array import as_array, as_base, make_array, typed_array
 from catena.core.aval import ShapedArray
 from catena.core.context import context
 from catena.core.errors import how_to_register
@@ -92,6 +92,8 @@ def zeros(aval):
         return np.zeros(aval.shape, dtypes.float0)
     if is_stack(aval):
         x = stack_empty_p.bind(item=aval.dtype.item)
+    elif aval.extended:
+        x = typed_array(np.zeros(*aval.dtype.physical(())), aval.update(shape=()))
     else:
         x = make_array(np.zeros((), aval.dtype), aval.weak_type)
     if aval.shape:

@@ -25,6 +25,7 @@ INLINED = {
     **dict.fromkeys("composite compute_on fused_call xla_metadata_call call_exported".split(), "jaxpr"),
 }
 DROPPED = {"dce_sink", "control_dep"}  # words to a compiler
+FORGOTTEN = {"sharding_constraint"}  # whoever calls the program has other devices
 CALLBACKS = {"pure_callback", "io_callback", "debug_callback", "buffer_callback"}
 KEPT = {"jit": ("name", "jaxpr"), "remat2": ("jaxpr", "prevent_cse", "differentiated")}  # of parameters
 ADDED = {"remat2": {"policy": None}}  # whoever differentiates chose what to keep already
@@ -71,6 +72,8 @@ def apply(eqn, values: list) -> list:
         return run(params["jaxprs"].solve, [*values[first : first + lengths.solve], *values[end:]])
     if primitive.name in DROPPED:
         return []
+    if primitive.name in FORGOTTEN:
+        return values
     check_own(primitive)
     if primitive.name not in CALLEES and any(True for _ in subjaxprs(params)):
         raise NotImplementedError(f"a function with {primitive.name!r} in it cannot be exported")

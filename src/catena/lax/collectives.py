@@ -23,11 +23,7 @@ from catena.lax.join import concatenate
 from catena.lax.named_axes import INSIDE_ONLY, axis_size, axis_tuple, group_size, groups_of, permute_rows
 from catena.lax.reductions import reduce_max, reduce_min, reduce_sum
 from catena.lax.shape import broadcast_in_dim
-from catena.lax.varying import all_or_none, entering, psum_invariant_p, typed_names
-
-
-def _reduce_abstract(*avals, axes, axis_index_groups):
-    return avals
+from catena.lax.varying import all_or_none, entering, numbers, psum_invariant_p, typed_names
 
 
 def _same_along(operands, /, *, axes, axis_index_groups):
@@ -72,7 +68,7 @@ def reduction(name: str, reduce: Callable, repeat: Callable, rules: dict) -> Pri
         name,
         multiple_results=True,
         axis_names=lambda params: params["axes"],
-        abstract=_reduce_abstract,
+        abstract=lambda *avals, axes, axis_index_groups: numbers(name, *avals),
         evaluate=INSIDE_ONLY,
         batch=batch,
         lower=INSIDE_ONLY,

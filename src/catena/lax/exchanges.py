@@ -18,7 +18,7 @@ from catena.lax.named_axes import INSIDE_ONLY, axis_index, axis_size, axis_tuple
 from catena.lax.reductions import reduce_sum
 from catena.lax.shape import broadcast_in_dim, reshape
 from catena.lax.slicing import slice_in_dim
-from catena.lax.varying import all_or_none, entering, linear_jvp, typed_names
+from catena.lax.varying import all_or_none, entering, linear_jvp, numbers, typed_names
 from catena.transform.batch import Axis, batch_flat
 
 
@@ -296,6 +296,7 @@ def canonical(axis: int, ndim: int, what: str) -> int:
 
 
 def scatter_abstract(aval, *, scatter_dimension, axis_size, tiled, axis_index_groups, axis_name=None):
+    (aval,) = numbers("psum_scatter", aval)
     n = len(axis_index_groups[0]) if axis_index_groups else axis_size
     shape = list(aval.shape)
     if shape[scatter_dimension] % n if tiled else shape[scatter_dimension] != n:

@@ -52,6 +52,20 @@ pvary_p.define(
 )
 
 
+def numbers(operation: str, *avals) -> tuple:
+    """The types of operands that can be added up or compared.
+
+    Raises:
+      TypeError: one is of random keys.
+    """
+    for aval in avals:
+        if aval.extended:
+            raise TypeError(
+                f"{operation} does not accept dtype {aval.dtype}: random keys can be sent and gathered only"
+            )
+    return avals
+
+
 def _invariant_batch(axis, args, dims, *, axes):
     x, dim = args[0], dims[0]
     if axis.name in axes:
@@ -64,7 +78,7 @@ def _invariant_batch(axis, args, dims, *, axes):
 psum_invariant_p: Primitive = Primitive(
     "psum_invariant",
     axis_names=lambda params: params["axes"],
-    abstract=lambda aval, *, axes: aval,
+    abstract=lambda aval, *, axes: numbers("psum", aval)[0],
     varying=lambda operands, /, *, axes: operands[0] - set(axes),
     evaluate=INSIDE_ONLY,
     transpose=lambda ct, x, *, axes: [pvary_p.bind(instantiate(ct), axes=axes)],

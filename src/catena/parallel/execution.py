@@ -95,6 +95,7 @@ def _local(closed: ClosedJaxpr, region: Region, in_specs: tuple, out_specs: tupl
     sizes = tuple(zip(region.axes, region.sizes, strict=True))
     place = EXECUTORS["mpi"].place_alone(region.mesh) if executor() == "mpi" else None
     program = program_of(local_program(closed, sizes, place), (), "shard_map")
+    program.compile()  # by one of the threads, for all
     types = [physical_type(whole(a, spec, region)) for a, spec in zip(program.closed.out_avals, out_specs, strict=True)]
     return Local(program, closed, region, in_specs, out_specs, types)
 

@@ -98,6 +98,8 @@ class Forms:
         if have is None or (value.base is not None and self.cost_of_view(value, form) < known):
             have = Form(self.viewable(value, form.split))
             value.forms[have] = self.viewed(value, have.split, eqn, what)
+        if not set(form.partial) <= set(have.partial):
+            raise AssertionError(f"a sum that was taken is asked for in terms: {what}, {have} -> {form}")
         x = value.forms[have]
         for move, now in moves.moves(have, form, self.sizes):
             self.tell_move(move, x, value, eqn, what)

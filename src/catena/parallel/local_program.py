@@ -26,6 +26,7 @@ from catena.lax import collectives, exchanges, named_axes, varying
 from catena.lax.ragged_exchange import ragged_all_to_all_p, received, row_of
 from catena.lax.shape import reshape
 from catena.parallel.communicator import running
+from catena.parallel.packing import in_messages, packed
 from catena.parallel.region import outside
 from catena.parallel.vectorised import as_whole, without_types
 from catena.transform.memo import memoised
@@ -117,7 +118,7 @@ class Along:
 def reduction(operation: str) -> Callable:
     def rule(mesh, *args, axes, axis_index_groups=None):
         along = Along(axes, axis_index_groups, mesh)
-        return [along("reduce", x, detail=operation) if axes else x for x in args]
+        return in_messages(args, lambda x: along("reduce", x, detail=operation)) if axes else list(args)
 
     return rule
 
@@ -212,6 +213,7 @@ def local_program(closed: ClosedJaxpr, sizes: tuple, place: tuple | None = None)
 
 def with_calls(closed: ClosedJaxpr, axes: Axes) -> ClosedJaxpr:
     """A jaxpr with its collectives along these axes as calls, those in bodies inside it too."""
+    closed = packed(closed)
     jaxpr = closed.jaxpr
 
     def fun(*args):

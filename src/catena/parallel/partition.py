@@ -143,33 +143,46 @@ class Partitioner(Forms):
 
     # ---- running a program
 
-    def traced(self, jaxpr: Jaxpr, ins: list[Split], outs: list[Split], consts=()) -> tuple:
-        """A jaxpr as the jaxpr of one device, which takes arguments and gives results in these splits."""
+    def traced(self, jaxpr: Jaxpr, ins: list[Split], outs: list[Split], consts=(), terms: dict | None = None) -> tuple:
+        """A jaxpr as the jaxpr of one device, which takes arguments and gives results in these splits.
+
+        Arguments:
+          terms: the numbers of results that may stay terms of a sum over the mesh; at them, those of arguments to which
+            something is added there, or ``None``. Afterwards the axes of the mesh over which they do stand there.
+        """
+        terms = {} if terms is None else terms
 
         def fun(*args):
             values = [Value(v.aval, Form(s), x) for v, s, x in zip(jaxpr.invars, ins, args, strict=True)]
-            found = self.run(jaxpr, consts, values)
-            return [self.get(v, Form(split), None, "a result") for v, split in zip(found, outs, strict=True)]
+            for i in terms.values():
+                if i is not None:
+                    values[i].open = True
+            found = self.run(jaxpr, consts, values, terms)
+            terms.update(
+                {k: linear.kept_terms(found[k] if i is None else values[i], outs[k]) for k, i in terms.items()}
+            )
+            forms = [Form(split, terms.get(k, ())) for k, split in enumerate(outs)]
+            return [self.get(v, form, None, "a result") for v, form in zip(found, forms, strict=True)]
 
         avals = [self.local_aval(v.aval, s) for v, s in zip(jaxpr.invars, ins, strict=True)]
         with inside(self.region):
             return trace_to_jaxpr(fun, avals, jaxpr.debug_info or DebugInfo("partition", "a program"))
 
-    def body(self, closed: ClosedJaxpr, ins: list[Split], outs: list[Split], times: int = 1) -> ClosedJaxpr:
-        """A body of a loop as that of one device."""
+    def body(self, closed: ClosedJaxpr, ins: list[Split], outs: list[Split], times: int = 1, terms=None) -> ClosedJaxpr:
+        """A body of a loop as that of one device; ``terms`` is as for ``traced``."""
         self.times *= times
         try:
-            return ClosedJaxpr(*self.traced(closed.jaxpr, ins, outs, closed.consts))
+            return ClosedJaxpr(*self.traced(closed.jaxpr, ins, outs, closed.consts, terms))
         finally:
             self.times //= times
 
-    def run(self, jaxpr: Jaxpr, consts, args: list[Value]) -> list[Value]:
-        """Run a program on parts."""
+    def run(self, jaxpr: Jaxpr, consts, args: list[Value], terms=()) -> list[Value]:
+        """Run a program on parts. Its results with the numbers ``terms`` may be terms of sums."""
         env: dict[Var, Value] = dict(zip(jaxpr.invars, args, strict=True))
         for v, x in zip(jaxpr.constvars, consts, strict=True):
             env[v] = Value(v.aval, Form(whole_value(v.aval)), x)
         uses = Counter(x for eqn in jaxpr.eqns for x in eqn.invars if type(x) is Var)
-        uses.update(x for x in jaxpr.outvars if type(x) is Var)
+        uses.update(x for k, x in enumerate(jaxpr.outvars) if type(x) is Var and k not in terms)
 
         def read(x) -> Value:
             return Value(x.aval, Form(whole_value(x.aval)), x.val) if type(x) is Literal else env[x]
@@ -186,6 +199,10 @@ class Partitioner(Forms):
 
     def equation(self, eqn: Eqn, values: list[Value], uses) -> list[Value]:
         name = eqn.primitive.name
+        if name in linear.SUMS:
+            linear.open_sum(eqn, values, uses)
+        if values and values[0].open and linear.is_same(eqn):
+            return values
         if name in CONSTRAINTS:
             form = Form(self.planned(eqn.outvars[0]))
             return [Value(eqn.outvars[0].aval, form, self.get(values[0], form, eqn, "the constraint"), eqn)]

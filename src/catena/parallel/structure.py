@@ -3,29 +3,39 @@
 from __future__ import annotations
 
 from catena.core.jaxpr import Eqn, eval_jaxpr
+from catena.parallel import linear
 from catena.parallel.moves import Form
 from catena.parallel.vectorised import without_types
 from catena.transform.layouts import split_of_spec
 
 
-def results(p, eqn: Eqn, splits, outs) -> list:
-    """The values of an equation's results, in these splits."""
-    made = zip(eqn.outvars, splits, outs, strict=True)
-    return [p.value(v.aval, Form(split), x, eqn) for v, split, x in made]
+def results(p, eqn: Eqn, splits, outs, partial: dict | None = None) -> list:
+    """The values of an equation's results, in these splits; of terms of a sum, ``partial`` has the axes."""
+    forms = [Form(split, (partial or {}).get(k, ())) for k, split in enumerate(splits)]
+    return [p.value(v.aval, form, x, eqn) for v, form, x in zip(eqn.outvars, forms, outs, strict=True)]
 
 
 def scan(p, eqn: Eqn, values) -> list:
-    """Every device scans its parts of the rows; the axis that is scanned is whole."""
+    """Every device scans its parts of the rows; the axis that is scanned is whole. What is only added to may be carried
+    as terms of a sum, which is taken behind the loop.
+    """
     params, body = eqn.params, eqn.params["jaxpr"]
-    fixed, first = params["num_consts"], params["num_consts"] + params["num_carry"]
+    fixed, kept = params["num_consts"], params["num_carry"]
+    first = fixed + kept
     ins = [p.planned(v) for v in body.jaxpr.invars]
-    outs = ins[fixed:first] + [p.planned(v) for v in body.jaxpr.outvars[params["num_carry"] :]]
+    outs = ins[fixed:first] + [p.planned(v) for v in body.jaxpr.outvars[kept:]]
     given = ins[:first] + [((), *split) for split in ins[first:]]
-    xs = [p.get(v, Form(s), eqn, i) for i, (v, s) in enumerate(zip(values, given, strict=True))]
-    local = p.body(body, ins, outs, params["length"])
+    terms = {k: fixed + k for k in linear.accumulators(body.jaxpr, fixed, kept)}
+    terms |= dict.fromkeys(range(kept, len(outs)))
+    local = p.body(body, ins, outs, params["length"], terms)
+    xs = []
+    for i, (v, split) in enumerate(zip(values, given, strict=True)):
+        names = terms.get(i - fixed, ()) if i < first else ()
+        ready = not names or Form(split, names) in v.forms
+        x = p.get(v, Form(split, names if ready else ()), eqn, i)
+        xs.append(x if ready else linear.as_terms(x, names))
     made = eqn.primitive.bind(*xs, **{**params, "jaxpr": local})
-    kept = params["num_carry"]
-    return results(p, eqn, outs[:kept] + [((), *split) for split in outs[kept:]], made)
+    return results(p, eqn, outs[:kept] + [((), *split) for split in outs[kept:]], made, terms)
 
 
 def loop(p, eqn: Eqn, values) -> list:

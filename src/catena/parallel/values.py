@@ -9,13 +9,14 @@ from catena.parallel.moves import Form
 class Value:
     """A value: its type as a whole, a device's part of it in some forms, and the equation that made it.
 
-    A value may be known as a view of another one, its ``base``: ``views`` says how, for the axes that differ.
+    A value may be known as a view of another one, its ``base``: ``views`` says how, for the axes that differ. One that
+    is ``open`` becomes terms of a sum when such are added to it.
     """
 
-    __slots__ = ("aval", "forms", "maker", "base", "views")
+    __slots__ = ("aval", "forms", "maker", "base", "views", "open")
 
     def __init__(self, aval, form: Form | None, x, maker=None, base: Value | None = None, views=None):
-        self.aval, self.maker, self.base = aval, maker, base
+        self.aval, self.maker, self.base, self.open = aval, maker, base, False
         self.forms = {} if form is None else {form: x}
         self.views: dict[int, View] = views or {}
 

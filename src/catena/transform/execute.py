@@ -61,8 +61,9 @@ class Program:
     __slots__ = (
         "closed",
         "name",
+        "make",
+        "made",
         "executable",
-        "entry",
         "used",
         "donated",
         "results",
@@ -70,7 +71,6 @@ class Program:
         "computed_avals",
         "simple",
         "stacks",
-        "reused",
         "used_names",
     )
 
@@ -97,6 +97,7 @@ class Program:
         self.used_names = [names[i] for i in self.used] if names and len(names) == len(jaxpr.invars) else None
         self.computed_avals = [v.aval for v in computed]
         self.stacks = any(is_stack(a) for a in [*closed.in_avals, *self.computed_avals])
+        self.make: Any = None
         if computed or jaxpr.effects:
             invars = [jaxpr.invars[i] for i in self.used]
             empty = [v for v in jaxpr.invars if v.aval.dtype == dtypes.float0]
@@ -105,14 +106,35 @@ class Program:
             kept = {i for kind, i in self.results if kind == "argument"}  # whoever gets them must find them whole
             written = () if self.stacks else {*self.donated} - kept
             given_up = tuple(i in written for i in self.used) if written else ()
-            self.executable = compile_logged(ClosedJaxpr(trimmed, consts), name, given_up, checked)
-            self.entry = self.executable.entry
-        else:
-            self.executable, self.entry = None, None
+            self.make = functools.partial(compile_logged, ClosedJaxpr(trimmed, consts), name, given_up, checked)
+        self.made: dict = {}
+        if not job.shared:
+            self.compile()
         types = [physical_type(a) for a in self.computed_avals]
         self.specs = [(buffers.maker(shape, dtype), shape, dtype) for shape, dtype in types]
-        self.reused = self.executable.reused if self.executable is not None else {}
         self.simple = all(kind == "computed" for kind, _ in self.results)
+
+    def __getattr__(self, name: str):
+        if name != "executable":
+            raise AttributeError(name)
+        self.compile()
+        return self.executable
+
+    @property
+    def entry(self):
+        """What runs it: a function of the values of arguments and results."""
+        return self.executable.entry if self.executable is not None else None
+
+    @property
+    def reused(self) -> dict:
+        """For results in the memory of arguments, which arguments these are."""
+        return self.executable.reused if self.executable is not None else {}
+
+    def compile(self) -> None:
+        """Compile what is computed, once: of several threads that come at the same time, all take the same."""
+        make = self.make
+        self.executable = self.made.setdefault("executable", make() if make is not None else None)
+        self.make = None
 
     def __call__(self, arrays) -> list:
         """Run on Arrays of the right types and return the list of result Arrays; delete the donated ones."""
@@ -473,7 +495,8 @@ def on_mesh(closed: ClosedJaxpr) -> Placement | None:
 def mesh_of(jaxpr: Jaxpr):
     """The mesh of the devices that a part of a jaxpr is mapped over, or ``None``."""
     for eqn in jaxpr.eqns:
-        mesh = eqn.params.get("mesh") if eqn.primitive.name == "shard_map" else None
+        named = eqn.params.get("mesh" if eqn.primitive.name == "shard_map" else "sharding")
+        mesh = getattr(named, "mesh", named)
         found = mesh if hasattr(mesh, "_flat") else next(filter(None, map(mesh_of, subjaxprs(eqn.params))), None)
         if found is not None:
             return found
@@ -497,8 +520,10 @@ def how_to_run(program: Program, call, placed: bool, outs=None) -> tuple:
     one_result = call.out_tree.num_nodes == call.out_tree.num_leaves == 1  # an empty tuple is one node as well
     out_tree = None if one_result else call.out_tree
     out_avals = [v.aval for v in call.closed.jaxpr.outvars]
+    placed = placed or call.placing is not None or on_mesh(program.closed) is not None
     direct = (
-        type(program) is Program
+        not (placed and outs is None)  # in parts, perhaps: then it is not compiled
+        and type(program) is Program
         and program.simple
         and not program.donated
         and program.entry is not None
@@ -507,7 +532,6 @@ def how_to_run(program: Program, call, placed: bool, outs=None) -> tuple:
     checked = direct and program.executable.checks
     specs = [*program.specs, (failures.new_cell, None, None)] if checked else program.specs
     used = None if len(program.used) == len(program.closed.in_avals) else program.used
-    placed = placed or call.placing is not None or on_mesh(program.closed) is not None
     if direct and placed and used is None and outs is not None and all(type(x._value) is np.ndarray for x in outs):
         makers = [(PlacedArray if type(x) is PlacedArray else Array, x.aval.weak_type, type_of(x)) for x in outs]
         run = functools.partial(run_placed, program.entry, specs, makers)

@@ -35,7 +35,7 @@ from catena.transform.execute import how_to_run, program_of, run_fast
 from catena.transform.functions import check_function
 from catena.transform.jit_primitive import checked_call, checking, jit_p
 from catena.transform.memo import call_cache
-from catena.transform.placing import asked_places
+from catena.transform.placing import asked_places, said
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -246,14 +246,16 @@ class JitFunction(Face, Generic[P, R]):
         static_kwargs = {k: s.value for k, s in given.items() if isinstance(k, str)}
         count = len(args)
         result = {}
+        places = self._places if self._places is not None and self._places.everywhere is None else None
 
         def flat_fun(*leaves):
-            dynamic_args, dynamic_kwargs = tree_unflatten(in_tree, leaves)
+            inner = leaves if places is None else said(leaves, places.arguments(in_tree))
+            dynamic_args, dynamic_kwargs = tree_unflatten(in_tree, inner)
             dynamic = iter(dynamic_args)
             full = [given[i].value if i in given else next(dynamic) for i in range(count)]
             out = self._fun(*full, **dynamic_kwargs, **static_kwargs)
             outs, result["tree"] = tree_flatten(out)
-            return outs
+            return outs if places is None else said(outs, places.results(result["tree"]), (*leaves, *inner))
 
         info = DebugInfo(
             "jit",

@@ -4,13 +4,17 @@ from typing import NamedTuple
 
 from catena.core.array import Array, as_array
 from catena.core.device import Device, check_backend, first_device
+from catena.core.lazy import LazyModule
 from catena.core.partition_spec import PartitionSpec
 from catena.core.placed import place, place_result, results_placement, where
 from catena.core.placement import Placement
 from catena.core.sharding import Sharding, placement_of, sharding_of
 from catena.core.targets import check_layout, of_mesh_in_force, target_placement
+from catena.core.trace import Tracer
 from catena.core.tree import tree_flatten, tree_unflatten
 from catena.core.tree_errors import broadcast_prefix, flatten_axes
+
+resharding = LazyModule("catena.lax.resharding")
 
 
 class Placing(NamedTuple):
@@ -24,8 +28,8 @@ class Placing(NamedTuple):
 
     @property
     def device(self) -> Placement | None:
-        """The place where the program runs, if the user asked for one, for what is whole there."""
-        if self.strip:
+        """The place where the program runs, if the user asked for one that it does not say itself."""
+        if self.strip or is_said(self.chosen):
             return None
         chosen = self.chosen
         return chosen if chosen is None or chosen.layout is None else chosen._replace(layout=chosen.layout.whole(0))
@@ -72,6 +76,24 @@ class Placing(NamedTuple):
         return outs
 
 
+def said(values, places, arguments=()) -> list:
+    """Values of a function that is traced, with a word in its program on how they lie over Auto axes of a mesh: what
+    partitions programs goes by it. Results that are ``arguments`` need none.
+    """
+    return [
+        resharding.sharding_constraint_p.bind(x, sharding=p.layout)
+        if is_said(p) and isinstance(x, Tracer) and x.aval.plain and not any(x is a for a in arguments)
+        else x
+        for x, p in zip(values, places, strict=True)
+    ]
+
+
+def is_said(placement: Placement | None) -> bool:
+    """Whether a place is a layout that types do not speak of."""
+    mesh = getattr(placement.layout, "mesh", None) if placement is not None else None
+    return mesh is not None and not mesh.explicit_axes
+
+
 def put_argument(x: Array, asked: Placement) -> Array:
     """An argument where ``in_shardings`` wants it.
 
@@ -104,11 +126,7 @@ class Places(NamedTuple):
         count = in_tree.num_leaves, out_tree.num_leaves
         if self.everywhere is not None:
             return Placing((self.everywhere,) * count[0], (self.everywhere,) * count[1])
-        results = [None] * count[1]
-        if self.out_shardings is not None:
-            tree, asked = self.out_shardings
-            numbers = flatten_axes("jit out_shardings", out_tree, tree_unflatten(tree, range(len(asked))))
-            results = [placement_asked(asked[i], "out_shardings") for i in numbers]
+        results = self.results(out_tree)
         chosen = next((p for p in results if p is not None), None)
         for placement, aval in zip(results, closed.out_avals, strict=True):
             check_layout(placement, aval.shape)
@@ -121,7 +139,16 @@ class Places(NamedTuple):
             results = [chosen] * count[1]
         return Placing(self.arguments(in_tree), tuple(results))
 
+    def results(self, out_tree) -> list:
+        """Where each result of this tree is put."""
+        if self.out_shardings is None:
+            return [None] * out_tree.num_leaves
+        tree, asked = self.out_shardings
+        numbers = flatten_axes("jit out_shardings", out_tree, tree_unflatten(tree, range(len(asked))))
+        return [placement_asked(asked[i], "out_shardings") for i in numbers]
+
     def arguments(self, in_tree) -> tuple:
+        """Where each argument of this tree is put."""
         if self.in_shardings is None:
             return (None,) * in_tree.num_leaves
         args, kwargs = tree_unflatten(in_tree, range(in_tree.num_leaves))
