@@ -35,7 +35,7 @@ from catena.transform.execute import how_to_run, program_of, run_fast
 from catena.transform.functions import check_function
 from catena.transform.jit_primitive import checked_call, checking, jit_p
 from catena.transform.memo import call_cache
-from catena.transform.placing import asked_places, said
+from catena.transform.placing import Places, asked_places, said
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -246,7 +246,7 @@ class JitFunction(Face, Generic[P, R]):
         static_kwargs = {k: s.value for k, s in given.items() if isinstance(k, str)}
         count = len(args)
         result = {}
-        places = self._places if self._places is not None and self._places.everywhere is None else None
+        places = self._places if type(self._places) is Places else None
 
         def flat_fun(*leaves):
             inner = leaves if places is None else said(leaves, places.arguments(in_tree))
