@@ -10,7 +10,7 @@ MYPY_VERSION := 2.4.1
 PYRIGHT_VERSION := 1.1.414
 INSTALL := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-interpreted test-null test-checked test-pythons test-machines test-targets coverage lint mypy types format same-bits calibrate bench clients interchange random-programs random-sharded random-exact random-transformations random-vectors random-quality differential bench-numpy bench-overhead bench-batches bench-checks bench-progress bench-primitives accuracy attack compare-lax compare-libraries misuses bench-random compare-random extents clean
+.PHONY: demo test test-every test-interpreted test-null test-checked test-pythons test-machines test-targets coverage lint mypy types format same-bits calibrate bench clients interchange random-programs random-sharded random-exact random-transformations random-vectors random-quality differential bench-numpy bench-overhead bench-batches bench-checks bench-progress bench-primitives accuracy attack compare-lax compare-libraries misuses bench-random compare-random extents clean
 
 demo: $(VENV)/.has-demo    # train a classifier on handwritten digits
 	$(BIN)/python examples/digits.py
@@ -18,6 +18,9 @@ demo: $(VENV)/.has-demo    # train a classifier on handwritten digits
 test: $(VENV)/.has-test    # all tests, and every example in every docstring
 	$(BIN)/python -m compileall -q src/catena    # once, not in each of the processes that tests start
 	$(BIN)/python -m pytest -n 2 --dist worksteal -q
+
+test-every: $(VENV)/.has-test    # the tests with all cases of the long tables of which `make test` tries a share; PART=k/n makes a part
+	CATENA_EVERY_CASE=1 $(BIN)/python -m pytest -n 2 --dist worksteal -q $(if $(PART),--part $(PART))
 
 test-interpreted: $(VENV)/.has-test    # the tests as where there is no compiler; at the end, what was skipped and why; PART=k/n makes a part
 	CATENA_COMPILER=none $(BIN)/python -m pytest -n 2 --dist worksteal -q -rs $(if $(PART),--part $(PART))
@@ -89,7 +92,7 @@ random-transformations: $(VENV)/.has-demo $(JAX_VENV)/.has-jax    # 5000 random 
 	$(BIN)/python benchmarks/random_transformations.py --jax-python $(JAX_VENV)/bin/python $(if $(COUNT),--count $(COUNT)) $(if $(SEED),--seed $(SEED)) $(if $(MINUTES),--minutes $(MINUTES))
 
 random-vectors: $(VENV)/.has-test    # all 2,241 draws that were recorded from JAX, two minutes; the tests draw a part of them
-	CATENA_EVERY_RECORD=1 $(BIN)/python -m pytest -n 2 -q tests/random/test_vectors.py
+	CATENA_EVERY_CASE=1 $(BIN)/python -m pytest -n 2 -q tests/random/test_vectors.py
 
 random-quality: $(VENV)/.has-test    # statistical tests of every generator; writes docs/random_quality.md
 	$(BIN)/python benchmarks/random_quality.py --write

@@ -8,6 +8,7 @@ import pytest
 import catena as jax
 from catena.compiler.graph import fourier
 from catena.lax import fft
+from shares import crossed
 
 REFERENCE = {"FFT": np.fft.fftn, "IFFT": np.fft.ifftn, "RFFT": np.fft.rfftn, "IRFFT": np.fft.irfftn}
 REAL = {np.complex64: np.float32, np.complex128: np.float64}
@@ -36,8 +37,7 @@ def check(kind, x, lengths, compiled=None):
     return got
 
 
-@pytest.mark.parametrize("dtype", REAL)
-@pytest.mark.parametrize("n", LENGTHS)
+@pytest.mark.parametrize("n, dtype", crossed(2, LENGTHS, REAL))
 def test_lengths(n, dtype):
     for kind, rows in itertools.product(("FFT", "IFFT"), (1, 20)):
         check(kind, numbers((rows, n), dtype), (n,))
@@ -45,17 +45,14 @@ def test_lengths(n, dtype):
     check("IRFFT", numbers((3, n // 2 + 1), dtype), (n,))
 
 
-@pytest.mark.parametrize("dtype", REAL)
-@pytest.mark.parametrize("rows", [1, 7, 8, 15, 16, 17, 33])
-@pytest.mark.parametrize("n", [6, 40, 420])
+@pytest.mark.parametrize("n, rows, dtype", crossed(2, [6, 40, 420], [1, 7, 8, 15, 16, 17, 33], REAL))
 def test_rows_that_do_not_fill_the_lanes(n, rows, dtype):
     check("FFT", numbers((rows, n), dtype), (n,))
     check("IRFFT", numbers((rows, n // 2 + 1), dtype), (n,))
     check("RFFT", numbers((rows, n), REAL[dtype]), (n,))
 
 
-@pytest.mark.parametrize("dtype", REAL)
-@pytest.mark.parametrize("shape", [(4, 3), (2, 12, 33), (3, 8, 9, 10), (1, 20, 1), (20, 1, 5)])
+@pytest.mark.parametrize("shape, dtype", crossed(2, [(4, 3), (2, 12, 33), (3, 8, 9, 10), (1, 20, 1), (20, 1, 5)], REAL))
 def test_several_axes(shape, dtype):
     for count in range(1, len(shape) + 1):
         check("FFT", numbers(shape, dtype), shape[-count:])

@@ -13,6 +13,7 @@ from catena.compiler.native import compile as compiling
 from catena.compiler.native import link, shared
 from catena.core.context import context
 from catena.runtime import native
+from shares import crossed
 
 RNG = np.random.default_rng(6)
 SIZES = [0, 1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 129, 1000, 1024, 10007]
@@ -75,8 +76,7 @@ def test_full_reductions_at_every_size(dtype):
         same(f, values(n, dtype), rtol=1e-4, atol=1e-3)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("columns", [5, 16, 77])
+@pytest.mark.parametrize("dtype, columns", crossed(3, DTYPES, [5, 16, 77]))
 def test_rows_and_columns_at_every_size(dtype, columns):
     def f(x, b):
         rows, columns = jnp.sum(x, axis=1), jnp.sum(x, axis=0)
@@ -86,16 +86,15 @@ def test_rows_and_columns_at_every_size(dtype, columns):
         same(f, values((n, columns), dtype), values(columns, dtype), rtol=1e-4, atol=2e-3)
 
 
-@pytest.mark.parametrize("columns", [3, 32, 100])
-def test_groups_of_rows_at_every_size(columns):
+@pytest.mark.parametrize("n, columns", crossed(3, SIZES[1:], [3, 32, 100]))
+def test_groups_of_rows_at_every_size(n, columns):
     def loss(x, scale):
         return jnp.sum(softmax(layer_norm(x, scale)) ** 2)
 
-    for n in SIZES[1:]:
-        x, scale = values((n, columns)), values(columns)
-        same(softmax, x)
-        same(layer_norm, x, scale)
-        same(jax.grad(loss, (0, 1)), x, scale, rtol=1e-3, atol=1e-4)
+    x, scale = values((n, columns)), values(columns)
+    same(softmax, x)
+    same(layer_norm, x, scale)
+    same(jax.grad(loss, (0, 1)), x, scale, rtol=1e-3, atol=1e-4)
 
 
 def test_groups_of_rows_in_two_dimensions():
@@ -217,7 +216,7 @@ def test_a_second_batch_size_compiles_no_kernel_again(case, compiled):
 
 
 @pytest.mark.skipif(context.check_bounds, reason="in checked mode, kernels know their values' sizes")
-def test_code_lives_as_long_as_a_program_that_calls_it(compiled):
+def test_code_lives_as_long_as_a_program_that_calls_it(compiled, young):
     x, y = values((400, 64)), values((500, 64))
     first, second = (jax.jit(lambda x: jnp.cosh(x) + 2) for _ in range(2))
     want = np.asarray(first(x))
@@ -247,7 +246,7 @@ def test_programs_say_what_they_linked(compiled):
 
 
 @pytest.mark.skipif(context.check_bounds, reason="in checked mode, kernels know their values' sizes")
-def test_a_second_run_finds_on_disk_what_it_links(tmp_path, monkeypatch):
+def test_a_second_run_finds_on_disk_what_it_links(tmp_path, monkeypatch, young):
     monkeypatch.setenv("CATENA_CACHE_DIR", str(tmp_path))
     monkeypatch.setenv("CATENA_CACHE", "1")
     compile_text, texts = link.compile_text, []
@@ -279,7 +278,7 @@ def test_a_program_on_disk_whose_kernels_are_elsewhere_is_written_anew(tmp_path,
 
 
 @pytest.mark.skipif(context.check_bounds, reason="in checked mode, kernels know their values' sizes")
-def test_threads_compile_and_free_the_same_kernels_at_once(compiled):
+def test_threads_compile_and_free_the_same_kernels_at_once(compiled, young):
     def rounds(seed):
         for k in range(6):
             x = jnp.full((300 + 7 * seed + k, 64), 0.25)

@@ -8,6 +8,7 @@ import pytest
 from catena.compiler import vector_math
 from catena.compiler.vector_math import accuracy, harness
 from catena.compiler.vector_math.text import FORMATS
+from shares import crossed
 
 CASES = [(name, elem) for name in vector_math.ELEMENTARY for elem in ("float", "double")]
 POINTS = 120
@@ -64,12 +65,12 @@ def bits(array: np.ndarray) -> bytes:
 
 
 @pytest.mark.filterwarnings("ignore:overflow encountered in cast")
-@pytest.mark.parametrize("name, elem", CASES)
-def test_every_width_computes_the_same_bits(name, elem):
+@pytest.mark.parametrize("case, width", crossed(3, CASES, (4, 8, 16)), ids=str)
+def test_every_width_computes_the_same_bits(case, width):
+    name, elem = case
     arguments = special_and_sampled(name, elem)
     scalar = bits(harness.Compiled(name, elem, 1)(*arguments))
-    for width in (4, 8, 16):
-        assert bits(harness.Compiled(name, elem, width)(*arguments)) == scalar, width
+    assert bits(harness.Compiled(name, elem, width)(*arguments)) == scalar
 
 
 @pytest.mark.parametrize("name", vector_math.ELEMENTARY)

@@ -97,14 +97,18 @@ def part_of(relative: Path) -> str:
 
 
 FILES = sorted(path.relative_to(SRC) for path in SRC.rglob("*.py"))
-TREES = {path: ast.parse((SRC / path).read_text()) for path in FILES}
-NODES = {path: list(ast.walk(tree)) for path, tree in TREES.items()}
+
+
+@cache
+def nodes_of(path: Path) -> list[ast.AST]:
+    """All nodes of a file, the module first. Not read when tests are collected: each process collects all of them."""
+    return list(ast.walk(ast.parse((SRC / path).read_text())))
 
 
 def type_checking_blocks(path: Path) -> set[ast.AST]:
     """Every node below `if TYPE_CHECKING:`; what only a type checker reads is no edge of the house."""
     inside = set()
-    for node in NODES[path]:
+    for node in nodes_of(path):
         if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
             inside.update(child for statement in node.body for child in ast.walk(statement))
     return inside
@@ -144,8 +148,10 @@ def imported(path: Path, node: ast.AST) -> list[str]:
 def imports(path: Path, *, runtime_only: bool = True) -> list[tuple[int, str]]:
     """(line, full name) of every import in a file, and of what it loads by name when needed."""
     skipped = type_checking_blocks(path) if runtime_only else set()
-    named = [(node.lineno, name) for node in NODES[path] if node not in skipped for name in imported(path, node)]
-    loaded = [(getattr(node, "lineno", 0), first_string(node, ("LazyModule", "load", "_load"))) for node in NODES[path]]
+    named = [(node.lineno, name) for node in nodes_of(path) if node not in skipped for name in imported(path, node)]
+    loaded = [
+        (getattr(node, "lineno", 0), first_string(node, ("LazyModule", "load", "_load"))) for node in nodes_of(path)
+    ]
     return named + [(line, name) for line, name in loaded if name is not None]
 
 
@@ -198,7 +204,7 @@ def test_primitives_are_imported():
     named = [
         f"{path}:{node.lineno} {ast.unparse(node)[:60]}"
         for path in FILES
-        for node in NODES[path]
+        for node in nodes_of(path)
         if first_string(node, ("bind",)) is not None
         or (isinstance(node, ast.Subscript) and getattr(node.value, "id", "") == "registry")
         if path.as_posix() != "core/primitive.py"
@@ -212,7 +218,7 @@ def test_no_circles():
     edges = {path: set() for path in FILES}
     for path in FILES:
         read_by_checkers = type_checking_blocks(path)
-        for node in NODES[path]:
+        for node in nodes_of(path):
             for name in imported(path, node) if node not in read_by_checkers else ():
                 # `from catena.core import aval` may name a module or something in one
                 for candidate in (name, name.rpartition(".")[0]):
@@ -239,7 +245,7 @@ def test_imports_stand_at_the_top():
     inner = [
         f"{path}:{node.lineno} in {function.name}: {name}"
         for path in FILES
-        for function in NODES[path]
+        for function in nodes_of(path)
         if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
         for node in ast.walk(function)
         for name in imported(path, node)
@@ -260,7 +266,7 @@ def test_classes_stay_readable():
     sizes = {
         f"{path.as_posix()}:{node.name}": (node.end_lineno - node.lineno + 1, len(attributes(node)))
         for path in FILES
-        for node in NODES[path]
+        for node in nodes_of(path)
         if isinstance(node, ast.ClassDef)
     }
     large = {name for name, (n, k) in sizes.items() if n > MAX_CLASS_LINES or k > MAX_ATTRIBUTES}

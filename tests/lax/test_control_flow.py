@@ -859,7 +859,7 @@ def test_every_derived_jaxpr_is_well_formed():
         check_vmap(jax.grad(f, 1), True, np.float32(0.5))
 
 
-def test_no_tracer_is_kept():
+def test_no_tracer_is_kept(young):
     jax.clear_caches()
     with jax.checking_leaks():
         jax.jit(jax.grad(lambda xs: lax.scan(lambda c, x: (jnp.sin(c) * x, c), 1.0, xs)[0]))(A)

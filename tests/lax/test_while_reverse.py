@@ -192,7 +192,7 @@ def test_custom_derivatives_inside():
     assert jax.jit(jax.grad(lambda x: iterate(triple, x, 2)))(1.0) == 25
 
 
-def test_vjp_function_may_be_called_again_and_outlive_the_loop():
+def test_vjp_function_may_be_called_again_and_outlive_the_loop(young):
     _, back = jax.vjp(lambda x: power(x, 5), 1.3)
     gc.collect()
     first, second = back(1.0), back(2.0)

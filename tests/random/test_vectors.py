@@ -10,7 +10,6 @@ import hashlib
 import importlib
 import json
 import lzma
-import os
 from collections import Counter
 from pathlib import Path
 
@@ -21,6 +20,7 @@ import pytest
 import catena as jax
 import catena.numpy as jnp
 from catena import random
+from shares import EVERY
 
 PATH = Path(__file__).parents[1] / "data" / "random_vectors.json.xz"
 RECORDS = json.loads(lzma.decompress(PATH.read_bytes()))["records"]
@@ -217,19 +217,18 @@ def verdict(record: dict) -> str:
 
 NAMES = sorted({r["name"] for r in RECORDS})
 
-# The samplers whose kernels take longest to compile for each new shape, dtype and generator: of these a third of the
+# The samplers whose kernels take longest to compile for each new shape, dtype and generator: of these a sixth of the
 # records, which begins at another place for each, is drawn in every run; `make random-vectors` draws all.
 COSTLY = {
     "ball", "beta", "binomial", "categorical", "chisquare", "choice", "dirichlet", "f", "gamma", "normal", "t",
     "truncated_normal", "uniform",
 }  # fmt: skip
-WHOLE = "CATENA_EVERY_RECORD" in os.environ
 
 
 def records_of(name: str) -> list[dict]:
     """The records of a name that this run draws."""
     records = [r for r in RECORDS if r["name"] == name]
-    return records if WHOLE or name not in COSTLY else records[len(name) % 3 :: 3]
+    return records if EVERY or name not in COSTLY else records[len(name) % 6 :: 6]
 
 
 def label(record: dict) -> str:

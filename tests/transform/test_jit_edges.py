@@ -233,7 +233,7 @@ def multiply(*factors):
 
 
 @pytest.mark.parametrize("name", USES)
-def test_what_a_function_closes_over_goes_with_it(name):
+def test_what_a_function_closes_over_goes_with_it(name, young):
     """Without the cyclic garbage collector; and nothing that everybody shares holds it. Bodies of control flow are kept
     by their code, with the scalars in them (`transform/canonical.py`).
     """
@@ -261,7 +261,7 @@ NODES_OF_SEVERAL_RESULTS = {
 
 
 @pytest.mark.parametrize("name", NODES_OF_SEVERAL_RESULTS)
-def test_a_compilation_leaves_nothing_to_the_garbage_collector(name, monkeypatch):
+def test_a_compilation_leaves_nothing_to_the_garbage_collector(name, monkeypatch, young):
     monkeypatch.setenv("CATENA_CACHE", "0")
     gc.collect()
     gc.disable()

@@ -1,0 +1,21 @@
+"""Shares of long tables: one run of the tests tries some cases of each, `make test-every` tries all.
+
+Shares are the same in every run, so that a failure is the change's, and touch every value of every column.
+"""
+
+import itertools
+import os
+import zlib
+
+EVERY = "CATENA_EVERY_CASE" in os.environ
+
+
+def crossed(of: int, *columns) -> list[tuple]:
+    """One in so many of all combinations of columns: of neighbours in one column, another in each row of the others."""
+    numbered = itertools.product(*(list(enumerate(column)) for column in columns))
+    return [tuple(value for _, value in row) for row in numbered if EVERY or sum(number for number, _ in row) % of == 0]
+
+
+def in_share(of: int, name: str) -> bool:
+    """Whether a case of this name belongs to the share of one in so many."""
+    return EVERY or zlib.crc32(name.encode()) % of == 0
