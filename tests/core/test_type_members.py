@@ -1,5 +1,6 @@
 """What types give to values of which only the type is known, and what they say of their parts on a mesh."""
 
+import inspect
 import pickle
 
 import numpy as np
@@ -121,3 +122,10 @@ def test_users_traces_see_parameters_that_equations_leave_out():
     with jax.extend.core.take_current_trace() as parent, jax.extend.core.set_current_trace(Looking(parent)):
         jax.jit(lambda x: x + 1)(1.0)
     assert seen == [("jit", False, False)]
+
+
+def test_the_signatures_of_tracers_leave_the_arguments_to_the_type():
+    seen = []
+    jax.jit(lambda x: seen.append([inspect.signature(f) for f in (x.sum, x.__add__, x.__array_namespace__)]))(X)
+    assert list(map(str, seen[0])) == ["(*args, **kwargs)", "(*args)", "(*args, **kwargs)"]
+    assert list(inspect.signature(X.sum).parameters)[:2] == ["axis", "dtype"]

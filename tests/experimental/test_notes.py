@@ -130,3 +130,23 @@ def test_where_programs_are_kept(tmp_path):
         assert jax.config.jax_compilation_cache_dir == str(tmp_path / "programs")
     finally:
         compilation_cache.set_cache_dir(before)
+
+
+def test_equations_say_what_was_in_force_where_they_were_made():
+    def f(x):
+        with compute_on.compute_on("device_host"), xla_metadata.set_xla_metadata(a=1):
+            with xla_metadata.set_xla_metadata(b=2):
+                x = jnp.sin(x)
+        return x + 1
+
+    inside, outside = (eqn.ctx for eqn in jax.make_jaxpr(f)(1.0).eqns)
+    assert (inside.compute_type, inside.xla_metadata) == ("device_host", {"a": 1, "b": 2})
+    assert (outside.compute_type, outside.xla_metadata) == (None, None) and not outside.cur_abstract_mesh.axis_names
+    derivative = jax.make_jaxpr(jax.grad(jax.jit(f)))(1.0)
+    (call,) = derivative.eqns[:1]
+    assert {eqn.ctx.compute_type for eqn in call.params["jaxpr"].eqns if eqn.primitive.name == "sin"} == {"device_host"}
+    g = jax.jit(jnp.sin)
+    with xla_metadata.set_xla_metadata(a=1):
+        noted = jax.make_jaxpr(g)(1.0).eqns[0].params["jaxpr"].eqns[0].ctx
+    plain = jax.make_jaxpr(g)(1.0).eqns[0].params["jaxpr"].eqns[0].ctx
+    assert noted.xla_metadata == {"a": 1} and plain.xla_metadata is None

@@ -87,6 +87,8 @@ def test_weakness():
     ("f", "at", "slope"),
     [
         (nn.relu, 0.0, 0.0),
+        (nn.relu, np.nan, 0.0),
+        (nn.relu6, np.nan, 0.0),
         (nn.relu6, 0.0, 0.0),
         (nn.relu6, 6.0, 0.0),
         (nn.hard_tanh, 1.0, 1.0),

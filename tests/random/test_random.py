@@ -642,3 +642,8 @@ def test_no_warnings():
 def test_keys_that_a_jitted_function_closes_over():
     keys = random.split(random.key(3), 2)
     np.testing.assert_array_equal(random.key_data(jax.jit(lambda: keys)()), random.key_data(keys))
+
+
+def test_keys_print_what_is_known_of_their_generator():
+    text = jax.random.split(jax.random.key(0, impl="philox4x32"))[:1].pprint()
+    assert "shape = (1,)" in text and "name = philox4x32" in text and "key_shape = (2,)" in text

@@ -387,6 +387,9 @@ class ExtendedArray(Array):
     def __buffer__(self, flags):
         raise TypeError(self.aval.dtype.refuse_numpy())
 
+    def __getitem__(self, item):
+        return super().__getitem__(item)
+
     def __bool__(self):
         raise TypeError(f"an array of dtype {self.aval.dtype} has no truth value")
 
@@ -409,6 +412,11 @@ class ExtendedArray(Array):
 
     def __str__(self):
         return repr(self)
+
+    def pprint(self) -> str:
+        """The shape, and all that the dtype says of its elements, a line each."""
+        facts = {"shape": self.shape, **self.dtype.facts()}
+        return "\n  ".join([f"{self.dtype}:", *(f"{name} = {x}" for name, x in facts.items())])
 
     def __format__(self, spec):
         return format(repr(self), spec)

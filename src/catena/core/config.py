@@ -18,6 +18,7 @@ from catena.core.failures import checks_named
 from catena.core.foreign_flags import FOREIGN
 from catena.core.lazy import load
 from catena.core.placement import default_placement
+from catena.core.source import Surroundings
 from catena.core.traceback import api_boundary
 
 
@@ -373,7 +374,8 @@ EVALUATION_FLAGS = (
     "default_placement",
 )  # what evaluation asks about, as one bool: debug_checks
 
-MESHES = ("mesh", "abstract_mesh", "physical_mesh", "typed_axes")  # those in force in a thread, which caches keep apart
+# What is in force in a thread beside flags, and caches keep apart: meshes, and what equations note.
+IN_FORCE = ("mesh", "abstract_mesh", "physical_mesh", "typed_axes", "compute_type", "notes")
 
 
 def _process_wide() -> tuple:
@@ -388,6 +390,12 @@ def refresh_global() -> None:
         Context.default_placement = default_placement(Context.default_device)
         Context.global_key = _number((*values[:-1], Context.default_placement))
     Context.debug_checks = any(getattr(Context, name) for name in EVALUATION_FLAGS)
+    Context.surroundings = surroundings(Context)
+
+
+def surroundings(where) -> Surroundings:
+    """What equations say was in force, in this thread or process-wide."""
+    return Surroundings(where.compute_type, where.threefry_partitionable, where.abstract_mesh, where.notes)
 
 
 def refresh_derived() -> None:
@@ -402,11 +410,13 @@ def refresh_derived() -> None:
     overrides = tuple((flag.name, own[flag.attribute]) for flag in TRACED if flag.attribute in own)
     if own.get("default_placement", Context.default_placement) != Context.default_placement:
         overrides += (("default_placement", context.default_placement),)
-    overrides += tuple((name, own[name]) for name in MESHES if name in own)
+    overrides += tuple((name, own[name]) for name in IN_FORCE if name in own)
     if overrides:
         context.local_key = _number(overrides)
+        context.surroundings = surroundings(context)
     else:
         own.pop("local_key", None)
+        own.pop("surroundings", None)
     if any(name in own for name in EVALUATION_FLAGS):
         context.debug_checks = any(getattr(context, name) for name in EVALUATION_FLAGS)
     else:

@@ -7,7 +7,7 @@ is one attribute load whichever applies (about 40 ns: this sits on the hot path 
 import threading
 from typing import TYPE_CHECKING, Any
 
-from catena.core.source import NO_NAMES, NameStack, Source
+from catena.core.source import NO_NAMES, NOTHING_SAID, NameStack, Source
 
 
 class Context(threading.local):
@@ -33,6 +33,9 @@ class Context(threading.local):
     axis_env: dict = {}
     typed_axes = frozenset()  # the named axes over which types say whether values vary: see `shard_map`
     name_stack: NameStack = NO_NAMES
+    compute_type = None  # where `compute_on` wants operations, and the notes that `set_xla_metadata` puts at them
+    notes: tuple = ()
+    surroundings = NOTHING_SAID  # what equations say was in force, made of these and flags
     traceback_filtering: str = "auto"
     x64: bool = False
     numpy_dtype_promotion: str = "standard"

@@ -117,6 +117,10 @@ class ExtendedDType:
         """What to say where an array of this dtype is to be converted to NumPy or Python."""
         return f"an array of dtype {self.name} cannot be converted to a NumPy array or a Python value"
 
+    def facts(self) -> dict:
+        """What there is to know of the elements, by name."""
+        return {}
+
     def array_repr(self, value) -> str:
         """How an array of this dtype prints; ``value`` is its storage."""
         return f"Array({value.shape}, dtype={self.name})"

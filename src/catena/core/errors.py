@@ -46,7 +46,7 @@ def how_to_register(x) -> str:
         return ""
     if hasattr(kind, "_refuse_as_value"):  # a class of the language's own, which knows better
         x._refuse_as_value()
-    convertible = hasattr(kind, "__jax_array__")
+    convertible = getattr(kind, "__jax_array__", None) is not None
     unused = ", not __jax_array__" if convertible else ""
     otherwise = ", or convert the object with jax.numpy.asarray" if convertible else ""
     return (

@@ -12,7 +12,8 @@ from catena.core.context import context, set_trace
 from catena.core.effects import RefEffect
 from catena.core.evaluate import abstract_eval
 from catena.core.face import Face
-from catena.core.source import Source
+from catena.core.mesh import EMPTY_ABSTRACT, AbstractMesh
+from catena.core.source import NOTHING_SAID, Source
 
 
 class Var:
@@ -58,6 +59,17 @@ class Literal:
         return f"Literal({self.val})"
 
 
+class EqnContext(NamedTuple):
+    """What was in force where an equation was made: where ``compute_on`` wants it computed, whether random numbers are
+    of the partitionable stream, the mesh, and the notes of ``set_xla_metadata``.
+    """
+
+    compute_type: str | None
+    threefry_partitionable: bool
+    cur_abstract_mesh: AbstractMesh
+    xla_metadata: dict | None
+
+
 class Eqn(NamedTuple):
     """One application of a primitive: ``outvars = primitive[params] invars``, with effects and the user's line."""
 
@@ -75,6 +87,12 @@ class Eqn(NamedTuple):
     @property
     def source_info(self):
         return self.source
+
+    @property
+    def ctx(self) -> EqnContext:
+        """What was in force where the equation was made."""
+        kind, stream, mesh, notes = getattr(self.source, "surroundings", NOTHING_SAID)
+        return EqnContext(kind, stream, mesh or EMPTY_ABSTRACT, dict(notes) or None)
 
     def __repr__(self):
         return printer.equation_text(self)

@@ -5,7 +5,7 @@ import opcode
 import os
 import sys
 from types import CodeType, FrameType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
@@ -53,10 +53,24 @@ class NameStack(tuple):
 NO_NAMES = NameStack()
 
 
+class Surroundings(NamedTuple):
+    """What was in force where an equation was made: where it is to be computed (``compute_on``), which stream random
+    numbers are drawn from, the mesh, and notes (``set_xla_metadata``), as pairs.
+    """
+
+    compute_type: str | None = None
+    threefry_partitionable: bool = True
+    mesh: Any = None
+    notes: tuple = ()
+
+
+NOTHING_SAID = Surroundings()
+
+
 class Source(NamedTuple):
     """A place in the user's program: a code object and an instruction in it, the names of enclosing scopes, and
     whether what is done is the backward pass of what stands there. Where checks are made, it is known too which
-    examples of a ``vmap`` the elements of the result belong to.
+    examples of a ``vmap`` the elements of the result belong to; and always what was in force.
 
     The line is computed on demand: capturing costs two attribute loads, a line table lookup costs
     microseconds.
@@ -67,6 +81,7 @@ class Source(NamedTuple):
     name_stack: NameStack = NO_NAMES
     backward: bool = False
     examples: tuple = ()  # the shape of the result, and its axes that stand for a vmap, with their names
+    surroundings: "Surroundings" = NOTHING_SAID
 
     @property
     def file_name(self) -> str:
@@ -137,13 +152,13 @@ def transposed(source: Source | None, outer: tuple, around: NameStack) -> Source
     return source._replace(name_stack=names, backward=True)
 
 
-def user_source(name_stack: NameStack = NO_NAMES) -> Source | None:
+def user_source(name_stack: NameStack = NO_NAMES, surroundings: Surroundings = NOTHING_SAID) -> Source | None:
     """The innermost frame outside this package, or None when there is none (a call from C)."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         code = frame.f_code
         if not code.co_filename.startswith(PACKAGE):
-            return Source(code, frame.f_lasti, name_stack)
+            return Source(code, frame.f_lasti, name_stack, False, (), surroundings)
         frame = frame.f_back
     return None
 

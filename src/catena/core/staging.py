@@ -91,7 +91,7 @@ class JaxprTrace(Trace):
         atoms = [x._var if type(x) is JaxprTracer and x._trace is self else self.constant(x) for x in args]
         avals = tuple([a.aval for a in atoms])
         out_avals = abstract_eval(primitive, avals, params)
-        source = context.source or user_source(context.name_stack)
+        source = context.source or user_source(context.name_stack, context.surroundings)
         if primitive.multiple_results:
             outvars = [Var(a) for a in out_avals]
             out = [JaxprTracer(self, v.aval, v, source) for v in outvars]

@@ -18,7 +18,7 @@ from catena.core.aval import ShapedArray
 from catena.core.context import context, set_trace
 from catena.core.ref import Cell, Ref
 from catena.core.token import Token
-from catena.core.type_members import give, member_of
+from catena.core.type_members import give, member_of, shown_as_of_type
 
 
 class Trace:
@@ -209,6 +209,7 @@ class Tracer:
     __array_priority__ = 1000
     __hash__ = None  # type: ignore[assignment]
     _is_array = True
+    __jax_array__ = None  # for those who ask: nothing converts it
     label = "Tracer"
 
     def __init__(self, trace, aval):
@@ -342,9 +343,11 @@ class Tracer:
         """This tracer: there is nothing to wait for while tracing."""
         return self
 
+    @shown_as_of_type
     def __copy__(self):
         return self
 
+    @shown_as_of_type
     def __deepcopy__(self, memo):
         return self
 

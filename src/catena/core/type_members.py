@@ -5,8 +5,10 @@ A class of types has them as attributes; tracers look for what they do not have 
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from functools import partial, update_wrapper
+from types import FunctionType
 from typing import Any, NamedTuple, cast
 
 from catena.core.traceback import shorten
@@ -55,7 +57,7 @@ def give(tracers: type, types: type, name: str, member: Any) -> None:
     itself calls, a special method, is that of tracers.
     """
     if name.startswith("__"):
-        setattr(tracers, name, member)
+        setattr(tracers, name, member if name == "__reversed__" else shown_as_of_type(member))
     elif isinstance(member, property):
         setattr(types, name, aval_property(cast(Callable, member.fget)))
         setattr(tracers, name, property(lambda self: member_of(self, name), doc=member.__doc__))
@@ -75,6 +77,20 @@ def _asked(name: str, fun: Callable) -> Callable:
             shorten(error)
             raise
 
-    update_wrapper(method, fun)
     method.__name__ = method.__qualname__ = name
+    method.__doc__ = fun.__doc__
+    return method
+
+
+_SHOWN, _WITH_KEYWORDS = (inspect.signature(f) for f in (lambda self, *args: 0, lambda self, *args, **kwargs: 0))
+
+
+def shown_as_of_type(fun: Callable) -> Callable:
+    """A copy of a special method that shows itself as tracers' methods do: the type of the value decides which
+    arguments there are.
+    """
+    method = FunctionType(fun.__code__, fun.__globals__, fun.__name__, fun.__defaults__, fun.__closure__)
+    update_wrapper(method, fun)
+    method.__kwdefaults__ = fun.__kwdefaults__
+    method.__signature__ = _WITH_KEYWORDS if fun.__name__ == "__array_namespace__" else _SHOWN  # type: ignore[attr-defined]
     return method

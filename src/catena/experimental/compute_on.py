@@ -7,6 +7,7 @@ import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from catena.core.config import overridden
 from catena.core.namespace import shown as _shown
 from catena.core.traceback import open_door as _open_door
 from catena.core.tree_errors import broadcast_prefix
@@ -43,19 +44,23 @@ def checked_spaces(name: str, spaces: tuple) -> tuple:
 def compute_on(compute_type: str) -> Iterator[None]:
     """Compute what stands in a ``with`` block, or in a decorated function, on this kind of place.
 
-    Here all of them are the processor that runs the program, so nothing changes.
+    Here all of them are the processor that runs the program, so nothing changes but what equations note.
 
     Arguments:
       compute_type: ``"device_host"``, ``"device"``, ``"tpu_sparsecore"`` or ``"gpu_stream:NUMBER"``.
     Raises:
       TypeError: it is no string. ValueError: it is none of these.
 
-    >>> import catena.numpy as jnp
-    >>> with compute_on("device_host"):
-    ...     x = jnp.ones(2) + 1
+    >>> import catena as jax
+    >>> @compute_on("device_host")
+    ... def f(x):
+    ...     return x + 1
+    >>> jax.make_jaxpr(f)(1.0).eqns[0].ctx.compute_type
+    'device_host'
     """
     check_type(compute_type)
-    yield
+    with overridden("compute_type", compute_type):
+        yield
 
 
 def compute_on2(

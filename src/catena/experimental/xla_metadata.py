@@ -6,6 +6,8 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
+from catena.core.config import overridden
+from catena.core.context import context
 from catena.core.namespace import shown as _shown
 from catena.core.primitive import Primitive
 from catena.core.trace import leaf_value
@@ -41,16 +43,17 @@ xla_metadata_value_p = Primitive(
 
 
 @contextlib.contextmanager
-def _noted() -> Iterator[None]:
-    yield
+def _noted(notes: dict) -> Iterator[None]:
+    with overridden("notes", tuple(sorted((dict(context.notes) | notes).items()))):
+        yield
 
 
 def set_xla_metadata(x: Any = None, **kwargs: Any) -> Any:
     """Put notes at the operation that computes ``x``.
 
     Arguments:
-      x: a tree of arrays. Without it, what is returned is a context manager and decorator for all operations in it;
-        jaxprs do not show these.
+      x: a tree of arrays. Without it, what is returned is a context manager and decorator for all operations in it:
+        their equations keep the notes, ``eqn.ctx.xla_metadata``.
       kwargs: the notes: strings, numbers, booleans.
     Returns:
       The same tree.
@@ -66,7 +69,7 @@ def set_xla_metadata(x: Any = None, **kwargs: Any) -> Any:
     """
     check_metadata("set_xla_metadata", kwargs)
     if x is None:
-        return _noted()
+        return _noted(kwargs)
     notes = tuple(sorted(kwargs.items()))
     return tree_map(lambda leaf: xla_metadata_value_p.bind(leaf_value(leaf), xla_metadata_kvs=notes), x)
 

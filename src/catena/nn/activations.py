@@ -63,7 +63,7 @@ described = family(
 
 @of_one
 def _relu(x):
-    return jnp.where(jnp.less_equal(x, 0), 0, x)
+    return jnp.where(jnp.greater(x, 0), x, lax.stop_gradient(jnp.maximum(x, 0)))  # of NaN NaN, with the derivative 0
 
 
 @described
@@ -82,7 +82,8 @@ def relu(x: ArrayLike) -> Array:
 
 @of_one
 def _relu6(x):
-    return jnp.where(jnp.less_equal(x, 0), 0.0, jnp.where(jnp.greater_equal(x, 6), 6.0, x))
+    inside = jnp.logical_and(jnp.greater(x, 0), jnp.less(x, 6))
+    return jnp.where(inside, x, lax.stop_gradient(jnp.minimum(jnp.maximum(x, 0.0), 6.0)))
 
 
 @described

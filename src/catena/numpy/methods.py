@@ -20,6 +20,7 @@ from catena.core.errors import JaxRuntimeError
 from catena.core.placed import PlacedArray, place
 from catena.core.trace import Tracer, give_member
 from catena.core.traceback import api_boundary, is_boundary, shorten
+from catena.core.type_members import shown_as_of_type
 from catena.numpy import (
     arithmetic,
     averages,
@@ -668,14 +669,14 @@ def install():
     for operator in OPERATORS:
         setattr(Array, f"__{operator.name}__", operator.on_arrays())
         setattr(Array, f"__r{operator.name}__", operator.on_arrays_reflected())
-        setattr(Tracer, f"__{operator.name}__", operator.on_tracers())
-        setattr(Tracer, f"__r{operator.name}__", operator.on_tracers_reflected())
+        setattr(Tracer, f"__{operator.name}__", shown_as_of_type(operator.on_tracers()))
+        setattr(Tracer, f"__r{operator.name}__", shown_as_of_type(operator.on_tracers_reflected()))
         setattr(PlacedArray, f"__{operator.name}__", operator.on_tracers())
         setattr(PlacedArray, f"__r{operator.name}__", operator.on_tracers_reflected())
     for operator in COMPARISONS:
         setattr(PlacedArray, f"__{operator.name}__", operator.on_tracers())
         setattr(Array, f"__{operator.name}__", operator.on_arrays())
-        setattr(Tracer, f"__{operator.name}__", operator.on_tracers())
+        setattr(Tracer, f"__{operator.name}__", shown_as_of_type(operator.on_tracers()))
     Array.__pow__, Array.__matmul__ = _array_pow, _array_matmul
     methods = {name: method if is_boundary(method) else api_boundary(method) for name, method in METHODS.items()}
     properties = {name: property(getter, doc=doc) for name, (getter, doc) in PROPERTIES.items()}

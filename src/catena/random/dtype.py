@@ -12,6 +12,7 @@ import numpy as np
 from catena.core.array import typed_array
 from catena.core.aval import ShapedArray
 from catena.core.dtypes import ExtendedDType, prng_key
+from catena.core.source import function_place
 from catena.core.trace import Tracer
 from catena.lax.structure import broadcast_to
 from catena.random.generator import Generator, find_generator
@@ -60,6 +61,12 @@ class KeyDType(ExtendedDType):
 
     def array_repr(self, value) -> str:
         return f"Array({value.shape}, dtype={self.name}) overlaying:\n{words_of(value, self._impl)}"
+
+    def facts(self) -> dict:
+        """What is known of the generator of the keys."""
+        own = self._impl
+        functions = {name: function_place(getattr(own, name)) for name in ("seed", "split", "random_bits", "fold_in")}
+        return {"name": own.name, "tag": own.tag, "key_shape": own.key_shape, **functions}
 
     def __reduce__(self):
         return key_dtype_of, (self._impl,)

@@ -96,7 +96,7 @@ class CustomCall(Primitive):
             rule = {k: SKIP[k](f, len(outer)) for k, f in rule.items()}
         atoms = [x._var if type(x) is JaxprTracer and x._trace is trace else trace.constant(x) for x in (*outer, *args)]
         outvars = [Var(a) for a in closed.out_avals]
-        source = context.source or user_source(context.name_stack)
+        source = context.source or user_source(context.name_stack, context.surroundings)
         all_params = {**params, **rule, "call_jaxpr": closed}
         trace.eqns.append(Eqn(atoms, outvars, self, all_params, closed.effects, source))
         trace.effects |= closed.effects

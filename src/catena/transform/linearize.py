@@ -111,7 +111,7 @@ class TapeTrace(Trace):
         out_avals = abstract_eval(primitive, tuple([get_aval(x) for x in args]), params)
         source = context.source
         if source is None and (self.parent is not None or context.debug_checks):
-            source = user_source(context.name_stack)
+            source = user_source(context.name_stack, context.surroundings)
         if primitive.multiple_results:
             outs = [self.new_unknown(a) for a in out_avals]
             self.entries.append((primitive, args, outs, params, source))

@@ -14,19 +14,34 @@ from catena.experimental.sparse.bcsr import BCSR
 from catena.experimental.sparse.sparsify import sparsify
 
 
-def method(function: Callable, name: str) -> Callable:
-    """A function of arrays as a method of sparse ones."""
-    run = sparsify(function, use_tracer=True)
+def elementwise(ufunc: Callable) -> Callable:
+    """A function of arrays, element by element, as a method of sparse ones."""
 
-    def called(self, *args):
-        return run(self, *args)
+    def method(*args, out=None, where=None):
+        return sparsify(lambda *xs: ufunc(*xs, out=out, where=where), use_tracer=True)(*args)
 
-    called.__name__ = called.__qualname__ = name
-    return called
+    return method
+
+
+def unary(function: Callable) -> Callable:
+    """A function of one array as a method."""
+    return lambda x, /: sparsify(function, use_tracer=True)(x)
+
+
+def binary(function: Callable) -> Callable:
+    """A function of two arrays as a method."""
+    return lambda x, y: sparsify(function, use_tracer=True)(x, y)
 
 
 def reflected(function: Callable) -> Callable:
-    return lambda self, other: function(other, self)
+    """A function of two arrays as a method of the second."""
+    return lambda a, b: sparsify(function, use_tracer=True)(b, a)
+
+
+def matrix_product(a, b, *, precision=None, preferred_element_type=None, out_sharding=None):
+    """``a @ b``; the arguments are those of ``jnp.matmul``."""
+    options = {"precision": precision, "preferred_element_type": preferred_element_type, "out_sharding": out_sharding}
+    return sparsify(lambda x, y: jnp.matmul(x, y, **options), use_tracer=True)(a, b)
 
 
 def astype(self, *args, **kwargs):
@@ -66,9 +81,11 @@ def update_layout(
     return bcoo_update_layout(self, n_batch=n_batch, n_dense=n_dense, on_inefficient=on_inefficient)
 
 
-def take_item(self, idx):
-    """The part of the array that an index of NumPy's kind selects."""
-    return sparsify(lambda x: x[idx], use_tracer=True)(self)
+def take_item(arr, idx, indices_are_sorted=False, unique_indices=False, mode=None, fill_value=None):
+    """The part of the array that an index of NumPy's kind selects; the arguments are those of ``x.at[idx].get``."""
+    options = {"mode": mode, "fill_value": fill_value}
+    options |= {"indices_are_sorted": indices_are_sorted, "unique_indices": unique_indices}
+    return sparsify(lambda x: x.at[idx].get(**options), use_tracer=True)(arr)
 
 
 def iterate(self):
@@ -76,36 +93,34 @@ def iterate(self):
     return (self[i] for i in range(self.shape[0]))
 
 
-MATRIX_PRODUCTS = {"__matmul__": operator.matmul, "__rmatmul__": reflected(operator.matmul)}
-BCOO_METHODS = {
+MATRIX_PRODUCTS = {"__matmul__": matrix_product, "__rmatmul__": reflected(operator.matmul)}
+OPERATORS = {
     **MATRIX_PRODUCTS,
-    "__add__": operator.add,
+    "__add__": elementwise(jnp.add),
     "__radd__": reflected(operator.add),
-    "__sub__": operator.sub,
+    "__sub__": elementwise(jnp.subtract),
     "__rsub__": reflected(operator.sub),
-    "__mul__": operator.mul,
+    "__mul__": elementwise(jnp.multiply),
     "__rmul__": reflected(operator.mul),
-    "__truediv__": operator.truediv,
+    "__truediv__": binary(operator.truediv),
     "__rtruediv__": reflected(operator.truediv),
-    "__pow__": operator.pow,
+    "__pow__": binary(operator.pow),
     "__rpow__": reflected(operator.pow),
-    "__neg__": operator.neg,
-    "__pos__": operator.pos,
-    "__abs__": operator.abs,
-    "__eq__": operator.eq,
+    "__neg__": elementwise(jnp.negative),
+    "__pos__": unary(operator.pos),
+    "__abs__": unary(operator.abs),
+    "__eq__": binary(operator.eq),
 }
 METHODS = {"astype": astype, "sum": total, "reshape": reshape, "transpose": transpose, "sort_indices": sort_indices,
            "sum_duplicates": sum_duplicates, "update_layout": update_layout}  # fmt: skip
 
 
-def install(kind: type, methods: dict, operators: dict) -> None:
+def install(kind: type, methods: dict) -> None:
     """Give a class these methods and operators."""
     for name, function in methods.items():
         function.__name__, function.__qualname__ = name, f"{kind.__name__}.{name}"
         setattr(kind, name, function)
-    for name, function in operators.items():
-        setattr(kind, name, method(function, name))
 
 
-install(BCOO, {**METHODS, "__getitem__": take_item, "__iter__": iterate}, BCOO_METHODS)
-install(BCSR, {"__getitem__": take_item}, MATRIX_PRODUCTS)
+install(BCOO, {**METHODS, **OPERATORS, "__getitem__": take_item, "__iter__": iterate})
+install(BCSR, {**MATRIX_PRODUCTS, "__getitem__": take_item})
