@@ -9,6 +9,7 @@ from typing import Any
 from catena.core import dtypes as _dtypes
 from catena.core.aval import ShapedArray as _ShapedArray
 from catena.core.namespace import shown as _shown
+from catena.core.sequences import safe_map as safe_map
 from catena.core.source import function_place as _function_place
 from catena.core.struct import ShapeDtypeStruct as _ShapeDtypeStruct
 from catena.core.tree import tree_flatten as _flatten
@@ -257,19 +258,6 @@ def shaped_abstractify(x) -> _ShapedArray:
         dtype, weak = _dtypes.canonicalize_dtype(x.dtype), bool(getattr(x, "weak_type", False))
         return _ShapedArray(x.shape, dtype, weak, sharding=_in_types(x.sharding))
     return _get_aval(x)
-
-
-def safe_map(f: Callable, *xs) -> list:
-    """``list(map(f, *xs))`` of sequences that must be equally long.
-
-    Raises:
-      ValueError: they are not.
-
-    >>> from catena.api_util import safe_map
-    >>> safe_map(max, [1, 5], [2, 3])
-    [2, 5]
-    """
-    return [f(*row) for row in zip(*xs, strict=True)]
 
 
 __dir__ = _shown(globals())

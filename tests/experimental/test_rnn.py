@@ -58,6 +58,26 @@ def test_lstm(layers, both):
     np.testing.assert_allclose(jax.grad(total)(weights)[7], slope, rtol=2e-2, atol=1e-4)
 
 
+def test_forwards_and_backwards_in_two_calls():
+    sizes = 3, 4, 2, 0.0, True
+    weights, lengths = rnn.init_lstm_weight(KEY, *sizes[:3], True), jnp.array([5, 3])
+    x, h0, c0 = jax.random.normal(KEY, (2, 5, 3)), jnp.ones((4, 2, 4)), jnp.zeros((4, 2, 4))
+    operands = x, h0, c0, weights
+
+    @jax.jit
+    def both(*operands):
+        outs, residuals = rnn.lstm_fwd(*operands, lengths, *sizes, None)
+        return outs, rnn.lstm_bwd(*sizes, None, residuals, outs)
+
+    outs, found = both(*operands)
+    expected, pullback = jax.vjp(lambda *xs: rnn.lstm(*xs, lengths, *sizes), *operands)
+    assert found[4] is None
+    for a, b in zip((*outs, *found[:4]), (*expected, *pullback(expected)), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)
+    with pytest.raises(ValueError, match="precision|Precision"):
+        rnn.lstm_fwd(*operands, lengths, *sizes, "exact")
+
+
 def test_weights():
     assert [rnn.get_num_params_in_lstm(3, 4, n, b) for n in (1, 2) for b in (False, True)] == [144, 288, 304, 736]
     w = jnp.arange(16.0)

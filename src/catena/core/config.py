@@ -375,7 +375,7 @@ EVALUATION_FLAGS = (
 )  # what evaluation asks about, as one bool: debug_checks
 
 # What is in force in a thread beside flags, and caches keep apart: meshes, and what equations note.
-IN_FORCE = ("mesh", "abstract_mesh", "physical_mesh", "typed_axes", "compute_type", "notes")
+IN_FORCE = ("mesh", "abstract_mesh", "physical_mesh", "typed_axes", "said")
 
 
 def _process_wide() -> tuple:
@@ -395,7 +395,7 @@ def refresh_global() -> None:
 
 def surroundings(where) -> Surroundings:
     """What equations say was in force, in this thread or process-wide."""
-    return Surroundings(where.compute_type, where.threefry_partitionable, where.abstract_mesh, where.notes)
+    return Surroundings(where.said[0], where.threefry_partitionable, where.abstract_mesh, where.said[1])
 
 
 def refresh_derived() -> None:

@@ -33,9 +33,8 @@ class Context(threading.local):
     axis_env: dict = {}
     typed_axes = frozenset()  # the named axes over which types say whether values vary: see `shard_map`
     name_stack: NameStack = NO_NAMES
-    compute_type = None  # where `compute_on` wants operations, and the notes that `set_xla_metadata` puts at them
-    notes: tuple = ()
-    surroundings = NOTHING_SAID  # what equations say was in force, made of these and flags
+    said = None, ()  # by `compute_on` and `set_xla_metadata`
+    surroundings = NOTHING_SAID  # what equations say was in force
     traceback_filtering: str = "auto"
     x64: bool = False
     numpy_dtype_promotion: str = "standard"

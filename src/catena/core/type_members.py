@@ -86,9 +86,7 @@ _SHOWN, _WITH_KEYWORDS = (inspect.signature(f) for f in (lambda self, *args: 0, 
 
 
 def shown_as_of_type(fun: Callable) -> Callable:
-    """A copy of a special method that shows itself as tracers' methods do: the type of the value decides which
-    arguments there are.
-    """
+    """A copy of a special method with the signature of tracers' methods, whose arguments the type decides."""
     method = FunctionType(fun.__code__, fun.__globals__, fun.__name__, fun.__defaults__, fun.__closure__)
     update_wrapper(method, fun)
     method.__kwdefaults__ = fun.__kwdefaults__

@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 
 import catena.numpy as jnp
 from catena.core.namespace import shown as _shown
+from catena.core.sequences import safe_zip as zip  # noqa: A004
 from catena.core.traceback import open_door as _open_door
 from catena.core.tree import PyTreeDef, register_pytree_node, tree_flatten, tree_leaves, tree_map, tree_unflatten
 from catena.core.tree_keys import FlattenedIndexKey
@@ -113,9 +114,9 @@ def optimizer(opt_maker: Callable[..., tuple[Callable, Callable, Callable]]) -> 
                     "optimizer update function was passed a gradient tree that did not match the parameter tree "
                     f"structure with which it was initialized: parameter tree {state.tree_def} and grad tree {tree}."
                 )
-            states = [update(i, g, s) for g, s in zip(leaves, before_update, strict=True)]
+            states = [update(i, g, s) for g, s in zip(leaves, before_update)]
             new = pack(states, tree)
-            for before, after in zip(state.subtree_defs, new.subtree_defs, strict=True):
+            for before, after in zip(state.subtree_defs, new.subtree_defs):
                 if before != after:
                     raise TypeError(
                         "optimizer update function produced an output structure that did not match its input "
@@ -141,7 +142,7 @@ def pack(states: Sequence, tree: PyTreeDef) -> OptimizerState:
 def unpacked(state: OptimizerState) -> list:
     """The states of all parameters; a ValueError of what is no state."""
     packed_state, _, subtree_defs = state
-    return [tree_unflatten(d, leaves) for d, leaves in zip(subtree_defs, packed_state, strict=True)]
+    return [tree_unflatten(d, leaves) for d, leaves in zip(subtree_defs, packed_state)]
 
 
 def unpack_optimizer_state(opt_state: OptimizerState):
@@ -372,7 +373,7 @@ def sm3(step_size, momentum=0.9):
         x, m, rows = state
         axes = range(jnp.ndim(x))
         others = [tuple(a for a in axes if a != axis) for axis in axes]
-        least = [jnp.expand_dims(row, other) for row, other in zip(rows, others, strict=True)]
+        least = [jnp.expand_dims(row, other) for row, other in zip(rows, others)]
         squares = functools.reduce(jnp.minimum, least, *([] if least else [0.0])) + jnp.square(g)
         m = (1.0 - momentum) * (g * inverse_root(squares)) + momentum * m
         return x - size(i) * m, m, [jnp.max(squares, other) for other in others]

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from catena.core.config import overridden
+from catena.core.context import context
 from catena.core.namespace import shown as _shown
 from catena.core.traceback import open_door as _open_door
 from catena.core.tree_errors import broadcast_prefix
@@ -59,7 +60,7 @@ def compute_on(compute_type: str) -> Iterator[None]:
     'device_host'
     """
     check_type(compute_type)
-    with overridden("compute_type", compute_type):
+    with overridden("said", (compute_type, context.said[1])):
         yield
 
 

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+import functools
+import math
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from catena.core.array import Array, as_array
+from catena.core.aval import ShapedArray
 from catena.core.device import Device
 from catena.core.job import job
 from catena.core.lazy import LazyModule
 from catena.core.mesh import Mesh
 from catena.core.named_sharding import NamedSharding
-from catena.core.partition_spec import PartitionSpec
+from catena.core.partition_spec import PartitionSpec, names_of
 from catena.core.placed import in_one_piece
+from catena.core.primitive import Operation
 from catena.core.tree import tree_flatten, tree_map, tree_unflatten
 from catena.core.tree_errors import flatten_axes
+from catena.core.zeros import Zero
+from catena.lax.structure import linear_jvp
 from catena.parallel.arrays import from_process, part_of_process
 from catena.transform.placement import device_put
 
@@ -189,9 +195,7 @@ def host_local_array_to_global_array(local_inputs: Any, global_mesh: Mesh, pspec
     >>> multihost_utils.host_local_array_to_global_array(np.ones(2, np.float32), mesh, jax.P("data"))
     Array([1., 1.], dtype=float32)
     """
-    leaves, tree, specs = with_specs(local_inputs, pspecs)
-    put = [global_of(host_value(x), NamedSharding(global_mesh, s)) for x, s in zip(leaves, specs, strict=True)]
-    return tree_unflatten(tree, put)
+    return on_mesh(host_local_array_to_global_array_p, local_inputs, global_mesh, pspecs)
 
 
 def global_of(x: np.ndarray, sharding: NamedSharding) -> Array:
@@ -220,9 +224,7 @@ def global_array_to_host_local_array(global_inputs: Any, global_mesh: Mesh, pspe
     >>> multihost_utils.global_array_to_host_local_array(np.ones(2, np.float32), mesh, jax.P("data"))
     Array([1., 1.], dtype=float32)
     """
-    leaves, tree, specs = with_specs(global_inputs, pspecs)
-    local = [local_of(x, NamedSharding(global_mesh, s)) for x, s in zip(leaves, specs, strict=True)]
-    return tree_unflatten(tree, local)
+    return on_mesh(global_array_to_host_local_array_p, global_inputs, global_mesh, pspecs)
 
 
 def local_of(x: Any, sharding: NamedSharding) -> Array:
@@ -235,6 +237,13 @@ def local_of(x: Any, sharding: NamedSharding) -> Array:
     return device_put(part_of_process(x), own)
 
 
+def on_mesh(primitive: Operation, tree: Any, global_mesh: Mesh, pspecs: Any) -> Any:
+    """One of the two primitives, applied to the leaves of a tree with the specs of each."""
+    leaves, structure, specs = with_specs(tree, pspecs)
+    done = [primitive.bind(x, global_mesh=global_mesh, pspec=s) for x, s in zip(leaves, specs, strict=True)]
+    return tree_unflatten(structure, done)
+
+
 def with_specs(tree: Any, pspecs: Any) -> tuple:
     """The leaves of a tree, its structure, and the specs of the leaves."""
     leaves, structure = tree_flatten(tree)
@@ -243,3 +252,85 @@ def with_specs(tree: Any, pspecs: Any) -> tuple:
         if not isinstance(spec, PartitionSpec):
             raise ValueError(f"pspecs must be PartitionSpecs (P() for whole arrays on all devices), got {spec!r}")
     return leaves, structure, specs
+
+
+# ---- the primitives: linear, each the transpose of the other
+
+
+def host_local_array_to_global_array_impl(arr: Any, *, global_mesh: Mesh, pspec: PartitionSpec) -> Array:
+    """The array of which ``arr`` is the part of this process; see ``host_local_array_to_global_array``."""
+    return global_of(host_value(arr), NamedSharding(global_mesh, pspec))
+
+
+def global_array_to_host_local_array_impl(arr: Any, *, global_mesh: Mesh, pspec: PartitionSpec) -> Array:
+    """The part of ``arr`` that this process has; see ``global_array_to_host_local_array``."""
+    return local_of(arr, NamedSharding(global_mesh, pspec))
+
+
+def ltg_abstract_eval(arr: ShapedArray, *, global_mesh: Mesh, pspec: PartitionSpec) -> ShapedArray:
+    """The type of the whole array, from that of the part of a process."""
+    return between(arr, global_mesh.local_mesh, global_mesh, pspec)
+
+
+def gtl_abstract_eval(arr: ShapedArray, *, global_mesh: Mesh, pspec: PartitionSpec) -> ShapedArray:
+    """The type of the part of this process, from that of the whole array."""
+    return between(arr, global_mesh, global_mesh.local_mesh, pspec)
+
+
+def between(aval: ShapedArray, given: Mesh, wanted: Mesh, spec: PartitionSpec) -> ShapedArray:
+    """The type of an array on the mesh ``wanted``, whose parts are those of an array of type ``aval`` on ``given``."""
+    part = NamedSharding(given, spec).shard_shape(aval.shape)
+    names = [*map(names_of, spec), *[()] * aval.ndim]
+    ways = [math.prod(wanted.shape[name] for name in axis) for axis in names[: aval.ndim]]
+    return ShapedArray(tuple(n * k for n, k in zip(part, ways, strict=True)), aval.dtype)
+
+
+def ltg_batcher(
+    insert_axis: bool, axis_data: Any, vals_in: tuple, dims_in: tuple, global_mesh: Mesh, pspec: PartitionSpec
+) -> tuple:
+    """The rule for ``vmap``: the new axis is not split, or by the mesh's axis that ``spmd_axis_name`` says.
+
+    Arguments:
+      insert_axis: whether the new axis was given a name; ``axis_data`` says which.
+      axis_data: the axis: its ``size`` and its ``spmd_name``.
+      vals_in, dims_in: the operand and the position of its new axis, each in a tuple.
+      global_mesh, pspec: the parameters.
+    """
+    return batched(host_local_array_to_global_array_p, axis_data, vals_in, dims_in, global_mesh, pspec)
+
+
+def batched(primitive: Operation, axis: Any, args: tuple, dims: tuple, global_mesh: Mesh, pspec: PartitionSpec):
+    """One of the two primitives for all examples at once."""
+    (x,), (d,) = args, dims
+    entries = [*pspec, *[None] * (d - len(pspec))]
+    spec = PartitionSpec(*entries[:d], getattr(axis, "spmd_name", None), *entries[d:])
+    return primitive.bind(x, global_mesh=global_mesh, pspec=spec), d
+
+
+def linear_on_mesh(name: str, impl: Callable, abstract_eval: Callable) -> Operation:
+    """A primitive that is linear, and nothing to do in a program of this process."""
+    primitive = Operation(name)
+    primitive.def_impl(impl)
+    primitive.def_abstract_eval(abstract_eval)
+    primitive.lower = lambda builder, x, **params: x
+    primitive.batch = functools.partial(_batch, primitive)
+    primitive.jvp = linear_jvp(primitive)
+    return primitive
+
+
+def _batch(primitive, axis, args, dims, **params):
+    return batched(primitive, axis, args, dims, **params)
+
+
+def _transposed(primitive):
+    return lambda ct, x, **params: [ct if type(ct) is Zero else primitive.bind(ct, **params)]
+
+
+host_local_array_to_global_array_p = linear_on_mesh(
+    "host_local_array_to_global_array", host_local_array_to_global_array_impl, ltg_abstract_eval
+)
+global_array_to_host_local_array_p = linear_on_mesh(
+    "global_array_to_host_local_array", global_array_to_host_local_array_impl, gtl_abstract_eval
+)
+host_local_array_to_global_array_p.transpose = _transposed(global_array_to_host_local_array_p)
+global_array_to_host_local_array_p.transpose = _transposed(host_local_array_to_global_array_p)

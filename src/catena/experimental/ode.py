@@ -19,6 +19,7 @@ from catena.core import dtypes
 from catena.core.array import Array
 from catena.core.jaxpr import eval_jaxpr
 from catena.core.namespace import shown as _shown
+from catena.core.sequences import safe_zip as zip  # noqa: A004
 from catena.core.source import function_place
 from catena.core.staging import DebugInfo, trace_to_closed_jaxpr
 from catena.core.trace import Tracer, leaf_value
@@ -55,13 +56,13 @@ MIDDLE = (
 
 def combination(weights, slopes: list):
     """The sum of slopes with weights."""
-    return sum((w * k for w, k in zip(weights, slopes, strict=True) if w), 0.0)
+    return sum((w * k for w, k in zip(weights, slopes) if w), 0.0)
 
 
 def stages(func: Callable, y0, f0, t0, dt) -> tuple:
     """A step from ``y0``, where the slope is ``f0``: the new state, and the slopes of all seven stages."""
     slopes, y = [f0], y0
-    for node, weights in zip(NODES, STAGES, strict=True):
+    for node, weights in zip(NODES, STAGES):
         y = y0 + dt * combination(weights, slopes)
         slopes.append(func(y, t0 + dt * node))
     return y, slopes
@@ -223,7 +224,7 @@ def solve(func: Callable, rtol, atol, mxstep, hmax, y0, ts, args: tuple):
         accepted = ratio <= 1.0
         choose = lambda new, old: jnp.where(accepted, new, old)  # noqa: E731
         middle = y + dt * combination(MIDDLE, slopes)
-        taken = [choose(new, old) for new, old in zip((t, y, f, middle), last, strict=True)]
+        taken = [choose(new, old) for new, old in zip((t, y, f, middle), last)]
         following = jnp.clip(optimal_step_size(dt, ratio), 0.0, hmax).astype(ts.dtype)
         return i + 1, following, choose(t + dt, t), choose(y1, y), choose(slopes[-1], f), taken
 
@@ -261,7 +262,7 @@ def solution_backward(func, rtol, atol, mxstep, hmax, residuals, g):
 
     def adjoint(state, minus_t, *args):
         def slope(y, t, *moving):
-            given = dict(zip(varied, moving, strict=True))
+            given = dict(zip(varied, moving))
             return func(y, t, *[given.get(i, x) for i, x in enumerate(args)])
 
         y, ct, *_ = unravel(state)
@@ -279,7 +280,7 @@ def solution_backward(func, rtol, atol, mxstep, hmax, residuals, g):
 
     rows = ys[1:], g[1:], g[:-1], ts[1:], ts[:-1]
     (ct, ct_t0, ct_args), ct_ts = scan(interval, (g[-1], *nothing), rows, reverse=True)
-    found = dict(zip(varied, ct_args, strict=True))
+    found = dict(zip(varied, ct_args))
     return ct, jnp.concatenate([ct_t0[None], ct_ts]), tuple(found.get(i) for i in range(len(args)))
 
 

@@ -8,12 +8,18 @@ layer ``l`` has the numbers ``2 l`` forwards and ``2 l + 1`` backwards.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import catena.numpy as jnp
 from catena import lax, nn, random
+from catena.core.aval import ShapedArray
 from catena.core.namespace import shown as _shown
+from catena.core.primitive import Operation
 from catena.core.traceback import open_door as _open_door
+from catena.interpreters import mlir
+from catena.transform.grad import vjp
+from catena.transform.make_jaxpr import eval_shape
 
 PRNGKeyArray = Any
 sigmoid = nn.sigmoid
@@ -201,6 +207,103 @@ def lstm(
     sizes = input_size, hidden_size, num_layers, dropout, bidirectional
     return lstm_ref(x, h_0, c_0, *parts, seq_lengths, *sizes)
 
+
+# ---- forwards and backwards in two calls, in the form of cuDNN
+
+
+def lstm_fwd(
+    x, h_0, c_0, w, seq_lengths,
+    input_size: int, hidden_size: int, num_layers: int, dropout: float, bidirectional: bool, precision,
+):  # fmt: skip
+    """``lstm``, and what ``lstm_bwd`` needs.
+
+    Arguments:
+      x, h_0, c_0, w, seq_lengths, input_size, hidden_size, num_layers, dropout, bidirectional, precision: as for
+        ``lstm``.
+    Returns:
+      The results of ``lstm``, and the residuals.
+    Raises:
+      NotImplementedError: ``dropout`` is not 0. ValueError: ``precision`` is none.
+    """
+    sizes = parameters(input_size, hidden_size, num_layers, dropout, bidirectional, precision)
+    y, h_n, c_n, reserve_space = rnn_fwd_p.bind(x, h_0, c_0, w, seq_lengths, **sizes)
+    return (y, h_n, c_n), (x, h_0, c_0, w, seq_lengths, y, reserve_space)
+
+
+def lstm_bwd(
+    input_size: int, hidden_size: int, num_layers: int, dropout: float, bidirectional: bool, precision,
+    residuals, gradients,
+):  # fmt: skip
+    """The cotangents of the operands of ``lstm``.
+
+    Arguments:
+      input_size, hidden_size, num_layers, dropout, bidirectional, precision: as for ``lstm``.
+      residuals: what ``lstm_fwd`` returned.
+      gradients: the cotangents of the outputs and of the last states.
+    Returns:
+      The cotangents of ``x``, ``h_0``, ``c_0`` and ``w``, and None, for the lengths.
+
+    >>> import catena as jax, catena.numpy as jnp
+    >>> weights, state = init_lstm_weight(jax.random.key(0), 3, 4, 1, False), jnp.zeros((1, 2, 4))
+    >>> sizes = 3, 4, 1, 0.0, False, None
+    >>> outs, residuals = lstm_fwd(jnp.ones((2, 5, 3)), state, state, weights, jnp.array([5, 2]), *sizes)
+    >>> [x.shape for x in lstm_bwd(*sizes, residuals, outs)[:4]]
+    [(2, 5, 3), (1, 2, 4), (1, 2, 4), (144,)]
+    """
+    x, h_0, c_0, w, seq_lengths, y, reserve_space = residuals
+    sizes = parameters(input_size, hidden_size, num_layers, dropout, bidirectional, precision)
+    operands = *gradients, x, h_0, c_0, w, y, reserve_space, seq_lengths
+    return (*rnn_bwd_p.bind(*operands, **sizes), None)
+
+
+def parameters(input_size, hidden_size, num_layers, dropout, bidirectional, precision) -> dict:
+    """The parameters of the primitives."""
+    sizes = {"input_size": input_size, "hidden_size": hidden_size, "num_layers": num_layers}
+    exact = precision is None or lax.Precision(precision) != lax.Precision.DEFAULT
+    return {**sizes, "dropout": dropout, "bidirectional": bidirectional, "cudnn_allow_tf32": not exact}
+
+
+def rnn_abstract_eval(
+    x_aval, h_0_aval, c_0_aval, w_aval, seq_lengths_aval,
+    input_size: int, hidden_size: int, num_layers: int, dropout: float, bidirectional: bool, cudnn_allow_tf32: bool,
+):  # fmt: skip
+    """The types of the results of ``rnn_fwd_p``: outputs, last states, and what is kept for the backward pass: nothing,
+    since that computes the states again.
+    """
+    sizes = input_size, hidden_size, num_layers, dropout, bidirectional
+    outs = eval_shape(lambda *xs: lstm(*xs, *sizes), x_aval, h_0_aval, c_0_aval, w_aval, seq_lengths_aval)
+    return *(ShapedArray(out.shape, out.dtype) for out in outs), ShapedArray((0,), x_aval.dtype)
+
+
+def rnn_bwd_abstract_eval(
+    dy_aval, dhn_aval, dcn_aval, x_aval, h0_aval, c0_aval, w_aval, y_aval, reserve_space_aval, seq_lengths_aval,
+    input_size: int, hidden_size: int, num_layers: int, dropout: float, bidirectional: bool, cudnn_allow_tf32: bool,
+):  # fmt: skip
+    """The types of the results of ``rnn_bwd_p``: those of ``x``, of the first states and of the weights."""
+    return x_aval, h0_aval, c0_aval, w_aval
+
+
+def _forward(x, h_0, c_0, w, seq_lengths, *, cudnn_allow_tf32: bool, **sizes) -> list:
+    return [*lstm(x, h_0, c_0, w, seq_lengths, **sizes), jnp.zeros((0,), x.dtype)]
+
+
+def _backward(dy, dhn, dcn, x, h0, c0, w, y, reserve_space, seq_lengths, *, cudnn_allow_tf32: bool, **sizes) -> list:
+    pullback = vjp(lambda *xs: lstm(*xs, seq_lengths, **sizes), x, h0, c0, w)[1]
+    return list(pullback((dy, dhn, dcn)))
+
+
+def composed(name: str, function: Callable, abstract_eval: Callable) -> Operation:
+    """A primitive that is a function of others."""
+    primitive = Operation(name)
+    primitive.multiple_results = True
+    primitive.def_abstract_eval(abstract_eval)
+    primitive.def_impl(function)
+    mlir.register_lowering(primitive, mlir.lower_fun(function))
+    return primitive
+
+
+rnn_fwd_p = composed("rnn_fwd", _forward, rnn_abstract_eval)
+rnn_bwd_p = composed("rnn_bwd", _backward, rnn_bwd_abstract_eval)
 
 _open_door(globals(), "catena.experimental.rnn", own=True)
 __dir__ = _shown(globals())

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from catena.core.namespace import shown as _shown
+from catena.core.sequences import safe_map as map  # noqa: F401
+from catena.core.sequences import safe_zip as zip  # noqa: F401
 from catena.core.traceback import open_door as _open_door
 from catena.core.unbuilt import absent as _absent
 from catena.experimental.xla_metadata import check_metadata

@@ -44,7 +44,8 @@ xla_metadata_value_p = Primitive(
 
 @contextlib.contextmanager
 def _noted(notes: dict) -> Iterator[None]:
-    with overridden("notes", tuple(sorted((dict(context.notes) | notes).items()))):
+    place, before = context.said
+    with overridden("said", (place, tuple(sorted((dict(before) | notes).items())))):
         yield
 
 

@@ -225,12 +225,12 @@ def without_address(text: str) -> str:
     return re.sub(r"0x[0-9a-f]+", "", text)
 
 
-NOTES = {"compute_type": "what compute_on says", "notes": "what set_xla_metadata notes"}
 MESHES = {
     "mesh": "the mesh in force",
     "abstract_mesh": "the abstract mesh in force",
     "physical_mesh": "the mesh in force",
     "default_placement": "the default device",
+    "said": "what compute_on and set_xla_metadata say",
 }
 
 
@@ -246,6 +246,6 @@ def flag_changes(now: dict, before: dict) -> list[Change]:
     names = [name for name in dict.fromkeys([*now, *before]) if now.get(name) != before.get(name)]
     if not names:
         return [Change("where a flag is set", ("flag",), "process-wide", "in a thread, or the other way round")]
-    found = [(NOTES.get(name, f"the flag {name}"), "flag", name) for name in names if name not in MESHES]
+    found = [(f"the flag {name}", "flag", name) for name in names if name not in MESHES]
     found += [(text, "mesh", name) for name, text in MESHES.items() if name in names][:1]
     return [Change(what, (kind,), *(shortened(str(x.get(name))) for x in (now, before))) for what, kind, name in found]
