@@ -109,6 +109,34 @@ def test_floats_are_doubles_rounded(name):
             assert abs(got - want) <= 0.51 * np.spacing(abs(np.float32(want))), (point, got, want)
 
 
+EXTREMES = [  # where what functions are made of cancels, or under- or overflows
+    ("betaln", np.float32, [(-0.5, 1e30, -0.5, -7.5), (1e30, -0.5, 40.0, 17.0)],
+     lambda a, b: mp.log(abs(mp.gamma(min(a, b)))) + mp.loggamma(max(a, b)) - mp.loggamma(a + b)),
+    ("comb", np.float32, [(1e30, 1e30, 130.0), (1.0, 0.5, 65.0)],
+     lambda n, k: mp.sqrt(n) / mp.gamma(1.5) if k == 0.5 else mp.binomial(n, k)),
+    ("gammaincc", np.float32, [(1e-20, 1e-9, 1e-4, 1e-3), (0.5, 0.01, 1.0, 1e-30)],
+     lambda a, x: mp.gammainc(a, x, mp.inf, regularized=True)),
+    ("gammaincc", np.float64, [(1e-20, 1e-9, 1e-4, 1e-3), (0.5, 0.01, 1.0, 1e-30)],
+     lambda a, x: mp.gammainc(a, x, mp.inf, regularized=True)),
+    ("expn", np.float32, [(-0.5, -1.5, -7.25), (0.25, 3.0, 9.0)], mp.expint),
+    ("zeta", np.float32, [(1e30,), (1e-30,)], lambda s, q: mp.inf),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name, dtype, columns, reference", EXTREMES, ids=lambda v: v if isinstance(v, str) else "")
+def test_extreme_arguments(name, dtype, columns, reference):
+    columns = [np.array(c, dtype) for c in columns]
+    with catena.enable_x64(True), mp.workprec(300):
+        want = [float(reference(*map(mp.mpf, point))) for point in zip(*(c.tolist() for c in columns))]
+        np.testing.assert_allclose(call(name, *map(jnp.asarray, columns)), want, 40 * np.finfo(dtype).eps)
+
+
+def test_wofz_far_below_the_axis():
+    z = np.array([1e6 - 1e5j, -3e5 - 2e5j, 1e160 - 1e155j], np.complex128)
+    with catena.enable_x64(True):
+        np.testing.assert_allclose(special.wofz(z), 1j / np.sqrt(np.pi) / z, 1e-9)
+
+
 def test_compiled_together():
     """What is compiled has the bits of what is eager."""
     names = ("gamma", "comb", "erfcx", "ndtri", "expi", "xlogy", "logit", "boxcox", "rel_entr")

@@ -12,7 +12,7 @@ FUNCTIONS = incomplete.ALGORITHMS | {
         *(integrals.fresnel_s, integrals.fresnel_c, integrals.spence),
         *(integrals.erfcx_slope, integrals.dawsn_slope, integrals.fresnel_s_slope, integrals.fresnel_c_slope),
         *(factorials.gamma, factorials.beta, factorials.log_beta, factorials.poch),
-        factorials.digamma_difference,
+        *(factorials.digamma_difference, factorials.binomial),
         *(normal.ndtr, normal.log_ndtr, normal.ndtri, normal.owens_t),
         *(hypergeometric.hyp1f1, hypergeometric.hyp2f1, incomplete.riemann_zeta),
         *(bessel.bessel_i0, bessel.bessel_i1),

@@ -87,7 +87,8 @@ def log_beta(m, a, b, precision):
     swap = a > b
     p, q = m.where(swap, b, a), m.where(swap, a, b)
     positive = p > 0.0
-    large, both = positive & (q >= LARGE_SHAPE), p >= LARGE_SHAPE
+    slightly_negative = (p < 0.0) & (q >= 2.0 * LARGE_SHAPE) & (2.0 * p > -q)  # so that the sum is large, too
+    large, both = (q >= LARGE_SHAPE) & positive | slightly_negative, p >= LARGE_SHAPE
     # Both parameters are small, or one is negative.
     total = p + q
     tiny = p < 1e-290
@@ -119,6 +120,11 @@ def beta(m, a, b, precision):
     return m.where(m.equal(a, a) & m.equal(b, b) & ~pole, value, NAN)
 
 
+def binomial(m, n, k, precision):
+    """gamma(n + 1) / (gamma(k + 1) gamma(n - k + 1))."""
+    return 1.0 / ((n + 1.0) * beta(m, n - k + 1.0, k + 1.0, precision))
+
+
 def poch(m, z, n, precision):
     """gamma(z + n) / gamma(z): as a quotient where these are small, else by Stirling's series or logarithms."""
     total, lost = _sum_and_rest(z, n)
@@ -137,11 +143,12 @@ def poch(m, z, n, precision):
     value = m.where(small, ratio, sign_of_gamma(m, total) * sign_of_gamma(m, z) * m.exp(log))
     value = m.where(from_pole, 0.0, m.where(at_pole, INF, value))
     # Both are poles: (z)_n = (-1)^n (1 - z - n)_n, where gamma functions of positive numbers are.
-    both = from_pole & at_pole
+    both = from_pole & at_pole & m.equal(m.floor(n), n)
     p, q = m.where(both, 1.0 - z, 1.0), m.where(both, 1.0 - total, 1.0)
     mirrored = m.exp(m.lgamma(p) - m.lgamma(q))
     odd = ~m.equal(m.floor(n * 0.5) * 2.0, n)
     value = m.where(both, m.where(odd, -mirrored, mirrored), value)
+    value = m.where(m.equal(z, INF) & (m.abs(n) < INF), m.where(n > 0.0, INF, 0.0), value)
     value = m.where(m.equal(n, 0.0), 1.0, value)
     return m.where(m.equal(z, z) & m.equal(n, n), value, NAN)
 

@@ -190,10 +190,44 @@ def igamma(m, a, x, precision):
     return _zero_or_infinite_shape(m, a, x, out, 1.0, 0.0)
 
 
+SMALL_SHAPE = 0.01  # up to which Q is small itself where P is by the series
+# log(gamma(1 + a)) / a, in powers of -a: Euler's constant, and zeta(k) / k
+LOG_GAMMA_NEAR_ONE = (
+    *(-0.5772156649015329, -0.8224670334241132, -0.40068563438653143, -0.27058080842778454, -0.20738555102867398),
+    *(-0.1695571769974082, -0.1440498967688461, -0.12550966952474304),
+)
+
+
+def _upper_of_small_shape(m, on, a, x, precision):
+    """Q(a, x) for a small shape and x up to 1: 1 - x^a / gamma(1 + a), which is small, less the rest of P's series in
+    powers of -x (DLMF 8.7.1).
+    """
+    a, x = m.where(on, a, SMALL_SHAPE), m.where(on, x, 0.5)
+
+    def step(on, term, total, n):
+        n = n + 1.0
+        term = m.where(on, -(term * x / n), term)
+        part = term / (a + n)
+        total = m.where(on, total + part, total)
+        return on & (m.abs(part) > precision * m.abs(total)) & (n < LIMIT), term, total, n
+
+    rest = m.iterate(step, (on, m.like(x, 1.0), m.like(x, 0.0), m.like(x, 0.0)))[2]
+    series = m.like(a, LOG_GAMMA_NEAR_ONE[-1])
+    for c in reversed(LOG_GAMMA_NEAR_ONE[:-1]):
+        series = c - a * series
+    log = a * (m.log(x) - series)
+    front = m.exp(log)
+    unlike = m.where(m.equal(front, 1.0), m.like(x, 2.0), front)
+    less = m.where(m.equal(front, 1.0), log, (unlike - 1.0) * log / m.log(unlike))  # exp(log) - 1, after Kahan
+    return -less - front * a * rest
+
+
 def igammac(m, a, x, precision):
     """The upper one, Q(a, x)."""
     by_series, value = _lower_gamma(m, a, x, precision)
-    out = _edges(m, a, x, m.where(by_series, m.maximum(1.0 - value, 0.0), value), 1.0, 0.0)
+    small = by_series & (a < SMALL_SHAPE) & _proper(a, x)
+    upper = m.where(small, _upper_of_small_shape(m, small, a, x, precision), 1.0 - value)
+    out = _edges(m, a, x, m.where(by_series, m.maximum(upper, 0.0), value), 1.0, 0.0)
     return _zero_or_infinite_shape(m, a, x, out, 0.0, 1.0)
 
 
@@ -376,7 +410,7 @@ def zeta(m, s, q, precision):
     on = (s > 1.0) & (s < INF) & (q < far) & (q > -INF) & ~((q <= 0.0) & whole_q)
     _, a, total, lost, _ = m.iterate(step, (on, q, zero, zero, zero))
     tail = _asymptotic(m, s, m.maximum(a, 1.0), precision)
-    out = total + (m.where(m.equal(tail, tail) & (a >= far), tail, 0.0) - lost)
+    out = m.where(total < INF, total + (m.where(m.equal(tail, tail) & (a >= far), tail, 0.0) - lost), total)
     out = m.where((q < 0.0) & ~whole_s, NAN, out)
     out = m.where(m.equal(q, INF), 0.0, out)
     out = m.where((q <= 0.0) & whole_q, INF, out)

@@ -109,6 +109,7 @@ def _exp_of_difference(m, x, y):
     return m.exp(d) * (1.0 + (lost + m.product_error(y, y, p) - m.product_error(x, x, q)))
 
 
+SQUARES = 1e150  # beyond which they overflow
 LAPLACE = 2e4  # from which on two terms of Laplace's continued fraction have all digits
 
 
@@ -126,14 +127,12 @@ def _faddeeva(m, x, y):
     front = scale * (1 / math.sqrt(math.pi)) / (u * u + v * v)
     real, imag = m.where(large, front * v, real), m.where(large, front * u, imag)
     imag = m.where(x < 0.0, -imag, imag)
-    below = y < 0.0
-    p, q = m.where(below & ~large, x, 0.0), m.where(below & ~large, y, 0.0)
+    below, beyond = y < 0.0, m.maximum(a, b) > SQUARES
+    p, q = m.where(below & ~beyond, x, 0.0), m.where(below & ~beyond, y, 0.0)
     reflection, angle = 2.0 * _exp_of_difference(m, p, q), 2.0 * p * q
+    reflection = m.where(beyond, m.where(b > a, m.like(x, INF), 0.0), reflection)
     real = m.where(below, reflection * m.cos(angle) - real, real)
-    imag = m.where(below, imag - reflection * m.sin(angle), imag)
-    beyond = below & large
-    growth = m.where(beyond & (b > a), INF, 0.0)
-    real = m.where(beyond, m.where(b > a, growth, real), real)
+    imag = m.where(below & ~beyond, imag - reflection * m.sin(angle), imag)
     known = m.equal(x, x) & m.equal(y, y)
     return m.where(known, real, NAN), m.where(known, imag, NAN)
 
@@ -248,13 +247,17 @@ def cosine_integral(m, x, precision):
 
 
 def expn(m, n, x, precision):
-    """E_n(x): the power series up to 1 (DLMF 8.19.8), the continued fraction beyond (8.19.17)."""
+    """E_n(x): the power series up to 1 (DLMF 8.19.8), the continued fraction beyond (8.19.17); of orders below zero
+    from the next order that is not.
+    """
     proper_x = (x > 0.0) & (x < INF)
-    series, on = x <= 1.0, proper_x & (n > 0.0)
-    value = m.where(series, _expn_series(m, on & series, n, x, precision), 0.0)
-    value = m.where(series, value, _expn_fraction(m, on & ~series, n, x, precision))
-    down = m.where(proper_x & (n <= 0.0) & (n > -LEAST_ORDER), -n, 0.0)
-    value = m.where((n <= 0.0) & (n > -LEAST_ORDER), _expn_downwards(m, down, m.where(proper_x, x, 1.0)), value)
+    downwards = proper_x & (n <= 0.0) & (n > -LEAST_ORDER)
+    count = m.where(downwards, -m.floor(n), 0.0)
+    order = m.where(downwards, n + count, n)
+    series, on = x <= 1.0, proper_x & (order > 0.0)
+    value = m.where(series, _expn_series(m, on & series, order, x, precision), 0.0)
+    value = m.where(series, value, _expn_fraction(m, on & ~series, order, x, precision))
+    value = _expn_downwards(m, count, order, m.where(proper_x, x, 1.0), value)
     at_zero = m.where(n > 1.0, 1.0 / m.where(n > 1.0, n - 1.0, 1.0), INF)
     value = m.where(m.equal(x, 0.0), at_zero, m.where(m.equal(x, INF), 0.0, value))
     return m.where((n > -LEAST_ORDER) & (x >= 0.0), value, NAN)
@@ -263,16 +266,18 @@ def expn(m, n, x, precision):
 LEAST_ORDER = 1000.0
 
 
-def _expn_downwards(m, count, x):
-    """E_(-count)(x) for whole counts, from E_0 by E_(n-1) = (exp(-x) + (1 - n) E_n) / x, DLMF 8.19.12."""
+def _expn_downwards(m, count, order, x, value):
+    """E_(order - count)(x) from that of an order between 0 and 1, by E_(n-1) = (exp(-x) + (1 - n) E_n) / x, DLMF
+    8.19.12; where there is nothing to count, ``value``.
+    """
     front = m.exp(-x)
 
     def step(on, value, k):
-        k = k + 1.0
-        value = m.where(on, (front + k * value) / x, value)
-        return on & (k < count), value, k
+        value = m.where(on, (front + (k - order) * value) / x, value)
+        return on & (k < count), value, k + 1.0
 
-    return m.iterate(step, (count > 0.0, front / x, m.like(x, 0.0)))[1]
+    value = m.where(m.equal(order, 0.0), front / x, value)
+    return m.iterate(step, (count > 0.0, value, m.like(x, 1.0)))[1]
 
 
 def _expn_series(m, on, n, x, precision):

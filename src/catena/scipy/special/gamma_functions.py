@@ -11,7 +11,7 @@ from catena.core.array import Array
 from catena.numpy.boundary import concrete_or_error, promote_inexact
 from catena.scipy.special.arguments import floats, numbers, real, strong
 from catena.scipy.special.complex_gamma import complex_loggamma
-from catena.scipy.special.primitives import beta_p, gamma_p, log_beta_p, poch_p, riemann_zeta_p
+from catena.scipy.special.primitives import beta_p, binomial_p, gamma_p, log_beta_p, poch_p, riemann_zeta_p
 from catena.transform.jit import jit
 from catena.typing import ArrayLike
 
@@ -153,10 +153,10 @@ def comb(N: ArrayLike, k: ArrayLike, *, repetition: bool = False) -> Array:  # n
 
 @jit
 def _comb(n, k):
-    """1 / ((n + 1) B(n - k + 1, k + 1)), rounded to whole numbers where they are to be."""
+    """Rounded to whole numbers where they are to be."""
     none = (n < 0) | (k < 0) | (k > n)
     n, k = jnp.where(none, 1, n), jnp.where(none, 1, k)
-    ways = 1 / ((n + 1) * beta_p.bind(n - k + 1, k + 1))
+    ways = binomial_p.bind(n, k)
     whole = (jnp.floor(n) == n) & (jnp.floor(k) == k)
     ways = ways + lax.stop_gradient(jnp.where(whole & (ways < 1 / jnp.finfo(n.dtype).eps), jnp.round(ways) - ways, 0))
     return jnp.where(none, 0, ways)

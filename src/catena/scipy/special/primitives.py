@@ -76,6 +76,11 @@ poch_p = special(
     lambda t, z, m, y: mul(t, mul(y, digamma_difference_p.bind(z, m))),
     lambda t, z, m, y: mul(t, mul(y, digamma(add(z, m)))),
 )
+binomial_p = special(
+    "binomial",
+    lambda t, n, k, y: mul(t, mul(y, digamma_difference_p.bind(plus(sub(n, k), 1), k))),
+    lambda t, n, k, y: mul(t, mul(y, sub(digamma(plus(sub(n, k), 1)), digamma(plus(k, 1))))),
+)
 riemann_zeta_p = special("riemann_zeta", lambda t, x, y: mul(t, riemann_zeta_slope_p.bind(x)))
 riemann_zeta_slope_p = special(
     "riemann_zeta_slope", NoRule("second derivatives of the zeta function are not available")
