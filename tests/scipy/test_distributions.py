@@ -252,3 +252,22 @@ def test_bad_input(call):
 def test_shapes_that_do_not_fit():
     with pytest.raises((TypeError, ValueError), match="incompatible|broadcast"):
         stats.norm.logpdf(jnp.ones(2), jnp.ones(3))
+
+
+def test_logarithms_of_large_counts_have_digits():
+    """Of floats: the terms of the formula are millions, their sum is a few."""
+    k, mu = np.float32([1e6, 1e4, 12.0]), np.float32([1e6, 1.01e4, 11.0])
+    np.testing.assert_allclose(stats.poisson.logpmf(k, mu), scipy.stats.poisson.logpmf(*np.float64([k, mu])), 1e-6)
+    shapes = np.float32([1e6, 1e4, 12.0])
+    np.testing.assert_allclose(
+        stats.gamma.logpdf(mu, shapes), scipy.stats.gamma.logpdf(*np.float64([mu, shapes])), 1e-6
+    )
+    with jax.enable_x64(False):
+        slope = jax.grad(stats.poisson.logpmf, 1)(np.float32(1e6), np.float32(1.001e6))
+    np.testing.assert_allclose(slope, np.float64(np.float32(1e6)) / np.float32(1.001e6) - 1, 1e-4)
+    assert jax.grad(stats.poisson.logpmf, 1)(0, 0.0) == -1
+
+
+def test_a_narrow_distribution_on_a_circle():
+    x, kappa = np.float32(1e-3), np.float32(1e6)
+    np.testing.assert_allclose(stats.vonmises.logpdf(x, kappa), np.log(kappa / (2 * np.pi)) / 2 - 0.5, 1e-5)

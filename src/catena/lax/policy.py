@@ -73,7 +73,7 @@ ELEMENTWISE = {
     **_rows(1, "gamma erfcx dawsn exp1 expi sine_integral cosine_integral fresnel_s fresnel_c spence", FLOATS),
     **_rows(1, "ndtr log_ndtr ndtri riemann_zeta riemann_zeta_slope bessel_i0 bessel_i1", FLOATS),
     **_rows(1, "erfcx_slope dawsn_slope fresnel_s_slope fresnel_c_slope", FLOATS),
-    **_rows(2, "digamma_difference binomial", FLOATS),
+    **_rows(2, "digamma_difference binomial log_gamma_density", FLOATS),
     **_rows(2, "faddeeva_real faddeeva_imag expn beta log_beta owens_t poch zeta_by_x", FLOATS),
     **_rows(1, "neg", HALVES, _number),
     **_rows(2, "add sub add_any lt le gt ge", HALVES, _number),

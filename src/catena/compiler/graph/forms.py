@@ -299,5 +299,6 @@ OPS: dict[str, Op] = {
     **_rows("fresnel_s fresnel_c spence hyp1f1 hyp1f1_by_a hyp1f1_by_b hyp2f1 hyp2f1_by_a hyp2f1_by_b", costly=True),
     **_rows("hyp2f1_by_c zeta_by_x riemann_zeta riemann_zeta_slope poch bessel_i0 bessel_i1", costly=True),
     **_rows("erfcx_slope dawsn_slope fresnel_s_slope fresnel_c_slope digamma_difference binomial", costly=True),
+    **_rows("log_gamma_density", costly=True),
 }
 COSTLY = frozenset(name for name, op in OPS.items() if op.costly)

@@ -15,6 +15,7 @@ FUNCTIONS = incomplete.ALGORITHMS | {
         *(factorials.digamma_difference, factorials.binomial),
         *(normal.ndtr, normal.log_ndtr, normal.ndtri, normal.owens_t),
         *(hypergeometric.hyp1f1, hypergeometric.hyp2f1, incomplete.riemann_zeta),
+        incomplete.log_gamma_density,
         *(bessel.bessel_i0, bessel.bessel_i1),
     )
 }

@@ -136,12 +136,25 @@ def _excess(m, x, ratio):
 
 def _density(m, a, x):
     """x^a e^-x / gamma(a + 1): from a = 10 on by Stirling's series, in which the large logarithms cancel."""
+    return m.exp(_log_density(m, a, x))
+
+
+def _log_density(m, a, x):
     large = a >= LARGE_SHAPE
     b = m.where(large, a, LARGE_SHAPE)
     excess = b * _excess(m, (x - b) / b, x / b)
     by_stirling = -excess - 0.5 * m.log(6.283185307179586 * b) - _stirling_rest(m, b)
     small = m.where(large, 1.0, a)
-    return m.exp(m.where(large, by_stirling, small * m.log(x) - x - m.lgamma(small + 1.0)))
+    return m.where(large, by_stirling, small * m.log(x) - x - m.lgamma(small + 1.0))
+
+
+def log_gamma_density(m, a, x, precision):
+    """The logarithm of x^a e^-x / gamma(a + 1), NaN for negative x; Loader (2000)."""
+    proper = (x > 0.0) & (x < INF) & (a < INF)
+    at_zero = m.where(m.equal(a, 0.0), 0.0, m.where(a > 0.0, m.like(x, -INF), INF))
+    value = _log_density(m, m.where(proper, a, 1.0), m.where(proper, x, 1.0))
+    value = m.where(proper, value, m.where(m.equal(x, 0.0), at_zero, -INF))
+    return m.where((x >= 0.0) & m.equal(a, a), value, NAN)
 
 
 def _lower_gamma(m, a, x, precision):

@@ -81,6 +81,12 @@ binomial_p = special(
     lambda t, n, k, y: mul(t, mul(y, digamma_difference_p.bind(plus(sub(n, k), 1), k))),
     lambda t, n, k, y: mul(t, mul(y, sub(digamma(plus(sub(n, k), 1)), digamma(plus(k, 1))))),
 )
+# log(x^a e^-x / gamma(a + 1)): of large numbers the difference has digits that its terms have not
+log_gamma_density_p = special(
+    "log_gamma_density",
+    lambda t, a, x, y: mul(t, sub(log(x), digamma(plus(a, 1)))),
+    lambda t, a, x, y: mul(t, plus(safe(div(a, x), eq(a, like(a, 0)), 0), -1)),
+)
 riemann_zeta_p = special("riemann_zeta", lambda t, x, y: mul(t, riemann_zeta_slope_p.bind(x)))
 riemann_zeta_slope_p = special(
     "riemann_zeta_slope", NoRule("second derivatives of the zeta function are not available")

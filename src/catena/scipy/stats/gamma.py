@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from catena import numpy as jnp
 from catena.core.array import Array
-from catena.scipy.special import gammainc, gammaincc, gammaln, xlogy
+from catena.scipy.special import gammainc, gammaincc
+from catena.scipy.special.primitives import log_gamma_density_p
 from catena.scipy.stats.methods import distribution, log_probability, unless
 from catena.typing import ArrayLike
 
@@ -20,7 +21,7 @@ def logpdf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1)
     -1.0
     """
     z = (x - loc) / scale
-    return unless((z < 0) | (z == jnp.inf), xlogy(a - 1, z) - z - gammaln(a) - jnp.log(scale), -jnp.inf)
+    return unless((z < 0) | (z == jnp.inf), log_gamma_density_p.bind(a - 1, z) - jnp.log(scale), -jnp.inf)
 
 
 @_method

@@ -8,7 +8,8 @@ import numpy as np
 
 from catena import numpy as jnp
 from catena.core.array import Array
-from catena.scipy.special import gammaincc, gammaln, xlogy
+from catena.scipy.special import gammaincc, xlogy
+from catena.scipy.special.primitives import log_gamma_density_p
 from catena.scipy.stats.methods import distribution, unless
 from catena.transform.jit import jit
 from catena.typing import ArrayLike
@@ -30,7 +31,7 @@ def logpmf(k: ArrayLike, mu: ArrayLike, loc: ArrayLike = 0) -> Array:
     -1.38222
     """
     k = k - loc
-    return unless((k < 0) | (k > jnp.floor(k)), xlogy(k, mu) - gammaln(k + 1) - mu, -jnp.inf)
+    return unless((k < 0) | (k > jnp.floor(k)), log_gamma_density_p.bind(k, mu), -jnp.inf)
 
 
 @_method

@@ -21,7 +21,7 @@ def logpdf(x: ArrayLike, kappa: ArrayLike) -> Array:
     >>> vonmises.logpdf(0.0, 1.0).item()
     -1.07379
     """
-    density = kappa * (jnp.cos(x) - 1) - jnp.log(2 * math.pi * i0e(kappa))
+    density = -2 * kappa * jnp.square(jnp.sin(x / 2)) - jnp.log(2 * math.pi * i0e(kappa))
     return unless(kappa <= 0, density, jnp.nan)
 
 
