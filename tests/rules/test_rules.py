@@ -162,6 +162,7 @@ ELSEWHERE = {
     "transform/test_custom_vmap.py": "custom_vmap_call",
     "experimental/test_buffer_callback.py": "buffer_callback",
     "experimental/test_checkify.py": "check",
+    "tools/test_stepping.py": "visit",
     "experimental/test_notes.py": "compute_on control_dep fused_call layout_constraint shard_alike xla_metadata_call "
     "xla_metadata_value",
     "experimental/sparse/test_bcoo.py": "bcoo_dot_general bcoo_dot_general_sampled bcoo_extract bcoo_extract_repeated "

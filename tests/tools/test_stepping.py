@@ -70,6 +70,62 @@ def test_under_vmap_all_examples_are_there():
     assert stop["h"].shape == (4, 2)
 
 
+def test_a_jitted_function_runs_once_however_often_it_is_replayed():
+    runs = []
+
+    @jax.jit
+    def doubled(z):
+        twice = 2 * z
+        return twice
+
+    @jax.jit
+    def f(x):
+        runs.append(x)
+        y = doubled(x)
+        z = doubled(y)
+        return lax.fori_loop(0, 3, lambda i, z: z * x, z)
+
+    line, inner = f.__wrapped__.__code__.co_firstlineno, doubled.__wrapped__.__code__.co_firstlineno
+    again = tools.replay(f)
+    equal(again(3.0, until=line + 4)["y"], 6.0)
+    stop = again(4.0, until=inner + 3, hit=2)
+    assert [(frame.function, frame.line) for frame in stop.frames] == [("doubled", inner + 3), ("f", line + 4)]
+    equal([stop["z"], stop["twice"], stop["x"], stop["y"]], [8.0, 16.0, 4.0, 8.0])
+    assert len(runs) == 1
+    equal(f(2.0), 64.0)  # what was recorded is nobody else's program
+    assert "traced once" in f.explain() and "visit" not in str(jax.make_jaxpr(f)(2.0))
+    again(jnp.ones(2), until=line + 4)
+    assert len(runs) == 3  # recorded for another type
+
+
+def test_recorded_programs_are_transformed_as_others_are():
+    @jax.custom_vjp
+    def scaled(x):
+        y = 3 * x
+        return y
+
+    scaled.defvjp(lambda x: (scaled(x), x), lambda x, ct: (3 * ct,))
+
+    def loss(x, ws):
+        h, _ = lax.scan(layer, x, ws)
+        return scaled(jax.checkpoint(jnp.sin)(h)).sum()
+
+    stops = {
+        fun: [
+            tools.replay(jax.jit(fun))(x, WS, until=until, hit=hit)
+            for until, hit in ((LAYER + 2, 3), (scaled.__wrapped__.__code__.co_firstlineno + 3, 1))
+        ]
+        for fun, x in (
+            (loss, X),
+            (jax.grad(loss, (0, 1)), X),
+            (jax.vmap(jax.grad(loss), (0, None)), jnp.ones((4, 2))),
+        )
+    }
+    for turn, end in stops.values():
+        equal(turn["h"], np.full(turn["x"].shape, 14.0))
+        np.testing.assert_allclose(end["y"], np.full(turn["x"].shape, 3 * np.sin(15.0)), rtol=1e-5)
+
+
 def test_branches_are_taken_as_they_are():
     def f(x):
         return lax.cond(x > 0, positive, negative, x)
@@ -85,6 +141,8 @@ def test_branches_are_taken_as_they_are():
     assert float(tools.replay(f)(3.0, until=line)["y"]) == 6.0
     with pytest.raises(ValueError, match=rf"the line did not run; lines near it that ran: .*{line + 3}"):
         tools.replay(f)(-3.0, until=line)
+    with pytest.raises(ValueError, match="it stands in a branch or a loop that did not run"):
+        tools.replay(jax.jit(f))(-3.0, until=line)
 
 
 def test_a_line_that_is_not_reached():

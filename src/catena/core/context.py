@@ -52,6 +52,7 @@ class Context(threading.local):
     debug_infs: bool = False
     debug_checks: bool = False
     debug_key_reuse: bool | str = False
+    recorded = None  # the number of the recording that what is traced belongs to, which no other may use
 
 
 context = Context()

@@ -1,6 +1,5 @@
 """Where in the user's program an equation was made, captured cheaply and resolved only when somebody asks."""
 
-import itertools
 import opcode
 import os
 import sys
@@ -93,10 +92,8 @@ class Source(NamedTuple):
 
     @property
     def line(self) -> int:
-        for start, stop, line in self.code.co_lines():
-            if start <= self.lasti < stop and line is not None:
-                return line
-        return self.code.co_firstlineno
+        line, *_ = position(self.code, self.lasti)
+        return self.code.co_firstlineno if line is None else line
 
     def mapped(self, dim: int, name, shape: tuple) -> "Source":
         """The source of a result of this shape, one more axis of which stands for a vmap."""
@@ -109,7 +106,7 @@ class Source(NamedTuple):
     @property
     def exact(self) -> str:
         """The place with the column and the function's qualified name."""
-        _, _, column, _ = next(itertools.islice(self.code.co_positions(), self.lasti // 2, None))
+        _, _, column, _ = position(self.code, self.lasti)
         at = "" if column is None else f":{column}"
         return f"{self.file_name}:{self.line}{at} ({self.code.co_qualname})"
 
@@ -118,6 +115,22 @@ class Source(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.file_name}:{self.line} ({self.function_name})"
+
+
+_positions: dict[int, tuple[CodeType, list]] = {}  # by the identity of the code object
+
+
+def position(code: CodeType, lasti: int) -> tuple:
+    """The first and last line and column of an instruction, None where they are not known. The tables of the last
+    functions are kept: each is as long as its function, and who asks for one place soon asks for the next.
+    """
+    found = _positions.get(id(code))
+    if found is None or found[0] is not code:
+        if len(_positions) >= 64:
+            _positions.clear()
+        found = _positions[id(code)] = code, list(code.co_positions())
+    at = lasti // 2
+    return found[1][at] if 0 <= at < len(found[1]) else (None,) * 4
 
 
 class PlainSource(NamedTuple):

@@ -1,8 +1,9 @@
-"""``replay``: run a function eagerly up to a line of its source, and look at every variable there by its name.
-
-Jitted functions and loops and branches of ``lax`` run in Python, operation by operation, so that the values at the line
-are known: in a function called by a function, in a turn of a loop, under ``vmap`` for all examples, under ``grad`` the
+"""``replay``: run a program operation by operation up to a line of its source, and look at every variable there by its
+name: in a function called by a function, in a turn of a loop, under ``vmap`` for all examples, under ``grad`` the
 values and not the derivatives.
+
+A jitted function is traced once for this, and what runs is the recorded program (``recording``). Any other function
+has none: it runs in Python, as it does when it is called, with the jitted functions, loops and branches in it.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ from catena.core.traceback import is_internal, is_library, shorten
 from catena.tools.breakpoint import map_leaves
 from catena.tools.debugger import Debugger
 from catena.tools.frames import Frame
+from catena.tools.recording import Recorder, Run
 from catena.transform.batch import BatchTracer
+from catena.transform.jit import JitFunction
 from catena.transform.jvp import JVPTracer
 
 
@@ -74,10 +77,12 @@ def shown(value, most: int = 90) -> str:
 
 
 def replay(fun: Callable) -> Callable:
-    """``fun`` as a function that runs eagerly up to a line, and returns the variables there.
+    """``fun`` as a function that runs operation by operation up to a line, and returns the variables there.
 
     Arguments:
-      fun: a function, jitted or not, of arrays and whatever it takes.
+      fun: a function, jitted or not, of arrays and whatever it takes. A jitted one is traced, once for each type of its
+        arguments, and the recorded program runs; so what its Python does besides happens once, whatever is asked.
+        Another one runs itself, each time.
     Returns:
       A function of the same arguments and ``until``: a line of the user's as ``"file.py:12"``, or its number where it
       is in the file of ``fun``. It stops when the line is about to run; with ``hit=n`` the n-th time, such as in turn n
@@ -96,28 +101,55 @@ def replay(fun: Callable) -> Callable:
     >>> tools.replay(f)(jax.numpy.float32(3), until=4)["y"]
     Array(4., dtype=float32)
     """
+    recorder = Recorder(fun) if isinstance(fun, JitFunction) else None
 
     @functools.wraps(fun)
     def replayed(*args, until: str | int, hit: int = 1, when: Callable[[dict], Any] | None = None, **kwargs) -> Stop:
         python = fun
         while hasattr(python, "__wrapped__"):
             python = python.__wrapped__
-        stepper = Stepper(*place_of(until, getattr(python, "__code__", None)), hit, when)
-        before = sys.gettrace()
+        goal = Goal(*place_of(until, getattr(python, "__code__", None)), hit, when)
         try:
-            with disable_jit():
-                sys.settrace(stepper.on_call)
-                fun(*args, **kwargs)
-        except Reached:
-            return Stop(stepper.frames)
+            if recorder is None or recorder.takes_references(args, kwargs):
+                return step(fun, args, kwargs, goal)
+            return run_recorded(recorder, args, kwargs, goal)
         except Exception as error:
             shorten(error)
             raise
-        finally:
-            sys.settrace(before)
-        raise ValueError(stepper.missed(function_place(fun)))
 
     return replayed
+
+
+def run_recorded(recorder: Recorder, args: tuple, kwargs: dict, goal: Goal) -> Stop:
+    """Run the recorded program up to the line."""
+
+    def at_line(frame: Frame) -> None:
+        if goal.is_at(frame.file_name, frame.line) and goal.counts(lambda: frame.variables):
+            raise Reached
+
+    run = Run(*recorder.program(args, kwargs), at_line)
+    try:
+        run.run()
+    except Reached:
+        return Stop(run.frames())
+    for file_name, lines in recorder.lines.items():
+        if goal.is_of(file_name):
+            goal.lines |= lines
+    raise ValueError(goal.missed(function_place(recorder.fun)))
+
+
+def step(fun: Callable, args: tuple, kwargs: dict, goal: Goal) -> Stop:
+    """Run a Python function up to the line."""
+    stepper, before = Stepper(goal), sys.gettrace()
+    try:
+        with disable_jit():
+            sys.settrace(stepper.on_call)
+            fun(*args, **kwargs)
+    except Reached:
+        return Stop(stepper.frames)
+    finally:
+        sys.settrace(before)
+    raise ValueError(goal.missed(function_place(fun)))
 
 
 def place_of(until: str | int, code: CodeType | None) -> tuple[str, int]:
@@ -130,32 +162,24 @@ def place_of(until: str | int, code: CodeType | None) -> tuple[str, int]:
     return file_name or code.co_filename, int(line)  # type: ignore[union-attr]
 
 
-class Stepper:
-    """Watches the user's lines, and stops at one."""
+class Goal:
+    """The line that a run is to stop at, and when."""
 
     def __init__(self, file_name: str, line: int, hit: int, when: Callable | None):
         self.file_name, self.line, self.left, self.when = file_name, line, hit, when
+        self.reached = False
         self.lines: set[int] = set()  # those of the file that were reached
-        self.frames: list[Frame] = []
 
-    def on_call(self, frame: FrameType, event: str, arg):
-        return self.on_line if self.is_of(frame.f_code) else None
+    def is_of(self, file_name: str) -> bool:
+        return file_name == self.file_name or file_name.endswith("/" + self.file_name.lstrip("./"))
 
-    def is_of(self, code: CodeType) -> bool:
-        name, wanted = code.co_filename, self.file_name
-        return name == wanted or name.endswith("/" + wanted.lstrip("./"))
+    def is_at(self, file_name: str, line: int) -> bool:
+        return line == self.line and self.is_of(file_name)
 
-    def on_line(self, frame: FrameType, event: str, arg):
-        if event == "line":
-            self.lines.add(frame.f_lineno)
-            if frame.f_lineno == self.line and self.counts(frame):
-                self.frames = users_frames(frame)
-                raise Reached
-        return self.on_line
-
-    def counts(self, frame: FrameType) -> bool:
-        """Whether this time is the one."""
-        if self.when is not None and not self.when(known_variables(frame)):
+    def counts(self, variables: Callable[[], dict]) -> bool:
+        """Whether this time at the line is the one."""
+        self.reached = True
+        if self.when is not None and not self.when(variables()):
             return False
         self.left -= 1
         return self.left == 0
@@ -165,16 +189,37 @@ class Stepper:
         head = f"{place} did not stop at {self.file_name}:{self.line}"
         if not self.lines:
             return f"{head}: no line of this file ran"
-        if self.line in self.lines:
+        if self.reached:
             return f"{head}: the line ran, but not so often, or the condition never held"
+        if self.line in self.lines:
+            return f"{head}: it stands in a branch or a loop that did not run"
         near = sorted(sorted(self.lines, key=lambda line: abs(line - self.line))[:8])
         return f"{head}: the line did not run; lines near it that ran: {', '.join(map(str, near))}"
+
+
+class Stepper:
+    """Watches the user's lines in Python, and stops at one."""
+
+    def __init__(self, goal: Goal):
+        self.goal = goal
+        self.frames: list[Frame] = []
+
+    def on_call(self, frame: FrameType, event: str, arg):
+        return self.on_line if self.goal.is_of(frame.f_code.co_filename) else None
+
+    def on_line(self, frame: FrameType, event: str, arg):
+        if event == "line":
+            self.goal.lines.add(frame.f_lineno)
+            if frame.f_lineno == self.goal.line and self.goal.counts(lambda: known_variables(frame)):
+                self.frames = users_frames(frame)
+                raise Reached
+        return self.on_line
 
 
 def users_frames(frame: FrameType | None) -> list[Frame]:
     """The frames of the user's from here to the call of ``replay``, innermost first."""
     frames = []
-    while frame is not None and frame.f_code is not REPLAYED:
+    while frame is not None and frame.f_code is not STEP:
         code = frame.f_code
         if not is_internal(code.co_filename) and not is_library(code.co_filename):
             variables = known_variables(frame)
@@ -183,7 +228,7 @@ def users_frames(frame: FrameType | None) -> list[Frame]:
     return frames
 
 
-REPLAYED = next(c for c in replay.__code__.co_consts if isinstance(c, CodeType))
+STEP = step.__code__
 
 
 def known_variables(frame: FrameType) -> dict:

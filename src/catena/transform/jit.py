@@ -185,29 +185,27 @@ class JitFunction(Face, Generic[P, R]):
 
     def _traced_call(self, args, kwargs):
         """The dynamic leaves of the arguments, the function traced for their types, their tree and types."""
-        statics, dynamic_args, dynamic_kwargs = self._split(args, kwargs)
-        leaves, in_tree = tree_flatten((dynamic_args, dynamic_kwargs))
-        avals = self._avals(leaves, args, kwargs)
-        key = (
-            in_tree,
-            avals,
-            statics,
-            context.global_key,
-            context.local_key,
-            tuple(context.axis_env.items()),
-        )
+        leaves, (in_tree, avals, statics, *_) = leaves, key = self.types_of(args, kwargs)
         call = self._calls.get(key)
         if call is None:
             arguments.check_may_trace(self._fun)
             misses.missed(self._fun, key, list(self._calls), lambda: self._leaf_names(args, kwargs))
             call = self._trace(args, kwargs, statics, in_tree, avals)
-            if not any(isinstance(x, Tracer) for x in call.outer):
+            if context.recorded is None and not any(isinstance(x, Tracer) for x in call.outer):
                 self._calls[key] = call
         if call.has_references:
             leaves = [core_of(x) for x in leaves]
             names = lambda: self._leaf_names(args, kwargs)  # noqa: E731
             arguments.check_aliasing([self._fun], call.outer, leaves, names, "jit")
         return leaves, call, in_tree, avals
+
+    def types_of(self, args, kwargs) -> tuple[list, tuple]:
+        """The dynamic leaves of the arguments; what a trace is known by: tree, types, static arguments, flags, axes."""
+        statics, dynamic_args, dynamic_kwargs = self._split(args, kwargs)
+        leaves, in_tree = tree_flatten((dynamic_args, dynamic_kwargs))
+        avals = self._avals(leaves, args, kwargs)
+        in_force = context.global_key, context.local_key, tuple(context.axis_env.items())
+        return leaves, (in_tree, avals, statics, *in_force)
 
     def _split(self, args, kwargs):
         """Static arguments as part of a cache key, and the others."""

@@ -65,6 +65,8 @@ def missed(fun, key: tuple, known: list[tuple], names: Callable[[], list[str]]) 
       known: the cache keys that it was traced for before, oldest first.
       names: gives the names of the leaves of the arguments.
     """
+    if context.recorded is not None:
+        return  # nobody's doing: the function is replayed
     made = times_made(fun) if not known else 1
     if context.explain_cache_misses or context.log_compiles:
         log.announce("TRACING CACHE MISS at %s:\n  %s", user_source(), reason(fun, key, known, names, made), loud=True)

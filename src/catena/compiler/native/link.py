@@ -124,6 +124,14 @@ def relocatable_code(text: str) -> bytes:
 
 
 def _compile(text: str, times: Times, tm) -> tuple[bytes, object]:
+    module = _optimised(text, times, tm)
+    code = tm.emit_object(module)
+    times.mark("generate")
+    return code, module
+
+
+def _optimised(text: str, times: Times, tm):
+    """A module after the passes."""
     text += _missing(text)
     check_room(ROOM + ROOM_PER_BYTE * len(text), "compiling a program")
     module = parsed(text)
@@ -133,9 +141,7 @@ def _compile(text: str, times: Times, tm) -> tuple[bytes, object]:
         module = parsed(text)
         run_passes(module, tm, [name for name in PASSES if name != "sroa"])
     times.mark("optimise")
-    code = tm.emit_object(module)
-    times.mark("generate")
-    return code, module
+    return module
 
 
 def _missing(text: str) -> str:
@@ -145,7 +151,8 @@ def _missing(text: str) -> str:
 
 def assembly(text: str, opt: int) -> str:
     """The machine code of a module, as text."""
-    return generator(opt).emit_assembly(compile_text(text, Times(), opt)[1])
+    tm = generator(opt)
+    return tm.emit_assembly(_optimised(text, Times(), tm))
 
 
 def parsed(text: str):

@@ -13,7 +13,7 @@ from catena.compiler.native.listing import Listed, Listing
 from catena.compiler.plan.fuse import Fused, control_regions
 from catena.compiler.plan.program import Program, show_step
 from catena.tools.page import jaxprs
-from catena.tools.page.jaxprs import Line, bounded, line
+from catena.tools.page.jaxprs import MOST_LINES, Line, bounded, line
 from catena.tools.page.places import Places
 
 
@@ -96,8 +96,8 @@ def fusion(fused: Fused, linked: Linked, depth: int = 0) -> Iterator[Line]:
 
 
 def texts(listing: Listing) -> list[Line]:
-    """The lines of LLVM's text or of machine code."""
-    return [line(text, (), steps) for text, steps in listing]
+    """The lines of LLVM's text or of machine code: those that a page may show; the others are only counted."""
+    return [*(line(text, (), steps) for text, steps in listing[:MOST_LINES]), *listing[MOST_LINES:]]
 
 
 LONG = 8  # steps of a line from which the page keeps the list once, for all lines

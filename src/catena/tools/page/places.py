@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterable
 from types import CodeType
 
-from catena.core.source import PlainSource, Source
+from catena.core.source import PlainSource, Source, position
 
 AROUND = 3  # lines that are shown before and after
 MODULE_AROUND = 12  # the same for what stands in no function
@@ -22,6 +22,7 @@ class Places:
         self._numbers: dict[tuple, int] = {}
         self._files: dict[str, int] = {}
         self._shown: dict[str, set[int]] = {}
+        self._functions: dict[int, CodeType] = {}  # that are shown, by identity
         self.rows: list[list[int]] = []  # the file, first and last line, first and last column
 
     def number(self, source: Source | PlainSource | None) -> int | None:
@@ -69,10 +70,11 @@ class Places:
     def _show(self, source) -> None:
         """Show the function that a place is in, or some lines around it."""
         code = getattr(source, "code", None)
-        first, last, around = source.line, source.line, MODULE_AROUND
-        if code is not None and code.co_name != "<module>":
-            first, last, around = code.co_firstlineno, last_line(code), AROUND
-        self._shown[source.file_name].update(range(first - around, last + around + 1))
+        if code is None or code.co_name == "<module>":
+            self._shown[source.file_name].update(range(source.line - MODULE_AROUND, source.line + MODULE_AROUND + 1))
+        elif id(code) not in self._functions:
+            self._functions[id(code)] = code
+            self._shown[source.file_name].update(range(code.co_firstlineno - AROUND, last_line(code) + AROUND + 1))
 
 
 def last_line(code: CodeType) -> int:
@@ -84,8 +86,7 @@ def extent(source: Source | PlainSource) -> tuple[int, int, int, int]:
     """The lines of a place, first and last, and its columns; 0 and 0 for whole lines."""
     if not isinstance(source, Source):
         return source.line, source.line, 0, 0
-    found = next(itertools.islice(source.code.co_positions(), source.lasti // 2, None), (None,) * 4)
-    first, last, start, end = found
+    first, last, start, end = position(source.code, source.lasti)
     if first is None or last is None or start is None or end is None:
         return source.line, source.line, 0, 0
     return first, last, column(source.file_name, first, start), column(source.file_name, last, end)
