@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -80,15 +81,23 @@ def indices_everywhere(placement: Placement, shape: tuple) -> dict:
 
 def indices_here(placement: Placement, shape: tuple) -> dict:
     """The same for the devices of this process."""
+    return _indices_of(job.index, placement, tuple(shape))
+
+
+@functools.lru_cache(1024)
+def _indices_of(process: int, placement: Placement, shape: tuple) -> dict:
     found = indices_everywhere(placement, shape)
-    return {d: index for d, index in found.items() if d.process_index == job.index}
+    return {d: index for d, index in found.items() if d.process_index == process}
 
 
 def spans(placement: Placement) -> bool:
     """Whether processes hold arrays at this place in parts, or this one has nothing of them."""
-    if not job.shared:
-        return False
-    here = [d.process_index == job.index for d in placement.devices]
+    return job.shared and _spans(job.index, placement)
+
+
+@functools.lru_cache(1024)
+def _spans(process: int, placement: Placement) -> bool:
+    here = [d.process_index == process for d in placement.devices]
     return not any(here) or not (all(here) or placement.layout.is_fully_replicated)
 
 

@@ -223,6 +223,13 @@ def unplaced(x: Array) -> Array:
     return make_plain(at_place(value, x.aval, None) if job.shared else value, x.aval)
 
 
+def placed_value(value, known: PlacedType) -> PlacedArray:
+    """An Array of a known type and place around what such an array holds."""
+    array = _new(PlacedArray)
+    array._value, array._weak, array._aval = value, known.aval.weak_type, known
+    return array
+
+
 def typed_parts(parts: Parts):
     """The Array of which this process has these parts."""
     array: Any = _new(PlacedKeys if parts.aval.extended else PlacedArray)

@@ -21,7 +21,7 @@ from catena.parallel.local_program import local_program
 from catena.parallel.region import Region
 from catena.parallel.specs import partition_of, spec_names
 from catena.parallel.vectorised import region_of, vectorised, whole
-from catena.transform.execute import Program, physical_type, program_of
+from catena.transform.execute import Program, physical_type, program_of, run_entry
 from catena.transform.memo import memoised
 
 VECTORISED = "vectorised"
@@ -54,10 +54,14 @@ class Local(NamedTuple):
         """The axes of the mesh that the program is mapped over, and their sizes."""
         return dict(zip(self.region.axes, self.region.sizes, strict=True))
 
+    def places(self, communicator: Communicator) -> list[tuple]:
+        """Where the parts of one device lie in the arguments."""
+        avals = self.program.closed.in_avals
+        return [place(spec, a.shape, communicator) for spec, a in zip(self.in_specs, avals, strict=True)]
+
     def parts(self, values, communicator: Communicator) -> list:
         """Of whole arguments, the parts of one device."""
-        avals = self.program.closed.in_avals
-        return [x[place(spec, a.shape, communicator)] for x, spec, a in zip(values, self.in_specs, avals, strict=True)]
+        return [x[where] for x, where in zip(values, self.places(communicator), strict=True)]
 
     def run(self, parts) -> list[np.ndarray]:
         """Run the program of the device that speaks in this thread on its parts."""
@@ -74,6 +78,10 @@ class Local(NamedTuple):
 
 def run_program(program: Program, values) -> list[np.ndarray]:
     """Run a program on NumPy values, wherever these are."""
+    if program.simple and not program.stacks and program.entry is not None:
+        outs = program.empty_results(values)
+        run_entry(program.entry, tuple([values[i] for i in program.used]), outs)
+        return list(outs)
     arrays = [typed_array(x, a) for x, a in zip(values, program.closed.in_avals, strict=True)]
     computed = program.compute([arrays[i]._value for i in program.used]) if program.executable is not None else []
     return [program.result(kind, x, computed, arrays)._value for kind, x in program.results]

@@ -506,7 +506,7 @@ def mesh_of(jaxpr: Jaxpr):
 # ---- the hot path of a call ------------------------------------------------------------------------------
 
 
-def how_to_run(program: Program, call, placed: bool, outs=None) -> tuple:
+def how_to_run(program: Program, call, placed: bool, outs=None, arrays=()) -> tuple:
     """What ``run_fast`` needs: the native entry, how to make the memory of its results, their types and their tree,
     which arguments are used, if not all are, and the program, which owns the entry's code: another thread may have
     replaced it meanwhile.
@@ -516,11 +516,16 @@ def how_to_run(program: Program, call, placed: bool, outs=None) -> tuple:
       program, call: what is run.
       placed: whether somebody said where arguments or results are.
       outs: the results of a call on arguments of the same types, if these say where results belong.
+      arrays: the arguments of that call.
     """
     one_result = call.out_tree.num_nodes == call.out_tree.num_leaves == 1  # an empty tuple is one node as well
     out_tree = None if one_result else call.out_tree
     out_avals = [v.aval for v in call.closed.jaxpr.outvars]
     placed = placed or call.placing is not None or on_mesh(program.closed) is not None
+    if job.shared and call.placing is None and any(map(spans_processes, arrays)):
+        run = across.again(program, arrays)
+        if run is not None:
+            return run, None, out_avals, out_tree, None, program
     direct = (
         not (placed and outs is None)  # in parts, perhaps: then it is not compiled
         and type(program) is Program

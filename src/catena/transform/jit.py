@@ -176,7 +176,7 @@ class JitFunction(Face, Generic[P, R]):
         avals = [x._aval for x in arrays]
         placed = context.default_placement is not None or any(x._placement is not None for x in arrays)
         known = all(type(x) in WITH_TYPES and type(x._value) is np.ndarray for x in arrays)
-        how = how_to_run(program, call, placed, outs if known else None)
+        how = how_to_run(program, call, placed, outs if known else None, arrays)
         self._fast[(*self._hot_key(args, kwargs, []), *avals)] = how
         if self._plain and not kwargs and all(type(x) in WITH_TYPES for x in args):
             self._fast[(context.global_key, context.local_key, *avals)] = how

@@ -56,7 +56,10 @@ def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
     donated = broadcast_prefix(donate, x) if leaves else []
     if may_alias and any(donated):
         raise ValueError("may_alias and donate cannot be True at the same time.")
-    outs = [put(leaf, d, may_alias) for leaf, d in zip(leaves, targets, strict=True)]
+    compared: list = []
+    outs = [put(leaf, d, may_alias, compared) for leaf, d in zip(leaves, targets, strict=True)]
+    if compared:
+        processes.check_same(compared, "device_put")
     outs = [lying(out, layout) if (layout := layout_of(d)) else out for out, d in zip(outs, asked, strict=True)]
     for leaf, out, give in zip(leaves, outs, donated, strict=True):
         if give and type(leaf) in ARRAYS and out is not leaf:
@@ -64,8 +67,8 @@ def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
     return tree_unflatten(tree, outs)
 
 
-def put(x, placement: Placement | None, may_alias):
-    """One value on a device."""
+def put(x, placement: Placement | None, may_alias, compared: list):
+    """One value on a device; if processes must have the same value for that, it is added to ``compared``."""
     if isinstance(x, (Tracer, Token)):
         return x
     if not isinstance(x, Array) and not dtypes.is_scalar_or_numpy(x):
@@ -82,7 +85,9 @@ def put(x, placement: Placement | None, may_alias):
         placement = array._placement if array is x else default_placement(context.default_device)
     check_layout(placement, array.shape)
     if job.shared and placement is not None:
-        check_moves(array, placement, array is not x)
+        check_move(array, placement)
+        if is_from_everybody(array, placement, array is not x):
+            compared.append(live(array))
     if spans_processes(array):
         return place(array, placement)
     value = live(array).copy() if array is x and may_alias is False else live(array)
@@ -101,22 +106,21 @@ def lying(x: Array, layout: Layout) -> Array:
     return place(typed_array(laid_out(live(x), layout=layout), x.aval), x._placement)
 
 
-def check_moves(x: Array, placement: Placement, from_host: bool) -> None:
-    """Raise where processes put different values in one place, or an array in several on one device.
+def check_move(x: Array, placement: Placement) -> None:
+    """Raise ValueError where an array that spans processes is to be on one device."""
+    if spans_processes(x) and placement.layout is None and placement.devices != x._placement.devices:
+        raise ValueError(
+            "device_put on one device takes arrays of which this process has all, see "
+            f"multihost_utils.process_allgather; got {x.aval.str_short()} on {where(x._placement.devices)}"
+        )
 
-    Raises:
-      AssertionError: the values differ. ValueError: the array spans processes.
-    """
-    if spans_processes(x):
-        if placement.layout is None and placement.devices != x._placement.devices:
-            raise ValueError(
-                "device_put on one device takes arrays of which this process has all, see "
-                f"multihost_utils.process_allgather; got {x.aval.str_short()} on {where(x._placement.devices)}"
-            )
-    elif len({d.process_index for d in placement.devices}) > 1:
-        own = x._placement
-        if from_host or own is None or not own.committed or len(own.devices) == 1:
-            processes.check_same(live(x), "device_put")
+
+def is_from_everybody(x: Array, placement: Placement, from_host: bool) -> bool:
+    """Whether every process puts its own value in a place that is in several."""
+    if spans_processes(x) or len({d.process_index for d in placement.devices}) == 1:
+        return False
+    own = x._placement
+    return from_host or own is None or not own.committed or len(own.devices) == 1
 
 
 def device_get(x):

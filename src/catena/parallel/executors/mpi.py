@@ -217,20 +217,21 @@ def prepare(communicator: Communicator, local: Local) -> None:
         local.closed.memo[prepare, communicator] = True
 
 
-def run_parts(local: Local, values) -> dict[int, list]:
+def run_on(devices: list, local: Local, parts: Callable) -> dict[int, list]:
     """The parts of results that devices of this process have, by their numbers.
 
     Arguments:
+      devices: those of the mesh that are here.
       local: the program.
-      values: whole arguments that every process has, or what gives the part of a device here by its place.
+      parts: from a device to the parts of arguments that it has.
     """
     found: dict[int, list] = {}
 
     def device(communicator: Communicator) -> None:
         prepare(communicator, local)
-        found[communicator.number] = local.run(local.parts(values, communicator))
+        found[communicator.number] = local.run(parts(communicator))
 
-    on_all(devices_here(local.region.mesh), device)
+    on_all(devices, device)
     return found
 
 

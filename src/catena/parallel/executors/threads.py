@@ -184,7 +184,7 @@ def on_all(devices: Sequence[ThreadCommunicator], work: Callable[[Communicator],
       What it raises on the device that failed first.
     """
     team, numbers = Team(devices), [d.number for d in devices]
-    state = dict(vars(context))
+    state = dict(vars(context)) if len(devices) > 1 else {}
 
     def device(number: int) -> None:
         error = None
