@@ -112,17 +112,18 @@ def train_step(params, state, images, labels):
     return params, state, value
 
 
-def batches(images, labels, rng):
+def batches(images, labels, rng, part=slice(None)):
+    """The batches of an epoch; of each, the part that is asked for."""
     order = rng.permutation(len(images))
     for rows in order[: STEPS_PER_EPOCH * BATCH].reshape(STEPS_PER_EPOCH, BATCH):
-        yield nudge(images[rows], rng), labels[rows]
+        moves = rng.choice(3, size=(2, BATCH), p=(0.15, 0.7, 0.15))
+        yield nudge(images[rows[part]], *moves[:, part]), labels[rows[part]]
 
 
-def nudge(images, rng):
+def nudge(images, down, right):
     """Each image moved by up to one pixel, differently every time: more to learn from, for free."""
     padded = np.pad(images.reshape(-1, 8, 8), ((0, 0), (1, 1), (1, 1)))
     windows = np.lib.stride_tricks.sliding_window_view(padded, (8, 8), axis=(1, 2))
-    down, right = rng.choice(3, size=(2, len(images)), p=(0.15, 0.7, 0.15))
     return windows[np.arange(len(images)), down, right].reshape(images.shape)
 
 

@@ -47,7 +47,7 @@ class Parts(Absent):
 
     def __getitem__(self, index) -> np.ndarray:
         """The part of this process with this index, which is as ``parts_by_index`` writes it."""
-        return part_at(self, index)
+        return part_at(self, [s for s in index if s is not Ellipsis])
 
     def whole(self) -> np.ndarray:
         """All of the array, for which all processes must ask."""
@@ -103,7 +103,7 @@ def _spans(process: int, placement: Placement) -> bool:
 
 def own_parts(value: np.ndarray, aval, placement: Placement) -> Parts:
     """What this process keeps of a whole."""
-    shards = {d: value[index].copy() for d, index in indices_here(placement, value.shape).items()}
+    shards = {d: np.array(value[index]) for d, index in indices_here(placement, value.shape).items()}
     return Parts(aval, placement, shards)
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from catena.core.array import Array, as_array, live
+from catena.core.array import Array, as_array, live, typed_array
 from catena.core.aval import ShapedArray
 from catena.core.dtypes import canonicalize_dtype, dtype_name
 from catena.core.job import job
@@ -143,29 +144,42 @@ def from_process(sharding: Sharding, data, global_shape: tuple | None) -> Array:
         return device_put(data, sharding)
     if not sharding.has_addressable_devices:
         raise ValueError(f"process {job.index} has data for an array and no device of {sharding}")
-    counts, places = sharding._tiles(data.ndim)
-    own = places[[i for i, d in enumerate(sharding._device_assignment) if d.process_index == job.index]]
+    asked = None if global_shape is None else checked_shape(global_shape)
+    shape, places = places_in_part(sharding, data.shape, asked, job.index)
+    placement = placement_of(sharding)
+    parts = {d: np.array(live(data)[where], order="C") for d, where in places.items()}
+    aval = data.aval.update(shape=shape)
+    if not spans(placement):  # all of it, and copies in other processes
+        return place(typed_array(next(iter(parts.values())), aval), placement)
+    return typed_parts(Parts(aval, placement, parts))
+
+
+@functools.lru_cache(1024)
+def places_in_part(sharding: Sharding, part: tuple, whole: tuple | None, process: int) -> tuple[tuple, dict]:
+    """The shape of an array of which a process has a part of the shape ``part``, and for each of its devices where in
+    that part its own stands.
+    """
+    counts, tiles_of = sharding._tiles(len(part))
+    own = tiles_of[[i for i, d in enumerate(sharding._device_assignment) if d.process_index == process]]
     here = [sorted(set(column)) for column in own.T.tolist()]  # which tiles of each axis the process has
-    if global_shape is None:
-        shape = tuple(n * c // len(tiles) for n, c, tiles in zip(data.shape, counts, here, strict=True))
-    else:
-        shape = checked_shape(global_shape)
+    shape = whole or tuple(n * c // len(tiles) for n, c, tiles in zip(part, counts, here, strict=True))
     sizes = sharding.shard_shape(shape)
     starts = []
-    for axis, (n, size, tiles) in enumerate(zip(data.shape, sizes, here, strict=True)):
+    for axis, (n, size, tiles) in enumerate(zip(part, sizes, here, strict=True)):
         if n not in (shape[axis], size * len(tiles)):
             raise ValueError(
-                f"axis {axis} of the data of process {job.index} has {n} elements: it must have the {shape[axis]} of "
+                f"axis {axis} of the data of process {process} has {n} elements: it must have the {shape[axis]} of "
                 f"the whole, of shape {shape}, or the {size * len(tiles)} that the process's devices hold"
             )
         starts.append({t: t * size if n == shape[axis] else i * size for i, t in enumerate(tiles)})
 
-    def part(index):
+    def place_of(index) -> tuple:
         corner = [b // size if size else 0 for (b, _), size in zip(bounds(index, shape), sizes, strict=True)]
         first = [at[tile] for at, tile in zip(starts, corner, strict=True)]
-        return data[tuple(slice(b, b + n) for b, n in zip(first, sizes, strict=True))]
+        return tuple(slice(b, b + n) for b, n in zip(first, sizes, strict=True))
 
-    return make_array_from_callback(shape, sharding, part)
+    indices = sharding.addressable_devices_indices_map(shape)
+    return shape, {d: place_of(index) for d, index in indices.items()}
 
 
 def checked_shape(shape) -> tuple:

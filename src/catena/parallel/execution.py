@@ -80,7 +80,7 @@ def run_program(program: Program, values) -> list[np.ndarray]:
     """Run a program on NumPy values, wherever these are."""
     if program.simple and not program.stacks and program.entry is not None:
         outs = program.empty_results(values)
-        run_entry(program.entry, tuple([values[i] for i in program.used]), outs)
+        run_entry(program.entry, tuple([np.asarray(values[i]) for i in program.used]), outs)
         return list(outs)
     arrays = [typed_array(x, a) for x, a in zip(values, program.closed.in_avals, strict=True)]
     computed = program.compute([arrays[i]._value for i in program.used]) if program.executable is not None else []
@@ -90,7 +90,7 @@ def run_program(program: Program, values) -> list[np.ndarray]:
 def place(spec, shape: tuple, communicator: Communicator) -> tuple:
     """Where the part of a device lies in an array, by the shape of the part."""
     starts = [communicator.index(names) * n for names, n in zip(partition_of(spec, len(shape)), shape, strict=True)]
-    return tuple(slice(start, start + n) for start, n in zip(starts, shape, strict=True))
+    return (*[slice(start, start + n) for start, n in zip(starts, shape, strict=True)], ...)  # an array, of no axes too
 
 
 def deposit(out: np.ndarray, part: np.ndarray, spec, communicator: Communicator) -> None:
