@@ -95,3 +95,128 @@ def test_effects_of_users_may_be_let_into_loops():
         jax.make_jaxpr(loop)(1.0)
     hijax.control_flow_allowed_effects.add_type(Noise)
     assert Noise() in jax.make_jaxpr(loop)(1.0).effects
+
+
+class Sine(hijax.VJPHiPrimitive):
+    """``sin(k x y)``, by the methods that are asked for; the reverse derivative is ten times what it should be."""
+
+    def __init__(self, aval, k=3.0):
+        self.in_avals, self.out_aval, self.params = (aval, {"y": aval}), [aval], {"k": k}
+        super().__init__()
+
+    def expand(self, x, given):
+        return [jnp.sin(self.k * x * given["y"])]
+
+    def vjp_fwd(self, nzs_in, x, given):
+        return self(x, given), (x, given["y"])
+
+    def vjp_bwd_retval(self, res, outgrad):
+        slope = 10 * self.k * jnp.cos(self.k * res[0] * res[1]) * outgrad[0]
+        return slope * res[1], {"y": slope * res[0]}
+
+    def batch_dim_rule(self, axis_data, dims):
+        return [0]
+
+
+class Forward(Sine):
+    def jvp(self, primals, tangents):
+        (x, given), (dx, dy) = primals, tangents
+        slope = self.k * jnp.cos(self.k * x * given["y"])
+        terms = [t for t in (dx, dy["y"]) if not isinstance(t, hijax.Zero)]
+        return self(x, given), [slope * given["y"] * terms[0]]
+
+
+class Twice(hijax.VJPHiPrimitive):
+    """``2 x``, linear: by ``lin``, ``transpose`` and accumulators."""
+
+    def __init__(self, aval):
+        self.in_avals, self.out_aval, self.params = (aval,), aval, {}
+        super().__init__()
+
+    def expand(self, x):
+        return 2 * x
+
+    def lin(self, nzs_in, x):
+        return self(x), nzs_in
+
+    def linearized(self, residuals, t):
+        assert residuals == (True,)
+        return 2 * t
+
+    def transpose(self, out_ct, accumulator):
+        accumulator.accum(2 * out_ct)
+
+
+class Bare(Twice):
+    lin = hijax.VJPHiPrimitive.lin
+
+
+SCALAR = jax.typeof(jnp.float32(0))
+
+
+def test_primitives_with_parameters_have_the_derivatives_that_their_methods_say():
+    x, y, sine = jnp.float32(0.3), jnp.float32(0.5), Sine(SCALAR)
+    f = lambda x, y: sine(x, {"y": y})[0]  # noqa: E731
+    slopes = [10 * 3 * jnp.cos(0.45) * z for z in (y, x)]
+    for g in (jax.grad(f, (0, 1)), jax.jit(jax.grad(f, (0, 1))), jax.grad(jax.jit(f), (0, 1))):
+        assert jnp.allclose(jnp.stack(g(x, y)), jnp.stack(slopes))
+    assert jnp.allclose(jax.jit(f)(x, y), jnp.sin(0.45)) and "call_hi_primitive" in str(jax.make_jaxpr(f)(x, y))
+    forward = lambda x: Forward(SCALAR)(x, {"y": y})[0]  # noqa: E731
+    assert jnp.allclose(jax.jvp(forward, (x,), (1.0,))[1], slopes[0] / 10) and jnp.allclose(
+        jax.grad(forward)(x), slopes[0]
+    )
+    twice = Twice(SCALAR)
+    assert jax.linearize(twice, x)[1](3.0) == 6 and jax.grad(twice)(x) == 2
+    assert jax.linear_transpose(twice, x)(1.0) == (2.0,)
+
+
+def test_primitives_with_parameters_keep_their_derivatives_under_vmap():
+    xs, y, sine = jnp.array([0.1, 0.3]), jnp.float32(0.5), Sine(SCALAR)
+    f = lambda x, y: sine(x, {"y": y})[0]  # noqa: E731
+    each = jax.vmap(jax.grad(f, (0, 1)), (0, None))(xs, y)
+    total = jax.grad(lambda x, y: jax.vmap(f, (0, None))(x, y).sum(), (0, 1))(xs, y)
+    assert jnp.allclose(each[0], total[0]) and jnp.allclose(each[1].sum(), total[1])
+    nested = jax.grad(lambda m: jax.vmap(jax.vmap(f, (0, None)), (0, None))(m, y).sum())(xs[None])
+    assert jnp.allclose(nested[0], total[0])
+    forward = jax.vmap(lambda x: Forward(SCALAR)(x, {"y": y})[0])
+    assert jnp.allclose(jax.jvp(forward, (xs,), (jnp.ones(2),))[1], total[0] / 10)
+
+
+def test_primitives_with_parameters_are_values_and_say_what_they_lack():
+    assert Sine(SCALAR) == Sine(SCALAR) != Sine(SCALAR, 2.0) and hash(Sine(SCALAR)) == hash(Sine(SCALAR))
+    with pytest.raises(TypeError, match="structure"):
+        Sine(SCALAR)(1.0)
+    with pytest.raises(NotImplementedError, match="vmap of Twice.*batch_dim_rule"):
+        jax.vmap(Twice(SCALAR))(jnp.ones(2))
+    with pytest.raises(NotImplementedError, match="must have the method jvp"):
+        jax.jvp(Bare(SCALAR), (1.0,), (1.0,))
+
+
+class Pair:
+    def __init__(self, first, second):
+        self.first, self.second = first, second
+
+
+class PairType(hijax.MutableHiType):
+    def lo_ty_qdd(self, state, /):
+        return [state, state]
+
+    lo_ty = lambda self: [SCALAR, SCALAR]  # noqa: E731
+    lower_val = lambda self, pair: [pair.first, pair.second]  # noqa: E731
+    raise_val = lambda self, *parts: Pair(*parts)  # noqa: E731
+    read_loval = lambda self, state, pair: [pair.first, pair.second]  # noqa: E731
+    new_from_loval = lambda self, state, *parts: Pair(*parts)  # noqa: E731
+
+
+def test_types_say_what_values_are_made_of():
+    known = hijax.AvalQDD(PairType(), SCALAR)
+    pair = known.new_from_loval(1.0, 2.0)
+    assert known.lo_ty() == [SCALAR, SCALAR] and known.is_high and known.has_qdd and not known.is_writer
+    assert known.read_loval_in(pair) == known.read_loval_out(pair) == [1.0, 2.0]
+    total = PairType().vspace_add(pair, PairType().vspace_zero())
+    assert (float(total.first), float(total.second)) == (1.0, 2.0)
+    with pytest.raises(AssertionError, match="no to_tangent_aval"):
+        known.to_tangent_aval()
+    part = jax.new_ref(jnp.arange(3.0)).at[1:]
+    assert isinstance(part, hijax.TransformedRef) and part.type.shape == (2,) and not part.is_dynamic_size
+    assert hijax.TransformedRef(part.ref, part.transforms)[...].tolist() == [1.0, 2.0]

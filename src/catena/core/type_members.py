@@ -52,6 +52,15 @@ def member_of(value: Any, name: str) -> Any:
     raise AttributeError(f"{type(value).__name__!r} object has no attribute {name!r}", name=name, obj=value)
 
 
+def cur_qdd(x):
+    """The state of a value of a type with states, as the value itself says it: ``x.cur_qdd()``.
+
+    Raises:
+      AttributeError: its class says none.
+    """
+    return x.cur_qdd()
+
+
 def give(tracers: type, types: type, name: str, member: Any) -> None:
     """Let a class of types give a member to its values, and tracers ask for it: a method, or a property. What Python
     itself calls, a special method, is that of tracers.

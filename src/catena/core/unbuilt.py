@@ -14,8 +14,7 @@ NAMES = {
     "catena": "auto_pcast lib remove_size_one_mesh_axis_from_type",
     "catena.lax": "device_put_p precv psend select_and_scatter_p stage_p",
     "catena.scipy": "",
-    "catena.experimental": "cur_qdd",
-    "catena.experimental.hijax": "AvalMutableQDD AvalQDD HiPspec TransformedRef VJPHiPrimitive",
+    "catena.experimental.hijax": "HiPspec",
     "catena.extend": "pallas sharding",
     "catena.interpreters.ad": "linearize",
 }

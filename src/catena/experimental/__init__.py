@@ -2,6 +2,7 @@
 
 from catena.core.array import ExtendedArray as EArray  # noqa: F401
 from catena.core.primal_tangent import primal_tangent_dtype as primal_tangent_dtype
+from catena.core.type_members import cur_qdd as cur_qdd
 from catena.core.unbuilt import absent as _absent
 from catena.lax.callbacks import io_callback as io_callback
 

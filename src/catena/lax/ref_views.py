@@ -22,8 +22,23 @@ class RefView:
 
     __slots__ = ("ref", "path", "operands")
 
-    def __init__(self, ref: Ref, path: tuple, operands: list):
-        self.ref, self.path, self.operands = ref, path, operands
+    def __init__(self, ref: Ref, transforms: tuple, operands: list | None = None):
+        self.ref, self.path, self.operands = ref, tuple(transforms), operands or []
+
+    @property
+    def transforms(self) -> tuple:
+        """What leads from the reference to the part, step by step."""
+        return self.path
+
+    @property
+    def type(self) -> ShapedArray:
+        """The type of what is read."""
+        return part_aval(self.ref.aval, self.path, self.operands)
+
+    @property
+    def is_dynamic_size(self) -> bool:
+        """Whether its shape is not known before the program runs: it always is."""
+        return False
 
     @property
     def shape(self) -> tuple:
