@@ -5,8 +5,9 @@ minimax polynomial for exp(r), then one product by 2^n. Where a vector has resul
 made by integers: processors take a hundred cycles for each product that is subnormal, or underflows to zero.
 """
 
-from . import tables
+from . import fitted, tables, text
 from .constants import LN2, LOG2_E
+from .polynomials import fitted_to
 from .text import Value, copysign, fabs, fma, horner, if_any, maximum, minimum, power_of_two, round_to_integer, select
 
 # Beyond these exp(x) is zero or infinite: the least x sits below half the smallest subnormal.
@@ -56,6 +57,12 @@ def exp_normal(x: Value) -> Value:
     """exp(x) where the caller knows that the result is a normal number."""
     _, n, r = reduce_exp(x)
     return (exp_minus_one_reduced(r) + 1.0) * power_of_two(n, x.elem)
+
+
+def short_exp(x: Value) -> Value:
+    """exp(x) to single precision, of a double for which it is a normal number."""
+    n, n_integer = round_to_integer(x * LOG2_E["double"][0])
+    return fitted_to(text, fitted.EXP_SINGLE, fma(n, -LN2["double"][0], x)) * power_of_two(n_integer, "double")
 
 
 def exp_sum(high: Value, low: Value) -> Value:

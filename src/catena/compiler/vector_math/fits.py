@@ -13,9 +13,8 @@ mp.mp.dps = 60
 HEAD = "Polynomials in t from -1 to 1, low power first, by pieces (low, high, coefficients); `fits.py` prints them."
 INDENT = " " * 8
 GOAL = mp.mpf(2) ** -57
-GOALS = dict.fromkeys(
-    ("QUANTILE_SINGLE", "QUANTILE_CENTRE_SINGLE"), mp.mpf(2) ** -31
-)  # for results in single precision
+SINGLE = mp.mpf(2) ** -32  # for results in single precision
+GOALS = dict.fromkeys(("QUANTILE_CENTRE_SINGLE", "QUANTILE_SINGLE", "ERFCX_SINGLE", "LOG_SINGLE", "EXP_SINGLE"), SINGLE)
 X0 = mp.findroot(mp.ei, 0.37)  # the zero of the exponential integral
 C0 = mp.findroot(mp.ci, 0.6)  # the first zero of the cosine integral
 
@@ -45,9 +44,18 @@ def quantile(r):
     return mp.findroot(lambda x: mp.log(mp.ncdf(x) / p), guess) + r
 
 
-def central_quantile(q):
-    """The normal quantile of 1/2 + q, over q."""
+def quantile_factor(w):
+    """The normal quantile of p over p - 1/2, where w = -log(4 p (1 - p))."""
+    q = mp.sqrt(-mp.expm1(-w)) / 2
     return mp.sqrt(2) * mp.erfinv(2 * q) / q
+
+
+def scaled_erfc(q):
+    """exp(b^2) erfc(b) (b + 3), where q = (b - 3) / (b + 3)."""
+    b = 3 * (1 + q) / (1 - q) if q < 1 else mp.inf
+    if b > 100:
+        return 1 / mp.sqrt(mp.pi) * (1 + 3 / b) * (1 - 1 / (2 * b**2) + 3 / (4 * b**4))
+    return (b + 3) * mp.exp(b * b) * mp.erfc(b)
 
 
 def of_inverse(function, power=1):
@@ -83,9 +91,12 @@ FITS = {
     "FRESNEL_F": two_pieces(of_inverse(lambda x: x * fresnel_parts(x)[0], 4), (0, INVERSE / 40, INVERSE / 6.5536)),
     "FRESNEL_G": two_pieces(of_inverse(lambda x: x**3 * fresnel_parts(x)[1], 4), (0, INVERSE / 40, INVERSE / 6.5536)),
     "QUANTILE": two_pieces(quantile, (2.27, 3.5, 6, 12, 39)),
-    "QUANTILE_SINGLE": two_pieces(quantile, (2.27, 3.5, 6, 15)),
-    "QUANTILE_CENTRE_SINGLE": [(of_root(central_quantile, 2), 0, 0.180625)],
     "GAMMA": [(mp.gamma, 2, 3)],
+    "QUANTILE_CENTRE_SINGLE": [(of_root(quantile_factor, 1), 0, 5.5)],
+    "QUANTILE_SINGLE": two_pieces(lambda root: quantile_factor(root**2), (2.3, 4.3, 10.2)),
+    "ERFCX_SINGLE": [(scaled_erfc, -1, 1)],
+    "LOG_SINGLE": [(lambda f: mp.log1p(f) / f, mp.sqrt(0.5) - 1, mp.sqrt(2) - 1)],
+    "EXP_SINGLE": [(mp.exp, -mp.log(2) / 2, mp.log(2) / 2)],
 }  # fmt: skip
 
 

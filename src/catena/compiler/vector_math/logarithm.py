@@ -5,10 +5,11 @@ floats, and in s = f / (2 + f) for doubles, where log(1 + f) = 2 atanh(s) (the r
 own coefficients).
 """
 
-from . import tables
+from . import fitted, tables, text
 from .constants import LN2, LOG2_E, LOG10_2, LOG10_E
 from .double_double import Pair, constant, fast_two_sum, multiply, two_product, two_sum
 from .double_double import add as add_pairs
+from .polynomials import fitted_to
 from .text import FORMATS, Value, fabs, fma, horner, select
 
 SQRT_HALF = 0.7071067811865476
@@ -71,6 +72,12 @@ def rounded_log(x: Value, correction: Value | None = None) -> Value:
 
 def log(x: Value) -> Value:
     return with_log_specials(x, rounded_log(x))
+
+
+def short_log(x: Value) -> Value:
+    """log(x) to single precision, of a double that is a positive normal number."""
+    k, f = reduce_normal_log(x)
+    return fma(f, fitted_to(text, fitted.LOG_SINGLE, f), k * LN2["double"][0])
 
 
 def log_pair(x: Value, correction: Value, extra_exponent: Value | float = 0.0) -> Pair:

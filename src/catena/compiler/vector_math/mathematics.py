@@ -57,6 +57,13 @@ class Numpy:
         """x y - product, to as many digits as the long double has."""
         return (x.astype(np.longdouble) * y - product).astype(DOUBLE)
 
+    short_exp, short_log = np.exp, np.log
+
+    @staticmethod
+    def where_any(mask, rare: Callable, otherwise):
+        """``rare()`` where the mask holds, which it seldom does anywhere."""
+        return np.where(mask, rare(), otherwise)
+
     @staticmethod
     def iterate(step: Callable, state: tuple) -> tuple:
         """``step`` until no lane is on; ``state[0]`` says which are."""
@@ -74,6 +81,11 @@ class Written:
     sin, cos, erf_inv = trigonometric.sin, trigonometric.cos, error_function.erf_inv
     lgamma, digamma, erfc, power = gamma.lgamma, gamma.digamma, error_function.erfc, powers.pow
     iterate = staticmethod(text.while_any)
+    short_exp, short_log = exponential.short_exp, logarithm.short_log
+
+    @staticmethod
+    def where_any(mask, rare: Callable, otherwise):
+        return text.if_any(mask, lambda: [text.select(mask, rare(), otherwise)], [otherwise])[0]
 
     @staticmethod
     def where(mask, on_true, on_false):
