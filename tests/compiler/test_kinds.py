@@ -6,6 +6,10 @@ import numpy as np
 
 import catena as jax
 import catena.numpy as jnp
+from catena.compiler.interpret.program import run
+from catena.compiler.machine import X86_64_V3
+from catena.compiler.native.compile import program_of
+from catena.experimental import sparse
 
 
 def agree(f, reference, *xs):
@@ -88,3 +92,26 @@ def test_calls_that_do_not_use_all_of_their_arguments():
     for k in range(3):
         one, two = f(jnp.full(3, k), jnp.ones(2), {"a": jnp.zeros(4), "b": jnp.arange(3)})
         assert one.tolist() == [-k, 1 - k, 2 - k] and two.tolist() == [2 * k] * 3
+
+
+def test_sums_of_runs_of_rows():
+    """Rows of products of sparse matrices: some empty, of two threads' tasks, of no bounds, and interpreted."""
+    rng = np.random.default_rng(0)
+    data, columns = whole(8, 9000), rng.integers(-40, 45, 9000).astype(np.int32)
+    ends = np.sort(rng.choice(9000, 301)).astype(np.int32)
+    ends[40:45] = ends[45]
+
+    def f(data, columns, ends, x):
+        shape = len(ends) - 1, len(x)
+        return sparse.BCSR((data, columns, ends), shape=shape) @ x
+
+    def expected(data, columns, ends, x):
+        at, ends = np.where(columns < 0, columns + 40, columns), np.clip(ends, 0, len(data))
+        rows = np.where((at < 40)[:, None], data[:, None] * x[np.minimum(at, 39)], 0)
+        return np.stack([rows[a:b].sum(0) for a, b in zip(ends[:-1], ends[1:])])
+
+    for bounds, width in ((ends, 21), (np.array([0, -5, 20_000, 3, 7], np.int32), 40)):
+        args = data, columns, bounds, whole(9, 40, width)
+        agree(f, expected, *args)
+        program = program_of(jax.make_jaxpr(f)(*args), machine=X86_64_V3)
+        np.testing.assert_array_equal(run(program, list(map(np.asarray, args)))[0], expected(*map(np.asarray, args)))

@@ -168,7 +168,7 @@ ELSEWHERE = {
     "experimental/sparse/test_bcoo.py": "bcoo_dot_general bcoo_dot_general_sampled bcoo_extract bcoo_extract_repeated "
     "bcoo_fromdense bcoo_sort_indices bcoo_spdot_general bcoo_sum_duplicates bcoo_todense bcoo_transpose",
     "experimental/sparse/test_formats.py": "bcsr_dot_general bcsr_extract bcsr_fromdense bcsr_todense coo_fromdense "
-    "coo_matmat coo_matvec coo_todense csr_fromdense csr_matmat csr_matvec csr_todense spsolve todense",
+    "coo_matmat coo_matvec coo_todense csr_fromdense csr_matmat csr_matvec csr_todense spsolve sum_of_runs todense",
     "lax/test_refs.py": "addupdate free_ref freeze get new_ref swap zeros_ref",
     "lax/test_tokens.py": "after_all create_token",
     "random/test_random.py": "random_bits random_bits_at random_clone random_fold_in random_gamma random_seed random_split "

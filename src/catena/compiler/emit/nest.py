@@ -60,7 +60,7 @@ class NestWriter:
         self.e, self.nest, self.layout = e, nest, Layout(nest)
         self.body = BodyWriter(e, self.layout, pointers, guard, stops)
         self.in_place, self.ranges, self.outer = in_place, ranges or {}, outer
-        self.small = not self.ranges and self.layout.unrolled <= UNROLL_LIMIT
+        self.small = not self.ranges and nest.run is None and self.layout.unrolled <= UNROLL_LIMIT
         self.cascade = None if self.small else plan_cascade(nest, self.layout.kept)
         self.counter: str | None = None  # of the blocks of the cascade
         self.pause = None if pause is None else beside(pause, self.cascade)
@@ -116,12 +116,25 @@ class NestWriter:
             self._tile_loop(level, d, copies[0])
             return
         start, stop = self.ranges[d][:2] if d in self.ranges else (0, self.nest.extents[d])
-        if self.small:
+        if self.nest.run is not None and d == self.nest.run.dim:
+            self._run(level, d, copies)
+        elif self.small:
             for i in range(stop):
                 self._enter(level, d, i, [c.child() for c in copies])
         else:
             with self._loop(level, start, stop, 1) as i:
                 self._enter(level, d, i, [c.child() for c in copies])
+
+    def _run(self, level: int, d: int, copies: list[Copy]) -> None:
+        """A loop over a run, which may be empty."""
+        start, stop = (self.body.use(s, copies[0], 1) for s in self.nest.run[1:])
+        more, done = self.e.label(), self.e.label()
+        self.e.branch(self.e.op(f"icmp slt i64 {start}, {stop}"), more, done)
+        self.e.start(more)
+        with self._loop(level, start, stop, 1) as i:
+            self._enter(level, d, i, [c.child() for c in copies])
+        self.e.jump(done)
+        self.e.start(done)
 
     @contextmanager
     def _loop(self, level: int, start, stop, step: int):

@@ -245,6 +245,7 @@ FORMS: dict[str, Form] = {
         in_memory="first", title="update of a part, in place where the old array is not needed any more"
     ),
     "scatter": STORED._replace(params=Scatter, in_memory="first", rereads=True, title="scatter"),
+    "runs": STORED._replace(title="sums of runs of rows"),
     "dot": STORED._replace(params=Dot, in_memory="bare", rereads=True),
     "convolve": STORED._replace(params=Convolve, in_memory="bare", rereads=True),
     "reduce_general": Form(ReduceGeneral, several=True, title="reduction with a function of its own"),

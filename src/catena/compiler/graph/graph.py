@@ -13,6 +13,7 @@ written.
     alias                                        the same bytes under another dtype and shape
     reduce argreduce reduce_general cumulative   along axes
     concatenate dynamic_update_slice scatter     written piecewise
+    runs                                         sums of neighbouring rows, as many as the operand says
     dot convolve                                 contractions
     sort_keys argsort lapack while scan ...      several results, each an `output`
 
@@ -403,6 +404,10 @@ class Builder:
     def scatter(self, kind, operand, indices, updates, dimension_numbers, mode, update_jaxpr=None) -> Value:
         body = region_of(update_jaxpr) if kind == "general" else None
         return indexing.scatter(self, kind, operand, indices, updates, dimension_numbers, mode, body)
+
+    def runs(self, x: Value, ends: Value) -> Value:
+        """Rows, of which number r is the sum of those of `x` from ends[r] to ends[r + 1]."""
+        return self.value("runs", (ends.shape[0] - 1, *x.shape[1:]), x.dtype, [x, ends])
 
     def dynamic_slice(self, x: Value, start_scalars: Sequence[Value], sizes) -> Value:
         starts = [self.convert(s, np.int64) for s in start_scalars]

@@ -7,6 +7,7 @@ running ones, and updates of one element by several iterations of a scatter.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -45,6 +46,9 @@ def run(nest: Nest, places: dict[int, Place], ranges: Ranges | None = None) -> N
         for block in blocks(nest.order, whole):
             _Updates(nest, places, block).run()
         return
+    if nest.run is not None:
+        _run_of_each(nest, places, whole)
+        return
     kept, reduced = ([d for d in nest.order if (d in nest.reduced) == inner] for inner in (False, True))
     in_order = any(f.kind == "general" for f in nest.folds)
     for outer in blocks(kept, whole):
@@ -57,6 +61,24 @@ def run(nest: Nest, places: dict[int, Place], ranges: Ranges | None = None) -> N
             for fold in folds:
                 fold.step(block)
         last = _Block(nest, places, outer | dict.fromkeys(reduced, (0, 1)), folds)
+        for fold in folds:
+            fold.finish(last)
+
+
+def _run_of_each(nest: Nest, places: dict[int, Place], whole: Ranges) -> None:
+    """Evaluates a nest with a run, for one iteration after another of the dimensions that it hangs on."""
+    kept = {d: ends for d, ends in whole.items() if d not in nest.reduced}
+    hangs = [d for d in kept if nest.hangs_on(d)]
+    for at in itertools.product(*(range(*kept[d]) for d in hangs)):
+        outer = kept | {d: (k, k + 1) for d, k in zip(hangs, at)}
+        folds = [_kind(f)(nest, f, places) for f in nest.folds]
+        last = _Block(nest, places, outer | {nest.run.dim: (0, 1)}, folds)
+        start, stop = (int(last.value(s).item()) for s in nest.run[1:])
+        if start < stop:
+            block = _Block(nest, places, outer | {nest.run.dim: (start, stop)}, folds)
+            block.evaluate()
+            for fold in folds:
+                fold.step(block)
         for fold in folds:
             fold.finish(last)
 

@@ -48,6 +48,16 @@ class Fold(NamedTuple):
     partial: bool = False  # stores its accumulators as they are (see `plan.partial`)
 
 
+class Run(NamedTuple):
+    """A reduced dimension of which each iteration of those around it takes a run: from the value of one statement up to
+    that of another.
+    """
+
+    dim: int
+    start: int
+    stop: int
+
+
 @dataclass
 class Nest:
     extents: list[int]
@@ -64,10 +74,16 @@ class Nest:
     unroll: int = 1
     tile: int | None = None  # the innermost dimension, cut into squares with the lanes that are transposed whole
     rows: tuple[int, ...] = ()  # the row dimensions of a row group: outermost, in order, without lanes
+    run: Run | None = None
 
     @property
     def trips(self) -> int:
-        return math.prod(self.extents)
+        """How often the body runs; runs are taken to share their dimension out."""
+        return math.prod(n for d, n in enumerate(self.extents) if not self.hangs_on(d))
+
+    def hangs_on(self, d: int) -> bool:
+        """Whether a run begins or ends elsewhere from one iteration of dimension `d` to the next."""
+        return self.run is not None and bool((self.depends[self.run.start] | self.depends[self.run.stop]) >> d & 1)
 
     def buffers(self) -> list[int]:
         """The values that the nest touches, in order of first appearance."""
@@ -101,7 +117,7 @@ class Nest:
         folds = tuple((f[:3], tuple((at[b], t, o) for b, t, o in f.dests), f[4:]) for f in self.folds)
         loops = (tuple(self.order), self.rows, self.vector, self.width, self.unroll, self.tile)
         extents = tuple(None if d in opened else n for d, n in enumerate(self.extents))
-        shape = (extents, self.reduced, *loops)
+        shape = (extents, self.reduced, *loops, self.run)
         return shape, stmts, stores, folds, self.sequential
 
     def offsets(self):
@@ -157,6 +173,8 @@ def schedule(nest: Nest, vector_bytes: int) -> Nest:
         nest.tile = inside if _tiles(nest, inside) else None
         in_copies = nest.folds and all(f.kind != "general" for f in nest.folds)  # these have one accumulator
         nest.unroll = COPIES if in_copies and light and inner and extent >= COPIES * nest.width else 1
+        if nest.run is not None:  # each copy spares a look at what the columns share
+            nest.unroll = min(COPIES, extent // nest.width)
     return nest
 
 
@@ -295,6 +313,8 @@ def _pick(nest: Nest, kept: list[int], inner: list[int], width: int) -> int | No
         candidates = kept  # what a function of its own folds is taken in order
     elif nest.sequential:
         candidates = [d for d in kept[-1:] if _window_dimension(nest, d)]
+    elif nest.run is not None:
+        candidates = [d for d in kept[-1:] if not nest.hangs_on(d)]
     elif nest.stores:
         candidates = kept[-1:] + inner[-1:]
     else:
@@ -401,6 +421,8 @@ def verify(nest: Nest) -> None:
                 raise CompileError(f"loop nest: statement %{i} ({s.op}) hides the dimensions of %{a}")
         if nest.depends[i] & ~loops:
             raise CompileError(f"loop nest: statement %{i} ({s.op}) depends on a dimension without a loop")
+    if nest.run is not None and (nest.run.dim not in nest.order or any(map(nest.hangs_on, nest.reduced))):
+        raise CompileError("loop nest: a run has no loop, or depends on a dimension that is folded away")
     for s in nest.stores:
         if not 0 <= s.stmt < len(nest.stmts):
             raise CompileError(f"loop nest: a store to v{s.buffer} has no value")

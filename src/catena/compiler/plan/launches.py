@@ -112,6 +112,11 @@ def cumulative(p: Planner, frame: Frame, i: int, v) -> None:
     launch(p, frame, frame.nests.cumulative(v))
 
 
+def runs(p: Planner, frame: Frame, i: int, v) -> None:
+    p.define(frame, v)
+    launch(p, frame, frame.nests.runs(v))
+
+
 def reduce_general(p: Planner, frame: Frame, i: int, node) -> None:
     for out in node.results:
         p.define(frame, out)
@@ -124,6 +129,7 @@ RULES = {
     "concatenate": concatenate,
     "dynamic_update_slice": update,
     "scatter": update,
+    "runs": runs,
     "cumulative": cumulative,
     "reduce_general": reduce_general,
 }

@@ -12,7 +12,7 @@ from catena.compiler.graph.graph import Value
 from catena.compiler.graph.types import NAMES
 from catena.compiler.kernels import loops
 from catena.compiler.kernels.body import INDEX, Body, clamped_start, places
-from catena.compiler.kernels.loops import Fold, Nest, Store
+from catena.compiler.kernels.loops import Fold, Nest, Run, Store
 from catena.compiler.plan.fuse import Fused, Kernel, Step
 from catena.core.dtypes import KIND
 
@@ -134,6 +134,16 @@ class NestBuilder:
         stores = self._combine(body, v, moved, new, mask)
         nest = loops.from_body(body, (), stores, sequential=True)
         nest.independent = frozenset(v.params.indices.batch_dims[k] for _, k in v.params.indices.batching)
+        return nest
+
+    def runs(self, v: Value) -> Nest:
+        x, ends = v.args
+        body, (row, *window, k) = self.body((*v.shape, x.shape[0])), dims(v.ndim + 1)
+        new = body.read(x, (k, *window))
+        start, stop = (_between(body, body.read(ends, (affine.shift(row, j),)), x.shape[0]) for j in (0, 1))
+        dest = (v.number, NAMES[v.dtype], body.offset(v.shape, (row, *window)))
+        nest = loops.from_body(body, (v.ndim,), [], [Fold("sum", (new,), (NAMES[v.dtype],), (dest,))])
+        nest.run = Run(v.ndim, start, stop)
         return nest
 
     def _combine(self, body: Body, v: Value, at: tuple, new, mask: int) -> list[Store]:
@@ -290,6 +300,12 @@ def store_value(body: Body, v: Value, index: tuple, s, mask: int = -1) -> list[S
         part, even = part_name(v), affine.scale(offset, 2)
         return [Store(v.number, part, affine.shift(even, i), x, mask) for i, x in enumerate(s)]
     return [Store(v.number, NAMES[v.dtype], offset, s, mask)]
+
+
+def _between(body: Body, s: int, most: int) -> int:
+    """An integer as a position from 0 to `most`."""
+    low = body.stmt("max", INDEX, (body.position(s), body.const(0, INDEX)))
+    return body.stmt("min", INDEX, (low, body.const(most, INDEX)))
 
 
 def _load_now(body: Body, number: int, dtype: str, offset, mask: int, every: int) -> int:

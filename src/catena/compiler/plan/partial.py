@@ -27,7 +27,7 @@ def chunk(limits: Sharing, nest: Nest, in_place: bool) -> int | None:
     foldable = all(f.kind in COMBINE or f.kind.startswith("arg") for f in nest.folds)
     if total < limits.worthwhile or in_place or nest.sequential or not nest.folds or not foldable:
         return None
-    if any(f.running for f in nest.folds) or nest.rows:
+    if any(f.running for f in nest.folds) or nest.rows or nest.run is not None:
         return None
     outer = ranges.first_folded(nest)
     step = ranges.step(nest, outer)

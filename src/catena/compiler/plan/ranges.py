@@ -65,6 +65,8 @@ def choose(nest: Nest, in_place: bool, cut: int | None = None) -> Open:
     outer, folded = nest.order[len(nest.rows) - 1 if nest.rows else 0], first_folded(nest)
     if outer == folded:
         outer = None
+    if nest.run is not None:  # which has its own range
+        folded = None
     furthest = max((d for d in (outer, folded) if d is not None), key=lambda d: _reach(nest, d))
     wanted = [d for d in (furthest, cut) if d is not None and may_open(nest, d, in_place)]
     outer = outer if outer in wanted else None

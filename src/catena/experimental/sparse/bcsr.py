@@ -12,12 +12,12 @@ from catena.core import dtypes
 from catena.core.tree import register_pytree_node_class
 from catena.experimental.sparse.base import JAXSparse
 from catena.experimental.sparse.bcoo import BCOO, bcoo_fromdense, bcoo_todense, extract_rows, with_batch
-from catena.experimental.sparse.bcoo_products import bcoo_dot_general, check_axes, product_type
-from catena.experimental.sparse.bcoo_products import dot_general_of as bcoo_dot_general_of
+from catena.experimental.sparse.bcoo_products import bcoo_dot_general, check_axes, dot_general_of, product_type
 from catena.experimental.sparse.bcoo_shape import bcoo_broadcast_in_dim, bcoo_concatenate
 from catena.experimental.sparse.bcoo_sorting import bcoo_sort_indices, bcoo_sum_duplicates
 from catena.experimental.sparse.composed import composed
 from catena.experimental.sparse.layout import SparseInfo, check_batch, over_batch, put_outside
+from catena.experimental.sparse.runs import product_of_rows, row_numbers
 
 
 @register_pytree_node_class
@@ -181,14 +181,6 @@ def row_pointers(rows, count: int):
     return jnp.concatenate([jnp.zeros(1, rows.dtype), jnp.cumsum(counts, dtype=rows.dtype)])
 
 
-def row_numbers(indptr, nse: int):
-    """The row of each of ``nse`` elements; the number of rows where there is none."""
-    numbers = lax.ScatterDimensionNumbers((), (0,), (0,))
-    begins = jnp.zeros(nse, indptr.dtype)
-    begins = lax.scatter_add(begins, indptr[1:, None], jnp.ones_like(indptr[1:]), numbers, mode="drop")
-    return jnp.cumsum(begins, dtype=indptr.dtype)
-
-
 def coordinates(indices, indptr):
     """The indices of a BCOO array, (\\*batch, nse, 2), of columns and row pointers."""
     n, nse = indices.ndim - 1, indices.shape[-1]
@@ -281,7 +273,11 @@ def bcsr_extract(indices, indptr, mat):
 
 
 def _dot_general(data, indices, indptr, rhs, **params):
-    return bcoo_dot_general_of(data, coordinates(indices, indptr), rhs, **params)
+    (lc, rc), _ = params["dimension_numbers"]
+    if data.ndim > 1 or lc != (1,):
+        return dot_general_of(data, coordinates(indices, indptr), rhs, **params)
+    out = product_of_rows(data, indices, indptr, jnp.moveaxis(rhs, rc[0], 0))
+    return out.astype(params["preferred_element_type"])
 
 
 bcsr_dot_general_p = composed("bcsr_dot_general", _dot_general, linear=(0, 3))

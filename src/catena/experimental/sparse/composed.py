@@ -15,7 +15,14 @@ from catena.transform.execute import run_jaxpr
 from catena.transform.jit_primitive import jit_p
 
 
-def composed(name: str, function: Callable, *, linear: tuple = (), multiple_results: bool = False) -> Primitive:
+def composed(
+    name: str,
+    function: Callable,
+    *,
+    linear: tuple = (),
+    multiple_results: bool = False,
+    written: Callable = lambda b, *operands, **params: None,
+) -> Primitive:
     """A primitive that stands for a function: its rules are those of a ``jit`` of the function.
 
     Arguments:
@@ -24,6 +31,7 @@ def composed(name: str, function: Callable, *, linear: tuple = (), multiple_resu
       linear: the operands in each of which the one result is linear. Their tangents go through the primitive itself,
         so that what the backward pass keeps are its operands and nothing that it computes between.
       multiple_results: whether the function returns a sequence.
+      written: writes the one result as a node of the compiler's graph; None where the function serves.
     Returns:
       The primitive.
     """
@@ -62,6 +70,9 @@ def composed(name: str, function: Callable, *, linear: tuple = (), multiple_resu
         return packed(outs), packed(dims_out)
 
     def lower(b, *operands, **params):
+        node = written(b, *operands, **params)
+        if node is not None:
+            return node
         avals = [ShapedArray(x.shape, x.dtype) for x in operands]
         return packed(b.call(program(avals, params), operands))
 

@@ -13,6 +13,7 @@ from catena.experimental.sparse.bcoo import BCOO, bcoo_todense
 from catena.experimental.sparse.bcsr import coordinates, row_pointers
 from catena.experimental.sparse.composed import composed
 from catena.experimental.sparse.coo import COOInfo, check_operands, checked_matrix, matrix_product, product, specified
+from catena.experimental.sparse.runs import product_of_rows
 
 
 class Compressed(JAXSparse):
@@ -183,6 +184,8 @@ def csr_fromdense(mat, *, nse: int | None = None, index_dtype=np.int32) -> CSR:
 
 
 def _product(data, indices, indptr, other, *, shape, transpose):
+    if not transpose:
+        return product_of_rows(data, indices, indptr, other).astype(data.dtype)
     where = coordinates(indices, indptr)
     return product(data, where[:, 0], where[:, 1], other, spinfo=COOInfo(shape), transpose=transpose)
 
