@@ -103,13 +103,18 @@ def logistic(x: Value) -> Value:
 
 
 def tanh(x: Value) -> Value:
-    """An odd polynomial to 0.625, 1 - 2 / (exp(2x) + 1) beyond (Cephes' split)."""
+    """An odd polynomial to 0.625, 1 - 2 / (exp(2x) + 1) beyond (Cephes' split), where errors of exp(2x) count less
+    than half: it is 2^n 2^r, of which only the sum with one is rounded.
+    """
     a = fabs(x)
-    z = x * x
-    small = fma(x * z, horner(z, tables.TANH[x.elem]), x)
-    e = exp_normal(minimum(a + a, 50.0))
-    large = copysign(1.0 - 2.0 / (e + 1.0), x)
-    return select(a < 0.625, select(a < x.format.epsilon, x, small), large)
+    z = a * a
+    small = fma(a * z, horner(z, tables.TANH[x.elem]), a)
+    bound, (high, low) = minimum(a, 21.0), LOG2_E[x.elem]
+    n, n_integer = round_to_integer(bound * (2.0 * high))
+    r = fma(bound, 2.0 * low, fma(bound, 2.0 * high, -n))
+    scale = power_of_two(n_integer, x.elem)
+    sum_with_one = fma(r * scale, horner(r, tables.EXP2[x.elem]), scale + 1.0)
+    return copysign(select(a < 0.625, small, 1.0 - 2.0 / sum_with_one), x)
 
 
 def half_exp(x: Value) -> Value:
