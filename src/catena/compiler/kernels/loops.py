@@ -36,6 +36,14 @@ class Store(NamedTuple):
     mask: int = -1
 
 
+class Run(NamedTuple):
+    """A reduced dimension that is taken in runs: from the value of one statement up to that of another."""
+
+    dim: int
+    start: int
+    stop: int
+
+
 class Fold(NamedTuple):
     """Accumulators over the reduced dimensions, stored when those loops end (`running`: at each step)."""
 
@@ -46,16 +54,7 @@ class Fold(NamedTuple):
     running: bool = False
     inits: tuple = ()  # statements, for general folds
     partial: bool = False  # stores its accumulators as they are (see `plan.partial`)
-
-
-class Run(NamedTuple):
-    """A reduced dimension of which each iteration of those around it takes a run: from the value of one statement up to
-    that of another.
-    """
-
-    dim: int
-    start: int
-    stop: int
+    run: Run | None = None  # of the one reduced dimension
 
 
 @dataclass
@@ -74,7 +73,11 @@ class Nest:
     unroll: int = 1
     tile: int | None = None  # the innermost dimension, cut into squares with the lanes that are transposed whole
     rows: tuple[int, ...] = ()  # the row dimensions of a row group: outermost, in order, without lanes
-    run: Run | None = None
+
+    @property
+    def run(self) -> Run | None:
+        """The reduced dimension that is taken in runs, if one is."""
+        return next((f.run for f in self.folds if f.run is not None), None)
 
     @property
     def trips(self) -> int:
@@ -117,7 +120,7 @@ class Nest:
         folds = tuple((f[:3], tuple((at[b], t, o) for b, t, o in f.dests), f[4:]) for f in self.folds)
         loops = (tuple(self.order), self.rows, self.vector, self.width, self.unroll, self.tile)
         extents = tuple(None if d in opened else n for d, n in enumerate(self.extents))
-        shape = (extents, self.reduced, *loops, self.run)
+        shape = (extents, self.reduced, *loops)
         return shape, stmts, stores, folds, self.sequential
 
     def offsets(self):

@@ -142,9 +142,8 @@ class NestBuilder:
         new = body.read(x, (k, *window))
         start, stop = (_between(body, body.read(ends, (affine.shift(row, j),)), x.shape[0]) for j in (0, 1))
         dest = (v.number, NAMES[v.dtype], body.offset(v.shape, (row, *window)))
-        nest = loops.from_body(body, (v.ndim,), [], [Fold("sum", (new,), (NAMES[v.dtype],), (dest,))])
-        nest.run = Run(v.ndim, start, stop)
-        return nest
+        fold = Fold("sum", (new,), (NAMES[v.dtype],), (dest,), run=Run(v.ndim, start, stop))
+        return loops.from_body(body, (v.ndim,), [], [fold])
 
     def _combine(self, body: Body, v: Value, at: tuple, new, mask: int) -> list[Store]:
         kind = v.params.kind
