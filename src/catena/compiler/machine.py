@@ -18,6 +18,7 @@ class Memory:
     second_cache: int = 1 << 20  # bytes of the one behind it: the panel of a product, or a row, takes half
     line: int = 64  # bytes that are read and written together: two threads that write into one wait for each other
     huge_pages: bool = True  # whether `madvise` takes 14 for the advice that a piece of memory may have huge pages
+    copied: int = 1 << 17  # that a thread copies at a time, where there are twice as many
     least_kernel: int = 1 << 14  # elements of a kernel below which everything stays in cache anyhow
     least_row: int = 16  # elements of a row that is worth being kept there between kernels
 

@@ -44,6 +44,19 @@ def _chunk(name: str, pointers: int, numbers: int, cut: int, each: list[int]) ->
     return "\n".join(["(ptr %args, i64 %k) nounwind {", "entry:", *e.lines, "  ret void", "}"])
 
 
+def copy() -> str:
+    """The text of the function that copies chunk %k; its table holds target, source, and bytes: of a chunk, of all."""
+    e = Emitter()
+    target, source = load_pointer(e, 0), load_pointer(e, 1)
+    size, whole = load_numbers(e, 2, 2)
+    first = e.op(f"mul nsw i64 %k, {size}")
+    left = e.op(f"sub i64 {whole}, {first}")
+    count = e.op(f"call i64 @llvm.smin.i64(i64 {size}, i64 {left})")
+    to, of = (e.element(p, "i8", first) for p in (target, source))
+    e.do(f"call void @llvm.memcpy.p0.p0.i64(ptr {to}, ptr {of}, i64 {count}, i1 false)")
+    return "\n".join(["(ptr %args, i64 %k) nounwind {", "entry:", *e.lines, "  ret void", "}"])
+
+
 def load_pointer(e: Emitter, i: int) -> str:
     """Pointer `i` of a chunk's table."""
     return e.op(f"load ptr, ptr {e.element('%args', 'ptr', i)}")

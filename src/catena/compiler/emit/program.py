@@ -23,6 +23,7 @@ from catena.compiler.emit import (
     gemm,
     launches,
     libraries,
+    parallel,
     selection,
     sort_steps,
     stack_steps,
@@ -157,7 +158,11 @@ class ProgramWriter:
 
 
 def _copy(w: ProgramWriter, step: steps.Copy) -> None:
-    w.copy_bytes(w.pointer(step.target), w.pointer(step.source), step.bytes)
+    target, source, part = w.pointer(step.target), w.pointer(step.source), w.machine.memory.copied
+    if w.pool is None or step.bytes < 2 * part:
+        w.copy_bytes(target, source, step.bytes)
+    else:
+        parallel.through_pool(w, parallel.copy(), [target, source], -(-step.bytes // part), [part, step.bytes])
 
 
 RULES: dict[type[Step], Callable[[ProgramWriter, Step], None]] = {

@@ -171,7 +171,7 @@ def schedule(nest: Nest, vector_bytes: int) -> Nest:
         extent = nest.extents[vector]
         if extent >= vector_bytes // HALF:
             _read_bits(nest)
-        nest.width = min(vector_bytes // _widest(nest), extent)
+        nest.width = min(vector_bytes // _widest(nest, vector), extent)
         light = sum(s.op not in ("const", "load", "load_now") for s in nest.stmts) <= 6
         nest.tile = inside if _tiles(nest, inside) else None
         in_copies = nest.folds and all(f.kind != "general" for f in nest.folds)  # these have one accumulator
@@ -298,9 +298,12 @@ def register_bytes(type_: str) -> int:
 _NUMPY = frozenset("bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64".split())
 
 
-def _widest(nest: Nest) -> int:
-    """Bytes per lane that decide the width; index arithmetic does not count beside data."""
-    data = [register_bytes(s.type) for s in nest.stmts if s.op in LOADS]
+def _widest(nest: Nest, vector: int | None = None) -> int:
+    """Bytes per lane that decide the width; index arithmetic does not count beside data, nor, where the dimension of
+    the lanes is known, what is the same in all of them.
+    """
+    lanes = -1 if vector is None else 1 << vector
+    data = [register_bytes(s.type) for s, mask in zip(nest.stmts, nest.depends) if s.op in LOADS and mask & lanes]
     data += [register_bytes(s.dtype) for s in nest.stores] + [
         register_bytes(nest.stmts[s].type) for f in nest.folds for s in f.stmts
     ]

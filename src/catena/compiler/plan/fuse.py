@@ -189,7 +189,8 @@ class _Fuser:
             if a.number not in self.stored:
                 deep, heavy = self.effort.get(a.number, (0, 0.0))
                 depth = max(depth, deep)
-                weight += heavy / max(len(self.users[a.number]), 1)
+                if v.form != "dynamic_slice" or a is v.args[0]:  # where it starts is computed once, before the loops
+                    weight += heavy / max(len(self.users[a.number]), 1)
                 costly = costly or a.number in self.costly
         self.effort[v.number] = depth + 1, weight
         if costly:
