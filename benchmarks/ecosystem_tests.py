@@ -139,6 +139,14 @@ def files(folder: Path, only: str) -> Iterator[Path]:
             yield path
 
 
+def link_beside(here: Path, folder: Path) -> None:
+    """A link to the package beside the folder that its tests run in: mctx's read ``../mctx/_src/tests/test_data``."""
+    here.mkdir(parents=True, exist_ok=True)
+    link = here.parent / folder.name
+    if not link.exists():
+        link.symlink_to(folder)
+
+
 def reason(library: str, test: str, message: str) -> str:
     """Why a test fails here, if that is known."""
     for which, tests, messages, why in EXPLAINED:
@@ -159,6 +167,8 @@ def compare(wheel: str, commands: dict[str, list[str]], folders: dict[str, Path]
     """
     library = wheel.partition("=")[0]
     found = {"passed": 0, "skipped": 0, "fail on both": 0, "fail here": []}
+    for kind, folder in folders.items():
+        link_beside(place / "tests" / wheel / kind, folder)
     for file in files(folders["catena"], only):
         name = str(file.relative_to(folders["catena"]))
 

@@ -84,6 +84,15 @@ def test_the_warning_names_the_argument_that_changed_most_often(caplog):
     assert "n (static) changed: now 4, before 3 (it changed 4 times). What to do: every value of" in record.getMessage()
 
 
+def test_the_warning_of_a_function_that_takes_various_trees(caplog):
+    f = jax.jit(lambda tree: jax.tree.leaves(tree)[0])
+    with caplog.at_level(logging.WARNING, "catena"):
+        for sizes in ((1,), (2,), (1, 1), (2, 2), (3, 2), (3,)):  # pairs differ from pairs, the last is none
+            f([jnp.ones(n) for n in sizes])
+    (record,) = caplog.records
+    assert "6th time: tree changed structure: now [*], before [*, *]" in record.getMessage()
+
+
 def test_functions_that_one_line_makes_again_and_again_are_mentioned_once(caplog):
     with caplog.at_level(logging.WARNING, "catena"):
         for _ in range(8):

@@ -64,15 +64,10 @@ def recompilations(fun, calls: dict) -> list[str]:
 def reasons(fun, calls: dict) -> list[str]:
     """For each trace but the first, numbered, what changed; then a cure for each kind of change."""
     keys = list(calls)
-    names = [leaf_names(call) for call in calls.values()]
+    names = [misses.leaf_names(call) for call in calls.values()]
     found = [misses.changes(fun, keys[i], keys[:i], names[i]) for i in range(1, len(keys))]
     lines = [f"  {i}. {'; '.join(map(str, changes))}" for i, changes in enumerate(found, 2)]
     return [*lines, *("  " + cure for cure in misses.cures([change for changes in found for change in changes]))]
-
-
-def leaf_names(call) -> list[str]:
-    """The names of the leaves of the arguments of a traced call."""
-    return call.closed.debug_info.arg_names[-len(call.donated) :] if call.donated else []
 
 
 def all_traces(fun, calls: dict) -> str:
@@ -88,7 +83,7 @@ def all_traces(fun, calls: dict) -> str:
     (key, call), *_ = calls.items()
     times = "once" if len(calls) == 1 else f"{len(calls)} times"
     return "\n".join(
-        [f"{place}: traced {times}", f"  1. {first_types(fun, key, leaf_names(call))}", *reasons(fun, calls)]
+        [f"{place}: traced {times}", f"  1. {first_types(fun, key, misses.leaf_names(call))}", *reasons(fun, calls)]
     )
 
 

@@ -189,7 +189,7 @@ class JitFunction(Face, Generic[P, R]):
         call = self._calls.get(key)
         if call is None:
             arguments.check_may_trace(self._fun)
-            misses.missed(self._fun, key, list(self._calls), lambda: self._leaf_names(args, kwargs))
+            misses.missed(self._fun, key, self._calls, lambda: self._leaf_names(args, kwargs))
             call = self._trace(args, kwargs, statics, in_tree, avals)
             if context.recorded is None and not any(isinstance(x, Tracer) for x in call.outer):
                 self._calls[key] = call

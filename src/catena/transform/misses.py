@@ -56,24 +56,26 @@ CURES = {
 }
 
 
-def missed(fun, key: tuple, known: list[tuple], names: Callable[[], list[str]]) -> None:
+def missed(fun, key: tuple, calls: dict, names: Callable[[], list[str]]) -> None:
     """Log why a jitted function is traced for ``key``, where a flag asks for it, or where it was traced often.
 
     Arguments:
       fun: the function.
       key: the new cache key.
-      known: the cache keys that it was traced for before, oldest first.
+      calls: what it was traced for before, by cache key, oldest first.
       names: gives the names of the leaves of the arguments.
     """
     if context.recorded is not None:
         return  # nobody's doing: the function is replayed
+    known = list(calls)
     made = times_made(fun) if not known else 1
     if context.explain_cache_misses or context.log_compiles:
         log.announce("TRACING CACHE MISS at %s:\n  %s", user_source(), reason(fun, key, known, names, made), loud=True)
     place = function_place(fun) if len(known) == MANY else PACKAGE
     if PACKAGE not in place:
-        log.announce("%s is compiled for the %dth time: %s f.explain() lists them all. (Said once.)",
-                     place, MANY + 1, most_frequent(fun, [*known, key], names()), loud=True)  # fmt: skip
+        often = most_frequent(fun, [*known, key], [*map(leaf_names, calls.values()), names()])
+        text = "%s is compiled for the %dth time: %s f.explain() lists them all. (Said once.)"
+        log.announce(text, place, MANY + 1, often, loud=True)
 
 
 def reason(fun, key: tuple, known: list[tuple], names: Callable[[], list[str]], made: int) -> str:
@@ -85,9 +87,16 @@ def reason(fun, key: tuple, known: list[tuple], names: Callable[[], list[str]], 
     return "\n  ".join([head, *said(changes(fun, key, known, names()))])
 
 
-def most_frequent(fun, keys: list[tuple], names: list[str]) -> str:
-    """What changed most often from one of these cache keys to the next, and what to do about it."""
-    history = [changes(fun, key, keys[:i], names) for i, key in enumerate(keys)]
+def leaf_names(call) -> list[str]:
+    """The names of the leaves of the arguments of a traced call."""
+    return call.closed.debug_info.arg_names[-len(call.donated) :] if call.donated else []
+
+
+def most_frequent(fun, keys: list[tuple], names: list[list[str]]) -> str:
+    """What changed most often from one of these cache keys to the next, and what to do about it. ``names``: of the
+    leaves of the arguments, for each key.
+    """
+    history = [changes(fun, key, keys[:i], names[i]) for i, key in enumerate(keys)]
     often = Counter(c.what for found in history for c in found)
     what, times = often.most_common(1)[0]
     last = next(c for found in reversed(history) for c in found if c.what == what)
