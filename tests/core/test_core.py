@@ -20,6 +20,7 @@ import catena as jax
 import catena.numpy as jnp
 from catena import lax
 from catena.core import config as flags
+from catena.core import leaks
 from catena.core.aval import ShapedArray
 from catena.core.check import check_jaxpr
 from catena.core.errors import JaxprTypeError
@@ -700,6 +701,22 @@ def test_every_transformation_checks_leaks(run, name, young):
         finally:
             leaked.clear()
         run(lambda x: 3 * x)
+
+
+def test_leaks_are_looked_for_in_one_walk_through_the_heap(monkeypatch):
+    """A function that keeps many tracers alive, innocently, took seconds for each hundred of them."""
+    walks, walk = [], leaks.holders_of
+    monkeypatch.setattr(leaks, "holders_of", lambda objects, kept: (walks.append(len(objects)), walk(objects, kept))[1])
+
+    def f(x):
+        for _ in range(50):
+            x = x * 2
+        return x
+
+    with jax.checking_leaks():
+        jax.linearize(f, 1.0)
+        jax.jit(jax.grad(f))(1.0)
+    assert max(walks) >= 50 > 5 > len(walks), walks
 
 
 def test_a_trace_ends_where_its_function_raises(young):

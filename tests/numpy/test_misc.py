@@ -9,6 +9,7 @@ import pytest
 
 import catena
 import catena.numpy as jnp
+from catena import lax
 from catena.errors import ConcretizationTypeError
 from checkers import check_jit
 from numpy_cases import check_gradient, check_mapped, check_values, leaves
@@ -426,3 +427,18 @@ def test_errors(call, error, words):
 
 def test_leaves_are_arrays():
     assert all(isinstance(x, numpy.ndarray) for x in leaves(jnp.histogram(Q)))
+
+
+def test_einsum_asks_a_given_product_for_its_own_dtype():
+    asked = []
+
+    def product(a, b, numbers, precision=None, preferred_element_type=None):
+        asked.append((precision, preferred_element_type))
+        return lax.dot_general(a, b, numbers, precision, preferred_element_type)
+
+    half, single = jnp.ones((2, 3), "float16"), jnp.ones((3, 4))
+    jnp.einsum("ij,jk", single.T, single, _dot_general=product)
+    jnp.einsum("ij,jk", half, single, precision="highest", _dot_general=product)
+    jnp.einsum("ij,jk", half, single, preferred_element_type="float16", _dot_general=product)
+    assert [str(dtype) for _, dtype in asked] == ["float32", "float32", "float16"]
+    assert [precision for precision, _ in asked] == [None, "highest", None]

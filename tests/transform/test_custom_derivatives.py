@@ -220,6 +220,27 @@ def test_none_stands_for_a_zero_cotangent():
     close(grads[1], 0.0)
 
 
+@pytest.mark.parametrize("between", [lambda q: q, jnp.sin, jax.jit(jnp.sin)], ids=["directly", "sin", "jit"])
+def test_rules_are_asked_where_others_said_that_cotangents_are_zero(between):
+    """What a backward rule returns need not depend on its cotangents: scales of small floats are kept so."""
+    count = jax.custom_vjp(lambda x, n: (x * 2, n))
+    count.defvjp(lambda x, n: ((x * 2, n), n), lambda n, ct: (None, n + 5))
+    first = jax.custom_vjp(lambda x, q, n: x * 2)
+    first.defvjp(lambda x, q, n: (x * 2, None), lambda _, ct: (ct * 2, None, None))
+
+    def f(x, n):
+        q, m = count(x, n)
+        return first(x, between(q), m)
+
+    for g in (f, lambda x, n: jax.lax.scan(lambda c, _: (f(c, n), None), x, length=1)[0]):
+        for grad in (jax.grad(g, (0, 1)), jax.jit(jax.grad(g, (0, 1)))):
+            assert [float(ct) for ct in grad(3.0, 4.0)] == [2.0, 9.0]
+    unread = lambda x, n: x + jax.lax.stop_gradient(count(x, n)[0])  # noqa: E731
+    assert [float(ct) for ct in jax.grad(unread, (0, 1))(3.0, 4.0)] == [1.0, 0.0]
+    near_a_pole = lambda x: first(x, jnp.sqrt(x - x), 1.0)  # noqa: E731
+    assert float(jax.grad(near_a_pole)(3.0)) == 2.0  # a zero that is passed on, not multiplied
+
+
 def test_residuals_of_any_kind():
     f = jax.custom_vjp(lambda x: x * 2)
     f.defvjp(lambda x: (x * 2, {"x": x, "n": 3, "none": None}), lambda res, ct: (ct * res["n"] + 0 * res["x"],))

@@ -86,6 +86,7 @@ NAMES: dict[str, dict[str, str] | str] = {
         "_registry": "catena.core.tree_nodes:default_nodes.kinds",
         "default_registry": "catena.tree_util:default_registry",
         "flatten_one_level": "catena.tree_util:flatten_one_level",
+        "prefix_errors": "catena.core.tree_errors:prefix_errors",
     },
     "jax._src.xla_bridge": {"_backends": "catena.compat.backends:backends"},
     "jax._src.typing": {

@@ -55,7 +55,9 @@ def check(watched: weakref.ref, kept: list) -> None:
         return
     tracers = [x for x in gc.get_referrers(trace) if isinstance(x, Tracer)]
     kept.append(tracers)
-    described = [describe(x, kept) for x in tracers if holders(x, kept)]
+    if not tracers or not holders_of(tracers, kept):  # one walk through the heap, where all is well
+        return
+    described = [describe(x, kept) for x in tracers if holders_of([x], kept)]
     if described:
         raise LeakedTracerError(
             f"Leaked trace of {trace.name}. Leaked tracer(s):\n\n"
@@ -70,15 +72,15 @@ def describe(tracer: Tracer, ignored: list) -> str:
     origin = tracer.describe_origin()
     if origin:
         lines.append(origin)
-    for holder in holders(tracer, ignored)[:3]:
+    for holder in holders_of([tracer], ignored)[:3]:
         lines.append(f"It is held by {describe_holder(holder, tracer)}.")
     return "\n".join(lines)
 
 
-def holders(x, ignored: list) -> list:
-    """The objects that refer to ``x``, without running functions and what is listed."""
-    skipped = {id(o) for o in ignored}
-    return [o for o in gc.get_referrers(x) if id(o) not in skipped and not isinstance(o, FrameType)]
+def holders_of(objects: list, ignored: list) -> list:
+    """What refers to one of these objects, without running functions and what is listed."""
+    skipped = {id(o) for o in (*ignored, objects)}
+    return [o for o in gc.get_referrers(*objects) if id(o) not in skipped and not isinstance(o, FrameType)]
 
 
 def describe_holder(holder, held) -> str:
@@ -89,7 +91,7 @@ def describe_holder(holder, held) -> str:
     if isinstance(holder, dict):
         keys = [k for k, v in holder.items() if v is held]
         place = f"the key {keys[0]!r} of a dict" if keys else "a dict"
-        owners = [o for o in holders(holder, []) if getattr(o, "__dict__", None) is holder]
+        owners = [o for o in holders_of([holder], []) if getattr(o, "__dict__", None) is holder]
         return (
             f"the attribute {keys[0]} of a {type(owners[0]).__name__}" if owners and keys else place + owner_of(holder)
         )
@@ -102,7 +104,7 @@ def describe_holder(holder, held) -> str:
 
 def owner_of(container) -> str:
     """``, the variable l of module m`` where a module's variable is this container."""
-    for holder in holders(container, []):
+    for holder in holders_of([container], []):
         found = module_variable(holder, container)
         if found:
             return f", {found}"

@@ -162,8 +162,9 @@ class _Product:
         self.precision, self.preferred, self.dtype, self.dot_general = precision, preferred, dtype, dot_general
 
     def __call__(self, a, b, numbers):
-        preferred = self.dtype if self.preferred is None and a.dtype != b.dtype else self.preferred
-        return self.dot_general(a, b, numbers, precision=self.precision, preferred_element_type=preferred)
+        own = self.dot_general is lax.dot_general
+        preferred = self.dtype if self.preferred is None and not (own and a.dtype == b.dtype) else self.preferred
+        return self.dot_general(a, b, numbers, self.precision, preferred_element_type=preferred)
 
 
 def _contract(terms: list, keep: set, product: _Product) -> tuple:

@@ -214,6 +214,7 @@ custom_vjp_linear_p = Primitive(
     evaluate=_linear_evaluate,
     jvp=_linear_jvp,
     transpose=_linear_transpose,
+    transpose_zeros=_linear_transpose,
     batch=_linear_batch,
     lower=_linear_lower,
 )

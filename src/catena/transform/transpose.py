@@ -19,6 +19,9 @@ transpose_rules = RuleTable("transpose", "Transpose rule (for reverse-mode diffe
 # loop this is the difference between the size of the part and the size of the whole at every step.
 onto_rules = RuleTable("transpose_onto", optional=True)
 cotangent_rules = RuleTable("cotangent", optional=True)  # of operations on references: they are done, not asked
+# Of those that run a user's backward rule: transposition where each cotangent is a `Zero` that a rule gave. Such zeros
+# go up through other operations as they are, and reach these, as what a user's rule returns need not depend on them.
+zeros_rules = RuleTable("transpose_zeros", optional=True)
 
 
 def backward_pass(linear: Linearized, cotangents, *, named: bool = True, references: dict | None = None) -> list:
@@ -52,11 +55,15 @@ def backward_pass(linear: Linearized, cotangents, *, named: bool = True, referen
                 primitive.cotangent(Cotangents(tape, cts), args, outs, params)
                 continue
             ct = taken(cts, outs) if primitive.multiple_results else cts[outs[0].index]
-            if ct is not None:
-                if not primitive.multiple_results:
-                    cts[outs[0].index] = None
-                context.source = before if source is None else transposed(source, tape.outer, around)
-                transpose_entry(tape, cts, primitive, args, params, ct, inputs)
+            if ct is None:
+                continue
+            if not primitive.multiple_results:
+                cts[outs[0].index] = None
+            if is_zero(ct) and primitive.transpose_zeros is None:
+                pass_zero(tape, cts, args)
+                continue
+            context.source = before if source is None else transposed(source, tape.outer, around)
+            transpose_entry(tape, cts, primitive, args, params, ct, inputs)
     finally:
         context.source, context.settling = before, settled
     return [cotangent_of(tape, cts, x) for x in linear.inputs]
@@ -76,18 +83,18 @@ class Cotangents:
 
     def has(self, x) -> bool:
         """Whether there is a cotangent of the unknown ``x``."""
-        return self.cts[x.index] is not None
+        return present(self.cts[x.index]) is not None
 
     def take(self, x):
         """The cotangent of the unknown ``x``, None where it is zero; it is cleared away."""
         ct, self.cts[x.index] = self.cts[x.index], None
-        return ct
+        return present(ct)
 
     def reference(self, x):
         """The reference to the cotangent of what ``x`` refers to: an unknown, or else there is none."""
         if not self.tape.is_unknown(x):
             return None
-        if self.cts[x.index] is None:
+        if present(self.cts[x.index]) is None:
             self.cts[x.index] = new_ref_p.bind(zeros(x.aval.inner_aval), memory_space=None, kind=None)
         return self.cts[x.index]
 
@@ -98,13 +105,30 @@ class Cotangents:
 
 
 def taken(cts, outs) -> list | None:
-    """The cotangents of an entry's results, cleared away; None where all are zero."""
+    """The cotangents of an entry's results, cleared away; None where there are none."""
     found = [cts[x.index] for x in outs]
     if all(ct is None for ct in found):
         return None
     for x in outs:
         cts[x.index] = None
     return [Zero(x.aval) if ct is None else ct for x, ct in zip(outs, found, strict=True)]
+
+
+def is_zero(ct) -> bool:
+    """Whether a cotangent, or each of a list of them, is symbolically zero."""
+    return all(type(x) is Zero for x in ct) if type(ct) is list else type(ct) is Zero
+
+
+def present(ct):
+    """A cotangent, or None where it is zero."""
+    return None if type(ct) is Zero else ct
+
+
+def pass_zero(tape, cts, args):
+    """Give a zero, as the cotangent of a result, to the unknown operands that have no cotangent yet."""
+    for x in args:
+        if tape.is_unknown(x) and cts[x.index] is None:
+            cts[x.index] = Zero(x.aval)
 
 
 def transpose_entry(tape, cts, primitive, args, params, ct, inputs: int):
@@ -115,7 +139,7 @@ def transpose_entry(tape, cts, primitive, args, params, ct, inputs: int):
     """
     operands = [UndefinedPrimal(x.aval) if type(x) is TapeTracer and x._trace is tape else x for x in args]
     if primitive.transpose_onto is not None and type(operands[0]) is UndefinedPrimal:
-        before = cts[args[0].index]
+        before = present(cts[args[0].index])
         if before is not None and get_aval(before).dtype == get_aval(ct).dtype:
             cts[args[0].index] = primitive.transpose_onto(before, ct, *operands, **params)
             return
@@ -128,13 +152,15 @@ def transpose_entry(tape, cts, primitive, args, params, ct, inputs: int):
 
 
 def accumulate(cts, tracer, ct):
-    if type(ct) is not Zero:
-        if context.laid_out:
-            ct = as_typed(ct, tracer.aval)
-        before = cts[tracer.index]
-        if before is not None:
-            ct = add_tangents(of_dtype(before, tracer.aval), of_dtype(ct, tracer.aval))
-        cts[tracer.index] = ct
+    before = present(cts[tracer.index])
+    if type(ct) is Zero:
+        cts[tracer.index] = ct if before is None else before
+        return
+    if context.laid_out:
+        ct = as_typed(ct, tracer.aval)
+    if before is not None:
+        ct = add_tangents(of_dtype(before, tracer.aval), of_dtype(ct, tracer.aval))
+    cts[tracer.index] = ct
 
 
 def of_dtype(ct, aval):
