@@ -136,3 +136,16 @@ def test_spaces_of_memory():
 
 def test_pjit_is_jit():
     assert pjit(jnp.sin, on("x"), on())(N).sharding == on()
+
+
+def test_a_layout_over_an_abstract_mesh_means_the_mesh_in_force_or_that_of_the_array():
+    mesh = jax.make_mesh((2, 4), ("x", "y"), axis_types=(jax.sharding.AxisType.Auto,) * 2)
+    asked, meant = NamedSharding(mesh.abstract_mesh, P("y", "x")), NamedSharding(mesh, P("y", "x"))
+    assert jax.lax.with_sharding_constraint(jax.device_put(N, NamedSharding(mesh, P("x"))), asked).sharding == meant
+    with pytest.raises(TypeError, match="is over an AbstractMesh"):
+        jax.lax.with_sharding_constraint(jnp.asarray(N), asked)
+    made = jax.jit(lambda: jnp.ones((8, 8)), out_shardings=asked)
+    with jax.set_mesh(mesh):
+        assert jax.lax.with_sharding_constraint(jnp.asarray(N), asked).sharding == meant == made().sharding
+    with pytest.raises(ValueError, match="has no devices"):
+        made()

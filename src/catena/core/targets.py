@@ -80,6 +80,22 @@ def of_mesh_in_force(spec: PartitionSpec, error: type = ValueError, where: str =
     return layouts.NamedSharding(context.mesh, spec)
 
 
+def over_abstract_mesh(target) -> bool:
+    """Whether ``target`` is a layout over a mesh of which only the axes are said."""
+    return hasattr(target, "mesh") and isinstance(target.mesh, layouts.AbstractMesh)
+
+
+def on_devices(sharding: Sharding, own: Placement | None = None) -> Sharding:
+    """A layout over an abstract mesh as one over devices: of ``own``, where an array lies, or of the mesh in force,
+    whichever has these axes. Other layouts, and those for which there is no such mesh, as they are.
+    """
+    if over_abstract_mesh(sharding):
+        for mesh in (getattr(own and own.layout, "mesh", None), context.mesh):
+            if isinstance(mesh, layouts.Mesh) and mesh.abstract_mesh == sharding.mesh:
+                return sharding.update(mesh=mesh)
+    return sharding
+
+
 def check_layout(placement: Placement | None, shape: tuple) -> None:
     """Raise ValueError where arrays of this shape cannot be laid out so."""
     if placement is not None and placement.layout is not None:

@@ -12,7 +12,7 @@ from catena.core.placed import place, retyped
 from catena.core.primitive import Primitive
 from catena.core.sharding import Sharding
 from catena.core.structural import reshard_p
-from catena.core.targets import target_placement
+from catena.core.targets import on_devices, over_abstract_mesh, target_placement
 from catena.core.trace import leaf_value
 from catena.core.tree import tree_flatten, tree_map, tree_unflatten
 from catena.core.tree_errors import flatten_axes
@@ -172,12 +172,24 @@ def _constraint_batch(axis, args, dims, *, sharding):
     return sharding_constraint_p.bind(*args, sharding=sharding.update(spec=spec)), dims[0]
 
 
+def _constrain(x, *, sharding):
+    """The array on the devices of the mesh that is meant; over an abstract one, of its own, or of that in force."""
+    found = on_devices(known_parts(sharding), x._placement)
+    if over_abstract_mesh(found):
+        raise TypeError(
+            f"with_sharding_constraint: {sharding} is over an AbstractMesh, and neither does the array, of type "
+            f"{x.aval.str_short()}, lie on such a mesh nor is one in force; pass a sharding over a Mesh, or put one in "
+            "force by `with jax.set_mesh(mesh):`"
+        )
+    return place(place(x, None), target_placement(found))
+
+
 sharding_constraint_p = Primitive(
     "sharding_constraint",
     takes_arrays=True,
     places_results=True,
     abstract=lambda x, *, sharding: x,
-    evaluate=lambda x, *, sharding: place(place(x, None), target_placement(known_parts(sharding))),
+    evaluate=_constrain,
     jvp=_constraint_jvp,
     transpose=lambda ct, x, *, sharding: [
         ct if type(ct) is Zero else sharding_constraint_p.bind(ct, sharding=sharding)

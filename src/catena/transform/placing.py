@@ -9,7 +9,7 @@ from catena.core.partition_spec import PartitionSpec
 from catena.core.placed import place, place_result, results_placement, where
 from catena.core.placement import Placement
 from catena.core.sharding import Sharding, placement_of, sharding_of
-from catena.core.targets import check_layout, of_mesh_in_force, target_placement
+from catena.core.targets import check_layout, of_mesh_in_force, on_devices, over_abstract_mesh, target_placement
 from catena.core.trace import Tracer
 from catena.core.tree import tree_flatten, tree_unflatten
 from catena.core.tree_errors import broadcast_prefix, flatten_axes
@@ -188,18 +188,21 @@ def asked_places(in_shardings, out_shardings, device, backend) -> Places | None:
 
 
 def places(name: str, shardings) -> tuple | None:
-    """A tree of shardings as its tree and the places that they name; of PartitionSpecs, themselves."""
+    """A tree of shardings as its tree and the places that they name; what is to name devices by the mesh in force,
+    PartitionSpecs and layouts over abstract meshes, as it is.
+    """
     if shardings is None:
         return None
     leaves, tree = tree_flatten(shardings, is_leaf=lambda x: x is None)
     for leaf in leaves:
         if leaf is not None and not isinstance(leaf, (Device, Sharding, PartitionSpec)):
             raise TypeError(f"the leaves of {name} must be shardings, devices or None, got {leaf!r}")
-    return tree, tuple(leaf if isinstance(leaf, PartitionSpec) else target_placement(leaf) for leaf in leaves)
+    late = [isinstance(leaf, PartitionSpec) or over_abstract_mesh(leaf) for leaf in leaves]
+    return tree, tuple(leaf if wait else target_placement(leaf) for leaf, wait in zip(leaves, late, strict=True))
 
 
 def placement_asked(asked, name: str) -> Placement | None:
-    """A place, where it is one; a PartitionSpec, for which the mesh in force counts, when the function is traced."""
+    """A place, where it is one; what the mesh in force gives devices, when the function is traced."""
     if isinstance(asked, PartitionSpec):
         return placement_of(of_mesh_in_force(asked, RuntimeError, f"in {name} of jit"))
-    return asked
+    return placement_of(on_devices(asked)) if isinstance(asked, Sharding) else asked
