@@ -10,6 +10,7 @@ from catena.compiler.interpret.program import run as run_null
 from catena.compiler.native import host
 from catena.compiler.native.compile import lower
 from catena.compiler.plan.passes import plan
+from catena.core import lazy
 from catena.core.config import FLAGS, from_environment
 from catena.transform import interpreted
 
@@ -99,8 +100,9 @@ def test_what_is_found_and_where(name):
     assert (error.position, error.iterations, error.examples) == (position, iterations, examples)
     assert "test_checks.py" in error.source.file_name or name in ("exp", "complex", "neg", "int sum", "cholesky")
     closed, values = jitted.trace(*args).jaxpr, [np.asarray(jnp.asarray(x)) for x in args]
-    null = failure(run_null, plan(lower(closed), host.this_machine()), values)
-    assert same(null, error)
+    if lazy.has_compiler():
+        null = failure(run_null, plan(lower(closed), host.this_machine()), values)
+        assert same(null, error)
 
     steps = failure(interpreted.steps(closed), *values)
     assert same(steps, error)

@@ -14,6 +14,7 @@ import pytest
 import catena
 import catena.numpy as jnp
 from catena import lax
+from catena.compiler.native import compile as compiling
 from catena.compiler.native import elementwise as compiled_loops
 from catena.core.config import override
 from catena.core.lazy import load
@@ -145,6 +146,9 @@ def test_a_loop_without_an_image_is_loaded_by_llvm(monkeypatch):
 
 
 def test_a_process_finds_loops_without_loading_llvm(tmp_path):
+    closed = catena.make_jaxpr(lax.exp)(np.zeros(32, np.float32))
+    if compiling.loop_image(compiling.loop_text(closed, "exp")) is None:
+        pytest.skip("this processor's code calls the C library to round, so it is no image")
     program = (
         "import sys, catena.numpy as jnp\n"
         "print(jnp.exp(jnp.arange(3.0)).tobytes().hex(), 'llvmlite.binding' in sys.modules)"

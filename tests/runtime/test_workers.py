@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from catena.core import lazy
+
 ROOT = Path(__file__).resolve().parents[2]
 RECIPES = dict(re.findall(r"## (\S+)\n\n```python\n(.*?)```", (ROOT / "docs" / "workers.md").read_text(), re.DOTALL))
 
@@ -29,7 +31,8 @@ def test_a_recipe_runs(library, tmp_path):
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "CATENA_CACHE_DIR": str(tmp_path / "cache")}
     run = subprocess.run([sys.executable, program], env=environment, capture_output=True, text=True, timeout=300)
     assert run.returncode == 0, run.stderr
-    assert list((tmp_path / "cache").iterdir())  # of the workers as well
+    if lazy.has_compiler():
+        assert list((tmp_path / "cache").iterdir())  # of the workers as well
 
 
 def test_every_recipe_is_run():

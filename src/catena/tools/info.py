@@ -76,7 +76,7 @@ def processor_name() -> str:
 def vector_bits() -> int:
     """The width of vectors, by the features that NumPy finds."""
     features = np.show_config(mode="dicts")["SIMD Extensions"]
-    known = {*features["baseline"], *features["found"]}
+    known = {*features.get("baseline", ()), *features.get("found", ())}  # some may be switched off
     return next((bits for feature, bits in VECTORS.items() if known & {feature, *LEVELS.get(feature, ())}), 64)
 
 

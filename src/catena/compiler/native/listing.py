@@ -29,7 +29,7 @@ _ABOUT = f"""
 
 
 class Listed:
-    """A program as it is written; ``llvm`` and ``assembly`` list it, what the steps do first, helpers last."""
+    """A program as it is written; ``llvm`` and ``assembly`` list it: its entry, kernels, helpers."""
 
     def __init__(self, program: Program):
         writer = ProgramWriter(program.machine, workers.parallel_for(program.machine), Marks(program))
@@ -100,9 +100,6 @@ def _owners(module: Module) -> dict[str, tuple[int, ...]]:
 
 
 def _steps_first(blocks: Iterable[Listing]) -> Listing:
-    """The lines of blocks in which steps write, then those of the others."""
-    mine: Listing = []
-    others: Listing = []
-    for block in blocks:
-        (mine if any(steps for _, steps in block) else others).extend(block)
-    return mine + others
+    """The lines of the block in which most steps write, the entry, then of kernels, then of what belongs to no step."""
+    ordered = sorted(blocks, key=lambda block: -len({steps for _, steps in block if steps}))
+    return [line for block in ordered for line in block]
