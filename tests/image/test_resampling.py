@@ -106,6 +106,19 @@ def test_derivatives_by_scale_and_translation(method):
         check_jvp(moved, (x, np.array([0.81]), np.array([0.17])), rtol=1e-5, atol=1e-5, step=1e-6)
 
 
+def test_few_samples_of_each():
+    """Where the program that runs finds few, new samples are summed from these; in a batch, and where it finds many,
+    and in derivatives, matrices are multiplied.
+    """
+    x, scales = np.random.default_rng(0).normal(size=(50, 4)), np.array([[0.6], [0.05]])
+    move = lambda x, s: image.scale_and_translate(x, (30, 4), (0,), s, np.array([1.5]), "cubic")
+    with jax.enable_x64(True):
+        moved = jax.jit(move)
+        for scale, expected in zip(scales, jax.vmap(move, (None, 0))(x, scales)):
+            np.testing.assert_allclose(moved(x, scale), expected, atol=1e-12)
+        check_jvp(moved, (x, scales[0]), rtol=1e-5, atol=1e-5, step=1e-6)
+
+
 def test_no_nan_in_derivatives_at_rest():
     """Where the image is neither scaled nor moved, the samples are where the kernels have kinks."""
 

@@ -17,10 +17,14 @@ from catena.lax.contraction import canonicalize_precision
 from catena.lax.structure import canonical_shape
 from catena.numpy.boundary import as_array_argument, canonical_axis, convert
 from catena.transform.custom_gradient import linear_call
+from catena.transform.custom_jvp import custom_jvp
+from catena.transform.custom_vmap import custom_vmap
 from catena.transform.jit import jit
+from catena.transform.vmap import vmap
 
 EPS = float(np.finfo(np.float32).eps)  # whatever the dtype: what it decides should not depend on it
 MOST_TAPS = 24  # of a new sample, up to which it is summed from them; a product of matrices is quicker beyond
+FEW = 16  # taken of each new sample where only the program that runs knows how many there are, if that is enough
 
 
 def _method(method) -> ResizeMethod:
@@ -200,5 +204,36 @@ def _moved(image, scale, translation, shape, axes, method, antialias):
         step = 1 / scale[i].astype(dtype)
         moved = translation[i].astype(dtype)
         matrix = weights(numpy, method, image.shape[axis], shape[axis], step, moved, antialias, EPS)
-        image = _product(image, matrix, axis)
+        image = product_along(axis)(image, matrix)
     return image
+
+
+@lru_cache(32)
+def product_along(axis: int):
+    """`_product` of a matrix that is known when the program runs: where it has few rows per column, new samples are
+    summed from these. Derivatives, and products of which there are many, are products of matrices all the same.
+    """
+    dense = partial(_product, axis=axis)
+
+    @custom_vmap
+    def quick(x, matrix):
+        used, n = matrix != 0, len(matrix)
+        if n < 2 * FEW:
+            return dense(x, matrix)
+        first, last = numpy.argmax(used, 0), n - numpy.argmax(used[::-1], 0)
+        few = numpy.all(~numpy.any(used, 0) | (last - first <= FEW))
+        first = numpy.minimum(first, n - FEW)
+
+        def sparse(x, matrix):
+            factors = numpy.take_along_axis(matrix, first + np.arange(FEW)[:, None], 0)
+            return _applied((first, factors), axis, (), x)
+
+        return lax.cond(few, sparse, dense, x, matrix)
+
+    @quick.def_vmap
+    def _(size, batched, x, matrix):
+        return vmap(dense, in_axes=tuple(0 if b else None for b in batched))(x, matrix), True
+
+    product = custom_jvp(quick)
+    product.defjvps(lambda dx, out, x, matrix: dense(dx, matrix), lambda dm, out, x, matrix: dense(x, dm))
+    return product
