@@ -4,6 +4,7 @@ import argparse
 import sys
 from collections.abc import Callable
 
+from catena.compat.run import found as program_named
 from catena.compat.run import install_alias, run, uninstall_alias
 from catena.core.lazy import LazyModule
 from catena.tools import cache_report
@@ -59,7 +60,7 @@ def split(arguments: list[str]) -> tuple[list[str], list[str]]:
 
 def look_at(found: argparse.Namespace, rest: list[str]) -> None:
     """Run the program that ``rest`` begins with."""
-    name = rest[1] if rest[0] == "-m" else rest[0]
+    _, name, _ = program_named(rest, found.command)
     if found.command == "run":
         run(rest)
     elif found.command == "profile":

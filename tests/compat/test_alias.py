@@ -157,6 +157,12 @@ def test_the_program_in_the_readme(tmp_path):
     assert python("-m", "catena", "run", str(tmp_path / "fit.py")) == (shown, "")
 
 
+def test_tracebacks_of_what_is_run_begin_in_the_program(tmp_path):
+    (tmp_path / "script.py").write_text("import jax\njax.grad(lambda x: x)(1)\n")
+    said = python("-m", "catena", "run", "script.py", cwd=tmp_path)[1]
+    assert said.count("  File ") == 1 and 'File "script.py", line 2' in said
+
+
 def test_run_a_module(tmp_path):
     (tmp_path / "program.py").write_text(PROGRAM)
     assert python("-m", "catena", "run", "-m", "program", "a", cwd=tmp_path) == ("catena 1.0 ['a'] __main__", "")
@@ -181,7 +187,8 @@ if __name__ == "__main__":
 
 
 def test_run_says_what_is_wrong(tmp_path):
-    assert "there is no file 'absent.py'" in python("-m", "catena", "run", "absent.py", cwd=tmp_path)[1]
+    printed, said = python("-m", "catena", "explain", "absent.py", cwd=tmp_path)
+    assert "there is no file 'absent.py'" in said and not printed
     assert "a script, or -m and a module, is needed" in python("-m", "catena", "run")[1]
 
 

@@ -650,7 +650,7 @@ def run_and_leak(run, leaked) -> str:
         with jax.checking_leaks(), pytest.raises(Exception, match="Leaked trace of") as info:
             run(keep)
         message = str(info.value)
-        assert "Tracer(" in message
+        assert "Tracer(" in message and "It was made " in message and "not available in Python" not in message
         return message
     finally:
         leaked.clear()

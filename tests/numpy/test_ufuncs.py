@@ -338,6 +338,11 @@ def test_questions_answered_in_python():
             ValueError,
             "Incompatible shapes for broadcasting: shapes=[(2, 2), (3,)]",
         ),
+        (
+            lambda: jnp.ones((4, 2)) - jnp.ones(4),
+            ValueError,
+            "As (4, 1) the one of shape (4,) fits: x[..., None], or keepdims=True",
+        ),
         (lambda: ~jnp.ones(2), TypeError, "not does not accept dtype float32"),
         (lambda: jnp.ones(2) << 1, TypeError, "shift_left does not accept dtype float32"),
         (lambda: jnp.array([True]) - jnp.array([True]), TypeError, "sub does not accept dtype bool"),

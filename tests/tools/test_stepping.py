@@ -148,6 +148,12 @@ def test_branches_are_taken_as_they_are():
 def test_a_line_that_is_not_reached():
     with pytest.raises(ValueError, match="did not stop at nowhere.py:1: no line of this file ran"):
         tools.replay(network)(X, WS, until="nowhere.py:1")
+    with pytest.raises(ValueError, match="no line of this file ran; .*test_stepping.py did"):
+        tools.replay(network)(X, WS, until="stepping:1")
+    with pytest.raises(KeyError, match="no variable 'v'; there are x, w, h"):
+        tools.replay(network)(X, WS, until=LAYER + 2, when=lambda variables: variables["v"] > 0)
+    with pytest.raises(TypeError, match="Expected a callable value, got 3"):
+        tools.replay(3)
     with pytest.raises(ValueError, match="the line ran, but not so often"):
         tools.replay(network)(X, WS, until=LAYER + 2, hit=4)
     for until in ("here", "a.py:", ""):

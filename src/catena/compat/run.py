@@ -24,10 +24,7 @@ def run(arguments: list[str], command: str = "run") -> dict:
     Raises:
       SystemExit: there is no such file; and whatever the program raises.
     """
-    module = arguments[:1] == ["-m"]
-    name, *rest = arguments[1:] if module else arguments
-    if not module and not Path(name).exists():
-        raise SystemExit(f"python -m catena {command}: there is no file {name!r}; a module is named behind -m")
+    module, name, rest = found(arguments, command)
     as_jax()
     for_children()
     sys.argv = [name, *rest]
@@ -36,6 +33,19 @@ def run(arguments: list[str], command: str = "run") -> dict:
         return runpy.run_module(name, run_name="__main__", alter_sys=True)
     sys.path.insert(0, str(Path(name).resolve().parent))
     return runpy.run_path(name, run_name="__main__")
+
+
+def found(arguments: list[str], command: str) -> tuple[bool, str, list[str]]:
+    """Whether a module is named, its name or that of the script, and what the program finds behind it.
+
+    Raises:
+      SystemExit: there is no such file.
+    """
+    module = arguments[:1] == ["-m"]
+    name, *rest = arguments[1:] if module else arguments
+    if not module and not Path(name).exists():
+        raise SystemExit(f"python -m catena {command}: there is no file {name!r}; a module is named behind -m")
+    return module, name, rest
 
 
 def for_children() -> None:

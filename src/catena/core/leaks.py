@@ -68,10 +68,7 @@ def check(watched: weakref.ref, kept: list) -> None:
 
 def describe(tracer: Tracer, ignored: list) -> str:
     """A tracer, where it came from, and who holds it."""
-    lines = [repr(tracer)]
-    origin = tracer.describe_origin()
-    if origin:
-        lines.append(origin)
+    lines = [repr(tracer), f"It was made {tracer.describe_making()}."]
     for holder in holders_of([tracer], ignored)[:3]:
         lines.append(f"It is held by {describe_holder(holder, tracer)}.")
     return "\n".join(lines)

@@ -41,6 +41,14 @@ def broadcast_shapes(*shapes: tuple) -> tuple:
 
     ``np.broadcast_shapes`` knows 32 axes.
     """
+    common = common_shape(shapes)
+    if common is None:
+        raise ValueError(f"Incompatible shapes for broadcasting: shapes={list(shapes)}{missing_axis(shapes)}")
+    return common
+
+
+def common_shape(shapes: tuple) -> tuple | None:
+    """The shape that arrays of these shapes have together; None where they do not fit."""
     rank = max(map(len, shapes), default=0)
     out = []
     for sizes in zip(*[(1,) * (rank - len(s)) + tuple(s) for s in shapes], strict=True):
@@ -48,10 +56,24 @@ def broadcast_shapes(*shapes: tuple) -> tuple:
         for n in sizes:
             if n != common and n != 1:
                 if common != 1:
-                    raise ValueError(f"Incompatible shapes for broadcasting: shapes={list(shapes)}")
+                    return None
                 common = n
         out.append(common)
     return tuple(out)
+
+
+def missing_axis(shapes: tuple) -> str:
+    """What to do where shapes would fit if one of them had an axis of size 1 at its end, as after a reduction without
+    ``keepdims``: the cause of most of such errors.
+    """
+    for i, shape in enumerate(shapes):
+        longer = (*shape, 1)
+        rank = max(map(len, shapes))
+        if 0 < len(shape) < rank and common_shape((*shapes[:i], longer, *shapes[i + 1 :])) is not None:
+            return (
+                f". As {longer} the one of shape {tuple(shape)} fits: x[..., None], or keepdims=True where it was made"
+            )
+    return ""
 
 
 # ---- positions along an axis

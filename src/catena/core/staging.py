@@ -54,7 +54,9 @@ class JaxprTracer(Tracer):
 
     def describe_making(self) -> str:
         info = self._trace.debug_info
-        line = f"at {self.source}" if self.source is not None else "of an argument"
+        names = self._trace.argument_names(self._var) if self.source is None else []
+        argument = f"of the argument {names[0]}" if names else "of an argument"
+        line = f"at {self.source}" if self.source is not None else argument
         return f"{line} while {info.function_place} was traced for {info.traced_for}"
 
 

@@ -58,6 +58,8 @@ def user_frames(traceback: TracebackType | None) -> TracebackType | None:
     while entry is not None:
         file_name = entry.tb_frame.f_code.co_filename
         internal = is_internal(file_name) or (internal and is_library(file_name))
+        if internal and all(e.tb_frame.f_code.co_filename == "<frozen runpy>" for e in kept):
+            kept.clear()  # the frames that started the package: python -m catena run
         if not internal:
             kept.append(entry)
         entry = entry.tb_next

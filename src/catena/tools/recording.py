@@ -135,8 +135,11 @@ class Recorder:
 
 
 def is_users(frame: FrameType) -> bool:
-    """Whether a frame is one of the user's."""
-    return not is_internal(frame.f_code.co_filename) and not is_library(frame.f_code.co_filename)
+    """Whether a frame is one of the user's; what makes named tuples is Python's."""
+    file_name = frame.f_code.co_filename
+    if file_name.startswith("<string>") and frame.f_globals.get("__name__", "").startswith("namedtuple_"):
+        return False
+    return not is_internal(file_name) and not is_library(file_name)
 
 
 def note(frame: FrameType) -> None:

@@ -22,18 +22,26 @@ from catena.core.array import Array
 from catena.core.config import disable_jit
 from catena.core.source import function_place
 from catena.core.trace import Tracer
-from catena.core.traceback import is_internal, is_library, shorten
+from catena.core.traceback import api_boundary, is_internal, is_library, shorten
 from catena.tools.breakpoint import map_leaves
 from catena.tools.debugger import Debugger
 from catena.tools.frames import Frame
 from catena.tools.recording import Recorder, Run
 from catena.transform.batch import BatchTracer
+from catena.transform.functions import check_callable
 from catena.transform.jit import JitFunction
 from catena.transform.jvp import JVPTracer
 
 
 class Reached(BaseException):
     """Ends the run when the line is reached; no handler of the user's catches it."""
+
+
+class Variables(dict):
+    """Variables by their names; whoever asks for another one is told which there are."""
+
+    def __missing__(self, name):
+        raise KeyError(f"there is no variable {name!r}; there are {', '.join(self)}")
 
 
 class Stop:
@@ -43,13 +51,10 @@ class Stop:
 
     def __init__(self, frames: list[Frame]):
         self.frames = frames
-        self.variables = frames[0].variables
+        self.variables = Variables(frames[0].variables)
 
     def __getitem__(self, name: str):
-        for frame in self.frames:
-            if name in frame.variables:
-                return frame.variables[name]
-        raise KeyError(f"there is no variable {name!r}; there are {', '.join(self.variables)}")
+        return next((frame.variables for frame in self.frames if name in frame.variables), self.variables)[name]
 
     def __repr__(self) -> str:
         frame = self.frames[0]
@@ -76,6 +81,7 @@ def shown(value, most: int = 90) -> str:
     return text if len(text) <= most else f"{text[: most - 4]} ..."
 
 
+@api_boundary
 def replay(fun: Callable) -> Callable:
     """``fun`` as a function that runs operation by operation up to a line, and returns the variables there.
 
@@ -90,6 +96,7 @@ def replay(fun: Callable) -> Callable:
       ``Stop``: ``variables`` by name, ``frames`` of the callers, ``stop["x"]``, ``stop.debug()``.
     Raises:
       ValueError: the line is not reached.
+      TypeError: ``fun`` is no function.
 
     >>> import catena as jax
     >>> from catena import tools
@@ -101,6 +108,7 @@ def replay(fun: Callable) -> Callable:
     >>> tools.replay(f)(jax.numpy.float32(3), until=4)["y"]
     Array(4., dtype=float32)
     """
+    check_callable(fun)
     recorder = Recorder(fun) if isinstance(fun, JitFunction) else None
 
     @functools.wraps(fun)
@@ -132,6 +140,7 @@ def run_recorded(recorder: Recorder, args: tuple, kwargs: dict, goal: Goal) -> S
         run.run()
     except Reached:
         return Stop(run.frames())
+    goal.files |= recorder.lines.keys()
     for file_name, lines in recorder.lines.items():
         if goal.is_of(file_name):
             goal.lines |= lines
@@ -169,6 +178,7 @@ class Goal:
         self.file_name, self.line, self.left, self.when = file_name, line, hit, when
         self.reached = False
         self.lines: set[int] = set()  # those of the file that were reached
+        self.files: set[str] = set()  # those that ran, where it is known
 
     def is_of(self, file_name: str) -> bool:
         return file_name == self.file_name or file_name.endswith("/" + self.file_name.lstrip("./"))
@@ -179,7 +189,7 @@ class Goal:
     def counts(self, variables: Callable[[], dict]) -> bool:
         """Whether this time at the line is the one."""
         self.reached = True
-        if self.when is not None and not self.when(variables()):
+        if self.when is not None and not self.when(Variables(variables())):
             return False
         self.left -= 1
         return self.left == 0
@@ -188,7 +198,8 @@ class Goal:
         """What is said where the line is not reached."""
         head = f"{place} did not stop at {self.file_name}:{self.line}"
         if not self.lines:
-            return f"{head}: no line of this file ran"
+            others = f"; {', '.join(sorted(self.files))} did" if self.files else ""
+            return f"{head}: no line of this file ran{others}"
         if self.reached:
             return f"{head}: the line ran, but not so often, or the condition never held"
         if self.line in self.lines:
