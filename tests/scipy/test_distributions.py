@@ -271,3 +271,10 @@ def test_logarithms_of_large_counts_have_digits():
 def test_a_narrow_distribution_on_a_circle():
     x, kappa = np.float32(1e-3), np.float32(1e6)
     np.testing.assert_allclose(stats.vonmises.logpdf(x, kappa), np.log(kappa / (2 * np.pi)) / 2 - 0.5, 1e-5)
+
+
+def test_counts_that_are_none():
+    found, want = (stats.betabinom.pmf(np.float32(k), 7, 0.5, 2.0) for k in ([0.9, 7.5, -0.5], [0, 7, -1]))
+    np.testing.assert_array_equal(found, want)
+    with pytest.raises(TypeError):
+        stats.bernoulli.cdf(np.ones(2), np.ones(3))

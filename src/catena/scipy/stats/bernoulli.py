@@ -42,8 +42,8 @@ def cdf(k: ArrayLike, p: ArrayLike) -> Array:
     >>> bernoulli.cdf(0, 0.25).item()
     0.75
     """
-    steps = jnp.where(k < 0, 0, jnp.where(k < 1, 1 - p, 1))
-    return unless((k != k) | (p < 0) | (p > 1) | (p != p), steps, jnp.nan)
+    unknown = (k != k) | (p < 0) | (p > 1) | (p != p)
+    return unless(unknown, jnp.where(k < 0, 0, jnp.where(k < 1, 1 - p, 1)), jnp.nan)
 
 
 @_method

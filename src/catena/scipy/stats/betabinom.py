@@ -10,6 +10,7 @@ from catena.typing import ArrayLike
 
 _method = distribution(
     "betabinom",
+    k="the counts at which to evaluate, rounded down.",
     n="the number of trials.",
     a="the first shape of the beta distribution, positive.",
     b="the second, positive.",
@@ -24,7 +25,7 @@ def logpmf(k: ArrayLike, n: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLik
     >>> betabinom.logpmf(1, 3, 2.0, 1.0).item()
     -1.60944
     """
-    k = k - loc
+    k = jnp.floor(k) - loc
     ways = -jnp.log1p(n) - betaln(k + 1, n - k + 1)
     inside = unless((k < 0) | (k > n), ways + betaln(k + a, n - k + b) - betaln(a, b), -jnp.inf)
     return unless((n < 0) | (a <= 0) | (b <= 0), inside, jnp.nan)
