@@ -22,7 +22,7 @@ def launch(p: Planner, frame: Frame, nest: Nest, in_place: bool = False) -> None
     if blocks <= 1 or blocks * len(nest.stmts) <= (INLINE_IN_LOOP if p.depth else INLINE):
         frame.steps.append(Launch(nest, operands, in_place, contract))
         return
-    chunk = sharing.chunk(p.machine.sharing, nest, in_place)
+    chunk = sharing.chunk(p.machine.sharing, nest, in_place, p.depth > 0)
     if chunk is None and (size := partial.chunk(p.machine.sharing, nest, in_place)) is not None:
         _in_parts(p, frame, nest, size)
         return

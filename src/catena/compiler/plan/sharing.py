@@ -23,10 +23,11 @@ def half_units(nest: Nest) -> int:
     return max(body + len(nest.stores), 1)
 
 
-def chunk(sharing: Sharing, nest: Nest, in_place: bool) -> int | None:
+def chunk(sharing: Sharing, nest: Nest, in_place: bool, in_loop: bool = False) -> int | None:
     """Iterations of the outermost loop in one chunk; None when the nest stays on one thread."""
     total = work(nest)
-    if total < sharing.worthwhile or any(f.running for f in nest.folds):
+    least = sharing.worthwhile_in_loops if in_loop else sharing.worthwhile
+    if total < least or any(f.running for f in nest.folds):
         return None
     if nest.sequential and nest.order[0] not in nest.independent:
         return None
