@@ -123,6 +123,22 @@ def test_modules_that_libraries_import_from_public_packages_and_do_not_use():
         from catena.extend import ifrt_programs  # noqa: F401
 
 
+def test_compiling_can_be_forbidden(monkeypatch):
+    """As chex.restrict_backends does it."""
+
+    def forbid(backend):
+        raise RuntimeError(f"not on {backend.platform}")
+
+    with catena.as_jax():
+        compiler = importlib.import_module("jax._src.compiler")
+        f = catena.jit(lambda x: x + 1)
+        with monkeypatch.context() as patch:
+            patch.setattr(compiler, "backend_compile_and_load", forbid)
+            with pytest.raises(RuntimeError, match="not on cpu"):
+                f(1.0)
+        assert f(1.0) == 2
+
+
 def test_every_private_name_is_there():
     with catena.as_jax():
         for name, names in private.NAMES.items():

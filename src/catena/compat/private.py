@@ -37,7 +37,7 @@ NAMES: dict[str, dict[str, str] | str] = {
         "infer_argnums_and_argnames": "catena.transform.arguments:infer_argnums_and_argnames",
     },
     "jax._src.checkify": "catena.experimental.checkify",
-    "jax._src.compiler": {},
+    "jax._src.compiler": "catena.compat.compiler",
     "jax._src.config": {"config": "catena:config"},
     "jax._src.core": {
         **{name: f"catena.core:{name}" for name in ("AbstractValue", "Primitive", "ShapedArray", "Trace", "Tracer")},

@@ -9,6 +9,7 @@ import functools
 import sys
 import time
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -377,8 +378,13 @@ def usable_donations(closed: ClosedJaxpr, donated: tuple, used: list[int]) -> li
     return usable
 
 
+before_compiling: list[Callable[[], None]] = []  # what may forbid it, by raising; see `compat.compiler`
+
+
 def compile_logged(closed: ClosedJaxpr, name: str, donated: tuple, checked: bool):
     """Compile, and say so in the log; with the checks in force, where those are wanted."""
+    for ask in before_compiling:
+        ask()
     log.announce("Compiling jit(%s) for arguments of types %s", name, closed.in_avals, loud=context.log_compiles)
     if not has_compiler():
         return Interpreted(closed)
