@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from catena.core.namespace import shown as _shown
 from catena.core.trace import leaf_value as _leaf_value
 from catena.core.traceback import api_boundary as _api_boundary
 from catena.core.unbuilt import absent as _absent
 from catena.core.zeros import get_aval as _get_aval
-from catena.interpreters.mlir import Inlined as _Inlined
+from catena.interpreters.mlir import LoweringRule as _LoweringRule
 from catena.lax import foreign as _foreign
 from catena.lax.callbacks import check_method as _check_method
 from catena.lax.callbacks import result_types as _result_types
@@ -207,21 +207,10 @@ def _check_aliases(aliases: dict, types, avals, layouts: tuple) -> None:
             )
 
 
-class _Foreign(_Inlined):
-    """A compilation rule: the primitive calls a C function, its parameters the attributes."""
+class _Operation(NamedTuple):
+    """What a compilation rule has written: its ``results``."""
 
-    def __init__(self, name: str, options: dict, attributes: Mapping):
-        self.name, self.options, self.attributes = name, options, attributes
-
-    def of(self, primitive) -> _Inlined:
-        def call(*args, **params):
-            types = primitive.abstract(*[_get_aval(x) for x in args], **params)
-            options = {**self.options}
-            if not primitive.multiple_results and options["output_layouts"] is not None:
-                (options["output_layouts"],) = options["output_layouts"]
-            return ffi_call(self.name, types, **options)(*args, **{**self.attributes, **params})
-
-        return _Inlined(call, primitive.multiple_results)
+    results: tuple
 
 
 def ffi_lowering(
@@ -232,7 +221,7 @@ def ffi_lowering(
     backend_config: Mapping[str, Any] | None = None,
     skip_ffi_layout_processing: bool = False,
     **lowering_args: Any,
-) -> _Inlined:
+) -> _LoweringRule:
     """A compilation rule, for ``mlir.register_lowering``: the primitive calls a C function.
 
     Arguments:
@@ -251,6 +240,43 @@ def ffi_lowering(
     >>> from catena.interpreters import mlir
     >>> _ = mlir.register_lowering(Primitive("halve"), ffi.ffi_lowering("halve_floats"))
     """
+    build = build_ffi_lowering_function(
+        call_target_name,
+        operand_layouts=operand_layouts,
+        result_layouts=result_layouts,
+        backend_config=backend_config,
+        skip_ffi_layout_processing=skip_ffi_layout_processing,
+        **lowering_args,
+    )
+    return lambda ctx, *operands, **params: build(ctx, *operands, **params).results
+
+
+def build_ffi_lowering_function(
+    call_target_name: str,
+    *,
+    operand_layouts: Sequence | None = None,
+    result_layouts: Sequence | None = None,
+    backend_config: Mapping[str, Any] | None = None,
+    skip_ffi_layout_processing: bool = False,
+    **lowering_args: Any,
+) -> Callable:
+    """A function that compilation rules call: it writes a call of a C function.
+
+    Arguments:
+      call_target_name, operand_layouts, result_layouts, backend_config, skip_ffi_layout_processing, lowering_args: as
+        for ``ffi_lowering``.
+    Returns:
+      A function ``(ctx, *operands, **params)`` that gives the call, whose ``results`` are the values of the rule.
+    Raises:
+      TypeError: another argument.
+
+    >>> from catena import ffi
+    >>> from catena.extend.core import Primitive
+    >>> from catena.interpreters import mlir
+    >>> def rule(ctx, x, *, n):
+    ...     return ffi.build_ffi_lowering_function("halve_floats")(ctx, x, n=2 * n).results
+    >>> _ = mlir.register_lowering(Primitive("halve"), rule)
+    """
     names = {"has_side_effect": "has_side_effect", "operand_output_aliases": "input_output_aliases"}
     unknown = sorted(lowering_args.keys() - names.keys())
     if unknown:
@@ -262,7 +288,12 @@ def ffi_lowering(
         operand_layouts, result_layouts = turned(operand_layouts), turned(result_layouts)
     options = {names[key]: x for key, x in lowering_args.items()}
     options |= {"input_layouts": operand_layouts, "output_layouts": result_layouts}
-    return _Foreign(call_target_name, options, backend_config or {})
+
+    def build(ctx, *operands, **params) -> _Operation:
+        call = ffi_call(call_target_name, list(ctx.avals_out), **options)
+        return _Operation(tuple(call(*operands, **{**(backend_config or {}), **params})))
+
+    return build
 
 
 __dir__ = _shown(globals())

@@ -124,7 +124,7 @@ def test_a_rule_that_writes_mlir_is_refused_when_a_program_with_it_is_compiled()
     p = core.Primitive("foreign")
     p.def_abstract_eval(lambda x: x)
     p.def_impl(lambda x: x + 1)
-    rule = lambda ctx, x: [x]
+    rule = lambda ctx, x: [mlir.ir.Attribute.parse("1", x)]
     assert mlir.register_lowering(p, rule, inline=False) is rule
     assert mlir.register_lowering(p)(rule) is rule
     close(p.bind(X), X + 1)

@@ -20,6 +20,7 @@ from catena.core.type_sharding import axes_of, axes_text, fitted, kinds_text, sa
 _interned: dict = {}
 layouts: Any = LazyModule("catena.core.named_sharding")  # types stand below meshes, and are there before them
 specs: Any = LazyModule("catena.parallel.specs")
+flat_tree: Any = LazyModule("catena.core.flat_tree")
 memory: Any = LazyModule("catena.core.memory")
 
 
@@ -119,6 +120,20 @@ class AbstractValue:
         """The value that is made of these: the only one."""
         return val
 
+    def lo_ty_qdd(self, qdd) -> list[AbstractValue]:
+        """``lo_ty`` of a type that changes while a program runs, in the state ``qdd``; of others it must be None."""
+        if qdd is not None:
+            raise TypeError(f"the type {self} does not change while a program runs: qdd must be None, got {qdd!r}")
+        return self.lo_ty()
+
+    def lower_val2(self, hi_val):
+        """``lower_val`` as a ``FlatTree``."""
+        return flat_tree.FlatTree.flatten(self.lower_val(hi_val))
+
+    def raise_val2(self, lo_vals_ft):
+        """``raise_val`` of a ``FlatTree``."""
+        return self.raise_val(*lo_vals_ft.unflatten())
+
     def __repr__(self):
         return type(self).__name__
 
@@ -144,6 +159,7 @@ class ShapedArray(AbstractValue):
         "shape", "dtype", "weak_type", "ndim", "size", "extended", "plain", "said_sharding", "manual_axis_type",
         "__weakref__",
     )  # fmt: skip
+    array_abstraction_level = 2  # shape and dtype are known: JAX's number for it
 
     def __new__(
         cls, shape, dtype, weak_type: bool = False, *, sharding=None, manual_axis_type=NOT_MANUAL, memory_space=None

@@ -112,3 +112,15 @@ def laid_out(x: np.ndarray, *, layout: Layout) -> np.ndarray:
     """The array with its axes in this order in memory."""
     order = layout.major_to_minor
     return np.asarray(x.transpose(order), order="C").transpose(np.argsort(order))  # which keeps scalars scalars
+
+
+def layout_of_memory(x: np.ndarray) -> Layout:
+    """The order in which the axes of an array lie; rows where it is not determined."""
+    rows = x.flags.c_contiguous or not all(x.strides)
+    order = range(x.ndim) if rows else sorted(range(x.ndim), key=lambda axis: -abs(x.strides[axis]))
+    return Layout(tuple(order), tiling=())
+
+
+def format_in_rows(ndim: int, sharding: Sharding) -> Format:
+    """The format of arrays whose last axis is the fastest, as programs write them."""
+    return Format(Layout(tuple(range(ndim)), tiling=()), sharding)

@@ -13,7 +13,7 @@ from catena.core.effects import RefEffect
 from catena.core.evaluate import abstract_eval
 from catena.core.face import Face
 from catena.core.mesh import EMPTY_ABSTRACT, AbstractMesh
-from catena.core.source import NOTHING_SAID, Source
+from catena.core.source import NOTHING_SAID, Source, Surroundings
 
 
 class Var:
@@ -69,16 +69,42 @@ class EqnContext(NamedTuple):
     cur_abstract_mesh: AbstractMesh
     xla_metadata: dict | None
 
+    @property
+    def surroundings(self) -> Surroundings:
+        """The same, as places of the program hold it."""
+        mesh = None if self.cur_abstract_mesh is EMPTY_ABSTRACT else self.cur_abstract_mesh
+        notes = tuple((self.xla_metadata or {}).items())
+        return Surroundings(self.compute_type, self.threefry_partitionable, mesh, notes)
 
-class Eqn(NamedTuple):
-    """One application of a primitive: ``outvars = primitive[params] invars``, with effects and the user's line."""
+
+class Parts(NamedTuple):
+    """The parts of an equation."""
 
     invars: list
     outvars: list
     primitive: Any
     params: dict
-    effects: frozenset = frozenset()
-    source: Source | None = None
+    effects: frozenset
+    source: Source | None
+
+
+class Eqn(Parts):
+    """One application of a primitive: ``outvars = primitive[params] invars``, with effects and the user's line.
+
+    Arguments:
+      invars, outvars: variables and literals that are read, variables that are bound.
+      primitive, params: what is applied.
+      effs: its effects.
+      source_info: the place that it comes from.
+      ctx: what was in force there, another equation's ``ctx``; by default what the place says.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, invars, outvars, primitive, params, effs=frozenset(), source_info=None, ctx=None):
+        if ctx is not None and isinstance(source_info, Source):
+            source_info = source_info._replace(surroundings=ctx.surroundings)
+        return tuple.__new__(cls, (invars, outvars, primitive, params, effs, source_info))
 
     def replace(self, **changes) -> "Eqn":
         """The same equation with some parts replaced."""

@@ -41,6 +41,7 @@ from catena.core.aval import AbstractToken, ShapedArray
 from catena.core.context import context, set_trace
 from catena.core.effects import GenericEffect
 from catena.core.evaluate import abstract_eval, concrete, evaluate, evaluated_by, is_defined, varying_axes
+from catena.core.jaxpr import subjaxprs
 from catena.core.lazy import load
 from catena.core.trace import eval_trace, in_force, leaf_value
 
@@ -202,6 +203,16 @@ class Operation:
     def is_high(self, *avals, **params) -> bool:
         """Whether it works on objects of the user's own type: there are none."""
         return False
+
+    skip_canonicalization = False  # operands are made values of the language whenever it is applied
+
+    def is_effectful(self, params: dict) -> bool:
+        """Whether jaxprs among the parameters have effects."""
+        return any(jaxpr.effects for jaxpr in subjaxprs(params))
+
+    def to_lojax(self, *lotypes_wrapped_in_hitypes, **params):
+        """The application on what objects of the user's own type are made of: of others, the application itself."""
+        return self.bind(*lotypes_wrapped_in_hitypes, **params)
 
     def rule(self, kind: str):
         """The rule of this kind; a missing one raises a clear error with the stated reason."""

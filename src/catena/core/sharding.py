@@ -30,7 +30,11 @@ class Sharding:
     """
 
     __slots__ = ()
-    memory_kind: str | None
+
+    @property
+    def memory_kind(self) -> str | None:
+        """The kind of memory that the parts are in; None where nothing is said of it."""
+        return None
 
     @property
     def _device_assignment(self) -> tuple:

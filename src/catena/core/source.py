@@ -16,9 +16,16 @@ class Transformation(str):
 
 
 class NameStack(tuple):
-    """The scopes and transformations that an operation was applied in, outermost first: ``vmap(foo)/bar``."""
+    """The scopes and transformations that an operation was applied in, outermost first: ``vmap(foo)/bar``.
+
+    Arguments:
+      stack: their names.
+    """
 
     __slots__ = ()
+
+    def __new__(cls, stack=()):
+        return tuple.__new__(cls, stack)
 
     @property
     def stack(self) -> tuple:

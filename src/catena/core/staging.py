@@ -34,8 +34,8 @@ class JaxprTracer(Tracer):
     __slots__ = ("_var", "source")  # not "var", which is a method of arrays
     label = "JitTracer"
 
-    def __init__(self, trace, aval, var, source=None):
-        self._trace, self.aval, self._var, self.source = trace, aval, var, source
+    def __init__(self, trace, aval, val, line_info=None):
+        self._trace, self.aval, self._var, self.source = trace, aval, val, line_info
 
     def repeats(self, other) -> bool:
         return self._trace.repeated(self._var, other._var)
@@ -130,6 +130,13 @@ class JaxprTrace(Trace):
         var = Var(aval)
         self.constants[id(x)] = (var, value, x)
         return var
+
+    def stage_value(self, val):
+        """``val`` as a variable of the jaxpr, or a literal in it."""
+        if isinstance(val, Tracer) and val._trace is self:
+            return val
+        atom = self.constant(val)
+        return JaxprTracer(self, atom.aval, atom)
 
     def repeated(self, a, b) -> bool:
         """Whether two atoms are one computation of the same atoms, written down twice."""

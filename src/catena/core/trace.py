@@ -18,7 +18,7 @@ from catena.core.aval import ShapedArray
 from catena.core.context import context, set_trace
 from catena.core.ref import Cell, Ref
 from catena.core.token import Token
-from catena.core.type_members import give, member_of, shown_as_of_type
+from catena.core.type_members import aval_property, give, member_of, shown_as_of_type
 
 
 class Trace:
@@ -122,6 +122,10 @@ class Trace:
         with set_trace(in_force(self)):
             return f.call_wrapped(*tracers)
 
+    def stage_value(self, val):
+        """``val`` as this trace holds it: one that stages a program down makes it a constant of the program."""
+        return val
+
     def __repr__(self):
         return type(self).__name__
 
@@ -211,6 +215,7 @@ class Tracer:
     _is_array = True
     __jax_array__ = None  # for those who ask: nothing converts it
     label = "Tracer"
+    dimension_as_value = None  # lengths of axes are numbers, not values
 
     def __init__(self, trace, aval):
         self._trace = trace
@@ -434,6 +439,8 @@ def give_member(name: str, member) -> None:
 
 
 give_member("item", Tracer._item)
+for _name in ("itemsize", "nbytes"):
+    setattr(ShapedArray, _name, aval_property(getattr(Tracer, _name).fget))
 for _name in METHODS_OF_DATA:
     setattr(Tracer, _name, without_data(_name, "()"))
 for _name in PROPERTIES_OF_DATA:

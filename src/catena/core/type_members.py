@@ -61,12 +61,17 @@ def cur_qdd(x):
     return x.cur_qdd()
 
 
+ASKED_BY_NAME = frozenset({"__array_namespace__"})  # special methods that libraries look for, not Python
+
+
 def give(tracers: type, types: type, name: str, member: Any) -> None:
     """Let a class of types give a member to its values, and tracers ask for it: a method, or a property. What Python
     itself calls, a special method, is that of tracers.
     """
     if name.startswith("__"):
         setattr(tracers, name, member if name == "__reversed__" else shown_as_of_type(member))
+        if name in ASKED_BY_NAME:
+            setattr(types, name, aval_method(member))
     elif isinstance(member, property):
         setattr(types, name, aval_property(cast(Callable, member.fget)))
         setattr(tracers, name, property(lambda self: member_of(self, name), doc=member.__doc__))

@@ -16,7 +16,6 @@ NAMES = {
     "catena.scipy": "",
     "catena.experimental.hijax": "HiPspec",
     "catena.extend": "pallas sharding",
-    "catena.interpreters.ad": "linearize",
 }
 MODULES = frozenset("catena.lib catena.interpreters.pxla".split())
 # Modules that are no part of the package, and what they are about.
@@ -35,7 +34,6 @@ _NO_XLA = "it belongs to XLA, and programs here are compiled by LLVM directly"
 _NO_CALL_FRAME = "it serves handlers that read XLA's call frame, and C functions are called directly here"
 WITHOUT_MEANING = {
     "catena.ffi": {
-        "build_ffi_lowering_function": _NO_MLIR,
         "include_dir": _NO_CALL_FRAME,
         "register_ffi_target_as_batch_partitionable": _NO_CALL_FRAME,
         "register_ffi_type": _NO_CALL_FRAME,
@@ -43,27 +41,21 @@ WITHOUT_MEANING = {
     },
     "catena.extend": {
         "ifrt_programs": _NO_XLA,
-        "lowering": _NO_MLIR,
         "mlir": _NO_MLIR,
         "xla": _NO_XLA,
     },
+    "catena.extend.lowering": dict.fromkeys(("JaxIrContext", "upstream_dialects"), _NO_MLIR),
     "catena.extend.backend": dict.fromkeys(("get_compile_options", "ifrt_proxy", "register_backend_factory"), _NO_XLA),
     "catena.profiler": dict.fromkeys(
         ("register_subprocess", "start_server", "stop_server"),
         "it serves a profiler to other processes; jax.profiler.trace writes files that Perfetto opens",
     ),
-    "catena.interpreters.partial_eval": {
-        "custom_partial_eval_rules": "partial evaluation has rules of another form here (partial_eval_rules)",
-    },
     "catena.interpreters.mlir": dict.fromkeys(
-        "AxisContext ConstantHandler DEVICE_TO_DEVICE_TYPE LoweringParameters LoweringResult LoweringRule "
-        "LoweringRuleContext ModuleContext RECV_FROM_HOST_TYPE SEND_TO_HOST_TYPE SPMDAxisContext "
-        "ShapePolyLoweringState ShardingContext Token TokenSet Value aval_to_ir_type aval_to_ir_types "
-        "core_call_lowering dense_int_array dense_int_elements dtype_to_ir_type emit_python_callback flatten_ir_types "
-        "flatten_ir_values i32_attr i64_attr ir ir_attribute ir_constant ir_constants ir_tree_registry "
-        "ir_type_handlers jaxpr_subcomp lower_jaxpr_to_fun lower_jaxpr_to_module make_ir_context merge_mlir_modules "
-        "module_to_bytecode module_to_string register_constant_handler shape_tensor token_type "
-        "unflatten_ir_values_like_types".split(),
+        "DEVICE_TO_DEVICE_TYPE LoweringResult RECV_FROM_HOST_TYPE SEND_TO_HOST_TYPE ShapePolyLoweringState "
+        "aval_to_ir_type aval_to_ir_types dense_int_array dense_int_elements dtype_to_ir_type flatten_ir_types "
+        "i32_attr i64_attr ir ir_attribute ir_tree_registry ir_type_handlers lower_jaxpr_to_fun "
+        "lower_jaxpr_to_module make_ir_context merge_mlir_modules module_to_bytecode module_to_string shape_tensor "
+        "token_type unflatten_ir_values_like_types".split(),
         _NO_MLIR,
     ),
 }

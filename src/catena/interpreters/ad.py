@@ -3,7 +3,9 @@
 from collections.abc import Callable
 from functools import reduce
 
+from catena.core.flat_tree import FlatTree as _FlatTree
 from catena.core.structural import add_any_p as add_jaxvals_p  # noqa: F401
+from catena.core.trace import Tracer as _Tracer
 from catena.core.trace import leaf_value as _leaf_value
 from catena.core.tree import tree_flatten as _flatten
 from catena.core.tree import tree_unflatten as _unflatten
@@ -19,6 +21,8 @@ from catena.transform.jvp import JVPTrace as JVPTrace
 from catena.transform.jvp import JVPTracer as JVPTracer
 from catena.transform.jvp import jvp_flat as _jvp_flat
 from catena.transform.jvp import jvp_rules as _jvp_rules
+from catena.transform.linearize import linear_jaxpr as _linear_jaxpr
+from catena.transform.linearize import linearize_flat as _linearize_flat
 from catena.transform.transpose import transpose_rules as primitive_transposes  # noqa: F401
 
 
@@ -137,6 +141,42 @@ def jvp(
         out_tangents = [instantiate_zeros(t) for t in out_tangents]
     pair = _unflatten(found["tree"], outs), _unflatten(found["tree"], out_tangents)
     return (*pair, found["aux"]) if has_aux else pair
+
+
+def linearize(traceable: Callable, primals_ft: _FlatTree, has_aux: bool = False, is_vjp: bool = False) -> tuple:
+    """A function at a point: its value, and its derivative there as a jaxpr.
+
+    Arguments:
+      traceable: the function.
+      primals_ft: the point: the arguments as a ``FlatTree``, which ``lower_val2`` of a type and ``map`` make.
+      has_aux: whether the function returns a pair whose second part is not differentiated.
+      is_vjp: whether the jaxpr is to be transposed; it is the same for both.
+    Returns:
+      The value as a ``FlatTree``; for each leaf of it whether its tangent is zero; the jaxpr from the tangents of the
+      arguments to those that are not zero, and its constants; and what is not differentiated.
+
+    >>> import catena as jax
+    >>> from catena.interpreters import ad
+    >>> point = jax.typeof(3.0).lower_val2(3.0)
+    >>> ad.linearize(lambda x: (x * x, 1.0), point)[:2]
+    (FlatTree((Array(9., dtype=float32, weak_type=True), 1.0)), [False, True])
+    """
+    found: dict = {}
+
+    def flat(*xs):
+        out = traceable(*primals_ft.update(xs).unflatten())
+        out, aux = out if has_aux else (out, ())
+        found["out"], found["aux"] = _FlatTree.flatten(out), _FlatTree.flatten(aux)
+        return [_leaf_value(x) for part in found.values() for x in part]
+
+    outs, program = _linearize_flat(flat, [_leaf_value(x) for x in primals_ft])
+    known = lambda tree, values: tree.map2(lambda x, y: y if isinstance(x, _Tracer) else x, values)  # noqa: E731
+    count = len(found["out"])
+    out, aux = known(found["out"], outs[:count]), known(found["aux"], outs[count:])
+    tangents = program.outputs[:count]
+    closed = _linear_jaxpr(program.returning([t for t in tangents if type(t) is not Zero]))
+    parts = out, [type(t) is Zero for t in tangents], closed.jaxpr, closed.consts
+    return (*parts, aux.unflatten()) if has_aux else parts
 
 
 def _tangent(t):

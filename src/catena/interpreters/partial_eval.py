@@ -19,6 +19,7 @@ from catena.core.unbuilt import absent as _absent
 from catena.core.zeros import get_aval as _get_aval
 from catena.interpreters.rules import Rules as _Rules
 from catena.transform.linearize import linearize_linear as _run_on_tape
+from catena.transform.linearize import partial_eval_rules as _partial_eval_rules
 from catena.transform.linearize import program_to_jaxpr as _tape_to_jaxpr
 from catena.transform.saving import split_rules as _split_rules
 
@@ -184,6 +185,25 @@ def _deciding(prune: Callable) -> Callable:
 # Rules for dead code: `rule(used_outputs, eqn)` gives for each operand whether it is still read, and what is left of
 # the equation, or None. They hold wherever dead code is looked for: here, under `jit`, in derivatives and loops.
 dce_rules = _Rules(_prune_rules, _Deciding, _deciding)
+
+
+class _GivenTracers:
+    """A user's rule for applications to values that are partly known, which is given operands one by one."""
+
+    __slots__ = ("rule",)
+
+    def __init__(self, rule: Callable):
+        self.rule = rule
+
+    def __call__(self, trace, args, **params):
+        return self.rule(trace, *args, **params)
+
+
+# Rules for applications to values that are partly known: `rule(trace, *tracers, **params)` gives the results. Where
+# there is none, an application to known values is evaluated, and one to others is written down.
+custom_partial_eval_rules = _Rules(
+    _partial_eval_rules, _GivenTracers, lambda rule: lambda trace, *args, **params: rule(trace, list(args), **params)
+)
 # What `checkpoint` keeps of an equation: see `transform.saving`.
 partial_eval_jaxpr_custom_rules = _split_rules
 

@@ -10,6 +10,7 @@ from catena.core.array import Array, make_array, typed_array
 from catena.core.aval import AbstractRef
 from catena.core.context import context
 from catena.core.device import first_device
+from catena.core.formats import Format, layout_of_memory
 from catena.core.ref import Cell, Ref
 from catena.core.sharding import Sharding, SingleDeviceSharding
 from catena.core.type_members import aval_method, aval_property
@@ -56,6 +57,11 @@ def unsafe_buffer_pointer(self: Ref) -> int:
 def sharding(self: Ref) -> Sharding:
     """Where the memory is: on the first device."""
     return SingleDeviceSharding(first_device())
+
+
+def format_of(self: Ref) -> Format:
+    """How the memory lies, and where it is."""
+    return Format(layout_of_memory(memory_of(self._core).value), sharding(self))
 
 
 def extended(self, step) -> RefView:
@@ -122,6 +128,7 @@ AbstractRef.at, AbstractRef.T = aval_property(RefIndexer), aval_property(permute
 Ref.__repr__ = ref_repr  # type: ignore[method-assign]  # type: ignore[method-assign]
 Ref.unsafe_buffer_pointer = unsafe_buffer_pointer  # type: ignore[attr-defined]
 Ref.sharding = property(sharding)  # type: ignore[attr-defined]
+Ref.format = property(format_of)  # type: ignore[attr-defined]
 Ref.committed = Ref._committed = property(  # type: ignore[attr-defined]
     lambda self: False, doc="Whether the user chose the device: there is no way to."
 )

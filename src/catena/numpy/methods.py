@@ -14,13 +14,14 @@ import numpy as np
 from catena import lax
 from catena.core import dtypes
 from catena.core.array import Array, live, make_array
+from catena.core.aval import ShapedArray
 from catena.core.context import context
 from catena.core.device import Device, devices_of
 from catena.core.errors import JaxRuntimeError
 from catena.core.placed import PlacedArray, place
 from catena.core.trace import Tracer, give_member
 from catena.core.traceback import api_boundary, is_boundary, shorten
-from catena.core.type_members import shown_as_of_type
+from catena.core.type_members import aval_method, shown_as_of_type
 from catena.numpy import (
     arithmetic,
     averages,
@@ -657,6 +658,8 @@ ARRAY_PROPERTIES = {
     "committed": (placement.committed, "Whether the user chose the device."),
     "_committed": (placement.committed, "Whether the user chose the device, as JAX's arrays spell it."),
     "sharding": (placement.sharding, "Where the array is."),
+    "format": (placement.format_of, "The order of the axes in memory, and where the array is."),
+    "traceback": (lambda self: None, "Where the array was made, where somebody noted it: nobody does, so None."),
     "addressable_shards": (placement.shards, "The parts of the array on devices of this process, one for each."),
     "global_shards": (placement.global_shards, "The parts on all devices; those in other processes have no data."),
     "is_fully_addressable": (placement.is_here, "Whether all devices of the array belong to this process."),
@@ -683,6 +686,7 @@ def install():
     for name, member in (SIGNS | methods | properties).items():
         setattr(Array, name, member)
         give_member(name, member)
+    ShapedArray.broadcast = aval_method(lax.broadcast)  # type: ignore[attr-defined]
     Array.__hash__ = Tracer.__hash__ = None  # defining __eq__ does not take it away after the class is made
     for name, method in ARRAY_METHODS.items():
         setattr(Array, name, api_boundary(method))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from catena.core.array import Array, live, typed_array
 from catena.core.context import context
 from catena.core.device import Device, devices_of
+from catena.core.formats import Format, format_in_rows, layout_of_memory
 from catena.core.job import job
 from catena.core.placed import follow, place, spans_processes, where
 from catena.core.placement import Placement
@@ -63,6 +64,14 @@ def sharding(x: Array) -> Sharding:
     """Where an array is."""
     placement = x._placement
     return SingleDeviceSharding(devices_of(x)[0]) if placement is None else sharding_of(placement)
+
+
+def format_of(x: Array) -> Format:
+    """The order of its axes in memory, and where it is."""
+    placed_at = sharding(x)
+    if x.aval.extended or len(placed_at.device_set) > 1 or spans_processes(x):
+        return format_in_rows(x.ndim, placed_at)
+    return Format(layout_of_memory(live(x)), placed_at)
 
 
 def device(x: Array) -> Device | Sharding:

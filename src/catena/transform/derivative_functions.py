@@ -4,6 +4,8 @@ Both are trees: their leaves are the residuals, the values from the forward pass
 they may be returned from compiled and vectorised functions, and passed to others.
 """
 
+import copy
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -157,6 +159,15 @@ def pull_into(function, wanted, out_ct):
     return function.pull(out_ct, list(wanted))
 
 
+def with_residuals(function, in_tree, out_tree, args_res, opaque_res, *maybe_ct_refs) -> Partial:
+    """What ``fun`` of a function that ``vjp`` returned does."""
+    function.take_apart()
+    other = copy.copy(function)
+    other.in_tree, other.out_tree = in_tree, out_tree
+    other.args_res, other.opaque_residuals = args_res, opaque_res
+    return other.with_refs(*(maybe_ct_refs or tree_unflatten(in_tree, [GradValue()] * in_tree.num_leaves)))
+
+
 def check_takes(ref: Ref, aval):
     """Raise where a cotangent cannot be added to a reference."""
     if (ref.shape, ref.dtype) != (aval.shape, aval.dtype):
@@ -185,6 +196,13 @@ class VJPFunction:
         """The linear program, from residuals and tangents of the arguments to tangents of the value."""
         self.take_apart()
         return self.linear
+
+    @property
+    def fun(self) -> functools.partial:
+        """Makes such a function of other residuals: ``fun(in_tree, out_tree, args_res, opaque_residuals)``, and what is
+        wanted of the cotangents as ``with_refs`` takes it, by default all.
+        """
+        return functools.partial(with_residuals, self)
 
     @property
     def args_res(self) -> list:

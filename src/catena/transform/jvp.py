@@ -14,7 +14,7 @@ from catena.core.leaks import running
 from catena.core.primitive import RuleTable
 from catena.core.ref import is_reference
 from catena.core.staging import trace_to_jaxpr
-from catena.core.trace import Trace, Tracer, escaped, same_value
+from catena.core.trace import Trace, Tracer, escaped, in_force, same_value
 from catena.core.zeros import Zero, as_typed, get_aval, instantiate
 from catena.transform.discharge import pure, through_values
 from catena.transform.memo import memoised
@@ -52,14 +52,20 @@ class JVPTracer(Tracer):
 
 
 class JVPTrace(Trace):
-    """Carries tangents: each operation is handed to its ``jvp`` rule, which runs under the parent trace."""
+    """Carries tangents: each operation is handed to its ``jvp`` rule, which runs under the parent trace.
 
-    __slots__ = ("linearizing",)
+    Arguments:
+      parent_trace: that trace.
+      tag: what the traces of one transformation have in common.
+      linearizing: whether this is half of a linearization, for what tracers print.
+    """
+
+    __slots__ = ("linearizing", "tag")
     name = "differentiation"
 
-    def __init__(self, parent, linearizing: bool = False):
-        super().__init__(parent)
-        self.linearizing = linearizing
+    def __init__(self, parent_trace, tag=None, linearizing: bool = False):
+        super().__init__(in_force(parent_trace))
+        self.tag, self.linearizing = tag, linearizing
 
     def unpack(self, x):
         """The primal and tangent of ``x``; values of other traces are constants here."""
@@ -166,7 +172,7 @@ def jvp_flat(fun, primals, tangents, *, linearizing: bool = False):
     Returns:
       The results and their tangents, symbolic where they are zero.
     """
-    with running(JVPTrace(context.trace, linearizing)) as trace, transformation("jvp"):
+    with running(JVPTrace(context.trace, None, linearizing)) as trace, transformation("jvp"):
         outs = fun(*[trace.pack(p, t) for p, t in zip(primals, tangents, strict=True)])
         pairs = [trace.unpack(x) for x in outs]
         del trace, outs

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 from typing import NamedTuple
 
@@ -11,12 +12,13 @@ from catena.core.device import first_device
 from catena.core.errors import JaxRuntimeError
 from catena.core.face import Face
 from catena.core.foreign_options import OPTIONS
+from catena.core.formats import format_in_rows
 from catena.core.lazy import LazyModule
 from catena.core.sharding import Sharding, SingleDeviceSharding, sharding_of
 from catena.core.struct import struct_of
 from catena.core.trace import Tracer
 from catena.core.traceback import api_boundary
-from catena.core.tree import tree_flatten, tree_structure, tree_unflatten
+from catena.core.tree import tree_flatten, tree_map, tree_structure, tree_unflatten
 from catena.core.tree_errors import equality_errors_treedef
 from catena.core.tree_flatten import flatten_into
 from catena.core.tree_keys import keystr
@@ -165,17 +167,27 @@ class Traced(Stage):
         """The types of the result, as a tree."""
         return tree_unflatten(self._call.out_tree, self._call.closed.out_avals)
 
-    def lower(self, *, lowering_platforms=None) -> Lowered:
+    @property
+    def lojax(self) -> Traced:
+        """The same without operations on objects of the user's own type: this, since jaxprs have none."""
+        return self
+
+    def lower(self, *, lowering_platforms=None, _private_parameters=None) -> Lowered:
         """Translate to the compiler's graph.
 
         Arguments:
           lowering_platforms: names of platforms; the graph is the same for all of them.
+          _private_parameters: ``mlir.LoweringParameters``: rules in place of those that primitives have.
         Raises:
           TypeError: they are no strings.
         """
         if not all(isinstance(name, str) for name in lowering_platforms or ()):
             raise TypeError(f"lowering_platforms must be None or names of platforms, got {lowering_platforms!r}")
-        return Lowered(*self._parts())
+        fun, name, call, *rest = self._parts()
+        if _private_parameters is not None:
+            call = copy.copy(call)
+            call.closed = _private_parameters.applied(call.closed)
+        return Lowered(fun, name, call, *rest)
 
     def __call__(self, *args, **kwargs):
         """Run what was traced; the arguments must have the types that it was traced for."""
@@ -323,6 +335,20 @@ class Compiled(Stage):
         count = self.out_tree.num_leaves
         places = self._call.placing.results if self._call.placing is not None else [None] * count
         return tree_unflatten(self.out_tree, [place_asked(p) for p in places])
+
+    @property
+    def input_formats(self) -> tuple:
+        """How the arguments lie, as ``(args, kwargs)``: in rows, as whatever they are copied from is laid out."""
+        return tree_map(format_in_rows, self._ranks(self._avals, self._in_tree), self.input_shardings)
+
+    @property
+    def output_formats(self):
+        """How the results lie, in rows, and where, as a tree like the result."""
+        return tree_map(format_in_rows, self._ranks(self._call.closed.out_avals, self.out_tree), self.output_shardings)
+
+    @staticmethod
+    def _ranks(avals, tree):
+        return tree_unflatten(tree, [a.ndim for a in avals])
 
     def runtime_executable(self):
         """The native executable, or ``None`` where there is nothing to compute."""

@@ -19,12 +19,17 @@ class CallPrimitive(Primitive):
     multiple_results = True
     call_primitive = True
 
+    def impl(self, *args, **params):  # type: ignore[override]
+        """Call the function, the first argument, with the others, where nothing is traced."""
+        f, *operands = args
+        return f.call_wrapped(*operands)
+
     def bind(self, *args, **params):
         """Call the function, the first argument, with the others."""
         f, *operands = args
         trace = context.trace
         if trace is None:
-            return f.call_wrapped(*operands)
+            return self.impl(f, *operands, **params)
         with set_trace(None):
             return trace.process_call(self, f, operands, params)
 

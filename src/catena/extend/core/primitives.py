@@ -159,6 +159,8 @@ from catena.lax.linalg import triangular_solve_p as triangular_solve_p
 from catena.lax.linalg import tridiagonal_p as tridiagonal_p
 from catena.lax.linalg import tridiagonal_solve_p as tridiagonal_solve_p
 from catena.lax.named_axes import axis_index_p as axis_index_p
+from catena.lax.ragged_exchange import ragged_all_to_all_p as ragged_all_to_all_p
+from catena.lax.resharding import sharding_constraint_p as sharding_constraint_p
 from catena.random.gamma_family import random_gamma_p as random_gamma_p
 from catena.random.primitives import random_bits_p as random_bits_p
 from catena.random.primitives import random_fold_in_p as random_fold_in_p
@@ -168,4 +170,5 @@ from catena.transform.checkpoint import checkpoint_p as remat_p  # noqa: F401
 from catena.transform.checkpoint import name_p as name_p
 from catena.transform.custom_jvp import custom_jvp_call_p as custom_jvp_call_p
 from catena.transform.custom_vjp import custom_vjp_call_p as custom_vjp_call_p
+from catena.transform.custom_vjp import custom_vjp_linear_p as custom_lin_p  # noqa: F401
 from catena.transform.jit_primitive import jit_p as jit_p

@@ -43,11 +43,11 @@ def new_jaxpr_eqn(invars, outvars, primitive, params, effects, source_info=None,
       primitive, params: what is applied.
       effects: its effects.
       source_info: the place that it comes from.
-      ctx: flags in force where it was made; equations here are made with what they need.
+      ctx: what was in force there, another equation's ``ctx``; by default what the place says.
     Returns:
       An equation.
     """
-    return Eqn(list(invars), list(outvars), primitive, params, frozenset(effects), source_info)
+    return Eqn(list(invars), list(outvars), primitive, params, frozenset(effects), source_info, ctx)
 
 
 def jaxprs_in_params(params: dict) -> Iterator[Jaxpr]:
