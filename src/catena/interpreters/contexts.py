@@ -73,9 +73,7 @@ class SPMDAxisContext:
 
 @dataclass(frozen=True)
 class ShardingContext:
-    """A program as if for one device, whose arrays lie on ``num_devices``: on those of ``device_assignment``, or of an
-    abstract mesh.
-    """
+    """A program as if for one device, whose arrays lie on several: those of ``device_assignment``, or a mesh's."""
 
     num_devices: int
     device_assignment: tuple | None = None
