@@ -95,6 +95,8 @@ def slopes(name: str, expression: str, operands: dict, x64: bool) -> list[np.nda
 
 def close(a, b, tolerance: float, least: float = 0.0) -> np.ndarray:
     """Where numbers agree, each for itself."""
+    if a.dtype.kind not in "fc":
+        return np.asarray(a == b)
     with np.errstate(all="ignore"):
         near = np.abs(a - b) <= tolerance * np.abs(b) + least
     return near | (a == b) | (np.isnan(a) & np.isnan(b))
