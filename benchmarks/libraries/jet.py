@@ -49,8 +49,8 @@ GRADIENTS = [(f"{P}.jet({f}, (x,), ((a, b),))", LOOSE) for f in UNARY[:12]]
 EXPLAINED = [
     ("jet\\(jnp.add, \\(x, y\\), \\(\\(a,\\),\\)\\)", ".*", "a series too few is said so, with a ValueError"),
     ("astype|jnp.ones\\(2\\)", ".*", "constants and converted results: JAX's terms have other weak types or dtypes"),
-    ("sign|floor|ceil|round", ".*", "JAX's zeros are weakly typed"),
-    ("fact", ".*", "factorials are exact"),
+    (r"jnp\.(sign|floor|ceil|round)\b", " weak", "JAX's zeros are weakly typed"),
+    (r"jet\.fact\(", ".*", "factorials are exact"),
     (r"jnp\.clip", r"^returns.*\| TypeError: select", "JAX's rule of clamp refuses bounds that are scalars"),
     (".*", "ours .*theirs raised KeyError|KeyError", "JAX has no rule for this operation"),
 ]
