@@ -9,6 +9,7 @@ from catena import lax
 from catena.core.primitive import registry
 from catena.experimental import jet as jets
 from catena.experimental.jet import jet, zero_series, zero_term
+from catena.extend import linear_util as lu
 from catena.extend.core import Primitive
 
 ORDER = 4
@@ -151,3 +152,35 @@ def test_rules_of_ones_own():
 def test_wrong_arguments(kind, pattern, args):
     with pytest.raises(kind, match=pattern):
         jet(*args)
+
+
+def test_rules_of_users_get_all_coefficients():
+    scaled_p, seen = Primitive("jet_scaled"), []
+    scaled_p.def_impl(lambda x, k: x * k)
+    scaled_p.def_abstract_eval(lambda x, k: x)
+
+    def rule(primals, series):
+        seen.append([[float(t) for t in terms] for terms in series])
+        return scaled_p.bind(*primals), [t * primals[1] for t in series[0]]
+
+    jets.jet_rules[scaled_p] = rule
+    assert jets.jet_rules[scaled_p] is rule
+    value, terms = jet(lambda x: scaled_p.bind(x, 2.0), (3.0,), ((1.0, 4.0),))
+    assert seen == [[[1.0, 2.0], [0.0, 0.0]]] and float(value) == 6 and [float(t) for t in terms] == [2.0, 8.0]
+    assert jets.linear_prop(scaled_p, (1.0, 2.0), ([1.0, 2.0], [3.0, 4.0])) == (2.0, [3.0, 8.0])
+    assert jets.zero_prop(scaled_p, (1.0, 2.0), ([1.0], [0.0]))[1] is zero_series
+    out, terms = jets.deriv_prop(lax.neg_p, lambda x: -jnp.ones_like(x), (X,), ([X, X],))
+    assert np.allclose(out, -X) and np.allclose(terms, [-X, -X])
+
+
+def test_transformations_by_hand():
+    def f(x, y):
+        return [jnp.sin(x) * y, y]
+
+    wrapped = jets.jet_fun(jets.jet_subtrace(lu.wrap_init(f)), 2)
+    outs, terms = wrapped.call_wrapped([0.5, 2.0], [[1.0, 0.0], zero_series])
+    value, expected = jets.jet2(f, (0.5, 2.0), ([1.0, 0.0], zero_series))
+    assert np.allclose(outs, value) and np.allclose(terms, expected)
+    flat, tree = jets.traceable(wrapped, jax.tree.structure(([0, 0], [[0, 0], [0, 0]])))
+    found = flat.call_wrapped(0.5, 2.0, 1.0, 0.0, 0.0, 0.0)
+    assert np.allclose(jax.tree.unflatten(tree(), found)[1][0], expected[0])

@@ -213,7 +213,7 @@ class Tracer:
     __array_priority__ = 1000
     __hash__ = None  # type: ignore[assignment]
     _is_array = True
-    __jax_array__ = None  # for those who ask: nothing converts it
+    __jax_array__ = dimension_as_value = None  # for those who ask: nothing converts it, and no length is a value
     label = "Tracer"
     dimension_as_value = None  # lengths of axes are numbers, not values
 

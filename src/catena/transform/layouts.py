@@ -9,6 +9,7 @@ somebody laid out are pinned. Where two ties disagree, nothing follows from them
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from catena.core.factors import AS_CALLED, Factor, elementwise, factors_of, rule_of
@@ -23,12 +24,15 @@ from catena.transform.flattened import flattened
 
 
 class Tie(NamedTuple):
-    """Values whose axes belong to index ranges that they share. Ties of a lower rank speak first."""
+    """Values whose axes belong to index ranges that they share. Ties of a lower rank speak first. One may have a way of
+    its own to extend what is known, ``own(splits)``, as ``ProgramSplits.speak`` does.
+    """
 
     primitive: object
     values: list
     factors: list[Factor]
     rank: int
+    own: Callable | None = None
 
 
 class Identity:
@@ -87,6 +91,8 @@ class ProgramSplits(Splits):
 
     def speak(self, tie: Tie) -> list[Var]:
         """Extend what is known of the values of a tie; those of which more is known now."""
+        if tie.own is not None:
+            return tie.own(self)
         avals, known = [x.aval for x in tie.values], [self.of(x) for x in tie.values]
         said = self.said(tie.primitive, tie.factors, avals, known)
         grown = []

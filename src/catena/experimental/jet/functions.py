@@ -10,23 +10,10 @@ from catena.core.dtypes import is_inexact
 from catena.core.trace import leaf_value
 from catena.core.tree import all_leaves, tree_flatten, tree_unflatten
 from catena.core.zeros import get_aval, zeros
-from catena.experimental.jet.rules import linear
-from catena.experimental.jet.trace import integrated, jet_flat, jet_rules, order_of
+from catena.experimental.jet.trace import ZeroSeries, ZeroTerm, jet_flat
 from catena.lax import lgamma
 from catena.lax.control_flow.common import with_type
 from catena.transform.functions import check_callable
-
-
-class ZeroTerm:
-    """A coefficient that is zero."""
-
-
-class ZeroSeries:
-    """A series all of whose coefficients are zero: that of a constant."""
-
-
-zero_term = ZeroTerm()
-zero_series = ZeroSeries()
 
 
 def jet(fun: Callable, primals, series, factorial_scaled: bool = True, **_):
@@ -146,42 +133,3 @@ def fact(n):
     6.0
     """
     return jnp.round(jnp.exp(lgamma(jnp.asarray(n, float) + 1.0)))
-
-
-# ---- rules for primitives of one's own
-
-
-def deflinear(prim) -> None:
-    """Say that a primitive is linear, or linear piece by piece: its derivative applies to each coefficient."""
-    jet_rules[prim] = linear(prim)
-
-
-def defzero(prim) -> None:
-    """Say that a primitive is constant piece by piece: its results have no derivatives."""
-
-    def rule(primals, series, **params):
-        out = prim.bind(*primals, **params)
-        return out, [None for _ in out] if prim.multiple_results else None
-
-    jet_rules[prim] = rule
-
-
-def def_deriv(prim, deriv: Callable) -> None:
-    """Give the derivative of a function of one argument: from the argument to its derivative there."""
-
-    def rule(primals, series, **params):
-        out = prim.bind(*primals, **params)
-        return out, integrated(lambda xs, ts: [deriv(xs[0]) * ts[0]], primals, series, [out])[0]
-
-    jet_rules[prim] = rule
-
-
-def def_comp(prim, comp: Callable, **kwargs) -> None:
-    """Say that a primitive is composed of others, as the function ``comp(*args, **kwargs)`` is."""
-
-    def rule(primals, series, **params):
-        flat = lambda *xs: [comp(*xs, **params, **kwargs)]  # noqa: E731
-        outs, terms = jet_flat(flat, primals, series, order_of(series))
-        return outs[0], terms[0]
-
-    jet_rules[prim] = rule

@@ -19,12 +19,24 @@ from catena.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from catena.core.leaks import running
 from catena.core.primitive import RuleTable
 from catena.core.staging import DebugInfo, trace_to_jaxpr
-from catena.core.trace import Trace, Tracer, escaped
+from catena.core.trace import Trace, Tracer, escaped, in_force
 from catena.core.zeros import Zero, get_aval, instantiate, zeros
 from catena.transform.jvp import jvp_rules
 from catena.transform.memo import memoised
 
 jet_rules = RuleTable("taylor", optional=True)
+
+
+class ZeroTerm:
+    """A coefficient that is zero."""
+
+
+class ZeroSeries:
+    """A series all of whose coefficients are zero: that of a constant."""
+
+
+zero_term = ZeroTerm()
+zero_series = ZeroSeries()
 
 Terms = list | None  # the coefficients of t, t^2 ...; None where all of them are zero
 
@@ -50,12 +62,17 @@ class JetTrace(Trace):
     which runs under the trace around; ``series`` has a list of ``order`` coefficients, or None, for each operand.
     """
 
-    __slots__ = ("order",)
+    __slots__ = ("tag", "order")
     name = "jet"
 
-    def __init__(self, parent, order: int):
-        super().__init__(parent)
-        self.order = order
+    def __init__(self, tag, parent_trace, order: int):
+        super().__init__(in_force(parent_trace))
+        self.tag, self.order = tag, order
+
+    def to_primal_terms_pair(self, val) -> tuple:
+        """A value and its coefficients, ``zero_series`` where there are none."""
+        primal, terms = self.unpack(val)
+        return primal, zero_series if terms is None else terms
 
     def unpack(self, x) -> tuple[Any, Terms]:
         if type(x) is JetTracer and x._trace is self:
@@ -100,7 +117,7 @@ def order_of(series: Sequence[Terms]) -> int:
 
 def jet_flat(fun: Callable, primals: Sequence, series: Sequence[Terms], order: int) -> tuple[list, list[Terms]]:
     """The values of a flat function and their coefficients."""
-    with running(JetTrace(context.trace, order)) as trace:
+    with running(JetTrace(None, context.trace, order)) as trace:
         outs = fun(*[trace.pack(x, terms) for x, terms in zip(primals, series, strict=True)])
         pairs = [trace.unpack(x) for x in outs]
         del trace, outs
