@@ -150,3 +150,11 @@ def test_equations_say_what_was_in_force_where_they_were_made():
         noted = jax.make_jaxpr(g)(1.0).eqns[0].params["jaxpr"].eqns[0].ctx
     plain = jax.make_jaxpr(g)(1.0).eqns[0].params["jaxpr"].eqns[0].ctx
     assert noted.xla_metadata == {"a": 1} and plain.xla_metadata is None
+
+
+def test_dead_results_of_calls_with_notes_go():
+    f = scheduling_groups.xla_metadata_call(lambda x, y: (x + 1, jnp.sin(y)), cost=1)
+    (eqn,) = jax.make_jaxpr(f)(1.0, 2.0).eqns
+    read, left = scheduling_groups.dce_jaxpr_xla_metadata_rule([True, False], eqn)
+    assert read == [True, False] and [e.primitive.name for e in left.params["jaxpr"].eqns] == ["add"]
+    assert scheduling_groups.dce_jaxpr_xla_metadata_rule([False, False], eqn) == ([False, False], None)

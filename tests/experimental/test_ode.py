@@ -8,6 +8,7 @@ import catena as jax
 import catena.numpy as jnp
 from catena.experimental import ode
 from catena.experimental.ode import odeint
+from catena.flatten_util import ravel_pytree
 
 T = jnp.linspace(0.0, 1.0, 4)
 
@@ -116,3 +117,9 @@ def test_wrong_arguments(kind, pattern, args):
 def test_what_no_number_solves():
     assert np.isnan(odeint(lambda y, t: y * jnp.nan, 1.0, T)[1:]).all()
     assert np.isnan(odeint(decay, 1.0, T[::-1])[1:]).all()
+
+
+def test_a_function_of_a_tree_as_one_of_a_vector():
+    vector, unravel = ravel_pytree({"a": 1.0, "b": jnp.ones(2)})
+    f = ode.ravel_first_arg(lambda y, t: {"a": y["a"] * t, "b": y["b"]}, unravel, None)
+    assert f(vector, 3.0).tolist() == [3.0, 1.0, 1.0]

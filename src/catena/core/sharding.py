@@ -227,12 +227,29 @@ def placement_of(sharding: Sharding, committed: bool = True) -> Placement:
 
 
 class Shard:
-    """The part of an array that one device holds: the device, the part's index, its copy number, and its data."""
+    """The part of an array that one device holds: the device, the part's index, its copy number, and its data.
 
-    __slots__ = ("device", "index", "replica_id", "data")
+    Arguments:
+      device: the device.
+      sharding, global_shape: how the array lies, and its shape.
+      data: the part, or None where it is in another process.
+    """
 
-    def __init__(self, device: Device, index: tuple, replica_id: int, data: Any):
-        self.device, self.index, self.replica_id, self.data = device, index, replica_id, data
+    __slots__ = ("device", "data", "_sharding", "_global_shape")
+
+    def __init__(self, device: Device, sharding: Sharding, global_shape: tuple, data: Any = None):
+        self.device, self.data, self._sharding, self._global_shape = device, data, sharding, tuple(global_shape)
+
+    @property
+    def index(self) -> tuple:
+        """The slices that the part is of the array."""
+        return self._sharding.devices_indices_map(self._global_shape)[self.device]
+
+    @property
+    def replica_id(self) -> int:
+        """The number of the copy, where several devices hold the same part."""
+        places = self._sharding.devices_indices_map(self._global_shape)
+        return [device for device, index in places.items() if index == places[self.device]].index(self.device)
 
     def __repr__(self):
         return f"Shard(device={self.device!r}, index={self.index}, replica_id={self.replica_id}, data={self.data})"

@@ -11,10 +11,9 @@ from catena.core.lazy import load
 
 # By module: names that JAX 0.10.2 has there. What is built meanwhile is found before anybody looks here.
 NAMES = {
-    "catena": "auto_pcast lib remove_size_one_mesh_axis_from_type",
+    "catena": "lib",
     "catena.lax": "device_put_p precv psend select_and_scatter_p stage_p",
     "catena.scipy": "",
-    "catena.experimental.hijax": "HiPspec",
     "catena.extend": "pallas sharding",
 }
 MODULES = frozenset("catena.lib catena.interpreters.pxla".split())
@@ -31,8 +30,18 @@ _NO_MLIR = (
     "it makes or reads MLIR, and programs here compile without it (mlir.lower_fun is what a primitive compiles to)"
 )
 _NO_XLA = "it belongs to XLA, and programs here are compiled by LLVM directly"
+_NO_SWITCH = "it is a switch of how types say what varies, which is always as by default here"
+_NO_SERVER = "it moves arrays between processes of other devices (experimental.multihost_utils moves them by MPI)"
 _NO_CALL_FRAME = "it serves handlers that read XLA's call frame, and C functions are called directly here"
 WITHOUT_MEANING = {
+    "catena": dict.fromkeys(("auto_pcast", "remove_size_one_mesh_axis_from_type"), _NO_SWITCH),
+    "catena.experimental": {
+        "profiler": "it reads profiles of XLA's programs, for XLA to compile by",
+        "transfer": _NO_SERVER,
+    },
+    "catena.experimental.hijax": {"HiPspec": "values of users' own types are not split over devices"},
+    "catena.experimental.jet": {"call_param_updaters": "calls have rules as other primitives have (jet_rules)"},
+    "catena.experimental.scheduling_groups": {"attr_get": _NO_MLIR},
     "catena.ffi": {
         "include_dir": _NO_CALL_FRAME,
         "register_ffi_target_as_batch_partitionable": _NO_CALL_FRAME,

@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 
 import catena.numpy as jnp
 from catena.core.namespace import shown as _shown
+from catena.core.sequences import safe_map as map  # noqa: F401
 from catena.core.sequences import safe_zip as zip  # noqa: A004
 from catena.core.traceback import open_door as _open_door
 from catena.core.tree import PyTreeDef, register_pytree_node, tree_flatten, tree_leaves, tree_map, tree_unflatten

@@ -19,6 +19,7 @@ from catena.core import dtypes
 from catena.core.array import Array
 from catena.core.jaxpr import eval_jaxpr
 from catena.core.namespace import shown as _shown
+from catena.core.sequences import safe_map as map  # noqa: F401
 from catena.core.sequences import safe_zip as zip  # noqa: A004
 from catena.core.source import function_place
 from catena.core.staging import DebugInfo, trace_to_closed_jaxpr
@@ -26,6 +27,7 @@ from catena.core.trace import Tracer, leaf_value
 from catena.core.traceback import open_door as _open_door
 from catena.core.tree import tree_flatten, tree_leaves, tree_unflatten
 from catena.core.zeros import get_aval
+from catena.extend import linear_util as lu
 from catena.flatten_util import ravel_pytree
 from catena.lax import scan, while_loop
 from catena.transform.custom_vjp import custom_vjp
@@ -350,6 +352,23 @@ def odeint(func: Callable, y0, t, *args, rtol=1.4e-8, atol=1.4e-8, mxstep=jnp.in
     if not dtypes.is_inexact(vector.dtype):
         raise TypeError(f"y0 must be of floats or complex numbers, which change continuously; got {vector.dtype}")
     return integrate(func, float(rtol), float(atol), float(mxstep), float(hmax), y0, leaf_value(t), args)
+
+
+@lu.transformation2
+def ravel_first_arg_(f: Callable, unravel: Callable, y_flat, *args):
+    """A function of a tree, wrapped by ``linear_util``, as one of a vector that gives a vector."""
+    return ravel_pytree(f(unravel(y_flat), *args))[0]
+
+
+def ravel_first_arg(f: Callable, unravel: Callable, debug_info) -> Callable:
+    """A function of a tree as one of a vector, that gives a vector.
+
+    Arguments:
+      f: the function; its first argument and its result are trees of one structure.
+      unravel: from vectors to such trees, as ``ravel_pytree`` gives it.
+      debug_info: what errors say of the function (``api_util.debug_info``).
+    """
+    return ravel_first_arg_(lu.wrap_init(f, debug_info=debug_info), unravel).call_wrapped
 
 
 _open_door(globals(), "catena.experimental.ode", own=True)

@@ -6,6 +6,8 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from catena.core.dead_code import prune_call
+from catena.core.jaxpr import Eqn
 from catena.core.namespace import shown as _shown
 from catena.core.sequences import safe_map as map  # noqa: F401
 from catena.core.sequences import safe_zip as zip  # noqa: F401
@@ -43,6 +45,24 @@ def xla_metadata_call(f: Callable | None = None, **meta: Any) -> Callable:
         return call_annotated(xla_metadata_call_p, f, args, lambda tree: meta)
 
     return call
+
+
+def dce_jaxpr_xla_metadata_rule(used_outputs: list[bool], eqn: Eqn) -> tuple[list[bool], Eqn | None]:
+    """What is left of a call with notes where not all of its results are used.
+
+    Arguments:
+      used_outputs: which results are.
+      eqn: the call.
+    Returns:
+      For each operand whether it is still read, and the smaller equation; None where nothing is left.
+    """
+    if not any(used_outputs) and not eqn.effects:
+        return [False] * len(eqn.invars), None
+    left = prune_call(eqn, used_outputs)
+    return [v in left.invars for v in eqn.invars], left
+
+
+xla_metadata_call_p.prune = prune_call
 
 
 def scheduling_group(name: str) -> Callable:

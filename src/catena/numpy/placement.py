@@ -97,17 +97,14 @@ def is_copied(x: Array) -> bool:
 
 def global_shards(x: Array) -> list[Shard]:
     """The parts of an array, one for each of its devices; of those in other processes, without their data."""
-    devices = devices_of(x)
+    devices, layout = devices_of(x), sharding(x)
     if len(devices) == 1 and not spans_processes(x):
-        [(only, index)] = sharding(x).devices_indices_map(x.shape).items()
-        return [Shard(only, index, 0, x)]
-    parts: dict = {}
+        return [Shard(devices[0], layout, x.shape, x)]
     found = []
-    for device, index in sharding(x).devices_indices_map(x.shape).items():
-        replica = parts[str(index)] = parts.get(str(index), -1) + 1
+    for device, index in layout.devices_indices_map(x.shape).items():
         here = device.process_index == job.index
         data = place(part(x, index), Placement((device,))) if here else None
-        found.append(Shard(device, index, replica, data))
+        found.append(Shard(device, layout, x.shape, data))
     return found
 
 

@@ -24,6 +24,7 @@ from catena.experimental.hijax.types import MutableHiType as MutableHiType
 from catena.experimental.hijax.types import register_hitype as register_hitype
 from catena.experimental.hijax.vjp import VJPHiPrimitive as VJPHiPrimitive
 from catena.interpreters.ad import is_undefined_primal as is_undefined_primal
+from catena.lax import ref_methods as _ref_methods  # noqa: F401  (what references are asked for)
 from catena.lax.ref_views import RefView as TransformedRef  # noqa: F401
 
 __dir__ = _shown(globals())
