@@ -146,29 +146,45 @@ def look(browser, path: Path, theme: str, pictures: Path | None) -> float:
     return took
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--browser", required=True, help="a headless Chromium")
-    parser.add_argument("--catena-python", default=sys.executable, help="a Python that has catena")
-    parser.add_argument("--pictures", type=Path, help="where to leave pictures")
-    given = parser.parse_args()
+@contextlib.contextmanager
+def made(python: str):
+    """The pages, made in a folder that lives as long as a ``with`` block, and how many seconds each took."""
+    with tempfile.TemporaryDirectory() as folder:
+        script = Path(folder) / "programs.py"
+        script.write_text(MAKE)
+        done = subprocess.run([python, script, folder], capture_output=True, text=True, check=True, env=os.environ)
+        yield Path(folder), json.loads(done.stdout.splitlines()[-1])
+
+
+@contextlib.contextmanager
+def chromium(path: str):
+    """A headless browser, within a ``with`` block."""
     from playwright.sync_api import sync_playwright  # not a dependency of anything else
 
+    with sync_playwright() as driver:
+        options = ["--no-sandbox", "--no-zygote", "--disable-gpu"]
+        browser = driver.chromium.launch(executable_path=path, args=options)
+        yield browser
+        browser.close()
+
+
+def arguments(about: str) -> argparse.ArgumentParser:
+    """What commands that look at pages are told."""
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--browser", required=True, help="a headless Chromium")
+    parser.add_argument("--catena-python", default=sys.executable, help="a Python that has catena")
+    return parser
+
+
+def main() -> None:
+    parser = arguments(__doc__)
+    parser.add_argument("--pictures", type=Path, help="where to leave pictures")
+    given = parser.parse_args()
     if given.pictures is not None:
         given.pictures.mkdir(parents=True, exist_ok=True)
-    with contextlib.ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        script = folder / "programs.py"
-        script.write_text(MAKE)
-        made = subprocess.run(
-            [given.catena_python, script, folder], capture_output=True, text=True, check=True, env=os.environ
-        )
-        times = json.loads(made.stdout.splitlines()[-1])
-        driver = stack.enter_context(sync_playwright())
-        options = ["--no-sandbox", "--no-zygote", "--disable-gpu"]
-        browser = driver.chromium.launch(executable_path=given.browser, args=options)
+    failed = []
+    with made(given.catena_python) as (folder, times), chromium(given.browser) as browser:
         print(f"Chromium {browser.version}\n{'page':10} {'KB':>7} {'made':>8} {'opened':>8}")
-        failed = []
         for name in NAMES:
             path = folder / f"{name}.html"
             opened = max(look(browser, path, theme, given.pictures) for theme in ("light", "dark"))
@@ -177,7 +193,6 @@ def main() -> None:
             print(f"{name:10} {size / 1000:7.0f} {text:>8} {opened:6.2f} s")
             if size > LARGEST or opened > SLOWEST:
                 failed.append(name)
-        browser.close()
     if failed:
         raise SystemExit(f"too large, or too slow: {', '.join(failed)}")
 
