@@ -2,6 +2,8 @@
 
 import inspect
 import pickle
+import sys
+import types
 
 import numpy as np
 import pytest
@@ -173,3 +175,17 @@ def test_a_nan_that_is_given_is_said_to_be():
     assert message(jax.jit(lambda x: x * jnp.nan), 1.0).endswith("operand 1 of it is nan already")
     assert message(jax.jit(lambda x: x), nans).endswith("argument 0 of it is nan already")
     assert "encountered in cond" in message(jax.jit(lambda k: lax.cond(k > 2, lambda: jnp.nan, lambda: 0.0)), 3)
+
+
+def test_cells_of_notebooks_are_named_by_their_numbers(monkeypatch):
+    naming = lambda name: ("Cell", "In[3]") if name == __file__ else None
+    shell = types.SimpleNamespace(compile=types.SimpleNamespace(format_code_name=naming))
+    ipython = types.ModuleType("IPython")
+    ipython.get_ipython = lambda: shell
+    monkeypatch.setitem(sys.modules, "IPython", ipython)
+    (eqn,) = jax.make_jaxpr(norm_of_one)(1.0).eqns
+    assert str(eqn.source) == f"Cell In[3]:{norm_of_one.__code__.co_firstlineno + 1} (norm_of_one)"
+
+
+def norm_of_one(x):
+    return abs(x)

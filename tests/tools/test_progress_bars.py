@@ -137,13 +137,33 @@ def test_bars_of_characters(capsys):
 def test_bars_by_what_is_installed(monkeypatch):
     told = []
     tqdm = types.SimpleNamespace(n=0, update=lambda n: told.append(n), close=lambda: told.append("closed"))
-    module = types.ModuleType("tqdm.auto")
+    module = types.ModuleType("tqdm")
     module.tqdm = lambda **options: told.append(options["desc"]) or tqdm
     monkeypatch.setitem(sys.modules, "rich.progress", None)
-    monkeypatch.setitem(sys.modules, "tqdm.auto", None)
+    monkeypatch.setitem(sys.modules, "tqdm", None)
     assert isinstance(progress_bars.new_bar("epoch", 10), progress_bars.PlainBar)
-    monkeypatch.setitem(sys.modules, "tqdm.auto", module)
+    monkeypatch.setitem(sys.modules, "tqdm", module)
     bar = progress_bars.new_bar("epoch", 10)
     bar.show(3)
     bar.close()
     assert told == ["epoch", 3, "closed"]
+
+
+def test_bars_of_notebooks_need_no_widgets(monkeypatch):
+    told, module = [], types.ModuleType("IPython.display")
+
+    def display(bundle, **options):
+        told.append(bundle)
+        return types.SimpleNamespace(update=lambda bundle, raw: told.append(bundle))
+
+    module.display = display
+    monkeypatch.setitem(sys.modules, "IPython.display", module)
+    monkeypatch.setattr(progress_bars, "in_notebook", lambda: True)
+    bar = progress_bars.new_bar("a < b", 2000)
+    bar.show(1500)
+    bar.close()
+    assert '<progress value="0" max="2000">' in told[0]["text/html"]
+    assert 'a &lt; b <progress value="1500" max="2000"></progress> 1,500 of 2,000 in ' in told[1]["text/html"]
+    assert told[1]["text/plain"].startswith("a < b 1,500 of 2,000 in ")
+    progress_bars.new_bar("searching", 0).show(7)
+    assert "searching <progress></progress> 7 in " in told[-1]["text/html"]

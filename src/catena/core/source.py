@@ -115,13 +115,13 @@ class Source(NamedTuple):
         """The place with the column and the function's qualified name."""
         _, _, column, _ = position(self.code, self.lasti)
         at = "" if column is None else f":{column}"
-        return f"{self.file_name}:{self.line}{at} ({self.code.co_qualname})"
+        return f"{shown_name(self.file_name)}:{self.line}{at} ({self.code.co_qualname})"
 
     def __reduce__(self):
         return PlainSource, (self.file_name, self.line, self.function_name, self.name_stack, self.backward)
 
     def __str__(self) -> str:
-        return f"{self.file_name}:{self.line} ({self.function_name})"
+        return f"{shown_name(self.file_name)}:{self.line} ({self.function_name})"
 
 
 _positions: dict[int, tuple[CodeType, list]] = {}  # by the identity of the code object
@@ -155,7 +155,7 @@ class PlainSource(NamedTuple):
         return str(self)
 
     def __str__(self) -> str:
-        return f"{self.file_name}:{self.line} ({self.function_name})"
+        return f"{shown_name(self.file_name)}:{self.line} ({self.function_name})"
 
 
 def transposed(source: Source | None, outer: tuple, around: NameStack) -> Source | None:
@@ -204,7 +204,14 @@ def function_place(fun) -> str:
         target = getattr(target, "__wrapped__", None) or target.func
     name = function_name(fun)
     code = getattr(target, "__code__", None)
-    return f"{name} at {code.co_filename}:{code.co_firstlineno}" if code is not None else name
+    return f"{name} at {shown_name(code.co_filename)}:{code.co_firstlineno}" if code is not None else name
+
+
+def shown_name(file_name: str) -> str:
+    """The name of a file as users know it: a cell of a notebook, which IPython keeps in a file, by its number."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    named = getattr(getattr(shell, "compile", None), "format_code_name", None)
+    return " ".join((named and named(file_name)) or [file_name])
 
 
 def function_name(fun) -> str:

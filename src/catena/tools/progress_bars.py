@@ -9,6 +9,7 @@ steps themselves are as they were.
 from __future__ import annotations
 
 import functools
+import html
 import sys
 import threading
 import time
@@ -34,7 +35,7 @@ PATIENCE = 1.0  # seconds of compilation before a bar for it
 def progress(loop: Callable, text: str = "", total: int | None = None) -> Callable:
     """A loop with a live bar, also inside compiled programs; or a jitted function with a bar while it is compiled,
     where that takes longer than a second. Bars are those of ``rich``, or else of ``tqdm``, where these are installed;
-    they go to standard error, and there are none where that is no terminal and no notebook.
+    they go to standard error, in a notebook to the cell, and there are none where neither is there.
 
     Arguments:
       loop: ``lax.scan``, ``lax.fori_loop``, ``lax.while_loop``, ``lax.map`` or a jitted function.
@@ -262,6 +263,8 @@ def in_notebook() -> bool:
 
 def new_bar(text: str, total: int):
     """A bar by what is installed; ``total`` is 0 where nobody knows it."""
+    if in_notebook():
+        return NotebookBar(text, total)
     for kind in (RichBar, TqdmBar):
         try:
             return kind(text, total)
@@ -288,16 +291,39 @@ class RichBar:
 
 
 class TqdmBar:
-    """A bar of ``tqdm``, in notebooks a widget."""
+    """A bar of ``tqdm``."""
 
     def __init__(self, text: str, total: int):
-        self.bar = load("tqdm.auto").tqdm(desc=text, total=total or None, file=None if in_notebook() else sys.stderr)
+        self.bar = load("tqdm").tqdm(desc=text, total=total or None, file=sys.stderr)
 
     def show(self, done: int) -> None:
         self.bar.update(done - self.bar.n)
 
     def close(self) -> None:
         self.bar.close()
+
+
+class NotebookBar:
+    """An output of a cell that changes as the loop goes on. Without widgets ``rich`` would show nothing there."""
+
+    def __init__(self, text: str, total: int):
+        self.text, self.total, self.began = text, total, time.perf_counter()
+        self.shown = load("IPython.display").display(self.bundle(0), raw=True, display_id=True)
+
+    def show(self, done: int) -> None:
+        self.shown.update(self.bundle(done), raw=True)
+
+    def close(self) -> None:
+        """The last state stays."""
+
+    def bundle(self, done: int) -> dict[str, str]:
+        """What the notebook is given, by types; a bar without an end moves by itself."""
+        ends = f' value="{min(done, self.total)}" max="{self.total}"' if self.total else ""
+        count = f"{done:,}{f' of {self.total:,}' if self.total else ''} in {time.perf_counter() - self.began:.1f} s"
+        return {
+            "text/plain": f"{self.text} {count}",
+            "text/html": f"<div>{html.escape(self.text)} <progress{ends}></progress> {count}</div>",
+        }
 
 
 class PlainBar:
