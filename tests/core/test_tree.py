@@ -771,6 +771,12 @@ def test_equal_data_gives_one_structure_and_data_that_differ_do_not():
             assert type(one(*a).children()[0].node_data()[1][-1]) is type(a[-1])
             assert (one(*a) is one(*b)) is (a is b) or 0.0 in a
     assert one([]) == one([])  # data without a hash
+    plain = [(1,), (1.0,), (True,), (0.0,), (-0.0,), (np.int32(1),), (np.uint32(1),), (b"\x01\0\0\0",), ("a",)]
+    plain += [(np.str_("a"),), ((1,), ()), ((True,), ()), ([1],), (None, ("b", 2))]
+    for order in (plain, plain[::-1], plain):
+        for data in order:
+            assert repr(one("x", data).children()[0].node_data()[1]) == repr(("x", data))
+    assert one("x", (1, ("b",))) is one("x", (1, ("b",)))
 
 
 def test_ends_and_nothing_in_trees_of_modules():

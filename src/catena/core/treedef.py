@@ -15,6 +15,7 @@ from __future__ import annotations
 import reprlib
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
+from marshal import dumps
 from typing import Any
 
 from catena.core.face import Face
@@ -314,8 +315,30 @@ def _telling_types(data: tuple) -> tuple | None:
         return None
     if _SCALARS.issuperset(types):
         return types
-    inner = [_telling_types(x) if type(x) is tuple else _telling_type(x) for x in data]
-    return None if None in inner else tuple(inner)
+    # Walking through tuples in tuples costs more than the rest of a node. What is written of plain ones tells their
+    # types: nothing else is written so.
+    try:
+        written = dumps(data, 2)
+    except ValueError:
+        written = b""
+    found = _told.get(written)
+    if found is None:
+        inner = [_telling_types(x) if type(x) is tuple else _telling_type(x) for x in data]
+        found = None if None in inner else tuple(inner)
+        if found is not None and _is_plain(data):
+            if len(_told) >= _MAX_INTERNED:
+                _told.clear()
+            _told[written] = found
+    return found
+
+
+_told: dict[bytes, tuple] = {}  # plain tuples as `marshal` writes them -> their telling types
+_PLAIN = frozenset({str, int, bool, float, type(None)})
+
+
+def _is_plain(x: Any) -> bool:
+    """Whether this is of Python's own scalars, and tuples of such, alone."""
+    return all(map(_is_plain, x)) if type(x) is tuple else type(x) in _PLAIN
 
 
 def _telling_type(x: Any) -> type | None:
