@@ -12,6 +12,7 @@ import catena.numpy as jnp
 from catena import ffi
 from catena.extend.core import Primitive
 from catena.interpreters import mlir
+from catena.lax import foreign
 
 FLOATS, LONG = ctypes.POINTER(ctypes.c_float), ctypes.c_int64
 X = jnp.arange(6.0).reshape(2, 3)
@@ -167,6 +168,24 @@ def test_a_primitive_that_calls_c():
     np.testing.assert_array_equal(jax.jit(q.bind)(X, X), 2 * X.T)
     with pytest.raises(TypeError, match="ffi_lowering takes has_side_effect and"):
         ffi.ffi_lowering("axpy", api_version=3)
+
+
+def test_types_of_handlers_are_kept():
+    number = ctypes.c_int64()
+    capsule = ffi.pycapsule(ctypes.addressof(number))
+    ffi.register_ffi_type("state", {"type_id": capsule, "type_info": capsule})
+    ffi.register_ffi_type_id("state", capsule)
+    ffi.register_ffi_type_id("state of a TPU", capsule, platform="tpu")
+    assert foreign.types == {"state": {"type_id": ctypes.addressof(number)}}
+    for given, error in [
+        ({}, ValueError),
+        ({"type_id": capsule, "size": capsule}, ValueError),
+        ({"type_id": 3}, TypeError),
+    ]:
+        with pytest.raises(error):
+            ffi.register_ffi_type("state", given)
+    with pytest.raises(TypeError, match="name must be a string, got 3"):
+        ffi.register_ffi_type(3, {"type_id": capsule})
 
 
 def test_names_without_meaning_say_why():

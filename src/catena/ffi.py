@@ -81,6 +81,52 @@ def register_ffi_target(name: str, fn: Any, platform: str = "cpu", api_version: 
         _foreign.targets[name] = _foreign.CallFrame()
 
 
+def register_ffi_type(name: str, type_registration: Mapping[str, Any], platform: str = "cpu") -> None:
+    """Keep a type of state that handlers of XLA's call frame have, as the handlers are kept: who calls one is told.
+
+    Arguments:
+      name: its name; who had it before is forgotten.
+      type_registration: capsules: of the number of the type, ``type_id``, and of what is known of it, ``type_info``.
+      platform: ``"cpu"``; types for other platforms are for other machines.
+    Raises:
+      TypeError, ValueError: an argument is not as described.
+
+    >>> import ctypes
+    >>> from catena import ffi
+    >>> number = ctypes.c_int64()
+    >>> ffi.register_ffi_type("counter", {"type_id": ffi.pycapsule(ctypes.addressof(number))})
+    """
+    if not isinstance(name, str):
+        raise TypeError(f"register_ffi_type: name must be a string, got {name!r}")
+    if not isinstance(type_registration, Mapping) or not {"type_id"} <= type_registration.keys() <= _PARTS_OF_TYPES:
+        raise ValueError(
+            "register_ffi_type: type_registration is a dict with a capsule as type_id, and maybe one as type_info, got "
+            f"{type_registration!r}"
+        )
+    addresses = {part: _address_of(capsule) for part, capsule in type_registration.items()}
+    if platform.lower() in ("cpu", "host"):
+        _foreign.types[name] = addresses
+
+
+_PARTS_OF_TYPES = {"type_id", "type_info"}
+
+
+def register_ffi_type_id(name: str, obj: Any, platform: str = "cpu") -> None:
+    """``register_ffi_type`` with the number of the type alone.
+
+    Arguments:
+      name: its name.
+      obj: a capsule of the number.
+      platform: ``"cpu"``; types for other platforms are for other machines.
+
+    >>> import ctypes
+    >>> from catena import ffi
+    >>> number = ctypes.c_int64()
+    >>> ffi.register_ffi_type_id("counter", ffi.pycapsule(ctypes.addressof(number)))
+    """
+    register_ffi_type(name, {"type_id": obj}, platform)
+
+
 def _address_of(fn: Any) -> int:
     if isinstance(fn, ctypes._CFuncPtr):
         return ctypes.cast(fn, ctypes.c_void_p).value or 0

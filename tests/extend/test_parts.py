@@ -11,7 +11,7 @@ from catena.experimental.layout import Format, Layout
 from catena.extend import core
 from catena.extend import linear_util as lu
 from catena.extend.source_info_util import NameStack
-from catena.interpreters import ad
+from catena.interpreters import ad, pxla
 from catena.interpreters import partial_eval as pe
 
 X = jnp.arange(6.0).reshape(2, 3)
@@ -132,3 +132,14 @@ def test_name_stacks():
     names = NameStack(("a",)).extend("b")
     assert names.stack == ("a", "b") and NameStack(stack=names.stack) == names and NameStack().stack == ()
     assert jax.sharding.Sharding().memory_kind is None
+
+
+def test_the_mesh_in_force():
+    mesh = jax.sharding.Mesh(np.array(jax.devices()[:1]), ("x",))
+    with pytest.warns(DeprecationWarning, match="thread_resources is deprecated. Use jax.set_mesh"):
+        env = pxla.thread_resources.env
+    assert env.physical_mesh.empty and env.resource_axes == frozenset()
+    with pytest.warns(DeprecationWarning, match="older way"), mesh:
+        assert env.physical_mesh is mesh and dict(env.shape) == {"x": 1}
+    with pytest.raises(AttributeError, match="create_compile_options is no part of catena: it belongs to XLA"):
+        pxla.create_compile_options  # noqa: B018

@@ -301,7 +301,7 @@ ERRORS = {
     "broadcast": (lambda: random.gamma(KEY, jnp.ones(3), (2,)), ValueError, "must be broadcast-compatible with shape argument"),
     "sharding": (lambda: random.normal(KEY, out_sharding="x"), TypeError, "out_sharding must be a NamedSharding"),
     "taken name": (lambda: random.register_generator("rbg", key_shape=(4,), seed=abs, random_bits=abs, split=abs, fold_in=abs), ValueError, "is taken"),
-    "five words": (lambda: random.register_generator("five", key_shape=(5,), seed=abs, random_bits=abs, split=abs, fold_in=abs), ValueError, "one to 4 words"),
+    "no words": (lambda: random.register_generator("none", key_shape=(0,), seed=abs, random_bits=abs, split=abs, fold_in=abs), ValueError, "one word or more"),
 }  # fmt: skip
 
 

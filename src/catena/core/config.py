@@ -17,6 +17,7 @@ from catena.core.context import Context, context
 from catena.core.failures import checks_named
 from catena.core.foreign_flags import FOREIGN
 from catena.core.lazy import load
+from catena.core.own_options import Option, define_with_absl
 from catena.core.placement import default_placement
 from catena.core.source import Surroundings
 from catena.core.traceback import api_boundary
@@ -279,6 +280,7 @@ def key_values(number: int) -> tuple:
     return next((values for values, found in list(_key_numbers.items()) if found == number), ())
 
 
+own_options: dict[str, Option] = {}  # of users, by name
 AFTER_UPDATE = {"jax_logging_level": log.set_level, "jax_debug_log_modules": log.set_debug_modules}
 
 
@@ -293,6 +295,9 @@ class Config:
           AttributeError: when there is no such flag.
           ValueError: when the flag does not admit the value.
         """
+        if name in own_options:
+            own_options[name].holder._set(val)
+            return
         flag = find_flag(name)
         value = convert(flag, val)
         if flag.name == "jax_num_cpu_devices" and devices_in_use and value != Context.num_cpu_devices:
@@ -308,12 +313,44 @@ class Config:
 
     def read(self, name: str):
         """The value of a flag in force in this thread."""
+        if name in own_options:
+            return own_options[name].holder.value
         return getattr(context, find_flag(name).attribute)
 
     @property
     def values(self) -> dict:
         """All flags and their process-wide values."""
-        return {name: getattr(Context, flag.attribute) for name, flag in FLAGS.items()}
+        own = {name: option.holder.value for name, option in own_options.items()}
+        return {name: getattr(Context, flag.attribute) for name, flag in FLAGS.items()} | own
+
+    def add_option(self, name: str, holder, opt_type, meta_args, meta_kwargs) -> None:
+        """Add a flag of one's own, for ``read``, ``update`` and the command line.
+
+        Arguments:
+          name: its name, a new one.
+          holder: an object that has the ``value``, and a method ``_set(value)`` for ``update``.
+          opt_type: bool, int, float, str, or ``"enum"``.
+          meta_args, meta_kwargs: what absl defines the flag with (``config_with_absl``), behind name and value.
+        Raises:
+          ValueError: the name is taken, or there is no such type.
+
+        >>> import types
+        >>> import catena as jax
+        >>> holder = types.SimpleNamespace(value=3)
+        >>> holder._set = lambda value: setattr(holder, "value", value)
+        >>> jax.config.add_option("my_depth", holder, int, ["How deep."], {})
+        >>> jax.config.update("my_depth", 4)
+        >>> jax.config.read("my_depth"), jax.config.my_depth
+        (4, 4)
+        """
+        if name in FLAGS or name in own_options:
+            raise ValueError(f"Config option {name} already defined")
+        own_options[name] = Option(holder, opt_type, tuple(meta_args), dict(meta_kwargs))
+
+    def config_with_absl(self) -> None:
+        """Define all flags as flags of absl; those that the command line sets are updated when ``app.run`` begins."""
+        flags = [(name, Option(_Held(name), kind_for_absl(flag), (flag.help,), {})) for name, flag in FLAGS.items()]
+        define_with_absl([*flags, *own_options.items()], self.update)
 
     @property
     def x64_enabled(self) -> bool:
@@ -327,6 +364,8 @@ class Config:
     def __getattr__(self, name: str):
         if name in FLAGS:
             return getattr(context, FLAGS[name].attribute)
+        if name in own_options:
+            return own_options[name].holder.value
         raise AttributeError(f"'Config' object has no attribute '{name}'")
 
     def __setattr__(self, name: str, value):
@@ -346,6 +385,26 @@ def parse_arguments(arguments: list[str] | None = None) -> None:
         name, _, value = argument.removeprefix("--").partition("=")
         if argument.startswith("--") and name in FLAGS:
             config.update(name, value if value else True)
+        elif argument.startswith("--") and name in own_options:
+            config.update(name, own_options[name].parsed(value))
+
+
+class _Held:
+    """What holds the value of a flag of the table."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str):
+        self.name = name
+
+    @property
+    def value(self):
+        return getattr(Context, FLAGS[self.name].attribute)
+
+
+def kind_for_absl(flag: Flag):
+    """The type of a flag, as of options of one's own; flags with other values than of one type are texts."""
+    return flag.kind if flag.kind in (bool, int, float) and type(flag.default) is flag.kind else str
 
 
 def find_flag(name: str) -> Flag:

@@ -113,6 +113,18 @@ class ExtendedDType:
         """The shape and NumPy dtype by which compiled programs hold an array of ``shape`` of this dtype."""
         raise TypeError(f"arrays of dtype {self.name} cannot be held by compiled programs")
 
+    def compiled(self, shape: tuple) -> tuple:
+        """The shape and NumPy dtype by which the compiler sees such an array, in the same memory: ``physical``, where
+        it has numbers of that width.
+        """
+        return self.physical(shape)
+
+    def by_parts(self, eqn):
+        """Where ``compiled`` adds axes: what an equation of arrays of this dtype does, as a closed jaxpr of arrays with
+        these axes, or None, where it knows of them.
+        """
+        return None
+
     def refuse_numpy(self) -> str:
         """What to say where an array of this dtype is to be converted to NumPy or Python."""
         return f"an array of dtype {self.name} cannot be converted to a NumPy array or a Python value"

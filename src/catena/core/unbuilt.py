@@ -16,7 +16,7 @@ NAMES = {
     "catena.scipy": "",
     "catena.extend": "pallas sharding",
 }
-MODULES = frozenset("catena.lib catena.interpreters.pxla".split())
+MODULES = frozenset(["catena.lib"])
 # Modules that are no part of the package, and what they are about.
 OTHER_MACHINES = {
     "catena.experimental.jax2tf": "programs for TensorFlow",
@@ -45,8 +45,6 @@ WITHOUT_MEANING = {
     "catena.ffi": {
         "include_dir": _NO_CALL_FRAME,
         "register_ffi_target_as_batch_partitionable": _NO_CALL_FRAME,
-        "register_ffi_type": _NO_CALL_FRAME,
-        "register_ffi_type_id": _NO_CALL_FRAME,
     },
     "catena.extend": {
         "ifrt_programs": _NO_XLA,
@@ -59,6 +57,7 @@ WITHOUT_MEANING = {
         ("register_subprocess", "start_server", "stop_server"),
         "it serves a profiler to other processes; jax.profiler.trace writes files that Perfetto opens",
     ),
+    "catena.interpreters.pxla": {"create_compile_options": _NO_XLA},
     "catena.interpreters.mlir": dict.fromkeys(
         "DEVICE_TO_DEVICE_TYPE LoweringResult RECV_FROM_HOST_TYPE SEND_TO_HOST_TYPE ShapePolyLoweringState "
         "aval_to_ir_type aval_to_ir_types dense_int_array dense_int_elements dtype_to_ir_type flatten_ir_types "

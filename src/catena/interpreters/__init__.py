@@ -6,4 +6,4 @@ from catena.interpreters import batching as batching
 from catena.interpreters import mlir as mlir
 from catena.interpreters import xla as xla
 
-_absent(globals(), "partial_eval")
+_absent(globals(), "partial_eval", "pxla")

@@ -127,6 +127,7 @@ class CallFrame:
 
 
 targets: dict[str, Callable] = {}
+types: dict[str, dict[str, int]] = {}  # of state that handlers keep: by name the addresses of what describes them
 
 
 def find_target(name: str) -> Callable:

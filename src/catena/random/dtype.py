@@ -2,7 +2,8 @@
 
 A key of one word is a uint32, of two a uint64, of three or four a complex128, of which only the bits matter; so
 whatever moves elements around (indexing, reshape, concatenate, select, scan ...) moves keys, in NumPy and in compiled
-programs.
+programs. A longer key is an opaque element of NumPy's (``np.void``); compiled programs see an axis of its words behind
+the others, and move each word alike.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import numpy as np
 from catena.core.array import typed_array
 from catena.core.aval import ShapedArray
 from catena.core.dtypes import ExtendedDType, prng_key
+from catena.core.lazy import load
 from catena.core.source import function_place
 from catena.core.trace import Tracer
 from catena.lax.structure import broadcast_to
@@ -24,6 +26,11 @@ STORAGE = {
     4: np.dtype(np.complex128),
 }
 U32 = np.dtype(np.uint32)
+
+
+def storage_dtype(words: int) -> np.dtype:
+    """The NumPy dtype by which a key of so many words is held."""
+    return STORAGE[words] if words in STORAGE else np.dtype((np.void, 4 * words))
 
 
 class KeyRules:
@@ -51,7 +58,13 @@ class KeyDType(ExtendedDType):
         super().__init__(f"key<{generator.tag}>", 4 * generator.words, generator)
 
     def physical(self, shape: tuple) -> tuple:
-        return shape, STORAGE[self._impl.words]
+        return shape, storage_dtype(self._impl.words)
+
+    def compiled(self, shape: tuple) -> tuple:
+        return ((*shape, self._impl.words), U32) if self._impl.long else self.physical(shape)
+
+    def by_parts(self, eqn):
+        return load("catena.random.long_keys").by_words(eqn) if self._impl.long else None
 
     def refuse_numpy(self) -> str:
         return (
@@ -113,7 +126,7 @@ def stored(words: np.ndarray, generator: Generator) -> np.ndarray:
     """The storage of keys given by their words: the inverse of ``words_of``."""
     shape = words.shape[: words.ndim - len(generator.key_shape)]
     flat = words.reshape(*shape, generator.words)
-    dtype = STORAGE[generator.words]
+    dtype = storage_dtype(generator.words)
     if 4 * generator.words != dtype.itemsize:
         flat = np.concatenate([flat, np.zeros((*shape, 1), U32)], axis=-1)
     return np.ascontiguousarray(flat, U32).view(dtype).reshape(shape)

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-MAX_WORDS = 4  # a key is held as one element of a NumPy array of at most 16 bytes
+HELD_AS_NUMBERS = 4  # words that a number of 16 bytes holds
 
 
 def always() -> bool:
@@ -58,6 +58,11 @@ class Generator:
         return math.prod(self.key_shape)
 
     @property
+    def long(self) -> bool:
+        """Whether a key has more words than a number."""
+        return self.words > HELD_AS_NUMBERS
+
+    @property
     def stable_name(self) -> str | None:
         """The name by which every process knows what it draws; None where that is the user's own."""
         functions = (self.seed, self.split, self.random_bits, self.fold_in)
@@ -95,7 +100,7 @@ def register_generator(
 
     Arguments:
       name: its name, new and unique.
-      key_shape: the shape of the uint32 array that a key is: one to four words.
+      key_shape: the shape of the uint32 array that a key is.
       seed: ``seed(integer scalar)`` gives a key, ``uint32[key_shape]``.
       random_bits: ``random_bits(key, bit_width, shape)`` gives ``uint{bit_width}[shape]``, for widths 8, 16,
         32 and 64.
@@ -108,7 +113,7 @@ def register_generator(
     Returns:
       The generator; it may be passed as ``impl`` in place of its name.
     Raises:
-      ValueError: the name is taken, or a key has no words or more than four.
+      ValueError: the name is taken, or a key has no words.
       TypeError: a function is missing.
 
     >>> import numpy as np, catena.lax as lax, catena.numpy as jnp
@@ -130,8 +135,8 @@ def register_generator(
     key_shape = tuple(key_shape)
     if name in generators:
         raise ValueError(f"register_generator: the name {name!r} is taken by {generators[name]!r}")
-    if not 1 <= math.prod(key_shape) <= MAX_WORDS:
-        raise ValueError(f"register_generator: key_shape must hold one to {MAX_WORDS} words, got {key_shape}")
+    if math.prod(key_shape) < 1:
+        raise ValueError(f"register_generator: key_shape must hold one word or more, got {key_shape}")
     for what, function in {
         "seed": seed,
         "random_bits": random_bits,

@@ -31,7 +31,7 @@ from catena.core.placed import place_result
 from catena.core.staging import DebugInfo, trace_to_jaxpr
 from catena.core.traceback import shorten
 from catena.random import reuse
-from catena.random.dtype import STORAGE, U32, generator_of, stored
+from catena.random.dtype import U32, generator_of, storage_dtype, stored
 from catena.transform.execute import run_entry
 
 compiler = LazyModule("catena.compiler.native.compile")
@@ -90,7 +90,7 @@ class Kernel:
     def adopt(self, native, aval):
         """Take a program and the type of what it draws."""
         self.native, self.entry, self.aval = native, native.entry, aval
-        self.dtype = STORAGE[generator_of(aval).words] if aval.extended else aval.dtype
+        self.dtype = storage_dtype(generator_of(aval).words) if aval.extended else aval.dtype
 
 
 KEYS = "keys"  # in place of a dtype: those that were split

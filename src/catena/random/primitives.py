@@ -79,6 +79,8 @@ def _front_batch(primitive):
 def _wrap_lower(b, data, *, impl):
     words, shape = impl.words, data.shape[: len(data.shape) - len(impl.key_shape)]
     flat = b.reshape(data, (*shape, words))
+    if impl.long:
+        return flat
     if words == 1:
         return b.reshape(flat, shape)
     if words == 2:
@@ -113,8 +115,8 @@ def _unwrap_abstract(keys, *, impl):
 
 def lower_words(b, keys, impl: Generator):
     """The words of keys in a compiled program, which holds them by their storage."""
-    words, shape = impl.words, keys.shape
-    if words == 1:
+    words, shape = impl.words, keys.shape[:-1] if impl.long else keys.shape
+    if words == 1 or impl.long:
         flat = keys
     elif words == 2:
         flat = b.bitcast(keys, U32)
@@ -204,7 +206,7 @@ def lower_function(kind: str):
     """The lowering of a primitive that applies ``kind``: unwrap, compute on words, wrap."""
 
     def lower(b, first, *rest, impl, **params):
-        ndim = len(first.shape)
+        ndim = len(first.shape) - (impl.long and kind != "seed")
         words = first if kind == "seed" else lower_words(b, first, impl)
         operands = [words, *rest]
         avals = tuple(ShapedArray(x.shape, x.dtype) for x in operands)

@@ -11,6 +11,7 @@ from typing import Any
 
 from catena.core import protobuf
 from catena.core.errors import JaxRuntimeError
+from catena.tools.text_profile import serialized
 
 # Fields: of a space, a plane, a line, an event, a statistic.
 _PLANES = 1
@@ -156,6 +157,22 @@ class ProfileData:
         except OSError as error:
             raise JaxRuntimeError(f"NOT_FOUND: {proto_file_path}: {error.strerror}") from error
         return cls(data)
+
+    @classmethod
+    def from_text_proto(cls, text: str, /) -> ProfileData:
+        """The trace in the text form of protocol buffers.
+
+        Raises: ValueError: the text is none; it says on which line.
+        """
+        return cls(serialized(text))
+
+    @staticmethod
+    def text_proto_to_serialized_xspace(text: str, /) -> bytes:
+        """The bytes of a trace that is in the text form of protocol buffers.
+
+        Raises: ValueError: the text is none; it says on which line.
+        """
+        return serialized(text)
 
     @property
     def planes(self) -> Iterator[ProfilePlane]:

@@ -509,7 +509,8 @@ class Builder:
     def _equation(self, eqn, env) -> None:
         rule = eqn.primitive.lower or eqn.primitive.rule("lower")
         operands = [self._operand(v, env) for v in eqn.invars]
-        results = self.checks.around(self, eqn, rule, operands)
+        by_parts = in_parts(eqn)
+        results = self.call(by_parts, operands) if by_parts else self.checks.around(self, eqn, rule, operands)
         for var, out in zip(eqn.outvars, results, strict=True):
             if (out.shape, out.dtype) != physical(var.aval):
                 raise CompileError(f"lower rule of {eqn.primitive.name!r} gave {out!r} where {var.aval} was expected")
@@ -560,14 +561,23 @@ def storage(x) -> np.ndarray:
         return np.zeros(*physical(aval))
     if aval is None or not aval.extended:
         return np.asarray(x)
-    return stacks.addresses(x._value, aval.dtype.item) if is_stack(aval) else x._value
+    if is_stack(aval):
+        return stacks.addresses(x._value, aval.dtype.item)
+    shape, dtype = physical(aval)
+    return x._value if x._value.dtype == dtype else np.ascontiguousarray(x._value).view(dtype).reshape(shape)
+
+
+def in_parts(eqn):
+    """What an equation does to operands whose elements are seen as several numbers each, as a closed jaxpr."""
+    dtype = next((v.aval.dtype for v in eqn.invars if v.aval.extended and is_extended(v.aval.dtype)), None)
+    return None if dtype is None else dtype.by_parts(eqn)
 
 
 def physical(aval) -> tuple[tuple, np.dtype]:
     """The shape and dtype by which programs hold values of this type; those without data are held by ``False``."""
     if aval.dtype == float0:
         return aval.shape, np.dtype(bool)
-    return aval.dtype.physical(aval.shape) if is_extended(aval.dtype) else (aval.shape, aval.dtype)
+    return aval.dtype.compiled(aval.shape) if is_extended(aval.dtype) else (aval.shape, aval.dtype)
 
 
 def region_of(closed_jaxpr, checks: Checks | None = None) -> Region:
