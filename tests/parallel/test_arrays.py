@@ -149,3 +149,12 @@ def test_a_layout_over_an_abstract_mesh_means_the_mesh_in_force_or_that_of_the_a
         assert jax.lax.with_sharding_constraint(jnp.asarray(N), asked).sharding == meant == made().sharding
     with pytest.raises(ValueError, match="has no devices"):
         made()
+
+
+def test_programs_that_reshard_take_what_lies_anywhere():
+    mesh = jax.make_mesh((2, 4), ("x", "y"), axis_types=(jax.sharding.AxisType.Explicit,) * 2)
+    with jax.set_mesh(mesh):
+        x, k = jax.reshard(jnp.asarray(N), P("x")), jnp.ones((8, 8))
+        y = jax.jit(lambda x, k: x + jax.reshard(2 * k, P("x")))(x, k)
+    assert y.sharding.is_equivalent_to(x.sharding, 2)
+    np.testing.assert_array_equal(y, N + 2)

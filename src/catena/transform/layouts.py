@@ -42,7 +42,7 @@ class Identity:
 
 
 SAME, ELEMENTWISE, PRODUCTS, OTHERS = range(4)
-CONSTRAINTS = ("sharding_constraint", "reshard")
+CONSTRAINTS = {"sharding_constraint": "sharding", "reshard": "dst_sharding"}  # and the parameter that says how
 
 
 class ProgramSplits(Splits):
@@ -161,7 +161,7 @@ class ProgramSplits(Splits):
 
     def constrain(self, eqn: Eqn) -> None:
         """What a constraint asks for, where it is one for this mesh."""
-        sharding, ndim = eqn.params["sharding"], eqn.outvars[0].aval.ndim
+        sharding, ndim = eqn.params[CONSTRAINTS[eqn.primitive.name]], eqn.outvars[0].aval.ndim
         spec = getattr(sharding, "spec", None)
         if spec is not None and sharding.mesh.shape_tuple == self.mesh.shape_tuple:
             free = [e is PartitionSpec.UNCONSTRAINED for e in spec] + [False] * ndim
