@@ -66,7 +66,7 @@ X64, X40 = np.ones((1,) * 64), np.ones((1,) * 40)
     [
         lambda: jnp.zeros((1,) * 65),
         lambda: jnp.ones_like(X40, shape=(1,) * 65),
-        lambda: jnp.reshape(X64, (1,) * 65),
+        lambda: jnp.reshape(jnp.asarray(X64), (1,) * 65),
         lambda: jnp.asarray(X64).reshape((1,) * 65),
         lambda: jnp.expand_dims(X64, 0),
         lambda: jnp.asarray(X64)[None],

@@ -196,7 +196,8 @@ def test_trim_zeros():
         (lambda: jnp.block([]), ValueError, "does not allow empty list"),
         (lambda: jnp.split(X, 2), ValueError, "does not result in an equal division: rest is 1"),
         (lambda: jnp.split(X, 0), ValueError, "must be positive, got 0"),
-        (lambda: jnp.reshape(X, (2, 3)), TypeError, r"cannot reshape array of shape \(5,\)"),
+        (lambda: jnp.reshape(jnp.asarray(X), (2, 3)), TypeError, r"cannot reshape array of shape \(5,\)"),
+        (lambda: jnp.reshape(X, (2, 3)), ValueError, "cannot reshape array of size 5"),
         (lambda: jnp.moveaxis(C, (0, 1), (1,)), ValueError, "Inconsistent number of elements: 2 vs 1"),
         (lambda: jnp.rollaxis(C, 0, 5), ValueError, "start=5 must satisfy -3<=start<=3"),
         (lambda: jnp.rot90(X), ValueError, "ndim at least two"),
@@ -229,3 +230,15 @@ def test_a_traced_index_among_those_of_split_is_named(name):
     for indices in (lambda i: [i, 2], lambda i: (1, i)):
         with pytest.raises(ConcretizationTypeError, match=f"in jax.numpy.{name} argument 1"):
             catena.jit(lambda i, indices=indices: split(M, indices(i)))(1)
+
+
+def test_numpy_arrays_stay_numpys_where_they_are_reshaped():
+    """As in JAX; libraries read such values of constraints while a function is traced."""
+    known = []
+
+    def f():
+        known.append(bool(jnp.reshape(X > 0, (1, -1)).all(-1)[0]))
+        return jnp.reshape(M, (4, 3), order="F") + 1
+
+    numpy.testing.assert_array_equal(catena.jit(f)(), M.reshape(4, 3, order="F") + 1)
+    assert known == [True] and type(jnp.reshape(M, 12)) is numpy.ndarray

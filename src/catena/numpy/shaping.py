@@ -42,9 +42,11 @@ def reshape(a: ArrayLike, shape: Any, order: str = "C", *, copy: bool | None = N
       copy: whether a copy is wanted; arrays are immutable, so it makes no difference.
       out_sharding: how types say that the result is split, a NamedSharding or PartitionSpec.
     Returns:
-      An array of that shape.
+      An array of that shape; of a NumPy array a NumPy array, as it is in JAX, where libraries count on its being known
+      while a function is traced.
     Raises:
-      TypeError: the sizes differ, two lengths are -1, or a length is not an integer known while tracing.
+      TypeError: the sizes differ, two lengths are -1, or a length is not an integer known while tracing. ValueError:
+        the same of NumPy arrays.
 
     >>> import catena.numpy as jnp
     >>> jnp.reshape(jnp.arange(6), (2, -1))
@@ -54,6 +56,8 @@ def reshape(a: ArrayLike, shape: Any, order: str = "C", *, copy: bool | None = N
     if out_sharding is not None:
         return told(out_sharding, reshape, a, shape, order, copy=copy)
     del copy
+    if isinstance(a, np.ndarray | np.generic):
+        return a.reshape(shape, order=order)  # type: ignore[return-value, arg-type]
     a = as_array_argument("reshape", a)
     return placed(reshaped(a, shape, order))
 
