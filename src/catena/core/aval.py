@@ -168,7 +168,7 @@ class ShapedArray(AbstractValue):
         if memory_space is not None and memory_space is not memory.MemorySpace.Device:
             raise NotImplementedError(f"types speak of the memory of devices only, so not of {memory_space!r}")
         if sharding is None and manual_axis_type is NOT_MANUAL:
-            key = (cls, shape, dtype, bool(weak_type))
+            key: tuple = (cls, shape, dtype, bool(weak_type))
             found = _interned.get(key)
             return found if found is not None else cls._intern(*key[1:])
         sharding = None if sharding is None else said(sharding, shape)

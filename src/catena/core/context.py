@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from catena.core.source import NO_NAMES, NOTHING_SAID, NameStack, Source
 
+NO_AXES: frozenset[str] = frozenset()
+
 
 class Context(threading.local):
     """The thread-local state of the language.
@@ -31,7 +33,7 @@ class Context(threading.local):
     trace = None
     source: Source | None = None
     axis_env: dict = {}
-    typed_axes = frozenset()  # the named axes over which types say whether values vary: see `shard_map`
+    typed_axes = NO_AXES  # the named axes over which types say whether values vary: see `shard_map`
     name_stack: NameStack = NO_NAMES
     said = None, ()  # by `compute_on` and `set_xla_metadata`
     surroundings = NOTHING_SAID  # what equations say was in force

@@ -44,7 +44,7 @@ class Device:
     @property
     def client(self) -> Client:
         """The platform that the device belongs to."""
-        return Client(executor="llvm" if has_compiler() else "numpy")
+        return Client(self.platform, executor="llvm" if has_compiler() else "numpy")
 
     def default_memory(self) -> Memory:
         """The memory that arrays are put in."""
@@ -142,7 +142,9 @@ class Client(NamedTuple):
         """How many these are."""
         return len(self.local_devices())
 
-    live_buffers = live_arrays
+    def live_buffers(self) -> list[Array]:
+        """All arrays that are alive in this process."""
+        return live_arrays()
 
 
 def live_arrays() -> list[Array]:

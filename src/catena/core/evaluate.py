@@ -76,7 +76,7 @@ def types_of_split(primitive, avals: tuple, params: dict):
     if rule_of(primitive) is AS_CALLED:
         found = _checked_types(primitive, avals, params)
         return tuple(found) if primitive.multiple_results else found
-    key = (primitive, avals, tuple(params.items()))
+    key: tuple | None = (primitive, avals, tuple(params.items()))
     try:
         found = abstract_cache.get(key)
     except TypeError:  # a parameter that cannot be hashed

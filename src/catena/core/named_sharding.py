@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from typing import Any
 
 import numpy as np
 
@@ -118,7 +119,7 @@ class NamedSharding(Sharding):
 
     def update(self, **kwargs) -> NamedSharding:
         """The same layout with some of ``mesh``, ``spec`` and ``memory_kind`` replaced."""
-        parts = {"mesh": self.mesh, "spec": self.spec, "memory_kind": self.memory_kind}
+        parts: dict[str, Any] = {"mesh": self.mesh, "spec": self.spec, "memory_kind": self.memory_kind}
         unknown = sorted(set(kwargs) - set(parts))
         if unknown:
             raise TypeError(f"a NamedSharding has {', '.join(parts)}, got {unknown[0]!r}")

@@ -34,6 +34,7 @@ Arrays are positional arguments of ``bind``, static parameters are keywords.
 
 import sys
 from collections.abc import Callable, Iterator, MutableMapping
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from catena.core.array import as_array
@@ -75,7 +76,7 @@ def no_axis_names(params) -> tuple:
 
 def module_in_the_making() -> str | None:
     """The module whose import is under way, in which primitives are made."""
-    frame = sys._getframe(2)
+    frame: FrameType | None = sys._getframe(2)
     while frame is not None and frame.f_code.co_name != "<module>":
         frame = frame.f_back
     return frame.f_globals.get("__name__") if frame is not None else None

@@ -76,6 +76,8 @@ class Ref:
 
     __slots__ = ("_core", "source", "ended", "__weakref__")
     _core: Any  # a Cell, or a tracer
+    source: Any  # the line that made it
+    ended: Any  # where it ended, once it has
     __iter__ = None
 
     def __init__(self, aval, refs):

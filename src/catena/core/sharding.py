@@ -161,6 +161,7 @@ class SingleDeviceSharding(Sharding):
     """
 
     __slots__ = ("device", "memory_kind")
+    memory_kind: str
 
     def __init__(self, device: Device, *, memory_kind: str | None = None):
         if not isinstance(device, Device):

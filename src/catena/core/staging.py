@@ -82,7 +82,7 @@ class JaxprTrace(Trace):
     def name(self) -> str:
         return self.debug_info.traced_for
 
-    def new_arg(self, aval) -> JaxprTracer:
+    def new_arg(self, aval) -> JaxprTracer | Ref:
         """A new argument of the jaxpr."""
         var = Var(aval)
         self.invars.append(var)

@@ -45,7 +45,7 @@ def layout_of(target) -> Layout | None:
     Raises:
       ValueError: it leaves the order to the compiler, which has no part in this.
     """
-    layout = target.layout if isinstance(target, Format) else None
+    layout: Any = target.layout if isinstance(target, Format) else None
     if layout is Layout.AUTO:
         raise ValueError(f"device_put: the layout must say in which order the axes are to lie, got {target}")
     return layout
@@ -85,7 +85,7 @@ def over_abstract_mesh(target) -> bool:
     return hasattr(target, "mesh") and isinstance(target.mesh, layouts.AbstractMesh)
 
 
-def on_devices(sharding: Sharding, own: Placement | None = None) -> Sharding:
+def on_devices(sharding: Any, own: Placement | None = None) -> Sharding:
     """A layout over an abstract mesh as one over devices: of ``own``, where an array lies, or of the mesh in force,
     whichever has these axes. Other layouts, and those for which there is no such mesh, as they are.
     """

@@ -53,7 +53,8 @@ def is_library(file_name: str) -> bool:
 
 def user_frames(traceback: TracebackType | None) -> TracebackType | None:
     """The traceback without the package's frames and those of libraries that it called; all of it if none is left."""
-    kept, internal = [], False
+    kept: list[TracebackType] = []
+    internal = False
     entry = traceback
     while entry is not None:
         file_name = entry.tb_frame.f_code.co_filename

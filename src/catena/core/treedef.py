@@ -109,7 +109,8 @@ class PyTreeDef(Face):
         if len(steps) == 1:
             _, arity, unflatten, data = steps[0]
             return unflatten(data, leaves) if unflatten is not None else leaves[0] if arity else None
-        rest, results = iter(leaves), []
+        results: list = []
+        rest = iter(leaves)
         for fresh, arity, unflatten, data in steps:
             if unflatten is None:
                 results.extend(islice(rest, fresh))

@@ -6,7 +6,7 @@ compiler's graph, whose tests are made in the loop nest that makes the value.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -167,7 +167,7 @@ def _index_tests(m: Numbers, name: str, params: dict, operands) -> Iterator[Test
         first = 1 if name == "dynamic_slice" else 2
         windows = tuple(params["slice_sizes"] if first == 1 else operands[1].shape)
         for axis, start in enumerate(operands[first:]):
-            details = (shape, tuple(range(len(shape))), windows, axis)
+            details: tuple = (shape, tuple(range(len(shape))), windows, axis)
             yield Test("index", first + axis, _outside(m, start, [shape[axis] - windows[axis]]), (start,), details, ())
         return
     if params["mode"].name == "CLIP" or 0 in operands[1].shape:
@@ -176,7 +176,7 @@ def _index_tests(m: Numbers, name: str, params: dict, operands) -> Iterator[Test
     if name == "gather":
         axes, windows, offsets = n.start_index_map, tuple(params["slice_sizes"]), n.offset_dims
         rank = len(offsets) + len(indices.shape) - 1
-        belongs = tuple(d for d in range(rank) if d not in offsets)
+        belongs: tuple[int | None, ...] = tuple(d for d in range(rank) if d not in offsets)
     else:
         axes, updates = n.scatter_dims_to_operand_dims, operands[2].shape
         single = {*n.inserted_window_dims, *n.operand_batching_dims}
@@ -236,7 +236,7 @@ def _in_doubles(params: dict) -> dict:
 class NumPyNumbers:
     """NumPy's operations."""
 
-    OPS = {
+    OPS: dict[str, Callable] = {
         "ne": np.not_equal, "eq": np.equal, "gt": np.greater, "ge": np.greater_equal, "abs": np.abs, "sub": np.subtract,
         "and": np.logical_and, "or": np.logical_or, "not": np.logical_not, "real": np.real, "imag": np.imag,
     }  # fmt: skip

@@ -185,7 +185,7 @@ checkpoint_p = Primitive(
     prune=prune_call,
     save=_save,
 )
-checkpoint_p.discharge = call_rule(checkpoint_p)
+checkpoint_p.discharge = call_rule(checkpoint_p)  # type: ignore[attr-defined]
 interpreted.calls[checkpoint_p] = interpreted.call_of("jaxpr")
 
 

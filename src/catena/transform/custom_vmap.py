@@ -149,7 +149,8 @@ class DerivativeOfRule:
         self.rule, self.nonzeros, self.nonzeros_out = rule, nonzeros, nonzeros_out
 
     def __call__(self, size: int, batched: tuple, args) -> tuple[list, list]:
-        count, out_batched = len(self.nonzeros), []
+        out_batched: list[bool] = []
+        count = len(self.nonzeros)
         given = iter(zip(args[count:], batched[count:], strict=True))
         primals, tangents, either = [], [], []
         for x, b, nonzero in zip(args[:count], batched[:count], self.nonzeros, strict=True):

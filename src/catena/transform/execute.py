@@ -74,6 +74,7 @@ class Program:
         "stacks",
         "used_names",
     )
+    executable: Any
 
     def __init__(
         self,

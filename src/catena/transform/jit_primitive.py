@@ -176,5 +176,5 @@ jit_p = Primitive(
     prune=prune_call,
 )
 jit_p.usual = {"inline": False, "keep_unused": False}
-jit_p.discharge = call_rule(jit_p)
+jit_p.discharge = call_rule(jit_p)  # type: ignore[attr-defined]
 interpreted.calls[jit_p] = _interpreted

@@ -108,10 +108,11 @@ def lying(x: Array, layout: Layout) -> Array:
 
 def check_move(x: Array, placement: Placement) -> None:
     """Raise ValueError where an array that spans processes is to be on one device."""
-    if spans_processes(x) and placement.layout is None and placement.devices != x._placement.devices:
+    own = x._placement
+    if own is not None and spans_processes(x) and placement.layout is None and placement.devices != own.devices:
         raise ValueError(
             "device_put on one device takes arrays of which this process has all, see "
-            f"multihost_utils.process_allgather; got {x.aval.str_short()} on {where(x._placement.devices)}"
+            f"multihost_utils.process_allgather; got {x.aval.str_short()} on {where(own.devices)}"
         )
 
 

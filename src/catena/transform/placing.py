@@ -130,7 +130,12 @@ class Places(NamedTuple):
         chosen = next((p for p in results if p is not None), None)
         for placement, aval in zip(results, closed.out_avals, strict=True):
             check_layout(placement, aval.shape)
-            if placement is not None and placement.devices != chosen.devices and placement.layout is not None:
+            if (
+                placement is not None
+                and chosen is not None
+                and placement.devices != chosen.devices
+                and placement.layout is not None
+            ):
                 raise ValueError(
                     "Received incompatible devices for jitted computation. Got output shardings with "
                     f"{where(chosen.devices)} and with {where(placement.devices)}."

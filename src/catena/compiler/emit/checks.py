@@ -21,7 +21,8 @@ class Tests:
     """
 
     def __init__(self, stops: bool):
-        self.pending, self.stops = [], stops
+        self.pending: list[tuple] = []
+        self.stops = stops
 
     def flush(self, body) -> None:
         """Writes them."""
@@ -51,7 +52,8 @@ def _write(body, pending: list, stops: bool) -> None:
 
 def _failed(body, masks: list) -> str:
     """Whether one of some statements, with the test that it belongs to and the copy, holds in some lane."""
-    e, found = body.e, {}
+    found: dict[int, str] = {}
+    e = body.e
     for i, mask, c in masks:
         width = body.width if body.is_lanes(i) else 1
         x = body.use(mask, c, width)
@@ -85,10 +87,10 @@ def _suspects(nest, pending: list) -> list:
                 ask += _spread(nest, x)
     found = []
     for i, s, c in pending:
-        y = numbers[i]
-        if y is None:
+        number = numbers[i]
+        if number is None:
             found.append((i, s.args[0], c))
-        elif y not in behind:
+        elif number not in behind:
             found.append((i, _is_nan(nest, s.args[0]), c))
     return found
 

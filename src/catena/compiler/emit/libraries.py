@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, cast
+
 import numpy as np
 
 from catena.compiler.emit import parallel, tasks
@@ -29,7 +31,7 @@ def host(w, step: Host) -> None:
 
 def foreign(w, step: Host) -> None:
     """Calls a C function; nonzero ends the program. Meanwhile the process's cell says that the program is in it."""
-    e, call = w.e, step.callback
+    e, call = w.e, cast(Any, step.callback)  # what `jax.ffi` makes
     words, waiting = w.external(call.cell), w.external(kernels.WAITING)
     word = lambda j: e.element(words, "i64", j)
     read = lambda kind, j: f"{kind} {e.op(f'load {kind}, ptr {word(j)}')}"

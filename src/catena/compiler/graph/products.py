@@ -20,8 +20,8 @@ def dot_general(b, lhs, rhs, dimension_numbers, out_dtype: np.dtype):
         if wide != out_dtype:
             return b.convert(dot_general(b, lhs, rhs, dimension_numbers, wide), out_dtype)
     (lc, rc), (lb, rb) = dimension_numbers
-    numbers = Dot(tuple(tuple(int(d) for d in dims) for dims in (lc, rc, lb, rb)))
-    lc, rc, lb, rb = numbers.numbers
+    lc, rc, lb, rb = (tuple(int(d) for d in dims) for dims in (lc, rc, lb, rb))
+    numbers = Dot((lc, rc, lb, rb))
     shape = [lhs.shape[d] for d in lb]
     shape += [n for d, n in enumerate(lhs.shape) if d not in (*lc, *lb)]
     shape += [n for d, n in enumerate(rhs.shape) if d not in (*rc, *rb)]
@@ -58,7 +58,7 @@ def _as_it_lies(b, lhs, rhs, numbers: tuple, dtype: np.dtype):
         sides, contracted, batches = [lhs, rhs], [lc, rc], [lb, rb]
         sides[at], contracted[at] = x.args[0], tuple(perm[d] for d in own)
         batches[at] = tuple(perm[d] for d in batch)
-        made = dot_general(b, *sides, (contracted, batches), dtype)
+        made = dot_general(b, sides[0], sides[1], (contracted, batches), dtype)
         start = made.ndim - len(kept) if at else len(batch)
         order = list(range(made.ndim))
         order[start : start + len(kept)] = [start + sorted(kept).index(p) for p in kept]

@@ -13,7 +13,9 @@ def groups(a: tuple, b: tuple) -> list[tuple[list, list]]:
     """Factors a reshape from `a` to `b` (without zero sizes) into the smallest runs of dimensions of equal product."""
     out, i, j = [], 0, 0
     while i < len(a) or j < len(b):
-        ins, outs, p, q = [], [], 1, 1
+        ins: list[int] = []
+        outs: list[int] = []
+        p = q = 1
         while not (ins or outs) or p != q:
             if (p <= q and i < len(a)) or j >= len(b):
                 p, ins, i = p * a[i], ins + [i], i + 1

@@ -17,7 +17,7 @@ def lapack(memory: Memory, step: Lapack) -> None:
     cells = [_cell(memory, step, k) for k in range(len(step.arguments))]
     operands = {("in", k): b for k, b in enumerate(step.ins)} | {("out", k): b for k, b in enumerate(step.outs)}
     for t in range(step.batch):
-        addresses = []
+        addresses: list[int | None] = []
         for argument, cell in zip(step.arguments, cells):
             if cell is None:
                 whole = memory[operands[argument]]

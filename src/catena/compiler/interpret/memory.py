@@ -49,7 +49,7 @@ class Memory:
 
     def __getitem__(self, buffer: Buffer) -> np.ndarray:
         """The bytes of a buffer."""
-        if buffer.kind == SLICE:
+        if buffer.kind == SLICE and buffer.base is not None:
             first = self._moved[buffer] * buffer.bytes
             return self[buffer.base][first : first + buffer.bytes]
         found = self._bytes.get(buffer)

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -43,8 +43,8 @@ def run(nest: Nest, places: dict[int, Place], ranges: Ranges | None = None) -> N
     """
     whole = {d: (0, nest.extents[d]) for d in nest.order} | (ranges or {})
     if nest.sequential:
-        for block in blocks(nest.order, whole):
-            _Updates(nest, places, block).run()
+        for part in blocks(nest.order, whole):
+            _Updates(nest, places, part).run()
         return
     if nest.run is not None:
         _run_of_each(nest, places, whole)
@@ -68,6 +68,7 @@ def run(nest: Nest, places: dict[int, Place], ranges: Ranges | None = None) -> N
 def _run_of_each(nest: Nest, places: dict[int, Place], whole: Ranges) -> None:
     """Evaluates a nest with a run, for one iteration after another of the dimensions that it hangs on."""
     kept = {d: ends for d, ends in whole.items() if d not in nest.reduced}
+    assert nest.run is not None
     hangs = [d for d in kept if nest.hangs_on(d)]
     for at in itertools.product(*(range(*kept[d]) for d in hangs)):
         outer = kept | {d: (k, k + 1) for d, k in zip(hangs, at)}
@@ -106,7 +107,7 @@ class _Block:
     does not depend on that.
     """
 
-    def __init__(self, nest: Nest, places: dict[int, Place], ranges: Ranges, folds: list[_Fold] = ()):
+    def __init__(self, nest: Nest, places: dict[int, Place], ranges: Ranges, folds: Sequence[_Fold] = ()):
         self.nest, self.places, self.ranges, self.folds = nest, places, ranges, folds
         self.shape = tuple(ranges[d][1] - ranges[d][0] if d in ranges else 1 for d in range(len(nest.extents)))
         self.values: dict[int, np.ndarray] = {}
@@ -139,7 +140,8 @@ class _Block:
         if s.op in loops.LOADS:
             return self.load(s)
         if s.op == "accumulator":
-            return self.folds[s.attr[0]].current(s.attr[1], self)
+            number, component = cast(tuple, s.attr)
+            return cast(_General, self.folds[number]).current(component, self)
         if s.op == "check":
             return self.check(s)
         return apply(self.nest, i, self.values)
@@ -259,7 +261,7 @@ class _Fold:
         """The values that are folded, in their accumulators' types."""
         found, several = [], len(self.types) > 1  # the factors of a product that is summed have one type
         for k, i in enumerate(self.fold.stmts):
-            t, name = (column[k if several else 0] for column in (self.types, self.fold.types))
+            t, name = self.types[k if several else 0], self.fold.types[k if several else 0]
             s, x = TYPES[self.nest.stmts[i].type], block.whole(i)
             if s.kind != "f" and t.kind == "f":  # floats that were read as their bits
                 x = widen(np.ascontiguousarray(x).view(memory(TYPES[name])), TYPES[name])
@@ -431,17 +433,18 @@ class _Updates(_Block):
         iterations = np.arange(math.prod(self.shape))[mask]
         flat = {i: self._flat(x) for i, x in self.values.items()}
         now = [i for i in range(len(stmts)) if late[i]]
-        addresses = {i: self._flat(self.index(stmts[i].attr[2])) for i in now if stmts[i].op == "load_now"}
+        addresses = {i: self._flat(self.index(cast(tuple, stmts[i].attr)[2])) for i in now if stmts[i].op == "load_now"}
         for chosen in _rounds(iterations, places[0][iterations]):
             values = {i: x[chosen] for i, x in flat.items()}
             for i in now:
                 values[i] = self._now(i, addresses, chosen) if i in addresses else apply(self.nest, i, values)
-            for s, at in zip(stores, places):
-                t, place = TYPES[s.dtype], self.places[s.buffer]
-                typed(place, memory(t))[checked(at[chosen], place, memory(t), s.buffer)] = narrow(values[s.stmt], t)
+            for store, at in zip(stores, places):
+                t, place = TYPES[store.dtype], self.places[store.buffer]
+                there = checked(at[chosen], place, memory(t), store.buffer)
+                typed(place, memory(t))[there] = narrow(values[store.stmt], t)
 
     def _now(self, i: int, addresses: dict, chosen: np.ndarray) -> np.ndarray:
-        buffer, name, _ = self.nest.stmts[i].attr
+        buffer, name, _ = cast(tuple, self.nest.stmts[i].attr)
         t = TYPES[name]
         return widen(read(self.places[buffer], memory(t), addresses[i][chosen], None, buffer), t)
 

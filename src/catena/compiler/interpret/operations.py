@@ -185,7 +185,7 @@ def _nextafter(t, xs, attr):
     return np.where(np.isnan(x) | np.isnan(y), x + y, out)
 
 
-_FLOAT = {
+_FLOAT: dict[str, Callable] = {
     "add": lambda t, xs, a: xs[0] + xs[1],
     "sub": lambda t, xs, a: xs[0] - xs[1],
     "mul": lambda t, xs, a: xs[0] * xs[1],
@@ -422,7 +422,7 @@ def _sort_unkey(t, xs, types, attr):
 _COMPARE = {
     "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
 }  # fmt: skip
-_FORMS = {
+_FORMS: dict[str, Callable] = {
     **{op: lambda t, xs, types, attr, f=f: f(*xs) for op, f in _COMPARE.items()},
     "lt_total": _total(np.less),
     "le_total": _total(np.less_equal),

@@ -58,7 +58,7 @@ def _unpacked(memory: Memory, step: Contract, dtype: np.dtype, members: int, ter
     p: Plan = step.plan
     parts = []
     for buffer, panels, columns in ((step.b, p.panels, p.columns), (step.rest, 1, p.rest)):
-        if panels and columns:
+        if buffer is not None and panels and columns:
             lines = memory[buffer].view(dtype).reshape(-1, panels, terms, columns)
             parts.append(lines.transpose(0, 2, 1, 3).reshape(len(lines), terms, panels * columns))
     whole = np.concatenate(parts, axis=-1)
@@ -82,6 +82,7 @@ def transform(memory: Memory, step: Transform) -> None:
     p, s = step.plan, step.plan.whole
     real = np.dtype(p.numbers.real)
     numbers = np.dtype(f"complex{16 * real.itemsize}")
+    result: np.ndarray
     shape = (p.outer, s.n, s.lanes) if p.how == COLUMNS else (p.outer, -1)
     source, target = (memory[b].view(numbers) for b in (step.source, step.target))
     if p.half is None:

@@ -9,6 +9,7 @@ extent; so does what is scratch to a step, before and after it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any, cast
 
 import numpy as np
 
@@ -34,7 +35,7 @@ def run(program: Program, args: Sequence[np.ndarray]) -> list[np.ndarray]:
     with np.errstate(all="ignore"):
         _block(memory, program.body)
     if program.stops and memory.cell[0]:
-        raise failures.found(program.fused.region.sites, memory.cell)
+        raise cast(Exception, failures.found(program.fused.region.sites, memory.cell))
     return memory.results()
 
 
@@ -56,10 +57,10 @@ def _copy(memory: Memory, step: steps.Copy) -> None:
 
 def _launch(memory: Memory, step: steps.Launch) -> None:
     nest, places = step.nest, memory.places(step.operands)
-    if not step.parts:
+    folded, size = ranges.first_folded(nest), step.chunk
+    if not step.parts or folded is None or size is None:
         nests.run(nest, places)
         return
-    folded, size = ranges.first_folded(nest), step.chunk
     extent = nest.extents[folded]
     whole = step.opened.whole(nest)[step.cut + 1]  # blocks of lanes; the last task does the rest too
     for k, low in enumerate(range(0, whole, size)):
@@ -73,7 +74,7 @@ def _rows(memory: Memory, step: steps.Rows) -> None:
     places, first = memory.places(step.operands), step.group[0]
     *outer, inner = extents = [first.extents[d] for d in first.rows]
     for at in np.ndindex(*outer):
-        before = np.ravel_multi_index(at, outer) * inner if outer else 0
+        before = int(np.ravel_multi_index(at, outer)) * inner if outer else 0
         for low in range(0, inner, step.block):
             high = min(low + step.block, inner)
             private = {n: _private(size, low + before, high - low) for n, size in step.private.items()}
@@ -178,7 +179,7 @@ def _set(memory: Memory, buffer, dtype: str, value: int) -> None:
     memory[buffer].view(dtype)[0] = value
 
 
-RULES: dict[type[Step], Callable[[Memory, Step], None]] = {
+RULES: dict[type[Step], Callable[[Memory, Any], None]] = {
     steps.Copy: _copy,
     steps.Launch: _launch,
     steps.Rows: _rows,

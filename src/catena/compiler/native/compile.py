@@ -60,7 +60,8 @@ def _terms(closed_jaxpr, donated: Sequence[bool]) -> tuple[bool, list[int]]:
 
 def lower(closed_jaxpr, checks: frozenset = frozenset()) -> Region:
     """The graph of a closed jaxpr; `checks` are the kinds of failures that it looks for."""
-    closed, sites = simplify(closed_jaxpr), []
+    sites: list[failures.Site] = []
+    closed = simplify(closed_jaxpr)
     b = Builder(Checks(checks, sites))
     b.region.sites = sites
     inputs = [b.input(*physical(v.aval)) for v in closed.jaxpr.invars]

@@ -1,6 +1,6 @@
 """The algorithms that are written once, for NumPy and for LLVM, by name; see ``mathematics``."""
 
-from collections.abc import Callable
+from typing import Any
 
 from . import bessel, dual, factorials, hypergeometric, incomplete, integrals, normal
 
@@ -21,7 +21,7 @@ FUNCTIONS = incomplete.ALGORITHMS | {
 }
 
 # By the operand of which it is the derivative, for those that no other function gives.
-DERIVATIVES = {
+DERIVATIVES: dict[str, tuple[Any, int]] = {
     "zeta_by_x": (incomplete.zeta, 0),
     "riemann_zeta_slope": (incomplete.riemann_zeta, 0),
     "hyp1f1_by_a": (hypergeometric.hyp1f1, 0),
@@ -35,5 +35,5 @@ ALGORITHMS = FUNCTIONS | {name: dual.derivative(*of) for name, of in DERIVATIVES
 
 def arity(name: str) -> int:
     """How many operands the algorithm has, between its mathematics and its precision."""
-    algorithm: Callable = DERIVATIVES[name][0] if name in DERIVATIVES else ALGORITHMS[name]
+    algorithm: Any = DERIVATIVES[name][0] if name in DERIVATIVES else ALGORITHMS[name]
     return algorithm.__code__.co_argcount - 2
