@@ -1,6 +1,6 @@
 """Writes the lists of files in the docs: those of the source in `architecture.md`, from the files' first lines, and the
-decisions in `decisions/README.md`, from their titles: `python docs/files.py`; with `--check` it writes nothing and
-fails where a list is out of date.
+decisions in `decisions/README.md`, from their titles; and in `differences.md` the names that will not come, from
+`core/unbuilt.py`: `python docs/files.py`; with `--check` it writes nothing and fails where a list is out of date.
 """
 
 import ast
@@ -38,7 +38,25 @@ def decisions() -> str:
     return "\n".join([f"{number}. [{title}]({name})" for name, number, title in titles]) + "\n\n"
 
 
-LISTS = {"architecture.md": ("files", files), "decisions/README.md": ("decisions", decisions)}
+def absent() -> str:
+    """A row for each module of JAX's, and reason, of which names will not come: the table of `core/unbuilt.py`."""
+    body = ast.parse((SOURCES / "core" / "unbuilt.py").read_text()).body
+    facts = [x for x in body if isinstance(x, ast.Assign) and x.targets[0].id.startswith(("_NO_", "WITHOUT_MEANING"))]
+    namespace: dict = {}
+    exec(compile(ast.Module(facts, []), "unbuilt.py", "exec"), namespace)
+    rows = []
+    for module, names in sorted(namespace["WITHOUT_MEANING"].items()):
+        for reason in dict.fromkeys(names.values()):
+            own = ", ".join(f"`{name}`" for name, why in names.items() if why == reason)
+            rows.append(f"| `{module.replace('catena', 'jax', 1)}` | {own} | {reason} |")
+    return "\n".join(["| of | names | why |", "|---|---|---|", *rows, "", ""])
+
+
+LISTS = {
+    "architecture.md": ("files", files),
+    "decisions/README.md": ("decisions", decisions),
+    "differences.md": ("absent", absent),
+}
 
 
 def updated(page: str, text: str) -> str:

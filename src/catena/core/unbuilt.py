@@ -12,9 +12,9 @@ from catena.core.lazy import load
 # By module: names that JAX 0.10.2 has there. What is built meanwhile is found before anybody looks here.
 NAMES = {
     "catena": "lib",
-    "catena.lax": "device_put_p precv psend select_and_scatter_p stage_p",
+    "catena.lax": "stage_p",
     "catena.scipy": "",
-    "catena.extend": "pallas sharding",
+    "catena.extend": "pallas",
 }
 MODULES = frozenset(["catena.lib"])
 # Modules that are no part of the package, and what they are about.
@@ -32,9 +32,13 @@ _NO_MLIR = (
 _NO_XLA = "it belongs to XLA, and programs here are compiled by LLVM directly"
 _NO_SWITCH = "it is a switch of how types say what varies, which is always as by default here"
 _NO_SERVER = "it moves arrays between processes of other devices (experimental.multihost_utils moves them by MPI)"
+_NO_PRIMITIVE = "what it does leaves other equations here, or none"
+_NO_GPU = "JAX compiles it for GPUs only"
 _NO_CALL_FRAME = "it serves handlers that read XLA's call frame, and C functions are called directly here"
 WITHOUT_MEANING = {
     "catena": dict.fromkeys(("auto_pcast", "remove_size_one_mesh_axis_from_type"), _NO_SWITCH),
+    "catena.lax": dict.fromkeys(("device_put_p", "select_and_scatter_p"), _NO_PRIMITIVE)
+    | dict.fromkeys(("precv", "psend"), _NO_GPU),
     "catena.experimental": {
         "profiler": "it reads profiles of XLA's programs, for XLA to compile by",
         "transfer": _NO_SERVER,
@@ -49,8 +53,10 @@ WITHOUT_MEANING = {
     "catena.extend": {
         "ifrt_programs": _NO_XLA,
         "mlir": _NO_MLIR,
+        "sharding": "it reads and writes XLA's shardings; jax.sharding has meshes with names",
         "xla": _NO_XLA,
     },
+    "catena.extend.core.primitives": dict.fromkeys(("device_put_p", "empty2_p", "select_and_scatter_p"), _NO_PRIMITIVE),
     "catena.extend.lowering": dict.fromkeys(("JaxIrContext", "upstream_dialects"), _NO_MLIR),
     "catena.extend.backend": dict.fromkeys(("get_compile_options", "ifrt_proxy", "register_backend_factory"), _NO_XLA),
     "catena.profiler": dict.fromkeys(

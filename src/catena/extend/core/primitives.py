@@ -3,6 +3,7 @@
 from catena.core.structural import add_any_p as add_jaxvals_p  # noqa: F401
 from catena.core.structural import get_p as get_p
 from catena.core.structural import swap_p as swap_p
+from catena.core.unbuilt import absent as _absent
 from catena.extend.core.primitive import call_p as call_p
 from catena.extend.core.primitive import closed_call_p as closed_call_p
 from catena.extend.core.threefry import threefry2x32_p as threefry2x32_p
@@ -172,3 +173,5 @@ from catena.transform.custom_jvp import custom_jvp_call_p as custom_jvp_call_p
 from catena.transform.custom_vjp import custom_vjp_call_p as custom_vjp_call_p
 from catena.transform.custom_vjp import custom_vjp_linear_p as custom_lin_p  # noqa: F401
 from catena.transform.jit_primitive import jit_p as jit_p
+
+_absent(globals())
