@@ -40,6 +40,13 @@ test-mpi: $(MPI_VENV)/.has-mpi    # tests/mpi in 4 processes that work together,
 	$(MPI_VENV)/bin/mpiexec -n 4 $(MPI_VENV)/bin/python tests/mpi/run.py
 	KILLS=$(or $(KILLS),3) $(MPI_VENV)/bin/python -m pytest -q --import-mode=importlib tests/mpi
 
+# Processes that wait leave the processor to others.
+YIELDING := CATENA_NUM_THREADS=1 CATENA_CACHE=0 MPIR_CVAR_ENABLE_HEAVY_YIELD=1
+.PHONY: random-mpi
+random-mpi: $(MPI_VENV)/.has-mpi    # random programs and partitioned ones in two processes of four devices, all in one job each; COUNT=1000, SEED=0
+	$(YIELDING) $(MPI_VENV)/bin/mpiexec -n 2 $(MPI_VENV)/bin/python benchmarks/sharded_programs.py --executor mpi --count $(or $(COUNT),1000) --seed $(or $(SEED),0)
+	$(YIELDING) $(MPI_VENV)/bin/mpiexec -n 2 $(MPI_VENV)/bin/python benchmarks/partitioned_programs.py --executor mpi --count $(or $(COUNT),1000) --seed $(or $(SEED),0)
+
 test-pythons:    # the tests on every Python from 3.11 on that the machine has, each with the newest dependencies, the first also with the oldest; ONLY=3.13 selects, PART=k/n makes a part
 	$(PYTHON) benchmarks/elsewhere.py pythons --only "$(ONLY)" -- -n 2 $(if $(PART),--part $(PART))
 

@@ -2,7 +2,8 @@
 
 `python benchmarks/partitioned_programs.py --count N --seed S` makes programs of the operations of `random_programs.py`,
 lays their arguments out over a random mesh, partitions them and their gradients, and lists those whose results differ
-from the whole program's; `--executor threads` runs a thread for each device, instead of all devices as one program.
+from the whole program's; `--executor threads` runs a thread for each device, instead of all devices as one program,
+`make random-mpi` two processes of four devices each.
 """
 
 import argparse
@@ -11,11 +12,13 @@ import sys
 import time
 from pathlib import Path
 
-os.environ.setdefault("CATENA_NUM_CPU_DEVICES", "8")
+os.environ.setdefault("CATENA_NUM_CPU_DEVICES", str(8 // int(os.environ.get("PMI_SIZE", "1"))))
 sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "helpers"))
 
 import numpy as np  # noqa: E402
 from random_programs import OPERATIONS, applied, difference  # noqa: E402
+from sharded_programs import in_turns, whole_of  # noqa: E402
 
 import catena as jax  # noqa: E402
 import catena.numpy as jnp  # noqa: E402
@@ -77,17 +80,21 @@ def run(parts, arguments, executor: str) -> list:
     if executor == "vectorised":
         whole = as_whole(parts.params)
         return eval_jaxpr(whole.jaxpr, whole.consts, *arguments)
-    devices = np.array(jax.devices()[: parts.mesh.size]).reshape(parts.mesh.axis_sizes)
-    with jax.set_mesh(Mesh(devices, parts.mesh.axis_names)):
-        return parts(*arguments)
+    mesh = Mesh(np.array(in_turns(parts.mesh.size)).reshape(parts.mesh.axis_sizes), parts.mesh.axis_names)
+    if executor == "threads":
+        with jax.set_mesh(mesh):
+            return parts(*arguments)
+    return [whole_of(x) for x in parts._replace(mesh=mesh)(*arguments)]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--executor", default="vectorised", choices=("vectorised", "threads"))
+    parser.add_argument("--executor", default="vectorised", choices=("vectorised", "threads", "mpi"))
     options = parser.parse_args()
+    if options.executor == "mpi":
+        jax.distributed.initialize()
     jax.config.update("jax_executor", options.executor)
     start, wrong = time.perf_counter(), 0
     for seed in range(options.seed, options.seed + options.count):
@@ -95,10 +102,11 @@ def main():
             fault = check(seed, options.executor)
         except Exception as error:  # noqa: BLE001  (whatever it is, it is listed, and the others are run)
             fault = f"{type(error).__name__}: {str(error)[:300]}"
-        if fault:
-            wrong += 1
+        wrong += bool(fault)
+        if fault and jax.process_index() == 0:
             print(f"program {seed} ({', '.join(program(np.random.default_rng(seed), seed)[2])}): {fault}", flush=True)
-    print(f"{options.count} programs in {time.perf_counter() - start:.0f} s: {wrong} wrong")
+    if jax.process_index() == 0:
+        print(f"{options.count} programs in {time.perf_counter() - start:.0f} s: {wrong} wrong")
     return min(wrong, 1)
 
 

@@ -12,6 +12,8 @@ import catena as jax
 import catena.numpy as jnp
 from catena import lax
 from catena.core.config import override
+from catena.core.job import STRIDE
+from catena.experimental import multihost_utils
 from catena.sharding import AxisType
 from catena.sharding import PartitionSpec as P
 
@@ -270,7 +272,8 @@ def program(seed: int, check_vma: bool) -> Sharded:
             titles.append(make.__name__)
     out_entries = random_spec(state, state.varies, len(state.shape))
     in_spec, out_spec = P(*[e or None for e in entries]), P(*[e or None for e in out_entries])
-    mesh = jax.make_mesh(state.sizes, state.names, axis_types=(AxisType.Auto,) * len(state.names))
+    types = (AxisType.Auto,) * len(state.names)
+    mesh = jax.make_mesh(state.sizes, state.names, axis_types=types, devices=in_turns(int(np.prod(state.sizes))))
 
     def body(x, w):
         for step in steps:
@@ -286,6 +289,17 @@ def program(seed: int, check_vma: bool) -> Sharded:
     sharded = jax.shard_map(body, mesh=mesh, in_specs=(in_spec, P()), out_specs=out_spec, check_vma=check_vma)
     described = f"program {seed}: mesh {state.sizes}, {in_spec} -> {', '.join(titles)} -> {out_spec}, {check_vma=}"
     return Sharded(sharded, whole, rng.uniform(-1, 1, shape), rng.uniform(0.5, 1, 3), described)
+
+
+def in_turns(count: int) -> list:
+    """So many devices; of several processes, one after the other has the next one."""
+    found = sorted(jax.devices(), key=lambda d: (d.id % STRIDE, d.process_index))
+    return found[:count]
+
+
+def whole_of(x):
+    """A result, of which processes may have parts, in each of them."""
+    return x if x.is_fully_replicated else multihost_utils.process_allgather(x, tiled=True)
 
 
 def parts_of(x, entries, state):
@@ -332,7 +346,7 @@ def differences(seed: int, check_vma: bool, *, compiled: bool = False, executor:
 
     run = jax.jit if compiled else lambda fun: fun
     with jax.enable_x64(True), override("jax_executor", executor):
-        found = jax.tree.leaves(run(loss(case.sharded))(case.x, case.w))
+        found = [whole_of(x) for x in jax.tree.leaves(run(loss(case.sharded))(case.x, case.w))]
         expected = jax.tree.leaves(jax.jit(loss(case.whole))(case.x, case.w))
     wrong = []
     for what, a, b in zip(("loss", "value", "gradient by x", "gradient by w"), found, expected, strict=True):

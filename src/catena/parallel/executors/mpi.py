@@ -9,6 +9,7 @@ does is added up by MPI.
 from __future__ import annotations
 
 import functools
+import zlib
 from collections.abc import Callable
 
 import numpy as np
@@ -39,7 +40,7 @@ class ProcessGroup(LocalGroup):
         self.here = [[k for k, i in enumerate(members) if device.ranks[i] == home] for home in homes]
         self.own = homes.index(device.ranks[members[rank]])
         self.leads = self.here[self.own][0] == rank
-        self.comm = mpi_communicator(tuple(homes), min(members)) if self.leads and len(homes) > 1 else None
+        self.comm = mpi_communicator(tuple(homes), members) if self.leads and len(homes) > 1 else None
 
     def shared(self, x: np.ndarray, speak: Callable):
         """What ``speak``, called by one device for all of its process with what they have brought by rank, returns."""
@@ -152,9 +153,12 @@ def in_order(rows: np.ndarray, here: list) -> np.ndarray:
 
 
 @functools.cache
-def mpi_communicator(ranks: tuple, tag: int):
-    """MPI's communicator of these processes, for one of the groups between them; all of them call, and nobody else."""
+def mpi_communicator(ranks: tuple, members: tuple):
+    """MPI's communicator of these processes, for the devices with these numbers, which are in them. Each group of
+    devices has its own: in every process another device may speak for it, at the same time as others for other groups.
+    """
     world = MPI.COMM_WORLD
+    tag = zlib.crc32(repr(members).encode()) % world.Get_attr(MPI.TAG_UB)
     return world.Create_group(world.Get_group().Incl(ranks), tag)
 
 
