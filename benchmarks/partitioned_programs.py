@@ -18,7 +18,6 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "helpers"))
 
 import numpy as np  # noqa: E402
 from random_programs import OPERATIONS, applied, difference  # noqa: E402
-from sharded_programs import in_turns, whole_of  # noqa: E402
 
 import catena as jax  # noqa: E402
 import catena.numpy as jnp  # noqa: E402
@@ -26,6 +25,7 @@ from catena.core.jaxpr import eval_jaxpr  # noqa: E402
 from catena.parallel.partition import partition  # noqa: E402
 from catena.parallel.vectorised import as_whole  # noqa: E402
 from catena.sharding import AbstractMesh, Mesh  # noqa: E402
+from sharded_programs import in_turns, whole_of  # noqa: E402
 
 MESHES = [(2,), (4,), (8,), (2, 2), (2, 4), (4, 2), (2, 2, 2), (1, 4)]
 ULPS = 64  # for each operation: sums are added up in another order, and gradients pass every one twice

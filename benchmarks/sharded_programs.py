@@ -17,9 +17,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "helpers"))
 os.environ.setdefault("CATENA_NUM_CPU_DEVICES", str(8 // int(os.environ.get("PMI_SIZE", "1"))))
 
-from sharded_programs import differences  # noqa: E402
-
 import catena as jax  # noqa: E402
+from sharded_programs import differences  # noqa: E402
 
 
 def main():
