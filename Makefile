@@ -47,6 +47,10 @@ random-mpi: $(MPI_VENV)/.has-mpi    # random programs and partitioned ones in tw
 	$(YIELDING) $(MPI_VENV)/bin/mpiexec -n 2 $(MPI_VENV)/bin/python benchmarks/sharded_programs.py --executor mpi --count $(or $(COUNT),1000) --seed $(or $(SEED),0)
 	$(YIELDING) $(MPI_VENV)/bin/mpiexec -n 2 $(MPI_VENV)/bin/python benchmarks/partitioned_programs.py --executor mpi --count $(or $(COUNT),1000) --seed $(or $(SEED),0)
 
+.PHONY: scaling
+scaling: $(VENV)/.has-demo    # what three examples send on 2 to 1024 devices, and how they would scale; WRITE=1 writes docs/scaling.md
+	$(BIN)/python benchmarks/scaling.py $(if $(WRITE),--write)
+
 test-pythons:    # the tests on every Python from 3.11 on that the machine has, each with the newest dependencies, the first also with the oldest; ONLY=3.13 selects, PART=k/n makes a part
 	$(PYTHON) benchmarks/elsewhere.py pythons --only "$(ONLY)" -- -n 2 $(if $(PART),--part $(PART))
 

@@ -116,3 +116,29 @@ def test_every_device_may_be_of_another_process_than_its_neighbour():
         mesh=mesh, in_specs=P("p", "d"), out_specs=P("p", "d"), check_vma=False,
     )  # fmt: skip
     np.testing.assert_allclose(all_of(program(on(BOTH, mesh))), vectorised(program))
+
+
+def test_groups_of_devices_do_not_hear_each_other():
+    """Groups in the same processes, with the same first device; in each process another one speaks for each."""
+    mesh = Mesh(np.array(D), ("x",), axis_types=AUTO[:1])
+    rest = [[i, i + 1] for i in range(4, 2 * N, 2)]
+
+    def step(i, c):
+        c = lax.psum(c, "x", axis_index_groups=[[0, 3], [1, 2], *rest])
+        return lax.all_gather(c, "x", axis_index_groups=[[0, 2], [1, 3], *rest]).mean(0) / 2
+
+    program = jax.shard_map(
+        lambda x: lax.fori_loop(0, 10, step, x), mesh=mesh, in_specs=P("x"), out_specs=P("x"), check_vma=False
+    )
+    out = jax.jit(program)(jax.device_put(X, NamedSharding(mesh, P("x"))))
+    np.testing.assert_allclose(all_of(out), vectorised(program), rtol=1e-5)
+
+
+def test_edges_of_a_row_of_processes_receive_zeros():
+    mesh = Mesh(np.array(D[::2]), ("x",), axis_types=AUTO[:1])
+    pairs = [(j, j + 1) for j in range(N - 1)]
+    twice = lambda x: lax.fori_loop(0, 2, lambda i, c: c + lax.ppermute(c, "x", pairs), x)  # noqa: E731
+    program = jax.shard_map(twice, mesh=mesh, in_specs=P("x"), out_specs=P("x"), check_vma=False)
+    for _ in range(2):
+        out = jax.jit(program)(jax.device_put(X, NamedSharding(mesh, P("x"))))
+        np.testing.assert_allclose(all_of(out), vectorised(program), rtol=1e-6)

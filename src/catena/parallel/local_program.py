@@ -21,7 +21,7 @@ from catena.core.jaxpr import ClosedJaxpr, Literal, eval_jaxpr
 from catena.core.lazy import LazyModule
 from catena.core.primitive import NoRule, Primitive
 from catena.core.staging import trace_to_jaxpr
-from catena.core.zeros import get_aval
+from catena.core.zeros import get_aval, zeros
 from catena.lax import collectives, exchanges, named_axes, varying
 from catena.lax.ragged_exchange import ragged_all_to_all_p, received, row_of
 from catena.lax.shape import reshape
@@ -108,10 +108,17 @@ class Along:
         along = [axes.sizes[name] for name in self.names]
         self.size = int(np.prod(along, dtype=int)) if partition is None else len(partition[0])
 
-    def __call__(self, kind: str, *operands, detail=None):
+    @property
+    def own(self) -> int | None:
+        """The number of the device that the program is for, if it is for one alone."""
+        place = self.axes.place
+        along = [self.axes.sizes[name] for name in self.names]
+        return None if place is None else int(np.ravel_multi_index([place[name] for name in self.names], along))
+
+    def __call__(self, kind: str, *operands, detail=None, native=True):
         where = f"{kind}{'' if detail is None else f' ({detail})'} at {context.source or 'a line that nobody noted'}"
         params = {"kind": kind, "names": self.names, "partition": self.partition, "size": self.size}
-        native = self.axes.place is not None
+        native = native and self.axes.place is not None
         return communicate_p.bind(*operands, **params, detail=detail, where=where, native=native)
 
 
@@ -145,7 +152,10 @@ def _exchange(axes, x, *, axis_name, split_axis, concat_axis, axis_size, axis_in
 
 
 def _permute(axes, x, *, axis_name, perm):
-    return Along(axis_name, None, axes)("permute", x, detail=perm)
+    if not perm:
+        return zeros(get_aval(x))
+    along = Along(axis_name, None, axes)
+    return along("permute", x, detail=perm, native=along.own is None or along.own in dict(perm).values())
 
 
 def _broadcast(axes, x, *, axis_name, source):

@@ -43,7 +43,10 @@ class MpiCall(ForeignCall):
         if kind in ("reduce", "scatter_sum"):
             words[OPERATION] = MPI._handleof(getattr(MPI, (detail or "sum").upper()))
         if kind == "permute":
-            words[TO], words[FROM] = dict(detail)[group.rank], {d: s for s, d in detail}[group.rank]
+            senders = {d: s for s, d in detail}
+            words[TO], words[FROM] = (
+                np.uint64(found.get(group.rank, MPI.PROC_NULL) % 2**64) for found in (dict(detail), senders)
+            )
 
 
 @functools.cache
@@ -75,8 +78,8 @@ def native_call(shape: tuple, dtype: np.dtype, params: dict, python) -> MpiCall 
         function, arguments = "MPI_Allgather", (IN, n, ELEMENT, OUT, n, ELEMENT, COMMUNICATOR)
     elif kind == "exchange":
         function, arguments = "MPI_Alltoall", (IN, n // size, ELEMENT, OUT, n // size, ELEMENT, COMMUNICATOR)
-    elif kind == "permute" and len(detail) == size:
-        sent, got = (IN, n, ELEMENT, ("int", TO), 0), (OUT, n, ELEMENT, ("int", FROM), 0)
+    elif kind == "permute":  # on devices that receive; the others are given zeros by Python
+        sent, got = (IN, n, ELEMENT, ("int", TO), 0), (OUT, n, ELEMENT, ("int", FROM), MPI.ANY_TAG)
         function, arguments = "MPI_Sendrecv", (*sent, *got, COMMUNICATOR, ("space", STATUS))
     else:
         return None
