@@ -204,6 +204,27 @@ def test_jitted_programs_are_partitioned():
         np.testing.assert_allclose(all_of(value), loss, rtol=1e-5)
 
 
+def test_parts_move_without_the_whole():
+    """Processes send each other what is needed: nobody gathers."""
+    keys = jax.random.split(jax.random.key(0), 4 * N)
+    turned = Mesh(np.array(D[::-1]).reshape(-1, N), ("q", "r"))
+    places = [on(*s) for s in SPECS[:-1]] + [NamedSharding(turned, P(*s)) for s in (("q",), (None, "r"), ("r", "q"))]
+    gather, processes.gather = processes.gather, None
+    try:
+        moved = [(p, jax.device_put(jax.device_put(WHOLE, q), p)) for q in places for p in places]
+        keys_moved = jax.device_put(jax.device_put(keys, on("p")), NamedSharding(turned, P("q")))
+        scalars = jax.device_put(jax.device_put(WHOLE[:0], on("p")), on(None, "d"))
+    finally:
+        processes.gather = gather
+    for place, x in moved:
+        assert x.sharding.is_equivalent_to(place, 2)
+        for shard in x.addressable_shards:
+            np.testing.assert_array_equal(shard.data, WHOLE[shard.index])
+    for shard in keys_moved.addressable_shards:
+        np.testing.assert_array_equal(jax.random.key_data(shard.data), jax.random.key_data(keys[shard.index]))
+    assert scalars.shape == (0, 4)
+
+
 def test_donated_arrays_are_gone():
     x = jax.device_put(WHOLE, on("p"))
     y = jax.jit(lambda x: x + 1, donate_argnums=0)(x)

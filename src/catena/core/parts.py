@@ -53,6 +53,10 @@ class Parts(Absent):
         """All of the array, for which all processes must ask."""
         return processes.gather(self)
 
+    def moved(self, placement: Placement) -> Parts:
+        """The array as it lies at another place that is in several processes, all of which must ask."""
+        return processes.move(self, placement)
+
 
 def part_at(parts: Parts, index) -> np.ndarray:
     """The part of this process that stands at an index of slices.
@@ -101,6 +105,12 @@ def _spans(process: int, placement: Placement) -> bool:
     return not any(here) or not (all(here) or placement.layout.is_fully_replicated)
 
 
+def is_apart(placement: Placement) -> bool:
+    """Whether several processes hold arrays at this place, each a part; all of them say the same."""
+    apart = len({d.process_index for d in placement.devices}) > 1
+    return apart and not placement.layout.is_fully_replicated
+
+
 def own_parts(value: np.ndarray, aval, placement: Placement) -> Parts:
     """What this process keeps of a whole."""
     shards = {d: np.array(value[index]) for d, index in indices_here(placement, value.shape).items()}
@@ -109,11 +119,13 @@ def own_parts(value: np.ndarray, aval, placement: Placement) -> Parts:
 
 def at_place(value, aval, placement: Placement | None):
     """What an array of this type at ``placement`` holds whose value, whole or in parts, is ``value``. Where parts are
-    to lie otherwise, all processes ask for the whole.
+    to lie otherwise, processes send each other what they need, or all ask for the whole, if all have it then.
     """
     if type(value) is Parts:
         if placement is not None and same_place(value.placement, placement, aval.ndim):
             return value
+        if placement is not None and is_apart(placement):
+            return value.moved(placement)
         value = value.whole()
     return own_parts(value, aval, placement) if placement is not None and spans(placement) else value
 

@@ -6,17 +6,21 @@ words differ, all raise, and say who is where. Data move as bytes; nothing is un
 
 from __future__ import annotations
 
+import functools
 import hashlib
+import math
 import time
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from catena.core.config import devices_in_use, fix_number_of_devices
 from catena.core.context import context
+from catena.core.device import Device
 from catena.core.job import STRIDE, job, launched
 from catena.core.lazy import LazyModule
-from catena.core.parts import Parts, bounds, indices_everywhere
+from catena.core.parts import Parts, bounds, indices_everywhere, indices_here
+from catena.core.placement import Placement
 from catena.core.source import user_source
 from catena.parallel.watch import Watch
 
@@ -195,6 +199,86 @@ def gather(parts: Parts) -> np.ndarray:
         whole[place] = received[d.process_index][start : start + size].view(dtype).reshape(shape)
         begun[d.process_index] += size
     return whole
+
+
+class Piece(NamedTuple):
+    """What a device gets of an array from another one, or has itself: where it stands in the part of each."""
+
+    giver: Device
+    taker: Device
+    given: tuple
+    taken: tuple
+    shape: tuple
+
+
+@functools.lru_cache(256)
+def pieces(old: Placement, new: Placement, shape: tuple) -> list[Piece]:
+    """What the devices of a new place need, and who has it: a device of the same process, where there is one."""
+    holders: dict = {}
+    for device, index in indices_everywhere(old, shape).items():
+        holders.setdefault(bounds(index, shape), []).append(device)
+    found = []
+    for k, (taker, index) in enumerate(indices_everywhere(new, shape).items()):
+        wanted = bounds(index, shape)
+        for held, devices in holders.items():
+            common = [(max(a, c), min(b, d)) for (a, b), (c, d) in zip(wanted, held, strict=True)]
+            if all(begin < end for begin, end in common):
+                near = [d for d in devices if d.process_index == taker.process_index]
+                given, taken = (
+                    tuple(slice(b - at, e - at) for (b, e), (at, _) in zip(common, own, strict=True))
+                    for own in (held, wanted)
+                )
+                sizes = tuple(e - b for b, e in common)
+                found.append(Piece((near or devices)[k % len(near or devices)], taker, given, taken, sizes))
+    return found
+
+
+def move(parts: Parts, placement: Placement) -> Parts:
+    """The parts of an array at another place: each process sends what others need of its own."""
+    aval, here = parts.aval, job.index
+    tail = aval.dtype.physical(())[0] if aval.extended else ()
+    dtype, shards = stored_dtype(parts), {}
+    for d, index in indices_here(placement, aval.shape).items():
+        shards[d] = np.empty((*(e - b for b, e in bounds(index, aval.shape)), *tail), dtype)
+    outgoing: list[list] = [[] for _ in range(job.size)]
+    incoming: list[list[Piece]] = [[] for _ in range(job.size)]
+    for piece in pieces(parts.placement, placement, aval.shape):
+        if piece.giver.process_index == here:
+            part = parts.shards[piece.giver][piece.given]
+            if piece.taker.process_index == here:
+                shards[piece.taker][piece.taken] = part
+            else:
+                outgoing[piece.taker.process_index].append(np.array(part, order="C").reshape(-1).view(np.uint8))
+        elif piece.taker.process_index == here:
+            incoming[piece.giver.process_index].append(piece)
+    each = dtype.itemsize * math.prod(tail)
+    sizes = [sum(math.prod(p.shape) * each for p in found) for found in incoming]
+    what = f"moving an array of type {aval.str_short()} to the devices {[d.id for d in placement.devices]}"
+    received = send_to_each(outgoing, sizes, what)
+    for found, data in zip(incoming, received, strict=True):
+        begun = 0
+        for p in found:
+            size = math.prod(p.shape) * each
+            shards[p.taker][p.taken] = data[begun : begun + size].view(dtype).reshape((*p.shape, *tail))
+            begun += size
+    return Parts(aval, placement, shards)
+
+
+def send_to_each(outgoing: list[list], sizes: list[int], what: str) -> list[np.ndarray]:
+    """The bytes that every process has for this one.
+
+    Arguments:
+      outgoing: for each process the bytes for it, in pieces.
+      sizes: the number of bytes that come from each.
+      what: what they are for.
+    """
+    barrier(what)
+    sent = np.concatenate([np.empty(0, np.uint8), *[data for row in outgoing for data in row]])
+    whole = np.empty(sum(sizes), np.uint8)
+    with waiting(what):
+        counts = [sum(data.size for data in row) for row in outgoing]
+        _connection[0].comm.Alltoallv([sent, counts, None, MPI.BYTE], [whole, sizes, None, MPI.BYTE])
+    return np.split(whole, np.cumsum(sizes)[:-1])
 
 
 def stored_dtype(parts: Parts) -> np.dtype:

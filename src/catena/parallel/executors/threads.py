@@ -6,6 +6,8 @@ one that will never come, since it has ended or waits elsewhere, that is found a
 
 from __future__ import annotations
 
+import functools
+import queue
 import threading
 from collections.abc import Callable, Mapping, Sequence
 
@@ -13,7 +15,7 @@ import numpy as np
 
 from catena.core.context import context
 from catena.core.errors import JaxRuntimeError
-from catena.core.locks import new_gate, new_lock
+from catena.core.locks import after_fork, new_gate, new_lock
 from catena.parallel.communicator import Communicator, Group, fold, speaking
 from catena.parallel.execution import Local, deposit
 
@@ -177,6 +179,40 @@ def team_of(sizes: Mapping) -> list[ThreadCommunicator]:
     return [ThreadCommunicator(sizes, dict(zip(sizes, map(int, place), strict=True))) for place in places]
 
 
+class Helper:
+    """A thread that runs one task after another, and waits between them."""
+
+    def __init__(self):
+        self.tasks: queue.SimpleQueue = queue.SimpleQueue()
+        threading.Thread(target=self.work, daemon=True).start()
+
+    def start(self, task: Callable[[], None]):
+        """Run a task, which raises nothing; a gate that opens when it is done."""
+        gate = new_gate()
+        self.tasks.put((task, gate))
+        return gate
+
+    def work(self) -> None:
+        while True:
+            task, gate = self.tasks.get()
+            task()
+            del task  # what it refers to
+            idle.append(self)
+            gate.release()
+
+
+idle: list[Helper] = []
+after_fork(idle.clear)  # their threads do not live on in the child
+
+
+def helper() -> Helper:
+    """A helper that has nothing to do."""
+    try:
+        return idle.pop()
+    except IndexError:
+        return Helper()
+
+
 def on_all(devices: Sequence[ThreadCommunicator], work: Callable[[Communicator], None]) -> None:
     """Call ``work`` for every device, all at once; for the last one in this thread.
 
@@ -198,15 +234,14 @@ def on_all(devices: Sequence[ThreadCommunicator], work: Callable[[Communicator],
         team.end(number, error)
 
     def in_thread(number: int) -> None:
+        vars(context).clear()
         vars(context).update(state)
         device(number)
 
-    threads = [threading.Thread(target=in_thread, args=(i,), daemon=True) for i in numbers[:-1]]
-    for thread in threads:
-        thread.start()
+    gates = [helper().start(functools.partial(in_thread, i)) for i in numbers[:-1]]
     device(numbers[-1])
-    for thread in threads:
-        thread.join()
+    for gate in gates:
+        gate.acquire()
     for error in team.errors.values():
         raise error
 
