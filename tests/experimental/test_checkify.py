@@ -282,3 +282,9 @@ def test_wrong_arguments_of_checkify():
 def test_programs_without_checks_are_as_they_were():
     f = lambda x: lax.scan(lambda c, y: (c + y, c), x, jnp.arange(3.0))
     assert str(jax.make_jaxpr(lambda x: checkify.checkify(f)(x)[1])(X)) == str(jax.make_jaxpr(f)(X))
+
+
+def test_reports_hold_no_tracers_of_a_program_that_is_checked():
+    with jax.checking_leaks():
+        error, _ = checkify.checkify(jax.jit(positive))(X)
+    assert error.get() == bad(-1.0)

@@ -1,6 +1,7 @@
 """Compilation: what is cached, what is static, what is donated, the stages ahead of time, and threads."""
 
 import functools
+import inspect
 import logging
 import pickle
 import threading
@@ -816,3 +817,11 @@ def test_options_of_xla_are_accepted():
 def test_options_that_xla_refuses(option, message):
     with pytest.raises(RuntimeError, match=message):
         jax.jit(lambda x: x, compiler_options=option)
+
+
+def test_the_signature_is_there_for_who_does_not_follow_what_is_wrapped():
+    def f(x, y=1, *, z):
+        return x
+
+    assert str(inspect.signature(jax.jit(f), follow_wrapped=False)) == "(x, y=1, *, z)"
+    assert not hasattr(jax.jit(max), "__signature__")  # which has none

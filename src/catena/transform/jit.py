@@ -8,6 +8,7 @@ run; (3) something new: trace, compile, remember. Under another trace the call b
 from __future__ import annotations
 
 import functools
+import inspect
 import types
 from collections.abc import Callable
 from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar, overload
@@ -65,12 +66,26 @@ class Options(NamedTuple):
     checks: str = ""
 
 
+class _SignatureOf:
+    """The attribute ``__signature__`` of a jitted function, for who asks without following what it wraps."""
+
+    def __get__(self, jitted, owner=None):
+        if jitted is None:
+            raise AttributeError("__signature__")
+        try:
+            return inspect.signature(jitted._fun)
+        except ValueError as error:
+            raise AttributeError("__signature__") from error
+
+
 class JitFunction(Face, Generic[P, R]):
     """A function that is compiled when it is called; made by ``jit``.
 
     Calling it runs the compiled program. ``trace``, ``lower`` and ``eval_shape`` stop at earlier stages,
     ``clear_cache`` forgets what was compiled.
     """
+
+    __signature__ = _SignatureOf()
 
     def __init__(self, fun, static, donate, *, options: Options, places=None):
         functools.update_wrapper(self, fun, updated=())

@@ -111,17 +111,17 @@ class Checked(NamedTuple):
 @memoised
 def checked(closed: ClosedJaxpr, enabled: Categories) -> Checked:
     """A jaxpr with its checks."""
-    reports: list[Report] = []
+    made: list[tuple[Check, ...]] = []
 
     def fun(*args):
         run = lambda *xs: eval_jaxpr(closed.jaxpr, closed.consts, *xs)  # noqa: E731
         outs, report = run_checked(run, args, enabled)
-        reports.append(report)
+        made.append(tuple(report.checks))  # not the report: it holds tracers
         return [*outs, *report.leaves()]
 
     info = closed.jaxpr.debug_info or DebugInfo("checkify", "a jaxpr")
     jaxpr, consts = trace_to_jaxpr(fun, closed.in_avals, info)
-    checks = tuple(reports[0].checks)
+    checks = made[0]
     return Checked(ClosedJaxpr(jaxpr, consts) if checks or closed.effects else closed, checks)
 
 
