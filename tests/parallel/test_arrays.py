@@ -7,6 +7,7 @@ import catena as jax
 import catena.numpy as jnp
 from catena import NamedSharding, P
 from catena.experimental import mesh_utils, multihost_utils
+from catena.experimental.layout import Format, Layout
 from catena.experimental.pjit import pjit
 from catena.sharding import Mesh, SingleDeviceSharding
 
@@ -144,6 +145,10 @@ def test_a_layout_over_an_abstract_mesh_means_the_mesh_in_force_or_that_of_the_a
     assert jax.lax.with_sharding_constraint(jax.device_put(N, NamedSharding(mesh, P("x"))), asked).sharding == meant
     with pytest.raises(TypeError, match="is over an AbstractMesh"):
         jax.lax.with_sharding_constraint(jnp.asarray(N), asked)
+    in_order = Format(Layout((0, 1)), meant)
+    assert jax.lax.with_sharding_constraint(jnp.asarray(N), in_order).sharding == meant
+    with pytest.raises(ValueError, match="major_to_minor"):
+        jax.lax.with_sharding_constraint(jnp.ones(8), Format(Layout((0, 1)), on("x")))
     made = jax.jit(lambda: jnp.ones((8, 8)), out_shardings=asked)
     with jax.set_mesh(mesh):
         assert jax.lax.with_sharding_constraint(jnp.asarray(N), asked).sharding == meant == made().sharding

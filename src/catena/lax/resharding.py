@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 
 from catena.core.context import context, settling
+from catena.core.formats import Format, Layout
 from catena.core.mesh import AbstractMesh, AxisType, get_abstract_mesh, use_abstract_mesh
 from catena.core.named_sharding import NamedSharding
 from catena.core.partition_spec import PartitionSpec, names_of
@@ -245,6 +246,10 @@ def _constrained(x, target):
                 "force by `with jax.set_mesh(mesh):`, or pass a NamedSharding"
             )
         target = NamedSharding(mesh, target)
+    if isinstance(target, Format):
+        if isinstance(target.layout, Layout):  # the order of axes in memory, which is the compiler's in programs
+            target.layout.check_compatible_aval(get_aval(x).shape)
+        target = target.sharding
     if not isinstance(target, Sharding):
         raise TypeError(f"with_sharding_constraint: shardings are Shardings or PartitionSpecs, got {target!r}")
     if isinstance(target, NamedSharding) and target.mesh.explicit_axes:
