@@ -162,6 +162,7 @@ ELSEWHERE = {
     "transform/test_custom_vmap.py": "custom_vmap_call",
     "experimental/test_buffer_callback.py": "buffer_callback",
     "experimental/test_checkify.py": "check",
+    "experimental/test_custom_partitioning.py": "custom_partitioning",
     "tools/test_stepping.py": "visit",
     "experimental/test_notes.py": "compute_on control_dep fused_call layout_constraint shard_alike xla_metadata_call "
     "xla_metadata_value",
@@ -183,7 +184,7 @@ ELSEWHERE = {
 
 def test_every_primitive_has_a_case():
     """Or a file of tests of its own; what is in both, or nowhere, is named."""
-    experimental = "buffer_callback checkify control_deps fused layout scheduling_groups shard_alike sparse.linalg"
+    experimental = "buffer_callback checkify control_deps custom_partitioning fused layout scheduling_groups shard_alike sparse.linalg"
     for late in ("custom_batching", "scipy.special", *(f"experimental.{name}" for name in experimental.split())):
         importlib.import_module(f"catena.{late}")
     cases = {c.covers for c in CASES.values()}
