@@ -43,7 +43,7 @@ HERE = Path(__file__).resolve().parent
 ANSWERS = HERE.parent / ".jax-answers"
 SCIPY = "cluster fft integrate interpolate linalg ndimage optimize signal sparse spatial special stats".split()
 SCIPY += ["cluster.vq", "interpolate", "sparse.linalg", "spatial.transform"]
-LIMIT = 60  # seconds, or up to twice as many: a call that takes longer has no answer
+LIMIT = 120  # seconds, or up to twice as many: a call that takes longer has no answer
 BATCH = 100  # calls after which JAX's answers are kept, and its programs forgotten
 
 # ----------------------------------------------------------------------------- in the worker process
