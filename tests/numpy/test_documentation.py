@@ -106,9 +106,8 @@ def test_traced_values_have_the_same_methods():
     shared = [n for n in METHODS if hasattr(Tracer, n.removeprefix("Array."))]
     shared = [n for n in shared if n.removeprefix("Array.") not in METHODS_OF_DATA]
     assert len(shared) > 40
-    for name in shared:
-        method = inspect.signature(getattr(Tracer, name.removeprefix("Array.")))
-        assert list(method.parameters) == list(inspect.signature(METHODS[name]).parameters)
+    for name in {*shared} - {"Array.block_until_ready", "Array.item", "Array.tolist"}:  # there is no value yet
+        assert getattr(Tracer, name.removeprefix("Array.")).__doc__ == METHODS[name].__doc__
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

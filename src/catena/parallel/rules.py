@@ -431,11 +431,16 @@ def local_params(primitive, avals, outs, params: dict) -> dict:
 OF_USERS = NoRule("it is a primitive of somebody else's, who gave it none (primitive.sharding)")
 
 
+TRACED = ("bcoo_", "bcsr_", "coo_", "csr_", "sum_of_runs")  # sparse ones, which trace functions of dense arrays
+
+
 def fill() -> None:
     """Give its rule to each primitive that has none yet, or has one of its skeleton's that is not meant for it."""
     for name, primitive in registry.items():
         if primitive.sharding is None or name in RULES:
-            sparse = name.startswith(("bcoo_", "bcsr_", "coo_", "csr_"))  # those trace functions of dense arrays
+            sparse = name.startswith(
+                ("bcoo_", "bcsr_", "coo_", "csr_", "sum_of_runs")
+            )  # those trace functions of dense arrays
             primitive.sharding = AS_CALLED if sparse else RULES.get(name, OF_USERS)
 
 

@@ -23,7 +23,7 @@ from catena.core.axes import move_axis
 from catena.core.config import overridden
 from catena.core.context import context
 from catena.core.effects import debug_effect
-from catena.core.primitive import Primitive
+from catena.core.primitive import NoRule, Primitive
 from catena.core.ref import Ref
 from catena.core.trace import Tracer, leaf_value
 from catena.core.traceback import is_internal, is_library
@@ -78,6 +78,7 @@ visit_p = Primitive(
     multiple_results=True,
     takes_arrays=True,
     effects=lambda avals, params: frozenset([debug_effect]),
+    sharding=NoRule("it returns nothing, and hands over values as they lie"),
     abstract=lambda *avals, visit: (),
     evaluate=_evaluate,
     jvp=_jvp,
