@@ -409,3 +409,9 @@ def test_calls_that_were_seen_put_results_where_the_first_did():
     second.delete()
     with pytest.raises(RuntimeError, match="deleted"):
         f(second, second)
+
+
+def test_device_get_leaves_values_in_programs_as_they_are():
+    """As rlax's tests take derivatives of functions whose arguments are got."""
+    square = lambda x: jax.device_get(x) ** 2  # noqa: E731
+    assert jax.grad(square)(3.0) == 6 and jax.jit(jax.vmap(square))(np.full(2, 3.0)).tolist() == [9, 9]

@@ -125,13 +125,17 @@ def is_from_everybody(x: Array, placement: Placement, from_host: bool) -> bool:
 
 
 def device_get(x):
-    """A tree of arrays as a tree of NumPy arrays, without copying where possible; random keys stay what they are.
+    """A tree of arrays as one of NumPy arrays, without copying where possible; keys and tracers stay what they are.
 
     >>> import catena as jax, catena.numpy as jnp
     >>> jax.device_get(jnp.ones(2))
     array([1., 1.], dtype=float32)
     """
-    return tree_map(lambda leaf: np.asarray(leaf) if isinstance(leaf, Array) and not leaf.aval.extended else leaf, x)
+    return tree_map(lambda leaf: np.asarray(leaf) if _has_value(leaf) else leaf, x)
+
+
+def _has_value(leaf) -> bool:
+    return isinstance(leaf, Array) and not isinstance(leaf, Tracer) and not leaf.aval.extended
 
 
 def copy_to_host_async(x):
