@@ -20,6 +20,7 @@ from typing import Any
 
 from catena.core.array import Array
 from catena.core.device import Device
+from catena.core.formats import Format
 from catena.core.sharding import Shard, SingleDeviceSharding
 from catena.numpy.index_update import IndexUpdateHelper
 from catena.typing import ArrayLike, DTypeLike
@@ -33,6 +34,8 @@ PROPERTIES = {
     "device": "Device",
     "committed": "bool",
     "sharding": "SingleDeviceSharding",
+    "format": "Format",
+    "traceback": "None",
     "addressable_shards": "Sequence[Shard]",
     "global_shards": "Sequence[Shard]",
     "is_fully_addressable": "bool",

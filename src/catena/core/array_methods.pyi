@@ -5,6 +5,7 @@ from typing import Any
 
 from catena.core.array import Array
 from catena.core.device import Device
+from catena.core.formats import Format
 from catena.core.sharding import Shard, SingleDeviceSharding
 from catena.numpy.index_update import IndexUpdateHelper
 from catena.typing import ArrayLike, DTypeLike
@@ -126,6 +127,10 @@ class ArrayMethods:
     def committed(self) -> bool: ...
     @property
     def sharding(self) -> SingleDeviceSharding: ...
+    @property
+    def format(self) -> Format: ...
+    @property
+    def traceback(self) -> None: ...
     @property
     def addressable_shards(self) -> Sequence[Shard]: ...
     @property

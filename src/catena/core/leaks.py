@@ -76,8 +76,9 @@ def describe(tracer: Tracer, ignored: list) -> str:
 
 def holders_of(objects: list, ignored: list) -> list:
     """What refers to one of these objects, without running functions and what is listed."""
-    skipped = {id(o) for o in (*ignored, objects)}
-    return [o for o in gc.get_referrers(*objects) if id(o) not in skipped and not isinstance(o, FrameType)]
+    asked = tuple(objects)  # itself what the call is given, and so known: Python 3.13 lists it
+    skipped = {id(o) for o in (*ignored, objects, asked)}
+    return [o for o in gc.get_referrers(*asked) if id(o) not in skipped and not isinstance(o, FrameType)]
 
 
 def describe_holder(holder, held) -> str:

@@ -126,7 +126,7 @@ def size_of(path: Path) -> int:
 def changed_flags() -> str:
     """The flags of the configuration whose values are not their defaults."""
     values = config.config.values
-    changed = [f"{name}={value!r}" for name, value in values.items() if value != config.FLAGS[name].default]
+    changed = [f"{name}={values[name]!r}" for name, flag in config.FLAGS.items() if values[name] != flag.default]
     return ", ".join(changed) or "all flags at their defaults"
 
 

@@ -569,7 +569,7 @@ def storage(x) -> np.ndarray:
 
 def in_parts(eqn):
     """What an equation does to operands whose elements are seen as several numbers each, as a closed jaxpr."""
-    dtype = next((v.aval.dtype for v in eqn.invars if v.aval.extended and is_extended(v.aval.dtype)), None)
+    dtype = next((v.aval.dtype for v in eqn.invars if is_extended(v.aval.dtype)), None)
     return None if dtype is None else dtype.by_parts(eqn)
 
 
