@@ -1,5 +1,7 @@
 """Checks compiled in: what they find, where they say it was, and that the three ways to run a program say the same."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -96,7 +98,7 @@ def test_what_is_found_and_where(name):
     jitted = jax.jit(f, checks=kind)
     error = failure(jitted, *args)
     assert type(error) is category
-    assert pytest.raises(category, match=words).matches(error)
+    assert re.search(words, str(error))
     assert (error.position, error.iterations, error.examples) == (position, iterations, examples)
     assert "test_checks.py" in error.source.file_name or name in ("exp", "complex", "neg", "int sum", "cholesky")
     closed, values = jitted.trace(*args).jaxpr, [np.asarray(jnp.asarray(x)) for x in args]
@@ -109,7 +111,7 @@ def test_what_is_found_and_where(name):
     with jax.checks(kind):
         eager = failure(f, *args)
     assert type(eager) is category and eager.iterations == iterations
-    assert pytest.raises(category, match=words).matches(eager)
+    assert re.search(words, str(eager))
 
 
 def test_several_kinds_and_the_ways_to_ask(monkeypatch):

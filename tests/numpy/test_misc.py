@@ -221,8 +221,8 @@ def test_intersection_with_positions():
 @pytest.mark.parametrize("x", [N, SPECIAL, M, numpy.array([[1, 2], [1, 2], [0, 1]]), N[:0]], ids=str)
 @pytest.mark.parametrize("axis", [None, 0])
 def test_unique(x, axis, equal_nan):
-    if axis is not None and not equal_nan and x is SPECIAL:
-        pytest.skip("NumPy cannot tell NaN rows apart")
+    if axis is not None and x is SPECIAL and (not equal_nan or numpy.isnan(numpy.unique(x, axis=0)).sum() > 1):
+        pytest.skip("this NumPy cannot tell NaN rows apart, or together")
     options = dict(return_index=True, return_inverse=True, return_counts=True, axis=axis, equal_nan=equal_nan)
     expected = numpy.unique(x, **options)
     for ours, theirs in zip(jnp.unique(x, **options), expected, strict=True):
