@@ -39,7 +39,6 @@ SECONDS = 600  # that a file may take
 # Patterns of library, of "file::test" and of the message: why it fails here and is not for catena to mend.
 EXPLAINED = [
     ("", "", "dialect must be", "it looks at the program in HLO, XLA's language, which catena does not write"),
-    ("haiku", "test_custom_key", "one to 4 words", "its generator has keys of 13 words, catena's have four at most"),
     ("flax", "", "cur_qdd|Hijax|recursion", "types that change while a function is traced are not built (hijax's)"),
     ("flax", "summary_test", "", "it knows by heart how many operations XLA counts"),
     ("flax", "fp8_meta_dtype", "fp8_meta32", "its dtype says by `jax._src.dtypes`' protocol what it is made of"),
