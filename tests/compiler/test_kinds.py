@@ -9,6 +9,7 @@ import catena.numpy as jnp
 from catena.compiler.interpret.program import run
 from catena.compiler.machine import X86_64_V3
 from catena.compiler.native.compile import program_of
+from catena.core import lazy
 from catena.experimental import sparse
 
 
@@ -112,6 +113,7 @@ def test_sums_of_runs_of_rows():
 
     for bounds, width in ((ends, 21), (np.array([0, -5, 20_000, 3, 7], np.int32), 40)):
         args = data, columns, bounds, whole(9, 40, width)
-        agree(f, expected, *args)
+        if bounds is ends or lazy.has_compiler():  # pointers out of order are no matrix: loops only stay within bounds
+            agree(f, expected, *args)
         program = program_of(jax.make_jaxpr(f)(*args), machine=X86_64_V3)
         np.testing.assert_array_equal(run(program, list(map(np.asarray, args)))[0], expected(*map(np.asarray, args)))

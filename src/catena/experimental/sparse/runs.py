@@ -19,7 +19,8 @@ def row_numbers(indptr, nse: int):
     numbers = lax.ScatterDimensionNumbers((), (0,), (0,))
     begins = jnp.zeros(nse, indptr.dtype)
     begins = lax.scatter_add(begins, indptr[1:, None], jnp.ones_like(indptr[1:]), numbers, mode="drop")
-    return jnp.cumsum(begins, dtype=indptr.dtype)
+    before = jnp.arange(nse, dtype=indptr.dtype) < indptr[0]  # elements that no row begins with
+    return jnp.where(before, indptr.shape[0] - 1, jnp.cumsum(begins, dtype=indptr.dtype))
 
 
 def _sums(rows, indptr):
