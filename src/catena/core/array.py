@@ -387,7 +387,7 @@ class ExtendedArray(Array):
     def __buffer__(self, flags):
         raise TypeError(self.aval.dtype.refuse_numpy())
 
-    def __getitem__(self, item):
+    def __getitem__(self, item):  # as JAX names the index of keys
         return super().__getitem__(item)
 
     def __bool__(self):

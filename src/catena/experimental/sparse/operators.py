@@ -25,17 +25,20 @@ def elementwise(ufunc: Callable) -> Callable:
 
 def unary(function: Callable) -> Callable:
     """A function of one array as a method."""
-    return lambda x, /: sparsify(function, use_tracer=True)(x)
+    run = sparsify(function, use_tracer=True)
+    return lambda x, /: run(x)
 
 
 def binary(function: Callable) -> Callable:
     """A function of two arrays as a method."""
-    return lambda x, y: sparsify(function, use_tracer=True)(x, y)
+    run = sparsify(function, use_tracer=True)
+    return lambda x, y: run(x, y)
 
 
 def reflected(function: Callable) -> Callable:
     """A function of two arrays as a method of the second."""
-    return lambda a, b: sparsify(function, use_tracer=True)(b, a)
+    run = sparsify(function, use_tracer=True)
+    return lambda a, b: run(b, a)
 
 
 def matrix_product(a, b, *, precision=None, preferred_element_type=None, out_sharding=None):
