@@ -39,6 +39,13 @@ def test_every_line_of_a_process(tmp_path):
     assert found["configuration"] == "jax_enable_x64=True, jax_num_cpu_devices=2"
 
 
+def test_a_variable_set_to_nothing_is_not_set():
+    empty = dict.fromkeys(("COMPILER", "TARGET", "NUM_THREADS", "POOL_BYTES", "CACHE", "CACHE_DIR", "CACHE_BYTES"), "")
+    program = "import catena; assert catena.jit(lambda x: x + 1)(41.0) == 42.0"
+    env = os.environ | {f"CATENA_{name}": value for name, value in empty.items()}
+    assert subprocess.run([sys.executable, "-c", program], env=env).returncode == 0
+
+
 def test_the_compiler_and_the_client_of_the_devices(capsys):
     command.main(["info"])
     found = lines(capsys.readouterr().out)

@@ -67,7 +67,7 @@ NOT_INSTALLED = "llvmlite is not installed"
 
 def why_no_compiler() -> str | None:
     """Why programs are not compiled, or ``None`` where they are."""
-    chosen = os.environ.get("CATENA_COMPILER", "llvm")
+    chosen = os.environ.get("CATENA_COMPILER") or "llvm"
     if chosen not in COMPILERS:
         raise ValueError(f"CATENA_COMPILER must be one of {', '.join(COMPILERS)}, got {chosen!r}")
     if chosen == "none":

@@ -31,7 +31,7 @@ PRIVATE = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP
 def idle_bound() -> int:
     """The bytes that may lie idle in the pool."""
     chosen = os.environ.get("CATENA_POOL_BYTES")
-    if chosen is not None:
+    if chosen:
         if not chosen.isdigit():
             raise ValueError(f"CATENA_POOL_BYTES must be a number of bytes, got {chosen!r}")
         return int(chosen)

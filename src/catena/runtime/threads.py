@@ -169,7 +169,7 @@ awake:
 def count() -> int:
     """How many threads run parallel loops."""
     chosen = os.environ.get("CATENA_NUM_THREADS")
-    if chosen is not None:
+    if chosen:
         if not chosen.isdigit() or int(chosen) < 1:
             raise ValueError(f"CATENA_NUM_THREADS must be a positive integer, got {chosen!r}")
         return int(chosen)

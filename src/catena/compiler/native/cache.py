@@ -106,7 +106,7 @@ def save(name: str, code: bytes) -> None:
 
 def bytes_bound() -> int:
     """The bytes that the directory may hold."""
-    chosen = os.environ.get("CATENA_CACHE_BYTES", str(context.compilation_cache_max_size))
+    chosen = os.environ.get("CATENA_CACHE_BYTES") or str(context.compilation_cache_max_size)
     try:
         return int(chosen) if int(chosen) >= 0 else DEFAULT_BYTES
     except ValueError:

@@ -42,7 +42,7 @@ def _processor() -> Machine:
     binding.initialize_native_asmprinter()
     for option in UNUSED_PASSES:
         binding.set_option("", option)
-    return chosen_machine(os.environ.get("CATENA_TARGET", "native"), _native())
+    return chosen_machine(os.environ.get("CATENA_TARGET") or "native", _native())
 
 
 def _native() -> Machine:
