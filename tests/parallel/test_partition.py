@@ -8,7 +8,7 @@ import catena.numpy as jnp
 from catena import P, lax
 from catena.core.jaxpr import eval_jaxpr
 from catena.parallel.local_program import local_program
-from catena.parallel.packing import packed
+from catena.parallel.packing import Packing, packed, sums_of
 from catena.parallel.partition import partition
 from catena.parallel.primitive import as_whole
 from catena.parallel.vectorised import without_types
@@ -135,3 +135,33 @@ def test_sums_that_do_not_wait_for_each_other_are_one_message():
     calls = [e for e in local_program(body, (("i", 4),)).eqns if e.primitive.name == "communicate"]
     assert [e.invars[0].aval.str_short() for e in calls] == ["float32[7]", "int32[3]", "float32[3]", "float32[3]"]
     assert packed(found) is found
+
+
+class Counted(list):
+    """Equations that count how often one is asked for."""
+
+    asked = 0
+
+    def __getitem__(self, i):
+        self.asked += 1
+        return super().__getitem__(i)
+
+
+def test_equations_are_looked_at_a_few_times_however_many_sums_wait_for_others():
+    def program(x):
+        late = []
+        for _ in range(60):  # the sum of each turn goes with one that is ready at the end only
+            x = lax.psum(jnp.sin(x), "i")
+            late.append(jnp.cos(x))
+        return x, [lax.psum(y, "i") for y in late]
+
+    eqns = jax.make_jaxpr(program, axis_env=[("i", 4)])(np.arange(3.0, dtype=np.float32)).eqns
+    packing = Packing(Counted(eqns), sums_of(eqns))
+    ordered = list(packing.ordered())
+    assert packing.eqns.asked < 6 * len(eqns)
+    known = set()
+    for eqn in ordered:  # each behind what it needs
+        assert not {v for v in eqn.invars if v in packing.makers} - known
+        known.update(eqn.outvars)
+    assert known == set(packing.makers)
+    assert sorted(len(e.invars) for e in ordered if e.primitive.name == "psum") == [1] * 2 + [2] * 59

@@ -7,6 +7,7 @@ gather.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 from catena.core.array import Array, typed_array
@@ -27,10 +28,12 @@ from catena.core.placed import (
 )
 from catena.core.propagation import split_of
 from catena.core.sharding import placement_of
-from catena.parallel.execution import local_of
+from catena.parallel.communicator import Communicator
+from catena.parallel.execution import Local, local_of, run_program
 from catena.parallel.executors import mpi
 from catena.parallel.partition import partition
 from catena.parallel.vectorised import whole_types
+from catena.runtime.kernels import Callback
 from catena.transform.execute import Program
 from catena.transform.layouts import layouts_of_program
 from catena.transform.memo import memoised
@@ -89,21 +92,36 @@ def again(program: Program, arrays) -> Callable | None:
     local, device = local_of(params), mesh._flat[here[0].number]
     if any(place(x, where)._value is not x._value for x, where in zip(arrays, places, strict=True)):
         return None
-    parts = local.places(here[0])
-    ways = [None if spans_processes(x) else part for x, part in zip(arrays, parts, strict=True)]
+    readers = [reader(x, part, device) for x, part in zip(arrays, local.places(here[0]), strict=True)]
     types = [placed_type(aval, where) for aval, (_, where) in zip(program.closed.out_avals, results, strict=True)]
-    in_parts = [spans(where) for _, where in results]
+    made = [(known, spans(where)) for known, (_, where) in zip(types, results, strict=True)]
+    compute = calls_nobody(local, here[0]) or (lambda values: mpi.run_on(here, local, lambda _: values)[here[0].number])
 
     def run(args, out_avals) -> list[Array]:
-        values = [x._value.shards[device] if way is None else x._value[way] for x, way in zip(args, ways)]  # noqa: B905
-        found = mpi.run_on(here, local, lambda _: values)[here[0].number]
-        made = []
-        for value, known, apart in zip(found, types, in_parts):  # noqa: B905 (hot)
-            held = Parts(known.aval, known.placement, {device: value}) if apart else value
-            made.append(placed_value(held, known))
-        return made
+        outs = []
+        for value, (known, apart) in zip(compute([read(x._value) for read, x in zip(readers, args)]), made):  # noqa: B905 (hot)
+            outs.append(placed_value(Parts(known.aval, known.placement, {device: value}) if apart else value, known))
+        return outs
 
     return run
+
+
+def reader(x: Array, where: tuple, device) -> Callable:
+    """From what an array like ``x`` holds to the part of this process's device, which stands there in the whole."""
+    if spans_processes(x):
+        return lambda held: held.shards[device]
+    return (lambda held: held) if x._value[where].shape == x.shape else (lambda held: held[where])
+
+
+def calls_nobody(local: Local, communicator: Communicator) -> Callable | None:
+    """A program as a function of values, where it can run without a communicator in this thread: its collectives, if it
+    has any, are MPI's own, and are connected. Else ``None``.
+    """
+    program = local.program
+    parts = getattr(program.executable, "parts", None)
+    if parts is None or not program.simple or any(isinstance(x, Callback) for x in parts.externals):
+        return None
+    return functools.partial(run_program, program) if mpi.is_prepared(communicator, local) else None
 
 
 def run_shard_map(arrays, mesh: Mesh, params: dict) -> list[Array]:

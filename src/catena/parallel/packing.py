@@ -61,45 +61,38 @@ class Packing:
     def __init__(self, eqns: list[Eqn], groups: dict[tuple, list[int]]):
         self.eqns = eqns
         self.group = {i: group for group in groups.values() for i in group}
+        self.makers = {v: i for i, eqn in enumerate(eqns) for v in eqn.outvars}
         self.done: set[int] = set()
 
     def ordered(self) -> Iterator[Eqn]:
-        for i in range(len(self.eqns)):
-            yield from self.equation(i)
+        """All equations, each behind what it needs, the sums of a group where the first of them stands. Each is looked
+        at twice at most: once for what it needs, and again when that is there.
+        """
+        wanted = list(range(len(self.eqns) - 1, -1, -1))  # the next one last
+        while wanted:
+            i = wanted[-1]
+            group = self.group.get(i, [i])
+            if i not in self.done and (missing := self.missing(group)):
+                wanted += missing
+                continue
+            wanted.pop()
+            if i not in self.done:
+                self.done.update(group)
+                yield self.together(group)
 
-    def equation(self, i: int) -> Iterator[Eqn]:
-        """An equation, with what stands before it now."""
-        if i in self.done:
-            return
-        if i in self.group:
-            yield from self.together(self.group[i])
-        else:
-            self.done.add(i)
-            yield self.eqns[i]
+    def missing(self, group: list[int]) -> list[int]:
+        """What is still to be computed before these equations, the first last."""
+        read = (self.makers.get(v) for i in group for v in self.eqns[i].invars if type(v) is not Literal)
+        return sorted({i for i in read if i is not None} - self.done, reverse=True)
 
-    def together(self, group: list[int]) -> Iterator[Eqn]:
-        """The sums of a group as one, behind what they need."""
-        for i in self.needed(group):
-            yield from self.equation(i)
-        self.done.update(group)
+    def together(self, group: list[int]) -> Eqn:
+        """The sums of a group as one; an equation alone is what it was."""
         eqns = [self.eqns[i] for i in group]
+        if len(eqns) == 1:
+            return eqns[0]
         invars, outvars = [v for e in eqns for v in e.invars], [v for e in eqns for v in e.outvars]
         params = {"axes": tuple(eqns[0].params["axes"]), "axis_index_groups": None}
-        yield (
-            eqns[0]
-            if len(eqns) == 1
-            else eqns[0]._replace(primitive=psum_p, invars=invars, outvars=outvars, params=params)
-        )
-
-    def needed(self, group: list[int]) -> list[int]:
-        """What is still to be computed before the sums of a group, in order."""
-        wanted = {v for i in group for v in self.eqns[i].invars if type(v) is not Literal}
-        found = []
-        for i in range(group[-1] - 1, -1, -1):
-            if i not in self.done and i not in group and not wanted.isdisjoint(self.eqns[i].outvars):
-                wanted.update(v for v in self.eqns[i].invars if type(v) is not Literal)
-                found.append(i)
-        return found[::-1]
+        return eqns[0]._replace(primitive=psum_p, invars=invars, outvars=outvars, params=params)
 
 
 def in_messages(xs, send) -> list:

@@ -213,12 +213,17 @@ def place_alone(mesh) -> tuple | None:
 
 def prepare(communicator: Communicator, local: Local) -> None:
     """Before a program first runs: all must have the same, and its calls of MPI are told who takes part."""
-    if (prepare, communicator) not in local.closed.memo:
+    if not is_prepared(communicator, local):
         agree(communicator, local)
         for call in local.program.executable.parts.externals if hasattr(local.program.executable, "parts") else ():
             if isinstance(call, MpiCall):
                 call.connect(communicator)
         local.closed.memo[prepare, communicator] = True
+
+
+def is_prepared(communicator: Communicator, local: Local) -> bool:
+    """Whether all have the same program, and its calls of MPI know who takes part."""
+    return (prepare, communicator) in local.closed.memo
 
 
 def run_on(devices: list, local: Local, parts: Callable) -> dict[int, list]:
