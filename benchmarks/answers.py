@@ -16,6 +16,7 @@ def described(jax, value) -> list:
     for x in jax.tree.leaves(value):
         a = np.asarray(x)
         plain = a.astype(np.float32) if a.dtype.kind == "V" and a.dtype.itemsize else a
+        plain = np.asarray(type(x).__name__) if a.dtype.hasobject else plain  # another process may not know its class
         leaves.append((str(a.dtype), a.shape, bool(getattr(x, "weak_type", False)), plain))
     return leaves
 

@@ -1,9 +1,9 @@
 """SciPy as the judge of the calls in which two libraries return other numbers.
 
-A call of `differential_libraries.py` is evaluated once more with SciPy in the place of ``jsp`` and NumPy in that of
-``jnp``, in double precision, at the very numbers that the libraries were given. Where the libraries differ, and SciPy
-has our numbers, the difference is JAX's. Derivatives are judged by central differences of what SciPy returns, element
-by element. What SciPy does not know, or refuses, it does not judge.
+A call of `differential_libraries.py` is evaluated once more with SciPy in the place of ``jsp``, NumPy in that of
+``jnp``, and the formulas of `neural.py` in that of ``nn``, in double precision, at the very numbers that the libraries
+were given. Where the libraries differ, and SciPy has our numbers, the difference is JAX's. Derivatives are judged by
+central differences of what SciPy returns, element by element. What SciPy does not know, or refuses, it does not judge.
 """
 
 import importlib
@@ -11,6 +11,7 @@ import re
 import warnings
 
 import ml_dtypes
+import neural
 import numpy as np
 import scipy.special
 from answers import NO_ANSWER, TOLERANCE
@@ -18,7 +19,9 @@ from answers import NO_ANSWER, TOLERANCE
 SLOPES = 1e-6  # to what the differences of functions in double precision are known, of the derivative
 STEP = 3e-4  # of differences, of an argument: the formula's error is its fourth power
 NARROW = {"float64": "float32", "complex128": "complex64"}
-UNJUDGED = (ValueError, TypeError, ArithmeticError, AttributeError, LookupError, NotImplementedError, ImportError)
+UNJUDGED = (
+    *(ValueError, TypeError, ArithmeticError, AttributeError, NameError, LookupError, NotImplementedError, ImportError),
+)
 
 
 class Scipy:
@@ -66,7 +69,7 @@ def leaves(value) -> list[np.ndarray]:
 
 
 def evaluated(expression: str, operands: dict, x64: bool, **replaced) -> list[np.ndarray]:
-    names = {"jsp": Scipy(), "jnp": np, "np": np, "rounded": rounded}
+    names = {"jsp": Scipy(), "nn": neural, "jnp": np, "np": np, "rounded": rounded}
     names |= {key: seen(x, x64) for key, x in operands.items()} | replaced
     expression = re.sub(r"\b(\w+)\.astype\(('b?float16')\)", r"rounded(\1, \2)", expression)
     with np.errstate(all="ignore"), warnings.catch_warnings():

@@ -73,7 +73,7 @@ CASES = [
     *(f"nn.{f}({x})" for f in ONE for x in ("[1.0]", "None", "'a'")),
     *(f"jax.vmap(nn.{f})(x)" for f in ONE),
     *(
-        f"nn.{f}({x}, {a})"
+        (f"nn.{f}({x}, {a})", 2e-3 if "float16" in x else None)  # rounded to float16 on the way to float32
         for f in ("celu", "elu", "leaky_relu", "squareplus")
         for x in ("x", "i", "x.astype('float16')", "1.5")
         for a in ("2", "0.5", "0.0", "y", "y[0]", "y[:2]", "np.float16(2)", "np.float32(2)", "[1.0]")
@@ -106,7 +106,7 @@ CASES = [
     "jax.vmap(lambda x: nn.logsumexp(x, 'a'), axis_name='a')(x)",
     "jax.vmap(lambda x: nn.standardize(x, 'a'), axis_name='a')(x)",
     *(
-        f"nn.standardize({x}, {options})"
+        (f"nn.standardize({x}, {options})", 3e-2 if "bfloat16" in x else None)  # JAX's jit leaves out roundings
         for x in ("x", "i", "x.astype('bfloat16')")
         for options in (
             "mean=1.0",
@@ -170,13 +170,8 @@ GRADIENTS = [
 
 EXPLAINED = [
     (r"log1mexp\(few.astype\('complex64'\)", "", "a branch cut: the sign of an imaginary part that is zero"),
-    (r"nn.(elu|squareplus)\(x.astype\('float16'\), (y|np.float32)", "", "JAX rounds to float16 on the way"),
     (r"jit nn.dot_product_attention\(q.astype\('float16'\)", "precision", "JAX has no such product on a CPU"),
-    (r"astype\('uint8'\)|astype\('int8'\)", "", "JAX computes in the narrow integers, which wrap around"),
     (r"one_hot\(i.astype\('u?int(8|32)'\), 300\)", "", "JAX numbers the classes in the narrow integers"),
-    (r"grad edges nn.sparse_plus", "nan", "the square is not computed where it overflows"),
-    (r"nn.standardize", "", "the variance is computed from distances: a great mean costs no precision"),
-    (r"softmax\(x, axis=-1, where=", "", "JAX: the greatest of a masked row along another axis"),
     (r"dot_product_attention\(q \+ 1j", "", "JAX drops the imaginary part of scores"),
     (r"mask=m4\[:, :3\]|bias=b4\[:, :3\]", "AssertionError", "JAX asserts, without words"),
     (r"scale='a'", "TypeError", "not a number: TypeError, as elsewhere"),

@@ -167,7 +167,11 @@ def written(expression: str) -> str:
     return re.sub(r"\bsp\.", "jax.experimental.sparse.", expression)
 
 
-CASES = [*(written(form.replace("#", MATS[mat])) for mat, form in FORMS), *map(written, PLAIN)]
+JIT = [*(written(form.replace("#", MATS[mat])) for mat, form in FORMS), *map(written, PLAIN)]
+# Where JAX's buffers are others, the arrays that they stand for are compared.
+OTHER_BUFFERS = [form.replace("#", MATS[mat]) for mat, form in FORMS if mat in ("P", "BS") or "# * #" in form]
+OTHER_BUFFERS += [form for form in PLAIN if form.startswith("sp.bcoo_conv")]
+CASES = [*JIT, *(written(f"sp.todense({form})") for form in OTHER_BUFFERS if "todense" not in form)]
 GRADIENTS = [
     written(form.replace("#", MATS[mat]))
     for mat in ("M", "P")
@@ -180,6 +184,7 @@ GRADIENTS = [
         "#.sum()",
     )
 ]
+BUFFERS = r"(?s)^returns \w+\[.*, int32\[.* \| returns \w+\[.*, int32\["  # data and indices, not a dense array
 SAME = "the arrays are equal; what stands in padding is not"
 EXPLAINED = [
     (".*", r".* \| AssertionError.*", "ValueError, TypeError or NotImplementedError instead of a failed assertion"),
@@ -191,9 +196,9 @@ EXPLAINED = [
         "ValueError.*",
         "vmap maps leaves: those that share a batch axis of size 1 have no axis to map",
     ),
-    (r"bi\[:1\]", r"(?s)returns .* \| returns", "which of the buffers keep a batch axis of size 1"),
-    (r"\(d, padded\)", r"(?s)returns .* \| returns", SAME),
-    (r"BCOO.* \* jax.experimental.sparse.BCOO|bcoo_conv", r"(?s)returns .* \| returns", SAME),
+    (r"bi\[:1\]", BUFFERS, "which of the buffers keep a batch axis of size 1"),
+    (r"\(d, padded\)", BUFFERS, SAME),
+    (r"BCOO.* \* jax.experimental.sparse.BCOO|bcoo_conv", BUFFERS, SAME),
     (r"x\[:0\]", r"returns .* \| TypeError", "padding of an array without elements is as any"),
     (r"x != 0", "returns .* weak", "weakness of the integers that booleans become"),
 ]

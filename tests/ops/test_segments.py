@@ -49,6 +49,17 @@ def test_values(name):
 
 
 @pytest.mark.parametrize("name", REDUCERS)
+def test_buckets_in_double_precision(name):
+    function, data = REDUCERS[name][0], np.arange(1.0, 6.0)
+    with jax.enable_x64(True):
+        for dtype in ("int8", "uint32", "int64"):
+            ids = np.array([0, 2, 1, 0, 5], dtype)
+            assert function(data, ids, 4, bucket_size=2).tolist() == function(data, ids, 4).tolist()
+        far = np.array([0, 2**32, 1, 0, 2**40 + 1])  # what is out of bounds stays so
+        assert function(data, far, 4, bucket_size=2).tolist() == function(data, far, 4).tolist()
+
+
+@pytest.mark.parametrize("name", REDUCERS)
 def test_batches(name):
     function, ufunc, neutral = REDUCERS[name]
     data = RNG.integers(-3, 4, (2, 40)).astype(np.float32)
@@ -74,6 +85,7 @@ def test_the_number_of_segments():
     x, ids = jnp.arange(4.0), jnp.array([2, 0, 2, -1])
     assert ops.segment_sum(x, ids).shape == (3,)
     assert ops.segment_sum(x, jnp.array([-1, -1, -2, -1])).shape == (0,)
+    assert ops.segment_sum(x, np.array([255, 0, 2, 3], "uint8")).shape == (256,)  # one more than a dtype holds
     assert ops.segment_sum(jnp.zeros((0, 2)), jnp.zeros(0, int), 3).shape == (3, 2)
     with pytest.raises(jax.errors.ConcretizationTypeError, match="num_segments of segment_sum"):
         jax.jit(ops.segment_sum)(x, ids)

@@ -39,15 +39,17 @@ def _segments(name: str, reducer: Reducer, data, segment_ids, num_segments, buck
     data, ids = as_array_argument(name, data), as_array_argument(name, segment_ids, 1)
     if not dtypes.is_integer(ids.dtype):
         raise TypeError(f"{name}: segment_ids must be integers, got {dtypes.dtype_name(ids.dtype)}")
-    count = _number(name, "num_segments", lax.add(numpy.max(ids), 1) if num_segments is None else num_segments, 0)
+    asked = lax.add(numpy.max(lax.convert_element_type(ids, int)), 1) if num_segments is None else num_segments
+    count = _number(name, "num_segments", asked, 0)
     indices = lax.expand_dims(ids, (ids.ndim,))
     operand_shape = (count, *data.shape[1:])
     data = checked_broadcast(data, ids.shape + data.shape[1:])
     if bucket_size is not None:
         size = _number(name, "bucket_size", bucket_size, 1)
         operand_shape = (-(-indices.shape[0] // size), *operand_shape)
-        buckets = lax.div(lax.broadcasted_iota("int32", indices.shape, 0), size)
-        indices = lax.concatenate([buckets, lax.convert_element_type(indices, "int32")], ids.ndim)
+        dtype = "int64" if ids.dtype.itemsize == 8 else "int32"
+        buckets = lax.broadcasted_iota(dtype, indices.shape, 0) // size
+        indices = lax.concatenate([buckets, lax.convert_element_type(indices, dtype)], ids.ndim)
     result = reducer.scatter(
         lax.full(operand_shape, reducer.neutral(data.dtype), data.dtype),
         indices,
