@@ -5,8 +5,11 @@ BIN := $(VENV)/bin
 JAX_VENV := .venv-jax
 TYPES_VENV := .venv-types
 MPI_VENV := .venv-mpi
+BROWSER_VENV := .venv-browser
 JAX_VERSION := 0.10.2
 MYPY_VERSION := 2.4.1
+PLAYWRIGHT_VERSION := 1.65.2
+CHROMIUM_VERSION := 147.0.0
 PYRIGHT_VERSION := 1.1.414
 INSTALL := -m pip install --quiet --disable-pip-version-check
 
@@ -159,6 +162,11 @@ attack: $(VENV)/.has-demo    # a thousand attacks by threads, forks, signals, a 
 compare-lax: $(VENV)/.has-demo $(JAX_VENV)/.has-jax    # what 4000 good calls of lax return and 800 bad ones raise, beside JAX; ONLY=text selects
 	$(BIN)/python benchmarks/differential_lax.py --jax-python $(JAX_VENV)/bin/python --only "$(ONLY)"
 
+.PHONY: pages
+pages: $(VENV)/.has-demo $(BROWSER_VENV)/.has-browser    # pages of profiles in headless Chromium: screenshots of five programs beside those that are kept, then keyboard and mouse, sizes and times of eight; installs playwright, and Chromium by npm unless BROWSER=path names one; KEEP=1 keeps the screenshots from now on
+	$(BROWSER_VENV)/bin/python benchmarks/screenshots.py $(LOOKING) $(if $(KEEP),--keep)
+	$(BROWSER_VENV)/bin/python benchmarks/pages.py $(LOOKING)
+
 misuses: $(VENV)/.has-demo    # 307 recorded misuses replayed: types of errors as in JAX, messages that say name, expected, got and line; ONLY=text selects
 	$(BIN)/python benchmarks/misuses.py --only "$(ONLY)"
 
@@ -172,8 +180,13 @@ compare-partition: $(VENV)/.has-demo $(JAX_VENV)/.has-jax    # what partitioned 
 random-partitioned: $(VENV)/.has-demo    # 1000 random programs of whole arrays on random meshes: partitioned = whole, values and gradients
 	$(BIN)/python benchmarks/partitioned_programs.py
 
+# Chromium as npm has it is packed, and unpacks itself into the folder of temporary files when it is asked where it is.
+ASK_CHROMIUM := import("@sparticuz/chromium").then(found => found.default.executablePath()).then(console.log)
+FIND_CHROMIUM := cd $(BROWSER_VENV)/npm && TMPDIR="$$PWD" node -e '$(ASK_CHROMIUM)'
+LOOKING = --catena-python $(BIN)/python --browser "$(or $(BROWSER),$$($(FIND_CHROMIUM)))"
+
 clean:
-	rm -rf $(VENV) $(JAX_VENV) $(TYPES_VENV) $(MPI_VENV) build .pytest_cache .ruff_cache .mypy_cache .hypothesis .coverage
+	rm -rf $(VENV) $(JAX_VENV) $(TYPES_VENV) $(MPI_VENV) $(BROWSER_VENV) build .pytest_cache .ruff_cache .mypy_cache .hypothesis .coverage
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Stamps inside the environments say what is installed there: a second run starts at once, and an environment
@@ -199,6 +212,12 @@ $(VENV)/.has-coverage: $(VENV)/.has-test
 $(TYPES_VENV)/.has-checkers: Makefile
 	$(PYTHON) -m venv $(TYPES_VENV)
 	$(TYPES_VENV)/bin/python $(INSTALL) mypy==$(MYPY_VERSION) pyright==$(PYRIGHT_VERSION)
+	@touch $@
+
+$(BROWSER_VENV)/.has-browser: Makefile
+	$(PYTHON) -m venv $(BROWSER_VENV)
+	$(BROWSER_VENV)/bin/python $(INSTALL) playwright==$(PLAYWRIGHT_VERSION)
+	$(if $(BROWSER),,npm install --silent --no-audit --no-fund --prefix $(BROWSER_VENV)/npm @sparticuz/chromium@$(CHROMIUM_VERSION))
 	@touch $@
 
 $(MPI_VENV)/.has-mpi: pyproject.toml

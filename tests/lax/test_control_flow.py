@@ -694,6 +694,11 @@ ERRORS = {
         TypeError,
         r"if 'operand' keyword is passed then no positional operands",
     ),
+    "a number in associative_scan": (
+        lambda: lax.associative_scan(jnp.add, {"a": A, "b": 1.0}),
+        AttributeError,
+        r"elems\['b'\] must be an array .* got 1.0, a float",
+    ),
     "lengths in associative_scan": (
         lambda: lax.associative_scan(lambda a, b: a, (A, A[:2])),
         ValueError,

@@ -9,9 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from catena.core.structural import slice_p
 from catena.core.trace import leaf_value
-from catena.core.tree import tree_flatten, tree_unflatten
+from catena.core.tree import tree_flatten, tree_flatten_with_path, tree_unflatten
+from catena.core.tree_keys import keystr
 from catena.core.zeros import get_aval, zeros
 from catena.lax.arithmetic import add_p
 from catena.lax.bitwise import or_p
@@ -36,6 +39,7 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = 
     Raises:
       TypeError: ``fn`` is not callable, or does not return a tree like its arguments.
       ValueError: the lengths differ, or the axis does not exist.
+      AttributeError: a leaf is a Python number, which has no axes (JAX's type of error).
 
     >>> import catena.lax as lax, numpy as np
     >>> lax.associative_scan(lax.add, np.arange(5)).tolist()
@@ -46,6 +50,7 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = 
     leaves, tree = common.flatten_values(elems)
     if not leaves:
         return elems
+    refuse_numbers(elems)
     axis = canonical_axis(axis, get_aval(leaves[0]).ndim, "associative_scan: axis")
     shapes = [get_aval(x).shape for x in leaves]
     if any(len(s) <= axis or s[axis] != shapes[0][axis] for s in shapes):
@@ -63,6 +68,16 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = 
     if reverse:
         outs = [rev_p.bind(x, dimensions=(axis,)) for x in outs]
     return tree_unflatten(tree, outs)
+
+
+def refuse_numbers(elems) -> None:
+    """An error for a leaf that is a Python number."""
+    for path, leaf in tree_flatten_with_path(elems)[0]:
+        if isinstance(leaf, (bool, int, float, complex)) and not isinstance(leaf, np.generic):
+            raise AttributeError(
+                f"associative_scan: elems{keystr(path)} must be an array with an axis to scan along, got {leaf!r}, a "
+                f"{type(leaf).__name__}, which has no attribute 'ndim'"
+            )
 
 
 def prefixes(combine, xs: list, axis: int) -> list:
