@@ -181,9 +181,9 @@ def main() -> int:
         if trouble:
             print(f"{misuse.name}: {trouble}")
     errors = ends["same error"] + ends["refused here"]
-    print(f"{len(chosen)} misuses: {ends['same error']} end in JAX's type of error, {ends['same value']} in its value and")
-    print(f"warning, {ends['other value']} in another value for a reason; {ends['refused here']} are refused")
-    print(f"here only, {ends['accepted here']} computed here only")
+    print(f"{len(chosen)} misuses: in JAX's type of error end {ends['same error']}, in JAX's value and warning")
+    print(f"{ends['same value']}, in another value for a reason {ends['other value']}, in an error here only")
+    print(f"{ends['refused here']}, in a result here only {ends['accepted here']}")
     print(f"{errors + ends['lacking']} errors: the message says name, expected, got and line in {errors}")
     return int(wrong > 0)
 
