@@ -220,3 +220,128 @@ def test_types_say_what_values_are_made_of():
     part = jax.new_ref(jnp.arange(3.0)).at[1:]
     assert isinstance(part, hijax.TransformedRef) and part.type.shape == (2,) and not part.is_dynamic_size
     assert hijax.TransformedRef(part.ref, part.transforms)[...].tolist() == [1.0, 2.0]
+
+
+class Box:
+    """Holds a tree of arrays; its type, that there is a box, and its state, which tree."""
+
+    def __init__(self, tree):
+        self.tree = tree
+
+    def cur_qdd(self):
+        leaves, structure = jax.tree.flatten(self.tree)
+        return structure, tuple(map(jax.typeof, leaves))
+
+
+class BoxType(hijax.MutableHiType):
+    def __eq__(self, other):
+        return type(other) is BoxType
+
+    def __hash__(self):
+        return hash(BoxType)
+
+    def new_from_loval(self, state, *values):
+        return Box(jax.tree.unflatten(state[0], values))
+
+    def read_loval(self, state, box):
+        return jax.tree.leaves(box.tree)
+
+    def update_from_loval(self, state, box, *values):
+        box.tree = jax.tree.unflatten(state[0], values)
+
+
+class Make(hijax.HiPrimitive):
+    def is_high(self, x):
+        return True
+
+    def abstract_eval(self, x):
+        return hijax.AvalQDD(BoxType(), (jax.tree.structure(0), (x,))), set()
+
+    def to_lojax(self, x):
+        return Box(x)
+
+
+class Put(hijax.HiPrimitive):
+    multiple_results = True
+
+    def is_high(self, box, *leaves, structure):
+        return True
+
+    def to_lojax(self, box, *leaves, structure):
+        box.tree = jax.tree.unflatten(structure, leaves)
+        return []
+
+
+class Get(hijax.HiPrimitive):
+    multiple_results = True
+
+    def is_high(self, box):
+        return True
+
+    def to_lojax(self, box):
+        return jax.tree.leaves(box.tree)
+
+
+make, put_, get = Make("test_make"), Put("test_put"), Get("test_get")
+hijax.register_hitype(Box, lambda box: BoxType())
+
+
+def put(box, tree):
+    leaves, structure = jax.tree.flatten(tree)
+    put_.bind(box, *leaves, structure=structure)
+
+
+def test_objects_with_a_state_are_arguments_of_compiled_functions():
+    box, traces = Box({"a": jnp.float32(1)}), []
+
+    def more(box, x, by):
+        traces.append(by)
+        put(box, {"a": get.bind(box)[0] + by * x, "n": x})
+        return 2 * get.bind(box)[0]
+
+    f = jax.jit(more, static_argnums=2)
+    assert float(f(box, 3.0, 2)) == 14.0
+    assert jax.tree.map(float, box.tree) == {"a": 7.0, "n": 3.0}  # the state has another structure than before
+    assert float(f(box, 3.0, 2)) == 26.0 and float(f(box, 3.0, 2)) == 38.0
+    assert len(traces) == 2
+    shape = jax.eval_shape(lambda box: more(box, 1.0, 1), box)
+    assert shape.shape == () and f.eval_shape(box, 1.0, 1) == shape and float(box.tree["a"]) == 19.0
+    onto = jax.jit(lambda b: (put(b, 5.0), get.bind(b))[1], out_shardings=jax.devices()[0])
+    assert float(onto(box)[0]) == float(box.tree) == 5.0
+
+
+def test_an_object_that_is_passed_twice_is_one():
+    box = Box(jnp.float32(1))
+    out = jax.jit(lambda pair, again: (pair[0] is again, put(again, 2.0), get.bind(pair[1]["b"])))(
+        (box, {"b": box}), box
+    )
+    assert bool(out[0]) and float(out[2][0]) == float(box.tree) == 2.0
+
+
+def test_objects_with_a_state_live_in_functions_and_beneath_transformations():
+    @jax.jit
+    def f(box, x):
+        own = make.bind(x)
+        put(own, get.bind(own)[0] ** 2)
+        inner = jax.jit(lambda b: put(b, get.bind(b)[0] + 1.0))
+        inner(box)
+        return get.bind(own)[0] + jax.grad(lambda y: y * get.bind(box)[0])(x)
+
+    box = Box(jnp.float32(1))
+    assert float(f(box, 3.0)) == 11.0 and float(box.tree) == 2.0
+    assert float(jax.grad(lambda x: get.bind(make.bind(x * x))[0])(3.0)) == 6.0
+    assert jax.vmap(lambda x: get.bind(make.bind(x + 1))[0])(jnp.arange(3)).tolist() == [1, 2, 3]
+
+
+def test_objects_with_a_state_from_outside_of_what_is_traced_are_refused():
+    box = Box(jnp.float32(1))
+    for call in (
+        lambda: jax.jit(lambda x: x + get.bind(box)[0])(1.0),
+        lambda: jax.lax.scan(lambda c, _: (put(box, c), None), 0.0, length=2),
+        lambda: jax.jit(lambda b: jax.lax.cond(True, lambda: get.bind(b)[0], lambda: 0.0))(box),
+    ):
+        with pytest.raises(NotImplementedError, match="the Box, whose type has a state, comes from outside"):
+            call()
+    with pytest.raises(NotImplementedError, match="pmap: an argument is of a user's own type with a state"):
+        jax.pmap(lambda b, x: x)(box, jnp.ones(1))
+    assert float(box.tree) == 1.0

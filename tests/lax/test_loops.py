@@ -1,5 +1,7 @@
 """Corners of loops and branches: many branches, lanes that part, transposed scans, mapped batches, roots."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -100,3 +102,31 @@ def test_custom_linear_solve_under_all_transformations():
 
     np.testing.assert_allclose(solve(2.0, X[0]), np.linalg.solve(2 * matrix, X[0]), rtol=1e-12)
     check(solve, (np.float64(2.0), X[0]), ulps=64)
+
+
+def test_bodies_that_are_equal_by_value_are_traced_once():
+    traces = []
+
+    @dataclasses.dataclass(frozen=True)
+    class Adds:
+        by: float
+
+        def __call__(self, carry, _):
+            traces.append(self.by)
+            return carry + self.by, None
+
+    class Counts:  # equal to itself alone, and may change
+        by = 1.0
+
+        def __call__(self, carry):
+            return carry + self.by
+
+    first, same, other = Adds(1.0), Adds(1.0), Adds(2.0)
+    assert [float(lax.scan(f, 0.0, length=3)[0]) for f in (first, same, other, first)] == [3.0, 3.0, 6.0, 3.0]
+    assert traces == [1.0, 2.0]
+    changing = Counts()
+    assert float(lax.while_loop(lambda x: x < 3, changing, 0.0)) == 3.0
+    changing.by = 2.0
+    assert float(lax.while_loop(lambda x: x < 3, changing, 0.0)) == 4.0
+    unhashable = dataclasses.make_dataclass("Unhashable", [], namespace={"__call__": lambda self, c, _: (c + 1, None)})
+    assert float(lax.scan(unhashable(), 0.0, length=2)[0]) == 2.0

@@ -182,7 +182,12 @@ def test_names_end_with_the_function():
         (
             lambda: jax.vmap(lambda x: x, out_axes=None)(X),
             ValueError,
-            "out_axes, got axis spec None but .* axis 0",
+            "at vmap out_axes, got axis spec None but .* axis 0",
+        ),
+        (
+            lambda: jax.vmap(lambda x: {"a": [x]}, out_axes=None)(X),
+            ValueError,
+            r"at vmap out_axes\['a'\]\[0\], got axis spec None but .* axis 0",
         ),
         (lambda: jax.vmap(lambda x: x, axis_size=2)(X), ValueError, "the `axis_size` argument was 2"),
         (lambda: jax.vmap(lambda x: x, out_axes=7)(X), ValueError, "out_axes is 7"),

@@ -67,7 +67,7 @@ class JaxprTrace(Trace):
     a constant of the jaxpr; scalars that are known become literals.
     """
 
-    __slots__ = ("debug_info", "invars", "eqns", "constants", "effects")
+    __slots__ = ("debug_info", "invars", "eqns", "constants", "effects", "own")
     label = "JitTracer"
 
     def __init__(self, parent, debug_info: DebugInfo):
@@ -77,6 +77,7 @@ class JaxprTrace(Trace):
         self.eqns: list[Eqn] = []
         self.constants: dict[int, tuple] = {}  # by id: (variable, value, the object itself, kept alive)
         self.effects: set = set()
+        self.own: list = []  # objects of users' own types that belong to this function: see `transform/stateful.py`
 
     @property
     def name(self) -> str:

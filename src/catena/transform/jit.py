@@ -31,7 +31,7 @@ from catena.core.trace import VALUES, Tracer
 from catena.core.traceback import api_boundary, shorten
 from catena.core.tree import tree_flatten, tree_unflatten
 from catena.core.tree_flatten import flatten_into
-from catena.transform import arguments, explain, misses, stages
+from catena.transform import arguments, explain, misses, stages, stateful
 from catena.transform.execute import how_to_run, program_of, run_fast
 from catena.transform.functions import check_function
 from catena.transform.jit_primitive import checked_call, checking, jit_p
@@ -149,6 +149,11 @@ class JitFunction(Face, Generic[P, R]):
         if context.disable_jit:
             with checking(self._options.checks):
                 return self._fun(*args, **kwargs)
+        if stateful.any_in(self._split(args, kwargs)[1:]):
+            given, objects = self._as_parts(args, kwargs)
+            out, parts = self._on_parts(*given[0], **given[1])
+            stateful.put_back(objects, parts)
+            return out
         leaves, call, _, _ = self._traced_call(args, kwargs)
         if call.placing is not None and context.trace is None:
             outs = call.placing.run(self._bound(call), call.donated, leaves, None)
@@ -195,6 +200,23 @@ class JitFunction(Face, Generic[P, R]):
         self._fast[(*self._hot_key(args, kwargs, []), *avals)] = how
         if self._plain and not kwargs and all(type(x) in WITH_TYPES for x in args):
             self._fast[(context.global_key, context.local_key, *avals)] = how
+
+    # ---- objects with a state among the arguments
+
+    @functools.cached_property
+    def _on_parts(self) -> JitFunction:
+        """The same of what such objects are made of."""
+        static, donate = (self._static_nums, self._static_names), (self._donate_nums, self._donate_names)
+        places = None if self._places is None else self._places.with_another_result()
+        return JitFunction(stateful.on_parts(self._fun), static, donate, options=self._options, places=places)
+
+    def _as_parts(self, args, kwargs) -> tuple[tuple, list]:
+        """The arguments with what such objects are made of in place of them, and the objects."""
+        _, dynamic_args, dynamic_kwargs = self._split(args, kwargs)
+        (parts, named), objects = stateful.to_parts((dynamic_args, dynamic_kwargs))
+        nums = {i % len(args) for i in self._static_nums if -len(args) <= i < len(args)}
+        dynamic = iter(parts)
+        return (tuple([x if i in nums else next(dynamic) for i, x in enumerate(args)]), kwargs | named), objects
 
     # ---- from arguments to a traced call
 
@@ -344,6 +366,9 @@ class JitFunction(Face, Generic[P, R]):
 
     def eval_shape(self, *args, **kwargs):
         """The shapes and dtypes of the result, without computing anything."""
+        if stateful.any_in(self._split(args, kwargs)[1:]):
+            given, _ = self._as_parts(args, kwargs)
+            return self._on_parts.eval_shape(*given[0], **given[1])[0]
         return self.trace(*args, **kwargs).out_info
 
     def clear_cache(self):

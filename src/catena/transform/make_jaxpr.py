@@ -11,6 +11,7 @@ from catena.core.staging import DebugInfo, trace_to_jaxpr
 from catena.core.struct import struct_of
 from catena.core.traceback import api_boundary, boundary
 from catena.core.tree import tree_flatten, tree_unflatten
+from catena.transform import stateful
 from catena.transform.arguments import argument_names, as_int_tuple, bad_leaf, check_may_trace, leaf_aval
 from catena.transform.functions import check_callable, check_function, wraps
 
@@ -101,5 +102,9 @@ def eval_shape(fun: Callable, *args, **kwargs):
     """
     check_function(fun)
     with boundary:
-        closed, out_tree = trace(fun, args, kwargs, (), "eval_shape")
-    return tree_unflatten(out_tree, [struct_of(a) for a in closed.out_avals])
+        (args, kwargs), objects = (
+            stateful.to_parts((args, kwargs)) if stateful.any_in((args, kwargs)) else ((args, kwargs), [])
+        )
+        closed, out_tree = trace(stateful.on_parts(fun) if objects else fun, args, kwargs, (), "eval_shape")
+    out = tree_unflatten(out_tree, [struct_of(a) for a in closed.out_avals])
+    return out[0] if objects else out

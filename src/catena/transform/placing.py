@@ -1,5 +1,7 @@
 """Where the arguments and results of a jitted function are put: ``in_shardings``, ``out_shardings``, ``device``."""
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 from catena.core.array import Array, as_array
@@ -169,6 +171,14 @@ class Places(NamedTuple):
                 )
             prefix = tuple(prefix)
         return tuple(placement_asked(asked[i], "in_shardings") for i in broadcast_prefix(prefix, args))
+
+    def with_another_result(self) -> Places:
+        """The same for a function that returns a pair: its result, and something that stays where it is."""
+        if self.out_shardings is None:
+            return self
+        tree, asked = self.out_shardings
+        pair = tree_flatten((tree_unflatten(tree, range(len(asked))), len(asked)))[1]
+        return self._replace(out_shardings=(pair, (*asked, None)))
 
 
 def asked_places(in_shardings, out_shardings, device, backend) -> Places | None:

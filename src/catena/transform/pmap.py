@@ -104,6 +104,13 @@ class OnDevices(NamedTuple):
 
     devices: tuple | None
 
+    def with_another_result(self):
+        """Refuse: what comes out of a function with states would have to be one for all devices."""
+        raise NotImplementedError(
+            "pmap: an argument is of a user's own type with a state (hijax.MutableHiType), which jit takes and pmap "
+            "does not: pass the arrays that it is made of"
+        )
+
     def placing(self, in_tree, out_tree, closed) -> Placing:
         """The devices of the call of ``pmap`` that ``closed`` consists of."""
         eqn = next(eqn for eqn in closed.eqns if eqn.primitive is pmap_p)

@@ -238,8 +238,8 @@ def place_axis(x, dim, target, size: int, sum_match: bool, tree, position: int):
     if target is None:
         if dim is not None and not sum_match:
             paths = tree_leaves_with_path(tree_unflatten(tree, range(tree.num_leaves)))
-            where = f" (result component {keystr(paths[position][0])})" if paths[position][0] else ""
-            raise ValueError(f"at vmap out_axes, got axis spec None but output was batched on axis {dim}{where}")
+            where = keystr(paths[position][0])
+            raise ValueError(f"at vmap out_axes{where}, got axis spec None but output was batched on axis {dim}")
         return x if dim is None else match_axis(size, dim, None, x, sum_match=True)
     ndim = get_aval(x).ndim + (dim is None)
     if not -ndim <= target < ndim:

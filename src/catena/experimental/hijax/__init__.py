@@ -3,7 +3,8 @@
 A `HiPrimitive` is a primitive whose rules are methods; where it has no rule of its own, it is what ``to_lojax`` does. A
 `VJPHiPrimitive` is one with parameters, whose derivatives are methods. A `HiType` is the type of values of a class of
 one's own (`register_hitype`). Such values are operands of primitives that are evaluated at once; what is traced has
-arrays, so transformations refuse them as they refuse any other object.
+arrays, so transformations refuse them as they refuse any other object. Those with a state (`MutableHiType`) may be
+arguments of compiled functions, which take the arrays that they are made of and put back what became of them.
 """
 
 from catena.core.aval import AbstractRef as AbstractRef

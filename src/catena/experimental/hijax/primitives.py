@@ -9,6 +9,7 @@ from catena.core.context import context
 from catena.core.primitive import Operation
 from catena.core.zeros import get_aval
 from catena.interpreters import ad, mlir
+from catena.transform.stateful import check_own, has_state, own
 
 
 class HiPrimitive(Operation):
@@ -51,10 +52,23 @@ class HiPrimitive(Operation):
         mlir.register_lowering(self, mlir.lower_fun(self.to_lojax, multiple_results=self.multiple_results))
 
     def bind(self, *args, **params) -> Any:
-        """Apply the primitive: evaluated where nothing is traced, else by its rules."""
-        if context.trace is not None:
+        """Apply the primitive: at once where nothing is traced, or on objects with a state; else by its rules."""
+        if context.trace is None:
+            return self._evaluated(*args, **params)
+        if not any(map(has_state, args)) and not self._makes_state(args, params):
             return super().bind(*args, **params)
-        return self._evaluated(*args, **params)
+        check_own(self.name, args)
+        out = self.to_lojax(*args, **params)
+        own([x for x in (out if self.multiple_results else [out]) if has_state(x)])
+        return out
+
+    def _makes_state(self, args, params) -> bool:
+        """Whether a result is an object with a state."""
+        avals = [get_aval(x) for x in args]
+        if not self.is_high(*avals, **params):
+            return False
+        out = self.abstract_eval(*avals, **params)[0]
+        return any(aval.has_qdd for aval in (out if self.multiple_results else [out]))
 
     def _evaluated(self, *args, **params):
         return (self.to_lojax if self.is_high(*map(get_aval, args), **params) else self.impl)(*args, **params)

@@ -80,13 +80,25 @@ def trace_body(fun: Callable, in_tree: PyTreeDef, in_avals: Sequence, name: str,
         context.local_key,
         tuple(context.axis_env.items()),
     )
-    known = traced_bodies.setdefault(fun, {}) if type(fun) is types.FunctionType else {}
+    known = traces_of(fun)
     found = known.get(key)
     if found is None:
         found = _trace_body(fun, in_tree, in_avals, name, adapt)
         if not any(isinstance(c, Tracer) for c in found.consts):
             known[key] = found
     return found
+
+
+def traces_of(fun: Callable) -> dict:
+    """What is remembered of a body, by types: of functions, and of objects of classes with an equality of their own,
+    which hold all that tells them apart. Another object may change between calls.
+    """
+    if type(fun) is not types.FunctionType and type(fun).__hash__ in (object.__hash__, None):
+        return {}
+    try:
+        return traced_bodies.setdefault(fun, {})
+    except TypeError:  # not hashable after all, or without weak references
+        return {}
 
 
 def _trace_body(fun, in_tree, in_avals, name, adapt) -> Body:
