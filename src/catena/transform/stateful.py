@@ -111,8 +111,7 @@ def own(objects) -> None:
 
 
 def check_own(name: str, operands) -> None:
-    """Raise where an object comes from outside of the function that is traced, so that its program would not say what
-    becomes of it.
+    """Raise where an object comes from outside of the function that is traced: its program would not say its end.
 
     Raises:
       NotImplementedError: for which object.
