@@ -150,10 +150,7 @@ class JitFunction(Face, Generic[P, R]):
             with checking(self._options.checks):
                 return self._fun(*args, **kwargs)
         if stateful.any_in(self._split(args, kwargs)[1:]):
-            given, objects = self._as_parts(args, kwargs)
-            out, parts = self._on_parts(*given[0], **given[1])
-            stateful.put_back(objects, parts)
-            return out
+            return call_on_parts(self, args, kwargs)
         leaves, call, _, _ = self._traced_call(args, kwargs)
         if call.placing is not None and context.trace is None:
             outs = call.placing.run(self._bound(call), call.donated, leaves, None)
@@ -200,23 +197,6 @@ class JitFunction(Face, Generic[P, R]):
         self._fast[(*self._hot_key(args, kwargs, []), *avals)] = how
         if self._plain and not kwargs and all(type(x) in WITH_TYPES for x in args):
             self._fast[(context.global_key, context.local_key, *avals)] = how
-
-    # ---- objects with a state among the arguments
-
-    @functools.cached_property
-    def _on_parts(self) -> JitFunction:
-        """The same of what such objects are made of."""
-        static, donate = (self._static_nums, self._static_names), (self._donate_nums, self._donate_names)
-        places = None if self._places is None else self._places.with_another_result()
-        return JitFunction(stateful.on_parts(self._fun), static, donate, options=self._options, places=places)
-
-    def _as_parts(self, args, kwargs) -> tuple[tuple, list]:
-        """The arguments with what such objects are made of in place of them, and the objects."""
-        _, dynamic_args, dynamic_kwargs = self._split(args, kwargs)
-        (parts, named), objects = stateful.to_parts((dynamic_args, dynamic_kwargs))
-        nums = {i % len(args) for i in self._static_nums if -len(args) <= i < len(args)}
-        dynamic = iter(parts)
-        return (tuple([x if i in nums else next(dynamic) for i, x in enumerate(args)]), kwargs | named), objects
 
     # ---- from arguments to a traced call
 
@@ -367,8 +347,8 @@ class JitFunction(Face, Generic[P, R]):
     def eval_shape(self, *args, **kwargs):
         """The shapes and dtypes of the result, without computing anything."""
         if stateful.any_in(self._split(args, kwargs)[1:]):
-            given, _ = self._as_parts(args, kwargs)
-            return self._on_parts.eval_shape(*given[0], **given[1])[0]
+            on_parts, parts, named, _ = as_parts(self, args, kwargs)
+            return on_parts.eval_shape(*parts, **named)[0]
         return self.trace(*args, **kwargs).out_info
 
     def clear_cache(self):
@@ -385,18 +365,8 @@ class JitFunction(Face, Generic[P, R]):
         return f"<JitFunction of {function_place(self._fun)}>"
 
     def __reduce__(self):
-        return global_name(self) or (
-            _rebuild_jit,
-            (
-                self._fun,
-                self._static_nums,
-                self._static_names,
-                self._donate_nums,
-                self._donate_names,
-                self._options,
-                self._places,
-            ),
-        )
+        given = self._fun, self._static_nums, self._static_names, self._donate_nums, self._donate_names
+        return global_name(self) or (_rebuild_jit, (*given, self._options, self._places))
 
     def __copy__(self):
         return self
@@ -407,6 +377,32 @@ class JitFunction(Face, Generic[P, R]):
 
 # The name of JAX's class: programs ask for it to know whether a function is jitted ("PjitFunction" in str(type(f))).
 JitFunction.__name__ = JitFunction.__qualname__ = "PjitFunction"
+
+
+# ---- objects with a state among the arguments
+
+
+def as_parts(jitted: JitFunction, args, kwargs) -> tuple[JitFunction, tuple, dict, list]:
+    """A jitted function of what such objects are made of, its arguments, and the objects."""
+    static, donate = (jitted._static_nums, jitted._static_names), (jitted._donate_nums, jitted._donate_names)
+    found = vars(jitted).get("_of_parts")
+    if found is None:
+        places = None if jitted._places is None else jitted._places.with_another_result()
+        function = stateful.on_parts(jitted._fun)
+        found = jitted._of_parts = JitFunction(function, static, donate, options=jitted._options, places=places)
+    _, dynamic_args, dynamic_kwargs = jitted._split(args, kwargs)
+    (parts, named), objects = stateful.to_parts((dynamic_args, dynamic_kwargs))
+    nums = {i % len(args) for i in static[0] if -len(args) <= i < len(args)}
+    rest = iter(parts)
+    return found, tuple([x if i in nums else next(rest) for i, x in enumerate(args)]), kwargs | named, objects
+
+
+def call_on_parts(jitted: JitFunction, args, kwargs):
+    """A call whose objects get what became of them."""
+    on_parts, parts, named, objects = as_parts(jitted, args, kwargs)
+    out, final = on_parts(*parts, **named)
+    stateful.put_back(objects, final)
+    return out
 
 
 def known_array(x) -> Array:
