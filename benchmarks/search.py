@@ -3,9 +3,10 @@
 `make bench-search MINUTES=30` writes random programs of many elements: operations, models assembled from blocks,
 layouts, sizes and dtypes, compiled as they are, differentiated, in a loop, under `vmap`, or evaluated eagerly. Each
 is timed beside JAX, in turns, in two processes that live long, by the least of short runs: so a machine that does
-something else still gives a ratio, and ratios near 1 are measured again. What is slower is shrunk, step by step, to
-the smallest program that still is, printed worst first, and kept in ``search_corpus.json``, which the next search
-times first (`CORPUS=1`: only those).
+something else still gives a ratio, and ratios near 1 are measured again (``BENCH_CLOCK=processor``, with both held
+to one core, counts the processor's time alone). What is slower is shrunk, step by step, to the smallest program
+that still is, printed worst first, and kept in ``search_corpus.json``, which the next search times first
+(`CORPUS=1`: only those).
 """
 
 import argparse

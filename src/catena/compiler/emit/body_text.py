@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from catena.compiler.emit import checks, ops
+from catena.compiler.emit import checks, masks, ops
 from catena.compiler.emit.bounds import Guard
 from catena.compiler.emit.emitter import Emitter
 from catena.compiler.emit.layout import Layout
@@ -162,8 +162,7 @@ class BodyWriter:
                 if i in pairs:
                     self._write_pair(i, pairs[i], c)
                     continue
-                mask = self.use(s.mask, c) if s.mask >= 0 else None
-                self.write_access(("store", i), s.dtype, s.offset, self.use(s.stmt, c), c, mask)
+                self.write_access(("store", i), s.dtype, s.offset, self.use(s.stmt, c), c, s.mask)
 
     # ---- several at once ----------------------------------------------------------------------------------
 
@@ -236,6 +235,8 @@ class BodyWriter:
         if width > 1 and not stride:
             return self._masked_scalar(s.attr[0], t, pointer, width, mask)
         self._check("load", s.attr[0], pointer, t, width, stride, mask)
+        if mask is not None and width > 1:
+            pointer = masks.somewhere(self, pointer, s.args[0], c, mask, width)
         return self.e.load(t, pointer, width, stride, mask)
 
     def _masked_scalar(self, buffer: int, t, pointer: str, width: int, mask: str | None) -> str:
@@ -252,10 +253,12 @@ class BodyWriter:
             self.guard.check(what, buffer, self.pointers[buffer], pointer, t, width, stride, mask)
 
     def write_access(
-        self, key, dtype: str, offset, x: str, c: Copy, mask: str | None = None, width: int | None = None
+        self, key, dtype: str, offset, x: str, c: Copy, condition: int = -1, width: int | None = None
     ) -> None:
+        """Writes a value where the statement `condition` holds, if there is one."""
         t = TYPES[dtype]
         width = self.width if width is None else width
+        mask = self.use(condition, c, width) if condition >= 0 else None
         pointer, spread = self._address(key, t.memory, offset, c, width)
         buffer = self.layout.buffers[key]
         if spread:
@@ -264,4 +267,6 @@ class BodyWriter:
             return
         stride = next((k for d, k in offset[1] if d == self.nest.vector), 0)
         self._check("store", buffer, pointer, t, width, stride or 1, mask)
+        if mask is not None and width > 1:
+            pointer = masks.somewhere(self, pointer, condition, c, mask, width)
         self.e.store(t, x, pointer, width, stride or 1, mask)

@@ -235,7 +235,7 @@ class Emitter:
         )
 
     def nowhere(self) -> str:
-        """A stack slot that scalar accesses with a false mask go to."""
+        """A stack slot that accesses with a false mask go to."""
         if not hasattr(self, "_nowhere"):
             self._nowhere = self.slot("[16 x i8]", 16)
         return self._nowhere

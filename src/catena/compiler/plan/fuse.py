@@ -24,6 +24,7 @@ from catena.compiler.graph.graph import Region, Value
 MAX_DEPTH, MAX_OPS, MAX_ROOTS, MAX_KERNEL = 48, 100, 12, 160
 CHEAP = 2
 CHEAP_INDEX = 8  # operations of an index that a gather computes where it reads: beside the gather they are nothing
+MOSTLY_PADDING = 4  # times as many elements as are in it: of those that lanes compute for a pad, most are thrown away
 MAX_PARTS = 3  # of a concatenation that is read where its parts lie, and its readers
 
 
@@ -120,6 +121,7 @@ class _Fuser:
         self.roots: dict[int, int] = {}
         self.effort: dict[int, tuple[int, float]] = {}  # of inlined values: the depth of operations, and their number
         self.costly: set[int] = set()
+        self.gathered: set[int] = set()  # inlined values that are gathers, or read such
         self.steps: list[Step] = []
         self.at: dict[int, int] = {}  # stored value -> index of the step that makes it
         self.recent: dict[tuple, list[int]] = {}  # iteration space -> steps with kernels over it
@@ -192,6 +194,10 @@ class _Fuser:
                 if v.form != "dynamic_slice" or a is v.args[0]:  # where it starts is computed once, before the loops
                     weight += heavy / max(len(self.users[a.number]), 1)
                 costly = costly or a.number in self.costly
+                if a.number in self.gathered:
+                    self.gathered.add(v.number)
+        if v.form == "gather":
+            self.gathered.add(v.number)
         self.effort[v.number] = depth + 1, weight
         if costly:
             self.costly.add(v.number)
@@ -207,7 +213,8 @@ class _Fuser:
             return None
         for u in users:
             cheap = CHEAP_INDEX if u.form == "gather" and u.args[0] is not v else CHEAP
-            if self._repeats(u, v) and (costly or weight > cheap):
+            dear = costly or weight > cheap or (u.form == "pad" and n in self.gathered)
+            if dear and self._repeats(u, v):
                 return f"{u.form} v{u.number} would compute each element several times"
         if len(users) > 1 and (costly or weight > 1):
             return f"{len(users)} readers would compute it again"
@@ -218,6 +225,8 @@ class _Fuser:
         """Whether `user` reads elements of `v` several times, or through an index map that needs memory."""
         if user.form == "broadcast":
             return user.size > v.size
+        if user.form == "pad":
+            return user.size >= MOSTLY_PADDING * v.size
         if user.form == "reshape":
             return FORMS[v.form].view
         return FORMS[user.form].rereads

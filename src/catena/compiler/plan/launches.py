@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 
+from catena.compiler.graph.graph import Value
 from catena.compiler.kernels import loops
 from catena.compiler.kernels.loops import Nest
-from catena.compiler.plan import partial, pauses, ranges, sharing, stitch
+from catena.compiler.plan import bands, partial, pauses, ranges, sharing, stitch
 from catena.compiler.plan.planner import Frame, Planner
 from catena.compiler.plan.program import Launch, Rows, nest_flops
 
@@ -15,7 +16,11 @@ INLINE, INLINE_IN_LOOP = 64, 4096  # nests of at most so much work (blocks * sta
 
 def launch(p: Planner, frame: Frame, nest: Nest, in_place: bool = False) -> None:
     """Adds the steps that run a nest; `in_place` says that it writes memory which it reads."""
-    schedule(p, nest)
+    loops.schedule(nest, p.machine.vector_bytes)
+    if (rows := bands.rows(p.machine.memory, nest, in_place)) is not None:
+        _in_bands(p, frame, nest, rows)
+        return
+    _count(p, nest)
     operands = p.operands(frame, nest)
     blocks = nest.trips // max(1, nest.width if nest.vector is not None else 1)
     contract = p.depth > 0
@@ -36,6 +41,10 @@ def launch(p: Planner, frame: Frame, nest: Nest, in_place: bool = False) -> None
 def schedule(p: Planner, nest: Nest) -> None:
     """Orders the loops of a nest, and counts what it costs."""
     loops.schedule(nest, p.machine.vector_bytes)
+    _count(p, nest)
+
+
+def _count(p: Planner, nest: Nest) -> None:
     costs = p.costs
     costs.flops += costs.trips * nest_flops(nest)
     costs.units += sharing.work(nest)
@@ -52,9 +61,24 @@ def _in_parts(p: Planner, frame: Frame, nest: Nest, size: int) -> None:
     frame.steps.append(
         Launch(nest, operands, False, p.depth > 0, split.opened, size, split.cut, split.each, units, pause)
     )
-    for join in split.joins:
+    _join(p, frame, split.made, split.joins)
+
+
+def _in_bands(p: Planner, frame: Frame, nest: Nest, d: int) -> None:
+    """A reduction of far rows in bands of them, and the folds of what these leave."""
+    made, nests, joins = bands.split(frame.fused.region.values, nest, d)
+    for part in made:
+        p.define(frame, part)
+    for each in nests:
+        launch(p, frame, each)
+    _join(p, frame, made, joins)
+
+
+def _join(p: Planner, frame: Frame, made: list[Value], joins: list[Nest]) -> None:
+    """The folds of partial results, which are then forgotten."""
+    for join in joins:
         launch(p, frame, join)
-    for part in split.made:
+    for part in made:
         p.free(frame.blocks.pop(part.number))
 
 

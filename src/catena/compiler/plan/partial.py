@@ -24,10 +24,7 @@ FEWEST = 8  # iterations in a chunk for each partial result that it leaves
 def chunk(limits: Sharing, nest: Nest, in_place: bool) -> int | None:
     """Iterations of the outermost reduced loop in one chunk; None when the nest stays on one thread."""
     total = sharing.work(nest)
-    foldable = all(f.kind in COMBINE or f.kind.startswith("arg") for f in nest.folds)
-    if total < limits.worthwhile or in_place or nest.sequential or not nest.folds or not foldable:
-        return None
-    if any(f.running for f in nest.folds) or nest.rows or nest.run is not None:
+    if total < limits.worthwhile or not is_foldable(nest, in_place):
         return None
     outer = ranges.first_folded(nest)
     step = ranges.step(nest, outer)
@@ -38,6 +35,13 @@ def chunk(limits: Sharing, nest: Nest, in_place: bool) -> int | None:
         return None
     size = -(-nest.extents[outer] // count // step) * step
     return size if size <= nest.extents[outer] // 2 else None
+
+
+def is_foldable(nest: Nest, in_place: bool) -> bool:
+    """Whether a nest may leave partial results, which others fold."""
+    if in_place or nest.sequential or not nest.folds or nest.rows or nest.run is not None:
+        return False
+    return all(not f.running and (f.kind in COMBINE or f.kind.startswith("arg")) for f in nest.folds)
 
 
 class Split(NamedTuple):
@@ -59,25 +63,25 @@ def split(values: list[Value], nest: Nest, size: int) -> Split:
     cut = 0 if opened.outer is None else 2
     count = -(-numbers[cut + 1] // size)  # of whole blocks; the last chunk does the rest too
     made: list[Value] = []
-    folds, joins = zip(*(_part(values, made, nest, fold, count) for fold in nest.folds))
+    folds, joins = zip(*(part(values, made, nest, fold, count) for fold in nest.folds))
     nest.folds = list(folds)
     return Split(opened, cut, made, {v.number: v.nbytes // count for v in made}, list(joins))
 
 
-def _part(values: list[Value], made: list[Value], nest: Nest, fold: Fold, count: int) -> tuple[Fold, Nest]:
-    """The fold of a chunk, and the nest that folds the results of all chunks."""
+def part(values: list[Value], made: list[Value], nest: Nest, fold: Fold, count: int) -> tuple[Fold, Nest]:
+    """The fold of one of so many chunks, and the nest that folds the results of all; the value of these joins."""
     results = [accumulator_type(fold, t).name for t in fold.types]
     buffer, _, offset = fold.dests[0]
     length = values[buffer].size * (2 if KIND[values[buffer].dtype] == "c" else 1)
     dests, loads = [], []
     chunks = len(nest.extents)  # one more dimension
     for name in results:
-        part = Value("beside", (count, length), DTYPES[name], (), NOTHING, len(values))
-        values.append(part)
-        made.append(part)
-        dests.append((part.number, name, offset))
+        left = Value("beside", (count, length), DTYPES[name], (), NOTHING, len(values))
+        values.append(left)
+        made.append(left)
+        dests.append((left.number, name, offset))
         at = affine.add(offset, affine.scale(affine.dim(chunks), length))
-        loads.append(Stmt("load", name, (), (part.number, name, at)))
+        loads.append(Stmt("load", name, (), (left.number, name, at)))
     kept = [1 if d in nest.reduced else n for d, n in enumerate(nest.extents)]
     depends = sum(1 << d for d, _ in offset[1]) | 1 << chunks
     kind = "sum" if fold.kind == "dot" else fold.kind

@@ -1,0 +1,76 @@
+"""Reductions over the rows of a large array, in bands of a few rows.
+
+Where lanes are columns, the sum of each strip of columns reads a little of every row. Of rows that lie far apart in an
+array beyond the caches, each such piece is fetched by itself, from another page. So a band of rows is reduced after
+the other, to a row of partial results, and these are folded: memory is read in its order but for a band's few rows.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from catena.compiler.graph import affine
+from catena.compiler.graph.affine import Affine
+from catena.compiler.graph.graph import Value
+from catena.compiler.graph.types import TYPES
+from catena.compiler.kernels.loops import LOADS, Nest
+from catena.compiler.machine import Memory
+from catena.compiler.plan import partial
+
+ROWS = 16  # of a band: as many streams as processors follow, and few partial results
+FEWEST = 8  # bands
+BEYOND = 2  # second caches, from which on an array is read from further away
+APART = 1024  # bytes from a row to the next, from which it is on a strip's way to another page
+
+
+def rows(memory: Memory, nest: Nest, in_place: bool) -> int | None:
+    """The dimension of a scheduled nest that is taken in bands; None where none is."""
+    lanes, folded = nest.vector, [d for d in nest.order if d in nest.reduced]
+    if lanes is None or lanes in nest.reduced or len(folded) != 1 or nest.is_checked or nest.stores:
+        return None
+    if not partial.is_foldable(nest, in_place) or nest.extents[folded[0]] < FEWEST * ROWS:
+        return None
+    read = sum(_bytes_apart(s, folded[0], lanes) * nest.trips // nest.extents[lanes] for s in nest.stmts)
+    return folded[0] if read > BEYOND * memory.second_cache else None
+
+
+def _bytes_apart(s, d: int, lanes: int) -> int:
+    """How far apart the rows lie that a statement reads, if it does, and if they lie far apart."""
+    if s.op not in LOADS or s.attr[2][2] or affine.coefficient(s.attr[2], lanes) != 1:
+        return 0
+    apart = abs(affine.coefficient(s.attr[2], d)) * TYPES[s.attr[1]].bytes
+    return apart if apart >= APART else 0
+
+
+def split(values: list[Value], nest: Nest, d: int) -> tuple[list[Value], list[Nest], list[Nest]]:
+    """The values of the partial results, which join `values`; the nests that make them, and those that fold them."""
+    bands, rest = divmod(nest.extents[d], ROWS)
+    made: list[Value] = []
+    parts = [partial.part(values, made, nest, fold, bands + bool(rest)) for fold in nest.folds]
+    nest = dataclasses.replace(nest, folds=[fold for fold, _ in parts])
+    lengths = {v.number: v.shape[1] for v in made}
+    nests = [_band(nest, lengths, d, 0, bands, ROWS)]
+    if rest:
+        nests.append(_band(nest, lengths, d, bands, 1, rest))
+    return made, nests, [join for _, join in parts]
+
+
+def _band(nest: Nest, lengths: dict[int, int], d: int, first: int, count: int, size: int) -> Nest:
+    """The nest for so many bands from the `first` one on, each of `size` rows. They are one more dimension, which
+    steps over the `lengths` of the values of partial results.
+    """
+    band, now = len(nest.extents), first * ROWS
+
+    def moved(a: Affine) -> Affine:
+        c = affine.coefficient(a, d)
+        return affine.add(affine.shift(a, c * now), affine.scale(affine.dim(band), c * ROWS))
+
+    def place(a: Affine, length: int) -> Affine:
+        return affine.add(affine.shift(a, first * length), affine.scale(affine.dim(band), length))
+
+    read = [s._replace(attr=(*s.attr[:2], moved(s.attr[2]))) if s.op in LOADS else s for s in nest.stmts]
+    stmts = [s._replace(attr=moved(s.attr)) if s.op == "affine" else s for s in read]
+    folds = [f._replace(dests=tuple((b, t, place(o, lengths[b])) for b, t, o in f.dests)) for f in nest.folds]
+    extents = [*(size if k == d else n for k, n in enumerate(nest.extents)), count]
+    depends = [m | (m >> d & 1) << band for m in nest.depends]
+    return dataclasses.replace(nest, extents=extents, stmts=stmts, depends=depends, folds=folds)

@@ -1,0 +1,63 @@
+"""Reductions over rows that lie far apart, in bands."""
+
+import numpy as np
+import pytest
+
+import catena as jax
+import catena.numpy as jnp
+from catena.compiler.interpret.program import run as interpret
+from catena.compiler.native.compile import program_of
+
+SHAPES = {"bands and a rest": ((1003, 600), 0), "members": ((3, 256, 900), 1), "two kept": ((720, 3, 300), 0)}
+
+
+def data(shape):
+    return np.random.default_rng(0).standard_normal(shape, np.float32)
+
+
+def text(f, *args):
+    return jax.jit(f).lower(*args).compile().as_text("program")
+
+
+def together(x, axis):
+    """Several folds of one operand, one of which knows where its rows are."""
+    place = jnp.arange(x.shape[axis], dtype=x.dtype).reshape([-1 if d == axis else 1 for d in range(x.ndim)])
+    return jnp.sum(x * place, axis), jnp.max(x, axis), jnp.argmin(x, axis), jnp.any(x > 3, axis)
+
+
+@pytest.mark.parametrize("case", SHAPES)
+def test_folds_in_bands(case):
+    shape, axis = SHAPES[case]
+    x = data(shape)
+    x[(2,) * x.ndim] = np.nan
+    got = jax.jit(together, static_argnums=1)(x, axis)
+    place = np.arange(shape[axis]).reshape([-1 if d == axis else 1 for d in range(x.ndim)])
+    np.testing.assert_allclose(got[0], np.sum(x.astype(np.float64) * place, axis), rtol=1e-5, atol=0.02)
+    for found, expected in zip(got[1:], (np.max(x, axis), np.argmin(x, axis), np.any(x > 3, axis)), strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_which_reductions_are_taken_in_bands():
+    shape, axis = SHAPES["bands and a rest"]
+    summed = lambda x: jnp.sum(x, axis)
+    assert "62 x 600 x 16*: sum" in text(summed, data(shape)) and "600 x 11*: sum" in text(summed, data(shape))
+    assert " x 16*" not in text(summed, data((300, 600)))  # it stays in a cache
+    assert " x 16*" not in text(summed, data((20_000, 30)))  # rows lie side by side
+    assert " x 16*" not in text(lambda x: jnp.sum(x, 1), data(shape))  # a row is summed along the lanes
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "complex64", "int32"])
+def test_bands_of_other_types(dtype):
+    x = jnp.asarray(100 * data((1003, 1100))).astype(dtype)
+    fold, reference = (jnp.max, np.max) if dtype == "bfloat16" else (jnp.sum, np.sum)
+    got = jax.jit(lambda x: fold(x, 0))(x)
+    expected = reference(np.asarray(x), 0)
+    np.testing.assert_allclose(np.asarray(got), expected, rtol=0 if dtype != "complex64" else 1e-4, atol=0.05)
+
+
+def test_the_null_device_folds_bands():
+    x = data((1003, 600))
+    made = jax.make_jaxpr(lambda x: (jnp.sum(x, 0), jnp.argmax(x, 0)))(x)
+    total, place = interpret(program_of(made), [x])
+    np.testing.assert_allclose(total, np.sum(x.astype(np.float64), 0), rtol=1e-5, atol=1e-4)
+    np.testing.assert_array_equal(place, np.argmax(x, 0))

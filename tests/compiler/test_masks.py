@@ -1,0 +1,56 @@
+"""Accesses whose lanes are all off are led to memory that is there; what is mostly padding computes nothing."""
+
+import re
+
+import numpy as np
+import pytest
+
+import catena as jax
+import catena.numpy as jnp
+from catena.compiler.machine import X86_64_V4
+from catena.compiler.native.compile import text_of
+
+X = np.random.default_rng(0).standard_normal((40, 64), np.float32)
+PADS = {  # shape, padding: whether a condition that all lanes share, and one that asks them, choose the address
+    "rows": ((40, 64), ((5, 700), (0, 0)), True, False),
+    "columns": ((40, 64), ((0, 0), (3, 9000)), False, True),
+    "a border": ((40, 64), ((1, 1), (1, 1)), True, False),
+    "a border of columns": ((40, 64), ((0, 0), (1, 1)), False, False),
+}
+
+
+@pytest.mark.parametrize("case", PADS)
+def test_where_masked_lanes_read(case):
+    shape, config, alike, asked = PADS[case]
+    f = lambda x: jnp.pad(x * 2, config)
+    np.testing.assert_array_equal(jax.jit(f)(X), np.pad(X * 2, config))
+    written = text_of(jax.make_jaxpr(f)(X), machine=X86_64_V4)
+    assert "llvm.masked.load" in written
+    assert bool(re.search(r"select i1 %\S+, ptr %\S+, ptr %", written)) is (alike or asked)
+    assert ("llvm.vector.reduce.or" in written) is asked
+
+
+def test_gradients_of_slices():
+    f = jax.grad(lambda x: jnp.sum(jnp.sin(x[10:13]) * x[11:14, :1]))
+    big = np.random.default_rng(0).standard_normal((5000, 7), np.float32)
+    expected = np.zeros_like(big)
+    expected[10:13] += np.cos(big[10:13]) * big[11:14, :1]
+    expected[11:14, :1] += np.sin(big[10:13]).sum(1, keepdims=True)
+    np.testing.assert_allclose(jax.jit(f)(big), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_scattered_rows_that_are_dropped():
+    at = np.array([3, 2**31 - 1, 39, 40, -(2**31)], np.int32)
+    got = jax.jit(lambda x, i: x.at[i].add(1.0, mode="drop"))(X, at)
+    expected = X.copy()
+    expected[[3, 39]] += 1
+    np.testing.assert_array_equal(got, expected)
+
+
+def test_what_is_mostly_padding_is_computed_first():
+    """A gather in a pad of many times its elements is not made once for each place of the pad."""
+    f = lambda x, i: jnp.pad(x[i], ((0, 5000), (0, 0)))
+    i = np.arange(7, dtype=np.int32)
+    lines = jax.jit(f).lower(X, i).compile().as_text("program").splitlines()
+    assert any("7 x 64" in line or "launch 448" in line for line in lines)
+    np.testing.assert_array_equal(jax.jit(f)(X, i)[:7], X[:7])
