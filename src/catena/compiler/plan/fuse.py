@@ -24,7 +24,7 @@ from catena.compiler.graph.graph import Region, Value
 MAX_DEPTH, MAX_OPS, MAX_ROOTS, MAX_KERNEL = 48, 100, 12, 160
 CHEAP = 2
 CHEAP_INDEX = 8  # operations of an index that a gather computes where it reads: beside the gather they are nothing
-MOSTLY_PADDING = 4  # times as many elements as are in it: of those that lanes compute for a pad, most are thrown away
+SPREAD = {"broadcast": 2, "pad": 4}  # times as many elements: so often it asks for one, or for one that is thrown away
 MAX_PARTS = 3  # of a concatenation that is read where its parts lie, and its readers
 
 
@@ -121,7 +121,6 @@ class _Fuser:
         self.roots: dict[int, int] = {}
         self.effort: dict[int, tuple[int, float]] = {}  # of inlined values: the depth of operations, and their number
         self.costly: set[int] = set()
-        self.gathered: set[int] = set()  # inlined values that are gathers, or read such
         self.steps: list[Step] = []
         self.at: dict[int, int] = {}  # stored value -> index of the step that makes it
         self.recent: dict[tuple, list[int]] = {}  # iteration space -> steps with kernels over it
@@ -194,10 +193,6 @@ class _Fuser:
                 if v.form != "dynamic_slice" or a is v.args[0]:  # where it starts is computed once, before the loops
                     weight += heavy / max(len(self.users[a.number]), 1)
                 costly = costly or a.number in self.costly
-                if a.number in self.gathered:
-                    self.gathered.add(v.number)
-        if v.form == "gather":
-            self.gathered.add(v.number)
         self.effort[v.number] = depth + 1, weight
         if costly:
             self.costly.add(v.number)
@@ -213,8 +208,7 @@ class _Fuser:
             return None
         for u in users:
             cheap = CHEAP_INDEX if u.form == "gather" and u.args[0] is not v else CHEAP
-            dear = costly or weight > cheap or (u.form == "pad" and n in self.gathered)
-            if dear and self._repeats(u, v):
+            if self._repeats(u, v) and (costly or weight > cheap or (u.form == "pad" and _gathers(v, self.stored))):
                 return f"{u.form} v{u.number} would compute each element several times"
         if len(users) > 1 and (costly or weight > 1):
             return f"{len(users)} readers would compute it again"
@@ -223,10 +217,8 @@ class _Fuser:
     @staticmethod
     def _repeats(user: Value, v: Value) -> bool:
         """Whether `user` reads elements of `v` several times, or through an index map that needs memory."""
-        if user.form == "broadcast":
-            return user.size > v.size
-        if user.form == "pad":
-            return user.size >= MOSTLY_PADDING * v.size
+        if user.form in SPREAD:
+            return user.size >= SPREAD[user.form] * v.size
         if user.form == "reshape":
             return FORMS[v.form].view
         return FORMS[user.form].rereads
@@ -350,6 +342,19 @@ class _Fuser:
             if step.kernel is not None:
                 for n in step.kernel.dropped:
                     del self.stored[n]
+
+
+def _gathers(v: Value, stored) -> bool:
+    """Whether a value that is not stored is made of elements that indices name."""
+    ask, seen = [v], {v.number}
+    while ask:
+        x = ask.pop()
+        if x.form == "gather":
+            return True
+        more = [a for a in x.args if a.number not in stored and a.number not in seen]
+        seen.update(a.number for a in more)
+        ask.extend(more)
+    return False
 
 
 def _is_checked(v: Value) -> bool:
