@@ -19,7 +19,7 @@ from catena.core.tree_errors import (
     flatten_axes,
     prefix_errors,
 )
-from catena.core.tree_flatten import flatten_into, flatten_unless, flatten_with
+from catena.core.tree_flatten import flatten_into, flatten_unless, flatten_with, flatten_with_path
 from catena.core.tree_keys import KeyEntry, KeyPath
 from catena.core.tree_nodes import NAMED_TUPLE, NodeTable, custom_kind, dataclass_fields, dataclass_kind, default_nodes
 from catena.core.treedef import LEAF, TUPLE, PyTreeDef, check_treedef, make_node
@@ -110,7 +110,7 @@ def tree_flatten_with_path(
     >>> tree_flatten_with_path({"a": [5]})[0]
     [((DictKey(key='a'), SequenceKey(idx=0)), 5)]
     """
-    return flatten_with(tree, is_leaf, is_leaf_takes_path)
+    return flatten_with_path(tree, is_leaf, is_leaf_takes_path)
 
 
 def tree_leaves_with_path(
@@ -121,7 +121,7 @@ def tree_leaves_with_path(
     >>> tree_leaves_with_path((5,))
     [((SequenceKey(idx=0),), 5)]
     """
-    return flatten_with(tree, is_leaf, is_leaf_takes_path)[0]
+    return flatten_with_path(tree, is_leaf, is_leaf_takes_path)[0]
 
 
 # ---- maps and reductions -------------------------------------------------
@@ -166,7 +166,7 @@ def tree_map_with_path(
     >>> tree_map_with_path(lambda path, x: f"{keystr(path)} = {x}", {"a": [1, 2]})
     {'a': ["['a'][0] = 1", "['a'][1] = 2"]}
     """
-    pairs, treedef = flatten_with(tree, is_leaf, is_leaf_takes_path)
+    pairs, treedef = flatten_with_path(tree, is_leaf, is_leaf_takes_path)
     paths, leaves = [path for path, _ in pairs], [leaf for _, leaf in pairs]
     plain = None if is_leaf_takes_path else is_leaf
     columns = [_leaves_up_to(treedef, tree, other, plain, "tree_map_with_path tree") for other in rest]

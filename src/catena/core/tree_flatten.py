@@ -55,6 +55,12 @@ def _open_dict(d: dict) -> tuple[tuple, Sequence, PyTreeDef | None]:
     return keys, get(d), treedef
 
 
+# Structures with code (see `tree_code`), by what is seen of a tree at once: those it may have, latest first.
+_guesses: dict[tuple | type, tuple[PyTreeDef, ...]] = {}
+_MAX_GUESSES = 3  # for one look
+_MAX_LOOKS = 1024  # emptied when full
+
+
 def flatten_into(tree: Any, leaves: list, nodes: NodeTable = default_nodes) -> PyTreeDef:
     """Append the leaves of `tree` to `leaves` and return its treedef: the fast way for callers with a list.
 
@@ -66,6 +72,25 @@ def flatten_into(tree: Any, leaves: list, nodes: NodeTable = default_nodes) -> P
     if kind is None:
         leaves.append(tree)
         return LEAF
+    if nodes is default_nodes and not (kind is TUPLE and nodes.leaf_types.issuperset(map(type, tree))):
+        look = (cls, len(tree)) if kind is DICT or kind is LIST or kind is TUPLE else cls
+        guesses = _guesses.get(look, ())
+        for treedef in guesses:
+            found = treedef._read(tree)
+            if found is not None and nodes.leaf_types.issuperset(map(type, found)):
+                leaves += found
+                return treedef
+        treedef = _flatten_root(tree, kind, leaves, nodes)
+        # Those outside the tables are new each time.
+        if treedef._hash is not None and (treedef._code is not None or treedef._use()) and treedef not in guesses:
+            if len(_guesses) >= _MAX_LOOKS:
+                _guesses.clear()
+            _guesses[look] = (treedef, *guesses)[:_MAX_GUESSES]
+        return treedef
+    return _flatten_root(tree, kind, leaves, nodes)
+
+
+def _flatten_root(tree: Any, kind: NodeKind, leaves: list, nodes: NodeTable) -> PyTreeDef:
     start = len(leaves)
     try:
         return _flatten_node(tree, kind, leaves, nodes.leaf_types, nodes.kinds, nodes.classify)
@@ -114,6 +139,19 @@ def _flatten_node(x: Any, kind: NodeKind, leaves: list, leaf_types: set, kinds: 
     if data is None:  # the look-up of make_node, without its call
         return interned.get((kind, tuple(map(id, treedefs)))) or make_node(kind, None, treedefs)
     return make_node(kind, data, treedefs)
+
+
+def flatten_with_path(
+    tree: Any, is_leaf: Callable | None = None, is_leaf_takes_path: bool = False
+) -> tuple[list[tuple[KeyPath, Any]], PyTreeDef]:
+    """`(path, leaf)` pairs and the treedef, which knows the paths of most trees."""
+    if is_leaf is None:
+        leaves: list = []
+        treedef = flatten_into(tree, leaves)
+        paths = treedef._known_paths()
+        if paths is not None:
+            return [*zip(paths, leaves)], treedef
+    return flatten_with(tree, is_leaf, is_leaf_takes_path)
 
 
 def flatten_unless(tree: Any, is_leaf: Callable, nodes: NodeTable = default_nodes) -> tuple[list, PyTreeDef]:

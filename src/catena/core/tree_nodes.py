@@ -26,10 +26,23 @@ class NodeKind:
 
     `flatten(x)` gives `(children, data)`, with children a list or tuple; `flatten_with_keys(x)` gives
     `(pairs of key and child, data)`; `unflatten(data, children)` rebuilds; `keys(data, n)` names the children
-    when only the treedef is at hand. `noun` is the word that error messages use.
+    when only the treedef is at hand, and where `keys_are_known` those of all instances. `noun` is the word that error
+    messages use. For `tree_code`, which checks for itself: `plain_flatten` and `plain_unflatten`, the functions of a
+    user as they were given; `fields`, the names of data and static fields where flattening only reads them.
     """
 
-    __slots__ = ("flatten", "flatten_with_keys", "keys", "noun", "type", "unflatten")
+    __slots__ = (
+        "fields",
+        "flatten",
+        "flatten_with_keys",
+        "keys",
+        "keys_are_known",
+        "noun",
+        "plain_flatten",
+        "plain_unflatten",
+        "type",
+        "unflatten",
+    )
 
     def __init__(
         self,
@@ -46,6 +59,9 @@ class NodeKind:
         self.unflatten = unflatten
         self.keys = keys
         self.flatten_with_keys = flatten_with_keys or self._zip_keys
+        self.keys_are_known = flatten_with_keys is None
+        self.plain_flatten, self.plain_unflatten = flatten, unflatten
+        self.fields: tuple[tuple[str, ...], tuple[str, ...]] | None = None
 
     def _zip_keys(self, x: Any) -> tuple[list[tuple[KeyEntry, Any]], Any]:
         children, data = self.flatten(x)
@@ -202,7 +218,7 @@ def custom_kind(
     nodetype: type, flatten_func: Callable, unflatten_func: Callable, flatten_with_keys_func: Callable | None = None
 ) -> NodeKind:
     """A kind from a user's functions, with what they return checked."""
-    return NodeKind(
+    kind = NodeKind(
         nodetype,
         "custom",
         _checked_flatten(nodetype, flatten_func),
@@ -210,6 +226,8 @@ def custom_kind(
         _flat_index_keys,
         flatten_with_keys_func and _checked_flatten_with_keys(nodetype, flatten_with_keys_func),
     )
+    kind.plain_flatten, kind.plain_unflatten = flatten_func, unflatten_func
+    return kind
 
 
 def _checked_flatten(nodetype: type, func: Callable) -> Callable:
@@ -257,7 +275,9 @@ def dataclass_kind(nodetype: type, data_fields: Sequence[str], meta_fields: Sequ
     def unflatten(meta, children):
         return nodetype(**dict(zip(data_fields, children)), **dict(zip(meta_fields, meta)))
 
-    return NodeKind(nodetype, "custom dataclass", lambda x: (get_data(x), get_meta(x)), unflatten, lambda data, n: keys)
+    kind = NodeKind(nodetype, "custom dataclass", lambda x: (get_data(x), get_meta(x)), unflatten, lambda data, n: keys)
+    kind.fields = data_fields, meta_fields
+    return kind
 
 
 def _getter(names: tuple[str, ...]) -> Callable[[Any], tuple]:

@@ -19,7 +19,8 @@ from marshal import dumps
 from typing import Any
 
 from catena.core.face import Face
-from catena.core.tree_keys import KeyEntry, keystr
+from catena.core.tree_code import HOT, MOST_NODES, Code, code_of
+from catena.core.tree_keys import KeyEntry, KeyPath, keystr
 from catena.core.tree_nodes import (
     DICT,
     LIST,
@@ -44,14 +45,29 @@ class PyTreeDef(Face):
     PyTreeDef({'a': [*, (*, None)], 'b': *})
     """
 
-    __slots__ = ("__weakref__", "_children", "_data", "_hash", "_kind", "_num_leaves", "_num_nodes", "_steps")
+    __slots__ = (
+        "__weakref__",
+        "_children",
+        "_code",
+        "_data",
+        "_hash",
+        "_kind",
+        "_num_leaves",
+        "_num_nodes",
+        "_paths",
+        "_steps",
+        "_uses",
+    )
     _children: tuple[PyTreeDef, ...]
     _data: Any
     _hash: Any  # None until it is asked for
     _kind: Any  # a NodeKind; None in a leaf
     _num_leaves: int
     _num_nodes: int
+    _code: Code | None  # for structures that are seen often
+    _paths: list[KeyPath] | None
     _steps: list[tuple] | None
+    _uses: int
 
     def __init__(self):
         raise TypeError("PyTreeDef has no constructor: make one with tree_structure or tree_flatten.")
@@ -105,6 +121,9 @@ class PyTreeDef(Face):
         if len(leaves) != self._num_leaves:
             raise _wrong_leaf_count(self, leaves)
         # Hot path. The steps say: push so many leaves, then build a node from the last so many results, or None.
+        if self._code is not None:
+            return self._code.write(leaves)
+        self._use()
         steps = self._steps or _unflatten_steps(self)
         if len(steps) == 1:
             _, arity, unflatten, data = steps[0]
@@ -126,6 +145,26 @@ class PyTreeDef(Face):
             results.append(unflatten(data, children))
         return results[0]
 
+    def _read(self, tree: Any) -> list[Any] | None:
+        """The subtrees of `tree` at the leaves of this structure, where that is quick to say; None: perhaps there are
+        none, perhaps the structure was not asked for often enough (see `tree_code`).
+        """
+        if self._code is None:
+            self._use()
+            return None
+        try:
+            return self._code.read(tree)
+        except Exception:  # no such tree: the general way says why, where anybody asks
+            return None
+
+    def _use(self) -> bool:
+        """Count that this structure was asked for; whether it has code as of now."""
+        self._uses += 1
+        if self._uses != HOT or self._num_nodes > MOST_NODES:
+            return False
+        self._code = code_of(self)
+        return True
+
     def flatten_up_to(self, tree: Any) -> list[Any]:
         """The subtrees of `tree` at the leaves of this structure, which must be a prefix of it.
 
@@ -135,6 +174,9 @@ class PyTreeDef(Face):
         >>> structure([0, 0]).flatten_up_to([1, {"a": 2}])
         [1, {'a': 2}]
         """
+        found = self._read(tree)
+        if found is not None:
+            return found
         subtrees: list = []
         try:
             _collect(self, tree, subtrees)
@@ -153,6 +195,21 @@ class PyTreeDef(Face):
                 continue
             todo.extend((c, y, (path, node, i)) for i, (c, y) in reversed([*enumerate(zip(node._children, children))]))
         return subtrees
+
+    def _known_paths(self) -> list[KeyPath] | None:
+        """The key paths of the leaves; None where an instance says which keys it has, or where there are many."""
+        if self._paths is None:
+            nodes = postorder(self) if self._num_nodes <= MOST_NODES else [None]
+            if not all(node and (node._kind is None or node._kind.keys_are_known) for node in nodes):
+                return None
+            self._paths = []
+            todo: list[tuple[PyTreeDef, KeyPath]] = [(self, ())]
+            while todo:
+                node, path = todo.pop()
+                if node._kind is None:
+                    self._paths.append(path)
+                todo.extend((c, (*path, key)) for c, key in reversed([*zip(node._children, node._keys())]))
+        return self._paths
 
     def compose(self, arg: PyTreeDef, /) -> PyTreeDef:
         """The structure in which every leaf of this one is replaced by `arg`.
@@ -272,7 +329,8 @@ def _new_treedef(kind: NodeKind | None, data: Any, children: tuple, leaves: int,
     node = object.__new__(PyTreeDef)
     node._kind, node._data, node._children = kind, data, children
     node._num_leaves, node._num_nodes = leaves, nodes
-    node._hash = node._steps = None
+    node._hash = node._steps = node._code = node._paths = None
+    node._uses = 0
     return node
 
 

@@ -31,6 +31,7 @@ from catena.core.trace import VALUES, Tracer
 from catena.core.traceback import api_boundary, shorten
 from catena.core.tree import tree_flatten, tree_unflatten
 from catena.core.tree_flatten import flatten_into
+from catena.core.tree_nodes import default_nodes
 from catena.transform import arguments, explain, misses, stages, stateful
 from catena.transform.execute import how_to_run, program_of, run_fast
 from catena.transform.functions import check_function
@@ -99,7 +100,7 @@ class JitFunction(Face, Generic[P, R]):
         self._splits = all(i >= 0 for i in static[0])  # static arguments are where they are called
         self._name = function_name(fun)
         self._cache = call_cache(fun, ("jit", *static, *donate, options, places))
-        self._calls, self._fast = self._cache.entries, self._cache.fast
+        self._calls, self._fast, self._trees = self._cache.entries, self._cache.fast, self._cache.trees
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         try:
@@ -116,7 +117,9 @@ class JitFunction(Face, Generic[P, R]):
                 leaves: list = []
                 try:
                     key = self._hot_key(args, kwargs, leaves)
-                    arrays = [READERS[type(x)](x) if type(x) in READERS else x for x in leaves]
+                    arrays = leaves
+                    if not WITH_TYPES.issuperset(map(type, leaves)):
+                        arrays = [READERS[type(x)](x) if type(x) in READERS else x for x in leaves]
                     found = self._fast.get((*key, *[x._aval for x in arrays]))
                 except (
                     Exception
@@ -142,7 +145,14 @@ class JitFunction(Face, Generic[P, R]):
                 statics += [(k, type(x), x) for k, x in sorted(kwargs.items()) if k in names]
                 kwargs = {k: x for k, x in kwargs.items() if k not in names}
             statics = tuple(statics)
-        tree = flatten_into((args, kwargs) if kwargs else args, leaves)
+        given = (args, kwargs) if kwargs else args
+        for tree in self._trees:
+            found = tree._read(given)
+            if found is not None and default_nodes.leaf_types.issuperset(map(type, found)):
+                leaves += found
+                break
+        else:
+            tree = flatten_into(given, leaves)
         return context.global_key, context.local_key, tree, len(kwargs), statics
 
     def _call(self, args, kwargs):
@@ -194,7 +204,11 @@ class JitFunction(Face, Generic[P, R]):
         placed = context.default_placement is not None or any(x._placement is not None for x in arrays)
         known = all(type(x) in WITH_TYPES and type(x._value) is np.ndarray for x in arrays)
         how = how_to_run(program, call, placed, outs if known else None, arrays)
-        self._fast[(*self._hot_key(args, kwargs, []), *avals)] = how
+        key = self._hot_key(args, kwargs, [])
+        self._fast[(*key, *avals)] = how
+        tree = key[2]
+        if tree.num_nodes > tree.num_leaves + 1 and tree not in self._trees:  # flat ones are quick to take apart
+            self._trees[:] = [tree, *self._trees[: MOST_TREES - 1]]
         if self._plain and not kwargs and all(type(x) in WITH_TYPES for x in args):
             self._fast[(context.global_key, context.local_key, *avals)] = how
 
@@ -436,6 +450,7 @@ def readable_array(x: np.ndarray) -> Array:
 
 READERS = dict.fromkeys((bool, int, float, complex, np.bool_, np.int32, np.int64, np.float32, np.float64), scalar_array)
 READERS[np.ndarray] = readable_array
+MOST_TREES = 4  # structures of arguments that a function tries before it takes them apart
 WITH_TYPES = frozenset([Array, PlacedArray])  # whose types say where they are, and so where results belong
 
 

@@ -12,20 +12,22 @@ all_caches: weakref.WeakSet = weakref.WeakSet()  # everything with a method clea
 
 class CallCache:
     """What calls of one transformed function traced, by the types of the arguments; and ``fast``, how to run
-    what was seen before.
+    what was seen before, ``trees``, of which structures the arguments were, latest first.
     """
 
-    __slots__ = ("entries", "fast", "__weakref__")
+    __slots__ = ("entries", "fast", "trees", "__weakref__")
 
     def __init__(self):
         self.entries: dict = {}
         self.fast: dict = {}
+        self.trees: list = []
         all_caches.add(self)
 
     def clear_cache(self):
         """Forget all entries."""
         self.entries.clear()
         self.fast.clear()
+        self.trees.clear()
 
 
 _call_caches: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()

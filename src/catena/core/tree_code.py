@@ -1,0 +1,185 @@
+"""Structures that are seen often, as Python code: one function takes such a tree apart, another puts it together.
+
+Walking through a tree asks at every node what it is. A program sees the same few structures again and again, so a
+structure that was asked for often is written as straight code that asks at every node whether it is what it was:
+some 100 ns a node instead of 1 us. Reading says None where a tree is another, or may be, and then the general way has
+the word; so code is never more than a guess that is checked, all of it, at every call.
+"""
+
+from __future__ import annotations
+
+import keyword
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from catena.core.tree_nodes import DICT, LIST, NAMED_TUPLE, NONE, TUPLE, NodeKind, default_nodes
+
+HOT = 24  # times that a structure is asked for before it is written as code, which takes some 20 us a node
+MOST_NODES = 4096
+
+_KEY_TYPES = (str, int, bytes)  # keys of one of these types are the same where they are equal
+_ALL = slice(None)
+
+
+class Code(NamedTuple):
+    """What is done with trees of one structure.
+
+    ``read(tree)`` gives the subtrees at the leaves of the structure, or None, and may raise; ``write(leaves)`` gives
+    the tree with as many leaves as the structure has.
+    """
+
+    read: Callable[[Any], list | None]
+    write: Callable[[list], Any]
+
+
+def code_of(treedef: Any) -> Code:
+    """The code of a structure of at most MOST_NODES nodes."""
+    names = _Names()
+    lines = [*_reading(treedef, names), *_writing(treedef, names)]
+    # The file name marks its frames as the package's own.
+    exec(compile("\n".join(lines), f"{__file__} (a structure)", "exec"), names.values)
+    return Code(names.values["read"], names.values["write"])
+
+
+class _Names:
+    """What the code refers to: values by their names, and names for variables."""
+
+    def __init__(self):
+        self.values: dict[str, Any] = {"same": same, "kinds": default_nodes.kinds, "getitem": tuple.__getitem__}
+        self.count = 0
+
+    def variable(self) -> str:
+        self.count += 1
+        return f"x{self.count}"
+
+    def of(self, value: Any) -> str:
+        name = f"v{len(self.values)}"
+        self.values[name] = value
+        return name
+
+
+# ---- reading -------------------------------------------------
+
+
+def _reading(treedef: Any, names: _Names) -> list[str]:
+    lines, leaves = ["def read(x0):"], []
+    todo = [(treedef, "x0")]
+    while todo:
+        node, x = todo.pop()
+        if node._kind is None:
+            leaves.append(x)
+            continue
+        children = [names.variable() for _ in node._children]
+        unless, then = _opening(node, x, children, names)
+        lines.append(f" if {unless}: return None")
+        lines += [f" {line}" for line in then]
+        todo.extend(reversed([*zip(node._children, children)]))
+    return [*lines, f" return [{', '.join(leaves)}]"]
+
+
+def _opening(node: Any, x: str, children: list[str], names: _Names) -> tuple[str, list[str]]:
+    """When `x` is no such node, and the statements that name its children, which return None where it still is none."""
+    kind, data = node._kind, node._data
+    targets = "".join(f"{child}, " for child in children)
+    if kind is NONE:
+        return f"{x} is not None", []
+    if kind is TUPLE or kind is LIST:
+        return f"type({x}) is not {kind.type.__name__} or len({x}) != {len(children)}", _unpack(targets, x)
+    if kind is DICT:
+        return _opening_dict(data, x, children, names)
+    if kind is NAMED_TUPLE:  # which may have been registered since
+        cls = names.of(data)
+        unless = f"type({x}) is not {cls} or kinds.get({cls}) is not {names.of(kind)}"
+        return unless, _unpack(targets, f"getitem({x}, {names.of(_ALL)})")
+    unless = f"type({x}) is not {names.of(kind.type)}"
+    if _has_plain_fields(kind):
+        fields, static = kind.fields
+        then = [f"{child} = {x}.{field}" for child, field in zip(children, fields)]
+        for field, value in zip(static, data):
+            then += [f"m = {x}.{field}", _unless_same("m", names.of(value))]
+        return unless, then
+    then = [f"c, d = {names.of(kind.plain_flatten)}({x})", _unless_same("d", names.of(data))]
+    return unless, [*then, *(_unpack(targets, "c") or ["if len(c): return None"])]
+
+
+def _opening_dict(keys: tuple, x: str, children: list[str], names: _Names) -> tuple[str, list[str]]:
+    unless = f"type({x}) is not dict or len({x}) != {len(keys)}"
+    if not keys:
+        return unless, []
+    cls = type(keys[0])
+    if cls not in _KEY_TYPES or any(type(key) is not cls for key in keys):
+        return "True", []  # equal keys may differ: 1 == True
+    unless += f" or not {names.of(frozenset({cls}))}.issuperset(map(type, {x}))"
+    return unless, [f"{child} = {x}[{names.of(key)}]" for child, key in zip(children, keys)]
+
+
+def _unpack(targets: str, value: str) -> list[str]:
+    return [f"{targets}= {value}"] if targets else []
+
+
+def _unless_same(x: str, known: str) -> str:
+    return f"if {x} is not {known} and not same({x}, {known}): return None"
+
+
+def same(a: Any, b: Any) -> bool:
+    """Whether node data are indistinguishable, as far as that is seen at once."""
+    if a is b:
+        return True
+    cls = type(a)
+    if cls is not type(b):
+        return False
+    if cls is tuple:
+        return len(a) == len(b) and all(map(same, a, b))
+    return cls in _KEY_TYPES and a == b
+
+
+# ---- writing -------------------------------------------------
+
+
+def _writing(treedef: Any, names: _Names) -> list[str]:
+    leaves = [names.variable() for _ in range(treedef._num_leaves)]
+    lines = ["def write(leaves):", *[f" {line}" for line in _unpack("".join(f"{x}, " for x in leaves), "leaves")]]
+    rest = iter(leaves)
+    results: list[str] = []  # as in `PyTreeDef.unflatten`, the names of trees
+    todo = [(treedef, False)]
+    while todo:
+        node, opened = todo.pop()
+        if node._kind is None:
+            results.append(next(rest))
+        elif not opened:
+            todo.append((node, True))
+            todo.extend((child, False) for child in reversed(node._children))
+        else:
+            split = len(results) - len(node._children)
+            children = results[split:]
+            results[split:] = [names.variable()]
+            lines.append(f" {results[-1]} = {_building(node, children, names)}")
+    return [*lines, f" return {results[0]}"]
+
+
+def _building(node: Any, children: list[str], names: _Names) -> str:
+    kind, data = node._kind, node._data
+    inner = "".join(f"{child}, " for child in children)
+    if kind is NONE:
+        return "None"
+    if kind is TUPLE:
+        return f"({inner})"
+    if kind is LIST:
+        return f"[{inner}]"
+    if kind is DICT:
+        return "{" + ", ".join(f"{names.of(key)}: {child}" for key, child in zip(data, children)) + "}"
+    if kind is NAMED_TUPLE:
+        return f"{names.of(data)}({inner})"
+    if _has_plain_fields(kind):
+        fields, static = kind.fields
+        given = [*zip(fields, children), *((field, names.of(value)) for field, value in zip(static, data))]
+        return f"{names.of(kind.type)}({', '.join(f'{field}={x}' for field, x in given)})"
+    return f"{names.of(kind.plain_unflatten)}({names.of(data)}, ({inner}))"
+
+
+def _has_plain_fields(kind: NodeKind) -> bool:
+    """Whether the fields of a dataclass can be written as Python names."""
+    if kind.fields is None:
+        return False
+    names = [name for group in kind.fields for name in group]
+    return all(name.isascii() and name.isidentifier() and not keyword.iskeyword(name) for name in names)
