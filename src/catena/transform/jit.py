@@ -30,8 +30,6 @@ from catena.core.staging import DebugInfo, hoist_tracers, trace_to_jaxpr
 from catena.core.trace import VALUES, Tracer
 from catena.core.traceback import api_boundary, shorten
 from catena.core.tree import tree_flatten, tree_unflatten
-from catena.core.tree_flatten import flatten_into
-from catena.core.tree_nodes import default_nodes
 from catena.transform import arguments, explain, misses, stages, stateful
 from catena.transform.execute import how_to_run, program_of, run_fast
 from catena.transform.functions import check_function
@@ -100,7 +98,7 @@ class JitFunction(Face, Generic[P, R]):
         self._splits = all(i >= 0 for i in static[0])  # static arguments are where they are called
         self._name = function_name(fun)
         self._cache = call_cache(fun, ("jit", *static, *donate, options, places))
-        self._calls, self._fast, self._trees = self._cache.entries, self._cache.fast, self._cache.trees
+        self._calls, self._fast = self._cache.entries, self._cache.fast
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         try:
@@ -117,13 +115,9 @@ class JitFunction(Face, Generic[P, R]):
                 leaves: list = []
                 try:
                     key = self._hot_key(args, kwargs, leaves)
-                    arrays = leaves
-                    if not WITH_TYPES.issuperset(map(type, leaves)):
-                        arrays = [READERS[type(x)](x) if type(x) in READERS else x for x in leaves]
+                    arrays = readable_arrays(leaves)
                     found = self._fast.get((*key, *[x._aval for x in arrays]))
-                except (
-                    Exception
-                ):  # no value of the language, or no key: the long way says which, or finds that all is well
+                except Exception:  # no value of the language, or no key: the long way says which, if any
                     found = None
                 if found is not None:
                     if found[1] is None:  # then an argument may be a result, which must not share NumPy's memory
@@ -145,14 +139,7 @@ class JitFunction(Face, Generic[P, R]):
                 statics += [(k, type(x), x) for k, x in sorted(kwargs.items()) if k in names]
                 kwargs = {k: x for k, x in kwargs.items() if k not in names}
             statics = tuple(statics)
-        given = (args, kwargs) if kwargs else args
-        for tree in self._trees:
-            found = tree._read(given)
-            if found is not None and default_nodes.leaf_types.issuperset(map(type, found)):
-                leaves += found
-                break
-        else:
-            tree = flatten_into(given, leaves)
+        tree = self._cache.flatten_into((args, kwargs) if kwargs else args, leaves)
         return context.global_key, context.local_key, tree, len(kwargs), statics
 
     def _call(self, args, kwargs):
@@ -206,9 +193,7 @@ class JitFunction(Face, Generic[P, R]):
         how = how_to_run(program, call, placed, outs if known else None, arrays)
         key = self._hot_key(args, kwargs, [])
         self._fast[(*key, *avals)] = how
-        tree = key[2]
-        if tree.num_nodes > tree.num_leaves + 1 and tree not in self._trees:  # flat ones are quick to take apart
-            self._trees[:] = [tree, *self._trees[: MOST_TREES - 1]]
+        self._cache.expect(key[2])
         if self._plain and not kwargs and all(type(x) in WITH_TYPES for x in args):
             self._fast[(context.global_key, context.local_key, *avals)] = how
 
@@ -448,9 +433,15 @@ def readable_array(x: np.ndarray) -> Array:
     return array
 
 
+def readable_arrays(leaves: list) -> list:
+    """Leaves as Arrays for the time of one call, and what cannot be one as it is."""
+    if WITH_TYPES.issuperset(map(type, leaves)):
+        return leaves
+    return [READERS[type(x)](x) if type(x) in READERS else x for x in leaves]
+
+
 READERS = dict.fromkeys((bool, int, float, complex, np.bool_, np.int32, np.int64, np.float32, np.float64), scalar_array)
 READERS[np.ndarray] = readable_array
-MOST_TREES = 4  # structures of arguments that a function tries before it takes them apart
 WITH_TYPES = frozenset([Array, PlacedArray])  # whose types say where they are, and so where results belong
 
 

@@ -6,6 +6,11 @@ import weakref
 from catena.core.check import check_if_enabled
 from catena.core.context import context
 from catena.core.jaxpr import ClosedJaxpr
+from catena.core.tree_flatten import flatten_into
+from catena.core.tree_nodes import default_nodes
+from catena.core.treedef import PyTreeDef
+
+MOST_TREES = 4  # structures of arguments that are tried, for one function
 
 all_caches: weakref.WeakSet = weakref.WeakSet()  # everything with a method clear_cache, so that clear_caches finds it
 
@@ -28,6 +33,20 @@ class CallCache:
         self.entries.clear()
         self.fast.clear()
         self.trees.clear()
+
+    def flatten_into(self, tree, leaves: list) -> PyTreeDef:
+        """`tree_flatten.flatten_into`, which first tries what arguments of this function were."""
+        for treedef in self.trees:
+            found = treedef._read(tree)
+            if found is not None and default_nodes.leaf_types.issuperset(map(type, found)):
+                leaves += found
+                return treedef
+        return flatten_into(tree, leaves)
+
+    def expect(self, treedef: PyTreeDef):
+        """Arguments may be of this structure again. Flat ones are quick to take apart without that."""
+        if treedef.num_nodes > treedef.num_leaves + 1 and treedef not in self.trees:
+            self.trees[:] = [treedef, *self.trees[: MOST_TREES - 1]]
 
 
 _call_caches: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
