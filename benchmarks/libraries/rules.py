@@ -152,4 +152,17 @@ CASES = [
     ),
     *(f"jax.ad_checkpoint.checkpoint_name({v})" for v in ("x, 'a'", "{'a': x}, 'a'", "1.0, 'a'", "x, 3", "'a', 'a'")),
 ]  # fmt: skip
-EXPLAINED = []
+EXPLAINED = [
+    (".*", r"^returns.*\| TypeError: can't apply forward-mode", "the backward rule is linear, and is transposed"),
+    (r"defjvps\(None, None\)", r"^returns.*\| TypeError", "all derivatives are zero"),
+    (r"nondiff_argnums=\(5,\)", r"^ValueError.*\| IndexError", "there is no such argument: a ValueError, as elsewhere"),
+    (r"\(3[,)]", r"^TypeError: Expected a callable value.*\|", "what is no function is refused at once"),
+    (r"vmap\(lambda v: .*linear_call", r"^returns.*NotImplementedError", "JAX has no rule"),
+    (r"custom_partitioning", r"^returns.*\| NotImplementedError", "JAX has no rule"),
+    (r"__setitem__\(.*\), 3\)\(", r"\| AttributeError", "a number is of its own type, where JAX trips over it"),
+    (r"vmap_method='other'", r"^ValueError.*\| NotImplementedError", "refused at once"),
+    (r"\(0, 0\)", r"^ValueError.*\| JaxRuntimeError", "refused before it is compiled"),
+    (r"eager .*layout_constraint\(1.0", r"^returns float32\[\] weak \[1\.\] \|", "a number becomes an array"),
+    (r"eager .*checkpoint_name\(1.0", r"^returns float32\[\] weak \[1\.\] \|", "a number becomes an array"),
+    (r"checkpoint_name\(x, 3\)", r"^TypeError.*\| returns", "a name is a string"),
+]

@@ -190,7 +190,11 @@ EXPLAINED = [
     (".*", r".* \| AssertionError.*", "ValueError, TypeError or NotImplementedError instead of a failed assertion"),
     (".*", r"(?s)ValueError.* \| MLIRError.*", "as above, instead of what the compiler says of an impossible type"),
     (".*", r".* \| AttributeError.*", "as above, instead of an attribute that a number or an array lacks"),
-    (r"bi\[:1\]", r"(?s)returns.* \| ValueError: Cannot lower", "JAX fails where buffers share a batch axis of size 1"),
+    (
+        r"bi\[:1\]",
+        r"(?s)returns.* \| ValueError: (Cannot lower|broadcasting_vmap)",
+        "JAX fails where buffers share a batch axis of size 1",
+    ),
     (
         r"vmap.*bi\[:1\]",
         "ValueError.*",
@@ -200,5 +204,5 @@ EXPLAINED = [
     (r"\(d, padded\)", BUFFERS, SAME),
     (r"BCOO.* \* jax.experimental.sparse.BCOO|bcoo_conv", BUFFERS, SAME),
     (r"x\[:0\]", r"returns .* \| TypeError", "padding of an array without elements is as any"),
-    (r"x != 0", "returns .* weak", "weakness of the integers that booleans become"),
+    (r"x != 0", "returns .* weak|Cannot lower", "weakness of the integers that booleans become"),
 ]

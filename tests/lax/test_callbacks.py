@@ -281,3 +281,8 @@ def test_formatted_strings_are_told_from_formats():
         jax.debug.print(f"{jnp.ones(2)}", x=1)
     with pytest.raises(ValueError, match=r"\[1\]. You may be passing an f-string"):
         jax.debug.print("x", 1)
+
+
+def test_a_pure_callback_without_results_need_not_be_called():
+    f = lambda x: jax.pure_callback(lambda x: 1 / 0, (), x)
+    assert f(1.0) == jax.jit(f)(1.0) == ()

@@ -211,6 +211,18 @@ def test_integer_arguments():
     close(jax.vmap(jax.grad(g))(X, np.arange(3)), 2.0 * np.arange(3))
 
 
+def test_cotangents_have_the_structure_of_the_arguments_at_every_level():
+    def gradient(cotangent):
+        f = jax.custom_vjp(lambda tree, x: tree["a"] * x)
+        f.defvjp(lambda tree, x: (tree["a"] * x, None), lambda _, ct: (cotangent, ct))
+        return jax.grad(f)({"a": 3.0, "b": None}, 2.0)
+
+    assert gradient({"a": 5.0, "b": None})["a"] == 5 and gradient({"a": None, "b": None})["a"] == 0
+    for wrong in ({"c": 1.0, "b": None}, [1.0, None], {"a": (1.0,), "b": None}, {"a": 1.0, "b": 1.0}, 1.0):
+        with pytest.raises(TypeError, match="same container"):
+            gradient(wrong)
+
+
 def test_none_stands_for_a_zero_cotangent():
     f = jax.custom_vjp(lambda p, y: p["a"] * p["b"] * y)
     f.defvjp(lambda p, y: (p["a"] * p["b"] * y, y), lambda y, ct: ({"a": ct * y, "b": None}, None))
@@ -354,6 +366,8 @@ def test_linear_call():
     close(jax.grad(f, 0)(2.0, 3.0), 3.0)  # of the residuals ``fun`` is a function like any other
     close(jax.jvp(f, (2.0, 3.0), (1.0, 1.0))[1], 5.0)
     close(jax.grad(jax.grad(f, 1), 0)(2.0, 3.0), 100.0)
+    with pytest.raises(ValueError, match=r"number 0 is float32\[3\], got float32\[\]"):
+        jax.grad(lambda x: linear_call(lambda r, x: x.sum(), lambda r, ct: ct, (), x))(jnp.ones(3))
 
 
 # ---- errors

@@ -157,6 +157,13 @@ def _jvp(primals, tangents, *, num_residuals, **params):
 def _transpose(cts, *args, num_residuals, fun, transpose):
     residuals = args[:num_residuals]
     cts = [instantiate(ct) for ct in cts]
+    for number, (x, found) in enumerate(zip(args[num_residuals:], transpose.out_avals, strict=True)):
+        wanted = x.aval.to_tangent_aval() if type(x) is UndefinedPrimal else found
+        if (wanted.shape, wanted.dtype) != (found.shape, found.dtype):
+            raise ValueError(
+                f"linear_call: fun_transpose must return cotangents of the types of linear_args; number {number} is "
+                f"{wanted.str_short()}, got {found.str_short()}"
+            )
     outs = linear_call_p.bind(*residuals, *cts, num_residuals=num_residuals, fun=transpose, transpose=fun)
     return [None] * num_residuals + [
         ct if type(x) is UndefinedPrimal else None for x, ct in zip(args[num_residuals:], outs, strict=True)

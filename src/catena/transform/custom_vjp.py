@@ -409,40 +409,31 @@ def flatten_cotangents(result, tree, in_avals) -> list:
     symbolic where zero; checked.
     """
     args = tree_unflatten(tree, in_avals)
-    is_none = lambda x: x is None  # noqa: E731
+    wrong = lambda: TypeError(  # noqa: E731
+        "Custom VJP bwd rule must produce an output with the same container (pytree) structure as the args tuple "
+        "of the primal function, and in particular must produce a tuple of length equal to the number of "
+        f"arguments to the primal function, but got bwd output structure {tree_structure(result)} for primal input "
+        f"structure {tree}."
+    )
     if not isinstance(result, (tuple, list)) or len(result) != len(args):
-        raise TypeError(
-            "Custom VJP bwd rule must produce an output with the same container (pytree) structure as the args tuple "
-            "of the primal function, and in particular must produce a tuple of length equal to the number of "
-            f"arguments to the primal function, but got bwd output structure {tree_structure(result)} for primal input "
-            f"structure {tree}."
-        )
-    flat: list = []
-    for arg, ct in zip(args, result, strict=True):
-        flat += flatten_one(arg, ct, is_none)
-    if len(flat) != len(in_avals):
-        raise TypeError(
-            "Custom VJP bwd rule must produce an output with the same container (pytree) structure as the args tuple "
-            f"of the primal function, but got bwd output structure {tree_structure(result)} for primal input structure "
-            f"{tree}."
-        )
+        raise wrong()
+    flat = [leaf for arg, ct in zip(args, result, strict=True) for leaf in flatten_one(arg, ct, wrong)]
     paths = [keystr(path) for path, _ in tree_flatten_with_path(args)[0]]
     return [checked_cotangent(ct, aval, path) for ct, aval, path in zip(flat, in_avals, paths, strict=True)]
 
 
-def flatten_one(arg, ct, is_none) -> list:
+def flatten_one(arg, ct, wrong: Callable[[], TypeError]) -> list:
     """The cotangents of the leaves of one argument; ``None`` stands for zeros of everything below."""
     if ct is None:
         return [None] * len(tree_leaves(arg))
-    leaves, structure = tree_flatten(ct, is_leaf=is_none)
-    arg_leaves, arg_structure = tree_flatten(arg)
-    if structure == arg_structure or len(leaves) == len(arg_leaves):
+    leaves, structure = tree_flatten(ct)
+    if structure == tree_structure(arg):
         return leaves
-    children = tree_flatten(arg, is_leaf=lambda x: x is not arg)[0]
-    parts = tree_flatten(ct, is_leaf=lambda x: x is not ct)[0]
-    if len(children) != len(parts):
-        return leaves
-    return [leaf for a, c in zip(children, parts, strict=True) for leaf in flatten_one(a, c, is_none)]
+    children, kind = tree_flatten(arg, is_leaf=lambda x: x is not arg)
+    parts, found = tree_flatten(ct, is_leaf=lambda x: x is not ct)
+    if kind != found or children == [arg]:
+        raise wrong()
+    return [leaf for a, c in zip(children, parts, strict=True) for leaf in flatten_one(a, c, wrong)]
 
 
 def checked_cotangent(ct, aval, path: str):
