@@ -147,6 +147,16 @@ def test_every_private_name_is_there():
                 assert getattr(module, key) is not None
 
 
+def test_the_functions_of_a_generator_are_private_names():
+    with catena.as_jax():
+        threefry = importlib.import_module("jax._src.random.threefry2x32")
+        key = threefry.threefry_seed(catena.numpy.int32(7))
+        assert (
+            threefry.threefry_split(key, (3,)).tolist()
+            == catena.random.key_data(catena.random.split(catena.random.key(7), 3)).tolist()
+        )
+
+
 def test_private_modules_are_attributes_as_long_as_the_alias_is_there():
     with catena.as_jax():
         import jax

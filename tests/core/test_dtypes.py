@@ -315,6 +315,16 @@ def test_canonicalize(x32):
         canonical(np.zeros(3))
 
 
+def test_questions_about_dtypes_may_be_asked_of_what_has_one():
+    for x in (jnp.ones(2), np.float32(1), jax.ShapeDtypeStruct((2,), "float32")):
+        assert jnp.isdtype(x, "real floating") and jnp.isdtype(np.float32, x) and jnp.issubdtype(x, np.floating)
+        assert jnp.promote_types(x, "int8") == jnp.promote_types("int8", x) == "float32"
+        assert jnp.can_cast(x, "float64") and jnp.can_cast("int8", x) and dtypes.itemsize_bits(x) == 32
+    for question in (jnp.issubdtype, jnp.promote_types, jnp.isdtype):
+        with pytest.raises(TypeError, match="pass x.dtype instead of x"):
+            question(np.ones(2), "float32")
+
+
 def test_user_dtypes(x32):
     check = dtypes.check_user_dtype_supported
     with pytest.warns(UserWarning, match="dtype float64 in zeros is not available.*float32.*jax_enable_x64") as record:

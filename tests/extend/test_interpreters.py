@@ -348,9 +348,24 @@ class Counting(jax.core.Trace):
             return fun.call_wrapped(*tracers)
 
 
-def counted(f, *args):
+@lu.transformation2
+def scaled(f, factor, *args):
+    return [factor * x for x in f(*args)]
+
+
+class HandingOn(Counting):
+    """One that hands calls with a rule on, with a transformation around the function and its rule."""
+
+    def process_custom_jvp_call(self, primitive, fun, jvp, tracers, *, symbolic_zeros):
+        vals = [x.val for x in tracers]
+        params = {"subfuns": (scaled(fun, 10.0), scaled(jvp, 10.0)), "symbolic_zeros": symbolic_zeros}
+        outs = primitive.bind_with_trace(self.parent_trace, vals, list(map(jax.typeof, vals)), params)
+        return [Counted(self, x) for x in outs]
+
+
+def counted(f, *args, kind=Counting):
     with core.take_current_trace() as parent:
-        trace = Counting(parent)
+        trace = kind(parent)
         with core.set_current_trace(trace, check_leaks=True):
             out = f(*[Counted(trace, x) for x in args])
     return (out.val if isinstance(out, Counted) else out), trace
@@ -371,6 +386,8 @@ def test_a_trace_of_ones_own():
     g.defjvps(lambda t, out, x: 3 * t)
     value, trace = counted(g, 1.0)
     assert value == 2 and trace.calls == 1 and trace.count == {"mul": 1}
+    handed = lambda x: counted(g, x, kind=HandingOn)[0]
+    assert handed(1.0) == jax.jit(handed)(1.0) == 20 and jax.grad(handed)(1.0) == 30
     with core.set_current_trace(jax.core.Trace()), pytest.raises(NotImplementedError, match="process_primitive"):
         jax.lax.sin(1.0)
 

@@ -16,7 +16,6 @@ from catena.core.unbuilt import refuse
 
 # In pickles: the functions of generators, for which the generator itself stands, and the steps of key paths.
 IMPLEMENTATION = "catena.compat.pickles:Implementation"
-THREEFRY = ("threefry_seed", "threefry_split", "threefry_random_bits", "threefry_fold_in")
 RBG = ("_rbg_seed", "_rbg_split", "_rbg_random_bits", "_rbg_fold_in", "_unsafe_rbg_split", "_unsafe_rbg_fold_in")
 KEYS = ("DictKey", "SequenceKey", "GetAttrKey", "FlattenedIndexKey")
 
@@ -71,7 +70,10 @@ NAMES: dict[str, dict[str, str] | str] = {
         "PRNGKeyArray": "catena.compat.pickles:Keys",
     },
     "jax._src.random.rbg": dict.fromkeys(RBG, IMPLEMENTATION),
-    "jax._src.random.threefry2x32": dict.fromkeys(THREEFRY, IMPLEMENTATION),
+    "jax._src.random.threefry2x32": {
+        f"threefry_{part}": f"catena.extend.random:threefry_prng_impl.{part}"
+        for part in ("seed", "split", "random_bits", "fold_in")
+    },
     "jax._src.public_test_util": {"check_close": "catena.compat.testing:check_close"},
     "jax._src.pjit": {"jit_p": "catena.extend.core.primitives:jit_p"},
     "jax._src.state": {},

@@ -295,7 +295,7 @@ def itemsize_bits(dtype) -> int:
     """
     if dtype is None:
         raise ValueError("itemsize_bits: dtype must be a dtype, got None")
-    found = dtype if is_extended(dtype) else as_dtype(dtype)
+    found = dtype if is_extended(dtype) else dtype_in_question(dtype)
     if found not in KIND:
         raise ValueError(f"itemsize_bits: dtype must be a boolean or a number, got {dtype!r}")
     return BITS[found]
@@ -313,7 +313,16 @@ def _scalar_class(x) -> type:
     """The class in the hierarchy of scalar types that ``x`` stands for, itself where it is in it."""
     if isinstance(x, type) and issubclass(x, np.generic):
         return x
-    return type(x) if isinstance(x, np.generic) else as_dtype(x).type
+    return type(x) if isinstance(x, np.generic) else dtype_in_question(x).type
+
+
+def dtype_in_question(x):
+    """The dtype that a question is asked about: `as_dtype`, or that of an array or a scalar.
+
+    NumPy refuses its own arrays where it is asked for their dtype, and so do these questions.
+    """
+    own = None if isinstance(x, type | np.ndarray) else getattr(x, "dtype", None)
+    return as_dtype(x) if own is None else own
 
 
 def issubdtype(a, b) -> bool:
@@ -366,17 +375,17 @@ def isdtype(dtype, kind) -> bool:
     """
     if is_extended(dtype):
         raise TypeError(f"isdtype: dtype must be a boolean or a number, got {dtype!r}")
-    dtype = dtype.dtype if isinstance(dtype, np.generic) else as_dtype(dtype)
+    dtype = dtype_in_question(dtype)
     return any(_is_kind(dtype, k) for k in (kind if isinstance(kind, tuple) else (kind,)))
 
 
 def _is_kind(dtype, kind) -> bool:
     if isinstance(kind, str) and kind in KINDS_BY_NAME:
         return KIND.get(dtype, "-") in KINDS_BY_NAME[kind]
-    if not isinstance(kind, str | np.dtype | type):
+    if not isinstance(kind, str | np.dtype | type) and not hasattr(kind, "dtype"):
         raise TypeError(f"isdtype: kind must be a string, a dtype or a tuple of these, got {kind!r}")
     try:
-        return dtype == as_dtype(kind)
+        return dtype == dtype_in_question(kind)
     except TypeError as error:
         expected = f"one of {list(KINDS_BY_NAME)} or a dtype; got {kind!r}"
         kind_of_error = ValueError if isinstance(kind, str) else TypeError
@@ -534,7 +543,7 @@ def promote_types(a, b):
     >>> promote_types("uint8", "int8"), promote_types(int, "int8")
     (dtype('int16'), dtype('int8'))
     """
-    pairs = [(as_dtype(t), _is_python_scalar_type(t) and t is not bool) for t in (a, b)]
+    pairs = [(dtype_in_question(t), _is_python_scalar_type(t) and t is not bool) for t in (a, b)]
     result = _least_type(pairs, context.numpy_dtype_promotion)[0]
     strong = [d for d, weak in pairs if not weak]
     return canonical(result) if strong and all(canonical(d) == d for d in strong) else result

@@ -133,10 +133,10 @@ class Trace:
 class Wrapped:
     """A function of flat arguments as it is given to a user's trace."""
 
-    __slots__ = ("call_wrapped",)
+    __slots__ = ("call_wrapped", "__name__")
 
     def __init__(self, function):
-        self.call_wrapped = function
+        self.call_wrapped, self.__name__ = function, getattr(function, "__name__", "function")
 
     def __call__(self, *args):
         return self.call_wrapped(*args)

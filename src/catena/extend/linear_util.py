@@ -144,6 +144,11 @@ def wrap_init(f: Callable, params: dict | None = None, *, debug_info=None) -> Wr
     return WrappedFun(f, call, (), (), tuple(sorted(params.items())), None, debug_info)
 
 
+def _of_call(fun) -> WrappedFun:
+    """The function of a call, as a user's trace is given it, as one that transformations can be put around."""
+    return fun if isinstance(fun, WrappedFun) else wrap_init(fun)
+
+
 def transformation2(gen: Callable, fun: WrappedFun | None = None, *gen_static_args) -> Any:
     """Put a transformation around a function.
 
@@ -163,7 +168,7 @@ def transformation2(gen: Callable, fun: WrappedFun | None = None, *gen_static_ar
     """
     if fun is None:
         return functools.partial(transformation2, gen)
-    return fun.wrap(gen, gen_static_args, None)
+    return _of_call(fun).wrap(gen, gen_static_args, None)
 
 
 def transformation_with_aux2(
@@ -196,7 +201,7 @@ def transformation_with_aux2(
     if fun is None:
         return functools.partial(transformation_with_aux2, gen, use_eq_store=use_eq_store, unk_names=unk_names)
     store = EqualStore() if use_eq_store else Store()
-    wrapped = fun.wrap(gen, gen_static_args, store)
+    wrapped = _of_call(fun).wrap(gen, gen_static_args, store)
     return wrapped.with_unknown_names() if unk_names else wrapped, lambda: store.val
 
 
@@ -213,7 +218,7 @@ def transformation(gen: Callable, fun: WrappedFun | None = None, *gen_static_arg
     """
     if fun is None:
         return functools.partial(transformation, gen)
-    return fun.wrap(_driven(gen), gen_static_args, None)
+    return _of_call(fun).wrap(_driven(gen), gen_static_args, None)
 
 
 def transformation_with_aux(gen: Callable, fun: WrappedFun | None = None, *gen_static_args) -> Any:
@@ -232,7 +237,7 @@ def transformation_with_aux(gen: Callable, fun: WrappedFun | None = None, *gen_s
     if fun is None:
         return functools.partial(transformation_with_aux, gen)
     store = Store()
-    return fun.wrap(_driven_with_aux(gen), gen_static_args, store), lambda: store.val
+    return _of_call(fun).wrap(_driven_with_aux(gen), gen_static_args, store), lambda: store.val
 
 
 def _drive(gen, f, static, args, kwargs):

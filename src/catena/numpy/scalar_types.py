@@ -31,8 +31,8 @@ def can_cast(from_: DTypeLike | ArrayLike, to: DTypeLike, casting: str = "safe")
     if from_ is None or to is None:
         raise TypeError("can_cast() needs a dtype or an array, got None")
     from_ = _typed("can_cast", from_)
-    source = from_.dtype if getattr(type(from_), "_is_array", False) else dtypes.as_dtype(from_)
-    return bool(np.can_cast(source, dtypes.as_dtype(to), casting=casting))
+    source, target = dtypes.dtype_in_question(from_), dtypes.dtype_in_question(to)
+    return bool(np.can_cast(source, target, casting=casting))
 
 
 def issubdtype(arg1: DTypeLike, arg2: DTypeLike) -> bool:

@@ -66,8 +66,13 @@ class CustomCall(Primitive):
         trace = context.trace
         return functions[0](*args) if trace is None else trace.process_custom(self, functions, args, params)
 
-    def bind(self, *args, call_jaxpr, num_consts: int = 0, **params):
-        """Call the function of a traced equation again."""
+    def bind(self, *args, call_jaxpr=None, subfuns=(), num_consts: int = 0, **params):
+        """Call the function of a traced equation again; or the first of ``subfuns``, whose rule the others are, as
+        users' traces hand a call on.
+        """
+        if subfuns:
+            known = {"name": subfuns[0].__name__, "symbolic_zeros": params["symbolic_zeros"]}
+            return self.bind_functions(tuple(f.call_wrapped for f in subfuns), args, known)
         rule = [params.pop(name) for name in self.rule_names]
         return self.bind_functions((jaxpr_as_fun(call_jaxpr), *rule), args, params)
 
