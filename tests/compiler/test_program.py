@@ -136,3 +136,20 @@ def test_one_thread_plans_no_tasks():
         p = compiler.program_of(closed, machine=replace(AARCH64, threads=threads))
         (launch,) = p.body.steps
         assert (launch.chunk is not None) == threads
+
+
+@pytest.mark.parametrize(
+    "f, loops",
+    {
+        "all of one loop": (lambda x: jnp.sin(x) + 1, "launch 1680: sin"),
+        "a sum of all": (lambda x: jnp.sum(x), "launch 1680*: sum"),
+        "rows of the last": (lambda x: jnp.sum(x, 3), "launch 210 x 8*: sum"),
+        "one in the middle": (lambda x: jnp.sum(x, 1), "launch 5 x 56 x 6*: sum"),
+        "broadcast at both ends": (lambda x: x + x[:1, :, :, :1], "launch 5 x 42 x 8: add"),
+    }.values(),
+)
+def test_neighbouring_dimensions_are_one_loop(f, loops):
+    x = np.arange(1680, dtype=np.float32).reshape(5, 6, 7, 8)
+    made = jax.make_jaxpr(f)(x)
+    assert loops in str(compiler.program_of(made, machine=X86_64_V3))
+    np.testing.assert_allclose(jax.jit(f)(x), f(x), rtol=1e-6)

@@ -240,19 +240,24 @@ def is_transposed(s: Stmt, d: int, vector: int) -> bool:
 
 
 def _merge(nest: Nest) -> None:
-    """Drops dimensions of one element and merges d into d + 1 where every offset has c_d = c_(d+1) * extent_(d+1)."""
+    """Drops dimensions of one element and merges each d into the next one that is left, e, where every offset has
+    c_d = c_e * extent_e.
+    """
     accesses = [dict(a[1]) for a in set(nest.offsets())]
     gone = {d for d, n in enumerate(nest.extents) if n == 1}
     live = [d for d in range(len(nest.extents)) if d not in gone]
     if any(f.running for f in nest.folds):
         live = []
-    for d, e in reversed(list(zip(live, live[1:]))):
+    e = live[-1] if live else 0
+    for d in reversed(live[:-1]):
         extent = nest.extents[e]
         same = all((d in group) == (e in group) for group in (nest.reduced, nest.independent)) and d not in nest.rows
         if same and all(a.get(d, 0) == a.get(e, 0) * extent for a in accesses):
             nest.extents[e] *= nest.extents[d]
             nest.extents[d] = 1
             gone.add(d)
+        else:
+            e = d
     if gone:
         _forget(nest, gone)
 

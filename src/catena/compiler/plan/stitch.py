@@ -189,10 +189,10 @@ def merge_rows(group: RowGroup) -> None:
     """Makes row dimensions one where every access of every nest crosses them contiguously."""
     dims = [d for d in range(group.rows) if group.nests[0].extents[d] != 1]
     kept = dims[-1:]
-    for d, e in reversed(list(zip(dims, dims[1:]))):
-        if all(_crosses(nest, d, e) for nest in group.nests):
+    for d in reversed(dims[:-1]):
+        if all(_crosses(nest, d, kept[0]) for nest in group.nests):
             for nest in group.nests:
-                loops.merge_into(nest, d, e)
+                loops.merge_into(nest, d, kept[0])
         else:
             kept.insert(0, d)
     for nest in group.nests:
