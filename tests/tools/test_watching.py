@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
@@ -15,6 +16,7 @@ from catena.compiler.native import cache
 from catena.core import lazy
 from catena.tools import scripts, watching
 from catena.transform.jit import JitFunction
+from catena.transform.profile import Profile
 
 compiled = pytest.mark.skipif(not lazy.has_compiler(), reason="there is no compiler")
 
@@ -90,6 +92,7 @@ def test_errors_pass_and_one_watches_at_a_time():
             jax.tools.watch().__enter__()
         jax.jit(lambda x: x / (1 // 0))(1.0)
     assert JitFunction.__call__ is before and seen.calls[0].count == 1
+    assert 0 < seen.calls[0].compiling <= seen.seconds  # a trace that failed took time, too
 
 
 def test_intervals():
@@ -233,3 +236,11 @@ def test_cache(tmp_path, monkeypatch, capsys):
     for action in ("show", "verify", "clear"):
         command.main(["cache", action])
         assert "the cache is off" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("seconds, said", [(0.5, "cache"), (2.0, "50 %")])
+def test_what_is_faster_than_memory_is_in_a_cache(seconds, said):
+    row = SimpleNamespace(depth=0, what="map", places="", seconds=seconds, runs=1, flops=0, bytes_per_second=8 / seconds,
+                          flops_per_second=0.0)  # fmt: skip
+    ceilings = SimpleNamespace(bytes_per_second=8.0, flops_per_second=1.0)
+    assert said in repr(Profile("f", seconds, [row], ceilings, None))

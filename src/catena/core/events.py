@@ -20,17 +20,21 @@ class Listeners(list):
 
 
 plain, durations, spans, scalars = Listeners(), Listeners(), Listeners(), Listeners()
+attempts = Listeners()  # spans of what raised, too
 
 
 @contextlib.contextmanager
 def timed(event: str, **metadata: str | int) -> Iterator[None]:
-    """Tell how long the ``with`` block took, where somebody listens; nothing where it raises."""
-    if not durations and not spans:
+    """Tell how long the ``with`` block took, where somebody listens; to ``attempts`` only where it raises."""
+    if not (durations or spans or attempts):
         yield
         return
     start, begun = time.time(), time.perf_counter()
-    yield
-    seconds = time.perf_counter() - begun
+    try:
+        yield
+    finally:
+        seconds = time.perf_counter() - begun
+        attempts.tell(event, start, start + seconds, **metadata)
     durations.tell(event, seconds, **metadata)
     spans.tell(event, start, start + seconds, **metadata)
 

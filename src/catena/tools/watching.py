@@ -82,7 +82,7 @@ class Watch:
         if _watching:
             raise RuntimeError("watch: somebody is watching already; there can be one at a time")
         _watching.append(self)
-        events.spans.append(self._told)
+        events.attempts.append(self._told)
         self._start, self._clock = time.time(), time.perf_counter()
         for kind in KINDS:
             kind.__call__ = watched(kind.__call__)  # type: ignore[method-assign]
@@ -92,7 +92,7 @@ class Watch:
         self.seconds += time.perf_counter() - self._clock - self._paused
         for kind in KINDS:
             kind.__call__ = kind.__call__.__wrapped__  # type: ignore[method-assign, attr-defined]
-        events.remove(events.spans, self._told)
+        events.remove(events.attempts, self._told)
         _watching.remove(self)
 
     def called(self, call: Callable, function, args: tuple, kwargs: dict):

@@ -16,7 +16,8 @@ page = LazyModule("catena.tools.page.document")
 
 
 class Profile:
-    """The steps of a compiled function and what they took; prints as a table.
+    """The steps of a compiled function and what they took; prints as a table, in which ``cache`` in place of
+    a share of memory's peak says that a step was faster than memory is: its operands were in a cache.
 
     ``rows`` have ``what`` the step is, the user's lines as ``places``, how deep it is in loops and branches
     (``depth``), ``seconds`` of all its ``runs`` together, the ``bytes`` that one run reads and writes at most and its
@@ -67,7 +68,7 @@ class Profile:
             share(row.seconds, self.seconds),
             str(row.runs),
             rate(moved),
-            share(moved, self.ceilings.bytes_per_second),
+            share(moved, self.ceilings.bytes_per_second) if moved <= self.ceilings.bytes_per_second else "cache",
             rate(done) if row.flops else "",
             share(done, self.ceilings.flops_per_second) if row.flops else "",
             "  " * row.depth + row.what + place,

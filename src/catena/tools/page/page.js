@@ -200,13 +200,13 @@ function stepsPane(box) {
     return { places: step.places, steps: [i], cells: [
       duration(step.seconds), { text: percent(step.seconds, whole), part: step.seconds / whole },
       `${"\u2003".repeat(step.depth)}${i}  ${step.name} ${step.detail}`, String(step.runs),
-      bytes(step.bytes), ran ? rate(moved, "B/s") : "", ran ? percent(moved, top.bytes_per_second) : "",
+      bytes(step.bytes), ran ? rate(moved, "B/s") : "", !ran ? "" : moved > top.bytes_per_second ? "cache" : percent(moved, top.bytes_per_second),
       ran && step.flops ? rate(done, "flop/s") : "", ran && step.flops ? percent(done, top.flops_per_second) : "", step.where,
     ], about: `${i} ${step.name} ${step.detail}: ${duration(step.seconds)}, ${percent(step.seconds, whole)} of the call` };
   })));
   box.append(element("h2", {}, "Against what this machine does at most"), roofline(),
     element("p", {}, "Measured on this machine. A step below a slanted line waits for bytes, one below the flat line for arithmetic; "
-      + "beyond the memory line its operands were in a cache. Bytes are what a step reads and writes at most."));
+      + "beyond the memory line its operands were in a cache, which the table says, too. Bytes are what a step reads and writes at most."));
 }
 
 function roofline() {
