@@ -89,5 +89,6 @@ EXPLAINED = [
     ("sm3.*2.0, 1.0", ".*", "JAX's sm3 takes no Python scalars"),
     ("serial\\(\\)", ".*", "no layer at all is the identity here, an error in JAX"),
     ("clip_grads\\(z", ".*", "a norm of 0 is no NaN"),
+    ("pack_optimizer_state\\(\\[1\\]\\)$", "^TypeError.*AssertionError", "JAX asserts, without a word"),
     ("sgd\\('a'", ".*", "a step size that is a string is refused at once"),
 ]

@@ -161,6 +161,41 @@ def test_derivatives(name):
             np.testing.assert_allclose(derivative, by_one, rtol=2e-4, atol=1e-7, err_msg=f"{method} by {i}")
 
 
+EDGES = {"beta": (0, 1), "chi2": (0,), "expon": (0,), "gamma": (0,), "pareto": (1,), "uniform": (0, 1)}
+
+
+@pytest.mark.parametrize("name", [name for name in REAL if hasattr(module(name), "cdf")])
+def test_slopes_of_probabilities_are_densities(name):
+    """Out to the tails, where the probabilities themselves are 0 and 1, and outside, where they have none."""
+    own, located = module(name), name in CONTINUOUS
+    rows, where = (CONTINUOUS | UNLOCATED)[name]
+    x, *row = map(np.ravel, np.broadcast_arrays(*grid(rows, where[np.abs(where) < 1e3], PLACES if located else [()])))
+    z = (x - row[-2]) / row[-1] if located else x
+    ends = row[:2] if name == "truncnorm" else EDGES.get(name, ())
+    compared = np.all([z != end for end in ends], axis=0) if len(ends) else np.full(z.shape, True)
+    chosen = (0, len(row) - 1, len(row)) if located else (0,)
+    for method, sign in (("cdf", 1), ("sf", -1), ("logcdf", 1), ("logsf", -1)):
+        if not hasattr(own, method):
+            continue
+        density = np.asarray(own.pdf(x, *row))
+        if method.startswith("log"):
+            share = np.asarray(getattr(own, method[3:])(x, *row))
+            density = np.divide(density, share, out=np.zeros_like(share), where=share > 0)
+            compared &= share > 1e-300
+        found = jax.grad(lambda *a: jnp.sum(getattr(own, method)(*a)), chosen)(x, *row)
+        for slopes, factor in zip(found, (1, -1, -z) if located else (1,), strict=False):
+            with np.errstate(invalid="ignore"):  # at ends, where the density is infinite
+                expected = sign * factor * density
+            np.testing.assert_allclose(
+                slopes[compared], expected[compared], rtol=1e-8, atol=1e-300, err_msg=f"{method} {factor}"
+            )
+
+
+def test_slopes_by_shapes_outside_are_none():
+    assert jax.grad(stats.gamma.logpdf, 1)(-1.0, 0.5) == 0 == jax.grad(stats.truncnorm.cdf, 1)(-3.0, -1.0, 2.0)
+    assert jax.grad(stats.pareto.logcdf, 1)(0.5, 2.0) == 0 == jax.grad(stats.gamma.cdf, 1)(-1.0, 0.5)
+
+
 @pytest.mark.parametrize("name", sorted(COUNTING))
 def test_probabilities_of_counts(name):
     own, (rows, _) = module(name), COUNTING[name]

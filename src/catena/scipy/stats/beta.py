@@ -5,8 +5,15 @@ from __future__ import annotations
 from catena import numpy as jnp
 from catena.core.array import Array
 from catena.scipy.special import betainc, betaln, xlog1py, xlogy
-from catena.scipy.stats.methods import distribution, log_probability, unless
+from catena.scipy.stats.methods import distribution, log_probability, proper, unless
 from catena.typing import ArrayLike
+
+
+def _share(a, b, z):
+    """The regularized incomplete beta function, 0 below 0 and 1 beyond 1, where it has no slope."""
+    outside = (z <= 0) | (z >= 1)
+    return unless(outside, betainc(a, b, jnp.where(outside, 0.5, z)), proper(z >= 1, a, b))
+
 
 _method = distribution("beta", a="the first shape, positive.", b="the second shape, positive.")
 
@@ -43,7 +50,7 @@ def cdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: Arr
     >>> beta.cdf(0.5, 2.0, 3.0).item()
     0.6875
     """
-    return betainc(a, b, jnp.clip((x - loc) / scale, 0, 1))
+    return _share(a, b, (x - loc) / scale)
 
 
 @_method
@@ -66,7 +73,7 @@ def sf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: Arra
     0.3125
     """
     below = cdf(x, a, b, loc, scale)
-    return jnp.where(below < 0.5, 1 - below, betainc(b, a, 1 - jnp.clip((x - loc) / scale, 0, 1)))
+    return jnp.where(below < 0.5, 1 - below, _share(b, a, 1 - (x - loc) / scale))
 
 
 @_method

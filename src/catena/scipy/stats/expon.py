@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from catena import numpy as jnp
 from catena.core.array import Array
-from catena.scipy.stats.methods import distribution, log1mexp, quantile, unless
+from catena.scipy.stats.methods import distribution, log1mexp, one_minus_exp, quantile, unless
 from catena.typing import ArrayLike
 
 _method = distribution("expon", loc="where it begins.", scale="the mean beyond that, positive.")
@@ -41,7 +41,7 @@ def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     >>> expon.cdf(1.0).item()
     0.632121
     """
-    return -jnp.expm1(logsf(x, loc, scale))
+    return one_minus_exp(-logsf(x, loc, scale))
 
 
 @_method

@@ -6,7 +6,7 @@ from catena import numpy as jnp
 from catena.core.array import Array
 from catena.scipy.special import gammainc, gammaincc
 from catena.scipy.special.primitives import log_gamma_density_p
-from catena.scipy.stats.methods import distribution, log_probability, unless
+from catena.scipy.stats.methods import distribution, log_probability, proper, unless
 from catena.typing import ArrayLike
 
 _method = distribution("gamma", a="the shape, positive.")
@@ -21,7 +21,8 @@ def logpdf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1)
     -1.0
     """
     z = (x - loc) / scale
-    return unless((z < 0) | (z == jnp.inf), log_gamma_density_p.bind(a - 1, z) - jnp.log(scale), -jnp.inf)
+    none = (z < 0) | (z == jnp.inf)
+    return unless(none, log_gamma_density_p.bind(a - 1, jnp.where(none, 1, z)) - jnp.log(scale), -jnp.inf)
 
 
 @_method
@@ -43,7 +44,8 @@ def cdf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) ->
     >>> gamma.cdf(1.0, 2.0).item()
     0.264241
     """
-    return gammainc(a, jnp.maximum((x - loc) / scale, 0))
+    z = (x - loc) / scale
+    return unless(z <= 0, gammainc(a, jnp.where(z <= 0, 1, z)), proper(0, a))
 
 
 @_method
@@ -65,7 +67,8 @@ def sf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> 
     >>> gamma.sf(1.0, 2.0).item()
     0.735759
     """
-    return gammaincc(a, jnp.maximum((x - loc) / scale, 0))
+    z = (x - loc) / scale
+    return unless(z <= 0, gammaincc(a, jnp.where(z <= 0, 1, z)), proper(1, a))
 
 
 @_method

@@ -41,5 +41,7 @@ def cdf(x: ArrayLike, beta: ArrayLike) -> Array:
     >>> gennorm.cdf(-1.0, 1.0).item()
     0.18394
     """
-    tail = gammaincc(1 / beta, jnp.abs(x) ** beta) / 2
-    return unless(beta <= 0, jnp.where(x > 0, 1 - tail, tail), jnp.nan)
+    peak = x == 0  # where the power of the tail has no slope, but the distribution has
+    tail = gammaincc(1 / beta, jnp.abs(jnp.where(peak, 1, x)) ** beta) / 2
+    share = unless(peak, jnp.where(x > 0, 1 - tail, tail), 0.5 + x * pdf(0, beta))
+    return unless(beta <= 0, share, jnp.nan)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from catena import numpy as jnp
 from catena.core.array import Array
-from catena.scipy.stats.methods import distribution, log1mexp, unless
+from catena.scipy.stats.methods import distribution, log1mexp, one_minus_exp, unless
 from catena.typing import ArrayLike
 
 _method = distribution("gumbel_r", loc="the mode.")
@@ -63,7 +63,7 @@ def sf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     >>> gumbel_r.sf(40.0).item()
     4.24835e-18
     """
-    return -jnp.expm1(logcdf(x, loc, scale))
+    return one_minus_exp(-logcdf(x, loc, scale))
 
 
 @_method

@@ -42,4 +42,4 @@ def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """
     z = (x - loc) / scale
     tail = jnp.exp(-jnp.abs(z)) / 2
-    return jnp.where(z > 0, 1 - tail, tail)
+    return jnp.where(z >= 0, 1 - tail, tail)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from catena import numpy as jnp
 from catena.core.array import Array
-from catena.scipy.special import expit, logit
-from catena.scipy.stats.methods import distribution
+from catena.scipy.special import logit
+from catena.scipy.stats.methods import distribution, logistic_share
 from catena.typing import ArrayLike
 
 _method = distribution("logistic", loc="the mean.", x="where to evaluate; of ``ppf`` and ``isf``: probabilities.")
@@ -42,7 +42,7 @@ def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     >>> logistic.cdf(1.0).item()
     0.731059
     """
-    return expit((x - loc) / scale)
+    return logistic_share((x - loc) / scale)
 
 
 @_method
@@ -53,7 +53,7 @@ def sf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     >>> logistic.sf(1.0).item()
     0.268941
     """
-    return expit((loc - x) / scale)
+    return logistic_share((loc - x) / scale)
 
 
 @_method

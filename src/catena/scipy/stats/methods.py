@@ -11,9 +11,11 @@ import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from catena import lax
 from catena import numpy as jnp
 from catena.numpy.boundary import SCALARS, promote_inexact, strong
 from catena.numpy.documentation import family
+from catena.transform.custom_jvp import custom_jvp
 
 Fun = TypeVar("Fun", bound=Callable[..., Any])
 
@@ -64,15 +66,44 @@ def distribution(name: str, **words: str) -> Callable[[Fun], Fun]:
 
 def log_probability(p, complement):
     """The logarithm of a probability that is known together with its complement: the less of both has all digits."""
-    small = p <= 0.5
-    return jnp.where(small, jnp.log(jnp.where(small, p, 1)), jnp.log1p(-jnp.where(small, 0, complement)))
+    small, none = p <= 0.5, p == 0
+    logarithm = jnp.where(small, jnp.log(jnp.where(small & ~none, p, 1)), jnp.log1p(-jnp.where(small, 0, complement)))
+    return unless(none, logarithm, -jnp.inf)
+
+
+# Probabilities whose slopes keep their digits in the tails, where the primitives' are of a result rounded to 1.
+
+
+@custom_jvp
+def one_minus_exp(x):
+    """``1 - exp(-x)``."""
+    return -jnp.expm1(-x)
+
+
+@one_minus_exp.defjvp
+def _one_minus_exp_jvp(primals, tangents):
+    (x,), (t,) = primals, tangents
+    return one_minus_exp(x), t * jnp.exp(-x)
+
+
+@custom_jvp
+def logistic_share(x):
+    """``1 / (1 + exp(-x))``."""
+    return lax.logistic(x)
+
+
+@logistic_share.defjvp
+def _logistic_share_jvp(primals, tangents):
+    (x,), (t,) = primals, tangents
+    below = logistic_share(x)
+    return below, t * (below * lax.logistic(-x))
 
 
 def log1mexp(x):
     """``log(1 - exp(-x))`` for ``x >= 0``; Machler (2012): one formula for each side of log 2."""
-    small = x < 0.6931471805599453
-    near = jnp.log(-jnp.expm1(-jnp.where(small, x, 1)))
-    return jnp.where(small, near, jnp.log1p(-jnp.exp(-jnp.where(small, 1, x))))
+    small, none = x < 0.6931471805599453, x == 0
+    near = jnp.log(one_minus_exp(jnp.where(small & ~none, x, 1)))
+    return unless(none, jnp.where(small, near, jnp.log1p(-jnp.exp(-jnp.where(small, 1, x)))), -jnp.inf)
 
 
 def log1p_square(x):
@@ -85,6 +116,13 @@ def log1p_square(x):
 def unless(outside, value, there):
     """``value``, but ``there`` where ``outside`` is true: comparisons of NaN are not, so that NaN passes through."""
     return jnp.where(outside, there, value)
+
+
+def proper(share, *positive):
+    """``share``, NaN where a parameter is not positive."""
+    for parameter in positive:
+        share = jnp.where(parameter > 0, share, jnp.nan)
+    return share
 
 
 def quantile(q, value):

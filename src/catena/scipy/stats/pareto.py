@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from catena import numpy as jnp
 from catena.core.array import Array
-from catena.scipy.stats.methods import distribution, log1mexp, quantile, unless
+from catena.scipy.stats.methods import distribution, log1mexp, one_minus_exp, quantile, unless
 from catena.typing import ArrayLike
+
+
+def _from_one(z):
+    return unless(z < 1, z, 1)
+
 
 _method = distribution(
     "pareto",
@@ -24,7 +29,7 @@ def logpdf(x: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1)
     -1.38629
     """
     z = (x - loc) / scale
-    return unless(z < 1, jnp.log(b / scale) - (b + 1) * jnp.log(jnp.maximum(z, 1)), -jnp.inf)
+    return unless(z < 1, jnp.log(b / scale) - (b + 1) * jnp.log(_from_one(z)), -jnp.inf)
 
 
 @_method
@@ -46,7 +51,7 @@ def cdf(x: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) ->
     >>> pareto.cdf(2.0, 1.0).item()
     0.5
     """
-    return -jnp.expm1(logsf(x, b, loc, scale))
+    return one_minus_exp(-logsf(x, b, loc, scale))
 
 
 @_method
@@ -79,7 +84,7 @@ def logsf(x: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) 
     >>> pareto.logsf(2.0, 1.0).item()
     -0.693147
     """
-    return -b * jnp.log(jnp.maximum((x - loc) / scale, 1))
+    return -b * jnp.log(_from_one((x - loc) / scale))
 
 
 @_method

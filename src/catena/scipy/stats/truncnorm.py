@@ -20,12 +20,20 @@ def _log_mass(a, b):
     return jnp.where(astride, jnp.log1p(-rest), below + log1mexp(below - log_ndtr(low)))
 
 
+def _between(a, b):
+    """A number between bounds, of which either may be infinite."""
+    low = jnp.where(jnp.isinf(a), jnp.minimum(b, 0) - 1, a)
+    return (low + jnp.where(jnp.isinf(b), jnp.maximum(a, 0) + 1, b)) / 2
+
+
 def _log_shares(x, a, b, loc, scale) -> tuple:
     """The logarithms of what lies below ``x``, and above: near 0 each by the other, which has the digits."""
-    z = jnp.clip((x - loc) / scale, a, b)
+    z = (x - loc) / scale
+    low, high = z <= a, z >= b
+    inside = jnp.where(low | high, _between(a, b), z)
     whole = _log_mass(a, b)
-    below = unless(z <= a, _log_mass(a, z) - whole, -jnp.inf)
-    above = unless(z >= b, _log_mass(z, b) - whole, -jnp.inf)
+    below = unless(low, unless(high, _log_mass(a, inside) - whole, 0), -jnp.inf)
+    above = unless(high, unless(low, _log_mass(inside, b) - whole, 0), -jnp.inf)
     below, above = [
         jnp.where(own > -0.1, log1mexp(-jnp.where(own > -0.1, other, -1)), own)
         for own, other in ((below, above), (above, below))
