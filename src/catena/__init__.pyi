@@ -129,7 +129,7 @@ from catena.transform.placement import device_put as device_put
 from catena.transform.placement import effects_barrier as effects_barrier
 from catena.transform.placement import live_arrays as live_arrays
 from catena.transform.placement import typeof as typeof
-from catena.transform.pmap import pmap as pmap
+from catena.parallel.pmap import pmap as pmap
 from catena.transform.scopes import named_call as named_call
 from catena.transform.scopes import named_scope as named_scope
 from catena.transform.vmap import vmap as vmap

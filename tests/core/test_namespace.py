@@ -16,7 +16,7 @@ import sys
 import catena as jax, catena.numpy as jnp
 jnp.ones(2) + 1
 late = ("catena.random", "catena.lax.control_flow", "catena.lax.convolution", "catena.numpy.linalg", "catena.numpy.sets",
-        "catena.transform.pmap", "catena.compiler", "scipy", "llvmlite")
+        "catena.parallel.pmap", "catena.compiler", "scipy", "llvmlite")
 print([m for m in late if m in sys.modules])
 from catena.numpy import *
 print(linspace(0, 1, 3).tolist(), callable(fft.fft), "unique" in dir(jnp), jax.lax.scan is jax.lax.scan)

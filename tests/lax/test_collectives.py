@@ -149,9 +149,9 @@ def test_pmap():
         jax.pmap(lambda x: x)(np.ones(9))
 
 
-def test_pmap_is_one_equation_of_one_example():
+def test_pmap_is_a_program_of_one_device():
     text = str(jax.make_jaxpr(jax.pmap(lambda x: lax.psum(x, "i"), axis_name="i"))(np.ones((1, 3), np.float32)))
-    assert "pmap[" in text and "psum[axes=('i',)" in text and "axis_size=1" in text
+    assert "shard_map[" in text and "psum[axes=('i',)" in text and "mesh=Mesh('i': 1, axis_types=(Auto,))" in text
 
 
 def test_pmap_axes_and_transformations():

@@ -13,7 +13,7 @@ import pytest
 import catena as jax
 import catena.numpy as jnp
 import structured_cases  # noqa: F401  more cases
-from catena import lax
+from catena import P, lax
 from catena.core.array import Array
 from catena.core.placed import PlacedArray
 from numpy_examples import EXAMPLES
@@ -360,6 +360,43 @@ def test_results_of_pmap_are_on_its_devices():
     assert where(jax.pmap(jnp.sin, devices=D[4:])(p)) == [([4, 5, 6, 7], True)]
     with pytest.raises(ValueError, match=r"device ids \[0, 1, 2, 3\]"):
         p + jax.device_put(rows, D[0])
+
+
+def test_results_of_pmap_are_on_its_devices_under_transformations():
+    rows = np.arange(8, dtype=np.float32).reshape(4, 2)
+    square = jax.pmap(lambda x: lax.psum(x * x, "i"), axis_name="i")
+    found = jax.jit(square)(rows), jax.grad(lambda x: square(x).sum())(rows), jax.vmap(square)(rows[:, :, None])
+    assert where(found) == [([0, 1, 2, 3], True)] * 2 + [([0, 1], True)]
+    assert found[0].sharding.spec == P("i") and found[2].sharding.spec == P(None, "i")
+    np.testing.assert_array_equal(found[1], 8 * rows)
+    np.testing.assert_array_equal(found[2], np.stack([np.full((2, 1), (r * r).sum()) for r in rows]))
+    other = jax.pmap(lambda x: x, devices=D[3::-1])(rows)
+    assert [s.device.id for s in other.addressable_shards] == [3, 2, 1, 0]
+    gone = jax.device_put(rows, found[0].sharding)
+    assert jax.pmap(lambda x: x + 1, axis_name="i", donate_argnums=0)(gone).shape == (4, 2) and gone.is_deleted()
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: jax.pmap(jax.pmap(jnp.sin))(np.ones((2, 2))), "mesh of pmap, .* is not the one in force"),
+        (lambda: jax.pmap(lambda: 1, axis_size=2)(), "at least one argument with a mapped axis"),
+        (lambda: jax.pmap(jnp.sin, axis_name=("a", "b"))(np.ones(2)), "pmap maps over one axis"),
+        (lambda: jax.pmap(jnp.sin)(np.ones((0, 2))), "over no examples"),
+    ],
+)
+def test_pmap_refuses_what_is_no_mesh(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_pmap_is_run_by_threads():
+    jax.config.update("jax_executor", "threads")
+    try:
+        found = jax.pmap(lambda x: lax.psum(x, "i"), axis_name="i")(np.arange(4, dtype=np.float32))
+    finally:
+        jax.config.update("jax_executor", None)
+    assert where(found) == [([0, 1, 2, 3], True)] and found.tolist() == [6, 6, 6, 6]
 
 
 # ---- how many devices there are

@@ -123,6 +123,8 @@ OLDER = {
         "tree_reduce": "jax.tree.reduce",
         "tree_transpose": "jax.tree.transpose",
         "xmap": "jax.shard_map",
+        "device_put_sharded": "jax.device_put(jnp.stack(shards), jax.NamedSharding(mesh, jax.P(name)))",
+        "device_put_replicated": "jax.device_put(x, jax.NamedSharding(mesh, jax.P()))",
         "partial": "functools.partial",
         "mask": "jnp.where",
     },

@@ -391,7 +391,7 @@ RULES = {
     **dict.fromkeys(
         "addupdate after_all check composite cond create_token custom_jvp_call custom_linear_solve custom_vjp_call "
         "custom_vjp_forward custom_vjp_linear custom_vmap_call dce_sink debug_callback free_ref freeze get io_callback "
-        "jit linear_call new_ref pmap pure_callback remat2 scan shard_map stack_scan swap while while_save zeros_ref "
+        "jit linear_call new_ref pure_callback remat2 scan shard_map stack_scan swap while while_save zeros_ref "
         "todense buffer_callback call_exported compute_on control_dep ffi_call fused_call layout_constraint "
         "shard_alike xla_metadata_call xla_metadata_value".split(),
         AS_CALLED,

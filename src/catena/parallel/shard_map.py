@@ -81,7 +81,7 @@ def shard_map(
     return sharded
 
 
-def region_for(mesh, axis_names: frozenset) -> tuple:
+def region_for(mesh, axis_names: frozenset, caller: str = "shard_map") -> tuple:
     """The mesh of a call, and those of its axes that become Manual.
 
     Raises:
@@ -95,7 +95,7 @@ def region_for(mesh, axis_names: frozenset) -> tuple:
     elif not isinstance(mesh, (Mesh, AbstractMesh)):
         raise ValueError(f"the mesh of shard_map must be a Mesh or an AbstractMesh, got {mesh!r} of type {type(mesh)}")
     elif not around.empty and mesh.abstract_mesh != around:
-        raise ValueError(f"the mesh of shard_map, {mesh!s}, is not the one in force, {around!s}; leave it out")
+        raise ValueError(f"the mesh of {caller}, {mesh!s}, is not the one in force, {around!s}; leave it out")
     foreign = sorted(axis_names - set(mesh.axis_names), key=str)
     if foreign:
         raise ValueError(f"axis_names of shard_map has {foreign[0]!r}, which the mesh has not: {mesh!s}")

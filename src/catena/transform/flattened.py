@@ -10,12 +10,11 @@ from catena.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var
 
 BODIES = ("jaxpr", "call_jaxpr", "fun_jaxpr", "call")
 LOOPS = {"scan": ("jaxpr",), "while": ("cond_jaxpr", "body_jaxpr"), "cond": ("branches",)}
-OF_DEVICES = ("shard_map", "pmap")
 
 
 def called(eqn: Eqn):
     """The jaxpr that an equation calls on its operands, or ``None``."""
-    if eqn.primitive.name in LOOPS or eqn.primitive.name in OF_DEVICES or rule_of(eqn.primitive) is not AS_CALLED:
+    if eqn.primitive.name in LOOPS or eqn.primitive.name == "shard_map" or rule_of(eqn.primitive) is not AS_CALLED:
         return None
     body = next((j for name in BODIES if (j := eqn.params.get(name)) is not None), None)
     jaxpr = getattr(body, "jaxpr", body)

@@ -16,11 +16,12 @@ from catena.experimental.checkify.trace import Checked, CheckTrace, check_rules,
 from catena.lax.control_flow.common import retraced, split
 from catena.lax.control_flow.stack import stack_scan_p
 from catena.lax.control_flow.while_loop import while_save_p
+from catena.parallel.primitive import shard_map_p
+from catena.parallel.vectorised import as_whole
 from catena.transform.checkpoint import checkpoint_p
 from catena.transform.forward_call import forward_call_p
 from catena.transform.jit_primitive import jit_p
 from catena.transform.memo import memoised
-from catena.transform.pmap import as_jit, pmap_p
 
 CODE = ShapedArray((), np.int32)
 
@@ -76,12 +77,12 @@ def _forward_call(trace: CheckTrace, args, params):
 check_rules[forward_call_p] = _forward_call
 
 
-def _pmap(trace: CheckTrace, args, params):
+def _shard_map(trace: CheckTrace, args, params):
     """One program of all devices; a check is one of all of them."""
-    return check_rules[jit_p](trace, args, as_jit(params))
+    return check_rules[jit_p](trace, args, {"name": "shard_map", "jaxpr": as_whole(params)})
 
 
-check_rules[pmap_p] = _pmap
+check_rules[shard_map_p] = _shard_map
 
 
 # ---- branches
