@@ -399,6 +399,16 @@ def test_pmap_is_run_by_threads():
     assert where(found) == [([0, 1, 2, 3], True)] and found.tolist() == [6, 6, 6, 6]
 
 
+def test_results_lie_as_donated_arguments_did():
+    mesh = jax.make_mesh((2, 4), ("x", "y"), axis_types=(jax.sharding.AxisType.Auto,) * 2)
+    split = jax.NamedSharding(mesh, P("x", "y"))
+    x = jax.device_put(np.arange(64, dtype=np.float32).reshape(8, 8), split)
+    for _ in range(3):  # the first call, and those that are remembered
+        before, x = x, jax.jit(lambda x: x + 1, donate_argnums=0)(x)
+        assert before.is_deleted() and x.sharding == split
+    np.testing.assert_array_equal(x, np.arange(64).reshape(8, 8) + 3)
+
+
 # ---- how many devices there are
 
 

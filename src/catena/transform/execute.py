@@ -153,6 +153,7 @@ class Program:
             raise self.deleted_argument(values)
         placement = results_placement(f"jit({self.name})", used, self.used_names) or on_mesh(self.closed)
         del used  # so that donated memory has no more owners than it had
+        places = None if placement is None else self.places(placement, arrays)  # while the donated ones have theirs
         for i in self.reused.values():
             if not is_ours(values, i, self.holders(i)):
                 values[i] = buffers.copy(values[i])
@@ -164,16 +165,16 @@ class Program:
         finally:
             for i in self.donated:
                 arrays[i].delete()
-        return outs if placement is None else self.placed(outs, placement, arrays)
+        return outs if places is None else [place(x, own) for x, own in zip(outs, places, strict=True)]
 
-    def placed(self, outs: list, placement, arrays) -> list:
-        """The results where they belong."""
+    def places(self, placement, arrays) -> list:
+        """Where each result belongs."""
         if placement.layout is None:
-            return [place(x, placement) for x in outs]
+            return [placement] * len(self.results)
         layouts = layouts_of_programs.layouts_of_program(
             self.closed, tuple(map(layout_of, arrays)), placement.layout.mesh
         )
-        return [place(x, placement._replace(layout=own)) for x, own in zip(outs, layouts, strict=True)]
+        return [placement._replace(layout=own) for own in layouts]
 
     def holders(self, i: int) -> int:
         """How many hold a value that the program is given, beside the list of them: its Array."""
