@@ -410,3 +410,15 @@ def ragged(*changed):
 def test_exchanges_that_are_refused(i, x, words):
     with pytest.raises(ValueError, match=words):
         ragged((i, x))
+
+
+def test_results_keep_the_explicit_axes_that_are_left():
+    mesh = jax.make_mesh((2, 4), ("x", "y"))
+    a = jax.device_put(np.ones((8, 8), np.float32), jax.NamedSharding(mesh, P("x", "y")))
+    with jax.set_mesh(mesh):
+        inner = jax.shard_map(lambda x: x * 2, in_specs=P(None, "y"), out_specs=P(None, "y"), axis_names={"y"})
+        for fun in (inner, lambda x: x * 2):
+            program = jax.shard_map(fun, in_specs=P("x"), out_specs=P("x"), axis_names={"x"})
+            for out in (program(a), jax.jit(program)(a)):
+                assert jax.typeof(out).str_short() == "float32[8@x,8@y]" and out.sharding == a.sharding
+                np.testing.assert_array_equal(out, 2 * np.asarray(a))

@@ -37,9 +37,7 @@ UNNAMED = "_internal_pmap_axis_name"  # what JAX calls the axis of the mesh wher
 
 
 def placing(in_tree, out_tree, closed: ClosedJaxpr) -> Placing:
-    """Where the results of a call of ``pmap``, of which ``closed`` consists, are: on each device its example, or the
-    same on all.
-    """
+    """Where the results of a call of ``pmap``, of which ``closed`` consists, are."""
     eqn = next(eqn for eqn in closed.eqns if eqn.primitive is shard_map_p)
     where = dict(zip(eqn.outvars, eqn.params["out_specs"], strict=True))
     specs = [where.get(v, P()) if type(v) is Var else P() for v in closed.jaxpr.outvars]

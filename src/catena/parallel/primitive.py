@@ -32,7 +32,7 @@ from catena.lax.collectives import psum_p
 from catena.lax.shape import reshape
 from catena.parallel import execution
 from catena.parallel.region import Region, inside
-from catena.parallel.specs import global_aval, spec_names
+from catena.parallel.specs import global_aval, spec_names, with_explicit
 from catena.parallel.vectorised import as_whole, region_of, whole_types
 from catena.transform import interpreted
 from catena.transform.batch import Axis, batch_flat
@@ -64,7 +64,9 @@ def _evaluate(*args, **params):
     if mesh.is_multi_process and execution.executor() == "mpi":
         return across.run_shard_map(arrays, mesh, params)
     outs = run([place(x, None) for x in arrays], params)
-    layouts = [NamedSharding(mesh, spec) for spec in params["out_specs"]]
+    types = _abstract(*map(get_aval, arrays), **params)
+    specs = [with_explicit(spec, a) for spec, a in zip(params["out_specs"], types, strict=True)]
+    layouts = [NamedSharding(mesh, spec) for spec in specs]
     return [place(x, placement_of(own)) if isinstance(x, Array) else x for x, own in zip(outs, layouts, strict=True)]
 
 

@@ -162,6 +162,15 @@ def explicit_parts(aval) -> list[tuple]:
     return [()] * aval.ndim if said is None else list(partition_of(said.spec, aval.ndim))
 
 
+def with_explicit(spec: PartitionSpec, aval) -> PartitionSpec:
+    """The spec of a result, with what its type says of Explicit axes beside those of the spec."""
+    named = spec_names(spec)
+    rest = [tuple(name for name in names if name not in named) for names in explicit_parts(aval)]
+    if not any(rest):
+        return spec
+    return PartitionSpec(*[names + more for names, more in zip(partition_of(spec, aval.ndim), rest, strict=True)])
+
+
 def explicit_rest(aval, region: Region):
     """What the type of an array says of Explicit axes that stay so inside the region."""
     parts = [tuple(name for name in names if name not in region.axes) for names in explicit_parts(aval)]
