@@ -153,7 +153,7 @@ CASES = [
     *(f"jax.ad_checkpoint.checkpoint_name({v})" for v in ("x, 'a'", "{'a': x}, 'a'", "1.0, 'a'", "x, 3", "'a', 'a'")),
 ]  # fmt: skip
 EXPLAINED = [
-    (".*", r"^returns.*\| TypeError: can't apply forward-mode", "the backward rule is linear, and is transposed"),
+    (".*", r"(?s)^returns.*\| TypeError: can't apply forward-mode", "the backward rule is linear, and is transposed"),
     (r"defjvps\(None, None\)", r"^returns.*\| TypeError", "all derivatives are zero"),
     (r"nondiff_argnums=\(5,\)", r"^ValueError.*\| IndexError", "there is no such argument: a ValueError, as elsewhere"),
     (r"\(3[,)]", r"^TypeError: Expected a callable value.*\|", "what is no function is refused at once"),

@@ -116,6 +116,9 @@ def test_random():
     assert mat.nse == 4 and (jnp.diff(mat.indices[..., 0]) > 0).all() and (mat.data >= 0).all() and (mat.data < 1).all()
     same = jax.jit(lambda key: sparse.random_bcoo(key, (4, 5), nse=20, dtype="float32"))(key)
     assert sorted(map(tuple, same.indices.tolist())) == [(i, j) for i in range(4) for j in range(5)]
+    with jax.enable_x64(True):  # indices are of the integers' dtype, or of the one asked for
+        assert sparse.random_bcoo(jax.random.key(0), (4, 5), nse=2).indices.dtype == "int64"
+        assert sparse.random_bcoo(jax.random.key(0), (4, 5), nse=2, indices_dtype="int32").indices.dtype == "int32"
     for arguments in [{"nse": 21}, {"nse": -1}, {"n_batch": 3}]:
         with pytest.raises(ValueError):
             sparse.random_bcoo(key, (4, 5), **arguments)

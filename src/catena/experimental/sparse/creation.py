@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 
 from catena import numpy as jnp
 from catena import random
+from catena.core import dtypes
 from catena.experimental.sparse.base import JAXSparse
 from catena.experimental.sparse.bcoo import BCOO
 from catena.experimental.sparse.bcoo_sorting import bcoo_sort_indices
@@ -83,7 +84,7 @@ def random_bcoo(
     Arguments:
       key: a random key.
       shape: the shape.
-      dtype, indices_dtype: the dtypes of elements and indices.
+      dtype, indices_dtype: the dtypes of elements and indices; by default that of integers.
       nse: how many elements each example specifies; below 1, which part of them.
       n_batch, n_dense: the numbers of batch axes and of dense axes.
       unique_indices: whether no position may occur twice in an example.
@@ -109,7 +110,7 @@ def random_bcoo(
         raise ValueError(f"random_bcoo: nse must be in [0, {size}], got {nse}")
     keys = random.split(key, 1 + math.prod(batch))
     data = generator(keys[0], shape=(*batch, count, *dense), dtype=dtype, **kwds)
-    indices_dtype = jnp.int32 if indices_dtype is None else indices_dtype
+    indices_dtype = dtypes.canonicalize_dtype(int if indices_dtype is None else indices_dtype)
 
     def positions(key):
         """The positions of one example; all or none of the axes may be sparse."""
