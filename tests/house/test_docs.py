@@ -30,6 +30,7 @@ FILES = sorted(p.relative_to(SOURCES).as_posix() for p in SOURCES.rglob("*.py") 
         "random.md",
         "configuration.md",
         "image.md",
+        "ops.md",
         "references.md",
         "scipy.md",
         "shard_map.md",
