@@ -292,7 +292,7 @@ GRADIENTS = [
 ]
 EXPLAINED = [
     (r"\[1.0\]", r"^TypeError.*\|", "what is no array is a TypeError everywhere in signal"),
-    (r"half", r"^returns.*\| \w+Error", "half precision is transformed in single precision, where JAX refuses it"),
+    (r"half", r"(?s)^returns.*\| \w+Error", "half precision is transformed in single precision, where JAX refuses it"),
     (r"boundary='(wrap|x)'|fillvalue", "NotImplementedError", "SciPy's boundaries are there"),
     (r"detrend\(empty", "ZeroDivisionError", "nothing has no trend"),
     (r"average='other'", "ValueError", "unknown averages are refused where there is one segment, too"),
