@@ -8,7 +8,7 @@ import pytest
 import catena as jax
 import catena.numpy as jnp
 from catena.compiler.emit.program import RULES as EMITTED
-from catena.compiler.machine import AARCH64, X86_64_V3
+from catena.compiler.machine import AARCH64, X86_64_V3, X86_64_V4
 from catena.compiler.native import compile as compiler
 from catena.compiler.plan.passes import PASSES, plan
 from catena.compiler.plan.program import ARENA, Copy, Launch, StackLength, Step
@@ -153,3 +153,16 @@ def test_neighbouring_dimensions_are_one_loop(f, loops):
     made = jax.make_jaxpr(f)(x)
     assert loops in str(compiler.program_of(made, machine=X86_64_V3))
     np.testing.assert_allclose(jax.jit(f)(x), f(x), rtol=1e-6)
+
+
+@pytest.mark.parametrize("columns, along_rows", [(10, False), (32, False), (100, True)])
+def test_places_in_short_rows_are_found_for_many_rows_at_once(columns, along_rows):
+    x = np.random.default_rng(0).integers(0, 5, (400, columns)).astype(np.float32)
+    x[7, 4] = np.nan
+    f = lambda x, b: (jnp.argmax(x + b, 1), jnp.argmin(x, 1))
+    made = jax.make_jaxpr(f)(x, np.zeros(columns, np.float32))
+    steps = [s for _, s in compiler.program_of(made, machine=X86_64_V4).steps() if isinstance(s, Launch)]
+    folding = [s.nest for s in steps if s.nest.folds]
+    assert [n.vector in n.reduced for n in folding] == [along_rows] * len(folding) != []
+    for found, expected in zip(jax.jit(f)(x, np.zeros(columns, np.float32)), (np.argmax(x, 1), np.argmin(x, 1))):
+        np.testing.assert_array_equal(found, expected)

@@ -341,7 +341,8 @@ def _pick(nest: Nest, kept: list[int], inner: list[int], width: int) -> int | No
         for a, weight in offsets:
             score += weight * _fit(a, d, nest, most_stride(width * _widest(nest)))
         if d in nest.reduced:
-            score += 0.5
+            places = any(f.kind.startswith("arg") for f in nest.folds)  # of which lanes are dear to compare in the end
+            score += -1.0 if places and nest.extents[d] <= 2 * width else 0.5
         if score > best_score:
             best, best_score = d, score
     return best
