@@ -58,10 +58,10 @@ LIBRARIES = {
     "orbax-checkpoint": "orbax_checkpoint",
     "scico==0.0.7": "scico_denoise",
 }
-# What these import besides JAX.
+# What these import besides JAX. pytest 9's `approx` asks arrays for `flat`, which JAX's do not have.
 BESIDES = (
     "absl-py typing_extensions wadler-lindig msgpack rich multipledispatch tqdm fastprogress toolz PyYAML treescope "
-    "tabulate jmp pytest pytest-xdist six decorator cloudpickle gast dm-tree dm-env tensorstore aiofiles psutil "
+    "tabulate jmp pytest<9 pytest-xdist six decorator cloudpickle gast dm-tree dm-env tensorstore aiofiles psutil "
     "humanize simplejson scikit-learn dill etils[epath,epy] matplotlib seaborn gymnasium dotmap "
     "prometheus-client protobuf plum-dispatch beartype packaging flask flask-cors jinja2 ml-collections pillow "
     "tensorboardx trimesh mujoco imageio tifffile pyabel sympy attrs"
