@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,14 +14,17 @@ from catena.core.context import context
 from catena.core.device import Client, devices
 from catena.core.dtypes import is_scalar_or_numpy
 from catena.core.effects import Effect
-from catena.core.jaxpr import ClosedJaxpr, Jaxpr, type_of_results
+from catena.core.jaxpr import ClosedJaxpr, Jaxpr, eval_jaxpr, type_of_results
 from catena.core.mesh import Mesh
 from catena.core.primitive import Operation
 from catena.core.source import NameStack, function_place
 from catena.core.staging import DebugInfo, trace_to_closed_jaxpr
 from catena.core.token import Token
 from catena.core.trace import VALUES
+from catena.core.type_members import aval_property
 from catena.core.zeros import get_aval
+from catena.interpreters.ir import Context
+from catena.interpreters.modules import Module, ShapePolyLoweringState, SymbolTable, type_of
 from catena.lax.tokens import create_token
 
 
@@ -140,14 +144,28 @@ def holds_jaxprs(x: Any) -> bool:
 @dataclass(kw_only=True)
 class ModuleContext:
     """What is known of the whole program: the platforms that it is for, how it lies on devices, what is kept alive as
-    long as the rule that writes it.
+    long as the rule that writes it, and the functions that rules have written besides (``module``, by their names in
+    ``symbol_table``).
     """
 
     platforms: tuple[str, ...] = ("cpu",)
     backend: Client | None = None
     axis_context: AxisContext = ShardingContext(1)
     keepalives: list = field(default_factory=list)
+    channel_iterator: Iterator[int] = field(default_factory=lambda: itertools.count(1))
+    host_callbacks: list = field(default_factory=list)
     lowering_parameters: LoweringParameters = LoweringParameters()
+    context: Context = field(default_factory=Context)
+    module: Module = None  # type: ignore[assignment]
+    symbol_table: SymbolTable = None  # type: ignore[assignment]
+    shape_poly_state: ShapePolyLoweringState = None  # type: ignore[assignment]
+    all_default_mem_kind: bool = True
+    aval_to_ir_types_cache: dict = field(default_factory=dict)
+
+    def __post_init__(self):
+        self.module = self.module or Module("module")
+        self.symbol_table = self.symbol_table or SymbolTable(self.module)
+        self.shape_poly_state = self.shape_poly_state or ShapePolyLoweringState((), None)
 
     def get_backend(self, optional: bool = False) -> Client:
         """The platform that the program is compiled for; there always is one."""
@@ -156,6 +174,14 @@ class ModuleContext:
     def add_keepalive(self, keepalive: Any) -> None:
         """Keep an object as long as the rule."""
         self.keepalives.append(keepalive)
+
+    def add_host_callback(self, host_callback: Any) -> None:
+        """Have a function that the program calls stand in its ``LoweringResult``."""
+        self.host_callbacks.append(host_callback)
+
+    def new_channel(self) -> int:
+        """A number that nobody else in the program has."""
+        return next(self.channel_iterator)
 
     def replace(self, **changes: Any) -> ModuleContext:
         """The same with other parts."""
@@ -199,6 +225,20 @@ class LoweringRuleContext:
         return dataclasses.replace(self, **changes)
 
 
+LOWERING = "lowering"
+
+
+def type_in_rule(value: Any) -> Any:
+    """The type of a value as rules ask for it, ``x.type``; other programs have no such attribute."""
+    info = getattr(getattr(value, "_trace", None), "debug_info", None)
+    if info is None or info.traced_for != LOWERING:
+        raise AttributeError(f"{type(value).__name__!r} object has no attribute 'type'", name="type", obj=value)
+    return type_of(value.aval)
+
+
+ShapedArray.type = aval_property(type_in_rule)  # type: ignore[attr-defined]
+
+
 class Lowering:
     """What a primitive compiles to: what a user's rule ``rule(ctx, *values, **params)`` does with values."""
 
@@ -210,15 +250,23 @@ class Lowering:
 
     def __call__(self, builder, *operands, **params):
         """Trace the rule for the operands and write what it does."""
-        avals = [ShapedArray(x.shape, x.dtype) for x in operands]
-        words = DebugInfo("lowering", function_place(self.rule))
-        closed, _ = trace_to_closed_jaxpr(lambda *args: self.run(args, params), avals, words)
-        outs = builder.call(closed, operands)
+        outs = builder.call(self.written([ShapedArray(x.shape, x.dtype) for x in operands], params), operands)
         return outs if self.primitive.multiple_results else outs[0]
 
     def interpreted(self, **params):
         """The rule on NumPy values, where there is no compiler."""
-        return lambda *values: [as_array(x)._value for x in self.run(map(make_array, values), params)]
+
+        def call(*values):
+            args = [make_array(x) for x in values]
+            closed = self.written([get_aval(x) for x in args], params)
+            return [as_array(x)._value for x in eval_jaxpr(closed.jaxpr, closed.consts, *args)]
+
+        return call
+
+    def written(self, avals: list, params: dict) -> ClosedJaxpr:
+        """What the rule does with values of these types."""
+        words = DebugInfo(LOWERING, function_place(self.rule))
+        return trace_to_closed_jaxpr(lambda *args: self.run(args, params), avals, words)[0]
 
     def run(self, args: Iterable, params: dict) -> list:
         """The results of the rule, a list of values."""

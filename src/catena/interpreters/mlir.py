@@ -1,15 +1,19 @@
 """What primitives compile to, by rules in JAX's form: ``rule(ctx, *values, **params)``.
 
 There is no MLIR here. The values that a rule is given are arrays, traced ones where a program is being written; what it
-does with them, by ``lower_fun`` and the functions below, is what the primitive compiles to.
+does with them, by ``lower_fun`` and the functions below, is what the primitive compiles to. A value's ``type`` is that of
+``ir``. Programs as data (`lower_jaxpr_to_module`) are functions of jaxprs.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import update_wrapper
 from typing import Any
+
+import numpy as _np
 
 from catena.core.array import Array as Value
 from catena.core.context import context as _context
@@ -20,8 +24,10 @@ from catena.core.mesh import Mesh as Mesh
 from catena.core.struct import struct_of as _struct_of
 from catena.core.token import Token as Token
 from catena.core.trace import leaf_value as _leaf_value
+from catena.core.tree import PyTreeRegistry as _PyTreeRegistry
 from catena.core.unbuilt import absent as _absent
 from catena.core.zeros import get_aval as _get_aval
+from catena.interpreters import ir as ir
 from catena.interpreters.contexts import AxisContext as AxisContext
 from catena.interpreters.contexts import Lowering as _Lowering
 from catena.interpreters.contexts import LoweringParameters as LoweringParameters
@@ -31,9 +37,20 @@ from catena.interpreters.contexts import ShardingContext as ShardingContext
 from catena.interpreters.contexts import SPMDAxisContext as SPMDAxisContext
 from catena.interpreters.contexts import TokenSet as TokenSet
 from catena.interpreters.contexts import flatten_values as flatten_ir_values  # noqa: F401
+from catena.interpreters.modules import LoweringResult as LoweringResult
+from catena.interpreters.modules import Module as _Module
+from catena.interpreters.modules import ShapePolyLoweringState as ShapePolyLoweringState
+from catena.interpreters.modules import lower_jaxpr_to_fun as lower_jaxpr_to_fun
+from catena.interpreters.modules import merge_mlir_modules as merge_mlir_modules
+from catena.interpreters.modules import module_to_bytecode as module_to_bytecode
+from catena.interpreters.modules import module_to_string as module_to_string
+from catena.interpreters.modules import type_handlers as ir_type_handlers  # noqa: F401
+from catena.interpreters.modules import type_of as _type_of
 from catena.lax.callbacks import io_callback as _io_callback
 from catena.lax.callbacks import pure_callback as _pure_callback
 from catena.lax.convert import convert as _convert
+from catena.lax.join import concatenate as _concatenate
+from catena.lax.reshaping import reshape as _reshape
 
 MeshAxisName = Any
 LoweringRule = Callable[..., Sequence[Value | Sequence[Value]]]
@@ -231,6 +248,263 @@ def emit_python_callback(
     else:
         outs = _pure_callback(flat, structs, *operands)
     return list(outs), token, None
+
+
+# ---- types and attributes
+
+
+ir_tree_registry = _PyTreeRegistry()
+dense_int_array = ir.DenseI64ArrayAttr.get
+token_type = ir.TokenType.get
+
+
+def make_ir_context() -> ir.Context:
+    """What types belong to where MLIR is written; here all are equal.
+
+    >>> from catena.interpreters import mlir
+    >>> with mlir.make_ir_context():
+    ...     str(mlir.dtype_to_ir_type("bfloat16"))
+    'bf16'
+    """
+    return ir.Context()
+
+
+def dtype_to_ir_type(dtype: Any) -> ir.Type:
+    """The type of the elements of arrays.
+
+    Raises:
+      TypeError: there is none for this dtype.
+
+    >>> from catena.interpreters import mlir
+    >>> mlir.dtype_to_ir_type("uint8")
+    IntegerType(ui8)
+    """
+    return ir.type_of_dtype(dtype)
+
+
+def aval_to_ir_types(ctx: ModuleContext, aval: Any) -> tuple:
+    """The types by which the values of an aval are held: one, or several where ``ir_type_handlers`` says so.
+
+    Arguments:
+      ctx: of the program, which remembers them.
+      aval: the type of values.
+    Raises:
+      TypeError: ``ir_type_handlers`` has no rule for its class.
+    """
+    known = ctx.aval_to_ir_types_cache
+    if aval not in known:
+        known[aval] = tuple(flatten_ir_values([_type_of(aval)]))
+    return known[aval]
+
+
+def aval_to_ir_type(ctx: ModuleContext, aval: Any) -> ir.Type:
+    """The type of the values of an aval.
+
+    Arguments:
+      ctx: of the program.
+      aval: the type of values.
+    Raises:
+      TypeError: there is no rule for its class. ValueError: its values are held as several.
+
+    >>> import catena as jax
+    >>> from catena.interpreters import mlir
+    >>> mlir.aval_to_ir_type(mlir.ModuleContext(), jax.typeof(jax.numpy.ones((2, 3))))
+    RankedTensorType(tensor<2x3xf32>)
+    """
+    types = aval_to_ir_types(ctx, aval)
+    if len(types) != 1:
+        raise ValueError(f"aval_to_ir_type: values of {aval} are held as {len(types)}: {list(types)}")
+    return types[0]
+
+
+def flatten_ir_types(xs: Iterable) -> list:
+    """The types in a sequence of types and sequences of them, as of ``ir_tree_registry.flatten``."""
+    _warn("flatten_ir_types", "mlir.ir_tree_registry.flatten")
+    return ir_tree_registry.flatten(xs)[0]
+
+
+def unflatten_ir_values_like_types(xs: Iterable, ys: Sequence) -> list:
+    """Values grouped as types are.
+
+    Arguments:
+      xs: the values.
+      ys: types, and sequences of them.
+    Raises:
+      ValueError: there are more or fewer.
+    """
+    _warn("unflatten_ir_values_like_types", "treedef.unflatten")
+    return ir_tree_registry.flatten(list(ys))[1].unflatten(xs)
+
+
+def _warn(name: str, instead: str) -> None:
+    message = f"jax.interpreters.mlir.{name} is deprecated. Use {instead} instead."
+    warnings.warn(message, DeprecationWarning, stacklevel=3)
+
+
+def ir_attribute(val: Any) -> ir.Attribute:
+    """The attribute that stands for a bool, a number, a string, an array, or a sequence or dict of such.
+
+    Raises:
+      TypeError: something else.
+
+    >>> from catena.interpreters import mlir
+    >>> str(mlir.ir_attribute({"axes": (0, 1), "scale": 0.5}))
+    '{axes = [0, 1], scale = 5.000000e-01 : f64}'
+    """
+    return ir.attribute_of(val)
+
+
+def i32_attr(i: int) -> ir.IntegerAttr:
+    """An integer of 32 bits."""
+    return ir.IntegerAttr.get(ir.IntegerType.get_signless(32), i)
+
+
+def i64_attr(i: int) -> ir.IntegerAttr:
+    """An integer of 64 bits."""
+    return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), i)
+
+
+def dense_int_elements(xs: Sequence[int]) -> ir.DenseElementsAttr:
+    """Integers of 64 bits, as an array.
+
+    >>> from catena.interpreters import mlir
+    >>> str(mlir.dense_int_elements([1, 2])), str(mlir.dense_int_array([1, 2]))
+    ('dense<[1, 2]> : tensor<2xi64>', 'array<i64: 1, 2>')
+    """
+    return ir.DenseElementsAttr.get(_np.asarray(xs, _np.int64))
+
+
+def shape_tensor(ctx: ModuleContext, sizes: Sequence[Any]) -> Value:
+    """A shape as an array of int32.
+
+    Arguments:
+      ctx: of the program.
+      sizes: the extents: numbers, or integer scalars of the program.
+
+    >>> from catena.interpreters import mlir
+    >>> mlir.shape_tensor(mlir.ModuleContext(), (2, 3))
+    Array([2, 3], dtype=int32)
+    """
+    if not sizes:
+        return _leaf_value(_np.zeros(0, _np.int32))
+    return _concatenate([_reshape(_convert(_leaf_value(n), _np.dtype("int32")), (1,)) for n in sizes], 0)
+
+
+# ---- programs
+
+
+def lower_jaxpr_to_module(
+    module_name: str,
+    jaxpr: ClosedJaxpr,
+    *,
+    num_const_args: int,
+    in_avals: Sequence,
+    ordered_effects: Sequence,
+    platforms: Sequence[str],
+    backend: Any,
+    axis_context: AxisContext,
+    donated_args: Sequence[bool],
+    replicated_args: Sequence[bool] | None = None,
+    arg_shardings: Sequence | None = None,
+    result_shardings: Sequence | None = None,
+    in_layouts: Sequence | None = None,
+    out_layouts: Sequence | None = None,
+    arg_names: Sequence[str | None] | None = None,
+    result_names: Sequence[str] | None = None,
+    num_partitions: int = 1,
+    all_default_mem_kind: bool = True,
+    input_output_aliases: Sequence[int | None] | None = None,
+    propagated_out_mem_kinds: Sequence[str | None] | None = None,
+    lowering_parameters: LoweringParameters,
+) -> LoweringResult:
+    """Write a jaxpr as a program with a function ``main``.
+
+    Arguments:
+      module_name: of the program.
+      jaxpr: what it does.
+      num_const_args: how many of its constants are arguments of ``main``: none or all.
+      in_avals: the types of its arguments.
+      ordered_effects: those whose tokens ``main`` takes first, and returns first.
+      platforms: that it is for; it is the same for all of them.
+      backend: of these, the one that it is written on, or None.
+      axis_context: how it lies on devices.
+      donated_args: whether the memory of each argument may be taken by results.
+      replicated_args, arg_shardings, result_shardings, in_layouts, out_layouts, arg_names, result_names,
+        input_output_aliases, propagated_out_mem_kinds: what is said of arguments and results, as for
+        `lower_jaxpr_to_fun`.
+      num_partitions: in how many parts it runs: 1.
+      all_default_mem_kind: whether all arrays lie in the default memory; else the memories that shardings name are said.
+      lowering_parameters: rules that hold in place of primitives' own.
+    Returns:
+      The program (``module.main()`` is what it does, compiled when it is called; its text is that of
+      `module_to_string`), and what belongs to it.
+    Raises:
+      ValueError: arguments do not fit the jaxpr, or there are several partitions.
+
+    >>> import catena as jax
+    >>> from catena.interpreters import mlir
+    >>> closed = jax.make_jaxpr(lambda x, y: x + 2 * y)(1.0, 2.0)
+    >>> result = mlir.lower_jaxpr_to_module(
+    ...     "sum",
+    ...     closed,
+    ...     num_const_args=0,
+    ...     in_avals=closed.in_avals,
+    ...     ordered_effects=[],
+    ...     platforms=("cpu",),
+    ...     backend=None,
+    ...     axis_context=mlir.ShardingContext(1),
+    ...     donated_args=[True, False],
+    ...     arg_names=["x", "y"],
+    ...     lowering_parameters=mlir.LoweringParameters(),
+    ... )
+    >>> print(mlir.module_to_string(result.module, enable_debug_info=False))
+    module @sum attributes {mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 1 : i32} {
+      func.func public @main(%x: tensor<f32> {jax.buffer_donor = true}, %y: tensor<f32>) -> (tensor<f32>) {
+        { lambda ; a:f32[] b:f32[]. let
+            c:f32[] = mul 2.0:f32[] b
+            d:f32[] = add a c
+          in (d,) }
+      }
+    }
+    >>> result.module.main()(1.0, 2.0)
+    [Array(5., dtype=float32, weak_type=True)]
+    """
+    if num_partitions != 1:
+        raise ValueError(f"lower_jaxpr_to_module: a program runs whole: num_partitions must be 1, got {num_partitions}")
+    ctx = ModuleContext(
+        platforms=tuple(platforms),
+        backend=backend,
+        axis_context=axis_context,
+        lowering_parameters=lowering_parameters,
+        module=_Module(module_name),
+        all_default_mem_kind=all_default_mem_kind,
+    )
+    lower_jaxpr_to_fun(
+        ctx,
+        "main",
+        jaxpr,
+        ordered_effects,
+        num_const_args=num_const_args,
+        main_function=True,
+        replicated_args=replicated_args,
+        in_avals=in_avals,
+        arg_shardings=arg_shardings,
+        result_shardings=result_shardings,
+        input_output_aliases=input_output_aliases,
+        xla_donated_args=donated_args,
+        arg_names=arg_names,
+        result_names=result_names,
+        arg_memory_kinds=None if all_default_mem_kind else _memory_kinds(arg_shardings),
+        result_memory_kinds=None if all_default_mem_kind else _memory_kinds(result_shardings),
+        arg_layouts=in_layouts,
+        result_layouts=out_layouts,
+        propagated_out_mem_kinds=propagated_out_mem_kinds,
+    )
+    return LoweringResult(ctx.module, ctx.keepalives, ctx.host_callbacks, ctx.shape_poly_state)
+
+
+def _memory_kinds(shardings: Sequence | None) -> list | None:
+    return None if shardings is None else [getattr(s, "memory_kind", None) for s in shardings]
 
 
 _absent(globals())
