@@ -26,9 +26,7 @@ OTHER_MACHINES = {
     "catena.experimental.topologies": "accelerators that are not attached",
 }
 # Names that will not come, by module, and why.
-_NO_MLIR = (
-    "it makes or reads MLIR, and programs here compile without it (mlir.lower_fun is what a primitive compiles to)"
-)
+_NO_MLIR = "it makes or reads MLIR itself, and programs here are jaxprs and compile without it"
 _NO_XLA = "it belongs to XLA, and programs here are compiled by LLVM directly"
 _NO_SWITCH = "it is a switch of how types say what varies, which is always as by default here"
 _NO_SERVER = "it moves arrays between processes of other devices (experimental.multihost_utils moves them by MPI)"
@@ -52,7 +50,6 @@ WITHOUT_MEANING = {
     },
     "catena.extend": {
         "ifrt_programs": _NO_XLA,
-        "mlir": _NO_MLIR,
         "sharding": "it reads and writes XLA's shardings; jax.sharding has meshes with names",
         "xla": _NO_XLA,
     },
@@ -65,13 +62,10 @@ WITHOUT_MEANING = {
     ),
     "catena.interpreters.pxla": {"create_compile_options": _NO_XLA},
     "catena.interpreters.mlir": dict.fromkeys(
-        "DEVICE_TO_DEVICE_TYPE LoweringResult RECV_FROM_HOST_TYPE SEND_TO_HOST_TYPE ShapePolyLoweringState "
-        "aval_to_ir_type aval_to_ir_types dense_int_array dense_int_elements dtype_to_ir_type flatten_ir_types "
-        "i32_attr i64_attr ir ir_attribute ir_tree_registry ir_type_handlers lower_jaxpr_to_fun "
-        "lower_jaxpr_to_module make_ir_context merge_mlir_modules module_to_bytecode module_to_string shape_tensor "
-        "token_type unflatten_ir_values_like_types".split(),
-        _NO_MLIR,
+        ("DEVICE_TO_DEVICE_TYPE", "RECV_FROM_HOST_TYPE", "SEND_TO_HOST_TYPE"),
+        "it numbers XLA's kinds of channels, and programs call functions of the host directly here",
     ),
+    "catena.extend.mlir": dict.fromkeys(("hlo_to_stablehlo", "refine_polymorphic_shapes"), _NO_MLIR),
 }
 _IMPORT_FROM = opcode.opmap["IMPORT_FROM"]
 

@@ -11,33 +11,13 @@ from typing import Any
 from catena.core.formats import AutoLayout as AutoLayout
 from catena.core.formats import Format as Format
 from catena.core.formats import Layout as Layout
-from catena.core.formats import laid_out
 from catena.core.namespace import shown as _shown
-from catena.core.primitive import Primitive
 from catena.core.trace import leaf_value
 from catena.core.traceback import open_door as _open_door
 from catena.core.tree import tree_flatten
 from catena.core.tree_errors import broadcast_prefix
 from catena.core.unbuilt import absent as _absent
-from catena.core.zeros import Zero
-from catena.lax.structure import linear_jvp
-
-
-def _batch(axis, args, dims, *, layout):
-    (x,), (d,) = args, dims
-    inner = [i + (i >= d) for i in layout.major_to_minor]
-    return layout_constraint_p.bind(x, layout=layout.update(major_to_minor=(d, *inner))), d
-
-
-layout_constraint_p = Primitive(
-    "layout_constraint",
-    abstract=lambda x, *, layout: x,
-    evaluate=laid_out,
-    transpose=lambda ct, x, **params: [ct if type(ct) is Zero else layout_constraint_p.bind(ct, **params)],
-    batch=_batch,
-    lower=lambda b, x, *, layout: x,
-)
-layout_constraint_p.jvp = linear_jvp(layout_constraint_p)
+from catena.lax.layout_constraint import layout_constraint_p
 
 
 def with_layout_constraint(x: Any, layouts: Any) -> Any:

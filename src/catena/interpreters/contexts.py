@@ -23,8 +23,8 @@ from catena.core.token import Token
 from catena.core.trace import VALUES
 from catena.core.type_members import aval_property
 from catena.core.zeros import get_aval
-from catena.interpreters.ir import Context
-from catena.interpreters.modules import Module, ShapePolyLoweringState, SymbolTable, type_of
+from catena.interpreters.ir_types import Context
+from catena.interpreters.modules import Module, ShapePolyLoweringState, SymbolTable, type_of, writing
 from catena.lax.tokens import create_token
 
 
@@ -272,10 +272,13 @@ class Lowering:
         """The results of the rule, a list of values."""
         args = list(args)
         ctx = self.context([get_aval(x) for x in args], params)
+        before, writing.symbols = writing.symbols, ctx.module_context.symbol_table
         try:
             out = self.rule(ctx, *args, **params)
         except (AttributeError, ImportError) as error:
             raise self.refusal(f"{type(error).__name__}: {error}") from error
+        finally:
+            writing.symbols = before
         if not isinstance(out, (tuple, list)):
             raise self.refusal(f"it gave {out!r} of {type(out)}, no sequence of values")
         flat = flatten_values(out)
@@ -308,8 +311,8 @@ class Lowering:
     def refusal(self, problem: str) -> NotImplementedError:
         return NotImplementedError(
             f"primitive '{self.primitive}' cannot be compiled: its rule {function_place(self.rule)} writes MLIR, and "
-            f"there is none here ({problem}). A rule is made of mlir.lower_fun(f) with a function f of arrays; and "
-            "without jit the primitive is evaluated."
+            f"there is none here ({problem}). A rule is made of mlir.lower_fun(f) with a function f of arrays, or of "
+            "operations of jax.extend.mlir.dialects; and without jit the primitive is evaluated."
         )
 
 

@@ -1,8 +1,8 @@
 """What primitives compile to, by rules in JAX's form: ``rule(ctx, *values, **params)``.
 
 There is no MLIR here. The values that a rule is given are arrays, traced ones where a program is being written; what it
-does with them, by ``lower_fun`` and the functions below, is what the primitive compiles to. A value's ``type`` is that of
-``ir``. Programs as data (`lower_jaxpr_to_module`) are functions of jaxprs.
+does with them, by ``lower_fun`` and the functions below, is what the primitive compiles to. A value's ``type`` is one
+of ``ir``; operations of StableHLO are in ``jax.extend.mlir.dialects``. Programs as data are functions of jaxprs.
 """
 
 from __future__ import annotations
@@ -37,6 +37,8 @@ from catena.interpreters.contexts import ShardingContext as ShardingContext
 from catena.interpreters.contexts import SPMDAxisContext as SPMDAxisContext
 from catena.interpreters.contexts import TokenSet as TokenSet
 from catena.interpreters.contexts import flatten_values as flatten_ir_values  # noqa: F401
+from catena.interpreters.ir_types import attribute_of as _attribute_of
+from catena.interpreters.ir_types import type_of_dtype as _type_of_dtype
 from catena.interpreters.modules import LoweringResult as LoweringResult
 from catena.interpreters.modules import Module as _Module
 from catena.interpreters.modules import ShapePolyLoweringState as ShapePolyLoweringState
@@ -279,7 +281,7 @@ def dtype_to_ir_type(dtype: Any) -> ir.Type:
     >>> mlir.dtype_to_ir_type("uint8")
     IntegerType(ui8)
     """
-    return ir.type_of_dtype(dtype)
+    return _type_of_dtype(dtype)
 
 
 def aval_to_ir_types(ctx: ModuleContext, aval: Any) -> tuple:
@@ -351,7 +353,7 @@ def ir_attribute(val: Any) -> ir.Attribute:
     >>> str(mlir.ir_attribute({"axes": (0, 1), "scale": 0.5}))
     '{axes = [0, 1], scale = 5.000000e-01 : f64}'
     """
-    return ir.attribute_of(val)
+    return _attribute_of(val)
 
 
 def i32_attr(i: int) -> ir.IntegerAttr:
@@ -433,7 +435,7 @@ def lower_jaxpr_to_module(
         input_output_aliases, propagated_out_mem_kinds: what is said of arguments and results, as for
         `lower_jaxpr_to_fun`.
       num_partitions: in how many parts it runs: 1.
-      all_default_mem_kind: whether all arrays lie in the default memory; else the memories that shardings name are said.
+      all_default_mem_kind: whether all arrays lie in the default memory; else what memory shardings name is said.
       lowering_parameters: rules that hold in place of primitives' own.
     Returns:
       The program (``module.main()`` is what it does, compiled when it is called; its text is that of

@@ -1,28 +1,31 @@
 """Programs of several functions, as compilation rules and tools write them (``mlir.lower_jaxpr_to_module``).
 
-What a function does is a jaxpr; what is said of its arguments and results (names, shardings, layouts, memories, donation)
-stands beside it, shows in the text, and holds where the program is compiled.
+What a function does is a jaxpr; what is said of its arguments and results (names, shardings, layouts, donation) stands
+beside it, shows in its text, and holds where the program is compiled.
 """
 
 from __future__ import annotations
 
 import itertools
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from catena.core.aval import ShapedArray, abstract_token
 from catena.core.config import config
 from catena.core.device import devices
-from catena.core.dtypes import is_extended
+from catena.core.dtypes import is_extended, issubdtype, prng_key
 from catena.core.effects import Effect
-from catena.core.formats import Format
 from catena.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from catena.core.sharding import Sharding, SingleDeviceSharding
 from catena.core.staging import DebugInfo, hoist_constants, trace_to_closed_jaxpr
 from catena.export.container import pack, unpack
 from catena.export.programs import read_programs, write_programs
-from catena.interpreters import ir
+from catena.interpreters import ir_types as ir
+from catena.lax.layout_constraint import layout_constraint_p
 from catena.lax.resharding import with_sharding_constraint
 from catena.transform.jit import JitFunction, jit
 
@@ -53,15 +56,13 @@ class Slot:
         }
         return ir.DictAttr.get({name: ir.attribute_of(x) for name, x in said.items() if x is not None})
 
-    def wanted(self) -> Any:
-        """Where and how the array is to lie, for ``jit``; None where nothing is said."""
+    def wanted(self) -> Sharding | None:
+        """Where the array is to lie; None where nothing is said."""
         sharding = self.sharding
         if self.memory_kind is not None:
             sharding = sharding or SingleDeviceSharding(devices()[0])
             sharding = sharding.with_memory_kind(self.memory_kind)
-        if self.layout is None:
-            return sharding
-        return Format(self.layout, sharding or SingleDeviceSharding(devices()[0]))
+        return sharding
 
 
 _I32 = ir.IntegerType.get_signless(32)
@@ -114,7 +115,7 @@ class Function:
         return [*values[:tokens], *outs]
 
     def compiled(self) -> JitFunction:
-        """The function for programs to call: arguments are donated, and results lie, as it is said."""
+        """The function for programs to call: arguments are donated, and arrays lie on devices, as it is said."""
         donated = [i for i, s in enumerate(self.arguments) if s.donated or s.alias is not None]
         options: dict[str, Any] = {"donate_argnums": donated, "keep_unused": True}
         places = [s.wanted() for s in self.arguments], [s.wanted() for s in self.results]
@@ -179,7 +180,7 @@ class Module:
         """
         return _read(asm)
 
-    def main(self) -> JitFunction:
+    def main(self) -> Callable[..., list]:
         """The function ``main``, to be called: compiled for its arguments when it first is.
 
         Raises:
@@ -187,7 +188,12 @@ class Module:
         """
         if "main" not in self.functions:
             raise ValueError(f"module {self.name!r} has no function main, only {list(self.functions)}")
-        return self.functions["main"].compiled()
+        function = self.functions["main"]
+        run = function.compiled()
+        layouts = [s.layout for s in function.results]
+        if all(layout is None for layout in layouts):
+            return run
+        return lambda *values: [_laid_out(x, layout) for x, layout in zip(run(*values), layouts, strict=True)]
 
     def text(self, debug_info: bool) -> str:
         """The program as text."""
@@ -197,6 +203,19 @@ class Module:
 
     def __str__(self):
         return self.text(False)
+
+
+class Writing(threading.local):
+    """What is written in this thread: the functions of the program that a rule belongs to."""
+
+    symbols: SymbolTable | None = None
+
+
+writing = Writing()
+
+
+def _laid_out(x: Any, layout: Any) -> Any:
+    return x if layout is None else layout_constraint_p.bind(x, layout=layout)
 
 
 class ShapePolyLoweringState:
@@ -227,7 +246,11 @@ class LoweringResult(NamedTuple):
 
 
 def _array_type(aval: Any) -> ir.Type:
-    shape, dtype = aval.dtype.physical(aval.shape) if is_extended(aval.dtype) else (aval.shape, aval.dtype)
+    shape, dtype = aval.shape, aval.dtype
+    if issubdtype(dtype, prng_key):
+        shape, dtype = (*shape, *dtype._impl.key_shape), np.uint32  # the words, as random.key_data gives them
+    elif is_extended(dtype):
+        shape, dtype = dtype.physical(shape)
     return ir.RankedTensorType.get(shape, ir.type_of_dtype(dtype))
 
 
@@ -429,7 +452,8 @@ def _written(function: Function, number: int) -> dict:
     slots = [*function.arguments, *function.results]
     if any(s.sharding is not None or s.layout is not None for s in slots) or function.closed.effects:
         raise NotImplementedError(
-            f"module_to_bytecode: function {function.name.value!r} has effects, shardings or layouts, which are not written"
+            f"module_to_bytecode: function {function.name.value!r} has effects, shardings or layouts, and these "
+            "are not written"
         )
     said = [[s.name, s.memory_kind, s.replicated, s.donated, s.alias] for s in slots]
     public = function.visibility.value == "public"
