@@ -81,6 +81,7 @@ LARGER = {
     "compiler/emit/program.py:ProgramWriter": (None, 13, "what the steps of one program write to and share"),
     "compiler/kernels/loops.py:Nest": (None, 14, "a loop nest and its schedule"),
     "interpreters/contexts.py:LoweringRuleContext": (None, 13, "what JAX tells compilation rules"),
+    "interpreters/contexts.py:ModuleContext": (None, 13, "as above, of the whole program"),
     "core/context.py:Context": (None, 13, "what 'now' means to a thread, read in one attribute load"),
     "lax/windowed.py:Addressing": (None, 18, "how a gather or scatter addresses: each derived once from the numbers"),
     "numpy/ufunc_class.py:ufunc": (306, None, "NumPy's ufunc with the documentation of its methods"),
