@@ -59,6 +59,7 @@ CASES = {
     "take": ("index", lambda x: jnp.take(x, jnp.array([1, 40])), (N,), IndexError, "index 40", (1, 0), (), ()),
     "integers": ("div", lambda x, y: x // y, (N, N - 4), ZeroDivisionError, "in div at", (4,), (), ()),
     "remainder": ("div", lambda x, y: lax.rem(x, y), (N, N - 4), ZeroDivisionError, "in rem at", (4,), (), ()),
+    "remainder of NumPy": ("div", lambda x, y: x % y, (N, N - 4), ZeroDivisionError, "in rem at", (4,), (), ()),
     "floats": ("div", lambda x: 1 / x, (X - 3,), ZeroDivisionError, "in div at", (0, 2), (), ()),
     "mul": ("overflow", lambda x: x * x * x, (1000 * N,), OverflowError, "in mul of 4000000 and 2000, which became", (2,), (), ()),
     "add": ("overflow", lambda x: x + x, (jnp.array([-(2**30), -(2**30) - 1]),), OverflowError, "in add", (1,), (), ()),

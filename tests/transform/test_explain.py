@@ -87,7 +87,7 @@ def test_the_warning_names_the_argument_that_changed_most_often(caplog):
 def test_the_warning_of_a_function_that_takes_various_trees(caplog):
     f = jax.jit(lambda tree: jax.tree.leaves(tree)[0])
     with caplog.at_level(logging.WARNING, "catena"):
-        for sizes in ((1,), (2,), (1, 1), (2, 2), (3, 2), (3,)):  # pairs differ from pairs, the last is none
+        for sizes in ((1, 1), (2, 2), (3, 2), (4, 2), (5, 2), (3,)):  # pairs differ from pairs, the last is none
             f([jnp.ones(n) for n in sizes])
     (record,) = caplog.records
     assert "6th time: tree changed structure: now [*], before [*, *]" in record.getMessage()
@@ -229,3 +229,9 @@ def test_functions_of_the_package_are_not_mentioned(caplog, name):
         for n in range(1, 10):
             function(jnp.ones(n))
     assert not caplog.records
+
+
+def test_a_trace_is_compared_with_one_of_the_same_structure():
+    f = jax.jit(lambda d: d["a"])
+    f({"a": 1.0}), f({"a": 1.0, "b": 2}), f({"a": jnp.ones(2)})
+    assert "3. d['a'] changed shape and weak type: now float32[2], before ~float32[]" in f.explain()

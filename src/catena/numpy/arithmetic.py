@@ -11,6 +11,7 @@ import numpy as np
 from catena import lax
 from catena.core import casts, dtypes
 from catena.core.array import Array, make_array
+from catena.core.context import context
 from catena.core.evaluate import quiet
 from catena.lax import native
 from catena.numpy.boundary import (
@@ -162,7 +163,9 @@ def _remainder(x, y):
 
 
 def _one_for_zero(y):
-    """Integers with 1 in the place of 0: the divisors whose remainder is zero."""
+    """Integers with 1 in the place of 0: the divisors whose remainder is zero; as they are where checks look for 0."""
+    if "div" in context.checks:
+        return y
     return lax.select(lax.eq(y, like(y, 0)), lax.full_like(y, 1), y)
 
 

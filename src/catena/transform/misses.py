@@ -148,7 +148,13 @@ def changes(fun, key: tuple, before: list[tuple], names: list[str]) -> list[Chan
     if not before:
         return []
     found = [differences(fun, key, other, names) for other in reversed(before)]
-    return min(found, key=lambda changes: sum(len(change.kinds) for change in changes))  # the latest among equals
+    return min(found, key=distance)  # the latest among equals
+
+
+def distance(changes: list[Change]) -> tuple[int, int]:
+    """How far two keys are from each other: arguments of another structure are further than those of other types."""
+    kinds = [kind for change in changes for kind in change.kinds]
+    return sum(kind in ("structure", "call") for kind in kinds), len(kinds)
 
 
 def differences(fun, key: tuple, before: tuple, names: list[str]) -> list[Change]:
