@@ -47,6 +47,13 @@ def workloads(jax, make):
     return out | {
         "argmax, 1e7": lambda: (jnp.argmax, [make.normal(10**7)]),
         "sum of columns, 1e7": lambda: (lambda x: jnp.sum(x, 0), [make.normal(10_000, 1000)]),
+        "max of columns, 1e7": lambda: (lambda x: jnp.max(x, 0), [make.normal(10_000, 1000)]),
+        "max of middle axis, 4e6": lambda: (lambda x: jnp.max(x, 1), [make.normal(4, 1000, 1000)]),
+        "argmax of rows of 10, 1e6": lambda: (lambda x: jnp.argmax(x, 1), [make.normal(100_000, 10)]),
+        "gradient of a slice, 1e6": lambda: (
+            jax.grad(lambda x: jnp.sum(jnp.sin(x[100:120]))),
+            [make.normal(100_000, 10)],
+        ),
         "mean and variance, 1e7": lambda: (lambda x: (jnp.mean(x), jnp.var(x)), [make.normal(10**7)]),
         "Black-Scholes, 1e6": lambda: (black_scholes, market(10**6)),
         "Mandelbrot, 300 x 300, 100 steps": lambda: (mandelbrot, plane()),
