@@ -114,4 +114,16 @@ def test_dump_writes_every_stage(folder, tmp_path):
     finally:
         config.update("jax_dump_ir_to", "")
     names = [p.name.split(".", 1)[1] for p in (tmp_path / "dump").iterdir()]
-    assert sorted(names) == ["epilogues", "fuse", "graph", "ll", "nests", "opt.ll", "place", "s", "stitch", "turn"]
+    assert sorted(names) == [
+        "bound",
+        "epilogues",
+        "fuse",
+        "graph",
+        "ll",
+        "nests",
+        "opt.ll",
+        "place",
+        "s",
+        "stitch",
+        "turn",
+    ]

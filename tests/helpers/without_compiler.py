@@ -38,6 +38,7 @@ ROWS = [
     (GRAPHS, "compiler/test_vector_math.py"),
     (GRAPHS, "compiler/test_interpret.py"),
     (GRAPHS, "compiler/test_turning.py"),
+    (TEXTS, "compiler/test_intervals.py", "test_an_index_that_is_never_beyond_is_used_as_it_is"),
     (GRAPHS, "compiler/test_found_by_search.py", "test_running_folds_over_nothing_write_nothing"),
     (GRAPHS, "compiler/test_library.py", "test_cholesky_and_triangular_solve",
      "test_cholesky_of_an_indefinite_matrix_is_nan", "test_factorisations", "test_eigenvalues",

@@ -20,6 +20,7 @@ from catena.compiler.graph import affine
 from catena.compiler.graph.affine import Affine
 from catena.compiler.graph.forms import Indices
 from catena.compiler.graph.graph import Value
+from catena.compiler.graph.intervals import interval_of
 from catena.compiler.graph.reshapes import groups
 from catena.compiler.graph.types import NAMES
 from catena.compiler.kernels import complex_math
@@ -105,19 +106,22 @@ class Body:
             mask = self.both(mask, self.stmt("lt", "bool", (self.affine(a), self.const(extent, INDEX))))
         return mask
 
-    def among(self, s: int, extent: int) -> int:
+    def among(self, s: int, bounds: tuple[int, int], extent: int) -> int:
         """The mask 0 <= s < extent of an integer that is computed, in its own type: narrow ones have more lanes."""
         name, mask = self.stmts[s].type, -1
-        limits = np.iinfo(name)
-        if limits.min < 0:
+        low, high = bounds
+        if low < 0:
             mask = self.stmt("ge", "bool", (s, self.const(0, name)))
-        if limits.max >= extent:
+        if high >= extent:
             mask = self.both(mask, self.stmt("lt", "bool", (s, self.const(extent, name))))
         return mask
 
-    def position(self, s: int) -> int:
-        """An integer that is computed as one of type int64."""
-        return s if self.stmts[s].type == INDEX else self.stmt("convert", INDEX, (s,))
+    def position(self, s: int, bounds: tuple[int, int] | None = None) -> int:
+        """An integer that is computed, and lies within bounds if they are told, as one of type int64."""
+        at = s if self.stmts[s].type == INDEX else self.stmt("convert", INDEX, (s,))
+        if bounds is not None:
+            self.ranges[at] = bounds
+        return at
 
     def bounds(self, a: Affine) -> tuple:
         """The least and greatest value of an expression, or Nones when it holds computed values of unknown range."""
@@ -389,17 +393,19 @@ def _window(body: Body, v: Value, index, mask):
 
 
 def clamped_start(body: Body, start: Value, index: tuple, room: int, mask: int = -1) -> Affine:
-    """A start index read from `start`, clamped to [0, room]."""
+    """A start index read from `start`, clamped to [0, room] where its bounds are wider."""
     if room <= 0:
         return affine.ZERO
     at = body.read(start, index, mask)
     name = body.stmts[at].type
     if body.stmts[at].op == "const":
         return affine.constant(min(max(int(body.stmts[at].attr), 0), room))
-    if room > np.iinfo(name).max:
-        at, name = body.position(at), INDEX
-    low = body.stmt("max", name, (at, body.const(0, name)))
-    return affine.term(body.position(body.stmt("min", name, (low, body.const(room, name)))))
+    low, high = interval_of(start)
+    if low < 0:
+        at = body.stmt("max", name, (at, body.const(0, name)))
+    if high > room:
+        at = body.stmt("min", name, (at, body.const(room, name)))
+    return affine.term(body.position(at, (min(max(low, 0), room), max(min(high, room), 0))))
 
 
 def _dynamic_slice(body: Body, v: Value, index, mask):
@@ -433,9 +439,11 @@ def places(body: Body, x: Value, indices: Value, p: Indices, index, mask: int = 
             start = clamped_start(body, indices, at, room, mask)
         else:
             s = body.read(indices, at, mask)  # where the mask does not hold, there may be no such index
-            start = affine.term(body.position(s))
+            bounds = interval_of(indices)
+            exists = 0 <= bounds.low and bounds.high <= room
+            start = affine.term(body.position(s, bounds if exists else None))
             if p.mode == "fill":
-                within = body.both(within, body.among(s, room + 1))
+                within = body.both(within, body.among(s, bounds, room + 1))
         moved[d] = affine.add(moved[d], start)
     return tuple(moved), within
 

@@ -65,14 +65,19 @@ class Nest:
     depends: list[int]
     stores: list[Store] = field(default_factory=list)
     folds: list[Fold] = field(default_factory=list)
-    sequential: bool = False  # the order of iterations matters (scatter): no lanes but along window dimensions
-    independent: frozenset = frozenset()  # of a sequential nest, dimensions along which different elements change
+    independent: frozenset | None = None  # of a sequential nest: dimensions along which different elements change
     order: list[int] = field(default_factory=list)
     vector: int | None = None
     width: int = 1
     unroll: int = 1
     tile: int | None = None  # the innermost dimension, cut into squares with the lanes that are transposed whole
+    ranges: dict[int, tuple[int, int]] = field(default_factory=dict)  # of statements, where they are known
     rows: tuple[int, ...] = ()  # the row dimensions of a row group: outermost, in order, without lanes
+
+    @property
+    def sequential(self) -> bool:
+        """Whether the order of iterations matters (scatter): no lanes but along window dimensions."""
+        return self.independent is not None
 
     @property
     def run(self) -> Run | None:
@@ -137,7 +142,7 @@ class Nest:
                 yield d[2]
 
 
-def from_body(body: Body, reduced=(), stores=(), folds=(), sequential=False) -> Nest:
+def from_body(body: Body, reduced=(), stores=(), folds=(), independent: frozenset | None = None) -> Nest:
     return Nest(
         list(body.extents),
         frozenset(reduced),
@@ -145,7 +150,8 @@ def from_body(body: Body, reduced=(), stores=(), folds=(), sequential=False) -> 
         body.depends,
         list(stores),
         list(folds),
-        sequential,
+        independent,
+        ranges=body.ranges,
     )
 
 
@@ -251,7 +257,9 @@ def _merge(nest: Nest) -> None:
     e = live[-1] if live else 0
     for d in reversed(live[:-1]):
         extent = nest.extents[e]
-        same = all((d in group) == (e in group) for group in (nest.reduced, nest.independent)) and d not in nest.rows
+        same = (
+            all((d in group) == (e in group) for group in (nest.reduced, nest.independent or ())) and d not in nest.rows
+        )
         if same and all(a.get(d, 0) == a.get(e, 0) * extent for a in accesses):
             nest.extents[e] *= nest.extents[d]
             nest.extents[d] = 1

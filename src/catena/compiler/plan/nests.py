@@ -132,9 +132,8 @@ class NestBuilder:
         moved, mask = places(body, x, indices, v.params.indices, index)
         new = body.read(updates, index)
         stores = self._combine(body, v, moved, new, mask)
-        nest = loops.from_body(body, (), stores, sequential=True)
-        nest.independent = frozenset(v.params.indices.batch_dims[k] for _, k in v.params.indices.batching)
-        return nest
+        independent = frozenset(v.params.indices.batch_dims[k] for _, k in v.params.indices.batching)
+        return loops.from_body(body, (), stores, independent=independent)
 
     def runs(self, v: Value) -> Nest:
         x, ends = v.args

@@ -132,20 +132,11 @@ def _bounds(nest: Nest, a: affine.Affine, mask: int) -> tuple:
         reach = c * max(nest.extents[d] - 1, 0)
         low, high = low + min(reach, 0), high + max(reach, 0)
     for t, c in a[2]:
-        ends = _clamped(nest, t) or _masked(nest, t, mask)
+        ends = nest.ranges.get(t) or _masked(nest, t, mask)
         if ends is None:
             return None, None
         low, high = low + min(c * ends[0], c * ends[1]), high + max(c * ends[0], c * ends[1])
     return low, high
-
-
-def _clamped(nest: Nest, t: int) -> tuple[int, int] | None:
-    """The bounds of a statement `min(max(x, low), high)`."""
-    s = nest.stmts[_unconverted(nest, t)]
-    if s.op != "min" or nest.stmts[s.args[0]].op != "max":
-        return None
-    low, high = nest.stmts[nest.stmts[s.args[0]].args[1]], nest.stmts[s.args[1]]
-    return (low.attr, high.attr) if low.op == high.op == "const" else None
 
 
 def _unconverted(nest: Nest, t: int) -> int:
