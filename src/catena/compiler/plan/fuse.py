@@ -24,7 +24,7 @@ from catena.compiler.graph.graph import Region, Value
 MAX_DEPTH, MAX_OPS, MAX_ROOTS, MAX_KERNEL = 48, 100, 12, 160
 CHEAP = 2
 CHEAP_INDEX = 8  # operations of an index that a gather computes where it reads: beside the gather they are nothing
-SPREAD = {"broadcast": 2, "pad": 4}  # times as many elements: so often it asks for one, or for one that is thrown away
+MOSTLY_PADDING = 4  # times as many elements as are in it: of those that lanes gather for a pad, most are thrown away
 MAX_PARTS = 3  # of a concatenation that is read where its parts lie, and its readers
 
 
@@ -208,7 +208,8 @@ class _Fuser:
             return None
         for u in users:
             cheap = CHEAP_INDEX if u.form == "gather" and u.args[0] is not v else CHEAP
-            if self._repeats(u, v) and (costly or weight > cheap or (u.form == "pad" and _gathers(v, self.stored))):
+            wasted = u.form == "pad" and u.size >= MOSTLY_PADDING * v.size and _gathers(v, self.stored)
+            if self._repeats(u, v) and (costly or weight > cheap or wasted):
                 return f"{u.form} v{u.number} would compute each element several times"
         if len(users) > 1 and (costly or weight > 1):
             return f"{len(users)} readers would compute it again"
@@ -217,8 +218,8 @@ class _Fuser:
     @staticmethod
     def _repeats(user: Value, v: Value) -> bool:
         """Whether `user` reads elements of `v` several times, or through an index map that needs memory."""
-        if user.form in SPREAD:
-            return user.size >= SPREAD[user.form] * v.size
+        if user.form == "broadcast":
+            return user.size > v.size
         if user.form == "reshape":
             return FORMS[v.form].view
         return FORMS[user.form].rereads
