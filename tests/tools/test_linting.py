@@ -79,6 +79,8 @@ def test_findings_print_as_lines(tmp_path):
     assert repr(tools.lint(script)) == "no key is used twice"
     script.write_text(HEAD + "while flag:\n    draw(key)")
     assert "key is used in every turn of a loop, by normal" in repr(tools.lint(script))
+    script.write_text(HEAD + "draw(key) + draw(key)")  # twice in one line is no loop
+    assert "key is used again, after normal at line 8, by normal" in repr(tools.lint(script))
 
 
 def reuses(key):

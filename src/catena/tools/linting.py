@@ -28,10 +28,11 @@ LOOPS = {"scan": (0,), "fori_loop": (2,), "while_loop": (0, 1), "map": (0,), "as
 
 
 class Use(NamedTuple):
-    """What used a key up, and on which line."""
+    """What used a key up, on which line, and from which column on."""
 
     what: str
     line: int
+    column: int
 
 
 class Finding(NamedTuple):
@@ -324,7 +325,7 @@ class Reader:
                 what = use.what if function.parameters is SAMPLER else f"{use.what} in {ast.unparse(node.func)}"
                 at = given.get(key) if key in function.parameters else written(key)
                 if at is not None:
-                    self.use(at, Use(what, node.lineno))
+                    self.use(at, Use(what, node.lineno, node.col_offset))
         elif name.rpartition(".")[2] in LOOPS and ".lax" in f".{name}":
             for position in LOOPS[name.rpartition(".")[2]]:
                 body = self.function_of(node.args[position]) if position < len(node.args) else None
@@ -350,8 +351,8 @@ class Reader:
             return self.functions[node.id]
         name = self.dotted(node)
         if name in SAMPLERS:
-            short = name.rpartition(".")[2]
-            return Function(SAMPLER, {"key": Use(short, getattr(node, "lineno", 0))})
+            place = getattr(node, "lineno", 0), getattr(node, "col_offset", 0)
+            return Function(SAMPLER, {"key": Use(name.rpartition(".")[2], *place)})
         return None
 
     def summary(self, args: ast.arguments, body: list) -> Function:
