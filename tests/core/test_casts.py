@@ -5,6 +5,8 @@ import warnings
 import numpy as np
 import pytest
 
+import catena.numpy as jnp
+from catena import lax
 from catena.core.casts import convert
 from catena.core.dtypes import ALL, COMPLEX, FLOATS, SIGNED, UNSIGNED
 
@@ -161,3 +163,16 @@ def test_great_integers_to_narrow_floats_do_not_warn(source):
 def test_only_admitted_dtypes_are_cast():
     with pytest.raises(TypeError, match="cannot cast values of dtype object to dtype float32"):
         convert(np.zeros(2, object), np.dtype("float32"))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int8", "uint32"])
+def test_a_complex_number_is_no_real_one(dtype):
+    for use in (
+        lambda: jnp.full(2, 1j, dtype),
+        lambda: lax.full_like(jnp.ones(2, dtype), 2 + 0j),
+        lambda: lax.convert_element_type(1j, dtype),
+        lambda: jnp.take(jnp.ones(2, dtype), jnp.array([5]), mode="fill", fill_value=1j),
+    ):
+        with pytest.raises(TypeError, match=f"of dtype {dtype} was expected, got the complex number"):
+            use()
+    assert jnp.full(1, 1j, bool) and lax.convert_element_type(1j, "complex64") == 1j

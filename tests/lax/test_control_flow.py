@@ -198,7 +198,11 @@ def test_weak_types_of_results():
     assert lax.fori_loop(0, 3, lambda i, c: i, 0).weak_type
     assert lax.fori_loop(jnp.int32(0), jnp.int32(3), lambda i, c: i, 0).weak_type
     assert lax.while_loop(lambda c: c < 10, lambda c: c + 1, 0).weak_type
-    assert not lax.cond(True, lambda: 1.0, lambda: jnp.float32(2)).weak_type
+    for pred in (True, False):
+        assert not lax.cond(pred, lambda: 1.0, lambda: jnp.float32(2)).weak_type
+        assert lax.cond(pred, lambda: jnp.float32(2), lambda: 1.0).weak_type  # as false_fun's, as in JAX
+        assert jax.jit(lambda p: lax.cond(p, lambda: jnp.float32(2), lambda: 1.0))(pred).weak_type
+    assert not lax.switch(1, [lambda: jnp.float32(2), lambda: 1.0, lambda: 2.0]).weak_type
     assert lax.cond(True, lambda: 1.0, lambda: 2.0).weak_type
 
 

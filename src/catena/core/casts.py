@@ -39,16 +39,24 @@ def convert(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
 
 def convert_scalar(x, dtype: np.dtype) -> np.ndarray:
     """A Python number as a 0-d array of ``dtype``, by way of the widest numbers and not of the default dtypes: an
-    integer that 64 bits hold wraps around, and a float may be any. OverflowError for larger integers.
+    integer that 64 bits hold wraps around, and a float may be any. OverflowError for larger integers, TypeError where
+    an imaginary part would be lost.
 
     >>> convert_scalar(2**32 + 1, np.dtype("int32")), convert_scalar(2**100, np.dtype("float32"))
     (array(1, dtype=int32), array(1.2676506e+30, dtype=float32))
     """
+    kind = KIND.get(dtype)
+    if type(x) is complex and kind != "c":
+        if kind != "b":
+            raise TypeError(
+                f"a number of dtype {dtype} was expected, got the complex number {x}; take its .real or its abs()"
+            )
+        x = x != 0
     value = np.asarray(x)
     if value.dtype == object:  # an integer of more than 64 bits
-        if KIND.get(dtype) in ("i", "u"):
+        if kind in ("i", "u"):
             raise OverflowError(f"Python int {x} too large to convert to {dtype}: it takes more than 64 bits")
-        value = np.asarray(x != 0 if KIND.get(dtype) == "b" else float(x))
+        value = np.asarray(x != 0 if kind == "b" else float(x))
     return convert(value, dtype)
 
 

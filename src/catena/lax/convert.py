@@ -109,6 +109,8 @@ def convert_element_type(operand, new_dtype):
     if new_dtype is None:
         raise ValueError("dtype must be specified.")
     new_dtype = dtypes.check_user_dtype_supported(new_dtype, "convert_element_type")
+    if type(operand) in dtypes.python_scalar_dtypes and new_dtype in dtypes.KIND:
+        operand = casts.convert_scalar(operand, new_dtype)  # it need not fit its default dtype
     aval = get_aval(operand)
     if dtypes.is_complex(aval.dtype) and dtypes.KIND.get(new_dtype, "c") not in "cb":
         warnings.warn(
@@ -116,8 +118,6 @@ def convert_element_type(operand, new_dtype):
             np.exceptions.ComplexWarning,
             stacklevel=dtypes.levels_to_user(),
         )
-    if type(operand) in dtypes.python_scalar_dtypes and new_dtype in dtypes.KIND:
-        operand = casts.convert_scalar(operand, new_dtype)  # it need not fit its default dtype
     return convert(operand, new_dtype)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from catena.core import dtypes
+from catena.core import casts, dtypes
 from catena.core.aval import ShapedArray
 from catena.core.axes import move_axis
 from catena.core.primitive import Primitive
@@ -143,6 +143,8 @@ def _fill(fill_value, storage: np.dtype) -> np.ndarray:
     """The fill value as an element of the operand."""
     if fill_value is ALL_ONES:
         return ALL_ONES.of(storage)
+    if type(fill_value) is complex:
+        return casts.convert_scalar(fill_value, storage)
     return np.asarray(default_fill_value(storage) if fill_value is None else fill_value).astype(storage)
 
 

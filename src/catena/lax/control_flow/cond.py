@@ -534,13 +534,13 @@ def bind_branches(what: str, index, functions, names, operands):
 
 @memoised
 def with_joined_types(first, jaxprs: tuple) -> tuple:
-    """The branches with results that are weakly typed only where they are in all branches."""
-    weak = [all(column) for column in zip(*[[a.weak_type for a in j.out_avals] for j in jaxprs], strict=True)]
-    return tuple(strengthened(j, weak) for j in jaxprs)
+    """The branches with results as weakly typed as those of the first, which of ``cond`` is ``false_fun``."""
+    weak = [a.weak_type for a in first.out_avals]
+    return tuple(with_weakness(j, weak) for j in jaxprs)
 
 
-def strengthened(closed: ClosedJaxpr, weak) -> ClosedJaxpr:
-    """The jaxpr with results no longer weak, but for those flagged."""
+def with_weakness(closed: ClosedJaxpr, weak) -> ClosedJaxpr:
+    """The jaxpr with results that are weakly typed where this is flagged."""
     if all(a.weak_type == w for a, w in zip(closed.out_avals, weak, strict=True)):
         return closed
 
