@@ -120,10 +120,20 @@ def _rel_entr(p, q):
     return jnp.where(jnp.isnan(p) | jnp.isnan(q), np.nan, value)
 
 
+@custom_jvp
+@jit
 def _log_quotient(p, q):
-    """log(p / q), also where the quotient overflows, or is next to 1."""
-    near = jnp.abs(p - q) < 0.5 * q
-    return jnp.where(near, jnp.log1p(jnp.where(near, p - q, 0) / q), jnp.log(p) - jnp.log(q))
+    """log(p / q) of positive numbers, also where the quotient overflows, or is next to 1."""
+    quotient, limits = p / q, jnp.finfo(p.dtype)
+    near, normal = jnp.abs(p - q) < 0.5 * q, (quotient >= limits.tiny) & (quotient <= limits.max)
+    plain = jnp.log(jnp.where(normal, quotient, p)) - jnp.log(jnp.where(normal, 1, q))
+    return jnp.where(near, jnp.log1p(jnp.where(near, p - q, 0) / q), plain)
+
+
+@_log_quotient.defjvp
+def _log_quotient_jvp(primals, tangents):
+    (p, q), (dp, dq) = primals, tangents
+    return _log_quotient(p, q), dp / p - dq / q
 
 
 @_distributions
