@@ -202,3 +202,20 @@ def test_programs_without_checks_are_what_they_were():
         checked = jax.jit(log).lower(X).compile().as_text()
     assert "catena_note" in checked and "catena_note" not in plain
     assert jax.jit(log).lower(X).compile().as_text() == plain
+
+
+@pytest.mark.parametrize("index", [lambda i: i, lambda i: i[0]])
+@pytest.mark.parametrize("size", [1, 2])
+def test_an_index_along_an_axis_of_any_size_is_checked(index, size):
+    """Of an axis of size 1 the element is known whatever the index."""
+    f = jax.jit(lambda x, i: x[index(i)], checks="index")
+    assert f(jnp.ones(size), jnp.array([size - 1])) == 1
+    with pytest.raises(IndexError, match=f"index {size} is out of bounds for axis 0 with size {size}"):
+        f(jnp.ones(size), jnp.array([size]))
+
+
+def test_what_is_not_chosen_is_checked_too():
+    f = jax.jit(lambda x, i: lax.fori_loop(0, 3, lambda n, t: t + jnp.where(n < 0, x[i], x[n]), 0.0), checks="index")
+    assert f(jnp.ones(3), 2) == 3
+    with pytest.raises(IndexError, match="index 3 is out of bounds"):
+        f(jnp.ones(3), 3)

@@ -275,3 +275,25 @@ def test_programs_call_c_functions_with_words_that_are_filled_in_later():
                 run(np.full(3, 60, np.float32))
     finally:
         del registry["a_call_of_c"]
+
+
+@pytest.mark.parametrize("executor", ["vectorised", "threads"])
+def test_programs_of_devices_are_checked_as_whole_ones(executor):
+    logs = mapped(lambda x: lax.psum(jnp.log(x), "a"), P(("a", "b")), P("b"))
+    row = mapped(lambda x, i: x[i], (P(("a", "b")), P()), P(("a", "b")))
+    good, bad = jnp.arange(1.0, 9.0), jnp.arange(-3.0, 5.0)
+    with override("jax_executor", executor):
+        for checked in (jax.jit(logs, checks="nan"), jax.jit(lambda x: logs(x) + 1, checks="all")):
+            assert np.isfinite(checked(good)).all()
+            with pytest.raises(FloatingPointError, match=r"encountered in log at .*test_executors.py"):
+                checked(bad)
+        for unchecked in (logs, jax.jit(logs)):
+            assert np.isnan(unchecked(bad)).any()
+            with jax.debug_nans(True):
+                assert np.isfinite(unchecked(good)).all()
+                with pytest.raises(FloatingPointError, match="encountered in log at"):
+                    unchecked(bad)
+            assert np.isnan(unchecked(bad)).any()
+        assert jax.jit(row, checks="index")(good, jnp.array([0])).shape == (8,)
+        with pytest.raises(IndexError, match="index 1 is out of bounds"):
+            jax.jit(row, checks="index")(good, jnp.array([1]))

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from catena.core import failures
 from catena.core.array import typed_array
 from catena.core.context import context
 from catena.core.device import process_count
@@ -78,13 +79,18 @@ class Local(NamedTuple):
 
 def run_program(program: Program, values) -> list[np.ndarray]:
     """Run a program on NumPy values, wherever these are."""
-    if program.simple and not program.stacks and program.entry is not None:
+    cell = failures.new_cell() if program.executable is not None and program.executable.checks else None
+    if cell is None and program.simple and not program.stacks and program.entry is not None:
         outs = program.empty_results(values)
         run_entry(program.entry, tuple([np.asarray(values[i]) for i in program.used]), outs)
         return list(outs)
     arrays = [typed_array(x, a) for x, a in zip(values, program.closed.in_avals, strict=True)]
-    computed = program.compute([arrays[i]._value for i in program.used]) if program.executable is not None else []
-    return [program.result(kind, x, computed, arrays)._value for kind, x in program.results]
+    used = [arrays[i]._value for i in program.used]
+    computed = program.compute(used, cell) if program.executable is not None else []
+    results = [program.result(kind, x, computed, arrays) for kind, x in program.results]
+    if cell is not None and failures.found(program.executable.checks, cell) is not None:
+        program.check(arrays, results, cell)  # what other devices made is found there, or in the whole
+    return [x._value for x in results]
 
 
 def place(spec, shape: tuple, communicator: Communicator) -> tuple:

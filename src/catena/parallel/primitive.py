@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from catena.core import failures
 from catena.core.array import Array, typed_array
 from catena.core.aval import ShapedArray
 from catena.core.axes import at_front
@@ -37,7 +38,7 @@ from catena.parallel.vectorised import as_whole, region_of, whole_types
 from catena.transform import interpreted
 from catena.transform.batch import Axis, batch_flat
 from catena.transform.execute import physical_type, run_jaxpr, typed
-from catena.transform.jit_primitive import jaxpr_axis_names, scatter_cotangents, split_tangents
+from catena.transform.jit_primitive import checking, jaxpr_axis_names, scatter_cotangents, split_tangents
 from catena.transform.jvp import jvp_jaxpr
 from catena.transform.linearize import partial_eval_jaxpr
 from catena.transform.memo import memoised
@@ -83,13 +84,24 @@ def _lower(b, *operands, **params):
     if execution.executor() == execution.VECTORISED:
         return b.call(as_whole(params), operands)
     out_types = [ShapedArray(*physical_type(a)) for a in whole_types(params)[1]]
-    return b.host_call(lambda *values: execution.run(values, params), operands, out_types, ordered=True)
+    checks = ",".join(kind for kind in failures.KINDS if kind in b.checks.kinds)
+    return b.host_call(_call(params, checks), operands, out_types, ordered=True)
 
 
 def _steps(**params):
     if execution.executor() == execution.VECTORISED:
         return interpreted.steps(as_whole(params))
-    return lambda *values: execution.run(values, params)
+    return _call(params, context.checks)
+
+
+def _call(params: dict, checks: str):
+    """A call from a program, which looks for what the program does: when it runs, only flags are still in force."""
+
+    def call(*values):
+        with checking(checks):
+            return execution.run(values, params)
+
+    return call
 
 
 def mesh_of_devices(mesh, arrays) -> Mesh:

@@ -41,7 +41,7 @@ def bound(region: Region) -> Region:
     pending = [region]
     while pending:
         each = pending.pop()
-        pending += _bound(each)
+        pending += _bound(each, chooses=not region.sites)
     return region
 
 
@@ -57,8 +57,10 @@ def interval_of(v: Value) -> Interval | None:
     return limits(v.dtype) if v.bounds is None else v.bounds
 
 
-def _bound(region: Region) -> list[Region]:
-    """Bounds the values of a region, and the inputs of the regions in it, which are given back."""
+def _bound(region: Region, chooses: bool) -> list[Region]:
+    """Bounds the values of a region, and the inputs of the regions in it, which are given back. In a program that is
+    checked no choices are made: what is not chosen is looked at, too.
+    """
     inner: list[Region] = []
     taken: dict[int, Value] = {}
     for v in region.live():
@@ -69,7 +71,7 @@ def _bound(region: Region) -> list[Region]:
             inner += v.params.regions
         elif limits(v.dtype) is not None:
             v.bounds = _bounds(v)
-            choice = _choice(v)
+            choice = _choice(v) if chooses else None
             if choice is not None:
                 taken[v.number] = choice
     region.outputs = [taken.get(v.number, v) for v in region.outputs]

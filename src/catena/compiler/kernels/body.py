@@ -18,7 +18,7 @@ import numpy as np
 
 from catena.compiler.graph import affine
 from catena.compiler.graph.affine import Affine
-from catena.compiler.graph.forms import Indices
+from catena.compiler.graph.forms import FORMS, Indices
 from catena.compiler.graph.graph import Value
 from catena.compiler.graph.intervals import interval_of
 from catena.compiler.graph.reshapes import groups
@@ -394,7 +394,7 @@ def _window(body: Body, v: Value, index, mask):
 
 def clamped_start(body: Body, start: Value, index: tuple, room: int, mask: int = -1) -> Affine:
     """A start index read from `start`, clamped to [0, room] where its bounds are wider."""
-    if room <= 0:
+    if room <= 0 and not is_tested(start):
         return affine.ZERO
     at = body.read(start, index, mask)
     name = body.stmts[at].type
@@ -406,6 +406,19 @@ def clamped_start(body: Body, start: Value, index: tuple, room: int, mask: int =
     if high > room:
         at = body.stmt("min", name, (at, body.const(room, name)))
     return affine.term(body.position(at, (min(max(low, 0), room), max(min(high, room), 0))))
+
+
+def is_tested(v: Value) -> bool:
+    """Whether a check looks at a value, or at what it is made of where it is read: it is read though it is known."""
+    pending, seen = [v], {v.number}
+    while pending:
+        x = pending.pop()
+        if x.form == "map" and x.params.op == "checked":
+            return True
+        if FORMS[x.form].inline:
+            pending += [a for a in x.args if a.number not in seen]
+            seen |= {a.number for a in x.args}
+    return False
 
 
 def _dynamic_slice(body: Body, v: Value, index, mask):
