@@ -27,6 +27,7 @@ OTHER_MACHINES = {
 }
 # Names that will not come, by module, and why.
 _NO_MLIR = "it makes or reads MLIR itself, and programs here are jaxprs and compile without it"
+_NO_REGISTRY = "it registers MLIR's dialects, and rules here write jaxprs, in operations that need no registry"
 _NO_XLA = "it belongs to XLA, and programs here are compiled by LLVM directly"
 _NO_SWITCH = "it is a switch of how types say what varies, which is always as by default here"
 _NO_SERVER = "it moves arrays between processes of other devices (experimental.multihost_utils moves them by MPI)"
@@ -50,11 +51,10 @@ WITHOUT_MEANING = {
     },
     "catena.extend": {
         "ifrt_programs": _NO_XLA,
-        "sharding": "it reads and writes XLA's shardings; jax.sharding has meshes with names",
         "xla": _NO_XLA,
     },
     "catena.extend.core.primitives": dict.fromkeys(("device_put_p", "empty2_p", "select_and_scatter_p"), _NO_PRIMITIVE),
-    "catena.extend.lowering": dict.fromkeys(("JaxIrContext", "upstream_dialects"), _NO_MLIR),
+    "catena.extend.lowering": dict.fromkeys(("upstream_dialects",), _NO_REGISTRY),
     "catena.extend.backend": dict.fromkeys(("get_compile_options", "ifrt_proxy", "register_backend_factory"), _NO_XLA),
     "catena.profiler": dict.fromkeys(
         ("register_subprocess", "start_server", "stop_server"),

@@ -4,4 +4,4 @@ from catena.core.unbuilt import absent as _absent
 from catena.extend import core as core
 from catena.extend import linear_util as linear_util
 
-_absent(globals(), "backend", "linear_util", "mlir", "random", "source_info_util")
+_absent(globals(), "backend", "linear_util", "mlir", "random", "sharding", "source_info_util")
