@@ -8,6 +8,9 @@ import numpy as np
 
 from catena.core.device import Device
 from catena.core.hlo_sharding import HloSharding, OpSharding, Type, parsed
+from catena.core.mesh import Mesh
+from catena.core.named_sharding import NamedSharding
+from catena.core.partition_spec import PartitionSpec
 from catena.core.sharding import Sharding, Tiles
 
 
@@ -76,6 +79,17 @@ class GSPMDSharding(Sharding):
         dims = layout.tile_assignment_dimensions()
         places = np.indices(dims).reshape(len(dims), -1).T[np.argsort(layout.tile_assignment_devices())]
         return Tiles(tuple(dims[:ndim]), places[:, :ndim])
+
+    def of_arrays(self) -> NamedSharding:
+        """This layout over a mesh of its own, with an axis for each axis of the tiles: programs are split over meshes."""
+        layout = self._hlo_sharding
+        ndim = layout.num_tiled() if layout.is_tiled() else 0
+        self._tiles(ndim)  # an error where it says no parts
+        dims = layout.tile_assignment_dimensions() if layout.is_tiled() else [self.num_devices]
+        order = layout.tile_assignment_devices() if layout.is_tiled() else range(self.num_devices)
+        names = tuple(f"tiles_{axis}" for axis in range(len(dims)))
+        mesh = Mesh(np.array([self._devices[i] for i in order], dtype=object).reshape(dims), names)
+        return NamedSharding(mesh, PartitionSpec(*names[:ndim]), self.memory_kind)
 
     def whole(self, ndim: int) -> GSPMDSharding:
         """The layout of arrays of which each of the devices has a copy."""

@@ -139,6 +139,10 @@ class Sharding:
         """This layout, as the type of an array wants it: only layouts over meshes have such types."""
         return self
 
+    def of_arrays(self) -> Sharding:
+        """This layout, as arrays have it that are put so."""
+        return self
+
     def whole(self, ndim: int) -> Sharding:
         """The layout of arrays of which each of the devices has a copy."""
         raise TypeError(f"{type(self).__name__} says nothing of copies: it must be a subclass that does")
@@ -224,7 +228,8 @@ def placement_of(sharding: Sharding, committed: bool = True) -> Placement:
     """The placement that a layout describes."""
     if type(sharding) is SingleDeviceSharding and sharding.memory_kind == "device":
         return Placement((sharding.device,), committed)
-    return Placement(sharding._device_assignment, committed, sharding)
+    layout = sharding.of_arrays()
+    return Placement(layout._device_assignment, committed, layout)
 
 
 class Shard:
