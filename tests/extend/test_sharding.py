@@ -38,6 +38,14 @@ def test_orders_that_are_equal():
     assert repr(tile((2, 2, 2), (2, 2, 2), (0, 2, 1))) == "{devices=[2,2,2]<=[2,2,2]T(0,2,1)}"
     listed = sharding.get_hlo_sharding_from_serialized_proto(bytes.fromhex("08031a02040222080001020304050607"))
     assert listed == tile((4, 2)) and repr(listed) == "{devices=[4,2]0,1,2,3,4,5,6,7}"
+    copies = "08031a0302020222080302010007050604"
+    for last in ("3001", "420100"):
+        layout = sharding.get_hlo_sharding_from_serialized_proto(bytes.fromhex(copies + last))
+        assert repr(layout) == "{devices=[2,2,2]2,3,0,1,5,7,4,6 last_tile_dim_replicate}"
+    manual = sharding.get_hlo_sharding_from_serialized_proto(bytes.fromhex("08031a020102220200014201" + "04"))
+    assert repr(manual) == "{manual}"
+    with pytest.raises(ValueError, match="must be of one kind"):
+        sharding.get_hlo_sharding_from_serialized_proto(bytes.fromhex(copies + "42020004"))
     with pytest.raises(ValueError, match=r"tiles \[4, 2\] cannot take devices of the shape \[3, 4\]"):
         tile((4, 2), (3, 4), (1, 0))
 

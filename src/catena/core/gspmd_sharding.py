@@ -81,7 +81,7 @@ class GSPMDSharding(Sharding):
         return Tiles(tuple(dims[:ndim]), places[:, :ndim])
 
     def of_arrays(self) -> NamedSharding:
-        """This layout over a mesh of its own, with an axis for each axis of the tiles: programs are split over meshes."""
+        """This layout over a mesh of its own, with an axis for each of the tiles': programs are split over meshes."""
         layout = self._hlo_sharding
         ndim = layout.num_tiled() if layout.is_tiled() else 0
         self._tiles(ndim)  # an error where it says no parts

@@ -114,13 +114,16 @@ class HloSharding:
 
     def __init__(self, proto: OpSharding):
         self._proto = parsed(proto.SerializeToString())  # messages change, layouts do not
-        self._places = _places(self._proto)
         subgroups = set(self._proto.last_tile_dims)
-        if subgroups == {Type.REPLICATED}:
+        if len(subgroups) > 1:
+            raise ValueError(f"the last axes of the tiles must be of one kind, got {self._proto.last_tile_dims}")
+        if subgroups == {Type.REPLICATED} and len(self._proto.last_tile_dims) == 1:
             self._proto.last_tile_dims, self._proto.replicate_on_last_tile_dim = [], True
+        self._places = _places(self._proto)
         tiles = self._proto.tile_assignment_dimensions[: self.num_tiled()]
-        if self.is_tiled() and set(tiles) <= {1} and subgroups <= {Type.REPLICATED}:
+        if self.is_tiled() and set(tiles) <= {1}:
             self._proto, self._places = OpSharding(), None
+            self._proto.type = max(subgroups, default=Type.REPLICATED)
 
     @classmethod
     def from_proto(cls, proto: OpSharding) -> HloSharding:
@@ -253,7 +256,11 @@ def _places(proto: OpSharding) -> np.ndarray | None:
     devices = proto.tile_assignment_devices
     if not devices or math.prod(dims) != len(devices):
         raise ValueError(f"tiles {dims} need {math.prod(dims)} devices, got {devices}")
-    return np.asarray(devices).reshape(dims)
+    places = np.asarray(devices).reshape(dims)
+    if proto.replicate_on_last_tile_dim:  # which of the copies a device has does not matter
+        places = np.sort(places, axis=-1)
+        proto.tile_assignment_devices = places.ravel().tolist()
+    return places
 
 
 def _simplest(shape: list[int], order: list[int]) -> tuple[list[int], list[int]]:
