@@ -42,8 +42,9 @@ def plus(x, number: float):
 
 
 def safe(x, bad, replacement: float):
-    """``x``, but for the elements where ``bad``."""
-    return select(bad, broadcast_to(like(x, replacement), get_aval(x).shape), x)
+    """``x``, but for the elements where ``bad``, which may have axes of size 1."""
+    shape = get_aval(x).shape
+    return select(broadcast_to(bad, shape), broadcast_to(like(x, replacement), shape), x)
 
 
 # ------------------------------------------------------------------------------------------------------------
