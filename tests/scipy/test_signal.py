@@ -217,3 +217,13 @@ def test_medians_have_the_width_of_the_signal(f):
     with jax.enable_x64(True):
         powers = jax.eval_shape(lambda x: f(x, nperseg=64, average="median")[1], LONG)
     assert powers.dtype in (np.float32, np.complex64)
+
+
+def test_convolutions_of_nothing_by_transforms():
+    """More than the whole of it is not there: zeros of some other shape came before."""
+    nothing, some = jnp.zeros(0), jnp.ones(5)
+    assert jsp.signal.fftconvolve(nothing, some).shape == (4,)
+    assert jsp.signal.fftconvolve(nothing, some, "same").shape == (0,)
+    for operands, mode in [((some, nothing), "same"), ((nothing, some), "valid"), ((some, nothing), "valid")]:
+        with pytest.raises(TypeError, match="asks for elements, got"):
+            jsp.signal.fftconvolve(*operands, mode)

@@ -220,6 +220,7 @@ def fftconvolve(in1: ArrayLike, in2: ArrayLike, mode: str = "full", axes: int | 
       An inexact array.
     Raises:
       ValueError: ranks differ, shapes do not fit, the mode is unknown, or an axis does not exist.
+      TypeError: an operand has no elements, and more of their convolution is asked for than there is.
 
     >>> import catena.numpy as jnp, catena.scipy as jsp
     >>> jsp.signal.fftconvolve(jnp.array([1.0, 2.0, 3.0]), jnp.array([1.0, 1.0])).round(4)
@@ -237,6 +238,8 @@ def fftconvolve(in1: ArrayLike, in2: ArrayLike, mode: str = "full", axes: int | 
     if not axes:
         return in1 * in2
     if not in1.size or not in2.size:
+        if any(windows[d][1] > max(in1.shape[d] + in2.shape[d] - 1, 0) for d in axes):
+            raise TypeError(f"fftconvolve: mode {mode!r} asks for elements, got {in1.shape} and {in2.shape}")
         return jnp.zeros([windows[d][1] if d in windows else n for d, n in enumerate(in1.shape)], in1.dtype)
     sizes = [_smooth(in1.shape[d] + in2.shape[d] - 1) for d in axes]
     if dtypes.is_complex(in1.dtype):

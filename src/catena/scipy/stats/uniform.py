@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from catena import numpy as jnp
 from catena.core.array import Array
+from catena.numpy.boundary import strong
 from catena.scipy.stats.methods import distribution, quantile, unless
 from catena.typing import ArrayLike
 
@@ -41,7 +42,7 @@ def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     >>> uniform.cdf(0.5, 0.0, 2.0).item()
     0.25
     """
-    return jnp.clip((x - loc) / scale, 0, 1)
+    return strong(jnp.clip((x - loc) / scale, 0, 1))
 
 
 @_method
