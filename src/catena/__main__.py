@@ -3,6 +3,7 @@
 import argparse
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 from catena.compat.run import found as program_named
 from catena.compat.run import install_alias, run, uninstall_alias
@@ -37,6 +38,9 @@ def main(arguments: list[str] | None = None) -> None:
     if found.command in ("run", "profile", "explain"):
         if rest in ([], ["-m"]):
             parser.error(f"{found.command}: a script, or -m and a module, is needed")
+        output = getattr(found, "output", None)
+        if output and not Path(output).parent.is_dir():  # said before the program runs, perhaps for hours
+            parser.error(f"profile: --output is {output}, and there is no folder {Path(output).parent}")
         look_at(found, rest)
     else:
         print(CACHE[found.action]() if found.command == "cache" else PLAIN[found.command]())

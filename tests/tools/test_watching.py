@@ -180,6 +180,11 @@ def test_profile_of_a_script(tmp_path):
     assert data["title"] == "script.py" and data["script"]["calls"][0]["calls"] == 2
 
 
+def test_a_page_that_cannot_be_written_is_an_error_at_once(tmp_path):
+    done = run(tmp_path, "profile", "-o", "nowhere/p.html", "script.py")
+    assert done.returncode == 2 and "there is no folder nowhere" in done.stderr and "arguments" not in done.stdout
+
+
 def test_memory_of_a_script(tmp_path):
     (tmp_path / "script.py").write_text("import catena.numpy as jnp\nx = jnp.ones((3, 41))\n")
     command = [sys.executable, "-m", "catena", "profile", "--memory", "-o", "p.html", "script.py"]
