@@ -16,7 +16,7 @@ from catena.core.aval import ShapedArray
 from catena.core.axes import at_front
 from catena.core.context import context
 from catena.core.dead_code import dead_code_elimination
-from catena.core.evaluate import concrete, varying_axes
+from catena.core.evaluate import check_results, concrete, varying_axes
 from catena.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from catena.core.lazy import LazyModule
 from catena.core.manual_axes import ManualAxisType
@@ -77,7 +77,10 @@ def run(arrays, params: dict) -> list:
         return run_jaxpr(as_whole(params), arrays, shard_map_p, (), "shard_map")
     in_avals, out_avals = whole_types(params)
     values = [typed(x, a, shard_map_p)._value for x, a in zip(arrays, in_avals, strict=True)]
-    return [typed_array(x, a) for x, a in zip(execution.run(values, params), out_avals, strict=True)]
+    outs = [typed_array(x, a) for x, a in zip(execution.run(values, params), out_avals, strict=True)]
+    if context.debug_nans or context.debug_infs:
+        check_results("the results of shard_map", outs, arrays)  # which no device has found in its own operations
+    return outs
 
 
 def _lower(b, *operands, **params):
