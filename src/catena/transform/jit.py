@@ -30,6 +30,7 @@ from catena.core.staging import DebugInfo, hoist_tracers, trace_to_jaxpr
 from catena.core.trace import VALUES, Tracer
 from catena.core.traceback import api_boundary, shorten
 from catena.core.tree import tree_flatten, tree_unflatten
+from catena.core.zeros import high_types
 from catena.transform import arguments, explain, misses, stages, stateful
 from catena.transform.execute import how_to_run, program_of, run_fast
 from catena.transform.functions import check_function
@@ -146,7 +147,7 @@ class JitFunction(Face, Generic[P, R]):
         if context.disable_jit:
             with checking(self._options.checks):
                 return self._fun(*args, **kwargs)
-        if stateful.any_in(self._split(args, kwargs)[1:]):
+        if has_states(self, args, kwargs):
             return call_on_parts(self, args, kwargs)
         leaves, call, _, _ = self._traced_call(args, kwargs)
         if call.placing is not None and context.trace is None:
@@ -345,7 +346,7 @@ class JitFunction(Face, Generic[P, R]):
 
     def eval_shape(self, *args, **kwargs):
         """The shapes and dtypes of the result, without computing anything."""
-        if stateful.any_in(self._split(args, kwargs)[1:]):
+        if has_states(self, args, kwargs):
             on_parts, parts, named, _ = as_parts(self, args, kwargs)
             return on_parts.eval_shape(*parts, **named)[0]
         return self.trace(*args, **kwargs).out_info
@@ -379,6 +380,11 @@ JitFunction.__name__ = JitFunction.__qualname__ = "PjitFunction"
 
 
 # ---- objects with a state among the arguments
+
+
+def has_states(jitted: JitFunction, args, kwargs) -> bool:
+    """Whether there are such objects among the arguments that are not static; asked only where there are such types."""
+    return bool(high_types) and stateful.any_in(jitted._split(args, kwargs)[1:])
 
 
 def as_parts(jitted: JitFunction, args, kwargs) -> tuple[JitFunction, tuple, dict, list]:

@@ -129,12 +129,11 @@ def _select(predicate: Value, yes: Value, no: Value) -> Interval:
 
 def _where(v: Value, predicate: Value, holds: bool) -> Interval | None:
     """Where a value lies if a comparison holds, or does not; None where that cannot be."""
-    if predicate.form != "map" or predicate.params.op not in _COMPARED:
+    side = _COMPARED.get((predicate.params.op, holds)) if predicate.form == "map" else None
+    if side is None or limits(predicate.args[0].dtype) is None:
         return interval_of(v)
     x, y = predicate.args
-    if limits(x.dtype) is None:
-        return interval_of(v)
-    seen = interval_of(x).meets(_COMPARED[predicate.params.op, holds](interval_of(y)))
+    seen = interval_of(x).meets(side(interval_of(y)))
     if seen.low > seen.high:
         return None
     if v is x:
@@ -156,7 +155,6 @@ _COMPARED: dict = {  # a comparison and whether it holds -> where that puts its 
 _COMPARED |= {
     (op, False): _COMPARED[other, True] for op, other in (("lt", "ge"), ("ge", "lt"), ("le", "gt"), ("gt", "le"))
 }
-_COMPARED |= dict.fromkeys(("lt", "le", "gt", "ge"))  # which are known
 
 
 def _add(x: Interval, y: Interval) -> Interval:

@@ -20,7 +20,7 @@ from catena.compiler.graph import affine
 from catena.compiler.graph.affine import Affine
 from catena.compiler.graph.forms import FORMS, Indices
 from catena.compiler.graph.graph import Value
-from catena.compiler.graph.intervals import interval_of
+from catena.compiler.graph.intervals import Interval, interval_of
 from catena.compiler.graph.reshapes import groups
 from catena.compiler.graph.types import NAMES
 from catena.compiler.kernels import complex_math
@@ -453,8 +453,7 @@ def places(body: Body, x: Value, indices: Value, p: Indices, index, mask: int = 
         else:
             s = body.read(indices, at, mask)  # where the mask does not hold, there may be no such index
             bounds = interval_of(indices)
-            exists = 0 <= bounds.low and bounds.high <= room
-            start = affine.term(body.position(s, bounds if exists else None))
+            start = affine.term(body.position(s, bounds if bounds.within(Interval(0, room)) else None))
             if p.mode == "fill":
                 within = body.both(within, body.among(s, bounds, room + 1))
         moved[d] = affine.add(moved[d], start)
