@@ -48,10 +48,28 @@ class Box:
     __hash__ = None
 
 
+LETTERS = "abcdefgh"
+
 # The first of each row is made code, the others are like it, and are not it.
 FAMILIES = [
     [{"b": [1, 2], "a": None}, {"a": None, "b": [3, 4]}, {Key.A: None, "b": [1, 2]}, {"b": [1, 2], "a": 0}, {"b": [1]}],
     [{1: (0, 0), 2: 1}, {True: (0, 0), 2: 1}, {1.0: (0, 0), 2: 1}, {2: 1, 1: (0, 0)}, {1: (0, 0), 2: 1, 3: 1}],
+    [
+        {c: i for i, c in enumerate(LETTERS)},
+        {c: i for i, c in enumerate(reversed(LETTERS))},
+        {Key.A if c == "a" else c: i for i, c in enumerate(LETTERS)},
+        {c: (i,) for i, c in enumerate(LETTERS)},
+        {c: i for i, c in enumerate(LETTERS[:-1])},
+        {c: i for i, c in enumerate("bcdefghi")},
+    ],
+    [
+        {"z": {i: [i] for i in range(9)}, "y": [{}, (3, 4)]},
+        {"y": [{}, (3, 4)], "z": {9 - i: [i] for i in range(9)}},
+        {"z": {float(i): [i] for i in range(9)}, "y": [{}, (3, 4)]},
+        {"z": {i: i for i in range(9)}, "y": [{}, (3, 4)]},
+        {"z": {i: [i] for i in range(9)}, "y": [{}, (3, 4, 5)]},
+        {"z": {i: [i] for i in range(9)}, "y": [{0: 0}, [3, 4]]},
+    ],
     [(1, [2, ()]), [1, [2, ()]], (1, (2, ())), (1, [2, (3,)]), (1, [2, []]), (1, [[2], ()])],
     [Pair(1, (2,)), (1, (2,)), Pair(1, 2), namedtuple("Pair", "left right")(1, (2,))],
     [Layer([1], name=1), Layer([1], name=True), Layer([1], name="1"), Layer([1, 2], name=1), Layer(None, name=1)],
@@ -142,6 +160,7 @@ def test_jitted_calls_with_trees_that_are_nearly_alike():
     assert f({"a": [one, two]}, scale=two)["a"][1].tolist() == [4, 4]
     assert f({"a": [1]}, scale=2)["a"][0].dtype == jnp.int32
     assert f({"a": [{"b": one}]}, scale=two)["a"][0]["b"].tolist() == [2, 2]
+    assert f({Key.A: [one]}, scale=two)["a"][0].tolist() == [2, 2]
     with jax.enable_x64(True):
         assert f({"a": [1.0]}, scale=2.0)["a"][0].dtype == jnp.float64
     with pytest.raises(TypeError, match="a"):

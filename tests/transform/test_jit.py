@@ -256,6 +256,45 @@ def test_results_are_arrays_of_their_own():
     close(identity(x)[1], X)
 
 
+def test_what_is_no_new_value_is_a_result_on_the_hot_path_too():
+    key, kept = jax.random.key(0), jnp.asarray(X)
+    f = jax.jit(lambda x, y, key: {"x": x, "sum": [x + y, x + y], "constant": kept, "one": 1, "key": key, "none": None})
+    g = jax.jit(lambda x, y: (x, y))  # nothing is computed
+    for _ in range(3):
+        x, y = jnp.asarray(X), jnp.float32(2)
+        out, (same, other) = f(x, y, key), g(x, y)
+        assert out["one"].weak_type and out["none"] is None and out["key"] == key and out["key"] is not key
+        for one in (out["x"], out["constant"], same):
+            close(one, X)
+            one.delete()
+        close(x, X)
+        close(out["sum"], [X + 2, X + 2])
+        close(other, 2)
+        out["sum"][0].delete()
+        close(out["sum"][1], X + 2)
+    y.delete()
+    for call in (lambda: f(x, y, key), lambda: g(x, y)):
+        with pytest.raises(RuntimeError, match="deleted"):
+            call()
+    kept.delete()
+    with pytest.raises(RuntimeError, match="deleted"):
+        f(x, x, key)
+
+
+@pytest.mark.parametrize("make", [lambda x: x, lambda x: {"w": x, "b": [x + 1]}], ids=["array", "tree"])
+def test_donated_arguments_are_known_when_they_are_seen_again(make, monkeypatch):
+    f = jax.jit(lambda state, y: (jax.tree.map(lambda x: x + y, state), y), donate_argnums=0)
+    state, _ = f(make(jnp.asarray(X)), 1.0)
+    monkeypatch.setattr(type(f), "_call", None)  # the long way
+    before = state
+    state, _ = f(state, 2.0)
+    close(jax.tree.leaves(state)[-1], X + 3)
+    assert all(x.is_deleted() for x in jax.tree.leaves(before))
+    monkeypatch.undo()
+    with pytest.raises(RuntimeError, match="deleted"):
+        f(before, 2.0)
+
+
 # ---- unused arguments and inlining
 
 

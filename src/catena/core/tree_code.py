@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import keyword
 from collections.abc import Callable
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from catena.core.tree_nodes import DICT, LIST, NAMED_TUPLE, NONE, TUPLE, NodeKind, default_nodes
 
 HOT = 24  # times that a structure is asked for before it is written as code, which takes some 20 us a node
 MOST_NODES = 4096
+MANY = 6  # keys from which it is quicker to take them all at once
 
 _KEY_TYPES = (str, int, bytes)  # keys of one of these types are the same where they are equal
 _ALL = slice(None)
@@ -24,11 +26,12 @@ _ALL = slice(None)
 class Code(NamedTuple):
     """What is done with trees of one structure.
 
-    ``read(tree)`` gives the subtrees at the leaves of the structure, or None, and may raise; ``write(leaves)`` gives
-    the tree with as many leaves as the structure has.
+    ``read(tree, exact)`` gives the subtrees at the leaves of the structure, or None, and may raise; where it need not
+    be ``exact``, equal keys of dicts are as good as the same. ``write(leaves)`` gives the tree with as many leaves as
+    the structure has.
     """
 
-    read: Callable[[Any], list | None]
+    read: Callable[[Any, bool], list | None]
     write: Callable[[list], Any]
 
 
@@ -62,55 +65,67 @@ class _Names:
 
 
 def _reading(treedef: Any, names: _Names) -> list[str]:
-    lines, leaves = ["def read(x0):"], []
+    lines, leaves = ["def read(x0, exact):"], []
     todo = [(treedef, "x0")]
     while todo:
         node, x = todo.pop()
         if node._kind is None:
             leaves.append(x)
             continue
+        flat = node._num_leaves == len(node._children) > 1 and node._num_nodes == node._num_leaves + 1
         children = [names.variable() for _ in node._children]
-        unless, then = _opening(node, x, children, names)
+        unless, then, values = _opening(node, x, children, names)
         lines.append(f" if {unless}: return None")
         lines += [f" {line}" for line in then]
+        if flat and values is not None:
+            leaves.append(f"*{values}")
+            continue
+        if values is not None:
+            lines += [f" {line}" for line in _unpack("".join(f"{child}, " for child in children), values)]
         todo.extend(reversed([*zip(node._children, children)]))
     return [*lines, f" return [{', '.join(leaves)}]"]
 
 
-def _opening(node: Any, x: str, children: list[str], names: _Names) -> tuple[str, list[str]]:
-    """When `x` is no such node, and the statements that name its children, which return None where it still is none."""
+def _opening(node: Any, x: str, children: list[str], names: _Names) -> tuple[str, list[str], str | None]:
+    """When `x` is no such node, the statements that name its children, which return None where it still is none, and
+    what is to be unpacked for these names, known to be as many, if anything is.
+    """
     kind, data = node._kind, node._data
     targets = "".join(f"{child}, " for child in children)
     if kind is NONE:
-        return f"{x} is not None", []
+        return f"{x} is not None", [], None
     if kind is TUPLE or kind is LIST:
-        return f"type({x}) is not {kind.type.__name__} or len({x}) != {len(children)}", _unpack(targets, x)
+        return f"type({x}) is not {kind.type.__name__} or len({x}) != {len(children)}", [], x
     if kind is DICT:
         return _opening_dict(data, x, children, names)
     if kind is NAMED_TUPLE:  # which may have been registered since
         cls = names.of(data)
         unless = f"type({x}) is not {cls} or kinds.get({cls}) is not {names.of(kind)}"
-        return unless, _unpack(targets, f"getitem({x}, {names.of(_ALL)})")
+        return unless, _unpack(targets, f"getitem({x}, {names.of(_ALL)})"), None
     unless = f"type({x}) is not {names.of(kind.type)}"
     if _has_plain_fields(kind):
         fields, static = kind.fields
         then = [f"{child} = {x}.{field}" for child, field in zip(children, fields)]
         for field, value in zip(static, data):
             then += [f"m = {x}.{field}", _unless_same("m", names.of(value))]
-        return unless, then
+        return unless, then, None
     then = [f"c, d = {names.of(kind.plain_flatten)}({x})", _unless_same("d", names.of(data))]
-    return unless, [*then, *(_unpack(targets, "c") or ["if len(c): return None"])]
+    return unless, [*then, *(_unpack(targets, "c") or ["if len(c): return None"])], None
 
 
-def _opening_dict(keys: tuple, x: str, children: list[str], names: _Names) -> tuple[str, list[str]]:
+def _opening_dict(keys: tuple, x: str, children: list[str], names: _Names) -> tuple[str, list[str], str | None]:
     unless = f"type({x}) is not dict or len({x}) != {len(keys)}"
     if not keys:
-        return unless, []
+        return unless, [], None
     cls = type(keys[0])
     if cls not in _KEY_TYPES or any(type(key) is not cls for key in keys):
-        return "True", []  # equal keys may differ: 1 == True
-    unless += f" or not {names.of(frozenset({cls}))}.issuperset(map(type, {x}))"
-    return unless, [f"{child} = {x}[{names.of(key)}]" for child, key in zip(children, keys)]
+        return "True", [], None  # equal keys may differ: 1 == True
+    unless += f" or exact and not {names.of(frozenset({cls}))}.issuperset(map(type, {x}))"
+    if len(keys) < MANY:
+        return unless, [f"{child} = {x}[{key!r}]" for child, key in zip(children, keys)], None
+    values = names.variable()
+    in_order, get = names.of(keys), names.of(itemgetter(*keys))
+    return unless, [f"{values} = {x}.values() if tuple({x}) == {in_order} else {get}({x})"], values
 
 
 def _unpack(targets: str, value: str) -> list[str]:
@@ -166,8 +181,11 @@ def _building(node: Any, children: list[str], names: _Names) -> str:
         return f"({inner})"
     if kind is LIST:
         return f"[{inner}]"
+    if kind is DICT and len(children) >= MANY:
+        return f"dict(zip({names.of(data)}, ({inner})))"
     if kind is DICT:
-        return "{" + ", ".join(f"{names.of(key)}: {child}" for key, child in zip(data, children)) + "}"
+        keys = [repr(key) if type(key) in _KEY_TYPES else names.of(key) for key in data]
+        return "{" + ", ".join(f"{key}: {child}" for key, child in zip(keys, children)) + "}"
     if kind is NAMED_TUPLE:
         return f"{names.of(data)}({inner})"
     if _has_plain_fields(kind):

@@ -76,7 +76,7 @@ def flatten_into(tree: Any, leaves: list, nodes: NodeTable = default_nodes) -> P
         look = (cls, len(tree)) if kind is DICT or kind is LIST or kind is TUPLE else cls
         guesses = _guesses.get(look, ())
         for treedef in guesses:
-            found = treedef._read(tree)
+            found = treedef._read(tree, True)
             if found is not None and nodes.leaf_types.issuperset(map(type, found)):
                 leaves += found
                 return treedef

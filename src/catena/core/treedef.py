@@ -145,15 +145,15 @@ class PyTreeDef(Face):
             results.append(unflatten(data, children))
         return results[0]
 
-    def _read(self, tree: Any) -> list[Any] | None:
+    def _read(self, tree: Any, exact: bool) -> list[Any] | None:
         """The subtrees of `tree` at the leaves of this structure, where that is quick to say; None: perhaps there are
-        none, perhaps the structure was not asked for often enough (see `tree_code`).
+        none, perhaps the structure was not asked for often enough (see `tree_code`, also for what is `exact`).
         """
         if self._code is None:
             self._use()
             return None
         try:
-            return self._code.read(tree)
+            return self._code.read(tree, exact)
         except Exception:  # no such tree: the general way says why, where anybody asks
             return None
 
@@ -174,7 +174,7 @@ class PyTreeDef(Face):
         >>> structure([0, 0]).flatten_up_to([1, {"a": 2}])
         [1, {'a': 2}]
         """
-        found = self._read(tree)
+        found = self._read(tree, False)
         if found is not None:
             return found
         subtrees: list = []

@@ -10,6 +10,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -537,24 +538,25 @@ def how_to_run(program: Program, call, placed: bool, outs=None, arrays=()) -> tu
     direct = (
         not (placed and outs is None)  # in parts, perhaps: then it is not compiled
         and type(program) is Program
-        and program.simple
         and not program.donated
-        and program.entry is not None
-        and not any(a.extended for a in out_avals)
+        and not any(a.dtype == dtypes.float0 for a in out_avals)
     )
-    checked = direct and program.executable.checks
+    entry = program.entry if direct else None
+    checked = entry is not None and program.executable.checks
     specs = [*program.specs, (failures.new_cell, None, None)] if checked else program.specs
     used = None if len(program.used) == len(program.closed.in_avals) else program.used
-    if direct and placed and used is None and outs is not None and all(type(x._value) is np.ndarray for x in outs):
+    simple = entry is not None and program.simple and not any(a.extended for a in out_avals)
+    if simple and placed and used is None and outs is not None and all(type(x._value) is np.ndarray for x in outs):
         makers = [(PlacedArray if type(x) is PlacedArray else Array, x.aval.weak_type, type_of(x)) for x in outs]
-        run = functools.partial(run_placed, program.entry, specs, makers)
+        run = functools.partial(run_placed, entry, specs, makers)
         return run, None, out_avals, out_tree, None, program
     if call.placing is not None:
         run = functools.partial(run_program, program)
         return functools.partial(call.placing.run, run, call.donated), None, out_avals, out_tree, None, program
-    if placed or not direct or out_avals != program.computed_avals:
-        return functools.partial(run_program, program), None, out_avals, out_tree, None, program
-    return program.entry, specs, out_avals, out_tree, used, program
+    if simple and not placed and out_avals == program.computed_avals:
+        return entry, specs, out_avals, out_tree, used, program
+    run = None if placed or not direct else with_others(program, entry, specs, used)
+    return run or functools.partial(run_program, program), None, out_avals, out_tree, None, program
 
 
 def type_of(x: Array):
@@ -574,6 +576,33 @@ def run_placed(entry, specs, makers, args, out_avals) -> list:
         array._value, array._weak, array._aval = value, weak, known
         arrays.append(array)
     return arrays
+
+
+def with_others(program: Program, entry, specs, used):
+    """What runs a program on arrays that nobody placed some of whose results are arguments, constants, or the same
+    twice; ``None`` where this is not so simple.
+    """
+    found = {kind: [x for k, x in program.results if k == kind] for kind in ("argument", "constant")}
+    constants = found["constant"]
+    if program.executable is not None and entry is None or any(type(x) is not Array for x in constants):
+        return None
+    start = len(specs)
+    rest = {"argument": count(start), "constant": count(start + len(found["argument"]))}
+    order = [next(rest[kind]) if kind in rest else x for kind, x in program.results]
+    return functools.partial(run_with_others, entry, specs, used, found["argument"], constants, order)
+
+
+def run_with_others(entry, specs, used, arguments, constants, order, args, out_avals) -> list:
+    """Run a native entry, if there is one; each result has a place in ``order`` among what is computed, the arguments
+    and the constants that are results.
+    """
+    outs = tuple([make(shape, dtype) for make, shape, dtype in specs])
+    if entry is not None:
+        values = tuple([x._value for x in args] if used is None else [args[i]._value for i in used])
+        if entry(values, outs):
+            run_entry(entry, values, outs)
+    found = (*outs, *[args[i]._value for i in arguments], *map(live, constants))
+    return [typed_array(found[k], a) for k, a in zip(order, out_avals)]  # noqa: B905 (hot)
 
 
 def run_fast(found, args):

@@ -113,11 +113,9 @@ class JitFunction(Face, Generic[P, R]):
                 if found is not None:
                     return run_fast(found, args)
             if self._splits:  # the same for trees of values, and static arguments
-                leaves: list = []
                 try:
-                    key = self._hot_key(args, kwargs, leaves)
-                    arrays = readable_arrays(leaves)
-                    found = self._fast.get((*key, *[x._aval for x in arrays]))
+                    key, leaves, arrays = self._hot_key(args, kwargs)
+                    found = self._fast.get(key)
                 except Exception:  # no value of the language, or no key: the long way says which, if any
                     found = None
                 if found is not None:
@@ -129,8 +127,8 @@ class JitFunction(Face, Generic[P, R]):
             shorten(error)
             raise
 
-    def _hot_key(self, args, kwargs, leaves: list) -> tuple:
-        """What a call is known by beside the types of its leaves, which are appended to ``leaves``."""
+    def _hot_key(self, args, kwargs) -> tuple[tuple, list, list]:
+        """What a call is known by, the leaves of its arguments, and these as Arrays for the time of the call."""
         statics: Any = ()
         if not self._plain:
             nums, names = self._static_nums, self._static_names
@@ -140,8 +138,8 @@ class JitFunction(Face, Generic[P, R]):
                 statics += [(k, type(x), x) for k, x in sorted(kwargs.items()) if k in names]
                 kwargs = {k: x for k, x in kwargs.items() if k not in names}
             statics = tuple(statics)
-        tree = self._cache.flatten_into((args, kwargs) if kwargs else args, leaves)
-        return context.global_key, context.local_key, tree, len(kwargs), statics
+        tree, leaves, arrays, avals = self._cache.arrays_of((args, kwargs) if kwargs else args, readable_arrays)
+        return (context.global_key, context.local_key, tree, len(kwargs), statics, *avals), leaves, arrays
 
     def _call(self, args, kwargs):
         if context.disable_jit:
@@ -150,6 +148,7 @@ class JitFunction(Face, Generic[P, R]):
         if has_states(self, args, kwargs):
             return call_on_parts(self, args, kwargs)
         leaves, call, _, _ = self._traced_call(args, kwargs)
+        known = known_by(self, args, kwargs, leaves, call) if context.trace is None else None
         if call.placing is not None and context.trace is None:
             outs = call.placing.run(self._bound(call), call.donated, leaves, None)
         elif self._options.inline and context.trace is not None:
@@ -160,8 +159,8 @@ class JitFunction(Face, Generic[P, R]):
             except TypeError:
                 self._check_are_values(leaves, args, kwargs)
                 raise
-        if context.trace is None:
-            self._remember(args, kwargs, leaves, call, outs)
+        if known is not None:
+            remember(self, known, call, outs)
         return tree_unflatten(call.out_tree, outs)
 
     def _bound(self, call: TracedCall):
@@ -179,24 +178,6 @@ class JitFunction(Face, Generic[P, R]):
         if self._options.keep_unused:
             params["keep_unused"] = True
         return params
-
-    def _remember(self, args, kwargs, leaves, call: TracedCall, outs):
-        """Remember how to run a call that returned ``outs``, for the hot path."""
-        if call.outer or not self._splits or looks_at_results() or context.debug_key_reuse is True:
-            return
-        arrays = [x if isinstance(x, (Array, Cell)) else known_array(x) for x in leaves]
-        program = program_of(call.closed, call.donated, self._name, self._options.keep_unused)
-        if program.stacks:
-            return
-        avals = [x._aval for x in arrays]
-        placed = context.default_placement is not None or any(x._placement is not None for x in arrays)
-        known = all(type(x) in WITH_TYPES and type(x._value) is np.ndarray for x in arrays)
-        how = how_to_run(program, call, placed, outs if known else None, arrays)
-        key = self._hot_key(args, kwargs, [])
-        self._fast[(*key, *avals)] = how
-        self._cache.expect(key[2])
-        if self._plain and not kwargs and all(type(x) in WITH_TYPES for x in args):
-            self._fast[(context.global_key, context.local_key, *avals)] = how
 
     # ---- from arguments to a traced call
 
@@ -377,6 +358,40 @@ class JitFunction(Face, Generic[P, R]):
 
 # The name of JAX's class: programs ask for it to know whether a function is jitted ("PjitFunction" in str(type(f))).
 JitFunction.__name__ = JitFunction.__qualname__ = "PjitFunction"
+
+
+# ---- what was called before
+
+
+def known_by(jitted: JitFunction, args, kwargs, leaves, call: TracedCall) -> tuple | None:
+    """What a call will be known by on the hot path, asked while donated arguments still have their types: its keys,
+    whether it takes Arrays alone, its arguments as Arrays, and whether somebody said where these are. None: nothing is
+    to be remembered.
+    """
+    if call.outer or not jitted._splits or looks_at_results() or context.debug_key_reuse is True:
+        return None
+    try:
+        key, *_ = jitted._hot_key(args, kwargs)
+    except Exception:  # the hot path would not find it either
+        return None
+    keys, typed = [key], WITH_TYPES.issuperset(map(type, leaves))
+    arrays = [x if isinstance(x, (Array, Cell)) else known_array(x) for x in leaves]
+    placed = context.default_placement is not None or any(x._placement is not None for x in arrays)
+    if jitted._plain and not kwargs and WITH_TYPES.issuperset(map(type, args)):
+        keys.append((context.global_key, context.local_key, *[x._aval for x in arrays]))
+    return keys, typed, arrays, placed
+
+
+def remember(jitted: JitFunction, known: tuple, call: TracedCall, outs):
+    """Remember how to run a call that returned ``outs``, for the hot path."""
+    program = program_of(call.closed, call.donated, jitted._name, jitted._options.keep_unused)
+    if program.stacks:
+        return
+    keys, typed, arrays, placed = known
+    told = outs if typed and all(type(x._value) is np.ndarray for x in arrays) else None
+    how = how_to_run(program, call, placed, told, arrays)
+    jitted._fast.update(dict.fromkeys(keys, how))
+    jitted._cache.expect(keys[0][2], typed)
 
 
 # ---- objects with a state among the arguments

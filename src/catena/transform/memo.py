@@ -2,6 +2,7 @@
 
 import functools
 import weakref
+from collections.abc import Callable
 
 from catena.core.check import check_if_enabled
 from catena.core.context import context
@@ -34,19 +35,31 @@ class CallCache:
         self.fast.clear()
         self.trees.clear()
 
-    def flatten_into(self, tree, leaves: list) -> PyTreeDef:
-        """`tree_flatten.flatten_into`, which first tries what arguments of this function were."""
-        for treedef in self.trees:
-            found = treedef._read(tree)
-            if found is not None and default_nodes.leaf_types.issuperset(map(type, found)):
-                leaves += found
-                return treedef
-        return flatten_into(tree, leaves)
+    def arrays_of(self, tree, reader: Callable) -> tuple[PyTreeDef, list, list, list]:
+        """The structure of arguments, their leaves, these as Arrays for the time of one call, and the types of those.
 
-    def expect(self, treedef: PyTreeDef):
-        """Arguments may be of this structure again. Flat ones are quick to take apart without that."""
-        if treedef.num_nodes > treedef.num_leaves + 1 and treedef not in self.trees:
-            self.trees[:] = [treedef, *self.trees[: MOST_TREES - 1]]
+        First it tries what arguments of this function were, which is quick; what is no Array is read by `reader`.
+        """
+        for treedef, typed in self.trees:  # hot
+            leaves = treedef._read(tree, False)
+            if leaves is None or not (typed or default_nodes.leaf_types.issuperset(map(type, leaves))):
+                continue
+            try:
+                arrays = leaves if typed else reader(leaves)
+                return treedef, leaves, arrays, [x._aval for x in arrays]
+            except AttributeError:  # no Arrays, perhaps no leaves
+                continue
+        leaves = []
+        treedef = flatten_into(tree, leaves)
+        arrays = reader(leaves)
+        return treedef, leaves, arrays, [x._aval for x in arrays]
+
+    def expect(self, treedef: PyTreeDef, typed: bool):
+        """Arguments may be of this structure again, with Arrays at all leaves if they are `typed`. Flat ones are quick
+        to take apart without that.
+        """
+        if treedef.num_nodes > treedef.num_leaves + 1 and (treedef, typed) not in self.trees:
+            self.trees[:] = [(treedef, typed), *self.trees[: MOST_TREES - 1]]
 
 
 _call_caches: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
