@@ -50,6 +50,10 @@ random-mpi: $(MPI_VENV)/.has-mpi    # random programs and partitioned ones in tw
 	$(YIELDING) $(MPI_VENV)/bin/mpiexec -n 2 $(MPI_VENV)/bin/python benchmarks/sharded_programs.py --executor mpi --count $(or $(COUNT),1000) --seed $(or $(SEED),0)
 	$(YIELDING) $(MPI_VENV)/bin/mpiexec -n 2 $(MPI_VENV)/bin/python benchmarks/partitioned_programs.py --executor mpi --count $(or $(COUNT),1000) --seed $(or $(SEED),0)
 
+.PHONY: bench-ranks
+bench-ranks: $(MPI_VENV)/.has-mpi    # two processes of one thread beside one of two threads: the steps of three examples, on an idle machine; less than 85 % is an error; TURNS=10, ONLY=text
+	$(MPI_VENV)/bin/python benchmarks/ranks.py --turns $(or $(TURNS),10) --only "$(ONLY)"
+
 .PHONY: scaling
 scaling: $(VENV)/.has-demo    # what three examples send on 2 to 1024 devices, and how they would scale; WRITE=1 writes docs/scaling.md
 	$(BIN)/python benchmarks/scaling.py $(if $(WRITE),--write)

@@ -7,7 +7,9 @@ import catena.numpy as jnp
 from catena import NamedSharding, P, lax
 from catena.core.jaxpr import eval_jaxpr
 from catena.experimental import multihost_utils
+from catena.parallel.execution import local_of
 from catena.parallel.vectorised import as_whole
+from catena.runtime.kernels import Callback
 from catena.sharding import AxisType, Mesh
 
 I, N = jax.process_index(), jax.process_count()
@@ -142,3 +144,5 @@ def test_edges_of_a_row_of_processes_receive_zeros():
     for _ in range(2):
         out = jax.jit(program)(jax.device_put(X, NamedSharding(mesh, P("x"))))
         np.testing.assert_allclose(all_of(out), vectorised(program), rtol=1e-6)
+    parts = local_of(jax.make_jaxpr(program)(X).eqns[0].params).program.executable.parts
+    assert parts.externals and not any(isinstance(x, Callback) for x in parts.externals)  # all of them call MPI itself

@@ -23,6 +23,7 @@ from catena.core.primitive import NoRule, Primitive
 from catena.core.staging import trace_to_jaxpr
 from catena.core.zeros import get_aval, zeros
 from catena.lax import collectives, exchanges, named_axes, varying
+from catena.lax.identity import optimization_barrier_p
 from catena.lax.ragged_exchange import ragged_all_to_all_p, received, row_of
 from catena.lax.shape import reshape
 from catena.parallel.communicator import running
@@ -115,11 +116,10 @@ class Along:
         along = [self.axes.sizes[name] for name in self.names]
         return None if place is None else int(np.ravel_multi_index([place[name] for name in self.names], along))
 
-    def __call__(self, kind: str, *operands, detail=None, native=True):
+    def __call__(self, kind: str, *operands, detail=None):
         where = f"{kind}{'' if detail is None else f' ({detail})'} at {context.source or 'a line that nobody noted'}"
         params = {"kind": kind, "names": self.names, "partition": self.partition, "size": self.size}
-        native = native and self.axes.place is not None
-        return communicate_p.bind(*operands, **params, detail=detail, where=where, native=native)
+        return communicate_p.bind(*operands, **params, detail=detail, where=where, native=self.axes.place is not None)
 
 
 def reduction(operation: str) -> Callable:
@@ -155,7 +155,10 @@ def _permute(axes, x, *, axis_name, perm):
     if not perm:
         return zeros(get_aval(x))
     along = Along(axis_name, None, axes)
-    return along("permute", x, detail=perm, native=along.own is None or along.own in dict(perm).values())
+    got = along("permute", x, detail=perm)
+    if along.own is None or along.own in dict(perm).values():
+        return got
+    return optimization_barrier_p.bind(got, zeros(get_aval(x)))[1]  # a call that only sends writes no result
 
 
 def _broadcast(axes, x, *, axis_name, source):

@@ -78,7 +78,7 @@ def native_call(shape: tuple, dtype: np.dtype, params: dict, python) -> MpiCall 
         function, arguments = "MPI_Allgather", (IN, n, ELEMENT, OUT, n, ELEMENT, COMMUNICATOR)
     elif kind == "exchange":
         function, arguments = "MPI_Alltoall", (IN, n // size, ELEMENT, OUT, n // size, ELEMENT, COMMUNICATOR)
-    elif kind == "permute":  # on devices that receive; the others are given zeros by Python
+    elif kind == "permute":  # where nobody sends to this device, its result stays as it was
         sent, got = (IN, n, ELEMENT, ("int", TO), 0), (OUT, n, ELEMENT, ("int", FROM), MPI.ANY_TAG)
         function, arguments = "MPI_Sendrecv", (*sent, *got, COMMUNICATOR, ("space", STATUS))
     else:
