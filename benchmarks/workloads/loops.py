@@ -1,9 +1,12 @@
 """Loops: recurrences, simulations, filters, samplers and solvers."""
 
+import importlib
+
 
 def workloads(jax, make):
     """Name -> function that makes (function, arguments)."""
     jnp, lax = jax.numpy, jax.lax
+    ode = importlib.import_module(f"{jax.__name__}.experimental.ode")
 
     def cheap_scan(x):
         return lax.scan(lambda c, x: (0.9 * c + x, c * c), 0.0, x)
@@ -144,6 +147,18 @@ def workloads(jax, make):
         z = lax.linalg.triangular_solve(chol, y[:, None], left_side=True, lower=True)
         return 0.5 * jnp.sum(z * z) + jnp.sum(jnp.log(jnp.diagonal(chol)))
 
+    def hunt(y, t):
+        """Predators and prey, as Lotka and Volterra have them."""
+        return jnp.stack([y[0] * (1.1 - 0.4 * y[1]), y[1] * (0.1 * y[0] - 0.4)])
+
+    def relax(y, t, w):
+        """A network of neurons."""
+        return jnp.tanh(w @ y) - y
+
+    hunted = lambda y: ode.odeint(hunt, y, jnp.linspace(0.0, 10.0, 100))
+    relaxed = lambda y, w: ode.odeint(relax, y, jnp.linspace(0.0, 10.0, 100), w)
+    total = lambda f: lambda *args: jnp.sum(f(*args))
+    network = lambda: [make.normal(64), make.normal(64, 64, scale=0.1)]
     lorenz_start = lambda: jnp.array([1.0, 1.0, 20.0])
     chains = lambda: [make.normal(100, 8), make.normal(100, 50, 8), make.uniform(100, 50)]
     return {
@@ -163,6 +178,11 @@ def workloads(jax, make):
             jax.grad(lambda y: jnp.sum(adaptive_bounded(y))),
             [lorenz_start()],
         ),
+        "odeint, predators and prey": lambda: (hunted, [jnp.array([10.0, 5.0])]),
+        "odeint, predators and prey, gradient": lambda: (jax.grad(total(hunted)), [jnp.array([10.0, 5.0])]),
+        "odeint, 100 hunts": lambda: (jax.vmap(hunted), [make.uniform(100, 2, low=1, high=10)]),
+        "odeint, 64 neurons": lambda: (relaxed, network()),
+        "odeint, 64 neurons, gradient": lambda: (jax.grad(total(relaxed), (0, 1)), network()),
         "1000 updates of 400 KB": lambda: (updates, [make.normal(100_000)]),
         "Kalman filter, 1000 steps": lambda: (kalman, [make.normal(1000, 2)]),
         "Kalman filter gradient, 1000 steps": lambda: (
