@@ -274,12 +274,17 @@ REDUCTIONS = frozenset("sum prod max min and or xor".split())  # kinds of reduce
 class Op(NamedTuple):
     """What an elementwise operation is."""
 
-    costly: bool = False  # takes longer than a trip through memory: never computed again
+    cost: int = 1  # of an element, in tenths of a nanosecond, roughly
     comparison: bool = False  # its result is a boolean
     exact: bool = False  # of floats of 16 bits and fewer it gives floats of as many bits, without rounding
 
 
-def _rows(names: str, **facts: bool) -> dict[str, Op]:
+COSTLY_FROM = ELEMENTARY = 8  # what takes longer than a trip through memory is never computed again
+LONG = 32  # logarithms, exponentials and long polynomials
+ITERATED = 256  # series, fractions and quadratures
+
+
+def _rows(names: str, **facts: int) -> dict[str, Op]:
     return dict.fromkeys(names.split(), Op(**facts))
 
 
@@ -292,14 +297,15 @@ OPS: dict[str, Op] = {
     **_rows("eq ne lt le gt ge lt_total le_total eq_total is_finite", comparison=True),
     **_rows("checked", exact=True),
     **_rows("select neg abs max min sign clamp floor ceil trunc round_half_even round_half_away", exact=True),
-    **_rows("div rem pow integer_pow sqrt rsqrt cbrt exp exp2 expm1 log log1p log2 logistic", costly=True),
-    **_rows("sin cos tan asin acos atan atan2 sinh cosh tanh asinh acosh atanh", costly=True),
-    **_rows("erf erfc erf_inv lgamma digamma bessel_i0e bessel_i1e igamma igammac igamma_grad_a", costly=True),
-    **_rows("random_gamma_grad betainc zeta polygamma gamma beta log_beta ndtr log_ndtr ndtri owens_t", costly=True),
-    **_rows("erfcx faddeeva_real faddeeva_imag dawsn exp1 expi expn sine_integral cosine_integral", costly=True),
-    **_rows("fresnel_s fresnel_c spence hyp1f1 hyp1f1_by_a hyp1f1_by_b hyp2f1 hyp2f1_by_a hyp2f1_by_b", costly=True),
-    **_rows("hyp2f1_by_c zeta_by_x riemann_zeta riemann_zeta_slope poch bessel_i0 bessel_i1", costly=True),
-    **_rows("erfcx_slope dawsn_slope fresnel_s_slope fresnel_c_slope digamma_difference binomial", costly=True),
-    **_rows("log_gamma_density", costly=True),
+    **_rows("div rem pow integer_pow sqrt rsqrt cbrt exp exp2 expm1 log log1p log2 logistic", cost=ELEMENTARY),
+    **_rows("sin cos tan asin acos atan atan2 sinh cosh tanh asinh acosh atanh", cost=ELEMENTARY),
+    **_rows("erf erfc erf_inv bessel_i0e bessel_i1e ndtr", cost=ELEMENTARY),
+    **_rows("lgamma digamma gamma beta log_beta log_gamma_density binomial poch digamma_difference", cost=LONG),
+    **_rows("log_ndtr ndtri erfcx faddeeva_real faddeeva_imag dawsn exp1 expi fresnel_s fresnel_c", cost=LONG),
+    **_rows("sine_integral cosine_integral spence bessel_i0 bessel_i1", cost=LONG),
+    **_rows("erfcx_slope dawsn_slope fresnel_s_slope fresnel_c_slope", cost=LONG),
+    **_rows("igamma igammac igamma_grad_a random_gamma_grad betainc expn owens_t", cost=ITERATED),
+    **_rows("zeta zeta_by_x polygamma riemann_zeta riemann_zeta_slope", cost=ITERATED),
+    **_rows("hyp1f1 hyp1f1_by_a hyp1f1_by_b hyp2f1 hyp2f1_by_a hyp2f1_by_b hyp2f1_by_c", cost=ITERATED),
 }
-COSTLY = frozenset(name for name, op in OPS.items() if op.costly)
+COSTLY = frozenset(name for name, op in OPS.items() if op.cost >= COSTLY_FROM)

@@ -6,7 +6,7 @@ the number of threads.
 
 from __future__ import annotations
 
-from catena.compiler.graph.forms import COSTLY
+from catena.compiler.graph.forms import OPS
 from catena.compiler.kernels.loops import Nest
 from catena.compiler.machine import Sharing
 
@@ -18,7 +18,7 @@ def work(nest: Nest) -> int:
 
 def half_units(nest: Nest) -> int:
     """Half units of work of one iteration of a nest."""
-    body = sum(8 if s.op in COSTLY else 0 if s.op == "const" else 1 for s in nest.stmts)
+    body = sum(OPS[s.op].cost if s.op in OPS else s.op != "const" for s in nest.stmts)
     body += sum(f.kind in ("max", "min") for f in nest.folds)  # several instructions each
     return max(body + len(nest.stores), 1)
 

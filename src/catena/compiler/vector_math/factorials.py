@@ -48,19 +48,29 @@ def _stirling(m, x):
     return half * m.exp(-x) * m.exp(_stirling_rest(m, x)), half * (ROOT_TWO_PI / m.sqrt(x))
 
 
-def gamma(m, x, precision):
-    """Gamma(x); NaN at the negative poles."""
-    a = m.abs(x)
-    small = (a < RECURRENCE) & ~m.equal(x, 0.0)
-    near = _product(m, small & ~(m.equal(m.floor(x), x) & (x < 0.0)), x)
-    b = m.where(a >= RECURRENCE, m.where(a < 200.0, a, 200.0), RECURRENCE)
-    first, second = _stirling(m, b)
+def _mirrored(m, b, first, second):
+    """gamma(-b) for gamma(b) = first second, by reflection."""
     fraction = b - 2.0 * m.floor(b * 0.5)  # in [0, 2)
     nearest = m.floor(fraction + 0.5)
     sine = m.sin(math.pi * (fraction - nearest))
     sine = m.where(m.equal(nearest, 1.0), -sine, sine)
-    reflected = -(math.pi / (b * m.where(m.equal(sine, 0.0), 1.0, sine))) / first / second
-    value = m.where(a < RECURRENCE, near, m.where(x < 0.0, reflected, first * second))
+    return -(math.pi / (b * m.where(m.equal(sine, 0.0), 1.0, sine))) / first / second
+
+
+def gamma(m, x, precision):
+    """Gamma(x); NaN at the negative poles."""
+    a = m.abs(x)
+    if precision > 1e-12:
+        b = m.where((a < 200.0) & (a > 0.0), a, 200.0)
+        first = m.exp(m.plain_lgamma(b))
+        value = m.where_any(x < 0.0, lambda: _mirrored(m, b, first, 1.0), first)
+    else:
+        small = (a < RECURRENCE) & ~m.equal(x, 0.0)
+        near = _product(m, small & ~(m.equal(m.floor(x), x) & (x < 0.0)), x)
+        b = m.where(a >= RECURRENCE, m.where(a < 200.0, a, 200.0), RECURRENCE)
+        first, second = _stirling(m, b)
+        far = m.where(x < 0.0, _mirrored(m, b, first, second), first * second)
+        value = m.where(a < RECURRENCE, near, far)
     value = m.where(a < 2.0**-1000, 1.0 / x, value)
     value = m.where(x < -200.0, 0.0, m.where(m.equal(x, INF), INF, value))
     pole = (x < 0.0) & m.equal(m.floor(x), x)
@@ -82,10 +92,45 @@ def _beta_of_small(m, on, a, b, precision):
     return ratio - ratio * (lost * m.digamma(total))
 
 
+def _log_beta_in_single(m, p, q):
+    """For 0 < p <= q, with enough digits for single precision also where it is small, as at B(1, 1). Vectors seldom
+    have parameters of every size.
+    """
+    large, both = q >= LARGE_SHAPE, p >= LARGE_SHAPE
+    one = m.plain_lgamma(m.where(both, 1.0, p))
+    r = m.where(large, 1.0, q)
+    value = m.where_any(~large, lambda: one + (m.plain_lgamma(r) - m.plain_lgamma(m.where(large, 1.0, p) + r)), one)
+    t = m.where(large, m.where(q < INF, q, 1e300), LARGE_SHAPE)
+
+    def mixed():
+        s = m.where(large & ~both, p, 1.0)
+        rests = _stirling_rest(m, t) - _stirling_rest(m, s + t)
+        return one + rests - (t + (s - 0.5)) * m.log1p(s / t) - s * (m.log(t) - 1.0)
+
+    def even():
+        s = m.where(both, p, LARGE_SHAPE)
+        quotient = s / t
+        rests = _stirling_rest(m, s) + _stirling_rest(m, t) - _stirling_rest(m, s + t)
+        longer = m.log1p(quotient)
+        return HALF_LOG_TWO_PI - 0.5 * m.log(t) + rests + (s - 0.5) * (m.log(quotient) - longer) - t * longer
+
+    value = m.where_any(large & ~both, mixed, value)
+    value = m.where_any(both, even, value)
+    return m.where(m.equal(q, INF), -INF, value)
+
+
 def log_beta(m, a, b, precision):
     """log |B(a, b)|: Stirling's series are combined where parameters are large, so that nothing cancels."""
     swap = a > b
     p, q = m.where(swap, b, a), m.where(swap, a, b)
+    if precision > 1e-12:
+        positive = p > 0.0
+        value = _log_beta_in_single(m, m.where(positive, p, 1.0), m.where(positive, q, 1.0))
+        return m.where_any(~positive, lambda: _log_beta_of_any(m, a, b, p, q, precision), value)
+    return _log_beta_of_any(m, a, b, p, q, precision)
+
+
+def _log_beta_of_any(m, a, b, p, q, precision):
     positive = p > 0.0
     slightly_negative = (p < 0.0) & (q >= 2.0 * LARGE_SHAPE) & (2.0 * p > -q)  # so that the sum is large, too
     large, both = (q >= LARGE_SHAPE) & positive | slightly_negative, p >= LARGE_SHAPE
@@ -114,8 +159,10 @@ def beta(m, a, b, precision):
     """B(a, b)."""
     total = a + b
     sign = sign_of_gamma(m, a) * sign_of_gamma(m, b) * sign_of_gamma(m, total)
-    small = (m.abs(a) < 60.0) & (m.abs(b) < 60.0) & (a > 1e-100) & (b > 1e-100)
-    value = m.where(small, _beta_of_small(m, small, a, b, precision), sign * m.exp(log_beta(m, a, b, precision)))
+    value = sign * m.exp(log_beta(m, a, b, precision))
+    if precision < 1e-12:
+        small = (m.abs(a) < 60.0) & (m.abs(b) < 60.0) & (a > 1e-100) & (b > 1e-100)
+        value = m.where(small, _beta_of_small(m, small, a, b, precision), value)
     pole = (a < 0.0) & m.equal(m.floor(a), a) | (b < 0.0) & m.equal(m.floor(b), b)
     return m.where(m.equal(a, a) & m.equal(b, b) & ~pole, value, NAN)
 

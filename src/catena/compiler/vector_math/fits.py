@@ -14,7 +14,9 @@ HEAD = "Polynomials in t from -1 to 1, low power first, by pieces (low, high, co
 INDENT = " " * 8
 GOAL = mp.mpf(2) ** -57
 SINGLE = mp.mpf(2) ** -32  # for results in single precision
-GOALS = dict.fromkeys(("QUANTILE_CENTRE_SINGLE", "QUANTILE_SINGLE", "ERFCX_SINGLE", "LOG_SINGLE", "EXP_SINGLE"), SINGLE)
+GOALS = dict.fromkeys(
+    ("QUANTILE_CENTRE_SINGLE", "QUANTILE_SINGLE", "ERFCX_SINGLE", "LOG_SINGLE", "EXP_SINGLE", "LGAMMA_SINGLE"), SINGLE
+) | {"STIRLING_SINGLE": SINGLE * 16}  # at most a ninth of the result
 X0 = mp.findroot(mp.ei, 0.37)  # the zero of the exponential integral
 C0 = mp.findroot(mp.ci, 0.6)  # the first zero of the cosine integral
 
@@ -58,6 +60,12 @@ def scaled_erfc(q):
     return (b + 3) * mp.exp(b * b) * mp.erfc(b)
 
 
+def stirling_rest(t):
+    """log(gamma(z)) less (z - 1/2) log(z) - z + log(2 pi) / 2, over t = 1 / z."""
+    z = 1 / t
+    return z * (mp.loggamma(z) - (z - mp.mpf(1) / 2) * mp.log(z) + z - mp.log(2 * mp.pi) / 2)
+
+
 def of_inverse(function, power=1):
     """As a function of x^-power; 0 is replaced by what is nearly so."""
     return lambda u: function(mp.mpf(max(u, mp.mpf(10) ** -12)) ** (-mp.mpf(1) / power))
@@ -97,6 +105,8 @@ FITS = {
     "ERFCX_SINGLE": [(scaled_erfc, -1, 1)],
     "LOG_SINGLE": [(lambda f: mp.log1p(f) / f, mp.sqrt(0.5) - 1, mp.sqrt(2) - 1)],
     "EXP_SINGLE": [(mp.exp, -mp.log(2) / 2, mp.log(2) / 2)],
+    "LGAMMA_SINGLE": [(lambda d: mp.loggamma(2 + d) / d, -0.75, 0.5)],
+    "STIRLING_SINGLE": [(lambda t: stirling_rest(max(t, mp.mpf(10) ** -20)), 0, 0.4)],
 }  # fmt: skip
 
 

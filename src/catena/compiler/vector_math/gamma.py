@@ -1,4 +1,4 @@
-"""lgamma and digamma, computed in double precision (floats are widened).
+"""lgamma and digamma, computed in double precision (floats are widened, and need not all its digits).
 
 From 2.5 (or 2) on, Stirling's expansion with a minimax polynomial in 1/z for its divergent remainder; around
 the zeros of the functions, polynomials with the zero divided out; below, the recurrence; negative x by
@@ -6,11 +6,14 @@ reflection (Abramowitz & Stegun 6.1.15, 6.1.17, 6.1.40, 6.3.5, 6.3.7, 6.3.18), i
 vectors that have a negative lane.
 """
 
-from . import tables
+from collections.abc import Callable
+
+from . import fitted, tables, text
 from .constants import DIGAMMA_ZERO, LOG_TWO_PI_LESS_ONE_HALF, PI
 from .double_double import Pair, add, constant, divide, fast_two_sum, multiply, total, two_product, two_sum
 from .inverse import through_double
-from .logarithm import INFINITY, log, log_pair
+from .logarithm import INFINITY, log, log_pair, rounded_log, short_log
+from .polynomials import fitted_to
 from .text import Value, fabs, fma, horner, if_any, round_half_even, select
 from .trigonometric import cos_kernel, sin_kernel
 
@@ -28,22 +31,74 @@ def half_turn_sin_cos(x: Value) -> tuple[Pair, Pair]:
     return big, Pair(*(select(negative, -part, part) for part in small))
 
 
-@through_double
-def lgamma(x: Value) -> Value:
+def lgamma_of_double(x: Value) -> Value:
     """log |gamma(x)|."""
-    z = select(x < 0.0, 1.0 - x, x)
-    result = positive_lgamma(z)
+    return with_poles(x, reflected(x, positive_lgamma(reflection(x)), lambda result: result))
 
-    def reflected() -> list[Value]:
+
+def lgamma_of_float(x: Value) -> Value:
+    """The same of a widened float, to be rounded to one. Negative numbers, among which the function has zeros, are
+    given all the digits of a double.
+    """
+    result = short_lgamma(select(x < 0.0, 1.0, x))
+    return with_poles(x, reflected(x, result, lambda _: positive_lgamma(reflection(x))))
+
+
+lgamma = through_double(lgamma_of_double, floats=lgamma_of_float)
+
+
+def reflection(x: Value) -> Value:
+    return select(x < 0.0, 1.0 - x, x)
+
+
+def reflected(x: Value, result: Value, other_side: Callable[[Value], Value]) -> Value:
+    """``result`` for positive numbers; where there are negative ones, what follows from `other_side(result)`."""
+
+    def rare() -> list[Value]:
         sine, _ = half_turn_sin_cos(x)
         # sin(pi x) / pi is x itself near zero, where pi x may be subnormal and lose bits.
         ratio = select(fabs(x) < 2.0**-60, fabs(x), sine.high / PI[0])
-        value = select(sine.high.equals(0.0), INFINITY, -log(ratio) - result)
+        value = select(sine.high.equals(0.0), INFINITY, -log(ratio) - other_side(result))
         return [select(x < 0.0, value, result)]
 
-    (result,) = if_any(x < 0.0, reflected, [result])
+    return if_any(x < 0.0, rare, [result])[0]
+
+
+def with_poles(x: Value, result: Value) -> Value:
     result = select(fabs(x).equals(INFINITY), INFINITY, result)
     return select(x.equals(0.0), INFINITY, result)
+
+
+def short_lgamma(z: Value) -> Value:
+    """To single precision; of positive doubles, NaN and infinity."""
+    return lgamma_of_parts(z, short_log, lambda d: fitted_to(text, fitted.LGAMMA_SINGLE, d), short_stirling)
+
+
+def plain_lgamma(z: Value) -> Value:
+    """To a few units in the last place, of which results near a zero have fewer digits; of positive doubles."""
+    return lgamma_of_parts(z, rounded_log, lambda d: horner(d, tables.LGAMMA_TWO["double"]), plain_stirling)
+
+
+def short_stirling(t: Value) -> Value:
+    return fitted_to(text, fitted.STIRLING_SINGLE, t)
+
+
+def plain_stirling(t: Value) -> Value:
+    return horner(t, tables.STIRLING["double"])
+
+
+def lgamma_of_parts(z: Value, log: Callable, around_two: Callable, rest: Callable) -> Value:
+    """As `positive_lgamma`, without the parts that are rounded off."""
+    large = z >= 2.5
+    finite = select(z < INFINITY, z, 1.0)
+    safe = select(finite > 0.0, finite, 1.0)
+    tiny, low = safe < 0.5, safe < 1.25
+    logarithm = log(select(tiny, safe * (safe + 1.0), select(low | large, safe, 1.0)))
+    d = select(tiny, safe, select(low, safe - 1.0, safe - 2.0))
+    small = d * around_two(d) - logarithm
+    t = 1.0 / select(large, safe, 2.5)
+    by_stirling = fma(safe - 0.5, logarithm - 1.0, fma(t, rest(t), sum(LOG_TWO_PI_LESS_ONE_HALF)))
+    return select(z < INFINITY, select(large, by_stirling, small), z)
 
 
 def positive_lgamma(z: Value) -> Value:

@@ -148,11 +148,34 @@ def _log_density(m, a, x):
     return m.where(large, by_stirling, small * m.log(x) - x - m.lgamma(small + 1.0))
 
 
+def _log_density_in_single(m, a, x):
+    """To single precision, where no term is greater than the result that it is a part of."""
+    large = a >= LARGE_SHAPE
+    small = m.where(large, 1.0, a)
+    short = small * m.short_log(x) - x - m.short_lgamma(small + 1.0)
+
+    def by_stirling():
+        b = m.where(large, a, LARGE_SHAPE)
+        e, ratio = (x - b) / b, x / b
+        near = m.abs(e) < 0.25
+        s = m.where(near, e / (2.0 + e), 0.0)
+        square, series = s * s, m.like(s, 1 / 11)
+        for k in range(9, 1, -2):
+            series = series * square + 1 / k
+        excess = m.where(near, s * (e - 2.0 * square * series), e - m.short_log(m.where(near, 1.0, ratio)))
+        t = 1.0 / b
+        rest = t * (1 / 12 - t * t * (1 / 360 - t * t * (1 / 1260 - t * t * (1 / 1680))))
+        return -(b * excess) - 0.5 * m.short_log(6.283185307179586 * b) - rest
+
+    return m.where_any(large, by_stirling, short)
+
+
 def log_gamma_density(m, a, x, precision):
     """The logarithm of x^a e^-x / gamma(a + 1), NaN for negative x; Loader (2000)."""
     proper = (x > 0.0) & (x < INF) & (a < INF)
     at_zero = m.where(m.equal(a, 0.0), 0.0, m.where(a > 0.0, m.like(x, -INF), INF))
-    value = _log_density(m, m.where(proper, a, 1.0), m.where(proper, x, 1.0))
+    density = _log_density_in_single if precision > 1e-12 else _log_density
+    value = density(m, m.where(proper, a, 1.0), m.where(proper, x, 1.0))
     value = m.where(proper, value, m.where(m.equal(x, 0.0), at_zero, -INF))
     return m.where((x >= 0.0) & m.equal(a, a), value, NAN)
 

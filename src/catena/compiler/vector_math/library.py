@@ -65,6 +65,8 @@ FUNCTIONS = ELEMENTARY | BESSEL | ALGORITHMS | EXACT
 BINARY = frozenset({"atan2", "pow", "hypot", *EXACT})
 NAMES = tuple(FUNCTIONS)
 PARAMETERS = ("x", "y", "z", "w")
+MOST_INLINED = 600  # lines of a function that is written where it is called, for what does not change in a loop is then
+# computed before it
 
 
 def arity(name: str) -> int:
@@ -72,7 +74,8 @@ def arity(name: str) -> int:
 
 
 def define(name: str, elem: str, width: int) -> str:
-    """The definition of a function: internal, always inlined (but for loops and cold dependencies).
+    """The definition of a function: internal, always inlined (but for those that are long, have loops, or are seldom
+    called).
 
     Arguments: `name`, one of NAMES or a dependency; `elem`, `float` or `double`; `width`, 1 (scalar) or a
     number of lanes.
@@ -118,6 +121,6 @@ def _write(name: str, elem: str, width: int) -> tuple[str, frozenset[str], tuple
     arguments = ", ".join(f"{type_} %{p}" for p in parameters)
     head = f"define internal {type_} {symbol(name, elem, width)}({arguments})"
     body = "\n".join([*writer.lines, f"  ret {type_} {result.name}"])
-    inlined = "noinline" if name in ALGORITHMS else "alwaysinline"  # loops, large in themselves
+    inlined = "alwaysinline" if len(writer.lines) < MOST_INLINED and not writer.loops else "noinline"
     definition = f"{head} {inlined} nounwind {{\n{body}\n}}\n"
     return definition, frozenset(writer.declares), tuple(sorted(writer.calls))

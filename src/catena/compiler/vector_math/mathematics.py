@@ -30,6 +30,8 @@ class Numpy:
     def lgamma(x):
         return load("scipy.special").gammaln(x)
 
+    short_lgamma = plain_lgamma = lgamma
+
     @staticmethod
     def digamma(x):
         return load("scipy.special").psi(x)
@@ -81,7 +83,8 @@ class Written:
     sin, cos, erf_inv = trigonometric.sin, trigonometric.cos, error_function.erf_inv
     lgamma, digamma, erfc, power = gamma.lgamma, gamma.digamma, error_function.erfc, powers.pow
     iterate = staticmethod(text.while_any)
-    short_exp, short_log = exponential.short_exp, logarithm.short_log
+    short_exp, short_log, short_lgamma = exponential.short_exp, logarithm.short_log, gamma.short_lgamma
+    plain_lgamma = gamma.plain_lgamma
 
     @staticmethod
     def where_any(mask, rare: Callable, otherwise):

@@ -82,7 +82,9 @@ def literal(type_: Type, number) -> str:
 
 
 class Writer:
-    """The body of one function: its lines, the next SSA number, the current block, what it declares and calls."""
+    """The body of one function: its lines, the next SSA number, the current block, what it declares and calls, and
+    whether it has loops.
+    """
 
     def __init__(self) -> None:
         self.lines: list[str] = ["entry:"]
@@ -90,6 +92,7 @@ class Writer:
         self.calls: set[tuple[str, str, int]] = set()
         self.block = "entry"
         self.count = 0
+        self.loops = False
 
     def emit(self, type_: Type, instruction: str) -> "Value":
         self.count += 1
@@ -348,6 +351,7 @@ def call(result: Type, name: str, elem: str, width: int, *args: Value) -> Value:
 def while_any(step: Callable, state: Sequence[Value]) -> tuple[Value, ...]:
     """A loop: ``state = step(*state)`` while ``state[0]``, a mask, is set in any lane."""
     writer = state[0].writer
+    writer.loops = True
     before, head, body, exit_ = writer.block, *(writer.label(stem) for stem in ("while", "body", "done"))
     writer.lines.append(f"  br label %{head}")
     writer.start_block(head)
