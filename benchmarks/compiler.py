@@ -62,7 +62,13 @@ GROUPS = {
     "compilation": compilation,
 }
 SCRIPTS, MEMORY = "second run of a script", "peak memory"
-GOALS = {"loops": 5.0, "models": 3.0, "compilation": 4.0, SCRIPTS: 5.0, MEMORY: 1.0}  # of the geometric mean; 1.5 for others
+GOALS = {
+    "loops": 5.0,
+    "models": 3.0,
+    "compilation": 4.0,
+    SCRIPTS: 5.0,
+    MEMORY: 1.0,
+}  # of the geometric mean; 1.5 for others
 NOT_RUN_TIME = ("compilation", SCRIPTS, MEMORY)
 FLOOR = 0.9  # of every workload at run time
 DOCUMENT = Path(__file__).resolve().parent.parent / "docs" / "benchmarks.md"

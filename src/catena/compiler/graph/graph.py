@@ -33,6 +33,7 @@ from typing import Any
 import numpy as np
 
 from catena.compiler.graph import (
+    constants,
     convolution,
     fission,
     indexing,
@@ -234,6 +235,8 @@ class Builder:
             if x.shape and x.shape != shape:
                 raise CompileError(f"map {op}: operands of shapes {[y.shape for y in xs]} do not agree")
         xs = tuple(self._spread(x, shape) for x in xs)
+        if y is None and (known := constants.known(self, op, xs, shape)) is not None:
+            return known
         if (perm := transposes.common(xs)) is not None:
             return self.transpose(self.map(op, *(transposes.before(self, x, perm) for x in xs), y=y), perm)
         return self.value("map", shape, _map_dtype(op, xs), xs, Map(op, y))

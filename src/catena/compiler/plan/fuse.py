@@ -130,11 +130,24 @@ class _Fuser:
     def run(self) -> Fused:
         for v in self.live:
             self._decide(v)
-        for v in self.live:
+        for v in self._scalars_first():
             if v.number in self.stored:
                 self._place(v)
         self._drop()
         return Fused(self.region, self.steps, self.stored, self.roots)
+
+    def _scalars_first(self) -> list[Value]:
+        """The values in an order in which scalars that are made of inputs alone come first, so that they do not stand
+        between kernels that one loop could compute.
+        """
+        if any(map(_is_checked, self.live)):
+            return self.live  # the first that fails is told
+        early: set[int] = set()
+        for v in self.live:
+            made = FORMS[v.form].inline and v.size == 1 and all(a.number in early for a in v.args)
+            if made or v.form in ("input", "constant"):
+                early.add(v.number)
+        return sorted(self.live, key=lambda v: v.number not in early)
 
     # ---- stored or inlined ---------------------------------------------------------------------------------
 

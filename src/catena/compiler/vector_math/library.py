@@ -74,8 +74,7 @@ def arity(name: str) -> int:
 
 
 def define(name: str, elem: str, width: int) -> str:
-    """The definition of a function: internal, always inlined (but for those that are long, have loops, or are seldom
-    called).
+    """The definition of a function: internal, and inlined unless it is long, has loops, or is seldom called.
 
     Arguments: `name`, one of NAMES or a dependency; `elem`, `float` or `double`; `width`, 1 (scalar) or a
     number of lanes.

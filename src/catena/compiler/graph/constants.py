@@ -1,0 +1,148 @@
+"""Elementwise operations that need not be done for each element, found while the program is written.
+
+Done at once are operations of constants whose result the standard of floating point determines, so that it is what the
+program would have computed: sums, products, quotients, roots and comparisons, not logarithms. What leaves its operand
+as it is vanishes. What is done to one number that is spread over an array is done to the number, and so are costly
+functions of a choice between two numbers, as in x log(y) with log(1) where x is 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from catena.compiler.graph.forms import COSTLY
+
+_ARITHMETIC: dict[str, Callable] = {
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "neg": np.negative,
+    "abs": np.abs,
+    "square": np.square,
+}
+_OF_FLOATS: dict[str, Callable] = {"div": np.divide, "sqrt": np.sqrt, "is_finite": np.isfinite, "floor": np.floor}
+_COMPARISONS: dict[str, Callable] = {
+    "eq": np.equal,
+    "ne": np.not_equal,
+    "lt": np.less,
+    "le": np.less_equal,
+    "gt": np.greater,
+    "ge": np.greater_equal,
+}
+_OF_TRUTHS: dict[str, Callable] = {
+    "not": np.logical_not,
+    "and": np.logical_and,
+    "or": np.logical_or,
+    "xor": np.logical_xor,
+}
+# By the kind of the operands.
+DONE = {
+    "f": _ARITHMETIC | _OF_FLOATS | _COMPARISONS,
+    "i": _ARITHMETIC | _COMPARISONS,
+    "u": _ARITHMETIC | _COMPARISONS,
+    "b": _OF_TRUTHS,
+}
+
+
+def _one(last: np.ndarray) -> bool:
+    return last.dtype.kind in "fiu" and bool(last == 1)
+
+
+def _true(last: np.ndarray) -> bool:
+    return last.dtype.kind == "b" and bool(last)
+
+
+def _false(last: np.ndarray) -> bool:
+    return last.dtype.kind == "b" and not last
+
+
+def _zero(last: np.ndarray) -> bool:
+    return last.dtype.kind in "fiu" and bool(last == 0) and not np.signbit(last)
+
+
+def _minus_zero(last: np.ndarray) -> bool:
+    """What added to any number gives that number: -0.0 + 0.0 is 0.0."""
+    return last.dtype.kind in "fiu" and bool(last == 0) and bool(last.dtype.kind != "f" or np.signbit(last))
+
+
+# Of which constants as second operand the first is the result; and those that are the result themselves.
+NEUTRAL = {
+    "add": _minus_zero,
+    "sub": _zero,
+    "mul": _one,
+    "div": _one,
+    "pow": _one,
+    "and": _true,
+    "or": _false,
+    "xor": _false,
+}
+ABSORBING = {"and": _false, "or": _true}
+COMMUTING = ("add", "mul", "and", "or", "xor")
+# Of which numbers functions have exact values, and which; those that are 0 at 0 keep its sign.
+EXACT = {"log": (1, 0), "exp": (0, 1), "exp2": (0, 1), "cos": (0, 1), "cosh": (0, 1)}
+ZERO_AT_ZERO = ("log1p", "expm1", "sin", "tan", "sinh", "tanh", "asin", "atan", "asinh", "atanh")
+
+
+def known(b, op: str, xs: tuple, shape: tuple):
+    """The value of an elementwise operation where it is a constant, an operand, or a number spread over an array; None
+    where it is to be computed for each element.
+    """
+    if op == "select":
+        return _selected(*xs)
+    scalars = [scalar(x) for x in xs]
+    if all(s is not None for s in scalars) and (done := _done(b, op, scalars, shape)) is not None:
+        return done
+    if shape and all(_is_spread(x) for x in xs):
+        return b.full(shape, b.map(op, *(x.args[0] for x in xs)))
+    if len(xs) == 1:
+        return _of_choice(b, op, xs[0])
+    if len(xs) != 2:
+        return None
+    if op == "pow" and scalars[1] is not None and scalars[1] == 2:
+        return b.map("square", xs[0])
+    for x, y, last in ((xs[0], xs[1], scalars[1]), (xs[1], xs[0], scalars[0] if op in COMMUTING else None)):
+        if last is not None and op in NEUTRAL and NEUTRAL[op](last):
+            return x
+        if last is not None and op in ABSORBING and ABSORBING[op](last):
+            return y
+    return None
+
+
+def scalar(x) -> np.ndarray | None:
+    """The number that all elements of a value are, if it is a constant."""
+    while x.form == "broadcast":
+        (x,) = x.args
+    return x.params.array if x.form == "constant" and x.ndim == 0 else None
+
+
+def _is_spread(x) -> bool:
+    return x.form == "broadcast" and x.args[0].ndim == 0
+
+
+def _of_choice(b, op: str, x):
+    """A costly function of one of two numbers, as one of the function's values at them."""
+    if op not in COSTLY or x.form != "map" or x.params.op != "select" or not all(map(_is_spread, x.args[1:])):
+        return None
+    return b.map("select", x.args[0], *(b.full(x.shape, b.map(op, a.args[0])) for a in x.args[1:]))
+
+
+def _selected(condition, on_true, on_false):
+    choice = scalar(condition)
+    if choice is not None and choice.dtype == np.bool_:
+        return on_true if choice else on_false
+    return on_true if on_true is on_false else None
+
+
+def _done(b, op: str, scalars: list, shape: tuple):
+    dtype = scalars[0].dtype
+    if op in EXACT and dtype.kind == "f" and scalars[0] == EXACT[op][0]:
+        return b.full(shape, np.asarray(EXACT[op][1], dtype))
+    if op in ZERO_AT_ZERO and dtype.kind == "f" and scalars[0] == 0:
+        return b.full(shape, scalars[0])
+    function = DONE.get(dtype.kind, {}).get(op)
+    if function is None or dtype.kind == "f" and dtype.itemsize < 4:  # these are rounded after several operations
+        return None
+    with np.errstate(all="ignore"):
+        return b.full(shape, np.asarray(function(*scalars)))

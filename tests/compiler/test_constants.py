@@ -1,0 +1,95 @@
+"""Operations of constants, done while programs are written: the bits that the program would have computed."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import catena as jax
+import catena.numpy as jnp
+from catena import lax
+from catena.compiler.graph import constants
+
+NUMBERS = [0.0, -0.0, 1.0, -1.5, 3.0, np.inf, -np.inf, np.nan, 1e-45, 3e38]
+INTEGERS = [0, 1, -1, 7, 2**31 - 1, -(2**31)]
+UNARY = {"neg": lax.neg, "abs": lax.abs, "square": lax.square, "sqrt": lax.sqrt, "floor": lax.floor}
+FUNCTIONS = {"log": lax.log, "log1p": lax.log1p, "exp": lax.exp, "expm1": lax.expm1, "exp2": lax.exp2}
+FUNCTIONS |= {name: getattr(lax, name) for name in ("cos", "cosh", *constants.ZERO_AT_ZERO)}
+BINARY = {"add": lax.add, "sub": lax.sub, "mul": lax.mul, "eq": lax.eq, "ne": lax.ne}
+BINARY |= {"lt": lax.lt, "le": lax.le, "gt": lax.gt, "ge": lax.ge}
+BITWISE = {"and": lax.bitwise_and, "or": lax.bitwise_or, "xor": lax.bitwise_xor}
+
+
+def bits(x) -> bytes:
+    x = np.asarray(x)
+    return np.where(np.isnan(x), np.float32(np.nan), x).tobytes() if x.dtype.kind == "f" else x.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("dtype", "numbers", "table"),
+    [(np.float32, NUMBERS, BINARY | {"div": lax.div}), (np.int32, INTEGERS, BINARY), (np.bool_, [0, 1], BITWISE)],
+    ids=["floats", "integers", "truths"],
+)
+def test_pairs_of_constants_are_what_is_computed(dtype, numbers, table):
+    pairs = np.asarray(list(itertools.product(numbers, numbers)), dtype)
+    for function in table.values():
+        computed = jax.jit(lambda x, y, f=function: f(x, y))(pairs[:, 0], pairs[:, 1])
+        known = jax.jit(lambda f=function: [f(x, y) for x, y in pairs])()
+        assert [bits(a) for a in known] == [bits(a) for a in np.asarray(computed)], function
+
+
+def test_functions_of_constants_are_what_is_computed():
+    xs = np.asarray(NUMBERS, np.float32)
+    for function in (UNARY | FUNCTIONS | {"is_finite": lax.is_finite}).values():
+        known = jax.jit(lambda f=function: [f(x) for x in xs])()
+        assert [bits(a) for a in known] == [bits(a) for a in np.asarray(jax.jit(function)(xs))], function
+    truths = np.asarray([False, True])
+    assert [bool(a) for a in jax.jit(lambda: [lax.bitwise_not(x) for x in truths])()] == [True, False]
+
+
+@pytest.mark.parametrize("op", sorted(constants.NEUTRAL))
+@pytest.mark.parametrize("number", [0, -0.0, 1, 2, True, False])
+def test_a_constant_operand_changes_nothing_that_another_would_not(op, number):
+    table = BINARY | BITWISE | {"div": lax.div, "pow": lax.pow}
+    kinds = [(np.bool_, [0, 1])] if isinstance(number, bool) else [(np.float32, NUMBERS), (np.int32, INTEGERS)]
+    for dtype, numbers in kinds:
+        if (op in BITWISE) != (dtype == np.bool_) or (op in ("div", "pow") and dtype == np.int32):
+            continue
+        xs, y = np.asarray(numbers, dtype), np.asarray(number, dtype)
+        for places in (slice(None), slice(None, None, -1)):
+            if places.step and op == "pow":
+                continue  # powers of numbers are not of them
+            known = jax.jit(lambda x: table[op](*(x, jnp.full_like(x, y))[places]))(xs)
+            computed = jax.jit(lambda x, y: table[op](*(x, y)[places]))(xs, np.full_like(xs, y))
+            assert bits(known) == bits(computed), (op, number, dtype, places)
+
+
+def nests(f, *args) -> list[str]:
+    """The loops of a program, those over single numbers not among them."""
+    text = jax.jit(f).lower(*args).compile().as_text("nests")
+    return [part for part in text.split("\n\n") if part.startswith("nest for")]
+
+
+@pytest.mark.parametrize("spread", [lambda x: x * 1.0 - 0.0, lambda x: jnp.where(True, x, 0.0) / 1.0])
+def test_what_changes_nothing_vanishes(spread):
+    (nest,) = nests(lambda x: lax.neg(spread(x)), np.ones(1000, np.float32))
+    assert nest.count(" = ") == 3, nest  # a load, its negative, and what is stored
+
+
+def test_a_choice_of_two_numbers_costs_two_functions():
+    def f(x, y):
+        return x * jnp.log(jnp.where(x == 0, 1.0, y))
+
+    (nest,) = nests(f, np.ones(1000, np.float32), np.float32(3))
+    assert "log" not in nest
+    xs = np.asarray([0.0, 2.0], np.float32)
+    np.testing.assert_allclose(jax.jit(f)(xs, np.float32(3)), [0.0, 2 * np.log(3)], rtol=1e-6)
+
+
+def test_scalars_do_not_stand_between_loops():
+    def f(x, s):
+        y = jnp.sqrt(x)
+        scale = jnp.exp(jnp.log(s) * 3)
+        return y * scale, jnp.tanh(y)
+
+    assert len(nests(f, np.ones(1000, np.float32), np.float32(2))) == 1
