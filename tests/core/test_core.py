@@ -1084,3 +1084,14 @@ def test_one_process():
     assert jax.process_index() == 0 and jax.process_count() == 1 and jax.effects_barrier() is None
     with pytest.raises(RuntimeError, match="gpu"):
         jax.process_index("gpu")
+
+
+def test_typeof_what_a_struct_describes():
+    mesh = jax.sharding.AbstractMesh((2,), ("x",), axis_types=(jax.sharding.AxisType.Explicit,))
+    rows = jax.ShapeDtypeStruct((4,), np.float64, sharding=jax.NamedSharding(mesh, jax.P("x")), weak_type=True)
+    assert str(jax.typeof(rows)) == "~float32[4@x]"
+    assert str(jax.typeof(jax.ShapeDtypeStruct((2,), np.int8, is_ref=True))) == "Ref{int8[2]}"
+    assert str(jax.typeof(jax.ShapeDtypeStruct((2,), jax.random.key(0).dtype))) == "key<fry>[2]"
+    for x in (jax.typeof(rows), None, [1]):
+        with pytest.raises(TypeError, match="is not a valid JAX type"):
+            jax.typeof(x)

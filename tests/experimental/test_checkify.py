@@ -288,3 +288,32 @@ def test_reports_hold_no_tracers_of_a_program_that_is_checked():
     with jax.checking_leaks():
         error, _ = checkify.checkify(jax.jit(positive))(X)
     assert error.get() == bad(-1.0)
+
+
+@pytest.mark.parametrize("kind", [jax.sharding.AxisType.Auto, jax.sharding.AxisType.Explicit])
+@pytest.mark.parametrize("check_vma", [True, False])
+def test_devices_of_a_mesh_report_by_their_numbers(kind, check_vma):
+    mesh = jax.make_mesh((4, 2), ("x", "y"), axis_types=(kind,) * 2)
+    rows = jax.NamedSharding(mesh, jax.P("x"))
+    f = jax.shard_map(
+        lambda x: jnp.log(positive(x[0]))[None],
+        mesh=mesh,
+        in_specs=jax.P("x"),
+        out_specs=jax.P("x"),
+        check_vma=check_vma,
+    )
+    x = jax.device_put(jnp.array([1.0, -1.0, 2.0, -3.0]), rows)
+    found = f"at mapped index 2: {bad(-1.0)}\nat mapped index 3: {bad(-1.0)}\n"
+    assert message(f, x, inside=True) == f"{found}at mapped index 6: {bad(-3.0)}\nat mapped index 7: {bad(-3.0)}"
+    error, out = checkify.checkify(f)(x)
+    assert out.sharding.is_equivalent_to(rows, 1) and jax.typeof(out) == jax.typeof(x)
+    with pytest.raises(checkify.JaxRuntimeError, match="index 6: -3.0"):
+        checkify.check_error(error)
+    assert checkify.checkify(checkify.check_error)(error)[0].get() == error.get()
+    assert checkify.checkify(checkify.check_error, checkify.nan_checks)(error)[0].get() is None
+    assert checkify.checkify(f)(abs(x))[0].get() is None
+
+
+def test_examples_of_pmap_report_by_their_numbers_and_stay_on_their_devices():
+    error, out = checkify.checkify(jax.pmap(positive))(jnp.array([1.0, -1.0]))
+    assert error.get() == f"at mapped index 1: {bad(-1.0)}" and len(out.devices()) == 2

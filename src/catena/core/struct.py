@@ -3,7 +3,9 @@
 import numpy as np
 
 from catena.core import dtypes
-from catena.core.aval import AbstractToken
+from catena.core.aval import AbstractRef, AbstractToken, ShapedArray
+from catena.core.manual_axes import NOT_MANUAL
+from catena.core.type_sharding import in_types
 
 
 class ShapeDtypeStruct:
@@ -102,6 +104,14 @@ class ShapeDtypeStruct:
         if self.is_ref:
             parts.append("is_ref=True")
         return f"ShapeDtypeStruct({', '.join(parts)})"
+
+
+def type_of_struct(x: ShapeDtypeStruct) -> ShapedArray | AbstractRef:
+    """The type of the arrays, or references, that ``x`` describes."""
+    dtype = dtypes.canonicalize_dtype(x.dtype, allow_extended_dtype=True)
+    states = x.manual_axis_type or NOT_MANUAL
+    aval = ShapedArray(x.shape, dtype, x.weak_type, sharding=in_types(x.sharding), manual_axis_type=states)
+    return AbstractRef(aval) if x.is_ref else aval
 
 
 def struct_of(aval) -> ShapeDtypeStruct | AbstractToken:

@@ -13,6 +13,7 @@ from catena.core.context import context
 from catena.core.errors import how_to_register
 from catena.core.ref import Ref
 from catena.core.source import function_name, function_place
+from catena.core.struct import ShapeDtypeStruct, type_of_struct
 from catena.core.trace import VALUES
 from catena.core.tree import tree_unflatten
 from catena.core.tree_flatten import flatten_with
@@ -206,6 +207,8 @@ def leaf_aval(x):
         return x
     if type(x) is Ref:
         return x.aval
+    if type(x) is ShapeDtypeStruct:
+        return type_of_struct(x)
     if dtypes.is_scalar_or_numpy(x):
         return aval_of_python_value(x)
     if isinstance(x, (np.ndarray, np.generic)):  # of strings, objects, dates

@@ -18,6 +18,7 @@ from catena.core.job import job
 from catena.core.lazy import LazyModule
 from catena.core.placed import place, spans_processes, where
 from catena.core.placement import Placement, default_placement
+from catena.core.struct import ShapeDtypeStruct, type_of_struct
 from catena.core.targets import check_layout, in_memory, layout_of, target_placement
 from catena.core.token import Token
 from catena.core.trace import Tracer
@@ -206,10 +207,10 @@ def clear_caches() -> None:
 
 
 def typeof(x):
-    """The type of a value of the language: its ``ShapedArray``.
+    """The type of a value of the language, its ``ShapedArray``; or of what a ``ShapeDtypeStruct`` describes.
 
     >>> import catena as jax, catena.numpy as jnp
     >>> jax.typeof(jnp.ones(2))
     ShapedArray(float32[2])
     """
-    return get_aval(x)
+    return type_of_struct(x) if type(x) is ShapeDtypeStruct else get_aval(x)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -104,6 +104,27 @@ def together(errors: dict[tuple, JaxException]) -> JaxException | None:
     for note in dict.fromkeys(note for error in errors.values() for note in getattr(error, "__notes__", ())):
         found.add_note(note)
     return found
+
+
+class CheckOfDevices(NamedTuple):
+    """The checks that each device of a mesh makes of its program, as one: it keeps the reports of all devices."""
+
+    checks: tuple
+    kept: tuple
+
+    @property
+    def source(self):
+        """The user's line of the first of them."""
+        return self.checks[0].source
+
+    def is_wanted(self, categories) -> bool:
+        """Whether one of the checks is of these categories."""
+        return any(check.is_wanted(categories) for check in self.checks)
+
+    def exception(self, payload: list) -> JaxException | None:
+        """The errors of the devices, as those of examples."""
+        codes, *kept = payload
+        return together(dict(failures(codes, kept, self.checks)))
 
 
 @register_pytree_node_class

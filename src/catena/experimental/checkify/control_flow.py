@@ -10,6 +10,11 @@ import numpy as np
 from catena import lax
 from catena.core.aval import ShapedArray
 from catena.core.jaxpr import ClosedJaxpr, eval_jaxpr
+from catena.core.manual_axes import ManualAxisType
+from catena.core.partition_spec import PartitionSpec
+from catena.core.structural import reshard_p
+from catena.core.zeros import as_varying, get_aval
+from catena.experimental.checkify.check import CheckOfDevices
 from catena.experimental.checkify.errors import Categories, Check, kinds
 from catena.experimental.checkify.report import Report, blanks
 from catena.experimental.checkify.trace import Checked, CheckTrace, check_rules, checked
@@ -17,7 +22,8 @@ from catena.lax.control_flow.common import retraced, split
 from catena.lax.control_flow.stack import stack_scan_p
 from catena.lax.control_flow.while_loop import while_save_p
 from catena.parallel.primitive import shard_map_p
-from catena.parallel.vectorised import as_whole
+from catena.parallel.region import Region, inside
+from catena.parallel.vectorised import region_of
 from catena.transform.checkpoint import checkpoint_p
 from catena.transform.forward_call import forward_call_p
 from catena.transform.jit_primitive import jit_p
@@ -78,8 +84,41 @@ check_rules[forward_call_p] = _forward_call
 
 
 def _shard_map(trace: CheckTrace, args, params):
-    """One program of all devices; a check is one of all of them."""
-    return check_rules[jit_p](trace, args, {"name": "shard_map", "jaxpr": as_whole(params)})
+    """The program of each device makes its own report, and all of them are heard."""
+    region = region_of(params)
+    body, checks = checked_device(params["jaxpr"], region, trace.enabled)
+    if not checks:
+        return shard_map_p.bind(*args, **{**params, "jaxpr": body})
+    specs = (PartitionSpec(region.axes),) * len(report_avals(checks))
+    outs = shard_map_p.bind(*args, **{**params, "jaxpr": body, "out_specs": params["out_specs"] + specs})
+    outs, reports = split(outs, len(params["out_specs"]))
+    reports = [at_once(x) for x in reports]
+    kept = tuple(a.update(shape=(region.size(region.axes), *a.shape)) for a in report_avals(checks))
+    trace.report.add(lax.reduce_or(lax.ne(reports[0], np.int32(0)), (0,)), CheckOfDevices(checks, kept), reports)
+    return outs
+
+
+def at_once(x):
+    """``x``, not split over axes of the mesh."""
+    said = get_aval(x).said_sharding
+    return x if said is None else reshard_p.bind(x, dst_sharding=said.update(spec=PartitionSpec()))
+
+
+@memoised
+def checked_device(closed: ClosedJaxpr, region: Region, enabled: Categories) -> tuple:
+    """The program of one device, which returns its report, too, each leaf with an axis of length 1; and the checks."""
+    with inside(region):
+        inner = checked(closed, enabled)
+        if not inner.checks:
+            return inner.jaxpr, ()
+
+        def fun(*args):
+            outs = eval_jaxpr(inner.jaxpr.jaxpr, inner.jaxpr.consts, *args)
+            outs, leaves = split(outs, len(closed.out_avals))
+            return [*outs, *[as_varying(lax.expand_dims(x, (0,)), everywhere) for x in leaves]]
+
+        everywhere = CODE.update(manual_axis_type=ManualAxisType(varying=region.axes if region.typed else ()))
+        return retraced(fun, closed.in_avals, inner.jaxpr), inner.checks
 
 
 check_rules[shard_map_p] = _shard_map

@@ -74,6 +74,10 @@ class Check(NamedTuple):
     def __repr__(self) -> str:
         return f"{self.category.__name__} at {self.source}"
 
+    def is_wanted(self, categories: Categories) -> bool:
+        """Whether checks of these categories include it."""
+        return self.category in categories
+
     def exception(self, payload: list) -> JaxException:
         """The exception for a failure that kept these values; a note names the user's line."""
         found = self.category(self.category.describe(payload, *self.details))

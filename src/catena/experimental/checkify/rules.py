@@ -183,7 +183,7 @@ def _check(trace: CheckTrace, args, params):
     """Of an error of several checks those count whose categories are looked for."""
     code, *kept = args
     checks = params["checks"]
-    wanted = [check.category in trace.enabled for check in checks]
+    wanted = [check.is_wanted(trace.enabled) for check in checks]
     if not all(wanted):
         table = np.array([0, *[i + 1 if w else 0 for i, w in enumerate(wanted)]], np.int32)
         code = lax.dynamic_index_in_dim(table, code, 0, False)
