@@ -70,7 +70,7 @@ def _bound(region: Region, chooses: bool) -> list[Region]:
             _CONTROL[v.form](v)
             inner += v.params.regions
         elif limits(v.dtype) is not None:
-            v.bounds = _bounds(v)
+            v.bounds = bounds_of(v)
             choice = _choice(v) if chooses else None
             if choice is not None:
                 taken[v.number] = choice
@@ -78,7 +78,7 @@ def _bound(region: Region, chooses: bool) -> list[Region]:
     return inner
 
 
-def _bounds(v: Value) -> Interval | None:
+def bounds_of(v: Value) -> Interval | None:
     """The bounds of an integer value; None where its dtype's limits are all that is known."""
     if v.bounds is not None:
         return v.bounds  # of an input of a loop, or one of its results
@@ -113,9 +113,12 @@ def _map(v: Value) -> Interval | None:
     operands = [interval_of(a) for a in v.args]
     if None in operands:
         return None
-    return (
-        _select(*v.args) if v.params.op == "select" else _OPS[v.params.op](*operands) if v.params.op in _OPS else None
-    )
+    return _select(*v.args) if v.params.op == "select" else of_operation(v.params.op, operands)
+
+
+def of_operation(op: str, sides: list[Interval]) -> Interval | None:
+    """Where the exact result of an operation lies, before it wraps around; None where that is not known."""
+    return _OPS[op](*sides) if op in _OPS else None
 
 
 def _select(predicate: Value, yes: Value, no: Value) -> Interval:

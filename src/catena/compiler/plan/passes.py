@@ -1,6 +1,7 @@
 """The passes: from a graph to a program.
 
     bound         integers know their bounds, and indices are not clamped twice    Region -> Region
+    replace       what loops read where they have written is handed on             Region -> Region
     turn          products that are only read transposed are computed so           Region -> Region
     fuse          which values are stored, and which loop nests compute them       Region -> Fused
     stitch        kernels over the same rows run together, block by block          Fused -> Fused
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from catena.compiler.graph import intervals
+from catena.compiler.graph import intervals, replacement
 from catena.compiler.graph.graph import Region
 from catena.compiler.machine import Machine
 from catena.compiler.plan import control, epilogues, fourier, launches, libraries, products, sorting, stitch, turning
@@ -56,6 +57,10 @@ def _bound(region: Region, machine: Machine) -> Region:
     return intervals.bound(region)
 
 
+def _replace(region: Region, machine: Machine) -> Region:
+    return replacement.replace(region)
+
+
 def _turn(region: Region, machine: Machine) -> Region:
     return turning.turn(region)
 
@@ -79,7 +84,14 @@ def _epilogues(fused: Fused, machine: Machine) -> Fused:
     return fused
 
 
-PASSES = (("bound", _bound), ("turn", _turn), ("fuse", _fuse), ("stitch", _stitch), ("epilogues", _epilogues))
+PASSES = (
+    ("bound", _bound),
+    ("replace", _replace),
+    ("turn", _turn),
+    ("fuse", _fuse),
+    ("stitch", _stitch),
+    ("epilogues", _epilogues),
+)
 
 
 def tree(fused: Fused) -> Iterator[Fused]:
